@@ -1,0 +1,38 @@
+// A session with a Python process over JSON lines (docs/protocol.md): requests out, replies and progress in.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/json.h"
+#include "base/process.h"
+#include "diag/result.h"
+
+namespace tessera::bridge {
+
+/// One peer that answers requests. A peer that dies or hangs answers with an error (TS07xx) that says how it ended and
+/// where its log is; it then stays dead: make a new one.
+class Peer {
+ public:
+  virtual ~Peer() = default;
+  virtual Result<Json> call(const std::string& method, const Json& params, std::chrono::seconds limit) = 0;
+  virtual bool alive() const = 0;
+  /// Called for every notification that arrives while a call waits.
+  std::function<void(const std::string& method, const Json& params)> on_notification;
+};
+
+/// The Python interpreter to use: $TESSERA_PYTHON, else a virtual environment beside the binary or source tree, else
+/// `python3` of PATH; it must be able to import torch (checked by `doctor` and by the first call).
+std::filesystem::path find_python();
+
+/// Spawns `python -m <module>` with the package's folder on its path.
+Result<std::unique_ptr<Peer>> spawn(const std::filesystem::path& python, const std::string& module,
+                                    const std::filesystem::path& log);
+
+/// The process that spawned us, over our own stdin and stdout (`tessera serve`).
+std::unique_ptr<Peer> parent_process();
+
+}  // namespace tessera::bridge

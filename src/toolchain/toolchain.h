@@ -1,0 +1,60 @@
+// Source text in, shared library out: nvcc and g++ behind one content-addressed cache.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "diag/result.h"
+
+namespace tessera::toolchain {
+
+enum class Language : uint8_t { cuda, cxx };
+
+/// Everything that decides what a compiler makes of it.
+struct Source {
+  std::string name;                  // for people: becomes part of file names
+  Language language = Language::cuda;
+  std::string text;
+  std::string arch;                  // arch::Arch::name
+  std::vector<std::string> flags;    // beyond the toolchain's own
+  std::vector<std::string> links;    // "cublasLt", "cublas"
+  bool cutlass = false;              // needs the CUTLASS headers
+};
+
+struct Built {
+  std::filesystem::path library;     // implements include/tessera/kernel.h
+  std::string hash;                  // the cache key
+  bool cached = false;
+  double seconds = 0;                // compile time (of the original build when cached)
+  /// {"registers":168,"spill_bytes":0,"shared_bytes":..., "warnings":[...]} from ptxas; empty on host.
+  Json resources = Json::object();
+};
+
+/// The compilers and libraries of this machine.
+struct Toolchain {
+  std::filesystem::path nvcc;        // empty when there is none
+  std::string nvcc_version;
+  std::filesystem::path cxx;
+  std::string cxx_version;
+  std::filesystem::path cutlass;     // folder with include/ and tools/util/include; empty when there is none
+  std::string cutlass_version;
+  std::filesystem::path own_include; // tessera/kernel.h and the CUTLASS collectives of ours
+  /// One text that changes whenever generated code might.
+  [[nodiscard]] std::string fingerprint() const;
+  [[nodiscard]] Json to_json() const;
+};
+
+/// Looks in this order: $TESSERA_NVCC, PATH, /usr/local/cuda, the Python packages of `python`; CUTLASS in
+/// $TESSERA_CUTLASS_DIR, then the Python package. What is missing stays empty; build() then says how to get it.
+Toolchain locate(const std::filesystem::path& python);
+
+/// Builds, or takes from the cache under `cache`; safe with many processes at once (built aside, published by one atomic
+/// rename). A failed build is remembered with its log and not tried again for the same content.
+Result<Built> build(const Toolchain& tools, const Source& source, const std::filesystem::path& cache,
+                    std::chrono::seconds limit);
+
+}  // namespace tessera::toolchain

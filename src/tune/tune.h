@@ -1,0 +1,74 @@
+// Search over a candidate list: what to build, what to measure, when to stop. Pure: building and measuring are callbacks,
+// so it is tested without a compiler or a device.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "diag/result.h"
+
+namespace tessera::tune {
+
+struct Budget {
+  double seconds = 0;      // 0: no limit
+  int builds = 0;          // compile-time candidates at most; 0: no limit
+  int measurements = 0;    // launches measured at most; 0: no limit
+};
+/// `quick`, `default` and `max` of the command line, for one pattern.
+Result<Budget> budget_for(const std::string& effort);
+
+/// One point of the space as the search sees it: which candidate, which of its launches.
+struct Point {
+  int candidate = 0;
+  int launch = 0;
+  friend bool operator==(const Point&, const Point&) = default;
+};
+
+struct Item {
+  double predicted_ms = 0;  // 0: unknown
+  int launches = 1;
+  bool needs_build = true;
+  std::string family;       // realizer name: the search keeps at least the best prediction of each family
+};
+
+enum class Outcome : uint8_t { measured, build_failed, wrong_result, crashed, timed_out, unsupported, skipped };
+std::string_view name_of(Outcome outcome);
+
+struct Trial {
+  Point point;
+  Outcome outcome = Outcome::skipped;
+  double ms = 0;
+  double ci95 = 0;
+  std::string reason;
+  Json detail = Json::object();
+};
+
+struct Callbacks {
+  /// Builds these candidates (in parallel); entry i says whether candidates[i] is usable, with the outcome when not.
+  std::function<std::vector<Trial>(const std::vector<int>& candidates)> build;
+  /// Verifies a candidate with its default launch; measured means right.
+  std::function<Trial(int candidate)> verify;
+  /// Measures points beside an anchor; one Trial a point.
+  std::function<std::vector<Trial>(const std::vector<Point>& points)> measure;
+  /// Told after every step; may be empty.
+  std::function<void(const std::string& stage, int done, int total, double best_ms)> progress;
+};
+
+struct Outcomes {
+  std::vector<Trial> trials;       // everything tried, in order
+  std::optional<Point> best;
+  double best_ms = 0;
+  std::string stopped_because;     // "space exhausted", "budget of 60 s", "interrupted", "no gain in 12 candidates"
+};
+
+/// Builds candidates in batches by falling promise, verifies each, measures default launches, sweeps run-time launches
+/// of the leaders, re-measures finalists. `known` holds trials of an earlier, interrupted run: they are not repeated.
+/// `stop` ends the search at the next step with the best so far.
+Outcomes search(const std::vector<Item>& items, const Budget& budget, const Callbacks& callbacks,
+                const std::vector<Trial>& known, const std::atomic<bool>& stop, int batch);
+
+}  // namespace tessera::tune
