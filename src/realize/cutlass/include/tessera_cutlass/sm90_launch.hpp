@@ -1,0 +1,106 @@
+// Launches any CUTLASS 3.x kernel: what GemmUniversalAdapter does, with the hardware queried once and no allocation.
+#pragma once
+
+#include <atomic>
+
+#include "tessera_cutlass/abi.hpp"
+#include "tessera_cutlass/sm90.hpp"
+
+namespace tessera_cutlass {
+
+/// A stride of CUTLASS' (rows, K or columns, batch) form: the mode that is not the constant 1 gets `ld`.
+template <class Stride>
+Stride stride(int64_t ld, int64_t batch) {
+  Stride s{};
+  if constexpr (cute::is_static_v<decltype(cute::get<0>(s))>) {
+    cute::get<1>(s) = ld;
+  } else {
+    cute::get<0>(s) = ld;
+  }
+  cute::get<2>(s) = batch;
+  return s;
+}
+
+/// Multiprocessors and the most clusters that fit on the device at once. GPCs are ragged, so that the second is less
+/// than the first divided by the cluster's size; asked once, it also raises the kernel's shared memory limit.
+template <class Kernel>
+const cutlass::KernelHardwareInfo* hardware() {
+  static std::atomic<int> ready{-1};
+  static cutlass::KernelHardwareInfo info;
+  int device = 0;
+  if (check(cudaGetDevice(&device), "cudaGetDevice")) return nullptr;
+  if (ready.load(std::memory_order_acquire) == device) return &info;
+  const auto* kernel = reinterpret_cast<const void*>(cutlass::device_kernel<Kernel>);
+  if (check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                 Kernel::SharedStorageSize),
+            "cudaFuncSetAttribute(shared memory)")) {
+    return nullptr;
+  }
+  info = cutlass::KernelHardwareInfo{};
+  info.device_id = device;
+  info.sm_count = cutlass::KernelHardwareInfo::query_device_multiprocessor_count(device);
+  using Cluster = typename Kernel::ClusterShape;
+  cudaLaunchConfig_t config{};
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned>(cute::size<0>(Cluster{})),
+                              static_cast<unsigned>(cute::size<1>(Cluster{})), 1};
+  config.gridDim = dim3(cute::size<0>(Cluster{}), cute::size<1>(Cluster{}), 1);
+  config.blockDim = dim3(Kernel::MaxThreadsPerBlock);
+  config.dynamicSmemBytes = Kernel::SharedStorageSize;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  if (check(cudaOccupancyMaxActiveClusters(&info.max_active_clusters, kernel, &config),
+            "cudaOccupancyMaxActiveClusters")) {
+    return nullptr;
+  }
+  ready.store(device, std::memory_order_release);
+  return &info;
+}
+
+template <class Kernel>
+int64_t workspace_bytes(const typename Kernel::Arguments& arguments) {
+  if (!Kernel::can_implement(arguments)) {
+    return fail("CUTLASS cannot implement this problem with this configuration (alignment or shape)");
+  }
+  return align256(static_cast<int64_t>(Kernel::get_workspace_size(arguments)));
+}
+
+/// Enqueues the kernel. `dependent` lets the next launch on the stream start early (programmatic dependent launch): the
+/// next kernel must then wait by griddepcontrol before it reads.
+template <class Kernel>
+int enqueue(const typename Kernel::Arguments& arguments, void* workspace, cudaStream_t stream) {
+  if (!Kernel::can_implement(arguments)) {
+    return fail("CUTLASS cannot implement this problem with this configuration (alignment or shape)");
+  }
+  if (Kernel::initialize_workspace(arguments, workspace, stream) != cutlass::Status::kSuccess) {
+    return fail("CUTLASS could not initialize its workspace");
+  }
+  typename Kernel::Params params = Kernel::to_underlying_arguments(arguments, workspace);
+  using Cluster = typename Kernel::ClusterShape;
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim = {static_cast<unsigned>(cute::size<0>(Cluster{})),
+                              static_cast<unsigned>(cute::size<1>(Cluster{})), 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = Kernel::get_grid_shape(params);
+  config.blockDim = Kernel::get_block_shape();
+  config.dynamicSmemBytes = Kernel::SharedStorageSize;
+  config.stream = stream;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  void* pointers[] = {&params};
+  return check(cudaLaunchKernelExC(
+                   &config, reinterpret_cast<const void*>(cutlass::device_kernel<Kernel>), pointers),
+               "cudaLaunchKernelExC");
+}
+
+template <class Scheduler>
+void set_raster(Scheduler& arguments, int64_t raster, int64_t swizzle) {
+  using Raster = decltype(arguments.raster_order);
+  arguments.raster_order =
+      raster == 1 ? Raster::AlongM : (raster == 2 ? Raster::AlongN : Raster::Heuristic);
+  arguments.max_swizzle_size = static_cast<int>(swizzle);
+}
+
+}  // namespace tessera_cutlass
