@@ -18,6 +18,7 @@ struct Arch {
   std::string_view doc;
   std::string_view device;      // torch device type: "cuda", "cpu"
   std::string_view nvcc_code;   // "-gencode=arch=compute_90a,code=sm_90a"; empty on host
+  int compute_capability = 0;   // 90, 80: the least device that runs its code; 0 when not CUDA
 
   /// Dense multiply-add throughput in TFLOP/s by arithmetic class, as the vendor states it (host: measured at start).
   double (*peak_tflops)(Precision);

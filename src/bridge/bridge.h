@@ -32,7 +32,17 @@ std::filesystem::path find_python();
 Result<std::unique_ptr<Peer>> spawn(const std::filesystem::path& python, const std::string& module,
                                     const std::filesystem::path& log);
 
+/// The folder to put on PYTHONPATH so that `import tessera` finds the Python edge of this binary (source tree or wheel).
+std::filesystem::path python_path();
+
 /// The process that spawned us, over our own stdin and stdout (`tessera serve`).
 std::unique_ptr<Peer> parent_process();
+
+/// Answers the peer's requests with `handle` until it closes the stream; `handle` may itself call the peer. A failed
+/// Result goes back as an error reply.
+Status serve(Peer& peer,
+             const std::function<Result<Json>(const std::string& method, const Json& params)>& handle);
+/// A notification to the peer: no reply comes.
+void notify(Peer& peer, const std::string& method, const Json& params);
 
 }  // namespace tessera::bridge

@@ -29,7 +29,6 @@ struct Options {
   std::filesystem::path log_folder;
   std::string effort = "default";
   int parallel_builds = 0;           // 0: one a core
-  double seconds = 0;                // budget for this pattern; 0: by effort
   std::chrono::seconds build_limit{600};
   std::chrono::seconds measure_limit{60};
 };
@@ -72,9 +71,10 @@ class Evaluator {
   ~Evaluator();
   /// What the evaluator process says of itself: torch, device name, capability.
   Result<Json> hello();
-  /// The whole journey of one pattern. `known` trials (by candidate label and knobs) of an interrupted run are reused.
+  /// The whole journey of one pattern, in at most `seconds` (0: what the effort allows). `known` trials (by candidate
+  /// label and knobs) of an interrupted run are reused. Every new trial is reported as progress {"trial": {...}} too.
   Result<Tuned> tune(const rules::Pattern& pattern, const std::vector<realize::Candidate>& candidates,
-                     const Json& known, const std::atomic<bool>& stop,
+                     const Json& known, double seconds, const std::atomic<bool>& stop,
                      const std::function<void(const Json& progress)>& progress);
   /// Builds (or takes from the cache) and verifies one stored winner, without measuring: what a second run does.
   Result<Tuned::Winner> revive(const rules::Pattern& pattern, const realize::Candidate& candidate, int launch,

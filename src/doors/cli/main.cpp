@@ -1,9 +1,169 @@
-// The command line: a rendering of the command table.
+// The command line: a rendering of the command table. No logic of its own beyond words, signals and exit codes.
 #include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <system_error>
+
+#include "base/text.h"
 #include "commands/commands.h"
 
-int main() {
-  fmt::print("tessera\n");
-  return 0;
+namespace {
+
+using tessera::Diagnostic;
+using tessera::Exit;
+using tessera::Json;
+namespace commands = tessera::commands;
+
+std::atomic<bool> stop_requested{false};
+
+// The first Ctrl-C asks for the best so far; the second ends the program.
+void on_interrupt(int) {
+  if (stop_requested.exchange(true)) {
+    ::signal(SIGINT, SIG_DFL);
+    ::raise(SIGINT);
+  }
+}
+
+// What the user typed for one parameter, in the type that CLI11 fills.
+struct Slot {
+  std::string text;
+  std::vector<std::string> list;
+  bool flag = false;
+  CLI::Option* option = nullptr;
+};
+
+void add_parameter(CLI::App& app, const commands::Parameter& p, Slot& slot) {
+  using Type = commands::Parameter::Type;
+  const std::string name = p.positional ? std::string(p.name) : "--" + std::string(p.name);
+  std::string doc(p.doc);
+  if (!p.choices.empty()) {
+    std::vector<std::string> words(p.choices.begin(), p.choices.end());
+    doc += " {" + tessera::join(words, ",") + "}";
+  }
+  if (!p.preset.empty()) doc += fmt::format(" [{}]", p.preset);
+  if (p.type == Type::flag) {
+    slot.option = app.add_flag(name, slot.flag, doc);
+  } else if (p.type == Type::list) {
+    slot.option = app.add_option(name, slot.list, doc)->delimiter(',');
+  } else {
+    slot.option = app.add_option(p.name == "output" ? "-o," + name : name, slot.text, doc);
+  }
+  slot.option->type_name("");
+  if (p.required) slot.option->required();
+}
+
+Json to_arguments(const commands::Command& command, const std::map<std::string_view, Slot>& slots) {
+  using Type = commands::Parameter::Type;
+  Json out = Json::object();
+  for (const commands::Parameter& p : command.parameters) {
+    const Slot& slot = slots.at(p.name);
+    if (slot.option->count() == 0) continue;
+    const std::string key(p.name);
+    if (p.type == Type::flag) {
+      out[key] = slot.flag;
+    } else if (p.type == Type::list) {
+      out[key] = slot.list;
+    } else {
+      out[key] = slot.text;  // complete() turns it into its type
+    }
+  }
+  return out;
+}
+
+void show_progress(const Json& event) {
+  static const bool terminal = ::isatty(2) != 0;
+  const std::string message = event.value("message", "");
+  if (message.empty()) return;
+  std::string line = fmt::format("{:>9}  {}", event.value("stage", ""), message);
+  if (event.contains("done") && event.contains("total")) {
+    line += fmt::format("  {}/{}", event.at("done").dump(), event.at("total").dump());
+  }
+  if (event.contains("best_ms") && event.at("best_ms").is_number() && event.at("best_ms").get<double>() > 0) {
+    line += fmt::format("  best {:.4g} ms", event.at("best_ms").get<double>());
+  }
+  const bool transient = terminal && event.value("transient", false);
+  fmt::print(stderr, "{}{}{}", terminal ? "\r\033[K" : "", line, transient ? "" : "\n");
+  std::fflush(stderr);
+}
+
+int finish(const commands::Outcome& outcome, bool json) {
+  for (const Diagnostic& d : outcome.diagnostics) {
+    fmt::print(stderr, "{}", json ? to_json(d).dump() + "\n" : to_text(d));
+  }
+  if (json) {
+    fmt::print("{}\n", outcome.data.dump(1));
+  } else {
+    fmt::print("{}", outcome.text);
+  }
+  return static_cast<int>(outcome.exit);
+}
+
+int fail_with(const Diagnostic& d, bool json) {
+  if (json) {
+    fmt::print("{}\n", to_json(d).dump());
+  } else {
+    fmt::print(stderr, "{}", to_text(d));
+  }
+  return static_cast<int>(exit_code(d));
+}
+
+int run_command(const commands::Command& command, const std::map<std::string_view, Slot>& slots, bool json,
+                bool quiet) {
+  auto arguments = commands::complete(command, to_arguments(command, slots));
+  if (!arguments) return fail_with(arguments.error(), json);
+  commands::Context context;
+  context.stop = &stop_requested;
+  if (!quiet) context.progress = show_progress;
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  ::sigaction(SIGINT, &action, nullptr);
+  try {
+    auto outcome = command.run(*arguments, context);
+    if (!outcome) return fail_with(outcome.error(), json);
+    return finish(*outcome, json);
+  } catch (const std::system_error& e) {
+    // The world's fault (disk, permissions, processes), told with the place that the error carries.
+    return fail_with(tessera::fail(tessera::Code{"TS0030", "world.system_error"}, "{}", e.what())
+                         .help("see `tessera doctor` for places and free space"),
+                     json);
+  } catch (const std::exception& e) {
+    return fail_with(tessera::fail(tessera::Code{"TS0900", "bug.exception"}, "fault in tessera: {}", e.what())
+                         .help("please report it with the command that you ran"),
+                     json);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"tessera: a PyTorch module in, a verified, faster module out", "tessera"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", TESSERA_VERSION);
+  bool json = false;
+  bool quiet = false;
+  std::map<const commands::Command*, std::map<std::string_view, Slot>> slots;
+  std::map<CLI::App*, const commands::Command*> by_app;
+  for (const commands::Command* command : commands::all()) {
+    CLI::App* sub = app.add_subcommand(std::string(command->name), std::string(command->doc));
+    if (!command->details.empty()) sub->footer(std::string(command->details));
+    if (command->hidden) sub->group("");
+    for (const commands::Parameter& p : command->parameters) add_parameter(*sub, p, slots[command][p.name]);
+    sub->add_flag("--json", json, "print JSON");
+    sub->add_flag("-q,--quiet", quiet, "no progress");
+    by_app[sub] = command;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    const int code = app.exit(e);
+    return code == 0 ? 0 : static_cast<int>(Exit::bad_input);
+  }
+  const commands::Command* command = by_app.at(app.get_subcommands().front());
+  return run_command(*command, slots[command], json, quiet);
 }

@@ -1,0 +1,60 @@
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "bridge/bridge.h"
+#include "commands/common/optimizing.h"
+
+namespace tessera::commands {
+namespace {
+
+inline constexpr Code no_report{"TS0005", "input.no_report"};
+inline constexpr Code not_a_report{"TS0006", "input.not_a_report"};
+inline constexpr Code no_plots{"TS0711", "report.cannot_render"};
+
+Result<Outcome> run(const Json& arguments, Context&) {
+  std::filesystem::path file = arguments.at("report").get<std::string>();
+  if (std::filesystem::is_directory(file)) file /= "report.json";
+  if (!std::filesystem::is_regular_file(file)) {
+    return error(fail(no_report, "there is no report at `{}`", file.string())
+                     .expect("report.json, or the folder that `tessera optimize` wrote")
+                     .help("run `tessera optimize MODEL.py` first"));
+  }
+  Outcome out;
+  out.data = Json::parse(read_file(file), nullptr, false);
+  if (out.data.is_discarded() || out.data.value("schema", "") != "tessera.report/1") {
+    return error(fail(not_a_report, "`{}` is not a report", file.string())
+                     .expect("JSON with \"schema\": \"tessera.report/1\"")
+                     .help("give the report.json that `tessera optimize` wrote"));
+  }
+  out.text = report_text(out.data);
+  const std::string html = arguments.value("html", "");
+  if (html.empty()) return out;
+  const auto done = tessera::run(
+      {.argv = {bridge::find_python().string(), "-m", "tessera.report", file.string(), html},
+       .env = {{"PYTHONPATH", bridge::python_path().string()}}},
+      std::chrono::seconds(120));
+  if (!done.ok()) {
+    return error(fail(no_plots, "the HTML report could not be written")
+                     .but_found("{}", done.output.substr(0, 2000))
+                     .help("install plotly: pip install plotly"));
+  }
+  out.text += fmt::format("report: {}\n", html);
+  return out;
+}
+
+}  // namespace
+
+extern const Command report;
+const Command report = {
+    .name = "report",
+    .doc = "print a stored report, or render it as one self-contained HTML file",
+    .parameters = {{.type = Parameter::Type::text, .name = "report", .doc = "report.json or its folder",
+                    .positional = true, .required = true},
+                   {.type = Parameter::Type::text, .name = "html", .doc = "the HTML file to write"}},
+    .run = run,
+};
+
+}  // namespace tessera::commands

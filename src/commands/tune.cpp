@@ -1,0 +1,30 @@
+#include "commands/common/model.h"
+#include "commands/common/optimizing.h"
+
+namespace tessera::commands {
+namespace {
+
+Result<Outcome> run(const Json& arguments, Context& context) {
+  TESSERA_TRY(model, load_model(arguments, context));
+  pipeline::Options options = pipeline::options_from(arguments);
+  options.use_registry = arguments.value("use-registry", "true") == "true";
+  options.compose = false;
+  TESSERA_TRY(done, pipeline::optimize(*model.tracer, model.traced, options, pipeline_context(context)));
+  Outcome out;
+  out.data = done.report;
+  out.text = report_text(done.report);
+  out.diagnostics = done.diagnostics;
+  return out;
+}
+
+}  // namespace
+
+extern const Command tune;
+const Command tune = {
+    .name = "tune",
+    .doc = "find the best kernel of every pattern of a module and store it in the registry",
+    .parameters = model_parameters(tuning_parameters()),
+    .run = run,
+};
+
+}  // namespace tessera::commands

@@ -1,0 +1,116 @@
+#include "pipeline/pipeline.h"
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "arch/arch.h"
+#include "base/files.h"
+#include "pipeline/stages.h"
+
+namespace tessera::pipeline {
+namespace {
+
+inline constexpr Code no_arch{"TS0020", "input.no_architecture"};
+
+// The architecture with the highest compute capability that the device can run.
+Result<const arch::Arch*> arch_for(const graph::Graph& g, const std::string& name) {
+  if (name != "auto") return arch::find(name);
+  if (!g.device.starts_with("cuda")) return arch::find("host");
+  const Json capability = g.meta.value("capability", Json::array({0, 0}));
+  const int have = capability.at(0).get<int>() * 10 + capability.at(1).get<int>();
+  const arch::Arch* best = nullptr;
+  for (const arch::Arch* a : arch::all()) {
+    if (a->compute_capability == 0 || a->compute_capability > have) continue;
+    // Code with an `a` suffix runs on exactly its own generation.
+    if (a->name.ends_with("a") && a->compute_capability != have) continue;
+    if (best == nullptr || a->compute_capability > best->compute_capability) best = a;
+  }
+  if (best == nullptr) {
+    return error(fail(no_arch, "no architecture of tessera runs on a device of compute capability {}.{}", have / 10,
+                      have % 10)
+                     .expect("8.0 or newer, or a module on the CPU")
+                     .help("move the module and its inputs to the CPU, or give --arch host"));
+  }
+  return best;
+}
+
+void dump(const Options& options, const std::string& name, const std::string& text) {
+  if (!options.dump.empty()) write_file_atomically(options.dump / name, text);
+}
+
+// Runs a stage and records its seconds under `name`.
+template <class F>
+auto timed(Session& s, const char* name, F&& stage) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto result = stage();
+  s.timings[name] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace
+
+Options options_from(const Json& a) {
+  Options o;
+  o.arch = a.value("arch", o.arch);
+  o.effort = a.value("effort", o.effort);
+  o.leftover = a.value("leftover", o.leftover);
+  o.seconds = a.value("seconds", o.seconds);
+  o.parallel_builds = a.value("jobs", o.parallel_builds);
+  o.peers = a.value("peers", o.peers);
+  o.measure = a.value("measure", o.measure);
+  o.ablation = a.value("ablation", o.ablation);
+  o.use_registry = a.value("use_registry", o.use_registry);
+  o.retune = a.value("retune", o.retune);
+  o.only_kind = a.value("only", o.only_kind);
+  if (o.only_kind == "both") o.only_kind.clear();
+  o.registry = a.value("registry", "");
+  o.cache = a.value("cache", "");
+  o.dump = a.value("dump", "");
+  return o;
+}
+
+Result<Discovered> discover(const Json& traced, const Options& options) {
+  Discovered d;
+  TESSERA_TRY(g, graph::import_graph(traced));
+  d.graph = std::move(g);
+  d.traced_text = graph::to_text(d.graph);
+  dump(options, "1-traced.txt", d.traced_text);
+  TESSERA_TRY(found_arch, arch_for(d.graph, options.arch));
+  d.arch = found_arch;
+  d.rewrites = graph::canonicalize(d.graph);
+  dump(options, "2-canonical.txt", graph::to_text(d.graph));
+  d.discovery = rules::discover(d.graph, *d.arch);
+  dump(options, "3-discovery.txt", rules::to_table(d.graph, d.discovery));
+  dump(options, "3-discovery.json", rules::to_json(d.graph, d.discovery).dump(1));
+  return d;
+}
+
+Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Options& options, const Context& context) {
+  Session s{.options = options, .context = context};
+  s.say("discover", "reading the traced module");
+  TESSERA_TRY(found, discover(traced, options));
+  s.found = std::move(found);
+  s.say("discover", fmt::format("{} patterns in {} ops for {}", s.found.discovery.patterns.size(),
+                                s.found.graph.order.size(), s.found.arch->name));
+
+  TESSERA_CHECK(timed(s, "tools", [&] { return open_tools(s); }));
+  group_by_signature(s);
+  TESSERA_CHECK(timed(s, "lookup", [&] { return look_up(s); }));
+  TESSERA_CHECK(timed(s, "evaluate", [&] { return evaluate_work(s); }));
+  if (options.compose) {
+    TESSERA_CHECK(timed(s, "compose", [&] { return compose_plan(s); }));
+    dump(options, "4-plan.json", s.plan.dump(1));
+    TESSERA_CHECK(timed(s, "verify_module", [&] { return check_module(s, tracer); }));
+    if (options.measure) TESSERA_CHECK(timed(s, "measure_module", [&] { return measure_module(s, tracer); }));
+  }
+
+  Optimized out;
+  out.plan = s.plan;
+  out.report = make_report(s);
+  out.diagnostics = s.diagnostics;
+  dump(options, "5-report.json", out.report.dump(1));
+  return out;
+}
+
+}  // namespace tessera::pipeline

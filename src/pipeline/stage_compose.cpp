@@ -1,0 +1,111 @@
+// From kernels to a module: choose, order, check and measure end to end.
+#include <fmt/format.h>
+
+#include "pipeline/stages.h"
+
+namespace tessera::pipeline {
+namespace {
+
+inline constexpr Code module_wrong{"TS0501", "verify.module_wrong"};
+
+std::string why_not(const Session& s, const rules::Pattern& p) {
+  for (const auto& [index, reason] : s.choice.left_out) {
+    if (s.placed_options[static_cast<std::size_t>(index)].pattern == &p) return reason;
+  }
+  for (const Work& w : s.work) {
+    for (const int i : w.patterns) {
+      if (&s.pattern(i) != &p) continue;
+      if (!w.skipped.empty()) return w.skipped;
+      if (w.tuned && w.tuned->winners.empty()) return "no candidate passed its gates";
+      if (placeable(s, w) == nullptr) return fmt::format("no {} kernel passed its gates", s.options.only_kind);
+    }
+  }
+  return "not chosen";
+}
+
+}  // namespace
+
+Status compose_plan(Session& s) {
+  for (std::size_t w = 0; w < s.work.size(); ++w) {
+    const evaluate::Tuned::Winner* winner = placeable(s, s.work[w]);
+    if (winner == nullptr) continue;
+    for (const int i : s.work[w].patterns) {
+      s.placed_options.push_back(
+          {.pattern = &s.pattern(i), .ms = winner->evidence.ms, .eager_ms = s.work[w].tuned->eager_ms});
+      s.option_origin.emplace_back(static_cast<int>(w), i);
+    }
+  }
+  s.choice = compose::choose(s.found.graph, s.placed_options);
+
+  std::vector<compose::Placed> placed;
+  for (const int o : s.choice.chosen) {
+    const Work& w = s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
+    const evaluate::Tuned::Winner* winner = placeable(s, w);
+    Json evidence = winner->evidence.to_json();
+    evidence["eager_ms"] = w.tuned->eager_ms;
+    placed.push_back({.pattern = s.placed_options[static_cast<std::size_t>(o)].pattern,
+                      .candidate = evaluate::to_json(winner->candidate, winner->launch, winner->built),
+                      .evidence = std::move(evidence)});
+  }
+  std::map<graph::NodeId, std::string> why_left;
+  for (const auto& [node, reason] : s.found.discovery.uncovered) why_left[node] = reason;
+  for (const rules::Pattern& p : s.found.discovery.patterns) {
+    const std::string reason = fmt::format("{} {}: {}", p.id, p.rule, why_not(s, p));
+    for (const graph::NodeId n : p.nodes) why_left.try_emplace(n, reason);
+  }
+  const Json about = {{"name", s.found.graph.name},
+                      {"device", s.found.graph.device},
+                      {"device_name", s.device_name},
+                      {"arch", s.found.arch->name},
+                      {"precision", name_of(s.found.graph.precision)},
+                      {"leftover_runner", s.options.leftover},
+                      {"kind", kind_of_plan(s)},
+                      {"toolchain", s.evaluation.tools.to_json()}};
+  TESSERA_TRY(plan, compose::make_plan(s.found.graph, placed, why_left, about));
+  s.plan = std::move(plan);
+  s.say("compose", fmt::format("{} kernels placed, {} ops left to PyTorch", placed.size(),
+                               s.plan.at("leftover").size()));
+  return {};
+}
+
+std::string kind_of_plan(const Session& s) {
+  bool synthesized = false;
+  bool library = false;
+  for (const int o : s.choice.chosen) {
+    const Work& w = s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
+    (placeable(s, w)->candidate.kind == realize::Kind::library ? library : synthesized) = true;
+  }
+  if (synthesized && library) return "mixed";
+  return synthesized ? "synthesized" : library ? "library" : "none";
+}
+
+Status check_module(Session& s, bridge::Peer& tracer) {
+  s.say("verify", "the composed module against fp64, end to end");
+  TESSERA_TRY(reply, tracer.call("verify_module",
+                                 {{"plan", s.plan}, {"seeds", 2}, {"leftover", s.options.leftover}},
+                                 std::chrono::seconds(900)));
+  s.module_check = std::move(reply);
+  if (!s.module_check.value("ok", false)) {
+    return error(fail(module_wrong, "the composed module does not compute what the original does")
+                     .but_found("{}", s.module_check.value("reason", "no reason given"))
+                     .help("optimize again with --use-registry=false to rule out a stale kernel, or with "
+                           "--only library; please report the case")
+                     .with("check", s.module_check));
+  }
+  return {};
+}
+
+Status measure_module(Session& s, bridge::Peer& tracer) {
+  s.say("measure", "the composed module beside its peers");
+  auto reply = tracer.call("measure_module",
+                           {{"plan", s.plan},
+                            {"peers", s.options.peers},
+                            {"leftover", s.options.leftover},
+                            {"ablation", s.options.ablation}},
+                           std::chrono::seconds(3600));
+  if (!reply) return error(std::move(reply).error());
+  s.module_times = std::move(*reply);
+  return {};
+}
+
+}  // namespace tessera::pipeline

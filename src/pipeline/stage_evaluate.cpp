@@ -1,0 +1,243 @@
+// From patterns to kernels with evidence: look up, revive or tune, store.
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "graph/operand.h"
+#include "pipeline/stages.h"
+
+namespace tessera::pipeline {
+namespace {
+
+std::string now_utc() {
+  const std::time_t t = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm tm{};
+  gmtime_r(&t, &tm);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+  return text;
+}
+
+Json failures(const evaluate::Tuned& tuned) {
+  Json out = Json::array();
+  for (const tune::Trial& t : tuned.trials) {
+    if (t.outcome == tune::Outcome::measured || t.outcome == tune::Outcome::skipped) continue;
+    out.push_back({{"label", tuned.labels.at(static_cast<std::size_t>(t.point.candidate))},
+                   {"outcome", tune::name_of(t.outcome)},
+                   {"reason", t.reason}});
+  }
+  return out;
+}
+
+// Stores the winners of a search, or that it had none.
+Status remember(Session& s, const Work& w) {
+  if (!s.registry) return {};
+  const rules::Pattern& p = s.pattern(w.patterns.front());
+  registry::Entry e{.key = w.key, .rule = p.rule, .arch = std::string(s.found.arch->name)};
+  e.toolchain = s.evaluation.tools.fingerprint();
+  e.created = now_utc();
+  e.negative = failures(*w.tuned);
+  e.shape = p.body ? p.body->to_json() : Json::object();
+  if (w.tuned->winners.empty()) {
+    e.status = "failed";
+    return s.registry->store(e);
+  }
+  const evaluate::Tuned::Winner& best = w.tuned->winners.front();
+  e.status = "accepted";
+  e.realizer = best.candidate.realizer;
+  e.kind = realize::name_of(best.candidate.kind);
+  e.config = best.candidate.config;
+  e.binary_hash = best.built ? best.built->hash : "";
+  e.evidence = best.evidence.to_json();
+  e.evidence["eager_ms"] = w.tuned->eager_ms;
+  Json winners = Json::array();
+  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
+    const realize::Launch launch = winner.candidate.launches.empty()
+                                       ? realize::Launch{}
+                                       : winner.candidate.launches.at(static_cast<std::size_t>(winner.launch));
+    winners.push_back({{"candidate", candidate_record(winner.candidate)},
+                       {"launch", {{"knobs", launch.knobs}, {"ints", launch.ints}}},
+                       {"evidence", winner.evidence.to_json()}});
+  }
+  e.launch = winners.front().at("launch");
+  e.candidate = {{"winners", winners}, {"eager_ms", w.tuned->eager_ms}};
+  TESSERA_CHECK(s.registry->store(e));
+  return s.registry->forget_trials(w.key);
+}
+
+evaluate::Evidence evidence_from(const Json& j) {
+  evaluate::Evidence e;
+  e.ms = j.value("ms", 0.0);
+  e.ci95 = j.value("ci95", 0.0);
+  e.max_error = j.value("max_error", 0.0);
+  e.rms_error = j.value("rms_error", 0.0);
+  e.baseline_max_error = j.value("baseline_max_error", 0.0);
+  e.baseline_rms_error = j.value("baseline_rms_error", 0.0);
+  e.resources = j.value("resources", Json::object());
+  return e;
+}
+
+// The stored winners, built from the cache (or again when the cache was pruned).
+Result<evaluate::Tuned> revive(Session& s, const Work& w) {
+  evaluate::Tuned tuned;
+  tuned.stopped_because = "reused from the registry";
+  tuned.eager_ms = w.entry->candidate.value("eager_ms", 0.0);
+  for (const Json& stored : w.entry->candidate.at("winners")) {
+    TESSERA_TRY(candidate, candidate_from_record(stored.at("candidate")));
+    candidate.launches = {realize::Launch{.knobs = stored.at("launch").at("knobs"),
+                                          .ints = stored.at("launch").at("ints").get<std::vector<int64_t>>()}};
+    TESSERA_TRY(winner, s.evaluator->revive(s.pattern(w.patterns.front()), candidate, 0, false));
+    winner.evidence = evidence_from(stored.at("evidence"));
+    tuned.winners.push_back(std::move(winner));
+  }
+  return tuned;
+}
+
+// A pattern is passed over when kernels already found save more on its ops than it could at the roofline.
+std::string covered_by(const Session& s, const Work& w) {
+  const rules::Pattern& p = s.pattern(w.patterns.front());
+  const double most = p.unfused_ms - p.floor_ms;
+  double saved = 0;
+  std::vector<std::string> by;
+  for (const Work& other : s.work) {
+    const evaluate::Tuned::Winner* winner = placeable(s, other);
+    if (winner == nullptr || &other == &w) continue;
+    for (const int i : other.patterns) {
+      const rules::Pattern& q = s.pattern(i);
+      const bool overlaps = std::any_of(p.nodes.begin(), p.nodes.end(), [&](graph::NodeId n) {
+        return !graph::is_view(s.found.graph, n) && std::find(q.nodes.begin(), q.nodes.end(), n) != q.nodes.end();
+      });
+      if (!overlaps) continue;
+      saved += other.tuned->eager_ms - winner->evidence.ms;
+      by.push_back(q.id);
+    }
+  }
+  if (by.empty() || saved < most) return "";
+  return fmt::format("{} already save {:.4g} ms on its ops; at the roofline it could save {:.4g} ms",
+                     fmt::join(by, ", "), saved, most);
+}
+
+Status tune_one(Session& s, Work& w, double seconds) {
+  const rules::Pattern& p = s.pattern(w.patterns.front());
+  const evaluate::Offers offered = evaluate::offers(p, s.found.graph, *s.found.arch);
+  Json known = Json::array();
+  if (s.registry) {
+    TESSERA_TRY(trials, s.registry->trials(w.key));
+    known = std::move(trials);
+  }
+  static const std::atomic<bool> never{false};
+  const std::atomic<bool>& stop = s.context.stop != nullptr ? *s.context.stop : never;
+  TESSERA_TRY(tuned, s.evaluator->tune(p, offered.candidates, known, seconds, stop, [&](const Json& event) {
+    Json more = event;
+    more["pattern"] = p.id;
+    more["summary"] = p.summary;
+    if (s.registry && event.contains("trial")) {
+      // Losing a note only costs a repeated trial after an interruption.
+      (void)s.registry->note_trial(w.key, event.at("trial").value("label", ""), event.at("trial"));
+    }
+    s.say("tune", event.value("message", ""), more);
+  }));
+  w.tuned = std::move(tuned);
+  for (const auto& u : offered.unsupported) w.tuned->unsupported.push_back(u);
+  for (const auto& u : offered.pruned) w.tuned->pruned.push_back(u);
+  return {};
+}
+
+}  // namespace
+
+const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w) {
+  if (!w.tuned) return nullptr;
+  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
+    if (s.options.only_kind.empty() || s.options.only_kind == realize::name_of(winner.candidate.kind)) return &winner;
+  }
+  return nullptr;
+}
+
+void group_by_signature(Session& s) {
+  std::map<std::string, int> by_signature;
+  const auto& patterns = s.found.discovery.patterns;
+  for (int i = 0; i < static_cast<int>(patterns.size()); ++i) {
+    const std::string signature = s.pattern(i).signature();
+    if (const auto it = by_signature.find(signature); it != by_signature.end()) {
+      s.work[static_cast<std::size_t>(it->second)].patterns.push_back(i);
+      continue;
+    }
+    by_signature[signature] = static_cast<int>(s.work.size());
+    Work w;
+    w.patterns = {i};
+    w.key = {.signature = signature,
+             .precision = std::string(name_of(s.pattern(i).precision)),
+             .device = s.device_name,
+             .policy = registry::measuring_policy()};
+    s.work.push_back(std::move(w));
+  }
+}
+
+Status look_up(Session& s) {
+  if (!s.registry) return {};
+  for (Work& w : s.work) {
+    TESSERA_TRY(found,
+                s.registry->lookup(w.key, s.pattern(w.patterns.front()), s.evaluation.tools.fingerprint()));
+    w.reuse = found.reuse;
+    w.reuse_detail = found.detail;
+    w.entry = std::move(found.entry);
+    for (const int i : w.patterns) {
+      rules::Pattern& p = s.found.discovery.patterns[static_cast<std::size_t>(i)];
+      p.reuse = w.reuse;
+      p.reuse_detail = w.reuse_detail;
+    }
+  }
+  return {};
+}
+
+Status evaluate_work(Session& s) {
+  const auto begin = std::chrono::steady_clock::now();
+  int at = 0;
+  for (Work& w : s.work) {
+    ++at;
+    const rules::Pattern& p = s.pattern(w.patterns.front());
+    const std::string where = fmt::format("[{}/{}] {} {}: {}", at, s.work.size(), p.id, p.rule, p.summary);
+    if (w.reuse == rules::Reuse::reuse && w.entry && !s.options.retune) {
+      if (w.entry->status != "accepted") {
+        w.skipped = "an earlier search on this machine found no kernel for it: " + w.reuse_detail;
+        continue;
+      }
+      auto revived = revive(s, w);
+      if (revived) {
+        w.tuned = std::move(*revived);
+        s.say("reuse", where);
+        continue;
+      }
+      s.diagnostics.push_back(revived.error());
+    }
+    if (s.stopped()) {
+      w.skipped = "stopped before it was reached";
+      continue;
+    }
+    double left = 0;
+    if (s.options.seconds > 0) {
+      left = s.options.seconds -
+             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      if (left <= 0) {
+        w.skipped = fmt::format("the budget of {:.0f} s was spent before it was reached", s.options.seconds);
+        continue;
+      }
+    }
+    w.skipped = covered_by(s, w);
+    if (!w.skipped.empty()) continue;
+    s.say("tune", where);
+    if (auto status = tune_one(s, w, left); !status) {
+      // One pattern that cannot be evaluated costs itself alone.
+      w.skipped = "could not be evaluated: " + status.error().message;
+      s.diagnostics.push_back(status.error());
+      continue;
+    }
+    if (!s.stopped()) TESSERA_CHECK(remember(s, w));
+  }
+  return {};
+}
+
+}  // namespace tessera::pipeline

@@ -1,0 +1,123 @@
+// The report: everything that was found, tried and measured, as data (docs/report.md, schema tessera.report/1).
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "pipeline/stages.h"
+
+namespace tessera::pipeline {
+namespace {
+
+const Work* work_of(const Session& s, int pattern) {
+  for (const Work& w : s.work) {
+    if (std::find(w.patterns.begin(), w.patterns.end(), pattern) != w.patterns.end()) return &w;
+  }
+  return nullptr;
+}
+
+Json winners_json(const Work& w) {
+  Json out = Json::array();
+  if (!w.tuned) return out;
+  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
+    Json j = {{"label", winner.candidate.label()},
+              {"realizer", winner.candidate.realizer},
+              {"kind", realize::name_of(winner.candidate.kind)},
+              {"config", winner.candidate.config},
+              {"evidence", winner.evidence.to_json()}};
+    if (!winner.candidate.launches.empty()) {
+      j["knobs"] = winner.candidate.launches.at(static_cast<std::size_t>(winner.launch)).knobs;
+    }
+    if (winner.built) {
+      j["binary"] = winner.built->hash;
+      j["resources"] = winner.built->resources;
+    }
+    out.push_back(std::move(j));
+  }
+  return out;
+}
+
+Json pattern_json(const Session& s, int index, const std::vector<int>& chosen_patterns,
+                  const std::map<int, std::string>& left_out) {
+  const rules::Pattern& p = s.pattern(index);
+  const Work* w = work_of(s, index);
+  Json j = rules::to_json(s.found.graph, p);
+  const bool active = std::find(chosen_patterns.begin(), chosen_patterns.end(), index) != chosen_patterns.end();
+  j["summary"] = p.summary;
+  j["active"] = active;
+  j["floor_ms"] = p.floor_ms;
+  j["flops"] = p.flops;
+  j["min_bytes"] = p.min_bytes;
+  if (w == nullptr) return j;
+  j["winners"] = winners_json(*w);
+  if (w->tuned) {
+    j["eager_ms"] = w->tuned->eager_ms;
+    j["stopped_because"] = w->tuned->stopped_because;
+    j["trial_count"] = w->tuned->trials.size();
+    Json unsupported = Json::array();
+    for (const auto& [realizer, reason] : w->tuned->unsupported) {
+      unsupported.push_back({{"realizer", realizer}, {"reason", reason}});
+    }
+    j["unsupported"] = std::move(unsupported);
+    // The first occurrence carries the search; the others share it.
+    if (index == w->patterns.front()) j["tuning"] = w->tuned->to_json();
+  }
+  if (!active) {
+    const auto it = left_out.find(index);
+    j["inactive_because"] = !w->skipped.empty()      ? w->skipped
+                            : it != left_out.end()   ? it->second
+                            : w->tuned && w->tuned->winners.empty() ? "no candidate passed its gates"
+                                                     : "not chosen";
+  }
+  return j;
+}
+
+}  // namespace
+
+Json make_report(const Session& s) {
+  std::vector<int> chosen;
+  for (const int o : s.choice.chosen) chosen.push_back(s.option_origin[static_cast<std::size_t>(o)].second);
+  std::map<int, std::string> left_out;
+  for (const auto& [o, reason] : s.choice.left_out) {
+    left_out[s.option_origin[static_cast<std::size_t>(o)].second] = reason;
+  }
+
+  Json report = {{"schema", "tessera.report/1"},
+                 {"name", s.found.graph.name},
+                 {"device", s.device_name},
+                 {"arch", s.found.arch->name},
+                 {"precision", name_of(s.found.graph.precision)},
+                 {"effort", s.options.effort},
+                 {"leftover_runner", s.options.leftover},
+                 {"kind", kind_of_plan(s)},
+                 {"toolchain", s.evaluation.tools.to_json()},
+                 {"torch", s.found.graph.meta.value("torch", "")},
+                 {"peaks",
+                  {{"tflops", s.found.arch->peak_tflops(s.found.graph.precision)},
+                   {"bandwidth_gbs", s.found.arch->bandwidth_gbs},
+                   {"achievable_bandwidth_gbs", s.found.arch->achievable_bandwidth_gbs}}}};
+  Json rewrites = Json::array();
+  for (const graph::Rewrite& r : s.found.rewrites) {
+    rewrites.push_back({{"what", r.what}, {"result", r.result}, {"nodes", r.nodes}});
+  }
+  report["rewrites"] = std::move(rewrites);
+  Json patterns = Json::array();
+  for (int i = 0; i < static_cast<int>(s.found.discovery.patterns.size()); ++i) {
+    patterns.push_back(pattern_json(s, i, chosen, left_out));
+  }
+  report["patterns"] = std::move(patterns);
+  Json rejections = Json::array();
+  for (const rules::Rejection& r : s.found.discovery.rejections) {
+    Json nodes = Json::array();
+    for (const graph::NodeId n : r.nodes) nodes.push_back(s.found.graph.node(n).name);
+    rejections.push_back({{"rule", r.rule}, {"nodes", nodes}, {"reason", r.reason}});
+  }
+  report["rejections"] = std::move(rejections);
+  report["leftover"] = s.plan.is_object() ? s.plan.at("leftover") : Json::array();
+  report["verification"] = s.module_check;
+  report["module"] = s.module_times;
+  report["stage_seconds"] = s.timings;
+  report["stopped"] = s.stopped();
+  return report;
+}
+
+}  // namespace tessera::pipeline

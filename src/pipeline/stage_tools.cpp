@@ -1,0 +1,91 @@
+// Opening what the stages need, and the record form of a candidate.
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "pipeline/stages.h"
+
+namespace tessera::pipeline {
+namespace {
+
+inline constexpr Code bad_record{"TS0610", "registry.bad_candidate_record"};
+
+}  // namespace
+
+void Session::say(const std::string& stage, const std::string& message, Json more) const {
+  Json event = {{"stage", stage}, {"message", message}};
+  for (auto& [k, v] : more.items()) event[k] = v;
+  context.progress(event);
+}
+
+Status open_tools(Session& s) {
+  const std::filesystem::path cache = s.options.cache.empty() ? cache_home() : s.options.cache;
+  s.evaluation.python = bridge::find_python();
+  s.evaluation.tools = toolchain::locate(s.evaluation.python);
+  s.evaluation.cache = cache / "kernels";
+  s.evaluation.log_folder = cache / "logs";
+  s.evaluation.effort = s.options.effort;
+  s.evaluation.parallel_builds = s.options.parallel_builds;
+  std::filesystem::create_directories(s.evaluation.cache);
+  std::filesystem::create_directories(s.evaluation.log_folder);
+  s.evaluator = std::make_unique<evaluate::Evaluator>(s.evaluation, s.found.graph, *s.found.arch);
+  s.device_name = s.found.graph.meta.value("device_name", s.found.graph.device);
+  if (s.options.use_registry) {
+    const std::filesystem::path file =
+        s.options.registry.empty() ? data_home() / "registry.sqlite" : s.options.registry;
+    TESSERA_TRY(opened, registry::Registry::open(file));
+    s.registry = std::move(opened);
+    if (const std::string mended = s.registry->mended(); !mended.empty()) {
+      Diagnostic d = fail(Code{"TS0601", "registry.mended"}, "the registry was damaged and has been mended");
+      d.level = Level::warning;
+      d.notes.push_back(mended);
+      s.diagnostics.push_back(std::move(d));
+    }
+  }
+  return {};
+}
+
+Json candidate_record(const realize::Candidate& c) {
+  Json j = {{"realizer", c.realizer}, {"kind", realize::name_of(c.kind)}, {"config", c.config}};
+  if (c.source) {
+    j["source"] = {{"name", c.source->name},
+                   {"language", c.source->language == toolchain::Language::cuda ? "cuda" : "cxx"},
+                   {"text", c.source->text},
+                   {"arch", c.source->arch},
+                   {"flags", c.source->flags},
+                   {"links", c.source->links},
+                   {"cutlass", c.source->cutlass}};
+  }
+  if (c.call) j["call"] = {{"function", c.call->function}, {"arguments", c.call->arguments}};
+  return j;
+}
+
+Result<realize::Candidate> candidate_from_record(const Json& j) {
+  try {
+    realize::Candidate c;
+    c.realizer = j.at("realizer");
+    c.kind = j.at("kind") == "library" ? realize::Kind::library : realize::Kind::synthesized;
+    c.config = j.at("config");
+    if (j.contains("source")) {
+      const Json& t = j.at("source");
+      c.source = toolchain::Source{.name = t.at("name"),
+                                   .language = t.at("language") == "cuda" ? toolchain::Language::cuda
+                                                                          : toolchain::Language::cxx,
+                                   .text = t.at("text"),
+                                   .arch = t.at("arch"),
+                                   .flags = t.at("flags"),
+                                   .links = t.at("links"),
+                                   .cutlass = t.at("cutlass")};
+    }
+    if (j.contains("call")) {
+      c.call = realize::LibraryCall{.function = j.at("call").at("function"),
+                                    .arguments = j.at("call").at("arguments")};
+    }
+    return c;
+  } catch (const Json::exception& e) {
+    return error(fail(bad_record, "a stored candidate cannot be read")
+                     .but_found("{}", e.what())
+                     .help("remove it with `tessera registry prune` and optimize again"));
+  }
+}
+
+}  // namespace tessera::pipeline

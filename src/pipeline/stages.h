@@ -1,0 +1,72 @@
+// The state that the stages of `optimize` hand to one another, and the stages.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compose/choose.h"
+#include "compose/plan.h"
+#include "evaluate/evaluate.h"
+#include "pipeline/pipeline.h"
+#include "registry/registry.h"
+
+namespace tessera::pipeline {
+
+/// One distinct signature: its occurrences share everything but their place.
+struct Work {
+  std::vector<int> patterns;             // indices into the discovery; the first is the one that is evaluated
+  registry::Key key;
+  rules::Reuse reuse = rules::Reuse::fresh;
+  std::string reuse_detail;
+  std::optional<registry::Entry> entry;  // of reuse or adapt
+  std::optional<evaluate::Tuned> tuned;
+  std::string skipped;                   // why it was not evaluated
+};
+
+struct Session {
+  const Options& options;
+  const Context& context;
+  Discovered found;
+  evaluate::Options evaluation;
+  std::unique_ptr<evaluate::Evaluator> evaluator;
+  std::unique_ptr<registry::Registry> registry;   // null when not used
+  std::string device_name;
+  std::vector<Work> work;
+  std::vector<compose::Option> placed_options;    // parallel to placed_work
+  std::vector<std::pair<int, int>> option_origin; // option -> (work, pattern)
+  compose::Choice choice;
+  Json plan;
+  Json module_check = Json::object();
+  Json module_times = Json::object();
+  std::vector<Diagnostic> diagnostics;
+  Json timings = Json::object();                  // seconds a stage
+
+  [[nodiscard]] const rules::Pattern& pattern(int i) const {
+    return found.discovery.patterns[static_cast<std::size_t>(i)];
+  }
+  [[nodiscard]] bool stopped() const { return context.stop != nullptr && context.stop->load(); }
+  void say(const std::string& stage, const std::string& message, Json more = Json::object()) const;
+};
+
+Status open_tools(Session& s);          // python, compilers, evaluator, registry
+void group_by_signature(Session& s);    // distinct signatures, by priority
+Status look_up(Session& s);             // REUSE / ADAPT / NEW
+Status evaluate_work(Session& s);       // revive or tune each, store what was learned
+Status compose_plan(Session& s);        // choose and order
+Status check_module(Session& s, bridge::Peer& tracer);
+Status measure_module(Session& s, bridge::Peer& tracer);
+Json make_report(const Session& s);
+
+/// The winner that may be placed under options.only_kind; nullptr when there is none.
+const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w);
+/// A pattern's ops run one by one when no eager time is known of its own.
+std::string kind_of_plan(const Session& s);  // "synthesized", "library", "mixed", "none"
+
+/// A stored candidate and back: enough to rebuild it without its realizer.
+Json candidate_record(const realize::Candidate& c);
+Result<realize::Candidate> candidate_from_record(const Json& j);
+
+}  // namespace tessera::pipeline
