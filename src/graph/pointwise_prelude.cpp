@@ -1,16 +1,15 @@
 // The C text of the `tsr_*` helper functions.
 //
 // Host bodies are branch-free, so that gcc vectorizes loops over them without -ffast-math; the exceptions (pow, fmod,
-// remainder, atan, atan2, tan) call the C library. Two options that keep every value, also inf and NaN, are needed for
-// that and set by pragma: no errno from sqrt, no trapping comparisons. Ranges are reduced as by Cody and Waite;
-// polynomial coefficients are minimax fits, rounded to float one by one. Errors over all floats are at most 2 ulp for
+// remainder, atan, atan2, tan) call the C library. For the others two options are needed that keep every value:
+// -fno-math-errno from the command line (sqrt's errno is a branch) and no trapping comparisons, set here by pragma. Ranges are reduced as by Cody and Waite; polynomial coefficients are minimax fits, rounded to float one by one. Errors over all floats are at most 2 ulp for
 // exp, exp2, expm1, log, log1p, tanh, erf, sigmoid; sin and cos up to |x| = 1e9.
 #include "graph/pointwise.h"
 
 namespace tessera::graph {
 namespace {
 
-constexpr std::string_view host_head = R"(#pragma GCC optimize("no-math-errno", "no-trapping-math")
+constexpr std::string_view host_head = R"(#pragma GCC optimize("no-trapping-math")
 #include <cmath>
 #define TSR_FN static inline __attribute__((always_inline, unused))
 TSR_FN float tsr_as_float(unsigned u) { float f; __builtin_memcpy(&f, &u, 4); return f; }
