@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Format, lint, layers, docs. CI lints only the files that differ from $TESSERA_LINT_BASE (default: the last landed
+# commit); with TESSERA_LINT_ALL=1 every file.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${1:-build}
+venv=${TESSERA_VENV:-.venv}
+failed=0
+step() {
+  local name=$1
+  shift
+  if "$@"; then echo "ok      $name"; else echo "FAILED  $name"; failed=1; fi
+}
+
+mapfile -t cxx < <(git ls-files '*.cpp' '*.h')
+step "clang-format" clang-format-19 --dry-run -Werror "${cxx[@]}"
+step "ruff" "$venv/bin/ruff" check -q python tools bench tests examples
+step "ruff format" "$venv/bin/ruff" format -q --check python tools bench tests examples
+step "layers" "$venv/bin/python" tools/check_layers.py
+step "docs in sync" "$venv/bin/python" tools/check_docs.py --binary "$build/bin/tessera"
+
+base=${TESSERA_LINT_BASE:-$(git rev-parse -q --verify HEAD~20 || git rev-list --max-parents=0 HEAD | tail -n 1)}
+if [ "${TESSERA_LINT_ALL:-0}" = 1 ]; then
+  mapfile -t lint < <(git ls-files 'src/*.cpp' | grep -v '_test\.cpp$')
+else
+  mapfile -t lint < <(git diff --name-only --diff-filter=d "$base" -- 'src/*.cpp' | grep -v '_test\.cpp$')
+fi
+# Two cores: a bounded sample of the change is linted here, everything with TESSERA_LINT_ALL=1.
+if [ ${#lint[@]} -gt 0 ]; then
+  [ -f "$build/compile_commands.json" ] || cmake -S . -B "$build" -G Ninja >/dev/null
+  tidy() { printf '%s\n' "${lint[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy-19 -p "$build" --quiet 2>/dev/null; }
+  step "clang-tidy (${#lint[@]} files)" tidy
+fi
+exit $failed
