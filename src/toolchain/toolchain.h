@@ -16,45 +16,69 @@ enum class Language : uint8_t { cuda, cxx };
 
 /// Everything that decides what a compiler makes of it.
 struct Source {
-  std::string name;                  // for people: becomes part of file names
+  std::string name;  // for people: becomes part of file names
   Language language = Language::cuda;
   std::string text;
-  std::string arch;                  // arch::Arch::name
-  std::vector<std::string> flags;    // beyond the toolchain's own
-  std::vector<std::string> links;    // "cublasLt", "cublas"
-  bool cutlass = false;              // needs the CUTLASS headers
+  std::string arch;                // arch::Arch::name
+  std::vector<std::string> flags;  // beyond the toolchain's own
+  std::vector<std::string> links;  // "cublasLt", "cublas"
+  bool cutlass = false;            // needs the CUTLASS headers
 };
 
 struct Built {
-  std::filesystem::path library;     // implements include/tessera/kernel.h
-  std::string hash;                  // the cache key
+  std::filesystem::path library;  // implements include/tessera/kernel.h
+  std::string hash;               // the cache key
   bool cached = false;
-  double seconds = 0;                // compile time (of the original build when cached)
-  /// {"registers":168,"spill_bytes":0,"shared_bytes":..., "warnings":[...]} from ptxas; empty on host.
+  double seconds = 0;  // compile time (of the original build when cached)
+  /// {"registers":168,"spill_bytes":0,"shared_bytes":..., "warnings":[...]} from ptxas; empty on
+  /// host.
   Json resources = Json::object();
 };
 
 /// The compilers and libraries of this machine.
 struct Toolchain {
-  std::filesystem::path nvcc;        // empty when there is none
+  std::filesystem::path nvcc;  // empty when there is none
   std::string nvcc_version;
   std::filesystem::path cxx;
   std::string cxx_version;
-  std::filesystem::path cutlass;     // folder with include/ and tools/util/include; empty when there is none
+  std::filesystem::path
+      cutlass;  // folder with include/ and tools/util/include; empty when there is none
   std::string cutlass_version;
-  std::filesystem::path own_include; // tessera/kernel.h and the CUTLASS collectives of ours
+  std::filesystem::path own_include;  // tessera/kernel.h and the CUTLASS collectives of ours
+  /// Beyond nvcc's own: for compilers taken from Python packages, whose headers and libraries lie
+  /// in sibling folders.
+  std::vector<std::filesystem::path> cuda_includes;
+  std::vector<std::filesystem::path> cuda_libraries;
   /// One text that changes whenever generated code might.
   [[nodiscard]] std::string fingerprint() const;
   [[nodiscard]] Json to_json() const;
 };
 
-/// Looks in this order: $TESSERA_NVCC, PATH, /usr/local/cuda, the Python packages of `python`; CUTLASS in
-/// $TESSERA_CUTLASS_DIR, then the Python package. What is missing stays empty; build() then says how to get it.
+/// Looks in this order: $TESSERA_NVCC, PATH, /usr/local/cuda, the Python packages of `python`;
+/// CUTLASS in $TESSERA_CUTLASS_DIR, then the Python package. What is missing stays empty; build()
+/// then says how to get it.
 Toolchain locate(const std::filesystem::path& python);
 
-/// Builds, or takes from the cache under `cache`; safe with many processes at once (built aside, published by one atomic
-/// rename). A failed build is remembered with its log and not tried again for the same content.
-Result<Built> build(const Toolchain& tools, const Source& source, const std::filesystem::path& cache,
-                    std::chrono::seconds limit);
+/// Builds, or takes from the cache under `cache`; safe with many processes at once (built aside,
+/// published by one atomic rename). A failed build is remembered with its log and not tried again
+/// for the same content; one that ran out of time or disk is not. An entry is a folder `cache/<2
+/// digits>/<hash>/` with kernel.so (absent when the build failed), source.cu or source.cpp, log.txt
+/// and meta.json (schema tessera.build/1).
+Result<Built> build(const Toolchain& tools, const Source& source,
+                    const std::filesystem::path& cache, std::chrono::seconds limit);
+
+/// The build of this source when the cache has it and it did not fail; never compiles.
+std::optional<Built> find_built(const Toolchain& tools, const Source& source,
+                                const std::filesystem::path& cache);
+
+struct Pruned {
+  int removed = 0;
+  int64_t bytes_freed = 0;
+  int64_t bytes_left = 0;
+};
+/// Removes entries, those unused for longest first, until at most `max_bytes` are left; also the
+/// leftovers of builds that were killed. Entries used within the last hour stay, so that a running
+/// search keeps what it has built.
+Pruned prune_cache(const std::filesystem::path& cache, int64_t max_bytes);
 
 }  // namespace tessera::toolchain

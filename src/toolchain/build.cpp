@@ -1,0 +1,229 @@
+#include <atomic>
+#include <system_error>
+#include <unistd.h>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "toolchain/flags.h"
+#include "toolchain/ptxas.h"
+#include "toolchain/toolchain.h"
+
+namespace tessera::toolchain {
+namespace fs = std::filesystem;
+namespace {
+
+inline constexpr Code no_compiler{"TS0301", "build.no_compiler"};
+inline constexpr Code no_cutlass{"TS0302", "build.no_cutlass"};
+inline constexpr Code compile_failed{"TS0303", "build.compile_failed"};
+inline constexpr Code compile_timed_out{"TS0304", "build.timed_out"};
+inline constexpr Code cache_not_writable{"TS0305", "build.cache_not_writable"};
+inline constexpr Code compiler_did_not_start{"TS0306", "build.compiler_did_not_start"};
+
+fs::path folder_of(const fs::path& cache, const std::string& hash) {
+  return cache / hash.substr(0, 2) / hash;
+}
+
+// The first lines that name an error, then the end of the log: what a person looks for.
+std::vector<std::string> telling_lines(const std::string& log, std::size_t most) {
+  std::vector<std::string> out;
+  const std::vector<std::string> lines = split(log, '\n');
+  for (const std::string& l : lines) {
+    if (out.size() < most &&
+        (l.find("error") != std::string::npos || l.find("fatal") != std::string::npos)) {
+      out.push_back(trim(l).substr(0, 400));
+    }
+  }
+  for (std::size_t i = lines.size() > 4 ? lines.size() - 4 : 0; i < lines.size() && out.empty();
+       ++i) {
+    if (!trim(lines[i]).empty()) out.push_back(trim(lines[i]).substr(0, 400));
+  }
+  return out;
+}
+
+Diagnostic failure(const Source& source, const fs::path& log, const std::string& text,
+                   bool remembered) {
+  Diagnostic d = fail(compile_failed, "`{}` does not compile{}", source.name,
+                      remembered ? " (remembered)" : "")
+                     .with("log", log.string());
+  d.notes = telling_lines(text, 3);
+  d.helps.push_back(
+      fmt::format("the whole log and the source are in {}", log.parent_path().string()));
+  return d;
+}
+
+// What is stored under this hash: a library, a remembered failure, or nothing.
+std::optional<Result<Built>> stored(const Source& source, const fs::path& folder,
+                                    const std::string& hash) {
+  std::error_code ignored;
+  if (!fs::exists(folder / "meta.json", ignored)) return std::nullopt;
+  Json meta;
+  try {
+    meta = Json::parse(read_file(folder / "meta.json"));
+  } catch (const std::exception&) {
+    return std::nullopt;  // damaged: built again and replaced
+  }
+  if (!meta.value("ok", false)) {
+    const std::string log = fs::exists(folder / "log.txt") ? read_file(folder / "log.txt") : "";
+    return error(failure(source, folder / "log.txt", log, true));
+  }
+  const fs::path library = folder / "kernel.so";
+  if (!fs::exists(library, ignored) ||
+      fs::file_size(library, ignored) != meta.value("bytes", std::uintmax_t{0})) {
+    return std::nullopt;
+  }
+  fs::last_write_time(folder / "meta.json", fs::file_time_type::clock::now(),
+                      ignored);  // "used": prune keeps it
+  return Built{.library = library,
+               .hash = hash,
+               .cached = true,
+               .seconds = meta.value("seconds", 0.0),
+               .resources = meta.value("resources", Json::object())};
+}
+
+Status check_tools(const Toolchain& tools, const Source& source) {
+  if (source.language == Language::cuda && tools.nvcc.empty()) {
+    return error(
+        fail(no_compiler, "there is no nvcc to compile `{}`", source.name)
+            .expect(
+                "nvcc in $TESSERA_NVCC, on PATH, in /usr/local/cuda or from the Python packages")
+            .help("install the CUDA toolkit, or `pip install nvidia-cuda-nvcc nvidia-cuda-cccl "
+                  "nvidia-cuda-runtime`, or set TESSERA_NVCC"));
+  }
+  if (tools.cxx.empty()) {
+    return error(fail(no_compiler, "there is no C++ compiler to compile `{}`", source.name)
+                     .help("install g++ (Debian: `apt install g++`), or set TESSERA_CXX"));
+  }
+  if (source.cutlass && tools.cutlass.empty()) {
+    return error(fail(no_cutlass, "`{}` needs the CUTLASS headers and there are none", source.name)
+                     .help("`pip install nvidia-cutlass==4.2.0.0`, or set TESSERA_CUTLASS_DIR to a "
+                           "CUTLASS tree"));
+  }
+  return {};
+}
+
+Diagnostic not_writable(const fs::path& cache, const std::string& why) {
+  return fail(cache_not_writable, "the kernel cache {} cannot be written: {}", cache.string(), why)
+      .help(
+          "free space there (`tessera registry prune` also prunes the cache), or set TESSERA_HOME "
+          "to another place");
+}
+
+// Puts the finished folder in its place with one rename. Another builder may have been first: its
+// result is as good.
+void publish(const fs::path& aside, const fs::path& folder) {
+  fs::create_directories(folder.parent_path());
+  std::error_code code;
+  fs::rename(aside, folder, code);
+  if (!code) return;
+  if (fs::exists(folder / "meta.json")) {
+    // Either the other builder's fresh entry, or a damaged one. Moving it away first keeps readers
+    // from a half state.
+    const fs::path old = fs::path(aside.string() + ".old");
+    fs::rename(folder, old, code);
+    fs::rename(aside, folder, code);
+    std::error_code ignored;
+    fs::remove_all(old, ignored);
+    if (!code || fs::exists(folder / "meta.json")) return;
+  }
+  throw fs::filesystem_error("cannot publish", folder, code);
+}
+
+struct Aside {
+  fs::path path;
+  explicit Aside(const fs::path& cache, const std::string& hash) {
+    static std::atomic<unsigned> counter{0};
+    path = cache / "building" / fmt::format("{}.{}.{}", hash, ::getpid(), counter++);
+    fs::create_directories(path);
+  }
+  Aside(const Aside&) = delete;
+  Aside& operator=(const Aside&) = delete;
+  ~Aside() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+Result<Built> compile(const Toolchain& tools, const Source& source, const fs::path& cache,
+                      const std::string& hash, std::chrono::seconds limit) {
+  const Aside aside(cache, hash);
+  const fs::path input =
+      aside.path / (source.language == Language::cuda ? "source.cu" : "source.cpp");
+  const fs::path output = aside.path / "kernel.so";
+  write_file_atomically(input, source.text);
+  Finished done;
+  try {
+    // Compilers write their temporaries beside the build: they vanish with it when it is killed.
+    done = run({.argv = compile_command(tools, source, input, output),
+                .folder = aside.path,
+                .env = {{"TMPDIR", aside.path.string()}}},
+               std::chrono::duration_cast<std::chrono::milliseconds>(limit));
+  } catch (const std::system_error& e) {
+    return error(fail(compiler_did_not_start, "the compiler did not start: {}", e.what())
+                     .help("`tessera doctor` says what is installed"));
+  }
+  if (done.timed_out) {
+    return error(
+        fail(compile_timed_out, "compiling `{}` took more than {} s", source.name, limit.count()));
+  }
+  if (done.output.find("No space left on device") != std::string::npos) {
+    return error(not_writable(cache, "no space left on device"));
+  }
+  // A signal (out of memory, an interrupt) says nothing about the source: not remembered.
+  if (done.signal != 0) {
+    return error(fail(compile_failed, "the compiler of `{}` was ended by signal {}", source.name,
+                      done.signal)
+                     .help("build fewer at once, or free memory"));
+  }
+  const bool ok = done.ok() && fs::exists(output);
+  Json meta = {
+      {"schema", "tessera.build/1"},
+      {"ok", ok},
+      {"name", source.name},
+      {"arch", source.arch},
+      {"seconds", done.seconds},
+      {"bytes", ok ? fs::file_size(output) : 0},
+      {"resources", source.language == Language::cuda ? parse_ptxas(done.output) : Json::object()},
+      {"toolchain", tools.fingerprint()}};
+  write_file_atomically(aside.path / "log.txt", done.output);
+  write_file_atomically(aside.path / "meta.json", meta.dump(1));
+  for (const auto& entry : fs::directory_iterator(aside.path)) {
+    const std::string name = entry.path().filename();
+    if (name != "kernel.so" && name != "log.txt" && name != "meta.json" &&
+        name != input.filename()) {
+      fs::remove_all(entry.path());
+    }
+  }
+  const fs::path folder = folder_of(cache, hash);
+  publish(aside.path, folder);
+  if (!ok) return error(failure(source, folder / "log.txt", done.output, false));
+  return Built{.library = folder / "kernel.so",
+               .hash = hash,
+               .cached = false,
+               .seconds = done.seconds,
+               .resources = meta.at("resources")};
+}
+
+}  // namespace
+
+std::optional<Built> find_built(const Toolchain& tools, const Source& source,
+                                const fs::path& cache) {
+  const std::string hash = cache_key(tools, source);
+  auto found = stored(source, folder_of(cache, hash), hash);
+  if (!found || !*found) return std::nullopt;
+  return **found;
+}
+
+Result<Built> build(const Toolchain& tools, const Source& source, const fs::path& cache,
+                    std::chrono::seconds limit) {
+  const std::string hash = cache_key(tools, source);
+  try {
+    if (auto found = stored(source, folder_of(cache, hash), hash)) return *found;
+    TESSERA_CHECK(check_tools(tools, source));
+    return compile(tools, source, cache, hash, limit);
+  } catch (const fs::filesystem_error& e) {
+    return error(not_writable(cache, e.what()));
+  }
+}
+
+}  // namespace tessera::toolchain

@@ -1,0 +1,24 @@
+// The command line that a source is compiled with, and the hash that names what comes out.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "toolchain/toolchain.h"
+
+namespace tessera::toolchain {
+
+/// The whole compiler command for `source` (already written to `input`), making the shared library
+/// `output`.
+std::vector<std::string> compile_command(const Toolchain& tools, const Source& source,
+                                         const std::filesystem::path& input,
+                                         const std::filesystem::path& output);
+
+/// Content hash of everything that decides the binary: text, flags, compiler and CUTLASS versions,
+/// and the contents of our own headers. Machine paths are left out, so equal toolchains in
+/// different places share keys; host code adds the CPU's model because it is compiled with
+/// -march=native.
+std::string cache_key(const Toolchain& tools, const Source& source);
+
+}  // namespace tessera::toolchain

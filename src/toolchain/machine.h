@@ -1,0 +1,18 @@
+// Facts of this machine that decide what a compiler makes of a source.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace tessera::toolchain {
+
+/// The model name of /proc/cpuinfo with a hash of its flags: what -march=native depends on.
+std::string cpu_model();
+
+/// One hash over the contents of all our own headers below the folder.
+std::string own_headers_hash(const std::filesystem::path& folder);
+
+/// One hash over those of our own headers that `text` includes, directly or through each other.
+std::string included_headers_hash(const std::filesystem::path& folder, const std::string& text);
+
+}  // namespace tessera::toolchain
