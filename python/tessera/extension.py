@@ -1,0 +1,318 @@
+"""Built kernels as PyTorch operators.
+
+`operator(spec)` gives the callable `torch.ops.tessera.<name>` for a kernel library with fixed integers and fixed tensor
+types. The operator's name holds a hash of everything that it depends on, so equal kernels share one operator and a
+compiled graph can never meet another kernel under its name.
+
+Two implementations, never chosen silently:
+  stable-abi  runtime/ops.cpp, compiled once for a version of torch and kept in the cache. No Python on the way.
+  python      the same launch by ctypes, where no C++ compiler is found; `backend().reason` tells why.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from tessera import places
+from tessera.errors import Error, fail
+
+# c10::ScalarType numbers; they are serialized in models, so they never change.
+_scalar_types = {
+    torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4, torch.float16: 5, torch.float32: 6,
+    torch.float64: 7, torch.bool: 11, torch.bfloat16: 15, torch.float8_e5m2: 23, torch.float8_e4m3fn: 24,
+}
+_workspace_alignment = 256  # bytes, promised by kernel.h
+_input_alignment = 16  # bytes: the widest vector access that kernels make
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Shape and strides in elements."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def matches_layout(self, t: torch.Tensor) -> bool:
+        """Whether the strides address the same elements; those of dims of extent 1 are never used."""
+        s = t.stride()
+        return s == self.strides or all(n == 1 or a == b for n, a, b in zip(self.shape, s, self.strides, strict=True))
+
+    def empty(self, device) -> torch.Tensor:
+        return torch.empty_strided(self.shape, self.strides, dtype=self.dtype, device=device)
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """What an operator does: a library, its run-time integers, and the types of its inputs and outputs."""
+
+    stem: str  # a readable name, the rule's
+    library: str
+    sha: str  # of the library's content or sources
+    ints: tuple[int, ...]
+    inputs: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+
+    @functools.cached_property
+    def name(self) -> str:
+        parts = (self.sha or _hash_of_file(self.library), self.ints, self.inputs, self.outputs)
+        stem = "".join(c if c.isalnum() else "_" for c in self.stem) or "kernel"
+        return f"{stem}_{hashlib.sha256(repr(parts).encode()).hexdigest()[:12]}"
+
+    @property
+    def schema(self) -> str:
+        given = ", ".join(f"Tensor a{i}" for i in range(len(self.inputs)))
+        made = "Tensor" if len(self.outputs) == 1 else "(" + ", ".join(["Tensor"] * len(self.outputs)) + ")"
+        return f"{self.name}({given}) -> {made}"
+
+    def code(self) -> list[int]:
+        """The flat form that runtime/ops.cpp decodes."""
+        out = [len(self.inputs), len(self.outputs), len(self.ints), *self.ints]
+        for t in self.inputs + self.outputs:
+            out += [_scalar_types[t.dtype], len(t.shape), *t.shape, *t.strides]
+        return out
+
+
+def _hash_of_file(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Backend:
+    """How operators are implemented in this process, and why not by the extension."""
+
+    kind: str  # "stable-abi" or "python"
+    reason: str = ""
+    handle: ctypes.CDLL | None = None
+
+
+# --- the extension -------------------------------------------------------------------------------------------------
+
+
+def find_compiler() -> str | None:
+    return next((p for name in (os.environ.get("CXX"), "g++", "c++", "clang++") if name and (p := shutil.which(name))),
+                None)
+
+
+def _compile_command(compiler: str, include: Path, out: str) -> list[str]:
+    root = Path(torch.__file__).parent
+    libraries = ["torch_cpu", "c10"] + (["torch_cuda"] if (root / "lib" / "libtorch_cuda.so").exists() else [])
+    return [compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{include}",
+            f"-I{root / 'include'}", str(places.package / "runtime" / "ops.cpp"), "-o", out, f"-L{root / 'lib'}",
+            "-Wl,--no-as-needed", *[f"-l{name}" for name in libraries], f"-Wl,-rpath,{root / 'lib'}"]
+
+
+def build_extension() -> Path:
+    """The extension's path, compiled when the cache does not have it. Errors: TS0310 (no compiler, no header), TS0311."""
+    include = places.include_folder()
+    compiler = find_compiler()
+    key = hashlib.sha256()
+    for text in (torch.__version__, str(torch.version.cuda), sys.platform, Path(torch.__file__).parent.as_posix()):
+        key.update(text.encode() + b"\0")
+    key.update((places.package / "runtime" / "ops.cpp").read_bytes())
+    key.update((include / "tessera" / "kernel.h").read_bytes() if include else b"")
+    target = places.cache_folder() / "extension" / f"ops-{key.hexdigest()[:16]}.so"
+    if target.is_file():
+        return target
+    if compiler is None or include is None:
+        raise fail("TS0310", "build.no_compiler", "no C++ compiler for the operator extension",
+                   expected="g++ or clang++ in PATH (or $CXX), and tessera/kernel.h in the package",
+                   found="no compiler" if compiler is None else "no tessera/kernel.h",
+                   helps=["install g++ (C++20); until then kernels are launched from Python, some microseconds slower"])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        made = os.path.join(folder, "ops.so")
+        command = _compile_command(compiler, include, made)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise fail("TS0311", "build.extension_failed", "the operator extension does not compile",
+                       expected=f"a C++20 compiler and the headers of torch {torch.__version__}",
+                       found=done.stderr.strip()[-2000:], notes=[" ".join(command)],
+                       helps=["set CXX to another compiler; until then kernels are launched from Python"])
+        os.replace(made, target)
+    return target
+
+
+@functools.cache
+def backend() -> Backend:
+    """The implementation of this process, found once. `TESSERA_EXTENSION=python` asks for the Python one."""
+    if os.environ.get("TESSERA_EXTENSION") == "python":
+        return Backend("python", "asked for by TESSERA_EXTENSION=python")
+    try:
+        handle = ctypes.CDLL(str(build_extension()))
+    except Error as e:
+        return Backend("python", str(e))
+    except OSError as e:
+        return Backend("python", f"the operator extension does not load: {e}")
+    handle.tessera_ops_register.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64)]
+    handle.tessera_ops_error.restype = ctypes.c_char_p
+    for name in ("tessera_ops_calls", "tessera_ops_relayouts"):
+        getattr(handle, name).restype = ctypes.c_int64
+    return Backend("stable-abi", handle=handle)
+
+
+# --- the Python implementation -------------------------------------------------------------------------------------
+
+
+class _Launch(ctypes.Structure):
+    _fields_ = (("tensors", ctypes.POINTER(ctypes.c_void_p)), ("tensor_count", ctypes.c_int32),
+                ("ints", ctypes.POINTER(ctypes.c_int64)), ("int_count", ctypes.c_int32))
+
+
+class PythonKernel:
+    """One kernel launched by ctypes: the same steps as `call` in runtime/ops.cpp."""
+
+    def __init__(self, spec: KernelSpec):
+        self.spec = spec
+        self.calls = self.relayouts = 0
+        library = ctypes.CDLL(spec.library)
+        self._size, self._run, self._error = (
+            library.tessera_workspace_size, library.tessera_run, library.tessera_last_error)
+        self._size.argtypes, self._size.restype = [ctypes.POINTER(_Launch)], ctypes.c_int64
+        self._run.argtypes = [ctypes.POINTER(_Launch), ctypes.c_void_p, ctypes.c_void_p]
+        self._error.restype = ctypes.c_char_p
+        self._ints = (ctypes.c_int64 * max(1, len(spec.ints)))(*spec.ints)
+        self._workspace: int | None = None
+
+    def _input(self, i: int, t: torch.Tensor) -> torch.Tensor:
+        want = self.spec.inputs[i]
+        if t.dtype != want.dtype or tuple(t.shape) != want.shape:
+            raise RuntimeError(f"tessera::{self.spec.name}: input {i} has shape {list(t.shape)} and type {t.dtype}; "
+                               f"the kernel was built for {list(want.shape)} and {want.dtype}")
+        if want.matches_layout(t) and t.data_ptr() % _input_alignment == 0:
+            return t
+        self.relayouts += 1
+        return want.empty(t.device).copy_(t)
+
+    def __call__(self, *tensors: torch.Tensor):
+        device = tensors[0].device
+        given = [self._input(i, t) for i, t in enumerate(tensors)]
+        made = [t.empty(device) for t in self.spec.outputs]
+        pointers = (ctypes.c_void_p * (len(given) + len(made)))(*[t.data_ptr() for t in given + made])
+        launch = _Launch(pointers, len(pointers), self._ints, len(self.spec.ints))
+        if self._workspace is None:
+            self._workspace = self._size(ctypes.byref(launch))
+            if self._workspace < 0:
+                size, self._workspace = self._workspace, None
+                raise RuntimeError(f"tessera::{self.spec.name}: {self._error().decode()} (workspace {size})")
+        scratch = 0
+        if self._workspace:
+            owner = torch.empty(self._workspace + _workspace_alignment, dtype=torch.uint8, device=device)
+            scratch = -(-owner.data_ptr() // _workspace_alignment) * _workspace_alignment
+        stream = 0
+        if device.type == "cuda":
+            stream = torch.cuda.current_stream(device).cuda_stream
+        with torch.cuda.device(device) if device.type == "cuda" else _nothing:
+            if self._run(ctypes.byref(launch), scratch, stream) != 0:
+                raise RuntimeError(f"tessera::{self.spec.name}: {self._error().decode()}")
+        self.calls += 1
+        return made[0] if len(made) == 1 else tuple(made)
+
+
+class _Nothing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return False
+
+
+_nothing = _Nothing()
+
+
+# --- operators -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Operator:
+    """A registered operator: `op` is what graphs call."""
+
+    spec: KernelSpec
+    op: object  # torch.ops.tessera.<name>.default
+    kind: str
+    _slot: int = -1
+    _python: PythonKernel | None = None
+
+    def _count(self, name: str) -> int:
+        if self._python is not None:
+            return getattr(self._python, name)
+        return int(getattr(backend().handle, f"tessera_ops_{name}")(self._slot))
+
+    @property
+    def calls(self) -> int:
+        """Launches so far in this process, by whichever module; replays of a CUDA graph do not count."""
+        return self._count("calls")
+
+    @property
+    def relayouts(self) -> int:
+        """Inputs copied into the traced layout so far, because they came with other strides or unaligned."""
+        return self._count("relayouts")
+
+
+_library = torch.library.Library("tessera", "FRAGMENT")
+_operators: dict[str, Operator] = {}
+_lock = threading.Lock()
+
+
+def operator(spec: KernelSpec, implementation: str | None = None) -> Operator:
+    """Registers (once) and returns the operator of a kernel. `implementation` overrides the process's backend and gives
+    an operator of its own name. Errors: TS0312 when the library is missing or does not load."""
+    kind = implementation or backend().kind
+    if not os.path.isfile(spec.library):
+        raise fail("TS0312", "build.no_kernel_library", f"the kernel library {spec.library} is missing",
+                   helps=["run the optimization again: it rebuilds what the cache has lost"])
+    name = spec.name if kind == backend().kind else f"{spec.name}_{kind.replace('-', '_')}"
+    with _lock:
+        if name not in _operators:
+            _operators[name] = _register(spec, name, kind)
+        return _operators[name]
+
+
+def _register(spec: KernelSpec, name: str, kind: str) -> Operator:
+    probe = _load(spec)  # before the schema is defined: a schema cannot be taken back
+    _library.define(spec.schema.replace(spec.name, name, 1),
+                    tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
+    made = Operator(spec, None, kind)
+    if kind == "python":
+        made._python = probe
+        for key in ("CPU", "CUDA"):
+            _library.impl(name, probe, key)
+    else:
+        code = spec.code()
+        handle = backend().handle
+        made._slot = handle.tessera_ops_register(name.encode(), spec.library.encode(), (ctypes.c_int64 * len(code))(*code))
+        if made._slot < 0:
+            raise fail("TS0312", "build.no_kernel_library", f"the kernel library {spec.library} cannot be used",
+                       found=handle.tessera_ops_error().decode(errors="replace"))
+    torch.library.register_fake(f"tessera::{name}", _fake(spec), lib=_library)
+    made.op = getattr(torch.ops.tessera, name).default
+    return made
+
+
+def _load(spec: KernelSpec) -> PythonKernel:
+    try:
+        return PythonKernel(spec)
+    except (OSError, AttributeError) as e:
+        raise fail("TS0312", "build.no_kernel_library", f"the kernel library {spec.library} cannot be used",
+                   expected="a shared library with the symbols of tessera/kernel.h", found=str(e),
+                   helps=["run the optimization again: it rebuilds what the cache has lost"]) from e
+
+
+def _fake(spec: KernelSpec):
+    def fake(*tensors):
+        made = [t.empty(tensors[0].device) for t in spec.outputs]
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return fake
