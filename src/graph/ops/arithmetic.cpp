@@ -1,0 +1,75 @@
+// Arithmetic, comparison, selection and rounding, element by element.
+#include "graph/ops.h"
+
+namespace tessera::graph::ops {
+namespace {
+
+constexpr OpRecord records[] = {
+    {"aten.add", OpKind::pointwise, "add"},
+    {"aten.sub", OpKind::pointwise, "sub"},
+    {"aten.rsub", OpKind::pointwise, "sub"},
+    {"aten.mul", OpKind::pointwise, "mul"},
+    {"aten.div", OpKind::pointwise, "div"},
+    {"aten.neg", OpKind::pointwise, "neg"},
+    {"aten.abs", OpKind::pointwise, "abs"},
+    {"aten.square", OpKind::pointwise, "square"},
+    {"aten.pow", OpKind::pointwise, "pow"},
+    {"aten.reciprocal", OpKind::pointwise, "reciprocal"},
+    {"aten.sqrt", OpKind::pointwise, "sqrt"},
+    {"aten.rsqrt", OpKind::pointwise, "rsqrt"},
+    {"aten.fmod", OpKind::pointwise, "fmod"},
+    {"aten.remainder", OpKind::pointwise, "remainder"},
+    {"aten.floor_divide", OpKind::pointwise},
+    {"aten.atan2", OpKind::pointwise, "atan2"},
+    {"aten.copysign", OpKind::pointwise, "copysign"},
+    {"aten.logaddexp", OpKind::pointwise, "logaddexp"},
+    {"aten.exp", OpKind::pointwise, "exp"},
+    {"aten.exp2", OpKind::pointwise, "exp2"},
+    {"aten.expm1", OpKind::pointwise, "expm1"},
+    {"aten.log", OpKind::pointwise, "log"},
+    {"aten.log2", OpKind::pointwise, "log2"},
+    {"aten.log10", OpKind::pointwise, "log10"},
+    {"aten.log1p", OpKind::pointwise, "log1p"},
+    {"aten.erf", OpKind::pointwise, "erf"},
+    {"aten.sin", OpKind::pointwise, "sin"},
+    {"aten.cos", OpKind::pointwise, "cos"},
+    {"aten.tan", OpKind::pointwise, "tan"},
+    {"aten.atan", OpKind::pointwise, "atan"},
+    {"aten.addcmul", OpKind::pointwise, "mul"},
+    {"aten.addcdiv", OpKind::pointwise, "div"},
+    {"aten.lerp", OpKind::pointwise, "add"},
+    {"aten.frac", OpKind::pointwise, "trunc"},
+    {"aten.minimum", OpKind::pointwise, "minimum"},
+    {"aten.maximum", OpKind::pointwise, "maximum"},
+    {"aten.where", OpKind::pointwise, "where"},
+    {"aten.masked_fill", OpKind::pointwise, "where"},
+    {"aten.eq", OpKind::pointwise, "eq"},
+    {"aten.ne", OpKind::pointwise, "ne"},
+    {"aten.lt", OpKind::pointwise, "lt"},
+    {"aten.le", OpKind::pointwise, "le"},
+    {"aten.gt", OpKind::pointwise, "gt"},
+    {"aten.ge", OpKind::pointwise, "ge"},
+    {"aten.logical_and", OpKind::pointwise, "logical_and"},
+    {"aten.logical_or", OpKind::pointwise, "logical_or"},
+    {"aten.logical_xor", OpKind::pointwise, "logical_xor"},
+    {"aten.logical_not", OpKind::pointwise, "logical_not"},
+    {"aten.bitwise_and", OpKind::pointwise, "logical_and"},
+    {"aten.bitwise_or", OpKind::pointwise, "logical_or"},
+    {"aten.bitwise_xor", OpKind::pointwise, "logical_xor"},
+    {"aten.bitwise_not", OpKind::pointwise, "logical_not"},
+    {"aten.isnan", OpKind::pointwise, "isnan"},
+    {"aten.isinf", OpKind::pointwise, "isinf"},
+    {"aten.floor", OpKind::pointwise, "floor"},
+    {"aten.ceil", OpKind::pointwise, "ceil"},
+    {"aten.trunc", OpKind::pointwise, "trunc"},
+    {"aten.round", OpKind::pointwise, "round"},
+    {"aten.sign", OpKind::pointwise, "sign"},
+    {"aten.complex", OpKind::pointwise},
+    {"aten.polar", OpKind::pointwise},
+};
+
+}  // namespace
+
+extern const OpFamily arithmetic{"arithmetic", records};
+
+}  // namespace tessera::graph::ops
