@@ -1,0 +1,135 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "compose/choose.h"
+#include "compose/plan.h"
+
+namespace tessera::compose {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+using graph::Value;
+using graph::ValueId;
+
+// A graph of unary `aten.relu` and binary `aten.add.Tensor` nodes over [4, 4] tensors.
+struct Builder {
+  Graph g;
+
+  ValueId input(const std::string& name) {
+    Value v{.name = name, .type = {DType::float32, {4, 4}, {4, 1}}, .origin = graph::Origin::user_input};
+    const ValueId id = g.add_value(v);
+    g.inputs.push_back(id);
+    return id;
+  }
+  ValueId node(const std::string& name, const std::string& op, const std::vector<ValueId>& args) {
+    Node n{.name = name, .op = op};
+    static const char* const names[] = {"self", "other"};
+    for (std::size_t i = 0; i < args.size(); ++i) n.arguments.emplace_back(names[i], args[i]);
+    const ValueId out = g.add_value({.name = name, .type = {DType::float32, {4, 4}, {4, 1}}});
+    n.outputs = {out};
+    g.add_node(n);
+    return out;
+  }
+  ValueId relu(const std::string& name, ValueId x) { return node(name, "aten.relu.default", {x}); }
+  ValueId add(const std::string& name, ValueId x, ValueId y) { return node(name, "aten.add.Tensor", {x, y}); }
+
+  rules::Pattern pattern(const std::string& id, const std::vector<std::string>& nodes,
+                         const std::vector<ValueId>& inputs, const std::vector<ValueId>& outputs) const {
+    rules::Pattern p{.id = id, .rule = "pointwise", .inputs = inputs, .outputs = outputs};
+    for (const std::string& n : nodes) p.nodes.push_back(*g.find_node(n));
+    return p;
+  }
+};
+
+TEST(Choose, TakesTheSetThatSavesMostNotTheBiggestFirst) {
+  Builder b;
+  const ValueId x = b.input("x");
+  const ValueId a1 = b.relu("a", x);
+  const ValueId a2 = b.relu("b", a1);
+  const ValueId a3 = b.relu("c", a2);
+  b.g.outputs = {a3};
+  const auto middle = b.pattern("mid", {"a", "b", "c"}, {x}, {a3});
+  const auto left = b.pattern("left", {"a", "b"}, {x}, {a2});
+  const auto right = b.pattern("right", {"c"}, {a2}, {a3});
+  const Choice c = choose(b.g, {{&middle, 1, 4}, {&left, 1, 3}, {&right, 1, 3}});
+  EXPECT_EQ(c.gain_ms, 4);  // 2 + 2 beats 3
+  EXPECT_EQ(c.chosen.size(), 2);
+  ASSERT_EQ(c.left_out.size(), 1);
+  EXPECT_EQ(c.left_out[0].first, 0);
+  EXPECT_NE(c.left_out[0].second.find("overlaps"), std::string::npos);
+}
+
+TEST(Choose, LeavesOutWhatDoesNotGain) {
+  Builder b;
+  const ValueId x = b.input("x");
+  const ValueId y = b.relu("a", x);
+  b.g.outputs = {y};
+  const auto p = b.pattern("p", {"a"}, {x}, {y});
+  const Choice c = choose(b.g, {{&p, 2, 1}});
+  EXPECT_TRUE(c.chosen.empty());
+  EXPECT_NE(c.left_out.at(0).second.find("no gain"), std::string::npos);
+}
+
+// p = {a, d} and q = {b, c} with a -> b and c -> d: each is fine alone, together they wait for each other.
+TEST(Choose, NeverBuildsACycle) {
+  Builder b;
+  const ValueId x = b.input("x");
+  const ValueId y = b.input("y");
+  const ValueId a = b.relu("a", x);
+  const ValueId bb = b.relu("b", a);
+  const ValueId c = b.relu("c", y);
+  const ValueId d = b.relu("d", c);
+  b.g.outputs = {bb, d};
+  const auto p = b.pattern("p", {"a", "d"}, {x, c}, {a, d});
+  const auto q = b.pattern("q", {"b", "c"}, {a, y}, {bb, c});
+  EXPECT_TRUE(acyclic(b.g, {&p}));
+  EXPECT_TRUE(acyclic(b.g, {&q}));
+  EXPECT_FALSE(acyclic(b.g, {&p, &q}));
+  const Choice choice = choose(b.g, {{&p, 1, 5}, {&q, 1, 3}});
+  ASSERT_EQ(choice.chosen.size(), 1);
+  EXPECT_EQ(choice.chosen[0], 0);
+  EXPECT_NE(choice.left_out.at(0).second.find("cycle"), std::string::npos);
+}
+
+TEST(Plan, OrdersKernelsAndLeftoverAndNamesReasons) {
+  Builder b;
+  const ValueId x = b.input("x");
+  const ValueId a = b.relu("a", x);
+  const ValueId c = b.relu("c", a);
+  const ValueId s = b.add("s", a, c);
+  const ValueId unused = b.relu("unused", x);
+  (void)unused;
+  b.g.outputs = {s};
+  const auto p = b.pattern("p", {"c", "s"}, {a}, {s});
+  const auto plan = make_plan(b.g, {{.pattern = &p, .candidate = {{"library", "/k.so"}}}},
+                              {{*b.g.find_node("a"), "too small"}}, {{"arch", "host"}});
+  ASSERT_TRUE(plan) << to_text(plan.error());
+  ASSERT_EQ(plan->at("steps").size(), 2);
+  EXPECT_EQ(plan->at("steps")[0].at("kind"), "aten");
+  EXPECT_EQ(plan->at("steps")[0].at("node"), "a");
+  EXPECT_EQ(plan->at("steps")[1].at("kind"), "kernel");
+  EXPECT_EQ(plan->at("steps")[1].at("inputs"), Json::array({"a"}));
+  ASSERT_EQ(plan->at("leftover").size(), 1);
+  EXPECT_EQ(plan->at("leftover")[0].at("reason"), "too small");
+}
+
+// A value inside a pattern that someone else reads is computed again by PyTorch: slower, never wrong.
+TEST(Plan, RecomputesAnInnerValueThatIsReadOutside) {
+  Builder b;
+  const ValueId x = b.input("x");
+  const ValueId a = b.relu("a", x);
+  const ValueId c = b.relu("c", a);
+  b.g.outputs = {c, a};
+  const auto p = b.pattern("p", {"a", "c"}, {x}, {c});
+  const auto plan = make_plan(b.g, {{.pattern = &p, .candidate = {{"library", "/k.so"}}}}, {}, Json::object());
+  ASSERT_TRUE(plan);
+  const Json& steps = plan->at("steps");
+  EXPECT_EQ(steps.size(), 2);
+  EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), [](const Json& s) { return s.value("node", "") == "a"; }));
+}
+
+}  // namespace
+}  // namespace tessera::compose
