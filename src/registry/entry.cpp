@@ -1,0 +1,112 @@
+// Keys, extents and the JSON form of entries.
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/hash.h"
+#include "registry/registry.h"
+
+namespace tessera::registry {
+namespace {
+
+inline constexpr Code bad_entry{"TS0631", "registry.bad_entry"};
+
+Json to_json(const Key& key) {
+  return {{"signature", key.signature},
+          {"precision", key.precision},
+          {"device", key.device},
+          {"policy", key.policy}};
+}
+
+bool is_integers(const Json& j) {
+  if (!j.is_array() || j.empty()) return false;
+  for (const Json& e : j) {
+    if (!e.is_number_integer()) return false;
+  }
+  return true;
+}
+
+void add_all(Json& out, const std::string& name, const Json& values) {
+  for (std::size_t i = 0; i < values.size(); ++i) out[fmt::format("{}[{}]", name, i)] = values[i];
+}
+
+}  // namespace
+
+std::string Key::hash() const {
+  return content_hash(to_json(*this).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+std::string measuring_policy() {
+  return "1: interleaved with an anchor, cold L2, median with 95% interval";
+}
+
+std::filesystem::path default_place() {
+  return data_home() / "registry.sqlite";
+}
+
+Json extents(const Json& body) {
+  Json out = Json::object();
+  if (!body.is_object()) return out;
+  for (const auto& [name, value] : body.items()) {
+    if (value.is_number_integer()) {
+      out[name] = value;
+    } else if (is_integers(value)) {
+      add_all(out, name, value);
+    } else if (value.is_array()) {
+      // Groups of loops have a shape of their own; views (with strides) are operands, not extents.
+      for (std::size_t i = 0; i < value.size(); ++i) {
+        const Json& e = value[i];
+        if (!e.is_object() || e.contains("strides") || !e.contains("shape") ||
+            !is_integers(e.at("shape")))
+          continue;
+        add_all(out, fmt::format("{}[{}].shape", name, i), e.at("shape"));
+      }
+    }
+  }
+  return out;
+}
+
+Json to_json(const Entry& e) {
+  return {{"hash", e.key.hash()},     {"key", to_json(e.key)},  {"rule", e.rule},
+          {"arch", e.arch},           {"status", e.status},     {"realizer", e.realizer},
+          {"kind", e.kind},           {"config", e.config},     {"launch", e.launch},
+          {"candidate", e.candidate}, {"evidence", e.evidence}, {"negative", e.negative},
+          {"toolchain", e.toolchain}, {"created", e.created},   {"binary_hash", e.binary_hash},
+          {"shape", e.shape}};
+}
+
+Result<Entry> entry_from_json(const Json& j) {
+  Entry e;
+  try {
+    const Json& key = j.at("key");
+    e.key = {.signature = key.at("signature"),
+             .precision = key.at("precision"),
+             .device = key.at("device"),
+             .policy = key.at("policy")};
+    e.rule = j.at("rule");
+    e.arch = j.at("arch");
+    e.status = j.at("status");
+    e.realizer = j.value("realizer", "");
+    e.kind = j.value("kind", "");
+    e.config = j.value("config", Json::object());
+    e.launch = j.value("launch", Json::object());
+    e.candidate = j.value("candidate", Json::object());
+    e.evidence = j.value("evidence", Json::object());
+    e.negative = j.value("negative", Json::array());
+    e.toolchain = j.at("toolchain");
+    e.created = j.value("created", "");
+    e.binary_hash = j.value("binary_hash", "");
+    e.shape = j.value("shape", Json::object());
+  } catch (const Json::exception& x) {
+    return error(fail(bad_entry, "a registry entry cannot be read")
+                     .but_found("{}", x.what())
+                     .help("export it again with this version of tessera"));
+  }
+  if (e.status != "accepted" && e.status != "failed") {
+    return error(fail(bad_entry, "a registry entry has the status `{}`", e.status)
+                     .expect("accepted or failed"));
+  }
+  if (e.key.signature.empty()) return error(fail(bad_entry, "a registry entry has no signature"));
+  return e;
+}
+
+}  // namespace tessera::registry

@@ -1,0 +1,115 @@
+#include "registry/rank.h"
+
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+
+namespace tessera::registry {
+namespace {
+
+inline constexpr Code bad_filter{"TS0632", "registry.bad_filter"};
+
+double milliseconds(const Entry& e) {
+  const bool known =
+      e.evidence.is_object() && e.evidence.contains("ms") && e.evidence.at("ms").is_number();
+  const double ms = known ? e.evidence.at("ms").get<double>() : 0;
+  return ms > 0 ? ms : INFINITY;
+}
+
+bool better(const Entry& a, const Entry& than) {
+  if (a.status != than.status) return a.status == "accepted";
+  if (a.status == "failed") return a.created > than.created;
+  return milliseconds(a) < milliseconds(than);
+}
+
+std::string format_time(std::time_t t) {
+  std::tm tm{};
+  gmtime_r(&t, &tm);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+  return text;
+}
+
+std::map<std::string, std::string> fields(const Entry& e) {
+  return {{"rule", e.rule},         {"arch", e.arch},
+          {"device", e.key.device}, {"precision", e.key.precision},
+          {"status", e.status},     {"kind", e.kind},
+          {"realizer", e.realizer}, {"toolchain", e.toolchain},
+          {"hash", e.key.hash()}};
+}
+
+}  // namespace
+
+Entry merge(const Entry& held, const Entry& incoming) {
+  Entry out = better(incoming, held) ? incoming : held;
+  out.negative = Json::array();
+  std::set<std::string> seen;
+  for (const Json* list : {&held.negative, &incoming.negative}) {
+    for (const Json& trial : *list) {
+      if (seen.insert(trial.dump(-1, ' ', false, Json::error_handler_t::replace)).second) {
+        out.negative.push_back(trial);
+      }
+    }
+  }
+  return out;
+}
+
+std::optional<double> distance(const Json& a, const Json& b) {
+  if (a.empty() || a.size() != b.size()) return std::nullopt;
+  double sum = 0;
+  for (const auto& [name, value] : a.items()) {
+    if (!b.contains(name)) return std::nullopt;
+    const double x = value.get<double>();
+    const double y = b.at(name).get<double>();
+    if (x == y) continue;
+    if (x <= 0 || y <= 0 || x > 2 * y || y > 2 * x) return std::nullopt;
+    sum += std::abs(std::log2(x / y));
+  }
+  return sum;
+}
+
+Result<bool> matches(const Entry& e, const std::string& filter) {
+  const auto known = fields(e);
+  for (const std::string& raw : split(filter, ' ')) {
+    const std::string term = trim(raw);
+    if (term.empty()) continue;
+    const std::size_t equals = term.find('=');
+    // Signatures contain `=` too; a term is a field only when its left side is a word.
+    if (equals != std::string::npos && term.find_first_of("(:[") > equals) {
+      const auto it = known.find(term.substr(0, equals));
+      if (it == known.end()) {
+        std::vector<std::string> names;
+        for (const auto& [name, unused] : known) names.push_back(name);
+        return error(fail(bad_filter, "entries have no field `{}`", term.substr(0, equals))
+                         .expect("one of {}", join(names, ", "))
+                         .but_found("{}", term));
+      }
+      const std::string wanted = term.substr(equals + 1);
+      const bool same = it->first == "hash"     ? it->second.starts_with(wanted)
+                        : it->first == "device" ? it->second.find(wanted) != std::string::npos
+                                                : it->second == wanted;
+      if (!same) return false;
+      continue;
+    }
+    bool found = e.key.signature.find(term) != std::string::npos;
+    for (const auto& [name, value] : known) found = found || value.find(term) != std::string::npos;
+    if (!found) return false;
+  }
+  return true;
+}
+
+std::string now_utc() {
+  return utc_before(0);
+}
+
+std::string utc_before(double days) {
+  const auto then = std::chrono::system_clock::now() - std::chrono::duration<double>(days * 86400);
+  return format_time(std::chrono::system_clock::to_time_t(
+      std::chrono::time_point_cast<std::chrono::system_clock::duration>(then)));
+}
+
+}  // namespace tessera::registry
