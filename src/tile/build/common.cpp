@@ -1,0 +1,44 @@
+#include "tile/build/common.h"
+
+#include <algorithm>
+
+namespace tessera::tile::build {
+
+Limits limits_of(const arch::Arch& a) {
+  Limits l;
+  l.target = a.device == "cuda" ? Target::cuda : Target::host;
+  l.multiprocessors = std::max(a.multiprocessors, 1);
+  return l;
+}
+
+Tensor row_major_tensor(std::string name, DType element, std::vector<int64_t> shape, tile::Access access) {
+  Tensor t{std::move(name), element, shape, graph::contiguous_strides(shape), access};
+  return t;
+}
+
+Layout mode_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, std::size_t first, std::size_t last) {
+  std::vector<int64_t> extents;
+  std::vector<int64_t> steps;
+  for (std::size_t i = last; i-- > first;) {
+    extents.push_back(shape[i]);
+    steps.push_back(shape[i] == 1 ? 0 : strides[i]);
+  }
+  if (extents.empty()) return {1, 0};
+  return coalesce(Layout(IntTuple::flat(extents), IntTuple::flat(steps)));
+}
+
+graph::PointwiseDag identity_dag() {
+  graph::PointwiseDag d;
+  d.results = {d.add_operand(0)};
+  return d;
+}
+
+MapOf map_of(graph::PointwiseDag dag) { return {std::make_shared<const graph::PointwiseDag>(std::move(dag))}; }
+
+int vector_elements(const std::vector<Tensor>& tensors) {
+  int n = 4;
+  for (const Tensor& t : tensors) n = std::max(n, 16 / size_of(t.element));
+  return std::min(n, 8);
+}
+
+}  // namespace tessera::tile::build

@@ -1,0 +1,42 @@
+// What the builders share: strided accesses to tensors, and what a schedule may count on.
+#pragma once
+
+#include "arch/arch.h"
+#include "graph/pointwise.h"
+#include "tile/emit.h"
+#include "tile/payload.h"
+
+namespace tessera::tile::build {
+
+/// A strided view of a tensor of the launch: one stride (in elements) for each dim of the problem's iteration space, 0
+/// where it is broadcast. Several views may name one tensor (slices, shifted halves), inputs and outputs alike.
+struct StridedView {
+  int tensor = 0;  // index into the problem's tensors
+  std::vector<int64_t> strides;
+  int64_t offset = 0;  // elements
+};
+
+/// What a schedule may use; asked from the architecture, never from its name.
+struct Limits {
+  Target target = Target::host;
+  int multiprocessors = 1;
+  int max_threads = 1024;
+};
+Limits limits_of(const arch::Arch& a);
+
+/// A tensor of the launch with row-major strides.
+Tensor row_major_tensor(std::string name, DType element, std::vector<int64_t> shape, tile::Access access);
+
+/// Dims [first, last) of a view as one mode: the last dim varies fastest. A mode of no dims is 1:0.
+Layout mode_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, std::size_t first, std::size_t last);
+
+/// The DAG that returns operand 0: "nothing happens".
+graph::PointwiseDag identity_dag();
+/// A map payload from a DAG.
+MapOf map_of(graph::PointwiseDag dag);
+/// How many sensible elements one 16-byte access of the widest or narrowest tensor has.
+int vector_elements(const std::vector<Tensor>& tensors);
+
+inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+}  // namespace tessera::tile::build

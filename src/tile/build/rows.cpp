@@ -1,0 +1,383 @@
+#include "tile/build/rows.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace tessera::tile::build {
+namespace {
+
+using graph::PointwiseDag;
+
+bool reduces(RowKind k) { return k == RowKind::sum || k == RowKind::mean || k == RowKind::max; }
+
+/// Writes one row kernel. Tiles are [rows, columns], or [columns] when a tile has one row.
+class RowWriter {
+ public:
+  RowWriter(const RowProblem& p, const RowConfig& c, Target target)
+      : p_(p), c_(c), rows_(tile_rows(c, target)), host_(target == Target::host), program_{p.name, p.tensors, {}},
+        b_(program_, p.name, host_ ? 1 : c.threads_per_row * c.rows_per_block) {}
+
+  Result<Program> write() {
+    int64_t rows = 1;
+    for (int64_t e : p_.row_shape) rows *= e;
+    b_.kernel().constants = constants();
+    for (const StridedView& v : p_.operands) operand_views_.push_back(view(v, p_.columns));
+    for (const StridedView& v : p_.stored) stored_views_.push_back(view(v, p_.columns));
+    for (const StridedView& v : p_.outputs) output_views_.push_back(view(v, reduces(p_.kind) ? 1 : p_.columns));
+    row_ = b_.var("r", rows, rows_);
+    b_.open("tiles", {}, Walk{{row_}, c_.blocks_per_multiprocessor, false});
+    if (c_.chunk == 0) {
+      whole_row();
+    } else {
+      by_chunks();
+    }
+    b_.close();
+    TESSERA_CHECK(b_.finish());
+    return std::move(program_);
+  }
+
+ private:
+  static int64_t tile_rows(const RowConfig& c, Target t) {
+    return t == Target::host ? 1 : int64_t{c.rows_per_block} * c.rows_per_thread;
+  }
+
+  std::map<std::string, int64_t> constants() const {
+    if (host_) return {{"CHUNK", c_.chunk}};
+    return {{"THREADS_PER_ROW", c_.threads_per_row}, {"ROWS_PER_BLOCK", c_.rows_per_block}, {"VECTOR", c_.vector},
+            {"ROWS_PER_THREAD", c_.rows_per_thread}, {"CHUNK", c_.chunk}};
+  }
+
+  ValueId view(const StridedView& v, int64_t columns) {
+    std::size_t dims = p_.row_shape.size();
+    std::vector<int64_t> row_strides(v.strides.begin(), v.strides.begin() + static_cast<long>(dims));
+    Layout column(columns, columns == 1 ? 0 : v.strides.back());
+    Layout layout = concat({mode_of(p_.row_shape, row_strides, 0, dims), column});
+    return b_.one("view", {}, ViewOf{v.tensor, layout, v.offset}, p_.tensors[v.tensor].name + "_rows");
+  }
+
+  /// The slots of a tile of `columns` (or of a chunk, cut by `var`).
+  Type row_type(int64_t columns, VarId var) const {
+    Type t;
+    Spread s;
+    int64_t cover = columns;
+    if (host_) {
+      s.registers = {{columns, 0, 1}};
+    } else {
+      int64_t step = int64_t{c_.threads_per_row} * c_.vector;
+      cover = round_up(columns, step);
+      int axis = rows_ > 1 ? 1 : 0;
+      s.threads = {{c_.threads_per_row, axis, c_.vector}};
+      if (rows_ > 1) s.threads.push_back({c_.rows_per_block, 0, 1});
+      s.registers = {{c_.vector, axis, 1}, {cover / step, axis, step}};
+      if (rows_ > 1) s.registers.push_back({c_.rows_per_thread, 0, c_.rows_per_block});
+    }
+    if (rows_ > 1) t.axes.push_back({rows_, row_}), t.cover.push_back(rows_);
+    t.axes.push_back({columns, var});
+    t.cover.push_back(cover);
+    t.layout = layout_of(s, t.cover);
+    return t;
+  }
+
+  std::vector<Index> indices(bool whole, VarId chunk) const {
+    Index row{rows_ > 1 ? Index::Kind::tile : Index::Kind::pick, row_};
+    return {row, whole ? Index{} : Index{Index::Kind::tile, chunk}};
+  }
+
+  [[nodiscard]] int axis() const { return rows_ > 1 ? 1 : 0; }
+
+  // Small DAGs over tiles: m({"sub", "exp"}) would hide what happens, so each is written out.
+  template <class F>
+  ValueId map(std::vector<ValueId> operands, F f, std::string_view hint) {
+    PointwiseDag d;
+    std::vector<int> x;
+    for (std::size_t i = 0; i < operands.size(); ++i) x.push_back(d.add_operand(static_cast<int>(i)));
+    d.results = {f(d, x)};
+    return b_.one("map", std::move(operands), map_of(std::move(d)), hint);
+  }
+  ValueId spread_row(ValueId v, const Type& t, std::string_view hint) { return b_.one("broadcast", {v}, Like{t}, hint); }
+  ValueId fold(ValueId v, Fold::Kind k, std::string_view hint) { return b_.one("reduce", {v}, Fold{k, axis()}, hint); }
+  ValueId call(std::string_view f, std::vector<ValueId> operands, std::string_view hint) {
+    return map(std::move(operands), [&](PointwiseDag& d, std::vector<int>& x) { return d.add_call(f, x); }, hint);
+  }
+  ValueId scaled_plus(ValueId v, double scale, double plus, std::string_view then, std::string_view hint) {
+    return map({v}, [&](PointwiseDag& d, std::vector<int>& x) {
+      int y = d.add_call("mul", {x[0], d.add_constant(scale)});
+      if (plus != 0) y = d.add_call("add", {y, d.add_constant(plus)});
+      return then.empty() ? y : d.add_call(then, {y});
+    }, hint);
+  }
+
+  void load(int i, const Type& t, const std::vector<Index>& at) {
+    if (loaded_[i].valid()) return;
+    std::string_view name = p_.tensors[p_.operands[i].tensor].name;
+    loaded_[i] = b_.one("load", {operand_views_[i]}, At{at, t.cover, t.layout}, name);
+  }
+
+  /// Which operands a DAG reads, as it numbers them.
+  static std::vector<bool> reads(const PointwiseDag& d, std::size_t count) {
+    std::vector<bool> r(count);
+    for (const auto& n : d.nodes)
+      if (n.kind == PointwiseDag::Node::Kind::operand) r.at(n.operand) = true;
+    return r;
+  }
+
+  /// Maps `dag` over operands of which only those that it reads exist; the others keep their number.
+  std::vector<ValueId> map_read(const PointwiseDag& dag, const std::vector<ValueId>& operands, std::string_view hint) {
+    std::vector<bool> read = reads(dag, operands.size());
+    PointwiseDag d = dag;
+    std::vector<int> number(operands.size(), -1);
+    std::vector<ValueId> used;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (read[i]) number[i] = static_cast<int>(used.size()), used.push_back(operands[i]);
+    for (auto& n : d.nodes)
+      if (n.kind == PointwiseDag::Node::Kind::operand) n.operand = number[n.operand];
+    return b_.add("map", std::move(used), map_of(std::move(d)), hint);
+  }
+
+  /// Loads what pre reads; returns pre's results (result 0 first), stored where asked.
+  std::vector<ValueId> begin(const Type& t, const std::vector<Index>& at, bool store) {
+    loaded_.assign(operand_views_.size(), {});
+    std::vector<bool> read = reads(p_.pre.empty() ? identity_dag() : p_.pre, loaded_.size());
+    for (std::size_t i = 0; i < read.size(); ++i)
+      if (read[i]) load(static_cast<int>(i), t, at);
+    std::vector<ValueId> x = {loaded_.at(0)};
+    if (!p_.pre.empty()) x = map_read(p_.pre, loaded_, "x");
+    for (std::size_t i = 0; i < stored_views_.size(); ++i) {
+      ValueId rounded = b_.one("cast", {x.at(i)}, CastTo{p_.tensors[p_.stored[i].tensor].element}, "sum");
+      if (store) b_.add("store", {rounded, stored_views_[i]}, At{at, {}, {}});
+      if (i == 0 && p_.normalize_stored) x[0] = rounded;
+    }
+    return x;
+  }
+
+  void end(ValueId y, const std::vector<Index>& at) {
+    std::vector<ValueId> results = {y};
+    if (!p_.post.empty()) {
+      std::vector<bool> read = reads(p_.post, loaded_.size() + 1);
+      for (std::size_t i = 0; i < loaded_.size(); ++i)
+        if (read[i + 1]) load(static_cast<int>(i), b_.type(y), at);
+      std::vector<ValueId> operands = {y};
+      operands.insert(operands.end(), loaded_.begin(), loaded_.end());
+      results = map_read(p_.post, operands, "y");
+    }
+    for (std::size_t i = 0; i < output_views_.size(); ++i) {
+      ValueId rounded = b_.one("cast", {results.at(i)}, CastTo{p_.tensors[p_.outputs[i].tensor].element}, "out");
+      b_.add("store", {rounded, output_views_[i]}, At{at, {}, {}});
+    }
+  }
+
+  void whole_row() {
+    Type t = row_type(p_.columns, {});
+    std::vector<Index> at = indices(true, {});
+    ValueId x = begin(t, at, true).at(0);
+    double n = static_cast<double>(p_.columns);
+    switch (p_.kind) {
+      case RowKind::layer_norm: {
+        ValueId mean = scaled_plus(fold(x, Fold::Kind::sum, "total"), 1 / n, 0, "", "mean");
+        ValueId d = call("sub", {x, spread_row(mean, t, "mean_row")}, "centered");
+        ValueId square = call("square", {d}, "square");
+        ValueId rstd = scaled_plus(fold(square, Fold::Kind::sum, "squares"), 1 / n, p_.eps, "rsqrt", "rstd");
+        return end(call("mul", {d, spread_row(rstd, t, "rstd_row")}, "norm"), at);
+      }
+      case RowKind::rms_norm: {
+        ValueId square = call("square", {x}, "square");
+        ValueId rstd = scaled_plus(fold(square, Fold::Kind::sum, "squares"), 1 / n, p_.eps, "rsqrt", "rstd");
+        return end(call("mul", {x, spread_row(rstd, t, "rstd_row")}, "norm"), at);
+      }
+      case RowKind::softmax: {
+        ValueId most = fold(x, Fold::Kind::max, "most");
+        ValueId e = call("exp", {call("sub", {x, spread_row(most, t, "most_row")}, "below")}, "e");
+        ValueId inverse = call("reciprocal", {fold(e, Fold::Kind::sum, "total")}, "inverse");
+        return end(call("mul", {e, spread_row(inverse, t, "inverse_row")}, "norm"), at);
+      }
+      case RowKind::log_softmax: {
+        ValueId most = fold(x, Fold::Kind::max, "most");
+        ValueId below = call("sub", {x, spread_row(most, t, "most_row")}, "below");
+        ValueId total = fold(call("exp", {below}, "e"), Fold::Kind::sum, "total");
+        return end(call("sub", {below, spread_row(call("log", {total}, "log_total"), t, "log_row")}, "norm"), at);
+      }
+      case RowKind::sum: return end(fold(x, Fold::Kind::sum, "total"), at);
+      case RowKind::mean: return end(scaled_plus(fold(x, Fold::Kind::sum, "total"), 1 / n, 0, "", "mean"), at);
+      case RowKind::max: return end(fold(x, Fold::Kind::max, "most"), at);
+    }
+  }
+
+  void by_chunks();
+
+  const RowProblem& p_;
+  const RowConfig& c_;
+  int64_t rows_;
+  bool host_;
+  Program program_;
+  KernelBuilder b_;
+  VarId row_;
+  std::vector<ValueId> operand_views_, stored_views_, output_views_, loaded_;
+};
+
+/// Pass 1 folds the row chunk by chunk (a second level of sums: the carried statistics); pass 2 reads it again.
+void RowWriter::by_chunks() {
+  VarId c1 = b_.var("c", p_.columns, c_.chunk);
+  Type t = row_type(c_.chunk, c1);
+  Type one;  // the type of a row statistic
+  {
+    Spread s = spread(t);
+    for (SpreadMode& m : s.threads)
+      if (m.axis == axis()) m = {m.extent, -1, 0};
+    std::erase_if(s.registers, [&](const SpreadMode& m) { return m.axis == axis(); });
+    one = t;
+    one.axes[axis()] = {1, {}};
+    one.cover[axis()] = 1;
+    one.layout = layout_of(s, one.cover);
+  }
+  auto full = [&](double v, std::string_view hint) { return b_.one("full", {}, Like{one, v}, hint); };
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  bool soft = p_.kind == RowKind::softmax || p_.kind == RowKind::log_softmax;
+  bool max = p_.kind == RowKind::max;
+  std::vector<ValueId> start;
+  if (soft) start = {full(-inf, "most"), full(0, "total")};
+  else if (p_.kind == RowKind::layer_norm) start = {full(0, "mean"), full(0, "squares"), full(0, "count")};
+  else start = {full(max ? -inf : 0, "total")};
+  std::vector<ValueId> carried = b_.open("steps", start, Walk{{c1}});
+  ValueId x = begin(t, indices(false, c1), true).at(0);
+  std::vector<ValueId> next;
+  if (soft) {
+    ValueId most = call("maximum", {carried[0], fold(x, Fold::Kind::max, "chunk_most")}, "most_next");
+    // Rows that are -inf so far have no finite maximum: their terms are taken below 0, which gives exp(-inf) = 0.
+    ValueId base = map({most}, [](PointwiseDag& d, std::vector<int>& v) {
+      int none = d.add_call("eq", {v[0], d.add_constant(-inf)});
+      return d.add_call("where", {none, d.add_constant(0), v[0]});
+    }, "base");
+    ValueId e = call("exp", {call("sub", {x, spread_row(base, t, "base_row")}, "below")}, "e");
+    ValueId sum = fold(e, Fold::Kind::sum, "chunk_total");
+    ValueId total = map({carried[0], base, carried[1], sum}, [](PointwiseDag& d, std::vector<int>& v) {
+      int scale = d.add_call("exp", {d.add_call("sub", {v[0], v[1]})});
+      return d.add_call("add", {d.add_call("mul", {v[2], scale}), v[3]});
+    }, "total_next");
+    next = {most, total};
+  } else if (p_.kind == RowKind::layer_norm) {
+    ValueId ones = b_.one("full", {}, Like{t, 1}, "ones");
+    ValueId n = fold(ones, Fold::Kind::sum, "chunk_count");
+    ValueId mean = call("div", {fold(x, Fold::Kind::sum, "chunk_total"), n}, "chunk_mean");
+    ValueId square = call("square", {call("sub", {x, spread_row(mean, t, "mean_row")}, "centered")}, "square");
+    ValueId m2 = fold(square, Fold::Kind::sum, "chunk_squares");
+    // Chan, Golub, LeVeque (1979): how the moments of two parts combine.
+    PointwiseDag d;
+    std::vector<int> v;
+    for (int i = 0; i < 6; ++i) v.push_back(d.add_operand(i));  // mean, m2, count; of the chunk: mean, m2, count
+    int delta = d.add_call("sub", {v[3], v[0]});
+    int count = d.add_call("add", {v[2], v[5]});
+    int part = d.add_call("div", {v[5], count});
+    int mean_all = d.add_call("add", {v[0], d.add_call("mul", {delta, part})});
+    int cross = d.add_call("mul", {d.add_call("mul", {delta, delta}), d.add_call("mul", {v[2], part})});
+    d.results = {mean_all, d.add_call("add", {d.add_call("add", {v[1], v[4]}), cross}), count};
+    next = b_.add("map", {carried[0], carried[1], carried[2], mean, m2, n}, map_of(std::move(d)), "next");
+  } else {
+    ValueId value = p_.kind == RowKind::rms_norm ? call("square", {x}, "square") : x;
+    ValueId part = fold(value, max ? Fold::Kind::max : Fold::Kind::sum, "chunk_total");
+    next = {call(max ? "maximum" : "add", {carried[0], part}, "total_next")};
+  }
+  std::vector<ValueId> s = b_.close(next);
+  double n = static_cast<double>(p_.columns);
+  if (reduces(p_.kind)) {
+    ValueId y = p_.kind == RowKind::mean ? scaled_plus(s[0], 1 / n, 0, "", "mean") : s[0];
+    return end(y, indices(true, {}));
+  }
+  ValueId shift = s[0];
+  ValueId scale;
+  if (p_.kind == RowKind::layer_norm) scale = scaled_plus(s[1], 1 / n, p_.eps, "rsqrt", "rstd");
+  if (p_.kind == RowKind::rms_norm) scale = scaled_plus(s[0], 1 / n, p_.eps, "rsqrt", "rstd");
+  if (soft) scale = call(p_.kind == RowKind::softmax ? "reciprocal" : "log", {s[1]}, "scale");
+  VarId c2 = b_.var("c2", p_.columns, c_.chunk);
+  Type t2 = row_type(c_.chunk, c2);
+  b_.open("steps", {}, Walk{{c2}});
+  ValueId x2 = begin(t2, indices(false, c2), false).at(0);
+  ValueId y = x2;
+  if (p_.kind != RowKind::rms_norm) y = call("sub", {x2, spread_row(shift, t2, "shift_row")}, "shifted");
+  if (p_.kind == RowKind::softmax) y = call("exp", {y}, "e");
+  y = call(p_.kind == RowKind::log_softmax ? "sub" : "mul", {y, spread_row(scale, t2, "scale_row")}, "norm");
+  end(y, indices(false, c2));
+  b_.close();
+}
+
+constexpr std::pair<RowKind, std::string_view> kinds[] = {
+    {RowKind::layer_norm, "layer_norm"}, {RowKind::rms_norm, "rms_norm"}, {RowKind::softmax, "softmax"},
+    {RowKind::log_softmax, "log_softmax"}, {RowKind::sum, "sum"}, {RowKind::mean, "mean"}, {RowKind::max, "max"},
+};
+
+}  // namespace
+
+std::string_view name_of(RowKind k) {
+  for (const auto& [kind, name] : kinds)
+    if (kind == k) return name;
+  return "?";
+}
+
+Result<RowKind> parse_row_kind(std::string_view name) {
+  for (const auto& [kind, text] : kinds)
+    if (text == name) return kind;
+  return error(fail(bad_program, "no row kernel is called `{}`", name));
+}
+
+Json to_json(const RowConfig& c) {
+  return {{"threads_per_row", c.threads_per_row}, {"rows_per_block", c.rows_per_block}, {"vector", c.vector},
+          {"rows_per_thread", c.rows_per_thread}, {"blocks_per_multiprocessor", c.blocks_per_multiprocessor}, {"chunk", c.chunk}};
+}
+
+RowConfig row_config_from_json(const Json& j) {
+  RowConfig c;
+  c.threads_per_row = j.value("threads_per_row", c.threads_per_row);
+  c.rows_per_block = j.value("rows_per_block", c.rows_per_block);
+  c.vector = j.value("vector", c.vector);
+  c.rows_per_thread = j.value("rows_per_thread", c.rows_per_thread);
+  c.blocks_per_multiprocessor = j.value("blocks_per_multiprocessor", c.blocks_per_multiprocessor);
+  c.chunk = j.value("chunk", c.chunk);
+  return c;
+}
+
+Result<Program> rows(const RowProblem& p, const RowConfig& c, Target target) {
+  int64_t threads = int64_t{c.threads_per_row} * c.rows_per_block;
+  if (target == Target::cuda && (threads > 1024 || threads % 32 != 0))
+    return error(fail(unsupported, "a block of {} threads", threads).expect("a multiple of 32 up to 1024"));
+  if (reduces(p.kind) && !p.post.empty() && p.post.operand_count() > 1)
+    return error(fail(unsupported, "after a row reduction only its result can be mapped"));
+  return RowWriter(p, c, target).write();
+}
+
+std::vector<RowConfig> row_configs(const RowProblem& p, const Limits& limits) {
+  std::vector<RowConfig> out;
+  if (limits.target == Target::host) {
+    out.push_back({.threads_per_row = 1, .rows_per_block = 1});
+    if (p.columns > 32768) out.push_back({.threads_per_row = 1, .rows_per_block = 1, .chunk = 8192});
+    return out;
+  }
+  int most = vector_elements(p.tensors);
+  for (int vector : {most, most / 2})
+    for (int per_row = 32; per_row <= limits.max_threads; per_row *= 2) {
+      if (per_row > 32 && per_row * vector / 2 >= p.columns) continue;
+      int64_t elements = round_up(p.columns, int64_t{per_row} * vector) / per_row;
+      if (elements > 64) continue;
+      for (int per_block : {1, 2, 4, 8}) {
+        int threads = per_row * per_block;
+        if (threads < 64 || threads > 512) {
+          if (per_block != 1 || threads < 64) continue;
+        }
+        for (int blocks : {0, 2048 / threads})
+          out.push_back({per_row, per_block, vector, 1, blocks, 0});
+      }
+    }
+  if (out.empty() || p.columns > 32768)
+    for (int threads : {512, 1024})
+      for (int per_thread : {8, 16}) out.push_back({threads, 1, most, 1, 0, int64_t{threads} * per_thread});
+  // Around 16 to 32 elements a thread hides latency without spilling.
+  std::stable_sort(out.begin(), out.end(), [&](const RowConfig& a, const RowConfig& b) {
+    auto away = [&](const RowConfig& c) {
+      if (c.chunk > 0) return int64_t{0};
+      int64_t elements = p.columns / c.threads_per_row;
+      return elements > 32 ? elements - 32 : elements < 16 ? 16 - elements : 0;
+    };
+    return away(a) < away(b);
+  });
+  return out;
+}
+
+}  // namespace tessera::tile::build

@@ -1,0 +1,175 @@
+#include "tile/build/rows.h"
+
+#include "tile/test_support.h"
+
+namespace tessera::tile::build {
+namespace {
+
+/// y * w + b after the kind, on [rows, columns].
+RowProblem problem(RowKind kind, int64_t rows, int64_t columns, DType t, bool affine) {
+  RowProblem p;
+  p.name = std::string(name_of(kind));
+  p.kind = kind;
+  p.row_shape = {rows};
+  p.columns = columns;
+  bool narrow = kind == RowKind::sum || kind == RowKind::mean || kind == RowKind::max;
+  p.tensors = {row_major_tensor("x", t, {rows, columns}, tile::Access::input)};
+  p.operands = {{0, {columns, 1}, 0}};
+  if (affine) {
+    p.tensors.push_back(row_major_tensor("w", t, {columns}, tile::Access::input));
+    p.tensors.push_back(row_major_tensor("b", t, {columns}, tile::Access::input));
+    p.operands.push_back({1, {0, 1}, 0});
+    p.operands.push_back({2, {0, 1}, 0});
+    int y = p.post.add_operand(0);
+    int w = p.post.add_operand(2);
+    int b = p.post.add_operand(3);
+    p.post.results = {p.post.add_call("add", {p.post.add_call("mul", {y, w}), b})};
+  }
+  p.outputs = {{static_cast<int>(p.tensors.size()), {narrow ? 1 : columns, 1}, 0}};
+  p.tensors.push_back(row_major_tensor("y", t, narrow ? std::vector<int64_t>{rows} : std::vector<int64_t>{rows, columns},
+                                       tile::Access::output));
+  return p;
+}
+
+std::vector<std::vector<double>> inputs_of(const RowProblem& p) {
+  std::vector<std::vector<double>> in;
+  for (const Tensor& t : p.tensors) in.push_back(noise(t.extent(), in.size() + 1));
+  return in;
+}
+
+/// The meaning in double, written independently of programs.
+std::vector<double> reference(const RowProblem& p, const std::vector<double>& x) {
+  std::vector<double> y;
+  for (std::size_t r = 0; r * p.columns < x.size(); ++r) {
+    const double* row = &x[r * p.columns];
+    double n = static_cast<double>(p.columns), sum = 0, most = -INFINITY, e = 0, m2 = 0, ss = 0;
+    for (int64_t i = 0; i < p.columns; ++i) sum += row[i], ss += row[i] * row[i], most = row[i] > most || std::isnan(row[i]) ? row[i] : most;
+    for (int64_t i = 0; i < p.columns; ++i) e += std::exp(row[i] - most), m2 += std::pow(row[i] - sum / n, 2);
+    if (p.kind == RowKind::sum) y.push_back(sum);
+    if (p.kind == RowKind::mean) y.push_back(sum / n);
+    if (p.kind == RowKind::max) y.push_back(most);
+    for (int64_t i = 0; i < p.columns; ++i) {
+      if (p.kind == RowKind::softmax) y.push_back(std::exp(row[i] - most) / e);
+      if (p.kind == RowKind::log_softmax) y.push_back(row[i] - most - std::log(e));
+      if (p.kind == RowKind::layer_norm) y.push_back((row[i] - sum / n) / std::sqrt(m2 / n + p.eps));
+      if (p.kind == RowKind::rms_norm) y.push_back(row[i] / std::sqrt(ss / n + p.eps));
+    }
+  }
+  return y;
+}
+
+constexpr RowKind all_kinds[] = {RowKind::layer_norm, RowKind::rms_norm, RowKind::softmax, RowKind::log_softmax,
+                                 RowKind::sum, RowKind::mean, RowKind::max};
+
+TEST(Rows, PrintsAsPython) {
+  Program p = rows(problem(RowKind::softmax, 6, 10, DType::float32, false),
+                   {.threads_per_row = 4, .rows_per_block = 8, .vector = 2}, Target::cuda).value();
+  EXPECT_EQ(to_string(p), R"py(@kernel(threads=32)
+def softmax(x: Tensor[f32, 6, 10], y: Tensor[f32, 6, 10, out], CHUNK: const = 0, ROWS_PER_BLOCK: const = 8, ROWS_PER_THREAD: const = 1, THREADS_PER_ROW: const = 4, VECTOR: const = 2):
+    x_rows = view(x, "(6,10):(10,1)")
+    y_rows = view(y, "(6,10):(10,1)")
+    for r in tiles(6, 8):
+        x_1 = load(x_rows[r, :], cover=[8, 16], layout="((4,8),(2,2,1)):((2,16),(1,8,128))")
+        most = reduce(max, x_1, axis=1)
+        most_row = broadcast(most, [cut(8, r), 10], cover=[8, 16], layout="((4,8),(2,2,1)):((2,16),(1,8,128))")
+        below = map(lambda x0, x1: sub(x0, x1), x_1, most_row)
+        e = map(lambda x0: exp(x0), below)
+        total = reduce(sum, e, axis=1)
+        inverse = map(lambda x0: reciprocal(x0), total)
+        inverse_row = broadcast(inverse, [cut(8, r), 10], cover=[8, 16], layout="((4,8),(2,2,1)):((2,16),(1,8,128))")
+        norm = map(lambda x0, x1: mul(x0, x1), e, inverse_row)
+        out = cast(norm, f32)
+        store(y_rows[r, :], out)
+)py");
+}
+
+/// The program for a GPU means the same as the formula: judged slot by slot, with tails in both axes.
+TEST(Rows, InterpretedGpuProgramsMeanTheFormula) {
+  for (RowKind kind : all_kinds)
+    for (RowConfig c : {RowConfig{4, 8, 2, 1, 0, 0}, RowConfig{32, 1, 4, 1, 2, 0}, RowConfig{8, 4, 2, 2, 0, 0}, RowConfig{32, 1, 1, 1, 0, 32}}) {
+      RowProblem p = problem(kind, 6, 37, DType::float32, false);
+      Result<Program> program = rows(p, c, Target::cuda);
+      ASSERT_TRUE(program) << to_text(program.error());
+      auto in = inputs_of(p);
+      Result<Memory> m = interpret(*program, in);
+      ASSERT_TRUE(m) << to_text(m.error()) << to_string(*program);
+      std::vector<double> x = in[0];
+      for (double& v : x) v = static_cast<float>(v);
+      std::vector<double> want = reference(p, x);
+      ASSERT_EQ(m->data.back().size(), want.size());
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        ASSERT_TRUE(m->written.back()[i]) << i;
+        ASSERT_NEAR(m->data.back()[i], want[i], 2e-5) << name_of(kind) << " " << i;
+      }
+    }
+}
+
+TEST(Rows, HostMatchesTheInterpreter) {
+  for (RowKind kind : all_kinds)
+    for (int64_t chunk : {0, 16}) {
+      bool narrow = kind == RowKind::sum || kind == RowKind::mean || kind == RowKind::max;
+      RowProblem p = problem(kind, 5, 37, DType::float32, !narrow);
+      RowConfig c{.threads_per_row = 1, .rows_per_block = 1, .chunk = chunk};
+      expect_host_matches(rows(p, c, Target::host).value(), inputs_of(p), 1e-5);
+    }
+}
+
+TEST(Rows, HostKeepsInfinitiesAndNan) {
+  for (RowKind kind : all_kinds)
+    for (int64_t chunk : {0, 16}) {
+      RowProblem p = problem(kind, 5, 37, DType::float32, false);
+      auto in = inputs_of(p);
+      in[0][3] = NAN;
+      in[0][37 + 20] = INFINITY;
+      in[0][2 * 37 + 36] = -INFINITY;
+      for (int i = 0; i < 37; ++i) in[0][3 * 37 + i] = -INFINITY;
+      RowConfig c{.threads_per_row = 1, .rows_per_block = 1, .chunk = chunk};
+      expect_host_matches(rows(p, c, Target::host).value(), in, 1e-5);
+    }
+}
+
+TEST(Rows, HostHalfPrecision) {
+  for (DType t : {DType::bfloat16, DType::float16}) {
+    RowProblem p = problem(RowKind::layer_norm, 3, 65, t, true);
+    expect_host_matches(rows(p, {.threads_per_row = 1, .rows_per_block = 1}, Target::host).value(), inputs_of(p),
+                        t == DType::bfloat16 ? 8e-3 : 1e-3);
+  }
+}
+
+/// h = x + r is stored and normalized as stored.
+TEST(Rows, ResidualSumIsASecondOutput) {
+  RowProblem p = problem(RowKind::rms_norm, 4, 40, DType::bfloat16, false);
+  p.tensors.insert(p.tensors.begin() + 1, row_major_tensor("r", DType::bfloat16, {4, 40}, tile::Access::input));
+  p.tensors.push_back(row_major_tensor("h", DType::bfloat16, {4, 40}, tile::Access::output));
+  p.operands.push_back({1, {40, 1}, 0});
+  p.outputs[0].tensor = 2;
+  p.stored = {{3, {40, 1}, 0}};
+  p.pre.results = {p.pre.add_call("add", {p.pre.add_operand(0), p.pre.add_operand(1)})};
+  auto in = inputs_of(p);
+  Program program = rows(p, {.threads_per_row = 1, .rows_per_block = 1}, Target::host).value();
+  expect_host_matches(program, in, 8e-3);
+  Memory m = interpret(program, in).value();
+  for (int i = 0; i < 160; ++i)
+    EXPECT_EQ(m.data[3][i], round_to(DType::bfloat16, round_to(DType::bfloat16, in[0][i]) + round_to(DType::bfloat16, in[1][i])));
+}
+
+TEST(Rows, RefusesABlockThatCannotBe) {
+  auto r = rows(problem(RowKind::softmax, 4, 8, DType::float32, false), {.threads_per_row = 8, .rows_per_block = 1}, Target::cuda);
+  EXPECT_EQ(r.error().code, "TS0401");
+}
+
+TEST(Rows, EveryListedConfigEmits) {
+  for (int64_t columns : {64, 768, 4096, 16384, 131072}) {
+    RowProblem p = problem(RowKind::layer_norm, 256, columns, DType::bfloat16, true);
+    std::vector<RowConfig> configs = row_configs(p, {.target = Target::cuda});
+    EXPECT_FALSE(configs.empty()) << columns;
+    for (std::size_t i = 0; i < configs.size(); i += 5) {
+      Result<Program> program = rows(p, configs[i], Target::cuda);
+      ASSERT_TRUE(program) << to_text(program.error());
+      ASSERT_TRUE(emit(*program, Target::cuda)) << to_json(configs[i]).dump();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::tile::build

@@ -1,0 +1,408 @@
+// Loops, coordinates, addresses and groups of element ops: what both targets share.
+#include "tile/emit.h"
+
+#include <numeric>
+#include <stdexcept>
+
+#include "tile/op_record.h"
+#include "tile/payload.h"
+
+namespace tessera::tile {
+
+void Emitter::line(const std::string& text) {
+  if (!text.empty()) out += (text[0] == '#' ? "" : std::string(2 * depth, ' ')) + text + "\n";
+}
+void Emitter::open(const std::string& head) {
+  line(head);
+  ++depth;
+}
+void Emitter::close(const std::string& tail) {
+  --depth;
+  line(tail);
+}
+
+std::string Emitter::live(const Axis& axis) const {
+  if (!axis.var.valid() || var(axis.var).total % var(axis.var).step == 0) return std::to_string(axis.extent);
+  return "live_" + var(axis.var).name;
+}
+
+bool Emitter::always_live(const Type& t, int axis) const {
+  const Axis& a = t.axes[axis];
+  bool cut = a.var.valid() && var(a.var).total % var(a.var).step != 0;
+  return !cut && t.cover[axis] == a.extent;
+}
+
+std::string Emitter::coordinate(const Type& t, int axis) const {
+  std::string s;
+  auto plus = [&](const std::string& term) { s += (s.empty() ? "" : " + ") + term; };
+  int64_t below = 1;
+  for (const SpreadMode& m : spread(t).threads) {
+    if (m.axis == axis) {
+      bool top = below * m.extent >= kernel->threads;
+      std::string at = below == 1 ? "thread" : fmt::format("thread / {}", below);
+      if (!top) at += fmt::format(" % {}", m.extent);
+      plus(m.step == 1 ? (top && below == 1 ? at : "(" + at + ")") : fmt::format("({}) * {}", at, m.step));
+    }
+    below *= m.extent;
+  }
+  for (const Loop& l : loops)
+    if (l.mode.axis == axis && l.name != "0") plus(l.mode.step == 1 ? l.name : fmt::format("{} * {}", l.name, l.mode.step));
+  return s.empty() ? "0" : s;
+}
+
+std::string Emitter::predicate(const Type& t) const {
+  std::string s;
+  for (int a = 0; a < static_cast<int>(t.axes.size()); ++a)
+    if (!always_live(t, a)) s += fmt::format("{}{} < {}", s.empty() ? "" : " && ", coordinate(t, a), live(t.axes[a]));
+  return s;
+}
+
+Result<std::string> Emitter::reg(const Type& t) const {
+  std::string s;
+  int64_t weight = 1;
+  for (const SpreadMode& m : spread(t).registers) {
+    std::string name;
+    for (const Loop& l : loops)
+      if (l.mode == m) name = l.name;
+    if (name.empty())
+      return error(fail(unsupported, "the registers of {} do not follow the loop's", to_string(t))
+                       .note("its layout is {}", to_string(t.layout))
+                       .help("give both tiles the same register modes"));
+    if (name != "0") s += fmt::format("{}{}", s.empty() ? "" : " + ", weight == 1 ? name : fmt::format("{} * {}", name, weight));
+    weight *= m.extent;
+  }
+  return s.empty() ? "0" : s;
+}
+
+std::string Emitter::tensor(ValueId view) const {
+  return program->tensors[std::any_cast<const ViewOf&>(views.at(view.index)->payload).tensor].name;
+}
+DType Emitter::tensor_element(ValueId view) const {
+  return program->tensors[std::any_cast<const ViewOf&>(views.at(view.index)->payload).tensor].element;
+}
+
+namespace {
+/// Σ stride * digit of one mode's index; the last digit needs no remainder.
+std::string offset_text(const Layout& mode, const std::string& index) {
+  Layout flat = coalesce(mode);
+  std::vector<int64_t> extents = flatten(flat.shape());
+  std::vector<int64_t> strides = flatten(flat.stride());
+  std::string s;
+  int64_t below = 1;
+  for (std::size_t i = 0; i < extents.size(); below *= extents[i], ++i) {
+    if (strides[i] == 0 || extents[i] == 1) continue;
+    std::string digit = "(" + index + ")";
+    if (below > 1) digit += fmt::format(" / {}", below);
+    if (i + 1 < extents.size()) digit += fmt::format(" % {}", extents[i]);
+    if (strides[i] != 1) digit = fmt::format("({}) * {}", digit, strides[i]);
+    s += (s.empty() ? "" : " + ") + digit;
+  }
+  return s;
+}
+}  // namespace
+
+std::string Emitter::address(ValueId view, const std::vector<Index>& indices, const Type& tile) const {
+  const auto& of = std::any_cast<const ViewOf&>(views.at(view.index)->payload);
+  std::string s = of.offset == 0 ? "" : std::to_string(of.offset);
+  int axis = 0;
+  for (std::size_t m = 0; m < indices.size(); ++m) {
+    const Index& i = indices[m];
+    std::string at;
+    if (i.kind != Index::Kind::all) {
+      const TileVar& v = var(i.var);
+      at = v.step == 1 ? v.name : fmt::format("{} * {}", v.name, v.step);
+    }
+    if (i.kind != Index::Kind::pick) {
+      std::string c = coordinate(tile, axis++);
+      if (c != "0" || at.empty()) at += (at.empty() ? "" : " + ") + c;
+    }
+    std::string term = offset_text(of.layout.mode(static_cast<int>(m)), at);
+    if (!term.empty()) s += (s.empty() ? "" : " + ") + term;
+  }
+  return s.empty() ? "0" : s;
+}
+
+int64_t Emitter::vector_width(ValueId view, const std::vector<Index>& indices, const Type& t) const {
+  const auto& of = std::any_cast<const ViewOf&>(views.at(view.index)->payload);
+  Spread s = spread(t);
+  int last = static_cast<int>(t.axes.size()) - 1;
+  if (s.registers.empty() || s.registers[0].axis != last || s.registers[0].step != 1) return 1;
+  if (indices.empty() || indices.back().kind == Index::Kind::pick) return 1;
+  int64_t common = std::gcd(s.registers[0].extent, 16 / size_of(tensor_element(view)));
+  auto divides = [&](int64_t n) { common = std::gcd(common, n); };
+  divides(of.offset);
+  for (std::size_t m = 0; m < indices.size(); ++m) {
+    Layout mode = coalesce(of.layout.mode(static_cast<int>(m)));
+    std::vector<int64_t> extents = flatten(mode.shape());
+    std::vector<int64_t> strides = flatten(mode.stride());
+    bool inner = m + 1 == indices.size();
+    if (inner && strides[0] != 1) return 1;
+    if (inner) divides(extents[0]);
+    for (std::size_t i = inner ? 1 : 0; i < strides.size(); ++i) divides(strides[i]);
+  }
+  for (const auto& modes : {s.threads, s.registers})
+    for (const SpreadMode& m : modes)
+      if (m.axis == last && m.step != 1) divides(m.step);
+  for (const SpreadMode& m : s.threads)
+    if (m.axis == last && m.step == 1) return 1;
+  divides(t.axes[last].extent);
+  if (t.axes[last].var.valid()) divides(var(t.axes[last].var).total), divides(var(t.axes[last].var).step);
+  return std::max<int64_t>(common, 1);
+}
+
+void Emitter::open_registers(const Type& t, int64_t run) {
+  std::vector<SpreadMode> modes = spread(t).registers;
+  loops.clear();
+  int64_t weight = 1;
+  for (std::size_t i = 0; i < modes.size(); ++i) {
+    loops.insert(loops.begin(), Loop{fmt::format("i{}", i), modes[i], weight});
+    weight *= modes[i].extent;
+  }
+  for (std::size_t k = 0; k < loops.size(); ++k) {
+    Loop& l = loops[k];
+    int64_t by = k + 1 == loops.size() ? run : 1;
+    if (by == l.mode.extent) {
+      l.name = "0";
+      continue;
+    }
+    line("#pragma unroll");
+    open(fmt::format("for (int {0} = 0; {0} < {1}; {2}) {{", l.name, l.mode.extent, by == 1 ? "++" + l.name : fmt::format("{} += {}", l.name, by)));
+  }
+}
+
+void Emitter::close_registers() {
+  for (const Loop& l : loops)
+    if (l.name != "0") close();
+  loops.clear();
+}
+
+bool Emitter::dies_here(ValueId v) const { return last_use_.at(v.index) <= now_; }
+
+void Emitter::declare(ValueId v, const std::vector<ValueId>& reusable) {
+  const Type& t = type(v);
+  for (ValueId r : reusable) {
+    const Type& old = type(r);
+    bool same = old.axes == t.axes && old.cover == t.cover && old.layout == t.layout;
+    if (!same || !dies_here(r) || arrays_[r.index].empty() || !taken_.insert(r.index).second) continue;
+    arrays_[v.index] = arrays_[r.index];
+    return;
+  }
+  arrays_[v.index] = name(v);
+  line(fmt::format("{}float {}[{}];", cuda() ? "" : "alignas(64) ", name(v), t.registers()));
+}
+
+std::string Emitter::scalar(ValueId v) {
+  std::string s = name(v) + "_e";
+  if (group_values_.count(v.index) != 0 || !group_scalars_.insert(v.index).second) return s;
+  Result<std::string> at = reg(type(v));
+  if (!at) throw std::logic_error(at.error().message);
+  line(fmt::format("const float {} = {}[{}];", s, array(v), *at));
+  return s;
+}
+
+void Emitter::define(ValueId v, const std::string& expression) {
+  line(fmt::format("const float {}_e = {};", name(v), expression));
+  group_values_.insert(v.index);
+  if (dies_here(v)) return;
+  line(fmt::format("{}[{}] = {}_e;", array(v), reg(type(v)).value(), name(v)));
+}
+
+void Emitter::find_last_uses(const Region& r, int& clock) {
+  for (const Op& op : r.ops) {
+    int start = clock_of_[&op] = ++clock;
+    for (ValueId v : op.operands) last_use_[v.index] = clock;
+    for (ValueId v : op.results) born_[v.index] = clock;
+    for (const Region& inner : op.regions) {
+      for (ValueId v : inner.arguments) born_[v.index] = ++clock;
+      find_last_uses(inner, clock);
+      ++clock;
+      for (ValueId v : inner.yields) last_use_[v.index] = clock;
+      for (std::size_t v = 0; v < last_use_.size(); ++v)
+        if (born_[v] < start && last_use_[v] > start) last_use_[v] = clock;
+    }
+  }
+}
+
+namespace {
+
+const Type& domain_of(const Emitter& e, const Op& op) {
+  return e.type(op.record->shape == Shape::fold || op.results.empty() ? op.operands[0] : op.results[0]);
+}
+
+bool same_slots(const Type& a, const Type& b) {
+  return a.axes == b.axes && a.cover == b.cover && a.layout == b.layout;
+}
+
+int fold_axis(const Op& op) { return std::any_cast<const Fold&>(op.payload).axis; }
+
+/// Whether the op may join the group: same slots, and nothing that the group's reductions give only at its end.
+bool joins(const Emitter& e, const std::vector<const Op*>& group, const Op& op) {
+  if (group.empty()) return true;
+  if (!same_slots(domain_of(e, *group[0]), domain_of(e, op))) return false;
+  for (const Op* g : group) {
+    if (g->record->shape == Shape::fold) {
+      if (op.record->shape == Shape::fold && fold_axis(*g) != fold_axis(op)) return false;
+      for (ValueId v : op.operands)
+        if (v == g->results[0]) return false;
+    }
+    // A broadcast reads another register than its own: its operand must be finished.
+    if (op.record->name == "broadcast")
+      for (ValueId v : g->results)
+        if (v == op.operands[0]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Status Emitter::region(const Region& r) {
+  std::vector<const Op*> pending;
+  auto flush = [&]() -> Status {
+    std::vector<const Op*> ops = std::move(pending);
+    pending.clear();
+    return ops.empty() ? Status() : group(ops);
+  };
+  for (const Op& op : r.ops) {
+    bool alone = op.record->shape == Shape::block ||
+                 (cuda() && (op.record->name == "load" || op.record->name == "store"));
+    if (alone || !joins(*this, pending, op)) TESSERA_CHECK(flush());
+    if (!alone) {
+      pending.push_back(&op);
+      continue;
+    }
+    now_ = clock_of_.at(&op);
+    TESSERA_CHECK(op.record->emit(*this, op));
+  }
+  return flush();
+}
+
+Status Emitter::group(const std::vector<const Op*>& ops) {
+  const Type& domain = domain_of(*this, *ops[0]);
+  now_ = clock_of_.at(ops.back());
+  group_values_.clear();
+  group_scalars_.clear();
+  taken_.clear();
+  std::set<int32_t> inside;
+  for (const Op* op : ops)
+    for (ValueId v : op->results) inside.insert(v.index);
+  for (const Op* op : ops) {
+    std::vector<ValueId> reusable;
+    for (ValueId v : op->operands)
+      if (op->record->shape == Shape::element && inside.count(v.index) == 0 && op->record->name != "broadcast") reusable.push_back(v);
+    for (ValueId v : op->results)
+      if (op->record->shape == Shape::fold || !dies_here(v)) declare(v, reusable);
+  }
+  TESSERA_CHECK(group_body(ops, domain));
+  if (cuda())
+    for (const Op* op : ops)
+      if (op->record->shape == Shape::fold) TESSERA_CHECK(exchange(*op));
+  return {};
+}
+
+Status Emitter::group_body(const std::vector<const Op*>& ops, const Type& domain) {
+  std::vector<const Op*> folds;
+  for (const Op* op : ops)
+    if (op->record->shape == Shape::fold) folds.push_back(op);
+  int axis = folds.empty() ? -1 : fold_axis(*folds[0]);
+  loops.clear();
+  int64_t weight = 1;
+  std::vector<Loop> inner;
+  std::vector<Loop> outer;
+  for (const SpreadMode& m : spread(domain).registers) {
+    Loop l{fmt::format("i{}", inner.size() + outer.size()), m, weight};
+    weight *= m.extent;
+    auto& to = axis >= 0 && m.axis != axis ? outer : inner;
+    to.insert(to.begin(), l);
+    if (!cuda() && (m.axis < 0 || m.step != 1))
+      return error(fail(unsupported, "host tiles need one row-major register mode an axis, found {}", to_string(domain.layout)));
+  }
+  loops = outer;
+  loops.insert(loops.end(), inner.begin(), inner.end());
+  std::string reductions;
+  for (const Op* f : folds) {
+    bool sum = std::any_cast<const Fold&>(f->payload).kind == Fold::Kind::sum;
+    reductions += fmt::format(" reduction({} : {}_acc)", sum ? "+" : "tst_max", name(f->results[0]));
+  }
+  auto accumulators = [&] {
+    for (const Op* f : folds) {
+      bool sum = std::any_cast<const Fold&>(f->payload).kind == Fold::Kind::sum;
+      line(fmt::format("float {}_acc = {};", name(f->results[0]), sum ? "0.0f" : "-tsr_inf()"));
+    }
+  };
+  for (std::size_t k = 0; k <= loops.size(); ++k) {
+    if (k == outer.size()) accumulators();
+    if (k == loops.size()) break;
+    const Loop& l = loops[k];
+    if (cuda()) line("#pragma unroll");
+    if (!cuda() && k + 1 == loops.size()) line("#pragma omp simd" + reductions);
+    std::string bound = cuda() || always_live(domain, l.mode.axis) ? std::to_string(cuda() ? l.mode.extent : domain.axes[l.mode.axis].extent)
+                                                                   : live(domain.axes[l.mode.axis]);
+    open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", cuda() ? "int" : "tst_index", l.name, bound));
+  }
+  if (loops.empty()) open("{");
+  for (const Op* op : ops) TESSERA_CHECK(op->record->emit(*this, *op));
+  for (std::size_t k = outer.size(); k < std::max<std::size_t>(loops.size(), 1); ++k) {
+    if (loops.empty() || k < loops.size()) close();
+  }
+  for (const Op* f : folds) {
+    std::vector<Loop> all = loops;
+    loops = outer;
+    TESSERA_TRY(at, reg(type(f->results[0])));
+    line(fmt::format("{}[{}] = {}_acc;", array(f->results[0]), at, name(f->results[0])));
+    loops = all;
+  }
+  for (std::size_t k = 0; k < outer.size(); ++k) close();
+  loops.clear();
+  return {};
+}
+
+Status Emitter::exchange(const Op& op) {
+  const Type& from = type(op.operands[0]);
+  int axis = fold_axis(op);
+  int64_t width = 1;
+  int64_t below = 1;
+  bool started = false;
+  bool good = true;
+  for (const SpreadMode& m : spread(from).threads) {
+    if (m.axis == axis) {
+      good = good && (started ? below == width : below == 1);
+      width *= m.extent;
+      started = true;
+    }
+    below *= m.extent;
+  }
+  bool lanes = width <= 32 && (width & (width - 1)) == 0;
+  if (!good || !(lanes || width % 32 == 0)) {
+    return error(fail(unsupported, "a reduction across {} threads laid out as {} has no exchange", width, to_string(from.layout))
+                     .help("put the threads of the axis first, a power of two up to 32 or a multiple of 32"));
+  }
+  if (width == 1) return {};
+  bool sum = std::any_cast<const Fold&>(op.payload).kind == Fold::Kind::sum;
+  std::string v = array(op.results[0]);
+  int64_t n = type(op.results[0]).registers();
+  std::string how = sum ? "tst_sum_of" : "tst_max_of";
+  if (lanes) {
+    line(fmt::format("tst_exchange_lanes<{}, {}, {}>({});", how, width, n, v));
+  } else {
+    ++turns;
+    line(fmt::format("__shared__ float {}_slots[{}];", v, n * kernel->threads / 32));
+    line(fmt::format("tst_exchange_warps<{}, {}, {}, {}>({}, {}_slots, thread);", how, width, n, kernel->threads, v, v));
+  }
+  return {};
+}
+
+Status Emitter::kernel_text(const Kernel& k) {
+  kernel = &k;
+  views.assign(k.values.size(), nullptr);
+  arrays_.assign(k.values.size(), "");
+  last_use_.assign(k.values.size(), 0);
+  born_.assign(k.values.size(), 0);
+  clock_of_.clear();
+  grid_tiles = 1;
+  grid_blocks_per_multiprocessor = 0;
+  int clock = 0;
+  find_last_uses(k.body, clock);
+  return region(k.body);
+}
+
+}  // namespace tessera::tile

@@ -1,0 +1,213 @@
+// tiles (parallel), steps (serial, with carried values), role (a part of the block's warps).
+#include <algorithm>
+#include <functional>
+
+#include "tile/emit.h"
+#include "tile/interpret.h"
+#include "tile/op_record.h"
+#include "tile/payload.h"
+#include "tile/print.h"
+
+namespace tessera::tile::ops {
+namespace {
+
+const Walk& walk(const Op& op) { return std::any_cast<const Walk&>(op.payload); }
+
+Result<std::vector<Type>> infer_tiles(const Program&, const Kernel& k, const Op& op) {
+  if (!op.operands.empty())
+    return error(fail(bad_program, "parallel tiles carry no values").help("use steps for a serial loop"));
+  return std::vector<Type>{};
+}
+
+Result<std::vector<Type>> infer_steps(const Program&, const Kernel& k, const Op& op) {
+  const Region& r = op.regions.at(0);
+  std::vector<Type> types;
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    const Type& before = k.values.at(op.operands[i].index).type;
+    if (i >= r.yields.size() || k.values.at(r.yields[i].index).type != before)
+      return error(fail(bad_program, "the carried value `{}` changes its type in the loop", k.values[op.operands[i].index].name));
+    types.push_back(before);
+  }
+  return types;
+}
+
+void print_walk(Printer& p, const Op& op, std::string_view word) {
+  std::string vars;
+  std::string args;
+  for (VarId v : walk(op).vars) {
+    vars += (vars.empty() ? "" : ", ") + p.var(v).name;
+    args += fmt::format("{}{}, {}", args.empty() ? "" : ", ", p.var(v).total, p.var(v).step);
+    if (p.var(v).until_var.valid())
+      args += fmt::format(", until=({}, {})", p.var(p.var(v).until_var).name, p.var(v).until_offset);
+  }
+  if (walk(op).blocks_per_multiprocessor > 0) args += fmt::format(", persistent={}", walk(op).blocks_per_multiprocessor);
+  if (walk(op).uneven) args += ", uneven=True";
+  const Region& r = op.regions[0];
+  if (!op.operands.empty()) p.line(p.names(r.arguments) + " = carry(" + p.names(op.operands) + ")");
+  p.line(fmt::format("for {} in {}({}):", vars, word, args));
+  ++p.depth;
+  p.region(r);
+  if (!op.operands.empty()) p.line(p.names(r.arguments) + " = " + p.names(r.yields));
+  --p.depth;
+  if (!op.operands.empty()) p.line(p.names(op.results) + " = " + p.names(r.arguments));
+}
+
+void print_tiles(Printer& p, const Op& op) { print_walk(p, op, "tiles"); }
+void print_steps(Printer& p, const Op& op) { print_walk(p, op, "steps"); }
+
+/// Tiles of `v` that are visited where the other variables stand.
+int64_t visited(Interpreter& in, const TileVar& v) {
+  if (!v.until_var.valid()) return v.count();
+  const TileVar& until = in.kernel->vars[v.until_var.index];
+  int64_t end = (in.tile(v.until_var) + 1) * until.step + v.until_offset;
+  return std::clamp<int64_t>((end + v.step - 1) / v.step, 0, v.count());
+}
+
+Status nest(Interpreter& in, const std::vector<VarId>& vars, std::size_t depth, const std::function<Status()>& body) {
+  if (depth == vars.size()) return body();
+  int64_t n = visited(in, in.kernel->vars[vars[depth].index]);
+  for (int64_t i = 0; i < n; ++i) {
+    in.tile(vars[depth]) = i;
+    TESSERA_CHECK(nest(in, vars, depth + 1, body));
+  }
+  return {};
+}
+
+Status interpret_tiles(Interpreter& in, const Op& op) {
+  return nest(in, walk(op).vars, 0, [&] { return in.region(op.regions[0]); });
+}
+
+Status interpret_steps(Interpreter& in, const Op& op) {
+  const Region& r = op.regions[0];
+  for (std::size_t i = 0; i < op.operands.size(); ++i) in.set(r.arguments[i], in.slots(op.operands[i]));
+  TESSERA_CHECK(nest(in, walk(op).vars, 0, [&]() -> Status {
+    TESSERA_CHECK(in.region(r));
+    std::vector<Interpreter::Slots> next;
+    for (ValueId y : r.yields) next.push_back(in.slots(y));
+    for (std::size_t i = 0; i < next.size(); ++i) in.set(r.arguments[i], std::move(next[i]));
+    return {};
+  }));
+  for (std::size_t i = 0; i < op.results.size(); ++i) in.set(op.results[i], in.slots(r.arguments[i]));
+  return {};
+}
+
+void declare_live(Emitter& e, VarId id) {
+  const TileVar& v = e.var(id);
+  if (v.total % v.step != 0)
+    e.line(fmt::format("const tst_index live_{0} = tst_min({1}, {2} - {0} * {1});", v.name, v.step, v.total));
+}
+
+Status emit_tiles(Emitter& e, const Op& op) {
+  const std::vector<VarId>& vars = walk(op).vars;
+  int64_t total = 1;
+  for (VarId v : vars) total *= e.var(v).count();
+  e.grid_tiles = total;
+  e.grid_blocks_per_multiprocessor = walk(op).blocks_per_multiprocessor;
+  if (e.cuda()) {
+    e.open(walk(op).blocks_per_multiprocessor > 0
+               ? fmt::format("for (tst_index tile = blockIdx.x; tile < {}; tile += gridDim.x) {{", total)
+               : "{");
+    if (walk(op).blocks_per_multiprocessor == 0) e.line("const tst_index tile = blockIdx.x;");
+  } else {
+    e.line(fmt::format("#pragma omp parallel for schedule({})", walk(op).uneven ? "dynamic, 1" : "static"));
+    e.open(fmt::format("for (tst_index tile = 0; tile < {}; ++tile) {{", total));
+  }
+  int64_t inner = total;
+  for (VarId id : vars) {
+    const TileVar& v = e.var(id);
+    inner /= v.count();
+    std::string at = inner == 1 ? "tile" : fmt::format("tile / {}", inner);
+    if (id != vars[0]) at = fmt::format("{} % {}", at, v.count());
+    e.line(fmt::format("const tst_index {} = {};", v.name, at));
+    declare_live(e, id);
+  }
+  e.turns = 0;
+  TESSERA_CHECK(e.region(op.regions[0]));
+  if (e.cuda() && e.turns == 1 && walk(op).blocks_per_multiprocessor > 0)
+    e.line("__syncthreads();  // the shared slots are written again in the next turn");
+  e.close();
+  return {};
+}
+
+/// The yields become the arguments of the next turn. A yield that lies where an earlier copy writes is kept aside.
+void carry(Emitter& e, const Region& r) {
+  std::vector<std::string> from;
+  for (ValueId y : r.yields) from.push_back(e.array(y));
+  for (std::size_t i = 0; i < from.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      if (from[i] != e.array(r.arguments[j])) continue;
+      int64_t n = e.type(r.yields[i]).registers();
+      std::string kept = e.name(r.yields[i]) + "_kept";
+      e.line(fmt::format("float {}[{}];", kept, n));
+      e.line(fmt::format("tst_copy({}, {}, {});", kept, from[i], n));
+      from[i] = kept;
+      break;
+    }
+  for (std::size_t i = 0; i < from.size(); ++i)
+    if (from[i] != e.array(r.arguments[i]))
+      e.line(fmt::format("tst_copy({}, {}, {});", e.array(r.arguments[i]), from[i], e.type(r.yields[i]).registers()));
+}
+
+Status emit_steps(Emitter& e, const Op& op) {
+  const Region& r = op.regions[0];
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    e.declare(r.arguments[i], {op.operands[i]});
+    if (e.array(r.arguments[i]) != e.array(op.operands[i]))
+      e.line(fmt::format("tst_copy({}, {}, {});", e.array(r.arguments[i]), e.array(op.operands[i]),
+                         e.type(op.operands[i]).registers()));
+  }
+  int outer_turns = e.turns;
+  e.turns = 0;
+  for (VarId id : walk(op).vars) {
+    const TileVar& v = e.var(id);
+    std::string count = std::to_string(v.count());
+    if (v.until_var.valid()) {
+      const TileVar& until = e.var(v.until_var);
+      count = fmt::format("tst_clamp(((long({}) + 1) * {} + {} + {}) / {}, 0, {})", until.name, until.step,
+                          v.until_offset, v.step - 1, v.step, v.count());
+      e.line(fmt::format("const tst_index end_{} = {};", v.name, count));
+      count = "end_" + v.name;
+    }
+    e.open(fmt::format("for (tst_index {0} = 0; {0} < {1}; ++{0}) {{", v.name, count));
+    declare_live(e, id);
+  }
+  TESSERA_CHECK(e.region(r));
+  carry(e, r);
+  if (e.cuda() && e.turns == 1) e.line("__syncthreads();  // the shared slots are written again in the next turn");
+  for (std::size_t i = 0; i < walk(op).vars.size(); ++i) e.close();
+  e.turns = outer_turns + (e.turns > 0 ? 2 : 0);
+  for (std::size_t i = 0; i < op.results.size(); ++i) e.alias(op.results[i], r.arguments[i]);
+  return {};
+}
+
+Result<std::vector<Type>> infer_role(const Program&, const Kernel&, const Op&) { return std::vector<Type>{}; }
+
+void print_role(Printer& p, const Op& op) {
+  const auto& role = std::any_cast<const Role&>(op.payload);
+  p.line(fmt::format("with role(warpgroups={}{}):", role.warpgroups,
+                     role.registers > 0 ? fmt::format(", registers={}", role.registers) : ""));
+  ++p.depth;
+  p.region(op.regions[0]);
+  --p.depth;
+}
+
+Status interpret_role(Interpreter& in, const Op& op) { return in.region(op.regions[0]); }
+
+Status emit_role(Emitter& e, const Op& op) {
+  return error(fail(unsupported, "roles are not lowered for {} yet", e.cuda() ? "CUDA" : "host")
+                   .note("a role needs barriers between its warps and those of the others")
+                   .help("write the kernel with one role, or take a CUTLASS realizer"));
+}
+
+const OpRecord records[] = {
+    {"tiles", Shape::block, infer_tiles, print_tiles, interpret_tiles, emit_tiles},
+    {"steps", Shape::block, infer_steps, print_steps, interpret_steps, emit_steps},
+    {"role", Shape::block, infer_role, print_role, interpret_role, emit_role},
+};
+
+}  // namespace
+
+extern const OpFamily control;
+const OpFamily control{"control", records};
+
+}  // namespace tessera::tile::ops
