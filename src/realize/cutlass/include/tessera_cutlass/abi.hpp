@@ -1,10 +1,11 @@
-// The host side that every generated CUTLASS library shares: last error, tensors and integers of a launch.
+// The host side that every generated CUTLASS library shares: last error, tensors and integers of a
+// launch.
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <cuda_runtime.h>
+#include <initializer_list>
 
 #include "tessera/kernel.h"
 
@@ -22,16 +23,12 @@ int fail(const char* format, Args... args) {
   std::snprintf(last_error(), 512, format, args...);
   return -1;
 }
-inline int fail(const char* text) { return fail("%s", text); }
+inline int fail(const char* text) {
+  return fail("%s", text);
+}
 
-/// The integers of a launch, in the order of describe()'s "ints".
-struct Ints {
-  const tessera_launch* launch;
-  int64_t operator[](int i) const { return launch->ints[i]; }
-  int at(int i) const { return static_cast<int>(launch->ints[i]); }
-};
-
-/// The matrix whose tensor number, element offset, leading stride and batch stride stand at `first` .. `first + 3`.
+/// The matrix whose tensor number, element offset, leading stride and batch stride stand at `first`
+/// .. `first + 3`; tensor -1 is the workspace.
 struct Matrix {
   void* data = nullptr;
   int64_t ld = 0;
@@ -43,23 +40,17 @@ struct Matrix {
   }
 };
 
-inline Matrix matrix(const tessera_launch* launch, int first, int element_bytes) {
+inline Matrix matrix(const tessera_launch* launch, void* workspace, int first, int element_bytes) {
   const int64_t* v = launch->ints + first;
-  return {static_cast<char*>(launch->tensors[v[0]]) + v[1] * element_bytes, v[2], v[3]};
+  void* base = v[0] < 0 ? workspace : launch->tensors[v[0]];
+  return {static_cast<char*>(base) + v[1] * element_bytes, v[2], v[3]};
 }
 
-/// Refuses a launch made for another kernel before anything is read from it.
-inline bool well_formed(const tessera_launch* launch, int int_count, int first_matrix,
-                        int matrix_count) {
-  if (launch->int_count != int_count) {
-    fail("expected %d integers, got %d", int_count, launch->int_count);
-    return false;
-  }
-  for (int i = 0; i < matrix_count; ++i) {
-    const int64_t t = launch->ints[first_matrix + 4 * i];
-    if (t < 0 || t >= launch->tensor_count) {
-      fail("matrix %d names tensor %lld of %d", i, static_cast<long long>(t),
-           launch->tensor_count);
+/// TMA and 16-byte accesses need it of every pointer.
+inline bool aligned16(std::initializer_list<const void*> pointers) {
+  for (const void* p : pointers) {
+    if (reinterpret_cast<uintptr_t>(p) % 16 != 0) {
+      fail("a tensor does not start at a multiple of 16 bytes");
       return false;
     }
   }
@@ -72,6 +63,8 @@ inline int check(cudaError_t status, const char* what) {
   return fail("%s: %s", what, cudaGetErrorString(status));
 }
 
-inline int64_t align256(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+inline int64_t align256(int64_t bytes) {
+  return (bytes + 255) / 256 * 256;
+}
 
 }  // namespace tessera_cutlass

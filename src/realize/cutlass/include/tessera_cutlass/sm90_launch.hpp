@@ -1,4 +1,5 @@
-// Launches any CUTLASS 3.x kernel: what GemmUniversalAdapter does, with the hardware queried once and no allocation.
+// Launches any CUTLASS 3.x kernel: what GemmUniversalAdapter does, with the hardware queried once
+// and no allocation.
 #pragma once
 
 #include <atomic>
@@ -8,7 +9,8 @@
 
 namespace tessera_cutlass {
 
-/// A stride of CUTLASS' (rows, K or columns, batch) form: the mode that is not the constant 1 gets `ld`.
+/// A stride of CUTLASS' (rows, K or columns, batch) form: the mode that is not the constant 1 gets
+/// `ld`.
 template <class Stride>
 Stride stride(int64_t ld, int64_t batch) {
   Stride s{};
@@ -21,8 +23,9 @@ Stride stride(int64_t ld, int64_t batch) {
   return s;
 }
 
-/// Multiprocessors and the most clusters that fit on the device at once. GPCs are ragged, so that the second is less
-/// than the first divided by the cluster's size; asked once, it also raises the kernel's shared memory limit.
+/// Multiprocessors and the most clusters that fit on the device at once. GPCs are ragged, so that
+/// the second is less than the first divided by the cluster's size; asked once, it also raises the
+/// kernel's shared memory limit.
 template <class Kernel>
 const cutlass::KernelHardwareInfo* hardware() {
   static std::atomic<int> ready{-1};
@@ -61,17 +64,19 @@ const cutlass::KernelHardwareInfo* hardware() {
 template <class Kernel>
 int64_t workspace_bytes(const typename Kernel::Arguments& arguments) {
   if (!Kernel::can_implement(arguments)) {
-    return fail("CUTLASS cannot implement this problem with this configuration (alignment or shape)");
+    return fail(
+        "CUTLASS cannot implement this problem with this configuration (alignment or shape)");
   }
   return align256(static_cast<int64_t>(Kernel::get_workspace_size(arguments)));
 }
 
-/// Enqueues the kernel. `dependent` lets the next launch on the stream start early (programmatic dependent launch): the
-/// next kernel must then wait by griddepcontrol before it reads.
+/// Enqueues the kernel. `dependent` lets the next launch on the stream start early (programmatic
+/// dependent launch): the next kernel must then wait by griddepcontrol before it reads.
 template <class Kernel>
 int enqueue(const typename Kernel::Arguments& arguments, void* workspace, cudaStream_t stream) {
   if (!Kernel::can_implement(arguments)) {
-    return fail("CUTLASS cannot implement this problem with this configuration (alignment or shape)");
+    return fail(
+        "CUTLASS cannot implement this problem with this configuration (alignment or shape)");
   }
   if (Kernel::initialize_workspace(arguments, workspace, stream) != cutlass::Status::kSuccess) {
     return fail("CUTLASS could not initialize its workspace");
@@ -90,9 +95,10 @@ int enqueue(const typename Kernel::Arguments& arguments, void* workspace, cudaSt
   config.attrs = &attribute;
   config.numAttrs = 1;
   void* pointers[] = {&params};
-  return check(cudaLaunchKernelExC(
-                   &config, reinterpret_cast<const void*>(cutlass::device_kernel<Kernel>), pointers),
-               "cudaLaunchKernelExC");
+  return check(
+      cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(cutlass::device_kernel<Kernel>),
+                          pointers),
+      "cudaLaunchKernelExC");
 }
 
 template <class Scheduler>

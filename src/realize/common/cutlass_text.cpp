@@ -1,0 +1,378 @@
+#include "realize/common/cutlass_text.h"
+
+#include <fmt/ranges.h>
+
+#include "base/text.h"
+#include "graph/pointwise.h"
+
+namespace tessera::realize {
+namespace {
+
+constexpr const char* functor_template = R"(
+template <class T>
+struct Fused {};
+template <int N>
+struct Fused<cutlass::Array<float, N>> {
+  using Fragment = cutlass::Array<float, N>;
+  CUTLASS_DEVICE Fragment operator()($PARAMETERS$) const {
+    Fragment result;
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) {
+$STATEMENTS$      result[i] = $RESULT$;
+    }
+    return result;
+  }
+};
+)";
+
+constexpr const char* product_template = R"(
+namespace $NAME$ {
+using namespace cute;
+namespace fusion = cutlass::epilogue::fusion;
+$FUNCTOR$
+using ElementA = $TYPE_A$;
+using ElementB = $TYPE_B$;
+using ElementC = $TYPE_C$;
+using ElementD = $TYPE_D$;
+using LayoutA = cutlass::layout::$LAYOUT_A$;
+using LayoutB = cutlass::layout::$LAYOUT_B$;
+using LayoutC = cutlass::layout::$LAYOUT_C$;
+using LayoutD = cutlass::layout::$LAYOUT_D$;
+using Tile = Shape<_$TILE_M$, _$TILE_N$, _$TILE_K$>;
+using Cluster = Shape<_$CLUSTER_M$, _$CLUSTER_N$, _1>;
+
+using Visitor = fusion::Sm90EVT<
+    fusion::Sm90Compute<Fused, ElementD, float, cutlass::FloatRoundStyle::round_to_nearest>,
+    fusion::Sm90AccFetch$LEAVES$>;
+using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
+    cutlass::epilogue::collective::EpilogueTileAuto, float, float, ElementC, LayoutC, $ALIGN_C$,
+    ElementD, LayoutD, $ALIGN_D$, cutlass::epilogue::$EPILOGUE_SCHEDULE$, Visitor>::CollectiveOp;
+using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
+    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, ElementA, LayoutA, $ALIGN_AB$, ElementB, LayoutB,
+    $ALIGN_AB$, float, Tile, Cluster, $STAGES$,
+    cutlass::gemm::$SCHEDULE$>::CollectiveOp;
+using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, Mainloop, Epilogue,
+                                                    cutlass::gemm::$SCHEDULER$>;
+
+bool arguments(const tessera_launch* launch, void* workspace, typename Kernel::Arguments& r) {
+  using namespace tessera_cutlass;
+  const int64_t* v = launch->ints + $FIRST$;
+  const Matrix a = matrix(launch, workspace, $FIRST$ + 8, sizeof(ElementA));
+  const Matrix b = matrix(launch, workspace, $FIRST$ + 12, sizeof(ElementB));
+  const Matrix d = matrix(launch, workspace, $FIRST$ + 16, sizeof(ElementD));
+$LEAF_MATRICES$  if (!aligned16({a.data, b.data, d.data$TMA_POINTERS$})) return false;
+  r.mode = cutlass::gemm::GemmUniversalMode::kGemm;
+  r.problem_shape = {static_cast<int>(v[0]), static_cast<int>(v[1]), static_cast<int>(v[2]),
+                     static_cast<int>(v[3])};
+  r.mainloop.ptr_A = a.as<ElementA>();
+  r.mainloop.dA = stride<typename Kernel::StrideA>(a.ld, a.batch);
+  r.mainloop.ptr_B = b.as<ElementB>();
+  r.mainloop.dB = stride<typename Kernel::StrideB>(b.ld, b.batch);
+  r.epilogue.ptr_D = d.as<ElementD>();
+  r.epilogue.dD = stride<typename Kernel::StrideD>(d.ld, d.batch);
+$SOURCE$$LEAF_ARGUMENTS$  set_raster(r.scheduler, v[4], v[5]);
+$STREAM_K$  const auto* device = hardware<Kernel>();
+  if (device == nullptr) return false;
+  r.hw_info = *device;
+  return true;
+}
+}  // namespace $NAME$
+)";
+
+constexpr const char* library_template =
+    R"(// $TITLE$: generated; the same text serves every problem with these types, layouts and epilogue.
+$INCLUDES$
+$PRELUDE$
+namespace tessera_generated {
+$BODY$
+constexpr int int_count = $INT_COUNT$;
+
+bool well_formed(const tessera_launch* launch) {
+  if (launch->int_count == int_count) return true;
+  tessera_cutlass::fail("expected %d integers, got %d", int_count, launch->int_count);
+  return false;
+}
+
+int64_t workspace_size(const tessera_launch* launch) {
+  if (!well_formed(launch)) return -1;
+  const int64_t scratch = tessera_cutlass::align256(launch->ints[0]);
+  int64_t most = 0;
+$WORKSPACES$  return scratch + most;
+}
+
+int run(const tessera_launch* launch, void* workspace, cudaStream_t stream) {
+  if (!well_formed(launch)) return -1;
+  void* rest = static_cast<char*>(workspace) + tessera_cutlass::align256(launch->ints[0]);
+$RUNS$  $TAIL$
+}
+}  // namespace tessera_generated
+
+TESSERA_EXPORT const char* tessera_describe(void) {
+  return R"json($DESCRIBE$)json";
+}
+TESSERA_EXPORT const char* tessera_last_error(void) { return tessera_cutlass::last_error(); }
+TESSERA_EXPORT int64_t tessera_workspace_size(const tessera_launch* launch) {
+  return tessera_generated::workspace_size(launch);
+}
+TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void* workspace, void* stream) {
+  return tessera_generated::run(launch, workspace, static_cast<cudaStream_t>(stream));
+}
+)";
+
+std::string layout_name(bool row_major) {
+  return row_major ? "RowMajor" : "ColumnMajor";
+}
+
+/// The leaf that TMA loads as C: the first full one with 16-byte strides; -1 without one.
+int source_leaf(const GemmProblem& p) {
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) {
+    if (p.leaves[i].kind == Leaf::Kind::full && p.leaves[i].matrix.aligned())
+      return static_cast<int>(i);
+  }
+  return -1;
+}
+
+std::string visitor_of(const Leaf& leaf, bool is_source) {
+  const std::string type = cutlass_type(leaf.matrix.dtype);
+  switch (leaf.kind) {
+    case Leaf::Kind::row:
+      return fmt::format("fusion::Sm90RowBroadcast<0, Tile, {}, float, Stride<_0, _1, int64_t>>",
+                         type);
+    case Leaf::Kind::column:
+      return fmt::format("fusion::Sm90ColBroadcast<0, Tile, {}, float, Stride<_1, _0, int64_t>>",
+                         type);
+    case Leaf::Kind::scalar:
+      return fmt::format("fusion::Sm90ScalarBroadcast<{}, Stride<_0, _0, int64_t>>", type);
+    case Leaf::Kind::full:
+      break;
+  }
+  if (is_source) return "fusion::Sm90SrcFetch<ElementC>";
+  return fmt::format("fusion::Sm90AuxLoad<0, void, {}, cutlass::layout::{}, void, void, {}, false>",
+                     type, layout_name(leaf.matrix.columns_contiguous), leaf.matrix.alignment());
+}
+
+/// Statements that fill the visitor's arguments of leaf i.
+std::string leaf_arguments(const Leaf& leaf, int i, int operations) {
+  const std::string type = cutlass_type(leaf.matrix.dtype);
+  const std::string node = operations <= 4 ? fmt::format("r.epilogue.thread.op_{}", i + 1)
+                                           : fmt::format("get<{}>(r.epilogue.thread)", i + 1);
+  const std::string pointer = fmt::format("x{}.as<{}>()", i + 1, type);
+  switch (leaf.kind) {
+    case Leaf::Kind::row:
+      return fmt::format("  {0}.ptr_row = {1};\n  get<2>({0}.dRow) = x{2}.batch;\n", node, pointer,
+                         i + 1);
+    case Leaf::Kind::column:
+      return fmt::format("  {0}.ptr_col = {1};\n  get<2>({0}.dCol) = x{2}.batch;\n", node, pointer,
+                         i + 1);
+    case Leaf::Kind::scalar:
+      return fmt::format("  {0}.scalar_ptrs[0] = {1};\n  get<2>({0}.dScalar[0]) = x{2}.batch;\n",
+                         node, pointer, i + 1);
+    case Leaf::Kind::full:
+      break;
+  }
+  return fmt::format(
+      "  {0}.ptr_aux = {1};\n  {0}.dAux = stride<decltype({0}.dAux)>(x{2}.ld, x{2}.batch);\n", node,
+      pointer, i + 1);
+}
+
+std::string schedule_name(const Sm90Config& c) {
+  std::string name = c.schedule == Schedule::cooperative ? "KernelTmaWarpSpecializedCooperative"
+                                                         : "KernelTmaWarpSpecializedPingpong";
+  return c.fast_accum ? name + "FP8FastAccum" : name;
+}
+
+std::string stage_count(const Sm90Config& c) {
+  if (c.stages > 0) return fmt::format("cutlass::gemm::collective::StageCount<{}>", c.stages);
+  return "cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(sizeof(typename "
+         "Epilogue::SharedStorage))>";
+}
+
+std::string stream_k_arguments(const Sm90Config& c) {
+  if (c.scheduler != Scheduler::stream_k) return "";
+  return R"(  using Decomposition = decltype(r.scheduler.decomposition_mode);
+  r.scheduler.splits = static_cast<int>(v[6]);
+  r.scheduler.decomposition_mode = v[7] == 1   ? Decomposition::DataParallel
+                                   : v[7] == 2 ? Decomposition::SplitK
+                                   : v[7] == 3 ? Decomposition::StreamK
+                                               : Decomposition::Heuristic;
+)";
+}
+
+using Values = std::vector<std::pair<std::string, std::string>>;
+
+/// The places of the template that depend on the epilogue's operands.
+void fill_leaves(const GemmProblem& p, int first_int, Values& values) {
+  const int source = source_leaf(p);
+  const int operations = static_cast<int>(p.leaves.size()) + 2;
+  std::string visitors, matrices, arguments, source_text, pointers;
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) {
+    const Leaf& leaf = p.leaves[i];
+    const int index = static_cast<int>(i);
+    visitors += ",\n    " + visitor_of(leaf, index == source);
+    matrices +=
+        fmt::format("  const Matrix x{} = matrix(launch, workspace, {} + {}, sizeof({}));\n", i + 1,
+                    first_int, 20 + 4 * index, cutlass_type(leaf.matrix.dtype));
+    if (index == source) {
+      source_text = fmt::format(
+          "  r.epilogue.ptr_C = x{0}.as<ElementC>();\n"
+          "  r.epilogue.dC = stride<typename Kernel::StrideC>(x{0}.ld, x{0}.batch);\n",
+          i + 1);
+      pointers = fmt::format(", x{}.data", i + 1);
+    } else {
+      arguments += leaf_arguments(leaf, index, operations);
+    }
+  }
+  const Matrix& d = p.outputs.front();
+  const Matrix& c = source >= 0 ? p.leaves[static_cast<std::size_t>(source)].matrix : d;
+  values.insert(values.end(), {{"LEAVES", visitors},
+                               {"LEAF_MATRICES", matrices},
+                               {"LEAF_ARGUMENTS", arguments},
+                               {"SOURCE", source_text},
+                               {"TMA_POINTERS", pointers},
+                               {"TYPE_C", source >= 0 ? cutlass_type(c.dtype) : "void"},
+                               {"LAYOUT_C", layout_name(c.columns_contiguous)},
+                               {"ALIGN_C", fmt::format("{}", 16 / size_of(c.dtype))}});
+}
+
+void add_matrix(const Matrix& m, std::vector<int64_t>& out) {
+  out.insert(out.end(), {m.tensor, m.offset, m.ld, m.batch});
+}
+
+}  // namespace
+
+std::string fill(std::string text, const Values& values) {
+  for (const auto& [key, value] : values)
+    text = replace_all(std::move(text), "$" + key + "$", value);
+  return text;
+}
+
+std::string cutlass_type(DType t) {
+  switch (t) {
+    case DType::bfloat16:
+      return "cutlass::bfloat16_t";
+    case DType::float16:
+      return "cutlass::half_t";
+    case DType::float8_e4m3fn:
+      return "cutlass::float_e4m3_t";
+    case DType::float8_e5m2:
+      return "cutlass::float_e5m2_t";
+    default:
+      return "float";
+  }
+}
+
+std::string fused_functor(const graph::PointwiseDag& dag, int leaves, bool approximate) {
+  std::vector<std::string> parameters, operands, results;
+  for (int i = 0; i <= leaves; ++i) {
+    parameters.push_back(fmt::format("Fragment const& x{}", i));
+    operands.push_back(fmt::format("x{}[i]", i));
+  }
+  std::string statements = graph::emit_pointwise(dag, operands, "t", &results);
+  std::string result = results.front();
+  if (approximate) {
+    for (const char* f : {"exp(", "sigmoid(", "silu(", "tanh(", "gelu_tanh(", "gelu_erf("}) {
+      statements =
+          replace_all(std::move(statements), fmt::format("tsr_{}", f), fmt::format("tsf_{}", f));
+    }
+  }
+  std::string indented;
+  for (const std::string& line : split(statements, '\n')) {
+    if (!line.empty()) indented += "      " + line + "\n";
+  }
+  return fill(
+      functor_template,
+      {{"PARAMETERS", join(parameters, ", ")}, {"STATEMENTS", indented}, {"RESULT", result}});
+}
+
+std::vector<std::string> product_ints(const GemmProblem& p, std::string_view prefix) {
+  std::vector<std::string> names;
+  for (const char* n : {"m", "n", "k", "l", "raster", "swizzle", "splits", "decomposition"}) {
+    names.push_back(fmt::format("{}{}", prefix, n));
+  }
+  std::vector<std::string> matrices = {"a", "b", "d"};
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) matrices.push_back(fmt::format("x{}", i + 1));
+  for (const std::string& m : matrices) {
+    for (const char* field : {"tensor", "offset", "ld", "batch"}) {
+      names.push_back(fmt::format("{}{}_{}", prefix, m, field));
+    }
+  }
+  return names;
+}
+
+std::vector<int64_t> product_values(const GemmProblem& p, const Knobs& knobs) {
+  std::vector<int64_t> v = {p.m,          p.n,           p.k,          p.l,
+                            knobs.raster, knobs.swizzle, knobs.splits, knobs.decomposition};
+  add_matrix(p.a, v);
+  add_matrix(p.b, v);
+  add_matrix(p.outputs.front(), v);
+  for (const Leaf& x : p.leaves) add_matrix(x.matrix, v);
+  return v;
+}
+
+std::string sm90_product(const GemmProblem& p, const Sm90Config& c, std::string_view name,
+                         int first_int) {
+  const Matrix& d = p.outputs.front();
+  Values values = {
+      {"FUNCTOR",
+       fused_functor(p.epilogue, static_cast<int>(p.leaves.size()), size_of(d.dtype) <= 2)},
+      {"TYPE_A", cutlass_type(p.a.dtype)},
+      {"TYPE_B", cutlass_type(p.b.dtype)},
+      {"TYPE_D", cutlass_type(d.dtype)},
+      {"LAYOUT_A", layout_name(p.a.columns_contiguous)},
+      // B is stored as [n, k]: contiguous in k is a column-major k x n matrix.
+      {"LAYOUT_B", layout_name(!p.b.columns_contiguous)},
+      {"LAYOUT_D", layout_name(d.columns_contiguous)},
+      {"ALIGN_AB", fmt::format("{}", 16 / size_of(p.a.dtype))},
+      {"ALIGN_D", fmt::format("{}", 16 / size_of(d.dtype))},
+      {"TILE_M", fmt::format("{}", c.tile_m)},
+      {"TILE_N", fmt::format("{}", c.tile_n)},
+      {"TILE_K", fmt::format("{}", c.tile_k)},
+      {"CLUSTER_M", fmt::format("{}", c.cluster_m)},
+      {"CLUSTER_N", fmt::format("{}", c.cluster_n)},
+      {"EPILOGUE_SCHEDULE", c.schedule == Schedule::cooperative ? "TmaWarpSpecializedCooperative"
+                                                                : "TmaWarpSpecialized"},
+      {"SCHEDULE", schedule_name(c)},
+      {"STAGES", stage_count(c)},
+      {"SCHEDULER",
+       c.scheduler == Scheduler::stream_k ? "StreamKScheduler" : "PersistentScheduler"},
+      {"STREAM_K", stream_k_arguments(c)},
+      {"FIRST", fmt::format("{}", first_int)},
+      {"NAME", std::string(name)}};
+  fill_leaves(p, first_int, values);
+  return fill(product_template, values);
+}
+
+std::string library(const LibraryText& t) {
+  std::string workspaces, runs;
+  for (const std::string& name : t.products) {
+    workspaces += fmt::format(
+        "  {{\n    typename {0}::Kernel::Arguments r{{}};\n"
+        "    if (!{0}::arguments(launch, nullptr, r)) return -1;\n"
+        "    const int64_t bytes = tessera_cutlass::workspace_bytes<{0}::Kernel>(r);\n"
+        "    if (bytes < 0) return bytes;\n    most = bytes > most ? bytes : most;\n  }}\n",
+        name);
+    runs += fmt::format(
+        "  {{\n    typename {0}::Kernel::Arguments r{{}};\n"
+        "    if (!{0}::arguments(launch, workspace, r)) return -1;\n"
+        "    if (const int status = tessera_cutlass::enqueue<{0}::Kernel>(r, rest, stream)) return "
+        "status;\n  }}\n",
+        name);
+  }
+  const Json describe = {{"abi", 1}, {"name", t.name}, {"arch", t.arch}, {"ints", t.ints}};
+  return fill(library_template, {{"TITLE", t.name},
+                                 {"INCLUDES", t.includes},
+                                 {"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
+                                 {"BODY", t.body},
+                                 {"INT_COUNT", fmt::format("{}", t.ints.size())},
+                                 {"WORKSPACES", workspaces},
+                                 {"RUNS", runs},
+                                 {"TAIL", t.tail},
+                                 {"DESCRIBE", describe.dump()}});
+}
+
+std::vector<std::string> cutlass_flags() {
+  return {"-DNDEBUG", "--expt-relaxed-constexpr", "-diag-suppress=20012"};
+}
+
+}  // namespace tessera::realize

@@ -1,0 +1,48 @@
+// The text of a CUTLASS library: one or more products, each in its own namespace, and the C
+// interface around them.
+#pragma once
+
+#include <string>
+
+#include "realize/common/gemm_problem.h"
+#include "realize/common/sm90_config.h"
+
+namespace tessera::realize {
+
+/// `$KEY$` in the template becomes its value.
+std::string fill(std::string text, const std::vector<std::pair<std::string, std::string>>& values);
+
+/// C++ names of a type in CUTLASS; "cutlass::bfloat16_t".
+std::string cutlass_type(DType t);
+
+/// The epilogue as one functor over float fragments, `template <class T> struct Fused`, arguments
+/// x0 (the accumulator), x1, ... `approximate` takes the hardware's tanh, exp and reciprocal, whose
+/// error is far below a 16-bit result's.
+std::string fused_functor(const graph::PointwiseDag& dag, int leaves, bool approximate);
+
+/// The names of the integers that one product reads, in order, with a prefix.
+std::vector<std::string> product_ints(const GemmProblem& p, std::string_view prefix);
+/// Their values.
+std::vector<int64_t> product_values(const GemmProblem& p, const Knobs& knobs);
+
+/// One product for sm_90a: a namespace `name` with `Kernel` and `arguments(launch, workspace)`,
+/// reading its integers from `first_int`.
+std::string sm90_product(const GemmProblem& p, const Sm90Config& c, std::string_view name,
+                         int first_int);
+
+struct LibraryText {
+  std::string name;
+  std::string arch;
+  std::string includes;               // "#include ..." lines
+  std::string body;                   // products and further kernels
+  std::vector<std::string> products;  // namespaces, in launch order
+  std::string tail;  // C++ statements after the products' launches, ending in `return ...;`
+  std::vector<std::string> ints;  // "scratch" first
+};
+/// The whole file. Integer 0 is the scratch bytes at the start of the workspace.
+std::string library(const LibraryText& text);
+
+/// The flags that CUTLASS needs. Asserts off: a call in a wgmma loop makes ptxas serialize it.
+std::vector<std::string> cutlass_flags();
+
+}  // namespace tessera::realize

@@ -1,0 +1,229 @@
+#include "realize/common/gemm_problem.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tessera::realize {
+namespace {
+
+using rules::TensorView;
+
+int64_t round_up(int64_t x, int64_t to) {
+  return (x + to - 1) / to * to;
+}
+
+/// Shape and strides of a view brought to three dims.
+struct View3 {
+  int64_t shape[3] = {1, 1, 1};
+  int64_t strides[3] = {0, 0, 0};
+};
+
+Result<View3> three_dims(const TensorView& v, const char* what) {
+  if (v.shape.size() > 3 || v.shape.size() != v.strides.size()) {
+    return error(fail(unsupported_gemm, "{} has {} dims", what, v.shape.size())
+                     .expect("[batch, rows, columns]"));
+  }
+  View3 out;
+  const std::size_t skip = 3 - v.shape.size();
+  for (std::size_t i = 0; i < v.shape.size(); ++i) {
+    out.shape[skip + i] = v.shape[i];
+    // A dim of size 1 may have any stride; 0 says that nothing moves along it.
+    out.strides[skip + i] = v.shape[i] == 1 ? 0 : v.strides[i];
+  }
+  return out;
+}
+
+/// The leading stride of a matrix whose leading dim has one element: unused, but TMA wants a legal
+/// number.
+int64_t leading(int64_t stride, int64_t contiguous_extent) {
+  return stride != 0 ? stride : round_up(std::max<int64_t>(contiguous_extent, 1), 16);
+}
+
+Result<Matrix> matrix_of(const TensorView& v, const char* what) {
+  TESSERA_TRY(d, three_dims(v, what));
+  Matrix m;
+  m.tensor = v.tensor;
+  m.dtype = v.dtype;
+  m.offset = v.offset;
+  m.batch = d.strides[0];
+  const bool columns_move = d.shape[2] > 1;
+  const bool rows_move = d.shape[1] > 1;
+  const bool columns_unit = columns_move && d.strides[2] == 1;
+  const bool rows_unit = rows_move && d.strides[1] == 1;
+  const bool broadcast = (rows_move && d.strides[1] == 0) || (columns_move && d.strides[2] == 0);
+  if (columns_unit && !(rows_move && d.strides[1] <= 0)) {
+    m.columns_contiguous = true;
+    m.ld = leading(d.strides[1], d.shape[2]);
+  } else if (rows_unit && !(columns_move && d.strides[2] <= 0)) {
+    m.columns_contiguous = false;
+    m.ld = leading(d.strides[2], d.shape[1]);
+  } else if (!columns_move && !broadcast) {
+    m.columns_contiguous = true;  // one column: its rows are `stride` apart
+    m.ld = leading(d.strides[1], 1);
+  } else {
+    return error(fail(unsupported_gemm, "{} has no contiguous direction", what)
+                     .expect("stride 1 along rows or columns")
+                     .but_found("strides {}, {} for shape {} x {}", d.strides[1], d.strides[2],
+                                d.shape[1], d.shape[2]));
+  }
+  return m;
+}
+
+Result<Leaf> leaf_of(const TensorView& v, int64_t m, int64_t n, int index) {
+  const std::string what = fmt::format("epilogue operand {}", index);
+  TESSERA_TRY(d, three_dims(v, what.c_str()));
+  if (!is_floating(v.dtype) || v.dtype == DType::float64) {
+    return error(fail(unsupported_gemm, "{} is {}", what, name_of(v.dtype))
+                     .expect("float32, bfloat16, float16 or float8"));
+  }
+  // A dim that the result does not move along needs no stride of the operand either.
+  const bool rows = m > 1 && d.strides[1] != 0;
+  const bool columns = n > 1 && d.strides[2] != 0;
+  Leaf leaf;
+  leaf.matrix.tensor = v.tensor;
+  leaf.matrix.dtype = v.dtype;
+  leaf.matrix.offset = v.offset;
+  leaf.matrix.batch = d.strides[0];
+  if (rows && columns) {
+    TESSERA_TRY(matrix, matrix_of(v, what.c_str()));
+    leaf.matrix = matrix;
+    return leaf;
+  }
+  leaf.kind = columns ? Leaf::Kind::row : rows ? Leaf::Kind::column : Leaf::Kind::scalar;
+  const int64_t stride = columns ? d.strides[2] : rows ? d.strides[1] : 1;
+  if (stride != 1) {
+    return error(
+        fail(unsupported_gemm, "{} is a vector with stride {}", what, stride).expect("stride 1"));
+  }
+  return leaf;
+}
+
+Status check_types(const GemmProblem& p) {
+  if (p.a.dtype != p.b.dtype) {
+    return error(
+        fail(unsupported_gemm, "A is {} and B is {}", name_of(p.a.dtype), name_of(p.b.dtype))
+            .expect("one type for both"));
+  }
+  if (p.outputs.empty()) return error(fail(unsupported_gemm, "the product has no output"));
+  for (const Matrix& d : p.outputs) {
+    if (!is_floating(d.dtype) || d.dtype == DType::float64) {
+      return error(fail(unsupported_gemm, "the result is {}", name_of(d.dtype)));
+    }
+  }
+  return {};
+}
+
+double matrix_bytes(const Matrix& m, int64_t rows, int64_t columns, int64_t l) {
+  return static_cast<double>(rows * columns * (m.batch == 0 ? 1 : l)) * size_of(m.dtype);
+}
+
+}  // namespace
+
+int Matrix::alignment() const {
+  const int64_t per_vector = 16 / size_of(dtype);
+  const int64_t common = std::gcd(std::gcd(ld, batch), std::gcd(offset, per_vector));
+  return static_cast<int>(std::max<int64_t>(common, 1));
+}
+
+bool Matrix::aligned() const {
+  return alignment() * size_of(dtype) == 16;
+}
+
+Matrix Matrix::transposed() const {
+  Matrix t = *this;
+  t.columns_contiguous = !columns_contiguous;
+  return t;
+}
+
+double GemmProblem::flops() const {
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+         static_cast<double>(l);
+}
+
+double GemmProblem::bytes() const {
+  double total = matrix_bytes(a, m, k, l) + matrix_bytes(b, n, k, l);
+  for (const Matrix& d : outputs) total += matrix_bytes(d, m, n, l);
+  for (const Leaf& x : leaves) {
+    if (x.kind == Leaf::Kind::full) total += matrix_bytes(x.matrix, m, n, l);
+  }
+  return total;
+}
+
+GemmProblem exchange(const GemmProblem& p) {
+  GemmProblem t = p;
+  std::swap(t.m, t.n);
+  std::swap(t.a, t.b);
+  for (Matrix& d : t.outputs) d = d.transposed();
+  for (Leaf& x : t.leaves) {
+    if (x.kind == Leaf::Kind::full)
+      x.matrix = x.matrix.transposed();
+    else if (x.kind == Leaf::Kind::row)
+      x.kind = Leaf::Kind::column;
+    else if (x.kind == Leaf::Kind::column)
+      x.kind = Leaf::Kind::row;
+  }
+  t.exchanged = !p.exchanged;
+  return t;
+}
+
+Result<GemmProblem> gemm_problem(const rules::GemmBody& body, Precision precision) {
+  GemmProblem p;
+  p.m = body.m;
+  p.n = body.n;
+  p.k = body.k;
+  p.l = body.batch;
+  p.precision = precision;
+  p.epilogue = body.epilogue;
+  if (p.m <= 0 || p.n <= 0 || p.k <= 0 || p.l <= 0) {
+    return error(fail(unsupported_gemm, "an extent is zero: {}x{}x{}x{}", p.l, p.m, p.n, p.k));
+  }
+  TESSERA_TRY(a, matrix_of(body.a, "A"));
+  TESSERA_TRY(b, matrix_of(body.b, "B"));
+  p.a = a;
+  p.b = b;
+  for (std::size_t i = 0; i < body.operands.size(); ++i) {
+    TESSERA_TRY(leaf, leaf_of(body.operands[i], p.m, p.n, static_cast<int>(i)));
+    p.leaves.push_back(leaf);
+  }
+  for (const TensorView& v : body.outputs) {
+    TESSERA_TRY(d, matrix_of(v, "the result"));
+    p.outputs.push_back(d);
+  }
+  if (p.epilogue.empty()) p.epilogue.results = {p.epilogue.add_operand(0)};
+  TESSERA_CHECK(check_types(p));
+  return p;
+}
+
+Result<GatedProblem> gated_problem(const rules::GatedMlpBody& body, Precision precision) {
+  rules::GemmBody value;
+  value.m = body.m;
+  value.n = body.n;
+  value.k = body.k;
+  value.a = body.a;
+  value.b = body.b1;
+  TensorView scratch;
+  scratch.tensor = -1;
+  scratch.dtype = body.a.dtype;
+  scratch.shape = {1, body.m, body.n};
+  // Rows start at multiples of 16 bytes, so that TMA can store and load them for any n.
+  scratch.strides = {0, round_up(body.n, 16), 1};
+  value.outputs = {scratch};
+
+  rules::GemmBody gate = value;
+  gate.b = body.b0;
+  gate.outputs = body.outputs;
+  // The DAG's operands are (gate, value, operands...): the value's product becomes the first leaf,
+  // so the numbers stay.
+  gate.epilogue = body.epilogue;
+  gate.operands = {scratch};
+  gate.operands.insert(gate.operands.end(), body.operands.begin(), body.operands.end());
+
+  GatedProblem g;
+  TESSERA_TRY(first, gemm_problem(value, precision));
+  TESSERA_TRY(second, gemm_problem(gate, precision));
+  g.value = std::move(first);
+  g.gate = std::move(second);
+  return g;
+}
+
+}  // namespace tessera::realize

@@ -1,0 +1,69 @@
+// A matrix product as CUTLASS sees it: contiguous directions, leading strides and broadcast kinds
+// instead of views.
+#pragma once
+
+#include <vector>
+
+#include "rules/gated_mlp.h"
+#include "rules/gemm.h"
+
+namespace tessera::realize {
+
+inline constexpr Code unsupported_gemm{"TS0410", "realize.unsupported_gemm"};
+
+/// A [batch, rows, columns] matrix with one contiguous direction. Strides and offset in elements.
+struct Matrix {
+  /// The tensor of the pattern; -1 is the kernel's workspace, from its start.
+  int tensor = -1;
+  DType dtype = DType::float32;
+  bool columns_contiguous = true;  // row-major; else column-major
+  int64_t ld = 0;
+  int64_t batch = 0;
+  int64_t offset = 0;
+  /// Strides and offset are multiples of 16 bytes: what TMA and 16-byte vector accesses need.
+  [[nodiscard]] bool aligned() const;
+  /// The largest power of two of elements, up to 16 bytes, that every row starts at.
+  [[nodiscard]] int alignment() const;
+  [[nodiscard]] Matrix transposed() const;
+};
+
+/// An operand of the epilogue.
+struct Leaf {
+  enum class Kind : uint8_t { full, row, column, scalar } kind = Kind::full;
+  Matrix matrix;  // row: [1, n] values along n; column: values along m; scalar: one value, or one a
+                  // batch
+};
+
+/// D[l,m,n] = epilogue(A[l,m,k] B[l,n,k]^T, leaves...).
+struct GemmProblem {
+  int64_t m = 0, n = 0, k = 0, l = 1;
+  Matrix a;                      // [l, m, k]
+  Matrix b;                      // [l, n, k]
+  graph::PointwiseDag epilogue;  // operand 0 is the accumulator, operand i + 1 is leaves[i]
+  std::vector<Leaf> leaves;
+  std::vector<Matrix> outputs;  // [l, m, n]
+  Precision precision = Precision::fp32;
+  /// Stated as D^T = B A^T.
+  bool exchanged = false;
+
+  [[nodiscard]] double flops() const;
+  /// Each operand and result once.
+  [[nodiscard]] double bytes() const;
+};
+
+/// The same product stated as D^T = B A^T: rows and columns, A and B exchange roles.
+GemmProblem exchange(const GemmProblem& p);
+
+/// An error (unsupported_gemm) where a view has no contiguous direction or a type that no kernel
+/// reads.
+Result<GemmProblem> gemm_problem(const rules::GemmBody& body, Precision precision);
+
+/// The two products of a gated MLP: first D1 = A B1^T into the workspace in `a`'s type, then the
+/// gate's product whose epilogue reads it as its last leaf.
+struct GatedProblem {
+  GemmProblem value;
+  GemmProblem gate;
+};
+Result<GatedProblem> gated_problem(const rules::GatedMlpBody& body, Precision precision);
+
+}  // namespace tessera::realize

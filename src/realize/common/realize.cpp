@@ -1,0 +1,35 @@
+#include "realize/realize.h"
+
+namespace tessera::realize {
+
+std::string_view name_of(Kind kind) {
+  return kind == Kind::synthesized ? "synthesized" : "library";
+}
+
+std::string Candidate::label() const {
+  std::string text = realizer;
+  const auto pick = [&](const char* key) -> const Json* {
+    const auto it = config.find(key);
+    return it == config.end() ? nullptr : &*it;
+  };
+  const auto extents = [&](const Json& list) {
+    std::string out;
+    for (const Json& x : list) out += (out.empty() ? "" : "x") + x.dump();
+    return out;
+  };
+  for (const char* key : {"tile", "cluster"}) {
+    if (const Json* v = pick(key)) text += " " + (v->is_array() ? extents(*v) : v->dump());
+  }
+  for (const char* key : {"schedule", "scheduler", "splits", "algo", "backend"}) {
+    const Json* v = pick(key);
+    if (v == nullptr) continue;
+    if (v->is_string()) {
+      if (*v != "persistent") text += " " + v->get<std::string>();
+    } else {
+      text += fmt::format(" {}={}", key, v->dump());
+    }
+  }
+  return text;
+}
+
+}  // namespace tessera::realize

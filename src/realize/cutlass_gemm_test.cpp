@@ -1,0 +1,157 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <set>
+
+#include "realize/common/sm90_config.h"
+#include "realize/realize.h"
+#include "realize/testing/compile.h"
+#include "realize/testing/problem_json.h"
+
+namespace tessera::realize {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const Realizer& realizer(std::string_view name) {
+  for (const Realizer* r : all()) {
+    if (r->name == name) return *r;
+  }
+  ADD_FAILURE() << "no realizer " << name;
+  return *all().front();
+}
+
+Result<Space> space_of(const char* problem, std::string_view name = "cutlass_gemm") {
+  return realizer(name).realize(testing::pattern_of(Json::parse(problem)), graph::Graph{},
+                                **arch::find("sm_90a"));
+}
+
+GemmProblem problem_of(const char* text) {
+  const rules::Pattern p = testing::pattern_of(Json::parse(text));
+  return *gemm_problem(dynamic_cast<const rules::GemmBody&>(*p.body), p.precision);
+}
+
+/// Place of a configuration in the order of the space; -1 when absent.
+int place(const Space& s, std::vector<int> tile, std::vector<int> cluster, const char* schedule) {
+  for (std::size_t i = 0; i < s.candidates.size(); ++i) {
+    const Json& c = s.candidates[i].config;
+    if (c["tile"] == Json(tile) && c["cluster"] == Json(cluster) && c["schedule"] == schedule) {
+      return static_cast<int>(i);
+    }
+  }
+  return -1;
+}
+
+TEST(CutlassGemm, OffersThirtyConfigurationsAndCountsWhatItPruned) {
+  const auto s = space_of(R"({"m":4096,"n":4096,"k":4096})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  std::size_t launches = 0;
+  for (const Candidate& c : s->candidates) launches += c.launches.size();
+  EXPECT_GE(launches, 30u);
+  EXPECT_GE(s->candidates.size(), 12u);
+  std::set<std::string> reasons;
+  for (const auto& [reason, count] : s->pruned) {
+    EXPECT_GT(count, 0);
+    reasons.insert(reason);
+  }
+  EXPECT_THAT(reasons, Contains("more than 128 accumulator registers a thread"));
+  EXPECT_THAT(reasons, Contains("ping-pong forbids stream-K"));
+  EXPECT_THAT(reasons, Contains("shared memory: fewer than 3 stages"));
+}
+
+TEST(CutlassGemm, PutsTheMeasuredWinnersEarly) {
+  const auto square = space_of(R"({"m":4096,"n":4096,"k":4096})");
+  EXPECT_LT(place(*square, {128, 256, 64}, {2, 1}, "cooperative"), 8);
+  EXPECT_GE(place(*square, {128, 256, 64}, {2, 1}, "cooperative"), 0);
+  const auto batched = space_of(R"({"m":512,"n":1024,"k":2048,"batch":128,"b_major":"n"})");
+  EXPECT_LT(place(*batched, {64, 256, 64}, {2, 1}, "pingpong"), 4);
+  EXPECT_LT(place(*batched, {128, 128, 64}, {2, 1}, "pingpong"), 4);
+  const auto tf32 = space_of(
+      R"({"m":4096,"n":4096,"k":4096,"b_major":"n","dtype":"float32","precision":"tf32"})");
+  EXPECT_LT(place(*tf32, {128, 256, 32}, {2, 1}, "cooperative"), 4);
+  EXPECT_GE(place(*tf32, {128, 256, 32}, {2, 1}, "cooperative"), 0);
+}
+
+TEST(CutlassGemm, EveryConfigurationKeepsTheLimits) {
+  const GemmProblem p = problem_of(R"({"m":1024,"n":1024,"k":4096,"epilogue":"residual"})");
+  const arch::Arch& arch = **arch::find("sm_90a");
+  const Sm90Needs needs = needs_of(p);
+  const ConfigSpace space = sm90_configs(p, arch);
+  ASSERT_FALSE(space.configs.empty());
+  for (const auto& [c, ms] : space.configs) {
+    EXPECT_LE(c.accumulator_registers(), 128);
+    const int64_t stage = static_cast<int64_t>(c.tile_m + c.tile_n) * c.tile_k * 2;
+    EXPECT_LE(
+        stage * mainloop_stages(c, needs, arch.shared_memory_per_block) + epilogue_bytes(c, needs),
+        arch.shared_memory_per_block);
+    EXPECT_FALSE(c.schedule == Schedule::pingpong && c.scheduler == Scheduler::stream_k);
+    EXPECT_GT(ms, 0);
+  }
+}
+
+TEST(CutlassGemm, OneTextServesAllShapesOfOneKind) {
+  const auto q = space_of(R"({"m":2048,"n":4096,"k":4096})");
+  const auto o = space_of(R"({"m":8192,"n":6144,"k":1024})");
+  std::set<std::string> texts;
+  for (const Candidate& c : q->candidates) texts.insert(c.source->text);
+  int shared = 0;
+  for (const Candidate& c : o->candidates) shared += texts.contains(c.source->text) ? 1 : 0;
+  EXPECT_GT(shared, 10);
+  EXPECT_NE(q->candidates.front().launches.front().ints,
+            o->candidates.front().launches.front().ints);
+}
+
+TEST(CutlassGemm, FusesTheWholeEpilogueInOneVisitor) {
+  const auto s = space_of(R"({"m":4096,"n":4096,"k":512,"epilogue":"bias_gelu"})");
+  const std::string& text = s->candidates.front().source->text;
+  EXPECT_THAT(text, HasSubstr("Sm90RowBroadcast<0, Tile, cutlass::bfloat16_t"));
+  EXPECT_THAT(text, HasSubstr("tsf_gelu_tanh"));
+  EXPECT_THAT(text, HasSubstr("using ElementC = void"));
+  const auto r = space_of(R"({"m":4096,"n":4096,"k":512,"epilogue":"two_residuals"})");
+  EXPECT_THAT(r->candidates.front().source->text, HasSubstr("Sm90SrcFetch<ElementC>"));
+  EXPECT_THAT(r->candidates.front().source->text,
+              HasSubstr("Sm90AuxLoad<0, void, cutlass::bfloat16_t"));
+}
+
+TEST(CutlassGemm, StatesTf32WithNMajorBAsTheTransposedProduct) {
+  const auto s = space_of(
+      R"({"m":512,"n":1024,"k":2048,"b_major":"n","dtype":"float32","precision":"tf32","epilogue":"bias"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  const Candidate& c = s->candidates.front();
+  EXPECT_EQ(c.config["transposed"], true);
+  EXPECT_EQ(c.launches.front().ints[1], 1024);  // m
+  EXPECT_EQ(c.launches.front().ints[2], 512);   // n
+  // A along n became a vector along the rows of the transposed result.
+  EXPECT_THAT(c.source->text, HasSubstr("Sm90ColBroadcast<0, Tile, float"));
+  EXPECT_THAT(c.source->text, HasSubstr("using LayoutD = cutlass::layout::ColumnMajor"));
+  EXPECT_THAT(c.source->text, HasSubstr("using LayoutA = cutlass::layout::ColumnMajor"));
+  EXPECT_THAT(c.source->text, HasSubstr("using ElementA = float"));
+}
+
+TEST(CutlassGemm, SaysWhyItCannot) {
+  const auto unaligned = space_of(R"({"m":64,"n":63,"k":64})");
+  ASSERT_FALSE(unaligned);
+  EXPECT_TRUE(unaligned.error().code.starts_with("TS04"));
+  EXPECT_THAT(unaligned.error().message, HasSubstr("aligned"));
+  const auto fp32 = space_of(R"({"m":64,"n":64,"k":64,"dtype":"float32","precision":"fp32"})");
+  ASSERT_FALSE(fp32);
+  EXPECT_THAT(fp32.error().helps.front(), HasSubstr("cutlass_gemm_fp32"));
+}
+
+TEST(CutlassGemm, SharedOperandHasBatchStrideZero) {
+  const auto s = space_of(R"({"m":512,"n":512,"k":512,"batch":8,"shared_b":true})");
+  const auto& ints = s->candidates.front().launches.front().ints;
+  EXPECT_EQ(ints[1 + 8 + 3], 512 * 512);  // a_batch
+  EXPECT_EQ(ints[1 + 12 + 3], 0);         // b_batch
+}
+
+TEST(CutlassGemm, CompilesForHopper) {
+  const auto s = space_of(R"({"m":4096,"n":4096,"k":512,"epilogue":"bias_gelu"})");
+  testing::expect_compiles(*s->candidates.front().source);
+}
+
+}  // namespace
+}  // namespace tessera::realize

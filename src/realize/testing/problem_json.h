@@ -1,0 +1,142 @@
+// Patterns made by hand from a short JSON description, for tests and GPU checks of the realizers.
+//
+//   {"m":4096,"n":4096,"k":4096,"batch":1,"dtype":"bfloat16","precision":"bf16","a_major":"k","b_major":"k",
+//    "d_major":"n","epilogue":"bias_gelu","out_dtype":"bfloat16","shared_b":false}
+//
+// Epilogues: none, bias, bias_gelu, bias_silu, residual, bias_residual, two_residuals,
+// column_scale, scalar; and gated_silu, a gated_mlp pattern. Tensors are A, B (or B0, B1), the
+// operands in the epilogue's order, then the result.
+#pragma once
+
+#include <memory>
+
+#include "rules/gated_mlp.h"
+#include "rules/gemm.h"
+
+namespace tessera::realize::testing {
+
+struct Problem {
+  int64_t m, n, k, batch;
+  DType dtype, out;
+  std::string a_major, b_major, d_major, epilogue;
+  bool shared_b;
+  Precision precision;
+};
+
+inline Problem parse_problem(const Json& j) {
+  Problem p;
+  p.m = j.at("m");
+  p.n = j.at("n");
+  p.k = j.at("k");
+  p.batch = j.value("batch", 1);
+  p.dtype = parse_dtype(j.value("dtype", "bfloat16")).value();
+  p.out = parse_dtype(j.value("out_dtype", std::string(name_of(p.dtype)))).value();
+  p.a_major = j.value("a_major", "k");
+  p.b_major = j.value("b_major", "k");
+  p.d_major = j.value("d_major", "n");
+  p.epilogue = j.value("epilogue", "none");
+  p.shared_b = j.value("shared_b", false);
+  p.precision = parse_precision(j.value("precision", "bf16")).value();
+  return p;
+}
+
+/// [batch, rows, columns]; `columns_contiguous` as stored.
+inline rules::TensorView stored(int tensor, DType t, int64_t l, int64_t rows, int64_t columns,
+                                bool columns_contiguous) {
+  rules::TensorView v;
+  v.tensor = tensor;
+  v.dtype = t;
+  v.shape = {l, rows, columns};
+  v.strides = columns_contiguous ? std::vector<int64_t>{rows * columns, columns, 1}
+                                 : std::vector<int64_t>{rows * columns, 1, rows};
+  return v;
+}
+
+inline rules::TensorView broadcast(int tensor, DType t, const Problem& p, int64_t row,
+                                   int64_t column) {
+  rules::TensorView v;
+  v.tensor = tensor;
+  v.dtype = t;
+  v.shape = {p.batch, p.m, p.n};
+  v.strides = {0, row, column};
+  return v;
+}
+
+struct Epilogue {
+  graph::PointwiseDag dag;
+  std::vector<rules::TensorView> operands;
+};
+
+/// The epilogue of this name; its operands are the tensors from `first` on.
+inline Epilogue epilogue_of(const Problem& p, int first) {
+  Epilogue e;
+  int x = e.dag.add_operand(0);
+  const auto operand = [&](rules::TensorView v) {
+    v.tensor = first + static_cast<int>(e.operands.size());
+    e.operands.push_back(std::move(v));
+    return e.dag.add_operand(static_cast<int>(e.operands.size()));
+  };
+  const auto full = [&] { return stored(0, p.out, p.batch, p.m, p.n, p.d_major == "n"); };
+  const std::string& name = p.epilogue;
+  if (name.starts_with("bias"))
+    x = e.dag.add_call("add", {x, operand(broadcast(0, p.out, p, 0, 1))});
+  if (name == "column_scale") x = e.dag.add_call("mul", {x, operand(broadcast(0, p.out, p, 1, 0))});
+  if (name == "scalar") x = e.dag.add_call("mul", {x, operand(broadcast(0, p.out, p, 0, 0))});
+  if (name.ends_with("gelu")) x = e.dag.add_call("gelu_tanh", {x});
+  if (name.ends_with("silu")) x = e.dag.add_call("silu", {x});
+  if (name.ends_with("residual")) x = e.dag.add_call("add", {x, operand(full())});
+  if (name == "two_residuals") {
+    x = e.dag.add_call("add", {x, operand(full())});
+    x = e.dag.add_call("add", {x, operand(full())});
+  }
+  e.dag.results = {x};
+  return e;
+}
+
+inline rules::Pattern gated_pattern(const Problem& p) {
+  auto body = std::make_shared<rules::GatedMlpBody>();
+  body->m = p.m;
+  body->n = p.n;
+  body->k = p.k;
+  body->a = stored(0, p.dtype, 1, p.m, p.k, true);
+  body->b0 = stored(1, p.dtype, 1, p.n, p.k, true);
+  body->b1 = stored(2, p.dtype, 1, p.n, p.k, true);
+  auto& dag = body->epilogue;
+  const int gate = dag.add_operand(0);
+  const int value = dag.add_operand(1);
+  dag.results = {dag.add_call("mul", {dag.add_call("silu", {gate}), value})};
+  body->outputs = {stored(3, p.out, 1, p.m, p.n, true)};
+  rules::Pattern pattern;
+  pattern.rule = "gated_mlp";
+  pattern.precision = p.precision;
+  pattern.body = std::move(body);
+  return pattern;
+}
+
+inline rules::Pattern pattern_of(const Problem& p) {
+  if (p.epilogue == "gated_silu") return gated_pattern(p);
+  auto body = std::make_shared<rules::GemmBody>();
+  body->batch = p.batch;
+  body->m = p.m;
+  body->n = p.n;
+  body->k = p.k;
+  body->a = stored(0, p.dtype, p.batch, p.m, p.k, p.a_major == "k");
+  body->b = stored(1, p.dtype, p.batch, p.n, p.k, p.b_major == "k");
+  if (p.shared_b) body->b.strides[0] = 0;
+  Epilogue e = epilogue_of(p, 2);
+  body->epilogue = std::move(e.dag);
+  body->operands = std::move(e.operands);
+  body->outputs = {stored(2 + static_cast<int>(body->operands.size()), p.out, p.batch, p.m, p.n,
+                          p.d_major == "n")};
+  rules::Pattern pattern;
+  pattern.rule = "gemm";
+  pattern.precision = p.precision;
+  pattern.body = std::move(body);
+  return pattern;
+}
+
+inline rules::Pattern pattern_of(const Json& j) {
+  return pattern_of(parse_problem(j));
+}
+
+}  // namespace tessera::realize::testing

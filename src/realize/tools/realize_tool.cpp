@@ -1,0 +1,84 @@
+// realize_tool DIR ARCH < problems.json
+//
+// For each problem of the JSON list and each realizer of its rule: the sources of its candidates
+// under DIR (by content, so that equal ones are written once) and DIR/index.json with their
+// configurations and launches. For checks on a GPU without the rest of the pipeline. A problem's
+// own keys "realizers" (names) and "limit" (candidates a realizer) narrow it.
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+
+#include "base/hash.h"
+#include "realize/realize.h"
+#include "realize/testing/problem_json.h"
+
+using namespace tessera;
+
+namespace {
+
+Json describe(const realize::Candidate& c, const std::string& dir) {
+  Json j = {{"realizer", c.realizer},
+            {"label", c.label()},
+            {"config", c.config},
+            {"predicted_ms", c.predicted_ms}};
+  if (c.source) {
+    const std::string file = content_hash(c.source->text) + ".cu";
+    std::ofstream(dir + "/" + file) << c.source->text;
+    j["file"] = file;
+    j["flags"] = c.source->flags;
+    j["links"] = c.source->links;
+  }
+  j["launches"] = Json::array();
+  for (const auto& l : c.launches) j["launches"].push_back({{"knobs", l.knobs}, {"ints", l.ints}});
+  return j;
+}
+
+bool wanted(const Json& problem, std::string_view realizer) {
+  if (!problem.contains("realizers")) return true;
+  const auto& names = problem["realizers"];
+  return std::find(names.begin(), names.end(), realizer) != names.end();
+}
+
+Json realize_all(const Json& problem, const arch::Arch& arch, const std::string& dir) {
+  const rules::Pattern pattern = realize::testing::pattern_of(problem);
+  Json out = {{"problem", problem},
+              {"candidates", Json::array()},
+              {"unsupported", Json::object()},
+              {"pruned", Json::object()}};
+  const std::size_t limit = problem.value("limit", 1000);
+  for (const realize::Realizer* r : realize::all()) {
+    if (r->rule != pattern.rule || !wanted(problem, r->name)) continue;
+    const auto space = r->realize(pattern, graph::Graph{}, arch);
+    if (!space) {
+      out["unsupported"][std::string(r->name)] = space.error().message;
+      continue;
+    }
+    for (std::size_t i = 0; i < std::min(limit, space->candidates.size()); ++i) {
+      out["candidates"].push_back(describe(space->candidates[i], dir));
+    }
+    Json pruned = Json::object();
+    for (const auto& [reason, count] : space->pruned) pruned[reason] = count;
+    out["pruned"][std::string(r->name)] = pruned;
+  }
+  return out;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::cerr << "usage: realize_tool DIR ARCH < problems.json\n";
+    return 3;
+  }
+  const std::string dir = argv[1];
+  const auto arch = arch::find(argv[2]);
+  if (!arch) {
+    std::cerr << to_text(arch.error());
+    return 3;
+  }
+  const Json problems = Json::parse(std::cin);
+  Json index = Json::array();
+  for (const Json& problem : problems) index.push_back(realize_all(problem, **arch, dir));
+  std::ofstream(dir + "/index.json") << index.dump(1) << "\n";
+  return 0;
+}
