@@ -98,6 +98,8 @@ struct Discovery {
   std::vector<Rejection> rejections;
   /// Computing nodes that no pattern covers, with the reason, for the plan's leftover list.
   std::vector<std::pair<NodeId, std::string>> uncovered;
+  /// What could not be looked up: a missing examples index, rules without a vetted example.
+  std::vector<std::string> notes;
 };
 
 /// Runs every rule and fills the roofline figures and priorities.

@@ -1,0 +1,45 @@
+#include "arch/arch.h"
+
+#include <gtest/gtest.h>
+#include <set>
+
+namespace tessera::arch {
+namespace {
+
+TEST(Arch, FindsByName) {
+  auto hopper = find("sm_90a");
+  ASSERT_TRUE(hopper);
+  EXPECT_EQ((*hopper)->device, "cuda");
+  EXPECT_TRUE((*hopper)->has("wgmma"));
+  EXPECT_FALSE((*hopper)->has("simd"));
+  EXPECT_EQ((*hopper)->shared_memory_per_block, 227 * 1024);
+  auto ampere = find("sm_80");
+  ASSERT_TRUE(ampere);
+  EXPECT_FALSE((*ampere)->has("tma"));
+}
+
+TEST(Arch, UnknownNameListsWhatThereIs) {
+  auto none = find("sm_90");
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().expected.find("sm_90a"), std::string::npos);
+  EXPECT_NE(none.error().expected.find("host"), std::string::npos);
+  EXPECT_EQ(exit_code(none.error()), Exit::bad_input);
+}
+
+TEST(Arch, RatesArePositiveAndNamesUnique) {
+  std::set<std::string_view> names;
+  for (const Arch* a : all()) {
+    EXPECT_TRUE(names.insert(a->name).second);
+    for (Precision p :
+         {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16, Precision::fp8})
+      EXPECT_GT(a->peak_tflops(p), 0) << a->name;
+    EXPECT_GT(a->achievable_bandwidth_gbs, 0);
+    EXPECT_LE(a->achievable_bandwidth_gbs, a->bandwidth_gbs);
+    EXPECT_GE(a->multiprocessors, 1);
+    EXPECT_GT(a->vector_bytes, 0);
+  }
+  EXPECT_TRUE(names.contains("host"));
+}
+
+}  // namespace
+}  // namespace tessera::arch

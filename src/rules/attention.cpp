@@ -1,0 +1,246 @@
+// Attention: scaled dot products with causal, boolean or additive masks and shared key/value heads.
+#include "rules/attention.h"
+
+#include <cmath>
+
+#include "rules/common/region.h"
+
+namespace tessera::rules {
+namespace {
+
+using graph::Node;
+using graph::Operand;
+
+template <class... Args>
+tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
+  return error(fail(not_expressible, f, std::forward<Args>(args)...));
+}
+
+/// [batch, length, dim] counts as one head.
+Result<Operand> with_heads(Operand o) {
+  if (o.shape.size() == 3) {
+    o.shape.insert(o.shape.begin() + 1, 1);
+    o.strides.insert(o.strides.begin() + 1, 0);
+  }
+  if (o.shape.size() != 4) return no("rank {} is neither 3 nor 4", o.shape.size());
+  return o;
+}
+
+/// `o` read beneath the copy that makes it, regrouped to `shape`; nothing when the copy serves
+/// others too or the source has no such strides.
+std::optional<Operand> beneath_copy(const Flow& flow, const Operand& o, NodeId reader,
+                                    const std::vector<int64_t>& shape, NodeId* copy) {
+  const NodeId from = flow.producer(o.base);
+  if (!from.valid() || !is_move(flow, from) || flow.escapes(o.base)) return std::nullopt;
+  if (flow.readers(o.base) != std::vector<NodeId>{reader}) return std::nullopt;
+  const NodeSet interior{from};
+  Evaluator evaluator(flow, interior, {});
+  auto fragments = evaluator.evaluate(o);
+  if (!fragments || fragments->size() != 1 || (*fragments)[0].reads.size() != 1)
+    return std::nullopt;
+  auto f = arrange(flow.g, (*fragments)[0], {}, shape);
+  if (!f) return std::nullopt;
+  *copy = from;
+  return Operand{f->reads[0].base, shape, f->reads[0].map.strides, f->reads[0].map.offset, {}};
+}
+
+/// Keys or values without the repetition that was written out, and the number of query heads that
+/// share one.
+struct SharedHeads {
+  Operand operand;  // [batch, kv_heads, length, dim]
+  int64_t group = 1;
+  NodeId copy;  // folded, when valid
+};
+
+SharedHeads without_repetition(const Flow& flow, const Operand& o, NodeId reader, int64_t heads) {
+  if (heads > 1 && o.shape[1] == heads && o.strides[1] == 0) {
+    Operand one = o;
+    one.shape[1] = 1;
+    return {one, heads, {}};
+  }
+  for (int64_t group = o.shape[1]; group >= 1; --group) {
+    if (o.shape[1] % group != 0) continue;
+    NodeId copy;
+    auto split = beneath_copy(
+        flow, o, reader, {o.shape[0], o.shape[1] / group, group, o.shape[2], o.shape[3]}, &copy);
+    if (!split || (group > 1 && split->strides[2] != 0)) continue;
+    split->shape.erase(split->shape.begin() + 2);
+    split->strides.erase(split->strides.begin() + 2);
+    return {*split, group, copy};
+  }
+  return {o, 1, {}};
+}
+
+struct Site {
+  NodeId node;
+  ValueId result;
+  AttentionBody body;  // without views
+  Operand q;
+  Operand k;
+  Operand v;
+  std::optional<Operand> mask;
+  NodeSet set;  // the node and the copies before it
+};
+
+Status fold_heads(const Flow& flow, Site& s) {
+  const auto k = without_repetition(flow, s.k, s.node, s.body.heads);
+  const auto v = without_repetition(flow, s.v, s.node, s.body.heads);
+  if (k.operand.shape[1] == v.operand.shape[1]) {
+    s.k = k.operand;
+    s.v = v.operand;
+    for (NodeId copy : {k.copy, v.copy})
+      if (copy.valid()) s.set.insert(copy);
+  }
+  if (s.k.shape[1] != s.v.shape[1] || s.body.heads % s.k.shape[1] != 0)
+    return no("{} query heads do not share {} key heads", s.body.heads, s.k.shape[1]);
+  NodeId copy;
+  if (auto q = beneath_copy(flow, s.q, s.node, s.q.shape, &copy)) {
+    s.q = *q;
+    s.set.insert(copy);
+  }
+  return {};
+}
+
+Result<Site> find_site(const Flow& flow, NodeId id) {
+  const Node& node = flow.g.node(id);
+  if (base_name(node.op) != "aten.scaled_dot_product_attention")
+    return no("`{}` is one backend's own form", node.op);
+  if (node.number("dropout_p").value_or(0) != 0) return no("dropout draws random numbers");
+  Site s;
+  s.node = id;
+  s.result = node.outputs.at(0);
+  s.set = {id};
+  auto operand = [&](std::string_view a) {
+    return with_heads(graph::resolve(flow.g, node.tensor(a)));
+  };
+  TESSERA_TRY(q, operand("query"));
+  TESSERA_TRY(k, operand("key"));
+  TESSERA_TRY(v, operand("value"));
+  if (k.shape[0] != q.shape[0] || v.shape[0] != q.shape[0])
+    return no("the batch dims of query, key and value differ");
+  s.q = q;
+  s.k = k;
+  s.v = v;
+  s.body.batch = q.shape[0];
+  s.body.heads = q.shape[1];
+  s.body.q_length = q.shape[2];
+  s.body.kv_length = k.shape[2];
+  s.body.head_dim = q.shape[3];
+  s.body.value_dim = v.shape[3];
+  s.body.causal = node.flag("is_causal").value_or(false);
+  s.body.scale = node.number("scale").value_or(1 / std::sqrt(static_cast<double>(q.shape[3])));
+  if (flow.g.value(s.result).type.numel() == 0 || s.body.kv_length == 0)
+    return no("an empty tensor");
+  TESSERA_CHECK(fold_heads(flow, s));
+  s.body.kv_heads = s.k.shape[1];
+  if (const ValueId mask = node.tensor("attn_mask"); mask.valid()) {
+    Operand m = graph::resolve(flow.g, mask);
+    const std::vector<int64_t> full{s.body.batch, s.body.heads, s.body.q_length, s.body.kv_length};
+    if (q.shape.size() != 4 || m.shape.size() > 4)
+      return no("the mask has rank {}", m.shape.size());
+    while (m.shape.size() < 4) {
+      m.shape.insert(m.shape.begin(), 1);
+      m.strides.insert(m.strides.begin(), 0);
+    }
+    for (std::size_t d = 0; d < 4; ++d) {
+      if (m.shape[d] == 1) m.strides[d] = 0;
+      m.shape[d] = full[d];
+    }
+    s.mask = m;
+  }
+  return s;
+}
+
+Result<Pattern> build(const Flow& flow, const Site& s, const NodeSet& set) {
+  auto body = std::make_shared<AttentionBody>(s.body);
+  const std::vector<int64_t> shape{body->batch, body->heads, body->q_length, body->value_dim};
+  const auto& type = flow.g.value(s.result).type;
+  const auto whole = graph::reshaped(Operand{s.result, type.shape, type.strides, 0, {}}, shape);
+  if (!whole) return no("the result's strides do not follow batch, heads, length");
+  const std::vector<Seed> seeds{{s.result, {0, whole->strides}}};
+  Evaluator evaluator(flow, set,
+                      {{s.result, [](Evaluator& e, ValueId v, const IndexMap& m) -> Result<int> {
+                          return e.read_storage(v, m);
+                        }}});
+  const auto outputs = flow.outputs(set);
+  if (outputs.size() != 1) return no("the result is needed in two layouts");
+  TESSERA_TRY(fragments, evaluator.evaluate(outputs[0]));
+  if (fragments.size() != 1) return no("the result is cut");
+  TESSERA_TRY(fragment, arrange(flow.g, fragments[0], seeds, shape));
+  Tensors tensors(flow.g);
+  body->q = tensors.input(s.q);
+  body->k = tensors.input(s.k);
+  body->v = tensors.input(s.v);
+  if (s.mask) body->mask = tensors.input(*s.mask);
+  body->output = tensors.output(fragment.write, shape);
+  TESSERA_TRY(precision, precision_for(flow.g, body->q.dtype, true));
+  Pattern p = make_pattern(flow, "attention", set, std::move(tensors), body, precision);
+  const double pairs = static_cast<double>(body->batch * body->heads) *
+                       static_cast<double>(body->q_length) * static_cast<double>(body->kv_length);
+  p.flops = 2 * pairs * static_cast<double>(body->head_dim + body->value_dim) *
+            (body->causal ? 0.5 : 1.0);
+  p.summary = fmt::format("{}x{}{} {}->{} d{} {}{}{}", body->batch, body->heads,
+                          body->kv_heads != body->heads ? fmt::format("/{}", body->kv_heads) : "",
+                          body->q_length, body->kv_length, body->head_dim, name_of(precision),
+                          body->causal ? ", causal" : "", body->mask ? ", mask" : "");
+  for (const std::string& note :
+       {alignment_note("Q", body->q), alignment_note("K", body->k), alignment_note("V", body->v)})
+    if (!note.empty()) p.challenges.push_back(note);
+  if (body->head_dim > 256) p.challenges.push_back("head dim above 256 exceeds known kernels");
+  if (body->head_dim % 16 != 0) p.challenges.push_back("head dim is not a multiple of 16");
+  return p;
+}
+
+Matches match(const graph::Graph& g) {
+  const Flow flow(g);
+  Matches found;
+  for (NodeId id : g.order) {
+    if (!flow.computes(id) || graph::kind_of(g.node(id)) != graph::OpKind::attention) continue;
+    auto site = find_site(flow, id);
+    auto pattern = site ? build(flow, *site, site->set) : Result<Pattern>(error(site.error()));
+    if (!pattern) {
+      found.rejections.push_back({"attention", {id}, pattern.error().message});
+      continue;
+    }
+    // The kernel writes straight into the layout that the next op wants, when the copy serves only
+    // that.
+    NodeSet set = site->set;
+    for (ValueId at = site->result;;) {
+      const auto readers = flow.readers(at);
+      if (readers.size() != 1 || flow.escapes(at) || !is_move(flow, readers[0])) break;
+      NodeSet wider = set;
+      wider.insert(readers[0]);
+      auto moved = build(flow, *site, wider);
+      if (!moved) break;
+      pattern = std::move(moved);
+      set = std::move(wider);
+      at = g.node(readers[0]).outputs[0];
+    }
+    found.patterns.push_back(std::move(*pattern));
+  }
+  return found;
+}
+
+}  // namespace
+
+Json AttentionBody::to_json() const {
+  Json j = {{"batch", batch},         {"heads", heads},         {"kv_heads", kv_heads},
+            {"q_length", q_length},   {"kv_length", kv_length}, {"head_dim", head_dim},
+            {"value_dim", value_dim}, {"scale", scale},         {"causal", causal}};
+  j["q"] = q.to_json();
+  j["k"] = k.to_json();
+  j["v"] = v.to_json();
+  j["mask"] = mask ? mask->to_json() : Json(nullptr);
+  j["output"] = output.to_json();
+  return j;
+}
+
+extern const Rule attention;
+const Rule attention = {
+    .name = "attention",
+    .doc =
+        "softmax(scale Q K^T + mask) V: causal, boolean or additive mask, shared key/value heads",
+    .match = match,
+};
+
+}  // namespace tessera::rules

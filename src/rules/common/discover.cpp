@@ -1,0 +1,69 @@
+// Runs the rules over a graph and orders what they found.
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "rules/common/cost.h"
+#include "rules/common/examples.h"
+#include "rules/common/flow.h"
+#include "rules/rules.h"
+
+namespace tessera::rules {
+namespace {
+
+void drop_duplicates(std::vector<Pattern>& patterns) {
+  std::set<std::tuple<std::string, std::vector<NodeId>, std::string>> seen;
+  std::erase_if(patterns, [&](const Pattern& p) {
+    return !seen.emplace(p.rule, p.nodes, p.signature()).second;
+  });
+}
+
+void look_up_examples(const ExampleIndex& index, const arch::Arch& arch, Discovery& d) {
+  std::set<std::string> gaps;
+  for (Pattern& p : d.patterns) {
+    p.examples = index.find(p.rule, p.precision, arch.name);
+    if (p.examples.empty() && !index.empty())
+      gaps.insert(fmt::format("no vetted example for {} {} on {}", p.rule, name_of(p.precision),
+                              arch.name));
+  }
+  d.notes = index.notes();
+  d.notes.insert(d.notes.end(), gaps.begin(), gaps.end());
+}
+
+std::string reason_for(const Flow& flow, NodeId n, const std::vector<Rejection>& rejections) {
+  for (const Rejection& r : rejections)
+    if (std::find(r.nodes.begin(), r.nodes.end(), n) != r.nodes.end())
+      return fmt::format("{}: {}", r.rule, r.reason);
+  const graph::Node& node = flow.g.node(n);
+  return fmt::format("no rule takes `{}` ({})", base_name(node.op),
+                     graph::name_of(graph::kind_of(node)));
+}
+
+}  // namespace
+
+Discovery discover(const graph::Graph& g, const arch::Arch& arch) {
+  const Flow flow(g);
+  Discovery d;
+  for (const Rule* rule : all()) {
+    Matches m = rule->match(g);
+    std::move(m.patterns.begin(), m.patterns.end(), std::back_inserter(d.patterns));
+    std::move(m.rejections.begin(), m.rejections.end(), std::back_inserter(d.rejections));
+  }
+  drop_duplicates(d.patterns);
+  for (Pattern& p : d.patterns) estimate(flow, arch, p);
+  std::stable_sort(d.patterns.begin(), d.patterns.end(), [](const Pattern& a, const Pattern& b) {
+    return std::pair(a.priority, a.unfused_ms) > std::pair(b.priority, b.unfused_ms);
+  });
+  std::set<NodeId> covered;
+  for (std::size_t i = 0; i < d.patterns.size(); ++i) {
+    d.patterns[i].id = fmt::format("p{:02}", i + 1);
+    covered.insert(d.patterns[i].nodes.begin(), d.patterns[i].nodes.end());
+  }
+  look_up_examples(ExampleIndex(examples_folder()), arch, d);
+  for (NodeId n : g.order)
+    if (flow.computes(n) && !covered.contains(n))
+      d.uncovered.emplace_back(n, reason_for(flow, n, d.rejections));
+  return d;
+}
+
+}  // namespace tessera::rules

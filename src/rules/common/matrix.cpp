@@ -1,0 +1,164 @@
+#include "rules/common/matrix.h"
+
+#include <algorithm>
+#include <fmt/ranges.h>
+#include <numeric>
+
+namespace tessera::rules {
+
+using graph::Node;
+using graph::Operand;
+
+namespace {
+
+template <class... Args>
+tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
+  return error(fail(not_expressible, f, std::forward<Args>(args)...));
+}
+
+void swap_last(Operand& o) {
+  std::swap(o.shape[o.shape.size() - 1], o.shape[o.shape.size() - 2]);
+  std::swap(o.strides[o.strides.size() - 1], o.strides[o.strides.size() - 2]);
+}
+
+void append_dim(Operand& o) {
+  o.shape.push_back(1);
+  o.strides.push_back(0);
+}
+
+void prepend_dim(Operand& o) {
+  o.shape.insert(o.shape.begin(), 1);
+  o.strides.insert(o.strides.begin(), 0);
+}
+
+Operand whole(const Flow& flow, ValueId v) {
+  const auto& type = flow.g.value(v).type;
+  return Operand{v, type.shape, type.strides, 0, {}};
+}
+
+int64_t product_of(const std::vector<int64_t>& v) {
+  return std::accumulate(v.begin(), v.end(), int64_t{1}, std::multiplies<>());
+}
+
+/// The leading dims of `o` broadcast to `lead`, the last two kept.
+Operand broadcast(Operand o, const std::vector<int64_t>& lead) {
+  while (o.shape.size() < lead.size() + 2) prepend_dim(o);
+  for (std::size_t d = 0; d < lead.size(); ++d) {
+    if (o.shape[d] == lead[d]) continue;
+    o.shape[d] = lead[d];
+    o.strides[d] = 0;
+  }
+  return o;
+}
+
+struct Sides {
+  Operand a;  // [..., m, k]
+  Operand b;  // [..., n, k]
+};
+
+Result<Sides> sides(const Flow& flow, const Node& node, Product& p) {
+  const auto name = base_name(node.op);
+  auto operand = [&](std::string_view argument) {
+    return graph::resolve(flow.g, node.tensor(argument));
+  };
+  Sides s;
+  if (name == "aten.linear") {
+    s = {operand("input"), operand("weight")};
+    p.bias = node.tensor("bias");
+    if (s.b.shape.size() != 2) return no("the weight of linear is not a matrix");
+    if (s.a.shape.size() == 1) prepend_dim(s.a);
+    return s;
+  }
+  if (name == "aten.mm" || name == "aten.bmm") {
+    s = {operand("self"), operand("mat2")};
+  } else if (name == "aten.addmm") {
+    s = {operand("mat1"), operand("mat2")};
+  } else if (name == "aten.baddbmm") {
+    s = {operand("batch1"), operand("batch2")};
+  } else if (name == "aten.matmul") {
+    s = {operand("self"), operand("other")};
+  } else if (name == "aten.mv") {
+    s = {operand("self"), operand("vec")};
+  } else {
+    return no("`{}` is a matrix product of a kind that this rule does not read", node.op);
+  }
+  if (name == "aten.addmm" || name == "aten.baddbmm") {
+    p.bias = node.tensor("self");
+    p.alpha = node.number("alpha").value_or(1);
+    p.beta = node.number("beta").value_or(1);
+    if (p.beta == 0) p.bias = ValueId{};
+  }
+  if (s.a.shape.size() == 1) prepend_dim(s.a);
+  if (s.b.shape.size() == 1) append_dim(s.b);
+  swap_last(s.b);
+  return s;
+}
+
+/// Chooses batch and rows so that A, B and the result each have one stride a dim.
+Status place(const Flow& flow, const Sides& s, Product& p) {
+  const std::vector<int64_t> a_lead(s.a.shape.begin(), s.a.shape.end() - 2);
+  const std::vector<int64_t> b_lead(s.b.shape.begin(), s.b.shape.end() - 2);
+  std::vector<int64_t> lead(std::max(a_lead.size(), b_lead.size()), 1);
+  for (const auto* from : {&a_lead, &b_lead})
+    for (std::size_t d = 0; d < from->size(); ++d) {
+      int64_t& to = lead[lead.size() - from->size() + d];
+      to = std::max(to, (*from)[d]);
+    }
+  const int64_t rows = s.a.shape[s.a.shape.size() - 2];
+  p.k = s.a.shape.back();
+  p.n = s.b.shape[s.b.shape.size() - 2];
+  const int64_t batches = product_of(lead);
+  const Operand result = whole(flow, p.result);
+  auto fits = [&](int64_t l, int64_t m, const Operand& b) {
+    auto out = graph::reshaped(result, {l, m, p.n});
+    auto a = graph::reshaped(broadcast(s.a, lead), {l, m, p.k});
+    auto right = graph::reshaped(b, {l, p.n, p.k});
+    if (!out || !a || !right) return false;
+    p.batch = l;
+    p.m = m;
+    p.a = *a;
+    p.b = *right;
+    p.map = {out->offset, out->strides};
+    for (std::size_t d = 0; d < 3; ++d)
+      if (out->shape[d] == 1) p.map.strides[d] = 0;
+    return true;
+  };
+  if (product_of(b_lead) == 1 && fits(1, batches * rows, broadcast(s.b, {1}))) return {};
+  if (fits(batches, rows, broadcast(s.b, lead))) return {};
+  return no("the batch dims {} do not collapse to one stride", fmt::join(lead, "x"));
+}
+
+}  // namespace
+
+Evaluator::Anchor Product::anchor() const {
+  return [p = *this](Evaluator& e, ValueId value, const IndexMap& map) -> Result<int> {
+    int result = e.read_storage(value, map);
+    if (p.alpha != 1) result = e.dag().add_call("mul", {result, e.dag().add_constant(p.alpha)});
+    if (!p.bias.valid()) return result;
+    TESSERA_TRY(at, e.coordinates_of(value, map));
+    TESSERA_TRY(bias, e.read(p.bias, at));
+    if (p.beta != 1) bias = e.dag().add_call("mul", {bias, e.dag().add_constant(p.beta)});
+    return e.dag().add_call("add", {result, bias});
+  };
+}
+
+Result<Product> find_product(const Flow& flow, NodeId n) {
+  const Node& node = flow.g.node(n);
+  Product p;
+  p.node = n;
+  p.result = node.outputs.at(0);
+  TESSERA_TRY(s, sides(flow, node, p));
+  const DType type = flow.g.value(s.a.base).type.dtype;
+  if (!is_floating(type) || type == DType::float64)
+    return no("products of {} have no kernels", name_of(type));
+  if (flow.g.value(s.b.base).type.dtype != type)
+    return no("A is {}, B is {}", name_of(type), name_of(flow.g.value(s.b.base).type.dtype));
+  if (s.a.shape.back() != s.b.shape.back())
+    return no("A has {} columns, B {}", s.a.shape.back(), s.b.shape.back());
+  if (flow.g.value(p.result).type.numel() == 0 || s.a.shape.back() == 0)
+    return no("an empty product");
+  TESSERA_CHECK(place(flow, s, p));
+  return p;
+}
+
+}  // namespace tessera::rules

@@ -1,0 +1,140 @@
+// A discovery as JSON (schema tessera.discovery/1) and as a table.
+#include <algorithm>
+
+#include "base/text.h"
+#include "rules/common/flow.h"
+#include "rules/rules.h"
+
+namespace tessera::rules {
+namespace {
+
+std::string_view strategy_of(Reuse r) {
+  switch (r) {
+    case Reuse::fresh:
+      return "NEW";
+    case Reuse::adapt:
+      return "ADAPT";
+    case Reuse::reuse:
+      return "REUSE";
+  }
+  return "";
+}
+
+std::vector<std::string> value_names(const graph::Graph& g, const std::vector<ValueId>& values) {
+  std::vector<std::string> names;
+  for (ValueId v : values) names.push_back(g.value(v).name);
+  return names;
+}
+
+std::vector<std::string> node_names(const graph::Graph& g, const std::vector<NodeId>& nodes) {
+  std::vector<std::string> names;
+  for (NodeId n : nodes) names.push_back(g.node(n).name);
+  return names;
+}
+
+/// What a pattern is worth for ordering: what fusing saves, and a little for what tuning alone may
+/// save.
+double worth(const Pattern& p) {
+  return p.priority + 0.05 * p.unfused_ms;
+}
+
+std::string_view level_of(const Discovery& d, const Pattern& p) {
+  double best = 0;
+  for (const Pattern& other : d.patterns) best = std::max(best, worth(other));
+  if (worth(p) >= 0.25 * best) return "high";
+  return worth(p) >= 0.05 * best ? "medium" : "low";
+}
+
+/// The name that people read: rule, id and where the first covered op was called.
+std::string display_name(const graph::Graph& g, const Pattern& p) {
+  for (NodeId n : p.nodes)
+    if (!g.node(n).module.empty()) return fmt::format("{} @ {}", p.rule, g.node(n).module);
+  return p.rule;
+}
+
+std::string rationale(const Pattern& p) {
+  return fmt::format(
+      "op by op about {:.4f} ms ({:.1f} MB moved), fused at least {:.4f} ms ({:.1f} MB, {:.2f} "
+      "GFLOP)",
+      p.unfused_ms, p.unfused_bytes / 1e6, p.floor_ms, p.min_bytes / 1e6, p.flops / 1e9);
+}
+
+}  // namespace
+
+Json to_json(const graph::Graph& g, const Pattern& p) {
+  Json j;
+  j["id"] = p.id;
+  j["name"] = display_name(g, p);
+  j["rule"] = p.rule;
+  j["summary"] = p.summary;
+  j["subgraph"] = node_names(g, p.nodes);
+  j["operations"] = Json::array();
+  for (NodeId n : p.nodes) j["operations"].push_back(g.node(n).op);
+  j["dtype"] = p.inputs.empty() ? "" : name_of(g.value(p.inputs[0]).type.dtype);
+  j["precision"] = name_of(p.precision);
+  j["inputs"] = value_names(g, p.inputs);
+  j["outputs"] = value_names(g, p.outputs);
+  j["input_shapes"] = Json::array();
+  for (ValueId v : p.inputs) j["input_shapes"].push_back(graph::to_string(g.value(v).type));
+  j["reuse"] = {{"strategy", strategy_of(p.reuse)}, {"detail", p.reuse_detail}};
+  j["examples"] = p.examples;
+  j["expected_challenges"] = p.challenges;
+  j["rationale"] = rationale(p);
+  j["flops"] = p.flops;
+  j["min_bytes"] = p.min_bytes;
+  j["unfused_bytes"] = p.unfused_bytes;
+  j["floor_ms"] = p.floor_ms;
+  j["unfused_ms"] = p.unfused_ms;
+  j["gain_ms"] = p.priority;
+  j["signature"] = p.signature();
+  j["body"] = p.body ? p.body->to_json() : Json::object();
+  return j;
+}
+
+Json to_json(const graph::Graph& g, const Discovery& d) {
+  Json j;
+  j["schema"] = "tessera.discovery/1";
+  j["model"] = g.name;
+  j["device"] = g.device;
+  j["patterns"] = Json::array();
+  j["order"] = Json::array();
+  for (const Pattern& p : d.patterns) {
+    Json entry = to_json(g, p);
+    entry["priority"] = level_of(d, p);
+    j["patterns"].push_back(std::move(entry));
+    j["order"].push_back(p.id);
+  }
+  j["rejections"] = Json::array();
+  for (const Rejection& r : d.rejections)
+    j["rejections"].push_back(
+        {{"rule", r.rule}, {"subgraph", node_names(g, r.nodes)}, {"reason", r.reason}});
+  j["uncovered"] = Json::array();
+  for (const auto& [n, reason] : d.uncovered)
+    j["uncovered"].push_back({{"node", g.node(n).name}, {"op", g.node(n).op}, {"reason", reason}});
+  j["notes"] = d.notes;
+  return j;
+}
+
+std::string to_table(const graph::Graph& g, const Discovery& d) {
+  std::vector<std::vector<std::string>> rows;
+  for (const Pattern& p : d.patterns)
+    rows.push_back({p.id, p.rule, std::string(level_of(d, p)), fmt::format("{:.4f}", p.unfused_ms),
+                    fmt::format("{:.4f}", p.floor_ms), fmt::format("{:.4f}", p.priority),
+                    std::string(strategy_of(p.reuse)), std::to_string(p.examples.size()),
+                    g.node(p.nodes.front()).name, p.summary});
+  std::string text = render_table({"id", "rule", "priority", "unfused ms", "floor ms", "gain ms",
+                                   "registry", "examples", "at", "what"},
+                                  rows);
+  for (const Pattern& p : d.patterns)
+    for (const std::string& c : p.challenges) text += fmt::format("\n{}: {}", p.id, c);
+  if (!d.uncovered.empty()) text += "\n\nleft to PyTorch:\n";
+  for (const auto& [n, reason] : d.uncovered)
+    text += fmt::format("  %{} {}: {}\n", g.node(n).name, g.node(n).op, reason);
+  if (!d.rejections.empty()) text += "\nnot taken:\n";
+  for (const Rejection& r : d.rejections)
+    text += fmt::format("  {} at %{}: {}\n", r.rule, join(node_names(g, r.nodes), " %"), r.reason);
+  for (const std::string& note : d.notes) text += fmt::format("note: {}\n", note);
+  return text;
+}
+
+}  // namespace tessera::rules

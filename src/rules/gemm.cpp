@@ -1,0 +1,100 @@
+// Matrix products with everything pointwise that follows them.
+#include "rules/gemm.h"
+
+#include "rules/common/matrix.h"
+#include "rules/common/region.h"
+
+namespace tessera::rules {
+namespace {
+
+/// Below this many 128x128 output tiles, a long K leaves most multiprocessors without work.
+constexpr int64_t few_tiles = 66;
+constexpr int64_t long_k = 4096;
+
+Result<Pattern> build(const Flow& flow, const Product& p, const NodeSet& set) {
+  const std::vector<int64_t> shape{p.batch, p.m, p.n};
+  const std::vector<Seed> seeds{{p.result, p.map}};
+  Merge merge(flow, set, seeds);
+  Evaluator evaluator(flow, set, {{p.result, p.anchor()}});
+  for (ValueId out : flow.outputs(set)) {
+    TESSERA_TRY(fragments, evaluator.evaluate(out));
+    if (fragments.size() != 1)
+      return error(fail(not_expressible, "a concatenation cuts the rows or columns"));
+    TESSERA_TRY(fragment, arrange(flow.g, fragments[0], seeds, shape));
+    TESSERA_CHECK(merge.add(fragment));
+  }
+  auto body = std::make_shared<GemmBody>();
+  body->batch = p.batch;
+  body->m = p.m;
+  body->n = p.n;
+  body->k = p.k;
+  Tensors tensors(flow.g);
+  body->a = tensors.input(p.a);
+  body->b = tensors.input(p.b);
+  for (const Read& r : merge.operands) body->operands.push_back(tensors.input(r, shape));
+  for (const Read& r : merge.writes) body->outputs.push_back(tensors.output(r, shape));
+  body->epilogue = std::move(merge.dag);
+  TESSERA_TRY(precision, precision_for(flow.g, body->a.dtype, true));
+  Pattern pattern = make_pattern(flow, "gemm", set, std::move(tensors), body, precision);
+  pattern.summary = fmt::format("{}{}x{}x{} {}", p.batch > 1 ? fmt::format("{} of ", p.batch) : "",
+                                p.m, p.n, p.k, name_of(precision));
+  if (p.bias.valid()) pattern.summary += ", + bias";
+  if (const std::string ops = op_list(flow, set); !ops.empty()) pattern.summary += ", " + ops;
+  for (const std::string& note : {alignment_note("A", body->a), alignment_note("B", body->b),
+                                  alignment_note("D", body->outputs[0])})
+    if (!note.empty()) pattern.challenges.push_back(note);
+  const int64_t tiles = p.batch * ((p.m + 127) / 128) * ((p.n + 127) / 128);
+  if (p.k >= long_k && tiles <= few_tiles)
+    pattern.challenges.push_back(
+        fmt::format("long K ({}) over {} output tiles: split-K or stream-K", p.k, tiles));
+  if (p.m < 64 || p.n < 64)
+    pattern.challenges.push_back("skinny: bound by memory, not by arithmetic");
+  return pattern;
+}
+
+Matches match(const graph::Graph& g) {
+  const Flow flow(g);
+  Matches found;
+  for (NodeId n : g.order) {
+    if (!flow.computes(n) || graph::kind_of(g.node(n)) != graph::OpKind::matmul) continue;
+    auto product = find_product(flow, n);
+    if (!product) {
+      found.rejections.push_back({"gemm", {n}, product.error().message});
+      continue;
+    }
+    auto attempt = [&](const NodeSet& set) -> Status {
+      TESSERA_TRY(ok, build(flow, *product, set));
+      return {};
+    };
+    auto bare = build(flow, *product, {n});
+    if (!bare) {
+      found.rejections.push_back({"gemm", {n}, bare.error().message});
+      continue;
+    }
+    const NodeSet grown = grow(flow, {n}, attempt, "gemm", &found.rejections);
+    if (grown.size() > 1) found.patterns.push_back(std::move(*build(flow, *product, grown)));
+    found.patterns.push_back(std::move(*bare));
+  }
+  return found;
+}
+
+}  // namespace
+
+Json GemmBody::to_json() const {
+  Json j = {{"batch", batch}, {"m", m}, {"n", n}, {"k", k}, {"a", a.to_json()}, {"b", b.to_json()}};
+  j["epilogue"] = epilogue.to_string();
+  j["operands"] = Json::array();
+  for (const TensorView& v : operands) j["operands"].push_back(v.to_json());
+  j["outputs"] = Json::array();
+  for (const TensorView& v : outputs) j["outputs"].push_back(v.to_json());
+  return j;
+}
+
+extern const Rule gemm;
+const Rule gemm = {
+    .name = "gemm",
+    .doc = "matrix product (all transposes, strided batches) with any pointwise DAG on its result",
+    .match = match,
+};
+
+}  // namespace tessera::rules

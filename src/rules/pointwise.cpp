@@ -1,0 +1,296 @@
+// Chains of pointwise ops, copies and concatenations, with a reduction at the end where there is
+// one.
+#include "rules/pointwise.h"
+
+#include <algorithm>
+
+#include "rules/common/reduction.h"
+#include "rules/common/region.h"
+
+namespace tessera::rules {
+namespace {
+
+using Group = PointwiseBody::Group;
+using graph::OpKind;
+
+/// A lone op that moves less than this is all launch overhead: a kernel of ours cannot win on it.
+constexpr double least_lone_bytes = 64 << 10;
+
+template <class... Args>
+tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
+  return error(fail(not_expressible, f, std::forward<Args>(args)...));
+}
+
+bool is_piecewise(const Flow& flow, NodeId n) {
+  const auto name = base_name(flow.g.node(n).op);
+  return name == "aten.cat" || name == "aten.stack";
+}
+
+bool fusible(const Flow& flow, NodeId n) {
+  return is_pointwise(flow, n) || is_cast(flow, n) || is_move(flow, n) || is_piecewise(flow, n);
+}
+
+int64_t elements(const Flow& flow, NodeId n) {
+  return flow.g.value(flow.g.node(n).outputs.at(0)).type.numel();
+}
+
+/// Whether joining producer and consumer in one loop nest computes no element twice.
+bool joins(const Flow& flow, NodeId producer, NodeId consumer) {
+  return elements(flow, producer) == elements(flow, consumer) || is_piecewise(flow, consumer);
+}
+
+/// One loop nest and the fragments that it computes.
+struct Nest {
+  std::vector<int64_t> shape;
+  std::vector<Fragment> fragments;
+};
+
+/// Merges neighbouring loops that every tensor walks with one stride; keeps a boundary at `keep`
+/// (the first reduced loop; -1 for none).
+void coalesce(Nest& nest, std::ptrdiff_t* keep) {
+  auto views = [&](auto&& visit) {
+    for (Fragment& f : nest.fragments) {
+      for (Read& r : f.reads) visit(r.map.strides);
+      visit(f.write.map.strides);
+    }
+  };
+  auto erase = [&](std::ptrdiff_t at) {
+    nest.shape.erase(nest.shape.begin() + at);
+    views([&](std::vector<int64_t>& s) { s.erase(s.begin() + at); });
+    if (*keep > at) --*keep;
+  };
+  for (auto l = static_cast<std::ptrdiff_t>(nest.shape.size()) - 1; l >= 0; --l)
+    if (nest.shape[static_cast<std::size_t>(l)] == 1) erase(l);
+  for (auto l = static_cast<std::ptrdiff_t>(nest.shape.size()) - 2; l >= 0; --l) {
+    const auto outer = static_cast<std::size_t>(l);
+    bool merges = l + 1 != *keep;
+    views([&](std::vector<int64_t>& s) {
+      merges = merges && s[outer] == s[outer + 1] * nest.shape[outer + 1];
+    });
+    if (!merges) continue;
+    nest.shape[outer + 1] *= nest.shape[outer];
+    erase(l);
+  }
+}
+
+std::vector<Nest> nests_of(const Flow& flow, std::vector<Fragment> fragments) {
+  std::stable_sort(fragments.begin(), fragments.end(), [](const Fragment& a, const Fragment& b) {
+    return a.shape.size() > b.shape.size();
+  });
+  std::vector<Nest> nests;
+  for (Fragment& f : fragments) {
+    bool placed = false;
+    for (Nest& nest : nests) {
+      auto same = arrange(flow.g, f, {}, nest.shape);
+      if (!same) continue;
+      nest.fragments.push_back(std::move(*same));
+      placed = true;
+      break;
+    }
+    if (!placed) {
+      const auto shape = f.shape;
+      nests.push_back({shape, {std::move(f)}});
+    }
+  }
+  return nests;
+}
+
+Result<Group> group_of(const Flow& flow, const NodeSet& set, const Nest& nest, Tensors& tensors,
+                       std::vector<Read>& writes) {
+  Merge merge(flow, set, {});
+  for (const Fragment& f : nest.fragments) TESSERA_CHECK(merge.add(f));
+  Group group;
+  group.shape = nest.shape;
+  for (const Read& r : merge.operands) group.operands.push_back(tensors.input(r, nest.shape));
+  group.dag = std::move(merge.dag);
+  writes = std::move(merge.writes);
+  return group;
+}
+
+Result<Precision> precision_of(const Flow& flow, const Tensors& tensors) {
+  for (const auto* list : {&tensors.inputs, &tensors.outputs})
+    for (ValueId v : *list)
+      if (is_floating(flow.g.value(v).type.dtype))
+        return precision_for(flow.g, flow.g.value(v).type.dtype, false);
+  return Precision::fp32;
+}
+
+std::string summary_of(const Flow& flow, const NodeSet& set, const PointwiseBody& body,
+                       Precision precision) {
+  std::string text = op_list(flow, set);
+  int moves = 0;
+  for (NodeId n : set) moves += is_move(flow, n) || is_piecewise(flow, n) ? 1 : 0;
+  if (moves > 0) text += fmt::format("{}{} copies", text.empty() ? "" : ", ", moves);
+  if (!body.reduction.empty()) text += (text.empty() ? "" : ", ") + body.reduction;
+  return fmt::format("{} {}: {}", dims_text(body.groups[0].shape), name_of(precision), text);
+}
+
+Result<Pattern> finish(const Flow& flow, const NodeSet& set, Tensors tensors,
+                       std::shared_ptr<PointwiseBody> body) {
+  TESSERA_TRY(precision, precision_of(flow, tensors));
+  Pattern p = make_pattern(flow, "pointwise", set, std::move(tensors), body, precision);
+  p.summary = summary_of(flow, set, *body, precision);
+  for (const Group& g : body->groups)
+    for (const TensorView& v : g.operands)
+      if (v.numel() > 1 && v.strides.size() > 0 && v.strides.back() > 1) {
+        p.challenges.push_back(
+            fmt::format("strided reads of %{}",
+                        flow.g.value(p.inputs[static_cast<std::size_t>(v.tensor)]).name));
+        return p;
+      }
+  return p;
+}
+
+Result<Pattern> build(const Flow& flow, const NodeSet& set) {
+  Evaluator evaluator(flow, set, {});
+  std::vector<Fragment> fragments;
+  for (ValueId out : flow.outputs(set)) {
+    if (flow.g.value(out).type.numel() == 0) return no("an empty tensor");
+    TESSERA_TRY(pieces, evaluator.evaluate(out));
+    std::move(pieces.begin(), pieces.end(), std::back_inserter(fragments));
+  }
+  if (fragments.empty()) return no("nobody uses the result");
+  auto body = std::make_shared<PointwiseBody>();
+  Tensors tensors(flow.g);
+  std::vector<std::vector<Read>> writes;
+  for (Nest& nest : nests_of(flow, std::move(fragments))) {
+    std::ptrdiff_t keep = -1;
+    coalesce(nest, &keep);
+    TESSERA_TRY(group, group_of(flow, set, nest, tensors, writes.emplace_back()));
+    body->groups.push_back(std::move(group));
+  }
+  for (std::size_t i = 0; i < body->groups.size(); ++i)
+    for (const Read& w : writes[i])
+      body->groups[i].outputs.push_back(tensors.output(w, body->groups[i].shape));
+  return finish(flow, set, std::move(tensors), std::move(body));
+}
+
+Result<Pattern> build_reduction(const Flow& flow, const Reduction& r, const NodeSet& set) {
+  Evaluator evaluator(flow, set, {});
+  TESSERA_TRY(fragments, evaluator.evaluate(r.operand));
+  if (fragments.size() != 1) return no("a concatenation cuts the reduced dims");
+  Nest nest{fragments[0].shape, {fragments[0]}};
+  std::ptrdiff_t keep = 0;
+  for (int64_t kept = 1; kept < r.kept_elements; ++keep)
+    kept *= nest.shape[static_cast<std::size_t>(keep)];
+  // The write map counts the kept elements in order: the output is contiguous or has its own
+  // strides below.
+  coalesce(nest, &keep);
+  auto body = std::make_shared<PointwiseBody>();
+  body->reduction = r.kind;
+  body->reduced_dims = static_cast<int>(nest.shape.size()) - static_cast<int>(keep);
+  if (body->reduced_dims == 0) return no("it reduces over one element");
+  Tensors tensors(flow.g);
+  std::vector<Read> writes;
+  TESSERA_TRY(group, group_of(flow, set, nest, tensors, writes));
+  const std::vector<int64_t> kept_shape(nest.shape.begin(), nest.shape.begin() + keep);
+  const auto& type = flow.g.value(r.result).type;
+  auto out = graph::reshaped({r.result, type.shape, type.strides, 0, {}}, kept_shape);
+  if (!out) return no("the result's strides do not follow the kept dims");
+  group.outputs.push_back(tensors.output({r.result, {0, out->strides}}, kept_shape));
+  body->groups.push_back(std::move(group));
+  return finish(flow, set, std::move(tensors), std::move(body));
+}
+
+NodeSet component(const Flow& flow, NodeId seed, const NodeSet& taken) {
+  NodeSet set{seed};
+  for (bool changed = true; changed;) {
+    changed = false;
+    NodeSet frontier;
+    for (NodeId n : set) {
+      for (NodeId next : flow.after(n))
+        if (joins(flow, n, next)) frontier.insert(next);
+      for (NodeId previous : flow.before(n))
+        if (joins(flow, previous, n)) frontier.insert(previous);
+    }
+    for (NodeId next : flow.in_order(frontier)) {
+      if (set.contains(next) || taken.contains(next) || !fusible(flow, next)) continue;
+      NodeSet wider = set;
+      wider.insert(next);
+      if (!flow.convex(wider) || !build(flow, wider)) continue;
+      set = std::move(wider);
+      changed = true;
+    }
+  }
+  return set;
+}
+
+void match_chains(const Flow& flow, Matches& found) {
+  NodeSet taken;
+  for (NodeId n : flow.g.order) {
+    if (!flow.computes(n) || taken.contains(n) || !fusible(flow, n)) continue;
+    auto alone = build(flow, {n});
+    if (!alone) {
+      found.rejections.push_back({"pointwise", {n}, alone.error().message});
+      continue;
+    }
+    const NodeSet set = component(flow, n, taken);
+    taken.insert(set.begin(), set.end());
+    if (set.size() == 1 && alone->min_bytes < least_lone_bytes) {
+      found.rejections.push_back(
+          {"pointwise",
+           {n},
+           fmt::format("a lone op on {} bytes is bound by its launch", alone->min_bytes)});
+      continue;
+    }
+    found.patterns.push_back(std::move(*build(flow, set)));
+  }
+}
+
+void match_reductions(const Flow& flow, Matches& found) {
+  for (NodeId n : flow.g.order) {
+    if (!flow.computes(n) || graph::kind_of(flow.g.node(n)) != OpKind::reduction) continue;
+    auto reduction = find_reduction(flow, n);
+    auto alone = reduction ? build_reduction(flow, *reduction, {n})
+                           : Result<Pattern>(error(reduction.error()));
+    if (!alone) {
+      found.rejections.push_back({"pointwise", {n}, alone.error().message});
+      continue;
+    }
+    auto attempt = [&](const NodeSet& set) -> Status {
+      TESSERA_TRY(ok, build_reduction(flow, *reduction, set));
+      return {};
+    };
+    const NodeSet set = grow_back(flow, {n}, reduction->operand.base, false, attempt);
+    found.patterns.push_back(std::move(*build_reduction(flow, *reduction, set)));
+  }
+}
+
+Matches match(const graph::Graph& g) {
+  const Flow flow(g);
+  Matches found;
+  match_chains(flow, found);
+  match_reductions(flow, found);
+  return found;
+}
+
+}  // namespace
+
+Json PointwiseBody::to_json() const {
+  Json j;
+  j["groups"] = Json::array();
+  for (const Group& g : groups) {
+    Json entry;
+    entry["shape"] = g.shape;
+    entry["operands"] = Json::array();
+    for (const TensorView& v : g.operands) entry["operands"].push_back(v.to_json());
+    entry["dag"] = g.dag.to_string();
+    entry["outputs"] = Json::array();
+    for (const TensorView& v : g.outputs) entry["outputs"].push_back(v.to_json());
+    j["groups"].push_back(std::move(entry));
+  }
+  j["reduction"] = reduction;
+  j["reduced_dims"] = reduced_dims;
+  return j;
+}
+
+extern const Rule pointwise;
+const Rule pointwise = {
+    .name = "pointwise",
+    .doc =
+        "chains of pointwise ops, copies and concatenations; sum, mean, amax, amin, prod at the "
+        "end",
+    .match = match,
+};
+
+}  // namespace tessera::rules
