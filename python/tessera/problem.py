@@ -1,0 +1,268 @@
+"""A pattern as a numeric problem: its inputs in several distributions, what must come out, how far eager is off.
+
+The meaning of a pattern is its ATen nodes, run in fp64. The same nodes, run eagerly at the pattern's own precision, are
+the baseline that tolerances are relative to (docs/measuring.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from dataclasses import dataclass, field
+
+import torch
+
+from tessera.errors import fail
+from tessera.guarded import Guarded
+from tessera.reference import Executor
+
+# Level "quick" decides whether a candidate is worth measuring; "full" is what a winner must pass.
+QUICK = (("normal", 0), ("non_finite", 3))
+FULL = (("normal", 0), ("normal", 1), ("positive", 2), ("large", 4), ("non_finite", 3))
+
+
+@contextlib.contextmanager
+def arithmetic(precision: str):
+    """fp32 operands of matrix products and convolutions at fp32 accuracy, or rounded to tf32 for the class tf32."""
+    mode = "tf32" if precision == "tf32" else "ieee"
+    places = (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
+    before = [place.fp32_precision for place in places]
+    try:
+        for place in places:
+            place.fp32_precision = mode
+        yield
+    finally:
+        for place, mode in zip(places, before, strict=True):
+            place.fp32_precision = mode
+
+
+@dataclass
+class Reference:
+    """What one output must be, in logical row-major order. `finite` and `non_finite` are None when all is finite;
+    else they mask the elements that must be so: those where fp64 and the baseline agree."""
+
+    value: torch.Tensor  # float64, or the output's own integer type
+    finite: torch.Tensor | None = None
+    non_finite: torch.Tensor | None = None
+
+
+@dataclass
+class Dataset:
+    kind: str
+    seed: int
+    inputs: list[Guarded]
+    references: list[Reference] = field(default_factory=list)
+    baseline: list[dict] = field(default_factory=list)  # errors of eager, one an output
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        return [g.tensor for g in self.inputs]
+
+
+class Problem:
+    def __init__(self, graph: dict, pattern: dict, device: str, precision: str):
+        self.pattern, self.precision = pattern, precision
+        self.device = torch.device(device)
+        self.executor_graph = graph
+        self.executor = Executor(graph, device)
+        values = {v["name"]: v for v in graph["values"]}
+        nodes = {n["name"]: n for n in graph["nodes"]}
+        self.nodes = [nodes[name] for name in pattern["nodes"]]
+        try:
+            self.inputs = [values[name] for name in pattern["inputs"]]
+            self.outputs = [values[name] for name in pattern["outputs"]]
+        except KeyError as missing:
+            raise fail("TS0510", "verify.no_such_value", f"the graph has no value {missing} of the pattern") from None
+        prepacked = {name for n in graph["nodes"] if n.get("prepack") for name in n["outputs"]}
+        self._weights = {v["name"] for v in self.inputs
+                         if v.get("origin") in ("parameter", "buffer", "constant") or v["name"] in prepacked}
+        self._cache: dict[tuple[str, int], Dataset] = {}
+        self._cached_bytes = 0
+
+    # The meaning and the baseline
+
+    def run(self, tensors: list[torch.Tensor], dtype: torch.dtype | None) -> list[torch.Tensor]:
+        """The pattern's own nodes on these inputs: in their own dtypes (None), or with every floating one in `dtype`."""
+        named = {v["name"]: t for v, t in zip(self.inputs, tensors, strict=True)}
+        with torch.no_grad(), arithmetic(self.precision):
+            result = self.executor.run(self.pattern["nodes"], named, self.pattern["outputs"], dtype)
+        return [result[name] for name in self.pattern["outputs"]] if isinstance(result, dict) else list(result)
+
+    def dataset(self, kind: str, seed: int) -> Dataset:
+        """The inputs with their references and the baseline's errors; remembered while memory allows."""
+        found = self._cache.get((kind, seed))
+        if found:
+            return found
+        from tessera.verify import reference_errors  # verify.py is the layer above
+        made = Dataset(kind, seed, make_inputs(self, kind, seed))
+        exact = self.run(made.tensors, torch.float64)
+        eager = self.run(made.tensors, None)
+        for value, e, b in zip(self.outputs, exact, eager, strict=True):
+            if tuple(e.shape) != tuple(value["shape"]):
+                raise fail("TS0511", "verify.shape", f"the pattern's output {value['name']} has another shape than the "
+                           "graph says", expected=str(value["shape"]), found=str(tuple(e.shape)))
+            made.references.append(_reference(e, b))
+        del exact
+        made.baseline = [reference_errors(b, r) for b, r in zip(eager, made.references, strict=True)]
+        size = sum(r.value.nbytes for r in made.references) + sum(g.nbytes for g in made.inputs)
+        if self._cached_bytes + size <= _memory(self.device) // 4:
+            self._cache[kind, seed] = made
+            self._cached_bytes += size
+        return made
+
+    def forget(self) -> None:
+        """Drops the remembered datasets; they are made again, the same, when wanted."""
+        self._cache.clear()
+        self._cached_bytes = 0
+
+    def new_outputs(self) -> list[Guarded]:
+        return [Guarded(v["shape"], v["strides"], dtype_of(v), self.device) for v in self.outputs]
+
+    def is_weight(self, value: dict) -> bool:
+        return value["name"] in self._weights
+
+
+def dtype_of(value: dict) -> torch.dtype:
+    return getattr(torch, value["dtype"])
+
+
+def _memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[1]
+    with open("/proc/meminfo") as text:
+        return int(text.readline().split()[1]) * 1024
+
+
+def _reference(exact: torch.Tensor, eager: torch.Tensor) -> Reference:
+    if not eager.is_floating_point():
+        # Integers and booleans (comparisons, indices) are discrete: the baseline's own answer is what counts.
+        return Reference(eager.contiguous())
+    exact = exact.double().contiguous()
+    exact_finite = exact.to(eager.dtype).isfinite()  # fp64 does not overflow where the storage type does
+    eager_finite = eager.isfinite()
+    if bool((exact_finite & eager_finite).all()):
+        return Reference(exact)
+    return Reference(exact, exact_finite & eager_finite, ~exact_finite & ~eager_finite)
+
+
+# Inputs
+
+def make_inputs(problem: Problem, kind: str, seed: int) -> list[Guarded]:
+    """Inputs whose surroundings are NaN, so that a read out of bounds poisons a result."""
+    out = []
+    for position, value in enumerate(problem.inputs):
+        generator = torch.Generator(device=problem.device).manual_seed(1000 * seed + position + 1)
+        guarded = Guarded(value["shape"], value["strides"], dtype_of(value), problem.device)
+        flat = guarded.flat
+        _fill(problem, value, flat, guarded, kind, generator)
+        out.append(guarded)
+    if kind == "non_finite":
+        _sprinkle(problem, [g.tensor for g in out])
+    for g in out:
+        g.remember()
+    return out
+
+
+def _fill(problem: Problem, value: dict, flat: torch.Tensor, guarded: Guarded, kind: str, generator) -> None:
+    facts = value.get("facts") or {}
+    if "scalar" in facts:
+        flat.fill_(facts["scalar"])
+    elif facts.get("lower_triangular"):
+        shape = value["shape"]
+        mask = torch.ones(shape[-2:], device=flat.device).tril(facts.get("diagonal", 0))
+        flat.zero_()
+        guarded.tensor.copy_(mask.expand(shape).to(flat.dtype))
+    elif flat.dtype == torch.bool:
+        flat.copy_(torch.rand(flat.shape, generator=generator, device=flat.device) < 0.8)
+        if guarded.tensor.dim():
+            guarded.tensor[..., 0] = True  # no row of a mask is empty: softmax over nothing is NaN everywhere
+    elif not flat.dtype.is_floating_point:
+        low, high = index_range(problem, value)
+        flat.copy_(torch.randint(low, high, flat.shape, generator=generator, device=flat.device))
+    else:
+        _fill_floating(problem, value, flat, kind, generator)
+
+
+def _fill_floating(problem: Problem, value: dict, flat: torch.Tensor, kind: str, generator) -> None:
+    """Weights are scaled by their fan-in, so that activations stay in range through any depth."""
+    shape = value["shape"]
+    weight = problem.is_weight(value) and len(shape) >= 2 and not _is_table(problem, value)
+    scale = 1.0 / math.sqrt(max(1, fan_in(problem, value))) if weight else 1.0
+    if kind == "large" and not problem.is_weight(value):
+        scale *= 8.0 if flat.dtype == torch.float16 else 64.0
+    step = 1 << 26  # draws are made in fp32, a piece at a time
+    for begin in range(0, flat.numel(), step):
+        part = flat[begin:begin + step]
+        draw = torch.empty(part.shape, dtype=torch.float32, device=flat.device)
+        if kind == "positive":
+            draw.uniform_(0.0, 1.0, generator=generator)
+        else:
+            draw.normal_(generator=generator)
+        part.copy_(draw.mul_(scale))
+
+
+def fan_in(problem: Problem, value: dict) -> int:
+    """Over how many elements of this weight one result sums: K of a gemm, else all dims but the first."""
+    body = problem.pattern.get("body") or {}
+    if problem.pattern.get("rule") in ("gemm", "gated_mlp") and body.get("k"):
+        return int(body["k"])
+    return math.prod(value["shape"][1:])
+
+
+_tables = {"aten.embedding": ("weight", "indices"), "aten.index_select": ("self", "index"),
+           "aten.gather": ("self", "index")}
+
+
+def _value_name(node: dict, argument: str) -> str | None:
+    """The value that a node's tensor argument names."""
+    given = node["arguments"].get(argument)
+    return given.get("tensor") if isinstance(given, dict) else None
+
+
+def _uses(problem: Problem):
+    for node in problem.nodes:
+        roles = _tables.get(".".join(node["op"].split(".")[:2]))
+        if roles:
+            yield node, _value_name(node, roles[0]), _value_name(node, roles[1])
+
+
+def _is_table(problem: Problem, value: dict) -> bool:
+    return any(table == value["name"] for _, table, _ in _uses(problem))
+
+
+def index_range(problem: Problem, value: dict) -> tuple[int, int]:
+    """[low, high) of valid indices: from the value's facts, or from the table that a gather reads with it."""
+    facts = value.get("facts") or {}
+    if "min" in facts and "max" in facts:
+        return int(facts["min"]), int(facts["max"]) + 1
+    shapes = {v["name"]: v["shape"] for v in problem.inputs}
+    for node, table, index in _uses(problem):
+        if index == value["name"] and table in shapes:
+            dim = node["arguments"].get("dim")
+            return 0, int(shapes[table][dim if isinstance(dim, int) else 0])
+    return 0, 2  # unknown use: 0 and 1 are valid wherever two entries exist
+
+
+def _sprinkle(problem: Problem, tensors: list[torch.Tensor]) -> None:
+    """-inf, inf and NaN at one place each of every floating activation, in different rows. In attention only queries get
+    them: what a masked key holds must not contribute, so eager and a fused kernel rightly differ there."""
+    body = problem.pattern.get("body") or {}
+    if problem.pattern.get("rule") == "attention" and isinstance(body.get("q"), dict):
+        q = body["q"]
+        base = tensors[q["tensor"]]
+        view = base.as_strided(q["shape"], q["strides"], base.storage_offset() + q.get("offset", 0))
+        targets = [view]
+    else:
+        targets = [t for v, t in zip(problem.inputs, tensors, strict=True)
+                   if t.is_floating_point() and not problem.is_weight(v)]
+    for target in targets:
+        rows = math.prod(target.shape[:-1])
+        for i, bad in enumerate((float("inf"), float("-inf"), float("nan"))):
+            if rows < 2 * (i + 1):
+                break
+            row = (2 * i + 1) * rows // 7 % rows
+            index = []
+            for extent in reversed(target.shape[:-1]):
+                index.append(row % extent)
+                row //= extent
+            target[tuple(reversed(index))][..., (7 * i + 3) % target.shape[-1]] = bad

@@ -1,0 +1,174 @@
+"""Whether a candidate computes its pattern: against fp64, within a budget set by eager's own error.
+
+The budget is stated here and nowhere else (docs/measuring.md explains it): a candidate may be off by `factor` times
+what eager is off on the same inputs, plus a floor of a few roundings of its result type.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from tessera.guarded import Guarded
+from tessera.problem import FULL, QUICK, Dataset, Problem, Reference
+
+# precision: (factor on the relative RMS error, factor on the largest error, floor in half ulps of the result type)
+BUDGET = {"fp32": (3.0, 4.0, 8.0), "tf32": (1.5, 2.5, 8.0), "bf16": (1.5, 2.5, 1.0), "fp16": (1.5, 2.5, 1.0),
+          "fp8": (1.5, 2.5, 1.0)}
+# Operands rounded to e4m3 (3 mantissa bits) put this relative RMS error on a product sum of zero-mean operands: each
+# operand contributes 2^-4 / sqrt(3) on average over a binade, two operands sqrt(2) times that.
+FP8_OPERAND_RMS = 0.055
+_CHUNK = 1 << 24
+
+
+def half_ulp(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).eps / 2
+
+
+def reference_errors(out: torch.Tensor, reference: Reference) -> dict:
+    """Relative RMS ||d - r|| / ||r|| and max|d - r| / mean|r| over the elements that must be finite, how many break a
+    rule, and max|r| / mean|r| (`peak`). Works in pieces, to need little memory beside the operands."""
+    if not reference.value.is_floating_point():
+        wrong = int((out != reference.value).sum())
+        return {"rms": 0.0, "max": 0.0, "peak": 1.0, "wrong": wrong, "non_finite": 0, "missing_non_finite": 0}
+    flat, value = out.reshape(-1), reference.value.reshape(-1)
+    finite = None if reference.finite is None else reference.finite.reshape(-1)
+    non_finite = None if reference.non_finite is None else reference.non_finite.reshape(-1)
+    zero = torch.zeros((), dtype=torch.float64, device=out.device)
+    sums = {key: zero.clone() for key in ("d2", "r2", "d", "r", "max_r", "n", "bad", "missing")}
+    for begin in range(0, flat.numel(), _CHUNK):
+        end = begin + _CHUNK
+        o, r = flat[begin:end].double(), value[begin:end]
+        good = o.isfinite()
+        counted = good if finite is None else good & finite[begin:end]
+        sums["bad"] += (~good if finite is None else ~good & finite[begin:end]).sum()
+        if non_finite is not None:
+            sums["missing"] += (good & non_finite[begin:end]).sum()
+        d = torch.where(counted, o - r, 0.0)
+        r = torch.where(counted, r, 0.0)
+        sums["d2"] += d.square().sum()
+        sums["r2"] += r.square().sum()
+        sums["d"] = torch.maximum(sums["d"], d.abs().amax())
+        sums["r"] += r.abs().sum()
+        sums["max_r"] = torch.maximum(sums["max_r"], r.abs().amax())
+        sums["n"] += counted.sum()
+    s = {key: float(v) for key, v in sums.items()}
+    mean = s["r"] / s["n"] if s["n"] else 0.0
+    # An all-zero reference has no scale: errors are then absolute.
+    return {"rms": (s["d2"] / s["r2"]) ** 0.5 if s["r2"] else s["d2"] ** 0.5,
+            "max": s["d"] / mean if mean else s["d"], "peak": s["max_r"] / mean if mean else 1.0, "wrong": 0,
+            "non_finite": int(s["bad"]), "missing_non_finite": int(s["missing"])}
+
+
+def budget(precision: str, dtype: torch.dtype, baseline: dict) -> dict:
+    """The errors that a candidate may have where eager has `baseline`."""
+    if not dtype.is_floating_point:
+        return {"rms": 0.0, "max": 0.0}
+    rms_factor, max_factor, ulps = BUDGET[precision]
+    floor = ulps * half_ulp(dtype)
+    operand = FP8_OPERAND_RMS if precision == "fp8" else 0.0
+    # Rounding a result of magnitude r is off by half an ulp of r, so the tail's floor grows with the largest result.
+    # Six standard deviations is more than the largest of 10^8 normal errors.
+    return {"rms": rms_factor * baseline["rms"] + floor + operand,
+            "max": max_factor * baseline["max"] + 2 * floor * baseline["peak"] + 6 * operand}
+
+
+def compare(problem: Problem, data: Dataset, outputs: list[torch.Tensor]) -> tuple[list[dict], dict | None]:
+    """The errors of every output, and the first breach: {"kind", "reason"}."""
+    errors, breach = [], None
+    for value, out, reference, base in zip(problem.outputs, outputs, data.references, data.baseline, strict=True):
+        e = reference_errors(out, reference)
+        allowed = budget(problem.precision, out.dtype, base)
+        errors.append({**e, "baseline": base, "budget": allowed})
+        where = f"output {value['name']}, {data.kind} inputs, seed {data.seed}"
+        if breach:
+            continue
+        if e["wrong"]:
+            breach = {"kind": "wrong_result", "reason": f"{e['wrong']} of {out.numel()} elements differ ({where})"}
+        elif e["non_finite"]:
+            breach = {"kind": "non_finite", "reason": f"{e['non_finite']} elements are not finite where eager is "
+                                                      f"finite ({where})"}
+        elif e["missing_non_finite"]:
+            breach = {"kind": "non_finite", "reason": f"{e['missing_non_finite']} elements are finite where eager has "
+                                                      f"inf or NaN ({where})"}
+        elif not e["rms"] <= allowed["rms"]:
+            breach = {"kind": "wrong_result", "reason": f"relative RMS error {e['rms']:.3g}, at most {allowed['rms']:.3g}"
+                                                        f" allowed, eager has {base['rms']:.3g} ({where})"}
+        elif not e["max"] <= allowed["max"]:
+            breach = {"kind": "wrong_result", "reason": f"largest error {e['max']:.3g} of the mean magnitude, at most "
+                                                        f"{allowed['max']:.3g} allowed, eager has {base['max']:.3g} "
+                                                        f"({where})"}
+    return errors, breach
+
+
+def check_memory(problem: Problem, data: Dataset, outputs: list[Guarded]) -> dict | None:
+    """Breaches of memory discipline after a run: stray writes, changed inputs, elements left unwritten."""
+    for value, g in zip(problem.outputs, outputs, strict=True):
+        if stray := g.stray_writes():
+            return {"kind": "out_of_bounds", "reason": f"{stray} bytes beside output {value['name']} were overwritten"}
+    for value, g in zip(problem.inputs, data.inputs, strict=True):
+        if stray := g.stray_writes():
+            return {"kind": "out_of_bounds", "reason": f"{stray} bytes beside input {value['name']} were overwritten"}
+        if g.changed():
+            return {"kind": "input_modified", "reason": f"input {value['name']} was modified"}
+    for value, g, reference in zip(problem.outputs, outputs, data.references, strict=True):
+        if not g.tensor.is_floating_point():
+            continue  # the poison is a valid integer; a missing one differs from the reference
+        left = g.unwritten()
+        if reference.finite is not None:
+            left = left & reference.finite
+        if count := int(left.sum()):
+            return {"kind": "incomplete", "reason": f"{count} of {left.numel()} elements of output {value['name']} were "
+                                                    "never written"}
+    return None
+
+
+def check_run(problem: Problem, data: Dataset, runner) -> tuple[list[dict], dict | None]:
+    """Runs once on poisoned outputs and checks everything."""
+    outputs = problem.new_outputs()
+    results = runner.prepare(data.tensors, [g.tensor for g in outputs])()
+    if problem.device.type == "cuda":
+        torch.cuda.synchronize()
+    if results is None:
+        breach = check_memory(problem, data, outputs)
+        tensors = [g.tensor for g in outputs]
+    else:
+        tensors, breach = results, check_form(problem, results)
+        for value, g in zip(problem.inputs, data.inputs, strict=True):
+            if g.changed():
+                breach = {"kind": "input_modified", "reason": f"input {value['name']} was modified"}
+    if breach:
+        return [], breach
+    return compare(problem, data, tensors)
+
+
+def check_form(problem: Problem, results: list[torch.Tensor]) -> dict | None:
+    """Whether a library's results have the shapes, types and layouts that the graph wants."""
+    for value, t in zip(problem.outputs, results, strict=True):
+        strides = [s for n, s in zip(t.shape, t.stride(), strict=True) if n > 1]
+        wanted = [s for n, s in zip(value["shape"], value["strides"], strict=True) if n > 1]
+        if list(t.shape) != list(value["shape"]) or str(t.dtype) != f"torch.{value['dtype']}" or strides != wanted:
+            return {"kind": "wrong_result", "reason": f"output {value['name']} is {t.dtype} {tuple(t.shape)} with strides "
+                                                      f"{t.stride()}, wanted {value['dtype']} {value['shape']} "
+                                                      f"{value['strides']}"}
+    return None
+
+
+def verify(problem: Problem, runner, level: str) -> dict:
+    """The reply of `verify`: errors are those of the zero-mean inputs of seed 0, the worst output of them."""
+    reply: dict = {"ok": True, "reason": "", "kind": ""}
+    worst = 0.0
+    for kind, seed in FULL if level == "full" else QUICK:
+        data = problem.dataset(kind, seed)
+        errors, breach = check_run(problem, data, runner)
+        if (kind, seed) == ("normal", 0) and errors:
+            e = max(errors, key=lambda e: e["rms"])
+            reply |= {"max_error": e["max"], "rms_error": e["rms"], "baseline_max_error": e["baseline"]["max"],
+                      "baseline_rms_error": e["baseline"]["rms"], "budget": e["budget"]}
+        for e in errors:
+            worst = max(worst, e["rms"] / e["budget"]["rms"] if e["budget"]["rms"] else 0.0)
+        if breach:
+            reply |= {"ok": False, **breach}
+            problem.forget()  # the run may have damaged inputs that others would be given
+            break
+    reply["share_of_budget"] = worst
+    return reply
