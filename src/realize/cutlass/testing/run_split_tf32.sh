@@ -23,6 +23,17 @@ mkdir -p "$build"
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 flags="-std=c++17 -O3 -DNDEBUG -gencode=arch=compute_90a,code=sm_90a --expt-relaxed-constexpr -Xptxas -v
   -diag-suppress 20012 -I$here/../include -I$cutlass/include"
+# cuBLAS comes with the CUDA toolkit or, without one that is complete, with the Python package of torch.
+cublas=""
+if ! ls "$(dirname "$(readlink -f "$nvcc")")"/../lib*/libcublas.so "$(dirname "$(readlink -f "$nvcc")")"/../targets/*/lib/libcublas.so >/dev/null 2>&1; then
+  found=$(python3 -c 'import glob, site, sys; print(next(iter(sorted(sum((glob.glob(p + "/nvidia/c*/lib/libcublas.so.*") for p in sys.path), []))), ""))')
+  if [ -z "$found" ]; then
+    echo "libcublas not found beside nvcc or in the Python packages" >&2
+    exit 2
+  fi
+  cublas=$(dirname "$(dirname "$found")")
+  flags="$flags -I$cublas/include"
+fi
 ids=${INSTANCES:-$(sed -nE 's/^INSTANCE\(([0-9]+),.*/\1/p' "$here/split_tf32_instances.inc")}
 
 {
@@ -40,5 +51,7 @@ for id in $ids; do
     paste -sd, -), C75xx warnings: $(grep -cE "\(C75[0-9]+\)" "$log" || true)"
 done
 if [ "$what" = build ]; then exit 0; fi
-"$nvcc" -gencode=arch=compute_90a,code=sm_90a "$build"/*.o -lcublas -o "$build/split_tf32_selftest"
+link="-lcublas"
+if [ -n "$cublas" ]; then link="$found -Xlinker -rpath=$cublas/lib"; fi
+"$nvcc" -gencode=arch=compute_90a,code=sm_90a "$build"/*.o $link -o "$build/split_tf32_selftest"
 exec "$build/split_tf32_selftest" "$what"

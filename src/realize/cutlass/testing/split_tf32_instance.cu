@@ -22,8 +22,10 @@ using Cooperative = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
 using Pingpong = cutlass::gemm::KernelTmaWarpSpecializedPingpong;
 
 template <int M, int N, int ClusterM, int ClusterN, int PromoteK_, class EpilogueTile_,
-          class ElementC_, class Fusion_, class Schedule_>
+          class ElementC_, class Fusion_, class Schedule_, class InlineB_ = void>
 struct Config {
+  // void: packed operands. Else the inline mainloop with A k-major and B of these strides.
+  using InlineB = InlineB_;
   static constexpr int kM = M, kN = N, kPromoteK = PromoteK_;
   using Cluster = Shape<Int<ClusterM>, Int<ClusterN>, _1>;
   using EpilogueTile = EpilogueTile_;
@@ -54,11 +56,25 @@ using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
     conditional_t<kCooperative, cutlass::epilogue::TmaWarpSpecializedCooperative,
                   cutlass::epilogue::TmaWarpSpecialized>,
     Chosen::Fusion>::CollectiveOp;
-constexpr int kStages =
-    tessera::split_tf32_stages(Chosen::kM, Chosen::kN, sizeof(typename Epilogue::SharedStorage));
-using Mainloop =
-    typename tessera::SplitTf32Builder<Chosen::kM, Chosen::kN, Chosen::Cluster, kStages,
-                                       Chosen::Schedule, Chosen::kPromoteK>::CollectiveOp;
+constexpr bool kInline = !is_void_v<Chosen::InlineB>;
+constexpr int kEpilogueBytes = sizeof(typename Epilogue::SharedStorage);
+
+template <class StrideB>
+struct ChooseMainloop {
+  static constexpr int kStages =
+      tessera::split_tf32_inline_stages(Chosen::kM, Chosen::kN, kEpilogueBytes);
+  using Type = typename tessera::SplitTf32InlineBuilder<Chosen::kM, Chosen::kN, Chosen::Cluster,
+                                                        kStages, tessera::KMajorStride, StrideB,
+                                                        Chosen::kPromoteK>::CollectiveOp;
+};
+template <>
+struct ChooseMainloop<void> {
+  static constexpr int kStages = tessera::split_tf32_stages(Chosen::kM, Chosen::kN, kEpilogueBytes);
+  using Type =
+      typename tessera::SplitTf32Builder<Chosen::kM, Chosen::kN, Chosen::Cluster, kStages,
+                                         Chosen::Schedule, Chosen::kPromoteK>::CollectiveOp;
+};
+using Mainloop = typename ChooseMainloop<Chosen::InlineB>::Type;
 using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, Mainloop, Epilogue>;
 using Gemm = cutlass::gemm::device::GemmUniversalAdapter<Kernel>;
 constexpr bool kHasC = !is_void_v<Chosen::ElementC>;
@@ -69,14 +85,22 @@ void set_bias([[maybe_unused]] FusionArguments& fusion_args, [[maybe_unused]] fl
   if constexpr (kBiasRelu) fusion_args.bias_ptr = bias;
 }
 
+[[maybe_unused]] void set_strides(tessera::KMajorStride& stride, int64_t row, int64_t batch) {
+  stride = {row, _1{}, batch};
+}
+[[maybe_unused]] void set_strides(tessera::RowMajorStride& stride, int64_t k, int64_t batch) {
+  stride = {_1{}, k, batch};
+}
+
 typename Gemm::Arguments arguments(split_test::GemmCall const& call) {
   typename Kernel::StrideD const stride{call.d_row_stride, _1{}, call.d_batch_stride};
   typename Gemm::Arguments args{};
   args.mode = cutlass::gemm::GemmUniversalMode::kGemm;
   args.problem_shape = {call.m, call.n, call.k, call.batches};
-  args.mainloop = {
-      call.a_packed, tessera::SplitStride{call.a_row_stride, _1{}, call.a_batch_stride},
-      call.b_packed, tessera::SplitStride{call.b_row_stride, _1{}, call.b_batch_stride}};
+  args.mainloop.ptr_A = call.a;
+  args.mainloop.dA = {call.a_row_stride, _1{}, call.a_batch_stride};
+  args.mainloop.ptr_B = call.b;
+  set_strides(args.mainloop.dB, call.b_row_stride, call.b_batch_stride);
   args.epilogue.thread.alpha = call.alpha;
   args.epilogue.thread.beta = call.beta;
   set_bias(args.epilogue.thread, call.bias);
@@ -109,4 +133,11 @@ char const* run(split_test::GemmCall const& call, void* workspace, cudaStream_t 
 
 extern split_test::GemmInstance const JOIN(split_instance_, TESSERA_SPLIT_INSTANCE);
 split_test::GemmInstance const JOIN(split_instance_, TESSERA_SPLIT_INSTANCE) = {
-    kName, kHasC, kBiasRelu, static_cast<int>(Kernel::SharedStorageSize), workspace_bytes, run};
+    kName,
+    kHasC,
+    kBiasRelu,
+    kInline,
+    is_same_v<Chosen::InlineB, tessera::KMajorStride>,
+    static_cast<int>(Kernel::SharedStorageSize),
+    workspace_bytes,
+    run};

@@ -5,6 +5,7 @@
 #include "cute/atom/mma_traits_sm90_gmma.hpp"
 #include "cutlass/gemm/collective/collective_mma_decl.hpp"
 #include "tessera_cutlass/split_tf32_collective.h"
+#include "tessera_cutlass/split_tf32_inline_collective.h"
 
 namespace tessera {
 
@@ -53,6 +54,35 @@ struct SplitTf32Builder {
       float, SplitStride, float, SplitStride, TiledMma, Load<(cute::size<1>(ClusterShape{}) > 1)>,
       SmemAtom, void, cute::identity, Load<(cute::size<0>(ClusterShape{}) > 1)>, SmemAtom, void,
       cute::identity>;
+};
+
+/// The same for the inline mainloop: three packed buffers, and stages of raw tiles.
+constexpr int split_tf32_inline_stages(int block_m, int block_n, int epilogue_bytes) {
+  int const epilogue = (epilogue_bytes + 1023) / 1024 * 1024;
+  int const buffers = 3 * (block_m + block_n) * 128;
+  return (kSplitSharedBytes - kSplitSharedOverhead - epilogue - buffers) /
+         ((block_m + block_n) * 64);
+}
+
+/// Strides of a plain fp32 operand of the inline mainloop: (row, k, batch), in elements.
+using KMajorStride = cute::Stride<int64_t, cute::_1, int64_t>;
+using RowMajorStride = cute::Stride<cute::_1, int64_t, int64_t>;  // rows (M or N) are contiguous
+
+/// Cooperative only; tiles as above. StrideA and StrideB: KMajorStride or RowMajorStride.
+template <int BlockM, int BlockN, class ClusterShape_, int Stages, class StrideA, class StrideB,
+          int PromoteK = 256>
+struct SplitTf32InlineBuilder {
+  using KernelSchedule = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
+  using Packed = SplitTf32Builder<BlockM, BlockN, ClusterShape_, 2, KernelSchedule, PromoteK>;
+  using TileShape = typename Packed::TileShape;
+  using ClusterShape = ClusterShape_;
+  using CollectiveOp = cutlass::gemm::collective::CollectiveMma<
+      MainloopSm90TmaGmmaSplitTf32Inline<Stages, ClusterShape, KernelSchedule, PromoteK>, TileShape,
+      float, StrideA, float, StrideB, typename Packed::TiledMma,
+      typename Packed::template Load<(cute::size<1>(ClusterShape{}) > 1)>,
+      typename Packed::SmemAtom, void, cute::identity,
+      typename Packed::template Load<(cute::size<0>(ClusterShape{}) > 1)>,
+      typename Packed::SmemAtom, void, cute::identity>;
 };
 
 }  // namespace tessera

@@ -23,17 +23,7 @@
 #include "cutlass/gemm/collective/collective_mma_decl.hpp"
 #include "cutlass/pipeline/pipeline.hpp"
 #include "tessera_cutlass/split_tf32_policy.h"
-
-namespace tessera::split_detail {
-
-/// The packed matrix behind an operand: [rows, 2 * roundup(k, 16), batches].
-template <class Stride>
-constexpr auto packed_tensor(float const* data, int rows, int k, int batches, Stride stride) {
-  auto const width = static_cast<int>(split_row_elements(k));
-  return cute::make_tensor(data, cute::make_layout(cute::make_shape(rows, width, batches), stride));
-}
-
-}  // namespace tessera::split_detail
+#include "tessera_cutlass/split_tf32_steps.h"
 
 namespace cutlass::gemm::collective {
 
@@ -77,8 +67,6 @@ struct CollectiveMma<
   static constexpr int kGroup = tessera::kSplitGroup;
   static constexpr int kWidth = tessera::kSplitGroupWidth;
   static constexpr int kPromoteTiles = PromoteK / kGroup;
-  // wgmma k steps (8 tf32) in one part of a stage; the low parts follow the high parts.
-  static constexpr int kPartSteps = kGroup / 8;
 
   static_assert(cute::size<2>(TileShape{}) == kGroup, "the K extent of the tile must be 16");
   static_assert(cute::is_same_v<ElementA, float> && cute::is_same_v<ElementB, float>,
@@ -101,6 +89,12 @@ struct CollectiveMma<
       SmemLayoutAtomA{}, cute::Shape<cute::Int<kBlockM>, cute::Int<kWidth>, cute::Int<Stages>>{}));
   using SmemLayoutB = decltype(cute::tile_to_shape(
       SmemLayoutAtomB{}, cute::Shape<cute::Int<kBlockN>, cute::Int<kWidth>, cute::Int<Stages>>{}));
+
+  // One stage, for the TMA descriptor. (Slicing the layout above fails to compile for some BlockN.)
+  using StageLayoutA = decltype(cute::tile_to_shape(
+      SmemLayoutAtomA{}, cute::Shape<cute::Int<kBlockM>, cute::Int<kWidth>>{}));
+  using StageLayoutB = decltype(cute::tile_to_shape(
+      SmemLayoutAtomB{}, cute::Shape<cute::Int<kBlockN>, cute::Int<kWidth>>{}));
 
   struct SharedStorage {
     struct TensorStorage : cute::aligned_struct<1024, cute::_0> {
@@ -126,11 +120,11 @@ struct CollectiveMma<
 
   struct Params {
     using TmaA = decltype(cute::make_tma_copy_A_sm90(
-        GmemTiledCopyA{}, tessera::split_detail::packed_tensor(nullptr, 0, 0, 0, StrideA{}),
-        SmemLayoutA{}(cute::_, cute::_, cute::Int<0>{}), PackedTile{}, ClusterShape{}));
+        GmemTiledCopyA{}, tessera::split_detail::operand_tensor(nullptr, 0, 0, 0, StrideA{}),
+        StageLayoutA{}, PackedTile{}, ClusterShape{}));
     using TmaB = decltype(cute::make_tma_copy_B_sm90(
-        GmemTiledCopyB{}, tessera::split_detail::packed_tensor(nullptr, 0, 0, 0, StrideB{}),
-        SmemLayoutB{}(cute::_, cute::_, cute::Int<0>{}), PackedTile{}, ClusterShape{}));
+        GmemTiledCopyB{}, tessera::split_detail::operand_tensor(nullptr, 0, 0, 0, StrideB{}),
+        StageLayoutB{}, PackedTile{}, ClusterShape{}));
     TmaA tma_a;
     TmaB tma_b;
     uint32_t tma_transaction_bytes = kStageBytes;
@@ -139,25 +133,23 @@ struct CollectiveMma<
   template <class ProblemShape>
   static constexpr Params to_underlying_arguments(ProblemShape const& problem,
                                                   Arguments const& args, void* /*workspace*/) {
-    using tessera::split_detail::packed_tensor;
+    using tessera::split_detail::operand_tensor;
     auto const [m, n, k, l] = cute::append<4>(problem, 1);
-    return {cute::make_tma_copy_A_sm90(
-                GmemTiledCopyA{}, packed_tensor(args.ptr_A, m, k, l, args.dA),
-                SmemLayoutA{}(cute::_, cute::_, cute::Int<0>{}), PackedTile{}, ClusterShape{}),
-            cute::make_tma_copy_B_sm90(
-                GmemTiledCopyB{}, packed_tensor(args.ptr_B, n, k, l, args.dB),
-                SmemLayoutB{}(cute::_, cute::_, cute::Int<0>{}), PackedTile{}, ClusterShape{})};
+    auto const width = static_cast<int>(tessera::split_row_elements(k));
+    return {cute::make_tma_copy_A_sm90(GmemTiledCopyA{},
+                                       operand_tensor(args.ptr_A, m, width, l, args.dA),
+                                       StageLayoutA{}, PackedTile{}, ClusterShape{}),
+            cute::make_tma_copy_B_sm90(GmemTiledCopyB{},
+                                       operand_tensor(args.ptr_B, n, width, l, args.dB),
+                                       StageLayoutB{}, PackedTile{}, ClusterShape{})};
   }
 
   template <class ProblemShape>
   static bool can_implement(ProblemShape const& problem, Arguments const& args) {
+    using tessera::split_detail::tma_addressable;
     auto const [m, n, k, l] = cute::append<4>(problem, 1);
-    auto const addressable = [](void const* data, auto const& stride) {
-      return reinterpret_cast<uintptr_t>(data) % 16 == 0 && cute::get<0>(stride) % 4 == 0 &&
-             cute::get<2>(stride) % 4 == 0;
-    };
-    return m > 0 && n > 0 && k > 0 && l > 0 && addressable(args.ptr_A, args.dA) &&
-           addressable(args.ptr_B, args.dB);
+    return m > 0 && n > 0 && k > 0 && l > 0 && tma_addressable(args.ptr_A, args.dA) &&
+           tma_addressable(args.ptr_B, args.dB);
   }
 
   CUTLASS_DEVICE static void prefetch_tma_descriptors(Params const& params) {
@@ -186,37 +178,12 @@ struct CollectiveMma<
                            uint32_t rank_in_cluster, TensorStorage& storage) {
     using namespace cute;
     if (!elect_one_sync()) return;
-    auto const [m, n, unused, l] = block;
-    auto const cluster = Layout<ClusterShape>{};
-    int const my_m = rank_in_cluster % size<0>(ClusterShape{});
-    int const my_n = rank_in_cluster / size<0>(ClusterShape{});
-
-    auto tma_a = params.tma_a.get_slice(my_n);
-    auto tma_b = params.tma_b.get_slice(my_m);
-    Tensor from_a = tma_a.partition_S(get<0>(inputs)(_, _, m, _, l));
-    Tensor from_b = tma_b.partition_S(get<1>(inputs)(_, _, n, _, l));
-    Tensor to_a = tma_a.partition_D(make_tensor(make_smem_ptr(storage.a.data()), SmemLayoutA{}));
-    Tensor to_b = tma_b.partition_D(make_tensor(make_smem_ptr(storage.b.data()), SmemLayoutB{}));
-
-    // An A tile serves the blocks of one cluster row, a B tile those of one column; each loads its
-    // share.
-    uint16_t mask_a = 0, mask_b = 0;
-    if constexpr (is_same_v<GmemTiledCopyA, SM90_TMA_LOAD_MULTICAST>) {
-      for (int j = 0; j < size<1>(ClusterShape{}); ++j) mask_a |= 1 << cluster(my_m, j, _0{});
-    }
-    if constexpr (is_same_v<GmemTiledCopyB, SM90_TMA_LOAD_MULTICAST>) {
-      for (int i = 0; i < size<0>(ClusterShape{}); ++i) mask_b |= 1 << cluster(i, my_n, _0{});
-    }
-
-    CUTLASS_PRAGMA_NO_UNROLL
-    for (; k_tile_count > 0; --k_tile_count, ++k_tile, ++write) {
-      pipeline.producer_acquire(write);
-      auto* full = pipeline.producer_get_barrier(write);
-      copy(params.tma_a.with(*full, mask_a), from_a(_, _, _, *k_tile),
-           to_a(_, _, _, write.index()));
-      copy(params.tma_b.with(*full, mask_b), from_b(_, _, _, *k_tile),
-           to_b(_, _, _, write.index()));
-    }
+    tessera::split_detail::fill_stages<ClusterShape>(
+        params.tma_a, params.tma_b, inputs,
+        make_tensor(make_smem_ptr(storage.a.data()), SmemLayoutA{}),
+        make_tensor(make_smem_ptr(storage.b.data()), SmemLayoutB{}), pipeline, write,
+        tessera::split_detail::ProducerWork<BlockCoord, KTileIterator>{block, k_tile, k_tile_count,
+                                                                       rank_in_cluster});
   }
 
   /// Producer, after its last tile: a block must not exit while a peer of its cluster may still
@@ -232,6 +199,7 @@ struct CollectiveMma<
                           int k_tile_count, int thread_idx, TensorStorage& storage,
                           Params const& /*params*/) {
     using namespace cute;
+    using tessera::split_detail::issue_stage;
     static_assert(is_rmem<FrgTensorC>::value, "the accumulator lives in registers");
     int const warp_group = __shfl_sync(0xffffffff, thread_idx / NumThreadsPerWarpGroup, 0);
     auto const thread_mma = TiledMma{}.get_slice(warp_group * NumThreadsPerWarpGroup);
@@ -241,7 +209,7 @@ struct CollectiveMma<
         thread_mma.make_fragment_A(thread_mma.partition_A(smem_a));  // (MMA, m, 4, stage)
     Tensor frag_b =
         thread_mma.make_fragment_B(thread_mma.partition_B(smem_b));  // (MMA, n, 4, stage)
-    CUTE_STATIC_ASSERT_V(size<2>(frag_a) == Int<2 * kPartSteps>{});
+    CUTE_STATIC_ASSERT_V(size<2>(frag_a) == Int<kWidth / 8>{});
     CUTE_STATIC_ASSERT_V(size<1>(frag_a) == size<1>(accum));
     CUTE_STATIC_ASSERT_V(size<1>(frag_b) == size<2>(accum));
 
@@ -255,11 +223,13 @@ struct CollectiveMma<
     CUTLASS_PRAGMA_NO_UNROLL
     while (k_tile_count > 0) {
       int const tiles = chunk < k_tile_count ? chunk : k_tile_count;
-      issue_stage(pipeline, read, frag_a, frag_b, partial, GMMA::ScaleOut::Zero);
+      pipeline.consumer_wait(read, pipeline.consumer_try_wait(read));
+      issue_stage<TiledMma>(frag_a, frag_b, partial, read.index(), GMMA::ScaleOut::Zero);
       ++read;
       CUTLASS_PRAGMA_NO_UNROLL
       for (int i = 1; i < tiles; ++i) {
-        issue_stage(pipeline, read, frag_a, frag_b, partial, GMMA::ScaleOut::One);
+        pipeline.consumer_wait(read, pipeline.consumer_try_wait(read));
+        issue_stage<TiledMma>(frag_a, frag_b, partial, read.index(), GMMA::ScaleOut::One);
         ++read;
         warpgroup_wait<1>();
         warpgroup_fence_operand(partial);
@@ -279,37 +249,6 @@ struct CollectiveMma<
 
   /// mma() leaves nothing in flight.
   CUTLASS_DEVICE void mma_tail(MainloopPipeline, PipelineState, int) {}
-
- private:
-  /// Waits for the stage and issues its three products as one wgmma group. ScaleOut::Zero discards
-  /// what `partial` held.
-  template <class FragmentA, class FragmentB, class Partial>
-  CUTLASS_DEVICE static void issue_stage(MainloopPipeline& pipeline, PipelineState const& read,
-                                         FragmentA const& frag_a, FragmentB const& frag_b,
-                                         Partial& partial, cute::GMMA::ScaleOut first) {
-    TiledMma tiled_mma;
-    tiled_mma.accumulate_ = first;
-    pipeline.consumer_wait(read, pipeline.consumer_try_wait(read));
-    cute::warpgroup_fence_operand(partial);
-    cute::warpgroup_arrive();
-    issue_product<1, 0>(tiled_mma, frag_a, frag_b, partial, read.index());
-    issue_product<0, 1>(tiled_mma, frag_a, frag_b, partial, read.index());
-    issue_product<0, 0>(tiled_mma, frag_a, frag_b, partial, read.index());
-    cute::warpgroup_commit_batch();
-  }
-
-  /// partial += part PartA of A's stage times part PartB of B's (0 = high, 1 = low).
-  template <int PartA, int PartB, class FragmentA, class FragmentB, class Partial>
-  CUTLASS_DEVICE static void issue_product(TiledMma& tiled_mma, FragmentA const& frag_a,
-                                           FragmentB const& frag_b, Partial& partial, int stage) {
-    using cute::_;
-    CUTLASS_PRAGMA_UNROLL
-    for (int step = 0; step < kPartSteps; ++step) {
-      cute::gemm(tiled_mma, frag_a(_, _, PartA * kPartSteps + step, stage),
-                 frag_b(_, _, PartB * kPartSteps + step, stage), partial);
-      tiled_mma.accumulate_ = cute::GMMA::ScaleOut::One;
-    }
-  }
 };
 
 }  // namespace cutlass::gemm::collective
