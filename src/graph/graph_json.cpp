@@ -36,9 +36,9 @@ Result<Argument> read_argument(const Json& j, const Names& names) {
     }
     return Argument(std::move(list));
   }
-  if (j.contains("tensor")) {
-    const auto it = names.find(j.at("tensor").get<std::string>());
-    if (it == names.end()) return malformed(fmt::format("no value `{}`", j.at("tensor").get<std::string>()));
+  if (j.contains("value")) {
+    const auto it = names.find(j.at("value").get<std::string>());
+    if (it == names.end()) return malformed(fmt::format("no value `{}`", j.at("value").get<std::string>()));
     return Argument(it->second);
   }
   if (j.contains("dtype")) {
@@ -57,7 +57,7 @@ Json write_argument(const Graph& g, const Argument& a) {
   struct Writer {
     const Graph& g;
     Json operator()(NoValue) const { return nullptr; }
-    Json operator()(ValueId v) const { return {{"tensor", g.value(v).name}}; }
+    Json operator()(ValueId v) const { return {{"value", g.value(v).name}}; }
     Json operator()(bool b) const { return b; }
     Json operator()(int64_t i) const { return i; }
     Json operator()(double d) const {

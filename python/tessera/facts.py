@@ -1,0 +1,73 @@
+"""Facts about the content of small buffers and constants that rewrites rely on and the composed module guards.
+
+    {"scalar": 0.5}                                               all elements are equal
+    {"lower_triangular": true, "diagonal": 0}                     1 where column <= row + diagonal, else 0
+    {"upper_triangular": true, "diagonal": 1}                     1 where column >= row + diagonal, else 0
+    {"additive_lower_triangular": true, "diagonal": 0, "masked": -inf}   0 where column <= row + diagonal, else `masked`
+    {"min": 0, "max": 511}                                        of integer tensors
+
+The triangles are over the last two dims; dims before them are 1. `masked` is a float, or "-inf".
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+LARGEST = 1 << 24  # elements: an 4096 x 4096 mask
+
+
+def facts_of(tensor: torch.Tensor) -> dict:
+    t = tensor.detach()
+    if t.numel() == 0 or t.numel() > LARGEST or t.is_complex() or t.layout != torch.strided:
+        return {}
+    facts = {}
+    first = t.flatten()[0]
+    if bool((t == first).all()):
+        facts["scalar"] = _number(first)
+    elif t.dim() >= 2 and t.numel() == t.shape[-1] * t.shape[-2]:
+        facts.update(_triangle(t.reshape(t.shape[-2:])))
+    if not t.is_floating_point() and t.dtype != torch.bool:
+        facts.update({"min": int(t.min()), "max": int(t.max())})
+    return facts
+
+
+def _number(x: torch.Tensor):
+    value = x.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _triangle(t: torch.Tensor) -> dict:
+    values = torch.unique(t)
+    if values.numel() != 2:
+        return {}
+    low, high = values[0], values[1]
+    if high == 1 and low == 0:
+        lower = _diagonal(t != 0)
+        if lower is not None:
+            return {"lower_triangular": True, "diagonal": lower}
+        below = _diagonal(t == 0)  # 0 where column <= row + below
+        if below is not None:
+            return {"upper_triangular": True, "diagonal": below + 1}
+    elif high == 0 and low < 0:
+        kept = _diagonal(t == 0)
+        if kept is not None:
+            return {"additive_lower_triangular": True, "diagonal": kept, "masked": _number(low)}
+    return {}
+
+
+def _diagonal(kept: torch.Tensor) -> int | None:
+    """d when `kept` is true exactly where column <= row + d."""
+    rows, columns = kept.shape
+    counts = kept.sum(1)
+    inner = ((counts > 0) & (counts < columns)).nonzero()
+    if inner.numel():
+        row = int(inner[0])
+        d = int(counts[row]) - row - 1
+    else:
+        full = (counts == columns).nonzero()
+        d = columns - 1 - (int(full[0]) if full.numel() else rows)
+    return d if torch.equal(kept, torch.ones_like(kept, dtype=torch.bool).tril(d)) else None

@@ -1,0 +1,50 @@
+"""Precision classes of a module: which one it has, and how to bring it into another."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from tessera.errors import fail
+
+CLASSES = ("fp32", "tf32", "bf16", "fp16")
+_storage = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def detect(module: nn.Module, args=(), kwargs=None) -> str:
+    """The class of most of the module's floating elements (of the inputs', when it has none), and of torch's own flags."""
+    sizes: dict[torch.dtype, int] = {}
+    tensors = list(module.parameters()) or [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    for t in tensors:
+        if t.is_floating_point():
+            sizes[t.dtype] = sizes.get(t.dtype, 0) + t.numel()
+    dtype = max(sizes, key=sizes.get) if sizes else torch.float32
+    if dtype == torch.bfloat16:
+        return "bf16"
+    if dtype == torch.float16:
+        return "fp16"
+    return "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "fp32"
+
+
+def cast(module: nn.Module, args: tuple, kwargs: dict, precision: str) -> tuple[tuple, dict]:
+    """Converts the module's floating parameters and buffers in place and returns the inputs converted."""
+    if precision not in CLASSES:
+        raise fail("TS0011", "input.unknown_precision", f"unknown precision `{precision}`",
+                   expected=f"one of {', '.join(CLASSES)}")
+    dtype = _storage[precision]
+    module.to(dtype)
+
+    def convert(x):
+        return x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+
+    return pytree.tree_map(convert, args), pytree.tree_map(convert, kwargs)
+
+
+def set_flags(precision: str) -> None:
+    """fp32 operands of matrix products and convolutions: rounded to tf32, or at fp32 accuracy."""
+    if precision not in ("fp32", "tf32"):
+        return
+    mode = "tf32" if precision == "tf32" else "ieee"
+    for place in (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn):
+        place.fp32_precision = mode

@@ -1,0 +1,128 @@
+"""Executes nodes of a graph (schema tessera.graph/1) by real ATen ops.
+
+With a compute dtype every floating tensor is held in it: inputs are converted, and dtype arguments that name a floating
+type (of conversions, softmax, sums, new tensors) name the compute dtype instead. In float64 this is the meaning that
+kernels are verified against; without one (None) it is what eager PyTorch computes.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import torch
+
+from tessera.errors import fail
+
+_memory_formats = {"contiguous_format": torch.contiguous_format, "preserve_format": torch.preserve_format,
+                   "channels_last": torch.channels_last, "channels_last_3d": torch.channels_last_3d}
+
+
+@functools.cache
+def overload(op: str):
+    """The OpOverload of "aten.linear.default"."""
+    parts = op.split(".")
+    try:
+        namespace, packet = getattr(torch.ops, parts[0]), parts[1]
+        return getattr(getattr(namespace, packet), parts[2])
+    except (AttributeError, IndexError):
+        raise fail("TS0220", "graph.unknown_op", f"this PyTorch ({torch.__version__}) has no op `{op}`",
+                   helps=["trace the module again with this PyTorch"]) from None
+
+
+class Executor:
+    def __init__(self, graph: dict, device: str | torch.device | None = None):
+        self.graph = graph
+        self.device = torch.device(device or graph.get("device", "cpu"))
+        self.nodes = {n["name"]: n for n in graph["nodes"]}
+        self._position = {n["name"]: i for i, n in enumerate(graph["nodes"])}
+
+    def run(self, nodes: list[str], inputs: dict[str, torch.Tensor], outputs: list[str],
+            compute_dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:
+        """The values `outputs` after these nodes, in the graph's order, have run on `inputs`.
+
+        Values are dropped after their last use, so that memory stays what eager execution needs.
+        """
+        ordered = sorted(nodes, key=self._position.__getitem__)
+        last_use = {}
+        for name in ordered:
+            for value in tensor_arguments(self.nodes[name]):
+                last_use[value] = name
+        kept = set(outputs)
+        values = {name: _held(t, compute_dtype, self.device) for name, t in inputs.items()}
+        with torch.no_grad():
+            for name in ordered:
+                node = self.nodes[name]
+                self._call(node, values, compute_dtype)
+                for value in {*tensor_arguments(node), *node["outputs"]}:
+                    if value not in kept and last_use.get(value, name) == name:
+                        values.pop(value, None)
+        missing = [o for o in outputs if o not in values]
+        if missing:
+            raise fail("TS0221", "graph.no_such_value", f"the nodes do not produce {', '.join(missing)}")
+        return {name: values[name] for name in outputs}
+
+    def run_all(self, inputs: dict[str, torch.Tensor], compute_dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:
+        """Every output and mutation of the graph from its inputs (user inputs, parameters, buffers, constants)."""
+        wanted = [*self.graph["outputs"], *(m["value"] for m in self.graph.get("mutations", ()))]
+        return self.run(list(self.nodes), inputs, list(dict.fromkeys(wanted)), compute_dtype)
+
+    def _call(self, node: dict, values: dict[str, torch.Tensor], compute_dtype: torch.dtype | None) -> None:
+        op = overload(node["op"])
+        types = {a.name: a for a in op._schema.arguments}
+        positional, keywords = [], {}
+        for name, encoded in node["arguments"].items():
+            schema = types.get(name)
+            value = self._decode(encoded, schema.type if schema else None, values, compute_dtype)
+            if schema is None or schema.kwarg_only:
+                keywords[name] = value
+            else:
+                positional.append(value)
+        result = op(*positional, **keywords)
+        results = result if isinstance(result, (tuple, list)) else [result]
+        for name, tensor in zip(node["outputs"], results, strict=False):
+            if tensor is not None:
+                values[name] = _held(tensor, compute_dtype, self.device)
+
+    def _decode(self, encoded, kind, values, compute_dtype):
+        if isinstance(encoded, list):
+            return [self._decode(item, None, values, compute_dtype) for item in encoded]
+        if isinstance(encoded, dict):
+            if "value" in encoded:
+                return values[encoded["value"]]
+            if "dtype" in encoded:
+                dtype = getattr(torch, encoded["dtype"])
+                return compute_dtype if compute_dtype is not None and dtype.is_floating_point else dtype
+            return float(encoded["float"])
+        if isinstance(encoded, str) and kind is not None:
+            text = str(kind)
+            if "Device" in text:
+                return self.device
+            if encoded in _memory_formats:
+                return _memory_formats[encoded]
+            if encoded == "strided":
+                return torch.strided
+        return encoded
+
+
+def _held(tensor: torch.Tensor, dtype: torch.dtype | None, device: torch.device) -> torch.Tensor:
+    if not isinstance(tensor, torch.Tensor):
+        return torch.as_tensor(tensor, device=device)
+    if dtype is not None and tensor.is_floating_point() and tensor.dtype != dtype:
+        return tensor.to(device=device, dtype=dtype)
+    return tensor if tensor.device == device else tensor.to(device)
+
+
+def tensor_arguments(node: dict) -> list[str]:
+    """The names of all values among a node's arguments, in order."""
+    names = []
+
+    def walk(encoded):
+        if isinstance(encoded, dict) and "value" in encoded:
+            names.append(encoded["value"])
+        elif isinstance(encoded, list):
+            for item in encoded:
+                walk(item)
+
+    for encoded in node["arguments"].values():
+        walk(encoded)
+    return names

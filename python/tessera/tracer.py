@@ -1,0 +1,332 @@
+"""A live module to a graph (schema tessera.graph/1, docs/protocol.md) by torch.export."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from tessera.errors import Error, fail
+from tessera.facts import facts_of
+from tessera.loading import Loaded, load_problem
+from tessera.precision import cast, detect, set_flags
+
+__all__ = ["Loaded", "Traced", "load_problem", "trace", "trace_graph_module", "trace_module"]
+
+_dtypes = {torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2,
+           torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
+
+
+@dataclass
+class Traced:
+    """A graph with what JSON cannot hold: the live tensors behind its inputs and the shape of its results."""
+
+    graph: dict
+    module: nn.Module
+    in_spec: pytree.TreeSpec | None
+    out_spec: pytree.TreeSpec
+    user_inputs: list[str | None]            # value name of each flattened input; None for a number or string
+    results: list[tuple[str, object]]        # ("value", name) or ("constant", object), in flattened order
+    constants: dict[str, torch.Tensor] = field(default_factory=dict)  # value name -> lifted constant
+
+    def flatten(self, args: tuple, kwargs: dict | None = None) -> dict[str, torch.Tensor]:
+        """The user inputs of a call by value name."""
+        leaves = pytree.tree_leaves((tuple(args), kwargs or {}))
+        return {name: leaf for name, leaf in zip(self.user_inputs, leaves, strict=True) if name is not None}
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Parameters, buffers and constants as they are now, by value name."""
+        live = {**dict(self.module.named_parameters(remove_duplicate=False)),
+                **dict(self.module.named_buffers(remove_duplicate=False))}
+        out = dict(self.constants)
+        for value in self.graph["values"]:
+            if value["origin"] in ("parameter", "buffer"):
+                out[value["name"]] = live[value["target"]].detach()
+        return out
+
+    def unflatten(self, values: dict[str, torch.Tensor]):
+        """What forward returns, from its output values."""
+        leaves = [values[what] if kind == "value" else what for kind, what in self.results]
+        return pytree.tree_unflatten(leaves, self.out_spec)
+
+
+def trace(module: nn.Module, args: tuple, kwargs: dict | None = None, precision: str | None = None) -> dict:
+    """The graph of module(*args, **kwargs) in the mode (train or eval) that the module is in."""
+    return trace_module(module, args, kwargs, precision).graph
+
+
+def trace_module(module: nn.Module, args: tuple, kwargs: dict | None = None, precision: str | None = None,
+                 name: str | None = None) -> Traced:
+    """Precision bf16 and fp16 convert the module's parameters and buffers in place, as `module.to` does, and the inputs;
+    tf32 and fp32 set torch's flags; None takes the module's dtypes and torch's flags as they are."""
+    kwargs = dict(kwargs or {})
+    if precision is not None:
+        args, kwargs = cast(module, tuple(args), kwargs, precision)
+        set_flags(precision)
+    exported = _export(module, tuple(args), kwargs)
+    return _Builder(exported, module, tuple(args), kwargs, precision or detect(module, args, kwargs),
+                    name or type(module).__name__).build()
+
+
+def trace_graph_module(gm: torch.fx.GraphModule, inputs: list, targets: list[str] | None = None) -> Traced:
+    """A GraphModule whose placeholders include parameters, as torch.compile hands to backends. `targets[i]` names the
+    i-th placeholder when it is a parameter or buffer ("" else); by default nn.Parameters are recognized."""
+    if any(isinstance(i, torch.SymInt) or not isinstance(i, torch.Tensor) for i in inputs):
+        raise fail("TS0204", "graph.dynamic_shape", "the graph takes sizes as inputs",
+                   helps=["call torch.compile(..., dynamic=False)"])
+    names = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
+    if targets is None:
+        targets = [name if isinstance(t, nn.Parameter) else "" for name, t in zip(names, inputs, strict=True)]
+    exported = _export(gm, tuple(t.detach() for t in inputs), {})
+    builder = _Builder(exported, gm, tuple(inputs), {}, detect(gm, inputs, {}), type(gm).__name__)
+    builder.parameter_targets = dict(enumerate(targets))
+    return builder.build()
+
+
+def _export(module: nn.Module, args: tuple, kwargs: dict):
+    training = [(m, m.training) for m in module.modules()]
+    try:
+        with torch.no_grad():
+            return torch.export.export(module, args, kwargs, strict=False).run_decompositions({})
+    except Error:
+        raise
+    except Exception as e:  # noqa: BLE001 - export raises many kinds; each becomes a diagnostic
+        raise _untraceable(module, args, kwargs, e) from e
+    finally:
+        for m, mode in training:
+            m.training = mode
+
+
+def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception) -> Error:
+    text = str(error).strip() or type(error).__name__
+    first = next((line.strip() for line in text.splitlines() if line.strip()), text)[:400]
+    try:
+        with torch.no_grad(), torch.random.fork_rng():
+            module(*args, **kwargs)
+    except Exception as own:  # noqa: BLE001
+        return fail("TS0007", "input.module_fails", f"the module itself fails on its inputs: {type(own).__name__}: {own}",
+                    helps=["make `module(*inputs)` run in eager PyTorch first"])
+    notes = [line.strip() for line in text.splitlines() if "File \"" in line and os.sep + "torch" + os.sep not in line][-2:]
+    kind = type(error).__name__ + text
+    if any(word in kind for word in ("DataDependent", "data-dependent", "unbacked", "Unbacked", "nonzero")):
+        return fail("TS0203", "graph.data_dependent", f"what the module computes depends on the values of a tensor: {first}",
+                    notes=notes, helps=["replace Python control flow on tensor values by torch.where or masking",
+                                        "or optimize the submodules that do not depend on values"])
+    return fail("TS0202", "graph.untraceable", f"torch.export cannot trace the module: {type(error).__name__}: {first}",
+                notes=notes, helps=["`torch.export.export(module, inputs, strict=False)` shows the whole error",
+                                    "or optimize the submodules that it can trace"])
+
+
+class _Builder:
+    def __init__(self, exported, module, args, kwargs, precision, name):
+        self.exported, self.module, self.args, self.kwargs = exported, module, args, kwargs
+        self.precision, self.name = precision, name
+        self.parameter_targets: dict[int, str] = {}
+        self.values: list[dict] = []
+        self.inputs: list[str] = []
+        self.nodes: list[dict] = []
+        self.value_of: dict[torch.fx.Node, str | list[str]] = {}
+        self.names = {n.name for n in exported.graph.nodes}
+        self.user_inputs: list[str | None] = []
+        self.constants: dict[str, torch.Tensor] = {}
+
+    def build(self) -> Traced:
+        self._placeholders()
+        for node in self.exported.graph.nodes:
+            if node.op == "call_function":
+                self._call(node)
+            elif node.op == "get_attr":
+                raise self._unsupported(node, "control flow with captured submodules")
+        outputs, mutations, results = self._outputs()
+        first = next((t for t in pytree.tree_leaves((self.args, self.kwargs)) if isinstance(t, torch.Tensor)), None)
+        if first is None:
+            first = next(iter(self.module.parameters()), torch.empty(0))
+        graph = {"schema": "tessera.graph/1", "name": self.name, "device": str(first.device), "precision": self.precision,
+                 "meta": {"torch": torch.__version__, "class": type(self.module).__qualname__,
+                          "training": self.module.training},
+                 "inputs": self.inputs, "outputs": outputs, "mutations": mutations, "values": self.values,
+                 "nodes": self.nodes}
+        spec = self.exported.call_spec
+        return Traced(graph, self.module, spec.in_spec, spec.out_spec, self.user_inputs, results, self.constants)
+
+    # Inputs
+
+    def _placeholders(self) -> None:
+        kinds = {"USER_INPUT": "user_input", "PARAMETER": "parameter", "BUFFER": "buffer", "CONSTANT_TENSOR": "constant"}
+        mutated = {s.target for s in self.exported.graph_signature.output_specs if s.target is not None}
+        nodes = {n.name: n for n in self.exported.graph.nodes if n.op == "placeholder"}
+        order = {kind: i for i, kind in enumerate(kinds.values())}
+        rows = []
+        for spec in self.exported.graph_signature.input_specs:
+            kind = kinds.get(spec.kind.name)
+            name = getattr(spec.arg, "name", None)
+            node = nodes.get(name)
+            is_tensor = node is not None and isinstance(node.meta.get("val"), torch.Tensor)
+            if kind is None:
+                raise fail("TS0202", "graph.untraceable", f"the module takes an input of kind {spec.kind.name}")
+            target = spec.target or ""
+            if kind == "user_input":
+                position = len(self.user_inputs)
+                self.user_inputs.append(name if is_tensor else None)
+                if self.parameter_targets.get(position):
+                    kind, target = "parameter", self.parameter_targets[position]
+            if is_tensor:
+                rows.append((order[kind], node, kind, target, target in mutated))
+        for _, node, kind, target, changes in sorted(rows, key=lambda row: row[0]):
+            content = self._content(kind, target, node.name)
+            facts = facts_of(content) if content is not None and not changes else {}
+            self._value(node.name, node.meta["val"], kind, target, facts)
+            self.inputs.append(node.name)
+            self.value_of[node] = node.name
+
+    def _content(self, kind: str, target: str, name: str) -> torch.Tensor | None:
+        if kind not in ("buffer", "constant"):
+            return None
+        tensor = self.exported.constants.get(target)
+        if tensor is None:
+            tensor = self.exported.state_dict.get(target)
+        if kind == "constant" and tensor is not None:
+            self.constants[name] = tensor
+        return tensor
+
+    def _value(self, name: str, val: torch.Tensor, origin: str, target: str = "", facts: dict | None = None) -> None:
+        if val.dtype not in _dtypes or val.layout != torch.strided:
+            raise fail("TS0205", "graph.unsupported_dtype", f"`{name}` is a {val.layout} tensor of {val.dtype}",
+                       expected="strided tensors of floating, integer or boolean type",
+                       helps=["write complex rotary embeddings with sin and cos",
+                              "or optimize the submodules that have no such tensors"])
+        if any(not isinstance(s, int) for s in (*val.shape, *val.stride())):
+            raise fail("TS0203", "graph.data_dependent", f"the shape of `{name}` depends on the values of a tensor",
+                       helps=["optimize the submodules whose shapes are fixed"])
+        value = {"name": name, "dtype": str(val.dtype).removeprefix("torch."), "shape": list(val.shape),
+                 "strides": list(val.stride()), "origin": origin}
+        if target:
+            value["target"] = target
+        if facts:
+            value["facts"] = facts
+        self.values.append(value)
+
+    # Nodes
+
+    def _call(self, node: torch.fx.Node) -> None:
+        if getattr(node.target, "__name__", "") == "getitem":
+            self._getitem(node)
+            return
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise self._unsupported(node, "it is no ATen op")
+        if node.target._schema.name in ("aten::_assert_tensor_metadata", "aten::_assert_async"):
+            return
+        val = node.meta.get("val")
+        if isinstance(val, torch.Tensor):
+            outputs = [node.name]
+            self.value_of[node] = node.name
+            self._value(node.name, val, "node")
+        elif isinstance(val, (tuple, list)) and any(isinstance(v, torch.Tensor) for v in val):
+            outputs = self._multiple(node, val)
+        else:
+            raise self._unsupported(node, "its result is no tensor")
+        record = {"name": node.name, "op": str(node.target), "arguments": self._arguments(node), "outputs": outputs}
+        module, place = _origin(node)
+        if module:
+            record["module"] = module
+        if place:
+            record["place"] = place
+        self.nodes.append(record)
+
+    def _multiple(self, node: torch.fx.Node, val) -> list[str]:
+        """Names of several results: those of the getitem nodes that take them; empty ones stand for None."""
+        taken = {user.args[1]: user.name for user in node.users if getattr(user.target, "__name__", "") == "getitem"}
+        names = []
+        for i, v in enumerate(val):
+            name = taken.get(i)
+            if name is None:
+                name = f"{node.name}_out{i}"
+                while name in self.names:
+                    name += "_"
+                self.names.add(name)
+            self._value(name, v if isinstance(v, torch.Tensor) else torch.empty(0), "node")
+            names.append(name)
+        self.value_of[node] = names
+        return names
+
+    def _getitem(self, node: torch.fx.Node) -> None:
+        self.value_of[node] = self.value_of[node.args[0]][node.args[1]]
+
+    def _arguments(self, node: torch.fx.Node) -> dict:
+        out = {}
+        for i, argument in enumerate(node.target._schema.arguments):
+            if i < len(node.args) and not argument.kwarg_only:
+                given = node.args[i]
+            elif argument.name in node.kwargs:
+                given = node.kwargs[argument.name]
+            else:
+                given = argument.default_value if argument.has_default_value() else None
+            out[argument.name] = self._encode(node, given, str(argument.type))
+        return out
+
+    def _encode(self, node: torch.fx.Node, given, kind: str):
+        if isinstance(given, torch.fx.Node):
+            value = self.value_of[given]
+            return [{"value": v} for v in value] if isinstance(value, list) else {"value": value}
+        if isinstance(given, (list, tuple)):
+            return [self._encode(node, item, kind.removeprefix("List[").removesuffix("]")) for item in given]
+        if given is None or isinstance(given, (bool, str)):
+            return given
+        if isinstance(given, int):
+            return float(given) if kind.removeprefix("Optional[").removesuffix("]") == "float" else given
+        if isinstance(given, float):
+            return given if math.isfinite(given) else {"float": "nan" if math.isnan(given) else "inf" if given > 0 else "-inf"}
+        if isinstance(given, torch.dtype):
+            if given not in _dtypes:
+                raise fail("TS0205", "graph.unsupported_dtype", f"`{node.name}` names the type {given}")
+            return {"dtype": str(given).removeprefix("torch.")}
+        if isinstance(given, (torch.device, torch.layout, torch.memory_format)):
+            return str(given).removeprefix("torch.")
+        raise self._unsupported(node, f"an argument is a {type(given).__name__}")
+
+    def _unsupported(self, node: torch.fx.Node, why: str) -> Error:
+        module, place = _origin(node)
+        where = f" ({module}{', ' if module and place else ''}{place})" if module or place else ""
+        return fail("TS0202", "graph.untraceable", f"`{node.target}`{where} cannot be taken: {why}",
+                    helps=["optimize the submodules that do not use it"])
+
+    # Outputs
+
+    def _outputs(self):
+        node = next(n for n in self.exported.graph.nodes if n.op == "output")
+        outputs, mutations, results = [], [], []
+        for spec, given in zip(self.exported.graph_signature.output_specs, node.args[0], strict=True):
+            if spec.kind.name == "USER_OUTPUT":
+                if isinstance(given, torch.fx.Node):
+                    outputs.append(self.value_of[given])
+                    results.append(("value", self.value_of[given]))
+                else:
+                    results.append(("constant", given))
+            else:  # a buffer, parameter or input that the module changes in place
+                prefix = "input:" if spec.kind.name == "USER_INPUT_MUTATION" else ""
+                mutations.append({"value": self.value_of[given], "target": prefix + spec.target})
+        return outputs, mutations, results
+
+
+_frame = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
+_torch_folder = os.path.dirname(torch.__file__) + os.sep
+
+
+def _origin(node: torch.fx.Node) -> tuple[str, str]:
+    """The module's path and `file:line`: the innermost frame that is the author's, not PyTorch's."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    path = stack[-1][0] if stack else ""
+    path = re.sub(r"\[(?:'|\")?(\w+)(?:'|\")?\]", r".\1", path).removeprefix("L.self").removeprefix(".")
+    path = path.replace("_modules.", "")
+    frames = _frame.findall(node.meta.get("stack_trace") or "")
+    own = [f for f in frames if not f[0].startswith(_torch_folder)] or frames
+    if not own:
+        return path, ""
+    file, line = own[-1]
+    short = os.path.relpath(file) if file.startswith(os.getcwd() + os.sep) else file
+    return path, f"{short}:{line}"
