@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import traceback
@@ -126,7 +127,7 @@ def over_stdio(handlers: dict[str, Handler]) -> Connection:
 def _plain(value: Any) -> Any:
     """JSON knows no inf and nan: they travel as the strings "inf", "-inf", "nan"."""
     if isinstance(value, float):
-        if value != value:
+        if math.isnan(value):
             return "nan"
         if value in (float("inf"), float("-inf")):
             return "inf" if value > 0 else "-inf"

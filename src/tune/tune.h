@@ -1,5 +1,5 @@
-// Search over a candidate list: what to build, what to measure, when to stop. Pure: building and measuring are callbacks,
-// so it is tested without a compiler or a device.
+// Search over a candidate list: what to build, what to measure, when to stop. Pure: building and
+// measuring are callbacks, so it is tested without a compiler or a device.
 #pragma once
 
 #include <atomic>
@@ -14,9 +14,9 @@
 namespace tessera::tune {
 
 struct Budget {
-  double seconds = 0;      // 0: no limit
-  int builds = 0;          // compile-time candidates at most; 0: no limit
-  int measurements = 0;    // launches measured at most; 0: no limit
+  double seconds = 0;    // 0: no limit
+  int builds = 0;        // compile-time candidates at most; 0: no limit
+  int measurements = 0;  // launches measured at most; 0: no limit
 };
 /// `quick`, `default` and `max` of the command line, for one pattern.
 Result<Budget> budget_for(const std::string& effort);
@@ -32,11 +32,21 @@ struct Item {
   double predicted_ms = 0;  // 0: unknown
   int launches = 1;
   bool needs_build = true;
-  std::string family;       // realizer name: the search keeps at least the best prediction of each family
+  std::string
+      family;  // realizer name: the search keeps at least the best prediction of each family
 };
 
-enum class Outcome : uint8_t { measured, build_failed, wrong_result, crashed, timed_out, unsupported, skipped };
+enum class Outcome : uint8_t {
+  measured,
+  build_failed,
+  wrong_result,
+  crashed,
+  timed_out,
+  unsupported,
+  skipped
+};
 std::string_view name_of(Outcome outcome);
+std::optional<Outcome> outcome_of(std::string_view name);
 
 struct Trial {
   Point point;
@@ -48,26 +58,43 @@ struct Trial {
 };
 
 struct Callbacks {
-  /// Builds these candidates (in parallel); entry i says whether candidates[i] is usable, with the outcome when not.
+  /// Builds these candidates (in parallel); entry i says whether candidates[i] is usable, with the
+  /// outcome when not.
   std::function<std::vector<Trial>(const std::vector<int>& candidates)> build;
   /// Verifies a candidate with its default launch; measured means right.
   std::function<Trial(int candidate)> verify;
   /// Measures points beside an anchor; one Trial a point.
   std::function<std::vector<Trial>(const std::vector<Point>& points)> measure;
-  /// Told after every step; may be empty.
+  /// Told after every step; may be empty. Stages: "build", "measure", "sweep", "finals".
   std::function<void(const std::string& stage, int done, int total, double best_ms)> progress;
+  /// Told of every new trial as it is made, so that an interrupted search can be resumed; may be
+  /// empty.
+  std::function<void(const Trial& trial)> record;
+  /// Build the next batch while this one is verified and measured; only where building does not
+  /// disturb the clock. Then `build` is called from another thread than the other callbacks, never
+  /// twice at once.
+  bool overlap = false;
 };
 
 struct Outcomes {
-  std::vector<Trial> trials;       // everything tried, in order
+  std::vector<Trial> trials;  // everything tried, in order
   std::optional<Point> best;
   double best_ms = 0;
-  std::string stopped_because;     // "space exhausted", "budget of 60 s", "interrupted", "no gain in 12 candidates"
+  std::string stopped_because;  // "space exhausted", "budget of 60 s", "interrupted", "no gain in
+                                // 12 candidates"
 };
 
-/// Builds candidates in batches by falling promise, verifies each, measures default launches, sweeps run-time launches
-/// of the leaders, re-measures finalists. `known` holds trials of an earlier, interrupted run: they are not repeated.
-/// `stop` ends the search at the next step with the best so far.
+/// The order in which a search takes candidates: the best prediction of each family first, families
+/// by that prediction (unknown predictions keep their place in the list), then all others by
+/// prediction; those without a build before those with one.
+std::vector<int> search_order(const std::vector<Item>& items);
+
+/// Builds candidates in batches by falling promise, verifies each, measures default launches,
+/// sweeps run-time launches of the leaders, re-measures finalists (the leaders and the best of each
+/// family) side by side: their times decide, and their trials have {"final": true} in `detail`. A
+/// search by default looks at 32 built candidates at least before it gives up for lack of gain.
+/// `known` holds trials of an earlier, interrupted run: they are not repeated. `stop` ends the
+/// search at the next step with the best so far.
 Outcomes search(const std::vector<Item>& items, const Budget& budget, const Callbacks& callbacks,
                 const std::vector<Trial>& known, const std::atomic<bool>& stop, int batch);
 
