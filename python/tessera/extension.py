@@ -11,6 +11,7 @@ Two implementations, never chosen silently:
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
@@ -27,14 +28,14 @@ import torch
 
 from tessera import places
 from tessera.errors import Error, fail
+from tessera.kernels import Kernel
 
 # c10::ScalarType numbers; they are serialized in models, so they never change.
 _scalar_types = {
     torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4, torch.float16: 5, torch.float32: 6,
     torch.float64: 7, torch.bool: 11, torch.bfloat16: 15, torch.float8_e5m2: 23, torch.float8_e4m3fn: 24,
 }
-_workspace_alignment = 256  # bytes, promised by kernel.h
-_input_alignment = 16  # bytes: the widest vector access that kernels make
+input_alignment = 16  # bytes: the widest vector access that kernels make
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _compile_command(compiler: str, include: Path, out: str) -> list[str]:
 
 
 def build_extension() -> Path:
-    """The extension's path, compiled when the cache does not have it. Errors: TS0310 (no compiler, no header), TS0311."""
+    """The extension's path, compiled when the cache does not have it. Errors: TS0320 (no compiler, no header), TS0321."""
     include = places.include_folder()
     compiler = find_compiler()
     key = hashlib.sha256()
@@ -127,7 +128,7 @@ def build_extension() -> Path:
     if target.is_file():
         return target
     if compiler is None or include is None:
-        raise fail("TS0310", "build.no_compiler", "no C++ compiler for the operator extension",
+        raise fail("TS0320", "build.no_compiler", "no C++ compiler for the operator extension",
                    expected="g++ or clang++ in PATH (or $CXX), and tessera/kernel.h in the package",
                    found="no compiler" if compiler is None else "no tessera/kernel.h",
                    helps=["install g++ (C++20); until then kernels are launched from Python, some microseconds slower"])
@@ -137,7 +138,7 @@ def build_extension() -> Path:
         command = _compile_command(compiler, include, made)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise fail("TS0311", "build.extension_failed", "the operator extension does not compile",
+            raise fail("TS0321", "build.extension_failed", "the operator extension does not compile",
                        expected=f"a C++20 compiler and the headers of torch {torch.__version__}",
                        found=done.stderr.strip()[-2000:], notes=[" ".join(command)],
                        helps=["set CXX to another compiler; until then kernels are launched from Python"])
@@ -166,32 +167,19 @@ def backend() -> Backend:
 # --- the Python implementation -------------------------------------------------------------------------------------
 
 
-class _Launch(ctypes.Structure):
-    _fields_ = (("tensors", ctypes.POINTER(ctypes.c_void_p)), ("tensor_count", ctypes.c_int32),
-                ("ints", ctypes.POINTER(ctypes.c_int64)), ("int_count", ctypes.c_int32))
-
-
 class PythonKernel:
     """One kernel launched by ctypes: the same steps as `call` in runtime/ops.cpp."""
 
     def __init__(self, spec: KernelSpec):
-        self.spec = spec
+        self.spec, self.kernel = spec, Kernel(spec.library)
         self.calls = self.relayouts = 0
-        library = ctypes.CDLL(spec.library)
-        self._size, self._run, self._error = (
-            library.tessera_workspace_size, library.tessera_run, library.tessera_last_error)
-        self._size.argtypes, self._size.restype = [ctypes.POINTER(_Launch)], ctypes.c_int64
-        self._run.argtypes = [ctypes.POINTER(_Launch), ctypes.c_void_p, ctypes.c_void_p]
-        self._error.restype = ctypes.c_char_p
-        self._ints = (ctypes.c_int64 * max(1, len(spec.ints)))(*spec.ints)
-        self._workspace: int | None = None
 
     def _input(self, i: int, t: torch.Tensor) -> torch.Tensor:
         want = self.spec.inputs[i]
         if t.dtype != want.dtype or tuple(t.shape) != want.shape:
             raise RuntimeError(f"tessera::{self.spec.name}: input {i} has shape {list(t.shape)} and type {t.dtype}; "
                                f"the kernel was built for {list(want.shape)} and {want.dtype}")
-        if want.matches_layout(t) and t.data_ptr() % _input_alignment == 0:
+        if want.matches_layout(t) and t.data_ptr() % input_alignment == 0:
             return t
         self.relayouts += 1
         return want.empty(t.device).copy_(t)
@@ -200,36 +188,10 @@ class PythonKernel:
         device = tensors[0].device
         given = [self._input(i, t) for i, t in enumerate(tensors)]
         made = [t.empty(device) for t in self.spec.outputs]
-        pointers = (ctypes.c_void_p * (len(given) + len(made)))(*[t.data_ptr() for t in given + made])
-        launch = _Launch(pointers, len(pointers), self._ints, len(self.spec.ints))
-        if self._workspace is None:
-            self._workspace = self._size(ctypes.byref(launch))
-            if self._workspace < 0:
-                size, self._workspace = self._workspace, None
-                raise RuntimeError(f"tessera::{self.spec.name}: {self._error().decode()} (workspace {size})")
-        scratch = 0
-        if self._workspace:
-            owner = torch.empty(self._workspace + _workspace_alignment, dtype=torch.uint8, device=device)
-            scratch = -(-owner.data_ptr() // _workspace_alignment) * _workspace_alignment
-        stream = 0
-        if device.type == "cuda":
-            stream = torch.cuda.current_stream(device).cuda_stream
-        with torch.cuda.device(device) if device.type == "cuda" else _nothing:
-            if self._run(ctypes.byref(launch), scratch, stream) != 0:
-                raise RuntimeError(f"tessera::{self.spec.name}: {self._error().decode()}")
+        with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
+            self.kernel.prepare(given + made, list(self.spec.ints))()
         self.calls += 1
         return made[0] if len(made) == 1 else tuple(made)
-
-
-class _Nothing:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return False
-
-
-_nothing = _Nothing()
 
 
 # --- operators -----------------------------------------------------------------------------------------------------
@@ -240,6 +202,7 @@ class Operator:
     """A registered operator: `op` is what graphs call."""
 
     spec: KernelSpec
+    name: str
     op: object  # torch.ops.tessera.<name>.default
     kind: str
     _slot: int = -1
@@ -268,10 +231,10 @@ _lock = threading.Lock()
 
 def operator(spec: KernelSpec, implementation: str | None = None) -> Operator:
     """Registers (once) and returns the operator of a kernel. `implementation` overrides the process's backend and gives
-    an operator of its own name. Errors: TS0312 when the library is missing or does not load."""
+    an operator of its own name. Errors: TS0322 when the library is missing, TS0310 when it does not load."""
     kind = implementation or backend().kind
     if not os.path.isfile(spec.library):
-        raise fail("TS0312", "build.no_kernel_library", f"the kernel library {spec.library} is missing",
+        raise fail("TS0322", "build.no_kernel_library", f"the kernel library {spec.library} is missing",
                    helps=["run the optimization again: it rebuilds what the cache has lost"])
     name = spec.name if kind == backend().kind else f"{spec.name}_{kind.replace('-', '_')}"
     with _lock:
@@ -281,10 +244,10 @@ def operator(spec: KernelSpec, implementation: str | None = None) -> Operator:
 
 
 def _register(spec: KernelSpec, name: str, kind: str) -> Operator:
-    probe = _load(spec)  # before the schema is defined: a schema cannot be taken back
+    probe = PythonKernel(spec)  # loads it, with torch's OpenMP threads, before the schema is defined: a schema cannot be taken back
     _library.define(spec.schema.replace(spec.name, name, 1),
                     tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
-    made = Operator(spec, None, kind)
+    made = Operator(spec, name, None, kind)
     if kind == "python":
         made._python = probe
         for key in ("CPU", "CUDA"):
@@ -294,20 +257,11 @@ def _register(spec: KernelSpec, name: str, kind: str) -> Operator:
         handle = backend().handle
         made._slot = handle.tessera_ops_register(name.encode(), spec.library.encode(), (ctypes.c_int64 * len(code))(*code))
         if made._slot < 0:
-            raise fail("TS0312", "build.no_kernel_library", f"the kernel library {spec.library} cannot be used",
+            raise fail("TS0322", "build.no_kernel_library", f"the kernel library {spec.library} cannot be used",
                        found=handle.tessera_ops_error().decode(errors="replace"))
     torch.library.register_fake(f"tessera::{name}", _fake(spec), lib=_library)
     made.op = getattr(torch.ops.tessera, name).default
     return made
-
-
-def _load(spec: KernelSpec) -> PythonKernel:
-    try:
-        return PythonKernel(spec)
-    except (OSError, AttributeError) as e:
-        raise fail("TS0312", "build.no_kernel_library", f"the kernel library {spec.library} cannot be used",
-                   expected="a shared library with the symbols of tessera/kernel.h", found=str(e),
-                   helps=["run the optimization again: it rebuilds what the cache has lost"]) from e
 
 
 def _fake(spec: KernelSpec):

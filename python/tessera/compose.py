@@ -1,0 +1,305 @@
+"""The composed module: a plan's kernels and the original's remaining ATen calls behind the original's interface.
+
+It shares the original's parameters, buffers and submodules (the very dictionaries), so state_dict, load_state_dict,
+optimizers and .to() act on both at once. Guards run on every call (guards.py); where one misses, the original runs, the
+event is counted in status() and warned once, and `strict=True` raises instead. A changed parameter repacks what was
+packed from it. An input with the traced shape in another layout is copied into the traced one (counted as `layout`),
+unless an output may share its memory; then the original runs.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from tessera import extension
+from tessera.errors import Error, fail
+from tessera.guards import Events, InputGuard, Miss, Slot, StateGuard
+from tessera.plan_graph import Built, build, tensors_of, type_of
+
+_shared = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_state_dict_hooks",
+           "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
+
+
+class ComposedModule(nn.Module):
+    """`plan`: schema tessera.plan/1. `example`: the traced call's (args, kwargs), for non-tensor arguments and nesting.
+    `outputs`: the pytree structure of the original's result, or a function from the flat list to the result; taken from
+    the graph's meta, else a single tensor or a tuple. `constants`: tensors of the graph's constants by value name.
+    `disabled`: ids of patterns that run as ATen. Errors: TS02xx for a malformed plan."""
+
+    def __init__(self, original: nn.Module, plan: dict, *, leftover: str = "eager", strict: bool = False,
+                 example: tuple | None = None, outputs=None, constants: dict[str, torch.Tensor] | None = None,
+                 disabled: frozenset[str] | set[str] = frozenset(), report: dict | None = None):
+        super().__init__()
+        if leftover not in ("eager", "inductor"):
+            raise fail("TS0004", "input.bad_option", f"leftover=`{leftover}`", expected="`eager` or `inductor`")
+        if isinstance(original, ComposedModule):
+            original = original.original
+        self.__dict__["original"] = original  # not a submodule: state_dict names stay
+        for name in _shared:
+            self.__dict__[name] = original.__dict__[name]
+        self.__dict__["training"] = original.training
+        self.plan, self.leftover, self.strict, self.report = plan, leftover, strict, report
+        self.example, self.constants, self.disabled = example, dict(constants or {}), frozenset(disabled)
+        self._out_spec = outputs
+        self._prepare()
+
+    # Construction
+
+    def _prepare(self) -> None:
+        graph = self.plan["graph"]
+        self._device = torch.device(graph.get("device", "cpu"))
+        if self._device.type == "cuda" and self._device.index is None:
+            self._device = torch.device("cuda", torch.cuda.current_device())
+        self._values = {v["name"]: v for v in graph["values"]}
+        self._built: Built = build(self.plan, disabled=self.disabled)
+        lost = next((p for p in self._built.patterns if not p.active and p.id not in self.disabled), None)
+        if lost and self.strict:
+            raise fail("TS0521", "compose.inactive", f"pattern {lost.id} ({lost.rule}) cannot be active: {lost.reason}")
+        users = [n for n in graph["inputs"] if self._values[n]["origin"] == "user_input"]
+        signature = _signature(self.original)
+        self._inputs = InputGuard(users, [type_of(self._values[n]) for n in users], self._device,
+                                  frozenset(_aliased(graph, users)), signature, self.example)
+        self._state = StateGuard(self.original, self._make_slots(graph), self._device)
+        self._events = Events(self._refuse if self.strict else None)
+        self._calls = self._repacks = 0
+        self._packed: dict[str, torch.Tensor] = {}
+        self._rest: list[torch.Tensor] = []
+        self._order = [users.index(n) if n in users else None for n in self._built.feeds]
+        self._plain_order = self._order[: len(users)] == list(range(len(users))) and None not in self._order[: len(users)]
+        self._runner: Callable = self._built.main.forward
+        if self.leftover == "inductor":
+            self._runner = torch.compile(self._built.main, fullgraph=True, dynamic=False)
+        self._inline = build(self.plan, disabled=self.disabled, inline_pack=True) if self._built.packed else self._built
+        self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
+        self._homes = {s.value: s.home for s in self._state.slots}
+        self._wrap = _wrapper(self._out_spec if self._out_spec is not None else graph.get("meta", {}).get("out_spec"),
+                              len(graph["outputs"]))
+
+    def _make_slots(self, graph: dict) -> list[Slot]:
+        packed = set(self._built.pack_feeds)
+        used = set(self._built.feeds) | packed
+        slots = []
+        for name in graph["inputs"]:
+            v = self._values[name]
+            if v["origin"] == "user_input":
+                continue
+            if name not in used and not v.get("facts"):
+                continue
+            module, owner, key, tensor = self._find(name, v)
+            slots.append(Slot(name, type_of(v), owner, key, tensor, v.get("facts") or {}, name in packed, (module, key)))
+        return slots
+
+    def _find(self, name: str, v: dict) -> tuple[nn.Module | None, dict | None, str, torch.Tensor]:
+        """Where a parameter, buffer or constant lives: its module, the dictionary and key; None for a loose constant."""
+        if name in self.constants:
+            return None, None, name, self.constants[name]
+        path, _, key = v.get("target", "").rpartition(".")
+        try:
+            module = self.original.get_submodule(path)
+        except AttributeError:
+            module = None
+        if module is not None:
+            for owner in (module._parameters, module._buffers, module.__dict__):
+                if isinstance(owner.get(key), torch.Tensor):
+                    return module, owner, key, owner[key]
+        raise fail("TS0205", "plan.unknown_tensor", f"the module has no {v['origin']} `{v.get('target') or name}`",
+                   helps=["the plan is of another module: optimize this one"])
+
+    def _refuse(self, miss: Miss) -> None:
+        raise fail("TS0520", "compose.guard", f"the composed module does not apply: {miss.text}",
+                   notes=[f"guard: {miss.kind}"], helps=["with strict=False the original module runs instead"])
+
+    # The call
+
+    def forward(self, *args, **kwargs):
+        if torch.compiler.is_compiling():
+            return self._forward_compiled(args, kwargs)
+        self._calls += 1
+        tensors = self._inputs.tensors(args, kwargs)
+        if type(tensors) is Miss:
+            return self._fall_back(tensors, args, kwargs)
+        other = self._inputs.check(tensors)
+        if other is not None:
+            if type(other) is Miss:
+                return self._fall_back(other, args, kwargs)
+            self._relayout(tensors, other)
+        if not self._state.check():
+            miss = self._renew()
+            if miss is not None:
+                return self._fall_back(miss, args, kwargs)
+        miss = self._state.modes(tensors)
+        if miss is not None:
+            return self._fall_back(miss, args, kwargs)
+        if self._plain_order:
+            return self._wrap(self._runner(*tensors, *self._rest))
+        rest = iter(self._rest)
+        return self._wrap(self._runner(*[next(rest) if i is None else tensors[i] for i in self._order]))
+
+    def _fall_back(self, miss: Miss, args, kwargs):
+        self._events.add(miss, "the original module runs")
+        return self.original(*args, **kwargs)
+
+    def _relayout(self, tensors: list, which: list[int]) -> None:
+        for i in which:
+            x, t = tensors[i], self._inputs.types[i]
+            self._events.add(Miss("layout", f"input `{self._inputs.names[i]}` has strides {list(x.stride())} or an "
+                                  f"unaligned address; traced with {list(t.strides)}"), "it is copied on every call")
+            tensors[i] = t.empty(x.device).copy_(x)
+
+    def _renew(self) -> Miss | None:
+        """Takes over changed parameters and buffers; makes packed values when one of their sources changed."""
+        first = not self._state.stamp
+        result = self._state.renew()
+        if type(result) is Miss:
+            return result
+        stale, what = result
+        if self._built.pack is not None and (stale or first or self._state.volatile):
+            if not first:
+                self._repacks += 1
+            if stale and not first:
+                self._events.add(Miss("repack", f"`{what}` changed"), "what was packed from it is packed again",
+                                 right=True)
+            self._pack()
+        tensors = {s.value: s.tensor for s in self._state.slots} | self._packed
+        self._rest = [tensors[n] for n, i in zip(self._built.feeds, self._order, strict=True) if i is None]
+        return None
+
+    def _pack(self) -> None:
+        tensors = {s.value: s.tensor for s in self._state.slots}
+        with torch.no_grad():
+            made = self._built.pack(*[tensors[n] for n in self._built.pack_feeds])
+        self._packed = dict(zip(self._built.packed, made, strict=True))
+
+    def _forward_compiled(self, args, kwargs):
+        """While torch.compile or torch.export traces. Their own guards replace ours from there on; packed values are
+        computed inside, because nothing outside would notice a changed parameter."""
+        tensors = list(args)
+        if kwargs or len(args) != self._inputs.count or not self._inputs.simple or torch.is_grad_enabled() or (
+                not self._inputs.check_symbolic(tensors)):
+            return self.original(*args, **kwargs)
+        feeds = []
+        for name, i in self._inline_feeds:
+            if i is not None:
+                feeds.append(tensors[i])
+            else:
+                module, key = self._homes[name]
+                feeds.append(getattr(module, key) if module is not None else self.constants[key])
+        return self._wrap(self._inline.main(*feeds))
+
+    # The rest of nn.Module
+
+    def train(self, mode: bool = True):
+        self.original.train(mode)
+        self.__dict__["training"] = mode
+        return self
+
+    def __getattr__(self, name: str):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if "original" not in self.__dict__:
+                raise
+            return getattr(self.__dict__["original"], name)
+
+    def __deepcopy__(self, memo):
+        return self._again(copy.deepcopy(self.original, memo))
+
+    def __reduce__(self):
+        spec = self._out_spec if not callable(self._out_spec) else None
+        return (_restore, (self.original, self.plan, {
+            "leftover": self.leftover, "strict": self.strict, "example": self.example, "constants": self.constants,
+            "disabled": self.disabled, "outputs": spec, "report": self.report}))
+
+    def _again(self, original: nn.Module, **changes) -> ComposedModule:
+        return ComposedModule(original, self.plan, **{
+            "leftover": self.leftover, "strict": self.strict, "example": self.example, "constants": self.constants,
+            "disabled": self.disabled, "outputs": self._out_spec, "report": self.report, **changes})
+
+    def with_patterns(self, *, only: set[str] | None = None, without: set[str] = frozenset()) -> ComposedModule:
+        """The same module with some patterns run as ATen; shares parameters."""
+        every = {p.id for p in self._built.patterns}
+        off = (every - only if only is not None else set()) | set(without)
+        return self._again(self.original, disabled=frozenset(off))
+
+    def extra_repr(self) -> str:
+        active = [p for p in self._built.patterns if p.active]
+        return f"{len(active)} of {len(self._built.patterns)} patterns active, leftover={self.leftover!r}"
+
+    # What happened
+
+    def status(self) -> dict:
+        """What is active and what was met. `calls`: of this module; a pattern's `calls`: those that its kernel served;
+        `fallbacks`: events by kind with the latest reason (`layout` and `repack` did not run the original)."""
+        events = self._events.to_list()
+        away = sum(e["count"] for e in events if e["kind"] not in ("layout", "repack"))
+        served = self._calls - away
+        patterns = []
+        for p in self._built.patterns:
+            patterns.append({"id": p.id, "rule": p.rule, "realizer": p.realizer, "kind": p.kind, "label": p.label,
+                             "active": p.active, "reason": p.reason, "calls": served if p.active else 0,
+                             "operator": f"tessera::{p.operator.name}" if p.operator else ""})
+        b = extension.backend()
+        return {"schema": "tessera.status/1", "active": [p.id for p in self._built.patterns if p.active],
+                "patterns": patterns, "calls": self._calls, "served": served, "fallbacks": events,
+                "repacks": self._repacks, "leftover": self._built.leftover, "leftover_by": self.leftover,
+                "launch": {"kind": b.kind, "reason": b.reason}, "strict": self.strict}
+
+
+def _restore(original, plan, options) -> ComposedModule:
+    return ComposedModule(original, plan, **options)
+
+
+def _signature(module: nn.Module) -> inspect.Signature | None:
+    try:
+        return inspect.signature(module.forward)
+    except (TypeError, ValueError):
+        return None
+
+
+def _aliased(graph: dict, users: list[str]) -> set[int]:
+    """Indices of user inputs whose memory an output may share: reached from an output through ops that may return a
+    view. Conservative: every op whose schema marks an output as an alias of an argument."""
+    producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
+    found, pending, seen = set(), list(graph["outputs"]), set()
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in users:
+            found.add(users.index(name))
+        elif name in producer and _may_alias(producer[name]["op"]):
+            pending += tensors_of(producer[name])
+    return found
+
+
+def _may_alias(op: str) -> bool:
+    from tessera.plan_graph import op_of
+
+    schema = op_of(op)._schema
+    return any(r.alias_info is not None for r in schema.returns) or op.split(".")[1] in (
+        "reshape", "contiguous", "to", "flatten", "_to_copy", "dropout", "matrix_H", "type_as")
+
+
+def _wrapper(spec, count: int) -> Callable:
+    """From the flat tuple of outputs to the original's structure."""
+    if callable(spec) and not isinstance(spec, pytree.TreeSpec):
+        return spec
+    if isinstance(spec, str):
+        spec = pytree.treespec_loads(spec)
+    if spec is None:
+        return (lambda flat: flat[0]) if count == 1 else tuple
+    if spec.is_leaf():
+        return lambda flat: flat[0]
+    if spec.type is tuple and all(c.is_leaf() for c in spec.children_specs):
+        return tuple
+    return lambda flat: pytree.tree_unflatten(list(flat), spec)
+
+
+__all__ = ["ComposedModule", "Error"]

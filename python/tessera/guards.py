@@ -1,0 +1,265 @@
+"""What must hold for a composed module to stand in for the original, checked on every call.
+
+`InputGuard` looks at the arguments of the call, `StateGuard` at parameters, buffers, module flags and torch's modes.
+Each answers None when all is as traced, else a `Miss`. Everything expected is computed once; a check compares tuples.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from tessera.extension import TensorType, input_alignment
+
+@dataclass(frozen=True)
+class Miss:
+    """Why the original runs instead. `kind` is what is counted; `text` says what was met."""
+
+    kind: str
+    text: str
+
+
+class InputGuard:
+    """The traced user inputs. `signature` binds keyword and positional spellings of a call to one form."""
+
+    def __init__(self, names: list[str], types: list[TensorType], device: torch.device, aliased: frozenset[int],
+                 signature: inspect.Signature | None, example: tuple | None):
+        self.names, self.types, self.device, self.aliased, self.signature = names, types, device, aliased, signature
+        self.count = len(types)
+        self.checks = [(t.shape, t.strides, t.dtype) for t in types]
+        self.spec, self.constants = None, None
+        self.simple = True  # a call with exactly `count` positional tensors
+        if example is not None:
+            leaves, self.spec = pytree.tree_flatten(self._normal(*example))
+            self.constants = [None if isinstance(x, torch.Tensor) else (i, x) for i, x in enumerate(leaves)]
+            self.simple = len(example[0]) == len(leaves) == self.count and not example[1] and all(
+                isinstance(x, torch.Tensor) for x in example[0])
+
+    def _normal(self, args: tuple, kwargs: dict):
+        if self.signature is None:
+            return args, kwargs
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    def tensors(self, args: tuple, kwargs: dict) -> list | Miss:
+        """The tensors of a call in the order of the traced user inputs."""
+        if self.simple and not kwargs and len(args) == self.count:
+            return list(args)
+        try:
+            leaves, spec = pytree.tree_flatten(self._normal(args, kwargs))
+        except TypeError as e:
+            return Miss("structure", f"the arguments do not fit forward(): {e}")
+        if self.spec is None:
+            found = [x for x in leaves if isinstance(x, torch.Tensor)]
+            if len(found) != self.count or any(x is not None and not isinstance(x, torch.Tensor) for x in leaves):
+                return Miss("structure", f"{self.count} tensors were traced; the call has {len(found)} and others")
+            return found
+        if spec != self.spec:
+            return Miss("structure", "the arguments are nested or named differently than traced")
+        found = []
+        for x, constant in zip(leaves, self.constants, strict=True):
+            if constant is None:
+                found.append(x)
+            elif x is not constant[1] and (isinstance(x, torch.Tensor) or x != constant[1]):
+                return Miss("structure", f"argument {constant[0]} was {constant[1]!r} when traced and is now {x!r}")
+        return found
+
+    def check(self, tensors: list) -> Miss | None | list[int]:
+        """None; a Miss; or the indices of inputs that hold the right elements in another layout."""
+        other = None
+        for i, (x, (shape, strides, dtype)) in enumerate(zip(tensors, self.checks)):
+            if type(x) is not torch.Tensor and type(x) is not nn.Parameter:
+                return self._strange(i, x)
+            if x.shape != shape:
+                return Miss("shape", f"input `{self.names[i]}` has shape {list(x.shape)}; traced with {list(shape)}")
+            if x.dtype is not dtype:
+                return Miss("dtype", f"input `{self.names[i]}` is {x.dtype}; traced as {dtype}")
+            if x.device != self.device:
+                return Miss("device", f"input `{self.names[i]}` is on {x.device}; traced on {self.device}")
+            if (x.stride() != strides and not self.types[i].matches_layout(x)) or x.data_ptr() % input_alignment:
+                if i in self.aliased:
+                    return Miss("aliased layout", f"input `{self.names[i]}` has strides {list(x.stride())}, traced "
+                                f"{list(strides)}, and an output may share its memory")
+                other = [*(other or ()), i]
+        return other
+
+    def _strange(self, i: int, x) -> Miss:
+        if isinstance(x, torch.Tensor):
+            return Miss("subclass", f"input `{self.names[i]}` is a {type(x).__name__}")
+        return Miss("structure", f"input `{self.names[i]}` is a {type(x).__name__}, not a tensor")
+
+    def check_symbolic(self, tensors: list) -> bool:
+        """The same while torch.compile or torch.export traces the call: their own guards hold it from there on."""
+        for x, (shape, strides, dtype) in zip(tensors, self.checks):
+            if not isinstance(x, torch.Tensor):
+                return False
+            if tuple(x.shape) != shape or x.dtype != dtype or x.device != self.device or x.stride() != strides:
+                return False
+        return True
+
+
+# --- facts about contents ------------------------------------------------------------------------------------------
+
+
+def fact_holds(name: str, wanted, t: torch.Tensor, facts: dict) -> bool:
+    """Whether a fact that rules relied on is still true of a buffer's content. An unknown fact is not."""
+    if name == "diagonal":  # belongs to the triangular facts
+        return True
+    if name == "scalar":
+        return t.numel() == 1 and t.item() == wanted
+    if name == "constant":
+        return bool((t == wanted).all())
+    if name in ("lower_triangular", "upper_triangular") and t.dim() >= 2:
+        keep = torch.tril if name == "lower_triangular" else torch.triu
+        ones = torch.ones(t.shape[-2:], dtype=torch.bool, device=t.device)
+        return bool((t.bool() == keep(ones, diagonal=int(facts.get("diagonal", 0)))).all()) is bool(wanted)
+    return False
+
+
+# --- state ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Slot:
+    """One parameter, buffer or constant that the plan reads."""
+
+    value: str  # its name in the graph
+    type: TensorType
+    owner: dict | None  # the module's _parameters or _buffers; None for a constant
+    key: str
+    tensor: torch.Tensor | None  # as last checked
+    facts: dict
+    packed: bool  # a prepacked value is made from it
+    home: tuple[nn.Module | None, str] = (None, "")  # the module that holds it
+
+
+def version_of(t: torch.Tensor) -> int:
+    """The in-place counter; -1 for inference tensors, which have none."""
+    return -1 if t.is_inference() else t._version
+
+
+_stateless = (nn.Linear, nn.LayerNorm, nn.Embedding, nn.GELU, nn.ReLU, nn.SiLU, nn.Identity, nn.Sequential,
+              nn.ModuleList, nn.ModuleDict, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Sigmoid, nn.Tanh, nn.Softmax)
+
+
+class StateGuard:
+    """Parameters, buffers, module flags and torch's modes. `check` is the fast path; where it misses, `renew` looks
+    closely: a changed value with the traced type is accepted, and `renew` says whether packed values are stale."""
+
+    def __init__(self, module: nn.Module, slots: list[Slot], device: torch.device):
+        self.slots, self.device = slots, device
+        self.modules = [m for m in module.modules() if type(m) not in _stateless]
+        self.flags = [m.training for m in self.modules]
+        self.held = [s for s in slots if s.owner is not None]
+        self.watched = [s for s in self.held if s.packed or s.facts]  # whose content matters, not only its place
+        self.stamp: tuple = ()
+        self.volatile = False  # a packed value is made from an inference tensor, whose changes cannot be seen
+        self.autocast = device.type
+
+    def check(self) -> bool:
+        """Whether nothing has changed since the last `renew`: identities, addresses, versions."""
+        if not self.stamp or self.volatile:
+            return False
+        tensors, pointers, versions = self.stamp
+        for s, t in zip(self.held, tensors):
+            if s.owner.get(s.key) is not t:
+                return False
+        if [t.data_ptr() for t in tensors] != pointers:
+            return False
+        return not self.watched or [version_of(s.tensor) for s in self.watched] == versions
+
+    def modes(self, tensors: list) -> Miss | None:
+        if torch.is_grad_enabled() and (any(t.requires_grad for t in tensors) or
+                                        any(s.tensor.requires_grad for s in self.held)):
+            return Miss("grad", "gradients are recorded for an input or a parameter; kernels have no backward "
+                                "(call it under torch.no_grad() or torch.inference_mode())")
+        if torch.is_autocast_enabled(self.autocast):
+            return Miss("autocast", "autocast is on; it was off when traced")
+        for m, flag in zip(self.modules, self.flags):
+            if m.training is not flag:
+                return Miss("training", f"{type(m).__name__}.training is {m.training}; it was {flag} when traced")
+        return None
+
+    def renew(self) -> Miss | tuple[bool, str]:
+        """Looks at every slot. A Miss, or (whether a packed value is stale, what changed)."""
+        stale, what = False, ""
+        for s in self.held:
+            t = s.owner.get(s.key)
+            miss = self._fits(s, t)
+            if miss:
+                return miss
+            if s.packed and (t is not s.tensor or (t.data_ptr(), version_of(t)) != self._before(s)):
+                stale, what = True, what or s.value
+            s.tensor = t
+        self._remember()
+        return stale, what
+
+    def _before(self, s: Slot) -> tuple:
+        if not self.stamp:
+            return ()
+        return self.stamp[1][self.held.index(s)], self.stamp[2][self.watched.index(s)]
+
+    def _remember(self) -> None:
+        tensors = [s.tensor for s in self.held]
+        self.stamp = (tensors, [t.data_ptr() for t in tensors], [version_of(s.tensor) for s in self.watched])
+        self.volatile = any(s.packed and s.tensor.is_inference() for s in self.held)
+
+    def _fits(self, s: Slot, t) -> Miss | None:
+        if not isinstance(t, torch.Tensor):
+            return Miss("parameter", f"`{s.key}` is no tensor any more")
+        if type(t) not in (torch.Tensor, nn.Parameter):
+            return Miss("parameter", f"`{s.key}` is a {type(t).__name__}")
+        if tuple(t.shape) != s.type.shape or t.dtype != s.type.dtype:
+            return Miss("parameter", f"`{s.key}` is {t.dtype} {list(t.shape)}; traced as {s.type.dtype} "
+                                     f"{list(s.type.shape)}")
+        if t.device != self.device:
+            return Miss("device", f"`{s.key}` is on {t.device}; traced on {self.device}")
+        if not s.type.matches_layout(t):
+            return Miss("parameter", f"`{s.key}` has strides {list(t.stride())}; traced with {list(s.type.strides)}")
+        for name, wanted in s.facts.items():
+            if not fact_holds(name, wanted, t, s.facts):
+                return Miss("facts", f"the content of `{s.key}` changed: `{name}` = {wanted} no longer holds")
+        return None
+
+
+
+# --- what happened -------------------------------------------------------------------------------------------------
+
+
+def _outside() -> int:
+    """The stack level, for warnings.warn in the caller, of the first frame outside tessera and torch."""
+    frame, level = sys._getframe(2), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("tessera", "torch"):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+class Events:
+    """Counts by kind, with the latest text; warns once for each kind, or calls `refuse` every time (strict)."""
+
+    def __init__(self, refuse: Callable[[Miss], None] | None):
+        self.counts: dict[str, int] = {}
+        self.texts: dict[str, str] = {}
+        self.refuse = refuse
+
+    def add(self, miss: Miss, then: str, right: bool = False) -> None:
+        """`right`: nothing was lost by it, so strict does not refuse."""
+        if self.refuse is not None and not right:
+            self.refuse(miss)
+        seen = self.counts.get(miss.kind, 0)
+        self.counts[miss.kind] = seen + 1
+        self.texts[miss.kind] = miss.text
+        if not seen:
+            warnings.warn(f"tessera: {miss.text}; {then} (warned once; status() counts)",
+                          stacklevel=_outside())
+
+    def to_list(self) -> list[dict]:
+        return [{"kind": kind, "count": n, "reason": self.texts[kind]} for kind, n in self.counts.items()]

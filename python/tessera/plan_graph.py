@@ -1,0 +1,259 @@
+"""A plan (docs/protocol.md, tessera.plan/1) as torch.fx graph modules.
+
+`build` makes two: `pack`, which computes the prepacked values from parameters and constants, and `main`, which computes
+the module's outputs from its inputs and those values. Everything that they read is a placeholder, so neither holds a
+tensor. Whatever a step does not produce itself is emitted on demand as the ATen calls of the graph's nodes; so a pattern
+whose kernel is missing or switched off runs as the ATen calls that it stands for, with no special case.
+"""
+
+from __future__ import annotations
+
+import operator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import torch
+from torch import fx
+
+from tessera import library
+from tessera.errors import Error, fail
+from tessera.extension import KernelSpec, Operator, TensorType
+from tessera.extension import operator as kernel_operator
+
+
+@dataclass
+class PatternUse:
+    """One pattern of the plan in a composed module."""
+
+    id: str
+    rule: str
+    realizer: str
+    kind: str  # "synthesized" or "library"
+    label: str
+    nodes: list[str]
+    active: bool = True
+    reason: str = ""  # why it is not active
+    operator: Operator | None = None
+
+
+@dataclass
+class Built:
+    main: fx.GraphModule
+    feeds: list[str]  # the value of each placeholder of `main`: graph inputs, and values that `pack` makes
+    pack: fx.GraphModule | None
+    pack_feeds: list[str]
+    packed: list[str]  # the values that `pack` returns
+    patterns: list[PatternUse] = field(default_factory=list)
+    leftover: list[dict] = field(default_factory=list)
+
+
+def dtype_of(name: str) -> torch.dtype:
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise fail("TS0202", "graph.unknown_dtype", f"no element type `{name}` in this torch")
+    return dtype
+
+
+def type_of(value: dict) -> TensorType:
+    return TensorType(dtype_of(value["dtype"]), tuple(value["shape"]), tuple(value["strides"]))
+
+
+def op_of(name: str):
+    """`aten.linear.default` to the operator."""
+    try:
+        namespace, packet, overload = name.split(".")
+        return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
+    except (ValueError, AttributeError) as e:
+        raise fail("TS0203", "graph.unknown_op", f"this torch has no operator `{name}`",
+                   helps=["trace again with this version of torch"]) from e
+
+
+_enums = {torch.memory_format: "memory_format", torch.layout: "layout"}
+
+
+def _plain(value, schema_type: str):
+    """An argument of the graph's JSON to what the operator takes. Tensors are handled by the caller."""
+    if isinstance(value, dict):
+        if "dtype" in value:
+            return dtype_of(value["dtype"])
+        if "float" in value:
+            return float(value["float"])
+    if isinstance(value, str):
+        if "Device" in schema_type:
+            return torch.device(value)
+        found = getattr(torch, value.removeprefix("torch."), None)
+        if type(found) in _enums and value not in ("", "none"):
+            return found
+    return value
+
+
+class _Emitter:
+    """Emits nodes into one fx graph; `have` maps value names to fx nodes, `feed` makes placeholders on demand."""
+
+    def __init__(self, graph: dict, outside: set[str]):
+        self.values = {v["name"]: v for v in graph["values"]}
+        self.producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
+        self.outside = outside  # values that come in as placeholders
+        self.fx = fx.Graph()
+        self.have: dict[str, fx.Node] = {}
+        self.feeds: list[str] = []
+        self._after_feeds: fx.Node | None = None
+
+    def get(self, value: str) -> fx.Node:
+        """The fx node of a value; its producers are emitted first. Iterative: chains may be deeper than the stack."""
+        pending = [value]
+        while pending:
+            name = pending[-1]
+            if name in self.have:
+                pending.pop()
+            elif name in self.outside:
+                self._feed(name)
+            elif name not in self.producer:
+                raise fail("TS0204", "plan.malformed", f"the plan needs the value `{name}`, which nothing produces")
+            else:
+                missing = [t for t in tensors_of(self.producer[name]) if t not in self.have]
+                if missing:
+                    pending += missing
+                else:
+                    self._emit(self.producer[name])
+        return self.have[value]
+
+    def _feed(self, name: str) -> None:
+        first = next((n for n in self.fx.nodes if n.op != "placeholder"), None)
+        with self.fx.inserting_before(first) if first else nullcontext():
+            self.have[name] = self.fx.placeholder(f"v_{_identifier(name)}")
+        self.feeds.append(name)
+
+    def _emit(self, node: dict) -> None:
+        op = op_of(node["op"])
+        args, kwargs = [], {}
+        for a in op._schema.arguments:
+            if a.name not in node["arguments"]:
+                if not a.has_default_value():
+                    raise fail("TS0204", "plan.malformed", f"node `{node['name']}` lacks the argument `{a.name}`")
+                value = a.default_value
+            else:
+                value = self._argument(node["arguments"][a.name], str(a.type))
+            if a.kwarg_only:
+                kwargs[a.name] = value
+            else:
+                args.append(value)
+        self.results(node["outputs"], self.fx.call_function(op, tuple(args), kwargs),
+                     len(op._schema.returns) > 1 or "[]" in str(op._schema.returns[0].type))
+
+    def _argument(self, value, schema_type: str):
+        if isinstance(value, list):
+            return [self._argument(v, schema_type) for v in value]
+        if isinstance(value, dict) and "tensor" in value:
+            return self.have[value["tensor"]]
+        return _plain(value, schema_type)
+
+    def results(self, names: list[str], made: fx.Node, several: bool) -> None:
+        """Names the result of a call, or its parts."""
+        if not several:
+            self.have[names[0]] = made
+            return
+        for i, name in enumerate(names):
+            if name:
+                self.have[name] = self.fx.call_function(operator.getitem, (made, i))
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
+def tensors_of(node: dict) -> list[str]:
+    """The names of a node's tensor arguments."""
+    found, pending = [], list(node["arguments"].values())
+    while pending:
+        a = pending.pop()
+        if isinstance(a, list):
+            pending += a
+        elif isinstance(a, dict) and "tensor" in a:
+            found.append(a["tensor"])
+    return found
+
+
+def kernel_spec(step: dict, values: dict[str, dict]) -> KernelSpec:
+    c = step["candidate"]
+    return KernelSpec(
+        stem=step["pattern"].get("rule", "kernel"), library=c["library"], sha=c.get("sha") or "",
+        ints=tuple(int(i) for i in c.get("launch", {}).get("ints", ())),
+        inputs=tuple(type_of(values[name]) for name in step["inputs"]),
+        outputs=tuple(type_of(o) for o in step["outputs"]))
+
+
+def _use(step: dict) -> PatternUse:
+    p, c = step["pattern"], step.get("candidate", {})
+    return PatternUse(id=p["id"], rule=p.get("rule", ""), realizer=c.get("realizer", ""), kind=c.get("kind", ""),
+                      label=c.get("label", ""), nodes=list(p.get("nodes", ())))
+
+
+def _library_function(step: dict, graph: dict):
+    """A call step as a function of tensors that returns a tensor or a tuple. Errors: TS0430, TS0431."""
+    call = step["candidate"]["call"]
+    pattern = {"inputs": step["inputs"], "outputs": [o["value"] for o in step["outputs"]], **step["pattern"]}
+    run = library.make(call["function"], pattern, call.get("arguments") or {}, graph, graph.get("device", "cpu"))
+
+    def library_call(*tensors):
+        made = run(list(tensors))
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return library_call
+
+
+def _emit_step(e: _Emitter, step: dict, use: PatternUse, graph: dict) -> None:
+    """A kernel or call step; where it cannot run, the use says why and its values are left to ATen."""
+    names = [o["value"] for o in step["outputs"]]
+    if step["kind"] == "call" and step["candidate"]["call"]["function"] == "aten":
+        return  # the pattern's own ATen calls, emitted on demand
+    try:
+        if step["kind"] == "kernel":
+            use.operator = kernel_operator(kernel_spec(step, e.values))
+            function = use.operator.op
+        else:
+            function = _library_function(step, graph)
+    except Error as error:
+        use.active, use.reason = False, str(error)
+        return
+    e.results(names, e.fx.call_function(function, tuple(e.get(v) for v in step["inputs"])), len(names) > 1)
+
+
+def build(plan: dict, *, disabled: frozenset[str] = frozenset(), inline_pack: bool = False) -> Built:
+    """`disabled`: ids of patterns to run as ATen. `inline_pack`: compute prepacked values in `main`, on every call. Errors: TS02xx for a malformed plan."""
+    graph = plan["graph"]
+    inputs = set(graph["inputs"])
+    packed = [] if inline_pack else [v for s in plan["steps"] if s["kind"] == "prepack" for v in s["outputs"]]
+    pack = _Emitter(graph, inputs)
+    main = _Emitter(graph, inputs | set(packed))
+    patterns = []
+    for step in plan["steps"]:
+        if step["kind"] in ("kernel", "call"):
+            use = _use(step)
+            patterns.append(use)
+            if use.id in disabled:
+                use.active, use.reason = False, "switched off"
+            else:
+                _emit_step(main, step, use, graph)
+        elif step["kind"] == "aten":
+            node = next((n for n in graph["nodes"] if n["name"] == step["node"]), None)
+            if node is None:
+                raise fail("TS0204", "plan.malformed", f"the plan runs the node `{step['node']}`, which the graph lacks")
+            for name in filter(None, node["outputs"]):
+                main.get(name)
+        elif step["kind"] != "prepack":
+            raise fail("TS0204", "plan.malformed", f"a step of kind `{step['kind']}`",
+                       expected="prepack, kernel, call or aten")
+    made = [main.get(v) for v in graph["outputs"]]
+    # A mutated buffer gets its new content last, when nothing reads the old one any more.
+    targets = {v["target"]: v["name"] for v in graph["values"] if v.get("target") and v["name"] in inputs}
+    for m in graph.get("mutations", ()):
+        new = main.get(m["value"])
+        main.fx.call_function(torch.ops.aten.copy_.default, (main.get(targets[m["target"]]), new))
+    main.fx.output(tuple(made))
+    pack_module = None
+    if packed:
+        pack.fx.output(tuple(pack.get(v) for v in packed))
+        pack_module = fx.GraphModule({}, pack.fx)
+    return Built(fx.GraphModule({}, main.fx), main.feeds, pack_module, pack.feeds if packed else [], packed, patterns,
+                 list(plan.get("leftover", ())))

@@ -1,0 +1,381 @@
+"""The composed module: right results, and each guard provoked."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import warnings
+
+import pytest
+import torch
+from composing import Mlp, compile_kernel, mlp_plan
+from torch import nn
+
+from tessera.compose import ComposedModule
+from tessera.errors import Error
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    return compile_kernel(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture
+def pair(library):
+    """A composed module and a separate copy of the original to compare with."""
+    torch.manual_seed(0)
+    m = Mlp().eval()
+    return ComposedModule(m, mlp_plan(library)), copy.deepcopy(m)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def same(composed, reference, x) -> None:
+    with torch.no_grad():
+        a, b = composed(x), reference(x)
+    torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(composed.count, reference.count)
+
+
+def kinds(composed) -> dict[str, int]:
+    return {e["kind"]: e["count"] for e in composed.status()["fallbacks"]}
+
+
+def test_runs_the_kernels(pair):
+    c, ref = pair
+    before = [u.operator.calls for u in c._built.patterns]
+    for _ in range(3):
+        same(c, ref, torch.randn(8, 16))
+    s = c.status()
+    assert s["active"] == ["p01", "p02"] and s["served"] == s["calls"] == 3 and not s["fallbacks"]
+    assert [u.operator.calls for u in c._built.patterns] == [n + 3 for n in before]
+    assert s["leftover"][0]["op"] == "aten.add.Tensor" and s["launch"]["kind"] == "stable-abi"
+
+
+def test_shares_state(pair):
+    c, ref = pair
+    assert list(c.state_dict()) == list(ref.state_dict())
+    assert all(a is b for a, b in zip(c.parameters(), c.original.parameters(), strict=True))
+    assert c.get_submodule("fc1") is c.original.fc1
+
+
+@pytest.mark.parametrize("kind, x", [
+    ("shape", torch.randn(5, 16)), ("dtype", torch.randn(8, 16).double()), ("structure", "text"),
+])
+def test_other_inputs_run_the_original(pair, kind, x):
+    c, ref = pair
+    if kind == "dtype":
+        c.double(), ref.double()
+    if kind == "structure":
+        with pytest.raises(TypeError), torch.no_grad():
+            c(x)
+    else:
+        same(c, ref, x)
+    assert kinds(c) == {kind: 1} and c.status()["served"] == 0
+
+
+def test_other_layout_is_copied(pair):
+    c, ref = pair
+    same(c, ref, torch.randn(16, 8).t())
+    same(c, ref, torch.randn(8 * 16 + 1)[1:].view(8, 16))  # an unaligned address
+    assert kinds(c) == {"layout": 2} and c.status()["served"] == 2
+
+
+def test_warns_once(pair):
+    c, _ = pair
+    with warnings.catch_warnings(record=True) as heard, torch.no_grad():
+        warnings.simplefilter("always")
+        for _ in range(3):
+            c(torch.randn(5, 16))
+    mine = [w for w in heard if "tessera" in str(w.message)]
+    assert len(mine) == 1 and mine[0].filename == __file__
+    assert kinds(c) == {"shape": 3}
+
+
+def test_training_runs_the_original(pair):
+    c, ref = pair
+    x = torch.randn(8, 16)
+    c(x).sum().backward()
+    ref(x).sum().backward()
+    torch.testing.assert_close(c.fc1.weight.grad, ref.fc1.weight.grad)
+    assert kinds(c) == {"grad": 1}
+    for p in c.parameters():
+        p.requires_grad_(False)
+    c(x)
+    assert c.status()["served"] == 1
+    c(x.requires_grad_())
+    assert kinds(c) == {"grad": 2}
+
+
+def test_train_mode_runs_the_original(pair):
+    c, _ = pair
+    c.train()
+    assert c.original.training and c.drop.training
+    with torch.no_grad():
+        y = c(torch.randn(8, 16))
+    assert (y == 0).any() and kinds(c) == {"training": 1}
+    c.eval()
+    c.drop.train()
+    with torch.no_grad():
+        c(torch.randn(8, 16))
+    assert kinds(c) == {"training": 2}
+
+
+def test_autocast_runs_the_original(pair):
+    c, _ = pair
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        assert c.fc1(torch.randn(8, 16)).dtype == torch.bfloat16
+        c(torch.randn(8, 16))
+    assert kinds(c) == {"autocast": 1}
+
+
+def load_state(m):
+    m.load_state_dict({k: v * 3 for k, v in m.state_dict().items()})
+
+
+def load_assigned(m):
+    m.load_state_dict({k: v * 3 for k, v in m.state_dict().items()}, assign=True)
+
+
+def step(m):
+    m(torch.ones(3, 16)).sum().backward()
+    torch.optim.SGD(m.parameters(), 0.1).step()
+
+
+def in_place(m):
+    with torch.no_grad():
+        m.fc2.weight[0, 0] += 5
+
+
+def set_data(m):
+    m.fc1.weight.data = m.fc1.weight.data + 1
+
+
+def replaced(m):
+    with torch.no_grad():
+        m.fc1.weight = nn.Parameter(m.fc1.weight * 2)
+
+
+def replaced_module(m):
+    m.get_submodule("fc1").weight = nn.Parameter(torch.full((32, 16), 0.01))
+
+
+def unpacked(m):
+    with torch.no_grad():
+        m.fc1.bias.add_(1)
+
+
+def replaced_unpacked(m):
+    m.fc1.bias = nn.Parameter(torch.full((32,), 0.3))
+
+
+@pytest.mark.parametrize("change, repacks", [
+    (load_state, 1), (load_assigned, 1), (step, 1), (in_place, 1), (set_data, 1), (replaced, 1), (replaced_module, 1),
+    (unpacked, 0), (replaced_unpacked, 0)])
+def test_changed_parameters(pair, change, repacks):
+    c, ref = pair
+    x = torch.randn(8, 16)
+    same(c, ref, x)
+    c.zero_grad(), ref.zero_grad()
+    change(c), change(ref)
+    same(c, ref, x)
+    same(c, ref, x)
+    s = c.status()
+    assert s["repacks"] == repacks and kinds(c).get("repack", 0) == repacks
+    assert s["calls"] - s["served"] == (1 if change is step else 0)  # the step's own training call
+
+
+def test_moved_to_another_type(pair):
+    c, ref = pair
+    same(c, ref, torch.randn(8, 16))
+    c.to(torch.float64), ref.to(torch.float64)
+    same(c, ref, torch.randn(8, 16).double())
+    with pytest.raises(RuntimeError), torch.no_grad():
+        c(torch.randn(8, 16))  # as the original: float32 input, float64 parameters
+    assert set(kinds(c)) == {"dtype", "parameter"}
+    c.to(torch.float32), ref.to(torch.float32)
+    same(c, ref, torch.randn(8, 16))
+    assert c.status()["served"] == 2
+
+
+def test_inference_tensors_are_repacked_on_every_call(library):
+    with torch.inference_mode():
+        m = Mlp().eval()
+        c = ComposedModule(m, mlp_plan(library))
+        ref = copy.deepcopy(m)
+        x = torch.randn(8, 16)
+        torch.testing.assert_close(c(x), ref(x))
+        m.fc1.weight.mul_(2), ref.fc1.weight.mul_(2)
+        torch.testing.assert_close(c(x), ref(x))
+
+
+def test_facts_of_a_buffer(library):
+    plan = mlp_plan(library)
+    next(v for v in plan["graph"]["values"] if v["name"] == "b1")["facts"] = {"constant": 0.0}
+    m = Mlp().eval()
+    nn.init.zeros_(m.fc1.bias)
+    c, ref = ComposedModule(m, plan), copy.deepcopy(m)
+    same(c, ref, torch.randn(8, 16))
+    with torch.no_grad():
+        c.fc1.bias[1] = 4
+        ref.fc1.bias[1] = 4
+    same(c, ref, torch.randn(8, 16))
+    assert kinds(c) == {"facts": 1}
+    with torch.no_grad():
+        c.fc1.bias[1] = 0
+        ref.fc1.bias[1] = 0
+    same(c, ref, torch.randn(8, 16))
+    assert c.status()["served"] == 2
+
+
+def test_strict_raises(library):
+    c = ComposedModule(Mlp().eval(), mlp_plan(library), strict=True)
+    with torch.no_grad():
+        c(torch.randn(8, 16))
+        for x in (torch.randn(5, 16), torch.randn(16, 8).t()):
+            with pytest.raises(Error) as e:
+                c(x)
+            assert e.value.diagnostic["code"] == "TS0520"
+        in_place(c)
+        c(torch.randn(8, 16))  # packed again: nothing is lost
+    with pytest.raises(Error, match="gradients"):
+        c(torch.randn(8, 16))
+
+
+def test_missing_library_runs_aten(library):
+    plan = mlp_plan(library)
+    plan["steps"][3]["candidate"]["library"] = "/nowhere/kernel.so"
+    m = Mlp().eval()
+    c, ref = ComposedModule(m, plan), copy.deepcopy(m)
+    same(c, ref, torch.randn(8, 16))
+    s = c.status()
+    assert s["active"] == ["p02"] and "missing" in s["patterns"][0]["reason"]
+    with pytest.raises(Error, match="missing"):
+        ComposedModule(m, plan, strict=True)
+
+
+def test_a_failing_launch_says_so(library):
+    c = ComposedModule(Mlp().eval(), mlp_plan(library, rows=13))
+    with pytest.raises(RuntimeError, match="refused by the test"), torch.no_grad():
+        c(torch.randn(13, 16))
+
+
+def test_switching_patterns(pair):
+    c, ref = pair
+    x = torch.randn(8, 16)
+    for only in (set(), {"p01"}, {"p02"}):
+        d = c.with_patterns(only=only)
+        assert set(d.status()["active"]) == only
+        with torch.no_grad():
+            torch.testing.assert_close(d(x), ref(x), rtol=1e-5, atol=1e-5)
+
+
+def test_deepcopy_and_pickle(pair):
+    c, ref = pair
+    d = copy.deepcopy(c)
+    assert d.fc1.weight is not c.fc1.weight and d.fc1 is d.original.fc1
+    in_place(d)
+    same(c, ref, torch.randn(8, 16))
+    e = pickle.loads(pickle.dumps(c))
+    f = io.BytesIO()
+    torch.save(c, f)
+    f.seek(0)
+    g = torch.load(f, weights_only=False)
+    for m in (e, g):
+        m.count.copy_(ref.count)
+        n = copy.deepcopy(ref)
+        same(m, n, torch.randn(8, 16))
+        assert m.status()["served"] == 1
+
+
+def test_aliased_input_is_not_copied():
+    """An output that is a view of the input stays one; with other strides the original runs."""
+
+    class View(nn.Module):
+        def forward(self, x):
+            return x.t(), x + 1
+
+    from composing import node, t, value
+    graph = {"schema": "tessera.graph/1", "device": "cpu", "meta": {}, "inputs": ["x"], "outputs": ["v", "y"],
+             "values": [value("x", [2, 3], "user_input"), value("v", [3, 2], strides=[1, 3]), value("y", [2, 3])],
+             "nodes": [node("v", "t.default", self=t("x")), node("y", "add.Tensor", self=t("x"), other=1)]}
+    plan = {"schema": "tessera.plan/1", "graph": graph, "steps": [{"kind": "aten", "node": "v"},
+                                                                  {"kind": "aten", "node": "y"}], "leftover": []}
+    c = ComposedModule(View(), plan)
+    x = torch.randn(2, 3)
+    v, y = c(x)
+    assert v.data_ptr() == x.data_ptr() and torch.equal(y, x + 1)
+    x = torch.randn(3, 2).t()
+    v, y = c(x)
+    assert v.data_ptr() == x.data_ptr() and torch.equal(y, x + 1)
+    assert kinds(c) == {"aliased layout": 1}
+
+
+def test_keywords_and_constants(library):
+    class Scaled(Mlp):
+        def forward(self, x, *, scale=1.0, extra=None):
+            return {"y": super().forward(x) * scale}
+
+    plan = mlp_plan(library)
+    m = Scaled().eval()
+    c = ComposedModule(m, plan, example=((torch.randn(8, 16),), {"scale": 1.0}), outputs=lambda flat: {"y": flat[0]})
+    ref = copy.deepcopy(m)
+    x = torch.randn(8, 16)
+    with torch.no_grad():
+        torch.testing.assert_close(c(x=x)["y"], ref(x)["y"])
+        assert c.status()["served"] == 1
+        torch.testing.assert_close(c(x, scale=2.0)["y"], ref(x, scale=2.0)["y"])
+        assert kinds(c) == {"structure": 1}
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiles_without_graph_breaks(pair, backend):
+    c, ref = pair
+    f = torch.compile(c, fullgraph=True, backend=backend)
+    x = torch.randn(8, 16)
+    launches = c._built.patterns[0].operator.calls
+    same(f, ref, x)
+    in_place(c), in_place(ref)
+    same(f, ref, x)
+    assert c._built.patterns[0].operator.calls == launches + 2
+    with torch.no_grad():
+        torch.testing.assert_close(f(torch.ones(5, 16)), ref(torch.ones(5, 16)))
+
+
+def test_leftover_by_inductor(library):
+    m = Mlp().eval()
+    c, ref = ComposedModule(m, mlp_plan(library), leftover="inductor"), copy.deepcopy(m)
+    for _ in range(2):
+        same(c, ref, torch.randn(8, 16))
+    in_place(c), in_place(ref)
+    same(c, ref, torch.randn(8, 16))
+    s = c.status()
+    assert s["leftover_by"] == "inductor" and s["repacks"] == 1 and s["served"] == 3
+
+
+def test_exports(pair):
+    c, ref = pair
+    x = torch.randn(8, 16)
+    with torch.no_grad():
+        program = torch.export.export(c, (x,))
+        assert "tessera" in str(program.graph)
+        torch.testing.assert_close(program.module()(x), ref(x), rtol=1e-5, atol=1e-5)
+
+
+def test_malformed_plans(library):
+    for damage, code in ((lambda p: p["steps"].append({"kind": "sing"}), "TS0204"),
+                         (lambda p: p["graph"]["outputs"].append("nothing"), "TS0204"),
+                         (lambda p: p["steps"].append({"kind": "aten", "node": "nothing"}), "TS0204"),
+                         (lambda p: p["graph"]["values"][1].update(target="fc9.weight"), "TS0205"),
+                         (lambda p: p["graph"]["nodes"][0].update(op="aten.sing.default"), "TS0203")):
+        plan = mlp_plan(library)
+        damage(plan)
+        with pytest.raises(Error) as e:
+            ComposedModule(Mlp(), plan)
+        assert e.value.diagnostic["code"] == code
