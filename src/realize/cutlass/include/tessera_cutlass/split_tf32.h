@@ -17,12 +17,12 @@
  *   using namespace cute;
  *
  *   using Cluster = Shape<_2, _1, _1>;
- *   using Tile = Shape<_128, _192, _16>;         // the K extent is always 16: tessera::kSplitGroup
+ *   using Tile = Shape<_128, _192, _16>;        // the K extent is always 16
  *   using Schedule = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
  *   using Row = cutlass::layout::RowMajor;
  *   using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
  *       cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
- *       Shape<_128, _16>,                        // epilogue tile; 128 x 16 leaves room for 5 stages
+ *       Shape<_128, _16>,                       // epilogue tile; this one leaves room for 5 stages
  *       float, float,
  *       void, Row, 4,                            // C: void without a source, else float
  *       float, Row, 4, cutlass::epilogue::TmaWarpSpecializedCooperative,
@@ -65,17 +65,35 @@
  * (a multiple of 16): pack the whole once, row stride split_row_elements(K), batch stride
  * split_row_elements(K / L), then add the L products (sum_slices.h).
  *
- * Choosing. Shared memory per stage: (BM + BN) * 128 bytes; have 4 or more. BM * BN <= 128 * 192
+ * Without a pre-pass. The inline mainloop takes plain fp32 and splits in shared memory. Pointers
+ * must be 16-byte aligned and every stride but the unit one a multiple of 4 elements.
+ *
+ *   constexpr int kStages = tessera::split_tf32_inline_stages(128, 192, kEpilogueBytes);
+ *   using Mainloop = typename tessera::SplitTf32InlineBuilder<
+ *       128, 192, Cluster, kStages,
+ *       tessera::KMajorStride,                   // A: k contiguous; RowMajorStride: m contiguous
+ *       tessera::RowMajorStride,                 // B: n contiguous; KMajorStride: k contiguous
+ *       256>::CollectiveOp;
+ *   args.mainloop = {a, {stride_m, _1{}, stride_l}, b, {_1{}, stride_k, stride_l}};
+ *
+ * It moves a third of the bytes through DRAM and needs no workspace, but splits every tile again in
+ * each block that reads it: for long K, for few tiles, for batches. Packed: large square products,
+ * and constant operands that are packed once.
+ *
+ * Choosing. Shared memory per stage: (BM + BN) * 128 bytes; have 4 or more (inline: * 64 bytes a
+ * stage beside 3 * (BM + BN) * 128). BM * BN <= 128 * 192
  * (cooperative, BM = 128 or 256) or 64 * 192 (ping-pong, BM = 64, not with stream-K). A smaller
  * PromoteK is more exact and a little slower.
  *
  * Range. An element below about 1e-31 keeps only its high part. An infinity or NaN in an operand
- * makes the results that use it infinite or NaN (not always the same one as fp32 would).
+ * makes the results that use it infinite or NaN (not always the same one as fp32 would); inline, so
+ * does an element within 2^116 of the largest float.
  */
 // clang-format on
 #pragma once
 #include "tessera_cutlass/split_tf32_builder.h"
 #include "tessera_cutlass/split_tf32_collective.h"
+#include "tessera_cutlass/split_tf32_inline_collective.h"
 #include "tessera_cutlass/split_tf32_layout.h"
 #include "tessera_cutlass/split_tf32_pack.h"
 #include "tessera_cutlass/split_tf32_policy.h"

@@ -1,17 +1,19 @@
-/* The packed operand of the split-tf32 GEMM, and the split itself. No CUTLASS here.
+// clang-format off
+/* The packed operand of the split-tf32 GEMM. No CUTLASS here.
  *
  * An fp32 matrix X[rows, k] becomes one fp32 array in which every group of 16 consecutive k of a
  * row is stored as 16 high parts followed by their 16 low parts (128 bytes, one swizzle line of a
  * TMA tile):
  *
- *   packed[row][(k / 16) * 32 +      k % 16] = hi(x)      hi = x rounded to tf32 (11 significant
- * bits) packed[row][(k / 16) * 32 + 16 + k % 16] = lo(x)      lo = (x - hi) rounded to tf32
+ *   packed[row][k / 16 * 32 +      k % 16] = hi(x)     x rounded to tf32 (11 significant bits)
+ *   packed[row][k / 16 * 32 + 16 + k % 16] = lo(x)     x - hi, cut to tf32
  *
- * so a single TMA box of 32 columns brings both parts of 16 k, and K is padded with zeros to a
- * multiple of 16: any K and any source alignment is fine. Both parts are exact tf32 values in fp32
- * storage, hence hi + lo = x up to 2^-24 |x| (for |x| above about 1e-31; below that the low part is
- * a subnormal and may be lost).
+ * so that a single TMA box of 32 columns brings both parts of 16 k. K is padded with zeros to a
+ * multiple of 16: any K and any source alignment will do. Both parts are exact tf32 values in fp32
+ * storage, and hi + lo = x up to one unit in the last place (for |x| above about 1e-31; below that
+ * the low part is subnormal and may be lost).
  */
+// clang-format on
 #pragma once
 #include <cstdint>
 

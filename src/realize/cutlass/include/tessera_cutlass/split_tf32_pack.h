@@ -39,17 +39,18 @@ struct Parts {
   float hi, lo;
 };
 
-/// Rounds to nearest tf32 on the bits. A value so large that it would round to infinity is
-/// truncated instead, and a non-finite value has no low part (inf - inf would turn every infinity
-/// into a NaN).
+/// hi rounds to the nearest tf32, on the bits. x - hi is exact and has at most 12 significant bits
+/// (13 at a power of two); cutting it to the 11 of tf32 errs by one unit in the last place of x at
+/// most, as rounding it would, and without bias, since its sign is independent of x. The tensor
+/// core ignores the bits that are cut here. A value so large that hi would be infinite is truncated
+/// instead, and a non-finite value has no low part.
 __device__ __forceinline__ Parts split(float x) {
   uint32_t const bits = __float_as_uint(x);
   uint32_t const magnitude = bits & 0x7fffffffu;
   if (magnitude >= 0x7f800000u) return {x != x ? __uint_as_float(0x7fffe000u) : x, 0.f};
   uint32_t const half = magnitude < 0x7f7ff000u ? 0x1000u : 0u;
   float const hi = __uint_as_float((bits + half) & 0xffffe000u);
-  float const rest = x - hi;  // exact
-  return {hi, __uint_as_float((__float_as_uint(rest) + 0x1000u) & 0xffffe000u)};
+  return {hi, __uint_as_float(__float_as_uint(x - hi) & 0xffffe000u)};
 }
 
 /// Writes 4 consecutive k (k a multiple of 4) of one row: two 16-byte stores.
