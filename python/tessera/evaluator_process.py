@@ -14,7 +14,7 @@ import torch
 
 from tessera import protocol
 from tessera.errors import Error, fail
-from tessera.problem import Problem
+from tessera.problem import QUICK, Problem
 from tessera.runners import make_runner
 from tessera.timing import measure
 from tessera.verify import verify
@@ -36,12 +36,16 @@ class Evaluator:
                 "cuda": torch.version.cuda, "threads": torch.get_num_threads()}
 
     def open(self, params: dict) -> dict:
-        """Datasets and references are made when first wanted, so that a pattern whose candidates all fail costs none."""
+        """Makes the inputs, the fp64 references and eager's own errors of the quick level: whatever dies later is then the
+        candidate's doing, not the reference's."""
         if str(params["device"]).startswith("cuda") and not torch.cuda.is_available():
             raise fail("TS0706", "evaluate.no_device", "torch sees no CUDA device",
                        helps=["`tessera doctor` says what is missing; --arch host runs without"])
         handle, self._next = self._next, self._next + 1
-        self._problems[handle] = Problem(params["graph"], params["pattern"], params["device"], params["precision"])
+        problem = Problem(params["graph"], params["pattern"], params["device"], params["precision"])
+        for kind, seed in QUICK:
+            problem.dataset(kind, seed)
+        self._problems[handle] = problem
         return {"handle": handle}
 
     def close(self, params: dict) -> dict:
@@ -57,8 +61,6 @@ class Evaluator:
 
     def verify(self, params: dict) -> dict:
         problem = self._problem(params)
-        # Whatever the candidate crashes must be its own doing: the references are made first.
-        problem.dataset("normal", 0)
         try:
             return verify(problem, make_runner(params["candidate"], problem), params.get("level", "quick"))
         except (Error, RuntimeError) as error:

@@ -61,13 +61,13 @@ class Dataset:
 
 class Problem:
     def __init__(self, graph: dict, pattern: dict, device: str, precision: str):
-        self.pattern, self.precision = pattern, precision
+        self.pattern, self.precision = {**pattern, "nodes": pattern.get("nodes") or pattern["subgraph"]}, precision
         self.device = torch.device(device)
         self.executor_graph = graph
         self.executor = Executor(graph, device)
         values = {v["name"]: v for v in graph["values"]}
         nodes = {n["name"]: n for n in graph["nodes"]}
-        self.nodes = [nodes[name] for name in pattern["nodes"]]
+        self.nodes = [nodes[name] for name in self.pattern["nodes"]]
         try:
             self.inputs = [values[name] for name in pattern["inputs"]]
             self.outputs = [values[name] for name in pattern["outputs"]]
@@ -216,7 +216,7 @@ _tables = {"aten.embedding": ("weight", "indices"), "aten.index_select": ("self"
 def _value_name(node: dict, argument: str) -> str | None:
     """The value that a node's tensor argument names."""
     given = node["arguments"].get(argument)
-    return given.get("tensor") if isinstance(given, dict) else None
+    return given.get("value") if isinstance(given, dict) else None
 
 
 def _uses(problem: Problem):

@@ -24,8 +24,8 @@ GRAPH = {
     "inputs": ["x", "w"],
     "nodes": [
         {"name": "linear", "op": "aten.linear.default", "outputs": ["linear"],
-         "arguments": {"input": {"tensor": "x"}, "weight": {"tensor": "w"}, "bias": None}},
-        {"name": "relu", "op": "aten.relu.default", "outputs": ["relu"], "arguments": {"self": {"tensor": "linear"}}},
+         "arguments": {"input": {"value": "x"}, "weight": {"value": "w"}, "bias": None}},
+        {"name": "relu", "op": "aten.relu.default", "outputs": ["relu"], "arguments": {"self": {"value": "linear"}}},
     ],
     "outputs": ["relu"],
 }
