@@ -22,9 +22,11 @@ using Cooperative = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
 using Pingpong = cutlass::gemm::KernelTmaWarpSpecializedPingpong;
 
 template <int M, int N, int ClusterM, int ClusterN, int PromoteK_, class EpilogueTile_,
-          class ElementC_, class Fusion_, class Schedule_, class InlineB_ = void>
+          class ElementC_, class Fusion_, class Schedule_, class InlineB_ = void,
+          class InlineA_ = tessera::KMajorStride>
 struct Config {
-  // void: packed operands. Else the inline mainloop with A k-major and B of these strides.
+  // InlineB void: packed operands. Else the inline mainloop with operands of these strides.
+  using InlineA = InlineA_;
   using InlineB = InlineB_;
   static constexpr int kM = M, kN = N, kPromoteK = PromoteK_;
   using Cluster = Shape<Int<ClusterM>, Int<ClusterN>, _1>;
@@ -64,7 +66,7 @@ struct ChooseMainloop {
   static constexpr int kStages =
       tessera::split_tf32_inline_stages(Chosen::kM, Chosen::kN, kEpilogueBytes);
   using Type = typename tessera::SplitTf32InlineBuilder<Chosen::kM, Chosen::kN, Chosen::Cluster,
-                                                        kStages, tessera::KMajorStride, StrideB,
+                                                        kStages, Chosen::InlineA, StrideB,
                                                         Chosen::kPromoteK>::CollectiveOp;
 };
 template <>
@@ -98,7 +100,7 @@ typename Gemm::Arguments arguments(split_test::GemmCall const& call) {
   args.mode = cutlass::gemm::GemmUniversalMode::kGemm;
   args.problem_shape = {call.m, call.n, call.k, call.batches};
   args.mainloop.ptr_A = call.a;
-  args.mainloop.dA = {call.a_row_stride, _1{}, call.a_batch_stride};
+  set_strides(args.mainloop.dA, call.a_row_stride, call.a_batch_stride);
   args.mainloop.ptr_B = call.b;
   set_strides(args.mainloop.dB, call.b_row_stride, call.b_batch_stride);
   args.epilogue.thread.alpha = call.alpha;

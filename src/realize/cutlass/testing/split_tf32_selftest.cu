@@ -52,15 +52,17 @@ GemmCall make_call(Problem const& p, float const* a_packed, float const* b_packe
 /// Whether the instance can take the operands of this problem as they are.
 bool accepts(GemmInstance const& instance, Problem const& p) {
   if (!instance.plain_operands) return true;
+  int64_t const a_stride = p.a_k_major ? p.a_rows_stride : p.a_k_stride;
   int64_t const b_stride = p.b_k_major ? p.b_rows_stride : p.b_k_stride;
-  return p.a_k_major && p.b_k_major == instance.plain_b_k_major && p.a_rows_stride % 4 == 0 &&
-         b_stride % 4 == 0 && p.a_batch_stride % 4 == 0 && p.b_batch_stride % 4 == 0;
+  return p.a_k_major == instance.plain_a_k_major && p.b_k_major == instance.plain_b_k_major &&
+         a_stride % 4 == 0 && b_stride % 4 == 0 && p.a_batch_stride % 4 == 0 &&
+         p.b_batch_stride % 4 == 0;
 }
 
 /// Gives an inline instance its operands.
 void use_plain(GemmCall& call, Problem const& p, float const* a, float const* b) {
   call.a = a;
-  call.a_row_stride = p.a_rows_stride;
+  call.a_row_stride = p.a_k_major ? p.a_rows_stride : p.a_k_stride;
   call.a_batch_stride = p.a_batch_stride;
   call.b = b;
   call.b_row_stride = p.b_k_major ? p.b_rows_stride : p.b_k_stride;
@@ -101,6 +103,7 @@ std::vector<Case> const kCases = {
     {"127x200x136 A,B k-major", 127, 200, 136, 1, true, true},
     {"260x456x520 L3 B n-major", 260, 456, 520, 3, true, false},
     {"260x456x520 L3 B k-major", 260, 456, 520, 3, true, true},
+    {"260x456x520 L3 A m-, B k-major", 260, 456, 520, 3, false, true},
     {"128x4096x20 L2", 128, 4096, 20, 2, true, false},
     {"129x388x1001 L3 A m-, B k-major", 129, 388, 1001, 3, false, true},
     {"130x196x1001 L2 A k-, B n-major", 130, 196, 1001, 2, true, false},
