@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <utility>
 
 #include "base/text.h"
 #include "registry/rank.h"
@@ -93,7 +94,7 @@ Result<std::string> rebuild(const fs::path& file, const std::string& why) {
     TESSERA_TRY(db, store::Database::open(fresh, {.write_ahead = false}));
     TESSERA_CHECK(store::migrate(db, migrations()));
     TESSERA_CHECK(db.transaction([&]() -> Status {
-      for (const std::vector<Json>* records : {&journal.records, &rows.records}) {
+      for (const std::vector<Json>* records : {&std::as_const(journal.records), &rows.records}) {
         for (const Json& record : *records) {
           const auto done = apply(db, record);
           if (!done && done.error().code.starts_with("TS062")) return error(done.error());

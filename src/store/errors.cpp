@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstring>
 #include <sqlite3.h>
+#include <sys/resource.h>
+#include <system_error>
 
 #include "store/database.h"
 
@@ -13,6 +15,22 @@ bool is_full(int primary, int system) {
   // A quota and a file size limit come as plain I/O errors; the errno tells them apart from a
   // broken disk.
   return primary == SQLITE_FULL || system == ENOSPC || system == EDQUOT || system == EFBIG;
+}
+
+// SQLite loses the errno of a write that a process limit refused.
+bool at_size_limit(int code, const std::filesystem::path& file) {
+  rlimit limit{};
+  if (code != SQLITE_IOERR_WRITE || ::getrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+      limit.rlim_cur == RLIM_INFINITY) {
+    return false;
+  }
+  constexpr std::uintmax_t slack = 1 << 20;  // more than one commit appends at once
+  for (const char* suffix : {"", "-wal", "-journal"}) {
+    std::error_code ec;
+    const std::uintmax_t size = std::filesystem::file_size(file.string() + suffix, ec);
+    if (!ec && size + slack > limit.rlim_cur) return true;
+  }
+  return false;
 }
 
 bool is_read_only(int primary, int system) {
@@ -33,7 +51,7 @@ Diagnostic diagnose(sqlite3* db, int code, std::string_view what,
     d.found = system != 0 ? fmt::format("{} ({})", detail, std::strerror(system)) : detail;
     return d;
   };
-  if (is_full(primary, system)) {
+  if (is_full(primary, system) || at_size_limit(code, file)) {
     return finish(
         fail(disk_full, "no space to {} {}", what, file.string())
             .note("nothing that was stored before is lost")

@@ -1,0 +1,234 @@
+#include "registry/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "registry/rank.h"
+
+namespace tessera::registry {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct TestBody : rules::PatternBody {
+  int64_t m = 0, n = 0, k = 0;
+  TestBody(int64_t m, int64_t n, int64_t k) : m(m), n(n), k(k) {}
+  [[nodiscard]] Json to_json() const override {
+    return {{"m", m},
+            {"n", n},
+            {"k", k},
+            {"scale", 0.5},
+            {"a", {{"shape", {m, k}}, {"strides", {k, 1}}}}};
+  }
+};
+
+rules::Pattern gemm(int64_t m, int64_t n, int64_t k) {
+  rules::Pattern p;
+  p.rule = "gemm";
+  p.body = std::make_shared<TestBody>(m, n, k);
+  return p;
+}
+
+Key key(int64_t m, int64_t n, int64_t k, const std::string& device = "H200") {
+  return {fmt::format("gemm {}x{}x{}", m, n, k), "bf16", device, measuring_policy()};
+}
+
+Entry accepted(int64_t m, int64_t n, int64_t k, double ms,
+               const std::string& toolchain = "nvcc13") {
+  Entry e{.key = key(m, n, k), .rule = "gemm", .arch = "sm_90a", .status = "accepted"};
+  e.realizer = "cutlass_gemm";
+  e.kind = "synthesized";
+  e.config = {{"tile", {128, 256, 64}}};
+  e.launch = {{"ints", {1, 2}}};
+  e.candidate = {{"source", std::string(3000, 's')}};
+  e.evidence = {{"ms", ms}};
+  e.toolchain = toolchain;
+  e.created = "2026-01-01T00:00:00Z";
+  e.binary_hash = "abc";
+  e.shape = TestBody(m, n, k).to_json();
+  return e;
+}
+
+Entry failed(int64_t m, int64_t n, int64_t k, const std::string& reason) {
+  Entry e = accepted(m, n, k, 0);
+  e.status = "failed";
+  e.evidence = Json::object();
+  e.negative = {{{"label", "128x128"}, {"outcome", "crashed"}, {"reason", reason}}};
+  return e;
+}
+
+class RegistryTest : public ::testing::Test {
+ protected:
+  TemporaryFolder folder;
+  std::unique_ptr<Registry> registry = open();
+  std::unique_ptr<Registry> open(const std::string& name = "registry.sqlite") {
+    auto r = Registry::open(folder.path() / name);
+    EXPECT_TRUE(r.has_value()) << to_text(r.error());
+    return std::move(*r);
+  }
+  Lookup look(int64_t m, int64_t n, int64_t k, const std::string& toolchain = "nvcc13") {
+    auto found = registry->lookup(key(m, n, k), gemm(m, n, k), toolchain);
+    EXPECT_TRUE(found.has_value());
+    return *found;
+  }
+};
+
+TEST_F(RegistryTest, NewThenReuseAcrossOpening) {
+  EXPECT_EQ(look(512, 512, 512).reuse, rules::Reuse::fresh);
+  const Entry e = accepted(512, 512, 512, 0.5);
+  ASSERT_TRUE(registry->store(e));
+  registry.reset();
+  registry = open();
+  EXPECT_EQ(registry->mended(), "");
+  const Lookup found = look(512, 512, 512);
+  EXPECT_EQ(found.reuse, rules::Reuse::reuse);
+  EXPECT_EQ(to_json(*found.entry), to_json(e));
+  EXPECT_THAT(found.detail, HasSubstr("cutlass_gemm at 0.5 ms"));
+}
+
+TEST_F(RegistryTest, AnotherToolchainAdaptsAndBothStay) {
+  ASSERT_TRUE(registry->store(accepted(512, 512, 512, 0.5, "nvcc12")));
+  const Lookup found = look(512, 512, 512, "nvcc13");
+  EXPECT_EQ(found.reuse, rules::Reuse::adapt);
+  EXPECT_THAT(found.detail, HasSubstr("another toolchain"));
+  ASSERT_TRUE(registry->store(accepted(512, 512, 512, 0.9, "nvcc13")));
+  EXPECT_EQ(look(512, 512, 512, "nvcc12").entry->evidence["ms"], 0.5);
+  EXPECT_EQ(look(512, 512, 512, "nvcc13").entry->evidence["ms"], 0.9);
+}
+
+TEST_F(RegistryTest, AdaptTakesTheNearestWithinAFactorOfTwo) {
+  ASSERT_TRUE(registry->store(accepted(1024, 512, 512, 1)));
+  ASSERT_TRUE(registry->store(accepted(600, 512, 512, 1)));
+  ASSERT_TRUE(registry->store(accepted(512, 512, 1025, 1)));
+  const Lookup found = look(512, 512, 512);
+  EXPECT_EQ(found.reuse, rules::Reuse::adapt);
+  EXPECT_EQ(found.entry->shape["m"], 600);
+  EXPECT_EQ(look(128, 512, 512).reuse, rules::Reuse::fresh);
+  EXPECT_NE(look(128, 512, 512).detail, "");
+}
+
+TEST_F(RegistryTest, AdaptStaysWithinRulePrecisionAndArchitecture) {
+  ASSERT_TRUE(registry->store(accepted(512, 512, 512, 1)));
+  rules::Pattern other = gemm(600, 512, 512);
+  other.rule = "gated_mlp";
+  EXPECT_EQ(registry->lookup(key(600, 512, 512), other, "nvcc13")->reuse, rules::Reuse::fresh);
+  Key half = key(600, 512, 512);
+  half.precision = "fp16";
+  EXPECT_EQ(registry->lookup(half, gemm(600, 512, 512), "nvcc13")->reuse, rules::Reuse::fresh);
+  const Key elsewhere = key(600, 512, 512, "another GPU");
+  EXPECT_EQ(registry->lookup(elsewhere, gemm(600, 512, 512), "nvcc13", "sm_80")->reuse,
+            rules::Reuse::fresh);
+  EXPECT_EQ(registry->lookup(elsewhere, gemm(600, 512, 512), "nvcc13", "sm_90a")->reuse,
+            rules::Reuse::adapt);
+}
+
+TEST_F(RegistryTest, BetterWinsAndFailuresAreKept) {
+  ASSERT_TRUE(registry->store(failed(64, 64, 64, "illegal address")));
+  EXPECT_EQ(look(64, 64, 64).reuse, rules::Reuse::reuse);
+  EXPECT_EQ(look(64, 64, 64).entry->status, "failed");
+  EXPECT_THAT(look(64, 64, 64).detail, HasSubstr("nothing passed"));
+  ASSERT_TRUE(registry->store(accepted(64, 64, 64, 0.5)));
+  ASSERT_TRUE(registry->store(accepted(64, 64, 64, 0.7)));
+  ASSERT_TRUE(registry->store(failed(64, 64, 64, "hang")));
+  const Entry held = *look(64, 64, 64).entry;
+  EXPECT_EQ(held.status, "accepted");
+  EXPECT_EQ(held.evidence["ms"], 0.5);
+  ASSERT_EQ(held.negative.size(), 2u);
+  EXPECT_EQ(held.negative[0]["reason"], "illegal address");
+  EXPECT_EQ(held.negative[1]["reason"], "hang");
+}
+
+TEST_F(RegistryTest, ExportImportKeepsEverything) {
+  ASSERT_TRUE(registry->store(accepted(512, 512, 512, 0.5)));
+  ASSERT_TRUE(registry->store(failed(64, 64, 64, "\xff not UTF-8 \n\"quoted\"")));
+  const Json exported = *registry->export_entries("");
+  EXPECT_EQ(exported["schema"], "tessera.registry/1");
+  auto other = open("other.sqlite");
+  EXPECT_EQ(*other->import_entries(Json::parse(exported.dump())), 2);
+  EXPECT_EQ(*other->export_entries(""), exported);
+  EXPECT_EQ(*other->import_entries(exported), 0);
+}
+
+TEST_F(RegistryTest, ImportMergesByEvidenceAndIsAllOrNothing) {
+  ASSERT_TRUE(registry->store(accepted(1, 1, 1, 0.5)));
+  Json incoming = {{"schema", "tessera.registry/1"},
+                   {"entries", {to_json(accepted(1, 1, 1, 0.9)), to_json(accepted(2, 2, 2, 0.1))}}};
+  EXPECT_EQ(*registry->import_entries(incoming), 1);
+  EXPECT_EQ(look(1, 1, 1).entry->evidence["ms"], 0.5);
+  incoming["entries"] = {to_json(accepted(1, 1, 1, 0.2)), {{"key", 3}}};
+  const auto refused = registry->import_entries(incoming);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().name, "registry.bad_entry");
+  EXPECT_EQ(look(1, 1, 1).entry->evidence["ms"], 0.5);
+  EXPECT_EQ(registry->import_entries(Json::array()).error().name, "registry.bad_import");
+}
+
+TEST_F(RegistryTest, ListShowPrune) {
+  ASSERT_TRUE(registry->store(accepted(512, 512, 512, 0.5)));
+  ASSERT_TRUE(registry->store(failed(64, 64, 64, "x")));
+  EXPECT_EQ(registry->list("")->size(), 2u);
+  EXPECT_EQ(registry->list("status=failed gemm")->size(), 1u);
+  EXPECT_EQ(registry->list("512x512")->size(), 1u);
+  EXPECT_EQ(registry->list("nothing-like-this")->size(), 0u);
+  EXPECT_EQ(registry->list("color=red").error().name, "registry.bad_filter");
+  const std::string hash = key(64, 64, 64).hash();
+  EXPECT_EQ(registry->show(hash.substr(0, 12))->status, "failed");
+  EXPECT_EQ(registry->show("zz").error().name, "registry.no_entry");
+  EXPECT_EQ(registry->prune("older:1000000d").value(), 0);
+  EXPECT_EQ(registry->prune("rubbish").error().name, "registry.bad_prune");
+  EXPECT_EQ(registry->prune("older:soon").error().name, "registry.bad_prune");
+  EXPECT_EQ(registry->prune("failed").value(), 1);
+  EXPECT_EQ(registry->prune("stale").value(), 0);
+  EXPECT_EQ(registry->prune("stale:nvcc13").value(), 0);
+  EXPECT_EQ(registry->prune("stale:nvcc14").value(), 1);
+  registry.reset();
+  registry = open();
+  EXPECT_EQ(registry->mended(), "");
+  EXPECT_EQ(registry->list("")->size(), 0u);  // pruned entries do not come back from the copy
+}
+
+TEST_F(RegistryTest, TrialsResumeInOrderAndAreForgotten) {
+  const Key k = key(1, 2, 3);
+  for (int i = 0; i < 12; ++i)
+    ASSERT_TRUE(registry->note_trial(k, fmt::format("c{}", i), {{"ms", i}}));
+  registry.reset();
+  registry = open();
+  const Json trials = *registry->trials(k);
+  ASSERT_EQ(trials.size(), 12u);
+  EXPECT_EQ(trials[11]["label"], "c11");
+  EXPECT_EQ(trials[11]["ms"], 11);
+  EXPECT_EQ(registry->trials(key(9, 9, 9))->size(), 0u);
+  ASSERT_TRUE(registry->forget_trials(k));
+  registry.reset();
+  registry = open();
+  EXPECT_EQ(registry->trials(k)->size(), 0u);
+}
+
+TEST(Extents, TakeIntegersAndLeaveViewsOut) {
+  const Json body = {{"rows", {4, 8}},
+                     {"columns", 16},
+                     {"eps", 1e-5},
+                     {"causal", true},
+                     {"operands", {{{"shape", {4, 8}}, {"strides", {8, 1}}}}},
+                     {"groups", {{{"shape", {2, 3}}, {"dag", {{"nodes", 7}}}}}}};
+  const Json expected = {{"rows[0]", 4},
+                         {"rows[1]", 8},
+                         {"columns", 16},
+                         {"groups[0].shape[0]", 2},
+                         {"groups[0].shape[1]", 3}};
+  EXPECT_EQ(extents(body), expected);
+  EXPECT_EQ(extents(extents(body)), expected);
+}
+
+TEST(Distance, NeedsTheSameExtentsWithinAFactorOfTwo) {
+  EXPECT_EQ(distance({{"m", 4}}, {{"m", 4}}), 0.0);
+  EXPECT_EQ(distance({{"m", 4}, {"n", 8}}, {{"m", 8}, {"n", 4}}), 2.0);
+  EXPECT_FALSE(distance({{"m", 4}}, {{"m", 9}}));
+  EXPECT_FALSE(distance({{"m", 4}}, {{"n", 4}}));
+  EXPECT_FALSE(distance({{"m", 0}}, {{"m", 1}}));
+  EXPECT_FALSE(distance(Json::object(), Json::object()));
+}
+
+}  // namespace
+}  // namespace tessera::registry
