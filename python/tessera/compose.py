@@ -12,15 +12,17 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera import extension
-from tessera.errors import Error, fail
+from tessera.errors import fail
 from tessera.guards import Events, InputGuard, Miss, Slot, StateGuard
-from tessera.plan_graph import Built, build, tensors_of, type_of
+from tessera.plan_graph import Built, build, may_alias, type_of
+from tessera.reference import tensor_arguments
 
 _shared = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_state_dict_hooks",
            "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
@@ -28,12 +30,11 @@ _shared = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
 
 class ComposedModule(nn.Module):
     """`plan`: schema tessera.plan/1. `example`: the traced call's (args, kwargs), for non-tensor arguments and nesting.
-    `outputs`: the pytree structure of the original's result, or a function from the flat list to the result; taken from
-    the graph's meta, else a single tensor or a tuple. `constants`: tensors of the graph's constants by value name.
+    `outputs`: how the original's result is made of the graph's outputs; else it is a tensor, or a tuple. `constants`: tensors of the graph's constants by value name.
     `disabled`: ids of patterns that run as ATen. Errors: TS02xx for a malformed plan."""
 
     def __init__(self, original: nn.Module, plan: dict, *, leftover: str = "eager", strict: bool = False,
-                 example: tuple | None = None, outputs=None, constants: dict[str, torch.Tensor] | None = None,
+                 example: tuple | None = None, outputs: Outputs | None = None, constants: dict[str, torch.Tensor] | None = None,
                  disabled: frozenset[str] | set[str] = frozenset(), report: dict | None = None):
         super().__init__()
         if leftover not in ("eager", "inductor"):
@@ -46,7 +47,7 @@ class ComposedModule(nn.Module):
         self.__dict__["training"] = original.training
         self.plan, self.leftover, self.strict, self.report = plan, leftover, strict, report
         self.example, self.constants, self.disabled = example, dict(constants or {}), frozenset(disabled)
-        self._out_spec = outputs
+        self.outputs = outputs
         self._prepare()
 
     # Construction
@@ -78,8 +79,7 @@ class ComposedModule(nn.Module):
         self._inline = build(self.plan, disabled=self.disabled, inline_pack=True) if self._built.packed else self._built
         self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
         self._homes = {s.value: s.home for s in self._state.slots}
-        self._wrap = _wrapper(self._out_spec if self._out_spec is not None else graph.get("meta", {}).get("out_spec"),
-                              len(graph["outputs"]))
+        self._wrap = _wrapper(self.outputs, len(graph["outputs"]))
 
     def _make_slots(self, graph: dict) -> list[Slot]:
         packed = set(self._built.pack_feeds)
@@ -211,15 +211,14 @@ class ComposedModule(nn.Module):
         return self._again(copy.deepcopy(self.original, memo))
 
     def __reduce__(self):
-        spec = self._out_spec if not callable(self._out_spec) else None
         return (_restore, (self.original, self.plan, {
             "leftover": self.leftover, "strict": self.strict, "example": self.example, "constants": self.constants,
-            "disabled": self.disabled, "outputs": spec, "report": self.report}))
+            "disabled": self.disabled, "outputs": self.outputs, "report": self.report}))
 
     def _again(self, original: nn.Module, **changes) -> ComposedModule:
         return ComposedModule(original, self.plan, **{
             "leftover": self.leftover, "strict": self.strict, "example": self.example, "constants": self.constants,
-            "disabled": self.disabled, "outputs": self._out_spec, "report": self.report, **changes})
+            "disabled": self.disabled, "outputs": self.outputs, "report": self.report, **changes})
 
     def with_patterns(self, *, only: set[str] | None = None, without: set[str] = frozenset()) -> ComposedModule:
         """The same module with some patterns run as ATen; shares parameters."""
@@ -263,10 +262,12 @@ def _signature(module: nn.Module) -> inspect.Signature | None:
 
 
 def _aliased(graph: dict, users: list[str]) -> set[int]:
-    """Indices of user inputs whose memory an output may share: reached from an output through ops that may return a
-    view. Conservative: every op whose schema marks an output as an alias of an argument."""
+    """Indices of user inputs that a copy may not stand for: those changed in place, and those whose memory an output may
+    share, being reached from it through ops that may return a view."""
     producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
     found, pending, seen = set(), list(graph["outputs"]), set()
+    found |= {users.index(m["target"].removeprefix("input:")) for m in graph.get("mutations", ())
+              if m["target"].startswith("input:")}
     while pending:
         name = pending.pop()
         if name in seen:
@@ -274,32 +275,48 @@ def _aliased(graph: dict, users: list[str]) -> set[int]:
         seen.add(name)
         if name in users:
             found.add(users.index(name))
-        elif name in producer and _may_alias(producer[name]["op"]):
-            pending += tensors_of(producer[name])
+        elif name in producer and may_alias(producer[name]["op"]):
+            pending += tensor_arguments(producer[name])
     return found
 
 
-def _may_alias(op: str) -> bool:
-    from tessera.plan_graph import op_of
+@dataclass(frozen=True)
+class Outputs:
+    """What forward returns: the graph's outputs and constants in flattened order, and their nesting."""
 
-    schema = op_of(op)._schema
-    return any(r.alias_info is not None for r in schema.returns) or op.split(".")[1] in (
-        "reshape", "contiguous", "to", "flatten", "_to_copy", "dropout", "matrix_H", "type_as")
+    results: list[tuple[str, object]]  # ("value", its name when traced) or ("constant", object)
+    spec: pytree.TreeSpec
+
+    def __call__(self, flat):
+        values = iter(flat)
+        return pytree.tree_unflatten([next(values) if kind == "value" else what for kind, what in self.results],
+                                     self.spec)
+
+    def __reduce__(self):
+        return (_restore_outputs, (self.results, pytree.treespec_dumps(self.spec)))
 
 
-def _wrapper(spec, count: int) -> Callable:
-    """From the flat tuple of outputs to the original's structure."""
-    if callable(spec) and not isinstance(spec, pytree.TreeSpec):
-        return spec
-    if isinstance(spec, str):
-        spec = pytree.treespec_loads(spec)
-    if spec is None:
-        return (lambda flat: flat[0]) if count == 1 else tuple
-    if spec.is_leaf():
-        return lambda flat: flat[0]
-    if spec.type is tuple and all(c.is_leaf() for c in spec.children_specs):
+def _restore_outputs(results, spec: str) -> Outputs:
+    return Outputs(results, pytree.treespec_loads(spec))
+
+
+def _wrapper(outputs: Outputs | None, count: int) -> Callable:
+    """From the flat tuple of the graph's outputs to the original's result; the common forms without a pytree."""
+    if outputs is None:
+        return _first if count == 1 else tuple
+    plain = all(kind == "value" for kind, _ in outputs.results)
+    if plain and outputs.spec.is_leaf():
+        return _first
+    if plain and outputs.spec == pytree.tree_structure((0,) * count):
         return tuple
-    return lambda flat: pytree.tree_unflatten(list(flat), spec)
+    return outputs
 
 
-__all__ = ["ComposedModule", "Error"]
+def _first(flat):
+    return flat[0]
+
+
+def composed_of(traced, args: tuple, kwargs: dict, plan: dict, **options) -> ComposedModule:
+    """The composed module of a trace (tracer.Traced) and the call that was traced."""
+    return ComposedModule(traced.module, plan, example=(tuple(args), dict(kwargs)),
+                          outputs=Outputs(traced.results, traced.out_spec), constants=traced.constants, **options)

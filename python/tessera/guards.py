@@ -17,6 +17,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.extension import TensorType, input_alignment
+from tessera.facts import facts_of
 
 @dataclass(frozen=True)
 class Miss:
@@ -104,24 +105,6 @@ class InputGuard:
             if tuple(x.shape) != shape or x.dtype != dtype or x.device != self.device or x.stride() != strides:
                 return False
         return True
-
-
-# --- facts about contents ------------------------------------------------------------------------------------------
-
-
-def fact_holds(name: str, wanted, t: torch.Tensor, facts: dict) -> bool:
-    """Whether a fact that rules relied on is still true of a buffer's content. An unknown fact is not."""
-    if name == "diagonal":  # belongs to the triangular facts
-        return True
-    if name == "scalar":
-        return t.numel() == 1 and t.item() == wanted
-    if name == "constant":
-        return bool((t == wanted).all())
-    if name in ("lower_triangular", "upper_triangular") and t.dim() >= 2:
-        keep = torch.tril if name == "lower_triangular" else torch.triu
-        ones = torch.ones(t.shape[-2:], dtype=torch.bool, device=t.device)
-        return bool((t.bool() == keep(ones, diagonal=int(facts.get("diagonal", 0)))).all()) is bool(wanted)
-    return False
 
 
 # --- state ---------------------------------------------------------------------------------------------------------
@@ -224,9 +207,11 @@ class StateGuard:
             return Miss("device", f"`{s.key}` is on {t.device}; traced on {self.device}")
         if not s.type.matches_layout(t):
             return Miss("parameter", f"`{s.key}` has strides {list(t.stride())}; traced with {list(s.type.strides)}")
-        for name, wanted in s.facts.items():
-            if not fact_holds(name, wanted, t, s.facts):
-                return Miss("facts", f"the content of `{s.key}` changed: `{name}` = {wanted} no longer holds")
+        if s.facts:
+            now = facts_of(t)
+            for name, wanted in s.facts.items():
+                if now.get(name) != wanted:
+                    return Miss("facts", f"the content of `{s.key}` changed: `{name}` = {wanted} no longer holds")
         return None
 
 

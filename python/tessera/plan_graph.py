@@ -19,6 +19,7 @@ from tessera import library
 from tessera.errors import Error, fail
 from tessera.extension import KernelSpec, Operator, TensorType
 from tessera.extension import operator as kernel_operator
+from tessera.reference import overload, tensor_arguments
 
 
 @dataclass
@@ -58,16 +59,6 @@ def type_of(value: dict) -> TensorType:
     return TensorType(dtype_of(value["dtype"]), tuple(value["shape"]), tuple(value["strides"]))
 
 
-def op_of(name: str):
-    """`aten.linear.default` to the operator."""
-    try:
-        namespace, packet, overload = name.split(".")
-        return getattr(getattr(getattr(torch.ops, namespace), packet), overload)
-    except (ValueError, AttributeError) as e:
-        raise fail("TS0203", "graph.unknown_op", f"this torch has no operator `{name}`",
-                   helps=["trace again with this version of torch"]) from e
-
-
 _enums = {torch.memory_format: "memory_format", torch.layout: "layout"}
 
 
@@ -79,8 +70,6 @@ def _plain(value, schema_type: str):
         if "float" in value:
             return float(value["float"])
     if isinstance(value, str):
-        if "Device" in schema_type:
-            return torch.device(value)
         found = getattr(torch, value.removeprefix("torch."), None)
         if type(found) in _enums and value not in ("", "none"):
             return found
@@ -93,11 +82,12 @@ class _Emitter:
     def __init__(self, graph: dict, outside: set[str]):
         self.values = {v["name"]: v for v in graph["values"]}
         self.producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
+        self.device = torch.device(graph.get("device", "cpu"))
         self.outside = outside  # values that come in as placeholders
         self.fx = fx.Graph()
         self.have: dict[str, fx.Node] = {}
         self.feeds: list[str] = []
-        self._after_feeds: fx.Node | None = None
+        self.renewed: set[str] = set()
 
     def get(self, value: str) -> fx.Node:
         """The fx node of a value; its producers are emitted first. Iterative: chains may be deeper than the stack."""
@@ -111,7 +101,7 @@ class _Emitter:
             elif name not in self.producer:
                 raise fail("TS0204", "plan.malformed", f"the plan needs the value `{name}`, which nothing produces")
             else:
-                missing = [t for t in tensors_of(self.producer[name]) if t not in self.have]
+                missing = [t for t in tensor_arguments(self.producer[name]) if t not in self.have]
                 if missing:
                     pending += missing
                 else:
@@ -125,7 +115,7 @@ class _Emitter:
         self.feeds.append(name)
 
     def _emit(self, node: dict) -> None:
-        op = op_of(node["op"])
+        op = overload(node["op"])
         args, kwargs = [], {}
         for a in op._schema.arguments:
             if a.name not in node["arguments"]:
@@ -144,9 +134,30 @@ class _Emitter:
     def _argument(self, value, schema_type: str):
         if isinstance(value, list):
             return [self._argument(v, schema_type) for v in value]
-        if isinstance(value, dict) and "tensor" in value:
-            return self.have[value["tensor"]]
+        if isinstance(value, dict) and "value" in value:
+            return self.have[value["value"]]
+        if isinstance(value, str) and "Device" in schema_type:
+            return self.device
         return _plain(value, schema_type)
+
+    def renew(self, value: str, node: fx.Node) -> None:
+        """From here on the value is what lies in the memory that it was written to."""
+        self.have[value] = node
+        self.renewed.add(value)
+
+    def latest(self, value: str) -> fx.Node:
+        """A value whose views look at renewed memory, so that a result shares memory with what the module changed."""
+        def refresh(name: str) -> bool:
+            if name in self.renewed:
+                return True
+            node = self.producer.get(name)
+            if node is None or not may_alias(node["op"]) or not any([refresh(t) for t in tensor_arguments(node)]):
+                return False
+            self._emit(node)
+            return True
+
+        refresh(value)
+        return self.have[value]
 
     def results(self, names: list[str], made: fx.Node, several: bool) -> None:
         """Names the result of a call, or its parts."""
@@ -158,20 +169,15 @@ class _Emitter:
                 self.have[name] = self.fx.call_function(operator.getitem, (made, i))
 
 
+def may_alias(op: str) -> bool:
+    """Whether a result of the op may share memory with an argument."""
+    schema = overload(op)._schema
+    return any(r.alias_info is not None for r in schema.returns) or op.split(".")[1] in (
+        "reshape", "contiguous", "to", "flatten", "_to_copy", "dropout", "matrix_H", "type_as")
+
+
 def _identifier(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name)
-
-
-def tensors_of(node: dict) -> list[str]:
-    """The names of a node's tensor arguments."""
-    found, pending = [], list(node["arguments"].values())
-    while pending:
-        a = pending.pop()
-        if isinstance(a, list):
-            pending += a
-        elif isinstance(a, dict) and "tensor" in a:
-            found.append(a["tensor"])
-    return found
 
 
 def kernel_spec(step: dict, values: dict[str, dict]) -> KernelSpec:
@@ -244,13 +250,15 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), inline_pack: bo
         elif step["kind"] != "prepack":
             raise fail("TS0204", "plan.malformed", f"a step of kind `{step['kind']}`",
                        expected="prepack, kernel, call or aten")
-    made = [main.get(v) for v in graph["outputs"]]
-    # A mutated buffer gets its new content last, when nothing reads the old one any more.
+    for v in graph["outputs"]:
+        main.get(v)
+    # A mutated buffer (or input, `input:<value>`) gets its new content last, when nothing reads the old one any more.
     targets = {v["target"]: v["name"] for v in graph["values"] if v.get("target") and v["name"] in inputs}
     for m in graph.get("mutations", ()):
         new = main.get(m["value"])
-        main.fx.call_function(torch.ops.aten.copy_.default, (main.get(targets[m["target"]]), new))
-    main.fx.output(tuple(made))
+        old = m["target"].removeprefix("input:")
+        main.renew(m["value"], main.fx.call_function(torch.ops.aten.copy_.default, (main.get(targets.get(old, old)), new)))
+    main.fx.output(tuple(main.latest(v) for v in graph["outputs"]))
     pack_module = None
     if packed:
         pack.fx.output(tuple(pack.get(v) for v in packed))

@@ -81,7 +81,7 @@ def node(name, op, outputs=None, **arguments):
 
 
 def t(name):
-    return {"tensor": name}
+    return {"value": name}
 
 
 def mlp_plan(library: str, rows: int = 8, width: int = 16, hidden: int = 32) -> dict:
