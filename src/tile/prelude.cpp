@@ -80,9 +80,8 @@ TST_FN void tst_dot_block(const float* a, const float* b, float* c, long k) {
 }
 template <int NV, int LA, int LB, int LC>
 TST_FN void tst_dot_columns(const float* a, const float* b, float* c, long m, long k) {
-  long i = 0;
-  for (; i + tst_rows <= m; i += tst_rows) tst_dot_block<tst_rows, NV, LA, LB, LC>(a + i * LA, b, c + i * LC, k);
-  for (; i < m; ++i) tst_dot_block<1, NV, LA, LB, LC>(a + i * LA, b, c + i * LC, k);
+  for (; m >= tst_rows; m -= tst_rows, a += tst_rows * LA, c += tst_rows * LC) tst_dot_block<tst_rows, NV, LA, LB, LC>(a, b, c, k);
+  for (; m > 0; --m, a += LA, c += LC) tst_dot_block<1, NV, LA, LB, LC>(a, b, c, k);
 }
 template <int LA, int LB, int LC>
 static __attribute__((noinline, unused)) void tst_dot(const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c, long m, long k) {
@@ -180,7 +179,7 @@ TST_FN void tst_exchange_warps(float (&v)[N], float* slots, unsigned thread) {
     }
   }
 }
-static int tst_blocks(long long tiles, int per_multiprocessor) {
+[[maybe_unused]] static int tst_blocks(long long tiles, int per_multiprocessor) {
   static const int multiprocessors = [] {
     int device = 0, n = 1;
     cudaGetDevice(&device);
