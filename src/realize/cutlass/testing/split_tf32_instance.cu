@@ -139,6 +139,7 @@ split_test::GemmInstance const JOIN(split_instance_, TESSERA_SPLIT_INSTANCE) = {
     kHasC,
     kBiasRelu,
     kInline,
+    is_same_v<Chosen::InlineA, tessera::KMajorStride>,
     is_same_v<Chosen::InlineB, tessera::KMajorStride>,
     static_cast<int>(Kernel::SharedStorageSize),
     workspace_bytes,
