@@ -1,9 +1,8 @@
 // The graph container: values, nodes, their order and uses.
 #include "graph/graph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <stdexcept>
 #include <unordered_set>
 
@@ -30,7 +29,9 @@ void replace_in(Argument& a, ValueId from, ValueId to) {
 }
 
 /// Dropping a random op would shift the random numbers of those after it.
-bool has_side_effect(const Node& n) { return kind_of(n) == OpKind::random; }
+bool has_side_effect(const Node& n) {
+  return kind_of(n) == OpKind::random;
+}
 
 }  // namespace
 
@@ -190,7 +191,8 @@ std::vector<Use> Graph::uses(ValueId id) const {
 
 bool Graph::is_output(ValueId id) const {
   if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return true;
-  return std::any_of(mutations.begin(), mutations.end(), [&](const auto& m) { return m.first == id; });
+  return std::any_of(mutations.begin(), mutations.end(),
+                     [&](const auto& m) { return m.first == id; });
 }
 
 std::optional<ValueId> Graph::find_value(std::string_view wanted) const {

@@ -1,10 +1,11 @@
 // The tensor graph: a traced module as ATen ops.
 //
-// The graph keeps ATen's own names ("aten.linear.default") and arguments in schema order. Rewrites are ATen to ATen and
-// keep the meaning, so at any stage every node can be executed by PyTorch, in any precision, as its own reference.
-// View ops stay as nodes; whoever reads an operand sees through them with `resolve` (operand.h), which folds the chain
-// into a strided layout over the storage of the value beneath. A composed spelling (GELU written out, attention written
-// out) becomes the one ATen op that means it (canonical.h).
+// The graph keeps ATen's own names ("aten.linear.default") and arguments in schema order. Rewrites
+// are ATen to ATen and keep the meaning, so at any stage every node can be executed by PyTorch, in
+// any precision, as its own reference. View ops stay as nodes; whoever reads an operand sees
+// through them with `resolve` (operand.h), which folds the chain into a strided layout over the
+// storage of the value beneath. A composed spelling (GELU written out, attention written out)
+// becomes the one ATen op that means it (canonical.h).
 //
 // Values are tensors only. Other results (SymInt, lists) do not occur: tracing is at fixed shapes.
 #pragma once
@@ -52,7 +53,8 @@ struct Value {
   Origin origin = Origin::node;
   /// The module's own name of a parameter or buffer ("attn.c_attn.weight"); empty for others.
   std::string target;
-  /// Facts about the content of a buffer or constant that rules rely on and the composed module guards, e.g.
+  /// Facts about the content of a buffer or constant that rules rely on and the composed module
+  /// guards, e.g.
   /// {"lower_triangular": true, "diagonal": 0} or {"scalar": 0.5}.
   Json facts = Json::object();
   NodeId producer;       // invalid unless origin == node
@@ -64,18 +66,21 @@ using ArgumentList = std::vector<Argument>;
 struct NoValue {
   friend bool operator==(NoValue, NoValue) { return true; }
 };
-/// One argument of an ATen call. A tensor is a ValueId; a list of tensors an ArgumentList of ValueIds and NoValues.
-struct Argument : std::variant<NoValue, ValueId, bool, int64_t, double, std::string, DType, ArgumentList> {
+/// One argument of an ATen call. A tensor is a ValueId; a list of tensors an ArgumentList of
+/// ValueIds and NoValues.
+struct Argument
+    : std::variant<NoValue, ValueId, bool, int64_t, double, std::string, DType, ArgumentList> {
   using variant::variant;
 };
 
 struct Node {
   std::string name;  // unique; the traced node's name, or a new one for a rewritten node
   std::string op;    // "aten.linear.default"
-  std::vector<std::pair<std::string, Argument>> arguments;  // by schema name, in schema order, defaults included
+  std::vector<std::pair<std::string, Argument>>
+      arguments;  // by schema name, in schema order, defaults included
   std::vector<ValueId> outputs;
-  std::string module;   // "transformer.h.0.attn", where it was called
-  std::string place;    // "model.py:42", when known
+  std::string module;  // "transformer.h.0.attn", where it was called
+  std::string place;   // "model.py:42", when known
   /// Computed from parameters and constants alone, once, and again when one of them changes.
   bool prepack = false;
   /// The traced nodes that this one stands for (itself, unless a rewrite made it).
@@ -100,22 +105,28 @@ struct Use {
   std::string argument;
 };
 
-/// Nodes are in execution order in `order`; erased nodes are not in it. Ids stay valid for the life of the graph.
+/// Nodes are in execution order in `order`; erased nodes are not in it. Ids stay valid for the life
+/// of the graph.
 class Graph {
  public:
   std::string name;
-  std::string device;                  // "cuda:0", "cpu"
+  std::string device;  // "cuda:0", "cpu"
   Precision precision = Precision::fp32;
-  std::vector<ValueId> inputs;         // user inputs, then parameters, buffers, constants
-  std::vector<ValueId> outputs;        // what forward returns, in order of its flattened result
-  /// Buffers that the module changes in place: the value that becomes the buffer's new content, and the buffer's target.
+  std::vector<ValueId> inputs;   // user inputs, then parameters, buffers, constants
+  std::vector<ValueId> outputs;  // what forward returns, in order of its flattened result
+  /// Buffers that the module changes in place: the value that becomes the buffer's new content, and
+  /// the buffer's target.
   std::vector<std::pair<ValueId, std::string>> mutations;
   std::vector<NodeId> order;
-  Json meta = Json::object();          // torch version, module source, trace options
+  Json meta = Json::object();  // torch version, module source, trace options
 
-  [[nodiscard]] const Node& node(NodeId id) const { return nodes_.at(static_cast<std::size_t>(id.index)); }
+  [[nodiscard]] const Node& node(NodeId id) const {
+    return nodes_.at(static_cast<std::size_t>(id.index));
+  }
   [[nodiscard]] Node& node(NodeId id) { return nodes_.at(static_cast<std::size_t>(id.index)); }
-  [[nodiscard]] const Value& value(ValueId id) const { return values_.at(static_cast<std::size_t>(id.index)); }
+  [[nodiscard]] const Value& value(ValueId id) const {
+    return values_.at(static_cast<std::size_t>(id.index));
+  }
   [[nodiscard]] Value& value(ValueId id) { return values_.at(static_cast<std::size_t>(id.index)); }
   [[nodiscard]] std::size_t value_count() const { return values_.size(); }
 
@@ -144,11 +155,13 @@ class Graph {
 /// All tensors among the arguments, in order (lists flattened).
 std::vector<ValueId> tensor_arguments(const Node& node);
 
-/// The tracer's JSON (docs/protocol.md, schema tessera.graph/1) to a Graph. Unknown ops are kept: they stay in PyTorch.
+/// The tracer's JSON (docs/protocol.md, schema tessera.graph/1) to a Graph. Unknown ops are kept:
+/// they stay in PyTorch.
 Result<Graph> import_graph(const Json& j);
 /// The same schema back; the composed module and the evaluator execute this.
 Json to_json(const Graph& g);
-/// One line a node, diff-able: `%gelu : bf16[128,512,3072] = aten.gelu(%linear, approximate="tanh")  # mlp.act`.
+/// One line a node, diff-able: `%gelu : bf16[128,512,3072] = aten.gelu(%linear, approximate="tanh")
+/// # mlp.act`.
 std::string to_text(const Graph& g);
 
 }  // namespace tessera::graph

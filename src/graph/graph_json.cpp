@@ -1,7 +1,6 @@
 // Graph to JSON and back (schema tessera.graph/1, docs/protocol.md).
-#include <fmt/format.h>
-
 #include <cmath>
+#include <fmt/format.h>
 #include <limits>
 #include <unordered_map>
 
@@ -12,7 +11,8 @@ namespace {
 
 inline constexpr Code bad_graph{"TS0201", "graph.malformed"};
 
-constexpr std::string_view origin_names[] = {"user_input", "parameter", "buffer", "constant", "node"};
+constexpr std::string_view origin_names[] = {"user_input", "parameter", "buffer", "constant",
+                                             "node"};
 
 tl::unexpected<Diagnostic> malformed(std::string_view what) {
   return error(fail(bad_graph, "the graph JSON is malformed: {}", what)
@@ -38,7 +38,8 @@ Result<Argument> read_argument(const Json& j, const Names& names) {
   }
   if (j.contains("value")) {
     const auto it = names.find(j.at("value").get<std::string>());
-    if (it == names.end()) return malformed(fmt::format("no value `{}`", j.at("value").get<std::string>()));
+    if (it == names.end())
+      return malformed(fmt::format("no value `{}`", j.at("value").get<std::string>()));
     return Argument(it->second);
   }
   if (j.contains("dtype")) {
@@ -79,8 +80,10 @@ Result<Value> read_value(const Json& j) {
   Value v;
   v.name = j.at("name").get<std::string>();
   TESSERA_TRY(dtype, parse_dtype(j.at("dtype").get<std::string>()));
-  v.type = {dtype, j.at("shape").get<std::vector<int64_t>>(), j.at("strides").get<std::vector<int64_t>>()};
-  if (v.type.shape.size() != v.type.strides.size()) return malformed(fmt::format("shape and strides of `{}`", v.name));
+  v.type = {dtype, j.at("shape").get<std::vector<int64_t>>(),
+            j.at("strides").get<std::vector<int64_t>>()};
+  if (v.type.shape.size() != v.type.strides.size())
+    return malformed(fmt::format("shape and strides of `{}`", v.name));
   const std::string origin = j.value("origin", "node");
   bool known = false;
   for (std::size_t i = 0; i < std::size(origin_names); ++i) {
@@ -104,7 +107,8 @@ Result<Node> read_node(const Json& j, const Names& names) {
   }
   for (const Json& output : j.at("outputs")) {
     const auto it = names.find(output.get<std::string>());
-    if (it == names.end()) return malformed(fmt::format("no value `{}`", output.get<std::string>()));
+    if (it == names.end())
+      return malformed(fmt::format("no value `{}`", output.get<std::string>()));
     n.outputs.push_back(it->second);
   }
   n.module = j.value("module", "");
@@ -117,7 +121,8 @@ Result<Node> read_node(const Json& j, const Names& names) {
 
 Result<Graph> read_graph(const Json& j) {
   Graph g;
-  if (j.value("schema", "") != "tessera.graph/1") return malformed(fmt::format("schema `{}`", j.value("schema", "")));
+  if (j.value("schema", "") != "tessera.graph/1")
+    return malformed(fmt::format("schema `{}`", j.value("schema", "")));
   g.name = j.value("name", "");
   g.device = j.value("device", "cpu");
   TESSERA_TRY(precision, parse_precision(j.value("precision", "fp32")));
@@ -127,7 +132,8 @@ Result<Graph> read_graph(const Json& j) {
   for (const Json& item : j.at("values")) {
     TESSERA_TRY(value, read_value(item));
     const std::string name = value.name;
-    if (!names.emplace(name, g.add_value(std::move(value))).second) return malformed(fmt::format("two values `{}`", name));
+    if (!names.emplace(name, g.add_value(std::move(value))).second)
+      return malformed(fmt::format("two values `{}`", name));
   }
   const auto lookup = [&](const Json& name) -> Result<ValueId> {
     const auto it = names.find(name.get<std::string>());
@@ -203,10 +209,17 @@ Json to_json(const Graph& g) {
   Json outputs = Json::array();
   for (const ValueId v : g.outputs) outputs.push_back(g.value(v).name);
   Json mutations = Json::array();
-  for (const auto& [v, target] : g.mutations) mutations.push_back({{"value", g.value(v).name}, {"target", target}});
-  return {{"schema", "tessera.graph/1"}, {"name", g.name},     {"device", g.device},
-          {"precision", name_of(g.precision)}, {"meta", g.meta}, {"inputs", inputs},
-          {"outputs", outputs},          {"mutations", mutations}, {"values", values},
+  for (const auto& [v, target] : g.mutations)
+    mutations.push_back({{"value", g.value(v).name}, {"target", target}});
+  return {{"schema", "tessera.graph/1"},
+          {"name", g.name},
+          {"device", g.device},
+          {"precision", name_of(g.precision)},
+          {"meta", g.meta},
+          {"inputs", inputs},
+          {"outputs", outputs},
+          {"mutations", mutations},
+          {"values", values},
           {"nodes", nodes}};
 }
 

@@ -34,7 +34,8 @@ std::string call(const Graph& g, const Node& n) {
   std::vector<std::string> arguments;
   for (const auto& [name, a] : n.arguments) {
     if (std::holds_alternative<NoValue>(a)) continue;
-    arguments.push_back(std::holds_alternative<ValueId>(a) ? text(g, a) : fmt::format("{}={}", name, text(g, a)));
+    arguments.push_back(
+        std::holds_alternative<ValueId>(a) ? text(g, a) : fmt::format("{}={}", name, text(g, a)));
   }
   std::string op = n.op;
   if (op.ends_with(".default")) op.resize(op.size() - 8);
@@ -46,9 +47,11 @@ std::string typed(const Graph& g, ValueId v) {
 }
 
 std::string input_line(const Graph& g, ValueId id) {
-  static constexpr std::string_view names[] = {"user_input", "parameter", "buffer", "constant", "node"};
+  static constexpr std::string_view names[] = {"user_input", "parameter", "buffer", "constant",
+                                               "node"};
   const Value& v = g.value(id);
-  std::string line = fmt::format("{} = {}", typed(g, id), names[static_cast<std::size_t>(v.origin)]);
+  std::string line =
+      fmt::format("{} = {}", typed(g, id), names[static_cast<std::size_t>(v.origin)]);
   if (!v.target.empty()) line += fmt::format(" \"{}\"", v.target);
   if (!v.facts.empty()) line += " " + v.facts.dump();
   return line + "\n";
@@ -75,7 +78,8 @@ std::string to_text(const Graph& g) {
   std::vector<std::string> results;
   for (const ValueId v : g.outputs) results.push_back("%" + g.value(v).name);
   out += "return " + join(results, ", ") + "\n";
-  for (const auto& [v, target] : g.mutations) out += fmt::format("update \"{}\" = %{}\n", target, g.value(v).name);
+  for (const auto& [v, target] : g.mutations)
+    out += fmt::format("update \"{}\" = %{}\n", target, g.value(v).name);
   return out;
 }
 

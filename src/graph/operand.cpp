@@ -1,9 +1,8 @@
 // Folding chains of views into strided layouts.
 #include "graph/operand.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 #include <map>
 
 #include "graph/ops.h"
@@ -18,12 +17,18 @@ std::size_t wrapped(int64_t dim, std::size_t rank) {
   return static_cast<std::size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
 }
 
-int64_t clamp_index(int64_t i, int64_t size) { return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size); }
+int64_t clamp_index(int64_t i, int64_t size) {
+  return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size);
+}
 
 /// Splits and merges of dims: the output's shape is what was traced.
-Step by_shape(const Operand& in, const Node&, const TensorType& out, int) { return reshaped(in, out.shape); }
+Step by_shape(const Operand& in, const Node&, const TensorType& out, int) {
+  return reshaped(in, out.shape);
+}
 
-Step same(const Operand& in, const Node&, const TensorType&, int) { return in; }
+Step same(const Operand& in, const Node&, const TensorType&, int) {
+  return in;
+}
 
 Step transpose(const Operand& in, const Node& n, const TensorType&, int) {
   Operand o = in;
@@ -99,26 +104,30 @@ Step unbind(const Operand& in, const Node& n, const TensorType&, int output) {
 using Fold = Step (*)(const Operand&, const Node&, const TensorType&, int output);
 
 const std::map<std::string_view, Fold> folds = {
-    {"aten.view", by_shape},      {"aten._unsafe_view", by_shape}, {"aten.reshape", by_shape},
-    {"aten.flatten", by_shape},   {"aten.unflatten", by_shape},    {"aten.squeeze", by_shape},
-    {"aten.unsqueeze", by_shape}, {"aten.view_as", by_shape},      {"aten.transpose", transpose},
-    {"aten.swapaxes", transpose}, {"aten.t", transpose},           {"aten.mT", transpose},
-    {"aten.permute", permute},    {"aten.expand", expand},         {"aten.expand_as", expand},
-    {"aten.broadcast_to", expand}, {"aten.select", select},        {"aten.slice", slice},
-    {"aten.narrow", slice},       {"aten.unbind", unbind},         {"aten.alias", same},
-    {"aten.detach", same},        {"aten.lift_fresh_copy", same},
+    {"aten.view", by_shape},       {"aten._unsafe_view", by_shape}, {"aten.reshape", by_shape},
+    {"aten.flatten", by_shape},    {"aten.unflatten", by_shape},    {"aten.squeeze", by_shape},
+    {"aten.unsqueeze", by_shape},  {"aten.view_as", by_shape},      {"aten.transpose", transpose},
+    {"aten.swapaxes", transpose},  {"aten.t", transpose},           {"aten.mT", transpose},
+    {"aten.permute", permute},     {"aten.expand", expand},         {"aten.expand_as", expand},
+    {"aten.broadcast_to", expand}, {"aten.select", select},         {"aten.slice", slice},
+    {"aten.narrow", slice},        {"aten.unbind", unbind},         {"aten.alias", same},
+    {"aten.detach", same},         {"aten.lift_fresh_copy", same},
 };
 
-std::string_view base_name(std::string_view op) { return op.substr(0, op.find('.', op.find('.') + 1)); }
-
-bool is_split(std::string_view op) {
-  return op == "aten.split" || op == "aten.split_with_sizes" || op == "aten.chunk" || op == "aten.tensor_split";
+std::string_view base_name(std::string_view op) {
+  return op.substr(0, op.find('.', op.find('.') + 1));
 }
 
-/// contiguous, clone and conversions to the same type change no value; they are folded when the reader may read the
-/// source in place of the copy.
+bool is_split(std::string_view op) {
+  return op == "aten.split" || op == "aten.split_with_sizes" || op == "aten.chunk" ||
+         op == "aten.tensor_split";
+}
+
+/// contiguous, clone and conversions to the same type change no value; they are folded when the
+/// reader may read the source in place of the copy.
 bool is_plain_copy(const Graph& g, const Node& n, std::string_view op) {
-  if (op != "aten.contiguous" && op != "aten.clone" && op != "aten._to_copy" && op != "aten.to" && op != "aten.dropout") {
+  if (op != "aten.contiguous" && op != "aten.clone" && op != "aten._to_copy" && op != "aten.to" &&
+      op != "aten.dropout") {
     return false;
   }
   if (op == "aten.dropout" && kind_of(n) != OpKind::view) return false;
@@ -143,7 +152,8 @@ Step fold(const Graph& g, const Node& n, int output, const Operand& in) {
   if (is_split(op)) {
     int64_t start = 0;
     const std::size_t d = wrapped(n.integer("dim").value_or(0), in.shape.size());
-    for (int i = 0; i < output; ++i) start += g.value(n.outputs[static_cast<std::size_t>(i)]).type.shape[d];
+    for (int i = 0; i < output; ++i)
+      start += g.value(n.outputs[static_cast<std::size_t>(i)]).type.shape[d];
     return split_part(in, n, out, start);
   }
   const auto it = folds.find(op);
@@ -164,11 +174,13 @@ int64_t Operand::numel() const {
   return n;
 }
 
-bool is_view(const Graph& g, NodeId node) {
+std::optional<Operand> view_step(const Graph& g, NodeId node, int output) {
   const Node& n = g.node(node);
-  if (!foldable(g, n)) return false;
-  const Operand in = whole(g, source_of(n));
-  return fold(g, n, 0, in).has_value();
+  return foldable(g, n) ? fold(g, n, output, whole(g, source_of(n))) : std::nullopt;
+}
+
+bool is_view(const Graph& g, NodeId node) {
+  return view_step(g, node, 0).has_value();
 }
 
 Operand resolve(const Graph& g, ValueId value) {
@@ -236,7 +248,8 @@ std::optional<Operand> reshaped(const Operand& in, const std::vector<int64_t>& s
 }
 
 std::string to_string(const Graph& g, const Operand& o) {
-  return fmt::format("%{}[{}]:({})+{}", g.value(o.base).name, fmt::join(o.shape, ","), fmt::join(o.strides, ","), o.offset);
+  return fmt::format("%{}[{}]:({})+{}", g.value(o.base).name, fmt::join(o.shape, ","),
+                     fmt::join(o.strides, ","), o.offset);
 }
 
 }  // namespace tessera::graph

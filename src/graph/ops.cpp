@@ -29,9 +29,10 @@ bool draws_nothing(const Node& n) {
 }  // namespace
 
 std::string_view name_of(OpKind kind) {
-  static constexpr std::string_view names[] = {
-      "pointwise", "view",      "copy", "reduction", "normalize", "matmul", "attention", "convolution",
-      "pooling",   "recurrent", "scan", "gather",    "loss",      "random", "create",    "opaque"};
+  static constexpr std::string_view names[] = {"pointwise", "view",      "copy",      "reduction",
+                                               "normalize", "matmul",    "attention", "convolution",
+                                               "pooling",   "recurrent", "scan",      "gather",
+                                               "loss",      "random",    "create",    "opaque"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -56,7 +57,8 @@ double flops_of(const Graph& g, const Node& node) {
   if (kind == OpKind::view || kind == OpKind::copy || kind == OpKind::create) return 0;
   double n = 0;
   if (kind == OpKind::reduction || kind == OpKind::loss) {
-    for (const ValueId v : tensor_arguments(node)) n = std::max(n, static_cast<double>(g.value(v).type.numel()));
+    for (const ValueId v : tensor_arguments(node))
+      n = std::max(n, static_cast<double>(g.value(v).type.numel()));
   } else {
     for (const ValueId v : node.outputs) n += static_cast<double>(g.value(v).type.numel());
   }

@@ -1,5 +1,5 @@
-// What the compiler knows of ATen ops, as records: one file a family in graph/ops/, one line an op. An op without a record
-// is opaque: it imports, stays in PyTorch and is listed.
+// What the compiler knows of ATen ops, as records: one file a family in graph/ops/, one line an op.
+// An op without a record is opaque: it imports, stays in PyTorch and is listed.
 #pragma once
 
 #include <span>
@@ -12,21 +12,21 @@
 namespace tessera::graph {
 
 enum class OpKind : uint8_t {
-  pointwise,   // each output element from the same (broadcast) element of each input
-  view,        // no data moves
-  copy,        // data moves, values stay: contiguous, clone, _to_copy, cat, stack, pad
-  reduction,   // sum, mean, amax, var, argmax, norm, ...
-  normalize,   // layer_norm, rms_norm, softmax, batch_norm, group_norm, ...
-  matmul,      // linear, mm, bmm, matmul, addmm, baddbmm, einsum
-  attention,   // scaled_dot_product_attention and its backends
+  pointwise,  // each output element from the same (broadcast) element of each input
+  view,       // no data moves
+  copy,       // data moves, values stay: contiguous, clone, _to_copy, cat, stack, pad
+  reduction,  // sum, mean, amax, var, argmax, norm, ...
+  normalize,  // layer_norm, rms_norm, softmax, batch_norm, group_norm, ...
+  matmul,     // linear, mm, bmm, matmul, addmm, baddbmm, einsum
+  attention,  // scaled_dot_product_attention and its backends
   convolution,
   pooling,
-  recurrent,   // lstm, gru, rnn
-  scan,        // cumsum, cumprod
-  gather,      // embedding, index, gather, index_select
+  recurrent,  // lstm, gru, rnn
+  scan,       // cumsum, cumprod
+  gather,     // embedding, index, gather, index_select
   loss,
-  random,      // dropout with p > 0, rand*
-  create,      // full, zeros, arange, scalar_tensor
+  random,  // dropout with p > 0, rand*
+  create,  // full, zeros, arange, scalar_tensor
   opaque,
 };
 std::string_view name_of(OpKind kind);

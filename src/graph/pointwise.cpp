@@ -1,11 +1,10 @@
 // The pointwise DAG: building, evaluating, printing and emitting it.
 #include "graph/pointwise.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fmt/format.h>
 #include <stdexcept>
 
 namespace tessera::graph {
@@ -13,14 +12,17 @@ namespace {
 
 using DagNode = PointwiseDag::Node;
 
-bool same_constant(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+bool same_constant(double a, double b) {
+  return std::memcmp(&a, &b, sizeof a) == 0;
+}
 
 /// The index of an equal node, or of `node` appended: equal subexpressions are one node.
 int intern(std::vector<DagNode>& nodes, DagNode node) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const DagNode& n = nodes[i];
-    if (n.kind == node.kind && n.operand == node.operand && same_constant(n.constant, node.constant) &&
-        n.function == node.function && n.arguments == node.arguments) {
+    if (n.kind == node.kind && n.operand == node.operand &&
+        same_constant(n.constant, node.constant) && n.function == node.function &&
+        n.arguments == node.arguments) {
       return static_cast<int>(i);
     }
   }
@@ -39,10 +41,12 @@ std::vector<int> reader_counts(const PointwiseDag& dag) {
   return counts;
 }
 
-/// Prints calls that several readers share once, as `$0 = ...; `, in the order in which they are first needed.
+/// Prints calls that several readers share once, as `$0 = ...; `, in the order in which they are
+/// first needed.
 class Printer {
  public:
-  explicit Printer(const PointwiseDag& dag) : dag_(dag), counts_(reader_counts(dag)), names_(dag.nodes.size()) {}
+  explicit Printer(const PointwiseDag& dag)
+      : dag_(dag), counts_(reader_counts(dag)), names_(dag.nodes.size()) {}
 
   std::string print() {
     std::string results;
@@ -59,7 +63,8 @@ class Printer {
     if (!names_[i].empty()) return names_[i];
     std::string call(n.function->name);
     call += "(";
-    for (std::size_t k = 0; k < n.arguments.size(); ++k) call += (k ? ", " : "") + text(n.arguments[k]);
+    for (std::size_t k = 0; k < n.arguments.size(); ++k)
+      call += (k ? ", " : "") + text(n.arguments[k]);
     call += ")";
     if (counts_[i] < 2) return call;
     names_[i] = fmt::format("${}", next_++);
@@ -110,9 +115,11 @@ int PointwiseDag::add_call(std::string_view function, std::vector<int> arguments
   const PointwiseFunction* f = find_pointwise(function);
   if (f == nullptr) throw std::logic_error(fmt::format("no pointwise function `{}`", function));
   if (static_cast<int>(arguments.size()) != f->arity) {
-    throw std::logic_error(fmt::format("`{}` takes {} arguments, not {}", function, f->arity, arguments.size()));
+    throw std::logic_error(
+        fmt::format("`{}` takes {} arguments, not {}", function, f->arity, arguments.size()));
   }
-  return intern(nodes, {.kind = DagNode::Kind::call, .function = f, .arguments = std::move(arguments)});
+  return intern(nodes,
+                {.kind = DagNode::Kind::call, .function = f, .arguments = std::move(arguments)});
 }
 
 int PointwiseDag::operand_count() const {
@@ -140,10 +147,12 @@ std::vector<double> PointwiseDag::eval(std::span<const double> operands) const {
   return out;
 }
 
-std::string PointwiseDag::to_string() const { return Printer(*this).print(); }
+std::string PointwiseDag::to_string() const {
+  return Printer(*this).print();
+}
 
-std::string emit_pointwise(const PointwiseDag& dag, std::span<const std::string> operands, std::string_view prefix,
-                           std::vector<std::string>* results) {
+std::string emit_pointwise(const PointwiseDag& dag, std::span<const std::string> operands,
+                           std::string_view prefix, std::vector<std::string>* results) {
   const std::vector<int> counts = reader_counts(dag);
   std::vector<std::string> names(dag.nodes.size());
   std::string out;
@@ -158,7 +167,8 @@ std::string emit_pointwise(const PointwiseDag& dag, std::span<const std::string>
       std::vector<std::string> arguments;
       for (const int a : n.arguments) arguments.push_back(names[static_cast<std::size_t>(a)]);
       names[i] = fmt::format("{}{}", prefix, i);
-      out += fmt::format("const float {} = {};\n", names[i], expand(n.function->expression, arguments));
+      out += fmt::format("const float {} = {};\n", names[i],
+                         expand(n.function->expression, arguments));
     }
   }
   results->clear();

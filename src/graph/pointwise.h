@@ -1,8 +1,10 @@
-// Pointwise expressions: the part of a pattern that is computed element by element, as a DAG over operands.
+// Pointwise expressions: the part of a pattern that is computed element by element, as a DAG over
+// operands.
 //
-// One record a function states everything about it: its arity, its value in double, and a C expression that is valid in
-// CUDA C++ and in host C++ alike, over float operands. Emitted kernels include the helper functions of
-// `pointwise_prelude` (gelu, erf, sigmoid, ... under the prefix `tsr_`), with a CUDA and a host body for each.
+// One record a function states everything about it: its arity, its value in double, and a C
+// expression that is valid in CUDA C++ and in host C++ alike, over float operands. Emitted kernels
+// include the helper functions of `pointwise_prelude` (gelu, erf, sigmoid, ... under the prefix
+// `tsr_`), with a CUDA and a host body for each.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +19,10 @@
 namespace tessera::graph {
 
 struct PointwiseFunction {
-  std::string_view name;       // "add", "mul", "gelu_tanh", "silu", "where", ...
+  std::string_view name;  // "add", "mul", "gelu_tanh", "silu", "where", ...
   int arity;
   double (*eval)(std::span<const double>);
-  std::string_view expression; // "({0} + {1})", "tsr_gelu_tanh({0})"
+  std::string_view expression;  // "({0} + {1})", "tsr_gelu_tanh({0})"
 };
 
 std::span<const PointwiseFunction> pointwise_functions();
@@ -30,10 +32,10 @@ const PointwiseFunction* find_pointwise(std::string_view name);
 struct PointwiseDag {
   struct Node {
     enum class Kind : uint8_t { operand, constant, call } kind = Kind::call;
-    int operand = -1;                              // Kind::operand: index into the operand list of its owner
-    double constant = 0;                           // Kind::constant
-    const PointwiseFunction* function = nullptr;   // Kind::call
-    std::vector<int> arguments;                    // Kind::call: indices of earlier nodes
+    int operand = -1;     // Kind::operand: index into the operand list of its owner
+    double constant = 0;  // Kind::constant
+    const PointwiseFunction* function = nullptr;  // Kind::call
+    std::vector<int> arguments;                   // Kind::call: indices of earlier nodes
   };
   std::vector<Node> nodes;
   std::vector<int> results;  // node indices, one an output
@@ -45,21 +47,24 @@ struct PointwiseDag {
   [[nodiscard]] int operand_count() const;  // highest operand index + 1
   /// The results for these operand values.
   [[nodiscard]] std::vector<double> eval(std::span<const double> operands) const;
-  /// `add(gelu_tanh(%0), mul(%1, 0.5))`, one result after the other; canonical: equal text means equal meaning.
+  /// `add(gelu_tanh(%0), mul(%1, 0.5))`, one result after the other; canonical: equal text means
+  /// equal meaning.
   [[nodiscard]] std::string to_string() const;
 };
 
-/// How a pointwise ATen node becomes DAG nodes (handles alpha=, scalars, approximate=, clamp bounds, ...): given the DAG
-/// indices of its tensor arguments, appends and returns the index of its result; an error when the form is unsupported.
+/// How a pointwise ATen node becomes DAG nodes (handles alpha=, scalars, approximate=, clamp
+/// bounds, ...): given the DAG indices of its tensor arguments, appends and returns the index of
+/// its result; an error when the form is unsupported.
 Result<int> append_pointwise(PointwiseDag& dag, const Graph& g, const Node& node,
                              const std::vector<std::pair<ValueId, int>>& tensor_arguments);
 
-/// C source text with the helper functions `tsr_*`, `static inline` (host) or `__device__ __forceinline__` (CUDA).
+/// C source text with the helper functions `tsr_*`, `static inline` (host) or `__device__
+/// __forceinline__` (CUDA).
 enum class Target : uint8_t { host, cuda };
 std::string pointwise_prelude(Target target);
-/// The DAG as C statements over float variables: operand i is the text operands[i]; returns the statements, and the
-/// expressions of the results in `results`.
-std::string emit_pointwise(const PointwiseDag& dag, std::span<const std::string> operands, std::string_view prefix,
-                           std::vector<std::string>* results);
+/// The DAG as C statements over float variables: operand i is the text operands[i]; returns the
+/// statements, and the expressions of the results in `results`.
+std::string emit_pointwise(const PointwiseDag& dag, std::span<const std::string> operands,
+                           std::string_view prefix, std::vector<std::string>* results);
 
 }  // namespace tessera::graph

@@ -12,11 +12,21 @@ namespace {
 using Args = std::span<const double>;
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
-double softplus(double x) { return x > 20 ? x : std::log1p(std::exp(x)); }
-bool either_nan(Args a) { return std::isnan(a[0]) || std::isnan(a[1]); }
-double clamp(double x, double low, double high) { return std::isnan(x) ? x : std::min(std::max(x, low), high); }
-double sign(double x) { return static_cast<double>(x > 0) - static_cast<double>(x < 0); }
+double sigmoid(double x) {
+  return 1.0 / (1.0 + std::exp(-x));
+}
+double softplus(double x) {
+  return x > 20 ? x : std::log1p(std::exp(x));
+}
+bool either_nan(Args a) {
+  return std::isnan(a[0]) || std::isnan(a[1]);
+}
+double clamp(double x, double low, double high) {
+  return std::isnan(x) ? x : std::min(std::max(x, low), high);
+}
+double sign(double x) {
+  return static_cast<double>(x > 0) - static_cast<double>(x < 0);
+}
 /// Python's modulo: the result has the sign of the divisor.
 double remainder(double a, double b) {
   const double m = std::fmod(a, b);
@@ -47,10 +57,14 @@ const std::array functions = {
     PointwiseFunction{"sqrt", 1, [](Args a) { return std::sqrt(a[0]); }, "tsr_sqrt({0})"},
     PointwiseFunction{"rsqrt", 1, [](Args a) { return 1 / std::sqrt(a[0]); }, "tsr_rsqrt({0})"},
     PointwiseFunction{"pow", 2, [](Args a) { return std::pow(a[0], a[1]); }, "tsr_pow({0}, {1})"},
-    PointwiseFunction{"fmod", 2, [](Args a) { return std::fmod(a[0], a[1]); }, "tsr_fmod({0}, {1})"},
-    PointwiseFunction{"remainder", 2, [](Args a) { return remainder(a[0], a[1]); }, "tsr_remainder({0}, {1})"},
-    PointwiseFunction{"atan2", 2, [](Args a) { return std::atan2(a[0], a[1]); }, "tsr_atan2({0}, {1})"},
-    PointwiseFunction{"copysign", 2, [](Args a) { return std::copysign(a[0], a[1]); }, "tsr_copysign({0}, {1})"},
+    PointwiseFunction{"fmod", 2, [](Args a) { return std::fmod(a[0], a[1]); },
+                      "tsr_fmod({0}, {1})"},
+    PointwiseFunction{"remainder", 2, [](Args a) { return remainder(a[0], a[1]); },
+                      "tsr_remainder({0}, {1})"},
+    PointwiseFunction{"atan2", 2, [](Args a) { return std::atan2(a[0], a[1]); },
+                      "tsr_atan2({0}, {1})"},
+    PointwiseFunction{"copysign", 2, [](Args a) { return std::copysign(a[0], a[1]); },
+                      "tsr_copysign({0}, {1})"},
     PointwiseFunction{"logaddexp", 2, logaddexp, "tsr_logaddexp({0}, {1})"},
     // Exponentials and logarithms.
     PointwiseFunction{"exp", 1, [](Args a) { return std::exp(a[0]); }, "tsr_exp({0})"},
@@ -68,40 +82,85 @@ const std::array functions = {
     // Activations.
     PointwiseFunction{"tanh", 1, [](Args a) { return std::tanh(a[0]); }, "tsr_tanh({0})"},
     PointwiseFunction{"sigmoid", 1, [](Args a) { return sigmoid(a[0]); }, "tsr_sigmoid({0})"},
-    PointwiseFunction{"log_sigmoid", 1, [](Args a) { return std::fmin(a[0], 0) - std::log1p(std::exp(-std::fabs(a[0]))); }, "tsr_log_sigmoid({0})"},
-    PointwiseFunction{"silu", 1, [](Args a) { return a[0] / (1 + std::exp(-a[0])); }, "tsr_silu({0})"},
-    PointwiseFunction{"gelu_erf", 1, [](Args a) { return 0.5 * a[0] * (1 + std::erf(a[0] * M_SQRT1_2)); }, "tsr_gelu_erf({0})"},
+    PointwiseFunction{
+        "log_sigmoid", 1,
+        [](Args a) { return std::fmin(a[0], 0) - std::log1p(std::exp(-std::fabs(a[0]))); },
+        "tsr_log_sigmoid({0})"},
+    PointwiseFunction{"silu", 1, [](Args a) { return a[0] / (1 + std::exp(-a[0])); },
+                      "tsr_silu({0})"},
+    PointwiseFunction{"gelu_erf", 1,
+                      [](Args a) { return 0.5 * a[0] * (1 + std::erf(a[0] * M_SQRT1_2)); },
+                      "tsr_gelu_erf({0})"},
     PointwiseFunction{"gelu_tanh", 1, [](Args a) { return gelu_tanh(a[0]); }, "tsr_gelu_tanh({0})"},
     PointwiseFunction{"relu", 1, [](Args a) { return a[0] < 0 ? 0 : a[0]; }, "tsr_relu({0})"},
-    PointwiseFunction{"relu6", 1, [](Args a) { return clamp(a[0], 0, 6); }, "tsr_clamp({0}, 0.0f, 6.0f)"},
-    PointwiseFunction{"leaky_relu", 2, [](Args a) { return a[0] > 0 ? a[0] : a[0] * a[1]; }, "tsr_leaky_relu({0}, {1})"},
-    PointwiseFunction{"elu", 2, [](Args a) { return a[0] > 0 ? a[0] : a[1] * std::expm1(a[0]); }, "tsr_elu({0}, {1})"},
-    PointwiseFunction{"selu", 1, [](Args a) { return selu_scale * (a[0] > 0 ? a[0] : selu_alpha * std::expm1(a[0])); }, "tsr_selu({0})"},
-    PointwiseFunction{"softplus", 3, [](Args a) { return a[0] * a[1] > a[2] ? a[0] : std::log1p(std::exp(a[0] * a[1])) / a[1]; }, "tsr_softplus({0}, {1}, {2})"},
-    PointwiseFunction{"softsign", 1, [](Args a) { return a[0] / (1 + std::fabs(a[0])); }, "tsr_softsign({0})"},
-    PointwiseFunction{"mish", 1, [](Args a) { return a[0] * std::tanh(softplus(a[0])); }, "tsr_mish({0})"},
-    PointwiseFunction{"hardswish", 1, [](Args a) { return a[0] * clamp(a[0] + 3, 0, 6) / 6; }, "tsr_hardswish({0})"},
-    PointwiseFunction{"hardsigmoid", 1, [](Args a) { return clamp(a[0] + 3, 0, 6) / 6; }, "tsr_hardsigmoid({0})"},
-    PointwiseFunction{"softshrink", 2, [](Args a) { return a[0] > a[1] ? a[0] - a[1] : a[0] < -a[1] ? a[0] + a[1] : a[0] * 0; }, "tsr_softshrink({0}, {1})"},
-    PointwiseFunction{"hardshrink", 2, [](Args a) { return a[0] >= -a[1] && a[0] <= a[1] ? 0 : a[0]; }, "tsr_hardshrink({0}, {1})"},
-    PointwiseFunction{"threshold", 3, [](Args a) { return a[0] <= a[1] ? a[2] : a[0]; }, "tsr_threshold({0}, {1}, {2})"},
-    PointwiseFunction{"clamp", 3, [](Args a) { return clamp(a[0], a[1], a[2]); }, "tsr_clamp({0}, {1}, {2})"},
+    PointwiseFunction{"relu6", 1, [](Args a) { return clamp(a[0], 0, 6); },
+                      "tsr_clamp({0}, 0.0f, 6.0f)"},
+    PointwiseFunction{"leaky_relu", 2, [](Args a) { return a[0] > 0 ? a[0] : a[0] * a[1]; },
+                      "tsr_leaky_relu({0}, {1})"},
+    PointwiseFunction{"elu", 2, [](Args a) { return a[0] > 0 ? a[0] : a[1] * std::expm1(a[0]); },
+                      "tsr_elu({0}, {1})"},
+    PointwiseFunction{
+        "selu", 1,
+        [](Args a) { return selu_scale * (a[0] > 0 ? a[0] : selu_alpha * std::expm1(a[0])); },
+        "tsr_selu({0})"},
+    PointwiseFunction{
+        "softplus", 3,
+        [](Args a) { return a[0] * a[1] > a[2] ? a[0] : std::log1p(std::exp(a[0] * a[1])) / a[1]; },
+        "tsr_softplus({0}, {1}, {2})"},
+    PointwiseFunction{"softsign", 1, [](Args a) { return a[0] / (1 + std::fabs(a[0])); },
+                      "tsr_softsign({0})"},
+    PointwiseFunction{"mish", 1, [](Args a) { return a[0] * std::tanh(softplus(a[0])); },
+                      "tsr_mish({0})"},
+    PointwiseFunction{"hardswish", 1, [](Args a) { return a[0] * clamp(a[0] + 3, 0, 6) / 6; },
+                      "tsr_hardswish({0})"},
+    PointwiseFunction{"hardsigmoid", 1, [](Args a) { return clamp(a[0] + 3, 0, 6) / 6; },
+                      "tsr_hardsigmoid({0})"},
+    PointwiseFunction{"softshrink", 2,
+                      [](Args a) {
+                        return a[0] > a[1] ? a[0] - a[1] : a[0] < -a[1] ? a[0] + a[1] : a[0] * 0;
+                      },
+                      "tsr_softshrink({0}, {1})"},
+    PointwiseFunction{"hardshrink", 2,
+                      [](Args a) { return a[0] >= -a[1] && a[0] <= a[1] ? 0 : a[0]; },
+                      "tsr_hardshrink({0}, {1})"},
+    PointwiseFunction{"threshold", 3, [](Args a) { return a[0] <= a[1] ? a[2] : a[0]; },
+                      "tsr_threshold({0}, {1}, {2})"},
+    PointwiseFunction{"clamp", 3, [](Args a) { return clamp(a[0], a[1], a[2]); },
+                      "tsr_clamp({0}, {1}, {2})"},
     // Selection; truth values are 1 and 0.
-    PointwiseFunction{"minimum", 2, [](Args a) { return either_nan(a) ? NAN : std::min(a[0], a[1]); }, "tsr_minimum({0}, {1})"},
-    PointwiseFunction{"maximum", 2, [](Args a) { return either_nan(a) ? NAN : std::max(a[0], a[1]); }, "tsr_maximum({0}, {1})"},
-    PointwiseFunction{"where", 3, [](Args a) { return a[0] != 0 ? a[1] : a[2]; }, "({0} != 0.0f ? {1} : {2})"},
-    PointwiseFunction{"eq", 2, [](Args a) { return a[0] == a[1] ? 1.0 : 0.0; }, "({0} == {1} ? 1.0f : 0.0f)"},
-    PointwiseFunction{"ne", 2, [](Args a) { return a[0] != a[1] ? 1.0 : 0.0; }, "({0} != {1} ? 1.0f : 0.0f)"},
-    PointwiseFunction{"lt", 2, [](Args a) { return a[0] < a[1] ? 1.0 : 0.0; }, "({0} < {1} ? 1.0f : 0.0f)"},
-    PointwiseFunction{"le", 2, [](Args a) { return a[0] <= a[1] ? 1.0 : 0.0; }, "({0} <= {1} ? 1.0f : 0.0f)"},
-    PointwiseFunction{"gt", 2, [](Args a) { return a[0] > a[1] ? 1.0 : 0.0; }, "({0} > {1} ? 1.0f : 0.0f)"},
-    PointwiseFunction{"ge", 2, [](Args a) { return a[0] >= a[1] ? 1.0 : 0.0; }, "({0} >= {1} ? 1.0f : 0.0f)"},
-    PointwiseFunction{"logical_and", 2, [](Args a) { return a[0] != 0 && a[1] != 0 ? 1.0 : 0.0; }, "tsr_and({0}, {1})"},
-    PointwiseFunction{"logical_or", 2, [](Args a) { return a[0] != 0 || a[1] != 0 ? 1.0 : 0.0; }, "tsr_or({0}, {1})"},
-    PointwiseFunction{"logical_xor", 2, [](Args a) { return (a[0] != 0) != (a[1] != 0) ? 1.0 : 0.0; }, "tsr_xor({0}, {1})"},
-    PointwiseFunction{"logical_not", 1, [](Args a) { return a[0] == 0 ? 1.0 : 0.0; }, "({0} == 0.0f ? 1.0f : 0.0f)"},
-    PointwiseFunction{"isnan", 1, [](Args a) { return std::isnan(a[0]) ? 1.0 : 0.0; }, "({0} != {0} ? 1.0f : 0.0f)"},
-    PointwiseFunction{"isinf", 1, [](Args a) { return std::fabs(a[0]) == inf ? 1.0 : 0.0; }, "(tsr_abs({0}) == tsr_inf() ? 1.0f : 0.0f)"},
+    PointwiseFunction{"minimum", 2,
+                      [](Args a) { return either_nan(a) ? NAN : std::min(a[0], a[1]); },
+                      "tsr_minimum({0}, {1})"},
+    PointwiseFunction{"maximum", 2,
+                      [](Args a) { return either_nan(a) ? NAN : std::max(a[0], a[1]); },
+                      "tsr_maximum({0}, {1})"},
+    PointwiseFunction{"where", 3, [](Args a) { return a[0] != 0 ? a[1] : a[2]; },
+                      "({0} != 0.0f ? {1} : {2})"},
+    PointwiseFunction{"eq", 2, [](Args a) { return a[0] == a[1] ? 1.0 : 0.0; },
+                      "({0} == {1} ? 1.0f : 0.0f)"},
+    PointwiseFunction{"ne", 2, [](Args a) { return a[0] != a[1] ? 1.0 : 0.0; },
+                      "({0} != {1} ? 1.0f : 0.0f)"},
+    PointwiseFunction{"lt", 2, [](Args a) { return a[0] < a[1] ? 1.0 : 0.0; },
+                      "({0} < {1} ? 1.0f : 0.0f)"},
+    PointwiseFunction{"le", 2, [](Args a) { return a[0] <= a[1] ? 1.0 : 0.0; },
+                      "({0} <= {1} ? 1.0f : 0.0f)"},
+    PointwiseFunction{"gt", 2, [](Args a) { return a[0] > a[1] ? 1.0 : 0.0; },
+                      "({0} > {1} ? 1.0f : 0.0f)"},
+    PointwiseFunction{"ge", 2, [](Args a) { return a[0] >= a[1] ? 1.0 : 0.0; },
+                      "({0} >= {1} ? 1.0f : 0.0f)"},
+    PointwiseFunction{"logical_and", 2, [](Args a) { return a[0] != 0 && a[1] != 0 ? 1.0 : 0.0; },
+                      "tsr_and({0}, {1})"},
+    PointwiseFunction{"logical_or", 2, [](Args a) { return a[0] != 0 || a[1] != 0 ? 1.0 : 0.0; },
+                      "tsr_or({0}, {1})"},
+    PointwiseFunction{"logical_xor", 2,
+                      [](Args a) { return (a[0] != 0) != (a[1] != 0) ? 1.0 : 0.0; },
+                      "tsr_xor({0}, {1})"},
+    PointwiseFunction{"logical_not", 1, [](Args a) { return a[0] == 0 ? 1.0 : 0.0; },
+                      "({0} == 0.0f ? 1.0f : 0.0f)"},
+    PointwiseFunction{"isnan", 1, [](Args a) { return std::isnan(a[0]) ? 1.0 : 0.0; },
+                      "({0} != {0} ? 1.0f : 0.0f)"},
+    PointwiseFunction{"isinf", 1, [](Args a) { return std::fabs(a[0]) == inf ? 1.0 : 0.0; },
+                      "(tsr_abs({0}) == tsr_inf() ? 1.0f : 0.0f)"},
     // Rounding.
     PointwiseFunction{"floor", 1, [](Args a) { return std::floor(a[0]); }, "tsr_floor({0})"},
     PointwiseFunction{"ceil", 1, [](Args a) { return std::ceil(a[0]); }, "tsr_ceil({0})"},
@@ -112,7 +171,9 @@ const std::array functions = {
 
 }  // namespace
 
-std::span<const PointwiseFunction> pointwise_functions() { return functions; }
+std::span<const PointwiseFunction> pointwise_functions() {
+  return functions;
+}
 
 const PointwiseFunction* find_pointwise(std::string_view name) {
   const auto* it = std::find_if(functions.begin(), functions.end(),

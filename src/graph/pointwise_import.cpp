@@ -1,7 +1,6 @@
 // How each pointwise ATen op becomes nodes of a pointwise DAG.
-#include <fmt/format.h>
-
 #include <cmath>
+#include <fmt/format.h>
 #include <map>
 #include <optional>
 
@@ -32,12 +31,15 @@ class Import {
     if (const auto number = node_.number(name)) return constant(*number);
     return failed(fmt::format("argument `{}` is missing", name));
   }
-  int arg_or(std::string_view name, double fallback) { return present(name) ? arg(name) : constant(fallback); }
+  int arg_or(std::string_view name, double fallback) {
+    return present(name) ? arg(name) : constant(fallback);
+  }
   [[nodiscard]] bool present(std::string_view name) const {
     const Argument* a = node_.find(name);
     return a != nullptr && !std::holds_alternative<NoValue>(*a);
   }
-  /// The argument times the number `factor` of another argument (alpha, value), which is left out when it is 1.
+  /// The argument times the number `factor` of another argument (alpha, value), which is left out
+  /// when it is 1.
   int scaled(int x, std::string_view factor) {
     const auto f = node_.number(factor);
     return !f || *f == 1 ? x : call("mul", {x, constant(*f)});
@@ -64,11 +66,19 @@ class Import {
 
 using Handler = int (*)(Import&);
 
-int identity(Import& i) { return i.arg(i.node().find("self") != nullptr ? "self" : "input"); }
+int identity(Import& i) {
+  return i.arg(i.node().find("self") != nullptr ? "self" : "input");
+}
 
-int add(Import& i) { return i.call("add", {i.arg("self"), i.scaled(i.arg("other"), "alpha")}); }
-int sub(Import& i) { return i.call("sub", {i.arg("self"), i.scaled(i.arg("other"), "alpha")}); }
-int rsub(Import& i) { return i.call("sub", {i.arg("other"), i.scaled(i.arg("self"), "alpha")}); }
+int add(Import& i) {
+  return i.call("add", {i.arg("self"), i.scaled(i.arg("other"), "alpha")});
+}
+int sub(Import& i) {
+  return i.call("sub", {i.arg("self"), i.scaled(i.arg("other"), "alpha")});
+}
+int rsub(Import& i) {
+  return i.call("sub", {i.arg("other"), i.scaled(i.arg("self"), "alpha")});
+}
 
 int div(Import& i) {
   const int q = i.call("div", {i.arg("self"), i.arg("other")});
@@ -78,10 +88,12 @@ int div(Import& i) {
   return i.failed(fmt::format("rounding_mode={}", mode));
 }
 
-/// Small integer and half exponents by multiplication and roots, as PyTorch does; they keep the signs of negative bases.
+/// Small integer and half exponents by multiplication and roots, as PyTorch does; they keep the
+/// signs of negative bases.
 int pow(Import& i) {
   const int x = i.arg("self");
-  if (i.node().tensor("exponent").valid() || !i.node().number("exponent")) return i.call("pow", {x, i.arg("exponent")});
+  if (i.node().tensor("exponent").valid() || !i.node().number("exponent"))
+    return i.call("pow", {x, i.arg("exponent")});
   const double e = *i.node().number("exponent");
   if (e == 0) return i.constant(1);
   if (e == 1) return x;
@@ -123,7 +135,9 @@ int celu(Import& i) {
   return i.call("where", {i.call("gt", {x, i.constant(0)}), x, n});
 }
 
-int prelu(Import& i) { return i.call("leaky_relu", {i.arg("self"), i.arg("weight")}); }
+int prelu(Import& i) {
+  return i.call("leaky_relu", {i.arg("self"), i.arg("weight")});
+}
 
 int softplus(Import& i) {
   return i.call("softplus", {i.arg("self"), i.arg_or("beta", 1), i.arg_or("threshold", 20)});
@@ -142,12 +156,17 @@ int lerp(Import& i) {
   return i.call("add", {a, i.call("mul", {i.arg("weight"), i.call("sub", {i.arg("end"), a})})});
 }
 
-int masked_fill(Import& i) { return i.call("where", {i.arg("mask"), i.arg("value"), i.arg("self")}); }
+int masked_fill(Import& i) {
+  return i.call("where", {i.arg("mask"), i.arg("value"), i.arg("self")});
+}
 
-int frac(Import& i) { return i.call("sub", {i.arg("self"), i.call("trunc", {i.arg("self")})}); }
+int frac(Import& i) {
+  return i.call("sub", {i.arg("self"), i.call("trunc", {i.arg("self")})});
+}
 
 int dropout(Import& i) {
-  const bool active = i.node().flag("train").value_or(false) && i.node().number("p").value_or(0) != 0;
+  const bool active =
+      i.node().flag("train").value_or(false) && i.node().number("p").value_or(0) != 0;
   return active ? i.failed("dropout draws random numbers") : identity(i);
 }
 
@@ -157,9 +176,15 @@ int convert(Import& i) {
   return i.output_type() == DType::boolean ? i.call("ne", {x, i.constant(0)}) : x;
 }
 
-int fill(Import& i) { return i.present("fill_value") ? i.arg("fill_value") : i.arg("value"); }
-int zeros(Import& i) { return i.constant(0); }
-int ones(Import& i) { return i.constant(1); }
+int fill(Import& i) {
+  return i.present("fill_value") ? i.arg("fill_value") : i.arg("value");
+}
+int zeros(Import& i) {
+  return i.constant(0);
+}
+int ones(Import& i) {
+  return i.constant(1);
+}
 
 int round_to_even(Import& i) {
   if (i.node().integer("decimals").value_or(0) != 0) return i.failed("decimals other than 0");
@@ -168,36 +193,128 @@ int round_to_even(Import& i) {
 
 /// Ops of one tensor `self`, or of `self` and `other`, that are one function of the table.
 const std::map<std::string_view, std::string_view> direct = {
-    {"mul", "mul"}, {"multiply", "mul"}, {"neg", "neg"}, {"abs", "abs"}, {"square", "square"}, {"reciprocal", "reciprocal"},
-    {"sqrt", "sqrt"}, {"rsqrt", "rsqrt"}, {"fmod", "fmod"}, {"remainder", "remainder"}, {"atan2", "atan2"},
-    {"copysign", "copysign"}, {"logaddexp", "logaddexp"}, {"exp", "exp"}, {"exp2", "exp2"}, {"expm1", "expm1"},
-    {"log", "log"}, {"log2", "log2"}, {"log10", "log10"}, {"log1p", "log1p"}, {"erf", "erf"}, {"sin", "sin"},
-    {"cos", "cos"}, {"tan", "tan"}, {"atan", "atan"}, {"tanh", "tanh"}, {"sigmoid", "sigmoid"},
-    {"log_sigmoid", "log_sigmoid"}, {"silu", "silu"}, {"relu", "relu"}, {"relu6", "relu6"}, {"selu", "selu"},
-    {"softsign", "softsign"}, {"mish", "mish"}, {"hardswish", "hardswish"}, {"hardsigmoid", "hardsigmoid"},
-    {"minimum", "minimum"}, {"maximum", "maximum"}, {"eq", "eq"}, {"ne", "ne"}, {"lt", "lt"}, {"le", "le"},
-    {"gt", "gt"}, {"ge", "ge"}, {"logical_and", "logical_and"}, {"logical_or", "logical_or"},
-    {"logical_xor", "logical_xor"}, {"logical_not", "logical_not"}, {"bitwise_and", "logical_and"},
-    {"bitwise_or", "logical_or"}, {"bitwise_xor", "logical_xor"}, {"bitwise_not", "logical_not"}, {"isnan", "isnan"},
-    {"isinf", "isinf"}, {"floor", "floor"}, {"ceil", "ceil"}, {"trunc", "trunc"}, {"sign", "sign"},
+    {"mul", "mul"},
+    {"multiply", "mul"},
+    {"neg", "neg"},
+    {"abs", "abs"},
+    {"square", "square"},
+    {"reciprocal", "reciprocal"},
+    {"sqrt", "sqrt"},
+    {"rsqrt", "rsqrt"},
+    {"fmod", "fmod"},
+    {"remainder", "remainder"},
+    {"atan2", "atan2"},
+    {"copysign", "copysign"},
+    {"logaddexp", "logaddexp"},
+    {"exp", "exp"},
+    {"exp2", "exp2"},
+    {"expm1", "expm1"},
+    {"log", "log"},
+    {"log2", "log2"},
+    {"log10", "log10"},
+    {"log1p", "log1p"},
+    {"erf", "erf"},
+    {"sin", "sin"},
+    {"cos", "cos"},
+    {"tan", "tan"},
+    {"atan", "atan"},
+    {"tanh", "tanh"},
+    {"sigmoid", "sigmoid"},
+    {"log_sigmoid", "log_sigmoid"},
+    {"silu", "silu"},
+    {"relu", "relu"},
+    {"relu6", "relu6"},
+    {"selu", "selu"},
+    {"softsign", "softsign"},
+    {"mish", "mish"},
+    {"hardswish", "hardswish"},
+    {"hardsigmoid", "hardsigmoid"},
+    {"minimum", "minimum"},
+    {"maximum", "maximum"},
+    {"eq", "eq"},
+    {"ne", "ne"},
+    {"lt", "lt"},
+    {"le", "le"},
+    {"gt", "gt"},
+    {"ge", "ge"},
+    {"logical_and", "logical_and"},
+    {"logical_or", "logical_or"},
+    {"logical_xor", "logical_xor"},
+    {"logical_not", "logical_not"},
+    {"bitwise_and", "logical_and"},
+    {"bitwise_or", "logical_or"},
+    {"bitwise_xor", "logical_xor"},
+    {"bitwise_not", "logical_not"},
+    {"isnan", "isnan"},
+    {"isinf", "isinf"},
+    {"floor", "floor"},
+    {"ceil", "ceil"},
+    {"trunc", "trunc"},
+    {"sign", "sign"},
 };
 
 /// Ops whose arguments need more than that.
 const std::map<std::string_view, Handler> handlers = {
-    {"add", add}, {"sub", sub}, {"subtract", sub}, {"rsub", rsub}, {"div", div}, {"true_divide", div}, {"pow", pow}, {"gelu", gelu},
-    {"clamp", clamp}, {"clamp_min", clamp}, {"clamp_max", clamp}, {"clip", clamp},
-    {"hardtanh", [](Import& i) { return i.call("clamp", {i.arg("self"), i.arg_or("min_val", -1), i.arg_or("max_val", 1)}); }},
-    {"leaky_relu", [](Import& i) { return i.call("leaky_relu", {i.arg("self"), i.arg_or("negative_slope", 0.01)}); }},
-    {"elu", elu}, {"celu", celu}, {"prelu", prelu}, {"_prelu_kernel", prelu}, {"softplus", softplus},
-    {"softshrink", [](Import& i) { return i.call("softshrink", {i.arg("self"), i.arg_or("lambd", 0.5)}); }},
-    {"hardshrink", [](Import& i) { return i.call("hardshrink", {i.arg("self"), i.arg_or("lambd", 0.5)}); }},
-    {"threshold", [](Import& i) { return i.call("threshold", {i.arg("self"), i.arg("threshold"), i.arg("value")}); }},
-    {"where", [](Import& i) { return i.call("where", {i.arg("condition"), i.arg("self"), i.arg("other")}); }},
-    {"masked_fill", masked_fill}, {"addcmul", addcmul}, {"addcdiv", addcdiv}, {"lerp", lerp}, {"frac", frac},
-    {"round", round_to_even}, {"dropout", dropout}, {"feature_dropout", dropout}, {"alpha_dropout", dropout},
-    {"_to_copy", convert}, {"to", convert}, {"clone", identity}, {"contiguous", identity}, {"alias", identity},
-    {"detach", identity}, {"lift_fresh_copy", identity}, {"fill", fill}, {"full", fill}, {"full_like", fill},
-    {"zeros", zeros}, {"zeros_like", zeros}, {"ones", ones}, {"ones_like", ones},
+    {"add", add},
+    {"sub", sub},
+    {"subtract", sub},
+    {"rsub", rsub},
+    {"div", div},
+    {"true_divide", div},
+    {"pow", pow},
+    {"gelu", gelu},
+    {"clamp", clamp},
+    {"clamp_min", clamp},
+    {"clamp_max", clamp},
+    {"clip", clamp},
+    {"hardtanh",
+     [](Import& i) {
+       return i.call("clamp", {i.arg("self"), i.arg_or("min_val", -1), i.arg_or("max_val", 1)});
+     }},
+    {"leaky_relu",
+     [](Import& i) {
+       return i.call("leaky_relu", {i.arg("self"), i.arg_or("negative_slope", 0.01)});
+     }},
+    {"elu", elu},
+    {"celu", celu},
+    {"prelu", prelu},
+    {"_prelu_kernel", prelu},
+    {"softplus", softplus},
+    {"softshrink",
+     [](Import& i) { return i.call("softshrink", {i.arg("self"), i.arg_or("lambd", 0.5)}); }},
+    {"hardshrink",
+     [](Import& i) { return i.call("hardshrink", {i.arg("self"), i.arg_or("lambd", 0.5)}); }},
+    {"threshold",
+     [](Import& i) {
+       return i.call("threshold", {i.arg("self"), i.arg("threshold"), i.arg("value")});
+     }},
+    {"where",
+     [](Import& i) {
+       return i.call("where", {i.arg("condition"), i.arg("self"), i.arg("other")});
+     }},
+    {"masked_fill", masked_fill},
+    {"addcmul", addcmul},
+    {"addcdiv", addcdiv},
+    {"lerp", lerp},
+    {"frac", frac},
+    {"round", round_to_even},
+    {"dropout", dropout},
+    {"feature_dropout", dropout},
+    {"alpha_dropout", dropout},
+    {"_to_copy", convert},
+    {"to", convert},
+    {"clone", identity},
+    {"contiguous", identity},
+    {"alias", identity},
+    {"detach", identity},
+    {"lift_fresh_copy", identity},
+    {"fill", fill},
+    {"full", fill},
+    {"full_like", fill},
+    {"zeros", zeros},
+    {"zeros_like", zeros},
+    {"ones", ones},
+    {"ones_like", ones},
     {"scalar_tensor", [](Import& i) { return i.arg("s"); }},
 };
 
@@ -208,11 +325,13 @@ std::optional<std::string> refused_type(const Graph& g, const Node& node) {
   for (const ValueId v : values) {
     const DType t = g.value(v).type.dtype;
     if (t == DType::float64 || t == DType::int64 || t == DType::int32) {
-      return fmt::format("`{}` is {}, which float arithmetic does not hold", g.value(v).name, name_of(t));
+      return fmt::format("`{}` is {}, which float arithmetic does not hold", g.value(v).name,
+                         name_of(t));
     }
   }
   const DType out = g.value(node.outputs.front()).type.dtype;
-  if (!is_floating(out) && out != DType::boolean) return fmt::format("integer result ({})", name_of(out));
+  if (!is_floating(out) && out != DType::boolean)
+    return fmt::format("integer result ({})", name_of(out));
   return std::nullopt;
 }
 
@@ -223,16 +342,19 @@ std::string_view short_op(std::string_view op) {
 }
 
 tl::unexpected<Diagnostic> unsupported(const Node& node, std::string_view why) {
-  return error(fail(unsupported_pointwise, "`{}` ({}) is not taken as a pointwise expression: {}", node.name, node.op, why));
+  return error(fail(unsupported_pointwise, "`{}` ({}) is not taken as a pointwise expression: {}",
+                    node.name, node.op, why));
 }
 
 }  // namespace
 
-Result<int> append_pointwise(PointwiseDag& dag, const Graph& g, const Node& node, const TensorIndices& tensors) {
+Result<int> append_pointwise(PointwiseDag& dag, const Graph& g, const Node& node,
+                             const TensorIndices& tensors) {
   const std::string_view op = short_op(node.op);
   const auto handler = handlers.find(op);
   const auto function = direct.find(op);
-  if (handler == handlers.end() && function == direct.end()) return unsupported(node, "no such pointwise op");
+  if (handler == handlers.end() && function == direct.end())
+    return unsupported(node, "no such pointwise op");
   if (node.outputs.size() != 1) return unsupported(node, "several results");
   if (const auto why = refused_type(g, node)) return unsupported(node, *why);
   Import import(dag, g, node, tensors);

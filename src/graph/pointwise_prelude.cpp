@@ -1,9 +1,12 @@
 // The C text of the `tsr_*` helper functions.
 //
-// Host bodies are branch-free, so that gcc vectorizes loops over them without -ffast-math; the exceptions (pow, fmod,
-// remainder, atan, atan2, tan) call the C library. For the others two options are needed that keep every value:
-// -fno-math-errno from the command line (sqrt's errno is a branch) and no trapping comparisons, set here by pragma. Ranges are reduced as by Cody and Waite; polynomial coefficients are minimax fits, rounded to float one by one. Errors over all floats are at most 2 ulp for
-// exp, exp2, expm1, log, log1p, tanh, erf, sigmoid; sin and cos up to |x| = 1e9.
+// Host bodies are branch-free, so that gcc vectorizes loops over them without -ffast-math; the
+// exceptions (pow, fmod, remainder, atan, atan2, tan) call the C library. For the others two
+// options are needed that keep every value: -fno-math-errno from the command line (sqrt's errno is
+// a branch) and no trapping comparisons, set here by pragma. Ranges are reduced as by Cody and
+// Waite; polynomial coefficients are minimax fits, rounded to float one by one. Errors over all
+// floats are at most 2 ulp for exp, exp2, expm1, log, log1p, tanh, erf, sigmoid; sin and cos up to
+// |x| = 1e9.
 #include "graph/pointwise.h"
 
 namespace tessera::graph {
@@ -33,8 +36,8 @@ TSR_FN float tsr_minimum(float a, float b) { const float m = a < b ? a : b; retu
 TSR_FN float tsr_maximum(float a, float b) { const float m = a > b ? a : b; return a != a ? a : m; }
 )";
 
-// exp: x = n ln2 + r, e^r by a polynomial, 2^n as two factors so that subnormal and overflowing results come out right.
-// Adding 1.5 * 2^23 leaves round(x) in the low bits of the sum.
+// exp: x = n ln2 + r, e^r by a polynomial, 2^n as two factors so that subnormal and overflowing
+// results come out right. Adding 1.5 * 2^23 leaves round(x) in the low bits of the sum.
 constexpr std::string_view host_exp = R"(
 TSR_FN float tsr_scale(float p, unsigned n) {
   const int half = (int)n >> 1;
@@ -185,8 +188,8 @@ TSR_FN float tsr_sigmoid(float x) { return 1.0f / (1.0f + tsr_exp(-x)); }
 TSR_FN float tsr_silu(float x) { return x / (1.0f + tsr_exp(-x)); }
 )";
 
-// The fast division by 1 + e^-x is exact to 2 ulp where its result is a normal float, and 0 beyond 2^126, where the
-// result is below 1e-36.
+// The fast division by 1 + e^-x is exact to 2 ulp where its result is a normal float, and 0 beyond
+// 2^126, where the result is below 1e-36.
 constexpr std::string_view cuda_head = R"(#define TSR_FN __device__ __forceinline__
 TSR_FN float tsr_inf() { return __int_as_float(0x7f800000); }
 TSR_FN float tsr_nan() { return __int_as_float(0x7fffffff); }
@@ -225,7 +228,8 @@ TSR_FN float tsr_maximum(float a, float b) { return a != a || a > b ? a : b; }
 #endif
 )";
 
-// gelu_tanh: 0.5 x (1 + tanh u) = x sigmoid(2u), without the cancellation. mish: tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2).
+// gelu_tanh: 0.5 x (1 + tanh u) = x sigmoid(2u), without the cancellation. mish: tanh(log(1 + e)) =
+// e (e + 2) / (e (e + 2) + 2).
 constexpr std::string_view common = R"(
 TSR_FN float tsr_square(float x) { return x * x; }
 TSR_FN float tsr_cube(float x) { return x * x * x; }

@@ -16,16 +16,18 @@ double product(const Graph& g, const Node& n) {
   for (const char* name : {"mat1", "batch1", "input", "self"}) {
     const ValueId left = n.tensor(name);
     if (!left.valid()) continue;
-    return 2.0 * static_cast<double>(g.value(n.outputs.front()).type.numel()) * static_cast<double>(last(g, left));
+    return 2.0 * static_cast<double>(g.value(n.outputs.front()).type.numel()) *
+           static_cast<double>(last(g, left));
   }
   return 0;
 }
 
-/// An einsum's contraction sums over what the operands have beyond the result: sqrt(|A| |B| / |C|) for one contracted
-/// index set without broadcasting.
+/// An einsum's contraction sums over what the operands have beyond the result: sqrt(|A| |B| / |C|)
+/// for one contracted index set without broadcasting.
 double contraction(const Graph& g, const Node& n) {
   double elements = 1;
-  for (const ValueId v : tensor_arguments(n)) elements *= static_cast<double>(g.value(v).type.numel());
+  for (const ValueId v : tensor_arguments(n))
+    elements *= static_cast<double>(g.value(v).type.numel());
   const auto result = static_cast<double>(g.value(n.outputs.front()).type.numel());
   const double k2 = elements / (result > 0 ? result : 1);
   return 2 * result * std::sqrt(k2);

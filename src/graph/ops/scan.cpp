@@ -5,10 +5,8 @@ namespace tessera::graph::ops {
 namespace {
 
 constexpr OpRecord records[] = {
-    {"aten.cumsum", OpKind::scan},
-    {"aten.cumprod", OpKind::scan},
-    {"aten.cummax", OpKind::scan},
-    {"aten.cummin", OpKind::scan},
+    {"aten.cumsum", OpKind::scan},       {"aten.cumprod", OpKind::scan},
+    {"aten.cummax", OpKind::scan},       {"aten.cummin", OpKind::scan},
     {"aten.logcumsumexp", OpKind::scan},
 };
 

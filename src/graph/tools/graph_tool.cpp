@@ -1,6 +1,6 @@
-// A graph from standard input through one step, for tests: `graph_tool json|text|canonicalize|canonical-text|rewrites`.
+// A graph from standard input through one step, for tests: `graph_tool
+// json|text|canonicalize|canonical-text|rewrites`.
 #include <fmt/format.h>
-
 #include <iostream>
 #include <iterator>
 
@@ -31,7 +31,8 @@ int main(int argc, char** argv) {
       fmt::print("{} <- {} ({})\n", r.result, r.what, fmt::join(r.nodes, ", "));
     }
   } else {
-    fmt::print(stderr, "usage: graph_tool json|text|canonicalize|canonical-text|rewrites < graph.json\n");
+    fmt::print(stderr,
+               "usage: graph_tool json|text|canonicalize|canonical-text|rewrites < graph.json\n");
     return 3;
   }
   return 0;
