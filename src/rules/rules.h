@@ -48,7 +48,13 @@ struct Pattern {
   std::string id;                 // "p03", unique in its discovery
   std::string rule;               // "gemm"
   std::string summary;            // "65536x3072x768 bf16, + bias, gelu(tanh)": for people
-  std::vector<NodeId> nodes;      // what it covers, in execution order; views and copies it folds included
+  /// What it covers, in execution order: with values for `inputs` (and `constants`) these nodes compute `outputs`. Views
+  /// that it folds are among them even when others use them too.
+  std::vector<NodeId> nodes;
+  /// The nodes of these that do work. Two patterns overlap when they share one.
+  std::vector<NodeId> computing;
+  /// Inputs of the module whose content the body holds as numbers (guarded by their facts); not tensors of the kernel.
+  std::vector<ValueId> constants;
   std::vector<ValueId> inputs;    // values that exist before it, in the order of the kernel's tensors
   std::vector<ValueId> outputs;   // values that it must produce, with the graph's shapes and strides
   std::shared_ptr<const PatternBody> body;

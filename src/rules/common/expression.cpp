@@ -195,10 +195,10 @@ std::optional<double> Evaluator::constant_of(ValueId base) const {
   } else if (v.producer.valid()) {
     const Node& node = flow_.g.node(v.producer);
     const auto name = base_name(node.op);
-    if (name == "aten.full" || name == "aten.full_like") value = node.number("fill_value");
+    if (name == "aten.full") value = node.number("fill_value");
     if (name == "aten.scalar_tensor") value = node.number("s");
-    if (name == "aten.zeros" || name == "aten.zeros_like") value = 0.0;
-    if (name == "aten.ones" || name == "aten.ones_like") value = 1.0;
+    if (name == "aten.zeros") value = 0.0;
+    if (name == "aten.ones") value = 1.0;
   }
   if (!value) return std::nullopt;
   if (v.type.dtype == DType::float32) return static_cast<double>(static_cast<float>(*value));

@@ -82,23 +82,25 @@ std::vector<ValueId> Flow::outputs(const NodeSet& set) const {
   return result;
 }
 
-std::vector<NodeId> Flow::with_views(const NodeSet& set) const {
+NodeSet Flow::closure(const NodeSet& set, const std::vector<ValueId>& inputs,
+                      std::vector<ValueId>* constants) const {
   NodeSet covered = set;
-  for (auto it = g.order.rbegin(); it != g.order.rend(); ++it) {
-    if (!transparent(*it)) continue;
-    bool used = false;
-    bool only_here = true;
-    for (ValueId v : g.node(*it).outputs) {
-      if (g.is_output(v)) only_here = false;
-      for (const graph::Use& use : g.uses(v)) {
-        if (!use.node.valid()) continue;
-        used = true;
-        only_here = only_here && covered.contains(use.node);
+  std::vector<NodeId> todo(set.begin(), set.end());
+  std::set<ValueId> seen(inputs.begin(), inputs.end());
+  while (!todo.empty()) {
+    const NodeId n = todo.back();
+    todo.pop_back();
+    for (ValueId v : graph::tensor_arguments(g.node(n))) {
+      if (!seen.insert(v).second) continue;
+      const NodeId from = g.value(v).producer;
+      if (!from.valid()) {
+        constants->push_back(v);
+      } else if (covered.insert(from).second) {
+        todo.push_back(from);
       }
     }
-    if (used && only_here) covered.insert(*it);
   }
-  return in_order(covered);
+  return covered;
 }
 
 std::vector<NodeId> Flow::in_order(const NodeSet& set) const {
@@ -131,7 +133,8 @@ bool is_cast(const Flow& f, NodeId n) {
   const graph::TensorType* from = first_input(f.g, node);
   if (from == nullptr || node.outputs.size() != 1) return false;
   const graph::TensorType& to = f.g.value(node.outputs[0]).type;
-  return is_floating(from->dtype) && is_floating(to.dtype) && from->shape == to.shape;
+  return (is_floating(from->dtype) || from->dtype == DType::boolean) && is_floating(to.dtype) &&
+         from->shape == to.shape;
 }
 
 bool is_move(const Flow& f, NodeId n) {

@@ -234,7 +234,8 @@ Pattern make_pattern(const Flow& flow, std::string_view rule, const NodeSet& set
                      std::shared_ptr<const PatternBody> body, Precision precision) {
   Pattern p;
   p.rule = rule;
-  p.nodes = flow.with_views(set);
+  p.nodes = flow.in_order(flow.closure(set, tensors.inputs, &p.constants));
+  p.computing = flow.in_order(set);
   p.min_bytes = tensors.min_bytes();
   p.inputs = std::move(tensors.inputs);
   p.outputs = std::move(tensors.outputs);

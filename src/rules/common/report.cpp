@@ -47,7 +47,7 @@ std::string_view level_of(const Discovery& d, const Pattern& p) {
 
 /// The name that people read: rule, id and where the first covered op was called.
 std::string display_name(const graph::Graph& g, const Pattern& p) {
-  for (NodeId n : p.nodes)
+  for (NodeId n : p.computing)
     if (!g.node(n).module.empty()) return fmt::format("{} @ {}", p.rule, g.node(n).module);
   return p.rule;
 }
@@ -68,11 +68,13 @@ Json to_json(const graph::Graph& g, const Pattern& p) {
   j["rule"] = p.rule;
   j["summary"] = p.summary;
   j["subgraph"] = node_names(g, p.nodes);
+  j["computing"] = node_names(g, p.computing);
   j["operations"] = Json::array();
   for (NodeId n : p.nodes) j["operations"].push_back(g.node(n).op);
   j["dtype"] = p.inputs.empty() ? "" : name_of(g.value(p.inputs[0]).type.dtype);
   j["precision"] = name_of(p.precision);
   j["inputs"] = value_names(g, p.inputs);
+  j["constants"] = value_names(g, p.constants);
   j["outputs"] = value_names(g, p.outputs);
   j["input_shapes"] = Json::array();
   for (ValueId v : p.inputs) j["input_shapes"].push_back(graph::to_string(g.value(v).type));
@@ -121,7 +123,7 @@ std::string to_table(const graph::Graph& g, const Discovery& d) {
     rows.push_back({p.id, p.rule, std::string(level_of(d, p)), fmt::format("{:.4f}", p.unfused_ms),
                     fmt::format("{:.4f}", p.floor_ms), fmt::format("{:.4f}", p.priority),
                     std::string(strategy_of(p.reuse)), std::to_string(p.examples.size()),
-                    g.node(p.nodes.front()).name, p.summary});
+                    g.node(p.computing.front()).name, p.summary});
   std::string text = render_table({"id", "rule", "priority", "unfused ms", "floor ms", "gain ms",
                                    "registry", "examples", "at", "what"},
                                   rows);
