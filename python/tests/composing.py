@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import subprocess
 from pathlib import Path
@@ -30,6 +31,7 @@ extern "C" int tessera_run(const tessera_launch* l, void* workspace, void*) {
   const float *x = t(0), *w = t(1), *b = t(2), *r = residual ? t(3) : nullptr;
   float* y = t(l->tensor_count - 1);
   float* acc = static_cast<float*>(workspace);
+  /* damage */
   for (int64_t i = 0; i < m; ++i) {
     std::memcpy(acc, b, n * 4);
     for (int64_t p = 0; p < k; ++p)
@@ -125,3 +127,41 @@ def mlp_plan(library: str, rows: int = 8, width: int = 16, hidden: int = 32) -> 
         kernel("p01", ["h", "g"], ["x", "w1_p", "b1"], "g", [rows, hidden], [rows, hidden, width]),
         kernel("p02", ["o", "y"], ["g", "w2_p", "b2", "x"], "y", [rows, width], [rows, width, hidden]),
     ], "leftover": [{"node": "count_1", "op": "aten.add.Tensor", "reason": "no rule takes it"}]}
+
+
+def plan_of_trace(traced, library: str) -> dict:
+    """The same two kernels on a graph that the tracer made of an Mlp, as the core's plan would have it."""
+    graph = copy.deepcopy(traced.graph)
+    by_target = {v.get("target"): v["name"] for v in graph["values"]}
+    linear = [n for n in graph["nodes"] if n["op"] == "aten.linear.default"]
+    gelu = next(n for n in graph["nodes"] if n["op"] == "aten.gelu.default")
+    last = next(n for n in graph["nodes"] if n["op"] == "aten.add.Tensor" and
+                n["arguments"]["other"] == t(linear[1]["name"]))
+    x = linear[0]["arguments"]["input"]["value"]
+    shapes = {v["name"]: v["shape"] for v in graph["values"]}
+    rows, (hidden, width) = shapes[x][0], shapes[by_target["fc1.weight"]]
+    steps, packing = [], []
+    for i in (1, 2):
+        w = by_target[f"fc{i}.weight"]
+        n, k = shapes[w]
+        graph["values"] += [value(f"w{i}_t", [k, n], strides=[1, k]), value(f"w{i}_p", [k, n])]
+        packing += [node(f"w{i}_t", "t.default", self=t(w)) | {"prepack": True},
+                    node(f"w{i}_p", "clone.default", self=t(f"w{i}_t"), memory_format="contiguous_format") |
+                    {"prepack": True}]
+        steps.append({"kind": "prepack", "nodes": [f"w{i}_t", f"w{i}_p"], "outputs": [f"w{i}_p"]})
+    graph["nodes"] = packing + graph["nodes"]
+
+    def kernel(i, nodes, inputs, out, ints):
+        shape = shapes[out]
+        return {"kind": "kernel", "pattern": {"id": i, "rule": "gemm", "nodes": nodes, "signature": f"test {i}"},
+                "inputs": inputs,
+                "outputs": [{"value": out, "dtype": "float32", "shape": shape, "strides": [shape[1], 1]}],
+                "candidate": {"label": f"hand {i}", "realizer": "tile_gemm", "kind": "synthesized", "config": {},
+                              "library": library, "launch": {"ints": ints}}, "evidence": {"ms": 1.0}}
+
+    steps += [kernel("p01", [linear[0]["name"], gelu["name"]], [x, "w1_p", by_target["fc1.bias"]], gelu["name"],
+                     [rows, hidden, width]),
+              kernel("p02", [linear[1]["name"], last["name"]], [gelu["name"], "w2_p", by_target["fc2.bias"], x],
+                     last["name"], [rows, width, hidden])]
+    return {"schema": "tessera.plan/1", "graph": graph, "device": "cpu", "arch": "host", "precision": "fp32",
+            "steps": steps, "leftover": []}

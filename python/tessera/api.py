@@ -1,0 +1,196 @@
+"""tessera.optimize: a live module in, a composed module out. This process is the tracer; the core is a child process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from tessera import module_eval, places
+from tessera.compose import ComposedModule
+from tessera.errors import Error, fail, to_text
+from tessera.protocol import Closed, Connection, from_the_wire
+from tessera.tracer_process import Tracer
+
+Progress = bool | Callable[[dict], None]
+
+
+def optimize(module: nn.Module, inputs, *, precision: str | None = None, effort: str = "default",
+             leftover: str = "eager", strict: bool = False, arch: str | None = None, progress: Progress = True,
+             seconds: float = 0.0, measure: bool | list[str] = False, **options) -> ComposedModule:
+    """Optimizes `module(*inputs)` for these shapes on the device that they are on.
+
+    inputs     a tensor, a tuple of positional or a dict of keyword arguments, or (tuple, dict)
+    precision  None keeps the module's dtypes and torch's flags; bf16, fp16 convert the module in place, as module.to
+               does; fp32, tf32 set torch's own flags
+    effort     quick, default or max
+    leftover   who runs what no kernel covers: eager or inductor
+    strict     raise instead of running the original when a guard misses
+    measure    also measure end to end beside eager (True) or these peers; the figures are in `.report`
+    seconds    stop tuning after so long, best kept (0: by effort); Ctrl-C does the same at any time
+    options    of the command `tessera optimize` (jobs, retune, only, registry, cache, use_registry, dump)
+
+    The result has `.status()` and `.report` (schema tessera.report/1). Expected failures raise tessera.Error, whose
+    `.diagnostic` says what to do.
+    """
+    args, kwargs = _call_of(inputs)
+    return optimize_held(_hold(module, args, kwargs, precision), effort=effort, leftover=leftover, strict=strict,
+                         arch=arch, progress=progress, seconds=seconds, measure=measure, **options)
+
+
+def optimize_held(held: module_eval.Held, *, effort: str = "default", leftover: str = "eager", strict: bool = False,
+                  arch: str | None = None, progress: Progress = True, seconds: float = 0.0,
+                  measure: bool | list[str] = False, **options) -> ComposedModule:
+    """`optimize` for a module that is traced already."""
+    wanted = {"effort": effort, "leftover": leftover, "seconds": seconds, "measure": bool(measure),
+              "ablation": bool(measure), "arch": arch or "auto", **options}
+    wanted["peers"] = list(measure) if isinstance(measure, list | tuple) else ["eager"]
+    result = run_core(held, wanted, progress)
+    for d in result.get("diagnostics", ()):
+        warnings.warn(to_text(from_the_wire(d)), stacklevel=3)
+    return held.compose(result["plan"], leftover, strict=strict, report=result.get("report"))
+
+
+def _call_of(inputs) -> tuple[tuple, dict]:
+    if isinstance(inputs, torch.Tensor):
+        return (inputs,), {}
+    if isinstance(inputs, dict):
+        return (), dict(inputs)
+    if isinstance(inputs, tuple | list):
+        if len(inputs) == 2 and isinstance(inputs[0], tuple | list) and isinstance(inputs[1], dict):
+            return tuple(inputs[0]), dict(inputs[1])
+        return tuple(inputs), {}
+    raise fail("TS0008", "input.bad_inputs", f"`inputs` is a {type(inputs).__name__}",
+               expected="a tensor, a tuple of arguments, a dict of keyword arguments, or (tuple, dict)")
+
+
+def _hold(module, args: tuple, kwargs: dict, precision: str | None) -> module_eval.Held:
+    if not isinstance(module, nn.Module):
+        raise fail("TS0009", "input.no_module", f"a {type(module).__name__} is no torch.nn.Module",
+                   helps=["wrap a function in a module whose forward calls it"])
+    if isinstance(module, ComposedModule):
+        module = module.original
+    tensors = [*module.parameters(), *module.buffers(), *(a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor))]
+    devices = {str(t.device) for t in tensors}
+    if len(devices) > 1:
+        raise fail("TS0010", "input.several_devices", "the module and its inputs lie on several devices",
+                   expected="one device", found=", ".join(sorted(devices)), helps=["move them with .to(device)"])
+    return module_eval.hold(module, args, kwargs, precision)
+
+
+# --- the core ------------------------------------------------------------------------------------------------------
+
+
+def find_binary() -> Path:
+    """$TESSERA_BINARY, the package's own, a build folder of the source tree (the newest), or PATH. Error: TS0707."""
+    named = os.environ.get("TESSERA_BINARY")
+    if named:
+        if os.access(named, os.X_OK):
+            return Path(named)
+        raise fail("TS0707", "process.no_binary", f"$TESSERA_BINARY names `{named}`, which is no executable file")
+    tried = [places.package / "bin" / "tessera"]
+    root = places.source_tree()
+    if root:
+        tried += sorted(root.glob("build*/bin/tessera"), key=lambda p: p.stat().st_mtime, reverse=True)
+    found = next((p for p in tried if os.access(p, os.X_OK)), None) or shutil.which("tessera")
+    if found:
+        return Path(found)
+    raise fail("TS0707", "process.no_binary", "the tessera binary is not found",
+               expected="$TESSERA_BINARY, the package's bin/tessera, build*/bin/tessera of a source tree, or PATH",
+               helps=["install the wheel, or build: cmake -S . -B build -G Ninja && ninja -C build tessera"])
+
+
+def run_core(held: module_eval.Held, options: dict, progress: Progress = True) -> dict:
+    """Starts `tessera serve`, asks it to optimize the held module, answers its requests; its reply."""
+    binary = find_binary()
+    environment = os.environ | {"TESSERA_PYTHON": sys.executable}
+    listen = _listener(progress)
+    with tempfile.TemporaryFile(prefix="tessera-log-") as log:
+        # A session of its own: a terminal's Ctrl-C reaches it only through us, as a wish to stop with the best so far.
+        core = subprocess.Popen([str(binary), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                                env=environment, start_new_session=True)
+        tracer = Tracer(held)
+        connection = Connection(core.stdout, core.stdin, tracer.handlers, lambda method, params: listen(method, params))
+        tracer.connection = _Quiet(listen)
+        try:
+            with _stopping(core, listen):
+                return connection.call("optimize", {"graph": held.graph, "options": options})
+        except Closed as e:
+            raise _died(core, log) from e
+        finally:
+            with contextlib.suppress(OSError, ValueError):
+                core.stdin.close()
+            try:
+                core.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                core.kill()
+                core.wait()
+            core.stdout.close()
+
+
+class _Quiet:
+    """What our own evaluation says goes to the listener, not through the core."""
+
+    def __init__(self, listen: Callable[[str, dict], None]):
+        self.listen = listen
+
+    def notify(self, method: str, params: dict) -> None:
+        self.listen(method, params)
+
+
+def _died(core: subprocess.Popen, log) -> Error:
+    code = core.wait()
+    log.seek(0)
+    tail = log.read().decode(errors="replace").strip().splitlines()[-12:]
+    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    return fail("TS0701", "process.died", f"the core ended before it answered ({how})", notes=tail,
+                helps=["call it again: what was tuned before is kept", "please report it with these notes"])
+
+
+def _listener(progress: Progress) -> Callable[[str, dict], None]:
+    if callable(progress):
+        return lambda method, params: progress(params) if method == "progress" else None
+    if not progress:
+        return lambda method, params: None
+
+    def show(method: str, params: dict) -> None:
+        if method == "progress" and params.get("message"):
+            count = f" [{params['done']}/{params['total']}]" if params.get("total") else ""
+            print(f"tessera {params.get('stage', '')}{count}: {params['message']}", file=sys.stderr, flush=True)
+
+    return show
+
+
+@contextlib.contextmanager
+def _stopping(core: subprocess.Popen, listen):
+    """The first Ctrl-C asks the core to stop with the best so far, the second ends the call."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked = False
+
+    def on_interrupt(signum, frame):
+        nonlocal asked
+        if asked:
+            core.kill()
+            raise KeyboardInterrupt
+        asked = True
+        listen("progress", {"stage": "stop", "message": "stopping with the best so far; Ctrl-C again to give up"})
+        core.send_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

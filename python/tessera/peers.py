@@ -1,0 +1,35 @@
+"""What a composed module is measured beside: the same module run by others, in the same process, at equal precision."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+# mode of torch.compile; CUDA graphs stay out, as for the composed module: the clock hides the host's launches anyway
+_inductor = {"inductor": None, "inductor-max-autotune": "max-autotune-no-cudagraphs"}
+names = ("eager", *_inductor, "tensorrt")
+
+
+def make(name: str, module: nn.Module) -> Callable | str:
+    """The module run by a peer, or the reason why the peer is absent. Inductor compiles on the first call."""
+    if name == "eager":
+        return module
+    if name in _inductor:
+        reason = _no_inductor(module)
+        return reason or torch.compile(module, dynamic=False, mode=_inductor[name])
+    if name == "tensorrt":
+        if importlib.util.find_spec("torch_tensorrt") is None:
+            return "torch_tensorrt is not installed (pip install torch-tensorrt)"
+        import torch_tensorrt  # noqa: F401  registers the backend
+        return torch.compile(module, dynamic=False, backend="torch_tensorrt")
+    return f"there is no peer `{name}`; there are {', '.join(names)}"
+
+
+def _no_inductor(module: nn.Module) -> str:
+    device = next((p.device.type for p in module.parameters()), "cpu")
+    if device == "cuda" and importlib.util.find_spec("triton") is None:
+        return "triton is not installed, which Inductor needs on CUDA"
+    return ""

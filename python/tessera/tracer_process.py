@@ -1,0 +1,77 @@
+"""The tracer: a process of the core that holds the live module (docs/protocol.md). `python -m tessera.tracer_process`."""
+
+from __future__ import annotations
+
+import torch
+
+from tessera import module_eval
+from tessera.errors import fail
+from tessera.loading import load_problem
+from tessera.protocol import Connection, over_stdio
+
+
+class Tracer:
+    """Answers for one module: loaded from a file here, or handed in by tessera.optimize."""
+
+    def __init__(self, held: module_eval.Held | None = None):
+        self.held = held
+        self.connection: Connection | None = None
+
+    @property
+    def handlers(self) -> dict:
+        return {"trace": self.trace, "verify_module": self.verify_module, "measure_module": self.measure_module,
+                "export_module": self.export_module}
+
+    def _need(self) -> module_eval.Held:
+        if self.held is None:
+            raise fail("TS0706", "peer.nothing_traced", "no module is held: `trace` comes first")
+        self.held.notify = self._notify
+        return self.held
+
+    def _notify(self, text: str) -> None:
+        if self.connection is not None:
+            self.connection.notify("progress", {"stage": "measure", "message": text})
+
+    def trace(self, params: dict) -> dict:
+        if not params.get("path"):
+            return {"graph": self._need().graph}
+        loaded = load_problem(params["path"], params.get("class") or None, pick_device(params.get("device", "auto")))
+        precision = params.get("precision", "auto")
+        self.held = module_eval.hold(loaded.module, loaded.args, loaded.kwargs,
+                                     None if precision in ("auto", "", None) else precision, loaded.path, loaded.name)
+        return {"graph": self.held.graph}
+
+    def verify_module(self, params: dict) -> dict:
+        return module_eval.verify_module(self._need(), params["plan"], int(params.get("seeds", 2)),
+                                         params.get("leftover", "eager"))
+
+    def measure_module(self, params: dict) -> dict:
+        return module_eval.measure_module(
+            self._need(), params["plan"], list(params.get("peers", ["eager"])), params.get("leftover", "eager"),
+            float(params.get("seconds") or 10.0), bool(params.get("ablation", True)))
+
+    def export_module(self, params: dict) -> dict:
+        from tessera.export import export_module
+
+        return {"files": export_module(self._need(), params["plan"], params["folder"])}
+
+
+def pick_device(name: str) -> str:
+    """`auto`: the GPU when there is one."""
+    if name in ("auto", "", None):
+        return f"cuda:{torch.cuda.current_device()}" if torch.cuda.is_available() else "cpu"
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise fail("TS0021", "input.no_gpu", "PyTorch sees no GPU", expected="a CUDA device",
+                   found=f"torch {torch.__version__}, CUDA {torch.version.cuda or 'not built in'}",
+                   helps=["use --device cpu", "`nvidia-smi` shows whether the driver sees one"])
+    return f"cuda:{torch.cuda.current_device()}" if name == "cuda" else name
+
+
+def main() -> None:
+    tracer = Tracer()
+    tracer.connection = over_stdio(tracer.handlers)
+    tracer.connection.serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,197 @@
+"""tessera.optimize, the torch.compile backend and the tracer process, with a stand-in for the core."""
+
+from __future__ import annotations
+
+import copy
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+from composing import Mlp, compile_kernel
+from torch import nn
+
+import tessera
+from tessera import backend as backend_module
+from tessera.protocol import Connection
+
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture(autouse=True)
+def core(tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("core")
+    binary = folder / "tessera"
+    binary.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "fake_core.py"} "$@"\n')
+    binary.chmod(0o755)
+    monkeypatch.setenv("TESSERA_BINARY", str(binary))
+    monkeypatch.setenv("FAKE_KERNEL", compile_kernel(tmp_path_factory.getbasetemp()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def test_optimize():
+    m, events = Mlp().eval(), []
+    ref = copy.deepcopy(m)
+    with pytest.warns(UserWarning, match="a warning"):
+        c = tessera.optimize(m, torch.randn(8, 16), progress=events.append, effort="quick", measure=True, jobs=2)
+    assert isinstance(c, tessera.ComposedModule) and c.status()["active"] == ["p01", "p02"]
+    assert c.report["options"]["effort"] == "quick" and c.report["options"]["jobs"] == 2
+    assert c.report["verification"]["ok"] and c.report["module"]["times"]["tessera"]["ms"] > 0
+    assert events[0]["message"] == "working" and any("timing" in e["message"] for e in events)
+    x = torch.randn(8, 16)
+    with torch.no_grad():
+        torch.testing.assert_close(c(x), ref(x), rtol=1e-5, atol=1e-5)
+    assert m.count == 1  # verification and measuring left no trace
+
+
+@pytest.mark.parametrize("inputs", [(torch.ones(8, 16),), [torch.ones(8, 16)], {"x": torch.ones(8, 16)},
+                                    ((), {"x": torch.ones(8, 16)})])
+def test_forms_of_inputs(inputs, monkeypatch):
+    monkeypatch.setenv("FAKE_CORE", "plain")
+    c = tessera.optimize(Mlp().eval(), inputs, progress=False)
+    with torch.no_grad():
+        c(torch.ones(8, 16)), c(x=torch.ones(8, 16))
+    assert c.status()["served"] == 2
+
+
+@pytest.mark.parametrize("mood, code, words", [("die", "TS0701", "a last word"), ("refuse", "TS0301", "install it")])
+def test_failures_of_the_core(monkeypatch, mood, code, words):
+    monkeypatch.setenv("FAKE_CORE", mood)
+    with pytest.raises(tessera.Error, match=words) as e:
+        tessera.optimize(Mlp().eval(), torch.randn(8, 16), progress=False)
+    assert e.value.diagnostic["code"] == code
+
+
+def test_wrong_arguments(monkeypatch, tmp_path):
+    for args, code in (((Mlp(), 3), "TS0008"), ((lambda x: x, torch.ones(1)), "TS0009"),
+                       ((Mlp(), torch.ones(8, 16, device="meta")), "TS0010"),
+                       ((Mlp(), torch.ones(8, 17)), "TS0007")):
+        with pytest.raises(tessera.Error) as e:
+            tessera.optimize(*args, progress=False)
+        assert e.value.diagnostic["code"] == code
+    monkeypatch.setenv("TESSERA_BINARY", str(tmp_path / "none"))
+    with pytest.raises(tessera.Error) as e:
+        tessera.optimize(Mlp().eval(), torch.randn(8, 16))
+    assert e.value.diagnostic["code"] == "TS0707"
+
+
+def test_interrupt_keeps_the_best(monkeypatch):
+    monkeypatch.setenv("FAKE_CORE", "wait")
+    def interrupt(event):
+        if event["message"] == "working":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    c = tessera.optimize(Mlp().eval(), torch.randn(8, 16), progress=interrupt)
+    assert c.report["stopped"] and c.status()["active"] == ["p01", "p02"]
+
+
+def test_backend():
+    class Plain(Mlp):
+        def forward(self, x):
+            return self.drop(x + self.fc2(nn.functional.gelu(self.fc1(x))))
+
+    os.environ["FAKE_CORE"] = "plain"
+    try:
+        m = Plain().eval()
+        ref = copy.deepcopy(m)
+        f = torch.compile(m, backend=backend_module.tessera)
+        x = torch.randn(8, 16)
+        with torch.no_grad():
+            torch.testing.assert_close(f(x), ref(x))
+            m.fc1.weight.mul_(2), ref.fc1.weight.mul_(2)
+            torch.testing.assert_close(f(x), ref(x))
+            m.fc1.weight = nn.Parameter(ref.fc1.weight * 2)
+            ref.fc1.weight.mul_(2)
+            torch.testing.assert_close(f(x), ref(x))
+    finally:
+        del os.environ["FAKE_CORE"]
+
+
+def test_backend_runs_kernels():
+    class Plain(Mlp):
+        def forward(self, x):
+            return x + self.fc2(nn.functional.gelu(self.fc1(x)))
+
+    made = []
+
+    def spy(gm, inputs, **more):
+        made.append(backend_module.tessera(gm, inputs, **more))
+        return made[-1]
+
+    # The stand-in finds weights by the names of an Mlp, a captured graph has its own: the plan is made here.
+    from composing import plan_of_trace
+
+    from tessera import api
+
+    def run_core(held, options, progress):
+        graph = copy.deepcopy(held.graph)
+        for v in graph["values"]:
+            for name in ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"):
+                if name.replace(".", "_parameters_") in v.get("target", "").replace("_modules_", "_"):
+                    v["alias"] = name
+        held_graph = {**graph, "values": [{**v, "target": v.get("alias", v.get("target", ""))} for v in graph["values"]]}
+        plan = plan_of_trace(type("T", (), {"graph": held_graph}), os.environ["FAKE_KERNEL"])
+        real = {v["name"]: v.get("target", "") for v in graph["values"]}
+        for v in plan["graph"]["values"]:
+            v["target"] = real.get(v["name"], "")
+        return {"plan": plan, "report": {}}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api, "run_core", run_core)
+        m = Plain().eval()
+        ref = copy.deepcopy(m)
+        f = torch.compile(m, backend=spy)
+        x = torch.randn(8, 16)
+        with torch.no_grad():
+            for _ in range(2):
+                torch.testing.assert_close(f(x), ref(x), rtol=1e-5, atol=1e-5)
+                m.fc1.weight.mul_(2), ref.fc1.weight.mul_(2)
+    s = made[0].composed.status()
+    assert s["active"] == ["p01", "p02"] and s["served"] == 2 and s["repacks"] == 1
+
+
+def test_backend_leaves_training_and_dynamic_shapes():
+    m = nn.Linear(4, 4)
+    f = torch.compile(m, backend=backend_module.tessera)
+    with pytest.warns(UserWarning, match="gradients"):
+        f(torch.randn(2, 4)).sum().backward()
+    assert m.weight.grad is not None
+    torch.compiler.reset()
+    f = torch.compile(m, backend=backend_module.tessera, dynamic=True)
+    with pytest.warns(UserWarning, match="dynamic"), torch.no_grad():
+        f(torch.randn(3, 4))
+
+
+def test_tracer_process(tmp_path):
+    model = tmp_path / "model.py"
+    model.write_text(f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport torch\nfrom composing import Mlp\n"
+                     "class Model(Mlp):\n    def __init__(self):\n        super().__init__()\n        self.eval()\n"
+                     "def get_inputs():\n    return [torch.randn(8, 16)]\nprint('noise')\n")
+    env = os.environ | {"PYTHONPATH": str(HERE.parent)}
+    p = subprocess.Popen([sys.executable, "-m", "tessera.tracer_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL, env=env)
+    c = Connection(p.stdout, p.stdin)
+    try:
+        with pytest.raises(tessera.Error) as e:
+            c.call("verify_module", {"plan": {}})
+        assert e.value.diagnostic["code"] == "TS0706"
+        with pytest.raises(tessera.Error) as e:
+            c.call("trace", {"path": str(model), "class": "None"})
+        assert e.value.diagnostic["code"] == "TS0003"
+        graph = c.call("trace", {"path": str(model), "class": "", "precision": "auto", "device": "cpu"})["graph"]
+        plan = {"schema": "tessera.plan/1", "graph": graph, "leftover": [],
+                "steps": [{"kind": "aten", "node": n["name"]} for n in graph["nodes"]]}
+        assert c.call("verify_module", {"plan": plan, "seeds": 2, "leftover": "eager"})["ok"]
+        r = c.call("measure_module", {"plan": plan, "peers": ["eager"], "seconds": 0.1})
+        assert r["times"]["eager"]["ms"] > 0
+        files = c.call("export_module", {"plan": plan, "folder": str(tmp_path / "out")})["files"]
+        assert len(files) == 3
+    finally:
+        p.stdin.close()
+        assert p.wait(timeout=30) == 0

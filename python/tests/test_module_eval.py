@@ -1,0 +1,122 @@
+"""The composed module end to end: verified against fp64, measured beside its peers."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+
+import pytest
+import torch
+from composing import LINEAR, Mlp, compile_kernel, mlp_plan, plan_of_trace
+from torch import nn
+
+from tessera import module_eval
+from tessera.errors import Error
+from tessera.export import export_module
+from tessera.module_eval import hold, inputs_of, measure_module, redraw, verify_module, with_inputs
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("kernels")
+
+
+@pytest.fixture
+def held():
+    torch.manual_seed(0)
+    return hold(Mlp().eval(), (torch.randn(8, 16),), {})
+
+
+def test_right(held, folder):
+    state = {k: t.clone() for k, t in held.module.state_dict().items()}
+    r = verify_module(held, plan_of_trace(held.traced, compile_kernel(folder)))
+    assert r["ok"], r["reason"]
+    assert r["active"] == ["p01", "p02"] and 0 < r["rms_error"] < 1e-6 and r["baseline_rms_error"] > 0
+    assert all(torch.equal(t, state[k]) for k, t in held.module.state_dict().items())
+
+
+@pytest.mark.parametrize("damage, why", [
+    (("acc[j] + r", "acc[j] * 1.0001f + r"), "error"),
+    (("acc[j] + r", "acc[0] != acc[0] ? 0 : (1e38f * 1e38f) + r"), "not finite"),
+    (("/* damage */", "t(0)[0] += 1;"), "the input `x` was changed"),
+    (("/* damage */", "t(2)[0] += 1;"), "`fc1.bias` was changed"),
+])
+def test_wrong(held, folder, damage, why):
+    assert damage[0] in LINEAR
+    source = LINEAR.replace(*damage)
+    r = verify_module(held, plan_of_trace(held.traced, compile_kernel(folder, source)))
+    assert not r["ok"] and why in r["reason"], r["reason"]
+
+
+def test_inactive_is_not_right(held, folder):
+    plan = plan_of_trace(held.traced, compile_kernel(folder))
+    next(s for s in plan["steps"] if s["kind"] == "kernel")["candidate"]["library"] = "/nowhere.so"
+    r = verify_module(held, plan)
+    assert not r["ok"] and "inactive" in r["reason"]
+    with pytest.raises(Error) as e:
+        measure_module(held, plan, ["eager"], seconds=0.1)
+    assert e.value.diagnostic["code"] == "TS0530"
+
+
+def test_measure(held, folder):
+    r = measure_module(held, plan_of_trace(held.traced, compile_kernel(folder)), ["eager", "inductor", "tensorrt", "x"],
+                       seconds=0.2)
+    assert {"tessera", "eager", "inductor"} <= set(r["times"])
+    assert all(t["ms"] > 0 and t["samples"] >= 5 for t in r["times"].values())
+    assert "no peer" in r["absent"]["x"]
+    if importlib.util.find_spec("torch_tensorrt") is None:
+        assert "not installed" in r["absent"]["tensorrt"]
+    assert [a["active"] for a in r["ablation"]] == [["p01"], ["p02"], ["p02"], ["p01"], ["p01", "p02"]]
+
+
+def test_measure_refuses_a_wrong_timed_run(held, folder):
+    wrong = compile_kernel(folder, LINEAR.replace("acc[j] + r", "acc[j] * 1.01f + r"))
+    with pytest.raises(Error) as e:
+        measure_module(held, plan_of_trace(held.traced, wrong), [], seconds=0.1)
+    assert e.value.diagnostic["code"] == "TS0531"
+
+
+def test_redraw_keeps_what_has_an_order():
+    x = torch.randn(64, 8).t()
+    y = redraw(x, 1)
+    assert y.stride() == x.stride() and not torch.equal(x, y)
+    torch.testing.assert_close(y.flatten().sort()[0], x.flatten().sort()[0])
+    for t in (torch.arange(50), torch.rand(9, 9) > 0.5, torch.zeros(100), torch.full((64, 64), -torch.inf).triu(1)):
+        assert torch.equal(redraw(t, 1), t)
+    tokens = torch.randint(0, 1000, (4, 64))
+    assert not torch.equal(redraw(tokens, 1), tokens)
+
+
+def test_inputs_at_other_sizes(held):
+    made = with_inputs(held.module, held.args, held.kwargs, 2.0)
+    assert made[0][0].shape == (16, 16) and held.module.count == 0
+
+    class Fixed(nn.Module):
+        def forward(self, x):
+            return x.view(8, 16)
+
+    assert with_inputs(Fixed(), held.args, {}, 0.5) is None
+
+
+def test_precision_converts_module_and_inputs():
+    h = hold(Mlp().eval(), (torch.randn(8, 16),), {}, "bf16")
+    assert h.precision == "bf16" and h.args[0].dtype == torch.bfloat16 == h.module.fc1.weight.dtype
+    assert inputs_of(h, 3)[0][0].dtype == torch.bfloat16
+
+
+def test_export(held, folder, tmp_path):
+    plan = plan_of_trace(held.traced, compile_kernel(folder))
+    files = export_module(held, plan, str(tmp_path))
+    assert {"plan.json", "composed.py", "structure.pt"} <= {f.rsplit("/", 1)[1] for f in files}
+    spec = importlib.util.spec_from_file_location("composed", tmp_path / "composed.py")
+    composed = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(composed)
+    m, x = copy.deepcopy(held.module), torch.randn(8, 16)
+    with torch.no_grad():
+        torch.testing.assert_close(composed.load(m, strict=True)(x), held.module(x), rtol=1e-5, atol=1e-5)
+
+
+def test_plan_of_another_module(held, folder):
+    with pytest.raises(Error) as e:
+        module_eval.verify_module(hold(nn.Linear(4, 4), (torch.randn(2, 4),), {}), mlp_plan(compile_kernel(folder)))
+    assert e.value.diagnostic["code"] == "TS0205"
