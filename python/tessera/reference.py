@@ -16,6 +16,9 @@ from tessera.errors import fail
 _memory_formats = {"contiguous_format": torch.contiguous_format, "preserve_format": torch.preserve_format,
                    "channels_last": torch.channels_last, "channels_last_3d": torch.channels_last_3d}
 
+_views = ("aten.view.default", "aten._unsafe_view.default")
+_reshape = "aten.reshape.default"
+
 
 @functools.cache
 def overload(op: str):
@@ -67,10 +70,13 @@ class Executor:
         return self.run(list(self.nodes), inputs, list(dict.fromkeys(wanted)), compute_dtype)
 
     def _call(self, node: dict, values: dict[str, torch.Tensor], compute_dtype: torch.dtype | None) -> None:
-        op = overload(node["op"])
+        # A rewrite may have changed the layout below a view: reshape is view where that is possible, else a copy.
+        op = overload(_reshape if node["op"] in _views else node["op"])
         types = {a.name: a for a in op._schema.arguments}
         positional, keywords = [], {}
         for name, encoded in node["arguments"].items():
+            if node["op"] in _views and name == "size":
+                name = "shape"
             schema = types.get(name)
             value = self._decode(encoded, schema.type if schema else None, values, compute_dtype)
             if schema is None or schema.kwarg_only:

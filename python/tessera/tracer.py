@@ -31,7 +31,7 @@ class Traced:
     in_spec: pytree.TreeSpec | None
     out_spec: pytree.TreeSpec
     user_inputs: list[str | None]            # value name of each flattened input; None for a number or string
-    results: list[tuple[str, object]]        # ("value", name) or ("constant", object), in flattened order
+    results: list[tuple[str, object]]        # ("value", index into the graph's outputs) or ("constant", object)
     constants: dict[str, torch.Tensor] = field(default_factory=dict)  # value name -> lifted constant
 
     def flatten(self, args: tuple, kwargs: dict | None = None) -> dict[str, torch.Tensor]:
@@ -49,9 +49,9 @@ class Traced:
                 out[value["name"]] = live[value["target"]].detach()
         return out
 
-    def unflatten(self, values: dict[str, torch.Tensor]):
-        """What forward returns, from its output values."""
-        leaves = [values[what] if kind == "value" else what for kind, what in self.results]
+    def unflatten(self, outputs: list[torch.Tensor]):
+        """What forward returns, from the graph's outputs in their order (rewrites keep the order, not the names)."""
+        leaves = [outputs[what] if kind == "value" else what for kind, what in self.results]
         return pytree.tree_unflatten(leaves, self.out_spec)
 
 
@@ -303,8 +303,8 @@ class _Builder:
         for spec, given in zip(self.exported.graph_signature.output_specs, node.args[0], strict=True):
             if spec.kind.name == "USER_OUTPUT":
                 if isinstance(given, torch.fx.Node):
+                    results.append(("value", len(outputs)))
                     outputs.append(self.value_of[given])
-                    results.append(("value", self.value_of[given]))
                 else:
                     results.append(("constant", given))
             else:  # a buffer, parameter or input that the module changes in place

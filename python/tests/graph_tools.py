@@ -1,0 +1,76 @@
+"""Shared by the graph tests: the core's graph_tool, and comparing a graph's canonical form with the module in fp64."""
+
+from __future__ import annotations
+
+import copy
+import glob
+import json
+import os
+import subprocess
+
+import pytest
+import torch
+
+from tessera.reference import Executor
+from tessera.tracer import Traced, trace_module
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def tool() -> str:
+    given = os.environ.get("TESSERA_GRAPH_TOOL")
+    found = [given] if given else sorted(glob.glob(f"{ROOT}/build*/src/graph/graph_tool"), key=os.path.getmtime)
+    if not found:
+        pytest.skip("graph_tool is not built: ninja -C build graph_tool")
+    return found[-1]
+
+
+def run_tool(command: str, graph: dict) -> str:
+    done = subprocess.run([tool(), command], input=json.dumps(graph), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def canonical(graph: dict) -> dict:
+    return json.loads(run_tool("canonicalize", graph))
+
+
+def ops(graph: dict) -> list[str]:
+    """The short op names of all nodes: "linear", "gelu", ..."""
+    return [n["op"].split(".")[1] for n in graph["nodes"]]
+
+
+def check(module: torch.nn.Module, *args, canonical_too: bool = True, **kwargs) -> tuple[Traced, dict]:
+    """Traces and compares with the module itself in float64: the graph as traced, and its canonical form."""
+    traced = trace_module(module, args, kwargs)
+    expected = torch.utils._pytree.tree_leaves(_in_double(module, args, kwargs))
+    graphs = [traced.graph] + ([canonical(traced.graph)] if canonical_too else [])
+    results = []
+    for graph in graphs:
+        values = Executor(graph).run_all({**traced.flatten(args, kwargs), **traced.state()}, torch.float64)
+        got = torch.utils._pytree.tree_leaves(traced.unflatten([values[name] for name in graph["outputs"]]))
+        assert len(got) == len(expected)
+        # The module's own conversions to float32 are exact only in the executor; constants are written with 8 digits.
+        _same(got, expected, 1e-5)
+        _same(got, results[0] if results else got, 3e-8)
+        results.append(got)
+    return traced, graphs[-1]
+
+
+def _same(got: list, expected: list, tolerance: float) -> None:
+    for g, e in zip(got, expected, strict=True):
+        if isinstance(e, torch.Tensor):
+            assert g.shape == e.shape
+            torch.testing.assert_close(g, e, rtol=tolerance, atol=tolerance, check_dtype=False, equal_nan=True)
+
+
+def _in_double(module, args, kwargs):
+    def double(x):
+        return x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+    with torch.no_grad():
+        exact = copy.deepcopy(module).double()
+        for m in exact.modules():  # constants that are no buffers
+            for name, value in list(vars(m).items()):
+                if isinstance(value, torch.Tensor) and value.is_floating_point():
+                    setattr(m, name, value.double())
+        return exact(*[double(a) for a in args], **{k: double(v) for k, v in kwargs.items()})

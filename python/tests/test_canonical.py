@@ -1,0 +1,236 @@
+"""The canonical form means what the module means, in float64, and is as short as it should be."""
+
+import math
+
+import pytest
+import torch
+from graph_tools import ROOT, check, ops
+from torch import nn
+from torch.nn import functional as F
+
+from tessera.loading import _import, load_problem
+
+
+def module(forward, **state):
+    """A module with this forward(self, ...) and these submodules, parameters, buffers or plain values."""
+    class Written(nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name, value in state.items():
+                if isinstance(value, torch.Tensor) and not isinstance(value, nn.Parameter):
+                    self.register_buffer(name, value)
+                else:
+                    setattr(self, name, value)
+    Written.forward = forward
+    return Written()
+
+
+torch.manual_seed(0)
+X = torch.randn(4, 6, 16)
+KERNEL = math.sqrt(2 / math.pi)
+
+ACTIVATIONS = {
+    "gelu_tanh": (lambda s, x: 0.5 * x * (1 + torch.tanh(KERNEL * (x + 0.044715 * x**3))), "gelu"),
+    "gelu_tanh_factored": (lambda s, x: x * (torch.tanh(0.7978845608 * x * (1 + 0.044715 * x * x)) + 1) / 2, "gelu"),
+    "gelu_erf": (lambda s, x: x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0))), "gelu"),
+    "gelu_erf_other_order": (lambda s, x: (torch.erf(x * 0.7071067811865476) * x + x) * 0.5, "gelu"),
+    "silu": (lambda s, x: x * torch.sigmoid(x), "silu"),
+    "silu_exp": (lambda s, x: x / (1 + torch.exp(-x)), "silu"),
+    "mish": (lambda s, x: x * torch.tanh(F.softplus(x)), "mish"),
+    "hardswish": (lambda s, x: x * F.relu6(x + 3) / 6, "hardswish"),
+    "sigmoid": (lambda s, x: 1 / (1 + (-x).exp()), "sigmoid"),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation_written_out(name):
+    forward, op = ACTIVATIONS[name]
+    _, graph = check(module(forward), X)
+    assert ops(graph) == [op]
+
+
+def rms(s, x):
+    return s.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6))
+
+
+NORMS = {
+    "rms": (rms, "rms_norm"),
+    "rms_sqrt": (lambda s, x: x / torch.sqrt((x * x).sum(-1, keepdim=True) / 16 + 1e-5) * s.weight, "rms_norm"),
+    "rms_no_weight": (lambda s, x: x * (x.square().mean(-1).unsqueeze(-1) + 1e-5) ** -0.5, "rms_norm"),
+    "layer": (lambda s, x: (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True, unbiased=False) + 1e-5)
+              * s.weight + s.bias, "layer_norm"),
+    "layer_moments": (lambda s, x: s.bias + s.weight * ((x - x.mean(-1, keepdim=True)) * torch.rsqrt(
+        (x - x.mean(-1, keepdim=True)).pow(2).mean(-1, keepdim=True) + 1e-6)), "layer_norm"),
+    "softmax": (lambda s, x: (e := torch.exp(x - x.amax(-1, keepdim=True))) / e.sum(-1, keepdim=True), "softmax"),
+    "softmax_max": (lambda s, x: (e := torch.exp(x - x.max(-1, keepdim=True)[0])) / e.sum(-1, keepdim=True), "softmax"),
+    "log_softmax": (lambda s, x: x - torch.logsumexp(x, -1, keepdim=True), "log_softmax"),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norm_written_out(name):
+    forward, op = NORMS[name]
+    _, graph = check(module(forward, weight=nn.Parameter(torch.rand(16) + 0.5), bias=nn.Parameter(torch.randn(16))), X)
+    assert ops(graph) == [op]
+
+
+def test_weight_plus_one_is_prepacked():
+    _, graph = check(module(lambda s, x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + s.weight),
+                            weight=nn.Parameter(torch.rand(16))), X)
+    assert ops(graph) == ["add", "rms_norm"] and graph["nodes"][0]["prepack"]
+
+
+NOT_THAT = {
+    "bessel": lambda s, x: (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + 1e-5),
+    "eps_outside": lambda s, x: (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True, unbiased=False) + 1e-5),
+    "other_slope": lambda s, x: x * torch.sigmoid(1.702 * x),
+    "other_constant": lambda s, x: 0.5 * x * (1 + torch.tanh(0.8 * (x + 0.044715 * x**3))),
+    "sum_of_other_dim": lambda s, x: (e := torch.exp(x)) / e.sum(1, keepdim=True),
+    "unsafe_softplus": lambda s, x: torch.log1p(torch.exp(x)),
+    "inner_is_result": lambda s, x: (y := torch.sigmoid(x), x * y),
+    "inner_used_twice": lambda s, x: (y := torch.tanh(KERNEL * (x + 0.044715 * x**3))) * 2 + 0.5 * x * (1 + y),
+}
+
+
+@pytest.mark.parametrize("name", NOT_THAT)
+def test_what_means_something_else_stays(name):
+    traced, graph = check(module(NOT_THAT[name]), X)
+    assert not set(ops(graph)) & {"gelu", "silu", "layer_norm", "rms_norm", "softmax", "softplus"}
+
+
+def heads(seed, count=3, batch=2, number=4, length=10, width=8):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(batch, number, length, width, generator=generator) for _ in range(count)]
+
+
+def causal_buffer(s, q, k, v):
+    a = (q @ k.transpose(-2, -1)) * (1 / math.sqrt(q.size(-1)))
+    a = a.masked_fill(s.mask[:, :, :q.size(2), :q.size(2)] == 0, float("-inf"))
+    return F.softmax(a, dim=-1) @ v
+
+
+def causal_triu(s, q, k, v):
+    mask = torch.triu(torch.full((10, 10), float("-inf")), diagonal=1)
+    return torch.matmul(torch.softmax(torch.matmul(q, k.transpose(2, 3)) / 2.5 + mask, -1), v)
+
+
+def causal_where(s, q, k, v):
+    keep = torch.tril(torch.ones(10, 10, dtype=torch.bool))
+    a = torch.where(keep, torch.einsum("bhqd,bhkd->bhqk", q, k) * 0.3, float("-inf")) if s.einsum else torch.where(
+        keep, (q * 0.3) @ k.mT, float("-inf"))
+    return a.softmax(-1) @ v
+
+
+def causal_arange(s, q, k, v):
+    i = torch.arange(10)
+    a = (q / math.sqrt(8)) @ k.permute(0, 1, 3, 2)
+    return a.masked_fill(i[None, :] > i[:, None], torch.finfo(a.dtype).min).softmax(-1) @ v
+
+
+def three_dims(s, q, k, v):
+    q, k, v = (t.reshape(8, 10, 8) for t in (q, k, v))
+    return torch.bmm(torch.softmax(torch.bmm(q, k.transpose(1, 2)) * 0.5, -1), v)
+
+
+ATTENTIONS = {
+    "buffer": (causal_buffer, {"mask": torch.tril(torch.ones(32, 32)).view(1, 1, 32, 32)}, True),
+    "triu": (causal_triu, {}, True),
+    "where": (causal_where, {"einsum": False}, True),
+    "arange": (causal_arange, {}, True),
+    "additive_buffer": (lambda s, q, k, v: torch.softmax(q @ k.mT * 0.2 + s.mask[:10, :10], -1) @ v,
+                        {"mask": torch.full((16, 16), float("-inf")).triu(1)}, True),
+    "no_mask": (lambda s, q, k, v: F.dropout(torch.softmax(q @ k.transpose(-1, -2), -1), 0.0) @ v, {}, False),
+    "softmax_written": (lambda s, q, k, v: (e := torch.exp((a := q @ k.mT * 0.3) - a.amax(-1, keepdim=True)))
+                        / e.sum(-1, keepdim=True) @ v, {}, False),
+    "three_dims": (three_dims, {}, False),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_attention_written_out(name):
+    forward, state, causal = ATTENTIONS[name]
+    _, graph = check(module(forward, **state), *heads(1))
+    found = [n for n in graph["nodes"] if n["op"].startswith("aten.scaled_dot_product_attention")]
+    assert len(found) == 1 and found[0]["arguments"]["is_causal"] is causal
+    assert not set(ops(graph)) & {"softmax", "matmul", "bmm", "exp", "masked_fill", "triu", "tril", "where"}
+
+
+def test_additive_mask_is_passed_on():
+    bias = torch.randn(2, 4, 10, 10)
+    _, graph = check(module(lambda s, q, k, v, m: torch.softmax(q @ k.mT * 0.25 + m, -1) @ v), *heads(2), bias)
+    call = next(n for n in graph["nodes"] if "attention" in n["op"])
+    assert call["arguments"]["attn_mask"] == {"value": "m"} and not call["arguments"]["is_causal"]
+
+
+def test_window_mask_is_no_causal_mask():
+    i = torch.arange(10)
+    window = ((i[None, :] <= i[:, None]) & (i[None, :] > i[:, None] - 4)).float()
+    _, graph = check(module(lambda s, q, k, v: (q @ k.mT).masked_fill(s.window == 0, float("-inf")).softmax(-1) @ v,
+                            window=window), *heads(3))
+    for n in graph["nodes"]:
+        assert not n["arguments"].get("is_causal")
+
+
+@pytest.mark.parametrize("spelling", ["expand", "repeat_interleave", "sdpa"])
+def test_repeated_heads_become_grouped(spelling):
+    def repeat(x):
+        if spelling == "expand":
+            return x[:, :, None].expand(2, 2, 3, 10, 8).reshape(2, 6, 10, 8)
+        return x.repeat_interleave(3, dim=1)
+
+    def forward(s, q, k, v):
+        k, v = repeat(k), repeat(v)
+        if spelling == "sdpa":
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return torch.softmax(q @ k.transpose(2, 3) * 0.35, -1) @ v
+
+    q = heads(4, 1, number=6)[0]
+    k, v = heads(5, 2, number=2)
+    _, graph = check(module(forward), q, k, v)
+    assert ops(graph) == ["scaled_dot_product_attention"] and graph["nodes"][0]["arguments"]["enable_gqa"]
+
+
+def test_attention_weights_that_are_a_result_stay():
+    _, graph = check(module(lambda s, q, k, v: (w := torch.softmax(q @ k.mT, -1), w @ v)), *heads(6))
+    assert "softmax" in ops(graph)
+
+
+def test_products_with_weights_become_linear():
+    state = {"w": nn.Parameter(torch.randn(16, 24)), "u": nn.Parameter(torch.randn(8, 24)), "b": nn.Parameter(torch.randn(24))}
+    _, graph = check(module(lambda s, x: (x @ s.w + s.b) @ s.u.t(), **state), X)
+    assert [o for o in ops(graph) if o != "t"] == ["linear", "linear"]
+
+
+def test_siblings_merge_but_gated_pairs_do_not():
+    lin = {n: nn.Linear(16, w, bias=False) for n, w in (("q", 16), ("k", 8), ("v", 8))}
+    _, graph = check(module(lambda s, x: (s.q(x).sin(), s.k(x).cos(), s.v(x).exp()), **lin), X)
+    assert ops(graph).count("linear") == 1 and ops(graph)[0] == "cat"
+    gate, up = nn.Linear(16, 24), nn.Linear(16, 24)
+    _, graph = check(module(lambda s, x: F.silu(s.gate(x)) * s.up(x), gate=gate, up=up), X)
+    assert ops(graph) == ["linear", "silu", "linear", "mul"]
+
+
+def test_noops_go():
+    _, graph = check(module(lambda s, x: F.dropout(x.detach().view(4, 6, 16).float() * 1 + 0, 0.5, False).transpose(0, 1)
+                            .transpose(0, 1).relu()), X)
+    assert ops(graph) == ["relu"]
+
+
+def test_minigpt_example():
+    loaded = load_problem(f"{ROOT}/examples/minigpt.py")
+    small = type(loaded.module)(64, 4, 128)
+    _, graph = check(small, torch.randn(2, 32, 64))
+    views = {"split", "view", "transpose", "clone", "_unsafe_view"}
+    assert [o for o in ops(graph) if o not in views] == [
+        "layer_norm", "linear", "scaled_dot_product_attention", "linear", "add", "layer_norm", "linear", "gelu", "linear", "add"]
+
+
+@pytest.mark.parametrize("name", ["LlamaBlock", "LlamaBlockWritten"])
+def test_llama_example(name):
+    source = _import(f"{ROOT}/examples/llama_block.py")
+    block = getattr(source, name)(source.Sizes(hidden=64, mlp=96, heads=8, kv_heads=2, sequence=40))
+    _, graph = check(block, torch.randn(2, 24, 64))
+    found = ops(graph)
+    assert found.count("rms_norm") == 2 and found.count("linear") == 5 and "softmax" not in found and "matmul" not in found
+    call = next(n for n in graph["nodes"] if "attention" in n["op"])
+    assert call["arguments"]["is_causal"] and call["arguments"]["enable_gqa"]
