@@ -285,10 +285,12 @@ Status Emitter::group(const std::vector<const Op*>& ops) {
   std::set<int32_t> inside;
   for (const Op* op : ops)
     for (ValueId v : op->results) inside.insert(v.index);
+  // A result may take over the array of a value that dies in the group, once that value has been read: each slot is read
+  // into a scalar before it is written.
+  std::vector<ValueId> reusable;
   for (const Op* op : ops) {
-    std::vector<ValueId> reusable;
     for (ValueId v : op->operands)
-      if (op->record->shape == Shape::element && inside.count(v.index) == 0 && op->record->name != "broadcast") reusable.push_back(v);
+      if (inside.count(v.index) == 0 && op->record->name != "broadcast") reusable.push_back(v);
     for (ValueId v : op->results)
       if (op->record->shape == Shape::fold || !dies_here(v)) declare(v, reusable);
   }
