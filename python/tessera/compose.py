@@ -284,13 +284,11 @@ def _aliased(graph: dict, users: list[str]) -> set[int]:
 class Outputs:
     """What forward returns: the graph's outputs and constants in flattened order, and their nesting."""
 
-    results: list[tuple[str, object]]  # ("value", its name when traced) or ("constant", object)
+    results: list[tuple[str, object]]  # ("value", index into the graph's outputs) or ("constant", object)
     spec: pytree.TreeSpec
 
     def __call__(self, flat):
-        values = iter(flat)
-        return pytree.tree_unflatten([next(values) if kind == "value" else what for kind, what in self.results],
-                                     self.spec)
+        return pytree.tree_unflatten([flat[what] if kind == "value" else what for kind, what in self.results], self.spec)
 
     def __reduce__(self):
         return (_restore_outputs, (self.results, pytree.treespec_dumps(self.spec)))
@@ -304,7 +302,7 @@ def _wrapper(outputs: Outputs | None, count: int) -> Callable:
     """From the flat tuple of the graph's outputs to the original's result; the common forms without a pytree."""
     if outputs is None:
         return _first if count == 1 else tuple
-    plain = all(kind == "value" for kind, _ in outputs.results)
+    plain = list(outputs.results) == [("value", i) for i in range(count)]
     if plain and outputs.spec.is_leaf():
         return _first
     if plain and outputs.spec == pytree.tree_structure((0,) * count):

@@ -326,7 +326,7 @@ def test_keywords_and_constants(library):
 
     plan = mlp_plan(library)
     m = Scaled().eval()
-    c = ComposedModule(m, plan, example=((torch.randn(8, 16),), {"scale": 1.0}), outputs=Outputs([("value", "y")], pytree.tree_structure({"y": 0})))
+    c = ComposedModule(m, plan, example=((torch.randn(8, 16),), {"scale": 1.0}), outputs=Outputs([("value", 0)], pytree.tree_structure({"y": 0})))
     ref = copy.deepcopy(m)
     x = torch.randn(8, 16)
     with torch.no_grad():
