@@ -4,121 +4,12 @@
 
 #include "base/text.h"
 #include "graph/pointwise.h"
+#include "realize/common/cutlass_templates.h"
 
 namespace tessera::realize {
 namespace {
 
-constexpr const char* functor_template = R"(
-template <class T>
-struct Fused {};
-template <int N>
-struct Fused<cutlass::Array<float, N>> {
-  using Fragment = cutlass::Array<float, N>;
-  CUTLASS_DEVICE Fragment operator()($PARAMETERS$) const {
-    Fragment result;
-    CUTLASS_PRAGMA_UNROLL
-    for (int i = 0; i < N; ++i) {
-$STATEMENTS$      result[i] = $RESULT$;
-    }
-    return result;
-  }
-};
-)";
-
-constexpr const char* product_template = R"(
-namespace $NAME$ {
-using namespace cute;
-namespace fusion = cutlass::epilogue::fusion;
-$FUNCTOR$
-using ElementA = $TYPE_A$;
-using ElementB = $TYPE_B$;
-using ElementC = $TYPE_C$;
-using ElementD = $TYPE_D$;
-using LayoutA = cutlass::layout::$LAYOUT_A$;
-using LayoutB = cutlass::layout::$LAYOUT_B$;
-using LayoutC = cutlass::layout::$LAYOUT_C$;
-using LayoutD = cutlass::layout::$LAYOUT_D$;
-using Tile = Shape<_$TILE_M$, _$TILE_N$, _$TILE_K$>;
-using Cluster = Shape<_$CLUSTER_M$, _$CLUSTER_N$, _1>;
-
-using Visitor = fusion::Sm90EVT<
-    fusion::Sm90Compute<Fused, ElementD, float, cutlass::FloatRoundStyle::round_to_nearest>,
-    fusion::Sm90AccFetch$LEAVES$>;
-using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
-    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
-    cutlass::epilogue::collective::EpilogueTileAuto, float, float, ElementC, LayoutC, $ALIGN_C$,
-    ElementD, LayoutD, $ALIGN_D$, cutlass::epilogue::$EPILOGUE_SCHEDULE$, Visitor>::CollectiveOp;
-using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
-    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, ElementA, LayoutA, $ALIGN_AB$, ElementB, LayoutB,
-    $ALIGN_AB$, float, Tile, Cluster, $STAGES$,
-    cutlass::gemm::$SCHEDULE$>::CollectiveOp;
-using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, Mainloop, Epilogue,
-                                                    cutlass::gemm::$SCHEDULER$>;
-
-bool arguments(const tessera_launch* launch, void* workspace, typename Kernel::Arguments& r) {
-  using namespace tessera_cutlass;
-  const int64_t* v = launch->ints + $FIRST$;
-  const Matrix a = matrix(launch, workspace, $FIRST$ + 8, sizeof(ElementA));
-  const Matrix b = matrix(launch, workspace, $FIRST$ + 12, sizeof(ElementB));
-  const Matrix d = matrix(launch, workspace, $FIRST$ + 16, sizeof(ElementD));
-$LEAF_MATRICES$  if (!aligned16({a.data, b.data, d.data$TMA_POINTERS$})) return false;
-  r.mode = cutlass::gemm::GemmUniversalMode::kGemm;
-  r.problem_shape = {static_cast<int>(v[0]), static_cast<int>(v[1]), static_cast<int>(v[2]),
-                     static_cast<int>(v[3])};
-  r.mainloop.ptr_A = a.as<ElementA>();
-  r.mainloop.dA = stride<typename Kernel::StrideA>(a.ld, a.batch);
-  r.mainloop.ptr_B = b.as<ElementB>();
-  r.mainloop.dB = stride<typename Kernel::StrideB>(b.ld, b.batch);
-  r.epilogue.ptr_D = d.as<ElementD>();
-  r.epilogue.dD = stride<typename Kernel::StrideD>(d.ld, d.batch);
-$SOURCE$$LEAF_ARGUMENTS$  set_raster(r.scheduler, v[4], v[5]);
-$STREAM_K$  const auto* device = hardware<Kernel>();
-  if (device == nullptr) return false;
-  r.hw_info = *device;
-  return true;
-}
-}  // namespace $NAME$
-)";
-
-constexpr const char* library_template =
-    R"(// $TITLE$: generated; the same text serves every problem with these types, layouts and epilogue.
-$INCLUDES$
-$PRELUDE$
-namespace tessera_generated {
-$BODY$
-constexpr int int_count = $INT_COUNT$;
-
-bool well_formed(const tessera_launch* launch) {
-  if (launch->int_count == int_count) return true;
-  tessera_cutlass::fail("expected %d integers, got %d", int_count, launch->int_count);
-  return false;
-}
-
-int64_t workspace_size(const tessera_launch* launch) {
-  if (!well_formed(launch)) return -1;
-  const int64_t scratch = tessera_cutlass::align256(launch->ints[0]);
-  int64_t most = 0;
-$WORKSPACES$  return scratch + most;
-}
-
-int run(const tessera_launch* launch, void* workspace, cudaStream_t stream) {
-  if (!well_formed(launch)) return -1;
-  void* rest = static_cast<char*>(workspace) + tessera_cutlass::align256(launch->ints[0]);
-$RUNS$  $TAIL$
-}
-}  // namespace tessera_generated
-
-TESSERA_EXPORT const char* tessera_describe(void) {
-  return R"json($DESCRIBE$)json";
-}
-TESSERA_EXPORT const char* tessera_last_error(void) { return tessera_cutlass::last_error(); }
-TESSERA_EXPORT int64_t tessera_workspace_size(const tessera_launch* launch) {
-  return tessera_generated::workspace_size(launch);
-}
-TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void* workspace, void* stream) {
-  return tessera_generated::run(launch, workspace, static_cast<cudaStream_t>(stream));
-}
-)";
+using namespace templates;
 
 std::string layout_name(bool row_major) {
   return row_major ? "RowMajor" : "ColumnMajor";
@@ -310,10 +201,46 @@ std::vector<int64_t> product_values(const GemmProblem& p, const Knobs& knobs) {
   return v;
 }
 
+namespace {
+
+/// The places of the template that depend on the mainloop; their texts hold places of their own, so
+/// they come first.
+Values mainloop_values(const GemmProblem& p, const Sm90Config& c) {
+  const auto stride = [](bool k_contiguous) {
+    return k_contiguous ? "KMajorStride" : "RowMajorStride";
+  };
+  const auto row = [](const Matrix& m, const char* name) {
+    return m.columns_contiguous ? fmt::format("{}.ld", name) : std::string("1");
+  };
+  const auto along_k = [](const Matrix& m, const char* name) {
+    return m.columns_contiguous ? std::string("1") : fmt::format("{}.ld", name);
+  };
+  const bool packed = c.mainloop == Mainloop::split_packed;
+  return {{"MAINLOOP", packed                                 ? packed_mainloop
+                       : c.mainloop == Mainloop::split_inline ? inline_mainloop
+                                                              : stock_mainloop},
+          {"PREPARE", packed ? prepare_packed : nothing_to_prepare},
+          {"OPERANDS", packed ? packed_operands : plain_operands},
+          {"STRIDE_A", stride(p.a.columns_contiguous)},
+          {"STRIDE_B", stride(p.b.columns_contiguous)},
+          {"A_ROW", row(p.a, "a")},
+          {"A_K", along_k(p.a, "a")},
+          {"B_ROW", row(p.b, "b")},
+          {"B_K", along_k(p.b, "b")},
+          {"EPILOGUE_TILE",
+           c.epilogue_n == 0
+               ? "cutlass::epilogue::collective::EpilogueTileAuto"
+               : fmt::format("Shape<_{}, _{}>", c.schedule == Schedule::cooperative ? 128 : 64,
+                             c.epilogue_n)}};
+}
+
+}  // namespace
+
 std::string sm90_product(const GemmProblem& p, const Sm90Config& c, std::string_view name,
                          int first_int) {
   const Matrix& d = p.outputs.front();
-  Values values = {
+  Values values = mainloop_values(p, c);
+  const Values rest = {
       {"FUNCTOR",
        fused_functor(p.epilogue, static_cast<int>(p.leaves.size()), size_of(d.dtype) <= 2)},
       {"TYPE_A", cutlass_type(p.a.dtype)},
@@ -339,36 +266,29 @@ std::string sm90_product(const GemmProblem& p, const Sm90Config& c, std::string_
       {"STREAM_K", stream_k_arguments(c)},
       {"FIRST", fmt::format("{}", first_int)},
       {"NAME", std::string(name)}};
+  values.insert(values.end(), rest.begin(), rest.end());
   fill_leaves(p, first_int, values);
   return fill(product_template, values);
 }
 
 std::string library(const LibraryText& t) {
-  std::string workspaces, runs;
+  std::string workspaces, runs, prepared;
   for (const std::string& name : t.products) {
-    workspaces += fmt::format(
-        "  {{\n    typename {0}::Kernel::Arguments r{{}};\n"
-        "    if (!{0}::arguments(launch, nullptr, r)) return -1;\n"
-        "    const int64_t bytes = tessera_cutlass::workspace_bytes<{0}::Kernel>(r);\n"
-        "    if (bytes < 0) return bytes;\n    most = bytes > most ? bytes : most;\n  }}\n",
-        name);
-    runs += fmt::format(
-        "  {{\n    typename {0}::Kernel::Arguments r{{}};\n"
-        "    if (!{0}::arguments(launch, workspace, r)) return -1;\n"
-        "    if (const int status = tessera_cutlass::enqueue<{0}::Kernel>(r, rest, stream)) return "
-        "status;\n  }}\n",
-        name);
+    workspaces += fill(workspace_of_product, {{"NAME", name}});
+    prepared += fill(prepared_of_product, {{"NAME", name}});
+    runs += fill(run_of_product, {{"NAME", name}});
   }
   const Json describe = {{"abi", 1}, {"name", t.name}, {"arch", t.arch}, {"ints", t.ints}};
-  return fill(library_template, {{"TITLE", t.name},
-                                 {"INCLUDES", t.includes},
-                                 {"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
-                                 {"BODY", t.body},
-                                 {"INT_COUNT", fmt::format("{}", t.ints.size())},
-                                 {"WORKSPACES", workspaces},
-                                 {"RUNS", runs},
-                                 {"TAIL", t.tail},
-                                 {"DESCRIBE", describe.dump()}});
+  return fill(library_template,
+              {{"TITLE", t.name},
+               {"INCLUDES", t.includes},
+               {"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
+               {"BODY", t.body},
+               {"INT_COUNT", fmt::format("{}", t.ints.size())},
+               {"WORKSPACES", workspaces},
+               {"RUNS", prepared + "  void* const rest = area + prepared;\n" + runs},
+               {"TAIL", t.tail},
+               {"DESCRIBE", describe.dump()}});
 }
 
 std::vector<std::string> cutlass_flags() {

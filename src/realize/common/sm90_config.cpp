@@ -150,6 +150,10 @@ Json Sm90Config::to_json() const {
             {"stages", stages},
             {"scheduler", name_of(scheduler)}};
   if (fast_accum) j["fast_accum"] = true;
+  if (mainloop != Mainloop::stock) {
+    j["mainloop"] = mainloop == Mainloop::split_packed ? "split_packed" : "split_inline";
+  }
+  if (epilogue_n > 0) j["epilogue_columns"] = epilogue_n;
   return j;
 }
 

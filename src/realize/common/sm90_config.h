@@ -14,6 +14,9 @@ namespace tessera::realize {
 
 enum class Schedule : uint8_t { cooperative, pingpong };
 enum class Scheduler : uint8_t { persistent, stream_k };
+/// CUTLASS' own, or ours at fp32 accuracy: operands split in two tf32 parts by a pass before, or on
+/// the way.
+enum class Mainloop : uint8_t { stock, split_packed, split_inline };
 
 struct Sm90Config {
   int tile_m = 128, tile_n = 128, tile_k = 64;
@@ -22,6 +25,8 @@ struct Sm90Config {
   Scheduler scheduler = Scheduler::persistent;
   int stages = 0;           // of the mainloop; 0 lets CUTLASS fill shared memory
   bool fast_accum = false;  // fp8 only: no promotion of accumulators
+  Mainloop mainloop = Mainloop::stock;
+  int epilogue_n = 0;  // columns of the epilogue's tile; 0 lets CUTLASS choose
 
   [[nodiscard]] Json to_json() const;
   [[nodiscard]] int accumulator_registers() const;  // of one thread

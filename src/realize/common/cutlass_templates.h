@@ -1,0 +1,204 @@
+// The C++ text of generated CUTLASS libraries, with places `$NAME$` that cutlass_text.cpp fills.
+#pragma once
+
+namespace tessera::realize::templates {
+
+inline constexpr const char* functor_template = R"CU(
+template <class T>
+struct Fused {};
+template <int N>
+struct Fused<cutlass::Array<float, N>> {
+  using Fragment = cutlass::Array<float, N>;
+  CUTLASS_DEVICE Fragment operator()($PARAMETERS$) const {
+    Fragment result;
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) {
+$STATEMENTS$      result[i] = $RESULT$;
+    }
+    return result;
+  }
+};
+)CU";
+
+inline constexpr const char* product_template = R"CU(
+namespace $NAME$ {
+using namespace cute;
+namespace fusion = cutlass::epilogue::fusion;
+$FUNCTOR$
+using ElementA = $TYPE_A$;
+using ElementB = $TYPE_B$;
+using ElementC = $TYPE_C$;
+using ElementD = $TYPE_D$;
+using LayoutA = cutlass::layout::$LAYOUT_A$;
+using LayoutB = cutlass::layout::$LAYOUT_B$;
+using LayoutC = cutlass::layout::$LAYOUT_C$;
+using LayoutD = cutlass::layout::$LAYOUT_D$;
+using Tile = Shape<_$TILE_M$, _$TILE_N$, _$TILE_K$>;
+using Cluster = Shape<_$CLUSTER_M$, _$CLUSTER_N$, _1>;
+
+using Visitor = fusion::Sm90EVT<
+    fusion::Sm90Compute<Fused, ElementD, float, cutlass::FloatRoundStyle::round_to_nearest>,
+    fusion::Sm90AccFetch$LEAVES$>;
+using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
+    $EPILOGUE_TILE$, float, float, ElementC, LayoutC, $ALIGN_C$,
+    ElementD, LayoutD, $ALIGN_D$, cutlass::epilogue::$EPILOGUE_SCHEDULE$, Visitor>::CollectiveOp;
+$MAINLOOP$
+using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, Mainloop, Epilogue,
+                                                    cutlass::gemm::$SCHEDULER$>;
+
+$PREPARE$
+/// `area` is what prepare() filled.
+bool arguments(const tessera_launch* launch, void* workspace, [[maybe_unused]] void* area,
+               typename Kernel::Arguments& r) {
+  using namespace tessera_cutlass;
+  const int64_t* v = launch->ints + $FIRST$;
+  const Matrix a = matrix(launch, workspace, $FIRST$ + 8, sizeof(ElementA));
+  const Matrix b = matrix(launch, workspace, $FIRST$ + 12, sizeof(ElementB));
+  const Matrix d = matrix(launch, workspace, $FIRST$ + 16, sizeof(ElementD));
+$LEAF_MATRICES$  if (!aligned16({a.data, b.data, d.data$TMA_POINTERS$})) return false;
+  r.mode = cutlass::gemm::GemmUniversalMode::kGemm;
+  r.problem_shape = {static_cast<int>(v[0]), static_cast<int>(v[1]), static_cast<int>(v[2]),
+                     static_cast<int>(v[3])};
+$OPERANDS$  r.epilogue.ptr_D = d.as<ElementD>();
+  r.epilogue.dD = stride<typename Kernel::StrideD>(d.ld, d.batch);
+$SOURCE$$LEAF_ARGUMENTS$  set_raster(r.scheduler, v[4], v[5]);
+$STREAM_K$  const auto* device = hardware<Kernel>();
+  if (device == nullptr) return false;
+  r.hw_info = *device;
+  return true;
+}
+}  // namespace $NAME$
+)CU";
+
+inline constexpr const char* stock_mainloop =
+    R"CU(using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
+    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, ElementA, LayoutA, $ALIGN_AB$, ElementB, LayoutB,
+    $ALIGN_AB$, float, Tile, Cluster, $STAGES$,
+    cutlass::gemm::$SCHEDULE$>::CollectiveOp;)CU";
+
+inline constexpr const char* packed_mainloop =
+    R"CU(using Mainloop = typename tessera::SplitTf32Builder<
+    $TILE_M$, $TILE_N$, Cluster,
+    tessera::split_tf32_stages($TILE_M$, $TILE_N$, sizeof(typename Epilogue::SharedStorage)),
+    cutlass::gemm::$SCHEDULE$>::CollectiveOp;)CU";
+
+inline constexpr const char* inline_mainloop =
+    R"CU(using Mainloop = typename tessera::SplitTf32InlineBuilder<
+    $TILE_M$, $TILE_N$, Cluster,
+    tessera::split_tf32_inline_stages($TILE_M$, $TILE_N$, sizeof(typename Epilogue::SharedStorage)),
+    tessera::$STRIDE_A$, tessera::$STRIDE_B$>::CollectiveOp;)CU";
+
+inline constexpr const char* plain_operands = R"CU(  r.mainloop.ptr_A = a.as<ElementA>();
+  r.mainloop.dA = stride<typename Kernel::StrideA>(a.ld, a.batch);
+  r.mainloop.ptr_B = b.as<ElementB>();
+  r.mainloop.dB = stride<typename Kernel::StrideB>(b.ld, b.batch);
+)CU";
+
+inline constexpr const char* packed_operands = R"CU(  r.mainloop.ptr_A = static_cast<float*>(area);
+  r.mainloop.dA = tessera::split_stride(v[0], v[2]);
+  if (a.batch == 0) get<2>(r.mainloop.dA) = 0;
+  r.mainloop.ptr_B = reinterpret_cast<float*>(static_cast<char*>(area) + packed_bytes(v[0], v[2], a.batch ? v[3] : 1));
+  r.mainloop.dB = tessera::split_stride(v[1], v[2]);
+  if (b.batch == 0) get<2>(r.mainloop.dB) = 0;
+)CU";
+
+inline constexpr const char* nothing_to_prepare =
+    R"CU(int64_t prepared_bytes(const tessera_launch*) { return 0; }
+int prepare(const tessera_launch*, void*, void*, cudaStream_t) { return 0; }
+)CU";
+
+/// Both operands in their two tf32 parts.
+inline constexpr const char* prepare_packed =
+    R"CU(int64_t packed_bytes(int64_t rows, int64_t k, int64_t l) {
+  return tessera_cutlass::align256(tessera::split_packed_elements(rows, k, l) * 4);
+}
+int64_t prepared_bytes(const tessera_launch* launch) {
+  const int64_t* v = launch->ints + $FIRST$;
+  return packed_bytes(v[0], v[2], v[11] ? v[3] : 1) + packed_bytes(v[1], v[2], v[15] ? v[3] : 1);
+}
+int prepare(const tessera_launch* launch, void* workspace, void* area, cudaStream_t stream) {
+  using namespace tessera_cutlass;
+  const int64_t* v = launch->ints + $FIRST$;
+  const Matrix a = matrix(launch, workspace, $FIRST$ + 8, sizeof(ElementA));
+  const Matrix b = matrix(launch, workspace, $FIRST$ + 12, sizeof(ElementB));
+  const int64_t la = a.batch ? v[3] : 1;
+  const int64_t lb = b.batch ? v[3] : 1;
+  auto* packed_a = static_cast<float*>(area);
+  auto* packed_b = reinterpret_cast<float*>(static_cast<char*>(area) + packed_bytes(v[0], v[2], la));
+  if (check(tessera::split_tf32_pack(packed_a, {a.as<float>(), v[0], v[2], la, $A_ROW$, $A_K$, a.batch}, stream),
+            "split_tf32_pack: A")) {
+    return -1;
+  }
+  return check(tessera::split_tf32_pack(packed_b, {b.as<float>(), v[1], v[2], lb, $B_ROW$, $B_K$, b.batch}, stream),
+               "split_tf32_pack: B");
+}
+)CU";
+
+inline constexpr const char* library_template =
+    R"CU(// $TITLE$: generated; the same text serves every problem with these types, layouts and epilogue.
+$INCLUDES$
+$PRELUDE$
+namespace tessera_generated {
+$BODY$
+constexpr int int_count = $INT_COUNT$;
+
+int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+bool well_formed(const tessera_launch* launch) {
+  if (launch->int_count == int_count) return true;
+  tessera_cutlass::fail("expected %d integers, got %d", int_count, launch->int_count);
+  return false;
+}
+
+int64_t workspace_size(const tessera_launch* launch) {
+  if (!well_formed(launch)) return -1;
+  const int64_t scratch = tessera_cutlass::align256(launch->ints[0]);
+  int64_t prepared = 0;
+  int64_t most = 0;
+$WORKSPACES$  return scratch + prepared + most;
+}
+
+int run(const tessera_launch* launch, void* workspace, cudaStream_t stream) {
+  if (!well_formed(launch)) return -1;
+  char* const area = static_cast<char*>(workspace) + tessera_cutlass::align256(launch->ints[0]);
+  int64_t prepared = 0;
+$RUNS$  $TAIL$
+}
+}  // namespace tessera_generated
+
+TESSERA_EXPORT const char* tessera_describe(void) {
+  return R"json($DESCRIBE$)json";
+}
+TESSERA_EXPORT const char* tessera_last_error(void) { return tessera_cutlass::last_error(); }
+TESSERA_EXPORT int64_t tessera_workspace_size(const tessera_launch* launch) {
+  return tessera_generated::workspace_size(launch);
+}
+TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void* workspace, void* stream) {
+  return tessera_generated::run(launch, workspace, static_cast<cudaStream_t>(stream));
+}
+)CU";
+
+inline constexpr const char* prepared_of_product =
+    R"CU(  prepared = larger(prepared, $NAME$::prepared_bytes(launch));
+)CU";
+
+inline constexpr const char* workspace_of_product = R"CU(  {
+    typename $NAME$::Kernel::Arguments r{};
+    prepared = larger(prepared, $NAME$::prepared_bytes(launch));
+    if (!$NAME$::arguments(launch, nullptr, nullptr, r)) return -1;
+    const int64_t bytes = tessera_cutlass::workspace_bytes<$NAME$::Kernel>(r);
+    if (bytes < 0) return bytes;
+    most = larger(most, bytes);
+  }
+)CU";
+
+inline constexpr const char* run_of_product = R"CU(  {
+    if ($NAME$::prepare(launch, workspace, area, stream)) return -1;
+    typename $NAME$::Kernel::Arguments r{};
+    if (!$NAME$::arguments(launch, workspace, area, r)) return -1;
+    if (const int status = tessera_cutlass::enqueue<$NAME$::Kernel>(r, rest, stream)) return status;
+  }
+)CU";
+
+}  // namespace tessera::realize::templates

@@ -1,0 +1,148 @@
+#include "realize/common/sm90_library.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera::realize {
+namespace {
+
+toolchain::Source source_of(std::string_view realizer, const LibraryText& text,
+                            const arch::Arch& arch) {
+  toolchain::Source source;
+  source.name = std::string(realizer);
+  source.text = library(text);
+  source.arch = arch.name;
+  source.flags = cutlass_flags();
+  source.cutlass = true;
+  return source;
+}
+
+std::string includes_of(const Sm90Config& c) {
+  std::string text =
+      "#include \"tessera_cutlass/functors.hpp\"\n#include \"tessera_cutlass/sm90_launch.hpp\"";
+  if (c.mainloop != Mainloop::stock) text += "\n#include \"tessera_cutlass/split_tf32.h\"";
+  return text;
+}
+
+Json decision(const GemmProblem& p, const Sm90Config& c, const arch::Arch& arch) {
+  Json j = c.to_json();
+  if (c.mainloop == Mainloop::stock && c.stages == 0) {
+    j["stages"] = mainloop_stages(c, needs_of(p), arch.shared_memory_per_block);
+  }
+  j["transposed"] = p.exchanged;
+  return j;
+}
+
+}  // namespace
+
+Result<GemmProblem> restate_for_wgmma(GemmProblem p) {
+  const int bytes = size_of(p.a.dtype);
+  if (bytes == 1 && !(p.a.columns_contiguous && p.b.columns_contiguous)) {
+    return error(fail(unsupported_gemm, "fp8 needs both operands contiguous in k"));
+  }
+  // The collective builder would exchange A and B itself, and then returns wrong values.
+  if (bytes == 4 && p.a.columns_contiguous && !p.b.columns_contiguous) return exchange(p);
+  return p;
+}
+
+Status check_sm90(const GemmProblem& p, const arch::Arch& arch) {
+  if (!arch.has("wgmma") || !arch.has("tma")) {
+    return error(fail(unsupported_gemm, "{} has no wgmma and TMA", arch.name));
+  }
+  if (p.outputs.size() != 1) {
+    return error(fail(unsupported_gemm, "{} results", p.outputs.size()).expect("one"));
+  }
+  for (const Matrix* m : {&p.a, &p.b, &p.outputs.front()}) {
+    if (m->aligned()) continue;
+    return error(fail(unsupported_gemm, "a matrix is not aligned for TMA")
+                     .expect("strides and offset that are multiples of 16 bytes")
+                     .but_found("stride {}, batch stride {}, offset {} of {}", m->ld, m->batch,
+                                m->offset, name_of(m->dtype)));
+  }
+  return {};
+}
+
+Candidate product_candidate(std::string_view realizer, const GemmProblem& p, const Sm90Config& c,
+                            double ms, const arch::Arch& arch) {
+  Candidate out;
+  out.realizer = std::string(realizer);
+  out.config = decision(p, c, arch);
+  out.predicted_ms = ms;
+  LibraryText text;
+  text.name = out.realizer;
+  text.arch = arch.name;
+  text.includes = includes_of(c);
+  text.body = sm90_product(p, c, "product", 1);
+  text.products = {"product"};
+  text.tail = "return 0;";
+  text.ints = {"scratch"};
+  for (std::string& name : product_ints(p, "")) text.ints.push_back(std::move(name));
+  out.source = source_of(realizer, text, arch);
+  for (const Knobs& knobs : sm90_knobs(c, p, arch)) {
+    Launch launch;
+    launch.knobs = knobs.to_json();
+    launch.ints = {0};
+    for (const int64_t v : product_values(p, knobs)) launch.ints.push_back(v);
+    out.launches.push_back(std::move(launch));
+  }
+  return out;
+}
+
+std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmProblem& p,
+                                          const Sm90Config& c, const arch::Arch& arch) {
+  const std::vector<int64_t> counts = slice_counts(p, c, arch);
+  if (counts.empty()) return std::nullopt;
+  const GemmProblem slice = sliced(p, counts.front());
+  Candidate out;
+  out.realizer = std::string(realizer);
+  out.config = decision(slice, c, arch);
+  out.config["split"] = "batched";
+  out.predicted_ms = predict_ms(c, slice, arch) +
+                     static_cast<double>(sliced_scratch_bytes(p, counts.front())) /
+                         (arch.achievable_bandwidth_gbs * 1e6) +
+                     0.003;
+  LibraryText text;
+  text.name = out.realizer;
+  text.arch = arch.name;
+  text.includes = includes_of(c);
+  text.ints = {"scratch"};
+  for (std::string& name : product_ints(slice, "slice_")) text.ints.push_back(std::move(name));
+  const int first = static_cast<int>(text.ints.size());
+  for (std::string& name : reduction_ints(p)) text.ints.push_back(std::move(name));
+  text.body = sm90_product(slice, c, "product", 1) + reduction_text(p, first);
+  text.products = {"product"};
+  text.tail = "return reduction::reduce(launch, workspace, stream);";
+  out.source = source_of(realizer, text, arch);
+  // The product's blocks announce their end, so that the reduction's launch overlaps it.
+  out.source->flags.push_back("-DCUTLASS_ENABLE_GDC_FOR_SM90=1");
+  for (const int64_t slices : counts) {
+    Launch launch;
+    launch.knobs = {{"splits", slices}};
+    launch.ints = {sliced_scratch_bytes(p, slices)};
+    for (const int64_t v : product_values(sliced(p, slices), Knobs{})) launch.ints.push_back(v);
+    for (const int64_t v : reduction_values(p, slices)) launch.ints.push_back(v);
+    out.launches.push_back(std::move(launch));
+  }
+  return out;
+}
+
+void diversify(std::vector<Candidate>& candidates) {
+  std::stable_sort(
+      candidates.begin(), candidates.end(),
+      [](const Candidate& x, const Candidate& y) { return x.predicted_ms < y.predicted_ms; });
+  std::map<std::string, int> seen;
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Json& c = candidates[i].config;
+    const std::string key =
+        c["tile"].dump() + c["schedule"].dump() + c.value("mainloop", "") + c.value("split", "");
+    order.emplace_back(candidates[i].predicted_ms * std::pow(1.12, std::min(seen[key]++, 20)), i);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<Candidate> sorted;
+  for (const auto& [score, i] : order) sorted.push_back(std::move(candidates[i]));
+  candidates = std::move(sorted);
+}
+
+}  // namespace tessera::realize

@@ -1,0 +1,138 @@
+// fp32 accuracy on Hopper's tensor cores: each operand as two tf32 parts, three products,
+// accumulators promoted to fp32 registers every 256 of k. The parts come from a pass before
+// (packed) or are made on the way (inline).
+#include <cmath>
+
+#include "realize/common/sm90_library.h"
+
+namespace tessera::realize {
+namespace {
+
+// Three tf32 products; 495 TFLOP/s of tf32 at the boost clock is 1024 multiply-adds a clock and SM.
+constexpr double mma_per_clock = 1024.0 / 3;
+constexpr double sustained_ghz = 1.55;
+// The inline split costs its producers shared memory passes that the packed form does not have.
+constexpr double inline_factor = 1.15;
+
+double predict(const Sm90Config& c, const GemmProblem& p, const arch::Arch& arch) {
+  const double tiles = std::ceil(static_cast<double>(p.m) / c.tile_m) *
+                       std::ceil(static_cast<double>(p.n) / c.tile_n) * static_cast<double>(p.l);
+  const double waves = std::ceil(tiles / arch.multiprocessors);
+  double clocks =
+      static_cast<double>(c.tile_m) * c.tile_n * static_cast<double>(p.k) / mma_per_clock;
+  if (c.tile_n < 176) clocks *= 1.1;
+  // Multicast halves the traffic of one operand; which one matters little.
+  clocks *= c.cluster_m == 2 ? 1.0 : c.cluster_n == 2 ? 1.02 : 1.04;
+  double ms = waves * (clocks + 3000) / (sustained_ghz * 1e6);
+  if (c.mainloop == Mainloop::split_inline) return ms * inline_factor;
+  // 12 bytes of traffic an element of A and B before the product.
+  const double elements =
+      static_cast<double>(p.m * p.k) * (p.a.batch ? static_cast<double>(p.l) : 1) +
+      static_cast<double>(p.n * p.k) * (p.b.batch ? static_cast<double>(p.l) : 1);
+  return ms + elements * 12 / (arch.achievable_bandwidth_gbs * 1e6) + 0.008;
+}
+
+std::vector<Sm90Config> configs(const GemmProblem& p) {
+  std::vector<Sm90Config> all;
+  for (const Mainloop mainloop : {Mainloop::split_packed, Mainloop::split_inline})
+    for (const auto& [m, n] :
+         {std::pair{128, 192}, {128, 176}, {128, 128}, {256, 96}, {64, 192}, {128, 64}})
+      for (const auto& [cm, cn] : {std::pair{2, 1}, {1, 1}, {1, 2}})
+        for (const Scheduler scheduler : {Scheduler::persistent, Scheduler::stream_k}) {
+          Sm90Config c;
+          c.tile_m = m;
+          c.tile_n = n;
+          c.tile_k = 16;
+          c.cluster_m = cm;
+          c.cluster_n = cn;
+          c.schedule = m == 64 ? Schedule::pingpong : Schedule::cooperative;
+          c.scheduler = scheduler;
+          c.mainloop = mainloop;
+          c.epilogue_n = n > 128 ? 16 : 0;
+          all.push_back(c);
+        }
+  return all;
+}
+
+std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p,
+                                  const arch::Arch& arch) {
+  if (c.mainloop == Mainloop::split_inline && c.schedule == Schedule::pingpong)
+    return "inline split is cooperative";
+  if (c.schedule == Schedule::pingpong && c.scheduler == Scheduler::stream_k)
+    return "ping-pong forbids stream-K";
+  const int64_t tiles_m = (p.m + c.tile_m - 1) / c.tile_m;
+  const int64_t tiles_n = (p.n + c.tile_n - 1) / c.tile_n;
+  if (c.cluster_m > tiles_m || c.cluster_n > tiles_n) return "cluster larger than the problem";
+  if (c.scheduler == Scheduler::stream_k && tiles_m * tiles_n * p.l >= 2 * arch.multiprocessors) {
+    return "stream-K with many waves";
+  }
+  // Stages as the collectives' headers count them; a source operand and row vectors take from the
+  // same memory.
+  Sm90Needs needs = needs_of(p);
+  const int64_t rows = c.schedule == Schedule::cooperative ? 128 : 64;
+  const int64_t columns = c.epilogue_n ? c.epilogue_n : 32;
+  const int64_t epilogue =
+      (needs.source_bytes ? 4 : 2) * rows * columns * 4 + needs.row_vector_bytes * c.tile_n + 1024;
+  const int64_t both = c.tile_m + c.tile_n;
+  const int64_t left = arch.shared_memory_per_block - 1024 - epilogue -
+                       (c.mainloop == Mainloop::split_inline ? 3 * both * 128 : 0);
+  if (left / (both * (c.mainloop == Mainloop::split_inline ? 64 : 128)) < 2)
+    return "shared memory: fewer than 2 stages";
+  return std::nullopt;
+}
+
+Status check(const GemmProblem& p, const arch::Arch& arch) {
+  if (p.precision != Precision::fp32 || p.a.dtype != DType::float32) {
+    return error(fail(unsupported_gemm, "{} operands at {} precision", name_of(p.a.dtype),
+                      name_of(p.precision))
+                     .expect("float32 at fp32 precision"));
+  }
+  return check_sm90(p, arch);
+}
+
+/// K slices as a batch, by the inline mainloop: a packed operand would cost its bytes three times.
+void add_slices(const GemmProblem& p, const arch::Arch& arch, Space& space) {
+  const int64_t blocks = ((p.m + 127) / 128) * ((p.n + 127) / 128);
+  if (p.l != 1 || blocks * 2 > arch.multiprocessors) return;
+  for (const Sm90Config& c : configs(p)) {
+    if (c.mainloop != Mainloop::split_inline || c.scheduler != Scheduler::persistent ||
+        refuse(c, p, arch))
+      continue;
+    if (auto candidate = sliced_candidate("cutlass_gemm_fp32", p, c, arch)) {
+      const int64_t slices = candidate->launches.front().knobs["splits"];
+      candidate->predicted_ms = predict(c, sliced(p, slices), arch) + 0.01;
+      space.candidates.push_back(std::move(*candidate));
+    }
+  }
+}
+
+Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
+  const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
+  if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
+  TESSERA_TRY(problem, gemm_problem(*body, pattern.precision));
+  TESSERA_CHECK(check(problem, arch));
+  Space space;
+  std::map<std::string, int> pruned;
+  for (const Sm90Config& c : configs(problem)) {
+    if (const auto reason = refuse(c, problem, arch)) {
+      ++pruned[*reason];
+      continue;
+    }
+    space.candidates.push_back(
+        product_candidate("cutlass_gemm_fp32", problem, c, predict(c, problem, arch), arch));
+  }
+  add_slices(problem, arch, space);
+  space.pruned.assign(pruned.begin(), pruned.end());
+  diversify(space.candidates);
+  if (space.candidates.empty()) return error(fail(unsupported_gemm, "no tile fits"));
+  return space;
+}
+
+}  // namespace
+
+extern const Realizer cutlass_gemm_fp32;
+const Realizer cutlass_gemm_fp32{"cutlass_gemm_fp32",
+                                 "three tf32 products with promoted accumulators, on CUTLASS 3.x",
+                                 Kind::synthesized, "gemm", realize};
+
+}  // namespace tessera::realize

@@ -1,0 +1,53 @@
+// Long K on Hopper: the K slices of one product as a strided batch with fp32 partial sums, then a
+// reduction that applies the epilogue. Shorter accumulation chains also lose fewer low bits in the
+// tensor core.
+#include "realize/common/sm90_library.h"
+
+namespace tessera::realize {
+namespace {
+
+Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
+  const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
+  if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
+  TESSERA_TRY(stated, gemm_problem(*body, pattern.precision));
+  if (pattern.precision == Precision::fp32) {
+    return error(fail(unsupported_gemm, "the tensor core's tf32 is not of fp32 accuracy"));
+  }
+  if (stated.l != 1) return error(fail(unsupported_gemm, "{} batches fill the machine", stated.l));
+  TESSERA_TRY(problem, restate_for_wgmma(std::move(stated)));
+  TESSERA_CHECK(check_sm90(problem, arch));
+  const int64_t blocks = ((problem.m + 127) / 128) * ((problem.n + 127) / 128);
+  if (blocks > arch.multiprocessors) {
+    return error(fail(unsupported_gemm, "{} blocks of 128 x 128 fill the machine without slicing K",
+                      blocks));
+  }
+  // Slices multiply the blocks: rank tiles as for a batch of them.
+  const int64_t guess = arch.multiprocessors / blocks;
+  GemmProblem batch = sliced(problem, 1);
+  batch.l = guess;
+  batch.k = problem.k / guess + 1;
+  const ConfigSpace configs = sm90_configs(batch, arch);
+  Space space;
+  space.pruned.assign(configs.pruned.begin(), configs.pruned.end());
+  for (const auto& [c, ms] : configs.configs) {
+    if (c.scheduler == Scheduler::stream_k) continue;
+    if (auto candidate = sliced_candidate("cutlass_split_k", problem, c, arch)) {
+      space.candidates.push_back(std::move(*candidate));
+    }
+  }
+  if (space.candidates.empty()) {
+    return error(fail(unsupported_gemm, "no number of slices divides K = {}", problem.k));
+  }
+  diversify(space.candidates);
+  if (space.candidates.size() > 24) space.candidates.resize(24);
+  return space;
+}
+
+}  // namespace
+
+extern const Realizer cutlass_split_k;
+const Realizer cutlass_split_k{"cutlass_split_k",
+                               "CUTLASS 3.x over K slices as a batch, with a fused reduction",
+                               Kind::synthesized, "gemm", realize};
+
+}  // namespace tessera::realize
