@@ -52,16 +52,12 @@ Result<std::unique_ptr<Peer>> spawn(const std::filesystem::path& python, const s
                                     const std::filesystem::path& log);
 
 /// The folder to put on PYTHONPATH so that `import tessera` finds the Python edge of this binary
-/// (source tree or wheel).
+/// (source tree or wheel): $TESSERA_PYTHONPATH, else beside the binary or above it.
 std::filesystem::path python_path();
 
 /// The process that spawned us, over our own stdin and stdout (`tessera serve`). From then on our
 /// stdout belongs to the protocol: what else is printed there goes to stderr.
 std::unique_ptr<Peer> parent_process();
-
-/// The folder that holds the Python package `tessera`: $TESSERA_PYTHONPATH, else beside the binary
-/// or source tree.
-std::filesystem::path find_package_folder();
 
 /// Answers the peer's requests with `handle` until it closes the stream; `handle` may itself call
 /// the peer. A failed Result goes back as an error reply.

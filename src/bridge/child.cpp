@@ -76,7 +76,7 @@ fs::path find_python() {
   return {};
 }
 
-fs::path find_package_folder() {
+fs::path python_path() {
   if (const char* own = std::getenv("TESSERA_PYTHONPATH"); own != nullptr && *own != 0) return own;
   const fs::path found = above_executable({"python/tessera/__init__.py", "tessera/__init__.py"});
   return found.empty() ? fs::path{} : found.parent_path().parent_path();
@@ -90,7 +90,7 @@ Result<std::unique_ptr<Peer>> spawn(const fs::path& python, const std::string& m
                            "interpreter"));
   }
   Command command{.argv = {python.string(), "-u", "-m", module}, .folder = {}, .env = {}};
-  if (const fs::path package = find_package_folder(); !package.empty()) {
+  if (const fs::path package = python_path(); !package.empty()) {
     const char* path = std::getenv("PYTHONPATH");
     command.env["PYTHONPATH"] =
         path != nullptr && *path != 0 ? package.string() + ":" + path : package.string();

@@ -114,4 +114,15 @@ void LinePeer::serve() {
   }
 }
 
+Status serve(Peer& peer,
+             const std::function<Result<Json>(const std::string&, const Json&)>& handle) {
+  peer.on_request = handle;
+  peer.serve();
+  return {};
+}
+
+void notify(Peer& peer, const std::string& method, const Json& params) {
+  peer.notify(method, params);
+}
+
 }  // namespace tessera::bridge
