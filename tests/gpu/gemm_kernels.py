@@ -1,0 +1,349 @@
+"""Checks and times generated GEMM kernels beside torch (cuBLAS) on a Hopper GPU.
+
+Two steps, because the generator needs the C++ build and the GPU machine only nvcc, torch and the CUTLASS headers:
+
+    python tests/gpu/gemm_kernels.py generate DIR --tool BUILD/src/realize_tool     # anywhere
+    python tests/gpu/gemm_kernels.py run DIR                                        # on the GPU machine
+
+`run` compiles every distinct source in parallel, verifies each candidate against fp64 (outputs poisoned, zero-mean inputs; RMS
+relative error beside torch's own), sweeps the launches, and prints a short table of the best for each problem.
+"""
+
+import argparse
+import concurrent.futures
+import ctypes
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STOCK = ["cutlass_gemm"]
+LONG_K = dict(m=256, n=256, k=524288, b_major="n")
+BATCHED = dict(m=512, n=1024, k=2048, batch=128, b_major="n")
+SQUARE = dict(m=4096, n=4096, k=4096, b_major="n")
+TF32 = dict(dtype="float32", precision="tf32")
+FP32 = dict(dtype="float32", precision="fp32")
+
+# Timed. `limit`: how many candidates of each realizer, best predictions first.
+PROBLEMS = [
+    dict(SQUARE, name="L1-1 bf16", limit=4, realizers=STOCK + ["cublaslt"]),
+    dict(BATCHED, name="L1-3 bf16", limit=4, realizers=STOCK + ["cublaslt"]),
+    dict(LONG_K, name="L1-6 bf16", limit=4, realizers=["cutlass_split_k"]),
+    dict(SQUARE, name="L1-1 tf32", limit=3, realizers=STOCK, **TF32),
+    dict(BATCHED, name="L1-3 tf32", limit=3, realizers=STOCK, **TF32),
+    dict(LONG_K, name="L1-6 tf32", limit=3, realizers=["cutlass_split_k"], **TF32),
+    dict(SQUARE, name="L1-1 fp32", limit=4, realizers=["cutlass_gemm_fp32"], **FP32),
+    dict(BATCHED, name="L1-3 fp32", limit=3, realizers=["cutlass_gemm_fp32"], **FP32),
+    dict(LONG_K, name="L1-6 fp32", limit=2, realizers=["cutlass_gemm_fp32"], **FP32),
+    dict(m=65536, n=2304, k=768, epilogue="bias", name="qkv", limit=4, realizers=STOCK + ["cublaslt"]),
+    dict(m=65536, n=3072, k=768, epilogue="bias_gelu", name="up+gelu", limit=4, realizers=STOCK + ["cublaslt"]),
+    dict(m=65536, n=768, k=3072, epilogue="bias_residual", name="down+res", limit=4, realizers=STOCK + ["cublaslt"]),
+    dict(m=2048, n=6144, k=4096, name="llama qkv", limit=3, realizers=STOCK),
+    dict(m=2048, n=4096, k=14336, epilogue="residual", name="llama down", limit=4, realizers=STOCK),
+    dict(m=2048, n=14336, k=4096, epilogue="gated_silu", name="llama gated", limit=2),
+]
+# Only verified: odd extents, layouts, operand kinds. One candidate each.
+CHECKS = [
+    dict(m=520, n=264, k=136, a_major="m", b_major="n", epilogue="column_scale"),
+    dict(m=264, n=136, k=72, batch=3, shared_b=True, epilogue="scalar"),
+    dict(m=392, n=200, k=328, d_major="m", epilogue="bias"),
+    dict(m=256, n=264, k=264, epilogue="two_residuals"),
+    dict(m=260, n=132, k=100, a_major="m", epilogue="bias", **TF32),
+    dict(m=260, n=132, k=100, a_major="m", b_major="n", **TF32),
+    dict(m=128, n=64, k=8192, epilogue="bias_gelu", realizers=["cutlass_split_k"]),
+    dict(m=132, n=68, k=8192, epilogue="residual", b_major="n", realizers=["cutlass_split_k"], **TF32),
+    dict(m=260, n=132, k=100, batch=2, shared_b=True, a_major="m", epilogue="bias", realizers=["cutlass_gemm_fp32"], **FP32),
+]
+
+
+def generate(directory, tool):
+    directory.mkdir(parents=True, exist_ok=True)
+    problems = PROBLEMS + [dict(dict(realizers=STOCK, limit=1, check_only=True), **c) for c in CHECKS]
+    subprocess.run([tool, directory, "sm_90a"], input=json.dumps(problems).encode(), check=True)
+    index = json.loads((directory / "index.json").read_text())
+    for entry in index:
+        problem = entry["problem"]
+        print(problem.get("name", problem), len(entry["candidates"]), "candidates", entry["unsupported"] or "")
+    print(len({c["file"] for e in index for c in e["candidates"]}), "distinct sources")
+
+
+def cutlass_include():
+    for place in (os.environ.get("TESSERA_CUTLASS_DIR", ""), "/work-tree/.pkg/cutlass", str(ROOT / ".pkg/cutlass")):
+        for folder in (pathlib.Path(place), pathlib.Path(place) / "include", pathlib.Path(place) / "source/include"):
+            if place and (folder / "cutlass/cutlass.h").exists():
+                return folder
+    sys.exit("no CUTLASS headers: set TESSERA_CUTLASS_DIR")
+
+
+def compile_one(directory, candidate):
+    source = directory / candidate["file"]
+    output = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / "tessera_gemm_kernels" / (source.stem + ".so")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    nvcc = os.environ.get("TESSERA_NVCC", "/usr/local/cuda/bin/nvcc")
+    command = [nvcc, "-std=c++17", "-O3", "-shared", "-Xcompiler", "-fPIC", "-cudart", "static", "-Xptxas", "-v",
+               "-gencode=arch=compute_90a,code=sm_90a", "-DNDEBUG", f"-I{ROOT}/include",
+               f"-I{ROOT}/src/realize/cutlass/include", f"-I{cutlass_include()}", *candidate["flags"],
+               "-o", str(output), str(source), *(f"-l{name}" for name in candidate["links"])]
+    start = time.time()
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    log = done.stdout + done.stderr
+    spills = [line for line in log.splitlines() if "spill stores" in line and " 0 bytes spill stores" not in line]
+    notes = ("SPILLS " if spills else "") + ("SERIALIZED" if "C7510" in log else "")
+    failure = log[-1500:] if done.returncode else ""
+    return candidate["file"], None if failure else output, time.time() - start, notes, failure
+
+
+class Launch(ctypes.Structure):
+    _fields_ = [("tensors", ctypes.POINTER(ctypes.c_void_p)), ("tensor_count", ctypes.c_int32),
+                ("ints", ctypes.POINTER(ctypes.c_int64)), ("int_count", ctypes.c_int32)]
+
+
+class Kernel:
+    """One built library with the integers of one launch."""
+
+    def __init__(self, path, ints):
+        self.library = ctypes.CDLL(str(path))
+        self.library.tessera_workspace_size.restype = ctypes.c_int64
+        self.library.tessera_last_error.restype = ctypes.c_char_p
+        self.ints = (ctypes.c_int64 * len(ints))(*ints)
+
+    def launch(self, tensors):
+        pointers = (ctypes.c_void_p * len(tensors))(*[t.data_ptr() for t in tensors])
+        return Launch(pointers, len(tensors), self.ints, len(self.ints))
+
+    def workspace_bytes(self, tensors):
+        return self.library.tessera_workspace_size(ctypes.byref(self.launch(tensors)))
+
+    def __call__(self, launch, workspace, stream):
+        return self.library.tessera_run(ctypes.byref(launch), ctypes.c_void_p(workspace), ctypes.c_void_p(stream))
+
+    def error(self):
+        return self.library.tessera_last_error().decode()
+
+
+def tensors_of(torch, p, seed):
+    """Logical tensors in the pattern's order without the result, and the result's empty tensor."""
+    torch.manual_seed(seed)
+    dtype = getattr(torch, p.get("dtype", "bfloat16"))
+    batch, m, n, k = p.get("batch", 1), p["m"], p["n"], p["k"]
+
+    def stored(rows, columns, columns_contiguous=True, batches=batch, scale=1.0):
+        shape = (batches, rows, columns) if columns_contiguous else (batches, columns, rows)
+        x = torch.randn(shape, device="cuda", dtype=dtype) * scale
+        return x if columns_contiguous else x.transpose(1, 2)
+
+    a = stored(m, k, p.get("a_major", "k") == "k")
+    bs = [stored(n, k, p.get("b_major", "k") == "k", 1 if p.get("shared_b") else batch, k**-0.5)
+          for _ in range(2 if p.get("epilogue") == "gated_silu" else 1)]
+    epilogue, operands = p.get("epilogue", "none"), []
+    row_major = p.get("d_major", "n") == "n"
+    if epilogue.startswith("bias"):
+        operands.append(torch.randn(1, 1, n, device="cuda", dtype=dtype))
+    if epilogue == "column_scale":
+        operands.append(torch.randn(1, m, 1, device="cuda", dtype=dtype))
+    if epilogue == "scalar":
+        operands.append(torch.randn(1, 1, 1, device="cuda", dtype=dtype))
+    if epilogue.endswith("residual"):
+        operands.append(stored(m, n, row_major))
+    if epilogue == "two_residuals":
+        operands += [stored(m, n, row_major), stored(m, n, row_major)]
+    return [a, *bs, *operands], stored(m, n, row_major)
+
+
+def reference(torch, p, tensors):
+    """What torch computes, in the dtype of the tensors: our peer, and in fp64 the truth."""
+    epilogue = p.get("epilogue", "none")
+    if epilogue == "gated_silu":
+        a, b0, b1 = tensors
+        return torch.nn.functional.silu(a @ b0.mT) * (a @ b1.mT)
+    a, b, *xs = tensors
+    # The peer must not pay for the batch dim that the description always has.
+    y = (a[0] @ b[0].mT)[None] if a.shape[0] == 1 and b.shape[0] == 1 else a @ b.mT
+    for x in xs if epilogue not in ("column_scale", "scalar") else []:
+        y = y + x if epilogue != "bias_gelu" else torch.nn.functional.gelu(y + x, approximate="tanh")
+    return y * xs[0] if epilogue in ("column_scale", "scalar") else y
+
+
+def fast_peer(torch, p, tensors):
+    """The peer that is timed: bias through addmm, as torch.nn.Linear does."""
+    epilogue = p.get("epilogue", "none")
+    if not epilogue.startswith("bias") or tensors[0].shape[0] != 1:
+        return lambda: reference(torch, p, tensors)
+    a, b, bias, *rest = tensors
+    a, b, bias = a[0], b[0], bias[0, 0]
+
+    def run():
+        y = torch.nn.functional.linear(a, b, bias)
+        if epilogue == "bias_gelu":
+            y = torch.nn.functional.gelu(y, approximate="tanh")
+        return y + rest[0][0] if rest else y
+
+    return run
+
+
+def sample(torch, p, tensors):
+    """Tensors cut to some rows, so that fp64 of a large problem stays quick; the rows' numbers."""
+    m = p["m"]
+    if m * p["n"] * p["k"] * p.get("batch", 1) < 2**36:
+        return tensors, slice(None), slice(None)
+    rows = torch.arange(0, m, max(1, m // 128), device="cuda")
+    batches = torch.arange(0, p.get("batch", 1), max(1, p.get("batch", 1) // 4), device="cuda")
+
+    def cut(x):
+        x = x[batches] if x.shape[0] > 1 else x
+        return x
+
+    a, *rest = tensors
+    count = 2 if p.get("epilogue") == "gated_silu" else 1
+    rest = [cut(x) if i < count or x.shape[1] == 1 else cut(x)[:, rows] for i, x in enumerate(rest)]
+    return [cut(a)[:, rows], *rest], batches if p.get("batch", 1) > 1 else slice(None), rows
+
+
+def rms_error(torch, got, want):
+    difference = got.double() - want
+    return (difference.square().mean() / want.square().mean()).sqrt().item()
+
+
+def set_precision(torch, p):
+    torch.backends.cuda.matmul.allow_tf32 = p.get("precision") == "tf32"
+
+
+def timed(torch, calls, flush, rounds):
+    """Median milliseconds of each call, interleaved, the L2 flushed before each."""
+    times = [[] for _ in calls]
+    for _ in range(rounds):
+        events = []
+        for call in calls:
+            flush.zero_()
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            call()
+            end.record()
+            events.append((begin, end))
+        torch.cuda.synchronize()
+        for i, (begin, end) in enumerate(events):
+            times[i].append(begin.elapsed_time(end))
+    return [sorted(t)[len(t) // 2] for t in times]
+
+
+class Checked:
+    """A problem's tensors and truth."""
+
+    def __init__(self, torch, p):
+        self.torch, self.p = torch, p
+        self.workspace = torch.empty(256, dtype=torch.uint8, device="cuda")
+        self.tensors, self.out = tensors_of(torch, p, 1)
+        cut, self.batches, self.rows = sample(torch, p, self.tensors)
+        self.want = reference(torch, p, [t.double() for t in cut])
+        set_precision(torch, p)
+        self.peer_error = rms_error(torch, self.cut(reference(torch, p, self.tensors)), self.want)
+
+    def cut(self, y):
+        y = y if isinstance(self.batches, slice) else y[self.batches]
+        return y if isinstance(self.rows, slice) else y[:, self.rows]
+
+    def error_of(self, kernel):
+        """RMS error of one run on a poisoned result; a text when it did not run."""
+        torch = self.torch
+        everything = [*self.tensors, self.out]
+        size = kernel.workspace_bytes(everything)
+        if size < 0:
+            return kernel.error()
+        if self.workspace.numel() < size:  # one for all launches: the packed operands of fp32 take gigabytes
+            self.workspace = torch.full((size,), 255, dtype=torch.uint8, device="cuda")
+        self.out.fill_(float("nan"))
+        launch = kernel.launch(everything)
+        stream = torch.cuda.current_stream().cuda_stream
+        kernel.call = lambda: kernel(launch, self.workspace.data_ptr(), stream)
+        if kernel.call():
+            return kernel.error()
+        torch.cuda.synchronize()
+        return rms_error(torch, self.cut(self.out), self.want)
+
+
+def check_and_time(torch, entry, built, flush, failures):
+    p = entry["problem"]
+    hidden = ("realizers", "limit", "check_only")
+    label = p.get("name") or "check " + json.dumps({k: v for k, v in p.items() if k not in hidden})
+    checked = Checked(torch, p)
+    limit = {"tf32": 1.05, "fp32": 3.0}.get(p.get("precision"), 1.05) * checked.peer_error
+    kernels = []
+    for candidate in entry["candidates"]:
+        for at, launch in enumerate(candidate["launches"]):
+            if candidate["file"] not in built or (p.get("check_only") and at > 0):
+                continue
+            kernel = Kernel(built[candidate["file"]], launch["ints"])
+            error = checked.error_of(kernel)
+            if isinstance(error, str):
+                if at == 0:
+                    failures.append(f"{label}: {candidate['label']}: {error}")
+                continue
+            if not error <= limit:
+                failures.append(f"{label}: {candidate['label']} {launch['knobs']}: rms {error:.3g}, "
+                                f"torch {checked.peer_error:.3g}")
+                continue
+            kernels.append((kernel, candidate, launch, error))
+    if p.get("check_only"):
+        print(f"{label[:110]:110s} {'ok' if kernels else 'FAILED'}")
+        return
+    peer = fast_peer(torch, p, checked.tensors)
+    coarse = timed(torch, [peer, *(k[0].call for k in kernels)], flush, 3)
+    order = sorted(range(len(kernels)), key=lambda i: coarse[i + 1])
+    best = {}  # the two best launches of a binary, the six best binaries
+    for i in order:
+        best.setdefault(kernels[i][1]["file"], []).append(i)
+    chosen = [i for group in list(best.values())[:6] for i in group[:2]]
+    fine = timed(torch, [peer, *(kernels[i][0].call for i in chosen)], flush, 15)
+    print(f"\n{label}: torch {fine[0]:.4f} ms, rms {checked.peer_error:.2e}; {len(kernels)} launches right")
+    for ms, i in sorted(zip(fine[1:], chosen)):
+        _, candidate, launch, error = kernels[i]
+        print(f"  {ms:.4f} ms  {fine[0] / ms:.3f}x  rms {error:.2e}  predicted {candidate['predicted_ms']:.3f}  "
+              f"{candidate['label']} {json.dumps(launch['knobs'])}")
+
+
+def run(directory):
+    import torch
+
+    index = json.loads((directory / "index.json").read_text())
+    unique = {c["file"]: c for e in index for c in e["candidates"]}
+    start, failures, built, slowest = time.time(), [], {}, 0.0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, path, seconds, notes, failure in pool.map(lambda c: compile_one(directory, c), unique.values()):
+            slowest = max(slowest, seconds)
+            if path:
+                built[name] = path
+            if notes or failure:
+                failures.append(f"{unique[name]['label']} ({name}): {notes} {failure}")
+    print(f"compiled {len(built)} of {len(unique)} in {time.time() - start:.0f} s, the slowest {slowest:.0f} s")
+    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    for entry in sorted(index, key=lambda e: not e["problem"].get("check_only", False)):
+        for realizer, reason in entry["unsupported"].items():
+            failures.append(f"{entry['problem'].get('name')}: {realizer} unsupported: {reason}")
+        try:
+            check_and_time(torch, entry, built, flush, failures)
+        except (RuntimeError, torch.cuda.OutOfMemoryError) as problem:
+            failures.append(f"{entry['problem']}: {str(problem)[:300]}")
+            break  # the context is gone after a fault in a kernel
+        torch.cuda.empty_cache()
+    print(f"\n{len(failures)} remarks, {time.time() - start:.0f} s in total")
+    for text in failures:
+        print(" -", text[:700])
+    return 1 if failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("step", choices=["generate", "run"])
+    parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("--tool", default=str(ROOT / "build/src/realize_tool"))
+    arguments = parser.parse_args()
+    if arguments.step == "generate":
+        return generate(arguments.directory, arguments.tool)
+    return run(arguments.directory)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
