@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
@@ -48,3 +50,19 @@ def set_flags(precision: str) -> None:
     mode = "tf32" if precision == "tf32" else "ieee"
     for place in (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn):
         place.fp32_precision = mode
+
+
+@contextlib.contextmanager
+def legacy_readable_flags():
+    """torch.export reads cudnn.allow_tf32, which raises while fp32_precision is "ieee" there; nothing computes meanwhile."""
+    places = (torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
+    before = [place.fp32_precision for place in places]
+    try:
+        if "ieee" in before:
+            for place in places:
+                place.fp32_precision = "tf32"
+        yield
+    finally:
+        for place, mode in zip(places, before, strict=True):
+            if place.fp32_precision != mode:
+                place.fp32_precision = mode

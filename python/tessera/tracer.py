@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from tessera.errors import Error, fail
 from tessera.facts import facts_of
 from tessera.loading import Loaded, load_problem
-from tessera.precision import cast, detect, set_flags
+from tessera.precision import cast, detect, legacy_readable_flags, set_flags
 
 __all__ = ["Loaded", "Traced", "load_problem", "trace", "trace_graph_module", "trace_module"]
 
@@ -91,7 +91,7 @@ def trace_graph_module(gm: torch.fx.GraphModule, inputs: list, targets: list[str
 def _export(module: nn.Module, args: tuple, kwargs: dict):
     training = [(m, m.training) for m in module.modules()]
     try:
-        with torch.no_grad():
+        with torch.no_grad(), legacy_readable_flags():
             return torch.export.export(module, args, kwargs, strict=False).run_decompositions({})
     except Error:
         raise
