@@ -26,9 +26,20 @@ from tessera.tracer_process import Tracer
 Progress = bool | Callable[[dict], None]
 
 
-def optimize(module: nn.Module, inputs, *, precision: str | None = None, effort: str = "default",
-             leftover: str = "eager", strict: bool = False, arch: str | None = None, progress: Progress = True,
-             seconds: float = 0.0, measure: bool | list[str] = False, **options) -> ComposedModule:
+def optimize(
+    module: nn.Module,
+    inputs,
+    *,
+    precision: str | None = None,
+    effort: str = "default",
+    leftover: str = "eager",
+    strict: bool = False,
+    arch: str | None = None,
+    progress: Progress = True,
+    seconds: float = 0.0,
+    measure: bool | list[str] = False,
+    **options,
+) -> ComposedModule:
     """Optimizes `module(*inputs)` for these shapes on the device that they are on.
 
     inputs     a tensor, a tuple of positional or a dict of keyword arguments, or (tuple, dict)
@@ -45,16 +56,41 @@ def optimize(module: nn.Module, inputs, *, precision: str | None = None, effort:
     `.diagnostic` says what to do.
     """
     args, kwargs = _call_of(inputs)
-    return optimize_held(_hold(module, args, kwargs, precision), effort=effort, leftover=leftover, strict=strict,
-                         arch=arch, progress=progress, seconds=seconds, measure=measure, **options)
+    return optimize_held(
+        _hold(module, args, kwargs, precision),
+        effort=effort,
+        leftover=leftover,
+        strict=strict,
+        arch=arch,
+        progress=progress,
+        seconds=seconds,
+        measure=measure,
+        **options,
+    )
 
 
-def optimize_held(held: module_eval.Held, *, effort: str = "default", leftover: str = "eager", strict: bool = False,
-                  arch: str | None = None, progress: Progress = True, seconds: float = 0.0,
-                  measure: bool | list[str] = False, **options) -> ComposedModule:
+def optimize_held(
+    held: module_eval.Held,
+    *,
+    effort: str = "default",
+    leftover: str = "eager",
+    strict: bool = False,
+    arch: str | None = None,
+    progress: Progress = True,
+    seconds: float = 0.0,
+    measure: bool | list[str] = False,
+    **options,
+) -> ComposedModule:
     """`optimize` for a module that is traced already."""
-    wanted = {"effort": effort, "leftover": leftover, "seconds": seconds, "measure": bool(measure),
-              "ablation": bool(measure), "arch": arch or "auto", **options}
+    wanted = {
+        "effort": effort,
+        "leftover": leftover,
+        "seconds": seconds,
+        "measure": bool(measure),
+        "ablation": bool(measure),
+        "arch": arch or "auto",
+        **options,
+    }
     wanted["peers"] = list(measure) if isinstance(measure, list | tuple) else ["eager"]
     result = run_core(held, wanted, progress)
     for d in result.get("diagnostics", ()):
@@ -71,21 +107,39 @@ def _call_of(inputs) -> tuple[tuple, dict]:
         if len(inputs) == 2 and isinstance(inputs[0], tuple | list) and isinstance(inputs[1], dict):
             return tuple(inputs[0]), dict(inputs[1])
         return tuple(inputs), {}
-    raise fail("TS0008", "input.bad_inputs", f"`inputs` is a {type(inputs).__name__}",
-               expected="a tensor, a tuple of arguments, a dict of keyword arguments, or (tuple, dict)")
+    raise fail(
+        "TS0008",
+        "input.bad_inputs",
+        f"`inputs` is a {type(inputs).__name__}",
+        expected="a tensor, a tuple of arguments, a dict of keyword arguments, or (tuple, dict)",
+    )
 
 
 def _hold(module, args: tuple, kwargs: dict, precision: str | None) -> module_eval.Held:
     if not isinstance(module, nn.Module):
-        raise fail("TS0009", "input.no_module", f"a {type(module).__name__} is no torch.nn.Module",
-                   helps=["wrap a function in a module whose forward calls it"])
+        raise fail(
+            "TS0009",
+            "input.no_module",
+            f"a {type(module).__name__} is no torch.nn.Module",
+            helps=["wrap a function in a module whose forward calls it"],
+        )
     if isinstance(module, ComposedModule):
         module = module.original
-    tensors = [*module.parameters(), *module.buffers(), *(a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor))]
+    tensors = [
+        *module.parameters(),
+        *module.buffers(),
+        *(a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)),
+    ]
     devices = {str(t.device) for t in tensors}
     if len(devices) > 1:
-        raise fail("TS0010", "input.several_devices", "the module and its inputs lie on several devices",
-                   expected="one device", found=", ".join(sorted(devices)), helps=["move them with .to(device)"])
+        raise fail(
+            "TS0010",
+            "input.several_devices",
+            "the module and its inputs lie on several devices",
+            expected="one device",
+            found=", ".join(sorted(devices)),
+            helps=["move them with .to(device)"],
+        )
     return module_eval.hold(module, args, kwargs, precision)
 
 
@@ -106,9 +160,13 @@ def find_binary() -> Path:
     found = next((p for p in tried if os.access(p, os.X_OK)), None) or shutil.which("tessera")
     if found:
         return Path(found)
-    raise fail("TS0707", "process.no_binary", "the tessera binary is not found",
-               expected="$TESSERA_BINARY, the package's bin/tessera, build*/bin/tessera of a source tree, or PATH",
-               helps=["install the wheel, or build: cmake -S . -B build -G Ninja && ninja -C build tessera"])
+    raise fail(
+        "TS0707",
+        "process.no_binary",
+        "the tessera binary is not found",
+        expected="$TESSERA_BINARY, the package's bin/tessera, build*/bin/tessera of a source tree, or PATH",
+        helps=["install the wheel, or build: cmake -S . -B build -G Ninja && ninja -C build tessera"],
+    )
 
 
 def run_core(held: module_eval.Held, options: dict, progress: Progress = True) -> dict:
@@ -118,8 +176,14 @@ def run_core(held: module_eval.Held, options: dict, progress: Progress = True) -
     listen = _listener(progress)
     with tempfile.TemporaryFile(prefix="tessera-log-") as log:
         # A session of its own: a terminal's Ctrl-C reaches it only through us, as a wish to stop with the best so far.
-        core = subprocess.Popen([str(binary), "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
-                                env=environment, start_new_session=True)
+        core = subprocess.Popen(
+            [str(binary), "serve"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+        )
         tracer = Tracer(held)
         connection = Connection(core.stdout, core.stdin, tracer.handlers, lambda method, params: listen(method, params))
         tracer.connection = _Quiet(listen)
@@ -154,8 +218,13 @@ def _died(core: subprocess.Popen, log) -> Error:
     log.seek(0)
     tail = log.read().decode(errors="replace").strip().splitlines()[-12:]
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return fail("TS0701", "process.died", f"the core ended before it answered ({how})", notes=tail,
-                helps=["call it again: what was tuned before is kept", "please report it with these notes"])
+    return fail(
+        "TS0701",
+        "process.died",
+        f"the core ended before it answered ({how})",
+        notes=tail,
+        helps=["call it again: what was tuned before is kept", "please report it with these notes"],
+    )
 
 
 def _listener(progress: Progress) -> Callable[[str, dict], None]:

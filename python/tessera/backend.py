@@ -37,7 +37,8 @@ def _as_captured(gm: torch.fx.GraphModule, reason: str):
 
 def _unfit(gm: torch.fx.GraphModule, inputs: list) -> str:
     if any(not isinstance(t, torch.Tensor) for t in inputs) or any(
-            isinstance(s, torch.SymInt) for t in inputs for s in (*t.shape, *t.stride())):
+        isinstance(s, torch.SymInt) for t in inputs for s in (*t.shape, *t.stride())
+    ):
         return "its shapes are dynamic; kernels are made for fixed shapes (torch.compile(..., dynamic=False))"
     if torch.is_grad_enabled() and any(t.requires_grad for t in (*inputs, *gm.parameters())):
         return "it records gradients; kernels have no backward (call it under torch.no_grad())"

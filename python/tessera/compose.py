@@ -24,8 +24,16 @@ from tessera.guards import Events, InputGuard, Miss, Slot, StateGuard
 from tessera.plan_graph import Built, build, may_alias, type_of
 from tessera.reference import tensor_arguments
 
-_shared = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_state_dict_hooks",
-           "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
+_shared = (
+    "_parameters",
+    "_buffers",
+    "_modules",
+    "_non_persistent_buffers_set",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
 
 
 class ComposedModule(nn.Module):
@@ -33,9 +41,19 @@ class ComposedModule(nn.Module):
     `outputs`: how the original's result is made of the graph's outputs; else it is a tensor, or a tuple. `constants`: tensors of the graph's constants by value name.
     `disabled`: ids of patterns that run as ATen. Errors: TS02xx for a malformed plan."""
 
-    def __init__(self, original: nn.Module, plan: dict, *, leftover: str = "eager", strict: bool = False,
-                 example: tuple | None = None, outputs: Outputs | None = None, constants: dict[str, torch.Tensor] | None = None,
-                 disabled: frozenset[str] | set[str] = frozenset(), report: dict | None = None):
+    def __init__(
+        self,
+        original: nn.Module,
+        plan: dict,
+        *,
+        leftover: str = "eager",
+        strict: bool = False,
+        example: tuple | None = None,
+        outputs: Outputs | None = None,
+        constants: dict[str, torch.Tensor] | None = None,
+        disabled: frozenset[str] | set[str] = frozenset(),
+        report: dict | None = None,
+    ):
         super().__init__()
         if leftover not in ("eager", "inductor"):
             raise fail("TS0004", "input.bad_option", f"leftover=`{leftover}`", expected="`eager` or `inductor`")
@@ -64,15 +82,23 @@ class ComposedModule(nn.Module):
             raise fail("TS0521", "compose.inactive", f"pattern {lost.id} ({lost.rule}) cannot be active: {lost.reason}")
         users = [n for n in graph["inputs"] if self._values[n]["origin"] == "user_input"]
         signature = _signature(self.original)
-        self._inputs = InputGuard(users, [type_of(self._values[n]) for n in users], self._device,
-                                  frozenset(_aliased(graph, users)), signature, self.example)
+        self._inputs = InputGuard(
+            users,
+            [type_of(self._values[n]) for n in users],
+            self._device,
+            frozenset(_aliased(graph, users)),
+            signature,
+            self.example,
+        )
         self._state = StateGuard(self.original, self._make_slots(graph), self._device)
         self._events = Events(self._refuse if self.strict else None)
         self._calls = self._repacks = 0
         self._packed: dict[str, torch.Tensor] = {}
         self._rest: list[torch.Tensor] = []
         self._order = [users.index(n) if n in users else None for n in self._built.feeds]
-        self._plain_order = self._order[: len(users)] == list(range(len(users))) and None not in self._order[: len(users)]
+        self._plain_order = (
+            self._order[: len(users)] == list(range(len(users))) and None not in self._order[: len(users)]
+        )
         self._runner: Callable = self._built.main.forward
         if self.leftover == "inductor":
             self._runner = torch.compile(self._built.main, fullgraph=True, dynamic=False)
@@ -92,7 +118,9 @@ class ComposedModule(nn.Module):
             if name not in used and not v.get("facts"):
                 continue
             module, owner, key, tensor = self._find(name, v)
-            slots.append(Slot(name, type_of(v), owner, key, tensor, v.get("facts") or {}, name in packed, (module, key)))
+            slots.append(
+                Slot(name, type_of(v), owner, key, tensor, v.get("facts") or {}, name in packed, (module, key))
+            )
         return slots
 
     def _find(self, name: str, v: dict) -> tuple[nn.Module | None, dict | None, str, torch.Tensor]:
@@ -108,12 +136,21 @@ class ComposedModule(nn.Module):
             for owner in (module._parameters, module._buffers, module.__dict__):
                 if isinstance(owner.get(key), torch.Tensor):
                     return module, owner, key, owner[key]
-        raise fail("TS0205", "plan.unknown_tensor", f"the module has no {v['origin']} `{v.get('target') or name}`",
-                   helps=["the plan is of another module: optimize this one"])
+        raise fail(
+            "TS0205",
+            "plan.unknown_tensor",
+            f"the module has no {v['origin']} `{v.get('target') or name}`",
+            helps=["the plan is of another module: optimize this one"],
+        )
 
     def _refuse(self, miss: Miss) -> None:
-        raise fail("TS0520", "compose.guard", f"the composed module does not apply: {miss.text}",
-                   notes=[f"guard: {miss.kind}"], helps=["with strict=False the original module runs instead"])
+        raise fail(
+            "TS0520",
+            "compose.guard",
+            f"the composed module does not apply: {miss.text}",
+            notes=[f"guard: {miss.kind}"],
+            helps=["with strict=False the original module runs instead"],
+        )
 
     # The call
 
@@ -148,8 +185,14 @@ class ComposedModule(nn.Module):
     def _relayout(self, tensors: list, which: list[int]) -> None:
         for i in which:
             x, t = tensors[i], self._inputs.types[i]
-            self._events.add(Miss("layout", f"input `{self._inputs.names[i]}` has strides {list(x.stride())} or an "
-                                  f"unaligned address; traced with {list(t.strides)}"), "it is copied on every call")
+            self._events.add(
+                Miss(
+                    "layout",
+                    f"input `{self._inputs.names[i]}` has strides {list(x.stride())} or an "
+                    f"unaligned address; traced with {list(t.strides)}",
+                ),
+                "it is copied on every call",
+            )
             tensors[i] = t.empty(x.device).copy_(x)
 
     def _renew(self) -> Miss | None:
@@ -163,8 +206,9 @@ class ComposedModule(nn.Module):
             if not first:
                 self._repacks += 1
             if stale and not first:
-                self._events.add(Miss("repack", f"`{what}` changed"), "what was packed from it is packed again",
-                                 right=True)
+                self._events.add(
+                    Miss("repack", f"`{what}` changed"), "what was packed from it is packed again", right=True
+                )
             self._pack()
         tensors = {s.value: s.tensor for s in self._state.slots} | self._packed
         self._rest = [tensors[n] for n, i in zip(self._built.feeds, self._order, strict=True) if i is None]
@@ -180,8 +224,13 @@ class ComposedModule(nn.Module):
         """While torch.compile or torch.export traces. Their own guards replace ours from there on; packed values are
         computed inside, because nothing outside would notice a changed parameter."""
         tensors = list(args)
-        if kwargs or len(args) != self._inputs.count or not self._inputs.simple or torch.is_grad_enabled() or (
-                not self._inputs.check_symbolic(tensors)):
+        if (
+            kwargs
+            or len(args) != self._inputs.count
+            or not self._inputs.simple
+            or torch.is_grad_enabled()
+            or (not self._inputs.check_symbolic(tensors))
+        ):
             return self.original(*args, **kwargs)
         feeds = []
         for name, i in self._inline_feeds:
@@ -211,14 +260,38 @@ class ComposedModule(nn.Module):
         return self._again(copy.deepcopy(self.original, memo))
 
     def __reduce__(self):
-        return (_restore, (self.original, self.plan, {
-            "leftover": self.leftover, "strict": self.strict, "example": self.example, "constants": self.constants,
-            "disabled": self.disabled, "outputs": self.outputs, "report": self.report}))
+        return (
+            _restore,
+            (
+                self.original,
+                self.plan,
+                {
+                    "leftover": self.leftover,
+                    "strict": self.strict,
+                    "example": self.example,
+                    "constants": self.constants,
+                    "disabled": self.disabled,
+                    "outputs": self.outputs,
+                    "report": self.report,
+                },
+            ),
+        )
 
     def _again(self, original: nn.Module, **changes) -> ComposedModule:
-        return ComposedModule(original, self.plan, **{
-            "leftover": self.leftover, "strict": self.strict, "example": self.example, "constants": self.constants,
-            "disabled": self.disabled, "outputs": self.outputs, "report": self.report, **changes})
+        return ComposedModule(
+            original,
+            self.plan,
+            **{
+                "leftover": self.leftover,
+                "strict": self.strict,
+                "example": self.example,
+                "constants": self.constants,
+                "disabled": self.disabled,
+                "outputs": self.outputs,
+                "report": self.report,
+                **changes,
+            },
+        )
 
     def with_patterns(self, *, only: set[str] | None = None, without: set[str] = frozenset()) -> ComposedModule:
         """The same module with some patterns run as ATen; shares parameters."""
@@ -240,14 +313,33 @@ class ComposedModule(nn.Module):
         served = self._calls - away
         patterns = []
         for p in self._built.patterns:
-            patterns.append({"id": p.id, "rule": p.rule, "realizer": p.realizer, "kind": p.kind, "label": p.label,
-                             "active": p.active, "reason": p.reason, "calls": served if p.active else 0,
-                             "operator": f"tessera::{p.operator.name}" if p.operator else ""})
+            patterns.append(
+                {
+                    "id": p.id,
+                    "rule": p.rule,
+                    "realizer": p.realizer,
+                    "kind": p.kind,
+                    "label": p.label,
+                    "active": p.active,
+                    "reason": p.reason,
+                    "calls": served if p.active else 0,
+                    "operator": f"tessera::{p.operator.name}" if p.operator else "",
+                }
+            )
         b = extension.backend()
-        return {"schema": "tessera.status/1", "active": [p.id for p in self._built.patterns if p.active],
-                "patterns": patterns, "calls": self._calls, "served": served, "fallbacks": events,
-                "repacks": self._repacks, "leftover": self._built.leftover, "leftover_by": self.leftover,
-                "launch": {"kind": b.kind, "reason": b.reason}, "strict": self.strict}
+        return {
+            "schema": "tessera.status/1",
+            "active": [p.id for p in self._built.patterns if p.active],
+            "patterns": patterns,
+            "calls": self._calls,
+            "served": served,
+            "fallbacks": events,
+            "repacks": self._repacks,
+            "leftover": self._built.leftover,
+            "leftover_by": self.leftover,
+            "launch": {"kind": b.kind, "reason": b.reason},
+            "strict": self.strict,
+        }
 
 
 def _restore(original, plan, options) -> ComposedModule:
@@ -266,8 +358,11 @@ def _aliased(graph: dict, users: list[str]) -> set[int]:
     share, being reached from it through ops that may return a view."""
     producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
     found, pending, seen = set(), list(graph["outputs"]), set()
-    found |= {users.index(m["target"].removeprefix("input:")) for m in graph.get("mutations", ())
-              if m["target"].startswith("input:")}
+    found |= {
+        users.index(m["target"].removeprefix("input:"))
+        for m in graph.get("mutations", ())
+        if m["target"].startswith("input:")
+    }
     while pending:
         name = pending.pop()
         if name in seen:
@@ -288,7 +383,9 @@ class Outputs:
     spec: pytree.TreeSpec
 
     def __call__(self, flat):
-        return pytree.tree_unflatten([flat[what] if kind == "value" else what for kind, what in self.results], self.spec)
+        return pytree.tree_unflatten(
+            [flat[what] if kind == "value" else what for kind, what in self.results], self.spec
+        )
 
     def __reduce__(self):
         return (_restore_outputs, (self.results, pytree.treespec_dumps(self.spec)))
@@ -316,5 +413,11 @@ def _first(flat):
 
 def composed_of(traced, args: tuple, kwargs: dict, plan: dict, **options) -> ComposedModule:
     """The composed module of a trace (tracer.Traced) and the call that was traced."""
-    return ComposedModule(traced.module, plan, example=(tuple(args), dict(kwargs)),
-                          outputs=Outputs(traced.results, traced.out_spec), constants=traced.constants, **options)
+    return ComposedModule(
+        traced.module,
+        plan,
+        example=(tuple(args), dict(kwargs)),
+        outputs=Outputs(traced.results, traced.out_spec),
+        constants=traced.constants,
+        **options,
+    )

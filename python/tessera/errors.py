@@ -7,10 +7,30 @@ found, and what to do next. Expected failures raise :class:`Error`; other except
 from __future__ import annotations
 
 
-def diagnostic(code: str, name: str, message: str, *, expected: str = "", found: str = "", notes=(), helps=(),
-               level: str = "error", data: dict | None = None) -> dict:
-    return {"schema": "tessera.diagnostic/1", "code": code, "name": name, "level": level, "message": message,
-            "expected": expected, "found": found, "notes": list(notes), "helps": list(helps), "data": data or {}}
+def diagnostic(
+    code: str,
+    name: str,
+    message: str,
+    *,
+    expected: str = "",
+    found: str = "",
+    notes=(),
+    helps=(),
+    level: str = "error",
+    data: dict | None = None,
+) -> dict:
+    return {
+        "schema": "tessera.diagnostic/1",
+        "code": code,
+        "name": name,
+        "level": level,
+        "message": message,
+        "expected": expected,
+        "found": found,
+        "notes": list(notes),
+        "helps": list(helps),
+        "data": data or {},
+    }
 
 
 def to_text(d: dict) -> str:

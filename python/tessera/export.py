@@ -53,7 +53,13 @@ def export_module(held: Held, plan: dict, folder: str) -> list[str]:
         files.append(name)
     (root / "plan.json").write_text(json.dumps(plan, indent=1))
     example = pytree.tree_map_only(torch.Tensor, lambda t: torch.empty(0), (held.args, held.kwargs))
-    torch.save({"example": example, "outputs": Outputs(held.traced.results, held.traced.out_spec),
-                "constants": held.traced.constants}, root / "structure.pt")
+    torch.save(
+        {
+            "example": example,
+            "outputs": Outputs(held.traced.results, held.traced.out_spec),
+            "constants": held.traced.constants,
+        },
+        root / "structure.pt",
+    )
     (root / "composed.py").write_text(_loader)
     return [str(root / name) for name in dict.fromkeys([*files, "plan.json", "structure.pt", "composed.py"])]

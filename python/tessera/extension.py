@@ -32,8 +32,18 @@ from tessera.kernels import Kernel
 
 # c10::ScalarType numbers; they are serialized in models, so they never change.
 _scalar_types = {
-    torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4, torch.float16: 5, torch.float32: 6,
-    torch.float64: 7, torch.bool: 11, torch.bfloat16: 15, torch.float8_e5m2: 23, torch.float8_e4m3fn: 24,
+    torch.uint8: 0,
+    torch.int8: 1,
+    torch.int16: 2,
+    torch.int32: 3,
+    torch.int64: 4,
+    torch.float16: 5,
+    torch.float32: 6,
+    torch.float64: 7,
+    torch.bool: 11,
+    torch.bfloat16: 15,
+    torch.float8_e5m2: 23,
+    torch.float8_e4m3fn: 24,
 }
 input_alignment = 16  # bytes: the widest vector access that kernels make
 
@@ -103,16 +113,31 @@ class Backend:
 
 
 def find_compiler() -> str | None:
-    return next((p for name in (os.environ.get("CXX"), "g++", "c++", "clang++") if name and (p := shutil.which(name))),
-                None)
+    return next(
+        (p for name in (os.environ.get("CXX"), "g++", "c++", "clang++") if name and (p := shutil.which(name))), None
+    )
 
 
 def _compile_command(compiler: str, include: Path, out: str) -> list[str]:
     root = Path(torch.__file__).parent
     libraries = ["torch_cpu", "c10"] + (["torch_cuda"] if (root / "lib" / "libtorch_cuda.so").exists() else [])
-    return [compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", f"-I{include}",
-            f"-I{root / 'include'}", str(places.package / "runtime" / "ops.cpp"), "-o", out, f"-L{root / 'lib'}",
-            "-Wl,--no-as-needed", *[f"-l{name}" for name in libraries], f"-Wl,-rpath,{root / 'lib'}"]
+    return [
+        compiler,
+        "-std=c++20",
+        "-O2",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=hidden",
+        f"-I{include}",
+        f"-I{root / 'include'}",
+        str(places.package / "runtime" / "ops.cpp"),
+        "-o",
+        out,
+        f"-L{root / 'lib'}",
+        "-Wl,--no-as-needed",
+        *[f"-l{name}" for name in libraries],
+        f"-Wl,-rpath,{root / 'lib'}",
+    ]
 
 
 def build_extension() -> Path:
@@ -128,20 +153,29 @@ def build_extension() -> Path:
     if target.is_file():
         return target
     if compiler is None or include is None:
-        raise fail("TS0320", "build.no_compiler", "no C++ compiler for the operator extension",
-                   expected="g++ or clang++ in PATH (or $CXX), and tessera/kernel.h in the package",
-                   found="no compiler" if compiler is None else "no tessera/kernel.h",
-                   helps=["install g++ (C++20); until then kernels are launched from Python, some microseconds slower"])
+        raise fail(
+            "TS0320",
+            "build.no_compiler",
+            "no C++ compiler for the operator extension",
+            expected="g++ or clang++ in PATH (or $CXX), and tessera/kernel.h in the package",
+            found="no compiler" if compiler is None else "no tessera/kernel.h",
+            helps=["install g++ (C++20); until then kernels are launched from Python, some microseconds slower"],
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         made = os.path.join(folder, "ops.so")
         command = _compile_command(compiler, include, made)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise fail("TS0321", "build.extension_failed", "the operator extension does not compile",
-                       expected=f"a C++20 compiler and the headers of torch {torch.__version__}",
-                       found=done.stderr.strip()[-2000:], notes=[" ".join(command)],
-                       helps=["set CXX to another compiler; until then kernels are launched from Python"])
+            raise fail(
+                "TS0321",
+                "build.extension_failed",
+                "the operator extension does not compile",
+                expected=f"a C++20 compiler and the headers of torch {torch.__version__}",
+                found=done.stderr.strip()[-2000:],
+                notes=[" ".join(command)],
+                helps=["set CXX to another compiler; until then kernels are launched from Python"],
+            )
         os.replace(made, target)
     return target
 
@@ -177,8 +211,10 @@ class PythonKernel:
     def _input(self, i: int, t: torch.Tensor) -> torch.Tensor:
         want = self.spec.inputs[i]
         if t.dtype != want.dtype or tuple(t.shape) != want.shape:
-            raise RuntimeError(f"tessera::{self.spec.name}: input {i} has shape {list(t.shape)} and type {t.dtype}; "
-                               f"the kernel was built for {list(want.shape)} and {want.dtype}")
+            raise RuntimeError(
+                f"tessera::{self.spec.name}: input {i} has shape {list(t.shape)} and type {t.dtype}; "
+                f"the kernel was built for {list(want.shape)} and {want.dtype}"
+            )
         if want.matches_layout(t) and t.data_ptr() % input_alignment == 0:
             return t
         self.relayouts += 1
@@ -234,8 +270,12 @@ def operator(spec: KernelSpec, implementation: str | None = None) -> Operator:
     an operator of its own name. Errors: TS0322 when the library is missing, TS0310 when it does not load."""
     kind = implementation or backend().kind
     if not os.path.isfile(spec.library):
-        raise fail("TS0322", "build.no_kernel_library", f"the kernel library {spec.library} is missing",
-                   helps=["run the optimization again: it rebuilds what the cache has lost"])
+        raise fail(
+            "TS0322",
+            "build.no_kernel_library",
+            f"the kernel library {spec.library} is missing",
+            helps=["run the optimization again: it rebuilds what the cache has lost"],
+        )
     name = spec.name if kind == backend().kind else f"{spec.name}_{kind.replace('-', '_')}"
     with _lock:
         if name not in _operators:
@@ -244,9 +284,12 @@ def operator(spec: KernelSpec, implementation: str | None = None) -> Operator:
 
 
 def _register(spec: KernelSpec, name: str, kind: str) -> Operator:
-    probe = PythonKernel(spec)  # loads it, with torch's OpenMP threads, before the schema is defined: a schema cannot be taken back
-    _library.define(spec.schema.replace(spec.name, name, 1),
-                    tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
+    probe = PythonKernel(
+        spec
+    )  # loads it, with torch's OpenMP threads, before the schema is defined: a schema cannot be taken back
+    _library.define(
+        spec.schema.replace(spec.name, name, 1), tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
+    )
     made = Operator(spec, name, None, kind)
     if kind == "python":
         made._python = probe
@@ -255,10 +298,16 @@ def _register(spec: KernelSpec, name: str, kind: str) -> Operator:
     else:
         code = spec.code()
         handle = backend().handle
-        made._slot = handle.tessera_ops_register(name.encode(), spec.library.encode(), (ctypes.c_int64 * len(code))(*code))
+        made._slot = handle.tessera_ops_register(
+            name.encode(), spec.library.encode(), (ctypes.c_int64 * len(code))(*code)
+        )
         if made._slot < 0:
-            raise fail("TS0322", "build.no_kernel_library", f"the kernel library {spec.library} cannot be used",
-                       found=handle.tessera_ops_error().decode(errors="replace"))
+            raise fail(
+                "TS0322",
+                "build.no_kernel_library",
+                f"the kernel library {spec.library} cannot be used",
+                found=handle.tessera_ops_error().decode(errors="replace"),
+            )
     torch.library.register_fake(f"tessera::{name}", _fake(spec), lib=_library)
     made.op = getattr(torch.ops.tessera, name).default
     return made

@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from tessera.extension import TensorType, input_alignment
 from tessera.facts import facts_of
 
+
 @dataclass(frozen=True)
 class Miss:
     """Why the original runs instead. `kind` is what is counted; `text` says what was met."""
@@ -30,8 +31,15 @@ class Miss:
 class InputGuard:
     """The traced user inputs. `signature` binds keyword and positional spellings of a call to one form."""
 
-    def __init__(self, names: list[str], types: list[TensorType], device: torch.device, aliased: frozenset[int],
-                 signature: inspect.Signature | None, example: tuple | None):
+    def __init__(
+        self,
+        names: list[str],
+        types: list[TensorType],
+        device: torch.device,
+        aliased: frozenset[int],
+        signature: inspect.Signature | None,
+        example: tuple | None,
+    ):
         self.names, self.types, self.device, self.aliased, self.signature = names, types, device, aliased, signature
         self.count = len(types)
         self.checks = [(t.shape, t.strides, t.dtype) for t in types]
@@ -40,8 +48,11 @@ class InputGuard:
         if example is not None:
             leaves, self.spec = pytree.tree_flatten(self._normal(*example))
             self.constants = [None if isinstance(x, torch.Tensor) else (i, x) for i, x in enumerate(leaves)]
-            self.simple = len(example[0]) == len(leaves) == self.count and not example[1] and all(
-                isinstance(x, torch.Tensor) for x in example[0])
+            self.simple = (
+                len(example[0]) == len(leaves) == self.count
+                and not example[1]
+                and all(isinstance(x, torch.Tensor) for x in example[0])
+            )
 
     def _normal(self, args: tuple, kwargs: dict):
         if self.signature is None:
@@ -73,7 +84,7 @@ class InputGuard:
                 return Miss("structure", f"argument {constant[0]} was {constant[1]!r} when traced and is now {x!r}")
         return found
 
-    def check(self, tensors: list) -> Miss | None | list[int]:
+    def check(self, tensors: list) -> Miss | list[int] | None:
         """None; a Miss; or the indices of inputs that hold the right elements in another layout."""
         other = None
         for i, (x, (shape, strides, dtype)) in enumerate(zip(tensors, self.checks)):
@@ -87,8 +98,11 @@ class InputGuard:
                 return Miss("device", f"input `{self.names[i]}` is on {x.device}; traced on {self.device}")
             if (x.stride() != strides and not self.types[i].matches_layout(x)) or x.data_ptr() % input_alignment:
                 if i in self.aliased:
-                    return Miss("aliased layout", f"input `{self.names[i]}` has strides {list(x.stride())}, traced "
-                                f"{list(strides)}, and an output may share its memory")
+                    return Miss(
+                        "aliased layout",
+                        f"input `{self.names[i]}` has strides {list(x.stride())}, traced "
+                        f"{list(strides)}, and an output may share its memory",
+                    )
                 other = [*(other or ()), i]
         return other
 
@@ -129,8 +143,24 @@ def version_of(t: torch.Tensor) -> int:
     return -1 if t.is_inference() else t._version
 
 
-_stateless = (nn.Linear, nn.LayerNorm, nn.Embedding, nn.GELU, nn.ReLU, nn.SiLU, nn.Identity, nn.Sequential,
-              nn.ModuleList, nn.ModuleDict, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.Sigmoid, nn.Tanh, nn.Softmax)
+_stateless = (
+    nn.Linear,
+    nn.LayerNorm,
+    nn.Embedding,
+    nn.GELU,
+    nn.ReLU,
+    nn.SiLU,
+    nn.Identity,
+    nn.Sequential,
+    nn.ModuleList,
+    nn.ModuleDict,
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.Sigmoid,
+    nn.Tanh,
+    nn.Softmax,
+)
 
 
 class StateGuard:
@@ -160,10 +190,14 @@ class StateGuard:
         return not self.watched or [version_of(s.tensor) for s in self.watched] == versions
 
     def modes(self, tensors: list) -> Miss | None:
-        if torch.is_grad_enabled() and (any(t.requires_grad for t in tensors) or
-                                        any(s.tensor.requires_grad for s in self.held)):
-            return Miss("grad", "gradients are recorded for an input or a parameter; kernels have no backward "
-                                "(call it under torch.no_grad() or torch.inference_mode())")
+        if torch.is_grad_enabled() and (
+            any(t.requires_grad for t in tensors) or any(s.tensor.requires_grad for s in self.held)
+        ):
+            return Miss(
+                "grad",
+                "gradients are recorded for an input or a parameter; kernels have no backward "
+                "(call it under torch.no_grad() or torch.inference_mode())",
+            )
         if torch.is_autocast_enabled(self.autocast):
             return Miss("autocast", "autocast is on; it was off when traced")
         for m, flag in zip(self.modules, self.flags):
@@ -201,8 +235,9 @@ class StateGuard:
         if type(t) not in (torch.Tensor, nn.Parameter):
             return Miss("parameter", f"`{s.key}` is a {type(t).__name__}")
         if tuple(t.shape) != s.type.shape or t.dtype != s.type.dtype:
-            return Miss("parameter", f"`{s.key}` is {t.dtype} {list(t.shape)}; traced as {s.type.dtype} "
-                                     f"{list(s.type.shape)}")
+            return Miss(
+                "parameter", f"`{s.key}` is {t.dtype} {list(t.shape)}; traced as {s.type.dtype} {list(s.type.shape)}"
+            )
         if t.device != self.device:
             return Miss("device", f"`{s.key}` is on {t.device}; traced on {self.device}")
         if not s.type.matches_layout(t):
@@ -213,7 +248,6 @@ class StateGuard:
                 if now.get(name) != wanted:
                     return Miss("facts", f"the content of `{s.key}` changed: `{name}` = {wanted} no longer holds")
         return None
-
 
 
 # --- what happened -------------------------------------------------------------------------------------------------
@@ -243,8 +277,7 @@ class Events:
         self.counts[miss.kind] = seen + 1
         self.texts[miss.kind] = miss.text
         if not seen:
-            warnings.warn(f"tessera: {miss.text}; {then} (warned once; status() counts)",
-                          stacklevel=_outside())
+            warnings.warn(f"tessera: {miss.text}; {then} (warned once; status() counts)", stacklevel=_outside())
 
     def to_list(self) -> list[dict]:
         return [{"kind": kind, "count": n, "reason": self.texts[kind]} for kind, n in self.counts.items()]

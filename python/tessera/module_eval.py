@@ -56,8 +56,9 @@ class Held:
         return composed_of(self.traced, self.args, self.kwargs, plan, leftover=leftover, **options)
 
 
-def hold(module: nn.Module, args: tuple, kwargs: dict, precision: str | None = None, path: str = "",
-         name: str | None = None) -> Held:
+def hold(
+    module: nn.Module, args: tuple, kwargs: dict, precision: str | None = None, path: str = "", name: str | None = None
+) -> Held:
     """Traces a module and keeps what evaluation needs. `precision` converts the module in place (tracer.trace_module)."""
     if precision is not None:
         args, kwargs = cast(module, tuple(args), dict(kwargs), precision)
@@ -116,7 +117,7 @@ def with_inputs(module: nn.Module, args: tuple, kwargs: dict, scale: float) -> t
     try:
         with torch.no_grad():
             module(*made[0], **made[1])
-    except Exception:  # noqa: BLE001 - the module's own: it does not take this size
+    except Exception:
         return None
     finally:
         _restore(module, before)
@@ -161,8 +162,10 @@ def _copies(args: tuple, kwargs: dict):
 def _changed(held: Held) -> tuple[list[str], set[str]]:
     """The buffers, and the inputs by value name, that the module itself changes in place."""
     targets = [m["target"] for m in held.graph.get("mutations", ())]
-    return ([t for t in targets if not t.startswith("input:")],
-            {t.removeprefix("input:") for t in targets if t.startswith("input:")})
+    return (
+        [t for t in targets if not t.startswith("input:")],
+        {t.removeprefix("input:") for t in targets if t.startswith("input:")},
+    )
 
 
 def _effects(module: nn.Module, buffers: list[str]) -> list[torch.Tensor]:
@@ -188,8 +191,13 @@ class _Expected:
         eager += _effects(held.module, self.buffers)
         _restore(held.module, before)
         if [t.shape for t in exact] != [t.shape for t in eager]:
-            raise fail("TS0502", "verify.trace_differs", "the traced graph does not give what the module gives",
-                       expected=str([list(t.shape) for t in eager]), found=str([list(t.shape) for t in exact]))
+            raise fail(
+                "TS0502",
+                "verify.trace_differs",
+                "the traced graph does not give what the module gives",
+                expected=str([list(t.shape) for t in eager]),
+                found=str([list(t.shape) for t in exact]),
+            )
         self.references = [_reference(e, b) for e, b in zip(exact, eager, strict=True)]
         self.baseline = [reference_errors(b, r) for b, r in zip(eager, self.references, strict=True)]
         self.dtypes = [t.dtype for t in eager]
@@ -199,18 +207,28 @@ class _Expected:
         if len(results) != len(self.references):
             return [], f"{len(results)} results; the original gives {len(self.references)}"
         errors, reason = [], ""
-        for i, (out, ref, base, dtype) in enumerate(zip(results, self.references, self.baseline, self.dtypes, strict=True)):
+        for i, (out, ref, base, dtype) in enumerate(
+            zip(results, self.references, self.baseline, self.dtypes, strict=True)
+        ):
             if out.dtype != dtype or out.shape != ref.value.shape:
-                return errors, f"result {i} is {out.dtype} {list(out.shape)}; the original's {dtype} {list(ref.value.shape)}"
+                return (
+                    errors,
+                    f"result {i} is {out.dtype} {list(out.shape)}; the original's {dtype} {list(ref.value.shape)}",
+                )
             e = reference_errors(out, ref)
             errors.append(e)
             allowed = budget(precision, out.dtype, base)
             for key in ("rms", "max"):
                 if not e[key] <= allowed[key] and not reason:
-                    reason = (f"result {i}: {key} error {e[key]:.3g}, allowed {allowed[key]:.3g} "
-                              f"(the original: {base[key]:.3g})")
-            for key, words in (("wrong", "integers differ"), ("non_finite", "values are not finite where they must be"),
-                               ("missing_non_finite", "values are finite where they must not be")):
+                    reason = (
+                        f"result {i}: {key} error {e[key]:.3g}, allowed {allowed[key]:.3g} "
+                        f"(the original: {base[key]:.3g})"
+                    )
+            for key, words in (
+                ("wrong", "integers differ"),
+                ("non_finite", "values are not finite where they must be"),
+                ("missing_non_finite", "values are finite where they must not be"),
+            ):
                 if e[key] > base[key] and not reason:
                     reason = f"result {i}: {e[key]} {words}"
         return errors, reason
@@ -228,13 +246,19 @@ def _check_seed(held: Held, composed: ComposedModule, seed: int) -> tuple[list[d
     _restore(held.module, before)
     errors, wrong = expected.judge(results, held.precision)
     given = held.traced.flatten(expected.args, expected.kwargs)
-    reasons = [f"the input `{name}` was changed" for name, t in held.traced.flatten(args, kwargs).items()
-               if name not in expected.changed_inputs and not _same(t, given[name])]
+    reasons = [
+        f"the input `{name}` was changed"
+        for name, t in held.traced.flatten(args, kwargs).items()
+        if name not in expected.changed_inputs and not _same(t, given[name])
+    ]
     now = composed.state_dict()
     if list(now) != list(state):
         reasons.append("the state_dict has other names than the original's")
-    reasons += [f"the parameter or buffer `{name}` was changed" for name, t in now.items()
-                if name in state and not _same(t.detach(), state[name])]
+    reasons += [
+        f"the parameter or buffer `{name}` was changed"
+        for name, t in now.items()
+        if name in state and not _same(t.detach(), state[name])
+    ]
     reason = "; ".join([*reasons, *([wrong] if wrong else [])])
     return errors, expected.baseline, reason
 
@@ -271,9 +295,18 @@ def verify_module(held: Held, plan: dict, seeds: int = 2, leftover: str = "eager
             break
     reason = reason or inactive_reason(composed, claimed_by(plan))
     status = composed.status()
-    return {"ok": not reason, "reason": reason, "max_error": found["max"], "rms_error": found["rms"],
-            "baseline_max_error": base["max"], "baseline_rms_error": base["rms"], "active": status["active"],
-            "status": status, "seeds": seeds, "resizes": []}
+    return {
+        "ok": not reason,
+        "reason": reason,
+        "max_error": found["max"],
+        "rms_error": found["rms"],
+        "baseline_max_error": base["max"],
+        "baseline_rms_error": base["rms"],
+        "active": status["active"],
+        "status": status,
+        "seeds": seeds,
+        "resizes": [],
+    }
 
 
 # --- fast ----------------------------------------------------------------------------------------------------------
@@ -292,6 +325,7 @@ class _Contender:
 
 def _groups(plan: dict) -> list[tuple[str, set[str]]]:
     """Patterns to switch together in the ablation: those of one signature; of one rule when there are many."""
+
     def grouped(key: str) -> dict[str, set[str]]:
         out: dict[str, set[str]] = {}
         for s in plan["steps"]:
@@ -310,8 +344,10 @@ def _ablations(composed: ComposedModule, plan: dict) -> list[_Contender]:
     groups = _groups(plan)
     out = []
     for label, ids in groups if len(groups) > 1 else []:
-        out += [_Contender(f"only {label}", m := composed.with_patterns(only=ids), m),
-                _Contender(f"all but {label}", m := composed.with_patterns(without=ids), m)]
+        out += [
+            _Contender(f"only {label}", m := composed.with_patterns(only=ids), m),
+            _Contender(f"all but {label}", m := composed.with_patterns(without=ids), m),
+        ]
     return out
 
 
@@ -345,14 +381,23 @@ def _warm(held: Held, contenders: list[_Contender], clock, inputs, absent: dict[
     return ready
 
 
-def measure_module(held: Held, plan: dict, peers: list[str], leftover: str = "eager", seconds: float = 10.0,
-                   ablation: bool = True, seed: int = 0) -> dict:
+def measure_module(
+    held: Held,
+    plan: dict,
+    peers: list[str],
+    leftover: str = "eager",
+    seconds: float = 10.0,
+    ablation: bool = True,
+    seed: int = 0,
+) -> dict:
     """Times of the composed module, its peers and its ablations (docs/protocol.md, `measure_module`). Errors: TS0530
     when a claimed pattern was not active, TS0531 when a timed run gave a wrong result."""
     clock = timing.CudaClock(held.device) if held.device.type == "cuda" else timing.HostClock()
     before = _snapshot(held.module)
     expected = _Expected(held, 1)
-    sets = [(expected.args, expected.kwargs)] + [inputs_of(held, s) for s in range(2, 2 if held.device.type == "cuda" else 5)]
+    sets = [(expected.args, expected.kwargs)] + [
+        inputs_of(held, s) for s in range(2, 2 if held.device.type == "cuda" else 5)
+    ]
     with arithmetic(held.precision):
         contenders, absent = _contenders(held, plan, peers, leftover, ablation)
         contenders = _warm(held, contenders, clock, _copies(*sets[0]), absent)
@@ -367,6 +412,10 @@ def measure_module(held: Held, plan: dict, peers: list[str], leftover: str = "ea
     if inactive:
         raise fail("TS0530", "measure.inactive", f"what was measured is not what the plan claims: {inactive}")
     return _figures(contenders, absent, ours)
+
+
+def _keeping(run: Callable, args: tuple, kwargs: dict, kept: list) -> Callable:
+    return lambda: kept.append(run(*args, **kwargs))
 
 
 def _interleave(held: Held, contenders, clock, sets, seconds: float, expected: _Expected, before, seed: int) -> None:
@@ -384,7 +433,7 @@ def _interleave(held: Held, contenders, clock, sets, seconds: float, expected: _
                 _restore(held.module, before)
             kept: list = []
             with torch.no_grad():
-                c.samples.append(clock.sample(lambda: kept.append(c.run(*args, **kwargs)), c.host_ms))
+                c.samples.append(clock.sample(_keeping(c.run, args, kwargs, kept), c.host_ms))
             if judged:
                 results = [t for t in pytree.tree_leaves(kept[0]) if isinstance(t, torch.Tensor)]
                 c.reason = expected.judge(results + _effects(held.module, expected.buffers), held.precision)[1]
@@ -401,11 +450,18 @@ def _figures(contenders: list[_Contender], absent: dict[str, str], ours: Compose
         if c.ours is None or c.ours is ours:
             times[c.name] = row
         else:
-            ablation.append({"name": c.name, **row, "speedup": rows["eager"]["ms"] / row["ms"],
-                             "active": c.ours.status()["active"]})
+            ablation.append(
+                {"name": c.name, **row, "speedup": rows["eager"]["ms"] / row["ms"], "active": c.ours.status()["active"]}
+            )
     if ablation:
-        ablation.append({"name": "all", **rows["tessera"], "speedup": rows["eager"]["ms"] / rows["tessera"]["ms"],
-                         "active": ours.status()["active"]})
+        ablation.append(
+            {
+                "name": "all",
+                **rows["tessera"],
+                "speedup": rows["eager"]["ms"] / rows["tessera"]["ms"],
+                "active": ours.status()["active"],
+            }
+        )
     return {"times": times, "absent": absent, "ablation": ablation, "status": ours.status()}
 
 

@@ -24,6 +24,7 @@ def make(name: str, module: nn.Module) -> Callable | str:
         if importlib.util.find_spec("torch_tensorrt") is None:
             return "torch_tensorrt is not installed (pip install torch-tensorrt)"
         import torch_tensorrt  # noqa: F401  registers the backend
+
         return torch.compile(module, dynamic=False, backend="torch_tensorrt")
     return f"there is no peer `{name}`; there are {', '.join(names)}"
 

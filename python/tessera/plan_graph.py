@@ -128,8 +128,11 @@ class _Emitter:
                 kwargs[a.name] = value
             else:
                 args.append(value)
-        self.results(node["outputs"], self.fx.call_function(op, tuple(args), kwargs),
-                     len(op._schema.returns) > 1 or "[]" in str(op._schema.returns[0].type))
+        self.results(
+            node["outputs"],
+            self.fx.call_function(op, tuple(args), kwargs),
+            len(op._schema.returns) > 1 or "[]" in str(op._schema.returns[0].type),
+        )
 
     def _argument(self, value, schema_type: str):
         if isinstance(value, list):
@@ -147,11 +150,15 @@ class _Emitter:
 
     def latest(self, value: str) -> fx.Node:
         """A value whose views look at renewed memory, so that a result shares memory with what the module changed."""
+
         def refresh(name: str) -> bool:
             if name in self.renewed:
                 return True
             node = self.producer.get(name)
-            if node is None or not may_alias(node["op"]) or not any([refresh(t) for t in tensor_arguments(node)]):
+            if node is None or not may_alias(node["op"]):
+                return False
+            renewed = [refresh(t) for t in tensor_arguments(node)]
+            if not any(renewed):
                 return False
             self._emit(node)
             return True
@@ -173,7 +180,15 @@ def may_alias(op: str) -> bool:
     """Whether a result of the op may share memory with an argument."""
     schema = overload(op)._schema
     return any(r.alias_info is not None for r in schema.returns) or op.split(".")[1] in (
-        "reshape", "contiguous", "to", "flatten", "_to_copy", "dropout", "matrix_H", "type_as")
+        "reshape",
+        "contiguous",
+        "to",
+        "flatten",
+        "_to_copy",
+        "dropout",
+        "matrix_H",
+        "type_as",
+    )
 
 
 def _identifier(name: str) -> str:
@@ -183,16 +198,25 @@ def _identifier(name: str) -> str:
 def kernel_spec(step: dict, values: dict[str, dict]) -> KernelSpec:
     c = step["candidate"]
     return KernelSpec(
-        stem=step["pattern"].get("rule", "kernel"), library=c["library"], sha=c.get("sha") or "",
+        stem=step["pattern"].get("rule", "kernel"),
+        library=c["library"],
+        sha=c.get("sha") or "",
         ints=tuple(int(i) for i in c.get("launch", {}).get("ints", ())),
         inputs=tuple(type_of(values[name]) for name in step["inputs"]),
-        outputs=tuple(type_of(o) for o in step["outputs"]))
+        outputs=tuple(type_of(o) for o in step["outputs"]),
+    )
 
 
 def _use(step: dict) -> PatternUse:
     p, c = step["pattern"], step.get("candidate", {})
-    return PatternUse(id=p["id"], rule=p.get("rule", ""), realizer=c.get("realizer", ""), kind=c.get("kind", ""),
-                      label=c.get("label", ""), nodes=list(p.get("nodes", ())))
+    return PatternUse(
+        id=p["id"],
+        rule=p.get("rule", ""),
+        realizer=c.get("realizer", ""),
+        kind=c.get("kind", ""),
+        label=c.get("label", ""),
+        nodes=list(p.get("nodes", ())),
+    )
 
 
 def _library_function(step: dict, graph: dict):
@@ -244,12 +268,15 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), inline_pack: bo
         elif step["kind"] == "aten":
             node = next((n for n in graph["nodes"] if n["name"] == step["node"]), None)
             if node is None:
-                raise fail("TS0204", "plan.malformed", f"the plan runs the node `{step['node']}`, which the graph lacks")
+                raise fail(
+                    "TS0204", "plan.malformed", f"the plan runs the node `{step['node']}`, which the graph lacks"
+                )
             for name in filter(None, node["outputs"]):
                 main.get(name)
         elif step["kind"] != "prepack":
-            raise fail("TS0204", "plan.malformed", f"a step of kind `{step['kind']}`",
-                       expected="prepack, kernel, call or aten")
+            raise fail(
+                "TS0204", "plan.malformed", f"a step of kind `{step['kind']}`", expected="prepack, kernel, call or aten"
+            )
     for v in graph["outputs"]:
         main.get(v)
     # A mutated buffer (or input, `input:<value>`) gets its new content last, when nothing reads the old one any more.
@@ -257,11 +284,20 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), inline_pack: bo
     for m in graph.get("mutations", ()):
         new = main.get(m["value"])
         old = m["target"].removeprefix("input:")
-        main.renew(m["value"], main.fx.call_function(torch.ops.aten.copy_.default, (main.get(targets.get(old, old)), new)))
+        main.renew(
+            m["value"], main.fx.call_function(torch.ops.aten.copy_.default, (main.get(targets.get(old, old)), new))
+        )
     main.fx.output(tuple(main.latest(v) for v in graph["outputs"]))
     pack_module = None
     if packed:
         pack.fx.output(tuple(pack.get(v) for v in packed))
         pack_module = fx.GraphModule({}, pack.fx)
-    return Built(fx.GraphModule({}, main.fx), main.feeds, pack_module, pack.feeds if packed else [], packed, patterns,
-                 list(plan.get("leftover", ())))
+    return Built(
+        fx.GraphModule({}, main.fx),
+        main.feeds,
+        pack_module,
+        pack.feeds if packed else [],
+        packed,
+        patterns,
+        list(plan.get("leftover", ())),
+    )

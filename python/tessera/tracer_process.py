@@ -19,8 +19,12 @@ class Tracer:
 
     @property
     def handlers(self) -> dict:
-        return {"trace": self.trace, "verify_module": self.verify_module, "measure_module": self.measure_module,
-                "export_module": self.export_module}
+        return {
+            "trace": self.trace,
+            "verify_module": self.verify_module,
+            "measure_module": self.measure_module,
+            "export_module": self.export_module,
+        }
 
     def _need(self) -> module_eval.Held:
         if self.held is None:
@@ -37,18 +41,30 @@ class Tracer:
             return {"graph": self._need().graph}
         loaded = load_problem(params["path"], params.get("class") or None, pick_device(params.get("device", "auto")))
         precision = params.get("precision", "auto")
-        self.held = module_eval.hold(loaded.module, loaded.args, loaded.kwargs,
-                                     None if precision in ("auto", "", None) else precision, loaded.path, loaded.name)
+        self.held = module_eval.hold(
+            loaded.module,
+            loaded.args,
+            loaded.kwargs,
+            None if precision in ("auto", "", None) else precision,
+            loaded.path,
+            loaded.name,
+        )
         return {"graph": self.held.graph}
 
     def verify_module(self, params: dict) -> dict:
-        return module_eval.verify_module(self._need(), params["plan"], int(params.get("seeds", 2)),
-                                         params.get("leftover", "eager"))
+        return module_eval.verify_module(
+            self._need(), params["plan"], int(params.get("seeds", 2)), params.get("leftover", "eager")
+        )
 
     def measure_module(self, params: dict) -> dict:
         return module_eval.measure_module(
-            self._need(), params["plan"], list(params.get("peers", ["eager"])), params.get("leftover", "eager"),
-            float(params.get("seconds") or 10.0), bool(params.get("ablation", True)))
+            self._need(),
+            params["plan"],
+            list(params.get("peers", ["eager"])),
+            params.get("leftover", "eager"),
+            float(params.get("seconds") or 10.0),
+            bool(params.get("ablation", True)),
+        )
 
     def export_module(self, params: dict) -> dict:
         from tessera.export import export_module
@@ -61,9 +77,14 @@ def pick_device(name: str) -> str:
     if name in ("auto", "", None):
         return f"cuda:{torch.cuda.current_device()}" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
-        raise fail("TS0021", "input.no_gpu", "PyTorch sees no GPU", expected="a CUDA device",
-                   found=f"torch {torch.__version__}, CUDA {torch.version.cuda or 'not built in'}",
-                   helps=["use --device cpu", "`nvidia-smi` shows whether the driver sees one"])
+        raise fail(
+            "TS0021",
+            "input.no_gpu",
+            "PyTorch sees no GPU",
+            expected="a CUDA device",
+            found=f"torch {torch.__version__}, CUDA {torch.version.cuda or 'not built in'}",
+            helps=["use --device cpu", "`nvidia-smi` shows whether the driver sees one"],
+        )
     return f"cuda:{torch.cuda.current_device()}" if name == "cuda" else name
 
 

@@ -50,7 +50,9 @@ def compile_kernel(folder: Path, source: str = LINEAR) -> str:
     if not made.exists():
         cpp = made.with_suffix(".cpp")
         cpp.write_text(source)
-        subprocess.run(["g++", "-O2", "-shared", "-fPIC", f"-I{ROOT / 'include'}", str(cpp), "-o", str(made)], check=True)
+        subprocess.run(
+            ["g++", "-O2", "-shared", "-fPIC", f"-I{ROOT / 'include'}", str(cpp), "-o", str(made)], check=True
+        )
     return str(made)
 
 
@@ -74,8 +76,15 @@ def value(name, shape, origin="node", target="", strides=None, dtype="float32", 
         for n in reversed(shape):
             strides.insert(0, step)
             step *= n
-    return {"name": name, "dtype": dtype, "shape": list(shape), "strides": list(strides), "origin": origin,
-            "target": target, **more}
+    return {
+        "name": name,
+        "dtype": dtype,
+        "shape": list(shape),
+        "strides": list(strides),
+        "origin": origin,
+        "target": target,
+        **more,
+    }
 
 
 def node(name, op, outputs=None, **arguments):
@@ -90,43 +99,77 @@ def mlp_plan(library: str, rows: int = 8, width: int = 16, hidden: int = 32) -> 
     """Both linears as kernels with packed weights; the counter stays with ATen."""
     values = [
         value("x", [rows, width], "user_input"),
-        value("w1", [hidden, width], "parameter", "fc1.weight"), value("b1", [hidden], "parameter", "fc1.bias"),
-        value("w2", [width, hidden], "parameter", "fc2.weight"), value("b2", [width], "parameter", "fc2.bias"),
+        value("w1", [hidden, width], "parameter", "fc1.weight"),
+        value("b1", [hidden], "parameter", "fc1.bias"),
+        value("w2", [width, hidden], "parameter", "fc2.weight"),
+        value("b2", [width], "parameter", "fc2.bias"),
         value("count", [], "buffer", "count"),
-        value("w1_t", [width, hidden], strides=[1, width]), value("w1_p", [width, hidden]),
-        value("w2_t", [hidden, width], strides=[1, hidden]), value("w2_p", [hidden, width]),
-        value("h", [rows, hidden]), value("g", [rows, hidden]), value("o", [rows, width]), value("y", [rows, width]),
+        value("w1_t", [width, hidden], strides=[1, width]),
+        value("w1_p", [width, hidden]),
+        value("w2_t", [hidden, width], strides=[1, hidden]),
+        value("w2_p", [hidden, width]),
+        value("h", [rows, hidden]),
+        value("g", [rows, hidden]),
+        value("o", [rows, width]),
+        value("y", [rows, width]),
         value("count_1", []),
     ]
     nodes = [
         node("count_1", "add.Tensor", self=t("count"), other=1),
-        node("w1_t", "t.default", self=t("w1")), node("w1_p", "clone.default", self=t("w1_t"),
-                                                     memory_format="contiguous_format"),
-        node("w2_t", "t.default", self=t("w2")), node("w2_p", "clone.default", self=t("w2_t"),
-                                                     memory_format="contiguous_format"),
+        node("w1_t", "t.default", self=t("w1")),
+        node("w1_p", "clone.default", self=t("w1_t"), memory_format="contiguous_format"),
+        node("w2_t", "t.default", self=t("w2")),
+        node("w2_p", "clone.default", self=t("w2_t"), memory_format="contiguous_format"),
         node("h", "linear.default", input=t("x"), weight=t("w1"), bias=t("b1")),
         node("g", "gelu.default", self=t("h"), approximate="none"),
         node("o", "linear.default", input=t("g"), weight=t("w2"), bias=t("b2")),
         node("y", "add.Tensor", self=t("x"), other=t("o"), alpha=1),
     ]
-    graph = {"schema": "tessera.graph/1", "name": "mlp", "device": "cpu", "precision": "fp32", "meta": {},
-             "inputs": ["x", "w1", "b1", "w2", "b2", "count"], "outputs": ["y"], "values": values, "nodes": nodes,
-             "mutations": [{"value": "count_1", "target": "count"}]}
+    graph = {
+        "schema": "tessera.graph/1",
+        "name": "mlp",
+        "device": "cpu",
+        "precision": "fp32",
+        "meta": {},
+        "inputs": ["x", "w1", "b1", "w2", "b2", "count"],
+        "outputs": ["y"],
+        "values": values,
+        "nodes": nodes,
+        "mutations": [{"value": "count_1", "target": "count"}],
+    }
 
     def kernel(i, nodes, inputs, out, shape, ints):
-        return {"kind": "kernel", "pattern": {"id": i, "rule": "gemm", "nodes": nodes, "signature": f"test {i}"},
-                "inputs": inputs,
-                "outputs": [{"value": out, "dtype": "float32", "shape": shape, "strides": [shape[1], 1]}],
-                "candidate": {"label": f"hand {i}", "realizer": "tile_gemm", "kind": "synthesized", "config": {},
-                              "library": library, "launch": {"ints": ints}}, "evidence": {"ms": 1.0}}
+        return {
+            "kind": "kernel",
+            "pattern": {"id": i, "rule": "gemm", "nodes": nodes, "signature": f"test {i}"},
+            "inputs": inputs,
+            "outputs": [{"value": out, "dtype": "float32", "shape": shape, "strides": [shape[1], 1]}],
+            "candidate": {
+                "label": f"hand {i}",
+                "realizer": "tile_gemm",
+                "kind": "synthesized",
+                "config": {},
+                "library": library,
+                "launch": {"ints": ints},
+            },
+            "evidence": {"ms": 1.0},
+        }
 
-    return {"schema": "tessera.plan/1", "graph": graph, "device": "cpu", "arch": "host", "precision": "fp32", "steps": [
-        {"kind": "prepack", "nodes": ["w1_t", "w1_p"], "outputs": ["w1_p"]},
-        {"kind": "prepack", "nodes": ["w2_t", "w2_p"], "outputs": ["w2_p"]},
-        {"kind": "aten", "node": "count_1"},
-        kernel("p01", ["h", "g"], ["x", "w1_p", "b1"], "g", [rows, hidden], [rows, hidden, width]),
-        kernel("p02", ["o", "y"], ["g", "w2_p", "b2", "x"], "y", [rows, width], [rows, width, hidden]),
-    ], "leftover": [{"node": "count_1", "op": "aten.add.Tensor", "reason": "no rule takes it"}]}
+    return {
+        "schema": "tessera.plan/1",
+        "graph": graph,
+        "device": "cpu",
+        "arch": "host",
+        "precision": "fp32",
+        "steps": [
+            {"kind": "prepack", "nodes": ["w1_t", "w1_p"], "outputs": ["w1_p"]},
+            {"kind": "prepack", "nodes": ["w2_t", "w2_p"], "outputs": ["w2_p"]},
+            {"kind": "aten", "node": "count_1"},
+            kernel("p01", ["h", "g"], ["x", "w1_p", "b1"], "g", [rows, hidden], [rows, hidden, width]),
+            kernel("p02", ["o", "y"], ["g", "w2_p", "b2", "x"], "y", [rows, width], [rows, width, hidden]),
+        ],
+        "leftover": [{"node": "count_1", "op": "aten.add.Tensor", "reason": "no rule takes it"}],
+    }
 
 
 def plan_of_trace(traced, library: str) -> dict:
@@ -135,8 +178,9 @@ def plan_of_trace(traced, library: str) -> dict:
     by_target = {v.get("target"): v["name"] for v in graph["values"]}
     linear = [n for n in graph["nodes"] if n["op"] == "aten.linear.default"]
     gelu = next(n for n in graph["nodes"] if n["op"] == "aten.gelu.default")
-    last = next(n for n in graph["nodes"] if n["op"] == "aten.add.Tensor" and
-                n["arguments"]["other"] == t(linear[1]["name"]))
+    last = next(
+        n for n in graph["nodes"] if n["op"] == "aten.add.Tensor" and n["arguments"]["other"] == t(linear[1]["name"])
+    )
     x = linear[0]["arguments"]["input"]["value"]
     shapes = {v["name"]: v["shape"] for v in graph["values"]}
     rows, (hidden, width) = shapes[x][0], shapes[by_target["fc1.weight"]]
@@ -145,23 +189,53 @@ def plan_of_trace(traced, library: str) -> dict:
         w = by_target[f"fc{i}.weight"]
         n, k = shapes[w]
         graph["values"] += [value(f"w{i}_t", [k, n], strides=[1, k]), value(f"w{i}_p", [k, n])]
-        packing += [node(f"w{i}_t", "t.default", self=t(w)) | {"prepack": True},
-                    node(f"w{i}_p", "clone.default", self=t(f"w{i}_t"), memory_format="contiguous_format") |
-                    {"prepack": True}]
+        packing += [
+            node(f"w{i}_t", "t.default", self=t(w)) | {"prepack": True},
+            node(f"w{i}_p", "clone.default", self=t(f"w{i}_t"), memory_format="contiguous_format") | {"prepack": True},
+        ]
         steps.append({"kind": "prepack", "nodes": [f"w{i}_t", f"w{i}_p"], "outputs": [f"w{i}_p"]})
     graph["nodes"] = packing + graph["nodes"]
 
     def kernel(i, nodes, inputs, out, ints):
         shape = shapes[out]
-        return {"kind": "kernel", "pattern": {"id": i, "rule": "gemm", "nodes": nodes, "signature": f"test {i}"},
-                "inputs": inputs,
-                "outputs": [{"value": out, "dtype": "float32", "shape": shape, "strides": [shape[1], 1]}],
-                "candidate": {"label": f"hand {i}", "realizer": "tile_gemm", "kind": "synthesized", "config": {},
-                              "library": library, "launch": {"ints": ints}}, "evidence": {"ms": 1.0}}
+        return {
+            "kind": "kernel",
+            "pattern": {"id": i, "rule": "gemm", "nodes": nodes, "signature": f"test {i}"},
+            "inputs": inputs,
+            "outputs": [{"value": out, "dtype": "float32", "shape": shape, "strides": [shape[1], 1]}],
+            "candidate": {
+                "label": f"hand {i}",
+                "realizer": "tile_gemm",
+                "kind": "synthesized",
+                "config": {},
+                "library": library,
+                "launch": {"ints": ints},
+            },
+            "evidence": {"ms": 1.0},
+        }
 
-    steps += [kernel("p01", [linear[0]["name"], gelu["name"]], [x, "w1_p", by_target["fc1.bias"]], gelu["name"],
-                     [rows, hidden, width]),
-              kernel("p02", [linear[1]["name"], last["name"]], [gelu["name"], "w2_p", by_target["fc2.bias"], x],
-                     last["name"], [rows, width, hidden])]
-    return {"schema": "tessera.plan/1", "graph": graph, "device": "cpu", "arch": "host", "precision": "fp32",
-            "steps": steps, "leftover": []}
+    steps += [
+        kernel(
+            "p01",
+            [linear[0]["name"], gelu["name"]],
+            [x, "w1_p", by_target["fc1.bias"]],
+            gelu["name"],
+            [rows, hidden, width],
+        ),
+        kernel(
+            "p02",
+            [linear[1]["name"], last["name"]],
+            [gelu["name"], "w2_p", by_target["fc2.bias"], x],
+            last["name"],
+            [rows, width, hidden],
+        ),
+    ]
+    return {
+        "schema": "tessera.plan/1",
+        "graph": graph,
+        "device": "cpu",
+        "arch": "host",
+        "precision": "fp32",
+        "steps": steps,
+        "leftover": [],
+    }

@@ -13,7 +13,6 @@ from types import SimpleNamespace
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
 from composing import plan_of_trace  # noqa: E402
-
 from tessera.errors import fail  # noqa: E402
 from tessera.protocol import over_stdio  # noqa: E402
 
@@ -32,16 +31,23 @@ def optimize(params: dict) -> dict:
         while not stopped:
             time.sleep(0.01)
     if mood == "plain":
-        plan = {"schema": "tessera.plan/1", "graph": params["graph"],
-                "steps": [{"kind": "aten", "node": n["name"]} for n in params["graph"]["nodes"]], "leftover": []}
+        plan = {
+            "schema": "tessera.plan/1",
+            "graph": params["graph"],
+            "steps": [{"kind": "aten", "node": n["name"]} for n in params["graph"]["nodes"]],
+            "leftover": [],
+        }
     else:
         plan = plan_of_trace(SimpleNamespace(graph=params["graph"]), os.environ["FAKE_KERNEL"])
     check = connection.call("verify_module", {"plan": plan, "seeds": 1, "leftover": "eager"})
     report = {"verification": check, "options": params["options"], "stopped": bool(stopped)}
     if params["options"].get("measure"):
         report["module"] = connection.call("measure_module", {"plan": plan, "peers": ["eager"], "seconds": 0.1})
-    return {"plan": plan, "report": report, "diagnostics": [
-        {"code": "TS0600", "level": "warning", "message": "a warning", "help": ["read it"]}]}
+    return {
+        "plan": plan,
+        "report": report,
+        "diagnostics": [{"code": "TS0600", "level": "warning", "message": "a warning", "help": ["read it"]}],
+    }
 
 
 signal.signal(signal.SIGINT, lambda *_: stopped.append(1))

@@ -11,13 +11,12 @@ import warnings
 from pathlib import Path
 
 import pytest
+import tessera
 import torch
 from composing import Mlp, compile_kernel
-from torch import nn
-
-import tessera
 from tessera import backend as backend_module
 from tessera.protocol import Connection
+from torch import nn
 
 HERE = Path(__file__).resolve().parent
 
@@ -50,8 +49,9 @@ def test_optimize():
     assert m.count == 1  # verification and measuring left no trace
 
 
-@pytest.mark.parametrize("inputs", [(torch.ones(8, 16),), [torch.ones(8, 16)], {"x": torch.ones(8, 16)},
-                                    ((), {"x": torch.ones(8, 16)})])
+@pytest.mark.parametrize(
+    "inputs", [(torch.ones(8, 16),), [torch.ones(8, 16)], {"x": torch.ones(8, 16)}, ((), {"x": torch.ones(8, 16)})]
+)
 def test_forms_of_inputs(inputs, monkeypatch):
     monkeypatch.setenv("FAKE_CORE", "plain")
     c = tessera.optimize(Mlp().eval(), inputs, progress=False)
@@ -69,9 +69,12 @@ def test_failures_of_the_core(monkeypatch, mood, code, words):
 
 
 def test_wrong_arguments(monkeypatch, tmp_path):
-    for args, code in (((Mlp(), 3), "TS0008"), ((lambda x: x, torch.ones(1)), "TS0009"),
-                       ((Mlp(), torch.ones(8, 16, device="meta")), "TS0010"),
-                       ((Mlp(), torch.ones(8, 17)), "TS0007")):
+    for args, code in (
+        ((Mlp(), 3), "TS0008"),
+        ((lambda x: x, torch.ones(1)), "TS0009"),
+        ((Mlp(), torch.ones(8, 16, device="meta")), "TS0010"),
+        ((Mlp(), torch.ones(8, 17)), "TS0007"),
+    ):
         with pytest.raises(tessera.Error) as e:
             tessera.optimize(*args, progress=False)
         assert e.value.diagnostic["code"] == code
@@ -83,6 +86,7 @@ def test_wrong_arguments(monkeypatch, tmp_path):
 
 def test_interrupt_keeps_the_best(monkeypatch):
     monkeypatch.setenv("FAKE_CORE", "wait")
+
     def interrupt(event):
         if event["message"] == "working":
             os.kill(os.getpid(), signal.SIGINT)
@@ -126,7 +130,6 @@ def test_backend_runs_kernels():
 
     # The stand-in finds weights by the names of an Mlp, a captured graph has its own: the plan is made here.
     from composing import plan_of_trace
-
     from tessera import api
 
     def run_core(held, options, progress):
@@ -135,7 +138,10 @@ def test_backend_runs_kernels():
             for name in ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"):
                 if name.replace(".", "_parameters_") in v.get("target", "").replace("_modules_", "_"):
                     v["alias"] = name
-        held_graph = {**graph, "values": [{**v, "target": v.get("alias", v.get("target", ""))} for v in graph["values"]]}
+        held_graph = {
+            **graph,
+            "values": [{**v, "target": v.get("alias", v.get("target", ""))} for v in graph["values"]],
+        }
         plan = plan_of_trace(type("T", (), {"graph": held_graph}), os.environ["FAKE_KERNEL"])
         real = {v["name"]: v.get("target", "") for v in graph["values"]}
         for v in plan["graph"]["values"]:
@@ -170,12 +176,19 @@ def test_backend_leaves_training_and_dynamic_shapes():
 
 def test_tracer_process(tmp_path):
     model = tmp_path / "model.py"
-    model.write_text(f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport torch\nfrom composing import Mlp\n"
-                     "class Model(Mlp):\n    def __init__(self):\n        super().__init__()\n        self.eval()\n"
-                     "def get_inputs():\n    return [torch.randn(8, 16)]\nprint('noise')\n")
+    model.write_text(
+        f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport torch\nfrom composing import Mlp\n"
+        "class Model(Mlp):\n    def __init__(self):\n        super().__init__()\n        self.eval()\n"
+        "def get_inputs():\n    return [torch.randn(8, 16)]\nprint('noise')\n"
+    )
     env = os.environ | {"PYTHONPATH": str(HERE.parent)}
-    p = subprocess.Popen([sys.executable, "-m", "tessera.tracer_process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                         stderr=subprocess.DEVNULL, env=env)
+    p = subprocess.Popen(
+        [sys.executable, "-m", "tessera.tracer_process"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=env,
+    )
     c = Connection(p.stdout, p.stdin)
     try:
         with pytest.raises(tessera.Error) as e:
@@ -185,8 +198,12 @@ def test_tracer_process(tmp_path):
             c.call("trace", {"path": str(model), "class": "None"})
         assert e.value.diagnostic["code"] == "TS0003"
         graph = c.call("trace", {"path": str(model), "class": "", "precision": "auto", "device": "cpu"})["graph"]
-        plan = {"schema": "tessera.plan/1", "graph": graph, "leftover": [],
-                "steps": [{"kind": "aten", "node": n["name"]} for n in graph["nodes"]]}
+        plan = {
+            "schema": "tessera.plan/1",
+            "graph": graph,
+            "leftover": [],
+            "steps": [{"kind": "aten", "node": n["name"]} for n in graph["nodes"]],
+        }
         assert c.call("verify_module", {"plan": plan, "seeds": 2, "leftover": "eager"})["ok"]
         r = c.call("measure_module", {"plan": plan, "peers": ["eager"], "seconds": 0.1})
         assert r["times"]["eager"]["ms"] > 0

@@ -10,11 +10,10 @@ import warnings
 import pytest
 import torch
 from composing import Mlp, compile_kernel, mlp_plan
-from torch import nn
-from torch.utils import _pytree as pytree
-
 from tessera.compose import ComposedModule, Outputs
 from tessera.errors import Error
+from torch import nn
+from torch.utils import _pytree as pytree
 
 
 @pytest.fixture(scope="session")
@@ -66,9 +65,14 @@ def test_shares_state(pair):
     assert c.get_submodule("fc1") is c.original.fc1
 
 
-@pytest.mark.parametrize("kind, x", [
-    ("shape", torch.randn(5, 16)), ("dtype", torch.randn(8, 16).double()), ("structure", "text"),
-])
+@pytest.mark.parametrize(
+    "kind, x",
+    [
+        ("shape", torch.randn(5, 16)),
+        ("dtype", torch.randn(8, 16).double()),
+        ("structure", "text"),
+    ],
+)
 def test_other_inputs_run_the_original(pair, kind, x):
     c, ref = pair
     if kind == "dtype":
@@ -176,9 +180,20 @@ def replaced_unpacked(m):
     m.fc1.bias = nn.Parameter(torch.full((32,), 0.3))
 
 
-@pytest.mark.parametrize("change, repacks", [
-    (load_state, 1), (load_assigned, 1), (step, 1), (in_place, 1), (set_data, 1), (replaced, 1), (replaced_module, 1),
-    (unpacked, 0), (replaced_unpacked, 0)])
+@pytest.mark.parametrize(
+    "change, repacks",
+    [
+        (load_state, 1),
+        (load_assigned, 1),
+        (step, 1),
+        (in_place, 1),
+        (set_data, 1),
+        (replaced, 1),
+        (replaced_module, 1),
+        (unpacked, 0),
+        (replaced_unpacked, 0),
+    ],
+)
 def test_changed_parameters(pair, change, repacks):
     c, ref = pair
     x = torch.randn(8, 16)
@@ -304,11 +319,22 @@ def test_aliased_input_is_not_copied():
             return x.t(), x + 1
 
     from composing import node, t, value
-    graph = {"schema": "tessera.graph/1", "device": "cpu", "meta": {}, "inputs": ["x"], "outputs": ["v", "y"],
-             "values": [value("x", [2, 3], "user_input"), value("v", [3, 2], strides=[1, 3]), value("y", [2, 3])],
-             "nodes": [node("v", "t.default", self=t("x")), node("y", "add.Tensor", self=t("x"), other=1)]}
-    plan = {"schema": "tessera.plan/1", "graph": graph, "steps": [{"kind": "aten", "node": "v"},
-                                                                  {"kind": "aten", "node": "y"}], "leftover": []}
+
+    graph = {
+        "schema": "tessera.graph/1",
+        "device": "cpu",
+        "meta": {},
+        "inputs": ["x"],
+        "outputs": ["v", "y"],
+        "values": [value("x", [2, 3], "user_input"), value("v", [3, 2], strides=[1, 3]), value("y", [2, 3])],
+        "nodes": [node("v", "t.default", self=t("x")), node("y", "add.Tensor", self=t("x"), other=1)],
+    }
+    plan = {
+        "schema": "tessera.plan/1",
+        "graph": graph,
+        "steps": [{"kind": "aten", "node": "v"}, {"kind": "aten", "node": "y"}],
+        "leftover": [],
+    }
     c = ComposedModule(View(), plan)
     x = torch.randn(2, 3)
     v, y = c(x)
@@ -326,7 +352,12 @@ def test_keywords_and_constants(library):
 
     plan = mlp_plan(library)
     m = Scaled().eval()
-    c = ComposedModule(m, plan, example=((torch.randn(8, 16),), {"scale": 1.0}), outputs=Outputs([("value", 0)], pytree.tree_structure({"y": 0})))
+    c = ComposedModule(
+        m,
+        plan,
+        example=((torch.randn(8, 16),), {"scale": 1.0}),
+        outputs=Outputs([("value", 0)], pytree.tree_structure({"y": 0})),
+    )
     ref = copy.deepcopy(m)
     x = torch.randn(8, 16)
     with torch.no_grad():
@@ -371,11 +402,13 @@ def test_exports(pair):
 
 
 def test_malformed_plans(library):
-    for damage, code in ((lambda p: p["steps"].append({"kind": "sing"}), "TS0204"),
-                         (lambda p: p["graph"]["outputs"].append("nothing"), "TS0204"),
-                         (lambda p: p["steps"].append({"kind": "aten", "node": "nothing"}), "TS0204"),
-                         (lambda p: p["graph"]["values"][1].update(target="fc9.weight"), "TS0205"),
-                         (lambda p: p["graph"]["nodes"][0].update(op="aten.sing.default"), "TS0220")):
+    for damage, code in (
+        (lambda p: p["steps"].append({"kind": "sing"}), "TS0204"),
+        (lambda p: p["graph"]["outputs"].append("nothing"), "TS0204"),
+        (lambda p: p["steps"].append({"kind": "aten", "node": "nothing"}), "TS0204"),
+        (lambda p: p["graph"]["values"][1].update(target="fc9.weight"), "TS0205"),
+        (lambda p: p["graph"]["nodes"][0].update(op="aten.sing.default"), "TS0220"),
+    ):
         plan = mlp_plan(library)
         damage(plan)
         with pytest.raises(Error) as e:

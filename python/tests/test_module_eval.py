@@ -8,12 +8,11 @@ import importlib.util
 import pytest
 import torch
 from composing import LINEAR, Mlp, compile_kernel, mlp_plan, plan_of_trace
-from torch import nn
-
 from tessera import module_eval
 from tessera.errors import Error
 from tessera.export import export_module
 from tessera.module_eval import hold, inputs_of, measure_module, redraw, verify_module, with_inputs
+from torch import nn
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +34,15 @@ def test_right(held, folder):
     assert all(torch.equal(t, state[k]) for k, t in held.module.state_dict().items())
 
 
-@pytest.mark.parametrize("damage, why", [
-    (("acc[j] + r", "acc[j] * 1.0001f + r"), "error"),
-    (("acc[j] + r", "acc[0] != acc[0] ? 0 : (1e38f * 1e38f) + r"), "not finite"),
-    (("/* damage */", "t(0)[0] += 1;"), "the input `x` was changed"),
-    (("/* damage */", "t(2)[0] += 1;"), "`fc1.bias` was changed"),
-])
+@pytest.mark.parametrize(
+    "damage, why",
+    [
+        (("acc[j] + r", "acc[j] * 1.0001f + r"), "error"),
+        (("acc[j] + r", "acc[0] != acc[0] ? 0 : (1e38f * 1e38f) + r"), "not finite"),
+        (("/* damage */", "t(0)[0] += 1;"), "the input `x` was changed"),
+        (("/* damage */", "t(2)[0] += 1;"), "`fc1.bias` was changed"),
+    ],
+)
 def test_wrong(held, folder, damage, why):
     assert damage[0] in LINEAR
     source = LINEAR.replace(*damage)
@@ -59,8 +61,9 @@ def test_inactive_is_not_right(held, folder):
 
 
 def test_measure(held, folder):
-    r = measure_module(held, plan_of_trace(held.traced, compile_kernel(folder)), ["eager", "inductor", "tensorrt", "x"],
-                       seconds=0.2)
+    r = measure_module(
+        held, plan_of_trace(held.traced, compile_kernel(folder)), ["eager", "inductor", "tensorrt", "x"], seconds=0.2
+    )
     assert {"tessera", "eager", "inductor"} <= set(r["times"])
     assert all(t["ms"] > 0 and t["samples"] >= 5 for t in r["times"].values())
     assert "no peer" in r["absent"]["x"]
