@@ -51,7 +51,8 @@ Result<IntTuple> parse_int_tuple(std::string_view& text) {
       skip();
       if (!text.empty() && text.front() == ',') text.remove_prefix(1);
     }
-    if (text.empty()) return error(fail(bad_tuple, "a tuple of integers is not closed").expect(")"));
+    if (text.empty())
+      return error(fail(bad_tuple, "a tuple of integers is not closed").expect(")"));
     text.remove_prefix(1);
     return IntTuple::tuple(std::move(items));
   }

@@ -143,7 +143,9 @@ int64_t Layout::cosize() const {
   return last + 1;
 }
 
-int64_t Layout::operator()(int64_t index) const { return offset(shape_, stride_, index); }
+int64_t Layout::operator()(int64_t index) const {
+  return offset(shape_, stride_, index);
+}
 
 int64_t Layout::at(const std::vector<int64_t>& coordinate) const {
   int64_t sum = 0;
@@ -154,7 +156,9 @@ int64_t Layout::at(const std::vector<int64_t>& coordinate) const {
   return sum;
 }
 
-std::string to_string(const Layout& l) { return to_string(l.shape()) + ":" + to_string(l.stride()); }
+std::string to_string(const Layout& l) {
+  return to_string(l.shape()) + ":" + to_string(l.stride());
+}
 
 Result<Layout> parse_layout(std::string_view text) {
   TESSERA_TRY(shape, parse_int_tuple(text));
@@ -214,8 +218,8 @@ Result<Layout> complement(const Layout& l, int64_t cotarget) {
 
 Result<Layout> logical_divide(const Layout& a, const Layout& tiler) {
   if (a.size() % tiler.size() != 0) {
-    return error(fail(not_composable, "a tile of {} elements does not divide {}", tiler.size(),
-                      a.size()));
+    return error(
+        fail(not_composable, "a tile of {} elements does not divide {}", tiler.size(), a.size()));
   }
   TESSERA_TRY(rest, complement(tiler, a.size()));
   return compose(a, concat({tiler, rest}));

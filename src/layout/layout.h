@@ -2,15 +2,21 @@
 //
 //   (4,(2,3)):(1,(12,4))     coordinate (i,(j,k))  ->  1*i + 12*j + 4*k
 //
-// Any coordinate is also one integer, counted with the FIRST mode fastest (colexicographic, as in CuTe): index 5 of the
-// shape (4,6) is the coordinate (1,1). So a layout is a function on [0, size). Three things follow:
-//   * composition: layout_a(layout_b(i)) is again a layout; a thread-to-element map composed with an element-to-address
-//     map is a thread-to-address map;
-//   * a view (transpose, broadcast by stride 0, slice, grouped heads) is a layout on the same storage, nothing else;
-//   * two layouts are the same access when they agree on every index; `coalesce` is a normal form for that.
+// Any coordinate is also one integer, counted with the FIRST mode fastest (colexicographic, as in
+// CuTe): index 5 of the shape (4,6) is the coordinate (1,1). So a layout is a function on
+// [0, size). Three things follow:
 //
-// Layouts are values. Construction checks that shape and stride have the same nesting and that extents are positive;
-// `try_layout` is the polite path, `Layout(...)` throws on a bug of ours.
+// Composition: layout_a(layout_b(i)) is again a layout. A thread-to-element map composed with an
+// element-to-address map is a thread-to-address map.
+//
+// Views: a transpose, a broadcast (stride 0), a slice or grouped heads is a layout on the same
+// storage, nothing else.
+//
+// Equality: two layouts are the same access when they agree on every index; `coalesce` is a normal
+// form for that.
+//
+// Layouts are values. Construction checks that shape and stride have the same nesting and that
+// extents are positive; `try_layout` is the polite path, `Layout(...)` throws on a bug of ours.
 #pragma once
 
 #include <optional>
@@ -25,7 +31,8 @@ class Layout {
   Layout(IntTuple shape, IntTuple stride);
   /// Compact strides, first mode fastest.
   static Layout column_major(const IntTuple& shape);
-  /// Compact strides, last mode fastest (how PyTorch lays out a contiguous tensor); rank-1 nesting only at the top.
+  /// Compact strides, last mode fastest (how PyTorch lays out a contiguous tensor); rank-1 nesting
+  /// only at the top.
   static Layout row_major(const std::vector<int64_t>& extents);
 
   [[nodiscard]] const IntTuple& shape() const { return shape_; }
@@ -33,7 +40,8 @@ class Layout {
   [[nodiscard]] int rank() const { return shape_.rank(); }
   [[nodiscard]] Layout mode(int i) const { return {shape_.mode(i), stride_.mode(i)}; }
   [[nodiscard]] int64_t size() const { return product(shape_); }
-  /// One past the largest offset (negative strides do not occur: a view starts at its lowest element).
+  /// One past the largest offset (negative strides do not occur: a view starts at its lowest
+  /// element).
   [[nodiscard]] int64_t cosize() const;
   /// The offset of a coordinate given as one integer in [0, size).
   [[nodiscard]] int64_t operator()(int64_t index) const;
@@ -55,18 +63,20 @@ Result<Layout> parse_layout(std::string_view text);
 /// Modes side by side: (a, b, ...).
 Layout concat(const std::vector<Layout>& modes);
 
-/// Fewest flat modes with result(i) == l(i) for all i in [0, size): size-1 modes dropped, contiguous modes merged.
+/// Fewest flat modes with result(i) == l(i) for all i in [0, size): size-1 modes dropped,
+/// contiguous modes merged.
 Layout coalesce(const Layout& l);
 
 /// result(i) == a(b(i)) for all i < size(b); the shape of the result refines the shape of b.
 /// Fails when b's strides and extents do not divide a's modes, since then no layout expresses it.
 Result<Layout> compose(const Layout& a, const Layout& b);
 
-/// The layout that fills what `l` leaves out of [0, cotarget): ranges disjoint but for 0, and (l, result) covers it.
-/// Fails when l is not injective or does not divide the target.
+/// The layout that fills what `l` leaves out of [0, cotarget): ranges disjoint but for 0, and (l,
+/// result) covers it. Fails when l is not injective or does not divide the target.
 Result<Layout> complement(const Layout& l, int64_t cotarget);
 
-/// ((tile), (rest)): mode 0 walks one tile, mode 1 walks the tiles. compose(a, (tiler, complement(tiler, size a))).
+/// ((tile), (rest)): mode 0 walks one tile, mode 1 walks the tiles. compose(a, (tiler,
+/// complement(tiler, size a))).
 Result<Layout> logical_divide(const Layout& a, const Layout& tiler);
 
 /// (a, copies): mode 0 is `block`, mode 1 repeats it in the order of `copies` without overlap.

@@ -2,7 +2,6 @@
 #include "layout/layout.h"
 
 #include <gtest/gtest.h>
-
 #include <set>
 
 #include "layout/swizzle.h"
@@ -10,14 +9,16 @@
 namespace tessera {
 namespace {
 
-Layout L(const char* text) { return parse_layout(text).value(); }
+Layout L(const char* text) {
+  return parse_layout(text).value();
+}
 
 std::vector<Layout> samples() {
   std::vector<Layout> out;
   for (const char* t :
-       {"1:0", "8:1", "8:3", "(4,6):(1,4)", "(4,6):(6,1)", "(2,(3,4)):(12,(1,3))", "(4,2,3):(1,24,4)",
-        "((2,2),(2,2)):((1,4),(2,8))", "(8,8):(8,1)", "(6,4):(0,1)", "(3,1,5):(5,7,1)",
-        "(16,4):(4,1)", "(4,8):(16,2)", "((4,8),2):((2,8),1)", "12:2"})
+       {"1:0", "8:1", "8:3", "(4,6):(1,4)", "(4,6):(6,1)", "(2,(3,4)):(12,(1,3))",
+        "(4,2,3):(1,24,4)", "((2,2),(2,2)):((1,4),(2,8))", "(8,8):(8,1)", "(6,4):(0,1)",
+        "(3,1,5):(5,7,1)", "(16,4):(4,1)", "(4,8):(16,2)", "((4,8),2):((2,8),1)", "12:2"})
     out.push_back(L(t));
   return out;
 }

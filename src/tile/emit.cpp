@@ -22,7 +22,8 @@ void Emitter::close(const std::string& tail) {
 }
 
 std::string Emitter::live(const Axis& axis) const {
-  if (!axis.var.valid() || var(axis.var).total % var(axis.var).step == 0) return std::to_string(axis.extent);
+  if (!axis.var.valid() || var(axis.var).total % var(axis.var).step == 0)
+    return std::to_string(axis.extent);
   return "live_" + var(axis.var).name;
 }
 
@@ -41,19 +42,22 @@ std::string Emitter::coordinate(const Type& t, int axis) const {
       bool top = below * m.extent >= kernel->threads;
       std::string at = below == 1 ? "thread" : fmt::format("thread / {}", below);
       if (!top) at += fmt::format(" % {}", m.extent);
-      plus(m.step == 1 ? (top && below == 1 ? at : "(" + at + ")") : fmt::format("({}) * {}", at, m.step));
+      plus(m.step == 1 ? (top && below == 1 ? at : "(" + at + ")")
+                       : fmt::format("({}) * {}", at, m.step));
     }
     below *= m.extent;
   }
   for (const Loop& l : loops)
-    if (l.mode.axis == axis && l.name != "0") plus(l.mode.step == 1 ? l.name : fmt::format("{} * {}", l.name, l.mode.step));
+    if (l.mode.axis == axis && l.name != "0")
+      plus(l.mode.step == 1 ? l.name : fmt::format("{} * {}", l.name, l.mode.step));
   return s.empty() ? "0" : s;
 }
 
 std::string Emitter::predicate(const Type& t) const {
   std::string s;
   for (int a = 0; a < static_cast<int>(t.axes.size()); ++a)
-    if (!always_live(t, a)) s += fmt::format("{}{} < {}", s.empty() ? "" : " && ", coordinate(t, a), live(t.axes[a]));
+    if (!always_live(t, a))
+      s += fmt::format("{}{} < {}", s.empty() ? "" : " && ", coordinate(t, a), live(t.axes[a]));
   return s;
 }
 
@@ -68,7 +72,9 @@ Result<std::string> Emitter::reg(const Type& t) const {
       return error(fail(unsupported, "the registers of {} do not follow the loop's", to_string(t))
                        .note("its layout is {}", to_string(t.layout))
                        .help("give both tiles the same register modes"));
-    if (name != "0") s += fmt::format("{}{}", s.empty() ? "" : " + ", weight == 1 ? name : fmt::format("{} * {}", name, weight));
+    if (name != "0")
+      s += fmt::format("{}{}", s.empty() ? "" : " + ",
+                       weight == 1 ? name : fmt::format("{} * {}", name, weight));
     weight *= m.extent;
   }
   return s.empty() ? "0" : s;
@@ -78,7 +84,8 @@ std::string Emitter::tensor(ValueId view) const {
   return program->tensors[std::any_cast<const ViewOf&>(views.at(view.index)->payload).tensor].name;
 }
 DType Emitter::tensor_element(ValueId view) const {
-  return program->tensors[std::any_cast<const ViewOf&>(views.at(view.index)->payload).tensor].element;
+  return program->tensors[std::any_cast<const ViewOf&>(views.at(view.index)->payload).tensor]
+      .element;
 }
 
 namespace {
@@ -101,7 +108,8 @@ std::string offset_text(const Layout& mode, const std::string& index) {
 }
 }  // namespace
 
-std::string Emitter::address(ValueId view, const std::vector<Index>& indices, const Type& tile) const {
+std::string Emitter::address(ValueId view, const std::vector<Index>& indices,
+                             const Type& tile) const {
   const auto& of = std::any_cast<const ViewOf&>(views.at(view.index)->payload);
   std::string s = of.offset == 0 ? "" : std::to_string(of.offset);
   int axis = 0;
@@ -122,7 +130,8 @@ std::string Emitter::address(ValueId view, const std::vector<Index>& indices, co
   return s.empty() ? "0" : s;
 }
 
-int64_t Emitter::vector_width(ValueId view, const std::vector<Index>& indices, const Type& t) const {
+int64_t Emitter::vector_width(ValueId view, const std::vector<Index>& indices, const Type& t,
+                              bool* repeated) const {
   const auto& of = std::any_cast<const ViewOf&>(views.at(view.index)->payload);
   Spread s = spread(t);
   int last = static_cast<int>(t.axes.size()) - 1;
@@ -130,8 +139,12 @@ int64_t Emitter::vector_width(ValueId view, const std::vector<Index>& indices, c
   if (indices.empty() || indices.back().kind == Index::Kind::pick) return 1;
   int64_t common = std::gcd(s.registers[0].extent, 16 / size_of(tensor_element(view)));
   auto divides = [&](int64_t n) { common = std::gcd(common, n); };
-  divides(of.offset);
-  for (std::size_t m = 0; m < indices.size(); ++m) {
+  Layout innermost = coalesce(of.layout.mode(of.layout.rank() - 1));
+  bool same = repeated != nullptr && flatten(innermost.stride())[0] == 0;
+  if (repeated != nullptr) *repeated = same;
+  if (same && flatten(innermost.shape()).size() > 1) divides(flatten(innermost.shape())[0]);
+  if (!same) divides(of.offset);
+  for (std::size_t m = 0; m < indices.size() && !same; ++m) {
     Layout mode = coalesce(of.layout.mode(static_cast<int>(m)));
     std::vector<int64_t> extents = flatten(mode.shape());
     std::vector<int64_t> strides = flatten(mode.stride());
@@ -146,7 +159,8 @@ int64_t Emitter::vector_width(ValueId view, const std::vector<Index>& indices, c
   for (const SpreadMode& m : s.threads)
     if (m.axis == last && m.step == 1) return 1;
   divides(t.axes[last].extent);
-  if (t.axes[last].var.valid()) divides(var(t.axes[last].var).total), divides(var(t.axes[last].var).step);
+  if (t.axes[last].var.valid())
+    divides(var(t.axes[last].var).total), divides(var(t.axes[last].var).step);
   return std::max<int64_t>(common, 1);
 }
 
@@ -166,7 +180,8 @@ void Emitter::open_registers(const Type& t, int64_t run) {
       continue;
     }
     line("#pragma unroll");
-    open(fmt::format("for (int {0} = 0; {0} < {1}; {2}) {{", l.name, l.mode.extent, by == 1 ? "++" + l.name : fmt::format("{} += {}", l.name, by)));
+    open(fmt::format("for (int {0} = 0; {0} < {1}; {2}) {{", l.name, l.mode.extent,
+                     by == 1 ? "++" + l.name : fmt::format("{} += {}", l.name, by)));
   }
 }
 
@@ -176,14 +191,17 @@ void Emitter::close_registers() {
   loops.clear();
 }
 
-bool Emitter::dies_here(ValueId v) const { return last_use_.at(v.index) <= now_; }
+bool Emitter::dies_here(ValueId v) const {
+  return last_use_.at(v.index) <= now_;
+}
 
 void Emitter::declare(ValueId v, const std::vector<ValueId>& reusable) {
   const Type& t = type(v);
   for (ValueId r : reusable) {
     const Type& old = type(r);
     bool same = old.axes == t.axes && old.cover == t.cover && old.layout == t.layout;
-    if (!same || !dies_here(r) || arrays_[r.index].empty() || !taken_.insert(r.index).second) continue;
+    if (!same || !dies_here(r) || arrays_[r.index].empty() || !taken_.insert(r.index).second)
+      continue;
     arrays_[v.index] = arrays_[r.index];
     return;
   }
@@ -226,16 +244,20 @@ void Emitter::find_last_uses(const Region& r, int& clock) {
 namespace {
 
 const Type& domain_of(const Emitter& e, const Op& op) {
-  return e.type(op.record->shape == Shape::fold || op.results.empty() ? op.operands[0] : op.results[0]);
+  return e.type(op.record->shape == Shape::fold || op.results.empty() ? op.operands[0]
+                                                                      : op.results[0]);
 }
 
 bool same_slots(const Type& a, const Type& b) {
   return a.axes == b.axes && a.cover == b.cover && a.layout == b.layout;
 }
 
-int fold_axis(const Op& op) { return std::any_cast<const Fold&>(op.payload).axis; }
+int fold_axis(const Op& op) {
+  return std::any_cast<const Fold&>(op.payload).axis;
+}
 
-/// Whether the op may join the group: same slots, and nothing that the group's reductions give only at its end.
+/// Whether the op may join the group: same slots, and nothing that the group's reductions give only
+/// at its end.
 bool joins(const Emitter& e, const std::vector<const Op*>& group, const Op& op) {
   if (group.empty()) return true;
   if (!same_slots(domain_of(e, *group[0]), domain_of(e, op))) return false;
@@ -285,8 +307,8 @@ Status Emitter::group(const std::vector<const Op*>& ops) {
   std::set<int32_t> inside;
   for (const Op* op : ops)
     for (ValueId v : op->results) inside.insert(v.index);
-  // A result may take over the array of a value that dies in the group, once that value has been read: each slot is read
-  // into a scalar before it is written.
+  // A result may take over the array of a value that dies in the group, once that value has been
+  // read: each slot is read into a scalar before it is written.
   std::vector<ValueId> reusable;
   for (const Op* op : ops) {
     for (ValueId v : op->operands)
@@ -316,14 +338,17 @@ Status Emitter::group_body(const std::vector<const Op*>& ops, const Type& domain
     auto& to = axis >= 0 && m.axis != axis ? outer : inner;
     to.insert(to.begin(), l);
     if (!cuda() && (m.axis < 0 || m.step != 1))
-      return error(fail(unsupported, "host tiles need one row-major register mode an axis, found {}", to_string(domain.layout)));
+      return error(fail(unsupported,
+                        "host tiles need one row-major register mode an axis, found {}",
+                        to_string(domain.layout)));
   }
   loops = outer;
   loops.insert(loops.end(), inner.begin(), inner.end());
   std::string reductions;
   for (const Op* f : folds) {
     bool sum = std::any_cast<const Fold&>(f->payload).kind == Fold::Kind::sum;
-    reductions += fmt::format(" reduction({} : {}_acc)", sum ? "+" : "tst_max", name(f->results[0]));
+    reductions +=
+        fmt::format(" reduction({} : {}_acc)", sum ? "+" : "tst_max", name(f->results[0]));
   }
   auto accumulators = [&] {
     for (const Op* f : folds) {
@@ -337,9 +362,12 @@ Status Emitter::group_body(const std::vector<const Op*>& ops, const Type& domain
     const Loop& l = loops[k];
     if (cuda()) line("#pragma unroll");
     if (!cuda() && k + 1 == loops.size()) line("#pragma omp simd" + reductions);
-    std::string bound = cuda() || always_live(domain, l.mode.axis) ? std::to_string(cuda() ? l.mode.extent : domain.axes[l.mode.axis].extent)
-                                                                   : live(domain.axes[l.mode.axis]);
-    open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", cuda() ? "int" : "tst_index", l.name, bound));
+    std::string bound =
+        cuda() || always_live(domain, l.mode.axis)
+            ? std::to_string(cuda() ? l.mode.extent : domain.axes[l.mode.axis].extent)
+            : live(domain.axes[l.mode.axis]);
+    open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", cuda() ? "int" : "tst_index", l.name,
+                     bound));
   }
   if (loops.empty()) open("{");
   for (const Op* op : ops) TESSERA_CHECK(op->record->emit(*this, *op));
@@ -375,8 +403,11 @@ Status Emitter::exchange(const Op& op) {
   }
   bool lanes = width <= 32 && (width & (width - 1)) == 0;
   if (!good || !(lanes || width % 32 == 0)) {
-    return error(fail(unsupported, "a reduction across {} threads laid out as {} has no exchange", width, to_string(from.layout))
-                     .help("put the threads of the axis first, a power of two up to 32 or a multiple of 32"));
+    return error(
+        fail(unsupported, "a reduction across {} threads laid out as {} has no exchange", width,
+             to_string(from.layout))
+            .help(
+                "put the threads of the axis first, a power of two up to 32 or a multiple of 32"));
   }
   if (width == 1) return {};
   bool sum = std::any_cast<const Fold&>(op.payload).kind == Fold::Kind::sum;
@@ -388,7 +419,8 @@ Status Emitter::exchange(const Op& op) {
   } else {
     ++turns;
     line(fmt::format("__shared__ float {}_slots[{}];", v, n * kernel->threads / 32));
-    line(fmt::format("tst_exchange_warps<{}, {}, {}, {}>({}, {}_slots, thread);", how, width, n, kernel->threads, v, v));
+    line(fmt::format("tst_exchange_warps<{}, {}, {}, {}>({}, {}_slots, thread);", how, width, n,
+                     kernel->threads, v, v));
   }
   return {};
 }

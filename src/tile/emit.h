@@ -1,10 +1,15 @@
-// Lowers a Program to one readable source text with the C interface of include/tessera/kernel.h: CUDA C++ for GPUs, or
-// OpenMP C++ for `host`. Both walk the same operations:
+// Lowers a Program to one readable source text with the C interface of include/tessera/kernel.h:
+// CUDA C++ for GPUs, or OpenMP C++ for `host`. Both walk the same operations.
 //
-//   * a value is an array of its registers in each thread (on host: one thread, so the array is the tile);
-//   * neighbouring element ops over the same slots share one loop, and a reduction may end it; what is used only inside
-//     stays a scalar. On a GPU loads and stores stand apart, so that all loads of a tile are in flight before the first use;
-//   * dead slots are skipped by the loop bounds (host) or by predicates where they could be observed (GPU).
+// A value is an array of its registers in each thread. On host a tile has one thread, so the array
+// is the tile.
+//
+// Neighbouring element ops over the same slots share one loop, and a reduction may end it; what is
+// used only inside stays a scalar. On a GPU loads and stores stand apart, so that all loads of a
+// tile are in flight before the first use.
+//
+// Dead slots are skipped by the loop bounds (host) or by predicates where they could be observed
+// (GPU).
 #pragma once
 
 #include <set>
@@ -23,14 +28,16 @@ struct Emitted {
   std::string extension;  // "cu", "cpp"
 };
 
-/// The source; fails with TS0401 (unsupported, with the reason) when the target cannot run the program.
+/// The source; fails with TS0401 (unsupported, with the reason) when the target cannot run the
+/// program.
 Result<Emitted> emit(const Program& p, Target target);
 
-/// The compiler flags that host sources are written for (g++): vector code needs no errno and no traps; no -ffast-math,
-/// so infinities and NaN stay.
+/// The compiler flags that host sources are written for (g++): vector code needs no errno and no
+/// traps; no -ffast-math, so infinities and NaN stay.
 std::string_view host_flags();
 
-/// Helper functions of the emitted code: loads, stores, conversions, warp reductions, tile products.
+/// Helper functions of the emitted code: loads, stores, conversions, warp reductions, tile
+/// products.
 std::string tile_prelude(Target target);
 
 /// What an op's emit hook writes with.
@@ -61,11 +68,13 @@ class Emitter {
 
   /// The operand's element in the loops at hand.
   std::string scalar(ValueId v);
-  /// The register of `t` that belongs to the loops at hand; modes that `t` does not have are broadcast.
+  /// The register of `t` that belongs to the loops at hand; modes that `t` does not have are
+  /// broadcast.
   Result<std::string> reg(const Type& t) const;
   /// Defines an element op's result.
   void define(ValueId v, const std::string& expression);
-  /// The tile coordinate of the slot at hand along an axis: this thread's part plus the loops' part.
+  /// The tile coordinate of the slot at hand along an axis: this thread's part plus the loops'
+  /// part.
   [[nodiscard]] std::string coordinate(const Type& t, int axis) const;
   /// How many elements of the axis are live; a number, or a text that the tile variable sets.
   [[nodiscard]] std::string live(const Axis& axis) const;
@@ -74,15 +83,20 @@ class Emitter {
   /// `a < b && ...` over the axes, "" when always true.
   [[nodiscard]] std::string predicate(const Type& t) const;
   /// The element offset in the view's tensor of the slot at hand.
-  [[nodiscard]] std::string address(ValueId view, const std::vector<Index>& indices, const Type& tile) const;
+  [[nodiscard]] std::string address(ValueId view, const std::vector<Index>& indices,
+                                    const Type& tile) const;
   [[nodiscard]] std::string tensor(ValueId view) const;
   [[nodiscard]] DType tensor_element(ValueId view) const;
-  /// The longest run of registers (a power of two) that is one aligned access of at most 16 bytes; 1 when none.
-  [[nodiscard]] int64_t vector_width(ValueId view, const std::vector<Index>& indices, const Type& tile) const;
-  /// Opens the loops over the registers of `t`, the first `run` of the fastest mode taken in one step.
+  /// The longest run of registers (a power of two) that is one aligned access of at most 16 bytes;
+  /// 1 when none. With `repeated`, a run over a broadcast dim counts: all of it is one element.
+  [[nodiscard]] int64_t vector_width(ValueId view, const std::vector<Index>& indices,
+                                     const Type& tile, bool* repeated = nullptr) const;
+  /// Opens the loops over the registers of `t`, the first `run` of the fastest mode taken in one
+  /// step.
   void open_registers(const Type& t, int64_t run = 1);
   void close_registers();
-  /// Declares the array of a value, or takes over the array of an operand of the same size that is not used again.
+  /// Declares the array of a value, or takes over the array of an operand of the same size that is
+  /// not used again.
   void declare(ValueId v, const std::vector<ValueId>& reusable);
   [[nodiscard]] bool dies_here(ValueId v) const;
   Status region(const Region& r);

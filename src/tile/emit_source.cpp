@@ -9,14 +9,19 @@ namespace {
 
 std::string c_type(DType t) {
   switch (t) {
-    case DType::bfloat16: return "tst_bf16";
-    case DType::float16: return "tst_f16";
-    case DType::boolean: return "uint8_t";
-    default: return "float";
+    case DType::bfloat16:
+      return "tst_bf16";
+    case DType::float16:
+      return "tst_f16";
+    case DType::boolean:
+      return "uint8_t";
+    default:
+      return "float";
   }
 }
 
-/// Index arithmetic in 32 bits where every element number fits, since 64-bit division is slow on GPUs.
+/// Index arithmetic in 32 bits where every element number fits, since 64-bit division is slow on
+/// GPUs.
 bool small(const Program& p) {
   constexpr int64_t most = (int64_t{1} << 31) - (1 << 20);
   for (const Tensor& t : p.tensors)
@@ -30,7 +35,8 @@ bool small(const Program& p) {
 std::string parameters(const Program& p) {
   std::string s;
   for (const Tensor& t : p.tensors)
-    s += fmt::format("{}{}{}* __restrict__ {}", s.empty() ? "" : ", ", t.access == Access::input ? "const " : "", c_type(t.element), t.name);
+    s += fmt::format("{}{}{}* __restrict__ {}", s.empty() ? "" : ", ",
+                     t.access == Access::input ? "const " : "", c_type(t.element), t.name);
   return s;
 }
 
@@ -58,7 +64,8 @@ std::string arguments(const Program& p, int64_t* workspace, int* count) {
     if (t.access == Access::workspace) {
       from = fmt::format("static_cast<char*>(workspace) + {}", *workspace);
       *workspace += (t.extent() * size_of(t.element) + 255) / 256 * 256;
-      s += fmt::format("  auto* {} = reinterpret_cast<{}*>({});\n", t.name, c_type(t.element), from);
+      s +=
+          fmt::format("  auto* {} = reinterpret_cast<{}*>({});\n", t.name, c_type(t.element), from);
       continue;
     }
     ++*count;
@@ -77,14 +84,23 @@ std::string interface(const Program& p, Target target, const std::vector<Grid>& 
 static thread_local const char* tst_error = "";
 extern "C" const char* tessera_last_error(void) { return tst_error; }
 )";
-  s += fmt::format("extern \"C\" const char* tessera_describe(void) {{ return R\"json({})json\"; }}\n", describe(p, target));
-  s += fmt::format("extern \"C\" int64_t tessera_workspace_size(const tessera_launch*) {{ return {}; }}\n", workspace);
-  s += "extern \"C\" int tessera_run(const tessera_launch* launch, void* workspace, void* stream) {\n";
-  s += fmt::format("  if (launch->tensor_count != {0}) return tst_error = \"{0} tensors are needed\", 1;\n", count);
+  s += fmt::format(
+      "extern \"C\" const char* tessera_describe(void) {{ return R\"json({})json\"; }}\n",
+      describe(p, target));
+  s += fmt::format(
+      "extern \"C\" int64_t tessera_workspace_size(const tessera_launch*) {{ return {}; }}\n",
+      workspace);
+  s += "extern \"C\" int tessera_run(const tessera_launch* launch, void* workspace, void* stream) "
+       "{\n";
+  s += fmt::format(
+      "  if (launch->tensor_count != {0}) return tst_error = \"{0} tensors are needed\", 1;\n",
+      count);
   if (target == Target::cuda) {
     s += fmt::format(
-        "  for (int i = 0; i < {}; ++i)\n    if (reinterpret_cast<uintptr_t>(launch->tensors[i]) % 16 != 0)\n"
-        "      return tst_error = \"a tensor is not aligned to 16 bytes\", 1;\n", count);
+        "  for (int i = 0; i < {}; ++i)\n    if (reinterpret_cast<uintptr_t>(launch->tensors[i]) % "
+        "16 != 0)\n"
+        "      return tst_error = \"a tensor is not aligned to 16 bytes\", 1;\n",
+        count);
   }
   s += args;
   for (std::size_t i = 0; i < p.kernels.size(); ++i) {
@@ -94,9 +110,12 @@ extern "C" const char* tessera_last_error(void) { return tst_error; }
       continue;
     }
     std::string blocks = std::to_string(grids[i].tiles);
-    if (grids[i].persistent > 0) blocks = fmt::format("tst_blocks({}, {})", grids[i].tiles, grids[i].persistent);
-    s += fmt::format("  tile_{}<<<{}, {}, 0, static_cast<cudaStream_t>(stream)>>>({});\n", k.name, blocks, k.threads, names);
-    s += "  if (cudaError_t e = cudaGetLastError(); e != cudaSuccess) return tst_error = cudaGetErrorString(e), 2;\n";
+    if (grids[i].persistent > 0)
+      blocks = fmt::format("tst_blocks({}, {})", grids[i].tiles, grids[i].persistent);
+    s += fmt::format("  tile_{}<<<{}, {}, 0, static_cast<cudaStream_t>(stream)>>>({});\n", k.name,
+                     blocks, k.threads, names);
+    s += "  if (cudaError_t e = cudaGetLastError(); e != cudaSuccess) return tst_error = "
+         "cudaGetErrorString(e), 2;\n";
   }
   s += "  (void)workspace, (void)stream;\n  return 0;\n}\n";
   return s;
@@ -105,21 +124,29 @@ extern "C" const char* tessera_last_error(void) { return tst_error; }
 }  // namespace
 
 std::string_view host_flags() {
-  return "-std=c++17 -O3 -march=native -fopenmp -fno-math-errno -fno-trapping-math -mprefer-vector-width=512";
+  return "-std=c++17 -O3 -march=native -fopenmp -fno-math-errno -fno-trapping-math "
+         "-mprefer-vector-width=512";
 }
 
 Result<Emitted> emit(const Program& p, Target target) {
   Emitter e;
   e.target = target;
   e.program = &p;
-  std::string head = "// " + p.name + ", written by tessera from its tile program.\n#include \"tessera/kernel.h\"\n\n";
-  std::string index = small(p) ? (target == Target::cuda ? "unsigned" : "long") : (target == Target::cuda ? "unsigned long long" : "long");
-  head += graph::pointwise_prelude(target) + "\n" + tile_prelude(target) + fmt::format("using tst_index = {};\n", index);
+  std::string head =
+      "// " + p.name +
+      ", written by tessera from its tile program.\n#include \"tessera/kernel.h\"\n\n";
+  std::string index = small(p) ? (target == Target::cuda ? "unsigned" : "long")
+                               : (target == Target::cuda ? "unsigned long long" : "long");
+  head += graph::pointwise_prelude(target) + "\n" + tile_prelude(target) +
+          fmt::format("using tst_index = {};\n", index);
   std::vector<Grid> grids;
   for (const Kernel& k : p.kernels) {
     if (target == Target::host && k.threads != 1)
-      return error(fail(unsupported, "`{}` spreads its tiles over {} threads", k.name, k.threads).help("on host a tile belongs to one thread"));
-    std::string qualifiers = target == Target::cuda ? fmt::format("__global__ void __launch_bounds__({})", k.threads) : "static void";
+      return error(fail(unsupported, "`{}` spreads its tiles over {} threads", k.name, k.threads)
+                       .help("on host a tile belongs to one thread"));
+    std::string qualifiers = target == Target::cuda
+                                 ? fmt::format("__global__ void __launch_bounds__({})", k.threads)
+                                 : "static void";
     e.line("");
     e.out += "\n";
     e.open(fmt::format("{} tile_{}({}) {{", qualifiers, k.name, parameters(p)));

@@ -44,8 +44,8 @@ Result<double> Interpreter::read(ValueId view, const std::vector<Index>& indices
     return error(fail(out_of_bounds, "{} reads element {} of `{}`", kernel->name, at, t.name)
                      .expect("0 <= element < {}", t.extent()));
   if (!memory.written[tensor][at])
-    return error(fail(uninitialized, "{} reads element {} of `{}`, which nobody wrote", kernel->name,
-                      at, t.name));
+    return error(fail(uninitialized, "{} reads element {} of `{}`, which nobody wrote",
+                      kernel->name, at, t.name));
   return memory.data[tensor][at];
 }
 
@@ -58,8 +58,8 @@ Status Interpreter::write(ValueId view, const std::vector<Index>& indices,
     return error(fail(out_of_bounds, "{} writes element {} of `{}`", kernel->name, at, t.name)
                      .expect("0 <= element < {}", t.extent()));
   if (memory.written[tensor][at])
-    return error(fail(double_write, "{} writes element {} of `{}` a second time", kernel->name, at,
-                      t.name));
+    return error(
+        fail(double_write, "{} writes element {} of `{}` a second time", kernel->name, at, t.name));
   memory.written[tensor][at] = true;
   memory.data[tensor][at] = round_to(t.element, value);
   return {};

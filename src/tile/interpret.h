@@ -1,9 +1,10 @@
-// Executes a Program at small sizes, every thread and every register slot, and judges it: reads outside a tensor, reads of
-// what was never written, elements written twice. Arithmetic is double, rounded to each value's element type, so a result
-// is what the kernel means up to the order of its sums.
+// Executes a Program at small sizes, every thread and every register slot, and judges it: reads
+// outside a tensor, reads of what was never written, elements written twice. Arithmetic is double,
+// rounded to each value's element type, so a result is what the kernel means up to the order of its
+// sums.
 //
-// Slots that no element belongs to stay empty (dead). Using an empty slot where it could be observed is an error, so a
-// program that forgets that a tile is cut does not pass.
+// Slots that no element belongs to stay empty (dead). Using an empty slot where it could be
+// observed is an error, so a program that forgets that a tile is cut does not pass.
 #pragma once
 
 #include <functional>
@@ -14,8 +15,9 @@
 
 namespace tessera::tile {
 
-/// Storage of every tensor in the program's order, `extent()` elements each. Inputs are read; outputs may be empty.
-/// Returns the storage of all tensors after the run; elements never written hold a NaN with `written` false.
+/// Storage of every tensor in the program's order, `extent()` elements each. Inputs are read;
+/// outputs may be empty. Returns the storage of all tensors after the run; elements never written
+/// hold a NaN with `written` false.
 struct Memory {
   std::vector<std::vector<double>> data;
   std::vector<std::vector<bool>> written;
@@ -40,14 +42,19 @@ class Interpreter {
   void set(ValueId v, Slots s) { slots_.at(v.index) = std::move(s); }
   /// The tile that a variable stands at.
   int64_t& tile(VarId v) { return tiles_.at(v.index); }
-  /// The element belongs to the tile here: inside its extents and inside the tensor that its variables walk.
+  /// The element belongs to the tile here: inside its extents and inside the tensor that its
+  /// variables walk.
   bool live(const Type& t, const std::vector<int64_t>& c);
   /// Where a view's element lies in its tensor's storage, for the coordinate of a register tile.
-  int64_t address(ValueId view, const std::vector<Index>& indices, const std::vector<int64_t>& c, int* tensor);
-  Result<double> read(ValueId view, const std::vector<Index>& indices, const std::vector<int64_t>& c);
-  Status write(ValueId view, const std::vector<Index>& indices, const std::vector<int64_t>& c, double value);
+  int64_t address(ValueId view, const std::vector<Index>& indices, const std::vector<int64_t>& c,
+                  int* tensor);
+  Result<double> read(ValueId view, const std::vector<Index>& indices,
+                      const std::vector<int64_t>& c);
+  Status write(ValueId view, const std::vector<Index>& indices, const std::vector<int64_t>& c,
+               double value);
   /// Calls for all slots in thread order.
-  static Status for_slots(const Type& t, const std::function<Status(int64_t slot, const std::vector<int64_t>&)>& f);
+  static Status for_slots(
+      const Type& t, const std::function<Status(int64_t slot, const std::vector<int64_t>&)>& f);
   Status region(const Region& r);
   Status run(const Kernel& k);
   /// view results: the op that made the view.

@@ -1,5 +1,5 @@
-// What the compiler knows of one operation. A file in tile/ops/ is a family: a table of these records. Adding an operation
-// is adding a record; no other file lists operations.
+// What the compiler knows of one operation. A file in tile/ops/ is a family: a table of these
+// records. Adding an operation is adding a record; no other file lists operations.
 #pragma once
 
 #include <span>
@@ -16,7 +16,8 @@ class Emitter;
 
 /// How the emitter may combine an op with its neighbours.
 enum class Shape : uint8_t {
-  element,  // one result element from the same element of each operand: joins the loop of its neighbours
+  element,  // one result element from the same element of each operand: joins the loop of its
+            // neighbours
   fold,     // consumes such elements and ends the loop: a reduction
   block,    // stands alone
 };
@@ -30,7 +31,8 @@ struct OpRecord {
   void (*print)(Printer&, const Op&) = nullptr;
   /// Executes all threads.
   Status (*interpret)(Interpreter&, const Op&) = nullptr;
-  /// Element ops: statements of the innermost loop. Block ops: statements. `Emitter::target` tells the target.
+  /// Element ops: statements of the innermost loop. Block ops: statements. `Emitter::target` tells
+  /// the target.
   Status (*emit)(Emitter&, const Op&) = nullptr;
 };
 

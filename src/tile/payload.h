@@ -1,5 +1,5 @@
-// Payloads of the first operations: what an op is besides its operands. Each is read by its own family only; builders
-// make them.
+// Payloads of the first operations: what an op is besides its operands. Each is read by its own
+// family only; builders make them.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,8 @@ struct At {
 struct MapOf {
   std::shared_ptr<const graph::PointwiseDag> dag;
 };
-/// reduce along an axis, which keeps extent 1. The result is in every thread that shares its coordinate.
+/// reduce along an axis, which keeps extent 1. The result is in every thread that shares its
+/// coordinate.
 struct Fold {
   enum class Kind : uint8_t { sum, max } kind = Kind::sum;
   int axis = 0;
@@ -42,8 +43,10 @@ struct CastTo {
 /// tiles (parallel), steps (serial): the variables, first slowest.
 struct Walk {
   std::vector<VarId> vars;
-  int blocks_per_multiprocessor = 0;  // tiles on a GPU: 0 is one tile a block, else that many persistent blocks
-  bool uneven = false;                // tiles on host: work differs between tiles, so threads take them one by one
+  int blocks_per_multiprocessor =
+      0;  // tiles on a GPU: 0 is one tile a block, else that many persistent blocks
+  bool uneven =
+      false;  // tiles on host: work differs between tiles, so threads take them one by one
 };
 struct Role {
   int warpgroups = 1;

@@ -118,6 +118,12 @@ TST_FN void tst_load(float* to, const T* from) {  // N elements, one access
 #pragma unroll
   for (int i = 0; i < N; ++i) to[i] = tst_value(p.items[i]);
 }
+template <int N, class T>
+TST_FN void tst_repeat(float* to, const T* from) {  // one element N times
+  const float v = tst_value(*from);
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = v;
+}
 template <int N>
 TST_FN void tst_clear(float* to) {
 #pragma unroll
@@ -193,6 +199,8 @@ TST_FN void tst_exchange_warps(float (&v)[N], float* slots, unsigned thread) {
 
 }  // namespace
 
-std::string tile_prelude(Target target) { return std::string(target == Target::cuda ? cuda : host); }
+std::string tile_prelude(Target target) {
+  return std::string(target == Target::cuda ? cuda : host);
+}
 
 }  // namespace tessera::tile

@@ -18,7 +18,9 @@ std::string Printer::place(ValueId view, const std::vector<Index>& indices) cons
   return name(view) + "[" + s + "]";
 }
 
-void Printer::line(const std::string& text) { out += std::string(4 * depth, ' ') + text + "\n"; }
+void Printer::line(const std::string& text) {
+  out += std::string(4 * depth, ' ') + text + "\n";
+}
 
 void Printer::region(const Region& r) {
   for (const Op& op : r.ops) {
@@ -39,7 +41,8 @@ std::string to_string(const Program& p) {
   printer.program = &p;
   std::string params;
   for (const Tensor& t : p.tensors) {
-    params += fmt::format("{}{}: Tensor[{}", params.empty() ? "" : ", ", t.name, short_name(t.element));
+    params +=
+        fmt::format("{}{}: Tensor[{}", params.empty() ? "" : ", ", t.name, short_name(t.element));
     for (int64_t e : t.shape) params += fmt::format(", {}", e);
     if (Layout::row_major(t.shape) != Layout(IntTuple::flat(t.shape), IntTuple::flat(t.strides)))
       params += fmt::format(", strides({})", fmt::join(t.strides, ", "));
@@ -49,7 +52,8 @@ std::string to_string(const Program& p) {
   for (const Kernel& k : p.kernels) {
     printer.kernel = &k;
     std::string constants;
-    for (const auto& [name, value] : k.constants) constants += fmt::format(", {}: const = {}", name, value);
+    for (const auto& [name, value] : k.constants)
+      constants += fmt::format(", {}: const = {}", name, value);
     if (!printer.out.empty()) printer.out += "\n\n";
     printer.line(fmt::format("@kernel(threads={})", k.threads));
     printer.line(fmt::format("def {}({}{}):", k.name, params, constants));

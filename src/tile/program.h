@@ -1,21 +1,24 @@
 // A tile program: kernels whose operations read and write whole tiles.
 //
+// clang-format off
 //   @kernel(threads=32)
-//   def softmax(x: Tensor[f32, 6, 10], y: Tensor[f32, 6, 10]):
-//       x_rows = view(x, "(6,10):(10,1)")
-//       y_rows = view(y, "(6,10):(10,1)")
-//       for r in tiles(6, 1):                                            # parallel: one tile a block
-//           a = load(x_rows[r, :], cover=[1, 64], layout="(32,2):(2,1)")  # thread, register -> element
-//           m = reduce(max, a, axis=1)
-//           b = broadcast(m, [1, 10], ...)
-//           e = map(lambda p, q: exp(p - q), a, b)
+//   def softmax(x: Tensor[f32, 6, 64], y: Tensor[f32, 6, 64, out]):
+//       x_rows = view(x, "(6,64):(64,1)")
+//       y_rows = view(y, "(6,64):(64,1)")
+//       for r in tiles(6, 1):                                     # parallel: one tile a block
+//           a = load(x_rows[r, :], cover=[64], layout="(32,2):(2,1)")  # (thread, register) -> element
+//           m = reduce(max, a, axis=0)
+//           b = broadcast(m, [64], cover=[64], layout="(32,2):(2,1)")
+//           e = map(lambda x0, x1: exp(sub(x0, x1)), a, b)
 //           ...
-//           store(y_rows[r, :], o)
+//           store(y_rows[r, :], e)
+// clang-format on
 //
-// One Program is the whole of what a built kernel runs: its tensors (inputs, outputs, workspace) and kernels launched in
-// order. Values are in SSA form; the only names that change are a loop's carried values. An operation is a record of its
-// family (tile/ops/) plus a payload that only that family reads; regions hold the bodies of loops and roles. The text form
-// (print.h) is complete: what is not printed does not exist. Positions of the author's text travel in `place`.
+// One Program is the whole of what a built kernel runs: its tensors (inputs, outputs, workspace)
+// and kernels launched in order. Values are in SSA form; the only names that change are a loop's
+// carried values. An operation is a record of its family (tile/ops/) plus a payload that only that
+// family reads; regions hold the bodies of loops and roles. The text form (print.h) is complete:
+// what is not printed does not exist. Positions of the author's text travel in `place`.
 #pragma once
 
 #include <any>
@@ -44,7 +47,8 @@ struct TileVar {
   std::string name;
   int64_t total = 1;
   int64_t step = 1;
-  // Optional: tiles starting at or after (until_var + 1) * its step + until_offset are not visited (causal attention).
+  // Optional: tiles starting at or after (until_var + 1) * its step + until_offset are not visited
+  // (causal attention).
   VarId until_var;
   int64_t until_offset = 0;
   [[nodiscard]] int64_t count() const { return (total + step - 1) / step; }
@@ -54,7 +58,7 @@ struct Op;
 struct Region {
   std::vector<ValueId> arguments;  // carried values at the start of a turn
   std::vector<Op> ops;
-  std::vector<ValueId> yields;     // carried values at its end, as many as arguments
+  std::vector<ValueId> yields;  // carried values at its end, as many as arguments
 };
 
 struct Op {
@@ -87,7 +91,8 @@ struct Tensor {
 struct Kernel {
   std::string name;
   int threads = 1;
-  std::map<std::string, int64_t> constants;  // `NAME: const = value`: the decisions that made it, for people and tuners
+  std::map<std::string, int64_t>
+      constants;  // `NAME: const = value`: the decisions that made it, for people and tuners
   Region body;
   std::vector<Value> values;
   std::vector<TileVar> vars;
@@ -103,8 +108,8 @@ struct Program {
 inline constexpr Code unsupported{"TS0401", "tile.unsupported"};
 inline constexpr Code bad_program{"TS0411", "tile.bad_program"};
 
-/// Builds one kernel op by op; every op's type rule runs when it is added. The first failure is kept and `finish` returns
-/// it, so builders read without a check a line.
+/// Builds one kernel op by op; every op's type rule runs when it is added. The first failure is
+/// kept and `finish` returns it, so builders read without a check a line.
 class KernelBuilder {
  public:
   KernelBuilder(Program& program, std::string name, int threads);
@@ -116,7 +121,8 @@ class KernelBuilder {
                            std::string_view name = "v");
   ValueId one(std::string_view op, std::vector<ValueId> operands, std::any payload,
               std::string_view name = "v");
-  /// Opens a region of `op`; ops are added inside it until `close`. Returns the region's arguments (carried values).
+  /// Opens a region of `op`; ops are added inside it until `close`. Returns the region's arguments
+  /// (carried values).
   std::vector<ValueId> open(std::string_view op, std::vector<ValueId> carried, std::any payload);
   /// Closes the innermost region; returns the carried values after the loop.
   std::vector<ValueId> close(std::vector<ValueId> yields = {});

@@ -1,20 +1,21 @@
-// For tests: compiles an emitted host source with g++, runs it through the C interface, and compares with the interpreter.
+// For tests: compiles an emitted host source with g++, runs it through the C interface, and
+// compares with the interpreter.
 #pragma once
-
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstring>
+#include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "numeric/round.h"
-#include "tessera/kernel.h"
 #include "tile/emit.h"
 #include "tile/interpret.h"
 #include "tile/print.h"
+
+#include "tessera/kernel.h"
 
 namespace tessera::tile {
 
@@ -54,7 +55,8 @@ inline std::vector<double> from_bytes(DType t, const std::vector<unsigned char>&
 }
 
 /// The outputs of the built kernel, storage by storage (inputs pass through); poisoned before.
-inline std::vector<std::vector<double>> run_on_host(const Program& p, const std::vector<std::vector<double>>& inputs) {
+inline std::vector<std::vector<double>> run_on_host(
+    const Program& p, const std::vector<std::vector<double>>& inputs) {
   namespace fs = std::filesystem;
   Result<Emitted> e = emit(p, Target::host);
   EXPECT_TRUE(e) << (e ? "" : to_text(e.error()));
@@ -63,38 +65,45 @@ inline std::vector<std::vector<double>> run_on_host(const Program& p, const std:
   fs::path dir = fs::temp_directory_path() / fmt::format("tessera-tile-{}-{}", getpid(), serial++);
   fs::create_directories(dir);
   std::ofstream(dir / "k.cpp") << e->source;
-  std::string command = fmt::format("g++ {} -Wall -Wno-unused -shared -fPIC -I {}/include {}/k.cpp -o {}/k.so 2>{}/log",
-                                    host_flags(), TESSERA_SOURCE_DIR, dir.string(), dir.string(), dir.string());
+  std::string command = fmt::format(
+      "g++ {} -Wall -Wno-unused -shared -fPIC -I {}/include {}/k.cpp -o {}/k.so 2>{}/log",
+      host_flags(), TESSERA_SOURCE_DIR, dir.string(), dir.string(), dir.string());
   if (std::system(command.c_str()) != 0) {
     std::ifstream log(dir / "log");
-    ADD_FAILURE() << command << "\n" << std::string(std::istreambuf_iterator<char>(log), {}) << e->source.substr(e->source.find("using tst_index"));
+    ADD_FAILURE() << command << "\n"
+                  << std::string(std::istreambuf_iterator<char>(log), {})
+                  << e->source.substr(e->source.find("using tst_index"));
     return {};
   }
   void* so = dlopen((dir / "k.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   fs::remove_all(dir);
   EXPECT_NE(so, nullptr) << dlerror();
   auto run = reinterpret_cast<decltype(&tessera_run)>(dlsym(so, "tessera_run"));
-  auto scratch = reinterpret_cast<decltype(&tessera_workspace_size)>(dlsym(so, "tessera_workspace_size"));
+  auto scratch =
+      reinterpret_cast<decltype(&tessera_workspace_size)>(dlsym(so, "tessera_workspace_size"));
   std::vector<std::vector<unsigned char>> bytes;
   std::vector<void*> pointers;
   for (std::size_t i = 0; i < p.tensors.size(); ++i) {
     const Tensor& t = p.tensors[i];
     if (t.access == Access::workspace) continue;
-    bytes.push_back(t.access == Access::input ? to_bytes(t.element, inputs[i])
-                                              : std::vector<unsigned char>(t.extent() * size_of(t.element), 0x5a));
+    bytes.push_back(t.access == Access::input
+                        ? to_bytes(t.element, inputs[i])
+                        : std::vector<unsigned char>(t.extent() * size_of(t.element), 0x5a));
   }
   for (auto& b : bytes) pointers.push_back(b.data());
   tessera_launch launch{pointers.data(), static_cast<int32_t>(pointers.size()), nullptr, 0};
   std::vector<char> workspace(scratch(&launch) + 256);
   EXPECT_EQ(run(&launch, workspace.data(), nullptr), 0);
   std::vector<std::vector<double>> out;
-  for (std::size_t i = 0; i < bytes.size(); ++i) out.push_back(from_bytes(p.tensors[i].element, bytes[i]));
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    out.push_back(from_bytes(p.tensors[i].element, bytes[i]));
   return out;
 }
 
-/// Every output element that the interpreter wrote, against the built kernel: equal where not finite, else within
-/// `tolerance` relative to 1 + |value|.
-inline void expect_host_matches(const Program& p, const std::vector<std::vector<double>>& inputs, double tolerance) {
+/// Every output element that the interpreter wrote, against the built kernel: equal where not
+/// finite, else within `tolerance` relative to 1 + |value|.
+inline void expect_host_matches(const Program& p, const std::vector<std::vector<double>>& inputs,
+                                double tolerance) {
   Result<Memory> want = interpret(p, inputs);
   ASSERT_TRUE(want) << to_text(want.error()) << to_string(p);
   std::vector<std::vector<double>> got = run_on_host(p, inputs);
@@ -105,8 +114,12 @@ inline void expect_host_matches(const Program& p, const std::vector<std::vector<
       if (!want->written[i][j]) continue;
       double w = want->data[i][j];
       double g = got[i][j];
-      bool same = std::isnan(w) ? std::isnan(g) : std::isinf(w) ? w == g : std::fabs(w - g) <= tolerance * (1 + std::fabs(w));
-      ASSERT_TRUE(same) << p.tensors[i].name << "[" << j << "]: interpreter " << w << ", host " << g << "\n" << to_string(p);
+      bool same = std::isnan(w)   ? std::isnan(g)
+                  : std::isinf(w) ? w == g
+                                  : std::fabs(w - g) <= tolerance * (1 + std::fabs(w));
+      ASSERT_TRUE(same) << p.tensors[i].name << "[" << j << "]: interpreter " << w << ", host " << g
+                        << "\n"
+                        << to_string(p);
     }
   }
 }

@@ -1,9 +1,11 @@
-// Prints the source of one kernel of the tile builders, or its config list, so that a script can compile and race it.
+// Prints the source of one kernel of the tile builders, so that a script can compile and race it.
 //
-//   tile_emit rows '{"kind":"softmax","rows":65536,"columns":768,"dtype":"bf16","affine":false,"target":"cuda","config":{...}}'
-//   tile_emit pointwise '{"function":"gelu_tanh","numel":1048576,"dtype":"f32","target":"host","config":{...}}'
-//   tile_emit attention '{"batch":1,"heads":8,"kv_heads":8,"queries":512,"keys":512,"head_dim":64,"causal":true,"config":{...}}'
-//   ... with "list":true prints the configs as a JSON array; with "program":true the tile program as text.
+//   tile_emit rows      {"kind", "rows", "columns", "dtype", "affine"}
+//   tile_emit pointwise {"function", "numel", "dtype"}
+//   tile_emit attention {"batch", "heads", "kv_heads", "queries", "keys", "head_dim", "causal"}
+//
+// each with "target" ("host", "cuda") and "config" (without it: the first of the list). With
+// "list": true the configs as a JSON array, with "program": true the tile program as text.
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -41,11 +43,11 @@ RowProblem row_problem(const Json& j, RowKind kind, DType t) {
     bool bias = kind == RowKind::layer_norm;
     p.tensors.push_back(row_major_tensor("w", t, {p.columns}, tile::Access::input));
     p.operands.push_back({1, {0, 1}, 0});
-    int y = p.post.add_call("mul", {p.post.add_operand(0), p.post.add_operand(2)});
+    int y = p.post.add_call("mul", {p.post.add_operand(0), p.post.add_operand(3)});
     if (bias) {
       p.tensors.push_back(row_major_tensor("b", t, {p.columns}, tile::Access::input));
       p.operands.push_back({2, {0, 1}, 0});
-      y = p.post.add_call("add", {y, p.post.add_operand(3)});
+      y = p.post.add_call("add", {y, p.post.add_operand(4)});
     }
     p.post.results = {y};
   }
@@ -59,7 +61,8 @@ PointwiseProblem pointwise_problem(const Json& j, DType t) {
   int64_t n = j.at("numel");
   p.name = j.at("function");
   p.shape = {n};
-  p.tensors = {row_major_tensor("x", t, {n}, tile::Access::input), row_major_tensor("y", t, {n}, tile::Access::output)};
+  p.tensors = {row_major_tensor("x", t, {n}, tile::Access::input),
+               row_major_tensor("y", t, {n}, tile::Access::output)};
   p.operands = {{0, {1}, 0}};
   p.outputs = {{1, {1}, 0}};
   p.dag.results = {p.dag.add_call(p.name, {p.dag.add_operand(0)})};
@@ -95,11 +98,15 @@ Made make(const std::string& what, const Json& j, Target target) {
   if (what == "pointwise") {
     PointwiseProblem p = pointwise_problem(j, t);
     auto configs = pointwise_configs(p, limits);
-    return {list(configs), pointwise(p, c.empty() ? configs.at(0) : pointwise_config_from_json(c), target)};
+    return {list(configs),
+            pointwise(p, c.empty() ? configs.at(0) : pointwise_config_from_json(c), target)};
   }
   AttentionProblem p = attention_problem(j, t);
   auto configs = attention_configs(p, limits);
-  return {list(configs), attention(p, c.empty() && !configs.empty() ? configs.at(0) : attention_config_from_json(c), target)};
+  return {
+      list(configs),
+      attention(p, c.empty() && !configs.empty() ? configs.at(0) : attention_config_from_json(c),
+                target)};
 }
 
 int run(const std::string& what, const Json& j) {
@@ -107,7 +114,8 @@ int run(const std::string& what, const Json& j) {
   Made m = make(what, j, target);
   if (j.value("list", false)) return std::cout << m.configs.dump() << "\n", 0;
   if (m.program && j.value("program", false)) return std::cout << to_string(*m.program), 0;
-  Result<Emitted> e = m.program ? emit(*m.program, target) : Result<Emitted>(error(m.program.error()));
+  Result<Emitted> e =
+      m.program ? emit(*m.program, target) : Result<Emitted>(error(m.program.error()));
   if (!e) return std::cerr << to_text(e.error()), 3;
   std::cout << e->source;
   return 0;

@@ -38,9 +38,12 @@ Result<std::vector<SpreadMode>> modes_of(const Layout& l, const std::vector<int6
 
 std::string_view name_of(Space s) {
   switch (s) {
-    case Space::global: return "global";
-    case Space::shared: return "shared";
-    case Space::registers: return "registers";
+    case Space::global:
+      return "global";
+    case Space::shared:
+      return "shared";
+    case Space::registers:
+      return "registers";
   }
   return "?";
 }

@@ -30,25 +30,42 @@ class AttentionWriter {
   Result<Program> write() {
     b_.kernel().constants = {{"BLOCK_QUERIES", c_.block_queries}, {"BLOCK_KEYS", c_.block_keys}};
     int64_t group = p_.heads / p_.kv_heads;
-    Layout q_heads = heads(p_.q, p_.heads, 1), kv_k = heads(p_.k, p_.kv_heads, group), kv_v = heads(p_.v, p_.kv_heads, group);
-    ValueId q = view(p_.q, {q_heads, {p_.queries, p_.q.strides[2]}, {p_.head_dim, p_.q.strides[3]}}, "q");
-    kt_ = view(p_.k, {kv_k, {p_.head_dim, p_.k.strides[3]}, {p_.keys, p_.k.strides[2]}}, "k_transposed");
+    Layout q_heads = heads(p_.q, p_.heads, 1), kv_k = heads(p_.k, p_.kv_heads, group),
+           kv_v = heads(p_.v, p_.kv_heads, group);
+    ValueId q =
+        view(p_.q, {q_heads, {p_.queries, p_.q.strides[2]}, {p_.head_dim, p_.q.strides[3]}}, "q");
+    kt_ = view(p_.k, {kv_k, {p_.head_dim, p_.k.strides[3]}, {p_.keys, p_.k.strides[2]}},
+               "k_transposed");
     v_ = view(p_.v, {kv_v, {p_.keys, p_.v.strides[2]}, {p_.value_dim, p_.v.strides[3]}}, "v");
-    ValueId o = view(p_.o, {heads(p_.o, p_.heads, 1), {p_.queries, p_.o.strides[2]}, {p_.value_dim, p_.o.strides[3]}}, "o");
+    ValueId o = view(
+        p_.o,
+        {heads(p_.o, p_.heads, 1), {p_.queries, p_.o.strides[2]}, {p_.value_dim, p_.o.strides[3]}},
+        "o");
     if (p_.mask)
-      mask_ = view(*p_.mask, {heads(*p_.mask, p_.heads, 1), {p_.queries, p_.mask->strides[2]}, {p_.keys, p_.mask->strides[3]}}, "mask");
+      mask_ = view(*p_.mask,
+                   {heads(*p_.mask, p_.heads, 1),
+                    {p_.queries, p_.mask->strides[2]},
+                    {p_.keys, p_.mask->strides[3]}},
+                   "mask");
     head_ = b_.var("h", p_.batch * p_.heads, 1);
     i_ = b_.var("i", p_.queries, c_.block_queries);
-    j_ = p_.causal ? b_.var_until("j", p_.keys, c_.block_keys, i_, p_.causal_offset) : b_.var("j", p_.keys, c_.block_keys);
+    j_ = p_.causal ? b_.var_until("j", p_.keys, c_.block_keys, i_, p_.causal_offset)
+                   : b_.var("j", p_.keys, c_.block_keys);
     b_.open("tiles", {}, Walk{{head_, i_}, 0, p_.causal});
-    Type q_type = tile_type({{c_.block_queries, i_}, {p_.head_dim, {}}}, {c_.block_queries, p_.head_dim});
-    acc_type_ = tile_type({{c_.block_queries, i_}, {p_.value_dim, {}}}, {c_.block_queries, round_up(p_.value_dim, lanes)});
-    score_type_ = tile_type({{c_.block_queries, i_}, {c_.block_keys, j_}}, {c_.block_queries, c_.block_keys});
+    Type q_type =
+        tile_type({{c_.block_queries, i_}, {p_.head_dim, {}}}, {c_.block_queries, p_.head_dim});
+    acc_type_ = tile_type({{c_.block_queries, i_}, {p_.value_dim, {}}},
+                          {c_.block_queries, round_up(p_.value_dim, lanes)});
+    score_type_ =
+        tile_type({{c_.block_queries, i_}, {c_.block_keys, j_}}, {c_.block_queries, c_.block_keys});
     row_type_ = tile_type({{c_.block_queries, i_}, {1, {}}}, {c_.block_queries, 1});
     ValueId q_raw = b_.one("load", {q}, at(i_, {}, q_type), "q_raw");
-    ValueId scaled = map({q_raw}, [&](PointwiseDag& d, auto& x) {
-      return std::vector<int>{d.add_call("mul", {x[0], d.add_constant(p_.scale)})};
-    }, "q_scaled")[0];
+    ValueId scaled = map(
+        {q_raw},
+        [&](PointwiseDag& d, auto& x) {
+          return std::vector<int>{d.add_call("mul", {x[0], d.add_constant(p_.scale)})};
+        },
+        "q_scaled")[0];
     ValueId m = b_.one("full", {}, Like{row_type_, -inf}, "m");
     ValueId l = b_.one("full", {}, Like{row_type_, 0}, "l");
     ValueId acc = b_.one("full", {}, Like{acc_type_, 0}, "acc");
@@ -63,10 +80,12 @@ class AttentionWriter {
  private:
   /// batch x heads as one mode; the queries of a group share a head of k and v by a stride of 0.
   Layout heads(const StridedView& v, int64_t heads, int64_t group) const {
-    return coalesce(Layout(IntTuple::flat({group, heads, p_.batch}), IntTuple::flat({0, v.strides[1], v.strides[0]})));
+    return coalesce(Layout(IntTuple::flat({group, heads, p_.batch}),
+                           IntTuple::flat({0, v.strides[1], v.strides[0]})));
   }
   ValueId view(const StridedView& v, const std::vector<Layout>& modes, std::string_view name) {
-    return b_.one("view", {}, ViewOf{v.tensor, concat(modes), v.offset}, std::string(name) + "_view");
+    return b_.one("view", {}, ViewOf{v.tensor, concat(modes), v.offset},
+                  std::string(name) + "_view");
   }
   At at(VarId first, VarId second, const Type& t) const {
     auto index = [](VarId v) { return v.valid() ? Index{Index::Kind::tile, v} : Index{}; };
@@ -76,7 +95,8 @@ class AttentionWriter {
   std::vector<ValueId> map(std::vector<ValueId> operands, F f, std::string_view hint) {
     PointwiseDag d;
     std::vector<int> x;
-    for (std::size_t i = 0; i < operands.size(); ++i) x.push_back(d.add_operand(static_cast<int>(i)));
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      x.push_back(d.add_operand(static_cast<int>(i)));
     d.results = f(d, x);
     return b_.add("map", std::move(operands), map_of(std::move(d)), hint);
   }
@@ -85,61 +105,85 @@ class AttentionWriter {
   ValueId masked(ValueId s) {
     if (p_.mask) {
       ValueId mask = b_.one("load", {mask_}, at(i_, j_, score_type_), "mask_tile");
-      s = map({s, mask}, [&](PointwiseDag& d, auto& x) {
-        if (!p_.mask_is_boolean) return Nodes{d.add_call("add", {x[0], x[1]})};
-        return Nodes{d.add_call("where", {x[1], x[0], d.add_constant(-inf)})};
-      }, "s_masked")[0];
+      s = map(
+          {s, mask},
+          [&](PointwiseDag& d, auto& x) {
+            if (!p_.mask_is_boolean) return Nodes{d.add_call("add", {x[0], x[1]})};
+            return Nodes{d.add_call("where", {x[1], x[0], d.add_constant(-inf)})};
+          },
+          "s_masked")[0];
     }
     if (p_.causal) {
       ValueId row = b_.one("iota", {}, Like{score_type_, 0, 0}, "row");
       ValueId column = b_.one("iota", {}, Like{score_type_, 0, 1}, "column");
-      s = map({s, row, column}, [&](PointwiseDag& d, auto& x) {
-        int last = d.add_call("add", {x[1], d.add_constant(static_cast<double>(p_.causal_offset))});
-        return Nodes{d.add_call("where", {d.add_call("le", {x[2], last}), x[0], d.add_constant(-inf)})};
-      }, "s_causal")[0];
+      s = map(
+          {s, row, column},
+          [&](PointwiseDag& d, auto& x) {
+            int last =
+                d.add_call("add", {x[1], d.add_constant(static_cast<double>(p_.causal_offset))});
+            return Nodes{
+                d.add_call("where", {d.add_call("le", {x[2], last}), x[0], d.add_constant(-inf)})};
+          },
+          "s_causal")[0];
     }
     return s;
   }
 
   /// One block of keys: (m, l, acc) to the next (m, l, acc).
   std::vector<ValueId> turn(ValueId q, const std::vector<ValueId>& carried) {
-    Type kt_type = tile_type({{p_.head_dim, {}}, {c_.block_keys, j_}}, {p_.head_dim, c_.block_keys});
-    Type v_type = tile_type({{c_.block_keys, j_}, {p_.value_dim, {}}}, {c_.block_keys, round_up(p_.value_dim, lanes)});
+    Type kt_type =
+        tile_type({{p_.head_dim, {}}, {c_.block_keys, j_}}, {p_.head_dim, c_.block_keys});
+    Type v_type = tile_type({{c_.block_keys, j_}, {p_.value_dim, {}}},
+                            {c_.block_keys, round_up(p_.value_dim, lanes)});
     ValueId kt = b_.one("load", {kt_}, at({}, j_, kt_type), "kt");
     ValueId zero = b_.one("full", {}, Like{score_type_, 0}, "zero");
     ValueId s = masked(b_.one("dot", {q, kt, zero}, {}, "s"));
     ValueId most = b_.one("reduce", {s}, Fold{Fold::Kind::max, 1}, "most");
-    // Rows without a visible key so far keep the maximum -inf; 0 stands in for it, so that exp gives 0, not NaN.
-    std::vector<ValueId> r = map({carried[0], most}, [](PointwiseDag& d, auto& x) {
-      int next = d.add_call("maximum", {x[0], x[1]});
-      int none = d.add_call("eq", {next, d.add_constant(-inf)});
-      int base = d.add_call("where", {none, d.add_constant(0), next});
-      return Nodes{next, base, d.add_call("exp", {d.add_call("sub", {x[0], base})})};
-    }, "m_next");
+    // Rows without a visible key so far keep the maximum -inf; 0 stands in for it, so that exp
+    // gives 0, not NaN.
+    std::vector<ValueId> r = map(
+        {carried[0], most},
+        [](PointwiseDag& d, auto& x) {
+          int next = d.add_call("maximum", {x[0], x[1]});
+          int none = d.add_call("eq", {next, d.add_constant(-inf)});
+          int base = d.add_call("where", {none, d.add_constant(0), next});
+          return Nodes{next, base, d.add_call("exp", {d.add_call("sub", {x[0], base})})};
+        },
+        "m_next");
     ValueId base_row = b_.one("broadcast", {r[1]}, Like{score_type_}, "base_row");
-    ValueId e = map({s, base_row}, [](PointwiseDag& d, auto& x) {
-      return Nodes{d.add_call("exp", {d.add_call("sub", {x[0], x[1]})})};
-    }, "p")[0];
+    ValueId e = map(
+        {s, base_row},
+        [](PointwiseDag& d, auto& x) {
+          return Nodes{d.add_call("exp", {d.add_call("sub", {x[0], x[1]})})};
+        },
+        "p")[0];
     ValueId part = b_.one("reduce", {e}, Fold{Fold::Kind::sum, 1}, "part");
-    ValueId l = map({carried[1], r[2], part}, [](PointwiseDag& d, auto& x) {
-      return Nodes{d.add_call("add", {d.add_call("mul", {x[0], x[1]}), x[2]})};
-    }, "l_next")[0];
+    ValueId l = map(
+        {carried[1], r[2], part},
+        [](PointwiseDag& d, auto& x) {
+          return Nodes{d.add_call("add", {d.add_call("mul", {x[0], x[1]}), x[2]})};
+        },
+        "l_next")[0];
     ValueId scale_row = b_.one("broadcast", {r[2]}, Like{acc_type_}, "scale_row");
-    ValueId acc = map({carried[2], scale_row}, [](PointwiseDag& d, auto& x) {
-      return Nodes{d.add_call("mul", {x[0], x[1]})};
-    }, "acc_scaled")[0];
+    ValueId acc = map(
+        {carried[2], scale_row},
+        [](PointwiseDag& d, auto& x) { return Nodes{d.add_call("mul", {x[0], x[1]})}; },
+        "acc_scaled")[0];
     ValueId v = b_.one("load", {v_}, at(j_, {}, v_type), "v_tile");
     return {r[0], l, b_.one("dot", {e, v, acc}, {}, "acc_next")};
   }
 
   void finish(ValueId l, ValueId acc, ValueId o) {
     ValueId l_row = b_.one("broadcast", {l}, Like{acc_type_}, "l_row");
-    ValueId y = map({acc, l_row}, [&](PointwiseDag& d, auto& x) {
-      int y = d.add_call("div", {x[0], x[1]});
-      if (!p_.empty_rows_are_zero) return Nodes{y};
-      int none = d.add_call("eq", {x[1], d.add_constant(0)});
-      return Nodes{d.add_call("where", {none, d.add_constant(0), y})};
-    }, "y")[0];
+    ValueId y = map(
+        {acc, l_row},
+        [&](PointwiseDag& d, auto& x) {
+          int y = d.add_call("div", {x[0], x[1]});
+          if (!p_.empty_rows_are_zero) return Nodes{y};
+          int none = d.add_call("eq", {x[1], d.add_constant(0)});
+          return Nodes{d.add_call("where", {none, d.add_constant(0), y})};
+        },
+        "y")[0];
     ValueId out = b_.one("cast", {y}, CastTo{p_.tensors[p_.o.tensor].element}, "out");
     At where = at(i_, {}, acc_type_);
     b_.add("store", {out, o}, At{where.indices, {}, {}});
@@ -156,7 +200,9 @@ class AttentionWriter {
 
 }  // namespace
 
-Json to_json(const AttentionConfig& c) { return {{"block_queries", c.block_queries}, {"block_keys", c.block_keys}}; }
+Json to_json(const AttentionConfig& c) {
+  return {{"block_queries", c.block_queries}, {"block_keys", c.block_keys}};
+}
 
 AttentionConfig attention_config_from_json(const Json& j) {
   AttentionConfig c;
@@ -167,15 +213,19 @@ AttentionConfig attention_config_from_json(const Json& j) {
 
 Result<Program> attention(const AttentionProblem& p, const AttentionConfig& c, Target target) {
   if (target != Target::host) {
-    return error(fail(unsupported, "the tile product of fused attention has no lowering for this target yet")
-                     .note("the tensor core instructions need their operand layouts from the architecture's tables")
-                     .help("take a library or CUTLASS realizer for attention on a GPU"));
+    return error(
+        fail(unsupported, "the tile product of fused attention has no lowering for this target yet")
+            .note("the tensor core instructions need their operand layouts from the architecture's "
+                  "tables")
+            .help("take a library or CUTLASS realizer for attention on a GPU"));
   }
   if (p.heads % p.kv_heads != 0)
-    return error(fail(bad_program, "{} heads do not share {} heads of keys evenly", p.heads, p.kv_heads));
+    return error(
+        fail(bad_program, "{} heads do not share {} heads of keys evenly", p.heads, p.kv_heads));
   if (c.block_keys % lanes != 0 || c.block_queries < 2)
-    return error(fail(unsupported, "blocks of {} queries and {} keys", c.block_queries, c.block_keys)
-                     .expect("at least 2 queries and a multiple of {} keys", lanes));
+    return error(
+        fail(unsupported, "blocks of {} queries and {} keys", c.block_queries, c.block_keys)
+            .expect("at least 2 queries and a multiple of {} keys", lanes));
   if (p.causal && p.causal_offset < 0)
     return error(fail(unsupported, "a causal offset of {}", p.causal_offset).expect("at least 0"));
   return AttentionWriter(p, c).write();
@@ -186,7 +236,8 @@ std::vector<AttentionConfig> attention_configs(const AttentionProblem& p, const 
   std::vector<AttentionConfig> out;
   for (int64_t keys : {64, 128, 256})
     for (int64_t queries : {64, 128, 32})
-      if (queries <= round_up(p.queries, 32) && keys <= round_up(p.keys, 64)) out.push_back({queries, keys});
+      if (queries <= round_up(p.queries, 32) && keys <= round_up(p.keys, 64))
+        out.push_back({queries, keys});
   if (out.empty()) out.push_back({16, 64});
   return out;
 }

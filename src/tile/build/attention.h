@@ -1,7 +1,11 @@
-// Fused attention with an online softmax: softmax(q k^T * scale + mask) v, tile by tile, nothing of size T x S in memory.
+// Fused attention with an online softmax: softmax(q k^T * scale + mask) v, tile by tile, nothing of
+// size T x S in memory.
 //
-// The tile program is the same for every target; its products have a lowering on `host` only (TS0401 elsewhere).
+// The tile program is the same for every target; its products have a lowering on `host` only
+// (TS0401 elsewhere).
 #pragma once
+
+#include <optional>
 
 #include "tile/build/common.h"
 
@@ -12,14 +16,16 @@ struct AttentionProblem {
   int64_t batch = 1, heads = 1, kv_heads = 1;  // heads is a multiple of kv_heads (grouped queries)
   int64_t queries = 1, keys = 1, head_dim = 1, value_dim = 1;
   double scale = 1;
-  bool causal = false;       // query t sees keys s <= t + causal_offset
+  bool causal = false;        // query t sees keys s <= t + causal_offset
   int64_t causal_offset = 0;  // PyTorch's is_causal: 0 (aligned at the top left)
-  /// A row that sees no key gives 0 (as scaled_dot_product_attention does) instead of NaN (as a written-out softmax does).
+  /// A row that sees no key gives 0 (as scaled_dot_product_attention does) instead of NaN (as a
+  /// written-out softmax does).
   bool empty_rows_are_zero = false;
   std::vector<Tensor> tensors;  // the launch's order: inputs, then the output
   StridedView q, k, v, o;       // strides over [batch, heads or kv_heads, queries or keys, dim]
-  std::optional<StridedView> mask;  // additive; strides over [batch, heads, queries, keys], 0 where broadcast
-  bool mask_is_boolean = false;     // a mask of bool: false excludes
+  std::optional<StridedView>
+      mask;  // additive; strides over [batch, heads, queries, keys], 0 where broadcast
+  bool mask_is_boolean = false;  // a mask of bool: false excludes
 };
 
 struct AttentionConfig {

@@ -11,12 +11,14 @@ Limits limits_of(const arch::Arch& a) {
   return l;
 }
 
-Tensor row_major_tensor(std::string name, DType element, std::vector<int64_t> shape, tile::Access access) {
+Tensor row_major_tensor(std::string name, DType element, std::vector<int64_t> shape,
+                        tile::Access access) {
   Tensor t{std::move(name), element, shape, graph::contiguous_strides(shape), access};
   return t;
 }
 
-Layout mode_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, std::size_t first, std::size_t last) {
+Layout mode_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
+               std::size_t first, std::size_t last) {
   std::vector<int64_t> extents;
   std::vector<int64_t> steps;
   for (std::size_t i = last; i-- > first;) {
@@ -33,7 +35,9 @@ graph::PointwiseDag identity_dag() {
   return d;
 }
 
-MapOf map_of(graph::PointwiseDag dag) { return {std::make_shared<const graph::PointwiseDag>(std::move(dag))}; }
+MapOf map_of(graph::PointwiseDag dag) {
+  return {std::make_shared<const graph::PointwiseDag>(std::move(dag))};
+}
 
 int vector_elements(const std::vector<Tensor>& tensors) {
   int n = 4;

@@ -8,8 +8,9 @@
 
 namespace tessera::tile::build {
 
-/// A strided view of a tensor of the launch: one stride (in elements) for each dim of the problem's iteration space, 0
-/// where it is broadcast. Several views may name one tensor (slices, shifted halves), inputs and outputs alike.
+/// A strided view of a tensor of the launch: one stride (in elements) for each dim of the problem's
+/// iteration space, 0 where it is broadcast. Several views may name one tensor (slices, shifted
+/// halves), inputs and outputs alike.
 struct StridedView {
   int tensor = 0;  // index into the problem's tensors
   std::vector<int64_t> strides;
@@ -25,10 +26,12 @@ struct Limits {
 Limits limits_of(const arch::Arch& a);
 
 /// A tensor of the launch with row-major strides.
-Tensor row_major_tensor(std::string name, DType element, std::vector<int64_t> shape, tile::Access access);
+Tensor row_major_tensor(std::string name, DType element, std::vector<int64_t> shape,
+                        tile::Access access);
 
 /// Dims [first, last) of a view as one mode: the last dim varies fastest. A mode of no dims is 1:0.
-Layout mode_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides, std::size_t first, std::size_t last);
+Layout mode_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& strides,
+               std::size_t first, std::size_t last);
 
 /// The DAG that returns operand 0: "nothing happens".
 graph::PointwiseDag identity_dag();
@@ -37,6 +40,8 @@ MapOf map_of(graph::PointwiseDag dag);
 /// How many sensible elements one 16-byte access of the widest or narrowest tensor has.
 int vector_elements(const std::vector<Tensor>& tensors);
 
-inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+inline int64_t round_up(int64_t n, int64_t to) {
+  return (n + to - 1) / to * to;
+}
 
 }  // namespace tessera::tile::build

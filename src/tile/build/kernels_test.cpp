@@ -1,4 +1,5 @@
-// Pointwise, full reductions and attention: the host lowering against the interpreter, and both against formulas.
+// Pointwise, full reductions and attention: the host lowering against the interpreter, and both
+// against formulas.
 #include "tile/build/attention.h"
 #include "tile/build/pointwise.h"
 #include "tile/test_support.h"
@@ -18,8 +19,10 @@ std::vector<std::vector<double>> inputs_of(const std::vector<Tensor>& tensors) {
 TEST(Pointwise, BroadcastAndStridedViews) {
   PointwiseProblem p;
   p.shape = {3, 5, 37};
-  p.tensors = {row_major_tensor("x", DType::float32, {3, 37, 5}, input), row_major_tensor("bias", DType::float32, {37}, input),
-               row_major_tensor("s", DType::float32, {3}, input), row_major_tensor("y", DType::float32, {3, 5, 37}, output)};
+  p.tensors = {row_major_tensor("x", DType::float32, {3, 37, 5}, input),
+               row_major_tensor("bias", DType::float32, {37}, input),
+               row_major_tensor("s", DType::float32, {3}, input),
+               row_major_tensor("y", DType::float32, {3, 5, 37}, output)};
   p.operands = {{0, {185, 1, 5}, 0}, {1, {0, 0, 1}, 0}, {2, {1, 0, 0}, 0}};
   p.outputs = {{3, {185, 37, 1}, 0}};
   auto& d = p.dag;
@@ -40,9 +43,14 @@ TEST(Pointwise, RotaryWritesBothHalves) {
   PointwiseProblem p;
   int64_t T = 4, H = 3, D = 8;
   p.shape = {T, H, D / 2};
-  p.tensors = {row_major_tensor("x", DType::float32, {T, H, D}, input), row_major_tensor("c", DType::float32, {T, D / 2}, input),
-               row_major_tensor("s", DType::float32, {T, D / 2}, input), row_major_tensor("y", DType::float32, {T, H, D}, output)};
-  p.operands = {{0, {H * D, D, 1}, 0}, {0, {H * D, D, 1}, D / 2}, {1, {D / 2, 0, 1}, 0}, {2, {D / 2, 0, 1}, 0}};
+  p.tensors = {row_major_tensor("x", DType::float32, {T, H, D}, input),
+               row_major_tensor("c", DType::float32, {T, D / 2}, input),
+               row_major_tensor("s", DType::float32, {T, D / 2}, input),
+               row_major_tensor("y", DType::float32, {T, H, D}, output)};
+  p.operands = {{0, {H * D, D, 1}, 0},
+                {0, {H * D, D, 1}, D / 2},
+                {1, {D / 2, 0, 1}, 0},
+                {2, {D / 2, 0, 1}, 0}};
   p.outputs = {{3, {H * D, D, 1}, 0}, {3, {H * D, D, 1}, D / 2}};
   auto& d = p.dag;
   int x0 = d.add_operand(0), x1 = d.add_operand(1), c = d.add_operand(2), s = d.add_operand(3);
@@ -66,7 +74,8 @@ TEST(Pointwise, RotaryWritesBothHalves) {
 TEST(Pointwise, JudgeFindsWhatAProgramDoesWrong) {
   PointwiseProblem p;
   p.shape = {4, 8};
-  p.tensors = {row_major_tensor("x", DType::float32, {4, 8}, input), row_major_tensor("y", DType::float32, {4, 8}, output)};
+  p.tensors = {row_major_tensor("x", DType::float32, {4, 8}, input),
+               row_major_tensor("y", DType::float32, {4, 8}, output)};
   p.operands = {{0, {8, 1}, 0}};
   p.dag = identity_dag();
   p.outputs = {{1, {4, 1}, 0}};  // rows overlap
@@ -74,7 +83,8 @@ TEST(Pointwise, JudgeFindsWhatAProgramDoesWrong) {
   EXPECT_EQ(interpret(twice, inputs_of(p.tensors)).error().code, "TS0422");
   p.outputs = {{1, {8, 1}, 0}};
   p.operands = {{1, {8, 1}, 0}};  // reads the output
-  EXPECT_EQ(interpret(pointwise(p, {}, Target::host).value(), inputs_of(p.tensors)).error().code, "TS0421");
+  EXPECT_EQ(interpret(pointwise(p, {}, Target::host).value(), inputs_of(p.tensors)).error().code,
+            "TS0421");
   p.operands = {{0, {8, 1}, 1}};  // one too far
   EXPECT_EQ(pointwise(p, {}, Target::host).error().code, "TS0411");
 }
@@ -83,10 +93,12 @@ TEST(FullReduction, MeanOfSquares) {
   PointwiseProblem p;
   p.name = "mse";
   p.shape = {7, 33};
-  p.tensors = {row_major_tensor("a", DType::float32, {7, 33}, input), row_major_tensor("b", DType::float32, {7, 33}, input),
+  p.tensors = {row_major_tensor("a", DType::float32, {7, 33}, input),
+               row_major_tensor("b", DType::float32, {7, 33}, input),
                row_major_tensor("y", DType::float32, {1}, output)};
   p.operands = {{0, {33, 1}, 0}, {1, {33, 1}, 0}};
-  p.dag.results = {p.dag.add_call("square", {p.dag.add_call("sub", {p.dag.add_operand(0), p.dag.add_operand(1)})})};
+  p.dag.results = {p.dag.add_call(
+      "square", {p.dag.add_call("sub", {p.dag.add_operand(0), p.dag.add_operand(1)})})};
   p.outputs = {{2, {0, 0}, 0}};
   auto in = inputs_of(p.tensors);
   double want = 0;
@@ -96,16 +108,22 @@ TEST(FullReduction, MeanOfSquares) {
   EXPECT_EQ(program.kernels.size(), 2u);
   EXPECT_NEAR(interpret(program, in).value().data[2][0], want, 1e-5);
   expect_host_matches(program, in, 1e-5);
-  Program gpu = full_reduction(p, RowKind::mean, {}, {.threads_per_row = 32, .rows_per_block = 2, .vector = 1}, Target::cuda).value();
+  Program gpu =
+      full_reduction(p, RowKind::mean, {},
+                     {.threads_per_row = 32, .rows_per_block = 2, .vector = 1}, Target::cuda)
+          .value();
   EXPECT_TRUE(emit(gpu, Target::cuda));
 }
 
-AttentionProblem attention_problem(int64_t b, int64_t h, int64_t hk, int64_t t, int64_t s, int64_t d, int64_t dv) {
+AttentionProblem attention_problem(int64_t b, int64_t h, int64_t hk, int64_t t, int64_t s,
+                                   int64_t d, int64_t dv) {
   AttentionProblem p;
-  p.batch = b, p.heads = h, p.kv_heads = hk, p.queries = t, p.keys = s, p.head_dim = d, p.value_dim = dv;
+  p.batch = b, p.heads = h, p.kv_heads = hk, p.queries = t, p.keys = s, p.head_dim = d,
+  p.value_dim = dv;
   p.scale = 1 / std::sqrt(static_cast<double>(d));
   // q and o are [B, T, H, D] in memory, as after a projection; k and v are [B, Hk, S, D].
-  p.tensors = {row_major_tensor("q", DType::float32, {b, t, h, d}, input), row_major_tensor("k", DType::float32, {b, hk, s, d}, input),
+  p.tensors = {row_major_tensor("q", DType::float32, {b, t, h, d}, input),
+               row_major_tensor("k", DType::float32, {b, hk, s, d}, input),
                row_major_tensor("v", DType::float32, {b, hk, s, dv}, input)};
   p.q = {0, {t * h * d, d, h * d, 1}, 0};
   p.k = {1, {hk * s * d, s * d, d, 1}, 0};
@@ -114,11 +132,15 @@ AttentionProblem attention_problem(int64_t b, int64_t h, int64_t hk, int64_t t, 
 }
 
 void finish_problem(AttentionProblem& p) {
-  p.o = {static_cast<int>(p.tensors.size()), {p.queries * p.heads * p.value_dim, p.value_dim, p.heads * p.value_dim, 1}, 0};
-  p.tensors.push_back(row_major_tensor("o", DType::float32, {p.batch, p.queries, p.heads, p.value_dim}, output));
+  p.o = {static_cast<int>(p.tensors.size()),
+         {p.queries * p.heads * p.value_dim, p.value_dim, p.heads * p.value_dim, 1},
+         0};
+  p.tensors.push_back(
+      row_major_tensor("o", DType::float32, {p.batch, p.queries, p.heads, p.value_dim}, output));
 }
 
-std::vector<double> attention_formula(const AttentionProblem& p, const std::vector<std::vector<double>>& in) {
+std::vector<double> attention_formula(const AttentionProblem& p,
+                                      const std::vector<std::vector<double>>& in) {
   std::vector<double> o(p.tensors.back().extent());
   for (int64_t b = 0; b < p.batch; ++b)
     for (int64_t h = 0; h < p.heads; ++h)
@@ -132,21 +154,26 @@ std::vector<double> attention_formula(const AttentionProblem& p, const std::vect
             x += in[0][b * p.q.strides[0] + h * p.q.strides[1] + t * p.q.strides[2] + d] *
                  in[1][b * p.k.strides[0] + hk * p.k.strides[1] + s * p.k.strides[2] + d];
           x *= p.scale;
-          if (p.mask) x += in[3][b * p.mask->strides[0] + h * p.mask->strides[1] + t * p.mask->strides[2] + s];
+          if (p.mask)
+            x +=
+                in[3][b * p.mask->strides[0] + h * p.mask->strides[1] + t * p.mask->strides[2] + s];
           e[s] = p.causal && s > t + p.causal_offset ? 0 : std::exp(x);
           sum += e[s];
         }
         for (int64_t c = 0; c < p.value_dim; ++c) {
           double y = 0;
           for (int64_t s = 0; s < p.keys; ++s)
-            y += e[s] / sum * in[2][b * p.v.strides[0] + hk * p.v.strides[1] + s * p.v.strides[2] + c];
-          o[b * p.o.strides[0] + h * p.o.strides[1] + t * p.o.strides[2] + c] = sum == 0 && p.empty_rows_are_zero ? 0 : y;
+            y += e[s] / sum *
+                 in[2][b * p.v.strides[0] + hk * p.v.strides[1] + s * p.v.strides[2] + c];
+          o[b * p.o.strides[0] + h * p.o.strides[1] + t * p.o.strides[2] + c] =
+              sum == 0 && p.empty_rows_are_zero ? 0 : y;
         }
       }
   return o;
 }
 
-void check_attention(const AttentionProblem& p, const std::vector<std::vector<double>>& in, AttentionConfig c) {
+void check_attention(const AttentionProblem& p, const std::vector<std::vector<double>>& in,
+                     AttentionConfig c) {
   Program program = attention(p, c, Target::host).value();
   Result<Memory> m = interpret(program, in);
   ASSERT_TRUE(m) << to_text(m.error());

@@ -8,13 +8,19 @@ namespace {
 
 using graph::PointwiseDag;
 
-bool reduces(RowKind k) { return k == RowKind::sum || k == RowKind::mean || k == RowKind::max; }
+bool reduces(RowKind k) {
+  return k == RowKind::sum || k == RowKind::mean || k == RowKind::max;
+}
 
 /// Writes one row kernel. Tiles are [rows, columns], or [columns] when a tile has one row.
 class RowWriter {
  public:
   RowWriter(const RowProblem& p, const RowConfig& c, Target target)
-      : p_(p), c_(c), rows_(tile_rows(c, target)), host_(target == Target::host), program_{p.name, p.tensors, {}},
+      : p_(p),
+        c_(c),
+        rows_(tile_rows(c, target)),
+        host_(target == Target::host),
+        program_{p.name, p.tensors, {}},
         b_(program_, p.name, host_ ? 1 : c.threads_per_row * c.rows_per_block) {}
 
   Result<Program> write() {
@@ -23,7 +29,8 @@ class RowWriter {
     b_.kernel().constants = constants();
     for (const StridedView& v : p_.operands) operand_views_.push_back(view(v, p_.columns));
     for (const StridedView& v : p_.stored) stored_views_.push_back(view(v, p_.columns));
-    for (const StridedView& v : p_.outputs) output_views_.push_back(view(v, reduces(p_.kind) ? 1 : p_.columns));
+    for (const StridedView& v : p_.outputs)
+      output_views_.push_back(view(v, reduces(p_.kind) ? 1 : p_.columns));
     row_ = b_.var("r", rows, rows_);
     b_.open("tiles", {}, Walk{{row_}, c_.blocks_per_multiprocessor, false});
     if (c_.chunk == 0) {
@@ -43,16 +50,21 @@ class RowWriter {
 
   std::map<std::string, int64_t> constants() const {
     if (host_) return {{"CHUNK", c_.chunk}};
-    return {{"THREADS_PER_ROW", c_.threads_per_row}, {"ROWS_PER_BLOCK", c_.rows_per_block}, {"VECTOR", c_.vector},
-            {"ROWS_PER_THREAD", c_.rows_per_thread}, {"CHUNK", c_.chunk}};
+    return {{"THREADS_PER_ROW", c_.threads_per_row},
+            {"ROWS_PER_BLOCK", c_.rows_per_block},
+            {"VECTOR", c_.vector},
+            {"ROWS_PER_THREAD", c_.rows_per_thread},
+            {"CHUNK", c_.chunk}};
   }
 
   ValueId view(const StridedView& v, int64_t columns) {
     std::size_t dims = p_.row_shape.size();
-    std::vector<int64_t> row_strides(v.strides.begin(), v.strides.begin() + static_cast<long>(dims));
+    std::vector<int64_t> row_strides(v.strides.begin(),
+                                     v.strides.begin() + static_cast<long>(dims));
     Layout column(columns, columns == 1 ? 0 : v.strides.back());
     Layout layout = concat({mode_of(p_.row_shape, row_strides, 0, dims), column});
-    return b_.one("view", {}, ViewOf{v.tensor, layout, v.offset}, p_.tensors[v.tensor].name + "_rows");
+    return b_.one("view", {}, ViewOf{v.tensor, layout, v.offset},
+                  p_.tensors[v.tensor].name + "_rows");
   }
 
   /// The slots of a tile of `columns` (or of a chunk, cut by `var`).
@@ -90,21 +102,32 @@ class RowWriter {
   ValueId map(std::vector<ValueId> operands, F f, std::string_view hint) {
     PointwiseDag d;
     std::vector<int> x;
-    for (std::size_t i = 0; i < operands.size(); ++i) x.push_back(d.add_operand(static_cast<int>(i)));
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      x.push_back(d.add_operand(static_cast<int>(i)));
     d.results = {f(d, x)};
     return b_.one("map", std::move(operands), map_of(std::move(d)), hint);
   }
-  ValueId spread_row(ValueId v, const Type& t, std::string_view hint) { return b_.one("broadcast", {v}, Like{t}, hint); }
-  ValueId fold(ValueId v, Fold::Kind k, std::string_view hint) { return b_.one("reduce", {v}, Fold{k, axis()}, hint); }
-  ValueId call(std::string_view f, std::vector<ValueId> operands, std::string_view hint) {
-    return map(std::move(operands), [&](PointwiseDag& d, std::vector<int>& x) { return d.add_call(f, x); }, hint);
+  ValueId spread_row(ValueId v, const Type& t, std::string_view hint) {
+    return b_.one("broadcast", {v}, Like{t}, hint);
   }
-  ValueId scaled_plus(ValueId v, double scale, double plus, std::string_view then, std::string_view hint) {
-    return map({v}, [&](PointwiseDag& d, std::vector<int>& x) {
-      int y = d.add_call("mul", {x[0], d.add_constant(scale)});
-      if (plus != 0) y = d.add_call("add", {y, d.add_constant(plus)});
-      return then.empty() ? y : d.add_call(then, {y});
-    }, hint);
+  ValueId fold(ValueId v, Fold::Kind k, std::string_view hint) {
+    return b_.one("reduce", {v}, Fold{k, axis()}, hint);
+  }
+  ValueId call(std::string_view f, std::vector<ValueId> operands, std::string_view hint) {
+    return map(
+        std::move(operands), [&](PointwiseDag& d, std::vector<int>& x) { return d.add_call(f, x); },
+        hint);
+  }
+  ValueId scaled_plus(ValueId v, double scale, double plus, std::string_view then,
+                      std::string_view hint) {
+    return map(
+        {v},
+        [&](PointwiseDag& d, std::vector<int>& x) {
+          int y = d.add_call("mul", {x[0], d.add_constant(scale)});
+          if (plus != 0) y = d.add_call("add", {y, d.add_constant(plus)});
+          return then.empty() ? y : d.add_call(then, {y});
+        },
+        hint);
   }
 
   void load(int i, const Type& t, const std::vector<Index>& at) {
@@ -121,8 +144,10 @@ class RowWriter {
     return r;
   }
 
-  /// Maps `dag` over operands of which only those that it reads exist; the others keep their number.
-  std::vector<ValueId> map_read(const PointwiseDag& dag, const std::vector<ValueId>& operands, std::string_view hint) {
+  /// Maps `dag` over operands of which only those that it reads exist; the others keep their
+  /// number.
+  std::vector<ValueId> map_read(const PointwiseDag& dag, const std::vector<ValueId>& operands,
+                                std::string_view hint) {
     std::vector<bool> read = reads(dag, operands.size());
     PointwiseDag d = dag;
     std::vector<int> number(operands.size(), -1);
@@ -143,25 +168,29 @@ class RowWriter {
     std::vector<ValueId> x = {loaded_.at(0)};
     if (!p_.pre.empty()) x = map_read(p_.pre, loaded_, "x");
     for (std::size_t i = 0; i < stored_views_.size(); ++i) {
-      ValueId rounded = b_.one("cast", {x.at(i)}, CastTo{p_.tensors[p_.stored[i].tensor].element}, "sum");
+      ValueId rounded =
+          b_.one("cast", {x.at(i)}, CastTo{p_.tensors[p_.stored[i].tensor].element}, "sum");
       if (store) b_.add("store", {rounded, stored_views_[i]}, At{at, {}, {}});
       if (i == 0 && p_.normalize_stored) x[0] = rounded;
     }
+    if (p_.round_x) x[0] = b_.one("cast", {x[0]}, CastTo{*p_.round_x}, "x_rounded");
+    x_ = x[0];
     return x;
   }
 
   void end(ValueId y, const std::vector<Index>& at) {
     std::vector<ValueId> results = {y};
     if (!p_.post.empty()) {
-      std::vector<bool> read = reads(p_.post, loaded_.size() + 1);
+      std::vector<bool> read = reads(p_.post, loaded_.size() + 2);
       for (std::size_t i = 0; i < loaded_.size(); ++i)
-        if (read[i + 1]) load(static_cast<int>(i), b_.type(y), at);
-      std::vector<ValueId> operands = {y};
+        if (read[i + 2]) load(static_cast<int>(i), b_.type(y), at);
+      std::vector<ValueId> operands = {y, x_};
       operands.insert(operands.end(), loaded_.begin(), loaded_.end());
       results = map_read(p_.post, operands, "y");
     }
     for (std::size_t i = 0; i < output_views_.size(); ++i) {
-      ValueId rounded = b_.one("cast", {results.at(i)}, CastTo{p_.tensors[p_.outputs[i].tensor].element}, "out");
+      ValueId rounded =
+          b_.one("cast", {results.at(i)}, CastTo{p_.tensors[p_.outputs[i].tensor].element}, "out");
       b_.add("store", {rounded, output_views_[i]}, At{at, {}, {}});
     }
   }
@@ -176,12 +205,14 @@ class RowWriter {
         ValueId mean = scaled_plus(fold(x, Fold::Kind::sum, "total"), 1 / n, 0, "", "mean");
         ValueId d = call("sub", {x, spread_row(mean, t, "mean_row")}, "centered");
         ValueId square = call("square", {d}, "square");
-        ValueId rstd = scaled_plus(fold(square, Fold::Kind::sum, "squares"), 1 / n, p_.eps, "rsqrt", "rstd");
+        ValueId rstd =
+            scaled_plus(fold(square, Fold::Kind::sum, "squares"), 1 / n, p_.eps, "rsqrt", "rstd");
         return end(call("mul", {d, spread_row(rstd, t, "rstd_row")}, "norm"), at);
       }
       case RowKind::rms_norm: {
         ValueId square = call("square", {x}, "square");
-        ValueId rstd = scaled_plus(fold(square, Fold::Kind::sum, "squares"), 1 / n, p_.eps, "rsqrt", "rstd");
+        ValueId rstd =
+            scaled_plus(fold(square, Fold::Kind::sum, "squares"), 1 / n, p_.eps, "rsqrt", "rstd");
         return end(call("mul", {x, spread_row(rstd, t, "rstd_row")}, "norm"), at);
       }
       case RowKind::softmax: {
@@ -194,15 +225,29 @@ class RowWriter {
         ValueId most = fold(x, Fold::Kind::max, "most");
         ValueId below = call("sub", {x, spread_row(most, t, "most_row")}, "below");
         ValueId total = fold(call("exp", {below}, "e"), Fold::Kind::sum, "total");
-        return end(call("sub", {below, spread_row(call("log", {total}, "log_total"), t, "log_row")}, "norm"), at);
+        return end(call("sub", {below, spread_row(call("log", {total}, "log_total"), t, "log_row")},
+                        "norm"),
+                   at);
       }
-      case RowKind::sum: return end(fold(x, Fold::Kind::sum, "total"), at);
-      case RowKind::mean: return end(scaled_plus(fold(x, Fold::Kind::sum, "total"), 1 / n, 0, "", "mean"), at);
-      case RowKind::max: return end(fold(x, Fold::Kind::max, "most"), at);
+      case RowKind::sum:
+        return end(fold(x, Fold::Kind::sum, "total"), at);
+      case RowKind::mean:
+        return end(scaled_plus(fold(x, Fold::Kind::sum, "total"), 1 / n, 0, "", "mean"), at);
+      case RowKind::max:
+        return end(fold(x, Fold::Kind::max, "most"), at);
     }
   }
 
+  [[nodiscard]] bool soft() const {
+    return p_.kind == RowKind::softmax || p_.kind == RowKind::log_softmax;
+  }
+  [[nodiscard]] Type statistic_type(const Type& t) const;
+  std::vector<ValueId> first_statistics(const Type& one);
+  std::vector<ValueId> soft_statistics(const std::vector<ValueId>& carried, ValueId x,
+                                       const Type& t);
+  std::vector<ValueId> moments(const std::vector<ValueId>& carried, ValueId x, const Type& t);
   void by_chunks();
+  void second_pass(const std::vector<ValueId>& statistics);
 
   const RowProblem& p_;
   const RowConfig& c_;
@@ -211,97 +256,137 @@ class RowWriter {
   Program program_;
   KernelBuilder b_;
   VarId row_;
+  ValueId x_;  // of the tile at hand
   std::vector<ValueId> operand_views_, stored_views_, output_views_, loaded_;
 };
 
-/// Pass 1 folds the row chunk by chunk (a second level of sums: the carried statistics); pass 2 reads it again.
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+/// The type of a row statistic: as a reduction of `t` gives it.
+Type RowWriter::statistic_type(const Type& t) const {
+  Spread s = spread(t);
+  for (SpreadMode& m : s.threads)
+    if (m.axis == axis()) m = {m.extent, -1, 0};
+  std::erase_if(s.registers, [&](const SpreadMode& m) { return m.axis == axis(); });
+  Type one = t;
+  one.axes[axis()] = {1, {}};
+  one.cover[axis()] = 1;
+  one.layout = layout_of(s, one.cover);
+  return one;
+}
+
+/// The statistics before the first chunk.
+std::vector<ValueId> RowWriter::first_statistics(const Type& one) {
+  auto full = [&](double v, std::string_view hint) {
+    return b_.one("full", {}, Like{one, v}, hint);
+  };
+  if (soft()) return {full(-inf, "most"), full(0, "total")};
+  if (p_.kind == RowKind::layer_norm)
+    return {full(0, "mean"), full(0, "squares"), full(0, "count")};
+  return {full(p_.kind == RowKind::max ? -inf : 0, "total")};
+}
+
+/// Maximum and sum of exponentials so far, with one more chunk.
+std::vector<ValueId> RowWriter::soft_statistics(const std::vector<ValueId>& carried, ValueId x,
+                                                const Type& t) {
+  ValueId most = call("maximum", {carried[0], fold(x, Fold::Kind::max, "chunk_most")}, "most_next");
+  // Rows that are -inf so far have no finite maximum: 0 stands in for it, so that their terms are
+  // exp(-inf) = 0.
+  ValueId base = map(
+      {most},
+      [](PointwiseDag& d, std::vector<int>& v) {
+        int none = d.add_call("eq", {v[0], d.add_constant(-inf)});
+        return d.add_call("where", {none, d.add_constant(0), v[0]});
+      },
+      "base");
+  ValueId e = call("exp", {call("sub", {x, spread_row(base, t, "base_row")}, "below")}, "e");
+  ValueId sum = fold(e, Fold::Kind::sum, "chunk_total");
+  ValueId total = map(
+      {carried[0], base, carried[1], sum},
+      [](PointwiseDag& d, std::vector<int>& v) {
+        int scale = d.add_call("exp", {d.add_call("sub", {v[0], v[1]})});
+        return d.add_call("add", {d.add_call("mul", {v[2], scale}), v[3]});
+      },
+      "total_next");
+  return {most, total};
+}
+
+/// Mean and sum of squared distances so far, with one more chunk: how the moments of two parts
+/// combine (Chan, Golub, LeVeque 1979).
+std::vector<ValueId> RowWriter::moments(const std::vector<ValueId>& carried, ValueId x,
+                                        const Type& t) {
+  ValueId ones = b_.one("full", {}, Like{t, 1}, "ones");
+  ValueId n = fold(ones, Fold::Kind::sum, "chunk_count");
+  ValueId mean = call("div", {fold(x, Fold::Kind::sum, "chunk_total"), n}, "chunk_mean");
+  ValueId square =
+      call("square", {call("sub", {x, spread_row(mean, t, "mean_row")}, "centered")}, "square");
+  ValueId m2 = fold(square, Fold::Kind::sum, "chunk_squares");
+  PointwiseDag d;
+  std::vector<int> v;
+  for (int i = 0; i < 6; ++i)
+    v.push_back(d.add_operand(i));  // mean, m2, count; of the chunk: mean, m2, count
+  int delta = d.add_call("sub", {v[3], v[0]});
+  int count = d.add_call("add", {v[2], v[5]});
+  int part = d.add_call("div", {v[5], count});
+  int mean_all = d.add_call("add", {v[0], d.add_call("mul", {delta, part})});
+  int cross =
+      d.add_call("mul", {d.add_call("mul", {delta, delta}), d.add_call("mul", {v[2], part})});
+  d.results = {mean_all, d.add_call("add", {d.add_call("add", {v[1], v[4]}), cross}), count};
+  return b_.add("map", {carried[0], carried[1], carried[2], mean, m2, n}, map_of(std::move(d)),
+                "next");
+}
+
+/// Pass 1 folds the row chunk by chunk; pass 2 reads it again.
 void RowWriter::by_chunks() {
-  VarId c1 = b_.var("c", p_.columns, c_.chunk);
-  Type t = row_type(c_.chunk, c1);
-  Type one;  // the type of a row statistic
-  {
-    Spread s = spread(t);
-    for (SpreadMode& m : s.threads)
-      if (m.axis == axis()) m = {m.extent, -1, 0};
-    std::erase_if(s.registers, [&](const SpreadMode& m) { return m.axis == axis(); });
-    one = t;
-    one.axes[axis()] = {1, {}};
-    one.cover[axis()] = 1;
-    one.layout = layout_of(s, one.cover);
-  }
-  auto full = [&](double v, std::string_view hint) { return b_.one("full", {}, Like{one, v}, hint); };
-  constexpr double inf = std::numeric_limits<double>::infinity();
-  bool soft = p_.kind == RowKind::softmax || p_.kind == RowKind::log_softmax;
-  bool max = p_.kind == RowKind::max;
-  std::vector<ValueId> start;
-  if (soft) start = {full(-inf, "most"), full(0, "total")};
-  else if (p_.kind == RowKind::layer_norm) start = {full(0, "mean"), full(0, "squares"), full(0, "count")};
-  else start = {full(max ? -inf : 0, "total")};
-  std::vector<ValueId> carried = b_.open("steps", start, Walk{{c1}});
-  ValueId x = begin(t, indices(false, c1), true).at(0);
+  VarId c = b_.var("c", p_.columns, c_.chunk);
+  Type t = row_type(c_.chunk, c);
+  std::vector<ValueId> carried = b_.open("steps", first_statistics(statistic_type(t)), Walk{{c}});
+  ValueId x = begin(t, indices(false, c), true).at(0);
   std::vector<ValueId> next;
-  if (soft) {
-    ValueId most = call("maximum", {carried[0], fold(x, Fold::Kind::max, "chunk_most")}, "most_next");
-    // Rows that are -inf so far have no finite maximum: their terms are taken below 0, which gives exp(-inf) = 0.
-    ValueId base = map({most}, [](PointwiseDag& d, std::vector<int>& v) {
-      int none = d.add_call("eq", {v[0], d.add_constant(-inf)});
-      return d.add_call("where", {none, d.add_constant(0), v[0]});
-    }, "base");
-    ValueId e = call("exp", {call("sub", {x, spread_row(base, t, "base_row")}, "below")}, "e");
-    ValueId sum = fold(e, Fold::Kind::sum, "chunk_total");
-    ValueId total = map({carried[0], base, carried[1], sum}, [](PointwiseDag& d, std::vector<int>& v) {
-      int scale = d.add_call("exp", {d.add_call("sub", {v[0], v[1]})});
-      return d.add_call("add", {d.add_call("mul", {v[2], scale}), v[3]});
-    }, "total_next");
-    next = {most, total};
+  if (soft()) {
+    next = soft_statistics(carried, x, t);
   } else if (p_.kind == RowKind::layer_norm) {
-    ValueId ones = b_.one("full", {}, Like{t, 1}, "ones");
-    ValueId n = fold(ones, Fold::Kind::sum, "chunk_count");
-    ValueId mean = call("div", {fold(x, Fold::Kind::sum, "chunk_total"), n}, "chunk_mean");
-    ValueId square = call("square", {call("sub", {x, spread_row(mean, t, "mean_row")}, "centered")}, "square");
-    ValueId m2 = fold(square, Fold::Kind::sum, "chunk_squares");
-    // Chan, Golub, LeVeque (1979): how the moments of two parts combine.
-    PointwiseDag d;
-    std::vector<int> v;
-    for (int i = 0; i < 6; ++i) v.push_back(d.add_operand(i));  // mean, m2, count; of the chunk: mean, m2, count
-    int delta = d.add_call("sub", {v[3], v[0]});
-    int count = d.add_call("add", {v[2], v[5]});
-    int part = d.add_call("div", {v[5], count});
-    int mean_all = d.add_call("add", {v[0], d.add_call("mul", {delta, part})});
-    int cross = d.add_call("mul", {d.add_call("mul", {delta, delta}), d.add_call("mul", {v[2], part})});
-    d.results = {mean_all, d.add_call("add", {d.add_call("add", {v[1], v[4]}), cross}), count};
-    next = b_.add("map", {carried[0], carried[1], carried[2], mean, m2, n}, map_of(std::move(d)), "next");
+    next = moments(carried, x, t);
   } else {
+    bool max = p_.kind == RowKind::max;
     ValueId value = p_.kind == RowKind::rms_norm ? call("square", {x}, "square") : x;
     ValueId part = fold(value, max ? Fold::Kind::max : Fold::Kind::sum, "chunk_total");
     next = {call(max ? "maximum" : "add", {carried[0], part}, "total_next")};
   }
-  std::vector<ValueId> s = b_.close(next);
+  second_pass(b_.close(next));
+}
+
+void RowWriter::second_pass(const std::vector<ValueId>& s) {
   double n = static_cast<double>(p_.columns);
   if (reduces(p_.kind)) {
     ValueId y = p_.kind == RowKind::mean ? scaled_plus(s[0], 1 / n, 0, "", "mean") : s[0];
     return end(y, indices(true, {}));
   }
-  ValueId shift = s[0];
   ValueId scale;
   if (p_.kind == RowKind::layer_norm) scale = scaled_plus(s[1], 1 / n, p_.eps, "rsqrt", "rstd");
   if (p_.kind == RowKind::rms_norm) scale = scaled_plus(s[0], 1 / n, p_.eps, "rsqrt", "rstd");
-  if (soft) scale = call(p_.kind == RowKind::softmax ? "reciprocal" : "log", {s[1]}, "scale");
-  VarId c2 = b_.var("c2", p_.columns, c_.chunk);
-  Type t2 = row_type(c_.chunk, c2);
-  b_.open("steps", {}, Walk{{c2}});
-  ValueId x2 = begin(t2, indices(false, c2), false).at(0);
-  ValueId y = x2;
-  if (p_.kind != RowKind::rms_norm) y = call("sub", {x2, spread_row(shift, t2, "shift_row")}, "shifted");
+  if (soft()) scale = call(p_.kind == RowKind::softmax ? "reciprocal" : "log", {s[1]}, "scale");
+  VarId c = b_.var("c2", p_.columns, c_.chunk);
+  Type t = row_type(c_.chunk, c);
+  b_.open("steps", {}, Walk{{c}});
+  ValueId y = begin(t, indices(false, c), false).at(0);
+  if (p_.kind != RowKind::rms_norm)
+    y = call("sub", {y, spread_row(s[0], t, "shift_row")}, "shifted");
   if (p_.kind == RowKind::softmax) y = call("exp", {y}, "e");
-  y = call(p_.kind == RowKind::log_softmax ? "sub" : "mul", {y, spread_row(scale, t2, "scale_row")}, "norm");
-  end(y, indices(false, c2));
+  y = call(p_.kind == RowKind::log_softmax ? "sub" : "mul", {y, spread_row(scale, t, "scale_row")},
+           "norm");
+  end(y, indices(false, c));
   b_.close();
 }
 
 constexpr std::pair<RowKind, std::string_view> kinds[] = {
-    {RowKind::layer_norm, "layer_norm"}, {RowKind::rms_norm, "rms_norm"}, {RowKind::softmax, "softmax"},
-    {RowKind::log_softmax, "log_softmax"}, {RowKind::sum, "sum"}, {RowKind::mean, "mean"}, {RowKind::max, "max"},
+    {RowKind::layer_norm, "layer_norm"},
+    {RowKind::rms_norm, "rms_norm"},
+    {RowKind::softmax, "softmax"},
+    {RowKind::log_softmax, "log_softmax"},
+    {RowKind::sum, "sum"},
+    {RowKind::mean, "mean"},
+    {RowKind::max, "max"},
 };
 
 }  // namespace
@@ -318,66 +403,14 @@ Result<RowKind> parse_row_kind(std::string_view name) {
   return error(fail(bad_program, "no row kernel is called `{}`", name));
 }
 
-Json to_json(const RowConfig& c) {
-  return {{"threads_per_row", c.threads_per_row}, {"rows_per_block", c.rows_per_block}, {"vector", c.vector},
-          {"rows_per_thread", c.rows_per_thread}, {"blocks_per_multiprocessor", c.blocks_per_multiprocessor}, {"chunk", c.chunk}};
-}
-
-RowConfig row_config_from_json(const Json& j) {
-  RowConfig c;
-  c.threads_per_row = j.value("threads_per_row", c.threads_per_row);
-  c.rows_per_block = j.value("rows_per_block", c.rows_per_block);
-  c.vector = j.value("vector", c.vector);
-  c.rows_per_thread = j.value("rows_per_thread", c.rows_per_thread);
-  c.blocks_per_multiprocessor = j.value("blocks_per_multiprocessor", c.blocks_per_multiprocessor);
-  c.chunk = j.value("chunk", c.chunk);
-  return c;
-}
-
 Result<Program> rows(const RowProblem& p, const RowConfig& c, Target target) {
   int64_t threads = int64_t{c.threads_per_row} * c.rows_per_block;
   if (target == Target::cuda && (threads > 1024 || threads % 32 != 0))
-    return error(fail(unsupported, "a block of {} threads", threads).expect("a multiple of 32 up to 1024"));
+    return error(
+        fail(unsupported, "a block of {} threads", threads).expect("a multiple of 32 up to 1024"));
   if (reduces(p.kind) && !p.post.empty() && p.post.operand_count() > 1)
     return error(fail(unsupported, "after a row reduction only its result can be mapped"));
   return RowWriter(p, c, target).write();
-}
-
-std::vector<RowConfig> row_configs(const RowProblem& p, const Limits& limits) {
-  std::vector<RowConfig> out;
-  if (limits.target == Target::host) {
-    out.push_back({.threads_per_row = 1, .rows_per_block = 1});
-    if (p.columns > 32768) out.push_back({.threads_per_row = 1, .rows_per_block = 1, .chunk = 8192});
-    return out;
-  }
-  int most = vector_elements(p.tensors);
-  for (int vector : {most, most / 2})
-    for (int per_row = 32; per_row <= limits.max_threads; per_row *= 2) {
-      if (per_row > 32 && per_row * vector / 2 >= p.columns) continue;
-      int64_t elements = round_up(p.columns, int64_t{per_row} * vector) / per_row;
-      if (elements > 64) continue;
-      for (int per_block : {1, 2, 4, 8}) {
-        int threads = per_row * per_block;
-        if (threads < 64 || threads > 512) {
-          if (per_block != 1 || threads < 64) continue;
-        }
-        for (int blocks : {0, 2048 / threads})
-          out.push_back({per_row, per_block, vector, 1, blocks, 0});
-      }
-    }
-  if (out.empty() || p.columns > 32768)
-    for (int threads : {512, 1024})
-      for (int per_thread : {8, 16}) out.push_back({threads, 1, most, 1, 0, int64_t{threads} * per_thread});
-  // Around 16 to 32 elements a thread hides latency without spilling.
-  std::stable_sort(out.begin(), out.end(), [&](const RowConfig& a, const RowConfig& b) {
-    auto away = [&](const RowConfig& c) {
-      if (c.chunk > 0) return int64_t{0};
-      int64_t elements = p.columns / c.threads_per_row;
-      return elements > 32 ? elements - 32 : elements < 16 ? 16 - elements : 0;
-    };
-    return away(a) < away(b);
-  });
-  return out;
 }
 
 }  // namespace tessera::tile::build

@@ -21,13 +21,14 @@ RowProblem problem(RowKind kind, int64_t rows, int64_t columns, DType t, bool af
     p.operands.push_back({1, {0, 1}, 0});
     p.operands.push_back({2, {0, 1}, 0});
     int y = p.post.add_operand(0);
-    int w = p.post.add_operand(2);
-    int b = p.post.add_operand(3);
+    int w = p.post.add_operand(3);
+    int b = p.post.add_operand(4);
     p.post.results = {p.post.add_call("add", {p.post.add_call("mul", {y, w}), b})};
   }
   p.outputs = {{static_cast<int>(p.tensors.size()), {narrow ? 1 : columns, 1}, 0}};
-  p.tensors.push_back(row_major_tensor("y", t, narrow ? std::vector<int64_t>{rows} : std::vector<int64_t>{rows, columns},
-                                       tile::Access::output));
+  p.tensors.push_back(row_major_tensor(
+      "y", t, narrow ? std::vector<int64_t>{rows} : std::vector<int64_t>{rows, columns},
+      tile::Access::output));
   return p;
 }
 
@@ -43,27 +44,33 @@ std::vector<double> reference(const RowProblem& p, const std::vector<double>& x)
   for (std::size_t r = 0; r * p.columns < x.size(); ++r) {
     const double* row = &x[r * p.columns];
     double n = static_cast<double>(p.columns), sum = 0, most = -INFINITY, e = 0, m2 = 0, ss = 0;
-    for (int64_t i = 0; i < p.columns; ++i) sum += row[i], ss += row[i] * row[i], most = row[i] > most || std::isnan(row[i]) ? row[i] : most;
-    for (int64_t i = 0; i < p.columns; ++i) e += std::exp(row[i] - most), m2 += std::pow(row[i] - sum / n, 2);
+    for (int64_t i = 0; i < p.columns; ++i)
+      sum += row[i], ss += row[i] * row[i],
+          most = row[i] > most || std::isnan(row[i]) ? row[i] : most;
+    for (int64_t i = 0; i < p.columns; ++i)
+      e += std::exp(row[i] - most), m2 += std::pow(row[i] - sum / n, 2);
     if (p.kind == RowKind::sum) y.push_back(sum);
     if (p.kind == RowKind::mean) y.push_back(sum / n);
     if (p.kind == RowKind::max) y.push_back(most);
     for (int64_t i = 0; i < p.columns; ++i) {
       if (p.kind == RowKind::softmax) y.push_back(std::exp(row[i] - most) / e);
       if (p.kind == RowKind::log_softmax) y.push_back(row[i] - most - std::log(e));
-      if (p.kind == RowKind::layer_norm) y.push_back((row[i] - sum / n) / std::sqrt(m2 / n + p.eps));
+      if (p.kind == RowKind::layer_norm)
+        y.push_back((row[i] - sum / n) / std::sqrt(m2 / n + p.eps));
       if (p.kind == RowKind::rms_norm) y.push_back(row[i] / std::sqrt(ss / n + p.eps));
     }
   }
   return y;
 }
 
-constexpr RowKind all_kinds[] = {RowKind::layer_norm, RowKind::rms_norm, RowKind::softmax, RowKind::log_softmax,
-                                 RowKind::sum, RowKind::mean, RowKind::max};
+constexpr RowKind all_kinds[] = {RowKind::layer_norm,  RowKind::rms_norm, RowKind::softmax,
+                                 RowKind::log_softmax, RowKind::sum,      RowKind::mean,
+                                 RowKind::max};
 
 TEST(Rows, PrintsAsPython) {
   Program p = rows(problem(RowKind::softmax, 6, 10, DType::float32, false),
-                   {.threads_per_row = 4, .rows_per_block = 8, .vector = 2}, Target::cuda).value();
+                   {.threads_per_row = 4, .rows_per_block = 8, .vector = 2}, Target::cuda)
+                  .value();
   EXPECT_EQ(to_string(p), R"py(@kernel(threads=32)
 def softmax(x: Tensor[f32, 6, 10], y: Tensor[f32, 6, 10, out], CHUNK: const = 0, ROWS_PER_BLOCK: const = 8, ROWS_PER_THREAD: const = 1, THREADS_PER_ROW: const = 4, VECTOR: const = 2):
     x_rows = view(x, "(6,10):(10,1)")
@@ -83,10 +90,12 @@ def softmax(x: Tensor[f32, 6, 10], y: Tensor[f32, 6, 10, out], CHUNK: const = 0,
 )py");
 }
 
-/// The program for a GPU means the same as the formula: judged slot by slot, with tails in both axes.
+/// The program for a GPU means the same as the formula: judged slot by slot, with tails in both
+/// axes.
 TEST(Rows, InterpretedGpuProgramsMeanTheFormula) {
   for (RowKind kind : all_kinds)
-    for (RowConfig c : {RowConfig{4, 8, 2, 1, 0, 0}, RowConfig{32, 1, 4, 1, 2, 0}, RowConfig{8, 4, 2, 2, 0, 0}, RowConfig{32, 1, 1, 1, 0, 32}}) {
+    for (RowConfig c : {RowConfig{4, 8, 2, 1, 0, 0}, RowConfig{32, 1, 4, 1, 2, 0},
+                        RowConfig{8, 4, 2, 2, 0, 0}, RowConfig{32, 1, 1, 1, 0, 32}}) {
       RowProblem p = problem(kind, 6, 37, DType::float32, false);
       Result<Program> program = rows(p, c, Target::cuda);
       ASSERT_TRUE(program) << to_text(program.error());
@@ -131,15 +140,39 @@ TEST(Rows, HostKeepsInfinitiesAndNan) {
 TEST(Rows, HostHalfPrecision) {
   for (DType t : {DType::bfloat16, DType::float16}) {
     RowProblem p = problem(RowKind::layer_norm, 3, 65, t, true);
-    expect_host_matches(rows(p, {.threads_per_row = 1, .rows_per_block = 1}, Target::host).value(), inputs_of(p),
-                        t == DType::bfloat16 ? 8e-3 : 1e-3);
+    expect_host_matches(rows(p, {.threads_per_row = 1, .rows_per_block = 1}, Target::host).value(),
+                        inputs_of(p), t == DType::bfloat16 ? 8e-3 : 1e-3);
+  }
+}
+
+/// The row itself is an operand of post, so it can be an output too; rounded as a library call
+/// would leave it.
+TEST(Rows, PostReadsTheRow) {
+  RowProblem p = problem(RowKind::softmax, 4, 24, DType::bfloat16, false);
+  p.tensors.push_back(row_major_tensor("h", DType::bfloat16, {4, 24}, tile::Access::output));
+  p.outputs.push_back({2, {24, 1}, 0});
+  p.pre.results = {p.pre.add_call("mul", {p.pre.add_operand(0), p.pre.add_constant(1.7)})};
+  p.round_x = DType::bfloat16;
+  p.post.results = {p.post.add_operand(0), p.post.add_operand(1)};
+  auto in = inputs_of(p);
+  for (int64_t chunk : {0, 16}) {
+    RowConfig c{.threads_per_row = 1, .rows_per_block = 1, .chunk = chunk};
+    Program program = rows(p, c, Target::host).value();
+    expect_host_matches(program, in, 8e-3);
+    Memory m = interpret(program, in).value();
+    for (int i = 0; i < 96; ++i) {
+      EXPECT_EQ(
+          m.data[2][i],
+          round_to(DType::bfloat16, static_cast<float>(1.7 * round_to(DType::bfloat16, in[0][i]))));
+    }
   }
 }
 
 /// h = x + r is stored and normalized as stored.
 TEST(Rows, ResidualSumIsASecondOutput) {
   RowProblem p = problem(RowKind::rms_norm, 4, 40, DType::bfloat16, false);
-  p.tensors.insert(p.tensors.begin() + 1, row_major_tensor("r", DType::bfloat16, {4, 40}, tile::Access::input));
+  p.tensors.insert(p.tensors.begin() + 1,
+                   row_major_tensor("r", DType::bfloat16, {4, 40}, tile::Access::input));
   p.tensors.push_back(row_major_tensor("h", DType::bfloat16, {4, 40}, tile::Access::output));
   p.operands.push_back({1, {40, 1}, 0});
   p.outputs[0].tensor = 2;
@@ -150,11 +183,13 @@ TEST(Rows, ResidualSumIsASecondOutput) {
   expect_host_matches(program, in, 8e-3);
   Memory m = interpret(program, in).value();
   for (int i = 0; i < 160; ++i)
-    EXPECT_EQ(m.data[3][i], round_to(DType::bfloat16, round_to(DType::bfloat16, in[0][i]) + round_to(DType::bfloat16, in[1][i])));
+    EXPECT_EQ(m.data[3][i], round_to(DType::bfloat16, round_to(DType::bfloat16, in[0][i]) +
+                                                          round_to(DType::bfloat16, in[1][i])));
 }
 
 TEST(Rows, RefusesABlockThatCannotBe) {
-  auto r = rows(problem(RowKind::softmax, 4, 8, DType::float32, false), {.threads_per_row = 8, .rows_per_block = 1}, Target::cuda);
+  auto r = rows(problem(RowKind::softmax, 4, 8, DType::float32, false),
+                {.threads_per_row = 8, .rows_per_block = 1}, Target::cuda);
   EXPECT_EQ(r.error().code, "TS0401");
 }
 

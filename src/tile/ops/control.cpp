@@ -11,11 +11,14 @@
 namespace tessera::tile::ops {
 namespace {
 
-const Walk& walk(const Op& op) { return std::any_cast<const Walk&>(op.payload); }
+const Walk& walk(const Op& op) {
+  return std::any_cast<const Walk&>(op.payload);
+}
 
 Result<std::vector<Type>> infer_tiles(const Program&, const Kernel& k, const Op& op) {
   if (!op.operands.empty())
-    return error(fail(bad_program, "parallel tiles carry no values").help("use steps for a serial loop"));
+    return error(
+        fail(bad_program, "parallel tiles carry no values").help("use steps for a serial loop"));
   return std::vector<Type>{};
 }
 
@@ -25,7 +28,8 @@ Result<std::vector<Type>> infer_steps(const Program&, const Kernel& k, const Op&
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
     const Type& before = k.values.at(op.operands[i].index).type;
     if (i >= r.yields.size() || k.values.at(r.yields[i].index).type != before)
-      return error(fail(bad_program, "the carried value `{}` changes its type in the loop", k.values[op.operands[i].index].name));
+      return error(fail(bad_program, "the carried value `{}` changes its type in the loop",
+                        k.values[op.operands[i].index].name));
     types.push_back(before);
   }
   return types;
@@ -38,9 +42,11 @@ void print_walk(Printer& p, const Op& op, std::string_view word) {
     vars += (vars.empty() ? "" : ", ") + p.var(v).name;
     args += fmt::format("{}{}, {}", args.empty() ? "" : ", ", p.var(v).total, p.var(v).step);
     if (p.var(v).until_var.valid())
-      args += fmt::format(", until=({}, {})", p.var(p.var(v).until_var).name, p.var(v).until_offset);
+      args +=
+          fmt::format(", until=({}, {})", p.var(p.var(v).until_var).name, p.var(v).until_offset);
   }
-  if (walk(op).blocks_per_multiprocessor > 0) args += fmt::format(", persistent={}", walk(op).blocks_per_multiprocessor);
+  if (walk(op).blocks_per_multiprocessor > 0)
+    args += fmt::format(", persistent={}", walk(op).blocks_per_multiprocessor);
   if (walk(op).uneven) args += ", uneven=True";
   const Region& r = op.regions[0];
   if (!op.operands.empty()) p.line(p.names(r.arguments) + " = carry(" + p.names(op.operands) + ")");
@@ -52,8 +58,12 @@ void print_walk(Printer& p, const Op& op, std::string_view word) {
   if (!op.operands.empty()) p.line(p.names(op.results) + " = " + p.names(r.arguments));
 }
 
-void print_tiles(Printer& p, const Op& op) { print_walk(p, op, "tiles"); }
-void print_steps(Printer& p, const Op& op) { print_walk(p, op, "steps"); }
+void print_tiles(Printer& p, const Op& op) {
+  print_walk(p, op, "tiles");
+}
+void print_steps(Printer& p, const Op& op) {
+  print_walk(p, op, "steps");
+}
 
 /// Tiles of `v` that are visited where the other variables stand.
 int64_t visited(Interpreter& in, const TileVar& v) {
@@ -63,7 +73,8 @@ int64_t visited(Interpreter& in, const TileVar& v) {
   return std::clamp<int64_t>((end + v.step - 1) / v.step, 0, v.count());
 }
 
-Status nest(Interpreter& in, const std::vector<VarId>& vars, std::size_t depth, const std::function<Status()>& body) {
+Status nest(Interpreter& in, const std::vector<VarId>& vars, std::size_t depth,
+            const std::function<Status()>& body) {
   if (depth == vars.size()) return body();
   int64_t n = visited(in, in.kernel->vars[vars[depth].index]);
   for (int64_t i = 0; i < n; ++i) {
@@ -79,7 +90,8 @@ Status interpret_tiles(Interpreter& in, const Op& op) {
 
 Status interpret_steps(Interpreter& in, const Op& op) {
   const Region& r = op.regions[0];
-  for (std::size_t i = 0; i < op.operands.size(); ++i) in.set(r.arguments[i], in.slots(op.operands[i]));
+  for (std::size_t i = 0; i < op.operands.size(); ++i)
+    in.set(r.arguments[i], in.slots(op.operands[i]));
   TESSERA_CHECK(nest(in, walk(op).vars, 0, [&]() -> Status {
     TESSERA_CHECK(in.region(r));
     std::vector<Interpreter::Slots> next;
@@ -87,14 +99,16 @@ Status interpret_steps(Interpreter& in, const Op& op) {
     for (std::size_t i = 0; i < next.size(); ++i) in.set(r.arguments[i], std::move(next[i]));
     return {};
   }));
-  for (std::size_t i = 0; i < op.results.size(); ++i) in.set(op.results[i], in.slots(r.arguments[i]));
+  for (std::size_t i = 0; i < op.results.size(); ++i)
+    in.set(op.results[i], in.slots(r.arguments[i]));
   return {};
 }
 
 void declare_live(Emitter& e, VarId id) {
   const TileVar& v = e.var(id);
   if (v.total % v.step != 0)
-    e.line(fmt::format("const tst_index live_{0} = tst_min({1}, {2} - {0} * {1});", v.name, v.step, v.total));
+    e.line(fmt::format("const tst_index live_{0} = tst_min({1}, {2} - {0} * {1});", v.name, v.step,
+                       v.total));
 }
 
 Status emit_tiles(Emitter& e, const Op& op) {
@@ -105,11 +119,13 @@ Status emit_tiles(Emitter& e, const Op& op) {
   e.grid_blocks_per_multiprocessor = walk(op).blocks_per_multiprocessor;
   if (e.cuda()) {
     e.open(walk(op).blocks_per_multiprocessor > 0
-               ? fmt::format("for (tst_index tile = blockIdx.x; tile < {}; tile += gridDim.x) {{", total)
+               ? fmt::format("for (tst_index tile = blockIdx.x; tile < {}; tile += gridDim.x) {{",
+                             total)
                : "{");
     if (walk(op).blocks_per_multiprocessor == 0) e.line("const tst_index tile = blockIdx.x;");
   } else {
-    e.line(fmt::format("#pragma omp parallel for schedule({})", walk(op).uneven ? "dynamic, 1" : "static"));
+    e.line(fmt::format("#pragma omp parallel for schedule({})",
+                       walk(op).uneven ? "dynamic, 1" : "static"));
     e.open(fmt::format("for (tst_index tile = 0; tile < {}; ++tile) {{", total));
   }
   int64_t inner = total;
@@ -129,7 +145,8 @@ Status emit_tiles(Emitter& e, const Op& op) {
   return {};
 }
 
-/// The yields become the arguments of the next turn. A yield that lies where an earlier copy writes is kept aside.
+/// The yields become the arguments of the next turn. A yield that lies where an earlier copy writes
+/// is kept aside.
 void carry(Emitter& e, const Region& r) {
   std::vector<std::string> from;
   for (ValueId y : r.yields) from.push_back(e.array(y));
@@ -145,7 +162,8 @@ void carry(Emitter& e, const Region& r) {
     }
   for (std::size_t i = 0; i < from.size(); ++i)
     if (from[i] != e.array(r.arguments[i]))
-      e.line(fmt::format("tst_copy({}, {}, {});", e.array(r.arguments[i]), from[i], e.type(r.yields[i]).registers()));
+      e.line(fmt::format("tst_copy({}, {}, {});", e.array(r.arguments[i]), from[i],
+                         e.type(r.yields[i]).registers()));
 }
 
 Status emit_steps(Emitter& e, const Op& op) {
@@ -163,8 +181,8 @@ Status emit_steps(Emitter& e, const Op& op) {
     std::string count = std::to_string(v.count());
     if (v.until_var.valid()) {
       const TileVar& until = e.var(v.until_var);
-      count = fmt::format("tst_clamp(((long({}) + 1) * {} + {} + {}) / {}, 0, {})", until.name, until.step,
-                          v.until_offset, v.step - 1, v.step, v.count());
+      count = fmt::format("tst_clamp(((long({}) + 1) * {} + {} + {}) / {}, 0, {})", until.name,
+                          until.step, v.until_offset, v.step - 1, v.step, v.count());
       e.line(fmt::format("const tst_index end_{} = {};", v.name, count));
       count = "end_" + v.name;
     }
@@ -173,14 +191,17 @@ Status emit_steps(Emitter& e, const Op& op) {
   }
   TESSERA_CHECK(e.region(r));
   carry(e, r);
-  if (e.cuda() && e.turns == 1) e.line("__syncthreads();  // the shared slots are written again in the next turn");
+  if (e.cuda() && e.turns == 1)
+    e.line("__syncthreads();  // the shared slots are written again in the next turn");
   for (std::size_t i = 0; i < walk(op).vars.size(); ++i) e.close();
   e.turns = outer_turns + (e.turns > 0 ? 2 : 0);
   for (std::size_t i = 0; i < op.results.size(); ++i) e.alias(op.results[i], r.arguments[i]);
   return {};
 }
 
-Result<std::vector<Type>> infer_role(const Program&, const Kernel&, const Op&) { return std::vector<Type>{}; }
+Result<std::vector<Type>> infer_role(const Program&, const Kernel&, const Op&) {
+  return std::vector<Type>{};
+}
 
 void print_role(Printer& p, const Op& op) {
   const auto& role = std::any_cast<const Role&>(op.payload);
@@ -191,7 +212,9 @@ void print_role(Printer& p, const Op& op) {
   --p.depth;
 }
 
-Status interpret_role(Interpreter& in, const Op& op) { return in.region(op.regions[0]); }
+Status interpret_role(Interpreter& in, const Op& op) {
+  return in.region(op.regions[0]);
+}
 
 Status emit_role(Emitter& e, const Op& op) {
   return error(fail(unsupported, "roles are not lowered for {} yet", e.cuda() ? "CUDA" : "host")

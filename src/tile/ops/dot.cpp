@@ -12,10 +12,11 @@ Result<std::vector<Type>> infer_dot(const Program&, const Kernel& k, const Op& o
   const Type& a = k.values.at(op.operands.at(0).index).type;
   const Type& b = k.values.at(op.operands.at(1).index).type;
   Type c = k.values.at(op.operands.at(2).index).type;
-  bool good = a.axes.size() == 2 && b.axes.size() == 2 && c.axes.size() == 2 && a.axes[1] == b.axes[0] &&
-              a.axes[0] == c.axes[0] && b.axes[1] == c.axes[1];
+  bool good = a.axes.size() == 2 && b.axes.size() == 2 && c.axes.size() == 2 &&
+              a.axes[1] == b.axes[0] && a.axes[0] == c.axes[0] && b.axes[1] == c.axes[1];
   if (!good) {
-    return error(fail(bad_program, "dot does not fit: {} @ {} + {}", to_string(a), to_string(b), to_string(c))
+    return error(fail(bad_program, "dot does not fit: {} @ {} + {}", to_string(a), to_string(b),
+                      to_string(c))
                      .expect("[M,K] @ [K,N] + [M,N], cut by the same variables"));
   }
   c.element = DType::float32;
@@ -23,7 +24,8 @@ Result<std::vector<Type>> infer_dot(const Program&, const Kernel& k, const Op& o
 }
 
 void print_dot(Printer& p, const Op& op) {
-  p.out += fmt::format("dot({}, {}, {})", p.name(op.operands[0]), p.name(op.operands[1]), p.name(op.operands[2]));
+  p.out += fmt::format("dot({}, {}, {})", p.name(op.operands[0]), p.name(op.operands[1]),
+                       p.name(op.operands[2]));
 }
 
 Result<std::map<std::vector<int64_t>, double>> elements(Interpreter& in, ValueId v) {
@@ -32,7 +34,8 @@ Result<std::map<std::vector<int64_t>, double>> elements(Interpreter& in, ValueId
   TESSERA_CHECK(Interpreter::for_slots(t, [&](int64_t s, const std::vector<int64_t>& c) -> Status {
     if (!in.live(t, c)) return {};
     if (!in.slots(v)[s])
-      return error(fail(uninitialized, "a live slot of `{}` is empty in a dot", in.kernel->values[v.index].name));
+      return error(fail(uninitialized, "a live slot of `{}` is empty in a dot",
+                        in.kernel->values[v.index].name));
     out[c] = *in.slots(v)[s];
     return {};
   }));
@@ -58,7 +61,8 @@ Status interpret_dot(Interpreter& in, const Op& op) {
 Status emit_dot(Emitter& e, const Op& op) {
   if (e.cuda()) {
     return error(fail(unsupported, "a tile product has no CUDA lowering yet")
-                     .note("the tensor core instructions need their operand layouts from the architecture's tables")
+                     .note("the tensor core instructions need their operand layouts from the "
+                           "architecture's tables")
                      .help("use a CUTLASS or library realizer on this architecture"));
   }
   const Type& a = e.type(op.operands[0]);
@@ -66,12 +70,14 @@ Status emit_dot(Emitter& e, const Op& op) {
   const Type& c = e.type(op.results[0]);
   for (const Type* t : {&a, &b, &c}) {
     if (coalesce(t->layout.mode(1)) != Layout(t->cover[0] * t->cover[1], 1)) {
-      return error(fail(unsupported, "a dot on host needs row-major tiles in one thread, found {}", to_string(t->layout)));
+      return error(fail(unsupported, "a dot on host needs row-major tiles in one thread, found {}",
+                        to_string(t->layout)));
     }
   }
   e.declare(op.results[0], {op.operands[2]});
   if (e.array(op.results[0]) != e.array(op.operands[2]))
-    e.line(fmt::format("tst_copy({}, {}, {});", e.array(op.results[0]), e.array(op.operands[2]), c.registers()));
+    e.line(fmt::format("tst_copy({}, {}, {});", e.array(op.results[0]), e.array(op.operands[2]),
+                       c.registers()));
   e.line(fmt::format("tst_dot<{}, {}, {}>({}, {}, {}, {}, {});", a.cover[1], b.cover[1], c.cover[1],
                      e.array(op.operands[0]), e.array(op.operands[1]), e.array(op.results[0]),
                      e.live(a.axes[0]), e.live(a.axes[1])));

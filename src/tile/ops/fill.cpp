@@ -10,21 +10,26 @@
 namespace tessera::tile::ops {
 namespace {
 
-const Like& like(const Op& op) { return std::any_cast<const Like&>(op.payload); }
+const Like& like(const Op& op) {
+  return std::any_cast<const Like&>(op.payload);
+}
 
 std::string type_text(const Printer& p, const Type& t) {
   std::string axes;
   for (const Axis& a : t.axes)
     axes += (axes.empty() ? "" : ", ") +
-            (a.var.valid() ? fmt::format("cut({}, {})", a.extent, p.var(a.var).name) : std::to_string(a.extent));
-  return fmt::format("[{}], cover=[{}], layout=\"{}\"", axes, fmt::join(t.cover, ", "), to_string(t.layout));
+            (a.var.valid() ? fmt::format("cut({}, {})", a.extent, p.var(a.var).name)
+                           : std::to_string(a.extent));
+  return fmt::format("[{}], cover=[{}], layout=\"{}\"", axes, fmt::join(t.cover, ", "),
+                     to_string(t.layout));
 }
 
 Result<std::vector<Type>> infer_fill(const Program&, const Kernel& k, const Op& op) {
   const Type& t = like(op).type;
   TESSERA_TRY(checked, try_register_type(t.element, t.axes, t.cover, t.layout));
   if (t.threads() != k.threads)
-    return error(fail(bad_program, "a tile is spread over {} threads, the kernel has {}", t.threads(), k.threads));
+    return error(fail(bad_program, "a tile is spread over {} threads, the kernel has {}",
+                      t.threads(), k.threads));
   return std::vector<Type>{checked};
 }
 
@@ -41,7 +46,8 @@ Result<std::vector<Type>> infer_broadcast(const Program& p, const Kernel& k, con
   return types;
 }
 
-Status interpret_fill(Interpreter& in, const Op& op, const std::function<double(const std::vector<int64_t>&)>& f) {
+Status interpret_fill(Interpreter& in, const Op& op,
+                      const std::function<double(const std::vector<int64_t>&)>& f) {
   const Type& t = in.type(op.results[0]);
   Interpreter::Slots slots(t.threads() * t.registers());
   TESSERA_CHECK(Interpreter::for_slots(t, [&](int64_t s, const std::vector<int64_t>& c) -> Status {
@@ -67,10 +73,11 @@ Status interpret_iota(Interpreter& in, const Op& op) {
 Status interpret_broadcast(Interpreter& in, const Op& op) {
   const Type& from = in.type(op.operands[0]);
   std::map<std::vector<int64_t>, double> at;
-  TESSERA_CHECK(Interpreter::for_slots(from, [&](int64_t s, const std::vector<int64_t>& c) -> Status {
-    if (in.slots(op.operands[0])[s]) at[c] = *in.slots(op.operands[0])[s];
-    return {};
-  }));
+  TESSERA_CHECK(
+      Interpreter::for_slots(from, [&](int64_t s, const std::vector<int64_t>& c) -> Status {
+        if (in.slots(op.operands[0])[s]) at[c] = *in.slots(op.operands[0])[s];
+        return {};
+      }));
   const Type& t = in.type(op.results[0]);
   Interpreter::Slots slots(t.threads() * t.registers());
   TESSERA_CHECK(Interpreter::for_slots(t, [&](int64_t s, std::vector<int64_t> c) -> Status {
@@ -101,12 +108,14 @@ Status emit_full(Emitter& e, const Op& op) {
 Status emit_iota(Emitter& e, const Op& op) {
   const Axis& axis = like(op).type.axes.at(like(op).axis);
   std::string c = e.coordinate(like(op).type, like(op).axis);
-  if (axis.var.valid()) c = fmt::format("{} * {} + {}", e.var(axis.var).name, e.var(axis.var).step, c);
+  if (axis.var.valid())
+    c = fmt::format("{} * {} + {}", e.var(axis.var).name, e.var(axis.var).step, c);
   e.define(op.results[0], fmt::format("float(int({}))", c));
   return {};
 }
 
-/// Thread modes of the source must be those of the target where it has an extent: no element changes its thread.
+/// Thread modes of the source must be those of the target where it has an extent: no element
+/// changes its thread.
 Status emit_broadcast(Emitter& e, const Op& op) {
   const Type& from = e.type(op.operands[0]);
   const Type& to = e.type(op.results[0]);
@@ -128,11 +137,15 @@ Status emit_broadcast(Emitter& e, const Op& op) {
 
 void print_full(Printer& p, const Op& op) {
   double v = like(op).value;
-  std::string text = std::isnan(v) ? "nan" : std::isinf(v) ? (v > 0 ? "inf" : "-inf") : fmt::format("{}", v);
-  p.out += fmt::format("full({}, {}, {})", text, short_name(like(op).type.element), type_text(p, like(op).type));
+  std::string text = std::isnan(v)   ? "nan"
+                     : std::isinf(v) ? (v > 0 ? "inf" : "-inf")
+                                     : fmt::format("{}", v);
+  p.out += fmt::format("full({}, {}, {})", text, short_name(like(op).type.element),
+                       type_text(p, like(op).type));
 }
 void print_iota(Printer& p, const Op& op) {
-  p.out += fmt::format("iota({}, {}, {})", like(op).axis, short_name(like(op).type.element), type_text(p, like(op).type));
+  p.out += fmt::format("iota({}, {}, {})", like(op).axis, short_name(like(op).type.element),
+                       type_text(p, like(op).type));
 }
 void print_broadcast(Printer& p, const Op& op) {
   p.out += fmt::format("broadcast({}, {})", p.name(op.operands[0]), type_text(p, like(op).type));
@@ -141,7 +154,8 @@ void print_broadcast(Printer& p, const Op& op) {
 const OpRecord records[] = {
     {"full", Shape::element, infer_fill, print_full, interpret_full, emit_full},
     {"iota", Shape::element, infer_fill, print_iota, interpret_iota, emit_iota},
-    {"broadcast", Shape::element, infer_broadcast, print_broadcast, interpret_broadcast, emit_broadcast},
+    {"broadcast", Shape::element, infer_broadcast, print_broadcast, interpret_broadcast,
+     emit_broadcast},
 };
 
 }  // namespace

@@ -16,7 +16,8 @@ using graph::PointwiseDag;
 Result<std::vector<Type>> infer_map(const Program&, const Kernel& k, const Op& op) {
   const PointwiseDag& dag = *std::any_cast<const MapOf&>(op.payload).dag;
   if (dag.operand_count() > static_cast<int>(op.operands.size()) || op.operands.empty())
-    return error(fail(bad_program, "a map of {} operands uses operand {}", op.operands.size(), dag.operand_count() - 1));
+    return error(fail(bad_program, "a map of {} operands uses operand {}", op.operands.size(),
+                      dag.operand_count() - 1));
   Type t = k.values.at(op.operands[0].index).type;
   for (ValueId v : op.operands) {
     const Type& other = k.values.at(v.index).type;
@@ -46,7 +47,8 @@ struct DagText {
     }
     if (named[i]) return fmt::format("t{}", i);
     std::string s = std::string(n.function->name) + "(";
-    for (std::size_t a = 0; a < n.arguments.size(); ++a) s += (a ? ", " : "") + (*this)(n.arguments[a]);
+    for (std::size_t a = 0; a < n.arguments.size(); ++a)
+      s += (a ? ", " : "") + (*this)(n.arguments[a]);
     s += ")";
     if (uses[i] < 2) return s;
     named[i] = true;
@@ -65,7 +67,8 @@ void print_map(Printer& p, const Op& op) {
   std::string results;
   for (int r : dag.results) results += (results.empty() ? "" : ", ") + text(r);
   if (dag.results.size() > 1) results = "(" + results + ")";
-  p.out += fmt::format("map(lambda {}: {}, {})", fmt::join(parameters, ", "), results, p.names(op.operands));
+  p.out += fmt::format("map(lambda {}: {}, {})", fmt::join(parameters, ", "), results,
+                       p.names(op.operands));
 }
 
 Status interpret_map(Interpreter& in, const Op& op) {
@@ -93,7 +96,8 @@ Status emit_map(Emitter& e, const Op& op) {
   std::vector<std::string> operands;
   for (ValueId v : op.operands) operands.push_back(e.scalar(v));
   std::vector<std::string> results;
-  std::string statements = graph::emit_pointwise(dag, operands, e.name(op.results[0]) + "t", &results);
+  std::string statements =
+      graph::emit_pointwise(dag, operands, e.name(op.results[0]) + "t", &results);
   std::size_t start = 0;
   while (start < statements.size()) {
     std::size_t end = std::min(statements.find('\n', start), statements.size());

@@ -38,7 +38,8 @@ Status emit_view(Emitter& e, const Op& op) {
 }
 
 /// The axes of the tile that the indices cut out of a view.
-Result<std::vector<Axis>> tile_axes(const Kernel& k, const Type& view, const std::vector<Index>& indices) {
+Result<std::vector<Axis>> tile_axes(const Kernel& k, const Type& view,
+                                    const std::vector<Index>& indices) {
   if (view.space != Space::global || indices.size() != view.axes.size()) {
     return error(fail(bad_program, "a tile of `{}` has {} indices for {} modes", to_string(view),
                       indices.size(), view.axes.size()));
@@ -68,7 +69,8 @@ Result<std::vector<Type>> infer_load(const Program&, const Kernel& k, const Op& 
   TESSERA_TRY(axes, tile_axes(k, view, at.indices));
   TESSERA_TRY(t, try_register_type(view.element, std::move(axes), at.cover, at.layout));
   if (t.threads() != k.threads)
-    return error(fail(bad_program, "a tile is spread over {} threads, the kernel has {}", t.threads(), k.threads));
+    return error(fail(bad_program, "a tile is spread over {} threads, the kernel has {}",
+                      t.threads(), k.threads));
   return std::vector<Type>{std::move(t)};
 }
 
@@ -93,7 +95,8 @@ Status interpret_load(Interpreter& in, const Op& op) {
 }
 
 Status check_element(const Emitter& e, DType t) {
-  if (t == DType::float32 || t == DType::bfloat16 || t == DType::float16 || t == DType::boolean) return {};
+  if (t == DType::float32 || t == DType::bfloat16 || t == DType::float16 || t == DType::boolean)
+    return {};
   return error(fail(unsupported, "tiles of {} are not lowered", name_of(t))
                    .help("float32, bfloat16, float16 and bool are"));
 }
@@ -104,18 +107,22 @@ Status emit_load(Emitter& e, const Op& op) {
   TESSERA_CHECK(check_element(e, t.element));
   const std::string from = e.tensor(op.operands[0]);
   if (!e.cuda()) {
-    e.define(op.results[0], fmt::format("tst_load({}[{}])", from, e.address(op.operands[0], at.indices, t)));
+    e.define(op.results[0],
+             fmt::format("tst_load({}[{}])", from, e.address(op.operands[0], at.indices, t)));
     return {};
   }
-  int64_t run = e.vector_width(op.operands[0], at.indices, t);
+  bool repeated = false;
+  int64_t run = e.vector_width(op.operands[0], at.indices, t, &repeated);
   e.declare(op.results[0], {});
   e.open_registers(t, run);
   TESSERA_TRY(reg, e.reg(t));
   std::string live = e.predicate(t);
   std::string address = e.address(op.operands[0], at.indices, t);
-  e.line(fmt::format("{}tst_load<{}>({} + {}, {} + {});", live.empty() ? "" : "if (" + live + ") ", run,
-                     e.array(op.results[0]), reg, from, address));
-  if (!live.empty()) e.line(fmt::format("else tst_clear<{}>({} + {});", run, e.array(op.results[0]), reg));
+  e.line(fmt::format("{}tst_{}<{}>({} + {}, {} + {});", live.empty() ? "" : "if (" + live + ") ",
+                     repeated ? "repeat" : "load", run, e.array(op.results[0]), reg, from,
+                     address));
+  if (!live.empty())
+    e.line(fmt::format("else tst_clear<{}>({} + {});", run, e.array(op.results[0]), reg));
   e.close_registers();
   return {};
 }
@@ -132,8 +139,8 @@ Result<std::vector<Type>> infer_store(const Program& p, const Kernel& k, const O
     }
   }
   if (value.element != view.element) {
-    return error(fail(bad_program, "a tile of {} is stored to a tensor of {}", name_of(value.element),
-                      name_of(view.element))
+    return error(fail(bad_program, "a tile of {} is stored to a tensor of {}",
+                      name_of(value.element), name_of(view.element))
                      .help("cast the tile first"));
   }
   return std::vector<Type>{};
@@ -141,7 +148,8 @@ Result<std::vector<Type>> infer_store(const Program& p, const Kernel& k, const O
 
 void print_store(Printer& p, const Op& op) {
   const auto& at = std::any_cast<const At&>(op.payload);
-  p.out += fmt::format("store({}, {})", p.place(op.operands[1], at.indices), p.name(op.operands[0]));
+  p.out +=
+      fmt::format("store({}, {})", p.place(op.operands[1], at.indices), p.name(op.operands[0]));
 }
 
 /// Of the threads that hold the same element, the first one stores.
@@ -160,7 +168,8 @@ Status interpret_store(Interpreter& in, const Op& op) {
   return Interpreter::for_slots(t, [&](int64_t s, const std::vector<int64_t>& c) -> Status {
     if (!in.live(t, c) || !first_copy(t, s / t.registers())) return {};
     if (!slots[s])
-      return error(fail(uninitialized, "an empty slot of `{}` is stored", in.kernel->values[op.operands[0].index].name));
+      return error(fail(uninitialized, "an empty slot of `{}` is stored",
+                        in.kernel->values[op.operands[0].index].name));
     return in.write(op.operands[1], at.indices, c, *slots[s]);
   });
 }
@@ -169,7 +178,8 @@ std::string first_copy_text(const Type& t) {
   std::string s;
   int64_t below = 1;
   for (const SpreadMode& m : spread(t).threads) {
-    if (m.axis < 0) s += fmt::format("{}thread / {} % {} == 0", s.empty() ? "" : " && ", below, m.extent);
+    if (m.axis < 0)
+      s += fmt::format("{}thread / {} % {} == 0", s.empty() ? "" : " && ", below, m.extent);
     below *= m.extent;
   }
   return s;
@@ -181,7 +191,8 @@ Status emit_store(Emitter& e, const Op& op) {
   TESSERA_CHECK(check_element(e, t.element));
   const std::string to = e.tensor(op.operands[1]);
   if (!e.cuda()) {
-    e.line(fmt::format("tst_store({}[{}], {});", to, e.address(op.operands[1], at.indices, t), e.scalar(op.operands[0])));
+    e.line(fmt::format("tst_store({}[{}], {});", to, e.address(op.operands[1], at.indices, t),
+                       e.scalar(op.operands[0])));
     return {};
   }
   int64_t run = e.vector_width(op.operands[1], at.indices, t);
@@ -190,8 +201,9 @@ Status emit_store(Emitter& e, const Op& op) {
   std::string when = e.predicate(t);
   std::string copy = first_copy_text(t);
   if (!copy.empty()) when += (when.empty() ? "" : " && ") + copy;
-  e.line(fmt::format("{}tst_store<{}>({} + {}, {} + {});", when.empty() ? "" : "if (" + when + ") ", run, to,
-                     e.address(op.operands[1], at.indices, t), e.array(op.operands[0]), reg));
+  e.line(fmt::format("{}tst_store<{}>({} + {}, {} + {});", when.empty() ? "" : "if (" + when + ") ",
+                     run, to, e.address(op.operands[1], at.indices, t), e.array(op.operands[0]),
+                     reg));
   e.close_registers();
   return {};
 }

@@ -1,6 +1,8 @@
-// reduce: one value of each line along an axis. Dead slots take no part, so no neutral element has to be loaded.
+// reduce: one value of each line along an axis. Dead slots take no part, so no neutral element has
+// to be loaded.
 //
-// On a GPU each thread folds its own registers, lanes then exchange by shuffles, and warps through shared memory.
+// On a GPU each thread folds its own registers, lanes then exchange by shuffles, and warps through
+// shared memory.
 #include <cmath>
 #include <limits>
 
@@ -14,7 +16,9 @@
 namespace tessera::tile::ops {
 namespace {
 
-const Fold& fold(const Op& op) { return std::any_cast<const Fold&>(op.payload); }
+const Fold& fold(const Op& op) {
+  return std::any_cast<const Fold&>(op.payload);
+}
 
 Result<std::vector<Type>> infer_reduce(const Program&, const Kernel& k, const Op& op) {
   Type t = k.values.at(op.operands.at(0).index).type;
@@ -48,14 +52,16 @@ Status interpret_reduce(Interpreter& in, const Op& op) {
   const Type& from = in.type(op.operands[0]);
   const Type& to = in.type(op.results[0]);
   std::map<std::vector<int64_t>, double> elements;  // once each, however many threads hold it
-  TESSERA_CHECK(Interpreter::for_slots(from, [&](int64_t s, const std::vector<int64_t>& c) -> Status {
-    const auto& v = in.slots(op.operands[0])[s];
-    if (!in.live(from, c)) return {};
-    if (!v) return error(fail(uninitialized, "a live slot of `{}` is empty where it is reduced",
-                              in.kernel->values[op.operands[0].index].name));
-    elements[c] = *v;
-    return {};
-  }));
+  TESSERA_CHECK(
+      Interpreter::for_slots(from, [&](int64_t s, const std::vector<int64_t>& c) -> Status {
+        const auto& v = in.slots(op.operands[0])[s];
+        if (!in.live(from, c)) return {};
+        if (!v)
+          return error(fail(uninitialized, "a live slot of `{}` is empty where it is reduced",
+                            in.kernel->values[op.operands[0].index].name));
+        elements[c] = *v;
+        return {};
+      }));
   std::map<std::vector<int64_t>, double> sums;
   double neutral = fold(op).kind == Fold::Kind::sum ? 0 : -std::numeric_limits<double>::infinity();
   for (const auto& [c, v] : elements) {
@@ -74,14 +80,15 @@ Status interpret_reduce(Interpreter& in, const Op& op) {
   return {};
 }
 
-/// Inside the innermost loop: one element into the accumulator; the emitter declares and stores accumulators.
+/// Inside the innermost loop: one element into the accumulator; the emitter declares and stores
+/// accumulators.
 Status emit_reduce(Emitter& e, const Op& op) {
   const Type& from = e.type(op.operands[0]);
   bool sum = fold(op).kind == Fold::Kind::sum;
   std::string x = e.scalar(op.operands[0]);
   if (e.cuda() && !e.always_live(from, fold(op).axis)) {
-    x = fmt::format("({} < {} ? {} : {})", e.coordinate(from, fold(op).axis), e.live(from.axes[fold(op).axis]), x,
-                    sum ? "0.0f" : "-tsr_inf()");
+    x = fmt::format("({} < {} ? {} : {})", e.coordinate(from, fold(op).axis),
+                    e.live(from.axes[fold(op).axis]), x, sum ? "0.0f" : "-tsr_inf()");
   }
   std::string acc = e.name(op.results[0]) + "_acc";
   e.line(sum ? fmt::format("{} += {};", acc, x) : fmt::format("{0} = tst_max({0}, {1});", acc, x));
