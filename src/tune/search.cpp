@@ -221,14 +221,29 @@ class Search {
     return true;
   }
 
-  void sweep() {
-    std::vector<Point> points;
-    int leaders = 0;
+  // The leaders among the candidates that have several launches, and the best of each family: a
+  // default launch far off (one slice of a long K) says little of what its candidate can do, so
+  // candidates with one launch set no bar here.
+  std::vector<int> sweepable() const {
+    std::vector<int> out;
+    std::set<std::string> families;
+    double best_ms = 0;
     for (const int c : ranked()) {
       const Item& item = items_[static_cast<std::size_t>(c)];
-      if (leaders >= leaders_swept || states_[c].measured.at(0).ms > out_.best_ms * sweep_reach)
-        break;
-      ++leaders;
+      if (item.launches < 2) continue;
+      const double ms = states_.at(c).measured.at(0).ms;
+      if (best_ms == 0) best_ms = ms;
+      const bool leads =
+          static_cast<int>(out.size()) < leaders_swept && ms <= best_ms * sweep_reach;
+      if (families.insert(item.family).second || leads) out.push_back(c);
+    }
+    return out;
+  }
+
+  void sweep() {
+    std::vector<Point> points;
+    for (const int c : sweepable()) {
+      const Item& item = items_[static_cast<std::size_t>(c)];
       for (int launch = 1; launch < item.launches; ++launch) {
         if (states_[c].measured.contains(launch) || failed_points_.contains({c, launch})) continue;
         if (usable(c)) points.push_back({c, launch});

@@ -214,6 +214,16 @@ TEST(Search, FinalsDecideAndKeepEveryFamily) {
   EXPECT_THAT(finals, ::testing::Contains(2));
 }
 
+TEST(Search, SweepsLaunchesBehindASlowDefault) {
+  Machine m{.cost = [](Point p) { return p.candidate == 1 ? 0.2 : p.launch == 2 ? 0.1 : 1.0; }};
+  const std::vector<Item> list = {{.predicted_ms = 1, .launches = 3, .family = "split"},
+                                  {.needs_build = false, .family = "library"}};
+  const std::atomic<bool> stop = false;
+  const Outcomes o = search(list, {}, m.callbacks(), {}, stop, 4);
+  ASSERT_TRUE(o.best);
+  EXPECT_EQ(*o.best, (Point{0, 2}));
+}
+
 TEST(SearchOrder, FamiliesFirstThenPredictions) {
   const std::vector<Item> list = {{.predicted_ms = 3, .family = "a"},
                                   {.predicted_ms = 1, .family = "a"},
