@@ -1,0 +1,160 @@
+#include "graph/canonical.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "graph/operand.h"
+#include "graph/ops.h"
+
+namespace tessera::graph {
+namespace {
+
+using testing::ElementsAre;
+
+Graph load(const std::string& name) {
+  const Json j = Json::parse(
+      read_file(std::string(TESSERA_SOURCE_DIR) + "/src/graph/testdata/" + name + ".json"));
+  auto g = import_graph(j);
+  EXPECT_TRUE(g.has_value()) << to_text(g.error());
+  return *g;
+}
+
+Graph canonical(const std::string& name, std::vector<Rewrite>* done = nullptr) {
+  Graph g = load(name);
+  std::vector<Rewrite> log = canonicalize(g);
+  if (done != nullptr) *done = std::move(log);
+  return g;
+}
+
+/// The computing ops in order, without views and copies.
+std::vector<std::string> computing(const Graph& g) {
+  std::vector<std::string> out;
+  for (const NodeId id : g.order) {
+    const OpKind kind = kind_of(g.node(id));
+    if (kind == OpKind::view || g.node(id).op.starts_with("aten.clone")) continue;
+    out.push_back(g.node(id).op.substr(5, g.node(id).op.find('.', 5) - 5));
+  }
+  return out;
+}
+
+const Node& only(const Graph& g, std::string_view op) {
+  const Node* found = nullptr;
+  for (const NodeId id : g.order) {
+    if (!g.node(id).op.starts_with(op)) continue;
+    EXPECT_EQ(found, nullptr) << "two " << op;
+    found = &g.node(id);
+  }
+  EXPECT_NE(found, nullptr) << "no " << op;
+  return *found;
+}
+
+TEST(Canonical, MiniGptIsNormsLinearsAttentionGelu) {
+  std::vector<Rewrite> log;
+  const Graph g = canonical("minigpt", &log);
+  EXPECT_THAT(computing(g),
+              ElementsAre("layer_norm", "linear", "scaled_dot_product_attention", "linear", "add",
+                          "layer_norm", "linear", "gelu", "linear", "add"));
+  const Node& attention = only(g, "aten.scaled_dot_product_attention");
+  EXPECT_EQ(attention.flag("is_causal"), true);
+  EXPECT_EQ(attention.number("scale"), 0.25);
+  EXPECT_FALSE(attention.tensor("attn_mask").valid());
+  const Node& gelu = only(g, "aten.gelu");
+  EXPECT_EQ(gelu.text("approximate"), "tanh");
+  EXPECT_EQ(gelu.rewritten_from, "tanh-GELU written out");
+  EXPECT_EQ(gelu.covers.size(), 8U);
+  EXPECT_EQ(gelu.module, "activation");
+  EXPECT_EQ(log.size(), 2U);
+}
+
+TEST(Canonical, LlamaWrittenOutHasGroupedCausalAttention) {
+  const Graph g = canonical("llama_written");
+  EXPECT_THAT(computing(g),
+              ElementsAre("cat", "rms_norm", "linear", "mul", "neg", "cat", "mul", "add", "mul",
+                          "neg", "cat", "mul", "add", "scaled_dot_product_attention", "linear",
+                          "add", "rms_norm", "linear", "silu", "linear", "mul", "linear", "add"));
+  const Node& attention = only(g, "aten.scaled_dot_product_attention");
+  EXPECT_EQ(attention.flag("is_causal"), true);
+  EXPECT_EQ(attention.flag("enable_gqa"), true);
+  EXPECT_EQ(g.value(attention.tensor("key")).type.shape, (std::vector<int64_t>{2, 2, 16, 8}));
+  // The merged projection is read through strided views: rows of 64 + 16 + 16 elements.
+  const Operand v = resolve(g, attention.tensor("value"));
+  EXPECT_EQ(g.value(v.base).name, "merged_linear");
+  EXPECT_EQ(v.strides, (std::vector<int64_t>{16 * 96, 8, 96, 1}));
+  EXPECT_EQ(v.offset, 80);
+  EXPECT_EQ(g.value(attention.tensor("value")).type.strides, v.strides);
+}
+
+TEST(Canonical, ActivationsBySpelling) {
+  EXPECT_THAT(computing(canonical("silu")), ElementsAre("silu"));
+  const Graph g = canonical("gelu_erf");
+  EXPECT_THAT(computing(g), ElementsAre("gelu"));
+  EXPECT_EQ(only(g, "aten.gelu").text("approximate"), "none");
+}
+
+TEST(Canonical, AnInnerValueInUseStopsTheRewrite) {
+  std::vector<Rewrite> log;
+  const Graph g = canonical("gelu_inner_used", &log);
+  EXPECT_THAT(log, testing::IsEmpty());
+  EXPECT_EQ(g.order.size(), load("gelu_inner_used").order.size());
+}
+
+TEST(Canonical, NormsBySpelling) {
+  EXPECT_THAT(computing(canonical("softmax")), ElementsAre("softmax"));
+  const Graph rms = canonical("rms_norm");
+  EXPECT_THAT(computing(rms), ElementsAre("rms_norm"));
+  EXPECT_EQ(only(rms, "aten.rms_norm").number("eps"), 1e-6);
+  const Graph layer = canonical("layer_norm");
+  EXPECT_THAT(computing(layer), ElementsAre("layer_norm"));
+  EXPECT_EQ(only(layer, "aten.layer_norm").number("eps"), 1e-5);
+  EXPECT_EQ(layer.value(only(layer, "aten.layer_norm").tensor("weight")).target, "weight");
+  EXPECT_EQ(layer.value(only(layer, "aten.layer_norm").tensor("bias")).target, "bias");
+}
+
+TEST(Canonical, SampleVarianceIsNoLayerNorm) {
+  const Graph g = canonical("layer_norm_bessel");
+  EXPECT_THAT(computing(g), testing::Not(testing::Contains("layer_norm")));
+}
+
+TEST(Canonical, MaskByWhereIsCausalAndScaleOnQueriesIsFolded) {
+  const Graph g = canonical("attention_where");
+  EXPECT_THAT(computing(g), ElementsAre("scaled_dot_product_attention"));
+  EXPECT_EQ(only(g, "aten.scaled_dot_product_attention").flag("is_causal"), true);
+  EXPECT_EQ(only(g, "aten.scaled_dot_product_attention").number("scale"), 0.3);
+}
+
+TEST(Canonical, AdditiveMaskIsPassedOn) {
+  const Graph g = canonical("attention_bias");
+  const Node& attention = only(g, "aten.scaled_dot_product_attention");
+  EXPECT_EQ(g.value(attention.tensor("attn_mask")).origin, Origin::user_input);
+  EXPECT_EQ(attention.flag("is_causal"), false);
+  EXPECT_EQ(attention.number("scale"), 0.25);
+}
+
+TEST(Canonical, ProductWithWeightAndBiasIsLinear) {
+  const Graph g = canonical("linear_bias");
+  EXPECT_THAT(computing(g), ElementsAre("linear"));
+  EXPECT_TRUE(only(g, "aten.linear").tensor("bias").valid());
+}
+
+TEST(Canonical, GatedPairsStayApart) {
+  EXPECT_THAT(computing(canonical("gated")), ElementsAre("linear", "silu", "linear", "mul"));
+}
+
+TEST(Canonical, NoopsGo) {
+  const Graph g = canonical("noops");
+  EXPECT_EQ(g.order.size(), 1U);
+}
+
+TEST(Canonical, ASecondRunChangesNothing) {
+  for (const char* name : {"minigpt", "llama_written", "attention_bias", "layer_norm"}) {
+    Graph g = canonical(name);
+    const std::string text = to_text(g);
+    EXPECT_THAT(canonicalize(g), testing::IsEmpty()) << name;
+    EXPECT_EQ(to_text(g), text);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::graph
