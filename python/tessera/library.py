@@ -118,7 +118,7 @@ def _sdpa(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
             try:
                 return run(tensors)
             except RuntimeError as error:
-                if "No available kernel" not in str(error) and "not support" not in str(error):
+                if not any(w in str(error) for w in ("No available kernel", "No viable backend", "not support")):
                     raise
                 words = [str(w.message).split(" (Triggered")[0] for w in heard]
                 reason = "; ".join(dict.fromkeys(w for w in words if backend.split()[0][:4].lower() in w.lower()

@@ -1,0 +1,159 @@
+"""Vendor kernels as candidates, and the numeric problem behind them, on the host."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tessera import library
+from tessera.errors import Error
+from tessera.problem import FULL, Problem
+from tessera.runners import make_runner
+from tessera.verify import budget, reference_errors, verify
+
+B, H, KV, L, D = 2, 4, 2, 24, 16
+
+
+def value(name, shape, dtype="float32", strides=None, origin="node", **more):
+    if strides is None:
+        strides = [1] * len(shape)
+        for i in range(len(shape) - 2, -1, -1):
+            strides[i] = strides[i + 1] * shape[i + 1]
+    return {"name": name, "shape": list(shape), "dtype": dtype, "strides": strides, "origin": origin, **more}
+
+
+def view(tensor, shape, strides, dtype="float32", offset=0):
+    return {"tensor": tensor, "dtype": dtype, "shape": shape, "strides": strides, "offset": offset}
+
+
+def attention(dtype="float32", causal=True):
+    """Projections [B, L, heads * D] seen as heads, attention, transposed back: what a decoder block has."""
+    names = {"q": H, "k": KV, "v": KV}
+    values, nodes = [], []
+    for name, heads in names.items():
+        values.append(value(name, [B, L, heads * D], dtype, origin="user_input"))
+        values.append(value(f"{name}v", [B, L, heads, D], dtype))
+        values.append(value(f"{name}t", [B, heads, L, D], dtype, [L * heads * D, D, heads * D, 1]))
+        nodes.append({"name": f"{name}v", "op": "aten.view.default", "outputs": [f"{name}v"],
+                      "arguments": {"self": {"value": name}, "size": [B, L, heads, D]}})
+        nodes.append({"name": f"{name}t", "op": "aten.transpose.int", "outputs": [f"{name}t"],
+                      "arguments": {"self": {"value": f"{name}v"}, "dim0": 1, "dim1": 2}})
+    strides = [L * H * D, D, H * D, 1]
+    values.append(value("o", [B, H, L, D], dtype, strides))
+    nodes.append({"name": "o", "op": "aten.scaled_dot_product_attention.default", "outputs": ["o"],
+                  "arguments": {"query": {"value": "qt"}, "key": {"value": "kt"}, "value": {"value": "vt"},
+                                "attn_mask": None, "dropout_p": 0.0, "is_causal": causal, "scale": None,
+                                "enable_gqa": True}})
+    values.append(value("out", [B, L, H, D], dtype))
+    nodes.append({"name": "out", "op": "aten.transpose.int", "outputs": ["out"],
+                  "arguments": {"self": {"value": "o"}, "dim0": 1, "dim1": 2}})
+    graph = {"schema": "tessera.graph/1", "device": "cpu", "values": values, "nodes": nodes, "inputs": ["q", "k", "v"],
+             "outputs": ["out"]}
+    body = {"batch": B, "heads": H, "kv_heads": KV, "q_length": L, "kv_length": L, "head_dim": D, "value_dim": D,
+            "scale": D ** -0.5, "causal": causal, "mask": None,
+            "q": view(0, [B, H, L, D], [L * H * D, D, H * D, 1], dtype),
+            "k": view(1, [B, KV, L, D], [L * KV * D, D, KV * D, 1], dtype),
+            "v": view(2, [B, KV, L, D], [L * KV * D, D, KV * D, 1], dtype),
+            "output": view(3, [B, H, L, D], [L * H * D, D, H * D, 1], dtype)}
+    pattern = {"id": "p", "rule": "attention", "subgraph": [n["name"] for n in nodes], "inputs": ["q", "k", "v"],
+               "outputs": ["out"], "body": body}
+    return graph, pattern
+
+
+def linear(dtype="float32"):
+    m, n, k = 20, 12, 32
+    graph = {"values": [value("x", [m, k], dtype, origin="user_input"), value("w", [n, k], dtype, origin="parameter"),
+                        value("b", [n], dtype, origin="parameter"), value("y", [m, n], dtype)],
+             "nodes": [{"name": "y", "op": "aten.linear.default", "outputs": ["y"],
+                        "arguments": {"input": {"value": "x"}, "weight": {"value": "w"}, "bias": {"value": "b"}}}],
+             "inputs": ["x", "w", "b"], "outputs": ["y"], "device": "cpu"}
+    body = {"batch": 1, "m": m, "n": n, "k": k, "a": view(0, [1, m, k], [m * k, k, 1], dtype),
+            "b": view(1, [1, n, k], [n * k, k, 1], dtype), "epilogue": "add(%0, %1)",
+            "operands": [view(2, [1, m, n], [0, 0, 1], dtype)], "outputs": [view(3, [1, m, n], [m * n, n, 1], dtype)]}
+    return graph, {"id": "p", "rule": "gemm", "nodes": ["y"], "inputs": ["x", "w", "b"], "outputs": ["y"], "body": body}
+
+
+def run(problem_of, call, precision="fp32", dtype="float32", **options):
+    graph, pattern = problem_of(dtype, **options)
+    problem = Problem(graph, pattern, "cpu", precision)
+    return verify(problem, make_runner({"call": call}, problem), "full")
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize(("precision", "dtype"), [("fp32", "float32"), ("bf16", "bfloat16")])
+def test_attention_of_torch_passes(precision, dtype, causal):
+    reply = run(attention, {"function": "sdpa", "arguments": {"backend": "default"}}, precision, dtype, causal=causal)
+    assert reply["ok"], reply
+    reply = run(attention, {"function": "sdpa", "arguments": {"backend": "math"}}, precision, dtype, causal=causal)
+    assert reply["ok"], reply
+
+
+def test_a_backend_that_cannot_says_so():
+    with pytest.raises(Error) as error:
+        run(attention, {"function": "sdpa", "arguments": {"backend": "cudnn"}})
+    assert error.value.diagnostic["code"] == "TS0430" and "cudnn" in error.value.diagnostic["message"]
+
+
+def test_wrong_mask_is_caught():
+    graph, pattern = attention(causal=True)
+    problem = Problem(graph, pattern, "cpu", "fp32")
+    wrong = {**pattern, "body": {**pattern["body"], "causal": False}}
+    problem.pattern = {**problem.pattern, "body": wrong["body"]}
+    reply = verify(problem, make_runner({"call": {"function": "sdpa", "arguments": {}}}, problem), "quick")
+    assert not reply["ok"] and reply["kind"] == "wrong_result"
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("fp32", "float32"), ("bf16", "bfloat16")])
+def test_linear_with_bias_passes(precision, dtype):
+    reply = run(linear, {"function": "linear", "arguments": {"bias": 0, "activation": "none"}}, precision, dtype)
+    assert reply["ok"], reply
+
+
+def test_forgotten_bias_is_caught():
+    reply = run(linear, {"function": "linear", "arguments": {"bias": None}})
+    assert not reply["ok"] and reply["kind"] == "wrong_result"
+
+
+def test_unknown_function_lists_what_there_is():
+    graph, pattern = linear()
+    with pytest.raises(Error) as error:
+        library.make("nonsense", pattern, {}, graph, "cpu")
+    assert "sdpa" in error.value.diagnostic["expected"]
+
+
+def test_low_precision_does_not_pass_as_fp32():
+    """bf16 products in an fp32 problem: far beyond the budget of any input set."""
+    graph, pattern = linear()
+    problem = Problem(graph, pattern, "cpu", "fp32")
+    for kind, seed in FULL[:3]:
+        data = problem.dataset(kind, seed)
+        x, w, b = data.tensors
+        out = (x.bfloat16() @ w.bfloat16().t()).float() + b
+        e = reference_errors(out, data.references[0])
+        assert e["rms"] > 10 * budget("fp32", torch.float32, data.baseline[0])["rms"]
+
+
+def test_tables_are_read_within_their_bounds():
+    rows = 7
+    graph = {"values": [value("w", [rows, 8], origin="parameter"), value("i", [64], "int64", origin="user_input"),
+                        value("e", [64, 8])],
+             "nodes": [{"name": "e", "op": "aten.embedding.default", "outputs": ["e"],
+                        "arguments": {"weight": {"value": "w"}, "indices": {"value": "i"}}}],
+             "inputs": ["w", "i"], "outputs": ["e"], "device": "cpu"}
+    pattern = {"rule": "gather", "nodes": ["e"], "inputs": ["w", "i"], "outputs": ["e"], "body": {}}
+    problem = Problem(graph, pattern, "cpu", "fp32")
+    index = problem.dataset("normal", 0).tensors[1]
+    assert index.min() >= 0 and index.max() == rows - 1
+
+
+def test_guarded_tensors_know_what_was_written():
+    from tessera.guarded import Guarded
+
+    g = Guarded([4, 3], [8, 1], torch.float32, "cpu")
+    g.poison()
+    assert bool(g.unwritten().all())
+    g.tensor.fill_(1.0)
+    assert not g.unwritten().any() and g.stray_writes() == 0
+    g.remember()
+    g.tensor[0, 0] = 2.0
+    assert g.changed()
