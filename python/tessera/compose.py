@@ -95,10 +95,7 @@ class ComposedModule(nn.Module):
         self._calls = self._repacks = 0
         self._packed: dict[str, torch.Tensor] = {}
         self._rest: list[torch.Tensor] = []
-        self._order = [users.index(n) if n in users else None for n in self._built.feeds]
-        self._plain_order = (
-            self._order[: len(users)] == list(range(len(users))) and None not in self._order[: len(users)]
-        )
+        self._rest_of = self._built.feeds[len(users) :]
         self._runner: Callable = self._built.main.forward
         if self.leftover == "inductor":
             self._runner = torch.compile(self._built.main, fullgraph=True, dynamic=False)
@@ -173,10 +170,7 @@ class ComposedModule(nn.Module):
         miss = self._state.modes(tensors)
         if miss is not None:
             return self._fall_back(miss, args, kwargs)
-        if self._plain_order:
-            return self._wrap(self._runner(*tensors, *self._rest))
-        rest = iter(self._rest)
-        return self._wrap(self._runner(*[next(rest) if i is None else tensors[i] for i in self._order]))
+        return self._wrap(self._runner(*tensors, *self._rest))
 
     def _fall_back(self, miss: Miss, args, kwargs):
         self._events.add(miss, "the original module runs")
@@ -211,7 +205,7 @@ class ComposedModule(nn.Module):
                 )
             self._pack()
         tensors = {s.value: s.tensor for s in self._state.slots} | self._packed
-        self._rest = [tensors[n] for n, i in zip(self._built.feeds, self._order, strict=True) if i is None]
+        self._rest = [tensors[n] for n in self._rest_of]
         return None
 
     def _pack(self) -> None:

@@ -7,6 +7,7 @@ Each answers None when all is as traced, else a `Miss`. Everything expected is c
 from __future__ import annotations
 
 import inspect
+import operator
 import sys
 import warnings
 from collections.abc import Callable
@@ -172,6 +173,7 @@ class StateGuard:
         self.modules = [m for m in module.modules() if type(m) not in _stateless]
         self.flags = [m.training for m in self.modules]
         self.held = [s for s in slots if s.owner is not None]
+        self.places = [(s.owner, s.key) for s in self.held]
         self.watched = [s for s in self.held if s.packed or s.facts]  # whose content matters, not only its place
         self.stamp: tuple = ()
         self.volatile = False  # a packed value is made from an inference tensor, whose changes cannot be seen
@@ -182,10 +184,8 @@ class StateGuard:
         if not self.stamp or self.volatile:
             return False
         tensors, pointers, versions = self.stamp
-        for s, t in zip(self.held, tensors):
-            if s.owner.get(s.key) is not t:
-                return False
-        if [t.data_ptr() for t in tensors] != pointers:
+        now = [owner.get(key) for owner, key in self.places]
+        if not all(map(operator.is_, now, tensors)) or list(map(torch.Tensor.data_ptr, tensors)) != pointers:
             return False
         return not self.watched or [version_of(s.tensor) for s in self.watched] == versions
 

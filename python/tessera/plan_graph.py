@@ -40,7 +40,9 @@ class PatternUse:
 @dataclass
 class Built:
     main: fx.GraphModule
-    feeds: list[str]  # the value of each placeholder of `main`: graph inputs, and values that `pack` makes
+    feeds: list[
+        str
+    ]  # the value of each placeholder of `main`: user inputs first, then state and values that `pack` makes
     pack: fx.GraphModule | None
     pack_feeds: list[str]
     packed: list[str]  # the values that `pack` returns
@@ -256,6 +258,9 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), inline_pack: bo
     packed = [] if inline_pack else [v for s in plan["steps"] if s["kind"] == "prepack" for v in s["outputs"]]
     pack = _Emitter(graph, inputs)
     main = _Emitter(graph, inputs | set(packed))
+    for name in graph["inputs"]:  # user inputs come first, so that a call passes them on as they are
+        if main.values[name]["origin"] == "user_input":
+            main.get(name)
     patterns = []
     for step in plan["steps"]:
         if step["kind"] in ("kernel", "call"):
