@@ -90,6 +90,8 @@ def trace_graph_module(gm: torch.fx.GraphModule, inputs: list, targets: list[str
 
 def _export(module: nn.Module, args: tuple, kwargs: dict):
     training = [(m, m.training) for m in module.modules()]
+    hooks = nn.modules.module._global_buffer_registration_hooks
+    before = set(hooks)
     try:
         with torch.no_grad(), legacy_readable_flags():
             return torch.export.export(module, args, kwargs, strict=False).run_decompositions({})
@@ -100,6 +102,8 @@ def _export(module: nn.Module, args: tuple, kwargs: dict):
     finally:
         for m, mode in training:
             m.training = mode
+        for key in set(hooks) - before:  # a failed export leaves its hook behind, and torch.compile stumbles on it
+            del hooks[key]
 
 
 def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception) -> Error:
