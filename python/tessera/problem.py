@@ -88,6 +88,22 @@ class Problem:
             result = self.executor.run(self.pattern["nodes"], named, self.pattern["outputs"], dtype)
         return [result[name] for name in self.pattern["outputs"]] if isinstance(result, dict) else list(result)
 
+    def _exact(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        try:
+            return self.run(tensors, torch.float64)
+        except torch.OutOfMemoryError:
+            # Remembered datasets can be made again; without them there may be room.
+            self.forget()
+            torch.cuda.empty_cache()
+        try:
+            return self.run(tensors, torch.float64)
+        except torch.OutOfMemoryError as error:
+            torch.cuda.empty_cache()
+            raise fail("TS0513", "verify.reference_out_of_memory",
+                       f"the fp64 reference of {self.pattern.get('id', 'the pattern')} does not fit into memory",
+                       found=str(error).split("\n")[0][:300],
+                       helps=["optimize the module at a smaller batch; its kernels are tuned for exact shapes"]) from error
+
     def dataset(self, kind: str, seed: int) -> Dataset:
         """The inputs with their references and the baseline's errors; remembered while memory allows."""
         found = self._cache.get((kind, seed))
@@ -95,7 +111,7 @@ class Problem:
             return found
         from tessera.verify import reference_errors  # verify.py is the layer above
         made = Dataset(kind, seed, make_inputs(self, kind, seed))
-        exact = self.run(made.tensors, torch.float64)
+        exact = self._exact(made.tensors)
         eager = self.run(made.tensors, None)
         for value, e, b in zip(self.outputs, exact, eager, strict=True):
             if tuple(e.shape) != tuple(value["shape"]):

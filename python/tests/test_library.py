@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-
 from tessera import library
 from tessera.errors import Error
 from tessera.problem import FULL, Problem
