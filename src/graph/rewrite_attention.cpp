@@ -366,6 +366,13 @@ bool rewrite_one(Graph& g, RewriteLog& log, NodeId last) {
   const ValueId out = insert_attention(g, a, type, last, pv);
   substitute(g, log, causal ? "causal attention written out" : "attention written out", last, out,
              s.nodes);
+  // Behind a squeeze, the call itself stands for the same nodes.
+  const Node& made = g.node(g.value(out).producer);
+  if (const Node* call = is_op(made, "aten.squeeze") ? producer(g, made.tensor("self")) : nullptr) {
+    Node& attention = g.node(g.value(call->outputs.front()).producer);
+    attention.covers = made.covers;
+    attention.rewritten_from = made.rewritten_from;
+  }
   return true;
 }
 
