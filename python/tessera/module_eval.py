@@ -20,7 +20,7 @@ from tessera import timing
 from tessera.compose import ComposedModule, composed_of
 from tessera.errors import Error, fail
 from tessera.precision import cast
-from tessera.problem import _reference, arithmetic
+from tessera.problem import _reference
 from tessera.reference import Executor
 from tessera.tracer import Traced, trace_module
 from tessera.verify import budget, reference_errors
@@ -181,7 +181,11 @@ class _Expected:
         self.buffers, self.changed_inputs = _changed(held)
         named = {**held.traced.state(), **held.traced.flatten(self.args, self.kwargs)}
         before = _snapshot(held.module)
-        with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()), arithmetic(held.precision):
+        with (
+            torch.no_grad(),
+            torch.random.fork_rng(devices=_cuda_devices()),
+            peer_table.equal_precision(held.precision),
+        ):
             torch.manual_seed(seed)
             made = Executor(held.graph, held.device).run_all({k: t.clone() for k, t in named.items()}, torch.float64)
         exact = [made[name] for name in held.graph["outputs"]]
@@ -240,7 +244,7 @@ def _check_seed(held: Held, composed: ComposedModule, seed: int) -> tuple[list[d
     before = _snapshot(held.module)
     state = {k: t.detach().clone() for k, t in held.module.state_dict().items()}
     args, kwargs = _copies(expected.args, expected.kwargs)
-    with arithmetic(held.precision):
+    with peer_table.equal_precision(held.precision):
         results = _run(composed, args, kwargs, seed)
     results += _effects(held.module, expected.buffers)
     _restore(held.module, before)
@@ -398,7 +402,7 @@ def measure_module(
     sets = [(expected.args, expected.kwargs)] + [
         inputs_of(held, s) for s in range(2, 2 if held.device.type == "cuda" else 5)
     ]
-    with arithmetic(held.precision):
+    with peer_table.equal_precision(held.precision):
         contenders, absent = _contenders(held, plan, peers, leftover, ablation)
         contenders = _warm(held, contenders, clock, _copies(*sets[0]), absent)
         held.notify(f"timing {len(contenders)} ways to run the module, interleaved")

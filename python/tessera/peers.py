@@ -4,9 +4,38 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from contextlib import contextmanager
 
 import torch
 from torch import nn
+
+
+@contextmanager
+def equal_precision(precision: str):
+    """torch's flags of a precision class for everything that runs inside: ours, eager and the peers. Set by the older
+    functions, which set the newer `fp32_precision` too: where only that is set, Inductor fails to read the older ones."""
+    matmul, convolution = torch.backends.cuda.matmul, (torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
+    before = [place.fp32_precision for place in (matmul, *convolution)]
+    try:
+        older = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+    except RuntimeError:
+        older = None
+    _set_tf32(precision == "tf32")
+    try:
+        yield
+    finally:
+        if older is not None:
+            torch.set_float32_matmul_precision(older[0])
+            torch.backends.cudnn.allow_tf32 = older[1]
+        for place, mode in zip((matmul, *convolution), before, strict=True):
+            if place.fp32_precision != mode:
+                place.fp32_precision = mode
+
+
+def _set_tf32(on: bool) -> None:
+    torch.set_float32_matmul_precision("high" if on else "highest")
+    torch.backends.cudnn.allow_tf32 = on
+
 
 # mode of torch.compile; CUDA graphs stay out, as for the composed module: the clock hides the host's launches anyway
 _inductor = {"inductor": None, "inductor-max-autotune": "max-autotune-no-cudagraphs"}

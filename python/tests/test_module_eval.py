@@ -12,6 +12,7 @@ from tessera import module_eval
 from tessera.errors import Error
 from tessera.export import export_module
 from tessera.module_eval import hold, inputs_of, measure_module, redraw, verify_module, with_inputs
+from tessera.peers import equal_precision
 from torch import nn
 
 
@@ -123,3 +124,13 @@ def test_plan_of_another_module(held, folder):
     with pytest.raises(Error) as e:
         module_eval.verify_module(hold(nn.Linear(4, 4), (torch.randn(2, 4),), {}), mlp_plan(compile_kernel(folder)))
     assert e.value.diagnostic["code"] == "TS0205"
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32"])
+def test_flags_can_be_read_by_everybody(precision):
+    before = torch.backends.cuda.matmul.fp32_precision, torch.get_float32_matmul_precision()
+    with equal_precision(precision):
+        assert torch.backends.cuda.matmul.allow_tf32 == torch.backends.cudnn.allow_tf32 == (precision == "tf32")
+        assert (torch.backends.cuda.matmul.fp32_precision == "tf32") == (precision == "tf32")
+        assert torch.get_float32_matmul_precision() == ("high" if precision == "tf32" else "highest")
+    assert (torch.backends.cuda.matmul.fp32_precision, torch.get_float32_matmul_precision()) == before
