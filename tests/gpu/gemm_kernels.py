@@ -55,6 +55,8 @@ CHECKS = [
     dict(m=260, n=132, k=100, a_major="m", b_major="n", **TF32),
     dict(m=128, n=64, k=8192, epilogue="bias_gelu", realizers=["cutlass_split_k"]),
     dict(m=132, n=68, k=8192, epilogue="residual", b_major="n", realizers=["cutlass_split_k"], **TF32),
+    dict(m=67, n=70, k=130, epilogue="bias_residual", realizers=["cutlass_gemm_sm80"]),
+    dict(m=129, n=65, k=36, batch=2, b_major="k", epilogue="bias_gelu", realizers=["cutlass_gemm_sm80"], **TF32),
     dict(m=260, n=132, k=100, batch=2, shared_b=True, a_major="m", epilogue="bias", realizers=["cutlass_gemm_fp32"], **FP32),
 ]
 

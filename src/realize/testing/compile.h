@@ -6,9 +6,8 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include "base/files.h"
-#include "base/process.h"
 #include "toolchain/toolchain.h"
 
 namespace tessera::realize::testing {

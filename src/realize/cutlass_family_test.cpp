@@ -1,0 +1,113 @@
+// The GEMM realizers beside cutlass_gemm: K slices, gated MLP, fp32 accuracy, Ampere, cublasLt.
+#include <gmock/gmock.h>
+
+#include "realize/common/sliced.h"
+#include "realize/realize.h"
+#include "realize/testing/compile.h"
+#include "realize/testing/problem_json.h"
+
+namespace tessera::realize {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Result<Space> space_of(std::string_view name, const char* problem,
+                       std::string_view machine = "sm_90a") {
+  for (const Realizer* r : all()) {
+    if (r->name != name) continue;
+    return r->realize(testing::pattern_of(Json::parse(problem)), graph::Graph{},
+                      **arch::find(machine));
+  }
+  return error(fail(Code{"TS0900", "test"}, "no realizer {}", name));
+}
+
+TEST(SlicedGemm, IsABatchWhoseStrideIsTheSlice) {
+  const rules::Pattern pattern = testing::pattern_of(
+      Json::parse(R"({"m":256,"n":256,"k":524288,"b_major":"n","epilogue":"bias"})"));
+  const GemmProblem p =
+      *gemm_problem(dynamic_cast<const rules::GemmBody&>(*pattern.body), pattern.precision);
+  const GemmProblem s = sliced(p, 64);
+  EXPECT_EQ(s.l, 64);
+  EXPECT_EQ(s.k, 8192);
+  EXPECT_EQ(s.a.batch, 8192);        // along a row
+  EXPECT_EQ(s.b.batch, 8192 * 256);  // whole rows of k
+  EXPECT_EQ(s.outputs.front().tensor, -1);
+  EXPECT_EQ(s.outputs.front().dtype, DType::float32);
+  EXPECT_TRUE(s.leaves.empty());
+  EXPECT_EQ(sliced_scratch_bytes(p, 64), 64 * 256 * 256 * 4);
+}
+
+TEST(SlicedGemm, OffersTheMeasuredSliceCountAndDividesK) {
+  const auto s = space_of("cutlass_split_k", R"({"m":256,"n":256,"k":524288,"b_major":"n"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  bool measured = false;
+  for (const Candidate& c : s->candidates) {
+    for (const Launch& l : c.launches) {
+      const int64_t slices = l.knobs["splits"];
+      EXPECT_EQ(524288 % slices, 0);
+      measured |= slices == 64 && c.config["tile"] == Json({128, 256, 64}) &&
+                  c.config["cluster"] == Json({2, 1});
+    }
+  }
+  EXPECT_TRUE(measured);
+  const auto square = space_of("cutlass_split_k", R"({"m":4096,"n":4096,"k":4096})");
+  ASSERT_FALSE(square);
+  EXPECT_THAT(square.error().message, HasSubstr("without slicing"));
+}
+
+TEST(GatedGemm, ReadsTheFirstProductAsTheSourceOfTheSecond) {
+  const auto s =
+      space_of("cutlass_gated", R"({"m":2048,"n":14336,"k":4096,"epilogue":"gated_silu"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  const Candidate& c = s->candidates.front();
+  EXPECT_THAT(c.source->text, HasSubstr("namespace value {"));
+  EXPECT_THAT(c.source->text, HasSubstr("tsf_silu"));
+  EXPECT_EQ(c.launches.front().ints.front(), 2048LL * 14336 * 2);  // scratch bytes
+}
+
+TEST(Fp32Gemm, SplitsPackedOrInline) {
+  const auto s = space_of(
+      "cutlass_gemm_fp32",
+      R"({"m":4096,"n":4096,"k":4096,"b_major":"n","dtype":"float32","precision":"fp32"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  bool packed = false, inlined = false;
+  for (const Candidate& c : s->candidates) {
+    packed |= c.source->text.find("tessera::SplitTf32Builder<") != std::string::npos;
+    inlined |=
+        c.source->text.find("tessera::KMajorStride, tessera::RowMajorStride>") != std::string::npos;
+    EXPECT_THAT(c.source->text, Not(HasSubstr("$")));
+  }
+  EXPECT_TRUE(packed);
+  EXPECT_TRUE(inlined);
+  EXPECT_FALSE(space_of("cutlass_gemm_fp32", R"({"m":64,"n":64,"k":64})"));
+}
+
+TEST(CublasLt, TakesItsOwnEpiloguesOnly) {
+  const auto s = space_of("cublaslt", R"({"m":512,"n":512,"k":512,"epilogue":"bias_gelu"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  EXPECT_EQ(s->candidates.front().kind, Kind::library);
+  EXPECT_THAT(s->candidates.front().source->text, HasSubstr("CUBLASLT_EPILOGUE_GELU_BIAS"));
+  EXPECT_EQ(s->candidates.front().launches.size(), 8u);
+  const auto silu = space_of("cublaslt", R"({"m":512,"n":512,"k":512,"epilogue":"bias_silu"})");
+  ASSERT_FALSE(silu);
+  EXPECT_THAT(silu.error().message, HasSubstr("no such epilogue"));
+}
+
+TEST(Sm80Gemm, TakesWhatTmaCannot) {
+  const auto odd = space_of("cutlass_gemm_sm80", R"({"m":64,"n":66,"k":70})");
+  ASSERT_TRUE(odd) << to_text(odd.error());
+  EXPECT_THAT(odd->candidates.front().source->text, HasSubstr("kNone, 2, ElementAB, LayoutB"));
+  EXPECT_FALSE(space_of("cutlass_gemm_sm80", R"({"m":64,"n":64,"k":64})"));  // wgmma takes it
+  EXPECT_FALSE(space_of("cutlass_gemm_sm80", R"({"m":64,"n":64,"k":65})"));  // 2-byte steps
+}
+
+TEST(Sm80Gemm, CompilesForAmpere) {
+  const auto s =
+      space_of("cutlass_gemm_sm80", R"({"m":512,"n":260,"k":512,"epilogue":"bias_gelu"})", "sm_80");
+  ASSERT_TRUE(s) << to_text(s.error());
+  testing::expect_compiles(*s->candidates.front().source);
+}
+
+}  // namespace
+}  // namespace tessera::realize
