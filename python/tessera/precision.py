@@ -47,9 +47,9 @@ def set_flags(precision: str) -> None:
     """fp32 operands of matrix products and convolutions: rounded to tf32, or at fp32 accuracy."""
     if precision not in ("fp32", "tf32"):
         return
-    mode = "tf32" if precision == "tf32" else "ieee"
-    for place in (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn):
-        place.fp32_precision = mode
+    # The older functions set the newer fp32_precision too; the other way round Inductor and export fail to read them.
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
 
 @contextlib.contextmanager

@@ -10,7 +10,6 @@ import subprocess
 
 import pytest
 import torch
-
 from tessera.reference import Executor
 from tessera.tracer import Traced, trace_module
 
