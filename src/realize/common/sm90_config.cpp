@@ -44,6 +44,8 @@ std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p, con
   // the same better.
   if (mainloop_stages(c, needs, arch.shared_memory_per_block) < 3)
     return "shared memory: fewer than 3 stages";
+  if (needs.b_transposed && c.tile_n % (2 * c.tile_k) != 0)
+    return "transposition of B needs pairs of square tiles";
   const int64_t tiles_m = ceil_div(p.m, c.tile_m);
   const int64_t tiles_n = ceil_div(p.n, c.tile_n);
   if (c.cluster_m > tiles_m || c.cluster_n > tiles_n) return "cluster larger than the problem";
@@ -177,6 +179,7 @@ Sm90Needs needs_of(const GemmProblem& p) {
   n.element_bytes = size_of(p.a.dtype);
   n.output_bytes = size_of(p.outputs.front().dtype);
   n.a_in_registers = n.element_bytes != 2 && !p.a.columns_contiguous;
+  n.b_transposed = n.a_in_registers && !p.b.columns_contiguous;
   for (const Leaf& x : p.leaves) {
     if (x.kind == Leaf::Kind::row) n.row_vector_bytes += size_of(x.matrix.dtype);
     if (x.kind == Leaf::Kind::full && n.source_bytes == 0 && x.matrix.aligned())

@@ -40,6 +40,8 @@ struct Sm90Needs {
   int row_vector_bytes = 0;  // of one column of all row broadcasts, staged in shared memory
   bool a_in_registers =
       false;  // tf32 or fp8 with an M-major A: transposed on the way to the tensor core
+  bool b_transposed =
+      false;  // tf32 with neither operand contiguous in k: B is transposed in shared memory
 };
 Sm90Needs needs_of(const GemmProblem& p);
 
