@@ -44,13 +44,27 @@ Result<Read> regroup(const graph::Graph& g, const Read& r, const std::vector<int
 Result<Fragment> arrange(const graph::Graph& g, const Fragment& f, std::span<const Seed> seeds,
                          const std::vector<int64_t>& shape) {
   const Read* leader = &f.write;
+  const Seed* led_by = nullptr;
   for (const Read& r : f.reads) {
-    const bool seed =
-        std::any_of(seeds.begin(), seeds.end(), [&](const Seed& s) { return s.base == r.base; });
-    if (!seed) continue;
+    const auto seed = std::find_if(seeds.begin(), seeds.end(),
+                                   [&](const Seed& s) { return s.base == r.base; });
+    if (seed == seeds.end()) continue;
     leader = &r;
+    led_by = &*seed;
     break;
   }
+  // The dim of `shape` that a loop belongs to: where the seed has the largest stride that the loop's stride holds.
+  const auto dim_of = [&](int64_t stride) {
+    std::size_t best = 0;
+    int64_t best_stride = -1;
+    for (std::size_t d = 0; led_by != nullptr && d < shape.size(); ++d) {
+      const int64_t s = led_by->map.strides[d];
+      if (shape[d] == 1 || s > stride || s <= best_stride) continue;
+      best = d;
+      best_stride = s;
+    }
+    return best;
+  };
   std::vector<std::size_t> order;
   for (std::size_t l = 0; l < f.shape.size(); ++l) {
     if (f.shape[l] == 1) continue;
@@ -58,7 +72,11 @@ Result<Fragment> arrange(const graph::Graph& g, const Fragment& f, std::span<con
     order.push_back(l);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return leader->map.strides[a] > leader->map.strides[b];
+    const int64_t x = leader->map.strides[a];
+    const int64_t y = leader->map.strides[b];
+    const std::size_t dx = dim_of(x);
+    const std::size_t dy = dim_of(y);
+    return dx != dy ? dx < dy : x > y;
   });
   const auto count = [](const std::vector<int64_t>& v) {
     return std::accumulate(v.begin(), v.end(), int64_t{1}, std::multiplies<>());

@@ -1,0 +1,307 @@
+"""What a pattern's body says is what its nodes compute: every body of a discovery, evaluated in float64 over strided
+views, against the same nodes run by ATen."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from tessera.reference import Executor
+from tessera.tracer import trace_module
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def tool() -> str | None:
+    if "TESSERA_RULES_TOOL" in os.environ:
+        return os.environ["TESSERA_RULES_TOOL"]
+    found = sorted(ROOT.glob("build*/src/rules/tools/rules_tool"), key=lambda p: p.stat().st_mtime)
+    return str(found[-1]) if found else None
+
+
+pytestmark = pytest.mark.skipif(tool() is None, reason="rules_tool is not built")
+
+
+def run_tool(form: str, graph: dict) -> str:
+    done = subprocess.run([tool(), form], input=json.dumps(graph), capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+# --- the meaning of a body ------------------------------------------------------------------------------------------
+
+FUNCTIONS = {
+    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "neg": torch.neg, "abs": torch.abs,
+    "square": torch.square, "cube": lambda x: x * x * x, "reciprocal": torch.reciprocal, "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt, "pow": torch.pow, "exp": torch.exp, "log": torch.log, "erf": torch.erf, "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid, "silu": F.silu, "relu": F.relu, "gelu_erf": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "where": lambda c, x, y: torch.where(c != 0, x, y), "eq": lambda x, y: (x == y).double(),
+    "logical_not": lambda x: (x == 0).double(), "maximum": torch.maximum, "minimum": torch.minimum,
+}
+
+
+def evaluate(dag: str, operands: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The results of a printed DAG: `$0 = call; ...; result; result`."""
+    scope = {name: (lambda f: lambda *a: f(*[torch.as_tensor(x, dtype=torch.float64) for x in a]))(f)
+             for name, f in FUNCTIONS.items()}
+    scope |= {"inf": math.inf, "nan": math.nan}
+    text = re.sub(r"%(\d+)", r"o[\1]", dag).replace("$", "t")
+    scope["o"] = operands
+    results = []
+    for part in text.split(";"):
+        name, is_let, value = part.strip().partition(" = ")
+        if is_let:
+            scope[name] = eval(value, scope)  # noqa: S307 - text of our own tool
+        else:
+            results.append(torch.as_tensor(eval(name, scope), dtype=torch.float64))  # noqa: S307
+    return results
+
+
+class Storage:
+    """The pattern's tensors as flat storages in float64."""
+
+    def __init__(self, pattern: dict, types: dict, values: dict[str, torch.Tensor]):
+        self.flat = []
+        for name in pattern["inputs"]:
+            v = values[name]
+            extent = 1 + sum((n - 1) * s for n, s in zip(v.shape, v.stride(), strict=True))
+            self.flat.append(v.as_strided((extent,), (1,), v.storage_offset()).double())
+        for name in pattern["outputs"]:
+            shape, strides = types[name]
+            extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+            self.flat.append(torch.full((extent,), math.nan, dtype=torch.float64))
+
+    def view(self, v: dict) -> torch.Tensor:
+        return self.flat[v["tensor"]].as_strided(v["shape"], v["strides"], v["offset"])
+
+    def write(self, v: dict, value: torch.Tensor) -> None:
+        assert torch.isnan(self.view(v)).all(), "written twice"
+        self.view(v).copy_(value.expand(v["shape"]))
+
+
+def run_gemm(body: dict, s: Storage) -> None:
+    acc = s.view(body["a"]) @ s.view(body["b"]).transpose(-1, -2)
+    results = evaluate(body["epilogue"], [acc] + [s.view(v) for v in body["operands"]])
+    for v, r in zip(body["outputs"], results, strict=True):
+        s.write(v, r)
+
+
+def run_gated_mlp(body: dict, s: Storage) -> None:
+    a = s.view(body["a"])
+    acc = [a @ s.view(body[b]).T for b in ("b0", "b1")]
+    results = evaluate(body["epilogue"], acc + [s.view(v) for v in body["operands"]])
+    for v, r in zip(body["outputs"], results, strict=True):
+        s.write(v, r)
+
+
+def run_attention(body: dict, s: Storage) -> None:
+    q, k, v = (s.view(body[n]) for n in "qkv")
+    group = body["heads"] // body["kv_heads"]
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    scores = q @ k.transpose(-1, -2) * body["scale"]
+    if body["causal"]:
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
+    if body["mask"] is not None:
+        mask = s.view(body["mask"])
+        scores = scores.masked_fill(mask == 0, -math.inf) if body["mask"]["dtype"] == "bool" else scores + mask
+    s.write(body["output"], scores.softmax(-1) @ v)
+
+
+def run_row_norm(body: dict, s: Storage) -> None:
+    operands = [s.view(v) for v in body["operands"]]
+    x = evaluate(body["pre"], operands)[0].expand(*body["rows"], body["columns"])
+    if body["kind"] == "layer_norm":
+        y = (x - x.mean(-1, True)) / (x.var(-1, unbiased=False, keepdim=True) + body["eps"]).sqrt()
+    elif body["kind"] == "rms_norm":
+        y = x / (x.square().mean(-1, True) + body["eps"]).sqrt()
+    else:
+        y = x.softmax(-1) if body["kind"] == "softmax" else x.log_softmax(-1)
+    for v, r in zip(body["outputs"], evaluate(body["post"], [y, x, *operands]), strict=True):
+        s.write(v, r)
+
+
+def run_pointwise(body: dict, s: Storage) -> None:
+    for group in body["groups"]:
+        results = evaluate(group["dag"], [s.view(v) for v in group["operands"]])
+        for v, r in zip(group["outputs"], results, strict=True):
+            if body["reduction"]:
+                dims = tuple(range(-body["reduced_dims"], 0))
+                r = r.expand(group["shape"])
+                if body["reduction"] == "prod":
+                    r = r.flatten(-body["reduced_dims"]).prod(-1)
+                else:
+                    r = getattr(r, body["reduction"])(dims)
+            s.write(v, r)
+
+
+RUN = {"gemm": run_gemm, "gated_mlp": run_gated_mlp, "attention": run_attention, "row_norm": run_row_norm,
+       "pointwise": run_pointwise}
+
+
+def check(module: nn.Module, *args: torch.Tensor) -> dict:
+    """Every pattern of the module's discovery means what its nodes compute. Returns the patterns by rule."""
+    torch.manual_seed(1)
+    traced = trace_module(module.eval(), args)
+    out = subprocess.run([tool(), "canonical"], input=json.dumps(traced.graph), capture_output=True, text=True, check=True)
+    graph = json.loads(out.stdout)
+    discovery = json.loads(run_tool("json", traced.graph))
+    executor = Executor(graph, "cpu")
+    leaves = {**traced.flatten(args), **traced.state()}
+    types = {v["name"]: (v["shape"], v["strides"]) for v in graph["values"]}
+    made = [v for n in graph["nodes"] for v in n["outputs"]]
+    everything = executor.run(list(executor.nodes), leaves, [*made, *leaves], torch.float64)
+    for p in discovery["patterns"]:
+        storage = Storage(p, types, everything)
+        inputs = {n: everything[n] for n in p["inputs"] + p["constants"]}
+        reference = executor.run(p["subgraph"], inputs, p["outputs"], torch.float64)
+        RUN[p["rule"]](p["body"], storage)
+        for i, name in enumerate(p["outputs"]):
+            shape, strides = types[name]
+            got = storage.flat[len(p["inputs"]) + i].as_strided(shape, strides)
+            torch.testing.assert_close(got, reference[name].double(), rtol=1e-9, atol=1e-9, msg=lambda m: f"{p['id']} {p['summary']}: {m}")
+    rules = {}
+    for p in discovery["patterns"]:
+        rules.setdefault(p["rule"], []).append(p)
+    rules["_"] = discovery
+    return rules
+
+
+# --- modules --------------------------------------------------------------------------------------------------------
+
+class Block(nn.Module):
+    def __init__(self, c=32, heads=4):
+        super().__init__()
+        self.ln1, self.ln2 = nn.LayerNorm(c), nn.LayerNorm(c)
+        self.qkv, self.out = nn.Linear(c, 3 * c), nn.Linear(c, c)
+        self.up, self.down = nn.Linear(c, 4 * c), nn.Linear(4 * c, c)
+        self.heads = heads
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k, v = (y.view(b, t, self.heads, -1).transpose(1, 2) for y in self.qkv(self.ln1(x)).split(c, 2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).contiguous().view(b, t, c))
+        return x + self.down(F.gelu(self.up(self.ln2(x))))
+
+
+def test_block():
+    rules = check(Block(), torch.randn(2, 6, 32))
+    assert len(rules["attention"]) == 1
+    assert any(len(p["outputs"]) == 2 for p in rules["row_norm"])
+    assert not rules["_"]["uncovered"]
+
+
+def rotate(x, cos, sin):
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-second, first), dim=-1) * sin
+
+
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(32, 32), nn.Linear(32, 16), nn.Linear(32, 16)
+        self.register_buffer("cos", torch.randn(6, 8))
+        self.register_buffer("sin", torch.randn(6, 8))
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = (p(x).view(b, t, -1, 8).transpose(1, 2) for p in (self.q, self.k, self.v))
+        q, k = rotate(q, self.cos, self.sin), rotate(k, self.cos, self.sin)
+        y = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+        return y.transpose(1, 2).reshape(b, t, -1)
+
+
+def test_rotary_and_shared_heads():
+    rules = check(Rotary(), torch.randn(2, 6, 32))
+    rotations = [p for p in rules["pointwise"] if "neg" in p["summary"]]
+    assert len(rotations) == 2 and all(len(p["computing"]) == 5 for p in rotations)
+    assert rules["attention"][0]["body"]["kv_heads"] == 2
+
+
+class Gated(nn.Module):
+    def __init__(self, act=F.silu, flip=False, bias=False):
+        super().__init__()
+        self.g, self.u, self.d = nn.Linear(16, 24, bias), nn.Linear(16, 24, bias), nn.Linear(24, 16, bias)
+        self.act, self.flip = act, flip
+
+    def forward(self, x):
+        g, u = self.act(self.g(x)), self.u(x)
+        return x + self.d(u * g if self.flip else g * u)
+
+
+@pytest.mark.parametrize("flip", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("act", [F.silu, F.gelu, torch.sigmoid, F.relu])
+def test_gated_mlp(act, flip, bias):
+    assert len(check(Gated(act, flip, bias), torch.randn(2, 3, 16))["gated_mlp"]) >= 1
+
+
+class Fn(nn.Module):
+    def __init__(self, f):
+        super().__init__()
+        self.f = f
+
+    def forward(self, *x):
+        return self.f(*x)
+
+
+def t(*shape):
+    return torch.randn(*shape)
+
+
+CASES = {
+    "mm": (lambda a, b: a @ b, [t(5, 7), t(7, 6)], "gemm"),
+    "mm transposed": (lambda a, b: a.t() @ b.t(), [t(7, 5), t(6, 7)], "gemm"),
+    "bmm": (lambda a, b: torch.bmm(a, b.transpose(1, 2)), [t(3, 5, 7), t(3, 6, 7)], "gemm"),
+    "matmul 4d": (lambda a, b: a @ b, [t(2, 3, 5, 7), t(2, 3, 7, 6)], "gemm"),
+    "matmul broadcast": (lambda a, b: a @ b, [t(2, 3, 5, 7), t(7, 6)], "gemm"),
+    "matmul broadcast batch": (lambda a, b: a @ b, [t(3, 5, 7), t(1, 7, 6)], "gemm"),
+    "matmul left shared": (lambda a, b: a @ b, [t(5, 7), t(3, 7, 6)], "gemm"),
+    "mv": (lambda a, b: a @ b, [t(5, 7), t(7)], "gemm"),
+    "addmm": (lambda c, a, b: torch.addmm(c, a, b, alpha=0.5, beta=2), [t(6), t(5, 7), t(7, 6)], "gemm"),
+    "baddbmm": (lambda c, a, b: torch.baddbmm(c, a, b), [t(3, 1, 6), t(3, 5, 7), t(3, 7, 6)], "gemm"),
+    "row and column operands": (lambda a, b, r, c: torch.relu((a @ b) * c + r), [t(5, 7), t(7, 6), t(6), t(5, 1)], "gemm"),
+    "two results": (lambda a, b, c: ((y := a @ b), torch.tanh(y) + c), [t(5, 7), t(7, 6), t(5, 6)], "gemm"),
+    "product in 3d": (lambda a, w, r: F.gelu(F.linear(a, w)) + r, [t(2, 5, 7), t(6, 7), t(2, 5, 6)], "gemm"),
+    "reshape on the way": (lambda a, w, r: F.linear(a, w).view(2, 5, 2, 3) * r, [t(2, 5, 7), t(6, 7), t(2, 5, 2, 3)], "gemm"),
+    "transposed batch result": (lambda a, b: (a @ b).transpose(1, 2).contiguous() + 1, [t(4, 5, 7), t(4, 7, 6)], "gemm"),
+    "layer norm": (lambda x, r, w: F.layer_norm(x + r, (8,), w) * 2, [t(3, 5, 8), t(3, 5, 8), t(8)], "row_norm"),
+    "layer norm over two dims": (lambda x: F.layer_norm(x, (5, 8)), [t(3, 5, 8)], "row_norm"),
+    "norm and sum": (lambda x, r: ((s := x + r), F.rms_norm(s, (8,), eps=1e-5) + s), [t(3, 8), t(3, 8)], "row_norm"),
+    "norm of a broadcast sum": (lambda x, p: F.layer_norm(x + p, (8,)), [t(3, 5, 8), t(5, 8)], "row_norm"),
+    "softmax inner dim": (lambda x: torch.softmax(x * 2, 1), [t(3, 5, 8)], "row_norm"),
+    "log softmax": (lambda x: F.log_softmax(x, -1), [t(3, 5, 8)], "row_norm"),
+    "softmax with mask": (lambda x, m: torch.softmax(x.masked_fill(m, -1e4), -1), [t(3, 5, 8), t(5, 8) > 0], "row_norm"),
+    "pointwise broadcasts": (lambda x, a, b: torch.sigmoid(x * a + b), [t(3, 5, 8), t(5, 1), t(8)], "pointwise"),
+    "pointwise results": (lambda x: ((y := x * 2), torch.exp(y)), [t(3, 5)], "pointwise"),
+    "cat": (lambda a, b: torch.cat((a * 2, b), 1) + 1, [t(3, 4), t(3, 5)], "pointwise"),
+    "cat of slices": (lambda a: torch.cat((a[:, 3:], a[:, :3]), 1), [t(300, 160)], "pointwise"),
+    "stack": (lambda a, b: torch.stack((a, -b), -1).flatten(-2) * 2, [t(3, 4), t(3, 4)], "pointwise"),
+    "interleaved rotary": (lambda x, c: torch.stack((x[..., ::2] * c, x[..., 1::2] * c), -1).flatten(-2), [t(2, 3, 8), t(3, 4)], "pointwise"),
+    "transposed": (lambda a, b: torch.tanh(a.t()) + b, [t(5, 4), t(4, 5)], "pointwise"),
+    "sum of all": (lambda a, b: (a * b).sum(), [t(3, 5), t(3, 5)], "pointwise"),
+    "mean of last dims": (lambda a: torch.relu(a).mean((1, 2)), [t(3, 5, 4)], "pointwise"),
+    "max of first dim": (lambda a: a.square().amax(0), [t(3, 5, 4)], "pointwise"),
+    "sum of a middle dim": (lambda a: (a + 1).sum(1, keepdim=True), [t(3, 5, 4)], "pointwise"),
+    "loss": (lambda a, b: (a - b).pow(2).mean(), [t(3, 5), t(3, 5)], "pointwise"),
+    "attention mask": (lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m), [t(2, 3, 5, 8), t(2, 3, 7, 8), t(2, 3, 7, 4), t(5, 7)], "attention"),
+    "attention bool mask": (lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m, scale=0.3), [t(2, 3, 5, 8), t(2, 3, 7, 8), t(2, 3, 7, 8), t(2, 1, 5, 7) > -9], "attention"),
+    "attention 3d": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), [t(2, 5, 8), t(2, 7, 8), t(2, 7, 8)], "attention"),
+    "one key head": (lambda q, k, v: F.scaled_dot_product_attention(q, k.expand(2, 3, 7, 8), v.expand(2, 3, 7, 8)), [t(2, 3, 5, 8), t(2, 1, 7, 8), t(2, 1, 7, 8)], "attention"),
+    "repeated key heads": (lambda q, k, v: F.scaled_dot_product_attention(q, k.repeat_interleave(2, 1), v[:, :, None].expand(2, 2, 2, 7, 8).reshape(2, 4, 7, 8)), [t(2, 4, 5, 8), t(2, 2, 7, 8), t(2, 2, 7, 8)], "attention"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_body_means_what_its_nodes_compute(name):
+    f, args, rule = CASES[name]
+    assert check(Fn(f), *args).get(rule), f"no {rule} pattern"
