@@ -76,10 +76,14 @@ struct Epilogue {
   std::vector<Read> writes;
 };
 
-Result<Epilogue> epilogue_of(const Flow& flow, const Pair& p, const NodeSet& set) {
+/// `growing`: the region is not complete, so that a product whose halves are not both consumed yet
+/// is no result.
+Result<Epilogue> epilogue_of(const Flow& flow, const Pair& p, const NodeSet& set,
+                             bool growing = false) {
   Merge merge(flow, set, p.seeds);
   Evaluator evaluator(flow, set, p.anchors);
   for (ValueId out : flow.outputs(set)) {
+    if (growing && p.anchors.contains(out)) continue;
     TESSERA_TRY(fragments, evaluator.evaluate(out));
     if (fragments.size() != 1) return no("a concatenation cuts the rows or columns");
     TESSERA_TRY(fragment, arrange(flow.g, fragments[0], p.seeds, {p.m, p.n}));
@@ -150,7 +154,7 @@ std::optional<Pattern> match_pair(const Flow& flow, Pair p) {
   const NodeSet start(p.nodes.begin(), p.nodes.end());
   if (!flow.convex(start)) return std::nullopt;
   auto attempt = [&](const NodeSet& set) -> Status {
-    TESSERA_TRY(ok, epilogue_of(flow, p, set));
+    TESSERA_TRY(ok, epilogue_of(flow, p, set, true));
     return {};
   };
   const NodeSet set = grow(flow, start, attempt, "gated_mlp", nullptr);

@@ -6,8 +6,8 @@ namespace tessera::rules {
 
 namespace {
 
-/// Bytes that one covered op moves when PyTorch runs it. Copies that readers see through, and reshapes that strides
-/// cannot express, move their elements all the same.
+/// Bytes that one covered op moves when PyTorch runs it. Copies that readers see through, and
+/// reshapes that strides cannot express, move their elements all the same.
 double bytes_moved(const Flow& flow, NodeId n) {
   const graph::Node& node = flow.g.node(n);
   if (node.prepack) return 0;
@@ -19,7 +19,8 @@ double bytes_moved(const Flow& flow, NodeId n) {
     return copies && from.strides != out.strides ? 2.0 * static_cast<double>(out.bytes()) : 0;
   }
   if (graph::kind_of(node) == graph::OpKind::view)
-    return name == "aten.reshape" || name == "aten.flatten" ? 2.0 * static_cast<double>(out.bytes()) : 0;
+    return name == "aten.reshape" || name == "aten.flatten" ? 2.0 * static_cast<double>(out.bytes())
+                                                            : 0;
   return static_cast<double>(graph::bytes_of(flow.g, node));
 }
 

@@ -1,30 +1,153 @@
+// Golden discoveries of whole blocks, and what every pattern must keep.
+#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <map>
+#include <sstream>
 
 #include "arch/arch.h"
+#include "base/files.h"
+#include "graph/canonical.h"
+#include "rules/attention.h"
+#include "rules/common/examples.h"
 #include "rules/common/testing.h"
+#include "rules/gated_mlp.h"
 #include "rules/gemm.h"
 
 namespace tessera::rules {
 namespace {
 
 using namespace testing;
+using ::testing::HasSubstr;
 
 const arch::Arch& hopper() {
   return **arch::find("sm_90a");
 }
 
+graph::Graph fixture(const std::string& name) {
+  const std::string path = fmt::format("{}/src/rules/testdata/{}.json", TESSERA_SOURCE_DIR, name);
+  auto g = graph::import_graph(Json::parse(read_file(path)));
+  if (!g) throw std::runtime_error(to_text(g.error()));
+  graph::canonicalize(*g);
+  return std::move(*g);
+}
+
+std::vector<std::string> summaries(const Discovery& d, std::string_view rule) {
+  std::vector<std::string> out;
+  for (const Pattern& p : of_rule(d, rule)) out.push_back(p.summary);
+  return out;
+}
+
 TEST(Discover, MiniGptBlock) {
-  GraphBuilder b;
-  const ValueId x = b.input("x", {128, 512, 768});
-  b.output(transformer_block(b, x, 8));
-  const Discovery d = discover(b.g, hopper());
-  std::puts(to_table(b.g, d).c_str());
-  EXPECT_EQ(of_rule(d, "attention").size(), 1u);
-  EXPECT_EQ(of_rule(d, "row_norm").size(),
-            3u);                             // the second norm with and without the residual add
-  EXPECT_EQ(of_rule(d, "gemm").size(), 7u);  // three with an epilogue, each also bare; qkv
+  const graph::Graph g = fixture("minigpt");
+  const Discovery d = discover(g, hopper());
+  EXPECT_THAT(summaries(d, "attention"), ::testing::ElementsAre("8x8 256->256 d64 bf16, causal"));
+  EXPECT_THAT(
+      summaries(d, "gemm"),
+      ::testing::UnorderedElementsAre(
+          "2048x2048x512 bf16, + bias, gelu", "2048x512x512 bf16, + bias, add",
+          "2048x512x2048 bf16, + bias, add", "2048x2048x512 bf16, + bias",
+          "2048x512x2048 bf16, + bias", "2048x1536x512 bf16, + bias", "2048x512x512 bf16, + bias"));
+  EXPECT_THAT(
+      summaries(d, "row_norm"),
+      ::testing::UnorderedElementsAre(
+          "layer_norm 2048x512 bf16, weight and bias", "layer_norm 2048x512 bf16, weight and bias",
+          "layer_norm 2048x512 bf16, weight and bias, with add, 2 outputs"));
   EXPECT_TRUE(d.uncovered.empty());
+}
+
+TEST(Discover, LlamaBlocksOfBothSpellings) {
+  for (const char* name : {"llama", "llama_written"}) {
+    const graph::Graph g = fixture(name);
+    const Discovery d = discover(g, hopper());
+    EXPECT_THAT(summaries(d, "attention"),
+                ::testing::ElementsAre("1x32/8 2048->2048 d128 bf16, causal"))
+        << name;
+    EXPECT_THAT(summaries(d, "gated_mlp"),
+                ::testing::ElementsAre("2 of 2048x14336x4096 bf16, silu, mul"))
+        << name;
+    EXPECT_THAT(summaries(d, "pointwise"), ::testing::IsSupersetOf(std::vector<std::string>{
+                                               "[2048,32,64] bf16: mul, neg, mul, add, 1 copies",
+                                               "[2048,8,64] bf16: mul, neg, mul, add, 1 copies"}))
+        << name;
+    EXPECT_EQ(of_rule(d, "row_norm").size(), 3u) << name;
+    EXPECT_TRUE(d.uncovered.empty()) << name;
+  }
+}
+
+TEST(Discover, AttentionReadsSlicesOfOneProjection) {
+  const graph::Graph g = fixture("minigpt");
+  const Pattern p = of_rule(discover(g, hopper()), "attention").at(0);
+  EXPECT_EQ(p.inputs.size(), 1u);
+  const auto& body = dynamic_cast<const AttentionBody&>(*p.body);
+  EXPECT_EQ(body.k.offset, 512);
+  EXPECT_EQ(body.v.offset, 1024);
+  // The result goes straight to [batch, length, heads * dim].
+  EXPECT_THAT(body.output.strides, ::testing::ElementsAre(256 * 512, 64, 512, 1));
+  EXPECT_EQ(g.value(p.outputs.at(0)).type.shape, (Shape{8, 256, 512}));
+}
+
+TEST(Discover, EqualLayersHaveEqualSignatures) {
+  GraphBuilder b;
+  const ValueId first = transformer_block(b, b.input("x", {2, 64, 128}), 4);
+  b.output(transformer_block(b, first, 4));
+  std::map<std::string, int> count;
+  for (const Pattern& p : discover(b.g, hopper()).patterns) {
+    if (p.rule == "gemm" || p.rule == "attention") ++count[p.signature()];
+  }
+  for (const auto& [signature, n] : count) EXPECT_EQ(n % 2, 0) << signature;
+}
+
+TEST(Discover, OrderedByGainAndAboveTheFloor) {
+  const graph::Graph g = fixture("llama");
+  const Discovery d = discover(g, hopper());
+  for (std::size_t i = 0; i < d.patterns.size(); ++i) {
+    const Pattern& p = d.patterns[i];
+    EXPECT_GT(p.floor_ms, 0);
+    EXPECT_GE(p.unfused_ms, p.floor_ms * 0.999) << p.summary;
+    EXPECT_GT(p.min_bytes, 0);
+    if (i > 0) {
+      EXPECT_LE(p.priority, d.patterns[i - 1].priority);
+    }
+  }
+}
+
+TEST(Discover, OpaqueOpsAreListed) {
+  GraphBuilder b;
+  const ValueId y = b.call("custom.mystery.default", {{"self", b.input("x", {4, 4})}}, {4, 4});
+  b.output(y);
+  const Discovery d = discover(b.g, hopper());
+  ASSERT_EQ(d.uncovered.size(), 1u);
+  EXPECT_THAT(d.uncovered[0].second, HasSubstr("no rule takes `custom.mystery`"));
+  EXPECT_THAT(to_table(b.g, d), HasSubstr("left to PyTorch"));
+}
+
+TEST(Discover, JsonCarriesTheRecord) {
+  const graph::Graph g = fixture("minigpt");
+  const Json j = to_json(g, discover(g, hopper()));
+  EXPECT_EQ(j["schema"], "tessera.discovery/1");
+  const Json& p = j["patterns"][0];
+  for (const char* key : {"id", "name", "subgraph", "operations", "rule", "dtype", "reuse",
+                          "examples", "priority", "input_shapes", "expected_challenges",
+                          "rationale", "floor_ms", "unfused_ms", "signature", "body"})
+    EXPECT_TRUE(p.contains(key)) << key;
+  EXPECT_EQ(p["reuse"]["strategy"], "NEW");
+  EXPECT_EQ(j["order"][0], p["id"]);
+}
+
+TEST(Examples, FoundByRulePrecisionAndArch) {
+  const ExampleIndex index(std::filesystem::path(TESSERA_SOURCE_DIR) / "knowledge" / "examples");
+  EXPECT_TRUE(index.notes().empty());
+  ASSERT_FALSE(index.find("gated_mlp", Precision::bf16, "sm_80").empty());
+  EXPECT_THAT(index.find("gated_mlp", Precision::bf16, "sm_80")[0], HasSubstr("45_dual_gemm"));
+  EXPECT_TRUE(index.find("attention", Precision::tf32, "sm_90a").empty());
+}
+
+TEST(Examples, AMissingIndexIsANote) {
+  const ExampleIndex index("/nonexistent");
+  EXPECT_TRUE(index.empty());
+  ASSERT_EQ(index.notes().size(), 1u);
+  EXPECT_THAT(index.notes()[0], HasSubstr("TESSERA_KNOWLEDGE"));
 }
 
 }  // namespace

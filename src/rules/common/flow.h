@@ -42,7 +42,8 @@ class Flow {
   [[nodiscard]] bool convex(const NodeSet& set) const;
   /// The values of the set that somebody outside needs, in execution order.
   [[nodiscard]] std::vector<ValueId> outputs(const NodeSet& set) const;
-  /// The set with every view and constant below it, down to `inputs`; `constants` takes the leaves that are not inputs.
+  /// The set with every view and constant below it, down to `inputs`; `constants` takes the leaves
+  /// that are not inputs.
   [[nodiscard]] NodeSet closure(const NodeSet& set, const std::vector<ValueId>& inputs,
                                 std::vector<ValueId>* constants) const;
   [[nodiscard]] std::vector<NodeId> in_order(const NodeSet& set) const;

@@ -46,14 +46,15 @@ Result<Fragment> arrange(const graph::Graph& g, const Fragment& f, std::span<con
   const Read* leader = &f.write;
   const Seed* led_by = nullptr;
   for (const Read& r : f.reads) {
-    const auto seed = std::find_if(seeds.begin(), seeds.end(),
-                                   [&](const Seed& s) { return s.base == r.base; });
+    const auto seed =
+        std::find_if(seeds.begin(), seeds.end(), [&](const Seed& s) { return s.base == r.base; });
     if (seed == seeds.end()) continue;
     leader = &r;
     led_by = &*seed;
     break;
   }
-  // The dim of `shape` that a loop belongs to: where the seed has the largest stride that the loop's stride holds.
+  // The dim of `shape` that a loop belongs to: where the seed has the largest stride that the
+  // loop's stride holds.
   const auto dim_of = [&](int64_t stride) {
     std::size_t best = 0;
     int64_t best_stride = -1;

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import torch
-
 from tessera.tracer import trace
 
 CASES = {
