@@ -1,5 +1,4 @@
 #include <filesystem>
-
 #include <fmt/format.h>
 
 #include "base/files.h"
@@ -10,12 +9,14 @@
 namespace tessera::commands {
 namespace {
 
-// Renders the HTML with the Python edge; a missing plotting library is a warning, the JSON report is there anyway.
+// Renders the HTML with the Python edge; a missing plotting library is a warning, the JSON report
+// is there anyway.
 void render_html(const std::filesystem::path& folder, Outcome& out) {
-  const auto done = tessera::run({.argv = {bridge::find_python().string(), "-m", "tessera.report",
-                                           (folder / "report.json").string(), (folder / "report.html").string()},
-                                  .env = {{"PYTHONPATH", bridge::python_path().string()}}},
-                                 std::chrono::seconds(120));
+  const auto done =
+      tessera::run({.argv = {bridge::find_python().string(), "-m", "tessera.report",
+                             (folder / "report.json").string(), (folder / "report.html").string()},
+                    .env = {{"PYTHONPATH", bridge::python_path().string()}}},
+                   std::chrono::seconds(120));
   if (done.ok()) {
     out.text += fmt::format("report: {}\n", (folder / "report.html").string());
     return;
@@ -23,26 +24,31 @@ void render_html(const std::filesystem::path& folder, Outcome& out) {
   Diagnostic d = fail(Code{"TS0710", "report.no_html"}, "the HTML report could not be written");
   d.level = Level::warning;
   d.found = done.output.substr(0, 2000);
-  d.helps.push_back("install plotly (pip install plotly) and run `tessera report " + (folder / "report.json").string() + "`");
+  d.helps.push_back("install plotly (pip install plotly) and run `tessera report " +
+                    (folder / "report.json").string() + "`");
   out.diagnostics.push_back(std::move(d));
 }
 
 Result<Outcome> run(const Json& arguments, Context& context) {
   TESSERA_TRY(model, load_model(arguments, context));
-  pipeline::Options options = pipeline::options_from(arguments);
-  options.use_registry = arguments.value("use-registry", "true") == "true";
-  TESSERA_TRY(done, pipeline::optimize(*model.tracer, model.traced, options, pipeline_context(context)));
+  const pipeline::Options options = pipeline::options_from(arguments);
+  TESSERA_TRY(done,
+              pipeline::optimize(*model.tracer, model.traced, options, pipeline_context(context)));
   const std::string given = arguments.value("output", "");
-  const std::filesystem::path folder = given.empty() ? std::filesystem::path("out") / model.stem : std::filesystem::path(given);
+  const std::filesystem::path folder =
+      given.empty() ? std::filesystem::path("out") / model.stem : std::filesystem::path(given);
   Outcome out;
-  out.data = {{"schema", "tessera.optimized/1"}, {"folder", folder.string()}, {"report", done.report}};
+  out.data = {
+      {"schema", "tessera.optimized/1"}, {"folder", folder.string()}, {"report", done.report}};
   out.text = report_text(done.report);
   out.diagnostics = done.diagnostics;
   write_file_atomically(folder / "plan.json", done.plan.dump(1));
   write_file_atomically(folder / "report.json", done.report.dump(1));
   write_file_atomically(folder / "report.txt", out.text);
-  if (auto exported = model.tracer->call("export_module", {{"plan", done.plan}, {"folder", std::filesystem::absolute(folder).string()}},
-                                         std::chrono::seconds(300));
+  if (auto exported = model.tracer->call(
+          "export_module",
+          {{"plan", done.plan}, {"folder", std::filesystem::absolute(folder).string()}},
+          std::chrono::seconds(300));
       !exported) {
     out.diagnostics.push_back(exported.error());
   } else {
@@ -59,14 +65,27 @@ extern const Command optimize;
 const Command optimize = {
     .name = "optimize",
     .doc = "make a module faster: find, write, verify, tune and compose kernels for it",
-    .details = "Ctrl-C stops the search and keeps the best so far; running the same command again goes on from there.",
+    .details =
+        "Ctrl-C stops the search and keeps the best so far; running the same command again goes on "
+        "from there.",
     .parameters = model_parameters(tuning_parameters({
-        {.type = Parameter::Type::text, .name = "output", .doc = "folder for the module and its report (default: out/NAME)"},
-        {.type = Parameter::Type::text, .name = "leftover", .doc = "who runs the ops that no kernel covers",
-         .preset = "eager", .choices = {"eager", "inductor"}},
-        {.type = Parameter::Type::list, .name = "peers", .doc = "what to measure beside: eager, inductor, "
-         "inductor-max-autotune, tensorrt", .preset = "eager,inductor"},
-        {.type = Parameter::Type::text, .name = "ablation", .doc = "measure each kernel's part", .preset = "true",
+        {.type = Parameter::Type::text,
+         .name = "output",
+         .doc = "folder for the module and its report (default: out/NAME)"},
+        {.type = Parameter::Type::text,
+         .name = "leftover",
+         .doc = "who runs the ops that no kernel covers",
+         .preset = "eager",
+         .choices = {"eager", "inductor"}},
+        {.type = Parameter::Type::list,
+         .name = "peers",
+         .doc = "what to measure beside: eager, inductor, "
+                "inductor-max-autotune, tensorrt",
+         .preset = "eager,inductor"},
+        {.type = Parameter::Type::text,
+         .name = "ablation",
+         .doc = "measure each kernel's part",
+         .preset = "true",
          .choices = {"true", "false"}},
     })),
     .run = run,

@@ -1,5 +1,4 @@
 #include <filesystem>
-
 #include <fmt/format.h>
 
 #include "base/files.h"
@@ -51,9 +50,14 @@ extern const Command report;
 const Command report = {
     .name = "report",
     .doc = "print a stored report, or render it as one self-contained HTML file",
-    .parameters = {{.type = Parameter::Type::text, .name = "report", .doc = "report.json or its folder",
-                    .positional = true, .required = true},
-                   {.type = Parameter::Type::text, .name = "html", .doc = "the HTML file to write"}},
+    .parameters = {{.type = Parameter::Type::text,
+                    .name = "report",
+                    .doc = "report.json or its folder",
+                    .positional = true,
+                    .required = true},
+                   {.type = Parameter::Type::text,
+                    .name = "html",
+                    .doc = "the HTML file to write"}},
     .run = run,
 };
 

@@ -6,20 +6,24 @@ namespace {
 
 Result<Outcome> run(const Json&, Context& context) {
   auto parent = bridge::parent_process();
-  TESSERA_CHECK(bridge::serve(*parent, [&](const std::string& method, const Json& params) -> Result<Json> {
-    if (method != "optimize") {
-      return error(fail(Code{"TS0720", "protocol.unknown_method"}, "unknown method `{}`", method)
-                       .expect("optimize"));
-    }
-    pipeline::Options options = pipeline::options_from(params.value("options", Json::object()));
-    pipeline::Context pipe = pipeline_context(context);
-    pipe.progress = [&](const Json& event) { bridge::notify(*parent, "progress", event); };
-    TESSERA_TRY(done, pipeline::optimize(*parent, params.at("graph"), options, pipe));
-    Json warnings = Json::array();
-    for (const Diagnostic& d : done.diagnostics) warnings.push_back(to_json(d));
-    return Json{{"plan", done.plan}, {"report", done.report}, {"text", report_text(done.report)},
-                {"diagnostics", warnings}};
-  }));
+  TESSERA_CHECK(
+      bridge::serve(*parent, [&](const std::string& method, const Json& params) -> Result<Json> {
+        if (method != "optimize") {
+          return error(
+              fail(Code{"TS0720", "protocol.unknown_method"}, "unknown method `{}`", method)
+                  .expect("optimize"));
+        }
+        pipeline::Options options = pipeline::options_from(params.value("options", Json::object()));
+        pipeline::Context pipe = pipeline_context(context);
+        pipe.progress = [&](const Json& event) { bridge::notify(*parent, "progress", event); };
+        TESSERA_TRY(done, pipeline::optimize(*parent, params.at("graph"), options, pipe));
+        Json warnings = Json::array();
+        for (const Diagnostic& d : done.diagnostics) warnings.push_back(to_json(d));
+        return Json{{"plan", done.plan},
+                    {"report", done.report},
+                    {"text", report_text(done.report)},
+                    {"diagnostics", warnings}};
+      }));
   return Outcome{};
 }
 
@@ -28,7 +32,8 @@ Result<Outcome> run(const Json&, Context& context) {
 extern const Command serve;
 const Command serve = {
     .name = "serve",
-    .doc = "speak the protocol of docs/protocol.md on stdin and stdout (what tessera.optimize starts)",
+    .doc =
+        "speak the protocol of docs/protocol.md on stdin and stdout (what tessera.optimize starts)",
     .run = run,
     .hidden = true,
 };

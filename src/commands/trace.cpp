@@ -13,7 +13,8 @@ Result<Outcome> run(const Json& arguments, Context& context) {
   if (!raw) rewrites = graph::canonicalize(g);
   out.text = graph::to_text(g);
   for (const graph::Rewrite& r : rewrites) {
-    out.text += fmt::format("# rewrite: {} -> %{} (was {})\n", r.what, r.result, fmt::join(r.nodes, ", "));
+    out.text +=
+        fmt::format("# rewrite: {} -> %{} (was {})\n", r.what, r.result, fmt::join(r.nodes, ", "));
   }
   out.data = graph::to_json(g);
   return out;

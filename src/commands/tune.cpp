@@ -7,9 +7,9 @@ namespace {
 Result<Outcome> run(const Json& arguments, Context& context) {
   TESSERA_TRY(model, load_model(arguments, context));
   pipeline::Options options = pipeline::options_from(arguments);
-  options.use_registry = arguments.value("use-registry", "true") == "true";
   options.compose = false;
-  TESSERA_TRY(done, pipeline::optimize(*model.tracer, model.traced, options, pipeline_context(context)));
+  TESSERA_TRY(done,
+              pipeline::optimize(*model.tracer, model.traced, options, pipeline_context(context)));
   Outcome out;
   out.data = done.report;
   out.text = report_text(done.report);

@@ -1,10 +1,9 @@
 #include "compose/choose.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <numeric>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "graph/operand.h"
 #include "graph/ops.h"
@@ -16,7 +15,8 @@ using graph::Graph;
 using graph::NodeId;
 using graph::ValueId;
 
-// Nodes that two patterns may not share: those that compute. A folded view costs nothing and may be read by both.
+// Nodes that two patterns may not share: those that compute. A folded view costs nothing and may be
+// read by both.
 std::set<NodeId> computing_nodes(const Graph& g, const rules::Pattern& p) {
   std::set<NodeId> out;
   for (const NodeId n : p.nodes) {
@@ -38,7 +38,8 @@ Contraction contract(const Graph& g, const std::vector<const rules::Pattern*>& p
   std::map<ValueId, int> producer;
   const int pattern_count = static_cast<int>(patterns.size());
   for (std::size_t i = 0; i < g.order.size(); ++i) {
-    for (const ValueId v : g.node(g.order[i]).outputs) producer[v] = pattern_count + static_cast<int>(i);
+    for (const ValueId v : g.node(g.order[i]).outputs)
+      producer[v] = pattern_count + static_cast<int>(i);
   }
   for (int p = 0; p < pattern_count; ++p) {
     for (const ValueId v : patterns[static_cast<std::size_t>(p)]->outputs) producer[v] = p;
@@ -52,7 +53,8 @@ Contraction contract(const Graph& g, const std::vector<const rules::Pattern*>& p
     for (const ValueId v : patterns[p]->inputs) link(p, v);
   }
   for (std::size_t i = 0; i < g.order.size(); ++i) {
-    for (const ValueId v : graph::tensor_arguments(g.node(g.order[i]))) link(patterns.size() + i, v);
+    for (const ValueId v : graph::tensor_arguments(g.node(g.order[i])))
+      link(patterns.size() + i, v);
   }
   return c;
 }
@@ -118,8 +120,8 @@ class Search {
     return acyclic(g_, patterns);
   }
 
-  void descend(const std::vector<int>& cluster, std::size_t at, double gain_so_far, std::vector<int>& current,
-               const std::vector<int>& taken) {
+  void descend(const std::vector<int>& cluster, std::size_t at, double gain_so_far,
+               std::vector<int>& current, const std::vector<int>& taken) {
     if (gain_so_far > best_gain_ && fits(current, taken)) {
       best_ = current;
       best_gain_ = gain_so_far;
@@ -147,7 +149,8 @@ class Search {
 
 bool acyclic(const Graph& g, const std::vector<const rules::Pattern*>& patterns) {
   const Contraction c = contract(g, patterns);
-  // Only units that the patterns can reach matter: a covered node is replaced by its pattern, so walk from the patterns.
+  // Only units that the patterns can reach matter: a covered node is replaced by its pattern, so
+  // walk from the patterns.
   enum class Mark : uint8_t { fresh, open, done };
   std::vector<Mark> mark(c.needs.size(), Mark::fresh);
   std::vector<std::pair<int, std::size_t>> stack;
@@ -197,8 +200,8 @@ Choice choose(const Graph& g, const std::vector<Option>& options, int exact_limi
         exact ? search.best_of(cluster, choice.chosen) : search.greedy(cluster, choice.chosen);
     for (const int o : cluster) {
       if (std::find(picked.begin(), picked.end(), o) != picked.end()) continue;
-      const auto winner =
-          std::find_if(picked.begin(), picked.end(), [&](int other) { return search.clash(o, other); });
+      const auto winner = std::find_if(picked.begin(), picked.end(),
+                                       [&](int other) { return search.clash(o, other); });
       choice.left_out.emplace_back(
           o, winner == picked.end()
                  ? std::string("would make a cycle with chosen kernels")

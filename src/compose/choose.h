@@ -1,4 +1,5 @@
-// Which tuned patterns go into the composed module: the set without overlaps and without cycles that saves most time.
+// Which tuned patterns go into the composed module: the set without overlaps and without cycles
+// that saves most time.
 #pragma once
 
 #include <string>
@@ -19,14 +20,14 @@ struct Option {
 };
 
 struct Choice {
-  std::vector<int> chosen;                             // indices into the options
-  std::vector<std::pair<int, std::string>> left_out;   // with the reason
+  std::vector<int> chosen;                            // indices into the options
+  std::vector<std::pair<int, std::string>> left_out;  // with the reason
   double gain_ms = 0;
 };
 
-/// Maximizes the summed gain over sets of options that share no computing node and whose contraction leaves the graph
-/// acyclic. Exact for up to `exact_limit` options that overlap one another; larger clusters are chosen greedily by gain,
-/// and the choice says so.
+/// Maximizes the summed gain over sets of options that share no computing node and whose
+/// contraction leaves the graph acyclic. Exact for up to `exact_limit` options that overlap one
+/// another; larger clusters are chosen greedily by gain, and the choice says so.
 Choice choose(const graph::Graph& g, const std::vector<Option>& options, int exact_limit = 18);
 
 /// True when the graph with each pattern contracted to one node has no cycle.

@@ -1,6 +1,5 @@
-#include <gtest/gtest.h>
-
 #include <algorithm>
+#include <gtest/gtest.h>
 
 #include "compose/choose.h"
 #include "compose/plan.h"
@@ -19,7 +18,9 @@ struct Builder {
   Graph g;
 
   ValueId input(const std::string& name) {
-    Value v{.name = name, .type = {DType::float32, {4, 4}, {4, 1}}, .origin = graph::Origin::user_input};
+    Value v{.name = name,
+            .type = {DType::float32, {4, 4}, {4, 1}},
+            .origin = graph::Origin::user_input};
     const ValueId id = g.add_value(v);
     g.inputs.push_back(id);
     return id;
@@ -34,10 +35,13 @@ struct Builder {
     return out;
   }
   ValueId relu(const std::string& name, ValueId x) { return node(name, "aten.relu.default", {x}); }
-  ValueId add(const std::string& name, ValueId x, ValueId y) { return node(name, "aten.add.Tensor", {x, y}); }
+  ValueId add(const std::string& name, ValueId x, ValueId y) {
+    return node(name, "aten.add.Tensor", {x, y});
+  }
 
   rules::Pattern pattern(const std::string& id, const std::vector<std::string>& nodes,
-                         const std::vector<ValueId>& inputs, const std::vector<ValueId>& outputs) const {
+                         const std::vector<ValueId>& inputs,
+                         const std::vector<ValueId>& outputs) const {
     rules::Pattern p{.id = id, .rule = "pointwise", .inputs = inputs, .outputs = outputs};
     for (const std::string& n : nodes) p.nodes.push_back(*g.find_node(n));
     return p;
@@ -73,7 +77,8 @@ TEST(Choose, LeavesOutWhatDoesNotGain) {
   EXPECT_NE(c.left_out.at(0).second.find("no gain"), std::string::npos);
 }
 
-// p = {a, d} and q = {b, c} with a -> b and c -> d: each is fine alone, together they wait for each other.
+// p = {a, d} and q = {b, c} with a -> b and c -> d: each is fine alone, together they wait for each
+// other.
 TEST(Choose, NeverBuildsACycle) {
   Builder b;
   const ValueId x = b.input("x");
@@ -116,7 +121,8 @@ TEST(Plan, OrdersKernelsAndLeftoverAndNamesReasons) {
   EXPECT_EQ(plan->at("leftover")[0].at("reason"), "too small");
 }
 
-// A value inside a pattern that someone else reads is computed again by PyTorch: slower, never wrong.
+// A value inside a pattern that someone else reads is computed again by PyTorch: slower, never
+// wrong.
 TEST(Plan, RecomputesAnInnerValueThatIsReadOutside) {
   Builder b;
   const ValueId x = b.input("x");
@@ -124,11 +130,13 @@ TEST(Plan, RecomputesAnInnerValueThatIsReadOutside) {
   const ValueId c = b.relu("c", a);
   b.g.outputs = {c, a};
   const auto p = b.pattern("p", {"a", "c"}, {x}, {c});
-  const auto plan = make_plan(b.g, {{.pattern = &p, .candidate = {{"library", "/k.so"}}}}, {}, Json::object());
+  const auto plan =
+      make_plan(b.g, {{.pattern = &p, .candidate = {{"library", "/k.so"}}}}, {}, Json::object());
   ASSERT_TRUE(plan);
   const Json& steps = plan->at("steps");
   EXPECT_EQ(steps.size(), 2);
-  EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), [](const Json& s) { return s.value("node", "") == "a"; }));
+  EXPECT_TRUE(std::any_of(steps.begin(), steps.end(),
+                          [](const Json& s) { return s.value("node", "") == "a"; }));
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 #include "compose/plan.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <functional>
 #include <set>
-
-#include <fmt/format.h>
 
 #include "graph/operand.h"
 
@@ -123,15 +122,17 @@ Result<Json> make_plan(const Graph& g, const std::vector<Placed>& placed,
     }
     const graph::Node& node = g.node(unit.node);
     if (node.prepack) {
-      steps.push_back({{"kind", "prepack"}, {"nodes", {node.name}}, {"outputs", names(g, node.outputs)}});
+      steps.push_back(
+          {{"kind", "prepack"}, {"nodes", {node.name}}, {"outputs", names(g, node.outputs)}});
       continue;
     }
     steps.push_back({{"kind", "aten"}, {"node", node.name}});
     if (graph::is_view(g, unit.node)) continue;
     const auto reason = why_left.find(unit.node);
-    leftover.push_back({{"node", node.name},
-                        {"op", node.op},
-                        {"reason", reason == why_left.end() ? "no kernel was chosen for it" : reason->second}});
+    leftover.push_back(
+        {{"node", node.name},
+         {"op", node.op},
+         {"reason", reason == why_left.end() ? "no kernel was chosen for it" : reason->second}});
   }
   plan["steps"] = std::move(steps);
   plan["leftover"] = std::move(leftover);

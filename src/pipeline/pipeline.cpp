@@ -1,7 +1,6 @@
 #include "pipeline/pipeline.h"
 
 #include <chrono>
-
 #include <fmt/format.h>
 
 #include "arch/arch.h"
@@ -27,8 +26,9 @@ Result<const arch::Arch*> arch_for(const graph::Graph& g, const std::string& nam
     if (best == nullptr || a->compute_capability > best->compute_capability) best = a;
   }
   if (best == nullptr) {
-    return error(fail(no_arch, "no architecture of tessera runs on a device of compute capability {}.{}", have / 10,
-                      have % 10)
+    return error(fail(no_arch,
+                      "no architecture of tessera runs on a device of compute capability {}.{}",
+                      have / 10, have % 10)
                      .expect("8.0 or newer, or a module on the CPU")
                      .help("move the module and its inputs to the CPU, or give --arch host"));
   }
@@ -52,16 +52,21 @@ auto timed(Session& s, const char* name, F&& stage) {
 
 Options options_from(const Json& a) {
   Options o;
+  // A switch arrives as a bool from programs and as text from the command line.
+  const auto on = [&](const char* key, bool preset) {
+    if (!a.contains(key)) return preset;
+    return a.at(key).is_boolean() ? a.at(key).get<bool>() : a.at(key) == "true";
+  };
   o.arch = a.value("arch", o.arch);
   o.effort = a.value("effort", o.effort);
   o.leftover = a.value("leftover", o.leftover);
   o.seconds = a.value("seconds", o.seconds);
   o.parallel_builds = a.value("jobs", o.parallel_builds);
   o.peers = a.value("peers", o.peers);
-  o.measure = a.value("measure", o.measure);
-  o.ablation = a.value("ablation", o.ablation);
-  o.use_registry = a.value("use_registry", o.use_registry);
-  o.retune = a.value("retune", o.retune);
+  o.measure = on("measure", o.measure);
+  o.ablation = on("ablation", o.ablation);
+  o.use_registry = on("use-registry", o.use_registry);
+  o.retune = on("retune", o.retune);
   o.only_kind = a.value("only", o.only_kind);
   if (o.only_kind == "both") o.only_kind.clear();
   o.registry = a.value("registry", "");
@@ -86,7 +91,8 @@ Result<Discovered> discover(const Json& traced, const Options& options) {
   return d;
 }
 
-Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Options& options, const Context& context) {
+Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Options& options,
+                           const Context& context) {
   Session s{.options = options, .context = context};
   s.say("discover", "reading the traced module");
   TESSERA_TRY(found, discover(traced, options));
@@ -102,7 +108,8 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
     TESSERA_CHECK(timed(s, "compose", [&] { return compose_plan(s); }));
     dump(options, "4-plan.json", s.plan.dump(1));
     TESSERA_CHECK(timed(s, "verify_module", [&] { return check_module(s, tracer); }));
-    if (options.measure) TESSERA_CHECK(timed(s, "measure_module", [&] { return measure_module(s, tracer); }));
+    if (options.measure)
+      TESSERA_CHECK(timed(s, "measure_module", [&] { return measure_module(s, tracer); }));
   }
 
   Optimized out;

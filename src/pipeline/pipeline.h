@@ -16,24 +16,25 @@
 namespace tessera::pipeline {
 
 struct Options {
-  std::string arch = "auto";           // or an arch::Arch name
-  std::string effort = "default";      // quick, default, max
-  std::string leftover = "eager";      // or "inductor": who runs the ops that no kernel covers
-  double seconds = 0;                  // for all tuning together; 0: by effort
-  int parallel_builds = 0;             // 0: one a core
+  std::string arch = "auto";       // or an arch::Arch name
+  std::string effort = "default";  // quick, default, max
+  std::string leftover = "eager";  // or "inductor": who runs the ops that no kernel covers
+  double seconds = 0;              // for all tuning together; 0: by effort
+  int parallel_builds = 0;         // 0: one a core
   std::vector<std::string> peers = {"eager", "inductor"};
-  bool compose = true;                 // false: stop after tuning
-  bool measure = true;                 // false: no end-to-end times
+  bool compose = true;  // false: stop after tuning
+  bool measure = true;  // false: no end-to-end times
   bool ablation = true;
-  bool use_registry = true;            // false: neither read nor written
-  bool retune = false;                 // true: stored winners are challenged again
-  std::string only_kind;               // "synthesized" or "library": what may be placed; "" for both
-  std::filesystem::path registry;      // empty: the user's own
-  std::filesystem::path cache;         // empty: the user's own
-  std::filesystem::path dump;          // a folder: each stage's result is written there
+  bool use_registry = true;        // false: neither read nor written
+  bool retune = false;             // true: stored winners are challenged again
+  std::string only_kind;           // "synthesized" or "library": what may be placed; "" for both
+  std::filesystem::path registry;  // empty: the user's own
+  std::filesystem::path cache;     // empty: the user's own
+  std::filesystem::path dump;      // a folder: each stage's result is written there
 };
 
-/// Reads options by the names of the command table; unknown ones are ignored (the table has checked them).
+/// Reads options by the names of the command table; unknown ones are ignored (the table has checked
+/// them).
 Options options_from(const Json& arguments);
 
 struct Context {
@@ -44,7 +45,7 @@ struct Context {
 /// A traced module in its canonical form, with what was found in it.
 struct Discovered {
   graph::Graph graph;
-  std::string traced_text;                     // before rewriting
+  std::string traced_text;  // before rewriting
   std::vector<graph::Rewrite> rewrites;
   const arch::Arch* arch = nullptr;
   rules::Discovery discovery;
@@ -54,13 +55,14 @@ struct Discovered {
 Result<Discovered> discover(const Json& traced, const Options& options);
 
 struct Optimized {
-  Json plan;                   // tessera.plan/1; null when options.compose is false
-  Json report;                 // tessera.report/1
+  Json plan;    // tessera.plan/1; null when options.compose is false
+  Json report;  // tessera.report/1
   std::vector<Diagnostic> diagnostics;
 };
 
-/// discover → lookup → realize → build → verify → tune → store → choose → plan → verify and measure end to end.
-/// `tracer` holds the live module and answers verify_module and measure_module.
-Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Options& options, const Context& context);
+/// discover → lookup → realize → build → verify → tune → store → choose → plan → verify and measure
+/// end to end. `tracer` holds the live module and answers verify_module and measure_module.
+Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Options& options,
+                           const Context& context);
 
 }  // namespace tessera::pipeline

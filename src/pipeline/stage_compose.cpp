@@ -17,7 +17,8 @@ std::string why_not(const Session& s, const rules::Pattern& p) {
       if (&s.pattern(i) != &p) continue;
       if (!w.skipped.empty()) return w.skipped;
       if (w.tuned && w.tuned->winners.empty()) return "no candidate passed its gates";
-      if (placeable(s, w) == nullptr) return fmt::format("no {} kernel passed its gates", s.options.only_kind);
+      if (placeable(s, w) == nullptr)
+        return fmt::format("no {} kernel passed its gates", s.options.only_kind);
     }
   }
   return "not chosen";
@@ -30,8 +31,9 @@ Status compose_plan(Session& s) {
     const evaluate::Tuned::Winner* winner = placeable(s, s.work[w]);
     if (winner == nullptr) continue;
     for (const int i : s.work[w].patterns) {
-      s.placed_options.push_back(
-          {.pattern = &s.pattern(i), .ms = winner->evidence.ms, .eager_ms = s.work[w].tuned->eager_ms});
+      s.placed_options.push_back({.pattern = &s.pattern(i),
+                                  .ms = winner->evidence.ms,
+                                  .eager_ms = s.work[w].tuned->eager_ms});
       s.option_origin.emplace_back(static_cast<int>(w), i);
     }
   }
@@ -39,13 +41,15 @@ Status compose_plan(Session& s) {
 
   std::vector<compose::Placed> placed;
   for (const int o : s.choice.chosen) {
-    const Work& w = s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
+    const Work& w =
+        s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
     const evaluate::Tuned::Winner* winner = placeable(s, w);
     Json evidence = winner->evidence.to_json();
     evidence["eager_ms"] = w.tuned->eager_ms;
-    placed.push_back({.pattern = s.placed_options[static_cast<std::size_t>(o)].pattern,
-                      .candidate = evaluate::to_json(winner->candidate, winner->launch, winner->built),
-                      .evidence = std::move(evidence)});
+    placed.push_back(
+        {.pattern = s.placed_options[static_cast<std::size_t>(o)].pattern,
+         .candidate = evaluate::to_json(winner->candidate, winner->launch, winner->built),
+         .evidence = std::move(evidence)});
   }
   std::map<graph::NodeId, std::string> why_left;
   for (const auto& [node, reason] : s.found.discovery.uncovered) why_left[node] = reason;
@@ -72,7 +76,8 @@ std::string kind_of_plan(const Session& s) {
   bool synthesized = false;
   bool library = false;
   for (const int o : s.choice.chosen) {
-    const Work& w = s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
+    const Work& w =
+        s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
     (placeable(s, w)->candidate.kind == realize::Kind::library ? library : synthesized) = true;
   }
   if (synthesized && library) return "mixed";
@@ -86,11 +91,12 @@ Status check_module(Session& s, bridge::Peer& tracer) {
                                  std::chrono::seconds(900)));
   s.module_check = std::move(reply);
   if (!s.module_check.value("ok", false)) {
-    return error(fail(module_wrong, "the composed module does not compute what the original does")
-                     .but_found("{}", s.module_check.value("reason", "no reason given"))
-                     .help("optimize again with --use-registry=false to rule out a stale kernel, or with "
-                           "--only library; please report the case")
-                     .with("check", s.module_check));
+    return error(
+        fail(module_wrong, "the composed module does not compute what the original does")
+            .but_found("{}", s.module_check.value("reason", "no reason given"))
+            .help("optimize again with --use-registry=false to rule out a stale kernel, or with "
+                  "--only library; please report the case")
+            .with("check", s.module_check));
   }
   return {};
 }

@@ -2,9 +2,8 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <set>
-
 #include <fmt/format.h>
+#include <set>
 
 #include "graph/operand.h"
 #include "pipeline/stages.h"
@@ -55,9 +54,10 @@ Status remember(Session& s, const Work& w) {
   e.evidence["eager_ms"] = w.tuned->eager_ms;
   Json winners = Json::array();
   for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
-    const realize::Launch launch = winner.candidate.launches.empty()
-                                       ? realize::Launch{}
-                                       : winner.candidate.launches.at(static_cast<std::size_t>(winner.launch));
+    const realize::Launch launch =
+        winner.candidate.launches.empty()
+            ? realize::Launch{}
+            : winner.candidate.launches.at(static_cast<std::size_t>(winner.launch));
     winners.push_back({{"candidate", candidate_record(winner.candidate)},
                        {"launch", {{"knobs", launch.knobs}, {"ints", launch.ints}}},
                        {"evidence", winner.evidence.to_json()}});
@@ -87,8 +87,9 @@ Result<evaluate::Tuned> revive(Session& s, const Work& w) {
   tuned.eager_ms = w.entry->candidate.value("eager_ms", 0.0);
   for (const Json& stored : w.entry->candidate.at("winners")) {
     TESSERA_TRY(candidate, candidate_from_record(stored.at("candidate")));
-    candidate.launches = {realize::Launch{.knobs = stored.at("launch").at("knobs"),
-                                          .ints = stored.at("launch").at("ints").get<std::vector<int64_t>>()}};
+    candidate.launches = {
+        realize::Launch{.knobs = stored.at("launch").at("knobs"),
+                        .ints = stored.at("launch").at("ints").get<std::vector<int64_t>>()}};
     TESSERA_TRY(winner, s.evaluator->revive(s.pattern(w.patterns.front()), candidate, 0, false));
     winner.evidence = evidence_from(stored.at("evidence"));
     tuned.winners.push_back(std::move(winner));
@@ -96,7 +97,8 @@ Result<evaluate::Tuned> revive(Session& s, const Work& w) {
   return tuned;
 }
 
-// A pattern is passed over when kernels already found save more on its ops than it could at the roofline.
+// A pattern is passed over when kernels already found save more on its ops than it could at the
+// roofline.
 std::string covered_by(const Session& s, const Work& w) {
   const rules::Pattern& p = s.pattern(w.patterns.front());
   const double most = p.unfused_ms - p.floor_ms;
@@ -108,7 +110,8 @@ std::string covered_by(const Session& s, const Work& w) {
     for (const int i : other.patterns) {
       const rules::Pattern& q = s.pattern(i);
       const bool overlaps = std::any_of(p.nodes.begin(), p.nodes.end(), [&](graph::NodeId n) {
-        return !graph::is_view(s.found.graph, n) && std::find(q.nodes.begin(), q.nodes.end(), n) != q.nodes.end();
+        return !graph::is_view(s.found.graph, n) &&
+               std::find(q.nodes.begin(), q.nodes.end(), n) != q.nodes.end();
       });
       if (!overlaps) continue;
       saved += other.tuned->eager_ms - winner->evidence.ms;
@@ -116,8 +119,9 @@ std::string covered_by(const Session& s, const Work& w) {
     }
   }
   if (by.empty() || saved < most) return "";
-  return fmt::format("{} already save {:.4g} ms on its ops; at the roofline it could save {:.4g} ms",
-                     fmt::join(by, ", "), saved, most);
+  return fmt::format(
+      "{} already save {:.4g} ms on its ops; at the roofline it could save {:.4g} ms",
+      fmt::join(by, ", "), saved, most);
 }
 
 Status tune_one(Session& s, Work& w, double seconds) {
@@ -130,16 +134,18 @@ Status tune_one(Session& s, Work& w, double seconds) {
   }
   static const std::atomic<bool> never{false};
   const std::atomic<bool>& stop = s.context.stop != nullptr ? *s.context.stop : never;
-  TESSERA_TRY(tuned, s.evaluator->tune(p, offered.candidates, known, seconds, stop, [&](const Json& event) {
-    Json more = event;
-    more["pattern"] = p.id;
-    more["summary"] = p.summary;
-    if (s.registry && event.contains("trial")) {
-      // Losing a note only costs a repeated trial after an interruption.
-      (void)s.registry->note_trial(w.key, event.at("trial").value("label", ""), event.at("trial"));
-    }
-    s.say("tune", event.value("message", ""), more);
-  }));
+  TESSERA_TRY(
+      tuned, s.evaluator->tune(p, offered.candidates, known, seconds, stop, [&](const Json& event) {
+        Json more = event;
+        more["pattern"] = p.id;
+        more["summary"] = p.summary;
+        if (s.registry && event.contains("trial")) {
+          // Losing a note only costs a repeated trial after an interruption.
+          (void)s.registry->note_trial(w.key, event.at("trial").value("label", ""),
+                                       event.at("trial"));
+        }
+        s.say("tune", event.value("message", ""), more);
+      }));
   w.tuned = std::move(tuned);
   for (const auto& u : offered.unsupported) w.tuned->unsupported.push_back(u);
   for (const auto& u : offered.pruned) w.tuned->pruned.push_back(u);
@@ -151,7 +157,9 @@ Status tune_one(Session& s, Work& w, double seconds) {
 const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w) {
   if (!w.tuned) return nullptr;
   for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
-    if (s.options.only_kind.empty() || s.options.only_kind == realize::name_of(winner.candidate.kind)) return &winner;
+    if (s.options.only_kind.empty() ||
+        s.options.only_kind == realize::name_of(winner.candidate.kind))
+      return &winner;
   }
   return nullptr;
 }
@@ -179,8 +187,8 @@ void group_by_signature(Session& s) {
 Status look_up(Session& s) {
   if (!s.registry) return {};
   for (Work& w : s.work) {
-    TESSERA_TRY(found,
-                s.registry->lookup(w.key, s.pattern(w.patterns.front()), s.evaluation.tools.fingerprint()));
+    TESSERA_TRY(found, s.registry->lookup(w.key, s.pattern(w.patterns.front()),
+                                          s.evaluation.tools.fingerprint()));
     w.reuse = found.reuse;
     w.reuse_detail = found.detail;
     w.entry = std::move(found.entry);
@@ -199,7 +207,8 @@ Status evaluate_work(Session& s) {
   for (Work& w : s.work) {
     ++at;
     const rules::Pattern& p = s.pattern(w.patterns.front());
-    const std::string where = fmt::format("[{}/{}] {} {}: {}", at, s.work.size(), p.id, p.rule, p.summary);
+    const std::string where =
+        fmt::format("[{}/{}] {} {}: {}", at, s.work.size(), p.id, p.rule, p.summary);
     if (w.reuse == rules::Reuse::reuse && w.entry && !s.options.retune) {
       if (w.entry->status != "accepted") {
         w.skipped = "an earlier search on this machine found no kernel for it: " + w.reuse_detail;
@@ -222,7 +231,8 @@ Status evaluate_work(Session& s) {
       left = s.options.seconds -
              std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       if (left <= 0) {
-        w.skipped = fmt::format("the budget of {:.0f} s was spent before it was reached", s.options.seconds);
+        w.skipped = fmt::format("the budget of {:.0f} s was spent before it was reached",
+                                s.options.seconds);
         continue;
       }
     }

@@ -1,6 +1,6 @@
-// The report: everything that was found, tried and measured, as data (docs/report.md, schema tessera.report/1).
+// The report: everything that was found, tried and measured, as data (docs/report.md, schema
+// tessera.report/1).
 #include <algorithm>
-
 #include <fmt/format.h>
 
 #include "pipeline/stages.h"
@@ -41,7 +41,8 @@ Json pattern_json(const Session& s, int index, const std::vector<int>& chosen_pa
   const rules::Pattern& p = s.pattern(index);
   const Work* w = work_of(s, index);
   Json j = rules::to_json(s.found.graph, p);
-  const bool active = std::find(chosen_patterns.begin(), chosen_patterns.end(), index) != chosen_patterns.end();
+  const bool active =
+      std::find(chosen_patterns.begin(), chosen_patterns.end(), index) != chosen_patterns.end();
   j["summary"] = p.summary;
   j["active"] = active;
   j["floor_ms"] = p.floor_ms;
@@ -63,10 +64,11 @@ Json pattern_json(const Session& s, int index, const std::vector<int>& chosen_pa
   }
   if (!active) {
     const auto it = left_out.find(index);
-    j["inactive_because"] = !w->skipped.empty()      ? w->skipped
-                            : it != left_out.end()   ? it->second
-                            : w->tuned && w->tuned->winners.empty() ? "no candidate passed its gates"
-                                                     : "not chosen";
+    j["inactive_because"] = !w->skipped.empty()    ? w->skipped
+                            : it != left_out.end() ? it->second
+                            : w->tuned && w->tuned->winners.empty()
+                                ? "no candidate passed its gates"
+                                : "not chosen";
   }
   return j;
 }
@@ -75,7 +77,8 @@ Json pattern_json(const Session& s, int index, const std::vector<int>& chosen_pa
 
 Json make_report(const Session& s) {
   std::vector<int> chosen;
-  for (const int o : s.choice.chosen) chosen.push_back(s.option_origin[static_cast<std::size_t>(o)].second);
+  for (const int o : s.choice.chosen)
+    chosen.push_back(s.option_origin[static_cast<std::size_t>(o)].second);
   std::map<int, std::string> left_out;
   for (const auto& [o, reason] : s.choice.left_out) {
     left_out[s.option_origin[static_cast<std::size_t>(o)].second] = reason;

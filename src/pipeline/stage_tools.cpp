@@ -35,7 +35,8 @@ Status open_tools(Session& s) {
     TESSERA_TRY(opened, registry::Registry::open(file));
     s.registry = std::move(opened);
     if (const std::string mended = s.registry->mended(); !mended.empty()) {
-      Diagnostic d = fail(Code{"TS0601", "registry.mended"}, "the registry was damaged and has been mended");
+      Diagnostic d =
+          fail(Code{"TS0601", "registry.mended"}, "the registry was damaged and has been mended");
       d.level = Level::warning;
       d.notes.push_back(mended);
       s.diagnostics.push_back(std::move(d));
@@ -67,14 +68,15 @@ Result<realize::Candidate> candidate_from_record(const Json& j) {
     c.config = j.at("config");
     if (j.contains("source")) {
       const Json& t = j.at("source");
-      c.source = toolchain::Source{.name = t.at("name"),
-                                   .language = t.at("language") == "cuda" ? toolchain::Language::cuda
-                                                                          : toolchain::Language::cxx,
-                                   .text = t.at("text"),
-                                   .arch = t.at("arch"),
-                                   .flags = t.at("flags"),
-                                   .links = t.at("links"),
-                                   .cutlass = t.at("cutlass")};
+      c.source =
+          toolchain::Source{.name = t.at("name"),
+                            .language = t.at("language") == "cuda" ? toolchain::Language::cuda
+                                                                   : toolchain::Language::cxx,
+                            .text = t.at("text"),
+                            .arch = t.at("arch"),
+                            .flags = t.at("flags"),
+                            .links = t.at("links"),
+                            .cutlass = t.at("cutlass")};
     }
     if (j.contains("call")) {
       c.call = realize::LibraryCall{.function = j.at("call").at("function"),

@@ -17,13 +17,13 @@ namespace tessera::pipeline {
 
 /// One distinct signature: its occurrences share everything but their place.
 struct Work {
-  std::vector<int> patterns;             // indices into the discovery; the first is the one that is evaluated
+  std::vector<int> patterns;  // indices into the discovery; the first is the one that is evaluated
   registry::Key key;
   rules::Reuse reuse = rules::Reuse::fresh;
   std::string reuse_detail;
   std::optional<registry::Entry> entry;  // of reuse or adapt
   std::optional<evaluate::Tuned> tuned;
-  std::string skipped;                   // why it was not evaluated
+  std::string skipped;  // why it was not evaluated
 };
 
 struct Session {
@@ -32,17 +32,17 @@ struct Session {
   Discovered found;
   evaluate::Options evaluation;
   std::unique_ptr<evaluate::Evaluator> evaluator;
-  std::unique_ptr<registry::Registry> registry;   // null when not used
+  std::unique_ptr<registry::Registry> registry;  // null when not used
   std::string device_name;
   std::vector<Work> work;
-  std::vector<compose::Option> placed_options;    // parallel to placed_work
-  std::vector<std::pair<int, int>> option_origin; // option -> (work, pattern)
+  std::vector<compose::Option> placed_options;     // parallel to placed_work
+  std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)
   compose::Choice choice;
   Json plan;
   Json module_check = Json::object();
   Json module_times = Json::object();
   std::vector<Diagnostic> diagnostics;
-  Json timings = Json::object();                  // seconds a stage
+  Json timings = Json::object();  // seconds a stage
 
   [[nodiscard]] const rules::Pattern& pattern(int i) const {
     return found.discovery.patterns[static_cast<std::size_t>(i)];
@@ -51,11 +51,11 @@ struct Session {
   void say(const std::string& stage, const std::string& message, Json more = Json::object()) const;
 };
 
-Status open_tools(Session& s);          // python, compilers, evaluator, registry
-void group_by_signature(Session& s);    // distinct signatures, by priority
-Status look_up(Session& s);             // REUSE / ADAPT / NEW
-Status evaluate_work(Session& s);       // revive or tune each, store what was learned
-Status compose_plan(Session& s);        // choose and order
+Status open_tools(Session& s);        // python, compilers, evaluator, registry
+void group_by_signature(Session& s);  // distinct signatures, by priority
+Status look_up(Session& s);           // REUSE / ADAPT / NEW
+Status evaluate_work(Session& s);     // revive or tune each, store what was learned
+Status compose_plan(Session& s);      // choose and order
 Status check_module(Session& s, bridge::Peer& tracer);
 Status measure_module(Session& s, bridge::Peer& tracer);
 Json make_report(const Session& s);

@@ -1,7 +1,6 @@
 #include "commands/common/model.h"
 
 #include <filesystem>
-
 #include <fmt/format.h>
 
 #include "base/files.h"
@@ -16,17 +15,31 @@ inline constexpr Code no_such_file{"TS0001", "input.no_such_file"};
 std::vector<Parameter> model_parameters(std::vector<Parameter> more) {
   using Type = Parameter::Type;
   std::vector<Parameter> out = {
-      {.type = Type::text, .name = "model", .doc = "a Python file with a torch.nn.Module: MODEL.py or MODEL.py:Class; "
-       "KernelBench problem files (Model, get_inputs, get_init_inputs) are taken as they are",
-       .positional = true, .required = true},
-      {.type = Type::text, .name = "arch", .doc = "architecture to build for; auto takes the one of the device",
+      {.type = Type::text,
+       .name = "model",
+       .doc =
+           "a Python file with a torch.nn.Module: MODEL.py or MODEL.py:Class; "
+           "KernelBench problem files (Model, get_inputs, get_init_inputs) are taken as they are",
+       .positional = true,
+       .required = true},
+      {.type = Type::text,
+       .name = "arch",
+       .doc = "architecture to build for; auto takes the one of the device",
        .preset = "auto"},
-      {.type = Type::text, .name = "precision", .doc = "cast the module and its inputs, or set torch's own fp32 flags; "
-       "auto keeps the module's dtypes", .preset = "auto",
+      {.type = Type::text,
+       .name = "precision",
+       .doc = "cast the module and its inputs, or set torch's own fp32 flags; "
+              "auto keeps the module's dtypes",
+       .preset = "auto",
        .choices = {"auto", "fp32", "tf32", "bf16", "fp16"}},
-      {.type = Type::text, .name = "device", .doc = "where the module runs", .preset = "auto",
+      {.type = Type::text,
+       .name = "device",
+       .doc = "where the module runs",
+       .preset = "auto",
        .choices = {"auto", "cpu", "cuda"}},
-      {.type = Type::text, .name = "cache", .doc = "folder of built kernels (default: the user's cache)"},
+      {.type = Type::text,
+       .name = "cache",
+       .doc = "folder of built kernels (default: the user's cache)"},
       {.type = Type::text, .name = "registry", .doc = "registry file (default: the user's)"},
       {.type = Type::text, .name = "dump", .doc = "folder to write the result of every stage to"},
   };
@@ -40,9 +53,11 @@ Result<Model> load_model(const Json& arguments, Context& context) {
   const std::string path = colon == std::string::npos ? spec : spec.substr(0, colon);
   const std::string cls = colon == std::string::npos ? "" : spec.substr(colon + 1);
   if (!std::filesystem::is_regular_file(path)) {
-    return error(fail(no_such_file, "there is no file `{}`", path)
-                     .expect("MODEL.py or MODEL.py:Class")
-                     .help("give the path of a Python file that defines a torch.nn.Module and get_inputs()"));
+    return error(
+        fail(no_such_file, "there is no file `{}`", path)
+            .expect("MODEL.py or MODEL.py:Class")
+            .help(
+                "give the path of a Python file that defines a torch.nn.Module and get_inputs()"));
   }
   Model model;
   model.stem = std::filesystem::path(path).stem();

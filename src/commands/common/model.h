@@ -1,4 +1,5 @@
-// What the commands that take a MODEL.py share: their parameters and the tracer process that holds the module.
+// What the commands that take a MODEL.py share: their parameters and the tracer process that holds
+// the module.
 #pragma once
 
 #include <memory>
@@ -18,9 +19,10 @@ std::vector<Parameter> model_parameters(std::vector<Parameter> more = {});
 struct Model {
   std::unique_ptr<bridge::Peer> tracer;
   Json traced;
-  std::string stem;   // of the file, for naming outputs
+  std::string stem;  // of the file, for naming outputs
 };
-/// Errors: the file, the class, the inputs, the trace, Python or torch missing; each says what to do.
+/// Errors: the file, the class, the inputs, the trace, Python or torch missing; each says what to
+/// do.
 Result<Model> load_model(const Json& arguments, Context& context);
 
 }  // namespace tessera::commands

@@ -10,7 +10,8 @@
 namespace tessera::commands {
 
 std::vector<Parameter> tuning_parameters(std::vector<Parameter> more = {});
-/// The report for people, in the terminal: patterns and winners, what was left and why, times beside peers.
+/// The report for people, in the terminal: patterns and winners, what was left and why, times
+/// beside peers.
 std::string report_text(const Json& report);
 pipeline::Context pipeline_context(Context& context);
 
