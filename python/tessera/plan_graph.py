@@ -133,7 +133,7 @@ class _Emitter:
         self.results(
             node["outputs"],
             self.fx.call_function(op, tuple(args), kwargs),
-            len(op._schema.returns) > 1 or "[]" in str(op._schema.returns[0].type),
+            len(op._schema.returns) > 1 or str(op._schema.returns[0].type).startswith("List["),
         )
 
     def _argument(self, value, schema_type: str):

@@ -5,8 +5,6 @@
 #include <numeric>
 #include <set>
 
-#include "graph/operand.h"
-#include "graph/ops.h"
 
 namespace tessera::compose {
 namespace {
@@ -15,14 +13,9 @@ using graph::Graph;
 using graph::NodeId;
 using graph::ValueId;
 
-// Nodes that two patterns may not share: those that compute. A folded view costs nothing and may be
-// read by both.
-std::set<NodeId> computing_nodes(const Graph& g, const rules::Pattern& p) {
-  std::set<NodeId> out;
-  for (const NodeId n : p.nodes) {
-    if (!graph::is_view(g, n)) out.insert(n);
-  }
-  return out;
+// Nodes that two patterns may not share: those that compute. A folded view costs nothing and may be read by both.
+std::set<NodeId> computing_nodes(const rules::Pattern& p) {
+  return {p.computing.begin(), p.computing.end()};
 }
 
 bool overlap(const std::set<NodeId>& a, const std::set<NodeId>& b) {
@@ -62,7 +55,7 @@ Contraction contract(const Graph& g, const std::vector<const rules::Pattern*>& p
 class Search {
  public:
   Search(const Graph& g, const std::vector<Option>& options) : g_(g), options_(options) {
-    for (const Option& o : options) nodes_.push_back(computing_nodes(g, *o.pattern));
+    for (const Option& o : options) nodes_.push_back(computing_nodes(*o.pattern));
   }
 
   [[nodiscard]] bool clash(int a, int b) const {

@@ -44,6 +44,7 @@ struct Builder {
                          const std::vector<ValueId>& outputs) const {
     rules::Pattern p{.id = id, .rule = "pointwise", .inputs = inputs, .outputs = outputs};
     for (const std::string& n : nodes) p.nodes.push_back(*g.find_node(n));
+    p.computing = p.nodes;
     return p;
   }
 };

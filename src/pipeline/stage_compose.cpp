@@ -55,7 +55,7 @@ Status compose_plan(Session& s) {
   for (const auto& [node, reason] : s.found.discovery.uncovered) why_left[node] = reason;
   for (const rules::Pattern& p : s.found.discovery.patterns) {
     const std::string reason = fmt::format("{} {}: {}", p.id, p.rule, why_not(s, p));
-    for (const graph::NodeId n : p.nodes) why_left.try_emplace(n, reason);
+    for (const graph::NodeId n : p.computing) why_left.try_emplace(n, reason);
   }
   const Json about = {{"name", s.found.graph.name},
                       {"device", s.found.graph.device},

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <set>
 
-#include "graph/operand.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -109,10 +108,10 @@ std::string covered_by(const Session& s, const Work& w) {
     if (winner == nullptr || &other == &w) continue;
     for (const int i : other.patterns) {
       const rules::Pattern& q = s.pattern(i);
-      const bool overlaps = std::any_of(p.nodes.begin(), p.nodes.end(), [&](graph::NodeId n) {
-        return !graph::is_view(s.found.graph, n) &&
-               std::find(q.nodes.begin(), q.nodes.end(), n) != q.nodes.end();
-      });
+      const bool overlaps =
+          std::any_of(p.computing.begin(), p.computing.end(), [&](graph::NodeId n) {
+            return std::find(q.computing.begin(), q.computing.end(), n) != q.computing.end();
+          });
       if (!overlaps) continue;
       saved += other.tuned->eager_ms - winner->evidence.ms;
       by.push_back(q.id);
