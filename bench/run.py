@@ -156,9 +156,8 @@ def measure(suite: str, case: str, precision: str, args) -> list[dict]:
         seconds=args.seconds,
         leftover=args.leftover,
         only=SUITES[suite]["only"] or "both",
-        peers=peers,
+        measure=peers,
         ablation=False,
-        measure=True,
     )
     seconds = time.monotonic() - begin
     name = torch.cuda.get_device_name() if device == "cuda" else "cpu"

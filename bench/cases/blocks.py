@@ -20,9 +20,7 @@ def load(name: str):
 def make(case: str, device: str) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     if case == "minigpt":  # KernelBench level 3, problem 44
         example = load("minigpt")
-        module = example.Model(
-            n_embd=768, n_head=8, attn_pdrop=0.0, resid_pdrop=0.0, max_seqlen=1024
-        )
+        module = example.Model(768, 8, 1024)
         shape = (128, 512, 768)
     else:
         match = re.fullmatch(r"llama-(\d+)x(\d+)(-written)?", case)
