@@ -152,7 +152,7 @@ class _Builder:
             first = next(iter(self.module.parameters()), torch.empty(0))
         graph = {"schema": "tessera.graph/1", "name": self.name, "device": str(first.device), "precision": self.precision,
                  "meta": {"torch": torch.__version__, "class": type(self.module).__qualname__,
-                          "training": self.module.training},
+                          "training": self.module.training, **machine(first.device)},
                  "inputs": self.inputs, "outputs": outputs, "mutations": mutations, "values": self.values,
                  "nodes": self.nodes}
         spec = self.exported.call_spec
@@ -319,6 +319,21 @@ class _Builder:
 
 _frame = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _torch_folder = os.path.dirname(torch.__file__) + os.sep
+
+
+def machine(device: torch.device) -> dict:
+    """What the core chooses an architecture by, and the registry's device key: `device_name`, `capability` on CUDA."""
+    if device.type == "cuda":
+        return {
+            "device_name": torch.cuda.get_device_name(device),
+            "capability": list(torch.cuda.get_device_capability(device)),
+        }
+    try:
+        with open("/proc/cpuinfo") as lines:
+            model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "CPU")
+    except OSError:
+        model = "CPU"
+    return {"device_name": f"{model}, {torch.get_num_threads()} threads"}
 
 
 def _origin(node: torch.fx.Node) -> tuple[str, str]:

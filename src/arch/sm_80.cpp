@@ -33,6 +33,7 @@ const Arch sm_80 = {
     .doc = "NVIDIA Ampere (A100): mma.sync, cp.async multistage",
     .device = "cuda",
     .nvcc_code = "-gencode=arch=compute_80,code=sm_80",
+    .compute_capability = 80,
     .peak_tflops = peak_tflops,
     .bandwidth_gbs = 2039,
     .achievable_bandwidth_gbs = 1800,

@@ -34,6 +34,7 @@ const Arch sm_90a = {
     .doc = "NVIDIA Hopper (H200): wgmma, TMA, clusters",
     .device = "cuda",
     .nvcc_code = "-gencode=arch=compute_90a,code=sm_90a",
+    .compute_capability = 90,
     .peak_tflops = peak_tflops,
     .bandwidth_gbs = 4800,
     .achievable_bandwidth_gbs = 4250,  // a plain copy, measured

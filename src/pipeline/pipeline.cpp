@@ -10,7 +10,7 @@
 namespace tessera::pipeline {
 namespace {
 
-inline constexpr Code no_arch{"TS0020", "input.no_architecture"};
+inline constexpr Code no_arch{"TS0024", "input.no_architecture"};
 
 // The architecture with the highest compute capability that the device can run.
 Result<const arch::Arch*> arch_for(const graph::Graph& g, const std::string& name) {

@@ -36,7 +36,7 @@ Status open_tools(Session& s) {
     s.registry = std::move(opened);
     if (const std::string mended = s.registry->mended(); !mended.empty()) {
       Diagnostic d =
-          fail(Code{"TS0601", "registry.mended"}, "the registry was damaged and has been mended");
+          fail(Code{"TS0638", "registry.mended"}, "the registry was damaged and has been mended");
       d.level = Level::warning;
       d.notes.push_back(mended);
       s.diagnostics.push_back(std::move(d));
