@@ -69,7 +69,15 @@ class Launch(ctypes.Structure):
 def build(folder: pathlib.Path, case: dict, arch: str) -> str:
     target = folder / f"{case['name']}.so"
     command = ["nvcc", "-std=c++17", "-O3", f"-gencode=arch=compute_{arch},code=sm_{arch}", "-shared"]
-    command += ["-Xcompiler", "-fPIC", "-I", str(ROOT / "include"), str(folder / f"{case['name']}.cu"), "-o", str(target)]
+    command += [
+        "-Xcompiler",
+        "-fPIC",
+        "-I",
+        str(ROOT / "include"),
+        str(folder / f"{case['name']}.cu"),
+        "-o",
+        str(target),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else done.stderr
 
@@ -113,28 +121,44 @@ def operation(case: dict):
     return (lambda x: F.softmax(x, -1)) if spec["kind"] == "softmax" else (lambda x: F.log_softmax(x, -1)), inputs
 
 
+def reference(case: dict, call, inputs: list):
+    """The result in fp64. rms_norm is written out: the library's own kernel finds the mean square as variance + mean^2
+    wherever it does not vectorize (fp64, columns not a multiple of 4), so one inf makes the whole row NaN there.
+    """
+    doubles = [t.double() for t in inputs]
+    if case["spec"].get("kind") != "rms_norm":
+        return call(*doubles)
+    x = doubles[0]
+    y = x * (x.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+    return y * doubles[1] if len(doubles) > 1 else y
+
+
 def error(got, want) -> float:
     """Largest error over the reference's scale; inf where the non-finite places differ."""
     import torch
 
     got = got.double()
     finite = torch.isfinite(want)
-    same = torch.equal(torch.isnan(got), torch.isnan(want)) and torch.equal(got[torch.isinf(want)], want[torch.isinf(want)])
+    same = torch.equal(torch.isnan(got), torch.isnan(want)) and torch.equal(
+        got[torch.isinf(want)], want[torch.isinf(want)]
+    )
     if not same or not torch.isfinite(got[finite]).all():
         return float("inf")
+    if not finite.any():
+        return 0.0
     scale = want[finite].abs().mean().clamp_min(1e-30)
     return ((got[finite] - want[finite]).abs().max() / scale).item()
 
 
 def check(run, case: dict, seeds: int) -> tuple[float, float]:
-    """Our error and the library's, both against fp64; rows with inf and NaN in the unraced cases."""
+    """Our error and the library's, both against fp64; the second seed of unraced cases has rows with inf and NaN."""
     import torch
 
     worst = library = 0.0
     for seed in range(seeds):
         torch.manual_seed(seed)
         call, inputs = operation(case)
-        if not case["race"]:
+        if not case["race"] and seed == 1:
             x = inputs[0]
             x[0, -1] = float("inf")
             x[1, 3] = float("nan")
@@ -143,10 +167,13 @@ def check(run, case: dict, seeds: int) -> tuple[float, float]:
         out = torch.full_like(inputs[0], 777.0)
         run(*inputs, out)
         torch.cuda.synchronize()
-        assert all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(before, inputs, strict=True)), "inputs changed"
-        want = call(*[t.double() for t in inputs])
+        assert all(torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(before, inputs, strict=True)), (
+            "inputs changed"
+        )
+        want = reference(case, call, inputs)
         worst = max(worst, error(out, want))
-        library = max(library, error(call(*inputs), want))
+        theirs = error(call(*inputs), want)
+        library = max(library, theirs if theirs < float("inf") else 0.0)  # its inf must not excuse ours
     return worst, library
 
 
@@ -156,7 +183,9 @@ def times(calls: list, turns: int = 25) -> list[float]:
 
     flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
     samples: list[list[float]] = [[] for _ in calls]
-    events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(turns * len(calls))]
+    events = [
+        (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(turns * len(calls))
+    ]
     for call in calls:
         call()
     for turn in range(turns):

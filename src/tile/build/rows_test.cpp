@@ -137,6 +137,51 @@ TEST(Rows, HostKeepsInfinitiesAndNan) {
     }
 }
 
+/// One inf in a row of rms_norm: the mean square is inf, so the row is 0 but for inf * 0 = NaN at
+/// its place. Columns that leave a tail, whole rows and chunks.
+TEST(Rows, RmsNormOfARowWithInfinityIsNanOnlyThere) {
+  constexpr int columns = 33;
+  RowProblem p = problem(RowKind::rms_norm, 3, columns, DType::float32, false);
+  auto in = inputs_of(p);
+  in[0][columns - 1] = INFINITY;
+  in[0][columns + 5] = -INFINITY;
+  auto expect = [&](const std::vector<double>& y, const char* who) {
+    for (int r = 0; r < 2; ++r)
+      for (int c = 0; c < columns; ++c) {
+        bool there = c == (r == 0 ? columns - 1 : 5);
+        double v = y[r * columns + c];
+        EXPECT_TRUE(there ? std::isnan(v) : v == 0) << who << " row " << r << " column " << c;
+      }
+    for (int c = 2 * columns; c < 3 * columns; ++c) EXPECT_TRUE(std::isfinite(y[c])) << who;
+  };
+  for (RowConfig c :
+       {RowConfig{32, 2, 4, 1, 0, 0}, RowConfig{32, 2, 2, 1, 8, 0}, RowConfig{32, 1, 1, 1, 0, 32}})
+    expect(interpret(rows(p, c, Target::cuda).value(), in).value().data.back(), "gpu program");
+  for (int64_t chunk : {0, 16}) {
+    RowConfig c{.threads_per_row = 1, .rows_per_block = 1, .chunk = chunk};
+    expect(run_on_host(rows(p, c, Target::host).value(), in).back(), "host");
+  }
+}
+
+/// Chunks of several warps, the last one cut: the moments of 7 parts combine to those of the row.
+TEST(Rows, ChunksOfALongRowMeanTheFormula) {
+  for (RowKind kind : {RowKind::layer_norm, RowKind::log_softmax, RowKind::rms_norm}) {
+    RowProblem p = problem(kind, 3, 6 * 512 + 100, DType::float32, false);
+    auto in = inputs_of(p);
+    for (double& v : in[0]) v = static_cast<float>(v + 3);
+    std::vector<double> want = reference(p, in[0]);
+    Program gpu = rows(p, {64, 1, 4, 1, 0, 512}, Target::cuda).value();
+    Program host =
+        rows(p, {.threads_per_row = 1, .rows_per_block = 1, .chunk = 512}, Target::host).value();
+    std::vector<double> a = interpret(gpu, in).value().data.back();
+    std::vector<double> b = run_on_host(host, in).back();
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      ASSERT_NEAR(a[i], want[i], 2e-5) << name_of(kind) << " " << i;
+      ASSERT_NEAR(b[i], want[i], 2e-5) << name_of(kind) << " " << i;
+    }
+  }
+}
+
 TEST(Rows, HostHalfPrecision) {
   for (DType t : {DType::bfloat16, DType::float16}) {
     RowProblem p = problem(RowKind::layer_norm, 3, 65, t, true);
