@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 KINDS = ("layer_norm", "rms_norm", "softmax")
 RACES = ((65536, 768), (16384, 4096), (4096, 16384))
 ODD = ((37, 1001), (5, 33), (129, 768), (3, 131072), (64, 40000))
-CONFIGS = 9  # of the list, the most promising first
+CONFIGS = 16  # of the list, the most promising first
 
 
 def emit(folder: pathlib.Path, tool: str) -> None:

@@ -54,7 +54,7 @@ RowConfig row_config_from_json(const Json& j);
 
 /// Fails with TS0401 when the config does not fit the problem on this target.
 Result<Program> rows(const RowProblem& p, const RowConfig& c, Target target);
-/// Sensible configs, the most promising first.
+/// Sensible configs, the most promising first; at most 16.
 std::vector<RowConfig> row_configs(const RowProblem& p, const Limits& limits);
 
 }  // namespace tessera::tile::build
