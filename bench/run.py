@@ -156,6 +156,7 @@ def measure(suite: str, case: str, precision: str, args) -> list[dict]:
         seconds=args.seconds,
         leftover=args.leftover,
         only=SUITES[suite]["only"] or "both",
+        place_all=args.suite == "gemm",
         measure=peers,
         ablation=False,
     )

@@ -5,6 +5,7 @@
 
 #include "arch/arch.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -53,9 +54,12 @@ auto timed(Session& s, const char* name, F&& stage) {
 Options options_from(const Json& a) {
   Options o;
   // A switch arrives as a bool from programs and as text from the command line.
-  const auto on = [&](const char* key, bool preset) {
-    if (!a.contains(key)) return preset;
-    return a.at(key).is_boolean() ? a.at(key).get<bool>() : a.at(key) == "true";
+  // Programs may write the key with underscores.
+  const auto on = [&](const std::string& key, bool preset) {
+    const std::string other = replace_all(key, "-", "_");
+    const std::string& name = a.contains(key) ? key : other;
+    if (!a.contains(name)) return preset;
+    return a.at(name).is_boolean() ? a.at(name).get<bool>() : a.at(name) == "true";
   };
   o.arch = a.value("arch", o.arch);
   o.effort = a.value("effort", o.effort);
@@ -66,6 +70,7 @@ Options options_from(const Json& a) {
   o.measure = on("measure", o.measure);
   o.ablation = on("ablation", o.ablation);
   o.use_registry = on("use-registry", o.use_registry);
+  o.place_all = on("place-all", o.place_all);
   o.retune = on("retune", o.retune);
   o.only_kind = a.value("only", o.only_kind);
   if (o.only_kind == "both") o.only_kind.clear();

@@ -123,6 +123,26 @@ std::string covered_by(const Session& s, const Work& w) {
       fmt::join(by, ", "), saved, most);
 }
 
+// The part of the seconds left that a pattern gets: by its estimated cost among the patterns still to come that do not
+// overlap an earlier one (alternatives are passed over once their better version is placed).
+double share_of(const Session& s, std::size_t at, double left) {
+  std::set<graph::NodeId> claimed;
+  double mine = 0;
+  double all = 0;
+  for (std::size_t i = 0; i < s.work.size(); ++i) {
+    const rules::Pattern& p = s.pattern(s.work[i].patterns.front());
+    const bool alternative = std::any_of(p.computing.begin(), p.computing.end(),
+                                         [&](graph::NodeId n) { return claimed.contains(n); });
+    for (const int j : s.work[i].patterns) {
+      claimed.insert(s.pattern(j).computing.begin(), s.pattern(j).computing.end());
+    }
+    if (i == at) mine = p.unfused_ms;
+    if (i == at || (i > at && !alternative && !s.work[i].tuned)) all += p.unfused_ms;
+  }
+  constexpr double least = 15;  // seconds: opening a pattern and one batch of builds
+  return all > 0 ? std::max(std::min(least, left), left * mine / all) : left;
+}
+
 Status tune_one(Session& s, Work& w, double seconds) {
   const rules::Pattern& p = s.pattern(w.patterns.front());
   const evaluate::Offers offered = evaluate::offers(p, s.found.graph, *s.found.arch);
@@ -238,6 +258,7 @@ Status evaluate_work(Session& s) {
     w.skipped = covered_by(s, w);
     if (!w.skipped.empty()) continue;
     s.say("tune", where);
+    if (left > 0) left = share_of(s, static_cast<std::size_t>(at) - 1, left);
     if (auto status = tune_one(s, w, left); !status) {
       // One pattern that cannot be evaluated costs itself alone.
       w.skipped = "could not be evaluated: " + status.error().message;

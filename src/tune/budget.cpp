@@ -6,7 +6,7 @@ inline constexpr Code unknown_effort{"TS0012", "input.unknown_effort"};
 }
 
 Result<Budget> budget_for(const std::string& effort) {
-  if (effort == "quick") return Budget{.seconds = 45, .builds = 10, .measurements = 80};
+  if (effort == "quick") return Budget{.seconds = 60, .builds = 16, .measurements = 100};
   if (effort == "default") return Budget{.seconds = 240, .builds = 40, .measurements = 400};
   if (effort == "max") return Budget{.seconds = 1800, .builds = 0, .measurements = 0};
   return error(
