@@ -31,11 +31,11 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph& g,
     p.mask = strided(*body->mask);
     p.mask_is_boolean = body->mask->dtype == DType::boolean;
   }
-  return tile_space("tile_attention",
-                    tile::build::attention_configs(p, tile::build::limits_of(arch)), arch,
-                    [&](const tile::build::AttentionConfig& c) {
-                      return tile::build::attention(p, c, target_of(arch));
-                    });
+  auto configs = tile::build::attention_configs(p, tile::build::limits_of(arch));
+  if (configs.empty()) configs.emplace_back();  // the builder says why there is none
+  return tile_space("tile_attention", configs, arch, [&](const tile::build::AttentionConfig& c) {
+    return tile::build::attention(p, c, target_of(arch));
+  });
 }
 
 }  // namespace
