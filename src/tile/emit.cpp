@@ -212,6 +212,10 @@ void Emitter::declare(ValueId v, const std::vector<ValueId>& reusable) {
 std::string Emitter::scalar(ValueId v) {
   std::string s = name(v) + "_e";
   if (group_values_.count(v.index) != 0 || !group_scalars_.insert(v.index).second) return s;
+  if (auto load = read_again_.find(v.index); load != read_again_.end()) {
+    line(fmt::format("const float {} = {};", s, load_text(*load->second)));
+    return s;
+  }
   Result<std::string> at = reg(type(v));
   if (!at) throw std::logic_error(at.error().message);
   line(fmt::format("const float {} = {}[{}];", s, array(v), *at));
@@ -221,20 +225,46 @@ std::string Emitter::scalar(ValueId v) {
 void Emitter::define(ValueId v, const std::string& expression) {
   line(fmt::format("const float {}_e = {};", name(v), expression));
   group_values_.insert(v.index);
-  if (dies_here(v)) return;
+  if (dies_here(v) || read_again_.count(v.index) != 0) return;
   line(fmt::format("{}[{}] = {}_e;", array(v), reg(type(v)).value(), name(v)));
+}
+
+/// Where it costs no more than reading a copy: elements in a row, a cheap conversion, and nothing
+/// that writes the tensor.
+bool Emitter::reads_again(const Op& load) const {
+  const auto& of = std::any_cast<const ViewOf&>(views.at(load.operands[0].index)->payload);
+  const Tensor& t = program->tensors[of.tensor];
+  Layout last = coalesce(of.layout.mode(of.layout.rank() - 1));
+  std::vector<int64_t> strides = flatten(last.stride());
+  return !cuda() && !pinned_.at(load.results[0].index) && t.access == Access::input &&
+         (t.element == DType::float32 || t.element == DType::bfloat16) && strides.size() == 1 &&
+         (strides[0] == 0 || strides[0] == 1);
+}
+
+std::string Emitter::load_text(const Op& load) const {
+  const auto& at = std::any_cast<const At&>(load.payload);
+  return fmt::format("tst_load({}[{}])", tensor(load.operands[0]),
+                     address(load.operands[0], at.indices, type(load.results[0])));
+}
+
+void Emitter::define_load(const Op& load) {
+  define(load.results[0], load_text(load));
 }
 
 void Emitter::find_last_uses(const Region& r, int& clock) {
   for (const Op& op : r.ops) {
     int start = clock_of_[&op] = ++clock;
-    for (ValueId v : op.operands) last_use_[v.index] = clock;
-    for (ValueId v : op.results) born_[v.index] = clock;
+    bool whole = op.record->shape == Shape::block || op.record->name == "broadcast";
+    for (ValueId v : op.operands) {
+      last_use_[v.index] = clock;
+      if (whole || home_[v.index] != &r) pinned_[v.index] = true;
+    }
+    for (ValueId v : op.results) born_[v.index] = clock, home_[v.index] = &r;
     for (const Region& inner : op.regions) {
       for (ValueId v : inner.arguments) born_[v.index] = ++clock;
       find_last_uses(inner, clock);
       ++clock;
-      for (ValueId v : inner.yields) last_use_[v.index] = clock;
+      for (ValueId v : inner.yields) last_use_[v.index] = clock, pinned_[v.index] = true;
       for (std::size_t v = 0; v < last_use_.size(); ++v)
         if (born_[v] < start && last_use_[v] > start) last_use_[v] = clock;
     }
@@ -313,6 +343,10 @@ Status Emitter::group(const std::vector<const Op*>& ops) {
   for (const Op* op : ops) {
     for (ValueId v : op->operands)
       if (inside.count(v.index) == 0 && op->record->name != "broadcast") reusable.push_back(v);
+    if (op->record->name == "load" && reads_again(*op)) {
+      read_again_[op->results[0].index] = op;
+      continue;
+    }
     for (ValueId v : op->results)
       if (op->record->shape == Shape::fold || !dies_here(v)) declare(v, reusable);
   }
@@ -344,16 +378,24 @@ Status Emitter::group_body(const std::vector<const Op*>& ops, const Type& domain
   }
   loops = outer;
   loops.insert(loops.end(), inner.begin(), inner.end());
+  // On host a maximum is one of integers in the order of the floats, beside the largest magnitude,
+  // which tells whether there was a NaN: both are single instructions on whole vectors.
+  auto ordered = [&](const Op* f) {
+    return !cuda() && std::any_cast<const Fold&>(f->payload).kind == Fold::Kind::max;
+  };
   std::string reductions;
   for (const Op* f : folds) {
-    bool sum = std::any_cast<const Fold&>(f->payload).kind == Fold::Kind::sum;
-    reductions +=
-        fmt::format(" reduction({} : {}_acc)", sum ? "+" : "tst_max", name(f->results[0]));
+    reductions += ordered(f)
+                      ? fmt::format(" reduction(max : {0}_acc, {0}_size)", name(f->results[0]))
+                      : fmt::format(" reduction(+ : {}_acc)", name(f->results[0]));
   }
   auto accumulators = [&] {
     for (const Op* f : folds) {
+      std::string n = name(f->results[0]);
       bool sum = std::any_cast<const Fold&>(f->payload).kind == Fold::Kind::sum;
-      line(fmt::format("float {}_acc = {};", name(f->results[0]), sum ? "0.0f" : "-tsr_inf()"));
+      line(ordered(f)
+               ? fmt::format("int {0}_acc = tst_order(-tsr_inf()); uint32_t {0}_size = 0;", n)
+               : fmt::format("float {}_acc = {};", n, sum ? "0.0f" : "-tsr_inf()"));
     }
   };
   for (std::size_t k = 0; k <= loops.size(); ++k) {
@@ -378,7 +420,9 @@ Status Emitter::group_body(const std::vector<const Op*>& ops, const Type& domain
     std::vector<Loop> all = loops;
     loops = outer;
     TESSERA_TRY(at, reg(type(f->results[0])));
-    line(fmt::format("{}[{}] = {}_acc;", array(f->results[0]), at, name(f->results[0])));
+    std::string n = name(f->results[0]);
+    line(fmt::format("{}[{}] = {};", array(f->results[0]), at,
+                     ordered(f) ? fmt::format("tst_unorder({0}_acc, {0}_size)", n) : n + "_acc"));
     loops = all;
   }
   for (std::size_t k = 0; k < outer.size(); ++k) close();
@@ -432,6 +476,9 @@ Status Emitter::kernel_text(const Kernel& k) {
   last_use_.assign(k.values.size(), 0);
   born_.assign(k.values.size(), 0);
   clock_of_.clear();
+  home_.assign(k.values.size(), nullptr);
+  pinned_.assign(k.values.size(), false);
+  read_again_.clear();
   grid_tiles = 1;
   grid_blocks_per_multiprocessor = 0;
   int clock = 0;

@@ -100,6 +100,8 @@ class Emitter {
   void declare(ValueId v, const std::vector<ValueId>& reusable);
   [[nodiscard]] bool dies_here(ValueId v) const;
   Status region(const Region& r);
+  /// On host: the result of a load, element by element.
+  void define_load(const Op& load);
   void alias(ValueId v, ValueId of) { arrays_.at(v.index) = arrays_.at(of.index); }
 
   std::vector<const Op*> views;
@@ -122,6 +124,13 @@ class Emitter {
   std::set<int32_t> group_values_;   // defined in the group at hand
   std::set<int32_t> group_scalars_;  // already read into a scalar there
   std::set<int32_t> taken_;          // arrays that a result of the group took over
+  // On host a row that was read lies in the cache: later groups read it again where it came from
+  // instead of from a copy, which would take as much of the cache again.
+  [[nodiscard]] bool reads_again(const Op& load) const;
+  [[nodiscard]] std::string load_text(const Op& load) const;
+  std::vector<const Region*> home_;  // where a value is defined
+  std::vector<bool> pinned_;         // needs an array: not only read slot by slot at home
+  std::map<int32_t, const Op*> read_again_;
 };
 
 }  // namespace tessera::tile

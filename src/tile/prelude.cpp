@@ -41,8 +41,17 @@ TST_FN void tst_store(float& p, float v) { p = v; }
 TST_FN void tst_store(uint8_t& p, float v) { p = v != 0.0f; }
 TST_FN void tst_store(tst_bf16& p, float v) { p.bits = tst_to_bf16(v); }
 TST_FN void tst_store(tst_f16& p, float v) { p.bits = tst_to_f16(v); }
-TST_FN float tst_max(float a, float b) { return b > a || b != b ? b : a; }  // a NaN stays
-#pragma omp declare reduction(tst_max : float : omp_out = tst_max(omp_out, omp_in)) initializer(omp_priv = -__builtin_inff())
+// Integers in the order of floats; a NaN shows in the largest magnitude (all but the sign's bit).
+TST_FN int tst_order(float f) { const int b = int(tst_bits(f)); return b ^ int(uint32_t(b >> 31) >> 1); }
+TST_FN void tst_put_max(int& most, uint32_t& size, float f) {
+  const int k = tst_order(f);
+  const uint32_t s = tst_bits(f) & 0x7fffffffu;
+  most = most > k ? most : k;
+  size = size > s ? size : s;
+}
+TST_FN float tst_unorder(int k, uint32_t size) {
+  return size > 0x7f800000u ? __builtin_nanf("") : tst_float(uint32_t(k ^ int(uint32_t(k >> 31) >> 1)));
+}
 TST_FN long tst_min(long a, long b) { return a < b ? a : b; }
 TST_FN long tst_clamp(long x, long low, long high) { return x < low ? low : x > high ? high : x; }
 TST_FN void tst_copy(float* __restrict__ to, const float* __restrict__ from, long n) {

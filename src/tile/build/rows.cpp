@@ -207,6 +207,8 @@ class RowWriter {
         ValueId square = call("square", {d}, "square");
         ValueId rstd =
             scaled_plus(fold(square, Fold::Kind::sum, "squares"), 1 / n, p_.eps, "rsqrt", "rstd");
+        // One thread subtracts again rather than keep the differences of a whole row.
+        if (host_) d = call("sub", {x, spread_row(mean, t, "mean_row")}, "centered");
         return end(call("mul", {d, spread_row(rstd, t, "rstd_row")}, "norm"), at);
       }
       case RowKind::rms_norm: {
@@ -225,6 +227,7 @@ class RowWriter {
         ValueId most = fold(x, Fold::Kind::max, "most");
         ValueId below = call("sub", {x, spread_row(most, t, "most_row")}, "below");
         ValueId total = fold(call("exp", {below}, "e"), Fold::Kind::sum, "total");
+        if (host_) below = call("sub", {x, spread_row(most, t, "most_row")}, "below");
         return end(call("sub", {below, spread_row(call("log", {total}, "log_total"), t, "log_row")},
                         "norm"),
                    at);

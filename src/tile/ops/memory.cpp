@@ -107,8 +107,7 @@ Status emit_load(Emitter& e, const Op& op) {
   TESSERA_CHECK(check_element(e, t.element));
   const std::string from = e.tensor(op.operands[0]);
   if (!e.cuda()) {
-    e.define(op.results[0],
-             fmt::format("tst_load({}[{}])", from, e.address(op.operands[0], at.indices, t)));
+    e.define_load(op);
     return {};
   }
   bool repeated = false;

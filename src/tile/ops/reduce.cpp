@@ -91,6 +91,10 @@ Status emit_reduce(Emitter& e, const Op& op) {
                     e.live(from.axes[fold(op).axis]), x, sum ? "0.0f" : "-tsr_inf()");
   }
   std::string acc = e.name(op.results[0]) + "_acc";
+  if (!e.cuda() && !sum) {
+    e.line(fmt::format("tst_put_max({}, {}_size, {});", acc, e.name(op.results[0]), x));
+    return {};
+  }
   e.line(sum ? fmt::format("{} += {};", acc, x) : fmt::format("{0} = tst_max({0}, {1});", acc, x));
   return {};
 }
