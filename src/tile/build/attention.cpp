@@ -234,8 +234,9 @@ Result<Program> attention(const AttentionProblem& p, const AttentionConfig& c, T
 std::vector<AttentionConfig> attention_configs(const AttentionProblem& p, const Limits& limits) {
   if (limits.target != Target::host) return {};
   std::vector<AttentionConfig> out;
-  for (int64_t keys : {64, 128, 256})
-    for (int64_t queries : {64, 128, 32})
+  // 128 x 128 of scores and the tiles beside it stay in a second-level cache of 512 KiB and more.
+  for (int64_t keys : {128, 64, 256})
+    for (int64_t queries : {128, 64, 32})
       if (queries <= round_up(p.queries, 32) && keys <= round_up(p.keys, 64))
         out.push_back({queries, keys});
   if (out.empty()) out.push_back({16, 64});
