@@ -309,10 +309,18 @@ bool joins(const Emitter& e, const std::vector<const Op*>& group, const Op& op) 
 
 Status Emitter::region(const Region& r) {
   std::vector<const Op*> pending;
+  bool announced = cuda();
   auto flush = [&]() -> Status {
     std::vector<const Op*> ops = std::move(pending);
     pending.clear();
-    return ops.empty() ? Status() : group(ops);
+    if (ops.empty()) return {};
+    TESSERA_CHECK(group(ops));
+    for (const Op* op : ops) {
+      if (announced || op->record->shape != Shape::fold) continue;
+      announced = true;
+      announce_stores(r);
+    }
+    return {};
   };
   for (const Op& op : r.ops) {
     bool alone = op.record->shape == Shape::block ||
@@ -326,6 +334,22 @@ Status Emitter::region(const Region& r) {
     TESSERA_CHECK(op.record->emit(*this, op));
   }
   return flush();
+}
+
+void Emitter::announce_stores(const Region& r) {
+  for (const Op& op : r.ops) {
+    if (op.record->name != "store" || clock_of_.at(&op) <= now_) continue;
+    const Type& t = type(op.operands[0]);
+    const auto& of = std::any_cast<const ViewOf&>(views.at(op.operands[1].index)->payload);
+    Layout last = coalesce(of.layout.mode(of.layout.rank() - 1));
+    if (t.axes.size() != 1 || !always_live(t, 0) || last != Layout(t.axes[0].extent, 1)) continue;
+    // Short rows come in time by themselves, very long ones would drive out what is read.
+    int64_t bytes = t.axes[0].extent * size_of(tensor_element(op.operands[1]));
+    if (bytes < 1024 || bytes > 65536) continue;
+    const auto& at = std::any_cast<const At&>(op.payload);
+    line(fmt::format("tst_expect_write({} + {}, {});", tensor(op.operands[1]),
+                     address(op.operands[1], at.indices, t), t.axes[0].extent));
+  }
 }
 
 Status Emitter::group(const std::vector<const Op*>& ops) {

@@ -112,6 +112,9 @@ class Emitter {
 
  private:
   Status group(const std::vector<const Op*>& ops);
+  /// On host, between the first reduction of a row and its later passes: asks for the lines that
+  /// the region's stores will write, so that they arrive while the passes compute.
+  void announce_stores(const Region& r);
   Status group_body(const std::vector<const Op*>& ops, const Type& domain);
   /// After the loop: the threads that share a line put their parts together.
   Status exchange(const Op& reduce);

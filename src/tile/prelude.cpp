@@ -54,6 +54,10 @@ TST_FN float tst_unorder(int k, uint32_t size) {
 }
 TST_FN long tst_min(long a, long b) { return a < b ? a : b; }
 TST_FN long tst_clamp(long x, long low, long high) { return x < low ? low : x > high ? high : x; }
+template <class T>
+TST_FN void tst_expect_write(const T* to, long n) {
+  for (long i = 0; i < n; i += 64 / long(sizeof(T))) __builtin_prefetch(to + i, 1, 2);
+}
 TST_FN void tst_copy(float* __restrict__ to, const float* __restrict__ from, long n) {
 #pragma omp simd
   for (long i = 0; i < n; ++i) to[i] = from[i];

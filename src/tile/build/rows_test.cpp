@@ -234,6 +234,16 @@ TEST(Rows, ResidualSumIsASecondOutput) {
                                                           round_to(DType::bfloat16, in[1][i])));
 }
 
+/// A row that a kernel reads again is not copied; what it will write is asked for in between.
+TEST(Rows, HostReadsAgainAndAsksForWhatItWrites) {
+  RowProblem p = problem(RowKind::layer_norm, 4, 768, DType::float32, true);
+  Program program = rows(p, {.threads_per_row = 1, .rows_per_block = 1}, Target::host).value();
+  std::string source = emit(program, Target::host).value().source;
+  EXPECT_EQ(source.find("[768];"), std::string::npos);
+  EXPECT_NE(source.find("tst_expect_write(y + ((r)) * 768 + (0), 768);"), std::string::npos);
+  expect_host_matches(program, inputs_of(p), 1e-5);
+}
+
 TEST(Rows, RefusesABlockThatCannotBe) {
   auto r = rows(problem(RowKind::softmax, 4, 8, DType::float32, false),
                 {.threads_per_row = 8, .rows_per_block = 1}, Target::cuda);
