@@ -103,11 +103,22 @@ def rows_for(suite: str, case: str, precision: str, report: dict, about: dict) -
             "rms_error": check.get("rms_error"),
             "peer_rms_error": check.get("baseline_rms_error"),
         }
-        kernels = [
-            {"rule": p["rule"], "summary": p.get("summary"), "label": p["winners"][0]["label"],
-             "ms": p["winners"][0]["evidence"]["ms"], "knobs": p["winners"][0].get("knobs")}
+        only = SUITES[suite]["only"]
+        placed = [
+            (p, next(w for w in p["winners"] if only in ("", w["kind"])))
             for p in report.get("patterns", [])
-            if p.get("active") and p.get("winners")
+            if p.get("active")
+        ]
+        kernels = [
+            {
+                "rule": p["rule"],
+                "summary": p.get("summary"),
+                "label": w["label"],
+                "kind": w["kind"],
+                "ms": w["evidence"]["ms"],
+                "knobs": w.get("knobs"),
+            }
+            for p, w in placed
         ]
         rows.append(row | {"kernels": kernels} | about)
     return rows

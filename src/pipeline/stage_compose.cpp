@@ -1,7 +1,6 @@
 // From kernels to a module: choose, order, check and measure end to end.
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "pipeline/stages.h"
 
@@ -36,9 +35,8 @@ Status compose_plan(Session& s) {
       double eager_ms = s.work[w].tuned->eager_ms;
       // A benchmark asks what our kernel takes, also where it loses.
       if (s.options.place_all) eager_ms = std::max(eager_ms, winner->evidence.ms * 1.001);
-      s.placed_options.push_back({.pattern = &s.pattern(i),
-                                  .ms = winner->evidence.ms,
-                                  .eager_ms = eager_ms});
+      s.placed_options.push_back(
+          {.pattern = &s.pattern(i), .ms = winner->evidence.ms, .eager_ms = eager_ms});
       s.option_origin.emplace_back(static_cast<int>(w), i);
     }
   }

@@ -96,35 +96,44 @@ Result<evaluate::Tuned> revive(Session& s, const Work& w) {
   return tuned;
 }
 
-// A pattern is passed over when kernels already found save more on its ops than it could at the
-// roofline.
+// A pattern is passed over when every op of it already has a kernel, or when the kernels found save
+// more on its ops than it could at the roofline. `max` effort tries alternatives to what has a
+// kernel too.
 std::string covered_by(const Session& s, const Work& w) {
   const rules::Pattern& p = s.pattern(w.patterns.front());
   const double most = p.unfused_ms - p.floor_ms;
   double saved = 0;
+  std::set<graph::NodeId> done;
   std::vector<std::string> by;
   for (const Work& other : s.work) {
     const evaluate::Tuned::Winner* winner = placeable(s, other);
     if (winner == nullptr || &other == &w) continue;
     for (const int i : other.patterns) {
       const rules::Pattern& q = s.pattern(i);
-      const bool overlaps =
-          std::any_of(p.computing.begin(), p.computing.end(), [&](graph::NodeId n) {
-            return std::find(q.computing.begin(), q.computing.end(), n) != q.computing.end();
-          });
+      const std::size_t before = done.size();
+      for (const graph::NodeId n : q.computing) {
+        if (std::find(p.computing.begin(), p.computing.end(), n) != p.computing.end())
+          done.insert(n);
+      }
+      const bool overlaps = done.size() > before;
       if (!overlaps) continue;
       saved += other.tuned->eager_ms - winner->evidence.ms;
       by.push_back(q.id);
     }
   }
-  if (by.empty() || saved < most) return "";
+  if (by.empty()) return "";
+  if (done.size() == p.computing.size() && saved > 0 && s.options.effort != "max") {
+    return fmt::format("{} already save {:.4g} ms on all of its ops", fmt::join(by, ", "), saved);
+  }
+  if (saved < most) return "";
   return fmt::format(
       "{} already save {:.4g} ms on its ops; at the roofline it could save {:.4g} ms",
       fmt::join(by, ", "), saved, most);
 }
 
-// The part of the seconds left that a pattern gets: by its estimated cost among the patterns still to come that do not
-// overlap an earlier one (alternatives are passed over once their better version is placed).
+// The part of the seconds left that a pattern gets: by its estimated cost among the patterns still
+// to come that do not overlap an earlier one (alternatives are passed over once their better
+// version is placed).
 double share_of(const Session& s, std::size_t at, double left) {
   std::set<graph::NodeId> claimed;
   double mine = 0;
@@ -220,7 +229,19 @@ Status look_up(Session& s) {
   return {};
 }
 
+// Patterns whose candidates build in seconds come first, so that a budget spent on slow compilers
+// leaves none of them out; among equals the order of priority stays.
+void cheap_first(Session& s) {
+  const auto slow = [&](const Work& w) {
+    const std::string& rule = s.pattern(w.patterns.front()).rule;
+    return rule == "gemm" || rule == "gated_mlp";
+  };
+  std::stable_sort(s.work.begin(), s.work.end(),
+                   [&](const Work& a, const Work& b) { return slow(a) < slow(b); });
+}
+
 Status evaluate_work(Session& s) {
+  cheap_first(s);
   const auto begin = std::chrono::steady_clock::now();
   int at = 0;
   for (Work& w : s.work) {

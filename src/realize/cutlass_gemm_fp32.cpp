@@ -1,5 +1,5 @@
 // fp32 accuracy on Hopper's tensor cores: each operand as two tf32 parts, three products,
-// accumulators promoted to fp32 registers every 256 of k. The parts come from a pass before
+// accumulators promoted to fp32 registers every 128 of k. The parts come from a pass before
 // (packed) or are made on the way (inline).
 #include <cmath>
 

@@ -17,17 +17,28 @@ std::string gencode(const std::string& arch) {
 
 std::vector<std::string> own_flags(const Source& source) {
   if (source.language == Language::cxx) {
-    return {"-std=c++17", "-O3",     "-march=native",   "-fopenmp",
-            "-fPIC",      "-shared", "-fno-math-errno", "-Wno-ignored-attributes"};
+    return {"-std=c++17", "-O3", "-march=native",   "-fopenmp",        "-fPIC",
+            "-shared",    "-s",  "-fno-math-errno", "-fno-gnu-unique", "-Wno-ignored-attributes"};
   }
   // The runtime is linked statically: the library then loads beside torch whatever runtime torch
-  // has brought along, and the primary context is shared through the driver.
-  std::vector<std::string> flags = {"-std=c++17", "-O3",
-                                    "-shared",    "-Xcompiler",
-                                    "-fPIC",      "-cudart",
-                                    "static",     "-Xptxas",
-                                    "-v",         "--expt-relaxed-constexpr",
-                                    "-lineinfo",  gencode(source.arch)};
+  // has brought along, and the primary context is shared through the driver. Without
+  // -fno-gnu-unique the inline functions' static variables ("this kernel's attributes are set")
+  // would be shared among all libraries of the process, and the second one would not launch.
+  std::vector<std::string> flags = {"-std=c++17",
+                                    "-O3",
+                                    "-shared",
+                                    "-Xcompiler",
+                                    "-fPIC",
+                                    "-cudart",
+                                    "static",
+                                    "-Xptxas",
+                                    "-v",
+                                    "--expt-relaxed-constexpr",
+                                    "-Xcompiler",
+                                    "-fno-gnu-unique",
+                                    "-Xlinker",
+                                    "-s",
+                                    gencode(source.arch)};
   if (source.cutlass) {
     flags.insert(flags.end(),
                  {"--expt-extended-lambda", "-DCUTLASS_ENABLE_TENSOR_CORE_MMA=1", "-DNDEBUG"});

@@ -33,7 +33,7 @@ inline SplitStride split_stride(int64_t rows, int64_t k) {
 /// ping-pong; BlockN a multiple of 8 (of the epilogue tile's N).
 template <int BlockM, int BlockN, class ClusterShape_, int Stages,
           class KernelSchedule = cutlass::gemm::KernelTmaWarpSpecializedCooperative,
-          int PromoteK = 256>
+          int PromoteK = 128>
 struct SplitTf32Builder {
   static constexpr bool kCooperative =
       cute::is_base_of_v<cutlass::gemm::KernelTmaWarpSpecializedCooperative, KernelSchedule>;
@@ -70,7 +70,7 @@ using RowMajorStride = cute::Stride<cute::_1, int64_t, int64_t>;  // rows (M or 
 
 /// Cooperative only; tiles as above. StrideA and StrideB: KMajorStride or RowMajorStride.
 template <int BlockM, int BlockN, class ClusterShape_, int Stages, class StrideA, class StrideB,
-          int PromoteK = 256>
+          int PromoteK = 128>
 struct SplitTf32InlineBuilder {
   using KernelSchedule = cutlass::gemm::KernelTmaWarpSpecializedCooperative;
   using Packed = SplitTf32Builder<BlockM, BlockN, ClusterShape_, 2, KernelSchedule, PromoteK>;
