@@ -148,9 +148,8 @@ def commit() -> str:
 
 
 def measure(suite: str, case: str, precision: str, args) -> list[dict]:
-    import torch
-
     import tessera
+    import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     set_flags(precision)

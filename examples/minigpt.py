@@ -29,8 +29,10 @@ class CausalSelfAttention(nn.Module):
 
     def forward(self, x):
         batch, length, width = x.shape
-        q, k, v = (t.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
-                   for t in self.qkv(x).split(width, dim=2))
+        q, k, v = (
+            t.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
+            for t in self.qkv(x).split(width, dim=2)
+        )
         scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
         scores = scores.masked_fill(self.mask[:, :, :length, :length] == 0, float("-inf"))
         mixed = F.softmax(scores, dim=-1) @ v

@@ -28,13 +28,9 @@ SCRIPT = re.compile(r"^(\./[\w./-]+)", re.MULTILINE)
 
 
 def ask(binary: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [binary, *arguments], check=False, capture_output=True, text=True, timeout=60
-    )
+    done = subprocess.run([binary, *arguments], check=False, capture_output=True, text=True, timeout=60)
     if done.returncode != 0:
-        raise SystemExit(
-            f"{binary} {' '.join(arguments)}: exit {done.returncode}: {done.stderr}"
-        )
+        raise SystemExit(f"{binary} {' '.join(arguments)}: exit {done.returncode}: {done.stderr}")
     return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
 
 
@@ -85,16 +81,12 @@ def place_faults(root: Path, name: str, text: str) -> list[str]:
     faults = []
     for match in LINK.finditer(text):
         if not (root / name).parent.joinpath(match[1]).exists():
-            faults.append(
-                f"{name}:{line_of(text, match.start())}: the link `{match[1]}` leads nowhere"
-            )
+            faults.append(f"{name}:{line_of(text, match.start())}: the link `{match[1]}` leads nowhere")
     if name == "README.md":
         for fence in FENCE.finditer(text):
             for script in SCRIPT.findall(fence[1]):
                 if not (root / script).exists():
-                    faults.append(
-                        f"{name}:{line_of(text, fence.start())}: there is no `{script}`"
-                    )
+                    faults.append(f"{name}:{line_of(text, fence.start())}: there is no `{script}`")
     return faults
 
 
@@ -106,18 +98,12 @@ def generated_faults(root: Path, helps: dict[str, str], update: bool) -> list[st
         page.parent.mkdir(exist_ok=True)
         page.write_text(wanted)
         return []
-    return [
-        f"{GENERATED}: is not what the program says; run tools/check_docs.py --update"
-    ]
+    return [f"{GENERATED}: is not what the program says; run tools/check_docs.py --update"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument(
-        "--root", type=Path, default=Path(__file__).resolve().parent.parent
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
     parser.add_argument("--binary", type=Path, help="default: ROOT/build/bin/tessera")
     parser.add_argument("--update", action="store_true", help=f"write {GENERATED}")
     options = parser.parse_args(arguments)

@@ -8,8 +8,9 @@ check_layers.py [--root DIR] --update   writes the table into ARCHITECTURE.md be
 import argparse
 import re
 import sys
-import tomllib
 from pathlib import Path
+
+import tomllib
 
 BEGIN = "<!-- layers:begin -->"
 END = "<!-- layers:end -->"
@@ -28,13 +29,9 @@ def table_faults(table: dict[str, dict]) -> list[str]:
     for name, row in table.items():
         for other in row["may"]:
             if other not in table:
-                faults.append(
-                    f"layers.toml: [{name}] lists `{other}`, which has no row"
-                )
+                faults.append(f"layers.toml: [{name}] lists `{other}`, which has no row")
             elif other not in above:
-                faults.append(
-                    f"layers.toml: [{name}] lists `{other}`, which is not above it"
-                )
+                faults.append(f"layers.toml: [{name}] lists `{other}`, which is not above it")
         above.append(name)
     return faults
 
@@ -42,17 +39,13 @@ def table_faults(table: dict[str, dict]) -> list[str]:
 def include_faults(root: Path, table: dict[str, dict]) -> list[str]:
     faults = []
     src = root / "src"
-    folders = {
-        p.name for p in src.iterdir() if any(f.suffix in SOURCES for f in p.rglob("*"))
-    }
+    folders = {p.name for p in src.iterdir() if any(f.suffix in SOURCES for f in p.rglob("*"))}
     for name in sorted(folders - table.keys()):
         faults.append(f"src/{name}: has no row in layers.toml")
     for folder in sorted(folders & table.keys()):
         allowed = {folder, "base", *table[folder]["may"]}
         for path in sorted(p for p in (src / folder).rglob("*") if p.suffix in SOURCES):
-            for number, line in enumerate(
-                path.read_text(errors="replace").splitlines(), 1
-            ):
+            for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
                 match = INCLUDE.match(line)
                 # A first part that is no folder of src/ is a library (fmt/, CLI/) or the folder's own include tree.
                 if match and match[1] in folders and match[1] not in allowed:
@@ -77,14 +70,8 @@ def page_faults(root: Path, table: dict[str, dict], update: bool) -> list[str]:
     if not page.exists():
         return ["ARCHITECTURE.md: does not exist"]
     text = page.read_text()
-    if (
-        text.count(BEGIN) != 1
-        or text.count(END) != 1
-        or text.index(BEGIN) > text.index(END)
-    ):
-        return [
-            f"ARCHITECTURE.md: needs the markers `{BEGIN}` and `{END}`, once each, in this order"
-        ]
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        return [f"ARCHITECTURE.md: needs the markers `{BEGIN}` and `{END}`, once each, in this order"]
     head, rest = text.split(BEGIN)
     _, tail = rest.split(END)
     wanted = f"{head}{BEGIN}\n{render(table)}\n{END}{tail}"
@@ -93,21 +80,13 @@ def page_faults(root: Path, table: dict[str, dict], update: bool) -> list[str]:
     if update:
         page.write_text(wanted)
         return []
-    return [
-        "ARCHITECTURE.md: its layer table is not that of layers.toml; run tools/check_layers.py --update"
-    ]
+    return ["ARCHITECTURE.md: its layer table is not that of layers.toml; run tools/check_layers.py --update"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument(
-        "--root", type=Path, default=Path(__file__).resolve().parent.parent
-    )
-    parser.add_argument(
-        "--update", action="store_true", help="write the table into ARCHITECTURE.md"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
+    parser.add_argument("--update", action="store_true", help="write the table into ARCHITECTURE.md")
     options = parser.parse_args(arguments)
     table = read_table(options.root)
     faults = table_faults(table) + include_faults(options.root, table)

@@ -21,6 +21,5 @@ def make(case: str, device: str, dtype: torch.dtype) -> tuple[nn.Module, tuple[t
     a, b = SHAPES[case]
     generator = torch.Generator(device=device).manual_seed(1)
     return Product(), tuple(
-        torch.randn(shape, device=device, dtype=torch.float32, generator=generator).to(dtype)
-        for shape in (a, b)
+        torch.randn(shape, device=device, dtype=torch.float32, generator=generator).to(dtype) for shape in (a, b)
     )

@@ -29,18 +29,27 @@ class Evaluator:
 
     def hello(self, params: dict) -> dict:
         cuda = torch.cuda.is_available()
-        return {"torch": torch.__version__, "python": platform.python_version(), "cpu": _cpu_name(),
-                "device": "cuda" if cuda else "cpu",
-                "device_name": torch.cuda.get_device_name() if cuda else _cpu_name(),
-                "capability": list(torch.cuda.get_device_capability()) if cuda else None,
-                "cuda": torch.version.cuda, "threads": torch.get_num_threads()}
+        return {
+            "torch": torch.__version__,
+            "python": platform.python_version(),
+            "cpu": _cpu_name(),
+            "device": "cuda" if cuda else "cpu",
+            "device_name": torch.cuda.get_device_name() if cuda else _cpu_name(),
+            "capability": list(torch.cuda.get_device_capability()) if cuda else None,
+            "cuda": torch.version.cuda,
+            "threads": torch.get_num_threads(),
+        }
 
     def open(self, params: dict) -> dict:
         """Makes the inputs, the fp64 references and eager's own errors of the quick level: whatever dies later is then the
         candidate's doing, not the reference's."""
         if str(params["device"]).startswith("cuda") and not torch.cuda.is_available():
-            raise fail("TS0706", "evaluate.no_device", "torch sees no CUDA device",
-                       helps=["`tessera doctor` says what is missing; --arch host runs without"])
+            raise fail(
+                "TS0706",
+                "evaluate.no_device",
+                "torch sees no CUDA device",
+                helps=["`tessera doctor` says what is missing; --arch host runs without"],
+            )
         handle, self._next = self._next, self._next + 1
         problem = Problem(params["graph"], params["pattern"], params["device"], params["precision"])
         for kind, seed in QUICK:
@@ -82,8 +91,13 @@ class Evaluator:
         anchor = bool(params.get("anchor", True))
         if anchor:
             runners.append(make_runner({"call": {"function": "aten"}}, problem))
-        times = measure(problem, runners, float(params.get("milliseconds", 30)), float(params.get("floor_ms", 0.0)),
-                        int(params.get("seed", 0)))
+        times = measure(
+            problem,
+            runners,
+            float(params.get("milliseconds", 30)),
+            float(params.get("floor_ms", 0.0)),
+            int(params.get("seed", 0)),
+        )
         eager = times.pop() if anchor else None
         measured = iter(times)
         reply = {"times": [row or next(measured) for row in rows]}
@@ -129,8 +143,9 @@ def _cpu_name() -> str:
 
 def main() -> None:
     evaluator = Evaluator()
-    connection = protocol.over_stdio({name: getattr(evaluator, name)
-                                      for name in ("hello", "open", "verify", "measure", "close")})
+    connection = protocol.over_stdio(
+        {name: getattr(evaluator, name) for name in ("hello", "open", "verify", "measure", "close")}
+    )
 
     def after_reply(request: dict, raised: BaseException | None) -> None:
         if raised is not None and _is_device_error(raised):

@@ -22,9 +22,12 @@ class Guarded:
         self._buffer = torch.full((padded + 2 * GUARD_BYTES + 256,), _GUARD, dtype=torch.uint8, device=device)
         shift = -self._buffer.data_ptr() % 256
         self._begin = GUARD_BYTES + shift
-        self.flat = self._buffer[self._begin:self._begin + self._bytes].view(dtype)
-        self.tensor = self.flat.as_strided(shape, strides, self.flat.storage_offset()) if extent else \
-            torch.empty(shape, dtype=dtype, device=device)
+        self.flat = self._buffer[self._begin : self._begin + self._bytes].view(dtype)
+        self.tensor = (
+            self.flat.as_strided(shape, strides, self.flat.storage_offset())
+            if extent
+            else torch.empty(shape, dtype=dtype, device=device)
+        )
         self._kept: torch.Tensor | None = None
 
     @property
@@ -42,8 +45,8 @@ class Guarded:
 
     def stray_writes(self) -> int:
         """Bytes outside of the tensor that were changed."""
-        head = self._buffer[:self._begin]
-        tail = self._buffer[self._begin + self._bytes:]
+        head = self._buffer[: self._begin]
+        tail = self._buffer[self._begin + self._bytes :]
         return int((head != _GUARD).sum() + (tail != _GUARD).sum())
 
     def remember(self) -> None:
@@ -55,10 +58,10 @@ class Guarded:
         return not torch.equal(self._digest(), self._kept)
 
     def _digest(self) -> torch.Tensor:
-        raw = self._buffer[self._begin:self._begin + self._bytes]
+        raw = self._buffer[self._begin : self._begin + self._bytes]
         if self._bytes <= _EXACT_COPY_BYTES:
             return raw.clone()
-        whole = raw[:self._bytes // 8 * 8].view(torch.int64)
+        whole = raw[: self._bytes // 8 * 8].view(torch.int64)
         # Row sums and column sums: a moved element changes one of them. Integer overflow wraps and stays exact.
-        rows = whole[:whole.numel() // 4096 * 4096].view(-1, 4096)
-        return torch.cat([rows.sum(0), rows.sum(1), whole[rows.numel():]])
+        rows = whole[: whole.numel() // 4096 * 4096].view(-1, 4096)
+        return torch.cat([rows.sum(0), rows.sum(1), whole[rows.numel() :]])

@@ -16,8 +16,12 @@ ABI = 1
 
 
 class _Launch(ctypes.Structure):
-    _fields_ = [("tensors", ctypes.POINTER(ctypes.c_void_p)), ("tensor_count", ctypes.c_int32),
-                ("ints", ctypes.POINTER(ctypes.c_int64)), ("int_count", ctypes.c_int32)]
+    _fields_ = [
+        ("tensors", ctypes.POINTER(ctypes.c_void_p)),
+        ("tensor_count", ctypes.c_int32),
+        ("ints", ctypes.POINTER(ctypes.c_int64)),
+        ("int_count", ctypes.c_int32),
+    ]
 
 
 @functools.cache
@@ -43,8 +47,12 @@ class Kernel:
             self._run = self._library.tessera_run
             self._last_error = self._library.tessera_last_error
         except (OSError, AttributeError) as error:
-            raise fail("TS0310", "kernel.not_loadable", f"{self.path} is not a loadable kernel: {error}",
-                       helps=["build it again: remove its folder from the cache"]) from error
+            raise fail(
+                "TS0310",
+                "kernel.not_loadable",
+                f"{self.path} is not a loadable kernel: {error}",
+                helps=["build it again: remove its folder from the cache"],
+            ) from error
         self._describe.restype = ctypes.c_char_p
         self._last_error.restype = ctypes.c_char_p
         self._workspace_size.restype = ctypes.c_int64
@@ -56,8 +64,12 @@ class Kernel:
     def description(self) -> dict:
         description = json.loads(self._describe().decode())
         if description.get("abi") != ABI:
-            raise fail("TS0311", "kernel.other_abi", f"{self.path} has ABI {description.get('abi')}, not {ABI}",
-                       helps=["build it again with this version of tessera"])
+            raise fail(
+                "TS0311",
+                "kernel.other_abi",
+                f"{self.path} has ABI {description.get('abi')}, not {ABI}",
+                helps=["build it again with this version of tessera"],
+            )
         return description
 
     def last_error(self) -> str:
@@ -67,8 +79,13 @@ class Kernel:
         """A launch on these tensors (the pattern's inputs, then its outputs), with its workspace allocated."""
         wanted = len(self.description.get("ints", []))
         if wanted != len(ints):
-            raise fail("TS0312", "kernel.wrong_ints", f"{self.description.get('name', self.path)} takes {wanted} "
-                       f"run-time integers {self.description.get('ints')}", found=f"{len(ints)}: {ints}")
+            raise fail(
+                "TS0312",
+                "kernel.wrong_ints",
+                f"{self.description.get('name', self.path)} takes {wanted} "
+                f"run-time integers {self.description.get('ints')}",
+                found=f"{len(ints)}: {ints}",
+            )
         return Launch(self, tensors, ints)
 
 
@@ -80,8 +97,12 @@ class Launch:
         self._tensors = tensors  # keeps the memory alive
         self._pointers = (ctypes.c_void_p * len(tensors))(*[t.data_ptr() for t in tensors])
         self._ints = (ctypes.c_int64 * max(1, len(ints)))(*ints)
-        self._struct = _Launch(ctypes.cast(self._pointers, ctypes.POINTER(ctypes.c_void_p)), len(tensors),
-                               ctypes.cast(self._ints, ctypes.POINTER(ctypes.c_int64)), len(ints))
+        self._struct = _Launch(
+            ctypes.cast(self._pointers, ctypes.POINTER(ctypes.c_void_p)),
+            len(tensors),
+            ctypes.cast(self._ints, ctypes.POINTER(ctypes.c_int64)),
+            len(ints),
+        )
         self._reference = ctypes.byref(self._struct)
         size = kernel._workspace_size(self._reference)
         if size < 0:

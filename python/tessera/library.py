@@ -25,8 +25,12 @@ def unsupported(reason: str):
 
 def make(name: str, pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
     if name not in functions:
-        raise fail("TS0431", "realize.no_such_function", f"there is no library function `{name}`",
-                   expected=", ".join(sorted(functions)))
+        raise fail(
+            "TS0431",
+            "realize.no_such_function",
+            f"there is no library function `{name}`",
+            expected=", ".join(sorted(functions)),
+        )
     return functions[name](pattern, arguments, graph, device)
 
 
@@ -42,8 +46,10 @@ def _values(pattern: dict, graph: dict) -> list[dict]:
 
 
 def empty_outputs(pattern: dict, graph: dict, device: str) -> Tensors:
-    return [torch.empty_strided(v["shape"], v["strides"], dtype=getattr(torch, v["dtype"]), device=device)
-            for v in _values(pattern, graph)]
+    return [
+        torch.empty_strided(v["shape"], v["strides"], dtype=getattr(torch, v["dtype"]), device=device)
+        for v in _values(pattern, graph)
+    ]
 
 
 def _aten(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
@@ -70,8 +76,13 @@ def _in_layout(tensor: torch.Tensor, shape, strides) -> torch.Tensor:
     return out.copy_(tensor)
 
 
-_backends = {"cudnn": [SDPBackend.CUDNN_ATTENTION], "flash": [SDPBackend.FLASH_ATTENTION],
-             "efficient": [SDPBackend.EFFICIENT_ATTENTION], "math": [SDPBackend.MATH], "default": None}
+_backends = {
+    "cudnn": [SDPBackend.CUDNN_ATTENTION],
+    "flash": [SDPBackend.FLASH_ATTENTION],
+    "efficient": [SDPBackend.EFFICIENT_ATTENTION],
+    "math": [SDPBackend.MATH],
+    "default": None,
+}
 
 
 def _sdpa(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
@@ -103,8 +114,11 @@ def _sdpa(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
     def run(tensors: Tensors) -> Tensors:
         o = attend(tensors)
         wanted = out_view["strides"]
-        shares = (o.dtype == dtype and out_view.get("offset", 0) == 0
-                  and all(n == 1 or a == b for n, a, b in zip(o.shape, o.stride(), wanted, strict=True)))
+        shares = (
+            o.dtype == dtype
+            and out_view.get("offset", 0) == 0
+            and all(n == 1 or a == b for n, a, b in zip(o.shape, o.stride(), wanted, strict=True))
+        )
         if shares:
             return [o.as_strided(out_value["shape"], out_value["strides"], o.storage_offset())]
         out = torch.empty_strided(out_value["shape"], out_value["strides"], dtype=dtype, device=o.device)
@@ -121,8 +135,9 @@ def _sdpa(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
                 if not any(w in str(error) for w in ("No available kernel", "No viable backend", "not support")):
                     raise
                 words = [str(w.message).split(" (Triggered")[0] for w in heard]
-                reason = "; ".join(dict.fromkeys(w for w in words if backend.split()[0][:4].lower() in w.lower()
-                                                 or len(words) == 1)) or str(error)
+                reason = "; ".join(
+                    dict.fromkeys(w for w in words if backend.split()[0][:4].lower() in w.lower() or len(words) == 1)
+                ) or str(error)
                 raise unsupported(f"{backend} attention: {reason}"[:600]) from error
 
     state = {"run": first}

@@ -37,8 +37,14 @@ def load_problem(path: str, class_name: str | None = None, device: str = "cpu", 
         try:
             module = cls(*init_args, **init_kwargs)
         except Exception as e:  # noqa: BLE001 - the user's code
-            raise _user_error("TS0006", "input.construction_failed", f"building `{cls.__name__}` failed", path, e,
-                              ["give the constructor's arguments by get_init_inputs()"]) from e
+            raise _user_error(
+                "TS0006",
+                "input.construction_failed",
+                f"building `{cls.__name__}` failed",
+                path,
+                e,
+                ["give the constructor's arguments by get_init_inputs()"],
+            ) from e
         args, kwargs = _inputs(source, cls, path)
     module.to(device)
     args, kwargs = pytree.tree_map(lambda x: x.to(device) if isinstance(x, torch.Tensor) else x, (args, kwargs))
@@ -62,7 +68,9 @@ def _import(path: str):
         if isinstance(e, KeyboardInterrupt):
             raise
         sys.modules.pop(stem, None)
-        helps = [f"install what it needs: pip install {e.name}"] if isinstance(e, ModuleNotFoundError) and e.name else []
+        helps = (
+            [f"install what it needs: pip install {e.name}"] if isinstance(e, ModuleNotFoundError) and e.name else []
+        )
         raise _user_error("TS0002", "input.import_failed", f"importing `{path}` failed", path, e, helps) from e
     finally:
         sys.path.remove(folder)
@@ -70,8 +78,11 @@ def _import(path: str):
 
 
 def _classes(source) -> dict[str, type]:
-    return {name: c for name, c in vars(source).items()
-            if inspect.isclass(c) and issubclass(c, nn.Module) and c.__module__ == source.__name__}
+    return {
+        name: c
+        for name, c in vars(source).items()
+        if inspect.isclass(c) and issubclass(c, nn.Module) and c.__module__ == source.__name__
+    }
 
 
 def _pick(source, path: str, class_name: str | None) -> type:
@@ -82,17 +93,31 @@ def _pick(source, path: str, class_name: str | None) -> type:
             return classes[class_name]
         if isinstance(vars(source).get(class_name), type) and issubclass(vars(source)[class_name], nn.Module):
             return vars(source)[class_name]
-        raise fail("TS0003", "input.no_such_class", f"`{path}` has no module class `{class_name}`",
-                   found=f"its classes: {names}", helps=[f"name one of them: {path}:{next(iter(classes))}"] if classes else [])
+        raise fail(
+            "TS0003",
+            "input.no_such_class",
+            f"`{path}` has no module class `{class_name}`",
+            found=f"its classes: {names}",
+            helps=[f"name one of them: {path}:{next(iter(classes))}"] if classes else [],
+        )
     if "Model" in classes:
         return classes["Model"]
     if len(classes) == 1:
         return next(iter(classes.values()))
     if not classes:
-        raise fail("TS0003", "input.no_such_class", f"`{path}` has no class that derives from torch.nn.Module",
-                   helps=["define `class Model(torch.nn.Module)`"])
-    raise fail("TS0003", "input.no_such_class", f"`{path}` has several module classes and none is called Model",
-               found=f"its classes: {names}", helps=[f"name one of them: {path}:{list(classes)[-1]}"])
+        raise fail(
+            "TS0003",
+            "input.no_such_class",
+            f"`{path}` has no class that derives from torch.nn.Module",
+            helps=["define `class Model(torch.nn.Module)`"],
+        )
+    raise fail(
+        "TS0003",
+        "input.no_such_class",
+        f"`{path}` has several module classes and none is called Model",
+        found=f"its classes: {names}",
+        helps=[f"name one of them: {path}:{list(classes)[-1]}"],
+    )
 
 
 def _lookup(source, cls: type, name: str):
@@ -121,9 +146,13 @@ def _inputs(source, cls: type, path: str) -> tuple[tuple, dict]:
     if make is None:
         make = _lookup(source, cls, "example_inputs")
     if make is None:
-        raise fail("TS0004", "input.no_inputs", f"`{path}` does not say what `{cls.__name__}` is called with",
-                   expected="a function get_inputs() that returns the list of forward's arguments",
-                   helps=["add e.g. `def get_inputs(): return [torch.randn(8, 256)]`"])
+        raise fail(
+            "TS0004",
+            "input.no_inputs",
+            f"`{path}` does not say what `{cls.__name__}` is called with",
+            expected="a function get_inputs() that returns the list of forward's arguments",
+            helps=["add e.g. `def get_inputs(): return [torch.randn(8, 256)]`"],
+        )
     try:
         made = make() if callable(make) else make
     except Exception as e:  # noqa: BLE001

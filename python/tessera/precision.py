@@ -17,7 +17,9 @@ _storage = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16
 def detect(module: nn.Module, args=(), kwargs=None) -> str:
     """The class of most of the module's floating elements (of the inputs', when it has none), and of torch's own flags."""
     sizes: dict[torch.dtype, int] = {}
-    tensors = list(module.parameters()) or [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    tensors = list(module.parameters()) or [
+        t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)
+    ]
     for t in tensors:
         if t.is_floating_point():
             sizes[t.dtype] = sizes.get(t.dtype, 0) + t.numel()
@@ -32,8 +34,12 @@ def detect(module: nn.Module, args=(), kwargs=None) -> str:
 def cast(module: nn.Module, args: tuple, kwargs: dict, precision: str) -> tuple[tuple, dict]:
     """Converts the module's floating parameters and buffers in place and returns the inputs converted."""
     if precision not in CLASSES:
-        raise fail("TS0011", "input.unknown_precision", f"unknown precision `{precision}`",
-                   expected=f"one of {', '.join(CLASSES)}")
+        raise fail(
+            "TS0011",
+            "input.unknown_precision",
+            f"unknown precision `{precision}`",
+            expected=f"one of {', '.join(CLASSES)}",
+        )
     dtype = _storage[precision]
     module.to(dtype)
 

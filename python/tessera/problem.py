@@ -74,8 +74,11 @@ class Problem:
         except KeyError as missing:
             raise fail("TS0510", "verify.no_such_value", f"the graph has no value {missing} of the pattern") from None
         prepacked = {name for n in graph["nodes"] if n.get("prepack") for name in n["outputs"]}
-        self._weights = {v["name"] for v in self.inputs
-                         if v.get("origin") in ("parameter", "buffer", "constant") or v["name"] in prepacked}
+        self._weights = {
+            v["name"]
+            for v in self.inputs
+            if v.get("origin") in ("parameter", "buffer", "constant") or v["name"] in prepacked
+        }
         self._cache: dict[tuple[str, int], Dataset] = {}
         self._cached_bytes = 0
 
@@ -99,10 +102,13 @@ class Problem:
             return self.run(tensors, torch.float64)
         except torch.OutOfMemoryError as error:
             torch.cuda.empty_cache()
-            raise fail("TS0513", "verify.reference_out_of_memory",
-                       f"the fp64 reference of {self.pattern.get('id', 'the pattern')} does not fit into memory",
-                       found=str(error).split("\n")[0][:300],
-                       helps=["optimize the module at a smaller batch; its kernels are tuned for exact shapes"]) from error
+            raise fail(
+                "TS0513",
+                "verify.reference_out_of_memory",
+                f"the fp64 reference of {self.pattern.get('id', 'the pattern')} does not fit into memory",
+                found=str(error).split("\n")[0][:300],
+                helps=["optimize the module at a smaller batch; its kernels are tuned for exact shapes"],
+            ) from error
 
     def dataset(self, kind: str, seed: int) -> Dataset:
         """The inputs with their references and the baseline's errors; remembered while memory allows."""
@@ -110,13 +116,19 @@ class Problem:
         if found:
             return found
         from tessera.verify import reference_errors  # verify.py is the layer above
+
         made = Dataset(kind, seed, make_inputs(self, kind, seed))
         exact = self._exact(made.tensors)
         eager = self.run(made.tensors, None)
         for value, e, b in zip(self.outputs, exact, eager, strict=True):
             if tuple(e.shape) != tuple(value["shape"]):
-                raise fail("TS0511", "verify.shape", f"the pattern's output {value['name']} has another shape than the "
-                           "graph says", expected=str(value["shape"]), found=str(tuple(e.shape)))
+                raise fail(
+                    "TS0511",
+                    "verify.shape",
+                    f"the pattern's output {value['name']} has another shape than the graph says",
+                    expected=str(value["shape"]),
+                    found=str(tuple(e.shape)),
+                )
             made.references.append(_reference(e, b))
         del exact
         made.baseline = [reference_errors(b, r) for b, r in zip(eager, made.references, strict=True)]
@@ -163,6 +175,7 @@ def _reference(exact: torch.Tensor, eager: torch.Tensor) -> Reference:
 
 # Inputs
 
+
 def make_inputs(problem: Problem, kind: str, seed: int) -> list[Guarded]:
     """Inputs whose surroundings are NaN, so that a read out of bounds poisons a result."""
     out = []
@@ -208,7 +221,7 @@ def _fill_floating(problem: Problem, value: dict, flat: torch.Tensor, kind: str,
         scale *= 8.0 if flat.dtype == torch.float16 else 64.0
     step = 1 << 26  # draws are made in fp32, a piece at a time
     for begin in range(0, flat.numel(), step):
-        part = flat[begin:begin + step]
+        part = flat[begin : begin + step]
         draw = torch.empty(part.shape, dtype=torch.float32, device=flat.device)
         if kind == "positive":
             draw.uniform_(0.0, 1.0, generator=generator)
@@ -225,8 +238,11 @@ def fan_in(problem: Problem, value: dict) -> int:
     return math.prod(value["shape"][1:])
 
 
-_tables = {"aten.embedding": ("weight", "indices"), "aten.index_select": ("self", "index"),
-           "aten.gather": ("self", "index")}
+_tables = {
+    "aten.embedding": ("weight", "indices"),
+    "aten.index_select": ("self", "index"),
+    "aten.gather": ("self", "index"),
+}
 
 
 def _value_name(node: dict, argument: str) -> str | None:
@@ -269,8 +285,11 @@ def _sprinkle(problem: Problem, tensors: list[torch.Tensor]) -> None:
         view = base.as_strided(q["shape"], q["strides"], base.storage_offset() + q.get("offset", 0))
         targets = [view]
     else:
-        targets = [t for v, t in zip(problem.inputs, tensors, strict=True)
-                   if t.is_floating_point() and not problem.is_weight(v)]
+        targets = [
+            t
+            for v, t in zip(problem.inputs, tensors, strict=True)
+            if t.is_floating_point() and not problem.is_weight(v)
+        ]
     for target in targets:
         rows = math.prod(target.shape[:-1])
         for i, bad in enumerate((float("inf"), float("-inf"), float("nan"))):

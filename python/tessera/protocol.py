@@ -36,16 +36,25 @@ def diagnostic_of(error: BaseException) -> dict:
     if isinstance(error, Error):
         return error.diagnostic
     lines = traceback.format_exception(error)
-    return fail("TS0901", "internal.exception", f"{type(error).__name__}: {error}".strip()[:2000],
-                notes=[line.rstrip() for line in lines[-4:-1]]).diagnostic
+    return fail(
+        "TS0901",
+        "internal.exception",
+        f"{type(error).__name__}: {error}".strip()[:2000],
+        notes=[line.rstrip() for line in lines[-4:-1]],
+    ).diagnostic
 
 
 class Connection:
     """One end of the protocol. `handlers` answer requests, also those that arrive while a call of ours waits;
     `notified` hears notifications."""
 
-    def __init__(self, reader: BinaryIO, writer: BinaryIO, handlers: dict[str, Handler] | None = None,
-                 notified: Callable[[str, dict], None] | None = None):
+    def __init__(
+        self,
+        reader: BinaryIO,
+        writer: BinaryIO,
+        handlers: dict[str, Handler] | None = None,
+        notified: Callable[[str, dict], None] | None = None,
+    ):
         self._reader, self._writer = reader, writer
         self.handlers = dict(handlers or {})
         self.notified = notified

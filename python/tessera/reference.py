@@ -13,8 +13,12 @@ import torch
 
 from tessera.errors import fail
 
-_memory_formats = {"contiguous_format": torch.contiguous_format, "preserve_format": torch.preserve_format,
-                   "channels_last": torch.channels_last, "channels_last_3d": torch.channels_last_3d}
+_memory_formats = {
+    "contiguous_format": torch.contiguous_format,
+    "preserve_format": torch.preserve_format,
+    "channels_last": torch.channels_last,
+    "channels_last_3d": torch.channels_last_3d,
+}
 
 _views = ("aten.view.default", "aten._unsafe_view.default")
 _reshape = "aten.reshape.default"
@@ -28,8 +32,12 @@ def overload(op: str):
         namespace, packet = getattr(torch.ops, parts[0]), parts[1]
         return getattr(getattr(namespace, packet), parts[2])
     except (AttributeError, IndexError):
-        raise fail("TS0220", "graph.unknown_op", f"this PyTorch ({torch.__version__}) has no op `{op}`",
-                   helps=["trace the module again with this PyTorch"]) from None
+        raise fail(
+            "TS0220",
+            "graph.unknown_op",
+            f"this PyTorch ({torch.__version__}) has no op `{op}`",
+            helps=["trace the module again with this PyTorch"],
+        ) from None
 
 
 class Executor:
@@ -39,8 +47,13 @@ class Executor:
         self.nodes = {n["name"]: n for n in graph["nodes"]}
         self._position = {n["name"]: i for i, n in enumerate(graph["nodes"])}
 
-    def run(self, nodes: list[str], inputs: dict[str, torch.Tensor], outputs: list[str],
-            compute_dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:
+    def run(
+        self,
+        nodes: list[str],
+        inputs: dict[str, torch.Tensor],
+        outputs: list[str],
+        compute_dtype: torch.dtype | None = None,
+    ) -> dict[str, torch.Tensor]:
         """The values `outputs` after these nodes, in the graph's order, have run on `inputs`.
 
         Values are dropped after their last use, so that memory stays what eager execution needs.
@@ -64,7 +77,9 @@ class Executor:
             raise fail("TS0221", "graph.no_such_value", f"the nodes do not produce {', '.join(missing)}")
         return {name: values[name] for name in outputs}
 
-    def run_all(self, inputs: dict[str, torch.Tensor], compute_dtype: torch.dtype | None = None) -> dict[str, torch.Tensor]:
+    def run_all(
+        self, inputs: dict[str, torch.Tensor], compute_dtype: torch.dtype | None = None
+    ) -> dict[str, torch.Tensor]:
         """Every output and mutation of the graph from its inputs (user inputs, parameters, buffers, constants)."""
         wanted = [*self.graph["outputs"], *(m["value"] for m in self.graph.get("mutations", ()))]
         return self.run(list(self.nodes), inputs, list(dict.fromkeys(wanted)), compute_dtype)

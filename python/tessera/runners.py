@@ -31,8 +31,9 @@ class LibraryRunner:
     kind = "call"
 
     def __init__(self, call: dict, problem: Problem):
-        self._function = library.make(call["function"], problem.pattern, call.get("arguments") or {},
-                                      problem.executor_graph, str(problem.device))
+        self._function = library.make(
+            call["function"], problem.pattern, call.get("arguments") or {}, problem.executor_graph, str(problem.device)
+        )
         self._precision = problem.precision
 
     def prepare(self, inputs: Tensors, outputs: Tensors) -> Callable[[], Tensors]:
@@ -50,4 +51,6 @@ def make_runner(candidate: dict, problem: Problem) -> KernelRunner | LibraryRunn
         return KernelRunner(candidate)
     if candidate.get("call"):
         return LibraryRunner(candidate["call"], problem)
-    raise fail("TS0512", "evaluate.no_way_to_run", f"candidate {candidate.get('label')} has neither a library nor a call")
+    raise fail(
+        "TS0512", "evaluate.no_way_to_run", f"candidate {candidate.get('label')} has neither a library nor a call"
+    )

@@ -23,7 +23,7 @@ def median_ci95(samples: list[float]) -> tuple[float, float]:
     s = sorted(samples)
     n = len(s)
     middle = s[n // 2] if n % 2 else (s[n // 2 - 1] + s[n // 2]) / 2
-    half = 0.98 * n ** 0.5
+    half = 0.98 * n**0.5
     low, high = max(0, int(n / 2 - half)), min(n - 1, int(n / 2 + half))
     return middle, (s[high] - s[low]) / 2
 
@@ -109,6 +109,7 @@ def input_sets(problem: Problem) -> list:
     size = max(1, sum(g.nbytes for g in first.inputs))
     count = min(8, max(1, -(-2 * min(last_level_cache(), 128 << 20) // size)), max(1, (1 << 30) // size))
     from tessera.problem import Dataset, make_inputs  # further sets need no reference: only set 0 is checked
+
     return [first] + [Dataset("normal", 0, make_inputs(problem, "normal", 0)) for _ in range(count - 1)]
 
 
@@ -164,11 +165,21 @@ def _sample(problem: Problem, clock, subject: Subject, which: int, data, outputs
 
 def _row(subject: Subject, floor_ms: float) -> dict:
     ms, ci95 = median_ci95(subject.samples)
-    row = {"ms": ms, "ci95": ci95, "samples": len(subject.samples), "host_ms": subject.host_ms, "ok": True,
-           "reason": "", "kind": ""}
+    row = {
+        "ms": ms,
+        "ci95": ci95,
+        "samples": len(subject.samples),
+        "host_ms": subject.host_ms,
+        "ok": True,
+        "reason": "",
+        "kind": "",
+    }
     if subject.problem:
         return row | {"ok": False, **subject.problem}
     if ms < floor_ms * FLOOR_SLACK:
-        return row | {"ok": False, "kind": "below_floor",
-                      "reason": f"{ms:.4g} ms is less than the machine's least, {floor_ms:.4g} ms: the work is not done"}
+        return row | {
+            "ok": False,
+            "kind": "below_floor",
+            "reason": f"{ms:.4g} ms is less than the machine's least, {floor_ms:.4g} ms: the work is not done",
+        }
     return row

@@ -18,8 +18,20 @@ from tessera.precision import cast, detect, legacy_readable_flags, set_flags
 
 __all__ = ["Loaded", "Traced", "load_problem", "trace", "trace_graph_module", "trace_module"]
 
-_dtypes = {torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2,
-           torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
+_dtypes = {
+    torch.float64,
+    torch.float32,
+    torch.bfloat16,
+    torch.float16,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+}
 
 
 @dataclass
@@ -30,8 +42,8 @@ class Traced:
     module: nn.Module
     in_spec: pytree.TreeSpec | None
     out_spec: pytree.TreeSpec
-    user_inputs: list[str | None]            # value name of each flattened input; None for a number or string
-    results: list[tuple[str, object]]        # ("value", index into the graph's outputs) or ("constant", object)
+    user_inputs: list[str | None]  # value name of each flattened input; None for a number or string
+    results: list[tuple[str, object]]  # ("value", index into the graph's outputs) or ("constant", object)
     constants: dict[str, torch.Tensor] = field(default_factory=dict)  # value name -> lifted constant
 
     def flatten(self, args: tuple, kwargs: dict | None = None) -> dict[str, torch.Tensor]:
@@ -41,8 +53,10 @@ class Traced:
 
     def state(self) -> dict[str, torch.Tensor]:
         """Parameters, buffers and constants as they are now, by value name."""
-        live = {**dict(self.module.named_parameters(remove_duplicate=False)),
-                **dict(self.module.named_buffers(remove_duplicate=False))}
+        live = {
+            **dict(self.module.named_parameters(remove_duplicate=False)),
+            **dict(self.module.named_buffers(remove_duplicate=False)),
+        }
         out = dict(self.constants)
         for value in self.graph["values"]:
             if value["origin"] in ("parameter", "buffer"):
@@ -60,8 +74,9 @@ def trace(module: nn.Module, args: tuple, kwargs: dict | None = None, precision:
     return trace_module(module, args, kwargs, precision).graph
 
 
-def trace_module(module: nn.Module, args: tuple, kwargs: dict | None = None, precision: str | None = None,
-                 name: str | None = None) -> Traced:
+def trace_module(
+    module: nn.Module, args: tuple, kwargs: dict | None = None, precision: str | None = None, name: str | None = None
+) -> Traced:
     """Precision bf16 and fp16 convert the module's parameters and buffers in place, as `module.to` does, and the inputs;
     tf32 and fp32 set torch's flags; None takes the module's dtypes and torch's flags as they are."""
     kwargs = dict(kwargs or {})
@@ -69,16 +84,21 @@ def trace_module(module: nn.Module, args: tuple, kwargs: dict | None = None, pre
         args, kwargs = cast(module, tuple(args), kwargs, precision)
         set_flags(precision)
     exported = _export(module, tuple(args), kwargs)
-    return _Builder(exported, module, tuple(args), kwargs, precision or detect(module, args, kwargs),
-                    name or type(module).__name__).build()
+    return _Builder(
+        exported, module, tuple(args), kwargs, precision or detect(module, args, kwargs), name or type(module).__name__
+    ).build()
 
 
 def trace_graph_module(gm: torch.fx.GraphModule, inputs: list, targets: list[str] | None = None) -> Traced:
     """A GraphModule whose placeholders include parameters, as torch.compile hands to backends. `targets[i]` names the
     i-th placeholder when it is a parameter or buffer ("" else); by default nn.Parameters are recognized."""
     if any(isinstance(i, torch.SymInt) or not isinstance(i, torch.Tensor) for i in inputs):
-        raise fail("TS0204", "graph.dynamic_shape", "the graph takes sizes as inputs",
-                   helps=["call torch.compile(..., dynamic=False)"])
+        raise fail(
+            "TS0204",
+            "graph.dynamic_shape",
+            "the graph takes sizes as inputs",
+            helps=["call torch.compile(..., dynamic=False)"],
+        )
     names = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
     if targets is None:
         targets = [name if isinstance(t, nn.Parameter) else "" for name, t in zip(names, inputs, strict=True)]
@@ -113,17 +133,37 @@ def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception)
         with torch.no_grad(), torch.random.fork_rng():
             module(*args, **kwargs)
     except Exception as own:  # noqa: BLE001
-        return fail("TS0007", "input.module_fails", f"the module itself fails on its inputs: {type(own).__name__}: {own}",
-                    helps=["make `module(*inputs)` run in eager PyTorch first"])
-    notes = [line.strip() for line in text.splitlines() if "File \"" in line and os.sep + "torch" + os.sep not in line][-2:]
+        return fail(
+            "TS0007",
+            "input.module_fails",
+            f"the module itself fails on its inputs: {type(own).__name__}: {own}",
+            helps=["make `module(*inputs)` run in eager PyTorch first"],
+        )
+    notes = [line.strip() for line in text.splitlines() if 'File "' in line and os.sep + "torch" + os.sep not in line][
+        -2:
+    ]
     kind = type(error).__name__ + text
     if any(word in kind for word in ("DataDependent", "data-dependent", "unbacked", "Unbacked", "nonzero")):
-        return fail("TS0203", "graph.data_dependent", f"what the module computes depends on the values of a tensor: {first}",
-                    notes=notes, helps=["replace Python control flow on tensor values by torch.where or masking",
-                                        "or optimize the submodules that do not depend on values"])
-    return fail("TS0202", "graph.untraceable", f"torch.export cannot trace the module: {type(error).__name__}: {first}",
-                notes=notes, helps=["`torch.export.export(module, inputs, strict=False)` shows the whole error",
-                                    "or optimize the submodules that it can trace"])
+        return fail(
+            "TS0203",
+            "graph.data_dependent",
+            f"what the module computes depends on the values of a tensor: {first}",
+            notes=notes,
+            helps=[
+                "replace Python control flow on tensor values by torch.where or masking",
+                "or optimize the submodules that do not depend on values",
+            ],
+        )
+    return fail(
+        "TS0202",
+        "graph.untraceable",
+        f"torch.export cannot trace the module: {type(error).__name__}: {first}",
+        notes=notes,
+        helps=[
+            "`torch.export.export(module, inputs, strict=False)` shows the whole error",
+            "or optimize the submodules that it can trace",
+        ],
+    )
 
 
 class _Builder:
@@ -150,18 +190,35 @@ class _Builder:
         first = next((t for t in pytree.tree_leaves((self.args, self.kwargs)) if isinstance(t, torch.Tensor)), None)
         if first is None:
             first = next(iter(self.module.parameters()), torch.empty(0))
-        graph = {"schema": "tessera.graph/1", "name": self.name, "device": str(first.device), "precision": self.precision,
-                 "meta": {"torch": torch.__version__, "class": type(self.module).__qualname__,
-                          "training": self.module.training, **machine(first.device)},
-                 "inputs": self.inputs, "outputs": outputs, "mutations": mutations, "values": self.values,
-                 "nodes": self.nodes}
+        graph = {
+            "schema": "tessera.graph/1",
+            "name": self.name,
+            "device": str(first.device),
+            "precision": self.precision,
+            "meta": {
+                "torch": torch.__version__,
+                "class": type(self.module).__qualname__,
+                "training": self.module.training,
+                **machine(first.device),
+            },
+            "inputs": self.inputs,
+            "outputs": outputs,
+            "mutations": mutations,
+            "values": self.values,
+            "nodes": self.nodes,
+        }
         spec = self.exported.call_spec
         return Traced(graph, self.module, spec.in_spec, spec.out_spec, self.user_inputs, results, self.constants)
 
     # Inputs
 
     def _placeholders(self) -> None:
-        kinds = {"USER_INPUT": "user_input", "PARAMETER": "parameter", "BUFFER": "buffer", "CONSTANT_TENSOR": "constant"}
+        kinds = {
+            "USER_INPUT": "user_input",
+            "PARAMETER": "parameter",
+            "BUFFER": "buffer",
+            "CONSTANT_TENSOR": "constant",
+        }
         mutated = {s.target for s in self.exported.graph_signature.output_specs if s.target is not None}
         nodes = {n.name: n for n in self.exported.graph.nodes if n.op == "placeholder"}
         order = {kind: i for i, kind in enumerate(kinds.values())}
@@ -200,15 +257,30 @@ class _Builder:
 
     def _value(self, name: str, val: torch.Tensor, origin: str, target: str = "", facts: dict | None = None) -> None:
         if val.dtype not in _dtypes or val.layout != torch.strided:
-            raise fail("TS0205", "graph.unsupported_dtype", f"`{name}` is a {val.layout} tensor of {val.dtype}",
-                       expected="strided tensors of floating, integer or boolean type",
-                       helps=["write complex rotary embeddings with sin and cos",
-                              "or optimize the submodules that have no such tensors"])
+            raise fail(
+                "TS0205",
+                "graph.unsupported_dtype",
+                f"`{name}` is a {val.layout} tensor of {val.dtype}",
+                expected="strided tensors of floating, integer or boolean type",
+                helps=[
+                    "write complex rotary embeddings with sin and cos",
+                    "or optimize the submodules that have no such tensors",
+                ],
+            )
         if any(not isinstance(s, int) for s in (*val.shape, *val.stride())):
-            raise fail("TS0203", "graph.data_dependent", f"the shape of `{name}` depends on the values of a tensor",
-                       helps=["optimize the submodules whose shapes are fixed"])
-        value = {"name": name, "dtype": str(val.dtype).removeprefix("torch."), "shape": list(val.shape),
-                 "strides": list(val.stride()), "origin": origin}
+            raise fail(
+                "TS0203",
+                "graph.data_dependent",
+                f"the shape of `{name}` depends on the values of a tensor",
+                helps=["optimize the submodules whose shapes are fixed"],
+            )
+        value = {
+            "name": name,
+            "dtype": str(val.dtype).removeprefix("torch."),
+            "shape": list(val.shape),
+            "strides": list(val.stride()),
+            "origin": origin,
+        }
         if target:
             value["target"] = target
         if facts:
@@ -284,7 +356,11 @@ class _Builder:
         if isinstance(given, int):
             return float(given) if kind.removeprefix("Optional[").removesuffix("]") == "float" else given
         if isinstance(given, float):
-            return given if math.isfinite(given) else {"float": "nan" if math.isnan(given) else "inf" if given > 0 else "-inf"}
+            return (
+                given
+                if math.isfinite(given)
+                else {"float": "nan" if math.isnan(given) else "inf" if given > 0 else "-inf"}
+            )
         if isinstance(given, torch.dtype):
             if given not in _dtypes:
                 raise fail("TS0205", "graph.unsupported_dtype", f"`{node.name}` names the type {given}")
@@ -296,8 +372,12 @@ class _Builder:
     def _unsupported(self, node: torch.fx.Node, why: str) -> Error:
         module, place = _origin(node)
         where = f" ({module}{', ' if module and place else ''}{place})" if module or place else ""
-        return fail("TS0202", "graph.untraceable", f"`{node.target}`{where} cannot be taken: {why}",
-                    helps=["optimize the submodules that do not use it"])
+        return fail(
+            "TS0202",
+            "graph.untraceable",
+            f"`{node.target}`{where} cannot be taken: {why}",
+            helps=["optimize the submodules that do not use it"],
+        )
 
     # Outputs
 

@@ -12,8 +12,13 @@ from tessera.guarded import Guarded
 from tessera.problem import FULL, QUICK, Dataset, Problem, Reference
 
 # precision: (factor on the relative RMS error, factor on the largest error, floor in half ulps of the result type)
-BUDGET = {"fp32": (3.0, 4.0, 8.0), "tf32": (1.5, 2.5, 8.0), "bf16": (1.5, 2.5, 1.0), "fp16": (1.5, 2.5, 1.0),
-          "fp8": (1.5, 2.5, 1.0)}
+BUDGET = {
+    "fp32": (3.0, 4.0, 8.0),
+    "tf32": (1.5, 2.5, 8.0),
+    "bf16": (1.5, 2.5, 1.0),
+    "fp16": (1.5, 2.5, 1.0),
+    "fp8": (1.5, 2.5, 1.0),
+}
 # Operands rounded to e4m3 (3 mantissa bits) put this relative RMS error on a product sum of zero-mean operands: each
 # operand contributes 2^-4 / sqrt(3) on average over a binade, two operands sqrt(2) times that.
 FP8_OPERAND_RMS = 0.055
@@ -54,9 +59,14 @@ def reference_errors(out: torch.Tensor, reference: Reference) -> dict:
     s = {key: float(v) for key, v in sums.items()}
     mean = s["r"] / s["n"] if s["n"] else 0.0
     # An all-zero reference has no scale: errors are then absolute.
-    return {"rms": (s["d2"] / s["r2"]) ** 0.5 if s["r2"] else s["d2"] ** 0.5,
-            "max": s["d"] / mean if mean else s["d"], "peak": s["max_r"] / mean if mean else 1.0, "wrong": 0,
-            "non_finite": int(s["bad"]), "missing_non_finite": int(s["missing"])}
+    return {
+        "rms": (s["d2"] / s["r2"]) ** 0.5 if s["r2"] else s["d2"] ** 0.5,
+        "max": s["d"] / mean if mean else s["d"],
+        "peak": s["max_r"] / mean if mean else 1.0,
+        "wrong": 0,
+        "non_finite": int(s["bad"]),
+        "missing_non_finite": int(s["missing"]),
+    }
 
 
 def budget(precision: str, dtype: torch.dtype, baseline: dict) -> dict:
@@ -68,8 +78,10 @@ def budget(precision: str, dtype: torch.dtype, baseline: dict) -> dict:
     operand = FP8_OPERAND_RMS if precision == "fp8" else 0.0
     # Rounding a result of magnitude r is off by half an ulp of r, so the tail's floor grows with the largest result.
     # Six standard deviations is more than the largest of 10^8 normal errors.
-    return {"rms": rms_factor * baseline["rms"] + floor + operand,
-            "max": max_factor * baseline["max"] + 2 * floor * baseline["peak"] + 6 * operand}
+    return {
+        "rms": rms_factor * baseline["rms"] + floor + operand,
+        "max": max_factor * baseline["max"] + 2 * floor * baseline["peak"] + 6 * operand,
+    }
 
 
 def compare(problem: Problem, data: Dataset, outputs: list[torch.Tensor]) -> tuple[list[dict], dict | None]:
@@ -85,18 +97,28 @@ def compare(problem: Problem, data: Dataset, outputs: list[torch.Tensor]) -> tup
         if e["wrong"]:
             breach = {"kind": "wrong_result", "reason": f"{e['wrong']} of {out.numel()} elements differ ({where})"}
         elif e["non_finite"]:
-            breach = {"kind": "non_finite", "reason": f"{e['non_finite']} elements are not finite where eager is "
-                                                      f"finite ({where})"}
+            breach = {
+                "kind": "non_finite",
+                "reason": f"{e['non_finite']} elements are not finite where eager is finite ({where})",
+            }
         elif e["missing_non_finite"]:
-            breach = {"kind": "non_finite", "reason": f"{e['missing_non_finite']} elements are finite where eager has "
-                                                      f"inf or NaN ({where})"}
+            breach = {
+                "kind": "non_finite",
+                "reason": f"{e['missing_non_finite']} elements are finite where eager has inf or NaN ({where})",
+            }
         elif not e["rms"] <= allowed["rms"]:
-            breach = {"kind": "wrong_result", "reason": f"relative RMS error {e['rms']:.3g}, at most {allowed['rms']:.3g}"
-                                                        f" allowed, eager has {base['rms']:.3g} ({where})"}
+            breach = {
+                "kind": "wrong_result",
+                "reason": f"relative RMS error {e['rms']:.3g}, at most {allowed['rms']:.3g}"
+                f" allowed, eager has {base['rms']:.3g} ({where})",
+            }
         elif not e["max"] <= allowed["max"]:
-            breach = {"kind": "wrong_result", "reason": f"largest error {e['max']:.3g} of the mean magnitude, at most "
-                                                        f"{allowed['max']:.3g} allowed, eager has {base['max']:.3g} "
-                                                        f"({where})"}
+            breach = {
+                "kind": "wrong_result",
+                "reason": f"largest error {e['max']:.3g} of the mean magnitude, at most "
+                f"{allowed['max']:.3g} allowed, eager has {base['max']:.3g} "
+                f"({where})",
+            }
     return errors, breach
 
 
@@ -117,8 +139,10 @@ def check_memory(problem: Problem, data: Dataset, outputs: list[Guarded]) -> dic
         if reference.finite is not None:
             left = left & reference.finite
         if count := int(left.sum()):
-            return {"kind": "incomplete", "reason": f"{count} of {left.numel()} elements of output {value['name']} were "
-                                                    "never written"}
+            return {
+                "kind": "incomplete",
+                "reason": f"{count} of {left.numel()} elements of output {value['name']} were never written",
+            }
     return None
 
 
@@ -147,9 +171,12 @@ def check_form(problem: Problem, results: list[torch.Tensor]) -> dict | None:
         strides = [s for n, s in zip(t.shape, t.stride(), strict=True) if n > 1]
         wanted = [s for n, s in zip(value["shape"], value["strides"], strict=True) if n > 1]
         if list(t.shape) != list(value["shape"]) or str(t.dtype) != f"torch.{value['dtype']}" or strides != wanted:
-            return {"kind": "wrong_result", "reason": f"output {value['name']} is {t.dtype} {tuple(t.shape)} with strides "
-                                                      f"{t.stride()}, wanted {value['dtype']} {value['shape']} "
-                                                      f"{value['strides']}"}
+            return {
+                "kind": "wrong_result",
+                "reason": f"output {value['name']} is {t.dtype} {tuple(t.shape)} with strides "
+                f"{t.stride()}, wanted {value['dtype']} {value['shape']} "
+                f"{value['strides']}",
+            }
     return None
 
 
@@ -162,8 +189,13 @@ def verify(problem: Problem, runner, level: str) -> dict:
         errors, breach = check_run(problem, data, runner)
         if (kind, seed) == ("normal", 0) and errors:
             e = max(errors, key=lambda e: e["rms"])
-            reply |= {"max_error": e["max"], "rms_error": e["rms"], "baseline_max_error": e["baseline"]["max"],
-                      "baseline_rms_error": e["baseline"]["rms"], "budget": e["budget"]}
+            reply |= {
+                "max_error": e["max"],
+                "rms_error": e["rms"],
+                "baseline_max_error": e["baseline"]["max"],
+                "baseline_rms_error": e["baseline"]["rms"],
+                "budget": e["budget"],
+            }
         for e in errors:
             worst = max(worst, e["rms"] / e["budget"]["rms"] if e["budget"]["rms"] else 0.0)
         if breach:

@@ -14,7 +14,10 @@ ROOT = Path(__file__).resolve().parents[2]
 M, N, K = 32, 16, 64
 
 GRAPH = {
-    "schema": "tessera.graph/1", "name": "test", "device": "cpu", "precision": "fp32",
+    "schema": "tessera.graph/1",
+    "name": "test",
+    "device": "cpu",
+    "precision": "fp32",
     "values": [
         {"name": "x", "dtype": "float32", "shape": [M, K], "strides": [K, 1], "origin": "user_input"},
         {"name": "w", "dtype": "float32", "shape": [N, K], "strides": [K, 1], "origin": "parameter", "target": "w"},
@@ -23,14 +26,25 @@ GRAPH = {
     ],
     "inputs": ["x", "w"],
     "nodes": [
-        {"name": "linear", "op": "aten.linear.default", "outputs": ["linear"],
-         "arguments": {"input": {"value": "x"}, "weight": {"value": "w"}, "bias": None}},
+        {
+            "name": "linear",
+            "op": "aten.linear.default",
+            "outputs": ["linear"],
+            "arguments": {"input": {"value": "x"}, "weight": {"value": "w"}, "bias": None},
+        },
         {"name": "relu", "op": "aten.relu.default", "outputs": ["relu"], "arguments": {"self": {"value": "linear"}}},
     ],
     "outputs": ["relu"],
 }
-PATTERN = {"id": "p01", "rule": "gemm", "nodes": ["linear", "relu"], "inputs": ["x", "w"], "outputs": ["relu"],
-           "signature": "test", "body": {"k": K}}
+PATTERN = {
+    "id": "p01",
+    "rule": "gemm",
+    "nodes": ["linear", "relu"],
+    "inputs": ["x", "w"],
+    "outputs": ["relu"],
+    "signature": "test",
+    "body": {"k": K},
+}
 
 # D = relu(X W^T), 32 x 16 x 64, with places for a fault.
 TEMPLATE = r"""
@@ -81,14 +95,21 @@ def build_kernel(folder: Path, fault: str) -> Path:
     if not library.exists():
         source = folder / f"{fault}.cpp"
         source.write_text(TEMPLATE.replace("@FAULT@", FAULTS[fault]))
-        subprocess.run(["g++", "-O1", "-shared", "-fPIC", "-w", "-I", str(ROOT / "include"), "-o", str(library),
-                        str(source)], check=True)
+        subprocess.run(
+            ["g++", "-O1", "-shared", "-fPIC", "-w", "-I", str(ROOT / "include"), "-o", str(library), str(source)],
+            check=True,
+        )
     return library
 
 
 def candidate(library: Path) -> dict:
-    return {"label": library.stem, "realizer": "test", "kind": "synthesized", "library": str(library),
-            "launch": {"ints": [M, N, K], "knobs": {}}}
+    return {
+        "label": library.stem,
+        "realizer": "test",
+        "kind": "synthesized",
+        "library": str(library),
+        "launch": {"ints": [M, N, K], "knobs": {}},
+    }
 
 
 class Died(Exception):
@@ -112,8 +133,12 @@ class Refused(Exception):
 class Client:
     def __init__(self) -> None:
         path = os.pathsep.join(p for p in (str(ROOT / "python"), os.environ.get("PYTHONPATH", "")) if p)
-        self._process = subprocess.Popen([sys.executable, "-m", "tessera.evaluator_process"], stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path})
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tessera.evaluator_process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+        )
         self._lines: queue.Queue = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
         self._id = 0
@@ -125,7 +150,9 @@ class Client:
 
     def call(self, method: str, params: dict | None = None, limit: float = 60) -> dict:
         self._id += 1
-        self._process.stdin.write(json.dumps({"id": self._id, "method": method, "params": params or {}}).encode() + b"\n")
+        self._process.stdin.write(
+            json.dumps({"id": self._id, "method": method, "params": params or {}}).encode() + b"\n"
+        )
         self._process.stdin.flush()
         try:
             reply = self._lines.get(timeout=limit)
@@ -138,7 +165,9 @@ class Client:
         return reply["result"]
 
     def open(self, pattern: dict = PATTERN, graph: dict = GRAPH, precision: str = "fp32") -> int:
-        return self.call("open", {"graph": graph, "pattern": pattern, "device": "cpu", "precision": precision})["handle"]
+        return self.call("open", {"graph": graph, "pattern": pattern, "device": "cpu", "precision": precision})[
+            "handle"
+        ]
 
     def close(self) -> None:
         self._process.kill()

@@ -66,6 +66,7 @@ def _same(got: list, expected: list, tolerance: float) -> None:
 def _in_double(module, args, kwargs):
     def double(x):
         return x.double() if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+
     with torch.no_grad():
         exact = copy.deepcopy(module).double()
         for m in exact.modules():  # constants that are no buffers

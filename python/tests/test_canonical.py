@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 def module(forward, **state):
     """A module with this forward(self, ...) and these submodules, parameters, buffers or plain values."""
+
     class Written(nn.Module):
         def __init__(self):
             super().__init__()
@@ -20,6 +21,7 @@ def module(forward, **state):
                     self.register_buffer(name, value)
                 else:
                     setattr(self, name, value)
+
     Written.forward = forward
     return Written()
 
@@ -56,10 +58,24 @@ NORMS = {
     "rms": (rms, "rms_norm"),
     "rms_sqrt": (lambda s, x: x / torch.sqrt((x * x).sum(-1, keepdim=True) / 16 + 1e-5) * s.weight, "rms_norm"),
     "rms_no_weight": (lambda s, x: x * (x.square().mean(-1).unsqueeze(-1) + 1e-5) ** -0.5, "rms_norm"),
-    "layer": (lambda s, x: (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True, unbiased=False) + 1e-5)
-              * s.weight + s.bias, "layer_norm"),
-    "layer_moments": (lambda s, x: s.bias + s.weight * ((x - x.mean(-1, keepdim=True)) * torch.rsqrt(
-        (x - x.mean(-1, keepdim=True)).pow(2).mean(-1, keepdim=True) + 1e-6)), "layer_norm"),
+    "layer": (
+        lambda s, x: (
+            (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True, unbiased=False) + 1e-5) * s.weight
+            + s.bias
+        ),
+        "layer_norm",
+    ),
+    "layer_moments": (
+        lambda s, x: (
+            s.bias
+            + s.weight
+            * (
+                (x - x.mean(-1, keepdim=True))
+                * torch.rsqrt((x - x.mean(-1, keepdim=True)).pow(2).mean(-1, keepdim=True) + 1e-6)
+            )
+        ),
+        "layer_norm",
+    ),
     "softmax": (lambda s, x: (e := torch.exp(x - x.amax(-1, keepdim=True))) / e.sum(-1, keepdim=True), "softmax"),
     "softmax_max": (lambda s, x: (e := torch.exp(x - x.max(-1, keepdim=True)[0])) / e.sum(-1, keepdim=True), "softmax"),
     "log_softmax": (lambda s, x: x - torch.logsumexp(x, -1, keepdim=True), "log_softmax"),
@@ -74,8 +90,13 @@ def test_norm_written_out(name):
 
 
 def test_weight_plus_one_is_prepacked():
-    _, graph = check(module(lambda s, x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + s.weight),
-                            weight=nn.Parameter(torch.rand(16))), X)
+    _, graph = check(
+        module(
+            lambda s, x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * (1 + s.weight),
+            weight=nn.Parameter(torch.rand(16)),
+        ),
+        X,
+    )
     assert ops(graph) == ["add", "rms_norm"] and graph["nodes"][0]["prepack"]
 
 
@@ -104,7 +125,7 @@ def heads(seed, count=3, batch=2, number=4, length=10, width=8):
 
 def causal_buffer(s, q, k, v):
     a = (q @ k.transpose(-2, -1)) * (1 / math.sqrt(q.size(-1)))
-    a = a.masked_fill(s.mask[:, :, :q.size(2), :q.size(2)] == 0, float("-inf"))
+    a = a.masked_fill(s.mask[:, :, : q.size(2), : q.size(2)] == 0, float("-inf"))
     return F.softmax(a, dim=-1) @ v
 
 
@@ -115,8 +136,11 @@ def causal_triu(s, q, k, v):
 
 def causal_where(s, q, k, v):
     keep = torch.tril(torch.ones(10, 10, dtype=torch.bool))
-    a = torch.where(keep, torch.einsum("bhqd,bhkd->bhqk", q, k) * 0.3, float("-inf")) if s.einsum else torch.where(
-        keep, (q * 0.3) @ k.mT, float("-inf"))
+    a = (
+        torch.where(keep, torch.einsum("bhqd,bhkd->bhqk", q, k) * 0.3, float("-inf"))
+        if s.einsum
+        else torch.where(keep, (q * 0.3) @ k.mT, float("-inf"))
+    )
     return a.softmax(-1) @ v
 
 
@@ -136,11 +160,19 @@ ATTENTIONS = {
     "triu": (causal_triu, {}, True),
     "where": (causal_where, {"einsum": False}, True),
     "arange": (causal_arange, {}, True),
-    "additive_buffer": (lambda s, q, k, v: torch.softmax(q @ k.mT * 0.2 + s.mask[:10, :10], -1) @ v,
-                        {"mask": torch.full((16, 16), float("-inf")).triu(1)}, True),
+    "additive_buffer": (
+        lambda s, q, k, v: torch.softmax(q @ k.mT * 0.2 + s.mask[:10, :10], -1) @ v,
+        {"mask": torch.full((16, 16), float("-inf")).triu(1)},
+        True,
+    ),
     "no_mask": (lambda s, q, k, v: F.dropout(torch.softmax(q @ k.transpose(-1, -2), -1), 0.0) @ v, {}, False),
-    "softmax_written": (lambda s, q, k, v: (e := torch.exp((a := q @ k.mT * 0.3) - a.amax(-1, keepdim=True)))
-                        / e.sum(-1, keepdim=True) @ v, {}, False),
+    "softmax_written": (
+        lambda s, q, k, v: (
+            (e := torch.exp((a := q @ k.mT * 0.3) - a.amax(-1, keepdim=True))) / e.sum(-1, keepdim=True) @ v
+        ),
+        {},
+        False,
+    ),
     "three_dims": (three_dims, {}, False),
 }
 
@@ -164,8 +196,10 @@ def test_additive_mask_is_passed_on():
 def test_window_mask_is_no_causal_mask():
     i = torch.arange(10)
     window = ((i[None, :] <= i[:, None]) & (i[None, :] > i[:, None] - 4)).float()
-    _, graph = check(module(lambda s, q, k, v: (q @ k.mT).masked_fill(s.window == 0, float("-inf")).softmax(-1) @ v,
-                            window=window), *heads(3))
+    _, graph = check(
+        module(lambda s, q, k, v: (q @ k.mT).masked_fill(s.window == 0, float("-inf")).softmax(-1) @ v, window=window),
+        *heads(3),
+    )
     for n in graph["nodes"]:
         assert not n["arguments"].get("is_causal")
 
@@ -195,7 +229,11 @@ def test_attention_weights_that_are_a_result_stay():
 
 
 def test_products_with_weights_become_linear():
-    state = {"w": nn.Parameter(torch.randn(16, 24)), "u": nn.Parameter(torch.randn(8, 24)), "b": nn.Parameter(torch.randn(24))}
+    state = {
+        "w": nn.Parameter(torch.randn(16, 24)),
+        "u": nn.Parameter(torch.randn(8, 24)),
+        "b": nn.Parameter(torch.randn(24)),
+    }
     _, graph = check(module(lambda s, x: (x @ s.w + s.b) @ s.u.t(), **state), X)
     assert [o for o in ops(graph) if o != "t"] == ["linear", "linear"]
 
@@ -210,8 +248,14 @@ def test_siblings_merge_but_gated_pairs_do_not():
 
 
 def test_noops_go():
-    _, graph = check(module(lambda s, x: F.dropout(x.detach().view(4, 6, 16).float() * 1 + 0, 0.5, False).transpose(0, 1)
-                            .transpose(0, 1).relu()), X)
+    _, graph = check(
+        module(
+            lambda s, x: (
+                F.dropout(x.detach().view(4, 6, 16).float() * 1 + 0, 0.5, False).transpose(0, 1).transpose(0, 1).relu()
+            )
+        ),
+        X,
+    )
     assert ops(graph) == ["relu"]
 
 
@@ -221,7 +265,17 @@ def test_minigpt_example():
     _, graph = check(small, torch.randn(2, 32, 64))
     views = {"split", "view", "transpose", "clone", "_unsafe_view"}
     assert [o for o in ops(graph) if o not in views] == [
-        "layer_norm", "linear", "scaled_dot_product_attention", "linear", "add", "layer_norm", "linear", "gelu", "linear", "add"]
+        "layer_norm",
+        "linear",
+        "scaled_dot_product_attention",
+        "linear",
+        "add",
+        "layer_norm",
+        "linear",
+        "gelu",
+        "linear",
+        "add",
+    ]
 
 
 @pytest.mark.parametrize("name", ["LlamaBlock", "LlamaBlockWritten"])
@@ -230,6 +284,8 @@ def test_llama_example(name):
     block = getattr(source, name)(source.Sizes(hidden=64, mlp=96, heads=8, kv_heads=2, sequence=40))
     _, graph = check(block, torch.randn(2, 24, 64))
     found = ops(graph)
-    assert found.count("rms_norm") == 2 and found.count("linear") == 5 and "softmax" not in found and "matmul" not in found
+    assert (
+        found.count("rms_norm") == 2 and found.count("linear") == 5 and "softmax" not in found and "matmul" not in found
+    )
     call = next(n for n in graph["nodes"] if "attention" in n["op"])
     assert call["arguments"]["is_causal"] and call["arguments"]["enable_gqa"]

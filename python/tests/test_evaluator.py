@@ -32,21 +32,32 @@ def test_hello(shared):
 
 def test_right_kernel_passes_with_its_errors(shared, folder):
     handle = shared.open()
-    reply = shared.call("verify", {"handle": handle, "candidate": candidate(build_kernel(folder, "right")),
-                                   "level": "full"})
+    reply = shared.call(
+        "verify", {"handle": handle, "candidate": candidate(build_kernel(folder, "right")), "level": "full"}
+    )
     assert reply["ok"], reply
     assert 0 < reply["rms_error"] < 1e-6 and 0 < reply["baseline_rms_error"] < 1e-6
     assert reply["rms_error"] <= reply["budget"]["rms"]
 
 
-@pytest.mark.parametrize(("fault", "kind"), [
-    ("wrong", "wrong_result"), ("out_of_bounds", "out_of_bounds"), ("before_bounds", "out_of_bounds"),
-    ("beside_input", "out_of_bounds"), ("incomplete", "incomplete"), ("modifies_input", "input_modified"),
-    ("swallows_nan", "non_finite"), ("refuses", "launch_failed")])
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("wrong", "wrong_result"),
+        ("out_of_bounds", "out_of_bounds"),
+        ("before_bounds", "out_of_bounds"),
+        ("beside_input", "out_of_bounds"),
+        ("incomplete", "incomplete"),
+        ("modifies_input", "input_modified"),
+        ("swallows_nan", "non_finite"),
+        ("refuses", "launch_failed"),
+    ],
+)
 def test_fault_is_named(shared, folder, fault, kind):
     handle = shared.open()
-    reply = shared.call("verify", {"handle": handle, "candidate": candidate(build_kernel(folder, fault)),
-                                   "level": "quick"})
+    reply = shared.call(
+        "verify", {"handle": handle, "candidate": candidate(build_kernel(folder, fault)), "level": "quick"}
+    )
     assert not reply["ok"] and reply["kind"] == kind and reply["reason"], reply
     # The process and the problem go on: damage done to inputs does not reach the next candidate.
     again = shared.call("verify", {"handle": handle, "candidate": candidate(build_kernel(folder, "right"))})
@@ -76,9 +87,19 @@ def test_hang_is_left_to_the_caller(fresh, folder):
 
 def test_measure_side_by_side_with_eager(shared, folder):
     handle = shared.open()
-    reply = shared.call("measure", {"handle": handle, "candidates": [
-        candidate(build_kernel(folder, "right")), candidate(build_kernel(folder, "refuses")),
-        {"label": "aten", "call": {"function": "aten"}}], "anchor": True, "milliseconds": 10})
+    reply = shared.call(
+        "measure",
+        {
+            "handle": handle,
+            "candidates": [
+                candidate(build_kernel(folder, "right")),
+                candidate(build_kernel(folder, "refuses")),
+                {"label": "aten", "call": {"function": "aten"}},
+            ],
+            "anchor": True,
+            "milliseconds": 10,
+        },
+    )
     right, refuses, aten = reply["times"]
     assert right["ok"] and right["ms"] > 0 and right["samples"] >= 5, right
     assert not refuses["ok"] and refuses["reason"] == "it said no"
@@ -87,16 +108,25 @@ def test_measure_side_by_side_with_eager(shared, folder):
 
 def test_timed_runs_are_checked_again(shared, folder):
     handle = shared.open()
-    reply = shared.call("measure", {"handle": handle, "candidates": [candidate(build_kernel(folder, "lazy"))],
-                                    "anchor": False, "milliseconds": 50, "seed": 1})
+    reply = shared.call(
+        "measure",
+        {
+            "handle": handle,
+            "candidates": [candidate(build_kernel(folder, "lazy"))],
+            "anchor": False,
+            "milliseconds": 50,
+            "seed": 1,
+        },
+    )
     row = reply["times"][0]
     assert not row["ok"] and row["kind"] == "wrong_result" and "timed run" in row["reason"], row
 
 
 def test_library_call_passes_as_a_candidate(shared):
     handle = shared.open()
-    reply = shared.call("verify", {"handle": handle, "candidate": {"label": "aten", "call": {"function": "aten"}},
-                                   "level": "full"})
+    reply = shared.call(
+        "verify", {"handle": handle, "candidate": {"label": "aten", "call": {"function": "aten"}}, "level": "full"}
+    )
     assert reply["ok"], reply
 
 

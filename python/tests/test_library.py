@@ -33,42 +33,117 @@ def attention(dtype="float32", causal=True):
         values.append(value(name, [B, L, heads * D], dtype, origin="user_input"))
         values.append(value(f"{name}v", [B, L, heads, D], dtype))
         values.append(value(f"{name}t", [B, heads, L, D], dtype, [L * heads * D, D, heads * D, 1]))
-        nodes.append({"name": f"{name}v", "op": "aten.view.default", "outputs": [f"{name}v"],
-                      "arguments": {"self": {"value": name}, "size": [B, L, heads, D]}})
-        nodes.append({"name": f"{name}t", "op": "aten.transpose.int", "outputs": [f"{name}t"],
-                      "arguments": {"self": {"value": f"{name}v"}, "dim0": 1, "dim1": 2}})
+        nodes.append(
+            {
+                "name": f"{name}v",
+                "op": "aten.view.default",
+                "outputs": [f"{name}v"],
+                "arguments": {"self": {"value": name}, "size": [B, L, heads, D]},
+            }
+        )
+        nodes.append(
+            {
+                "name": f"{name}t",
+                "op": "aten.transpose.int",
+                "outputs": [f"{name}t"],
+                "arguments": {"self": {"value": f"{name}v"}, "dim0": 1, "dim1": 2},
+            }
+        )
     strides = [L * H * D, D, H * D, 1]
     values.append(value("o", [B, H, L, D], dtype, strides))
-    nodes.append({"name": "o", "op": "aten.scaled_dot_product_attention.default", "outputs": ["o"],
-                  "arguments": {"query": {"value": "qt"}, "key": {"value": "kt"}, "value": {"value": "vt"},
-                                "attn_mask": None, "dropout_p": 0.0, "is_causal": causal, "scale": None,
-                                "enable_gqa": True}})
+    nodes.append(
+        {
+            "name": "o",
+            "op": "aten.scaled_dot_product_attention.default",
+            "outputs": ["o"],
+            "arguments": {
+                "query": {"value": "qt"},
+                "key": {"value": "kt"},
+                "value": {"value": "vt"},
+                "attn_mask": None,
+                "dropout_p": 0.0,
+                "is_causal": causal,
+                "scale": None,
+                "enable_gqa": True,
+            },
+        }
+    )
     values.append(value("out", [B, L, H, D], dtype))
-    nodes.append({"name": "out", "op": "aten.transpose.int", "outputs": ["out"],
-                  "arguments": {"self": {"value": "o"}, "dim0": 1, "dim1": 2}})
-    graph = {"schema": "tessera.graph/1", "device": "cpu", "values": values, "nodes": nodes, "inputs": ["q", "k", "v"],
-             "outputs": ["out"]}
-    body = {"batch": B, "heads": H, "kv_heads": KV, "q_length": L, "kv_length": L, "head_dim": D, "value_dim": D,
-            "scale": D ** -0.5, "causal": causal, "mask": None,
-            "q": view(0, [B, H, L, D], [L * H * D, D, H * D, 1], dtype),
-            "k": view(1, [B, KV, L, D], [L * KV * D, D, KV * D, 1], dtype),
-            "v": view(2, [B, KV, L, D], [L * KV * D, D, KV * D, 1], dtype),
-            "output": view(3, [B, H, L, D], [L * H * D, D, H * D, 1], dtype)}
-    pattern = {"id": "p", "rule": "attention", "subgraph": [n["name"] for n in nodes], "inputs": ["q", "k", "v"],
-               "outputs": ["out"], "body": body}
+    nodes.append(
+        {
+            "name": "out",
+            "op": "aten.transpose.int",
+            "outputs": ["out"],
+            "arguments": {"self": {"value": "o"}, "dim0": 1, "dim1": 2},
+        }
+    )
+    graph = {
+        "schema": "tessera.graph/1",
+        "device": "cpu",
+        "values": values,
+        "nodes": nodes,
+        "inputs": ["q", "k", "v"],
+        "outputs": ["out"],
+    }
+    body = {
+        "batch": B,
+        "heads": H,
+        "kv_heads": KV,
+        "q_length": L,
+        "kv_length": L,
+        "head_dim": D,
+        "value_dim": D,
+        "scale": D**-0.5,
+        "causal": causal,
+        "mask": None,
+        "q": view(0, [B, H, L, D], [L * H * D, D, H * D, 1], dtype),
+        "k": view(1, [B, KV, L, D], [L * KV * D, D, KV * D, 1], dtype),
+        "v": view(2, [B, KV, L, D], [L * KV * D, D, KV * D, 1], dtype),
+        "output": view(3, [B, H, L, D], [L * H * D, D, H * D, 1], dtype),
+    }
+    pattern = {
+        "id": "p",
+        "rule": "attention",
+        "subgraph": [n["name"] for n in nodes],
+        "inputs": ["q", "k", "v"],
+        "outputs": ["out"],
+        "body": body,
+    }
     return graph, pattern
 
 
 def linear(dtype="float32"):
     m, n, k = 20, 12, 32
-    graph = {"values": [value("x", [m, k], dtype, origin="user_input"), value("w", [n, k], dtype, origin="parameter"),
-                        value("b", [n], dtype, origin="parameter"), value("y", [m, n], dtype)],
-             "nodes": [{"name": "y", "op": "aten.linear.default", "outputs": ["y"],
-                        "arguments": {"input": {"value": "x"}, "weight": {"value": "w"}, "bias": {"value": "b"}}}],
-             "inputs": ["x", "w", "b"], "outputs": ["y"], "device": "cpu"}
-    body = {"batch": 1, "m": m, "n": n, "k": k, "a": view(0, [1, m, k], [m * k, k, 1], dtype),
-            "b": view(1, [1, n, k], [n * k, k, 1], dtype), "epilogue": "add(%0, %1)",
-            "operands": [view(2, [1, m, n], [0, 0, 1], dtype)], "outputs": [view(3, [1, m, n], [m * n, n, 1], dtype)]}
+    graph = {
+        "values": [
+            value("x", [m, k], dtype, origin="user_input"),
+            value("w", [n, k], dtype, origin="parameter"),
+            value("b", [n], dtype, origin="parameter"),
+            value("y", [m, n], dtype),
+        ],
+        "nodes": [
+            {
+                "name": "y",
+                "op": "aten.linear.default",
+                "outputs": ["y"],
+                "arguments": {"input": {"value": "x"}, "weight": {"value": "w"}, "bias": {"value": "b"}},
+            }
+        ],
+        "inputs": ["x", "w", "b"],
+        "outputs": ["y"],
+        "device": "cpu",
+    }
+    body = {
+        "batch": 1,
+        "m": m,
+        "n": n,
+        "k": k,
+        "a": view(0, [1, m, k], [m * k, k, 1], dtype),
+        "b": view(1, [1, n, k], [n * k, k, 1], dtype),
+        "epilogue": "add(%0, %1)",
+        "operands": [view(2, [1, m, n], [0, 0, 1], dtype)],
+        "outputs": [view(3, [1, m, n], [m * n, n, 1], dtype)],
+    }
     return graph, {"id": "p", "rule": "gemm", "nodes": ["y"], "inputs": ["x", "w", "b"], "outputs": ["y"], "body": body}
 
 
@@ -134,11 +209,24 @@ def test_low_precision_does_not_pass_as_fp32():
 
 def test_tables_are_read_within_their_bounds():
     rows = 7
-    graph = {"values": [value("w", [rows, 8], origin="parameter"), value("i", [64], "int64", origin="user_input"),
-                        value("e", [64, 8])],
-             "nodes": [{"name": "e", "op": "aten.embedding.default", "outputs": ["e"],
-                        "arguments": {"weight": {"value": "w"}, "indices": {"value": "i"}}}],
-             "inputs": ["w", "i"], "outputs": ["e"], "device": "cpu"}
+    graph = {
+        "values": [
+            value("w", [rows, 8], origin="parameter"),
+            value("i", [64], "int64", origin="user_input"),
+            value("e", [64, 8]),
+        ],
+        "nodes": [
+            {
+                "name": "e",
+                "op": "aten.embedding.default",
+                "outputs": ["e"],
+                "arguments": {"weight": {"value": "w"}, "indices": {"value": "i"}},
+            }
+        ],
+        "inputs": ["w", "i"],
+        "outputs": ["e"],
+        "device": "cpu",
+    }
     pattern = {"rule": "gather", "nodes": ["e"], "inputs": ["w", "i"], "outputs": ["e"], "body": {}}
     problem = Problem(graph, pattern, "cpu", "fp32")
     index = problem.dataset("normal", 0).tensors[1]

@@ -38,13 +38,32 @@ def run_tool(form: str, graph: dict) -> str:
 # --- the meaning of a body ------------------------------------------------------------------------------------------
 
 FUNCTIONS = {
-    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "neg": torch.neg, "abs": torch.abs,
-    "square": torch.square, "cube": lambda x: x * x * x, "reciprocal": torch.reciprocal, "sqrt": torch.sqrt,
-    "rsqrt": torch.rsqrt, "pow": torch.pow, "exp": torch.exp, "log": torch.log, "erf": torch.erf, "tanh": torch.tanh,
-    "sigmoid": torch.sigmoid, "silu": F.silu, "relu": F.relu, "gelu_erf": F.gelu,
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "neg": torch.neg,
+    "abs": torch.abs,
+    "square": torch.square,
+    "cube": lambda x: x * x * x,
+    "reciprocal": torch.reciprocal,
+    "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt,
+    "pow": torch.pow,
+    "exp": torch.exp,
+    "log": torch.log,
+    "erf": torch.erf,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+    "relu": F.relu,
+    "gelu_erf": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
-    "where": lambda c, x, y: torch.where(c != 0, x, y), "eq": lambda x, y: (x == y).double(),
-    "logical_not": lambda x: (x == 0).double(), "maximum": torch.maximum, "minimum": torch.minimum,
+    "where": lambda c, x, y: torch.where(c != 0, x, y),
+    "eq": lambda x, y: (x == y).double(),
+    "logical_not": lambda x: (x == 0).double(),
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
 }
 
 
@@ -145,15 +164,22 @@ def run_pointwise(body: dict, s: Storage) -> None:
             s.write(v, r)
 
 
-RUN = {"gemm": run_gemm, "gated_mlp": run_gated_mlp, "attention": run_attention, "row_norm": run_row_norm,
-       "pointwise": run_pointwise}
+RUN = {
+    "gemm": run_gemm,
+    "gated_mlp": run_gated_mlp,
+    "attention": run_attention,
+    "row_norm": run_row_norm,
+    "pointwise": run_pointwise,
+}
 
 
 def check(module: nn.Module, *args: torch.Tensor) -> dict:
     """Every pattern of the module's discovery means what its nodes compute. Returns the patterns by rule."""
     torch.manual_seed(1)
     traced = trace_module(module.eval(), args)
-    out = subprocess.run([tool(), "canonical"], input=json.dumps(traced.graph), capture_output=True, text=True, check=True)
+    out = subprocess.run(
+        [tool(), "canonical"], input=json.dumps(traced.graph), capture_output=True, text=True, check=True
+    )
     graph = json.loads(out.stdout)
     discovery = json.loads(run_tool("json", traced.graph))
     executor = Executor(graph, "cpu")
@@ -180,6 +206,7 @@ def check(module: nn.Module, *args: torch.Tensor) -> dict:
 
 
 # --- modules --------------------------------------------------------------------------------------------------------
+
 
 class Block(nn.Module):
     def __init__(self, c=32, heads=4):
@@ -273,35 +300,77 @@ CASES = {
     "mv": (lambda a, b: a @ b, [t(5, 7), t(7)], "gemm"),
     "addmm": (lambda c, a, b: torch.addmm(c, a, b, alpha=0.5, beta=2), [t(6), t(5, 7), t(7, 6)], "gemm"),
     "baddbmm": (lambda c, a, b: torch.baddbmm(c, a, b), [t(3, 1, 6), t(3, 5, 7), t(3, 7, 6)], "gemm"),
-    "row and column operands": (lambda a, b, r, c: torch.relu((a @ b) * c + r), [t(5, 7), t(7, 6), t(6), t(5, 1)], "gemm"),
+    "row and column operands": (
+        lambda a, b, r, c: torch.relu((a @ b) * c + r),
+        [t(5, 7), t(7, 6), t(6), t(5, 1)],
+        "gemm",
+    ),
     "two results": (lambda a, b, c: ((y := a @ b), torch.tanh(y) + c), [t(5, 7), t(7, 6), t(5, 6)], "gemm"),
     "product in 3d": (lambda a, w, r: F.gelu(F.linear(a, w)) + r, [t(2, 5, 7), t(6, 7), t(2, 5, 6)], "gemm"),
-    "reshape on the way": (lambda a, w, r: F.linear(a, w).view(2, 5, 2, 3) * r, [t(2, 5, 7), t(6, 7), t(2, 5, 2, 3)], "gemm"),
-    "transposed batch result": (lambda a, b: (a @ b).transpose(1, 2).contiguous() + 1, [t(4, 5, 7), t(4, 7, 6)], "gemm"),
+    "reshape on the way": (
+        lambda a, w, r: F.linear(a, w).view(2, 5, 2, 3) * r,
+        [t(2, 5, 7), t(6, 7), t(2, 5, 2, 3)],
+        "gemm",
+    ),
+    "transposed batch result": (
+        lambda a, b: (a @ b).transpose(1, 2).contiguous() + 1,
+        [t(4, 5, 7), t(4, 7, 6)],
+        "gemm",
+    ),
     "layer norm": (lambda x, r, w: F.layer_norm(x + r, (8,), w) * 2, [t(3, 5, 8), t(3, 5, 8), t(8)], "row_norm"),
     "layer norm over two dims": (lambda x: F.layer_norm(x, (5, 8)), [t(3, 5, 8)], "row_norm"),
     "norm and sum": (lambda x, r: ((s := x + r), F.rms_norm(s, (8,), eps=1e-5) + s), [t(3, 8), t(3, 8)], "row_norm"),
     "norm of a broadcast sum": (lambda x, p: F.layer_norm(x + p, (8,)), [t(3, 5, 8), t(5, 8)], "row_norm"),
     "softmax inner dim": (lambda x: torch.softmax(x * 2, 1), [t(3, 5, 8)], "row_norm"),
     "log softmax": (lambda x: F.log_softmax(x, -1), [t(3, 5, 8)], "row_norm"),
-    "softmax with mask": (lambda x, m: torch.softmax(x.masked_fill(m, -1e4), -1), [t(3, 5, 8), t(5, 8) > 0], "row_norm"),
+    "softmax with mask": (
+        lambda x, m: torch.softmax(x.masked_fill(m, -1e4), -1),
+        [t(3, 5, 8), t(5, 8) > 0],
+        "row_norm",
+    ),
     "pointwise broadcasts": (lambda x, a, b: torch.sigmoid(x * a + b), [t(3, 5, 8), t(5, 1), t(8)], "pointwise"),
     "pointwise results": (lambda x: ((y := x * 2), torch.exp(y)), [t(3, 5)], "pointwise"),
     "cat": (lambda a, b: torch.cat((a * 2, b), 1) + 1, [t(3, 4), t(3, 5)], "pointwise"),
     "cat of slices": (lambda a: torch.cat((a[:, 3:], a[:, :3]), 1), [t(300, 160)], "pointwise"),
     "stack": (lambda a, b: torch.stack((a, -b), -1).flatten(-2) * 2, [t(3, 4), t(3, 4)], "pointwise"),
-    "interleaved rotary": (lambda x, c: torch.stack((x[..., ::2] * c, x[..., 1::2] * c), -1).flatten(-2), [t(2, 3, 8), t(3, 4)], "pointwise"),
+    "interleaved rotary": (
+        lambda x, c: torch.stack((x[..., ::2] * c, x[..., 1::2] * c), -1).flatten(-2),
+        [t(2, 3, 8), t(3, 4)],
+        "pointwise",
+    ),
     "transposed": (lambda a, b: torch.tanh(a.t()) + b, [t(5, 4), t(4, 5)], "pointwise"),
     "sum of all": (lambda a, b: (a * b).sum(), [t(3, 5), t(3, 5)], "pointwise"),
     "mean of last dims": (lambda a: torch.relu(a).mean((1, 2)), [t(3, 5, 4)], "pointwise"),
     "max of first dim": (lambda a: a.square().amax(0), [t(3, 5, 4)], "pointwise"),
     "sum of a middle dim": (lambda a: (a + 1).sum(1, keepdim=True), [t(3, 5, 4)], "pointwise"),
     "loss": (lambda a, b: (a - b).pow(2).mean(), [t(3, 5), t(3, 5)], "pointwise"),
-    "attention mask": (lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m), [t(2, 3, 5, 8), t(2, 3, 7, 8), t(2, 3, 7, 4), t(5, 7)], "attention"),
-    "attention bool mask": (lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m, scale=0.3), [t(2, 3, 5, 8), t(2, 3, 7, 8), t(2, 3, 7, 8), t(2, 1, 5, 7) > -9], "attention"),
-    "attention 3d": (lambda q, k, v: F.scaled_dot_product_attention(q, k, v), [t(2, 5, 8), t(2, 7, 8), t(2, 7, 8)], "attention"),
-    "one key head": (lambda q, k, v: F.scaled_dot_product_attention(q, k.expand(2, 3, 7, 8), v.expand(2, 3, 7, 8)), [t(2, 3, 5, 8), t(2, 1, 7, 8), t(2, 1, 7, 8)], "attention"),
-    "repeated key heads": (lambda q, k, v: F.scaled_dot_product_attention(q, k.repeat_interleave(2, 1), v[:, :, None].expand(2, 2, 2, 7, 8).reshape(2, 4, 7, 8)), [t(2, 4, 5, 8), t(2, 2, 7, 8), t(2, 2, 7, 8)], "attention"),
+    "attention mask": (
+        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m),
+        [t(2, 3, 5, 8), t(2, 3, 7, 8), t(2, 3, 7, 4), t(5, 7)],
+        "attention",
+    ),
+    "attention bool mask": (
+        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m, scale=0.3),
+        [t(2, 3, 5, 8), t(2, 3, 7, 8), t(2, 3, 7, 8), t(2, 1, 5, 7) > -9],
+        "attention",
+    ),
+    "attention 3d": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
+        [t(2, 5, 8), t(2, 7, 8), t(2, 7, 8)],
+        "attention",
+    ),
+    "one key head": (
+        lambda q, k, v: F.scaled_dot_product_attention(q, k.expand(2, 3, 7, 8), v.expand(2, 3, 7, 8)),
+        [t(2, 3, 5, 8), t(2, 1, 7, 8), t(2, 1, 7, 8)],
+        "attention",
+    ),
+    "repeated key heads": (
+        lambda q, k, v: F.scaled_dot_product_attention(
+            q, k.repeat_interleave(2, 1), v[:, :, None].expand(2, 2, 2, 7, 8).reshape(2, 4, 7, 8)
+        ),
+        [t(2, 4, 5, 8), t(2, 2, 7, 8), t(2, 2, 7, 8)],
+        "attention",
+    ),
 }
 
 

@@ -120,9 +120,7 @@ def documented(tmp_path):
 
 def test_docs_clean(documented):
     assert check("check_docs.py", documented) == (0, "")
-    assert (
-        "## tessera tune\n\n```\ntry\n" in (documented / "docs/commands.md").read_text()
-    )
+    assert "## tessera tune\n\n```\ntry\n" in (documented / "docs/commands.md").read_text()
 
 
 @pytest.mark.parametrize(

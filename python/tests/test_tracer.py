@@ -44,8 +44,11 @@ def test_graph_says_all():
     assert nodes["masked_fill"]["place"].endswith(f"test_tracer.py:{line}")
     split = next(n for n in nodes.values() if n["op"] == "aten.split.Tensor")
     assert len(split["outputs"]) == 3 and values[split["outputs"][1]]["strides"] == [384, 48, 1]
-    assert {m["target"] for m in traced.graph["mutations"]} == {"norm.running_mean", "norm.running_var",
-                                                               "norm.num_batches_tracked"}
+    assert {m["target"] for m in traced.graph["mutations"]} == {
+        "norm.running_mean",
+        "norm.running_var",
+        "norm.num_batches_tracked",
+    }
     assert "facts" not in values["b_norm_running_mean"]  # it changes
     assert net.training
     result = Executor(traced.graph).run_all({**traced.flatten((x,)), **traced.state()})
@@ -58,25 +61,33 @@ def test_graph_says_all():
 
 def test_float_arguments_stay_floats():
     graph = trace(nn.LeakyReLU(2), (torch.randn(4),))
-    assert graph["nodes"][0]["arguments"]["negative_slope"] == 2 and isinstance(graph["nodes"][0]["arguments"]["negative_slope"], (int, float))
+    assert graph["nodes"][0]["arguments"]["negative_slope"] == 2 and isinstance(
+        graph["nodes"][0]["arguments"]["negative_slope"], (int, float)
+    )
     graph = trace(nn.LayerNorm(4, eps=1), (torch.randn(4),))
     assert isinstance(graph["nodes"][0]["arguments"]["eps"], float)
 
 
-@pytest.mark.parametrize(("tensor", "facts"), [
-    (torch.full((3, 4), 0.5), {"scalar": 0.5}),
-    (torch.full((2,), float("-inf")), {"scalar": "-inf"}),
-    (torch.ones(5, 5).tril(), {"lower_triangular": True, "diagonal": 0}),
-    (torch.ones(1, 1, 4, 6).tril(2), {"lower_triangular": True, "diagonal": 2}),
-    (torch.ones(5, 5, dtype=torch.bool).tril(-1), {"lower_triangular": True, "diagonal": -1}),
-    (torch.ones(5, 5).triu(1), {"upper_triangular": True, "diagonal": 1}),
-    (torch.full((4, 4), float("-inf")).triu(1), {"additive_lower_triangular": True, "diagonal": 0, "masked": "-inf"}),
-    (torch.full((4, 4), -1e9).triu(2), {"additive_lower_triangular": True, "diagonal": 1, "masked": -1e9}),
-    (torch.arange(6), {"min": 0, "max": 5}),
-    (torch.eye(4), {}),
-    (torch.ones(2, 4, 4).tril(), {}),
-    (torch.tensor([[1.0, 0, 0], [1, 1, 0], [1, 0, 1]]), {}),
-])
+@pytest.mark.parametrize(
+    ("tensor", "facts"),
+    [
+        (torch.full((3, 4), 0.5), {"scalar": 0.5}),
+        (torch.full((2,), float("-inf")), {"scalar": "-inf"}),
+        (torch.ones(5, 5).tril(), {"lower_triangular": True, "diagonal": 0}),
+        (torch.ones(1, 1, 4, 6).tril(2), {"lower_triangular": True, "diagonal": 2}),
+        (torch.ones(5, 5, dtype=torch.bool).tril(-1), {"lower_triangular": True, "diagonal": -1}),
+        (torch.ones(5, 5).triu(1), {"upper_triangular": True, "diagonal": 1}),
+        (
+            torch.full((4, 4), float("-inf")).triu(1),
+            {"additive_lower_triangular": True, "diagonal": 0, "masked": "-inf"},
+        ),
+        (torch.full((4, 4), -1e9).triu(2), {"additive_lower_triangular": True, "diagonal": 1, "masked": -1e9}),
+        (torch.arange(6), {"min": 0, "max": 5}),
+        (torch.eye(4), {}),
+        (torch.ones(2, 4, 4).tril(), {}),
+        (torch.tensor([[1.0, 0, 0], [1, 1, 0], [1, 0, 1]]), {}),
+    ],
+)
 def test_facts(tensor, facts):
     found = facts_of(tensor)
     assert found.get("masked", 0) == pytest.approx(facts.get("masked", 0)) if "masked" in facts else found == facts
@@ -84,8 +95,14 @@ def test_facts(tensor, facts):
 
 
 SMALL = {
-    "conv": (nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8).eval(), nn.ReLU(), nn.MaxPool2d(2)), (2, 3, 8, 8)),
-    "conv_transpose": (nn.Sequential(nn.ConvTranspose2d(4, 6, 3, stride=2), nn.GroupNorm(2, 6), nn.Hardswish()), (2, 4, 5, 5)),
+    "conv": (
+        nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8).eval(), nn.ReLU(), nn.MaxPool2d(2)),
+        (2, 3, 8, 8),
+    ),
+    "conv_transpose": (
+        nn.Sequential(nn.ConvTranspose2d(4, 6, 3, stride=2), nn.GroupNorm(2, 6), nn.Hardswish()),
+        (2, 4, 5, 5),
+    ),
     "conv3d": (nn.Sequential(nn.Conv3d(2, 4, 3), nn.InstanceNorm3d(4), nn.AvgPool3d(2)), (1, 2, 8, 8, 8)),
     "depthwise": (nn.Conv2d(4, 4, 3, groups=4, padding="same"), (1, 4, 6, 6)),
     "adaptive": (nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3), nn.LogSoftmax(1)), (2, 4, 5, 5)),
@@ -93,8 +110,23 @@ SMALL = {
     "lstm": (nn.LSTM(6, 5, 2, batch_first=True), (2, 7, 6)),
     "gru": (nn.GRU(6, 5, bidirectional=True), (7, 2, 6)),
     "rnn": (nn.RNN(6, 5), (7, 2, 6)),
-    "activations": (nn.Sequential(nn.ELU(), nn.SELU(), nn.Mish(), nn.Softplus(), nn.Softsign(), nn.Hardtanh(), nn.Hardsigmoid(),
-                                  nn.LeakyReLU(0.1), nn.Tanh(), nn.ReLU6(), nn.CELU(), nn.PReLU()), (3, 5)),
+    "activations": (
+        nn.Sequential(
+            nn.ELU(),
+            nn.SELU(),
+            nn.Mish(),
+            nn.Softplus(),
+            nn.Softsign(),
+            nn.Hardtanh(),
+            nn.Hardsigmoid(),
+            nn.LeakyReLU(0.1),
+            nn.Tanh(),
+            nn.ReLU6(),
+            nn.CELU(),
+            nn.PReLU(),
+        ),
+        (3, 5),
+    ),
     "embedding": (nn.Embedding(10, 4), torch.randint(0, 10, (2, 3))),
     "encoder": (nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval(), (2, 5, 16)),
 }
@@ -107,17 +139,54 @@ def test_small_modules(name):
 
 
 EXPRESSIONS = {
-    "reductions": lambda x: (x.sum(1), x.mean((0, 2)), x.amax(-1), x.max(1)[0], x.argmin(-1), x.prod(1), x.std(1), x.norm(dim=1)),
+    "reductions": lambda x: (
+        x.sum(1),
+        x.mean((0, 2)),
+        x.amax(-1),
+        x.max(1)[0],
+        x.argmin(-1),
+        x.prod(1),
+        x.std(1),
+        x.norm(dim=1),
+    ),
     "scans": lambda x: (x.cumsum(1), x.flip(1).cumsum(1).flip(1), x.cumprod(0)),
-    "losses": lambda x: (F.mse_loss(x, x * 2), F.huber_loss(x, x * 2), F.kl_div(x.log_softmax(-1), x.softmax(-1)),
-                         F.cross_entropy(x[0], torch.tensor([1, 0, 3]))),
+    "losses": lambda x: (
+        F.mse_loss(x, x * 2),
+        F.huber_loss(x, x * 2),
+        F.kl_div(x.log_softmax(-1), x.softmax(-1)),
+        F.cross_entropy(x[0], torch.tensor([1, 0, 3])),
+    ),
     "triplet": lambda x: F.triplet_margin_loss(x[0], x[1], x[0] * 2),
-    "shapes": lambda x: (torch.cat([x, x], 1), torch.stack([x, x]), x.unbind(0)[1], x.chunk(2, -1)[0], torch.roll(x, 1, 1),
-                         F.pad(x, (1, 1)), x.permute(2, 0, 1).reshape(-1), x.tril(), x[:, 1:], x[..., None]),
+    "shapes": lambda x: (
+        torch.cat([x, x], 1),
+        torch.stack([x, x]),
+        x.unbind(0)[1],
+        x.chunk(2, -1)[0],
+        torch.roll(x, 1, 1),
+        F.pad(x, (1, 1)),
+        x.permute(2, 0, 1).reshape(-1),
+        x.tril(),
+        x[:, 1:],
+        x[..., None],
+    ),
     "einsum": lambda x: torch.einsum("bij,bkj->bik", x, x),
-    "gather": lambda x: (x[:, torch.tensor([0, 2])], x.index_select(1, torch.tensor([1])), x.gather(1, torch.zeros(2, 1, 4, dtype=torch.int64))),
-    "arithmetic": lambda x: (x.clamp(-1, 1), torch.where(x > 0, x, -x), torch.lerp(x, x * 2, 0.3), x.addcmul(x, x, value=2),
-                             x.round(), x.sign(), torch.minimum(x, x * 2), x.remainder(0.7), 1 - x, x.logsumexp(1)),
+    "gather": lambda x: (
+        x[:, torch.tensor([0, 2])],
+        x.index_select(1, torch.tensor([1])),
+        x.gather(1, torch.zeros(2, 1, 4, dtype=torch.int64)),
+    ),
+    "arithmetic": lambda x: (
+        x.clamp(-1, 1),
+        torch.where(x > 0, x, -x),
+        torch.lerp(x, x * 2, 0.3),
+        x.addcmul(x, x, value=2),
+        x.round(),
+        x.sign(),
+        torch.minimum(x, x * 2),
+        x.remainder(0.7),
+        1 - x,
+        x.logsumexp(1),
+    ),
     "matrix": lambda x: (x @ x.mT, torch.bmm(x, x.mT), torch.baddbmm(x @ x.mT, x, x.mT), x[0].tril() @ x[0].T),
 }
 
@@ -127,6 +196,7 @@ def test_expressions(name):
     class Expression(nn.Module):
         def forward(self, x):
             return EXPRESSIONS[name](x)
+
     check(Expression(), torch.randn(2, 3, 4))
 
 
@@ -151,6 +221,7 @@ def test_float64_upcasts_conversions():
     class Rounds(nn.Module):
         def forward(self, x):
             return x.to(torch.bfloat16).float() * 3
+
     traced = trace_module(Rounds(), (x := torch.randn(5),))
     out = Executor(traced.graph).run_all({"x": x}, torch.float64)
     torch.testing.assert_close(next(iter(out.values())), x.double() * 3, rtol=0, atol=0)
@@ -181,6 +252,7 @@ def test_data_dependent_modules_are_named():
     class Selects(nn.Module):
         def forward(self, x):
             return x[x > 0]
+
     for cls in (Branches, Selects):
         assert diagnosed(lambda cls=cls: trace(cls(), (torch.randn(4),)))["code"] == "TS0203"
 
@@ -194,22 +266,26 @@ def test_complex_types_are_refused():
     class Complex(nn.Module):
         def forward(self, x):
             return torch.view_as_real(torch.view_as_complex(x) * 1j)
+
     assert diagnosed(lambda: trace(Complex(), (torch.randn(4, 2),)))["code"] == "TS0205"
 
 
 HEAD = "import torch\nfrom torch import nn\n"
 
 
-@pytest.mark.parametrize(("text", "name", "code", "says"), [
-    ("class A(nn.Module): pass\nclass B(nn.Module): pass\n", None, "TS0003", "A, B"),
-    ("class A(nn.Module): pass\n", "Model", "TS0003", "A"),
-    ("x = 1\n", None, "TS0003", "torch.nn.Module"),
-    ("class A(nn.Module): pass\n", None, "TS0004", "get_inputs"),
-    ("import no_such_package\n", None, "TS0002", "pip install no_such_package"),
-    ("def f(:\n", None, "TS0002", "SyntaxError"),
-    ("class A(nn.Module):\n  def __init__(self, n): super().__init__()\n", None, "TS0006", "missing"),
-    ("class A(nn.Module): pass\ndef get_inputs(): return [1 / 0]\n", None, "TS0005", "ZeroDivisionError"),
-])
+@pytest.mark.parametrize(
+    ("text", "name", "code", "says"),
+    [
+        ("class A(nn.Module): pass\nclass B(nn.Module): pass\n", None, "TS0003", "A, B"),
+        ("class A(nn.Module): pass\n", "Model", "TS0003", "A"),
+        ("x = 1\n", None, "TS0003", "torch.nn.Module"),
+        ("class A(nn.Module): pass\n", None, "TS0004", "get_inputs"),
+        ("import no_such_package\n", None, "TS0002", "pip install no_such_package"),
+        ("def f(:\n", None, "TS0002", "SyntaxError"),
+        ("class A(nn.Module):\n  def __init__(self, n): super().__init__()\n", None, "TS0006", "missing"),
+        ("class A(nn.Module): pass\ndef get_inputs(): return [1 / 0]\n", None, "TS0005", "ZeroDivisionError"),
+    ],
+)
 def test_wrong_files_are_diagnosed(tmp_path, text, name, code, says):
     path = tmp_path / "problem.py"
     path.write_text(HEAD + text)
@@ -225,9 +301,12 @@ def test_missing_file():
 
 def test_kernelbench_interface(tmp_path):
     path = tmp_path / "problem.py"
-    path.write_text(HEAD + "class Other(nn.Module): pass\nclass Model(nn.Module):\n  def __init__(self, n):\n    super().__init__()\n"
-                    "    self.l = nn.Linear(n, 3)\n  def forward(self, x): return self.l(x)\n"
-                    "def get_inputs(): return [torch.randn(2, 5)]\ndef get_init_inputs(): return [5]\n")
+    path.write_text(
+        HEAD
+        + "class Other(nn.Module): pass\nclass Model(nn.Module):\n  def __init__(self, n):\n    super().__init__()\n"
+        "    self.l = nn.Linear(n, 3)\n  def forward(self, x): return self.l(x)\n"
+        "def get_inputs(): return [torch.randn(2, 5)]\ndef get_init_inputs(): return [5]\n"
+    )
     loaded = load_problem(str(path))
     assert loaded.name == "Model" and ops(trace(loaded.module, loaded.args, loaded.kwargs)) == ["linear"]
     again = load_problem(str(path))

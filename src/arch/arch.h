@@ -1,4 +1,5 @@
-// What a machine can do, as data. Realizers ask for capabilities and limits; they never compare names.
+// What a machine can do, as data. Realizers ask for capabilities and limits; they never compare
+// names.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,14 @@
 namespace tessera::arch {
 
 struct Arch {
-  std::string_view name;        // "sm_90a", "sm_80", "host"
+  std::string_view name;  // "sm_90a", "sm_80", "host"
   std::string_view doc;
-  std::string_view device;      // torch device type: "cuda", "cpu"
-  std::string_view nvcc_code;   // "-gencode=arch=compute_90a,code=sm_90a"; empty on host
-  int compute_capability = 0;   // 90, 80: the least device that runs its code; 0 when not CUDA
+  std::string_view device;     // torch device type: "cuda", "cpu"
+  std::string_view nvcc_code;  // "-gencode=arch=compute_90a,code=sm_90a"; empty on host
+  int compute_capability = 0;  // 90, 80: the least device that runs its code; 0 when not CUDA
 
-  /// Dense multiply-add throughput in TFLOP/s by arithmetic class, as the vendor states it (host: measured at start).
+  /// Dense multiply-add throughput in TFLOP/s by arithmetic class, as the vendor states it (host:
+  /// measured at start).
   double (*peak_tflops)(Precision);
   double bandwidth_gbs = 0;             // main memory, stated
   double achievable_bandwidth_gbs = 0;  // what a plain copy reaches
@@ -31,9 +33,10 @@ struct Arch {
   int registers_per_multiprocessor = 0;
   int max_registers_per_thread = 0;
   int64_t l2_bytes = 0;
-  int vector_bytes = 16;                // widest plain access of one thread
+  int vector_bytes = 16;  // widest plain access of one thread
 
-  /// Named abilities: "wgmma", "tma", "mma_sync", "cp_async", "cluster", "stmatrix", "setmaxnreg", "simd", "fp8", ...
+  /// Named abilities: "wgmma", "tma", "mma_sync", "cp_async", "cluster", "stmatrix", "setmaxnreg",
+  /// "simd", "fp8", ...
   std::span<const std::string_view> capabilities;
   [[nodiscard]] bool has(std::string_view capability) const;
 };

@@ -1,16 +1,14 @@
 #include "base/files.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <fstream>
 #include <sstream>
 #include <system_error>
-
-#include <fmt/format.h>
+#include <unistd.h>
 
 namespace tessera {
 namespace fs = std::filesystem;
@@ -22,7 +20,8 @@ namespace {
 
 fs::path home_from(const char* xdg, const char* fallback) {
   if (const char* own = std::getenv("TESSERA_HOME"); own != nullptr && *own != 0) return own;
-  if (const char* base = std::getenv(xdg); base != nullptr && *base != 0) return fs::path(base) / "tessera";
+  if (const char* base = std::getenv(xdg); base != nullptr && *base != 0)
+    return fs::path(base) / "tessera";
   const char* home = std::getenv("HOME");
   return fs::path(home != nullptr ? home : "/tmp") / fallback / "tessera";
 }
@@ -61,14 +60,21 @@ void write_file_atomically(const fs::path& path, std::string_view content) {
   fs::rename(temporary, path);
 }
 
-fs::path cache_home() { return home_from("XDG_CACHE_HOME", ".cache"); }
-fs::path data_home() { return home_from("XDG_DATA_HOME", ".local/share"); }
+fs::path cache_home() {
+  return home_from("XDG_CACHE_HOME", ".cache");
+}
+fs::path data_home() {
+  return home_from("XDG_DATA_HOME", ".local/share");
+}
 
-fs::path executable_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+fs::path executable_folder() {
+  return fs::read_symlink("/proc/self/exe").parent_path();
+}
 
 TemporaryFolder::TemporaryFolder(std::string_view prefix) {
   std::string pattern = (fs::temp_directory_path() / fmt::format("{}-XXXXXX", prefix)).string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw_errno("cannot create a temporary folder", pattern);
+  if (::mkdtemp(pattern.data()) == nullptr)
+    throw_errno("cannot create a temporary folder", pattern);
   path_ = pattern;
 }
 

@@ -1,4 +1,5 @@
-// The one JSON type: keys keep the order in which they were written, so every dump is deterministic and diff-able.
+// The one JSON type: keys keep the order in which they were written, so every dump is deterministic
+// and diff-able.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,17 +1,15 @@
 #include "base/process.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <system_error>
-
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <system_error>
+#include <unistd.h>
 
 extern char** environ;
 
@@ -25,7 +23,8 @@ struct Pipe {
   int write = -1;
   Pipe() {
     int fd[2];
-    if (::pipe2(fd, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+    if (::pipe2(fd, O_CLOEXEC) != 0)
+      throw std::system_error(errno, std::generic_category(), "pipe");
     read = fd[0];
     write = fd[1];
   }
@@ -135,7 +134,8 @@ LineChild::LineChild(const Command& command, const std::filesystem::path& log) {
   Pipe to_child;
   Pipe from_child;
   const int err = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (err < 0) throw std::system_error(errno, std::generic_category(), "cannot open " + log.string());
+  if (err < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot open " + log.string());
   pid_ = start(command, to_child.read, from_child.write, err);
   ::close(err);
   ::close(to_child.read);
@@ -197,7 +197,8 @@ void LineChild::kill() {
 std::string LineChild::how_it_ended() {
   if (pid_ <= 0) return "killed";
   int status = 0;
-  // The stream has ended, so the child ends soon; a child that closed its output and runs on is killed.
+  // The stream has ended, so the child ends soon; a child that closed its output and runs on is
+  // killed.
   for (int i = 0; i < 50; ++i) {
     const int r = ::waitpid(pid_, &status, WNOHANG);
     if (r == pid_) {

@@ -1,7 +1,7 @@
 // Child processes: run one to its end with a time limit, or hold one and talk to it in lines.
 //
-// A child gets its own process group; ending it ends everything that it started, so a hung compiler or evaluator leaves
-// nothing behind.
+// A child gets its own process group; ending it ends everything that it started, so a hung compiler
+// or evaluator leaves nothing behind.
 #pragma once
 
 #include <chrono>
@@ -15,23 +15,25 @@ namespace tessera {
 
 struct Command {
   std::vector<std::string> argv;
-  std::filesystem::path folder;             // working folder; empty keeps ours
-  std::map<std::string, std::string> env;   // added to ours
+  std::filesystem::path folder;            // working folder; empty keeps ours
+  std::map<std::string, std::string> env;  // added to ours
 };
 
 struct Finished {
-  int exit_code = -1;      // -1 when a signal ended it
-  int signal = 0;          // the signal that ended it, else 0
+  int exit_code = -1;  // -1 when a signal ended it
+  int signal = 0;      // the signal that ended it, else 0
   bool timed_out = false;
-  std::string output;      // stdout and stderr, interleaved
+  std::string output;  // stdout and stderr, interleaved
   double seconds = 0;
   [[nodiscard]] bool ok() const { return exit_code == 0 && !timed_out; }
 };
 
-/// Runs to the end; a child over `limit` is killed with its group. Throws std::system_error when it cannot start.
+/// Runs to the end; a child over `limit` is killed with its group. Throws std::system_error when it
+/// cannot start.
 Finished run(const Command& command, std::chrono::milliseconds limit);
 
-/// A child that reads lines on its stdin and writes lines on its stdout; its stderr goes to `log` (appended).
+/// A child that reads lines on its stdin and writes lines on its stdout; its stderr goes to `log`
+/// (appended).
 class LineChild {
  public:
   LineChild(const Command& command, const std::filesystem::path& log);
@@ -41,8 +43,8 @@ class LineChild {
 
   /// False when the child is gone.
   bool write_line(const std::string& line);
-  /// The next line without its newline; empty optional at the end of the stream or when `limit` passes (then
-  /// `timed_out()` is true).
+  /// The next line without its newline; empty optional at the end of the stream or when `limit`
+  /// passes (then `timed_out()` is true).
   std::optional<std::string> read_line(std::chrono::milliseconds limit);
   [[nodiscard]] bool timed_out() const { return timed_out_; }
   void kill();

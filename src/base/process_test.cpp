@@ -1,7 +1,6 @@
 #include "base/process.h"
 
 #include <gtest/gtest.h>
-
 #include <system_error>
 
 #include "base/files.h"
@@ -40,13 +39,15 @@ TEST(Process, MissingProgramThrowsWithItsName) {
 }
 
 TEST(Process, EnvironmentIsAddedAndReplaced) {
-  const Finished f = run({.argv = {"sh", "-c", "echo $HOME $TSR_X"}, .env = {{"HOME", "/h"}, {"TSR_X", "1"}}}, 5s);
+  const Finished f =
+      run({.argv = {"sh", "-c", "echo $HOME $TSR_X"}, .env = {{"HOME", "/h"}, {"TSR_X", "1"}}}, 5s);
   EXPECT_EQ(f.output, "/h 1\n");
 }
 
 TEST(LineChild, TalksInLinesAndTellsHowItEnded) {
   const TemporaryFolder folder;
-  LineChild child({.argv = {"sh", "-c", "read a; echo got $a; read b; exit 7"}}, folder.path() / "log");
+  LineChild child({.argv = {"sh", "-c", "read a; echo got $a; read b; exit 7"}},
+                  folder.path() / "log");
   ASSERT_TRUE(child.write_line("one"));
   EXPECT_EQ(child.read_line(5s), "got one");
   EXPECT_EQ(child.read_line(100ms), std::nullopt);
@@ -63,7 +64,8 @@ TEST(Files, AtomicWriteReplacesAndLeavesNoTemporary) {
   write_file_atomically(folder.path() / "a" / "f", "two");
   EXPECT_EQ(read_file(folder.path() / "a" / "f"), "two");
   int entries = 0;
-  for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator(folder.path() / "a")) ++entries;
+  for ([[maybe_unused]] const auto& e : std::filesystem::directory_iterator(folder.path() / "a"))
+    ++entries;
   EXPECT_EQ(entries, 1);
 }
 

@@ -17,8 +17,8 @@ int edit_distance(std::string_view a, std::string_view b);
 /// The entry of `choices` nearest to `word` by edit distance, or "" when none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& choices);
 
-/// Rows of cells as an aligned text table with a header line; numbers (cells that start with a digit, sign or dot) are
-/// right-aligned.
+/// Rows of cells as an aligned text table with a header line; numbers (cells that start with a
+/// digit, sign or dot) are right-aligned.
 std::string render_table(const std::vector<std::string>& header,
                          const std::vector<std::vector<std::string>>& rows);
 

@@ -23,7 +23,9 @@ TEST(Text, TableAlignsNumbersRightAndCountsCodePoints) {
             "long name  12.25\n");
 }
 
-TEST(Text, ReplaceAllDoesNotRescanWhatItWrote) { EXPECT_EQ(replace_all("aa", "a", "aa"), "aaaa"); }
+TEST(Text, ReplaceAllDoesNotRescanWhatItWrote) {
+  EXPECT_EQ(replace_all("aa", "a", "aa"), "aaaa");
+}
 
 }  // namespace
 }  // namespace tessera

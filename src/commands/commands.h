@@ -1,4 +1,5 @@
-// The command table: CLI flags, MCP tool schemas and Python functions are renderings of it. One file a command.
+// The command table: CLI flags, MCP tool schemas and Python functions are renderings of it. One
+// file a command.
 #pragma once
 
 #include <atomic>
@@ -15,9 +16,9 @@ namespace tessera::commands {
 
 struct Parameter {
   enum class Type : uint8_t { text, integer, real, flag, list } type = Type::text;
-  std::string_view name;          // "effort": --effort on the command line
+  std::string_view name;  // "effort": --effort on the command line
   std::string_view doc;
-  std::string_view preset = "";   // the default, as text
+  std::string_view preset = "";  // the default, as text
   bool positional = false;
   bool required = false;
   std::vector<std::string_view> choices = {};
@@ -25,21 +26,21 @@ struct Parameter {
 
 /// How a command speaks while it works and how it is stopped.
 struct Context {
-  std::function<void(const Json& event)> progress;       // {"stage","message","done","total",...}
-  const std::atomic<bool>* stop = nullptr;               // set by SIGINT; the best so far is kept
+  std::function<void(const Json& event)> progress;  // {"stage","message","done","total",...}
+  const std::atomic<bool>* stop = nullptr;          // set by SIGINT; the best so far is kept
 };
 
 struct Outcome {
-  Json data = Json::object();      // what --json prints; has "schema"
-  std::string text;                // what people read
-  std::vector<Diagnostic> diagnostics;   // warnings and errors met on the way
+  Json data = Json::object();           // what --json prints; has "schema"
+  std::string text;                     // what people read
+  std::vector<Diagnostic> diagnostics;  // warnings and errors met on the way
   Exit exit = Exit::ok;
 };
 
 struct Command {
-  std::string_view name;           // "optimize"
-  std::string_view doc;            // one line
-  std::string_view details = "";   // paragraphs for --help
+  std::string_view name;          // "optimize"
+  std::string_view doc;           // one line
+  std::string_view details = "";  // paragraphs for --help
   std::vector<Parameter> parameters;
   /// Arguments by parameter name, presets filled in.
   Result<Outcome> (*run)(const Json& arguments, Context& context);
@@ -47,7 +48,8 @@ struct Command {
 };
 
 std::span<const Command* const> all();
-/// Arguments with presets filled in, types and choices checked; the error names the nearest right word.
+/// Arguments with presets filled in, types and choices checked; the error names the nearest right
+/// word.
 Result<Json> complete(const Command& command, const Json& arguments);
 
 }  // namespace tessera::commands

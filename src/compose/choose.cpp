@@ -5,7 +5,6 @@
 #include <numeric>
 #include <set>
 
-
 namespace tessera::compose {
 namespace {
 
@@ -13,7 +12,8 @@ using graph::Graph;
 using graph::NodeId;
 using graph::ValueId;
 
-// Nodes that two patterns may not share: those that compute. A folded view costs nothing and may be read by both.
+// Nodes that two patterns may not share: those that compute. A folded view costs nothing and may be
+// read by both.
 std::set<NodeId> computing_nodes(const rules::Pattern& p) {
   return {p.computing.begin(), p.computing.end()};
 }

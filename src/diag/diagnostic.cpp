@@ -5,9 +5,12 @@ namespace {
 
 std::string_view level_name(Level level) {
   switch (level) {
-    case Level::error: return "error";
-    case Level::warning: return "warning";
-    case Level::note: return "note";
+    case Level::error:
+      return "error";
+    case Level::warning:
+      return "warning";
+    case Level::note:
+      return "note";
   }
   return "error";
 }
@@ -63,7 +66,8 @@ Diagnostic diagnostic_from_json(const Json& j) {
   d.helps = strings(j, "help");
   if (j.contains("place")) {
     const Json& p = j.at("place");
-    d.place = {.file = p.value("file", ""), .line = p.value("line", 0), .column = p.value("column", 0)};
+    d.place = {
+        .file = p.value("file", ""), .line = p.value("line", 0), .column = p.value("column", 0)};
   }
   if (j.contains("data")) d.data = j.at("data");
   return d;

@@ -1,15 +1,16 @@
-// A diagnostic is data: a stable code, what was expected, what was found, and what to do. Text and JSON are renderings.
+// A diagnostic is data: a stable code, what was expected, what was found, and what to do. Text and
+// JSON are renderings.
 //
-// Codes never change meaning: TS00xx input, TS01xx layout, TS02xx graph and rules, TS03xx build and toolchain,
-// TS04xx realize and tile, TS05xx numerics and verification, TS06xx registry and store, TS07xx processes and protocol,
-// TS09xx our own faults. A code is declared beside its use:
+// Codes never change meaning: TS00xx input, TS01xx layout, TS02xx graph and rules, TS03xx build and
+// toolchain, TS04xx realize and tile, TS05xx numerics and verification, TS06xx registry and store,
+// TS07xx processes and protocol, TS09xx our own faults. A code is declared beside its use:
 //
 //   inline constexpr Code no_such_class{"TS0003", "input.no_such_class"};
-//   return fail(no_such_class, "`{}` has no class `{}`", file, name).help("name one of: {}", names);
+//   return fail(no_such_class, "`{}` has no class `{}`", file, name)
+//       .help("name one of: {}", names);
 #pragma once
 
 #include <fmt/format.h>
-
 #include <string>
 #include <string_view>
 #include <utility>

@@ -34,14 +34,24 @@ constexpr std::array<std::string_view, 5> precision_names = {"fp32", "tf32", "bf
 inline constexpr Code unknown_dtype{"TS0010", "input.unknown_dtype"};
 inline constexpr Code unknown_precision{"TS0011", "input.unknown_precision"};
 
-const Record& record(DType t) { return records[static_cast<std::size_t>(t)]; }
+const Record& record(DType t) {
+  return records[static_cast<std::size_t>(t)];
+}
 
 }  // namespace
 
-int size_of(DType t) { return record(t).bytes; }
-bool is_floating(DType t) { return record(t).floating; }
-std::string_view name_of(DType t) { return record(t).name; }
-std::string_view short_name(DType t) { return record(t).short_name; }
+int size_of(DType t) {
+  return record(t).bytes;
+}
+bool is_floating(DType t) {
+  return record(t).floating;
+}
+std::string_view name_of(DType t) {
+  return record(t).name;
+}
+std::string_view short_name(DType t) {
+  return record(t).short_name;
+}
 
 Result<DType> parse_dtype(std::string_view text) {
   std::string_view t = text;
@@ -49,12 +59,15 @@ Result<DType> parse_dtype(std::string_view text) {
   for (const Record& r : records) {
     if (t == r.name || t == r.short_name) return r.type;
   }
-  return error(fail(unknown_dtype, "unsupported element type `{}`", text)
-                   .expect("one of float64, float32, bfloat16, float16, float8_e4m3fn, float8_e5m2, int64, "
-                           "int32, int16, int8, uint8, bool"));
+  return error(
+      fail(unknown_dtype, "unsupported element type `{}`", text)
+          .expect("one of float64, float32, bfloat16, float16, float8_e4m3fn, float8_e5m2, int64, "
+                  "int32, int16, int8, uint8, bool"));
 }
 
-std::string_view name_of(Precision p) { return precision_names[static_cast<std::size_t>(p)]; }
+std::string_view name_of(Precision p) {
+  return precision_names[static_cast<std::size_t>(p)];
+}
 
 Result<Precision> parse_precision(std::string_view text) {
   for (std::size_t i = 0; i < precision_names.size(); ++i) {
@@ -67,10 +80,14 @@ Result<Precision> parse_precision(std::string_view text) {
 DType storage_type(Precision p) {
   switch (p) {
     case Precision::fp32:
-    case Precision::tf32: return DType::float32;
-    case Precision::bf16: return DType::bfloat16;
-    case Precision::fp16: return DType::float16;
-    case Precision::fp8: return DType::float8_e4m3fn;
+    case Precision::tf32:
+      return DType::float32;
+    case Precision::bf16:
+      return DType::bfloat16;
+    case Precision::fp16:
+      return DType::float16;
+    case Precision::fp8:
+      return DType::float8_e4m3fn;
   }
   return DType::float32;
 }

@@ -26,7 +26,7 @@ struct Options {
   bool measure = true;  // false: no end-to-end times
   bool ablation = true;
   bool use_registry = true;        // false: neither read nor written
-  bool place_all = false;              // place the best kernel even where eager is faster: benchmarks
+  bool place_all = false;          // place the best kernel even where eager is faster: benchmarks
   bool retune = false;             // true: stored winners are challenged again
   std::string only_kind;           // "synthesized" or "library": what may be placed; "" for both
   std::filesystem::path registry;  // empty: the user's own

@@ -1,5 +1,6 @@
-// Realizers turn a pattern and an architecture into candidates: source text with a configuration, or a call to a
-// vendor's library. All candidates of a pattern compete; library ones are labelled and never count as synthesized.
+// Realizers turn a pattern and an architecture into candidates: source text with a configuration,
+// or a call to a vendor's library. All candidates of a pattern compete; library ones are labelled
+// and never count as synthesized.
 #pragma once
 
 #include <optional>
@@ -19,14 +20,16 @@ std::string_view name_of(Kind kind);
 
 /// One way to launch a built kernel: run-time knobs that need no recompilation.
 struct Launch {
-  Json knobs = Json::object();       // {"raster":"m","swizzle":8,"splits":1}: for people and the registry
-  std::vector<int64_t> ints;         // in the order of the kernel's describe()
+  /// {"raster":"m","swizzle":8,"splits":1}: for people and the registry.
+  Json knobs = Json::object();
+  std::vector<int64_t> ints;  // in the order of the kernel's describe()
 };
 
-/// A function of the Python edge (tessera.library) that runs a vendor's kernel on the pattern's tensors.
+/// A function of the Python edge (tessera.library) that runs a vendor's kernel on the pattern's
+/// tensors.
 struct LibraryCall {
-  std::string function;              // "sdpa", "aten"
-  Json arguments = Json::object();   // {"backend":"cudnn"}
+  std::string function;             // "sdpa", "aten"
+  Json arguments = Json::object();  // {"backend":"cudnn"}
 };
 
 struct Candidate {
@@ -35,15 +38,16 @@ struct Candidate {
   /// The decision record, flat and paste-able: tile, kernel and grid level, e.g.
   /// {"tile":[128,256,64],"cluster":[2,1],"schedule":"cooperative","epilogue":"tma","stages":4,"scheduler":"persistent"}.
   Json config = Json::object();
-  std::optional<toolchain::Source> source;   // exactly one of source and call
+  std::optional<toolchain::Source> source;  // exactly one of source and call
   std::optional<LibraryCall> call;
-  std::vector<Launch> launches;              // for source: at least one; the first is the default
-  double predicted_ms = 0;                   // orders the search; 0 when there is no model
+  std::vector<Launch> launches;  // for source: at least one; the first is the default
+  double predicted_ms = 0;       // orders the search; 0 when there is no model
   /// A short text that names it: "cutlass_gemm 128x256x64 2x1 coop".
   [[nodiscard]] std::string label() const;
 };
 
-/// The candidates of one realizer for one pattern, best prediction first, and what was pruned before compiling.
+/// The candidates of one realizer for one pattern, best prediction first, and what was pruned
+/// before compiling.
 struct Space {
   std::vector<Candidate> candidates;
   std::vector<std::pair<std::string, int>> pruned;  // reason, how many

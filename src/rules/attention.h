@@ -1,4 +1,5 @@
-// The body of `attention` patterns: O = softmax(scale * Q K^T + mask) V, query head h reads key/value head h / group.
+// The body of `attention` patterns: O = softmax(scale * Q K^T + mask) V, query head h reads
+// key/value head h / group.
 #pragma once
 
 #include <optional>
@@ -21,7 +22,8 @@ struct AttentionBody : PatternBody {
   TensorView q;  // [batch, heads, q_length, head_dim]
   TensorView k;  // [batch, kv_heads, kv_length, head_dim]
   TensorView v;  // [batch, kv_heads, kv_length, value_dim]
-  /// Added to the scaled scores (floating) or true where attended (boolean): [batch, heads, q_length, kv_length].
+  /// Added to the scaled scores (floating) or true where attended (boolean): [batch, heads,
+  /// q_length, kv_length].
   std::optional<TensorView> mask;
   TensorView output;  // [batch, heads, q_length, value_dim], whatever order its storage has
 

@@ -1,4 +1,5 @@
-// The body of `gated_mlp` patterns: D[m,n] = epilogue(A B0^T, A B1^T, operands...), two products that share A.
+// The body of `gated_mlp` patterns: D[m,n] = epilogue(A B0^T, A B1^T, operands...), two products
+// that share A.
 #pragma once
 
 #include "rules/rules.h"
@@ -12,7 +13,8 @@ struct GatedMlpBody : PatternBody {
   TensorView a;   // [m, k]
   TensorView b0;  // [n, k], the gate
   TensorView b1;  // [n, k], the value
-  /// Operands 0 and 1 of the DAG are the two accumulators; operand i + 2 is `operands[i]`, broadcast to [m, n].
+  /// Operands 0 and 1 of the DAG are the two accumulators; operand i + 2 is `operands[i]`,
+  /// broadcast to [m, n].
   graph::PointwiseDag epilogue;
   std::vector<TensorView> operands;
   std::vector<TensorView> outputs;

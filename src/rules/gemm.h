@@ -12,7 +12,8 @@ struct GemmBody : PatternBody {
   int64_t k = 0;
   TensorView a;  // [l, m, k]
   TensorView b;  // [l, n, k]
-  /// Operand 0 of the DAG is the accumulator; operand i + 1 is `operands[i]`, broadcast to [l, m, n].
+  /// Operand 0 of the DAG is the accumulator; operand i + 1 is `operands[i]`, broadcast to [l, m,
+  /// n].
   graph::PointwiseDag epilogue;
   std::vector<TensorView> operands;
   std::vector<TensorView> outputs;  // [l, m, n] each, one for each result of the DAG

@@ -1,4 +1,5 @@
-// The body of `pointwise` patterns: results[i] = dag(operands...), or a reduction of them along trailing dims.
+// The body of `pointwise` patterns: results[i] = dag(operands...), or a reduction of them along
+// trailing dims.
 #pragma once
 
 #include <string>
@@ -8,16 +9,18 @@
 namespace tessera::rules {
 
 struct PointwiseBody : PatternBody {
-  /// One group for each index space: outputs of one group are written from the same loop. Rotary embedding and
-  /// concatenation are several groups that write slices of one output.
+  /// One group for each index space: outputs of one group are written from the same loop. Rotary
+  /// embedding and concatenation are several groups that write slices of one output.
   struct Group {
     std::vector<int64_t> shape;
     std::vector<TensorView> operands;  // broadcast to shape
     graph::PointwiseDag dag;
-    std::vector<TensorView> outputs;   // one for each result; slices of output tensors where several groups share one
+    /// One for each result; slices of output tensors where several groups share one.
+    std::vector<TensorView> outputs;
   };
   std::vector<Group> groups;
-  /// "" (none), "sum", "mean", "amax", "amin", "prod": applied to each result over the last `reduced_dims` dims.
+  /// "" (none), "sum", "mean", "amax", "amin", "prod": applied to each result over the last
+  /// `reduced_dims` dims.
   std::string reduction;
   int reduced_dims = 0;
 

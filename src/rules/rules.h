@@ -1,9 +1,10 @@
 // Rules find the subgraphs that deserve a kernel of their own.
 //
-// A Pattern is a rule matched at a place in a graph. Its meaning is the ATen nodes that it covers, executed from its
-// inputs to its outputs; in fp64 that is what every kernel for it is verified against. Its body restates the same for
-// realizers, free of the graph: views over numbered tensors, and expression DAGs. The body's signature is the
-// registry's key, so equal signatures must mean interchangeable kernels.
+// A Pattern is a rule matched at a place in a graph. Its meaning is the ATen nodes that it covers,
+// executed from its inputs to its outputs; in fp64 that is what every kernel for it is verified
+// against. Its body restates the same for realizers, free of the graph: views over numbered
+// tensors, and expression DAGs. The body's signature is the registry's key, so equal signatures
+// must mean interchangeable kernels.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ namespace tessera::rules {
 using graph::NodeId;
 using graph::ValueId;
 
-/// A strided view on one of a pattern's tensors: `tensor` counts the inputs first, then the outputs.
+/// A strided view on one of a pattern's tensors: `tensor` counts the inputs first, then the
+/// outputs.
 struct TensorView {
   int tensor = -1;
   DType dtype = DType::float32;
@@ -45,28 +47,30 @@ struct PatternBody {
 enum class Reuse : uint8_t { fresh, adapt, reuse };  // NEW, ADAPT, REUSE
 
 struct Pattern {
-  std::string id;                 // "p03", unique in its discovery
-  std::string rule;               // "gemm"
-  std::string summary;            // "65536x3072x768 bf16, + bias, gelu(tanh)": for people
-  /// What it covers, in execution order: with values for `inputs` (and `constants`) these nodes compute `outputs`. Views
-  /// that it folds are among them even when others use them too.
+  std::string id;       // "p03", unique in its discovery
+  std::string rule;     // "gemm"
+  std::string summary;  // "65536x3072x768 bf16, + bias, gelu(tanh)": for people
+  /// What it covers, in execution order: with values for `inputs` (and `constants`) these nodes
+  /// compute `outputs`. Views that it folds are among them even when others use them too.
   std::vector<NodeId> nodes;
   /// The nodes of these that do work. Two patterns overlap when they share one.
   std::vector<NodeId> computing;
-  /// Inputs of the module whose content the body holds as numbers (guarded by their facts); not tensors of the kernel.
+  /// Inputs of the module whose content the body holds as numbers (guarded by their facts); not
+  /// tensors of the kernel.
   std::vector<ValueId> constants;
-  std::vector<ValueId> inputs;    // values that exist before it, in the order of the kernel's tensors
-  std::vector<ValueId> outputs;   // values that it must produce, with the graph's shapes and strides
+  std::vector<ValueId> inputs;  // values that exist before it, in the order of the kernel's tensors
+  std::vector<ValueId> outputs;  // values that it must produce, with the graph's shapes and strides
   std::shared_ptr<const PatternBody> body;
   Precision precision = Precision::fp32;
 
-  // The roofline: what the arithmetic and the bytes alone cost, and what the unfused ops cost at the same rates.
+  // The roofline: what the arithmetic and the bytes alone cost, and what the unfused ops cost at
+  // the same rates.
   double flops = 0;
-  double min_bytes = 0;           // each input and output once
-  double unfused_bytes = 0;       // sum over the covered ops
+  double min_bytes = 0;      // each input and output once
+  double unfused_bytes = 0;  // sum over the covered ops
   double floor_ms = 0;
-  double unfused_ms = 0;          // estimate for op-by-op execution
-  double priority = 0;            // estimated ms to win
+  double unfused_ms = 0;  // estimate for op-by-op execution
+  double priority = 0;    // estimated ms to win
 
   // Registry and examples.
   Reuse reuse = Reuse::fresh;
@@ -74,7 +78,8 @@ struct Pattern {
   std::vector<std::string> examples;
   std::vector<std::string> challenges;
 
-  /// Canonical text of what must be computed: rule, shapes, layouts, dtypes, expression, precision. The registry's key.
+  /// Canonical text of what must be computed: rule, shapes, layouts, dtypes, expression, precision.
+  /// The registry's key.
   [[nodiscard]] std::string signature() const;
 };
 
@@ -86,21 +91,22 @@ struct Rejection {
 };
 
 struct Matches {
-  std::vector<Pattern> patterns;   // may overlap; the composer chooses
+  std::vector<Pattern> patterns;  // may overlap; the composer chooses
   std::vector<Rejection> rejections;
 };
 
 struct Rule {
   std::string_view name;
   std::string_view doc;
-  /// All places in the graph, each with its legality settled. Fills nodes, inputs, outputs, body, summary, flops.
+  /// All places in the graph, each with its legality settled. Fills nodes, inputs, outputs, body,
+  /// summary, flops.
   Matches (*match)(const graph::Graph&);
 };
 
 std::span<const Rule* const> all();
 
 struct Discovery {
-  std::vector<Pattern> patterns;   // by falling priority; overlapping alternatives included
+  std::vector<Pattern> patterns;  // by falling priority; overlapping alternatives included
   std::vector<Rejection> rejections;
   /// Computing nodes that no pattern covers, with the reason, for the plan's leftover list.
   std::vector<std::pair<NodeId, std::string>> uncovered;
@@ -114,7 +120,8 @@ Discovery discover(const graph::Graph& g, const arch::Arch& arch);
 /// The discovery as JSON (schema tessera.discovery/1) and as a table for people.
 Json to_json(const graph::Graph& g, const Discovery& d);
 std::string to_table(const graph::Graph& g, const Discovery& d);
-/// A pattern as the evaluator and composer need it: id, rule, nodes, inputs, outputs, signature, body.
+/// A pattern as the evaluator and composer need it: id, rule, nodes, inputs, outputs, signature,
+/// body.
 Json to_json(const graph::Graph& g, const Pattern& p);
 
 }  // namespace tessera::rules

@@ -39,19 +39,35 @@ EXPORT int tessera_run(const tessera_launch* l, void*, void* stream) {
   return cudaGetLastError() != cudaSuccess;
 }
 """
-FAULTS = {"right": "(void)0", "wrong": "if (threadIdx.x == 7 && blockIdx.x == 3) y[77] += 1.0f",
-          "out_of_bounds": "if (threadIdx.x == 0) y[n + 5] = 1.0f",
-          "incomplete": "__syncthreads(); if (blockIdx.x == 0) ((unsigned*)y)[threadIdx.x] = 0xFFFFFFFFu",
-          "input_modified": "if (threadIdx.x == 0 && blockIdx.x == 0) x[9] = 3.0f",
-          "illegal": "*(volatile int*)16 = 1"}
-GRAPH = {"schema": "tessera.graph/1", "name": "t", "device": "cuda:0", "precision": "fp32",
-         "values": [{"name": n, "dtype": "float32", "shape": [N // 64, 64], "strides": [64, 1], "origin": o}
-                    for n, o in (("x", "user_input"), ("add", "node"), ("relu", "node"))],
-         "inputs": ["x"], "outputs": ["relu"],
-         "nodes": [{"name": "add", "op": "aten.add.Tensor", "outputs": ["add"],
-                    "arguments": {"self": {"value": "x"}, "other": 1.0, "alpha": 1}},
-                   {"name": "relu", "op": "aten.relu.default", "outputs": ["relu"],
-                    "arguments": {"self": {"value": "add"}}}]}
+FAULTS = {
+    "right": "(void)0",
+    "wrong": "if (threadIdx.x == 7 && blockIdx.x == 3) y[77] += 1.0f",
+    "out_of_bounds": "if (threadIdx.x == 0) y[n + 5] = 1.0f",
+    "incomplete": "__syncthreads(); if (blockIdx.x == 0) ((unsigned*)y)[threadIdx.x] = 0xFFFFFFFFu",
+    "input_modified": "if (threadIdx.x == 0 && blockIdx.x == 0) x[9] = 3.0f",
+    "illegal": "*(volatile int*)16 = 1",
+}
+GRAPH = {
+    "schema": "tessera.graph/1",
+    "name": "t",
+    "device": "cuda:0",
+    "precision": "fp32",
+    "values": [
+        {"name": n, "dtype": "float32", "shape": [N // 64, 64], "strides": [64, 1], "origin": o}
+        for n, o in (("x", "user_input"), ("add", "node"), ("relu", "node"))
+    ],
+    "inputs": ["x"],
+    "outputs": ["relu"],
+    "nodes": [
+        {
+            "name": "add",
+            "op": "aten.add.Tensor",
+            "outputs": ["add"],
+            "arguments": {"self": {"value": "x"}, "other": 1.0, "alpha": 1},
+        },
+        {"name": "relu", "op": "aten.relu.default", "outputs": ["relu"], "arguments": {"self": {"value": "add"}}},
+    ],
+}
 PATTERN = {"id": "p", "rule": "pointwise", "nodes": ["add", "relu"], "inputs": ["x"], "outputs": ["relu"], "body": {}}
 
 
@@ -59,9 +75,25 @@ def build(folder: Path, name: str) -> dict:
     nvcc = os.environ.get("TESSERA_NVCC") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     arch = os.environ.get("TESSERA_TEST_ARCH", "90a")
     (folder / f"{name}.cu").write_text(SOURCE)
-    subprocess.run([nvcc, "-std=c++17", "-O3", "-shared", "-Xcompiler", "-fPIC", "-cudart", "static",
-                    f"-gencode=arch=compute_{arch},code=sm_{arch}", f"-DFAULT={FAULTS[name]}", f"-I{ROOT / 'include'}",
-                    "-o", str(folder / f"{name}.so"), str(folder / f"{name}.cu")], check=True)
+    subprocess.run(
+        [
+            nvcc,
+            "-std=c++17",
+            "-O3",
+            "-shared",
+            "-Xcompiler",
+            "-fPIC",
+            "-cudart",
+            "static",
+            f"-gencode=arch=compute_{arch},code=sm_{arch}",
+            f"-DFAULT={FAULTS[name]}",
+            f"-I{ROOT / 'include'}",
+            "-o",
+            str(folder / f"{name}.so"),
+            str(folder / f"{name}.cu"),
+        ],
+        check=True,
+    )
     return {"label": name, "library": str(folder / f"{name}.so"), "launch": {"ints": [N]}}
 
 
@@ -81,18 +113,27 @@ def main() -> int:
         handle = client.call("open", opened, limit=120)["handle"]
         reply = client.call("verify", {"handle": handle, "candidate": kernels["right"], "level": "full"})
         check("right kernel passes", reply["ok"], reply["reason"])
-        for name, kind in (("wrong", "wrong_result"), ("out_of_bounds", "out_of_bounds"), ("incomplete", "incomplete"),
-                           ("input_modified", "input_modified")):
+        for name, kind in (
+            ("wrong", "wrong_result"),
+            ("out_of_bounds", "out_of_bounds"),
+            ("incomplete", "incomplete"),
+            ("input_modified", "input_modified"),
+        ):
             reply = client.call("verify", {"handle": handle, "candidate": kernels[name], "level": "quick"})
             check(f"{name} is named", not reply["ok"] and reply["kind"] == kind, reply["reason"])
         aten = {"label": "aten", "call": {"function": "aten"}}
         times = client.call("measure", {"handle": handle, "candidates": [kernels["right"], aten], "milliseconds": 50})
         ours, eager = times["times"]
         least = 2 * 4 * N / 4.8e9
-        check("timed", ours["ok"] and least < ours["ms"] < eager["ms"],
-              f"{ours['ms']:.4f} ms +- {ours['ci95']:.4f}, eager {eager['ms']:.4f} ms, bytes alone {least:.4f} ms")
-        floor = client.call("measure", {"handle": handle, "candidates": [kernels["right"]], "anchor": False,
-                                        "milliseconds": 5, "floor_ms": 100.0})["times"][0]
+        check(
+            "timed",
+            ours["ok"] and least < ours["ms"] < eager["ms"],
+            f"{ours['ms']:.4f} ms +- {ours['ci95']:.4f}, eager {eager['ms']:.4f} ms, bytes alone {least:.4f} ms",
+        )
+        floor = client.call(
+            "measure",
+            {"handle": handle, "candidates": [kernels["right"]], "anchor": False, "milliseconds": 5, "floor_ms": 100.0},
+        )["times"][0]
         check("impossible times are thrown out", floor["kind"] == "below_floor", floor["reason"])
         graph, pattern = attention("bfloat16")
         graph["device"] = "cuda:0"
@@ -101,8 +142,9 @@ def main() -> int:
         for backend in ("cudnn", "flash", "efficient", "math"):
             call = {"call": {"function": "sdpa", "arguments": {"backend": backend}}}
             reply = client.call("verify", {"handle": second, "candidate": call, "level": "full"})
-            check(f"sdpa {backend} passes or says why not", reply["ok"] or reply["kind"] == "unsupported",
-                  reply["reason"])
+            check(
+                f"sdpa {backend} passes or says why not", reply["ok"] or reply["kind"] == "unsupported", reply["reason"]
+            )
         try:
             client.call("verify", {"handle": handle, "candidate": kernels["illegal"]})
             check("a broken context is reported", False)

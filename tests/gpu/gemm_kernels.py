@@ -29,8 +29,8 @@ FP32 = dict(dtype="float32", precision="fp32")
 
 # Timed. `limit`: how many candidates of each realizer, best predictions first.
 PROBLEMS = [
-    dict(SQUARE, name="L1-1 bf16", limit=4, realizers=STOCK + ["cublaslt"]),
-    dict(BATCHED, name="L1-3 bf16", limit=4, realizers=STOCK + ["cublaslt"]),
+    dict(SQUARE, name="L1-1 bf16", limit=4, realizers=[*STOCK, "cublaslt"]),
+    dict(BATCHED, name="L1-3 bf16", limit=4, realizers=[*STOCK, "cublaslt"]),
     dict(LONG_K, name="L1-6 bf16", limit=4, realizers=["cutlass_split_k"]),
     dict(SQUARE, name="L1-1 tf32", limit=3, realizers=STOCK, **TF32),
     dict(BATCHED, name="L1-3 tf32", limit=3, realizers=STOCK, **TF32),
@@ -38,9 +38,9 @@ PROBLEMS = [
     dict(SQUARE, name="L1-1 fp32", limit=4, realizers=["cutlass_gemm_fp32"], **FP32),
     dict(BATCHED, name="L1-3 fp32", limit=3, realizers=["cutlass_gemm_fp32"], **FP32),
     dict(LONG_K, name="L1-6 fp32", limit=2, realizers=["cutlass_gemm_fp32"], **FP32),
-    dict(m=65536, n=2304, k=768, epilogue="bias", name="qkv", limit=4, realizers=STOCK + ["cublaslt"]),
-    dict(m=65536, n=3072, k=768, epilogue="bias_gelu", name="up+gelu", limit=4, realizers=STOCK + ["cublaslt"]),
-    dict(m=65536, n=768, k=3072, epilogue="bias_residual", name="down+res", limit=4, realizers=STOCK + ["cublaslt"]),
+    dict(m=65536, n=2304, k=768, epilogue="bias", name="qkv", limit=4, realizers=[*STOCK, "cublaslt"]),
+    dict(m=65536, n=3072, k=768, epilogue="bias_gelu", name="up+gelu", limit=4, realizers=[*STOCK, "cublaslt"]),
+    dict(m=65536, n=768, k=3072, epilogue="bias_residual", name="down+res", limit=4, realizers=[*STOCK, "cublaslt"]),
     dict(m=2048, n=6144, k=4096, name="llama qkv", limit=3, realizers=STOCK),
     dict(m=2048, n=4096, k=14336, epilogue="residual", name="llama down", limit=4, realizers=STOCK),
     dict(m=2048, n=14336, k=4096, epilogue="gated_silu", name="llama gated", limit=2),
@@ -57,7 +57,17 @@ CHECKS = [
     dict(m=132, n=68, k=8192, epilogue="residual", b_major="n", realizers=["cutlass_split_k"], **TF32),
     dict(m=67, n=70, k=130, epilogue="bias_residual", realizers=["cutlass_gemm_sm80"]),
     dict(m=129, n=65, k=36, batch=2, b_major="k", epilogue="bias_gelu", realizers=["cutlass_gemm_sm80"], **TF32),
-    dict(m=260, n=132, k=100, batch=2, shared_b=True, a_major="m", epilogue="bias", realizers=["cutlass_gemm_fp32"], **FP32),
+    dict(
+        m=260,
+        n=132,
+        k=100,
+        batch=2,
+        shared_b=True,
+        a_major="m",
+        epilogue="bias",
+        realizers=["cutlass_gemm_fp32"],
+        **FP32,
+    ),
 ]
 
 
@@ -85,10 +95,28 @@ def compile_one(directory, candidate):
     output = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / "tessera_gemm_kernels" / (source.stem + ".so")
     output.parent.mkdir(parents=True, exist_ok=True)
     nvcc = os.environ.get("TESSERA_NVCC", "/usr/local/cuda/bin/nvcc")
-    command = [nvcc, "-std=c++17", "-O3", "-shared", "-Xcompiler", "-fPIC", "-cudart", "static", "-Xptxas", "-v",
-               "-gencode=arch=compute_90a,code=sm_90a", "-DNDEBUG", f"-I{ROOT}/include",
-               f"-I{ROOT}/src/realize/cutlass/include", f"-I{cutlass_include()}", *candidate["flags"],
-               "-o", str(output), str(source), *(f"-l{name}" for name in candidate["links"])]
+    command = [
+        nvcc,
+        "-std=c++17",
+        "-O3",
+        "-shared",
+        "-Xcompiler",
+        "-fPIC",
+        "-cudart",
+        "static",
+        "-Xptxas",
+        "-v",
+        "-gencode=arch=compute_90a,code=sm_90a",
+        "-DNDEBUG",
+        f"-I{ROOT}/include",
+        f"-I{ROOT}/src/realize/cutlass/include",
+        f"-I{cutlass_include()}",
+        *candidate["flags"],
+        "-o",
+        str(output),
+        str(source),
+        *(f"-l{name}" for name in candidate["links"]),
+    ]
     start = time.time()
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     log = done.stdout + done.stderr
@@ -99,8 +127,12 @@ def compile_one(directory, candidate):
 
 
 class Launch(ctypes.Structure):
-    _fields_ = [("tensors", ctypes.POINTER(ctypes.c_void_p)), ("tensor_count", ctypes.c_int32),
-                ("ints", ctypes.POINTER(ctypes.c_int64)), ("int_count", ctypes.c_int32)]
+    _fields_ = [
+        ("tensors", ctypes.POINTER(ctypes.c_void_p)),
+        ("tensor_count", ctypes.c_int32),
+        ("ints", ctypes.POINTER(ctypes.c_int64)),
+        ("int_count", ctypes.c_int32),
+    ]
 
 
 class Kernel:
@@ -138,8 +170,10 @@ def tensors_of(torch, p, seed):
         return x if columns_contiguous else x.transpose(1, 2)
 
     a = stored(m, k, p.get("a_major", "k") == "k")
-    bs = [stored(n, k, p.get("b_major", "k") == "k", 1 if p.get("shared_b") else batch, k**-0.5)
-          for _ in range(2 if p.get("epilogue") == "gated_silu" else 1)]
+    bs = [
+        stored(n, k, p.get("b_major", "k") == "k", 1 if p.get("shared_b") else batch, k**-0.5)
+        for _ in range(2 if p.get("epilogue") == "gated_silu" else 1)
+    ]
     epilogue, operands = p.get("epilogue", "none"), []
     row_major = p.get("d_major", "n") == "n"
     if epilogue.startswith("bias"):
@@ -284,8 +318,9 @@ def check_and_time(torch, entry, built, flush, failures):
                     failures.append(f"{label}: {candidate['label']}: {error}")
                 continue
             if not error <= limit:
-                failures.append(f"{label}: {candidate['label']} {launch['knobs']}: rms {error:.3g}, "
-                                f"torch {checked.peer_error:.3g}")
+                failures.append(
+                    f"{label}: {candidate['label']} {launch['knobs']}: rms {error:.3g}, torch {checked.peer_error:.3g}"
+                )
                 continue
             kernels.append((kernel, candidate, launch, error))
     if p.get("check_only"):
@@ -302,8 +337,10 @@ def check_and_time(torch, entry, built, flush, failures):
     print(f"\n{label}: torch {fine[0]:.4f} ms, rms {checked.peer_error:.2e}; {len(kernels)} launches right")
     for ms, i in sorted(zip(fine[1:], chosen)):
         _, candidate, launch, error = kernels[i]
-        print(f"  {ms:.4f} ms  {fine[0] / ms:.3f}x  rms {error:.2e}  predicted {candidate['predicted_ms']:.3f}  "
-              f"{candidate['label']} {json.dumps(launch['knobs'])}")
+        print(
+            f"  {ms:.4f} ms  {fine[0] / ms:.3f}x  rms {error:.2e}  predicted {candidate['predicted_ms']:.3f}  "
+            f"{candidate['label']} {json.dumps(launch['knobs'])}"
+        )
 
 
 def run(directory):

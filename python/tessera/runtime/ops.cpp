@@ -1,33 +1,36 @@
-// Turns built kernels (include/tessera/kernel.h) into PyTorch operators, over torch's stable ABI only.
+// Turns built kernels (include/tessera/kernel.h) into PyTorch operators, over torch's stable ABI
+// only.
 //
-// The extension holds a table of slots. Python defines an operator's schema and its fake; tessera_ops_register() loads
-// the kernel's library into a free slot and registers that slot's entry function for the CPU and CUDA dispatch keys.
-// An entry function gets no closure from the dispatcher, so each slot has one of its own (a template on the slot's
-// number). Nothing here depends on a plan: the extension is compiled once for a version of torch.
+// The extension holds a table of slots. Python defines an operator's schema and its fake;
+// tessera_ops_register() loads the kernel's library into a free slot and registers that slot's
+// entry function for the CPU and CUDA dispatch keys. An entry function gets no closure from the
+// dispatcher, so each slot has one of its own (a template on the slot's number). Nothing here
+// depends on a plan: the extension is compiled once for a version of torch.
 //
-// A call checks its inputs against the traced types, allocates outputs and workspace from torch's caching allocator
-// (stream-ordered, so safe on side streams and under CUDA graph capture), and enqueues on the current stream.
-#include <dlfcn.h>
-#include <torch/csrc/inductor/aoti_torch/c/shim.h>
-#include <torch/csrc/stable/c/shim.h>
-#include <torch/headeronly/util/shim_utils.h>
-
+// A call checks its inputs against the traced types, allocates outputs and workspace from torch's
+// caching allocator (stream-ordered, so safe on side streams and under CUDA graph capture), and
+// enqueues on the current stream.
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <dlfcn.h>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+#include <torch/csrc/stable/c/shim.h>
+#include <torch/headeronly/util/shim_utils.h>
 #include <utility>
 #include <vector>
 
 #include "tessera/kernel.h"
 
 // Present in libtorch_cuda only; null where torch was built without CUDA.
-extern "C" __attribute__((weak)) AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device, void** stream);
+extern "C" __attribute__((weak)) AOTITorchError aoti_torch_get_current_cuda_stream(int32_t device,
+                                                                                   void** stream);
 
 namespace {
 
@@ -35,10 +38,11 @@ constexpr int kSlots = 4096;
 constexpr int64_t kWorkspaceAlignment = 256;  // bytes, promised by kernel.h
 constexpr int64_t kInputAlignment = 16;       // bytes: the widest vector access that kernels make
 constexpr int kMaxTensors = 64;
-constexpr int32_t kUint8 = 0;                 // c10::ScalarType::Byte
+constexpr int32_t kUint8 = 0;  // c10::ScalarType::Byte
 
 void check(AOTITorchError code, const char* what) {
-  if (code != TORCH_SUCCESS) throw std::runtime_error(std::string("tessera: ") + what + " failed in libtorch");
+  if (code != TORCH_SUCCESS)
+    throw std::runtime_error(std::string("tessera: ") + what + " failed in libtorch");
 }
 
 struct TensorType {
@@ -91,8 +95,8 @@ std::string text(const int64_t* v, std::size_t n) {
 
 Handle empty(const TensorType& t, int32_t device_type, int32_t device) {
   AtenTensorHandle h = nullptr;
-  check(aoti_torch_empty_strided(static_cast<int64_t>(t.shape.size()), t.shape.data(), t.strides.data(), t.dtype,
-                                 device_type, device, &h),
+  check(aoti_torch_empty_strided(static_cast<int64_t>(t.shape.size()), t.shape.data(),
+                                 t.strides.data(), t.dtype, device_type, device, &h),
         "allocation of an output");
   return Handle(h);
 }
@@ -104,7 +108,8 @@ bool same_layout(const TensorType& t, const int64_t* strides) {
   return true;
 }
 
-/// A copy of `source` in the layout of `t`, for an input that arrived with other strides or unaligned.
+/// A copy of `source` in the layout of `t`, for an input that arrived with other strides or
+/// unaligned.
 Handle relayout(const TensorType& t, AtenTensorHandle source, int32_t device_type, int32_t device) {
   Handle fresh = empty(t, device_type, device);
   AtenTensorHandle to = nullptr, from = nullptr;  // the dispatcher takes these over
@@ -120,8 +125,10 @@ Handle relayout(const TensorType& t, AtenTensorHandle source, int32_t device_typ
   return fresh;
 }
 
-/// Checks input `i` against its traced type; its data pointer, of a copy (kept in `copy`) where the layout differs.
-const void* input_pointer(Kernel& k, int i, AtenTensorHandle h, int32_t device_type, int32_t device, Handle& copy) {
+/// Checks input `i` against its traced type; its data pointer, of a copy (kept in `copy`) where the
+/// layout differs.
+const void* input_pointer(Kernel& k, int i, AtenTensorHandle h, int32_t device_type, int32_t device,
+                          Handle& copy) {
   const TensorType& t = k.types[static_cast<std::size_t>(i)];
   int32_t dtype = 0, own_type = 0, own_device = 0;
   int64_t dim = 0, *shape = nullptr, *strides = nullptr;
@@ -134,9 +141,10 @@ const void* input_pointer(Kernel& k, int i, AtenTensorHandle h, int32_t device_t
   if (dtype != t.dtype || dim != static_cast<int64_t>(t.shape.size()) ||
       std::memcmp(shape, t.shape.data(), t.shape.size() * sizeof(int64_t)) != 0)
     throw std::runtime_error("tessera::" + k.name + ": input " + std::to_string(i) + " has shape " +
-                             text(shape, static_cast<std::size_t>(dim)) + " and scalar type " + std::to_string(dtype) +
-                             "; the kernel was built for " + text(t.shape.data(), t.shape.size()) +
-                             " and scalar type " + std::to_string(t.dtype));
+                             text(shape, static_cast<std::size_t>(dim)) + " and scalar type " +
+                             std::to_string(dtype) + "; the kernel was built for " +
+                             text(t.shape.data(), t.shape.size()) + " and scalar type " +
+                             std::to_string(t.dtype));
   if (own_type != device_type || own_device != device)
     throw std::runtime_error("tessera::" + k.name + ": input " + std::to_string(i) +
                              " is on another device than input 0");
@@ -156,7 +164,8 @@ class OnDevice {
     int32_t now = 0;
     if (cuda_ == 0) return;
     check(aoti_torch_get_current_device_index(&now), "aoti_torch_get_current_device_index");
-    if (now != device) check(aoti_torch_create_device_guard(device, &guard_), "aoti_torch_create_device_guard");
+    if (now != device)
+      check(aoti_torch_create_device_guard(device, &guard_), "aoti_torch_create_device_guard");
   }
   ~OnDevice() {
     if (guard_ != nullptr) aoti_torch_delete_device_guard(guard_);
@@ -176,7 +185,8 @@ void* current_stream(int32_t device) {
 }
 
 /// Scratch memory for one launch; freed in stream order when `owner` goes.
-void* workspace_of(Kernel& k, const tessera_launch& launch, int32_t device_type, int32_t device, Handle& owner) {
+void* workspace_of(Kernel& k, const tessera_launch& launch, int32_t device_type, int32_t device,
+                   Handle& owner) {
   int64_t bytes = k.workspace.load(std::memory_order_relaxed);
   if (bytes < 0) {
     bytes = k.workspace_size(&launch);
@@ -188,7 +198,8 @@ void* workspace_of(Kernel& k, const tessera_launch& launch, int32_t device_type,
   void* p = nullptr;
   check(torch_get_mutable_data_ptr(owner.get(), &p), "torch_get_mutable_data_ptr");
   const auto address = reinterpret_cast<uintptr_t>(p);
-  return reinterpret_cast<void*>((address + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment);
+  return reinterpret_cast<void*>((address + kWorkspaceAlignment - 1) / kWorkspaceAlignment *
+                                 kWorkspaceAlignment);
 }
 
 void call(int slot, StableIValue* stack, uint64_t given, uint64_t wanted) {
@@ -200,7 +211,8 @@ void call(int slot, StableIValue* stack, uint64_t given, uint64_t wanted) {
     owned[i] = Handle(h);
   }
   if (given != static_cast<uint64_t>(k.inputs) || wanted != static_cast<uint64_t>(k.outputs))
-    throw std::runtime_error("tessera::" + k.name + ": called with another number of tensors than registered");
+    throw std::runtime_error("tessera::" + k.name +
+                             ": called with another number of tensors than registered");
   int32_t device_type = 0, device = 0;
   check(aoti_torch_get_device_type(owned[0].get(), &device_type), "aoti_torch_get_device_type");
   check(aoti_torch_get_device_index(owned[0].get(), &device), "aoti_torch_get_device_index");
@@ -208,14 +220,16 @@ void call(int slot, StableIValue* stack, uint64_t given, uint64_t wanted) {
   OnDevice on_device(device, cuda ? 1 : 0);
   std::array<void*, kMaxTensors> pointers{};
   for (int i = 0; i < k.inputs; ++i)
-    pointers[static_cast<std::size_t>(i)] = const_cast<void*>(input_pointer(
-        k, i, owned[static_cast<std::size_t>(i)].get(), device_type, device, copies[static_cast<std::size_t>(i)]));
+    pointers[static_cast<std::size_t>(i)] =
+        const_cast<void*>(input_pointer(k, i, owned[static_cast<std::size_t>(i)].get(), device_type,
+                                        device, copies[static_cast<std::size_t>(i)]));
   for (int i = k.inputs; i < k.inputs + k.outputs; ++i) {
     const auto n = static_cast<std::size_t>(i);
     owned[n] = empty(k.types[n], device_type, device);
     check(torch_get_mutable_data_ptr(owned[n].get(), &pointers[n]), "torch_get_mutable_data_ptr");
   }
-  const tessera_launch launch{pointers.data(), k.inputs + k.outputs, k.ints.data(), static_cast<int32_t>(k.ints.size())};
+  const tessera_launch launch{pointers.data(), k.inputs + k.outputs, k.ints.data(),
+                              static_cast<int32_t>(k.ints.size())};
   Handle workspace;
   void* scratch = workspace_of(k, launch, device_type, device, workspace);
   if (k.run(&launch, scratch, cuda ? current_stream(device) : nullptr) != 0)
@@ -241,7 +255,8 @@ constexpr std::array<Entry, sizeof...(slot)> make_entries(std::integer_sequence<
 }
 constexpr auto entries = make_entries(std::make_integer_sequence<int, kSlots>{});
 
-/// Reads [inputs, outputs, count of ints, ints..., then for each tensor dtype, dims, shape..., strides...].
+/// Reads [inputs, outputs, count of ints, ints..., then for each tensor dtype, dims, shape...,
+/// strides...].
 std::unique_ptr<Kernel> decode(const char* name, const int64_t* code) {
   auto k = std::make_unique<Kernel>();
   k->name = name;
@@ -265,11 +280,13 @@ std::unique_ptr<Kernel> decode(const char* name, const int64_t* code) {
 template <class F>
 void symbol(void* library, const char* name, F& f) {
   f = reinterpret_cast<F>(dlsym(library, name));
-  if (f == nullptr) throw std::runtime_error(std::string("the kernel library has no symbol ") + name);
+  if (f == nullptr)
+    throw std::runtime_error(std::string("the kernel library has no symbol ") + name);
 }
 
 void load(Kernel& k, const char* path) {
-  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);  // stays loaded: an operator cannot be taken back
+  // It stays loaded: an operator cannot be taken back.
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw std::runtime_error(dlerror());
   symbol(library, "tessera_workspace_size", k.workspace_size);
   symbol(library, "tessera_run", k.run);
@@ -281,12 +298,15 @@ int add(const char* name, const char* path, const int64_t* code) {
   if (used == kSlots) throw std::runtime_error("all operator slots of this process are taken");
   auto k = decode(name, code);
   if (k->inputs < 1 || k->outputs < 1 || k->inputs + k->outputs > kMaxTensors)
-    throw std::runtime_error("a kernel takes at least one input, gives at least one output, and at most 64 of both");
+    throw std::runtime_error(
+        "a kernel takes at least one input, gives at least one output, and at most 64 of both");
   load(*k, path);
   for (const char* key : {"CPU", "CUDA"}) {
     TorchLibraryHandle library = nullptr;  // kept: deleting it would take the registration back
-    check(aoti_torch_library_init_impl("tessera", key, __FILE__, __LINE__, &library), "aoti_torch_library_init_impl");
-    check(torch_library_impl(library, name, entries[static_cast<std::size_t>(used)], TORCH_ABI_VERSION),
+    check(aoti_torch_library_init_impl("tessera", key, __FILE__, __LINE__, &library),
+          "aoti_torch_library_init_impl");
+    check(torch_library_impl(library, name, entries[static_cast<std::size_t>(used)],
+                             TORCH_ABI_VERSION),
           "torch_library_impl");
   }
   slots[static_cast<std::size_t>(used)] = std::move(k);
@@ -297,7 +317,8 @@ int add(const char* name, const char* path, const int64_t* code) {
 
 #define TESSERA_API extern "C" __attribute__((visibility("default")))
 
-/// The slot of the new operator `tessera::<name>`, whose schema is defined already; -1: tessera_ops_error() says why.
+/// The slot of the new operator `tessera::<name>`, whose schema is defined already; -1:
+/// tessera_ops_error() says why.
 TESSERA_API int tessera_ops_register(const char* name, const char* library, const int64_t* code) {
   try {
     return add(name, library, code);
@@ -306,7 +327,14 @@ TESSERA_API int tessera_ops_register(const char* name, const char* library, cons
     return -1;
   }
 }
-TESSERA_API const char* tessera_ops_error() { return last_error.c_str(); }
-/// How often the operator was launched, and how often one of its inputs had to be copied into the traced layout.
-TESSERA_API int64_t tessera_ops_calls(int slot) { return slots[static_cast<std::size_t>(slot)]->calls; }
-TESSERA_API int64_t tessera_ops_relayouts(int slot) { return slots[static_cast<std::size_t>(slot)]->relayouts; }
+TESSERA_API const char* tessera_ops_error() {
+  return last_error.c_str();
+}
+/// How often the operator was launched, and how often one of its inputs had to be copied into the
+/// traced layout.
+TESSERA_API int64_t tessera_ops_calls(int slot) {
+  return slots[static_cast<std::size_t>(slot)]->calls;
+}
+TESSERA_API int64_t tessera_ops_relayouts(int slot) {
+  return slots[static_cast<std::size_t>(slot)]->relayouts;
+}

@@ -1,14 +1,14 @@
-// The command line: a rendering of the command table. No logic of its own beyond words, signals and exit codes.
-#include <fmt/format.h>
-#include <signal.h>
-#include <unistd.h>
-
+// The command line: a rendering of the command table. No logic of its own beyond words, signals and
+// exit codes.
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
+#include <fmt/format.h>
 #include <map>
 #include <memory>
+#include <signal.h>
 #include <system_error>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "commands/commands.h"
@@ -84,7 +84,8 @@ void show_progress(const Json& event) {
   if (event.contains("done") && event.contains("total")) {
     line += fmt::format("  {}/{}", event.at("done").dump(), event.at("total").dump());
   }
-  if (event.contains("best_ms") && event.at("best_ms").is_number() && event.at("best_ms").get<double>() > 0) {
+  if (event.contains("best_ms") && event.at("best_ms").is_number() &&
+      event.at("best_ms").get<double>() > 0) {
     line += fmt::format("  best {:.4g} ms", event.at("best_ms").get<double>());
   }
   const bool transient = terminal && event.value("transient", false);
@@ -113,8 +114,8 @@ int fail_with(const Diagnostic& d, bool json) {
   return static_cast<int>(exit_code(d));
 }
 
-int run_command(const commands::Command& command, const std::map<std::string_view, Slot>& slots, bool json,
-                bool quiet) {
+int run_command(const commands::Command& command, const std::map<std::string_view, Slot>& slots,
+                bool json, bool quiet) {
   auto arguments = commands::complete(command, to_arguments(command, slots));
   if (!arguments) return fail_with(arguments.error(), json);
   commands::Context context;
@@ -133,9 +134,10 @@ int run_command(const commands::Command& command, const std::map<std::string_vie
                          .help("see `tessera doctor` for places and free space"),
                      json);
   } catch (const std::exception& e) {
-    return fail_with(tessera::fail(tessera::Code{"TS0900", "bug.exception"}, "fault in tessera: {}", e.what())
-                         .help("please report it with the command that you ran"),
-                     json);
+    return fail_with(
+        tessera::fail(tessera::Code{"TS0900", "bug.exception"}, "fault in tessera: {}", e.what())
+            .help("please report it with the command that you ran"),
+        json);
   }
 }
 
@@ -153,7 +155,8 @@ int main(int argc, char** argv) {
     CLI::App* sub = app.add_subcommand(std::string(command->name), std::string(command->doc));
     if (!command->details.empty()) sub->footer(std::string(command->details));
     if (command->hidden) sub->group("");
-    for (const commands::Parameter& p : command->parameters) add_parameter(*sub, p, slots[command][p.name]);
+    for (const commands::Parameter& p : command->parameters)
+      add_parameter(*sub, p, slots[command][p.name]);
     sub->add_flag("--json", json, "print JSON");
     sub->add_flag("-q,--quiet", quiet, "no progress");
     by_app[sub] = command;

@@ -1,7 +1,6 @@
-// Discovery on a graph from standard input: `rules_tool table|json|canonical [ARCH] < graph.json`; canonical prints
-// the graph that the discovery speaks of.
+// Discovery on a graph from standard input: `rules_tool table|json|canonical [ARCH] < graph.json`;
+// canonical prints the graph that the discovery speaks of.
 #include <fmt/format.h>
-
 #include <iostream>
 #include <iterator>
 
