@@ -11,8 +11,6 @@
 #include <system_error>
 #include <unistd.h>
 
-extern char** environ;
-
 namespace tessera {
 namespace {
 
@@ -219,7 +217,7 @@ std::optional<std::filesystem::path> find_program(const std::string& name) {
   std::string rest = path != nullptr ? path : "";
   while (!rest.empty()) {
     const std::size_t end = rest.find(':');
-    const std::filesystem::path candidate = std::filesystem::path(rest.substr(0, end)) / name;
+    std::filesystem::path candidate = std::filesystem::path(rest.substr(0, end)) / name;
     if (::access(candidate.c_str(), X_OK) == 0) return candidate;
     rest = end == std::string::npos ? "" : rest.substr(end + 1);
   }
