@@ -46,6 +46,10 @@ SUITES = {
 }
 
 
+# What a row keeps of the toolchain: versions, not the places where a machine has it.
+TOOLCHAIN_FACTS = ("nvcc_version", "cxx_version", "cutlass_version", "fingerprint")
+
+
 def precisions_of(suite: str, case: str) -> list[str]:
     p = SUITES[suite]["precisions"]
     return p if isinstance(p, list) else p.get(case, p[""])
@@ -174,7 +178,7 @@ def measure(suite: str, case: str, precision: str, args) -> list[dict]:
     name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
     about = {
         "device": name,
-        "toolchain": fast.report.get("toolchain", {}),
+        "toolchain": {k: v for k, v in fast.report.get("toolchain", {}).items() if k in TOOLCHAIN_FACTS},
         "torch": torch.__version__,
         "commit": commit(),
         "date": datetime.date.today().isoformat(),
