@@ -60,13 +60,15 @@ def set_flags(precision: str) -> None:
 
 @contextlib.contextmanager
 def legacy_readable_flags():
-    """torch.export reads cudnn.allow_tf32, which raises while fp32_precision is "ieee" there; nothing computes meanwhile."""
+    """torch.export reads cudnn.allow_tf32, which raises where only the newer fp32_precision was set and the two differ; it
+    is set for the time being (nothing computes meanwhile), and fp32_precision is put back."""
     places = (torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
     before = [place.fp32_precision for place in places]
     try:
-        if "ieee" in before:
-            for place in places:
-                place.fp32_precision = "tf32"
+        try:
+            _ = torch.backends.cudnn.allow_tf32
+        except RuntimeError:
+            torch.backends.cudnn.allow_tf32 = True
         yield
     finally:
         for place, mode in zip(places, before, strict=True):

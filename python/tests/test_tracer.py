@@ -206,15 +206,20 @@ def test_precision():
     graph = trace(net, (torch.randn(2, 4),), precision="bf16")
     assert graph["precision"] == "bf16" and {v["dtype"] for v in graph["values"]} == {"bfloat16"}
     assert trace(net, (torch.randn(2, 4).bfloat16(),))["precision"] == "bf16"
-    places = (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
-    before = [place.fp32_precision for place in places]
-    try:
-        assert trace(nn.Linear(4, 4), (torch.randn(2, 4),), precision="tf32")["precision"] == "tf32"
-        assert trace(nn.Linear(4, 4), (torch.randn(2, 4),))["precision"] == "tf32"
-        assert trace(nn.Linear(4, 4), (torch.randn(2, 4),), precision="fp32")["precision"] == "fp32"
-    finally:
-        for place, mode in zip(places, before, strict=True):
-            place.fp32_precision = mode
+    assert trace(nn.Linear(4, 4), (torch.randn(2, 4),), precision="tf32")["precision"] == "tf32"
+    assert trace(nn.Linear(4, 4), (torch.randn(2, 4),))["precision"] == "tf32"
+    assert trace(nn.Linear(4, 4), (torch.randn(2, 4),), precision="fp32")["precision"] == "fp32"
+
+
+def test_traces_where_the_older_flags_cannot_be_read():
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False
+    for place in (torch.backends.cudnn.conv, torch.backends.cudnn.rnn):
+        place.fp32_precision = "tf32"
+    with pytest.raises(RuntimeError):
+        _ = torch.backends.cudnn.allow_tf32
+    assert trace(nn.Linear(4, 4), (torch.randn(2, 4),))["nodes"]
+    assert torch.backends.cudnn.conv.fp32_precision == torch.backends.cudnn.rnn.fp32_precision == "tf32"
 
 
 def test_float64_upcasts_conversions():
