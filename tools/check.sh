@@ -28,7 +28,7 @@ else
 fi
 what="${#lint[@]} files"
 # A file takes about ten seconds, so a wide change is linted in part: what was committed last, and what is not committed.
-most=${TESSERA_LINT_MOST:-40}
+most=${TESSERA_LINT_MOST:-6}
 if [ "${TESSERA_LINT_ALL:-0}" != 1 ] && [ ${#lint[@]} -gt "$most" ]; then
   what="the $most latest of ${#lint[@]} changed files; TESSERA_LINT_ALL=1 for every file"
   mapfile -t lint < <({ git diff --name-only --diff-filter=d HEAD
