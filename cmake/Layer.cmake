@@ -1,3 +1,16 @@
+# tessera_precompiled(TARGET): the headers that nearly every file includes, parsed once for all targets: without it a
+# build from nothing takes almost twice as long.
+function(tessera_precompiled target)
+  if(target STREQUAL "tessera_base")
+    target_precompile_headers(tessera_base PRIVATE <algorithm> <filesystem> <functional> <map> <optional> <set> <string>
+                              <vector> <fmt/format.h> <nlohmann/json.hpp> <tl/expected.hpp>)
+    target_compile_options(tessera_base PRIVATE -fpch-preprocess)
+  else()
+    target_precompile_headers(${target} REUSE_FROM tessera_base)
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+endfunction()
+
 # tessera_layer(NAME [PUBLIC libs...]): one src/ folder as a static library `tessera_NAME` with all its *.cpp but tests,
 # and its *_test.cpp as one test program `NAME_test`.
 function(tessera_layer name)
@@ -11,6 +24,7 @@ function(tessera_layer name)
   else()
     add_library(tessera_${name} STATIC ${files})
     target_link_libraries(tessera_${name} PUBLIC tessera_flags ${ARGN})
+    tessera_precompiled(tessera_${name})
   endif()
   tessera_layer_tests(${name} ${tests})
 endfunction()
@@ -26,6 +40,7 @@ function(tessera_plugin_layer name type)
   add_library(tessera_${name} STATIC ${common})
   tessera_plugin_folder(tessera_${name} ${CMAKE_CURRENT_SOURCE_DIR}/${name} ${type} ${name} "${name}/${name}.h")
   target_link_libraries(tessera_${name} PUBLIC tessera_flags ${ARGN})
+  tessera_precompiled(tessera_${name})
   tessera_layer_tests(${name} ${tests} ${tests_common})
 endfunction()
 
