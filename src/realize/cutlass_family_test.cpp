@@ -1,4 +1,4 @@
-// The GEMM realizers beside cutlass_gemm: K slices, gated MLP, fp32 accuracy, Ampere, cublasLt.
+// The GEMM realizers beside cutlass_gemm: K slices, fp32 accuracy, Ampere, cublasLt.
 #include <gmock/gmock.h>
 
 #include "realize/common/sliced.h"
@@ -54,16 +54,6 @@ TEST(SlicedGemm, OffersTheMeasuredSliceCountAndDividesK) {
   const auto square = space_of("cutlass_split_k", R"({"m":4096,"n":4096,"k":4096})");
   ASSERT_FALSE(square);
   EXPECT_THAT(square.error().message, HasSubstr("without slicing"));
-}
-
-TEST(GatedGemm, ReadsTheFirstProductAsTheSourceOfTheSecond) {
-  const auto s =
-      space_of("cutlass_gated", R"({"m":2048,"n":14336,"k":4096,"epilogue":"gated_silu"})");
-  ASSERT_TRUE(s) << to_text(s.error());
-  const Candidate& c = s->candidates.front();
-  EXPECT_THAT(c.source->text, HasSubstr("namespace value {"));
-  EXPECT_THAT(c.source->text, HasSubstr("tsf_silu"));
-  EXPECT_EQ(c.launches.front().ints.front(), 2048LL * 14336 * 2);  // scratch bytes
 }
 
 TEST(Fp32Gemm, SplitsPackedOrInline) {

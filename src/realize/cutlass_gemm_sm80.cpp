@@ -109,6 +109,7 @@ std::string visitor_of(const Leaf& x) {
     case Leaf::Kind::scalar:
       return fmt::format(",\n        visitor::VisitorScalarBroadcast<{}, Stride<_0, _0, int64_t>>",
                          type);
+    case Leaf::Kind::product:  // paired problems are for wgmma only
     case Leaf::Kind::full:
       break;
   }
@@ -130,6 +131,7 @@ std::string arguments_of(const Leaf& x, int i, bool members) {
     case Leaf::Kind::scalar:
       return fmt::format("  {0}.scalar_ptrs[0] = {1};\n  get<2>({0}.dScalar) = x{2}.batch;\n", node,
                          value, i + 1);
+    case Leaf::Kind::product:  // paired problems are for wgmma only
     case Leaf::Kind::full:
       break;
   }

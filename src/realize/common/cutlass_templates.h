@@ -38,13 +38,13 @@ using Cluster = Shape<_$CLUSTER_M$, _$CLUSTER_N$, _1>;
 
 using Visitor = fusion::Sm90EVT<
     fusion::Sm90Compute<Fused, ElementD, float, cutlass::FloatRoundStyle::round_to_nearest>,
-    fusion::Sm90AccFetch$LEAVES$>;
-using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+    $ACCUMULATOR$$LEAVES$>;
+using BuiltEpilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
     $EPILOGUE_TILE$, float, float, ElementC, LayoutC, $ALIGN_C$,
     ElementD, LayoutD, $ALIGN_D$, cutlass::epilogue::$EPILOGUE_SCHEDULE$, Visitor>::CollectiveOp;
 $MAINLOOP$
-using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, Mainloop, Epilogue,
+using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, $EXTENT_N$, int, int>, Mainloop, Epilogue,
                                                     cutlass::gemm::$SCHEDULER$>;
 
 $PREPARE$
@@ -58,8 +58,7 @@ bool arguments(const tessera_launch* launch, void* workspace, [[maybe_unused]] v
   const Matrix d = matrix(launch, workspace, $FIRST$ + 16, sizeof(ElementD));
 $LEAF_MATRICES$  if (!aligned16({a.data, b.data, d.data$TMA_POINTERS$})) return false;
   r.mode = cutlass::gemm::GemmUniversalMode::kGemm;
-  r.problem_shape = {static_cast<int>(v[0]), static_cast<int>(v[1]), static_cast<int>(v[2]),
-                     static_cast<int>(v[3])};
+  r.problem_shape = make_shape(static_cast<int>(v[0]), $N$, static_cast<int>(v[2]), static_cast<int>(v[3]));
 $OPERANDS$  r.epilogue.ptr_D = d.as<ElementD>();
   r.epilogue.dD = stride<typename Kernel::StrideD>(d.ld, d.batch);
 $SOURCE$$LEAF_ARGUMENTS$  set_raster(r.scheduler, v[4], v[5]);
@@ -72,27 +71,56 @@ $STREAM_K$  const auto* device = hardware<Kernel>();
 )CU";
 
 inline constexpr const char* stock_mainloop =
-    R"CU(using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
+    R"CU(using Epilogue = BuiltEpilogue;
+using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, ElementA, LayoutA, $ALIGN_AB$, ElementB, LayoutB,
     $ALIGN_AB$, float, Tile, Cluster, $STAGES$,
     cutlass::gemm::$SCHEDULE$>::CollectiveOp;)CU";
 
 inline constexpr const char* packed_mainloop =
-    R"CU(using Mainloop = typename tessera::SplitTf32Builder<
+    R"CU(using Epilogue = BuiltEpilogue;
+using Mainloop = typename tessera::SplitTf32Builder<
     $TILE_M$, $TILE_N$, Cluster,
     tessera::split_tf32_stages($TILE_M$, $TILE_N$, sizeof(typename Epilogue::SharedStorage)),
     cutlass::gemm::$SCHEDULE$>::CollectiveOp;)CU";
 
 inline constexpr const char* inline_mainloop =
-    R"CU(using Mainloop = typename tessera::SplitTf32InlineBuilder<
+    R"CU(using Epilogue = BuiltEpilogue;
+using Mainloop = typename tessera::SplitTf32InlineBuilder<
     $TILE_M$, $TILE_N$, Cluster,
     tessera::split_tf32_inline_stages($TILE_M$, $TILE_N$, sizeof(typename Epilogue::SharedStorage)),
     tessera::$STRIDE_A$, tessera::$STRIDE_B$>::CollectiveOp;)CU";
+
+/// Two products in one: N of the mainloop is (n, 2), the result's tile half as wide.
+inline constexpr const char* paired_mainloop =
+    R"CU(template <class AnyTile>
+using Stock = typename cutlass::gemm::collective::CollectiveBuilder<
+    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, ElementA, LayoutA, $ALIGN_AB$, ElementB, LayoutB,
+    $ALIGN_AB$, float, AnyTile, Cluster, $STAGES$,
+    cutlass::gemm::$SCHEDULE$>::CollectiveOp;
+using Epilogue = tessera::GatedEpilogue<BuiltEpilogue, typename Stock<Tile>::TiledMma>;
+using Mainloop = typename tessera::PairedMainloop<
+    Stock<Shape<_$TILE_M$, _$TILES_N$, _$TILE_K$>>,
+    Shape<_$TILE_M$, Shape<_$TILE_N$, _2>, _$TILE_K$>>::CollectiveOp;)CU";
 
 inline constexpr const char* plain_operands = R"CU(  r.mainloop.ptr_A = a.as<ElementA>();
   r.mainloop.dA = stride<typename Kernel::StrideA>(a.ld, a.batch);
   r.mainloop.ptr_B = b.as<ElementB>();
   r.mainloop.dB = stride<typename Kernel::StrideB>(b.ld, b.batch);
+)CU";
+
+/// The weights' view starts at the lower address; the visitor is told which that is.
+inline constexpr const char* paired_operands = R"CU(  r.mainloop.ptr_A = a.as<ElementA>();
+  r.mainloop.dA = stride<typename Kernel::StrideA>(a.ld, a.batch);
+  const auto* const gate = b.as<ElementB>();
+  const auto* const value = x1.as<ElementB>();
+  const bool gate_is_high = gate > value;
+  const int64_t distance = gate_is_high ? gate - value : value - gate;
+  if (!tma_stride(distance * static_cast<int64_t>(sizeof(ElementB)))) return false;
+  r.mainloop.ptr_B = gate_is_high ? value : gate;
+  r.mainloop.dB = tessera::paired_stride<typename Kernel::StrideB>(b.ld, distance, b.batch);
+  $FIRST_LEAF$.high = gate_is_high;
+  $SECOND_LEAF$.high = !gate_is_high;
 )CU";
 
 inline constexpr const char* packed_operands = R"CU(  r.mainloop.ptr_A = static_cast<float*>(area);

@@ -35,6 +35,8 @@ std::string visitor_of(const Leaf& leaf, bool is_source) {
                          type);
     case Leaf::Kind::scalar:
       return fmt::format("fusion::Sm90ScalarBroadcast<{}, Stride<_0, _0, int64_t>>", type);
+    case Leaf::Kind::product:
+      return "tessera::AccumulatorFetch";
     case Leaf::Kind::full:
       break;
   }
@@ -43,11 +45,16 @@ std::string visitor_of(const Leaf& leaf, bool is_source) {
                      type, layout_name(leaf.matrix.columns_contiguous), leaf.matrix.alignment());
 }
 
+/// The arguments of the visitor's operation i, of so many.
+std::string operation(int i, int operations) {
+  return operations <= 4 ? fmt::format("r.epilogue.thread.op_{}", i)
+                         : fmt::format("get<{}>(r.epilogue.thread)", i);
+}
+
 /// Statements that fill the visitor's arguments of leaf i.
 std::string leaf_arguments(const Leaf& leaf, int i, int operations) {
   const std::string type = cutlass_type(leaf.matrix.dtype);
-  const std::string node = operations <= 4 ? fmt::format("r.epilogue.thread.op_{}", i + 1)
-                                           : fmt::format("get<{}>(r.epilogue.thread)", i + 1);
+  const std::string node = operation(i + 1, operations);
   const std::string pointer = fmt::format("x{}.as<{}>()", i + 1, type);
   switch (leaf.kind) {
     case Leaf::Kind::row:
@@ -59,6 +66,8 @@ std::string leaf_arguments(const Leaf& leaf, int i, int operations) {
     case Leaf::Kind::scalar:
       return fmt::format("  {0}.scalar_ptrs[0] = {1};\n  get<2>({0}.dScalar[0]) = x{2}.batch;\n",
                          node, pointer, i + 1);
+    case Leaf::Kind::product:
+      return "";  // its statements belong to the mainloop's
     case Leaf::Kind::full:
       break;
   }
@@ -76,7 +85,7 @@ std::string schedule_name(const Sm90Config& c) {
 std::string stage_count(const Sm90Config& c) {
   if (c.stages > 0) return fmt::format("cutlass::gemm::collective::StageCount<{}>", c.stages);
   return "cutlass::gemm::collective::StageCountAutoCarveout<static_cast<int>(sizeof(typename "
-         "Epilogue::SharedStorage))>";
+         "BuiltEpilogue::SharedStorage))>";
 }
 
 std::string stream_k_arguments(const Sm90Config& c) {
@@ -116,7 +125,9 @@ void fill_leaves(const GemmProblem& p, int first_int, Values& values) {
   }
   const Matrix& d = p.outputs.front();
   const Matrix& c = source >= 0 ? p.leaves[static_cast<std::size_t>(source)].matrix : d;
-  values.insert(values.end(), {{"LEAVES", visitors},
+  values.insert(values.end(), {{"FIRST_LEAF", operation(0, operations)},
+                               {"SECOND_LEAF", operation(1, operations)},
+                               {"LEAVES", visitors},
                                {"LEAF_MATRICES", matrices},
                                {"LEAF_ARGUMENTS", arguments},
                                {"SOURCE", source_text},
@@ -216,11 +227,17 @@ Values mainloop_values(const GemmProblem& p, const Sm90Config& c) {
     return m.columns_contiguous ? std::string("1") : fmt::format("{}.ld", name);
   };
   const bool packed = c.mainloop == Mainloop::split_packed;
-  return {{"MAINLOOP", packed                                 ? packed_mainloop
+  return {{"MAINLOOP", c.paired                               ? paired_mainloop
+                       : packed                               ? packed_mainloop
                        : c.mainloop == Mainloop::split_inline ? inline_mainloop
                                                               : stock_mainloop},
           {"PREPARE", packed ? prepare_packed : nothing_to_prepare},
-          {"OPERANDS", packed ? packed_operands : plain_operands},
+          {"OPERANDS", c.paired ? paired_operands
+                       : packed ? packed_operands
+                                : plain_operands},
+          {"ACCUMULATOR", c.paired ? "tessera::AccumulatorFetch" : "fusion::Sm90AccFetch"},
+          {"EXTENT_N", c.paired ? "Shape<int, int>" : "int"},
+          {"N", c.paired ? "make_shape(static_cast<int>(v[1]), 2)" : "static_cast<int>(v[1])"},
           {"STRIDE_A", stride(p.a.columns_contiguous)},
           {"STRIDE_B", stride(p.b.columns_contiguous)},
           {"A_ROW", row(p.a, "a")},
@@ -253,7 +270,8 @@ std::string sm90_product(const GemmProblem& p, const Sm90Config& c, std::string_
       {"ALIGN_AB", fmt::format("{}", 16 / size_of(p.a.dtype))},
       {"ALIGN_D", fmt::format("{}", 16 / size_of(d.dtype))},
       {"TILE_M", fmt::format("{}", c.tile_m)},
-      {"TILE_N", fmt::format("{}", c.tile_n)},
+      {"TILE_N", fmt::format("{}", c.output_n())},
+      {"TILES_N", fmt::format("{}", c.tile_n)},
       {"TILE_K", fmt::format("{}", c.tile_k)},
       {"CLUSTER_M", fmt::format("{}", c.cluster_m)},
       {"CLUSTER_N", fmt::format("{}", c.cluster_n)},

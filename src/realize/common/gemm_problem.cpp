@@ -135,9 +135,13 @@ Matrix Matrix::transposed() const {
   return t;
 }
 
+bool GemmProblem::paired() const {
+  return !leaves.empty() && leaves.front().kind == Leaf::Kind::product;
+}
+
 double GemmProblem::flops() const {
-  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
-         static_cast<double>(l);
+  return (paired() ? 4.0 : 2.0) * static_cast<double>(m) * static_cast<double>(n) *
+         static_cast<double>(k) * static_cast<double>(l);
 }
 
 double GemmProblem::bytes() const {
@@ -145,6 +149,7 @@ double GemmProblem::bytes() const {
   for (const Matrix& d : outputs) total += matrix_bytes(d, m, n, l);
   for (const Leaf& x : leaves) {
     if (x.kind == Leaf::Kind::full) total += matrix_bytes(x.matrix, m, n, l);
+    if (x.kind == Leaf::Kind::product) total += matrix_bytes(x.matrix, n, k, l);
   }
   return total;
 }
@@ -224,6 +229,29 @@ Result<GatedProblem> gated_problem(const rules::GatedMlpBody& body, Precision pr
   g.value = std::move(first);
   g.gate = std::move(second);
   return g;
+}
+
+Result<GemmProblem> paired_problem(const rules::GatedMlpBody& body, Precision precision) {
+  rules::GemmBody gate;
+  gate.m = body.m;
+  gate.n = body.n;
+  gate.k = body.k;
+  gate.a = body.a;
+  gate.b = body.b0;
+  gate.outputs = body.outputs;
+  gate.epilogue = body.epilogue;
+  gate.operands = body.operands;
+  TESSERA_TRY(p, gemm_problem(gate, precision));
+  TESSERA_TRY(value, matrix_of(body.b1, "the value's weight"));
+  if (value.dtype != p.b.dtype || value.columns_contiguous != p.b.columns_contiguous ||
+      value.ld != p.b.ld || value.batch != p.b.batch) {
+    return error(fail(unsupported_gemm, "the two weights lie differently in memory")
+                     .expect("one type, order and leading stride")
+                     .but_found("strides {} and {}", p.b.ld, value.ld));
+  }
+  // The DAG's operands are (gate, value, operands...).
+  p.leaves.insert(p.leaves.begin(), Leaf{Leaf::Kind::product, value});
+  return p;
 }
 
 }  // namespace tessera::realize

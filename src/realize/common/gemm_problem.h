@@ -29,9 +29,10 @@ struct Matrix {
 
 /// An operand of the epilogue.
 struct Leaf {
-  enum class Kind : uint8_t { full, row, column, scalar } kind = Kind::full;
-  Matrix matrix;  // row: [1, n] values along n; column: values along m; scalar: one value, or one a
-                  // batch
+  enum class Kind : uint8_t { full, row, column, scalar, product } kind = Kind::full;
+  /// row: [1, n] values along n; column: values along m; scalar: one value, or one a batch;
+  /// product: the [n, k] right side of a second product with the same A, whose result this is.
+  Matrix matrix;
 };
 
 /// D[l,m,n] = epilogue(A[l,m,k] B[l,n,k]^T, leaves...).
@@ -46,6 +47,8 @@ struct GemmProblem {
   /// Stated as D^T = B A^T.
   bool exchanged = false;
 
+  /// Two products in one kernel: the first leaf is the second's result.
+  [[nodiscard]] bool paired() const;
   [[nodiscard]] double flops() const;
   /// Each operand and result once.
   [[nodiscard]] double bytes() const;
@@ -65,5 +68,8 @@ struct GatedProblem {
   GemmProblem gate;
 };
 Result<GatedProblem> gated_problem(const rules::GatedMlpBody& body, Precision precision);
+/// Both products of a gated MLP as one problem (`paired()`). An error where the weights lie
+/// differently: one kernel reads them through one view, (n, 2, k) with the distance between them.
+Result<GemmProblem> paired_problem(const rules::GatedMlpBody& body, Precision precision);
 
 }  // namespace tessera::realize

@@ -44,15 +44,20 @@ std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p, con
   // the same better.
   if (mainloop_stages(c, needs, arch.shared_memory_per_block) < 3)
     return "shared memory: fewer than 3 stages";
+  if (c.paired) {
+    if (c.output_n() % 32 != 0) return "half of the columns is no multiple of 32";
+    if (needs.a_in_registers) return "two products in one read A from shared memory";
+    if (c.scheduler == Scheduler::stream_k) return "stream-K of two products in one";
+  }
   if (needs.b_transposed && c.tile_n % (2 * c.tile_k) != 0)
     return "transposition of B needs pairs of square tiles";
   const int64_t tiles_m = ceil_div(p.m, c.tile_m);
-  const int64_t tiles_n = ceil_div(p.n, c.tile_n);
+  const int64_t tiles_n = ceil_div(p.n, c.output_n());
   if (c.cluster_m > tiles_m || c.cluster_n > tiles_n) return "cluster larger than the problem";
   if (tiles_m % c.cluster_m != 0 && tiles_m < 8) return "cluster leaves blocks idle";
   if (tiles_n % c.cluster_n != 0 && tiles_n < 8) return "cluster leaves blocks idle";
-  const double covered = static_cast<double>(round_up(p.m, c.tile_m) * round_up(p.n, c.tile_n));
-  const bool smallest = (c.tile_m == 64 || tiles_m > 1) && (c.tile_n <= 32 || tiles_n > 1);
+  const double covered = static_cast<double>(round_up(p.m, c.tile_m) * round_up(p.n, c.output_n()));
+  const bool smallest = (c.tile_m == 64 || tiles_m > 1) && (c.output_n() <= 32 || tiles_n > 1);
   if (covered > 2.0 * static_cast<double>(p.m * p.n) && !smallest)
     return "tile wastes half its work";
   if (c.tile_k > p.k && c.tile_k * needs.element_bytes > 128) return "K tile above K";
@@ -93,7 +98,7 @@ double mainloop_clocks(const Sm90Config& c, const GemmProblem& p, const Sm90Need
 }
 
 double epilogue_clocks(const Sm90Config& c, const Sm90Needs& needs, const GemmProblem& p) {
-  const double elements = static_cast<double>(c.tile_m) * c.tile_n;
+  const double elements = static_cast<double>(c.tile_m) * c.output_n();
   const double moved = elements * (needs.output_bytes + needs.source_bytes) / store_bytes_per_clock;
   double calls = 0;
   for (const auto& node : p.epilogue.nodes) {
@@ -113,6 +118,7 @@ std::vector<Sm90Config> hierarchy(const GemmProblem& p) {
           for (const Schedule s : {Schedule::cooperative, Schedule::pingpong})
             for (const Scheduler d : {Scheduler::persistent, Scheduler::stream_k}) {
               Sm90Config c{m, n, k, cm, cn, s, d, 0, false};
+              c.paired = p.paired();
               all.push_back(c);
               if (size_of(p.a.dtype) == 1) {
                 c.fast_accum = true;
@@ -156,11 +162,16 @@ Json Sm90Config::to_json() const {
     j["mainloop"] = mainloop == Mainloop::split_packed ? "split_packed" : "split_inline";
   }
   if (epilogue_n > 0) j["epilogue_columns"] = epilogue_n;
+  if (paired) j["products"] = "paired";
   return j;
 }
 
 int Sm90Config::accumulator_registers() const {
   return tile_m * tile_n / (schedule == Schedule::cooperative ? 256 : 128);
+}
+
+int Sm90Config::output_n() const {
+  return paired ? tile_n / 2 : tile_n;
 }
 
 Json Knobs::to_json() const {
@@ -192,8 +203,8 @@ int64_t epilogue_bytes(const Sm90Config& c, const Sm90Needs& needs) {
   // Automatic epilogue tile: 128 x 32 (cooperative) or 64 x 32; two stages of D, four of C, C's
   // reused for D when both have one type.
   const int64_t rows = std::min(c.tile_m, c.schedule == Schedule::cooperative ? 128 : 64);
-  const int64_t elements = rows * std::min(c.tile_n, 32);
-  const int64_t subtiles = static_cast<int64_t>(c.tile_m) * c.tile_n / elements;
+  const int64_t elements = rows * std::min(c.output_n(), 32);
+  const int64_t subtiles = static_cast<int64_t>(c.tile_m) * c.output_n() / elements;
   const int64_t stages_d = std::min<int64_t>(subtiles, 2);
   int64_t bytes = round_up(stages_d * elements * needs.output_bytes, 128);
   if (needs.source_bytes > 0) {
@@ -204,7 +215,7 @@ int64_t epilogue_bytes(const Sm90Config& c, const Sm90Needs& needs) {
     }
     bytes += round_up(stages_c * elements * needs.source_bytes, 128);
   }
-  bytes += round_up(static_cast<int64_t>(needs.row_vector_bytes) * c.tile_n, 128);
+  bytes += round_up(static_cast<int64_t>(needs.row_vector_bytes) * c.output_n(), 128);
   return bytes + 256;  // pipelines and load order barriers
 }
 
@@ -218,7 +229,7 @@ int mainloop_stages(const Sm90Config& c, const Sm90Needs& needs, int64_t shared_
 double predict_ms(const Sm90Config& c, const GemmProblem& p, const arch::Arch& arch) {
   const Sm90Needs needs = needs_of(p);
   const int64_t tiles = ceil_div(round_up(p.m, c.tile_m * c.cluster_m), c.tile_m) *
-                        ceil_div(round_up(p.n, c.tile_n * c.cluster_n), c.tile_n) * p.l;
+                        ceil_div(round_up(p.n, c.output_n() * c.cluster_n), c.output_n()) * p.l;
   const int cluster = c.cluster_m * c.cluster_n;
   // GPCs hold 16 or 18 SMs: clusters of 4 leave some idle.
   const double usable = cluster <= 2 ? arch.multiprocessors : arch.multiprocessors * 0.93;
@@ -257,7 +268,7 @@ ConfigSpace sm90_configs(const GemmProblem& p, const arch::Arch& arch) {
 
 std::vector<Knobs> sm90_knobs(const Sm90Config& c, const GemmProblem& p, const arch::Arch& arch) {
   const int64_t tiles_m = ceil_div(p.m, c.tile_m);
-  const int64_t tiles_n = ceil_div(p.n, c.tile_n);
+  const int64_t tiles_n = ceil_div(p.n, c.output_n());
   const int64_t smaller = std::min(tiles_m, tiles_n);
   std::vector<Knobs> knobs;
   if (c.scheduler == Scheduler::stream_k) {

@@ -27,9 +27,12 @@ struct Sm90Config {
   bool fast_accum = false;  // fp8 only: no promotion of accumulators
   Mainloop mainloop = Mainloop::stock;
   int epilogue_n = 0;  // columns of the epilogue's tile; 0 lets CUTLASS choose
+  /// Two products in one: tile_n columns of the mainloop's tile are half as many results.
+  bool paired = false;
 
   [[nodiscard]] Json to_json() const;
   [[nodiscard]] int accumulator_registers() const;  // of one thread
+  [[nodiscard]] int output_n() const;               // columns of the result's tile
 };
 
 /// What a problem needs of shared memory beside the mainloop, and what limits its tiles.

@@ -20,6 +20,7 @@ toolchain::Source source_of(std::string_view realizer, const LibraryText& text,
 std::string includes_of(const Sm90Config& c) {
   std::string text =
       "#include \"tessera_cutlass/functors.hpp\"\n#include \"tessera_cutlass/sm90_launch.hpp\"";
+  if (c.paired) text += "\n#include \"tessera_cutlass/gated.h\"";
   if (c.mainloop != Mainloop::stock) text += "\n#include \"tessera_cutlass/split_tf32.h\"";
   return text;
 }
@@ -41,7 +42,10 @@ Result<GemmProblem> restate_for_wgmma(GemmProblem p) {
     return error(fail(unsupported_gemm, "fp8 needs both operands contiguous in k"));
   }
   // The collective builder would exchange A and B itself, and then returns wrong values.
-  if (bytes == 4 && p.a.columns_contiguous && !p.b.columns_contiguous) return exchange(p);
+  if (bytes == 4 && p.a.columns_contiguous && !p.b.columns_contiguous) {
+    if (!p.paired()) return exchange(p);
+    return error(fail(unsupported_gemm, "tf32 of two products in one needs weights along k"));
+  }
   return p;
 }
 
@@ -52,7 +56,9 @@ Status check_sm90(const GemmProblem& p, const arch::Arch& arch) {
   if (p.outputs.size() != 1) {
     return error(fail(unsupported_gemm, "{} results", p.outputs.size()).expect("one"));
   }
-  for (const Matrix* m : {&p.a, &p.b, &p.outputs.front()}) {
+  std::vector<const Matrix*> matrices = {&p.a, &p.b, &p.outputs.front()};
+  if (p.paired()) matrices.push_back(&p.leaves.front().matrix);
+  for (const Matrix* m : matrices) {
     if (m->aligned()) continue;
     return error(fail(unsupported_gemm, "a matrix is not aligned for TMA")
                      .expect("strides and offset that are multiples of 16 bytes")

@@ -1,5 +1,5 @@
-// Compiles a generated source with nvcc for its architecture, device code only (half of the time of
-// a library).
+// Compiles sources with nvcc: a generated kernel's device code only (half of the time of a
+// library), or a program that runs on the host.
 #pragma once
 
 #include <cstdlib>
@@ -12,42 +12,86 @@
 
 namespace tessera::realize::testing {
 
-inline void expect_compiles(const toolchain::Source& source) {
+/// Where the CUTLASS headers are; empty when this machine has none.
+inline std::filesystem::path cutlass_source(const toolchain::Toolchain& tools) {
   namespace fs = std::filesystem;
-  const toolchain::Toolchain tools = toolchain::locate("python3");
-  fs::path cutlass = tools.cutlass;
+  if (!tools.cutlass.empty()) return tools.cutlass;
   for (const char* place :
        {"/.venv/lib/python3.11/site-packages", "/.venv/lib/python3.12/site-packages"}) {
     const fs::path p = fs::path(TESSERA_SOURCE_DIR + std::string(place)) / "cutlass_library/source";
-    if (cutlass.empty() && fs::exists(p)) cutlass = p;
+    if (fs::exists(p)) return p;
   }
-  if (tools.nvcc.empty()) GTEST_SKIP() << "no nvcc on this machine: the instance is not compiled";
-  if (source.cutlass && cutlass.empty()) GTEST_SKIP() << "no CUTLASS headers on this machine";
-  const fs::path folder =
-      fs::temp_directory_path() / ("tessera_compile_" + std::to_string(::getpid()));
-  fs::create_directories(folder);
-  std::ofstream(folder / "k.cu") << source.text;
-  const std::string root = TESSERA_SOURCE_DIR;
-  const std::string digits = source.arch.substr(3);
-  std::vector<std::string> argv = {tools.nvcc.string(),
-                                   "-std=c++17",
-                                   "-O1",
-                                   "-cubin",
-                                   "-gencode=arch=compute_" + digits + ",code=sm_" + digits,
-                                   "-I" + root + "/include",
-                                   "-I" + root + "/src/realize/cutlass/include"};
-  if (source.cutlass) argv.push_back("-I" + (cutlass / "include").string());
-  argv.insert(argv.end(), source.flags.begin(), source.flags.end());
-  argv.insert(argv.end(), {"-o", (folder / "k.cubin").string(), (folder / "k.cu").string()});
+  return {};
+}
+
+/// A folder of this test, removed with it.
+struct Scratch {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("tessera_compile_" + std::to_string(::getpid()));
+  Scratch() { std::filesystem::create_directories(path); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { std::filesystem::remove_all(path); }
+};
+
+/// The exit status of nvcc or of a program, and what it printed.
+inline std::pair<int, std::string> run_logged(const std::vector<std::string>& argv,
+                                              const std::filesystem::path& folder) {
   std::string command;
   for (const std::string& a : argv) command += "'" + a + "' ";
   const int status = std::system((command + " > " + (folder / "log").string() + " 2>&1").c_str());
   std::ifstream log(folder / "log");
-  const std::string text((std::istreambuf_iterator<char>(log)), {});
+  return {status, std::string((std::istreambuf_iterator<char>(log)), {})};
+}
+
+inline std::vector<std::string> nvcc_command(const toolchain::Toolchain& tools,
+                                             const std::string& digits, const char* optimization) {
+  const std::string root = TESSERA_SOURCE_DIR;
+  return {tools.nvcc.string(),
+          "-std=c++17",
+          optimization,
+          "-gencode=arch=compute_" + digits + ",code=sm_" + digits,
+          "-I" + root + "/include",
+          "-I" + root + "/src/realize/cutlass/include",
+          "-I" + (cutlass_source(tools) / "include").string()};
+}
+
+inline void expect_compiles(const toolchain::Source& source) {
+  const toolchain::Toolchain tools = toolchain::locate("python3");
+  if (tools.nvcc.empty()) GTEST_SKIP() << "no nvcc on this machine: the instance is not compiled";
+  if (source.cutlass && cutlass_source(tools).empty())
+    GTEST_SKIP() << "no CUTLASS headers on this machine";
+  const Scratch scratch;
+  std::ofstream(scratch.path / "k.cu") << source.text;
+  std::vector<std::string> argv = nvcc_command(tools, source.arch.substr(3), "-O1");
+  argv.insert(argv.end(), {"-cubin", "-Xptxas", "-v"});
+  argv.insert(argv.end(), source.flags.begin(), source.flags.end());
+  argv.insert(argv.end(),
+              {"-o", (scratch.path / "k.cubin").string(), (scratch.path / "k.cu").string()});
+  const auto [status, text] = run_logged(argv, scratch.path);
   EXPECT_EQ(status, 0) << text.substr(0, 4000);
   EXPECT_EQ(text.find("C7510"), std::string::npos)
       << "ptxas serialized wgmma: " << text.substr(0, 600);
-  fs::remove_all(folder);
+  for (std::size_t at = text.find("spill stores"); at != std::string::npos;
+       at = text.find("spill stores", at + 1)) {
+    EXPECT_EQ(text.substr(at - 9, 9), " 0 bytes ") << "registers are spilled";
+  }
+}
+
+/// Builds `file` (under src/realize/cutlass/testing) for the host and runs it.
+inline void expect_runs_on_host(const std::string& file) {
+  const toolchain::Toolchain tools = toolchain::locate("python3");
+  if (tools.nvcc.empty() || cutlass_source(tools).empty())
+    GTEST_SKIP() << "no nvcc or no CUTLASS headers on this machine";
+  const Scratch scratch;
+  std::vector<std::string> argv = nvcc_command(tools, "90a", "-O1");
+  argv.insert(argv.end(), {"-DNDEBUG", "--expt-relaxed-constexpr", "-diag-suppress=20012", "-o",
+                           (scratch.path / "program").string(),
+                           TESSERA_SOURCE_DIR "/src/realize/cutlass/testing/" + file});
+  const auto [status, text] = run_logged(argv, scratch.path);
+  ASSERT_EQ(status, 0) << text.substr(0, 4000);
+  const auto [result, output] = run_logged({(scratch.path / "program").string()}, scratch.path);
+  EXPECT_EQ(result, 0) << output;
 }
 
 }  // namespace tessera::realize::testing

@@ -101,6 +101,14 @@ int enqueue(const typename Kernel::Arguments& arguments, void* workspace, cudaSt
       "cudaLaunchKernelExC");
 }
 
+/// A stride in bytes that a tensor map can hold: a multiple of 16 below 2^40.
+inline bool tma_stride(int64_t bytes) {
+  if (bytes > 0 && bytes % 16 == 0 && bytes < (int64_t{1} << 40)) return true;
+  fail("two tensors are %lld bytes apart; TMA reads both when that is a multiple of 16 below 2^40",
+       static_cast<long long>(bytes));
+  return false;
+}
+
 template <class Scheduler>
 void set_raster(Scheduler& arguments, int64_t raster, int64_t swizzle) {
   using Raster = decltype(arguments.raster_order);

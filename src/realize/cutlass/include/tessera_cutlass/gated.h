@@ -1,0 +1,224 @@
+// Two products that share A in one CUTLASS kernel: D = epilogue(A B0^T, A B1^T, ...).
+//
+// The mainloop is CUTLASS' own over a B with twice the rows: its N is the pair (n, 2), the second
+// mode from one weight to the other, whatever their distance in memory. TMA loads the rows
+// [n0, n0 + half) of both as one tile, so nothing is packed, and the accumulators of D[m, n] in
+// both products lie in one thread: wgmma gives a thread the same two columns of each group of 8,
+// and `half` is a multiple of 8. The epilogue zips the two halves of a thread's accumulators into
+// pairs (GatedPairing proves which) and hands them to CUTLASS' own epilogue for the tile of half
+// the width, whose visitor tree starts with GateFetch and ValueFetch.
+#pragma once
+
+#include "tessera_cutlass/sm90.hpp"
+
+namespace tessera {
+
+/// One output's accumulators: of the weight with the lower address, of the other.
+struct alignas(8) AccumulatorPair {
+  float low, high;
+};
+
+/// Where each value of the half-wide tile's fragment finds its two accumulators in the full one.
+/// `FullTile` and `HalfTile` are (M, N) tiles; columns [half, 2 half) of the full one are the
+/// second product's. Index of a position: m + BM n.
+template <class FullMma, class FullTile, class HalfMma, class HalfTile>
+struct GatedPairing {
+  static constexpr auto full() { return FullMma{}.thrfrg_C(cute::make_layout(FullTile{})); }
+  static constexpr auto half() { return HalfMma{}.thrfrg_C(cute::make_layout(HalfTile{})); }
+  /// (value of the half fragment) -> value of the full fragment, first product.
+  static constexpr auto low() {
+    return cute::composition(cute::left_inverse(cute::layout<1>(full())), cute::layout<1>(half()));
+  }
+  static constexpr int positions = cute::size(HalfTile{});
+  static constexpr int values = cute::size<1>(decltype(half()){});
+  /// From the first product's accumulator to the second's, in values.
+  static constexpr int high_offset() {
+    return cute::left_inverse(cute::layout<1>(full()))(cute::Int<positions>{});
+  }
+
+  /// Every value of every thread: a position is the thread's part plus the value's, the threads'
+  /// parts are the same in both, and the values' differ by 0 and by one half tile.
+  static constexpr bool exact() {
+    if (cute::size<1>(full()) != 2 * values || cute::size<0>(full()) != cute::size<0>(half())) {
+      return false;
+    }
+    for (int t = 0; t < cute::size<0>(half()); ++t) {
+      if (cute::layout<0>(full())(t) != cute::layout<0>(half())(t)) return false;
+    }
+    for (int v = 0; v < values; ++v) {
+      const int position = cute::layout<1>(half())(v);
+      if (cute::layout<1>(full())(low()(v)) != position) return false;
+      if (cute::layout<1>(full())(low()(v) + high_offset()) != position + positions) return false;
+    }
+    return true;
+  }
+};
+
+/// The visitor's leaves: one product's accumulators out of the pairs. `high` says which of the two
+/// weights lies at the higher address, known at launch only.
+struct AccumulatorFetch : cutlass::epilogue::fusion::Sm90VisitorImpl<> {
+  struct SharedStorage {};
+  struct Arguments {
+    bool high = false;
+  };
+  using Params = Arguments;
+  template <class ProblemShape>
+  static constexpr Params to_underlying_arguments(ProblemShape const&, Arguments const& args,
+                                                  void*) {
+    return args;
+  }
+  template <class ProblemShape>
+  static bool can_implement(ProblemShape const&, Arguments const&) {
+    return true;
+  }
+  template <class ProblemShape>
+  static size_t get_workspace_size(ProblemShape const&, Arguments const&) {
+    return 0;
+  }
+  template <class ProblemShape>
+  static cutlass::Status initialize_workspace(ProblemShape const&, Arguments const&, void*,
+                                              cudaStream_t, cutlass::CudaHostAdapter* = nullptr) {
+    return cutlass::Status::kSuccess;
+  }
+  CUTLASS_HOST_DEVICE AccumulatorFetch() {}
+  CUTLASS_HOST_DEVICE AccumulatorFetch(Params const& params, SharedStorage const&)
+      : high(params.high) {}
+  bool high = false;
+
+  struct Callbacks : cutlass::epilogue::fusion::EmptyConsumerStoreCallbacks {
+    CUTLASS_DEVICE explicit Callbacks(bool h) : high(h) {}
+    bool high;
+    template <int N>
+    CUTLASS_DEVICE cutlass::Array<float, N> visit(cutlass::Array<AccumulatorPair, N> const& pairs,
+                                                  int, int, int) {
+      cutlass::Array<float, N> r;
+      CUTLASS_PRAGMA_UNROLL
+      for (int i = 0; i < N; ++i) r[i] = high ? pairs[i].high : pairs[i].low;
+      return r;
+    }
+  };
+  template <bool, class... Args>
+  CUTLASS_DEVICE auto get_consumer_store_callbacks(
+      cutlass::epilogue::fusion::ConsumerStoreArgs<Args...> const&) {
+    return Callbacks(high);
+  }
+};
+
+/// (M, (n, 2), K, L) -> (M, n, K, L), for shapes and coordinates.
+template <class Quad>
+CUTLASS_HOST_DEVICE constexpr auto one_of_two(Quad const& q) {
+  return cute::replace<1>(q, cute::get<1, 0>(q));
+}
+
+/// `Base` is CUTLASS' epilogue for the half-wide tile, `HalfMma` a TiledMMA of that tile.
+template <class Base, class HalfMma>
+struct GatedEpilogue : Base {
+  using HalfTile = decltype(cute::take<0, 2>(typename Base::CtaTileMNK{}));
+  using Params = typename Base::Params;
+  using Arguments = typename Base::Arguments;
+  using TensorStorage = typename Base::TensorStorage;
+
+  CUTLASS_HOST_DEVICE GatedEpilogue(Params const& params, TensorStorage& storage)
+      : Base(params, storage) {}
+
+  template <class Shape>
+  static constexpr Params to_underlying_arguments(Shape const& shape, Arguments const& args,
+                                                  void* workspace) {
+    return Base::to_underlying_arguments(one_of_two(shape), args, workspace);
+  }
+  template <class Shape>
+  static size_t get_workspace_size(Shape const& shape, Arguments const& args) {
+    return Base::get_workspace_size(one_of_two(shape), args);
+  }
+  template <class Shape>
+  static cutlass::Status initialize_workspace(Shape const& shape, Arguments const& args,
+                                              void* workspace, cudaStream_t stream,
+                                              cutlass::CudaHostAdapter* adapter = nullptr) {
+    return Base::initialize_workspace(one_of_two(shape), args, workspace, stream, adapter);
+  }
+  template <class Shape>
+  static bool can_implement(Shape const& shape, Arguments const& args) {
+    return Base::can_implement(one_of_two(shape), args);
+  }
+  template <class Tile>
+  CUTLASS_HOST_DEVICE static constexpr int get_load_pipe_increment(Tile) {
+    return Base::get_load_pipe_increment(typename Base::CtaTileMNK{});
+  }
+  template <class Tile>
+  CUTLASS_HOST_DEVICE static constexpr int get_store_pipe_increment(Tile tile) {
+    return get_load_pipe_increment(tile);
+  }
+
+  template <class Shape, class Tile, class Coord, class Mma>
+  CUTLASS_DEVICE auto load(typename Base::LoadPipeline pipeline,
+                           typename Base::LoadPipelineState state, Shape shape, Tile, Coord coord,
+                           Mma, int thread, TensorStorage& storage, int subtile = -1) {
+    return Base::load(pipeline, state, one_of_two(shape), typename Base::CtaTileMNK{},
+                      one_of_two(coord), HalfMma{}, thread, storage, subtile);
+  }
+
+  template <class Shape, class Tile, class Coord, class Engine, class Layout, class Mma>
+  CUTLASS_DEVICE auto store(typename Base::LoadPipeline load_pipeline,
+                            typename Base::LoadPipelineState load_state,
+                            typename Base::StorePipeline store_pipeline,
+                            typename Base::StorePipelineState store_state, Shape shape, Tile,
+                            Coord coord, cute::Tensor<Engine, Layout> accumulators, Mma, int thread,
+                            TensorStorage& storage, int subtile = -1) {
+    using Pairing = GatedPairing<Mma, decltype(cute::take<0, 2>(Tile{})), HalfMma, HalfTile>;
+    static_assert(Pairing::exact(), "the two products' accumulators do not meet in one thread");
+    static_assert(cute::size(Layout{}) == 2 * Pairing::values);
+    auto pairs = cute::make_tensor<AccumulatorPair>(cute::partition_shape_C(HalfMma{}, HalfTile{}));
+    constexpr auto low = Pairing::low();
+    CUTLASS_PRAGMA_UNROLL
+    for (int v = 0; v < Pairing::values; ++v) {
+      pairs(v) = {accumulators(low(v)), accumulators(low(v) + Pairing::high_offset())};
+    }
+    return Base::store(load_pipeline, load_state, store_pipeline, store_state, one_of_two(shape),
+                       typename Base::CtaTileMNK{}, one_of_two(coord), pairs, HalfMma{}, thread,
+                       storage, subtile);
+  }
+};
+
+/// B's stride of the mainloop below: rows or k `ld` apart, the two weights `distance` elements.
+template <class StrideB>
+StrideB paired_stride(int64_t ld, int64_t distance, int64_t batch) {
+  StrideB s{};
+  if constexpr (cute::is_static_v<decltype(cute::get<0, 0>(s))>) {
+    cute::get<1>(s) = ld;
+  } else {
+    cute::get<0, 0>(s) = ld;
+  }
+  cute::get<0, 1>(s) = distance;
+  cute::get<2>(s) = batch;
+  return s;
+}
+
+/// CUTLASS' mainloop `Flat` with N = (n, 2): the same but for the shape of the tile and B's stride.
+template <class Flat, class Tile>
+struct PairedMainloop;
+template <class Policy, class FlatTile, class EA, class SA, class EB, class SN, class SK, class SL,
+          class... Rest, class Tile>
+struct PairedMainloop<cutlass::gemm::collective::CollectiveMma<Policy, FlatTile, EA, SA, EB,
+                                                               cute::Stride<SN, SK, SL>, Rest...>,
+                      Tile> {
+  using StrideB = cute::Stride<cute::Stride<SN, int64_t>, SK, SL>;
+  using CollectiveOp =
+      cutlass::gemm::collective::CollectiveMma<Policy, Tile, EA, SA, EB, StrideB, Rest...>;
+};
+
+}  // namespace tessera
+
+/// The compute type of a visitor tree that starts with accumulators out of pairs.
+namespace cutlass::epilogue::fusion {
+template <class Root, class... Rest>
+struct FusionCallbacksTraits<
+    Sm90TreeVisitor<Root, tessera::AccumulatorFetch, tessera::AccumulatorFetch, Rest...>> {
+  using DispatchPolicy = void;
+  using Callbacks =
+      Sm90TreeVisitor<Root, tessera::AccumulatorFetch, tessera::AccumulatorFetch, Rest...>;
+  using Operation = cutlass::epilogue::fusion::FusionOperation;
+  using CtaTile_MNK = void;
+  using EpilogueTile_MN = void;
+  using ElementCompute = float;
+};
+}  // namespace cutlass::epilogue::fusion

@@ -1,0 +1,100 @@
+// Gated MLPs: one kernel that reads both weights, and the form of two launches.
+#include <gmock/gmock.h>
+
+#include "realize/realize.h"
+#include "realize/testing/compile.h"
+#include "realize/testing/problem_json.h"
+
+namespace tessera::realize {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Result<Space> space_of(std::string_view name, const rules::Pattern& pattern) {
+  for (const Realizer* r : all()) {
+    if (r->name == name) return r->realize(pattern, graph::Graph{}, **arch::find("sm_90a"));
+  }
+  return error(fail(Code{"TS0900", "test"}, "no realizer {}", name));
+}
+
+rules::Pattern gated(const char* problem) {
+  return testing::pattern_of(Json::parse(problem));
+}
+
+constexpr const char* llama = R"({"m":2048,"n":14336,"k":4096,"epilogue":"gated_silu"})";
+
+TEST(GatedInTwo, ReadsTheFirstProductAsTheSourceOfTheSecond) {
+  const auto s = space_of("cutlass_gated", gated(llama));
+  ASSERT_TRUE(s) << to_text(s.error());
+  const Candidate& c = s->candidates.front();
+  EXPECT_THAT(c.source->text, HasSubstr("namespace value {"));
+  EXPECT_THAT(c.source->text, HasSubstr("tsf_silu"));
+  EXPECT_EQ(c.launches.front().ints.front(), 2048LL * 14336 * 2);  // scratch bytes
+}
+
+TEST(GatedInOne, ReadsBothWeightsThroughOneViewAndKeepsNoIntermediate) {
+  const auto s = space_of("cutlass_gated_fused", gated(llama));
+  ASSERT_TRUE(s) << to_text(s.error());
+  const Candidate& c = s->candidates.front();
+  EXPECT_THAT(c.source->text, HasSubstr("tessera::PairedMainloop<"));
+  EXPECT_THAT(c.source->text, HasSubstr("fusion::Sm90EVT"));
+  EXPECT_THAT(c.source->text, Not(HasSubstr("$")));
+  const auto& ints = c.launches.front().ints;
+  EXPECT_EQ(ints[0], 0);              // no scratch
+  EXPECT_EQ(ints[1 + 1], 14336);      // columns of the result, not of both products
+  EXPECT_EQ(ints[1 + 12], 1);         // b: the gate's weight
+  EXPECT_EQ(ints[1 + 20], 2);         // x1: the value's
+  EXPECT_EQ(ints[1 + 20 + 2], 4096);  // its leading stride
+  bool wide = false;
+  for (const Candidate& x : s->candidates) {
+    EXPECT_EQ(x.config["scheduler"], "persistent");
+    EXPECT_EQ(int(x.config["tile"][1]) % 64, 0);
+    wide |= x.config["tile"] == Json({128, 256, 64}) && x.config["schedule"] == "cooperative";
+  }
+  EXPECT_TRUE(wide);
+}
+
+TEST(GatedInOne, TheHalvesOfOneWeightAreApartByTheirRows) {
+  rules::Pattern p = gated(llama);
+  auto body =
+      std::make_shared<rules::GatedMlpBody>(dynamic_cast<const rules::GatedMlpBody&>(*p.body));
+  body->b1 = body->b0;
+  body->b1.offset = 14336LL * 4096;
+  p.body = body;
+  const auto s = space_of("cutlass_gated_fused", p);
+  ASSERT_TRUE(s) << to_text(s.error());
+  const auto& ints = s->candidates.front().launches.front().ints;
+  EXPECT_EQ(ints[1 + 20], 1);
+  EXPECT_EQ(ints[1 + 20 + 1], 14336LL * 4096);
+}
+
+TEST(GatedInOne, SaysWhyItCannot) {
+  rules::Pattern p = gated(llama);
+  auto body =
+      std::make_shared<rules::GatedMlpBody>(dynamic_cast<const rules::GatedMlpBody&>(*p.body));
+  body->b1.strides = {0, 1, 14336};  // along n
+  p.body = body;
+  const auto s = space_of("cutlass_gated_fused", p);
+  ASSERT_FALSE(s);
+  EXPECT_THAT(s.error().message, HasSubstr("lie differently"));
+  EXPECT_THAT(to_text(s.error()), HasSubstr("one type, order and leading stride"));
+}
+
+TEST(GatedInOne, EveryElementIsWrittenOnceFromItsTwoAccumulators) {
+  testing::expect_runs_on_host("gated_layouts.cu");
+}
+
+TEST(GatedInOne, CompilesForHopperWithoutSpills) {
+  const auto s = space_of("cutlass_gated_fused", gated(llama));
+  ASSERT_TRUE(s) << to_text(s.error());
+  for (const Candidate& c : s->candidates) {
+    if (c.config["tile"] != Json({128, 256, 64})) continue;
+    testing::expect_compiles(*c.source);
+    return;
+  }
+  FAIL() << "no tile of 128 x 256";
+}
+
+}  // namespace
+}  // namespace tessera::realize
