@@ -1,5 +1,7 @@
 #include "base/process.h"
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -7,6 +9,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <system_error>
 #include <unistd.h>
@@ -27,6 +30,39 @@ struct Pipe {
     write = fd[1];
   }
 };
+
+// The groups to end when a signal ends this program: a handler may read it at any time. Children
+// beyond its size are ended by their parent-death signal alone.
+std::array<std::atomic<int>, 256> running{};
+
+void note_started(int pid) {
+  for (std::atomic<int>& slot : running) {
+    int none = 0;
+    if (slot.compare_exchange_strong(none, pid)) return;
+  }
+}
+
+// To be called before the pid is reaped, and so free for another process.
+void note_ended(int pid) {
+  for (std::atomic<int>& slot : running) {
+    int expected = pid;
+    if (slot.compare_exchange_strong(expected, 0)) return;
+  }
+}
+
+// Waits for a child without reaping it, so that its pid stays its own.
+void wait_unreaped(int pid) {
+  siginfo_t info;
+  while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+  }
+}
+
+int reap(int pid) {
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
 
 int milliseconds_left(Clock::time_point deadline) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
@@ -49,10 +85,19 @@ int start(const Command& command, int in, int out, int err) {
   envp.push_back(nullptr);
 
   Pipe failure;  // the child reports a failed exec here
+  const int parent = ::getpid();
   const int pid = ::fork();
-  if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  if (pid < 0) {
+    const int why = errno;
+    ::close(failure.read);
+    ::close(failure.write);
+    throw std::system_error(why, std::generic_category(), "fork");
+  }
   if (pid == 0) {
     ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(127);  // it was gone before the kernel was asked
+    ::signal(SIGPIPE, SIG_DFL);               // what we ignore would be inherited
     ::dup2(in, 0);
     ::dup2(out, 1);
     ::dup2(err, 2);
@@ -66,12 +111,16 @@ int start(const Command& command, int in, int out, int err) {
     ::_exit(127);
   }
   ::setpgid(pid, pid);
+  note_started(pid);
   ::close(failure.write);
   int code = 0;
-  const ssize_t n = ::read(failure.read, &code, sizeof code);
+  ssize_t n = 0;
+  while ((n = ::read(failure.read, &code, sizeof code)) < 0 && errno == EINTR) {
+  }
   ::close(failure.read);
   if (n == sizeof code) {
-    ::waitpid(pid, nullptr, 0);
+    note_ended(pid);
+    reap(pid);
     throw std::system_error(code, std::generic_category(), "cannot start " + command.argv.at(0));
   }
   return pid;
@@ -84,7 +133,8 @@ void kill_group(int pid) {
 
 }  // namespace
 
-Finished run(const Command& command, std::chrono::milliseconds limit) {
+Finished run(const Command& command, std::chrono::milliseconds limit,
+             const std::atomic<bool>* cancel) {
   Finished result;
   const auto begin = Clock::now();
   const auto deadline = begin + limit;
@@ -104,10 +154,14 @@ Finished run(const Command& command, std::chrono::milliseconds limit) {
   char chunk[16384];
   while (true) {
     pollfd p{.fd = output.read, .events = POLLIN, .revents = 0};
-    const int ready = ::poll(&p, 1, milliseconds_left(deadline));
+    const int left = milliseconds_left(deadline);
+    constexpr int look = 100;  // how often `cancel` is read
+    const int ready = ::poll(&p, 1, cancel != nullptr ? std::min(left, look) : left);
     if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) {
-      result.timed_out = true;
+    result.cancelled = cancel != nullptr && cancel->load();
+    if (ready == 0 && !result.cancelled && Clock::now() < deadline) continue;
+    if (ready == 0 || result.cancelled) {
+      result.timed_out = !result.cancelled;
       kill_group(pid);
       break;
     }
@@ -117,10 +171,10 @@ Finished run(const Command& command, std::chrono::milliseconds limit) {
     result.output.append(chunk, static_cast<std::size_t>(n));
   }
   ::close(output.read);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  kill_group(pid);
+  wait_unreaped(pid);
+  kill_group(pid);  // what it left behind
+  note_ended(pid);
+  const int status = reap(pid);
   if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
   result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -187,19 +241,23 @@ std::optional<std::string> LineChild::read_line(std::chrono::milliseconds limit)
 void LineChild::kill() {
   if (pid_ > 0) {
     kill_group(pid_);
-    ::waitpid(pid_, nullptr, 0);
+    note_ended(pid_);
+    reap(pid_);
     pid_ = -1;
   }
 }
 
 std::string LineChild::how_it_ended() {
   if (pid_ <= 0) return "killed";
-  int status = 0;
   // The stream has ended, so the child ends soon; a child that closed its output and runs on is
   // killed.
   for (int i = 0; i < 50; ++i) {
-    const int r = ::waitpid(pid_, &status, WNOHANG);
-    if (r == pid_) {
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        info.si_pid == pid_) {
+      kill_group(pid_);
+      note_ended(pid_);
+      const int status = reap(pid_);
       pid_ = -1;
       if (WIFEXITED(status)) return fmt::format("exit {}", WEXITSTATUS(status));
       if (WIFSIGNALED(status)) {
@@ -210,6 +268,16 @@ std::string LineChild::how_it_ended() {
   }
   kill();
   return "killed after it closed its output";
+}
+
+void kill_all_children() {
+  for (const std::atomic<int>& slot : running) {
+    if (const int pid = slot.load(); pid > 0) kill_group(pid);
+  }
+}
+
+void die_with_parent() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
 std::optional<std::filesystem::path> find_program(const std::string& name) {

@@ -1,9 +1,11 @@
 // Child processes: run one to its end with a time limit, or hold one and talk to it in lines.
 //
 // A child gets its own process group; ending it ends everything that it started, so a hung compiler
-// or evaluator leaves nothing behind.
+// or evaluator leaves nothing behind. A child dies with the thread that started it, however that
+// ends: it must be started by one that outlives it.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -23,14 +25,16 @@ struct Finished {
   int exit_code = -1;  // -1 when a signal ended it
   int signal = 0;      // the signal that ended it, else 0
   bool timed_out = false;
+  bool cancelled = false;
   std::string output;  // stdout and stderr, interleaved
   double seconds = 0;
-  [[nodiscard]] bool ok() const { return exit_code == 0 && !timed_out; }
+  [[nodiscard]] bool ok() const { return exit_code == 0 && !timed_out && !cancelled; }
 };
 
-/// Runs to the end; a child over `limit` is killed with its group. Throws std::system_error when it
-/// cannot start.
-Finished run(const Command& command, std::chrono::milliseconds limit);
+/// Runs to the end; a child over `limit` is killed with its group, and so is one whose `cancel` is
+/// set meanwhile. Throws std::system_error when it cannot start.
+Finished run(const Command& command, std::chrono::milliseconds limit,
+             const std::atomic<bool>* cancel = nullptr);
 
 /// A child that reads lines on its stdin and writes lines on its stdout; its stderr goes to `log`
 /// (appended).
@@ -58,6 +62,13 @@ class LineChild {
   bool timed_out_ = false;
   std::string buffer_;
 };
+
+/// Kills every running child with its group; safe in a signal handler, for a program about to end
+/// by a signal.
+void kill_all_children();
+
+/// Asks the kernel to end this process when the one that started it is gone.
+void die_with_parent();
 
 /// The first folder of $PATH that has an executable of this name.
 std::optional<std::filesystem::path> find_program(const std::string& name);

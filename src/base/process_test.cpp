@@ -1,7 +1,12 @@
 #include "base/process.h"
 
+#include <fstream>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <system_error>
+#include <thread>
+#include <unistd.h>
 
 #include "base/files.h"
 
@@ -27,6 +32,64 @@ TEST(Process, ReportsTheSignal) {
   const Finished f = run({.argv = {"sh", "-c", "kill -SEGV $$"}}, 10s);
   EXPECT_EQ(f.signal, 11);
   EXPECT_EQ(f.exit_code, -1);
+}
+
+// Whether a process still runs: a zombie, which nobody reaps where no init does, does not.
+bool runs(int pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string number;
+  std::string name;
+  std::string state;
+  return static_cast<bool>(in >> number >> name >> state) && state != "Z";
+}
+
+bool ends_within(int pid, std::chrono::seconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (runs(pid)) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(10ms);
+  }
+  return true;
+}
+
+// A parent that starts a child which listens to nobody, tells its pid, and waits: {parent, child}.
+std::pair<int, int> start_family(void (*then)()) {
+  int fd[2];
+  if (::pipe(fd) != 0) return {-1, -1};
+  const int parent = ::fork();
+  if (parent == 0) {
+    LineChild child({.argv = {"sh", "-c", "echo $$; exec sleep 1000"}}, "/dev/null");
+    const int pid = std::stoi(child.read_line(10s).value_or("-1"));
+    const bool told = ::write(fd[1], &pid, sizeof pid) == sizeof pid;
+    if (told) then();
+    ::_exit(1);
+  }
+  int child = -1;
+  const bool heard = ::read(fd[0], &child, sizeof child) == sizeof child;
+  ::close(fd[0]);
+  ::close(fd[1]);
+  return {parent, heard ? child : -1};
+}
+
+TEST(Process, ChildDiesWithAKilledParent) {
+  const auto [parent, child] = start_family([] { ::pause(); });
+  ASSERT_GT(child, 0);
+  ASSERT_TRUE(runs(child));
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  EXPECT_TRUE(ends_within(child, 10s));
+}
+
+TEST(Process, AllChildrenAreKilledAtOnce) {
+  const auto [parent, child] = start_family([] {
+    kill_all_children();
+    ::pause();
+  });
+  ASSERT_GT(child, 0);
+  EXPECT_TRUE(ends_within(child, 10s));
+  EXPECT_TRUE(runs(parent));
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
 }
 
 TEST(Process, MissingProgramThrowsWithItsName) {

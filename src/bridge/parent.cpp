@@ -1,17 +1,19 @@
+#include <algorithm>
 #include <cerrno>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "bridge/peer.h"
 
 namespace tessera::bridge {
-#include <algorithm>
 namespace {
 
 class ParentPeer final : public LinePeer {
  public:
   ParentPeer() {
+    die_with_parent();  // without it, a search would go on to its end for nobody
     ::signal(SIGPIPE, SIG_IGN);
     out_ = ::dup(STDOUT_FILENO);
     ::dup2(STDERR_FILENO, STDOUT_FILENO);

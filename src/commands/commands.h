@@ -27,7 +27,7 @@ struct Parameter {
 /// How a command speaks while it works and how it is stopped.
 struct Context {
   std::function<void(const Json& event)> progress;  // {"stage","message","done","total",...}
-  const std::atomic<bool>* stop = nullptr;          // set by SIGINT; the best so far is kept
+  const std::atomic<bool>* stop = nullptr;          // set by a signal; the best so far is kept
 };
 
 struct Outcome {

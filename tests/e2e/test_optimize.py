@@ -3,31 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-BINARY = Path(os.environ.get("TESSERA_BINARY", ROOT / "build/bin/tessera"))
-
-SMALL = """
-import sys
-sys.path.insert(0, {examples!r})
-import torch
-from minigpt import Model as Block
-
-class Model(Block):
-    pass
-
-def get_init_inputs():
-    return [64, 4, 32]
-
-def get_inputs():
-    return [torch.randn(2, 32, 64)]
-"""
+from core import BINARY, SMALL, refused, tessera
 
 UNTRACEABLE = """
 import torch
@@ -41,15 +19,6 @@ def get_inputs():
 """
 
 
-def tessera(home: Path, *arguments) -> subprocess.CompletedProcess:
-    """One command with --json; `home` holds its caches and its registry. OpenMP's threads wait asleep, so that this
-    ends in time on a machine that builds beside it."""
-    env = dict(os.environ, TESSERA_HOME=str(home), TESSERA_PYTHON=sys.executable, OMP_WAIT_POLICY="passive")
-    return subprocess.run(
-        [BINARY, *map(str, arguments), "--json"], env=env, cwd=home, capture_output=True, text=True, timeout=500
-    )
-
-
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
     assert BINARY.exists(), f"{BINARY} is not built; run ./dev build, or name it in TESSERA_BINARY"
@@ -59,7 +28,7 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="module")
 def optimize(home):
     model = home / "model.py"
-    model.write_text(SMALL.format(examples=str(ROOT / "examples")))
+    model.write_text(SMALL)
 
     def run(output: str):
         done = tessera(
@@ -100,11 +69,6 @@ def test_second_run_reuses_everything(first, optimize):
     assert " reuse " in progress
     searched = [p for p in report["patterns"] if p.get("trial_count")]
     assert not searched and active(report)
-
-
-def refused(home: Path, *arguments) -> tuple[int, dict]:
-    done = tessera(home, "optimize", *arguments)
-    return done.returncode, json.loads(done.stdout or done.stderr)
 
 
 def test_missing_file(home):

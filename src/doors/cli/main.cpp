@@ -10,6 +10,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "base/process.h"
 #include "base/text.h"
 #include "commands/commands.h"
 
@@ -22,12 +23,31 @@ namespace commands = tessera::commands;
 
 std::atomic<bool> stop_requested{false};
 
-// The first Ctrl-C asks for the best so far; the second ends the program.
-void on_interrupt(int) {
+// The first SIGINT, SIGTERM or SIGHUP asks for the best so far; the second ends the program.
+void on_stop_signal(int signal) {
   if (stop_requested.exchange(true)) {
-    ::signal(SIGINT, SIG_DFL);
-    ::raise(SIGINT);
+    tessera::kill_all_children();
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
   }
+}
+
+void catch_stop_signals() {
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before = {};
+    ::sigaction(s, nullptr, &before);
+    if (before.sa_handler == SIG_IGN) continue;  // under nohup, or in the background of a script
+    struct sigaction action = {};
+    action.sa_handler = on_stop_signal;
+    ::sigaction(s, &action, nullptr);
+  }
+}
+
+// Prints what can be printed: a terminal that was closed, or a reader that is gone, ends no search.
+template <class... T>
+void put(std::FILE* to, fmt::format_string<T...> format, T&&... values) {
+  const std::string text = fmt::format(format, std::forward<T>(values)...);
+  std::fwrite(text.data(), 1, text.size(), to);
 }
 
 // What the user typed for one parameter, in the type that CLI11 fills.
@@ -89,27 +109,27 @@ void show_progress(const Json& event) {
     line += fmt::format("  best {:.4g} ms", event.at("best_ms").get<double>());
   }
   const bool transient = terminal && event.value("transient", false);
-  fmt::print(stderr, "{}{}{}", terminal ? "\r\033[K" : "", line, transient ? "" : "\n");
+  put(stderr, "{}{}{}", terminal ? "\r\033[K" : "", line, transient ? "" : "\n");
   std::fflush(stderr);
 }
 
 int finish(const commands::Outcome& outcome, bool json) {
   for (const Diagnostic& d : outcome.diagnostics) {
-    fmt::print(stderr, "{}", json ? to_json(d).dump() + "\n" : to_text(d));
+    put(stderr, "{}", json ? to_json(d).dump() + "\n" : to_text(d));
   }
   if (json) {
-    fmt::print("{}\n", outcome.data.dump(1));
+    put(stdout, "{}\n", outcome.data.dump(1));
   } else {
-    fmt::print("{}", outcome.text);
+    put(stdout, "{}", outcome.text);
   }
   return static_cast<int>(outcome.exit);
 }
 
 int fail_with(const Diagnostic& d, bool json) {
   if (json) {
-    fmt::print("{}\n", to_json(d).dump());
+    put(stdout, "{}\n", to_json(d).dump());
   } else {
-    fmt::print(stderr, "{}", to_text(d));
+    put(stderr, "{}", to_text(d));
   }
   return static_cast<int>(exit_code(d));
 }
@@ -121,9 +141,8 @@ int run_command(const commands::Command& command, const std::map<std::string_vie
   commands::Context context;
   context.stop = &stop_requested;
   if (!quiet) context.progress = show_progress;
-  struct sigaction action = {};
-  action.sa_handler = on_interrupt;
-  ::sigaction(SIGINT, &action, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  catch_stop_signals();
   try {
     auto outcome = command.run(*arguments, context);
     if (!outcome) return fail_with(outcome.error(), json);
