@@ -133,7 +133,7 @@ def _hold(module, args: tuple, kwargs: dict, precision: str | None) -> module_ev
     devices = {str(t.device) for t in tensors}
     if len(devices) > 1:
         raise fail(
-            "TS0010",
+            "TS0014",
             "input.several_devices",
             "the module and its inputs lie on several devices",
             expected="one device",
@@ -147,12 +147,12 @@ def _hold(module, args: tuple, kwargs: dict, precision: str | None) -> module_ev
 
 
 def find_binary() -> Path:
-    """$TESSERA_BINARY, the package's own, a build folder of the source tree (the newest), or PATH. Error: TS0707."""
+    """$TESSERA_BINARY, the package's own, a build folder of the source tree (the newest), or PATH. Error: TS0715."""
     named = os.environ.get("TESSERA_BINARY")
     if named:
         if os.access(named, os.X_OK):
             return Path(named)
-        raise fail("TS0707", "process.no_binary", f"$TESSERA_BINARY names `{named}`, which is no executable file")
+        raise fail("TS0715", "process.no_binary", f"$TESSERA_BINARY names `{named}`, which is no executable file")
     tried = [places.package / "bin" / "tessera"]
     root = places.source_tree()
     if root:
@@ -161,7 +161,7 @@ def find_binary() -> Path:
     if found:
         return Path(found)
     raise fail(
-        "TS0707",
+        "TS0715",
         "process.no_binary",
         "the tessera binary is not found",
         expected="$TESSERA_BINARY, the package's bin/tessera, build*/bin/tessera of a source tree, or PATH",
@@ -219,7 +219,7 @@ def _died(core: subprocess.Popen, log) -> Error:
     tail = log.read().decode(errors="replace").strip().splitlines()[-12:]
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     return fail(
-        "TS0701",
+        "TS0712",
         "process.died",
         f"the core ended before it answered ({how})",
         notes=tail,

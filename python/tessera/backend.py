@@ -82,7 +82,7 @@ def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict):
         users = [u for u, name in zip(traced.user_inputs, names, strict=True) if not name]
         traced = replace(traced, module=module, user_inputs=users)
         module_eval.describe_device(traced.graph)
-        composed = api.optimize_held(module_eval.Held(module, tuple(rest), {}, traced), **options)
+        composed = api.optimize_held(module_eval.Held(module, tuple(rest), {}, traced, resizable=False), **options)
 
     def run(*flat):
         return composed(*module.hold_weights(flat))

@@ -56,7 +56,7 @@ class ComposedModule(nn.Module):
     ):
         super().__init__()
         if leftover not in ("eager", "inductor"):
-            raise fail("TS0004", "input.bad_option", f"leftover=`{leftover}`", expected="`eager` or `inductor`")
+            raise fail("TS0013", "input.bad_option", f"leftover=`{leftover}`", expected="`eager` or `inductor`")
         if isinstance(original, ComposedModule):
             original = original.original
         self.__dict__["original"] = original  # not a submodule: state_dict names stay
@@ -134,7 +134,7 @@ class ComposedModule(nn.Module):
                 if isinstance(owner.get(key), torch.Tensor):
                     return module, owner, key, owner[key]
         raise fail(
-            "TS0205",
+            "TS0215",
             "plan.unknown_tensor",
             f"the module has no {v['origin']} `{v.get('target') or name}`",
             helps=["the plan is of another module: optimize this one"],
@@ -142,7 +142,7 @@ class ComposedModule(nn.Module):
 
     def _refuse(self, miss: Miss) -> None:
         raise fail(
-            "TS0520",
+            "TS0522",
             "compose.guard",
             f"the composed module does not apply: {miss.text}",
             notes=[f"guard: {miss.kind}"],

@@ -45,7 +45,7 @@ class Evaluator:
         candidate's doing, not the reference's."""
         if str(params["device"]).startswith("cuda") and not torch.cuda.is_available():
             raise fail(
-                "TS0706",
+                "TS0713",
                 "evaluate.no_device",
                 "torch sees no CUDA device",
                 helps=["`tessera doctor` says what is missing; --arch host runs without"],
@@ -65,7 +65,7 @@ class Evaluator:
 
     def _problem(self, params: dict) -> Problem:
         if params["handle"] not in self._problems:
-            raise fail("TS0707", "evaluate.no_such_handle", f"no open problem has the handle {params['handle']}")
+            raise fail("TS0714", "evaluate.no_such_handle", f"no open problem has the handle {params['handle']}")
         return self._problems[params["handle"]]
 
     def verify(self, params: dict) -> dict:

@@ -155,7 +155,7 @@ def build_extension() -> Path:
     if compiler is None or include is None:
         raise fail(
             "TS0320",
-            "build.no_compiler",
+            "build.no_extension_compiler",
             "no C++ compiler for the operator extension",
             expected="g++ or clang++ in PATH (or $CXX), and tessera/kernel.h in the package",
             found="no compiler" if compiler is None else "no tessera/kernel.h",

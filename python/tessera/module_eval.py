@@ -38,7 +38,7 @@ class Held:
     traced: Traced
     path: str = ""
     notify: Callable[[str], None] = lambda text: None
-    composed: dict[tuple, ComposedModule] = field(default_factory=dict)
+    resizable: bool = True  # whether other inputs of the same module make sense: not for a captured graph
 
     @property
     def graph(self) -> dict:
@@ -95,33 +95,6 @@ def redraw(tensor: torch.Tensor, seed: int) -> torch.Tensor:
 
 def inputs_of(held: Held, seed: int) -> tuple[tuple, dict]:
     return pytree.tree_map_only(torch.Tensor, lambda t: redraw(t, seed), (held.args, held.kwargs))
-
-
-def with_inputs(module: nn.Module, args: tuple, kwargs: dict, scale: float) -> tuple[tuple, dict] | None:
-    """The inputs with their leading extent (the batch) scaled, when all tensors share one and the module takes them;
-    None when it does not. For optimizing the same module again at another size."""
-    tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor) and t.dim()]
-    extents = {t.shape[0] for t in tensors}
-    if len(extents) != 1:
-        return None
-    n = max(1, round(extents.pop() * scale))
-
-    def resize(t: torch.Tensor) -> torch.Tensor:
-        if not t.dim():
-            return t
-        index = torch.arange(n, device=t.device) % t.shape[0]
-        return t.index_select(0, index)
-
-    made = pytree.tree_map_only(torch.Tensor, resize, (args, kwargs))
-    before = _snapshot(module)
-    try:
-        with torch.no_grad():
-            module(*made[0], **made[1])
-    except Exception:
-        return None
-    finally:
-        _restore(module, before)
-    return made
 
 
 # --- right ---------------------------------------------------------------------------------------------------------
@@ -309,7 +282,6 @@ def verify_module(held: Held, plan: dict, seeds: int = 2, leftover: str = "eager
         "active": status["active"],
         "status": status,
         "seeds": seeds,
-        "resizes": [],
     }
 
 
@@ -469,4 +441,4 @@ def _figures(contenders: list[_Contender], absent: dict[str, str], ours: Compose
     return {"times": times, "absent": absent, "ablation": ablation, "status": ours.status()}
 
 
-__all__ = ["Error", "Held", "hold", "measure_module", "verify_module", "with_inputs"]
+__all__ = ["Error", "Held", "hold", "measure_module", "verify_module"]

@@ -53,7 +53,7 @@ class Built:
 def dtype_of(name: str) -> torch.dtype:
     dtype = getattr(torch, name, None)
     if not isinstance(dtype, torch.dtype):
-        raise fail("TS0202", "graph.unknown_dtype", f"no element type `{name}` in this torch")
+        raise fail("TS0213", "graph.unknown_dtype", f"no element type `{name}` in this torch")
     return dtype
 
 
@@ -101,7 +101,7 @@ class _Emitter:
             elif name in self.outside:
                 self._feed(name)
             elif name not in self.producer:
-                raise fail("TS0204", "plan.malformed", f"the plan needs the value `{name}`, which nothing produces")
+                raise fail("TS0214", "plan.malformed", f"the plan needs the value `{name}`, which nothing produces")
             else:
                 missing = [t for t in tensor_arguments(self.producer[name]) if t not in self.have]
                 if missing:
@@ -122,7 +122,7 @@ class _Emitter:
         for a in op._schema.arguments:
             if a.name not in node["arguments"]:
                 if not a.has_default_value():
-                    raise fail("TS0204", "plan.malformed", f"node `{node['name']}` lacks the argument `{a.name}`")
+                    raise fail("TS0214", "plan.malformed", f"node `{node['name']}` lacks the argument `{a.name}`")
                 value = a.default_value
             else:
                 value = self._argument(node["arguments"][a.name], str(a.type))
@@ -274,13 +274,13 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), inline_pack: bo
             node = next((n for n in graph["nodes"] if n["name"] == step["node"]), None)
             if node is None:
                 raise fail(
-                    "TS0204", "plan.malformed", f"the plan runs the node `{step['node']}`, which the graph lacks"
+                    "TS0214", "plan.malformed", f"the plan runs the node `{step['node']}`, which the graph lacks"
                 )
             for name in filter(None, node["outputs"]):
                 main.get(name)
         elif step["kind"] != "prepack":
             raise fail(
-                "TS0204", "plan.malformed", f"a step of kind `{step['kind']}`", expected="prepack, kernel, call or aten"
+                "TS0214", "plan.malformed", f"a step of kind `{step['kind']}`", expected="prepack, kernel, call or aten"
             )
     for v in graph["outputs"]:
         main.get(v)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tessera import module_eval
+from tessera import module_eval, resizes
 from tessera.errors import fail
 from tessera.loading import load_problem
 from tessera.protocol import Connection, over_stdio
@@ -16,11 +16,13 @@ class Tracer:
     def __init__(self, held: module_eval.Held | None = None):
         self.held = held
         self.connection: Connection | None = None
+        self.resized: module_eval.Held | None = None  # the held module at the size last asked for
 
     @property
     def handlers(self) -> dict:
         return {
             "trace": self.trace,
+            "trace_resized": self.trace_resized,
             "verify_module": self.verify_module,
             "measure_module": self.measure_module,
             "export_module": self.export_module,
@@ -51,9 +53,26 @@ class Tracer:
         )
         return {"graph": self.held.graph}
 
+    def trace_resized(self, params: dict) -> dict:
+        """The `attempt`-th other size: its trace, or the reason why there is none, or that there are no more."""
+        held = self._need()
+        self.resized = None
+        tries = list(resizes.sizes(held)) if held.resizable else []
+        if params["attempt"] >= len(tries):
+            return {"done": True}
+        size = tries[params["attempt"]]
+        made = resizes.resized(held, size)
+        if isinstance(made, str):
+            return {"size": size.text, "reason": made}
+        self.resized = made
+        return {"size": size.text, "graph": made.graph}
+
     def verify_module(self, params: dict) -> dict:
+        held = self.resized if params.get("resized") else self._need()
+        if held is None:
+            raise fail("TS0706", "peer.nothing_traced", "no other size is held: `trace_resized` comes first")
         return module_eval.verify_module(
-            self._need(), params["plan"], int(params.get("seeds", 2)), params.get("leftover", "eager")
+            held, params["plan"], int(params.get("seeds", 2)), params.get("leftover", "eager")
         )
 
     def measure_module(self, params: dict) -> dict:

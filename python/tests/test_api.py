@@ -60,7 +60,7 @@ def test_forms_of_inputs(inputs, monkeypatch):
     assert c.status()["served"] == 2
 
 
-@pytest.mark.parametrize("mood, code, words", [("die", "TS0701", "a last word"), ("refuse", "TS0301", "install it")])
+@pytest.mark.parametrize("mood, code, words", [("die", "TS0712", "a last word"), ("refuse", "TS0301", "install it")])
 def test_failures_of_the_core(monkeypatch, mood, code, words):
     monkeypatch.setenv("FAKE_CORE", mood)
     with pytest.raises(tessera.Error, match=words) as e:
@@ -72,7 +72,7 @@ def test_wrong_arguments(monkeypatch, tmp_path):
     for args, code in (
         ((Mlp(), 3), "TS0008"),
         ((lambda x: x, torch.ones(1)), "TS0009"),
-        ((Mlp(), torch.ones(8, 16, device="meta")), "TS0010"),
+        ((Mlp(), torch.ones(8, 16, device="meta")), "TS0014"),
         ((Mlp(), torch.ones(8, 17)), "TS0007"),
     ):
         with pytest.raises(tessera.Error) as e:
@@ -81,7 +81,7 @@ def test_wrong_arguments(monkeypatch, tmp_path):
     monkeypatch.setenv("TESSERA_BINARY", str(tmp_path / "none"))
     with pytest.raises(tessera.Error) as e:
         tessera.optimize(Mlp().eval(), torch.randn(8, 16))
-    assert e.value.diagnostic["code"] == "TS0707"
+    assert e.value.diagnostic["code"] == "TS0715"
 
 
 def test_interrupt_keeps_the_best(monkeypatch):

@@ -258,7 +258,7 @@ def test_strict_raises(library):
         for x in (torch.randn(5, 16), torch.randn(16, 8).t()):
             with pytest.raises(Error) as e:
                 c(x)
-            assert e.value.diagnostic["code"] == "TS0520"
+            assert e.value.diagnostic["code"] == "TS0522"
         in_place(c)
         c(torch.randn(8, 16))  # packed again: nothing is lost
     with pytest.raises(Error, match="gradients"):
@@ -403,10 +403,10 @@ def test_exports(pair):
 
 def test_malformed_plans(library):
     for damage, code in (
-        (lambda p: p["steps"].append({"kind": "sing"}), "TS0204"),
-        (lambda p: p["graph"]["outputs"].append("nothing"), "TS0204"),
-        (lambda p: p["steps"].append({"kind": "aten", "node": "nothing"}), "TS0204"),
-        (lambda p: p["graph"]["values"][1].update(target="fc9.weight"), "TS0205"),
+        (lambda p: p["steps"].append({"kind": "sing"}), "TS0214"),
+        (lambda p: p["graph"]["outputs"].append("nothing"), "TS0214"),
+        (lambda p: p["steps"].append({"kind": "aten", "node": "nothing"}), "TS0214"),
+        (lambda p: p["graph"]["values"][1].update(target="fc9.weight"), "TS0215"),
         (lambda p: p["graph"]["nodes"][0].update(op="aten.sing.default"), "TS0220"),
     ):
         plan = mlp_plan(library)

@@ -138,7 +138,7 @@ def test_wrong_use_is_a_diagnostic(shared, folder):
     assert not reply["ok"] and reply["kind"] == "launch_failed" and "run-time integers" in reply["reason"]
     with pytest.raises(Refused) as refused:
         shared.call("verify", {"handle": 999, "candidate": few})
-    assert refused.value.diagnostic["code"] == "TS0707"
+    assert refused.value.diagnostic["code"] == "TS0714"
     missing = shared.call("verify", {"handle": handle, "candidate": {"library": "/nowhere.so", "launch": {"ints": []}}})
     assert not missing["ok"] and "nowhere" in missing["reason"]
 

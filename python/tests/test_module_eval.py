@@ -11,7 +11,7 @@ from composing import LINEAR, Mlp, compile_kernel, mlp_plan, plan_of_trace
 from tessera import module_eval
 from tessera.errors import Error
 from tessera.export import export_module
-from tessera.module_eval import hold, inputs_of, measure_module, redraw, verify_module, with_inputs
+from tessera.module_eval import hold, inputs_of, measure_module, redraw, verify_module
 from tessera.peers import equal_precision
 from torch import nn
 
@@ -91,17 +91,6 @@ def test_redraw_keeps_what_has_an_order():
     assert not torch.equal(redraw(tokens, 1), tokens)
 
 
-def test_inputs_at_other_sizes(held):
-    made = with_inputs(held.module, held.args, held.kwargs, 2.0)
-    assert made[0][0].shape == (16, 16) and held.module.count == 0
-
-    class Fixed(nn.Module):
-        def forward(self, x):
-            return x.view(8, 16)
-
-    assert with_inputs(Fixed(), held.args, {}, 0.5) is None
-
-
 def test_precision_converts_module_and_inputs():
     h = hold(Mlp().eval(), (torch.randn(8, 16),), {}, "bf16")
     assert h.precision == "bf16" and h.args[0].dtype == torch.bfloat16 == h.module.fc1.weight.dtype
@@ -123,7 +112,7 @@ def test_export(held, folder, tmp_path):
 def test_plan_of_another_module(held, folder):
     with pytest.raises(Error) as e:
         module_eval.verify_module(hold(nn.Linear(4, 4), (torch.randn(2, 4),), {}), mlp_plan(compile_kernel(folder)))
-    assert e.value.diagnostic["code"] == "TS0205"
+    assert e.value.diagnostic["code"] == "TS0215"
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32"])

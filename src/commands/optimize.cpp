@@ -66,8 +66,9 @@ const Command optimize = {
     .name = "optimize",
     .doc = "make a module faster: find, write, verify, tune and compose kernels for it",
     .details =
-        "Ctrl-C stops the search and keeps the best so far; running the same command again goes on "
-        "from there.",
+        "Ctrl-C (or SIGTERM, or a closed terminal) stops the search and keeps the best so far, "
+        "verified and written as always, exit code 0; running the same command again goes on from "
+        "there. A second Ctrl-C ends it at once.",
     .parameters = model_parameters(tuning_parameters({
         {.type = Parameter::Type::text,
          .name = "output",
@@ -82,6 +83,11 @@ const Command optimize = {
          .doc = "what to measure beside: eager, inductor, "
                 "inductor-max-autotune, tensorrt",
          .preset = "eager,inductor"},
+        {.type = Parameter::Type::text,
+         .name = "resizes",
+         .doc = "verify the module, optimized again, at two other sizes (not at --effort quick)",
+         .preset = "true",
+         .choices = {"true", "false"}},
         {.type = Parameter::Type::text,
          .name = "ablation",
          .doc = "measure each kernel's part",

@@ -9,8 +9,8 @@
 namespace tessera::commands {
 namespace {
 
-inline constexpr Code no_report{"TS0005", "input.no_report"};
-inline constexpr Code not_a_report{"TS0006", "input.not_a_report"};
+inline constexpr Code no_report{"TS0031", "input.no_report"};
+inline constexpr Code not_a_report{"TS0032", "input.not_a_report"};
 inline constexpr Code no_plots{"TS0711", "report.cannot_render"};
 
 Result<Outcome> run(const Json& arguments, Context&) {

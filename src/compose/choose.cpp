@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-namespace tessera::compose {
+namespace tessera::composer {
 namespace {
 
 using graph::Graph;
@@ -210,4 +210,4 @@ Choice choose(const Graph& g, const std::vector<Option>& options, int exact_limi
   return choice;
 }
 
-}  // namespace tessera::compose
+}  // namespace tessera::composer

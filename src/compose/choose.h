@@ -9,7 +9,7 @@
 #include "graph/graph.h"
 #include "rules/rules.h"
 
-namespace tessera::compose {
+namespace tessera::composer {
 
 /// A pattern with a kernel that passed its gates.
 struct Option {
@@ -33,4 +33,4 @@ Choice choose(const graph::Graph& g, const std::vector<Option>& options, int exa
 /// True when the graph with each pattern contracted to one node has no cycle.
 bool acyclic(const graph::Graph& g, const std::vector<const rules::Pattern*>& patterns);
 
-}  // namespace tessera::compose
+}  // namespace tessera::composer

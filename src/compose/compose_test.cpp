@@ -4,7 +4,7 @@
 #include "compose/choose.h"
 #include "compose/plan.h"
 
-namespace tessera::compose {
+namespace tessera::composer {
 namespace {
 
 using graph::Graph;
@@ -141,4 +141,4 @@ TEST(Plan, RecomputesAnInnerValueThatIsReadOutside) {
 }
 
 }  // namespace
-}  // namespace tessera::compose
+}  // namespace tessera::composer

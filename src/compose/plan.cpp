@@ -7,14 +7,14 @@
 
 #include "graph/operand.h"
 
-namespace tessera::compose {
+namespace tessera::composer {
 namespace {
 
 using graph::Graph;
 using graph::NodeId;
 using graph::ValueId;
 
-inline constexpr Code no_order{"TS0901", "bug.plan_has_no_order"};
+inline constexpr Code no_order{"TS0902", "bug.plan_has_no_order"};
 
 // A step of the plan before it is printed: a placed pattern (index) or a single node.
 struct Unit {
@@ -139,4 +139,4 @@ Result<Json> make_plan(const Graph& g, const std::vector<Placed>& placed,
   return plan;
 }
 
-}  // namespace tessera::compose
+}  // namespace tessera::composer

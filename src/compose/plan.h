@@ -11,7 +11,7 @@
 #include "graph/graph.h"
 #include "rules/rules.h"
 
-namespace tessera::compose {
+namespace tessera::composer {
 
 /// A chosen pattern with what runs it, as the wire form of a candidate and its evidence.
 struct Placed {
@@ -27,4 +27,4 @@ struct Placed {
 Result<Json> make_plan(const graph::Graph& g, const std::vector<Placed>& placed,
                        const std::map<graph::NodeId, std::string>& why_left, const Json& about);
 
-}  // namespace tessera::compose
+}  // namespace tessera::composer

@@ -69,6 +69,7 @@ Options options_from(const Json& a) {
   o.peers = a.value("peers", o.peers);
   o.measure = on("measure", o.measure);
   o.ablation = on("ablation", o.ablation);
+  o.resizes = on("resizes", o.resizes);
   o.use_registry = on("use-registry", o.use_registry);
   o.place_all = on("place-all", o.place_all);
   o.retune = on("retune", o.retune);
@@ -115,6 +116,9 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
     TESSERA_CHECK(timed(s, "verify_module", [&] { return check_module(s, tracer); }));
     if (options.measure)
       TESSERA_CHECK(timed(s, "measure_module", [&] { return measure_module(s, tracer); }));
+    // Benchmarks place kernels that lose; what they show is not the module that a user gets.
+    if (options.resizes && options.effort != "quick" && !options.place_all)
+      TESSERA_CHECK(timed(s, "resizes", [&] { return check_resizes(s, tracer); }));
   }
 
   Optimized out;

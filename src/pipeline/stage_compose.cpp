@@ -40,9 +40,9 @@ Status compose_plan(Session& s) {
       s.option_origin.emplace_back(static_cast<int>(w), i);
     }
   }
-  s.choice = compose::choose(s.found.graph, s.placed_options);
+  s.choice = composer::choose(s.found.graph, s.placed_options);
 
-  std::vector<compose::Placed> placed;
+  std::vector<composer::Placed> placed;
   for (const int o : s.choice.chosen) {
     const Work& w =
         s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
@@ -68,7 +68,7 @@ Status compose_plan(Session& s) {
                       {"leftover_runner", s.options.leftover},
                       {"kind", kind_of_plan(s)},
                       {"toolchain", s.evaluation.tools.to_json()}};
-  TESSERA_TRY(plan, compose::make_plan(s.found.graph, placed, why_left, about));
+  TESSERA_TRY(plan, composer::make_plan(s.found.graph, placed, why_left, about));
   s.plan = std::move(plan);
   s.say("compose", fmt::format("{} kernels placed, {} ops left to PyTorch", placed.size(),
                                s.plan.at("leftover").size()));
@@ -106,14 +106,21 @@ Status check_module(Session& s, bridge::Peer& tracer) {
 
 Status measure_module(Session& s, bridge::Peer& tracer) {
   s.say("measure", "the composed module beside its peers");
+  // Who asked to stop wants the best so far soon: eager is enough to say what it is worth.
+  const bool stopped = s.stopped();
+  Json peers = stopped ? Json::array({"eager"}) : Json(s.options.peers);
   auto reply = tracer.call("measure_module",
                            {{"plan", s.plan},
-                            {"peers", s.options.peers},
+                            {"peers", std::move(peers)},
                             {"leftover", s.options.leftover},
-                            {"ablation", s.options.ablation}},
+                            {"seconds", stopped ? 1 : 10},
+                            {"ablation", s.options.ablation && !stopped}},
                            std::chrono::seconds(3600));
   if (!reply) return error(std::move(reply).error());
   s.module_times = std::move(*reply);
+  for (const std::string& peer : s.options.peers) {
+    if (stopped && peer != "eager") s.module_times["absent"][peer] = "the run was stopped";
+  }
   return {};
 }
 

@@ -35,9 +35,9 @@ struct Session {
   std::unique_ptr<registry::Registry> registry;  // null when not used
   std::string device_name;
   std::vector<Work> work;
-  std::vector<compose::Option> placed_options;     // parallel to placed_work
+  std::vector<composer::Option> placed_options;    // parallel to placed_work
   std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)
-  compose::Choice choice;
+  composer::Choice choice;
   Json plan;
   Json module_check = Json::object();
   Json module_times = Json::object();
@@ -58,6 +58,9 @@ Status evaluate_work(Session& s);     // revive or tune each, store what was lea
 Status compose_plan(Session& s);      // choose and order
 Status check_module(Session& s, bridge::Peer& tracer);
 Status measure_module(Session& s, bridge::Peer& tracer);
+/// Fills module_check["resizes"]: rows {"size","ok","reason","kernels","of",errors}; `ok` is null
+/// where the module does not take the size. Only a wrong answer is a diagnostic, and a warning.
+Status check_resizes(Session& s, bridge::Peer& tracer);
 Json make_report(const Session& s);
 
 /// The winner that may be placed under options.only_kind; nullptr when there is none.

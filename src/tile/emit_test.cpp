@@ -145,16 +145,16 @@ TEST(Types, RefuseWhatDoesNotFit) {
   EXPECT_EQ(try_register_type(DType::float32, {{8, {}}}, {8}, parse_layout("(2,2):(1,2)").value())
                 .error()
                 .code,
-            "TS0410");
+            "TS0412");
   EXPECT_EQ(try_register_type(DType::float32, {{2, {}}, {6, {}}}, {2, 6},
                               parse_layout("(1,12):(0,1)").value())
                 .error()
                 .code,
-            "TS0410");
+            "TS0412");
   EXPECT_EQ(try_register_type(DType::float32, {{9, {}}}, {8}, parse_layout("(2,4):(1,2)").value())
                 .error()
                 .code,
-            "TS0410");
+            "TS0412");
 }
 
 TEST(Operations, EveryRecordIsComplete) {

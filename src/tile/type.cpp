@@ -4,7 +4,7 @@
 
 namespace tessera::tile {
 namespace {
-constexpr Code bad_type{"TS0410", "tile.bad_type"};
+constexpr Code bad_type{"TS0412", "tile.bad_type"};
 
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& cover) {
   std::vector<int64_t> s(cover.size(), 1);

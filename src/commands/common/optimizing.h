@@ -10,8 +10,8 @@
 namespace tessera::commands {
 
 std::vector<Parameter> tuning_parameters(std::vector<Parameter> more = {});
-/// The report for people, in the terminal: patterns and winners, what was left and why, times
-/// beside peers.
+/// The report for people, in the terminal, in 80 columns: patterns and winners, what was left and
+/// why, times beside peers. At most 80 columns.
 std::string report_text(const Json& report);
 pipeline::Context pipeline_context(Context& context);
 

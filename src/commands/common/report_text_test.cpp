@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "commands/common/optimizing.h"
+
+namespace tessera::commands {
+namespace {
+
+Json example() {
+  const Json evidence = {{"ms", 12.3456}};
+  const Json winner = {{"label",
+                        "tile_gemm 128x128x64 simd 2 threads, a long list of decisions that "
+                        "would never fit in a line of a table"},
+                       {"kind", "synthesized"},
+                       {"evidence", evidence}};
+  Json patterns = Json::array();
+  patterns.push_back(
+      {{"id", "p01"},
+       {"rule", "gated_mlp"},
+       {"active", true},
+       {"summary", "65536x14336x4096 bf16, silu(gate) * up, + residual, scaled, cast"},
+       {"eager_ms", 24.7},
+       {"floor_ms", 9.1},
+       {"winners", Json::array({winner})}});
+  patterns.push_back({{"id", "p02"},
+                      {"rule", "row_norm"},
+                      {"active", false},
+                      {"winners", Json::array()},
+                      {"inactive_because", std::string(30, 'w') + " " + std::string(60, 'v')}});
+  Json leftover = Json::array();
+  for (const char* node : {"cumsum", "cumsum_1", "cumsum_2"}) {
+    leftover.push_back({{"node", node}, {"op", "aten.cumsum.default"}, {"reason", "no rule"}});
+  }
+  const Json resizes = {{{"size", "batch (dim 0: 8 → 4)"},
+                         {"ok", true},
+                         {"kernels", 4},
+                         {"of", 5},
+                         {"rms_error", 1e-7},
+                         {"baseline_rms_error", 2e-7},
+                         {"reason", "the time for other sizes was spent"}},
+                        {{"size", "sequence (dim 1: 32 → 24)"},
+                         {"ok", nullptr},
+                         {"reason", "the module does not take it: RuntimeError"}}};
+  return {
+      {"name", "Block"},
+      {"device", "NVIDIA H200"},
+      {"arch", "sm_90a"},
+      {"precision", "bf16"},
+      {"rewrites", Json::array()},
+      {"patterns", patterns},
+      {"leftover", leftover},
+      {"rejections",
+       {{{"rule", "attention"}, {"nodes", {"a", "b", "c", "d", "e", "f", "g"}}, {"reason", "no"}}}},
+      {"verification",
+       {{"ok", true}, {"rms_error", 1e-7}, {"baseline_rms_error", 1e-7}, {"resizes", resizes}}},
+      {"module",
+       {{"times", {{"tessera", {{"ms", 1.0}}}, {"eager", {{"ms", 2.5}}}}},
+        {"absent", {{"tensorrt", "torch_tensorrt is not installed"}}}}}};
+}
+
+TEST(ReportText, FitsIn80Columns) {
+  for (const std::string& line : split(report_text(example()), '\n')) {
+    std::size_t columns = 0;
+    for (const char c : line) columns += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+    EXPECT_LE(columns, 80U) << line;
+  }
+}
+
+TEST(ReportText, SaysWhatCounts) {
+  const std::string text = report_text(example());
+  const auto has = [&](const char* words) { return text.find(words) != std::string::npos; };
+  EXPECT_TRUE(has("12.35       24.7        9.1   2.00x")) << text;
+  EXPECT_TRUE(has("aten.cumsum.default (cumsum, 3 places): no rule")) << text;
+  EXPECT_TRUE(has("a, b, c, d, e, f, ... (7 ops)")) << text;
+  EXPECT_TRUE(has("dim 0: 8 → 4): right; 4 of 5 kernels")) << text;
+  EXPECT_TRUE(has("24): not verified: the module")) << text;
+  EXPECT_TRUE(has("2.50x")) << text;
+}
+
+}  // namespace
+}  // namespace tessera::commands

@@ -1,0 +1,234 @@
+// The module at other sizes: the configurations that won are realized again for each size,
+// composed, and verified end to end. Nothing is searched and nothing of it is placed or stored: it
+// shows that the kernels are right because they are right, not because of one shape.
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "pipeline/stages.h"
+
+namespace tessera::pipeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Winner = evaluate::Tuned::Winner;
+
+inline constexpr Code resize_wrong{"TS0503", "verify.resize_wrong"};
+
+constexpr int wanted = 2;             // sizes to verify
+constexpr double least_seconds = 12;  // for all of them together
+constexpr double most_seconds = 300;
+constexpr double least_for_a_kernel = 2;  // seconds: one build and one check
+
+double since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// The bounded share of the time: of what the search took.
+double seconds_for(const Session& s) {
+  const double share = s.options.effort == "max" ? 0.5 : 0.2;
+  return std::clamp(share * s.timings.value("evaluate", 0.0), least_seconds, most_seconds);
+}
+
+// A pattern's place in the module: the names of the ops that it computes. Traces of one module at
+// two sizes name them alike.
+std::string place_of(const Session& s, const rules::Pattern& p) {
+  std::vector<std::string> names;
+  for (const graph::NodeId n : p.computing) names.push_back(s.found.graph.node(n).name);
+  return p.rule + " " + join(names, " ");
+}
+
+std::map<std::string, const Winner*> placed_in(const Session& s) {
+  std::map<std::string, const Winner*> out;
+  for (const int o : s.choice.chosen) {
+    const auto [work, pattern] = s.option_origin[static_cast<std::size_t>(o)];
+    out[place_of(s, s.pattern(pattern))] = placeable(s, s.work[static_cast<std::size_t>(work)]);
+  }
+  return out;
+}
+
+// Alone with the launch that won, where it is offered again.
+realize::Candidate with_one_launch(realize::Candidate c, const Winner& like) {
+  if (c.launches.empty()) return c;
+  realize::Launch kept = c.launches.front();
+  if (!like.candidate.launches.empty()) {
+    const Json& knobs = like.candidate.launches.at(static_cast<std::size_t>(like.launch)).knobs;
+    for (const realize::Launch& l : c.launches) {
+      if (l.knobs == knobs) kept = l;
+    }
+  }
+  c.launches = {std::move(kept)};
+  return c;
+}
+
+// The configuration that won, if it is offered at this size too; else the first offers of its
+// realizer.
+std::vector<realize::Candidate> offered_again(const evaluate::Offers& offers, const Winner& like) {
+  constexpr std::size_t others = 2;
+  std::vector<realize::Candidate> near;
+  for (const realize::Candidate& c : offers.candidates) {
+    if (c.realizer != like.candidate.realizer) continue;
+    if (c.config == like.candidate.config) return {with_one_launch(c, like)};
+    if (near.size() < others) near.push_back(with_one_launch(c, like));
+  }
+  return near;
+}
+
+struct Resized {
+  int kernels = 0;  // placed, of `of`
+  int of = 0;
+  std::string cut;  // why some are missing
+};
+
+// One kernel for each pattern at a place where the module has one.
+Result<Resized> realize_again(const Session& main, Session& r, Clock::time_point deadline) {
+  const auto wanted_kernels = placed_in(main);
+  Resized out{.of = static_cast<int>(wanted_kernels.size())};
+  static const std::atomic<bool> never{false};
+  const std::atomic<bool>& stop = r.context.stop != nullptr ? *r.context.stop : never;
+  for (Work& w : r.work) {
+    const rules::Pattern& p = r.pattern(w.patterns.front());
+    const auto like = std::find_if(w.patterns.begin(), w.patterns.end(), [&](int i) {
+      return wanted_kernels.contains(place_of(r, r.pattern(i)));
+    });
+    if (like == w.patterns.end()) continue;
+    const Winner& winner = *wanted_kernels.at(place_of(r, r.pattern(*like)));
+    const double left = std::chrono::duration<double>(deadline - Clock::now()).count();
+    if (left < least_for_a_kernel || r.stopped()) {
+      out.cut = r.stopped() ? "stopped" : "the time for other sizes was spent";
+      break;
+    }
+    const auto offers = evaluate::offers(p, r.found.graph, *r.found.arch);
+    const auto candidates = offered_again(offers, winner);
+    if (candidates.empty()) {
+      out.cut = fmt::format("{} is not offered for {}", winner.candidate.realizer, p.summary);
+      continue;
+    }
+    TESSERA_TRY(tuned, r.evaluator->tune(p, candidates, Json::array(), left, stop, {}));
+    if (tuned.winners.empty()) {
+      out.cut = fmt::format("no kernel for {} passed its gates", p.summary);
+      continue;
+    }
+    out.kernels += static_cast<int>(w.patterns.size());
+    w.tuned = std::move(tuned);
+  }
+  return out;
+}
+
+// The journey at one size, from its trace to the check against fp64.
+Result<Json> verify_at(const Session& s, bridge::Peer& tracer, const Json& traced,
+                       Clock::time_point deadline) {
+  Options options = s.options;
+  options.effort = "quick";
+  options.arch = s.found.arch->name;
+  options.place_all = true;  // what counts here is whether it is right
+  options.dump.clear();
+  options.use_registry = false;
+  const Context quiet{.progress = [](const Json&) {}, .stop = s.context.stop};
+  Session r{.options = options, .context = quiet};
+  TESSERA_TRY(found, discover(traced, options));
+  r.found = std::move(found);
+  r.evaluation = s.evaluation;
+  r.evaluation.effort = options.effort;
+  r.device_name = s.device_name;
+  r.evaluator = std::make_unique<evaluate::Evaluator>(r.evaluation, r.found.graph, *r.found.arch);
+  group_by_signature(r);
+  TESSERA_TRY(made, realize_again(s, r, deadline));
+  TESSERA_CHECK(compose_plan(r));
+  r.evaluator.reset();
+  TESSERA_TRY(
+      reply, tracer.call("verify_module",
+                         {{"plan", r.plan}, {"seeds", 1}, {"leftover", "eager"}, {"resized", true}},
+                         std::chrono::seconds(900)));
+  Json row = {{"ok", reply.value("ok", false)},
+              {"kernels", r.choice.chosen.size()},
+              {"of", made.of},
+              {"reason", reply.value("reason", "")}};
+  if (row.at("ok") == true && made.kernels < made.of) row["reason"] = made.cut;
+  if (made.kernels == 0 && row.at("ok") == true) row["ok"] = nullptr;  // nothing of ours ran
+  for (const char* key : {"max_error", "rms_error", "baseline_max_error", "baseline_rms_error"}) {
+    row[key] = reply.value(key, Json());
+  }
+  return row;
+}
+
+// One row of the report for a size; `done` when there are no more.
+Json row_for(Session& s, bridge::Peer& tracer, int attempt, Clock::time_point deadline) {
+  const auto begin = Clock::now();
+  const auto asked =
+      tracer.call("trace_resized", {{"attempt", attempt}}, std::chrono::seconds(900));
+  if (!asked) return {{"size", ""}, {"ok", nullptr}, {"reason", asked.error().message}};
+  if (asked->value("done", false)) return {{"done", true}};
+  const std::string size = asked->value("size", "");
+  Json row = {{"size", size}, {"ok", nullptr}, {"reason", asked->value("reason", "")}};
+  if (!asked->contains("graph")) return row;
+  s.say("verify", "optimized again at another size: " + size);
+  auto verified = verify_at(s, tracer, asked->at("graph"), deadline);
+  if (verified) {
+    row.update(*verified);
+  } else {
+    row["reason"] = verified.error().message;
+  }
+  row["seconds"] = since(begin);
+  return row;
+}
+
+// What the rows depend on; the same module with the same kernels is not checked twice.
+std::filesystem::path kept_at(const Session& s) {
+  std::string text = graph::to_text(s.found.graph) + s.evaluation.tools.fingerprint();
+  for (const Json& step : s.plan.at("steps")) {
+    if (step.contains("candidate")) text += "\n" + step.at("candidate").dump();
+  }
+  return s.evaluation.log_folder.parent_path() / "resizes" / (content_hash(text) + ".json");
+}
+
+std::optional<Json> read_kept(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  Json rows = Json::parse(read_file(path), nullptr, false);
+  return rows.is_array() ? std::optional<Json>(std::move(rows)) : std::nullopt;
+}
+
+void tell_wrong(Session& s, const Json& row) {
+  Diagnostic d =
+      fail(resize_wrong, "optimized again at another size, the module is not right: {}",
+           row.value("size", ""))
+          .but_found("{}", row.value("reason", ""))
+          .help("the module at the traced size is verified and right; please report this");
+  d.level = Level::warning;
+  s.diagnostics.push_back(std::move(d));
+}
+
+}  // namespace
+
+Status check_resizes(Session& s, bridge::Peer& tracer) {
+  if (s.choice.chosen.empty()) return {};
+  const std::filesystem::path kept = kept_at(s);
+  if (auto rows = read_kept(kept)) {
+    s.module_check["resizes"] = std::move(*rows);
+    return {};
+  }
+  s.evaluator.reset();  // its memory is needed for the next
+  const auto begin = Clock::now();
+  const double seconds = seconds_for(s);
+  Json rows = Json::array();
+  int verified = 0;
+  for (int attempt = 0; verified < wanted && !s.stopped() && tracer.alive(); ++attempt) {
+    const double share = std::max(0.0, seconds - since(begin)) / (wanted - verified);
+    const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                             std::chrono::duration<double>(share));
+    Json row = row_for(s, tracer, attempt, deadline);
+    if (row.contains("done")) break;
+    if (row.at("ok") == true) ++verified;
+    if (row.at("ok") == false) tell_wrong(s, row);
+    rows.push_back(std::move(row));
+  }
+  if (!s.stopped()) write_file_atomically(kept, rows.dump(1));
+  s.module_check["resizes"] = std::move(rows);
+  return {};
+}
+
+}  // namespace tessera::pipeline
