@@ -14,21 +14,55 @@ from pathlib import Path
 from tessera.errors import Error, fail
 
 _style = """
-:root { --ink:#1c2430; --soft:#5b6776; --line:#e3e7ec; --back:#f7f8fa; --card:#fff; --good:#1a7f4b; --bad:#b3372c; --accent:#2b5fb3 }
+:root { color-scheme:light dark; --ink:#1c2430; --soft:#5b6776; --line:#e3e7ec; --back:#f7f8fa; --card:#fff; --good:#1a7f4b;
+--bad:#b3372c; --accent:#2b5fb3; --warn:#8a6100 }
+@media (prefers-color-scheme:dark) { :root { --ink:#e4e8ee; --soft:#9aa6b5; --line:#323b47; --back:#12161c; --card:#1a2028;
+--good:#4cc38a; --bad:#f2796b; --accent:#7fb0ff; --warn:#e0b34c } }
 * { box-sizing:border-box }
 body { margin:0; background:var(--back); color:var(--ink); font:15px/1.5 system-ui,-apple-system,"Segoe UI",sans-serif }
 main { max-width:1100px; margin:0 auto; padding:32px 20px 80px }
-h1 { font-size:28px; margin:0 } h2 { font-size:19px; margin:0 0 4px } p.lead { color:var(--soft); margin:2px 0 14px }
+h1 { font-size:28px; margin:0; overflow-wrap:anywhere } h2 { font-size:19px; margin:0 0 4px } h3 { font-size:15px; margin:22px 0 4px }
+p.lead { color:var(--soft); margin:2px 0 14px }
 section { background:var(--card); border:1px solid var(--line); border-radius:10px; padding:20px 22px; margin:18px 0 }
-.figures { display:flex; flex-wrap:wrap; gap:14px; margin:20px 0 0 } .figures div { background:var(--card); border:1px solid
-var(--line); border-radius:10px; padding:12px 18px; min-width:150px } .figures b { display:block; font-size:24px }
-.figures span { color:var(--soft); font-size:13px }
+.figures { display:grid; grid-template-columns:repeat(auto-fit,minmax(150px,1fr)); gap:14px; margin:20px 0 0 }
+.figures div { background:var(--card); border:1px solid var(--line); border-radius:10px; padding:12px 18px }
+.figures b { display:block; font-size:24px; white-space:nowrap } .figures span { color:var(--soft); font-size:13px }
+.figures b span { font-size:24px; color:inherit } .figures b .good { color:var(--good) } .figures b .bad { color:var(--bad) }
+.figures b .warn { color:var(--warn) }
 .wide { overflow-x:auto } table { border-collapse:collapse; width:100%; font-size:14px }
-th { text-align:left; color:var(--soft); font-weight:600; border-bottom:2px solid var(--line); padding:6px 10px 6px 0; white-space:nowrap }
-td { border-bottom:1px solid var(--line); padding:6px 10px 6px 0; vertical-align:top } td.n,th.n { text-align:right; font-variant-numeric:tabular-nums }
-code { font:13px ui-monospace,Menlo,Consolas,monospace } .good { color:var(--good) } .bad { color:var(--bad) } .soft { color:var(--soft) }
-details summary { cursor:pointer; color:var(--accent) } nav a { color:var(--accent); text-decoration:none; margin-right:14px }
+th { text-align:left; color:var(--soft); font-weight:600; border-bottom:2px solid var(--line); padding:6px 12px 6px 0; white-space:nowrap }
+td { border-bottom:1px solid var(--line); padding:6px 12px 6px 0; vertical-align:top; overflow-wrap:anywhere }
+td.w { min-width:10em }
+td.n,th.n { text-align:right; font-variant-numeric:tabular-nums; white-space:nowrap } td.k,th.k { white-space:nowrap } td.t { min-width:16em }
+code { font:13px ui-monospace,Menlo,Consolas,monospace; overflow-wrap:anywhere }
+.good { color:var(--good) } .bad { color:var(--bad) } .soft { color:var(--soft) } .warn { color:var(--warn) }
+details summary { cursor:pointer; color:var(--accent) } details.more { margin:6px 0 }
+nav { display:flex; flex-wrap:wrap; gap:4px 14px; margin-top:18px } nav a { color:var(--accent); text-decoration:none }
+@media (max-width:600px) { main { padding:16px 8px 40px } section { padding:14px 12px } h1 { font-size:22px } }
 """
+
+# Plots are drawn by script, so the page's colours are put on them there, again when the system's scheme changes.
+_theme = """
+(function () {
+  const dark = window.matchMedia('(prefers-color-scheme: dark)');
+  function paint() {
+    const css = getComputedStyle(document.documentElement), c = (name) => css.getPropertyValue(name).trim();
+    const axes = {};
+    for (const a of ['xaxis', 'yaxis']) { axes[a + '.gridcolor'] = c('--line'); axes[a + '.zerolinecolor'] = c('--soft'); axes[a + '.linecolor'] = c('--line'); }
+    document.querySelectorAll('.js-plotly-plot').forEach((p) => Plotly.relayout(p, {'font.color': c('--ink'), ...axes}));
+  }
+  window.addEventListener('load', paint);
+  dark.addEventListener('change', paint);
+})();
+"""
+
+_green, _blue, _red, _pale, _grey = (
+    "#2a9d63",
+    "#4a7fd1",
+    "#d0584b",
+    "#8ea8cf",
+    "#8793a3",
+)  # readable on white and on black
 
 
 def _graph_objects():
@@ -62,19 +96,21 @@ class _Page:
         self.parts.append(f'<section id="{key}"><h2>{_e(title)}</h2><p class="lead">{_e(lead)}</p>{body}</section>')
 
     def plot(self, traces, height: int = 340, **layout) -> str:
-        axis = {"gridcolor": "#e3e7ec", "zerolinecolor": "#c9d0d8"}
         for name in ("xaxis", "yaxis"):
-            layout[name] = {**axis, **layout.get(name, {})}
+            layout[name] = {"automargin": True, **layout.get(name, {})}
         figure = self.go.Figure(traces)
         figure.update_layout(
-            template="plotly_white",
+            template="none",
+            paper_bgcolor="rgba(0,0,0,0)",
+            plot_bgcolor="rgba(0,0,0,0)",
             height=height,
-            margin={"l": 60, "r": 20, "t": 20, "b": 50},
-            font={"family": "system-ui, sans-serif", "size": 13, "color": "#1c2430"},
-            legend={"orientation": "h", "y": 1.12},
+            margin={"l": 10, "r": 40, "t": 20, "b": 10},
+            font={"family": "system-ui, sans-serif", "size": 13},
+            legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
             **layout,
         )
-        text = self.pio.to_html(figure, full_html=False, include_plotlyjs=self._script, config={"displaylogo": False})
+        config = {"displayModeBar": False, "responsive": True}
+        text = self.pio.to_html(figure, full_html=False, include_plotlyjs=self._script, config=config)
         self._script = False
         return text
 
@@ -82,8 +118,8 @@ class _Page:
         links = "".join(f'<a href="#{key}">{_e(name)}</a>' for key, name in self.sections)
         return (
             f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{_e(title)}</title>'
-            f'<meta name="viewport" content="width=device-width"><style>{_style}</style></head><body><main>{head}'
-            f'<nav style="margin-top:18px">{links}</nav>{"".join(self.parts)}</main></body></html>'
+            f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_style}</style></head><body><main>{head}'
+            f"<nav>{links}</nav>{''.join(self.parts)}</main><script>{'' if self._script else _theme}</script></body></html>"
         )
 
 
@@ -95,13 +131,19 @@ def _ms(value) -> str:
     return f"{value:.4g}" if isinstance(value, int | float) and value > 0 else ""
 
 
-def _table(columns: Iterable[str], rows: Iterable[Iterable], numeric: set[str] = frozenset()) -> str:
+def _table(
+    columns: Iterable[str], rows: Iterable[Iterable], numeric: set[str] = frozenset(), short: set[str] = frozenset()
+) -> str:
+    """`numeric` columns are right-aligned, `short` ones never broken; the last column of words gets the room."""
     columns = list(columns)
-    cell = ['class="n"' if c in numeric else "" for c in columns]
-    head = "".join(f"<th {k}>{_e(c)}</th>" for c, k in zip(columns, cell, strict=True))
+    words = [c for c in columns if c not in numeric and c not in short]
+    kinds = ["n" if c in numeric else "k" if c in short else "t" if words and c == words[-1] else "w" for c in columns]
+    head = "".join(f'<th class="{k}">{_e(c)}</th>' for c, k in zip(columns, kinds, strict=True))
     body = "".join(
         "<tr>"
-        + "".join(f"<td {k}>{v if isinstance(v, _Html) else _e(v)}</td>" for v, k in zip(row, cell, strict=True))
+        + "".join(
+            f'<td class="{k}">{v if isinstance(v, _Html) else _e(v)}</td>' for v, k in zip(row, kinds, strict=True)
+        )
         + "</tr>"
         for row in rows
     )
@@ -129,7 +171,9 @@ def _head(r: dict) -> str:
     if "tessera" in times:
         ours = times["tessera"]["ms"]
         figures.append((f"{ours:.4g} ms", "optimized module"))
-        figures += [(f"{t['ms'] / ours:.2f}×", f"faster than {name}") for name, t in times.items() if name != "tessera"]
+        figures += [
+            (f"{t['ms'] / ours:.2f}×", f"the speed of {name}") for name, t in times.items() if name != "tessera"
+        ]
     patterns = r.get("patterns", [])
     figures.append((f"{sum(bool(p.get('active')) for p in patterns)} of {len(patterns)}", "patterns active"))
     check = r.get("verification") or {}
@@ -137,6 +181,8 @@ def _head(r: dict) -> str:
         word = '<span class="good">right</span>' if check["ok"] else '<span class="bad">wrong</span>'
         figures.append((_Html(word), "against fp64"))
     cards = "".join(f"<div><b>{v if isinstance(v, _Html) else _e(v)}</b><span>{_e(t)}</span></div>" for v, t in figures)
+    if r.get("stopped"):
+        figures.append((_Html('<span class="warn">stopped</span>'), "before the end; run again to go on"))
     about = " · ".join(_e(r[k]) for k in ("device", "arch", "precision", "effort") if r.get(k))
     return f'<h1>{_e(r.get("name", "module"))}</h1><p class="lead">{about}</p><div class="figures">{cards}</div>'
 
@@ -156,8 +202,9 @@ def _backends(page: _Page, r: dict) -> None:
                     x=[t["ms"] for _, t in ordered],
                     orientation="h",
                     error_x={"type": "data", "array": [t.get("ci95", 0) for _, t in ordered]},
-                    marker_color=["#1a7f4b" if name == "tessera" else "#9db3d3" for name, _ in ordered],
-                    text=[_ms(t["ms"]) for _, t in ordered],
+                    marker_color=[_green if name == "tessera" else _pale for name, _ in ordered],
+                    text=[f"  {_ms(t['ms'])}" for _, t in ordered],
+                    cliponaxis=False,
                     textposition="outside",
                 )
             ],
@@ -183,10 +230,10 @@ def _ladder(page: _Page, r: dict) -> None:
                 x=["eager", *[f"{p['id']} {p['rule']}" for _, p in gains], "kernels"],
                 measure=["absolute", *["relative"] * len(gains), "total"],
                 y=[total, *[-g for g, _ in gains], 0],
-                decreasing={"marker": {"color": "#1a7f4b"}},
-                increasing={"marker": {"color": "#b3372c"}},
-                totals={"marker": {"color": "#2b5fb3"}},
-                connector={"line": {"color": "#c9d0d8"}},
+                decreasing={"marker": {"color": _green}},
+                increasing={"marker": {"color": _red}},
+                totals={"marker": {"color": _blue}},
+                connector={"line": {"color": _grey}},
                 hovertext=[""] + [_best(p).get("label", "") for _, p in gains] + [""],
             )
         ],
@@ -212,7 +259,7 @@ def _ablation(page: _Page, r: dict) -> None:
                 y=[a["name"] for a in rows],
                 x=[a.get("speedup", 0) for a in rows],
                 orientation="h",
-                marker_color=["#1a7f4b" if a["name"] == "all" else "#9db3d3" for a in rows],
+                marker_color=[_green if a["name"] == "all" else _pale for a in rows],
                 text=[f"{a.get('speedup', 0):.2f}×  {_ms(a.get('ms'))} ms" for a in rows],
                 textposition="outside",
             )
@@ -226,56 +273,44 @@ def _ablation(page: _Page, r: dict) -> None:
     )
 
 
+def _kernel(best: dict) -> str:
+    if not best.get("config"):
+        return _e(best.get("label", ""))
+    facts = {"config": best["config"], "launch": best.get("knobs") or {}, "resources": best.get("resources") or {}}
+    text = "<br>".join(f"{name} {_e(json.dumps(value))}" for name, value in facts.items() if value)
+    return f"<details><summary>{_e(best.get('label', 'config'))}</summary><code>{text}</code></details>"
+
+
 def _patterns(page: _Page, r: dict) -> None:
-    rows = []
+    active, others = [], []
     for p in r.get("patterns", []):
         best = _best(p)
         e = best.get("evidence", {})
-        ms, eager = e.get("ms", 0), p.get("eager_ms", 0)
-        config = ""
-        if best.get("config"):
-            config = f"<details><summary>{_e(best.get('label', 'config'))}</summary><code>{_e(json.dumps(best['config']))}</code></details>"
-        rows.append(
-            [
-                p.get("id", ""),
-                p.get("rule", ""),
-                p.get("summary", ""),
-                _Html(
-                    '<span class="good">active</span>'
-                    if p.get("active")
-                    else f'<span class="soft">{_e(p.get("inactive_because", "not active"))}</span>'
-                ),
-                _Html(config) if config else best.get("label", ""),
-                best.get("kind", ""),
-                _ms(ms),
-                _ms(eager),
-                f"{eager / ms:.2f}×" if ms and eager else "",
-                _ms(p.get("floor_ms")),
-                f"{e['rms_error']:.2g} / {e.get('baseline_rms_error', 0):.2g}" if e.get("rms_error") else "",
-            ]
-        )
-    if rows:
+        ms, eager, floor = e.get("ms", 0), p.get("eager_ms", 0), p.get("floor_ms", 0)
+        figures = [_ms(ms), _ms(eager), f"{eager / ms:.2f}×" if ms and eager else "", _ms(floor)]
+        name = [p.get("id", ""), p.get("rule", "")]
+        if p.get("active"):
+            of_floor = f"{100 * floor / ms:.0f} %" if ms and floor else ""
+            errors = f"{e['rms_error']:.2g} / {e.get('baseline_rms_error', 0):.2g}" if e.get("rms_error") else ""
+            what = _Html(f"{_e(p.get('summary', ''))}<br>{_kernel(best)}")
+            active.append([*name, what, best.get("kind", ""), *figures, of_floor, errors])
+        else:
+            others.append([*name, p.get("summary", ""), p.get("inactive_because", "not active"), *figures])
+    body = ""
+    numeric = {"ms", "eager ms", "gain", "floor ms", "of floor", "rms error / eager"}
+    if active:
+        columns = ["id", "rule", "what, and by which kernel", "kind", "ms", "eager ms", "gain", "floor ms", "of floor"]
+        body += _table([*columns, "rms error / eager"], active, numeric, {"id", "rule", "kind"})
+    if others:
+        columns = ["id", "rule", "what", "why it is not active", "ms", "eager ms", "gain", "floor ms"]
+        body += "<h3>Found and not used</h3>" + _table(columns, others, numeric, {"id", "rule"})
+    if body:
         page.section(
             "patterns",
             "What was found",
-            "Each pattern, the kernel that won, and its error against fp64 beside eager's.",
-            _table(
-                [
-                    "id",
-                    "rule",
-                    "what",
-                    "state",
-                    "kernel",
-                    "kind",
-                    "ms",
-                    "eager ms",
-                    "gain",
-                    "floor ms",
-                    "rms error / eager",
-                ],
-                rows,
-                {"ms", "eager ms", "gain", "floor ms", "rms error / eager"},
-            ),
+            "Each pattern with the kernel that won, beside eager's time and the least that the roofline allows; errors "
+            "against fp64 beside eager's own.",
+            body,
         )
 
 
@@ -299,11 +334,11 @@ def _roofline(page: _Page, r: dict) -> None:
             y=[min(tflops, x * bandwidth / 1e3) for x in xs],
             mode="lines",
             name="roofline",
-            line={"color": "#5b6776"},
+            line={"color": _grey},
             hoverinfo="skip",
         )
     ]
-    for kind, color in (("synthesized", "#1a7f4b"), ("library", "#2b5fb3")):
+    for kind, color in (("synthesized", _green), ("library", _blue)):
         mine = [(p, ms) for p, ms in points if _best(p).get("kind") == kind]
         if mine:
             traces.append(
@@ -372,7 +407,7 @@ def _scatter(page: _Page, trials: list[dict], p: dict) -> str:
             y=[b for _, b in steps],
             mode="lines",
             name="best so far",
-            line={"color": "#1a7f4b", "shape": "hv"},
+            line={"color": _green, "shape": "hv"},
         )
     )
     if p.get("eager_ms"):
@@ -382,7 +417,7 @@ def _scatter(page: _Page, trials: list[dict], p: dict) -> str:
                 y=[p["eager_ms"]] * 2,
                 mode="lines",
                 name="eager",
-                line={"color": "#b3372c", "dash": "dot"},
+                line={"color": _red, "dash": "dot"},
             )
         )
     return page.plot(traces, xaxis={"title": "trial"}, yaxis={"title": "ms", "type": "log"})
@@ -401,7 +436,12 @@ def _failures(trials: list[dict], tuning: dict) -> str:
     rows += [("pruned", x["count"], x["reason"]) for x in tuning.get("pruned", ())]
     rows += [("unsupported", "", f"{x['realizer']}: {x['reason']}") for x in tuning.get("unsupported", ())]
     note = f"<p class='soft'>stopped: {_e(tuning['stopped_because'])}</p>" if tuning.get("stopped_because") else ""
-    return note + (_table(["not measured", "count", "reason"], rows, {"count"}) if rows else "")
+    if not rows:
+        return note
+    table = _table(["not measured", "count", "reason"], rows, {"count"}, {"not measured"})
+    count = sum(kinds.values())
+    words = f"{count} that failed, and what was never built" if count else "what was never built, and why"
+    return f"{note}<details class='more'><summary>{words}</summary>{table}</details>"
 
 
 def _rest(page: _Page, r: dict) -> None:
@@ -448,12 +488,29 @@ def _errors(page: _Page, r: dict) -> None:
         ),
     ]
     why = f"<p class='bad'>{_e(check['reason'])}</p>" if check.get("reason") else ""
-    page.section(
-        "errors",
-        "Errors",
-        "Of the whole module against its meaning in fp64, the worst of all inputs.",
-        why + _table(["error", "optimized", "original"], rows, {"optimized", "original"}),
-    )
+    body = why + _table(["error", "optimized", "original"], rows, {"optimized", "original"})
+    if check.get("resizes"):
+        body += "<h3>Optimized again at other sizes</h3>" + _resizes(check["resizes"])
+    page.section("errors", "Errors", "Of the whole module against its meaning in fp64, the worst of all inputs.", body)
+
+
+def _resizes(resizes: list[dict]) -> str:
+    words = {True: _Html('<span class="good">right</span>'), False: _Html('<span class="bad">wrong</span>')}
+    rows = []
+    for x in resizes:
+        known = x.get("ok") is not None
+        rows.append(
+            [
+                x.get("size", ""),
+                words.get(x.get("ok"), _Html('<span class="warn">not verified</span>')),
+                f"{x.get('kernels', 0)} of {x.get('of', 0)}" if known else "",
+                f"{x['rms_error']:.2g}" if isinstance(x.get("rms_error"), float) else "",
+                f"{x['baseline_rms_error']:.2g}" if isinstance(x.get("baseline_rms_error"), float) else "",
+                x.get("reason", ""),
+            ]
+        )
+    columns = ["size", "module", "kernels", "rms error", "original's", "because"]
+    return _table(columns, rows, {"rms error", "original's"}, {"module", "kernels"})
 
 
 def _toolchain(page: _Page, r: dict) -> None:
@@ -461,7 +518,12 @@ def _toolchain(page: _Page, r: dict) -> None:
     rows += [("torch", r["torch"])] if r.get("torch") else []
     rows += [(f"seconds: {k}", f"{v:.2f}") for k, v in (r.get("stage_seconds") or {}).items()]
     if rows:
-        page.section("toolchain", "Toolchain and time spent", "What built and ran it.", _table(["what", "value"], rows))
+        page.section(
+            "toolchain",
+            "Toolchain and time spent",
+            "What built and ran it.",
+            _table(["what", "value"], rows, short={"what"}),
+        )
 
 
 def render(report: dict) -> str:
