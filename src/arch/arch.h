@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "arch/mma.h"
 #include "diag/result.h"
 #include "numeric/dtype.h"
 
@@ -39,6 +40,10 @@ struct Arch {
   /// "simd", "fp8", ...
   std::span<const std::string_view> capabilities;
   [[nodiscard]] bool has(std::string_view capability) const;
+  /// Its matrix instructions; none when null.
+  std::span<const Mma> (*products)() = nullptr;
+  /// The first of them whose operands are of this class; nullptr when there is none.
+  [[nodiscard]] const Mma* product(Precision operands) const;
 };
 
 std::span<const Arch* const> all();

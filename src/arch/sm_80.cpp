@@ -45,6 +45,7 @@ const Arch sm_80 = {
     .l2_bytes = 40LL << 20,
     .vector_bytes = 16,
     .capabilities = capabilities,
+    .products = mma_sync,
 };
 
 }  // namespace tessera::arch

@@ -46,6 +46,7 @@ const Arch sm_90a = {
     .l2_bytes = 60LL << 20,
     .vector_bytes = 16,
     .capabilities = capabilities,
+    .products = mma_sync,
 };
 
 }  // namespace tessera::arch

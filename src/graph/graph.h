@@ -24,7 +24,7 @@
 
 namespace tessera::graph {
 
-using ValueId = Id<struct ValueTag>;
+using ValueId = Id<struct GraphValueTag>;
 using NodeId = Id<struct NodeTag>;
 
 /// Shape and strides in elements. Strides are what PyTorch reported for the traced tensor.

@@ -69,6 +69,13 @@ const std::array functions = {
     // Exponentials and logarithms.
     PointwiseFunction{"exp", 1, [](Args a) { return std::exp(a[0]); }, "tsr_exp({0})"},
     PointwiseFunction{"exp2", 1, [](Args a) { return std::exp2(a[0]); }, "tsr_exp2({0})"},
+    // Results below 2^-126 are 0, and on a GPU it is one instruction: for softmax.
+    PointwiseFunction{"exp2_flushed", 1,
+                      [](Args a) {
+                        const double y = std::exp2(a[0]);
+                        return y < 0x1p-126 ? 0.0 : y;
+                      },
+                      "tsr_exp2_flushed({0})"},
     PointwiseFunction{"expm1", 1, [](Args a) { return std::expm1(a[0]); }, "tsr_expm1({0})"},
     PointwiseFunction{"log", 1, [](Args a) { return std::log(a[0]); }, "tsr_log({0})"},
     PointwiseFunction{"log2", 1, [](Args a) { return std::log2(a[0]); }, "tsr_log2({0})"},

@@ -71,6 +71,7 @@ TSR_FN float tsr_exp2(float x) {
   p = 1.0f + r * p;
   return tsr_scale(p, tsr_as_uint(big) - 0x4b400000u);
 }
+TSR_FN float tsr_exp2_flushed(float x) { const float y = tsr_exp2(x); return y < 0x1p-126f ? 0.0f : y; }
 TSR_FN float tsr_expm1(float x) {
   x = x > 89.0f ? 89.0f : x;
   x = x < -25.0f ? -25.0f : x;
@@ -208,6 +209,15 @@ TSR_FN float tsr_atan2(float x, float y) { return atan2f(x, y); }
 TSR_FN float tsr_tan(float x) { return tanf(x); }
 TSR_FN float tsr_exp(float x) { return expf(x); }
 TSR_FN float tsr_exp2(float x) { return exp2f(x); }
+#ifdef __CUDACC__
+TSR_FN float tsr_exp2_flushed(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+#else  // the same text on a host that emulates the GPU
+TSR_FN float tsr_exp2_flushed(float x) { const float y = exp2f(x); return y < 0x1p-126f ? 0.0f : y; }
+#endif
 TSR_FN float tsr_expm1(float x) { return expm1f(x); }
 TSR_FN float tsr_log(float x) { return logf(x); }
 TSR_FN float tsr_log2(float x) { return log2f(x); }

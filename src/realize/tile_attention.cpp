@@ -22,6 +22,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph& g,
                                   .scale = body->scale,
                                   .causal = body->causal,
                                   .empty_rows_are_zero = true,
+                                  .precision = pattern.precision,
                                   .tensors = launch_tensors(pattern, g),
                                   .q = strided(body->q),
                                   .k = strided(body->k),
@@ -32,7 +33,10 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph& g,
     p.mask_is_boolean = body->mask->dtype == DType::boolean;
   }
   auto configs = tile::build::attention_configs(p, tile::build::limits_of(arch));
-  if (configs.empty()) configs.emplace_back();  // the builder says why there is none
+  if (configs.empty()) {
+    // The builder says why there is none.
+    configs.push_back({.row_tiles = arch.device == "cuda" ? 1 : 0});
+  }
   return tile_space("tile_attention", configs, arch, [&](const tile::build::AttentionConfig& c) {
     return tile::build::attention(p, c, target_of(arch));
   });

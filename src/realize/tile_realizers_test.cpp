@@ -304,11 +304,19 @@ TEST(TileAttention, CausalOnHost) {
     }
 }
 
+TEST(TileAttention, CandidatesForTheGpu) {
+  const Case c = attention(1, 4, 512, 96);
+  expect_gpu_candidates(c, "tile_attention");
+  // Storage of float32 at fp32 accuracy: every product is three.
+  EXPECT_THAT(space_of(c, "tile_attention", "sm_90a")->candidates.front().source->text,
+              HasSubstr("tst_split_tf32(mma_b"));
+}
+
 TEST(TileAttention, SaysWhyThereIsNoneForTheGpu) {
-  const Result<Space> space = space_of(attention(1, 4, 64, 32), "tile_attention", "sm_90a");
+  const Result<Space> space = space_of(attention(1, 4, 64, 512), "tile_attention", "sm_90a");
   ASSERT_FALSE(space);
   EXPECT_EQ(space.error().code, "TS0401");
-  EXPECT_THAT(to_text(space.error()), HasSubstr("no lowering"));
+  EXPECT_THAT(to_text(space.error()), HasSubstr("registers"));
 }
 
 }  // namespace

@@ -24,7 +24,26 @@ void Emitter::close(const std::string& tail) {
 std::string Emitter::live(const Axis& axis) const {
   if (!axis.var.valid() || var(axis.var).total % var(axis.var).step == 0)
     return std::to_string(axis.extent);
-  return "live_" + var(axis.var).name;
+  return "live_" + position(axis.var);
+}
+
+std::string Emitter::position(VarId v) const {
+  auto it = standing_.find(v.index);
+  return it == standing_.end() ? var(v).name : it->second;
+}
+
+std::string Emitter::count(VarId id) const {
+  const TileVar& v = var(id);
+  if (!v.until_var.valid()) return std::to_string(v.count());
+  return fmt::format("tst_clamp(((long({}) + 1) * {} + {}) / {}, 0, {})", var(v.until_var).name,
+                     var(v.until_var).step, v.until_offset + v.step - 1, v.step, v.count());
+}
+
+void Emitter::declare_live(VarId id) {
+  const TileVar& v = var(id);
+  if (v.total % v.step != 0)
+    line(fmt::format("const tst_index live_{0} = tst_min({1}, {2} - {0} * {1});", position(id),
+                     v.step, v.total));
 }
 
 bool Emitter::always_live(const Type& t, int axis) const {
@@ -118,7 +137,7 @@ std::string Emitter::address(ValueId view, const std::vector<Index>& indices,
     std::string at;
     if (i.kind != Index::Kind::all) {
       const TileVar& v = var(i.var);
-      at = v.step == 1 ? v.name : fmt::format("{} * {}", v.name, v.step);
+      at = v.step == 1 ? position(i.var) : fmt::format("{} * {}", position(i.var), v.step);
     }
     if (i.kind != Index::Kind::pick) {
       std::string c = coordinate(tile, axis++);
@@ -505,6 +524,8 @@ Status Emitter::kernel_text(const Kernel& k) {
   read_again_.clear();
   grid_tiles = 1;
   grid_blocks_per_multiprocessor = 0;
+  shared_bytes = 0;
+  standing_.clear();
   int clock = 0;
   find_last_uses(k.body, clock);
   return region(k.body);

@@ -39,6 +39,11 @@ std::string_view host_flags();
 /// Helper functions of the emitted code: loads, stores, conversions, warp reductions, tile
 /// products.
 std::string tile_prelude(Target target);
+/// Those of matrix instructions and asynchronous copies, for CUDA. With TST_EMULATE defined they
+/// come from tests/emulate instead of inline PTX.
+std::string product_prelude();
+/// The C type of a tensor's elements in emitted code.
+std::string_view c_type(DType t);
 
 /// What an op's emit hook writes with.
 class Emitter {
@@ -60,6 +65,14 @@ class Emitter {
   [[nodiscard]] const Type& type(ValueId v) const { return kernel->values.at(v.index).type; }
   [[nodiscard]] const std::string& name(ValueId v) const { return kernel->values.at(v.index).name; }
   [[nodiscard]] const TileVar& var(VarId v) const { return kernel->vars.at(v.index); }
+  /// The tile where a variable stands, as text; another than its own inside a copy ahead.
+  [[nodiscard]] std::string position(VarId v) const;
+  void stand(VarId v, std::string at) { standing_[v.index] = std::move(at); }
+  void stand_back(VarId v) { standing_.erase(v.index); }
+  /// How many tiles of the variable are visited.
+  [[nodiscard]] std::string count(VarId v) const;
+  /// Declares how much of the tile where the variable stands is live, when that varies.
+  void declare_live(VarId v);
   /// The array that holds a value's registers.
   [[nodiscard]] const std::string& array(ValueId v) const { return arrays_.at(v.index); }
   void line(const std::string& text);
@@ -107,7 +120,9 @@ class Emitter {
   std::vector<const Op*> views;
   int grid_blocks_per_multiprocessor = 0;
   int64_t grid_tiles = 1;
-  int turns = 0;  // cross-warp reductions in the loop being written
+  int turns = 0;               // cross-warp reductions in the loop being written
+  int64_t shared_bytes = 0;    // of the kernel at hand, asked for at the launch
+  bool uses_products = false;  // the source needs the helpers of products and copies
   Status kernel_text(const Kernel& k);
 
  private:
@@ -120,6 +135,7 @@ class Emitter {
   Status exchange(const Op& reduce);
   void find_last_uses(const Region& r, int& clock);
   std::vector<std::string> arrays_;
+  std::map<int32_t, std::string> standing_;
   std::vector<int> last_use_;
   std::vector<int> born_;
   std::map<const Op*, int> clock_of_;

@@ -7,19 +7,6 @@
 namespace tessera::tile {
 namespace {
 
-std::string c_type(DType t) {
-  switch (t) {
-    case DType::bfloat16:
-      return "tst_bf16";
-    case DType::float16:
-      return "tst_f16";
-    case DType::boolean:
-      return "uint8_t";
-    default:
-      return "float";
-  }
-}
-
 /// Index arithmetic in 32 bits where every element number fits, since 64-bit division is slow on
 /// GPUs.
 bool small(const Program& p) {
@@ -40,9 +27,13 @@ std::string parameters(const Program& p) {
   return s;
 }
 
+/// What a launch may ask for without an opt-in.
+constexpr int64_t default_shared_bytes = 48 << 10;
+
 struct Grid {
   int64_t tiles = 1;
   int persistent = 0;
+  int64_t shared_bytes = 0;
 };
 
 std::string describe(const Program& p, Target target) {
@@ -112,8 +103,15 @@ extern "C" const char* tessera_last_error(void) { return tst_error; }
     std::string blocks = std::to_string(grids[i].tiles);
     if (grids[i].persistent > 0)
       blocks = fmt::format("tst_blocks({}, {})", grids[i].tiles, grids[i].persistent);
-    s += fmt::format("  tile_{}<<<{}, {}, 0, static_cast<cudaStream_t>(stream)>>>({});\n", k.name,
-                     blocks, k.threads, names);
+    if (grids[i].shared_bytes > default_shared_bytes) {
+      s += fmt::format(
+          "  if (cudaError_t e = cudaFuncSetAttribute(tile_{}, "
+          "cudaFuncAttributeMaxDynamicSharedMemorySize, {}); e != cudaSuccess) return tst_error = "
+          "cudaGetErrorString(e), 2;\n",
+          k.name, grids[i].shared_bytes);
+    }
+    s += fmt::format("  tile_{}<<<{}, {}, {}, static_cast<cudaStream_t>(stream)>>>({});\n", k.name,
+                     blocks, k.threads, grids[i].shared_bytes, names);
     s += "  if (cudaError_t e = cudaGetLastError(); e != cudaSuccess) return tst_error = "
          "cudaGetErrorString(e), 2;\n";
   }
@@ -122,6 +120,19 @@ extern "C" const char* tessera_last_error(void) { return tst_error; }
 }
 
 }  // namespace
+
+std::string_view c_type(DType t) {
+  switch (t) {
+    case DType::bfloat16:
+      return "tst_bf16";
+    case DType::float16:
+      return "tst_f16";
+    case DType::boolean:
+      return "uint8_t";
+    default:
+      return "float";
+  }
+}
 
 std::string_view host_flags() {
   return "-std=c++17 -O3 -march=native -fopenmp -fno-math-errno -fno-trapping-math "
@@ -137,15 +148,15 @@ Result<Emitted> emit(const Program& p, Target target) {
       ", written by tessera from its tile program.\n#include \"tessera/kernel.h\"\n\n";
   std::string index = small(p) ? (target == Target::cuda ? "unsigned" : "long")
                                : (target == Target::cuda ? "unsigned long long" : "long");
-  head += graph::pointwise_prelude(target) + "\n" + tile_prelude(target) +
-          fmt::format("using tst_index = {};\n", index);
   std::vector<Grid> grids;
   for (const Kernel& k : p.kernels) {
     if (target == Target::host && k.threads != 1)
       return error(fail(unsupported, "`{}` spreads its tiles over {} threads", k.name, k.threads)
                        .help("on host a tile belongs to one thread"));
+    std::string bounds = std::to_string(k.threads);
+    if (k.min_blocks > 0) bounds += fmt::format(", {}", k.min_blocks);
     std::string qualifiers = target == Target::cuda
-                                 ? fmt::format("__global__ void __launch_bounds__({})", k.threads)
+                                 ? fmt::format("__global__ void __launch_bounds__({})", bounds)
                                  : "static void";
     e.line("");
     e.out += "\n";
@@ -153,8 +164,11 @@ Result<Emitted> emit(const Program& p, Target target) {
     if (target == Target::cuda) e.line("const tst_index thread = threadIdx.x;");
     TESSERA_CHECK(e.kernel_text(k));
     e.close();
-    grids.push_back({e.grid_tiles, e.grid_blocks_per_multiprocessor});
+    grids.push_back({e.grid_tiles, e.grid_blocks_per_multiprocessor, e.shared_bytes});
   }
+  head += graph::pointwise_prelude(target) + "\n" + tile_prelude(target);
+  if (e.uses_products) head += product_prelude();
+  head += fmt::format("using tst_index = {};\n", index);
   return Emitted{head + e.out + interface(p, target, grids), target == Target::cuda ? "cu" : "cpp"};
 }
 

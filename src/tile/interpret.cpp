@@ -1,5 +1,6 @@
 #include "tile/interpret.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -18,6 +19,27 @@ bool Interpreter::live(const Type& t, const std::vector<int64_t>& c) {
     if (tile(axis.var) * v.step + c[a] >= v.total) return false;
   }
   return true;
+}
+
+int64_t Interpreter::visited(VarId id) const {
+  const TileVar& v = kernel->vars[id.index];
+  if (!v.until_var.valid()) return v.count();
+  const TileVar& until = kernel->vars[v.until_var.index];
+  int64_t end = (tiles_[v.until_var.index] + 1) * until.step + v.until_offset;
+  return std::clamp<int64_t>((end + v.step - 1) / v.step, 0, v.count());
+}
+
+Result<const SharedRing::Slot*> Interpreter::landed(ValueId ring) {
+  const auto& of = std::any_cast<const Ring&>(views.at(ring.index)->payload);
+  SharedRing::Slot& slot = rings.at(ring.index).slots.at(tile(of.ring) % of.slots);
+  if (slot.tile != tile(of.ring) || !slot.visible)
+    return error(fail(race, "`{}` is read at tile {} of `{}`, whose slot {}",
+                      kernel->values[ring.index].name, tile(of.ring),
+                      kernel->vars[of.ring.index].name,
+                      slot.tile == tile(of.ring) ? "is still being filled" : "holds another tile")
+                     .help("wait for the copy before the tile is read"));
+  slot.read = true;
+  return &slot;
 }
 
 int64_t Interpreter::address(ValueId view, const std::vector<Index>& indices,
@@ -83,6 +105,8 @@ Status Interpreter::run(const Kernel& k) {
   slots_.assign(k.values.size(), {});
   views.assign(k.values.size(), nullptr);
   tiles_.assign(k.vars.size(), 0);
+  rings.clear();
+  copy_groups = 0;
   return region(k.body);
 }
 

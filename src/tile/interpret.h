@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -27,6 +28,19 @@ Result<Memory> interpret(const Program& p, std::vector<std::vector<double>> tens
 inline constexpr Code out_of_bounds{"TS0420", "tile.out_of_bounds"};
 inline constexpr Code uninitialized{"TS0421", "tile.uninitialized_read"};
 inline constexpr Code double_write{"TS0422", "tile.double_write"};
+inline constexpr Code race{"TS0423", "tile.race"};
+
+/// The slots of a shared ring while a block runs.
+struct SharedRing {
+  struct Slot {
+    std::vector<double> data;  // by the layout's offsets
+    int64_t tile = -1;         // the walk's tile that it holds or awaits
+    int64_t group = 0;         // of the copy that fills it
+    bool visible = false;      // waited for
+    bool read = false;         // since the block last met
+  };
+  std::vector<Slot> slots;
+};
 
 /// What an op's interpret hook works with.
 class Interpreter {
@@ -52,6 +66,8 @@ class Interpreter {
                       const std::vector<int64_t>& c);
   Status write(ValueId view, const std::vector<Index>& indices, const std::vector<int64_t>& c,
                double value);
+  /// Tiles of the variable that are visited where the other variables stand.
+  [[nodiscard]] int64_t visited(VarId v) const;
   /// Calls for all slots in thread order.
   static Status for_slots(
       const Type& t, const std::function<Status(int64_t slot, const std::vector<int64_t>&)>& f);
@@ -59,6 +75,10 @@ class Interpreter {
   Status run(const Kernel& k);
   /// view results: the op that made the view.
   std::vector<const Op*> views;
+  std::map<int32_t, SharedRing> rings;
+  int64_t copy_groups = 0;  // committed so far
+  /// The slot of a ring that holds the tile where its variable stands, ready to be read.
+  Result<const SharedRing::Slot*> landed(ValueId ring);
 
  private:
   std::vector<Slots> slots_;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "arch/mma.h"
 #include "graph/pointwise.h"
 #include "tile/program.h"
 
@@ -47,6 +48,46 @@ struct Walk {
       0;  // tiles on a GPU: 0 is one tile a block, else that many persistent blocks
   bool uneven =
       false;  // tiles on host: work differs between tiles, so threads take them one by one
+};
+/// when: the body runs where the tile of `columns` reaches past the diagonal of the tile of `rows`:
+/// some column c > r + offset for the first row r.
+struct Crossing {
+  VarId rows, columns;
+  int64_t offset = 0;
+};
+/// shared: a ring of tiles in shared memory. Tile number n of the walk of `ring` lies in slot
+/// n % slots; `layout` maps the coordinate (one mode an axis) to elements from the slot's start.
+struct Ring {
+  Type type;
+  int slots = 1;
+  VarId ring;
+  /// Elements from slot to slot: slots start at 128 bytes.
+  [[nodiscard]] int64_t slot_elements() const {
+    const int64_t unit = 128 / size_of(type.element);
+    return (type.layout.cosize() + unit - 1) / unit * unit;
+  }
+};
+/// copy: a tile of a view into its slot of a ring, asynchronously; elements outside the tensor
+/// become 0. The tile is `tile` steps ahead of where the ring's variable stands, or number `tile`
+/// when from_start. A tile that the walk does not visit is not copied.
+struct CopyOf {
+  std::vector<Index> indices;
+  std::vector<int64_t> cover;
+  Layout layout;  // (thread, register): who moves what
+  int64_t tile = 0;
+  bool from_start = false;
+};
+/// wait: until at most `pending` of the newest committed groups of copies are under way; then all
+/// threads of the block have met and see what was copied.
+struct Wait {
+  int pending = 0;
+};
+/// dot: by which matrix instruction (none on host). With terms == 3 every operand is split into a
+/// high and a low part and three products are added: fp32 accuracy from tf32 instructions.
+struct Product {
+  const arch::Mma* by = nullptr;
+  int terms = 1;
+  bool b_transposed = false;  // the second operand is given as [N, K]
 };
 struct Role {
   int warpgroups = 1;

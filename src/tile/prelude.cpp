@@ -151,7 +151,7 @@ TST_FN void tst_store(T* to, const float* from) {
 }
 template <class I> TST_FN I tst_min(long long a, I b) { return I(a) < b ? I(a) : b; }
 TST_FN long tst_clamp(long x, long low, long high) { return x < low ? low : x > high ? high : x; }
-TST_FN float tst_max(float a, float b) { return b > a || b != b ? b : a; }  // a NaN stays
+TST_FN float tst_max(float a, float b) { return tsr_maximum(a, b); }  // a NaN stays
 template <class A> TST_FN void tst_copy(A& to, const A& from, int) {
 #pragma unroll
   for (int i = 0; i < int(sizeof(A) / 4); ++i) to[i] = from[i];

@@ -55,7 +55,8 @@ std::string to_string(const Program& p) {
     for (const auto& [name, value] : k.constants)
       constants += fmt::format(", {}: const = {}", name, value);
     if (!printer.out.empty()) printer.out += "\n\n";
-    printer.line(fmt::format("@kernel(threads={})", k.threads));
+    printer.line(fmt::format("@kernel(threads={}{})", k.threads,
+                             k.min_blocks > 0 ? fmt::format(", min_blocks={}", k.min_blocks) : ""));
     printer.line(fmt::format("def {}({}{}):", k.name, params, constants));
     printer.depth = 1;
     printer.region(k.body);

@@ -51,6 +51,7 @@ struct TileVar {
   // (causal attention).
   VarId until_var;
   int64_t until_offset = 0;
+  bool reversed = false;  // parallel tiles: the last one first
   [[nodiscard]] int64_t count() const { return (total + step - 1) / step; }
 };
 
@@ -91,6 +92,7 @@ struct Tensor {
 struct Kernel {
   std::string name;
   int threads = 1;
+  int min_blocks = 0;  // blocks that must fit on a multiprocessor together: bounds the registers
   std::map<std::string, int64_t>
       constants;  // `NAME: const = value`: the decisions that made it, for people and tuners
   Region body;

@@ -2,7 +2,9 @@
 //
 //   tile_emit rows      {"kind", "rows", "columns", "dtype", "affine"}
 //   tile_emit pointwise {"function", "numel", "dtype"}
-//   tile_emit attention {"batch", "heads", "kv_heads", "queries", "keys", "head_dim", "causal"}
+//   tile_emit attention {"batch", "heads", "kv_heads", "queries", "keys", "head_dim", "causal",
+//   "mask",
+//                        "dtype", "precision"}
 //
 // each with "target" ("host", "cuda") and "config" (without it: the first of the list). With
 // "list": true the configs as a JSON array, with "program": true the tile program as text.
@@ -75,6 +77,8 @@ AttentionProblem attention_problem(const Json& j, DType t) {
   p.queries = j.at("queries"), p.keys = j.at("keys"), p.head_dim = p.value_dim = j.at("head_dim");
   p.scale = 1 / std::sqrt(static_cast<double>(p.head_dim));
   p.causal = j.value("causal", false);
+  p.empty_rows_are_zero = true;
+  p.precision = parse_precision(j.value("precision", "fp32")).value();
   auto add = [&](const char* name, int64_t h, int64_t n, tile::Access a) {
     p.tensors.push_back(row_major_tensor(name, t, {p.batch, h, n, p.head_dim}, a));
     return StridedView{static_cast<int>(p.tensors.size()) - 1, p.tensors.back().strides, 0};
@@ -82,12 +86,16 @@ AttentionProblem attention_problem(const Json& j, DType t) {
   p.q = add("q", p.heads, p.queries, tile::Access::input);
   p.k = add("k", p.kv_heads, p.keys, tile::Access::input);
   p.v = add("v", p.kv_heads, p.keys, tile::Access::input);
+  if (j.value("mask", false)) {
+    p.tensors.push_back(row_major_tensor("mask", t, {p.queries, p.keys}, tile::Access::input));
+    p.mask = StridedView{3, {0, 0, p.keys, 1}, 0};
+  }
   p.o = add("o", p.heads, p.queries, tile::Access::output);
   return p;
 }
 
 Made make(const std::string& what, const Json& j, Target target) {
-  Limits limits{.target = target, .multiprocessors = 132};
+  Limits limits = limits_of(**arch::find(target == Target::cuda ? "sm_90a" : "host"));
   DType t = parse_dtype(j.value("dtype", "f32")).value();
   Json c = j.value("config", Json::object());
   if (what == "rows") {

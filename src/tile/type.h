@@ -19,8 +19,8 @@
 
 namespace tessera::tile {
 
-using ValueId = Id<struct ValueTag>;
-using VarId = Id<struct VarTag>;
+using ValueId = Id<struct TileValueTag>;
+using VarId = Id<struct TileVarTag>;
 
 enum class Space : uint8_t { global, shared, registers };
 std::string_view name_of(Space s);

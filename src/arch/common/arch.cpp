@@ -15,6 +15,13 @@ bool Arch::has(std::string_view capability) const {
   return std::find(capabilities.begin(), capabilities.end(), capability) != capabilities.end();
 }
 
+const Mma* Arch::product(Precision operands) const {
+  if (products == nullptr) return nullptr;
+  for (const Mma& i : products())
+    if (i.operands == operands && has(i.capability)) return &i;
+  return nullptr;
+}
+
 Result<const Arch*> find(std::string_view name) {
   std::vector<std::string> names;
   for (const Arch* arch : all()) {

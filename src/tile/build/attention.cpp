@@ -201,24 +201,27 @@ class AttentionWriter {
 }  // namespace
 
 Json to_json(const AttentionConfig& c) {
-  return {{"block_queries", c.block_queries}, {"block_keys", c.block_keys}};
+  Json j = {{"block_queries", c.block_queries}, {"block_keys", c.block_keys}};
+  if (c.row_tiles == 0) return j;
+  j["row_tiles"] = c.row_tiles;
+  j["stages"] = c.stages;
+  j["min_blocks"] = c.min_blocks;
+  j["longest_first"] = c.longest_first;
+  return j;
 }
 
 AttentionConfig attention_config_from_json(const Json& j) {
   AttentionConfig c;
   c.block_queries = j.value("block_queries", c.block_queries);
   c.block_keys = j.value("block_keys", c.block_keys);
+  c.row_tiles = j.value("row_tiles", c.row_tiles);
+  c.stages = j.value("stages", c.stages);
+  c.min_blocks = j.value("min_blocks", c.min_blocks);
+  c.longest_first = j.value("longest_first", c.longest_first);
   return c;
 }
 
 Result<Program> attention(const AttentionProblem& p, const AttentionConfig& c, Target target) {
-  if (target != Target::host) {
-    return error(
-        fail(unsupported, "the tile product of fused attention has no lowering for this target yet")
-            .note("the tensor core instructions need their operand layouts from the architecture's "
-                  "tables")
-            .help("take a library or CUTLASS realizer for attention on a GPU"));
-  }
   if (p.heads % p.kv_heads != 0)
     return error(
         fail(bad_program, "{} heads do not share {} heads of keys evenly", p.heads, p.kv_heads));
@@ -228,11 +231,12 @@ Result<Program> attention(const AttentionProblem& p, const AttentionConfig& c, T
             .expect("at least 2 queries and a multiple of {} keys", lanes));
   if (p.causal && p.causal_offset < 0)
     return error(fail(unsupported, "a causal offset of {}", p.causal_offset).expect("at least 0"));
+  if (target != Target::host) return attention_gpu(p, c);
   return AttentionWriter(p, c).write();
 }
 
 std::vector<AttentionConfig> attention_configs(const AttentionProblem& p, const Limits& limits) {
-  if (limits.target != Target::host) return {};
+  if (limits.target != Target::host) return attention_gpu_configs(p, limits);
   std::vector<AttentionConfig> out;
   // 128 x 128 of scores and the tiles beside it stay in a second-level cache of 512 KiB and more.
   for (int64_t keys : {128, 64, 256})

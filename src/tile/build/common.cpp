@@ -8,6 +8,10 @@ Limits limits_of(const arch::Arch& a) {
   Limits l;
   l.target = a.device == "cuda" ? Target::cuda : Target::host;
   l.multiprocessors = std::max(a.multiprocessors, 1);
+  l.shared_bytes = a.shared_memory_per_block;
+  l.registers = a.registers_per_multiprocessor;
+  l.l2_bytes = a.l2_bytes;
+  if (a.products != nullptr) l.products = a.products();
   return l;
 }
 

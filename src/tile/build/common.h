@@ -22,6 +22,10 @@ struct Limits {
   Target target = Target::host;
   int multiprocessors = 1;
   int max_threads = 1024;
+  int64_t shared_bytes = 0;  // of a block
+  int64_t registers = 0;     // of a multiprocessor, 32 bits each
+  int64_t l2_bytes = 0;
+  std::span<const arch::Mma> products;
 };
 Limits limits_of(const arch::Arch& a);
 

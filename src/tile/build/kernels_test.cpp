@@ -1,6 +1,6 @@
 // Pointwise, full reductions and attention: the host lowering against the interpreter, and both
 // against formulas.
-#include "tile/build/attention.h"
+#include "tile/build/attention_reference.h"
 #include "tile/build/pointwise.h"
 #include "tile/test_support.h"
 
@@ -8,12 +8,6 @@ namespace tessera::tile::build {
 namespace {
 
 using enum tile::Access;
-
-std::vector<std::vector<double>> inputs_of(const std::vector<Tensor>& tensors) {
-  std::vector<std::vector<double>> in;
-  for (const Tensor& t : tensors) in.push_back(noise(t.extent(), in.size() + 7));
-  return in;
-}
 
 /// y[b, t, :] = gelu(x[b, t, :] + bias) * s[b], with x transposed in memory.
 TEST(Pointwise, BroadcastAndStridedViews) {
@@ -115,63 +109,6 @@ TEST(FullReduction, MeanOfSquares) {
   EXPECT_TRUE(emit(gpu, Target::cuda));
 }
 
-AttentionProblem attention_problem(int64_t b, int64_t h, int64_t hk, int64_t t, int64_t s,
-                                   int64_t d, int64_t dv) {
-  AttentionProblem p;
-  p.batch = b, p.heads = h, p.kv_heads = hk, p.queries = t, p.keys = s, p.head_dim = d,
-  p.value_dim = dv;
-  p.scale = 1 / std::sqrt(static_cast<double>(d));
-  // q and o are [B, T, H, D] in memory, as after a projection; k and v are [B, Hk, S, D].
-  p.tensors = {row_major_tensor("q", DType::float32, {b, t, h, d}, input),
-               row_major_tensor("k", DType::float32, {b, hk, s, d}, input),
-               row_major_tensor("v", DType::float32, {b, hk, s, dv}, input)};
-  p.q = {0, {t * h * d, d, h * d, 1}, 0};
-  p.k = {1, {hk * s * d, s * d, d, 1}, 0};
-  p.v = {2, {hk * s * dv, s * dv, dv, 1}, 0};
-  return p;
-}
-
-void finish_problem(AttentionProblem& p) {
-  p.o = {static_cast<int>(p.tensors.size()),
-         {p.queries * p.heads * p.value_dim, p.value_dim, p.heads * p.value_dim, 1},
-         0};
-  p.tensors.push_back(
-      row_major_tensor("o", DType::float32, {p.batch, p.queries, p.heads, p.value_dim}, output));
-}
-
-std::vector<double> attention_formula(const AttentionProblem& p,
-                                      const std::vector<std::vector<double>>& in) {
-  std::vector<double> o(p.tensors.back().extent());
-  for (int64_t b = 0; b < p.batch; ++b)
-    for (int64_t h = 0; h < p.heads; ++h)
-      for (int64_t t = 0; t < p.queries; ++t) {
-        int64_t hk = h / (p.heads / p.kv_heads);
-        std::vector<double> e(p.keys);
-        double sum = 0;
-        for (int64_t s = 0; s < p.keys; ++s) {
-          double x = 0;
-          for (int64_t d = 0; d < p.head_dim; ++d)
-            x += in[0][b * p.q.strides[0] + h * p.q.strides[1] + t * p.q.strides[2] + d] *
-                 in[1][b * p.k.strides[0] + hk * p.k.strides[1] + s * p.k.strides[2] + d];
-          x *= p.scale;
-          if (p.mask)
-            x +=
-                in[3][b * p.mask->strides[0] + h * p.mask->strides[1] + t * p.mask->strides[2] + s];
-          e[s] = p.causal && s > t + p.causal_offset ? 0 : std::exp(x);
-          sum += e[s];
-        }
-        for (int64_t c = 0; c < p.value_dim; ++c) {
-          double y = 0;
-          for (int64_t s = 0; s < p.keys; ++s)
-            y += e[s] / sum *
-                 in[2][b * p.v.strides[0] + hk * p.v.strides[1] + s * p.v.strides[2] + c];
-          o[b * p.o.strides[0] + h * p.o.strides[1] + t * p.o.strides[2] + c] =
-              sum == 0 && p.empty_rows_are_zero ? 0 : y;
-        }
-      }
-  return o;
-}
-
 void check_attention(const AttentionProblem& p, const std::vector<std::vector<double>>& in,
                      AttentionConfig c) {
   Program program = attention(p, c, Target::host).value();
@@ -209,15 +146,6 @@ TEST(Attention, AdditiveMaskWithHiddenKeys) {
   check_attention(p, in, {.block_queries = 4, .block_keys = 16});
   p.empty_rows_are_zero = true;
   check_attention(p, in, {.block_queries = 4, .block_keys = 16});
-}
-
-TEST(Attention, IsUnsupportedOnGpusWithAReason) {
-  AttentionProblem p = attention_problem(1, 1, 1, 4, 4, 4, 4);
-  finish_problem(p);
-  auto r = attention(p, {}, Target::cuda);
-  ASSERT_FALSE(r);
-  EXPECT_EQ(r.error().code, "TS0401");
-  EXPECT_FALSE(r.error().helps.empty());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// tiles (parallel), steps (serial, with carried values), role (a part of the block's warps).
+// tiles (parallel), steps (serial, with carried values), when (a part of the turns), role (a part
+// of the block's warps).
 #include <algorithm>
 #include <functional>
 
@@ -15,7 +16,7 @@ const Walk& walk(const Op& op) {
   return std::any_cast<const Walk&>(op.payload);
 }
 
-Result<std::vector<Type>> infer_tiles(const Program&, const Kernel& k, const Op& op) {
+Result<std::vector<Type>> infer_tiles(const Program&, const Kernel&, const Op& op) {
   if (!op.operands.empty())
     return error(
         fail(bad_program, "parallel tiles carry no values").help("use steps for a serial loop"));
@@ -48,6 +49,8 @@ void print_walk(Printer& p, const Op& op, std::string_view word) {
   if (walk(op).blocks_per_multiprocessor > 0)
     args += fmt::format(", persistent={}", walk(op).blocks_per_multiprocessor);
   if (walk(op).uneven) args += ", uneven=True";
+  for (VarId v : walk(op).vars)
+    if (p.var(v).reversed) args += fmt::format(", reversed={}", p.var(v).name);
   const Region& r = op.regions[0];
   if (!op.operands.empty()) p.line(p.names(r.arguments) + " = carry(" + p.names(op.operands) + ")");
   p.line(fmt::format("for {} in {}({}):", vars, word, args));
@@ -65,18 +68,10 @@ void print_steps(Printer& p, const Op& op) {
   print_walk(p, op, "steps");
 }
 
-/// Tiles of `v` that are visited where the other variables stand.
-int64_t visited(Interpreter& in, const TileVar& v) {
-  if (!v.until_var.valid()) return v.count();
-  const TileVar& until = in.kernel->vars[v.until_var.index];
-  int64_t end = (in.tile(v.until_var) + 1) * until.step + v.until_offset;
-  return std::clamp<int64_t>((end + v.step - 1) / v.step, 0, v.count());
-}
-
 Status nest(Interpreter& in, const std::vector<VarId>& vars, std::size_t depth,
             const std::function<Status()>& body) {
   if (depth == vars.size()) return body();
-  int64_t n = visited(in, in.kernel->vars[vars[depth].index]);
+  int64_t n = in.visited(vars[depth]);
   for (int64_t i = 0; i < n; ++i) {
     in.tile(vars[depth]) = i;
     TESSERA_CHECK(nest(in, vars, depth + 1, body));
@@ -104,13 +99,6 @@ Status interpret_steps(Interpreter& in, const Op& op) {
   return {};
 }
 
-void declare_live(Emitter& e, VarId id) {
-  const TileVar& v = e.var(id);
-  if (v.total % v.step != 0)
-    e.line(fmt::format("const tst_index live_{0} = tst_min({1}, {2} - {0} * {1});", v.name, v.step,
-                       v.total));
-}
-
 Status emit_tiles(Emitter& e, const Op& op) {
   const std::vector<VarId>& vars = walk(op).vars;
   int64_t total = 1;
@@ -134,8 +122,9 @@ Status emit_tiles(Emitter& e, const Op& op) {
     inner /= v.count();
     std::string at = inner == 1 ? "tile" : fmt::format("tile / {}", inner);
     if (id != vars[0]) at = fmt::format("{} % {}", at, v.count());
+    if (v.reversed) at = fmt::format("{} - ({})", v.count() - 1, at);
     e.line(fmt::format("const tst_index {} = {};", v.name, at));
-    declare_live(e, id);
+    e.declare_live(id);
   }
   e.turns = 0;
   TESSERA_CHECK(e.region(op.regions[0]));
@@ -166,7 +155,8 @@ void carry(Emitter& e, const Region& r) {
                          e.type(r.yields[i]).registers()));
 }
 
-Status emit_steps(Emitter& e, const Op& op) {
+/// The operands become the arguments of the first turn.
+void begin_carrying(Emitter& e, const Op& op) {
   const Region& r = op.regions[0];
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
     e.declare(r.arguments[i], {op.operands[i]});
@@ -174,20 +164,22 @@ Status emit_steps(Emitter& e, const Op& op) {
       e.line(fmt::format("tst_copy({}, {}, {});", e.array(r.arguments[i]), e.array(op.operands[i]),
                          e.type(op.operands[i]).registers()));
   }
+}
+
+Status emit_steps(Emitter& e, const Op& op) {
+  const Region& r = op.regions[0];
+  begin_carrying(e, op);
   int outer_turns = e.turns;
   e.turns = 0;
   for (VarId id : walk(op).vars) {
     const TileVar& v = e.var(id);
-    std::string count = std::to_string(v.count());
+    std::string count = e.count(id);
     if (v.until_var.valid()) {
-      const TileVar& until = e.var(v.until_var);
-      count = fmt::format("tst_clamp(((long({}) + 1) * {} + {} + {}) / {}, 0, {})", until.name,
-                          until.step, v.until_offset, v.step - 1, v.step, v.count());
       e.line(fmt::format("const tst_index end_{} = {};", v.name, count));
       count = "end_" + v.name;
     }
     e.open(fmt::format("for (tst_index {0} = 0; {0} < {1}; ++{0}) {{", v.name, count));
-    declare_live(e, id);
+    e.declare_live(id);
   }
   TESSERA_CHECK(e.region(r));
   carry(e, r);
@@ -195,6 +187,51 @@ Status emit_steps(Emitter& e, const Op& op) {
     e.line("__syncthreads();  // the shared slots are written again in the next turn");
   for (std::size_t i = 0; i < walk(op).vars.size(); ++i) e.close();
   e.turns = outer_turns + (e.turns > 0 ? 2 : 0);
+  for (std::size_t i = 0; i < op.results.size(); ++i) e.alias(op.results[i], r.arguments[i]);
+  return {};
+}
+
+const Crossing& crossing(const Op& op) {
+  return std::any_cast<const Crossing&>(op.payload);
+}
+
+void print_when(Printer& p, const Op& op) {
+  const Crossing& c = crossing(op);
+  const Region& r = op.regions[0];
+  p.line(p.names(r.arguments) + " = carry(" + p.names(op.operands) + ")");
+  p.line(
+      fmt::format("if crosses({}, {}, {}):", p.var(c.rows).name, p.var(c.columns).name, c.offset));
+  ++p.depth;
+  p.region(r);
+  p.line(p.names(r.arguments) + " = " + p.names(r.yields));
+  --p.depth;
+  p.line(p.names(op.results) + " = " + p.names(r.arguments));
+}
+
+Status interpret_when(Interpreter& in, const Op& op) {
+  const Crossing& c = crossing(op);
+  const Region& r = op.regions[0];
+  const TileVar& rows = in.kernel->vars[c.rows.index];
+  const TileVar& columns = in.kernel->vars[c.columns.index];
+  const bool runs =
+      (in.tile(c.columns) + 1) * columns.step - 1 > in.tile(c.rows) * rows.step + c.offset;
+  for (std::size_t i = 0; i < op.operands.size(); ++i)
+    in.set(r.arguments[i], in.slots(op.operands[i]));
+  if (runs) TESSERA_CHECK(in.region(r));
+  for (std::size_t i = 0; i < op.results.size(); ++i)
+    in.set(op.results[i], in.slots(runs ? r.yields[i] : r.arguments[i]));
+  return {};
+}
+
+Status emit_when(Emitter& e, const Op& op) {
+  const Crossing& c = crossing(op);
+  const Region& r = op.regions[0];
+  begin_carrying(e, op);
+  e.open(fmt::format("if (({} + 1) * {} > {} * {} + {}) {{", e.var(c.columns).name,
+                     e.var(c.columns).step, e.var(c.rows).name, e.var(c.rows).step, c.offset + 1));
+  TESSERA_CHECK(e.region(r));
+  carry(e, r);
+  e.close();
   for (std::size_t i = 0; i < op.results.size(); ++i) e.alias(op.results[i], r.arguments[i]);
   return {};
 }
@@ -216,7 +253,7 @@ Status interpret_role(Interpreter& in, const Op& op) {
   return in.region(op.regions[0]);
 }
 
-Status emit_role(Emitter& e, const Op& op) {
+Status emit_role(Emitter& e, const Op&) {
   return error(fail(unsupported, "roles are not lowered for {} yet", e.cuda() ? "CUDA" : "host")
                    .note("a role needs barriers between its warps and those of the others")
                    .help("write the kernel with one role, or take a CUTLASS realizer"));
@@ -225,6 +262,7 @@ Status emit_role(Emitter& e, const Op& op) {
 const OpRecord records[] = {
     {"tiles", Shape::block, infer_tiles, print_tiles, interpret_tiles, emit_tiles},
     {"steps", Shape::block, infer_steps, print_steps, interpret_steps, emit_steps},
+    {"when", Shape::block, infer_steps, print_when, interpret_when, emit_when},
     {"role", Shape::block, infer_role, print_role, interpret_role, emit_role},
 };
 

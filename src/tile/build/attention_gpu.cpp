@@ -1,0 +1,455 @@
+// Attention on a GPU: scores and sums stay in the registers that the matrix instructions leave them
+// in, the probabilities go into the second product as they lie (dot_plan.h), keys and values pass
+// through shared memory. The softmax works to base 2, its scale folded into one multiply-add.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "tile/build/attention.h"
+#include "tile/dot_plan.h"
+
+namespace tessera::tile::build {
+namespace {
+
+using graph::PointwiseDag;
+using Nodes = std::vector<int>;
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+/// What the schedule follows from.
+struct Shape {
+  const arch::Mma* by = nullptr;
+  int terms = 1;
+  int warps = 4;
+  int64_t size = 4;              // bytes of an element
+  int64_t depth = 0, width = 0;  // covers of the head dim and the value dim
+  [[nodiscard]] int threads() const { return warps * 32; }
+};
+
+Result<Shape> shape_of(const AttentionProblem& p, const AttentionConfig& c) {
+  Shape s;
+  const DType t = p.tensors[p.q.tensor].element;
+  const bool wide = t == DType::float32;
+  if (!wide && t != DType::bfloat16 && t != DType::float16)
+    return error(fail(unsupported, "attention over {} on a GPU", name_of(t)));
+  const std::string_view name = wide                  ? "m16n8k8.tf32"
+                                : t == DType::float16 ? "m16n8k16.fp16"
+                                                      : "m16n8k16.bf16";
+  s.by = arch::find_mma(name);
+  s.terms = wide && p.precision == Precision::fp32 ? 3 : 1;
+  s.size = size_of(t);
+  s.depth = round_up(p.head_dim, s.by->k);
+  s.width = round_up(p.value_dim, s.by->n);
+  const int64_t rows = s.by->m * c.row_tiles;
+  s.warps = rows > 0 && c.block_queries % rows == 0 ? static_cast<int>(c.block_queries / rows) : 0;
+  if (s.warps < 1 || s.warps > 16 || c.block_keys % s.by->k != 0 || c.stages < 1)
+    return error(fail(unsupported, "blocks of {} queries and {} keys, {} x 16 queries a warp",
+                      c.block_queries, c.block_keys, c.row_tiles)
+                     .expect("1 to 16 warps, keys in multiples of {}", s.by->k));
+  return s;
+}
+
+Type register_type(std::vector<Axis> axes, std::vector<int64_t> cover, Spread s) {
+  auto one = [](const SpreadMode& m) { return m.extent == 1; };
+  std::erase_if(s.registers, one);
+  Type t;
+  t.axes = std::move(axes);
+  t.cover = std::move(cover);
+  t.layout = layout_of(s, t.cover);
+  return t;
+}
+
+/// The lane's 4, its 8, the warps: columns, rows, rows.
+std::vector<SpreadMode> thread_modes(const Shape& s, const AttentionConfig& c, int64_t step) {
+  std::vector<SpreadMode> m = {{4, 1, step}, {8, 0, 1}};
+  if (s.warps > 1) m.push_back({s.warps, 0, s.by->m * c.row_tiles});
+  return m;
+}
+
+/// Queries: every lane reads 16 bytes of a row, which are its k of consecutive instructions.
+Type query_type(const Shape& s, const AttentionConfig& c, Axis rows, Axis columns) {
+  int64_t run = 16 / s.size;
+  while (s.depth % (4 * run) != 0) run /= 2;
+  return register_type(
+      {rows, columns}, {c.block_queries, s.depth},
+      {thread_modes(s, c, run),
+       {{run, 1, 1}, {2, 0, 8}, {s.depth / (4 * run), 1, 4 * run}, {c.row_tiles, 0, s.by->m}}});
+}
+
+/// What a product leaves: `run` neighbouring columns a lane from as many instructions.
+Type result_type(const Shape& s, const AttentionConfig& c, Axis rows, Axis columns, int64_t cover,
+                 int64_t run) {
+  return register_type({rows, columns}, {c.block_queries, cover},
+                       {thread_modes(s, c, 2 * run),
+                        {{run, 1, 1},
+                         {2, 1, run},
+                         {2, 0, 8},
+                         {cover / (8 * run), 1, 8 * run},
+                         {c.row_tiles, 0, s.by->m}}});
+}
+
+/// 32-bit values are read from rows of V: 4 neighbouring columns at once when the width allows.
+/// 16-bit ones come by ldmatrix, which gives columns in their order.
+int64_t value_run(const Shape& s) {
+  if (s.size != 4) return 1;
+  return s.width % 32 == 0 ? 4 : s.width % 16 == 0 ? 2 : 1;
+}
+
+/// A shared tile of rows that are padded until the instruction's reads are free of bank conflicts,
+/// or as nearly so as 16-byte steps allow.
+Result<Type> shared_type(const Shape& s, DType element, Axis rows, Axis columns, int64_t cover,
+                         const Type& a, const Type& c, bool transposed) {
+  std::optional<Type> best;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int64_t pad = 0; pad < 128 / s.size; pad += 16 / s.size) {
+    Type t;
+    t.element = element;
+    t.space = Space::shared;
+    t.axes = {rows, columns};
+    t.cover = {rows.extent, cover};
+    t.layout = concat({Layout(rows.extent, round_up(cover, 16 / s.size) + pad), Layout(cover, 1)});
+    TESSERA_TRY(plan, plan_dot(*s.by, a, t, transposed, c));
+    const int64_t conflicts = read_conflicts(plan, s.size);
+    if (conflicts < least) least = conflicts, best = t;
+  }
+  return *best;
+}
+
+/// Who copies what of a shared tile: 16 bytes an access, up to 8 threads along a row.
+Type copy_type(const Shape& s, const Type& shared) {
+  const int64_t run = 16 / s.size;
+  const int64_t accesses = std::max<int64_t>(shared.cover[1] / run, 1);
+  int64_t along = 1;
+  while (along < 8 && accesses % (2 * along) == 0) along *= 2;
+  int64_t rows = s.threads() / along;
+  int64_t idle = 1;
+  while (rows > 1 && shared.cover[0] % rows != 0) rows /= 2, idle *= 2;
+  Spread spread{
+      {{along, 1, run}, {rows, 0, 1}},
+      {{run, 1, 1}, {accesses / along, 1, along * run}, {shared.cover[0] / rows, 0, rows}}};
+  if (idle > 1) spread.threads.push_back({idle, -1, 0});
+  std::erase_if(spread.threads, [](const SpreadMode& m) { return m.extent == 1; });
+  return register_type(shared.axes, shared.cover, spread);
+}
+
+class Writer {
+ public:
+  Writer(const AttentionProblem& p, const AttentionConfig& c, const Shape& s)
+      : p_(p), c_(c), s_(s), program_{p.name, p.tensors, {}}, b_(program_, p.name, s.threads()) {}
+
+  Result<Program> write() {
+    b_.kernel().min_blocks = c_.min_blocks;
+    b_.kernel().constants = {{"BLOCK_QUERIES", c_.block_queries},
+                             {"BLOCK_KEYS", c_.block_keys},
+                             {"ROW_TILES", c_.row_tiles},
+                             {"STAGES", c_.stages}};
+    variables();
+    views();
+    TESSERA_CHECK(types());
+    b_.open("tiles", {},
+            Walk{c_.longest_first ? std::vector<VarId>{i_, head_} : std::vector<VarId>{head_, i_}});
+    ks_ = b_.one("shared", {}, Ring{k_shared_, c_.stages, j_}, "k_tile");
+    vs_ = b_.one("shared", {}, Ring{v_shared_, c_.stages, j_}, "v_tile");
+    prologue();
+    ValueId q = b_.one("load", {q_}, At{at(i_, {}), q_type_.cover, q_type_.layout}, "q");
+    ValueId m = b_.one("full", {}, Like{row_type_, -inf}, "m");
+    ValueId l = b_.one("full", {}, Like{row_type_, 0}, "l");
+    ValueId acc = b_.one("full", {}, Like{acc_type_, 0}, "acc");
+    std::vector<ValueId> carried = b_.open("steps", {m, l, acc}, Walk{{j_}});
+    std::vector<ValueId> end = b_.close(turn(q, carried));
+    finish(end[1], end[2]);
+    b_.close();
+    TESSERA_CHECK(b_.finish());
+    return std::move(program_);
+  }
+
+ private:
+  void variables() {
+    head_ = b_.var("h", p_.batch * p_.heads, 1);
+    i_ = b_.var("i", p_.queries, c_.block_queries);
+    b_.kernel().vars[i_.index].reversed = p_.causal;
+    j_ = p_.causal ? b_.var_until("j", p_.keys, c_.block_keys, i_, p_.causal_offset)
+                   : b_.var("j", p_.keys, c_.block_keys);
+  }
+
+  /// batch x heads as one mode; the queries of a group share a head of k and v by a stride of 0.
+  ValueId view(const StridedView& v, int64_t heads, int64_t rows, int64_t columns,
+               std::string_view name) {
+    Layout head = coalesce(
+        Layout(IntTuple::flat({p_.heads / heads, heads, p_.batch}),
+               IntTuple::flat({heads == p_.heads ? v.strides[1] : 0, v.strides[1], v.strides[0]})));
+    return b_.one(
+        "view", {},
+        ViewOf{v.tensor, concat({head, {rows, v.strides[2]}, {columns, v.strides[3]}}), v.offset},
+        std::string(name) + "_view");
+  }
+  void views() {
+    q_ = view(p_.q, p_.heads, p_.queries, p_.head_dim, "q");
+    k_ = view(p_.k, p_.kv_heads, p_.keys, p_.head_dim, "k");
+    v_ = view(p_.v, p_.kv_heads, p_.keys, p_.value_dim, "v");
+    o_ = view(p_.o, p_.heads, p_.queries, p_.value_dim, "o");
+    if (p_.mask) mask_ = view(*p_.mask, p_.heads, p_.queries, p_.keys, "mask");
+  }
+
+  Status types() {
+    const Axis rows{c_.block_queries, i_}, keys{c_.block_keys, j_};
+    const Axis head{p_.head_dim, {}}, value{p_.value_dim, {}};
+    q_type_ = query_type(s_, c_, rows, head);
+    score_type_ = result_type(s_, c_, rows, keys, c_.block_keys, 1);
+    acc_type_ = result_type(s_, c_, rows, value, s_.width, value_run(s_));
+    row_type_ = register_type({rows, {1, {}}}, {c_.block_queries, 1},
+                              {thread_modes(s_, c_, 0), {{2, 0, 8}, {c_.row_tiles, 0, s_.by->m}}});
+    Spread row = spread(row_type_);
+    row.threads[0] = {4, -1, 0};
+    row_type_.layout = layout_of(row, row_type_.cover);
+    TESSERA_TRY(k,
+                shared_type(s_, element(p_.k), keys, head, s_.depth, q_type_, score_type_, true));
+    TESSERA_TRY(
+        v, shared_type(s_, element(p_.v), keys, value, s_.width, score_type_, acc_type_, false));
+    k_shared_ = k, v_shared_ = v;
+    k_copy_ = copy_type(s_, k), v_copy_ = copy_type(s_, v);
+    return {};
+  }
+  [[nodiscard]] DType element(const StridedView& v) const { return p_.tensors[v.tensor].element; }
+
+  [[nodiscard]] std::vector<Index> at(VarId first, VarId second) const {
+    auto index = [](VarId v) { return v.valid() ? Index{Index::Kind::tile, v} : Index{}; };
+    return {{Index::Kind::pick, head_}, index(first), index(second)};
+  }
+  void copy_keys(int64_t tile, bool from_start) {
+    b_.add("copy", {k_, ks_}, CopyOf{at(j_, {}), k_copy_.cover, k_copy_.layout, tile, from_start});
+  }
+  void copy_values(int64_t tile, bool from_start) {
+    b_.add("copy", {v_, vs_}, CopyOf{at(j_, {}), v_copy_.cover, v_copy_.layout, tile, from_start});
+  }
+  void commit() { b_.add("commit", {}, {}); }
+
+  /// With one slot each, keys of the next turn arrive during the second product and values of this
+  /// one during the first; with n, both are n - 1 turns ahead.
+  void prologue() {
+    if (c_.stages == 1) {
+      copy_keys(0, true);
+      return commit();
+    }
+    for (int n = 0; n + 1 < c_.stages; ++n) {
+      copy_keys(n, true);
+      copy_values(n, true);
+      commit();
+    }
+  }
+  void before_scores() {
+    b_.add("wait", {}, Wait{std::max(c_.stages - 2, 0)});
+    if (c_.stages > 1) copy_keys(c_.stages - 1, false);
+    copy_values(c_.stages - 1, false);
+    commit();
+  }
+  void before_values() {
+    if (c_.stages > 1) return;
+    b_.add("wait", {}, Wait{0});
+    copy_keys(1, false);
+    commit();
+  }
+
+  template <class F>
+  std::vector<ValueId> map(std::vector<ValueId> operands, F f, std::string_view hint) {
+    PointwiseDag d;
+    std::vector<int> x;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      x.push_back(d.add_operand(static_cast<int>(i)));
+    d.results = f(d, x);
+    return b_.add("map", std::move(operands), map_of(std::move(d)), hint);
+  }
+
+  /// Scores are scaled on the way into the exponential, unless a mask is added to them before or
+  /// their order would turn round.
+  [[nodiscard]] bool scale_late() const { return !p_.mask && p_.scale > 0; }
+  [[nodiscard]] double late_scale() const {
+    return scale_late() ? p_.scale * std::numbers::log2e : 1;
+  }
+
+  ValueId masked(ValueId s) {
+    const double scale = p_.scale * std::numbers::log2e;
+    if (p_.mask) {
+      ValueId mask = b_.one("load", {mask_}, At{at(i_, j_), score_type_.cover, score_type_.layout},
+                            "mask_tile");
+      s = map(
+          {s, mask},
+          [&](PointwiseDag& d, auto& x) {
+            int y = d.add_call("mul", {x[0], d.add_constant(scale)});
+            if (p_.mask_is_boolean)
+              return Nodes{d.add_call("where", {x[1], y, d.add_constant(-inf)})};
+            int z = d.add_call("mul", {x[1], d.add_constant(std::numbers::log2e)});
+            return Nodes{d.add_call("add", {y, z})};
+          },
+          "s_masked")[0];
+    } else if (!scale_late()) {
+      s = map(
+          {s},
+          [&](PointwiseDag& d, auto& x) {
+            return Nodes{d.add_call("mul", {x[0], d.add_constant(scale)})};
+          },
+          "s_scaled")[0];
+    }
+    if (!p_.causal) return s;
+    ValueId in = b_.open("when", {s}, Crossing{i_, j_, p_.causal_offset})[0];
+    ValueId row = b_.one("iota", {}, Like{score_type_, 0, 0}, "row");
+    ValueId column = b_.one("iota", {}, Like{score_type_, 0, 1}, "column");
+    ValueId out = map(
+        {in, row, column},
+        [&](PointwiseDag& d, auto& x) {
+          int last = x[1];
+          if (p_.causal_offset != 0)
+            last = d.add_call("add", {last, d.add_constant(static_cast<double>(p_.causal_offset))});
+          return Nodes{
+              d.add_call("where", {d.add_call("le", {x[2], last}), x[0], d.add_constant(-inf)})};
+        },
+        "s_causal")[0];
+    return b_.close({out})[0];
+  }
+
+  ValueId product(ValueId a, ValueId b, ValueId c, bool transposed, std::string_view hint) {
+    return b_.one("dot", {a, b, c}, Product{s_.by, s_.terms, transposed}, hint);
+  }
+
+  /// One block of keys: (m, l, acc) to the next (m, l, acc).
+  std::vector<ValueId> turn(ValueId q, const std::vector<ValueId>& carried) {
+    const double scale = late_scale();
+    before_scores();
+    ValueId zero = b_.one("full", {}, Like{score_type_, 0}, "zero");
+    ValueId s = masked(product(q, ks_, zero, true, "s"));
+    ValueId most = b_.one("reduce", {s}, Fold{Fold::Kind::max, 1}, "most");
+    // Rows without a visible key so far keep the maximum -inf; 0 stands in for it, so that powers
+    // give 0, not NaN.
+    std::vector<ValueId> r = map(
+        {carried[0], most},
+        [&](PointwiseDag& d, auto& x) {
+          int next = d.add_call("maximum", {x[0], x[1]});
+          int none = d.add_call("eq", {next, d.add_constant(-inf)});
+          int top = d.add_call("mul", {next, d.add_constant(scale)});
+          int base = d.add_call("where", {none, d.add_constant(0), top});
+          int was = d.add_call("mul", {x[0], d.add_constant(scale)});
+          return Nodes{next, base, d.add_call("exp2_flushed", {d.add_call("sub", {was, base})})};
+        },
+        "m_next");
+    ValueId base_row = b_.one("broadcast", {r[1]}, Like{score_type_}, "base_row");
+    ValueId e = map(
+        {s, base_row},
+        [&](PointwiseDag& d, auto& x) {
+          int y = d.add_call("mul", {x[0], d.add_constant(scale)});
+          return Nodes{d.add_call("exp2_flushed", {d.add_call("sub", {y, x[1]})})};
+        },
+        "p")[0];
+    ValueId part = b_.one("reduce", {e}, Fold{Fold::Kind::sum, 1}, "part");
+    ValueId l = map(
+        {carried[1], r[2], part},
+        [](PointwiseDag& d, auto& x) {
+          return Nodes{d.add_call("add", {d.add_call("mul", {x[0], x[1]}), x[2]})};
+        },
+        "l_next")[0];
+    return {r[0], l, values(e, r[2], carried[2])};
+  }
+
+  /// The sum so far, scaled down to the new maximum, and the block's part. At fp32 accuracy the
+  /// part is summed apart and added in fp32: long sums inside the tensor cores lose low bits.
+  ValueId values(ValueId e, ValueId scale, ValueId acc) {
+    before_values();
+    ValueId scale_row = b_.one("broadcast", {scale}, Like{acc_type_}, "scale_row");
+    if (s_.terms == 1) {
+      acc = map(
+          {acc, scale_row},
+          [](PointwiseDag& d, auto& x) { return Nodes{d.add_call("mul", {x[0], x[1]})}; },
+          "acc_scaled")[0];
+      return product(e, vs_, acc, false, "acc_next");
+    }
+    ValueId zero = b_.one("full", {}, Like{acc_type_, 0}, "zero");
+    ValueId part = product(e, vs_, zero, false, "acc_part");
+    scale_row = b_.one("broadcast", {scale}, Like{acc_type_}, "scale_row");
+    return map(
+        {acc, scale_row, part},
+        [](PointwiseDag& d, auto& x) {
+          return Nodes{d.add_call("add", {d.add_call("mul", {x[0], x[1]}), x[2]})};
+        },
+        "acc_next")[0];
+  }
+
+  void finish(ValueId l, ValueId acc) {
+    ValueId inverse = map(
+        {l},
+        [&](PointwiseDag& d, auto& x) {
+          int y = d.add_call("reciprocal", {x[0]});
+          if (!p_.empty_rows_are_zero) return Nodes{y};
+          int none = d.add_call("eq", {x[0], d.add_constant(0)});
+          return Nodes{d.add_call("where", {none, d.add_constant(0), y})};
+        },
+        "inverse")[0];
+    ValueId row = b_.one("broadcast", {inverse}, Like{acc_type_}, "inverse_row");
+    ValueId y = map(
+        {acc, row}, [](PointwiseDag& d, auto& x) { return Nodes{d.add_call("mul", {x[0], x[1]})}; },
+        "y")[0];
+    ValueId out = b_.one("cast", {y}, CastTo{element(p_.o)}, "out");
+    b_.add("store", {out, o_}, At{at(i_, {}), {}, {}});
+  }
+
+  const AttentionProblem& p_;
+  const AttentionConfig& c_;
+  const Shape& s_;
+  Program program_;
+  KernelBuilder b_;
+  Type q_type_, score_type_, acc_type_, row_type_, k_shared_, v_shared_, k_copy_, v_copy_;
+  ValueId q_, k_, v_, o_, mask_, ks_, vs_;
+  VarId head_, i_, j_;
+};
+
+/// Registers a thread needs at least: queries, scores, sums, and what is in flight between them.
+int64_t registers(const Shape& s, const AttentionConfig& c) {
+  const int64_t queries = s.depth / 2 * (s.size == 4 ? 2 : 1) / 2;
+  const int64_t sums = s.width / 2;
+  const int64_t part = s.terms == 3 ? 24 : 0;
+  return c.row_tiles * (queries + sums + c.block_keys / 2 + part) + 40;
+}
+
+/// Bytes of shared memory, with the padding at its largest.
+int64_t shared_bytes(const Shape& s, const AttentionConfig& c) {
+  const int64_t row = (s.depth + s.width) * s.size + 64 + 16;
+  return c.stages * (c.block_keys * row + 256);
+}
+
+}  // namespace
+
+Result<Program> attention_gpu(const AttentionProblem& p, const AttentionConfig& c) {
+  TESSERA_TRY(s, shape_of(p, c));
+  constexpr int64_t most = 255;  // of a thread
+  if (registers(s, c) > most)
+    return error(fail(unsupported, "{} registers a thread for head dims of {} and {}",
+                      registers(s, c), p.head_dim, p.value_dim)
+                     .expect("at most {}", most));
+  return Writer(p, c, s).write();
+}
+
+std::vector<AttentionConfig> attention_gpu_configs(const AttentionProblem& p,
+                                                   const Limits& limits) {
+  const int64_t kv_bytes = p.batch * p.kv_heads * p.keys * (p.head_dim + p.value_dim) *
+                           size_of(p.tensors[p.k.tensor].element);
+  std::vector<AttentionConfig> out;
+  for (int64_t queries : {64, 128})
+    for (int rows : {1, 2})
+      for (int64_t keys : {64, 32, 128})
+        for (int stages : {1, 2})
+          for (int blocks : {3, 2, 1}) {
+            AttentionConfig c{queries, keys, rows, stages, blocks};
+            c.longest_first = p.causal && kv_bytes <= limits.l2_bytes / 2;
+            Result<Shape> s = shape_of(p, c);
+            if (!s || std::find_if(limits.products.begin(), limits.products.end(),
+                                   [&](const arch::Mma& m) { return m.name == s->by->name; }) ==
+                          limits.products.end())
+              continue;
+            const int64_t most = std::min<int64_t>(255, limits.registers / (s->threads() * blocks));
+            const bool fits = registers(*s, c) <= most && s->warps >= 2 &&
+                              blocks * (shared_bytes(*s, c) + 1024) <= limits.shared_bytes + 1024 &&
+                              blocks * s->warps <= 16 && keys <= round_up(p.keys, 32);
+            if (fits && blocks * s->warps >= 8) out.push_back(c);
+          }
+  return out;
+}
+
+}  // namespace tessera::tile::build
