@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
+import warnings
 from dataclasses import dataclass, field
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from tessera.complex_ops import Lowering, Real, Unsupported, involved, is_complex
 from tessera.errors import Error, fail
 from tessera.facts import facts_of
 from tessera.loading import Loaded, load_problem
@@ -109,21 +112,69 @@ def trace_graph_module(gm: torch.fx.GraphModule, inputs: list, targets: list[str
 
 
 def _export(module: nn.Module, args: tuple, kwargs: dict):
-    training = [(m, m.training) for m in module.modules()]
-    hooks = nn.modules.module._global_buffer_registration_hooks
-    before = set(hooks)
     try:
-        with torch.no_grad(), legacy_readable_flags():
-            return torch.export.export(module, args, kwargs, strict=False).run_decompositions({})
+        exported, complaints = _exported(module, args, kwargs)
+        if (exported is None or complaints) and _keep_as_buffers(module, complaints):
+            exported, complaints = _exported(module, args, kwargs)
+        if exported is None:
+            raise complaints[0]
+        return exported
     except Error:
         raise
     except Exception as e:  # noqa: BLE001 - export raises many kinds; each becomes a diagnostic
         raise _untraceable(module, args, kwargs, e) from e
+
+
+def _exported(module: nn.Module, args: tuple, kwargs: dict):
+    """The exported program, or None, and what export said of tensor attributes that forward assigns: its error, or its
+    warnings. Any other error is raised."""
+    training = [(m, m.training) for m in module.modules()]
+    hooks = nn.modules.module._global_buffer_registration_hooks
+    before = set(hooks)
+    try:
+        with torch.no_grad(), legacy_readable_flags(), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            exported = torch.export.export(module, args, kwargs, strict=False).run_decompositions({})
+    except RuntimeError as e:
+        if not _state_of.search(str(e)):
+            raise
+        return None, [e]
     finally:
         for m, mode in training:
             m.training = mode
         for key in set(hooks) - before:  # a failed export leaves its hook behind, and torch.compile stumbles on it
             del hooks[key]
+    mine = [w.message for w in said if _state_of.search(str(w.message))]
+    for w in said:
+        if w.message not in mine and not issubclass(w.category, (FutureWarning, DeprecationWarning)):
+            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+    return exported, mine
+
+
+_state_of = re.compile(r"Constant (\S+) is mutated in the forward method|tensor attributes? (.*?) w(?:as|ere) assigned")
+
+
+def _keep_as_buffers(module: nn.Module, complaints: list) -> bool:
+    """Tensors that forward keeps from call to call as plain attributes become buffers that are not saved: export follows
+    the changes of buffers only. The module computes what it did before. False when there is no such attribute."""
+    names = set()
+    for complaint in complaints:
+        mutated, assigned = _state_of.search(str(complaint)).groups()
+        names |= {mutated} if mutated else {a.strip().removeprefix("self.") for a in assigned.split(",")}
+    kept = []
+    for path, owner in module.named_modules():
+        for name, tensor in list(vars(owner).items()):
+            full = f"{path}.{name}" if path else name
+            if isinstance(tensor, torch.Tensor) and (full in names or full.replace(".", "_") in names):
+                delattr(owner, name)
+                owner.register_buffer(name, tensor, persistent=False)
+                kept.append(full)
+    if kept:
+        warnings.warn(
+            f"forward assigns the tensor attributes {', '.join(kept)}: they are kept as buffers (persistent=False)",
+            stacklevel=5,
+        )
+    return bool(kept)
 
 
 def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception) -> Error:
@@ -175,6 +226,7 @@ class _Builder:
         self.inputs: list[str] = []
         self.nodes: list[dict] = []
         self.value_of: dict[torch.fx.Node, str | list[str]] = {}
+        self.reals: dict[torch.fx.Node, Real] = {}  # what stands for complex nodes
         self.names = {n.name for n in exported.graph.nodes}
         self.user_inputs: list[str | None] = []
         self.constants: dict[str, torch.Tensor] = {}
@@ -241,7 +293,14 @@ class _Builder:
         for _, node, kind, target, changes in sorted(rows, key=lambda row: row[0]):
             content = self._content(kind, target, node.name)
             facts = facts_of(content) if content is not None and not changes else {}
-            self._value(node.name, node.meta["val"], kind, target, facts)
+            val = node.meta["val"]
+            if is_complex(val) and kind in ("buffer", "constant") and not changes:
+                # The parts of the live tensor: they share its memory and its version.
+                self.constants[node.name] = torch.view_as_real(content)
+                val = torch.view_as_real(val)
+                self.reals[node] = Real(node.name, val)
+                kind, target = "constant", ""
+            self._value(node.name, val, kind, target, facts)
             self.inputs.append(node.name)
             self.value_of[node] = node.name
 
@@ -263,7 +322,7 @@ class _Builder:
                 f"`{name}` is a {val.layout} tensor of {val.dtype}",
                 expected="strided tensors of floating, integer or boolean type",
                 helps=[
-                    "write complex rotary embeddings with sin and cos",
+                    "take and return complex tensors as torch.view_as_real(z)" if val.is_complex() else "convert it",
                     "or optimize the submodules that have no such tensors",
                 ],
             )
@@ -298,6 +357,9 @@ class _Builder:
         if node.target._schema.name in ("aten::_assert_tensor_metadata", "aten::_assert_async"):
             return
         val = node.meta.get("val")
+        if involved(node):
+            self._lower_complex(node)
+            return
         if isinstance(val, torch.Tensor):
             outputs = [node.name]
             self.value_of[node] = node.name
@@ -306,13 +368,45 @@ class _Builder:
             outputs = self._multiple(node, val)
         else:
             raise self._unsupported(node, "its result is no tensor")
-        record = {"name": node.name, "op": str(node.target), "arguments": self._arguments(node), "outputs": outputs}
+        self._record(node, node.name, node.target, self._arguments(node), outputs)
+
+    def _record(self, node: torch.fx.Node, name: str, target, arguments: dict, outputs: list[str]) -> None:
+        record = {"name": name, "op": str(target), "arguments": arguments, "outputs": outputs}
         module, place = _origin(node)
         if module:
             record["module"] = module
         if place:
             record["place"] = place
         self.nodes.append(record)
+
+    def _lower_complex(self, node: torch.fx.Node) -> None:
+        def of(argument: torch.fx.Node) -> Real:
+            return self.reals.get(argument) or Real(self.value_of[argument], argument.meta["val"])
+
+        def emit(target, *args, **kwargs) -> Real:
+            def fake(x):
+                return [fake(i) for i in x] if isinstance(x, list) else x.fake if isinstance(x, Real) else x
+
+            mode = node.meta["val"].fake_mode if hasattr(node.meta["val"], "fake_mode") else contextlib.nullcontext()
+            with mode, torch.no_grad():
+                val = target(*[fake(a) for a in args], **kwargs)
+            name = self._fresh(f"{node.name}_{target._schema.name.removeprefix('aten::')}")
+            self._value(name, val, "node")
+            self._record(node, name, target, self._encoded(node, target, args, kwargs), [name])
+            return Real(name, val)
+
+        try:
+            made = Lowering(emit, of)(node)
+        except Unsupported as why:
+            raise self._unsupported(node, str(why)) from why
+        self.reals[node] = made
+        self.value_of[node] = made.name
+
+    def _fresh(self, name: str) -> str:
+        while name in self.names:
+            name += "_"
+        self.names.add(name)
+        return name
 
     def _multiple(self, node: torch.fx.Node, val) -> list[str]:
         """Names of several results: those of the getitem nodes that take them; empty ones stand for None."""
@@ -321,10 +415,7 @@ class _Builder:
         for i, v in enumerate(val):
             name = taken.get(i)
             if name is None:
-                name = f"{node.name}_out{i}"
-                while name in self.names:
-                    name += "_"
-                self.names.add(name)
+                name = self._fresh(f"{node.name}_out{i}")
             self._value(name, v if isinstance(v, torch.Tensor) else torch.empty(0), "node")
             names.append(name)
         self.value_of[node] = names
@@ -334,12 +425,15 @@ class _Builder:
         self.value_of[node] = self.value_of[node.args[0]][node.args[1]]
 
     def _arguments(self, node: torch.fx.Node) -> dict:
+        return self._encoded(node, node.target, node.args, node.kwargs)
+
+    def _encoded(self, node: torch.fx.Node, target, args, kwargs: dict) -> dict:
         out = {}
-        for i, argument in enumerate(node.target._schema.arguments):
-            if i < len(node.args) and not argument.kwarg_only:
-                given = node.args[i]
-            elif argument.name in node.kwargs:
-                given = node.kwargs[argument.name]
+        for i, argument in enumerate(target._schema.arguments):
+            if i < len(args) and not argument.kwarg_only:
+                given = args[i]
+            elif argument.name in kwargs:
+                given = kwargs[argument.name]
             else:
                 given = argument.default_value if argument.has_default_value() else None
             out[argument.name] = self._encode(node, given, str(argument.type))
@@ -349,6 +443,8 @@ class _Builder:
         if isinstance(given, torch.fx.Node):
             value = self.value_of[given]
             return [{"value": v} for v in value] if isinstance(value, list) else {"value": value}
+        if isinstance(given, Real):
+            return {"value": given.name}
         if isinstance(given, (list, tuple)):
             return [self._encode(node, item, kind.removeprefix("List[").removesuffix("]")) for item in given]
         if given is None or isinstance(given, (bool, str)):
@@ -386,6 +482,8 @@ class _Builder:
         outputs, mutations, results = [], [], []
         for spec, given in zip(self.exported.graph_signature.output_specs, node.args[0], strict=True):
             if spec.kind.name == "USER_OUTPUT":
+                if isinstance(given, torch.fx.Node) and is_complex(given.meta.get("val")):
+                    self._value(given.name, given.meta["val"], "node")  # refused
                 if isinstance(given, torch.fx.Node):
                     results.append(("value", len(outputs)))
                     outputs.append(self.value_of[given])

@@ -240,11 +240,112 @@ def test_products_with_weights_become_linear():
 
 def test_siblings_merge_but_gated_pairs_do_not():
     lin = {n: nn.Linear(16, w, bias=False) for n, w in (("q", 16), ("k", 8), ("v", 8))}
-    _, graph = check(module(lambda s, x: (s.q(x).sin(), s.k(x).cos(), s.v(x).exp()), **lin), X)
+    _, graph = check(module(lambda s, x: (s.q(x).mT, s.k(x).mT, s.v(x).mT), **lin), X)
     assert ops(graph).count("linear") == 1 and ops(graph)[0] == "cat"
+    _, graph = check(module(lambda s, x: (s.q(x).mT, s.k(x).mT, F.gelu(s.v(x))), **lin), X)
+    assert ops(graph).count("linear") == 2, "the activation stays in the epilogue of its own product"
     gate, up = nn.Linear(16, 24), nn.Linear(16, 24)
     _, graph = check(module(lambda s, x: F.silu(s.gate(x)) * s.up(x), gate=gate, up=up), X)
     assert ops(graph) == ["linear", "silu", "linear", "mul"]
+
+
+EINSUMS = {
+    "bij,bkj->bik": [(2, 3, 4), (2, 5, 4)],
+    "bijl,lk->bijk": [(2, 3, 4, 5), (5, 6)],
+    "ij,jk": [(3, 4), (4, 5)],
+    "bhqd,bhkd->bhqk": [(2, 3, 4, 5), (2, 3, 6, 5)],
+    "bqhd,bkhd->bhqk": [(2, 4, 3, 5), (2, 6, 3, 5)],
+    "abc,dbc->da": [(2, 3, 4), (5, 3, 4)],
+    "bci,bcij->bj": [(2, 3, 4), (2, 3, 4, 5)],
+}
+
+
+@pytest.mark.parametrize("equation", EINSUMS)
+def test_einsum_becomes_a_product(equation):
+    inputs = [torch.randn(*shape) for shape in EINSUMS[equation]]
+    _, graph = check(module(lambda s, a, b: torch.einsum(equation, a, b)), *inputs)
+    assert "einsum" not in ops(graph) and set(ops(graph)) & {"matmul", "bmm", "linear"}
+
+
+@pytest.mark.parametrize("equation", ["bij,bij->bij", "bii,bij->bj", "bij,bkl->bk", "bij->bj"])
+def test_other_einsums_stay(equation):
+    inputs = [torch.randn(2, 4, 4) for _ in equation.split("->")[0].split(",")]
+    assert "einsum" in ops(check(module(lambda s, *x: torch.einsum(equation, *x)), *inputs)[1])
+
+
+def test_constant_work_is_prepacked():
+    def forward(s, x):
+        i = torch.arange(16)
+        near = (i[:, None] - i[None, :]).abs() < 4
+        bias = torch.where(near, s.table[i], -1e9)
+        return x @ (s.weight * 0.5) + bias[:6]
+
+    state = {"weight": nn.Parameter(torch.randn(16, 16)), "table": nn.Parameter(torch.randn(16, 16))}
+    _, graph = check(module(forward, **state), X)
+    assert [n["op"].split(".")[1] for n in graph["nodes"] if not n.get("prepack")] in (
+        ["t", "linear", "slice", "add"],
+        ["linear", "slice", "add"],
+    )
+
+
+def test_what_changes_or_is_returned_is_not_prepacked():
+    def forward(s, x):
+        s.count.add_(1)
+        return x * s.count, s.weight * 2, s.weight.t()
+
+    _, graph = check(
+        module(forward, weight=nn.Parameter(torch.randn(3, 16)), count=torch.ones(16)), X, canonical_too=True
+    )
+    assert not any(n.get("prepack") for n in graph["nodes"])
+
+
+SPELLINGS = {
+    "multiply": (lambda s, x: torch.multiply(x, 3), ["mul"]),
+    "and": (lambda s, x: x.masked_fill((x > 0) & (x < 1), 0.0), ["gt", "lt", "bitwise_and", "masked_fill"]),
+    "type_as": (lambda s, x: (x * 2).type_as(x).relu(), ["mul", "relu"]),
+    "max values": (lambda s, x: x.max(1).values, ["amax"]),
+    "max places": (lambda s, x: x.max(1), ["max"]),
+    "swapaxes": (lambda s, x: x.swapaxes(0, 1) + 1, ["transpose", "add"]),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_spellings(name):
+    forward, wanted = SPELLINGS[name]
+    assert ops(check(module(forward), X)[1]) == wanted
+
+
+def test_batch_norm_with_fixed_statistics_is_a_scale_and_a_shift():
+    for norm, x in ((nn.BatchNorm2d(6), torch.randn(2, 6, 5, 4)), (nn.BatchNorm1d(6, affine=False), torch.randn(3, 6))):
+        norm.running_mean.normal_()
+        norm.running_var.uniform_(0.5, 2)
+        _, graph = check(nn.Sequential(norm, nn.ReLU()).eval(), x)
+        called = [n["op"].split(".")[1] for n in graph["nodes"] if not n.get("prepack")]
+        assert [o for o in called if o != "reshape"] == ["mul", "add", "relu"]
+        _, graph = check(nn.Sequential(norm, nn.ReLU()).train(), x)
+        assert any("batch_norm" in o for o in ops(graph))
+
+
+def test_numbers_move_behind_products():
+    lin = nn.Linear(16, 8)
+    _, graph = check(module(lambda s, x: s.lin(x * 0.25), lin=lin), X)
+    assert ops(graph) == ["linear", "mul", "add"]
+    _, graph = check(module(lambda s, x, y: (x / 3) @ (y * 2)), X, X.mT.contiguous())
+    assert ops(graph) == ["matmul", "div", "mul"] or ops(graph) == ["matmul", "mul", "div"]
+    _, graph = check(module(lambda s, x: ((y := x * 0.25), s.lin(y)), lin=lin), X)
+    assert ops(graph) == ["mul", "linear"], "the scaled value is needed itself"
+    _, graph = check(module(lambda s, x: s.lin(x * 1e20), lin=lin), X)
+    assert ops(graph) == ["mul", "linear"], "far factors could overflow elsewhere"
+
+
+def test_batches_without_one_stride_are_merged():
+    def forward(s, q, k):
+        return q.transpose(1, 2) @ k.transpose(1, 2).transpose(2, 3)
+
+    _, graph = check(module(forward), torch.randn(2, 7, 3, 8), torch.randn(2, 5, 3, 8))
+    assert "bmm" in ops(graph) and "matmul" not in ops(graph)
+    _, graph = check(module(lambda s, q, k: q @ k), torch.randn(2, 3, 4, 5), torch.randn(2, 3, 5, 6))
+    assert ops(graph) == ["matmul"]
 
 
 def test_noops_go():

@@ -267,12 +267,80 @@ def test_module_that_fails_by_itself():
     assert d["code"] == "TS0007" and "RuntimeError" in d["message"]
 
 
-def test_complex_types_are_refused():
-    class Complex(nn.Module):
-        def forward(self, x):
-            return torch.view_as_real(torch.view_as_complex(x) * 1j)
+def turned(x, rotations):
+    z = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(z * rotations).flatten(-2).type_as(x)
 
-    assert diagnosed(lambda: trace(Complex(), (torch.randn(4, 2),)))["code"] == "TS0205"
+
+COMPLEX = {
+    "product": lambda s, x: turned(x, s.z),
+    "slice": lambda s, x: turned(x, s.z[:, None].transpose(0, 1)[0, :, :2]),
+    "scaled": lambda s, x: torch.view_as_real(s.z * 2 * torch.view_as_complex(x.view(3, 2, 2)).conj()),
+    "polar": lambda s, x: turned(x, torch.polar(torch.ones(3, 2), x[:, :2])),
+    "parts": lambda s, x: (z := torch.complex(x, x * 2), z.real + z.imag + (z * x).abs())[1],
+    "joined": lambda s, x: torch.view_as_real(
+        torch.cat((s.z, -s.z), -1).unsqueeze(-1).reshape(3, 4) - s.z[:, :1].expand(3, 4)
+    ),
+    "expanded": lambda s, x: turned(x, s.z[:1].expand(3, 2).clone().permute(0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+@pytest.mark.parametrize("buffer", [False, True])
+def test_complex_numbers_become_their_parts(name, buffer):
+    class Complex(nn.Module):
+        def __init__(self):
+            super().__init__()
+            z = torch.polar(torch.rand(3, 2), torch.randn(3, 2))
+            self.register_buffer("z", z) if buffer else setattr(self, "z", z)
+
+        def forward(self, x):
+            return COMPLEX[name](self, x)
+
+    net, x = Complex(), torch.randn(3, 4)
+    traced = trace_module(net, (x,))
+    values = Executor(traced.graph).run_all({**traced.flatten((x,)), **traced.state()})
+    torch.testing.assert_close(values[traced.graph["outputs"][0]], net(x))
+    net.z.mul_(2)  # the parts share its memory
+    values = Executor(traced.graph).run_all({**traced.flatten((x,)), **traced.state()})
+    torch.testing.assert_close(values[traced.graph["outputs"][0]], net(x))
+
+
+def test_complex_inputs_results_and_functions_are_refused():
+    class Complex(nn.Module):
+        def __init__(self, f):
+            super().__init__()
+            self.f = f
+
+        def forward(self, x):
+            return self.f(x)
+
+    z = torch.complex(torch.randn(4), torch.randn(4))
+    assert diagnosed(lambda: trace(Complex(torch.view_as_real), (z,)))["code"] == "TS0205"
+    assert diagnosed(lambda: trace(Complex(lambda x: torch.complex(x, x)), (torch.randn(4),)))["code"] == "TS0205"
+    d = diagnosed(lambda: trace(Complex(lambda x: torch.view_as_real(torch.complex(x, x).exp())), (torch.randn(4),)))
+    assert d["code"] == "TS0202" and "exp" in d["message"]
+
+
+def test_attributes_that_forward_changes_are_kept_as_buffers():
+    class Counts(nn.Module):
+        def __init__(self, in_place):
+            super().__init__()
+            self.seen, self.in_place = torch.zeros(3), in_place
+
+        def forward(self, x):
+            if self.in_place:
+                self.seen.add_(x)
+            else:
+                self.seen = self.seen + x
+            return self.seen * 2
+
+    for in_place in (False, True):
+        net, x = Counts(in_place), torch.ones(3)
+        with pytest.warns(UserWarning, match="seen"):
+            traced = trace_module(net, (x,))
+        assert [m["target"] for m in traced.graph["mutations"]] == ["seen"] and not net.state_dict()
+        assert torch.equal(net(x), torch.full((3,), 2.0)) and torch.equal(net(x), torch.full((3,), 4.0))
 
 
 HEAD = "import torch\nfrom torch import nn\n"

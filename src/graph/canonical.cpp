@@ -1,6 +1,8 @@
 // The rewrites to a fixed point, and strides of views brought up to date.
 #include "graph/canonical.h"
 
+#include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include "graph/operand.h"
@@ -39,17 +41,41 @@ void refresh_strides(Graph& g) {
   }
 }
 
+/// Those of `candidates` that are now computed once and read in calls.
+void log_constants(const Graph& g, const std::set<NodeId>& candidates, RewriteLog& log) {
+  for (const NodeId id : g.order) {
+    const Node& n = g.node(id);
+    if (!n.prepack || !candidates.contains(id)) continue;
+    const bool read = std::any_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) {
+      const std::vector<Use> uses = g.uses(v);
+      return std::any_of(uses.begin(), uses.end(),
+                         [&](const Use& u) { return !g.node(u.node).prepack; });
+    });
+    if (!read) continue;
+    log.push_back({.what = "computed once, from parameters and constants",
+                   .result = n.name,
+                   .nodes = n.covers});
+  }
+}
+
 }  // namespace
 
 std::vector<Rewrite> canonicalize(Graph& g) {
   RewriteLog log;
   g.erase_dead();
-  to_fixed_point(
-      g, log,
-      {rewrite_noops, rewrite_linear, rewrite_by_value, rewrite_attention, rewrite_grouped_heads});
+  std::set<NodeId> in_calls;
+  for (const NodeId id : g.order) {
+    if (!g.node(id).prepack) in_calls.insert(id);
+  }
+  to_fixed_point(g, log, {rewrite_spelling, rewrite_einsum});
+  to_fixed_point(g, log,
+                 {rewrite_noops, rewrite_constants, rewrite_linear, rewrite_by_value,
+                  rewrite_attention, rewrite_grouped_heads});
+  to_fixed_point(g, log, {rewrite_batch_norm, rewrite_scale, rewrite_batches, rewrite_noops});
   to_fixed_point(g, log, {rewrite_sibling_linears, rewrite_noops});
   g.erase_dead();
   refresh_strides(g);
+  log_constants(g, in_calls, log);
   return log;
 }
 

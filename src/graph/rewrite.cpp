@@ -88,6 +88,39 @@ ValueId insert(Graph& g, NewNode made, NodeId before, const Node& like, bool pre
   return out;
 }
 
+ValueId permuted(Graph& g, ValueId v, const std::vector<int64_t>& dims, NodeId before,
+                 const Node& like) {
+  const TensorType from = g.value(v).type;
+  TensorType to{from.dtype, {}, {}};
+  bool same = true;
+  ArgumentList list;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    const auto d = static_cast<std::size_t>(dims[i]);
+    same = same && d == i;
+    to.shape.push_back(from.shape[d]);
+    to.strides.push_back(from.strides[d]);
+    list.emplace_back(dims[i]);
+  }
+  if (same) return v;
+  return insert(g,
+                {"permute", "aten.permute.default", {{"self", v}, {"dims", std::move(list)}}, to},
+                before, like);
+}
+
+ValueId regrouped(Graph& g, ValueId v, const std::vector<int64_t>& shape, NodeId before,
+                  const Node& like) {
+  const TensorType from = g.value(v).type;
+  if (from.shape == shape) return v;
+  ArgumentList list;
+  for (const int64_t s : shape) list.emplace_back(s);
+  const auto view = reshaped(
+      {.base = v, .shape = from.shape, .strides = from.strides, .offset = 0, .views = {}}, shape);
+  TensorType to{from.dtype, shape, view ? view->strides : contiguous_strides(shape)};
+  return insert(g,
+                {"reshape", "aten.reshape.default", {{"self", v}, {"shape", std::move(list)}}, to},
+                before, like);
+}
+
 void substitute(Graph& g, RewriteLog& log, std::string what, NodeId old, ValueId result,
                 const std::vector<NodeId>& inner) {
   std::vector<std::string> covers;

@@ -16,6 +16,20 @@ using RewriteLog = std::vector<Rewrite>;
 /// Detach, alias, dropout that draws nothing, conversions to the same type, views that change
 /// nothing, times 1, ...
 bool rewrite_noops(Graph& g, RewriteLog& log);
+/// Other names of ops (multiply, type_as, ...), max(x, dim) for its values alone.
+bool rewrite_spelling(Graph& g, RewriteLog& log);
+/// Two-operand einsum: a product over permuted and regrouped dims.
+bool rewrite_einsum(Graph& g, RewriteLog& log);
+/// What follows from parameters and constants alone is computed once (prepack): masks, position
+/// tables, scaled weights.
+bool rewrite_constants(Graph& g, RewriteLog& log);
+/// Batch norm with fixed statistics: a scale and a shift for each channel.
+bool rewrite_batch_norm(Graph& g, RewriteLog& log);
+/// A number that scales an operand of a product scales its result.
+bool rewrite_scale(Graph& g, RewriteLog& log);
+/// Operands whose batch dims have no one stride are copied before a product, as PyTorch does
+/// inside.
+bool rewrite_batches(Graph& g, RewriteLog& log);
 /// matmul, mm and addmm with a weight, and a bias added afterwards: aten.linear.
 bool rewrite_linear(Graph& g, RewriteLog& log);
 /// Activations, softmax, RMSNorm and LayerNorm in any spelling, recognized by evaluating it.
@@ -57,6 +71,13 @@ struct NewNode {
 /// Appends one node with one output before `before`, with the place and module of `like`; returns
 /// its output.
 ValueId insert(Graph& g, NewNode made, NodeId before, const Node& like, bool prepack = false);
+/// The dims in another order; `v` itself where that changes nothing.
+ValueId permuted(Graph& g, ValueId v, const std::vector<int64_t>& dims, NodeId before,
+                 const Node& like);
+/// The elements in row-major order under another shape, a view or a copy; `v` itself where that
+/// changes nothing.
+ValueId regrouped(Graph& g, ValueId v, const std::vector<int64_t>& shape, NodeId before,
+                  const Node& like);
 /// `result` stands for the output of `old` from now on; it covers what `inner` (old among them)
 /// covered. Dead nodes go.
 void substitute(Graph& g, RewriteLog& log, std::string what, NodeId old, ValueId result,

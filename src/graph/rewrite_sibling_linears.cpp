@@ -45,8 +45,20 @@ std::set<NodeId> gated_pairs(const Graph& g) {
   return out;
 }
 
+/// An activation is all that reads the result: the product's own epilogue computes it for nothing,
+/// which a part of a wider product could not.
+bool feeds_activation(const Graph& g, const Node& n) {
+  const std::vector<Use> uses = g.uses(n.outputs.front());
+  if (uses.size() != 1 || g.is_output(n.outputs.front())) return false;
+  const Node& reader = g.node(uses[0].node);
+  static const std::set<std::string_view> arithmetic = {"aten.add", "aten.sub", "aten.rsub",
+                                                        "aten.mul", "aten.div", "aten.neg"};
+  return kind_of(reader) == OpKind::pointwise && tensor_arguments(reader).size() == 1 &&
+         !arithmetic.contains(base_op(reader));
+}
+
 bool mergeable(const Graph& g, const Node& n) {
-  if (!is_op(n, "aten.linear") || n.prepack) return false;
+  if (!is_op(n, "aten.linear") || n.prepack || feeds_activation(g, n)) return false;
   const Value& w = g.value(n.tensor("weight"));
   if (w.origin != Origin::parameter || w.type.shape.size() != 2 || w.type.shape[0] % alignment != 0)
     return false;

@@ -30,6 +30,7 @@ constexpr OpRecord records[] = {
     {"aten.clamp_min", OpKind::pointwise, "maximum"},
     {"aten.clamp_max", OpKind::pointwise, "minimum"},
     {"aten.clip", OpKind::pointwise, "clamp"},
+    {"aten._prelu_kernel", OpKind::pointwise, "leaky_relu"},
     {"aten.glu", OpKind::pointwise},
 };
 

@@ -1,0 +1,204 @@
+"""The meaning of discovered bodies: every body of a discovery, evaluated in float64 over strided views, against the same
+nodes run by ATen. Shared by the tests of rules and of decoder blocks."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import torch
+from tessera.reference import Executor
+from tessera.tracer import trace_module
+from torch import nn
+from torch.nn import functional as F
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def tool() -> str | None:
+    if "TESSERA_RULES_TOOL" in os.environ:
+        return os.environ["TESSERA_RULES_TOOL"]
+    found = sorted(ROOT.glob("build*/src/rules/tools/rules_tool"), key=lambda p: p.stat().st_mtime)
+    return str(found[-1]) if found else None
+
+
+def run_tool(form: str, graph: dict) -> str:
+    done = subprocess.run([tool(), form], input=json.dumps(graph), capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+# --- the meaning of a body ------------------------------------------------------------------------------------------
+
+FUNCTIONS = {
+    "add": torch.add,
+    "sub": torch.sub,
+    "mul": torch.mul,
+    "div": torch.div,
+    "neg": torch.neg,
+    "abs": torch.abs,
+    "square": torch.square,
+    "cube": lambda x: x * x * x,
+    "reciprocal": torch.reciprocal,
+    "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt,
+    "pow": torch.pow,
+    "exp": torch.exp,
+    "log": torch.log,
+    "erf": torch.erf,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+    "relu": F.relu,
+    "gelu_erf": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "where": lambda c, x, y: torch.where(c != 0, x, y),
+    "eq": lambda x, y: (x == y).double(),
+    "logical_not": lambda x: (x == 0).double(),
+    "maximum": torch.maximum,
+    "minimum": torch.minimum,
+}
+
+
+def in_float64(f):
+    return lambda *a: f(*[torch.as_tensor(x, dtype=torch.float64) for x in a])
+
+
+def evaluate(dag: str, operands: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The results of a printed DAG: `$0 = call; ...; result; result`."""
+    scope = {name: in_float64(f) for name, f in FUNCTIONS.items()}
+    scope |= {"inf": math.inf, "nan": math.nan}
+    text = re.sub(r"%(\d+)", r"o[\1]", dag).replace("$", "t")
+    scope["o"] = operands
+    results = []
+    for part in text.split(";"):
+        name, is_let, value = part.strip().partition(" = ")
+        if is_let:
+            scope[name] = eval(value, scope)  # noqa: S307 - text of our own tool
+        else:
+            results.append(torch.as_tensor(eval(name, scope), dtype=torch.float64))  # noqa: S307
+    return results
+
+
+class Storage:
+    """The pattern's tensors as flat storages in float64."""
+
+    def __init__(self, pattern: dict, types: dict, values: dict[str, torch.Tensor]):
+        self.flat = []
+        for name in pattern["inputs"]:
+            # In the layout that the graph says, into which the composed module copies where ATen made another.
+            self.flat.append(self._empty(*types[name]))
+            self.flat[-1].as_strided(*types[name]).copy_(values[name])
+        for name in pattern["outputs"]:
+            self.flat.append(self._empty(*types[name]))
+
+    @staticmethod
+    def _empty(shape: list[int], strides: list[int]) -> torch.Tensor:
+        extent = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        return torch.full((extent,), math.nan, dtype=torch.float64)
+
+    def view(self, v: dict) -> torch.Tensor:
+        return self.flat[v["tensor"]].as_strided(v["shape"], v["strides"], v["offset"])
+
+    def write(self, v: dict, value: torch.Tensor) -> None:
+        assert torch.isnan(self.view(v)).all(), "written twice"
+        self.view(v).copy_(value.expand(v["shape"]))
+
+
+def run_gemm(body: dict, s: Storage) -> None:
+    acc = s.view(body["a"]) @ s.view(body["b"]).transpose(-1, -2)
+    results = evaluate(body["epilogue"], [acc] + [s.view(v) for v in body["operands"]])
+    for v, r in zip(body["outputs"], results, strict=True):
+        s.write(v, r)
+
+
+def run_gated_mlp(body: dict, s: Storage) -> None:
+    a = s.view(body["a"])
+    acc = [a @ s.view(body[b]).T for b in ("b0", "b1")]
+    results = evaluate(body["epilogue"], acc + [s.view(v) for v in body["operands"]])
+    for v, r in zip(body["outputs"], results, strict=True):
+        s.write(v, r)
+
+
+def run_attention(body: dict, s: Storage) -> None:
+    q, k, v = (s.view(body[n]) for n in "qkv")
+    group = body["heads"] // body["kv_heads"]
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    scores = q @ k.transpose(-1, -2) * body["scale"]
+    if body["causal"]:
+        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
+    if body["mask"] is not None:
+        mask = s.view(body["mask"])
+        scores = scores.masked_fill(mask == 0, -math.inf) if body["mask"]["dtype"] == "bool" else scores + mask
+    s.write(body["output"], scores.softmax(-1) @ v)
+
+
+def run_row_norm(body: dict, s: Storage) -> None:
+    operands = [s.view(v) for v in body["operands"]]
+    x = evaluate(body["pre"], operands)[0].expand(*body["rows"], body["columns"])
+    if body["kind"] == "layer_norm":
+        y = (x - x.mean(-1, True)) / (x.var(-1, unbiased=False, keepdim=True) + body["eps"]).sqrt()
+    elif body["kind"] == "rms_norm":
+        y = x / (x.square().mean(-1, True) + body["eps"]).sqrt()
+    else:
+        y = x.softmax(-1) if body["kind"] == "softmax" else x.log_softmax(-1)
+    for v, r in zip(body["outputs"], evaluate(body["post"], [y, x, *operands]), strict=True):
+        s.write(v, r)
+
+
+def run_pointwise(body: dict, s: Storage) -> None:
+    for group in body["groups"]:
+        results = evaluate(group["dag"], [s.view(v) for v in group["operands"]])
+        for v, r in zip(group["outputs"], results, strict=True):
+            if body["reduction"]:
+                dims = tuple(range(-body["reduced_dims"], 0))
+                r = r.expand(group["shape"])
+                if body["reduction"] == "prod":
+                    r = r.flatten(-body["reduced_dims"]).prod(-1)
+                else:
+                    r = getattr(r, body["reduction"])(dims)
+            s.write(v, r)
+
+
+RUN = {
+    "gemm": run_gemm,
+    "gated_mlp": run_gated_mlp,
+    "attention": run_attention,
+    "row_norm": run_row_norm,
+    "pointwise": run_pointwise,
+}
+
+
+def check(module: nn.Module, *args: torch.Tensor) -> dict:
+    """Every pattern of the module's discovery means what its nodes compute. Returns the patterns by rule."""
+    torch.manual_seed(1)
+    traced = trace_module(module.eval(), args)
+    out = subprocess.run(
+        [tool(), "canonical"], input=json.dumps(traced.graph), capture_output=True, text=True, check=True
+    )
+    graph = json.loads(out.stdout)
+    discovery = json.loads(run_tool("json", traced.graph))
+    executor = Executor(graph, "cpu")
+    leaves = {**traced.flatten(args), **traced.state()}
+    types = {v["name"]: (v["shape"], v["strides"]) for v in graph["values"]}
+    made = [v for n in graph["nodes"] for v in n["outputs"]]
+    everything = executor.run(list(executor.nodes), leaves, [*made, *leaves], torch.float64)
+    for p in discovery["patterns"]:
+        storage = Storage(p, types, everything)
+        inputs = {n: everything[n] for n in p["inputs"] + p["constants"]}
+        reference = executor.run(p["subgraph"], inputs, p["outputs"], torch.float64)
+        RUN[p["rule"]](p["body"], storage)
+        for i, name in enumerate(p["outputs"]):
+            shape, strides = types[name]
+            got = storage.flat[len(p["inputs"]) + i].as_strided(shape, strides)
+            want = reference[name].double()
+            same = torch.allclose(got, want, rtol=1e-9, atol=1e-9, equal_nan=True)
+            assert same, f"{p['id']} {p['summary']}: {name} is off by {(got - want).abs().max()}"
+    rules = {}
+    for p in discovery["patterns"]:
+        rules.setdefault(p["rule"], []).append(p)
+    rules["_"] = discovery
+    return rules
