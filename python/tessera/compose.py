@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -93,12 +94,14 @@ class ComposedModule(nn.Module):
         self._state = StateGuard(self.original, self._make_slots(graph), self._device)
         self._events = Events(self._refuse if self.strict else None)
         self._calls = self._repacks = 0
+        self._lock = threading.Lock()  # of renewing: threads may call one module
         self._packed: dict[str, torch.Tensor] = {}
         self._rest: list[torch.Tensor] = []
         self._rest_of = self._built.feeds[len(users) :]
         self._runner: Callable = self._built.main.forward
         if self.leftover == "inductor":
-            self._runner = torch.compile(self._built.main, fullgraph=True, dynamic=False)
+            # A module, but no submodule: those are the original's own.
+            self.__dict__["_runner"] = torch.compile(self._built.main, fullgraph=True, dynamic=False)
         self._inline = build(self.plan, disabled=self.disabled, inline_pack=True) if self._built.packed else self._built
         self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
         self._homes = {s.value: s.home for s in self._state.slots}
@@ -164,7 +167,8 @@ class ComposedModule(nn.Module):
                 return self._fall_back(other, args, kwargs)
             self._relayout(tensors, other)
         if not self._state.check():
-            miss = self._renew()
+            with self._lock:
+                miss = None if self._state.check() else self._renew()
             if miss is not None:
                 return self._fall_back(miss, args, kwargs)
         miss = self._state.modes(tensors)
@@ -206,6 +210,7 @@ class ComposedModule(nn.Module):
             self._pack()
         tensors = {s.value: s.tensor for s in self._state.slots} | self._packed
         self._rest = [tensors[n] for n in self._rest_of]
+        self._state.commit()
         return None
 
     def _pack(self) -> None:
@@ -223,6 +228,7 @@ class ComposedModule(nn.Module):
             or len(args) != self._inputs.count
             or not self._inputs.simple
             or torch.is_grad_enabled()
+            or self._state.compiled_miss()
             or (not self._inputs.check_symbolic(tensors))
         ):
             return self.original(*args, **kwargs)

@@ -164,13 +164,37 @@ _stateless = (
 )
 
 
+def _traced_hook(hook) -> bool:
+    """Hooks that torch's own parametrizations register compute with tensors alone: the trace holds what they do."""
+    return type(hook).__module__.startswith("torch.nn.utils.")
+
+
+def hooked(module: nn.Module) -> str:
+    """The name and class of a module with forward hooks, which kernels that take its place would skip; "" for none."""
+    for name, m in module.named_modules():
+        hooks = [*m._forward_pre_hooks.values(), *m._forward_hooks.values()]
+        if not all(map(_traced_hook, hooks)):
+            return f"{name or 'the module itself'} ({type(m).__name__})"
+    return ""
+
+
 class StateGuard:
-    """Parameters, buffers, module flags and torch's modes. `check` is the fast path; where it misses, `renew` looks
+    """Parameters, buffers, the module's structure, flags and hooks, and torch's modes. `check` is the fast path; where it misses, `renew` looks
     closely: a changed value with the traced type is accepted, and `renew` says whether packed values are stale."""
 
     def __init__(self, module: nn.Module, slots: list[Slot], device: torch.device):
         self.slots, self.device = slots, device
-        self.modules = [m for m in module.modules() if type(m) not in _stateless]
+        self.module = module
+        every = list(module.modules())
+        # What a call of the original would go through and kernels do not: which submodules there are, what their
+        # forward is, what hangs on it.
+        self.children = [m._modules for m in every if m._modules]
+        self.children_then = [list(d.values()) for d in self.children]
+        self.own = [m.__dict__ for m in every]
+        self.forwards = [d.get("forward") for d in self.own]
+        self.hooks = [d for m in every for d in (m._forward_pre_hooks, m._forward_hooks)]
+        self.hooks_then = [len(d) for d in self.hooks]
+        self.modules = [m for m in every if type(m) not in _stateless]
         self.flags = [m.training for m in self.modules]
         self.held = [s for s in slots if s.owner is not None]
         self.places = [(s.owner, s.key) for s in self.held]
@@ -203,10 +227,28 @@ class StateGuard:
         for m, flag in zip(self.modules, self.flags):
             if m.training is not flag:
                 return Miss("training", f"{type(m).__name__}.training is {m.training}; it was {flag} when traced")
+        return self.structure()
+
+    def structure(self) -> Miss | None:
+        """Hooks on submodules, another forward, another submodule."""
+        if list(map(len, self.hooks)) != self.hooks_then or (any(self.hooks) and hooked(self.module)):
+            where = hooked(self.module)
+            return Miss("hooks", f"{where or 'a module'} has forward hooks; kernels would skip them")
+        if [d.get("forward") for d in self.own] != self.forwards:
+            return Miss("structure", "the forward of a submodule was replaced")
+        if [list(d.values()) for d in self.children] != self.children_then:
+            return Miss("structure", "a submodule was replaced, added or removed")
         return None
 
+    def compiled_miss(self) -> bool:
+        """Of `modes`, what torch.compile can trace and guard."""
+        if torch.is_autocast_enabled(self.autocast) or any(self.hooks):
+            return True
+        return any(m.training is not flag for m, flag in zip(self.modules, self.flags))
+
     def renew(self) -> Miss | tuple[bool, str]:
-        """Looks at every slot. A Miss, or (whether a packed value is stale, what changed)."""
+        """Looks at every slot. A Miss, or (whether a packed value is stale, what changed). `check` holds again after
+        `commit`: until then other threads wait for the caller."""
         stale, what = False, ""
         for s in self.held:
             t = s.owner.get(s.key)
@@ -216,7 +258,6 @@ class StateGuard:
             if s.packed and (t is not s.tensor or (t.data_ptr(), version_of(t)) != self._before(s)):
                 stale, what = True, what or s.value
             s.tensor = t
-        self._remember()
         return stale, what
 
     def _before(self, s: Slot) -> tuple:
@@ -224,10 +265,10 @@ class StateGuard:
             return ()
         return self.stamp[1][self.held.index(s)], self.stamp[2][self.watched.index(s)]
 
-    def _remember(self) -> None:
+    def commit(self) -> None:
         tensors = [s.tensor for s in self.held]
-        self.stamp = (tensors, [t.data_ptr() for t in tensors], [version_of(s.tensor) for s in self.watched])
         self.volatile = any(s.packed and s.tensor.is_inference() for s in self.held)
+        self.stamp = (tensors, [t.data_ptr() for t in tensors], [version_of(s.tensor) for s in self.watched])
 
     def _fits(self, s: Slot, t) -> Miss | None:
         if not isinstance(t, torch.Tensor):

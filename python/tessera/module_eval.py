@@ -19,6 +19,7 @@ from tessera import peers as peer_table
 from tessera import timing
 from tessera.compose import ComposedModule, composed_of
 from tessera.errors import Error, fail
+from tessera.guards import hooked
 from tessera.precision import cast
 from tessera.problem import _reference
 from tessera.reference import Executor
@@ -62,6 +63,17 @@ def hold(
     """Traces a module and keeps what evaluation needs. `precision` converts the module in place (tracer.trace_module)."""
     if precision is not None:
         args, kwargs = cast(module, tuple(args), dict(kwargs), precision)
+    if where := hooked(module):
+        raise fail(
+            "TS0015",
+            "input.hooks",
+            f"{where} has forward hooks, which kernels that take its place would skip",
+            expected="a module without forward hooks",
+            helps=[
+                "remove them (handle.remove()) and optimize again",
+                "hooks that are registered afterwards are honoured: the original runs while there are any",
+            ],
+        )
     traced = trace_module(module, args, kwargs, precision, name)
     describe_device(traced.graph)
     return Held(module, tuple(args), dict(kwargs), traced, path)

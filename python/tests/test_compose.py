@@ -389,6 +389,7 @@ def test_leftover_by_inductor(library):
     in_place(c), in_place(ref)
     same(c, ref, torch.randn(8, 16))
     s = c.status()
+    assert list(c.state_dict()) == list(ref.state_dict()) and len(list(m.modules())) == len(list(ref.modules()))
     assert s["leftover_by"] == "inductor" and s["repacks"] == 1 and s["served"] == 3
 
 
@@ -414,3 +415,111 @@ def test_malformed_plans(library):
         with pytest.raises(Error) as e:
             ComposedModule(Mlp(), plan)
         assert e.value.diagnostic["code"] == code
+
+
+# --- what a call of the original goes through and kernels do not ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        lambda m, h: m.fc1.register_forward_hook(lambda module, args, out: h.append(1) or out * 2),
+        lambda m, h: m.fc2.register_forward_pre_hook(lambda module, args: h.append(1) or (args[0] * 2,)),
+    ],
+    ids=["hook", "pre-hook"],
+)
+def test_hooks_on_submodules_are_honoured(pair, register):
+    c, ref = pair
+    x = torch.randn(8, 16)
+    same(c, ref, x)
+    seen = []
+    handles = [register(m, seen) for m in (c, ref)]
+    same(c, ref, x)
+    assert len(seen) == 2 and kinds(c) == {"hooks": 1}
+    for h in handles:
+        h.remove()
+    same(c, ref, x)
+    assert len(seen) == 2 and c.status()["served"] == 2
+
+
+def test_own_hooks_run(pair):
+    c, _ = pair
+    seen = []
+    c.register_forward_hook(lambda module, args, out: seen.append(out.shape))
+    with torch.no_grad():
+        c(torch.randn(8, 16))
+    assert seen == [(8, 16)] and c.status()["served"] == 1
+
+
+@pytest.mark.parametrize("change", ["replaced", "patched"])
+def test_another_submodule_or_forward(pair, change):
+    c, ref = pair
+    same(c, ref, torch.randn(8, 16))
+    for m in (c.original, ref):
+        if change == "replaced":
+            torch.manual_seed(7)
+            m.fc2 = nn.Linear(m.fc2.in_features, m.fc2.out_features)
+        else:
+            m.fc2.forward = lambda x, m=m: nn.functional.linear(x, m.fc2.weight) * 3
+    same(c, ref, torch.randn(8, 16))
+    assert kinds(c) == {"structure": 1}
+
+
+def test_threads(pair):
+    """Many threads call one module while it is packed for the first time, and again after its parameters changed."""
+    import threading
+
+    c, ref = pair
+    inputs = [torch.randn(8, 16) for _ in range(8)]
+    for _ in range(3):
+        with torch.no_grad():
+            for m in (c.original, ref):
+                m.fc1.weight.mul_(1.5)
+            expected = [ref.fc2(nn.functional.gelu(ref.fc1(x))) for x in inputs]
+        results, barrier = {}, threading.Barrier(len(inputs))
+
+        def work(i, results=results, barrier=barrier):
+            barrier.wait()
+            with torch.no_grad():
+                results[i] = [c(inputs[i]) for _ in range(20)]
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(len(inputs))]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert len(results) == len(inputs)
+        for i, x in enumerate(inputs):
+            for y in results[i]:
+                torch.testing.assert_close(y, _whole(ref, x, expected[i]), rtol=1e-5, atol=1e-5)
+    assert not kinds(c).keys() - {"repack"}
+
+
+def _whole(ref, x, mlp):
+    return ref.drop(x + mlp)
+
+
+def test_compiled_falls_back_under_autocast_and_in_training(pair):
+    c, ref = pair
+    f = torch.compile(c, backend="aot_eager", fullgraph=True)
+    x = torch.randn(8, 16)
+    with torch.no_grad():
+        torch.testing.assert_close(f(x), ref(x), rtol=1e-5, atol=1e-5)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            torch.testing.assert_close(f(x), ref(x))
+    calls = [u.operator.calls for u in c._built.patterns]
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        f(x)
+    assert [u.operator.calls for u in c._built.patterns] == calls
+
+
+def test_a_module_with_hooks_is_not_optimized():
+    from tessera.module_eval import hold
+
+    m = Mlp().eval()
+    m.fc1.register_forward_hook(lambda module, args, out: out)
+    with pytest.raises(Error) as e:
+        hold(m, (torch.randn(8, 16),), {})
+    assert e.value.diagnostic["code"] == "TS0015" and "fc1" in e.value.diagnostic["message"]
+    normed = nn.Sequential(torch.nn.utils.weight_norm(nn.Linear(16, 16)))
+    assert hold(normed, (torch.randn(8, 16),), {}).graph["nodes"]
