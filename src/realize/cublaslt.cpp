@@ -134,6 +134,26 @@ TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void* workspace, vo
                {"DESCRIBE", describe.dump()}});
 }
 
+/// cublasLt's fp8 products: e4m3, both operands along k, extents in 16s; scales that are not given
+/// are 1. An 8-bit result has no epilogue operand of its own type.
+Status check_fp8(const GemmProblem& p, const LtEpilogue& e) {
+  if (p.a.dtype != DType::float8_e4m3fn) {
+    return error(fail(unsupported_gemm, "cublasLt has no products of two {}", name_of(p.a.dtype))
+                     .expect("float8_e4m3fn"));
+  }
+  if (!p.a.columns_contiguous || !p.b.columns_contiguous) {
+    return error(fail(unsupported_gemm, "fp8 needs both operands contiguous in k"));
+  }
+  if (p.m % 16 != 0 || p.n % 16 != 0 || p.k % 16 != 0) {
+    return error(
+        fail(unsupported_gemm, "fp8 of {} x {} x {}", p.m, p.n, p.k).expect("multiples of 16"));
+  }
+  if (size_of(p.outputs.front().dtype) == 1 && (e.bias >= 0 || e.source >= 0)) {
+    return error(fail(unsupported_gemm, "an fp8 result with operands in the epilogue"));
+  }
+  return {};
+}
+
 Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
   const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
   if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
@@ -149,10 +169,11 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
             .expect(
                 "act(scale * product + bias[n] + one full operand), act none, relu or gelu_tanh"));
   }
-  if (size_of(p.a.dtype) == 1)
-    return error(fail(unsupported_gemm, "fp8 goes without cublasLt's scales"));
+  const bool fp8 = size_of(p.a.dtype) == 1;
+  if (fp8) TESSERA_CHECK(check_fp8(p, *e));
   std::vector<std::string> ints = product_ints(p, "");
-  ints[7] = "algo";  // in the place of the CUTLASS decomposition
+  ints[6] = "fast_accum";  // in the places of CUTLASS' splits and decomposition
+  ints[7] = "algo";
   Candidate c;
   c.realizer = "cublaslt";
   c.kind = Kind::library;
@@ -163,12 +184,16 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   source.arch = arch.name;
   source.links = {"cublasLt"};
   c.source = std::move(source);
-  for (int algo = 0; algo < algorithms; ++algo) {
-    Launch launch;
-    launch.knobs = {{"algo", algo}};
-    launch.ints = product_values(p, Knobs{});
-    launch.ints[7] = algo;
-    c.launches.push_back(std::move(launch));
+  for (int fast = 0; fast <= (fp8 ? 1 : 0); ++fast) {
+    for (int algo = 0; algo < algorithms; ++algo) {
+      Launch launch;
+      launch.knobs = {{"algo", algo}};
+      if (fp8) launch.knobs["fast_accum"] = fast == 1;
+      launch.ints = product_values(p, Knobs{});
+      launch.ints[6] = fast;
+      launch.ints[7] = algo;
+      c.launches.push_back(std::move(launch));
+    }
   }
   Space space;
   space.candidates.push_back(std::move(c));

@@ -84,6 +84,53 @@ TEST(CublasLt, TakesItsOwnEpiloguesOnly) {
   EXPECT_THAT(silu.error().message, HasSubstr("no such epilogue"));
 }
 
+TEST(CublasLt, Fp8WithAndWithoutFastAccumulation) {
+  const auto s = space_of(
+      "cublaslt",
+      R"({"m":512,"n":512,"k":512,"dtype":"float8_e4m3fn","precision":"fp8","out_dtype":"bfloat16"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  const Candidate& c = s->candidates.front();
+  EXPECT_THAT(c.source->text,
+              HasSubstr("CUDA_R_8F_E4M3, CUDA_R_16BF, CUBLAS_COMPUTE_32F, true, true"));
+  EXPECT_EQ(c.launches.size(), 16u);
+  EXPECT_EQ(c.launches.front().ints[6], 0);
+  EXPECT_EQ(c.launches.back().ints[6], 1);
+  const auto n_major = space_of(
+      "cublaslt",
+      R"({"m":512,"n":512,"k":512,"dtype":"float8_e4m3fn","precision":"fp8","b_major":"n"})");
+  ASSERT_FALSE(n_major);
+  EXPECT_THAT(n_major.error().message, HasSubstr("contiguous in k"));
+  EXPECT_FALSE(space_of("cublaslt",
+                        R"({"m":512,"n":520,"k":512,"dtype":"float8_e4m3fn","precision":"fp8"})"));
+}
+
+TEST(CutlassGemm8Bit, PromotesAccumulatorsOrNot) {
+  const auto s = space_of(
+      "cutlass_gemm",
+      R"({"m":4096,"n":4096,"k":4096,"dtype":"float8_e4m3fn","precision":"fp8","out_dtype":"bfloat16"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  int fast = 0, promoted = 0;
+  for (const Candidate& c : s->candidates) {
+    const bool is_fast = c.config.value("fast_accum", false);
+    EXPECT_EQ(c.source->text.find("FP8FastAccum") != std::string::npos, is_fast);
+    (is_fast ? fast : promoted)++;
+  }
+  EXPECT_GE(fast, 8);
+  EXPECT_GE(promoted, 8);
+}
+
+TEST(CutlassGemm8Bit, CompilesForHopper) {
+  const auto s = space_of(
+      "cutlass_gemm",
+      R"({"m":4096,"n":4096,"k":4096,"dtype":"float8_e4m3fn","precision":"fp8","out_dtype":"bfloat16"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  for (const Candidate& c : s->candidates) {
+    if (c.config.value("fast_accum", false)) continue;  // promotion is the harder to place
+    testing::expect_compiles(*c.source);
+    return;
+  }
+}
+
 TEST(Sm80Gemm, TakesWhatTmaCannot) {
   const auto odd = space_of("cutlass_gemm_sm80", R"({"m":64,"n":66,"k":70})");
   ASSERT_TRUE(odd) << to_text(odd.error());

@@ -69,6 +69,16 @@ TEST(GatedInOne, TheHalvesOfOneWeightAreApartByTheirRows) {
   EXPECT_EQ(ints[1 + 20 + 1], 14336LL * 4096);
 }
 
+TEST(GatedInOne, StoresTheGateAsWell) {
+  const auto s = space_of("cutlass_gated_fused",
+                          gated(R"({"m":2048,"n":14336,"k":4096,"epilogue":"gated_silu_saved"})"));
+  ASSERT_TRUE(s) << to_text(s.error());
+  const Candidate& c = s->candidates.front();
+  EXPECT_THAT(c.source->text, HasSubstr("cute::seq<>, cute::seq<>, cute::seq<0, 1>, cute::seq<2>, "
+                                        "cute::seq<0, 1>"));
+  EXPECT_EQ(c.launches.front().ints[1 + 24], 4);  // d1: the second result's tensor
+}
+
 TEST(GatedInOne, SaysWhyItCannot) {
   rules::Pattern p = gated(llama);
   auto body =

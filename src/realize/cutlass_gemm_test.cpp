@@ -116,6 +116,23 @@ TEST(CutlassGemm, FusesTheWholeEpilogueInOneVisitor) {
               HasSubstr("Sm90AuxLoad<0, void, cutlass::bfloat16_t"));
 }
 
+TEST(CutlassGemm, StoresEveryResultOfTheEpilogue) {
+  const auto s =
+      space_of(R"({"m":4096,"n":4096,"k":512,"epilogue":"bias_silu_saved","d_major":"m"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  const Candidate& c = s->candidates.front();
+  EXPECT_THAT(c.source->text,
+              HasSubstr("Compute<Fused1, cutlass::bfloat16_t>, "
+                        "Store<cutlass::bfloat16_t, cutlass::layout::ColumnMajor>,"));
+  EXPECT_THAT(c.source->text, HasSubstr("get<3>(r.epilogue.thread).ptr_aux = d1"));
+  EXPECT_THAT(c.source->text, Not(HasSubstr("$")));
+  EXPECT_EQ(c.launches.front().ints[1 + 24], 4);  // d1 is the fifth tensor
+  const GemmProblem p = problem_of(R"({"m":512,"n":512,"k":512,"epilogue":"bias_silu_saved"})");
+  EXPECT_EQ(needs_of(p).further_bytes, 2);
+  EXPECT_FALSE(
+      space_of(R"({"m":256,"n":256,"k":65536,"epilogue":"bias_silu_saved"})", "cutlass_split_k"));
+}
+
 TEST(CutlassGemm, StatesTf32WithNMajorBAsTheTransposedProduct) {
   const auto s = space_of(
       R"({"m":512,"n":1024,"k":2048,"b_major":"n","dtype":"float32","precision":"tf32","epilogue":"bias"})");
@@ -146,6 +163,11 @@ TEST(CutlassGemm, SharedOperandHasBatchStrideZero) {
   const auto& ints = s->candidates.front().launches.front().ints;
   EXPECT_EQ(ints[1 + 8 + 3], 512 * 512);  // a_batch
   EXPECT_EQ(ints[1 + 12 + 3], 0);         // b_batch
+}
+
+TEST(CutlassGemm, CompilesSeveralResultsForHopper) {
+  const auto s = space_of(R"({"m":4096,"n":4096,"k":512,"epilogue":"bias_silu_saved"})");
+  testing::expect_compiles(*s->candidates.front().source);
 }
 
 TEST(CutlassGemm, CompilesForHopper) {

@@ -1,6 +1,7 @@
 // Long K on Hopper: the K slices of one product as a strided batch with fp32 partial sums, then a
-// reduction that applies the epilogue. Shorter accumulation chains also lose fewer low bits in the
-// tensor core.
+// reduction that applies the epilogue. Slices are runs of K, or alternate by the K tile, so that
+// those which run at the same time read neighbouring memory. Shorter accumulation chains also lose
+// fewer low bits in the tensor core.
 #include "realize/common/sm90_library.h"
 
 namespace tessera::realize {
@@ -12,6 +13,10 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   TESSERA_TRY(stated, gemm_problem(*body, pattern.precision));
   if (pattern.precision == Precision::fp32) {
     return error(fail(unsupported_gemm, "the tensor core's tf32 is not of fp32 accuracy"));
+  }
+  if (stated.outputs.size() != 1) {
+    return error(fail(unsupported_gemm, "{} results", stated.outputs.size())
+                     .expect("one: the reduction writes it"));
   }
   if (stated.l != 1) return error(fail(unsupported_gemm, "{} batches fill the machine", stated.l));
   TESSERA_TRY(problem, restate_for_wgmma(std::move(stated)));
@@ -27,12 +32,18 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   batch.l = guess;
   batch.k = problem.k / guess + 1;
   const ConfigSpace configs = sm90_configs(batch, arch);
+  const Sm90Needs needs = needs_of(problem);
   Space space;
   space.pruned.assign(configs.pruned.begin(), configs.pruned.end());
   for (const auto& [c, ms] : configs.configs) {
     if (c.scheduler == Scheduler::stream_k) continue;
-    if (auto candidate = sliced_candidate("cutlass_split_k", problem, c, arch)) {
-      space.candidates.push_back(std::move(*candidate));
+    for (const bool interleaved : {false, true}) {
+      if (interleaved && needs.a_in_registers) continue;  // that mainloop has one stride along K
+      Sm90Config variant = c;
+      variant.interleaved = interleaved;
+      if (auto candidate = sliced_candidate("cutlass_split_k", problem, variant, arch)) {
+        space.candidates.push_back(std::move(*candidate));
+      }
     }
   }
   if (space.candidates.empty()) {

@@ -12,7 +12,8 @@ constexpr int64_t few_tiles = 66;
 constexpr int64_t long_k = 4096;
 
 Result<Pattern> build(const Flow& flow, const Product& p, const NodeSet& set) {
-  const std::vector<int64_t> shape{p.batch, p.m, p.n};
+  std::vector<int64_t> shape = p.batches;
+  shape.insert(shape.end(), {p.m, p.n});
   const std::vector<Seed> seeds{{p.result, p.map}};
   Merge merge(flow, set, seeds);
   Evaluator evaluator(flow, set, {{p.result, p.anchor()}});
@@ -43,6 +44,7 @@ Result<Pattern> build(const Flow& flow, const Product& p, const NodeSet& set) {
   for (const std::string& note : {alignment_note("A", body->a), alignment_note("B", body->b),
                                   alignment_note("D", body->outputs[0])})
     if (!note.empty()) pattern.challenges.push_back(note);
+  if (p.batches.size() > 1) pattern.challenges.push_back("batches without a common stride");
   const int64_t tiles = p.batch * ((p.m + 127) / 128) * ((p.n + 127) / 128);
   if (p.k >= long_k && tiles <= few_tiles)
     pattern.challenges.push_back(

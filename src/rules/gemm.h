@@ -6,7 +6,9 @@
 namespace tessera::rules {
 
 struct GemmBody : PatternBody {
-  int64_t batch = 1;  // l; an operand shared by all batches has stride 0 there
+  /// l; an operand shared by all batches has stride 0 there. Batches without a common stride are
+  /// two dims of every view, [l1, l2, ...] with l1 l2 = l, in the place of one.
+  int64_t batch = 1;
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;

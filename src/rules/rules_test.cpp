@@ -64,15 +64,57 @@ TEST(Gemm, RefusesWithTheReason) {
   doubles.output(doubles.linear(doubles.input("x", {4, 8}), 8));
   EXPECT_TRUE(rejected(rule("gemm").match(doubles.g).rejections, doubles.g.order[0], "float64"));
 
-  GraphBuilder b;  // heads inside the rows: batch and heads have no common stride
+  GraphBuilder scaled(DType::float8_e4m3fn, Precision::fp8);
+  const ValueId w = scaled.transpose(scaled.input("w", {32, 16}), 0, 1);
+  const ValueId one = scaled.input("one", {}, DType::float32);
+  const ValueId y = scaled.call("aten._scaled_mm.default",
+                                {{"self", scaled.input("x", {16, 16})},
+                                 {"mat2", w},
+                                 {"scale_a", one},
+                                 {"scale_b", one},
+                                 {"bias", graph::NoValue{}},
+                                 {"scale_result", one}},
+                                {16, 32});
+  scaled.output(y);
+  EXPECT_TRUE(rejected(rule("gemm").match(scaled.g).rejections, scaled.node(y), "scale of the"));
+}
+
+TEST(Gemm, KeepsTwoBatchDimsWithoutACommonStride) {
+  GraphBuilder b;  // heads inside the rows
   const ValueId q = b.transpose(b.view(b.input("q", {2, 8, 32}), {2, 8, 4, 8}), 1, 2);
   const ValueId k = b.transpose(b.view(b.input("k", {2, 8, 32}), {2, 8, 4, 8}), 1, 2);
   const ValueId s =
       b.call("aten.matmul.default", {{"self", q}, {"other", b.transpose(k, 2, 3)}}, {2, 4, 8, 8});
-  b.output(s);
+  b.output(b.gelu(s));
   const Matches m = rule("gemm").match(b.g);
-  EXPECT_TRUE(m.patterns.empty());
-  EXPECT_TRUE(rejected(m.rejections, b.node(s), "do not collapse"));
+  ASSERT_EQ(m.patterns.size(), 2u);
+  const auto& full = body<GemmBody>(m.patterns[0]);
+  EXPECT_EQ(full.batch, 8);
+  EXPECT_THAT(full.a.shape, ::testing::ElementsAre(2, 4, 8, 8));
+  EXPECT_THAT(full.a.strides, ::testing::ElementsAre(256, 8, 32, 1));
+  EXPECT_THAT(full.outputs.at(0).strides, ::testing::ElementsAre(256, 64, 8, 1));
+  EXPECT_EQ(full.epilogue.to_string(), "gelu_tanh(%0)");
+}
+
+TEST(Gemm, ScalesOfFp8OperandsMultiplyTheProduct) {
+  GraphBuilder b(DType::float8_e4m3fn, Precision::fp8);
+  const ValueId w = b.transpose(b.input("w", {32, 16}), 0, 1);
+  b.output(b.call("aten._scaled_mm.default",
+                  {{"self", b.input("x", {16, 16})},
+                   {"mat2", w},
+                   {"scale_a", b.input("sa", {16, 1}, DType::float32)},
+                   {"scale_b", b.input("sb", {}, DType::float32)},
+                   {"bias", b.input("bias", {32}, DType::bfloat16)},
+                   {"scale_result", graph::NoValue{}}},
+                  {16, 32}, {}, DType::bfloat16));
+  const Matches m = rule("gemm").match(b.g);
+  ASSERT_EQ(m.patterns.size(), 1u);
+  const auto& scaled = body<GemmBody>(m.patterns[0]);
+  EXPECT_EQ(scaled.epilogue.to_string(), "add(mul(mul(%0, %1), %2), %3)");
+  EXPECT_THAT(scaled.operands.at(0).strides, ::testing::ElementsAre(0, 1, 0));
+  EXPECT_THAT(scaled.operands.at(1).strides, ::testing::ElementsAre(0, 0, 0));
+  EXPECT_EQ(scaled.outputs.at(0).dtype, DType::bfloat16);
+  EXPECT_EQ(m.patterns[0].precision, Precision::fp8);
 }
 
 TEST(Gemm, NotesWhatIsHard) {

@@ -5,9 +5,9 @@ namespace tessera::realize::templates {
 
 inline constexpr const char* functor_template = R"CU(
 template <class T>
-struct Fused {};
+struct $NAME$ {};
 template <int N>
-struct Fused<cutlass::Array<float, N>> {
+struct $NAME$<cutlass::Array<float, N>> {
   using Fragment = cutlass::Array<float, N>;
   CUTLASS_DEVICE Fragment operator()($PARAMETERS$) const {
     Fragment result;
@@ -36,16 +36,13 @@ using LayoutD = cutlass::layout::$LAYOUT_D$;
 using Tile = Shape<_$TILE_M$, _$TILE_N$, _$TILE_K$>;
 using Cluster = Shape<_$CLUSTER_M$, _$CLUSTER_N$, _1>;
 
-using Visitor = fusion::Sm90EVT<
-    fusion::Sm90Compute<Fused, ElementD, float, cutlass::FloatRoundStyle::round_to_nearest>,
-    $ACCUMULATOR$$LEAVES$>;
+$VISITOR$
 using BuiltEpilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
     $EPILOGUE_TILE$, float, float, ElementC, LayoutC, $ALIGN_C$,
     ElementD, LayoutD, $ALIGN_D$, cutlass::epilogue::$EPILOGUE_SCHEDULE$, Visitor>::CollectiveOp;
 $MAINLOOP$
-using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, $EXTENT_N$, int, int>, Mainloop, Epilogue,
-                                                    cutlass::gemm::$SCHEDULER$>;
+using Kernel = cutlass::gemm::kernel::GemmUniversal<$PROBLEM$, Mainloop, Epilogue, $SCHEDULER$>;
 
 $PREPARE$
 /// `area` is what prepare() filled.
@@ -56,12 +53,12 @@ bool arguments(const tessera_launch* launch, void* workspace, [[maybe_unused]] v
   const Matrix a = matrix(launch, workspace, $FIRST$ + 8, sizeof(ElementA));
   const Matrix b = matrix(launch, workspace, $FIRST$ + 12, sizeof(ElementB));
   const Matrix d = matrix(launch, workspace, $FIRST$ + 16, sizeof(ElementD));
-$LEAF_MATRICES$  if (!aligned16({a.data, b.data, d.data$TMA_POINTERS$})) return false;
-  r.mode = cutlass::gemm::GemmUniversalMode::kGemm;
-  r.problem_shape = make_shape(static_cast<int>(v[0]), $N$, static_cast<int>(v[2]), static_cast<int>(v[3]));
-$OPERANDS$  r.epilogue.ptr_D = d.as<ElementD>();
+$LEAF_MATRICES$$RESULT_MATRICES$  if (!aligned16({a.data, b.data, d.data$TMA_POINTERS$$RESULT_POINTERS$})) return false;
+  r.mode = cutlass::gemm::GemmUniversalMode::$MODE$;
+  r.problem_shape = make_shape(static_cast<int>(v[0]), $N$, $K$, static_cast<int>(v[3]));
+$OPERANDS$  r.epilogue.ptr_D = $POINTER_D$;
   r.epilogue.dD = stride<typename Kernel::StrideD>(d.ld, d.batch);
-$SOURCE$$LEAF_ARGUMENTS$  set_raster(r.scheduler, v[4], v[5]);
+$SOURCE$$LEAF_ARGUMENTS$$STORE_ARGUMENTS$  set_raster(r.scheduler, v[4], v[5]);
 $STREAM_K$  const auto* device = hardware<Kernel>();
   if (device == nullptr) return false;
   r.hw_info = *device;
@@ -69,6 +66,30 @@ $STREAM_K$  const auto* device = hardware<Kernel>();
 }
 }  // namespace $NAME$
 )CU";
+
+inline constexpr const char* one_result = R"CU(using Visitor = fusion::Sm90EVT<
+    fusion::Sm90Compute<Fused, ElementD, float, cutlass::FloatRoundStyle::round_to_nearest>,
+    $ACCUMULATOR$$LEAVES$>;)CU";
+
+/// D and further results: a graph in the order accumulator, leaves, a computation and a store for
+/// each further result, D's computation. $STORES$ are the pairs, $EDGES$ each operation's inputs.
+inline constexpr const char* several_results =
+    R"CU(using Descriptor = cutlass::epilogue::collective::detail::EpilogueDescriptor<
+    Tile, $EPILOGUE_TILE$, ElementC, ElementD, cutlass::epilogue::$EPILOGUE_SCHEDULE$>;
+template <class Element, class Layout>
+using StoreDescriptor =
+    cutlass::epilogue::collective::detail::AuxStoreDescriptor<Descriptor, Layout, Element>;
+template <class Element, class Layout, class D = StoreDescriptor<Element, Layout>>
+using Store = fusion::Sm90AuxStore<D::Stages, typename D::EpilogueTile, Element,
+                                   cutlass::FloatRoundStyle::round_to_nearest, typename D::Stride,
+                                   typename D::SmemLayoutAtom, typename D::CopyOpR2S>;
+template <template <class> class Function, class Element>
+using Compute =
+    fusion::Sm90Compute<Function, Element, float, cutlass::FloatRoundStyle::round_to_nearest>;
+using Visitor = fusion::Sm90TopologicalVisitor<
+    float, cute::tuple<$EDGES$>,
+    $ACCUMULATOR$$LEAVES$,
+$STORES$    Compute<Fused, ElementD>>;)CU";
 
 inline constexpr const char* stock_mainloop =
     R"CU(using Epilogue = BuiltEpilogue;
@@ -109,6 +130,21 @@ inline constexpr const char* plain_operands = R"CU(  r.mainloop.ptr_A = a.as<Ele
   r.mainloop.dB = stride<typename Kernel::StrideB>(b.ld, b.batch);
 )CU";
 
+/// K slices that alternate by the K tile.
+inline constexpr const char* interleaved_mainloop =
+    R"CU(using Epilogue = BuiltEpilogue;
+using Mainloop = typename tessera::InterleavedMainloop<
+    typename cutlass::gemm::collective::CollectiveBuilder<
+        cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, ElementA, LayoutA, $ALIGN_AB$, ElementB, LayoutB,
+        $ALIGN_AB$, float, Tile, Cluster, $STAGES$, cutlass::gemm::$SCHEDULE$>::CollectiveOp,
+    Shape<_$TILE_M$, _$TILE_N$, Shape<_$TILE_K$, _1>>>::CollectiveOp;)CU";
+
+inline constexpr const char* interleaved_operands = R"CU(  r.mainloop.ptr_A = a.as<ElementA>();
+  r.mainloop.dA = tessera::interleaved_stride<typename Kernel::StrideA>(a.ld, v[3], $TILE_K$);
+  r.mainloop.ptr_B = b.as<ElementB>();
+  r.mainloop.dB = tessera::interleaved_stride<typename Kernel::StrideB>(b.ld, v[3], $TILE_K$);
+)CU";
+
 /// The weights' view starts at the lower address; the visitor is told which that is.
 inline constexpr const char* paired_operands = R"CU(  r.mainloop.ptr_A = a.as<ElementA>();
   r.mainloop.dA = stride<typename Kernel::StrideA>(a.ld, a.batch);
@@ -129,6 +165,33 @@ inline constexpr const char* packed_operands = R"CU(  r.mainloop.ptr_A = static_
   r.mainloop.ptr_B = reinterpret_cast<float*>(static_cast<char*>(area) + packed_bytes(v[0], v[2], a.batch ? v[3] : 1));
   r.mainloop.dB = tessera::split_stride(v[1], v[2]);
   if (b.batch == 0) get<2>(r.mainloop.dB) = 0;
+)CU";
+
+/// Arrays of pointers in `area`: A, B, D and the source operand.
+inline constexpr const char* pointer_operands =
+    R"CU(  r.mainloop.ptr_A = pointer_array<const ElementA>(area, 0, v[3]);
+  r.mainloop.dA = stride<typename Kernel::StrideA>(a.ld, 0);
+  r.mainloop.ptr_B = pointer_array<const ElementB>(area, 1, v[3]);
+  r.mainloop.dB = stride<typename Kernel::StrideB>(b.ld, 0);
+)CU";
+
+inline constexpr const char* prepare_pointers =
+    R"CU(int64_t prepared_bytes(const tessera_launch* launch) {
+  return $ARRAYS$ * tessera_cutlass::pointer_array_bytes(launch->ints[$FIRST$ + 3]);
+}
+int prepare(const tessera_launch* launch, void* workspace, void* area, cudaStream_t stream) {
+  using namespace tessera_cutlass;
+  const int64_t* v = launch->ints + $FIRST$;
+  const auto batches = [&](int at, int outer, int64_t element_bytes) {
+    const Matrix m = matrix(launch, workspace, $FIRST$ + at, static_cast<int>(element_bytes));
+    return Batches{m.data, m.batch * element_bytes, v[outer] * element_bytes};
+  };
+  const BatchesOf<$ARRAYS$> all{
+      static_cast<int>(v[$INNER$]),
+      {batches(8, $A_OUTER$, sizeof(ElementA)), batches(12, $B_OUTER$, sizeof(ElementB)),
+       batches(16, $D_OUTER$, sizeof(ElementD))$SOURCE_BATCHES$}};
+  return fill_pointers(all, area, launch->ints[$FIRST$ + 3], stream);
+}
 )CU";
 
 inline constexpr const char* nothing_to_prepare =

@@ -77,9 +77,16 @@ std::string leaf_arguments(const Leaf& leaf, int i, int operations) {
 }
 
 std::string schedule_name(const Sm90Config& c) {
-  std::string name = c.schedule == Schedule::cooperative ? "KernelTmaWarpSpecializedCooperative"
-                                                         : "KernelTmaWarpSpecializedPingpong";
-  return c.fast_accum ? name + "FP8FastAccum" : name;
+  return fmt::format("Kernel{}TmaWarpSpecialized{}{}", c.pointers ? "PtrArray" : "",
+                     c.schedule == Schedule::cooperative ? "Cooperative" : "Pingpong",
+                     c.fast_accum ? "FP8FastAccum" : "");
+}
+
+std::string epilogue_schedule(const Sm90Config& c) {
+  if (c.schedule == Schedule::cooperative) {
+    return c.pointers ? "PtrArrayTmaWarpSpecializedCooperative" : "TmaWarpSpecializedCooperative";
+  }
+  return c.pointers ? "PtrArrayTmaWarpSpecializedPingpong" : "TmaWarpSpecialized";
 }
 
 std::string stage_count(const Sm90Config& c) {
@@ -101,11 +108,67 @@ std::string stream_k_arguments(const Sm90Config& c) {
 
 using Values = std::vector<std::pair<std::string, std::string>>;
 
+/// `Fused`, `Fused1`, ...: what belongs to the first and to further results.
+std::string result_name(std::string_view prefix, std::size_t which) {
+  return which == 0 ? std::string(prefix) : fmt::format("{}{}", prefix, which);
+}
+
+/// How many operations the visitor has: accumulator and leaves, then a computation a result and a
+/// store for all but the first.
+int operations_of(const GemmProblem& p) {
+  return static_cast<int>(p.leaves.size() + 2 * p.outputs.size());
+}
+
+/// The places for results beyond D, in the visitor and in its arguments.
+void fill_results(const GemmProblem& p, int first_int, Values& values) {
+  const int inputs = static_cast<int>(p.leaves.size()) + 1;
+  std::string all, edges, stores, matrices, arguments, pointers;
+  for (int i = 0; i < inputs; ++i) {
+    all += fmt::format("{}{}", i ? ", " : "", i);
+    edges += "cute::seq<>, ";
+  }
+  const auto functor = [&](std::size_t r) {
+    return fused_functor(p.epilogue, inputs - 1, size_of(p.outputs[r].dtype) <= 2, r);
+  };
+  std::string functors = functor(0);
+  for (std::size_t r = 1; r < p.outputs.size(); ++r) {
+    const Matrix& d = p.outputs[r];
+    const std::string type = cutlass_type(d.dtype);
+    const int at = inputs + 2 * static_cast<int>(r - 1);
+    const std::string node = operation(at + 1, operations_of(p));
+    functors += functor(r);
+    edges += fmt::format("cute::seq<{}>, cute::seq<{}>, ", all, at);
+    stores += fmt::format("    Compute<Fused{0}, {1}>, Store<{1}, cutlass::layout::{2}>,\n", r,
+                          type, layout_name(d.columns_contiguous));
+    matrices +=
+        fmt::format("  const Matrix d{} = matrix(launch, workspace, {} + {}, sizeof({}));\n", r,
+                    first_int, 16 + 4 * (inputs + static_cast<int>(r) - 1), type);
+    arguments += fmt::format(
+        "  {0}.ptr_aux = d{1}.as<{2}>();\n  {0}.dAux = stride<decltype({0}.dAux)>(d{1}.ld, "
+        "d{1}.batch);\n",
+        node, r, type);
+    pointers += fmt::format(", d{}.data", r);
+  }
+  values.insert(values.begin(), {{"VISITOR", p.outputs.size() == 1 ? one_result : several_results},
+                                 {"STORES", stores},
+                                 {"EDGES", edges + "cute::seq<" + all + ">"}});
+  values.insert(values.end(), {{"FUNCTOR", functors},
+                               {"RESULT_MATRICES", matrices},
+                               {"RESULT_POINTERS", pointers},
+                               {"STORE_ARGUMENTS", arguments}});
+}
+
+/// Where the outer strides of A, B, D and the source operand stand among a product's integers,
+/// behind the number of inner batches.
+int first_outer(const GemmProblem& p) {
+  return 16 + 4 * static_cast<int>(p.leaves.size() + p.outputs.size()) + 1;
+}
+
 /// The places of the template that depend on the epilogue's operands.
-void fill_leaves(const GemmProblem& p, int first_int, Values& values) {
+void fill_leaves(const GemmProblem& p, bool pointers_of_batches, int first_int, Values& values) {
   const int source = source_leaf(p);
-  const int operations = static_cast<int>(p.leaves.size()) + 2;
-  std::string visitors, matrices, arguments, source_text, pointers;
+  const int operations = operations_of(p);
+  std::string visitors, matrices, arguments, source_text, source_batches, pointers;
   for (std::size_t i = 0; i < p.leaves.size(); ++i) {
     const Leaf& leaf = p.leaves[i];
     const int index = static_cast<int>(i);
@@ -115,9 +178,13 @@ void fill_leaves(const GemmProblem& p, int first_int, Values& values) {
                     first_int, 20 + 4 * index, cutlass_type(leaf.matrix.dtype));
     if (index == source) {
       source_text = fmt::format(
-          "  r.epilogue.ptr_C = x{0}.as<ElementC>();\n"
+          "  r.epilogue.ptr_C = {1};\n"
           "  r.epilogue.dC = stride<typename Kernel::StrideC>(x{0}.ld, x{0}.batch);\n",
-          i + 1);
+          i + 1,
+          pointers_of_batches ? "pointer_array<const ElementC>(area, 3, v[3])"
+                              : fmt::format("x{}.as<ElementC>()", i + 1));
+      source_batches =
+          fmt::format(", batches({}, {}, sizeof(ElementC))", 20 + 4 * i, first_outer(p) + 3);
       pointers = fmt::format(", x{}.data", i + 1);
     } else {
       arguments += leaf_arguments(leaf, index, operations);
@@ -127,6 +194,12 @@ void fill_leaves(const GemmProblem& p, int first_int, Values& values) {
   const Matrix& c = source >= 0 ? p.leaves[static_cast<std::size_t>(source)].matrix : d;
   values.insert(values.end(), {{"FIRST_LEAF", operation(0, operations)},
                                {"SECOND_LEAF", operation(1, operations)},
+                               {"ARRAYS", source >= 0 ? "4" : "3"},
+                               {"SOURCE_BATCHES", source_batches},
+                               {"INNER", fmt::format("{}", first_outer(p) - 1)},
+                               {"A_OUTER", fmt::format("{}", first_outer(p))},
+                               {"B_OUTER", fmt::format("{}", first_outer(p) + 1)},
+                               {"D_OUTER", fmt::format("{}", first_outer(p) + 2)},
                                {"LEAVES", visitors},
                                {"LEAF_MATRICES", matrices},
                                {"LEAF_ARGUMENTS", arguments},
@@ -164,14 +237,15 @@ std::string cutlass_type(DType t) {
   }
 }
 
-std::string fused_functor(const graph::PointwiseDag& dag, int leaves, bool approximate) {
+std::string fused_functor(const graph::PointwiseDag& dag, int leaves, bool approximate,
+                          std::size_t which) {
   std::vector<std::string> parameters, operands, results;
   for (int i = 0; i <= leaves; ++i) {
     parameters.push_back(fmt::format("Fragment const& x{}", i));
     operands.push_back(fmt::format("x{}[i]", i));
   }
   std::string statements = graph::emit_pointwise(dag, operands, "t", &results);
-  std::string result = results.front();
+  const std::string result = results.at(which);
   if (approximate) {
     for (const char* f : {"exp(", "sigmoid(", "silu(", "tanh(", "gelu_tanh(", "gelu_erf("}) {
       statements =
@@ -182,9 +256,10 @@ std::string fused_functor(const graph::PointwiseDag& dag, int leaves, bool appro
   for (const std::string& line : split(statements, '\n')) {
     if (!line.empty()) indented += "      " + line + "\n";
   }
-  return fill(
-      functor_template,
-      {{"PARAMETERS", join(parameters, ", ")}, {"STATEMENTS", indented}, {"RESULT", result}});
+  return fill(functor_template, {{"NAME", result_name("Fused", which)},
+                                 {"PARAMETERS", join(parameters, ", ")},
+                                 {"STATEMENTS", indented},
+                                 {"RESULT", result}});
 }
 
 std::vector<std::string> product_ints(const GemmProblem& p, std::string_view prefix) {
@@ -194,10 +269,15 @@ std::vector<std::string> product_ints(const GemmProblem& p, std::string_view pre
   }
   std::vector<std::string> matrices = {"a", "b", "d"};
   for (std::size_t i = 0; i < p.leaves.size(); ++i) matrices.push_back(fmt::format("x{}", i + 1));
+  for (std::size_t r = 1; r < p.outputs.size(); ++r) matrices.push_back(result_name("d", r));
   for (const std::string& m : matrices) {
     for (const char* field : {"tensor", "offset", "ld", "batch"}) {
       names.push_back(fmt::format("{}{}_{}", prefix, m, field));
     }
+  }
+  if (p.inner > 0) {
+    for (const char* n : {"inner", "a_outer", "b_outer", "d_outer", "source_outer"})
+      names.push_back(fmt::format("{}{}", prefix, n));
   }
   return names;
 }
@@ -209,6 +289,13 @@ std::vector<int64_t> product_values(const GemmProblem& p, const Knobs& knobs) {
   add_matrix(p.b, v);
   add_matrix(p.outputs.front(), v);
   for (const Leaf& x : p.leaves) add_matrix(x.matrix, v);
+  for (std::size_t r = 1; r < p.outputs.size(); ++r) add_matrix(p.outputs[r], v);
+  if (p.inner > 0) {
+    const int source = source_leaf(p);
+    const int64_t source_outer =
+        source >= 0 ? p.leaves[static_cast<std::size_t>(source)].matrix.outer : 0;
+    v.insert(v.end(), {p.inner, p.a.outer, p.b.outer, p.outputs.front().outer, source_outer});
+  }
   return v;
 }
 
@@ -227,28 +314,41 @@ Values mainloop_values(const GemmProblem& p, const Sm90Config& c) {
     return m.columns_contiguous ? std::string("1") : fmt::format("{}.ld", name);
   };
   const bool packed = c.mainloop == Mainloop::split_packed;
-  return {{"MAINLOOP", c.paired                               ? paired_mainloop
-                       : packed                               ? packed_mainloop
-                       : c.mainloop == Mainloop::split_inline ? inline_mainloop
-                                                              : stock_mainloop},
-          {"PREPARE", packed ? prepare_packed : nothing_to_prepare},
-          {"OPERANDS", c.paired ? paired_operands
-                       : packed ? packed_operands
-                                : plain_operands},
-          {"ACCUMULATOR", c.paired ? "tessera::AccumulatorFetch" : "fusion::Sm90AccFetch"},
-          {"EXTENT_N", c.paired ? "Shape<int, int>" : "int"},
-          {"N", c.paired ? "make_shape(static_cast<int>(v[1]), 2)" : "static_cast<int>(v[1])"},
-          {"STRIDE_A", stride(p.a.columns_contiguous)},
-          {"STRIDE_B", stride(p.b.columns_contiguous)},
-          {"A_ROW", row(p.a, "a")},
-          {"A_K", along_k(p.a, "a")},
-          {"B_ROW", row(p.b, "b")},
-          {"B_K", along_k(p.b, "b")},
-          {"EPILOGUE_TILE",
-           c.epilogue_n == 0
-               ? "cutlass::epilogue::collective::EpilogueTileAuto"
-               : fmt::format("Shape<_{}, _{}>", c.schedule == Schedule::cooperative ? 128 : 64,
-                             c.epilogue_n)}};
+  return {
+      {"MAINLOOP", c.paired                               ? paired_mainloop
+                   : c.interleaved                        ? interleaved_mainloop
+                   : packed                               ? packed_mainloop
+                   : c.mainloop == Mainloop::split_inline ? inline_mainloop
+                                                          : stock_mainloop},
+      {"PREPARE", packed       ? prepare_packed
+                  : c.pointers ? prepare_pointers
+                               : nothing_to_prepare},
+      {"OPERANDS", c.paired        ? paired_operands
+                   : packed        ? packed_operands
+                   : c.pointers    ? pointer_operands
+                   : c.interleaved ? interleaved_operands
+                                   : plain_operands},
+      {"MODE", c.pointers ? "kArray" : "kGemm"},
+      {"POINTER_D", c.pointers ? "pointer_array<ElementD>(area, 2, v[3])" : "d.as<ElementD>()"},
+      {"PROBLEM", c.pointers ? "cutlass::gemm::ArrayProblemShape<Shape<int, int, int, int>>"
+                             : "Shape<int, $EXTENT_N$, $EXTENT_K$, int>"},
+      {"ACCUMULATOR", c.paired ? "tessera::AccumulatorFetch" : "fusion::Sm90AccFetch"},
+      {"EXTENT_K", c.interleaved ? "Shape<int, int>" : "int"},
+      {"K", c.interleaved ? fmt::format("make_shape({0}, static_cast<int>(v[2] / {0}))", c.tile_k)
+                          : "static_cast<int>(v[2])"},
+      {"EXTENT_N", c.paired ? "Shape<int, int>" : "int"},
+      {"N", c.paired ? "make_shape(static_cast<int>(v[1]), 2)" : "static_cast<int>(v[1])"},
+      {"STRIDE_A", stride(p.a.columns_contiguous)},
+      {"STRIDE_B", stride(p.b.columns_contiguous)},
+      {"A_ROW", row(p.a, "a")},
+      {"A_K", along_k(p.a, "a")},
+      {"B_ROW", row(p.b, "b")},
+      {"B_K", along_k(p.b, "b")},
+      {"EPILOGUE_TILE",
+       c.epilogue_n == 0
+           ? "cutlass::epilogue::collective::EpilogueTileAuto"
+           : fmt::format("Shape<_{}, _{}>", c.schedule == Schedule::cooperative ? 128 : 64,
+                         c.epilogue_n)}};
 }
 
 }  // namespace
@@ -258,8 +358,6 @@ std::string sm90_product(const GemmProblem& p, const Sm90Config& c, std::string_
   const Matrix& d = p.outputs.front();
   Values values = mainloop_values(p, c);
   const Values rest = {
-      {"FUNCTOR",
-       fused_functor(p.epilogue, static_cast<int>(p.leaves.size()), size_of(d.dtype) <= 2)},
       {"TYPE_A", cutlass_type(p.a.dtype)},
       {"TYPE_B", cutlass_type(p.b.dtype)},
       {"TYPE_D", cutlass_type(d.dtype)},
@@ -275,17 +373,18 @@ std::string sm90_product(const GemmProblem& p, const Sm90Config& c, std::string_
       {"TILE_K", fmt::format("{}", c.tile_k)},
       {"CLUSTER_M", fmt::format("{}", c.cluster_m)},
       {"CLUSTER_N", fmt::format("{}", c.cluster_n)},
-      {"EPILOGUE_SCHEDULE", c.schedule == Schedule::cooperative ? "TmaWarpSpecializedCooperative"
-                                                                : "TmaWarpSpecialized"},
+      {"EPILOGUE_SCHEDULE", epilogue_schedule(c)},
       {"SCHEDULE", schedule_name(c)},
       {"STAGES", stage_count(c)},
-      {"SCHEDULER",
-       c.scheduler == Scheduler::stream_k ? "StreamKScheduler" : "PersistentScheduler"},
+      {"SCHEDULER", c.pointers                           ? "void"
+                    : c.scheduler == Scheduler::stream_k ? "cutlass::gemm::StreamKScheduler"
+                                                         : "cutlass::gemm::PersistentScheduler"},
       {"STREAM_K", stream_k_arguments(c)},
       {"FIRST", fmt::format("{}", first_int)},
       {"NAME", std::string(name)}};
   values.insert(values.end(), rest.begin(), rest.end());
-  fill_leaves(p, first_int, values);
+  fill_leaves(p, c.pointers, first_int, values);
+  fill_results(p, first_int, values);
   return fill(product_template, values);
 }
 

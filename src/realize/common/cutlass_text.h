@@ -17,8 +17,9 @@ std::string cutlass_type(DType t);
 
 /// The epilogue as one functor over float fragments, `template <class T> struct Fused`, arguments
 /// x0 (the accumulator), x1, ... `approximate` takes the hardware's tanh, exp and reciprocal, whose
-/// error is far below a 16-bit result's.
-std::string fused_functor(const graph::PointwiseDag& dag, int leaves, bool approximate);
+/// error is far below a 16-bit result's. A further result r is `Fused{r}`.
+std::string fused_functor(const graph::PointwiseDag& dag, int leaves, bool approximate,
+                          std::size_t result = 0);
 
 /// The names of the integers that one product reads, in order, with a prefix.
 std::vector<std::string> product_ints(const GemmProblem& p, std::string_view prefix);

@@ -105,6 +105,10 @@ Status check_types(const GemmProblem& p) {
             .expect("one type for both"));
   }
   if (p.outputs.empty()) return error(fail(unsupported_gemm, "the product has no output"));
+  if (p.outputs.size() != p.epilogue.results.size()) {
+    return error(fail(unsupported_gemm, "{} results for {} outputs", p.epilogue.results.size(),
+                      p.outputs.size()));
+  }
   for (const Matrix& d : p.outputs) {
     if (!is_floating(d.dtype) || d.dtype == DType::float64) {
       return error(fail(unsupported_gemm, "the result is {}", name_of(d.dtype)));
@@ -121,7 +125,8 @@ double matrix_bytes(const Matrix& m, int64_t rows, int64_t columns, int64_t l) {
 
 int Matrix::alignment() const {
   const int64_t per_vector = 16 / size_of(dtype);
-  const int64_t common = std::gcd(std::gcd(ld, batch), std::gcd(offset, per_vector));
+  const int64_t common =
+      std::gcd(std::gcd(ld, batch), std::gcd(std::gcd(offset, outer), per_vector));
   return static_cast<int>(std::max<int64_t>(common, 1));
 }
 
@@ -196,6 +201,35 @@ Result<GemmProblem> gemm_problem(const rules::GemmBody& body, Precision precisio
   }
   if (p.epilogue.empty()) p.epilogue.results = {p.epilogue.add_operand(0)};
   TESSERA_CHECK(check_types(p));
+  return p;
+}
+
+Result<GemmProblem> pointer_problem(const rules::GemmBody& body, Precision precision) {
+  if (body.a.shape.size() < 4) {
+    TESSERA_TRY(one, gemm_problem(body, precision));
+    one.inner = one.l;
+    return one;
+  }
+  rules::GemmBody run = body;  // the inner batches of the first outer one
+  std::vector<int64_t> outer;
+  const auto strip = [&](TensorView& v) {
+    outer.push_back(v.strides.front());
+    v.shape.erase(v.shape.begin());
+    v.strides.erase(v.strides.begin());
+  };
+  strip(run.a);
+  strip(run.b);
+  for (TensorView& v : run.operands) strip(v);
+  for (TensorView& v : run.outputs) strip(v);
+  run.batch = body.a.shape[1];
+  TESSERA_TRY(p, gemm_problem(run, precision));
+  p.inner = p.l;
+  p.l = body.batch;
+  std::size_t at = 0;
+  p.a.outer = outer[at++];
+  p.b.outer = outer[at++];
+  for (Leaf& x : p.leaves) x.matrix.outer = outer[at++];
+  for (Matrix& d : p.outputs) d.outer = outer[at++];
   return p;
 }
 

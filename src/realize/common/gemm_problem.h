@@ -19,6 +19,7 @@ struct Matrix {
   bool columns_contiguous = true;  // row-major; else column-major
   int64_t ld = 0;
   int64_t batch = 0;
+  int64_t outer = 0;  // between runs of GemmProblem::inner batches
   int64_t offset = 0;
   /// Strides and offset are multiples of 16 bytes: what TMA and 16-byte vector accesses need.
   [[nodiscard]] bool aligned() const;
@@ -44,6 +45,8 @@ struct GemmProblem {
   std::vector<Leaf> leaves;
   std::vector<Matrix> outputs;  // [l, m, n]
   Precision precision = Precision::fp32;
+  /// Above 0 for batches by pointers: batch b lies at b / inner * outer + b % inner * batch.
+  int64_t inner = 0;
   /// Stated as D^T = B A^T.
   bool exchanged = false;
 
@@ -60,6 +63,9 @@ GemmProblem exchange(const GemmProblem& p);
 /// An error (unsupported_gemm) where a view has no contiguous direction or a type that no kernel
 /// reads.
 Result<GemmProblem> gemm_problem(const rules::GemmBody& body, Precision precision);
+
+/// The same for batches by pointers, which may have two strides.
+Result<GemmProblem> pointer_problem(const rules::GemmBody& body, Precision precision);
 
 /// The two products of a gated MLP: first D1 = A B1^T into the workspace in `a`'s type, then the
 /// gate's product whose epilogue reads it as its last leaf.

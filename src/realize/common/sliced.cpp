@@ -116,6 +116,7 @@ std::vector<int64_t> slice_counts(const GemmProblem& p, const Sm90Config& c,
   std::vector<std::pair<double, int64_t>> found;
   for (int64_t s = 2; s * tiles <= 4 * arch.multiprocessors && p.k / s >= 8 * c.tile_k; ++s) {
     if (p.k % s != 0 || (p.k / s) % granule != 0) continue;
+    if (c.interleaved && (p.k / s) % c.tile_k != 0) continue;  // whole rounds
     const double waves = std::ceil(static_cast<double>(s * tiles) / arch.multiprocessors);
     const double reduction =
         static_cast<double>(s * p.m * p.n) * 8 / (arch.achievable_bandwidth_gbs * 1e6);

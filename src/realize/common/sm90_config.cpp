@@ -99,7 +99,8 @@ double mainloop_clocks(const Sm90Config& c, const GemmProblem& p, const Sm90Need
 
 double epilogue_clocks(const Sm90Config& c, const Sm90Needs& needs, const GemmProblem& p) {
   const double elements = static_cast<double>(c.tile_m) * c.output_n();
-  const double moved = elements * (needs.output_bytes + needs.source_bytes) / store_bytes_per_clock;
+  const double moved = elements * (needs.output_bytes + needs.further_bytes + needs.source_bytes) /
+                       store_bytes_per_clock;
   double calls = 0;
   for (const auto& node : p.epilogue.nodes) {
     if (node.kind == graph::PointwiseDag::Node::Kind::call)
@@ -163,6 +164,8 @@ Json Sm90Config::to_json() const {
   }
   if (epilogue_n > 0) j["epilogue_columns"] = epilogue_n;
   if (paired) j["products"] = "paired";
+  if (interleaved) j["slices"] = "interleaved";
+  if (pointers) j["batches"] = "pointers";
   return j;
 }
 
@@ -189,6 +192,7 @@ Sm90Needs needs_of(const GemmProblem& p) {
   Sm90Needs n;
   n.element_bytes = size_of(p.a.dtype);
   n.output_bytes = size_of(p.outputs.front().dtype);
+  for (std::size_t r = 1; r < p.outputs.size(); ++r) n.further_bytes += size_of(p.outputs[r].dtype);
   n.a_in_registers = n.element_bytes != 2 && !p.a.columns_contiguous;
   n.b_transposed = n.a_in_registers && !p.b.columns_contiguous;
   for (const Leaf& x : p.leaves) {
@@ -215,6 +219,7 @@ int64_t epilogue_bytes(const Sm90Config& c, const Sm90Needs& needs) {
     }
     bytes += round_up(stages_c * elements * needs.source_bytes, 128);
   }
+  bytes += round_up(stages_d * elements * needs.further_bytes, 128);
   bytes += round_up(static_cast<int64_t>(needs.row_vector_bytes) * c.output_n(), 128);
   return bytes + 256;  // pipelines and load order barriers
 }

@@ -29,6 +29,10 @@ struct Sm90Config {
   int epilogue_n = 0;  // columns of the epilogue's tile; 0 lets CUTLASS choose
   /// Two products in one: tile_n columns of the mainloop's tile are half as many results.
   bool paired = false;
+  /// Batches are slices of K that alternate by tile_k, instead of one run each.
+  bool interleaved = false;
+  /// Batches by arrays of pointers instead of a stride.
+  bool pointers = false;
 
   [[nodiscard]] Json to_json() const;
   [[nodiscard]] int accumulator_registers() const;  // of one thread
@@ -40,6 +44,7 @@ struct Sm90Needs {
   int element_bytes = 2;
   int output_bytes = 2;
   int source_bytes = 0;      // of the operand loaded by TMA as C; 0 without one
+  int further_bytes = 0;     // of one element of all results beyond the first
   int row_vector_bytes = 0;  // of one column of all row broadcasts, staged in shared memory
   bool a_in_registers =
       false;  // tf32 or fp8 with an M-major A: transposed on the way to the tensor core

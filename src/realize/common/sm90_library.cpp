@@ -20,6 +20,8 @@ toolchain::Source source_of(std::string_view realizer, const LibraryText& text,
 std::string includes_of(const Sm90Config& c) {
   std::string text =
       "#include \"tessera_cutlass/functors.hpp\"\n#include \"tessera_cutlass/sm90_launch.hpp\"";
+  if (c.interleaved) text += "\n#include \"tessera_cutlass/restrided.h\"";
+  if (c.pointers) text += "\n#include \"tessera_cutlass/sm90_array.hpp\"";
   if (c.paired) text += "\n#include \"tessera_cutlass/gated.h\"";
   if (c.mainloop != Mainloop::stock) text += "\n#include \"tessera_cutlass/split_tf32.h\"";
   return text;
@@ -53,10 +55,8 @@ Status check_sm90(const GemmProblem& p, const arch::Arch& arch) {
   if (!arch.has("wgmma") || !arch.has("tma")) {
     return error(fail(unsupported_gemm, "{} has no wgmma and TMA", arch.name));
   }
-  if (p.outputs.size() != 1) {
-    return error(fail(unsupported_gemm, "{} results", p.outputs.size()).expect("one"));
-  }
-  std::vector<const Matrix*> matrices = {&p.a, &p.b, &p.outputs.front()};
+  std::vector<const Matrix*> matrices = {&p.a, &p.b};
+  for (const Matrix& d : p.outputs) matrices.push_back(&d);
   if (p.paired()) matrices.push_back(&p.leaves.front().matrix);
   for (const Matrix* m : matrices) {
     if (m->aligned()) continue;
@@ -96,6 +96,8 @@ Candidate product_candidate(std::string_view realizer, const GemmProblem& p, con
 
 std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmProblem& p,
                                           const Sm90Config& c, const arch::Arch& arch) {
+  if (p.outputs.size() != 1 || (c.interleaved && c.mainloop != Mainloop::stock))
+    return std::nullopt;  // the reduction writes one result
   const std::vector<int64_t> counts = slice_counts(p, c, arch);
   if (counts.empty()) return std::nullopt;
   const GemmProblem slice = sliced(p, counts.front());
@@ -140,8 +142,8 @@ void diversify(std::vector<Candidate>& candidates) {
   std::vector<std::pair<double, std::size_t>> order;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const Json& c = candidates[i].config;
-    const std::string key =
-        c["tile"].dump() + c["schedule"].dump() + c.value("mainloop", "") + c.value("split", "");
+    const std::string key = c["tile"].dump() + c["schedule"].dump() + c.value("mainloop", "") +
+                            c.value("split", "") + c.value("slices", "");
     order.emplace_back(candidates[i].predicted_ms * std::pow(1.12, std::min(seen[key]++, 20)), i);
   }
   std::stable_sort(order.begin(), order.end(),

@@ -1,11 +1,14 @@
 // Patterns made by hand from a short JSON description, for tests and GPU checks of the realizers.
 //
 //   {"m":4096,"n":4096,"k":4096,"batch":1,"dtype":"bfloat16","precision":"bf16","a_major":"k","b_major":"k",
-//    "d_major":"n","epilogue":"bias_gelu","out_dtype":"bfloat16","shared_b":false}
+//    "d_major":"n","epilogue":"bias_gelu","out_dtype":"bfloat16","shared_b":false,"heads":0}
+//
+// `heads` above 0: the batches are batch / heads x heads, the heads inside the rows of the storage.
 //
 // Epilogues: none, bias, bias_gelu, bias_silu, residual, bias_residual, two_residuals,
-// column_scale, scalar; and gated_silu, a gated_mlp pattern. Tensors are A, B (or B0, B1), the
-// operands in the epilogue's order, then the result.
+// column_scale, scalar; bias_silu_saved, whose second result is the activation's argument; and
+// gated_silu, gated_silu_saved (the second result is the gate's product), gated_mlp patterns.
+// Tensors are A, B (or B0, B1), the operands in the epilogue's order, then the results.
 #pragma once
 
 #include <memory>
@@ -20,6 +23,7 @@ struct Problem {
   DType dtype, out;
   std::string a_major, b_major, d_major, epilogue;
   bool shared_b;
+  int64_t heads;
   Precision precision;
 };
 
@@ -36,6 +40,7 @@ inline Problem parse_problem(const Json& j) {
   p.d_major = j.value("d_major", "n");
   p.epilogue = j.value("epilogue", "none");
   p.shared_b = j.value("shared_b", false);
+  p.heads = j.value("heads", 0);
   p.precision = parse_precision(j.value("precision", "bf16")).value();
   return p;
 }
@@ -52,6 +57,17 @@ inline rules::TensorView stored(int tensor, DType t, int64_t l, int64_t rows, in
   return v;
 }
 
+/// [batch / heads, heads, rows, columns] of a storage [batch / heads, rows, heads, columns].
+inline rules::TensorView inside_rows(int tensor, DType t, const Problem& p, int64_t rows,
+                                     int64_t columns) {
+  rules::TensorView v;
+  v.tensor = tensor;
+  v.dtype = t;
+  v.shape = {p.batch / p.heads, p.heads, rows, columns};
+  v.strides = {rows * p.heads * columns, columns, p.heads * columns, 1};
+  return v;
+}
+
 inline rules::TensorView broadcast(int tensor, DType t, const Problem& p, int64_t row,
                                    int64_t column) {
   rules::TensorView v;
@@ -59,6 +75,10 @@ inline rules::TensorView broadcast(int tensor, DType t, const Problem& p, int64_
   v.dtype = t;
   v.shape = {p.batch, p.m, p.n};
   v.strides = {0, row, column};
+  if (p.heads > 0) {
+    v.shape = {p.batch / p.heads, p.heads, p.m, p.n};
+    v.strides = {0, 0, row, column};
+  }
   return v;
 }
 
@@ -76,7 +96,10 @@ inline Epilogue epilogue_of(const Problem& p, int first) {
     e.operands.push_back(std::move(v));
     return e.dag.add_operand(static_cast<int>(e.operands.size()));
   };
-  const auto full = [&] { return stored(0, p.out, p.batch, p.m, p.n, p.d_major == "n"); };
+  const auto full = [&] {
+    return p.heads > 0 ? inside_rows(0, p.out, p, p.m, p.n)
+                       : stored(0, p.out, p.batch, p.m, p.n, p.d_major == "n");
+  };
   const std::string& name = p.epilogue;
   if (name.starts_with("bias"))
     x = e.dag.add_call("add", {x, operand(broadcast(0, p.out, p, 0, 1))});
@@ -90,6 +113,7 @@ inline Epilogue epilogue_of(const Problem& p, int first) {
     x = e.dag.add_call("add", {x, operand(full())});
   }
   e.dag.results = {x};
+  if (name == "bias_silu_saved") e.dag.results = {e.dag.add_call("silu", {x}), x};
   return e;
 }
 
@@ -99,13 +123,17 @@ inline rules::Pattern gated_pattern(const Problem& p) {
   body->n = p.n;
   body->k = p.k;
   body->a = stored(0, p.dtype, 1, p.m, p.k, true);
-  body->b0 = stored(1, p.dtype, 1, p.n, p.k, true);
-  body->b1 = stored(2, p.dtype, 1, p.n, p.k, true);
+  body->b0 = stored(1, p.dtype, 1, p.n, p.k, p.b_major == "k");
+  body->b1 = stored(2, p.dtype, 1, p.n, p.k, p.b_major == "k");
   auto& dag = body->epilogue;
   const int gate = dag.add_operand(0);
   const int value = dag.add_operand(1);
   dag.results = {dag.add_call("mul", {dag.add_call("silu", {gate}), value})};
   body->outputs = {stored(3, p.out, 1, p.m, p.n, true)};
+  if (p.epilogue == "gated_silu_saved") {
+    dag.results.push_back(gate);
+    body->outputs.push_back(stored(4, p.out, 1, p.m, p.n, true));
+  }
   rules::Pattern pattern;
   pattern.rule = "gated_mlp";
   pattern.precision = p.precision;
@@ -114,7 +142,7 @@ inline rules::Pattern gated_pattern(const Problem& p) {
 }
 
 inline rules::Pattern pattern_of(const Problem& p) {
-  if (p.epilogue == "gated_silu") return gated_pattern(p);
+  if (p.epilogue.starts_with("gated_silu")) return gated_pattern(p);
   auto body = std::make_shared<rules::GemmBody>();
   body->batch = p.batch;
   body->m = p.m;
@@ -126,8 +154,16 @@ inline rules::Pattern pattern_of(const Problem& p) {
   Epilogue e = epilogue_of(p, 2);
   body->epilogue = std::move(e.dag);
   body->operands = std::move(e.operands);
-  body->outputs = {stored(2 + static_cast<int>(body->operands.size()), p.out, p.batch, p.m, p.n,
-                          p.d_major == "n")};
+  const int first = 2 + static_cast<int>(body->operands.size());
+  for (std::size_t r = 0; r < body->epilogue.results.size(); ++r) {
+    body->outputs.push_back(
+        stored(first + static_cast<int>(r), p.out, p.batch, p.m, p.n, p.d_major == "n"));
+  }
+  if (p.heads > 0) {
+    body->a = inside_rows(0, p.dtype, p, p.m, p.k);
+    body->b = inside_rows(1, p.dtype, p, p.n, p.k);
+    body->outputs = {inside_rows(first, p.out, p, p.m, p.n)};
+  }
   rules::Pattern pattern;
   pattern.rule = "gemm";
   pattern.precision = p.precision;

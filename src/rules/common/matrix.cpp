@@ -71,6 +71,11 @@ Result<Sides> sides(const Flow& flow, const Node& node, Product& p) {
   }
   if (name == "aten.mm" || name == "aten.bmm") {
     s = {operand("self"), operand("mat2")};
+  } else if (name == "aten._scaled_mm") {
+    s = {operand("self"), operand("mat2")};
+    p.bias = node.tensor("bias");
+    p.scales = {node.tensor("scale_a"), node.tensor("scale_b")};
+    if (node.tensor("scale_result").valid()) return no("a scale of the result is not fused");
   } else if (name == "aten.addmm") {
     s = {operand("mat1"), operand("mat2")};
   } else if (name == "aten.baddbmm") {
@@ -109,23 +114,34 @@ Status place(const Flow& flow, const Sides& s, Product& p) {
   p.n = s.b.shape[s.b.shape.size() - 2];
   const int64_t batches = product_of(lead);
   const Operand result = whole(flow, p.result);
-  auto fits = [&](int64_t l, int64_t m, const Operand& b) {
-    auto out = graph::reshaped(result, {l, m, p.n});
-    auto a = graph::reshaped(broadcast(s.a, lead), {l, m, p.k});
-    auto right = graph::reshaped(b, {l, p.n, p.k});
+  auto fits = [&](const std::vector<int64_t>& l, int64_t m, const Operand& b) {
+    const auto with = [&](int64_t x, int64_t y) {
+      std::vector<int64_t> shape = l;
+      shape.insert(shape.end(), {x, y});
+      return shape;
+    };
+    auto out = graph::reshaped(result, with(m, p.n));
+    auto a = graph::reshaped(broadcast(s.a, lead), with(m, p.k));
+    auto right = graph::reshaped(b, with(p.n, p.k));
     if (!out || !a || !right) return false;
-    p.batch = l;
+    p.batch = product_of(l);
+    p.batches = l;
     p.m = m;
     p.a = *a;
     p.b = *right;
     p.map = {out->offset, out->strides};
-    for (std::size_t d = 0; d < 3; ++d)
+    for (std::size_t d = 0; d < out->shape.size(); ++d)
       if (out->shape[d] == 1) p.map.strides[d] = 0;
     return true;
   };
-  if (product_of(b_lead) == 1 && fits(1, batches * rows, broadcast(s.b, {1}))) return {};
-  if (fits(batches, rows, broadcast(s.b, lead))) return {};
-  return no("the batch dims {} do not collapse to one stride", fmt::join(lead, "x"));
+  if (product_of(b_lead) == 1 && fits({1}, batches * rows, broadcast(s.b, {1}))) return {};
+  if (fits({batches}, rows, broadcast(s.b, lead))) return {};
+  for (std::size_t cut = 1; cut < lead.size(); ++cut) {
+    const int64_t outer = product_of({lead.begin(), lead.begin() + static_cast<int64_t>(cut)});
+    if (outer == 1 || outer == batches) continue;
+    if (fits({outer, batches / outer}, rows, broadcast(s.b, lead))) return {};
+  }
+  return no("the batch dims {} do not collapse to two strides", fmt::join(lead, "x"));
 }
 
 }  // namespace
@@ -134,8 +150,13 @@ Evaluator::Anchor Product::anchor() const {
   return [p = *this](Evaluator& e, ValueId value, const IndexMap& map) -> Result<int> {
     int result = e.read_storage(value, map);
     if (p.alpha != 1) result = e.dag().add_call("mul", {result, e.dag().add_constant(p.alpha)});
-    if (!p.bias.valid()) return result;
+    if (!p.bias.valid() && p.scales.empty()) return result;
     TESSERA_TRY(at, e.coordinates_of(value, map));
+    for (const ValueId scale : p.scales) {
+      TESSERA_TRY(factor, e.read(scale, at));
+      result = e.dag().add_call("mul", {result, factor});
+    }
+    if (!p.bias.valid()) return result;
     TESSERA_TRY(bias, e.read(p.bias, at));
     if (p.beta != 1) bias = e.dag().add_call("mul", {bias, e.dag().add_constant(p.beta)});
     return e.dag().add_call("add", {result, bias});

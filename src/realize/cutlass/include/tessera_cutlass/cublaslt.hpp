@@ -1,4 +1,5 @@
-// A product by cublasLt. Integers: m, n, k, l, three unused, algo; then tensor, offset, ld, batch
+// A product by cublasLt. Integers: m, n, k, l, two unused, fast_accum (fp8: sums in the tensor
+// core's own precision), algo; then tensor, offset, ld, batch
 // for A, B, D and the epilogue's operands. D is row-major, so that cublasLt (column-major) computes
 // D^T = B A^T.
 #pragma once
@@ -75,6 +76,11 @@ inline int lt_make_plan(const LtKind& kind, const tessera_launch* launch, LtPlan
                                  sizeof second);
   cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE, &kind.epilogue,
                                  sizeof kind.epilogue);
+  if (kind.ab == CUDA_R_8F_E4M3) {
+    const auto fast = static_cast<int8_t>(v[6]);
+    cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, &fast,
+                                   sizeof fast);
+  }
   if (kind.bias >= 0) {
     cublasLtMatmulDescSetAttribute(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &kind.d,
                                    sizeof kind.d);

@@ -9,7 +9,7 @@
 // the width, whose visitor tree starts with GateFetch and ValueFetch.
 #pragma once
 
-#include "tessera_cutlass/sm90.hpp"
+#include "tessera_cutlass/restrided.h"
 
 namespace tessera {
 
@@ -179,7 +179,17 @@ struct GatedEpilogue : Base {
   }
 };
 
-/// B's stride of the mainloop below: rows or k `ld` apart, the two weights `distance` elements.
+/// CUTLASS' mainloop `Flat` with N = (n, 2): B's stride goes on to the other weight.
+template <class Flat, class Tile>
+struct PairedMainloop {
+  using Stride = typename Flat::StrideB;
+  using StrideB =
+      decltype(cute::replace<0>(Stride{}, cute::make_stride(cute::get<0>(Stride{}), int64_t{})));
+  using CollectiveOp =
+      typename Restrided<Flat, Tile, typename Flat::StrideA, StrideB>::CollectiveOp;
+};
+
+/// B's stride of that: rows or k `ld` apart, the two weights `distance` elements.
 template <class StrideB>
 StrideB paired_stride(int64_t ld, int64_t distance, int64_t batch) {
   StrideB s{};
@@ -193,32 +203,30 @@ StrideB paired_stride(int64_t ld, int64_t distance, int64_t batch) {
   return s;
 }
 
-/// CUTLASS' mainloop `Flat` with N = (n, 2): the same but for the shape of the tile and B's stride.
-template <class Flat, class Tile>
-struct PairedMainloop;
-template <class Policy, class FlatTile, class EA, class SA, class EB, class SN, class SK, class SL,
-          class... Rest, class Tile>
-struct PairedMainloop<cutlass::gemm::collective::CollectiveMma<Policy, FlatTile, EA, SA, EB,
-                                                               cute::Stride<SN, SK, SL>, Rest...>,
-                      Tile> {
-  using StrideB = cute::Stride<cute::Stride<SN, int64_t>, SK, SL>;
-  using CollectiveOp =
-      cutlass::gemm::collective::CollectiveMma<Policy, Tile, EA, SA, EB, StrideB, Rest...>;
-};
-
 }  // namespace tessera
 
-/// The compute type of a visitor tree that starts with accumulators out of pairs.
-namespace cutlass::epilogue::fusion {
-template <class Root, class... Rest>
-struct FusionCallbacksTraits<
-    Sm90TreeVisitor<Root, tessera::AccumulatorFetch, tessera::AccumulatorFetch, Rest...>> {
+/// The compute type of visitors that start with accumulators out of pairs.
+namespace tessera {
+template <class Visitor>
+struct PairVisitorTraits {
   using DispatchPolicy = void;
-  using Callbacks =
-      Sm90TreeVisitor<Root, tessera::AccumulatorFetch, tessera::AccumulatorFetch, Rest...>;
+  using Callbacks = Visitor;
   using Operation = cutlass::epilogue::fusion::FusionOperation;
   using CtaTile_MNK = void;
   using EpilogueTile_MN = void;
   using ElementCompute = float;
 };
+}  // namespace tessera
+
+namespace cutlass::epilogue::fusion {
+template <class Root, class... Rest>
+struct FusionCallbacksTraits<
+    Sm90TreeVisitor<Root, tessera::AccumulatorFetch, tessera::AccumulatorFetch, Rest...>>
+    : tessera::PairVisitorTraits<
+          Sm90TreeVisitor<Root, tessera::AccumulatorFetch, tessera::AccumulatorFetch, Rest...>> {};
+template <class Edges, class... Rest>
+struct FusionCallbacksTraits<Sm90TopologicalVisitor<float, Edges, tessera::AccumulatorFetch,
+                                                    tessera::AccumulatorFetch, Rest...>>
+    : tessera::PairVisitorTraits<Sm90TopologicalVisitor<float, Edges, tessera::AccumulatorFetch,
+                                                        tessera::AccumulatorFetch, Rest...>> {};
 }  // namespace cutlass::epilogue::fusion

@@ -1,5 +1,5 @@
-// CUTLASS 3.x for sm_90a without the headers of other architectures: half of a compilation is reading headers and
-// instantiating what a Hopper kernel never uses.
+// CUTLASS 3.x for sm_90a without the headers of other architectures: half of a compilation is
+// reading headers and instantiating what a Hopper kernel never uses.
 #pragma once
 
 #include "cutlass/cutlass.h"
