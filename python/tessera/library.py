@@ -35,9 +35,13 @@ def make(name: str, pattern: dict, arguments: dict, graph: dict, device: str) ->
 
 
 def view_of(view: dict, tensors: Tensors) -> torch.Tensor:
-    """A pattern body's strided view on one of its tensors."""
-    base = tensors[view["tensor"]]
-    return base.as_strided(view["shape"], view["strides"], base.storage_offset() + view.get("offset", 0))
+    """A pattern body's strided view on one of its tensors. Without asking for the base's own offset in its storage, which
+    torch.compile cannot trace: as_strided keeps it where none is given."""
+    base, offset, shape, strides = tensors[view["tensor"]], view.get("offset", 0), view["shape"], view["strides"]
+    if offset:
+        last = sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+        base = base.as_strided((offset + last + 1,), (1,))[offset:]
+    return base.as_strided(shape, strides)
 
 
 def _values(pattern: dict, graph: dict) -> list[dict]:
@@ -120,7 +124,7 @@ def _sdpa(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
             and all(n == 1 or a == b for n, a, b in zip(o.shape, o.stride(), wanted, strict=True))
         )
         if shares:
-            return [o.as_strided(out_value["shape"], out_value["strides"], o.storage_offset())]
+            return [o.as_strided(out_value["shape"], out_value["strides"])]
         out = torch.empty_strided(out_value["shape"], out_value["strides"], dtype=dtype, device=o.device)
         out.as_strided(out_view["shape"], wanted, out_view.get("offset", 0)).copy_(o)
         return [out]

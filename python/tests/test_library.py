@@ -244,3 +244,13 @@ def test_guarded_tensors_know_what_was_written():
     g.remember()
     g.tensor[0, 0] = 2.0
     assert g.changed()
+
+
+def test_views_keep_the_offset_of_their_base():
+    from tessera.library import view_of
+
+    base = torch.arange(40.0)[4:].view(6, 6)
+    view = {"tensor": 0, "shape": [2, 3], "strides": [6, 2], "offset": 7}
+    assert torch.equal(view_of(view, [base]), base.as_strided((2, 3), (6, 2), base.storage_offset() + 7))
+    assert torch.equal(view_of({**view, "offset": 0}, [base]), base[:2, ::2])
+    torch.compile(lambda t: view_of(view, [t]) + 1, backend="aot_eager", fullgraph=True)(base)
