@@ -1,7 +1,5 @@
 #include "evaluate/builds.h"
 
-#include <thread>
-
 namespace tessera::evaluate {
 namespace {
 
@@ -18,37 +16,30 @@ tune::Trial failure(int candidate, const Diagnostic& d) {
 }  // namespace
 
 std::vector<tune::Trial> build_all(const std::vector<realize::Candidate>& candidates,
-                                   const std::vector<int>& which, const Options& options,
+                                   const std::vector<int>& which, BuildFarm& farm,
                                    const std::atomic<bool>& stop,
                                    std::vector<std::optional<toolchain::Built>>& built) {
-  std::vector<tune::Trial> out(which.size());
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < which.size(); i = next++) {
-      const int c = which[i];
-      const realize::Candidate& candidate = candidates[static_cast<std::size_t>(c)];
-      out[i] = {.point = {c, 0}, .outcome = tune::Outcome::measured};
-      if (!candidate.source) continue;
-      if (stop.load()) {
-        out[i].outcome = tune::Outcome::skipped;
-        continue;
-      }
-      auto result =
-          toolchain::build(options.tools, *candidate.source, options.cache, options.build_limit);
-      if (result) {
-        built[static_cast<std::size_t>(c)] = std::move(*result);
-      } else {
-        out[i] = failure(c, result.error());
-      }
+  std::vector<tune::Trial> out;
+  std::vector<const toolchain::Source*> sources;
+  std::vector<std::size_t> places;  // in `out`, of each source
+  for (const int c : which) {
+    out.push_back({.point = {c, 0}, .outcome = tune::Outcome::measured});
+    const realize::Candidate& candidate = candidates[static_cast<std::size_t>(c)];
+    if (!candidate.source) continue;
+    sources.push_back(&*candidate.source);
+    places.push_back(out.size() - 1);
+  }
+  auto results = farm.get(sources, stop);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const int c = which[places[i]];
+    if (!results[i]) {
+      out[places[i]].outcome = tune::Outcome::skipped;
+    } else if (!*results[i]) {
+      out[places[i]] = failure(c, results[i]->error());
+    } else {
+      built[static_cast<std::size_t>(c)] = **results[i];
     }
-  };
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  const std::size_t wanted =
-      options.parallel_builds > 0 ? static_cast<std::size_t>(options.parallel_builds) : cores;
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < std::min(wanted, which.size()); ++i) threads.emplace_back(work);
-  work();
-  threads.clear();  // joins
+  }
   return out;
 }
 

@@ -2,19 +2,18 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <optional>
 #include <vector>
 
+#include "evaluate/build_farm.h"
 #include "evaluate/evaluate.h"
 
 namespace tessera::evaluate {
 
-/// Builds the candidates named by `which` with up to `parallel` compilers at once; built[i] is
-/// filled for candidate i. One trial a candidate, measured when it is usable; skipped when `stop`
-/// was set before its turn.
+/// Builds the candidates named by `which`; built[i] is filled for candidate i. One trial a
+/// candidate, measured when it is usable; skipped when `stop` was set before it was built.
 std::vector<tune::Trial> build_all(const std::vector<realize::Candidate>& candidates,
-                                   const std::vector<int>& which, const Options& options,
+                                   const std::vector<int>& which, BuildFarm& farm,
                                    const std::atomic<bool>& stop,
                                    std::vector<std::optional<toolchain::Built>>& built);
 

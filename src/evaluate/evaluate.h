@@ -81,6 +81,10 @@ class Evaluator {
                      const std::vector<realize::Candidate>& candidates, const Json& known,
                      double seconds, const std::atomic<bool>& stop,
                      const std::function<void(const Json& progress)>& progress);
+  /// What the patterns to come will build, in their order (their candidates as offered): compilers
+  /// that the current pattern leaves idle begin with it. Replaces what was said before; nothing on
+  /// an architecture whose clock compilers would disturb.
+  Status build_later(const std::vector<std::vector<realize::Candidate>>& patterns);
   /// Builds (or takes from the cache) and verifies one stored winner, without measuring: what a
   /// second run does.
   Result<Tuned::Winner> revive(const rules::Pattern& pattern, const realize::Candidate& candidate,

@@ -51,6 +51,21 @@ double number(const Json& j, const char* key) {
   return it->is_string() ? std::strtod(it->get<std::string>().c_str(), nullptr) : 0;
 }
 
+int compilers(const Options& options) {
+  if (options.parallel_builds > 0) return options.parallel_builds;
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+std::vector<const toolchain::Source*> sources_of(const std::vector<realize::Candidate>& candidates,
+                                                 const std::vector<int>& which) {
+  std::vector<const toolchain::Source*> out;
+  for (const int c : which) {
+    const auto& source = candidates[static_cast<std::size_t>(c)].source;
+    if (source) out.push_back(&*source);
+  }
+  return out;
+}
+
 void take_errors(Evidence& e, const Json& reply) {
   e.max_error = number(reply, "max_error");
   e.rms_error = number(reply, "rms_error");
@@ -62,11 +77,19 @@ void take_errors(Evidence& e, const Json& reply) {
 
 struct Evaluator::State {
   State(Options o, const graph::Graph& g, const arch::Arch& a)
-      : options(std::move(o)), graph(g), arch(a), session(options, g, a) {}
+      : options(std::move(o)),
+        graph(g),
+        arch(a),
+        session(options, g, a),
+        farm(options.tools, options.cache, options.build_limit, compilers(options)) {}
   Options options;
   const graph::Graph& graph;
   const arch::Arch& arch;
   Session session;
+  BuildFarm farm;
+
+  // Compilers on the host would disturb the host's own clock.
+  [[nodiscard]] bool builds_ahead() const { return arch.device == "cuda"; }
 
   // One journey.
   struct Journey {
@@ -133,10 +156,13 @@ struct Evaluator::State {
                         const std::atomic<bool>& stop,
                         const std::function<void(const Json&)>& progress) {
     tune::Callbacks calls;
-    calls.overlap =
-        arch.device == "cuda";  // compilers on the host would disturb the host's own clock
+    if (builds_ahead()) {
+      calls.ahead = [&](const std::vector<int>& which) {
+        farm.expect(sources_of(j.candidates, which));
+      };
+    }
     calls.build = [&](const std::vector<int>& which) {
-      return build_all(j.candidates, which, options, stop, j.built);
+      return build_all(j.candidates, which, farm, stop, j.built);
     };
     calls.verify = [&](int c) { return verify(j, {c, 0}, "quick").first; };
     // The finals name points that were measured before; they get more time on the clock.
@@ -171,8 +197,8 @@ struct Evaluator::State {
                                           tune::name_of(t.outcome), what)}});
       };
     }
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    const int batch = std::max(4, options.parallel_builds > 0 ? options.parallel_builds : cores);
+    // Where compilers run ahead, a small batch is judged early and none of them waits for it.
+    const int batch = std::max(4, compilers(options) / (builds_ahead() ? 2 : 1));
     return tune::search(items_of(j.candidates), budget, calls, known, stop, batch);
   }
 
@@ -205,7 +231,7 @@ struct Evaluator::State {
       if (!new_kind && (!t.detail.contains("final") || tuned.winners.size() >= most_winners))
         continue;
       if (candidate.source && !j.built[c]) {
-        build_all(j.candidates, {t.point.candidate}, options, std::atomic<bool>{false}, j.built);
+        build_all(j.candidates, {t.point.candidate}, farm, std::atomic<bool>{false}, j.built);
         if (!j.built[c]) continue;
       }
       auto [verdict, reply] = verify(j, t.point, "full");
@@ -235,6 +261,23 @@ Evaluator::~Evaluator() = default;
 
 Result<Json> Evaluator::hello() {
   return state_->session.hello();
+}
+
+Status Evaluator::build_later(const std::vector<std::vector<realize::Candidate>>& patterns) {
+  if (!state_->builds_ahead()) return {};
+  TESSERA_TRY(budget, tune::budget_for(state_->options.effort));
+  std::vector<const toolchain::Source*> sources;
+  for (const auto& candidates : patterns) {
+    int builds = 0;
+    for (const int c : tune::search_order(items_of(candidates))) {
+      const auto& source = candidates[static_cast<std::size_t>(c)].source;
+      if (!source || (budget.builds > 0 && builds >= budget.builds)) continue;
+      sources.push_back(&*source);
+      ++builds;
+    }
+  }
+  state_->farm.expect_later(sources);
+  return {};
 }
 
 Result<Tuned> Evaluator::tune(const rules::Pattern& pattern,

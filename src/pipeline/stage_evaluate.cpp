@@ -152,6 +152,28 @@ double share_of(const Session& s, std::size_t at, double left) {
   return all > 0 ? std::max(std::min(least, left), left * mine / all) : left;
 }
 
+// The candidates of the next patterns that will be tuned, for compilers that are idle meanwhile:
+// what is reused, or an alternative to an earlier pattern (passed over when that one has a kernel),
+// is not among them.
+Status build_ahead(Session& s, std::size_t at) {
+  constexpr std::size_t patterns_ahead = 3;
+  std::set<graph::NodeId> claimed;
+  std::vector<std::vector<realize::Candidate>> next;
+  for (std::size_t i = 0; i < s.work.size() && next.size() < patterns_ahead; ++i) {
+    const Work& w = s.work[i];
+    const rules::Pattern& p = s.pattern(w.patterns.front());
+    const bool alternative = std::any_of(p.computing.begin(), p.computing.end(),
+                                         [&](graph::NodeId n) { return claimed.contains(n); });
+    for (const int j : w.patterns) {
+      claimed.insert(s.pattern(j).computing.begin(), s.pattern(j).computing.end());
+    }
+    const bool reused = w.reuse == rules::Reuse::reuse && w.entry && !s.options.retune;
+    if (i <= at || alternative || reused) continue;
+    next.push_back(evaluate::offers(p, s.found.graph, *s.found.arch).candidates);
+  }
+  return s.evaluator->build_later(next);
+}
+
 Status tune_one(Session& s, Work& w, double seconds) {
   const rules::Pattern& p = s.pattern(w.patterns.front());
   const evaluate::Offers offered = evaluate::offers(p, s.found.graph, *s.found.arch);
@@ -280,6 +302,7 @@ Status evaluate_work(Session& s) {
     if (!w.skipped.empty()) continue;
     s.say("tune", where);
     if (left > 0) left = share_of(s, static_cast<std::size_t>(at) - 1, left);
+    TESSERA_CHECK(build_ahead(s, static_cast<std::size_t>(at) - 1));
     if (auto status = tune_one(s, w, left); !status) {
       // One pattern that cannot be evaluated costs itself alone.
       w.skipped = "could not be evaluated: " + status.error().message;

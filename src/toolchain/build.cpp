@@ -19,6 +19,7 @@ inline constexpr Code compile_failed{"TS0303", "build.compile_failed"};
 inline constexpr Code compile_timed_out{"TS0304", "build.timed_out"};
 inline constexpr Code cache_not_writable{"TS0305", "build.cache_not_writable"};
 inline constexpr Code compiler_did_not_start{"TS0306", "build.compiler_did_not_start"};
+inline constexpr Code cancelled{"TS0307", "build.cancelled"};
 
 fs::path folder_of(const fs::path& cache, const std::string& hash) {
   return cache / hash.substr(0, 2) / hash;
@@ -145,7 +146,8 @@ struct Aside {
 };
 
 Result<Built> compile(const Toolchain& tools, const Source& source, const fs::path& cache,
-                      const std::string& hash, std::chrono::seconds limit) {
+                      const std::string& hash, std::chrono::seconds limit,
+                      const std::atomic<bool>* cancel) {
   const Aside aside(cache, hash);
   const fs::path input =
       aside.path / (source.language == Language::cuda ? "source.cu" : "source.cpp");
@@ -157,11 +159,12 @@ Result<Built> compile(const Toolchain& tools, const Source& source, const fs::pa
     done = run({.argv = compile_command(tools, source, input, output),
                 .folder = aside.path,
                 .env = {{"TMPDIR", aside.path.string()}}},
-               std::chrono::duration_cast<std::chrono::milliseconds>(limit));
+               std::chrono::duration_cast<std::chrono::milliseconds>(limit), cancel);
   } catch (const std::system_error& e) {
     return error(fail(compiler_did_not_start, "the compiler did not start: {}", e.what())
                      .help("`tessera doctor` says what is installed"));
   }
+  if (done.cancelled) return error(fail(cancelled, "building `{}` was cancelled", source.name));
   if (done.timed_out) {
     return error(
         fail(compile_timed_out, "compiling `{}` took more than {} s", source.name, limit.count()));
@@ -215,12 +218,12 @@ std::optional<Built> find_built(const Toolchain& tools, const Source& source,
 }
 
 Result<Built> build(const Toolchain& tools, const Source& source, const fs::path& cache,
-                    std::chrono::seconds limit) {
+                    std::chrono::seconds limit, const std::atomic<bool>* cancel) {
   const std::string hash = cache_key(tools, source);
   try {
     if (auto found = stored(source, folder_of(cache, hash), hash)) return *found;
     TESSERA_CHECK(check_tools(tools, source));
-    return compile(tools, source, cache, hash, limit);
+    return compile(tools, source, cache, hash, limit, cancel);
   } catch (const fs::filesystem_error& e) {
     return error(not_writable(cache, e.what()));
   }

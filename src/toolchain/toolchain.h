@@ -1,6 +1,7 @@
 // Source text in, shared library out: nvcc and g++ behind one content-addressed cache.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <optional>
@@ -61,11 +62,12 @@ Toolchain locate(const std::filesystem::path& python);
 
 /// Builds, or takes from the cache under `cache`; safe with many processes at once (built aside,
 /// published by one atomic rename). A failed build is remembered with its log and not tried again
-/// for the same content; one that ran out of time or disk is not. An entry is a folder `cache/<2
-/// digits>/<hash>/` with kernel.so (absent when the build failed), source.cu or source.cpp, log.txt
-/// and meta.json (schema tessera.build/1).
+/// for the same content; one that ran out of time or disk, or whose `cancel` was set, is not. An
+/// entry is a folder `cache/<2 digits>/<hash>/` with kernel.so (absent when the build failed),
+/// source.cu or source.cpp, log.txt and meta.json (schema tessera.build/1).
 Result<Built> build(const Toolchain& tools, const Source& source,
-                    const std::filesystem::path& cache, std::chrono::seconds limit);
+                    const std::filesystem::path& cache, std::chrono::seconds limit,
+                    const std::atomic<bool>* cancel = nullptr);
 
 /// The build of this source when the cache has it and it did not fail; never compiles.
 std::optional<Built> find_built(const Toolchain& tools, const Source& source,

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
-#include <future>
 #include <map>
 #include <set>
 
@@ -117,30 +116,36 @@ class Search {
     return batch;
   }
 
+  // What next_batch() will name to be built, as far as the budget of builds goes.
+  [[nodiscard]] std::vector<int> planned() const {
+    std::vector<int> out;
+    for (const int c : order_) {
+      if (budget_.builds > 0 && static_cast<int>(out.size()) >= budget_.builds) break;
+      if (items_[static_cast<std::size_t>(c)].needs_build && !done(c)) out.push_back(c);
+    }
+    return out;
+  }
+
   std::vector<Trial> build(const std::vector<int>& batch) const {
     return calls_.build ? calls_.build(batch) : std::vector<Trial>{};
   }
 
   void candidates() {
     order_ = search_order(items_);
+    if (calls_.ahead) calls_.ahead(planned());
     std::vector<int> batch = next_batch();
-    std::future<std::vector<Trial>> ahead;
     while (!batch.empty()) {
       if (ended()) break;
       if (budget_.seconds > 0 && seconds() >= building_share * budget_.seconds) {
         built_out_ = fmt::format("budget of {:g} s", budget_.seconds);
         break;
       }
-      std::vector<Trial> built = ahead.valid() ? ahead.get() : build(batch);
-      const std::vector<int> following = next_batch();
-      if (calls_.overlap && !following.empty() && !stop_.load()) {
-        ahead = std::async(std::launch::async, [this, following] { return build(following); });
-      }
+      const std::vector<Trial> built = build(batch);
       tell("build", built_ + static_cast<int>(batch.size()));
       judge(batch, built);
-      batch = following;
+      batch = next_batch();
     }
-    if (ahead.valid()) ahead.wait();
+    if (calls_.ahead) calls_.ahead({});
     if (batch.empty() && build_budget_spent_ && out_.stopped_because.empty()) {
       built_out_ = fmt::format("budget of {} builds", budget_.builds);
     }

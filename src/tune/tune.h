@@ -70,10 +70,10 @@ struct Callbacks {
   /// Told of every new trial as it is made, so that an interrupted search can be resumed; may be
   /// empty.
   std::function<void(const Trial& trial)> record;
-  /// Build the next batch while this one is verified and measured; only where building does not
-  /// disturb the clock. Then `build` is called from another thread than the other callbacks, never
-  /// twice at once.
-  bool overlap = false;
+  /// Told which candidates `build` may be called for from here on, in order, so that compilers can
+  /// run ahead of it; an empty list ends that. May be empty, as where building would disturb the
+  /// clock.
+  std::function<void(const std::vector<int>& candidates)> ahead;
 };
 
 struct Outcomes {

@@ -78,17 +78,19 @@ TEST(Search, IsDeterministic) {
   EXPECT_EQ(a.measured, b.measured);
 }
 
-TEST(Search, OverlapChangesNothingButTheTime) {
+TEST(Search, SaysAheadWhatItWillBuildAndWhenThatIsOver) {
   const std::atomic<bool> stop = false;
-  const auto cost = [](Point p) { return 1.0 + ((p.candidate * 37 + p.launch * 11) % 23) * 0.01; };
-  Machine a{.cost = cost};
-  Machine b{.cost = cost};
-  Callbacks overlapped = b.callbacks();
-  overlapped.overlap = true;
-  const Outcomes x = search(items(30, 4), {}, a.callbacks(), {}, stop, 4);
-  const Outcomes y = search(items(30, 4), {}, overlapped, {}, stop, 4);
-  EXPECT_EQ(a.built, b.built);
-  EXPECT_EQ(x.best, y.best);
+  Machine m{.cost = [](Point p) { return 10.0 - p.candidate; }};
+  Callbacks calls = m.callbacks();
+  std::vector<std::vector<int>> ahead;
+  calls.ahead = [&](const std::vector<int>& list) { ahead.push_back(list); };
+  std::vector<Item> list = items(20);
+  list.push_back({.predicted_ms = 0, .needs_build = false, .family = "library"});
+  search(list, {.builds = 6}, calls, {}, stop, 4);
+  ASSERT_EQ(ahead.size(), 2u);
+  EXPECT_EQ(ahead[0].size(), 6u);
+  for (const int c : ahead[0]) EXPECT_THAT(m.built, ::testing::Contains(c));
+  EXPECT_TRUE(ahead[1].empty());
 }
 
 TEST(Search, HonoursTheBudgetOfBuilds) {
