@@ -30,6 +30,8 @@ Diagnostic LinePeer::died(const std::string& method) {
     d.data["ended"] = lines.front();
   }
   for (std::size_t i = 1; i < lines.size(); ++i) d.notes.push_back(lines[i]);
+  d.helps.emplace_back(
+      "`tessera doctor` checks Python and its packages; please report what it cannot explain");
   return d;
 }
 

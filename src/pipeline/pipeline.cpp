@@ -12,6 +12,7 @@ namespace tessera::pipeline {
 namespace {
 
 inline constexpr Code no_arch{"TS0024", "input.no_architecture"};
+inline constexpr Code wrong_device{"TS0025", "input.wrong_device"};
 
 // The architecture with the highest compute capability that the device can run.
 Result<const arch::Arch*> arch_for(const graph::Graph& g, const std::string& name) {
@@ -34,6 +35,26 @@ Result<const arch::Arch*> arch_for(const graph::Graph& g, const std::string& nam
                      .help("move the module and its inputs to the CPU, or give --arch host"));
   }
   return best;
+}
+
+// A module runs where it lies: kernels for another kind of device could be neither verified nor
+// measured there.
+Status check_device(const graph::Graph& g, const arch::Arch& a) {
+  const bool on_gpu = g.device.starts_with("cuda");
+  if (on_gpu == (a.device == "cuda")) return {};
+  if (on_gpu) {
+    return error(fail(wrong_device, "kernels for `{}` cannot run where the module is", a.name)
+                     .expect("a module on the CPU")
+                     .but_found("a module on {}", g.device)
+                     .help("give --device cpu, or leave --arch out"));
+  }
+  return error(
+      fail(wrong_device, "kernels for `{}` cannot run where the module is", a.name)
+          .expect("a module on an NVIDIA GPU that PyTorch sees")
+          .but_found("a module on {}", g.device)
+          .help("run it on a machine with such a GPU (`tessera doctor` says what this one "
+                "has), or leave --arch out for kernels for the CPU")
+          .help("`tessera discover --arch {}` shows without a GPU what would be found", a.name));
 }
 
 void dump(const Options& options, const std::string& name, const std::string& text) {
@@ -103,12 +124,14 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
   s.say("discover", "reading the traced module");
   TESSERA_TRY(found, discover(traced, options));
   s.found = std::move(found);
+  TESSERA_CHECK(check_device(s.found.graph, *s.found.arch));
   s.say("discover", fmt::format("{} patterns in {} ops for {}", s.found.discovery.patterns.size(),
                                 s.found.graph.order.size(), s.found.arch->name));
 
   TESSERA_CHECK(timed(s, "tools", [&] { return open_tools(s); }));
   group_by_signature(s);
   TESSERA_CHECK(timed(s, "lookup", [&] { return look_up(s); }));
+  TESSERA_CHECK(check_builders(s));
   TESSERA_CHECK(timed(s, "evaluate", [&] { return evaluate_work(s); }));
   if (options.compose) {
     TESSERA_CHECK(timed(s, "compose", [&] { return compose_plan(s); }));

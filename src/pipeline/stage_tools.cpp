@@ -1,8 +1,10 @@
 // Opening what the stages need, and the record form of a candidate.
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "base/files.h"
 #include "pipeline/stages.h"
+#include "toolchain/ready.h"
 
 namespace tessera::pipeline {
 namespace {
@@ -25,8 +27,8 @@ Status open_tools(Session& s) {
   s.evaluation.log_folder = cache / "logs";
   s.evaluation.effort = s.options.effort;
   s.evaluation.parallel_builds = s.options.parallel_builds;
-  std::filesystem::create_directories(s.evaluation.cache);
-  std::filesystem::create_directories(s.evaluation.log_folder);
+  TESSERA_CHECK(toolchain::ready_cache(s.evaluation.cache));
+  TESSERA_CHECK(toolchain::ready_cache(s.evaluation.log_folder));
   s.evaluator = std::make_unique<evaluate::Evaluator>(s.evaluation, s.found.graph, *s.found.arch);
   s.device_name = s.found.graph.meta.value("device_name", s.found.graph.device);
   if (s.options.use_registry) {
@@ -43,6 +45,16 @@ Status open_tools(Session& s) {
     }
   }
   return {};
+}
+
+Status check_builders(const Session& s) {
+  const bool all_stored = !s.options.retune &&
+                          std::all_of(s.work.begin(), s.work.end(),
+                                      [](const Work& w) { return w.reuse == rules::Reuse::reuse; });
+  if (all_stored || s.options.only_kind == "library") return {};
+  return toolchain::ready_to_build(s.evaluation.tools, s.found.arch->device == "cuda"
+                                                           ? toolchain::Language::cuda
+                                                           : toolchain::Language::cxx);
 }
 
 Json candidate_record(const realize::Candidate& c) {

@@ -51,11 +51,12 @@ struct Session {
   void say(const std::string& stage, const std::string& message, Json more = Json::object()) const;
 };
 
-Status open_tools(Session& s);        // python, compilers, evaluator, registry
-void group_by_signature(Session& s);  // distinct signatures, by priority
-Status look_up(Session& s);           // REUSE / ADAPT / NEW
-Status evaluate_work(Session& s);     // revive or tune each, store what was learned
-Status compose_plan(Session& s);      // choose and order
+Status open_tools(Session& s);            // python, compilers, evaluator, registry
+void group_by_signature(Session& s);      // distinct signatures, by priority
+Status look_up(Session& s);               // REUSE / ADAPT / NEW
+Status check_builders(const Session& s);  // compilers and headers, where something is to be built
+Status evaluate_work(Session& s);         // revive or tune each, store what was learned
+Status compose_plan(Session& s);          // choose and order
 Status check_module(Session& s, bridge::Peer& tracer);
 Status measure_module(Session& s, bridge::Peer& tracer);
 /// Fills module_check["resizes"]: rows {"size","ok","reason","kernels","of",errors}; `ok` is null

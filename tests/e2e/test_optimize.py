@@ -5,18 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from core import BINARY, SMALL, refused, tessera
-
-UNTRACEABLE = """
-import torch
-
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return x if float(x.sum()) > 0 else -x
-
-def get_inputs():
-    return [torch.randn(4)]
-"""
+from core import BINARY, SMALL, tessera
 
 
 @pytest.fixture(scope="module")
@@ -69,20 +58,3 @@ def test_second_run_reuses_everything(first, optimize):
     assert " reuse " in progress
     searched = [p for p in report["patterns"] if p.get("trial_count")]
     assert not searched and active(report)
-
-
-def test_missing_file(home):
-    code, diagnostic = refused(home, home / "absent.py")
-    assert code == 3 and diagnostic["code"] == "TS0001" and "absent.py" in diagnostic["message"]
-
-
-def test_missing_class(first, home):
-    code, diagnostic = refused(home, f"{home / 'model.py'}:Modell")
-    assert code == 3 and "Modell" in diagnostic["message"]
-    assert "Model" in diagnostic["found"] + " ".join(diagnostic["help"])
-
-
-def test_untraceable_module(home):
-    (home / "untraceable.py").write_text(UNTRACEABLE)
-    code, diagnostic = refused(home, home / "untraceable.py")
-    assert code == 3 and diagnostic["help"], diagnostic

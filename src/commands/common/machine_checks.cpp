@@ -49,6 +49,10 @@ std::vector<Check> judge(const MachineFacts& f) {
                       "kernels on host",
                       "apt-get install g++ (or any compiler with C++20), or set CXX"));
   if (f.tools.cxx.empty()) out.back().found = "not found";
+  out.push_back(check("headers", !f.tools.own_include.empty(), true, f.tools.own_include.string(),
+                      "every kernel that is built",
+                      "install the wheel again, or set TESSERA_INCLUDE to the include folder of "
+                      "the source tree"));
   out.push_back(check("python", !f.python.empty() && !text(f.packages, "python").empty(), true,
                       text(f.packages, "python").empty()
                           ? text(f.packages, "error")

@@ -11,6 +11,7 @@ MachineFacts host() {
   MachineFacts f;
   f.tools.cxx = "/usr/bin/g++";
   f.tools.cxx_version = "12.2";
+  f.tools.own_include = "/opt/tessera/include";
   f.python = "/usr/bin/python3";
   f.packages = {{"python", "3.11.2"}, {"torch", "2.11.0"}, {"plotly", "6.0"}};
   f.places = {{"cache", "/home/me/.cache/tessera", true, 50}};
@@ -53,10 +54,11 @@ TEST(Judge, AGpuNeedsThem) {
 TEST(Judge, WhatTheMainJobNeedsIsMissing) {
   MachineFacts f = host();
   f.tools.cxx.clear();
+  f.tools.own_include.clear();
   f.packages.erase("torch");
   f.packages.erase("plotly");
   f.places[0].free_gib = 0.2;
-  for (const char* name : {"c++ compiler", "torch", "cache"})
+  for (const char* name : {"c++ compiler", "headers", "torch", "cache"})
     EXPECT_EQ(state_of(f, name), State::missing) << name;
   EXPECT_EQ(state_of(f, "plotly"), State::optional);
   f = host();

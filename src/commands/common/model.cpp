@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <fmt/format.h>
 
+#include "arch/arch.h"
 #include "base/files.h"
+#include "toolchain/ready.h"
 
 namespace tessera::commands {
 namespace {
@@ -59,11 +61,13 @@ Result<Model> load_model(const Json& arguments, Context& context) {
             .help(
                 "give the path of a Python file that defines a torch.nn.Module and get_inputs()"));
   }
+  if (const std::string name = arguments.value("arch", "auto"); name != "auto")
+    TESSERA_CHECK(arch::find(name));  // before the long way to where it is needed
   Model model;
   model.stem = std::filesystem::path(path).stem();
   if (!cls.empty()) model.stem += "-" + cls;
   const std::filesystem::path log = cache_home() / "logs" / "tracer.log";
-  std::filesystem::create_directories(log.parent_path());
+  TESSERA_CHECK(toolchain::ready_cache(log.parent_path()));
   if (context.progress) context.progress({{"stage", "trace"}, {"message", "tracing " + spec}});
   TESSERA_TRY(tracer, bridge::spawn(bridge::find_python(), "tessera.tracer_process", log));
   model.tracer = std::move(tracer);

@@ -1,0 +1,90 @@
+"""What the wheel installs works away from the source tree: binary, Python files, headers, examples.
+
+The layout is made as the wheel's is (the install component `wheel` of the build beside the package), without compiling
+anything again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from core import BINARY, ROOT, SMALL
+
+SCRIPT = """
+import tessera, torch
+from tessera import api, places
+assert places.source_tree() is None, places.package
+assert api.find_binary() == places.package / "bin" / "tessera", api.find_binary()
+m = torch.nn.Sequential(torch.nn.LayerNorm(64), torch.nn.GELU()).eval()
+c = tessera.optimize(m, torch.randn(64, 64), effort="quick", progress=False)
+assert c.report["verification"]["ok"] and c.status()["launch"]["kind"] == "stable-abi", c.status()
+print(c.report["toolchain"]["own_include"])
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A folder like site-packages."""
+    folder = tmp_path_factory.mktemp("site")
+    build = next((p for p in BINARY.resolve().parents if (p / "cmake_install.cmake").exists()), None)
+    if build is None or not shutil.which("cmake"):
+        pytest.skip("the binary is of no build folder")
+    subprocess.run(
+        ["cmake", "--install", build, "--component", "wheel", "--prefix", folder, "--strip"],
+        check=True,
+        capture_output=True,
+    )
+    skip = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "python/tessera", folder / "tessera", dirs_exist_ok=True, ignore=skip)
+    return folder
+
+
+def run(site: Path, *command, home: Path) -> str:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TESSERA_")}
+    env |= {"PYTHONPATH": str(site), "TESSERA_HOME": str(home), "TESSERA_PYTHON": sys.executable}
+    env |= {"OMP_WAIT_POLICY": "passive"}
+    done = subprocess.run(list(map(str, command)), env=env, cwd=home, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_header_and_example_is_there(site):
+    for part in ("include/tessera", "include/tessera_cutlass"):
+        there = {f.name for f in (site / "tessera" / part).iterdir()}
+        assert there == {f.name for f in (ROOT / part).iterdir()} and there
+    assert (site / "tessera/knowledge/examples").is_dir()
+
+
+def test_doctor_and_optimize(site, tmp_path):
+    binary = site / "tessera/bin/tessera"
+    checks = json.loads(run(site, binary, "doctor", "--json", home=tmp_path))
+    headers = next(c for c in checks["checks"] if c["name"] == "headers")
+    assert checks["ready"] and headers["found"] == str(site / "tessera/include")
+    (tmp_path / "model.py").write_text(SMALL)
+    out = run(
+        site,
+        binary,
+        "optimize",
+        tmp_path / "model.py",
+        "--effort",
+        "quick",
+        "--peers",
+        "eager",
+        "--ablation",
+        "false",
+        "--json",
+        home=tmp_path,
+    )
+    report = json.loads(out)["report"]
+    assert report["verification"]["ok"]
+    assert any(w["kind"] == "synthesized" for p in report["patterns"] for w in p.get("winners", []))
+
+
+def test_python(site, tmp_path):
+    assert run(site, sys.executable, "-c", SCRIPT, home=tmp_path).strip() == str(site / "tessera/include")
