@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 from tessera.reference import Executor
-from tessera.tracer import trace_module
+from tessera.tracer import Traced, trace_module
 from torch import nn
 from torch.nn import functional as F
 
@@ -33,33 +33,65 @@ def run_tool(form: str, graph: dict) -> str:
 
 # --- the meaning of a body ------------------------------------------------------------------------------------------
 
+
+def _same(*names: str) -> dict:
+    return {name: getattr(torch, name) for name in names}
+
+
+def _truth(*names: str) -> dict:
+    def of(compare):
+        return lambda x, y: compare(x, y).double()
+
+    return {name: of(getattr(torch, name)) for name in names}
+
+
 FUNCTIONS = {
-    "add": torch.add,
-    "sub": torch.sub,
-    "mul": torch.mul,
-    "div": torch.div,
-    "neg": torch.neg,
-    "abs": torch.abs,
-    "square": torch.square,
+    **_same(
+        "add", "sub", "mul", "div", "neg", "abs", "square", "reciprocal", "sqrt", "rsqrt", "pow", "fmod", "remainder"
+    ),
+    **_same(
+        "atan2", "copysign", "logaddexp", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "sin", "cos"
+    ),
+    **_same(
+        "tan",
+        "atan",
+        "tanh",
+        "sigmoid",
+        "relu",
+        "selu",
+        "maximum",
+        "minimum",
+        "floor",
+        "ceil",
+        "trunc",
+        "round",
+        "sign",
+    ),
+    **_truth("eq", "ne", "lt", "le", "gt", "ge"),
     "cube": lambda x: x * x * x,
-    "reciprocal": torch.reciprocal,
-    "sqrt": torch.sqrt,
-    "rsqrt": torch.rsqrt,
-    "pow": torch.pow,
-    "exp": torch.exp,
-    "log": torch.log,
-    "erf": torch.erf,
-    "tanh": torch.tanh,
-    "sigmoid": torch.sigmoid,
+    "log_sigmoid": F.logsigmoid,
     "silu": F.silu,
-    "relu": F.relu,
+    "relu6": F.relu6,
+    "softsign": F.softsign,
+    "mish": F.mish,
+    "hardswish": F.hardswish,
+    "hardsigmoid": F.hardsigmoid,
     "gelu_erf": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "clamp": torch.clamp,
+    "elu": lambda x, alpha: F.elu(x, alpha.item()),
+    "leaky_relu": lambda x, slope: torch.where(x > 0, x, x * slope),
+    "softplus": lambda x, beta, threshold: F.softplus(x, beta.item(), threshold.item()),
+    "softshrink": lambda x, width: F.softshrink(x, width.item()),
+    "hardshrink": lambda x, width: F.hardshrink(x, width.item()),
+    "threshold": lambda x, t, value: F.threshold(x, t.item(), value.item()),
     "where": lambda c, x, y: torch.where(c != 0, x, y),
-    "eq": lambda x, y: (x == y).double(),
+    "logical_and": lambda x, y: ((x != 0) & (y != 0)).double(),
+    "logical_or": lambda x, y: ((x != 0) | (y != 0)).double(),
+    "logical_xor": lambda x, y: ((x != 0) ^ (y != 0)).double(),
     "logical_not": lambda x: (x == 0).double(),
-    "maximum": torch.maximum,
-    "minimum": torch.minimum,
+    "isnan": lambda x: x.isnan().double(),
+    "isinf": lambda x: x.isinf().double(),
 }
 
 
@@ -172,10 +204,10 @@ RUN = {
 }
 
 
-def check(module: nn.Module, *args: torch.Tensor) -> dict:
+def check(module: nn.Module, *args: torch.Tensor, traced: Traced | None = None) -> dict:
     """Every pattern of the module's discovery means what its nodes compute. Returns the patterns by rule."""
     torch.manual_seed(1)
-    traced = trace_module(module.eval(), args)
+    traced = traced or trace_module(module.eval(), args)
     out = subprocess.run(
         [tool(), "canonical"], input=json.dumps(traced.graph), capture_output=True, text=True, check=True
     )
@@ -187,6 +219,8 @@ def check(module: nn.Module, *args: torch.Tensor) -> dict:
     made = [v for n in graph["nodes"] for v in n["outputs"]]
     everything = executor.run(list(executor.nodes), leaves, [*made, *leaves], torch.float64)
     for p in discovery["patterns"]:
+        assert 0 < p["floor_ms"] <= p["unfused_ms"] * 1.001 and 0 <= p["gain_ms"] <= p["unfused_ms"], p["summary"]
+        assert 0 < p["min_bytes"] <= p["unfused_bytes"] * 1.001, p["summary"]
         storage = Storage(p, types, everything)
         inputs = {n: everything[n] for n in p["inputs"] + p["constants"]}
         reference = executor.run(p["subgraph"], inputs, p["outputs"], torch.float64)

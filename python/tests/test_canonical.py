@@ -100,12 +100,35 @@ def test_weight_plus_one_is_prepacked():
     assert ops(graph) == ["add", "rms_norm"] and graph["nodes"][0]["prepack"]
 
 
+INNER = {
+    "rms": lambda s, x: x / torch.sqrt(x.pow(2).mean(1, keepdim=True) + 1e-5),
+    "rms_weight": lambda s, x: x * torch.rsqrt(x.square().mean(dim=1, keepdim=True) + 1e-6) * s.weight[:, None],
+    "rms_gemma": lambda s, x: x * torch.rsqrt(x.square().mean(dim=1).unsqueeze(1) + 1e-6) * (1 + s.weight.view(6, 1)),
+    "layer": lambda s, x: (x - x.mean(1, True)) / torch.sqrt(x.var(1, unbiased=False, keepdim=True) + 1e-5),
+    "layer_first_dim": lambda s, x: (x - x.mean(0, True)) / torch.sqrt(x.var(0, unbiased=False, keepdim=True) + 1e-5),
+    "softmax": lambda s, x: (e := torch.exp(x)) / e.sum(1, keepdim=True),
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_norm_over_an_inner_dim(name):
+    x = torch.randn(4, 6, 9)
+    traced, graph = check(module(INNER[name], weight=nn.Parameter(torch.rand(6))), x)
+    kind = "softmax" if name == "softmax" else "layer_norm" if "layer" in name else "rms_norm"
+    called = [n["op"].split(".")[1] for n in graph["nodes"] if not n.get("prepack")]
+    assert set(called) <= {kind, "permute", "reshape", "unsqueeze", "view"} and kind in called
+    assert kind != "softmax" or called == ["softmax"]
+    strides = {v["name"]: v["strides"] for g in (traced.graph, graph) for v in g["values"] if v["name"] in g["outputs"]}
+    assert set(map(tuple, strides.values())) == {(54, 9, 1)}
+
+
 NOT_THAT = {
     "bessel": lambda s, x: (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True) + 1e-5),
     "eps_outside": lambda s, x: (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True, unbiased=False) + 1e-5),
     "other_slope": lambda s, x: x * torch.sigmoid(1.702 * x),
     "other_constant": lambda s, x: 0.5 * x * (1 + torch.tanh(0.8 * (x + 0.044715 * x**3))),
-    "sum_of_other_dim": lambda s, x: (e := torch.exp(x)) / e.sum(1, keepdim=True),
+    "sums_of_two_dims": lambda s, x: (e := torch.exp(x)) / (e.sum(1, keepdim=True) * e.sum(2, keepdim=True)).sqrt(),
+    "statistic_along_another_dim": lambda s, x: x * torch.rsqrt(x[:, :, :6].pow(2).mean(2)[:, None] + 1e-6).mT,
     "unsafe_softplus": lambda s, x: torch.log1p(torch.exp(x)),
     "inner_is_result": lambda s, x: (y := torch.sigmoid(x), x * y),
     "inner_used_twice": lambda s, x: (y := torch.tanh(KERNEL * (x + 0.044715 * x**3))) * 2 + 0.5 * x * (1 + y),
@@ -338,14 +361,16 @@ def test_numbers_move_behind_products():
     assert ops(graph) == ["mul", "linear"], "far factors could overflow elsewhere"
 
 
-def test_batches_without_one_stride_are_merged():
+def test_batches_of_many_strides_are_merged():
     def forward(s, q, k):
-        return q.transpose(1, 2) @ k.transpose(1, 2).transpose(2, 3)
+        return q.permute(2, 0, 1, 3, 4) @ k.permute(2, 0, 1, 4, 3)
 
-    _, graph = check(module(forward), torch.randn(2, 7, 3, 8), torch.randn(2, 5, 3, 8))
+    inputs = torch.randn(2, 7, 3, 6, 8).transpose(0, 1), torch.randn(7, 2, 3, 5, 8)
+    _, graph = check(module(forward), *inputs)
     assert "bmm" in ops(graph) and "matmul" not in ops(graph)
-    _, graph = check(module(lambda s, q, k: q @ k), torch.randn(2, 3, 4, 5), torch.randn(2, 3, 5, 6))
-    assert ops(graph) == ["matmul"]
+    for left, right in (((2, 3, 4, 5), (2, 3, 5, 6)), ((2, 4, 3, 5), (2, 3, 5, 6))):
+        x = torch.randn(*left) if left[1] == 3 else torch.randn(*left).transpose(1, 2)
+        assert "matmul" in ops(check(module(lambda s, q, k: q @ k), x, torch.randn(*right))[1])
 
 
 def test_noops_go():

@@ -126,6 +126,11 @@ CASES = {
     "layer norm over two dims": (lambda x: F.layer_norm(x, (5, 8)), [t(3, 5, 8)], "row_norm"),
     "norm and sum": (lambda x, r: ((s := x + r), F.rms_norm(s, (8,), eps=1e-5) + s), [t(3, 8), t(3, 8)], "row_norm"),
     "norm of a broadcast sum": (lambda x, p: F.layer_norm(x + p, (8,)), [t(3, 5, 8), t(5, 8)], "row_norm"),
+    "rms norm over channels": (
+        lambda x: x / torch.sqrt(x.pow(2).mean(1, keepdim=True) + 1e-5),
+        [t(3, 5, 8, 4)],
+        "row_norm",
+    ),
     "softmax inner dim": (lambda x: torch.softmax(x * 2, 1), [t(3, 5, 8)], "row_norm"),
     "log softmax": (lambda x: F.log_softmax(x, -1), [t(3, 5, 8)], "row_norm"),
     "softmax with mask": (

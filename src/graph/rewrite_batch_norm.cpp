@@ -62,7 +62,7 @@ bool rewrite_one(Graph& g, RewriteLog& log, NodeId id) {
       return false;
   }
   Once once(g, id, n);
-  const TensorType& channels = g.value(var).type;
+  const TensorType channels = g.value(var).type;
   ValueId scale =
       once.call("aten.rsqrt.default",
                 {{"self", once.binary("add", var, n.number("eps").value_or(1e-5))}}, channels);

@@ -1,7 +1,8 @@
-// Batched products whose operands have no one stride for the batch.
+// Batched products whose operands have more than two strides for the batch.
 //
 // PyTorch copies such operands inside matmul. As a node of its own the copy can be written by
-// whatever makes the operand, and the product is one strided batch.
+// whatever makes the operand, and the product is one strided batch. Up to two strides are read in
+// place by the gemm rule.
 #include <algorithm>
 #include <numeric>
 
@@ -20,19 +21,31 @@ std::vector<int64_t> leading(const Graph& g, ValueId v) {
   return {shape.begin(), shape.end() - 2};
 }
 
-/// The operand with its batch dims broadcast and merged, when strides can say it.
-bool collapses(const Graph& g, ValueId v, const std::vector<int64_t>& lead) {
+/// The operand with its batch dims broadcast to `lead` and merged to `batches`, when strides can
+/// say it.
+bool collapses(const Graph& g, ValueId v, const std::vector<int64_t>& lead,
+               std::vector<int64_t> batches) {
   Operand o = resolve(g, v);
-  const std::vector<int64_t> inner(o.shape.end() - 2, o.shape.end());
-  while (o.shape.size() < lead.size() + 2) {
-    o.shape.insert(o.shape.begin(), 1);
-    o.strides.insert(o.strides.begin(), 0);
-  }
+  const std::size_t extra = lead.size() + 2 - o.shape.size();
+  o.shape.insert(o.shape.begin(), extra, 1);
+  o.strides.insert(o.strides.begin(), extra, 0);
   for (std::size_t d = 0; d < lead.size(); ++d) {
     if (o.shape[d] != lead[d]) o.strides[d] = 0;
     o.shape[d] = lead[d];
   }
-  return reshaped(o, {product_of(lead), inner[0], inner[1]}).has_value();
+  batches.insert(batches.end(), o.shape.end() - 2, o.shape.end());
+  return reshaped(o, batches).has_value();
+}
+
+/// Both operands read as one batch dim, or as the same two.
+bool readable(const Graph& g, ValueId left, ValueId right, const std::vector<int64_t>& lead) {
+  int64_t outer = 1;
+  for (const int64_t d : lead) {
+    const std::vector<int64_t> batches = {outer, product_of(lead) / outer};
+    if (collapses(g, left, lead, batches) && collapses(g, right, lead, batches)) return true;
+    outer *= d;
+  }
+  return false;
 }
 
 ValueId merged(Graph& g, ValueId v, const std::vector<int64_t>& lead, NodeId before,
@@ -70,7 +83,7 @@ bool rewrite_one(Graph& g, RewriteLog& log, NodeId id) {
   const std::vector<int64_t> lead(out.shape.begin(), out.shape.end() - 2);
   // One matrix for every batch: the batch dims are rows, and the left operand is copied if need be.
   if (product_of(leading(g, right)) == 1) return false;
-  if (collapses(g, left, lead) && collapses(g, right, lead)) return false;
+  if (readable(g, left, right, lead)) return false;
   const ValueId a = merged(g, left, lead, id, n);
   const ValueId b = merged(g, right, lead, id, n);
   const std::vector<int64_t> shape = {product_of(lead), out.shape.end()[-2], out.shape.end()[-1]};

@@ -5,6 +5,9 @@
 // agree on random samples to 9 digits, so this sees through every order of association, placement
 // of casts and choice of reductions, and takes nothing that means something else (a standard
 // deviation with Bessel's correction, eps outside the root).
+//
+// Rows may lie along any one dim. Softmax has a dim; norms over an inner one are written as a norm
+// of the permuted tensor, permuted back and laid out as before.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -31,6 +34,7 @@ struct Region {
   std::vector<NodeId> nodes;     // in execution order
   std::vector<ValueId> weights;  // [C] values from outside
   bool reduces = false;
+  std::size_t dim = 0;  // that rows lie along; the last one until a reduction says another
 };
 
 bool is_reduction(const Node& n) {
@@ -51,28 +55,36 @@ bool allowed(const Graph& g, const Node& n) {
          (kind_of(n) == OpKind::pointwise && n.outputs.size() == 1);
 }
 
-bool reduces_last(const Graph& g, const Node& n) {
+/// The one dim that is reduced; nullopt when there are several.
+std::optional<std::size_t> reduced_dim(const Graph& g, const Node& n) {
   const auto& shape = g.value(n.tensor("self")).type.shape;
   const std::vector<int64_t> dims = n.integers("dim");
-  return dims.size() == 1 && !shape.empty() && wrap_dim(dims[0], shape.size()) == shape.size() - 1;
+  if (dims.size() != 1 || shape.empty()) return std::nullopt;
+  return wrap_dim(dims[0], shape.size());
 }
 
-/// How a value's shape relates to x's: a row of it, a statistic kept as [..., 1] or dropped as
-/// [...], a weight [C], or a number.
+/// How a value's shape relates to x's: a row of it, a statistic kept as [.., 1, ..] or dropped as
+/// [...], a weight [C] broadcast along the rows' dim, or a number.
 enum class Form { row, kept, dropped, weight, number, none };
 
-Form form_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& x) {
+Form form_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& x, std::size_t dim) {
   if (shape == x) return Form::row;
   int64_t numel = 1;
   for (const int64_t s : shape) numel *= s;
   if (numel == 1) return Form::number;
   if (x.empty()) return Form::none;
   std::vector<int64_t> kept = x;
-  kept.back() = 1;
+  kept[dim] = 1;
   if (shape == kept) return Form::kept;
-  kept.pop_back();
+  kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(dim));
   if (shape == kept) return Form::dropped;
-  return numel == x.back() && shape.back() == x.back() ? Form::weight : Form::none;
+  const std::size_t after = x.size() - dim;  // dims from the rows' dim on
+  const bool along = shape.size() >= after && shape[shape.size() - after] == x[dim];
+  return numel == x[dim] && along ? Form::weight : Form::none;
+}
+
+Form form_of(const Graph& g, ValueId v, const Region& r) {
+  return form_of(g.value(v).type.shape, g.value(r.x).type.shape, r.dim);
 }
 
 /// Collects the region above `last` that ends at x; false when it depends on anything else than
@@ -80,12 +92,13 @@ Form form_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& x) {
 bool collect(const Graph& g, ValueId v, Region& r, std::set<NodeId>& seen) {
   if (v == r.x) return true;
   const NodeId id = g.value(v).producer;
-  if (!id.valid() || !allowed(g, g.node(id))) {
-    const Form form = form_of(g.value(v).type.shape, g.value(r.x).type.shape);
+  const Form form = form_of(g, v, r);
+  const bool weight = form == Form::weight && is_weight(g, v);
+  if (weight || !id.valid() || !allowed(g, g.node(id))) {
     if (form == Form::number) {
       return element(g, v, std::vector<int64_t>(g.value(v).type.shape.size(), 0)).has_value();
     }
-    if (form != Form::weight || !is_weight(g, v)) return false;
+    if (!weight) return false;
     if (std::find(r.weights.begin(), r.weights.end(), v) == r.weights.end()) r.weights.push_back(v);
     return r.weights.size() <= 2;
   }
@@ -93,10 +106,10 @@ bool collect(const Graph& g, ValueId v, Region& r, std::set<NodeId>& seen) {
   if (seen.size() > largest_region) return false;
   const Node& n = g.node(id);
   if (is_reduction(n)) {
-    if (!reduces_last(g, n)) return false;
+    if (reduced_dim(g, n) != r.dim) return false;
     r.reduces = true;
   }
-  if (form_of(g.value(v).type.shape, g.value(r.x).type.shape) == Form::none) return false;
+  if (form == Form::none) return false;
   const std::vector<ValueId> arguments = tensor_arguments(n);
   if (!std::all_of(arguments.begin(), arguments.end(),
                    [&](ValueId a) { return collect(g, a, r, seen); }))
@@ -105,16 +118,16 @@ bool collect(const Graph& g, ValueId v, Region& r, std::set<NodeId>& seen) {
   return true;
 }
 
-/// A dropped statistic may only be widened again by one trailing dim: anything else broadcasts
-/// along another dim.
+/// A dropped statistic may only be widened again by the rows' dim: anything else broadcasts along
+/// another dim.
 bool shapes_hold(const Graph& g, const Region& r) {
   const auto& x = g.value(r.x).type.shape;
   for (const NodeId id : r.nodes) {
     const Node& n = g.node(id);
     for (const ValueId a : tensor_arguments(n)) {
-      const bool dropped = form_of(g.value(a).type.shape, x) == Form::dropped && a != r.x;
+      const bool dropped = form_of(g, a, r) == Form::dropped && a != r.x;
       if (dropped &&
-          (!is_op(n, "aten.unsqueeze") || wrap_dim(*n.integer("dim"), x.size()) != x.size() - 1))
+          (!is_op(n, "aten.unsqueeze") || wrap_dim(*n.integer("dim"), x.size()) != r.dim))
         return false;
     }
     if (id != r.last && !used_only_by(g, n.outputs.front(), r.nodes)) return false;
@@ -320,10 +333,11 @@ bool fits(const std::vector<Sample>& samples, const Formula& f) {
   });
 }
 
-std::optional<Found> find_softmax(const Region& r, const std::vector<Sample>& samples) {
+std::optional<Found> find_softmax(const Region& r, const std::vector<Sample>& samples,
+                                  int64_t dim) {
   if (!r.weights.empty()) return std::nullopt;
   const std::vector<std::pair<std::string, Argument>> arguments = {
-      {"self", r.x}, {"dim", int64_t{-1}}, {"dtype", NoValue{}}};
+      {"self", r.x}, {"dim", dim}, {"dtype", NoValue{}}};
   if (fits(samples, [](const Sample& s, std::size_t i) {
         return std::exp(s.x[i] - s.most) / s.exponentials;
       })) {
@@ -396,7 +410,9 @@ std::optional<Found> find_layer_norm(const Region& r, const std::vector<Sample>&
 }
 
 std::optional<Found> find_row_function(const Graph& g, const Region& r) {
-  const int64_t columns = g.value(r.x).type.shape.back();
+  const auto& shape = g.value(r.x).type.shape;
+  const int64_t columns = shape[r.dim];
+  const bool last = r.dim + 1 == shape.size();
   if (columns < 2 || columns > largest_row) return std::nullopt;
   std::vector<Sample> samples;
   for (const auto& [scale, shift] : {std::pair{1.5, 0.3}, std::pair{0.02, 0.01}}) {
@@ -404,7 +420,7 @@ std::optional<Found> find_row_function(const Graph& g, const Region& r) {
     if (!s || s->result.size() != s->x.size()) return std::nullopt;
     samples.push_back(std::move(*s));
   }
-  if (auto found = find_softmax(r, samples)) return found;
+  if (auto found = find_softmax(r, samples, last ? -1 : static_cast<int64_t>(r.dim))) return found;
   for (const double eps : numbers(g, r)) {
     if (auto found = find_rms_norm(r, samples, eps, columns)) return found;
     if (auto found = find_layer_norm(r, samples, eps, columns)) return found;
@@ -432,22 +448,87 @@ std::vector<ValueId> candidates(const Graph& g, NodeId last) {
   return out;
 }
 
+/// The weight [C] plus one, computed once.
+ValueId one_plus(Graph& g, ValueId w, const Node& like) {
+  return insert(g,
+                {"one_plus",
+                 "aten.add.Tensor",
+                 {{"self", w}, {"other", int64_t{1}}, {"alpha", int64_t{1}}},
+                 g.value(w).type},
+                g.order.front(), like, true);
+}
+
+/// A norm over an inner dim: of x with that dim moved to the end, moved back, in the layout of
+/// before.
+ValueId insert_permuted(Graph& g, const Region& r, Found& found, const Node& like) {
+  const TensorType type = found.node.type;
+  const std::size_t rank = type.shape.size();
+  std::vector<int64_t> there;
+  for (std::size_t d = 0; d < rank; ++d)
+    if (d != r.dim) there.push_back(static_cast<int64_t>(d));
+  there.push_back(static_cast<int64_t>(r.dim));
+  std::vector<int64_t> back(rank);
+  for (std::size_t i = 0; i < rank; ++i)
+    back[static_cast<std::size_t>(there[i])] = static_cast<int64_t>(i);
+  const ValueId x = permuted(g, r.x, there, r.last, like);
+  for (auto& [name, argument] : found.node.arguments)
+    if (name == "input") argument = x;
+  found.node.type.shape = g.value(x).type.shape;
+  found.node.type.strides = contiguous_strides(found.node.type.shape);
+  const ValueId norm = insert(g, found.node, r.last, like);
+  const ValueId moved = permuted(g, norm, back, r.last, like);
+  // Through one dim, so that the elements really move: whatever follows reads the layout of before,
+  // and the kernel writes it.
+  return regrouped(g, regrouped(g, moved, {type.numel()}, r.last, like), type.shape, r.last, like);
+}
+
 void apply(Graph& g, RewriteLog& log, const Region& r, Found found) {
   const Node like = g.node(r.last);
-  found.node.type = g.value(like.outputs.front()).type;
-  if (found.one_plus_weight) {
-    auto& weight = *std::find_if(found.node.arguments.begin(), found.node.arguments.end(),
-                                 [](const auto& a) { return a.first == "weight"; });
-    const ValueId w = std::get<ValueId>(weight.second);
-    weight.second = insert(g,
-                           {"one_plus",
-                            "aten.add.Tensor",
-                            {{"self", w}, {"other", int64_t{1}}, {"alpha", int64_t{1}}},
-                            g.value(w).type},
-                           g.order.front(), like, true);
+  const TensorType type = g.value(like.outputs.front()).type;
+  found.node.type = type;
+  const bool norm =
+      found.node.op == "aten.rms_norm.default" || found.node.op == "aten.layer_norm.default";
+  for (auto& [name, argument] : found.node.arguments) {
+    const auto* v = norm ? std::get_if<ValueId>(&argument) : nullptr;
+    if (v == nullptr || (name != "weight" && name != "bias")) continue;
+    const ValueId flat = regrouped(g, *v, {type.shape[r.dim]}, r.last, like);
+    argument = found.one_plus_weight && name == "weight" ? one_plus(g, flat, like) : flat;
   }
-  const ValueId out = insert(g, std::move(found.node), r.last, like);
+  const bool inner = norm && r.dim + 1 != type.shape.size();
+  const ValueId out =
+      inner ? insert_permuted(g, r, found, like) : insert(g, std::move(found.node), r.last, like);
   substitute(g, log, std::move(found.what), r.last, out, r.nodes);
+}
+
+/// The dims that reductions near above the node reduce, the last dim first.
+std::vector<std::size_t> dims_above(const Graph& g, NodeId last) {
+  const std::size_t rank = g.value(g.node(last).outputs.front()).type.shape.size();
+  std::vector<std::size_t> dims = {rank == 0 ? 0 : rank - 1};
+  std::set<NodeId> seen = {last};
+  std::vector<NodeId> queue = {last};
+  for (std::size_t i = 0; i < queue.size() && queue.size() < largest_region; ++i) {
+    const Node& n = g.node(queue[i]);
+    if (is_reduction(n) && g.value(n.tensor("self")).type.shape.size() == rank) {
+      const auto dim = reduced_dim(g, n);
+      if (dim && std::find(dims.begin(), dims.end(), *dim) == dims.end()) dims.push_back(*dim);
+    }
+    for (const ValueId v : tensor_arguments(n)) {
+      const NodeId p = g.value(v).producer;
+      if (p.valid() && allowed(g, g.node(p)) && seen.insert(p).second) queue.push_back(p);
+    }
+  }
+  return dims;
+}
+
+/// Fills the region between its x and its last node; false when it is none.
+bool is_region(const Graph& g, Region& r) {
+  std::set<NodeId> seen;
+  if (!collect(g, g.node(r.last).outputs.front(), r, seen) || r.nodes.size() < 2 ||
+      !shapes_hold(g, r))
+    return false;
+  if (!r.reduces && !r.weights.empty()) return false;
+  return !std::all_of(r.nodes.begin(), r.nodes.end(),
+                      [&](NodeId id) { return keeps_values(g, g.node(id)); });
 }
 
 bool rewrite_above(Graph& g, RewriteLog& log, NodeId last) {
@@ -456,18 +537,14 @@ bool rewrite_above(Graph& g, RewriteLog& log, NodeId last) {
       !is_floating(g.value(n.outputs.front()).type.dtype))
     return false;
   for (const ValueId x : candidates(g, last)) {
-    Region r{.x = x, .last = last};
-    std::set<NodeId> seen;
-    if (!collect(g, n.outputs.front(), r, seen) || r.nodes.size() < 2 || !shapes_hold(g, r))
-      continue;
-    if (std::all_of(r.nodes.begin(), r.nodes.end(),
-                    [&](NodeId id) { return keeps_values(g, g.node(id)); }))
-      continue;
-    if (!r.reduces && !r.weights.empty()) continue;
-    auto found = r.reduces ? find_row_function(g, r) : find_activation(g, r);
-    if (!found) continue;
-    apply(g, log, r, std::move(*found));
-    return true;
+    for (const std::size_t dim : dims_above(g, last)) {
+      Region r{.x = x, .last = last, .nodes = {}, .weights = {}, .dim = dim};
+      if (!is_region(g, r)) continue;
+      auto found = r.reduces ? find_row_function(g, r) : find_activation(g, r);
+      if (!found) continue;
+      apply(g, log, r, std::move(*found));
+      return true;
+    }
   }
   return false;
 }

@@ -3,9 +3,11 @@
 #include <set>
 #include <tuple>
 
+#include "base/text.h"
 #include "rules/common/cost.h"
 #include "rules/common/examples.h"
 #include "rules/common/flow.h"
+#include "rules/common/near_misses.h"
 #include "rules/rules.h"
 
 namespace tessera::rules {
@@ -30,13 +32,21 @@ void look_up_examples(const ExampleIndex& index, const arch::Arch& arch, Discove
   d.notes.insert(d.notes.end(), gaps.begin(), gaps.end());
 }
 
+/// Every reason that a rule gave for this node, most specific first, and what to do about it.
 std::string reason_for(const Flow& flow, NodeId n, const std::vector<Rejection>& rejections) {
-  for (const Rejection& r : rejections)
-    if (std::find(r.nodes.begin(), r.nodes.end(), n) != r.nodes.end())
-      return fmt::format("{}: {}", r.rule, r.reason);
+  std::vector<std::string> reasons;
+  for (const Rejection& r : rejections) {
+    if (std::find(r.nodes.begin(), r.nodes.end(), n) == r.nodes.end()) continue;
+    std::string text = fmt::format("{}: {}", r.rule, r.reason);
+    if (std::find(reasons.begin(), reasons.end(), text) == reasons.end())
+      reasons.push_back(std::move(text));
+  }
   const graph::Node& node = flow.g.node(n);
-  return fmt::format("no rule takes `{}` ({})", base_name(node.op),
-                     graph::name_of(graph::kind_of(node)));
+  if (reasons.empty())
+    reasons.push_back(fmt::format("no rule takes `{}` ({})", base_name(node.op),
+                                  graph::name_of(graph::kind_of(node))));
+  if (std::string advice = advice_for(node); !advice.empty()) reasons.push_back(std::move(advice));
+  return join(reasons, "; ");
 }
 
 }  // namespace
@@ -49,6 +59,9 @@ Discovery discover(const graph::Graph& g, const arch::Arch& arch) {
     std::move(m.patterns.begin(), m.patterns.end(), std::back_inserter(d.patterns));
     std::move(m.rejections.begin(), m.rejections.end(), std::back_inserter(d.rejections));
   }
+  std::vector<Rejection> near = near_attention(flow);
+  std::move(near.begin(), near.end(), std::back_inserter(d.rejections));
+  d.arch = arch.name;
   drop_duplicates(d.patterns);
   for (Pattern& p : d.patterns) estimate(flow, arch, p);
   std::stable_sort(d.patterns.begin(), d.patterns.end(), [](const Pattern& a, const Pattern& b) {

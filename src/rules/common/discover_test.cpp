@@ -131,8 +131,50 @@ TEST(Discover, JsonCarriesTheRecord) {
                           "examples", "priority", "input_shapes", "expected_challenges",
                           "rationale", "floor_ms", "unfused_ms", "signature", "body"})
     EXPECT_TRUE(p.contains(key)) << key;
+  for (const char* key : {"strategy", "existing", "adaptations"})
+    EXPECT_TRUE(p["reuse"].contains(key)) << key;
+  EXPECT_EQ(j["arch"], "sm_90a");
+  EXPECT_EQ(j["model"], g.name);
+  EXPECT_EQ(j["created"].get<std::string>().size(), std::string("2026-01-01T00:00:00Z").size());
+  EXPECT_EQ(j["order"].size(), j["patterns"].size());
   EXPECT_EQ(p["reuse"]["strategy"], "NEW");
   EXPECT_EQ(j["order"][0], p["id"]);
+}
+
+ValueId product(GraphBuilder& b, ValueId x, ValueId y, Shape shape) {
+  return b.call("aten.matmul.default", {{"self", x}, {"other", y}}, std::move(shape));
+}
+
+TEST(Discover, NearAttentionSaysWhatStandsInTheWay) {
+  GraphBuilder b;
+  const ValueId q = b.input("q", {2, 4, 8, 16});
+  const ValueId kt = b.input("kt", {2, 4, 16, 8});
+  const ValueId scores = product(b, q, kt, {2, 4, 8, 8});
+  const ValueId capped = b.unary("tanh", scores);
+  const auto softmax = [&](ValueId x) {
+    return b.call("aten.softmax.int", {{"self", x}, {"dim", int64_t{-1}}}, {2, 4, 8, 8});
+  };
+  const ValueId weights = softmax(scores);
+  const ValueId v = b.input("v", {2, 4, 8, 16});
+  const ValueId soft = product(b, softmax(capped), v, {2, 4, 8, 16});
+  const ValueId kept = product(b, weights, v, {2, 4, 8, 16});
+  for (const ValueId out : {soft, kept, weights}) b.output(out);
+  const Discovery d = discover(b.g, hopper());
+  EXPECT_TRUE(rejected(d.rejections, b.node(soft), "soft-capping"));
+  EXPECT_TRUE(rejected(d.rejections, b.node(kept), "need_weights=False"));
+  const Json j = to_json(b.g, d);
+  EXPECT_FALSE(j["rejections"].empty());
+}
+
+TEST(Discover, WhatIsLeftSaysWhatToDo) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {64, 4096});
+  const ValueId dropped =
+      b.call("aten.dropout.default", {{"input", x}, {"p", 0.5}, {"train", true}}, {64, 4096});
+  b.output(dropped);
+  const Discovery d = discover(b.g, hopper());
+  ASSERT_EQ(d.uncovered.size(), 1u);
+  EXPECT_THAT(d.uncovered[0].second, HasSubstr(".eval()"));
 }
 
 TEST(Examples, FoundByRulePrecisionAndArch) {

@@ -83,7 +83,10 @@ Result<Fragment> arrange(const graph::Graph& g, const Fragment& f, std::span<con
     return std::accumulate(v.begin(), v.end(), int64_t{1}, std::multiplies<>());
   };
   if (count(f.shape) != count(shape))
-    return no("it has {} elements, the region {}", count(f.shape), count(shape));
+    return no(
+        "it covers {} elements, the region {}: a part of the result, or a repetition of it, is not "
+        "written by the same loop",
+        count(f.shape), count(shape));
   Fragment result{shape, {}, f.dag, {}};
   for (const Read& r : f.reads) {
     TESSERA_TRY(moved, regroup(g, r, f.shape, order, shape));
@@ -158,7 +161,9 @@ NodeSet grow(const Flow& flow, NodeSet start, const std::function<Status(const N
       NodeSet wider = set;
       wider.insert(next);
       if (!flow.convex(wider)) {
-        refused[next] = "another operand depends on the result through nodes outside the region";
+        refused[next] =
+            "another operand depends on the result through nodes outside the region, which must "
+            "run in between";
       } else if (Status ok = attempt(wider); !ok) {
         refused[next] = ok.error().message;
       } else {

@@ -1,5 +1,6 @@
 // A discovery as JSON (schema tessera.discovery/1) and as a table.
 #include <algorithm>
+#include <fmt/chrono.h>
 
 #include "base/text.h"
 #include "rules/common/flow.h"
@@ -7,6 +8,11 @@
 
 namespace tessera::rules {
 namespace {
+
+/// ISO 8601, in UTC.
+std::string utc_now() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
 
 std::string_view strategy_of(Reuse r) {
   switch (r) {
@@ -78,7 +84,10 @@ Json to_json(const graph::Graph& g, const Pattern& p) {
   j["outputs"] = value_names(g, p.outputs);
   j["input_shapes"] = Json::array();
   for (ValueId v : p.inputs) j["input_shapes"].push_back(graph::to_string(g.value(v).type));
-  j["reuse"] = {{"strategy", strategy_of(p.reuse)}, {"detail", p.reuse_detail}};
+  j["reuse"] = {{"strategy", strategy_of(p.reuse)},
+                {"existing", p.reuse == Reuse::fresh ? "" : p.reuse_detail},
+                {"adaptations", p.reuse == Reuse::adapt ? "tuned again at this size" : ""},
+                {"detail", p.reuse_detail}};
   j["examples"] = p.examples;
   j["expected_challenges"] = p.challenges;
   j["rationale"] = rationale(p);
@@ -97,7 +106,9 @@ Json to_json(const graph::Graph& g, const Discovery& d) {
   Json j;
   j["schema"] = "tessera.discovery/1";
   j["model"] = g.name;
+  j["arch"] = d.arch;
   j["device"] = g.device;
+  j["created"] = utc_now();
   j["patterns"] = Json::array();
   j["order"] = Json::array();
   for (const Pattern& p : d.patterns) {
@@ -112,7 +123,11 @@ Json to_json(const graph::Graph& g, const Discovery& d) {
         {{"rule", r.rule}, {"subgraph", node_names(g, r.nodes)}, {"reason", r.reason}});
   j["uncovered"] = Json::array();
   for (const auto& [n, reason] : d.uncovered)
-    j["uncovered"].push_back({{"node", g.node(n).name}, {"op", g.node(n).op}, {"reason", reason}});
+    j["uncovered"].push_back({{"node", g.node(n).name},
+                              {"op", g.node(n).op},
+                              {"kind", graph::name_of(graph::kind_of(g.node(n)))},
+                              {"place", g.node(n).place},
+                              {"reason", reason}});
   j["notes"] = d.notes;
   return j;
 }

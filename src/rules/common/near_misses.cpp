@@ -1,0 +1,171 @@
+#include "rules/common/near_misses.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tessera::rules {
+
+using graph::Node;
+using graph::OpKind;
+
+namespace {
+
+const Node* producer(const graph::Graph& g, ValueId v) {
+  const NodeId id = v.valid() ? g.value(v).producer : NodeId{};
+  return id.valid() ? &g.node(id) : nullptr;
+}
+
+ValueId first_tensor(const Node& n) {
+  const auto tensors = graph::tensor_arguments(n);
+  return tensors.empty() ? ValueId{} : tensors.front();
+}
+
+bool is_product(const Node& n) {
+  const auto name = base_name(n.op);
+  return name == "aten.matmul" || name == "aten.bmm";
+}
+
+bool keeps_values(const Node& n) {
+  const auto name = base_name(n.op);
+  return graph::kind_of(n) == OpKind::view || name == "aten.clone" || name == "aten._to_copy" ||
+         name == "aten.contiguous" || name == "aten.to";
+}
+
+/// The walk from the softmax's input to the product of queries and keys.
+struct Scores {
+  NodeId product;
+  std::vector<NodeId> between;
+  std::string obstacle;
+};
+
+std::string obstacle_of(const Node& n) {
+  const auto name = base_name(n.op);
+  if (name == "aten.tanh")
+    return "the scores are capped by `tanh` (soft-capping), which no attention kernel here "
+           "computes; the two products, the capping and the softmax are patterns of their own";
+  if (name == "aten.add" || name == "aten.mul" || name == "aten.div" ||
+      name == "aten.masked_fill" || name == "aten.where")
+    return {};
+  return fmt::format(
+      "`{}` changes the scores between the product and the softmax; attention takes a number as "
+      "scale and a mask that is added or filled in",
+      name);
+}
+
+/// Over pointwise work on the larger operand, where the scores are.
+Scores walk(const graph::Graph& g, ValueId v) {
+  Scores s;
+  for (int steps = 0; steps < 24; ++steps) {
+    const Node* n = producer(g, v);
+    if (n == nullptr || n->prepack) break;
+    const NodeId id = g.value(v).producer;
+    if (is_product(*n)) {
+      s.product = id;
+      break;
+    }
+    if (keeps_values(*n)) {
+      v = first_tensor(*n);
+      continue;
+    }
+    if (graph::kind_of(*n) != OpKind::pointwise) break;
+    s.between.push_back(id);
+    if (s.obstacle.empty()) s.obstacle = obstacle_of(*n);
+    ValueId next;
+    for (const ValueId a : graph::tensor_arguments(*n)) {
+      const Node* p = producer(g, a);
+      const bool scores = p != nullptr && !p->prepack && is_floating(g.value(a).type.dtype) &&
+                          g.value(a).type.numel() == g.value(v).type.numel();
+      if (scores && !next.valid()) next = a;
+    }
+    if (!next.valid()) break;
+    v = next;
+  }
+  return s;
+}
+
+std::string why_not(const Flow& flow, const Scores& s, ValueId weights, bool dropout) {
+  if (dropout)
+    return "dropout of the attention weights draws random numbers: call .eval(), or set p = 0";
+  if (flow.escapes(weights) || flow.readers(weights).size() > 1)
+    return "the attention weights are needed themselves: an attention kernel never writes them; "
+           "return the result alone (need_weights=False)";
+  if (!s.obstacle.empty()) return s.obstacle;
+  for (const NodeId n : s.between) {
+    const auto name = base_name(flow.g.node(n).op);
+    if (name == "aten.masked_fill" || name == "aten.where")
+      return "the mask fills scores with a finite number, or one mask follows another: only -inf "
+             "(or one additive mask) means the same in an attention kernel where a row is masked "
+             "as a whole; fill with float('-inf'), or pass one attn_mask to "
+             "scaled_dot_product_attention";
+  }
+  return "it is not one call of scaled_dot_product_attention: heads, lengths, element types or the "
+         "order of scale and mask differ from softmax(scale * Q K^T + mask) V; call it directly";
+}
+
+}  // namespace
+
+std::vector<Rejection> near_attention(const Flow& flow) {
+  std::vector<Rejection> found;
+  const graph::Graph& g = flow.g;
+  for (const NodeId id : g.order) {
+    const Node& n = g.node(id);
+    if (!is_product(n)) continue;
+    bool dropout = false;
+    ValueId v = n.tensor("self");
+    const Node* p = producer(g, v);
+    while (p != nullptr && (keeps_values(*p) || base_name(p->op) == "aten.dropout" ||
+                            base_name(p->op) == "aten.native_dropout")) {
+      dropout = dropout || graph::kind_of(*p) == OpKind::random;
+      v = first_tensor(*p);
+      p = producer(g, v);
+    }
+    if (p == nullptr) continue;
+    const auto name = base_name(p->op);
+    if (name != "aten.softmax" && name != "aten._softmax") continue;
+    const Scores s = walk(g, p->tensor("self"));
+    if (!s.product.valid()) continue;
+    NodeSet nodes(s.between.begin(), s.between.end());
+    nodes.insert({s.product, g.value(v).producer, id});
+    found.push_back({"attention", flow.in_order(nodes), why_not(flow, s, v, dropout)});
+  }
+  return found;
+}
+
+std::string advice_for(const Node& node) {
+  const auto name = base_name(node.op);
+  static const std::map<std::string_view, std::string_view> by_name = {
+      {"aten._native_batch_norm_legit_functional",
+       "it computes statistics over the batch (training mode): .eval() makes it a scale and a "
+       "shift that fuse"},
+      {"aten.repeat_interleave",
+       "for grouped heads, pass the heads as they are and enable_gqa=True"},
+      {"aten.topk", "routing by values stays in PyTorch"},
+      {"aten.argmax", "places are integers; only values are computed in kernels"},
+      {"aten.argmin", "places are integers; only values are computed in kernels"},
+      {"aten.max", "its places are needed too; amax alone would fuse"},
+      {"aten.min", "its places are needed too; amin alone would fuse"},
+  };
+  if (const auto it = by_name.find(name); it != by_name.end()) return std::string(it->second);
+  switch (graph::kind_of(node)) {
+    case OpKind::convolution:
+      return "convolutions run in cuDNN; pointwise work after them is a pattern of its own";
+    case OpKind::pooling:
+    case OpKind::scan:
+    case OpKind::gather:
+      return "it stays in PyTorch; pointwise work around it is a pattern of its own";
+    case OpKind::recurrent:
+      return "recurrent layers run in PyTorch's own fused kernels";
+    case OpKind::loss:
+      return "written by its formula, e.g. (a - b).square().mean(), it fuses";
+    case OpKind::random:
+      return "it draws random numbers: .eval(), or p = 0, makes dropout vanish";
+    case OpKind::create:
+      return "made in every call; a buffer would be made once";
+    case OpKind::opaque:
+      return "an op without a record: it stays in PyTorch as it is";
+    default:
+      return {};
+  }
+}
+
+}  // namespace tessera::rules
