@@ -77,6 +77,10 @@ def example() -> dict:
         ],
         "verification": {
             "ok": True,
+            "resizes": [
+                {"size": "batch (dim 0: 8 → 4)", "ok": True, "kernels": 3, "of": 4, "rms_error": 1e-3, "reason": "cut"},
+                {"size": "sequence (dim 1: 32 → 24)", "ok": None, "reason": "the module does not take <it>"},
+            ],
             "rms_error": 1e-3,
             "baseline_rms_error": 1e-3,
             "max_error": 0.1,
@@ -156,3 +160,11 @@ def test_missing_plotly(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(Error, match="pip install plotly"):
         report_module.render(example())
+
+
+def test_other_sizes_and_both_schemes():
+    page = render(example())
+    assert "3 of 4" in page and "not verified" in page and "does not take &lt;it&gt;" in page
+    assert "prefers-color-scheme:dark" in page and "Plotly.relayout" in page
+    wide = re.findall(r"width:\s*(\d+)px", page.split("</style>")[0])
+    assert all(int(w) <= 1100 for w in wide)
