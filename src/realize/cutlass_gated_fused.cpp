@@ -15,18 +15,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   TESSERA_TRY(stated, paired_problem(*body, pattern.precision));
   TESSERA_TRY(problem, restate_for_wgmma(std::move(stated)));
   TESSERA_CHECK(check_sm90(problem, arch));
-  const ConfigSpace configs = sm90_configs(problem, arch);
-  Space space;
-  space.pruned.assign(configs.pruned.begin(), configs.pruned.end());
-  for (const auto& [c, ms] : configs.configs) {
-    if (space.candidates.size() == 32) break;
-    space.candidates.push_back(product_candidate("cutlass_gated_fused", problem, c, ms, arch));
-  }
-  if (space.candidates.empty()) {
-    return error(
-        fail(unsupported_gemm, "no tile fits 2 of {} x {} x {}", problem.m, problem.n, problem.k));
-  }
-  return space;
+  return product_space("cutlass_gated_fused", problem, arch, 32);
 }
 
 }  // namespace

@@ -13,10 +13,11 @@ constexpr std::size_t most_candidates = 8;
 Status check(const GemmProblem& p, const arch::Arch& arch) {
   TESSERA_CHECK(check_sm90(p, arch));
   if (p.l == 1) return error(fail(unsupported_gemm, "one batch").expect("several"));
-  for (const Leaf& x : p.leaves) {
-    if (p.inner == p.l || x.matrix.outer == p.inner * x.matrix.batch) continue;
-    // The visitor finds a batch of other operands by one stride; the source goes by pointers.
-    if (x.kind == Leaf::Kind::full && &x == &p.leaves.front() && x.matrix.aligned()) continue;
+  const int source = p.source_leaf();
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) {
+    const Matrix& x = p.leaves[i].matrix;
+    // The source goes by pointers, the visitor finds a batch of the others by one stride.
+    if (p.inner == p.l || x.outer == p.inner * x.batch || static_cast<int>(i) == source) continue;
     return error(fail(unsupported_gemm, "an operand of the epilogue has two batch strides")
                      .expect("one, or the first operand of the result's extents"));
   }
@@ -32,11 +33,7 @@ Status check(const GemmProblem& p, const arch::Arch& arch) {
 }
 
 Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
-  const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
-  if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
-  if (pattern.precision == Precision::fp32) {
-    return error(fail(unsupported_gemm, "the tensor core's tf32 is not of fp32 accuracy"));
-  }
+  TESSERA_TRY(body, gemm_body(pattern));
   TESSERA_TRY(problem, pointer_problem(*body, pattern.precision));
   TESSERA_CHECK(check(problem, arch));
   const ConfigSpace configs = sm90_configs(problem, arch);

@@ -38,7 +38,7 @@ TEST(ArrayGemm, MakesItsPointersOnTheDevice) {
 /// Heads inside the rows: [batch, head, m, k] of [batch, m, head, k], no common stride.
 TEST(ArrayGemm, TakesBatchesOfTwoStrides) {
   const rules::Pattern pattern = testing::pattern_of(
-      Json::parse(R"({"m":256,"n":128,"k":64,"batch":8,"heads":4,"epilogue":"residual"})"));
+      Json::parse(R"({"m":256,"n":128,"k":64,"batch":8,"heads":4,"epilogue":"bias_residual"})"));
   for (const Realizer* r : all()) {
     if (r->rule != "gemm") continue;
     const auto s = r->realize(pattern, graph::Graph{}, **arch::find("sm_90a"));
@@ -47,9 +47,9 @@ TEST(ArrayGemm, TakesBatchesOfTwoStrides) {
     const auto& ints = s->candidates.front().launches.front().ints;
     EXPECT_EQ(ints[1 + 3], 8);                   // batches
     EXPECT_EQ(ints[1 + 8 + 3], 64);              // from head to head of A
-    EXPECT_EQ(ints[1 + 24], 4);                  // heads
-    EXPECT_EQ(ints[1 + 24 + 1], 256 * 4 * 64);   // from batch to batch of A
-    EXPECT_EQ(ints[1 + 24 + 4], 256 * 4 * 128);  // and of the residual
+    EXPECT_EQ(ints[1 + 28], 4);                  // heads
+    EXPECT_EQ(ints[1 + 28 + 1], 256 * 4 * 64);   // from batch to batch of A
+    EXPECT_EQ(ints[1 + 28 + 4], 256 * 4 * 128);  // and of the residual
   }
 }
 
@@ -66,7 +66,8 @@ TEST(ArrayGemm, SaysWhyItCannot) {
 TEST(ArrayGemm, CompilesForHopper) {
   const auto s = space_of(R"({"m":512,"n":1024,"k":2048,"batch":16,"epilogue":"bias_residual"})");
   ASSERT_TRUE(s) << to_text(s.error());
-  testing::expect_compiles(*s->candidates.front().source);
+  // CUTLASS' own kernel keeps one pointer too many in its producer.
+  testing::expect_compiles(*s->candidates.front().source, 16);
 }
 
 }  // namespace

@@ -8,12 +8,8 @@ namespace tessera::realize {
 namespace {
 
 Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
-  const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
-  if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
+  TESSERA_TRY(body, gemm_body(pattern));
   TESSERA_TRY(stated, gemm_problem(*body, pattern.precision));
-  if (pattern.precision == Precision::fp32) {
-    return error(fail(unsupported_gemm, "the tensor core's tf32 is not of fp32 accuracy"));
-  }
   if (stated.outputs.size() != 1) {
     return error(fail(unsupported_gemm, "{} results", stated.outputs.size())
                      .expect("one: the reduction writes it"));

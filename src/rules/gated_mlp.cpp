@@ -204,11 +204,7 @@ Json GatedMlpBody::to_json() const {
   j["a"] = a.to_json();
   j["b0"] = b0.to_json();
   j["b1"] = b1.to_json();
-  j["epilogue"] = epilogue.to_string();
-  j["operands"] = Json::array();
-  for (const TensorView& v : operands) j["operands"].push_back(v.to_json());
-  j["outputs"] = Json::array();
-  for (const TensorView& v : outputs) j["outputs"].push_back(v.to_json());
+  add_epilogue(j, epilogue, operands, outputs);
   return j;
 }
 

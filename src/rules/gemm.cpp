@@ -84,11 +84,7 @@ Matches match(const graph::Graph& g) {
 
 Json GemmBody::to_json() const {
   Json j = {{"batch", batch}, {"m", m}, {"n", n}, {"k", k}, {"a", a.to_json()}, {"b", b.to_json()}};
-  j["epilogue"] = epilogue.to_string();
-  j["operands"] = Json::array();
-  for (const TensorView& v : operands) j["operands"].push_back(v.to_json());
-  j["outputs"] = Json::array();
-  for (const TensorView& v : outputs) j["outputs"].push_back(v.to_json());
+  add_epilogue(j, epilogue, operands, outputs);
   return j;
 }
 

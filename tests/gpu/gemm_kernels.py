@@ -5,7 +5,7 @@ Two steps, because the generator needs the C++ build and the GPU machine only nv
     python tests/gpu/gemm_kernels.py generate DIR --tool BUILD/src/realize_tool     # anywhere
     python tests/gpu/gemm_kernels.py run DIR                                        # on the GPU machine
 
-`run` compiles every distinct source in parallel, verifies each candidate against fp64 (outputs poisoned, zero-mean inputs; RMS
+`generate --sets gated,array` (below: SETS) makes a part. `run` compiles every distinct source in parallel, verifies each candidate against fp64 (outputs poisoned, zero-mean inputs; RMS
 relative error beside torch's own), sweeps the launches, and prints a short table of the best for each problem.
 """
 
@@ -26,6 +26,9 @@ BATCHED = dict(m=512, n=1024, k=2048, batch=128, b_major="n")
 SQUARE = dict(m=4096, n=4096, k=4096, b_major="n")
 TF32 = dict(dtype="float32", precision="tf32")
 FP32 = dict(dtype="float32", precision="fp32")
+FP8 = dict(dtype="float8_e4m3fn", precision="fp8", out_dtype="bfloat16")
+GATED = dict(n=14336, k=4096, epilogue="gated_silu")
+ONE, TWO = ["cutlass_gated_fused"], ["cutlass_gated"]
 
 # Timed. `limit`: how many candidates of each realizer, best predictions first.
 PROBLEMS = [
@@ -43,8 +46,33 @@ PROBLEMS = [
     dict(m=65536, n=768, k=3072, epilogue="bias_residual", name="down+res", limit=4, realizers=[*STOCK, "cublaslt"]),
     dict(m=2048, n=6144, k=4096, name="llama qkv", limit=3, realizers=STOCK),
     dict(m=2048, n=4096, k=14336, epilogue="residual", name="llama down", limit=4, realizers=STOCK),
-    dict(m=2048, n=14336, k=4096, epilogue="gated_silu", name="llama gated", limit=2),
 ]
+# Timed in the same way, by name of the set. Problems with the same kind of text share their builds.
+SETS = {
+    "gated": [
+        dict(GATED, m=2048, name="gated in one, 2048", limit=10, realizers=ONE),
+        dict(GATED, m=8192, name="gated in one, 8192", limit=6, realizers=ONE),
+        dict(GATED, m=2048, name="gated in two, 2048", limit=2, realizers=TWO),
+        dict(GATED, m=8192, name="gated in two, 8192", limit=2, realizers=TWO),
+    ],
+    "array": [
+        dict(BATCHED, name="L1-3 bf16, pointers", limit=2, realizers=["cutlass_gemm_array", "cutlass_gemm"]),
+        dict(
+            m=2048, n=2048, k=128, batch=64, heads=32, name="heads in rows", limit=2, realizers=["cutlass_gemm_array"]
+        ),
+    ],
+    "results": [
+        dict(m=65536, n=3072, k=768, epilogue="bias_silu_saved", name="up+silu, saved", limit=2, realizers=STOCK),
+        dict(m=2048, n=14336, k=4096, epilogue="gated_silu_saved", name="gated, saved", limit=2, realizers=ONE),
+    ],
+    "fp8": [
+        dict(m=4096, n=4096, k=4096, name="square fp8", limit=4, realizers=[*STOCK, "cublaslt"], **FP8),
+        dict(m=8192, n=14336, k=4096, name="up fp8", limit=4, realizers=[*STOCK, "cublaslt"], **FP8),
+    ],
+    "longk": [
+        dict(LONG_K, name="L1-6 bf16, slices", limit=8, realizers=["cutlass_split_k"]),
+    ],
+}
 # Only verified: odd extents, layouts, operand kinds. One candidate each.
 CHECKS = [
     dict(m=520, n=264, k=136, a_major="m", b_major="n", epilogue="column_scale"),
@@ -57,6 +85,12 @@ CHECKS = [
     dict(m=132, n=68, k=8192, epilogue="residual", b_major="n", realizers=["cutlass_split_k"], **TF32),
     dict(m=67, n=70, k=130, epilogue="bias_residual", realizers=["cutlass_gemm_sm80"]),
     dict(m=129, n=65, k=36, batch=2, b_major="k", epilogue="bias_gelu", realizers=["cutlass_gemm_sm80"], **TF32),
+    dict(m=520, n=264, k=136, epilogue="gated_silu", realizers=ONE),
+    dict(m=520, n=264, k=136, b_major="n", epilogue="gated_silu", realizers=ONE),
+    dict(m=260, n=132, k=100, epilogue="gated_silu_saved", realizers=ONE, **TF32),
+    dict(m=264, n=136, k=72, batch=6, heads=3, epilogue="bias_residual", realizers=["cutlass_gemm_array"]),
+    dict(m=264, n=136, k=72, batch=3, epilogue="bias_silu_saved"),
+    dict(m=272, n=144, k=80, epilogue="bias_gelu", **FP8),
     dict(
         m=260,
         n=132,
@@ -71,9 +105,12 @@ CHECKS = [
 ]
 
 
-def generate(directory, tool):
+def generate(directory, tool, sets):
     directory.mkdir(parents=True, exist_ok=True)
-    problems = PROBLEMS + [dict(dict(realizers=STOCK, limit=1, check_only=True), **c) for c in CHECKS]
+    problems = PROBLEMS if "base" in sets else []
+    problems = problems + [p for name in sets if name in SETS for p in SETS[name]]
+    if "checks" in sets:
+        problems += [dict(dict(realizers=STOCK, limit=1, check_only=True), **c) for c in CHECKS]
     subprocess.run([tool, directory, "sm_90a"], input=json.dumps(problems).encode(), check=True)
     index = json.loads((directory / "index.json").read_text())
     for entry in index:
@@ -162,51 +199,72 @@ def tensors_of(torch, p, seed):
     """Logical tensors in the pattern's order without the result, and the result's empty tensor."""
     torch.manual_seed(seed)
     dtype = getattr(torch, p.get("dtype", "bfloat16"))
+    out_dtype = getattr(torch, p.get("out_dtype", p.get("dtype", "bfloat16")))
+    heads = p.get("heads", 0)
     batch, m, n, k = p.get("batch", 1), p["m"], p["n"], p["k"]
 
-    def stored(rows, columns, columns_contiguous=True, batches=batch, scale=1.0):
+    def random(*shape, dtype=dtype, scale=1.0):
+        wide = torch.bfloat16 if dtype.itemsize == 1 else dtype
+        return (torch.randn(shape, device="cuda", dtype=wide) * scale).to(dtype)
+
+    def stored(rows, columns, columns_contiguous=True, batches=batch, scale=1.0, dtype=dtype):
+        if heads:
+            return random(batches // heads, rows, heads, columns, dtype=dtype, scale=scale).transpose(1, 2)
         shape = (batches, rows, columns) if columns_contiguous else (batches, columns, rows)
-        x = torch.randn(shape, device="cuda", dtype=dtype) * scale
+        x = random(*shape, dtype=dtype, scale=scale)
         return x if columns_contiguous else x.transpose(1, 2)
 
     a = stored(m, k, p.get("a_major", "k") == "k")
     bs = [
         stored(n, k, p.get("b_major", "k") == "k", 1 if p.get("shared_b") else batch, k**-0.5)
-        for _ in range(2 if p.get("epilogue") == "gated_silu" else 1)
+        for _ in range(2 if p.get("epilogue", "").startswith("gated_silu") else 1)
     ]
     epilogue, operands = p.get("epilogue", "none"), []
     row_major = p.get("d_major", "n") == "n"
     if epilogue.startswith("bias"):
-        operands.append(torch.randn(1, 1, n, device="cuda", dtype=dtype))
+        operands.append(random(1, 1, n, dtype=out_dtype))
     if epilogue == "column_scale":
-        operands.append(torch.randn(1, m, 1, device="cuda", dtype=dtype))
+        operands.append(random(1, m, 1, dtype=out_dtype))
     if epilogue == "scalar":
-        operands.append(torch.randn(1, 1, 1, device="cuda", dtype=dtype))
+        operands.append(random(1, 1, 1, dtype=out_dtype))
     if epilogue.endswith("residual"):
-        operands.append(stored(m, n, row_major))
+        operands.append(stored(m, n, row_major, dtype=out_dtype))
     if epilogue == "two_residuals":
-        operands += [stored(m, n, row_major), stored(m, n, row_major)]
-    return [a, *bs, *operands], stored(m, n, row_major)
+        operands += [stored(m, n, row_major, dtype=out_dtype) for _ in range(2)]
+    results = [stored(m, n, row_major, dtype=out_dtype) for _ in range(2 if epilogue.endswith("_saved") else 1)]
+    return [a, *bs, *operands], results
+
+
+def product(torch, a, b):
+    """a @ b^T. The peer must not pay for the batch dim that the description always has."""
+    if a.dtype.itemsize == 1:
+        one = torch.ones((), device="cuda")
+        return torch._scaled_mm(a[0], b[0].mT, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)[None]
+    return (a[0] @ b[0].mT)[None] if a.shape[0] == 1 and b.shape[0] == 1 else a @ b.mT
 
 
 def reference(torch, p, tensors):
-    """What torch computes, in the dtype of the tensors: our peer, and in fp64 the truth."""
+    """The results that torch computes, in the dtype of the tensors: our peer, and in fp64 the truth."""
     epilogue = p.get("epilogue", "none")
-    if epilogue == "gated_silu":
+    silu = torch.nn.functional.silu
+    if epilogue.startswith("gated_silu"):
         a, b0, b1 = tensors
-        return torch.nn.functional.silu(a @ b0.mT) * (a @ b1.mT)
+        gate = product(torch, a, b0)
+        y = silu(gate) * product(torch, a, b1)
+        return [y, gate] if epilogue.endswith("_saved") else [y]
     a, b, *xs = tensors
-    # The peer must not pay for the batch dim that the description always has.
-    y = (a[0] @ b[0].mT)[None] if a.shape[0] == 1 and b.shape[0] == 1 else a @ b.mT
+    y = product(torch, a, b)
+    if epilogue == "bias_silu_saved":
+        return [silu(y + xs[0]), y + xs[0]]
     for x in xs if epilogue not in ("column_scale", "scalar") else []:
         y = y + x if epilogue != "bias_gelu" else torch.nn.functional.gelu(y + x, approximate="tanh")
-    return y * xs[0] if epilogue in ("column_scale", "scalar") else y
+    return [y * xs[0] if epilogue in ("column_scale", "scalar") else y]
 
 
 def fast_peer(torch, p, tensors):
     """The peer that is timed: bias through addmm, as torch.nn.Linear does."""
     epilogue = p.get("epilogue", "none")
-    if not epilogue.startswith("bias") or tensors[0].shape[0] != 1:
+    if not epilogue.startswith("bias") or epilogue.endswith("_saved") or tensors[0].shape[0] != 1:
         return lambda: reference(torch, p, tensors)
     a, b, bias, *rest = tensors
     a, b, bias = a[0], b[0], bias[0, 0]
@@ -223,7 +281,7 @@ def fast_peer(torch, p, tensors):
 def sample(torch, p, tensors):
     """Tensors cut to some rows, so that fp64 of a large problem stays quick; the rows' numbers."""
     m = p["m"]
-    if m * p["n"] * p["k"] * p.get("batch", 1) < 2**36:
+    if m * p["n"] * p["k"] * p.get("batch", 1) < 2**36 or p.get("heads"):
         return tensors, slice(None), slice(None)
     rows = torch.arange(0, m, max(1, m // 128), device="cuda")
     batches = torch.arange(0, p.get("batch", 1), max(1, p.get("batch", 1) // 4), device="cuda")
@@ -233,14 +291,15 @@ def sample(torch, p, tensors):
         return x
 
     a, *rest = tensors
-    count = 2 if p.get("epilogue") == "gated_silu" else 1
+    count = 2 if p.get("epilogue", "").startswith("gated_silu") else 1
     rest = [cut(x) if i < count or x.shape[1] == 1 else cut(x)[:, rows] for i, x in enumerate(rest)]
     return [cut(a)[:, rows], *rest], batches if p.get("batch", 1) > 1 else slice(None), rows
 
 
 def rms_error(torch, got, want):
-    difference = got.double() - want
-    return (difference.square().mean() / want.square().mean()).sqrt().item()
+    """Of the worst of the results."""
+    errors = [((g.double() - w).square().mean() / w.square().mean()).sqrt().item() for g, w in zip(got, want)]
+    return max(errors, key=lambda e: (e != e, e))  # NaN is the worst
 
 
 def set_precision(torch, p):
@@ -271,33 +330,34 @@ class Checked:
     def __init__(self, torch, p):
         self.torch, self.p = torch, p
         self.workspace = torch.empty(256, dtype=torch.uint8, device="cuda")
-        self.tensors, self.out = tensors_of(torch, p, 1)
+        self.tensors, self.results = tensors_of(torch, p, 1)
         cut, self.batches, self.rows = sample(torch, p, self.tensors)
         self.want = reference(torch, p, [t.double() for t in cut])
         set_precision(torch, p)
         self.peer_error = rms_error(torch, self.cut(reference(torch, p, self.tensors)), self.want)
 
-    def cut(self, y):
-        y = y if isinstance(self.batches, slice) else y[self.batches]
-        return y if isinstance(self.rows, slice) else y[:, self.rows]
+    def cut(self, results):
+        results = [y if isinstance(self.batches, slice) else y[self.batches] for y in results]
+        return [y if isinstance(self.rows, slice) else y[:, self.rows] for y in results]
 
     def error_of(self, kernel):
         """RMS error of one run on a poisoned result; a text when it did not run."""
         torch = self.torch
-        everything = [*self.tensors, self.out]
+        everything = [*self.tensors, *self.results]
         size = kernel.workspace_bytes(everything)
         if size < 0:
             return kernel.error()
         if self.workspace.numel() < size:  # one for all launches: the packed operands of fp32 take gigabytes
             self.workspace = torch.full((size,), 255, dtype=torch.uint8, device="cuda")
-        self.out.fill_(float("nan"))
+        for y in self.results:
+            y.fill_(float("nan"))
         launch = kernel.launch(everything)
         stream = torch.cuda.current_stream().cuda_stream
         kernel.call = lambda: kernel(launch, self.workspace.data_ptr(), stream)
         if kernel.call():
             return kernel.error()
         torch.cuda.synchronize()
-        return rms_error(torch, self.cut(self.out), self.want)
+        return rms_error(torch, self.cut(self.results), self.want)
 
 
 def check_and_time(torch, entry, built, flush, failures):
@@ -305,7 +365,7 @@ def check_and_time(torch, entry, built, flush, failures):
     hidden = ("realizers", "limit", "check_only")
     label = p.get("name") or "check " + json.dumps({k: v for k, v in p.items() if k not in hidden})
     checked = Checked(torch, p)
-    limit = {"tf32": 1.05, "fp32": 3.0}.get(p.get("precision"), 1.05) * checked.peer_error
+    limit = {"tf32": 1.05, "fp32": 3.0, "fp8": 1.5}.get(p.get("precision"), 1.05) * checked.peer_error
     kernels = []
     for candidate in entry["candidates"]:
         for at, launch in enumerate(candidate["launches"]):
@@ -378,9 +438,14 @@ def main():
     parser.add_argument("step", choices=["generate", "run"])
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--tool", default=str(ROOT / "build/src/realize_tool"))
+    everything = ["base", *SETS, "checks"]
+    parser.add_argument("--sets", default=",".join(everything), help="a comma-separated part of the default")
     arguments = parser.parse_args()
+    sets = arguments.sets.split(",")
+    if unknown := set(sets) - set(everything):
+        parser.error(f"no such set: {', '.join(sorted(unknown))}; there are {', '.join(everything)}")
     if arguments.step == "generate":
-        return generate(arguments.directory, arguments.tool)
+        return generate(arguments.directory, arguments.tool, sets)
     return run(arguments.directory)
 
 

@@ -140,6 +140,14 @@ Matrix Matrix::transposed() const {
   return t;
 }
 
+int GemmProblem::source_leaf() const {
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (leaves[i].kind == Leaf::Kind::full && leaves[i].matrix.aligned())
+      return static_cast<int>(i);
+  }
+  return -1;
+}
+
 bool GemmProblem::paired() const {
   return !leaves.empty() && leaves.front().kind == Leaf::Kind::product;
 }
@@ -233,13 +241,23 @@ Result<GemmProblem> pointer_problem(const rules::GemmBody& body, Precision preci
   return p;
 }
 
+namespace {
+
+/// One of the two products, without an epilogue.
+rules::GemmBody one_product(const rules::GatedMlpBody& body, const TensorView& weight) {
+  rules::GemmBody one;
+  one.m = body.m;
+  one.n = body.n;
+  one.k = body.k;
+  one.a = body.a;
+  one.b = weight;
+  return one;
+}
+
+}  // namespace
+
 Result<GatedProblem> gated_problem(const rules::GatedMlpBody& body, Precision precision) {
-  rules::GemmBody value;
-  value.m = body.m;
-  value.n = body.n;
-  value.k = body.k;
-  value.a = body.a;
-  value.b = body.b1;
+  rules::GemmBody value = one_product(body, body.b1);
   TensorView scratch;
   scratch.tensor = -1;
   scratch.dtype = body.a.dtype;
@@ -248,8 +266,7 @@ Result<GatedProblem> gated_problem(const rules::GatedMlpBody& body, Precision pr
   scratch.strides = {0, round_up(body.n, 16), 1};
   value.outputs = {scratch};
 
-  rules::GemmBody gate = value;
-  gate.b = body.b0;
+  rules::GemmBody gate = one_product(body, body.b0);
   gate.outputs = body.outputs;
   // The DAG's operands are (gate, value, operands...): the value's product becomes the first leaf,
   // so the numbers stay.
@@ -266,12 +283,7 @@ Result<GatedProblem> gated_problem(const rules::GatedMlpBody& body, Precision pr
 }
 
 Result<GemmProblem> paired_problem(const rules::GatedMlpBody& body, Precision precision) {
-  rules::GemmBody gate;
-  gate.m = body.m;
-  gate.n = body.n;
-  gate.k = body.k;
-  gate.a = body.a;
-  gate.b = body.b0;
+  rules::GemmBody gate = one_product(body, body.b0);
   gate.outputs = body.outputs;
   gate.epilogue = body.epilogue;
   gate.operands = body.operands;

@@ -50,6 +50,9 @@ struct GemmProblem {
   /// Stated as D^T = B A^T.
   bool exchanged = false;
 
+  /// The leaf that TMA loads as the epilogue's source: the first full one with 16-byte strides; -1
+  /// without one.
+  [[nodiscard]] int source_leaf() const;
   /// Two products in one kernel: the first leaf is the second's result.
   [[nodiscard]] bool paired() const;
   [[nodiscard]] double flops() const;

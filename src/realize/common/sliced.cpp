@@ -47,8 +47,16 @@ reduce_slices(const float4* partial, int slices, int64_t slice_quads, int64_t qu
   Fragment x0;
   x0[0] = sum.x; x0[1] = sum.y; x0[2] = sum.z; x0[3] = sum.w;
 $LOADS$  const Fragment y = Fused<Fragment>{}($ARGUMENTS$);
+  ElementD* const to = d + outer * d_line + first;
+  using Quad = cutlass::AlignedArray<ElementD, 4>;
+  if (first + 4 <= inner && reinterpret_cast<uintptr_t>(to) % sizeof(Quad) == 0) {
+    Quad q;
+    for (int i = 0; i < 4; ++i) q[i] = static_cast<ElementD>(y[i]);
+    *reinterpret_cast<Quad*>(to) = q;
+    return;
+  }
   for (int i = 0; i < 4; ++i) {
-    if (first + i < inner) d[outer * d_line + first + i] = static_cast<ElementD>(y[i]);
+    if (first + i < inner) to[i] = static_cast<ElementD>(y[i]);
   }
 }
 

@@ -194,11 +194,11 @@ Sm90Needs needs_of(const GemmProblem& p) {
   n.output_bytes = size_of(p.outputs.front().dtype);
   for (std::size_t r = 1; r < p.outputs.size(); ++r) n.further_bytes += size_of(p.outputs[r].dtype);
   n.a_in_registers = n.element_bytes != 2 && !p.a.columns_contiguous;
+  if (const int source = p.source_leaf(); source >= 0)
+    n.source_bytes = size_of(p.leaves[static_cast<std::size_t>(source)].matrix.dtype);
   n.b_transposed = n.a_in_registers && !p.b.columns_contiguous;
   for (const Leaf& x : p.leaves) {
     if (x.kind == Leaf::Kind::row) n.row_vector_bytes += size_of(x.matrix.dtype);
-    if (x.kind == Leaf::Kind::full && n.source_bytes == 0 && x.matrix.aligned())
-      n.source_bytes = size_of(x.matrix.dtype);
   }
   return n;
 }

@@ -38,6 +38,16 @@ Json decision(const GemmProblem& p, const Sm90Config& c, const arch::Arch& arch)
 
 }  // namespace
 
+Result<const rules::GemmBody*> gemm_body(const rules::Pattern& pattern) {
+  const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
+  if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
+  if (pattern.precision == Precision::fp32) {
+    return error(fail(unsupported_gemm, "the tensor core's tf32 is not of fp32 accuracy")
+                     .help("cutlass_gemm_fp32 splits each operand in two tf32 parts"));
+  }
+  return body;
+}
+
 Result<GemmProblem> restate_for_wgmma(GemmProblem p) {
   const int bytes = size_of(p.a.dtype);
   if (bytes == 1 && !(p.a.columns_contiguous && p.b.columns_contiguous)) {
@@ -92,6 +102,21 @@ Candidate product_candidate(std::string_view realizer, const GemmProblem& p, con
     out.launches.push_back(std::move(launch));
   }
   return out;
+}
+
+Result<Space> product_space(std::string_view realizer, const GemmProblem& p, const arch::Arch& arch,
+                            std::size_t limit) {
+  const ConfigSpace configs = sm90_configs(p, arch);
+  Space space;
+  space.pruned.assign(configs.pruned.begin(), configs.pruned.end());
+  for (const auto& [c, ms] : configs.configs) {
+    if (space.candidates.size() == limit) break;
+    space.candidates.push_back(product_candidate(realizer, p, c, ms, arch));
+  }
+  if (space.candidates.empty()) {
+    return error(fail(unsupported_gemm, "no tile fits {} x {} x {}", p.m, p.n, p.k));
+  }
+  return space;
 }
 
 std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmProblem& p,

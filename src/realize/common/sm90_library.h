@@ -7,6 +7,9 @@
 
 namespace tessera::realize {
 
+/// The pattern's gemm body, for a tensor core product of less than fp32 accuracy.
+Result<const rules::GemmBody*> gemm_body(const rules::Pattern& pattern);
+
 /// tf32 and fp8 read B along k only: a product that has it otherwise is stated transposed. An error
 /// where neither works.
 Result<GemmProblem> restate_for_wgmma(GemmProblem p);
@@ -16,6 +19,9 @@ Status check_sm90(const GemmProblem& p, const arch::Arch& arch);
 /// One product, one configuration.
 Candidate product_candidate(std::string_view realizer, const GemmProblem& p, const Sm90Config& c,
                             double ms, const arch::Arch& arch);
+/// One candidate a configuration, at most `limit` of them.
+Result<Space> product_space(std::string_view realizer, const GemmProblem& p, const arch::Arch& arch,
+                            std::size_t limit);
 /// The product in K slices, with every slice count as a launch; nothing where no slice count fits.
 std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmProblem& p,
                                           const Sm90Config& c, const arch::Arch& arch);

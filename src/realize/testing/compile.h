@@ -56,7 +56,8 @@ inline std::vector<std::string> nvcc_command(const toolchain::Toolchain& tools,
           "-I" + (cutlass_source(tools) / "include").string()};
 }
 
-inline void expect_compiles(const toolchain::Source& source) {
+/// `spill_bytes`: what ptxas may store of registers.
+inline void expect_compiles(const toolchain::Source& source, int spill_bytes = 0) {
   const toolchain::Toolchain tools = toolchain::locate("python3");
   if (tools.nvcc.empty()) GTEST_SKIP() << "no nvcc on this machine: the instance is not compiled";
   if (source.cutlass && cutlass_source(tools).empty())
@@ -74,7 +75,8 @@ inline void expect_compiles(const toolchain::Source& source) {
       << "ptxas serialized wgmma: " << text.substr(0, 600);
   for (std::size_t at = text.find("spill stores"); at != std::string::npos;
        at = text.find("spill stores", at + 1)) {
-    EXPECT_EQ(text.substr(at - 9, 9), " 0 bytes ") << "registers are spilled";
+    const std::size_t number = text.rfind(',', at) + 1;
+    EXPECT_LE(std::atoi(text.c_str() + number), spill_bytes) << "registers are spilled";
   }
 }
 

@@ -182,4 +182,13 @@ Result<Product> find_product(const Flow& flow, NodeId n) {
   return p;
 }
 
+void add_epilogue(Json& body, const graph::PointwiseDag& epilogue,
+                  const std::vector<TensorView>& operands, const std::vector<TensorView>& outputs) {
+  body["epilogue"] = epilogue.to_string();
+  for (const auto& [name, views] : {std::pair{"operands", &operands}, {"outputs", &outputs}}) {
+    body[name] = Json::array();
+    for (const TensorView& v : *views) body[name].push_back(v.to_json());
+  }
+}
+
 }  // namespace tessera::rules

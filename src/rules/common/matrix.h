@@ -33,4 +33,8 @@ struct Product {
 /// the node.
 Result<Product> find_product(const Flow& flow, NodeId n);
 
+/// A product body's `epilogue`, `operands` and `outputs`.
+void add_epilogue(Json& body, const graph::PointwiseDag& epilogue,
+                  const std::vector<TensorView>& operands, const std::vector<TensorView>& outputs);
+
 }  // namespace tessera::rules
