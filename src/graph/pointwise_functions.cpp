@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "graph/pointwise.h"
@@ -34,6 +35,15 @@ double remainder(double a, double b) {
 }
 double gelu_tanh(double x) {
   return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+}
+double round_tf32(Args a) {
+  auto f = static_cast<float>(a[0]);
+  if (!std::isfinite(f)) return f;
+  uint32_t b = 0;
+  std::memcpy(&b, &f, 4);
+  b = (b + 0x1000U) & ~0x1fffU;
+  std::memcpy(&f, &b, 4);
+  return f;
 }
 double logaddexp(Args a) {
   if (std::isinf(a[0]) && a[0] == a[1]) return a[0];
@@ -69,6 +79,8 @@ const std::array functions = {
     // Exponentials and logarithms.
     PointwiseFunction{"exp", 1, [](Args a) { return std::exp(a[0]); }, "tsr_exp({0})"},
     PointwiseFunction{"exp2", 1, [](Args a) { return std::exp2(a[0]); }, "tsr_exp2({0})"},
+    // To 10 bits after the leading one, ties away from zero: an operand of a tf32 product.
+    PointwiseFunction{"round_tf32", 1, round_tf32, "tsr_round_tf32({0})"},
     // Results below 2^-126 are 0, and on a GPU it is one instruction: for softmax.
     PointwiseFunction{"exp2_flushed", 1,
                       [](Args a) {

@@ -32,9 +32,10 @@ class Writer {
   Writer(Emitter& e, const Op& op, const DotPlan& p)
       : e_(e),
         p_(p),
-        terms_(product(op).terms),
+        product_(product(op)),
         a_(e.type(op.operands[0])),
         a_name_(e.array(op.operands[0])),
+        a_value_(e.name(op.operands[0])),
         c_name_(e.array(op.results[0])),
         b_(e.type(op.operands[1])),
         ring_(std::any_cast<const Ring&>(e.views.at(op.operands[1].index)->payload)),
@@ -49,6 +50,7 @@ class Writer {
   Status write() {
     e_.open("{");
     pointer();
+    if (product_.a_fragment) a_pointer();
     loops(p_.k_outer, "k");
     fragments();
     loops(p_.n_outer, "n");
@@ -71,7 +73,7 @@ class Writer {
     const int64_t k_stride = p_.lane[0].memory / p_.lane[0].step;
     return n_stride != k_stride && d.memory == d.step * n_stride;
   }
-  [[nodiscard]] bool split() const { return terms_ == 3; }
+  [[nodiscard]] bool split() const { return product_.terms == 3; }
   [[nodiscard]] bool narrow() const { return p_.by->per_register == 2; }
 
   void pointer() {
@@ -93,6 +95,46 @@ class Writer {
           fmt::format("{} % {} * {}", e_.position(ring_.ring), ring_.slots, ring_.slot_elements()),
           at);
     e_.line(fmt::format("const auto mma_at = {} + ({});", b_name_, at));
+  }
+
+  [[nodiscard]] int64_t a_row() const { return flatten(coalesce(a_.layout.mode(0)).stride())[0]; }
+  void a_pointer() {
+    std::string at;
+    int64_t below = 1;
+    for (const SpreadMode& m : spread(*product_.a_fragment).threads) {
+      at = plus(at, fmt::format("thread / {} % {} * {}", below, m.extent,
+                                m.step * (m.axis == 0 ? a_row() : 1)));
+      below *= m.extent;
+    }
+    e_.line(fmt::format("const auto mma_a_at = {} + ({});", a_value_, at));
+  }
+  /// The same from shared memory: one read a row, which has the slots of k in B's order.
+  void read_fragments(const std::vector<int64_t>& steps) {
+    const std::vector<int64_t> k_places = all(k_read_, &Digit::memory);
+    std::vector<Digit> rows = p_.m_inner;
+    rows.insert(rows.end(), p_.m_outer.begin(), p_.m_outer.end());
+    const std::vector<int64_t> places = all(rows, &Digit::step);
+    const int64_t inner = p_.m_inner[0].extent;
+    e_.line(fmt::format("uint32_t mma_q[{}];", read_words()));
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const int64_t r = static_cast<int64_t>(i) / inner;
+      e_.line(
+          fmt::format("tst_read<{}>(mma_q, {});", read_words(),
+                      plus("mma_a_at", sum(p_.k_outer, "k", &Digit::memory, places[i] * a_row()))));
+      for (std::size_t s = 0; s < steps.size(); ++s)
+        for (int64_t e = 0; e < p_.k_inner.back().extent; ++e) {
+          const int64_t slot = static_cast<int64_t>(i) % inner + inner * e;
+          const std::string to = fmt::format("mma_a[{}][{}][{}]", s, r, slot);
+          const std::string from = fmt::format("mma_q[{}]", word(e, k_places[s], 0));
+          if (split())
+            e_.line(fmt::format("tst_split_tf32(tst_from_bits({}), {}, mma_a_low[{}][{}][{}]);",
+                                from, to, s, r, slot));
+          else
+            e_.line(narrow() || product_.a_rounded
+                        ? fmt::format("{} = {};", to, from)
+                        : fmt::format("{} = tst_tf32(tst_from_bits({}));", to, from));
+        }
+    }
   }
 
   void loops(const std::vector<Digit>& digits, std::string_view name) {
@@ -130,6 +172,7 @@ class Writer {
     const int64_t registers = p_.by->a.mode(1).size() / p_.by->per_register;
     const std::string shape = fmt::format("[{}][{}][{}]", steps.size(), rows.size(), registers);
     e_.line(fmt::format("uint32_t mma_a{}{};", shape, split() ? ", mma_a_low" + shape : ""));
+    if (product_.a_fragment) return read_fragments(steps);
     // The instruction's registers: its modes in order, digits of k and m in turn.
     std::vector<std::pair<int64_t, int64_t>> slots = {{0, 0}};  // weight, step of k
     std::size_t k = 0, m = 0;
@@ -160,7 +203,8 @@ class Writer {
       e_.line(
           fmt::format("tst_split_tf32({}, {}, mma_a_low[{}][{}][{}]);", element(i), to, s, r, i));
     } else {
-      e_.line(fmt::format("{} = tst_tf32({});", to, element(i)));
+      e_.line(
+          fmt::format("{} = tst_{}({});", to, product_.a_rounded ? "bits" : "tf32", element(i)));
     }
   }
 
@@ -233,9 +277,9 @@ class Writer {
 
   Emitter& e_;
   const DotPlan& p_;
-  int terms_;
+  const Product& product_;
   const Type& a_;
-  std::string a_name_, c_name_;
+  std::string a_name_, a_value_, c_name_;
   const Type& b_;
   const Ring& ring_;
   std::string b_name_;
@@ -247,8 +291,17 @@ class Writer {
 Result<DotPlan> plan_of(const Kernel& k, const Op& op) {
   const Product& by = product(op);
   auto type = [&](ValueId v) -> const Type& { return k.values.at(v.index).type; };
-  return plan_dot(*by.by, type(op.operands[0]), type(op.operands[1]), by.b_transposed,
-                  type(op.operands[2]));
+  TESSERA_TRY(plan, plan_dot(*by.by, by.a_fragment ? *by.a_fragment : type(op.operands[0]),
+                             type(op.operands[1]), by.b_transposed, type(op.operands[2])));
+  if (!by.a_fragment) return plan;
+  // Both operands are read alike, so both must have k contiguous.
+  const Layout columns = coalesce(type(op.operands[0]).layout.mode(1));
+  if (plan.transposed_rows || plan.lane[0].memory != plan.lane[0].step ||
+      columns != Layout(columns.size(), 1))
+    return error(fail(unsupported, "{} reads {} and {} from shared memory", by.by->name,
+                      to_string(type(op.operands[0])), to_string(type(op.operands[1])))
+                     .expect("k contiguous in both"));
+  return plan;
 }
 
 Status emit_product(Emitter& e, const Op& op) {

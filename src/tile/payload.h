@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "arch/mma.h"
 #include "graph/pointwise.h"
@@ -88,6 +89,9 @@ struct Product {
   const arch::Mma* by = nullptr;
   int terms = 1;
   bool b_transposed = false;  // the second operand is given as [N, K]
+  bool a_rounded = false;     // the first operand is rounded as the instruction takes it
+  /// When the first operand is in shared memory: the registers that it is read into, step by step.
+  std::optional<Type> a_fragment;
 };
 struct Role {
   int warpgroups = 1;

@@ -37,11 +37,8 @@ TST_FN void tst_copy_async(T* to, const T* from) {
 TST_FN void tst_copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>
 TST_FN void tst_copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
-TST_FN uint32_t tst_tf32(float x) {  // to nearest, ties away: the instruction itself truncates
-  uint32_t r;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
-  return r;
-}
+// max(a + b, c) of signed integers: one instruction on sm_90.
+TST_FN int tst_add_max(int a, int b, int c) { return __viaddmax_s32(a, b, c); }
 template <int WORDS>
 TST_FN void tst_read_transposed(uint32_t* to, const void* row) {  // WORDS matrices of 8 x 8, 16 bits
   const unsigned at = unsigned(__cvta_generic_to_shared(row));
@@ -70,6 +67,13 @@ TST_FN void tst_mma_{}(float* c, const uint32_t (&a)[4], uint32_t b0, uint32_t b
 }
 
 constexpr std::string_view rest = R"(#endif
+// To nearest, ties away, as cvt.rna.tf32 does (the product's instruction itself truncates; it ignores
+// the 13 bits left below). The maximum keeps inf and the NaN that a GPU makes, 0x7fffffff; cvt.rna
+// takes twice the instructions.
+TST_FN uint32_t tst_tf32(float x) {
+  const int b = int(tst_bits(x));
+  return uint32_t(tst_add_max(b, 0x1000, b));
+}
 template <int WORDS>
 TST_FN void tst_read(uint32_t* to, const void* from) {  // 4 * WORDS bytes at once
   struct alignas(4 * WORDS) words { uint32_t item[WORDS]; };
@@ -82,10 +86,11 @@ TST_FN void tst_round_tf32(uint32_t (&x)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) x[i] = tst_tf32(tst_from_bits(x[i]));
 }
-// x = high + low to 22 bits, each a tf32.
+// x = high + low, both for tf32: high is rounded to nearest, so low has either sign, and what the
+// instruction truncates of it (2^-21 of x at most) cancels in sums. A NaN is in low.
 TST_FN void tst_split_tf32(float x, uint32_t& high, uint32_t& low) {
-  high = tst_tf32(x);
-  low = tst_tf32(x - tst_from_bits(high));
+  high = (tst_bits(x) + 0x1000u) & 0xffffe000u;
+  low = tst_bits(x - tst_from_bits(high));
 }
 template <int N>
 TST_FN void tst_split_tf32(uint32_t (&x)[N], uint32_t (&low)[N]) {
@@ -105,7 +110,9 @@ TST_FN uint32_t tst_pack_fp16(float first, float second) {
 }  // namespace
 
 std::string product_prelude() {
-  std::string s = "TST_FN float tst_from_bits(uint32_t b) { return __uint_as_float(b); }\n";
+  std::string s =
+      "TST_FN float tst_from_bits(uint32_t b) { return __uint_as_float(b); }\n"
+      "TST_FN uint32_t tst_bits(float x) { return __float_as_uint(x); }\n";
   s += instructions;
   for (const arch::Mma& by : arch::mma_sync()) s += instruction(by);
   return s + std::string(rest);

@@ -206,6 +206,7 @@ Json to_json(const AttentionConfig& c) {
   j["row_tiles"] = c.row_tiles;
   j["stages"] = c.stages;
   j["min_blocks"] = c.min_blocks;
+  j["shared_queries"] = c.shared_queries;
   j["longest_first"] = c.longest_first;
   return j;
 }
@@ -217,6 +218,7 @@ AttentionConfig attention_config_from_json(const Json& j) {
   c.row_tiles = j.value("row_tiles", c.row_tiles);
   c.stages = j.value("stages", c.stages);
   c.min_blocks = j.value("min_blocks", c.min_blocks);
+  c.shared_queries = j.value("shared_queries", c.shared_queries);
   c.longest_first = j.value("longest_first", c.longest_first);
   return c;
 }

@@ -38,7 +38,8 @@ struct AttentionConfig {
   int row_tiles = 0;   // of 16 queries a warp: more of them share a read of keys and values
   int stages = 1;      // 1: keys and values have a slot each, filled while the other is used; n: n
   int min_blocks = 1;  // of a multiprocessor: bounds the registers
-  bool longest_first = false;  // causal: the last queries of all heads first, then the others
+  bool shared_queries = false;  // queries stay in shared memory, not in registers
+  bool longest_first = false;   // causal: the last queries of all heads first, then the others
 };
 Json to_json(const AttentionConfig& c);
 AttentionConfig attention_config_from_json(const Json& j);

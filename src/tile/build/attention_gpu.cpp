@@ -150,8 +150,9 @@ class Writer {
             Walk{c_.longest_first ? std::vector<VarId>{i_, head_} : std::vector<VarId>{head_, i_}});
     ks_ = b_.one("shared", {}, Ring{k_shared_, c_.stages, j_}, "k_tile");
     vs_ = b_.one("shared", {}, Ring{v_shared_, c_.stages, j_}, "v_tile");
+    if (c_.shared_queries) qs_ = b_.one("shared", {}, Ring{q_shared_, 1, i_}, "q_tile");
     prologue();
-    ValueId q = b_.one("load", {q_}, At{at(i_, {}), q_type_.cover, q_type_.layout}, "q");
+    ValueId q = queries();
     ValueId m = b_.one("full", {}, Like{row_type_, -inf}, "m");
     ValueId l = b_.one("full", {}, Like{row_type_, 0}, "l");
     ValueId acc = b_.one("full", {}, Like{acc_type_, 0}, "acc");
@@ -207,6 +208,14 @@ class Writer {
     TESSERA_TRY(
         v, shared_type(s_, element(p_.v), keys, value, s_.width, score_type_, acc_type_, false));
     k_shared_ = k, v_shared_ = v;
+    // Queries are read as keys are: the same rows do for them.
+    q_shared_ = k;
+    q_shared_.element = element(p_.q);
+    q_shared_.axes[0] = rows;
+    q_shared_.cover[0] = rows.extent;
+    q_shared_.layout =
+        concat({Layout(rows.extent, flatten(k.layout.stride())[0]), k.layout.mode(1)});
+    q_copy_ = copy_type(s_, q_shared_);
     k_copy_ = copy_type(s_, k), v_copy_ = copy_type(s_, v);
     return {};
   }
@@ -215,6 +224,14 @@ class Writer {
   [[nodiscard]] std::vector<Index> at(VarId first, VarId second) const {
     auto index = [](VarId v) { return v.valid() ? Index{Index::Kind::tile, v} : Index{}; };
     return {{Index::Kind::pick, head_}, index(first), index(second)};
+  }
+  ValueId queries() {
+    if (c_.shared_queries) return qs_;
+    ValueId q = b_.one("load", {q_}, At{at(i_, {}), q_type_.cover, q_type_.layout}, "q");
+    if (!rounds_queries()) return q;
+    return map(
+        {q}, [](PointwiseDag& d, auto& x) { return Nodes{d.add_call("round_tf32", {x[0]})}; },
+        "q_rounded")[0];
   }
   void copy_keys(int64_t tile, bool from_start) {
     b_.add("copy", {k_, ks_}, CopyOf{at(j_, {}), k_copy_.cover, k_copy_.layout, tile, from_start});
@@ -227,6 +244,8 @@ class Writer {
   /// With one slot each, keys of the next turn arrive during the second product and values of this
   /// one during the first; with n, both are n - 1 turns ahead.
   void prologue() {
+    if (c_.shared_queries)
+      b_.add("copy", {q_, qs_}, CopyOf{at(i_, {}), q_copy_.cover, q_copy_.layout, 0, false});
     if (c_.stages == 1) {
       copy_keys(0, true);
       return commit();
@@ -308,7 +327,14 @@ class Writer {
   }
 
   ValueId product(ValueId a, ValueId b, ValueId c, bool transposed, std::string_view hint) {
-    return b_.one("dot", {a, b, c}, Product{s_.by, s_.terms, transposed}, hint);
+    return b_.one("dot", {a, b, c},
+                  Product{s_.by, s_.terms, transposed, transposed && rounds_queries(),
+                          transposed && c_.shared_queries ? std::optional(q_type_) : std::nullopt},
+                  hint);
+  }
+  /// Once, not in every turn.
+  [[nodiscard]] bool rounds_queries() const {
+    return s_.size == 4 && s_.terms == 1 && !c_.shared_queries;
   }
 
   /// One block of keys: (m, l, acc) to the next (m, l, acc).
@@ -395,23 +421,25 @@ class Writer {
   const Shape& s_;
   Program program_;
   KernelBuilder b_;
-  Type q_type_, score_type_, acc_type_, row_type_, k_shared_, v_shared_, k_copy_, v_copy_;
-  ValueId q_, k_, v_, o_, mask_, ks_, vs_;
+  Type q_type_, score_type_, acc_type_, row_type_, q_shared_, k_shared_, v_shared_, q_copy_,
+      k_copy_, v_copy_;
+  ValueId q_, k_, v_, o_, mask_, qs_, ks_, vs_;
   VarId head_, i_, j_;
 };
 
 /// Registers a thread needs at least: queries, scores, sums, and what is in flight between them.
 int64_t registers(const Shape& s, const AttentionConfig& c) {
-  const int64_t queries = s.depth / 2 * (s.size == 4 ? 2 : 1) / 2;
+  const int64_t queries = c.shared_queries ? 8 : s.depth / 2 * (s.size == 4 ? 2 : 1) / 2;
   const int64_t sums = s.width / 2;
   const int64_t part = s.terms == 3 ? 24 : 0;
-  return c.row_tiles * (queries + sums + c.block_keys / 2 + part) + 40;
+  return c.row_tiles * (queries + sums + c.block_keys / 2 + part) + 28;
 }
 
 /// Bytes of shared memory, with the padding at its largest.
 int64_t shared_bytes(const Shape& s, const AttentionConfig& c) {
   const int64_t row = (s.depth + s.width) * s.size + 64 + 16;
-  return c.stages * (c.block_keys * row + 256);
+  const int64_t queries = c.shared_queries ? c.block_queries * (s.depth * s.size + 64) : 0;
+  return c.stages * (c.block_keys * row + 256) + queries;
 }
 
 }  // namespace
@@ -430,13 +458,15 @@ std::vector<AttentionConfig> attention_gpu_configs(const AttentionProblem& p,
                                                    const Limits& limits) {
   const int64_t kv_bytes = p.batch * p.kv_heads * p.keys * (p.head_dim + p.value_dim) *
                            size_of(p.tensors[p.k.tensor].element);
+  constexpr std::pair<int, bool> residency[] = {{3, false}, {2, false}, {1, false},
+                                                {3, true},  {2, true},  {1, true}};
   std::vector<AttentionConfig> out;
   for (int64_t queries : {64, 128})
     for (int rows : {1, 2})
       for (int64_t keys : {64, 32, 128})
         for (int stages : {1, 2})
-          for (int blocks : {3, 2, 1}) {
-            AttentionConfig c{queries, keys, rows, stages, blocks};
+          for (auto [blocks, shared] : residency) {
+            AttentionConfig c{queries, keys, rows, stages, blocks, shared};
             c.longest_first = p.causal && kv_bytes <= limits.l2_bytes / 2;
             Result<Shape> s = shape_of(p, c);
             if (!s || std::find_if(limits.products.begin(), limits.products.end(),

@@ -47,6 +47,8 @@ void print_dot(Printer& p, const Op& op) {
                        by.b_transposed ? ".T" : "", p.name(op.operands[2]));
   if (by.by != nullptr) p.out += fmt::format(", by=\"{}\"", by.by->name);
   if (by.terms > 1) p.out += fmt::format(", terms={}", by.terms);
+  if (by.a_rounded) p.out += ", a_rounded=True";
+  if (by.a_fragment) p.out += fmt::format(", a_layout=\"{}\"", to_string(by.a_fragment->layout));
   p.out += ")";
 }
 

@@ -27,12 +27,6 @@ inline void copy_wait(int64_t pending) {
   });
 }
 
-/// cvt.rna.tf32.f32.
-inline uint32_t round_tf32(float x) {
-  const uint32_t b = __float_as_uint(x);
-  return std::isfinite(x) ? (b + 0x1000u) & ~0x1fffu : b;
-}
-
 struct Operands {
   const uint32_t* a;
   uint32_t b[2];
@@ -120,8 +114,8 @@ template <int N>
 void tst_copy_wait() {
   tessera_emulate::copy_wait(N);
 }
-inline uint32_t tst_tf32(float x) {
-  return tessera_emulate::round_tf32(x);
+inline int tst_add_max(int a, int b, int c) {
+  return std::max(int(unsigned(a) + unsigned(b)), c);
 }
 template <int WORDS>
 void tst_read_transposed(uint32_t* to, const void* row) {
