@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import tomllib
 from core import BINARY, ROOT, SMALL
 
 SCRIPT = """
@@ -84,6 +85,18 @@ def test_doctor_and_optimize(site, tmp_path):
     report = json.loads(out)["report"]
     assert report["verification"]["ok"]
     assert any(w["kind"] == "synthesized" for p in report["patterns"] for w in p.get("winners", []))
+
+
+def test_command(site, tmp_path):
+    """What the script `tessera` of the wheel runs: the package's binary, with this interpreter; a lost binary is told."""
+    script = "import sys; from tessera.launch import main; sys.argv[0] = 'tessera'; sys.exit(main())"
+    checks = json.loads(run(site, sys.executable, "-c", script, "doctor", "--json", home=tmp_path))
+    assert sys.executable in next(c for c in checks["checks"] if c["name"] == "python")["found"]
+    env = {**os.environ, "PYTHONPATH": str(site), "TESSERA_BINARY": str(tmp_path / "none")}
+    lost = subprocess.run([sys.executable, "-c", script, "doctor"], env=env, capture_output=True, text=True)
+    assert lost.returncode == 3 and "TS0715" in lost.stderr and "help:" in lost.stderr
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts == {"tessera": "tessera.launch:main"}
 
 
 def test_python(site, tmp_path):
