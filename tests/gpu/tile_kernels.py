@@ -1,6 +1,7 @@
-"""Row and pointwise kernels of the tile language on a GPU: checked against fp64, raced against eager and torch.compile.
+"""Row, pointwise and attention kernels of the tile language on a GPU: checked against fp64, raced against eager,
+torch.compile and torch's attention backends.
 
-    python tests/gpu/tile_kernels.py emit DIR [--tile-emit PATH]   # anywhere: writes sources and cases.json
+    python tests/gpu/tile_kernels.py emit DIR [--tile-emit PATH] [--what attention]  # anywhere: sources and cases.json
     python tests/gpu/tile_kernels.py run DIR [--only WORD]         # on the GPU: builds (all cores), checks, times
 
 Needs torch with CUDA and nvcc for `run`. Exit code 1 when a kernel is wrong or cannot be built.
@@ -16,6 +17,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import attention_kernels as attention
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KINDS = ("layer_norm", "rms_norm", "softmax")
 RACES = ((65536, 768), (16384, 4096), (4096, 16384))
@@ -23,7 +26,7 @@ ODD = ((37, 1001), (5, 33), (129, 768), (3, 131072), (64, 40000))
 CONFIGS = 16  # of the list, the most promising first
 
 
-def emit(folder: pathlib.Path, tool: str) -> None:
+def emit(folder: pathlib.Path, tool: str, kinds: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     cases = []
 
@@ -42,13 +45,18 @@ def emit(folder: pathlib.Path, tool: str) -> None:
             (folder / f"{name}.cu").write_text(ask(what, {**spec, "config": config}))
             cases.append({"name": name, "what": what, "spec": spec, "config": config, "race": race})
 
-    for dtype in ("f32", "bf16"):
+    if "attention" in kinds:
+        for spec, count in attention.RACES:
+            add("attention", spec, True, count)
+        for spec in attention.ODD:
+            add("attention", spec, False, 2)
+    for dtype in ("f32", "bf16") if "rows" in kinds else ():
         for rows, columns in RACES:
             for kind in KINDS:
                 spec = {"kind": kind, "rows": rows, "columns": columns, "dtype": dtype, "affine": kind != "softmax"}
                 add("rows", spec, True, CONFIGS)
             add("pointwise", {"function": "gelu_tanh", "numel": rows * columns, "dtype": dtype}, True, 6)
-    for rows, columns in ODD:
+    for rows, columns in ODD if "rows" in kinds else ():
         for kind in (*KINDS, "log_softmax"):
             for dtype in ("f32", "bf16", "f16"):
                 spec = {"kind": kind, "rows": rows, "columns": columns, "dtype": dtype, "affine": False}
@@ -226,7 +234,7 @@ def race(group: list[dict], runs: dict) -> str:
 def run(folder: pathlib.Path, only: str) -> int:
     import torch
 
-    cases = [c for c in json.loads((folder / "cases.json").read_text()) if only in json.dumps(c["spec"])]
+    cases = [c for c in json.loads((folder / "cases.json").read_text()) if only in json.dumps([c["what"], c["spec"]])]
     major, minor = torch.cuda.get_device_capability()
     arch = f"{major}{minor}" + ("a" if major >= 9 else "")
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -240,7 +248,18 @@ def run(folder: pathlib.Path, only: str) -> int:
     runs = {c["name"]: load(folder, c) for c in cases}
     checked = 0
     groups: dict[str, list[dict]] = {}
-    for case in cases:
+    for case in (c for c in cases if c["what"] == "attention"):
+        try:
+            wrong = attention.check(runs[case["name"]], case["spec"], case["race"])
+        except RuntimeError as failure:
+            wrong = str(failure)
+        if wrong:
+            bad += 1
+            print(f"WRONG {case['name']} {attention.title(case['spec'])} {case['config']}: {wrong}")
+        checked += 1
+        if case["race"] and not wrong:
+            groups.setdefault(json.dumps(case["spec"]), []).append(case)
+    for case in (c for c in cases if c["what"] != "attention"):
         try:
             ours, library = check(runs[case["name"]], case, 1 if case["race"] else 2)
         except (RuntimeError, AssertionError) as failure:
@@ -255,7 +274,8 @@ def run(folder: pathlib.Path, only: str) -> int:
             groups.setdefault(json.dumps(case["spec"]), []).append(case)
     print(f"{checked} kernels checked against fp64, {bad} bad")
     for group in groups.values():
-        print(race(group, runs), flush=True)
+        text = attention.race(group, runs, times) if group[0]["what"] == "attention" else race(group, runs)
+        print(text, flush=True)
     return 1 if bad else 0
 
 
@@ -264,10 +284,11 @@ def main() -> int:
     parser.add_argument("step", choices=("emit", "run"))
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--tile-emit", default="tile_emit")
+    parser.add_argument("--what", default="attention,rows", help="for emit: which kernels")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     if args.step == "emit":
-        emit(args.folder, args.tile_emit)
+        emit(args.folder, args.tile_emit, args.what)
         return 0
     return run(args.folder, args.only)
 

@@ -1,12 +1,13 @@
 // Attention on a GPU: scores and sums stay in the registers that the matrix instructions leave them
 // in, the probabilities go into the second product as they lie (dot_plan.h), keys and values pass
 // through shared memory. The softmax works to base 2, its scale folded into one multiply-add.
+#include "tile/build/attention_gpu.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
-#include "tile/build/attention.h"
 #include "tile/dot_plan.h"
 
 namespace tessera::tile::build {
@@ -16,38 +17,7 @@ using graph::PointwiseDag;
 using Nodes = std::vector<int>;
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-/// What the schedule follows from.
-struct Shape {
-  const arch::Mma* by = nullptr;
-  int terms = 1;
-  int warps = 4;
-  int64_t size = 4;              // bytes of an element
-  int64_t depth = 0, width = 0;  // covers of the head dim and the value dim
-  [[nodiscard]] int threads() const { return warps * 32; }
-};
-
-Result<Shape> shape_of(const AttentionProblem& p, const AttentionConfig& c) {
-  Shape s;
-  const DType t = p.tensors[p.q.tensor].element;
-  const bool wide = t == DType::float32;
-  if (!wide && t != DType::bfloat16 && t != DType::float16)
-    return error(fail(unsupported, "attention over {} on a GPU", name_of(t)));
-  const std::string_view name = wide                  ? "m16n8k8.tf32"
-                                : t == DType::float16 ? "m16n8k16.fp16"
-                                                      : "m16n8k16.bf16";
-  s.by = arch::find_mma(name);
-  s.terms = wide && p.precision == Precision::fp32 ? 3 : 1;
-  s.size = size_of(t);
-  s.depth = round_up(p.head_dim, s.by->k);
-  s.width = round_up(p.value_dim, s.by->n);
-  const int64_t rows = s.by->m * c.row_tiles;
-  s.warps = rows > 0 && c.block_queries % rows == 0 ? static_cast<int>(c.block_queries / rows) : 0;
-  if (s.warps < 1 || s.warps > 16 || c.block_keys % s.by->k != 0 || c.stages < 1)
-    return error(fail(unsupported, "blocks of {} queries and {} keys, {} x 16 queries a warp",
-                      c.block_queries, c.block_keys, c.row_tiles)
-                     .expect("1 to 16 warps, keys in multiples of {}", s.by->k));
-  return s;
-}
+using Shape = AttentionShape;
 
 Type register_type(std::vector<Axis> axes, std::vector<int64_t> cover, Spread s) {
   auto one = [](const SpreadMode& m) { return m.extent == 1; };
@@ -427,59 +397,17 @@ class Writer {
   VarId head_, i_, j_;
 };
 
-/// Registers a thread needs at least: queries, scores, sums, and what is in flight between them.
-int64_t registers(const Shape& s, const AttentionConfig& c) {
-  const int64_t queries = c.shared_queries ? 8 : s.depth / 2 * (s.size == 4 ? 2 : 1) / 2;
-  const int64_t sums = s.width / 2;
-  const int64_t part = s.terms == 3 ? 24 : 0;
-  return c.row_tiles * (queries + sums + c.block_keys / 2 + part) + 28;
-}
-
-/// Bytes of shared memory, with the padding at its largest.
-int64_t shared_bytes(const Shape& s, const AttentionConfig& c) {
-  const int64_t row = (s.depth + s.width) * s.size + 64 + 16;
-  const int64_t queries = c.shared_queries ? c.block_queries * (s.depth * s.size + 64) : 0;
-  return c.stages * (c.block_keys * row + 256) + queries;
-}
-
 }  // namespace
 
 Result<Program> attention_gpu(const AttentionProblem& p, const AttentionConfig& c) {
-  TESSERA_TRY(s, shape_of(p, c));
-  constexpr int64_t most = 255;  // of a thread
-  if (registers(s, c) > most)
+  TESSERA_TRY(s, attention_shape(p, c));
+  constexpr int64_t most = 255;    // of a thread
+  constexpr int64_t spilled = 24;  // more than these are not worth a try
+  if (attention_registers(s, c) > most + spilled)
     return error(fail(unsupported, "{} registers a thread for head dims of {} and {}",
-                      registers(s, c), p.head_dim, p.value_dim)
+                      attention_registers(s, c), p.head_dim, p.value_dim)
                      .expect("at most {}", most));
   return Writer(p, c, s).write();
-}
-
-std::vector<AttentionConfig> attention_gpu_configs(const AttentionProblem& p,
-                                                   const Limits& limits) {
-  const int64_t kv_bytes = p.batch * p.kv_heads * p.keys * (p.head_dim + p.value_dim) *
-                           size_of(p.tensors[p.k.tensor].element);
-  constexpr std::pair<int, bool> residency[] = {{3, false}, {2, false}, {1, false},
-                                                {3, true},  {2, true},  {1, true}};
-  std::vector<AttentionConfig> out;
-  for (int64_t queries : {64, 128})
-    for (int rows : {1, 2})
-      for (int64_t keys : {64, 32, 128})
-        for (int stages : {1, 2})
-          for (auto [blocks, shared] : residency) {
-            AttentionConfig c{queries, keys, rows, stages, blocks, shared};
-            c.longest_first = p.causal && kv_bytes <= limits.l2_bytes / 2;
-            Result<Shape> s = shape_of(p, c);
-            if (!s || std::find_if(limits.products.begin(), limits.products.end(),
-                                   [&](const arch::Mma& m) { return m.name == s->by->name; }) ==
-                          limits.products.end())
-              continue;
-            const int64_t most = std::min<int64_t>(255, limits.registers / (s->threads() * blocks));
-            const bool fits = registers(*s, c) <= most && s->warps >= 2 &&
-                              blocks * (shared_bytes(*s, c) + 1024) <= limits.shared_bytes + 1024 &&
-                              blocks * s->warps <= 16 && keys <= round_up(p.keys, 32);
-            if (fits && blocks * s->warps >= 8) out.push_back(c);
-          }
-  return out;
 }
 
 }  // namespace tessera::tile::build
