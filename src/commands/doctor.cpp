@@ -43,7 +43,7 @@ Json packages_of(const fs::path& python) {
     const Finished done =
         tessera::run({.argv = {python.string(), "-c", ask_python}}, std::chrono::seconds(120));
     // Warnings of packages share the output; the answer is its last line.
-    const Json answer = Json::parse(split(trim(done.output), '\n').back(), nullptr, false);
+    Json answer = Json::parse(split(trim(done.output), '\n').back(), nullptr, false);
     if (done.ok() && answer.is_object()) return answer;
     return {{"error", done.timed_out
                           ? "no answer in 120 s"
@@ -107,7 +107,8 @@ Result<Outcome> run(const Json&, Context& context) {
               {"toolchain", facts.tools.to_json()},
               {"fingerprint", facts.tools.fingerprint()},
               {"packages", facts.packages}};
-  std::vector<std::vector<std::string>> rows;
+  std::string table =
+      fmt::format("{:<18}{:<9}{}\n{}\n", "what", "state", "found", std::string(79, '-'));
   std::string advice;
   for (const Check& c : judge(facts)) {
     out.data["checks"].push_back({{"name", c.name},
@@ -115,16 +116,15 @@ Result<Outcome> run(const Json&, Context& context) {
                                   {"found", c.found},
                                   {"needed_for", c.needed_for},
                                   {"how", c.how}});
-    rows.push_back({c.name, std::string(name_of(c.state)), c.found, c.needed_for});
-    if (!c.how.empty()) advice += fmt::format("{}: {}\n", c.name, c.how);
+    table += fmt::format("{:<18}{:<9}{}\n", c.name, name_of(c.state), c.found);
+    if (!c.how.empty()) advice += fmt::format("{}, for {}:\n    {}\n", c.name, c.needed_for, c.how);
     if (c.state == Check::State::missing) out.exit = Exit::bad_input;
   }
   const bool ready = out.exit == Exit::ok;
   out.data["ready"] = ready;
   out.data["target"] = facts.gpus.empty() ? "host" : "cuda";
   out.text =
-      render_table({"what", "state", "found", "needed for"}, rows) +
-      (advice.empty() ? "" : "\n" + advice) +
+      table + (advice.empty() ? "" : "\n" + advice) +
       (ready ? fmt::format("\nready to optimize on {}\n", facts.gpus.empty() ? "host" : "the GPU")
              : "\nnot ready: get what is MISSING\n");
   return out;

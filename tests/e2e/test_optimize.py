@@ -58,3 +58,21 @@ def test_second_run_reuses_everything(first, optimize):
     assert " reuse " in progress
     searched = [p for p in report["patterns"] if p.get("trial_count")]
     assert not searched and active(report)
+
+
+def test_other_sizes(first, home):
+    """Optimized again and verified at two other sizes, where the effort is not the least; kept for the next run."""
+    arguments = ["optimize", home / "model.py", "--effort", "default", "--peers", "eager", "--ablation", "false"]
+    done = tessera(home, *arguments, "-o", home / "sizes")
+    assert done.returncode == 0, done.stderr + done.stdout
+    resizes = json.loads(done.stdout)["report"]["verification"]["resizes"]
+    assert [r["size"] for r in resizes][:2] == ["batch (dim 0: 2 → 1)", "sequence (dim 1: 32 → 24)"]
+    verified = [r for r in resizes if r["ok"] is True]
+    assert verified and all(r["kernels"] > 0 and r["rms_error"] < 1e-5 for r in verified), resizes
+    # A machine that is busy with other work may not come to the second.
+    assert all(r["ok"] or r["reason"] == "the time for other sizes was spent" for r in resizes), resizes
+    again = tessera(home, *arguments, "-o", home / "sizes")
+    assert json.loads(again.stdout)["report"]["verification"]["resizes"] == resizes
+    assert "at another size" not in again.stderr
+    text = (home / "sizes/report.txt").read_text()
+    assert "at another size" in text and max(map(len, text.splitlines())) <= 80
