@@ -194,7 +194,7 @@ std::vector<Config> configs(const GemmProblem& p, const arch::Arch& arch,
         const int64_t shared = static_cast<int64_t>(m + n) * k * size_of(p.a.dtype) * stages;
         if (shared > std::min<int64_t>(arch.shared_memory_per_block, 163 << 10)) {
           ++pruned["shared memory"];
-        } else if (static_cast<int64_t>(m) * n > 4 * std::max<int64_t>(p.m * p.n, 64 * 64)) {
+        } else if (static_cast<int64_t>(m) * n > 4 * std::max(p.m * p.n, int64_t{64} * 64)) {
           ++pruned["tile wastes most of its work"];
         } else {
           all.push_back({m, n, k, wm, wn, stages});

@@ -126,7 +126,7 @@ std::string summary_of(const Flow& flow, const NodeSet& set, const PointwiseBody
 }
 
 Result<Pattern> finish(const Flow& flow, const NodeSet& set, Tensors tensors,
-                       std::shared_ptr<PointwiseBody> body) {
+                       const std::shared_ptr<PointwiseBody>& body) {
   TESSERA_TRY(precision, precision_of(flow, tensors));
   Pattern p = make_pattern(flow, "pointwise", set, std::move(tensors), body, precision);
   p.summary = summary_of(flow, set, *body, precision);

@@ -42,7 +42,7 @@ double epsilon_of(DType t) {
 
 /// Both operands with the rows merged into one dim where strides allow it, else with their own row
 /// dims.
-Status place(Norm& n, Operand x, Operand y, std::size_t normalized) {
+Status place(Norm& n, Operand x, const Operand& y, std::size_t normalized) {
   const std::size_t rows = x.shape.size() - normalized;
   std::vector<int64_t> shape(x.shape.begin(), x.shape.begin() + static_cast<std::ptrdiff_t>(rows));
   const int64_t columns = std::accumulate(x.shape.end() - static_cast<std::ptrdiff_t>(normalized),

@@ -50,8 +50,8 @@ PROBLEMS = [
 # Timed in the same way, by name of the set. Problems with the same kind of text share their builds.
 SETS = {
     "gated": [
-        dict(GATED, m=2048, name="gated in one, 2048", limit=10, realizers=ONE),
-        dict(GATED, m=8192, name="gated in one, 8192", limit=6, realizers=ONE),
+        dict(GATED, m=2048, name="gated in one, 2048", limit=8, realizers=ONE),
+        dict(GATED, m=8192, name="gated in one, 8192", limit=4, realizers=ONE),
         dict(GATED, m=2048, name="gated in two, 2048", limit=2, realizers=TWO),
         dict(GATED, m=8192, name="gated in two, 8192", limit=2, realizers=TWO),
     ],

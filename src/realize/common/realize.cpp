@@ -20,7 +20,7 @@ std::string Candidate::label() const {
   for (const char* key : {"tile", "cluster"}) {
     if (const Json* v = pick(key)) text += " " + (v->is_array() ? extents(*v) : v->dump());
   }
-  for (const char* key : {"schedule", "scheduler", "splits", "algo", "backend"}) {
+  for (const char* key : {"schedule", "scheduler", "slices", "splits", "algo", "backend"}) {
     const Json* v = pick(key);
     if (v == nullptr) continue;
     if (v->is_string()) {
@@ -29,6 +29,7 @@ std::string Candidate::label() const {
       text += fmt::format(" {}={}", key, v->dump());
     }
   }
+  if (config.value("fast_accum", false)) text += " fast_accum";
   return text;
 }
 

@@ -39,7 +39,8 @@ std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p, con
   if (c.schedule == Schedule::pingpong && c.scheduler == Scheduler::stream_k)
     return "ping-pong forbids stream-K";
   if (c.accumulator_registers() > 128) return "more than 128 accumulator registers a thread";
-  if (needs.a_in_registers && c.accumulator_registers() > 128) return "accumulators beside A";
+  if (needs.element_bytes == 1 && !c.fast_accum && c.accumulator_registers() > 96)
+    return "two accumulators of promoted fp8 above 96 registers each";
   // A ring of two cannot load while both warpgroups compute; a K tile of half the depth then does
   // the same better.
   if (mainloop_stages(c, needs, arch.shared_memory_per_block) < 3)

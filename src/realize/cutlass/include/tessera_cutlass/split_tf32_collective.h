@@ -20,75 +20,35 @@
 #include "cute/arch/copy_sm90.hpp"
 #include "cute/tensor.hpp"
 #include "cutlass/cutlass.h"
-#include "cutlass/gemm/collective/collective_mma_decl.hpp"
 #include "cutlass/pipeline/pipeline.hpp"
-#include "tessera_cutlass/split_tf32_policy.h"
-#include "tessera_cutlass/split_tf32_steps.h"
+#include "tessera_cutlass/split_tf32_types.h"
 
-namespace cutlass::gemm::collective {
+namespace tessera {
 
-template <int Stages, class ClusterShape_, class KernelSchedule, int PromoteK, class TileShape_,
-          class ElementA_, class StrideA_, class ElementB_, class StrideB_, class TiledMma_,
-          class GmemTiledCopyA_, class SmemLayoutAtomA_, class SmemCopyAtomA_, class TransformA_,
-          class GmemTiledCopyB_, class SmemLayoutAtomB_, class SmemCopyAtomB_, class TransformB_>
-struct CollectiveMma<
-    tessera::MainloopSm90TmaGmmaSplitTf32<Stages, ClusterShape_, KernelSchedule, PromoteK>,
-    TileShape_, ElementA_, StrideA_, ElementB_, StrideB_, TiledMma_, GmemTiledCopyA_,
-    SmemLayoutAtomA_, SmemCopyAtomA_, TransformA_, GmemTiledCopyB_, SmemLayoutAtomB_,
-    SmemCopyAtomB_, TransformB_> {
-  // What GemmUniversal and its adapter read.
-  using DispatchPolicy =
-      tessera::MainloopSm90TmaGmmaSplitTf32<Stages, ClusterShape_, KernelSchedule, PromoteK>;
-  using TileShape = TileShape_;
-  using ClusterShape = ClusterShape_;
-  using ElementA = ElementA_;
-  using StrideA = StrideA_;
-  using ElementB = ElementB_;
-  using StrideB = StrideB_;
-  using TiledMma = TiledMma_;
-  using ElementAccumulator = typename TiledMma::ValTypeC;
-  using GmemTiledCopyA = GmemTiledCopyA_;
-  using GmemTiledCopyB = GmemTiledCopyB_;
-  using SmemLayoutAtomA = SmemLayoutAtomA_;
-  using SmemLayoutAtomB = SmemLayoutAtomB_;
-  using SmemCopyAtomA = SmemCopyAtomA_;
-  using SmemCopyAtomB = SmemCopyAtomB_;
-  using TransformA = TransformA_;
-  using TransformB = TransformB_;
-  using ArchTag = typename DispatchPolicy::ArchTag;
-  using CtaShape_MNK = decltype(cute::shape_div(TileShape{}, ClusterShape{}));
-  using MainloopPipeline = cutlass::PipelineTmaAsync<Stages>;
-  using PipelineParams = typename MainloopPipeline::Params;
-  using PipelineState = cutlass::PipelineState<Stages>;
-  static constexpr int NumProducerThreadEvents = 1;
-
-  static constexpr int kBlockM = cute::size<0>(TileShape{});
-  static constexpr int kBlockN = cute::size<1>(TileShape{});
-  static constexpr int kGroup = tessera::kSplitGroup;
-  static constexpr int kWidth = tessera::kSplitGroupWidth;
-  static constexpr int kPromoteTiles = PromoteK / kGroup;
-
-  static_assert(cute::size<2>(TileShape{}) == kGroup, "the K extent of the tile must be 16");
-  static_assert(cute::is_same_v<ElementA, float> && cute::is_same_v<ElementB, float>,
-                "packed operands are fp32 arrays");
-  static_assert(cute::is_same_v<typename TiledMma::ValTypeA, tfloat32_t> &&
-                    cute::is_same_v<typename TiledMma::ValTypeB, tfloat32_t> &&
-                    cute::is_same_v<ElementAccumulator, float>,
-                "the MMA must be tf32 x tf32 -> fp32");
-  static_assert(cute::is_base_of_v<cute::GMMA::DescriptorIterator, typename TiledMma::FrgTypeA> &&
-                    cute::is_base_of_v<cute::GMMA::DescriptorIterator, typename TiledMma::FrgTypeB>,
-                "the MMA must read both operands from shared memory");
-  static_assert(cute::is_void_v<SmemCopyAtomA> && cute::is_void_v<SmemCopyAtomB>,
-                "operands go from shared memory straight into the tensor core");
-  static_assert(kBlockM * kBlockN / cute::size(TiledMma{}) <= 96,
-                "two accumulators of more than 96 registers each do not fit a thread");
+/// Packed operands; strides are (row, _1, batch) in packed fp32 elements, multiples of 4. The
+/// problem's K is the unpacked one. `Types` is SplitTf32Types.
+template <class Types>
+struct SplitTf32Packed : Types {
+  using typename Types::Arguments;
+  using typename Types::ClusterShape;
+  using typename Types::GmemTiledCopyA;
+  using typename Types::GmemTiledCopyB;
+  using typename Types::MainloopPipeline;
+  using typename Types::PipelineState;
+  using typename Types::SmemLayoutAtomA;
+  using typename Types::SmemLayoutAtomB;
+  using typename Types::StrideA;
+  using typename Types::StrideB;
+  using typename Types::TiledMma;
+  using Types::kBlockM;
+  using Types::kBlockN;
+  using Types::kPromoteTiles;
+  using Types::kWidth;
 
   // Tile extents as TMA and shared memory see them.
   using PackedTile = cute::Shape<cute::Int<kBlockM>, cute::Int<kBlockN>, cute::Int<kWidth>>;
-  using SmemLayoutA = decltype(cute::tile_to_shape(
-      SmemLayoutAtomA{}, cute::Shape<cute::Int<kBlockM>, cute::Int<kWidth>, cute::Int<Stages>>{}));
-  using SmemLayoutB = decltype(cute::tile_to_shape(
-      SmemLayoutAtomB{}, cute::Shape<cute::Int<kBlockN>, cute::Int<kWidth>, cute::Int<Stages>>{}));
+  using SmemLayoutA = typename Types::template PackedA<Types::kStages>;
+  using SmemLayoutB = typename Types::template PackedB<Types::kStages>;
 
   // One stage, for the TMA descriptor. (Slicing the layout above fails to compile for some BlockN.)
   using StageLayoutA = decltype(cute::tile_to_shape(
@@ -98,8 +58,8 @@ struct CollectiveMma<
 
   struct SharedStorage {
     struct TensorStorage : cute::aligned_struct<1024, cute::_0> {
-      cute::array_aligned<tfloat32_t, cute::cosize_v<SmemLayoutA>, 1024> a;
-      cute::array_aligned<tfloat32_t, cute::cosize_v<SmemLayoutB>, 1024> b;
+      cute::array_aligned<cutlass::tfloat32_t, cute::cosize_v<SmemLayoutA>, 1024> a;
+      cute::array_aligned<cutlass::tfloat32_t, cute::cosize_v<SmemLayoutB>, 1024> b;
     } tensors;
     using PipelineStorage = typename MainloopPipeline::SharedStorage;
     PipelineStorage pipeline;
@@ -109,22 +69,13 @@ struct CollectiveMma<
 
   static constexpr uint32_t kStageBytes = (kBlockM + kBlockN) * kWidth * sizeof(float);
 
-  /// Packed operands; strides are (row, _1, batch) in packed fp32 elements, multiples of 4. The
-  /// problem's K is the unpacked one.
-  struct Arguments {
-    float const* ptr_A = nullptr;
-    StrideA dA{};
-    float const* ptr_B = nullptr;
-    StrideB dB{};
-  };
-
   struct Params {
     using TmaA = decltype(cute::make_tma_copy_A_sm90(
-        GmemTiledCopyA{}, tessera::split_detail::operand_tensor(nullptr, 0, 0, 0, StrideA{}),
-        StageLayoutA{}, PackedTile{}, ClusterShape{}));
+        GmemTiledCopyA{}, split_detail::operand_tensor(nullptr, 0, 0, 0, StrideA{}), StageLayoutA{},
+        PackedTile{}, ClusterShape{}));
     using TmaB = decltype(cute::make_tma_copy_B_sm90(
-        GmemTiledCopyB{}, tessera::split_detail::operand_tensor(nullptr, 0, 0, 0, StrideB{}),
-        StageLayoutB{}, PackedTile{}, ClusterShape{}));
+        GmemTiledCopyB{}, split_detail::operand_tensor(nullptr, 0, 0, 0, StrideB{}), StageLayoutB{},
+        PackedTile{}, ClusterShape{}));
     TmaA tma_a;
     TmaB tma_b;
     uint32_t tma_transaction_bytes = kStageBytes;
@@ -133,9 +84,9 @@ struct CollectiveMma<
   template <class ProblemShape>
   static constexpr Params to_underlying_arguments(ProblemShape const& problem,
                                                   Arguments const& args, void* /*workspace*/) {
-    using tessera::split_detail::operand_tensor;
+    using split_detail::operand_tensor;
     auto const [m, n, k, l] = cute::append<4>(problem, 1);
-    auto const width = static_cast<int>(tessera::split_row_elements(k));
+    auto const width = static_cast<int>(split_row_elements(k));
     return {cute::make_tma_copy_A_sm90(GmemTiledCopyA{},
                                        operand_tensor(args.ptr_A, m, width, l, args.dA),
                                        StageLayoutA{}, PackedTile{}, ClusterShape{}),
@@ -144,25 +95,12 @@ struct CollectiveMma<
                                        StageLayoutB{}, PackedTile{}, ClusterShape{})};
   }
 
-  template <class ProblemShape>
-  static bool can_implement(ProblemShape const& problem, Arguments const& args) {
-    using tessera::split_detail::tma_addressable;
-    auto const [m, n, k, l] = cute::append<4>(problem, 1);
-    return m > 0 && n > 0 && k > 0 && l > 0 && tma_addressable(args.ptr_A, args.dA) &&
-           tma_addressable(args.ptr_B, args.dB);
-  }
-
-  CUTLASS_DEVICE static void prefetch_tma_descriptors(Params const& params) {
-    cute::prefetch_tma_descriptor(params.tma_a.get_tma_descriptor());
-    cute::prefetch_tma_descriptor(params.tma_b.get_tma_descriptor());
-  }
-
   /// The packed operands as TMA coordinates, tiled: (BM, 32, m, k, l) and (BN, 32, n, k, l).
   template <class ProblemShape>
   CUTLASS_DEVICE auto load_init(ProblemShape const& problem, Params const& params) const {
     using namespace cute;
     auto [m, n, k, l] = problem;
-    auto const width = static_cast<int>(tessera::split_row_elements(k));
+    auto const width = static_cast<int>(split_row_elements(k));
     auto const tile = make_coord(_, _, _);
     Tensor a = params.tma_a.get_tma_tensor(make_shape(m, width, l));
     Tensor b = params.tma_b.get_tma_tensor(make_shape(n, width, l));
@@ -178,18 +116,12 @@ struct CollectiveMma<
                            uint32_t rank_in_cluster, TensorStorage& storage) {
     using namespace cute;
     if (!elect_one_sync()) return;
-    tessera::split_detail::fill_stages<ClusterShape>(
+    split_detail::fill_stages<ClusterShape>(
         params.tma_a, params.tma_b, inputs,
         make_tensor(make_smem_ptr(storage.a.data()), SmemLayoutA{}),
         make_tensor(make_smem_ptr(storage.b.data()), SmemLayoutB{}), pipeline, write,
-        tessera::split_detail::ProducerWork<BlockCoord, KTileIterator>{block, k_tile, k_tile_count,
-                                                                       rank_in_cluster});
-  }
-
-  /// Producer, after its last tile: a block must not exit while a peer of its cluster may still
-  /// signal it.
-  CUTLASS_DEVICE void load_tail(MainloopPipeline pipeline, PipelineState write) {
-    if (cute::elect_one_sync()) pipeline.producer_tail(write);
+        split_detail::ProducerWork<BlockCoord, KTileIterator>{block, k_tile, k_tile_count,
+                                                              rank_in_cluster});
   }
 
   /// Consumers: accum = A * B over k_tile_count stages. All wgmmas are complete and all stages
@@ -199,10 +131,10 @@ struct CollectiveMma<
                           int k_tile_count, int thread_idx, TensorStorage& storage,
                           Params const& /*params*/) {
     using namespace cute;
-    using tessera::split_detail::issue_stage;
+    using split_detail::issue_stage;
     static_assert(is_rmem<FrgTensorC>::value, "the accumulator lives in registers");
-    int const warp_group = __shfl_sync(0xffffffff, thread_idx / NumThreadsPerWarpGroup, 0);
-    auto const thread_mma = TiledMma{}.get_slice(warp_group * NumThreadsPerWarpGroup);
+    int const warp_group = __shfl_sync(0xffffffff, thread_idx / cutlass::NumThreadsPerWarpGroup, 0);
+    auto const thread_mma = TiledMma{}.get_slice(warp_group * cutlass::NumThreadsPerWarpGroup);
     Tensor smem_a = make_tensor(make_smem_ptr(storage.a.data()), SmemLayoutA{});
     Tensor smem_b = make_tensor(make_smem_ptr(storage.b.data()), SmemLayoutB{});
     Tensor frag_a =
@@ -246,9 +178,15 @@ struct CollectiveMma<
       chunk = kPromoteTiles;
     }
   }
-
-  /// mma() leaves nothing in flight.
-  CUTLASS_DEVICE void mma_tail(MainloopPipeline, PipelineState, int) {}
 };
 
+}  // namespace tessera
+
+namespace cutlass::gemm::collective {
+template <int Stages, class ClusterShape, class Schedule, int PromoteK, class... Rest>
+struct CollectiveMma<
+    tessera::MainloopSm90TmaGmmaSplitTf32<Stages, ClusterShape, Schedule, PromoteK>, Rest...>
+    : tessera::SplitTf32Packed<tessera::SplitTf32Types<
+          tessera::MainloopSm90TmaGmmaSplitTf32<Stages, ClusterShape, Schedule, PromoteK>,
+          Rest...>> {};
 }  // namespace cutlass::gemm::collective

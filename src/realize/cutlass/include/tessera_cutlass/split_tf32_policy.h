@@ -39,18 +39,11 @@ struct MainloopSm90TmaGmmaSplitTf32 {
 template <int Stages_, class ClusterShape_ = cute::Shape<cute::_1, cute::_1, cute::_1>,
           class KernelSchedule_ = cutlass::gemm::KernelTmaWarpSpecializedCooperative,
           int PromoteK_ = 256>
-struct MainloopSm90TmaGmmaSplitTf32Inline {
-  static_assert(Stages_ >= 2, "one stage is in use while another is filled");
-  static_assert(PromoteK_ >= kSplitGroup && PromoteK_ % kSplitGroup == 0,
-                "promotion happens at stage boundaries: PromoteK must be a multiple of 16");
+struct MainloopSm90TmaGmmaSplitTf32Inline
+    : MainloopSm90TmaGmmaSplitTf32<Stages_, ClusterShape_, KernelSchedule_, PromoteK_> {
   static_assert(
       cute::is_base_of_v<cutlass::gemm::KernelTmaWarpSpecializedCooperative, KernelSchedule_>,
       "the schedule must be warp-specialized cooperative");
-  static constexpr int Stages = Stages_;
-  static constexpr int PromoteK = PromoteK_;
-  using ClusterShape = ClusterShape_;
-  using ArchTag = cutlass::arch::Sm90;
-  using Schedule = KernelSchedule_;
 };
 
 }  // namespace tessera
