@@ -10,6 +10,7 @@ import subprocess
 
 import pytest
 import torch
+from tessera import plan_graph
 from tessera.reference import Executor
 from tessera.tracer import Traced, trace_module
 
@@ -53,7 +54,25 @@ def check(module: torch.nn.Module, *args, canonical_too: bool = True, **kwargs) 
         _same(got, expected, 1e-5)
         _same(got, results[0] if results else got, 3e-8)
         results.append(got)
+    _same(_planned(traced, graphs[-1], args, kwargs), _planned(traced, traced.graph, args, kwargs), 2e-4)
     return traced, graphs[-1]
+
+
+def _planned(traced: Traced, graph: dict, args: tuple, kwargs: dict) -> list:
+    """The graph as a plan without kernels: prepacked values first, then every call by PyTorch in the module's own types."""
+    steps = [
+        {"kind": "prepack", "nodes": [n["name"]], "outputs": n["outputs"]}
+        if n.get("prepack")
+        else {"kind": "aten", "node": n["name"]}
+        for n in graph["nodes"]
+    ]
+    built = plan_graph.build({"graph": {**graph, "mutations": []}, "steps": steps})
+    values = {**traced.flatten(args, kwargs), **traced.state()}
+    with torch.no_grad():
+        if built.pack is not None:
+            packed = built.pack(*[values[name] for name in built.pack_feeds])
+            values |= dict(zip(built.packed, packed, strict=True))
+        return list(built.main(*[values[name] for name in built.feeds]))
 
 
 def _same(got: list, expected: list, tolerance: float) -> None:

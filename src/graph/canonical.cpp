@@ -41,6 +41,38 @@ void refresh_strides(Graph& g) {
   }
 }
 
+/// Whether PyTorch may lay the node's result out in another way than was traced: a rewrite made it
+/// over permuted strides, or attention chose its backend.
+bool layout_may_differ(const Graph& g, const Node& n) {
+  if (n.rewritten_from.empty() || kind_of(n) == OpKind::view) return false;
+  return kind_of(n) == OpKind::attention || !g.value(n.outputs.front()).type.contiguous();
+}
+
+/// The result's layout follows the operands' layout: not so for products and plain copies.
+bool follows_layout(const Node& n) {
+  const OpKind kind = kind_of(n);
+  if (kind == OpKind::copy) return is_op(n, "aten._to_copy");
+  return kind != OpKind::matmul && kind != OpKind::gather && kind != OpKind::create;
+}
+
+/// `view` demands the strides that were traced; above a rewrite it is `reshape`, which views where
+/// it can and copies where it must.
+void loosen_views(Graph& g) {
+  std::set<ValueId> loose;
+  for (const NodeId id : g.order) {
+    Node& n = g.node(id);
+    const std::vector<ValueId> arguments = tensor_arguments(n);
+    const bool reads = std::any_of(arguments.begin(), arguments.end(),
+                                   [&](ValueId v) { return loose.contains(v); });
+    if (layout_may_differ(g, n) || (reads && follows_layout(n)))
+      loose.insert(n.outputs.begin(), n.outputs.end());
+    if (!reads || (!is_op(n, "aten.view") && !is_op(n, "aten._unsafe_view"))) continue;
+    n.op = "aten.reshape.default";
+    for (auto& [name, argument] : n.arguments)
+      if (name == "size") name = "shape";
+  }
+}
+
 /// Those of `candidates` that are now computed once and read in calls.
 void log_constants(const Graph& g, const std::set<NodeId>& candidates, RewriteLog& log) {
   for (const NodeId id : g.order) {
@@ -75,6 +107,7 @@ std::vector<Rewrite> canonicalize(Graph& g) {
   to_fixed_point(g, log, {rewrite_sibling_linears, rewrite_noops});
   g.erase_dead();
   refresh_strides(g);
+  loosen_views(g);
   log_constants(g, in_calls, log);
   return log;
 }
