@@ -216,6 +216,24 @@ def test_additive_mask_is_passed_on():
     assert call["arguments"]["attn_mask"] == {"value": "m"} and not call["arguments"]["is_causal"]
 
 
+MASKS = {
+    "additive": (lambda n: torch.full((n, n), float("-inf")).triu(1), True, False),
+    "boolean": (lambda n: torch.ones(n, n, dtype=torch.bool).tril(), True, False),
+    "four dims": (lambda n: torch.ones(n, n, dtype=torch.bool).tril()[None, None], True, False),
+    "nothing": (lambda n: torch.zeros(n, n), False, False),
+    "boolean additive": (lambda n: torch.ones(n, n).tril(), False, True),
+    "window": (lambda n: torch.ones(n, n, dtype=torch.bool).tril().triu(-3), False, True),
+}
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_masks_of_attention_calls_are_named(name):
+    make, causal, mask = MASKS[name]
+    _, graph = check(module(lambda s, q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=make(10))), *heads(7))
+    call = next(n for n in graph["nodes"] if "attention" in n["op"])["arguments"]
+    assert (call["is_causal"], call["attn_mask"] is not None) == (causal, mask)
+
+
 def test_window_mask_is_no_causal_mask():
     i = torch.arange(10)
     window = ((i[None, :] <= i[:, None]) & (i[None, :] > i[:, None] - 4)).float()

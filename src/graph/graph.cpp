@@ -180,9 +180,9 @@ void Graph::erase_dead() {
 std::vector<Use> Graph::uses(ValueId id) const {
   std::vector<Use> out;
   for (const NodeId n : order) {
-    for (const auto& [name, argument] : node(n).arguments) {
-      for_each_tensor(argument, [&](ValueId v) {
-        if (v == id) out.push_back({n, name});
+    for (const auto& argument : node(n).arguments) {
+      for_each_tensor(argument.second, [&](ValueId v) {
+        if (v == id) out.push_back({n, argument.first});
       });
     }
   }

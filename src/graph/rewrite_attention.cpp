@@ -376,12 +376,38 @@ bool rewrite_one(Graph& g, RewriteLog& log, NodeId last) {
   return true;
 }
 
+/// An attention call whose mask is causal, or masks nothing, says so instead.
+bool name_mask(Graph& g, RewriteLog& log, NodeId id) {
+  Node& n = g.node(id);
+  const ValueId mask = n.tensor("attn_mask");
+  if (!is_op(n, "aten.scaled_dot_product_attention") || !mask.valid() ||
+      n.flag("is_causal").value_or(false))
+    return false;
+  MaskTerm term{.value = mask};
+  term.replaces = g.value(mask).type.dtype == DType::boolean;
+  term.where = false;
+  const auto length = [&](std::string_view of) {
+    const auto& shape = g.value(n.tensor(of)).type.shape;
+    return shape[shape.size() - 2];
+  };
+  const MaskKind kind = classify(g, {term}, length("query"), length("key"));
+  if (kind != MaskKind::causal && kind != MaskKind::none) return false;
+  for (auto& [name, argument] : n.arguments) {
+    if (name == "attn_mask") argument = NoValue{};
+    if (name == "is_causal") argument = kind == MaskKind::causal;
+  }
+  log.push_back({.what = kind == MaskKind::causal ? "a mask that is causal" : "a mask of nothing",
+                 .result = n.name,
+                 .nodes = n.covers});
+  return true;
+}
+
 }  // namespace
 
 bool rewrite_attention(Graph& g, RewriteLog& log) {
   const std::vector<NodeId> order = g.order;
   for (const NodeId id : order) {
-    if (rewrite_one(g, log, id)) return true;
+    if (rewrite_one(g, log, id) || name_mask(g, log, id)) return true;
   }
   g.erase_dead();
   return false;
