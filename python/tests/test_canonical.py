@@ -345,6 +345,7 @@ SPELLINGS = {
     "and": (lambda s, x: x.masked_fill((x > 0) & (x < 1), 0.0), ["gt", "lt", "bitwise_and", "masked_fill"]),
     "type_as": (lambda s, x: (x * 2).type_as(x).relu(), ["mul", "relu"]),
     "max values": (lambda s, x: x.max(1).values, ["amax"]),
+    "min of two": (lambda s, x: torch.min(x, x * 2), ["mul", "minimum"]),
     "max places": (lambda s, x: x.max(1), ["max"]),
     "swapaxes": (lambda s, x: x.swapaxes(0, 1) + 1, ["transpose", "add"]),
 }

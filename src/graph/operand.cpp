@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <ranges>
 
 #include "graph/ops.h"
 
@@ -192,13 +193,13 @@ Operand resolve(const Graph& g, ValueId value) {
     base = source_of(g.node(g.value(base).producer));
   }
   Operand o = whole(g, base);
-  for (auto it = chain.rbegin(); it != chain.rend(); ++it) {
-    const Node& n = g.node(it->first);
-    if (auto next = fold(g, n, it->second, o)) {
+  for (const auto& [node, output] : std::views::reverse(chain)) {
+    const Node& n = g.node(node);
+    if (auto next = fold(g, n, output, o)) {
       o = std::move(*next);
-      o.views.insert(o.views.begin(), it->first);
+      o.views.insert(o.views.begin(), node);
     } else {
-      o = whole(g, n.outputs[static_cast<std::size_t>(it->second)]);
+      o = whole(g, n.outputs[static_cast<std::size_t>(output)]);
     }
   }
   return o;

@@ -41,6 +41,10 @@ const std::map<std::string_view, std::string_view> names = {
 
 bool rename(Node& n) {
   const std::string_view base = base_op(n);
+  if (n.op == "aten.min.other" || n.op == "aten.max.other") {
+    n.op = n.op == "aten.min.other" ? "aten.minimum.default" : "aten.maximum.default";
+    return true;
+  }
   const auto it = names.find(base);
   if (it == names.end()) return false;
   std::string overload(std::string_view(n.op).substr(base.size()));
