@@ -15,11 +15,13 @@ struct Rewrite {
   std::vector<std::string> nodes;  // the nodes that it stands for
 };
 
-/// Recognizes composed spellings by their meaning (tanh- and erf-GELU, SiLU, softmax, attention
-/// with causal or additive mask and repeated key/value heads, RMSNorm, LayerNorm, linear from
-/// matmul + transpose + bias), folds scales and no-ops (dropout p = 0, conversions to the same
-/// dtype, detach), merges linears that share their input (their weights concatenated by prepack
-/// nodes), drops dead nodes. Returns what it did, in order.
+/// Gives every op its usual name, recognizes composed spellings by their meaning (tanh- and
+/// erf-GELU, SiLU, softmax and norms over any one dim, attention with causal or additive mask and
+/// repeated key/value heads, linear from matmul + transpose + bias, two-operand einsum), folds
+/// scales (rewrite_scale.cpp says what goes where) and no-ops (dropout p = 0, conversions to the
+/// same dtype, detach), computes once what follows from parameters and constants, makes batch norm
+/// with fixed statistics a scale and a shift, merges linears that share their input (their weights
+/// concatenated by prepack nodes), drops dead nodes. Returns what it did, in order.
 std::vector<Rewrite> canonicalize(Graph& g);
 
 }  // namespace tessera::graph
