@@ -122,14 +122,16 @@ std::vector<int64_t> slice_counts(const GemmProblem& p, const Sm90Config& c,
   const int64_t tiles = ((p.m + c.tile_m - 1) / c.tile_m) * ((p.n + c.tile_n - 1) / c.tile_n);
   const int64_t granule = 16 / size_of(p.a.dtype);
   std::vector<std::pair<double, int64_t>> found;
-  for (int64_t s = 2; s * tiles <= 4 * arch.multiprocessors && p.k / s >= 8 * c.tile_k; ++s) {
-    if (p.k % s != 0 || (p.k / s) % granule != 0) continue;
-    if (c.interleaved && (p.k / s) % c.tile_k != 0) continue;  // whole rounds
+  for (int64_t s = 2;
+       s * tiles <= int64_t{4} * arch.multiprocessors && p.k / s >= int64_t{8} * c.tile_k; ++s) {
+    const int64_t k = p.k / s;
+    if (p.k % s != 0 || k % granule != 0) continue;
+    if (c.interleaved && k % c.tile_k != 0) continue;  // whole rounds
     const double waves = std::ceil(static_cast<double>(s * tiles) / arch.multiprocessors);
     const double reduction =
         static_cast<double>(s * p.m * p.n) * 8 / (arch.achievable_bandwidth_gbs * 1e6);
-    const double product = waves * static_cast<double>(p.k / s) * c.tile_m * c.tile_n *
-                           size_of(p.a.dtype) / 2 / 2048 / 1.45e6;
+    const double product = waves * static_cast<double>(k) * c.tile_m * c.tile_n *
+                           size_of(p.a.dtype) / 2.0 / 2048 / 1.45e6;
     found.emplace_back(product + reduction, s);
   }
   std::sort(found.begin(), found.end());

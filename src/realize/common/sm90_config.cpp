@@ -64,7 +64,7 @@ std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p, con
   if (c.tile_k > p.k && c.tile_k * needs.element_bytes > 128) return "K tile above K";
   if (c.scheduler == Scheduler::stream_k) {
     const int64_t tiles = tiles_m * tiles_n * p.l;
-    if (tiles >= 4 * arch.multiprocessors) return "stream-K with many waves";
+    if (tiles >= int64_t{4} * arch.multiprocessors) return "stream-K with many waves";
     if (ceil_div(p.k, c.tile_k) < 16) return "stream-K with short K";
   }
   return std::nullopt;
@@ -234,8 +234,9 @@ int mainloop_stages(const Sm90Config& c, const Sm90Needs& needs, int64_t shared_
 
 double predict_ms(const Sm90Config& c, const GemmProblem& p, const arch::Arch& arch) {
   const Sm90Needs needs = needs_of(p);
-  const int64_t tiles = ceil_div(round_up(p.m, c.tile_m * c.cluster_m), c.tile_m) *
-                        ceil_div(round_up(p.n, c.output_n() * c.cluster_n), c.output_n()) * p.l;
+  const int64_t tiles = ceil_div(round_up(p.m, int64_t{c.tile_m} * c.cluster_m), c.tile_m) *
+                        ceil_div(round_up(p.n, int64_t{c.output_n()} * c.cluster_n), c.output_n()) *
+                        p.l;
   const int cluster = c.cluster_m * c.cluster_n;
   // GPCs hold 16 or 18 SMs: clusters of 4 leave some idle.
   const double usable = cluster <= 2 ? arch.multiprocessors : arch.multiprocessors * 0.93;
@@ -283,7 +284,8 @@ std::vector<Knobs> sm90_knobs(const Sm90Config& c, const GemmProblem& p, const a
     knobs.push_back({0, 1, 1, 0});
     knobs.push_back({0, 1, 1, 3});
     for (const int64_t s : {fit, fit / 2, fit * 2}) {
-      if (s > 1 && p.k / s >= 8 * c.tile_k) knobs.push_back({0, 1, static_cast<int>(s), 2});
+      if (s > 1 && p.k / s >= int64_t{8} * c.tile_k)
+        knobs.push_back({0, 1, static_cast<int>(s), 2});
     }
     return knobs;
   }

@@ -6,7 +6,6 @@
 
 namespace tessera::rules {
 
-using graph::Argument;
 using graph::ArgumentList;
 using graph::Node;
 using graph::Operand;
