@@ -10,7 +10,8 @@
 namespace tessera::tile {
 
 void Emitter::line(const std::string& text) {
-  if (!text.empty()) out += (text[0] == '#' ? "" : std::string(2 * depth, ' ')) + text + "\n";
+  if (!text.empty())
+    out += (text[0] == '#' ? "" : std::string(std::size_t{2} * depth, ' ')) + text + "\n";
 }
 void Emitter::open(const std::string& head) {
   line(head);

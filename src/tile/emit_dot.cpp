@@ -152,7 +152,7 @@ class Writer {
                                      : fmt::format("{}{} * {}", name, i, digits[i].*of));
     return plus(s, constant == 0 ? "" : std::to_string(constant));
   }
-  static std::string or_zero(std::string s) { return s.empty() ? "0" : s; }
+  static std::string or_zero(const std::string& s) { return s.empty() ? "0" : s; }
 
   /// One element of A, 0 where k is past the end: nothing may come from there.
   std::string a_element(int64_t weight, int64_t k_step) const {

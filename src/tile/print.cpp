@@ -19,7 +19,7 @@ std::string Printer::place(ValueId view, const std::vector<Index>& indices) cons
 }
 
 void Printer::line(const std::string& text) {
-  out += std::string(4 * depth, ' ') + text + "\n";
+  out += std::string(std::size_t{4} * depth, ' ') + text + "\n";
 }
 
 void Printer::region(const Region& r) {

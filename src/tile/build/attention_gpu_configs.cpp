@@ -83,7 +83,7 @@ bool has(const Limits& limits, const arch::Mma& by) {
 
 bool fits(const AttentionProblem& p, const AttentionConfig& c, const Shape& s,
           const Limits& limits) {
-  const int64_t registers_left = limits.registers / (s.threads() * c.min_blocks);
+  const int64_t registers_left = limits.registers / (int64_t{s.threads()} * c.min_blocks);
   constexpr int64_t reserved = 1024;  // shared bytes of a block that the system keeps
   return attention_registers(s, c) <= std::min<int64_t>(255, registers_left) && s.warps >= 2 &&
          c.min_blocks * (shared_bytes(s, c) + reserved) <= limits.shared_bytes + reserved &&

@@ -15,7 +15,7 @@ Limits limits_of(const arch::Arch& a) {
   return l;
 }
 
-Tensor row_major_tensor(std::string name, DType element, std::vector<int64_t> shape,
+Tensor row_major_tensor(std::string name, DType element, const std::vector<int64_t>& shape,
                         tile::Access access) {
   Tensor t{std::move(name), element, shape, graph::contiguous_strides(shape), access};
   return t;

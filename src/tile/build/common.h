@@ -30,7 +30,7 @@ struct Limits {
 Limits limits_of(const arch::Arch& a);
 
 /// A tensor of the launch with row-major strides.
-Tensor row_major_tensor(std::string name, DType element, std::vector<int64_t> shape,
+Tensor row_major_tensor(std::string name, DType element, const std::vector<int64_t>& shape,
                         tile::Access access);
 
 /// Dims [first, last) of a view as one mode: the last dim varies fastest. A mode of no dims is 1:0.

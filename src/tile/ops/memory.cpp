@@ -94,7 +94,7 @@ Status interpret_load(Interpreter& in, const Op& op) {
   return {};
 }
 
-Status check_element(const Emitter& e, DType t) {
+Status check_element(DType t) {
   if (t == DType::float32 || t == DType::bfloat16 || t == DType::float16 || t == DType::boolean)
     return {};
   return error(fail(unsupported, "tiles of {} are not lowered", name_of(t))
@@ -104,7 +104,7 @@ Status check_element(const Emitter& e, DType t) {
 Status emit_load(Emitter& e, const Op& op) {
   const auto& at = std::any_cast<const At&>(op.payload);
   const Type& t = e.type(op.results[0]);
-  TESSERA_CHECK(check_element(e, t.element));
+  TESSERA_CHECK(check_element(t.element));
   const std::string from = e.tensor(op.operands[0]);
   if (!e.cuda()) {
     e.define_load(op);
@@ -126,7 +126,7 @@ Status emit_load(Emitter& e, const Op& op) {
   return {};
 }
 
-Result<std::vector<Type>> infer_store(const Program& p, const Kernel& k, const Op& op) {
+Result<std::vector<Type>> infer_store(const Program&, const Kernel& k, const Op& op) {
   const auto& at = std::any_cast<const At&>(op.payload);
   const Type& value = k.values.at(op.operands.at(0).index).type;
   const Type& view = k.values.at(op.operands.at(1).index).type;
@@ -187,7 +187,7 @@ std::string first_copy_text(const Type& t) {
 Status emit_store(Emitter& e, const Op& op) {
   const auto& at = std::any_cast<const At&>(op.payload);
   const Type& t = e.type(op.operands[0]);
-  TESSERA_CHECK(check_element(e, t.element));
+  TESSERA_CHECK(check_element(t.element));
   const std::string to = e.tensor(op.operands[1]);
   if (!e.cuda()) {
     e.line(fmt::format("tst_store({}[{}], {});", to, e.address(op.operands[1], at.indices, t),
