@@ -4,7 +4,6 @@
 
 namespace tessera::rules {
 
-using graph::Operand;
 using graph::OpKind;
 
 Flow::Flow(const graph::Graph& graph) : g(graph) {
