@@ -32,7 +32,7 @@ double predict(const Sm90Config& c, const GemmProblem& p, const arch::Arch& arch
   return ms + elements * 12 / (arch.achievable_bandwidth_gbs * 1e6) + 0.008;
 }
 
-std::vector<Sm90Config> configs(const GemmProblem& p) {
+std::vector<Sm90Config> configs() {
   std::vector<Sm90Config> all;
   for (const Mainloop mainloop : {Mainloop::split_packed, Mainloop::split_inline})
     for (const auto& [m, n] :
@@ -63,7 +63,8 @@ std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p,
   const int64_t tiles_m = (p.m + c.tile_m - 1) / c.tile_m;
   const int64_t tiles_n = (p.n + c.tile_n - 1) / c.tile_n;
   if (c.cluster_m > tiles_m || c.cluster_n > tiles_n) return "cluster larger than the problem";
-  if (c.scheduler == Scheduler::stream_k && tiles_m * tiles_n * p.l >= 2 * arch.multiprocessors) {
+  if (c.scheduler == Scheduler::stream_k &&
+      tiles_m * tiles_n * p.l >= int64_t{2} * arch.multiprocessors) {
     return "stream-K with many waves";
   }
   // Stages as the collectives' headers count them; a source operand and row vectors take from the
@@ -71,11 +72,11 @@ std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p,
   Sm90Needs needs = needs_of(p);
   const int64_t rows = c.schedule == Schedule::cooperative ? 128 : 64;
   const int64_t columns = c.epilogue_n ? c.epilogue_n : 32;
-  const int64_t epilogue =
-      (needs.source_bytes ? 4 : 2) * rows * columns * 4 + needs.row_vector_bytes * c.tile_n + 1024;
+  const int64_t epilogue = (needs.source_bytes ? 4 : 2) * rows * columns * 4 +
+                           int64_t{needs.row_vector_bytes} * c.tile_n + 1024;
   const int64_t both = c.tile_m + c.tile_n;
   const int64_t left = arch.shared_memory_per_block - 1024 - epilogue -
-                       (c.mainloop == Mainloop::split_inline ? 3 * both * 128 : 0);
+                       (c.mainloop == Mainloop::split_inline ? int64_t{3} * both * 128 : 0);
   if (left / (both * (c.mainloop == Mainloop::split_inline ? 64 : 128)) < 2)
     return "shared memory: fewer than 2 stages";
   return std::nullopt;
@@ -94,7 +95,7 @@ Status check(const GemmProblem& p, const arch::Arch& arch) {
 void add_slices(const GemmProblem& p, const arch::Arch& arch, Space& space) {
   const int64_t blocks = ((p.m + 127) / 128) * ((p.n + 127) / 128);
   if (p.l != 1 || blocks * 2 > arch.multiprocessors) return;
-  for (const Sm90Config& c : configs(p)) {
+  for (const Sm90Config& c : configs()) {
     if (c.mainloop != Mainloop::split_inline || c.scheduler != Scheduler::persistent ||
         refuse(c, p, arch))
       continue;
@@ -113,7 +114,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   TESSERA_CHECK(check(problem, arch));
   Space space;
   std::map<std::string, int> pruned;
-  for (const Sm90Config& c : configs(problem)) {
+  for (const Sm90Config& c : configs()) {
     if (const auto reason = refuse(c, problem, arch)) {
       ++pruned[*reason];
       continue;
