@@ -106,7 +106,7 @@ struct Rule {
 std::span<const Rule* const> all();
 
 struct Discovery {
-  std::string arch;  // the architecture that figures and examples are for
+  std::string arch;               // the architecture that figures and examples are for
   std::vector<Pattern> patterns;  // by falling priority; overlapping alternatives included
   std::vector<Rejection> rejections;
   /// Computing nodes that no pattern covers, with the reason, for the plan's leftover list.
