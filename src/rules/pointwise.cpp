@@ -162,7 +162,7 @@ Result<Pattern> build(const Flow& flow, const NodeSet& set) {
   for (std::size_t i = 0; i < body->groups.size(); ++i)
     for (const Read& w : writes[i])
       body->groups[i].outputs.push_back(tensors.output(w, body->groups[i].shape));
-  return finish(flow, set, std::move(tensors), std::move(body));
+  return finish(flow, set, std::move(tensors), body);
 }
 
 Result<Pattern> build_reduction(const Flow& flow, const Reduction& r, const NodeSet& set) {
@@ -189,7 +189,7 @@ Result<Pattern> build_reduction(const Flow& flow, const Reduction& r, const Node
   if (!out) return no("the result's strides do not follow the kept dims");
   group.outputs.push_back(tensors.output({r.result, {0, out->strides}}, kept_shape));
   body->groups.push_back(std::move(group));
-  return finish(flow, set, std::move(tensors), std::move(body));
+  return finish(flow, set, std::move(tensors), body);
 }
 
 NodeSet component(const Flow& flow, NodeId seed, const NodeSet& taken) {
