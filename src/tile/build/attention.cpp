@@ -93,12 +93,7 @@ class AttentionWriter {
   }
   template <class F>
   std::vector<ValueId> map(std::vector<ValueId> operands, F f, std::string_view hint) {
-    PointwiseDag d;
-    std::vector<int> x;
-    for (std::size_t i = 0; i < operands.size(); ++i)
-      x.push_back(d.add_operand(static_cast<int>(i)));
-    d.results = f(d, x);
-    return b_.add("map", std::move(operands), map_of(std::move(d)), hint);
+    return add_map(b_, std::move(operands), f, hint);
   }
   using Nodes = std::vector<int>;
 

@@ -41,6 +41,18 @@ Layout mode_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& st
 graph::PointwiseDag identity_dag();
 /// A map payload from a DAG.
 MapOf map_of(graph::PointwiseDag dag);
+
+/// A map whose results are the nodes that f(dag, nodes of the operands) makes and returns.
+template <class F>
+std::vector<ValueId> add_map(KernelBuilder& b, std::vector<ValueId> operands, const F& f,
+                             std::string_view hint) {
+  graph::PointwiseDag d;
+  std::vector<int> x;
+  for (std::size_t i = 0; i < operands.size(); ++i) x.push_back(d.add_operand(static_cast<int>(i)));
+  d.results = f(d, x);
+  return b.add("map", std::move(operands), map_of(std::move(d)), hint);
+}
+
 /// How many sensible elements one 16-byte access of the widest or narrowest tensor has.
 int vector_elements(const std::vector<Tensor>& tensors);
 
