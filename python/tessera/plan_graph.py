@@ -293,6 +293,7 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), inline_pack: bo
             m["value"], main.fx.call_function(torch.ops.aten.copy_.default, (main.get(targets.get(old, old)), new))
         )
     main.fx.output(tuple(main.latest(v) for v in graph["outputs"]))
+    packed = [v for v in packed if v in main.feeds]  # what only other packed values are made from is not kept
     pack_module = None
     if packed:
         pack.fx.output(tuple(pack.get(v) for v in packed))

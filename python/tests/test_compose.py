@@ -10,6 +10,7 @@ import warnings
 import pytest
 import torch
 from composing import Mlp, compile_kernel, mlp_plan
+from tessera import plan_graph
 from tessera.compose import ComposedModule, Outputs
 from tessera.errors import Error
 from torch import nn
@@ -205,6 +206,16 @@ def test_changed_parameters(pair, change, repacks):
     s = c.status()
     assert s["repacks"] == repacks and kinds(c).get("repack", 0) == repacks
     assert s["calls"] - s["served"] == (1 if change is step else 0)  # the step's own training call
+
+
+def test_only_packed_values_that_are_read_are_kept(library):
+    """The transposes are steps of the core's plan too; without a kernel, what it would have read is not packed."""
+    plan = mlp_plan(library)
+    plan["steps"] = [{"kind": "prepack", "nodes": [f"w{i}_t"], "outputs": [f"w{i}_t"]} for i in (1, 2)] + plan["steps"]
+    assert plan_graph.build(plan).packed == ["w1_p", "w2_p"]
+    assert plan_graph.build(plan, disabled=frozenset({"p01"})).packed == ["w2_p"]
+    none = plan_graph.build(plan, disabled=frozenset({"p01", "p02"}))
+    assert none.packed == [] and none.pack is None
 
 
 def test_moved_to_another_type(pair):
