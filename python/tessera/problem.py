@@ -1,7 +1,8 @@
 """A pattern as a numeric problem: its inputs in several distributions, what must come out, how far eager is off.
 
 The meaning of a pattern is its ATen nodes, run in fp64. The same nodes, run eagerly at the pattern's own precision, are
-the baseline that tolerances are relative to (docs/measuring.md).
+the baseline that tolerances are relative to; where eager is more exact than the precision class, what the class itself
+costs counts as well (docs/measuring.md).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from tessera import rounded
 from tessera.errors import fail
 from tessera.guarded import Guarded
 from tessera.reference import Executor
@@ -53,6 +55,7 @@ class Dataset:
     inputs: list[Guarded]
     references: list[Reference] = field(default_factory=list)
     baseline: list[dict] = field(default_factory=list)  # errors of eager, one an output
+    permitted: list[dict] = field(default_factory=list)  # what budgets stand on: eager's, or the precision's own
 
     @property
     def tensors(self) -> list[torch.Tensor]:
@@ -132,11 +135,27 @@ class Problem:
             made.references.append(_reference(e, b))
         del exact
         made.baseline = [reference_errors(b, r) for b, r in zip(eager, made.references, strict=True)]
+        del eager
+        made.permitted = larger_errors(made.baseline, self._own_cost(made))
         size = sum(r.value.nbytes for r in made.references) + sum(g.nbytes for g in made.inputs)
         if self._cached_bytes + size <= _memory(self.device) // 4:
             self._cache[kind, seed] = made
             self._cached_bytes += size
         return made
+
+    def _own_cost(self, data: Dataset) -> list[dict]:
+        """Errors of the nodes with rounded operands; none where the class has no such cost, or memory does not allow."""
+        from tessera.verify import reference_errors
+
+        if not rounded.has_own_cost(self.precision):
+            return []
+        try:
+            with rounded.products():
+                results = self.run(data.tensors, None)
+        except torch.OutOfMemoryError:  # attention written out; eager's own error is the stricter measure
+            torch.cuda.empty_cache()
+            return []
+        return [reference_errors(t, r) for t, r in zip(results, data.references, strict=True)]
 
     def forget(self) -> None:
         """Drops the remembered datasets; they are made again, the same, when wanted."""
@@ -148,6 +167,15 @@ class Problem:
 
     def is_weight(self, value: dict) -> bool:
         return value["name"] in self._weights
+
+
+def larger_errors(one: list[dict], other: list[dict]) -> list[dict]:
+    """For each output, the larger relative RMS and the larger largest error; `one` where there is no other."""
+    if not other:
+        return one
+    return [
+        {**a, "rms": max(a["rms"], b["rms"]), "max": max(a["max"], b["max"])} for a, b in zip(one, other, strict=True)
+    ]
 
 
 def dtype_of(value: dict) -> torch.dtype:

@@ -1,7 +1,8 @@
 """Whether a candidate computes its pattern: against fp64, within a budget set by eager's own error.
 
 The budget is stated here and nowhere else (docs/measuring.md explains it): a candidate may be off by `factor` times
-what eager is off on the same inputs, plus a floor of a few roundings of its result type.
+what eager is off on the same inputs (or the precision class itself, where that is more), plus a floor of a few roundings
+of its result type.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def reference_errors(out: torch.Tensor, reference: Reference) -> dict:
 
 
 def budget(precision: str, dtype: torch.dtype, baseline: dict) -> dict:
-    """The errors that a candidate may have where eager has `baseline`."""
+    """The errors that a candidate may have where eager, or the class, has `baseline`."""
     if not dtype.is_floating_point:
         return {"rms": 0.0, "max": 0.0}
     rms_factor, max_factor, ulps = BUDGET[precision]
@@ -87,9 +88,11 @@ def budget(precision: str, dtype: torch.dtype, baseline: dict) -> dict:
 def compare(problem: Problem, data: Dataset, outputs: list[torch.Tensor]) -> tuple[list[dict], dict | None]:
     """The errors of every output, and the first breach: {"kind", "reason"}."""
     errors, breach = [], None
-    for value, out, reference, base in zip(problem.outputs, outputs, data.references, data.baseline, strict=True):
+    for value, out, reference, base, permitted in zip(
+        problem.outputs, outputs, data.references, data.baseline, data.permitted, strict=True
+    ):
         e = reference_errors(out, reference)
-        allowed = budget(problem.precision, out.dtype, base)
+        allowed = budget(problem.precision, out.dtype, permitted)
         errors.append({**e, "baseline": base, "budget": allowed})
         where = f"output {value['name']}, {data.kind} inputs, seed {data.seed}"
         if breach:

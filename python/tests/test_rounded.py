@@ -1,0 +1,53 @@
+"""What the class tf32 costs by itself, and the budgets that stand on it."""
+
+import torch
+import torch.nn.functional as F
+from tessera import rounded
+from tessera.problem import larger_errors
+
+
+def test_rounds_to_the_nearest_tf32_value():
+    step = 2.0**-10
+    x = torch.tensor([1.0, 1 + step / 4, 1 + step / 2, 1 + 3 * step / 4, -1 - step / 2, 1e-3, 0.0])
+    got = rounded.round_to_tf32(x)
+    assert got[:5].tolist() == [1.0, 1.0, 1 + step, 1 + step, -1 - step]
+    assert torch.equal(got, rounded.round_to_tf32(got))
+    assert ((got - x).abs() <= x.abs() * step / 2).all()
+    odd = torch.tensor([float("inf"), -float("inf"), float("nan")])
+    assert torch.equal(rounded.round_to_tf32(odd).nan_to_num(), odd.nan_to_num())
+    assert rounded.round_to_tf32(x[::2]).shape == (4,)
+
+
+def relative(got, want):
+    return ((got.double() - want).norm() / want.norm()).item()
+
+
+def test_every_spelling_of_a_product_is_rounded():
+    torch.manual_seed(0)
+    a, b, bias = torch.randn(4, 64, 96), torch.randn(4, 96, 32), torch.randn(32)
+    w = torch.randn(32, 96)
+    image, kernel = torch.randn(2, 8, 12, 12), torch.randn(16, 8, 3, 3)
+    calls = {
+        "matmul": (torch.matmul, (a, b)),
+        "mm": (torch.mm, (a[0], b[0])),
+        "addmm": (torch.addmm, (bias, a[0], b[0])),
+        "linear": (F.linear, (a, w, bias)),
+        "einsum": (lambda x, y: torch.einsum("bik,bkj->bij", x, y), (a, b)),
+        "baddbmm": (torch.baddbmm, (torch.zeros(4, 64, 32), a, b)),
+        "mv": (torch.mv, (a[0], b[0, :, 0])),
+        "convolution": (F.conv2d, (image, kernel)),
+        "attention": (F.scaled_dot_product_attention, (a[None], a[None] * 1.1, a[None] - 0.2)),
+    }
+    for name, (call, inputs) in calls.items():
+        with torch.no_grad():
+            want = call(*(t.double() for t in inputs))
+            with rounded.products():
+                error = relative(call(*inputs), want)
+            assert 1e-4 < error < 1e-3, (name, error)  # tf32's half ulp is 4.9e-4
+            assert relative(call(*inputs), want) < 1e-5, name  # and nothing stays rounded afterwards
+
+
+def test_the_larger_error_counts():
+    eager = [{"rms": 1e-7, "max": 5e-6, "peak": 3.0}]
+    assert larger_errors(eager, []) is eager
+    assert larger_errors(eager, [{"rms": 3e-4, "max": 1e-6, "peak": 1.0}]) == [{"rms": 3e-4, "max": 5e-6, "peak": 3.0}]
