@@ -5,6 +5,8 @@ Two steps, because the generator needs the C++ build and the GPU machine only nv
     python tests/gpu/gemm_kernels.py generate DIR --tool BUILD/src/realize_tool     # anywhere
     python tests/gpu/gemm_kernels.py run DIR                                        # on the GPU machine
 
+`build DIR` compiles only; `run` takes what is built.
+
 `generate --sets gated,array` (below: SETS) makes a part. `run` compiles every distinct source in parallel, verifies each candidate against fp64 (outputs poisoned, zero-mean inputs; RMS
 relative error beside torch's own), sweeps the launches, and prints a short table of the best for each problem.
 """
@@ -155,11 +157,17 @@ def compile_one(directory, candidate):
         *(f"-l{name}" for name in candidate["links"]),
     ]
     start = time.time()
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    log = done.stdout + done.stderr
+    said = output.with_suffix(".log")
+    if output.exists() and said.exists() and said.stat().st_mtime > source.stat().st_mtime:
+        log, failure = said.read_text(), ""
+    else:
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        log = done.stdout + done.stderr
+        failure = log[-1500:] if done.returncode else ""
+        if not failure:
+            said.write_text(log)
     spills = [line for line in log.splitlines() if "spill stores" in line and " 0 bytes spill stores" not in line]
     notes = ("SPILLS " if spills else "") + ("SERIALIZED" if "C7510" in log else "")
-    failure = log[-1500:] if done.returncode else ""
     return candidate["file"], None if failure else output, time.time() - start, notes, failure
 
 
@@ -403,10 +411,8 @@ def check_and_time(torch, entry, built, flush, failures):
         )
 
 
-def run(directory):
-    import torch
-
-    index = json.loads((directory / "index.json").read_text())
+def build(directory, index):
+    """Compiles every distinct source on all cores: the libraries by file, and what is to be said."""
     unique = {c["file"]: c for e in index for c in e["candidates"]}
     start, failures, built, slowest = time.time(), [], {}, 0.0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -417,6 +423,17 @@ def run(directory):
             if notes or failure:
                 failures.append(f"{unique[name]['label']} ({name}): {notes} {failure}")
     print(f"compiled {len(built)} of {len(unique)} in {time.time() - start:.0f} s, the slowest {slowest:.0f} s")
+    return built, failures
+
+
+def run(directory, only_build):
+    import torch
+
+    start = time.time()
+    index = json.loads((directory / "index.json").read_text())
+    built, failures = build(directory, index)
+    if only_build:
+        return 1 if failures else 0
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     for entry in sorted(index, key=lambda e: not e["problem"].get("check_only", False)):
         for realizer, reason in entry["unsupported"].items():
@@ -435,7 +452,7 @@ def run(directory):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("step", choices=["generate", "run"])
+    parser.add_argument("step", choices=["generate", "build", "run"])
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--tool", default=str(ROOT / "build/src/realize_tool"))
     everything = ["base", *SETS, "checks"]
@@ -446,7 +463,7 @@ def main():
         parser.error(f"no such set: {', '.join(sorted(unknown))}; there are {', '.join(everything)}")
     if arguments.step == "generate":
         return generate(arguments.directory, arguments.tool, sets)
-    return run(arguments.directory)
+    return run(arguments.directory, arguments.step == "build")
 
 
 if __name__ == "__main__":

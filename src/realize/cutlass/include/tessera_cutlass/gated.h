@@ -104,10 +104,18 @@ struct AccumulatorFetch : cutlass::epilogue::fusion::Sm90VisitorImpl<> {
   }
 };
 
-/// (M, (n, 2), K, L) -> (M, n, K, L), for shapes and coordinates.
-template <class Quad>
-CUTLASS_HOST_DEVICE constexpr auto one_of_two(Quad const& q) {
-  return cute::replace<1>(q, cute::get<1, 0>(q));
+/// (M, (n, 2), K, L) -> (M, n, K, L).
+template <class Shape>
+CUTLASS_HOST_DEVICE constexpr auto one_of_two(Shape const& shape) {
+  return cute::replace<1>(shape, cute::get<1, 0>(shape));
+}
+
+/// The tile's place in that shape. A raster whose width does not divide the tiles counts on beyond
+/// n; CUTLASS carries what is beyond into the second mode, and must find it out of bounds here.
+template <class HalfTile, class Coord, class Shape>
+CUTLASS_HOST_DEVICE constexpr auto tile_of_one(Coord const& coord, Shape const& shape) {
+  const int tiles = cute::ceil_div(cute::get<1, 0>(shape), cute::get<1>(HalfTile{}));
+  return cute::replace<1>(coord, cute::get<1, 0>(coord) + cute::get<1, 1>(coord) * tiles);
 }
 
 /// `Base` is CUTLASS' epilogue for the half-wide tile, `HalfMma` a TiledMMA of that tile.
@@ -154,7 +162,7 @@ struct GatedEpilogue : Base {
                            typename Base::LoadPipelineState state, Shape shape, Tile, Coord coord,
                            Mma, int thread, TensorStorage& storage, int subtile = -1) {
     return Base::load(pipeline, state, one_of_two(shape), typename Base::CtaTileMNK{},
-                      one_of_two(coord), HalfMma{}, thread, storage, subtile);
+                      tile_of_one<HalfTile>(coord, shape), HalfMma{}, thread, storage, subtile);
   }
 
   template <class Shape, class Tile, class Coord, class Engine, class Layout, class Mma>
@@ -174,8 +182,8 @@ struct GatedEpilogue : Base {
       pairs(v) = {accumulators(low(v)), accumulators(low(v) + Pairing::high_offset())};
     }
     return Base::store(load_pipeline, load_state, store_pipeline, store_state, one_of_two(shape),
-                       typename Base::CtaTileMNK{}, one_of_two(coord), pairs, HalfMma{}, thread,
-                       storage, subtile);
+                       typename Base::CtaTileMNK{}, tile_of_one<HalfTile>(coord, shape), pairs,
+                       HalfMma{}, thread, storage, subtile);
   }
 };
 

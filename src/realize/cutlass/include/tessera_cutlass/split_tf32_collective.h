@@ -183,10 +183,14 @@ struct SplitTf32Packed : Types {
 }  // namespace tessera
 
 namespace cutlass::gemm::collective {
-template <int Stages, class ClusterShape, class Schedule, int PromoteK, class... Rest>
-struct CollectiveMma<
-    tessera::MainloopSm90TmaGmmaSplitTf32<Stages, ClusterShape, Schedule, PromoteK>, Rest...>
+// All parameters by name: a pack would be refused, CollectiveMma has none.
+template <int Stages, class Cluster, class Schedule, int PromoteK, class Tile, class EA, class SA,
+          class EB, class SB, class Mma, class CopyA, class LayoutA, class AtomA, class TransformA,
+          class CopyB, class LayoutB, class AtomB, class TransformB>
+struct CollectiveMma<tessera::MainloopSm90TmaGmmaSplitTf32<Stages, Cluster, Schedule, PromoteK>,
+                     Tile, EA, SA, EB, SB, Mma, CopyA, LayoutA, AtomA, TransformA, CopyB, LayoutB,
+                     AtomB, TransformB>
     : tessera::SplitTf32Packed<tessera::SplitTf32Types<
-          tessera::MainloopSm90TmaGmmaSplitTf32<Stages, ClusterShape, Schedule, PromoteK>,
-          Rest...>> {};
+          tessera::MainloopSm90TmaGmmaSplitTf32<Stages, Cluster, Schedule, PromoteK>, Tile, EA, SA,
+          EB, SB, Mma, CopyA, LayoutA, AtomA, TransformA, CopyB, LayoutB, AtomB, TransformB>> {};
 }  // namespace cutlass::gemm::collective
