@@ -89,9 +89,11 @@ Status Interpreter::write(ValueId view, const std::vector<Index>& indices,
 
 Status Interpreter::for_slots(
     const Type& t, const std::function<Status(int64_t, const std::vector<int64_t>&)>& f) {
-  for (int64_t thread = 0; thread < t.threads(); ++thread)
-    for (int64_t reg = 0; reg < t.registers(); ++reg)
-      TESSERA_CHECK(f(thread * t.registers() + reg, coordinate(t, thread, reg)));
+  const int64_t threads = t.threads();
+  const int64_t registers = t.registers();
+  for (int64_t thread = 0; thread < threads; ++thread)
+    for (int64_t reg = 0; reg < registers; ++reg)
+      TESSERA_CHECK(f(thread * registers + reg, coordinate(t, thread, reg)));
   return {};
 }
 
