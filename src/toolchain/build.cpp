@@ -7,17 +7,16 @@
 #include "base/text.h"
 #include "toolchain/flags.h"
 #include "toolchain/ptxas.h"
+#include "toolchain/ready.h"
 #include "toolchain/toolchain.h"
 
 namespace tessera::toolchain {
 namespace fs = std::filesystem;
 namespace {
 
-inline constexpr Code no_compiler{"TS0301", "build.no_compiler"};
 inline constexpr Code no_cutlass{"TS0302", "build.no_cutlass"};
 inline constexpr Code compile_failed{"TS0303", "build.compile_failed"};
 inline constexpr Code compile_timed_out{"TS0304", "build.timed_out"};
-inline constexpr Code cache_not_writable{"TS0305", "build.cache_not_writable"};
 inline constexpr Code compiler_did_not_start{"TS0306", "build.compiler_did_not_start"};
 inline constexpr Code cancelled{"TS0307", "build.cancelled"};
 
@@ -83,31 +82,13 @@ std::optional<Result<Built>> stored(const Source& source, const fs::path& folder
 }
 
 Status check_tools(const Toolchain& tools, const Source& source) {
-  if (source.language == Language::cuda && tools.nvcc.empty()) {
-    return error(
-        fail(no_compiler, "there is no nvcc to compile `{}`", source.name)
-            .expect(
-                "nvcc in $TESSERA_NVCC, on PATH, in /usr/local/cuda or from the Python packages")
-            .help("install the CUDA toolkit, or `pip install nvidia-cuda-nvcc nvidia-cuda-cccl "
-                  "nvidia-cuda-runtime`, or set TESSERA_NVCC"));
-  }
-  if (tools.cxx.empty()) {
-    return error(fail(no_compiler, "there is no C++ compiler to compile `{}`", source.name)
-                     .help("install g++ (Debian: `apt install g++`), or set TESSERA_CXX"));
-  }
+  TESSERA_CHECK(ready_compilers(tools, source.language));
   if (source.cutlass && tools.cutlass.empty()) {
     return error(fail(no_cutlass, "`{}` needs the CUTLASS headers and there are none", source.name)
                      .help("`pip install nvidia-cutlass==4.2.0.0`, or set TESSERA_CUTLASS_DIR to a "
                            "CUTLASS tree"));
   }
   return {};
-}
-
-Diagnostic not_writable(const fs::path& cache, const std::string& why) {
-  return fail(cache_not_writable, "the kernel cache {} cannot be written: {}", cache.string(), why)
-      .help(
-          "free space there (`tessera registry prune` also prunes the cache), or set TESSERA_HOME "
-          "to another place");
 }
 
 // Puts the finished folder in its place with one rename. Another builder may have been first: its
@@ -170,7 +151,7 @@ Result<Built> compile(const Toolchain& tools, const Source& source, const fs::pa
         fail(compile_timed_out, "compiling `{}` took more than {} s", source.name, limit.count()));
   }
   if (done.output.find("No space left on device") != std::string::npos) {
-    return error(not_writable(cache, "no space left on device"));
+    return error(cache_not_writable(cache, "no space left on device"));
   }
   // A signal (out of memory, an interrupt) says nothing about the source: not remembered.
   if (done.signal != 0) {
@@ -225,7 +206,7 @@ Result<Built> build(const Toolchain& tools, const Source& source, const fs::path
     TESSERA_CHECK(check_tools(tools, source));
     return compile(tools, source, cache, hash, limit, cancel);
   } catch (const fs::filesystem_error& e) {
-    return error(not_writable(cache, e.what()));
+    return error(cache_not_writable(cache, e.what()));
   }
 }
 

@@ -9,7 +9,7 @@ namespace fs = std::filesystem;
 namespace {
 
 inline constexpr Code no_compiler{"TS0301", "build.no_compiler"};
-inline constexpr Code cache_not_writable{"TS0305", "build.cache_not_writable"};
+inline constexpr Code not_writable{"TS0305", "build.cache_not_writable"};
 inline constexpr Code no_headers{"TS0308", "build.no_headers"};
 inline constexpr Code cache_full{"TS0309", "build.cache_full"};
 
@@ -17,7 +17,7 @@ constexpr std::uintmax_t least_free_bytes = 64U << 20;  // some hundred kernels 
 
 }  // namespace
 
-Status ready_to_build(const Toolchain& tools, Language language) {
+Status ready_compilers(const Toolchain& tools, Language language) {
   if (language == Language::cuda && tools.nvcc.empty()) {
     return error(
         fail(no_compiler, "there is no nvcc to compile kernels with")
@@ -32,6 +32,11 @@ Status ready_to_build(const Toolchain& tools, Language language) {
                      .but_found("none of them")
                      .help("install g++ (Debian, Ubuntu: `apt install g++`), or set TESSERA_CXX"));
   }
+  return {};
+}
+
+Status ready_to_build(const Toolchain& tools, Language language) {
+  TESSERA_CHECK(ready_compilers(tools, language));
   if (tools.own_include.empty()) {
     return error(
         fail(no_headers, "the headers of generated kernels are not found")
@@ -44,6 +49,15 @@ Status ready_to_build(const Toolchain& tools, Language language) {
   return {};
 }
 
+Diagnostic cache_not_writable(const fs::path& cache, const std::string& why) {
+  return fail(not_writable, "the kernel cache {} cannot be written", cache.string())
+      .expect("a folder that can be made and written")
+      .but_found("{}", why)
+      .help(
+          "free space there (`tessera registry prune` also prunes the cache), or give --cache, or "
+          "set TESSERA_HOME, to a folder that can be written");
+}
+
 Status ready_cache(const fs::path& cache) {
   try {
     fs::create_directories(cache);
@@ -51,10 +65,7 @@ Status ready_cache(const fs::path& cache) {
     write_file_atomically(probe, "");
     fs::remove(probe);
   } catch (const fs::filesystem_error& e) {
-    return error(fail(cache_not_writable, "the kernel cache {} cannot be written", cache.string())
-                     .expect("a folder that can be made and written")
-                     .but_found("{}", e.code().message())
-                     .help("give --cache, or set TESSERA_HOME, to a folder that can be written"));
+    return error(cache_not_writable(cache, e.code().message()));
   }
   std::error_code ignored;
   const fs::space_info space = fs::space(cache, ignored);
