@@ -50,6 +50,40 @@ const Node& only(const Graph& g, std::string_view op) {
   return *found;
 }
 
+TEST(Canonical, ConversionsAreLaidOutAsPyTorchLeavesThem) {
+  const auto strides_after = [](const Json& strides) {
+    const auto value = [](const char* name, const char* dtype, const Json& s, const char* origin) {
+      return Json{
+          {"name", name}, {"dtype", dtype}, {"shape", {4, 6}}, {"strides", s}, {"origin", origin}};
+    };
+    const Json j = {
+        {"schema", "tessera.graph/1"},
+        {"name", "conversion"},
+        {"values",
+         {value("x", "float32", strides, "user_input"),
+          value("like", "bfloat16", {6, 1}, "user_input"), value("y", "bfloat16", {6, 1}, "node"),
+          value("z", "bfloat16", {6, 1}, "node")}},
+        {"inputs", {"x", "like"}},
+        {"nodes",
+         {{{"name", "y"},
+           {"op", "aten.type_as.default"},
+           {"arguments", {{"self", {{"value", "x"}}}, {"other", {{"value", "like"}}}}},
+           {"outputs", {"y"}}},
+          {{"name", "z"},
+           {"op", "aten.sin.default"},
+           {"arguments", {{"self", {{"value", "y"}}}}},
+           {"outputs", {"z"}}}}},
+        {"outputs", {"z"}}};
+    auto g = import_graph(j);
+    EXPECT_TRUE(g.has_value()) << to_text(g.error());
+    canonicalize(*g);
+    return g->value(only(*g, "aten._to_copy").outputs.front()).type.strides;
+  };
+  EXPECT_THAT(strides_after({6, 1}), ElementsAre(6, 1));
+  EXPECT_THAT(strides_after({1, 4}), ElementsAre(1, 4));  // dense in another order: kept
+  EXPECT_THAT(strides_after({0, 1}), ElementsAre(6, 1));  // rows that share their storage
+}
+
 TEST(Canonical, MiniGptIsNormsLinearsAttentionGelu) {
   std::vector<Rewrite> log;
   const Graph g = canonical("minigpt", &log);

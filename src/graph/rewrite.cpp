@@ -121,6 +121,40 @@ ValueId regrouped(Graph& g, ValueId v, const std::vector<int64_t>& shape, NodeId
                 before, like);
 }
 
+namespace {
+/// Every element of the storage once, in any order of dims.
+bool is_dense(const TensorType& t) {
+  std::vector<std::pair<int64_t, int64_t>> dims;  // stride, extent
+  for (std::size_t i = 0; i < t.shape.size(); ++i)
+    if (t.shape[i] != 1) dims.emplace_back(t.strides[i], t.shape[i]);
+  std::sort(dims.begin(), dims.end());
+  int64_t next = 1;
+  for (const auto& [stride, extent] : dims) {
+    if (stride != next) return false;
+    next *= extent;
+  }
+  return true;
+}
+}  // namespace
+
+ValueId converted(Graph& g, ValueId v, DType type, NodeId before, const Node& like,
+                  std::string stem) {
+  const TensorType& t = g.value(v).type;
+  if (t.dtype == type) return v;
+  return insert(g,
+                {std::move(stem),
+                 "aten._to_copy.default",
+                 {{"self", v},
+                  {"dtype", type},
+                  {"layout", NoValue{}},
+                  {"device", NoValue{}},
+                  {"pin_memory", NoValue{}},
+                  {"non_blocking", false},
+                  {"memory_format", NoValue{}}},
+                 {type, t.shape, is_dense(t) ? t.strides : contiguous_strides(t.shape)}},
+                before, like);
+}
+
 void substitute(Graph& g, RewriteLog& log, std::string what, NodeId old, ValueId result,
                 const std::vector<NodeId>& inner) {
   std::vector<std::string> covers;

@@ -78,6 +78,11 @@ ValueId permuted(Graph& g, ValueId v, const std::vector<int64_t>& dims, NodeId b
 /// changes nothing.
 ValueId regrouped(Graph& g, ValueId v, const std::vector<int64_t>& shape, NodeId before,
                   const Node& like);
+/// The value in another element type, densely laid out as PyTorch's conversion leaves it: the
+/// strides of a dense value are kept, any other becomes row-major. `v` itself where that changes
+/// nothing.
+ValueId converted(Graph& g, ValueId v, DType type, NodeId before, const Node& like,
+                  std::string stem = "to");
 /// `result` stands for the output of `old` from now on; it covers what `inner` (old among them)
 /// covered. Dead nodes go.
 void substitute(Graph& g, RewriteLog& log, std::string what, NodeId old, ValueId result,

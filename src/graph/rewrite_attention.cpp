@@ -230,21 +230,7 @@ MaskKind classify(const Graph& g, const std::vector<MaskTerm>& masks, int64_t ro
 /// attended".
 ValueId mask_argument(Graph& g, const MaskTerm& term, DType type, NodeId before, const Node& like) {
   const TensorType t = g.value(term.value).type;
-  if (!term.replaces) {
-    if (t.dtype == type) return term.value;
-    return insert(g,
-                  {"mask",
-                   "aten._to_copy.default",
-                   {{"self", term.value},
-                    {"dtype", type},
-                    {"layout", NoValue{}},
-                    {"device", NoValue{}},
-                    {"pin_memory", NoValue{}},
-                    {"non_blocking", false},
-                    {"memory_format", NoValue{}}},
-                   {type, t.shape, contiguous_strides(t.shape)}},
-                  before, like);
-  }
+  if (!term.replaces) return converted(g, term.value, type, before, like, "mask");
   if (t.dtype != DType::boolean) return {};
   if (!term.where) return term.value;
   return insert(g,

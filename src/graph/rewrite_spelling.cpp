@@ -58,23 +58,6 @@ bool rename(Node& n) {
   return true;
 }
 
-ValueId converted(Graph& g, ValueId v, DType type, NodeId before, const Node& like) {
-  const TensorType& t = g.value(v).type;
-  if (t.dtype == type) return v;
-  return insert(g,
-                {"to",
-                 "aten._to_copy.default",
-                 {{"self", v},
-                  {"dtype", type},
-                  {"layout", NoValue{}},
-                  {"device", NoValue{}},
-                  {"pin_memory", NoValue{}},
-                  {"non_blocking", false},
-                  {"memory_format", NoValue{}}},
-                 {type, t.shape, t.strides}},
-                before, like);
-}
-
 /// type_as(x, y) converts to y's type; copy(x, y) is y in x's type, when the shapes agree.
 ValueId as_conversion(Graph& g, NodeId id) {
   const Node n = g.node(id);
