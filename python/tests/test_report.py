@@ -135,7 +135,9 @@ def test_loads_nothing():
 
 
 def test_a_bare_report_renders():
-    assert "0 of 0" in render({"schema": "tessera.report/1"})
+    bare = {"schema": "tessera.report/1"}
+    assert "0 of 0" in render(bare) and "run again to go on" not in render(bare)
+    assert "run again to go on" in render(bare | {"stopped": True})
 
 
 def test_command(tmp_path, capsys):
