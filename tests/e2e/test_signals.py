@@ -14,6 +14,12 @@ import pytest
 from core import BINARY, SMALL, environment
 
 
+def _hear_signals() -> None:
+    """Whoever runs the tests in the background or under nohup has signals ignored, and children inherit that."""
+    for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(which, signal.SIG_DFL)
+
+
 class Search:
     """A running `tessera optimize`, its progress as it comes, and the processes that it started."""
 
@@ -31,6 +37,7 @@ class Search:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=_hear_signals,
         )
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
