@@ -34,9 +34,8 @@ std::string describe(const Entry& e) {
 // Days of "30d", "12h", "2w".
 Result<double> parse_age(std::string_view text) {
   double number = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, number);
-  const std::string_view unit(parsed.ptr, static_cast<std::size_t>(end - parsed.ptr));
+  const auto parsed = std::from_chars(text.begin(), text.end(), number);
+  const std::string_view unit = text.substr(static_cast<std::size_t>(parsed.ptr - text.begin()));
   const double days = unit == "d" ? 1 : unit == "h" ? 1.0 / 24 : unit == "w" ? 7 : 0;
   if (parsed.ec != std::errc() || days == 0 || number < 0) {
     return error(fail(bad_prune, "`{}` is not an age", text)
