@@ -73,6 +73,19 @@ TEST(Fp32Gemm, SplitsPackedOrInline) {
   EXPECT_FALSE(space_of("cutlass_gemm_fp32", R"({"m":64,"n":64,"k":64})"));
 }
 
+TEST(Fp32Gemm, BothMainloopsCompileForHopper) {
+  const auto s = space_of(
+      "cutlass_gemm_fp32",
+      R"({"m":4096,"n":4096,"k":4096,"b_major":"n","dtype":"float32","precision":"fp32"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  std::set<std::string> compiled;
+  for (const Candidate& c : s->candidates) {
+    if (!compiled.insert(c.config["mainloop"]).second) continue;
+    testing::expect_compiles(*c.source, 128);  // two accumulators of 96 registers
+  }
+  EXPECT_EQ(compiled.size(), 2u);
+}
+
 TEST(CublasLt, TakesItsOwnEpiloguesOnly) {
   const auto s = space_of("cublaslt", R"({"m":512,"n":512,"k":512,"epilogue":"bias_gelu"})");
   ASSERT_TRUE(s) << to_text(s.error());

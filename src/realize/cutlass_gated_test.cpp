@@ -29,7 +29,7 @@ TEST(GatedInTwo, ReadsTheFirstProductAsTheSourceOfTheSecond) {
   ASSERT_TRUE(s) << to_text(s.error());
   const Candidate& c = s->candidates.front();
   EXPECT_THAT(c.source->text, HasSubstr("namespace value {"));
-  EXPECT_THAT(c.source->text, HasSubstr("tsf_silu"));
+  EXPECT_THAT(c.source->text, HasSubstr("tsb_silu"));
   EXPECT_EQ(c.launches.front().ints.front(), 2048LL * 14336 * 2);  // scratch bytes
 }
 

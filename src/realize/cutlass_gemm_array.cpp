@@ -44,6 +44,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
     if (stock.scheduler == Scheduler::stream_k) continue;
     Sm90Config c = stock;
     c.pointers = true;
+    c.store_buffers = 0;  // another epilogue of CUTLASS
     const double changes = static_cast<double>(problem.l) / arch.multiprocessors;
     space.candidates.push_back(product_candidate("cutlass_gemm_array", problem, c,
                                                  ms + batch_change_ms * (1 + changes), arch));

@@ -157,8 +157,7 @@ std::string source_text(const GemmProblem& p, const Config& c, std::string_view 
   return fill(
       text,
       {{"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
-       {"FUNCTOR",
-        fused_functor(p.epilogue, static_cast<int>(p.leaves.size()), size_of(d.dtype) <= 2)},
+       {"FUNCTOR", fused_functor(p.epilogue, static_cast<int>(p.leaves.size()), d.dtype)},
        {"TYPE_AB", cutlass_type(p.a.dtype)},
        {"TYPE_D", cutlass_type(d.dtype)},
        {"LAYOUT_A", p.a.columns_contiguous ? "RowMajor" : "ColumnMajor"},

@@ -104,11 +104,44 @@ TEST(CutlassGemm, OneTextServesAllShapesOfOneKind) {
             o->candidates.front().launches.front().ints);
 }
 
+TEST(CutlassGemm, BuffersMoreStoresWhereTheMainloopLosesNoStage) {
+  const auto big = space_of(R"({"m":4096,"n":4096,"k":4096})");
+  bool buffered = false;
+  for (const Candidate& c : big->candidates) {
+    const bool more = c.config.value("store_buffers", 0) == 4;
+    EXPECT_EQ(more,
+              c.source->text.find("tessera::Restaged<StockEpilogue, 4>") != std::string::npos);
+    if (c.config["tile"] != Json({128, 256, 64})) continue;
+    EXPECT_TRUE(more);
+    EXPECT_EQ(c.config["stages"], 4);
+    buffered = true;
+  }
+  EXPECT_TRUE(buffered);
+  // fp32 results: 64 KiB of buffers would take a stage. With a residual the buffers are C's.
+  const auto tf32 =
+      space_of(R"({"m":4096,"n":4096,"k":4096,"dtype":"float32","precision":"tf32"})");
+  const auto residual = space_of(R"({"m":4096,"n":4096,"k":4096,"epilogue":"residual"})");
+  for (const Candidate& c : tf32->candidates) {
+    if (c.config["tile"] != Json({128, 256, 32})) continue;
+    EXPECT_FALSE(c.config.contains("store_buffers"));
+  }
+  for (const Candidate& c : residual->candidates) EXPECT_FALSE(c.config.contains("store_buffers"));
+}
+
+TEST(CutlassGemm, FunctionsAreAsExactAsTheResult) {
+  const auto text = [](const std::string& types) {
+    const std::string problem = R"({"m":512,"n":512,"k":512,"epilogue":"bias_gelu",)" + types;
+    return space_of(problem.c_str())->candidates.front().source->text;
+  };
+  EXPECT_THAT(text(R"("dtype":"bfloat16","precision":"bf16"})"), HasSubstr("= tsb_gelu_tanh("));
+  EXPECT_THAT(text(R"("dtype":"float16","precision":"fp16"})"), HasSubstr("= tsf_gelu_tanh("));
+}
+
 TEST(CutlassGemm, FusesTheWholeEpilogueInOneVisitor) {
   const auto s = space_of(R"({"m":4096,"n":4096,"k":512,"epilogue":"bias_gelu"})");
   const std::string& text = s->candidates.front().source->text;
   EXPECT_THAT(text, HasSubstr("Sm90RowBroadcast<0, Tile, cutlass::bfloat16_t"));
-  EXPECT_THAT(text, HasSubstr("tsf_gelu_tanh"));
+  EXPECT_THAT(text, HasSubstr("tsb_gelu_tanh"));
   EXPECT_THAT(text, HasSubstr("using ElementC = void"));
   const auto r = space_of(R"({"m":4096,"n":4096,"k":512,"epilogue":"two_residuals"})");
   EXPECT_THAT(r->candidates.front().source->text, HasSubstr("Sm90SrcFetch<ElementC>"));

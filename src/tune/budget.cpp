@@ -7,7 +7,7 @@ inline constexpr Code unknown_effort{"TS0012", "input.unknown_effort"};
 
 Result<Budget> budget_for(const std::string& effort) {
   if (effort == "quick") return Budget{.seconds = 60, .builds = 16, .measurements = 100};
-  if (effort == "default") return Budget{.seconds = 240, .builds = 40, .measurements = 400};
+  if (effort == "default") return Budget{.seconds = 240, .builds = 32, .measurements = 400};
   if (effort == "max") return Budget{.seconds = 1800, .builds = 0, .measurements = 0};
   return error(
       fail(unknown_effort, "unknown effort `{}`", effort).expect("one of quick, default, max"));

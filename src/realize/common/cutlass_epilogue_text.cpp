@@ -20,21 +20,36 @@ int first_outer(const GemmProblem& p) {
   return 16 + 4 * static_cast<int>(p.leaves.size() + p.outputs.size()) + 1;
 }
 
-std::string fused_functor(const graph::PointwiseDag& dag, int leaves, bool approximate,
+namespace {
+
+/// The functions that an element type of 16 bits or less allows: tsf_ are good for 11 bits of
+/// mantissa, tsb_ for 8.
+std::string approximated(std::string statements, DType element) {
+  if (size_of(element) > 2) return statements;
+  const auto rename = [&](const char* to, const char* f) {
+    statements =
+        replace_all(std::move(statements), fmt::format("tsr_{}", f), fmt::format("{}{}", to, f));
+  };
+  if (element != DType::float16) {
+    for (const char* f : {"sigmoid(", "silu(", "tanh(", "gelu_tanh("}) rename("tsb_", f);
+  }
+  for (const char* f : {"exp(", "sigmoid(", "silu(", "tanh(", "gelu_tanh(", "gelu_erf("})
+    rename("tsf_", f);
+  return statements;
+}
+
+}  // namespace
+
+std::string fused_functor(const graph::PointwiseDag& dag, int leaves, DType element,
                           std::size_t which) {
   std::vector<std::string> parameters, operands, results;
   for (int i = 0; i <= leaves; ++i) {
     parameters.push_back(fmt::format("Fragment const& x{}", i));
     operands.push_back(fmt::format("x{}[i]", i));
   }
-  std::string statements = graph::emit_pointwise(dag, operands, "t", &results);
+  const std::string statements =
+      approximated(graph::emit_pointwise(dag, operands, "t", &results), element);
   const std::string result = results.at(which);
-  if (approximate) {
-    for (const char* f : {"exp(", "sigmoid(", "silu(", "tanh(", "gelu_tanh(", "gelu_erf("}) {
-      statements =
-          replace_all(std::move(statements), fmt::format("tsr_{}", f), fmt::format("tsf_{}", f));
-    }
-  }
   std::string indented;
   for (const std::string& line : split(statements, '\n')) {
     if (!line.empty()) indented += "      " + line + "\n";
@@ -114,7 +129,7 @@ void fill_results(const GemmProblem& p, int first_int, Values& values) {
     edges += "cute::seq<>, ";
   }
   const auto functor = [&](std::size_t r) {
-    return fused_functor(p.epilogue, inputs - 1, size_of(p.outputs[r].dtype) <= 2, r);
+    return fused_functor(p.epilogue, inputs - 1, p.outputs[r].dtype, r);
   };
   std::string functors = functor(0);
   for (std::size_t r = 1; r < p.outputs.size(); ++r) {

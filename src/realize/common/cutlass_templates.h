@@ -37,11 +37,11 @@ using Tile = Shape<_$TILE_M$, _$TILE_N$, _$TILE_K$>;
 using Cluster = Shape<_$CLUSTER_M$, _$CLUSTER_N$, _1>;
 
 $VISITOR$
-using BuiltEpilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
+using $STOCK_EPILOGUE$ = typename cutlass::epilogue::collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, Tile, Cluster,
     $EPILOGUE_TILE$, float, float, ElementC, LayoutC, $ALIGN_C$,
     ElementD, LayoutD, $ALIGN_D$, cutlass::epilogue::$EPILOGUE_SCHEDULE$, Visitor>::CollectiveOp;
-$MAINLOOP$
+$RESTAGED$$MAINLOOP$
 using Kernel = cutlass::gemm::kernel::GemmUniversal<$PROBLEM$, Mainloop, Epilogue, $SCHEDULER$>;
 
 $PREPARE$

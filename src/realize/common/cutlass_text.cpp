@@ -151,6 +151,13 @@ Values mainloop_values(const GemmProblem& p, const Sm90Config& c) {
       {"A_K", along_k(p.a, "a")},
       {"B_ROW", row(p.b, "b")},
       {"B_K", along_k(p.b, "b")},
+      {"STOCK_EPILOGUE", c.store_buffers > 0 ? "StockEpilogue" : "BuiltEpilogue"},
+      {"RESTAGED",
+       c.store_buffers > 0
+           ? fmt::format("using BuiltEpilogue = typename tessera::Restaged<StockEpilogue, {}>"
+                         "::CollectiveOp;\n",
+                         c.store_buffers)
+           : ""},
       {"EPILOGUE_TILE",
        c.epilogue_n == 0
            ? "cutlass::epilogue::collective::EpilogueTileAuto"

@@ -172,15 +172,15 @@ std::string reduction_text(const GemmProblem& p, int first_int) {
     call += fmt::format(", Operand{{{}.data, {}, {}}}", x, row, column);
     arguments += ", " + x;
   }
-  return fill(text, {{"FUNCTOR", fused_functor(p.epilogue, static_cast<int>(p.leaves.size()),
-                                               size_of(d.dtype) <= 2)},
-                     {"TYPE_D", cutlass_type(d.dtype)},
-                     {"PARAMETERS", parameters},
-                     {"LOADS", loads},
-                     {"ARGUMENTS", arguments},
-                     {"MATRICES", matrices},
-                     {"CALL", call},
-                     {"FIRST", fmt::format("{}", first_int)}});
+  return fill(text,
+              {{"FUNCTOR", fused_functor(p.epilogue, static_cast<int>(p.leaves.size()), d.dtype)},
+               {"TYPE_D", cutlass_type(d.dtype)},
+               {"PARAMETERS", parameters},
+               {"LOADS", loads},
+               {"ARGUMENTS", arguments},
+               {"MATRICES", matrices},
+               {"CALL", call},
+               {"FIRST", fmt::format("{}", first_int)}});
 }
 
 std::vector<std::string> reduction_ints(const GemmProblem& p) {

@@ -150,6 +150,20 @@ void diversify(std::vector<std::pair<Sm90Config, double>>& configs) {
   for (std::size_t i = 0; i < keyed.size(); ++i) configs[i] = keyed[i].second;
 }
 
+/// Four where they cost the mainloop no stage: in a cooperative kernel the tensor cores stand still
+/// while a warpgroup waits for a buffer (4096 x 4096 x 4096 bf16 on an H200: 0.5 % of the time).
+/// Buffers shared with C, and those of further results, are laid out for two.
+int store_buffers(const Sm90Config& c, const Sm90Needs& needs, const arch::Arch& arch) {
+  constexpr int wanted = 4;
+  const bool own_buffers = needs.source_bytes == 0 && needs.further_bytes == 0;
+  if (c.schedule != Schedule::cooperative || !own_buffers) return 0;
+  if (c.output_n() / 32 * (c.tile_m / 128) < wanted) return 0;
+  Sm90Config more = c;
+  more.store_buffers = wanted;
+  const int64_t shared = arch.shared_memory_per_block;
+  return mainloop_stages(more, needs, shared) == mainloop_stages(c, needs, shared) ? wanted : 0;
+}
+
 }  // namespace
 
 Json Sm90Config::to_json() const {
@@ -164,6 +178,7 @@ Json Sm90Config::to_json() const {
     j["mainloop"] = mainloop == Mainloop::split_packed ? "split_packed" : "split_inline";
   }
   if (epilogue_n > 0) j["epilogue_columns"] = epilogue_n;
+  if (store_buffers > 0) j["store_buffers"] = store_buffers;
   if (paired) j["products"] = "paired";
   if (interleaved) j["slices"] = "interleaved";
   if (pointers) j["batches"] = "pointers";
@@ -205,12 +220,12 @@ Sm90Needs needs_of(const GemmProblem& p) {
 }
 
 int64_t epilogue_bytes(const Sm90Config& c, const Sm90Needs& needs) {
-  // Automatic epilogue tile: 128 x 32 (cooperative) or 64 x 32; two stages of D, four of C, C's
-  // reused for D when both have one type.
+  // Automatic epilogue tile: 128 x 32 (cooperative) or 64 x 32; two stages of D (or those asked
+  // for), four of C, C's reused for D when both have one type.
   const int64_t rows = std::min(c.tile_m, c.schedule == Schedule::cooperative ? 128 : 64);
   const int64_t elements = rows * std::min(c.output_n(), 32);
   const int64_t subtiles = static_cast<int64_t>(c.tile_m) * c.output_n() / elements;
-  const int64_t stages_d = std::min<int64_t>(subtiles, 2);
+  const int64_t stages_d = std::min<int64_t>(subtiles, c.store_buffers > 0 ? c.store_buffers : 2);
   int64_t bytes = round_up(stages_d * elements * needs.output_bytes, 128);
   if (needs.source_bytes > 0) {
     int64_t stages_c = std::min<int64_t>(subtiles, 4);
@@ -260,11 +275,12 @@ double predict_ms(const Sm90Config& c, const GemmProblem& p, const arch::Arch& a
 ConfigSpace sm90_configs(const GemmProblem& p, const arch::Arch& arch) {
   ConfigSpace space;
   const Sm90Needs needs = needs_of(p);
-  for (const Sm90Config& c : hierarchy(p)) {
+  for (Sm90Config c : hierarchy(p)) {
     if (const auto reason = refuse(c, p, needs, arch)) {
       ++space.pruned[*reason];
       continue;
     }
+    c.store_buffers = store_buffers(c, needs, arch);
     space.configs.emplace_back(c, predict_ms(c, p, arch));
   }
   std::stable_sort(space.configs.begin(), space.configs.end(),

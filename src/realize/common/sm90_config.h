@@ -27,6 +27,8 @@ struct Sm90Config {
   bool fast_accum = false;  // fp8 only: no promotion of accumulators
   Mainloop mainloop = Mainloop::stock;
   int epilogue_n = 0;  // columns of the epilogue's tile; 0 lets CUTLASS choose
+  /// Subtiles of D that may wait in shared memory for their TMA store; 0 lets CUTLASS choose (2).
+  int store_buffers = 0;
   /// Two products in one: tile_n columns of the mainloop's tile are half as many results.
   bool paired = false;
   /// Batches are slices of K that alternate by tile_k, instead of one run each.

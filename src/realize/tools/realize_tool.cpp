@@ -1,9 +1,11 @@
 // realize_tool DIR ARCH < problems.json
+// realize_tool flags ARCH
 //
 // For each problem of the JSON list and each realizer of its rule: the sources of its candidates
 // under DIR (by content, so that equal ones are written once) and DIR/index.json with their
 // configurations and launches. For checks on a GPU without the rest of the pipeline. A problem's
-// own keys "realizers" (names) and "limit" (candidates a realizer) narrow it.
+// own keys "realizers" (names) and "limit" (candidates a realizer) narrow it. The second form
+// prints the compiler's flags for any CUDA source, a JSON list; a candidate has its own in "flags".
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -11,6 +13,7 @@
 #include "base/hash.h"
 #include "realize/realize.h"
 #include "realize/testing/problem_json.h"
+#include "toolchain/flags.h"
 
 using namespace tessera;
 
@@ -25,7 +28,9 @@ Json describe(const realize::Candidate& c, const std::string& dir) {
     const std::string file = content_hash(c.source->text) + ".cu";
     std::ofstream(dir + "/" + file) << c.source->text;
     j["file"] = file;
-    j["flags"] = c.source->flags;
+    std::vector<std::string> flags = toolchain::common_flags(*c.source);
+    flags.insert(flags.end(), c.source->flags.begin(), c.source->flags.end());
+    j["flags"] = std::move(flags);
     j["links"] = c.source->links;
   }
   j["launches"] = Json::array();
@@ -67,7 +72,7 @@ Json realize_all(const Json& problem, const arch::Arch& arch, const std::string&
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "usage: realize_tool DIR ARCH < problems.json\n";
+    std::cerr << "usage: realize_tool DIR ARCH < problems.json, or realize_tool flags ARCH\n";
     return 3;
   }
   const std::string dir = argv[1];
@@ -75,6 +80,11 @@ int main(int argc, char** argv) {
   if (!arch) {
     std::cerr << to_text(arch.error());
     return 3;
+  }
+  if (dir == "flags") {
+    const toolchain::Source plain{.name = "", .arch = std::string((*arch)->name)};
+    std::cout << Json(toolchain::common_flags(plain)).dump() << "\n";
+    return 0;
   }
   const Json problems = Json::parse(std::cin);
   Json index = Json::array();
