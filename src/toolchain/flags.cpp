@@ -15,7 +15,9 @@ std::string gencode(const std::string& arch) {
   return fmt::format("-gencode=arch=compute_{0},code=sm_{0}", digits);
 }
 
-std::vector<std::string> own_flags(const Source& source) {
+}  // namespace
+
+std::vector<std::string> common_flags(const Source& source) {
   if (source.language == Language::cxx) {
     return {"-std=c++17", "-O3", "-march=native",   "-fopenmp",        "-fPIC",
             "-shared",    "-s",  "-fno-math-errno", "-fno-gnu-unique", "-Wno-ignored-attributes"};
@@ -46,14 +48,12 @@ std::vector<std::string> own_flags(const Source& source) {
   return flags;
 }
 
-}  // namespace
-
 std::vector<std::string> compile_command(const Toolchain& tools, const Source& source,
                                          const fs::path& input, const fs::path& output) {
   const bool cuda = source.language == Language::cuda;
   std::vector<std::string> argv = {cuda ? tools.nvcc.string() : tools.cxx.string()};
   if (cuda && !tools.cxx.empty()) argv.insert(argv.end(), {"-ccbin", tools.cxx.string()});
-  for (const std::string& f : own_flags(source)) argv.push_back(f);
+  for (const std::string& f : common_flags(source)) argv.push_back(f);
   for (const std::string& f : source.flags) argv.push_back(f);
   if (!tools.own_include.empty()) argv.push_back("-I" + tools.own_include.string());
   for (const fs::path& dir : tools.cuda_includes) {
@@ -77,7 +77,7 @@ std::string cache_key(const Toolchain& tools, const Source& source) {
   text += cuda ? tools.nvcc_version : tools.cxx_version + " " + cpu_model();
   text += "\n";
   if (source.cutlass) text += "cutlass " + tools.cutlass_version + "\n";
-  text += join(own_flags(source), " ") + "\n" + join(source.flags, " ") + "\n" +
+  text += join(common_flags(source), " ") + "\n" + join(source.flags, " ") + "\n" +
           join(source.links, " ") + "\n";
   text += included_headers_hash(tools.own_include, source.text) + "\n";
   text += source.text;

@@ -9,6 +9,10 @@
 
 namespace tessera::toolchain {
 
+/// The flags of every source of this language, architecture and kind of headers: no paths, and
+/// nothing that the source asks for itself. The one place that names them.
+std::vector<std::string> common_flags(const Source& source);
+
 /// The whole compiler command for `source` (already written to `input`), making the shared library
 /// `output`.
 std::vector<std::string> compile_command(const Toolchain& tools, const Source& source,

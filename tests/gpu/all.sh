@@ -14,6 +14,7 @@ case "${1:-}" in
     set -e
     ninja -C "$build" realize_tool tile_emit
     mkdir -p "$dir"
+    "$build/src/realize_tool" flags sm_90a >"$dir/flags.json"
     "$python" tests/gpu/gemm_kernels.py generate "$dir/gemm" --tool "$build/src/realize_tool"
     "$python" tests/gpu/tile_kernels.py emit "$dir/tile" --tile-emit "$build/src/tile/tile_emit"
     ;;
@@ -32,7 +33,7 @@ case "${1:-}" in
         failed=1
       fi
     }
-    check evaluator "$python" tests/gpu/evaluator.py
+    check evaluator "$python" tests/gpu/evaluator.py "$dir/flags.json"
     check composed "$python" tests/gpu/composed.py
     check tile "$python" tests/gpu/tile_kernels.py run "$dir/tile"
     check gemm "$python" tests/gpu/gemm_kernels.py run "$dir/gemm"

@@ -1,12 +1,14 @@
-"""The evaluator on a GPU: `python tests/gpu/evaluator.py` from the repository root; about a minute.
+"""The evaluator on a GPU: `python tests/gpu/evaluator.py FLAGS` from the repository root; about a minute. FLAGS is a file
+with what `realize_tool flags ARCH` prints, made where the core is built.
 
-Builds small CUDA kernels with the toolchain's flags, and checks that a right one passes and is timed, that each fault is
-named, that a broken CUDA context ends the process with 75, and that the vendor attention backends pass.
+Builds small CUDA kernels with these flags, the toolchain's own, and checks that a right one passes and is timed, that each
+fault is named, that a broken CUDA context ends the process with 75, and that the vendor attention backends pass.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import os
 import shutil
 import subprocess
@@ -71,21 +73,13 @@ GRAPH = {
 PATTERN = {"id": "p", "rule": "pointwise", "nodes": ["add", "relu"], "inputs": ["x"], "outputs": ["relu"], "body": {}}
 
 
-def build(folder: Path, name: str) -> dict:
+def build(folder: Path, name: str, flags: list[str]) -> dict:
     nvcc = os.environ.get("TESSERA_NVCC") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    arch = os.environ.get("TESSERA_TEST_ARCH", "90a")
     (folder / f"{name}.cu").write_text(SOURCE)
     subprocess.run(
         [
             nvcc,
-            "-std=c++17",
-            "-O3",
-            "-shared",
-            "-Xcompiler",
-            "-fPIC",
-            "-cudart",
-            "static",
-            f"-gencode=arch=compute_{arch},code=sm_{arch}",
+            *flags,
             f"-DFAULT={FAULTS[name]}",
             f"-I{ROOT / 'include'}",
             "-o",
@@ -98,6 +92,10 @@ def build(folder: Path, name: str) -> dict:
 
 
 def main() -> int:
+    if len(sys.argv) != 2:
+        print("usage: evaluator.py FLAGS (a file: realize_tool flags sm_90a > FLAGS)", file=sys.stderr)
+        return 3
+    flags = json.loads(Path(sys.argv[1]).read_text())
     failures = []
 
     def check(what: str, good: bool, detail="") -> None:
@@ -106,7 +104,7 @@ def main() -> int:
             failures.append(what)
 
     with tempfile.TemporaryDirectory() as place, concurrent.futures.ThreadPoolExecutor(8) as pool:
-        kernels = dict(zip(FAULTS, pool.map(lambda n: build(Path(place), n), FAULTS), strict=True))
+        kernels = dict(zip(FAULTS, pool.map(lambda n: build(Path(place), n, flags), FAULTS), strict=True))
         client = Client()
         print(client.call("hello", limit=120))
         opened = {"graph": GRAPH, "pattern": PATTERN, "device": "cuda:0", "precision": "fp32"}
