@@ -37,7 +37,8 @@ struct Arch {
   int vector_bytes = 16;  // widest plain access of one thread
 
   /// Named abilities: "wgmma", "tma", "mma_sync", "cp_async", "cluster", "stmatrix", "setmaxnreg",
-  /// "simd", "fp8", ...
+  /// "simd", "fp8", "programmatic_launch" (a kernel may start before the one before it has ended),
+  /// ...
   std::span<const std::string_view> capabilities;
   [[nodiscard]] bool has(std::string_view capability) const;
   /// Its matrix instructions; none when null.

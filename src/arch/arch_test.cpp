@@ -16,6 +16,8 @@ TEST(Arch, FindsByName) {
   auto ampere = find("sm_80");
   ASSERT_TRUE(ampere);
   EXPECT_FALSE((*ampere)->has("tma"));
+  EXPECT_TRUE((*hopper)->has("programmatic_launch"));
+  EXPECT_FALSE((*ampere)->has("programmatic_launch"));
 }
 
 TEST(Arch, UnknownNameListsWhatThereIs) {

@@ -6,8 +6,10 @@ namespace tessera::arch {
 namespace {
 
 constexpr std::string_view capabilities[] = {
-    "cuda",    "mma_sync", "ldmatrix",   "cp_async", "wgmma", "tma",  "mbarrier", "stmatrix",
-    "cluster", "dsmem",    "setmaxnreg", "fp8",      "bf16",  "tf32", "redux"};
+    "cuda",    "mma_sync", "ldmatrix",   "cp_async",
+    "wgmma",   "tma",      "mbarrier",   "stmatrix",
+    "cluster", "dsmem",    "setmaxnreg", "fp8",
+    "bf16",    "tf32",     "redux",      "programmatic_launch"};
 
 double peak_tflops(Precision p) {
   switch (p) {

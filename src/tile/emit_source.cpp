@@ -36,6 +36,26 @@ struct Grid {
   int64_t shared_bytes = 0;
 };
 
+std::string names_of(const Program& p) {
+  std::string names;
+  for (const Tensor& t : p.tensors) names += (names.empty() ? "" : ", ") + t.name;
+  return names;
+}
+
+/// The kernel around a body that has been written. It waits for the kernel before it: nothing but
+/// the body touches memory. The body is a function of its own because its parameters then stay
+/// __restrict__ after the wait has made the compiler forget the kernel's.
+void cuda_kernel(Emitter& e, const Kernel& k) {
+  std::string bounds = std::to_string(k.threads);
+  if (k.min_blocks > 0) bounds += fmt::format(", {}", k.min_blocks);
+  const std::string names = names_of(*e.program);
+  e.open(fmt::format("__global__ void __launch_bounds__({}) tile_{}({}) {{", bounds, k.name,
+                     parameters(*e.program)));
+  e.line(fmt::format("tessera::after_previous({});", names));
+  e.line(fmt::format("tile_{}_body({});", k.name, names));
+  e.close();
+}
+
 std::string describe(const Program& p, Target target) {
   Json j;
   j["abi"] = 1;
@@ -69,8 +89,7 @@ std::string interface(const Program& p, Target target, const std::vector<Grid>& 
   int64_t workspace = 0;
   int count = 0;
   std::string args = arguments(p, &workspace, &count);
-  std::string names;
-  for (const Tensor& t : p.tensors) names += (names.empty() ? "" : ", ") + t.name;
+  const std::string names = names_of(p);
   std::string s = R"(
 static thread_local const char* tst_error = "";
 extern "C" const char* tessera_last_error(void) { return tst_error; }
@@ -110,10 +129,11 @@ extern "C" const char* tessera_last_error(void) { return tst_error; }
           "cudaGetErrorString(e), 2;\n",
           k.name, grids[i].shared_bytes);
     }
-    s += fmt::format("  tile_{}<<<{}, {}, {}, static_cast<cudaStream_t>(stream)>>>({});\n", k.name,
-                     blocks, k.threads, grids[i].shared_bytes, names);
-    s += "  if (cudaError_t e = cudaGetLastError(); e != cudaSuccess) return tst_error = "
-         "cudaGetErrorString(e), 2;\n";
+    s += fmt::format(
+        "  if (cudaError_t e = tessera::launch(tile_{}, {}, {}, {}, "
+        "static_cast<cudaStream_t>(stream), {}); e != cudaSuccess) return tst_error = "
+        "cudaGetErrorString(e), 2;\n",
+        k.name, blocks, k.threads, grids[i].shared_bytes, names);
   }
   s += "  (void)workspace, (void)stream;\n  return 0;\n}\n";
   return s;
@@ -153,17 +173,15 @@ Result<Emitted> emit(const Program& p, Target target) {
     if (target == Target::host && k.threads != 1)
       return error(fail(unsupported, "`{}` spreads its tiles over {} threads", k.name, k.threads)
                        .help("on host a tile belongs to one thread"));
-    std::string bounds = std::to_string(k.threads);
-    if (k.min_blocks > 0) bounds += fmt::format(", {}", k.min_blocks);
-    std::string qualifiers = target == Target::cuda
-                                 ? fmt::format("__global__ void __launch_bounds__({})", bounds)
-                                 : "static void";
     e.line("");
     e.out += "\n";
-    e.open(fmt::format("{} tile_{}({}) {{", qualifiers, k.name, parameters(p)));
+    e.open(fmt::format("static {} tile_{}({}) {{",
+                       target == Target::cuda ? "__device__ __forceinline__ void" : "void",
+                       target == Target::cuda ? k.name + "_body" : k.name, parameters(p)));
     if (target == Target::cuda) e.line("const tst_index thread = threadIdx.x;");
     TESSERA_CHECK(e.kernel_text(k));
     e.close();
+    if (target == Target::cuda) cuda_kernel(e, k);
     grids.push_back({e.grid_tiles, e.grid_blocks_per_multiprocessor, e.shared_bytes});
   }
   head += graph::pointwise_prelude(target) + "\n" + tile_prelude(target);

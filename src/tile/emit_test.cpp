@@ -50,6 +50,24 @@ void compile(const Program& p, const std::string& arch) {
   fs::remove_all(dir);
 }
 
+// A kernel may start before the one before it has ended: nothing comes before its wait, and the
+// wait knows every pointer, so that no load can rise above it.
+TEST(EmitCuda, KernelsWaitBeforeTheyTouchMemory) {
+  const Program p = rows(rows_of(RowKind::softmax, 64, 4096, DType::float32),
+                         {.threads_per_row = 256, .rows_per_block = 1}, Target::cuda)
+                        .value();
+  const std::string source = emit(p, Target::cuda).value().source;
+  std::size_t kernels = 0;
+  for (std::size_t at = source.find("__global__"); at != std::string::npos;
+       at = source.find("__global__", at + 1), ++kernels) {
+    const std::size_t body = source.find("{\n", at) + 2;
+    EXPECT_EQ(source.substr(body, source.find("}", body) - body),
+              "  tessera::after_previous(x, y);\n  tile_softmax_body(x, y);\n");
+  }
+  EXPECT_EQ(kernels, p.kernels.size());
+  EXPECT_EQ(source.find("<<<"), std::string::npos);
+}
+
 TEST(EmitCuda, RowKernelsCompile) {
   if (nvcc().empty()) GTEST_SKIP() << "no nvcc";
   // Lanes with tails, warps with a persistent grid, and chunks: the three ways to reduce.

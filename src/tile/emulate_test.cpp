@@ -1,5 +1,4 @@
 // Emitted CUDA sources, compiled with g++ and run thread by thread (tests/emulate), against fp64.
-#include <regex>
 #include <unistd.h>
 
 #include "tile/build/attention_reference.h"
@@ -18,43 +17,53 @@ std::string read_file(const fs::path& p) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+/// A folder with the source, the tensors of a launch by number, and after run() what it printed.
+struct Emulation {
+  fs::path dir = fs::temp_directory_path() / fmt::format("tessera-emulate-{}", getpid());
+  int count = 0;
+
+  Emulation(const std::string& source, const Program& p, const Values& inputs) {
+    fs::create_directories(dir);
+    std::ofstream(dir / "k.cpp") << source;
+    for (std::size_t i = 0; i < p.tensors.size(); ++i) {
+      const Tensor& t = p.tensors[i];
+      if (t.access == Access::workspace) continue;
+      const auto bytes = t.access == Access::input
+                             ? to_bytes(t.element, inputs[i])
+                             : std::vector<unsigned char>(t.extent() * size_of(t.element), 0xff);
+      std::ofstream(dir / std::to_string(count++), std::ios::binary)
+          .write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
+    }
+  }
+  Emulation(const Emulation&) = delete;
+  Emulation& operator=(const Emulation&) = delete;
+  ~Emulation() { fs::remove_all(dir); }
+
+  [[nodiscard]] int run() const {
+    return std::system(
+        fmt::format("g++ -std=c++20 -O1 -w -DTST_EMULATE -DTESSERA_PROGRAMMATIC_LAUNCH=1 -include "
+                    "cuda_runtime.h -I {0}/tests/emulate/include -I {0}/include {1}/k.cpp "
+                    "{0}/tests/emulate/run.cpp -o {1}/run 2>{1}/log && {1}/run {1} {2} 2>>{1}/log",
+                    TESSERA_SOURCE_DIR, dir.string(), count)
+            .c_str());
+  }
+  [[nodiscard]] std::string log() const { return read_file(dir / "log").substr(0, 3000); }
+};
+
 /// Every tensor of the launch after the run, inputs too; outputs start as NaN.
 Values emulate(const Program& p, const Values& inputs) {
   Result<Emitted> e = emit(p, Target::cuda);
   EXPECT_TRUE(e) << (e ? "" : to_text(e.error()));
   if (!e) return {};
-  static const std::regex launch(
-      R"((\w+)<<<(.*), (\d+), (\d+), static_cast<cudaStream_t>\(stream\)>>>\((.*)\);)");
-  const fs::path dir = fs::temp_directory_path() / fmt::format("tessera-emulate-{}", getpid());
-  fs::create_directories(dir);
-  std::ofstream(dir / "k.cpp") << std::regex_replace(
-      e->source, launch, "tst_emulate_launch($2, $3, $4, [&] { $1($5); });");
-  int count = 0;
-  for (std::size_t i = 0; i < p.tensors.size(); ++i) {
-    const Tensor& t = p.tensors[i];
-    if (t.access == Access::workspace) continue;
-    const auto bytes = t.access == Access::input
-                           ? to_bytes(t.element, inputs[i])
-                           : std::vector<unsigned char>(t.extent() * size_of(t.element), 0xff);
-    std::ofstream(dir / std::to_string(count++), std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<long>(bytes.size()));
-  }
-  const std::string root = TESSERA_SOURCE_DIR;
-  const std::string at = dir.string();
-  const std::string command = fmt::format(
-      "g++ -std=c++20 -O1 -w -DTST_EMULATE -include cuda_runtime.h -I {0}/tests/emulate/include -I "
-      "{0}/include {1}/k.cpp "
-      "{0}/tests/emulate/run.cpp -o {1}/run 2>{1}/log && {1}/run {1} {2} 2>>{1}/log",
-      root, at, count);
-  const int rc = std::system(command.c_str());
-  EXPECT_EQ(rc, 0) << read_file(dir / "log").substr(0, 3000)
+  const Emulation emulation(e->source, p, inputs);
+  const int rc = emulation.run();
+  EXPECT_EQ(rc, 0) << emulation.log()
                    << e->source.substr(e->source.find("using tst_index")).substr(0, 200);
   Values out;
-  for (int i = 0; i < count && rc == 0; ++i) {
-    const std::string bytes = read_file(dir / std::to_string(i));
+  for (int i = 0; i < emulation.count && rc == 0; ++i) {
+    const std::string bytes = read_file(emulation.dir / std::to_string(i));
     out.push_back(from_bytes(p.tensors[i].element, {bytes.begin(), bytes.end()}));
   }
-  fs::remove_all(dir);
   return out;
 }
 
@@ -147,6 +156,25 @@ TEST(EmulatedRows, NormalizeInLanesAndAcrossWarps) {
     ASSERT_EQ(got.size(), 2U);
     EXPECT_LE(rms_error(got[1], interpret(program, in)->data[1]), 1e-6) << threads;
   }
+}
+
+// What the other tests rely on: memory touched before the wait stops the run.
+TEST(EmulatedLaunch, AKernelThatReadsBeforeItWaitsIsStopped) {
+  build::PointwiseProblem p;
+  p.shape = {64};
+  p.tensors = {build::row_major_tensor("x", DType::float32, {64}, tile::Access::input),
+               build::row_major_tensor("y", DType::float32, {64}, tile::Access::output)};
+  p.operands = {{0, {1}, 0}};
+  p.outputs = {{1, {1}, 0}};
+  p.dag.results = {p.dag.add_call("neg", {p.dag.add_operand(0)})};
+  const Program program = pointwise(p, {.threads = 32, .vector = 1}, Target::cuda).value();
+  std::string source = emit(program, Target::cuda).value().source;
+  const std::string wait = "tessera::after_previous(x, y);";
+  const std::size_t at = source.find(wait);
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(Emulation(source, program, build::inputs_of(p.tensors)).run(), 0);
+  source.replace(at, wait.size(), "volatile float early = x[0]; " + wait);
+  EXPECT_NE(Emulation(source, program, build::inputs_of(p.tensors)).run(), 0);
 }
 
 TEST(EmulatedPointwise, OfATransposedOperand) {

@@ -110,6 +110,8 @@ constexpr std::string_view cuda = R"(#include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <stdint.h>
 
+#include "tessera/programmatic_launch.h"
+
 #define TST_FN __device__ __forceinline__
 using tst_bf16 = __nv_bfloat16;
 using tst_f16 = __half;

@@ -16,12 +16,12 @@ int main(int argc, char** argv) {
   for (int i = 0; i < count; ++i) {
     std::ifstream in(folder + "/" + std::to_string(i), std::ios::binary);
     const std::string bytes((std::istreambuf_iterator<char>(in)), {});
-    tensors.push_back(tessera_emulate::guarded(bytes.size()));
+    tensors.push_back(tessera_emulate::global_memory(bytes.size()));
     sizes.push_back(bytes.size());
     std::memcpy(tensors.back(), bytes.data(), bytes.size());
   }
   const tessera_launch launch{tensors.data(), count, nullptr, 0};
-  void* workspace = tessera_emulate::guarded(std::size_t(tessera_workspace_size(&launch)));
+  void* workspace = tessera_emulate::global_memory(std::size_t(tessera_workspace_size(&launch)));
   if (tessera_run(&launch, workspace, nullptr) != 0)
     return std::fprintf(stderr, "%s\n", tessera_last_error()), 1;
   for (int i = 0; i < count; ++i) {

@@ -1,6 +1,7 @@
 #include "realize/common/tile_candidates.h"
 
 #include "base/text.h"
+#include "realize/common/programmatic_launch.h"
 #include "tile/emit.h"
 
 namespace tessera::realize {
@@ -48,6 +49,7 @@ Result<Candidate> tile_candidate(std::string_view realizer, const tile::Program&
     }
   } else {
     source.flags.push_back(std::string(arch.nvcc_code));
+    add_programmatic_launch(arch, source);
   }
   c.source = std::move(source);
   c.launches = {Launch{}};

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "tessera_emulate/block.h"
+#include "tessera_emulate/grid.h"
 
 #define __global__
 #define __device__
@@ -75,12 +75,37 @@ cudaError_t cudaFuncSetAttribute(F*, cudaFuncAttribute, int) {
   return cudaSuccess;
 }
 
-/// kernel<<<blocks, threads, shared, stream>>>(...).
-template <class F>
-void tst_emulate_launch(long blocks, unsigned threads, std::size_t shared, F kernel) {
-  gridDim.x = unsigned(blocks);
-  for (long b = 0; b < blocks; ++b) {
-    blockIdx.x = unsigned(b);
-    tessera_emulate::Block::now().run(threads, shared, kernel);
+struct dim3 {
+  unsigned x = 1;
+  explicit dim3(unsigned n = 1) : x(n) {}
+};
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization = 1 };
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    int programmaticStreamSerializationAllowed;
+  } val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes = 0;
+  cudaStream_t stream = nullptr;
+  cudaLaunchAttribute* attrs = nullptr;
+  unsigned numAttrs = 0;
+};
+
+/// Blocks one after the other. With the attribute, memory cannot be touched before a wait.
+template <class... P>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...),
+                               P... arguments) {
+  if (config->numAttrs > 0) tessera_emulate::begin_grid();
+  gridDim.x = config->gridDim.x;
+  for (unsigned b = 0; b < config->gridDim.x; ++b) {
+    blockIdx.x = b;
+    tessera_emulate::Block::now().run(config->blockDim.x, config->dynamicSmemBytes,
+                                      [&] { kernel(arguments...); });
   }
+  if (config->numAttrs > 0 && !tessera_emulate::waited())
+    tessera_emulate::stop("a kernel that may start early did not wait");
+  return cudaSuccess;
 }
