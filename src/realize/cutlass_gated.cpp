@@ -1,6 +1,7 @@
 // Gated MLPs on Hopper as two products in one library: the value's into the workspace, then the
 // gate's, whose epilogue reads it as its source operand. Saves the unfused multiply, and one
 // library holds both.
+#include "realize/common/programmatic_launch.h"
 #include "realize/common/sm90_library.h"
 
 namespace tessera::realize {
@@ -31,6 +32,7 @@ Candidate candidate(const GatedProblem& g, const Sm90Config& c, double ms, const
   source.arch = arch.name;
   source.flags = cutlass_flags();
   source.cutlass = true;
+  add_programmatic_launch(arch, source);
   out.source = std::move(source);
   const Matrix& scratch = g.value.outputs.front();
   for (const Knobs& knobs : sm90_knobs(c, g.gate, arch)) {

@@ -167,6 +167,31 @@ TEST(TileRow, CandidatesForTheGpu) {
   testing::expect_compiles(*space_of(c, "tile_row", "sm_90a")->candidates.front().source);
 }
 
+// What the compile tests rely on, which see only kernels that wait.
+TEST(ProgrammaticLaunch, AListingTellsWhoTouchesMemoryBeforeItWaits) {
+  const std::string wait = "/*0010*/ ACQBULK ;\n", load = "/*0020*/ LDG.E.128 R4, [R2] ;\n";
+  const std::string tile = "/*0030*/ UTMALDG.3D [UR8], [UR4] ;\n",
+                    role = "Function : device_kernel\n";
+  const std::string kernel = "Function : k\n";
+  using testing::kernel_without_wait;
+  EXPECT_EQ(kernel_without_wait(kernel + wait + load), "");
+  EXPECT_EQ(kernel_without_wait(kernel + load + wait), "k");
+  EXPECT_EQ(kernel_without_wait(kernel + "/*0010*/ @P0 LDGSTS.E [R1], [R2] ;\n" + wait), "k");
+  EXPECT_EQ(kernel_without_wait(kernel + "/*0010*/ EXIT ;\n" + kernel + wait), "k");
+  EXPECT_EQ(kernel_without_wait(kernel + wait + load + "Function : second\n" + load), "second");
+  EXPECT_EQ(kernel_without_wait(role + load + wait + tile), "");
+  EXPECT_EQ(kernel_without_wait(role + load + tile + wait), "device_kernel");
+}
+
+TEST(ProgrammaticLaunch, IsAskedForWhereTheArchitectureHasIt) {
+  const auto flags = [](const char* arch) {
+    return space_of(layer_norm(2048, 768), "tile_row", arch)->candidates.front().source->flags;
+  };
+  EXPECT_THAT(flags("sm_90a"), ::testing::Contains("-DTESSERA_PROGRAMMATIC_LAUNCH=1"));
+  EXPECT_THAT(flags("sm_80"), ::testing::Not(::testing::Contains(HasSubstr("PROGRAMMATIC"))));
+  EXPECT_THAT(flags("host"), ::testing::Not(::testing::Contains(HasSubstr("PROGRAMMATIC"))));
+}
+
 TEST(TileRow, RefusesAKindThatItDoesNotKnow) {
   Case c = layer_norm(4, 8);
   auto body = std::make_shared<rules::RowNormBody>(

@@ -7,8 +7,7 @@ namespace tessera::realize {
 namespace {
 
 /// 32 lanes of four neighbouring results each, 8 groups of slices: enough loads in flight for a
-/// small result. The loads of the partial sums wait for the product by griddepcontrol, so that the
-/// launch itself overlaps the product's end.
+/// small result.
 constexpr const char* text = R"CU(
 namespace reduction {
 $FUNCTOR$
@@ -24,7 +23,7 @@ reduce_slices(const float4* partial, int slices, int64_t slice_quads, int64_t qu
   const int lane = threadIdx.x % 32;
   const int group = threadIdx.x / 32;
   const int64_t at = int64_t{blockIdx.x} * 32 + lane;
-  asm volatile("griddepcontrol.wait;" ::: "memory");
+  tessera::after_previous(partial, d);
   float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
   if (at < quads) {
 #pragma unroll 8
@@ -65,18 +64,10 @@ int reduce(const tessera_launch* launch, void* workspace, cudaStream_t stream) {
   const int64_t* v = launch->ints + $FIRST$;
   const Matrix d = matrix(launch, workspace, $FIRST$ + 5, sizeof(ElementD));
 $MATRICES$  const int64_t quads = v[3] * v[4];
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  attribute.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>((quads + 31) / 32));
-  config.blockDim = dim3(256);
-  config.stream = stream;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  return check(cudaLaunchKernelEx(&config, reduce_slices, static_cast<const float4*>(workspace), static_cast<int>(v[0]), v[1],
-                                  v[3], static_cast<int>(v[2]), quads, d.as<ElementD>(), d.ld$CALL$),
-               "cudaLaunchKernelEx(reduce_slices)");
+  return check(tessera::launch(reduce_slices, static_cast<unsigned>((quads + 31) / 32), 256, 0, stream,
+                               static_cast<const float4*>(workspace), static_cast<int>(v[0]), v[1], v[3],
+                               static_cast<int>(v[2]), quads, d.as<ElementD>(), d.ld$CALL$),
+               "reduce_slices");
 }
 }  // namespace reduction
 )CU";

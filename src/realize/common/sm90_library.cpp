@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "realize/common/programmatic_launch.h"
+
 namespace tessera::realize {
 namespace {
 
@@ -14,6 +16,7 @@ toolchain::Source source_of(std::string_view realizer, const LibraryText& text,
   source.arch = arch.name;
   source.flags = cutlass_flags();
   source.cutlass = true;
+  add_programmatic_launch(arch, source);
   return source;
 }
 
@@ -147,8 +150,6 @@ std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmP
   text.products = {"product"};
   text.tail = "return reduction::reduce(launch, workspace, stream);";
   out.source = source_of(realizer, text, arch);
-  // The product's blocks announce their end, so that the reduction's launch overlaps it.
-  out.source->flags.push_back("-DCUTLASS_ENABLE_GDC_FOR_SM90=1");
   for (const int64_t slices : counts) {
     Launch launch;
     launch.knobs = {{"splits", slices}};

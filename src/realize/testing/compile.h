@@ -2,12 +2,14 @@
 // library), or a program that runs on the host.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "realize/testing/disassembly.h"
 #include "toolchain/toolchain.h"
 
 namespace tessera::realize::testing {
@@ -34,16 +36,6 @@ struct Scratch {
   ~Scratch() { std::filesystem::remove_all(path); }
 };
 
-/// The exit status of nvcc or of a program, and what it printed.
-inline std::pair<int, std::string> run_logged(const std::vector<std::string>& argv,
-                                              const std::filesystem::path& folder) {
-  std::string command;
-  for (const std::string& a : argv) command += "'" + a + "' ";
-  const int status = std::system((command + " > " + (folder / "log").string() + " 2>&1").c_str());
-  std::ifstream log(folder / "log");
-  return {status, std::string((std::istreambuf_iterator<char>(log)), {})};
-}
-
 inline std::vector<std::string> nvcc_command(const toolchain::Toolchain& tools,
                                              const std::string& digits, const char* optimization) {
   const std::string root = TESSERA_SOURCE_DIR;
@@ -56,7 +48,8 @@ inline std::vector<std::string> nvcc_command(const toolchain::Toolchain& tools,
           "-I" + (cutlass_source(tools) / "include").string()};
 }
 
-/// `spill_bytes`: what ptxas may store of registers.
+/// `spill_bytes`: what ptxas may store of registers. Where kernels may start early, the machine
+/// code waits before it touches memory.
 inline void expect_compiles(const toolchain::Source& source, int spill_bytes = 0) {
   const toolchain::Toolchain tools = toolchain::locate("python3");
   if (tools.nvcc.empty()) GTEST_SKIP() << "no nvcc on this machine: the instance is not compiled";
@@ -73,6 +66,8 @@ inline void expect_compiles(const toolchain::Source& source, int spill_bytes = 0
   EXPECT_EQ(status, 0) << text.substr(0, 4000);
   EXPECT_EQ(text.find("C7510"), std::string::npos)
       << "ptxas serialized wgmma: " << text.substr(0, 600);
+  if (std::count(source.flags.begin(), source.flags.end(), "-DTESSERA_PROGRAMMATIC_LAUNCH=1") > 0)
+    expect_waits(tools, scratch.path / "k.cubin");
   for (std::size_t at = text.find("spill stores"); at != std::string::npos;
        at = text.find("spill stores", at + 1)) {
     const std::size_t number = text.rfind(',', at) + 1;

@@ -41,6 +41,7 @@ struct BatchesOf {
 template <int N>
 __global__ void fill_pointer_arrays(BatchesOf<N> batches, char* area, int64_t bytes, int count) {
   const int batch = blockIdx.x * blockDim.x + threadIdx.x;
+  tessera::after_previous(area);
   if (batch >= count) return;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -54,9 +55,11 @@ __global__ void fill_pointer_arrays(BatchesOf<N> batches, char* area, int64_t by
 /// On the device, so that a CUDA graph repeats it with the pointers of its capture.
 template <int N>
 int fill_pointers(const BatchesOf<N>& batches, void* area, int64_t count, cudaStream_t stream) {
-  fill_pointer_arrays<N><<<static_cast<unsigned>((count + 127) / 128), 128, 0, stream>>>(
-      batches, static_cast<char*>(area), pointer_array_bytes(count), static_cast<int>(count));
-  return check(cudaGetLastError(), "fill_pointer_arrays");
+  const auto blocks = static_cast<unsigned>((count + 127) / 128);
+  return check(tessera::launch(fill_pointer_arrays<N>, blocks, 128, 0, stream, batches,
+                               static_cast<char*>(area), pointer_array_bytes(count),
+                               static_cast<int>(count)),
+               "fill_pointer_arrays");
 }
 
 }  // namespace tessera_cutlass

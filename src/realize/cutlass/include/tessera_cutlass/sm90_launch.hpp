@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "tessera_cutlass/abi.hpp"
-#include "tessera_cutlass/sm90.hpp"
+#include "tessera_cutlass/sm90_entry.hpp"
 
 namespace tessera_cutlass {
 
@@ -33,7 +33,7 @@ const cutlass::KernelHardwareInfo* hardware() {
   int device = 0;
   if (check(cudaGetDevice(&device), "cudaGetDevice")) return nullptr;
   if (ready.load(std::memory_order_acquire) == device) return &info;
-  const auto* kernel = reinterpret_cast<const void*>(cutlass::device_kernel<Kernel>);
+  const void* const kernel = entry<Kernel>();
   if (check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  Kernel::SharedStorageSize),
             "cudaFuncSetAttribute(shared memory)")) {
@@ -70,8 +70,8 @@ int64_t workspace_bytes(const typename Kernel::Arguments& arguments) {
   return align256(static_cast<int64_t>(Kernel::get_workspace_size(arguments)));
 }
 
-/// Enqueues the kernel. `dependent` lets the next launch on the stream start early (programmatic
-/// dependent launch): the next kernel must then wait by griddepcontrol before it reads.
+/// Enqueues the kernel, which may start before the one before it on the stream has ended
+/// (programmatic_launch.h). Not so stream-K, which clears its workspace by a memset before.
 template <class Kernel>
 int enqueue(const typename Kernel::Arguments& arguments, void* workspace, cudaStream_t stream) {
   if (!Kernel::can_implement(arguments)) {
@@ -83,22 +83,20 @@ int enqueue(const typename Kernel::Arguments& arguments, void* workspace, cudaSt
   }
   typename Kernel::Params params = Kernel::to_underlying_arguments(arguments, workspace);
   using Cluster = typename Kernel::ClusterShape;
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {static_cast<unsigned>(cute::size<0>(Cluster{})),
-                              static_cast<unsigned>(cute::size<1>(Cluster{})), 1};
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {static_cast<unsigned>(cute::size<0>(Cluster{})),
+                                  static_cast<unsigned>(cute::size<1>(Cluster{})), 1};
   cudaLaunchConfig_t config{};
   config.gridDim = Kernel::get_grid_shape(params);
   config.blockDim = Kernel::get_block_shape();
   config.dynamicSmemBytes = Kernel::SharedStorageSize;
   config.stream = stream;
-  config.attrs = &attribute;
+  config.attrs = attributes;
   config.numAttrs = 1;
+  if constexpr (!stream_k<Kernel>) tessera::allow_early_start(config, attributes);
   void* pointers[] = {&params};
-  return check(
-      cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(cutlass::device_kernel<Kernel>),
-                          pointers),
-      "cudaLaunchKernelExC");
+  return check(cudaLaunchKernelExC(&config, entry<Kernel>(), pointers), "cudaLaunchKernelExC");
 }
 
 /// A stride in bytes that a tensor map can hold: a multiple of 16 below 2^40.

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cuda_runtime.h>
 
+#include "tessera/programmatic_launch.h"
 #include "tessera_cutlass/split_tf32_layout.h"
 
 namespace tessera {
@@ -64,12 +65,12 @@ __device__ __forceinline__ void store_quad(float* packed_row, int64_t k, float4 
 /// Four elements from `at`, `step` apart; those at or beyond `valid` read as zero.
 template <bool Vector>
 __device__ __forceinline__ float4 load_quad(float const* at, int64_t step, int64_t valid) {
-  if (Vector && valid >= 4) return __ldg(reinterpret_cast<float4 const*>(at));
+  if (Vector && valid >= 4) return *reinterpret_cast<float4 const*>(at);
   float4 x = make_float4(0.f, 0.f, 0.f, 0.f);
-  if (valid > 0) x.x = __ldg(at);
-  if (valid > 1) x.y = __ldg(at + step);
-  if (valid > 2) x.z = __ldg(at + 2 * step);
-  if (valid > 3) x.w = __ldg(at + 3 * step);
+  if (valid > 0) x.x = at[0];
+  if (valid > 1) x.y = at[step];
+  if (valid > 2) x.z = at[2 * step];
+  if (valid > 3) x.w = at[3 * step];
   return x;
 }
 
@@ -88,6 +89,7 @@ __device__ __forceinline__ TileOrigin tile_origin(int64_t row_tiles, int64_t k_t
 template <bool Vector>
 __global__ void __launch_bounds__(kThreads)
     pack_along_k(float* packed, SplitSource source, int64_t row_tiles, int64_t k_tiles) {
+  after_previous(packed, source.data);
   TileOrigin const origin = tile_origin(row_tiles, k_tiles);
   int64_t const k = origin.k + threadIdx.x % 16 * 4;
   int64_t const width = split_row_elements(source.k);
@@ -113,6 +115,7 @@ template <bool Vector>
 __global__ void __launch_bounds__(kThreads)
     pack_along_rows(float* packed, SplitSource source, int64_t row_tiles, int64_t k_tiles) {
   __shared__ __align__(16) float tile[kTileK][kTilePitch];
+  after_previous(packed, source.data);
   TileOrigin const origin = tile_origin(row_tiles, k_tiles);
   float const* from = source.data + origin.batch * source.batch_stride;
   int const quad_row = threadIdx.x % 16 * 4;
@@ -167,9 +170,8 @@ inline cudaError_t split_tf32_pack(float* packed, SplitSource const& source, cud
     return cudaErrorInvalidValue;
   }
   auto const launch = [&](auto* kernel) {
-    kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(packed, source, row_tiles,
-                                                                   k_tiles);
-    return cudaGetLastError();
+    return tessera::launch(kernel, static_cast<unsigned>(blocks), kThreads, 0, stream, packed,
+                           source, row_tiles, k_tiles);
   };
   if (source.k_stride == 1) {
     return aligned_quads(source, source.row_stride) ? launch(pack_along_k<true>)

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <cuda_runtime.h>
 
+#include "tessera/programmatic_launch.h"
+
 namespace tessera {
 namespace split_detail {
 
@@ -11,6 +13,7 @@ template <int Unroll>
 __global__ void __launch_bounds__(128)
     sum_slices_kernel(float4* out, float4 const* partial, int slices, int64_t quads) {
   int64_t const at = blockIdx.x * int64_t{128} + threadIdx.x;
+  after_previous(out, partial);
   if (at >= quads) return;
   float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
 #pragma unroll Unroll
@@ -31,10 +34,9 @@ inline cudaError_t sum_slices(float* out, float const* partial, int slices, int6
       (reinterpret_cast<uintptr_t>(out) | reinterpret_cast<uintptr_t>(partial)) % 16 == 0;
   if (!aligned || elements <= 0 || elements % 4 != 0 || slices <= 0) return cudaErrorInvalidValue;
   int64_t const quads = elements / 4;
-  split_detail::sum_slices_kernel<8>
-      <<<static_cast<unsigned>((quads + 127) / 128), 128, 0, stream>>>(
-          reinterpret_cast<float4*>(out), reinterpret_cast<float4 const*>(partial), slices, quads);
-  return cudaGetLastError();
+  return launch(split_detail::sum_slices_kernel<8>, static_cast<unsigned>((quads + 127) / 128), 128,
+                0, stream, reinterpret_cast<float4*>(out), reinterpret_cast<float4 const*>(partial),
+                slices, quads);
 }
 
 }  // namespace tessera
