@@ -55,6 +55,15 @@ TEST(GatedInOne, ReadsBothWeightsThroughOneViewAndKeepsNoIntermediate) {
   EXPECT_TRUE(wide);
 }
 
+// Half a swizzle row of each weight was multiplied with the other one's rows on the GPU.
+TEST(GatedInOne, HalvesOfWeightsAlongNFillSwizzleRows) {
+  const auto s =
+      space_of("cutlass_gated_fused",
+               gated(R"({"m":2048,"n":14336,"k":4096,"b_major":"n","epilogue":"gated_silu"})"));
+  ASSERT_TRUE(s) << to_text(s.error());
+  for (const Candidate& c : s->candidates) EXPECT_EQ(int(c.config["tile"][1]) % 128, 0);
+}
+
 TEST(GatedInOne, TheHalvesOfOneWeightAreApartByTheirRows) {
   rules::Pattern p = gated(llama);
   auto body =

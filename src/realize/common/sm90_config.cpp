@@ -47,6 +47,9 @@ std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p, con
     return "shared memory: fewer than 3 stages";
   if (c.paired) {
     if (c.output_n() % 32 != 0) return "half of the columns is no multiple of 32";
+    // TMA swizzles each weight's columns by itself: one box must fill whole rows of 128 bytes.
+    if (!p.b.columns_contiguous && c.output_n() * needs.element_bytes % 128 != 0)
+      return "half of the columns is no whole swizzle row of N-major weights";
     if (needs.a_in_registers) return "two products in one read A from shared memory";
     if (c.scheduler == Scheduler::stream_k) return "stream-K of two products in one";
   }

@@ -193,6 +193,9 @@ struct PairedMainloop {
   using Stride = typename Flat::StrideB;
   using StrideB =
       decltype(cute::replace<0>(Stride{}, cute::make_stride(cute::get<0>(Stride{}), int64_t{})));
+  static_assert(!cutlass::gemm::detail::is_major<0, Stride>() ||
+                    cute::get<1, 0>(Tile{}) * sizeof(typename Flat::ElementB) % 128 == 0,
+                "a box of one weight must fill whole swizzle rows: TMA swizzles each by itself");
   using CollectiveOp =
       typename Restrided<Flat, Tile, typename Flat::StrideA, StrideB>::CollectiveOp;
 };
