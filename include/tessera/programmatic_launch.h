@@ -67,12 +67,15 @@ __device__ __forceinline__ void after_previous(Pointer&... pointers) {
   allow_next();
 }
 
-/// Whether launches of this process carry the attribute; read once a library.
+/// Whether launches of this process carry the attribute; asked once a library. Drivers before CUDA
+/// 12.3 cannot capture such a launch in a graph.
 inline bool programmatic_launch() {
 #if TESSERA_PROGRAMMATIC_LAUNCH
   static const bool on = [] {
     const char* const v = getenv("TESSERA_PROGRAMMATIC_LAUNCH");
-    return v == nullptr || v[0] != '0' || v[1] != '\0';
+    if (v != nullptr && v[0] == '0' && v[1] == '\0') return false;
+    int driver = 0;
+    return cudaDriverGetVersion(&driver) == cudaSuccess && driver >= 12030;
   }();
   return on;
 #else

@@ -16,6 +16,7 @@ case "${1:-}" in
     mkdir -p "$dir"
     "$build/src/realize_tool" flags sm_90a >"$dir/flags.json"
     "$python" tests/gpu/gemm_kernels.py generate "$dir/gemm" --tool "$build/src/realize_tool"
+    "$python" tests/gpu/launches.py generate "$dir/launches" --tools "$build/src"
     "$python" tests/gpu/tile_kernels.py emit "$dir/tile" --tile-emit "$build/src/tile/tile_emit"
     ;;
   run)
@@ -34,6 +35,7 @@ case "${1:-}" in
       fi
     }
     check evaluator "$python" tests/gpu/evaluator.py "$dir/flags.json"
+    check launches "$python" tests/gpu/launches.py run "$dir/launches"
     check composed "$python" tests/gpu/composed.py
     check tile "$python" tests/gpu/tile_kernels.py run "$dir/tile"
     check gemm "$python" tests/gpu/gemm_kernels.py run "$dir/gemm"

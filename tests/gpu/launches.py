@@ -1,12 +1,12 @@
 """Programmatic dependent launch on a Hopper GPU: chains of kernels with and without it must agree bit by bit.
 
     python tests/gpu/launches.py generate DIR --tools BUILD/src     # anywhere: sources and steps.json
-    python tests/gpu/launches.py run DIR [--rounds 100]             # on the GPU: builds (all cores), compares, times
+    python tests/gpu/launches.py run DIR [--rounds 200]             # on the GPU: builds (all cores), compares, times
 
 A chain is tile and CUTLASS kernels with library kernels, a copy and a memset between them; each step reads what the one
-before it wrote and writes over what an earlier one read. It runs as a CUDA graph of several chains and eagerly. Every
-buffer is NaN before a run, so stale data shows. Two copies of each library are loaded, one of them with
-TESSERA_PROGRAMMATIC_LAUNCH=0. Exit code 1 when a bit differs.
+before it wrote and writes over what an earlier one read. It runs as a CUDA graph of several chains, and eagerly on the
+default stream and on another. Every buffer is NaN before a run, so stale data shows. Two copies of each library are
+loaded, one of them with TESSERA_PROGRAMMATIC_LAUNCH=0. Exit code 1 when a bit differs.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from gemm_kernels import Kernel, compile_one
 
@@ -51,7 +52,7 @@ def steps(rows: int) -> list[Step]:
         Step("[copy]", "", {}, "q p"),
         gemm("arrays", "p W5 r", "cutlass_gemm_array", 128, d, m=rows // 8, batch=8),
         gemm("slices", "q W6 b6 z", "cutlass_split_k", 64, rows * 8, m=128, epilogue="bias_gelu"),
-        Step("[memset]", "", {}, "r"),
+        Step("[memset]", "", {}, "u"),
         Step("attention", "attention", {**heads, "causal": True, "mask": False, "dtype": "bf16", "precision": "bf16"},
              "q p y o"),
         Step("layer_norm", "rows", {**rows_spec, "kind": "layer_norm"}, "o w b x"),
@@ -113,6 +114,7 @@ class Chain:
 
     def __init__(self, torch, made: list, built: dict, buffers: dict, on: bool):
         self.torch, self.steps, self.buffers = torch, [], buffers
+        self.folder = tempfile.TemporaryDirectory()  # of this chain's own copies: a library asks the environment once
         os.environ[SWITCH] = "1" if on else "0"
         for step in made:
             tensors = [buffers[a] for a in step["arguments"]]
@@ -120,8 +122,9 @@ class Chain:
                 self.steps.append((step["name"], lambda n=step["name"], t=tensors: run_library(torch, n, t)))
                 continue
             path = built[step["file"]]
-            copy = path.with_suffix(".on.so" if on else ".off.so")  # a library asks the environment once
-            shutil.copyfile(path, copy)
+            copy = pathlib.Path(self.folder.name) / path.name
+            if not copy.exists():
+                shutil.copyfile(path, copy)
             kernel = Kernel(copy, step["ints"])
             size = kernel.workspace_bytes(tensors)
             if size < 0:
@@ -177,17 +180,22 @@ def compare(torch, size: str, chains: dict, buffers: dict, rounds: int) -> int:
     """Differing runs among `rounds` of each way to run."""
     results = [name for name in buffers if name in "xhuvypqorzs"]
     graphs = {on: graph_of(torch, lambda c=c: c.run(LINKS)) for on, c in chains.items()}
-    wrong = 0
+    side, wrong = torch.cuda.Stream(), 0
 
     def results_of(way, on, x):
         for name in results:
             buffers[name].view(torch.uint8).fill_(255)
         buffers["x"].copy_(x)
-        graphs[on].replay() if way == "graph" else chains[on].run(LINKS)
+        torch.cuda.synchronize()
+        if way == "graph":
+            graphs[on].replay()
+        else:
+            with torch.cuda.stream(side if way == "stream" else torch.cuda.current_stream()):
+                chains[on].run(LINKS)
         torch.cuda.synchronize()
         return {name: buffers[name].clone() for name in results}
 
-    for way in ("graph", "eager"):
+    for way in ("graph", "eager", "stream"):
         bad = 0
         for seed in range(rounds):
             torch.manual_seed(seed)
@@ -257,7 +265,7 @@ def main() -> int:
     parser.add_argument("step", choices=("generate", "run"))
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--tools", type=pathlib.Path, default=pathlib.Path("build/src"))
-    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=200)
     a = parser.parse_args()
     if a.step == "generate":
         generate(a.folder, a.tools)
