@@ -198,6 +198,17 @@ TEST(CutlassGemm, SharedOperandHasBatchStrideZero) {
   EXPECT_EQ(ints[1 + 12 + 3], 0);         // b_batch
 }
 
+TEST(CutlassGemm, StreamKCompilesForHopper) {
+  const auto s = space_of(R"({"m":2048,"n":4096,"k":14336,"epilogue":"residual"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  for (const Candidate& c : s->candidates) {
+    if (c.config["scheduler"] != "stream_k") continue;
+    testing::expect_compiles(*c.source);
+    return;
+  }
+  FAIL() << "no stream-K candidate";
+}
+
 // Two results contain what one has; the 8-bit family compiles the plain store.
 TEST(CutlassGemm, CompilesSeveralResultsForHopper) {
   const auto s = space_of(R"({"m":4096,"n":4096,"k":512,"epilogue":"bias_silu_saved"})");

@@ -8,7 +8,7 @@
 namespace tessera::realize {
 namespace {
 
-toolchain::Source source_of(std::string_view realizer, const LibraryText& text,
+toolchain::Source source_of(std::string_view realizer, const LibraryText& text, const Sm90Config& c,
                             const arch::Arch& arch) {
   toolchain::Source source;
   source.name = std::string(realizer);
@@ -16,7 +16,9 @@ toolchain::Source source_of(std::string_view realizer, const LibraryText& text,
   source.arch = arch.name;
   source.flags = cutlass_flags();
   source.cutlass = true;
-  add_programmatic_launch(arch, source);
+  // Stream-K clears its workspace before every launch, so there is nothing to overlap, and CUTLASS
+  // 4.2 does not compile it with grid dependencies.
+  if (c.scheduler != Scheduler::stream_k) add_programmatic_launch(arch, source);
   return source;
 }
 
@@ -97,7 +99,7 @@ Candidate product_candidate(std::string_view realizer, const GemmProblem& p, con
   text.tail = "return 0;";
   text.ints = {"scratch"};
   for (std::string& name : product_ints(p, "")) text.ints.push_back(std::move(name));
-  out.source = source_of(realizer, text, arch);
+  out.source = source_of(realizer, text, c, arch);
   for (const Knobs& knobs : sm90_knobs(c, p, arch)) {
     Launch launch;
     launch.knobs = knobs.to_json();
@@ -149,7 +151,7 @@ std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmP
   text.body = sm90_product(slice, c, "product", 1) + reduction_text(p, first);
   text.products = {"product"};
   text.tail = "return reduction::reduce(launch, workspace, stream);";
-  out.source = source_of(realizer, text, arch);
+  out.source = source_of(realizer, text, c, arch);
   for (const int64_t slices : counts) {
     Launch launch;
     launch.knobs = {{"splits", slices}};

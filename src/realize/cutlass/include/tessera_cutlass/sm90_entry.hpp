@@ -79,7 +79,7 @@ const void* entry() {
 #if TESSERA_PROGRAMMATIC_LAUNCH && !defined(CUTLASS_ENABLE_GDC_FOR_SM90)
 #error "CUTLASS_ENABLE_GDC_FOR_SM90 is needed, too: CUTLASS' kernels do not wait without it"
 #endif
-  if constexpr (waits_by_role<Kernel>) {
+  if constexpr (waits_by_role<Kernel> || stream_k<Kernel>) {
     return reinterpret_cast<const void*>(cutlass::device_kernel<Kernel>);
   } else {
     return reinterpret_cast<const void*>(waiting_kernel<Kernel>);
