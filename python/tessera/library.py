@@ -57,10 +57,10 @@ def empty_outputs(pattern: dict, graph: dict, device: str) -> Tensors:
 
 
 def _aten(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
-    """The pattern's own nodes, one ATen call after the other: what eager does."""
+    """The pattern's own nodes, one ATen call after the other: what eager does, without copies into the same layout."""
     from tessera.reference import Executor
 
-    executor = Executor(graph, device)
+    executor = Executor(graph, device, share_clones=True)
     nodes, names, outputs = pattern["nodes"], pattern["inputs"], pattern["outputs"]
     wanted = [(v["shape"], v["strides"]) for v in _values(pattern, graph)]
 

@@ -22,6 +22,8 @@ _memory_formats = {
 
 _views = ("aten.view.default", "aten._unsafe_view.default")
 _reshape = "aten.reshape.default"
+_attention = "aten.scaled_dot_product_attention.default"
+_views_of_results = (*_views, "aten.transpose.int", "aten.permute.default")
 
 
 @functools.cache
@@ -41,8 +43,12 @@ def overload(op: str):
 
 
 class Executor:
-    def __init__(self, graph: dict, device: str | torch.device | None = None):
+    """`share_clones`: a clone of attention's result is that result where it has the wanted layout already, as torch's own
+    kernels write it; a written-out attention, in whose place it stands, has it otherwise and needs the clone."""
+
+    def __init__(self, graph: dict, device: str | torch.device | None = None, share_clones: bool = False):
         self.graph = graph
+        self.share_clones = share_clones
         self.device = torch.device(device or graph.get("device", "cpu"))
         self.nodes = {n["name"]: n for n in graph["nodes"]}
         self._position = {n["name"]: i for i, n in enumerate(graph["nodes"])}
@@ -65,10 +71,12 @@ class Executor:
                 last_use[value] = name
         kept = set(outputs)
         values = {name: _held(t, compute_dtype, self.device) for name, t in inputs.items()}
+        own = self._attention_results(ordered) if self.share_clones else set()
         with torch.no_grad():
             for name in ordered:
                 node = self.nodes[name]
-                self._call(node, values, compute_dtype)
+                if not _shared(node, values, own):
+                    self._call(node, values, compute_dtype)
                 for value in {*tensor_arguments(node), *node["outputs"]}:
                     if value not in kept and last_use.get(value, name) == name:
                         values.pop(value, None)
@@ -76,6 +84,16 @@ class Executor:
         if missing:
             raise fail("TS0221", "graph.no_such_value", f"the nodes do not produce {', '.join(missing)}")
         return {name: values[name] for name in outputs}
+
+    def _attention_results(self, ordered: list[str]) -> set[str]:
+        """Results of attention and views of them: nothing of what the nodes were given lies in their memory."""
+        own: set[str] = set()
+        for node in (self.nodes[name] for name in ordered):
+            if node["op"] == _attention or (
+                node["op"] in _views_of_results and node["arguments"]["self"].get("value") in own
+            ):
+                own.update(node["outputs"])
+        return own
 
     def run_all(
         self, inputs: dict[str, torch.Tensor], compute_dtype: torch.dtype | None = None
@@ -123,6 +141,20 @@ class Executor:
             if encoded == "strided":
                 return torch.strided
         return encoded
+
+
+def _shared(node: dict, values: dict[str, torch.Tensor], own: set[str]) -> bool:
+    """Whether the node is a clone of a value in `own` and needs no copy; its output is that value then."""
+    if not own or node["op"] != "aten.clone.default":
+        return False
+    source = node["arguments"]["self"]["value"]
+    layout = node["arguments"].get("memory_format", "preserve_format")
+    if source not in own or layout not in ("preserve_format", "contiguous_format"):
+        return False
+    if layout == "contiguous_format" and not values[source].is_contiguous():
+        return False
+    values[node["outputs"][0]] = values[source]
+    return True
 
 
 def _held(tensor: torch.Tensor, dtype: torch.dtype | None, device: torch.device) -> torch.Tensor:

@@ -188,6 +188,42 @@ def test_forgotten_bias_is_caught():
     assert not reply["ok"] and reply["kind"] == "wrong_result"
 
 
+@pytest.mark.parametrize("heads_last", (True, False))
+def test_a_clone_of_attention_is_no_copy_where_its_layout_fits(heads_last, monkeypatch):
+    graph, pattern = attention()
+    # As a written-out attention leaves it: heads before rows, cloned behind the transposition.
+    graph["values"].append(value("ot", [B, L, H, D], strides=[L * H * D, D, L * D, 1]))
+    graph["values"].append(value("c", [B, L, H, D]))
+    for name, op, source, more in (
+        ("ot", "aten.transpose.int", "o", {"dim0": 1, "dim1": 2}),
+        ("c", "aten.clone.default", "ot", {"memory_format": "contiguous_format"}),
+    ):
+        graph["nodes"].append(
+            {"name": name, "op": op, "outputs": [name], "arguments": {"self": {"value": source}, **more}}
+        )
+    names = [n["name"] for n in graph["nodes"]]
+    pattern = {**pattern, "nodes": names, "subgraph": names, "outputs": ["c"]}
+    sdpa = torch.ops.aten.scaled_dot_product_attention.default
+    results = []
+
+    def stand_in(*args, **kwargs):
+        out = sdpa(*args, **kwargs)
+        rows_first = out.transpose(1, 2).contiguous()
+        results.append(rows_first.transpose(1, 2) if heads_last else out.contiguous())
+        return results[-1]
+
+    from tessera import reference
+
+    real = reference.overload
+    stand_in._schema = sdpa._schema
+    monkeypatch.setattr(reference, "overload", lambda op: stand_in if "attention" in op else real(op))
+    tensors = [torch.randn(B, L, n * D) for n in (H, KV, KV)]
+    (out,) = library.make("aten", pattern, {}, graph, "cpu")(tensors)
+    torch.testing.assert_close(out, results[0].transpose(1, 2))
+    assert out.is_contiguous()
+    assert (out.data_ptr() == results[0].data_ptr()) == heads_last
+
+
 def test_unknown_function_lists_what_there_is():
     graph, pattern = linear()
     with pytest.raises(Error) as error:
