@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from run import SUITES, build_case, root, set_flags
+from run import SUITES, build_case, module_class, root, set_flags
 
 
 def kernels_of(call, runs: int) -> list[dict]:
@@ -51,7 +51,9 @@ def main() -> None:
     set_flags(args.precision)
     module, inputs = build_case(args.suite, args.case, args.precision, "cuda")
     only = SUITES[args.suite]["only"] or "both"
-    fast = tessera.optimize(module, inputs, precision=args.precision, effort=args.effort, only=only, measure=False)
+    fast = tessera.optimize(
+        module, inputs, precision=module_class(args.precision), effort=args.effort, only=only, measure=False
+    )
     found = {}
     with torch.no_grad(), peers.equal_precision(args.precision):
         found["tessera"] = kernels_of(lambda: fast(*inputs), args.runs)

@@ -95,6 +95,8 @@ def redraw(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     their own are left as they are: masks, positions, tables of few values."""
     if seed == 0 or tensor.numel() < 2 or tensor.dtype == torch.bool:
         return tensor.clone()
+    if tensor.is_floating_point() and tensor.dtype.itemsize == 1:  # few operations know 8-bit types; floats hold them
+        return torch.empty_like(tensor).copy_(redraw(tensor.float(), seed))
     flat = tensor.detach().flatten()
     if not bool(flat.isfinite().all()) or len(flat[: 1 << 16].unique()) <= _kept_distinct:
         return tensor.clone()
@@ -126,6 +128,8 @@ def _restore(module: nn.Module, before: dict[str, torch.Tensor]) -> None:
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
+    if a.is_floating_point() and a.dtype.itemsize == 1:
+        a, b = a.float(), b.float()
     return bool(((a == b) | ((a != a) & (b != b))).all())
 
 

@@ -255,7 +255,10 @@ def _fill_floating(problem: Problem, value: dict, flat: torch.Tensor, kind: str,
             draw.uniform_(0.0, 1.0, generator=generator)
         else:
             draw.normal_(generator=generator)
-        part.copy_(draw.mul_(scale))
+        draw.mul_(scale)
+        if flat.dtype.itemsize == 1:  # e4m3 has no infinity: what is larger would be NaN
+            draw.clamp_(-torch.finfo(flat.dtype).max, torch.finfo(flat.dtype).max)
+        part.copy_(draw)
 
 
 def fan_in(problem: Problem, value: dict) -> int:

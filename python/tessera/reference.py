@@ -26,6 +26,18 @@ _attention = "aten.scaled_dot_product_attention.default"
 _views_of_results = (*_views, "aten.transpose.int", "aten.permute.default")
 
 
+def _scaled_product(a, b, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None, use_fast_accum=False):
+    """aten._scaled_mm in a wider type: a (m, k), b (k, n), scales of one element, of the rows of a, of the columns of b."""
+    if scale_result is not None:
+        raise fail("TS0222", "graph.no_meaning", "a scale of the result of aten._scaled_mm has no meaning here")
+    y = (a @ b) * scale_a * scale_b
+    return y if bias is None else y + bias
+
+
+# Ops that know fewer types than their meaning needs.
+_written_out = {torch.ops.aten._scaled_mm.default: _scaled_product}
+
+
 @functools.cache
 def overload(op: str):
     """The OpOverload of "aten.linear.default"."""
@@ -51,6 +63,7 @@ class Executor:
         self.share_clones = share_clones
         self.device = torch.device(device or graph.get("device", "cpu"))
         self.nodes = {n["name"]: n for n in graph["nodes"]}
+        self._values = {v["name"]: v for v in graph.get("values", ())}
         self._position = {n["name"]: i for i, n in enumerate(graph["nodes"])}
 
     def run(
@@ -71,6 +84,9 @@ class Executor:
                 last_use[value] = name
         kept = set(outputs)
         values = {name: _held(t, compute_dtype, self.device) for name, t in inputs.items()}
+        for name in last_use:
+            if name not in values and (constant := self._constant(name)) is not None:
+                values[name] = _held(constant, compute_dtype, self.device)
         own = self._attention_results(ordered) if self.share_clones else set()
         with torch.no_grad():
             for name in ordered:
@@ -84,6 +100,17 @@ class Executor:
         if missing:
             raise fail("TS0221", "graph.no_such_value", f"the nodes do not produce {', '.join(missing)}")
         return {name: values[name] for name in outputs}
+
+    def _constant(self, name: str) -> torch.Tensor | None:
+        """A buffer or constant of equal elements: patterns hold its number and do not take it as an input."""
+        value = self._values.get(name, {})
+        facts = value.get("facts") or {}
+        if "scalar" not in facts:
+            return None
+        dtype = getattr(torch, value["dtype"])
+        number = facts["scalar"]
+        number = float(number) if isinstance(number, str) else number
+        return torch.full(value["shape"], number, dtype=torch.float32 if dtype.itemsize == 1 else dtype).to(dtype)
 
     def _attention_results(self, ordered: list[str]) -> set[str]:
         """Results of attention and views of them: nothing of what the nodes were given lies in their memory."""
@@ -116,6 +143,8 @@ class Executor:
                 keywords[name] = value
             else:
                 positional.append(value)
+        if compute_dtype is not None and op in _written_out:
+            op = _written_out[op]
         result = op(*positional, **keywords)
         results = result if isinstance(result, (tuple, list)) else [result]
         for name, tensor in zip(node["outputs"], results, strict=False):
