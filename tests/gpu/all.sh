@@ -17,7 +17,7 @@ case "${1:-}" in
     "$build/src/realize_tool" flags sm_90a >"$dir/flags.json"
     "$python" tests/gpu/gemm_kernels.py generate "$dir/gemm" --tool "$build/src/realize_tool"
     "$python" tests/gpu/launches.py generate "$dir/launches" --tools "$build/src"
-    "$python" tests/gpu/tile_kernels.py emit "$dir/tile" --tile-emit "$build/src/tile/tile_emit"
+    "$python" tests/gpu/tile_kernels.py emit "$dir/tile" --tools "$build/src"
     ;;
   run)
     dir=${2:?the folder that was prepared} logs=${3:-$2/logs}

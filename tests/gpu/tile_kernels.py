@@ -1,7 +1,7 @@
 """Row, pointwise and attention kernels of the tile language on a GPU: checked against fp64, raced against eager,
 torch.compile and torch's attention backends.
 
-    python tests/gpu/tile_kernels.py emit DIR [--tile-emit PATH] [--what attention]  # anywhere: sources and cases.json
+    python tests/gpu/tile_kernels.py emit DIR [--tools BUILD/src] [--what attention]  # anywhere: sources and cases.json
     python tests/gpu/tile_kernels.py run DIR [--only WORD]         # on the GPU: builds (all cores), checks, times
 
 Needs torch with CUDA and nvcc for `run`. Exit code 1 when a kernel is wrong or cannot be built.
@@ -26,15 +26,22 @@ ODD = ((37, 1001), (5, 33), (129, 768), (3, 131072), (64, 40000))
 CONFIGS = 16  # of the list, the most promising first
 
 
-def emit(folder: pathlib.Path, tool: str, kinds: str) -> None:
+def output_of(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr}")
+    return done.stdout
+
+
+def emit(folder: pathlib.Path, tools: pathlib.Path, kinds: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     cases = []
+    # The toolchain's own flags, with the launches that a composed module has.
+    flags = json.loads(output_of([str(tools / "realize_tool"), "flags", "sm_90a"]))
+    (folder / "flags.json").write_text(json.dumps([*flags, "-DTESSERA_PROGRAMMATIC_LAUNCH=1"]))
 
     def ask(what: str, spec: dict) -> str:
-        done = subprocess.run([tool, what, json.dumps(spec)], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"tile_emit {what} {spec}: {done.stderr}")
-        return done.stdout
+        return output_of([str(tools / "tile" / "tile_emit"), what, json.dumps(spec)])
 
     def add(what: str, spec: dict, race: bool, count: int) -> None:
         spec = {**spec, "target": "cuda"}
@@ -74,18 +81,9 @@ class Launch(ctypes.Structure):
     ]
 
 
-def build(folder: pathlib.Path, case: dict, arch: str) -> str:
-    target = folder / f"{case['name']}.so"
-    command = ["nvcc", "-std=c++17", "-O3", f"-gencode=arch=compute_{arch},code=sm_{arch}", "-shared"]
-    command += [
-        "-Xcompiler",
-        "-fPIC",
-        "-I",
-        str(ROOT / "include"),
-        str(folder / f"{case['name']}.cu"),
-        "-o",
-        str(target),
-    ]
+def build(folder: pathlib.Path, case: dict, flags: list[str]) -> str:
+    source, target = folder / f"{case['name']}.cu", folder / f"{case['name']}.so"
+    command = ["nvcc", *flags, "-I", str(ROOT / "include"), str(source), "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return "" if done.returncode == 0 else done.stderr
 
@@ -232,13 +230,11 @@ def race(group: list[dict], runs: dict) -> str:
 
 
 def run(folder: pathlib.Path, only: str) -> int:
-    import torch
 
     cases = [c for c in json.loads((folder / "cases.json").read_text()) if only in json.dumps([c["what"], c["spec"]])]
-    major, minor = torch.cuda.get_device_capability()
-    arch = f"{major}{minor}" + ("a" if major >= 9 else "")
+    flags = json.loads((folder / "flags.json").read_text())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        logs = list(pool.map(lambda c: build(folder, c, arch), cases))
+        logs = list(pool.map(lambda c: build(folder, c, flags), cases))
     bad = 0
     for case, log in zip(cases, logs, strict=True):
         if log:
@@ -283,12 +279,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("step", choices=("emit", "run"))
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--tile-emit", default="tile_emit")
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/src", help="for emit: where the tools are")
     parser.add_argument("--what", default="attention,rows", help="for emit: which kernels")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
     if args.step == "emit":
-        emit(args.folder, args.tile_emit, args.what)
+        emit(args.folder, args.tools, args.what)
         return 0
     return run(args.folder, args.only)
 
