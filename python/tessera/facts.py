@@ -15,6 +15,8 @@ import math
 
 import torch
 
+from tessera.precision import readable
+
 LARGEST = 1 << 24  # elements: an 4096 x 4096 mask
 
 
@@ -22,8 +24,7 @@ def facts_of(tensor: torch.Tensor) -> dict:
     t = tensor.detach()
     if t.numel() == 0 or t.numel() > LARGEST or t.is_complex() or t.layout != torch.strided:
         return {}
-    if t.is_floating_point() and t.dtype.itemsize == 1:  # few operations know 8-bit types; floats hold them
-        t = t.float()
+    t = readable(t)
     facts = {}
     first = t.flatten()[0]
     if bool((t == first).all()):

@@ -20,7 +20,7 @@ from tessera import rounded, timing
 from tessera.compose import ComposedModule, composed_of
 from tessera.errors import Error, fail
 from tessera.guards import hooked
-from tessera.precision import cast
+from tessera.precision import cast, readable
 from tessera.problem import _reference, larger_errors
 from tessera.reference import Executor
 from tessera.tracer import Traced, trace_module
@@ -95,9 +95,7 @@ def redraw(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     their own are left as they are: masks, positions, tables of few values."""
     if seed == 0 or tensor.numel() < 2 or tensor.dtype == torch.bool:
         return tensor.clone()
-    if tensor.is_floating_point() and tensor.dtype.itemsize == 1:  # few operations know 8-bit types; floats hold them
-        return torch.empty_like(tensor).copy_(redraw(tensor.float(), seed))
-    flat = tensor.detach().flatten()
+    flat = readable(tensor.detach()).flatten()
     if not bool(flat.isfinite().all()) or len(flat[: 1 << 16].unique()) <= _kept_distinct:
         return tensor.clone()
     if not tensor.is_floating_point() and bool((flat[1:] >= flat[:-1]).all()):
@@ -128,8 +126,7 @@ def _restore(module: nn.Module, before: dict[str, torch.Tensor]) -> None:
 def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    if a.is_floating_point() and a.dtype.itemsize == 1:
-        a, b = a.float(), b.float()
+    a, b = readable(a), readable(b)
     return bool(((a == b) | ((a != a) & (b != b))).all())
 
 

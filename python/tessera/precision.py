@@ -49,6 +49,11 @@ def cast(module: nn.Module, args: tuple, kwargs: dict, precision: str) -> tuple[
     return pytree.tree_map(convert, args), pytree.tree_map(convert, kwargs)
 
 
+def readable(t: torch.Tensor) -> torch.Tensor:
+    """The tensor; where it is of an 8-bit floating type, which few operations know, its values in fp32, which holds them."""
+    return t.float() if t.is_floating_point() and t.dtype.itemsize == 1 else t
+
+
 def set_flags(precision: str) -> None:
     """fp32 operands of matrix products and convolutions: rounded to tf32, or at fp32 accuracy."""
     if precision not in ("fp32", "tf32"):

@@ -110,7 +110,8 @@ class Executor:
         dtype = getattr(torch, value["dtype"])
         number = facts["scalar"]
         number = float(number) if isinstance(number, str) else number
-        return torch.full(value["shape"], number, dtype=torch.float32 if dtype.itemsize == 1 else dtype).to(dtype)
+        filled = torch.float32 if dtype.itemsize == 1 else dtype
+        return torch.full(value["shape"], number, dtype=filled, device=self.device).to(dtype)
 
     def _attention_results(self, ordered: list[str]) -> set[str]:
         """Results of attention and views of them: nothing of what the nodes were given lies in their memory."""

@@ -3,7 +3,10 @@
 import torch
 import torch.nn.functional as F
 from tessera import rounded
-from tessera.problem import larger_errors
+from tessera.library import view_of
+from tessera.problem import Problem, larger_errors
+from tessera.verify import verify
+from test_library import attention
 
 
 def test_rounds_to_the_nearest_tf32_value():
@@ -45,6 +48,38 @@ def test_every_spelling_of_a_product_is_rounded():
                 error = relative(call(*inputs), want)
             assert 1e-4 < error < 1e-3, (name, error)  # tf32's half ulp is 4.9e-4
             assert relative(call(*inputs), want) < 1e-5, name  # and nothing stays rounded afterwards
+
+
+class Rounding:
+    """Attention whose operands a candidate brings into another type before each product."""
+
+    def __init__(self, problem, into):
+        self.problem, self.into = problem, into
+
+    def prepare(self, tensors, outputs):
+        body, into = self.problem.pattern["body"], self.into
+        group = body["heads"] // body["kv_heads"]
+
+        def run():
+            q, k, v = (view_of(body[name], tensors) for name in ("q", "k", "v"))
+            k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+            s = into(q) @ into(k).mT * body["scale"]
+            s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), float("-inf"))
+            return [(into(s.softmax(-1)) @ into(v)).transpose(1, 2).contiguous()]
+
+        return run
+
+
+def test_attention_in_tf32_passes_where_eager_stays_at_fp32_and_less_than_tf32_does_not():
+    graph, pattern = attention(causal=True)
+    for precision, into, right in (
+        ("tf32", rounded.round_to_tf32, True),
+        ("fp32", rounded.round_to_tf32, False),
+        ("tf32", lambda t: t.bfloat16().float(), False),
+    ):
+        problem = Problem(graph, pattern, "cpu", precision)
+        reply = verify(problem, Rounding(problem, into), "quick")
+        assert reply["ok"] == right, (precision, reply)
 
 
 def test_the_larger_error_counts():

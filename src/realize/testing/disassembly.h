@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <regex>
 #include <sstream>
 
@@ -15,10 +16,9 @@ namespace tessera::realize::testing {
 inline std::filesystem::path disassembler(const toolchain::Toolchain& tools) {
   namespace fs = std::filesystem;
   std::vector<fs::path> places = {tools.nvcc.parent_path()};
-  for (const char* python : {"python3.11", "python3.12"}) {
-    places.push_back(fs::path(TESSERA_SOURCE_DIR "/.venv/lib") / python /
-                     "site-packages/triton/backends/nvidia/bin");
-  }
+  std::error_code none;  // no such folder: no places
+  for (const auto& python : fs::directory_iterator(TESSERA_SOURCE_DIR "/.venv/lib", none))
+    places.push_back(python.path() / "site-packages/triton/backends/nvidia/bin");
   for (const fs::path& p : places) {
     if (fs::exists(p / "cuobjdump")) return p / "cuobjdump";
   }
@@ -48,10 +48,13 @@ inline std::string kernel_without_wait(const std::string& listing) {
   return waited ? "" : kernel;
 }
 
-/// The same of a cubin; nothing is said where there is no disassembler.
+/// The same of a cubin; not checked, and said so, where there is no disassembler.
 inline void expect_waits(const toolchain::Toolchain& tools, const std::filesystem::path& cubin) {
   const std::filesystem::path tool = disassembler(tools);
-  if (tool.empty()) return;
+  if (tool.empty()) {
+    std::cout << "no cuobjdump on this machine: the waits are not checked\n";
+    return;
+  }
   // The tool calls nvdisasm, which lies beside it.
   const auto [status, listing] =
       run_logged({"env", "PATH=" + tool.parent_path().string() + ":" + std::getenv("PATH"),

@@ -37,6 +37,13 @@ void check_rows() {
     }
     expect(int(get<0>(coordinate)) == tile, "tile of D", tile, 0);
   }
+  // A raster may count on beyond the last tile: D's tile must then be out of bounds, not the first.
+  for (int tile = 0; tile < 9; ++tile) {
+    const auto coordinate = make_coord(0, idx2crd(tile, shape<2>(tiles)), _, 0);
+    const auto of_d = tessera::tile_of_one<Shape<_128, Int<Half>>>(
+        coordinate, make_shape(128, make_shape(n, 2), 64, 1));
+    expect(int(get<1>(of_d)) == tile, "tile of D, surplus ones as well", tile, 0);
+  }
 }
 
 /// `FragmentSize`, copies and loops of CUTLASS' store, whose CopyAtomC is SM90_U32x4_STSM_N of

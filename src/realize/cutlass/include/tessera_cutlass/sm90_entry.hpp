@@ -7,10 +7,11 @@
 // written over what the kernel before it read, and rows, columns and auxiliary operands may be
 // read. It is not enough
 //   - for a scalar operand, which every thread reads while it constructs the epilogue,
-//   - for stream-K, whose blocks of mere reduction have no mainloop, and read its workspace,
 //   - for arrays, whose producer warps read pointers and rewrite tensor maps before that,
 //   - for auxiliary loads of a mainloop, which do not wait in the cooperative kernel.
-// Those kernels, and the mainloops of ours, wait at their entry, with all threads.
+// Those kernels, and the mainloops of ours, wait at their entry, with all threads. Stream-K is
+// launched plainly: its workspace is cleared before every launch, and its blocks of mere reduction
+// would read that without a wait.
 #pragma once
 
 #include "tessera/programmatic_launch.h"
