@@ -192,6 +192,8 @@ def run_pointwise(body: dict, s: Storage) -> None:
                     r = r.flatten(-body["reduced_dims"]).prod(-1)
                 else:
                     r = getattr(r, body["reduction"])(dims)
+                if "finish" in body:
+                    r = evaluate(body["finish"], [r])[0]
             s.write(v, r)
 
 

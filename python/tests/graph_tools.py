@@ -40,11 +40,17 @@ def ops(graph: dict) -> list[str]:
     return [n["op"].split(".")[1] for n in graph["nodes"]]
 
 
-def check(module: torch.nn.Module, *args, canonical_too: bool = True, **kwargs) -> tuple[Traced, dict]:
-    """Traces and compares with the module itself in float64: the graph as traced, and its canonical form."""
+def check(
+    module: torch.nn.Module, *args, canonical_too: bool = True, as_if_on: str = "", **kwargs
+) -> tuple[Traced, dict]:
+    """Traces and compares with the module itself in float64: the graph as traced, and its canonical form (`as_if_on`:
+    that for another device)."""
     traced = trace_module(module, args, kwargs)
     expected = torch.utils._pytree.tree_leaves(_in_double(module, args, kwargs))
-    graphs = [traced.graph] + ([canonical(traced.graph)] if canonical_too else [])
+    graphs = [traced.graph]
+    if canonical_too:
+        device = traced.graph["device"]
+        graphs.append(canonical({**traced.graph, "device": as_if_on or device}) | {"device": device})
     results = []
     for graph in graphs:
         values = Executor(graph).run_all({**traced.flatten(args, kwargs), **traced.state()}, torch.float64)

@@ -434,3 +434,38 @@ def test_llama_example(name):
     )
     call = next(n for n in graph["nodes"] if "attention" in n["op"])
     assert call["arguments"]["is_causal"] and call["arguments"]["enable_gqa"]
+
+
+class _Projections(nn.Module):
+    """RMSNorm, then linears of its result; `bare` reads the norm in another way too."""
+
+    def __init__(self, count, weighted=True, bias=False, bare=False):
+        super().__init__()
+        self.norm = nn.RMSNorm(16, eps=1e-5, elementwise_affine=weighted)
+        if weighted:
+            nn.init.uniform_(self.norm.weight, 0.5, 1.5)
+        self.projections = nn.ModuleList(nn.Linear(16, 24, bias=bias) for _ in range(count))
+        self.bare = bare
+
+    def forward(self, x):
+        y = self.norm(x)
+        results = [torch.tanh(p(y) * 2) - 1 for p in self.projections]
+        return (*results, torch.exp(y)) if self.bare else tuple(results)
+
+
+NORMED = {
+    "merged, with weight": (_Projections(3), True),
+    "merged, with weight and bias": (_Projections(2, bias=True), True),
+    "alone, without weight": (_Projections(1, weighted=False), True),
+    "alone, with weight: the parameter would be held twice": (_Projections(1), False),
+    "the normalized tensor is needed": (_Projections(2, bare=True), False),
+}
+
+
+@pytest.mark.parametrize("name", NORMED)
+def test_factor_of_a_norm_moves_behind_products_on_gpus(name):
+    case, moves = NORMED[name]
+    _, graph = check(case, X, as_if_on="cuda:0")
+    assert ("rsqrt" in ops(graph), "rms_norm" in ops(graph)) == (moves, not moves)
+    _, graph = check(case, X)
+    assert "rms_norm" in ops(graph)

@@ -153,6 +153,8 @@ CASES = {
     "mean of last dims": (lambda a: torch.relu(a).mean((1, 2)), [t(3, 5, 4)], "pointwise"),
     "max of first dim": (lambda a: a.square().amax(0), [t(3, 5, 4)], "pointwise"),
     "sum of a middle dim": (lambda a: (a + 1).sum(1, keepdim=True), [t(3, 5, 4)], "pointwise"),
+    "a row's norm": (lambda a: (a.square().sum(-1, keepdim=True) + 1e-5).rsqrt(), [t(3, 5, 4)], "pointwise"),
+    "a column's scale": (lambda a: a.abs().amax(0).clamp(min=1e-3) / 127, [t(3, 5, 4)], "pointwise"),
     "loss": (lambda a, b: (a - b).pow(2).mean(), [t(3, 5), t(3, 5)], "pointwise"),
     "attention mask": (
         lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m),

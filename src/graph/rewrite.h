@@ -40,6 +40,8 @@ bool rewrite_attention(Graph& g, RewriteLog& log);
 bool rewrite_grouped_heads(Graph& g, RewriteLog& log);
 /// Linears of one input, unless two are a gated pair: one linear over concatenated weights.
 bool rewrite_sibling_linears(Graph& g, RewriteLog& log);
+/// RMSNorm read by products alone, on a GPU: its factor behind them, its weight in theirs.
+bool rewrite_norm_factor(Graph& g, RewriteLog& log);
 
 // Reading.
 

@@ -78,7 +78,7 @@ Result<Space> reduced(const PointwiseBody& body, const std::vector<tile::Tensor>
   const std::size_t rank = group.shape.size();
   const std::size_t kept = rank - static_cast<std::size_t>(body.reduced_dims);
   tile::build::RowProblem rows{
-      .name = "reduce", .kind = kind, .tensors = tensors, .pre = group.dag};
+      .name = "reduce", .kind = kind, .tensors = tensors, .pre = group.dag, .post = body.finish};
   rows.row_shape.assign(group.shape.begin(),
                         group.shape.begin() + static_cast<std::ptrdiff_t>(kept));
   rows.columns = std::accumulate(group.shape.begin() + static_cast<std::ptrdiff_t>(kept),
@@ -113,8 +113,7 @@ Result<Space> reduced(const PointwiseBody& body, const std::vector<tile::Tensor>
   whole.outputs = {output};
   return tile_space("tile_pointwise", tile::build::row_configs(rows, limits), arch,
                     [&](const tile::build::RowConfig& c) {
-                      return tile::build::full_reduction(whole, kind, graph::PointwiseDag{}, c,
-                                                         target);
+                      return tile::build::full_reduction(whole, kind, body.finish, c, target);
                     });
 }
 

@@ -245,8 +245,8 @@ TEST(TilePointwise, RotaryForTheGpuIsTwoKernelsOfOneLaunch) {
   EXPECT_THAT(text, HasSubstr("tessera::launch(tile_part1, "));
 }
 
-/// A reduction of (x * y) over the last `reduced` of the dims [4, 6, 10].
-Case reduction(const char* name, int reduced) {
+/// A reduction of (x * y) over the last `reduced` of the dims [4, 6, 10], then exp where asked.
+Case reduction(const char* name, int reduced, bool exponential = false) {
   const Shape shape = {4, 6, 10};
   Case c(Shape(shape.begin(), shape.end() - reduced), {shape, shape}, "pointwise");
   auto body = std::make_shared<rules::PointwiseBody>();
@@ -260,6 +260,8 @@ Case reduction(const char* name, int reduced) {
   body->groups = {g};
   body->reduction = name;
   body->reduced_dims = reduced;
+  if (exponential)
+    body->finish.results = {body->finish.add_call("exp", {body->finish.add_operand(0)})};
   c.pattern.body = body;
   return c;
 }
@@ -276,6 +278,16 @@ TEST(TilePointwise, ReductionsOnHost) {
       ASSERT_NEAR(t[2][r], mean, 1e-5) << reduced << " " << r;
     }
     expect_gpu_candidates(reduction("mean", reduced), "tile_pointwise");
+  }
+  for (int reduced : {1, 3}) {  // a row's, everything's
+    const int columns = reduced == 1 ? 10 : 240;
+    const std::vector<Floats> t = run_first(reduction("sum", reduced, true), "tile_pointwise");
+    for (int r = 0; r < 240 / columns; ++r) {
+      double sum = 0;
+      for (int i = r * columns; i < (r + 1) * columns; ++i) sum += double{t[0][i]} * t[1][i];
+      ASSERT_NEAR(t[2][r], std::exp(sum), 1e-4 * std::exp(sum)) << reduced << " " << r;
+    }
+    expect_gpu_candidates(reduction("sum", reduced, true), "tile_pointwise");
   }
   const Result<Space> refused = space_of(reduction("prod", 1), "tile_pointwise", "host");
   ASSERT_FALSE(refused);

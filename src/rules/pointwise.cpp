@@ -165,6 +165,32 @@ Result<Pattern> build(const Flow& flow, const NodeSet& set) {
   return finish(flow, set, std::move(tensors), body);
 }
 
+/// Where the reduction's result goes, through the pointwise nodes of the set behind it: `dag` takes
+/// them, and stays empty without any.
+Result<Read> finish_of(const Flow& flow, const Reduction& r, const NodeSet& set,
+                       const std::vector<int64_t>& kept_shape, graph::PointwiseDag& dag) {
+  const auto& type = flow.g.value(r.result).type;
+  auto out = graph::reshaped({r.result, type.shape, type.strides, 0, {}}, kept_shape);
+  if (!out) return no("the result's strides do not follow the kept dims");
+  const Read reduced{r.result, {0, out->strides}};
+  const std::vector<ValueId> results = flow.outputs(set);
+  if (results.size() != 1) return no("the reduced value is needed too");
+  if (results[0] == r.result) return reduced;
+  const Evaluator::Anchor itself = [](Evaluator& e, ValueId v, const IndexMap& map) -> Result<int> {
+    return e.read_storage(v, map);
+  };
+  Evaluator evaluator(flow, set, {{r.result, itself}});
+  TESSERA_TRY(fragments, evaluator.evaluate(results[0]));
+  if (fragments.size() != 1) return no("a concatenation cuts the reduced value");
+  const std::vector<Seed> seeds{{reduced.base, reduced.map}};
+  TESSERA_TRY(fragment, arrange(flow.g, fragments[0], seeds, kept_shape));
+  Merge merge(flow, set, seeds);
+  TESSERA_CHECK(merge.add(fragment));
+  if (!merge.operands.empty()) return no("another tensor meets the reduced value");
+  dag = std::move(merge.dag);
+  return merge.writes[0];
+}
+
 Result<Pattern> build_reduction(const Flow& flow, const Reduction& r, const NodeSet& set) {
   Evaluator evaluator(flow, set, {});
   TESSERA_TRY(fragments, evaluator.evaluate(r.operand));
@@ -184,10 +210,8 @@ Result<Pattern> build_reduction(const Flow& flow, const Reduction& r, const Node
   std::vector<Read> writes;
   TESSERA_TRY(group, group_of(flow, set, nest, tensors, writes));
   const std::vector<int64_t> kept_shape(nest.shape.begin(), nest.shape.begin() + keep);
-  const auto& type = flow.g.value(r.result).type;
-  auto out = graph::reshaped({r.result, type.shape, type.strides, 0, {}}, kept_shape);
-  if (!out) return no("the result's strides do not follow the kept dims");
-  group.outputs.push_back(tensors.output({r.result, {0, out->strides}}, kept_shape));
+  TESSERA_TRY(write, finish_of(flow, r, set, kept_shape, body->finish));
+  group.outputs.push_back(tensors.output(write, kept_shape));
   body->groups.push_back(std::move(group));
   return finish(flow, set, std::move(tensors), body);
 }
@@ -251,7 +275,8 @@ void match_reductions(const Flow& flow, Matches& found) {
       TESSERA_TRY(ok, build_reduction(flow, *reduction, set));
       return {};
     };
-    const NodeSet set = grow_back(flow, {n}, reduction->operand.base, false, attempt);
+    const NodeSet before = grow_back(flow, {n}, reduction->operand.base, false, attempt);
+    const NodeSet set = grow(flow, before, attempt, "pointwise", nullptr);
     found.patterns.push_back(std::move(*build_reduction(flow, *reduction, set)));
   }
 }
@@ -281,6 +306,7 @@ Json PointwiseBody::to_json() const {
   }
   j["reduction"] = reduction;
   j["reduced_dims"] = reduced_dims;
+  if (!finish.empty()) j["finish"] = finish.to_string();
   return j;
 }
 
@@ -288,8 +314,8 @@ extern const Rule pointwise;
 const Rule pointwise = {
     .name = "pointwise",
     .doc =
-        "chains of pointwise ops, copies and concatenations; sum, mean, amax, amin, prod at the "
-        "end",
+        "chains of pointwise ops, copies and concatenations; sum, mean, amax, amin, prod of them, "
+        "and what follows on the reduced values",
     .match = match,
 };
 

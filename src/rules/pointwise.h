@@ -23,6 +23,9 @@ struct PointwiseBody : PatternBody {
   /// `reduced_dims` dims.
   std::string reduction;
   int reduced_dims = 0;
+  /// After the reduction, on the kept elements: operand 0 is the reduced value, one result. Empty:
+  /// the reduced value itself.
+  graph::PointwiseDag finish;
 
   [[nodiscard]] Json to_json() const override;
 };

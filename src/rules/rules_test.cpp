@@ -274,6 +274,25 @@ TEST(Pointwise, RefusesIntegersAndSmallLoneOps) {
   EXPECT_TRUE(rejected(m.rejections, b.node(y), "bound by its launch"));
 }
 
+TEST(Pointwise, TakesWhatFollowsAReductionUnlessTheReducedValueIsNeededToo) {
+  const auto of = [](bool needed) {
+    GraphBuilder b;
+    const ValueId x = b.input("x", {64, 8});
+    const ValueId sum = b.call("aten.sum.dim_IntList",
+                               {{"self", x}, {"dim", graph::ArgumentList{int64_t{1}}}}, {64});
+    b.output(b.unary("rsqrt", sum));
+    if (needed) b.output(sum);
+    const Matches m = rule("pointwise").match(b.g);
+    for (const Pattern& p : m.patterns) {
+      const auto& found = body<PointwiseBody>(p);
+      if (found.reduction == "sum") return found.finish.empty() ? "" : found.finish.to_string();
+    }
+    return std::string("no reduction");
+  };
+  EXPECT_EQ(of(false), "rsqrt(%0)");
+  EXPECT_EQ(of(true), "");
+}
+
 TEST(Pointwise, RefusesReductionsItCannotExpress) {
   GraphBuilder b;
   const ValueId y =
