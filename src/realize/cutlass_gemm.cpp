@@ -7,7 +7,7 @@ namespace {
 
 Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
   TESSERA_TRY(body, gemm_body(pattern));
-  TESSERA_TRY(stated, gemm_problem(*body, pattern.precision));
+  TESSERA_TRY(stated, parted_problem(*body, pattern.precision));
   TESSERA_TRY(problem, restate_for_wgmma(std::move(stated)));
   TESSERA_CHECK(check_sm90(problem, arch));
   // Beyond 48, predictions are more than twice the best.

@@ -57,6 +57,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   if (body == nullptr) return error(fail(not_linear, "the pattern has no gemm body"));
   if (body->batch != 1) return error(fail(not_linear, "addmm takes no batch"));
   if (body->outputs.size() != 1) return error(fail(not_linear, "addmm has one result"));
+  if (!body->parts.empty())
+    return error(fail(not_linear, "addmm has one epilogue for all columns, not one a part"));
   const auto epilogue = epilogue_of(*body);
   if (!epilogue) {
     return error(fail(not_linear, "the epilogue is more than a bias and an activation: {}",

@@ -85,6 +85,23 @@ Matches match(const graph::Graph& g) {
 Json GemmBody::to_json() const {
   Json j = {{"batch", batch}, {"m", m}, {"n", n}, {"k", k}, {"a", a.to_json()}, {"b", b.to_json()}};
   add_epilogue(j, epilogue, operands, outputs);
+  if (!parts.empty()) {
+    j["parts"] = Json::array();
+    for (const ColumnPart& part : parts) j["parts"].push_back(part.to_json());
+  }
+  return j;
+}
+
+bool ColumnPart::plain() const {
+  if (period != 0 || dag.results.size() != 1) return false;
+  const auto& node = dag.nodes.at(static_cast<std::size_t>(dag.results[0]));
+  return node.kind == graph::PointwiseDag::Node::Kind::operand && node.operand == 0;
+}
+
+Json ColumnPart::to_json() const {
+  Json j = {{"first", first}, {"columns", columns}, {"period", period}, {"dag", dag.to_string()}};
+  j["operands"] = Json::array();
+  for (const TensorView& v : operands) j["operands"].push_back(v.to_json());
   return j;
 }
 

@@ -31,6 +31,7 @@ TF32 = dict(dtype="float32", precision="tf32")
 FP32 = dict(dtype="float32", precision="fp32")
 FP8 = dict(dtype="float8_e4m3fn", precision="fp8", out_dtype="bfloat16")
 GATED = dict(n=14336, k=4096, epilogue="gated_silu")
+ROTARY = dict(m=2048, n=6144, k=4096, epilogue="rotary", rotated=5120, head_dim=128)
 ONE, TWO = ["cutlass_gated_fused"], ["cutlass_gated"]
 
 # Timed. `limit`: how many candidates of each realizer, best predictions first.
@@ -72,10 +73,23 @@ SETS = {
         dict(m=4096, n=4096, k=4096, name="square fp8", limit=4, realizers=[*STOCK, "cublaslt"], **FP8),
         dict(m=8192, n=14336, k=4096, name="up fp8", limit=4, realizers=[*STOCK, "cublaslt"], **FP8),
     ],
+    "rotary": [
+        dict(ROTARY, name="llama qkv + rotary", limit=6, realizers=STOCK),
+        dict(m=2048, n=6144, k=4096, name="llama qkv alone", limit=3, realizers=STOCK),
+    ],
     "longk": [
         dict(LONG_K, name="L1-6 bf16, slices", limit=8, realizers=["cutlass_split_k"]),
     ],
 }
+# Verified with the set "rotary": rows that end within a tile, tables shorter than the rows, a part without an own
+# epilogue that ends within a tile, all columns rotated.
+ROTARY_CHECKS = [
+    dict(m=519, n=1280, k=136, epilogue="rotary", rotated=1024, head_dim=128),
+    dict(m=263, n=456, k=136, epilogue="rotary", rotated=384, head_dim=64),
+    dict(m=390, n=512, k=72, epilogue="bias_rotary", rotated=256, head_dim=64, positions=130),
+    dict(m=65, n=256, k=136, epilogue="rotary", rotated=256, head_dim=128),
+    dict(m=129, n=384, k=72, epilogue="rotary", rotated=256, head_dim=64, **TF32),
+]
 # Only verified: odd extents, layouts, operand kinds. One candidate each.
 CHECKS = [
     dict(m=520, n=264, k=136, a_major="m", b_major="n", epilogue="column_scale"),
@@ -112,6 +126,8 @@ def generate(directory, tool, sets):
     directory.mkdir(parents=True, exist_ok=True)
     problems = PROBLEMS if "base" in sets else []
     problems = problems + [p for name in sets if name in SETS for p in SETS[name]]
+    if "rotary" in sets:
+        problems += [dict(dict(realizers=STOCK, limit=3, check_only=True), **c) for c in ROTARY_CHECKS]
     if "checks" in sets:
         problems += [dict(dict(realizers=STOCK, limit=1, check_only=True), **c) for c in CHECKS]
     subprocess.run([tool, directory, "sm_90a"], input=json.dumps(problems).encode(), check=True)
@@ -225,6 +241,10 @@ def tensors_of(torch, p, seed):
         operands.append(random(1, m, 1, dtype=out_dtype))
     if epilogue == "scalar":
         operands.append(random(1, 1, 1, dtype=out_dtype))
+    if epilogue.endswith("rotary"):
+        rows, width = p.get("positions", m), p["head_dim"]
+        angles = torch.rand(1, rows, width, device="cuda") * 6.283
+        operands += [angles.cos().to(out_dtype), angles.sin().to(out_dtype)]
     if epilogue.endswith("residual"):
         operands.append(stored(m, n, row_major, dtype=out_dtype))
     if epilogue == "two_residuals":
@@ -241,6 +261,16 @@ def product(torch, a, b):
     return (a[0] @ b[0].mT)[None] if a.shape[0] == 1 and b.shape[0] == 1 else a @ b.mT
 
 
+def rotated(torch, p, y, cos, sin):
+    """The first columns of y in heads, each with its halves rotated; the others as they are."""
+    width, (rows, columns) = p["head_dim"], (y.shape[1], p["rotated"])
+    x = y[..., :columns].unflatten(-1, (-1, width))
+    cos, sin = (t.repeat(1, -(-rows // t.shape[1]), 1)[:, :rows, None] for t in (cos, sin))
+    first, second = x.chunk(2, dim=-1)
+    turned = x * cos + torch.cat((-second, first), dim=-1) * sin
+    return torch.cat((turned.flatten(2), y[..., columns:]), dim=-1)
+
+
 def reference(torch, p, tensors):
     """The results that torch computes, in the dtype of the tensors: our peer, and in fp64 the truth."""
     epilogue = p.get("epilogue", "none")
@@ -252,6 +282,8 @@ def reference(torch, p, tensors):
         return [y, gate] if epilogue.endswith("_saved") else [y]
     a, b, *xs = tensors
     y = product(torch, a, b)
+    if epilogue.endswith("rotary"):
+        return [rotated(torch, p, y + xs[0] if len(xs) == 3 else y, *xs[-2:])]
     if epilogue == "bias_silu_saved":
         return [silu(y + xs[0]), y + xs[0]]
     for x in xs if epilogue not in ("column_scale", "scalar") else []:
@@ -260,8 +292,10 @@ def reference(torch, p, tensors):
 
 
 def fast_peer(torch, p, tensors):
-    """The peer that is timed: bias through addmm, as torch.nn.Linear does."""
+    """The peer that is timed: bias through addmm, as torch.nn.Linear does; of rotary the product alone."""
     epilogue = p.get("epilogue", "none")
+    if epilogue == "rotary":
+        return lambda: product(torch, *tensors[:2])
     if not epilogue.startswith("bias") or epilogue.endswith("_saved") or tensors[0].shape[0] != 1:
         return lambda: reference(torch, p, tensors)
     a, b, bias, *rest = tensors

@@ -20,10 +20,6 @@ int first_outer(const GemmProblem& p) {
   return 16 + 4 * static_cast<int>(p.leaves.size() + p.outputs.size()) + 1;
 }
 
-namespace {
-
-/// The functions that an element type of 16 bits or less allows: tsf_ are good for 11 bits of
-/// mantissa, tsb_ for 8.
 std::string approximated(std::string statements, DType element) {
   if (size_of(element) > 2) return statements;
   const auto rename = [&](const char* to, const char* f) {
@@ -37,8 +33,6 @@ std::string approximated(std::string statements, DType element) {
     rename("tsf_", f);
   return statements;
 }
-
-}  // namespace
 
 std::string fused_functor(const graph::PointwiseDag& dag, int leaves, DType element,
                           std::size_t which) {

@@ -12,6 +12,10 @@ std::string layout_name(bool row_major);
 /// `Fused`, `Fused1`, ...: what belongs to the first and to further results.
 std::string result_name(std::string_view prefix, std::size_t which);
 
+/// The statements with the functions that an element type of 16 bits or less allows: tsf_ are good
+/// for 11 bits of mantissa, tsb_ for 8.
+std::string approximated(std::string statements, DType element);
+
 /// Where the outer strides of A, B, D and the source operand stand among a product's integers,
 /// behind the number of inner batches.
 int first_outer(const GemmProblem& p);

@@ -20,6 +20,28 @@ $STATEMENTS$      result[i] = $RESULT$;
 };
 )CU";
 
+/// A part of the columns: its operands, and its function of one accumulator or of a pair.
+inline constexpr const char* part_template = R"CU(
+struct $NAME$ {
+  static constexpr int period = $PERIOD$;
+  int first, end;
+$MEMBERS$  struct Shared {
+$SHARED$  };
+  struct Own {
+$OWN$  };
+  CUTLASS_DEVICE Shared shared([[maybe_unused]] int row, [[maybe_unused]] int column) const {
+    return {$READ_SHARED$};
+  }
+  CUTLASS_DEVICE Own own([[maybe_unused]] int row, [[maybe_unused]] int group,
+                         [[maybe_unused]] int column) const {
+    return {$READ_OWN$};
+  }
+  CUTLASS_DEVICE static void apply([[maybe_unused]] Shared const& s, [[maybe_unused]] Own const& o,
+                                   [[maybe_unused]] int i, $ACCUMULATORS$) {
+$STATEMENTS$$RESULTS$  }
+};
+)CU";
+
 inline constexpr const char* product_template = R"CU(
 namespace $NAME$ {
 using namespace cute;
@@ -58,7 +80,7 @@ $LEAF_MATRICES$$RESULT_MATRICES$  if (!aligned16({a.data, b.data, d.data$TMA_POI
   r.problem_shape = make_shape(static_cast<int>(v[0]), $N$, $K$, static_cast<int>(v[3]));
 $OPERANDS$  r.epilogue.ptr_D = $POINTER_D$;
   r.epilogue.dD = stride<typename Kernel::StrideD>(d.ld, d.batch);
-$SOURCE$$LEAF_ARGUMENTS$$STORE_ARGUMENTS$  set_raster(r.scheduler, v[4], v[5]);
+$SOURCE$$LEAF_ARGUMENTS$$STORE_ARGUMENTS$$PART_ARGUMENTS$  set_raster(r.scheduler, v[4], v[5]);
 $STREAM_K$  const auto* device = hardware<Kernel>();
   if (device == nullptr) return false;
   r.hw_info = *device;
@@ -92,7 +114,7 @@ using Visitor = fusion::Sm90TopologicalVisitor<
 $STORES$    Compute<Fused, ElementD>>;)CU";
 
 inline constexpr const char* stock_mainloop =
-    R"CU(using Epilogue = BuiltEpilogue;
+    R"CU(using Epilogue = $EPILOGUE$;
 using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, ElementA, LayoutA, $ALIGN_AB$, ElementB, LayoutB,
     $ALIGN_AB$, float, Tile, Cluster, $STAGES$,

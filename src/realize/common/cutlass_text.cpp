@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "graph/pointwise.h"
 #include "realize/common/cutlass_epilogue_text.h"
+#include "realize/common/cutlass_parts_text.h"
 #include "realize/common/cutlass_templates.h"
 
 namespace tessera::realize {
@@ -82,6 +83,7 @@ std::vector<std::string> product_ints(const GemmProblem& p, std::string_view pre
       names.push_back(fmt::format("{}{}_{}", prefix, m, field));
     }
   }
+  for (std::string& name : part_ints(p, prefix)) names.push_back(std::move(name));
   if (p.inner > 0) {
     for (const char* n : {"inner", "a_outer", "b_outer", "d_outer", "source_outer"})
       names.push_back(fmt::format("{}{}", prefix, n));
@@ -97,6 +99,7 @@ std::vector<int64_t> product_values(const GemmProblem& p, const Knobs& knobs) {
   add_matrix(p.outputs.front(), v);
   for (const Leaf& x : p.leaves) add_matrix(x.matrix, v);
   for (std::size_t r = 1; r < p.outputs.size(); ++r) add_matrix(p.outputs[r], v);
+  for (const int64_t value : part_values(p)) v.push_back(value);
   if (p.inner > 0) {
     const int source = p.source_leaf();
     const int64_t source_outer =
@@ -198,6 +201,7 @@ std::string sm90_product(const GemmProblem& p, const Sm90Config& c, std::string_
       {"NAME", std::string(name)}};
   values.insert(values.end(), rest.begin(), rest.end());
   fill_epilogue(p, c.pointers, first_int, values);
+  fill_parts(p, first_int, values);
   return fill(product_template, values);
 }
 

@@ -121,7 +121,45 @@ double matrix_bytes(const Matrix& m, int64_t rows, int64_t columns, int64_t l) {
   return static_cast<double>(rows * columns * (m.batch == 0 ? 1 : l)) * size_of(m.dtype);
 }
 
+Result<PartOperand> part_operand(const TensorView& v, const rules::ColumnPart& part, int64_t m) {
+  if (!is_floating(v.dtype) || size_of(v.dtype) < 2 || v.dtype == DType::float64) {
+    return error(fail(unsupported_gemm, "an operand of a part is {}", name_of(v.dtype))
+                     .expect("float32, bfloat16 or float16"));
+  }
+  const std::size_t inner = part.period == 0 ? 1 : 2;  // dims behind the rows
+  const std::size_t rows = v.shape.size() - inner;
+  if (v.shape.size() <= inner || rows > 2) {
+    return error(fail(unsupported_gemm, "an operand of a part has {} dims", v.shape.size()));
+  }
+  PartOperand x{v.tensor, v.dtype, v.offset, v.strides[rows - 1], 0, m};
+  if (inner == 2) x.distance = v.strides[rows];
+  if (v.strides.back() != 1) {
+    return error(fail(unsupported_gemm, "an operand of a part has stride {} along the columns",
+                      v.strides.back())
+                     .expect("stride 1"));
+  }
+  if (rows == 2 && v.strides[0] != v.strides[1] * v.shape[1]) {
+    if (v.strides[0] != 0 && v.shape[0] != 1)
+      return error(fail(unsupported_gemm, "the rows of an operand of a part have two strides"));
+    x.rows = v.shape[1];
+  }
+  return x;
+}
+
+Result<Part> part_of(const rules::ColumnPart& stated, int64_t m) {
+  Part part{stated.first, stated.columns, stated.period, stated.dag, {}, stated.plain()};
+  for (const TensorView& v : stated.operands) {
+    TESSERA_TRY(x, part_operand(v, stated, m));
+    part.operands.push_back(x);
+  }
+  return part;
+}
+
 }  // namespace
+
+bool PartOperand::adjacent() const {
+  return offset % 2 == 0 && ld % 2 == 0 && distance % 2 == 0;
+}
 
 int Matrix::alignment() const {
   const int64_t per_vector = 16 / size_of(dtype);
@@ -164,6 +202,12 @@ double GemmProblem::bytes() const {
     if (x.kind == Leaf::Kind::full) total += matrix_bytes(x.matrix, m, n, l);
     if (x.kind == Leaf::Kind::product) total += matrix_bytes(x.matrix, n, k, l);
   }
+  for (const Part& part : parts) {
+    for (const PartOperand& x : part.operands) {
+      const int64_t columns = x.distance != 0 || part.period == 0 ? part.columns : part.period / 2;
+      total += static_cast<double>((x.ld != 0 ? x.rows : 1) * columns) * size_of(x.dtype);
+    }
+  }
   return total;
 }
 
@@ -184,7 +228,9 @@ GemmProblem exchange(const GemmProblem& p) {
   return t;
 }
 
-Result<GemmProblem> gemm_problem(const rules::GemmBody& body, Precision precision) {
+namespace {
+
+Result<GemmProblem> whole_problem(const rules::GemmBody& body, Precision precision) {
   GemmProblem p;
   p.m = body.m;
   p.n = body.n;
@@ -209,6 +255,33 @@ Result<GemmProblem> gemm_problem(const rules::GemmBody& body, Precision precisio
   }
   if (p.epilogue.empty()) p.epilogue.results = {p.epilogue.add_operand(0)};
   TESSERA_CHECK(check_types(p));
+  return p;
+}
+
+}  // namespace
+
+Result<GemmProblem> gemm_problem(const rules::GemmBody& body, Precision precision) {
+  if (!body.parts.empty()) {
+    return error(
+        fail(unsupported_gemm, "columns in {} parts with their own epilogues", body.parts.size())
+            .expect("one epilogue for all columns")
+            .help("cutlass_gemm writes parts on sm_90a"));
+  }
+  return whole_problem(body, precision);
+}
+
+Result<GemmProblem> parted_problem(const rules::GemmBody& body, Precision precision) {
+  TESSERA_TRY(p, whole_problem(body, precision));
+  if (body.parts.empty()) return p;
+  if (p.l != 1 || p.outputs.size() != 1 || !p.leaves.empty() ||
+      !p.outputs.front().columns_contiguous) {
+    return error(fail(unsupported_gemm, "parts of {} batches and {} results", p.l, p.outputs.size())
+                     .expect("one row-major result without operands of its own"));
+  }
+  for (const rules::ColumnPart& stated : body.parts) {
+    TESSERA_TRY(part, part_of(stated, p.m));
+    p.parts.push_back(std::move(part));
+  }
   return p;
 }
 

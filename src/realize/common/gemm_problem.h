@@ -36,6 +36,29 @@ struct Leaf {
   Matrix matrix;
 };
 
+/// An operand of a part: its element (row, group, column) lies at offset + row % rows * ld + group
+/// * distance + column.
+struct PartOperand {
+  int tensor = 0;
+  DType dtype = DType::float32;
+  int64_t offset = 0;
+  int64_t ld = 0;
+  int64_t distance = 0;
+  int64_t rows = 0;
+  /// Even columns start at multiples of two elements.
+  [[nodiscard]] bool adjacent() const;
+};
+
+/// rules::ColumnPart with its operands' strides.
+struct Part {
+  int64_t first = 0;
+  int64_t columns = 0;
+  int64_t period = 0;
+  graph::PointwiseDag dag;  // accumulators first, then `operands`
+  std::vector<PartOperand> operands;
+  bool plain = false;
+};
+
 /// D[l,m,n] = epilogue(A[l,m,k] B[l,n,k]^T, leaves...).
 struct GemmProblem {
   int64_t m = 0, n = 0, k = 0, l = 1;
@@ -44,6 +67,8 @@ struct GemmProblem {
   graph::PointwiseDag epilogue;  // operand 0 is the accumulator, operand i + 1 is leaves[i]
   std::vector<Leaf> leaves;
   std::vector<Matrix> outputs;  // [l, m, n]
+  /// Of the columns of the one row-major result, which then has no leaves.
+  std::vector<Part> parts;
   Precision precision = Precision::fp32;
   /// Above 0 for batches by pointers: batch b lies at b / inner * outer + b % inner * batch.
   int64_t inner = 0;
@@ -64,8 +89,10 @@ struct GemmProblem {
 GemmProblem exchange(const GemmProblem& p);
 
 /// An error (unsupported_gemm) where a view has no contiguous direction or a type that no kernel
-/// reads.
+/// reads, and for a body with parts, which few kernels can write.
 Result<GemmProblem> gemm_problem(const rules::GemmBody& body, Precision precision);
+/// The same with the body's parts. An error where one operand follows no row stride.
+Result<GemmProblem> parted_problem(const rules::GemmBody& body, Precision precision);
 
 /// The same for batches by pointers, which may have two strides.
 Result<GemmProblem> pointer_problem(const rules::GemmBody& body, Precision precision);

@@ -30,6 +30,18 @@ constexpr double fill_clocks =
     900;  // from a tile's start to its first wgmma, not overlapped at the first tile
 constexpr double launch_overhead_ms = 0.004;
 
+/// A CTA tile is in one part and holds whole groups of it.
+std::optional<std::string> refuse_parts(const Sm90Config& c, const GemmProblem& p) {
+  if (c.scheduler == Scheduler::stream_k) return "stream-K of columns in parts";
+  for (const Part& part : p.parts) {
+    if (part.period > 0 && c.tile_n % part.period != 0) return "a tile cuts a group of columns";
+    const bool open_end = part.plain && part.first + part.columns == p.n;
+    if (part.first % c.tile_n != 0 || (!open_end && part.columns % c.tile_n != 0))
+      return "a tile lies in two parts";
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p, const Sm90Needs& needs,
                                   const arch::Arch& arch) {
   if (c.schedule == Schedule::cooperative && c.tile_m < 128) return "cooperative needs 128 rows";
@@ -52,6 +64,9 @@ std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p, con
       return "half of the columns is no whole swizzle row of N-major weights";
     if (needs.a_in_registers) return "two products in one read A from shared memory";
     if (c.scheduler == Scheduler::stream_k) return "stream-K of two products in one";
+  }
+  if (c.parted) {
+    if (auto reason = refuse_parts(c, p)) return reason;
   }
   if (needs.b_transposed && c.tile_n % (2 * c.tile_k) != 0)
     return "transposition of B needs pairs of square tiles";
@@ -110,7 +125,15 @@ double epilogue_clocks(const Sm90Config& c, const Sm90Needs& needs, const GemmPr
     if (node.kind == graph::PointwiseDag::Node::Kind::call)
       calls += node.arguments.size() > 1 ? 1 : 8;
   }
-  return 300 + std::max(moved, elements * (4 + calls) / 128);
+  // The operands of parts come from L2 before the first store, once for all groups of a tile.
+  double read = 0;
+  for (const Part& part : p.parts) {
+    const double columns = part.period == 0 ? c.tile_n : static_cast<double>(part.period) / 2;
+    const double share = static_cast<double>(part.columns) / static_cast<double>(p.n);
+    for (const PartOperand& x : part.operands)
+      read += share * c.tile_m * columns * size_of(x.dtype) / l2_bytes_per_clock;
+  }
+  return 300 + read + std::max(moved, elements * (4 + calls) / 128);
 }
 
 std::vector<Sm90Config> hierarchy(const GemmProblem& p) {
@@ -124,6 +147,7 @@ std::vector<Sm90Config> hierarchy(const GemmProblem& p) {
             for (const Scheduler d : {Scheduler::persistent, Scheduler::stream_k}) {
               Sm90Config c{m, n, k, cm, cn, s, d, 0, false};
               c.paired = p.paired();
+              c.parted = !p.parts.empty();
               all.push_back(c);
               if (size_of(p.a.dtype) == 1) {
                 c.fast_accum = true;
@@ -185,6 +209,7 @@ Json Sm90Config::to_json() const {
   if (paired) j["products"] = "paired";
   if (interleaved) j["slices"] = "interleaved";
   if (pointers) j["batches"] = "pointers";
+  if (parted) j["columns"] = "parts";
   return j;
 }
 

@@ -35,6 +35,8 @@ struct Sm90Config {
   bool interleaved = false;
   /// Batches by arrays of pointers instead of a stride.
   bool pointers = false;
+  /// Columns in parts with their own epilogues.
+  bool parted = false;
 
   [[nodiscard]] Json to_json() const;
   [[nodiscard]] int accumulator_registers() const;  // of one thread

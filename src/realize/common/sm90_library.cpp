@@ -27,6 +27,7 @@ std::string includes_of(const Sm90Config& c) {
       "#include \"tessera_cutlass/functors.hpp\"\n#include \"tessera_cutlass/sm90_launch.hpp\"";
   if (c.interleaved) text += "\n#include \"tessera_cutlass/restrided.h\"";
   if (c.pointers) text += "\n#include \"tessera_cutlass/sm90_array.hpp\"";
+  if (c.parted) text += "\n#include \"tessera_cutlass/turned.h\"";
   if (c.paired) text += "\n#include \"tessera_cutlass/gated.h\"";
   if (c.store_buffers > 0) text += "\n#include \"tessera_cutlass/restaged.h\"";
   if (c.mainloop != Mainloop::stock) text += "\n#include \"tessera_cutlass/split_tf32.h\"";

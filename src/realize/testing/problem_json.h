@@ -8,6 +8,9 @@
 // Epilogues: none, bias, bias_gelu, bias_silu, residual, bias_residual, two_residuals,
 // column_scale, scalar; bias_silu_saved, whose second result is the activation's argument; and
 // gated_silu, gated_silu_saved (the second result is the gate's product), gated_mlp patterns.
+// rotary, bias_rotary: of the first `rotated` columns, in heads of `head_dim`, halves of each head
+// rotated; `positions` (m unless given) rows of the tables. Operands are bias [n], cos and sin
+// [positions, head_dim].
 // Tensors are A, B (or B0, B1), the operands in the epilogue's order, then the results.
 #pragma once
 
@@ -24,6 +27,7 @@ struct Problem {
   std::string a_major, b_major, d_major, epilogue;
   bool shared_b;
   int64_t heads;
+  int64_t rotated, head_dim, positions;
   Precision precision;
 };
 
@@ -41,6 +45,9 @@ inline Problem parse_problem(const Json& j) {
   p.epilogue = j.value("epilogue", "none");
   p.shared_b = j.value("shared_b", false);
   p.heads = j.value("heads", 0);
+  p.rotated = j.value("rotated", p.n);
+  p.head_dim = j.value("head_dim", int64_t{64});
+  p.positions = j.value("positions", p.m);
   p.precision = parse_precision(j.value("precision", "bf16")).value();
   return p;
 }
@@ -141,8 +148,66 @@ inline rules::Pattern gated_pattern(const Problem& p) {
   return pattern;
 }
 
+/// [rows..., groups, half] of a table [positions, width] or of a vector (`row` 0), from `offset`.
+inline rules::TensorView by_groups(int tensor, const Problem& p, int64_t row, int64_t group,
+                                   int64_t offset) {
+  rules::TensorView v;
+  v.tensor = tensor;
+  v.dtype = p.out;
+  v.shape = {p.m, p.rotated / p.head_dim, p.head_dim / 2};
+  v.strides = {row, group, 1};
+  v.offset = offset;
+  if (row != 0 && p.positions < p.m) {
+    v.shape.insert(v.shape.begin(), p.m / p.positions);
+    v.shape[1] = p.positions;
+    v.strides.insert(v.strides.begin(), 0);
+  }
+  return v;
+}
+
+/// The rotated columns and, where there are others, the rest as it is or with its bias. The result
+/// is the tensor after the tables.
+inline void add_rotary_parts(const Problem& p, rules::GemmBody& body) {
+  const bool bias = p.epilogue == "bias_rotary";
+  const int64_t half = p.head_dim / 2;
+  const int cos = bias ? 3 : 2;
+  rules::ColumnPart turned{0, p.rotated, p.head_dim, {}, {}};
+  auto& dag = turned.dag;
+  const auto operand = [&](rules::TensorView v) {
+    turned.operands.push_back(std::move(v));
+    return dag.add_operand(1 + static_cast<int>(turned.operands.size()));
+  };
+  int low = dag.add_operand(0);
+  int high = dag.add_operand(1);
+  if (bias) low = dag.add_call("add", {low, operand(by_groups(2, p, 0, p.head_dim, 0))});
+  if (bias) high = dag.add_call("add", {high, operand(by_groups(2, p, 0, p.head_dim, half))});
+  const auto turn = [&](int kept, int other, int64_t offset) {
+    const int c = operand(by_groups(cos, p, p.head_dim, 0, offset));
+    const int s = operand(by_groups(cos + 1, p, p.head_dim, 0, offset));
+    return dag.add_call("add", {dag.add_call("mul", {kept, c}), dag.add_call("mul", {other, s})});
+  };
+  const int turned_low = turn(low, dag.add_call("neg", {high}), 0);
+  dag.results = {turned_low, turn(high, low, half)};
+  body.parts = {turned};
+  if (p.rotated < p.n) {
+    rules::ColumnPart rest{p.rotated, p.n - p.rotated, 0, {}, {}};
+    int x = rest.dag.add_operand(0);
+    if (bias) {
+      rest.operands = {broadcast(2, p.out, p, 0, 1)};
+      rest.operands[0].shape = {p.m, rest.columns};
+      rest.operands[0].strides = {0, 1};
+      rest.operands[0].offset = p.rotated;
+      x = rest.dag.add_call("add", {x, rest.dag.add_operand(1)});
+    }
+    rest.dag.results = {x};
+    body.parts.push_back(rest);
+  }
+  body.outputs[0].tensor = cos + 2;
+}
+
 inline rules::Pattern pattern_of(const Problem& p) {
   if (p.epilogue.starts_with("gated_silu")) return gated_pattern(p);
+  const bool rotary = p.epilogue.ends_with("rotary");
   auto body = std::make_shared<rules::GemmBody>();
   body->batch = p.batch;
   body->m = p.m;
@@ -151,7 +216,9 @@ inline rules::Pattern pattern_of(const Problem& p) {
   body->a = stored(0, p.dtype, p.batch, p.m, p.k, p.a_major == "k");
   body->b = stored(1, p.dtype, p.batch, p.n, p.k, p.b_major == "k");
   if (p.shared_b) body->b.strides[0] = 0;
-  Epilogue e = epilogue_of(p, 2);
+  Epilogue e;
+  e.dag.results = {e.dag.add_operand(0)};
+  if (!rotary) e = epilogue_of(p, 2);
   body->epilogue = std::move(e.dag);
   body->operands = std::move(e.operands);
   const int first = 2 + static_cast<int>(body->operands.size());
@@ -164,6 +231,7 @@ inline rules::Pattern pattern_of(const Problem& p) {
     body->b = inside_rows(1, p.dtype, p, p.n, p.k);
     body->outputs = {inside_rows(first, p.out, p, p.m, p.n)};
   }
+  if (rotary) add_rotary_parts(p, *body);
   rules::Pattern pattern;
   pattern.rule = "gemm";
   pattern.precision = p.precision;

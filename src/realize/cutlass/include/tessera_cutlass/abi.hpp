@@ -57,6 +57,13 @@ inline bool aligned16(std::initializer_list<const void*> pointers) {
   return true;
 }
 
+/// Vectors of so many bytes are read from it.
+inline bool aligned_to(const void* pointer, int bytes) {
+  if (reinterpret_cast<uintptr_t>(pointer) % static_cast<uintptr_t>(bytes) == 0) return true;
+  fail("a tensor does not start at a multiple of %d bytes", bytes);
+  return false;
+}
+
 inline int check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return 0;
   cudaGetLastError();
