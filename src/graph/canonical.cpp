@@ -104,7 +104,7 @@ std::vector<Rewrite> canonicalize(Graph& g) {
                  {rewrite_noops, rewrite_constants, rewrite_linear, rewrite_by_value,
                   rewrite_attention, rewrite_grouped_heads});
   to_fixed_point(g, log, {rewrite_batch_norm, rewrite_scale, rewrite_batches, rewrite_noops});
-  to_fixed_point(g, log, {rewrite_sibling_linears, rewrite_noops});
+  to_fixed_point(g, log, {rewrite_sibling_linears, rewrite_sibling_rotary, rewrite_noops});
   to_fixed_point(g, log, {rewrite_norm_factor, rewrite_noops});
   g.erase_dead();
   refresh_strides(g);

@@ -40,6 +40,9 @@ bool rewrite_attention(Graph& g, RewriteLog& log);
 bool rewrite_grouped_heads(Graph& g, RewriteLog& log);
 /// Linears of one input, unless two are a gated pair: one linear over concatenated weights.
 bool rewrite_sibling_linears(Graph& g, RewriteLog& log);
+/// Neighbouring parts of one linear that are rotated alike (rotary embedding by halves): rotated
+/// together, so that one value holds all columns.
+bool rewrite_sibling_rotary(Graph& g, RewriteLog& log);
 /// RMSNorm read by products alone, on a GPU: its factor behind them, its weight in theirs.
 bool rewrite_norm_factor(Graph& g, RewriteLog& log);
 

@@ -75,6 +75,7 @@ SETS = {
     ],
     "rotary": [
         dict(ROTARY, name="llama qkv + rotary", limit=6, realizers=STOCK),
+        dict(dict(ROTARY, epilogue="scaled_rotary"), name="llama qkv of raw + rotary", limit=4, realizers=STOCK),
         dict(m=2048, n=6144, k=4096, name="llama qkv alone", limit=3, realizers=STOCK),
     ],
     "longk": [
@@ -88,6 +89,7 @@ ROTARY_CHECKS = [
     dict(m=263, n=456, k=136, epilogue="rotary", rotated=384, head_dim=64),
     dict(m=390, n=512, k=72, epilogue="bias_rotary", rotated=256, head_dim=64, positions=130),
     dict(m=65, n=256, k=136, epilogue="rotary", rotated=256, head_dim=128),
+    dict(m=519, n=384, k=136, epilogue="scaled_rotary", rotated=256, head_dim=128),
     dict(m=129, n=384, k=72, epilogue="rotary", rotated=256, head_dim=64, **TF32),
 ]
 # Only verified: odd extents, layouts, operand kinds. One candidate each.
@@ -241,6 +243,8 @@ def tensors_of(torch, p, seed):
         operands.append(random(1, m, 1, dtype=out_dtype))
     if epilogue == "scalar":
         operands.append(random(1, 1, 1, dtype=out_dtype))
+    if epilogue == "scaled_rotary":
+        operands.append(random(1, m, 1, dtype=torch.float32))
     if epilogue.endswith("rotary"):
         rows, width = p.get("positions", m), p["head_dim"]
         angles = torch.rand(1, rows, width, device="cuda") * 6.283
@@ -283,7 +287,9 @@ def reference(torch, p, tensors):
     a, b, *xs = tensors
     y = product(torch, a, b)
     if epilogue.endswith("rotary"):
-        return [rotated(torch, p, y + xs[0] if len(xs) == 3 else y, *xs[-2:])]
+        if epilogue == "scaled_rotary":
+            y = (y * xs[0]).to(y.dtype)
+        return [rotated(torch, p, y + xs[0] if epilogue == "bias_rotary" else y, *xs[-2:])]
     if epilogue == "bias_silu_saved":
         return [silu(y + xs[0]), y + xs[0]]
     for x in xs if epilogue not in ("column_scale", "scalar") else []:
@@ -294,7 +300,7 @@ def reference(torch, p, tensors):
 def fast_peer(torch, p, tensors):
     """The peer that is timed: bias through addmm, as torch.nn.Linear does; of rotary the product alone."""
     epilogue = p.get("epilogue", "none")
-    if epilogue == "rotary":
+    if epilogue.endswith("rotary"):
         return lambda: product(torch, *tensors[:2])
     if not epilogue.startswith("bias") or epilogue.endswith("_saved") or tensors[0].shape[0] != 1:
         return lambda: reference(torch, p, tensors)

@@ -19,8 +19,9 @@ bool is_shared(const Part& part, const PartOperand& x) {
 }
 
 std::string operand_type(const GemmProblem& p, const PartOperand& x) {
-  return fmt::format("tessera::PartOperand<{}, {}, {}>", cutlass_type(x.dtype), x.adjacent(),
-                     x.rows < p.m);
+  const char* along = !x.along_columns ? "one" : x.adjacent() ? "pairs" : "elements";
+  return fmt::format("tessera::PartOperand<{}, tessera::Columns::{}, {}>", cutlass_type(x.dtype),
+                     along, x.rows < p.m);
 }
 
 /// `static void apply(...)`'s body: the DAG over the accumulators and the loaded operands.
@@ -84,7 +85,7 @@ std::string part_arguments(const GemmProblem& p, const Part& part, std::size_t i
         "  {{\n    const Matrix x = matrix(launch, workspace, $FIRST$ + {0}, sizeof({1}));\n"
         "    {2}.x{3} = {4}{{x.as<{1}>(), x.ld, x.batch, static_cast<uint32_t>(v[{5}])}};\n",
         at, cutlass_type(x.dtype), node, i, operand_type(p, x), at + 4);
-    if (x.adjacent())
+    if (x.along_columns && x.adjacent())
       text += "    if (!aligned_to(x.data, " + fmt::format("{}", 2 * size_of(x.dtype)) +
               ")) return false;\n";
     text += "  }\n";

@@ -29,14 +29,14 @@ $MEMBERS$  struct Shared {
 $SHARED$  };
   struct Own {
 $OWN$  };
-  CUTLASS_DEVICE Shared shared([[maybe_unused]] int row, [[maybe_unused]] int column) const {
+  CUTLASS_HOST_DEVICE Shared shared([[maybe_unused]] int row, [[maybe_unused]] int column) const {
     return {$READ_SHARED$};
   }
-  CUTLASS_DEVICE Own own([[maybe_unused]] int row, [[maybe_unused]] int group,
+  CUTLASS_HOST_DEVICE Own own([[maybe_unused]] int row, [[maybe_unused]] int group,
                          [[maybe_unused]] int column) const {
     return {$READ_OWN$};
   }
-  CUTLASS_DEVICE static void apply([[maybe_unused]] Shared const& s, [[maybe_unused]] Own const& o,
+  CUTLASS_HOST_DEVICE static void apply([[maybe_unused]] Shared const& s, [[maybe_unused]] Own const& o,
                                    [[maybe_unused]] int i, $ACCUMULATORS$) {
 $STATEMENTS$$RESULTS$  }
 };

@@ -133,11 +133,12 @@ Result<PartOperand> part_operand(const TensorView& v, const rules::ColumnPart& p
   }
   PartOperand x{v.tensor, v.dtype, v.offset, v.strides[rows - 1], 0, m};
   if (inner == 2) x.distance = v.strides[rows];
-  if (v.strides.back() != 1) {
+  if (v.strides.back() != 1 && v.strides.back() != 0) {
     return error(fail(unsupported_gemm, "an operand of a part has stride {} along the columns",
                       v.strides.back())
-                     .expect("stride 1"));
+                     .expect("stride 1, or 0"));
   }
+  x.along_columns = v.strides.back() == 1;
   if (rows == 2 && v.strides[0] != v.strides[1] * v.shape[1]) {
     if (v.strides[0] != 0 && v.shape[0] != 1)
       return error(fail(unsupported_gemm, "the rows of an operand of a part have two strides"));
@@ -204,7 +205,9 @@ double GemmProblem::bytes() const {
   }
   for (const Part& part : parts) {
     for (const PartOperand& x : part.operands) {
-      const int64_t columns = x.distance != 0 || part.period == 0 ? part.columns : part.period / 2;
+      const int64_t columns = !x.along_columns                      ? 1
+                              : x.distance != 0 || part.period == 0 ? part.columns
+                                                                    : part.period / 2;
       total += static_cast<double>((x.ld != 0 ? x.rows : 1) * columns) * size_of(x.dtype);
     }
   }

@@ -45,6 +45,7 @@ struct PartOperand {
   int64_t ld = 0;
   int64_t distance = 0;
   int64_t rows = 0;
+  bool along_columns = true;
   /// Even columns start at multiples of two elements.
   [[nodiscard]] bool adjacent() const;
 };

@@ -130,8 +130,10 @@ double epilogue_clocks(const Sm90Config& c, const Sm90Needs& needs, const GemmPr
   for (const Part& part : p.parts) {
     const double columns = part.period == 0 ? c.tile_n : static_cast<double>(part.period) / 2;
     const double share = static_cast<double>(part.columns) / static_cast<double>(p.n);
-    for (const PartOperand& x : part.operands)
-      read += share * c.tile_m * columns * size_of(x.dtype) / l2_bytes_per_clock;
+    for (const PartOperand& x : part.operands) {
+      if (x.ld != 0 && x.along_columns)
+        read += share * c.tile_m * columns * size_of(x.dtype) / l2_bytes_per_clock;
+    }
   }
   return 300 + read + std::max(moved, elements * (4 + calls) / 128);
 }

@@ -8,10 +8,10 @@
 // Epilogues: none, bias, bias_gelu, bias_silu, residual, bias_residual, two_residuals,
 // column_scale, scalar; bias_silu_saved, whose second result is the activation's argument; and
 // gated_silu, gated_silu_saved (the second result is the gate's product), gated_mlp patterns.
-// rotary, bias_rotary: of the first `rotated` columns, in heads of `head_dim`, halves of each head
-// rotated; `positions` (m unless given) rows of the tables. Operands are bias [n], cos and sin
-// [positions, head_dim].
-// Tensors are A, B (or B0, B1), the operands in the epilogue's order, then the results.
+// rotary, bias_rotary, scaled_rotary: of the first `rotated` columns, in heads of `head_dim`,
+// halves of each head rotated; `positions` (m unless given) rows of the tables. Operands are bias
+// [n] or a float factor a row [m], then cos and sin [positions, head_dim]. Tensors are A, B (or B0,
+// B1), the operands in the epilogue's order, then the results.
 #pragma once
 
 #include <memory>
@@ -165,44 +165,61 @@ inline rules::TensorView by_groups(int tensor, const Problem& p, int64_t row, in
   return v;
 }
 
-/// The rotated columns and, where there are others, the rest as it is or with its bias. The result
-/// is the tensor after the tables.
-inline void add_rotary_parts(const Problem& p, rules::GemmBody& body) {
-  const bool bias = p.epilogue == "bias_rotary";
+/// The accumulator with the bias or the factor of this view, the tensor 2.
+inline int biased(const Problem& p, rules::ColumnPart& part, int x, rules::TensorView v) {
+  const bool scaled = p.epilogue == "scaled_rotary";
+  if (scaled) {
+    v.dtype = DType::float32;
+    v.offset = 0;
+    v.strides.assign(v.strides.size(), 0);
+    v.strides[0] = 1;
+  }
+  part.operands.push_back(std::move(v));
+  const int number = part.accumulators() - 1 + static_cast<int>(part.operands.size());
+  return part.dag.add_call(scaled ? "mul" : "add", {x, part.dag.add_operand(number)});
+}
+
+inline rules::ColumnPart rotary_part(const Problem& p, bool before, int cos) {
   const int64_t half = p.head_dim / 2;
-  const int cos = bias ? 3 : 2;
-  rules::ColumnPart turned{0, p.rotated, p.head_dim, {}, {}};
-  auto& dag = turned.dag;
-  const auto operand = [&](rules::TensorView v) {
-    turned.operands.push_back(std::move(v));
-    return dag.add_operand(1 + static_cast<int>(turned.operands.size()));
-  };
+  rules::ColumnPart part{0, p.rotated, p.head_dim, {}, {}};
+  auto& dag = part.dag;
   int low = dag.add_operand(0);
   int high = dag.add_operand(1);
-  if (bias) low = dag.add_call("add", {low, operand(by_groups(2, p, 0, p.head_dim, 0))});
-  if (bias) high = dag.add_call("add", {high, operand(by_groups(2, p, 0, p.head_dim, half))});
+  if (before) low = biased(p, part, low, by_groups(2, p, 0, p.head_dim, 0));
+  if (before) high = biased(p, part, high, by_groups(2, p, 0, p.head_dim, half));
+  const auto operand = [&](rules::TensorView v) {
+    part.operands.push_back(std::move(v));
+    return dag.add_operand(1 + static_cast<int>(part.operands.size()));
+  };
   const auto turn = [&](int kept, int other, int64_t offset) {
     const int c = operand(by_groups(cos, p, p.head_dim, 0, offset));
     const int s = operand(by_groups(cos + 1, p, p.head_dim, 0, offset));
     return dag.add_call("add", {dag.add_call("mul", {kept, c}), dag.add_call("mul", {other, s})});
   };
-  const int turned_low = turn(low, dag.add_call("neg", {high}), 0);
-  dag.results = {turned_low, turn(high, low, half)};
-  body.parts = {turned};
-  if (p.rotated < p.n) {
-    rules::ColumnPart rest{p.rotated, p.n - p.rotated, 0, {}, {}};
-    int x = rest.dag.add_operand(0);
-    if (bias) {
-      rest.operands = {broadcast(2, p.out, p, 0, 1)};
-      rest.operands[0].shape = {p.m, rest.columns};
-      rest.operands[0].strides = {0, 1};
-      rest.operands[0].offset = p.rotated;
-      x = rest.dag.add_call("add", {x, rest.dag.add_operand(1)});
-    }
-    rest.dag.results = {x};
-    body.parts.push_back(rest);
-  }
+  const int turned = turn(low, dag.add_call("neg", {high}), 0);
+  dag.results = {turned, turn(high, low, half)};
+  return part;
+}
+
+/// The rotated columns and, where there are others, the rest as it is or with its bias or factor.
+/// The result is the tensor after the tables.
+inline void add_rotary_parts(const Problem& p, rules::GemmBody& body) {
+  const bool before = p.epilogue != "rotary";
+  const int cos = before ? 3 : 2;
   body.outputs[0].tensor = cos + 2;
+  body.parts = {rotary_part(p, before, cos)};
+  if (p.rotated == p.n) return;
+  rules::ColumnPart rest{p.rotated, p.n - p.rotated, 0, {}, {}};
+  int x = rest.dag.add_operand(0);
+  if (before) {
+    rules::TensorView v = broadcast(2, p.out, p, 0, 1);
+    v.shape = {p.m, rest.columns};
+    v.strides = {0, 1};
+    v.offset = p.rotated;
+    x = biased(p, rest, x, v);
+  }
+  rest.dag.results = {x};
+  body.parts.push_back(rest);
 }
 
 inline rules::Pattern pattern_of(const Problem& p) {

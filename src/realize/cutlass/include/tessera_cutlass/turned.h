@@ -12,9 +12,13 @@
 
 namespace tessera {
 
-/// An operand's element (row, group, column) is data[row % rows * ld + group * distance + column].
-/// `Adjacent`: even columns start at multiples of two elements. `Repeats`: rows < m.
-template <class T, bool Adjacent, bool Repeats>
+/// How an operand lies along columns: pairs that start at even columns and at multiples of two
+/// elements, elements side by side, one element for all columns.
+enum class Columns { pairs, elements, one };
+
+/// An operand's element (row, group, column) is data[row % rows * ld + group * distance + column];
+/// without the column where it is the same for all. `Repeats`: rows < m.
+template <class T, Columns Along, bool Repeats>
 struct PartOperand {
   using Two = cutlass::AlignedArray<T, 2>;
   T const* data = nullptr;
@@ -23,15 +27,15 @@ struct PartOperand {
   uint32_t rows = 1;
 
   /// The elements of `column`, which is even, and of the next one.
-  CUTLASS_DEVICE Two two(int row, int group, int column) const {
+  CUTLASS_HOST_DEVICE Two two(int row, int group, int column) const {
     if constexpr (Repeats) row = static_cast<int>(static_cast<uint32_t>(row) % rows);
-    T const* const at = data + row * ld + group * distance + column;
-    if constexpr (Adjacent) {
-      return *reinterpret_cast<Two const*>(at);
+    T const* const at = data + row * ld + group * distance;
+    if constexpr (Along == Columns::pairs) {
+      return *reinterpret_cast<Two const*>(at + column);
     } else {
       Two r;
-      r[0] = at[0];
-      r[1] = at[1];
+      r[0] = at[Along == Columns::one ? 0 : column];
+      r[1] = Along == Columns::one ? r[0] : at[column + 1];
       return r;
     }
   }
@@ -104,21 +108,22 @@ struct PartFragment {
 /// Applies the part to a thread's accumulators. `row`, `column`: of its value 0, the column within
 /// the part and tile; rows beyond `last_row` read that one's operands, and are not stored.
 template <class Fragment, class Part, class Accumulators>
-CUTLASS_DEVICE void apply_part(Part const& part, Accumulators& accumulators, int row, int last_row,
-                               int group, int column) {
+CUTLASS_HOST_DEVICE void apply_part(Part const& part, Accumulators& accumulators, int row,
+                                    int last_row, int group, int column) {
   static_assert(Fragment::exact(), "columns that belong together do not meet in one thread");
   constexpr int batch = Fragment::items % 8 == 0 ? 8 : Fragment::items % 4 == 0 ? 4 : 1;
   cute::for_each(cute::make_seq<Fragment::items / batch>{}, [&](auto b) {
     typename Part::Shared shared[batch];
     cute::for_each(cute::make_seq<batch>{}, [&](auto i) {
       constexpr int v = Fragment::item(decltype(b)::value * batch + decltype(i)::value);
-      shared[i] = part.shared(min(row + Fragment::row(v), last_row), column + Fragment::column(v));
+      shared[i] =
+          part.shared(cute::min(row + Fragment::row(v), last_row), column + Fragment::column(v));
     });
     cute::for_each(cute::make_seq<batch>{}, [&](auto i) {
       constexpr int v = Fragment::item(decltype(b)::value * batch + decltype(i)::value);
       cute::for_each(cute::make_seq<Fragment::groups>{}, [&](auto g) {
         constexpr int low = Fragment::right_of(v, decltype(g)::value * Fragment::period);
-        const auto own = part.own(min(row + Fragment::row(v), last_row), group + g,
+        const auto own = part.own(cute::min(row + Fragment::row(v), last_row), group + g,
                                   column + Fragment::column(v));
         CUTLASS_PRAGMA_UNROLL
         for (int e = 0; e < 2; ++e) {
