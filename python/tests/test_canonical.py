@@ -290,6 +290,59 @@ def test_siblings_merge_but_gated_pairs_do_not():
     assert ops(graph) == ["linear", "silu", "linear", "mul"]
 
 
+def rotate(x, cos, sin):
+    first, second = x.chunk(2, dim=-1)
+    return cos * x + torch.cat((-second, first), dim=-1) * sin
+
+
+def projections(**widths):
+    tables = {n: nn.Buffer(torch.randn(6, 8)) for n in ("cos", "sin", "other")}
+    return {n: nn.Linear(16, w, bias=False) for n, w in widths.items()} | tables
+
+
+def heads_of(y, heads_first=True):
+    y = y.view(*y.shape[:2], -1, 8)
+    return y.transpose(1, 2) if heads_first else y
+
+
+@pytest.mark.parametrize("heads_first", [True, False])
+@pytest.mark.parametrize("first", ["q", "v"])
+def test_siblings_are_rotated_together(first, heads_first):
+    def forward(s, x):
+        v = heads_of(s.v(x)) * 2 if first == "v" else None
+        q, k = (heads_of(p(x), heads_first) for p in (s.q, s.k))
+        tables = (s.cos, s.sin) if heads_first else (s.cos[:, None], s.sin[:, None])
+        q, k = rotate(q, *tables), rotate(k, *tables)
+        return q.sin(), k.sum(-1), v if v is not None else heads_of(s.v(x)) * 2
+
+    _, graph = check(module(forward, **projections(q=16, k=8, v=24)), X)
+    calculated = [o for o, n in zip(ops(graph), graph["nodes"], strict=True) if not n.get("prepack")]
+    assert [calculated.count(o) for o in ("linear", "neg", "cat", "split_with_sizes")] == [1, 1, 2, 1]
+
+
+def test_rotations_that_differ_or_are_read_between_stay_apart():
+    def other_table(s, x):
+        return rotate(heads_of(s.q(x)), s.cos, s.sin).sin(), rotate(heads_of(s.k(x)), s.cos, s.other).sin()
+
+    def read_before(s, x):
+        k = heads_of(s.k(x))
+        return rotate(heads_of(s.q(x)), s.cos, s.sin).sin(), rotate(k, s.cos, s.sin).sin(), k.mean(-1)
+
+    def depends(s, x):
+        q, k, v = (heads_of(p(x)) for p in (s.q, s.k, s.v))
+        table = s.cos * v[:1].amax((0, 1))
+        return rotate(q, table, s.sin).sin(), rotate(k, table, s.sin).sin()
+
+    def not_halves(s, x):
+        q, k = heads_of(s.q(x)), heads_of(s.k(x))
+        turn = lambda y: y * s.cos + torch.cat((-y[..., 6:], y[..., :6]), -1) * s.sin  # noqa: E731
+        return turn(q).sin(), turn(k).sin()
+
+    for forward in (other_table, read_before, depends, not_halves):
+        _, graph = check(module(forward, **projections(q=16, k=8, v=8)), X)
+        assert ops(graph).count("neg") == 2, forward.__name__
+
+
 EINSUMS = {
     "bij,bkj->bik": [(2, 3, 4), (2, 5, 4)],
     "bijl,lk->bijk": [(2, 3, 4, 5), (5, 6)],

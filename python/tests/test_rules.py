@@ -42,25 +42,49 @@ def rotate(x, cos, sin):
 
 
 class Rotary(nn.Module):
-    def __init__(self):
+    """Queries of 4 heads and keys of 2; values unless `values`, which are the keys then."""
+
+    def __init__(self, bias=True, values=True):
         super().__init__()
-        self.q, self.k, self.v = nn.Linear(32, 32), nn.Linear(32, 16), nn.Linear(32, 16)
+        self.q, self.k, self.v = nn.Linear(32, 32, bias), nn.Linear(32, 16, bias), nn.Linear(32, 16, bias)
         self.register_buffer("cos", torch.randn(6, 8))
         self.register_buffer("sin", torch.randn(6, 8))
+        self.values = values
 
     def forward(self, x):
         b, t, _ = x.shape
         q, k, v = (p(x).view(b, t, -1, 8).transpose(1, 2) for p in (self.q, self.k, self.v))
         q, k = rotate(q, self.cos, self.sin), rotate(k, self.cos, self.sin)
-        y = F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+        y = F.scaled_dot_product_attention(q, k, v if self.values else k, enable_gqa=True)
         return y.transpose(1, 2).reshape(b, t, -1)
 
 
-def test_rotary_and_shared_heads():
-    rules = check(Rotary(), torch.randn(2, 6, 32))
-    rotations = [p for p in rules["pointwise"] if "neg" in p["summary"]]
-    assert len(rotations) == 2 and all(len(p["computing"]) == 5 for p in rotations)
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("values", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+def test_rotary_is_part_of_the_product_and_heads_are_shared(bias, values, batch):
+    rules = check(Rotary(bias, values), torch.randn(batch, 6, 32))
+    (rotation,) = (p for p in rules["pointwise"] if "neg" in p["summary"])
+    assert len(rotation["computing"]) == (6 if values else 5)
+    (product,) = (p for p in rules["gemm"] if "parts" in p["body"])
+    turned, *rest = product["body"]["parts"]
+    assert (turned["first"], turned["columns"], turned["period"]) == (0, 48, 8)
+    assert [(p["first"], p["columns"], p["period"]) for p in rest] == ([(48, 16, 0)] if values else [])
+    assert len(turned["operands"]) == (6 if bias else 4)
+    # The tables start anew with every sequence.
+    assert turned["operands"][-1]["shape"] == ([2, 6, 6, 4] if batch == 2 else [6, 6, 4])
+    assert set(product["computing"]) > set(rotation["computing"])
     assert rules["attention"][0]["body"]["kv_heads"] == 2
+
+
+def test_an_interleaved_rotation_stays_apart_from_the_product():
+    def forward(x, w, c, s):
+        y = F.linear(x, w).view(6, 4, 8)
+        even, odd = y[..., ::2], y[..., 1::2]
+        return torch.stack((even * c - odd * s, even * s + odd * c), -1).flatten(-2).flatten(1)
+
+    rules = check(Fn(forward), t(6, 16), t(32, 16), t(6, 1, 4), t(6, 1, 4))
+    assert rules["gemm"] and not any("parts" in p["body"] for p in rules["gemm"])
 
 
 class Gated(nn.Module):

@@ -154,9 +154,6 @@ std::vector<NodeSet> concatenating_regions(const Flow& flow, const Product& p) {
 Result<ColumnParts> column_parts(const Flow& flow, const Product& p, const NodeSet& set) {
   ColumnParts found;
   found.output = flow.outputs(set).at(0);
-  const auto& type = flow.g.value(found.output).type;
-  if (!type.contiguous() || type.shape.empty() || type.shape.back() != p.n)
-    return no("the concatenation's rows are not the product's");
   Evaluator evaluator(flow, set, {{p.result, p.anchor()}});
   TESSERA_TRY(fragments, evaluator.evaluate(found.output));
   std::vector<Place> places;
