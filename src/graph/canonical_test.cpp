@@ -105,16 +105,16 @@ TEST(Canonical, MiniGptIsNormsLinearsAttentionGelu) {
 TEST(Canonical, LlamaWrittenOutHasGroupedCausalAttention) {
   const Graph g = canonical("llama_written");
   EXPECT_THAT(computing(g),
-              ElementsAre("cat", "rms_norm", "linear", "mul", "neg", "cat", "mul", "add", "mul",
-                          "neg", "cat", "mul", "add", "scaled_dot_product_attention", "linear",
-                          "add", "rms_norm", "linear", "silu", "linear", "mul", "linear", "add"));
+              ElementsAre("cat", "rms_norm", "linear", "mul", "neg", "cat", "mul", "add", "cat",
+                          "scaled_dot_product_attention", "linear", "add", "rms_norm", "linear",
+                          "silu", "linear", "mul", "linear", "add"));
   const Node& attention = only(g, "aten.scaled_dot_product_attention");
   EXPECT_EQ(attention.flag("is_causal"), true);
   EXPECT_EQ(attention.flag("enable_gqa"), true);
   EXPECT_EQ(g.value(attention.tensor("key")).type.shape, (std::vector<int64_t>{2, 2, 16, 8}));
-  // The merged projection is read through strided views: rows of 64 + 16 + 16 elements.
+  // The merged projection, rotated, is read through strided views: rows of 64 + 16 + 16 elements.
   const Operand v = resolve(g, attention.tensor("value"));
-  EXPECT_EQ(g.value(v.base).name, "merged_linear");
+  EXPECT_EQ(g.value(v.base).name, "rotated");
   EXPECT_EQ(v.strides, (std::vector<int64_t>{16 * 96, 8, 96, 1}));
   EXPECT_EQ(v.offset, 80);
   EXPECT_EQ(g.value(attention.tensor("value")).type.strides, v.strides);
@@ -176,13 +176,56 @@ TEST(Canonical, GatedPairsStayApart) {
   EXPECT_THAT(computing(canonical("gated")), ElementsAre("linear", "silu", "linear", "mul"));
 }
 
+TEST(Canonical, QueriesAndKeysAreRotatedTogether) {
+  std::vector<Rewrite> log;
+  const Graph g = canonical("rotary", &log);
+  EXPECT_THAT(computing(g), ElementsAre("cat", "linear", "mul", "neg", "cat", "mul", "add", "cat",
+                                        "scaled_dot_product_attention"));
+  const auto of = [](const Rewrite& r) { return r.what.starts_with("rotary embedding"); };
+  const auto done = std::find_if(log.begin(), log.end(), of);
+  ASSERT_NE(done, log.end());
+  EXPECT_EQ(done->nodes.size(), 10U);  // five ops each of queries and keys
+  const Node& attention = only(g, "aten.scaled_dot_product_attention");
+  const ValueId all = *g.find_value("rotated");
+  EXPECT_EQ(g.value(all).type.shape.back(), 64);
+  int64_t column = 0;
+  for (const char* side : {"query", "key", "value"}) {
+    const Operand seen = resolve(g, attention.tensor(side));
+    EXPECT_EQ(seen.base, all);
+    EXPECT_EQ(seen.offset, column);
+    EXPECT_EQ(seen.strides[2], 64);
+    column += seen.shape[1] * seen.shape[3];
+  }
+}
+
+TEST(Canonical, RotationsThatDifferOrAreReadBetweenStayApart) {
+  const auto rotated = [](Graph g) {
+    canonicalize(g);
+    return g.find_value("rotated").has_value();
+  };
+  Graph g = load("rotary");
+  EXPECT_TRUE(rotated(g));
+  Graph read = g;  // the keys before they are turned
+  read.outputs.push_back(*read.find_value("transpose_1"));
+  EXPECT_FALSE(rotated(read));
+  Graph differ = g;  // the keys by sines alone
+  Node& mul = differ.node(*differ.find_node("mul_2"));
+  for (auto& [name, argument] : mul.arguments)
+    if (name == "other") argument = *differ.find_value("b_sin");
+  EXPECT_FALSE(rotated(differ));
+  Graph scaled = g;
+  for (auto& [name, argument] : scaled.node(*scaled.find_node("add_1")).arguments)
+    if (name == "alpha") argument = int64_t{2};
+  EXPECT_FALSE(rotated(scaled));
+}
+
 TEST(Canonical, NoopsGo) {
   const Graph g = canonical("noops");
   EXPECT_EQ(g.order.size(), 1U);
 }
 
 TEST(Canonical, ASecondRunChangesNothing) {
-  for (const char* name : {"minigpt", "llama_written", "attention_bias", "layer_norm"}) {
+  for (const char* name : {"minigpt", "llama_written", "attention_bias", "layer_norm", "rotary"}) {
     Graph g = canonical(name);
     const std::string text = to_text(g);
     EXPECT_THAT(canonicalize(g), testing::IsEmpty()) << name;

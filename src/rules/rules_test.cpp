@@ -59,6 +59,71 @@ TEST(Gemm, AnEpilogueMayNotCloseACycle) {
   EXPECT_TRUE(rejected(m.rejections, b.node(z), "depends on the result"));
 }
 
+/// [rows, columns] of heads of 16 with their halves rotated, and the other columns of y.
+ValueId rotated(GraphBuilder& b, ValueId y, int64_t columns) {
+  const int64_t rows = b.type(y).shape[0];
+  const Shape whole{rows, columns / 16, 16};
+  const Shape halves{rows, columns / 16, 8};
+  const int64_t n = b.type(y).shape[1];
+  const ValueId x =
+      b.call("aten.view.default", {{"self", b.slice(y, 1, 0, columns)}, {"size", ints(whole)}},
+             whole, {n, 16, 1});
+  const ValueId minus = b.call("aten.neg.default", {{"self", b.slice(x, 2, 8, 16)}}, halves, {});
+  const ValueId across = b.cat({minus, b.slice(x, 2, 0, 8)}, 2);
+  const auto times = [&](ValueId v, const char* table) {
+    return b.call("aten.mul.Tensor", {{"self", v}, {"other", b.input(table, {rows, 1, 16})}},
+                  whole);
+  };
+  const ValueId sum = b.binary("add", times(x, "cos"), times(across, "sin"));
+  return b.view(sum, {rows, columns});
+}
+
+TEST(Gemm, TakesARotationAsAPartOfItsColumns) {
+  GraphBuilder b;
+  const ValueId y = b.linear(b.input("x", {6, 32}), 80, false);
+  const ValueId all = b.cat({rotated(b, y, 64), b.slice(y, 1, 64, 80)}, 1);
+  b.output(all);
+  const Matches m = rule("gemm").match(b.g);
+  ASSERT_EQ(m.patterns.size(), 2u);
+  const auto& whole = body<GemmBody>(m.patterns[0]);
+  ASSERT_EQ(whole.parts.size(), 2u);
+  const ColumnPart& turned = whole.parts[0];
+  EXPECT_EQ(turned.columns, 64);
+  EXPECT_EQ(turned.period, 16);
+  EXPECT_EQ(turned.dag.to_string(),
+            "add(mul(%0, %2), mul(neg(%1), %3)); add(mul(%1, %4), mul(%0, %5))");
+  ASSERT_EQ(turned.operands.size(), 4u);
+  EXPECT_THAT(turned.operands[2].shape, ::testing::ElementsAre(6, 4, 8));
+  EXPECT_THAT(turned.operands[2].strides, ::testing::ElementsAre(16, 0, 1));
+  EXPECT_EQ(turned.operands[2].offset, 8);
+  EXPECT_TRUE(whole.parts[1].plain());
+  EXPECT_EQ(whole.parts[1].first, 64);
+  EXPECT_EQ(whole.outputs.size(), 1u);
+  EXPECT_EQ(whole.epilogue.to_string(), "%0");
+  EXPECT_EQ(m.patterns[0].computing.size(), 7u);
+  // What the bare product says did not change: registries know it.
+  const Json bare = body<GemmBody>(m.patterns[1]).to_json();
+  EXPECT_FALSE(bare.contains("parts"));
+  EXPECT_EQ(whole.to_json()["parts"][0]["period"], 16);
+}
+
+TEST(Gemm, ColumnsThatAreReadElsewhereAreNoPart) {
+  GraphBuilder b;
+  const ValueId y = b.linear(b.input("x", {6, 32}), 80, false);
+  b.output(b.cat({rotated(b, y, 64), b.slice(y, 1, 64, 80)}, 1));
+  b.output(b.unary("sin", y));
+  for (const Pattern& p : rule("gemm").match(b.g).patterns)
+    EXPECT_TRUE(body<GemmBody>(p).parts.empty());
+
+  GraphBuilder rows;  // a concatenation of rows has no parts of columns
+  const ValueId z = rows.linear(rows.input("x", {6, 32}), 80, false);
+  const ValueId end =
+      rows.cat({rows.unary("neg", rows.slice(z, 0, 0, 3)), rows.slice(z, 0, 3, 6)}, 0);
+  rows.output(end);
+  const Matches m = rule("gemm").match(rows.g);
+  EXPECT_TRUE(rejected(m.rejections, rows.node(end), "cuts the rows"));
+}
+
 TEST(Gemm, RefusesWithTheReason) {
   GraphBuilder doubles(DType::float64, Precision::fp32);
   doubles.output(doubles.linear(doubles.input("x", {4, 8}), 8));

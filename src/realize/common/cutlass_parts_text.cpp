@@ -24,6 +24,20 @@ std::string operand_type(const GemmProblem& p, const PartOperand& x) {
                      along, x.rows < p.m);
 }
 
+/// Operand `high` is what `low` is half a period to the right: two halves of one table.
+bool is_right_half(const Part& part, const PartOperand& low, const PartOperand& high) {
+  PartOperand moved = low;
+  moved.offset += part.period / 2;
+  return part.period > 0 && low.along_columns && moved == high;
+}
+
+/// The operand through whose pointer operand i is read: an earlier one's, or its own.
+std::size_t source_of(const Part& part, std::size_t i) {
+  for (std::size_t j = 0; j < i; ++j)
+    if (is_right_half(part, part.operands[j], part.operands[i])) return j;
+  return i;
+}
+
 /// `static void apply(...)`'s body: the DAG over the accumulators and the loaded operands.
 void fill_function(const Part& part, DType result, Values& values) {
   std::vector<std::string> operands =
@@ -56,10 +70,12 @@ std::string part_text(const GemmProblem& p, const Part& part, std::size_t index)
     const PartOperand& x = part.operands[i];
     const std::string type = operand_type(p, x);
     const bool shared = is_shared(part, x);
-    members += fmt::format("  {} x{};\n", type, i);
+    const std::size_t source = source_of(part, i);
+    if (source == i) members += fmt::format("  {} x{};\n", type, i);
     declared[shared ? 0 : 1] += fmt::format("    typename {}::Two x{};\n", type, i);
-    read[shared ? 0 : 1].push_back(
-        fmt::format("x{}.two(row, {}, column)", i, shared ? "0" : "group"));
+    read[shared ? 0 : 1].push_back(fmt::format("x{}.two(row, {}, column{})", source,
+                                               shared ? "0" : "group",
+                                               source == i ? "" : " + period / 2"));
   }
   Values values = {{"NAME", fmt::format("Part{}", index)},
                    {"PERIOD", fmt::format("{}", part.period)},
@@ -79,7 +95,8 @@ std::string part_arguments(const GemmProblem& p, const Part& part, std::size_t i
       "  {0}.first = static_cast<int>(v[{1}]);\n  {0}.end = static_cast<int>(v[{2}]);\n", node, at,
       at + 1);
   at += 2;
-  for (std::size_t i = 0; i < part.operands.size(); ++i, at += 5) {
+  for (std::size_t i = 0; i < part.operands.size(); ++i) {
+    if (source_of(part, i) != i) continue;
     const PartOperand& x = part.operands[i];
     text += fmt::format(
         "  {{\n    const Matrix x = matrix(launch, workspace, $FIRST$ + {0}, sizeof({1}));\n"
@@ -89,6 +106,7 @@ std::string part_arguments(const GemmProblem& p, const Part& part, std::size_t i
       text += "    if (!aligned_to(x.data, " + fmt::format("{}", 2 * size_of(x.dtype)) +
               ")) return false;\n";
     text += "  }\n";
+    at += 5;
   }
   return text;
 }
@@ -105,9 +123,11 @@ std::vector<std::string> part_ints(const GemmProblem& p, std::string_view prefix
   for (std::size_t i = 0; i < parts.size(); ++i) {
     names.push_back(fmt::format("{}part{}_first", prefix, i));
     names.push_back(fmt::format("{}part{}_end", prefix, i));
-    for (std::size_t x = 0; x < parts[i]->operands.size(); ++x)
+    for (std::size_t x = 0; x < parts[i]->operands.size(); ++x) {
+      if (source_of(*parts[i], x) != x) continue;
       for (const char* field : {"tensor", "offset", "ld", "distance", "rows"})
         names.push_back(fmt::format("{}part{}_x{}_{}", prefix, i, x, field));
+    }
   }
   return names;
 }
@@ -116,8 +136,11 @@ std::vector<int64_t> part_values(const GemmProblem& p) {
   std::vector<int64_t> values;
   for (const Part* part : computed(p)) {
     values.insert(values.end(), {part->first, part->first + part->columns});
-    for (const PartOperand& x : part->operands)
-      values.insert(values.end(), {x.tensor, x.offset, x.ld, x.distance, x.rows});
+    for (std::size_t i = 0; i < part->operands.size(); ++i) {
+      const PartOperand& x = part->operands[i];
+      if (source_of(*part, i) == i)
+        values.insert(values.end(), {x.tensor, x.offset, x.ld, x.distance, x.rows});
+    }
   }
   return values;
 }
@@ -131,7 +154,9 @@ void fill_parts(const GemmProblem& p, int first_int, Values& values) {
     names += fmt::format(", Part{}", i);
     arguments +=
         replace_all(part_arguments(p, *parts[i], i, at), "$FIRST$", fmt::format("{}", first_int));
-    at += 2 + 5 * static_cast<int>(parts[i]->operands.size());
+    GemmProblem one;
+    one.parts = {*parts[i]};
+    at += static_cast<int>(part_values(one).size());
   }
   for (auto& [key, value] : values)
     if (key == "FUNCTOR") value += structs;

@@ -48,6 +48,7 @@ struct PartOperand {
   bool along_columns = true;
   /// Even columns start at multiples of two elements.
   [[nodiscard]] bool adjacent() const;
+  friend bool operator==(const PartOperand&, const PartOperand&) = default;
 };
 
 /// rules::ColumnPart with its operands' strides.

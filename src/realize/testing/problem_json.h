@@ -174,7 +174,8 @@ inline int biased(const Problem& p, rules::ColumnPart& part, int x, rules::Tenso
     v.strides.assign(v.strides.size(), 0);
     v.strides[0] = 1;
   }
-  part.operands.push_back(std::move(v));
+  const bool again = scaled && !part.operands.empty();
+  if (!again) part.operands.push_back(std::move(v));
   const int number = part.accumulators() - 1 + static_cast<int>(part.operands.size());
   return part.dag.add_call(scaled ? "mul" : "add", {x, part.dag.add_operand(number)});
 }

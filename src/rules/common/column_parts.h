@@ -12,11 +12,12 @@ namespace tessera::rules {
 std::vector<NodeSet> concatenating_regions(const Flow& flow, const Product& p);
 
 struct ColumnParts {
-  ValueId output;  // [..., n], row-major
-  /// With shapes, but with operands that no tensor list numbers yet: `reads` has them.
+  ValueId output;  // its storage is [m, n], row-major
+  /// Without operands, which no list of tensors has yet: those of part i are reads[i], over
+  /// shapes[i].
   std::vector<ColumnPart> parts;
-  std::vector<std::vector<Read>> reads;      // of each part, over `shapes`
-  std::vector<std::vector<int64_t>> shapes;  // of each part
+  std::vector<std::vector<Read>> reads;
+  std::vector<std::vector<int64_t>> shapes;
 };
 
 /// The region's output in parts. An error where its columns fall apart otherwise: into other than

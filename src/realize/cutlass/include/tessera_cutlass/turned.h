@@ -44,7 +44,7 @@ struct PartOperand {
 /// Where a thread's accumulators of a tile (M, N) lie, as numbers known at compile time. Value v of
 /// a thread stands at (row(v), column(v)) from its value 0. `Period`: 0, or that of the pairs.
 template <class Mma, class Tile, int Period>
-struct PartFragment {
+struct PartPlaces {
   static constexpr int tile_m = cute::size<0>(Tile{});
   static constexpr int tile_n = cute::size<1>(Tile{});
   static constexpr int period = Period == 0 ? tile_n : Period;
@@ -70,16 +70,18 @@ struct PartFragment {
     int at[items == 0 ? 1 : items];
     int count;
   };
+  /// Row by row: what a row's operands have in common is then needed for a short time.
   static constexpr Items list() {
     Items found{};
-    for (int v = 0; v < values; v += 2) {
-      if (column(v) >= half) continue;
-      if (found.count < items) found.at[found.count] = v;
-      ++found.count;
+    for (int r = 0; r < tile_m; r += 8) {
+      for (int v = 0; v < values; v += 2) {
+        if (row(v) != r || column(v) >= half) continue;
+        if (found.count < items) found.at[found.count] = v;
+        ++found.count;
+      }
     }
     return found;
   }
-  static constexpr int item(int i) { return list().at[i]; }
 
   /// Every value belongs to exactly one item, and its partner is where it should be, in every
   /// thread: a position is the thread's part plus the value's, threads differ by rows and by even
@@ -105,12 +107,19 @@ struct PartFragment {
   }
 };
 
+template <class Mma, class Tile, int Period>
+struct PartFragment : PartPlaces<Mma, Tile, Period> {
+  using Places = PartPlaces<Mma, Tile, Period>;
+  static_assert(Places::exact(), "columns that belong together do not meet in one thread");
+  static constexpr auto table = Places::list();
+  static constexpr int item(int i) { return table.at[i]; }
+};
+
 /// Applies the part to a thread's accumulators. `row`, `column`: of its value 0, the column within
 /// the part and tile; rows beyond `last_row` read that one's operands, and are not stored.
 template <class Fragment, class Part, class Accumulators>
 CUTLASS_HOST_DEVICE void apply_part(Part const& part, Accumulators& accumulators, int row,
                                     int last_row, int group, int column) {
-  static_assert(Fragment::exact(), "columns that belong together do not meet in one thread");
   constexpr int batch = Fragment::items % 8 == 0 ? 8 : Fragment::items % 4 == 0 ? 4 : 1;
   cute::for_each(cute::make_seq<Fragment::items / batch>{}, [&](auto b) {
     typename Part::Shared shared[batch];
