@@ -427,16 +427,46 @@ def measure_module(
     return _figures(contenders, absent, ours)
 
 
+def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", seconds: float = 1.0, seed: int = 0) -> dict:
+    """Times of the module under several plans, interleaved (docs/protocol.md, `compare_plans`). A plan that fails or gives
+    a wrong result has a reason in place of times."""
+    clock = timing.CudaClock(held.device) if held.device.type == "cuda" else timing.HostClock()
+    before = _snapshot(held.module)
+    expected = _Expected(held, 1)
+    rows: list[dict] = [{} for _ in plans]
+    with peer_table.equal_precision(held.precision):
+        ready = []
+        for row, plan in zip(rows, plans, strict=True):
+            absent: dict[str, str] = {}
+            try:
+                composed = held.compose(plan, leftover)
+                contender = _Contender(f"plan {len(ready)}", composed)
+                if _warm(held, [contender], clock, _copies(expected.args, expected.kwargs), absent):
+                    contender.ours = composed
+                    ready.append((row, plan, contender))
+            except Error as e:
+                absent[""] = e.diagnostic["message"]
+            row["reason"] = next(iter(absent.values()), "")
+        sets = [(expected.args, expected.kwargs)]
+        _interleave(held, [c for *_, c in ready], clock, sets, seconds, expected, before, seed)
+    _restore(held.module, before)
+    for row, plan, c in ready:
+        ms, ci95 = timing.median_ci95(c.samples)
+        reason = c.reason or inactive_reason(c.ours, claimed_by(plan))
+        row |= {"ms": ms, "ci95": ci95, "samples": len(c.samples), "reason": reason}
+    return {"times": rows}
+
+
 def _keeping(run: Callable, args: tuple, kwargs: dict, kept: list) -> Callable:
     return lambda: kept.append(run(*args, **kwargs))
 
 
 def _interleave(held: Held, contenders, clock, sets, seconds: float, expected: _Expected, before, seed: int) -> None:
-    share = seconds * 1e3 / len(contenders)
+    share = seconds * 1e3 / max(1, len(contenders))
     rounds = [int(min(timing.MAX_ROUNDS, max(timing.MIN_ROUNDS, share / max(c.estimate_ms, 1e-3)))) for c in contenders]
     chance = random.Random(seed)
     checked = [chance.randrange(n) for n in rounds]
-    for turn in range(max(rounds)):
+    for turn in range(max(rounds, default=0)):
         for c, n, check in zip(contenders, rounds, checked, strict=True):
             if turn >= n or c.reason:
                 continue
@@ -478,4 +508,4 @@ def _figures(contenders: list[_Contender], absent: dict[str, str], ours: Compose
     return {"times": times, "absent": absent, "ablation": ablation, "status": ours.status()}
 
 
-__all__ = ["Error", "Held", "hold", "measure_module", "verify_module"]
+__all__ = ["Error", "Held", "compare_plans", "hold", "measure_module", "verify_module"]

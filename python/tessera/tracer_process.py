@@ -25,6 +25,7 @@ class Tracer:
             "trace_resized": self.trace_resized,
             "verify_module": self.verify_module,
             "measure_module": self.measure_module,
+            "compare_plans": self.compare_plans,
             "export_module": self.export_module,
         }
 
@@ -83,6 +84,11 @@ class Tracer:
             params.get("leftover", "eager"),
             float(params.get("seconds") or 10.0),
             bool(params.get("ablation", True)),
+        )
+
+    def compare_plans(self, params: dict) -> dict:
+        return module_eval.compare_plans(
+            self._need(), params["plans"], params.get("leftover", "eager"), float(params.get("seconds") or 1.0)
         )
 
     def export_module(self, params: dict) -> dict:

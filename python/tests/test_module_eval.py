@@ -11,7 +11,7 @@ from composing import LINEAR, Mlp, compile_kernel, mlp_plan, plan_of_trace
 from tessera import module_eval
 from tessera.errors import Error
 from tessera.export import export_module
-from tessera.module_eval import hold, inputs_of, measure_module, redraw, verify_module
+from tessera.module_eval import compare_plans, hold, inputs_of, measure_module, redraw, verify_module
 from tessera.peers import equal_precision
 from torch import nn
 
@@ -78,6 +78,16 @@ def test_measure_refuses_a_wrong_timed_run(held, folder):
     with pytest.raises(Error) as e:
         measure_module(held, plan_of_trace(held.traced, wrong), [], seconds=0.1)
     assert e.value.diagnostic["code"] == "TS0531"
+
+
+def test_plans_side_by_side(held, folder):
+    right = plan_of_trace(held.traced, compile_kernel(folder))
+    wrong = plan_of_trace(held.traced, compile_kernel(folder, LINEAR.replace("acc[j] + r", "acc[j] * 1.01f + r")))
+    lost = copy.deepcopy(right)
+    next(s for s in lost["steps"] if s["kind"] == "kernel")["candidate"]["library"] = "/nowhere.so"
+    a, b, c, d = compare_plans(held, [right, wrong, lost, right], seconds=0.2)["times"]
+    assert not a["reason"] and not d["reason"] and a["ms"] > 0 and d["samples"] >= 5
+    assert "error" in b["reason"] and "inactive" in c["reason"]
 
 
 def test_redraw_keeps_what_has_an_order():

@@ -223,6 +223,7 @@ struct Evaluator::State {
   // The fastest that pass the full verification: a few, and the best of each kind.
   void crown(Journey& j, Tuned& tuned) {
     std::set<realize::Kind> kinds;
+    std::set<int> crowned;
     int refusals = 0;
     for (const Trial& t : ranked(tuned.trials)) {
       const auto c = static_cast<std::size_t>(t.point.candidate);
@@ -230,6 +231,8 @@ struct Evaluator::State {
       const bool new_kind = !kinds.contains(candidate.kind);
       if (!new_kind && (!t.detail.contains("final") || tuned.winners.size() >= most_winners))
         continue;
+      // One launch of each: the others are a few tenths of a percent apart.
+      if (!new_kind && crowned.contains(t.point.candidate)) continue;
       if (candidate.source && !j.built[c]) {
         build_all(j.candidates, {t.point.candidate}, farm, std::atomic<bool>{false}, j.built);
         if (!j.built[c]) continue;
@@ -241,6 +244,7 @@ struct Evaluator::State {
         continue;
       }
       kinds.insert(candidate.kind);
+      crowned.insert(t.point.candidate);
       Tuned::Winner w{
           .candidate = candidate, .launch = t.point.launch, .built = j.built[c], .evidence = {}};
       w.evidence.ms = t.ms;

@@ -135,6 +135,7 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
   TESSERA_CHECK(timed(s, "evaluate", [&] { return evaluate_work(s); }));
   if (options.compose) {
     TESSERA_CHECK(timed(s, "compose", [&] { return compose_plan(s); }));
+    if (options.measure) TESSERA_CHECK(timed(s, "refine", [&] { return refine_plan(s, tracer); }));
     dump(options, "4-plan.json", s.plan.dump(1));
     TESSERA_CHECK(timed(s, "verify_module", [&] { return check_module(s, tracer); }));
     if (options.measure)

@@ -41,7 +41,14 @@ Status compose_plan(Session& s) {
     }
   }
   s.choice = composer::choose(s.found.graph, s.placed_options);
+  TESSERA_TRY(plan, plan_of_choice(s));
+  s.plan = std::move(plan);
+  s.say("compose", fmt::format("{} kernels placed, {} ops left to PyTorch", s.choice.chosen.size(),
+                               s.plan.at("leftover").size()));
+  return {};
+}
 
+Result<Json> plan_of_choice(const Session& s) {
   std::vector<composer::Placed> placed;
   for (const int o : s.choice.chosen) {
     const Work& w =
@@ -68,11 +75,7 @@ Status compose_plan(Session& s) {
                       {"leftover_runner", s.options.leftover},
                       {"kind", kind_of_plan(s)},
                       {"toolchain", s.evaluation.tools.to_json()}};
-  TESSERA_TRY(plan, composer::make_plan(s.found.graph, placed, why_left, about));
-  s.plan = std::move(plan);
-  s.say("compose", fmt::format("{} kernels placed, {} ops left to PyTorch", placed.size(),
-                               s.plan.at("leftover").size()));
-  return {};
+  return composer::make_plan(s.found.graph, placed, why_left, about);
 }
 
 std::string kind_of_plan(const Session& s) {

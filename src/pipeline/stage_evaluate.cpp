@@ -30,7 +30,8 @@ Json failures(const evaluate::Tuned& tuned) {
   return out;
 }
 
-// Stores the winners of a search, or that it had none.
+}  // namespace
+
 Status remember(Session& s, const Work& w) {
   if (!s.registry) return {};
   const rules::Pattern& p = s.pattern(w.patterns.front());
@@ -67,6 +68,8 @@ Status remember(Session& s, const Work& w) {
   return s.registry->forget_trials(w.key);
 }
 
+namespace {
+
 evaluate::Evidence evidence_from(const Json& j) {
   evaluate::Evidence e;
   e.ms = j.value("ms", 0.0);
@@ -96,13 +99,13 @@ Result<evaluate::Tuned> revive(Session& s, const Work& w) {
   return tuned;
 }
 
-// A pattern is passed over when every op of it already has a kernel, or when the kernels found save
-// more on its ops than it could at the roofline. `max` effort tries alternatives to what has a
-// kernel too.
+// A pattern is passed over when every op of it already has a kernel, or when those kernels and the
+// rest of its ops one by one take no more than it could at the roofline. `max` effort tries
+// alternatives to what has a kernel too.
 std::string covered_by(const Session& s, const Work& w) {
   const rules::Pattern& p = s.pattern(w.patterns.front());
-  const double most = p.unfused_ms - p.floor_ms;
   double saved = 0;
+  double now = p.unfused_ms;
   std::set<graph::NodeId> done;
   std::vector<std::string> by;
   for (const Work& other : s.work) {
@@ -118,6 +121,7 @@ std::string covered_by(const Session& s, const Work& w) {
       const bool overlaps = done.size() > before;
       if (!overlaps) continue;
       saved += other.tuned->eager_ms - winner->evidence.ms;
+      now += winner->evidence.ms - q.unfused_ms;
       by.push_back(q.id);
     }
   }
@@ -125,10 +129,9 @@ std::string covered_by(const Session& s, const Work& w) {
   if (done.size() == p.computing.size() && saved > 0 && s.options.effort != "max") {
     return fmt::format("{} already save {:.4g} ms on all of its ops", fmt::join(by, ", "), saved);
   }
-  if (saved < most) return "";
-  return fmt::format(
-      "{} already save {:.4g} ms on its ops; at the roofline it could save {:.4g} ms",
-      fmt::join(by, ", "), saved, most);
+  if (now > p.floor_ms) return "";
+  return fmt::format("with {} its ops take {:.4g} ms; at the roofline it would {:.4g} ms",
+                     fmt::join(by, ", "), now, p.floor_ms);
 }
 
 // The part of the seconds left that a pattern gets: by its estimated cost among the patterns still

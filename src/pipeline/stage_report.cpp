@@ -116,6 +116,7 @@ Json make_report(const Session& s) {
   }
   report["rejections"] = std::move(rejections);
   report["leftover"] = s.plan.is_object() ? s.plan.at("leftover") : Json::array();
+  report["refinements"] = s.refinements;
   report["verification"] = s.module_check;
   report["module"] = s.module_times;
   report["stage_seconds"] = s.timings;

@@ -39,6 +39,7 @@ struct Session {
   std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)
   composer::Choice choice;
   Json plan;
+  Json refinements = Json::array();  // {"pattern", "from", "to", "ms", "than"}: winners exchanged
   Json module_check = Json::object();
   Json module_times = Json::object();
   std::vector<Diagnostic> diagnostics;
@@ -57,6 +58,9 @@ Status look_up(Session& s);               // REUSE / ADAPT / NEW
 Status check_builders(const Session& s);  // compilers and headers, where something is to be built
 Status evaluate_work(Session& s);         // revive or tune each, store what was learned
 Status compose_plan(Session& s);          // choose and order
+/// Runner-ups that were nearly as fast by themselves, tried in the module's own run: where caches
+/// and power are shared with its other kernels another may be the fastest. What wins is stored.
+Status refine_plan(Session& s, bridge::Peer& tracer);
 Status check_module(Session& s, bridge::Peer& tracer);
 Status measure_module(Session& s, bridge::Peer& tracer);
 /// Fills module_check["resizes"]: rows {"size","ok","reason","kernels","of",errors}; `ok` is null
@@ -64,6 +68,10 @@ Status measure_module(Session& s, bridge::Peer& tracer);
 Status check_resizes(Session& s, bridge::Peer& tracer);
 Json make_report(const Session& s);
 
+/// The plan of `choice` with the winners as they stand.
+Result<Json> plan_of_choice(const Session& s);
+/// Stores the winners of a search, or that it had none.
+Status remember(Session& s, const Work& w);
 /// The winner that may be placed under options.only_kind; nullptr when there is none.
 const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w);
 /// A pattern's ops run one by one when no eager time is known of its own.

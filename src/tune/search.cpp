@@ -17,7 +17,8 @@ constexpr double gain = 0.995;        // faster by half a percent counts as a ga
 constexpr int leaders_swept = 4;      // candidates whose run-time launches are swept
 constexpr double sweep_reach = 1.15;  // a leader is within this factor of the best
 constexpr int sweep_group = 8;        // points measured side by side
-constexpr int finalists = 5;
+constexpr int finalists = 6;
+constexpr int launches_of_a_finalist = 2;
 constexpr double building_share = 0.8;  // of the budget of seconds; the rest is for the sweep
 
 class Search {
@@ -273,10 +274,15 @@ class Search {
                      [](const Trial& a, const Trial& b) { return a.ms < b.ms; });
     std::vector<Point> out;
     std::set<std::string> families;
+    std::map<int, int> launches;
     for (const Trial& t : all) {
       const bool first =
           families.insert(items_[static_cast<std::size_t>(t.point.candidate)].family).second;
-      if ((first || out.size() < finalists) && usable(t.point.candidate)) out.push_back(t.point);
+      const bool room =
+          out.size() < finalists && launches[t.point.candidate] < launches_of_a_finalist;
+      if ((!first && !room) || !usable(t.point.candidate)) continue;
+      ++launches[t.point.candidate];
+      out.push_back(t.point);
     }
     return out;
   }

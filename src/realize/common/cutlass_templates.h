@@ -55,7 +55,7 @@ using LayoutA = cutlass::layout::$LAYOUT_A$;
 using LayoutB = cutlass::layout::$LAYOUT_B$;
 using LayoutC = cutlass::layout::$LAYOUT_C$;
 using LayoutD = cutlass::layout::$LAYOUT_D$;
-using Tile = Shape<_$TILE_M$, _$TILE_N$, _$TILE_K$>;
+using Tile = Shape<_$TILE_M$, Int<$TILE_N$>, _$TILE_K$>;
 using Cluster = Shape<_$CLUSTER_M$, _$CLUSTER_N$, _1>;
 
 $VISITOR$
@@ -143,8 +143,8 @@ using Stock = typename cutlass::gemm::collective::CollectiveBuilder<
     cutlass::gemm::$SCHEDULE$>::CollectiveOp;
 using Epilogue = tessera::GatedEpilogue<BuiltEpilogue, typename Stock<Tile>::TiledMma>;
 using Mainloop = typename tessera::PairedMainloop<
-    Stock<Shape<_$TILE_M$, _$TILES_N$, _$TILE_K$>>,
-    Shape<_$TILE_M$, Shape<_$TILE_N$, _2>, _$TILE_K$>>::CollectiveOp;)CU";
+    Stock<Shape<_$TILE_M$, Int<$TILES_N$>, _$TILE_K$>>,
+    Shape<_$TILE_M$, Shape<Int<$TILE_N$>, _2>, _$TILE_K$>>::CollectiveOp;)CU";
 
 inline constexpr const char* plain_operands = R"CU(  r.mainloop.ptr_A = a.as<ElementA>();
   r.mainloop.dA = stride<typename Kernel::StrideA>(a.ld, a.batch);
@@ -159,7 +159,7 @@ using Mainloop = typename tessera::InterleavedMainloop<
     typename cutlass::gemm::collective::CollectiveBuilder<
         cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, ElementA, LayoutA, $ALIGN_AB$, ElementB, LayoutB,
         $ALIGN_AB$, float, Tile, Cluster, $STAGES$, cutlass::gemm::$SCHEDULE$>::CollectiveOp,
-    Shape<_$TILE_M$, _$TILE_N$, Shape<_$TILE_K$, _1>>>::CollectiveOp;)CU";
+    Shape<_$TILE_M$, Int<$TILE_N$>, Shape<_$TILE_K$, _1>>>::CollectiveOp;)CU";
 
 inline constexpr const char* interleaved_operands = R"CU(  r.mainloop.ptr_A = a.as<ElementA>();
   r.mainloop.dA = tessera::interleaved_stride<typename Kernel::StrideA>(a.ld, v[3], $TILE_K$);

@@ -29,10 +29,16 @@ constexpr double store_bytes_per_clock = 16;
 constexpr double fill_clocks =
     900;  // from a tile's start to its first wgmma, not overlapped at the first tile
 constexpr double launch_overhead_ms = 0.004;
+// Of the 240 registers that a thread of two consuming warpgroups has.
+constexpr int most_accumulators = 160;
+// Rows of one TMA box; a tile that a cluster shares is loaded in as many parts.
+constexpr int most_box = 256;
 
 /// A CTA tile is in one part and holds whole groups of it.
 std::optional<std::string> refuse_parts(const Sm90Config& c, const GemmProblem& p) {
   if (c.scheduler == Scheduler::stream_k) return "stream-K of columns in parts";
+  if (c.accumulator_registers() > 128)
+    return "more than 128 accumulator registers a thread beside operands of parts";
   for (const Part& part : p.parts) {
     if (part.period > 0 && c.tile_n % part.period != 0) return "a tile cuts a group of columns";
     const bool open_end = part.plain && part.first + part.columns == p.n;
@@ -50,7 +56,13 @@ std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p, con
   if (c.schedule == Schedule::pingpong && c.tile_m > 128) return "ping-pong tile above 128 rows";
   if (c.schedule == Schedule::pingpong && c.scheduler == Scheduler::stream_k)
     return "ping-pong forbids stream-K";
-  if (c.accumulator_registers() > 128) return "more than 128 accumulator registers a thread";
+  if (c.accumulator_registers() > most_accumulators)
+    return "more than 160 accumulator registers a thread";
+  // The transposition through registers needs what a wider accumulator would take.
+  if (c.accumulator_registers() > 128 && needs.a_in_registers)
+    return "more than 128 accumulator registers a thread beside A in registers";
+  if (c.tile_n > most_box * c.cluster_m || c.tile_m > most_box * c.cluster_n)
+    return "TMA loads at most 256 rows at once";
   if (needs.element_bytes == 1 && !c.fast_accum && c.accumulator_registers() > 96)
     return "two accumulators of promoted fp8 above 96 registers each";
   // A ring of two cannot load while both warpgroups compute; a K tile of half the depth then does
@@ -142,7 +154,7 @@ std::vector<Sm90Config> hierarchy(const GemmProblem& p) {
   const int k_tile = 128 / size_of(p.a.dtype);  // 128 bytes: one swizzle atom
   std::vector<Sm90Config> all;
   for (const int m : {64, 128, 192, 256})
-    for (const int n : {16, 32, 64, 96, 128, 160, 192, 224, 256})
+    for (const int n : {16, 32, 64, 96, 128, 160, 192, 224, 256, 320})
       for (const int k : {k_tile, 2 * k_tile})
         for (const auto& [cm, cn] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}, {4, 1}})
           for (const Schedule s : {Schedule::cooperative, Schedule::pingpong})

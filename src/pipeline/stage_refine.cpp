@@ -1,0 +1,145 @@
+// Winners on the module's own clock.
+//
+// A kernel by itself runs on cold caches and a rested clock; in the module it shares L2 and power
+// with what runs before and after. Between kernels a few percent apart the order may change, so the
+// module is run with each in its place.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "pipeline/stages.h"
+
+namespace tessera::pipeline {
+namespace {
+
+/// Runner-ups further behind than this are not tried.
+constexpr double nearly = 1.06;
+constexpr std::size_t most_tried = 3;
+/// Patterns below this share of the kernels' time change nothing that could be measured.
+constexpr double least_share = 0.02;
+/// What a time in the module must win by.
+constexpr double least_gain = 0.001;
+
+bool allowed(const Session& s, const evaluate::Tuned::Winner& w) {
+  return s.options.only_kind.empty() || s.options.only_kind == realize::name_of(w.candidate.kind);
+}
+
+/// The winner that stands first of those allowed, then those nearly as fast.
+std::vector<std::size_t> contenders(const Session& s, const Work& w) {
+  std::vector<std::size_t> out;
+  const auto& winners = w.tuned->winners;
+  for (std::size_t i = 0; i < winners.size() && out.size() <= most_tried; ++i) {
+    if (!allowed(s, winners[i])) continue;
+    if (out.empty() || winners[i].evidence.ms <= nearly * winners[out.front()].evidence.ms)
+      out.push_back(i);
+  }
+  return out;
+}
+
+/// Makes winner `which` the first.
+void prefer(Work& w, std::size_t which) {
+  auto& winners = w.tuned->winners;
+  const auto at = winners.begin() + static_cast<std::ptrdiff_t>(which);
+  std::rotate(winners.begin(), at, at + 1);
+}
+
+/// Undoes it.
+void defer(Work& w, std::size_t which) {
+  auto& winners = w.tuned->winners;
+  const auto at = winners.begin() + static_cast<std::ptrdiff_t>(which);
+  std::rotate(winners.begin(), winners.begin() + 1, at + 1);
+}
+
+struct Time {
+  double ms = 0;  // 0: it failed
+  double ci95 = 0;
+};
+
+/// The module's time under each contender, in order.
+Result<std::vector<Time>> compare(Session& s, bridge::Peer& tracer, Work& w,
+                                  const std::vector<std::size_t>& contenders) {
+  Json plans = Json::array();
+  for (const std::size_t which : contenders) {
+    prefer(w, which);
+    auto plan = plan_of_choice(s);
+    defer(w, which);
+    if (!plan) return error(std::move(plan).error());
+    plans.push_back(std::move(*plan));
+  }
+  constexpr double seconds_each = 0.4;
+  const double seconds = seconds_each * static_cast<double>(plans.size());
+  TESSERA_TRY(
+      reply, tracer.call("compare_plans",
+                         {{"plans", plans}, {"leftover", s.options.leftover}, {"seconds", seconds}},
+                         std::chrono::seconds(900)));
+  std::vector<Time> times;
+  for (const Json& row : reply.at("times")) {
+    const bool ran = row.value("reason", "").empty();
+    times.push_back(ran ? Time{row.value("ms", 0.0), row.value("ci95", 0.0)} : Time{});
+  }
+  return times;
+}
+
+Status refine_one(Session& s, bridge::Peer& tracer, Work& w) {
+  const std::vector<std::size_t> which = contenders(s, w);
+  if (which.size() < 2) return {};
+  TESSERA_TRY(times, compare(s, tracer, w, which));
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    if (times[i].ms > 0 && times[i].ms < times[best].ms) best = i;
+  }
+  const std::string id = s.pattern(w.patterns.front()).id;
+  const auto label = [&](std::size_t i) {
+    const auto& winner = w.tuned->winners[which[i]];
+    const auto& launches = winner.candidate.launches;
+    const auto at = static_cast<std::size_t>(winner.launch);
+    return winner.candidate.label() + (at < launches.size() ? " " + launches[at].knobs.dump() : "");
+  };
+  const double noise = times[best].ci95 + times[0].ci95;
+  if (best == 0 || times[0].ms - times[best].ms < std::max(least_gain * times[0].ms, noise)) {
+    s.say("refine",
+          fmt::format("{}: {} stays, {} tried in the module", id, label(0), which.size() - 1));
+    return {};
+  }
+  s.say("refine", fmt::format("{}: {} in place of {}: the module takes {:.4g} ms, not {:.4g} ms",
+                              id, label(best), label(0), times[best].ms, times[0].ms));
+  s.refinements.push_back({{"pattern", id},
+                           {"from", label(0)},
+                           {"to", label(best)},
+                           {"ms", times[best].ms},
+                           {"than", times[0].ms}});
+  prefer(w, which[best]);
+  return remember(s, w);
+}
+
+}  // namespace
+
+Status refine_plan(Session& s, bridge::Peer& tracer) {
+  double total = 0;
+  std::vector<std::pair<double, std::size_t>> order;  // time in the module, work
+  for (const int o : s.choice.chosen) {
+    const auto at = static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first);
+    const double ms = s.placed_options[static_cast<std::size_t>(o)].ms;
+    total += ms;
+    const auto same =
+        std::find_if(order.begin(), order.end(), [&](const auto& e) { return e.second == at; });
+    if (same == order.end())
+      order.emplace_back(ms, at);
+    else
+      same->first += ms;
+  }
+  std::sort(order.begin(), order.end(), std::greater<>());
+  for (const auto& [ms, at] : order) {
+    Work& w = s.work[at];
+    // What was reused has been through this.
+    const bool fresh = !w.tuned->trials.empty();
+    if (!fresh || ms < least_share * total) continue;
+    if (s.stopped()) return {};
+    if (auto status = refine_one(s, tracer, w); !status) s.diagnostics.push_back(status.error());
+  }
+  if (s.refinements.empty()) return {};
+  TESSERA_TRY(plan, plan_of_choice(s));
+  s.plan = std::move(plan);
+  return {};
+}
+
+}  // namespace tessera::pipeline
