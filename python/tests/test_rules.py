@@ -66,6 +66,8 @@ def test_rotary_is_part_of_the_product_and_heads_are_shared(bias, values, batch)
     rules = check(Rotary(bias, values), torch.randn(batch, 6, 32))
     (rotation,) = (p for p in rules["pointwise"] if "neg" in p["summary"])
     assert len(rotation["computing"]) == (6 if values else 5)
+    # One loop over the heads that queries, keys and values have in common writes all columns.
+    assert [len(g["outputs"]) for g in rotation["body"]["groups"]] == ([8] if values else [2])
     (product,) = (p for p in rules["gemm"] if "parts" in p["body"])
     turned, *rest = product["body"]["parts"]
     assert (turned["first"], turned["columns"], turned["period"]) == (0, 48, 8)

@@ -3,6 +3,8 @@
 #include "rules/pointwise.h"
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "rules/common/reduction.h"
 #include "rules/common/region.h"
@@ -95,6 +97,47 @@ std::vector<Nest> nests_of(const Flow& flow, std::vector<Fragment> fragments) {
   return nests;
 }
 
+/// The fragment's loop `dim` in pieces of `extent`.
+void cut(const Fragment& f, std::size_t dim, int64_t extent, std::vector<Fragment>& out) {
+  for (int64_t at = 0; at < f.shape[dim]; at += extent) {
+    Fragment piece = f;
+    piece.shape[dim] = extent;
+    const auto move = [&](Read& r) { r.map.offset += at * r.map.strides[dim]; };
+    for (Read& r : piece.reads) move(r);
+    move(piece.write);
+    out.push_back(std::move(piece));
+  }
+}
+
+/// Nests that differ by the extent of one loop as one nest: the loop runs to the greatest common
+/// divisor, and every point computes several results (heads of queries, keys and values). Inner
+/// loops stay whole. Nothing where the nests are of other shapes, or the results too many.
+std::optional<Nest> united(const Flow& flow, const std::vector<Nest>& nests) {
+  constexpr std::size_t most_results = 16;
+  const std::vector<int64_t>& widest = nests.front().shape;
+  for (std::size_t dim = 0; dim + 1 < widest.size(); ++dim) {
+    std::vector<Fragment> same;
+    int64_t common = widest[dim];
+    for (const Nest& nest : nests) {
+      const auto count = [](const std::vector<int64_t>& v) {
+        return std::accumulate(v.begin(), v.end(), int64_t{1}, std::multiplies<>());
+      };
+      std::vector<int64_t> shape = widest;
+      shape[dim] = std::max<int64_t>(1, count(nest.shape) * widest[dim] / count(widest));
+      common = std::gcd(common, shape[dim]);
+      for (const Fragment& f : nest.fragments)
+        if (auto arranged = arrange(flow.g, f, {}, shape)) same.push_back(std::move(*arranged));
+    }
+    Nest all{widest, {}};
+    all.shape[dim] = common;
+    for (const Fragment& f : same) cut(f, dim, common, all.fragments);
+    std::size_t expected = 0;
+    for (const Nest& nest : nests) expected += nest.fragments.size();
+    if (same.size() == expected && all.fragments.size() <= most_results) return all;
+  }
+  return std::nullopt;
+}
+
 Result<Group> group_of(const Flow& flow, const NodeSet& set, const Nest& nest, Tensors& tensors,
                        std::vector<Read>& writes) {
   Merge merge(flow, set, {});
@@ -153,7 +196,10 @@ Result<Pattern> build(const Flow& flow, const NodeSet& set) {
   auto body = std::make_shared<PointwiseBody>();
   Tensors tensors(flow.g);
   std::vector<std::vector<Read>> writes;
-  for (Nest& nest : nests_of(flow, std::move(fragments))) {
+  std::vector<Nest> nests = nests_of(flow, std::move(fragments));
+  if (nests.size() > 1)
+    if (auto one = united(flow, nests)) nests = {std::move(*one)};
+  for (Nest& nest : nests) {
     std::ptrdiff_t keep = -1;
     coalesce(nest, &keep);
     TESSERA_TRY(group, group_of(flow, set, nest, tensors, writes.emplace_back()));

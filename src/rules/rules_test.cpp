@@ -107,6 +107,26 @@ TEST(Gemm, TakesARotationAsAPartOfItsColumns) {
   EXPECT_EQ(whole.to_json()["parts"][0]["period"], 16);
 }
 
+TEST(Pointwise, RotatedAndOtherColumnsAreOneLoop) {
+  GraphBuilder b;
+  const ValueId y = b.input("y", {6, 80});
+  b.output(b.cat({rotated(b, y, 48), b.slice(y, 1, 48, 80)}, 1));
+  const Matches m = rule("pointwise").match(b.g);
+  ASSERT_EQ(m.patterns.size(), 1u);
+  const auto& all = body<PointwiseBody>(m.patterns[0]);
+  ASSERT_EQ(all.groups.size(), 1u);
+  // 3 first and 3 second halves of heads, and 4 pieces of their size.
+  EXPECT_EQ(all.groups[0].outputs.size(), 10u);
+
+  GraphBuilder apart;  // pieces of other widths: nothing in common but the rows
+  const ValueId x = apart.input("x", {6, 80});
+  apart.output(
+      apart.cat({apart.unary("neg", apart.slice(x, 1, 0, 33)), apart.slice(x, 1, 33, 80)}, 1));
+  const Matches two = rule("pointwise").match(apart.g);
+  ASSERT_EQ(two.patterns.size(), 1u);
+  EXPECT_EQ(body<PointwiseBody>(two.patterns[0]).groups.size(), 2u);
+}
+
 TEST(Gemm, ColumnsThatAreReadElsewhereAreNoPart) {
   GraphBuilder b;
   const ValueId y = b.linear(b.input("x", {6, 32}), 80, false);

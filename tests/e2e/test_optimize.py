@@ -76,3 +76,48 @@ def test_other_sizes(first, home):
     assert "at another size" not in again.stderr
     text = (home / "sizes/report.txt").read_text()
     assert "at another size" in text and max(map(len, text.splitlines())) <= 80
+
+
+ROTARY = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def rotate(x, cos, sin):
+    first, second = x.chunk(2, dim=-1)
+    return x * cos + torch.cat((-second, first), dim=-1) * sin
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(64, 64), nn.Linear(64, 32), nn.Linear(64, 32)
+        self.register_buffer("cos", torch.randn(48, 16))
+        self.register_buffer("sin", torch.randn(48, 16))
+
+    def forward(self, x):
+        q, k, v = (p(x).view(2, 48, -1, 16).transpose(1, 2) for p in (self.q, self.k, self.v))
+        q, k = rotate(q, self.cos, self.sin), rotate(k, self.cos, self.sin)
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2).flatten(2)
+
+
+def get_init_inputs():
+    return []
+
+
+def get_inputs():
+    return [torch.randn(2, 48, 64)]
+"""
+
+
+def test_rotated_queries_and_keys(home):
+    """One product, one rotation of all heads, and attention that reads their columns where they are."""
+    (home / "rotary.py").write_text(ROTARY)
+    options = ["--effort", "quick", "--peers", "eager", "--ablation", "false", "-o", home / "rotary"]
+    done = tessera(home, "optimize", home / "rotary.py", *options)
+    assert done.returncode == 0, done.stderr + done.stdout
+    report = json.loads(done.stdout)["report"]
+    assert report["verification"]["ok"] is True, report["verification"]
+    (rotation,) = (p for p in report["patterns"] if p["rule"] == "pointwise" and "neg" in p["summary"])
+    assert rotation["winners"][0]["kind"] == "synthesized", rotation
