@@ -218,7 +218,7 @@ Result<Read> finish_of(const Flow& flow, const Reduction& r, const NodeSet& set,
   const auto& type = flow.g.value(r.result).type;
   auto out = graph::reshaped({r.result, type.shape, type.strides, 0, {}}, kept_shape);
   if (!out) return no("the result's strides do not follow the kept dims");
-  const Read reduced{r.result, {0, out->strides}};
+  Read reduced{r.result, {0, out->strides}};
   const std::vector<ValueId> results = flow.outputs(set);
   if (results.size() != 1) return no("the reduced value is needed too");
   if (results[0] == r.result) return reduced;

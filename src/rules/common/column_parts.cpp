@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 
 namespace tessera::rules {
 namespace {
@@ -133,10 +134,10 @@ std::vector<NodeSet> concatenating_regions(const Flow& flow, const Product& p) {
   if (!any) return {};
   std::vector<NodeSet> found;
   const std::vector<NodeId> order = flow.in_order(reached);
-  for (auto last = order.rbegin(); last != order.rend(); ++last) {
-    if (flow.g.value(flow.g.node(*last).outputs.at(0)).type.numel() != p.m * p.n) continue;
-    NodeSet set{*last};
-    todo = {*last};
+  for (const NodeId last : std::views::reverse(order)) {
+    if (flow.g.value(flow.g.node(last).outputs.at(0)).type.numel() != p.m * p.n) continue;
+    NodeSet set{last};
+    todo = {last};
     while (!todo.empty()) {
       const NodeId n = todo.back();
       todo.pop_back();
