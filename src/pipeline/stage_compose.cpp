@@ -27,7 +27,9 @@ std::string why_not(const Session& s, const rules::Pattern& p) {
 
 }  // namespace
 
-Status compose_plan(Session& s) {
+void choose_kernels(Session& s) {
+  s.placed_options.clear();
+  s.option_origin.clear();
   for (std::size_t w = 0; w < s.work.size(); ++w) {
     const evaluate::Tuned::Winner* winner = placeable(s, s.work[w]);
     if (winner == nullptr) continue;
@@ -41,6 +43,10 @@ Status compose_plan(Session& s) {
     }
   }
   s.choice = composer::choose(s.found.graph, s.placed_options);
+}
+
+Status compose_plan(Session& s) {
+  choose_kernels(s);
   TESSERA_TRY(plan, plan_of_choice(s));
   s.plan = std::move(plan);
   s.say("compose", fmt::format("{} kernels placed, {} ops left to PyTorch", s.choice.chosen.size(),

@@ -52,8 +52,11 @@ Status remember(Session& s, const Work& w) {
   e.binary_hash = best.built ? best.built->hash : "";
   e.evidence = best.evidence.to_json();
   e.evidence["eager_ms"] = w.tuned->eager_ms;
+  e.evidence["refined"] = w.refined;
+  double alone = best.evidence.ms;
   Json winners = Json::array();
   for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
+    alone = std::min(alone, winner.evidence.ms);
     const realize::Launch launch =
         winner.candidate.launches.empty()
             ? realize::Launch{}
@@ -62,6 +65,7 @@ Status remember(Session& s, const Work& w) {
                        {"launch", {{"knobs", launch.knobs}, {"ints", launch.ints}}},
                        {"evidence", winner.evidence.to_json()}});
   }
+  e.evidence["alone_ms"] = alone;
   e.launch = winners.front().at("launch");
   e.candidate = {{"winners", winners}, {"eager_ms", w.tuned->eager_ms}};
   TESSERA_CHECK(s.registry->store(e));
@@ -265,54 +269,96 @@ void cheap_first(Session& s) {
                    [&](const Work& a, const Work& b) { return slow(a) < slow(b); });
 }
 
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Revives or tunes one work, or says why not.
+Status evaluate_one(Session& s, std::size_t at, Clock::time_point begin, bool may_be_covered) {
+  Work& w = s.work[at];
+  const rules::Pattern& p = s.pattern(w.patterns.front());
+  const std::string where =
+      fmt::format("[{}/{}] {} {}: {}", at + 1, s.work.size(), p.id, p.rule, p.summary);
+  if (w.reuse == rules::Reuse::reuse && w.entry && !s.options.retune) {
+    if (w.entry->status != "accepted") {
+      w.skipped = "an earlier search on this machine found no kernel for it: " + w.reuse_detail;
+      return {};
+    }
+    auto revived = revive(s, w);
+    if (revived) {
+      w.tuned = std::move(*revived);
+      s.say("reuse", where);
+      return {};
+    }
+    s.diagnostics.push_back(revived.error());
+  }
+  if (s.stopped()) {
+    w.skipped = "stopped before it was reached";
+    return {};
+  }
+  double left = 0;
+  if (s.options.seconds > 0) {
+    left = s.options.seconds - std::chrono::duration<double>(Clock::now() - begin).count();
+    if (left <= 0) {
+      w.skipped =
+          fmt::format("the budget of {:.0f} s was spent before it was reached", s.options.seconds);
+      return {};
+    }
+  }
+  w.skipped = may_be_covered ? covered_by(s, w) : "";
+  w.covered = !w.skipped.empty();
+  if (w.covered) return {};
+  s.say("tune", where);
+  if (left > 0) left = share_of(s, at, left);
+  TESSERA_CHECK(build_ahead(s, at));
+  if (auto status = tune_one(s, w, left); !status) {
+    // One pattern that cannot be evaluated costs itself alone.
+    w.skipped = "could not be evaluated: " + status.error().message;
+    s.diagnostics.push_back(status.error());
+    return {};
+  }
+  return s.stopped() ? Status{} : remember(s, w);
+}
+
+/// Works that were passed over for others' kernels which the composer then leaves out, as another
+/// pattern takes some of their ops: all of the work's own ops would be left to PyTorch.
+std::vector<std::size_t> uncovered_again(Session& s) {
+  choose_kernels(s);
+  std::set<graph::NodeId> done;
+  for (const int o : s.choice.chosen) {
+    const auto& nodes = s.placed_options[static_cast<std::size_t>(o)].pattern->computing;
+    done.insert(nodes.begin(), nodes.end());
+  }
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < s.work.size(); ++i) {
+    if (!s.work[i].covered) continue;
+    const bool left = std::any_of(s.work[i].patterns.begin(), s.work[i].patterns.end(), [&](int p) {
+      const auto& nodes = s.pattern(p).computing;
+      return std::none_of(nodes.begin(), nodes.end(),
+                          [&](graph::NodeId n) { return done.contains(n); });
+    });
+    if (left) out.push_back(i);
+  }
+  return out;
+}
+
+}  // namespace
+
 Status evaluate_work(Session& s) {
   cheap_first(s);
-  const auto begin = std::chrono::steady_clock::now();
-  int at = 0;
-  for (Work& w : s.work) {
-    ++at;
-    const rules::Pattern& p = s.pattern(w.patterns.front());
-    const std::string where =
-        fmt::format("[{}/{}] {} {}: {}", at, s.work.size(), p.id, p.rule, p.summary);
-    if (w.reuse == rules::Reuse::reuse && w.entry && !s.options.retune) {
-      if (w.entry->status != "accepted") {
-        w.skipped = "an earlier search on this machine found no kernel for it: " + w.reuse_detail;
-        continue;
-      }
-      auto revived = revive(s, w);
-      if (revived) {
-        w.tuned = std::move(*revived);
-        s.say("reuse", where);
-        continue;
-      }
-      s.diagnostics.push_back(revived.error());
-    }
-    if (s.stopped()) {
-      w.skipped = "stopped before it was reached";
-      continue;
-    }
-    double left = 0;
-    if (s.options.seconds > 0) {
-      left = s.options.seconds -
-             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-      if (left <= 0) {
-        w.skipped = fmt::format("the budget of {:.0f} s was spent before it was reached",
-                                s.options.seconds);
-        continue;
-      }
-    }
-    w.skipped = covered_by(s, w);
-    if (!w.skipped.empty()) continue;
-    s.say("tune", where);
-    if (left > 0) left = share_of(s, static_cast<std::size_t>(at) - 1, left);
-    TESSERA_CHECK(build_ahead(s, static_cast<std::size_t>(at) - 1));
-    if (auto status = tune_one(s, w, left); !status) {
-      // One pattern that cannot be evaluated costs itself alone.
-      w.skipped = "could not be evaluated: " + status.error().message;
-      s.diagnostics.push_back(status.error());
-      continue;
-    }
-    if (!s.stopped()) TESSERA_CHECK(remember(s, w));
+  const auto begin = Clock::now();
+  for (std::size_t at = 0; at < s.work.size(); ++at)
+    TESSERA_CHECK(evaluate_one(s, at, begin, true));
+  // The largest first, one at a time: its kernel may cover the others.
+  while (!s.stopped()) {
+    const std::vector<std::size_t> again = uncovered_again(s);
+    if (again.empty()) break;
+    const std::size_t next = *std::max_element(again.begin(), again.end(), [&](auto a, auto b) {
+      return s.pattern(s.work[a].patterns.front()).priority <
+             s.pattern(s.work[b].patterns.front()).priority;
+    });
+    s.work[next].covered = false;
+    TESSERA_CHECK(evaluate_one(s, next, begin, false));
   }
   return {};
 }

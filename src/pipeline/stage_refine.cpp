@@ -108,6 +108,7 @@ Status refine_one(Session& s, bridge::Peer& tracer, Work& w) {
                            {"ms", times[best].ms},
                            {"than", times[0].ms}});
   prefer(w, which[best]);
+  w.refined = true;
   return remember(s, w);
 }
 

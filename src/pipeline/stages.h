@@ -23,7 +23,9 @@ struct Work {
   std::string reuse_detail;
   std::optional<registry::Entry> entry;  // of reuse or adapt
   std::optional<evaluate::Tuned> tuned;
-  std::string skipped;  // why it was not evaluated
+  std::string skipped;   // why it was not evaluated
+  bool covered = false;  // skipped for the kernels that others have for its ops
+  bool refined = false;  // its winners' order was settled in the module's own run
 };
 
 struct Session {
@@ -68,6 +70,8 @@ Status measure_module(Session& s, bridge::Peer& tracer);
 Status check_resizes(Session& s, bridge::Peer& tracer);
 Json make_report(const Session& s);
 
+/// Fills placed_options, option_origin and choice from the winners so far.
+void choose_kernels(Session& s);
 /// The plan of `choice` with the winners as they stand.
 Result<Json> plan_of_choice(const Session& s);
 /// Stores the winners of a search, or that it had none.

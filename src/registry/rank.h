@@ -9,7 +9,8 @@
 namespace tessera::registry {
 
 /// What the registry holds after `incoming` meets `held` (same key and toolchain): the better one,
-/// with the failed trials of both. An accepted entry is never replaced by a failed or a slower one.
+/// with the failed trials of both. An accepted entry is never replaced by a failed or a slower one;
+/// of two equally fast ones that whose winners were tried in a module's run stays.
 Entry merge(const Entry& held, const Entry& incoming);
 
 /// The sum of |log2 ratio| over the extents, or nothing when they are of another kind or one is

@@ -97,6 +97,23 @@ TEST_F(RegistryTest, AnotherToolchainAdaptsAndBothStay) {
   EXPECT_EQ(look(512, 512, 512, "nvcc13").entry->evidence["ms"], 0.9);
 }
 
+TEST_F(RegistryTest, AnOrderSettledInAModuleStaysUntilAFasterKernelIsFound) {
+  const auto stored = [](double first, double alone, bool refined) {
+    Entry e = accepted(512, 512, 512, first);
+    e.evidence["alone_ms"] = alone;
+    e.evidence["refined"] = refined;
+    return e;
+  };
+  const auto first = [&] { return look(512, 512, 512).entry->evidence["ms"].get<double>(); };
+  ASSERT_TRUE(registry->store(stored(0.5, 0.5, false)));
+  ASSERT_TRUE(registry->store(stored(0.51, 0.5, true)));
+  EXPECT_EQ(first(), 0.51);
+  ASSERT_TRUE(registry->store(stored(0.5, 0.5, false)));
+  EXPECT_EQ(first(), 0.51);
+  ASSERT_TRUE(registry->store(stored(0.49, 0.49, false)));
+  EXPECT_EQ(first(), 0.49);
+}
+
 TEST_F(RegistryTest, AdaptTakesTheNearestWithinAFactorOfTwo) {
   ASSERT_TRUE(registry->store(accepted(1024, 512, 512, 1)));
   ASSERT_TRUE(registry->store(accepted(600, 512, 512, 1)));
