@@ -179,6 +179,8 @@ def measure(suite: str, case: str, precision: str, args) -> list[dict]:
         place_all=args.suite == "gemm",
         measure=peers,
         ablation=False,
+        resizes=not args.no_resizes,
+        jobs=args.jobs,
     )
     seconds = time.monotonic() - begin
     name = torch.cuda.get_device_name() if device == "cuda" else "cpu"
@@ -205,6 +207,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=0, help="tuning budget a case (0: by effort)")
     parser.add_argument("--leftover", default="eager")
     parser.add_argument("--peers", default="", help="instead of the suite's own")
+    parser.add_argument("--jobs", type=int, default=0, help="compilers at once (0: one a core)")
+    parser.add_argument("--no-resizes", action="store_true", help="leave out the check at two other sizes")
     parser.add_argument("--results", type=Path, default=root / "bench" / "results")
     args = parser.parse_args()
 
