@@ -1,5 +1,6 @@
 // CUTLASS 3.x on Hopper: TMA, wgmma and warp specialization from the collective builder, the
-// epilogue as one fused visitor, persistent and stream-K schedulers.
+// epilogue as one fused visitor or as functions of parts of the columns, persistent and stream-K
+// schedulers.
 #include "realize/common/sm90_library.h"
 
 namespace tessera::realize {
@@ -18,7 +19,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 extern const Realizer cutlass_gemm;
 const Realizer cutlass_gemm{"cutlass_gemm",
-                            "CUTLASS 3.x collective (TMA, wgmma) with a fused epilogue visitor",
+                            "CUTLASS 3.x collective (TMA, wgmma) with a fused epilogue visitor, "
+                            "or one a part of the columns",
                             Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

@@ -46,6 +46,17 @@ TEST(Parts, EveryTileHoldsWholeGroupsOfOnePart) {
   EXPECT_THAT(odd->pruned, Contains(::testing::Pair("a tile lies in two parts", ::testing::_)));
 }
 
+TEST(Parts, PartnersMustMeetInOneThread) {
+  const auto s =
+      space_of(R"({"m":512,"n":512,"k":512,"epilogue":"rotary","rotated":384,"head_dim":8})");
+  ASSERT_FALSE(s);
+  EXPECT_THAT(s.error().message, HasSubstr("no tile fits"));
+  const auto wide =
+      space_of(R"({"m":512,"n":512,"k":512,"epilogue":"rotary","rotated":320,"head_dim":80})");
+  ASSERT_TRUE(wide) << to_text(wide.error());
+  for (const Candidate& c : wide->candidates) EXPECT_EQ(int(c.config["tile"][1]) % 160, 0);
+}
+
 TEST(Parts, TheTextServesEveryProblemOfTheseTypes) {
   const auto s = space_of(llama);
   ASSERT_TRUE(s) << to_text(s.error());

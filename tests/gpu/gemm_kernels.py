@@ -89,6 +89,7 @@ ROTARY_CHECKS = [
     dict(m=263, n=456, k=136, epilogue="rotary", rotated=384, head_dim=64),
     dict(m=390, n=512, k=72, epilogue="bias_rotary", rotated=256, head_dim=64, positions=130),
     dict(m=65, n=256, k=136, epilogue="rotary", rotated=256, head_dim=128),
+    dict(m=200, n=512, k=72, epilogue="rotary", rotated=320, head_dim=80),
     dict(m=519, n=384, k=136, epilogue="scaled_rotary", rotated=256, head_dim=128),
     dict(m=129, n=384, k=72, epilogue="rotary", rotated=256, head_dim=64, **TF32),
 ]

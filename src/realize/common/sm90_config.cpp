@@ -40,6 +40,8 @@ std::optional<std::string> refuse_parts(const Sm90Config& c, const GemmProblem& 
   if (c.accumulator_registers() > 128)
     return "more than 128 accumulator registers a thread beside operands of parts";
   for (const Part& part : p.parts) {
+    // wgmma gives a thread the same two columns of every 8.
+    if (part.period % 16 != 0) return "half a group of columns is no multiple of 8";
     if (part.period > 0 && c.tile_n % part.period != 0) return "a tile cuts a group of columns";
     const bool open_end = part.plain && part.first + part.columns == p.n;
     if (part.first % c.tile_n != 0 || (!open_end && part.columns % c.tile_n != 0))

@@ -102,6 +102,7 @@ int main() {
   check_tile<64, 128, 1, 128>(33);
   check_tile<128, 64, 1, 64>(128);
   check_tile<64, 64, 1, 16>(64);
+  check_tile<64, 160, 1, 80>(64);
   check_tile<128, 96, 2, 0>(101);
   check_tile<64, 256, 1, 0>(64);
   std::printf("%d failures\n", failures);

@@ -113,6 +113,12 @@ struct PartFragment : PartPlaces<Mma, Tile, Period> {
   static_assert(Places::exact(), "columns that belong together do not meet in one thread");
   static constexpr auto table = Places::list();
   static constexpr int item(int i) { return table.at[i]; }
+  /// Items whose operands are asked for together: the most up to 8 that divide them.
+  static constexpr int batch() {
+    int most = 8;
+    while (Places::items % most != 0) --most;
+    return most;
+  }
 };
 
 /// Applies the part to a thread's accumulators. `row`, `column`: of its value 0, the column within
@@ -120,7 +126,7 @@ struct PartFragment : PartPlaces<Mma, Tile, Period> {
 template <class Fragment, class Part, class Accumulators>
 CUTLASS_HOST_DEVICE void apply_part(Part const& part, Accumulators& accumulators, int row,
                                     int last_row, int group, int column) {
-  constexpr int batch = Fragment::items % 8 == 0 ? 8 : Fragment::items % 4 == 0 ? 4 : 1;
+  constexpr int batch = Fragment::batch();
   cute::for_each(cute::make_seq<Fragment::items / batch>{}, [&](auto b) {
     typename Part::Shared shared[batch];
     cute::for_each(cute::make_seq<batch>{}, [&](auto i) {
