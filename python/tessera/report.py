@@ -80,6 +80,18 @@ def _patterns(page: Page, r: dict) -> None:
 
 
 def _rest(page: Page, r: dict) -> None:
+    if r.get("refinements"):
+        page.section(
+            "refinements",
+            "Exchanged in the module",
+            "Kernels that were not the fastest alone and are in the module's own run.",
+            table(
+                ["pattern", "kernel", "in place of", "module ms", "before"],
+                [(x["pattern"], x["to"], x["from"], ms_text(x["ms"]), ms_text(x["than"])) for x in r["refinements"]],
+                {"module ms", "before"},
+                {"pattern"},
+            ),
+        )
     if r.get("leftover"):
         page.section(
             "leftover",

@@ -29,6 +29,7 @@ std::vector<tune::Item> items_of(const std::vector<realize::Candidate>& candidat
     out.push_back({.predicted_ms = c.predicted_ms,
                    .launches = std::max(1, static_cast<int>(c.launches.size())),
                    .needs_build = c.source.has_value(),
+                   .proven = c.proven,
                    .family = c.realizer});
   }
   return out;

@@ -21,7 +21,9 @@ struct Rewrite {
 /// scales (rewrite_scale.cpp says what goes where) and no-ops (dropout p = 0, conversions to the
 /// same dtype, detach), computes once what follows from parameters and constants, makes batch norm
 /// with fixed statistics a scale and a shift, merges linears that share their input (their weights
-/// concatenated by prepack nodes), drops dead nodes. Returns what it did, in order.
+/// concatenated by prepack nodes) and what turns several of them alike (rotary embedding), moves
+/// RMSNorm's factor behind the products that read it on a GPU, drops dead nodes. Returns what it
+/// did, in order.
 std::vector<Rewrite> canonicalize(Graph& g);
 
 }  // namespace tessera::graph

@@ -79,14 +79,16 @@ Result<Json> plan_of_choice(const Session& s) {
                       {"arch", s.found.arch->name},
                       {"precision", name_of(s.found.graph.precision)},
                       {"leftover_runner", s.options.leftover},
-                      {"kind", kind_of_plan(s)},
                       {"toolchain", s.evaluation.tools.to_json()}};
-  return composer::make_plan(s.found.graph, placed, why_left, about);
+  TESSERA_TRY(plan, composer::make_plan(s.found.graph, placed, why_left, about));
+  plan["kind"] = kind_of_plan(s, plan);
+  return plan;
 }
 
-std::string kind_of_plan(const Session& s) {
+std::string kind_of_plan(const Session& s, const Json& plan) {
   bool synthesized = false;
-  bool library = false;
+  // What PyTorch runs is the vendor's too.
+  bool library = plan.is_object() && !plan.at("leftover").empty();
   for (const int o : s.choice.chosen) {
     const Work& w =
         s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];

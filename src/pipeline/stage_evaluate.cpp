@@ -159,6 +159,21 @@ double share_of(const Session& s, std::size_t at, double left) {
   return all > 0 ? std::max(std::min(least, left), left * mine / all) : left;
 }
 
+/// A pattern's candidates; those that won for its relative in the registry are marked.
+evaluate::Offers offers_for(const Session& s, const Work& w) {
+  const rules::Pattern& p = s.pattern(w.patterns.front());
+  evaluate::Offers out = evaluate::offers(p, s.found.graph, *s.found.arch);
+  if (!w.entry || w.entry->status != "accepted") return out;
+  std::set<std::pair<std::string, std::string>> won;
+  for (const Json& winner : w.entry->candidate.value("winners", Json::array())) {
+    const Json& c = winner.at("candidate");
+    won.emplace(c.at("realizer").get<std::string>(), c.at("config").dump());
+  }
+  for (realize::Candidate& c : out.candidates)
+    c.proven = won.contains({c.realizer, c.config.dump()});
+  return out;
+}
+
 // The candidates of the next patterns that will be tuned, for compilers that are idle meanwhile:
 // what is reused, or an alternative to an earlier pattern (passed over when that one has a kernel),
 // is not among them.
@@ -176,14 +191,14 @@ Status build_ahead(Session& s, std::size_t at) {
     }
     const bool reused = w.reuse == rules::Reuse::reuse && w.entry && !s.options.retune;
     if (i <= at || alternative || reused) continue;
-    next.push_back(evaluate::offers(p, s.found.graph, *s.found.arch).candidates);
+    next.push_back(offers_for(s, w).candidates);
   }
   return s.evaluator->build_later(next);
 }
 
 Status tune_one(Session& s, Work& w, double seconds) {
   const rules::Pattern& p = s.pattern(w.patterns.front());
-  const evaluate::Offers offered = evaluate::offers(p, s.found.graph, *s.found.arch);
+  const evaluate::Offers offered = offers_for(s, w);
   Json known = Json::array();
   if (s.registry) {
     TESSERA_TRY(trials, s.registry->trials(w.key));

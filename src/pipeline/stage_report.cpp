@@ -91,7 +91,7 @@ Json make_report(const Session& s) {
                  {"precision", name_of(s.found.graph.precision)},
                  {"effort", s.options.effort},
                  {"leftover_runner", s.options.leftover},
-                 {"kind", kind_of_plan(s)},
+                 {"kind", kind_of_plan(s, s.plan)},
                  {"toolchain", s.evaluation.tools.to_json()},
                  {"torch", s.found.graph.meta.value("torch", "")},
                  {"peaks",

@@ -79,7 +79,8 @@ Status remember(Session& s, const Work& w);
 /// The winner that may be placed under options.only_kind; nullptr when there is none.
 const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w);
 /// A pattern's ops run one by one when no eager time is known of its own.
-std::string kind_of_plan(const Session& s);  // "synthesized", "library", "mixed", "none"
+/// "synthesized", "library", "mixed" or "none", of the kernels placed and the ops left to PyTorch.
+std::string kind_of_plan(const Session& s, const Json& plan);
 
 /// A stored candidate and back: enough to rebuild it without its realizer.
 Json candidate_record(const realize::Candidate& c);

@@ -42,6 +42,7 @@ struct Candidate {
   std::optional<LibraryCall> call;
   std::vector<Launch> launches;  // for source: at least one; the first is the default
   double predicted_ms = 0;       // orders the search; 0 when there is no model
+  bool proven = false;           // won for a relative of the pattern: the search begins with it
   /// A short text that names it: "cutlass_gemm 128x256x64 2x1 coop".
   [[nodiscard]] std::string label() const;
 };

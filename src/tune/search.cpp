@@ -349,6 +349,7 @@ std::vector<int> search_order(const std::vector<Item>& items) {
     const Item& x = item(a);
     const Item& y = item(b);
     if (x.needs_build != y.needs_build) return !x.needs_build;
+    if (x.proven != y.proven) return x.proven;
     // Only two known predictions are comparable across families; unknown ones come first, in their
     // given order.
     return x.predicted_ms < y.predicted_ms;
@@ -357,8 +358,9 @@ std::vector<int> search_order(const std::vector<Item>& items) {
   std::vector<int> first;
   std::vector<int> rest;
   for (const int i : order) {
-    const bool leads = !item(i).needs_build || seen.insert(item(i).family).second;
-    (leads ? first : rest).push_back(i);
+    const bool free = !item(i).needs_build;
+    const bool leads = !free && seen.insert(item(i).family).second;
+    (free || item(i).proven || leads ? first : rest).push_back(i);
   }
   first.insert(first.end(), rest.begin(), rest.end());
   return first;

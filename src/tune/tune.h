@@ -32,6 +32,7 @@ struct Item {
   double predicted_ms = 0;  // 0: unknown
   int launches = 1;
   bool needs_build = true;
+  bool proven = false;  // won for a relative
   std::string
       family;  // realizer name: the search keeps at least the best prediction of each family
 };
@@ -84,9 +85,9 @@ struct Outcomes {
                                 // 12 candidates"
 };
 
-/// The order in which a search takes candidates: the best prediction of each family first, families
-/// by that prediction (unknown predictions keep their place in the list), then all others by
-/// prediction; those without a build before those with one.
+/// The order in which a search takes candidates: those without a build; the proven ones; the best
+/// prediction of each family, families by that prediction (unknown predictions keep their place in
+/// the list); then all others by prediction.
 std::vector<int> search_order(const std::vector<Item>& items);
 
 /// Builds candidates in batches by falling promise, verifies each, measures default launches,

@@ -235,6 +235,15 @@ TEST(SearchOrder, FamiliesFirstThenPredictions) {
   EXPECT_THAT(search_order(list), ElementsAre(3, 1, 2, 4, 0));
 }
 
+TEST(SearchOrder, BeginsWithWhatWonForARelative) {
+  const std::vector<Item> list = {{.predicted_ms = 1, .family = "a"},
+                                  {.predicted_ms = 9, .proven = true, .family = "a"},
+                                  {.predicted_ms = 2, .family = "b"},
+                                  {.predicted_ms = 3, .proven = true, .family = "a"},
+                                  {.needs_build = false, .family = "library"}};
+  EXPECT_THAT(search_order(list), ElementsAre(4, 3, 1, 2, 0));
+}
+
 TEST(Budget, ByEffort) {
   ASSERT_TRUE(budget_for("default"));
   EXPECT_GE(budget_for("default")->builds, 30);

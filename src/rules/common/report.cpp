@@ -86,7 +86,7 @@ Json to_json(const graph::Graph& g, const Pattern& p) {
   for (ValueId v : p.inputs) j["input_shapes"].push_back(graph::to_string(g.value(v).type));
   j["reuse"] = {{"strategy", strategy_of(p.reuse)},
                 {"existing", p.reuse == Reuse::fresh ? "" : p.reuse_detail},
-                {"adaptations", p.reuse == Reuse::adapt ? "tuned again at this size" : ""},
+                {"adaptations", p.reuse == Reuse::adapt ? "tuned again at this size, its winners first" : ""},
                 {"detail", p.reuse_detail}};
   j["examples"] = p.examples;
   j["expected_challenges"] = p.challenges;
