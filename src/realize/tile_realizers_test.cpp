@@ -98,6 +98,8 @@ std::vector<Floats> run_first(const Case& c, std::string_view name) {
   std::filesystem::remove_all(cache);
   if (library == nullptr) return {};
   auto* run = reinterpret_cast<decltype(&tessera_run)>(dlsym(library, "tessera_run"));
+  auto* size =
+      reinterpret_cast<decltype(&tessera_workspace_size)>(dlsym(library, "tessera_workspace_size"));
   std::vector<Floats> tensors;
   std::vector<void*> pointers;
   for (const Shape& s : c.shapes) {
@@ -106,7 +108,8 @@ std::vector<Floats> run_first(const Case& c, std::string_view name) {
   tensors.back().assign(tensors.back().size(), 777);
   for (Floats& t : tensors) pointers.push_back(t.data());
   const tessera_launch launch{pointers.data(), static_cast<int32_t>(pointers.size()), nullptr, 0};
-  EXPECT_EQ(run(&launch, nullptr, nullptr), 0);
+  Floats workspace(static_cast<std::size_t>(size(&launch)) / sizeof(float) + 1);
+  EXPECT_EQ(run(&launch, workspace.data(), nullptr), 0);
   return tensors;
 }
 
