@@ -4,8 +4,9 @@ import math
 
 import pytest
 import torch
-from graph_tools import ROOT, check, ops
+from graph_tools import ROOT, canonical, check, ops
 from tessera.loading import _import, load_problem
+from tessera.tracer import trace_module
 from torch import nn
 from torch.nn import functional as F
 
@@ -522,3 +523,9 @@ def test_factor_of_a_norm_moves_behind_products_on_gpus(name):
     assert ("rsqrt" in ops(graph), "rms_norm" in ops(graph)) == (moves, not moves)
     _, graph = check(case, X)
     assert "rms_norm" in ops(graph)
+
+
+@pytest.mark.parametrize("dtype, moves", [(torch.bfloat16, True), (torch.float16, False)])
+def test_factor_of_a_norm_stays_where_the_product_could_overflow(dtype, moves):
+    traced = trace_module(_Projections(2).to(dtype), (X.to(dtype),), {})
+    assert ("rsqrt" in ops(canonical({**traced.graph, "device": "cuda:0"}))) == moves

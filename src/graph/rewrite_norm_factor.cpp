@@ -8,6 +8,7 @@
 // added. LayerNorm stays as it is: its mean would be subtracted behind the product, which cancels
 // digits wherever the mean is large beside the deviation.
 //
+// Not in fp16, where the product of what is not normalized may overflow wherever it is stored.
 // Only on GPUs, whose products have epilogues of our own; and only where W is a copy already (its
 // products were merged) or the norm has no weight, so that no parameter is held twice for it.
 #include <algorithm>
@@ -102,6 +103,7 @@ bool rewrite_one(Graph& g, RewriteLog& log, NodeId id) {
   const TensorType type = g.value(norm.outputs.front()).type;
   const TensorType from = g.value(x).type;
   if (from.dtype != type.dtype || from.shape != type.shape || type.shape.size() < 2) return false;
+  if (type.dtype != DType::float32 && type.dtype != DType::bfloat16) return false;
   if (w.valid() && (!is_weight(g, w) || g.value(w).type.dtype != type.dtype)) return false;
   const std::vector<NodeId> linears = readers(g, norm);
   if (linears.empty()) return false;
