@@ -73,8 +73,8 @@ class Registry {
   virtual Result<Lookup> lookup(const Key& key, const rules::Pattern& pattern,
                                 const std::string& toolchain, const std::string& arch = {}) = 0;
   /// Replaces the entry of the same key and toolchain when the old one failed, or the new one is
-  /// accepted and faster (or as fast and refined); failed trials of both are kept either way. Entries of other toolchains
-  /// stay until they are pruned.
+  /// accepted and faster (or as fast and refined); failed trials of both are kept either way.
+  /// Entries of other toolchains stay until they are pruned.
   virtual Status store(const Entry& entry) = 0;
   /// `filter`: words and FIELD=VALUE terms (rule, arch, device, precision, status, realizer, kind,
   /// toolchain, hash), all of which must hold; a word holds where it occurs in any field or in the

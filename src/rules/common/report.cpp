@@ -84,10 +84,11 @@ Json to_json(const graph::Graph& g, const Pattern& p) {
   j["outputs"] = value_names(g, p.outputs);
   j["input_shapes"] = Json::array();
   for (ValueId v : p.inputs) j["input_shapes"].push_back(graph::to_string(g.value(v).type));
-  j["reuse"] = {{"strategy", strategy_of(p.reuse)},
-                {"existing", p.reuse == Reuse::fresh ? "" : p.reuse_detail},
-                {"adaptations", p.reuse == Reuse::adapt ? "tuned again at this size, its winners first" : ""},
-                {"detail", p.reuse_detail}};
+  j["reuse"] = {
+      {"strategy", strategy_of(p.reuse)},
+      {"existing", p.reuse == Reuse::fresh ? "" : p.reuse_detail},
+      {"adaptations", p.reuse == Reuse::adapt ? "tuned again at this size, its winners first" : ""},
+      {"detail", p.reuse_detail}};
   j["examples"] = p.examples;
   j["expected_challenges"] = p.challenges;
   j["rationale"] = rationale(p);
