@@ -179,6 +179,20 @@ TEST(CutlassGemm, StatesTf32WithNMajorBAsTheTransposedProduct) {
   EXPECT_THAT(c.source->text, HasSubstr("using LayoutD = cutlass::layout::ColumnMajor"));
   EXPECT_THAT(c.source->text, HasSubstr("using LayoutA = cutlass::layout::ColumnMajor"));
   EXPECT_THAT(c.source->text, HasSubstr("using ElementA = float"));
+  EXPECT_THAT(c.source->text, HasSubstr("tessera::WideRows<"));
+}
+
+TEST(CutlassGemm, WideRowsAreReadInPairsWithoutBankConflicts) {
+  testing::expect_runs_on_host("wide_rows_layouts.cu");
+}
+
+TEST(CutlassGemm, OnlyFourByteOperandsThroughRegistersHaveWideRows) {
+  for (const char* problem : {R"({"m":512,"n":512,"k":512,"dtype":"float32","precision":"tf32"})",
+                              R"({"m":512,"n":512,"k":512,"a_major":"m","b_major":"n"})"}) {
+    const auto s = space_of(problem);
+    ASSERT_TRUE(s) << to_text(s.error());
+    EXPECT_THAT(s->candidates.front().source->text, Not(HasSubstr("WideRows"))) << problem;
+  }
 }
 
 TEST(CutlassGemm, SaysWhyItCannot) {
@@ -210,8 +224,11 @@ TEST(CutlassGemm, StreamKCompilesForHopper) {
 }
 
 // Two results contain what one has; the 8-bit family compiles the plain store.
-TEST(CutlassGemm, CompilesSeveralResultsForHopper) {
-  const auto s = space_of(R"({"m":4096,"n":4096,"k":512,"epilogue":"bias_silu_saved"})");
+TEST(CutlassGemm, CompilesSeveralResultsOfWideRowsForHopper) {
+  const auto s = space_of(
+      R"({"m":4096,"n":4096,"k":512,"b_major":"n","dtype":"float32","precision":"tf32","epilogue":"bias_silu_saved"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  EXPECT_THAT(s->candidates.front().source->text, HasSubstr("WideRows"));
   testing::expect_compiles(*s->candidates.front().source);
 }
 

@@ -115,10 +115,10 @@ $STORES$    Compute<Fused, ElementD>>;)CU";
 
 inline constexpr const char* stock_mainloop =
     R"CU(using Epilogue = $EPILOGUE$;
-using Mainloop = typename cutlass::gemm::collective::CollectiveBuilder<
+using Mainloop = $WIDE$typename cutlass::gemm::collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, ElementA, LayoutA, $ALIGN_AB$, ElementB, LayoutB,
     $ALIGN_AB$, float, Tile, Cluster, $STAGES$,
-    cutlass::gemm::$SCHEDULE$>::CollectiveOp;)CU";
+    cutlass::gemm::$SCHEDULE$>::CollectiveOp$END_WIDE$;)CU";
 
 inline constexpr const char* packed_mainloop =
     R"CU(using Epilogue = BuiltEpilogue;

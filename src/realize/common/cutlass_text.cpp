@@ -124,12 +124,15 @@ Values mainloop_values(const GemmProblem& p, const Sm90Config& c) {
     return m.columns_contiguous ? std::string("1") : fmt::format("{}.ld", name);
   };
   const bool packed = c.mainloop == Mainloop::split_packed;
+  const bool wide = wide_rows(p, c);
   return {
       {"MAINLOOP", c.paired                               ? paired_mainloop
                    : c.interleaved                        ? interleaved_mainloop
                    : packed                               ? packed_mainloop
                    : c.mainloop == Mainloop::split_inline ? inline_mainloop
                                                           : stock_mainloop},
+      {"WIDE", wide ? "typename tessera::WideRows<" : ""},
+      {"END_WIDE", wide ? ">::CollectiveOp" : ""},
       {"PREPARE", packed       ? prepare_packed
                   : c.pointers ? prepare_pointers
                                : nothing_to_prepare},

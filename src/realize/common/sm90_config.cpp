@@ -121,9 +121,9 @@ double mainloop_clocks(const Sm90Config& c, const GemmProblem& p, const Sm90Need
       (static_cast<double>(c.tile_m) / c.cluster_n + static_cast<double>(c.tile_n) / c.cluster_m) *
       k * bytes / l2_bytes_per_clock;
   double clocks = std::max({mma, shared, l2});
-  // A through registers costs issue slots that only a wide N hides (measured: 15-35 % below 256
-  // columns).
-  if (needs.a_in_registers) clocks *= c.tile_n >= 256 ? 1.0 : c.tile_n >= 192 ? 1.15 : 1.3;
+  // A through registers costs issue slots: nothing at 128 and 256 columns (256 x 128 as fast as
+  // 128 x 256), more the shorter the wgmma beside the loads.
+  if (needs.a_in_registers && c.tile_n < 128) clocks *= 1.2;
   // One tile of 64 x 128 or less cannot keep the tensor core's pipeline full alone.
   if (c.tile_m * c.tile_n <= 64 * 128 && c.schedule == Schedule::cooperative) clocks *= 1.1;
   if (c.tile_k * needs.element_bytes > 128) clocks *= 1.02;
@@ -261,6 +261,11 @@ Sm90Needs needs_of(const GemmProblem& p) {
     if (x.kind == Leaf::Kind::row) n.row_vector_bytes += size_of(x.matrix.dtype);
   }
   return n;
+}
+
+bool wide_rows(const GemmProblem& p, const Sm90Config& c) {
+  return c.mainloop == Mainloop::stock && !c.parted && size_of(p.a.dtype) == 4 &&
+         needs_of(p).a_in_registers;
 }
 
 int64_t epilogue_bytes(const Sm90Config& c, const Sm90Needs& needs) {

@@ -57,6 +57,11 @@ struct Sm90Needs {
 };
 Sm90Needs needs_of(const GemmProblem& p);
 
+/// Whether the mainloop stages A in shared memory rows of 128 bytes (tessera_cutlass/wide_rows.h):
+/// CUTLASS' own, with 4-byte elements through registers. Not where parts of the columns have
+/// epilogues of their own, which count on wgmma's order of the rows.
+bool wide_rows(const GemmProblem& p, const Sm90Config& c);
+
 /// Bytes of the epilogue in shared memory (128-byte granules): the reused C and D stages and the
 /// row vectors.
 int64_t epilogue_bytes(const Sm90Config& c, const Sm90Needs& needs);

@@ -22,13 +22,14 @@ toolchain::Source source_of(std::string_view realizer, const LibraryText& text, 
   return source;
 }
 
-std::string includes_of(const Sm90Config& c) {
+std::string includes_of(const GemmProblem& p, const Sm90Config& c) {
   std::string text =
       "#include \"tessera_cutlass/functors.hpp\"\n#include \"tessera_cutlass/sm90_launch.hpp\"";
   if (c.interleaved) text += "\n#include \"tessera_cutlass/restrided.h\"";
   if (c.pointers) text += "\n#include \"tessera_cutlass/sm90_array.hpp\"";
   if (c.parted) text += "\n#include \"tessera_cutlass/turned.h\"";
   if (c.paired) text += "\n#include \"tessera_cutlass/gated.h\"";
+  if (wide_rows(p, c)) text += "\n#include \"tessera_cutlass/wide_rows.h\"";
   if (c.store_buffers > 0) text += "\n#include \"tessera_cutlass/restaged.h\"";
   if (c.mainloop != Mainloop::stock) text += "\n#include \"tessera_cutlass/split_tf32.h\"";
   return text;
@@ -94,7 +95,7 @@ Candidate product_candidate(std::string_view realizer, const GemmProblem& p, con
   LibraryText text;
   text.name = out.realizer;
   text.arch = arch.name;
-  text.includes = includes_of(c);
+  text.includes = includes_of(p, c);
   text.body = sm90_product(p, c, "product", 1);
   text.products = {"product"};
   text.tail = "return 0;";
@@ -144,7 +145,7 @@ std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmP
   LibraryText text;
   text.name = out.realizer;
   text.arch = arch.name;
-  text.includes = includes_of(c);
+  text.includes = includes_of(p, c);
   text.ints = {"scratch"};
   for (std::string& name : product_ints(slice, "slice_")) text.ints.push_back(std::move(name));
   const int first = static_cast<int>(text.ints.size());
