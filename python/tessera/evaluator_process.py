@@ -97,6 +97,7 @@ class Evaluator:
             float(params.get("milliseconds", 30)),
             float(params.get("floor_ms", 0.0)),
             int(params.get("seed", 0)),
+            bool(params.get("load", False)),
         )
         eager = times.pop() if anchor else None
         measured = iter(times)

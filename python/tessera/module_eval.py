@@ -7,6 +7,7 @@ interleaved, on cold caches, with one random timed run of ours checked again.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -334,6 +335,7 @@ class _Contender:
     host_ms: float = 0.0
     estimate_ms: float = 0.0
     reason: str = ""
+    call: Callable | None = None  # on the first inputs
 
 
 def _groups(plan: dict) -> list[tuple[str, set[str]]]:
@@ -428,8 +430,8 @@ def measure_module(
 
 
 def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", seconds: float = 1.0, seed: int = 0) -> dict:
-    """Times of the module under several plans, interleaved (docs/protocol.md, `compare_plans`). A plan that fails or gives
-    a wrong result has a reason in place of times."""
+    """Times of the module under several plans, interleaved, and on CUDA back to back too (docs/protocol.md,
+    `compare_plans`). A plan that fails or gives a wrong result has a reason in place of times."""
     clock = timing.CudaClock(held.device) if held.device.type == "cuda" else timing.HostClock()
     before = _snapshot(held.module)
     expected = _Expected(held, 1)
@@ -449,12 +451,24 @@ def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", second
             row["reason"] = next(iter(absent.values()), "")
         sets = [(expected.args, expected.kwargs)]
         _interleave(held, [c for *_, c in ready], clock, sets, seconds, expected, before, seed)
+        right = [(row, c) for row, _, c in ready if not c.reason]
+        loaded = _under_load([c for _, c in right], clock, sets[0]) if held.device.type == "cuda" else []
+        for (row, _), ms in zip(right, loaded, strict=False):
+            row["sustained_ms"] = ms
     _restore(held.module, before)
     for row, plan, c in ready:
         ms, ci95 = timing.median_ci95(c.samples)
         reason = c.reason or inactive_reason(c.ours, claimed_by(plan))
         row |= {"ms": ms, "ci95": ci95, "samples": len(c.samples), "reason": reason}
     return {"times": rows}
+
+
+def _under_load(contenders: list[_Contender], clock: timing.CudaClock, inputs) -> list[float]:
+    args, kwargs = _copies(*inputs)
+    for c in contenders:
+        c.call = functools.partial(c.run, *args, **kwargs)
+    with torch.no_grad():
+        return timing.under_load(clock, contenders)
 
 
 def _keeping(run: Callable, args: tuple, kwargs: dict, kept: list) -> Callable:

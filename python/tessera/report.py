@@ -86,9 +86,16 @@ def _rest(page: Page, r: dict) -> None:
             "Exchanged in the module",
             "Kernels that were not the fastest alone and are in the module's own run.",
             table(
-                ["pattern", "kernel", "in place of", "module ms", "before"],
-                [(x["pattern"], x["to"], x["from"], ms_text(x["ms"]), ms_text(x["than"])) for x in r["refinements"]],
-                {"module ms", "before"},
+                ["pattern", "kernel", "in place of", "module ms", "before", "back to back", "before"],
+                [
+                    (
+                        *(x[key] for key in ("pattern", "to", "from")),
+                        *(ms_text(x[key]) for key in ("ms", "than")),
+                        *(ms_text(x[key]) if key in x else "" for key in ("sustained_ms", "than_sustained")),
+                    )
+                    for x in r["refinements"]
+                ],
+                {"module ms", "before", "back to back"},
                 {"pattern"},
             ),
         )

@@ -16,6 +16,8 @@ from tessera.verify import check_form, check_memory, compare
 MIN_ROUNDS, MAX_ROUNDS = 5, 400
 # A run may not be faster than the roofline by more than the clock's own error.
 FLOOR_SLACK = 0.9
+# Under load: turns of each, running time of a turn in ms, and the part of it in which the clock settles.
+TURNS, TURN_MS, SETTLING = 6, 40.0, 0.4
 
 
 def median_ci95(samples: list[float]) -> tuple[float, float]:
@@ -64,6 +66,30 @@ class CudaClock:
         torch.cuda.synchronize()
         return before.elapsed_time(after)
 
+    def sustained(self, call: Callable, estimate_ms: float) -> float:
+        """Milliseconds a call, back to back: on warm caches, at the clock that the chip holds under this load's power."""
+        n = max(2, int(TURN_MS / max(estimate_ms, 1e-3)))
+        before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        for i in range(n + int(n * SETTLING)):
+            if i == int(n * SETTLING):
+                before.record()
+            call()
+        after.record()
+        torch.cuda.synchronize()
+        return before.elapsed_time(after) / n
+
+
+def under_load(clock: CudaClock, subjects: list) -> list[float]:
+    """Each subject's median time a call back to back (`call`, `estimate_ms`, `host_ms`), in turns; [] where the host would
+    be what is timed in one of them, so that they could not be compared."""
+    if not subjects or any(s.host_ms > 0.8 * s.estimate_ms for s in subjects):
+        return []
+    samples: list[list[float]] = [[] for _ in subjects]
+    for turn in range(TURNS):
+        for i in range(len(subjects)) if turn % 2 else reversed(range(len(subjects))):
+            samples[i].append(clock.sustained(subjects[i].call, subjects[i].estimate_ms))
+    return [median_ci95(s)[0] for s in samples]
+
 
 class HostClock:
     """Times one call by the wall clock. Caches are kept cold by rotating input sets (`Subject.calls`)."""
@@ -85,6 +111,7 @@ class Subject:
     def __init__(self, runner, sets: list, outputs: list[Guarded]):
         self.runner = runner
         self.calls = [runner.prepare(data.tensors, [g.tensor for g in outputs]) for data in sets]
+        self.call = self.calls[0]
         self.samples: list[float] = []
         self.host_ms = 0.0
         self.estimate_ms = 0.0
@@ -113,9 +140,12 @@ def input_sets(problem: Problem) -> list:
     return [first] + [Dataset("normal", 0, make_inputs(problem, "normal", 0)) for _ in range(count - 1)]
 
 
-def measure(problem: Problem, runners: list, milliseconds: float, floor_ms: float, seed: int = 0) -> list[dict]:
+def measure(
+    problem: Problem, runners: list, milliseconds: float, floor_ms: float, seed: int = 0, load: bool = False
+) -> list[dict]:
     """Times all runners round-robin, about `milliseconds` of running time each. One random round of each is checked like
-    a verification: poisoned outputs before, errors and guard bands after."""
+    a verification: poisoned outputs before, errors and guard bands after. `load`: on CUDA those that passed are timed
+    back to back as well (`sustained_ms`)."""
     cuda = problem.device.type == "cuda"
     clock = CudaClock(problem.device) if cuda else HostClock()
     sets, outputs = input_sets(problem), problem.new_outputs()
@@ -137,7 +167,12 @@ def measure(problem: Problem, runners: list, milliseconds: float, floor_ms: floa
                 for g in outputs:
                     g.poison()
             _sample(problem, clock, subject, which, sets[which], outputs if check else None)
-    return [_row(subject, floor_ms if cuda else 0.0) for subject in subjects]
+    rows = [_row(subject, floor_ms if cuda else 0.0) for subject in subjects]
+    if load and cuda:
+        right = [i for i, row in enumerate(rows) if row["ok"]]
+        for i, ms in zip(right, under_load(clock, [subjects[i] for i in right]), strict=False):
+            rows[i]["sustained_ms"] = ms
+    return rows
 
 
 def _rounds(subject: Subject, milliseconds: float) -> int:

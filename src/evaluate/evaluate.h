@@ -37,6 +37,7 @@ struct Options {
 struct Evidence {
   double ms = 0;
   double ci95 = 0;
+  double sustained_ms = 0;        // a call back to back; 0: not measured
   double max_error = 0;           // relative to the mean magnitude of the reference
   double rms_error = 0;           // relative RMS
   double baseline_max_error = 0;  // the same of eager at this precision

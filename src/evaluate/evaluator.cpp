@@ -118,15 +118,15 @@ struct Evaluator::State {
     return {Trial{.point = p, .outcome = Outcome::measured}, *a.reply};
   }
 
-  std::vector<Trial> measure(Journey& j, const std::vector<tune::Point>& points,
-                             double milliseconds) {
+  std::vector<Trial> measure(Journey& j, const std::vector<tune::Point>& points, bool final) {
     Json list = Json::array();
     for (const tune::Point& p : points) list.push_back(wire(j, p));
     const auto limit = options.measure_limit + std::chrono::seconds(5 * points.size());
     const Answer a = session.ask("measure",
                                  {{"candidates", list},
                                   {"anchor", true},
-                                  {"milliseconds", milliseconds},
+                                  {"milliseconds", final ? final_measure_ms : measure_ms},
+                                  {"load", final},
                                   {"floor_ms", j.floor_ms}},
                                  limit);
     std::vector<Trial> out;
@@ -134,7 +134,7 @@ struct Evaluator::State {
       if (points.size() == 1)
         return {Trial{.point = points[0], .outcome = a.outcome, .reason = a.reason}};
       // One of them took the process with it: each alone tells which.
-      for (const tune::Point& p : points) out.push_back(measure(j, {p}, milliseconds).front());
+      for (const tune::Point& p : points) out.push_back(measure(j, {p}, final).front());
       return out;
     }
     const double eager = number(*a.reply, "eager_ms");
@@ -145,6 +145,7 @@ struct Evaluator::State {
       if (row.value("ok", false)) {
         t = {.outcome = Outcome::measured, .ms = number(row, "ms"), .ci95 = number(row, "ci95")};
         t.detail = {{"samples", row.value("samples", 0)}, {"eager_ms", eager}};
+        if (row.contains("sustained_ms")) t.detail["sustained_ms"] = row.at("sustained_ms");
       }
       t.point = points[i];
       out.push_back(std::move(t));
@@ -172,7 +173,7 @@ struct Evaluator::State {
       bool again = true;
       for (const tune::Point& p : points)
         again = !seen.insert({p.candidate, p.launch}).second && again;
-      return measure(j, points, again ? final_measure_ms : measure_ms);
+      return measure(j, points, again);
     };
     if (progress) {
       const std::string id = j.pattern.id;
@@ -211,7 +212,7 @@ struct Evaluator::State {
     std::stable_sort(out.begin(), out.end(), [](const Trial& a, const Trial& b) {
       const bool fa = a.detail.contains("final");
       const bool fb = b.detail.contains("final");
-      return fa != fb ? fa : a.ms < b.ms;
+      return fa != fb ? fa : a.judged_ms() < b.judged_ms();
     });
     std::set<std::pair<int, int>> seen;
     std::erase_if(out, [&](const Trial& t) {
@@ -224,14 +225,14 @@ struct Evaluator::State {
   void crown(Journey& j, Tuned& tuned) {
     std::set<realize::Kind> kinds;
     std::set<int> crowned;
+    std::vector<std::pair<double, Tuned::Winner>> winners;  // with what they are ordered by
     int refusals = 0;
     for (const Trial& t : ranked(tuned.trials)) {
       const auto c = static_cast<std::size_t>(t.point.candidate);
       const realize::Candidate& candidate = j.candidates[c];
       const bool new_kind = !kinds.contains(candidate.kind);
-      if (!new_kind && (!t.detail.contains("final") || tuned.winners.size() >= most_winners))
-        continue;
-      // One launch of each: the others are a few tenths of a percent apart.
+      if (!new_kind && (!t.detail.contains("final") || winners.size() >= most_winners)) continue;
+      // One launch of each: the module's own run compares kernels that differ by more.
       if (!new_kind && crowned.contains(t.point.candidate)) continue;
       if (candidate.source && !j.built[c]) {
         build_all(j.candidates, {t.point.candidate}, farm, std::atomic<bool>{false}, j.built);
@@ -249,12 +250,14 @@ struct Evaluator::State {
           .candidate = candidate, .launch = t.point.launch, .built = j.built[c], .evidence = {}};
       w.evidence.ms = t.ms;
       w.evidence.ci95 = t.ci95;
+      w.evidence.sustained_ms = t.detail.value("sustained_ms", 0.0);
       take_errors(w.evidence, reply);
       if (w.built) w.evidence.resources = w.built->resources;
-      tuned.winners.push_back(std::move(w));
+      winners.emplace_back(t.judged_ms(), std::move(w));
     }
-    std::stable_sort(tuned.winners.begin(), tuned.winners.end(),
-                     [](const auto& a, const auto& b) { return a.evidence.ms < b.evidence.ms; });
+    std::stable_sort(winners.begin(), winners.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (auto& [ms, w] : winners) tuned.winners.push_back(std::move(w));
   }
 };
 

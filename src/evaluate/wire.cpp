@@ -72,6 +72,7 @@ std::vector<tune::Trial> trials_from_json(const Json& known,
 Json Evidence::to_json() const {
   return {{"ms", ms},
           {"ci95", ci95},
+          {"sustained_ms", sustained_ms},
           {"max_error", max_error},
           {"rms_error", rms_error},
           {"baseline_max_error", baseline_max_error},

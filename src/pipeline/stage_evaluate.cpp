@@ -78,6 +78,7 @@ evaluate::Evidence evidence_from(const Json& j) {
   evaluate::Evidence e;
   e.ms = j.value("ms", 0.0);
   e.ci95 = j.value("ci95", 0.0);
+  e.sustained_ms = j.value("sustained_ms", 0.0);
   e.max_error = j.value("max_error", 0.0);
   e.rms_error = j.value("rms_error", 0.0);
   e.baseline_max_error = j.value("baseline_max_error", 0.0);

@@ -56,6 +56,10 @@ struct Trial {
   double ci95 = 0;
   std::string reason;
   Json detail = Json::object();
+  /// What finalists are ordered by: the geometric mean of `ms`, on a rested clock and cold caches,
+  /// and the time a call back to back ("sustained_ms" in `detail`, where all of one final have it).
+  /// At the power limit the order is another: what moves less holds a higher clock.
+  [[nodiscard]] double judged_ms() const;
 };
 
 struct Callbacks {

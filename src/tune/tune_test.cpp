@@ -216,6 +216,33 @@ TEST(Search, FinalsDecideAndKeepEveryFamily) {
   EXPECT_THAT(finals, ::testing::Contains(2));
 }
 
+// Under load the order is another, and launches of one kernel differ more.
+TEST(Search, FinalistsAreJudgedUnderLoadToo) {
+  const auto cost = [](Point p) { return p.candidate == 0 ? 1.0 + 0.001 * p.launch : 1.02; };
+  Machine m{.cost = cost};
+  Callbacks calls = m.callbacks();
+  int group = 0;
+  calls.measure = [&](const std::vector<Point>& points) {
+    std::vector<Trial> out;
+    ++group;
+    for (const Point p : points) {
+      Trial t{.point = p, .outcome = Outcome::measured, .ms = cost(p)};
+      if (group > 2) t.detail["sustained_ms"] = p == Point{0, 4} ? 1.05 : 1.2;
+      out.push_back(t);
+    }
+    return out;
+  };
+  const std::vector<Item> list = {{.predicted_ms = 1, .launches = 6, .family = "a"},
+                                  {.predicted_ms = 2, .family = "b"}};
+  const std::atomic<bool> stop = false;
+  const Outcomes o = search(list, {}, calls, {}, stop, 4);
+  ASSERT_TRUE(o.best);
+  EXPECT_EQ(*o.best, (Point{0, 4}));
+  EXPECT_EQ(std::count_if(o.trials.begin(), o.trials.end(),
+                          [](const Trial& t) { return t.detail.contains("final"); }),
+            7);
+}
+
 TEST(Search, SweepsLaunchesBehindASlowDefault) {
   Machine m{.cost = [](Point p) { return p.candidate == 1 ? 0.2 : p.launch == 2 ? 0.1 : 1.0; }};
   const std::vector<Item> list = {{.predicted_ms = 1, .launches = 3, .family = "split"},
