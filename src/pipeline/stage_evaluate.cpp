@@ -139,25 +139,24 @@ std::string covered_by(const Session& s, const Work& w) {
                      fmt::join(by, ", "), now, p.floor_ms);
 }
 
-// The part of the seconds left that a pattern gets: by its estimated cost among the patterns still
-// to come that do not overlap an earlier one (alternatives are passed over once their better
-// version is placed).
+// The part of the seconds left that a pattern gets: by its estimated cost among those still to
+// come. Alternatives come after all others and share what was kept for them; most are passed over
+// once their better version is placed.
 double share_of(const Session& s, std::size_t at, double left) {
-  std::set<graph::NodeId> claimed;
-  double mine = 0;
-  double all = 0;
-  for (std::size_t i = 0; i < s.work.size(); ++i) {
-    const rules::Pattern& p = s.pattern(s.work[i].patterns.front());
-    const bool alternative = std::any_of(p.computing.begin(), p.computing.end(),
-                                         [&](graph::NodeId n) { return claimed.contains(n); });
-    for (const int j : s.work[i].patterns) {
-      claimed.insert(s.pattern(j).computing.begin(), s.pattern(j).computing.end());
-    }
-    if (i == at) mine = p.unfused_ms;
-    if (i == at || (i > at && !alternative && !s.work[i].tuned)) all += p.unfused_ms;
-  }
+  constexpr double for_alternatives = 0.1;
   constexpr double least = 15;  // seconds: opening a pattern and one batch of builds
-  return all > 0 ? std::max(std::min(least, left), left * mine / all) : left;
+  const bool alternative = s.work[at].alternative;
+  double all = 0;
+  bool others = false;
+  for (std::size_t i = at; i < s.work.size(); ++i) {
+    const Work& w = s.work[i];
+    if (i != at && w.tuned) continue;
+    if (w.alternative == alternative) all += s.pattern(w.patterns.front()).unfused_ms;
+    if (w.alternative != alternative) others = true;
+  }
+  if (all <= 0) return left;
+  const double share = left * s.pattern(s.work[at].patterns.front()).unfused_ms / all;
+  return std::max(std::min(least, left), share * (others ? 1 - for_alternatives : 1));
 }
 
 /// A pattern's candidates; those that won for its relative in the registry are marked.
@@ -180,19 +179,11 @@ evaluate::Offers offers_for(const Session& s, const Work& w) {
 // is not among them.
 Status build_ahead(Session& s, std::size_t at) {
   constexpr std::size_t patterns_ahead = 3;
-  std::set<graph::NodeId> claimed;
   std::vector<std::vector<realize::Candidate>> next;
-  for (std::size_t i = 0; i < s.work.size() && next.size() < patterns_ahead; ++i) {
+  for (std::size_t i = at + 1; i < s.work.size() && next.size() < patterns_ahead; ++i) {
     const Work& w = s.work[i];
-    const rules::Pattern& p = s.pattern(w.patterns.front());
-    const bool alternative = std::any_of(p.computing.begin(), p.computing.end(),
-                                         [&](graph::NodeId n) { return claimed.contains(n); });
-    for (const int j : w.patterns) {
-      claimed.insert(s.pattern(j).computing.begin(), s.pattern(j).computing.end());
-    }
     const bool reused = w.reuse == rules::Reuse::reuse && w.entry && !s.options.retune;
-    if (i <= at || alternative || reused) continue;
-    next.push_back(offers_for(s, w).candidates);
+    if (!w.alternative && !reused) next.push_back(offers_for(s, w).candidates);
   }
   return s.evaluator->build_later(next);
 }
@@ -275,14 +266,26 @@ Status look_up(Session& s) {
 }
 
 // Patterns whose candidates build in seconds come first, so that a budget spent on slow compilers
-// leaves none of them out; among equals the order of priority stays.
-void cheap_first(Session& s) {
-  const auto slow = [&](const Work& w) {
+// leaves none of them out; alternatives to a pattern of higher priority last, for most are passed
+// over once that has a kernel. Among equals the order of priority stays.
+void order_work(Session& s) {
+  std::set<graph::NodeId> claimed;
+  for (Work& w : s.work) {  // by priority, as discovery gave them
+    w.alternative = std::all_of(w.patterns.begin(), w.patterns.end(), [&](int i) {
+      const auto& nodes = s.pattern(i).computing;
+      return std::any_of(nodes.begin(), nodes.end(),
+                         [&](graph::NodeId n) { return claimed.contains(n); });
+    });
+    for (const int i : w.patterns)
+      claimed.insert(s.pattern(i).computing.begin(), s.pattern(i).computing.end());
+  }
+  const auto place = [&](const Work& w) {
     const std::string& rule = s.pattern(w.patterns.front()).rule;
-    return rule == "gemm" || rule == "gated_mlp";
+    const bool slow = rule == "gemm" || rule == "gated_mlp";
+    return (w.alternative ? 2 : 0) + (slow ? 1 : 0);
   };
   std::stable_sort(s.work.begin(), s.work.end(),
-                   [&](const Work& a, const Work& b) { return slow(a) < slow(b); });
+                   [&](const Work& a, const Work& b) { return place(a) < place(b); });
 }
 
 namespace {
@@ -361,7 +364,7 @@ std::vector<std::size_t> uncovered_again(Session& s) {
 }  // namespace
 
 Status evaluate_work(Session& s) {
-  cheap_first(s);
+  order_work(s);
   const auto begin = Clock::now();
   for (std::size_t at = 0; at < s.work.size(); ++at)
     TESSERA_CHECK(evaluate_one(s, at, begin, true));

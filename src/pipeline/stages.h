@@ -23,9 +23,10 @@ struct Work {
   std::string reuse_detail;
   std::optional<registry::Entry> entry;  // of reuse or adapt
   std::optional<evaluate::Tuned> tuned;
-  std::string skipped;   // why it was not evaluated
-  bool covered = false;  // skipped for the kernels that others have for its ops
-  bool refined = false;  // its winners' order was settled in the module's own run
+  std::string skipped;       // why it was not evaluated
+  bool alternative = false;  // wherever it occurs, a pattern of higher priority has some of its ops
+  bool covered = false;      // skipped for the kernels that others have for its ops
+  bool refined = false;      // its winners' order was settled in the module's own run
 };
 
 struct Session {

@@ -86,10 +86,18 @@ class Search {
       out_.stopped_because = fmt::format("budget of {:g} s", budget_.seconds);
     } else if (budget_.measurements > 0 && measurements_ >= budget_.measurements) {
       out_.stopped_because = fmt::format("budget of {} measurements", budget_.measurements);
-    } else if (built_ >= patience_floor && without_gain_ >= patience) {
-      out_.stopped_because = fmt::format("no gain in {} candidates", without_gain_);
     }
     return !out_.stopped_because.empty();
+  }
+
+  // Why no more candidates are built, though launches of those that are may still be swept; empty
+  // while there is no reason.
+  [[nodiscard]] std::string built_out() const {
+    if (budget_.seconds > 0 && seconds() >= building_share * budget_.seconds)
+      return fmt::format("budget of {:g} s", budget_.seconds);
+    if (built_ >= patience_floor && without_gain_ >= patience)
+      return fmt::format("no gain in {} candidates", without_gain_);
+    return "";
   }
 
   bool done(int candidate) const {
@@ -139,19 +147,57 @@ class Search {
     std::vector<int> batch = next_batch();
     while (!batch.empty()) {
       if (ended()) break;
-      if (budget_.seconds > 0 && seconds() >= building_share * budget_.seconds) {
-        built_out_ = fmt::format("budget of {:g} s", budget_.seconds);
-        break;
-      }
+      built_out_ = built_out();
+      if (!built_out_.empty()) break;
       const std::vector<Trial> built = build(batch);
       tell("build", built_ + static_cast<int>(batch.size()));
       judge(batch, built);
+      if (reorder() && calls_.ahead) calls_.ahead(planned());
       batch = next_batch();
     }
     if (calls_.ahead) calls_.ahead({});
     if (batch.empty() && build_budget_spent_ && out_.stopped_because.empty()) {
       built_out_ = fmt::format("budget of {} builds", budget_.builds);
     }
+  }
+
+  // How many times slower the family's best relation of time to prediction is: predictions of one
+  // family are off together (a reduction that costs more than thought, a scheduler's overhead).
+  [[nodiscard]] std::map<std::string, double> measured_over_predicted() const {
+    std::map<std::string, double> out;
+    for (const auto& [c, s] : states_) {
+      const Item& item = items_[static_cast<std::size_t>(c)];
+      if (s.failed || item.predicted_ms <= 0) continue;
+      for (const auto& [launch, t] : s.measured) {
+        const double ratio = t.ms / item.predicted_ms;
+        const auto [at, fresh] = out.emplace(item.family, ratio);
+        if (!fresh) at->second = std::min(at->second, ratio);
+      }
+    }
+    return out;
+  }
+
+  // Puts what is left in the order of what has been learned; whether that changed it. The
+  // candidates that every search begins with keep their places.
+  bool reorder() {
+    std::set<std::string> seen;
+    std::size_t begin = 0;
+    for (; begin < order_.size(); ++begin) {
+      const Item& item = items_[static_cast<std::size_t>(order_[begin])];
+      if (item.needs_build && !item.proven && !seen.insert(item.family).second) break;
+    }
+    begin = std::max(begin, next_);
+    const auto factors = measured_over_predicted();
+    const auto promise = [&](int c) {
+      const Item& item = items_[static_cast<std::size_t>(c)];
+      const auto at = factors.find(item.family);
+      return item.predicted_ms * (at == factors.end() ? 1.0 : at->second);
+    };
+    if (begin >= order_.size()) return false;
+    const std::vector<int> before = order_;
+    std::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(begin), order_.end(),
+                     [&](int a, int b) { return promise(a) < promise(b); });
+    return order_ != before;
   }
 
   void judge(const std::vector<int>& batch, const std::vector<Trial>& built) {

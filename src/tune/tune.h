@@ -94,12 +94,13 @@ struct Outcomes {
 /// the list); then all others by prediction.
 std::vector<int> search_order(const std::vector<Item>& items);
 
-/// Builds candidates in batches by falling promise, verifies each, measures default launches,
-/// sweeps run-time launches of the leaders, re-measures finalists (the leaders and the best of each
-/// family) side by side: their times decide, and their trials have {"final": true} in `detail`. A
-/// search by default looks at 32 built candidates at least before it gives up for lack of gain.
-/// `known` holds trials of an earlier, interrupted run: they are not repeated. `stop` ends the
-/// search at the next step with the best so far.
+/// Builds candidates in batches by falling promise (the prediction times how far its family's have
+/// been off), verifies each, measures default launches, sweeps run-time launches of the leaders,
+/// re-measures finalists (the leaders and the best of each family) side by side: their times
+/// decide, and their trials have {"final": true} in `detail`. A search by default looks at 32 built
+/// candidates at least before it gives up for lack of gain. `known` holds trials of an earlier,
+/// interrupted run: they are not repeated. `stop` ends the search at the next step with the best so
+/// far.
 Outcomes search(const std::vector<Item>& items, const Budget& budget, const Callbacks& callbacks,
                 const std::vector<Trial>& known, const std::atomic<bool>& stop, int batch);
 

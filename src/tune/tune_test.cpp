@@ -216,6 +216,31 @@ TEST(Search, FinalsDecideAndKeepEveryFamily) {
   EXPECT_THAT(finals, ::testing::Contains(2));
 }
 
+TEST(Search, SweepsAfterItGaveUpBuilding) {
+  Machine m{.cost = [](Point p) { return 1.0 + p.candidate * 0.001 - (p.launch == 1 ? 0.5 : 0); }};
+  std::vector<Item> list = items(300);
+  for (Item& item : list) item.launches = 2;
+  const std::atomic<bool> stop = false;
+  const Outcomes o = search(list, {}, m.callbacks(), {}, stop, 4);
+  EXPECT_THAT(o.stopped_because, HasSubstr("no gain"));
+  ASSERT_TRUE(o.best);
+  EXPECT_EQ(*o.best, (Point{0, 1}));
+}
+
+// What a family's measured candidates say of its predictions goes for those to come.
+TEST(Search, LearnsWhichFamilyIsOverrated) {
+  Machine m{.cost = [](Point p) { return p.candidate < 20 ? 3.0 : 1.1; }};
+  std::vector<Item> list;
+  for (int i = 0; i < 40; ++i) {
+    list.push_back({.predicted_ms = (i < 20 ? 1.0 : 1.2) + 0.001 * i,
+                    .family = i < 20 ? "overrated" : "honest"});
+  }
+  const std::atomic<bool> stop = false;
+  search(list, {.builds = 16}, m.callbacks(), {}, stop, 4);
+  ASSERT_EQ(m.built.size(), 16u);
+  EXPECT_EQ(std::count_if(m.built.begin(), m.built.end(), [](int c) { return c >= 20; }), 13);
+}
+
 // Under load the order is another, and launches of one kernel differ more.
 TEST(Search, FinalistsAreJudgedUnderLoadToo) {
   const auto cost = [](Point p) { return p.candidate == 0 ? 1.0 + 0.001 * p.launch : 1.02; };
