@@ -75,6 +75,19 @@ TEST(CutlassGemm, PutsTheMeasuredWinnersEarly) {
   EXPECT_GE(place(*tf32, {128, 256, 32}, {2, 1}, "cooperative"), 0);
 }
 
+// Of a K that streams from DRAM what is read once is fastest (H200, bf16 and tf32).
+TEST(CutlassGemm, LongKBeginsWithTilesThatReadAllOnce) {
+  for (const char* problem :
+       {R"({"m":256,"n":256,"k":524288,"b_major":"n"})",
+        R"({"m":256,"n":256,"k":524288,"b_major":"n","dtype":"float32","precision":"tf32"})"}) {
+    const auto s = space_of(problem, "cutlass_split_k");
+    ASSERT_TRUE(s) << to_text(s.error());
+    EXPECT_EQ(s->candidates.at(0).config["tile"][0], 128) << problem;
+    EXPECT_EQ(s->candidates.at(0).config["tile"][1], 256) << problem;
+    EXPECT_EQ(s->candidates.at(0).config["cluster"], Json({2, 1})) << problem;
+  }
+}
+
 TEST(CutlassGemm, EveryConfigurationKeepsTheLimits) {
   const GemmProblem p = problem_of(R"({"m":1024,"n":1024,"k":4096,"epilogue":"residual"})");
   const arch::Arch& arch = **arch::find("sm_90a");

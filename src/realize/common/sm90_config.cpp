@@ -321,6 +321,14 @@ double predict_ms(const Sm90Config& c, const GemmProblem& p, const arch::Arch& a
   return std::max(compute, memory) + 0.15 * std::min(compute, memory) + launch_overhead_ms;
 }
 
+double l2_read_bytes(const Sm90Config& c, const GemmProblem& p) {
+  const double tiles = static_cast<double>(ceil_div(p.m, c.tile_m)) *
+                       static_cast<double>(ceil_div(p.n, c.output_n())) * static_cast<double>(p.l);
+  const double rows =
+      static_cast<double>(c.tile_m) / c.cluster_n + static_cast<double>(c.tile_n) / c.cluster_m;
+  return tiles * rows * static_cast<double>(p.k) * size_of(p.a.dtype);
+}
+
 ConfigSpace sm90_configs(const GemmProblem& p, const arch::Arch& arch) {
   ConfigSpace space;
   const Sm90Needs needs = needs_of(p);

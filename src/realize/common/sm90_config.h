@@ -73,6 +73,9 @@ int mainloop_stages(const Sm90Config& c, const Sm90Needs& needs, int64_t shared_
 /// their origin.
 double predict_ms(const Sm90Config& c, const GemmProblem& p, const arch::Arch& arch);
 
+/// Bytes that all CTAs read from L2: every tile its rows of A and B, what a cluster shares once.
+double l2_read_bytes(const Sm90Config& c, const GemmProblem& p);
+
 struct ConfigSpace {
   std::vector<std::pair<Sm90Config, double>> configs;  // with predicted ms, best first
   std::map<std::string, int> pruned;
