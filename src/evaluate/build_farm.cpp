@@ -59,13 +59,19 @@ void BuildFarm::expect_later(const std::vector<const Source*>& sources) {
 }
 
 std::vector<std::optional<Result<Built>>> BuildFarm::get(const std::vector<const Source*>& sources,
-                                                         const std::atomic<bool>& stop) {
+                                                         const std::atomic<bool>& stop,
+                                                         Deadline deadline) {
   refill(asked, sources);
   std::vector<JobPtr> jobs;
   std::unique_lock lock(mutex_);
   for (const Source* s : sources) jobs.push_back(job_for(*s));
   const auto done = [&] {
     return std::all_of(jobs.begin(), jobs.end(), [](const JobPtr& j) { return j->result; });
+  };
+  const auto enough = [&] {
+    return std::chrono::steady_clock::now() >= deadline &&
+           std::any_of(jobs.begin(), jobs.end(),
+                       [](const JobPtr& j) { return j->result && *j->result; });
   };
   // `stop` is set by a signal handler, which can notify nobody.
   constexpr std::chrono::milliseconds look(100);
@@ -77,6 +83,10 @@ std::vector<std::optional<Result<Built>>> BuildFarm::get(const std::vector<const
         return std::all_of(jobs.begin(), jobs.end(),
                            [](const JobPtr& j) { return !j->started || j->result; });
       });
+      break;
+    }
+    if (enough()) {
+      queue_[asked].clear();
       break;
     }
     finished_.wait_for(lock, look);

@@ -36,10 +36,13 @@ class BuildFarm {
   /// What may be called for after that, likewise.
   void expect_later(const std::vector<const toolchain::Source*>& sources);
 
-  /// Builds these before anything else and waits for all: one result a source, in order; nothing
-  /// for a source whose compiler was not started, or was killed, because `stop` was set.
+  using Deadline = std::chrono::steady_clock::time_point;
+  /// Builds these before anything else and waits for all, after `deadline` for the first that
+  /// succeeds only: one result a source, in order; nothing for a source that is not built by then
+  /// (its compiler goes on when it had been started), or because `stop` was set.
   std::vector<std::optional<Result<toolchain::Built>>> get(
-      const std::vector<const toolchain::Source*>& sources, const std::atomic<bool>& stop);
+      const std::vector<const toolchain::Source*>& sources, const std::atomic<bool>& stop,
+      Deadline deadline = Deadline::max());
 
  private:
   struct Job;

@@ -107,6 +107,20 @@ TEST_F(Farm, StopKillsTheCompilersAndTheSameSourceBuildsAgainLater) {
   EXPECT_EQ(order(), (std::vector<std::string>{"slow", "slow"}));
 }
 
+TEST_F(Farm, AfterTheDeadlineTheFirstThatIsBuiltIsEnough) {
+  const Source quick = source("quick", "0.3");
+  const Source slow = source("slow", "30");
+  const auto begin = std::chrono::steady_clock::now();
+  BuildFarm f(tools_, folder_ / "cache", std::chrono::seconds(60), 2);
+  const auto built = f.get({&quick, &slow}, go_, begin);
+  ASSERT_TRUE(built[0] && *built[0]);
+  EXPECT_FALSE(built[1]);
+  const Source next = source("next", "0");
+  const auto more = f.get({&next}, go_);
+  EXPECT_TRUE(more[0] && *more[0]);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
 TEST_F(Farm, EndsAtOnceWithItsCompilers) {
   const auto begin = std::chrono::steady_clock::now();
   {

@@ -17,7 +17,7 @@ tune::Trial failure(int candidate, const Diagnostic& d) {
 
 std::vector<tune::Trial> build_all(const std::vector<realize::Candidate>& candidates,
                                    const std::vector<int>& which, BuildFarm& farm,
-                                   const std::atomic<bool>& stop,
+                                   const std::atomic<bool>& stop, BuildFarm::Deadline deadline,
                                    std::vector<std::optional<toolchain::Built>>& built) {
   std::vector<tune::Trial> out;
   std::vector<const toolchain::Source*> sources;
@@ -29,7 +29,7 @@ std::vector<tune::Trial> build_all(const std::vector<realize::Candidate>& candid
     sources.push_back(&*candidate.source);
     places.push_back(out.size() - 1);
   }
-  auto results = farm.get(sources, stop);
+  auto results = farm.get(sources, stop, deadline);
   for (std::size_t i = 0; i < results.size(); ++i) {
     const int c = which[places[i]];
     if (!results[i]) {

@@ -162,8 +162,12 @@ struct Evaluator::State {
         farm.expect(sources_of(j.candidates, which));
       };
     }
-    calls.build = [&](const std::vector<int>& which) {
-      return build_all(j.candidates, which, farm, stop, j.built);
+    calls.build = [&](const std::vector<int>& which, double seconds) {
+      const auto deadline = seconds > 0
+                                ? Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                                     std::chrono::duration<double>(seconds))
+                                : BuildFarm::Deadline::max();
+      return build_all(j.candidates, which, farm, stop, deadline, j.built);
     };
     calls.verify = [&](int c) { return verify(j, {c, 0}, "quick").first; };
     // The finals name points that were measured before; they get more time on the clock.
@@ -235,7 +239,8 @@ struct Evaluator::State {
       // One launch of each: the module's own run compares kernels that differ by more.
       if (!new_kind && crowned.contains(t.point.candidate)) continue;
       if (candidate.source && !j.built[c]) {
-        build_all(j.candidates, {t.point.candidate}, farm, std::atomic<bool>{false}, j.built);
+        build_all(j.candidates, {t.point.candidate}, farm, std::atomic<bool>{false},
+                  BuildFarm::Deadline::max(), j.built);
         if (!j.built[c]) continue;
       }
       auto [verdict, reply] = verify(j, t.point, "full");

@@ -137,8 +137,12 @@ class Search {
     return out;
   }
 
+  // Waits no longer for a batch than candidates may be built at all.
   std::vector<Trial> build(const std::vector<int>& batch) const {
-    return calls_.build ? calls_.build(batch) : std::vector<Trial>{};
+    if (!calls_.build) return {};
+    constexpr double at_once = 0.001;  // seconds
+    const double left = building_share * budget_.seconds - seconds();
+    return calls_.build(batch, budget_.seconds > 0 ? std::max(left, at_once) : 0);
   }
 
   void candidates() {
@@ -204,6 +208,7 @@ class Search {
     std::vector<Point> right;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const int c = batch[i];
+      if (i < built.size() && built[i].outcome == Outcome::skipped) continue;  // not ready
       if (items_[static_cast<std::size_t>(c)].needs_build) ++built_;
       if (i < built.size() && built[i].outcome != Outcome::measured) {
         Trial t = built[i];

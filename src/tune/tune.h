@@ -64,8 +64,8 @@ struct Trial {
 
 struct Callbacks {
   /// Builds these candidates (in parallel); entry i says whether candidates[i] is usable, with the
-  /// outcome when not.
-  std::function<std::vector<Trial>(const std::vector<int>& candidates)> build;
+  /// outcome when not: skipped for what is not ready in `seconds` (0: no limit) while another is.
+  std::function<std::vector<Trial>(const std::vector<int>& candidates, double seconds)> build;
   /// Verifies a candidate with its default launch; measured means right.
   std::function<Trial(int candidate)> verify;
   /// Measures points beside an anchor; one Trial a point.

@@ -23,7 +23,7 @@ struct Machine {
 
   Callbacks callbacks() {
     Callbacks c;
-    c.build = [this](const std::vector<int>& batch) {
+    c.build = [this](const std::vector<int>& batch, double /*seconds*/) {
       std::vector<Trial> out;
       for (const int i : batch) {
         built.push_back(i);
@@ -225,6 +225,25 @@ TEST(Search, SweepsAfterItGaveUpBuilding) {
   EXPECT_THAT(o.stopped_because, HasSubstr("no gain"));
   ASSERT_TRUE(o.best);
   EXPECT_EQ(*o.best, (Point{0, 1}));
+}
+
+TEST(Search, WhatIsNotReadyInTimeIsNoFailure) {
+  Machine m{.cost = [](Point p) { return 1.0 + p.candidate; }};
+  m.build_outcome = [](int i) { return i < 3 ? Outcome::skipped : Outcome::measured; };
+  Callbacks calls = m.callbacks();
+  std::vector<double> given;
+  calls.build = [&, inner = calls.build](const std::vector<int>& batch, double seconds) {
+    given.push_back(seconds);
+    return inner(batch, seconds);
+  };
+  const std::atomic<bool> stop = false;
+  const Outcomes o = search(items(8), {.seconds = 100}, calls, {}, stop, 8);
+  ASSERT_TRUE(o.best);
+  EXPECT_EQ(o.best->candidate, 3);
+  for (const Trial& t : o.trials) EXPECT_EQ(t.outcome, Outcome::measured);
+  ASSERT_FALSE(given.empty());
+  EXPECT_GT(given[0], 70);
+  EXPECT_LE(given[0], 80);
 }
 
 // What a family's measured candidates say of its predictions goes for those to come.
