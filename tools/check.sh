@@ -27,8 +27,8 @@ else
   mapfile -t lint < <(git diff --name-only --diff-filter=d "$base" | sources)
 fi
 what="${#lint[@]} files"
-# A file takes about ten seconds, so a wide change is linted in part: what was committed last, and what is not committed.
-most=${TESSERA_LINT_MOST:-6}
+# A file takes about twenty seconds, so a wide change is linted in part: what was committed last, and what is not committed.
+most=${TESSERA_LINT_MOST:-4}
 if [ "${TESSERA_LINT_ALL:-0}" != 1 ] && [ ${#lint[@]} -gt "$most" ]; then
   what="the $most latest of ${#lint[@]} changed files; TESSERA_LINT_ALL=1 for every file"
   mapfile -t lint < <({ git diff --name-only --diff-filter=d HEAD
@@ -39,7 +39,7 @@ if [ ${#lint[@]} -gt 0 ]; then
   [ -f "$build/compile_commands.json" ] || cmake -S . -B "$build" -G Ninja >/dev/null
   # clang cannot read g++'s precompiled header and includes its text instead, without a word.
   tidy() {
-    printf '%s\n' "${lint[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy-19 -p "$build" --quiet \
+    printf '%s\n' "${lint[@]}" | xargs -P "$(nproc)" -n 1 clang-tidy-19 -p "$build" --quiet \
       --extra-arg=-Wno-ignored-gch --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-error 2>/dev/null
   }
   step "clang-tidy ($what)" tidy

@@ -196,7 +196,7 @@ TEST(CutlassGemm, StatesTf32WithNMajorBAsTheTransposedProduct) {
 }
 
 TEST(CutlassGemm, WideRowsAreReadInPairsWithoutBankConflicts) {
-  testing::expect_runs_on_host("wide_rows_layouts.cu");
+  testing::expect_runs_on_host("wide_rows_layouts.cu", true);
 }
 
 TEST(CutlassGemm, OnlyFourByteOperandsThroughRegistersHaveWideRows) {

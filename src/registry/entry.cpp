@@ -36,7 +36,8 @@ std::string Key::hash() const {
 }
 
 std::string measuring_policy() {
-  return "1: interleaved with an anchor, cold L2, median with 95% interval";
+  return "2: interleaved with an anchor, cold L2, median with 95% interval; finalists under load "
+         "as well";
 }
 
 std::filesystem::path default_place() {

@@ -76,12 +76,15 @@ inline void expect_compiles(const toolchain::Source& source, int spill_bytes = 0
 }
 
 /// Builds `file` (under src/realize/cutlass/testing) for the host and runs it.
-inline void expect_runs_on_host(const std::string& file) {
+/// `plain`: its headers are C++ without the compiler of device code, which takes three times as
+/// long.
+inline void expect_runs_on_host(const std::string& file, bool plain = false) {
   const toolchain::Toolchain tools = toolchain::locate("python3");
   if (tools.nvcc.empty() || cutlass_source(tools).empty())
     GTEST_SKIP() << "no nvcc or no CUTLASS headers on this machine";
   const Scratch scratch;
   std::vector<std::string> argv = nvcc_command(tools, "90a", "-O1");
+  if (plain) argv.insert(argv.end(), {"-x", "c++"});
   argv.insert(argv.end(), {"-DNDEBUG", "--expt-relaxed-constexpr", "-diag-suppress=20012", "-o",
                            (scratch.path / "program").string(),
                            TESSERA_SOURCE_DIR "/src/realize/cutlass/testing/" + file});
