@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Format, lint, layers, docs. clang-tidy reads only the files that differ from $TESSERA_LINT_BASE (default: twenty
-# commits ago), $TESSERA_LINT_MOST of them at most (default: 6); with TESSERA_LINT_ALL=1 every file.
+# commits ago), $TESSERA_LINT_MOST of them at most (default: 4); with TESSERA_LINT_ALL=1 every file.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:-build}
