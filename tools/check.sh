@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Format, lint, layers, docs. clang-tidy reads only the files that differ from $TESSERA_LINT_BASE (default: twenty
-# commits ago), $TESSERA_LINT_MOST of them at most (default: 3); with TESSERA_LINT_ALL=1 every file.
+# commits ago), $TESSERA_LINT_MOST of them at most (default: 6); with TESSERA_LINT_ALL=1 every file.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:-build}
@@ -28,7 +28,7 @@ else
 fi
 what="${#lint[@]} files"
 # A file takes about twenty seconds, so a wide change is linted in part: what was committed last, and what is not committed.
-most=${TESSERA_LINT_MOST:-3}
+most=${TESSERA_LINT_MOST:-6}
 if [ "${TESSERA_LINT_ALL:-0}" != 1 ] && [ ${#lint[@]} -gt "$most" ]; then
   what="the $most latest of ${#lint[@]} changed files; TESSERA_LINT_ALL=1 for every file"
   mapfile -t lint < <({ git diff --name-only --diff-filter=d HEAD

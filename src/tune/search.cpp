@@ -188,7 +188,8 @@ class Search {
     std::size_t begin = 0;
     for (; begin < order_.size(); ++begin) {
       const Item& item = items_[static_cast<std::size_t>(order_[begin])];
-      if (item.needs_build && !item.proven && !seen.insert(item.family).second) break;
+      const bool leads = item.needs_build && seen.insert(item.family).second;
+      if (item.needs_build && !leads && !item.proven) break;
     }
     begin = std::max(begin, next_);
     const auto factors = measured_over_predicted();

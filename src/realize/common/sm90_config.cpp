@@ -121,8 +121,8 @@ double mainloop_clocks(const Sm90Config& c, const GemmProblem& p, const Sm90Need
       (static_cast<double>(c.tile_m) / c.cluster_n + static_cast<double>(c.tile_n) / c.cluster_m) *
       k * bytes / l2_bytes_per_clock;
   double clocks = std::max({mma, shared, l2});
-  // A through registers costs issue slots: nothing at 128 and 256 columns (256 x 128 as fast as
-  // 128 x 256), more the shorter the wgmma beside the loads.
+  // A through registers costs issue slots beside a short wgmma: nothing at 128 columns (256 x 128
+  // is as fast as 128 x 256 on an H200); below, a guess.
   if (needs.a_in_registers && c.tile_n < 128) clocks *= 1.2;
   // One tile of 64 x 128 or less cannot keep the tensor core's pipeline full alone.
   if (c.tile_m * c.tile_n <= 64 * 128 && c.schedule == Schedule::cooperative) clocks *= 1.1;

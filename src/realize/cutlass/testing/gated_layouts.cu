@@ -102,11 +102,15 @@ void check_tile() {
 
 int main() {
   check_rows<32>();
+  check_rows<96>();
   check_rows<128>();
   check_tile<128, 128, 2>();
   check_tile<128, 96, 2>();
+  check_tile<128, 64, 2>();
   check_tile<256, 64, 2>();
   check_tile<64, 128, 1>();
+  check_tile<64, 32, 1>();
+  check_tile<128, 64, 1>();
   std::printf("%d failures\n", failures);
   return failures == 0 ? 0 : 1;
 }

@@ -98,10 +98,13 @@ int main() {
   check_tile<128, 256, 2, 128>(128);
   check_tile<128, 256, 2, 64>(77);
   check_tile<256, 128, 2, 128>(256);
+  check_tile<128, 192, 2, 64>(128);
   check_tile<64, 128, 1, 128>(33);
   check_tile<128, 64, 1, 64>(128);
+  check_tile<64, 64, 1, 16>(64);
   check_tile<64, 160, 1, 80>(64);
   check_tile<128, 96, 2, 0>(101);
+  check_tile<64, 256, 1, 0>(64);
   std::printf("%d failures\n", failures);
   return failures == 0 ? 0 : 1;
 }
