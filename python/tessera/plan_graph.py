@@ -19,7 +19,7 @@ from tessera import library
 from tessera.errors import Error, fail
 from tessera.extension import KernelSpec, Operator, TensorType
 from tessera.extension import operator as kernel_operator
-from tessera.reference import overload, tensor_arguments
+from tessera.reference import attention_results, cloned_result, keeps_layout, overload, tensor_arguments
 
 
 @dataclass
@@ -89,6 +89,7 @@ class _Emitter:
         self.fx = fx.Graph()
         self.have: dict[str, fx.Node] = {}
         self.feeds: list[str] = []
+        self.shareable = _shareable(graph)
         self.renewed: set[str] = set()
 
     def get(self, value: str) -> fx.Node:
@@ -117,6 +118,12 @@ class _Emitter:
         self.feeds.append(name)
 
     def _emit(self, node: dict) -> None:
+        if (source := cloned_result(node, self.shareable)) is not None:
+            shared = self.have[source]
+            if not keeps_layout(node):
+                shared = self.fx.call_function(_contiguous, (shared,))
+            self.results(node["outputs"], shared, False)
+            return
         op = overload(node["op"])
         args, kwargs = [], {}
         for a in op._schema.arguments:
@@ -176,6 +183,25 @@ class _Emitter:
         for i, name in enumerate(names):
             if name:
                 self.have[name] = self.fx.call_function(operator.getitem, (made, i))
+
+
+def _contiguous(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.is_contiguous() else tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _shareable(graph: dict) -> dict[str, str]:
+    """Views of attention's results whose clones may be the results themselves: written-out attention copies where torch's
+    kernels have written in that layout already. Not those whose memory the caller sees besides the clone."""
+    own = attention_results(graph["nodes"])
+    seen = {*graph["outputs"], *(m["value"] for m in graph.get("mutations", ()))}
+    for node in reversed(graph["nodes"]) if own else ():  # what those may be views of
+        if seen & set(node["outputs"]) and may_alias(node["op"]):
+            seen.update(tensor_arguments(node))
+    kept = {own[v] for v in seen if v in own}
+    clones = [(cloned_result(n, own), n["outputs"][0]) for n in graph["nodes"] if n["outputs"]]
+    roots = [own[source] for source, name in clones if source is not None and name in seen]
+    kept |= {root for root in roots if roots.count(root) > 1}
+    return {view: root for view, root in own.items() if root not in kept}
 
 
 def may_alias(op: str) -> bool:

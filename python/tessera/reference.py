@@ -87,7 +87,7 @@ class Executor:
         for name in last_use:
             if name not in values and (constant := self._constant(name)) is not None:
                 values[name] = _held(constant, compute_dtype, self.device)
-        own = self._attention_results(ordered) if self.share_clones else set()
+        own = attention_results([self.nodes[n] for n in ordered]) if self.share_clones else {}
         with torch.no_grad():
             for name in ordered:
                 node = self.nodes[name]
@@ -112,16 +112,6 @@ class Executor:
         number = float(number) if isinstance(number, str) else number
         filled = torch.float32 if dtype.itemsize == 1 else dtype
         return torch.full(value["shape"], number, dtype=filled, device=self.device).to(dtype)
-
-    def _attention_results(self, ordered: list[str]) -> set[str]:
-        """Results of attention and views of them: nothing of what the nodes were given lies in their memory."""
-        own: set[str] = set()
-        for node in (self.nodes[name] for name in ordered):
-            if node["op"] == _attention or (
-                node["op"] in _views_of_results and node["arguments"]["self"].get("value") in own
-            ):
-                own.update(node["outputs"])
-        return own
 
     def run_all(
         self, inputs: dict[str, torch.Tensor], compute_dtype: torch.dtype | None = None
@@ -173,15 +163,39 @@ class Executor:
         return encoded
 
 
-def _shared(node: dict, values: dict[str, torch.Tensor], own: set[str]) -> bool:
-    """Whether the node is a clone of a value in `own` and needs no copy; its output is that value then."""
-    if not own or node["op"] != "aten.clone.default":
-        return False
+def attention_results(nodes: list[dict]) -> dict[str, str]:
+    """Results of attention and views of them, with the result that they look at: in their memory lies nothing of what the
+    nodes were given. `nodes` in order of execution."""
+    own: dict[str, str] = {}
+    for node in nodes:
+        if node["op"] == _attention:
+            own.update({name: name for name in node["outputs"]})
+        elif node["op"] in _views_of_results and (source := node["arguments"]["self"].get("value")) in own:
+            own.update(dict.fromkeys(node["outputs"], own[source]))
+    return own
+
+
+def cloned_result(node: dict, own: dict[str, str]) -> str | None:
+    """The value of `own` that this node clones, where the clone needs no copy if that value `has_layout`."""
+    if node["op"] != "aten.clone.default" or _layout(node) not in ("preserve_format", "contiguous_format"):
+        return None
     source = node["arguments"]["self"]["value"]
-    layout = node["arguments"].get("memory_format", "preserve_format")
-    if source not in own or layout not in ("preserve_format", "contiguous_format"):
-        return False
-    if layout == "contiguous_format" and not values[source].is_contiguous():
+    return source if source in own else None
+
+
+def keeps_layout(node: dict) -> bool:
+    """Whether the clone has its source's layout, whatever that is."""
+    return _layout(node) == "preserve_format"
+
+
+def _layout(node: dict) -> str:
+    return node["arguments"].get("memory_format", "preserve_format")
+
+
+def _shared(node: dict, values: dict[str, torch.Tensor], own: dict[str, str]) -> bool:
+    """Whether the node is a clone of a value in `own` and needs no copy; its output is that value then."""
+    source = cloned_result(node, own)
+    if source is None or not (keeps_layout(node) or values[source].is_contiguous()):
         return False
     values[node["outputs"][0]] = values[source]
     return True

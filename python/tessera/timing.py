@@ -18,6 +18,9 @@ MIN_ROUNDS, MAX_ROUNDS = 5, 400
 FLOOR_SLACK = 0.9
 # Under load: turns of each, running time of a turn in ms, and the part of it in which the clock settles.
 TURNS, TURN_MS, SETTLING = 6, 40.0, 0.4
+# Where a call takes the host longer than the device: calls enqueued ahead of it (its queue holds about a thousand kernels),
+# the longest wait for that, and the shortest call that is worth it: below, power does not limit the clock.
+MOST_AHEAD, LONGEST_SPIN_MS, LEAST_AHEAD_MS = 200, 200.0, 0.05
 
 
 def median_ci95(samples: list[float]) -> tuple[float, float]:
@@ -66,28 +69,44 @@ class CudaClock:
         torch.cuda.synchronize()
         return before.elapsed_time(after)
 
-    def sustained(self, call: Callable, estimate_ms: float) -> float:
-        """Milliseconds a call, back to back: on warm caches, at the clock that the chip holds under this load's power."""
+    def sustained(self, call: Callable, estimate_ms: float, host_ms: float) -> float | None:
+        """Milliseconds a call, back to back: on warm caches, at the clock that the chip holds under this load's power.
+        Where enqueuing takes longer than running, the device spins until the host is far enough ahead. None where the
+        host was behind all the same, so that it is what was timed."""
         n = max(2, int(TURN_MS / max(estimate_ms, 1e-3)))
-        before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        for i in range(n + int(n * SETTLING)):
-            if i == int(n * SETTLING):
+        lag = 1.5 * host_ms - estimate_ms  # of the host in a call, with a margin
+        if lag > 0:
+            n = min(n, MOST_AHEAD)
+        settling = int(n * SETTLING)
+        total = n + settling
+        before, near_end, after = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+        if lag > 0:
+            torch.cuda._sleep(int(min(total * lag, LONGEST_SPIN_MS) * self._cycles_per_ms))
+        for i in range(total):
+            if i == settling:
                 before.record()
+            if i == total - max(1, total // 8):
+                near_end.record()
             call()
         after.record()
+        behind = near_end.query()
         torch.cuda.synchronize()
-        return before.elapsed_time(after) / n
+        return None if behind else before.elapsed_time(after) / n
 
 
 def under_load(clock: CudaClock, subjects: list) -> list[float]:
     """Each subject's median time a call back to back (`call`, `estimate_ms`, `host_ms`), in turns; [] where the host would
     be what is timed in one of them, so that they could not be compared."""
-    if not subjects or any(s.host_ms > 0.8 * s.estimate_ms for s in subjects):
+    if not subjects or any(s.host_ms > 0.8 * s.estimate_ms and s.estimate_ms < LEAST_AHEAD_MS for s in subjects):
         return []
     samples: list[list[float]] = [[] for _ in subjects]
     for turn in range(TURNS):
         for i in range(len(subjects)) if turn % 2 else reversed(range(len(subjects))):
-            samples[i].append(clock.sustained(subjects[i].call, subjects[i].estimate_ms))
+            s = subjects[i]
+            ms = clock.sustained(s.call, s.estimate_ms, s.host_ms)
+            if ms is None:
+                return []
+            samples[i].append(ms)
     return [median_ci95(s)[0] for s in samples]
 
 

@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+import torch
 from tessera import timing
 
 
@@ -11,9 +13,9 @@ class Recorded:
     def __init__(self):
         self.order = []
 
-    def sustained(self, call, estimate_ms):
+    def sustained(self, call, estimate_ms, host_ms):
         self.order.append(call())
-        return call() + 0.01 * len(self.order)
+        return None if host_ms > 100 else call() + 0.01 * len(self.order)
 
 
 def subject(ms, host_ms=0.0):
@@ -31,3 +33,45 @@ def test_under_load_takes_turns_both_ways():
 def test_under_load_refuses_what_the_host_would_slow():
     assert timing.under_load(Recorded(), [subject(1.0), subject(0.01, host_ms=0.02)]) == []
     assert timing.under_load(Recorded(), []) == []
+    assert len(timing.under_load(Recorded(), [subject(1.0), subject(0.1, host_ms=0.2)])) == 2  # enqueued ahead
+
+
+def test_under_load_drops_times_of_the_host():
+    clock = Recorded()
+    assert timing.under_load(clock, [subject(1.0), subject(1.0, host_ms=101.0)]) == []
+    assert len(clock.order) <= 2
+
+
+class Event:
+    """Of a device that runs nothing before the host has enqueued all, or at once (`idle`)."""
+
+    idle = False
+
+    def __init__(self, enable_timing):
+        pass
+
+    def record(self):
+        pass
+
+    def query(self):
+        return Event.idle
+
+    def elapsed_time(self, end):
+        return 10.0
+
+
+@pytest.mark.parametrize("idle", (False, True))
+@pytest.mark.parametrize(("host_ms", "spun"), ((0.01, 0), (0.2, 1)))
+def test_the_host_is_ahead_of_what_is_timed(monkeypatch, idle, host_ms, spun):
+    spins, calls = [], []
+    monkeypatch.setattr(Event, "idle", idle)
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "_sleep", spins.append)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    clock = timing.CudaClock.__new__(timing.CudaClock)
+    clock._cycles_per_ms = 1000
+    ms = clock.sustained(lambda: calls.append(0), 0.1, host_ms)
+    turns = timing.MOST_AHEAD if spun else int(timing.TURN_MS / 0.1)
+    assert ms == (None if idle else 10.0 / turns)
+    assert len(calls) == turns + int(turns * timing.SETTLING)
+    assert len(spins) == spun and all(s >= len(calls) * (host_ms - 0.1) * 1000 for s in spins)
