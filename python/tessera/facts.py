@@ -4,6 +4,7 @@
     {"lower_triangular": true, "diagonal": 0}                     1 where column <= row + diagonal, else 0
     {"upper_triangular": true, "diagonal": 1}                     1 where column >= row + diagonal, else 0
     {"additive_lower_triangular": true, "diagonal": 0, "masked": -inf}   0 where column <= row + diagonal, else `masked`
+    {"halves_equal": true}                                        of floating tensors: the last dim holds one half twice
     {"min": 0, "max": 511}                                        of integer tensors
 
 The triangles are over the last two dims; dims before them are 1. `masked` is a float, or "-inf".
@@ -31,6 +32,8 @@ def facts_of(tensor: torch.Tensor) -> dict:
         facts["scalar"] = _number(first)
     elif t.dim() >= 2 and t.numel() == t.shape[-1] * t.shape[-2]:
         facts.update(_triangle(t.reshape(t.shape[-2:])))
+    if "scalar" not in facts and _halves_equal(t):
+        facts["halves_equal"] = True
     if not t.is_floating_point() and t.dtype != torch.bool:
         facts.update({"min": int(t.min()), "max": int(t.max())})
     return facts
@@ -41,6 +44,11 @@ def _number(x: torch.Tensor):
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
+
+
+def _halves_equal(t: torch.Tensor) -> bool:
+    """As of rotary embedding's tables, made by torch.cat((angles, angles), -1)."""
+    return t.is_floating_point() and t.dim() > 0 and t.shape[-1] % 2 == 0 and torch.equal(*t.chunk(2, dim=-1))
 
 
 def _triangle(t: torch.Tensor) -> dict:

@@ -215,6 +215,10 @@ def make_inputs(problem: Problem, kind: str, seed: int) -> list[Guarded]:
         out.append(guarded)
     if kind == "non_finite":
         _sprinkle(problem, [g.tensor for g in out])
+    for value, g in zip(problem.inputs, out, strict=True):
+        if (value.get("facts") or {}).get("halves_equal"):
+            low, high = g.tensor.chunk(2, dim=-1)
+            high.copy_(low)
     for g in out:
         g.remember()
     return out

@@ -290,3 +290,12 @@ def test_views_keep_the_offset_of_their_base():
     assert torch.equal(view_of(view, [base]), base.as_strided((2, 3), (6, 2), base.storage_offset() + 7))
     assert torch.equal(view_of({**view, "offset": 0}, [base]), base[:2, ::2])
     torch.compile(lambda t: view_of(view, [t]) + 1, backend="aot_eager", fullgraph=True)(base)
+
+
+@pytest.mark.parametrize("kind", ("normal", "non_finite"))
+def test_inputs_keep_equal_halves(kind):
+    graph, pattern = attention()
+    next(v for v in graph["values"] if v["name"] == "k")["facts"] = {"halves_equal": True}
+    q, k, _ = Problem(graph, pattern, "cpu", "fp32").dataset(kind, 0).tensors
+    assert torch.equal(*(t.nan_to_num(7.0) for t in k.chunk(2, dim=-1)))
+    assert not torch.equal(*(t.nan_to_num(7.0) for t in q.chunk(2, dim=-1)))

@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "graph/equal_halves.h"
 #include "graph/operand.h"
 #include "graph/ops.h"
 #include "graph/rewrite.h"
@@ -109,6 +110,7 @@ std::vector<Rewrite> canonicalize(Graph& g) {
   g.erase_dead();
   refresh_strides(g);
   loosen_views(g);
+  mark_equal_halves(g);
   log_constants(g, in_calls, log);
   return log;
 }

@@ -219,6 +219,62 @@ TEST(Canonical, RotationsThatDifferOrAreReadBetweenStayApart) {
   EXPECT_FALSE(rotated(scaled));
 }
 
+TEST(Canonical, EqualHalvesStayEqualThroughWholeRows) {
+  const auto json = [](const char* text) { return Json::parse(text); };
+  Json j = json(
+      R"({"schema":"tessera.graph/1","name":"halves","device":"cpu","precision":"fp32","meta":{},
+                    "inputs":["angles","buffer","x"],"outputs":[],"mutations":[],"values":[],"nodes":[]})");
+  const auto value = [&](const char* name, const Json& shape, const Json& strides,
+                         const char* origin) {
+    j["values"].push_back({{"name", name},
+                           {"dtype", "float32"},
+                           {"shape", shape},
+                           {"strides", strides},
+                           {"origin", origin}});
+  };
+  const auto node = [&](const char* name, const char* op, const Json& arguments, const Json& shape,
+                        const Json& strides) {
+    value(name, shape, strides, "node");
+    j["nodes"].push_back(
+        {{"name", name}, {"op", op}, {"outputs", {name}}, {"arguments", arguments}});
+    j["outputs"].push_back(name);
+  };
+  const auto self = [](const char* name) { return Json{{"self", {{"value", name}}}}; };
+  value("angles", {6, 4}, {4, 1}, "user_input");
+  value("buffer", {6, 8}, {8, 1}, "user_input");
+  value("x", {6, 8}, {8, 1}, "user_input");
+  const Json twice = {{"tensors", {{{"value", "angles"}}, {{"value", "angles"}}}}, {"dim", -1}};
+  const Json down = {{"tensors", {{{"value", "angles"}}, {{"value", "angles"}}}}, {"dim", 0}};
+  node("both", "aten.cat.default", twice, {6, 8}, {8, 1});
+  node("cos", "aten.cos.default", self("both"), {6, 8}, {8, 1});
+  node("stacked", "aten.cat.default", down, {12, 4}, {4, 1});
+  const auto sliced = [&](int dim, int start, int end) {
+    Json a = self("cos");
+    a.update({{"dim", dim}, {"start", start}, {"end", end}, {"step", 1}});
+    return a;
+  };
+  node("rows", "aten.slice.Tensor", sliced(0, 2, 6), {4, 8}, {8, 1});
+  node("part", "aten.slice.Tensor", sliced(1, 0, 6), {6, 6}, {8, 1});
+  node("turned", "aten.t.default", self("cos"), {8, 6}, {1, 8});
+  Json mixed = self("cos");
+  mixed["other"] = {{"value", "x"}};
+  node("mixed", "aten.mul.Tensor", mixed, {6, 8}, {8, 1});
+  Json scaled = self("rows");
+  scaled["other"] = 0.5;
+  node("scaled", "aten.mul.Tensor", scaled, {4, 8}, {8, 1});
+  node("sum", "aten.cumsum.default", Json{{"self", {{"value", "cos"}}}, {"dim", 1}}, {6, 8},
+       {8, 1});
+  auto g = import_graph(j);
+  ASSERT_TRUE(g.has_value()) << to_text(g.error());
+  canonicalize(*g);
+  const auto equal = [&](const char* name) {
+    return g->value(*g->find_value(name)).facts.contains("halves_equal");
+  };
+  for (const char* name : {"both", "cos", "rows", "scaled"}) EXPECT_TRUE(equal(name)) << name;
+  for (const char* name : {"angles", "stacked", "part", "turned", "mixed", "sum"})
+    EXPECT_FALSE(equal(name)) << name;
+}
+
 TEST(Canonical, NoopsGo) {
   const Graph g = canonical("noops");
   EXPECT_EQ(g.order.size(), 1U);

@@ -107,6 +107,21 @@ TEST(Gemm, TakesARotationAsAPartOfItsColumns) {
   EXPECT_EQ(whole.to_json()["parts"][0]["period"], 16);
 }
 
+TEST(Gemm, ReadsEqualHalvesOfARotationsTablesOnce) {
+  GraphBuilder b;
+  const ValueId y = b.linear(b.input("x", {6, 32}), 80, false);
+  b.output(b.cat({rotated(b, y, 64), b.slice(y, 1, 64, 80)}, 1));
+  b.g.value(*b.g.find_value("cos")).facts["halves_equal"] = true;
+  const Matches m = rule("gemm").match(b.g);
+  ASSERT_EQ(m.patterns.size(), 2u);
+  const ColumnPart& turned = body<GemmBody>(m.patterns[0]).parts.at(0);
+  EXPECT_EQ(turned.dag.to_string(),
+            "add(mul(%0, %2), mul(neg(%1), %3)); add(mul(%1, %2), mul(%0, %4))");
+  ASSERT_EQ(turned.operands.size(), 3u);
+  EXPECT_EQ(turned.operands[0].offset, 0);
+  EXPECT_EQ(turned.operands[2].offset, 8);  // the other half of the sines
+}
+
 TEST(Pointwise, RotatedAndOtherColumnsAreOneLoop) {
   GraphBuilder b;
   const ValueId y = b.input("y", {6, 80});

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "graph/equal_halves.h"
 
 namespace tessera::rules {
 
@@ -97,12 +98,27 @@ Result<Fragment> arrange(const graph::Graph& g, const Fragment& f, std::span<con
   return result;
 }
 
+/// What is read in the second of two equal halves of a row is read in the first, so that both are
+/// one operand.
+Read in_first_half(const graph::Graph& g, Read r, const std::vector<int64_t>& shape) {
+  const graph::Value& base = g.value(r.base);
+  if (!base.facts.contains(graph::halves_equal) || !base.type.contiguous()) return r;
+  const int64_t width = base.type.shape.back();
+  const int64_t first = r.map.offset % width;
+  int64_t last = first;
+  for (std::size_t l = 0; l < shape.size(); ++l)
+    if (r.map.strides[l] % width != 0) last += (shape[l] - 1) * r.map.strides[l];
+  if (first >= width / 2 && last >= width / 2 && last < width) r.map.offset -= width / 2;
+  return r;
+}
+
 Merge::Merge(const Flow& flow, const NodeSet& interior, std::vector<Seed> seeds)
     : flow_(flow), interior_(interior), seeds_(std::move(seeds)) {}
 
 Status Merge::add(const Fragment& f) {
   std::vector<int> operand_of;
-  for (const Read& r : f.reads) {
+  for (const Read& read : f.reads) {
+    const Read r = in_first_half(flow_.g, read, f.shape);
     auto seed = std::find_if(seeds_.begin(), seeds_.end(),
                              [&](const Seed& s) { return s.base == r.base && s.map == r.map; });
     if (seed != seeds_.end()) {

@@ -54,7 +54,7 @@ template <int BM, int BN, int WarpGroups, int Period>
 void check_tile(int rows) {
   using TiledMma = Mma<BM, BN, WarpGroups>;
   using Tile = Shape<Int<BM>, Int<BN>>;
-  using Fragment = tessera::PartFragment<TiledMma, Tile, Period>;
+  using Fragment = tessera::PartFragment<TiledMma, Tile, Part<Period>>;
   constexpr int width = Period == 0 ? column_of_tile + BN : Period / 2;
   const int groups = group_of_tile + (Period == 0 ? 1 : BN / Period);
   std::vector<float> table(positions * width), bias(groups * width), factor(rows);

@@ -107,15 +107,16 @@ struct PartPlaces {
   }
 };
 
-template <class Mma, class Tile, int Period>
-struct PartFragment : PartPlaces<Mma, Tile, Period> {
-  using Places = PartPlaces<Mma, Tile, Period>;
+template <class Mma, class Tile, class Part>
+struct PartFragment : PartPlaces<Mma, Tile, Part::period> {
+  using Places = PartPlaces<Mma, Tile, Part::period>;
   static_assert(Places::exact(), "columns that belong together do not meet in one thread");
   static constexpr auto table = Places::list();
   static constexpr int item(int i) { return table.at[i]; }
-  /// Items whose operands are asked for together: the most up to 8 that divide them.
+  /// Items whose operands are asked for together: the most of up to 64 registers that divide them.
   static constexpr int batch() {
-    int most = 8;
+    constexpr int fit = 256 / static_cast<int>(sizeof(typename Part::Shared));
+    int most = cute::max(1, cute::min(Places::items, fit));
     while (Places::items % most != 0) --most;
     return most;
   }
@@ -192,7 +193,7 @@ struct PartedEpilogue : Base {
     const int last_row = static_cast<int>(cute::get<0>(shape)) - 1;
     cute::for_each(parts_, [&](auto const& part) {
       using Part = cute::remove_cvref_t<decltype(part)>;
-      using Fragment = PartFragment<Mma, MN, Part::period>;
+      using Fragment = PartFragment<Mma, MN, Part>;
       if (first_column < part.first || first_column >= part.end) return;
       const int column = static_cast<int>(cute::get<1>(place));
       const int begin = first_column - part.first;
