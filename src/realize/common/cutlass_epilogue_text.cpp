@@ -68,7 +68,7 @@ std::string visitor_of(const Leaf& leaf, bool is_source) {
     case Leaf::Kind::scalar:
       return fmt::format("fusion::Sm90ScalarBroadcast<{}, Stride<_0, _0, int64_t>>", type);
     case Leaf::Kind::product:
-      return "tessera::AccumulatorFetch";
+      return "tessera::AccumulatorFetch<1>";
     case Leaf::Kind::full:
       break;
   }
@@ -181,9 +181,7 @@ void fill_leaves(const GemmProblem& p, bool pointers_of_batches, int first_int, 
   }
   const Matrix& d = p.outputs.front();
   const Matrix& c = source >= 0 ? p.leaves[static_cast<std::size_t>(source)].matrix : d;
-  values.insert(values.end(), {{"FIRST_LEAF", operation(0, operations)},
-                               {"SECOND_LEAF", operation(1, operations)},
-                               {"ARRAYS", source >= 0 ? "4" : "3"},
+  values.insert(values.end(), {{"ARRAYS", source >= 0 ? "4" : "3"},
                                {"SOURCE_BATCHES", source_batches},
                                {"INNER", fmt::format("{}", first_outer(p) - 1)},
                                {"A_OUTER", fmt::format("{}", first_outer(p))},

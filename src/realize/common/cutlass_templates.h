@@ -167,7 +167,7 @@ inline constexpr const char* interleaved_operands = R"CU(  r.mainloop.ptr_A = a.
   r.mainloop.dB = tessera::interleaved_stride<typename Kernel::StrideB>(b.ld, v[3], $TILE_K$);
 )CU";
 
-/// The weights' view starts at the lower address; the visitor is told which that is.
+/// The weights' view starts at the lower address; the epilogue is told which that is.
 inline constexpr const char* paired_operands = R"CU(  r.mainloop.ptr_A = a.as<ElementA>();
   r.mainloop.dA = stride<typename Kernel::StrideA>(a.ld, a.batch);
   const auto* const gate = b.as<ElementB>();
@@ -177,8 +177,7 @@ inline constexpr const char* paired_operands = R"CU(  r.mainloop.ptr_A = a.as<El
   if (!tma_stride(distance * static_cast<int64_t>(sizeof(ElementB)))) return false;
   r.mainloop.ptr_B = gate_is_high ? value : gate;
   r.mainloop.dB = tessera::paired_stride<typename Kernel::StrideB>(b.ld, distance, b.batch);
-  $FIRST_LEAF$.high = gate_is_high;
-  $SECOND_LEAF$.high = !gate_is_high;
+  r.epilogue.exchanged = gate_is_high;
 )CU";
 
 inline constexpr const char* packed_operands = R"CU(  r.mainloop.ptr_A = static_cast<float*>(area);

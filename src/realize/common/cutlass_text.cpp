@@ -145,7 +145,7 @@ Values mainloop_values(const GemmProblem& p, const Sm90Config& c) {
       {"POINTER_D", c.pointers ? "pointer_array<ElementD>(area, 2, v[3])" : "d.as<ElementD>()"},
       {"PROBLEM", c.pointers ? "cutlass::gemm::ArrayProblemShape<Shape<int, int, int, int>>"
                              : "Shape<int, $EXTENT_N$, $EXTENT_K$, int>"},
-      {"ACCUMULATOR", c.paired ? "tessera::AccumulatorFetch" : "fusion::Sm90AccFetch"},
+      {"ACCUMULATOR", c.paired ? "tessera::AccumulatorFetch<0>" : "fusion::Sm90AccFetch"},
       {"EXTENT_K", c.interleaved ? "Shape<int, int>" : "int"},
       {"K", c.interleaved ? fmt::format("make_shape({0}, static_cast<int>(v[2] / {0}))", c.tile_k)
                           : "static_cast<int>(v[2])"},

@@ -88,8 +88,8 @@ void check_tile() {
           const tessera::AccumulatorPair got = accumulators(first + i, epi_m, epi_n * 32 / mma_n);
           const auto at = places(_, _, _, epi_m, epi_n)(i);
           const int m = int(get<0>(at)), n = int(get<1>(at));
-          expect(got.low == float(m + BM * n), "first product", m, n);
-          expect(got.high == float(m + BM * (n + Half)), "second product", m, n);
+          expect(got.first == float(m + BM * n), "first product", m, n);
+          expect(got.second == float(m + BM * (n + Half)), "second product", m, n);
           ++written[m + BM * n];
         }
       }

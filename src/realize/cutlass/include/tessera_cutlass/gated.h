@@ -13,9 +13,9 @@
 
 namespace tessera {
 
-/// One output's accumulators: of the weight with the lower address, of the other.
+/// One output's accumulators in both products.
 struct alignas(8) AccumulatorPair {
-  float low, high;
+  float first, second;
 };
 
 /// Where each value of the half-wide tile's fragment finds its two accumulators in the full one.
@@ -54,13 +54,11 @@ struct GatedPairing {
   }
 };
 
-/// The visitor's leaves: one product's accumulators out of the pairs. `high` says which of the two
-/// weights lies at the higher address, known at launch only.
+/// The visitor's leaves: the first (0) or the second (1) product's accumulators out of the pairs.
+template <int Product>
 struct AccumulatorFetch : cutlass::epilogue::fusion::Sm90VisitorImpl<> {
   struct SharedStorage {};
-  struct Arguments {
-    bool high = false;
-  };
+  struct Arguments {};
   using Params = Arguments;
   template <class ProblemShape>
   static constexpr Params to_underlying_arguments(ProblemShape const&, Arguments const& args,
@@ -81,26 +79,22 @@ struct AccumulatorFetch : cutlass::epilogue::fusion::Sm90VisitorImpl<> {
     return cutlass::Status::kSuccess;
   }
   CUTLASS_HOST_DEVICE AccumulatorFetch() {}
-  CUTLASS_HOST_DEVICE AccumulatorFetch(Params const& params, SharedStorage const&)
-      : high(params.high) {}
-  bool high = false;
+  CUTLASS_HOST_DEVICE AccumulatorFetch(Params const&, SharedStorage const&) {}
 
   struct Callbacks : cutlass::epilogue::fusion::EmptyConsumerStoreCallbacks {
-    CUTLASS_DEVICE explicit Callbacks(bool h) : high(h) {}
-    bool high;
     template <int N>
     CUTLASS_DEVICE cutlass::Array<float, N> visit(cutlass::Array<AccumulatorPair, N> const& pairs,
                                                   int, int, int) {
       cutlass::Array<float, N> r;
       CUTLASS_PRAGMA_UNROLL
-      for (int i = 0; i < N; ++i) r[i] = high ? pairs[i].high : pairs[i].low;
+      for (int i = 0; i < N; ++i) r[i] = Product == 0 ? pairs[i].first : pairs[i].second;
       return r;
     }
   };
   template <bool, class... Args>
   CUTLASS_DEVICE auto get_consumer_store_callbacks(
       cutlass::epilogue::fusion::ConsumerStoreArgs<Args...> const&) {
-    return Callbacks(high);
+    return Callbacks{};
   }
 };
 
@@ -122,17 +116,22 @@ CUTLASS_HOST_DEVICE constexpr auto tile_of_one(Coord const& coord, Shape const& 
 template <class Base, class HalfMma>
 struct GatedEpilogue : Base {
   using HalfTile = decltype(cute::take<0, 2>(typename Base::CtaTileMNK{}));
-  using Params = typename Base::Params;
-  using Arguments = typename Base::Arguments;
   using TensorStorage = typename Base::TensorStorage;
+  /// `exchanged`: the second product's weight lies at the lower address.
+  struct Arguments : Base::Arguments {
+    bool exchanged = false;
+  };
+  struct Params : Base::Params {
+    bool exchanged;
+  };
 
   CUTLASS_HOST_DEVICE GatedEpilogue(Params const& params, TensorStorage& storage)
-      : Base(params, storage) {}
+      : Base(params, storage), exchanged_(params.exchanged) {}
 
   template <class Shape>
   static constexpr Params to_underlying_arguments(Shape const& shape, Arguments const& args,
                                                   void* workspace) {
-    return Base::to_underlying_arguments(one_of_two(shape), args, workspace);
+    return {Base::to_underlying_arguments(one_of_two(shape), args, workspace), args.exchanged};
   }
   template <class Shape>
   static size_t get_workspace_size(Shape const& shape, Arguments const& args) {
@@ -177,6 +176,16 @@ struct GatedEpilogue : Base {
     static_assert(cute::size(Layout{}) == 2 * Pairing::values);
     auto pairs = cute::make_tensor<AccumulatorPair>(cute::partition_shape_C(HalfMma{}, HalfTile{}));
     constexpr auto low = Pairing::low();
+    // A branch, not a choice for each value: those cost a quarter of the instructions of a gate.
+    if (exchanged_) {
+      asm volatile("");
+      CUTLASS_PRAGMA_UNROLL
+      for (int v = 0; v < Pairing::values; ++v) {
+        const float first = accumulators(low(v) + Pairing::high_offset());
+        accumulators(low(v) + Pairing::high_offset()) = accumulators(low(v));
+        accumulators(low(v)) = first;
+      }
+    }
     CUTLASS_PRAGMA_UNROLL
     for (int v = 0; v < Pairing::values; ++v) {
       pairs(v) = {accumulators(low(v)), accumulators(low(v) + Pairing::high_offset())};
@@ -185,6 +194,9 @@ struct GatedEpilogue : Base {
                        typename Base::CtaTileMNK{}, tile_of_one<HalfTile>(coord, shape), pairs,
                        HalfMma{}, thread, storage, subtile);
   }
+
+ private:
+  bool exchanged_;
 };
 
 /// CUTLASS' mainloop `Flat` with N = (n, 2): B's stride goes on to the other weight.
@@ -232,12 +244,12 @@ struct PairVisitorTraits {
 namespace cutlass::epilogue::fusion {
 template <class Root, class... Rest>
 struct FusionCallbacksTraits<
-    Sm90TreeVisitor<Root, tessera::AccumulatorFetch, tessera::AccumulatorFetch, Rest...>>
-    : tessera::PairVisitorTraits<
-          Sm90TreeVisitor<Root, tessera::AccumulatorFetch, tessera::AccumulatorFetch, Rest...>> {};
+    Sm90TreeVisitor<Root, tessera::AccumulatorFetch<0>, tessera::AccumulatorFetch<1>, Rest...>>
+    : tessera::PairVisitorTraits<Sm90TreeVisitor<Root, tessera::AccumulatorFetch<0>,
+                                                 tessera::AccumulatorFetch<1>, Rest...>> {};
 template <class Edges, class... Rest>
-struct FusionCallbacksTraits<Sm90TopologicalVisitor<float, Edges, tessera::AccumulatorFetch,
-                                                    tessera::AccumulatorFetch, Rest...>>
-    : tessera::PairVisitorTraits<Sm90TopologicalVisitor<float, Edges, tessera::AccumulatorFetch,
-                                                        tessera::AccumulatorFetch, Rest...>> {};
+struct FusionCallbacksTraits<Sm90TopologicalVisitor<float, Edges, tessera::AccumulatorFetch<0>,
+                                                    tessera::AccumulatorFetch<1>, Rest...>>
+    : tessera::PairVisitorTraits<Sm90TopologicalVisitor<float, Edges, tessera::AccumulatorFetch<0>,
+                                                        tessera::AccumulatorFetch<1>, Rest...>> {};
 }  // namespace cutlass::epilogue::fusion
