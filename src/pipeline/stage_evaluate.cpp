@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "pipeline/shares.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -139,26 +140,6 @@ std::string covered_by(const Session& s, const Work& w) {
                      fmt::join(by, ", "), now, p.floor_ms);
 }
 
-// The part of the seconds left that a pattern gets: by its estimated cost among those still to
-// come. Alternatives come after all others and share what was kept for them; most are passed over
-// once their better version is placed.
-double share_of(const Session& s, std::size_t at, double left) {
-  constexpr double for_alternatives = 0.1;
-  constexpr double least = 15;  // seconds: opening a pattern and one batch of builds
-  const bool alternative = s.work[at].alternative;
-  double all = 0;
-  bool others = false;
-  for (std::size_t i = at; i < s.work.size(); ++i) {
-    const Work& w = s.work[i];
-    if (i != at && w.tuned) continue;
-    if (w.alternative == alternative) all += s.pattern(w.patterns.front()).unfused_ms;
-    if (w.alternative != alternative) others = true;
-  }
-  if (all <= 0) return left;
-  const double share = left * s.pattern(s.work[at].patterns.front()).unfused_ms / all;
-  return std::max(std::min(least, left), share * (others ? 1 - for_alternatives : 1));
-}
-
 /// A pattern's candidates; those that won for its relative in the registry are marked.
 evaluate::Offers offers_for(const Session& s, const Work& w) {
   const rules::Pattern& p = s.pattern(w.patterns.front());
@@ -265,29 +246,6 @@ Status look_up(Session& s) {
   return {};
 }
 
-// Patterns whose candidates build in seconds come first, so that a budget spent on slow compilers
-// leaves none of them out; alternatives to a pattern of higher priority last, for most are passed
-// over once that has a kernel. Among equals the order of priority stays.
-void order_work(Session& s) {
-  std::set<graph::NodeId> claimed;
-  for (Work& w : s.work) {  // by priority, as discovery gave them
-    w.alternative = std::all_of(w.patterns.begin(), w.patterns.end(), [&](int i) {
-      const auto& nodes = s.pattern(i).computing;
-      return std::any_of(nodes.begin(), nodes.end(),
-                         [&](graph::NodeId n) { return claimed.contains(n); });
-    });
-    for (const int i : w.patterns)
-      claimed.insert(s.pattern(i).computing.begin(), s.pattern(i).computing.end());
-  }
-  const auto place = [&](const Work& w) {
-    const std::string& rule = s.pattern(w.patterns.front()).rule;
-    const bool slow = rule == "gemm" || rule == "gated_mlp";
-    return (w.alternative ? 2 : 0) + (slow ? 1 : 0);
-  };
-  std::stable_sort(s.work.begin(), s.work.end(),
-                   [&](const Work& a, const Work& b) { return place(a) < place(b); });
-}
-
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -328,7 +286,7 @@ Status evaluate_one(Session& s, std::size_t at, Clock::time_point begin, bool ma
   w.covered = !w.skipped.empty();
   if (w.covered) return {};
   s.say("tune", where);
-  if (left > 0) left = share_of(s, at, left);
+  if (left > 0) left = share_of(s.work, s.found.discovery.patterns, at, left);
   TESSERA_CHECK(build_ahead(s, at));
   if (auto status = tune_one(s, w, left); !status) {
     // One pattern that cannot be evaluated costs itself alone.
@@ -364,7 +322,7 @@ std::vector<std::size_t> uncovered_again(Session& s) {
 }  // namespace
 
 Status evaluate_work(Session& s) {
-  order_work(s);
+  order_work(s.work, s.found.discovery.patterns);
   const auto begin = Clock::now();
   for (std::size_t at = 0; at < s.work.size(); ++at)
     TESSERA_CHECK(evaluate_one(s, at, begin, true));
