@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "pipeline/gains.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -31,14 +32,13 @@ void choose_kernels(Session& s) {
   s.placed_options.clear();
   s.option_origin.clear();
   for (std::size_t w = 0; w < s.work.size(); ++w) {
-    const evaluate::Tuned::Winner* winner = placeable(s, s.work[w]);
-    if (winner == nullptr) continue;
+    if (placeable(s, s.work[w]) == nullptr) continue;
+    const double ms = alone_ms(s, s.work[w]);
     for (const int i : s.work[w].patterns) {
       double eager_ms = s.work[w].tuned->eager_ms;
       // A benchmark asks what our kernel takes, also where it loses.
-      if (s.options.place_all) eager_ms = std::max(eager_ms, winner->evidence.ms * 1.001);
-      s.placed_options.push_back(
-          {.pattern = &s.pattern(i), .ms = winner->evidence.ms, .eager_ms = eager_ms});
+      if (s.options.place_all) eager_ms = std::max(eager_ms, ms * 1.001);
+      s.placed_options.push_back({.pattern = &s.pattern(i), .ms = ms, .eager_ms = eager_ms});
       s.option_origin.emplace_back(static_cast<int>(w), i);
     }
   }

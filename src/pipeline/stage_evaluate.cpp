@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "pipeline/gains.h"
 #include "pipeline/shares.h"
 #include "pipeline/stages.h"
 
@@ -105,41 +106,6 @@ Result<evaluate::Tuned> revive(Session& s, const Work& w) {
   return tuned;
 }
 
-// A pattern is passed over when every op of it already has a kernel, or when those kernels and the
-// rest of its ops one by one take no more than it could at the roofline. `max` effort tries
-// alternatives to what has a kernel too.
-std::string covered_by(const Session& s, const Work& w) {
-  const rules::Pattern& p = s.pattern(w.patterns.front());
-  double saved = 0;
-  double now = p.unfused_ms;
-  std::set<graph::NodeId> done;
-  std::vector<std::string> by;
-  for (const Work& other : s.work) {
-    const evaluate::Tuned::Winner* winner = placeable(s, other);
-    if (winner == nullptr || &other == &w) continue;
-    for (const int i : other.patterns) {
-      const rules::Pattern& q = s.pattern(i);
-      const std::size_t before = done.size();
-      for (const graph::NodeId n : q.computing) {
-        if (std::find(p.computing.begin(), p.computing.end(), n) != p.computing.end())
-          done.insert(n);
-      }
-      const bool overlaps = done.size() > before;
-      if (!overlaps) continue;
-      saved += other.tuned->eager_ms - winner->evidence.ms;
-      now += winner->evidence.ms - q.unfused_ms;
-      by.push_back(q.id);
-    }
-  }
-  if (by.empty()) return "";
-  if (done.size() == p.computing.size() && saved > 0 && s.options.effort != "max") {
-    return fmt::format("{} already save {:.4g} ms on all of its ops", fmt::join(by, ", "), saved);
-  }
-  if (now > p.floor_ms) return "";
-  return fmt::format("with {} its ops take {:.4g} ms; at the roofline it would {:.4g} ms",
-                     fmt::join(by, ", "), now, p.floor_ms);
-}
-
 /// A pattern's candidates; those that won for its relative in the registry are marked.
 evaluate::Offers offers_for(const Session& s, const Work& w) {
   const rules::Pattern& p = s.pattern(w.patterns.front());
@@ -198,16 +164,6 @@ Status tune_one(Session& s, Work& w, double seconds) {
 }
 
 }  // namespace
-
-const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w) {
-  if (!w.tuned) return nullptr;
-  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
-    if (s.options.only_kind.empty() ||
-        s.options.only_kind == realize::name_of(winner.candidate.kind))
-      return &winner;
-  }
-  return nullptr;
-}
 
 void group_by_signature(Session& s) {
   std::map<std::string, int> by_signature;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "pipeline/gains.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -20,16 +21,12 @@ constexpr double least_share = 0.02;
 /// What a time in the module must win by.
 constexpr double least_gain = 0.001;
 
-bool allowed(const Session& s, const evaluate::Tuned::Winner& w) {
-  return s.options.only_kind.empty() || s.options.only_kind == realize::name_of(w.candidate.kind);
-}
-
 /// The winner that stands first of those allowed, then those nearly as fast.
 std::vector<std::size_t> contenders(const Session& s, const Work& w) {
   std::vector<std::size_t> out;
   const auto& winners = w.tuned->winners;
   for (std::size_t i = 0; i < winners.size() && out.size() <= most_tried; ++i) {
-    if (!allowed(s, winners[i])) continue;
+    if (!may_be_placed(s, winners[i])) continue;
     if (out.empty() || winners[i].evidence.ms <= nearly * winners[out.front()].evidence.ms)
       out.push_back(i);
   }

@@ -19,10 +19,9 @@ def optimize(home):
     model = home / "model.py"
     model.write_text(SMALL)
 
-    def run(output: str):
-        done = tessera(
-            home, "optimize", model, "--effort", "quick", "--peers", "eager", "--ablation", "false", "-o", home / output
-        )
+    def run(output: str, *more: str):
+        arguments = ["--effort", "quick", "--peers", "eager", "--ablation", "false", *more, "-o", home / output]
+        done = tessera(home, "optimize", model, *arguments)
         assert done.returncode == 0, done.stderr + done.stdout
         return json.loads(done.stdout)["report"], done.stderr
 
@@ -34,30 +33,54 @@ def first(optimize):
     return optimize("first")
 
 
-def active(report: dict) -> dict[str, str]:
-    """The kind of the placed kernel of every active pattern."""
-    return {p["id"]: p["winners"][0]["kind"] for p in report["patterns"] if p["active"]}
+def placed(folder) -> dict[str, dict]:
+    """The kernels that the written plan runs, by their pattern."""
+    steps = json.loads((folder / "plan.json").read_text())["steps"]
+    return {s["pattern"]["id"]: s["candidate"] for s in steps if s["kind"] in ("kernel", "call")}
+
+
+def kinds(pattern: dict) -> set[str]:
+    """Of the kernels that passed their gates; which of them is the fastest is up to the machine."""
+    return {w["kind"] for w in pattern["winners"]}
 
 
 def test_module_is_optimized(first, home):
     report, progress = first
     assert report["schema"] == "tessera.report/1"
     assert report["verification"]["ok"] is True, report["verification"]
-    assert "synthesized" in active(report).values(), report["patterns"]
+    synthesized = {p["rule"] for p in report["patterns"] if "synthesized" in kinds(p)}
+    assert synthesized == {"attention", "pointwise", "row_norm"}, report["patterns"]
+    assert set(placed(home / "first")) == {p["id"] for p in report["patterns"] if p["active"]}
+    for p in report["patterns"]:
+        fastest = min((w["evidence"]["ms"] for w in p["winners"]), default=0)
+        assert not p["active"] or 0 < fastest < p["eager_ms"], p
+        assert p["active"] or p["inactive_because"], p
     assert report["module"]["times"]["tessera"]["ms"] > 0 and report["module"]["times"]["eager"]["ms"] > 0
     assert " tune " in progress
     assert json.loads((home / "first/report.json").read_text()) == report
     assert (home / "first/report.html").read_text().lstrip().lower().startswith("<!doctype html")
-    assert json.loads((home / "first/plan.json").read_text())["steps"]
 
 
-def test_second_run_reuses_everything(first, optimize):
+def test_second_run_reuses_everything(first, optimize, home):
     report, progress = optimize("second")
     assert report["verification"]["ok"] is True
     assert " tune " not in progress and " build " not in progress, progress
     assert " reuse " in progress
     searched = [p for p in report["patterns"] if p.get("trial_count")]
-    assert not searched and active(report)
+    assert not searched
+    assert placed(home / "second") == placed(home / "first")
+    known = [[(w["label"], w["evidence"]) for p in r["patterns"] for w in p["winners"]] for r in (first[0], report)]
+    assert known[0] and known[0] == known[1]
+
+
+def test_synthesized_kernels_in_their_places(first, optimize, home):
+    """Whether they win or not: a module that runs them is verified."""
+    report, _ = optimize("synthesized", "--only", "synthesized", "--place-all")
+    assert report["verification"]["ok"] is True, report["verification"]
+    kernels = placed(home / "synthesized")
+    assert {c["kind"] for c in kernels.values()} == {"synthesized"}, kernels
+    rules = {p["rule"] for p in report["patterns"] if p["id"] in kernels}
+    assert rules == {"attention", "pointwise", "row_norm"}, report["patterns"]
 
 
 def test_other_sizes(first, home):
@@ -66,16 +89,23 @@ def test_other_sizes(first, home):
     done = tessera(home, *arguments, "-o", home / "sizes")
     assert done.returncode == 0, done.stderr + done.stdout
     resizes = json.loads(done.stdout)["report"]["verification"]["resizes"]
-    assert [r["size"] for r in resizes][:2] == ["batch (dim 0: 2 → 1)", "sequence (dim 1: 32 → 24)"]
-    verified = [r for r in resizes if r["ok"] is True]
-    assert verified and all(r["kernels"] > 0 and r["rms_error"] < 1e-5 for r in verified), resizes
-    # A machine that is busy with other work may not come to the second.
-    assert all(r["ok"] or r["reason"] == "the time for other sizes was spent" for r in resizes), resizes
+    # A machine that is busy with other work may not come to the second in the 40 s for both, nor to a kernel of the first
+    # in half of them.
+    sizes = ["batch (dim 0: 2 → 1)", "sequence (dim 1: 32 → 24)"]
+    enough = len(resizes) > 1 or sum(r["seconds"] for r in resizes) < 39
+    assert [r["size"] for r in resizes][:2] == (sizes if enough else sizes[:1]), resizes
+    late = [sum(s["seconds"] for s in resizes[: i + 1]) for i, r in enumerate(resizes) if not r["ok"]]
+    reasons = {r["reason"] for r in resizes if not r["ok"]}
+    assert all(seconds > 17 for seconds in late) and reasons <= {"the time for other sizes was spent"}, resizes
+    verified = [r for r in resizes if r["ok"]]
+    assert all(r["ok"] is True and r["kernels"] > 0 and r["rms_error"] < 1e-5 for r in verified), resizes
     again = tessera(home, *arguments, "-o", home / "sizes")
     assert json.loads(again.stdout)["report"]["verification"]["resizes"] == resizes
     assert "at another size" not in again.stderr
     text = (home / "sizes/report.txt").read_text()
     assert "at another size" in text and max(map(len, text.splitlines())) <= 80
+    if not verified:
+        pytest.skip("this machine is too busy: no other size was verified in the time for them")
 
 
 ROTARY = """
@@ -114,10 +144,13 @@ def get_inputs():
 def test_rotated_queries_and_keys(home):
     """One product, one rotation of all heads, and attention that reads their columns where they are."""
     (home / "rotary.py").write_text(ROTARY)
-    options = ["--effort", "quick", "--peers", "eager", "--ablation", "false", "-o", home / "rotary"]
-    done = tessera(home, "optimize", home / "rotary.py", *options)
+    options = ["--effort", "quick", "--peers", "eager", "--ablation", "false", "--only", "synthesized", "--place-all"]
+    done = tessera(home, "optimize", home / "rotary.py", *options, "-o", home / "rotary")
     assert done.returncode == 0, done.stderr + done.stdout
     report = json.loads(done.stdout)["report"]
     assert report["verification"]["ok"] is True, report["verification"]
     (rotation,) = (p for p in report["patterns"] if p["rule"] == "pointwise" and "neg" in p["summary"])
-    assert rotation["winners"][0]["kind"] == "synthesized", rotation
+    (attention,) = (p for p in report["patterns"] if p["rule"] == "attention")
+    kernels = placed(home / "rotary")
+    assert set(kernels) == {rotation["id"], attention["id"]}, report["patterns"]
+    assert {c["kind"] for c in kernels.values()} == {"synthesized"}, kernels
