@@ -40,7 +40,7 @@ void order_work(std::vector<Work>& work, const std::vector<rules::Pattern>& patt
 }
 
 double share_of(const std::vector<Work>& work, const std::vector<rules::Pattern>& patterns,
-                std::size_t at, double left) {
+                std::size_t at, double left, double total) {
   constexpr double for_alternatives = 0.1;
   constexpr double least = 15;  // seconds: opening a pattern and one batch of builds
   const bool alternative = work[at].alternative;
@@ -48,13 +48,14 @@ double share_of(const std::vector<Work>& work, const std::vector<rules::Pattern>
   bool others = false;
   for (std::size_t i = at; i < work.size(); ++i) {
     const Work& w = work[i];
-    if (i != at && w.tuned) continue;
+    if (i != at && !w.to_come()) continue;
     if (w.alternative == alternative) all += first_of(w, patterns).unfused_ms;
     if (w.alternative != alternative) others = true;
   }
   if (all <= 0) return left;
-  const double share = left * first_of(work[at], patterns).unfused_ms / all;
-  return std::max(std::min(least, left), share * (others ? 1 - for_alternatives : 1));
+  const double kept = others ? for_alternatives * total : 0;
+  const double share = (left - kept) * first_of(work[at], patterns).unfused_ms / all;
+  return std::max(std::min(least, left), share);
 }
 
 }  // namespace tessera::pipeline

@@ -13,10 +13,10 @@ namespace tessera::pipeline {
 /// Marks the alternatives. `patterns`: what Work::patterns are indices into.
 void order_work(std::vector<Work>& work, const std::vector<rules::Pattern>& patterns);
 
-/// The seconds, of those left, that work `at` gets: by its estimated cost among those still to
-/// come. Alternatives come after all others and share what was kept for them; most are passed over
-/// once their better version is placed.
+/// The seconds, of those left of `total`, that work `at` gets: by its estimated cost among those
+/// still to come. Alternatives come after all others and share the tenth of the total that is kept
+/// for them; most are passed over once their better version is placed.
 double share_of(const std::vector<Work>& work, const std::vector<rules::Pattern>& patterns,
-                std::size_t at, double left);
+                std::size_t at, double left, double total);
 
 }  // namespace tessera::pipeline

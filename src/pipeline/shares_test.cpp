@@ -30,8 +30,8 @@ struct Works {
     for (const Work& w : work) out.push_back(w.key.signature + (w.alternative ? " or" : ""));
     return out;
   }
-  [[nodiscard]] double share(std::size_t at, double left) const {
-    return share_of(work, patterns, at, left);
+  [[nodiscard]] double share(std::size_t at, double left, double total) const {
+    return share_of(work, patterns, at, left, total);
   }
 };
 
@@ -68,42 +68,47 @@ TEST(OrderWork, WhatIsAloneAtOnePlaceIsNoAlternative) {
 TEST(ShareOf, ByTheCostOfWhatIsStillToCome) {
   Works w;
   w.add("pointwise", {{1}}, 1).add("row_norm", {{2}}, 3).add("gemm", {{3}}, 4).order();
-  EXPECT_DOUBLE_EQ(w.share(0, 800), 100);
-  EXPECT_DOUBLE_EQ(w.share(1, 700), 300);
-  EXPECT_DOUBLE_EQ(w.share(2, 400), 400);
-  w.work[2].tuned.emplace();
-  EXPECT_DOUBLE_EQ(w.share(0, 800), 200);
+  EXPECT_DOUBLE_EQ(w.share(0, 800, 800), 100);
+  EXPECT_DOUBLE_EQ(w.share(1, 700, 800), 300);
+  EXPECT_DOUBLE_EQ(w.share(2, 400, 800), 400);
+  Works reused = w;
+  reused.work[2].tuned.emplace();
+  EXPECT_DOUBLE_EQ(reused.share(0, 800, 800), 200);
+  Works refused = w;
+  refused.work[2].skipped = "an earlier search found no kernel for it";
+  EXPECT_DOUBLE_EQ(refused.share(0, 800, 800), 200);
 }
 
 TEST(ShareOf, ATenthIsKeptForAlternatives) {
   Works w;
   w.add("pointwise", {{1}}, 2).add("gemm", {{2}}, 2).add("gemm", {{2, 3}}, 6).order();
   ASSERT_TRUE(w.work[2].alternative);
-  EXPECT_DOUBLE_EQ(w.share(0, 1000), 450);
-  EXPECT_DOUBLE_EQ(w.share(1, 500), 450);
-  EXPECT_DOUBLE_EQ(w.share(2, 50), 50);
+  EXPECT_DOUBLE_EQ(w.share(0, 1000, 1000), 450);
+  EXPECT_DOUBLE_EQ(w.share(1, 550, 1000), 450);  // the tenth is of all, however much was used
+  EXPECT_DOUBLE_EQ(w.share(2, 100, 1000), 100);
+  EXPECT_DOUBLE_EQ(w.share(1, 90, 1000), 15);  // nothing is left beside it: one batch all the same
   w.work[2].tuned.emplace();
-  EXPECT_DOUBLE_EQ(w.share(1, 500), 500);
+  EXPECT_DOUBLE_EQ(w.share(1, 500, 1000), 500);
 }
 
 TEST(ShareOf, AlternativesShareWhatWasKept) {
   Works w;
   w.add("gemm", {{1, 2}}, 90).add("pointwise", {{1}}, 1).add("pointwise", {{2}}, 3).order();
-  EXPECT_DOUBLE_EQ(w.share(1, 400), 100);
-  EXPECT_DOUBLE_EQ(w.share(2, 300), 300);
+  EXPECT_DOUBLE_EQ(w.share(1, 400, 1000), 100);
+  EXPECT_DOUBLE_EQ(w.share(2, 300, 1000), 300);
 }
 
 TEST(ShareOf, NeverTooLittleToBeginWithNorMoreThanIsLeft) {
   Works w;
   w.add("pointwise", {{1}}, 1).add("gemm", {{2}}, 999).order();
-  EXPECT_DOUBLE_EQ(w.share(0, 1000), 15);
-  EXPECT_DOUBLE_EQ(w.share(0, 7), 7);
+  EXPECT_DOUBLE_EQ(w.share(0, 1000, 1000), 15);
+  EXPECT_DOUBLE_EQ(w.share(0, 7, 1000), 7);
 }
 
 TEST(ShareOf, WithoutAnEstimateAllThatIsLeft) {
   Works w;
   w.add("pointwise", {{1}}, 0).add("gemm", {{2}}, 0).order();
-  EXPECT_DOUBLE_EQ(w.share(0, 60), 60);
+  EXPECT_DOUBLE_EQ(w.share(0, 60, 100), 60);
 }
 
 }  // namespace

@@ -206,25 +206,32 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Revives or tunes one work, or says why not.
+std::string place_of(const Session& s, std::size_t at) {
+  const rules::Pattern& p = s.pattern(s.work[at].patterns.front());
+  return fmt::format("[{}/{}] {} {}: {}", at + 1, s.work.size(), p.id, p.rule, p.summary);
+}
+
+/// What the registry knows of one work, if it does. One whose kernels cannot be had again is tuned.
+void reuse_one(Session& s, std::size_t at) {
+  Work& w = s.work[at];
+  if (w.reuse != rules::Reuse::reuse || !w.entry || s.options.retune) return;
+  if (w.entry->status != "accepted") {
+    w.skipped = "an earlier search on this machine found no kernel for it: " + w.reuse_detail;
+    return;
+  }
+  auto revived = revive(s, w);
+  if (revived) {
+    w.tuned = std::move(*revived);
+    s.say("reuse", place_of(s, at));
+  } else {
+    s.diagnostics.push_back(revived.error());
+  }
+}
+
+/// Tunes one work, or says why not.
 Status evaluate_one(Session& s, std::size_t at, Clock::time_point begin, bool may_be_covered) {
   Work& w = s.work[at];
   const rules::Pattern& p = s.pattern(w.patterns.front());
-  const std::string where =
-      fmt::format("[{}/{}] {} {}: {}", at + 1, s.work.size(), p.id, p.rule, p.summary);
-  if (w.reuse == rules::Reuse::reuse && w.entry && !s.options.retune) {
-    if (w.entry->status != "accepted") {
-      w.skipped = "an earlier search on this machine found no kernel for it: " + w.reuse_detail;
-      return {};
-    }
-    auto revived = revive(s, w);
-    if (revived) {
-      w.tuned = std::move(*revived);
-      s.say("reuse", where);
-      return {};
-    }
-    s.diagnostics.push_back(revived.error());
-  }
   if (s.stopped()) {
     w.skipped = "stopped before it was reached";
     return {};
@@ -241,8 +248,8 @@ Status evaluate_one(Session& s, std::size_t at, Clock::time_point begin, bool ma
   w.skipped = may_be_covered ? covered_by(s, w) : "";
   w.covered = !w.skipped.empty();
   if (w.covered) return {};
-  s.say("tune", where);
-  if (left > 0) left = share_of(s.work, s.found.discovery.patterns, at, left);
+  s.say("tune", place_of(s, at));
+  if (left > 0) left = share_of(s.work, s.found.discovery.patterns, at, left, s.options.seconds);
   TESSERA_CHECK(build_ahead(s, at));
   if (auto status = tune_one(s, w, left); !status) {
     // One pattern that cannot be evaluated costs itself alone.
@@ -280,8 +287,11 @@ std::vector<std::size_t> uncovered_again(Session& s) {
 Status evaluate_work(Session& s) {
   order_work(s.work, s.found.discovery.patterns);
   const auto begin = Clock::now();
-  for (std::size_t at = 0; at < s.work.size(); ++at)
-    TESSERA_CHECK(evaluate_one(s, at, begin, true));
+  // First, so that no seconds are kept for what needs none.
+  for (std::size_t at = 0; at < s.work.size(); ++at) reuse_one(s, at);
+  for (std::size_t at = 0; at < s.work.size(); ++at) {
+    if (s.work[at].to_come()) TESSERA_CHECK(evaluate_one(s, at, begin, true));
+  }
   // The largest first, one at a time: its kernel may cover the others.
   while (!s.stopped()) {
     const std::vector<std::size_t> again = uncovered_again(s);

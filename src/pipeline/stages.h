@@ -27,6 +27,9 @@ struct Work {
   bool alternative = false;  // wherever it occurs, a pattern of higher priority has some of its ops
   bool covered = false;      // skipped for the kernels that others have for its ops
   bool refined = false;      // its winners' order was settled in the module's own run
+
+  /// Neither evaluated nor passed over yet.
+  [[nodiscard]] bool to_come() const { return !tuned && skipped.empty(); }
 };
 
 struct Session {

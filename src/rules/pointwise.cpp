@@ -285,6 +285,21 @@ NodeSet component(const Flow& flow, NodeId seed, const NodeSet& taken) {
   return set;
 }
 
+/// Why a lone op is not taken, or "".
+std::string refuse_alone(const Flow& flow, NodeId n, double bytes) {
+  if (bytes < least_lone_bytes)
+    return fmt::format("a lone op on {} bytes is bound by its launch", bytes);
+  // Attention's pattern takes the copy along, and the composed module makes none where none is
+  // needed.
+  const auto attends = [&](NodeId from) {
+    return graph::kind_of(flow.g.node(from)) == OpKind::attention;
+  };
+  const std::vector<NodeId>& sources = flow.before(n);
+  if (is_move(flow, n) && std::any_of(sources.begin(), sources.end(), attends))
+    return "attention may have written its result in this layout already";
+  return "";
+}
+
 void match_chains(const Flow& flow, Matches& found) {
   NodeSet taken;
   for (NodeId n : flow.g.order) {
@@ -296,11 +311,9 @@ void match_chains(const Flow& flow, Matches& found) {
     }
     const NodeSet set = component(flow, n, taken);
     taken.insert(set.begin(), set.end());
-    if (set.size() == 1 && alone->min_bytes < least_lone_bytes) {
-      found.rejections.push_back(
-          {"pointwise",
-           {n},
-           fmt::format("a lone op on {} bytes is bound by its launch", alone->min_bytes)});
+    const std::string refused = set.size() == 1 ? refuse_alone(flow, n, alone->min_bytes) : "";
+    if (!refused.empty()) {
+      found.rejections.push_back({"pointwise", {n}, refused});
       continue;
     }
     found.patterns.push_back(std::move(*build(flow, set)));

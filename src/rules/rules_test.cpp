@@ -374,6 +374,27 @@ TEST(Pointwise, RefusesIntegersAndSmallLoneOps) {
   EXPECT_TRUE(rejected(m.rejections, b.node(y), "bound by its launch"));
 }
 
+TEST(Pointwise, LeavesTheCopyOfAttentionsResultToAttention) {
+  const auto of = [](bool attends) {
+    GraphBuilder b;
+    const ValueId q = b.input("q", {2, 4, 256, 64});
+    const ValueId o = attends ? b.sdpa(q, q, q, true) : q;
+    const ValueId across =
+        b.call("aten.transpose.int", {{"self", o}, {"dim0", int64_t{1}}, {"dim1", int64_t{2}}},
+               {2, 256, 4, 64}, {65536, 64, 16384, 1});
+    const ValueId copy = b.call(
+        "aten.clone.default",
+        {{"self", across}, {"memory_format", std::string("contiguous_format")}}, {2, 256, 4, 64});
+    b.output(b.linear(b.view(copy, {2, 256, 256}), 64));
+    return rule("pointwise").match(b.g);
+  };
+  EXPECT_EQ(of(false).patterns.size(), 1u);
+  const Matches m = of(true);
+  EXPECT_TRUE(m.patterns.empty());
+  ASSERT_EQ(m.rejections.size(), 1u);
+  EXPECT_THAT(m.rejections[0].reason, ::testing::HasSubstr("written its result in this layout"));
+}
+
 TEST(Pointwise, TakesWhatFollowsAReductionUnlessTheReducedValueIsNeededToo) {
   const auto of = [](bool needed) {
     GraphBuilder b;
