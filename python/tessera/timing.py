@@ -18,6 +18,8 @@ MIN_ROUNDS, MAX_ROUNDS = 5, 400
 FLOOR_SLACK = 0.9
 # Under load: turns of each, running time of a turn in ms, and the part of it in which the clock settles.
 TURNS, TURN_MS, SETTLING = 6, 40.0, 0.4
+# A finalist this much slower than the fastest is not timed under load, which does not change the order as far.
+HOPELESS = 1.3
 # Where a call takes the host longer than the device: calls enqueued ahead of it (its queue holds about a thousand kernels),
 # the longest wait for that, and the shortest call that is worth it: below, power does not limit the clock.
 MOST_AHEAD, LONGEST_SPIN_MS, LEAST_AHEAD_MS = 200, 200.0, 0.05
@@ -188,10 +190,16 @@ def measure(
             _sample(problem, clock, subject, which, sets[which], outputs if check else None)
     rows = [_row(subject, floor_ms if cuda else 0.0) for subject in subjects]
     if load and cuda:
-        right = [i for i, row in enumerate(rows) if row["ok"]]
-        for i, ms in zip(right, under_load(clock, [subjects[i] for i in right]), strict=False):
+        near = contenders(rows)
+        for i, ms in zip(near, under_load(clock, [subjects[i] for i in near]), strict=False):
             rows[i]["sustained_ms"] = ms
     return rows
+
+
+def contenders(rows: list[dict]) -> list[int]:
+    """Which rows of `measure` may still become the fastest under load."""
+    least = min((row["ms"] for row in rows if row["ok"]), default=0.0)
+    return [i for i, row in enumerate(rows) if row["ok"] and row["ms"] <= HOPELESS * least]
 
 
 def _rounds(subject: Subject, milliseconds: float) -> int:

@@ -75,3 +75,9 @@ def test_the_host_is_ahead_of_what_is_timed(monkeypatch, idle, host_ms, spun):
     assert ms == (None if idle else 10.0 / turns)
     assert len(calls) == turns + int(turns * timing.SETTLING)
     assert len(spins) == spun and all(s >= len(calls) * (host_ms - 0.1) * 1000 for s in spins)
+
+
+def test_what_is_far_behind_is_not_timed_under_load():
+    rows = [{"ok": True, "ms": ms} for ms in (1.0, 2.0, 1.29, 1.31)] + [{"ok": False, "ms": 0.1}]
+    assert timing.contenders(rows) == [0, 2]
+    assert timing.contenders([]) == []
