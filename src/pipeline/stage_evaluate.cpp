@@ -231,7 +231,6 @@ void reuse_one(Session& s, std::size_t at) {
 /// Tunes one work, or says why not.
 Status evaluate_one(Session& s, std::size_t at, Clock::time_point begin, bool may_be_covered) {
   Work& w = s.work[at];
-  const rules::Pattern& p = s.pattern(w.patterns.front());
   if (s.stopped()) {
     w.skipped = "stopped before it was reached";
     return {};

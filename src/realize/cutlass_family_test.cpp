@@ -5,6 +5,7 @@
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
 #include "realize/testing/problem_json.h"
+#include "rules/gemm.h"
 
 namespace tessera::realize {
 namespace {

@@ -4,6 +4,7 @@
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
 #include "realize/testing/problem_json.h"
+#include "rules/gated_mlp.h"
 
 namespace tessera::realize {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
+#include "realize/testing/disassembly.h"
 #include "rules/attention.h"
 #include "rules/pointwise.h"
 #include "rules/row_norm.h"

@@ -2,96 +2,19 @@
 // library), or a program that runs on the host.
 #pragma once
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <gtest/gtest.h>
-#include <unistd.h>
+#include <string>
 
-#include "realize/testing/disassembly.h"
 #include "toolchain/toolchain.h"
 
 namespace tessera::realize::testing {
 
-/// Where the CUTLASS headers are; empty when this machine has none.
-inline std::filesystem::path cutlass_source(const toolchain::Toolchain& tools) {
-  namespace fs = std::filesystem;
-  if (!tools.cutlass.empty()) return tools.cutlass;
-  for (const char* place :
-       {"/.venv/lib/python3.11/site-packages", "/.venv/lib/python3.12/site-packages"}) {
-    const fs::path p = fs::path(TESSERA_SOURCE_DIR + std::string(place)) / "cutlass_library/source";
-    if (fs::exists(p)) return p;
-  }
-  return {};
-}
-
-/// A folder of this test, removed with it.
-struct Scratch {
-  std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("tessera_compile_" + std::to_string(::getpid()));
-  Scratch() { std::filesystem::create_directories(path); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { std::filesystem::remove_all(path); }
-};
-
-inline std::vector<std::string> nvcc_command(const toolchain::Toolchain& tools,
-                                             const std::string& digits, const char* optimization) {
-  const std::string root = TESSERA_SOURCE_DIR;
-  return {tools.nvcc.string(),
-          "-std=c++17",
-          optimization,
-          "-gencode=arch=compute_" + digits + ",code=sm_" + digits,
-          "-I" + root + "/include",
-          "-I" + root + "/src/realize/cutlass/include",
-          "-I" + (cutlass_source(tools) / "include").string()};
-}
-
 /// `spill_bytes`: what ptxas may store of registers. Where kernels may start early, the machine
-/// code waits before it touches memory.
-inline void expect_compiles(const toolchain::Source& source, int spill_bytes = 0) {
-  const toolchain::Toolchain tools = toolchain::locate("python3");
-  if (tools.nvcc.empty()) GTEST_SKIP() << "no nvcc on this machine: the instance is not compiled";
-  if (source.cutlass && cutlass_source(tools).empty())
-    GTEST_SKIP() << "no CUTLASS headers on this machine";
-  const Scratch scratch;
-  std::ofstream(scratch.path / "k.cu") << source.text;
-  std::vector<std::string> argv = nvcc_command(tools, source.arch.substr(3), "-O1");
-  argv.insert(argv.end(), {"-cubin", "-Xptxas", "-v"});
-  argv.insert(argv.end(), source.flags.begin(), source.flags.end());
-  argv.insert(argv.end(),
-              {"-o", (scratch.path / "k.cubin").string(), (scratch.path / "k.cu").string()});
-  const auto [status, text] = run_logged(argv, scratch.path);
-  EXPECT_EQ(status, 0) << text.substr(0, 4000);
-  EXPECT_EQ(text.find("C7510"), std::string::npos)
-      << "ptxas serialized wgmma: " << text.substr(0, 600);
-  if (std::count(source.flags.begin(), source.flags.end(), "-DTESSERA_PROGRAMMATIC_LAUNCH=1") > 0)
-    expect_waits(tools, scratch.path / "k.cubin");
-  for (std::size_t at = text.find("spill stores"); at != std::string::npos;
-       at = text.find("spill stores", at + 1)) {
-    const std::size_t number = text.rfind(',', at) + 1;
-    EXPECT_LE(std::atoi(text.c_str() + number), spill_bytes) << "registers are spilled";
-  }
-}
+/// code waits before it touches memory. Skips the test on a machine without nvcc or the headers.
+void expect_compiles(const toolchain::Source& source, int spill_bytes = 0);
 
 /// Builds `file` (under src/realize/cutlass/testing) for the host and runs it.
 /// `plain`: its headers are C++ without the compiler of device code, which takes three times as
 /// long.
-inline void expect_runs_on_host(const std::string& file, bool plain = false) {
-  const toolchain::Toolchain tools = toolchain::locate("python3");
-  if (tools.nvcc.empty() || cutlass_source(tools).empty())
-    GTEST_SKIP() << "no nvcc or no CUTLASS headers on this machine";
-  const Scratch scratch;
-  std::vector<std::string> argv = nvcc_command(tools, "90a", "-O1");
-  if (plain) argv.insert(argv.end(), {"-x", "c++"});
-  argv.insert(argv.end(), {"-DNDEBUG", "--expt-relaxed-constexpr", "-diag-suppress=20012", "-o",
-                           (scratch.path / "program").string(),
-                           TESSERA_SOURCE_DIR "/src/realize/cutlass/testing/" + file});
-  const auto [status, text] = run_logged(argv, scratch.path);
-  ASSERT_EQ(status, 0) << text.substr(0, 4000);
-  const auto [result, output] = run_logged({(scratch.path / "program").string()}, scratch.path);
-  EXPECT_EQ(result, 0) << output;
-}
+void expect_runs_on_host(const std::string& file, bool plain = false);
 
 }  // namespace tessera::realize::testing
