@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-BATCH, SEQUENCE, WIDTH, HEADS = 8, 256, 512, 8
+BATCH, SEQUENCE, WIDTH, HEADS = 4, 256, 512, 8
 LARGEST_SEQUENCE = 1024
 
 
