@@ -168,6 +168,21 @@ def test_a_backend_that_cannot_says_so():
     assert error.value.diagnostic["code"] == "TS0430" and "cudnn" in error.value.diagnostic["message"]
 
 
+def attention_that_writes(heads_last: bool):
+    """An sdpa whose results are laid out rows first or heads first, and the list of what it made."""
+    sdpa = torch.ops.aten.scaled_dot_product_attention.default
+    made: list[torch.Tensor] = []
+
+    def stand_in(*args, **kwargs):
+        out = sdpa(*args, **kwargs)
+        rows_first = out.transpose(1, 2).contiguous()
+        made.append(rows_first.transpose(1, 2) if heads_last else out.contiguous())
+        return made[-1]
+
+    stand_in._schema = sdpa._schema
+    return made, stand_in
+
+
 def test_wrong_mask_is_caught():
     graph, pattern = attention(causal=True)
     problem = Problem(graph, pattern, "cpu", "fp32")
@@ -203,19 +218,11 @@ def test_a_clone_of_attention_is_no_copy_where_its_layout_fits(heads_last, monke
         )
     names = [n["name"] for n in graph["nodes"]]
     pattern = {**pattern, "nodes": names, "subgraph": names, "outputs": ["c"]}
-    sdpa = torch.ops.aten.scaled_dot_product_attention.default
-    results = []
-
-    def stand_in(*args, **kwargs):
-        out = sdpa(*args, **kwargs)
-        rows_first = out.transpose(1, 2).contiguous()
-        results.append(rows_first.transpose(1, 2) if heads_last else out.contiguous())
-        return results[-1]
+    results, stand_in = attention_that_writes(heads_last)
 
     from tessera import reference
 
     real = reference.overload
-    stand_in._schema = sdpa._schema
     monkeypatch.setattr(reference, "overload", lambda op: stand_in if "attention" in op else real(op))
     tensors = [torch.randn(B, L, n * D) for n in (H, KV, KV)]
     (out,) = library.make("aten", pattern, {}, graph, "cpu")(tensors)

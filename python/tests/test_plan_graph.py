@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from tessera.plan_graph import build
-from test_library import KV, B, D, H, L, attention, value
+from test_library import KV, B, D, H, L, attention, attention_that_writes, value
 
 
 def written_out(outputs: list[str], layout: str | None = "contiguous_format"):
@@ -30,17 +30,8 @@ def run(graph: dict, heads_last: bool, monkeypatch):
     """The emitted graph's results, attention's own result beside them."""
     from tessera import plan_graph
 
-    sdpa = torch.ops.aten.scaled_dot_product_attention.default
-    made = []
-
-    def stand_in(*args, **kwargs):
-        out = sdpa(*args, **kwargs)
-        rows_first = out.transpose(1, 2).contiguous()
-        made.append(rows_first.transpose(1, 2) if heads_last else out.contiguous())
-        return made[-1]
-
+    made, stand_in = attention_that_writes(heads_last)
     real = plan_graph.overload
-    stand_in._schema = sdpa._schema
     monkeypatch.setattr(plan_graph, "overload", lambda op: stand_in if "attention" in op else real(op))
     built = build({"graph": graph, "steps": [], "leftover": []})
     given = {n: torch.randn(B, L, heads * D) for n, heads in (("q", H), ("k", KV), ("v", KV))}
