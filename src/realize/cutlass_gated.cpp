@@ -30,7 +30,7 @@ Candidate candidate(const GatedProblem& g, const Sm90Config& c, double ms, const
   source.name = "cutlass_gated";
   source.text = library(text);
   source.arch = arch.name;
-  source.flags = cutlass_flags();
+  source.flags = cutlass_flags({c.tile_n});
   source.cutlass = true;
   add_programmatic_launch(arch, source);
   out.source = std::move(source);

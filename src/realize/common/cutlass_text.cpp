@@ -1,5 +1,7 @@
 #include "realize/common/cutlass_text.h"
 
+#include <algorithm>
+#include <array>
 #include <fmt/ranges.h>
 
 #include "base/text.h"
@@ -228,8 +230,17 @@ std::string library(const LibraryText& t) {
                {"DESCRIBE", describe.dump()}});
 }
 
-std::vector<std::string> cutlass_flags() {
-  return {"-DNDEBUG", "--expt-relaxed-constexpr", "-diag-suppress=20012"};
+std::vector<std::string> cutlass_flags(std::initializer_list<int64_t> columns) {
+  std::vector<std::string> flags = {"-DNDEBUG", "--expt-relaxed-constexpr", "-diag-suppress=20012"};
+  const auto narrow = [](int64_t n) {
+    constexpr std::array<int64_t, 8> usual = {256, 192, 128, 96, 64, 32, 16, 8};
+    int64_t widest = 256;
+    while (n % widest != 0 && widest > 8) widest -= 8;
+    return std::find(usual.begin(), usual.end(), widest) == usual.end();
+  };
+  if (std::any_of(columns.begin(), columns.end(), narrow))
+    flags.emplace_back("-DCUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED");
+  return flags;
 }
 
 }  // namespace tessera::realize

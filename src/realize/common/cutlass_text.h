@@ -2,6 +2,7 @@
 // interface around them.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 
 #include "realize/common/gemm_problem.h"
@@ -44,6 +45,9 @@ struct LibraryText {
 std::string library(const LibraryText& text);
 
 /// The flags that CUTLASS needs. Asserts off: a call in a wgmma loop makes ptxas serialize it.
-std::vector<std::string> cutlass_flags();
+/// `columns`: of the tiles that wgmma multiplies. CuTe takes the widest instruction it knows that
+/// divides them; where its usual few leave a narrow one (160 columns: 32), all are made known, at
+/// 25 s more of compilation.
+std::vector<std::string> cutlass_flags(std::initializer_list<int64_t> columns = {});
 
 }  // namespace tessera::realize

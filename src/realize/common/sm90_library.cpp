@@ -14,7 +14,7 @@ toolchain::Source source_of(std::string_view realizer, const LibraryText& text, 
   source.name = std::string(realizer);
   source.text = library(text);
   source.arch = arch.name;
-  source.flags = cutlass_flags();
+  source.flags = cutlass_flags({c.tile_n});
   source.cutlass = true;
   // Stream-K clears its workspace before every launch, so there is nothing to overlap, and CUTLASS
   // 4.2 does not compile it with grid dependencies.
