@@ -1,0 +1,82 @@
+// Softmax over rows that come in blocks of columns, on the accumulators of wgmma m64nNk16.
+//
+// A thread of the warpgroup holds two rows, 8 apart, and of each group of 8 columns two that
+// adjoin: value c + 2 * i + 4 * j is row i, column 8 * j + c from the thread's first. The four
+// threads of a quad share their rows. (Running maximum and sum: Milakov and Gimelshein, 2018.)
+#pragma once
+
+#include <cute/tensor.hpp>
+
+namespace tessera {
+
+CUTE_DEVICE float power_of_two(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+/// Of one thread; `scale` is that of the scores times log2(e), and positive.
+struct OnlineSoftmax {
+  float scale;
+  float highest[2] = {-INFINITY, -INFINITY};  // of the scores, in the whole row
+  float sum[2] = {0, 0};                      // of the powers, this thread's columns only
+
+  /// Turns a block's scores into powers relative to the highest score so far. What earlier blocks
+  /// left is to be multiplied by `correction`, a factor a row; the sums are already.
+  template <class Scores>
+  CUTE_DEVICE void operator()(Scores& scores, float (&correction)[2]) {
+    constexpr int values = decltype(cute::size(scores))::value;
+    static_assert(values % 4 == 0);
+    CUTE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      float top = highest[i];
+      CUTE_UNROLL
+      for (int j = 2 * i; j < values; j += 4) top = fmaxf(top, fmaxf(scores(j), scores(j + 1)));
+      top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
+      top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
+      // A row without any column so far: its powers are zero, not NaN.
+      const float origin = top == -INFINITY ? 0.F : top * scale;
+      correction[i] = power_of_two(highest[i] * scale - origin);
+      highest[i] = top;
+      float part = 0;
+      CUTE_UNROLL
+      for (int j = 2 * i; j < values; j += 4) {
+        CUTE_UNROLL
+        for (int c = 0; c < 2; ++c) {
+          scores(j + c) = power_of_two(scores(j + c) * scale - origin);
+          part += scores(j + c);
+        }
+      }
+      sum[i] = sum[i] * correction[i] + part;
+    }
+  }
+
+  /// One over the rows' sums, zero for a row without columns. All threads of a quad together, once.
+  CUTE_DEVICE void finish(float (&factor)[2]) {
+    CUTE_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      float total = sum[i];
+      total += __shfl_xor_sync(0xffffffff, total, 1);
+      total += __shfl_xor_sync(0xffffffff, total, 2);
+      factor[i] = total == 0.F ? 0.F : 1.F / total;
+    }
+  }
+};
+
+/// Multiplies each row by its factor.
+template <class Accumulators>
+CUTE_DEVICE void scale_rows(Accumulators& values, const float (&factor)[2]) {
+  CUTE_UNROLL
+  for (int j = 0; j < decltype(cute::size(values))::value; ++j) values(j) *= factor[j / 2 % 2];
+}
+
+/// Columns from `limit` on, counted from the thread's first, become minus infinity.
+template <class Scores>
+CUTE_DEVICE void hide_columns(Scores& scores, const int (&limit)[2]) {
+  CUTE_UNROLL
+  for (int j = 0; j < decltype(cute::size(scores))::value; ++j) {
+    if (j / 4 * 8 + j % 2 >= limit[j / 2 % 2]) scores(j) = -INFINITY;
+  }
+}
+
+}  // namespace tessera
