@@ -82,7 +82,7 @@ double predict_ms(const rules::AttentionBody& body, const Config& c, const arch:
   const auto dims = static_cast<double>(rounded(body.head_dim) + rounded(body.value_dim));
   const double products = 2 * queries * keys * dims / per_clock;
   const double powers = queries * keys / 16 + queries * keys * 4 / 128;
-  const double hidden = c.turns ? 0.8 : 0.7;
+  const double hidden = c.turns ? 0.8 : 0.76;
   const double block = std::max(products, powers) + (1 - hidden) * std::min(products, powers) + 120;
   const double tiles = std::ceil(static_cast<double>(body.q_length) / queries);
   double blocks = 0;

@@ -1,5 +1,6 @@
 // Gated MLPs: one kernel that reads both weights, and the form of two launches.
 #include <gmock/gmock.h>
+#include <set>
 
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
@@ -63,6 +64,27 @@ TEST(GatedInOne, HalvesOfWeightsAlongNFillSwizzleRows) {
                gated(R"({"m":2048,"n":14336,"k":4096,"b_major":"n","epilogue":"gated_silu"})"));
   ASSERT_TRUE(s) << to_text(s.error());
   for (const Candidate& c : s->candidates) EXPECT_EQ(int(c.config["tile"][1]) % 128, 0);
+}
+
+// 14336 columns are 90 tiles of 160 (128x320 with both products): squares of 8 x 8 or 4 x 4
+// clusters would reach beyond them and take a twelfth round of the machine.
+TEST(GatedInOne, RastersReachNoRoundBeyondTheResult) {
+  const auto s = space_of("cutlass_gated_fused", gated(llama));
+  ASSERT_TRUE(s) << to_text(s.error());
+  int seen = 0;
+  for (const Candidate& c : s->candidates) {
+    std::set<int> swizzles;
+    for (const Launch& l : c.launches) swizzles.insert(int(l.knobs["swizzle"]));
+    if (c.config["tile"] == Json({128, 320, 64}) && c.config["cluster"] == Json({2, 1})) {
+      EXPECT_EQ(swizzles, (std::set<int>{1, 2}));
+      ++seen;
+    }
+    if (c.config["tile"] == Json({128, 256, 64}) && c.config["cluster"] == Json({2, 1})) {
+      EXPECT_EQ(swizzles, (std::set<int>{1, 2, 4, 8}));
+      ++seen;
+    }
+  }
+  EXPECT_EQ(seen, 2);
 }
 
 TEST(GatedInOne, TheHalvesOfOneWeightAreApartByTheirRows) {

@@ -16,6 +16,7 @@ case "${1:-}" in
     mkdir -p "$dir"
     "$build/src/realize_tool" flags sm_90a >"$dir/flags.json"
     "$python" tests/gpu/gemm_kernels.py generate "$dir/gemm" --tool "$build/src/realize_tool"
+    "$python" tests/gpu/cutlass_attention.py generate "$dir/attention" --tool "$build/src/realize_tool"
     "$python" tests/gpu/launches.py generate "$dir/launches" --tools "$build/src"
     "$python" tests/gpu/tile_kernels.py emit "$dir/tile" --tools "$build/src"
     ;;
@@ -38,6 +39,7 @@ case "${1:-}" in
     check launches "$python" tests/gpu/launches.py run "$dir/launches"
     check composed "$python" tests/gpu/composed.py
     check tile "$python" tests/gpu/tile_kernels.py run "$dir/tile"
+    check attention "$python" tests/gpu/cutlass_attention.py run "$dir/attention"
     check gemm "$python" tests/gpu/gemm_kernels.py run "$dir/gemm"
     exit $failed
     ;;

@@ -55,7 +55,10 @@ def steps(rows: int) -> list[Step]:
         Step("[memset]", "", {}, "u"),
         Step("attention", "attention", {**heads, "causal": True, "mask": False, "dtype": "bf16", "precision": "bf16"},
              "q p y o"),
-        Step("layer_norm", "rows", {**rows_spec, "kind": "layer_norm"}, "o w b x"),
+        Step("attention, wgmma", "realize",
+             {**heads, "rule": "attention", "causal": True, "limit": 1, "realizers": ["cutlass_attention"]},
+             "o y q p"),
+        Step("layer_norm", "rows", {**rows_spec, "kind": "layer_norm"}, "p w b x"),
     ]  # fmt: skip
 
 

@@ -363,9 +363,19 @@ std::vector<Knobs> sm90_knobs(const Sm90Config& c, const GemmProblem& p, const a
     return knobs;
   }
   if (tiles_m * tiles_n * p.l <= arch.multiprocessors) return {{0, 1}, {1, 1}, {2, 1}};
+  // CUTLASS rounds the tiles up to whole squares of `swizzle` clusters and computes those beyond
+  // the result, too: 16 x 90 tiles in squares of 8 are 12 rounds of 132 instead of 11.
+  const auto rounds = [&](int swizzle) {
+    const int64_t tiles = round_up(tiles_m, int64_t{swizzle} * c.cluster_m) *
+                          round_up(tiles_n, int64_t{swizzle} * c.cluster_n) * p.l;
+    return ceil_div(tiles, arch.multiprocessors);
+  };
+  const int64_t least = rounds(1);
   for (const int swizzle : {8, 4, 2, 1}) {
     // CUTLASS' own rule: 8 from 6 tiles in the smaller direction, 4 from 3, 2 from 2.
     if (swizzle > 1 && smaller < (swizzle == 8 ? 6 : swizzle == 4 ? 3 : 2)) continue;
+    constexpr double most_beyond = 1.04;
+    if (static_cast<double>(rounds(swizzle)) > most_beyond * static_cast<double>(least)) continue;
     knobs.push_back({1, swizzle});
     knobs.push_back({2, swizzle});
   }

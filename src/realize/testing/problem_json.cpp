@@ -1,7 +1,10 @@
 #include "realize/testing/problem_json.h"
 
+#include <cmath>
 #include <memory>
+#include <stdexcept>
 
+#include "rules/attention.h"
 #include "rules/gated_mlp.h"
 #include "rules/gemm.h"
 
@@ -243,9 +246,57 @@ rules::Pattern pattern_of(const Problem& p) {
   return pattern;
 }
 
+/// [batch, heads, length, dim], stored in that order or with the heads inside the rows.
+rules::TensorView by_heads(int tensor, DType t, bool in_rows, const std::vector<int64_t>& shape) {
+  const int64_t heads = shape[1], length = shape[2], dim = shape[3];
+  rules::TensorView v;
+  v.tensor = tensor;
+  v.dtype = t;
+  v.shape = shape;
+  v.strides = {heads * length * dim, length * dim, dim, 1};
+  if (in_rows) v.strides = {length * heads * dim, dim, heads * dim, 1};
+  return v;
+}
+
+Precision precision_of(DType t) {
+  if (t == DType::bfloat16) return Precision::bf16;
+  return t == DType::float16 ? Precision::fp16 : Precision::fp32;
+}
+
+rules::Pattern attention_pattern(const Json& j) {
+  auto body = std::make_shared<rules::AttentionBody>();
+  body->batch = j.value("batch", int64_t{1});
+  body->heads = j.at("heads");
+  body->kv_heads = j.value("kv_heads", body->heads);
+  body->q_length = j.at("queries");
+  body->kv_length = j.value("keys", body->q_length);
+  body->head_dim = j.at("head_dim");
+  body->value_dim = j.value("value_dim", body->head_dim);
+  body->scale = 1 / std::sqrt(static_cast<double>(body->head_dim));
+  body->causal = j.value("causal", false);
+  const DType t = parse_dtype(j.value("dtype", "bfloat16")).value();
+  const std::string layout = j.value("layout", "bhld");
+  if (layout != "bhld" && layout != "blhd") throw std::invalid_argument("layout " + layout);
+  const auto view = [&](int tensor, int64_t heads, int64_t length, int64_t dim) {
+    return by_heads(tensor, t, layout == "blhd", {body->batch, heads, length, dim});
+  };
+  body->q = view(0, body->heads, body->q_length, body->head_dim);
+  body->k = view(1, body->kv_heads, body->kv_length, body->head_dim);
+  body->v = view(2, body->kv_heads, body->kv_length, body->value_dim);
+  body->output = view(3, body->heads, body->q_length, body->value_dim);
+  rules::Pattern pattern;
+  pattern.rule = "attention";
+  pattern.inputs = {graph::ValueId{0}, graph::ValueId{1}, graph::ValueId{2}};
+  pattern.outputs = {graph::ValueId{3}};
+  pattern.precision = precision_of(t);
+  pattern.body = std::move(body);
+  return pattern;
+}
+
 }  // namespace
 
 rules::Pattern pattern_of(const Json& j) {
+  if (j.value("rule", "") == "attention") return attention_pattern(j);
   return pattern_of(parse_problem(j));
 }
 

@@ -1,0 +1,324 @@
+"""Checks and times the kernels of the realizer cutlass_attention beside torch's attention backends on a Hopper GPU.
+
+    python tests/gpu/cutlass_attention.py generate DIR --tool BUILD/src/realize_tool     # anywhere
+    python tests/gpu/cutlass_attention.py run DIR [--only WORD]                          # on the GPU: builds (all cores)
+
+`run` holds each problem against fp64 with every built instance that takes it: RMS error beside the best of torch's fused
+backends, on a poisoned result amid margins that must stay as they are, twice with the same bits, in every order of
+heads; and with a NaN and an inf in two queries. Problems that are timed come last. Exit code 1 when something is wrong.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+import attention_kernels as attention
+import gemm_kernels as gemm
+
+problem = attention.problem
+FACTOR = 1.1  # of torch's RMS error: both round the powers and the result to 16 bits
+MARGIN = 4096  # elements before and after each tensor
+SECTIONS = (1, 3)  # checked beside the launches' own: (batch, head) pairs that are worked on at once
+BROKEN = (3, 7)  # queries of the first head that attention.inputs breaks
+
+
+def fitting(spec: dict) -> bool:
+    return spec["precision"] in ("bf16", "fp16") and not spec["mask"]
+
+
+# (problem, how many instances are built, what the description has besides)
+RACES = [
+    *((spec, min(count, 10), {}) for spec, count in attention.RACES if fitting(spec)),
+    (problem(1, 32, 8, 2048, 2048, 128, "bf16"), 1, {"layout": "blhd"}),
+    (problem(1, 32, 8, 2048, 2048, 128, "bf16", causal=False), 4, {}),
+    (problem(4, 16, 16, 4096, 4096, 64, "bf16"), 4, {"layout": "blhd"}),
+    (problem(1, 16, 16, 8192, 8192, 128, "fp16"), 2, {}),
+]
+ODD = [
+    *((spec, {}) for spec in attention.ODD if fitting(spec)),
+    (problem(2, 4, 2, 77, 200, 64, "bf16", causal=False), {}),
+    (problem(2, 4, 2, 300, 130, 64, "bf16"), {"layout": "blhd"}),
+    (problem(1, 1, 1, 1, 1, 64, "bf16"), {}),
+    (problem(1, 1, 1, 1, 1, 64, "bf16", causal=False), {"layout": "blhd"}),
+    # More tiles than multiprocessors, more blocks of keys than stages.
+    (problem(3, 8, 4, 1000, 1000, 64, "bf16"), {}),
+    (problem(2, 6, 2, 77, 200, 72, "fp16"), {}),
+    (problem(1, 4, 4, 300, 130, 96, "bf16"), {"layout": "blhd"}),
+    (problem(1, 4, 2, 77, 200, 96, "bf16"), {}),
+    (problem(2, 8, 2, 300, 130, 128, "bf16"), {}),
+    (problem(1, 8, 2, 1000, 1000, 128, "bf16"), {"layout": "blhd"}),
+    (problem(2, 8, 2, 77, 200, 128, "bf16", causal=False), {"layout": "blhd"}),
+    (problem(1, 32, 8, 1, 513, 128, "bf16", causal=False), {}),
+    (problem(1, 4, 2, 300, 130, 128, "fp16"), {}),
+    (problem(1, 4, 2, 300, 130, 256, "bf16"), {"layout": "blhd"}),
+    (problem(1, 4, 2, 77, 200, 256, "fp16", causal=False), {"layout": "blhd"}),
+    (problem(1, 4, 2, 300, 130, 64, "bf16"), {"value_dim": 128}),
+    (problem(1, 4, 1, 77, 200, 128, "fp16", causal=False), {"value_dim": 64, "layout": "blhd"}),
+    (problem(1, 2, 1, 77, 200, 72, "bf16", causal=False), {"value_dim": 40}),
+]
+
+
+def descriptions() -> list[dict]:
+    """What realize_tool reads. `limit` is all instances, so that those that another problem builds are checked too. Of an
+    odd problem one is built, each time at another place of the list, so that all kinds of configurations are among them."""
+    everything = [(spec, [at], more, False) for at, (spec, more) in enumerate(ODD)]
+    everything += [(spec, list(range(count)), more, True) for spec, count, more in RACES]
+    return [
+        {
+            **{"rule": "attention", "realizers": ["cutlass_attention"], "limit": 100, "layout": "bhld"},
+            **{"value_dim": spec["head_dim"], **spec, "dtype": attention.DTYPES[spec["dtype"]], **more},
+            **{"spec": spec, "builds": builds, "race": race},
+        }
+        for spec, builds, more, race in everything
+    ]
+
+
+def chosen(index: list[dict]) -> list[dict]:
+    """The index with the candidates that are built: those at the places `builds`, around the list."""
+    out = []
+    for entry in index:
+        all_of_it = entry["candidates"]
+        places = {at % len(all_of_it) for at in entry["problem"]["builds"]} if all_of_it else ()
+        out.append({**entry, "candidates": [all_of_it[at] for at in sorted(places)]})
+    return out
+
+
+def generate(directory: pathlib.Path, tool: str) -> int:
+    directory.mkdir(parents=True, exist_ok=True)
+    subprocess.run([tool, directory, "sm_90a"], input=json.dumps(descriptions()).encode(), check=True)
+    index = json.loads((directory / "index.json").read_text())
+    built = {c["file"] for e in chosen(index) for c in e["candidates"]}
+    for source in {c["file"] for e in index for c in e["candidates"]} - built:
+        (directory / source).unlink()
+    for entry in index:
+        count = sum(c["file"] in built for c in entry["candidates"])
+        print(f"{title(entry['problem'])}: {count} of {len(entry['candidates'])} instances", entry["unsupported"] or "")
+    print(f"{len(built)} distinct sources")
+    return 1 if any(e["unsupported"] or not e["candidates"] for e in index) else 0
+
+
+def title(p: dict) -> str:
+    text = attention.title(p["spec"])
+    text += f", {p['keys']} keys" if p["keys"] != p["queries"] else ""
+    text += f", values of {p['value_dim']}" if p["value_dim"] != p["head_dim"] else ""
+    return text + (", causal" if p["causal"] else "") + (", heads in rows" if p["layout"] == "blhd" else "")
+
+
+class Stored:
+    """A copy of [batch, heads, length, dim] in the problem's layout, amid margins of NaN."""
+
+    def __init__(self, torch, values, layout: str):
+        self.torch = torch
+        order = values.transpose(1, 2) if layout == "blhd" else values
+        self.whole = torch.full((values.numel() + 2 * MARGIN,), float("nan"), dtype=values.dtype, device=values.device)
+        inner = self.whole[MARGIN:-MARGIN].view(order.shape)
+        self.view = inner.transpose(1, 2) if layout == "blhd" else inner
+        self.view.copy_(values)
+        self.before = self.bits().clone()
+
+    def bits(self):
+        return self.whole.view(self.torch.int16)
+
+    def kept(self) -> bool:
+        return self.torch.equal(self.bits(), self.before)
+
+    def margins_kept(self) -> bool:
+        now, before = self.bits(), self.before
+        return all(self.torch.equal(now[s], before[s]) for s in (slice(MARGIN), slice(-MARGIN, None)))
+
+
+class Case:
+    """A problem's tensors and truth."""
+
+    def __init__(self, torch, p: dict, broken: bool):
+        torch.manual_seed(0)
+        self.torch, self.p, self.spec = torch, p, p["spec"]
+        q, k, v = attention.inputs(self.spec, broken)
+        if p["value_dim"] != p["head_dim"]:
+            v = attention.inputs({**self.spec, "head_dim": p["value_dim"]}, False)[2]
+        # An inf beside negative keys only is a row that sees nothing; all rows see the first key.
+        k[:, :, 0, 2].abs_()
+        self.inputs = [Stored(torch, t, p["layout"]) for t in (q, k, v)]
+        nothing = torch.full((*q.shape[:3], v.shape[3]), float("nan"), dtype=q.dtype, device=q.device)
+        self.result = Stored(torch, nothing, p["layout"])
+        self.want = attention.reference(self.spec, self.views())
+
+    def views(self) -> list:
+        return [t.view for t in self.inputs]
+
+    def library_error(self) -> float:
+        """The least of torch's fused backends; with the heads repeated, since some share none. inf without any."""
+        q, k, v = self.views()
+        group = q.shape[1] // k.shape[1]
+        repeated = [q, k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)]
+        found = fused(attention.peers({**self.spec, "kv_heads": self.spec["heads"]}, repeated))
+        return min((attention.rms(call(), self.want) for call in found.values()), default=float("inf"))
+
+    def run(self, call) -> tuple[float, object]:
+        """RMS error and the bits of the result; Wrong says what else is."""
+        self.result.whole.copy_(self.result.before.view(self.result.whole.dtype))
+        call()
+        self.torch.cuda.synchronize()
+        if not all(t.kept() for t in self.inputs):
+            raise Wrong("inputs changed")
+        if not self.result.margins_kept():
+            raise Wrong("written outside of the result")
+        return attention.rms(self.result.view, self.want), self.result.bits().clone()
+
+    def call_of(self, library: pathlib.Path, ints: list[int]):
+        kernel = gemm.Kernel(library, ints)
+        tensors = [*self.views(), self.result.view]
+        launch = kernel.launch(tensors)
+        if kernel.workspace_bytes(tensors) != 0:
+            raise Wrong("it wants a workspace")
+
+        def call():
+            if kernel(launch, 0, self.torch.cuda.current_stream().cuda_stream):
+                raise Wrong(kernel.error())
+
+        return call
+
+
+class Wrong(Exception):
+    """Of one instance; the others are still run."""
+
+
+def fused(peers: dict) -> dict:
+    """Without the backend that writes the scores out and does not round the powers."""
+    return {name: call for name, call in peers.items() if name != "math"}
+
+
+def orders(candidate: dict) -> list[list[int]]:
+    """The ints of the launches, and of one more for each of SECTIONS."""
+    own = [launch["ints"] for launch in candidate["launches"]]
+    return own + [[*own[0][:-1], s] for s in SECTIONS if all(ints[-1] != s for ints in own)]
+
+
+def check(case: Case, library: pathlib.Path, candidate: dict, limit: float) -> float:
+    """The RMS error of an instance, which is right in every order."""
+    first = None
+    for ints in orders(candidate):
+        call = case.call_of(library, ints)
+        error, bits = case.run(call)
+        if not error <= limit:
+            raise Wrong(f"section {ints[-1]}: RMS error {error:.3e}, at most {limit:.3e}")
+        if not case.torch.equal(case.run(call)[1], bits):
+            raise Wrong(f"section {ints[-1]}: another result the second time")
+        if first is None:
+            first = error, bits
+        elif not case.torch.equal(first[1], bits):
+            raise Wrong(f"section {ints[-1]}: another result than in the first order")
+    return first[0]
+
+
+def check_broken(case: Case, library: pathlib.Path, candidate: dict, limit: float) -> None:
+    """Exactly the queries with a NaN or an inf have no finite result, the others are as right as ever."""
+    broken = case.torch.zeros_like(case.want, dtype=case.torch.bool)
+    broken[0, 0, list(BROKEN)] = True
+    call = case.call_of(library, candidate["launches"][0]["ints"])
+    error, _ = case.run(call)
+    finite = case.torch.isfinite(case.result.view)
+    if not case.torch.equal(finite, ~broken):
+        rows = (finite == broken).any(-1).nonzero().tolist()
+        raise Wrong(f"NaN and inf in queries {BROKEN}: wrong are [batch, head, query] {rows[:8]}")
+    if not error <= limit:
+        raise Wrong(f"NaN and inf in two queries: RMS error {error:.3e} of the others, at most {limit:.3e}")
+
+
+def race(case: Case, right: list[tuple], flush) -> str:
+    """Our fastest instances and orders beside torch's backends."""
+    torch, p = case.torch, case.p
+    theirs = fused(attention.peers(case.spec, case.views()))
+    calls = [
+        (case.call_of(library, launch["ints"]), candidate, launch, error)
+        for library, candidate, error in right
+        for launch in candidate["launches"]
+    ]
+    coarse = gemm.timed(torch, [c[0] for c in calls], flush, 3)
+    best = [calls[i] for i in sorted(range(len(calls)), key=lambda i: coarse[i])[:5]]
+    fine = gemm.timed(torch, [*theirs.values(), *(c[0] for c in best)], flush, 15)
+    ours = sorted(zip(fine[len(theirs) :], best), key=lambda pair: pair[0])
+    ms = ours[0][0]
+    operations = 2 * p["batch"] * p["heads"] * p["queries"] * p["keys"] * (p["head_dim"] + p["value_dim"])
+    rate = operations / (2 if p["causal"] else 1) / ms / 1e9
+    peers = "".join(f", {name} {t:.4f} ms x{t / ms:.3f}" for name, t in zip(theirs, fine, strict=False))
+    lines = [f"{title(p):44s} ours {ms:.4f} ms {rate:.0f} TFLOP/s, rms {ours[0][1][3]:.2e}{peers or ', no peer'}"]
+    for t, (_, candidate, launch, _) in ours:
+        lines.append(
+            f"    {t:.4f} predicted {candidate['predicted_ms']:.4f} {candidate['config']} {json.dumps(launch['knobs'])}"
+        )
+    return "\n".join(lines)
+
+
+def check_and_race(torch, entry: dict, built: dict, flush) -> list[str]:
+    """What is wrong."""
+    p, failures, right = entry["problem"], [], []
+    candidates = [c for c in entry["candidates"] if c["file"] in built]
+    if not candidates:
+        return ["nothing was built"]
+    case = Case(torch, p, broken=False)
+    library = case.library_error()
+    if library == float("inf"):
+        return ["no fused backend of torch takes it, so nothing bounds the error"]
+    limit = FACTOR * library
+    breakable = not p["race"] and p["queries"] > max(BROKEN)
+    with_broken = Case(torch, p, broken=True) if breakable else None
+    for candidate in candidates:
+        path = built[candidate["file"]]
+        try:
+            error = check(case, path, candidate, limit)
+            if with_broken:
+                check_broken(with_broken, path, candidate, limit)
+            right.append((path, candidate, error))
+        except Wrong as wrong:
+            failures.append(f"{candidate['config']}: {wrong}")
+    if right and p["race"]:
+        print(race(case, right, flush), flush=True)
+    else:
+        worst = max((error for *_, error in right), default=float("nan"))
+        print(
+            f"{title(p):60s} {len(right)} of {len(candidates)} right, rms {worst:.2e}, torch {library:.2e}", flush=True
+        )
+    return failures
+
+
+def run(directory: pathlib.Path, only: str) -> int:
+    import torch
+
+    start = time.time()
+    index = json.loads((directory / "index.json").read_text())
+    index = [e for e in index if only in title(e["problem"])]
+    built, failures = gemm.build(directory, chosen(index))
+    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    for entry in sorted(index, key=lambda e: e["problem"]["race"]):
+        name = title(entry["problem"])
+        failures += [f"{name}: {realizer} unsupported: {why}" for realizer, why in entry["unsupported"].items()]
+        try:
+            failures += [f"{name}: {wrong}" for wrong in check_and_race(torch, entry, built, flush)]
+        except RuntimeError as fault:  # also out of memory
+            failures.append(f"{name}: {str(fault)[:300]}")
+            break  # the context is gone after a fault in a kernel
+        torch.cuda.empty_cache()
+    print(f"\n{len(failures)} remarks, {time.time() - start:.0f} s in total")
+    for text in failures:
+        print(" -", text[:700])
+    return 1 if failures or not index else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("step", choices=("generate", "run"))
+    parser.add_argument("directory", type=pathlib.Path)
+    parser.add_argument("--tool", default=str(gemm.ROOT / "build/src/realize_tool"))
+    parser.add_argument("--only", default="", help="for run: problems whose title has this")
+    arguments = parser.parse_args()
+    if arguments.step == "generate":
+        return generate(arguments.directory, arguments.tool)
+    return run(arguments.directory, arguments.only)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
