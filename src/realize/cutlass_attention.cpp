@@ -71,29 +71,30 @@ int64_t registers(const rules::AttentionBody& body, const Config& c) {
 int64_t shared_bytes(const rules::AttentionBody& body, const Config& c) {
   const int64_t depth = rounded(body.head_dim), width = rounded(body.value_dim);
   constexpr int64_t barriers = 1024;
-  return 2 * (c.queries * depth + Config::stages * c.keys * (depth + width)) + barriers;
+  return 2 * (c.queries * depth + int64_t{Config::stages} * c.keys * (depth + width)) + barriers;
 }
 
-/// Milliseconds: products at the rate that they reach with nothing between, plus what of the
-/// powers' time they do not hide, in whole rounds of tiles.
+/// Milliseconds: a block takes the longer of its products and its powers, part of the shorter, and
+/// its waits; a tile what is before its first block and after its last. The shares and clocks are
+/// fitted to head dims 64 to 256 on an H200 (tests/gpu/cutlass_attention.py prints both).
 double predict_ms(const rules::AttentionBody& body, const Config& c, const arch::Arch& arch) {
-  const double per_clock = 4096;  // dense 16-bit operations a clock of a multiprocessor
-  const auto queries = static_cast<double>(c.queries), keys = static_cast<double>(c.keys);
+  constexpr double products_per_clock = 4096;  // dense 16-bit operations of a multiprocessor
+  constexpr double clocks_per_ms = 1.6e6, waits = 120, around_a_tile = 1500;
+  const double scores = static_cast<double>(c.queries) * c.keys;
   const auto dims = static_cast<double>(rounded(body.head_dim) + rounded(body.value_dim));
-  const double products = 2 * queries * keys * dims / per_clock;
-  const double powers = queries * keys / 16 + queries * keys * 4 / 128;
-  const double hidden = c.turns ? 0.8 : 0.76;
-  const double block = std::max(products, powers) + (1 - hidden) * std::min(products, powers) + 120;
-  const double tiles = std::ceil(static_cast<double>(body.q_length) / queries);
-  double blocks = 0;
-  for (double t = 1; t <= tiles; ++t) {
-    const double seen = static_cast<double>(body.kv_length);
-    blocks += std::ceil((body.causal ? std::min(seen, t * queries) : seen) / keys);
+  const double products = 2 * scores * dims / products_per_clock;
+  const double powers = scores / 16 + scores * 4 / 128;  // special functions; the other arithmetic
+  const double shown = c.turns ? 0.2 : 0.24;
+  const double block = std::max(products, powers) + shown * std::min(products, powers) + waits;
+  const int64_t tiles = (body.q_length + c.queries - 1) / c.queries;
+  int64_t blocks = 0;
+  for (int64_t t = 1; t <= tiles; ++t) {
+    const int64_t seen = body.causal ? std::min(body.kv_length, t * c.queries) : body.kv_length;
+    blocks += (seen + c.keys - 1) / c.keys;
   }
-  const auto pairs = static_cast<double>(body.heads * body.batch);
-  const double rounds = std::max(1.0, tiles * pairs / arch.multiprocessors);
-  constexpr double clocks_per_ms = 1.6e6, around_a_tile = 1500;
-  return (blocks * pairs / arch.multiprocessors * block + rounds * around_a_tile) / clocks_per_ms;
+  const double share = static_cast<double>(body.heads * body.batch) / arch.multiprocessors;
+  const double own_tiles = std::max(1.0, static_cast<double>(tiles) * share);
+  return (static_cast<double>(blocks) * share * block + own_tiles * around_a_tile) / clocks_per_ms;
 }
 
 /// How many (batch, head) pairs are worked on before the next: all, and as many as have keys and

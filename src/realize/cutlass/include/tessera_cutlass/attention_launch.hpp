@@ -126,6 +126,8 @@ int run_attention(const tessera_launch* launch, cudaStream_t stream) {
   const int blocks = attention_blocks<Kernel>();
   if (blocks == 0) return -1;
   const int64_t tiles = int64_t{params.row_tiles} * n.heads * n.batch;
+  constexpr int64_t most = int64_t{1} << 30;  // a round of blocks beyond it is counted in 32 bits
+  if (tiles > most) return fail("%lld tiles of queries, above 2^30", static_cast<long long>(tiles));
   return check(tessera::launch(tessera::attention_kernel<Kernel>,
                                static_cast<unsigned>(tiles < blocks ? tiles : blocks),
                                Kernel::Threads, sizeof(typename Kernel::Shared), stream, params),
