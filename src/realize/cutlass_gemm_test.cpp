@@ -247,7 +247,7 @@ TEST(CutlassGemm, StreamKCompilesForHopper) {
   const auto s = space_of(R"({"m":2048,"n":4096,"k":14336,"epilogue":"residual"})");
   ASSERT_TRUE(s) << to_text(s.error());
   for (const Candidate& c : s->candidates) {
-    if (c.config["scheduler"] != "stream_k") continue;
+    if (c.config["scheduler"] != "stream_k" || !testing::quick_to_compile(*c.source)) continue;
     testing::expect_compiles(*c.source);
     return;
   }

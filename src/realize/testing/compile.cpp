@@ -49,6 +49,12 @@ std::vector<std::string> nvcc_command(const toolchain::Toolchain& tools, const s
 
 }  // namespace
 
+bool quick_to_compile(const toolchain::Source& source) {
+  return std::none_of(source.flags.begin(), source.flags.end(), [](const std::string& flag) {
+    return flag.find("EXTENDED_MMA_SHAPES") != std::string::npos;
+  });
+}
+
 void expect_compiles(const toolchain::Source& source, int spill_bytes) {
   const toolchain::Toolchain tools = toolchain::locate("python3");
   if (tools.nvcc.empty()) GTEST_SKIP() << "no nvcc on this machine: the instance is not compiled";

@@ -12,6 +12,10 @@ namespace tessera::realize::testing {
 /// code waits before it touches memory. Skips the test on a machine without nvcc or the headers.
 void expect_compiles(const toolchain::Source& source, int spill_bytes = 0);
 
+/// Whether it is built with CuTe's usual wgmma shapes only: all of them take 25 s more to read, and
+/// one test with them is enough.
+bool quick_to_compile(const toolchain::Source& source);
+
 /// Builds `file` (under src/realize/cutlass/testing) for the host and runs it.
 /// `plain`: its headers are C++ without the compiler of device code, which takes three times as
 /// long.
