@@ -2,7 +2,6 @@
 // TMA can follow (tessera_cutlass/attention.h).
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "base/text.h"
 #include "realize/common/cutlass_text.h"
@@ -68,10 +67,12 @@ int64_t registers(const rules::AttentionBody& body, const Config& c) {
   return c.keys / 2 + c.keys / 4 + rounded(body.value_dim) / 2 + rest;
 }
 
+/// The least that an instance needs: a result may take the room of queries as wide as it.
 int64_t shared_bytes(const rules::AttentionBody& body, const Config& c) {
   const int64_t depth = rounded(body.head_dim), width = rounded(body.value_dim);
   constexpr int64_t barriers = 1024;
-  return 2 * (c.queries * depth + int64_t{Config::stages} * c.keys * (depth + width)) + barriers;
+  const int64_t tiles = c.queries * (width == depth ? depth : depth + width);
+  return 2 * (tiles + int64_t{Config::stages} * c.keys * (depth + width)) + barriers;
 }
 
 /// Milliseconds: a block takes the longer of its products and its powers, part of the shorter, and

@@ -134,6 +134,22 @@ TEST(CutlassAttention, WideHeadsArePrunedByBothLimits) {
   }
 }
 
+// In the room of the queries, where there is no other, a warpgroup's result would reach into what
+// another warpgroup reads, were its rows shorter or longer.
+TEST(CutlassAttention, ResultsOfAnotherWidthThanTheQueriesHaveRoomOfTheirOwn) {
+  for (const auto& [head_dim, value_dim] : {std::pair{256, 128}, {64, 256}}) {
+    const auto s = space_of(attention(llama, {{"head_dim", head_dim}, {"value_dim", value_dim}}));
+    ASSERT_TRUE(s) << to_text(s.error());
+    ASSERT_FALSE(s->candidates.empty());
+    for (const Candidate& c : s->candidates) {
+      SCOPED_TRACE(c.config.dump());
+      const int queries = c.config["block_queries"], keys = c.config["block_keys"];
+      const int stages = c.config["stages"], dims = head_dim + value_dim;
+      EXPECT_LE(2 * (queries * dims + stages * keys * dims), 227 * 1024) << head_dim;
+    }
+  }
+}
+
 TEST(CutlassAttention, LaunchesDifferInHowManyHeadsAreWorkedOnAtOnce) {
   const auto s = space_of(attention(llama, {{"batch", 4}}));
   ASSERT_TRUE(s) << to_text(s.error());

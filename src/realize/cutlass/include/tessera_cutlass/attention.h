@@ -104,12 +104,13 @@ struct Attention {
     Full v_full[Stages];
     Empty v_empty[Stages];
   };
-  static constexpr int limit = 227 * 1024;  // bytes of shared memory a block may have
   /// Whether the result has room of its own; else it takes that of the queries, and the next tile's
   /// wait for its store.
   static constexpr bool OwnO =
-      sizeof(Storage) + sizeof(Element) * cute::cosize_v<LayoutO> + sizeof(Barriers) <= limit;
-  static_assert(OwnO || cute::cosize_v<LayoutO> <= cute::cosize_v<LayoutQ>);
+      sizeof(Storage) + sizeof(Element) * cute::cosize_v<LayoutO> + sizeof(Barriers) <=
+      cutlass::gemm::collective::detail::sm90_smem_capacity_bytes;
+  static_assert(OwnO || Width == Depth,
+                "a warpgroup's result would reach into the queries of another");
   struct OwnRoom {
     alignas(1024) cute::array_aligned<Element, cute::cosize_v<LayoutO>, 1024> o;
   };
