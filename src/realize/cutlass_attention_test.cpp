@@ -69,7 +69,7 @@ std::map<std::string, int64_t> named(const Candidate& c, const Launch& launch) {
 
 /// tensor, offset, batch, head and row stride of the view at this place of the launch.
 Ints view_of(const Launch& launch, int place) {
-  const auto first = launch.ints.begin() + 5 * place;
+  const auto first = launch.ints.begin() + std::ptrdiff_t{5} * place;
   return {first, first + 5};
 }
 
@@ -176,7 +176,7 @@ TEST(CutlassAttention, LaunchesDifferInHowManyHeadsAreWorkedOnAtOnce) {
 TEST(CutlassAttention, TheSmallestSectionIsTheHeadsThatShareKeys) {
   const auto s = space_of(attention(llama, {{"batch", 2}, {"queries", 1 << 18}}));
   ASSERT_TRUE(s) << to_text(s.error());
-  int64_t smallest = 2 * 32;
+  int64_t smallest = int64_t{2} * 32;
   for (const Launch& l : s->candidates.front().launches)
     smallest = std::min(smallest, l.ints.back());
   EXPECT_EQ(smallest, 32 / 8);
@@ -214,12 +214,12 @@ TEST(CutlassAttention, IntsCarryTheStridesOfHeadsInsideRows) {
 // One projection of all heads leaves queries, keys and values in the same rows.
 TEST(CutlassAttention, IntsCarryTheOffsetsInsideOneTensor) {
   const auto s = space_of(changed([](rules::AttentionBody& b) {
-    const int64_t row = (32 + 2 * 8) * 128;
+    constexpr int64_t dim = 128, row = (32 + 2 * 8) * dim;
     b.q.tensor = b.k.tensor = b.v.tensor = 0;
     b.output.tensor = 1;
-    b.q.strides = b.k.strides = b.v.strides = {2048 * row, 128, row, 1};
-    b.k.offset = 32 * 128;
-    b.v.offset = (32 + 8) * 128;
+    b.q.strides = b.k.strides = b.v.strides = {2048 * row, dim, row, 1};
+    b.k.offset = 32 * dim;
+    b.v.offset = (32 + 8) * dim;
   }));
   ASSERT_TRUE(s) << to_text(s.error());
   const Launch& l = s->candidates.front().launches.front();

@@ -36,7 +36,8 @@ GemmProblem problem_of(const char* text) {
 }
 
 /// Place of a configuration in the order of the space; -1 when absent.
-int place(const Space& s, std::vector<int> tile, std::vector<int> cluster, const char* schedule) {
+int place(const Space& s, const std::vector<int>& tile, const std::vector<int>& cluster,
+          const char* schedule) {
   for (std::size_t i = 0; i < s.candidates.size(); ++i) {
     const Json& c = s.candidates[i].config;
     if (c["tile"] == Json(tile) && c["cluster"] == Json(cluster) && c["schedule"] == schedule) {
