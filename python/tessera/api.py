@@ -17,9 +17,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from tessera import module_eval, places
+from tessera import places
 from tessera.compose import ComposedModule
 from tessera.errors import Error, fail, to_text
+from tessera.held import Held, hold
 from tessera.protocol import Closed, Connection, from_the_wire
 from tessera.tracer_process import Tracer
 
@@ -70,7 +71,7 @@ def optimize(
 
 
 def optimize_held(
-    held: module_eval.Held,
+    held: Held,
     *,
     effort: str = "default",
     leftover: str = "eager",
@@ -115,7 +116,7 @@ def _call_of(inputs) -> tuple[tuple, dict]:
     )
 
 
-def _hold(module, args: tuple, kwargs: dict, precision: str | None) -> module_eval.Held:
+def _hold(module, args: tuple, kwargs: dict, precision: str | None) -> Held:
     if not isinstance(module, nn.Module):
         raise fail(
             "TS0009",
@@ -140,7 +141,7 @@ def _hold(module, args: tuple, kwargs: dict, precision: str | None) -> module_ev
             found=", ".join(sorted(devices)),
             helps=["move them with .to(device)"],
         )
-    return module_eval.hold(module, args, kwargs, precision)
+    return hold(module, args, kwargs, precision)
 
 
 # --- the core ------------------------------------------------------------------------------------------------------
@@ -169,7 +170,7 @@ def find_binary() -> Path:
     )
 
 
-def run_core(held: module_eval.Held, options: dict, progress: Progress = True) -> dict:
+def run_core(held: Held, options: dict, progress: Progress = True) -> dict:
     """Starts `tessera serve`, asks it to optimize the held module, answers its requests; its reply."""
     binary = find_binary()
     environment = os.environ | {"TESSERA_PYTHON": sys.executable}

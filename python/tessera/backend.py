@@ -70,7 +70,8 @@ class _Captured(nn.Module):
 
 
 def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict):
-    from tessera import api, module_eval
+    from tessera import api
+    from tessera.held import Held, describe_device
     from tessera.tracer import trace_graph_module
 
     with unset_fake_temporarily():
@@ -81,8 +82,8 @@ def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict):
         rest = module.hold_weights(inputs)
         users = [u for u, name in zip(traced.user_inputs, names, strict=True) if not name]
         traced = replace(traced, module=module, user_inputs=users)
-        module_eval.describe_device(traced.graph)
-        composed = api.optimize_held(module_eval.Held(module, tuple(rest), {}, traced, resizable=False), **options)
+        describe_device(traced.graph)
+        composed = api.optimize_held(Held(module, tuple(rest), {}, traced, resizable=False), **options)
 
     def run(*flat):
         return composed(*module.hold_weights(flat))

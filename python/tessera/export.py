@@ -11,7 +11,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tessera.compose import Outputs
-from tessera.module_eval import Held
+from tessera.held import Held
 
 _loader = '''"""Puts the optimized kernels of this folder behind a module: `load(module)`. Needs the package `tessera` and torch."""
 

@@ -93,19 +93,19 @@ def inputs_at(held, size: Size) -> tuple[tuple, dict]:
 
 def resized(held, size: Size):
     """The same module held at another size, or the reason why there is none."""
-    from tessera import module_eval
+    from tessera import held as holding
 
     args, kwargs = inputs_at(held, size)
-    before = module_eval._snapshot(held.module)
+    before = holding.snapshot(held.module)
     try:
-        module_eval._run(held.module, args, kwargs, 0)
+        holding.run_module(held.module, args, kwargs, 0)
     except Exception as e:  # noqa: BLE001 - the user's code says no in its own ways
         first = next((line.strip() for line in str(e).splitlines() if line.strip()), "")
         return f"the module does not take it: {type(e).__name__}: {first}"[:400]
     finally:
-        module_eval._restore(held.module, before)
+        holding.restore(held.module, before)
     try:
-        made = module_eval.hold(held.module, args, kwargs, None, held.path, held.graph["name"])
+        made = holding.hold(held.module, args, kwargs, None, held.path, held.graph["name"])
     except Error as e:
         return f"it cannot be traced at this size: {e.diagnostic['message']}"[:400]
     return replace(made, notify=held.notify)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from tessera import module_eval, resizes
+from tessera import module_check, module_times, resizes
 from tessera.errors import fail
+from tessera.held import Held, hold
 from tessera.loading import load_problem
 from tessera.protocol import Connection, over_stdio
 
@@ -13,10 +14,10 @@ from tessera.protocol import Connection, over_stdio
 class Tracer:
     """Answers for one module: loaded from a file here, or handed in by tessera.optimize."""
 
-    def __init__(self, held: module_eval.Held | None = None):
+    def __init__(self, held: Held | None = None):
         self.held = held
         self.connection: Connection | None = None
-        self.resized: module_eval.Held | None = None  # the held module at the size last asked for
+        self.resized: Held | None = None  # the held module at the size last asked for
 
     @property
     def handlers(self) -> dict:
@@ -29,7 +30,7 @@ class Tracer:
             "export_module": self.export_module,
         }
 
-    def _need(self) -> module_eval.Held:
+    def _need(self) -> Held:
         if self.held is None:
             raise fail("TS0706", "peer.nothing_traced", "no module is held: `trace` comes first")
         self.held.notify = self._notify
@@ -44,7 +45,7 @@ class Tracer:
             return {"graph": self._need().graph}
         loaded = load_problem(params["path"], params.get("class") or None, pick_device(params.get("device", "auto")))
         precision = params.get("precision", "auto")
-        self.held = module_eval.hold(
+        self.held = hold(
             loaded.module,
             loaded.args,
             loaded.kwargs,
@@ -72,12 +73,12 @@ class Tracer:
         held = self.resized if params.get("resized") else self._need()
         if held is None:
             raise fail("TS0706", "peer.nothing_traced", "no other size is held: `trace_resized` comes first")
-        return module_eval.verify_module(
+        return module_check.verify_module(
             held, params["plan"], int(params.get("seeds", 2)), params.get("leftover", "eager")
         )
 
     def measure_module(self, params: dict) -> dict:
-        return module_eval.measure_module(
+        return module_times.measure_module(
             self._need(),
             params["plan"],
             list(params.get("peers", ["eager"])),
@@ -87,7 +88,7 @@ class Tracer:
         )
 
     def compare_plans(self, params: dict) -> dict:
-        return module_eval.compare_plans(
+        return module_times.compare_plans(
             self._need(), params["plans"], params.get("leftover", "eager"), float(params.get("seconds") or 1.0)
         )
 

@@ -525,7 +525,7 @@ def test_compiled_falls_back_under_autocast_and_in_training(pair):
 
 
 def test_a_module_with_hooks_is_not_optimized():
-    from tessera.module_eval import hold
+    from tessera.held import hold
 
     m = Mlp().eval()
     m.fc1.register_forward_hook(lambda module, args, out: out)

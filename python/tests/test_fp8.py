@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tessera import module_eval
+from tessera.held import hold, inputs_of
 from tessera.problem import Problem
 from tessera.reference import Executor
 from tessera.runners import make_runner
@@ -85,8 +85,8 @@ def test_a_constant_that_a_pattern_holds_as_a_number_is_no_input():
 
 def test_inputs_of_eight_bits_are_redrawn():
     module, args = made(False)
-    held = module_eval.hold(module, args, {})
-    (a, _), _ = module_eval.inputs_of(held, 3)
+    held = hold(module, args, {})
+    (a, _), _ = inputs_of(held, 3)
     assert a.dtype == torch.float8_e4m3fn and a.shape == (M, K)
     assert not torch.equal(a.float(), args[0].float())
     assert torch.equal(a.float().flatten().sort().values, args[0].float().flatten().sort().values)

@@ -7,7 +7,7 @@ import tessera
 import torch
 from composing import Mlp
 from tessera import resizes
-from tessera.module_eval import hold
+from tessera.held import hold
 from tessera.tracer_process import Tracer
 from torch import nn
 

@@ -19,6 +19,11 @@ void Session::say(const std::string& stage, const std::string& message, Json mor
   context.progress(event);
 }
 
+std::string Session::place_of(std::size_t work_at) const {
+  const rules::Pattern& p = pattern(work[work_at].patterns.front());
+  return fmt::format("[{}/{}] {} {}: {}", work_at + 1, work.size(), p.id, p.rule, p.summary);
+}
+
 Status open_tools(Session& s) {
   const std::filesystem::path cache = s.options.cache.empty() ? cache_home() : s.options.cache;
   s.evaluation.python = bridge::find_python();

@@ -56,11 +56,15 @@ struct Session {
   }
   [[nodiscard]] bool stopped() const { return context.stop != nullptr && context.stop->load(); }
   void say(const std::string& stage, const std::string& message, Json more = Json::object()) const;
+  /// "[2/7] p03 gemm: ...": a work for people.
+  [[nodiscard]] std::string place_of(std::size_t work_at) const;
 };
 
-Status open_tools(Session& s);            // python, compilers, evaluator, registry
-void group_by_signature(Session& s);      // distinct signatures, by priority
-Status look_up(Session& s);               // REUSE / ADAPT / NEW
+Status open_tools(Session& s);        // python, compilers, evaluator, registry
+void group_by_signature(Session& s);  // distinct signatures, by priority
+Status look_up(Session& s);           // REUSE / ADAPT / NEW
+/// Takes what the registry has of a work, if it does. Kernels that cannot be had again are tuned.
+void reuse_one(Session& s, std::size_t at);
 Status check_builders(const Session& s);  // compilers and headers, where something is to be built
 Status evaluate_work(Session& s);         // revive or tune each, store what was learned
 Status compose_plan(Session& s);          // choose and order

@@ -20,7 +20,8 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python" / "tests")]
 
 import torch  # noqa: E402
 from composing import Mlp, plan_of_trace  # noqa: E402
-from tessera import extension, module_eval  # noqa: E402
+from tessera import extension, module_check, module_times  # noqa: E402
+from tessera.held import hold  # noqa: E402
 
 SOURCE = r"""
 #include <cuda_runtime.h>
@@ -93,7 +94,7 @@ class Case:
     def __init__(self, folder: Path):
         torch.manual_seed(0)
         self.module = Mlp(256, 512).eval().cuda()
-        self.held = module_eval.hold(self.module, (torch.randn(512, 256, device="cuda"),), {})
+        self.held = hold(self.module, (torch.randn(512, 256, device="cuda"),), {})
         self.plan = plan_of_trace(self.held.traced, compile_kernel(folder))
         self.reference = copy.deepcopy(self.module)
         self.composed = self.held.compose(self.plan, "eager")
@@ -184,12 +185,12 @@ class Case:
         assert self.composed.status()["served"] == before + 1
 
     def verified(self) -> str:
-        r = module_eval.verify_module(self.held, self.plan)
+        r = module_check.verify_module(self.held, self.plan)
         assert r["ok"], r["reason"]
         return f"rms error {r['rms_error']:.2g}, eager {r['baseline_rms_error']:.2g}"
 
     def measured(self) -> str:
-        r = module_eval.measure_module(self.held, self.plan, ["eager", "inductor", "tensorrt"], seconds=1.0)
+        r = module_times.measure_module(self.held, self.plan, ["eager", "inductor", "tensorrt"], seconds=1.0)
         absent = "; ".join(f"{k}: {v}" for k, v in r["absent"].items())
         return ", ".join(f"{k} {t['ms'] * 1e3:.1f} us" for k, t in r["times"].items()) + f" ({absent})"
 

@@ -8,10 +8,11 @@ import importlib.util
 import pytest
 import torch
 from composing import LINEAR, Mlp, compile_kernel, mlp_plan, plan_of_trace
-from tessera import module_eval
 from tessera.errors import Error
 from tessera.export import export_module
-from tessera.module_eval import compare_plans, hold, inputs_of, measure_module, redraw, verify_module
+from tessera.held import hold, inputs_of, redraw
+from tessera.module_check import verify_module
+from tessera.module_times import compare_plans, measure_module
 from tessera.peers import equal_precision
 from torch import nn
 
@@ -121,7 +122,7 @@ def test_export(held, folder, tmp_path):
 
 def test_plan_of_another_module(held, folder):
     with pytest.raises(Error) as e:
-        module_eval.verify_module(hold(nn.Linear(4, 4), (torch.randn(2, 4),), {}), mlp_plan(compile_kernel(folder)))
+        verify_module(hold(nn.Linear(4, 4), (torch.randn(2, 4),), {}), mlp_plan(compile_kernel(folder)))
     assert e.value.diagnostic["code"] == "TS0215"
 
 

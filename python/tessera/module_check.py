@@ -1,0 +1,196 @@
+"""The composed module against the original: right end to end.
+
+The traced graph evaluated in fp64 is the meaning; the composed module may be off by a multiple of what the original
+itself is off at its own precision (tessera.verify has the budget).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from tessera import peers as peer_table
+from tessera import rounded
+from tessera.compose import ComposedModule
+from tessera.errors import fail
+from tessera.held import Held, copies, cuda_devices, inputs_of, restore, run_module, same, snapshot
+from tessera.problem import _reference, larger_errors
+from tessera.reference import Executor
+from tessera.verify import budget, reference_errors
+
+
+def changed_in_place(held: Held) -> tuple[list[str], set[str]]:
+    """The buffers, and the inputs by value name, that the module itself changes in place."""
+    targets = [m["target"] for m in held.graph.get("mutations", ())]
+    return (
+        [t for t in targets if not t.startswith("input:")],
+        {t.removeprefix("input:") for t in targets if t.startswith("input:")},
+    )
+
+
+def effects(module: nn.Module, buffers: list[str]) -> list[torch.Tensor]:
+    live = dict(module.named_buffers())
+    return [live[name].detach().clone() for name in buffers]
+
+
+class Expected:
+    """For one set of inputs: the fp64 meaning of every result and changed buffer, and the original's own errors."""
+
+    def __init__(self, held: Held, seed: int):
+        self.args, self.kwargs = inputs_of(held, seed)
+        self.buffers, self.changed_inputs = changed_in_place(held)
+        named = {**held.traced.state(), **held.traced.flatten(self.args, self.kwargs)}
+        before = snapshot(held.module)
+        with (
+            torch.no_grad(),
+            torch.random.fork_rng(devices=cuda_devices()),
+            peer_table.equal_precision(held.precision),
+        ):
+            torch.manual_seed(seed)
+            made = Executor(held.graph, held.device).run_all({k: t.clone() for k, t in named.items()}, torch.float64)
+        exact = _in_order(held, made)
+        args, kwargs = copies(self.args, self.kwargs)
+        eager = run_module(held.module, args, kwargs, seed)
+        eager += effects(held.module, self.buffers)
+        restore(held.module, before)
+        if [t.shape for t in exact] != [t.shape for t in eager]:
+            raise fail(
+                "TS0502",
+                "verify.trace_differs",
+                "the traced graph does not give what the module gives",
+                expected=str([list(t.shape) for t in eager]),
+                found=str([list(t.shape) for t in exact]),
+            )
+        self.references = [_reference(e, b) for e, b in zip(exact, eager, strict=True)]
+        self.baseline = [reference_errors(b, r) for b, r in zip(eager, self.references, strict=True)]
+        self.permitted = larger_errors(self.baseline, self._own_cost(held, named, seed))
+        self.dtypes = [t.dtype for t in eager]
+
+    def _own_cost(self, held: Held, named: dict[str, torch.Tensor], seed: int) -> list[dict]:
+        """Errors of the traced graph with rounded operands, where the precision class has such a cost."""
+        if not rounded.has_own_cost(held.precision):
+            return []
+        try:
+            with (
+                torch.random.fork_rng(devices=cuda_devices()),
+                peer_table.equal_precision(held.precision),
+                rounded.products(),
+            ):
+                torch.manual_seed(seed)
+                made = Executor(held.graph, held.device).run_all({k: t.clone() for k, t in named.items()})
+        except torch.OutOfMemoryError:  # attention written out; eager's own error is the stricter measure
+            torch.cuda.empty_cache()
+            return []
+        results = _in_order(held, made)
+        return [reference_errors(t, r) for t, r in zip(results, self.references, strict=True)]
+
+    def judge(self, results: list[torch.Tensor], precision: str) -> tuple[list[dict], str]:
+        """The errors of each result, and the first reason to refuse them."""
+        if len(results) != len(self.references):
+            return [], f"{len(results)} results; the original gives {len(self.references)}"
+        errors, reason = [], ""
+        for i, (out, ref, base, dtype) in enumerate(
+            zip(results, self.references, self.permitted, self.dtypes, strict=True)
+        ):
+            if out.dtype != dtype or out.shape != ref.value.shape:
+                return (
+                    errors,
+                    f"result {i} is {out.dtype} {list(out.shape)}; the original's {dtype} {list(ref.value.shape)}",
+                )
+            e = reference_errors(out, ref)
+            errors.append(e)
+            allowed = budget(precision, out.dtype, base)
+            for key in ("rms", "max"):
+                if not e[key] <= allowed[key] and not reason:
+                    reason = (
+                        f"result {i}: {key} error {e[key]:.3g}, allowed {allowed[key]:.3g} "
+                        f"(the original, or its precision: {base[key]:.3g})"
+                    )
+            for key, words in (
+                ("wrong", "integers differ"),
+                ("non_finite", "values are not finite where they must be"),
+                ("missing_non_finite", "values are finite where they must not be"),
+            ):
+                if e[key] > base[key] and not reason:
+                    reason = f"result {i}: {e[key]} {words}"
+        return errors, reason
+
+
+def _in_order(held: Held, made: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+    """Outputs, then what mutations leave in buffers: the order in which the module's own results are compared."""
+    results = [made[name] for name in held.graph["outputs"]]
+    return results + [made[m["value"]] for m in held.graph.get("mutations", ()) if not m["target"].startswith("input:")]
+
+
+def _check_seed(held: Held, composed: ComposedModule, seed: int) -> tuple[list[dict], list[dict], str]:
+    """(errors of ours, errors of the original, reason) for one set of inputs."""
+    expected = Expected(held, seed)
+    before = snapshot(held.module)
+    state = {k: t.detach().clone() for k, t in held.module.state_dict().items()}
+    args, kwargs = copies(expected.args, expected.kwargs)
+    with peer_table.equal_precision(held.precision):
+        results = run_module(composed, args, kwargs, seed)
+    results += effects(held.module, expected.buffers)
+    restore(held.module, before)
+    errors, wrong = expected.judge(results, held.precision)
+    given = held.traced.flatten(expected.args, expected.kwargs)
+    reasons = [
+        f"the input `{name}` was changed"
+        for name, t in held.traced.flatten(args, kwargs).items()
+        if name not in expected.changed_inputs and not same(t, given[name])
+    ]
+    now = composed.state_dict()
+    if list(now) != list(state):
+        reasons.append("the state_dict has other names than the original's")
+    reasons += [
+        f"the parameter or buffer `{name}` was changed"
+        for name, t in now.items()
+        if name in state and not same(t.detach(), state[name])
+    ]
+    reason = "; ".join([*reasons, *([wrong] if wrong else [])])
+    return errors, expected.baseline, reason
+
+
+def inactive_reason(composed: ComposedModule, claimed: list[str]) -> str:
+    """Why a claimed pattern did not run in the calls so far; empty when all did."""
+    status = composed.status()
+    for p in status["patterns"]:
+        if p["id"] in claimed and not p["active"]:
+            return f"pattern {p['id']} ({p['rule']}) is inactive: {p['reason']}"
+    if status["served"] != status["calls"]:
+        reasons = "; ".join(f["reason"] for f in status["fallbacks"])
+        return f"the original ran in {status['calls'] - status['served']} of {status['calls']} calls: {reasons}"
+    return ""
+
+
+def claimed_by(plan: dict) -> list[str]:
+    return [s["pattern"]["id"] for s in plan["steps"] if s["kind"] in ("kernel", "call")]
+
+
+def verify_module(held: Held, plan: dict, seeds: int = 2, leftover: str = "eager") -> dict:
+    """The composed module against fp64 on several inputs (docs/protocol.md, `verify_module`)."""
+    composed = held.compose(plan, leftover)
+    found = {"rms": 0.0, "max": 0.0}
+    base = {"rms": 0.0, "max": 0.0}
+    reason = ""
+    for seed in range(seeds):
+        errors, baseline, why = _check_seed(held, composed, seed)
+        for total, rows in ((found, errors), (base, baseline)):
+            for key in total:
+                total[key] = max([total[key], *(row[key] for row in rows)])
+        reason = reason or (f"inputs {seed}: {why}" if why else "")
+        if reason:
+            break
+    reason = reason or inactive_reason(composed, claimed_by(plan))
+    status = composed.status()
+    return {
+        "ok": not reason,
+        "reason": reason,
+        "max_error": found["max"],
+        "rms_error": found["rms"],
+        "baseline_max_error": base["max"],
+        "baseline_rms_error": base["rms"],
+        "active": status["active"],
+        "status": status,
+        "seeds": seeds,
+    }
