@@ -45,7 +45,8 @@ class ComposedModule(nn.Module):
     `outputs`: how the original's result is made of the graph's outputs; else it is a tensor, or a tuple. `constants`: tensors of
     the graph's constants by value name. `disabled`: ids of patterns that run as ATen. `runner`: `kernels` for the plan's;
     `eager` or `inductor` where the whole module is PyTorch's, as torch would run it. `frozen`: values made from parameters are
-    kept, and made again when a version counter says so. `inductor`: its settings. Errors: TS02xx for a malformed plan."""
+    kept, and made again when a version counter says so. `inductor`: its settings. `compiled`: the original by `runner`, where it
+    was compiled already. Errors: TS02xx for a malformed plan."""
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class ComposedModule(nn.Module):
         runner: str = "kernels",
         frozen: bool = False,
         inductor: dict | None = None,
+        compiled: Callable | None = None,
     ):
         super().__init__()
         if leftover not in RUNNERS:
@@ -78,6 +80,7 @@ class ComposedModule(nn.Module):
         self.runner, self.frozen, self.inductor = runner, frozen, dict(inductor or {})
         self.example, self.constants, self.disabled = example, dict(constants or {}), frozenset(disabled)
         self.outputs = outputs
+        self.__dict__["_torch"] = self._torch_runner() if compiled is None else compiled
         self._prepare()
 
     # Construction
@@ -120,7 +123,6 @@ class ComposedModule(nn.Module):
         self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
         self._homes = {s.value: s.home for s in self._state.slots}
         self._wrap = _wrapper(self.outputs, len(graph["outputs"]))
-        self.__dict__["_torch"] = self._torch_runner()
         if self.runner == "kernels":
             with self._lock:
                 self._renew()  # moves and packs now, never while a CUDA graph is captured; what misses is said by the call
@@ -384,6 +386,13 @@ class ComposedModule(nn.Module):
         every = {p.id for p in self._built.patterns}
         off = (every - only if only is not None else set()) | set(without)
         return self._again(self.original, disabled=frozenset(off))
+
+    def handed_over(self, plan: dict, report: dict | None) -> ComposedModule:
+        """Itself, as the result of a search: what happened in the course of it does not count."""
+        self.plan, self.report = plan, report
+        self._counts = _Counts()
+        self._events = Events(self._refuse if self.strict else None)
+        return self
 
     def extra_repr(self) -> str:
         if self.runner != "kernels":

@@ -236,13 +236,16 @@ class StateGuard:
         if list(map(_training_of, self.flagged)) != self.flags:
             m = next(m for m, flag in zip(self.modules, self.flags) if m.training is not flag)
             return Miss("training", f"{type(m).__name__}.training is {m.training}; it was {not m.training} when traced")
-        if self.tf32 is not None and matmul_rounds_to_tf32() is not self.tf32:
-            return Miss(
-                "precision",
-                f"torch.backends.cuda.matmul.fp32_precision is {torch.backends.cuda.matmul.fp32_precision}; kernels were "
-                f"made for {'tf32' if self.tf32 else 'fp32 accuracy'}",
-            )
-        return self.structure() or self.attributes.changed()
+        return self.precision() or self.structure() or self.attributes.changed()
+
+    def precision(self) -> Miss | None:
+        if self.tf32 is None or matmul_rounds_to_tf32() is self.tf32:
+            return None
+        return Miss(
+            "precision",
+            f"torch.backends.cuda.matmul.fp32_precision is {torch.backends.cuda.matmul.fp32_precision}; kernels were "
+            f"made for {'tf32' if self.tf32 else 'fp32 accuracy'}",
+        )
 
     def structure(self) -> Miss | None:
         """Hooks on submodules, another forward, another submodule."""

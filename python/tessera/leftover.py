@@ -50,7 +50,8 @@ class Inductor:
 
     def _compile(self, feeds: tuple) -> Callable:
         own = fx.GraphModule(self._main, copy.deepcopy(self._main.graph))
-        with torch.no_grad():
+        # Not as a part of what torch.compile may be tracing at the moment.
+        with torch.no_grad(), torch._guards.tracing(None):
             return compile_inductor(own, list(feeds), self._options)
 
 

@@ -164,6 +164,8 @@ def inactive_reason(composed: ComposedModule, claimed: list[str]) -> str:
 
 
 def claimed_by(plan: dict) -> list[str]:
+    if plan.get("runner", "kernels") != "kernels":
+        return []
     return [s["pattern"]["id"] for s in plan["steps"] if s["kind"] in ("kernel", "call")]
 
 

@@ -9,6 +9,7 @@ from tessera.errors import fail
 from tessera.held import Held, hold
 from tessera.loading import load_problem
 from tessera.protocol import Connection, over_stdio
+from tessera.settling import Settler
 
 
 class Tracer:
@@ -17,6 +18,7 @@ class Tracer:
     def __init__(self, held: Held | None = None):
         self.held = held
         self.connection: Connection | None = None
+        self.settler: Settler | None = None
         self.resized: Held | None = None  # the held module at the size last asked for
 
     @property
@@ -27,6 +29,8 @@ class Tracer:
             "verify_module": self.verify_module,
             "measure_module": self.measure_module,
             "compare_plans": self.compare_plans,
+            "prepare_torch": self.prepare_torch,
+            "settle": self.settle,
             "export_module": self.export_module,
         }
 
@@ -86,6 +90,21 @@ class Tracer:
             float(params.get("seconds") or 10.0),
             bool(params.get("ablation", True)),
         )
+
+    def _settler(self) -> Settler:
+        held = self._need()
+        if self.settler is None or self.settler.held is not held:
+            self.settler = Settler(held)
+        return self.settler
+
+    def prepare_torch(self, params: dict) -> dict:
+        return {"ways": self._settler().prepare(params["runners"])}
+
+    def settle(self, params: dict) -> dict:
+        ways = self._settler().settle(
+            params["plans"], params["runners"], params["leftovers"], float(params.get("seconds") or 1.0)
+        )
+        return {"ways": ways}
 
     def compare_plans(self, params: dict) -> dict:
         return module_times.compare_plans(

@@ -18,9 +18,10 @@ namespace tessera::pipeline {
 struct Options {
   std::string arch = "auto";       // or an arch::Arch name
   std::string effort = "default";  // quick, default, max
-  std::string leftover = "eager";  // or "inductor": who runs the ops that no kernel covers
-  double seconds = 0;              // for all tuning together; 0: by effort
-  int parallel_builds = 0;         // 0: one a core
+  /// Who runs the ops that no kernel covers: eager, inductor, or auto for the faster.
+  std::string leftover = "auto";
+  double seconds = 0;       // for all tuning together; 0: by effort
+  int parallel_builds = 0;  // 0: one a core
   std::vector<std::string> peers = {"eager", "inductor"};
   bool compose = true;  // false: stop after tuning
   bool measure = true;  // false: no end-to-end times
@@ -35,8 +36,7 @@ struct Options {
   std::filesystem::path dump;      // a folder: each stage's result is written there
 };
 
-/// Reads options by the names of the command table; unknown ones are ignored (the table has checked
-/// them).
+/// Reads options by the names of the command table, which has checked them.
 Options options_from(const Json& arguments);
 
 struct Context {

@@ -78,7 +78,7 @@ Result<Json> plan_of_choice(const Session& s) {
                       {"device_name", s.device_name},
                       {"arch", s.found.arch->name},
                       {"precision", name_of(s.found.graph.precision)},
-                      {"leftover_runner", s.options.leftover},
+                      {"leftover_runner", s.leftover},
                       {"toolchain", s.evaluation.tools.to_json()}};
   TESSERA_TRY(plan, composer::make_plan(s.found.graph, placed, why_left, about));
   plan["kind"] = kind_of_plan(s, plan);
@@ -101,7 +101,7 @@ std::string kind_of_plan(const Session& s, const Json& plan) {
 Status check_module(Session& s, bridge::Peer& tracer) {
   s.say("verify", "the composed module against fp64, end to end");
   TESSERA_TRY(reply, tracer.call("verify_module",
-                                 {{"plan", s.plan}, {"seeds", 2}, {"leftover", s.options.leftover}},
+                                 {{"plan", s.plan}, {"seeds", 2}, {"leftover", s.leftover}},
                                  std::chrono::seconds(900)));
   s.module_check = std::move(reply);
   if (!s.module_check.value("ok", false)) {
@@ -123,7 +123,7 @@ Status measure_module(Session& s, bridge::Peer& tracer) {
   auto reply = tracer.call("measure_module",
                            {{"plan", s.plan},
                             {"peers", std::move(peers)},
-                            {"leftover", s.options.leftover},
+                            {"leftover", s.leftover},
                             {"seconds", stopped ? 1 : 10},
                             {"ablation", s.options.ablation && !stopped}},
                            std::chrono::seconds(3600));

@@ -45,6 +45,8 @@ struct Session {
   std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)
   composer::Choice choice;
   Json plan;
+  std::string leftover = "eager";    // who runs what no kernel covers, as it is decided so far
+  Json settled = Json::object();     // {"baseline": ways, "ways": ways, "chosen": index, "why"}
   Json refinements = Json::array();  // {"pattern", "from", "to", "ms", "than"}: winners exchanged
   Json module_check = Json::object();
   Json module_times = Json::object();
@@ -71,6 +73,11 @@ Status compose_plan(Session& s);          // choose and order
 /// Runner-ups that were nearly as fast by themselves, tried in the module's own run: where caches
 /// and power are shared with its other kernels another may be the fastest. What wins is stored.
 Status refine_plan(Session& s, bridge::Peer& tracer);
+/// PyTorch's own ways to run the module: compiled, and timed before anything is searched.
+Status prepare_baseline(Session& s, bridge::Peer& tracer);
+/// Decides by the module's own times whether the plan's kernels are handed over, and who runs the
+/// rest; else the plan has none and PyTorch runs the module. Fills leftover and settled.
+Status settle_plan(Session& s, bridge::Peer& tracer);
 Status check_module(Session& s, bridge::Peer& tracer);
 Status measure_module(Session& s, bridge::Peer& tracer);
 /// Fills module_check["resizes"]: rows {"size","ok","reason","kernels","of",errors}; `ok` is null
