@@ -64,10 +64,12 @@ std::string figures(const Way& w) {
 std::string against(const Way& w, const Best& best, int64_t resident_bytes) {
   const Speed speed = speed_of(w, best);
   const double memory = static_cast<double>(w.peak_bytes + resident_bytes);
-  const double allowed = most_memory * static_cast<double>(best.peak_bytes + resident_bytes);
+  const double torch_memory = static_cast<double>(best.peak_bytes + resident_bytes);
+  const double allowed =
+      std::max(most_memory * torch_memory, torch_memory + static_cast<double>(memory_slack));
   if (memory > allowed) {
     return fmt::format("needs {:.1f} MB of memory, PyTorch {:.1f} MB", memory * 1e-6,
-                       static_cast<double>(best.peak_bytes + resident_bytes) * 1e-6);
+                       torch_memory * 1e-6);
   }
   if (speed.worse < least) return fmt::format("is at {:.3f} of PyTorch's best way", speed.worse);
   const double noise = std::min(most_noise, std::max(best.noise, noise_of(w)));

@@ -43,5 +43,7 @@ Decision decide(const std::vector<Way>& ways, int64_t resident_bytes);
 inline constexpr double least = 0.985;      // of PyTorch's best, in each measure
 inline constexpr double least_win = 1.005;  // in the geometric mean
 inline constexpr double most_memory = 1.05;
+/// More than that share is allowed up to here: workspaces do not shrink with a small module.
+inline constexpr int64_t memory_slack = int64_t{16} << 20;
 
 }  // namespace tessera::pipeline

@@ -52,10 +52,13 @@ TEST(Settle, AGainWithinTheNoiseIsNone) {
 }
 
 TEST(Settle, MemoryCountsWithWhatTheModuleHolds) {
-  const std::vector<Way> ways = {torch_way("inductor", 1, 1, 100),
-                                 plan_way(0.5, 0.5, "eager", 120)};
+  constexpr int64_t mb = 1 << 20;
+  std::vector<Way> ways = {torch_way("inductor", 1, 1, 1000 * mb),
+                           plan_way(0.5, 0.5, "eager", 1060 * mb)};
   EXPECT_EQ(decide(ways, 0).way, 0);
-  EXPECT_EQ(decide(ways, 1000).way, 1);  // 1120 of 1100
+  EXPECT_EQ(decide(ways, 1000 * mb).way, 1);  // 2060 of 2000
+  ways = {torch_way("inductor", 1, 1, mb), plan_way(0.5, 0.5, "eager", 2 * mb)};
+  EXPECT_EQ(decide(ways, 0).way, 1);  // a workspace
 }
 
 TEST(Settle, EagerWhereInductorGainsNothing) {
