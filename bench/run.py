@@ -59,7 +59,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     how.add_argument("--peers", default="", help="gemm, blocks: instead of the suite's own")
     how.add_argument("--no-resizes", action="store_true", help="gemm, blocks: leave out the check at two other sizes")
     how.add_argument("--no-second-run", action="store_true", help="blocks: leave out the second run")
-    args = parser.parse_args(arguments)
+    args = parser.parse_intermixed_args(arguments)
     try:
         args.units = shard(chosen(args), args.shard)
     except ValueError as e:
