@@ -67,9 +67,9 @@ def first_call(way: Callable, inputs: tuple, device: str) -> float:
 
 
 def state_of(opened: Opened) -> dict:
-    """Which runner runs the module, and which kernels; asked for after the timed calls, so that calls which fell back
-    show. `kernels`: active ones by kind; `synthesized` are ours."""
-    kinds, fallbacks, runners = Counter(), Counter(), set()
+    """Who runs the module (tessera's kernels, or PyTorch whole) and what no kernel covers, and which kernels; asked for
+    after the timed calls, so that calls which fell back show. `kernels`: active ones by kind; `synthesized` are ours."""
+    kinds, fallbacks, runners, leftovers = Counter(), Counter(), set(), set()
     calls = served = 0
     for composed in opened.composed:
         if composed is None:
@@ -79,10 +79,12 @@ def state_of(opened: Opened) -> dict:
         kinds.update(p["kind"] for p in status["patterns"] if p["active"])
         for event in status["fallbacks"]:
             fallbacks[event["kind"]] += event["count"]
-        runners.add(status.get("runner") or status.get("leftover_by") or "unknown")
+        runners.add(status.get("runner", "kernels"))
+        leftovers.add(status["leftover_by"])
         calls, served = calls + status["calls"], served + status["served"]
     return {
         "runner": "+".join(sorted(runners)) or "none",
+        "leftover": "+".join(sorted(leftovers)),
         "graphs": len(opened.composed),
         "kernels": dict(kinds),
         "ours": kinds["synthesized"] > 0,

@@ -60,10 +60,11 @@ def second() -> Iterator[None]:
 
 
 def built() -> set[str]:
-    """What compilers have made so far, of tessera and of Inductor, under this process' environment."""
-    found = set()
-    for name in environment_of(Path()):
-        place = os.environ.get(name)
-        if place:
-            found |= {str(p) for p in Path(place).rglob("*") if p.suffix in (".so", ".cubin", ".o")}
-    return found
+    """What compilers have made so far, of tessera and of Inductor, where this process keeps it."""
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    home = os.environ.get("TESSERA_HOME") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "tessera"
+    )
+    places = (home, cache_dir(), os.environ.get("TRITON_CACHE_DIR"))
+    return {str(p) for place in places if place for p in Path(place).rglob("*") if p.suffix in (".so", ".cubin", ".o")}

@@ -4,6 +4,7 @@ process of its own. Every search starts from nothing."""
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import time
@@ -98,11 +99,11 @@ def measure_module(case: str, precision: str, module, draw, ask: dict, stopped: 
     import torch
 
     sets = devices.draw_sets(draw)
-    held, fast, seconds = _search(module, sets[0], ask)
-    moments = [("checkpoint", c["seconds"], c) for c in checkpoints_of(fast.report)]
-    moments.append(("end", _search_seconds(fast.report, seconds), {"plan": fast.plan}))
-    moments.append(("real", STOP, stopped))
-    ways, way_of = _compose(held, fast, [m for *_, m in moments])
+    fast, seconds = _search(module, sets[0], ask)
+    moments = [("checkpoint", c["seconds"], c["plan"]) for c in checkpoints_of(fast.report)]
+    moments.append(("end", _search_seconds(fast.report, seconds), fast.plan))
+    moments.append(("real", STOP, stopped["plan"]))
+    ways, way_of = _compose(module, sets[0], [plan for *_, plan in moments])
     absent: dict[str, str] = {}
     ways |= _peers(module, sets[0], device, absent)
     errors = beside.errors(module, ways, sets[0])
@@ -125,28 +126,30 @@ def measure_module(case: str, precision: str, module, draw, ask: dict, stopped: 
 
 
 def _search(module, inputs: tuple, ask: dict):
-    """The whole search; what holds the module, the result, its seconds."""
-    from tessera import api
-    from tessera.held import hold
+    """The whole search of a copy; what came of it, and its seconds."""
+    import tessera
 
     begin = time.monotonic()
-    held = hold(module, inputs, {})
-    fast = api.optimize_held(held, checkpoints=CHECKPOINTS, **ask)
-    return held, fast, time.monotonic() - begin
+    fast = tessera.optimize(copy.deepcopy(module), inputs, checkpoints=CHECKPOINTS, **ask)
+    return fast, time.monotonic() - begin
 
 
 def _search_seconds(report: dict, seconds: float) -> float:
     return round(report.get("stage_seconds", {}).get("evaluate", seconds), 1)
 
 
-def _compose(held, fast, moments: list[dict]) -> tuple[dict, list[str]]:
-    """The module under every plan, by way; a way stands for all moments with the same plan. The way of each moment."""
+def _compose(module, inputs: tuple, plans: list[dict]) -> tuple[dict, list[str]]:
+    """A copy of the module under every plan, by way; a way stands for all moments with the same plan. The way of each
+    moment."""
+    from tessera.held import hold
+
     ways, by_plan, way_of = {}, {}, []
-    for m in moments:
-        text = json.dumps(m["plan"], sort_keys=True)
+    for plan in plans:
+        text = json.dumps(plan, sort_keys=True)
         if text not in by_plan:
             by_plan[text] = f"plan {len(by_plan)}"
-            ways[by_plan[text]] = held.compose(m["plan"], m.get("leftover") or fast.leftover)
+            held = hold(copy.deepcopy(module), inputs, {})
+            ways[by_plan[text]] = held.compose(plan, plan.get("leftover_runner", "eager"))
         way_of.append(by_plan[text])
     return ways, way_of
 
@@ -163,7 +166,7 @@ def _peers(module, inputs: tuple, device: str, absent: dict[str, str]) -> dict:
     ways = {"eager": module}
     for name, mode in (("inductor", None), ("inductor-max-autotune", "max-autotune-no-cudagraphs")):
         try:
-            ways[name] = doors.inductor(module, inputs, device, mode).way
+            ways[name] = doors.inductor(copy.deepcopy(module), inputs, device, mode).way
         except Exception as e:
             absent[name] = beside.first_line(e)
     return ways
@@ -173,7 +176,7 @@ def _placed(composed) -> dict:
     import doors
 
     state = doors.state_of(doors.Opened(composed, 0.0, [composed]))
-    return {name: state[name] for name in ("runner", "kernels", "fallbacks")}
+    return {name: state[name] for name in ("runner", "leftover", "kernels", "fallbacks")}
 
 
 def _errors_of(errors: dict, way: str) -> dict:
@@ -208,7 +211,10 @@ def line(row: dict) -> str:
                 f"{short} {part['tessera']['ms']:.4f} ms {part['ratio']:.3f}x"
                 + (f" (best Inductor {inductor:.3f}x)" if inductor else "")
             )
-    return "; ".join(parts) + f"; {row['runner']}, {row['kernels']}; {row['seconds_to_optimize']} s"
+    return (
+        "; ".join(parts)
+        + f"; {row['runner']}, rest {row['leftover'] or 'none'}, {row['kernels']}; {row['seconds_to_optimize']} s"
+    )
 
 
 def summary(rows: list[dict]) -> list[str]:

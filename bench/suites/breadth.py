@@ -8,6 +8,7 @@ compile it plainly, then opens the other door, `torch.compile(backend="tessera")
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 
 import rows as table
@@ -81,8 +82,10 @@ def measure_module(case: str, precision: str, module, draw, products: bool, opti
     before = flags()
     sets = devices.draw_sets(draw)
     check_listed(case, module, sets[0], products)
+    # A copy for each way: one may move its parameters, and none finds another's in the caches.
+    copies = {name: copy.deepcopy(module) for name in ("inductor", *options.doors.split(","))}
     memory = beside.Memory(module, sets[0], device)
-    opened, failed, seconds = _open_all(module, sets[0], device, options, memory)
+    opened, failed, seconds = _open_all(module, copies, sets[0], device, options, memory)
     ways = {"eager": module, **{name: o.way for name, o in opened.items()}}
     errors = beside.errors(module, ways, sets[0])
     bytes_of = memory.figures(ways)
@@ -128,7 +131,7 @@ def flags() -> dict:
     }
 
 
-def _open_all(module, inputs: tuple, device: str, options, memory):
+def _open_all(module, copies: dict, inputs: tuple, device: str, options, memory):
     """What opened, why the others did not, and what a row says of each door's time. Ours comes first: what Inductor has
     compiled is kept on disk, and the search must not find it there."""
     import beside
@@ -156,12 +159,12 @@ def _open_all(module, inputs: tuple, device: str, options, memory):
 
     wanted = options.doors.split(",")
     if "optimize" in wanted:
-        attempt("optimize", lambda: doors.optimize(module, inputs, device, ask))
-    attempt("inductor", lambda: doors.inductor(module, inputs, device))
+        attempt("optimize", lambda: doors.optimize(copies["optimize"], inputs, device, ask))
+    attempt("inductor", lambda: doors.inductor(copies["inductor"], inputs, device))
     if "compile" in wanted:
         fresh = options.second_door == "empty" or "optimize" not in wanted
         with homes.second() if fresh else contextlib.nullcontext():
-            attempt("compile", lambda: doors.compile(module, inputs, device, ask))
+            attempt("compile", lambda: doors.compile(copies["compile"], inputs, device, ask))
         seconds.setdefault("compile", {})["started_from"] = "nothing" if fresh else "what `optimize` left"
     for name in wanted:
         seconds.setdefault(name, {})["inductor_seconds"] = seconds.get("inductor", {}).get("seconds_to_optimize")
@@ -210,7 +213,7 @@ def line(row: dict) -> str:
         if part and part["ratio"]:
             parts.append(f"{short} {part['tessera']['ms']:.4f} ms {part['ratio']:.3f}x of {part['best']}")
     errors = row["errors"].get("tessera", {}).get("rms_error")
-    parts += [f"{row['runner']}, {row['kernels']}"]
+    parts += [f"{row['runner']}, rest {row['leftover'] or 'none'}, {row['kernels']}"]
     parts += [f"rms {errors:.2e}" if errors is not None else "rms none"]
     parts += [f"memory {row['memory_ratio']:.2f}"] if "memory_ratio" in row else []
     return head + "; ".join(parts) + f"; {row['seconds_to_optimize']} s"

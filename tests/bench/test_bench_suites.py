@@ -15,7 +15,7 @@ import run
 import tessera
 import torch
 from suites import anytime, blocks, breadth, tables
-from tessera import api, held
+from tessera import held
 
 import doors
 
@@ -112,8 +112,9 @@ def test_a_row_of_breadth(quick):
         assert first[mode]["tessera"]["ms"] == pytest.approx(4.0, abs=0.2)
         assert first[mode]["inductor"]["ms"] == pytest.approx(2.0, abs=0.2)
         assert second[mode]["tessera"]["ms"] == pytest.approx(1.0, abs=0.2)
-    assert first["kernels"] == {"synthesized": 1, "library": 1} and first["ours"] and first["runner"] == "eager"
-    assert second["runner"] == "eager+pytorch" and second["graphs"] == 2
+    assert first["kernels"] == {"synthesized": 1, "library": 1} and first["ours"]
+    assert (first["runner"], first["leftover"]) == ("kernels", "eager")
+    assert second["runner"] == "kernels+pytorch" and second["graphs"] == 2
     assert first["fallbacks"] == {"grad": 1} and first["calls"] - first["served"] == 1
     assert first["inactive"] == [{"rule": "gemm", "summary": "s", "because": "slower"}]
     # What is wrong shows, beside what eager is off.
@@ -131,6 +132,16 @@ def test_the_second_door_can_start_from_nothing(quick, monkeypatch, tmp_path):
     assert second["started_from"] == "nothing" and quick["compile"][1] not in (None, str(tmp_path / "tessera"))
     (only,) = measured("--doors", "compile")
     assert only["door"] == "compile" and only["started_from"] == "nothing"
+
+
+def test_each_way_has_a_copy_of_its_own(quick, monkeypatch):
+    seen, module = [], Small()
+    before = {n: getattr(doors, n) for n in ("optimize", "compile", "inductor")}
+    for name, door in before.items():
+        monkeypatch.setattr(doors, name, lambda copy, *more, door=door: seen.append(copy) or door(copy, *more))
+    measured(module=module)
+    weights = {m.linear.weight.data_ptr() for m in (*seen, module)}
+    assert len(weights) == 4 and all(torch.equal(m.linear.weight, module.linear.weight) for m in seen)
 
 
 def test_a_door_that_does_not_open_costs_its_own_row_alone(quick, monkeypatch):
@@ -218,15 +229,19 @@ def searched(quick, monkeypatch):
     asked = {}
     plans = {seconds: {"steps": [], "sleep": 0.004 if seconds < 30 else 0.002} for seconds in anytime.CHECKPOINTS}
 
-    def optimize_held(held, **options):
+    def optimize(module, inputs, **options):
         asked.update(options)
         moments = [{"seconds": s, "plan": plans[s]} for s in options["checkpoints"]]
-        return Composed(held.module, plan={"steps": [], "sleep": 0.001}, checkpoints=moments)
+        return Composed(module, plan={"steps": [], "sleep": 0.001, "leftover_runner": "inductor"}, checkpoints=moments)
 
     def hold(module, args, kwargs):
-        return SimpleNamespace(module=module, compose=lambda plan, leftover: Composed(module, plan["sleep"], plan=plan))
+        def compose(plan, leftover):
+            assert leftover == plan.get("leftover_runner", "eager")
+            return Composed(module, plan["sleep"], plan=plan)
 
-    monkeypatch.setattr(api, "optimize_held", optimize_held)
+        return SimpleNamespace(compose=compose)
+
+    monkeypatch.setattr(tessera, "optimize", optimize, raising=False)
     monkeypatch.setattr(held, "hold", hold)
     return asked
 
@@ -252,7 +267,7 @@ def test_the_plans_of_all_moments_are_measured_together(searched):
     assert part["ratio"] == pytest.approx(part["eager"]["ms"] / part["tessera"]["ms"])  # of the better of the two
     inductors = [part[name]["ms"] for name in ("inductor", "inductor-max-autotune")]
     assert part["ratio_best_inductor"] == pytest.approx(min(inductors) / part["tessera"]["ms"])
-    assert all(anytime.line(r) for r in found) and found[0]["runner"] == "eager"
+    assert all(anytime.line(r) for r in found) and found[0]["runner"] == "kernels"
     goals = anytime.summary(found)
     assert any(text.startswith("minigpt at 30 (real)") for text in goals), goals
     assert any(text.startswith("minigpt at end (end)") and "goal 1.8" in text for text in goals), goals
@@ -313,7 +328,8 @@ def test_the_second_run_has_a_row(monkeypatch):
 
 
 def test_a_fresh_process_says_what_it_compiled(monkeypatch, tmp_path):
-    monkeypatch.setenv("TESSERA_HOME", str(tmp_path))
+    for name in ("TESSERA_HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
     (tmp_path / "old.so").write_text("")
     asked = {}
 
