@@ -13,10 +13,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import sys
 
 import rows
 import suites
 from suites.tables import module_class, set_flags
+
+sys.path.insert(0, str(rows.root / "python"))
 
 
 def kernels_of(call, runs: int) -> list[dict]:

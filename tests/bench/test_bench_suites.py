@@ -9,6 +9,7 @@ import places  # noqa: F401  isort: skip
 import accuracy
 import beside
 import clock
+import device as devices
 import fresh
 import pytest
 import run
@@ -218,6 +219,58 @@ def test_a_forward_that_draws_has_no_errors():
     x = (torch.randn(8),)
     assert beside.errors(Noise(), {"eager": Noise()}, x)["absent"].startswith("the forward draws")
     assert "rms_error" in beside.errors(Small(), {"eager": Small()}, (torch.randn(1, 16),))["eager"]
+
+
+def test_graphs_are_timed_on_inputs_that_are_copied_in(monkeypatch):
+    """Without a GPU: what captures and replays is stood in for."""
+    replayed = []
+
+    class Captured:
+        def __init__(self, way, static, pool):
+            if way == "refuses":
+                raise RuntimeError("operation not permitted when stream is capturing\nmore")
+            self.way, self.static = way, static
+
+        def __call__(self, *ignored):
+            replayed.append((self.way, float(self.static[0])))
+            Time.now += 0.002 if self.way == "slow" else 0.001
+
+    monkeypatch.setattr(devices, "Captured", Captured)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    for name, value in (("LEAST_ROUNDS", 6), ("WARM_SECONDS", 0.0), ("TURNS", 1)):
+        monkeypatch.setattr(clock, name, value)
+    sets, absent = [(torch.tensor(1.0), 7), (torch.tensor(2.0), 7)], {}
+    ways = {"ours": "quick", "eager": "slow", "inductor": "refuses"}
+    found = beside._captured_times(ways, sets, clock.Clock(lambda: None, Time.read), 1e-6, absent)
+    assert absent == {"inductor": "not captured: RuntimeError: operation not permitted when stream is capturing"}
+    assert {x for way, x in replayed} == {1.0, 2.0} and float(sets[0][0]) == 1.0, "a set was written over"
+    for mode in ("graph_synchronized", "graph_back_to_back"):
+        part = beside.compared(found[mode], "ours")
+        assert part["best"] == "eager" and part["ratio"] == pytest.approx(2.0, rel=0.1) and "inductor" not in part
+    assert beside.compared(found["graph_synchronized"], "inductor") is None
+
+
+def test_memory_is_what_a_way_keeps_and_what_a_call_needs(monkeypatch):
+    allocated = iter((100, 100, 160, 130))
+    monkeypatch.setattr(devices, "settled", lambda: next(allocated))
+    monkeypatch.setattr(devices, "peak_of", lambda way, inputs: way)
+    module, x = torch.nn.Linear(4, 4, bias=False), torch.zeros(2, 4)
+    memory = beside.Memory(module, (x,), "cuda")
+    memory.made("eager")
+    memory.made("ours")  # 60 more are allocated than before
+    memory.made("inductor")  # some was freed: it keeps nothing
+    assert memory.figures({"eager": 8, "ours": 5, "inductor": 9}) == {
+        "eager": 64 + 32 + 8, "ours": 64 + 32 + 60 + 5, "inductor": 64 + 32 + 9
+    }  # fmt: skip
+    assert beside.Memory(module, (x,), "cpu").figures({"eager": 8}) is None
+
+
+def test_input_sets_rotate_beyond_the_cache():
+    small = devices.draw_sets(lambda: (torch.randn(8), 3))
+    assert len(small) == devices.MOST_SETS and not torch.equal(small[0][0], small[1][0]) and small[0][1] == 3
+    again = devices.draw_sets(lambda: (torch.randn(8), 3))
+    assert all(torch.equal(a[0], b[0]) for a, b in zip(small, again, strict=True)), "seeds are fixed"
+    assert len(devices.draw_sets(lambda: (torch.empty(devices.SET_BYTES // 8),))) == 2
 
 
 # anytime
