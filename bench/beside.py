@@ -11,7 +11,7 @@ import torch
 from clock import Clock, Figure
 
 PEERS = ("eager", "inductor")
-SECONDS = 4.0  # of running time for the synchronized calls of all ways together
+SECONDS = 2.5  # of running time for the synchronized calls of all ways together
 
 
 def first_line(error: BaseException) -> str:

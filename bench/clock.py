@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 Ways = dict[str, Callable]
 WARM_CALLS, WARM_SECONDS = 5, 0.2
-LEAST_ROUNDS, MOST_ROUNDS = 21, 500
+LEAST_ROUNDS, MOST_ROUNDS = 15, 500
 # Back to back: turns of a way, the time of a turn that counts, and the calls before it in which the clock settles.
-TURNS, TURN_MS, SETTLING = 7, 40.0, 0.4
+TURNS, TURN_MS, SETTLING = 5, 40.0, 0.4
 
 
 @dataclass(frozen=True)

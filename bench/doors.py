@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import device as devices
 import torch
@@ -14,11 +14,12 @@ from torch import nn
 
 @dataclass
 class Opened:
-    """A module behind a door: how to call it, and what it took to have it called once."""
+    """A module behind a door: how to call it, what it took until it could be called, and what became of its graphs:
+    `states()` gives {"runner", "reason", "status"} of each, `status` being None where PyTorch runs it."""
 
     way: Callable
     seconds: float
-    composed: list = field(default_factory=list)  # of each captured graph its ComposedModule, or None
+    states: Callable[[], list[dict]] = list
     report: dict | None = None
 
 
@@ -32,24 +33,36 @@ def optimize(module: nn.Module, inputs: tuple, device: str, options: dict) -> Op
     with torch.no_grad():
         fast(*inputs)
     devices.sync_of(device)()
-    return Opened(fast, seconds, [fast], fast.report)
+    return of_composed(fast, seconds)
+
+
+def of_composed(fast, seconds: float = 0.0) -> Opened:
+    why = ((fast.report or {}).get("settled") or {}).get("why", "")
+
+    def states() -> list[dict]:
+        status = fast.status()
+        return [{"runner": status["runner"], "reason": why, "status": status}]
+
+    return Opened(fast, seconds, states, fast.report)
 
 
 def compile(module: nn.Module, inputs: tuple, device: str, options: dict) -> Opened:
     """torch.compile(module, backend="tessera", options=...), until the first result is there: it compiles in its first
-    call. The backend is given as a function, which is what its name stands for, to see what it returns."""
-    from tessera.backend import tessera
+    call. The backend is given as a function, which is what its name stands for, to have the reports of what it returns."""
+    from tessera import backend
 
     returned = []
 
-    def backend(gm, example_inputs, **more):
-        returned.append(tessera(gm, example_inputs, **more))
+    def tessera(gm, example_inputs, **more):
+        returned.append(backend.tessera(gm, example_inputs, **more))
         return returned[-1]
 
-    way = torch.compile(module, backend=backend, options=options)
+    way = torch.compile(module, backend=tessera, options=options)
     seconds = first_call(way, inputs, device)
-    composed = [getattr(r, "composed", None) for r in returned]
-    return Opened(way, seconds, composed, next((c.report for c in composed if c is not None), None))
+    if len(backend.status(way)) != len(returned):
+        raise RuntimeError(f"{len(returned)} graphs were compiled, {len(backend.status(way))} are known to status()")
+    reports = (r.composed.report for r in returned if hasattr(r, "composed"))
+    return Opened(way, seconds, lambda: backend.status(way), next(reports, None))
 
 
 def inductor(module: nn.Module, inputs: tuple, device: str, mode: str | None = None) -> Opened:
@@ -67,28 +80,22 @@ def first_call(way: Callable, inputs: tuple, device: str) -> float:
 
 
 def state_of(opened: Opened) -> dict:
-    """Who runs the module (tessera's kernels, or PyTorch whole) and what no kernel covers, and which kernels; asked for
-    after the timed calls, so that calls which fell back show. `kernels`: active ones by kind; `synthesized` are ours."""
-    kinds, fallbacks, runners, leftovers = Counter(), Counter(), set(), set()
-    calls = served = 0
-    for composed in opened.composed:
-        if composed is None:
-            runners.add("pytorch")
-            continue
-        status = composed.status()
+    """Who runs the module (`kernels`: a plan of tessera's; else PyTorch whole) and what no kernel covers, and which kernels;
+    asked for after the timed calls, so that calls which fell back show. `kernels`: active ones by kind; `synthesized` are
+    ours."""
+    kinds, fallbacks, leftovers = Counter(), Counter(), set()
+    states = opened.states()
+    for status in (s["status"] for s in states if s["status"]):
         kinds.update(p["kind"] for p in status["patterns"] if p["active"])
         for event in status["fallbacks"]:
             fallbacks[event["kind"]] += event["count"]
-        runners.add(status.get("runner", "kernels"))
         leftovers.add(status["leftover_by"])
-        calls, served = calls + status["calls"], served + status["served"]
     return {
-        "runner": "+".join(sorted(runners)) or "none",
+        "runner": "+".join(sorted({s["runner"] for s in states})),
         "leftover": "+".join(sorted(leftovers)),
-        "graphs": len(opened.composed),
+        "graphs": len(states),
+        "why": "; ".join(s["reason"] for s in states if s["reason"]),
         "kernels": dict(kinds),
         "ours": kinds["synthesized"] > 0,
-        "calls": calls,
-        "served": served,
         "fallbacks": dict(fallbacks),
     }

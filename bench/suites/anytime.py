@@ -175,7 +175,7 @@ def _peers(module, inputs: tuple, device: str, absent: dict[str, str]) -> dict:
 def _placed(composed) -> dict:
     import doors
 
-    state = doors.state_of(doors.Opened(composed, 0.0, [composed]))
+    state = doors.state_of(doors.of_composed(composed))
     return {name: state[name] for name in ("runner", "leftover", "kernels", "fallbacks")}
 
 

@@ -178,7 +178,7 @@ def _row(door: str, opened, figures: dict, errors: dict, bytes_of: dict | None) 
 
     row: dict = doors.state_of(opened)
     report = opened.report or {}
-    row |= {"kind": report.get("kind", "none"), "stage_seconds": report.get("stage_seconds")}
+    row |= {name: report.get(name) for name in ("kind", "stage_seconds", "settled")}
     row["toolchain"] = {k: v for k, v in report.get("toolchain", {}).items() if k in table.TOOLCHAIN_FACTS}
     row["inactive"] = [
         {"rule": p["rule"], "summary": p.get("summary"), "because": p.get("inactive_because")}

@@ -61,9 +61,8 @@ class Composed(torch.nn.Module):
         kinds = (("synthesized", True), ("library", True), ("synthesized", False))
         return {
             "patterns": [{"kind": kind, "active": active} for kind, active in kinds],
+            "runner": "kernels",
             "leftover_by": "eager",
-            "calls": 9,
-            "served": 8,
             "fallbacks": [{"kind": "grad", "count": 1}],
         }
 
@@ -78,11 +77,13 @@ def quick(monkeypatch):
 
     def optimize(module, inputs, device, options):
         asked["optimize"] = options
-        return doors.Opened(c := Composed(module, 0.004), 31.5, [c], c.report)
+        return doors.of_composed(Composed(module, 0.004), 31.5)
 
     def compiled(module, inputs, device, options):
         asked["compile"] = (options, os.environ.get("TESSERA_HOME"))
-        return doors.Opened(c := Composed(module, 0.001, wrong=0.25), 2.0, [c, None], c.report)
+        of = doors.of_composed(Composed(module, 0.001, wrong=0.25), 2.0)
+        whole = {"runner": "inductor", "reason": "nothing to gain", "status": None}
+        return doors.Opened(of.way, of.seconds, lambda: [*of.states(), whole], of.report)
 
     def inductor(module, inputs, device, mode=None):
         return doors.Opened(Composed(module, 0.002), 20.0)
@@ -115,8 +116,8 @@ def test_a_row_of_breadth(quick):
         assert second[mode]["tessera"]["ms"] == pytest.approx(1.0, abs=0.2)
     assert first["kernels"] == {"synthesized": 1, "library": 1} and first["ours"]
     assert (first["runner"], first["leftover"]) == ("kernels", "eager")
-    assert second["runner"] == "kernels+pytorch" and second["graphs"] == 2
-    assert first["fallbacks"] == {"grad": 1} and first["calls"] - first["served"] == 1
+    assert second["runner"] == "inductor+kernels" and second["graphs"] == 2 and second["why"] == "nothing to gain"
+    assert first["fallbacks"] == {"grad": 1}
     assert first["inactive"] == [{"rule": "gemm", "summary": "s", "because": "slower"}]
     # What is wrong shows, beside what eager is off.
     assert first["errors"]["tessera"]["rms_error"] == first["errors"]["eager"]["rms_error"] < 1e-5
@@ -167,7 +168,7 @@ def test_the_list_of_products_is_held_to_what_a_forward_calls(quick):
 def test_flags_that_changed_are_no_measurement(quick, monkeypatch):
     def careless(module, inputs, device, options):
         torch.set_float32_matmul_precision("medium")
-        return doors.Opened(c := Composed(module), 1.0, [c], c.report)
+        return doors.of_composed(Composed(module))
 
     monkeypatch.setattr(doors, "optimize", careless)
     try:
