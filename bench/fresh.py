@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 bench = Path(__file__).resolve().parent
@@ -21,7 +22,7 @@ sys.path[:0] = [str(bench.parent / "python"), str(bench)]
 
 
 class Failed(Exception):
-    """The process ended without an answer."""
+    """The module could not be optimized there, or the process died."""
 
 
 def run(request: dict, environment: dict[str, str]) -> dict:
@@ -31,9 +32,13 @@ def run(request: dict, environment: dict[str, str]) -> dict:
         command = [sys.executable, str(bench / "fresh.py"), str(out), json.dumps(request)]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         print(done.stdout, flush=True)
-        if done.returncode != 0 or not out.exists():
-            raise Failed("\n".join(done.stdout.strip().splitlines()[-8:]) or f"exit code {done.returncode}")
-        return json.loads(out.read_text())
+        if not out.exists():
+            tail = done.stdout.strip().splitlines()[-1:]
+            raise Failed(": ".join([f"its process ended with code {done.returncode}", *tail]))
+        answer = json.loads(out.read_text())
+        if "failed" in answer:
+            raise Failed(answer["failed"])
+        return answer
 
 
 def optimized(request: dict) -> dict:
@@ -66,7 +71,14 @@ def optimized(request: dict) -> dict:
 
 def main() -> int:
     out, request = Path(sys.argv[1]), json.loads(sys.argv[2])
-    out.write_text(json.dumps(optimized(request)))
+    try:
+        answer = optimized(request)
+    except Exception as e:
+        import beside
+
+        traceback.print_exc()
+        answer = {"failed": beside.first_line(e)}
+    out.write_text(json.dumps(answer))
     return 0
 
 

@@ -55,38 +55,45 @@ def build(case: str, precision: str, device: str):
     return module, draw()
 
 
+NO_CHECKPOINTS = (
+    "this version of tessera has no plans of earlier moments, without which `anytime` cannot be measured: the option "
+    '`checkpoints=[seconds, ...]` of tessera.optimize is to leave a list of {"seconds", "plan"} in report["checkpoints"]'
+)
+
+
 def checkpoints_of(report: dict) -> list[dict]:
     """[{"seconds", "plan"}] of a search. A version without the option may take it and say nothing."""
     found = report.get("checkpoints")
     if not isinstance(found, list) or any("seconds" not in c or "plan" not in c for c in found):
-        raise NoCheckpoints(
-            "this version of tessera has no plans of earlier moments: the option `checkpoints=[seconds, ...]` of "
-            'tessera.optimize left no list of {"seconds", "plan"} in report["checkpoints"], without which `anytime` '
-            "cannot be measured"
-        )
+        raise NoCheckpoints(NO_CHECKPOINTS)
+    return found
+
+
+def stopped_search(case: str, precision: str, ask: dict, environment: dict[str, str]) -> dict:
+    """What fresh.run says of a search that is stopped at STOP seconds. It has a checkpoint too, so that it shows in time
+    whether the product knows them."""
+    import fresh
+
+    ask = ask | {"seconds": STOP, "checkpoints": [STOP / 2]}
+    try:
+        found = fresh.run({"suite": "anytime", "case": case, "precision": precision, "optimize": ask}, environment)
+    except fresh.Failed as e:
+        if "checkpoints" in str(e):
+            raise NoCheckpoints(f"{NO_CHECKPOINTS} ({e})") from e
+        raise
+    checkpoints_of(found["report"])
     return found
 
 
 def measure(case: str, precision: str, options) -> list[dict]:
     import device as devices
-    import fresh
     import homes
 
     from suites import tables
 
     ask = tables.asked(options)
-    # First, because it is short and shows at once whether the product knows checkpoints.
     with homes.empty() as home:
-        stopped = fresh.run(
-            {
-                "suite": "anytime",
-                "case": case,
-                "precision": precision,
-                "optimize": ask | {"seconds": STOP, "checkpoints": [STOP / 2]},
-            },
-            dict(os.environ) | home,
-        )
-        checkpoints_of(stopped["report"])
+        stopped = stopped_search(case, precision, ask, dict(os.environ) | home)
         device = devices.default()
         module, draw = make(case, device)
         return measure_module(case, precision, module, draw, ask, stopped, device)

@@ -330,10 +330,22 @@ def test_the_plans_of_all_moments_are_measured_together(searched):
 def test_a_product_without_checkpoints_is_told_plainly(quick, monkeypatch):
     monkeypatch.setattr(fresh, "run", lambda request, environment: {"report": {"kind": "none"}, "plan": {}})
     options = SimpleNamespace(**run.options_of(run.parse(["anytime", "minigpt"])))
-    with pytest.raises(anytime.NoCheckpoints, match="no plans of earlier moments: the option `checkpoints"):
+    with pytest.raises(anytime.NoCheckpoints, match="no plans of earlier moments.*the option `checkpoints"):
         anytime.measure("minigpt", "bf16", options)
     with pytest.raises(anytime.NoCheckpoints):
         anytime.checkpoints_of({"checkpoints": [{"seconds": 3}]})
+    refusals = {
+        "Error: error[TS0013]: there is no option `checkpoints`": anytime.NoCheckpoints,
+        "it died": fresh.Failed,
+    }
+    for text, kind in refusals.items():
+
+        def refused(request, environment, text=text):
+            raise fresh.Failed(text)
+
+        monkeypatch.setattr(fresh, "run", refused)
+        with pytest.raises(kind, match=text.split("[")[0]):
+            anytime.measure("minigpt", "bf16", options)
     assert anytime.checkpoints_of({"checkpoints": []}) == []
 
 
