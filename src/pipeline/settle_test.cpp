@@ -29,8 +29,8 @@ TEST(Settle, AKernelPlanThatIsSlowerInOneMeasureIsNot) {
   const auto d = decide({torch_way("eager", 0.030, 0.020), torch_way("inductor", 0.040, 0.010),
                          plan_way(0.029, 0.018)},
                         0);
-  EXPECT_EQ(d.way,
-            0);  // at 0.5 of Inductor back to back; eager is nearer to the best than Inductor
+  // Ours is at 0.56 of Inductor back to back, eager at 0.5, Inductor at 0.75 of eager a call.
+  EXPECT_EQ(d.way, 1);
   EXPECT_NE(d.why.find("of PyTorch's best way"), std::string::npos) << d.why;
 }
 
