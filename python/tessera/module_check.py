@@ -6,16 +6,21 @@ itself is off at its own precision (tessera.verify has the budget).
 
 from __future__ import annotations
 
+import time
+
 import torch
 from torch import nn
 
 from tessera import peers as peer_table
 from tessera import rounded
+from tessera.blame import blamed
 from tessera.compose import ComposedModule
 from tessera.errors import fail
 from tessera.held import Held, copies, cuda_devices, inputs_of, restore, run_module, same, snapshot
+from tessera.kernel_check import check_kernels
 from tessera.problem import _reference, larger_errors
 from tessera.reference import Executor
+from tessera.rewrite_check import check_rewrites
 from tessera.verify import budget, reference_errors
 
 
@@ -122,9 +127,10 @@ def _in_order(held: Held, made: dict[str, torch.Tensor]) -> list[torch.Tensor]:
     return results + [made[m["value"]] for m in held.graph.get("mutations", ()) if not m["target"].startswith("input:")]
 
 
-def _check_seed(held: Held, composed: ComposedModule, seed: int) -> tuple[list[dict], list[dict], str]:
+def _check_seed(
+    held: Held, composed: ComposedModule, expected: Expected, seed: int
+) -> tuple[list[dict], list[dict], str]:
     """(errors of ours, errors of the original, reason) for one set of inputs."""
-    expected = Expected(held, seed)
     before = snapshot(held.module)
     state = {k: t.detach().clone() for k, t in held.module.state_dict().items()}
     args, kwargs = copies(expected.args, expected.kwargs)
@@ -142,11 +148,11 @@ def _check_seed(held: Held, composed: ComposedModule, seed: int) -> tuple[list[d
     now = composed.state_dict()
     if list(now) != list(state):
         reasons.append("the state_dict has other names than the original's")
-    reasons += [
-        f"the parameter or buffer `{name}` was changed"
-        for name, t in now.items()
-        if name in state and not same(t.detach(), state[name])
-    ]
+    for name, t in now.items():
+        if name in state and not same(t.detach(), state[name]):
+            reasons.append(f"the parameter or buffer `{name}` was changed")
+            with torch.no_grad():
+                t.copy_(state[name])
     reason = "; ".join([*reasons, *([wrong] if wrong else [])])
     return errors, expected.baseline, reason
 
@@ -167,30 +173,102 @@ def claimed_by(plan: dict) -> list[str]:
     return [s["pattern"]["id"] for s in plan["steps"] if s["kind"] in ("kernel", "call")]
 
 
-def verify_module(held: Held, plan: dict, seeds: int = 2, leftover: str = "eager") -> dict:
-    """The composed module against fp64 on several inputs (docs/protocol.md, `verify_module`)."""
+def verify_module(
+    held: Held, plan: dict, seeds: int = 2, leftover: str = "eager", rewrites: dict | None = None
+) -> dict:
+    """The composed module against fp64 (docs/protocol.md, `verify_module`): its graph against the traced one (`rewrites`:
+    the reply of `check_rewrites`, where that was done), each kernel in its place, then all of it end to end. What is wrong
+    is named in `culprits`. Errors end to end are missing where an earlier check has found some."""
+    begin = time.perf_counter()
     composed = held.compose(plan, leftover)
+    culprits = [culprit(p, "active", p["reason"]) for p in composed.status()["patterns"] if not p["active"]]
+    reply: dict = {"ok": True, "reason": "", "culprits": culprits, "seeds": 0}
+    if not culprits:
+        reply["rewrites"] = rewrites if rewrites is not None else check_rewrites(held, plan["graph"])
+        kernels = check_kernels(held, plan)
+        reply |= {"kernels": kernels["kernels"], "kernel_seconds": kernels["seconds"]}
+        culprits += [culprit(row, "in_place", row["reason"]) for row in kernels["kernels"] if row["ok"] is False]
+        if reply["rewrites"]["ok"] is False:
+            reply["reason"] = reply["rewrites"]["reason"]
+        elif not culprits:
+            reply |= end_to_end(held, composed, plan, seeds)
+    if reply["culprits"]:
+        words = [f"{c['pattern']} ({c['rule']}, {c['label']}): {c['reason']}" for c in reply["culprits"]]
+        reply["reason"] = reply["reason"] or "; ".join(words)
+    if held.device.type == "cuda":
+        torch.cuda.empty_cache()
+    status = composed.status()
+    return reply | {
+        "ok": not reply["reason"],
+        "active": status["active"],
+        "status": status,
+        "seconds": time.perf_counter() - begin,
+    }
+
+
+def end_to_end(held: Held, composed: ComposedModule, plan: dict, seeds: int) -> dict:
+    """Errors, the reason to refuse the module, and which patterns are to blame."""
     found = {"rms": 0.0, "max": 0.0}
     base = {"rms": 0.0, "max": 0.0}
-    reason = ""
+    reason, culprits = "", []
     for seed in range(seeds):
-        errors, baseline, why = _check_seed(held, composed, seed)
+        expected = Expected(held, seed)
+        errors, baseline, why = _check_seed(held, composed, expected, seed)
         for total, rows in ((found, errors), (base, baseline)):
             for key in total:
                 total[key] = max([total[key], *(row[key] for row in rows)])
-        reason = reason or (f"inputs {seed}: {why}" if why else "")
-        if reason:
+        if why:
+            reason = f"inputs {seed}: {why}"
+            culprits = _end_to_end_culprits(held, plan, composed, expected, seed, why)
             break
     reason = reason or inactive_reason(composed, claimed_by(plan))
-    status = composed.status()
     return {
-        "ok": not reason,
+        "culprits": culprits,
         "reason": reason,
         "max_error": found["max"],
         "rms_error": found["rms"],
         "baseline_max_error": base["max"],
         "baseline_rms_error": base["rms"],
-        "active": status["active"],
-        "status": status,
         "seeds": seeds,
+    }
+
+
+def _end_to_end_culprits(
+    held: Held, plan: dict, composed: ComposedModule, expected: Expected, seed: int, why: str
+) -> list[dict]:
+    """Found with what is left to PyTorch run eagerly: a compiler would take its time for each try."""
+
+    def wrong(off: set[str]) -> str:
+        return _check_seed(held, eager.with_patterns(without=off), expected, seed)[2]
+
+    eager = composed if composed.leftover == "eager" else held.compose(plan, "eager")
+    if eager is not composed and not wrong(set()):
+        return [{"pattern": "", "rule": "", "label": composed.leftover, "check": "leftover", "reason": why}]
+    found, certain = blamed(claimed_by(plan), wrong, why)
+    steps = {s["pattern"]["id"]: s for s in plan["steps"] if "pattern" in s}
+    return [
+        culprit(
+            {
+                "pattern": i,
+                "rule": steps[i]["pattern"].get("rule", ""),
+                "label": steps[i]["candidate"].get("label", ""),
+            },
+            "end_to_end" if certain else "suspected",
+            reason,
+        )
+        for i, reason in found
+    ]
+
+
+def culprit(row: dict, check: str, reason: str) -> dict:
+    """A pattern that makes the module wrong, and which check says so: `active`, `in_place`, `end_to_end`, or `suspected`
+    (wrong once, and not again)."""
+    figures = ("inputs", "rms_error", "max_error", "baseline_rms_error", "baseline_max_error", "budget")
+    return {
+        "pattern": row.get("pattern") or row["id"],
+        "rule": row["rule"],
+        "label": row["label"],
+        "check": check,
+        "reason": reason,
+        **{key: row[key] for key in figures if key in row},
     }
