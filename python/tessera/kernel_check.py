@@ -26,7 +26,7 @@ from tessera.verify import run_and_check
 
 _sets = (("given", 0), ("perturbed", 1))
 # fp64; where that does not fit into memory, fp32 for the classes whose roundings it resolves.
-_meanings, _narrow = {torch.float64: "fp64", torch.float32: "fp32"}, ("bf16", "fp16", "fp8")
+MEANINGS, NARROW = {torch.float64: "fp64", torch.float32: "fp32"}, ("bf16", "fp16", "fp8")
 _own_aten = "aten"  # the library function that is the pattern's own nodes
 
 
@@ -42,10 +42,16 @@ def check_kernels(held: Held, plan: dict) -> dict:
             peer_table.equal_precision(held.precision),
         ):
             torch.manual_seed(seed)
-            for at, row in _Walk(held, plan, _tensors(held, name, seed)).rows(name):
-                rows[at] = _worse(rows.get(at), row)
-        if held.device.type == "cuda":
-            torch.cuda.empty_cache()
+            reached = set()
+            try:
+                for at, row in _Walk(held, plan, _tensors(held, name, seed)).rows(name):
+                    rows[at] = _worse(rows.get(at), row)
+                    reached.add(at)
+            except torch.OutOfMemoryError as e:
+                for at in _checked_steps(plan) - reached:
+                    row = _about(plan["steps"][at], name) | _skipped(str(e).splitlines()[0][:200])
+                    rows[at] = _worse(rows.get(at), row)
+        free(held.device)
         if any(row["ok"] is False for row in rows.values()):
             break
     return {"kernels": [rows[at] for at in sorted(rows)], "seconds": time.perf_counter() - begin}
@@ -57,6 +63,24 @@ def _tensors(held: Held, name: str, seed: int) -> Mapping[str, torch.Tensor]:
     if name == "given":
         return ChainMap(given, state)
     return ChainMap(perturbed_inputs(given, seed), Perturbed(state, held.graph["values"], seed))
+
+
+def _checked_steps(plan: dict) -> set[int]:
+    return {at for at, step in enumerate(plan["steps"]) if not _by_nodes(step)}
+
+
+def _skipped(reason: str) -> dict:
+    return {"ok": None, "form": "skipped", "kind": "out_of_memory", "reason": reason}
+
+
+def _about(step: dict, name: str) -> dict:
+    return {
+        "pattern": step["pattern"]["id"],
+        "rule": step["pattern"].get("rule", ""),
+        "label": step["candidate"].get("label", ""),
+        "outputs": [o["value"] for o in step["outputs"]],
+        "inputs": name,
+    }
 
 
 def _worse(old: dict | None, new: dict) -> dict:
@@ -129,19 +153,16 @@ class _Walk:
                 self.values.update(zip(names, self._get(names), strict=True))
             else:
                 row, outputs = self._check(step, name)
-                self.values.update(zip([o["value"] for o in step["outputs"]], outputs, strict=True))
+                # Steps behind a wrong kernel get what they should.
+                outputs = self._get(row["outputs"]) if outputs is None else outputs
+                self.values.update(zip(row["outputs"], outputs, strict=True))
                 yield i, row
             for value in [v for v in self.values if self.last.get(v, i) <= i]:
                 del self.values[value]
 
-    def _check(self, step: dict, name: str) -> tuple[dict, list[torch.Tensor]]:
-        row = {
-            "pattern": step["pattern"]["id"],
-            "rule": step["pattern"].get("rule", ""),
-            "label": step["candidate"].get("label", ""),
-            "outputs": [o["value"] for o in step["outputs"]],
-            "inputs": name,
-        }
+    def _check(self, step: dict, name: str) -> tuple[dict, list[torch.Tensor] | None]:
+        """The step's row, and what it made where that is right."""
+        row = _about(step, name)
         problem = Problem(
             self.graph,
             {**step["pattern"], "inputs": step["inputs"], "outputs": row["outputs"]},
@@ -149,24 +170,25 @@ class _Walk:
             self.held.precision,
         )
         actual = self._get(step["inputs"])
-        for meaning in _meanings if self.held.precision in _narrow else (torch.float64,):
+        for meaning in MEANINGS if self.held.precision in NARROW else (torch.float64,):
             problem.meaning = meaning
             try:
                 found, outputs = _judge(problem, step["candidate"], actual, name)
-                return {**row, "form": _meanings[meaning], **found}, outputs
+                return {**row, "form": MEANINGS[meaning], **found}, outputs
             except torch.OutOfMemoryError as e:
                 reason = str(e).splitlines()[0][:200]
             except Error as e:
-                if e.diagnostic["code"] != "TS0513":
-                    raise
                 reason = e.diagnostic["message"]
-            _free(self.held.device)
-        outputs = problem.run(actual, None)
-        return {**row, "ok": None, "form": "skipped", "kind": "out_of_memory", "reason": reason}, outputs
+                if e.diagnostic["code"] != "TS0513":
+                    return {**row, "ok": False, "form": MEANINGS[meaning], "kind": "malformed", "reason": reason}, None
+            free(self.held.device)
+        return row | _skipped(reason), None
 
 
-def _judge(problem: Problem, candidate: dict, actual: list[torch.Tensor], name: str) -> tuple[dict, list[torch.Tensor]]:
-    """What the row says of a step on these inputs, and what the steps behind it get."""
+def _judge(
+    problem: Problem, candidate: dict, actual: list[torch.Tensor], name: str
+) -> tuple[dict, list[torch.Tensor] | None]:
+    """What the row says of a step on these inputs, and what it made where that is right."""
     data = problem.dataset_of(
         name, dict(_sets)[name], [_guarded(v, t) for v, t in zip(problem.inputs, actual, strict=True)]
     )
@@ -175,7 +197,7 @@ def _judge(problem: Problem, candidate: dict, actual: list[torch.Tensor], name: 
     except Error as e:
         outputs, errors, breach = [], [], {"kind": "launch_failed", "reason": e.diagnostic["message"]}
     found = {"ok": breach is None, "kind": "", "reason": "", **_figures(errors), **(breach or {})}
-    return found, outputs if breach is None else problem.run(data.tensors, None)
+    return found, outputs if breach is None else None
 
 
 def _guarded(value: dict, t: torch.Tensor) -> Guarded:
@@ -214,6 +236,6 @@ def _by_nodes(step: dict) -> bool:
     return step["kind"] in ("aten", "prepack") or _is_own_aten(step)
 
 
-def _free(device: torch.device) -> None:
+def free(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.empty_cache()

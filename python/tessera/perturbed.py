@@ -7,6 +7,7 @@ What the composed module guards (tessera.facts), integers, booleans and masks st
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import torch
@@ -14,7 +15,7 @@ import torch
 from tessera.precision import readable
 
 AMPLITUDE = 0.2
-_least_scale = 0.02  # what zeros become is of this order at least, so that it shows in a sum
+_least_scale = 0.02  # of s: factors of 1e-6 get a size that shows in a sum
 _masks_from = 1e4  # larger magnitudes stand for minus infinity
 _few, _sample, _small = 16, 4096, 1 << 20
 
@@ -50,7 +51,8 @@ class Perturbed(Mapping):
 
 def perturb(t: torch.Tensor, facts: dict, generator: torch.Generator, amplitude: float = AMPLITUDE) -> torch.Tensor:
     """A floating tensor with other elements, in memory of its own: x (1 + a u) + a s u for u in (-1, 1), where s is the root mean
-    square; u > 0 where all elements are of one sign, which they keep. Large tensors of many values are random enough as
+    square; u > 0 where all elements are of one sign, which they keep. Zeros become uniform in [0, 1/2), as a bias that shows
+    in 16 bits, matrices of zeros as they are initialized elsewhere. Large tensors of many values are random enough as
     they are: the tensor itself, like all that is kept."""
     t = t.detach()
     if _kept(t, facts) or (t.numel() > _small and not _special(t)):
@@ -60,6 +62,9 @@ def perturb(t: torch.Tensor, facts: dict, generator: torch.Generator, amplitude:
     if not (-_masks_from < low and high < _masks_from):
         return t
     u = torch.rand(x.shape, generator=generator).to(x.device, x.dtype)
+    if low == high == 0:
+        u = u / 2 if t.dim() < 2 else (2 * u - 1) / math.sqrt(t.shape[-1])
+        return torch.empty_like(t).copy_(u * (amplitude / AMPLITUDE))
     scale = max(float(x.square().mean().sqrt()), _least_scale)
     if low >= 0:
         x = x * (1 + amplitude * (2 * u - 1)) + amplitude * scale * u

@@ -131,9 +131,6 @@ class Executor:
                         values.pop(value, None)
         for value in outputs:
             self._take(value, inputs, values, compute_dtype)
-        missing = [o for o in outputs if o not in values]
-        if missing:
-            raise fail("TS0221", "graph.no_such_value", f"the nodes do not produce {', '.join(missing)}")
         return {name: values[name] for name in outputs}
 
     def _take(self, name: str, inputs, values: dict[str, torch.Tensor], compute_dtype: torch.dtype | None) -> None:
@@ -141,8 +138,9 @@ class Executor:
         if name in values:
             return
         found = inputs[name] if name in inputs else self._constant(name)
-        if found is not None:
-            values[name] = _held(found, compute_dtype, self.device)
+        if found is None:
+            raise fail("TS0221", "graph.no_such_value", f"the nodes neither make nor are given `{name}`")
+        values[name] = _held(found, compute_dtype, self.device)
 
     def _constant(self, name: str) -> torch.Tensor | None:
         """A buffer or constant of equal elements: patterns hold its number and do not take it as an input."""

@@ -10,6 +10,7 @@ import torch
 from graph_tools import canonical
 from tessera.errors import Error
 from tessera.held import hold
+from tessera.module_check import end_to_end, verify_module
 from tessera.perturbed import Perturbed, perturb, perturbed_inputs
 from tessera.reference import Executor
 from tessera.rewrite_check import check_rewrites
@@ -21,12 +22,15 @@ LENGTH, WIDTH = 24, 32
 
 
 class Block(nn.Module):
-    """x + attention(norm(x)), turned by rotary embedding; norms of ones, biases of zeros, as at initialization."""
+    """x + attention(norm(x)), turned by rotary embedding, as at initialization: norms of ones, biases of zeros, and
+    projections so small that all scores are nearly equal."""
 
     def __init__(self):
         super().__init__()
         self.norm = nn.LayerNorm(WIDTH)
         self.q, self.k, self.v = (nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(3))
+        for p in (self.q, self.k):
+            nn.init.normal_(p.weight, std=0.02)
         angles = decoder_blocks.angles(8, LENGTH)
         self.register_buffer("cos", torch.cat((angles, angles), -1).cos())
         self.register_buffer("sin", torch.cat((angles, angles), -1).sin())
@@ -89,6 +93,20 @@ def test_wrong_rewrites(held, damage):
     assert graph != held.graph
     r = check_rewrites(held, graph)
     assert r["ok"] is False and "relative RMS" in r["reason"] and r["rms_error"] > 1e-8, r
+
+
+def test_keys_not_rotated_pass_end_to_end_in_bf16_and_not_here(held):
+    graph = copy.deepcopy(held.graph)
+    keys_not_rotated(graph)
+    plan = plan_without_kernels(graph)
+    assert not end_to_end(held, held.compose(plan, "eager"), plan, 2)["reason"]
+    r = verify_module(held, plan)
+    assert not r["ok"] and "rewritten graph" in r["reason"] and r["rewrites"]["ok"] is False, r
+
+
+def plan_without_kernels(graph: dict) -> dict:
+    steps = [{"kind": "aten", "node": n["name"]} for n in graph["nodes"]]
+    return {"schema": "tessera.plan/1", "graph": graph, "steps": steps, "leftover": []}
 
 
 @pytest.mark.parametrize("damage", [norm_weight_ignored, norm_bias_ignored])
@@ -223,8 +241,7 @@ def test_what_leaves_the_range_is_perturbed_less():
 def test_the_tracer_checks_a_graph_once(held, monkeypatch):
     tracer, graph = Tracer(held), canonical(held.graph)
     assert tracer.check_rewrites({"graph": graph})["ok"]
-    steps = [{"kind": "aten", "node": n["name"]} for n in graph["nodes"]]
-    plan = {"schema": "tessera.plan/1", "graph": copy.deepcopy(graph), "steps": steps, "leftover": []}
+    plan = plan_without_kernels(copy.deepcopy(graph))
     monkeypatch.setattr("tessera.module_check.check_rewrites", lambda *a: pytest.fail("checked again"))
     r = tracer.verify_module({"plan": plan, "seeds": 1})
     assert r["ok"] and r["rewrites"]["ok"] and r["kernels"] == [], r
