@@ -19,7 +19,7 @@ from collections import ChainMap
 
 import torch
 
-from tessera.errors import fail
+from tessera.errors import Error, fail
 from tessera.held import Held, cuda_devices, inputs_of
 from tessera.perturbed import AMPLITUDE, Perturbed, perturbed_inputs
 from tessera.problem import Reference, arithmetic
@@ -57,8 +57,13 @@ def _check_in(held: Held, graph: dict, given: dict, seed: int, dtype: torch.dtyp
     if not _mostly_finite(wanted):  # what grows with every layer may leave the range; closer to the module it does not
         amplitude /= 1000
         wanted = _run(held, held.graph, given, seed, dtype, amplitude)
-    made = _run(held, graph, given, seed, dtype, amplitude)
     reply = {"ok": True, "form": _forms[dtype], "bound": BOUND[dtype], "rms_error": 0.0, "reason": ""}
+    try:
+        made = _run(held, graph, given, seed, dtype, amplitude)
+    except torch.OutOfMemoryError:
+        raise
+    except (Error, RuntimeError, TypeError, ValueError, IndexError) as e:  # ATen's ways to refuse a call
+        return reply | {"ok": False, "reason": f"the rewritten graph cannot be executed: {e}"[:400]}
     if len(made) != len(wanted):
         return reply | {"ok": False, "reason": f"{len(made)} results; the traced graph gives {len(wanted)}"}
     for i, (new, old) in enumerate(zip(made, wanted, strict=True)):

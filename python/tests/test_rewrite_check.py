@@ -185,6 +185,13 @@ def test_inputs_of_few_values_get_others():
     assert made["x"] is x and made["tokens"] is tokens and not torch.equal(made["state"], zeros)
 
 
+def test_what_cannot_be_executed_is_wrong(held):
+    graph = copy.deepcopy(held.graph)
+    node(graph, "layer_norm")["arguments"]["normalized_shape"] = [WIDTH + 1]
+    r = check_rewrites(held, graph)
+    assert r["ok"] is False and "cannot be executed" in r["reason"], r
+
+
 def no_memory_for(monkeypatch, dtypes):
     run = Executor.run_all
 

@@ -16,8 +16,9 @@ std::string now_utc() {
   return text;
 }
 
-Json failures(const evaluate::Tuned& tuned) {
-  Json out = Json::array();
+Json failures(const Work& w) {
+  const evaluate::Tuned& tuned = *w.tuned;
+  Json out = w.wrong;
   for (const tune::Trial& t : tuned.trials) {
     if (t.outcome == tune::Outcome::measured || t.outcome == tune::Outcome::skipped) continue;
     out.push_back({{"label", tuned.labels.at(static_cast<std::size_t>(t.point.candidate))},
@@ -35,7 +36,7 @@ Status remember(Session& s, const Work& w) {
   registry::Entry e{.key = w.key, .rule = p.rule, .arch = std::string(s.found.arch->name)};
   e.toolchain = s.evaluation.tools.fingerprint();
   e.created = now_utc();
-  e.negative = failures(*w.tuned);
+  e.negative = failures(w);
   e.shape = p.body ? p.body->to_json() : Json::object();
   if (w.tuned->winners.empty()) {
     e.status = "failed";
@@ -67,6 +68,22 @@ Status remember(Session& s, const Work& w) {
   e.candidate = {{"winners", winners}, {"eager_ms", w.tuned->eager_ms}};
   TESSERA_CHECK(s.registry->store(e));
   return s.registry->forget_trials(w.key);
+}
+
+Status mark_wrong(Session& s, Work& w, const Json& trials) {
+  if (!s.registry) return {};
+  if (w.wrong.empty() && w.reuse == rules::Reuse::reuse && w.entry && w.tuned->trials.empty())
+    w.wrong = w.entry->negative;
+  for (const Json& t : trials) {
+    w.wrong.push_back(
+        {{"label", t.at("label")}, {"outcome", t.at("outcome")}, {"reason", t.at("reason")}});
+  }
+  // Of two entries the registry keeps the better one, and the wrong kernel was faster.
+  TESSERA_CHECK(s.registry->prune("hash:" + w.key.hash()));
+  TESSERA_CHECK(remember(s, w));
+  for (const Json& t : trials)
+    TESSERA_CHECK(s.registry->note_trial(w.key, t.at("label").get<std::string>(), t));
+  return {};
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Work {
   bool alternative = false;  // wherever it occurs, a pattern of higher priority has some of its ops
   bool covered = false;      // skipped for the kernels that others have for its ops
   bool refined = false;      // its winners' order was settled in the module's own run
+  Json wrong = Json::array();  // failed trials that the search did not see: kernels found wrong in
+                               // the module, and what failed before when the work was reused
 
   /// Neither evaluated nor passed over yet.
   [[nodiscard]] bool to_come() const { return !tuned && skipped.empty(); }
@@ -45,7 +48,9 @@ struct Session {
   std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)
   composer::Choice choice;
   Json plan;
-  Json refinements = Json::array();  // {"pattern", "from", "to", "ms", "than"}: winners exchanged
+  Json refinements = Json::array();    // {"pattern", "from", "to", "ms", "than"}: winners exchanged
+  std::set<std::string> rewrites_off;  // families of rewrites that are wrong on this module
+  Json rewrite_check = Json::object();
   Json module_check = Json::object();
   Json module_times = Json::object();
   std::vector<Diagnostic> diagnostics;
@@ -71,6 +76,12 @@ Status compose_plan(Session& s);          // choose and order
 /// Runner-ups that were nearly as fast by themselves, tried in the module's own run: where caches
 /// and power are shared with its other kernels another may be the fastest. What wins is stored.
 Status refine_plan(Session& s, bridge::Peer& tracer);
+/// The rewritten graph against the traced one. Where it is wrong, families of rewrites are switched
+/// off until it is right, with a warning that names them, and patterns are found anew.
+Status check_rewrites(Session& s, bridge::Peer& tracer, const Json& traced);
+/// The plan's kernels in their places, and the module end to end. A kernel that is wrong goes from
+/// its work with a warning, is marked in the registry, and the plan is made again: TS0501 only when
+/// nothing is left to drop.
 Status check_module(Session& s, bridge::Peer& tracer);
 Status measure_module(Session& s, bridge::Peer& tracer);
 /// Fills module_check["resizes"]: rows {"size","ok","reason","kernels","of",errors}; `ok` is null
@@ -84,6 +95,10 @@ void choose_kernels(Session& s);
 Result<Json> plan_of_choice(const Session& s);
 /// Stores the winners of a search, or that it had none.
 Status remember(Session& s, const Work& w);
+/// Stores the work without kernels that were wrong in the module (they are gone from the winners
+/// already), with `trials` (of evaluate::trial_to_json) as failed ones: neither reuse nor a later
+/// search takes them again.
+Status mark_wrong(Session& s, Work& w, const Json& trials);
 /// The winner that may be placed under options.only_kind; nullptr when there is none.
 const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w);
 /// A pattern's ops run one by one when no eager time is known of its own.
