@@ -147,43 +147,24 @@ Diagnostic about_kernel(const Json& culprit, const std::string& next) {
       .with("culprit", culprit);
 }
 
-/// Takes the kernel that is placed for the work out of it, with all other launches of its binary.
-std::vector<evaluate::Tuned::Winner> take_out(const Session& s, Work& w) {
-  auto& winners = w.tuned->winners;
-  const auto at = placeable(s, w) - winners.data();
-  std::vector<evaluate::Tuned::Winner> gone = {winners[static_cast<std::size_t>(at)]};
-  winners.erase(winners.begin() + at);
-  if (!gone.front().built) return gone;
-  const auto same = std::stable_partition(winners.begin(), winners.end(), [&](const auto& other) {
-    return !other.built || other.built->hash != gone.front().built->hash;
-  });
-  gone.insert(gone.end(), same, winners.end());
-  winners.erase(same, winners.end());
-  return gone;
-}
-
-/// Drops the kernel at fault. What was wrong, and not only missing or suspected, is marked in the
-/// registry.
+/// Drops the kernel that is placed for the work, with all its launches. What was wrong, and not
+/// only missing or suspected, is marked in the registry.
 Status drop(Session& s, Work& w, const Json& culprit) {
-  const std::vector<evaluate::Tuned::Winner> gone = take_out(s, w);
+  const std::string label = placeable(s, w)->candidate.label();
   const std::string reason = culprit.value("reason", "");
+  const std::string check = culprit.value("check", "");
+  if (check == "in_place" || check == "end_to_end")
+    TESSERA_CHECK(mark_wrong(s, w, label, "in a module: " + reason));
+  std::erase_if(w.tuned->winners, [&](const evaluate::Tuned::Winner& winner) {
+    return winner.candidate.label() == label;
+  });
   const evaluate::Tuned::Winner* next = placeable(s, w);
   if (next == nullptr) w.skipped = "its kernel was wrong in the module: " + reason;
   warn(s, about_kernel(culprit, next != nullptr ? next->candidate.label() + " takes its place"
                                                 : "its ops are left to PyTorch"));
-  s.say("verify",
-        fmt::format("{}: {} is wrong in the module and dropped: {}", culprit.value("pattern", ""),
-                    gone.front().candidate.label(), reason));
-  const std::string check = culprit.value("check", "");
-  if (check != "in_place" && check != "end_to_end") return {};
-  Json trials = Json::array();
-  for (const evaluate::Tuned::Winner& winner : gone) {
-    const tune::Trial trial{.point = {0, winner.launch},
-                            .outcome = tune::Outcome::wrong_result,
-                            .reason = "in a module: " + reason};
-    trials.push_back(evaluate::trial_to_json(trial, {winner.candidate}));
-  }
-  return mark_wrong(s, w, trials);
+  s.say("verify", fmt::format("{}: {} is wrong in the module and dropped: {}",
+                              culprit.value("pattern", ""), label, reason));
+  return {};
 }
 
 /// One kernel of each work that a culprit names; false when there is none to drop.

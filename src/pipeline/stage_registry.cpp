@@ -16,9 +16,8 @@ std::string now_utc() {
   return text;
 }
 
-Json failures(const Work& w) {
-  const evaluate::Tuned& tuned = *w.tuned;
-  Json out = w.wrong;
+Json failures(const evaluate::Tuned& tuned) {
+  Json out = Json::array();
   for (const tune::Trial& t : tuned.trials) {
     if (t.outcome == tune::Outcome::measured || t.outcome == tune::Outcome::skipped) continue;
     out.push_back({{"label", tuned.labels.at(static_cast<std::size_t>(t.point.candidate))},
@@ -36,7 +35,7 @@ Status remember(Session& s, const Work& w) {
   registry::Entry e{.key = w.key, .rule = p.rule, .arch = std::string(s.found.arch->name)};
   e.toolchain = s.evaluation.tools.fingerprint();
   e.created = now_utc();
-  e.negative = failures(w);
+  e.negative = failures(*w.tuned);
   e.shape = p.body ? p.body->to_json() : Json::object();
   if (w.tuned->winners.empty()) {
     e.status = "failed";
@@ -70,20 +69,27 @@ Status remember(Session& s, const Work& w) {
   return s.registry->forget_trials(w.key);
 }
 
-Status mark_wrong(Session& s, Work& w, const Json& trials) {
-  if (!s.registry) return {};
-  if (w.wrong.empty() && w.reuse == rules::Reuse::reuse && w.entry && w.tuned->trials.empty())
-    w.wrong = w.entry->negative;
-  for (const Json& t : trials) {
-    w.wrong.push_back(
-        {{"label", t.at("label")}, {"outcome", t.at("outcome")}, {"reason", t.at("reason")}});
+Status mark_wrong(Session& s, const Work& w, const std::string& label, const std::string& reason) {
+  if (!s.registry || !w.tuned) return {};
+  Work without = w;
+  evaluate::Tuned& left = *without.tuned;
+  const auto failed = [&](const std::string& what, tune::Outcome outcome, const std::string& why) {
+    left.trials.push_back(
+        {.point = {static_cast<int>(left.labels.size()), 0}, .outcome = outcome, .reason = why});
+    left.labels.push_back(what);
+  };
+  if (left.trials.empty() && w.entry) {  // reused: what failed before stays known
+    for (const Json& n : w.entry->negative) {
+      const auto outcome = tune::outcome_of(n.value("outcome", ""));
+      failed(n.value("label", ""), outcome.value_or(tune::Outcome::wrong_result),
+             n.value("reason", ""));
+    }
   }
+  failed(label, tune::Outcome::wrong_result, reason);
+  std::erase_if(left.winners, [&](const auto& x) { return x.candidate.label() == label; });
   // Of two entries the registry keeps the better one, and the wrong kernel was faster.
   TESSERA_CHECK(s.registry->prune("hash:" + w.key.hash()));
-  TESSERA_CHECK(remember(s, w));
-  for (const Json& t : trials)
-    TESSERA_CHECK(s.registry->note_trial(w.key, t.at("label").get<std::string>(), t));
-  return {};
+  return remember(s, without);
 }
 
 namespace {

@@ -28,8 +28,6 @@ struct Work {
   bool alternative = false;  // wherever it occurs, a pattern of higher priority has some of its ops
   bool covered = false;      // skipped for the kernels that others have for its ops
   bool refined = false;      // its winners' order was settled in the module's own run
-  Json wrong = Json::array();  // failed trials that the search did not see: kernels found wrong in
-                               // the module, and what failed before when the work was reused
 
   /// Neither evaluated nor passed over yet.
   [[nodiscard]] bool to_come() const { return !tuned && skipped.empty(); }
@@ -95,10 +93,9 @@ void choose_kernels(Session& s);
 Result<Json> plan_of_choice(const Session& s);
 /// Stores the winners of a search, or that it had none.
 Status remember(Session& s, const Work& w);
-/// Stores the work without kernels that were wrong in the module (they are gone from the winners
-/// already), with `trials` (of evaluate::trial_to_json) as failed ones: neither reuse nor a later
-/// search takes them again.
-Status mark_wrong(Session& s, Work& w, const Json& trials);
+/// A winner (by its candidate's label) that was wrong in the module: the registry does not give it
+/// again. It is among the work's winners still.
+Status mark_wrong(Session& s, const Work& w, const std::string& label, const std::string& reason);
 /// The winner that may be placed under options.only_kind; nullptr when there is none.
 const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w);
 /// A pattern's ops run one by one when no eager time is known of its own.
