@@ -96,8 +96,8 @@ def redraw(tensor: torch.Tensor, seed: int) -> torch.Tensor:
         return tensor.clone()
     if not tensor.is_floating_point() and bool((flat[1:] >= flat[:-1]).all()):
         return tensor.clone()
-    generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(flat.numel(), generator=generator).to(flat.device)
+    generator = torch.Generator(flat.device).manual_seed(seed)
+    order = torch.randperm(flat.numel(), generator=generator, device=flat.device)
     return torch.empty_like(tensor).copy_(flat[order].view(tensor.shape))
 
 

@@ -82,6 +82,7 @@ class Problem:
             for v in self.inputs
             if v.get("origin") in ("parameter", "buffer", "constant") or v["name"] in prepacked
         }
+        self.meaning = torch.float64  # the type that references are computed in
         self._cache: dict[tuple[str, int], Dataset] = {}
         self._cached_bytes = 0
 
@@ -96,19 +97,19 @@ class Problem:
 
     def _exact(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         try:
-            return self.run(tensors, torch.float64)
+            return self.run(tensors, self.meaning)
         except torch.OutOfMemoryError:
             # Remembered datasets can be made again; without them there may be room.
             self.forget()
             torch.cuda.empty_cache()
         try:
-            return self.run(tensors, torch.float64)
+            return self.run(tensors, self.meaning)
         except torch.OutOfMemoryError as error:
             torch.cuda.empty_cache()
             raise fail(
                 "TS0513",
                 "verify.reference_out_of_memory",
-                f"the fp64 reference of {self.pattern.get('id', 'the pattern')} does not fit into memory",
+                f"the reference of {self.pattern.get('id', 'the pattern')} does not fit into memory",
                 found=str(error).split("\n")[0][:300],
                 helps=["optimize the module at a smaller batch; its kernels are tuned for exact shapes"],
             ) from error
@@ -118,9 +119,18 @@ class Problem:
         found = self._cache.get((kind, seed))
         if found:
             return found
+        made = self.dataset_of(kind, seed, make_inputs(self, kind, seed))
+        size = sum(r.value.nbytes for r in made.references) + sum(g.nbytes for g in made.inputs)
+        if self._cached_bytes + size <= _memory(self.device) // 4:
+            self._cache[kind, seed] = made
+            self._cached_bytes += size
+        return made
+
+    def dataset_of(self, kind: str, seed: int, inputs: list[Guarded]) -> Dataset:
+        """These inputs with their references and the baseline's errors. Errors: TS0511, TS0513."""
         from tessera.verify import reference_errors  # verify.py is the layer above
 
-        made = Dataset(kind, seed, make_inputs(self, kind, seed))
+        made = Dataset(kind, seed, inputs)
         exact = self._exact(made.tensors)
         eager = self.run(made.tensors, None)
         for value, e, b in zip(self.outputs, exact, eager, strict=True):
@@ -137,10 +147,6 @@ class Problem:
         made.baseline = [reference_errors(b, r) for b, r in zip(eager, made.references, strict=True)]
         del eager
         made.permitted = larger_errors(made.baseline, self._own_cost(made))
-        size = sum(r.value.nbytes for r in made.references) + sum(g.nbytes for g in made.inputs)
-        if self._cached_bytes + size <= _memory(self.device) // 4:
-            self._cache[kind, seed] = made
-            self._cached_bytes += size
         return made
 
     def _own_cost(self, data: Dataset) -> list[dict]:

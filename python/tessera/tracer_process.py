@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tessera import module_check, module_times, resizes
+from tessera import module_check, module_times, resizes, rewrite_check
 from tessera.errors import fail
 from tessera.held import Held, hold
 from tessera.loading import load_problem
@@ -20,12 +20,14 @@ class Tracer:
         self.connection: Connection | None = None
         self.settler: Settler | None = None
         self.resized: Held | None = None  # the held module at the size last asked for
+        self.checked: tuple[dict, dict] | None = None  # the graph that `check_rewrites` saw last, and its reply
 
     @property
     def handlers(self) -> dict:
         return {
             "trace": self.trace,
             "trace_resized": self.trace_resized,
+            "check_rewrites": self.check_rewrites,
             "verify_module": self.verify_module,
             "measure_module": self.measure_module,
             "compare_plans": self.compare_plans,
@@ -73,12 +75,21 @@ class Tracer:
         self.resized = made
         return {"size": size.text, "graph": made.graph}
 
+    def check_rewrites(self, params: dict) -> dict:
+        self.checked = params["graph"], rewrite_check.check_rewrites(self._need(), params["graph"])
+        return self.checked[1]
+
     def verify_module(self, params: dict) -> dict:
         held = self.resized if params.get("resized") else self._need()
         if held is None:
             raise fail("TS0706", "peer.nothing_traced", "no other size is held: `trace_resized` comes first")
+        known = self.checked if not params.get("resized") else None
         return module_check.verify_module(
-            held, params["plan"], int(params.get("seeds", 2)), params.get("leftover", "eager")
+            held,
+            params["plan"],
+            int(params.get("seeds", 2)),
+            params.get("leftover", "eager"),
+            known[1] if known and known[0] == params["plan"]["graph"] else None,
         )
 
     def measure_module(self, params: dict) -> dict:

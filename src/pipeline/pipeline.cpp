@@ -122,7 +122,7 @@ Result<Discovered> discover(const Json& traced, const Options& options) {
   dump(options, "1-traced.txt", d.traced_text);
   TESSERA_TRY(found_arch, arch_for(d.graph, options.arch));
   d.arch = found_arch;
-  d.rewrites = graph::canonicalize(d.graph);
+  d.rewrites = graph::canonicalize(d.graph, options.rewrites_off);
   dump(options, "2-canonical.txt", graph::to_text(d.graph));
   d.discovery = rules::discover(d.graph, *d.arch);
   dump(options, "3-discovery.txt", rules::to_table(d.graph, d.discovery));
@@ -138,6 +138,8 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
   TESSERA_TRY(found, discover(traced, options));
   s.found = std::move(found);
   TESSERA_CHECK(check_device(s.found.graph, *s.found.arch));
+  if (options.compose)
+    TESSERA_CHECK(timed(s, "check_rewrites", [&] { return check_rewrites(s, tracer, traced); }));
   s.say("discover", fmt::format("{} patterns in {} ops for {}", s.found.discovery.patterns.size(),
                                 s.found.graph.order.size(), s.found.arch->name));
 

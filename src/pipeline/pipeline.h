@@ -4,6 +4,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct Options {
   std::filesystem::path registry;  // empty: the user's own
   std::filesystem::path cache;     // empty: the user's own
   std::filesystem::path dump;      // a folder: each stage's result is written there
+  std::set<std::string> rewrites_off;  // graph::rewrite_families() that change nothing
 };
 
 /// Reads options by the names of the command table, which has checked them.

@@ -68,6 +68,7 @@ Status prepare_baseline(Session& s, bridge::Peer& tracer) {
 }
 
 Status settle_plan(Session& s, bridge::Peer& tracer) {
+  s.evaluator.reset();  // no compiler runs beside the clock, and its memory is free
   s.leftover = s.options.leftover == "auto" ? "eager" : s.options.leftover;
   s.plan["runner"] = "kernels";
   if (decides(s)) {
