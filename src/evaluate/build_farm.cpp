@@ -13,6 +13,7 @@ struct BuildFarm::Job {
   explicit Job(Source s) : source(std::move(s)) {}
   const Source source;
   bool started = false;
+  std::chrono::steady_clock::time_point begin;  // when started
   std::optional<Result<Built>> result;
   std::atomic<bool> cancel = false;
 };
@@ -62,6 +63,14 @@ bool BuildFarm::ended(const std::string& key) {
   const std::scoped_lock lock(mutex_);
   const auto at = jobs_.find(key);
   return at != jobs_.end() && at->second->result && !at->second->cancel;
+}
+
+double BuildFarm::running(const std::string& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto at = jobs_.find(key);
+  if (at == jobs_.end() || !at->second->started || at->second->result) return 0;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - at->second->begin)
+      .count();
 }
 
 void BuildFarm::wait(double seconds) {
@@ -142,6 +151,7 @@ BuildFarm::JobPtr BuildFarm::next() {
       queue.pop_front();
       if (!job->started && !job->cancel) {
         job->started = true;
+        job->begin = std::chrono::steady_clock::now();
         return job;
       }
     }

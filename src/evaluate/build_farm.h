@@ -37,6 +37,8 @@ class BuildFarm {
   [[nodiscard]] std::string key_of(const toolchain::Source& source) const;
   /// Whether the build of this source, expected or asked for before, has ended, well or badly.
   bool ended(const std::string& key);
+  /// For how many seconds it has been under way; 0 when it has not begun, or has ended.
+  double running(const std::string& key);
   /// Until any build ends, at most so many seconds.
   void wait(double seconds);
   /// Forgets what is expected and waits for the compilers that run.

@@ -81,6 +81,8 @@ TEST_F(Farm, SaysWhatHasEndedAndWaitsForTheNext) {
   while (!f.ended(f.key_of(quick))) f.wait(20);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
   EXPECT_FALSE(f.ended(f.key_of(slow)));
+  EXPECT_GT(f.running(f.key_of(slow)), 0.1);
+  EXPECT_EQ(f.running(f.key_of(quick)), 0);
   f.cancel();
   EXPECT_FALSE(f.ended(f.key_of(slow)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(25));

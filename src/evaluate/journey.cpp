@@ -59,6 +59,7 @@ struct Journey::State {
   }
   void prepare(const Json& known);
   void listen();
+  const std::string& key(int c);
   bool ready(int c);
   void estimate_builds();
   [[nodiscard]] tune::Outlook outlook(double bar_ms, double seconds_left);
@@ -148,17 +149,22 @@ void Journey::State::estimate_builds() {
   }
 }
 
-bool Journey::State::ready(int c) {
-  if (gates.built[static_cast<std::size_t>(c)]) return true;
+const std::string& Journey::State::key(int c) {
   auto [at, fresh] = keys.try_emplace(c);
   if (fresh) at->second = gates.shared.farm.key_of(*candidate(c).source);
-  return gates.shared.farm.ended(at->second);
+  return at->second;
+}
+
+bool Journey::State::ready(int c) {
+  return gates.built[static_cast<std::size_t>(c)] || gates.shared.farm.ended(key(c));
 }
 
 tune::Outlook Journey::State::outlook(double bar_ms, double seconds_left) {
   estimate_builds();
   tune::Outlook o{.bar_ms = bar_ms, .seconds_left = seconds_left};
-  if (gates.shared.builds_ahead()) o.ready = [this](int c) { return ready(c); };
+  if (!gates.shared.builds_ahead()) return o;
+  o.ready = [this](int c) { return ready(c); };
+  o.running = [this](int c) { return gates.shared.farm.running(key(c)); };
   return o;
 }
 
@@ -371,6 +377,14 @@ double Journey::best_ms() const {
     if (state_->may_be_placed(c) && !state_->candidate(c).is_eager()) return t.ms;
   }
   return 0;
+}
+
+double Journey::expected_ms() {
+  double least = best_ms();
+  for (const tune::Step& step : state_->search->to_build(state_->outlook(0, 0))) {
+    if (step.expected_ms > 0 && (least == 0 || step.expected_ms < least)) least = step.expected_ms;
+  }
+  return least;
 }
 
 double Journey::eager_ms() const {

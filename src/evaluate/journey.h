@@ -44,6 +44,8 @@ class Journey {
   /// Of the candidates that may be placed and are more than the pattern's own ops; 0: none.
   [[nodiscard]] double best_ms() const;
   [[nodiscard]] double eager_ms() const;
+  /// What the best may come to, by what is known of the candidates to come; 0: unknown.
+  [[nodiscard]] double expected_ms();
   /// The winners by what is known now. `whole`: only those verified in full.
   [[nodiscard]] Tuned so_far(bool whole) const;
   /// Notes why it ends before its time.

@@ -47,6 +47,7 @@ class Searches::One : public tune::Journey {
   [[nodiscard]] double saved_ms() const override { return all_.standing().saved_ms(at_); }
   void settle(double seconds) override { journey_->settle(seconds); }
 
+  [[nodiscard]] std::size_t at() const { return at_; }
   [[nodiscard]] Work& work() const { return s_.work[at_]; }
   [[nodiscard]] evaluate::Journey* journey() const { return journey_.get(); }
   [[nodiscard]] bool is_open() const { return open_ && work().skipped.empty(); }
@@ -108,13 +109,21 @@ std::optional<tune::Offer> Searches::One::offer(double seconds_left) {
                      .seconds = seconds};
 }
 
-// A compiler is one of several: its seconds count as much less.
+// What it would gain now; for a build, if all others come to what is expected of them, so that an
+// alternative waits until the better version was tried.
 tune::Offer Searches::One::priced(const tune::Step& step) const {
   const double best = journey_->best_ms();
   const double reached = best > 0 ? std::min(best, bar()) : bar();
+  double gain = step.gain_ms * all_.standing().places_above(at_, reached);
+  if (step.build_seconds > 0 && step.expected_ms > 0) {
+    const double to_come = all_.anticipated().bar(at_) - step.expected_ms;
+    constexpr double least_share = 0.02;
+    const double share = to_come / std::max(1e-9, reached - step.expected_ms);
+    if (to_come < reached - step.expected_ms) gain *= std::clamp(share, least_share, 1.0);
+  }
   return {.round = step.round,
           .first = step.first,
-          .gain_ms = step.gain_ms * all_.standing().places_above(at_, reached),
+          .gain_ms = gain,
           .seconds = step.build_seconds + step.measure_seconds,
           .waiting = step.waiting};
 }
@@ -158,8 +167,7 @@ void Searches::One::advance(double seconds) {
   } else {
     open(seconds);
   }
-  all_.standing_.reset();
-  all_.told_ = false;
+  all_.forget();
   if (journey_->best_ms() != before) all_.improved(at_);
 }
 
@@ -217,7 +225,7 @@ Searches::Searches(Session& s, std::function<double()> now) : s_(s), now_(std::m
     all_.push_back(std::make_unique<One>(*this, at));
     journeys_.push_back(all_.back().get());
   }
-  if (all_.empty()) return;
+  if (all_.empty() || s.stopped()) return;
   for (const auto& one : all_) one->begin();
   told_ = true;
   if (auto status = s.evaluator->start(wanted(s.options.seconds)); !status)
@@ -230,17 +238,37 @@ double Searches::seconds_to_open() const {
   return opened_ > 0 ? opening_ / opened_ : opening_guess;
 }
 
-const Standing& Searches::standing() {
-  if (!standing_) {
-    std::vector<Price> prices;
-    for (const Work& w : s_.work) prices.push_back(price_of(s_, w));
-    for (const auto& one : all_) {
-      if (one->journey() != nullptr)
-        prices[static_cast<std::size_t>(&one->work() - s_.work.data())] = one->price();
-    }
-    standing_.emplace(s_, std::move(prices));
+std::vector<Price> Searches::prices() const {
+  std::vector<Price> out;
+  for (const Work& w : s_.work) out.push_back(price_of(s_, w));
+  for (const auto& one : all_) {
+    if (one->journey() != nullptr) out[one->at()] = one->price();
   }
+  return out;
+}
+
+const Standing& Searches::standing() {
+  if (!standing_) standing_.emplace(s_, prices());
   return *standing_;
+}
+
+const Standing& Searches::anticipated() {
+  if (!anticipated_) {
+    std::vector<Price> all = prices();
+    for (const auto& one : all_) {
+      const bool open = one->journey() != nullptr && one->work().skipped.empty();
+      if (open) all[one->at()].best_ms = one->journey()->expected_ms();
+    }
+    anticipated_.emplace(s_, std::move(all));
+  }
+  return *anticipated_;
+}
+
+// After every step.
+void Searches::forget() {
+  standing_.reset();
+  anticipated_.reset();
+  told_ = false;
 }
 
 void Searches::improved(std::size_t work) {

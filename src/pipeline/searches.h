@@ -32,7 +32,11 @@ class Searches {
  private:
   class One;
   friend class One;
+  [[nodiscard]] std::vector<Price> prices() const;
+  /// By what is measured; and if every search came to what is expected of it.
   [[nodiscard]] const Standing& standing();
+  [[nodiscard]] const Standing& anticipated();
+  void forget();
   void improved(std::size_t work);
   /// Of the patterns so far: making its references, and all candidates that need no compiler.
   [[nodiscard]] double seconds_to_open() const;
@@ -42,8 +46,9 @@ class Searches {
   const std::function<double()> now_;
   std::vector<std::unique_ptr<One>> all_;
   std::vector<tune::Journey*> journeys_;
-  std::optional<Standing> standing_;  // until a best changes
-  double opening_ = 0;                // seconds, of `opened_` patterns
+  std::optional<Standing> standing_;  // until the next step
+  std::optional<Standing> anticipated_;
+  double opening_ = 0;  // seconds, of `opened_` patterns
   int opened_ = 0;
   bool told_ = false;  // the compilers know of what was measured last
 };

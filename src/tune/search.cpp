@@ -114,6 +114,13 @@ bool Search::hopeless(int candidate, double bar_ms) const {
   return bar_ms > 0 && forecast_.optimistic_ms(item(candidate)) >= bar_ms;
 }
 
+// Whether its build would end too late, had it to begin now or is it under way.
+bool Search::late(int candidate, const Outlook& outlook) const {
+  if (outlook.seconds_left <= 0) return false;
+  const double spent = outlook.running ? outlook.running(candidate) : 0;
+  return in_time * item(candidate).build_seconds - spent > outlook.seconds_left;
+}
+
 // Puts what is left in the order of what has been learned. The candidates that every search begins
 // with keep their places.
 void Search::reorder() {
@@ -147,9 +154,7 @@ std::vector<int> Search::worth_building(const Outlook& outlook) {
       ++hopeless_;
       continue;
     }
-    const bool late =
-        outlook.seconds_left > 0 && in_time * item(c).build_seconds > outlook.seconds_left;
-    if (!late) out.push_back(c);
+    if (!late(c, outlook)) out.push_back(c);
   }
   return out;
 }
@@ -164,14 +169,19 @@ Step Search::step_for(int candidate, double bar_ms) const {
       .points = {{candidate, 0}},
       .first = !tried,
       .gain_ms = forecast_.gain_ms(i, bar_ms),
+          .expected_ms = forecast_.expected_ms(i),
       .build_seconds = i.build_seconds,
       .measure_seconds = measurements_ > 0 ? measuring_ / measurements_ : measure_seconds_guess};
 }
 
 std::vector<Step> Search::to_build(const Outlook& outlook) {
   std::vector<Step> out;
-  const double bar_ms = bar(outlook);
-  for (const int c : worth_building(outlook)) out.push_back(step_for(c, bar_ms));
+  double bar_ms = bar(outlook);
+  for (const int c : worth_building(outlook)) {
+    out.push_back(step_for(c, bar_ms));
+    const double expected = out.back().expected_ms;
+    if (expected > 0) bar_ms = bar_ms > 0 ? std::min(bar_ms, expected) : expected;
+  }
   return out;
 }
 
@@ -201,6 +211,7 @@ std::optional<Step> Search::build_step(const Outlook& outlook) {
     } else if (one.round == step->round || outlook.ready) {
       step->points.push_back(one.points.front());
       step->gain_ms = std::max(step->gain_ms, one.gain_ms);
+      step->expected_ms = std::min(step->expected_ms, one.expected_ms);
       step->measure_seconds += one.measure_seconds;
     }
     if (static_cast<int>(step->points.size()) >= batch_) break;

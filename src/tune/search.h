@@ -28,6 +28,7 @@ struct Step {
   std::vector<Point> points;  // to be built where needed, verified, and measured
   bool first = false;         // of a family of which nothing was tried
   double gain_ms = 0;         // expected below the best so far, or the bar; 0 for finals
+  double expected_ms = 0;     // of the best of its candidates; 0: unknown, or a sweep
   double build_seconds = 0;   // of one compiler; 0 where all is built
   double measure_seconds = 0;
   /// Its builds have not ended: there is nothing to do yet.
@@ -43,6 +44,8 @@ struct Outlook {
   double seconds_left = 0;
   /// Whether a candidate's build has ended; empty where steps build what they measure.
   std::function<bool(int candidate)> ready;
+  /// For how many seconds a candidate's build has been under way; may be empty.
+  std::function<double(int candidate)> running;
 };
 
 class Search {
@@ -56,7 +59,8 @@ class Search {
   /// Nothing when only finals are left, or nothing at all.
   [[nodiscard]] std::optional<Step> next(const Outlook& outlook);
   /// What is still worth a build, in the order in which it would be asked for; compilers may run
-  /// ahead of next() with it.
+  /// ahead of next() with it. What each gains is counted on top of those before it, each at its
+  /// expected time.
   [[nodiscard]] std::vector<Step> to_build(const Outlook& outlook);
   /// Does a step; waits at most `seconds` for its compilers (0: no limit).
   void advance(const Step& step, double seconds);
@@ -97,6 +101,7 @@ class Search {
   [[nodiscard]] bool done(int candidate) const;
   [[nodiscard]] double bar(const Outlook& outlook) const;
   [[nodiscard]] bool hopeless(int candidate, double bar_ms) const;
+  [[nodiscard]] bool late(int candidate, const Outlook& outlook) const;
   [[nodiscard]] std::vector<int> worth_building(const Outlook& outlook);
   [[nodiscard]] Step step_for(int candidate, double bar_ms) const;
   [[nodiscard]] std::optional<Step> free_step(double bar_ms) const;
