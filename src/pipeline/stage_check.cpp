@@ -191,12 +191,21 @@ void tell_unchecked_kernels(Session& s) {
   }
 }
 
+bool runs_kernels(const Session& s) {
+  return s.plan.value("runner", "kernels") == "kernels";
+}
+
+/// Nothing of ours is in the module.
+Json run_by_torch() {
+  return {{"ok", true}, {"reason", ""}, {"form", "none: PyTorch runs the module"}};
+}
+
 }  // namespace
 
 Status check_module(Session& s, bridge::Peer& tracer) {
   s.evaluator.reset();  // the check needs its memory
-  if (s.plan.value("runner", "kernels") != "kernels") {
-    s.module_check = {{"ok", true}, {"reason", ""}, {"form", "none: PyTorch runs the module"}};
+  if (!runs_kernels(s)) {
+    s.module_check = run_by_torch();
     return {};
   }
   Json dropped = Json::array();
@@ -225,7 +234,11 @@ Status check_module(Session& s, bridge::Peer& tracer) {
     dropped.insert(dropped.end(), culprits.begin(), culprits.end());
     TESSERA_CHECK(compose_plan(s));
     TESSERA_CHECK(settle_plan(s, tracer));
-    if (s.plan.value("runner", "kernels") != "kernels") break;
+    if (!runs_kernels(s)) {
+      s.module_check = run_by_torch();
+      s.module_check["dropped"] = dropped;
+      return {};
+    }
   }
   if (!s.rewrites_off.empty()) s.module_check["rewrites"]["off"] = s.rewrites_off;
   tell_unchecked_kernels(s);

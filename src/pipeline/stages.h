@@ -1,6 +1,7 @@
 // The state that the stages of `optimize` hand to one another, and the stages.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -24,13 +25,8 @@ struct Work {
   std::string reuse_detail;
   std::optional<registry::Entry> entry;  // of reuse or adapt
   std::optional<evaluate::Tuned> tuned;
-  std::string skipped;       // why it was not evaluated
-  bool alternative = false;  // wherever it occurs, a pattern of higher priority has some of its ops
-  bool covered = false;      // skipped for the kernels that others have for its ops
-  bool refined = false;      // its winners' order was settled in the module's own run
-
-  /// Neither evaluated nor passed over yet.
-  [[nodiscard]] bool to_come() const { return !tuned && skipped.empty(); }
+  std::string skipped;   // why it was not evaluated
+  bool refined = false;  // its winners' order was settled in the module's own run
 };
 
 struct Session {
@@ -56,6 +52,14 @@ struct Session {
   std::vector<Diagnostic> diagnostics;
   Json timings = Json::object();  // seconds a stage
 
+  /// Told that the best of a work changed, with the seconds since the search began; may be empty.
+  std::function<void(double seconds, std::size_t work)> on_improved;
+  /// At each of these seconds of the search, ascending, on_checkpoint is called between two steps,
+  /// with every Work::tuned as it stands then (verified quickly, timed once), so that a plan can be
+  /// made of it. What it takes is not counted as search. Those after the search's end are left out.
+  std::vector<double> checkpoints;
+  std::function<Status(double seconds)> on_checkpoint;
+
   [[nodiscard]] const rules::Pattern& pattern(int i) const {
     return found.discovery.patterns[static_cast<std::size_t>(i)];
   }
@@ -71,7 +75,7 @@ Status look_up(Session& s);           // REUSE / ADAPT / NEW
 /// Takes what the registry has of a work, if it does. Kernels that cannot be had again are tuned.
 void reuse_one(Session& s, std::size_t at);
 Status check_builders(const Session& s);  // compilers and headers, where something is to be built
-Status evaluate_work(Session& s);         // revive or tune each, store what was learned
+Status evaluate_work(Session& s);         // revive or search all, store what was learned
 Status compose_plan(Session& s);          // choose and order
 /// Runner-ups that were nearly as fast by themselves, tried in the module's own run: where caches
 /// and power are shared with its other kernels another may be the fastest. What wins is stored.
