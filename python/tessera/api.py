@@ -54,7 +54,8 @@ def optimize(
                captured CUDA graph is replayed, are then not seen; load_state_dict and in-place operations are
     measure    also measure end to end beside eager (True) or these peers; the figures are in `.report`
     seconds    stop tuning after so long, best kept (0: by effort); Ctrl-C does the same at any time
-    options    of the command `tessera optimize` (jobs, retune, only, registry, cache, use_registry, dump)
+    options    of the command `tessera optimize` (jobs, retune, only, registry, cache, use_registry, dump);
+               `checkpoints=[15, 30]` keeps the plans at these seconds of the search too, in `.report["checkpoints"]`
 
     Parameters that a kernel reads as one are moved into one allocation (their data_ptr() changes, nothing else does). Where
     PyTorch's own plan is as fast, the result runs that; `.report["settled"]` has the figures. The result has `.status()` and `.report` (schema tessera.report/1). Expected failures raise tessera.Error, whose
@@ -98,6 +99,8 @@ def optimize_held(
         "arch": arch or "auto",
         **options,
     }
+    if "checkpoints" in wanted:
+        wanted["checkpoints"] = [str(at) for at in wanted["checkpoints"]]
     wanted["peers"] = list(measure) if isinstance(measure, list | tuple) else ["eager"]
     held.options["frozen"] = frozen
     tracer = Tracer(held)

@@ -66,10 +66,10 @@ class Settler:
         ways = [self._torch(name) for name in runners]
         return self._measured(ways, 0.6)
 
-    def settle(self, plans: list[dict], runners: list[str], with_leftover: list[str], seconds: float) -> list[dict]:
-        """PyTorch's own ways beside every plan with each of `with_leftover`, timed together."""
+    def settle(self, plans: list[dict], runners: list[str], seconds: float) -> list[dict]:
+        """PyTorch's own ways beside every {"plan", "leftovers"} with each of its leftovers, timed together."""
         ways = [self._torch(name) for name in runners]
-        ways += [self._kernels(plan, i, name) for i, plan in enumerate(plans) for name in with_leftover]
+        ways += [self._kernels(p["plan"], i, name) for i, p in enumerate(plans) for name in p["leftovers"]]
         return self._measured(ways, seconds)
 
     def composed(self, plan: dict, leftover: str):

@@ -112,9 +112,7 @@ class Tracer:
         return {"ways": self._settler().prepare(params["runners"])}
 
     def settle(self, params: dict) -> dict:
-        ways = self._settler().settle(
-            params["plans"], params["runners"], params["leftovers"], float(params.get("seconds") or 1.0)
-        )
+        ways = self._settler().settle(params["plans"], params["runners"], float(params.get("seconds") or 1.0))
         return {"ways": ways}
 
     def compare_plans(self, params: dict) -> dict:

@@ -51,7 +51,7 @@ def test_plans_beside_pytorch(held, library):
     plan = plan_of_trace(held.traced, library)
     before = {k: t.clone() for k, t in held.module.state_dict().items()}
     settler = Settler(held)
-    rows = settler.settle([plan], ["eager"], ["eager", "inductor"], 0.2)
+    rows = settler.settle([{"plan": plan, "leftovers": ["eager", "inductor"]}], ["eager"], 0.2)
     assert [(r["runner"], r["plan"], r["leftover"]) for r in rows] == [
         ("eager", None, ""),
         ("kernels", 0, "eager"),
@@ -72,7 +72,7 @@ def test_what_is_prepared_once_is_not_prepared_again(held, library):
     held.torch_runner = lambda name: made.append(name) or torch_runner(name)
     settler = Settler(held)
     settler.prepare(["eager"])
-    settler.settle([plan_of_trace(held.traced, library)], ["eager"], ["eager"], 0.1)
+    settler.settle([{"plan": plan_of_trace(held.traced, library), "leftovers": ["eager"]}], ["eager"], 0.1)
     assert made == ["eager"] and settler.torch_way("eager") is held.module
 
 

@@ -1,6 +1,8 @@
 #include "pipeline/pipeline.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fmt/format.h>
 
 #include "arch/arch.h"
@@ -12,6 +14,7 @@ namespace tessera::pipeline {
 namespace {
 
 inline constexpr Code no_arch{"TS0024", "input.no_architecture"};
+inline constexpr Code bad_checkpoints{"TS0047", "input.bad_checkpoints"};
 inline constexpr Code negative_option{"TS0046", "input.negative_option"};
 inline constexpr Code wrong_device{"TS0025", "input.wrong_device"};
 
@@ -59,6 +62,11 @@ Status check_device(const graph::Graph& g, const arch::Arch& a) {
 }
 
 Status check_numbers(const Options& options) {
+  if (!std::is_sorted(options.checkpoints.begin(), options.checkpoints.end()) ||
+      (!options.checkpoints.empty() && !(options.checkpoints.front() > 0))) {
+    return error(fail(bad_checkpoints, "checkpoints are no seconds of a search")
+                     .expect("positive numbers, ascending"));
+  }
   const auto refuse = [](const char* name, double value) {
     return error(fail(negative_option, "{} cannot be negative", name)
                      .expect("0 (no limit of its own) or more")
@@ -95,6 +103,8 @@ Options options_from(const Json& a) {
     return a.at(name).is_boolean() ? a.at(name).get<bool>() : a.at(name) == "true";
   };
   o.arch = a.value("arch", o.arch);
+  for (const Json& at : a.value("checkpoints", Json::array()))
+    o.checkpoints.push_back(std::strtod(at.get<std::string>().c_str(), nullptr));
   o.effort = a.value("effort", o.effort);
   o.leftover = a.value("leftover", o.leftover);
   o.seconds = a.value("seconds", o.seconds);
@@ -149,11 +159,15 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
   TESSERA_CHECK(check_builders(s));
   if (options.compose)
     TESSERA_CHECK(timed(s, "baseline", [&] { return prepare_baseline(s, tracer); }));
+  s.checkpoints = options.checkpoints;
+  s.on_checkpoint = [&](double seconds) { return note_checkpoint(s, seconds); };
   TESSERA_CHECK(timed(s, "evaluate", [&] { return evaluate_work(s); }));
   if (options.compose) {
     TESSERA_CHECK(timed(s, "compose", [&] { return compose_plan(s); }));
     if (options.measure) TESSERA_CHECK(timed(s, "refine", [&] { return refine_plan(s, tracer); }));
     TESSERA_CHECK(timed(s, "settle", [&] { return settle_plan(s, tracer); }));
+    if (!s.checkpoint_plans.empty())
+      TESSERA_CHECK(timed(s, "checkpoints", [&] { return settle_checkpoints(s, tracer); }));
     dump(options, "4-plan.json", s.plan.dump(1));
     TESSERA_CHECK(timed(s, "verify_module", [&] { return check_module(s, tracer); }));
     if (options.measure)

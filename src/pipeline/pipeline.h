@@ -24,8 +24,9 @@ struct Options {
   double seconds = 0;       // for all tuning together; 0: by effort
   int parallel_builds = 0;  // 0: one a core
   std::vector<std::string> peers = {"eager", "inductor"};
-  bool compose = true;  // false: stop after tuning
-  bool measure = true;  // false: no end-to-end times
+  std::vector<double> checkpoints;  // seconds of the search at which the plan is kept as well
+  bool compose = true;              // false: stop after tuning
+  bool measure = true;              // false: no end-to-end times
   bool ablation = true;
   bool resizes = true;             // optimized again and verified at other sizes; never at `quick`
   bool use_registry = true;        // false: neither read nor written

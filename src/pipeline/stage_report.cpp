@@ -119,6 +119,7 @@ Json make_report(const Session& s) {
   report["rejections"] = std::move(rejections);
   report["leftover"] = s.plan.is_object() ? s.plan.at("leftover") : Json::array();
   report["refinements"] = s.refinements;
+  if (!s.options.checkpoints.empty()) report["checkpoints"] = s.checkpoint_plans;
   report["verification"] = s.module_check;
   report["module"] = s.module_times;
   report["stage_seconds"] = s.timings;

@@ -1,7 +1,10 @@
 // The whole module decides: PyTorch's own ways to run it, and the plan's kernels with either for
 // the rest, timed together. What wins is handed over.
+#include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
+#include "graph/ops.h"
 #include "pipeline/settle.h"
 #include "pipeline/stages.h"
 
@@ -22,11 +25,6 @@ Json leftover_runners(const Session& s) {
   return s.stopped() ? Json::array({"eager"}) : Json::array({"eager", "inductor"});
 }
 
-/// Benchmarks of kernels ask what those take, wherever PyTorch is faster.
-bool decides(const Session& s) {
-  return !s.options.place_all && s.options.only_kind.empty();
-}
-
 /// Bytes of parameters, buffers and inputs.
 int64_t resident_bytes(const graph::Graph& g) {
   int64_t sum = 0;
@@ -38,22 +36,89 @@ int64_t resident_bytes(const graph::Graph& g) {
   return sum;
 }
 
-/// The plan without kernels: the module is PyTorch's, and every pattern says why.
-Status leave_to_torch(Session& s, const Way& way, const std::string& why) {
-  for (const int o : s.choice.chosen)
-    s.choice.left_out.emplace_back(
-        o, fmt::format("the whole module is faster by {}: {}", way.runner, why));
-  s.choice.chosen.clear();
-  TESSERA_TRY(plan, plan_of_choice(s));
-  s.plan = std::move(plan);
-  s.plan["runner"] = way.runner;
-  return {};
+/// Whether a pattern covers a product or attention, which Inductor leaves to libraries. What it
+/// generates itself, it fuses across patterns.
+bool is_of_products(const Session& s, const rules::Pattern& p) {
+  return std::any_of(p.computing.begin(), p.computing.end(), [&](graph::NodeId n) {
+    const graph::OpRecord* op = graph::find_op(s.found.graph.node(n).op);
+    return op != nullptr &&
+           (op->kind == graph::OpKind::matmul || op->kind == graph::OpKind::attention);
+  });
+}
+
+/// A plan with those who may run the rest of it, and the options that it is made of.
+struct Variant {
+  std::vector<int> chosen;
+  Json plan;
+  Json leftovers;
+};
+
+Result<Json> plan_with(Session& s, std::vector<int> chosen) {
+  const std::vector<int> all = std::exchange(s.choice.chosen, std::move(chosen));
+  auto plan = plan_of_choice(s);
+  s.choice.chosen = all;
+  if (plan) (*plan)["runner"] = "kernels";
+  return plan;
+}
+
+/// All kernels that were chosen; and, with Inductor for the rest, those of products alone.
+Result<std::vector<Variant>> variants_of(Session& s) {
+  std::vector<Variant> out;
+  if (s.choice.chosen.empty()) return out;
+  const Json leftovers = leftover_runners(s);
+  TESSERA_TRY(whole, plan_with(s, s.choice.chosen));
+  out.push_back({s.choice.chosen, std::move(whole), leftovers});
+  std::vector<int> products;
+  for (const int o : s.choice.chosen) {
+    if (is_of_products(s, *s.placed_options[static_cast<std::size_t>(o)].pattern))
+      products.push_back(o);
+  }
+  const bool with_inductor =
+      std::find(leftovers.begin(), leftovers.end(), "inductor") != leftovers.end();
+  if (!with_inductor || products.empty() || products.size() == s.choice.chosen.size()) return out;
+  TESSERA_TRY(some, plan_with(s, products));
+  out.push_back({std::move(products), std::move(some), Json::array({"inductor"})});
+  return out;
+}
+
+/// Keeps these of the chosen options; the others say why they went.
+void keep_only(Session& s, const std::vector<int>& chosen, const std::string& why) {
+  for (const int o : s.choice.chosen) {
+    if (std::find(chosen.begin(), chosen.end(), o) == chosen.end())
+      s.choice.left_out.emplace_back(o, why);
+  }
+  s.choice.chosen = chosen;
+}
+
+struct Settled {
+  std::vector<Way> ways;
+  Decision decision;
+};
+
+Result<Settled> time_ways(Session& s, bridge::Peer& tracer, const std::vector<Variant>& variants,
+                          double seconds) {
+  Json plans = Json::array();
+  for (const Variant& v : variants) plans.push_back({{"plan", v.plan}, {"leftovers", v.leftovers}});
+  TESSERA_TRY(
+      reply,
+      tracer.call("settle", {{"plans", plans}, {"runners", torch_runners(s)}, {"seconds", seconds}},
+                  limit));
+  Settled out{.ways = ways_from(reply.at("ways")), .decision = {}};
+  out.decision = decide(out.ways, resident_bytes(s.found.graph));
+  s.settled["ways"] = reply.at("ways");
+  s.settled["why"] = out.decision.why;
+  if (out.decision.way >= 0) s.settled["chosen"] = out.decision.way;
+  return out;
 }
 
 }  // namespace
 
+bool settles(const Session& s) {
+  return !s.options.place_all && s.options.only_kind.empty();
+}
+
 Status prepare_baseline(Session& s, bridge::Peer& tracer) {
-  if (!decides(s)) return {};
+  if (!settles(s)) return {};
   s.say("baseline", "PyTorch's own ways to run the module");
   TESSERA_TRY(reply, tracer.call("prepare_torch", {{"runners", torch_runners(s)}}, limit));
   s.settled["baseline"] = reply.at("ways");
@@ -63,6 +128,9 @@ Status prepare_baseline(Session& s, bridge::Peer& tracer) {
               ? fmt::format("{}: {:.4g} ms a call, {:.4g} ms back to back, ready in {:.1f} s",
                             w.runner, w.call_ms, w.back_ms, w.seconds)
               : fmt::format("{} cannot run: {}", w.runner, w.reason));
+    // A plan's rest is compiled within the seconds of the search, by what this compilation took.
+    if (s.options.seconds > 0 && w.runner == "inductor" && leftover_runners(s).size() > 1)
+      s.kept_seconds = std::min(0.2 * s.options.seconds, 1 + 0.5 * w.seconds);
   }
   return {};
 }
@@ -71,30 +139,60 @@ Status settle_plan(Session& s, bridge::Peer& tracer) {
   s.evaluator.reset();  // no compiler runs beside the clock, and its memory is free
   s.leftover = s.options.leftover == "auto" ? "eager" : s.options.leftover;
   s.plan["runner"] = "kernels";
-  if (decides(s)) {
-    const bool any = !s.choice.chosen.empty();
-    s.say("settle", "every way to run the module, side by side");
-    TESSERA_TRY(reply, tracer.call("settle",
-                                   {{"plans", any ? Json::array({s.plan}) : Json::array()},
-                                    {"runners", torch_runners(s)},
-                                    {"leftovers", leftover_runners(s)},
-                                    {"seconds", s.stopped() ? 1.0 : 2.0}},
-                                   limit));
-    const std::vector<Way> ways = ways_from(reply.at("ways"));
-    const Decision decision = decide(ways, resident_bytes(s.found.graph));
-    s.settled["ways"] = reply.at("ways");
-    s.settled["why"] = decision.why;
-    s.say("settle", decision.why);
-    if (decision.way >= 0) {
-      const Way& way = ways[static_cast<std::size_t>(decision.way)];
-      s.settled["chosen"] = decision.way;
-      if (way.plan)
-        s.leftover = way.leftover;
-      else
-        TESSERA_CHECK(leave_to_torch(s, way, decision.why));
-    }
+  s.plan["leftover_runner"] = s.leftover;
+  if (!settles(s)) return {};
+  s.say("settle", "every way to run the module, side by side");
+  TESSERA_TRY(variants, variants_of(s));
+  TESSERA_TRY(found, time_ways(s, tracer, variants, s.stopped() ? 1.0 : 2.0));
+  s.say("settle", found.decision.why);
+  if (found.decision.way < 0) return {};
+  const Way& way = found.ways[static_cast<std::size_t>(found.decision.way)];
+  if (way.plan) {
+    const Variant& taken = variants.at(static_cast<std::size_t>(*way.plan));
+    keep_only(s, taken.chosen,
+              "with its neighbours in one kernel of Inductor the module is faster");
+    s.plan = taken.plan;
+    s.leftover = way.leftover;
+  } else {
+    keep_only(s, {},
+              fmt::format("the whole module is faster by {}: {}", way.runner, found.decision.why));
+    TESSERA_TRY(plan, plan_with(s, {}));
+    s.plan = std::move(plan);
+    s.plan["runner"] = way.runner;
   }
   s.plan["leftover_runner"] = s.leftover;
+  return {};
+}
+
+Status note_checkpoint(Session& s, double seconds) {
+  choose_kernels(s);
+  TESSERA_TRY(variants, variants_of(s));
+  Json plans = Json::array();
+  for (const Variant& v : variants) plans.push_back({{"plan", v.plan}, {"leftovers", v.leftovers}});
+  s.checkpoint_plans.push_back({{"seconds", seconds}, {"variants", std::move(plans)}});
+  return {};
+}
+
+Status settle_checkpoints(Session& s, bridge::Peer& tracer) {
+  const Json settled = s.settled;
+  for (Json& checkpoint : s.checkpoint_plans) {
+    std::vector<Variant> variants;
+    for (const Json& v : checkpoint.at("variants"))
+      variants.push_back({{}, v.at("plan"), v.at("leftovers")});
+    TESSERA_TRY(found, time_ways(s, tracer, variants, 1.0));
+    checkpoint["why"] = found.decision.why;
+    if (found.decision.way >= 0) {
+      const Way& way = found.ways[static_cast<std::size_t>(found.decision.way)];
+      TESSERA_TRY(none, plan_with(s, {}));
+      Json plan =
+          way.plan ? variants.at(static_cast<std::size_t>(*way.plan)).plan : std::move(none);
+      plan["runner"] = way.plan ? "kernels" : way.runner;
+      plan["leftover_runner"] = way.plan ? way.leftover : "eager";
+      checkpoint["plan"] = std::move(plan);
+    }
+    checkpoint.erase("variants");
+  }
+  s.settled = settled;
   return {};
 }
 

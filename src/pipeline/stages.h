@@ -42,7 +42,9 @@ struct Session {
   std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)
   composer::Choice choice;
   Json plan;
-  std::string leftover = "eager";      // who runs what no kernel covers, as it is decided so far
+  std::string leftover = "eager";  // who runs what no kernel covers, as it is decided so far
+  double kept_seconds = 0;         // of the search's, for compiling the rest of the plan
+  Json checkpoint_plans = Json::array();
   Json settled = Json::object();       // {"baseline": ways, "ways": ways, "chosen": index, "why"}
   Json refinements = Json::array();    // {"pattern", "from", "to", "ms", "than"}: winners exchanged
   std::set<std::string> rewrites_off;  // families of rewrites that are wrong on this module
@@ -85,6 +87,14 @@ Status prepare_baseline(Session& s, bridge::Peer& tracer);
 /// Decides by the module's own times whether the plan's kernels are handed over, and who runs the
 /// rest; else the plan has none and PyTorch runs the module. Fills leftover and settled.
 Status settle_plan(Session& s, bridge::Peer& tracer);
+/// Whether it decides at all: benchmarks of kernels ask what those take, wherever PyTorch is
+/// faster.
+bool settles(const Session& s);
+/// The plan of the winners as they stand, kept in checkpoint_plans: {"seconds", "variants"}.
+Status note_checkpoint(Session& s, double seconds);
+/// Decides for each checkpoint as settle_plan does, when no compiler runs: {"seconds", "plan",
+/// "why"}.
+Status settle_checkpoints(Session& s, bridge::Peer& tracer);
 /// The rewritten graph against the traced one. Where it is wrong, families of rewrites are switched
 /// off until it is right, with a warning that names them, and patterns are found anew.
 Status check_rewrites(Session& s, bridge::Peer& tracer, const Json& traced);

@@ -77,6 +77,7 @@ Result<Json> options_of_program(const Json& given) {
           {.type = Type::text, .name = "cache", .doc = ""},
           {.type = Type::text, .name = "registry", .doc = ""},
           {.type = Type::text, .name = "dump", .doc = ""},
+          {.type = Type::list, .name = "checkpoints", .doc = ""},
           {.type = Type::text,
            .name = "measure",
            .doc = "",
