@@ -124,6 +124,7 @@ class Problem:
             for v in self.inputs
             if v.get("origin") in ("parameter", "buffer", "constant") or v["name"] in prepacked
         }
+        self.meaning = torch.float64  # the type that references are computed in
         self._kept = kept or Kept(memory_to_keep(self.device))
 
     # The meaning and the baseline
@@ -137,19 +138,19 @@ class Problem:
 
     def _exact(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         try:
-            return self.run(tensors, torch.float64)
+            return self.run(tensors, self.meaning)
         except torch.OutOfMemoryError:
             # Remembered datasets can be made again; without them there may be room.
             self._kept.forget_all()
             torch.cuda.empty_cache()
         try:
-            return self.run(tensors, torch.float64)
+            return self.run(tensors, self.meaning)
         except torch.OutOfMemoryError as error:
             torch.cuda.empty_cache()
             raise fail(
                 "TS0513",
                 "verify.reference_out_of_memory",
-                f"the fp64 reference of {self.pattern.get('id', 'the pattern')} does not fit into memory",
+                f"the reference of {self.pattern.get('id', 'the pattern')} does not fit into memory",
                 found=str(error).split("\n")[0][:300],
                 helps=["optimize the module at a smaller batch; its kernels are tuned for exact shapes"],
             ) from error
@@ -159,9 +160,15 @@ class Problem:
         found = self._kept.get(self, kind, seed)
         if found:
             return found
+        made = self.dataset_of(kind, seed, make_inputs(self, kind, seed))
+        self._kept.put(self, made)
+        return made
+
+    def dataset_of(self, kind: str, seed: int, inputs: list[Guarded]) -> Dataset:
+        """These inputs with their references and the baseline's errors. Errors: TS0511, TS0513."""
         from tessera.verify import reference_errors  # verify.py is the layer above
 
-        made = Dataset(kind, seed, make_inputs(self, kind, seed))
+        made = Dataset(kind, seed, inputs)
         exact = self._exact(made.tensors)
         eager = self.run(made.tensors, None)
         for value, e, b in zip(self.outputs, exact, eager, strict=True):
@@ -178,7 +185,6 @@ class Problem:
         made.baseline = [reference_errors(b, r) for b, r in zip(eager, made.references, strict=True)]
         del eager
         made.permitted = larger_errors(made.baseline, self._own_cost(made))
-        self._kept.put(self, made)
         return made
 
     def _own_cost(self, data: Dataset) -> list[dict]:

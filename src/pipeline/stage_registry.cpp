@@ -69,6 +69,29 @@ Status remember(Session& s, const Work& w) {
   return s.registry->forget_trials(w.key);
 }
 
+Status mark_wrong(Session& s, const Work& w, const std::string& label, const std::string& reason) {
+  if (!s.registry || !w.tuned) return {};
+  Work without = w;
+  evaluate::Tuned& left = *without.tuned;
+  const auto failed = [&](const std::string& what, tune::Outcome outcome, const std::string& why) {
+    left.trials.push_back(
+        {.point = {static_cast<int>(left.labels.size()), 0}, .outcome = outcome, .reason = why});
+    left.labels.push_back(what);
+  };
+  if (left.trials.empty() && w.entry) {  // reused: what failed before stays known
+    for (const Json& n : w.entry->negative) {
+      const auto outcome = tune::outcome_of(n.value("outcome", ""));
+      failed(n.value("label", ""), outcome.value_or(tune::Outcome::wrong_result),
+             n.value("reason", ""));
+    }
+  }
+  failed(label, tune::Outcome::wrong_result, reason);
+  std::erase_if(left.winners, [&](const auto& x) { return x.candidate.label() == label; });
+  // Of two entries the registry keeps the better one, and the wrong kernel was faster.
+  TESSERA_CHECK(s.registry->prune("hash:" + w.key.hash()));
+  return remember(s, without);
+}
+
 namespace {
 
 evaluate::Evidence evidence_from(const Json& j) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,11 @@ struct Session {
   std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)
   composer::Choice choice;
   Json plan;
-  Json refinements = Json::array();  // {"pattern", "from", "to", "ms", "than"}: winners exchanged
+  std::string leftover = "eager";      // who runs what no kernel covers, as it is decided so far
+  Json settled = Json::object();       // {"baseline": ways, "ways": ways, "chosen": index, "why"}
+  Json refinements = Json::array();    // {"pattern", "from", "to", "ms", "than"}: winners exchanged
+  std::set<std::string> rewrites_off;  // families of rewrites that are wrong on this module
+  Json rewrite_check = Json::object();
   Json module_check = Json::object();
   Json module_times = Json::object();
   std::vector<Diagnostic> diagnostics;
@@ -75,6 +80,17 @@ Status compose_plan(Session& s);          // choose and order
 /// Runner-ups that were nearly as fast by themselves, tried in the module's own run: where caches
 /// and power are shared with its other kernels another may be the fastest. What wins is stored.
 Status refine_plan(Session& s, bridge::Peer& tracer);
+/// PyTorch's own ways to run the module: compiled, and timed before anything is searched.
+Status prepare_baseline(Session& s, bridge::Peer& tracer);
+/// Decides by the module's own times whether the plan's kernels are handed over, and who runs the
+/// rest; else the plan has none and PyTorch runs the module. Fills leftover and settled.
+Status settle_plan(Session& s, bridge::Peer& tracer);
+/// The rewritten graph against the traced one. Where it is wrong, families of rewrites are switched
+/// off until it is right, with a warning that names them, and patterns are found anew.
+Status check_rewrites(Session& s, bridge::Peer& tracer, const Json& traced);
+/// The plan's kernels in their places, and the module end to end. A kernel that is wrong goes from
+/// its work with a warning, is marked in the registry, and the plan is made again: TS0501 only when
+/// nothing is left to drop.
 Status check_module(Session& s, bridge::Peer& tracer);
 Status measure_module(Session& s, bridge::Peer& tracer);
 /// Fills module_check["resizes"]: rows {"size","ok","reason","kernels","of",errors}; `ok` is null
@@ -88,6 +104,9 @@ void choose_kernels(Session& s);
 Result<Json> plan_of_choice(const Session& s);
 /// Stores the winners of a search, or that it had none.
 Status remember(Session& s, const Work& w);
+/// A winner (by its candidate's label) that was wrong in the module: the registry does not give it
+/// again. It is among the work's winners still.
+Status mark_wrong(Session& s, const Work& w, const std::string& label, const std::string& reason);
 /// The winner that may be placed under options.only_kind; nullptr when there is none.
 const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w);
 /// A pattern's ops run one by one when no eager time is known of its own.
