@@ -53,6 +53,8 @@ class Evaluator:
                 helps=["`tessera doctor` says what is missing; --arch host runs without"],
             )
         self._graph = params.get("graph", self._graph)
+        if not self._graph:
+            raise fail("TS0519", "evaluate.no_graph", "no open before named the graph")
         if self._kept is None:
             self._kept = Kept(memory_to_keep(torch.device(params["device"])))
         handle, self._next = self._next, self._next + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from evaluator_client import FAULTS, Client, Died, Hung, Refused, build_kernel, candidate
+from evaluator_client import FAULTS, PATTERN, Client, Died, Hung, Refused, build_kernel, candidate
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +104,19 @@ def test_measure_side_by_side_with_eager(shared, folder):
     assert right["ok"] and right["ms"] > 0 and right["samples"] >= 5, right
     assert not refuses["ok"] and refuses["reason"] == "it said no"
     assert aten["ok"] and reply["eager_ms"] > 0
+    assert reply["eager_samples"] >= 5
+
+
+def test_a_graph_that_was_sent_is_known(fresh, folder):
+    with pytest.raises(Refused):
+        fresh.call("open", {"pattern": PATTERN, "device": "cpu", "precision": "fp32"})
+    first = fresh.open()
+    second = fresh.call("open", {"pattern": PATTERN, "device": "cpu", "precision": "fp32"})["handle"]
+    right = candidate(build_kernel(folder, "right"))
+    for handle in (second, first, second):
+        assert fresh.call("verify", {"handle": handle, "candidate": right})["ok"]
+    fresh.call("close", {"handle": first})
+    assert fresh.call("verify", {"handle": second, "candidate": right})["ok"]
 
 
 def test_timed_runs_are_checked_again(shared, folder):

@@ -32,7 +32,7 @@ struct Options {
   int parallel_builds = 0;  // 0: one a core
   /// Compilers run beside the clock also where they disturb it: for tests of the order of things.
   bool always_ahead = false;
-  std::string only_kind;    // "synthesized" or "library": what may be placed; "" for both
+  std::string only_kind;  // "synthesized" or "library": what may be placed; "" for both
   std::chrono::seconds build_limit{600};
   std::chrono::seconds measure_limit{60};
 };

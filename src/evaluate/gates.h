@@ -22,9 +22,7 @@ struct Evaluator::State {
   BuildFarm farm;
 
   // Compilers on the host would disturb the host's own clock.
-  [[nodiscard]] bool builds_ahead() const {
-    return arch.device == "cuda" || options.always_ahead;
-  }
+  [[nodiscard]] bool builds_ahead() const { return arch.device == "cuda" || options.always_ahead; }
   [[nodiscard]] int compilers() const;
   /// What one build of this source takes: as its family's have, else a guess.
   [[nodiscard]] double build_seconds(const realize::Candidate& c) const;

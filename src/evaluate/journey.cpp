@@ -1,10 +1,8 @@
 #include "evaluate/journey.h"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
 
-#include "evaluate/gates.h"
+#include "evaluate/journey_state.h"
 
 namespace tessera::evaluate {
 namespace {
@@ -13,69 +11,19 @@ using Clock = std::chrono::steady_clock;
 using tune::Outcome;
 using tune::Point;
 using tune::Trial;
-using Place = std::pair<int, int>;  // candidate, launch
 
-constexpr std::size_t most_winners = 4;
-constexpr int most_refusals = 8;       // then something is wrong with all of them
 constexpr std::size_t looked_up = 48;  // candidates whose builds are looked for in the cache
-constexpr double noise = 1.01;
-constexpr double settle_guess = 0.5;  // seconds, before anything is known
+constexpr double settle_guess = 0.5;   // seconds, before anything is known
 /// Full verification of the best, in openings of the pattern (three further datasets where opening
 /// makes two) and quick verifications.
 constexpr double openings_to_settle = 1.5;
 constexpr double checks_to_settle = 3;
-
-Place place_of(const Point& p) {
-  return {p.candidate, p.launch};
-}
 
 double since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 }  // namespace
-
-struct Journey::State {
-  Gates gates;
-  const std::atomic<bool>& stop;
-  Progress progress;
-  std::vector<tune::Item> items;
-  tune::Callbacks calls;
-  std::optional<tune::Search> search;
-  std::map<int, std::string> keys;  // of builds, by candidate
-  std::map<int, Json> quick;        // replies of quick verifications, by candidate
-  std::map<Place, Json> whole;      // and of full ones
-  std::vector<Trial> refused;       // by full verification
-  std::set<Place> out;              // the same
-  std::map<std::string, double> rounds;
-  double checking = 0;  // seconds of quick verifications, for `quick.size()` candidates
-
-  const realize::Candidate& candidate(int c) const {
-    return gates.candidates[static_cast<std::size_t>(c)];
-  }
-  bool may_be_placed(int c) const {
-    const std::string& only = gates.shared.options.only_kind;
-    return only.empty() || only == realize::name_of(candidate(c).kind);
-  }
-  void prepare(const Json& known);
-  void listen();
-  const std::string& key(int c);
-  bool ready(int c);
-  void estimate_builds();
-  [[nodiscard]] tune::Outlook outlook(double bar_ms, double seconds_left);
-  [[nodiscard]] const std::vector<Trial>& ranked() const;
-  [[nodiscard]] std::vector<Trial> rank() const;
-  [[nodiscard]] const Trial* leader() const;
-  [[nodiscard]] bool is_built(const Trial& t) const;
-  [[nodiscard]] bool is_whole(const Trial& t) const;
-  bool verify_whole(const Trial& t);
-  void crown();
-  [[nodiscard]] Tuned::Winner winner_of(const Trial& t) const;
-  [[nodiscard]] std::vector<Trial> picked(const std::function<bool(const Trial&)>& allowed) const;
-  // The ranking of so many trials and refusals, before or after finals.
-  mutable std::vector<Trial> ranked_;
-  mutable std::tuple<std::size_t, std::size_t, bool> ranked_of_{0, 0, false};
-};
 
 // Where compilers run ahead, a small batch is judged early and none of them waits for it.
 void Journey::State::prepare(const Json& known) {
@@ -168,120 +116,6 @@ tune::Outlook Journey::State::outlook(double bar_ms, double seconds_left) {
   return o;
 }
 
-// The measured points without those that were found wrong, best first. Final times replace earlier
-// ones and come first, unless something was measured since.
-std::vector<Trial> Journey::State::rank() const {
-  std::map<Place, Trial> last;
-  for (const Trial& t : search->outcomes().trials) {
-    const Place place = place_of(t.point);
-    if (t.outcome == Outcome::measured) {
-      last[place] = t;
-    } else if (last.contains(place)) {
-      last.erase(place);
-    }
-  }
-  std::vector<Trial> out_list;
-  for (const auto& [place, t] : last) {
-    if (!out.contains(place)) out_list.push_back(t);
-  }
-  const bool mixed = search->finals_due();
-  const auto key = [&](const Trial& t) {
-    return mixed ? std::pair(false, t.ms) : std::pair(!t.detail.contains("final"), t.judged_ms());
-  };
-  std::stable_sort(out_list.begin(), out_list.end(),
-                   [&](const Trial& a, const Trial& b) { return key(a) < key(b); });
-  return out_list;
-}
-
-const std::vector<Trial>& Journey::State::ranked() const {
-  const std::tuple of(search->outcomes().trials.size(), out.size(), search->finals_due());
-  if (of != ranked_of_) {
-    ranked_ = rank();
-    ranked_of_ = of;
-  }
-  return ranked_;
-}
-
-bool Journey::State::is_built(const Trial& t) const {
-  return !candidate(t.point.candidate).source ||
-         gates.built[static_cast<std::size_t>(t.point.candidate)];
-}
-
-// The pattern's own ops are what it means.
-bool Journey::State::is_whole(const Trial& t) const {
-  return whole.contains(place_of(t.point)) || gates.is_eager(t.point.candidate);
-}
-
-bool Journey::State::verify_whole(const Trial& t) {
-  const int c = t.point.candidate;
-  if (!is_built(t)) gates.build({c}, 0, std::atomic<bool>{false});
-  if (!is_built(t)) {
-    out.insert(place_of(t.point));
-    return false;
-  }
-  const auto begin = Clock::now();
-  auto [verdict, reply] = gates.verify(t.point, "full");
-  rounds["verify"] += since(begin);
-  if (verdict.outcome == Outcome::measured) {
-    whole[place_of(t.point)] = std::move(reply);
-    return true;
-  }
-  refused.push_back(std::move(verdict));
-  out.insert(place_of(t.point));
-  return false;
-}
-
-// The places among the winners: a few of the fastest, one launch of each, and the best of each
-// kind.
-std::vector<Trial> Journey::State::picked(const std::function<bool(const Trial&)>& allowed) const {
-  std::vector<Trial> picks;
-  std::set<realize::Kind> kinds;
-  std::set<int> taken;
-  for (const Trial& t : ranked()) {
-    if (!allowed(t)) continue;
-    const bool new_kind = !kinds.contains(candidate(t.point.candidate).kind);
-    // The module's own run compares kernels that differ by more than their launches.
-    if (!new_kind && (picks.size() >= most_winners || taken.contains(t.point.candidate))) continue;
-    kinds.insert(candidate(t.point.candidate).kind);
-    taken.insert(t.point.candidate);
-    picks.push_back(t);
-  }
-  return picks;
-}
-
-void Journey::State::crown() {
-  bool changed = true;
-  while (changed && static_cast<int>(refused.size()) < most_refusals) {
-    changed = false;
-    for (const Trial& t : picked([](const Trial&) { return true; })) {
-      if (whole.contains(place_of(t.point))) continue;
-      if (verify_whole(t)) continue;
-      changed = true;  // another takes its place
-      break;
-    }
-  }
-}
-
-Tuned::Winner Journey::State::winner_of(const Trial& t) const {
-  const auto c = static_cast<std::size_t>(t.point.candidate);
-  Tuned::Winner w{.candidate = gates.candidates[c],
-                  .launch = t.point.launch,
-                  .built = gates.built[c],
-                  .evidence = {}};
-  w.evidence.ms = t.ms;
-  w.evidence.ci95 = t.ci95;
-  w.evidence.sustained_ms = t.detail.value("sustained_ms", 0.0);
-  w.evidence.unreliable = t.detail.value("unreliable", false);
-  const auto full = whole.find(place_of(t.point));
-  const auto first = quick.find(t.point.candidate);
-  if (full != whole.end())
-    take_errors(w.evidence, full->second);
-  else if (first != quick.end())
-    take_errors(w.evidence, first->second);
-  if (w.built) w.evidence.resources = w.built->resources;
-  return w;
-}
-
 Journey::Journey(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Journey::~Journey() = default;
@@ -342,17 +176,6 @@ void Journey::finals() {
   if (finals_due()) state_->search->finals();
   state_->rounds["finals"] += since(begin);
   state_->crown();
-}
-
-// The best that may be placed; the pattern's own ops where it is faster by noise alone.
-const Trial* Journey::State::leader() const {
-  const Trial* best = nullptr;
-  for (const Trial& t : ranked()) {
-    if (!may_be_placed(t.point.candidate)) continue;
-    if (best == nullptr) best = &t;
-    if (gates.is_eager(t.point.candidate)) return t.ms <= noise * best->ms ? &t : best;
-  }
-  return best;
 }
 
 double Journey::settle_seconds() const {

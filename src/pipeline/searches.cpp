@@ -91,8 +91,12 @@ std::optional<tune::Offer> Searches::One::offer(double seconds_left) {
   next_.reset();
   if (!journey_ || !work().skipped.empty()) return std::nullopt;
   if (!open_) {
-    // What the roofline leaves to gain, but nothing where there is only eager to be timed.
-    const double each = hopeful_ ? std::max(0.0, bar() - pattern().floor_ms) : 0;
+    // What the roofline leaves to gain, where there is more than eager to be timed; a part of the
+    // time at least, for eager seldom reaches the roofline.
+    constexpr double least = 0.1;
+    const double left = all_.anticipated().bar(at_);
+    const double each =
+        hopeful_ ? std::max({0.0, least * left, left - pattern().floor_ms}) : 0;
     const double gain = each * static_cast<double>(work().patterns.size());
     const double seconds = all_.seconds_to_open();
     if (seconds_left > 0 && seconds > seconds_left) return std::nullopt;

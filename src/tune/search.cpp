@@ -169,7 +169,7 @@ Step Search::step_for(int candidate, double bar_ms) const {
       .points = {{candidate, 0}},
       .first = !tried,
       .gain_ms = forecast_.gain_ms(i, bar_ms),
-          .expected_ms = forecast_.expected_ms(i),
+      .expected_ms = forecast_.expected_ms(i),
       .build_seconds = i.build_seconds,
       .measure_seconds = measurements_ > 0 ? measuring_ / measurements_ : measure_seconds_guess};
 }

@@ -1,0 +1,51 @@
+"""What an evaluator process remembers of its problems, and the copies that keep a host's caches cold."""
+
+from __future__ import annotations
+
+import torch
+from evaluator_client import GRAPH, PATTERN
+from tessera import timing
+from tessera.problem import Kept, Problem
+
+
+def problem(kept: Kept | None = None) -> Problem:
+    return Problem(GRAPH, PATTERN, "cpu", "fp32", kept)
+
+
+def test_problems_share_what_may_be_kept_and_those_used_last_stay():
+    size = problem().dataset("normal", 0).nbytes
+    kept = Kept(2 * size)
+    a, b = problem(kept), problem(kept)
+    of_a, of_b = a.dataset("normal", 0), b.dataset("normal", 0)
+    assert a.dataset("normal", 0) is of_a and b.dataset("normal", 0) is of_b
+    assert a.dataset("normal", 0) is of_a  # used last: b's goes first
+    a.dataset("normal", 1)
+    assert a.dataset("normal", 0) is of_a
+    again = b.dataset("normal", 0)
+    assert again is not of_b
+    assert torch.equal(again.references[0].value, of_b.references[0].value)
+    assert torch.equal(again.tensors[0], of_b.tensors[0])
+
+
+def test_forgetting_one_problem_leaves_the_others():
+    kept = Kept(1 << 30)
+    a, b = problem(kept), problem(kept)
+    of_a, of_b = a.dataset("normal", 0), b.dataset("normal", 0)
+    a.forget()
+    assert a.dataset("normal", 0) is not of_a and b.dataset("normal", 0) is of_b
+    kept.forget_all()
+    assert b.dataset("normal", 0) is not of_b
+
+
+def test_what_is_larger_than_all_is_made_each_time():
+    p = problem(Kept(16))
+    assert p.dataset("normal", 0) is not p.dataset("normal", 0)
+
+
+def test_input_sets_hold_the_same_numbers_at_other_places():
+    p = problem()
+    first, *others = timing.input_sets(p)
+    assert others and first is p.dataset("normal", 0)
+    for other in others:
+        for one, copy in zip(first.tensors, other.tensors, strict=True):
+            assert torch.equal(one, copy) and one.data_ptr() != copy.data_ptr()
