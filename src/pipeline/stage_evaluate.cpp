@@ -43,11 +43,7 @@ Status build_ahead(Session& s, std::size_t at) {
 Status tune_one(Session& s, Work& w, double seconds) {
   const rules::Pattern& p = s.pattern(w.patterns.front());
   const evaluate::Offers offered = offers_for(s, w);
-  Json known = Json::array();
-  if (s.registry) {
-    TESSERA_TRY(trials, s.registry->trials(w.key));
-    known = std::move(trials);
-  }
+  TESSERA_TRY(known, known_trials(s, w, offered.candidates));
   static const std::atomic<bool> never{false};
   const std::atomic<bool>& stop = s.context.stop != nullptr ? *s.context.stop : never;
   TESSERA_TRY(
@@ -55,11 +51,7 @@ Status tune_one(Session& s, Work& w, double seconds) {
         Json more = event;
         more["pattern"] = p.id;
         more["summary"] = p.summary;
-        if (s.registry && event.contains("trial")) {
-          // Losing a note only costs a repeated trial after an interruption.
-          (void)s.registry->note_trial(w.key, event.at("trial").value("label", ""),
-                                       event.at("trial"));
-        }
+        if (event.contains("trial")) note_trial(s, w, event.at("trial"));
         s.say("tune", event.value("message", ""), more);
       }));
   w.tuned = std::move(tuned);
@@ -168,6 +160,7 @@ Status evaluate_work(Session& s) {
     s.work[next].covered = false;
     TESSERA_CHECK(evaluate_one(s, next, begin, false));
   }
+  keep_what_was_found(s);
   return {};
 }
 
