@@ -78,6 +78,7 @@ Status remember(Session& s, const Work& w) {
   e.status = w.tuned->winners.empty() ? "failed" : "accepted";
   e.toolchain = s.toolchain;
   e.created = now_utc();
+  e.run = s.run;
   e.negative = failures(*w.tuned);
   e.shape = p.body ? p.body->to_json() : Json::object();
   e.search = thoroughness(s, w);

@@ -71,6 +71,7 @@ class RememberTest : public ::testing::Test {
   Work& look() {
     work().tuned.reset();
     work().beside_own = false;
+    s.run = name_run();
     EXPECT_TRUE(look_up(s));
     return work();
   }

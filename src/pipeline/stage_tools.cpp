@@ -1,6 +1,8 @@
 // Opening what the stages need, and the record form of a candidate.
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/files.h"
 #include "base/hash.h"
@@ -18,6 +20,12 @@ std::string hash_of(const Json& source) {
 }
 
 }  // namespace
+
+std::string name_run() {
+  static std::atomic<int> runs{0};
+  return fmt::format("{}-{}-{}", std::chrono::system_clock::now().time_since_epoch().count(),
+                     ::getpid(), ++runs);
+}
 
 void Session::say(const std::string& stage, const std::string& message, Json more) const {
   Json event = {{"stage", stage}, {"message", message}};

@@ -38,6 +38,9 @@ struct Work {
   [[nodiscard]] bool to_come() const { return !tuned && skipped.empty(); }
 };
 
+/// Of no other run.
+std::string name_run();
+
 struct Session {
   const Options& options;
   const Context& context;
@@ -46,7 +49,8 @@ struct Session {
   std::unique_ptr<evaluate::Evaluator> evaluator;
   std::unique_ptr<registry::Registry> registry;  // null when not used
   std::string device_name;
-  std::string toolchain;  // its fingerprint
+  std::string toolchain;         // its fingerprint
+  std::string run = name_run();  // in what it stores
   std::vector<Work> work;
   std::vector<composer::Option> placed_options;    // parallel to placed_work
   std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)

@@ -90,7 +90,8 @@ Json to_json(const Entry& e) {
            {{"origin", e.provenance.imported ? "imported" : "own"},
             {"file", e.provenance.file},
             {"when", e.provenance.when}}},
-          {"replaces", e.replaces}};
+          {"replaces", e.replaces},
+          {"run", e.run}};
 }
 
 Json portable(const Entry& e) {
@@ -147,6 +148,7 @@ Result<Entry> entry_from_json(const Json& j) {
                     .file = from.value("file", ""),
                     .when = from.value("when", "")};
     e.replaces = j.value("replaces", "");
+    e.run = j.value("run", "");
   } catch (const Json::exception& x) {
     return error(fail(bad_entry, "a registry entry cannot be read")
                      .but_found("{}", x.what())

@@ -93,6 +93,7 @@ Entry merge(const Entry& held, const Entry& incoming) {
   drop_wrong(fresh);
   const bool takes_its_place = fresh.status == "accepted" &&
                                ((!fresh.replaces.empty() && fresh.replaces == old.created) ||
+                                (!fresh.run.empty() && fresh.run == old.run) ||
                                 (fresh.libraries != old.libraries && fresh.created >= old.created));
   Entry out = takes_its_place || better(fresh, old) ? fresh : old;
   out.search = together(held.search, incoming.search, false);

@@ -16,7 +16,8 @@ bool better(const Entry& a, const Entry& than);
 /// What the registry holds after `incoming` meets `held` (same key and toolchain): the better one,
 /// with the thoroughness and the failed trials of both, and without winners that those name as
 /// wrong. An accepted entry is never replaced by a failed one, nor by a slower one, unless the new
-/// one tried its winners beside others (`replaces`) or has other versions of the libraries.
+/// one tried its winners beside others (`replaces`), is of the same run, or has other versions of
+/// the libraries.
 Entry merge(const Entry& held, const Entry& incoming);
 
 /// The sum of |log2 ratio| over the extents, or nothing when they are of another kind or one is

@@ -70,6 +70,8 @@ struct Entry {
   /// `created` of the entry whose winners were tried beside this one's: it takes that one's place
   /// whatever their times say, which are of two sessions.
   std::string replaces;
+  /// The run that stored it: what it says later takes the place of what it said before.
+  std::string run;
 };
 
 /// What a run brings along: an entry is a verdict where all of it agrees.

@@ -136,6 +136,19 @@ TEST_F(TrustTest, ASearchThatHadTheOldBestBesideItsOwnReplacesIt) {
   EXPECT_EQ(look().entry->realizer, "cutlass_gemm");
 }
 
+TEST_F(TrustTest, TheLastWordOfARunStands) {
+  Entry e = entry({winner("tile_gemm", 0.50)});
+  e.run = "a";
+  ASSERT_TRUE(registry->store(e));
+  e = entry({winner("cutlass_gemm", 0.51)}, "2026-01-02T00:00:00Z");
+  e.run = "b";
+  ASSERT_TRUE(registry->store(e));
+  EXPECT_EQ(look().entry->realizer, "tile_gemm");
+  e.run = "a";
+  ASSERT_TRUE(registry->store(e));
+  EXPECT_EQ(look().entry->realizer, "cutlass_gemm");
+}
+
 TEST_F(TrustTest, ThoroughnessStaysWithTheKey) {
   Entry quick = entry({winner("tile_gemm", 0.5)});
   quick.search = searched("quick", 0, "budget of 16 builds");
@@ -239,7 +252,8 @@ TEST_F(TrustTest, AMarkIsMadeOnceAndComesBackFromTheCopy) {
 void write_old_file(const std::filesystem::path& file) {
   const Entry e = entry({winner("cutlass_gemm", 0.5)});
   Json body = to_json(e);
-  for (const char* name : {"search", "libraries", "provenance", "replaces"}) body.erase(name);
+  for (const char* name : {"search", "libraries", "provenance", "replaces", "run"})
+    body.erase(name);
   const std::string text = body.dump();
   const std::string trial_text = Json(trial("tile_gemm", 8, 3)).dump();
   auto db = store::Database::open(file);

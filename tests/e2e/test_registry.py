@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
 import warnings
 
 import pytest
 import tessera as package
 import torch
-from core import BINARY, tessera
+from core import BINARY, environment, tessera
 
 MODEL = """
 import torch
@@ -90,6 +91,10 @@ def test_import_is_tried_here_and_becomes_our_own(theirs, tmp_path):
     assert len(after) == len(exported["entries"])
     assert {(e["provenance"]["origin"], e["provenance"]["file"]) for e in after} == {("own", "given.json")}
     assert all(e["here"]["reuse"] for e in after), after
+    shown = [BINARY, "registry", "show", after[0]["hash"]]
+    text = subprocess.run(shown, env=environment(tmp_path), capture_output=True, text=True, check=True).stdout
+    assert "begun with what given.json had" in text and f"torch {torch.__version__}" in text, text
+    assert "complete at quick" in text and "not reused: its search was" in text, text  # asked for by default: more
     progress = tune(tmp_path)[2]
     assert " reuse " in progress and " recheck " not in progress and " tune " not in progress, progress
 
