@@ -2,7 +2,8 @@
 
     python bench/kernels.py SUITE CASE PRECISION [--peers inductor]     # after bench/run.sh of the case
 
-Ours comes out of the registry, so nothing is tuned when the case has been measured before. Prints a table for ours and
+Ours comes out of the registry, so nothing is tuned when the case has been measured before under the same TESSERA_HOME;
+cases of `breadth` and `anytime`, which leave nothing, are searched again (--seconds). Prints a table for ours and
 one for each peer (mean microseconds a call over the runs, what each kernel launched), and writes
 bench/out/SUITE-CASE-PRECISION/kernels.json.
 """
@@ -10,9 +11,15 @@ bench/out/SUITE-CASE-PRECISION/kernels.json.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import sys
 
-from run import SUITES, build_case, module_class, root, set_flags
+import rows
+import suites
+from suites.tables import module_class, set_flags
+
+sys.path.insert(0, str(rows.root / "python"))
 
 
 def kernels_of(call, runs: int) -> list[dict]:
@@ -37,25 +44,29 @@ def kernels_of(call, runs: int) -> list[dict]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("suite", choices=sorted(SUITES))
+    parser.add_argument("suite", choices=suites.NAMES)
     parser.add_argument("case")
     parser.add_argument("precision")
     parser.add_argument("--peers", default="inductor")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--effort", default="default")
+    parser.add_argument("--seconds", type=float, default=0, help="of search (0: by effort)")
     args = parser.parse_args()
     import tessera
     import torch
     from tessera import peers
 
-    set_flags(args.precision)
-    module, inputs = build_case(args.suite, args.case, args.precision, "cuda")
-    only = SUITES[args.suite]["only"] or "both"
-    fast = tessera.optimize(
-        module, inputs, precision=module_class(args.precision), effort=args.effort, only=only, measure=False
-    )
+    suite = suites.load(args.suite)
+    ask: dict = {"effort": args.effort, "seconds": args.seconds, "measure": False}
+    flags: contextlib.AbstractContextManager = contextlib.nullcontext()
+    if suite.HOME == "shared":  # measured at equal precision; the others under torch's own flags
+        set_flags(args.precision)
+        flags = peers.equal_precision(args.precision)
+        ask |= {"precision": module_class(args.precision), **suite.MORE}
+    module, inputs = suite.build(args.case, args.precision, "cuda")
+    fast = tessera.optimize(module, inputs, **ask)
     found = {}
-    with torch.no_grad(), peers.equal_precision(args.precision):
+    with torch.no_grad(), flags:
         found["tessera"] = kernels_of(lambda: fast(*inputs), args.runs)
         for name in args.peers.split(","):
             peer = peers.make(name, module)
@@ -69,7 +80,7 @@ def main() -> None:
         )
         for row in table[:25]:
             print(f"  {row['us']:9.1f} us  {row['launches']:4.1f} x  {row['kernel'][:110]}")
-    out = root / "bench" / "out" / f"{args.suite}-{args.case}-{args.precision}"
+    out = rows.root / "bench" / "out" / f"{args.suite}-{args.case}-{args.precision}"
     out.mkdir(parents=True, exist_ok=True)
     (out / "kernels.json").write_text(json.dumps(found, indent=1))
 

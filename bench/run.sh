@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# bench/run.sh SUITE [CASE] [PRECISION]: measures a suite (gemm, blocks), or a part of it, on the GPU at hand and replaces
-# the rows that it measured in bench/results/SUITE.json. Stopped, it goes on where it was: tuned kernels are in the
-# registry. Needs no network: a built binary ($TESSERA_BINARY or build/bin/tessera) and a Python with torch
-# ($TESSERA_PYTHON or python3).
+# bench/run.sh SUITE [CASE,...] [PRECISION,...] [options]: measures a suite (gemm, blocks, breadth, anytime), or a part of
+# it, on the GPU at hand and replaces the rows that it measured in bench/results/SUITE.json. Stopped, the same command goes
+# on with what has no rows of this commit. Needs no network: a built binary ($TESSERA_BINARY or build/bin/tessera) and a
+# Python with torch ($TESSERA_PYTHON or python3); breadth also wants KernelBench's files (--kernelbench DIR) and the
+# libraries whose layers it takes. --help lists the options; two GPUs side by side:
+#   CUDA_VISIBLE_DEVICES=0 bench/run.sh breadth --shard 1/2 & CUDA_VISIBLE_DEVICES=1 bench/run.sh breadth --shard 2/2
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 python=${TESSERA_PYTHON:-python3}
-[ -x .venv/bin/python ] && [ -z "${TESSERA_PYTHON:-}" ] && python=.venv/bin/python
-PYTHONPATH=python${PYTHONPATH:+:$PYTHONPATH} exec "$python" bench/run.py "$@"
+[ -x "$root/.venv/bin/python" ] && [ -z "${TESSERA_PYTHON:-}" ] && python=$root/.venv/bin/python
+PYTHONPATH=$root/python${PYTHONPATH:+:$PYTHONPATH} exec "$python" "$root/bench/run.py" "$@"

@@ -17,8 +17,9 @@ _places = {
     "find_binary": "tessera.api",
     "ComposedModule": "tessera.compose",
     "Error": "tessera.errors",
+    "status": "tessera.backend",
 }
-__all__ = ["ComposedModule", "Error", "__version__", "find_binary", "optimize"]
+__all__ = ["ComposedModule", "Error", "__version__", "find_binary", "optimize", "status"]
 
 
 def __getattr__(name: str):

@@ -33,8 +33,9 @@ def optimize(
     *,
     precision: str | None = None,
     effort: str = "default",
-    leftover: str = "eager",
+    leftover: str = "auto",
     strict: bool = False,
+    frozen: bool = False,
     arch: str | None = None,
     progress: Progress = True,
     seconds: float = 0.0,
@@ -47,13 +48,16 @@ def optimize(
     precision  None keeps the module's dtypes and torch's flags; bf16, fp16 convert the module in place, as module.to
                does; fp32, tf32 set torch's own flags
     effort     quick, default or max
-    leftover   who runs what no kernel covers: eager or inductor
+    leftover   who runs what no kernel covers: eager, inductor, or auto for whichever makes the whole faster
     strict     raise instead of running the original when a guard misses
+    frozen     keep what is computed from parameters alone from call to call. Writes through `.data`, and writes while a
+               captured CUDA graph is replayed, are then not seen; load_state_dict and in-place operations are
     measure    also measure end to end beside eager (True) or these peers; the figures are in `.report`
     seconds    stop tuning after so long, best kept (0: by effort); Ctrl-C does the same at any time
     options    of the command `tessera optimize` (jobs, retune, only, registry, cache, use_registry, dump)
 
-    The result has `.status()` and `.report` (schema tessera.report/1). Expected failures raise tessera.Error, whose
+    Parameters that a kernel reads as one are moved into one allocation (their data_ptr() changes, nothing else does). Where
+    PyTorch's own plan is as fast, the result runs that; `.report["settled"]` has the figures. The result has `.status()` and `.report` (schema tessera.report/1). Expected failures raise tessera.Error, whose
     `.diagnostic` says what to do.
     """
     args, kwargs = _call_of(inputs)
@@ -62,6 +66,7 @@ def optimize(
         effort=effort,
         leftover=leftover,
         strict=strict,
+        frozen=frozen,
         arch=arch,
         progress=progress,
         seconds=seconds,
@@ -74,8 +79,9 @@ def optimize_held(
     held: Held,
     *,
     effort: str = "default",
-    leftover: str = "eager",
+    leftover: str = "auto",
     strict: bool = False,
+    frozen: bool = False,
     arch: str | None = None,
     progress: Progress = True,
     seconds: float = 0.0,
@@ -93,10 +99,23 @@ def optimize_held(
         **options,
     }
     wanted["peers"] = list(measure) if isinstance(measure, list | tuple) else ["eager"]
-    result = run_core(held, wanted, progress)
+    held.options["frozen"] = frozen
+    tracer = Tracer(held)
+    result = run_core(tracer, wanted, progress)
     for d in result.get("diagnostics", ()):
         warnings.warn(to_text(from_the_wire(d)), stacklevel=3)
-    return held.compose(result["plan"], leftover, strict=strict, report=result.get("report"))
+    return _composed(tracer, result["plan"], strict, result.get("report"))
+
+
+def _composed(tracer: Tracer, plan: dict, strict: bool, report: dict | None) -> ComposedModule:
+    """What the core decided on, with what was compiled for it on the way."""
+    held, leftover, runner = tracer.held, plan.get("leftover_runner", "eager"), plan.get("runner", "kernels")
+    settler = tracer.settler
+    timed = settler.composed(plan, leftover) if settler and runner == "kernels" and not strict else None
+    if timed is not None:
+        return timed.handed_over(plan, report)
+    compiled = settler.torch_way(runner) if settler and runner != "kernels" else None
+    return held.compose(plan, leftover, strict=strict, report=report, compiled=compiled)
 
 
 def _call_of(inputs) -> tuple[tuple, dict]:
@@ -170,8 +189,8 @@ def find_binary() -> Path:
     )
 
 
-def run_core(held: Held, options: dict, progress: Progress = True) -> dict:
-    """Starts `tessera serve`, asks it to optimize the held module, answers its requests; its reply."""
+def run_core(tracer: Tracer, options: dict, progress: Progress = True) -> dict:
+    """Starts `tessera serve`, asks it to optimize the module that the tracer holds, answers its requests; its reply."""
     binary = find_binary()
     environment = os.environ | {"TESSERA_PYTHON": sys.executable}
     listen = _listener(progress)
@@ -185,12 +204,11 @@ def run_core(held: Held, options: dict, progress: Progress = True) -> dict:
             env=environment,
             start_new_session=True,
         )
-        tracer = Tracer(held)
         connection = Connection(core.stdout, core.stdin, tracer.handlers, lambda method, params: listen(method, params))
         tracer.connection = _Quiet(listen)
         try:
             with _stopping(core, listen):
-                return connection.call("optimize", {"graph": held.graph, "options": options})
+                return connection.call("optimize", {"graph": tracer.held.graph, "options": options})
         except Closed as e:
             raise _died(core, log) from e
         finally:

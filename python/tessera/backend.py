@@ -1,38 +1,94 @@
-"""torch.compile(model, backend="tessera"). Options go by torch.compile(..., options={"effort": "quick", ...}).
+"""torch.compile(model, backend="tessera"). Options go by torch.compile(..., options={"effort": "quick", ...}), and `mode` is
+Inductor's.
 
-The graph that torch.compile captured is optimized like any module: its placeholders that are parameters count as such.
-Graphs with gradients or sizes as inputs, and graphs that cannot be optimized, run as captured, with one warning each. A weight that is another tensor in a later
-call, or has changed, is packed again.
+Every graph that torch.compile captures is searched like a module. What tessera does not take goes to Inductor, compiled as
+plain torch.compile would: sizes that vary, gradients, and graphs in which no kernel gains anything. All graphs of one
+torch.compile call share `seconds` of search (60 by default). `status(model)` tells what became of each.
 """
 
 from __future__ import annotations
 
+import sys
+import time
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, field
 
 import torch
-from torch import nn
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from tessera.errors import Error
+from tessera import leftover
+from tessera.errors import Error, fail
+
+SECONDS = 60.0  # of search for all graphs of a model
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
-def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | None = None, **more):
+@dataclass
+class _Model:
+    """One torch.compile call: its budget, and what became of its graphs."""
+
+    spent: float = 0.0
+    graphs: list[dict] = field(default_factory=list)
+
+
+_unknown = _Model()
+
+
+def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | None = None, mode: str | None = None):
     """The backend's entry point (pyproject.toml, torch_dynamo_backends)."""
-    options = {"progress": False, **(options or {}), **more}
-    options.pop("mode", None)
+    options = {"progress": False, "seconds": SECONDS, **(options or {})}
+    if mode is not None and mode not in MODES:
+        raise fail("TS0013", "input.bad_option", f"mode=`{mode}`", expected=", ".join(MODES))
+    settings = leftover.mode_options(mode)
+    model = _model_of_call()
     reason = _unfit(gm, example_inputs)
+    if not reason and model.spent >= options["seconds"] > 0:
+        reason = f"the {options['seconds']:.0f} s of search of this model are spent"
     if reason:
-        return _as_captured(gm, reason)
+        return _by_inductor(gm, example_inputs, settings, model, reason)
+    begin = time.monotonic()
     try:
-        return _optimized(gm, example_inputs, options)
+        run = _optimized(gm, example_inputs, options, settings, model)
     except Error as e:
-        return _as_captured(gm, str(e))
+        if e.diagnostic["code"] in ("TS0041", "TS0043", "TS0046"):  # the options are wrong: nothing to fall back from
+            raise
+        warnings.warn(f"tessera: a graph goes to Inductor: {e}", stacklevel=2)
+        run = _by_inductor(gm, example_inputs, settings, model, str(e))
+    model.spent += time.monotonic() - begin
+    return run
 
 
-def _as_captured(gm: torch.fx.GraphModule, reason: str):
-    warnings.warn(f"tessera: this graph runs as PyTorch captured it: {reason}", stacklevel=2)
-    return gm.forward
+def status(compiled) -> list[dict]:
+    """What became of the graphs of a module or function that torch.compile(..., backend="tessera") made, in the order of their
+    compilation: {"runner", "reason", "status"}; `status` is that of the composed module where kernels run."""
+    link = getattr(getattr(compiled, "dynamo_ctx", None), "callback", compiled)
+    for _ in range(8):  # torch's chain of wrappers ends at the one that stands for this call of torch.compile
+        model = getattr(link, "__dict__", {}).get("_tessera_model")
+        if model is not None:
+            return [
+                {"runner": g["runner"], "reason": g["reason"], "status": g["composed"] and g["composed"].status()}
+                for g in model.graphs
+            ]
+        link = getattr(link, "_torchdynamo_orig_backend", None)
+    return []
+
+
+def _model_of_call() -> _Model:
+    """The torch.compile call that this graph belongs to: torch's wrapper of the backend is on the stack, one a call."""
+    frame = sys._getframe(1)
+    for _ in range(12):
+        frame = frame.f_back
+        if frame is None:
+            break
+        wrapper = frame.f_locals.get("self")
+        if type(wrapper).__name__ == "_TorchCompileWrapper":
+            return wrapper.__dict__.setdefault("_tessera_model", _Model())
+    return _unknown
+
+
+def _by_inductor(gm, inputs: list, settings: dict, model: _Model, reason: str):
+    model.graphs.append({"runner": "inductor", "reason": reason, "composed": None})
+    return leftover.compile_inductor(gm, inputs, settings)
 
 
 def _unfit(gm: torch.fx.GraphModule, inputs: list) -> str:
@@ -47,46 +103,20 @@ def _unfit(gm: torch.fx.GraphModule, inputs: list) -> str:
     return ""
 
 
-class _Captured(nn.Module):
-    """A captured graph whose weights are buffers and whose forward takes the rest: what a traced module looks like."""
-
-    def __init__(self, gm: torch.fx.GraphModule, names: list[str]):
-        super().__init__()
-        self.__dict__["gm"], self.names = gm, names  # "" for a placeholder that is no weight
-
-    def hold_weights(self, flat) -> list[torch.Tensor]:
-        """Takes over the weights of a call; the other arguments."""
-        rest = []
-        for name, t in zip(self.names, flat, strict=True):
-            if name:
-                self._buffers[name] = t
-            else:
-                rest.append(t)
-        return rest
-
-    def forward(self, *rest):
-        rest = iter(rest)
-        return self.gm.forward(*[self._buffers[name] if name else next(rest) for name in self.names])
-
-
-def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict):
+def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, model: _Model):
     from tessera import api
-    from tessera.held import Held, describe_device
-    from tessera.tracer import trace_graph_module
+    from tessera.captured import FlatCall, hold_graph
 
+    if options["seconds"] > 0:
+        options = {**options, "seconds": max(1.0, options["seconds"] - model.spent)}
+    if settings.get("triton.cudagraphs"):  # Inductor's CUDA graphs hold kernels and the rest together
+        options = {**options, "leftover": "inductor"}
     with unset_fake_temporarily():
-        placeholders = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
-        names = [n if isinstance(t, nn.Parameter) else "" for n, t in zip(placeholders, inputs, strict=True)]
-        traced = trace_graph_module(gm, inputs, names)
-        module = _Captured(gm, names)
-        rest = module.hold_weights(inputs)
-        users = [u for u, name in zip(traced.user_inputs, names, strict=True) if not name]
-        traced = replace(traced, module=module, user_inputs=users)
-        describe_device(traced.graph)
-        composed = api.optimize_held(Held(module, tuple(rest), {}, traced, resizable=False), **options)
-
-    def run(*flat):
-        return composed(*module.hold_weights(flat))
-
-    run.composed = composed
-    return run
+        held = hold_graph(gm, inputs, settings)
+        composed = api.optimize_held(held, **options)
+        why = (composed.report or {}).get("settled", {}).get("why", "")
+        if composed.runner != "kernels":
+            model.graphs.append({"runner": "inductor", "reason": why, "composed": None})
+            return held.inductor()
+    model.graphs.append({"runner": "kernels", "reason": why, "composed": composed})
+    return FlatCall(composed, held)

@@ -2,8 +2,9 @@
 
 It shares the original's parameters, buffers and submodules (the very dictionaries), so state_dict, load_state_dict,
 optimizers and .to() act on both at once. Guards run on every call (guards.py); where one misses, the original runs, the
-event is counted in status() and warned once, and `strict=True` raises instead. A changed parameter repacks what was
-packed from it. An input with the traced shape in another layout is copied into the traced one (counted as `layout`),
+event is counted in status() and warned once, and `strict=True` raises instead. Parameters that a kernel reads as one are moved
+into one allocation (neighbours.py); nothing else that follows from parameters is kept from call to call, but under
+`frozen=True`. An input with the traced shape in another layout is copied into the traced one (counted as `layout`),
 unless an output may share its memory; then the original runs.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import copy
 import inspect
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,10 +21,11 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from tessera import extension
+from tessera import extension, leftover, neighbours
 from tessera.errors import fail
 from tessera.guards import Events, InputGuard, Miss, Slot, StateGuard
-from tessera.plan_graph import Built, build, may_alias, type_of
+from tessera.leftover import RUNNERS
+from tessera.plan_graph import Built, Packing, PatternUse, build, may_alias, type_of
 from tessera.reference import tensor_arguments
 
 _shared = (
@@ -39,8 +42,11 @@ _shared = (
 
 class ComposedModule(nn.Module):
     """`plan`: schema tessera.plan/1. `example`: the traced call's (args, kwargs), for non-tensor arguments and nesting.
-    `outputs`: how the original's result is made of the graph's outputs; else it is a tensor, or a tuple. `constants`: tensors of the graph's constants by value name.
-    `disabled`: ids of patterns that run as ATen. Errors: TS02xx for a malformed plan."""
+    `outputs`: how the original's result is made of the graph's outputs; else it is a tensor, or a tuple. `constants`: tensors of
+    the graph's constants by value name. `disabled`: ids of patterns that run as ATen. `runner`: `kernels` for the plan's;
+    `eager` or `inductor` where the whole module is PyTorch's, as torch would run it. `frozen`: values made from parameters are
+    kept, and made again when a version counter says so. `inductor`: its settings. `compiled`: the original by `runner`, where it
+    was compiled already. Errors: TS02xx for a malformed plan."""
 
     def __init__(
         self,
@@ -54,10 +60,16 @@ class ComposedModule(nn.Module):
         constants: dict[str, torch.Tensor] | None = None,
         disabled: frozenset[str] | set[str] = frozenset(),
         report: dict | None = None,
+        runner: str = "kernels",
+        frozen: bool = False,
+        inductor: dict | None = None,
+        compiled: Callable | None = None,
     ):
         super().__init__()
-        if leftover not in ("eager", "inductor"):
+        if leftover not in RUNNERS:
             raise fail("TS0013", "input.bad_option", f"leftover=`{leftover}`", expected="`eager` or `inductor`")
+        if runner not in ("kernels", *RUNNERS):
+            raise fail("TS0013", "input.bad_option", f"runner=`{runner}`", expected="`kernels`, `eager` or `inductor`")
         if isinstance(original, ComposedModule):
             original = original.original
         self.__dict__["original"] = original  # not a submodule: state_dict names stay
@@ -65,8 +77,10 @@ class ComposedModule(nn.Module):
             self.__dict__[name] = original.__dict__[name]
         self.__dict__["training"] = original.training
         self.plan, self.leftover, self.strict, self.report = plan, leftover, strict, report
+        self.runner, self.frozen, self.inductor = runner, frozen, dict(inductor or {})
         self.example, self.constants, self.disabled = example, dict(constants or {}), frozenset(disabled)
         self.outputs = outputs
+        self.__dict__["_torch"] = self._torch_runner() if compiled is None else compiled
         self._prepare()
 
     # Construction
@@ -77,10 +91,12 @@ class ComposedModule(nn.Module):
         if self._device.type == "cuda" and self._device.index is None:
             self._device = torch.device("cuda", torch.cuda.current_device())
         self._values = {v["name"]: v for v in graph["values"]}
-        self._built: Built = build(self.plan, disabled=self.disabled)
-        lost = next((p for p in self._built.patterns if not p.active and p.id not in self.disabled), None)
-        if lost and self.strict:
-            raise fail("TS0521", "compose.inactive", f"pattern {lost.id} ({lost.rule}) cannot be active: {lost.reason}")
+        self._counts = _Counts()
+        self._private = self._private_constants()
+        self._built: Built = build(self.plan, disabled=self.disabled, packing=Packing(self._private, self.frozen))
+        self._lost = [p for p in self._built.patterns if not p.active and p.id not in self.disabled]
+        if self._lost and self.runner == "kernels":
+            self._say_lost()
         users = [n for n in graph["inputs"] if self._values[n]["origin"] == "user_input"]
         signature = _signature(self.original)
         self._inputs = InputGuard(
@@ -91,25 +107,60 @@ class ComposedModule(nn.Module):
             signature,
             self.example,
         )
-        self._state = StateGuard(self.original, self._make_slots(graph), self._device)
+        tf32 = self.plan["graph"].get("precision") == "tf32" if self._has_fp32() else None
+        self._state = StateGuard(self.original, self._make_slots(graph), self._device, tf32)
         self._events = Events(self._refuse if self.strict else None)
-        self._calls = self._repacks = 0
         self._lock = threading.Lock()  # of renewing: threads may call one module
         self._packed: dict[str, torch.Tensor] = {}
+        self._wholes: list[torch.Tensor] = []  # over neighbours
         self._rest: list[torch.Tensor] = []
         self._rest_of = self._built.feeds[len(users) :]
-        self._runner: Callable = self._built.main.forward
-        if self.leftover == "inductor":
-            # A module, but no submodule: those are the original's own.
-            self.__dict__["_runner"] = torch.compile(self._built.main, fullgraph=True, dynamic=False)
-        self._inline = build(self.plan, disabled=self.disabled, inline_pack=True) if self._built.packed else self._built
+        self._apart: list[tuple[int, str]] = []  # neighbours that could not be made: (place in _rest, value)
+        # Not submodules: those are the original's own.
+        self.__dict__["_runner"] = leftover.make(self.leftover, self._built.main, self.inductor)
+        plain = self._built.packed or self._built.neighbours
+        self._inline = build(self.plan, disabled=self.disabled, packing=Packing(inline=True)) if plain else self._built
         self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
         self._homes = {s.value: s.home for s in self._state.slots}
         self._wrap = _wrapper(self.outputs, len(graph["outputs"]))
+        if self.runner == "kernels":
+            with self._lock:
+                self._renew()  # moves and packs now, never while a CUDA graph is captured; what misses is said by the call
+
+    def _torch_runner(self) -> Callable | None:
+        """The whole module by PyTorch, where that is the best plan."""
+        if self.runner == "inductor":
+            return torch.compile(self.original, options=self.inductor or None)
+        return self.original if self.runner == "eager" else None
+
+    def _has_fp32(self) -> bool:
+        kernels = [s for s in self.plan["steps"] if s["kind"] in ("kernel", "call")]
+        return any(self._values[v]["dtype"] == "float32" for s in kernels for v in s["inputs"] if v in self._values)
+
+    def _private_constants(self) -> frozenset[str]:
+        """Constants whose memory nothing of the module looks at: literals of forward."""
+        tensors = [*self.original.parameters(), *self.original.buffers()]
+        for m in self.original.modules():
+            tensors += [t for t in pytree.tree_leaves(list(m.__dict__.values())) if isinstance(t, torch.Tensor)]
+        seen = {t.untyped_storage().data_ptr() for t in tensors if t.layout == torch.strided}
+        return frozenset(n for n, t in self.constants.items() if t.untyped_storage().data_ptr() not in seen)
+
+    def _say_lost(self) -> None:
+        first = self._lost[0]
+        if self.strict:
+            raise fail(
+                "TS0521", "compose.inactive", f"pattern {first.id} ({first.rule}) cannot be active: {first.reason}"
+            )
+        warnings.warn(
+            f"tessera: {len(self._lost)} of {len(self._built.patterns)} kernels cannot be loaded and run as ATen ops, which is "
+            f"slower: pattern {first.id} ({first.rule}): {first.reason.splitlines()[0]} (status() says which; optimize again)",
+            stacklevel=4,
+        )
 
     def _make_slots(self, graph: dict) -> list[Slot]:
         packed = set(self._built.pack_feeds)
-        used = set(self._built.feeds) | packed
+        parts = {name for parts in self._built.neighbours.values() for name in parts}
+        used = set(self._built.feeds) | packed | parts
         slots = []
         for name in graph["inputs"]:
             v = self._values[name]
@@ -125,9 +176,9 @@ class ComposedModule(nn.Module):
 
     def _find(self, name: str, v: dict) -> tuple[nn.Module | None, dict | None, str, torch.Tensor]:
         """Where a parameter, buffer or constant lives: its module, the dictionary and key; None for a loose constant."""
-        if name in self.constants:
-            return None, None, name, self.constants[name]
         path, _, key = v.get("target", "").rpartition(".")
+        if name in self.constants and not self._is_attribute(path, key, self.constants[name]):
+            return None, None, name, self.constants[name]
         try:
             module = self.original.get_submodule(path)
         except AttributeError:
@@ -143,6 +194,13 @@ class ComposedModule(nn.Module):
             helps=["the plan is of another module: optimize this one"],
         )
 
+    def _is_attribute(self, path: str, key: str, tensor: torch.Tensor) -> bool:
+        """Whether a constant is an attribute of a module, which may be set anew."""
+        try:
+            return self.original.get_submodule(path).__dict__.get(key) is tensor
+        except AttributeError:
+            return False
+
     def _refuse(self, miss: Miss) -> None:
         raise fail(
             "TS0522",
@@ -155,9 +213,12 @@ class ComposedModule(nn.Module):
     # The call
 
     def forward(self, *args, **kwargs):
+        if self._torch is not None:
+            self._counts.calls += 1
+            return self._torch(*args, **kwargs)
         if torch.compiler.is_compiling():
             return self._forward_compiled(args, kwargs)
-        self._calls += 1
+        self._counts.calls += 1
         tensors = self._inputs.tensors(args, kwargs)
         if type(tensors) is Miss:
             return self._fall_back(tensors, args, kwargs)
@@ -174,7 +235,7 @@ class ComposedModule(nn.Module):
         miss = self._state.modes(tensors)
         if miss is not None:
             return self._fall_back(miss, args, kwargs)
-        return self._wrap(self._runner(*tensors, *self._rest))
+        return self._wrap(self._runner(*tensors, *(self._joined() if self._apart else self._rest)))
 
     def _fall_back(self, miss: Miss, args, kwargs):
         self._events.add(miss, "the original module runs")
@@ -194,7 +255,7 @@ class ComposedModule(nn.Module):
             tensors[i] = t.empty(x.device).copy_(x)
 
     def _renew(self) -> Miss | None:
-        """Takes over changed parameters and buffers; makes packed values when one of their sources changed."""
+        """Takes over changed parameters and buffers; makes kept values when one of their sources changed."""
         first = not self._state.stamp
         result = self._state.renew()
         if type(result) is Miss:
@@ -202,14 +263,15 @@ class ComposedModule(nn.Module):
         stale, what = result
         if self._built.pack is not None and (stale or first or self._state.volatile):
             if not first:
-                self._repacks += 1
+                self._counts.repacks += 1
             if stale and not first:
                 self._events.add(
                     Miss("repack", f"`{what}` changed"), "what was packed from it is packed again", right=True
                 )
             self._pack()
-        tensors = {s.value: s.tensor for s in self._state.slots} | self._packed
-        self._rest = [tensors[n] for n in self._rest_of]
+        tensors = {s.value: s.tensor for s in self._state.slots} | self._packed | self._join()
+        self._apart = [(i, n) for i, n in enumerate(self._rest_of) if n not in tensors]
+        self._rest = [tensors.get(n) for n in self._rest_of]
         self._state.commit()
         return None
 
@@ -218,6 +280,38 @@ class ComposedModule(nn.Module):
         with torch.no_grad():
             made = self._built.pack(*[tensors[n] for n in self._built.pack_feeds])
         self._packed = dict(zip(self._built.packed, made, strict=True))
+
+    def _join(self) -> dict[str, torch.Tensor]:
+        """The neighbours that are, or can be made. The others are concatenated in every call."""
+        slots = {s.value: s for s in self._state.slots}
+        joined = {}
+        for value, names in self._built.neighbours.items():
+            whole = neighbours.adopt([slots[name].tensor for name in names], given_up=self._wholes)
+            if whole is not None:
+                joined[value] = whole
+            else:
+                self._events.add(
+                    Miss("apart", f"{', '.join(f'`{slots[n].key}`' for n in names)} cannot lie in one allocation"),
+                    "they are concatenated in every call",
+                    right=True,
+                )
+        self._wholes = list(joined.values())
+        return joined
+
+    def _joined(self) -> list[torch.Tensor]:
+        """`_rest` with what has to be concatenated anew. From time to time it is tried again whether it still has to."""
+        tries = self._counts.apart = self._counts.apart + 1
+        if tries & (tries - 1) == 0:
+            with self._lock:
+                miss = self._renew()
+            if miss is None and not self._apart:
+                return self._rest
+        slots = {s.value: s.tensor for s in self._state.slots}
+        rest = list(self._rest)
+        with torch.no_grad():
+            for i, value in self._apart:
+                rest[i] = torch.cat([slots[name] for name in self._built.neighbours[value]])
+        return rest
 
     def _forward_compiled(self, args, kwargs):
         """While torch.compile or torch.export traces. Their own guards replace ours from there on; packed values are
@@ -265,33 +359,27 @@ class ComposedModule(nn.Module):
             (
                 self.original,
                 self.plan,
-                {
-                    "leftover": self.leftover,
-                    "strict": self.strict,
-                    "example": self.example,
-                    "constants": self.constants,
-                    "disabled": self.disabled,
-                    "outputs": self.outputs,
-                    "report": self.report,
-                },
+                self._options(),
             ),
         )
 
-    def _again(self, original: nn.Module, **changes) -> ComposedModule:
-        return ComposedModule(
-            original,
-            self.plan,
-            **{
-                "leftover": self.leftover,
-                "strict": self.strict,
-                "example": self.example,
-                "constants": self.constants,
-                "disabled": self.disabled,
-                "outputs": self.outputs,
-                "report": self.report,
-                **changes,
-            },
+    def _options(self) -> dict:
+        names = (
+            "leftover",
+            "strict",
+            "example",
+            "constants",
+            "disabled",
+            "outputs",
+            "report",
+            "runner",
+            "frozen",
+            "inductor",
         )
+        return {name: getattr(self, name) for name in names}
+
+    def _again(self, original: nn.Module, **changes) -> ComposedModule:
+        return ComposedModule(original, self.plan, **{**self._options(), **changes})
 
     def with_patterns(self, *, only: set[str] | None = None, without: set[str] = frozenset()) -> ComposedModule:
         """The same module with some patterns run as ATen; shares parameters."""
@@ -299,47 +387,70 @@ class ComposedModule(nn.Module):
         off = (every - only if only is not None else set()) | set(without)
         return self._again(self.original, disabled=frozenset(off))
 
+    def handed_over(self, plan: dict, report: dict | None) -> ComposedModule:
+        """Itself, as the result of a search: what happened in the course of it does not count."""
+        self.plan, self.report = plan, report
+        self._counts = _Counts()
+        self._events = Events(self._refuse if self.strict else None)
+        return self
+
     def extra_repr(self) -> str:
+        if self.runner != "kernels":
+            return f"run by PyTorch ({self.runner}), which is faster as a whole"
         active = [p for p in self._built.patterns if p.active]
         return f"{len(active)} of {len(self._built.patterns)} patterns active, leftover={self.leftover!r}"
 
     # What happened
 
     def status(self) -> dict:
-        """What is active and what was met. `calls`: of this module; a pattern's `calls`: those that its kernel served;
-        `fallbacks`: events by kind with the latest reason (`layout` and `repack` did not run the original)."""
+        """What is active and what was met. `calls`: of this module; `served`: those in which every kernel of the plan ran (or
+        PyTorch, where `runner` is PyTorch's); a pattern's `calls`: those that its kernel served; `fallbacks`: events by kind
+        with the latest reason (`layout`, `repack` and `apart` did not run the original)."""
         events = self._events.to_list()
-        away = sum(e["count"] for e in events if e["kind"] not in ("layout", "repack"))
-        served = self._calls - away
-        patterns = []
-        for p in self._built.patterns:
-            patterns.append(
-                {
-                    "id": p.id,
-                    "rule": p.rule,
-                    "realizer": p.realizer,
-                    "kind": p.kind,
-                    "label": p.label,
-                    "active": p.active,
-                    "reason": p.reason,
-                    "calls": served if p.active else 0,
-                    "operator": f"tessera::{p.operator.name}" if p.operator else "",
-                }
-            )
+        away = sum(e["count"] for e in events if e["kind"] not in ("layout", "repack", "apart"))
+        ran = self._counts.calls - away
+        whole = not self._lost or self.runner != "kernels"
+        patterns = [self._pattern_status(p, ran) for p in self._built.patterns]
         b = extension.backend()
         return {
             "schema": "tessera.status/1",
-            "active": [p.id for p in self._built.patterns if p.active],
+            "runner": self.runner,
+            "active": [p["id"] for p in patterns if p["active"]],
             "patterns": patterns,
-            "calls": self._calls,
-            "served": served,
+            "calls": self._counts.calls,
+            "served": ran if whole else 0,
             "fallbacks": events,
-            "repacks": self._repacks,
+            "lost": [{"id": p.id, "rule": p.rule, "reason": p.reason} for p in self._lost],
+            "repacks": self._counts.repacks,
             "leftover": self._built.leftover,
             "leftover_by": self.leftover,
             "launch": {"kind": b.kind, "reason": b.reason},
             "strict": self.strict,
         }
+
+    def _pattern_status(self, p: PatternUse, ran: int) -> dict:
+        active = p.active and self.runner == "kernels"
+        reason = p.reason if active or not p.active else f"the module runs by {self.runner}, which is faster as a whole"
+        return {
+            "id": p.id,
+            "rule": p.rule,
+            "realizer": p.realizer,
+            "kind": p.kind,
+            "label": p.label,
+            "active": active,
+            "reason": reason,
+            "calls": ran if active else 0,
+            "operator": f"tessera::{p.operator.name}" if p.operator else "",
+        }
+
+
+class _Counts:
+    """Outside nn.Module, whose attributes take a microsecond to set."""
+
+    __slots__ = ("apart", "calls", "repacks")
+
+    def __init__(self):
+        self.calls = self.repacks = self.apart = 0
 
 
 def _restore(original, plan, options) -> ComposedModule:

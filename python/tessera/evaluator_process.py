@@ -14,7 +14,7 @@ import torch
 
 from tessera import protocol
 from tessera.errors import Error, fail
-from tessera.problem import QUICK, Problem
+from tessera.problem import QUICK, Kept, Problem, memory_to_keep
 from tessera.runners import make_runner
 from tessera.timing import measure
 from tessera.verify import verify
@@ -26,6 +26,8 @@ class Evaluator:
     def __init__(self) -> None:
         self._problems: dict[int, Problem] = {}
         self._next = 1
+        self._graph: dict = {}  # the last one that was sent
+        self._kept: Kept | None = None  # of all problems
 
     def hello(self, params: dict) -> dict:
         cuda = torch.cuda.is_available()
@@ -42,7 +44,7 @@ class Evaluator:
 
     def open(self, params: dict) -> dict:
         """Makes the inputs, the fp64 references and eager's own errors of the quick level: whatever dies later is then the
-        candidate's doing, not the reference's."""
+        candidate's doing, not the reference's. `graph` may be left out where it is that of the open before."""
         if str(params["device"]).startswith("cuda") and not torch.cuda.is_available():
             raise fail(
                 "TS0713",
@@ -50,15 +52,19 @@ class Evaluator:
                 "torch sees no CUDA device",
                 helps=["`tessera doctor` says what is missing; --arch host runs without"],
             )
+        self._graph = params.get("graph", self._graph)
+        if self._kept is None:
+            self._kept = Kept(memory_to_keep(torch.device(params["device"])))
         handle, self._next = self._next, self._next + 1
-        problem = Problem(params["graph"], params["pattern"], params["device"], params["precision"])
+        problem = Problem(self._graph, params["pattern"], params["device"], params["precision"], self._kept)
         for kind, seed in QUICK:
             problem.dataset(kind, seed)
         self._problems[handle] = problem
         return {"handle": handle}
 
     def close(self, params: dict) -> dict:
-        self._problems.pop(params["handle"], None)
+        if problem := self._problems.pop(params["handle"], None):
+            problem.forget()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         return {}
@@ -104,6 +110,9 @@ class Evaluator:
         reply = {"times": [row or next(measured) for row in rows]}
         if eager:
             reply |= {"anchor_ms": eager["ms"], "eager_ms": eager["ms"], "eager_ci95": eager["ci95"]}
+            reply["eager_samples"] = eager["samples"]
+            if "sustained_ms" in eager:
+                reply["eager_sustained_ms"] = eager["sustained_ms"]
         return reply
 
 

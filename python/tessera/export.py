@@ -32,6 +32,7 @@ def load(module, **options):
             step["candidate"]["library"] = str(here / step["candidate"]["library"])
     form = torch.load(here / "structure.pt", weights_only=False)
     options.setdefault("leftover", plan.get("leftover_runner", "eager"))
+    options.setdefault("runner", plan.get("runner", "kernels"))
     return ComposedModule(module, plan, **form, **options)
 '''
 

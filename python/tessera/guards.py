@@ -12,13 +12,16 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from tessera.attributes import Attributes
 from tessera.extension import TensorType, input_alignment
 from tessera.facts import facts_of
+from tessera.precision import matmul_rounds_to_tf32
 
 
 @dataclass(frozen=True)
@@ -131,11 +134,11 @@ class Slot:
 
     value: str  # its name in the graph
     type: TensorType
-    owner: dict | None  # the module's _parameters or _buffers; None for a constant
+    owner: dict | None  # the module's _parameters, _buffers or __dict__; None for a constant that only the trace holds
     key: str
     tensor: torch.Tensor | None  # as last checked
     facts: dict
-    packed: bool  # a prepacked value is made from it
+    packed: bool  # a value that is kept from call to call is made from it
     home: tuple[nn.Module | None, str] = (None, "")  # the module that holds it
 
 
@@ -178,29 +181,37 @@ def hooked(module: nn.Module) -> str:
     return ""
 
 
-class StateGuard:
-    """Parameters, buffers, the module's structure, flags and hooks, and torch's modes. `check` is the fast path; where it misses, `renew` looks
-    closely: a changed value with the traced type is accepted, and `renew` says whether packed values are stale."""
+_training_of = operator.itemgetter("training")
 
-    def __init__(self, module: nn.Module, slots: list[Slot], device: torch.device):
-        self.slots, self.device = slots, device
+
+class StateGuard:
+    """Parameters, buffers, the module's structure, attributes, flags and hooks, and torch's modes. `check` is the fast path; where it misses,
+    `renew` looks closely: a changed value with the traced type is accepted, and `renew` says whether kept values are stale.
+    `tf32`: whether kernels stand for fp32 products whose operands torch's flags round; None where that does not matter."""
+
+    def __init__(self, module: nn.Module, slots: list[Slot], device: torch.device, tf32: bool | None = None):
+        self.slots, self.device, self.tf32 = slots, device, tf32
         self.module = module
         every = list(module.modules())
         # What a call of the original would go through and kernels do not: which submodules there are, what their
         # forward is, what hangs on it.
         self.children = [m._modules for m in every if m._modules]
-        self.children_then = [list(d.values()) for d in self.children]
+        self.children_then = list(chain.from_iterable(map(dict.values, self.children)))
         self.own = [m.__dict__ for m in every]
+        self.sizes = list(map(len, self.own))
         self.forwards = [d.get("forward") for d in self.own]
         self.hooks = [d for m in every for d in (m._forward_pre_hooks, m._forward_hooks)]
-        self.hooks_then = [len(d) for d in self.hooks]
+        self.hooks_then = list(map(len, self.hooks))
+        self.any_hooks = any(self.hooks_then)
         self.modules = [m for m in every if type(m) not in _stateless]
+        self.flagged = [m.__dict__ for m in self.modules]
         self.flags = [m.training for m in self.modules]
+        self.attributes = Attributes(module)
         self.held = [s for s in slots if s.owner is not None]
-        self.places = [(s.owner, s.key) for s in self.held]
+        self.owners, self.keys = [s.owner for s in self.held], [s.key for s in self.held]
         self.watched = [s for s in self.held if s.packed or s.facts]  # whose content matters, not only its place
         self.stamp: tuple = ()
-        self.volatile = False  # a packed value is made from an inference tensor, whose changes cannot be seen
+        self.volatile = False  # a kept value is made from an inference tensor, whose changes cannot be seen
         self.autocast = device.type
 
     def check(self) -> bool:
@@ -208,15 +219,13 @@ class StateGuard:
         if not self.stamp or self.volatile:
             return False
         tensors, pointers, versions = self.stamp
-        now = [owner.get(key) for owner, key in self.places]
+        now = map(dict.get, self.owners, self.keys)
         if not all(map(operator.is_, now, tensors)) or list(map(torch.Tensor.data_ptr, tensors)) != pointers:
             return False
         return not self.watched or [version_of(s.tensor) for s in self.watched] == versions
 
     def modes(self, tensors: list) -> Miss | None:
-        if torch.is_grad_enabled() and (
-            any(t.requires_grad for t in tensors) or any(s.tensor.requires_grad for s in self.held)
-        ):
+        if torch.is_grad_enabled() and any(t.requires_grad for t in (*tensors, *(s.tensor for s in self.held))):
             return Miss(
                 "grad",
                 "gradients are recorded for an input or a parameter; kernels have no backward "
@@ -224,19 +233,28 @@ class StateGuard:
             )
         if torch.is_autocast_enabled(self.autocast):
             return Miss("autocast", "autocast is on; it was off when traced")
-        for m, flag in zip(self.modules, self.flags):
-            if m.training is not flag:
-                return Miss("training", f"{type(m).__name__}.training is {m.training}; it was {flag} when traced")
-        return self.structure()
+        if list(map(_training_of, self.flagged)) != self.flags:
+            m = next(m for m, flag in zip(self.modules, self.flags) if m.training is not flag)
+            return Miss("training", f"{type(m).__name__}.training is {m.training}; it was {not m.training} when traced")
+        return self.precision() or self.structure() or self.attributes.changed()
+
+    def precision(self) -> Miss | None:
+        if self.tf32 is None or matmul_rounds_to_tf32() is self.tf32:
+            return None
+        return Miss(
+            "precision",
+            f"torch.backends.cuda.matmul.fp32_precision is {torch.backends.cuda.matmul.fp32_precision}; kernels were "
+            f"made for {'tf32' if self.tf32 else 'fp32 accuracy'}",
+        )
 
     def structure(self) -> Miss | None:
         """Hooks on submodules, another forward, another submodule."""
-        if list(map(len, self.hooks)) != self.hooks_then or (any(self.hooks) and hooked(self.module)):
+        if list(map(len, self.hooks)) != self.hooks_then or (self.any_hooks and hooked(self.module)):
             where = hooked(self.module)
             return Miss("hooks", f"{where or 'a module'} has forward hooks; kernels would skip them")
-        if [d.get("forward") for d in self.own] != self.forwards:
+        if list(map(len, self.own)) != self.sizes and [d.get("forward") for d in self.own] != self.forwards:
             return Miss("structure", "the forward of a submodule was replaced")
-        if [list(d.values()) for d in self.children] != self.children_then:
+        if list(chain.from_iterable(map(dict.values, self.children))) != self.children_then:
             return Miss("structure", "a submodule was replaced, added or removed")
         return None
 
@@ -247,7 +265,7 @@ class StateGuard:
         return any(m.training is not flag for m, flag in zip(self.modules, self.flags))
 
     def renew(self) -> Miss | tuple[bool, str]:
-        """Looks at every slot. A Miss, or (whether a packed value is stale, what changed). `check` holds again after
+        """Looks at every slot. A Miss, or (whether a kept value is stale, what changed). `check` holds again after
         `commit`: until then other threads wait for the caller."""
         stale, what = False, ""
         for s in self.held:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
@@ -29,6 +29,7 @@ class Held:
     path: str = ""
     notify: Callable[[str], None] = lambda text: None
     resizable: bool = True  # whether other inputs of the same module make sense: not for a captured graph
+    options: dict = field(default_factory=dict)  # of every composed module: frozen, inductor
 
     @property
     def graph(self) -> dict:
@@ -43,7 +44,13 @@ class Held:
         return torch.device(self.graph["device"])
 
     def compose(self, plan: dict, leftover: str, **options) -> ComposedModule:
-        return composed_of(self.traced, self.args, self.kwargs, plan, leftover=leftover, **options)
+        options = {**self.options, **options}
+        runner = options.pop("runner", plan.get("runner", "kernels"))
+        return composed_of(self.traced, self.args, self.kwargs, plan, leftover=leftover, runner=runner, **options)
+
+    def torch_runner(self, name: str) -> Callable:
+        """The whole module by PyTorch: `eager`, or `inductor` as torch.compile makes it; it compiles on the first call."""
+        return torch.compile(self.module) if name == "inductor" else self.module
 
 
 def hold(
@@ -89,8 +96,8 @@ def redraw(tensor: torch.Tensor, seed: int) -> torch.Tensor:
         return tensor.clone()
     if not tensor.is_floating_point() and bool((flat[1:] >= flat[:-1]).all()):
         return tensor.clone()
-    generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(flat.numel(), generator=generator).to(flat.device)
+    generator = torch.Generator(flat.device).manual_seed(seed)
+    order = torch.randperm(flat.numel(), generator=generator, device=flat.device)
     return torch.empty_like(tensor).copy_(flat[order].view(tensor.shape))
 
 

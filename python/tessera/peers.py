@@ -48,7 +48,7 @@ def make(name: str, module: nn.Module) -> Callable | str:
         return module
     if name in _inductor:
         reason = _no_inductor(module)
-        return reason or torch.compile(module, dynamic=False, mode=_inductor[name])
+        return reason or torch.compile(module, mode=_inductor[name])
     if name == "tensorrt":
         if importlib.util.find_spec("torch_tensorrt") is None:
             return "torch_tensorrt is not installed (pip install torch-tensorrt)"

@@ -1,8 +1,8 @@
 """A plan (docs/protocol.md, tessera.plan/1) as torch.fx graph modules.
 
-`build` makes two: `pack`, which computes the prepacked values from parameters and constants, and `main`, which computes
-the module's outputs from its inputs and those values. Everything that they read is a placeholder, so neither holds a
-tensor. Whatever a step does not produce itself is emitted on demand as the ATen calls of the graph's nodes; so a pattern
+`build` makes two: `pack`, which computes the values that are kept from call to call, and `main`, which computes the module's
+outputs from its inputs, those values, and parameters. Everything that they read is a placeholder, so neither holds a tensor.
+What becomes of the plan's prepacked values is said in `Packing`. Whatever a step does not produce itself is emitted on demand as the ATen calls of the graph's nodes; so a pattern
 whose kernel is missing or switched off runs as the ATen calls that it stands for, with no special case.
 """
 
@@ -37,15 +37,30 @@ class PatternUse:
     operator: Operator | None = None
 
 
+@dataclass(frozen=True)
+class Packing:
+    """What becomes of the values that the plan would compute ahead of the calls.
+
+    A concatenation of parameters along dim 0 is read where the parameters lie (neighbours.py). What follows from constants
+    that only the trace holds is kept, for nothing can change it. Everything else is computed in the call: a parameter may
+    change unseen, through `.data` or while a CUDA graph is replayed. `frozen`: the caller promises that parameters change
+    by the version counter alone, and all is kept. `inline`: all is computed in the call.
+    """
+
+    constants: frozenset[str] = frozenset()  # values that only the trace holds
+    frozen: bool = False
+    inline: bool = False
+
+
 @dataclass
 class Built:
     main: fx.GraphModule
-    feeds: list[
-        str
-    ]  # the value of each placeholder of `main`: user inputs first, then state and values that `pack` makes
+    # The value of each placeholder of `main`: user inputs first, then state, what `pack` makes, and neighbours.
+    feeds: list[str]
     pack: fx.GraphModule | None
     pack_feeds: list[str]
     packed: list[str]  # the values that `pack` returns
+    neighbours: dict[str, tuple[str, ...]]  # value: the parameters whose concatenation along dim 0 it is
     patterns: list[PatternUse] = field(default_factory=list)
     leftover: list[dict] = field(default_factory=list)
 
@@ -277,13 +292,75 @@ def _emit_step(e: _Emitter, step: dict, use: PatternUse, graph: dict) -> None:
     e.results(names, e.fx.call_function(function, tuple(e.get(v) for v in step["inputs"])), len(names) > 1)
 
 
-def build(plan: dict, *, disabled: frozenset[str] = frozenset(), inline_pack: bool = False) -> Built:
-    """`disabled`: ids of patterns to run as ATen. `inline_pack`: compute prepacked values in `main`, on every call. Errors: TS02xx for a malformed plan."""
+def _concatenated(graph: dict) -> dict[str, tuple[str, ...]]:
+    """Values that are contiguous parameters one after the other, with those parameters."""
+    values = {v["name"]: v for v in graph["values"]}
+    changed = {m["target"] for m in graph.get("mutations", ())}
+
+    def part(name: str) -> bool:
+        v = values[name]
+        return (
+            v["origin"] in ("parameter", "buffer") and v.get("target") not in changed and len(v["shape"]) > 0
+        ) and _is_contiguous(v)
+
+    found = {}
+    for n in graph["nodes"]:
+        if (
+            n["op"] != "aten.cat.default"
+            or n["arguments"].get("dim", 0) != 0
+            or not _is_contiguous(values[n["outputs"][0]])
+        ):
+            continue
+        parts = tuple(tensor_arguments(n))
+        if len({values[name]["dtype"] for name in parts}) == 1 and all(map(part, parts)):
+            found[n["outputs"][0]] = parts
+    return found
+
+
+def _is_contiguous(value: dict) -> bool:
+    wanted, step = [], 1
+    for n in reversed(value["shape"]):
+        wanted.insert(0, step)
+        step *= n
+    return all(n == 1 or a == b for n, a, b in zip(value["shape"], value["strides"], wanted, strict=True))
+
+
+def _sources(graph: dict, value: str, producer: dict[str, dict]) -> set[str]:
+    """The graph's inputs that a value follows from."""
+    found, pending, seen = set(), [value], set()
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in producer:
+            pending += tensor_arguments(producer[name])
+        else:
+            found.add(name)
+    return found
+
+
+def _packing(plan: dict, packing: Packing) -> tuple[set[str], dict[str, tuple[str, ...]]]:
+    """(values that are kept, values read where parameters lie)."""
+    if packing.inline:
+        return set(), {}
+    graph = plan["graph"]
+    ahead = {v for s in plan["steps"] if s["kind"] == "prepack" for v in s["outputs"]}
+    neighbours = {v: parts for v, parts in _concatenated(graph).items() if v in ahead}
+    rest = ahead - neighbours.keys()
+    if not packing.frozen:
+        producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
+        rest = {v for v in rest if _sources(graph, v, producer) <= packing.constants}
+    return rest, neighbours
+
+
+def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packing = Packing()) -> Built:  # noqa: B008
+    """`disabled`: ids of patterns to run as ATen. Errors: TS02xx for a malformed plan."""
     graph = plan["graph"]
     inputs = set(graph["inputs"])
-    packed = [] if inline_pack else [v for s in plan["steps"] if s["kind"] == "prepack" for v in s["outputs"]]
+    kept, neighbours = _packing(plan, packing)
     pack = _Emitter(graph, inputs)
-    main = _Emitter(graph, inputs | set(packed))
+    main = _Emitter(graph, inputs | kept | neighbours.keys())
     for name in graph["inputs"]:  # user inputs come first, so that a call passes them on as they are
         if main.values[name]["origin"] == "user_input":
             main.get(name)
@@ -319,7 +396,7 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), inline_pack: bo
             m["value"], main.fx.call_function(torch.ops.aten.copy_.default, (main.get(targets.get(old, old)), new))
         )
     main.fx.output(tuple(main.latest(v) for v in graph["outputs"]))
-    packed = [v for v in packed if v in main.feeds]  # what only other packed values are made from is not kept
+    packed = [v for v in main.feeds if v in kept]  # what only other kept values are made from is not kept
     pack_module = None
     if packed:
         pack.fx.output(tuple(pack.get(v) for v in packed))
@@ -330,6 +407,7 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), inline_pack: bo
         pack_module,
         pack.feeds if packed else [],
         packed,
+        {v: parts for v, parts in neighbours.items() if v in main.feeds},
         patterns,
         list(plan.get("leftover", ())),
     )

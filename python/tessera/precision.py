@@ -28,7 +28,16 @@ def detect(module: nn.Module, args=(), kwargs=None) -> str:
         return "bf16"
     if dtype == torch.float16:
         return "fp16"
-    return "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "fp32"
+    return "tf32" if matmul_rounds_to_tf32() else "fp32"
+
+
+def matmul_rounds_to_tf32() -> bool:
+    """What torch's flag says of fp32 matrix products on CUDA, by whichever of its functions it was set."""
+    return _matmul_flag("cuda", "matmul") == "tf32"
+
+
+# The property torch.backends.cuda.matmul.fp32_precision calls this, in six times as long; every guarded call asks it.
+_matmul_flag = getattr(torch._C, "_get_fp32_precision_getter", lambda *names: torch.backends.cuda.matmul.fp32_precision)
 
 
 def cast(module: nn.Module, args: tuple, kwargs: dict, precision: str) -> tuple[tuple, dict]:

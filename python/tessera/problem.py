@@ -61,9 +61,51 @@ class Dataset:
     def tensors(self) -> list[torch.Tensor]:
         return [g.tensor for g in self.inputs]
 
+    @property
+    def nbytes(self) -> int:
+        return sum(r.value.nbytes for r in self.references) + sum(g.nbytes for g in self.inputs)
+
+
+class Kept:
+    """The datasets that a process remembers, of all its problems: a bounded number of bytes, those used last. What is
+    dropped is made again, the same, when wanted."""
+
+    def __init__(self, limit: int):
+        self._limit, self._bytes = limit, 0
+        self._held: dict[tuple[Problem, str, int], tuple[Dataset, int]] = {}  # used last comes last
+
+    def get(self, problem: Problem, kind: str, seed: int) -> Dataset | None:
+        found = self._held.pop((problem, kind, seed), None)
+        if found is None:
+            return None
+        self._held[problem, kind, seed] = found
+        return found[0]
+
+    def put(self, problem: Problem, data: Dataset) -> None:
+        size = data.nbytes
+        if size > self._limit:
+            return
+        while self._bytes + size > self._limit:
+            self._drop(next(iter(self._held)))
+        self._held[problem, data.kind, data.seed] = (data, size)
+        self._bytes += size
+
+    def forget(self, problem: Problem) -> None:
+        for key in [key for key in self._held if key[0] is problem]:
+            self._drop(key)
+
+    def forget_all(self) -> None:
+        self._held.clear()
+        self._bytes = 0
+
+    def _drop(self, key: tuple[Problem, str, int]) -> None:
+        self._bytes -= self._held.pop(key)[1]
+
 
 class Problem:
-    def __init__(self, graph: dict, pattern: dict, device: str, precision: str):
+    """`kept`: shared by the problems of a process; by itself a problem keeps a quarter of the memory."""
+
+    def __init__(self, graph: dict, pattern: dict, device: str, precision: str, kept: Kept | None = None):
         self.pattern, self.precision = {**pattern, "nodes": pattern.get("nodes") or pattern["subgraph"]}, precision
         self.device = torch.device(device)
         self.executor_graph = graph
@@ -82,8 +124,8 @@ class Problem:
             for v in self.inputs
             if v.get("origin") in ("parameter", "buffer", "constant") or v["name"] in prepacked
         }
-        self._cache: dict[tuple[str, int], Dataset] = {}
-        self._cached_bytes = 0
+        self.meaning = torch.float64  # the type that references are computed in
+        self._kept = kept or Kept(memory_to_keep(self.device))
 
     # The meaning and the baseline
 
@@ -96,31 +138,37 @@ class Problem:
 
     def _exact(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         try:
-            return self.run(tensors, torch.float64)
+            return self.run(tensors, self.meaning)
         except torch.OutOfMemoryError:
             # Remembered datasets can be made again; without them there may be room.
-            self.forget()
+            self._kept.forget_all()
             torch.cuda.empty_cache()
         try:
-            return self.run(tensors, torch.float64)
+            return self.run(tensors, self.meaning)
         except torch.OutOfMemoryError as error:
             torch.cuda.empty_cache()
             raise fail(
                 "TS0513",
                 "verify.reference_out_of_memory",
-                f"the fp64 reference of {self.pattern.get('id', 'the pattern')} does not fit into memory",
+                f"the reference of {self.pattern.get('id', 'the pattern')} does not fit into memory",
                 found=str(error).split("\n")[0][:300],
                 helps=["optimize the module at a smaller batch; its kernels are tuned for exact shapes"],
             ) from error
 
     def dataset(self, kind: str, seed: int) -> Dataset:
         """The inputs with their references and the baseline's errors; remembered while memory allows."""
-        found = self._cache.get((kind, seed))
+        found = self._kept.get(self, kind, seed)
         if found:
             return found
+        made = self.dataset_of(kind, seed, make_inputs(self, kind, seed))
+        self._kept.put(self, made)
+        return made
+
+    def dataset_of(self, kind: str, seed: int, inputs: list[Guarded]) -> Dataset:
+        """These inputs with their references and the baseline's errors. Errors: TS0511, TS0513."""
         from tessera.verify import reference_errors  # verify.py is the layer above
 
-        made = Dataset(kind, seed, make_inputs(self, kind, seed))
+        made = Dataset(kind, seed, inputs)
         exact = self._exact(made.tensors)
         eager = self.run(made.tensors, None)
         for value, e, b in zip(self.outputs, exact, eager, strict=True):
@@ -137,10 +185,6 @@ class Problem:
         made.baseline = [reference_errors(b, r) for b, r in zip(eager, made.references, strict=True)]
         del eager
         made.permitted = larger_errors(made.baseline, self._own_cost(made))
-        size = sum(r.value.nbytes for r in made.references) + sum(g.nbytes for g in made.inputs)
-        if self._cached_bytes + size <= _memory(self.device) // 4:
-            self._cache[kind, seed] = made
-            self._cached_bytes += size
         return made
 
     def _own_cost(self, data: Dataset) -> list[dict]:
@@ -159,8 +203,7 @@ class Problem:
 
     def forget(self) -> None:
         """Drops the remembered datasets; they are made again, the same, when wanted."""
-        self._cache.clear()
-        self._cached_bytes = 0
+        self._kept.forget(self)
 
     def new_outputs(self) -> list[Guarded]:
         return [Guarded(v["shape"], v["strides"], dtype_of(v), self.device) for v in self.outputs]
@@ -180,6 +223,11 @@ def larger_errors(one: list[dict], other: list[dict]) -> list[dict]:
 
 def dtype_of(value: dict) -> torch.dtype:
     return getattr(torch, value["dtype"])
+
+
+def memory_to_keep(device: torch.device) -> int:
+    """Bytes of remembered datasets: a quarter of the device's memory."""
+    return _memory(device) // 4
 
 
 def _memory(device: torch.device) -> int:

@@ -8,6 +8,7 @@ kernels are verified against; without one (None) it is what eager PyTorch comput
 from __future__ import annotations
 
 import functools
+import math
 
 import torch
 
@@ -34,8 +35,40 @@ def _scaled_product(a, b, scale_a, scale_b, bias=None, scale_result=None, out_dt
     return y if bias is None else y + bias
 
 
-# Ops that know fewer types than their meaning needs.
-_written_out = {torch.ops.aten._scaled_mm.default: _scaled_product}
+def _attention_in_pieces(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
+):
+    """aten.scaled_dot_product_attention in a type that only torch's written-out form knows: [batch, heads, length, width]
+    cut along batch, then along heads, so that the scores of a piece stay near _PIECE_BYTES."""
+    op = torch.ops.aten.scaled_dot_product_attention.default
+    options = {"scale": scale, "enable_gqa": enable_gqa}
+    whole = query.dim() == key.dim() == value.dim() == 4 and not dropout_p
+    scores = query.shape[-2] * key.shape[-2] * query.element_size()  # of one head
+    if not whole or math.prod(query.shape[:2]) * scores <= _PIECE_BYTES or query.shape[0] != key.shape[0]:
+        return op(query, key, value, attn_mask, dropout_p, is_causal, **options)
+    times = query.shape[1] // key.shape[1]
+    step = min(key.shape[1], max(1, _PIECE_BYTES // (times * scores)))
+    out = query.new_empty((*query.shape[:-1], value.shape[-1]))
+    for i in range(query.shape[0]):
+        for h in range(0, key.shape[1], step):
+            heads, kv = slice(h * times, (h + step) * times), slice(h, h + step)
+            mask = attn_mask
+            if mask is not None:
+                full = mask.expand(*query.shape[:2], *mask.shape[-2:])
+                mask = full[i : i + 1, heads]
+            part = op(
+                query[i : i + 1, heads], key[i : i + 1, kv], value[i : i + 1, kv], mask, 0.0, is_causal, **options
+            )
+            out[i : i + 1, heads] = part
+    return out
+
+
+_PIECE_BYTES = 1 << 30
+# Ops that know fewer types than their meaning needs, or need more memory for it than they must.
+_written_out = {
+    torch.ops.aten._scaled_mm.default: _scaled_product,
+    torch.ops.aten.scaled_dot_product_attention.default: _attention_in_pieces,
+}
 
 
 @functools.cache
@@ -75,7 +108,8 @@ class Executor:
     ) -> dict[str, torch.Tensor]:
         """The values `outputs` after these nodes, in the graph's order, have run on `inputs`.
 
-        Values are dropped after their last use, so that memory stays what eager execution needs.
+        Inputs are converted where they are first read (`inputs` may be any mapping), and all values are dropped after
+        their last use, so that memory stays what eager execution needs.
         """
         ordered = sorted(nodes, key=self._position.__getitem__)
         last_use = {}
@@ -83,23 +117,30 @@ class Executor:
             for value in tensor_arguments(self.nodes[name]):
                 last_use[value] = name
         kept = set(outputs)
-        values = {name: _held(t, compute_dtype, self.device) for name, t in inputs.items()}
-        for name in last_use:
-            if name not in values and (constant := self._constant(name)) is not None:
-                values[name] = _held(constant, compute_dtype, self.device)
+        values: dict[str, torch.Tensor] = {}
         own = attention_results([self.nodes[n] for n in ordered]) if self.share_clones else {}
         with torch.no_grad():
             for name in ordered:
                 node = self.nodes[name]
+                for value in tensor_arguments(node):
+                    self._take(value, inputs, values, compute_dtype)
                 if not _shared(node, values, own):
                     self._call(node, values, compute_dtype)
                 for value in {*tensor_arguments(node), *node["outputs"]}:
                     if value not in kept and last_use.get(value, name) == name:
                         values.pop(value, None)
-        missing = [o for o in outputs if o not in values]
-        if missing:
-            raise fail("TS0221", "graph.no_such_value", f"the nodes do not produce {', '.join(missing)}")
+        for value in outputs:
+            self._take(value, inputs, values, compute_dtype)
         return {name: values[name] for name in outputs}
+
+    def _take(self, name: str, inputs, values: dict[str, torch.Tensor], compute_dtype: torch.dtype | None) -> None:
+        """Puts an input, or a constant that a pattern does not take as one, among the values."""
+        if name in values:
+            return
+        found = inputs[name] if name in inputs else self._constant(name)
+        if found is None:
+            raise fail("TS0221", "graph.no_such_value", f"the nodes neither make nor are given `{name}`")
+        values[name] = _held(found, compute_dtype, self.device)
 
     def _constant(self, name: str) -> torch.Tensor | None:
         """A buffer or constant of equal elements: patterns hold its number and do not take it as an input."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from tessera import module_check, module_times, resizes
+from tessera import module_check, module_times, resizes, rewrite_check
 from tessera.errors import fail
 from tessera.held import Held, hold
 from tessera.loading import load_problem
 from tessera.protocol import Connection, over_stdio
+from tessera.settling import Settler
 
 
 class Tracer:
@@ -17,16 +18,21 @@ class Tracer:
     def __init__(self, held: Held | None = None):
         self.held = held
         self.connection: Connection | None = None
+        self.settler: Settler | None = None
         self.resized: Held | None = None  # the held module at the size last asked for
+        self.checked: tuple[dict, dict] | None = None  # the graph that `check_rewrites` saw last, and its reply
 
     @property
     def handlers(self) -> dict:
         return {
             "trace": self.trace,
             "trace_resized": self.trace_resized,
+            "check_rewrites": self.check_rewrites,
             "verify_module": self.verify_module,
             "measure_module": self.measure_module,
             "compare_plans": self.compare_plans,
+            "prepare_torch": self.prepare_torch,
+            "settle": self.settle,
             "export_module": self.export_module,
         }
 
@@ -69,12 +75,21 @@ class Tracer:
         self.resized = made
         return {"size": size.text, "graph": made.graph}
 
+    def check_rewrites(self, params: dict) -> dict:
+        self.checked = params["graph"], rewrite_check.check_rewrites(self._need(), params["graph"])
+        return self.checked[1]
+
     def verify_module(self, params: dict) -> dict:
         held = self.resized if params.get("resized") else self._need()
         if held is None:
             raise fail("TS0706", "peer.nothing_traced", "no other size is held: `trace_resized` comes first")
+        known = self.checked if not params.get("resized") else None
         return module_check.verify_module(
-            held, params["plan"], int(params.get("seeds", 2)), params.get("leftover", "eager")
+            held,
+            params["plan"],
+            int(params.get("seeds", 2)),
+            params.get("leftover", "eager"),
+            known[1] if known and known[0] == params["plan"]["graph"] else None,
         )
 
     def measure_module(self, params: dict) -> dict:
@@ -86,6 +101,21 @@ class Tracer:
             float(params.get("seconds") or 10.0),
             bool(params.get("ablation", True)),
         )
+
+    def _settler(self) -> Settler:
+        held = self._need()
+        if self.settler is None or self.settler.held is not held:
+            self.settler = Settler(held)
+        return self.settler
+
+    def prepare_torch(self, params: dict) -> dict:
+        return {"ways": self._settler().prepare(params["runners"])}
+
+    def settle(self, params: dict) -> dict:
+        ways = self._settler().settle(
+            params["plans"], params["runners"], params["leftovers"], float(params.get("seconds") or 1.0)
+        )
+        return {"ways": ways}
 
     def compare_plans(self, params: dict) -> dict:
         return module_times.compare_plans(

@@ -146,6 +146,11 @@ def check_memory(problem: Problem, data: Dataset, outputs: list[Guarded]) -> dic
 
 def check_run(problem: Problem, data: Dataset, runner) -> tuple[list[dict], dict | None]:
     """Runs once on poisoned outputs and checks everything."""
+    return run_and_check(problem, data, runner)[1:]
+
+
+def run_and_check(problem: Problem, data: Dataset, runner) -> tuple[list[torch.Tensor], list[dict], dict | None]:
+    """`check_run`, and what came out."""
     outputs = problem.new_outputs()
     results = runner.prepare(data.tensors, [g.tensor for g in outputs])()
     if problem.device.type == "cuda":
@@ -159,8 +164,8 @@ def check_run(problem: Problem, data: Dataset, runner) -> tuple[list[dict], dict
             if g.changed():
                 breach = {"kind": "input_modified", "reason": f"input {value['name']} was modified"}
     if breach:
-        return [], breach
-    return compare(problem, data, tensors)
+        return tensors, [], breach
+    return tensors, *compare(problem, data, tensors)
 
 
 def check_form(problem: Problem, results: list[torch.Tensor]) -> dict | None:

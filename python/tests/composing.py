@@ -173,7 +173,8 @@ def mlp_plan(library: str, rows: int = 8, width: int = 16, hidden: int = 32) -> 
 
 
 def plan_of_trace(traced, library: str) -> dict:
-    """The same two kernels on a graph that the tracer made of an Mlp, as the core's plan would have it."""
+    """The same two kernels on a graph that the tracer made of an Mlp, as the core's plan would have it: the patterns' nodes
+    read what the kernels read."""
     graph = copy.deepcopy(traced.graph)
     by_target = {v.get("target"): v["name"] for v in graph["values"]}
     linear = [n for n in graph["nodes"] if n["op"] == "aten.linear.default"]
@@ -194,6 +195,9 @@ def plan_of_trace(traced, library: str) -> dict:
             node(f"w{i}_p", "clone.default", self=t(f"w{i}_t"), memory_format="contiguous_format") | {"prepack": True},
         ]
         steps.append({"kind": "prepack", "nodes": [f"w{i}_t", f"w{i}_p"], "outputs": [f"w{i}_p"]})
+        given = linear[i - 1]["arguments"]
+        operands = {"self": given["bias"], "mat1": given["input"], "mat2": t(f"w{i}_p")}
+        linear[i - 1] |= {"op": "aten.addmm.default", "arguments": {**operands, "beta": 1, "alpha": 1}}
     graph["nodes"] = packing + graph["nodes"]
 
     def kernel(i, nodes, inputs, out, ints):

@@ -9,12 +9,14 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tessera
 import torch
 from composing import Mlp, compile_kernel
 from tessera import backend as backend_module
+from tessera.errors import fail
 from tessera.protocol import Connection
 from torch import nn
 
@@ -132,8 +134,8 @@ def test_backend_runs_kernels():
     from composing import plan_of_trace
     from tessera import api
 
-    def run_core(held, options, progress):
-        graph = copy.deepcopy(held.graph)
+    def run_core(tracer, options, progress):
+        graph = copy.deepcopy(tracer.held.graph)
         for v in graph["values"]:
             for name in ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"):
                 if name.replace(".", "_parameters_") in v.get("target", "").replace("_modules_", "_"):
@@ -159,19 +161,92 @@ def test_backend_runs_kernels():
                 torch.testing.assert_close(f(x), ref(x), rtol=1e-5, atol=1e-5)
                 m.fc1.weight.mul_(2), ref.fc1.weight.mul_(2)
     s = made[0].composed.status()
-    assert s["active"] == ["p01", "p02"] and s["served"] == 2 and s["repacks"] == 1
+    assert s["active"] == ["p01", "p02"] and s["served"] == 2 and s["repacks"] == 0
 
 
-def test_backend_leaves_training_and_dynamic_shapes():
+@pytest.fixture
+def inductor(monkeypatch):
+    """The graphs that Inductor compiles, with its settings, in order."""
+    from tessera import leftover
+
+    seen, compile_inductor = [], leftover.compile_inductor
+
+    def spy(graph, inputs, options):
+        seen.append(options)
+        return compile_inductor(graph, inputs, options)
+
+    monkeypatch.setattr(leftover, "compile_inductor", spy)
+    torch.compiler.reset()
+    return seen
+
+
+def test_backend_gives_what_it_does_not_take_to_inductor(inductor):
     m = nn.Linear(4, 4)
     f = torch.compile(m, backend=backend_module.tessera)
-    with pytest.warns(UserWarning, match="gradients"):
-        f(torch.randn(2, 4)).sum().backward()
-    assert m.weight.grad is not None
+    f(torch.randn(2, 4)).sum().backward()
+    assert m.weight.grad is not None and len(inductor) == 1
+    (graph,) = backend_module.status(f)
+    assert graph["runner"] == "inductor" and "gradients" in graph["reason"] and graph["status"] is None
     torch.compiler.reset()
     f = torch.compile(m, backend=backend_module.tessera, dynamic=True)
-    with pytest.warns(UserWarning, match="dynamic"), torch.no_grad():
-        f(torch.randn(3, 4))
+    with torch.no_grad():
+        for rows in (3, 5):
+            x = torch.randn(rows, 4)
+            torch.testing.assert_close(f(x), m(x))
+    assert len(inductor) == 2 and "dynamic" in backend_module.status(f)[0]["reason"]
+
+
+def test_backend_passes_the_mode_to_inductor(inductor):
+    f = torch.compile(nn.Linear(4, 4), backend=backend_module.tessera, mode="max-autotune-no-cudagraphs")
+    f(torch.randn(2, 4))
+    assert inductor[0]["max_autotune"] is True
+    torch.compiler.reset()
+    f = torch.compile(nn.Linear(4, 4), backend=backend_module.tessera, mode="max-autotone")
+    with pytest.raises(Exception, match="max-autotone"):
+        f(torch.randn(2, 4))
+
+
+def test_backend_refuses_options_it_does_not_know(monkeypatch):
+    from tessera import api
+
+    def run_core(tracer, options, progress):
+        raise fail("TS0041", "input.unknown_argument", "no argument `efort`")
+
+    monkeypatch.setattr(api, "run_core", run_core)
+    torch.compiler.reset()
+    f = torch.compile(nn.Linear(4, 4), backend=backend_module.tessera, options={"efort": "max"})
+    with pytest.raises(Exception, match="efort"), torch.no_grad():
+        f(torch.randn(2, 4))
+
+
+def test_backend_spends_one_budget_a_model(inductor, monkeypatch):
+    from tessera import api
+
+    asked, now = [], [0.0]
+
+    def run_core(tracer, options, progress):
+        asked.append(options["seconds"])
+        now[0] += 35.0
+        raise fail("TS0999", "test.none", "nothing found")
+
+    class Broken(nn.Module):
+        def forward(self, x):
+            x = torch.relu(x)
+            torch._dynamo.graph_break()
+            x = torch.tanh(x)
+            torch._dynamo.graph_break()
+            return torch.sigmoid(x)
+
+    monkeypatch.setattr(api, "run_core", run_core)
+    monkeypatch.setattr(backend_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    f = torch.compile(Broken(), backend=backend_module.tessera)
+    with torch.no_grad(), pytest.warns(UserWarning, match="nothing found"):
+        f(torch.randn(2, 4))
+    assert asked == [60.0, 25.0]
+    reasons = [g["reason"] for g in backend_module.status(f)]
+    assert len(reasons) == 3 and "are spent" in reasons[2]
+    again = torch.compile(Broken(), backend=backend_module.tessera)
+    assert backend_module.status(again) == []
 
 
 def test_tracer_process(tmp_path):

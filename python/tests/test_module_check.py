@@ -41,8 +41,9 @@ def test_right(held, folder):
     [
         (("acc[j] + r", "acc[j] * 1.0001f + r"), "error"),
         (("acc[j] + r", "acc[0] != acc[0] ? 0 : (1e38f * 1e38f) + r"), "not finite"),
-        (("/* damage */", "t(0)[0] += 1;"), "the input `x` was changed"),
-        (("/* damage */", "t(2)[0] += 1;"), "`fc1.bias` was changed"),
+        (("/* damage */", "t(0)[0] += 1;"), "input x was modified"),
+        (("/* damage */", "t(2)[0] += 1;"), "input p_fc1_bias was modified"),
+        (("/* damage */", "t(l->tensor_count - 1)[m * n] = 0;"), "beside output"),
     ],
 )
 def test_wrong(held, folder, damage, why):
@@ -56,7 +57,8 @@ def test_inactive_is_not_right(held, folder):
     plan = plan_of_trace(held.traced, compile_kernel(folder))
     next(s for s in plan["steps"] if s["kind"] == "kernel")["candidate"]["library"] = "/nowhere.so"
     r = verify_module(held, plan)
-    assert not r["ok"] and "inactive" in r["reason"]
+    assert not r["ok"] and "/nowhere.so is missing" in r["reason"]
+    assert [(c["pattern"], c["check"]) for c in r["culprits"]] == [("p01", "active")]
     with pytest.raises(Error) as e:
         measure_module(held, plan, ["eager"], seconds=0.1)
     assert e.value.diagnostic["code"] == "TS0530"

@@ -87,31 +87,11 @@ const Command optimize = {
         "Ctrl-C (or SIGTERM, or a closed terminal) stops the search and keeps the best so far, "
         "verified and written as always, exit code 0; running the same command again goes on from "
         "there. A second Ctrl-C ends it at once.",
-    .parameters = model_parameters(tuning_parameters({
+    .parameters = model_parameters(tuning_parameters(composing_parameters({
         {.type = Parameter::Type::text,
          .name = "output",
          .doc = "folder for the module and its report (default: out/NAME)"},
-        {.type = Parameter::Type::text,
-         .name = "leftover",
-         .doc = "who runs the ops that no kernel covers",
-         .preset = "eager",
-         .choices = {"eager", "inductor"}},
-        {.type = Parameter::Type::list,
-         .name = "peers",
-         .doc = "what to measure beside: eager, inductor, "
-                "inductor-max-autotune, tensorrt",
-         .preset = "eager,inductor"},
-        {.type = Parameter::Type::text,
-         .name = "resizes",
-         .doc = "verify the module, optimized again, at two other sizes (not at --effort quick)",
-         .preset = "true",
-         .choices = {"true", "false"}},
-        {.type = Parameter::Type::text,
-         .name = "ablation",
-         .doc = "measure each kernel's part",
-         .preset = "true",
-         .choices = {"true", "false"}},
-    })),
+    }))),
     .run = run,
 };
 

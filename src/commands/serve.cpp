@@ -13,7 +13,8 @@ Result<Outcome> run(const Json&, Context& context) {
               fail(Code{"TS0720", "protocol.unknown_method"}, "unknown method `{}`", method)
                   .expect("optimize"));
         }
-        pipeline::Options options = pipeline::options_from(params.value("options", Json::object()));
+        TESSERA_TRY(given, options_of_program(params.value("options", Json::object())));
+        const pipeline::Options options = pipeline::options_from(given);
         pipeline::Context pipe = pipeline_context(context);
         pipe.progress = [&](const Json& event) { bridge::notify(*parent, "progress", event); };
         TESSERA_TRY(done, pipeline::optimize(*parent, params.at("graph"), options, pipe));

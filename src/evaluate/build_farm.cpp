@@ -13,6 +13,7 @@ struct BuildFarm::Job {
   explicit Job(Source s) : source(std::move(s)) {}
   const Source source;
   bool started = false;
+  std::chrono::steady_clock::time_point begin;  // when started
   std::optional<Result<Built>> result;
   std::atomic<bool> cancel = false;
 };
@@ -54,8 +55,59 @@ void BuildFarm::expect(const std::vector<const Source*>& sources) {
   refill(expected, sources);
 }
 
-void BuildFarm::expect_later(const std::vector<const Source*>& sources) {
-  refill(later, sources);
+std::string BuildFarm::key_of(const Source& source) const {
+  return toolchain::cache_key(tools_, source);
+}
+
+bool BuildFarm::ended(const std::string& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto at = jobs_.find(key);
+  return at != jobs_.end() && at->second->result && !at->second->cancel;
+}
+
+double BuildFarm::running(const std::string& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto at = jobs_.find(key);
+  if (at == jobs_.end() || !at->second->started || at->second->result) return 0;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - at->second->begin)
+      .count();
+}
+
+void BuildFarm::wait(double seconds) {
+  std::unique_lock lock(mutex_);
+  const auto before = ended_;
+  finished_.wait_for(lock, std::chrono::duration<double>(seconds),
+                     [&] { return ended_ != before; });
+}
+
+// Under the lock: empties the queues; the jobs without a result.
+std::vector<BuildFarm::JobPtr> BuildFarm::clear() {
+  for (auto& queue : queue_) queue.clear();
+  std::vector<JobPtr> open;
+  for (const auto& [key, job] : jobs_) {
+    if (!job->result) open.push_back(job);
+  }
+  return open;
+}
+
+void BuildFarm::drain() {
+  std::unique_lock lock(mutex_);
+  wait_for(lock, clear());
+}
+
+// A killed compiler ends at once; until then it would disturb the host's clock.
+void BuildFarm::cancel() {
+  std::unique_lock lock(mutex_);
+  const std::vector<JobPtr> open = clear();
+  for (const JobPtr& j : open) j->cancel = true;
+  wait_for(lock, open);
+}
+
+void BuildFarm::wait_for(std::unique_lock<std::mutex>& lock, const std::vector<JobPtr>& jobs) {
+  finished_.wait(lock, [&] {
+    return std::all_of(jobs.begin(), jobs.end(),
+                       [](const JobPtr& j) { return !j->started || j->result; });
+  });
 }
 
 std::vector<std::optional<Result<Built>>> BuildFarm::get(const std::vector<const Source*>& sources,
@@ -68,28 +120,20 @@ std::vector<std::optional<Result<Built>>> BuildFarm::get(const std::vector<const
   const auto done = [&] {
     return std::all_of(jobs.begin(), jobs.end(), [](const JobPtr& j) { return j->result; });
   };
-  const auto enough = [&] {
-    return std::chrono::steady_clock::now() >= deadline &&
-           std::any_of(jobs.begin(), jobs.end(),
-                       [](const JobPtr& j) { return j->result && *j->result; });
-  };
   // `stop` is set by a signal handler, which can notify nobody.
   constexpr std::chrono::milliseconds look(100);
   while (!done()) {
-    if (stop.load()) {
-      for (auto& queue : queue_) queue.clear();
-      for (const JobPtr& j : jobs) j->cancel = true;
-      finished_.wait(lock, [&] {
-        return std::all_of(jobs.begin(), jobs.end(),
-                           [](const JobPtr& j) { return !j->started || j->result; });
-      });
-      break;
-    }
-    if (enough()) {
+    const bool late = std::chrono::steady_clock::now() >= deadline;
+    if (late || stop.load()) {
       queue_[asked].clear();
+      if (stop.load()) queue_[expected].clear();
+      for (const JobPtr& j : jobs) {
+        if (!j->result) j->cancel = true;
+      }
+      wait_for(lock, jobs);
       break;
     }
-    finished_.wait_for(lock, look);
+    finished_.wait_until(lock, std::min(deadline, std::chrono::steady_clock::now() + look));
   }
   std::vector<std::optional<Result<Built>>> out;
   for (const JobPtr& j : jobs) {
@@ -107,6 +151,7 @@ BuildFarm::JobPtr BuildFarm::next() {
       queue.pop_front();
       if (!job->started && !job->cancel) {
         job->started = true;
+        job->begin = std::chrono::steady_clock::now();
         return job;
       }
     }
@@ -126,6 +171,7 @@ void BuildFarm::work() {
     Result<Built> result = toolchain::build(tools_, job->source, cache_, limit_, &job->cancel);
     lock.lock();
     job->result = std::move(result);
+    ++ended_;
     finished_.notify_all();
   }
 }

@@ -1,6 +1,6 @@
 // Compilers at work in the background: as many as there are cores, on what is asked for now first,
-// then on what the search says it will ask for, then on what later patterns may need. No core waits
-// for the slowest of a batch, nor while kernels are verified and measured.
+// then on what the search says it will ask for. No core waits for the slowest of a batch, nor while
+// kernels are verified and measured.
 #pragma once
 
 #include <atomic>
@@ -30,16 +30,26 @@ class BuildFarm {
   BuildFarm(const BuildFarm&) = delete;
   BuildFarm& operator=(const BuildFarm&) = delete;
 
-  /// What get() will be called for next, in order; replaces what was said before, and ends no
-  /// compiler.
+  /// What get() will be called for, in order; replaces what was said before, and ends no compiler.
   void expect(const std::vector<const toolchain::Source*>& sources);
-  /// What may be called for after that, likewise.
-  void expect_later(const std::vector<const toolchain::Source*>& sources);
+
+  /// What a source is known by in ended(); costs a hash of its text and headers.
+  [[nodiscard]] std::string key_of(const toolchain::Source& source) const;
+  /// Whether the build of this source, expected or asked for before, has ended, well or badly.
+  bool ended(const std::string& key);
+  /// For how many seconds it has been under way; 0 when it has not begun, or has ended.
+  double running(const std::string& key);
+  /// Until any build ends, at most so many seconds.
+  void wait(double seconds);
+  /// Forgets what is expected and waits for the compilers that run.
+  void drain();
+  /// Forgets what is expected and kills the compilers that run.
+  void cancel();
 
   using Deadline = std::chrono::steady_clock::time_point;
-  /// Builds these before anything else and waits for all, after `deadline` for the first that
-  /// succeeds only: one result a source, in order; nothing for a source that is not built by then
-  /// (its compiler goes on when it had been started), or because `stop` was set.
+  /// Builds these before anything else and waits for all, until `deadline`: one result a source, in
+  /// order; nothing for a source that is not built by then, or because `stop` was set. Its compiler
+  /// is killed.
   std::vector<std::optional<Result<toolchain::Built>>> get(
       const std::vector<const toolchain::Source*>& sources, const std::atomic<bool>& stop,
       Deadline deadline = Deadline::max());
@@ -47,10 +57,12 @@ class BuildFarm {
  private:
   struct Job;
   using JobPtr = std::shared_ptr<Job>;
-  enum Queue { asked, expected, later, queues };
+  enum Queue { asked, expected, queues };
 
   JobPtr job_for(const toolchain::Source& source);
   void refill(Queue queue, const std::vector<const toolchain::Source*>& sources);
+  void wait_for(std::unique_lock<std::mutex>& lock, const std::vector<JobPtr>& jobs);
+  std::vector<JobPtr> clear();
   JobPtr next();
   void work();
 
@@ -59,9 +71,10 @@ class BuildFarm {
   const std::chrono::seconds limit_;
   std::mutex mutex_;
   std::condition_variable waiting_;   // workers, for a job
-  std::condition_variable finished_;  // get(), for a result
+  std::condition_variable finished_;  // get() and wait(), for a result
   std::map<std::string, JobPtr> jobs_;
   std::deque<JobPtr> queue_[queues];
+  int64_t ended_ = 0;  // builds
   std::atomic<bool> closing_ = false;
   std::vector<std::jthread> workers_;  // last: joined before what they use goes away
 };

@@ -54,7 +54,7 @@ class Farm : public ::testing::Test {
   const std::atomic<bool> go_ = false;
 };
 
-TEST_F(Farm, BuildsWhatIsAskedForBeforeWhatIsExpectedAndThatBeforeTheRest) {
+TEST_F(Farm, BuildsWhatIsAskedForBeforeWhatIsExpected) {
   const Source hold = source("hold", "0.5");
   const Source a = source("a", "0");
   const Source b = source("b", "0");
@@ -62,14 +62,41 @@ TEST_F(Farm, BuildsWhatIsAskedForBeforeWhatIsExpectedAndThatBeforeTheRest) {
   BuildFarm f(tools_, folder_ / "cache", std::chrono::seconds(60), 1);
   f.expect({&hold});
   while (order().empty()) std::this_thread::yield();  // the one compiler is busy from here on
-  f.expect_later({&c});
-  f.expect({&b});
+  f.expect({&b, &c});
   const auto built = f.get({&a}, go_);
   ASSERT_TRUE(built[0] && *built[0]);
   EXPECT_TRUE(fs::exists((*built[0])->library));
   const auto rest = f.get({&b, &c}, go_);
   ASSERT_TRUE(rest[0] && *rest[0] && rest[1] && *rest[1]);
   EXPECT_EQ(order(), (std::vector<std::string>{"hold", "a", "b", "c"}));
+}
+
+TEST_F(Farm, SaysWhatHasEndedAndWaitsForTheNext) {
+  const Source quick = source("quick", "0.2");
+  const Source slow = source("slow", "30");
+  BuildFarm f(tools_, folder_ / "cache", std::chrono::seconds(60), 2);
+  EXPECT_FALSE(f.ended(f.key_of(quick)));
+  f.expect({&quick, &slow});
+  const auto begin = std::chrono::steady_clock::now();
+  while (!f.ended(f.key_of(quick))) f.wait(20);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_FALSE(f.ended(f.key_of(slow)));
+  EXPECT_GT(f.running(f.key_of(slow)), 0.1);
+  EXPECT_EQ(f.running(f.key_of(quick)), 0);
+  f.cancel();
+  EXPECT_FALSE(f.ended(f.key_of(slow)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(25));
+}
+
+TEST_F(Farm, DrainsWhatRunsAndBeginsNothingMore) {
+  const Source runs = source("runs", "0.5");
+  const Source waits = source("waits", "0");
+  BuildFarm f(tools_, folder_ / "cache", std::chrono::seconds(60), 1);
+  f.expect({&runs, &waits});
+  while (order().empty()) std::this_thread::yield();
+  f.drain();
+  EXPECT_TRUE(f.ended(f.key_of(runs)));
+  EXPECT_EQ(order(), std::vector<std::string>{"runs"});
 }
 
 TEST_F(Farm, BuildsTheSameSourceOnce) {
@@ -107,12 +134,15 @@ TEST_F(Farm, StopKillsTheCompilersAndTheSameSourceBuildsAgainLater) {
   EXPECT_EQ(order(), (std::vector<std::string>{"slow", "slow"}));
 }
 
-TEST_F(Farm, AfterTheDeadlineTheFirstThatIsBuiltIsEnough) {
-  const Source quick = source("quick", "0.3");
+TEST_F(Farm, WhatIsNotBuiltAtTheDeadlineIsCut) {
+  const Source quick = source("quick", "0.1");
   const Source slow = source("slow", "30");
   const auto begin = std::chrono::steady_clock::now();
   BuildFarm f(tools_, folder_ / "cache", std::chrono::seconds(60), 2);
-  const auto built = f.get({&quick, &slow}, go_, begin);
+  f.expect({&quick});
+  while (!f.ended(f.key_of(quick))) f.wait(20);
+  const auto built = f.get({&quick, &slow}, go_,
+                           std::chrono::steady_clock::now() + std::chrono::milliseconds(300));
   ASSERT_TRUE(built[0] && *built[0]);
   EXPECT_FALSE(built[1]);
   const Source next = source("next", "0");
@@ -126,7 +156,7 @@ TEST_F(Farm, EndsAtOnceWithItsCompilers) {
   {
     const Source slow = source("slow", "30");
     BuildFarm f(tools_, folder_ / "cache", std::chrono::seconds(60), 2);
-    f.expect_later({&slow});
+    f.expect({&slow});
     while (order().empty()) std::this_thread::yield();
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));

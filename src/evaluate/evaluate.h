@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,9 @@ struct Options {
   std::filesystem::path log_folder;
   std::string effort = "default";
   int parallel_builds = 0;  // 0: one a core
+  /// Compilers run beside the clock also where they disturb it: for tests of the order of things.
+  bool always_ahead = false;
+  std::string only_kind;    // "synthesized" or "library": what may be placed; "" for both
   std::chrono::seconds build_limit{600};
   std::chrono::seconds measure_limit{60};
 };
@@ -42,6 +46,7 @@ struct Evidence {
   double rms_error = 0;           // relative RMS
   double baseline_max_error = 0;  // the same of eager at this precision
   double baseline_rms_error = 0;
+  bool unreliable = false;  // three times of it differ by more than a factor of two
   Json resources = Json::object();
   [[nodiscard]] Json to_json() const;
 };
@@ -61,9 +66,19 @@ struct Tuned {
   std::vector<std::pair<std::string, std::string>> unsupported;  // realizer, reason
   std::vector<std::pair<std::string, int>> pruned;
   std::string stopped_because;
+  bool cut = false;  // by seconds or by a stop: the search would have gone on
   double seconds = 0;
+  /// Where they went: {"open": s, "free": s, "quick": s, "slow": s, "sweep": s, "finals": s,
+  /// "verify": s}; what is 0 is absent.
+  std::map<std::string, double> rounds;
+  int hopeless = 0;  // candidates not built, as by the model they cannot win
   [[nodiscard]] Json to_json() const;
 };
+
+class Journey;  // journey.h
+
+/// What hears of a search: see Evaluator::tune.
+using Progress = std::function<void(const Json& progress)>;
 
 /// One evaluator process at a time, restarted when it dies.
 class Evaluator {
@@ -72,6 +87,9 @@ class Evaluator {
   ~Evaluator();
   /// What the evaluator process says of itself: torch, device name, capability.
   Result<Json> hello();
+  /// Starts the evaluator process, if it does not run, and waits until it answers; compilers begin
+  /// with these meanwhile. They go on where builds_ahead(), else none runs on return.
+  Status start(const std::vector<const toolchain::Source*>& sources);
   /// The whole journey of one pattern, in at most `seconds` (0: what the effort allows). `known`
   /// trials (a list of trial_to_json) of an interrupted run are not repeated. `progress` hears
   /// {"pattern","stage","done","total", "best_ms","eager_ms","message"}, and for every new trial
@@ -80,19 +98,30 @@ class Evaluator {
   /// winners.
   Result<Tuned> tune(const rules::Pattern& pattern,
                      const std::vector<realize::Candidate>& candidates, const Json& known,
-                     double seconds, const std::atomic<bool>& stop,
-                     const std::function<void(const Json& progress)>& progress);
-  /// What the patterns to come will build, in their order (their candidates as offered): compilers
-  /// that the current pattern leaves idle begin with it. Replaces what was said before; nothing on
-  /// an architecture whose clock compilers would disturb.
-  Status build_later(const std::vector<std::vector<realize::Candidate>>& patterns);
+                     double seconds, const std::atomic<bool>& stop, const Progress& progress);
+  /// The same journey to be advanced step by step, with others in between; it is not open yet.
+  /// `pattern` and `stop` outlive it, and it must not outlive the evaluator.
+  Result<std::unique_ptr<Journey>> begin(const rules::Pattern& pattern,
+                                         std::vector<realize::Candidate> candidates,
+                                         const Json& known, const std::atomic<bool>& stop,
+                                         const Progress& progress);
+  /// Whether compilers run beside the clock: not where they would disturb it.
+  [[nodiscard]] bool builds_ahead() const;
+  /// What journeys will ask for, in this order: compilers begin with it. Replaces what was said
+  /// before.
+  void expect(const std::vector<const toolchain::Source*>& sources);
+  /// Until a build ends, at most so many seconds.
+  void wait(double seconds);
+  /// Forgets what is expected and kills the compilers that run.
+  void end_builds();
   /// Builds (or takes from the cache) and verifies one stored winner, without measuring: what a
   /// second run does.
   Result<Tuned::Winner> revive(const rules::Pattern& pattern, const realize::Candidate& candidate,
                                int launch, bool verify);
 
- private:
   struct State;
+
+ private:
   std::unique_ptr<State> state_;
 };
 

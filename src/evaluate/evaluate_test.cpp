@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "base/files.h"
+#include "evaluate/journey.h"
 #include "graph/graph.h"
 
 namespace tessera::evaluate {
@@ -185,6 +186,53 @@ TEST_F(Evaluating, ReviveBuildsAndVerifies) {
   const auto wrong = e.revive(pattern, kernel("wrong", "y[7]+=1", {1}), 0, true);
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().code, "TS0520");
+}
+
+TEST_F(Evaluating, AtAnyStepTheBestSoFarIsWhole) {
+  Evaluator e(options, g, **arch::find("host"));
+  const std::atomic<bool> stop = false;
+  auto begun = e.begin(pattern, {kernel("good", "(void)0", {1}), aten()}, Json::array(), stop, {});
+  ASSERT_TRUE(begun) << to_text(begun.error());
+  Journey& j = **begun;
+  ASSERT_TRUE(j.open());
+  EXPECT_TRUE(j.so_far(true).winners.empty());
+  EXPECT_EQ(j.settle_seconds(), 0);
+
+  auto step = j.next(0, 0);
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->round, tune::Round::free);
+  j.advance(*step, 0);
+  EXPECT_GT(j.eager_ms(), 0);
+  EXPECT_EQ(j.best_ms(), 0);  // the ops themselves are no gain
+  EXPECT_TRUE(has_library(j.so_far(true)));
+
+  step = j.next(0, 0);
+  ASSERT_TRUE(step);
+  EXPECT_EQ(step->round, tune::Round::quick);
+  j.advance(*step, 0);
+  EXPECT_GT(j.best_ms(), 0);
+  EXPECT_NE(best_kernel(j.so_far(false)), nullptr);
+  EXPECT_EQ(best_kernel(j.so_far(true)), nullptr);  // not verified in full yet
+  EXPECT_TRUE(j.finals_due());
+  j.finals();
+  EXPECT_NE(best_kernel(j.so_far(true)), nullptr);
+  const Tuned t = j.so_far(true);
+  for (const char* round : {"open", "free", "quick", "finals", "verify"})
+    EXPECT_GT(t.rounds.at(round), 0) << round;
+  EXPECT_EQ(t.to_json().at("rounds").at("quick"), t.rounds.at("quick"));
+}
+
+TEST_F(Evaluating, SettlesOnlyWhatMayBePlaced) {
+  options.only_kind = "library";
+  Evaluator e(options, g, **arch::find("host"));
+  const std::atomic<bool> stop = false;
+  auto begun = e.begin(pattern, {kernel("good", "(void)0", {1}), aten()}, Json::array(), stop, {});
+  ASSERT_TRUE(begun);
+  Journey& j = **begun;
+  while (const auto step = j.next(0, 0)) j.advance(*step, 0);
+  EXPECT_EQ(j.settle_seconds(), 0);
+  EXPECT_EQ(best_kernel(j.so_far(true)), nullptr);
+  EXPECT_EQ(j.best_ms(), 0);
 }
 
 TEST_F(Evaluating, StopAtOnceStillAnswers) {

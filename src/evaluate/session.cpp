@@ -1,10 +1,14 @@
 #include "evaluate/session.h"
 
+#include <algorithm>
+
 namespace tessera::evaluate {
 namespace {
 
 constexpr std::chrono::seconds start_limit{120};  // torch is imported
 constexpr std::chrono::seconds open_limit{600};   // fp64 references on a slow host
+/// Their datasets share one bounded store in the process; this bounds what else it keeps of each.
+constexpr std::size_t most_open = 32;
 
 // The end of a process, as an outcome; empty for an error that the process survived.
 std::optional<tune::Outcome> death_of(const Diagnostic& d) {
@@ -30,7 +34,7 @@ Session::~Session() = default;
 
 void Session::drop() {
   peer_.reset();
-  handle_.reset();
+  open_.clear();
 }
 
 Status Session::start() {
@@ -39,6 +43,7 @@ Status Session::start() {
   TESSERA_TRY(peer, bridge::spawn(options_.python, "tessera.evaluator_process",
                                   options_.log_folder / "evaluator.log"));
   peer_ = std::move(peer);
+  graph_sent_ = false;
   return {};
 }
 
@@ -47,42 +52,63 @@ Result<Json> Session::hello() {
   return peer_->call("hello", Json::object(), start_limit);
 }
 
+void Session::close(const rules::Pattern& pattern) {
+  const auto at = std::find_if(open_.begin(), open_.end(),
+                               [&](const Open& o) { return o.pattern == &pattern; });
+  if (at == open_.end()) return;
+  if (peer_ && peer_->alive())
+    (void)peer_->call("close", {{"handle", at->handle}}, std::chrono::seconds(30));
+  open_.erase(at);
+}
+
+void Session::make_room() {
+  while (open_.size() >= most_open) close(*open_.front().pattern);
+}
+
 Status Session::open(const rules::Pattern& pattern) {
-  if (handle_ && peer_ && peer_->alive())
-    peer_->call("close", {{"handle", *handle_}}, std::chrono::seconds(30));
-  handle_.reset();
-  pattern_json_ = rules::to_json(graph_, pattern);
+  const auto handle = handle_of(pattern);
+  return handle ? Status{} : Status(error(handle.error()));
+}
+
+// The one that it is known by in the process that runs now.
+Result<int64_t> Session::handle_of(const rules::Pattern& pattern) {
+  TESSERA_CHECK(start());
+  const auto at = std::find_if(open_.begin(), open_.end(),
+                               [&](const Open& o) { return o.pattern == &pattern; });
+  if (at != open_.end()) {
+    std::rotate(at, at + 1, open_.end());
+    return open_.back().handle;
+  }
+  make_room();
+  Json pattern_json = rules::to_json(graph_, pattern);
   // The evaluator needs the nodes by name whatever else the pattern's JSON holds.
   Json nodes = Json::array();
   for (const graph::NodeId n : pattern.nodes) nodes.push_back(graph_.node(n).name);
-  pattern_json_["nodes"] = std::move(nodes);
+  pattern_json["nodes"] = std::move(nodes);
   if (graph_json_.is_null()) graph_json_ = graph::to_json(graph_);
-  return reopen();
-}
-
-Status Session::reopen() {
-  TESSERA_CHECK(start());
-  if (handle_) return {};
   const std::string device = graph_.device.empty() ? std::string(arch_.device) : graph_.device;
-  const auto reply = peer_->call("open",
-                                 {{"graph", graph_json_},
-                                  {"pattern", pattern_json_},
-                                  {"device", device},
-                                  {"precision", name_of(graph_.precision)}},
-                                 start_limit + open_limit);
+  Json params = {{"pattern", std::move(pattern_json)},
+                 {"device", device},
+                 {"precision", name_of(graph_.precision)}};
+  if (!graph_sent_) params["graph"] = graph_json_;  // the process keeps it for the next
+  const auto reply = peer_->call("open", params, start_limit + open_limit);
   if (!reply) {
-    drop();
+    // A reference that cannot be made leaves the process as it was.
+    if (!reply.error().code.starts_with("TS05")) drop();
     return error(reply.error());
   }
-  handle_ = reply->at("handle").get<int64_t>();
-  return {};
+  graph_sent_ = true;
+  open_.push_back({.pattern = &pattern, .handle = reply->at("handle").get<int64_t>()});
+  return open_.back().handle;
 }
 
-Answer Session::ask(const std::string& method, Json params, std::chrono::seconds limit) {
-  if (const Status ready = reopen(); !ready) {
-    return {.reply = {}, .outcome = tune::Outcome::crashed, .reason = text_of(ready.error())};
+Answer Session::ask(const rules::Pattern& pattern, const std::string& method, Json params,
+                    std::chrono::seconds limit) {
+  const auto handle = handle_of(pattern);
+  if (!handle) {
+    return {.reply = {}, .outcome = tune::Outcome::crashed, .reason = text_of(handle.error())};
   }
-  params["handle"] = *handle_;
+  params["handle"] = *handle;
   Result<Json> reply = peer_->call(method, params, limit);
   if (reply) return {.reply = std::move(*reply), .outcome = tune::Outcome::measured, .reason = ""};
   const auto death = death_of(reply.error());

@@ -1,10 +1,11 @@
-// An evaluator process that comes back: spawned on demand, restarted after it died, its open
-// pattern opened again.
+// An evaluator process that comes back: spawned on demand, restarted after it died, the patterns
+// that are wanted again opened again.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "bridge/bridge.h"
 #include "evaluate/evaluate.h"
@@ -22,25 +23,35 @@ class Session {
  public:
   Session(const Options& options, const graph::Graph& g, const arch::Arch& arch);
   ~Session();
+  /// Spawns the process, if it does not run, and does not wait for it.
+  Status start();
   Result<Json> hello();
-  /// Makes `pattern` the one that verify and measure work on. An error when even its references
-  /// cannot be made.
+  /// Makes the inputs and references of `pattern`, if they are not there. An error when they cannot
+  /// be made.
   Status open(const rules::Pattern& pattern);
-  /// `params` get the handle. Restarts the process before and after, when needed.
-  Answer ask(const std::string& method, Json params, std::chrono::seconds limit);
+  /// Of a pattern that was opened; `params` get its handle. Restarts the process before and after,
+  /// when needed.
+  Answer ask(const rules::Pattern& pattern, const std::string& method, Json params,
+             std::chrono::seconds limit);
+  /// Forgets what it holds of a pattern.
+  void close(const rules::Pattern& pattern);
 
  private:
-  Status start();
-  Status reopen();
+  Result<int64_t> handle_of(const rules::Pattern& pattern);
+  void make_room();
   void drop();
 
   const Options& options_;
   const graph::Graph& graph_;
   const arch::Arch& arch_;
   Json graph_json_;
-  Json pattern_json_;
+  bool graph_sent_ = false;
   std::unique_ptr<bridge::Peer> peer_;
-  std::optional<int64_t> handle_;
+  struct Open {
+    const rules::Pattern* pattern = nullptr;
+    int64_t handle = 0;
+  };
+  std::vector<Open> open_;  // used last comes last
 };
 
 }  // namespace tessera::evaluate

@@ -70,21 +70,26 @@ std::vector<tune::Trial> trials_from_json(const Json& known,
 }
 
 Json Evidence::to_json() const {
-  return {{"ms", ms},
-          {"ci95", ci95},
-          {"sustained_ms", sustained_ms},
-          {"max_error", max_error},
-          {"rms_error", rms_error},
-          {"baseline_max_error", baseline_max_error},
-          {"baseline_rms_error", baseline_rms_error},
-          {"resources", resources}};
+  Json j = {{"ms", ms},
+            {"ci95", ci95},
+            {"sustained_ms", sustained_ms},
+            {"max_error", max_error},
+            {"rms_error", rms_error},
+            {"baseline_max_error", baseline_max_error},
+            {"baseline_rms_error", baseline_rms_error},
+            {"resources", resources}};
+  if (unreliable) j["unreliable"] = true;
+  return j;
 }
 
 Json Tuned::to_json() const {
   Json j = {{"schema", "tessera.tuned/1"},
             {"eager_ms", eager_ms},
             {"seconds", seconds},
-            {"stopped_because", stopped_because}};
+            {"stopped_because", stopped_because},
+            {"cut", cut},
+            {"rounds", rounds},
+            {"hopeless", hopeless}};
   j["winners"] = Json::array();
   for (const Winner& w : winners) {
     Json entry = evaluate::to_json(w.candidate, w.launch, w.built);

@@ -13,13 +13,42 @@
 namespace tessera::graph {
 namespace {
 
-using Family = bool (*)(Graph&, RewriteLog&);
+struct Family {
+  std::string_view name;
+  bool (*rewrite)(Graph&, RewriteLog&);
+};
 
-void to_fixed_point(Graph& g, RewriteLog& log, std::initializer_list<Family> families) {
+constexpr Family noops{"noops", rewrite_noops};
+
+/// Families that are run together to a fixed point, in the order of the groups.
+const std::vector<std::vector<Family>>& groups() {
+  static const std::vector<std::vector<Family>> all = {
+      {{"spelling", rewrite_spelling}, {"einsum", rewrite_einsum}},
+      {noops,
+       {"constants", rewrite_constants},
+       {"linear", rewrite_linear},
+       {"by_value", rewrite_by_value},
+       {"attention", rewrite_attention},
+       {"grouped_heads", rewrite_grouped_heads}},
+      {{"batch_norm", rewrite_batch_norm},
+       {"scale", rewrite_scale},
+       {"batches", rewrite_batches},
+       noops},
+      {{"sibling_linears", rewrite_sibling_linears},
+       {"sibling_rotary", rewrite_sibling_rotary},
+       noops},
+      {{"norm_factor", rewrite_norm_factor}, noops}};
+  return all;
+}
+
+void to_fixed_point(Graph& g, RewriteLog& log, const std::vector<Family>& families,
+                    const std::set<std::string>& without) {
   constexpr int most_rounds = 100;
   for (int round = 0; round < most_rounds; ++round) {
     bool changed = false;
-    for (const Family family : families) changed |= family(g, log);
+    for (const Family& family : families) {
+      if (!without.contains(std::string(family.name))) changed |= family.rewrite(g, log);
+    }
     if (!changed) return;
   }
   throw std::logic_error("rewrites do not come to an end");
@@ -93,20 +122,25 @@ void log_constants(const Graph& g, const std::set<NodeId>& candidates, RewriteLo
 
 }  // namespace
 
-std::vector<Rewrite> canonicalize(Graph& g) {
+std::vector<std::string> rewrite_families() {
+  std::vector<std::string> out;
+  for (const std::vector<Family>& group : groups()) {
+    for (const Family& family : group) {
+      if (std::find(out.begin(), out.end(), family.name) == out.end())
+        out.emplace_back(family.name);
+    }
+  }
+  return out;
+}
+
+std::vector<Rewrite> canonicalize(Graph& g, const std::set<std::string>& without) {
   RewriteLog log;
   g.erase_dead();
   std::set<NodeId> in_calls;
   for (const NodeId id : g.order) {
     if (!g.node(id).prepack) in_calls.insert(id);
   }
-  to_fixed_point(g, log, {rewrite_spelling, rewrite_einsum});
-  to_fixed_point(g, log,
-                 {rewrite_noops, rewrite_constants, rewrite_linear, rewrite_by_value,
-                  rewrite_attention, rewrite_grouped_heads});
-  to_fixed_point(g, log, {rewrite_batch_norm, rewrite_scale, rewrite_batches, rewrite_noops});
-  to_fixed_point(g, log, {rewrite_sibling_linears, rewrite_sibling_rotary, rewrite_noops});
-  to_fixed_point(g, log, {rewrite_norm_factor, rewrite_noops});
+  for (const std::vector<Family>& group : groups()) to_fixed_point(g, log, group, without);
   g.erase_dead();
   refresh_strides(g);
   loosen_views(g);

@@ -2,6 +2,7 @@
 // fixed point.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,11 @@ struct Rewrite {
 /// with fixed statistics a scale and a shift, merges linears that share their input (their weights
 /// concatenated by prepack nodes) and what turns several of them alike (rotary embedding), moves
 /// RMSNorm's factor behind the products that read it on a GPU, drops dead nodes. Returns what it
-/// did, in order.
-std::vector<Rewrite> canonicalize(Graph& g);
+/// did, in order. Families named in `without` change nothing: a graph is right without any of them,
+/// and less is found in it.
+std::vector<Rewrite> canonicalize(Graph& g, const std::set<std::string>& without = {});
+
+/// The names of the families ("attention", "sibling_rotary"), in the order in which they first run.
+std::vector<std::string> rewrite_families();
 
 }  // namespace tessera::graph

@@ -102,6 +102,26 @@ TEST(Canonical, MiniGptIsNormsLinearsAttentionGelu) {
   EXPECT_EQ(log.size(), 2U);
 }
 
+TEST(Canonical, AFamilyIsSwitchedOffByItsName) {
+  const auto rewritten = [](const std::set<std::string>& without) {
+    Graph g = load("minigpt");
+    canonicalize(g, without);
+    return computing(g);
+  };
+  const auto has = [](const char* op) { return testing::Contains(std::string(op)); };
+  EXPECT_THAT(rewritten({"attention"}), testing::Not(has("scaled_dot_product_attention")));
+  EXPECT_THAT(rewritten({"attention"}), has("gelu"));
+  EXPECT_THAT(rewritten({"by_value"}), testing::Not(has("gelu")));
+  const std::vector<std::string> all = rewrite_families();
+  EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size());
+  EXPECT_THAT(all, testing::IsSupersetOf({"noops", "attention", "sibling_rotary", "norm_factor"}));
+  Graph g = load("minigpt");
+  EXPECT_THAT(canonicalize(g, {all.begin(), all.end()}), testing::IsEmpty());
+  Graph traced = load("minigpt");
+  traced.erase_dead();
+  EXPECT_EQ(computing(g), computing(traced));
+}
+
 TEST(Canonical, LlamaWrittenOutHasGroupedCausalAttention) {
   const Graph g = canonical("llama_written");
   EXPECT_THAT(computing(g),

@@ -1,27 +1,9 @@
 #include "pipeline/gains.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <set>
 
 namespace tessera::pipeline {
-namespace {
-
-/// The ms that a work's fastest kernel saves. A candidate that is the ATen ops themselves is what
-/// its eager time is of: between the two there is nothing but noise, for which no better kernel may
-/// be passed over.
-double saved_ms(const Session& s, const Work& w) {
-  if (!w.tuned) return 0;
-  double saved = 0;
-  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
-    if (!may_be_placed(s, winner) || winner.candidate.is_eager()) continue;
-    saved = std::max(saved, w.tuned->eager_ms - winner.evidence.ms);
-  }
-  return saved;
-}
-
-}  // namespace
-
 bool may_be_placed(const Session& s, const evaluate::Tuned::Winner& winner) {
   return s.options.only_kind.empty() ||
          s.options.only_kind == realize::name_of(winner.candidate.kind);
@@ -43,36 +25,67 @@ double alone_ms(const Session& s, const Work& w) {
   return least;
 }
 
-std::string covered_by(const Session& s, const Work& w) {
-  const rules::Pattern& p = s.pattern(w.patterns.front());
-  double saved = 0;
-  double now = p.unfused_ms;
-  std::set<graph::NodeId> done;
-  std::vector<std::string> by;
-  for (const Work& other : s.work) {
-    const double gain = saved_ms(s, other);
-    if (gain <= 0 || &other == &w) continue;
-    for (const int i : other.patterns) {
-      const rules::Pattern& q = s.pattern(i);
-      const std::size_t before = done.size();
-      for (const graph::NodeId n : q.computing) {
-        if (std::find(p.computing.begin(), p.computing.end(), n) != p.computing.end())
-          done.insert(n);
-      }
-      const bool overlaps = done.size() > before;
-      if (!overlaps) continue;
-      saved += gain;
-      now += other.tuned->eager_ms - gain - q.unfused_ms;
-      by.push_back(q.id);
+Price price_of(const Session& s, const Work& w) {
+  Price out;
+  if (!w.tuned) return out;
+  out.eager_ms = w.tuned->eager_ms;
+  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
+    // Between eager and the same ops as a candidate there is nothing but noise.
+    if (!may_be_placed(s, winner) || winner.candidate.is_eager()) continue;
+    if (out.best_ms == 0 || winner.evidence.ms < out.best_ms) out.best_ms = winner.evidence.ms;
+  }
+  return out;
+}
+
+Standing::Standing(const Session& s, std::vector<Price> prices) : saved_(s.work.size(), 0) {
+  std::vector<composer::Option> options;
+  std::vector<std::size_t> work_of;
+  for (std::size_t w = 0; w < s.work.size(); ++w) {
+    const double estimate = s.pattern(s.work[w].patterns.front()).unfused_ms;
+    if (prices[w].eager_ms <= 0) prices[w].eager_ms = estimate;
+    if (prices[w].best_ms <= 0) continue;
+    for (const int i : s.work[w].patterns) {
+      options.push_back(
+          {.pattern = &s.pattern(i), .ms = prices[w].best_ms, .eager_ms = prices[w].eager_ms});
+      work_of.push_back(w);
     }
   }
-  if (by.empty()) return "";
-  if (done.size() == p.computing.size() && s.options.effort != "max") {
-    return fmt::format("{} already save {:.4g} ms on all of its ops", fmt::join(by, ", "), saved);
+  struct Placed {
+    const rules::Pattern* pattern;
+    std::set<graph::NodeId> nodes;
+    double gain;
+  };
+  std::vector<Placed> placed;
+  for (const int o : composer::choose(s.found.graph, options).chosen) {
+    const composer::Option& option = options[static_cast<std::size_t>(o)];
+    const auto& nodes = option.pattern->computing;
+    placed.push_back({option.pattern, {nodes.begin(), nodes.end()}, option.gain()});
+    saved_[work_of[static_cast<std::size_t>(o)]] += option.gain();
   }
-  if (now > p.floor_ms) return "";
-  return fmt::format("with {} its ops take {:.4g} ms; at the roofline it would {:.4g} ms",
-                     fmt::join(by, ", "), now, p.floor_ms);
+  for (std::size_t w = 0; w < s.work.size(); ++w) {
+    std::vector<double>& bars = bars_.emplace_back();
+    for (const int i : s.work[w].patterns) {
+      const rules::Pattern& p = s.pattern(i);
+      double bar = prices[w].eager_ms;
+      for (const Placed& other : placed) {
+        const bool displaced =
+            other.pattern != &p && s.options.effort != "max" &&
+            std::any_of(p.computing.begin(), p.computing.end(),
+                        [&](graph::NodeId n) { return other.nodes.contains(n); });
+        if (displaced) bar -= other.gain;
+      }
+      bars.push_back(bar);
+    }
+  }
+}
+
+double Standing::bar(std::size_t work) const {
+  return *std::max_element(bars_[work].begin(), bars_[work].end());
+}
+
+int Standing::places_above(std::size_t work, double ms) const {
+  return static_cast<int>(
+      std::count_if(bars_[work].begin(), bars_[work].end(), [&](double bar) { return bar >= ms; }));
 }
 
 }  // namespace tessera::pipeline

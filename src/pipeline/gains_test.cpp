@@ -42,7 +42,7 @@ struct Evaluated {
     p.floor_ms = 0.1;
     s.found.discovery.patterns.push_back(p);
     Work w;
-    w.patterns = {static_cast<int>(s.work.size())};
+    w.patterns = {static_cast<int>(s.found.discovery.patterns.size()) - 1};
     s.work.push_back(w);
     return s.work.size() - 1;
   }
@@ -60,34 +60,49 @@ struct Evaluated {
     kernel(at, realize::Kind::library, ms);
     s.work[at].tuned->winners.back().candidate.call->function = "aten";
   }
-  [[nodiscard]] std::string covered(std::size_t at) const { return covered_by(s, s.work[at]); }
+  /// Another place of the same work, of one op.
+  void also_at(std::size_t at, int op) {
+    rules::Pattern p = s.pattern(s.work[at].patterns.front());
+    const graph::NodeId n = s.found.graph.order.at(static_cast<std::size_t>(op));
+    p.id += "b";
+    p.nodes = p.computing = {n};
+    p.outputs = s.found.graph.node(n).outputs;
+    p.inputs = graph::tensor_arguments(s.found.graph.node(n));
+    s.work[at].patterns.push_back(static_cast<int>(s.found.discovery.patterns.size()));
+    s.found.discovery.patterns.push_back(p);
+  }
+  [[nodiscard]] Standing standing() const {
+    std::vector<Price> prices;
+    for (const Work& w : s.work) prices.push_back(price_of(s, w));
+    return {s, prices};
+  }
 };
 
-TEST(CoveredBy, KernelsThatSaveOnAllOfItsOps) {
+TEST(Standing, WithoutKernelsTheBarIsTheOpsOneByOne) {
+  Evaluated e;
+  const auto timed = e.work(0, 1);
+  const auto estimated = e.work(2, 3);
+  e.eager(timed, 3);
+  EXPECT_DOUBLE_EQ(e.standing().bar(timed), 3);
+  EXPECT_DOUBLE_EQ(e.standing().bar(estimated), 2);
+  EXPECT_DOUBLE_EQ(e.standing().saved_ms(timed), 0);
+}
+
+TEST(Standing, WhatOthersSaveWouldBeLost) {
   Evaluated e;
   const auto whole = e.work(0, 1);
   const auto part = e.work(1, 1);
-  EXPECT_EQ(e.covered(part), "");
   e.eager(whole, 2);
+  e.eager(part, 1);
   e.synthesized(whole, 1.5);
-  EXPECT_EQ(e.covered(part), "p0 already save 0.5 ms on all of its ops");
+  EXPECT_DOUBLE_EQ(e.standing().bar(part), 0.5);
+  EXPECT_DOUBLE_EQ(e.standing().bar(whole), 2);  // its own kernel is no obstacle
+  EXPECT_DOUBLE_EQ(e.standing().saved_ms(whole), 0.5);
   e.options.effort = "max";
-  EXPECT_EQ(e.covered(part), "");
+  EXPECT_DOUBLE_EQ(e.standing().bar(part), 1);
 }
 
-TEST(CoveredBy, TheOpsThemselvesSaveNothingButNoise) {
-  Evaluated e;
-  const auto whole = e.work(0, 1);
-  const auto part = e.work(1, 1);
-  e.eager(whole, 2);
-  e.aten(whole, 1.5);
-  e.library(whole, 2.1);
-  EXPECT_EQ(e.covered(part), "");
-  e.library(whole, 1.9);
-  EXPECT_EQ(e.covered(part), "p0 already save 0.1 ms on all of its ops");
-}
-
-TEST(CoveredBy, WhatLosesLeavesItsOpsToOthers) {
+TEST(Standing, KernelsOfPartsStandAgainstTheWhole) {
   Evaluated e;
   const auto first = e.work(0, 0);
   const auto second = e.work(1, 1);
@@ -95,33 +110,49 @@ TEST(CoveredBy, WhatLosesLeavesItsOpsToOthers) {
   e.eager(first, 1);
   e.synthesized(first, 0.2);
   e.eager(second, 1);
-  e.synthesized(second, 1.1);
-  EXPECT_EQ(e.covered(both), "");
+  e.synthesized(second, 1.1);  // loses, so it is not placed
+  e.eager(both, 2);
+  EXPECT_DOUBLE_EQ(e.standing().bar(both), 1.2);
   e.synthesized(second, 0.8);
-  EXPECT_EQ(e.covered(both), "p0, p1 already save 1 ms on all of its ops");
+  EXPECT_DOUBLE_EQ(e.standing().bar(both), 1.0);
 }
 
-TEST(CoveredBy, WhereTheRooflineIsReached) {
+TEST(Standing, TheOpsThemselvesSaveNothingButNoise) {
   Evaluated e;
-  const auto most = e.work(0, 2);
-  const auto all = e.work(0, 3);
-  e.eager(most, 3);
-  e.synthesized(most, 0.2);
-  EXPECT_EQ(e.covered(all), "");
-  e.s.found.discovery.patterns[all].floor_ms = 1.5;
-  EXPECT_EQ(e.covered(all), "with p0 its ops take 1.2 ms; at the roofline it would 1.5 ms");
+  const auto whole = e.work(0, 1);
+  const auto part = e.work(1, 1);
+  e.eager(whole, 2);
+  e.aten(whole, 1.5);
+  e.library(whole, 2.1);
+  EXPECT_DOUBLE_EQ(e.standing().bar(part), 1);
+  e.library(whole, 1.9);
+  EXPECT_DOUBLE_EQ(e.standing().bar(part), 0.9);
 }
 
-TEST(CoveredBy, OnlyWhatMayBePlacedCounts) {
+TEST(Standing, OnlyWhatMayBePlacedCounts) {
   Evaluated e;
   const auto whole = e.work(0, 1);
   const auto part = e.work(1, 1);
   e.eager(whole, 2);
   e.library(whole, 1.5);
   e.options.only_kind = "synthesized";
-  EXPECT_EQ(e.covered(part), "");
+  EXPECT_DOUBLE_EQ(e.standing().bar(part), 1);
   e.synthesized(whole, 1.8);
-  EXPECT_EQ(e.covered(part), "p0 already save 0.2 ms on all of its ops");
+  EXPECT_DOUBLE_EQ(e.standing().bar(part), 0.8);
+}
+
+TEST(Standing, CountsThePlacesThatGain) {
+  Evaluated e;
+  const auto twice = e.work(0, 0);
+  e.also_at(twice, 1);
+  const auto other = e.work(1, 2);
+  e.eager(twice, 1);
+  e.eager(other, 2);
+  e.synthesized(other, 1.2);
+  const Standing now = e.standing();
+  EXPECT_DOUBLE_EQ(now.bar(twice), 1);
+  EXPECT_EQ(now.places_above(twice, 0.9), 1);
+  EXPECT_EQ(now.places_above(twice, 0.1), 2);
 }
 
 TEST(ChooseKernels, AnOrderFromTheModulesRunChangesNothing) {
@@ -134,7 +165,7 @@ TEST(ChooseKernels, AnOrderFromTheModulesRunChangesNothing) {
   choose_kernels(e.s);
   ASSERT_EQ(e.s.choice.chosen.size(), 1U);
   EXPECT_EQ(placeable(e.s, e.s.work[whole])->candidate.kind, realize::Kind::library);
-  EXPECT_NE(e.covered(part), "");
+  EXPECT_DOUBLE_EQ(e.standing().bar(part), 0.95);
   e.options.only_kind = "library";
   choose_kernels(e.s);
   EXPECT_TRUE(e.s.choice.chosen.empty());

@@ -12,6 +12,7 @@ namespace tessera::pipeline {
 namespace {
 
 inline constexpr Code no_arch{"TS0024", "input.no_architecture"};
+inline constexpr Code negative_option{"TS0046", "input.negative_option"};
 inline constexpr Code wrong_device{"TS0025", "input.wrong_device"};
 
 // The architecture with the highest compute capability that the device can run.
@@ -55,6 +56,17 @@ Status check_device(const graph::Graph& g, const arch::Arch& a) {
           .help("run it on a machine with such a GPU (`tessera doctor` says what this one "
                 "has), or leave --arch out for kernels for the CPU")
           .help("`tessera discover --arch {}` shows without a GPU what would be found", a.name));
+}
+
+Status check_numbers(const Options& options) {
+  const auto refuse = [](const char* name, double value) {
+    return error(fail(negative_option, "{} cannot be negative", name)
+                     .expect("0 (no limit of its own) or more")
+                     .but_found("{}", value));
+  };
+  if (!(options.seconds >= 0)) return refuse("seconds", options.seconds);
+  if (options.parallel_builds < 0) return refuse("jobs", options.parallel_builds);
+  return {};
 }
 
 void dump(const Options& options, const std::string& name, const std::string& text) {
@@ -110,7 +122,7 @@ Result<Discovered> discover(const Json& traced, const Options& options) {
   dump(options, "1-traced.txt", d.traced_text);
   TESSERA_TRY(found_arch, arch_for(d.graph, options.arch));
   d.arch = found_arch;
-  d.rewrites = graph::canonicalize(d.graph);
+  d.rewrites = graph::canonicalize(d.graph, options.rewrites_off);
   dump(options, "2-canonical.txt", graph::to_text(d.graph));
   d.discovery = rules::discover(d.graph, *d.arch);
   dump(options, "3-discovery.txt", rules::to_table(d.graph, d.discovery));
@@ -120,11 +132,14 @@ Result<Discovered> discover(const Json& traced, const Options& options) {
 
 Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Options& options,
                            const Context& context) {
+  TESSERA_CHECK(check_numbers(options));
   Session s{.options = options, .context = context};
   s.say("discover", "reading the traced module");
   TESSERA_TRY(found, discover(traced, options));
   s.found = std::move(found);
   TESSERA_CHECK(check_device(s.found.graph, *s.found.arch));
+  if (options.compose)
+    TESSERA_CHECK(timed(s, "check_rewrites", [&] { return check_rewrites(s, tracer, traced); }));
   s.say("discover", fmt::format("{} patterns in {} ops for {}", s.found.discovery.patterns.size(),
                                 s.found.graph.order.size(), s.found.arch->name));
 
@@ -132,10 +147,13 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
   group_by_signature(s);
   TESSERA_CHECK(timed(s, "lookup", [&] { return look_up(s); }));
   TESSERA_CHECK(check_builders(s));
+  if (options.compose)
+    TESSERA_CHECK(timed(s, "baseline", [&] { return prepare_baseline(s, tracer); }));
   TESSERA_CHECK(timed(s, "evaluate", [&] { return evaluate_work(s); }));
   if (options.compose) {
     TESSERA_CHECK(timed(s, "compose", [&] { return compose_plan(s); }));
     if (options.measure) TESSERA_CHECK(timed(s, "refine", [&] { return refine_plan(s, tracer); }));
+    TESSERA_CHECK(timed(s, "settle", [&] { return settle_plan(s, tracer); }));
     dump(options, "4-plan.json", s.plan.dump(1));
     TESSERA_CHECK(timed(s, "verify_module", [&] { return check_module(s, tracer); }));
     if (options.measure)

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,10 @@ namespace tessera::pipeline {
 struct Options {
   std::string arch = "auto";       // or an arch::Arch name
   std::string effort = "default";  // quick, default, max
-  std::string leftover = "eager";  // or "inductor": who runs the ops that no kernel covers
-  double seconds = 0;              // for all tuning together; 0: by effort
-  int parallel_builds = 0;         // 0: one a core
+  /// Who runs the ops that no kernel covers: eager, inductor, or auto for the faster.
+  std::string leftover = "auto";
+  double seconds = 0;       // for all tuning together; 0: by effort
+  int parallel_builds = 0;  // 0: one a core
   std::vector<std::string> peers = {"eager", "inductor"};
   bool compose = true;  // false: stop after tuning
   bool measure = true;  // false: no end-to-end times
@@ -33,10 +35,10 @@ struct Options {
   std::filesystem::path registry;  // empty: the user's own
   std::filesystem::path cache;     // empty: the user's own
   std::filesystem::path dump;      // a folder: each stage's result is written there
+  std::set<std::string> rewrites_off;  // graph::rewrite_families() that change nothing
 };
 
-/// Reads options by the names of the command table; unknown ones are ignored (the table has checked
-/// them).
+/// Reads options by the names of the command table, which has checked them.
 Options options_from(const Json& arguments);
 
 struct Context {

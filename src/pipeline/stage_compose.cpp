@@ -1,4 +1,4 @@
-// From kernels to a module: choose, order, check and measure end to end.
+// From kernels to a module: choose, order and measure end to end.
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -7,8 +7,6 @@
 
 namespace tessera::pipeline {
 namespace {
-
-inline constexpr Code module_wrong{"TS0501", "verify.module_wrong"};
 
 std::string why_not(const Session& s, const rules::Pattern& p) {
   for (const auto& [index, reason] : s.choice.left_out) {
@@ -78,7 +76,7 @@ Result<Json> plan_of_choice(const Session& s) {
                       {"device_name", s.device_name},
                       {"arch", s.found.arch->name},
                       {"precision", name_of(s.found.graph.precision)},
-                      {"leftover_runner", s.options.leftover},
+                      {"leftover_runner", s.leftover},
                       {"toolchain", s.evaluation.tools.to_json()}};
   TESSERA_TRY(plan, composer::make_plan(s.found.graph, placed, why_left, about));
   plan["kind"] = kind_of_plan(s, plan);
@@ -98,23 +96,6 @@ std::string kind_of_plan(const Session& s, const Json& plan) {
   return synthesized ? "synthesized" : library ? "library" : "none";
 }
 
-Status check_module(Session& s, bridge::Peer& tracer) {
-  s.say("verify", "the composed module against fp64, end to end");
-  TESSERA_TRY(reply, tracer.call("verify_module",
-                                 {{"plan", s.plan}, {"seeds", 2}, {"leftover", s.options.leftover}},
-                                 std::chrono::seconds(900)));
-  s.module_check = std::move(reply);
-  if (!s.module_check.value("ok", false)) {
-    return error(
-        fail(module_wrong, "the composed module does not compute what the original does")
-            .but_found("{}", s.module_check.value("reason", "no reason given"))
-            .help("optimize again with --use-registry=false to rule out a stale kernel, or with "
-                  "--only library; please report the case")
-            .with("check", s.module_check));
-  }
-  return {};
-}
-
 Status measure_module(Session& s, bridge::Peer& tracer) {
   s.say("measure", "the composed module beside its peers");
   // Who asked to stop wants the best so far soon: eager is enough to say what it is worth.
@@ -123,7 +104,7 @@ Status measure_module(Session& s, bridge::Peer& tracer) {
   auto reply = tracer.call("measure_module",
                            {{"plan", s.plan},
                             {"peers", std::move(peers)},
-                            {"leftover", s.options.leftover},
+                            {"leftover", s.leftover},
                             {"seconds", stopped ? 1 : 10},
                             {"ablation", s.options.ablation && !stopped}},
                            std::chrono::seconds(3600));

@@ -69,10 +69,9 @@ Result<std::vector<Time>> compare(Session& s, bridge::Peer& tracer, Work& w,
   }
   constexpr double seconds_each = 0.4;
   const double seconds = seconds_each * static_cast<double>(plans.size());
-  TESSERA_TRY(
-      reply, tracer.call("compare_plans",
-                         {{"plans", plans}, {"leftover", s.options.leftover}, {"seconds", seconds}},
-                         std::chrono::seconds(900)));
+  TESSERA_TRY(reply, tracer.call("compare_plans",
+                                 {{"plans", plans}, {"leftover", "eager"}, {"seconds", seconds}},
+                                 std::chrono::seconds(900)));
   std::vector<Time> times;
   for (const Json& row : reply.at("times")) {
     const bool ran = row.value("reason", "").empty();

@@ -38,6 +38,7 @@ evaluate::Evidence evidence_from(const Json& j) {
   e.rms_error = j.value("rms_error", 0.0);
   e.baseline_max_error = j.value("baseline_max_error", 0.0);
   e.baseline_rms_error = j.value("baseline_rms_error", 0.0);
+  e.unreliable = j.value("unreliable", false);
   e.resources = j.value("resources", Json::object());
   return e;
 }
@@ -301,7 +302,7 @@ void keep_what_was_found(Session& s) {
   for (std::size_t at = 0; at < s.work.size(); ++at) {
     Work& w = s.work[at];
     const bool stands = w.own && w.own->status == "accepted";
-    if (!stands || w.reused || w.rechecked || w.covered || w.beside_own) continue;
+    if (!stands || w.reused || w.rechecked || w.beside_own) continue;
     auto before = revive(s, w, !s.stopped());
     if (!before) {
       s.diagnostics.push_back(before.error());

@@ -54,12 +54,13 @@ registry::Thoroughness searched(const Session& s, const Work& w) {
     tried.insert(t.point.candidate);
     measured += t.outcome == tune::Outcome::measured ? 1 : 0;
   }
-  return registry::thoroughness_of({.asked = asked_of(s, w),
-                                    .seconds = tuned.seconds,
-                                    .because = s.stopped() ? "interrupted" : tuned.stopped_because,
-                                    .untried = tried.size() < tuned.labels.size(),
-                                    .candidates = static_cast<int>(tried.size()),
-                                    .measurements = measured});
+  return registry::thoroughness_of(
+      {.asked = asked_of(s, w),
+       .seconds = tuned.seconds,
+       .because = s.stopped() ? "interrupted" : tuned.stopped_because,
+       .untried = tried.size() + static_cast<std::size_t>(tuned.hopeless) < tuned.labels.size(),
+       .candidates = static_cast<int>(tried.size()),
+       .measurements = measured});
 }
 
 /// What was rechecked had its search before, here or where it was imported from.

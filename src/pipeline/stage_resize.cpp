@@ -131,6 +131,7 @@ Result<Json> verify_at(const Session& s, bridge::Peer& tracer, const Json& trace
   options.place_all = true;  // what counts here is whether it is right
   options.dump.clear();
   options.use_registry = false;
+  options.rewrites_off = s.rewrites_off;
   const Context quiet{.progress = [](const Json&) {}, .stop = s.context.stop};
   Session r{.options = options, .context = quiet};
   TESSERA_TRY(found, discover(traced, options));

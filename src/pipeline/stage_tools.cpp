@@ -47,6 +47,7 @@ Status open_tools(Session& s) {
   s.evaluation.log_folder = cache / "logs";
   s.evaluation.effort = s.options.effort;
   s.evaluation.parallel_builds = s.options.parallel_builds;
+  s.evaluation.only_kind = s.options.only_kind;
   TESSERA_CHECK(toolchain::ready_cache(s.evaluation.cache));
   TESSERA_CHECK(toolchain::ready_cache(s.evaluation.log_folder));
   s.evaluator = std::make_unique<evaluate::Evaluator>(s.evaluation, s.found.graph, *s.found.arch);

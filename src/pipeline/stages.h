@@ -1,9 +1,11 @@
 // The state that the stages of `optimize` hand to one another, and the stages.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,16 +28,11 @@ struct Work {
   std::optional<registry::Standing> standing;  // of `own`
   std::optional<registry::Entry> imported;     // of the same key and toolchain, not tried yet
   std::optional<evaluate::Tuned> tuned;
-  std::string skipped;       // why it was not evaluated
-  bool alternative = false;  // wherever it occurs, a pattern of higher priority has some of its ops
-  bool covered = false;      // skipped for the kernels that others have for its ops
-  bool refined = false;      // its winners' order was settled in the module's own run
-  bool reused = false;       // as the registry had it
-  bool beside_own = false;   // the best of `own` was tried again beside what its winners are of
-  bool rechecked = false;    // not searched: what the registry had was timed again
-
-  /// Neither evaluated nor passed over yet.
-  [[nodiscard]] bool to_come() const { return !tuned && skipped.empty(); }
+  std::string skipped;      // why it was not evaluated
+  bool refined = false;     // its winners' order was settled in the module's own run
+  bool reused = false;      // as the registry had it
+  bool beside_own = false;  // the best of `own` was tried again beside what its winners are of
+  bool rechecked = false;   // not searched: what the registry had was timed again
 };
 
 /// Of no other run.
@@ -56,11 +53,23 @@ struct Session {
   std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)
   composer::Choice choice;
   Json plan;
-  Json refinements = Json::array();  // {"pattern", "from", "to", "ms", "than"}: winners exchanged
+  std::string leftover = "eager";      // who runs what no kernel covers, as it is decided so far
+  Json settled = Json::object();       // {"baseline": ways, "ways": ways, "chosen": index, "why"}
+  Json refinements = Json::array();    // {"pattern", "from", "to", "ms", "than"}: winners exchanged
+  std::set<std::string> rewrites_off;  // families of rewrites that are wrong on this module
+  Json rewrite_check = Json::object();
   Json module_check = Json::object();
   Json module_times = Json::object();
   std::vector<Diagnostic> diagnostics;
   Json timings = Json::object();  // seconds a stage
+
+  /// Told that the best of a work changed, with the seconds since the search began; may be empty.
+  std::function<void(double seconds, std::size_t work)> on_improved;
+  /// At each of these seconds of the search, ascending, on_checkpoint is called between two steps,
+  /// with every Work::tuned as it stands then (verified quickly, timed once), so that a plan can be
+  /// made of it. What it takes is not counted as search. Those after the search's end are left out.
+  std::vector<double> checkpoints;
+  std::function<Status(double seconds)> on_checkpoint;
 
   [[nodiscard]] const rules::Pattern& pattern(int i) const {
     return found.discovery.patterns[static_cast<std::size_t>(i)];
@@ -82,11 +91,22 @@ void reuse_one(Session& s, std::size_t at);
 /// keeps that.
 void keep_what_was_found(Session& s);
 Status check_builders(const Session& s);  // compilers and headers, where something is to be built
-Status evaluate_work(Session& s);         // revive or tune each, store what was learned
+Status evaluate_work(Session& s);         // revive or search all, store what was learned
 Status compose_plan(Session& s);          // choose and order
 /// Runner-ups that were nearly as fast by themselves, tried in the module's own run: where caches
 /// and power are shared with its other kernels another may be the fastest. What wins is stored.
 Status refine_plan(Session& s, bridge::Peer& tracer);
+/// PyTorch's own ways to run the module: compiled, and timed before anything is searched.
+Status prepare_baseline(Session& s, bridge::Peer& tracer);
+/// Decides by the module's own times whether the plan's kernels are handed over, and who runs the
+/// rest; else the plan has none and PyTorch runs the module. Fills leftover and settled.
+Status settle_plan(Session& s, bridge::Peer& tracer);
+/// The rewritten graph against the traced one. Where it is wrong, families of rewrites are switched
+/// off until it is right, with a warning that names them, and patterns are found anew.
+Status check_rewrites(Session& s, bridge::Peer& tracer, const Json& traced);
+/// The plan's kernels in their places, and the module end to end. A kernel that is wrong goes from
+/// its work with a warning, is marked in the registry, and the plan is made again: TS0501 only when
+/// nothing is left to drop.
 Status check_module(Session& s, bridge::Peer& tracer);
 Status measure_module(Session& s, bridge::Peer& tracer);
 /// Fills module_check["resizes"]: rows {"size","ok","reason","kernels","of",errors}; `ok` is null
@@ -108,7 +128,7 @@ Result<Json> known_trials(const Session& s, const Work& w,
 /// Keeps a trial (evaluate::trial_to_json). Losing one only costs its repetition.
 void note_trial(Session& s, Work& w, const Json& trial);
 /// A winner (by its candidate's label) that was wrong in the module: the registry does not give it
-/// again, and no search takes it.
+/// again, and no search takes it. It is among the work's winners still.
 Status mark_wrong(Session& s, const Work& w, const std::string& label, const std::string& reason);
 /// The effort, and of the run's seconds the share that the time of its ops one by one has in that
 /// of all works. Not what the search will spend on it: what its entry is held against, which must

@@ -34,7 +34,7 @@ double seconds_asked(const Asked& asked) {
 bool is_complete(const Ended& s, Stop stop) {
   // The last part of a budget of seconds is for the finals.
   constexpr double spent = 0.8;
-  const bool limited = seconds_asked(s.asked) < seconds_of(s.asked.effort);
+  const bool limited = s.asked.seconds > 0;
   switch (stop) {
     case Stop::exhausted:
       return !(limited && s.untried);

@@ -35,7 +35,20 @@ struct Item {
   bool proven = false;  // won for a relative
   std::string
       family;  // realizer name: the search keeps at least the best prediction of each family
+  double build_seconds = 0;  // a compiler's, as far as it is known; 0 for what lies in the cache
 };
+
+/// What a step of a search costs is of another order in each.
+enum class Round : uint8_t {
+  free,    // candidates that need no compiler
+  quick,   // built in seconds
+  slow,    // built in tens of seconds
+  sweep,   // further launches of what is built
+  finals,  // the leaders again, side by side
+};
+std::string_view name_of(Round round);
+/// Free, quick or slow.
+Round round_of(const Item& item);
 
 enum class Outcome : uint8_t {
   measured,
@@ -69,16 +82,12 @@ struct Callbacks {
   /// Verifies a candidate with its default launch; measured means right.
   std::function<Trial(int candidate)> verify;
   /// Measures points beside an anchor; one Trial a point.
-  std::function<std::vector<Trial>(const std::vector<Point>& points)> measure;
+  std::function<std::vector<Trial>(const std::vector<Point>& points, Round round)> measure;
   /// Told after every step; may be empty. Stages: "build", "measure", "sweep", "finals".
   std::function<void(const std::string& stage, int done, int total, double best_ms)> progress;
   /// Told of every new trial as it is made, so that an interrupted search can be resumed; may be
   /// empty.
   std::function<void(const Trial& trial)> record;
-  /// Told which candidates `build` may be called for from here on, in order, so that compilers can
-  /// run ahead of it; an empty list ends that. May be empty, as where building would disturb the
-  /// clock.
-  std::function<void(const std::vector<int>& candidates)> ahead;
 };
 
 struct Outcomes {
@@ -94,13 +103,9 @@ struct Outcomes {
 /// the list); then all others by prediction.
 std::vector<int> search_order(const std::vector<Item>& items);
 
-/// Builds candidates in batches by falling promise (the prediction times how far its family's have
-/// been off), verifies each, measures default launches, sweeps run-time launches of the leaders,
-/// re-measures finalists (the leaders and the best of each family) side by side: their times
-/// decide, and their trials have {"final": true} in `detail`. A search by default looks at 32 built
-/// candidates at least before it gives up for lack of gain. `known` holds trials of an earlier,
-/// interrupted run: they are not repeated. `stop` ends the search at the next step with the best so
-/// far.
+/// A whole search (search.h), step after step until nothing is left to do or a budget is spent, and
+/// its finals. `known` holds trials of an earlier, interrupted run: they are not repeated. `stop`
+/// ends it at the next step with the best so far.
 Outcomes search(const std::vector<Item>& items, const Budget& budget, const Callbacks& callbacks,
                 const std::vector<Trial>& known, const std::atomic<bool>& stop, int batch);
 

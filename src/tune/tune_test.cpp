@@ -35,7 +35,7 @@ struct Machine {
       verified.push_back(i);
       return Trial{.point = {i, 0}, .outcome = verify_outcome(i), .reason = "as told"};
     };
-    c.measure = [this](const std::vector<Point>& points) {
+    c.measure = [this](const std::vector<Point>& points, Round) {
       ++measure_calls;
       std::vector<Trial> out;
       for (const Point& p : points) {
@@ -78,21 +78,6 @@ TEST(Search, IsDeterministic) {
   EXPECT_EQ(a.measured, b.measured);
 }
 
-TEST(Search, SaysAheadWhatItWillBuildAndWhenThatIsOver) {
-  const std::atomic<bool> stop = false;
-  Machine m{.cost = [](Point p) { return 10.0 - p.candidate; }};
-  Callbacks calls = m.callbacks();
-  std::vector<std::vector<int>> ahead;
-  calls.ahead = [&](const std::vector<int>& list) { ahead.push_back(list); };
-  std::vector<Item> list = items(20);
-  list.push_back({.predicted_ms = 0, .needs_build = false, .family = "library"});
-  search(list, {.builds = 6}, calls, {}, stop, 4);
-  ASSERT_EQ(ahead.size(), 2u);
-  EXPECT_EQ(ahead[0].size(), 6u);
-  for (const int c : ahead[0]) EXPECT_THAT(m.built, ::testing::Contains(c));
-  EXPECT_TRUE(ahead[1].empty());
-}
-
 TEST(Search, HonoursTheBudgetOfBuilds) {
   Machine m{.cost = [](Point p) { return 10.0 - p.candidate; }};
   std::vector<Item> list = items(20);
@@ -130,7 +115,7 @@ TEST(Search, StopsWithTheBestSoFar) {
     if (p.candidate == 5) stop = true;
     return 10.0 - p.candidate;
   }};
-  const Outcomes o = search(items(20), {}, m.callbacks(), {}, stop, 2);
+  const Outcomes o = search(items(20), {}, m.callbacks(), {}, stop, 1);
   EXPECT_EQ(o.stopped_because, "interrupted");
   ASSERT_TRUE(o.best);
   EXPECT_EQ(o.best->candidate, 5);
@@ -265,13 +250,11 @@ TEST(Search, FinalistsAreJudgedUnderLoadToo) {
   const auto cost = [](Point p) { return p.candidate == 0 ? 1.0 + 0.001 * p.launch : 1.02; };
   Machine m{.cost = cost};
   Callbacks calls = m.callbacks();
-  int group = 0;
-  calls.measure = [&](const std::vector<Point>& points) {
+  calls.measure = [&](const std::vector<Point>& points, Round round) {
     std::vector<Trial> out;
-    ++group;
     for (const Point p : points) {
       Trial t{.point = p, .outcome = Outcome::measured, .ms = cost(p)};
-      if (group > 2) t.detail["sustained_ms"] = p == Point{0, 4} ? 1.05 : 1.2;
+      if (round == Round::finals) t.detail["sustained_ms"] = p == Point{0, 4} ? 1.05 : 1.2;
       out.push_back(t);
     }
     return out;
@@ -289,7 +272,7 @@ TEST(Search, FinalistsAreJudgedUnderLoadToo) {
 
 TEST(Search, SweepsLaunchesBehindASlowDefault) {
   Machine m{.cost = [](Point p) { return p.candidate == 1 ? 0.2 : p.launch == 2 ? 0.1 : 1.0; }};
-  const std::vector<Item> list = {{.predicted_ms = 1, .launches = 3, .family = "split"},
+  const std::vector<Item> list = {{.predicted_ms = 0.15, .launches = 3, .family = "split"},
                                   {.needs_build = false, .family = "library"}};
   const std::atomic<bool> stop = false;
   const Outcomes o = search(list, {}, m.callbacks(), {}, stop, 4);

@@ -31,7 +31,8 @@ class Block(nn.Module):
         return torch.softmax(self.linear(y) * 0.125, dim=-1)
 
 
-OPTIONS = {"effort": "quick", "seconds": 60, "progress": False}
+# Kernels are placed wherever there are any: which way is the fastest on a busy host is not what is tested here.
+OPTIONS = {"effort": "quick", "seconds": 60, "progress": False, "place_all": True}
 
 
 @pytest.fixture(scope="module", autouse=True)

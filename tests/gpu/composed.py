@@ -11,6 +11,7 @@ import copy
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -21,7 +22,9 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python" / "tests")]
 import torch  # noqa: E402
 from composing import Mlp, plan_of_trace  # noqa: E402
 from tessera import extension, module_check, module_times  # noqa: E402
+from tessera.compose import ComposedModule  # noqa: E402
 from tessera.held import hold  # noqa: E402
+from test_never_silently_wrong import Two, merged_plan  # noqa: E402
 
 SOURCE = r"""
 #include <cuda_runtime.h>
@@ -166,12 +169,69 @@ class Case:
             close(c(x), self.reference(x))
         assert c.status()["served"] == 3
 
-    def repacks(self) -> None:
+    def changed(self) -> None:
+        """Packed transposes of the weights: computed in the call, or kept under `frozen` and packed again."""
+        frozen = self.held.compose(self.plan, "eager", frozen=True)
+        for write in (lambda m: m.fc1.weight.mul_(1.5), lambda m: m.fc1.weight.data.mul_(1.5)):
+            write(self.module), write(self.reference)
+            x = self.x()
+            close(self.composed(x), self.reference(x))
         with torch.no_grad():
-            self.module.fc1.weight.mul_(1.5), self.reference.fc1.weight.mul_(1.5)
-        x = self.x()
-        close(self.composed(x), self.reference(x))
-        assert self.composed.status()["repacks"] >= 1
+            self.module.fc2.weight.mul_(1.5), self.reference.fc2.weight.mul_(1.5)
+        close(frozen(x), self.reference(x))
+        assert frozen.status()["repacks"] == 1 and self.composed.status()["repacks"] == 0
+
+    def unseen_writes(self) -> None:
+        """Merged weights in a captured CUDA graph: what load_state_dict and `.data` write is what a replay reads."""
+        torch.manual_seed(0)
+        m = Two().eval().cuda()
+        plan = merged_plan()
+        plan["graph"]["device"] = "cuda"
+        composed, reference = ComposedModule(m, plan), copy.deepcopy(m)
+        x = torch.randn(3, 8, device="cuda")
+        composed(x)
+        torch.cuda.synchronize()
+        g = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(g):
+            y = composed(x)
+        for step in range(3):
+            state = {k: v * 2 + 1 for k, v in reference.state_dict().items()}
+            m.load_state_dict(state), reference.load_state_dict(state)
+            for each in (m, reference):
+                each.a.weight.data.mul_(0.5)
+                each.b.weight.data += step
+            if step == 1:
+                composed(x)
+            y.fill_(float("nan"))
+            g.replay()
+            torch.cuda.synchronize()
+            close(y, reference(x))
+            close(composed(x), reference(x))
+        assert not composed.status()["repacks"] and not composed.status()["fallbacks"]
+
+    def two_devices(self) -> str:
+        """Threads on two GPUs run the same kernels at once; with one GPU, two threads on it."""
+        devices = [torch.device("cuda", i % torch.cuda.device_count()) for i in range(2)]
+        modules = [copy.deepcopy(self.module).to(d) for d in devices]
+        references = [copy.deepcopy(m) for m in modules]
+        plans = [{**self.plan, "graph": {**self.plan["graph"], "device": str(d)}} for d in devices]
+        composed = [ComposedModule(m, p) for m, p in zip(modules, plans)]
+        errors = []
+
+        def work(i: int) -> None:
+            try:
+                with torch.no_grad():
+                    for _ in range(50):
+                        x = torch.randn(512, 256, device=devices[i])
+                        close(composed[i](x), references[i](x))
+            except BaseException as e:  # noqa: BLE001
+                errors.append(e)
+
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+        [t.start() for t in threads], [t.join() for t in threads]
+        if errors:
+            raise errors[0]
+        return f"{torch.cuda.device_count()} GPUs"
 
     def other_device(self) -> None:
         before = self.composed.status()["served"]
@@ -223,7 +283,9 @@ def main() -> int:
         check("torch.compile, no graph break", lambda: case.compiled("default"))
         check("torch.compile, CUDA graphs", lambda: case.compiled("reduce-overhead"))
         check("leftovers by Inductor", case.inductor)
-        check("repacks", case.repacks)
+        check("changed parameters", case.changed)
+        check("writes that no counter sees, in a CUDA graph", case.unseen_writes)
+        check("two threads, two GPUs", case.two_devices)
         check("moved to the CPU and back", case.other_device)
         check("verified end to end", case.verified)
         check("measured beside peers", case.measured)

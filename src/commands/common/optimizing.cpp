@@ -1,5 +1,7 @@
 #include "commands/common/optimizing.h"
 
+#include "base/text.h"
+
 namespace tessera::commands {
 std::vector<Parameter> tuning_parameters(std::vector<Parameter> more) {
   using Type = Parameter::Type;
@@ -34,6 +36,66 @@ std::vector<Parameter> tuning_parameters(std::vector<Parameter> more) {
   };
   out.insert(out.end(), more.begin(), more.end());
   return out;
+}
+
+std::vector<Parameter> composing_parameters(std::vector<Parameter> more) {
+  using Type = Parameter::Type;
+  std::vector<Parameter> out = std::move(more);
+  const std::vector<Parameter> own = {
+      {.type = Type::text,
+       .name = "leftover",
+       .doc = "who runs the ops that no kernel covers; auto: the faster, as the whole module shows",
+       .preset = "auto",
+       .choices = {"auto", "eager", "inductor"}},
+      {.type = Type::list,
+       .name = "peers",
+       .doc = "what to measure beside: eager, inductor, "
+              "inductor-max-autotune, tensorrt",
+       .preset = "eager,inductor"},
+      {.type = Type::text,
+       .name = "resizes",
+       .doc = "verify the module, optimized again, at two other sizes (not at --effort quick)",
+       .preset = "true",
+       .choices = {"true", "false"}},
+      {.type = Type::text,
+       .name = "ablation",
+       .doc = "measure each kernel's part",
+       .preset = "true",
+       .choices = {"true", "false"}},
+  };
+  out.insert(out.end(), own.begin(), own.end());
+  return out;
+}
+
+Result<Json> options_of_program(const Json& given) {
+  using Type = Parameter::Type;
+  static const Command optimize = {
+      .name = "optimize",
+      .doc = "",
+      .parameters = tuning_parameters(composing_parameters({
+          {.type = Type::text, .name = "arch", .doc = "", .preset = "auto"},
+          {.type = Type::text, .name = "cache", .doc = ""},
+          {.type = Type::text, .name = "registry", .doc = ""},
+          {.type = Type::text, .name = "dump", .doc = ""},
+          {.type = Type::text,
+           .name = "measure",
+           .doc = "",
+           .preset = "true",
+           .choices = {"true", "false"}},
+      })),
+      .run = nullptr,
+  };
+  Json named = Json::object();
+  for (const auto& [name, value] : given.items()) {
+    Json typed = value;
+    const std::string key = replace_all(name, "_", "-");
+    for (const Parameter& p : optimize.parameters) {
+      if (p.name == key && p.type == Type::text && value.is_boolean())
+        typed = value.get<bool>() ? "true" : "false";
+    }
+    named[key] = std::move(typed);
+  }
+  return complete(optimize, named);
 }
 
 pipeline::Context pipeline_context(Context& context) {

@@ -9,6 +9,12 @@
 
 namespace tessera::commands {
 
+/// What `optimize` takes besides: who runs the rest, what is measured and checked.
+std::vector<Parameter> composing_parameters(std::vector<Parameter> more);
+/// Options of `optimize` as a program gives them, keys with dashes or underscores, switches as
+/// booleans: checked, with presets filled in. Unknown names and values are errors with the nearest
+/// right word.
+Result<Json> options_of_program(const Json& given);
 std::vector<Parameter> tuning_parameters(std::vector<Parameter> more = {});
 /// The report for people, in the terminal, in 80 columns: patterns and winners, what was left and
 /// why, times beside peers. At most 80 columns.

@@ -1,0 +1,121 @@
+"""Times several ways to run one module side by side: whole calls, by the wall clock, so that what the host does counts.
+Nothing here is the product's: its own clock (python/tessera/timing.py) is one of the things that a suite may find wrong.
+
+A *way* is a callable of the module's inputs. `sync` waits for the device. Milliseconds everywhere, seconds for budgets.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+Ways = dict[str, Callable]
+WARM_CALLS, WARM_SECONDS = 5, 0.2
+LEAST_ROUNDS, MOST_ROUNDS = 15, 500
+# Back to back: turns of a way, the time of a turn that counts, and the calls before it in which the clock settles.
+TURNS, TURN_MS, SETTLING = 5, 40.0, 0.4
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The median of the samples and half the width of its 95 % interval, by order statistics."""
+
+    ms: float
+    ci95: float
+    samples: int
+
+    def to_json(self) -> dict:
+        return {"ms": self.ms, "ci95": self.ci95, "samples": self.samples}
+
+
+def figure(samples: list[float]) -> Figure:
+    """The interval's ends are the samples of rank n/2 -+ 0.98 sqrt(n): no assumption on the distribution."""
+    s, n = sorted(samples), len(samples)
+    middle = s[n // 2] if n % 2 else (s[n // 2 - 1] + s[n // 2]) / 2
+    reach = 0.98 * n**0.5
+    low, high = max(0, int(n / 2 - reach)), min(n - 1, int(n / 2 + reach))
+    return Figure(middle, (s[high] - s[low]) / 2, n)
+
+
+@contextmanager
+def no_collector():
+    """Python's collector runs before, not in between."""
+    gc.collect()
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+class Clock:
+    """`now`: seconds; `seed`: of the order in which the ways take turns, drawn anew for every round."""
+
+    def __init__(self, sync: Callable[[], None], now: Callable[[], float] = time.perf_counter, seed: int = 0):
+        self.sync, self.now, self.chance = sync, now, random.Random(seed)
+
+    def once(self, way: Callable, inputs: tuple) -> float:
+        """One call from an idle device to an idle device."""
+        self.sync()
+        begin = self.now()
+        way(*inputs)
+        self.sync()
+        return (self.now() - begin) * 1e3
+
+    def warm(self, way: Callable, sets: list[tuple]) -> float:
+        """Calls on every set until all that is lazy is done; about what a call takes."""
+        begin, last = self.now(), []
+        while len(last) < max(WARM_CALLS, len(sets)) or self.now() - begin < WARM_SECONDS:
+            last.append(self.once(way, sets[len(last) % len(sets)]))
+            if len(last) >= MOST_ROUNDS:
+                break
+        return figure(last[len(last) // 2 :]).ms
+
+    def _order(self, names: list[str]) -> list[str]:
+        return self.chance.sample(names, len(names))
+
+    def synchronized(
+        self,
+        ways: Ways,
+        sets: list[tuple],
+        estimates: dict[str, float],
+        seconds: float,
+        prepare: Callable[[tuple], None] = lambda inputs: None,
+    ) -> dict[str, Figure]:
+        """Each call by itself, `seconds` of running time for all ways together. In a round every way runs once, on the same
+        set, in a random order; the sets rotate. `prepare` runs before each call and is not timed."""
+        total = sum(estimates.values()) / 1e3
+        rounds = int(min(MOST_ROUNDS, max(LEAST_ROUNDS, seconds / max(total, 1e-9))))
+        samples: dict[str, list[float]] = {name: [] for name in ways}
+        with no_collector():
+            for turn in range(rounds):
+                for name in self._order(list(ways)):
+                    prepare(sets[turn % len(sets)])
+                    samples[name].append(self.once(ways[name], sets[turn % len(sets)]))
+        return {name: figure(s) for name, s in samples.items()}
+
+    def back_to_back(self, ways: Ways, sets: list[tuple], estimates: dict[str, float]) -> dict[str, Figure]:
+        """Calls one after the other with no wait between them, milliseconds a call."""
+        samples: dict[str, list[float]] = {name: [] for name in ways}
+        with no_collector():
+            for _ in range(TURNS):
+                for name in self._order(list(ways)):
+                    calls = max(3, int(TURN_MS / max(estimates[name], 1e-3)))
+                    samples[name].append(self._turn(ways[name], sets, calls))
+        return {name: figure(s) for name, s in samples.items()}
+
+    def _turn(self, way: Callable, sets: list[tuple], calls: int) -> float:
+        for i in range(max(1, int(calls * SETTLING))):
+            way(*sets[i % len(sets)])
+        self.sync()
+        begin = self.now()
+        for i in range(calls):
+            way(*sets[i % len(sets)])
+        self.sync()
+        return (self.now() - begin) * 1e3 / calls

@@ -1,0 +1,107 @@
+"""Ways to run a module side by side: what is timed, what fails, what the winner keeps."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import pytest
+import torch
+from composing import Mlp, compile_kernel, plan_of_trace
+from tessera import held as holding
+from tessera import settling
+from tessera.errors import fail
+from tessera.settling import Settler
+from torch import nn
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return compile_kernel(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture
+def held():
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield holding.hold(Mlp().eval(), (torch.randn(8, 16),), {})
+
+
+def sleeping(ms: float, first: float = 0.0):
+    state = {"first": first}
+
+    def run(*args, **kwargs):
+        time.sleep((ms + state["first"]) * 1e-3)
+        state["first"] = 0.0
+
+    return run
+
+
+def test_times_are_those_of_the_calls(held):
+    held.torch_runner = {"eager": sleeping(3.0), "inductor": sleeping(1.0, first=150.0)}.__getitem__
+    eager, inductor = Settler(held).prepare(["eager", "inductor"])
+    for row, ms in ((eager, 3.0), (inductor, 1.0)):  # a busy host sleeps longer
+        assert row["call_ms"] >= ms and row["back_ms"] >= ms and row["reason"] == "" and row["plan"] is None, row
+    assert inductor["call_ms"] < eager["call_ms"] and inductor["back_ms"] < eager["back_ms"]
+    assert inductor["seconds"] > 0.15 > inductor["call_ms"] * 1e-3  # what compiling takes is told apart
+
+
+def test_plans_beside_pytorch(held, library):
+    plan = plan_of_trace(held.traced, library)
+    before = {k: t.clone() for k, t in held.module.state_dict().items()}
+    settler = Settler(held)
+    rows = settler.settle([plan], ["eager"], ["eager", "inductor"], 0.2)
+    assert [(r["runner"], r["plan"], r["leftover"]) for r in rows] == [
+        ("eager", None, ""),
+        ("kernels", 0, "eager"),
+        ("kernels", 0, "inductor"),
+    ]
+    assert all(r["reason"] == "" and r["call_ms"] > 0 and r["back_ms"] > 0 for r in rows), rows
+    assert all(torch.equal(t, before[k]) for k, t in held.module.state_dict().items()), "the counter is put back"
+    composed = settler.composed({**plan, "runner": "kernels"}, "inductor")
+    assert composed.leftover == "inductor" and settler.composed({**plan, "steps": []}, "inductor") is None
+    done = composed.handed_over({**plan, "kind": "mixed"}, {"name": "r"})
+    s = done.status()
+    assert s["calls"] == 0 and not s["fallbacks"] and done.report == {"name": "r"} and done.plan["kind"] == "mixed"
+
+
+def test_what_is_prepared_once_is_not_prepared_again(held, library):
+    made = []
+    torch_runner = held.torch_runner
+    held.torch_runner = lambda name: made.append(name) or torch_runner(name)
+    settler = Settler(held)
+    settler.prepare(["eager"])
+    settler.settle([plan_of_trace(held.traced, library)], ["eager"], ["eager"], 0.1)
+    assert made == ["eager"] and settler.torch_way("eager") is held.module
+
+
+@pytest.mark.parametrize(
+    "error, words",
+    [
+        (fail("TS0999", "test.none", "no such thing"), "no such thing"),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried"), "out of memory"),
+        (RuntimeError("first line\nsecond"), "RuntimeError: first line"),
+    ],
+)
+def test_a_way_that_fails_costs_itself_alone(held, error, words):
+    def broken(*args, **kwargs):
+        raise error
+
+    held.torch_runner = {"eager": held.module, "inductor": broken}.__getitem__
+    eager, inductor = Settler(held).prepare(["eager", "inductor"])
+    assert words in inductor["reason"] and "call_ms" not in inductor and eager["reason"] == ""
+
+
+def test_a_runner_that_this_machine_lacks(held, monkeypatch):
+    monkeypatch.setattr(settling.leftovers, "missing", lambda name, device: "no triton" if name == "inductor" else "")
+    eager, inductor = Settler(held).prepare(["eager", "inductor"])
+    assert inductor["reason"] == "no triton" and not eager["reason"]
+
+
+def test_torch_runners_of_a_module(held):
+    assert held.torch_runner("eager") is held.module
+    x = held.args[0]
+    with torch.no_grad():
+        torch.testing.assert_close(held.torch_runner("inductor")(x), held.module(x))
+    assert isinstance(held.module, nn.Module)

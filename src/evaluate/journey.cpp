@@ -1,0 +1,415 @@
+#include "evaluate/journey.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "evaluate/gates.h"
+
+namespace tessera::evaluate {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using tune::Outcome;
+using tune::Point;
+using tune::Trial;
+using Place = std::pair<int, int>;  // candidate, launch
+
+constexpr std::size_t most_winners = 4;
+constexpr int most_refusals = 8;       // then something is wrong with all of them
+constexpr std::size_t looked_up = 48;  // candidates whose builds are looked for in the cache
+constexpr double noise = 1.01;
+constexpr double settle_guess = 0.5;  // seconds, before anything is known
+/// Full verification of the best, in openings of the pattern (three further datasets where opening
+/// makes two) and quick verifications.
+constexpr double openings_to_settle = 1.5;
+constexpr double checks_to_settle = 3;
+
+Place place_of(const Point& p) {
+  return {p.candidate, p.launch};
+}
+
+double since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+}  // namespace
+
+struct Journey::State {
+  Gates gates;
+  const std::atomic<bool>& stop;
+  Progress progress;
+  std::vector<tune::Item> items;
+  tune::Callbacks calls;
+  std::optional<tune::Search> search;
+  std::map<int, std::string> keys;  // of builds, by candidate
+  std::map<int, Json> quick;        // replies of quick verifications, by candidate
+  std::map<Place, Json> whole;      // and of full ones
+  std::vector<Trial> refused;       // by full verification
+  std::set<Place> out;              // the same
+  std::map<std::string, double> rounds;
+  double checking = 0;  // seconds of quick verifications, for `quick.size()` candidates
+
+  const realize::Candidate& candidate(int c) const {
+    return gates.candidates[static_cast<std::size_t>(c)];
+  }
+  bool may_be_placed(int c) const {
+    const std::string& only = gates.shared.options.only_kind;
+    return only.empty() || only == realize::name_of(candidate(c).kind);
+  }
+  void prepare(const Json& known);
+  void listen();
+  const std::string& key(int c);
+  bool ready(int c);
+  void estimate_builds();
+  [[nodiscard]] tune::Outlook outlook(double bar_ms, double seconds_left);
+  [[nodiscard]] const std::vector<Trial>& ranked() const;
+  [[nodiscard]] std::vector<Trial> rank() const;
+  [[nodiscard]] const Trial* leader() const;
+  [[nodiscard]] bool is_built(const Trial& t) const;
+  [[nodiscard]] bool is_whole(const Trial& t) const;
+  bool verify_whole(const Trial& t);
+  void crown();
+  [[nodiscard]] Tuned::Winner winner_of(const Trial& t) const;
+  [[nodiscard]] std::vector<Trial> picked(const std::function<bool(const Trial&)>& allowed) const;
+  // The ranking of so many trials and refusals, before or after finals.
+  mutable std::vector<Trial> ranked_;
+  mutable std::tuple<std::size_t, std::size_t, bool> ranked_of_{0, 0, false};
+};
+
+// Where compilers run ahead, a small batch is judged early and none of them waits for it.
+void Journey::State::prepare(const Json& known) {
+  items = items_of(gates.candidates);
+  std::size_t looked = 0;
+  for (const int c : tune::search_order(items)) {
+    const auto i = static_cast<std::size_t>(c);
+    const auto& source = gates.candidates[i].source;
+    if (!source) continue;
+    if (looked++ >= looked_up) break;
+    gates.built[i] =
+        toolchain::find_built(gates.shared.options.tools, *source, gates.shared.options.cache);
+  }
+  estimate_builds();
+  listen();
+  const Evaluator::State& shared = gates.shared;
+  const int compilers = shared.compilers();
+  const int batch = std::max(4, compilers / (shared.builds_ahead() ? 2 : 1));
+  tune::Budget budget;
+  if (auto by_effort = tune::budget_for(shared.options.effort)) budget = *by_effort;
+  const std::vector<Trial> trials = trials_from_json(known, gates.candidates);
+  for (const Trial& t : trials) {
+    if (t.outcome == Outcome::measured) gates.eager_ms = t.detail.value("eager_ms", 0.0);
+  }
+  search.emplace(items, budget, calls, trials, stop, batch, gates.pattern.floor_ms);
+}
+
+void Journey::State::listen() {
+  calls.build = [this](const std::vector<int>& which, double seconds) {
+    return gates.build(which, seconds, stop);
+  };
+  calls.verify = [this](int c) {
+    // Its errors are those that every other is held to.
+    if (gates.is_eager(c)) return Trial{.point = {c, 0}, .outcome = Outcome::measured};
+    const auto begin = Clock::now();
+    auto [trial, reply] = gates.verify({c, 0}, "quick");
+    checking += since(begin);
+    quick[c] = std::move(reply);
+    return trial;
+  };
+  calls.measure = [this](const std::vector<Point>& points, tune::Round round) {
+    return gates.measure(points, round == tune::Round::finals);
+  };
+  if (!progress) return;
+  const std::string id = gates.pattern.id;
+  calls.progress = [this, id](const std::string& stage, int done, int total, double best_ms) {
+    progress({{"pattern", id},
+              {"stage", stage},
+              {"done", done},
+              {"total", total},
+              {"best_ms", best_ms},
+              {"eager_ms", gates.eager_ms},
+              {"message", fmt::format("{}: {} {}, best {:.4g} ms, eager {:.4g} ms", id, stage, done,
+                                      best_ms, gates.eager_ms)}});
+  };
+  calls.record = [this, id](const Trial& t) {
+    Json trial = trial_to_json(t, gates.candidates);
+    const std::string what =
+        t.outcome == Outcome::measured ? fmt::format("{:.4g} ms", t.ms) : t.reason;
+    progress({{"pattern", id},
+              {"stage", "trial"},
+              {"trial", trial},
+              {"message", fmt::format("{}: {} {}: {}", id, trial.at("label").get<std::string>(),
+                                      tune::name_of(t.outcome), what)}});
+  };
+}
+
+void Journey::State::estimate_builds() {
+  for (std::size_t c = 0; c < items.size(); ++c) {
+    items[c].build_seconds = gates.built[c] ? 0 : gates.shared.build_seconds(gates.candidates[c]);
+  }
+}
+
+const std::string& Journey::State::key(int c) {
+  auto [at, fresh] = keys.try_emplace(c);
+  if (fresh) at->second = gates.shared.farm.key_of(*candidate(c).source);
+  return at->second;
+}
+
+bool Journey::State::ready(int c) {
+  return gates.built[static_cast<std::size_t>(c)] || gates.shared.farm.ended(key(c));
+}
+
+tune::Outlook Journey::State::outlook(double bar_ms, double seconds_left) {
+  estimate_builds();
+  tune::Outlook o{.bar_ms = bar_ms, .seconds_left = seconds_left};
+  if (!gates.shared.builds_ahead()) return o;
+  o.ready = [this](int c) { return ready(c); };
+  o.running = [this](int c) { return gates.shared.farm.running(key(c)); };
+  return o;
+}
+
+// The measured points without those that were found wrong, best first. Final times replace earlier
+// ones and come first, unless something was measured since.
+std::vector<Trial> Journey::State::rank() const {
+  std::map<Place, Trial> last;
+  for (const Trial& t : search->outcomes().trials) {
+    const Place place = place_of(t.point);
+    if (t.outcome == Outcome::measured) {
+      last[place] = t;
+    } else if (last.contains(place)) {
+      last.erase(place);
+    }
+  }
+  std::vector<Trial> out_list;
+  for (const auto& [place, t] : last) {
+    if (!out.contains(place)) out_list.push_back(t);
+  }
+  const bool mixed = search->finals_due();
+  const auto key = [&](const Trial& t) {
+    return mixed ? std::pair(false, t.ms) : std::pair(!t.detail.contains("final"), t.judged_ms());
+  };
+  std::stable_sort(out_list.begin(), out_list.end(),
+                   [&](const Trial& a, const Trial& b) { return key(a) < key(b); });
+  return out_list;
+}
+
+const std::vector<Trial>& Journey::State::ranked() const {
+  const std::tuple of(search->outcomes().trials.size(), out.size(), search->finals_due());
+  if (of != ranked_of_) {
+    ranked_ = rank();
+    ranked_of_ = of;
+  }
+  return ranked_;
+}
+
+bool Journey::State::is_built(const Trial& t) const {
+  return !candidate(t.point.candidate).source ||
+         gates.built[static_cast<std::size_t>(t.point.candidate)];
+}
+
+// The pattern's own ops are what it means.
+bool Journey::State::is_whole(const Trial& t) const {
+  return whole.contains(place_of(t.point)) || gates.is_eager(t.point.candidate);
+}
+
+bool Journey::State::verify_whole(const Trial& t) {
+  const int c = t.point.candidate;
+  if (!is_built(t)) gates.build({c}, 0, std::atomic<bool>{false});
+  if (!is_built(t)) {
+    out.insert(place_of(t.point));
+    return false;
+  }
+  const auto begin = Clock::now();
+  auto [verdict, reply] = gates.verify(t.point, "full");
+  rounds["verify"] += since(begin);
+  if (verdict.outcome == Outcome::measured) {
+    whole[place_of(t.point)] = std::move(reply);
+    return true;
+  }
+  refused.push_back(std::move(verdict));
+  out.insert(place_of(t.point));
+  return false;
+}
+
+// The places among the winners: a few of the fastest, one launch of each, and the best of each
+// kind.
+std::vector<Trial> Journey::State::picked(const std::function<bool(const Trial&)>& allowed) const {
+  std::vector<Trial> picks;
+  std::set<realize::Kind> kinds;
+  std::set<int> taken;
+  for (const Trial& t : ranked()) {
+    if (!allowed(t)) continue;
+    const bool new_kind = !kinds.contains(candidate(t.point.candidate).kind);
+    // The module's own run compares kernels that differ by more than their launches.
+    if (!new_kind && (picks.size() >= most_winners || taken.contains(t.point.candidate))) continue;
+    kinds.insert(candidate(t.point.candidate).kind);
+    taken.insert(t.point.candidate);
+    picks.push_back(t);
+  }
+  return picks;
+}
+
+void Journey::State::crown() {
+  bool changed = true;
+  while (changed && static_cast<int>(refused.size()) < most_refusals) {
+    changed = false;
+    for (const Trial& t : picked([](const Trial&) { return true; })) {
+      if (whole.contains(place_of(t.point))) continue;
+      if (verify_whole(t)) continue;
+      changed = true;  // another takes its place
+      break;
+    }
+  }
+}
+
+Tuned::Winner Journey::State::winner_of(const Trial& t) const {
+  const auto c = static_cast<std::size_t>(t.point.candidate);
+  Tuned::Winner w{.candidate = gates.candidates[c],
+                  .launch = t.point.launch,
+                  .built = gates.built[c],
+                  .evidence = {}};
+  w.evidence.ms = t.ms;
+  w.evidence.ci95 = t.ci95;
+  w.evidence.sustained_ms = t.detail.value("sustained_ms", 0.0);
+  w.evidence.unreliable = t.detail.value("unreliable", false);
+  const auto full = whole.find(place_of(t.point));
+  const auto first = quick.find(t.point.candidate);
+  if (full != whole.end())
+    take_errors(w.evidence, full->second);
+  else if (first != quick.end())
+    take_errors(w.evidence, first->second);
+  if (w.built) w.evidence.resources = w.built->resources;
+  return w;
+}
+
+Journey::Journey(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Journey::~Journey() = default;
+
+Result<std::unique_ptr<Journey>> Evaluator::begin(const rules::Pattern& pattern,
+                                                  std::vector<realize::Candidate> candidates,
+                                                  const Json& known, const std::atomic<bool>& stop,
+                                                  const Progress& progress) {
+  TESSERA_CHECK(tune::budget_for(state_->options.effort));
+  Gates gates{.shared = *state_, .pattern = pattern, .candidates = std::move(candidates)};
+  gates.built.resize(gates.candidates.size());
+  std::unique_ptr<Journey::State> state(
+      new Journey::State{.gates = std::move(gates), .stop = stop, .progress = progress});
+  state->prepare(known);
+  return std::unique_ptr<Journey>(new Journey(std::move(state)));
+}
+
+Status Journey::open() {
+  const auto begin = Clock::now();
+  TESSERA_CHECK(state_->gates.shared.session.open(state_->gates.pattern));
+  state_->rounds["open"] += since(begin);
+  return {};
+}
+
+std::optional<tune::Step> Journey::next(double bar_ms, double seconds_left) {
+  return state_->search->next(state_->outlook(bar_ms, seconds_left));
+}
+
+void Journey::advance(const tune::Step& step, double seconds) {
+  const auto begin = Clock::now();
+  state_->search->advance(step, seconds);
+  state_->rounds[std::string(tune::name_of(step.round))] += since(begin);
+}
+
+std::vector<Journey::Wanted> Journey::to_build(double bar_ms, double seconds_left,
+                                               std::size_t most) {
+  std::vector<Wanted> out;
+  for (tune::Step& step : state_->search->to_build(state_->outlook(bar_ms, seconds_left))) {
+    if (out.size() >= most) break;
+    const int c = step.points.front().candidate;
+    if (state_->gates.built[static_cast<std::size_t>(c)]) continue;
+    const toolchain::Source* source = &*state_->candidate(c).source;
+    out.push_back({.step = std::move(step), .source = source});
+  }
+  return out;
+}
+
+bool Journey::finals_due() const {
+  return state_->search->finals_due();
+}
+
+double Journey::finals_seconds() const {
+  return finals_due() ? state_->search->finals_seconds() : 0;
+}
+
+void Journey::finals() {
+  const auto begin = Clock::now();
+  if (finals_due()) state_->search->finals();
+  state_->rounds["finals"] += since(begin);
+  state_->crown();
+}
+
+// The best that may be placed; the pattern's own ops where it is faster by noise alone.
+const Trial* Journey::State::leader() const {
+  const Trial* best = nullptr;
+  for (const Trial& t : ranked()) {
+    if (!may_be_placed(t.point.candidate)) continue;
+    if (best == nullptr) best = &t;
+    if (gates.is_eager(t.point.candidate)) return t.ms <= noise * best->ms ? &t : best;
+  }
+  return best;
+}
+
+double Journey::settle_seconds() const {
+  const Trial* best = state_->leader();
+  if (best == nullptr || state_->is_whole(*best)) return 0;
+  if (static_cast<int>(state_->refused.size()) >= most_refusals) return 0;
+  const double checks = state_->quick.empty()
+                            ? settle_guess / checks_to_settle
+                            : state_->checking / static_cast<double>(state_->quick.size());
+  return openings_to_settle * state_->rounds["open"] + checks_to_settle * checks;
+}
+
+void Journey::settle(double seconds) {
+  const auto begin = Clock::now();
+  while (settle_seconds() > 0 && (seconds <= 0 || since(begin) < seconds))
+    state_->verify_whole(Trial(*state_->leader()));
+}
+
+double Journey::best_ms() const {
+  for (const Trial& t : state_->ranked()) {
+    const int c = t.point.candidate;
+    if (state_->may_be_placed(c) && !state_->candidate(c).is_eager()) return t.ms;
+  }
+  return 0;
+}
+
+double Journey::expected_ms() {
+  double least = best_ms();
+  for (const tune::Step& step : state_->search->to_build(state_->outlook(0, 0))) {
+    if (step.expected_ms > 0 && (least == 0 || step.expected_ms < least)) least = step.expected_ms;
+  }
+  return least;
+}
+
+double Journey::eager_ms() const {
+  return state_->gates.eager_ms;
+}
+
+Tuned Journey::so_far(bool whole) const {
+  Tuned tuned;
+  for (const realize::Candidate& c : state_->gates.candidates) tuned.labels.push_back(c.label());
+  tuned.trials = state_->search->outcomes().trials;
+  tuned.trials.insert(tuned.trials.end(), state_->refused.begin(), state_->refused.end());
+  tuned.stopped_because = state_->search->why_over();
+  tuned.eager_ms = state_->gates.eager_ms;
+  tuned.rounds = state_->rounds;
+  tuned.hopeless = state_->search->hopeless();
+  for (const auto& [round, seconds] : tuned.rounds) tuned.seconds += seconds;
+  const auto allowed = [&](const Trial& t) {
+    return whole ? state_->is_whole(t) : state_->is_built(t);
+  };
+  for (const Trial& t : state_->picked(allowed)) tuned.winners.push_back(state_->winner_of(t));
+  return tuned;
+}
+
+void Journey::cut(const std::string& why) {
+  state_->search->cut(why);
+}
+
+}  // namespace tessera::evaluate

@@ -1,0 +1,141 @@
+// The search of a small module on the host: real compilers, the real evaluator process.
+#include <cstdlib>
+#include <gmock/gmock.h>
+
+#include "base/files.h"
+#include "pipeline/stages.h"
+
+namespace tessera::pipeline {
+namespace {
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// y = relu(x + 1) on 64 x 32.
+const char* const graph_text =
+    R"({"schema": "tessera.graph/1", "name": "test", "device": "cpu", "precision": "fp32",
+ "values": [{"name": "x", "dtype": "float32", "shape": [64, 32], "strides": [32, 1], "origin": "user_input"},
+            {"name": "add", "dtype": "float32", "shape": [64, 32], "strides": [32, 1], "origin": "node"},
+            {"name": "relu", "dtype": "float32", "shape": [64, 32], "strides": [32, 1], "origin": "node"}],
+ "inputs": ["x"],
+ "nodes": [{"name": "add", "op": "aten.add.Tensor", "outputs": ["add"],
+            "arguments": {"self": {"value": "x"}, "other": 1.0, "alpha": 1}},
+           {"name": "relu", "op": "aten.relu.default", "outputs": ["relu"], "arguments": {"self": {"value": "add"}}}],
+ "outputs": ["relu"]})";
+
+class Searching : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("TESSERA_PYTHONPATH", (fs::path(TESSERA_SOURCE_DIR) / "python").c_str(), 1);
+    options.cache = folder.path() / "cache";
+    options.registry = folder.path() / "registry.sqlite";
+    options.parallel_builds = 2;
+    context.stop = &stop;
+    auto found = discover(Json::parse(graph_text), options);
+    ASSERT_TRUE(found) << to_text(found.error());
+    s.found = std::move(*found);
+    const Status tools = open_tools(s);
+    ASSERT_TRUE(tools) << to_text(tools.error());
+    s.evaluation.tools.own_include = fs::path(TESSERA_SOURCE_DIR) / "include";
+    s.evaluator = std::make_unique<evaluate::Evaluator>(s.evaluation, s.found.graph, *s.found.arch);
+    group_by_signature(s);
+    ASSERT_FALSE(s.work.empty());
+  }
+
+  TemporaryFolder folder;
+  std::atomic<bool> stop = false;
+  Options options;
+  Context context;
+  Session s{.options = options, .context = context};
+};
+
+TEST_F(Searching, EveryPatternHasItsWinnersAndWhatItTookIsTold) {
+  std::vector<double> improved;
+  s.on_improved = [&](double seconds, std::size_t) { improved.push_back(seconds); };
+  s.checkpoints = {0.001, 1e9};
+  int taken = 0;
+  std::size_t first_winners = 0;
+  s.on_checkpoint = [&](double at) {
+    EXPECT_DOUBLE_EQ(at, 0.001);
+    ++taken;
+    for (const Work& w : s.work) first_winners += w.tuned ? w.tuned->winners.size() : 0;
+    return Status{};
+  };
+  const Status done = evaluate_work(s);
+  ASSERT_TRUE(done) << to_text(done.error());
+  EXPECT_EQ(taken, 1);
+  EXPECT_EQ(first_winners, 0u);  // nothing was measured by then
+  EXPECT_FALSE(improved.empty());
+  EXPECT_TRUE(std::is_sorted(improved.begin(), improved.end()));
+  for (const Work& w : s.work) {
+    ASSERT_TRUE(w.tuned) << w.skipped;
+    EXPECT_FALSE(w.tuned->cut) << w.tuned->stopped_because;
+    EXPECT_FALSE(w.tuned->winners.empty());
+    EXPECT_GT(w.tuned->eager_ms, 0);
+    for (const char* round : {"open", "free", "finals"}) EXPECT_GT(w.tuned->rounds.at(round), 0);
+  }
+  EXPECT_TRUE(std::any_of(s.work.begin(), s.work.end(),
+                          [](const Work& w) { return w.tuned->rounds.contains("quick"); }));
+}
+
+// As on a GPU: what is built beside the clock is measured when it is ready.
+TEST_F(Searching, CompilersRunAhead) {
+  s.evaluation.always_ahead = true;
+  s.evaluator = std::make_unique<evaluate::Evaluator>(s.evaluation, s.found.graph, *s.found.arch);
+  ASSERT_TRUE(evaluate_work(s));
+  for (const Work& w : s.work) {
+    ASSERT_TRUE(w.tuned) << w.skipped;
+    EXPECT_FALSE(w.tuned->cut);
+  }
+  EXPECT_TRUE(std::any_of(s.work.begin(), s.work.end(), [](const Work& w) {
+    return std::any_of(w.tuned->winners.begin(), w.tuned->winners.end(),
+                       [](const auto& winner) { return winner.built.has_value(); });
+  }));
+}
+
+TEST_F(Searching, ACheckpointHasTheBestSoFarAndTheSearchGoesOn) {
+  s.on_improved = [&](double seconds, std::size_t) {
+    if (s.checkpoints.empty()) s.checkpoints = {seconds};
+  };
+  std::size_t winners = 0;
+  s.on_checkpoint = [&](double) {
+    for (const Work& w : s.work) winners += w.tuned ? w.tuned->winners.size() : 0;
+    choose_kernels(s);
+    return plan_of_choice(s) ? Status{} : Status(error(fail(Code{"TS0001", "t"}, "no plan")));
+  };
+  ASSERT_TRUE(evaluate_work(s));
+  EXPECT_GT(winners, 0u);
+  EXPECT_TRUE(s.diagnostics.empty());
+  for (const Work& w : s.work) EXPECT_FALSE(w.tuned->cut);
+}
+
+TEST_F(Searching, StoppedAtOnceNothingIsReached) {
+  stop = true;
+  ASSERT_TRUE(evaluate_work(s));
+  for (const Work& w : s.work) {
+    EXPECT_FALSE(w.tuned);
+    EXPECT_THAT(w.skipped, HasSubstr("stopped before it was reached"));
+  }
+}
+
+TEST_F(Searching, AStopKeepsTheBestSoFar) {
+  s.on_improved = [&](double, std::size_t) { stop = true; };
+  ASSERT_TRUE(evaluate_work(s));
+  std::size_t tuned = 0;
+  for (const Work& w : s.work) {
+    if (!w.tuned) continue;
+    ++tuned;
+    EXPECT_TRUE(w.tuned->cut);
+    EXPECT_EQ(w.tuned->stopped_because, "interrupted");
+    EXPECT_FALSE(w.tuned->winners.empty());
+  }
+  EXPECT_GT(tuned, 0u);
+}
+
+TEST_F(Searching, SecondsThatAreSpentAreSaid) {
+  options.seconds = 0.001;
+  ASSERT_TRUE(evaluate_work(s));
+  for (const Work& w : s.work) EXPECT_THAT(w.skipped, HasSubstr("the budget of 0 s was spent"));
+}
+
+}  // namespace
+}  // namespace tessera::pipeline

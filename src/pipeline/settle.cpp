@@ -1,0 +1,166 @@
+#include "pipeline/settle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace tessera::pipeline {
+namespace {
+
+/// Past this share the noise of a clock says that something else ran, not that a gain is small.
+constexpr double most_noise = 0.05;
+/// PyTorch's ways this near to one another are equals.
+constexpr double alike = 0.99;
+
+struct Best {
+  double call_ms = 0;
+  double back_ms = 0;
+  double noise = 0;  // relative, of the better times
+  int64_t peak_bytes = 0;
+};
+
+bool runs(const Way& w) {
+  return w.reason.empty() && w.call_ms > 0 && w.back_ms > 0;
+}
+
+double noise_of(const Way& w) {
+  return 0.5 * (w.call_ci95 / w.call_ms + w.back_ci95 / w.back_ms);
+}
+
+std::optional<Best> best_of_torch(const std::vector<Way>& ways) {
+  std::optional<Best> best;
+  for (const Way& w : ways) {
+    if (w.plan || !runs(w)) continue;
+    if (!best) {
+      best = Best{w.call_ms, w.back_ms, noise_of(w), w.peak_bytes};
+      continue;
+    }
+    best->call_ms = std::min(best->call_ms, w.call_ms);
+    best->back_ms = std::min(best->back_ms, w.back_ms);
+    best->noise = std::max(best->noise, noise_of(w));
+    if (w.runner == "inductor") best->peak_bytes = w.peak_bytes;
+  }
+  return best;
+}
+
+/// How many times as fast as PyTorch's best: in the worse measure, and in the geometric mean.
+struct Speed {
+  double worse = 0;
+  double mean = 0;
+};
+
+Speed speed_of(const Way& w, const Best& best) {
+  const double call = best.call_ms / w.call_ms;
+  const double back = best.back_ms / w.back_ms;
+  return {std::min(call, back), std::sqrt(call * back)};
+}
+
+std::string figures(const Way& w) {
+  return fmt::format("{}: {:.4g} ms a call, {:.4g} ms back to back", name_of(w), w.call_ms,
+                     w.back_ms);
+}
+
+/// Why a plan's kernels are not handed over; "" when they may be.
+std::string against(const Way& w, const Best& best, int64_t resident_bytes) {
+  const Speed speed = speed_of(w, best);
+  const double memory = static_cast<double>(w.peak_bytes + resident_bytes);
+  const double torch_memory = static_cast<double>(best.peak_bytes + resident_bytes);
+  const double allowed =
+      std::max(most_memory * torch_memory, torch_memory + static_cast<double>(memory_slack));
+  if (memory > allowed) {
+    return fmt::format("needs {:.1f} MB of memory, PyTorch {:.1f} MB", memory * 1e-6,
+                       torch_memory * 1e-6);
+  }
+  if (speed.worse < least) return fmt::format("is at {:.3f} of PyTorch's best way", speed.worse);
+  const double noise = std::min(most_noise, std::max(best.noise, noise_of(w)));
+  if (speed.mean < std::max(least_win, 1 + noise)) {
+    return fmt::format(
+        "is at {:.3f} of PyTorch's best way, which is no more than the clock's noise", speed.mean);
+  }
+  return "";
+}
+
+int best_plan(const std::vector<Way>& ways, const Best& best, int64_t resident_bytes,
+              std::vector<std::string>& refused) {
+  int chosen = -1;
+  double fastest = 0;
+  for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
+    const Way& w = ways[static_cast<std::size_t>(i)];
+    if (!w.plan) continue;
+    const std::string no = runs(w) ? against(w, best, resident_bytes) : "cannot run: " + w.reason;
+    if (!no.empty()) {
+      refused.push_back(fmt::format("{} {}", name_of(w), no));
+      continue;
+    }
+    if (const double mean = speed_of(w, best).mean; mean > fastest) {
+      fastest = mean;
+      chosen = i;
+    }
+  }
+  return chosen;
+}
+
+int best_torch(const std::vector<Way>& ways, const Best& best) {
+  int chosen = -1;
+  double nearest = 0;
+  for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
+    const Way& w = ways[static_cast<std::size_t>(i)];
+    if (w.plan || !runs(w)) continue;
+    double worse = speed_of(w, best).worse;
+    if (w.runner == "eager" && worse >= alike) worse = 2;  // compiles nothing
+    if (worse > nearest) {
+      nearest = worse;
+      chosen = i;
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<Way> ways_from(const Json& rows) {
+  std::vector<Way> out;
+  for (const Json& row : rows) {
+    Way w{.runner = row.at("runner"), .leftover = row.value("leftover", "")};
+    if (row.contains("plan") && !row.at("plan").is_null()) w.plan = row.at("plan").get<int>();
+    w.call_ms = row.value("call_ms", 0.0);
+    w.call_ci95 = row.value("call_ci95", 0.0);
+    w.back_ms = row.value("back_ms", 0.0);
+    w.back_ci95 = row.value("back_ci95", 0.0);
+    w.peak_bytes = row.value("peak_bytes", int64_t{0});
+    w.seconds = row.value("seconds", 0.0);
+    w.reason = row.value("reason", "");
+    out.push_back(std::move(w));
+  }
+  return out;
+}
+
+std::string name_of(const Way& way) {
+  return way.plan ? fmt::format("kernels with {} for the rest", way.leftover) : way.runner;
+}
+
+Decision decide(const std::vector<Way>& ways, int64_t resident_bytes) {
+  const std::optional<Best> best = best_of_torch(ways);
+  std::vector<std::string> refused;
+  if (!best) {
+    for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
+      if (runs(ways[static_cast<std::size_t>(i)]))
+        return {i,
+                "PyTorch itself could not be timed: " + name_of(ways[static_cast<std::size_t>(i)])};
+    }
+    return {-1, "no way to run the module could be timed"};
+  }
+  int chosen = best_plan(ways, *best, resident_bytes, refused);
+  if (chosen < 0) chosen = best_torch(ways, *best);
+  std::string why = figures(ways[static_cast<std::size_t>(chosen)]);
+  for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
+    const Way& w = ways[static_cast<std::size_t>(i)];
+    if (i != chosen && !w.plan && runs(w)) why += "; " + figures(w);
+  }
+  if (!ways[static_cast<std::size_t>(chosen)].plan) {
+    for (const std::string& no : refused) why += "; " + no;
+  }
+  return {chosen, why};
+}
+
+}  // namespace tessera::pipeline

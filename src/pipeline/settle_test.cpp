@@ -1,0 +1,94 @@
+#include "pipeline/settle.h"
+
+#include <gtest/gtest.h>
+
+namespace tessera::pipeline {
+namespace {
+
+Way torch_way(const char* runner, double call, double back, int64_t peak = 100) {
+  return {.runner = runner, .call_ms = call, .back_ms = back, .peak_bytes = peak};
+}
+
+Way plan_way(double call, double back, const char* leftover = "eager", int64_t peak = 100) {
+  Way w = torch_way("kernels", call, back, peak);
+  w.plan = 0;
+  w.leftover = leftover;
+  return w;
+}
+
+TEST(Settle, KernelsThatWinInBothMeasuresAreHandedOver) {
+  const auto d = decide({torch_way("eager", 2, 2), torch_way("inductor", 1.5, 1.5),
+                         plan_way(1.2, 1.2), plan_way(1.1, 1.1, "inductor")},
+                        0);
+  EXPECT_EQ(d.way, 3);
+  EXPECT_NE(d.why.find("1.1 ms a call"), std::string::npos) << d.why;
+}
+
+TEST(Settle, AKernelPlanThatIsSlowerInOneMeasureIsNot) {
+  // Small modules: the device is faster, the host is not.
+  const auto d = decide({torch_way("eager", 0.030, 0.020), torch_way("inductor", 0.040, 0.010),
+                         plan_way(0.029, 0.018)},
+                        0);
+  // Ours is at 0.56 of Inductor back to back, eager at 0.5, Inductor at 0.75 of eager a call.
+  EXPECT_EQ(d.way, 1);
+  EXPECT_NE(d.why.find("of PyTorch's best way"), std::string::npos) << d.why;
+}
+
+TEST(Settle, TheBestOfPyTorchIsTakenMeasureByMeasure) {
+  // Faster than each of PyTorch's ways by the mean, but not than the better of them call by call.
+  const auto d = decide(
+      {torch_way("eager", 1.0, 2.0), torch_way("inductor", 2.0, 1.0), plan_way(1.1, 0.9)}, 0);
+  EXPECT_NE(d.way, 2);
+}
+
+TEST(Settle, AGainWithinTheNoiseIsNone) {
+  auto ours = plan_way(0.98, 0.98);
+  EXPECT_EQ(decide({torch_way("inductor", 1, 1), ours}, 0).way, 1);
+  ours.call_ci95 = ours.back_ci95 = 0.03;
+  EXPECT_EQ(decide({torch_way("inductor", 1, 1), ours}, 0).way, 0);
+  ours.call_ms = ours.back_ms = 0.7;  // and noise is no reason to refuse a real gain
+  ours.call_ci95 = ours.back_ci95 = 0.2;
+  EXPECT_EQ(decide({torch_way("inductor", 1, 1), ours}, 0).way, 1);
+}
+
+TEST(Settle, MemoryCountsWithWhatTheModuleHolds) {
+  constexpr int64_t mb = 1 << 20;
+  std::vector<Way> ways = {torch_way("inductor", 1, 1, 1000 * mb),
+                           plan_way(0.5, 0.5, "eager", 1060 * mb)};
+  EXPECT_EQ(decide(ways, 0).way, 0);
+  EXPECT_EQ(decide(ways, 1000 * mb).way, 1);  // 2060 of 2000
+  ways = {torch_way("inductor", 1, 1, mb), plan_way(0.5, 0.5, "eager", 2 * mb)};
+  EXPECT_EQ(decide(ways, 0).way, 1);  // a workspace
+}
+
+TEST(Settle, EagerWhereInductorGainsNothing) {
+  EXPECT_EQ(decide({torch_way("eager", 1, 1), torch_way("inductor", 0.995, 0.995)}, 0).way, 0);
+  EXPECT_EQ(decide({torch_way("eager", 1, 1), torch_way("inductor", 0.9, 0.9)}, 0).way, 1);
+}
+
+TEST(Settle, WhatFailsIsPassedOver) {
+  auto inductor = torch_way("inductor", 0, 0);
+  inductor.reason = "BackendCompilerFailed: no";
+  auto ours = plan_way(0, 0, "inductor");
+  ours.reason = "out of memory";
+  const auto d = decide({torch_way("eager", 1, 1), inductor, ours}, 0);
+  EXPECT_EQ(d.way, 0);
+  EXPECT_NE(d.why.find("out of memory"), std::string::npos) << d.why;
+  EXPECT_EQ(decide({inductor}, 0).way, -1);
+}
+
+TEST(Settle, RowsAreRead) {
+  const auto ways = ways_from(Json::parse(
+      R"([{"runner":"eager","plan":null,"leftover":"","seconds":0.5,"call_ms":1.5,"call_ci95":0.1,
+           "back_ms":1.25,"back_ci95":0.2,"peak_bytes":7,"reason":""},
+          {"runner":"kernels","plan":2,"leftover":"inductor","seconds":9,"reason":"no"}])"));
+  ASSERT_EQ(ways.size(), 2u);
+  EXPECT_FALSE(ways[0].plan);
+  EXPECT_EQ(ways[0].back_ms, 1.25);
+  EXPECT_EQ(ways[0].peak_bytes, 7);
+  EXPECT_EQ(*ways[1].plan, 2);
+  EXPECT_EQ(ways[1].reason, "no");
+}
+
+}  // namespace
+}  // namespace tessera::pipeline

@@ -1,0 +1,248 @@
+// Whether the module is right: its rewritten graph against the traced one, its kernels in their
+// places, all of it end to end. What is wrong is found, dropped and reported; the rest is
+// delivered.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "pipeline/gains.h"
+#include "pipeline/stages.h"
+
+namespace tessera::pipeline {
+namespace {
+
+inline constexpr Code module_wrong{"TS0501", "verify.module_wrong"};
+inline constexpr Code rewrite_wrong{"TS0504", "verify.rewrite_wrong"};
+inline constexpr Code not_checked{"TS0505", "verify.not_checked"};
+inline constexpr Code kernel_wrong{"TS0506", "verify.kernel_wrong"};
+
+constexpr std::chrono::seconds limit{900};  // for one check
+constexpr int most_rounds = 16;  // of dropping kernels; each drops one of every work at fault
+
+void warn(Session& s, Diagnostic d) {
+  d.level = Level::warning;
+  s.diagnostics.push_back(std::move(d));
+}
+
+bool is_wrong(const Json& reply) {
+  return reply.contains("ok") && reply.at("ok") == false;
+}
+
+/// Says what a check could not do in full. `what`: "the rewritten graph".
+void tell_unchecked(Session& s, const std::string& what, const Json& reply) {
+  const std::string form = reply.value("form", "");
+  if (form == "fp64" && reply.contains("ok") && !reply.at("ok").is_null()) return;
+  warn(s, fail(not_checked, "{} was {}", what,
+               reply.at("ok").is_null() ? "not checked" : "checked in a cheaper form, " + form)
+              .but_found("{}", reply.value("reason", ""))
+              .help("with more free memory, or at a smaller size, it is checked in fp64")
+              .with("check", reply));
+}
+
+// --- rewrites ------------------------------------------------------------------------------------
+
+/// What the tracer says of the traced graph under other families of rewrites.
+class Rewriting {
+ public:
+  Rewriting(bridge::Peer& tracer, const Json& traced) : tracer_(tracer), traced_(traced) {}
+
+  /// Graphs that were seen before are not checked again: most families do nothing in most modules.
+  Result<bool> right_without(const std::set<std::string>& off) {
+    TESSERA_TRY(g, graph::import_graph(traced_));
+    graph::canonicalize(g, off);
+    const Json graph = graph::to_json(g);
+    const auto [known, fresh] = seen_.try_emplace(graph.dump(), false);
+    if (!fresh) return known->second;
+    TESSERA_TRY(reply, tracer_.call("check_rewrites", {{"graph", graph}}, limit));
+    known->second = !is_wrong(reply);
+    return known->second;
+  }
+
+ private:
+  bridge::Peer& tracer_;
+  const Json& traced_;
+  std::map<std::string, bool> seen_;
+};
+
+/// A smallest set of families without which the graph is right: all are switched off, then each is
+/// switched on again unless the graph is wrong with it.
+Result<std::set<std::string>> families_to_blame(Rewriting& rewriting, const Json& found) {
+  const std::vector<std::string> all = graph::rewrite_families();
+  std::set<std::string> off(all.begin(), all.end());
+  TESSERA_TRY(plain, rewriting.right_without(off));
+  if (!plain) {
+    return error(
+        fail(module_wrong, "the graph is wrong without any rewrite")
+            .but_found("{}", found.value("reason", "no reason given"))
+            .help("this is a fault of tessera: please report the module; it runs as it is, without "
+                  "tessera")
+            .with("check", found));
+  }
+  for (const std::string& family : all) {
+    std::set<std::string> fewer = off;
+    fewer.erase(family);
+    TESSERA_TRY(right, rewriting.right_without(fewer));
+    if (right) off = std::move(fewer);
+  }
+  return off;
+}
+
+}  // namespace
+
+Status check_rewrites(Session& s, bridge::Peer& tracer, const Json& traced) {
+  s.say("verify", "the rewritten graph against the traced one");
+  const auto ask = [&] {
+    return tracer.call("check_rewrites", {{"graph", graph::to_json(s.found.graph)}}, limit);
+  };
+  TESSERA_TRY(first, ask());
+  s.rewrite_check = std::move(first);
+  if (!is_wrong(s.rewrite_check)) {
+    tell_unchecked(s, "the rewritten graph", s.rewrite_check);
+    return {};
+  }
+  const Json found = s.rewrite_check;
+  Rewriting rewriting(tracer, traced);
+  TESSERA_TRY(off, families_to_blame(rewriting, found));
+  Options options = s.options;
+  options.rewrites_off = off;
+  TESSERA_TRY(again, discover(traced, options));
+  s.found = std::move(again);
+  s.rewrites_off = off;
+  warn(s, fail(rewrite_wrong, "rewrites are wrong on this module and are not made: {}",
+               join({off.begin(), off.end()}, ", "))
+              .but_found("{}", found.value("reason", ""))
+              .help("what is delivered does without them; please report the module")
+              .with("families", off)
+              .with("check", found));
+  TESSERA_TRY(now, ask());  // so that the tracer knows this graph
+  s.rewrite_check = std::move(now);
+  return {};
+}
+
+// --- kernels -------------------------------------------------------------------------------------
+
+namespace {
+
+Work* work_of(Session& s, const std::string& pattern) {
+  for (Work& w : s.work) {
+    if (std::any_of(w.patterns.begin(), w.patterns.end(),
+                    [&](int i) { return s.pattern(i).id == pattern; }))
+      return &w;
+  }
+  return nullptr;
+}
+
+Diagnostic about_kernel(const Json& culprit, const std::string& next) {
+  const std::string check = culprit.value("check", "");
+  const std::string_view how = check == "in_place"     ? "on the inputs that it gets there"
+                               : check == "end_to_end" ? "end to end"
+                               : check == "active"     ? "because it cannot be loaded"
+                                                       : "once, and not again";
+  return fail(kernel_wrong, "{} {}: the kernel {} is wrong in the module {}, and dropped",
+              culprit.value("pattern", ""), culprit.value("rule", ""), culprit.value("label", ""),
+              how)
+      .but_found("{}", culprit.value("reason", ""))
+      .note("{}", next)
+      .help("the rest is delivered; please report the case")
+      .with("culprit", culprit);
+}
+
+/// Drops the kernel that is placed for the work, with all its launches. What was wrong, and not
+/// only missing or suspected, is marked in the registry.
+Status drop(Session& s, Work& w, const Json& culprit) {
+  const std::string label = placeable(s, w)->candidate.label();
+  const std::string reason = culprit.value("reason", "");
+  const std::string check = culprit.value("check", "");
+  if (check == "in_place" || check == "end_to_end")
+    TESSERA_CHECK(mark_wrong(s, w, label, "in a module: " + reason));
+  std::erase_if(w.tuned->winners, [&](const evaluate::Tuned::Winner& winner) {
+    return winner.candidate.label() == label;
+  });
+  const evaluate::Tuned::Winner* next = placeable(s, w);
+  if (next == nullptr) w.skipped = "its kernel was wrong in the module: " + reason;
+  warn(s, about_kernel(culprit, next != nullptr ? next->candidate.label() + " takes its place"
+                                                : "its ops are left to PyTorch"));
+  s.say("verify", fmt::format("{}: {} is wrong in the module and dropped: {}",
+                              culprit.value("pattern", ""), label, reason));
+  return {};
+}
+
+/// One kernel of each work that a culprit names; false when there is none to drop.
+Result<bool> drop_culprits(Session& s, const Json& culprits) {
+  std::set<const Work*> done;
+  for (const Json& culprit : culprits) {
+    Work* w = work_of(s, culprit.value("pattern", ""));
+    if (w == nullptr || placeable(s, *w) == nullptr || !done.insert(w).second) continue;
+    TESSERA_CHECK(drop(s, *w, culprit));
+  }
+  return !done.empty();
+}
+
+void tell_unchecked_kernels(Session& s) {
+  for (const Json& row : s.module_check.value("kernels", Json::array())) {
+    tell_unchecked(s,
+                   fmt::format("the kernel {} of {}, in its place,", row.value("label", ""),
+                               row.value("pattern", "")),
+                   row);
+  }
+  if (const std::string form = s.module_check.value("form", "fp64"); form != "fp64") {
+    Json reply = {{"ok", true}, {"form", form}, {"reason", "fp64 does not fit into memory"}};
+    tell_unchecked(s, "the module, end to end,", reply);
+  }
+}
+
+bool runs_kernels(const Session& s) {
+  return s.plan.value("runner", "kernels") == "kernels";
+}
+
+/// Nothing of ours is in the module.
+Json run_by_torch() {
+  return {{"ok", true}, {"reason", ""}, {"form", "none: PyTorch runs the module"}};
+}
+
+}  // namespace
+
+Status check_module(Session& s, bridge::Peer& tracer) {
+  s.evaluator.reset();  // the check needs its memory
+  if (!runs_kernels(s)) {
+    s.module_check = run_by_torch();
+    return {};
+  }
+  Json dropped = Json::array();
+  for (int round = 0;; ++round) {
+    s.say("verify", "the module's kernels in their places, and all of it end to end");
+    TESSERA_TRY(reply,
+                tracer.call("verify_module",
+                            {{"plan", s.plan}, {"seeds", 2}, {"leftover", s.leftover}}, limit));
+    s.module_check = std::move(reply);
+    s.module_check["dropped"] = dropped;
+    if (s.module_check.value("ok", false)) break;
+    const Json culprits = s.module_check.value("culprits", Json::array());
+    bool fewer = false;
+    if (round < most_rounds) {
+      TESSERA_TRY(some, drop_culprits(s, culprits));
+      fewer = some;
+    }
+    if (!fewer) {
+      return error(
+          fail(module_wrong, "the composed module does not compute what the original does")
+              .but_found("{}", s.module_check.value("reason", "no reason given"))
+              .help("optimize again with --use-registry=false to rule out a stale kernel, or with "
+                    "--only library; please report the case")
+              .with("check", s.module_check));
+    }
+    dropped.insert(dropped.end(), culprits.begin(), culprits.end());
+    TESSERA_CHECK(compose_plan(s));
+    TESSERA_CHECK(settle_plan(s, tracer));
+    if (!runs_kernels(s)) {
+      s.module_check = run_by_torch();
+      s.module_check["dropped"] = dropped;
+      return {};
+    }
+  }
+  if (!s.rewrites_off.empty()) s.module_check["rewrites"]["off"] = s.rewrites_off;
+  tell_unchecked_kernels(s);
+  return {};
+}
+
+}  // namespace tessera::pipeline
