@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 from tessera.complex_ops import Lowering, Real, Unsupported, involved, is_complex
 from tessera.errors import Error, fail
 from tessera.facts import facts_of
+from tessera.library_versions import library_versions
 
 _dtypes = {
     torch.float64,
@@ -350,18 +351,21 @@ _torch_folder = os.path.dirname(torch.__file__) + os.sep
 
 
 def machine(device: torch.device) -> dict:
-    """What the core chooses an architecture by, and the registry's device key: `device_name`, `capability` on CUDA."""
+    """What the core chooses an architecture by, and what the registry's entries are of: `device_name`, `capability` on
+    CUDA, `libraries`."""
+    libraries = library_versions(device.type)
     if device.type == "cuda":
         return {
             "device_name": torch.cuda.get_device_name(device),
             "capability": list(torch.cuda.get_device_capability(device)),
+            "libraries": libraries,
         }
     try:
         with open("/proc/cpuinfo") as lines:
             model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "CPU")
     except OSError:
         model = "CPU"
-    return {"device_name": f"{model}, {torch.get_num_threads()} threads"}
+    return {"device_name": f"{model}, {torch.get_num_threads()} threads", "libraries": libraries}
 
 
 def _origin(node: torch.fx.Node) -> tuple[str, str]:

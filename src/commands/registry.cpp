@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "bridge/bridge.h"
 #include "commands/commands.h"
@@ -25,35 +26,123 @@ std::string shortened(const std::string& text, std::size_t limit) {
   return text.size() <= limit ? text : text.substr(0, limit - 3) + "...";
 }
 
-Result<Outcome> list(registry::Registry& r, const std::string& filter) {
+/// What entries are held against: this machine, and the search that would be asked for.
+struct Machine {
+  registry::Here here;
+  std::string device;   // "": not known
+  std::string unknown;  // why library versions and device are not known
+};
+
+Machine this_machine(const std::string& effort) {
+  const std::filesystem::path python = bridge::find_python();
+  Machine m{
+      .here = {.toolchain = toolchain::locate(python).fingerprint(), .asked = {.effort = effort}}};
+  try {
+    const Finished done = tessera::run({.argv = {python.string(), "-m", "tessera.library_versions"},
+                                        .env = {{"PYTHONPATH", bridge::python_path().string()}}},
+                                       std::chrono::seconds(120));
+    // Warnings of packages share the output; the answer is its last line.
+    const Json said = Json::parse(split(trim(done.output), '\n').back(), nullptr, false);
+    if (done.ok() && said.is_object()) {
+      m.here.libraries = said.value("libraries", Json::object());
+      m.device = said.value("device_name", "");
+    } else {
+      m.unknown = fmt::format("Python did not say (exit {})", done.exit_code);
+    }
+  } catch (const std::system_error& e) {
+    m.unknown = e.what();
+  }
+  return m;
+}
+
+struct Use {
+  std::string name;  // "reuse", or what keeps it from that, in a word or two
+  std::string why;
+};
+
+Use use_here(const registry::Entry& e, const Machine& m) {
+  if (!m.device.empty() && e.key.device != m.device)
+    return {"other device", "made on another device: " + e.key.device};
+  if (e.key.policy != registry::measuring_policy())
+    return {"other policy", "its times were taken in another way: " + e.key.policy};
+  const registry::Judged judged = judge(e, m.here);
+  if (judged.standing == registry::Standing::holds) return {"reuse", ""};
+  return {std::string(name_of(judged.standing)), judged.why};
+}
+
+std::string origin_of(const registry::Entry& e) {
+  const registry::Provenance& p = e.provenance;
+  if (p.imported) return fmt::format("imported from {} on {}", p.file, p.when);
+  return p.file.empty() ? "this machine"
+                        : fmt::format("this machine, begun with what {} had on {}", p.file, p.when);
+}
+
+std::string in_short(const registry::Thoroughness& t) {
+  if (t.passes.empty()) return "unknown";
+  const registry::Pass& p = t.passes.back();
+  return p.complete ? p.effort : fmt::format("{:.3g} s of {}", p.seconds_allowed, p.effort);
+}
+
+void tell_unknown(Outcome& out, const Machine& m) {
+  if (m.unknown.empty()) return;
+  out.text +=
+      fmt::format("device and library versions of this machine are not compared: {}\n", m.unknown);
+}
+
+Json json_of(const registry::Entry& e, const Use& use) {
+  Json j = to_json(e);
+  j["here"] = {{"reuse", use.name == "reuse"}, {"what", use.name}, {"why", use.why}};
+  return j;
+}
+
+Result<Outcome> list(registry::Registry& r, const std::string& filter, const std::string& effort) {
   TESSERA_TRY(entries, r.list(filter));
   Outcome out;
   out.data = {{"schema", "tessera.registry_list/1"}, {"entries", Json::array()}};
+  const Machine m = entries.empty() ? Machine{} : this_machine(effort);
   std::vector<std::vector<std::string>> rows;
   for (const registry::Entry& e : entries) {
-    Json j = to_json(e);
-    j.erase("candidate");  // sources are long; `show` and `export` have them
+    const Use use = use_here(e, m);
+    Json j = json_of(e, use);
+    j.erase("candidate");  // sources are long; `show` has them
     out.data["entries"].push_back(std::move(j));
     rows.push_back({e.key.hash().substr(0, 12), e.status, e.rule, e.key.precision, e.arch,
-                    e.key.device, milliseconds(e), e.realizer, fmt::format("{}", e.negative.size()),
-                    e.created, shortened(e.key.signature, 60)});
+                    e.key.device, milliseconds(e), e.realizer, in_short(e.search),
+                    e.provenance.imported ? "imported" : "own", use.name,
+                    fmt::format("{}", e.negative.size()), e.created,
+                    shortened(e.key.signature, 60)});
   }
-  out.text = render_table({"hash", "status", "rule", "precision", "arch", "device", "ms",
-                           "realizer", "failed trials", "created", "signature"},
-                          rows);
+  out.text =
+      render_table({"hash", "status", "rule", "precision", "arch", "device", "ms", "realizer",
+                    "search", "origin", "here", "failed trials", "created", "signature"},
+                   rows);
   out.text += fmt::format("{} entries\n", entries.size());
+  tell_unknown(out, m);
   return out;
 }
 
-Result<Outcome> show(registry::Registry& r, const std::string& hash) {
+std::string versions(const Json& libraries) {
+  std::vector<std::string> parts;
+  for (const auto& [name, version] : libraries.items())
+    parts.push_back(name + " " + (version.is_string() ? version.get<std::string>() : "unknown"));
+  return parts.empty() ? "unknown" : join(parts, ", ");
+}
+
+Result<Outcome> show(registry::Registry& r, const std::string& hash, const std::string& effort) {
   TESSERA_TRY(e, r.show(hash));
+  const Machine m = this_machine(effort);
+  const Use use = use_here(e, m);
   Outcome out;
-  out.data = {{"schema", "tessera.registry_entry/1"}, {"entry", to_json(e)}};
+  out.data = {{"schema", "tessera.registry_entry/1"}, {"entry", json_of(e, use)}};
   out.text = fmt::format(
       "{} {} ({})\n  signature  {}\n  precision  {}\n  device     {} ({})\n  policy     {}\n",
       e.rule, e.key.hash(), e.status, e.key.signature, e.key.precision, e.key.device, e.arch,
       e.key.policy);
-  out.text += fmt::format("  toolchain  {}\n  created    {}\n", e.toolchain, e.created);
+  out.text += fmt::format(
+      "  toolchain  {}\n  libraries  {}\n  created    {}\n  origin     {}\n  search     {}\n",
+      e.toolchain, versions(e.libraries), e.created, origin_of(e), to_text(e.search));
+  out.text += fmt::format("  here       {} (asked: {})\n",
+                          use.why.empty() ? "reused" : "not reused: " + use.why, effort);
   if (e.status == "accepted") {
     out.text += fmt::format(
         "  kernel     {} ({}), binary {}\n  config     {}\n  launch     {}\n  evidence   {}\n",
@@ -64,6 +153,7 @@ Result<Outcome> show(registry::Registry& r, const std::string& hash) {
     out.text += fmt::format("  failed     {}: {}: {}\n", t.value("label", ""),
                             t.value("outcome", ""), t.value("reason", ""));
   }
+  tell_unknown(out, m);
   return out;
 }
 
@@ -84,24 +174,73 @@ Result<Outcome> export_to(registry::Registry& r, const std::string& filter,
   return out;
 }
 
+/// Lists and objects in one another, outside of text; a reader that recurses must not be led too
+/// deep.
+bool nests_deeper(std::string_view json, int limit) {
+  int depth = 0;
+  bool text = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (text && c == '\\') {
+      ++i;
+      continue;
+    }
+    if (c == '"') text = !text;
+    if (text) continue;
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (depth > limit) return true;
+  }
+  return false;
+}
+
+Result<Json> read_export(const std::string& file) {
+  constexpr std::uintmax_t most_bytes = 512u << 20;
+  constexpr int most_depth = 64;
+  if (std::filesystem::file_size(file) > most_bytes) {
+    return error(fail(unreadable_export, "`{}` is larger than 512 MiB", file)
+                     .help("export a part of the registry: `tessera registry export FILTER`"));
+  }
+  const std::string text = read_file(file);
+  Json entries = nests_deeper(text, most_depth) ? Json(Json::value_t::discarded)
+                                                : Json::parse(text, nullptr, false);
+  if (entries.is_discarded()) {
+    return error(fail(unreadable_export, "`{}` is not JSON, or nested too deep", file)
+                     .help("make one with `tessera registry export -o FILE.json`"));
+  }
+  return entries;
+}
+
 Result<Outcome> import_from(registry::Registry& r, const std::string& file) {
   if (!std::filesystem::is_regular_file(file)) {
     return error(fail(unreadable_export, "there is no file `{}`", file)
                      .help("make one with `tessera registry export -o FILE.json`"));
   }
-  const Json entries = Json::parse(read_file(file), nullptr, false);
-  if (entries.is_discarded()) {
-    return error(fail(unreadable_export, "`{}` is not JSON", file)
-                     .help("make one with `tessera registry export -o FILE.json`"));
-  }
-  TESSERA_TRY(changed, r.import_entries(entries));
-  const std::size_t total = entries.at("entries").size();
+  TESSERA_TRY(entries, read_export(file));
+  TESSERA_TRY(done, r.import_entries(entries, std::filesystem::path(file).filename().string()));
   Outcome out;
-  out.data = {
-      {"schema", "tessera.registry_import/1"}, {"file", file}, {"read", total}, {"taken", changed}};
+  out.data = {{"schema", "tessera.registry_import/2"},
+              {"file", file},
+              {"read", done.read},
+              {"taken", done.taken},
+              {"sources_left_out", done.sources},
+              {"failed_left_out", done.failed}};
   out.text = fmt::format(
-      "{} of {} entries taken from {}; the others were here already, as good or better\n", changed,
-      total, file);
+      "{} of {} entries taken from {}; each is built, verified and timed here "
+      "before it is used\n",
+      done.taken, done.read, file);
+  if (const int others = done.read - done.taken - done.failed; others > 0)
+    out.text += fmt::format("{} were here already, as good or better\n", others);
+  if (done.failed > 0) {
+    out.text += fmt::format("{} without a kernel were left out: what failed elsewhere may pass\n",
+                            done.failed);
+  }
+  if (done.sources > 0) {
+    out.text += fmt::format(
+        "{} source texts and library calls were left out: the realizers here "
+        "make them again\n",
+        done.sources);
+  }
   return out;
 }
 
@@ -116,17 +255,18 @@ Result<Outcome> prune(registry::Registry& r, std::string what) {
 
 Result<Outcome> act(registry::Registry& r, const std::string& action, const std::string& what,
                     const Json& arguments) {
-  if (action == "list") return list(r, what);
+  const std::string effort = arguments.at("effort");
+  if (action == "list") return list(r, what, effort);
   if (action == "export") return export_to(r, what, arguments.value("output", ""));
   if (what.empty()) {
     const std::string_view needed = action == "show" ? "the start of an entry's hash"
                                     : action == "import"
                                         ? "a file made by `tessera registry export`"
-                                        : "failed, stale, all, older:30d or hash:PREFIX";
+                                        : "failed, imported, stale, all, older:30d or hash:PREFIX";
     return error(
         fail(needs_what, "`tessera registry {}` needs to know what", action).expect("{}", needed));
   }
-  if (action == "show") return show(r, what);
+  if (action == "show") return show(r, what, effort);
   if (action == "import") return import_from(r, what);
   return prune(r, what);
 }
@@ -157,11 +297,11 @@ const Command registry = {
     .details =
         "list [FILTER]: words and FIELD=VALUE terms (rule, arch, device, precision, status, "
         "realizer, kind, "
-        "toolchain, hash).\nshow HASH: one entry with its evidence and failed trials.\nexport "
-        "[FILTER] -o FILE, "
-        "import FILE: take entries to another machine; the better evidence wins.\nprune WHAT: "
-        "failed, stale "
-        "(another toolchain or measuring policy), older:30d, hash:PREFIX, all.",
+        "toolchain, hash).\nshow HASH: one entry with its evidence and failed trials, and why it "
+        "would not be reused here.\nexport [FILTER] -o FILE, import FILE: take configurations and "
+        "evidence to another machine, which builds, verifies and times them before it uses "
+        "them.\nprune WHAT: failed, imported (and not tried yet), stale (another toolchain or "
+        "measuring policy), older:30d, hash:PREFIX, all.",
     .parameters =
         {{.type = Type::text,
           .name = "action",
@@ -174,6 +314,11 @@ const Command registry = {
           .doc = "filter, hash, file or what to prune",
           .positional = true},
          {.type = Type::text, .name = "output", .doc = "file to export to (default: print)"},
+         {.type = Type::text,
+          .name = "effort",
+          .doc = "the search that list and show hold entries against",
+          .preset = "default",
+          .choices = {"quick", "default", "max"}},
          {.type = Type::text, .name = "registry", .doc = "registry file (default: the user's)"}},
     .run = run,
 };

@@ -140,25 +140,17 @@ void Searches::One::begin() {
   hopeful_ = std::any_of(offered_.candidates.begin(), offered_.candidates.end(),
                          [](const realize::Candidate& c) { return !c.is_eager(); });
   offering_ = std::chrono::duration<double>(Clock::now() - begun).count();
-  Json known = Json::array();
-  if (s_.registry) {
-    auto trials = s_.registry->trials(w.key);
-    if (!trials) return give_up(trials.error());
-    known = std::move(*trials);
-  }
+  auto known = known_trials(s_, w, offered_.candidates);
+  if (!known) return give_up(known.error());
   const rules::Pattern& p = pattern();
   const auto hear = [this, &p](const Json& event) {
     Json more = event;
     more["pattern"] = p.id;
     more["summary"] = p.summary;
-    if (s_.registry && event.contains("trial")) {
-      // Losing a note only costs a repeated trial after an interruption.
-      (void)s_.registry->note_trial(work().key, event.at("trial").value("label", ""),
-                                    event.at("trial"));
-    }
+    if (event.contains("trial")) note_trial(s_, work(), event.at("trial"));
     s_.say("tune", event.value("message", ""), more);
   };
-  auto journey = s_.evaluator->begin(p, std::move(offered_.candidates), known,
+  auto journey = s_.evaluator->begin(p, std::move(offered_.candidates), *known,
                                      s_.context.stop != nullptr ? *s_.context.stop : never, hear);
   if (!journey) return give_up(journey.error());
   journey_ = std::move(*journey);

@@ -91,7 +91,9 @@ Status evaluate_work(Session& s) {
                                       },
                                   .wait = [&](double seconds) { s.evaluator->wait(seconds); },
                                   .ending = [&] { s.evaluator->end_builds(); }});
-  return searches.end();
+  TESSERA_CHECK(searches.end());
+  keep_what_was_found(s);
+  return {};
 }
 
 }  // namespace tessera::pipeline

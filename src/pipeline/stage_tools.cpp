@@ -1,8 +1,11 @@
 // Opening what the stages need, and the record form of a candidate.
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/files.h"
+#include "base/hash.h"
 #include "pipeline/stages.h"
 #include "toolchain/ready.h"
 
@@ -11,7 +14,18 @@ namespace {
 
 inline constexpr Code bad_record{"TS0610", "registry.bad_candidate_record"};
 
+// Of everything that a compiler gets.
+std::string hash_of(const Json& source) {
+  return content_hash(source.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 }  // namespace
+
+std::string name_run() {
+  static std::atomic<int> runs{0};
+  return fmt::format("{}-{}-{}", std::chrono::system_clock::now().time_since_epoch().count(),
+                     ::getpid(), ++runs);
+}
 
 void Session::say(const std::string& stage, const std::string& message, Json more) const {
   Json event = {{"stage", stage}, {"message", message}};
@@ -28,6 +42,7 @@ Status open_tools(Session& s) {
   const std::filesystem::path cache = s.options.cache.empty() ? cache_home() : s.options.cache;
   s.evaluation.python = bridge::find_python();
   s.evaluation.tools = toolchain::locate(s.evaluation.python);
+  s.toolchain = s.evaluation.tools.fingerprint();
   s.evaluation.cache = cache / "kernels";
   s.evaluation.log_folder = cache / "logs";
   s.evaluation.effort = s.options.effort;
@@ -73,6 +88,7 @@ Json candidate_record(const realize::Candidate& c) {
                    {"flags", c.source->flags},
                    {"links", c.source->links},
                    {"cutlass", c.source->cutlass}};
+    j["source_hash"] = hash_of(j.at("source"));
   }
   if (c.call) j["call"] = {{"function", c.call->function}, {"arguments", c.call->arguments}};
   return j;
@@ -86,6 +102,12 @@ Result<realize::Candidate> candidate_from_record(const Json& j) {
     c.config = j.at("config");
     if (j.contains("source")) {
       const Json& t = j.at("source");
+      if (j.value("source_hash", "") != hash_of(t)) {
+        return error(fail(bad_record, "a stored source text of `{}` is not the one that was stored",
+                          c.realizer)
+                         .help("`tessera registry prune` drops the entry; the pattern is then "
+                               "tuned anew"));
+      }
       c.source =
           toolchain::Source{.name = t.at("name"),
                             .language = t.at("language") == "cuda" ? toolchain::Language::cuda

@@ -23,11 +23,20 @@ struct Work {
   registry::Key key;
   rules::Reuse reuse = rules::Reuse::fresh;
   std::string reuse_detail;
-  std::optional<registry::Entry> entry;  // of reuse or adapt
+  std::optional<registry::Entry> entry;        // of reuse or adapt
+  std::optional<registry::Entry> own;          // of the same key and toolchain
+  std::optional<registry::Standing> standing;  // of `own`
+  std::optional<registry::Entry> imported;     // of the same key and toolchain, not tried yet
   std::optional<evaluate::Tuned> tuned;
-  std::string skipped;   // why it was not evaluated
-  bool refined = false;  // its winners' order was settled in the module's own run
+  std::string skipped;      // why it was not evaluated
+  bool refined = false;     // its winners' order was settled in the module's own run
+  bool reused = false;      // as the registry had it
+  bool beside_own = false;  // the best of `own` was tried again beside what its winners are of
+  bool rechecked = false;   // not searched: what the registry had was timed again
 };
+
+/// Of no other run.
+std::string name_run();
 
 struct Session {
   const Options& options;
@@ -37,6 +46,8 @@ struct Session {
   std::unique_ptr<evaluate::Evaluator> evaluator;
   std::unique_ptr<registry::Registry> registry;  // null when not used
   std::string device_name;
+  std::string toolchain;         // its fingerprint
+  std::string run = name_run();  // in what it stores
   std::vector<Work> work;
   std::vector<composer::Option> placed_options;    // parallel to placed_work
   std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)
@@ -74,8 +85,13 @@ struct Session {
 Status open_tools(Session& s);        // python, compilers, evaluator, registry
 void group_by_signature(Session& s);  // distinct signatures, by priority
 Status look_up(Session& s);           // REUSE / ADAPT / NEW
-/// Takes what the registry has of a work, if it does. Kernels that cannot be had again are tuned.
+/// Takes what the registry has of a work, if it is a verdict. Kernels that cannot be had again are
+/// tuned. What was imported, and library kernels of other versions, are built, verified and timed
+/// here first.
 void reuse_one(Session& s, std::size_t at);
+/// After the search: a work that it did not get to, or not to what an earlier search had found,
+/// keeps that.
+void keep_what_was_found(Session& s);
 Status check_builders(const Session& s);  // compilers and headers, where something is to be built
 Status evaluate_work(Session& s);         // revive or search all, store what was learned
 Status compose_plan(Session& s);          // choose and order
@@ -112,18 +128,36 @@ Json make_report(const Session& s);
 void choose_kernels(Session& s);
 /// The plan of `choice` with the winners as they stand.
 Result<Json> plan_of_choice(const Session& s);
-/// Stores the winners of a search, or that it had none.
+/// Stores the winners of a search, or that it had none, and how thorough it was.
 Status remember(Session& s, const Work& w);
+/// The trials of earlier searches for a work, as `known` of Evaluator::tune takes them: those that
+/// say something about this run. None under options.retune, but what was wrong in a module is never
+/// tried again.
+Result<Json> known_trials(const Session& s, const Work& w,
+                          const std::vector<realize::Candidate>& candidates);
+/// Keeps a trial (evaluate::trial_to_json). Losing one only costs its repetition.
+void note_trial(Session& s, Work& w, const Json& trial);
 /// A winner (by its candidate's label) that was wrong in the module: the registry does not give it
-/// again. It is among the work's winners still.
+/// again, and no search takes it. It is among the work's winners still.
 Status mark_wrong(Session& s, const Work& w, const std::string& label, const std::string& reason);
+/// The effort, and of the run's seconds the share that the time of its ops one by one has in that
+/// of all works. Not what the search will spend on it: what its entry is held against, which must
+/// be the same in every run of the module with these options.
+registry::Asked asked_of(const Session& s, const Work& w);
+/// What this run holds entries against.
+registry::Here here_of(const Session& s, const Work& w);
+/// The candidate of `offers` that a stored one is (realizer and config); nullptr when no realizer
+/// offers it any more.
+const realize::Candidate* offered(const std::vector<realize::Candidate>& offers,
+                                  const Json& stored);
 /// The winner that may be placed under options.only_kind; nullptr when there is none.
 const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w);
 /// A pattern's ops run one by one when no eager time is known of its own.
 /// "synthesized", "library", "mixed" or "none", of the kernels placed and the ops left to PyTorch.
 std::string kind_of_plan(const Session& s, const Json& plan);
 
-/// A stored candidate and back: enough to rebuild it without its realizer.
+/// A stored candidate and back: enough to rebuild it without its realizer. An error where the
+/// source text is not the one that was stored, or nobody wrote down which that was.
 Json candidate_record(const realize::Candidate& c);
 Result<realize::Candidate> candidate_from_record(const Json& j);
 

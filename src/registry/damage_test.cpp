@@ -66,7 +66,7 @@ class DamageTest : public ::testing::Test {
     auto r = Registry::open(file);
     ASSERT_TRUE(r) << to_text(r.error());
     for (int i = 0; i < n; ++i) ASSERT_TRUE((*r)->store(entry(fmt::format("e{}", i))));
-    ASSERT_TRUE((*r)->note_trial(key("search"), "c1", {{"ms", 2}}));
+    ASSERT_TRUE((*r)->note_trial(key("search"), "t", "c1", {{"ms", 2}}));
   }
   // Opens, expects all n entries unchanged and the trial, and returns the note.
   std::string expect_all(int n, const fs::path& where = {}) {
@@ -83,7 +83,7 @@ class DamageTest : public ::testing::Test {
         EXPECT_EQ(to_json(*found), to_json(entry(fmt::format("e{}", i))));
       }
     }
-    EXPECT_EQ((*r)->trials(key("search"))->size(), 1u);
+    EXPECT_EQ((*r)->trials(key("search"), "t")->size(), 1u);
     EXPECT_TRUE((*r)->store(entry("e0")));  // and it takes new ones
     return (*r)->mended();
   }

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "registry/registry.h"
+#include "registry/winners.h"
 
 namespace tessera::registry {
 namespace {
@@ -67,12 +68,55 @@ Json extents(const Json& body) {
 }
 
 Json to_json(const Entry& e) {
-  return {{"hash", e.key.hash()},     {"key", to_json(e.key)},  {"rule", e.rule},
-          {"arch", e.arch},           {"status", e.status},     {"realizer", e.realizer},
-          {"kind", e.kind},           {"config", e.config},     {"launch", e.launch},
-          {"candidate", e.candidate}, {"evidence", e.evidence}, {"negative", e.negative},
-          {"toolchain", e.toolchain}, {"created", e.created},   {"binary_hash", e.binary_hash},
-          {"shape", e.shape}};
+  return {{"hash", e.key.hash()},
+          {"key", to_json(e.key)},
+          {"rule", e.rule},
+          {"arch", e.arch},
+          {"status", e.status},
+          {"realizer", e.realizer},
+          {"kind", e.kind},
+          {"config", e.config},
+          {"launch", e.launch},
+          {"candidate", e.candidate},
+          {"evidence", e.evidence},
+          {"negative", e.negative},
+          {"toolchain", e.toolchain},
+          {"created", e.created},
+          {"binary_hash", e.binary_hash},
+          {"shape", e.shape},
+          {"search", to_json(e.search)},
+          {"libraries", e.libraries},
+          {"provenance",
+           {{"origin", e.provenance.imported ? "imported" : "own"},
+            {"file", e.provenance.file},
+            {"when", e.provenance.when}}},
+          {"replaces", e.replaces},
+          {"run", e.run}};
+}
+
+Json portable(const Entry& e) {
+  Json winners = Json::array();
+  for (const Json& w : winners_of(e)) {
+    const Json& c = w.at("candidate");
+    const Json launch = w.value("launch", Json::object());
+    winners.push_back({{"realizer", c.value("realizer", "")},
+                       {"kind", c.value("kind", "")},
+                       {"config", c.value("config", Json::object())},
+                       {"knobs", launch.value("knobs", Json::object())},
+                       {"evidence", w.value("evidence", Json::object())}});
+  }
+  return {{"key", to_json(e.key)},
+          {"rule", e.rule},
+          {"arch", e.arch},
+          {"status", e.status},
+          {"winners", winners},
+          {"eager_ms", e.candidate.value("eager_ms", 0.0)},
+          {"negative", e.negative},
+          {"toolchain", e.toolchain},
+          {"created", e.created},
+          {"shape", extents(e.shape)},
+          {"search", to_json(e.search)},
+          {"libraries", e.libraries}};
 }
 
 Result<Entry> entry_from_json(const Json& j) {
@@ -97,6 +141,14 @@ Result<Entry> entry_from_json(const Json& j) {
     e.created = j.value("created", "");
     e.binary_hash = j.value("binary_hash", "");
     e.shape = j.value("shape", Json::object());
+    e.search = thoroughness_from_json(j.value("search", Json::object()));
+    e.libraries = j.value("libraries", Json::object());
+    const Json from = j.value("provenance", Json::object());
+    e.provenance = {.imported = from.value("origin", "own") == "imported",
+                    .file = from.value("file", ""),
+                    .when = from.value("when", "")};
+    e.replaces = j.value("replaces", "");
+    e.run = j.value("run", "");
   } catch (const Json::exception& x) {
     return error(fail(bad_entry, "a registry entry cannot be read")
                      .but_found("{}", x.what())

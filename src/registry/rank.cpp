@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "registry/winners.h"
 
 namespace tessera::registry {
 namespace {
@@ -29,13 +30,42 @@ bool refined(const Entry& e) {
   return e.evidence.is_object() && e.evidence.value("refined", false);
 }
 
+/// The newest failed trials that an entry keeps; what was wrong in a module always stays.
+constexpr std::size_t most_negative = 300;
+
+Json both(const Json& held, const Json& incoming) {
+  std::vector<Json> all;
+  std::set<std::string> seen;
+  for (const Json* list : {&held, &incoming}) {
+    for (const Json& trial : *list) {
+      if (seen.insert(trial.dump(-1, ' ', false, Json::error_handler_t::replace)).second)
+        all.push_back(trial);
+    }
+  }
+  std::size_t surplus = all.size() > most_negative ? all.size() - most_negative : 0;
+  Json out = Json::array();
+  for (Json& trial : all) {
+    if (surplus > 0 && !is_wrong_trial(trial)) {
+      --surplus;
+      continue;
+    }
+    out.push_back(std::move(trial));
+  }
+  return out;
+}
+
+}  // namespace
+
 bool better(const Entry& a, const Entry& than) {
   if (a.status != than.status) return a.status == "accepted";
   if (a.status == "failed") return a.created > than.created;
+  if (unreliable(a) != unreliable(than)) return unreliable(than);
   const double mine = milliseconds(a);
   const double other = milliseconds(than);
   return mine != other ? mine < other : refined(a) && !refined(than);
 }
+
+namespace {
 
 std::string format_time(std::time_t t) {
   std::tm tm{};
@@ -56,16 +86,17 @@ std::map<std::string, std::string> fields(const Entry& e) {
 }  // namespace
 
 Entry merge(const Entry& held, const Entry& incoming) {
-  Entry out = better(incoming, held) ? incoming : held;
-  out.negative = Json::array();
-  std::set<std::string> seen;
-  for (const Json* list : {&held.negative, &incoming.negative}) {
-    for (const Json& trial : *list) {
-      if (seen.insert(trial.dump(-1, ' ', false, Json::error_handler_t::replace)).second) {
-        out.negative.push_back(trial);
-      }
-    }
-  }
+  Entry old = held;
+  Entry fresh = incoming;
+  old.negative = fresh.negative = both(held.negative, incoming.negative);
+  drop_wrong(old);
+  drop_wrong(fresh);
+  const bool takes_its_place = fresh.status == "accepted" &&
+                               ((!fresh.replaces.empty() && fresh.replaces == old.created) ||
+                                (!fresh.run.empty() && fresh.run == old.run) ||
+                                (fresh.libraries != old.libraries && fresh.created >= old.created));
+  Entry out = takes_its_place || better(fresh, old) ? fresh : old;
+  out.search = together(held.search, incoming.search, false);
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "registry/import.h"
 #include "registry/mend.h"
 #include "registry/rank.h"
 #include "registry/tables.h"
@@ -20,8 +21,7 @@ namespace {
 inline constexpr Code no_entry{"TS0634", "registry.no_entry"};
 inline constexpr Code ambiguous{"TS0635", "registry.ambiguous"};
 inline constexpr Code bad_prune{"TS0636", "registry.bad_prune"};
-inline constexpr Code bad_import{"TS0637", "registry.bad_import"};
-constexpr std::string_view export_schema = "tessera.registry/1";
+constexpr std::string_view export_schema = "tessera.registry/2";
 
 std::string describe(const Entry& e) {
   const bool timed =
@@ -50,6 +50,7 @@ Result<std::function<bool(const Entry&)>> chosen(const std::string& what) {
   const auto after = [&](std::string_view prefix) { return what.substr(prefix.size()); };
   if (what == "all") return Test([](const Entry&) { return true; });
   if (what == "failed") return Test([](const Entry& e) { return e.status == "failed"; });
+  if (what == "imported") return Test([](const Entry& e) { return e.provenance.imported; });
   if (what == "stale")
     return Test([](const Entry& e) { return e.key.policy != measuring_policy(); });
   if (what.starts_with("stale:")) {
@@ -66,7 +67,7 @@ Result<std::function<bool(const Entry&)>> chosen(const std::string& what) {
     return Test([limit = utc_before(days)](const Entry& e) { return e.created < limit; });
   }
   return error(fail(bad_prune, "cannot prune `{}`", what)
-                   .expect("failed, all, stale, older:30d or hash:PREFIX")
+                   .expect("failed, imported, all, stale, older:30d or hash:PREFIX")
                    .help("`tessera registry list` shows what there is"));
 }
 
@@ -75,23 +76,43 @@ class SqliteRegistry final : public Registry {
   SqliteRegistry(store::FileLock lock, Opened opened)
       : lock_(std::move(lock)), db_(std::move(opened.db)), mended_(std::move(opened.note)) {}
 
-  Result<Lookup> lookup(const Key& key, const rules::Pattern& pattern, const std::string& toolchain,
-                        const std::string& arch) override {
-    const std::string hash = key.hash();
-    TESSERA_TRY(same, select("WHERE hash=?1 AND toolchain=?2", {hash, toolchain}));
-    if (!same.empty()) {
-      const Entry& e = same.front();
-      const std::string detail =
-          e.status == "accepted"
-              ? fmt::format("{}, same toolchain", describe(e))
-              : fmt::format("tried on {} with this toolchain and nothing passed ({} failed trials)",
-                            e.created, e.negative.size());
-      return Lookup{rules::Reuse::reuse, e, detail};
+  Result<Lookup> lookup(const Key& key, const rules::Pattern& pattern, const Here& here) override {
+    TESSERA_TRY(same, select("WHERE hash=?1 AND toolchain=?2", {key.hash(), here.toolchain}));
+    Lookup out;
+    for (Entry& e : same) (e.provenance.imported ? out.imported : out.own) = std::move(e);
+    const std::optional<Entry>& own = out.own;
+    Judged judged;
+    if (own) {
+      judged = judge(*own, here);
+      out.standing = judged.standing;
+    }
+    if (own && !out.imported && judged.standing == Standing::holds) {
+      out.reuse = rules::Reuse::reuse;
+      out.detail = own->status == "accepted"
+                       ? fmt::format("{}, same toolchain", describe(*own))
+                       : fmt::format(
+                             "tried on {} with this toolchain and nothing passed ({} "
+                             "failed trials; its search was {})",
+                             own->created, own->negative.size(), to_text(own->search));
+      out.entry = own;
+      return out;
+    }
+    const bool accepted = own && own->status == "accepted";
+    if (accepted || out.imported) {
+      out.reuse = rules::Reuse::adapt;
+      out.entry = accepted ? own : out.imported;
+      const std::string why = out.imported ? judge(*out.imported, here).why : judged.why;
+      out.detail = fmt::format("{}: {}", describe(*out.entry), why);
+      return out;
     }
     const Json wanted = extents(pattern.body ? pattern.body->to_json() : Json::object());
     TESSERA_TRY(relatives, select("WHERE rule=?1 AND precision=?2 AND status='accepted'",
                                   {pattern.rule, key.precision}));
-    return nearest_of(relatives, key, wanted, arch);
+    TESSERA_TRY(near, nearest_of(relatives, key, wanted, here.arch));
+    near.standing = out.standing;
+    near.own = own;
+    if (own) near.detail = fmt::format("nothing passed, but {}; {}", judged.why, near.detail);
+    return near;
   }
 
   Status store(const Entry& entry) override {
@@ -121,8 +142,11 @@ class SqliteRegistry final : public Registry {
           fail(ambiguous, "{} entries have a hash that starts with `{}`", hashes.size(), prefix)
               .help("give more digits: {}", join({hashes.begin(), hashes.end()}, ", ")));
     }
-    return *std::max_element(found.begin(), found.end(),
-                             [](const Entry& a, const Entry& b) { return a.created < b.created; });
+    // What was seen here before what another machine says.
+    return *std::max_element(found.begin(), found.end(), [](const Entry& a, const Entry& b) {
+      if (a.provenance.imported != b.provenance.imported) return a.provenance.imported;
+      return a.created < b.created;
+    });
   }
 
   Result<int> prune(const std::string& what) override {
@@ -131,10 +155,16 @@ class SqliteRegistry final : public Registry {
     TESSERA_CHECK(db_.transaction([&]() -> Status {
       TESSERA_CHECK(reconcile(db_));
       TESSERA_TRY(all, select("", {}));
-      TESSERA_TRY(remove, db_.prepare("DELETE FROM entries WHERE hash=?1 AND toolchain=?2"));
+      TESSERA_TRY(remove, db_.prepare("DELETE FROM entries WHERE hash=?1 AND toolchain=?2 AND "
+                                      "origin=?3"));
+      TESSERA_TRY(forget, db_.prepare("DELETE FROM trials WHERE key_hash=?1 AND (toolchain=?2 OR "
+                                      "toolchain='')"));
       for (const Entry& e : all) {
         if (!goes(e)) continue;
-        TESSERA_CHECK(remove.bind(1, e.key.hash()).bind(2, e.toolchain).run());
+        const bool imported = e.provenance.imported;
+        remove.bind(1, e.key.hash()).bind(2, e.toolchain).bind(3, imported ? "imported" : "own");
+        TESSERA_CHECK(remove.run());
+        if (!imported) TESSERA_CHECK(forget.bind(1, e.key.hash()).bind(2, e.toolchain).run());
         ++gone;
       }
       if (what == "all") TESSERA_CHECK(db_.execute("DELETE FROM trials"));
@@ -147,42 +177,42 @@ class SqliteRegistry final : public Registry {
   Result<Json> export_entries(const std::string& filter) override {
     TESSERA_TRY(entries, list(filter));
     Json out = {{"schema", export_schema}, {"entries", Json::array()}};
-    for (const Entry& e : entries) out["entries"].push_back(to_json(e));
+    for (const Entry& e : entries) {
+      // What was imported and not tried is not ours to pass on.
+      if (!e.provenance.imported) out["entries"].push_back(portable(e));
+    }
     return out;
   }
 
-  Result<int> import_entries(const Json& entries) override {
-    if (!entries.is_object() || entries.value("schema", "") != export_schema ||
-        !entries.contains("entries") || !entries.at("entries").is_array()) {
-      return error(fail(bad_import, "this is not a registry export")
-                       .expect("a JSON object with the schema {}", export_schema)
-                       .help("make one with `tessera registry export -o FILE.json`"));
-    }
+  Result<Imported> import_entries(const Json& entries, const std::string& file) override {
+    TESSERA_TRY(sanitized, sanitize(entries, file, now_utc()));
     std::vector<Json> records;
-    for (const Json& j : entries.at("entries")) {
-      TESSERA_TRY(e, entry_from_json(j));
-      records.push_back(entry_record(e));
-    }
-    return write(records);
+    for (const Entry& e : sanitized.entries) records.push_back(entry_record(e));
+    TESSERA_TRY(taken, write(records));
+    sanitized.counts.taken = taken;
+    return sanitized.counts;
   }
 
-  Status note_trial(const Key& key, const std::string& label, const Json& trial) override {
-    return write({trial_record(key.hash(), label, trial)}).map([](int) {});
+  Status mark_wrong(const Key& key, const std::string& toolchain, const Wrong& wrong) override {
+    return write({wrong_record(key.hash(), toolchain, wrong)}).map([](int) {});
   }
 
-  Result<Json> trials(const Key& key) override {
-    TESSERA_TRY(statement, db_.prepare("SELECT body FROM trials WHERE key_hash=?1 ORDER BY id"));
-    statement.bind(1, key.hash());
-    Json out = Json::array();
-    while (true) {
-      TESSERA_TRY(row, statement.step());
-      if (!row) return out;
-      out.push_back(Json::parse(statement.text(0)));
-    }
+  Status note_trial(const Key& key, const std::string& toolchain, const std::string& label,
+                    const Json& trial) override {
+    return write({trial_record(key.hash(), toolchain, label, trial)}).map([](int) {});
   }
 
-  Status forget_trials(const Key& key) override {
-    return write({forget_record(key.hash())}).map([](int) {});
+  Result<Json> trials(const Key& key, const std::string& toolchain) override {
+    TESSERA_TRY(list, trials_of(db_, key.hash(), toolchain));
+    return Json(std::move(list));
+  }
+
+  Status settle_trials(const Key& key, const std::string& toolchain) override {
+    return write({settle_record(key.hash(), toolchain)}).map([](int) {});
+  }
+
+  Status forget_imported(const Key& key, const std::string& toolchain) override {
+    return write({tried_record(key.hash(), toolchain)}).map([](int) {});
   }
 
   [[nodiscard]] std::string mended() const override { return mended_; }
@@ -247,18 +277,17 @@ class SqliteRegistry final : public Registry {
       }
     }
     if (best == nullptr) {
-      return Lookup{
-          rules::Reuse::fresh, std::nullopt,
-          fmt::format(
-              "no entry of this key, and none of {} accepted {} {} entries is of this architecture "
-              "and within a factor of two",
-              relatives.size(), key.precision, relatives.empty() ? "related" : relatives[0].rule)};
+      return Lookup{.detail = fmt::format(
+                        "no entry of this key, and none of {} accepted {} {} entries is of this "
+                        "architecture and within a factor of two",
+                        relatives.size(), key.precision,
+                        relatives.empty() ? "related" : relatives[0].rule)};
     }
     const std::string detail =
         best_score < 0 ? fmt::format("same problem built by another toolchain: {}", describe(*best))
                        : fmt::format("nearest relative, {:.2f} octaves away: {} ({})", best_score,
                                      describe(*best), extents(best->shape).dump());
-    return Lookup{rules::Reuse::adapt, *best, detail};
+    return Lookup{.reuse = rules::Reuse::adapt, .entry = *best, .detail = detail};
   }
 
   store::FileLock lock_;

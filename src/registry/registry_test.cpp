@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "registry/rank.h"
+#include "registry/winners.h"
 
 namespace tessera::registry {
 namespace {
@@ -34,26 +35,38 @@ Key key(int64_t m, int64_t n, int64_t k, const std::string& device = "H200") {
   return {fmt::format("gemm {}x{}x{}", m, n, k), "bf16", device, measuring_policy()};
 }
 
+/// A search by default that ended by itself.
+Thoroughness complete(const std::string& effort = "default") {
+  return thoroughness_of({.asked = {.effort = effort}, .seconds = 9, .because = "space exhausted"});
+}
+
+Json winner(const std::string& realizer, int tile, double ms) {
+  return {{"candidate",
+           {{"realizer", realizer},
+            {"kind", "synthesized"},
+            {"config", {{"tile", {tile, 256, 64}}}},
+            {"source", {{"text", "int x;"}}}}},
+          {"launch", {{"knobs", {{"raster", "m"}}}, {"ints", {1, 2}}}},
+          {"evidence", {{"ms", ms}}},
+          {"binary", "abc"}};
+}
+
 Entry accepted(int64_t m, int64_t n, int64_t k, double ms,
                const std::string& toolchain = "nvcc13") {
   Entry e{.key = key(m, n, k), .rule = "gemm", .arch = "sm_90a", .status = "accepted"};
-  e.realizer = "cutlass_gemm";
-  e.kind = "synthesized";
-  e.config = {{"tile", {128, 256, 64}}};
-  e.launch = {{"ints", {1, 2}}};
-  e.candidate = {{"source", std::string(3000, 's')}};
-  e.evidence = {{"ms", ms}};
+  e.candidate = {{"winners", {winner("cutlass_gemm", 128, ms)}}, {"eager_ms", 2 * ms}};
+  lead_with_first(e);
   e.toolchain = toolchain;
   e.created = "2026-01-01T00:00:00Z";
-  e.binary_hash = "abc";
+  e.search = complete();
   e.shape = TestBody(m, n, k).to_json();
   return e;
 }
 
 Entry failed(int64_t m, int64_t n, int64_t k, const std::string& reason) {
-  Entry e = accepted(m, n, k, 0);
-  e.status = "failed";
-  e.evidence = Json::object();
+  Entry e = accepted(m, n, k, 1);
+  e.candidate = Json::object();
+  lead_with_first(e);
   e.negative = {{{"label", "128x128"}, {"outcome", "crashed"}, {"reason", reason}}};
   return e;
 }
@@ -68,7 +81,7 @@ class RegistryTest : public ::testing::Test {
     return std::move(*r);
   }
   Lookup look(int64_t m, int64_t n, int64_t k, const std::string& toolchain = "nvcc13") {
-    auto found = registry->lookup(key(m, n, k), gemm(m, n, k), toolchain);
+    auto found = registry->lookup(key(m, n, k), gemm(m, n, k), {.toolchain = toolchain});
     EXPECT_TRUE(found.has_value());
     return *found;
   }
@@ -129,15 +142,21 @@ TEST_F(RegistryTest, AdaptStaysWithinRulePrecisionAndArchitecture) {
   ASSERT_TRUE(registry->store(accepted(512, 512, 512, 1)));
   rules::Pattern other = gemm(600, 512, 512);
   other.rule = "gated_mlp";
-  EXPECT_EQ(registry->lookup(key(600, 512, 512), other, "nvcc13")->reuse, rules::Reuse::fresh);
+  EXPECT_EQ(registry->lookup(key(600, 512, 512), other, {.toolchain = "nvcc13"})->reuse,
+            rules::Reuse::fresh);
   Key half = key(600, 512, 512);
   half.precision = "fp16";
-  EXPECT_EQ(registry->lookup(half, gemm(600, 512, 512), "nvcc13")->reuse, rules::Reuse::fresh);
-  const Key elsewhere = key(600, 512, 512, "another GPU");
-  EXPECT_EQ(registry->lookup(elsewhere, gemm(600, 512, 512), "nvcc13", "sm_80")->reuse,
+  EXPECT_EQ(registry->lookup(half, gemm(600, 512, 512), {.toolchain = "nvcc13"})->reuse,
             rules::Reuse::fresh);
-  EXPECT_EQ(registry->lookup(elsewhere, gemm(600, 512, 512), "nvcc13", "sm_90a")->reuse,
-            rules::Reuse::adapt);
+  const Key elsewhere = key(600, 512, 512, "another GPU");
+  EXPECT_EQ(
+      registry->lookup(elsewhere, gemm(600, 512, 512), {.toolchain = "nvcc13", .arch = "sm_80"})
+          ->reuse,
+      rules::Reuse::fresh);
+  EXPECT_EQ(
+      registry->lookup(elsewhere, gemm(600, 512, 512), {.toolchain = "nvcc13", .arch = "sm_90a"})
+          ->reuse,
+      rules::Reuse::adapt);
 }
 
 TEST_F(RegistryTest, BetterWinsAndFailuresAreKept) {
@@ -154,31 +173,6 @@ TEST_F(RegistryTest, BetterWinsAndFailuresAreKept) {
   ASSERT_EQ(held.negative.size(), 2u);
   EXPECT_EQ(held.negative[0]["reason"], "illegal address");
   EXPECT_EQ(held.negative[1]["reason"], "hang");
-}
-
-TEST_F(RegistryTest, ExportImportKeepsEverything) {
-  ASSERT_TRUE(registry->store(accepted(512, 512, 512, 0.5)));
-  ASSERT_TRUE(registry->store(failed(64, 64, 64, "\xff not UTF-8 \n\"quoted\"")));
-  const Json exported = *registry->export_entries("");
-  EXPECT_EQ(exported["schema"], "tessera.registry/1");
-  auto other = open("other.sqlite");
-  EXPECT_EQ(*other->import_entries(Json::parse(exported.dump())), 2);
-  EXPECT_EQ(*other->export_entries(""), exported);
-  EXPECT_EQ(*other->import_entries(exported), 0);
-}
-
-TEST_F(RegistryTest, ImportMergesByEvidenceAndIsAllOrNothing) {
-  ASSERT_TRUE(registry->store(accepted(1, 1, 1, 0.5)));
-  Json incoming = {{"schema", "tessera.registry/1"},
-                   {"entries", {to_json(accepted(1, 1, 1, 0.9)), to_json(accepted(2, 2, 2, 0.1))}}};
-  EXPECT_EQ(*registry->import_entries(incoming), 1);
-  EXPECT_EQ(look(1, 1, 1).entry->evidence["ms"], 0.5);
-  incoming["entries"] = {to_json(accepted(1, 1, 1, 0.2)), {{"key", 3}}};
-  const auto refused = registry->import_entries(incoming);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().name, "registry.bad_entry");
-  EXPECT_EQ(look(1, 1, 1).entry->evidence["ms"], 0.5);
-  EXPECT_EQ(registry->import_entries(Json::array()).error().name, "registry.bad_import");
 }
 
 TEST_F(RegistryTest, ListShowPrune) {
@@ -203,23 +197,6 @@ TEST_F(RegistryTest, ListShowPrune) {
   registry = open();
   EXPECT_EQ(registry->mended(), "");
   EXPECT_EQ(registry->list("")->size(), 0u);  // pruned entries do not come back from the copy
-}
-
-TEST_F(RegistryTest, TrialsResumeInOrderAndAreForgotten) {
-  const Key k = key(1, 2, 3);
-  for (int i = 0; i < 12; ++i)
-    ASSERT_TRUE(registry->note_trial(k, fmt::format("c{}", i), {{"ms", i}}));
-  registry.reset();
-  registry = open();
-  const Json trials = *registry->trials(k);
-  ASSERT_EQ(trials.size(), 12u);
-  EXPECT_EQ(trials[11]["label"], "c11");
-  EXPECT_EQ(trials[11]["ms"], 11);
-  EXPECT_EQ(registry->trials(key(9, 9, 9))->size(), 0u);
-  ASSERT_TRUE(registry->forget_trials(k));
-  registry.reset();
-  registry = open();
-  EXPECT_EQ(registry->trials(k)->size(), 0u);
 }
 
 TEST(Extents, TakeIntegersAndLeaveViewsOut) {

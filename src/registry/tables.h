@@ -1,6 +1,7 @@
 // The registry's tables and what one record does to them (private to the folder).
 //
-// Every change is a record, {"what": "entry" | "trial" | "forget", ...}. A record is applied to the
+// Every change is a record, {"what": "entry" | "trial" | "settle" | "wrong" |
+// "tried", ...}. A record is applied to the
 // database and appended to the journal in one transaction, and the database keeps the journal's
 // size; so each can be brought up to the other.
 #pragma once
@@ -18,11 +19,18 @@ std::span<const store::Migration> migrations();
 std::filesystem::path journal_of(const std::filesystem::path& file);
 
 Json entry_record(const Entry& e);
-Json trial_record(const std::string& key_hash, const std::string& label, const Json& trial);
-Json forget_record(const std::string& key_hash);
+Json trial_record(const std::string& key_hash, const std::string& toolchain,
+                  const std::string& label, const Json& trial);
+Json settle_record(const std::string& key_hash, const std::string& toolchain);
+Json tried_record(const std::string& key_hash, const std::string& toolchain);
+Json wrong_record(const std::string& key_hash, const std::string& toolchain, const Wrong& wrong);
 
 /// True when the record changed something. Unknown records are a `registry.bad_entry`.
 Result<bool> apply(store::Database& db, const Json& record);
+
+/// In the order in which they were noted; also those of before the toolchain was written down.
+Result<std::vector<Json>> trials_of(store::Database& db, const std::string& key_hash,
+                                    const std::string& toolchain);
 
 /// Rows whose content matches its hash; `damaged` counts the others, and a page that cannot be read
 /// ends the scan from either side.

@@ -1,0 +1,176 @@
+// What a search taught, as the registry keeps it: entries, trials, and what was wrong in a module.
+#include <algorithm>
+#include <ctime>
+#include <set>
+
+#include "pipeline/stages.h"
+#include "registry/winners.h"
+
+namespace tessera::pipeline {
+namespace {
+
+using registry::Entry;
+
+std::string now_utc() {
+  const std::time_t t = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm tm{};
+  gmtime_r(&t, &tm);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+  return text;
+}
+
+Json failures(const evaluate::Tuned& tuned) {
+  Json out = Json::array();
+  for (const tune::Trial& t : tuned.trials) {
+    if (t.outcome == tune::Outcome::measured || t.outcome == tune::Outcome::skipped) continue;
+    out.push_back({{"label", tuned.labels.at(static_cast<std::size_t>(t.point.candidate))},
+                   {"outcome", tune::name_of(t.outcome)},
+                   {"reason", t.reason}});
+  }
+  return out;
+}
+
+Json winners(const evaluate::Tuned& tuned) {
+  Json out = Json::array();
+  for (const evaluate::Tuned::Winner& w : tuned.winners) {
+    const realize::Launch launch =
+        w.candidate.launches.empty() ? realize::Launch{}
+                                     : w.candidate.launches.at(static_cast<std::size_t>(w.launch));
+    out.push_back({{"candidate", candidate_record(w.candidate)},
+                   {"launch", {{"knobs", launch.knobs}, {"ints", launch.ints}}},
+                   {"evidence", w.evidence.to_json()},
+                   {"binary", w.built ? w.built->hash : ""}});
+  }
+  return out;
+}
+
+registry::Thoroughness searched(const Session& s, const Work& w) {
+  const evaluate::Tuned& tuned = *w.tuned;
+  std::set<int> tried;
+  int measured = 0;
+  for (const tune::Trial& t : tuned.trials) {
+    if (t.outcome == tune::Outcome::skipped) continue;
+    tried.insert(t.point.candidate);
+    measured += t.outcome == tune::Outcome::measured ? 1 : 0;
+  }
+  return registry::thoroughness_of(
+      {.asked = asked_of(s, w),
+       .seconds = tuned.seconds,
+       .because = s.stopped() ? "interrupted" : tuned.stopped_because,
+       .untried = tried.size() + static_cast<std::size_t>(tuned.hopeless) < tuned.labels.size(),
+       .candidates = static_cast<int>(tried.size()),
+       .measurements = measured});
+}
+
+/// What was rechecked had its search before, here or where it was imported from.
+registry::Thoroughness thoroughness(const Session& s, const Work& w) {
+  registry::Thoroughness out = w.own ? w.own->search : registry::Thoroughness{};
+  if (w.rechecked && w.imported) return together(out, w.imported->search, false);
+  return w.rechecked ? out : together(out, searched(s, w), true);
+}
+
+}  // namespace
+
+Status remember(Session& s, const Work& w) {
+  if (!s.registry) return {};
+  const rules::Pattern& p = s.pattern(w.patterns.front());
+  Entry e{.key = w.key, .rule = p.rule, .arch = std::string(s.found.arch->name)};
+  e.status = w.tuned->winners.empty() ? "failed" : "accepted";
+  e.toolchain = s.toolchain;
+  e.created = now_utc();
+  e.run = s.run;
+  e.negative = failures(*w.tuned);
+  e.shape = p.body ? p.body->to_json() : Json::object();
+  e.search = thoroughness(s, w);
+  e.libraries = here_of(s, w).libraries;
+  if (w.own) e.provenance = w.own->provenance;
+  if (w.imported) {
+    e.provenance = w.imported->provenance;
+    e.provenance.imported = false;
+  }
+  if (e.status == "accepted") {
+    e.candidate = {{"winners", winners(*w.tuned)}, {"eager_ms", w.tuned->eager_ms}};
+    e.evidence = {{"eager_ms", w.tuned->eager_ms}, {"refined", w.refined}};
+    registry::lead_with_first(e);
+    if (w.own && w.beside_own) e.replaces = w.own->created;
+  }
+  TESSERA_CHECK(s.registry->store(e));
+  return s.registry->settle_trials(w.key, e.toolchain);
+}
+
+namespace {
+
+/// Failures that another day may not have.
+bool passes(const Json& trial) {
+  const Json detail = trial.value("detail", Json::object());
+  const auto flagged = [](const Json& j) {
+    return j.contains("unreliable") && j.at("unreliable") == true;
+  };
+  return detail.value("kind", "") == "out_of_memory" || flagged(detail) || flagged(trial);
+}
+
+/// The trial that keeps a search from a candidate: of its default launch.
+Json refusal(const realize::Candidate& c, const Json& mark) {
+  return {{"label", c.label()},
+          {"realizer", c.realizer},
+          {"kind", realize::name_of(c.kind)},
+          {"config", c.config},
+          {"knobs", c.launches.empty() ? Json::object() : c.launches.front().knobs},
+          {"outcome", tune::name_of(tune::Outcome::wrong_result)},
+          {"reason", mark.value("reason", "")}};
+}
+
+}  // namespace
+
+Result<Json> known_trials(const Session& s, const Work& w,
+                          const std::vector<realize::Candidate>& candidates) {
+  Json out = Json::array();
+  if (!s.registry) return out;
+  const registry::Here here = here_of(s, w);
+  TESSERA_TRY(kept, s.registry->trials(w.key, here.toolchain));
+  for (Json& trial : kept) {
+    if (registry::is_wrong_trial(trial)) {
+      if (const realize::Candidate* c = offered(candidates, trial))
+        out.push_back(refusal(*c, trial));
+      continue;
+    }
+    if (s.options.retune || passes(trial)) continue;
+    const bool library = trial.value("kind", "") == realize::name_of(realize::Kind::library);
+    if (library && trial.value("libraries", Json::object()) != here.libraries) continue;
+    // The finals of another session are not beside those of this one.
+    if (trial.contains("detail") && trial.at("detail").is_object()) {
+      trial["detail"].erase("final");
+      trial["detail"].erase("sustained_ms");
+    }
+    out.push_back(std::move(trial));
+  }
+  return out;
+}
+
+void note_trial(Session& s, Work& w, const Json& trial) {
+  if (!s.registry) return;
+  const bool own_best = w.own && trial.value("realizer", "") == w.own->realizer &&
+                        trial.value("config", Json::object()) == w.own->config;
+  w.beside_own = w.beside_own || own_best;
+  const registry::Here here = here_of(s, w);
+  Json kept = trial;
+  if (trial.value("kind", "") == realize::name_of(realize::Kind::library))
+    kept["libraries"] = here.libraries;
+  (void)s.registry->note_trial(w.key, here.toolchain, trial.value("label", ""), kept);
+}
+
+Status mark_wrong(Session& s, const Work& w, const std::string& label, const std::string& reason) {
+  if (!s.registry || !w.tuned) return {};
+  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
+    if (winner.candidate.label() != label) continue;
+    TESSERA_CHECK(s.registry->mark_wrong(w.key, s.toolchain,
+                                         {.label = label,
+                                          .realizer = winner.candidate.realizer,
+                                          .config = winner.candidate.config,
+                                          .reason = reason}));
+  }
+  return {};
+}
+
+}  // namespace tessera::pipeline
