@@ -74,7 +74,8 @@ def perturb(t: torch.Tensor, facts: dict, generator: torch.Generator, amplitude:
         x = x * (1 + amplitude * (2 * u - 1)) + amplitude * scale * (2 * u - 1)
     if facts.get("halves_equal"):
         x = torch.cat((half := x.chunk(2, dim=-1)[0], half), dim=-1)
-    return torch.empty_like(t).copy_(x)
+    largest = torch.finfo(t.dtype).max
+    return torch.empty_like(t).copy_(x.clamp(-largest, largest))  # 8-bit types end where weights may lie
 
 
 def perturbed_inputs(given: dict[str, torch.Tensor], seed: int) -> dict[str, torch.Tensor]:

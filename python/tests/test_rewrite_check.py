@@ -170,6 +170,8 @@ def test_perturb():
     assert torch.equal(low, high) and not torch.equal(low, w)
     strided = torch.zeros(4, 6).t()
     assert new(strided).stride() == strided.stride() and new(zeros.bfloat16()).dtype == torch.bfloat16
+    eight_bits = torch.full((64,), 448.0).to(torch.float8_e4m3fn)
+    assert new(eight_bits).float().isfinite().all() and new(eight_bits).float().min() < 448
     assert torch.equal(new(ones), new(ones)) and torch.equal(zeros, torch.zeros(64))
 
 

@@ -96,7 +96,7 @@ def test_a_wrong_rewrite_is_not_made(home, monkeypatch):
     torch.manual_seed(0)
     module, x = Written().eval(), torch.randn(X)
     wrong_attention(monkeypatch, lambda n: n["op"].startswith("aten.scaled_dot_product_attention"))
-    fast, said = optimized(module, x)
+    fast, said = optimized(module, x, only="synthesized", place_all=True)
     (warning,) = (w for w in said if "TS0504" in w)
     assert "not made: attention\n" in warning and "relative RMS" in warning, warning
     report = fast.report
@@ -110,8 +110,24 @@ def test_a_wrong_rewrite_is_not_made(home, monkeypatch):
 def test_nothing_right_is_an_error(home, monkeypatch):
     wrong_attention(monkeypatch, lambda n: n["op"].startswith("aten.rsqrt") or "rms_norm" in n["op"])
     with pytest.raises(Error) as e:
-        optimized(Written().eval(), torch.randn(X))
+        optimized(Written().eval(), torch.randn(X), only="synthesized", place_all=True)
     assert e.value.diagnostic["code"] == "TS0501", e.value.diagnostic
+
+
+def test_a_wrong_compiler_of_the_rest_is_not_used(home, monkeypatch):
+    class Miscompiled(Tracer):
+        def verify_module(self, params):
+            if params["leftover"] != "eager":
+                culprit = {"pattern": "", "rule": "", "label": "inductor", "check": "leftover", "reason": "miscompiled"}
+                return {"ok": False, "reason": "miscompiled", "culprits": [culprit]}
+            return super().verify_module(params)
+
+    monkeypatch.setattr(api, "Tracer", Miscompiled)
+    module, x = Written().eval(), torch.randn(X)
+    fast, said = optimized(module, x, leftover="inductor", only="synthesized", place_all=True)
+    assert any("TS0507" in w and "miscompiled" in w for w in said), said
+    assert fast.report["verification"]["ok"] and fast.report["verification"]["dropped"][0]["check"] == "leftover"
+    assert fast.status()["leftover_by"] == "eager" and fast.status()["active"]
 
 
 def damage(library: Path) -> None:
