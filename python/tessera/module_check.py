@@ -154,7 +154,7 @@ def _check_seed(
 ) -> tuple[list[dict], list[dict], str]:
     """(errors of ours, errors of the original, reason) for one set of inputs."""
     before = snapshot(held.module)
-    state = {k: t.detach().clone() for k, t in held.module.state_dict().items()}
+    state = {k: _copy(t) for k, t in held.module.state_dict().items()}
     args, kwargs = copies(expected.args, expected.kwargs)
     with peer_table.equal_precision(held.precision):
         results = run_module(composed, args, kwargs, seed)
@@ -171,12 +171,20 @@ def _check_seed(
     if list(now) != list(state):
         reasons.append("the state_dict has other names than the original's")
     for name, t in now.items():
-        if name in state and not same(t.detach(), state[name]):
+        if name in state and not same(t.detach(), state[name].to(t.device)):
             reasons.append(f"the parameter or buffer `{name}` was changed")
             with torch.no_grad():
                 t.copy_(state[name])
     reason = "; ".join([*reasons, *([wrong] if wrong else [])])
     return errors, expected.baseline, reason
+
+
+def _copy(t: torch.Tensor) -> torch.Tensor:
+    """To compare with later, and to restore; on the host where the device has no room for it."""
+    try:
+        return t.detach().clone()
+    except torch.OutOfMemoryError:
+        return t.detach().cpu()
 
 
 def inactive_reason(composed: ComposedModule, claimed: list[str]) -> str:

@@ -38,6 +38,7 @@ case "${1:-}" in
     check evaluator "$python" tests/gpu/evaluator.py "$dir/flags.json"
     check launches "$python" tests/gpu/launches.py run "$dir/launches"
     check composed "$python" tests/gpu/composed.py
+    check module_checks "$python" tests/gpu/module_checks.py
     check tile "$python" tests/gpu/tile_kernels.py run "$dir/tile"
     check attention "$python" tests/gpu/cutlass_attention.py run "$dir/attention"
     check gemm "$python" tests/gpu/gemm_kernels.py run "$dir/gemm"
