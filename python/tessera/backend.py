@@ -20,6 +20,7 @@ from tessera import leftover
 from tessera.errors import Error, fail
 
 SECONDS = 60.0  # of search for all graphs of a model
+WRONG_OPTIONS = {"input.unknown_argument", "input.bad_argument", "input.negative_option", "input.bad_checkpoints"}
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -50,7 +51,7 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
     try:
         run = _optimized(gm, example_inputs, options, settings, model)
     except Error as e:
-        if e.diagnostic["code"] in ("TS0041", "TS0043", "TS0046"):  # the options are wrong: nothing to fall back from
+        if e.diagnostic["name"] in WRONG_OPTIONS:  # nothing to fall back from
             raise
         warnings.warn(f"tessera: a graph goes to Inductor: {e}", stacklevel=2)
         run = _by_inductor(gm, example_inputs, settings, model, str(e))
