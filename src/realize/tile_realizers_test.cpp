@@ -245,8 +245,8 @@ TEST(TilePointwise, RotaryForTheGpuIsTwoKernelsOfOneLaunch) {
   const Case c = rotary(32, 512, 64);
   expect_gpu_candidates(c, "tile_pointwise");
   const std::string text = space_of(c, "tile_pointwise", "sm_90a")->candidates.front().source->text;
-  EXPECT_THAT(text, HasSubstr("tessera::launch(tile_part0, "));
-  EXPECT_THAT(text, HasSubstr("tessera::launch(tile_part1, "));
+  EXPECT_THAT(text, HasSubstr("tessera::launch(TESSERA_ENTRY(tile_part0), "));
+  EXPECT_THAT(text, HasSubstr("tessera::launch(TESSERA_ENTRY(tile_part1), "));
 }
 
 /// A reduction of (x * y) over the last `reduced` of the dims [4, 6, 10], then exp where asked.
