@@ -6,6 +6,10 @@
 //   #define TESSERA_SIDES_APART 1           before it includes this: it may be compiled so
 //   TESSERA_KERNEL(...) void name(...)      a kernel, in no namespace: `name` is its symbol
 //   TESSERA_ENTRY(name)                     what is launched
+//   TESSERA_ENTRY_OF("part", kernel)        the same of a kernel whose symbol is mangled: `part` of
+//                                           it that no other kernel of the source has. What only
+//                                           the host side would use, a template's instance, the
+//                                           device side must name too
 //   #if TESSERA_DEVICE_SIDE                 around what the host side does not know
 //   #if TESSERA_HOST_SIDE                   around what launches
 // Both are 1 when nvcc compiles the two at once (toolkits without cudaLibraryLoadData).
@@ -43,7 +47,12 @@ cudaError_t find(void (*kernel)(P...), const void** found) {
   *found = reinterpret_cast<const void*>(kernel);
   return cudaSuccess;
 }
+inline cudaError_t find(const void* kernel, const void** found) {
+  *found = kernel;
+  return cudaSuccess;
+}
 #define TESSERA_ENTRY(name) (name)
+#define TESSERA_ENTRY_OF(part, ...) (__VA_ARGS__)
 
 #else
 
@@ -82,11 +91,32 @@ inline cudaError_t device_code(cudaLibrary_t* library) {
   return cudaSuccess;
 }
 
-/// A kernel of the device code, found by its name at the first launch. Its handle serves every
-/// device, so that a launch reads one pointer.
+/// The one kernel of the library whose symbol has `part` in it.
+inline cudaError_t kernel_with(const char* part, cudaLibrary_t library, cudaKernel_t* found) {
+  constexpr unsigned most = 64;
+  cudaKernel_t kernels[most];
+  unsigned count = 0;
+  cudaError_t status = cudaLibraryGetKernelCount(&count, library);
+  if (status != cudaSuccess) return status;
+  if (count > most) return cudaErrorInvalidValue;
+  status = cudaLibraryEnumerateKernels(kernels, count, library);
+  *found = nullptr;
+  for (unsigned i = 0; i < count && status == cudaSuccess; ++i) {
+    const char* symbol = nullptr;
+    status = cudaFuncGetName(&symbol, reinterpret_cast<const void*>(kernels[i]));
+    if (status != cudaSuccess || std::strstr(symbol, part) == nullptr) continue;
+    if (*found != nullptr) return cudaErrorInvalidValue;
+    *found = kernels[i];
+  }
+  if (status == cudaSuccess && *found == nullptr) return cudaErrorSymbolNotFound;
+  return status;
+}
+
+/// A kernel of the device code, found by its symbol or a part of it at the first launch. Its handle
+/// serves every device, so that a launch reads one pointer.
 class Entry {
  public:
-  constexpr explicit Entry(const char* name) : name_(name) {}
+  constexpr Entry(const char* symbol, bool whole) : symbol_(symbol), whole_(whole) {}
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
 
@@ -96,7 +126,9 @@ class Entry {
     cudaLibrary_t library = nullptr;
     cudaKernel_t handle = nullptr;
     cudaError_t status = device_code(&library);
-    if (status == cudaSuccess) status = cudaLibraryGetKernel(&handle, library, name_);
+    if (status != cudaSuccess) return status;
+    status = whole_ ? cudaLibraryGetKernel(&handle, library, symbol_)
+                    : kernel_with(symbol_, library, &handle);
     if (status != cudaSuccess) return status;
     *kernel = reinterpret_cast<const void*>(handle);
     found_.store(*kernel, std::memory_order_release);
@@ -104,7 +136,8 @@ class Entry {
   }
 
  private:
-  const char* name_;
+  const char* symbol_;
+  bool whole_;
   std::atomic<const void*> found_{nullptr};
 };
 
@@ -112,11 +145,13 @@ class Entry {
 inline cudaError_t find(Entry& entry, const void** found) {
   return entry.find(found);
 }
-#define TESSERA_ENTRY(name)             \
-  ([]() -> tessera::Entry& {            \
-    static tessera::Entry entry(#name); \
-    return entry;                       \
+#define TESSERA_NAMED_ENTRY(symbol, whole)      \
+  ([]() -> tessera::Entry& {                    \
+    static tessera::Entry entry(symbol, whole); \
+    return entry;                               \
   }())
+#define TESSERA_ENTRY(name) TESSERA_NAMED_ENTRY(#name, true)
+#define TESSERA_ENTRY_OF(part, ...) TESSERA_NAMED_ENTRY(part, false)
 
 #endif  // TESSERA_DEVICE_SIDE
 

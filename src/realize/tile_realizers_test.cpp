@@ -123,7 +123,7 @@ void expect_gpu_candidates(const Case& c, std::string_view name) {
     ASSERT_TRUE(one.source);
     EXPECT_EQ(one.source->arch, "sm_90a");
     EXPECT_EQ(one.source->language, toolchain::Language::cuda);
-    EXPECT_THAT(one.source->text, HasSubstr("__global__"));
+    EXPECT_THAT(one.source->text, HasSubstr("TESSERA_KERNEL("));
     EXPECT_FALSE(one.launches.empty());
   }
   EXPECT_NE(space->candidates[0].config, space->candidates[1].config);
