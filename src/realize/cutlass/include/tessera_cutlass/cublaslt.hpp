@@ -111,7 +111,8 @@ inline int lt_make_plan(const LtKind& kind, const tessera_launch* launch, LtPlan
   return lt_check(status, "cublasLtMatmulAlgoGetHeuristic");
 }
 
-/// The plan of these integers on the current device, made once; null with the reason in last_error().
+/// The plan of these integers on the current device, made once; null with the reason in
+/// last_error().
 inline const LtPlan* lt_plan(const LtKind& kind, const tessera_launch* launch) {
   static std::mutex mutex;
   static std::map<std::vector<int64_t>, LtPlan> plans;
