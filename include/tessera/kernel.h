@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #define TESSERA_KERNEL_ABI 1
+/* Libraries are compiled with hidden symbols, so that two in one process share nothing. */
+#define TESSERA_KERNEL_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,19 +29,19 @@ typedef struct tessera_launch {
 
 /* A static JSON text:
  * {"abi":1,"name":...,"ints":["m","n",...],"tensors":["a","b","d"],"arch":"sm_90a"}. */
-const char* tessera_describe(void);
+TESSERA_KERNEL_API const char* tessera_describe(void);
 
 /* Bytes of scratch memory that tessera_run needs for this launch, aligned to 256; negative when the
  * kernel cannot run it, and then tessera_last_error() says why. */
-int64_t tessera_workspace_size(const tessera_launch* launch);
+TESSERA_KERNEL_API int64_t tessera_workspace_size(const tessera_launch* launch);
 
 /* Enqueues the kernel on `stream` (a cudaStream_t; ignored on `host`) and returns without waiting.
  * Allocates nothing, synchronizes nothing, and is safe to capture in a CUDA graph. 0 on success;
  * else tessera_last_error() says why. */
-int tessera_run(const tessera_launch* launch, void* workspace, void* stream);
+TESSERA_KERNEL_API int tessera_run(const tessera_launch* launch, void* workspace, void* stream);
 
 /* The last error of this thread, or "". */
-const char* tessera_last_error(void);
+TESSERA_KERNEL_API const char* tessera_last_error(void);
 
 #ifdef __cplusplus
 }

@@ -9,8 +9,9 @@
 // stream has ended, too: kernels of libraries, copies and ours mix freely.
 #pragma once
 
-#include <cuda_runtime.h>
 #include <stdlib.h>
+
+#include "tessera/sides.h"
 
 #ifndef TESSERA_PROGRAMMATIC_LAUNCH
 #define TESSERA_PROGRAMMATIC_LAUNCH 0
@@ -28,14 +29,14 @@ namespace tessera {
 __device__ __forceinline__ void wait_for_previous() {
 #if defined(TST_EMULATE)
   tessera_emulate::wait_for_previous();
-#elif TESSERA_PROGRAMMATIC_LAUNCH
+#elif TESSERA_PROGRAMMATIC_LAUNCH && TESSERA_DEVICE_SIDE
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
 /// The next kernel's blocks may come once every block of this grid has called this or has ended.
 __device__ __forceinline__ void allow_next() {
-#if TESSERA_PROGRAMMATIC_LAUNCH && !defined(TST_EMULATE)
+#if TESSERA_PROGRAMMATIC_LAUNCH && TESSERA_DEVICE_SIDE && !defined(TST_EMULATE)
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
@@ -45,7 +46,7 @@ __device__ __forceinline__ void allow_next() {
 /// rise above a wait.
 template <class Pointer>
 __device__ __forceinline__ void forget(Pointer& pointer) {
-#if TESSERA_PROGRAMMATIC_LAUNCH && !defined(TST_EMULATE)
+#if TESSERA_PROGRAMMATIC_LAUNCH && TESSERA_DEVICE_SIDE && !defined(TST_EMULATE)
   size_t address = __cvta_generic_to_global(pointer);  // it stays known to be global memory
   asm volatile("" : "+l"(address)::"memory");
   pointer = static_cast<Pointer>(__cvta_global_to_generic(address));
@@ -66,6 +67,8 @@ __device__ __forceinline__ void after_previous(Pointer&... pointers) {
   (forget(pointers), ...);
   allow_next();
 }
+
+#if TESSERA_HOST_SIDE
 
 /// Whether launches of this process carry the attribute; asked once a library. Drivers before CUDA
 /// 12.3 cannot capture such a launch in a graph.
@@ -93,9 +96,16 @@ inline void allow_early_start(cudaLaunchConfig_t& config, cudaLaunchAttribute* a
 }
 
 /// Enqueues a kernel that begins with after_previous (or waits before its first access otherwise).
+#if TESSERA_DEVICE_SIDE
 template <class... P, class... A>
 cudaError_t launch(void (*kernel)(P...), unsigned blocks, unsigned threads, size_t shared_bytes,
                    cudaStream_t stream, A... arguments) {
+#else
+// The kernel's parameters are not known here: each argument must have the type of its parameter.
+template <class... A>
+cudaError_t launch(Entry& kernel, unsigned blocks, unsigned threads, size_t shared_bytes,
+                   cudaStream_t stream, A... arguments) {
+#endif
   cudaLaunchAttribute attribute{};
   cudaLaunchConfig_t config{};
   config.gridDim = dim3(blocks);
@@ -103,9 +113,18 @@ cudaError_t launch(void (*kernel)(P...), unsigned blocks, unsigned threads, size
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   allow_early_start(config, &attribute);
+#if TESSERA_DEVICE_SIDE
   const cudaError_t status = cudaLaunchKernelEx(&config, kernel, P(arguments)...);
+#else
+  void* pointers[] = {static_cast<void*>(&arguments)...};
+  const void* found = nullptr;
+  cudaError_t status = find(kernel, &found);
+  if (status == cudaSuccess) status = cudaLaunchKernelExC(&config, found, pointers);
+#endif
   if (status != cudaSuccess) (void)cudaGetLastError();  // it is reported once, here
   return status;
 }
+
+#endif  // TESSERA_HOST_SIDE
 
 }  // namespace tessera

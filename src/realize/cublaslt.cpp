@@ -104,6 +104,7 @@ std::string text_of(const GemmProblem& p, const LtEpilogue& e, const std::vector
   const Matrix& d = p.outputs.front();
   const Json describe = {{"abi", 1}, {"name", "cublaslt"}, {"arch", arch}, {"ints", ints}};
   return fill(R"CU(// cublaslt: generated; the heuristics' candidates for one kind of product.
+#define TESSERA_HOST_ONLY 1
 #include "tessera_cutlass/cublaslt.hpp"
 
 namespace {

@@ -125,10 +125,15 @@ std::vector<int64_t> launch_ints(const rules::AttentionBody& body, int64_t secti
   return out;
 }
 
-constexpr const char* text = R"CU(#include "tessera_cutlass/attention_launch.hpp"
+constexpr const char* text = R"CU(#define TESSERA_SIDES_APART 1
+#include "tessera_cutlass/attention_launch.hpp"
 
 using Kernel = tessera::Attention<$TYPE$, $DEPTH$, $WIDTH$, $QUERIES$, $KEYS$, $STAGES$, $CAUSAL$, $TURNS$>;
+#if TESSERA_DEVICE_SIDE
+const void* entry() { return reinterpret_cast<const void*>(tessera::attention_kernel<Kernel>); }
+#endif
 
+#if TESSERA_HOST_SIDE
 TESSERA_EXPORT const char* tessera_describe() {
   return R"J($DESCRIBE$)J";
 }
@@ -142,8 +147,10 @@ TESSERA_EXPORT int64_t tessera_workspace_size(const tessera_launch*) {
 }
 
 TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void*, void* stream) {
-  return tessera_cutlass::run_attention<Kernel>(launch, static_cast<cudaStream_t>(stream));
+  return tessera_cutlass::run_attention<Kernel>(launch, TESSERA_ENTRY_OF("attention_kernel", tessera::attention_kernel<Kernel>),
+                                                static_cast<cudaStream_t>(stream));
 }
+#endif
 )CU";
 
 Candidate candidate(const rules::AttentionBody& body, const Config& c, const arch::Arch& arch) {

@@ -309,6 +309,12 @@ TEST(CutlassAttention, NeedsHopper) {
   EXPECT_THAT(refusal(attention(llama), "sm_80"), HasSubstr("sm_80 has no wgmma and TMA"));
 }
 
+TEST(CutlassAttention, HostSideCompilesApart) {
+  const auto s = space_of(attention(llama, {{"head_dim", 64}}));
+  ASSERT_TRUE(s) << to_text(s.error());
+  testing::expect_host_side_compiles(*s->candidates.front().source);
+}
+
 TEST(CutlassAttention, CompilesForHopperWithoutSpills) {
   const auto s = space_of(attention(llama, {{"head_dim", 64}}));
   ASSERT_TRUE(s) << to_text(s.error());

@@ -25,6 +25,7 @@ Candidate candidate(const GatedProblem& g, const Sm90Config& c, double ms, const
   for (std::string& name : product_ints(g.gate, "gate_")) text.ints.push_back(std::move(name));
   text.body = sm90_product(g.value, c, "value", 1) + sm90_product(g.gate, c, "gate", first);
   text.products = {"value", "gate"};
+  text.apart = true;
   text.tail = "return 0;";
   toolchain::Source source;
   source.name = "cutlass_gated";

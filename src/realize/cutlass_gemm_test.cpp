@@ -244,6 +244,18 @@ TEST(CutlassGemm, SharedOperandHasBatchStrideZero) {
   EXPECT_EQ(ints[1 + 12 + 3], 0);         // b_batch
 }
 
+TEST(CutlassGemm, HostSideCompilesApart) {
+  const auto s = space_of(R"({"m":2048,"n":4096,"k":4096,"epilogue":"bias_gelu"})");
+  ASSERT_TRUE(s) << to_text(s.error());
+  for (const Candidate& c : s->candidates) {
+    if (!testing::quick_to_compile(*c.source)) continue;
+    EXPECT_THAT(c.source->text, HasSubstr("TESSERA_ENTRY_OF(\"7product5Fused\", entry())"));
+    testing::expect_host_side_compiles(*c.source);
+    return;
+  }
+  FAIL() << "no tile of a usual width";
+}
+
 TEST(CutlassGemm, StreamKCompilesForHopper) {
   const auto s = space_of(R"({"m":2048,"n":4096,"k":14336,"epilogue":"residual"})");
   ASSERT_TRUE(s) << to_text(s.error());

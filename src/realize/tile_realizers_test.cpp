@@ -123,7 +123,7 @@ void expect_gpu_candidates(const Case& c, std::string_view name) {
     ASSERT_TRUE(one.source);
     EXPECT_EQ(one.source->arch, "sm_90a");
     EXPECT_EQ(one.source->language, toolchain::Language::cuda);
-    EXPECT_THAT(one.source->text, HasSubstr("__global__"));
+    EXPECT_THAT(one.source->text, HasSubstr("TESSERA_KERNEL("));
     EXPECT_FALSE(one.launches.empty());
   }
   EXPECT_NE(space->candidates[0].config, space->candidates[1].config);
@@ -245,8 +245,8 @@ TEST(TilePointwise, RotaryForTheGpuIsTwoKernelsOfOneLaunch) {
   const Case c = rotary(32, 512, 64);
   expect_gpu_candidates(c, "tile_pointwise");
   const std::string text = space_of(c, "tile_pointwise", "sm_90a")->candidates.front().source->text;
-  EXPECT_THAT(text, HasSubstr("tessera::launch(tile_part0, "));
-  EXPECT_THAT(text, HasSubstr("tessera::launch(tile_part1, "));
+  EXPECT_THAT(text, HasSubstr("tessera::launch(TESSERA_ENTRY(tile_part0), "));
+  EXPECT_THAT(text, HasSubstr("tessera::launch(TESSERA_ENTRY(tile_part1), "));
 }
 
 /// A reduction of (x * y) over the last `reduced` of the dims [4, 6, 10], then exp where asked.

@@ -49,7 +49,7 @@ void cuda_kernel(Emitter& e, const Kernel& k) {
   std::string bounds = std::to_string(k.threads);
   if (k.min_blocks > 0) bounds += fmt::format(", {}", k.min_blocks);
   const std::string names = names_of(*e.program);
-  e.open(fmt::format("__global__ void __launch_bounds__({}) tile_{}({}) {{", bounds, k.name,
+  e.open(fmt::format("TESSERA_KERNEL({}) void tile_{}({}) {{", bounds, k.name,
                      parameters(*e.program)));
   e.line(fmt::format("tessera::after_previous({});", names));
   e.line(fmt::format("tile_{}_body({});", k.name, names));
@@ -68,29 +68,63 @@ std::string describe(const Program& p, Target target) {
   return j.dump();
 }
 
-std::string arguments(const Program& p, int64_t* workspace, int* count) {
+/// The kernels' tensors. The host side of CUDA does not know their types.
+std::string arguments(const Program& p, Target target, int64_t* workspace, int* count) {
   std::string s;
   for (const Tensor& t : p.tensors) {
     std::string from = fmt::format("launch->tensors[{}]", *count);
+    const char* cast = "static_cast";
     if (t.access == Access::workspace) {
       from = fmt::format("static_cast<char*>(workspace) + {}", *workspace);
+      cast = "reinterpret_cast";
       *workspace += (t.extent() * size_of(t.element) + 255) / 256 * 256;
-      s +=
-          fmt::format("  auto* {} = reinterpret_cast<{}*>({});\n", t.name, c_type(t.element), from);
-      continue;
+    } else {
+      ++*count;
     }
-    ++*count;
-    s += fmt::format("  auto* {} = static_cast<{}*>({});\n", t.name, c_type(t.element), from);
+    if (target == Target::cuda) {
+      s += fmt::format("  void* {} = {};\n", t.name, from);
+    } else {
+      s += fmt::format("  auto* {} = {}<{}*>({});\n", t.name, cast, c_type(t.element), from);
+    }
   }
   return s;
 }
 
+/// The launch of one kernel; beyond 48 KiB it asks for room first.
+std::string cuda_launch(const Kernel& k, const Grid& grid, const std::string& names) {
+  std::string s;
+  if (grid.shared_bytes > default_shared_bytes) {
+    s += fmt::format(
+        "  static tessera::PerDevice<bool> raised_{0};\n"
+        "  if (cudaError_t e = tessera::allow_shared_memory(raised_{0}, TESSERA_ENTRY(tile_{0}), "
+        "{1}); "
+        "e != cudaSuccess) return tst_error = cudaGetErrorString(e), 2;\n",
+        k.name, grid.shared_bytes);
+  }
+  std::string blocks = std::to_string(grid.tiles);
+  if (grid.persistent > 0) blocks = fmt::format("tst_blocks({}, {})", grid.tiles, grid.persistent);
+  return s + fmt::format(
+                 "  if (cudaError_t e = tessera::launch(TESSERA_ENTRY(tile_{}), {}, {}, {}, "
+                 "static_cast<cudaStream_t>(stream), {}); e != cudaSuccess) return tst_error = "
+                 "cudaGetErrorString(e), 2;\n",
+                 k.name, blocks, k.threads, grid.shared_bytes, names);
+}
+
+/// Blocks of a kernel whose blocks take many tiles.
+constexpr std::string_view blocks_function = R"(
+[[maybe_unused]] static unsigned tst_blocks(long long tiles, int per_multiprocessor) {
+  const long long blocks = (long long)tessera::multiprocessors() * per_multiprocessor;
+  return unsigned(tiles < blocks ? tiles : blocks);
+}
+)";
+
 std::string interface(const Program& p, Target target, const std::vector<Grid>& grids) {
   int64_t workspace = 0;
   int count = 0;
-  std::string args = arguments(p, &workspace, &count);
+  std::string args = arguments(p, target, &workspace, &count);
   const std::string names = names_of(p);
-  std::string s = R"(
+  std::string s(target == Target::cuda ? blocks_function : "");
+  s += R"(
 static thread_local const char* tst_error = "";
 extern "C" const char* tessera_last_error(void) { return tst_error; }
 )";
@@ -119,21 +153,7 @@ extern "C" const char* tessera_last_error(void) { return tst_error; }
       s += fmt::format("  tile_{}({});\n", k.name, names);
       continue;
     }
-    std::string blocks = std::to_string(grids[i].tiles);
-    if (grids[i].persistent > 0)
-      blocks = fmt::format("tst_blocks({}, {})", grids[i].tiles, grids[i].persistent);
-    if (grids[i].shared_bytes > default_shared_bytes) {
-      s += fmt::format(
-          "  if (cudaError_t e = cudaFuncSetAttribute(tile_{}, "
-          "cudaFuncAttributeMaxDynamicSharedMemorySize, {}); e != cudaSuccess) return tst_error = "
-          "cudaGetErrorString(e), 2;\n",
-          k.name, grids[i].shared_bytes);
-    }
-    s += fmt::format(
-        "  if (cudaError_t e = tessera::launch(tile_{}, {}, {}, {}, "
-        "static_cast<cudaStream_t>(stream), {}); e != cudaSuccess) return tst_error = "
-        "cudaGetErrorString(e), 2;\n",
-        k.name, blocks, k.threads, grids[i].shared_bytes, names);
+    s += cuda_launch(k, grids[i], names);
   }
   s += "  (void)workspace, (void)stream;\n  return 0;\n}\n";
   return s;
@@ -163,9 +183,16 @@ Result<Emitted> emit(const Program& p, Target target) {
   Emitter e;
   e.target = target;
   e.program = &p;
-  std::string head =
-      "// " + p.name +
-      ", written by tessera from its tile program.\n#include \"tessera/kernel.h\"\n\n";
+  const bool cuda = target == Target::cuda;
+  std::string head = fmt::format(
+      "// {}, written by tessera from its tile program.\n{}#include \"tessera/kernel.h\"\n", p.name,
+      cuda ? "#define TESSERA_SIDES_APART 1\n" : "");
+  if (cuda) {
+    head +=
+        "#include <stdint.h>\n\n#include \"tessera/limits.h\"\n"
+        "#include \"tessera/programmatic_launch.h\"\n\n#if TESSERA_DEVICE_SIDE";
+  }
+  head += "\n";
   std::string index = small(p) ? (target == Target::cuda ? "unsigned" : "long")
                                : (target == Target::cuda ? "unsigned long long" : "long");
   std::vector<Grid> grids;
@@ -187,7 +214,9 @@ Result<Emitted> emit(const Program& p, Target target) {
   head += graph::pointwise_prelude(target) + "\n" + tile_prelude(target);
   if (e.uses_products) head += product_prelude();
   head += fmt::format("using tst_index = {};\n", index);
-  return Emitted{head + e.out + interface(p, target, grids), target == Target::cuda ? "cu" : "cpp"};
+  std::string host = interface(p, target, grids);
+  if (cuda) host = "#endif\n#if TESSERA_HOST_SIDE" + host + "#endif\n";
+  return Emitted{head + e.out + host, cuda ? "cu" : "cpp"};
 }
 
 }  // namespace tessera::tile

@@ -58,8 +58,8 @@ TEST(EmitCuda, KernelsWaitBeforeTheyTouchMemory) {
                         .value();
   const std::string source = emit(p, Target::cuda).value().source;
   std::size_t kernels = 0;
-  for (std::size_t at = source.find("__global__"); at != std::string::npos;
-       at = source.find("__global__", at + 1), ++kernels) {
+  for (std::size_t at = source.find("TESSERA_KERNEL("); at != std::string::npos;
+       at = source.find("TESSERA_KERNEL(", at + 1), ++kernels) {
     const std::size_t body = source.find("{\n", at) + 2;
     EXPECT_EQ(source.substr(body, source.find("}", body) - body),
               "  tessera::after_previous(x, y);\n  tile_softmax_body(x, y);\n");

@@ -107,11 +107,6 @@ static __attribute__((noinline, unused)) void tst_dot(const float* __restrict__ 
 
 constexpr std::string_view cuda = R"(#include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <cuda_runtime.h>
-#include <stdint.h>
-
-#include "tessera/programmatic_launch.h"
-
 #define TST_FN __device__ __forceinline__
 using tst_bf16 = __nv_bfloat16;
 using tst_f16 = __half;
@@ -199,16 +194,6 @@ TST_FN void tst_exchange_warps(float (&v)[N], float* slots, unsigned thread) {
       v[i] = tst_over_lanes<F, 32>(lane < warps ? slots[i * (THREADS / 32) + first + lane] : F::neutral());
     }
   }
-}
-[[maybe_unused]] static int tst_blocks(long long tiles, int per_multiprocessor) {
-  static const int multiprocessors = [] {
-    int device = 0, n = 1;
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, device);
-    return n;
-  }();
-  const long long blocks = (long long)multiprocessors * per_multiprocessor;
-  return int(tiles < blocks ? tiles : blocks);
 }
 )";
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <system_error>
 #include <unistd.h>
@@ -126,6 +127,25 @@ struct Aside {
   }
 };
 
+/// One command after the other until one fails, all within `limit`: the last one's outcome, with
+/// what all have printed and the seconds of all.
+Finished run_all(const std::vector<std::vector<std::string>>& commands, const fs::path& folder,
+                 std::chrono::seconds limit, const std::atomic<bool>* cancel) {
+  using std::chrono::milliseconds;
+  Finished all;
+  for (const std::vector<std::string>& argv : commands) {
+    const auto left = milliseconds(limit) - milliseconds(static_cast<int64_t>(all.seconds * 1e3));
+    // Compilers write their temporaries beside the build: they vanish with it when it is killed.
+    Finished one = run({.argv = argv, .folder = folder, .env = {{"TMPDIR", folder.string()}}},
+                       std::max(left, milliseconds(0)), cancel);
+    one.output.insert(0, all.output);
+    one.seconds += all.seconds;
+    all = std::move(one);
+    if (!all.ok()) break;
+  }
+  return all;
+}
+
 Result<Built> compile(const Toolchain& tools, const Source& source, const fs::path& cache,
                       const std::string& hash, std::chrono::seconds limit,
                       const std::atomic<bool>* cancel) {
@@ -136,11 +156,7 @@ Result<Built> compile(const Toolchain& tools, const Source& source, const fs::pa
   write_file_atomically(input, source.text);
   Finished done;
   try {
-    // Compilers write their temporaries beside the build: they vanish with it when it is killed.
-    done = run({.argv = compile_command(tools, source, input, output),
-                .folder = aside.path,
-                .env = {{"TMPDIR", aside.path.string()}}},
-               std::chrono::duration_cast<std::chrono::milliseconds>(limit), cancel);
+    done = run_all(compile_commands(tools, source, input, output), aside.path, limit, cancel);
   } catch (const std::system_error& e) {
     return error(fail(compiler_did_not_start, "the compiler did not start: {}", e.what())
                      .help("`tessera doctor` says what is installed"));

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <regex>
@@ -75,6 +76,40 @@ void find_nvcc(Toolchain& t, const std::vector<fs::path>& sites) {
   } else {
     take_nvcc_from_packages(t, sites);
   }
+}
+
+// What the C++ compiler needs to read a host side without nvcc: the runtime's headers and its
+// static library, of a toolkit or of packages, and a runtime that loads a cubin (CUDA 12.8).
+void find_host_side(Toolchain& t) {
+  if (t.nvcc.empty()) return;
+  if (t.cxx.empty() || t.cxx_version.find("clang") != std::string::npos) {
+    t.together_because = "the C++ compiler is not g++";
+    return;
+  }
+  std::smatch m;
+  if (!std::regex_search(t.nvcc_version, m, std::regex("([0-9]+)\\.([0-9]+)")) ||
+      std::stoi(m[1]) * 100 + std::stoi(m[2]) < 1208) {
+    t.together_because = "its runtime cannot load a cubin, CUDA 12.8 can";
+    return;
+  }
+  std::error_code ignored;
+  const fs::path root = fs::canonical(t.nvcc, ignored).parent_path().parent_path();
+  std::vector<fs::path> includes = t.cuda_includes, libraries = t.cuda_libraries;
+  if (includes.empty()) {
+    includes = {root / "include", root / "include/cccl"};
+    libraries = {root / "lib64", root / "lib"};
+  }
+  const auto has = [&](const char* name) {
+    return [name](const fs::path& dir) { return fs::exists(dir / name); };
+  };
+  const auto runtime = std::find_if(libraries.begin(), libraries.end(), has("libcudart_static.a"));
+  if (std::none_of(includes.begin(), includes.end(), has("cuda_runtime_api.h")) ||
+      runtime == libraries.end()) {
+    t.together_because = "cuda_runtime_api.h or libcudart_static.a is not where it is";
+    return;
+  }
+  t.host_includes = std::move(includes);
+  t.host_runtime = *runtime;
 }
 
 std::string version_of(const fs::path& program, const std::string& argument,
@@ -159,6 +194,7 @@ Toolchain locate(const fs::path& python) {
   }
   t.nvcc_version = version_of(t.nvcc, "--version", std::regex("V([0-9.]+)"));
   t.cxx_version = version_of(t.cxx, "--version", std::regex("^([^\n]+)"));
+  find_host_side(t);
   return t;
 }
 
@@ -172,6 +208,7 @@ std::string Toolchain::fingerprint() const {
 Json Toolchain::to_json() const {
   return {{"nvcc", nvcc.string()},
           {"nvcc_version", nvcc_version},
+          {"together_because", together_because},
           {"cxx", cxx.string()},
           {"cxx_version", cxx_version},
           {"cutlass", cutlass.string()},

@@ -15,6 +15,13 @@ namespace tessera::toolchain {
 
 enum class Language : uint8_t { cuda, cxx };
 
+/// Which compilers make a source's library.
+enum class Sides : uint8_t {
+  together,  // nvcc, of both sides at once
+  apart,     // nvcc of the device side into a cubin; the C++ compiler of the host side around it
+  host,      // the C++ compiler: there is no device side
+};
+
 /// Everything that decides what a compiler makes of it.
 struct Source {
   std::string name;  // for people: becomes part of file names
@@ -50,6 +57,12 @@ struct Toolchain {
   /// in sibling folders.
   std::vector<std::filesystem::path> cuda_includes;
   std::vector<std::filesystem::path> cuda_libraries;
+  /// For host sides that the C++ compiler reads alone: the folders of cuda_runtime.h and of CUDA's
+  /// C++ library, and the folder of libcudart_static.a. Empty where that is not possible; nvcc then
+  /// compiles both sides at once, and `together_because` says why.
+  std::vector<std::filesystem::path> host_includes;
+  std::filesystem::path host_runtime;
+  std::string together_because;
   /// One text that changes whenever generated code might.
   [[nodiscard]] std::string fingerprint() const;
   [[nodiscard]] Json to_json() const;

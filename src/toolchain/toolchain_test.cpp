@@ -1,6 +1,7 @@
 #include "toolchain/toolchain.h"
 
 #include <cstdlib>
+#include <dlfcn.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <thread>
@@ -143,6 +144,101 @@ TEST(CacheKey, FollowsIncludedHeadersOnly) {
   EXPECT_EQ(hash(), before);
   std::ofstream(include.path() / "own/b.h") << "int changed;\n";
   EXPECT_NE(hash(), before);
+}
+
+const char* const two_sides = R"(
+#define TESSERA_SIDES_APART 1
+#include "tessera/kernel.h"
+#include "tessera/programmatic_launch.h"
+
+#if TESSERA_DEVICE_SIDE
+TESSERA_KERNEL(32) void fill(float* x) { x[threadIdx.x] = 1; }
+#endif
+#if TESSERA_HOST_SIDE
+extern "C" const char* tessera_describe(void) { return "two sides"; }
+extern "C" int tessera_run(const tessera_launch* l, void*, void* stream) {
+  void* x = l->tensors[0];
+  return tessera::launch(TESSERA_ENTRY(fill), 1, 32, 0, static_cast<cudaStream_t>(stream), x);
+}
+#endif
+)";
+
+Source two_sided() {
+  return {.name = "two sides", .text = two_sides, .arch = "sm_90a", .flags = {}, .links = {}};
+}
+
+TEST(Sides, HostSideHoldsTheCubinAndSharesNothing) {
+  const TemporaryFolder cache;
+  const Toolchain t = host_tools();
+  if (t.nvcc.empty()) GTEST_SKIP() << "no nvcc";
+  ASSERT_EQ(sides_of(t, two_sided()), Sides::apart) << t.together_because;
+  const auto built = build(t, two_sided(), cache.path(), seconds(120));
+  ASSERT_TRUE(built) << to_text(built.error());
+  EXPECT_TRUE(built->resources.contains("registers"));
+  EXPECT_NE(read_file(built->library).find(".text.fill"), std::string::npos);
+  void* library = ::dlopen(built->library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  const auto describe = reinterpret_cast<const char* (*)()>(::dlsym(library, "tessera_describe"));
+  ASSERT_NE(describe, nullptr);
+  EXPECT_STREQ(describe(), "two sides");
+  EXPECT_EQ(::dlsym(library, "tessera_device_code"), nullptr);
+  ::dlclose(library);
+}
+
+TEST(Sides, TogetherGivesTheSameInterface) {
+  const TemporaryFolder cache;
+  Toolchain t = host_tools();
+  if (t.nvcc.empty()) GTEST_SKIP() << "no nvcc";
+  t.host_runtime.clear();  // an older toolkit
+  ASSERT_EQ(sides_of(t, two_sided()), Sides::together);
+  const auto built = build(t, two_sided(), cache.path(), seconds(120));
+  ASSERT_TRUE(built) << to_text(built.error());
+  EXPECT_NE(read_file(built->library).find("tessera_describe"), std::string::npos);
+}
+
+TEST(Sides, EitherSidesFailureIsTheBuilds) {
+  const TemporaryFolder cache;
+  const Toolchain t = host_tools();
+  if (t.nvcc.empty()) GTEST_SKIP() << "no nvcc";
+  for (const char* side : {"TESSERA_DEVICE_SIDE", "TESSERA_HOST_SIDE"}) {
+    Source s = two_sided();
+    s.text += fmt::format("#if {}\nint wrong(\n#endif\n", side);
+    const auto built = build(t, s, cache.path(), seconds(120));
+    ASSERT_FALSE(built) << side;
+    EXPECT_EQ(built.error().code, "TS0303");
+    EXPECT_FALSE(built.error().notes.empty());
+  }
+  const auto late = build(t, two_sided(), cache.path(), seconds(0));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, "TS0304");
+  const std::atomic<bool> stop = true;
+  const auto stopped = build(t, two_sided(), cache.path(), seconds(120), &stop);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, "TS0307");
+}
+
+TEST(Sides, NeedARecentRuntimeAndTheGnuCompiler) {
+  const Toolchain t = host_tools();
+  if (t.nvcc.empty()) GTEST_SKIP() << "no nvcc";
+  EXPECT_EQ(t.together_because.empty(), !t.host_runtime.empty());
+  EXPECT_EQ(sides_of(t, host_source(two_sides)), Sides::together);  // no CUDA
+  Source plain = two_sided();
+  plain.text = "__global__ void k() {}";
+  EXPECT_EQ(sides_of(t, plain), Sides::together);
+}
+
+TEST(Sides, KeyKnowsHowTheHostSideIsCompiled) {
+  Toolchain t;
+  t.nvcc = "/nvcc";
+  t.nvcc_version = "13.0.88";
+  t.cxx_version = "g++ 12";
+  t.host_runtime = "/lib64";
+  const std::string apart = cache_key(t, two_sided());
+  t.cxx_version = "g++ 13";
+  EXPECT_NE(cache_key(t, two_sided()), apart);
+  t.cxx_version = "g++ 12";
+  t.host_runtime.clear();
+  EXPECT_NE(cache_key(t, two_sided()), apart);
 }
 
 TEST(Prune, RemovesTheLongestUnused) {

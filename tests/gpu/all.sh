@@ -37,6 +37,7 @@ case "${1:-}" in
     }
     check evaluator "$python" tests/gpu/evaluator.py "$dir/flags.json"
     check launches "$python" tests/gpu/launches.py run "$dir/launches"
+    check threads "$python" tests/gpu/threads.py "$dir/launches"
     check composed "$python" tests/gpu/composed.py
     check module_checks "$python" tests/gpu/module_checks.py
     check tile "$python" tests/gpu/tile_kernels.py run "$dir/tile"

@@ -21,6 +21,8 @@ import subprocess
 import sys
 import time
 
+from building import run_commands
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 STOCK = ["cutlass_gemm"]
@@ -141,39 +143,18 @@ def generate(directory, tool, sets):
     print(len({c["file"] for e in index for c in e["candidates"]}), "distinct sources")
 
 
-def cutlass_include():
-    for place in (os.environ.get("TESSERA_CUTLASS_DIR", ""), "/work-tree/.pkg/cutlass", str(ROOT / ".pkg/cutlass")):
-        for folder in (pathlib.Path(place), pathlib.Path(place) / "include", pathlib.Path(place) / "source/include"):
-            if place and (folder / "cutlass/cutlass.h").exists():
-                return folder
-    sys.exit("no CUTLASS headers: set TESSERA_CUTLASS_DIR")
-
-
 def compile_one(directory, candidate):
     source = directory / candidate["file"]
     output = pathlib.Path(os.environ.get("TMPDIR", "/tmp")) / "tessera_gemm_kernels" / (source.stem + ".so")
     output.parent.mkdir(parents=True, exist_ok=True)
-    nvcc = os.environ.get("TESSERA_NVCC", "/usr/local/cuda/bin/nvcc")
-    command = [
-        nvcc,
-        *candidate["flags"],
-        f"-I{ROOT}/include",
-        f"-I{ROOT}/src/realize/cutlass/include",
-        f"-I{cutlass_include()}",
-        "-o",
-        str(output),
-        str(source),
-        *(f"-l{name}" for name in candidate["links"]),
-    ]
     start = time.time()
     said = output.with_suffix(".log")
     if output.exists() and said.exists() and said.stat().st_mtime > source.stat().st_mtime:
         log, failure = said.read_text(), ""
     else:
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        log = done.stdout + done.stderr
-        failure = log[-1500:] if done.returncode else ""
-        if not failure:
+        right, log = run_commands(candidate["commands"], source, output)
+        failure = "" if right else log[-1500:]
+        if right:
             said.write_text(log)
     spills = [line for line in log.splitlines() if "spill stores" in line and " 0 bytes spill stores" not in line]
     notes = ("SPILLS " if spills else "") + ("SERIALIZED" if "C7510" in log else "")

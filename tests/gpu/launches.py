@@ -79,7 +79,6 @@ def generate(folder: pathlib.Path, tools: pathlib.Path) -> None:
             raise SystemExit(f"{' '.join(argv)}: {done.stderr}")
         return done.stdout
 
-    plain = json.loads(ask(str(tools / "realize_tool"), "flags", "sm_90a"))
     everything = {}
     for size, rows in SIZES.items():
         everything[size] = []
@@ -90,11 +89,12 @@ def generate(folder: pathlib.Path, tools: pathlib.Path) -> None:
                 (entry,) = json.loads((folder / "index.json").read_text())
                 if not entry["candidates"]:
                     raise SystemExit(f"{size}, {step.name}: no candidate: {entry['unsupported']}")
-                made.update({k: entry["candidates"][0][k] for k in ("file", "flags", "links")})
+                made.update({k: entry["candidates"][0][k] for k in ("file", "commands")})
                 made["ints"] = entry["candidates"][0]["launches"][0]["ints"]
             elif step.tool:
                 text = ask(str(tools / "tile" / "tile_emit"), step.tool, json.dumps({**step.what, "target": "cuda"}))
-                made.update(file=f"{size}{i}.cu", flags=[*plain, f"-D{SWITCH}=1"], links=[])
+                commands = json.loads(ask(str(tools / "realize_tool"), "commands", "sm_90a", given=text))
+                made.update(file=f"{size}{i}.cu", commands=commands)
                 (folder / made["file"]).write_text(text)
             everything[size].append(made)
     (folder / "steps.json").write_text(json.dumps(everything, indent=1))

@@ -18,6 +18,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import attention_kernels as attention
+from building import run_commands
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KINDS = ("layer_norm", "rms_norm", "softmax")
@@ -26,8 +27,8 @@ ODD = ((37, 1001), (5, 33), (129, 768), (3, 131072), (64, 40000))
 CONFIGS = 16  # of the list, the most promising first
 
 
-def output_of(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def output_of(command: list[str], given: str = "") -> str:
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: {done.stderr}")
     return done.stdout
@@ -36,9 +37,6 @@ def output_of(command: list[str]) -> str:
 def emit(folder: pathlib.Path, tools: pathlib.Path, kinds: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     cases = []
-    # The toolchain's own flags, with the launches that a composed module has.
-    flags = json.loads(output_of([str(tools / "realize_tool"), "flags", "sm_90a"]))
-    (folder / "flags.json").write_text(json.dumps([*flags, "-DTESSERA_PROGRAMMATIC_LAUNCH=1"]))
 
     def ask(what: str, spec: dict) -> str:
         return output_of([str(tools / "tile" / "tile_emit"), what, json.dumps(spec)])
@@ -49,8 +47,11 @@ def emit(folder: pathlib.Path, tools: pathlib.Path, kinds: str) -> None:
         step = 1 if race else max(1, len(configs) // count)
         for config in configs[::step][:count]:
             name = f"k{len(cases):03d}"
-            (folder / f"{name}.cu").write_text(ask(what, {**spec, "config": config}))
-            cases.append({"name": name, "what": what, "spec": spec, "config": config, "race": race})
+            text = ask(what, {**spec, "config": config})
+            (folder / f"{name}.cu").write_text(text)
+            commands = json.loads(output_of([str(tools / "realize_tool"), "commands", "sm_90a"], text))
+            case = {"name": name, "what": what, "spec": spec, "config": config, "race": race}
+            cases.append({**case, "commands": commands})
 
     if "attention" in kinds:
         for spec, count in attention.RACES:
@@ -81,11 +82,9 @@ class Launch(ctypes.Structure):
     ]
 
 
-def build(folder: pathlib.Path, case: dict, flags: list[str]) -> str:
-    source, target = folder / f"{case['name']}.cu", folder / f"{case['name']}.so"
-    command = ["nvcc", *flags, "-I", str(ROOT / "include"), str(source), "-o", str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return "" if done.returncode == 0 else done.stderr
+def build(folder: pathlib.Path, case: dict) -> str:
+    right, said = run_commands(case["commands"], folder / f"{case['name']}.cu", folder / f"{case['name']}.so")
+    return "" if right else said
 
 
 def load(folder: pathlib.Path, case: dict):
@@ -232,9 +231,8 @@ def race(group: list[dict], runs: dict) -> str:
 def run(folder: pathlib.Path, only: str) -> int:
 
     cases = [c for c in json.loads((folder / "cases.json").read_text()) if only in json.dumps([c["what"], c["spec"]])]
-    flags = json.loads((folder / "flags.json").read_text())
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        logs = list(pool.map(lambda c: build(folder, c, flags), cases))
+        logs = list(pool.map(lambda c: build(folder, c), cases))
     bad = 0
     for case, log in zip(cases, logs, strict=True):
         if log:

@@ -33,6 +33,13 @@ Check check_place(const PlaceFacts& p) {
                "set TESSERA_HOME to a writable folder with at least 1 GiB free");
 }
 
+/// The compiler, and why host sides cost what they need not where they do.
+std::string compiler_line(const toolchain::Toolchain& t) {
+  const std::string line = fmt::format("{} {}", t.nvcc.string(), t.nvcc_version);
+  if (t.together_because.empty()) return line;
+  return fmt::format("{}, compiling host sides as well: {}", line, t.together_because);
+}
+
 }  // namespace
 
 std::vector<Check> judge(const MachineFacts& f) {
@@ -66,10 +73,9 @@ std::vector<Check> judge(const MachineFacts& f) {
   out.push_back(check("torch on the gpu", !torch_gpu.empty(), gpu && !torch.empty(), torch_gpu,
                       "kernels for CUDA",
                       "install a torch built for CUDA: https://pytorch.org/get-started"));
-  out.push_back(check(
-      "nvcc", !f.tools.nvcc.empty(), gpu,
-      f.tools.nvcc.empty() ? "" : fmt::format("{} {}", f.tools.nvcc.string(), f.tools.nvcc_version),
-      "kernels for CUDA", pip("nvidia-cuda-nvcc nvidia-cuda-cccl") + ", or set TESSERA_NVCC"));
+  out.push_back(check("nvcc", !f.tools.nvcc.empty(), gpu,
+                      f.tools.nvcc.empty() ? "" : compiler_line(f.tools), "kernels for CUDA",
+                      pip("nvidia-cuda-nvcc nvidia-cuda-cccl") + ", or set TESSERA_NVCC"));
   out.push_back(check("cutlass", !f.tools.cutlass.empty(), gpu,
                       f.tools.cutlass.empty()
                           ? ""

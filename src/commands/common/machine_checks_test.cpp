@@ -66,5 +66,15 @@ TEST(Judge, WhatTheMainJobNeedsIsMissing) {
   EXPECT_EQ(state_of(f, "python"), State::missing);
 }
 
+TEST(Judge, SaysWhyHostSidesAreCompiledByNvcc) {
+  MachineFacts f = host();
+  f.tools.nvcc = "/usr/bin/nvcc";
+  f.tools.nvcc_version = "12.4";
+  f.tools.together_because = "its runtime cannot load a cubin, CUDA 12.8 can";
+  for (const Check& c : judge(f)) {
+    if (c.name == "nvcc") EXPECT_NE(c.found.find("cannot load a cubin"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace tessera::commands

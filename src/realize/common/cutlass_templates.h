@@ -10,12 +10,14 @@ template <int N>
 struct $NAME$<cutlass::Array<float, N>> {
   using Fragment = cutlass::Array<float, N>;
   CUTLASS_DEVICE Fragment operator()($PARAMETERS$) const {
+#if TESSERA_DEVICE_SIDE
     Fragment result;
     CUTLASS_PRAGMA_UNROLL
     for (int i = 0; i < N; ++i) {
 $STATEMENTS$      result[i] = $RESULT$;
     }
     return result;
+#endif
   }
 };
 )CU";
@@ -38,7 +40,9 @@ $OWN$  };
   }
   CUTLASS_HOST_DEVICE static void apply([[maybe_unused]] Shared const& s, [[maybe_unused]] Own const& o,
                                    [[maybe_unused]] int i, $ACCUMULATORS$) {
-$STATEMENTS$$RESULTS$  }
+#if TESSERA_DEVICE_SIDE
+$STATEMENTS$$RESULTS$#endif
+  }
 };
 )CU";
 
@@ -65,7 +69,11 @@ using $STOCK_EPILOGUE$ = typename cutlass::epilogue::collective::CollectiveBuild
     ElementD, LayoutD, $ALIGN_D$, cutlass::epilogue::$EPILOGUE_SCHEDULE$, Visitor>::CollectiveOp;
 $RESTAGED$$MAINLOOP$
 using Kernel = cutlass::gemm::kernel::GemmUniversal<$PROBLEM$, Mainloop, Epilogue, $SCHEDULER$>;
+#if TESSERA_DEVICE_SIDE
+const void* entry() { return tessera_cutlass::entry<Kernel>(); }
+#endif
 
+#if TESSERA_HOST_SIDE
 $PREPARE$
 /// `area` is what prepare() filled.
 bool arguments(const tessera_launch* launch, void* workspace, [[maybe_unused]] void* area,
@@ -81,11 +89,15 @@ $LEAF_MATRICES$$RESULT_MATRICES$  if (!aligned16({a.data, b.data, d.data$TMA_POI
 $OPERANDS$  r.epilogue.ptr_D = $POINTER_D$;
   r.epilogue.dD = stride<typename Kernel::StrideD>(d.ld, d.batch);
 $SOURCE$$LEAF_ARGUMENTS$$STORE_ARGUMENTS$$PART_ARGUMENTS$  set_raster(r.scheduler, v[4], v[5]);
-$STREAM_K$  const auto* device = hardware<Kernel>();
+$STREAM_K$  const auto* device = hardware<Kernel>(TESSERA_ENTRY_OF("$ENTRY$", entry()));
   if (device == nullptr) return false;
   r.hw_info = *device;
   return true;
 }
+int enqueue(const typename Kernel::Arguments& r, void* workspace, cudaStream_t stream) {
+  return tessera_cutlass::enqueue<Kernel>(r, TESSERA_ENTRY_OF("$ENTRY$", entry()), workspace, stream);
+}
+#endif
 }  // namespace $NAME$
 )CU";
 
@@ -249,10 +261,12 @@ int prepare(const tessera_launch* launch, void* workspace, void* area, cudaStrea
 
 inline constexpr const char* library_template =
     R"CU(// $TITLE$: generated; the same text serves every problem with these types, layouts and epilogue.
-$INCLUDES$
-$PRELUDE$
+$SIDES$$INCLUDES$
+#if TESSERA_DEVICE_SIDE
+$PRELUDE$#endif
 namespace tessera_generated {
 $BODY$
+#if TESSERA_HOST_SIDE
 constexpr int int_count = $INT_COUNT$;
 
 int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -277,8 +291,10 @@ int run(const tessera_launch* launch, void* workspace, cudaStream_t stream) {
   int64_t prepared = 0;
 $RUNS$  $TAIL$
 }
+#endif
 }  // namespace tessera_generated
 
+#if TESSERA_HOST_SIDE
 TESSERA_EXPORT const char* tessera_describe(void) {
   return R"json($DESCRIBE$)json";
 }
@@ -289,6 +305,7 @@ TESSERA_EXPORT int64_t tessera_workspace_size(const tessera_launch* launch) {
 TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void* workspace, void* stream) {
   return tessera_generated::run(launch, workspace, static_cast<cudaStream_t>(stream));
 }
+#endif
 )CU";
 
 inline constexpr const char* prepared_of_product =
@@ -309,7 +326,7 @@ inline constexpr const char* run_of_product = R"CU(  {
     if ($NAME$::prepare(launch, workspace, area, stream)) return -1;
     typename $NAME$::Kernel::Arguments r{};
     if (!$NAME$::arguments(launch, workspace, area, r)) return -1;
-    if (const int status = tessera_cutlass::enqueue<$NAME$::Kernel>(r, rest, stream)) return status;
+    if (const int status = $NAME$::enqueue(r, rest, stream)) return status;
   }
 )CU";
 

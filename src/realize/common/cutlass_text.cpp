@@ -203,6 +203,8 @@ std::string sm90_product(const GemmProblem& p, const Sm90Config& c, std::string_
                                                          : "cutlass::gemm::PersistentScheduler"},
       {"STREAM_K", stream_k_arguments(c)},
       {"FIRST", fmt::format("{}", first_int)},
+      // A part of the mangled name that no other kernel of the library has.
+      {"ENTRY", fmt::format("{}{}5Fused", name.size(), name)},
       {"NAME", std::string(name)}};
   values.insert(values.end(), rest.begin(), rest.end());
   fill_epilogue(p, c.pointers, first_int, values);
@@ -220,6 +222,7 @@ std::string library(const LibraryText& t) {
   const Json describe = {{"abi", 1}, {"name", t.name}, {"arch", t.arch}, {"ints", t.ints}};
   return fill(library_template,
               {{"TITLE", t.name},
+               {"SIDES", t.apart ? "#define TESSERA_SIDES_APART 1\n" : ""},
                {"INCLUDES", t.includes},
                {"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
                {"BODY", t.body},

@@ -40,6 +40,7 @@ struct LibraryText {
   std::vector<std::string> products;  // namespaces, in launch order
   std::string tail;  // C++ statements after the products' launches, ending in `return ...;`
   std::vector<std::string> ints;  // "scratch" first
+  bool apart = false;             // every kernel has a name: the sides may be compiled apart
 };
 /// The whole file. Integer 0 is the scratch bytes at the start of the workspace.
 std::string library(const LibraryText& text);

@@ -17,6 +17,7 @@ struct Operand {
   int64_t row, column;
 };
 
+#if TESSERA_DEVICE_SIDE
 __global__ void __launch_bounds__(256)
 reduce_slices(const float4* partial, int slices, int64_t slice_quads, int64_t quads_per_line, int inner,
               int64_t quads, ElementD* d, int64_t d_line$PARAMETERS$) {
@@ -59,16 +60,20 @@ $LOADS$  const Fragment y = Fused<Fragment>{}($ARGUMENTS$);
   }
 }
 
+#endif
+
+#if TESSERA_HOST_SIDE
 int reduce(const tessera_launch* launch, void* workspace, cudaStream_t stream) {
   using namespace tessera_cutlass;
   const int64_t* v = launch->ints + $FIRST$;
   const Matrix d = matrix(launch, workspace, $FIRST$ + 5, sizeof(ElementD));
 $MATRICES$  const int64_t quads = v[3] * v[4];
-  return check(tessera::launch(reduce_slices, static_cast<unsigned>((quads + 31) / 32), 256, 0, stream,
+  return check(tessera::launch(TESSERA_ENTRY_OF("reduce_slices", reduce_slices), static_cast<unsigned>((quads + 31) / 32), 256, 0, stream,
                                static_cast<const float4*>(workspace), static_cast<int>(v[0]), v[1], v[3],
                                static_cast<int>(v[2]), quads, d.as<ElementD>(), d.ld$CALL$),
                "reduce_slices");
 }
+#endif
 }  // namespace reduction
 )CU";
 

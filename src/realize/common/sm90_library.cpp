@@ -35,6 +35,11 @@ std::string includes_of(const GemmProblem& p, const Sm90Config& c) {
   return text;
 }
 
+/// The kernels that pack split operands and that fill arrays of pointers are templates.
+bool kernels_have_names(const Sm90Config& c) {
+  return c.mainloop == Mainloop::stock && !c.pointers;
+}
+
 Json decision(const GemmProblem& p, const Sm90Config& c, const arch::Arch& arch) {
   Json j = c.to_json();
   if (c.mainloop == Mainloop::stock && c.stages == 0) {
@@ -98,6 +103,7 @@ Candidate product_candidate(std::string_view realizer, const GemmProblem& p, con
   text.includes = includes_of(p, c);
   text.body = sm90_product(p, c, "product", 1);
   text.products = {"product"};
+  text.apart = kernels_have_names(c);
   text.tail = "return 0;";
   text.ints = {"scratch"};
   for (std::string& name : product_ints(p, "")) text.ints.push_back(std::move(name));
@@ -158,6 +164,7 @@ std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmP
   for (std::string& name : reduction_ints(p)) text.ints.push_back(std::move(name));
   text.body = sm90_product(slice, c, "product", 1) + reduction_text(p, first);
   text.products = {"product"};
+  text.apart = kernels_have_names(c);
   text.tail = "return reduction::reduce(launch, workspace, stream);";
   out.source = source_of(realizer, text, c, arch);
   for (const int64_t slices : counts) {

@@ -9,6 +9,7 @@
 
 #include "realize/testing/disassembly.h"
 #include "realize/testing/run_logged.h"
+#include "toolchain/flags.h"
 
 namespace tessera::realize::testing {
 namespace {
@@ -78,6 +79,23 @@ void expect_compiles(const toolchain::Source& source, int spill_bytes) {
     const std::size_t number = text.rfind(',', at) + 1;
     EXPECT_LE(std::atoi(text.c_str() + number), spill_bytes) << "registers are spilled";
   }
+}
+
+void expect_host_side_compiles(const toolchain::Source& source) {
+  toolchain::Toolchain tools = toolchain::locate("python3");
+  tools.cutlass = cutlass_source(tools);
+  tools.own_include = TESSERA_SOURCE_DIR "/include";
+  if (tools.host_runtime.empty() || tools.cutlass.empty())
+    GTEST_SKIP() << "no CUDA or CUTLASS headers for a host side on this machine";
+  ASSERT_EQ(toolchain::sides_of(tools, source), toolchain::Sides::apart);
+  const Scratch scratch;
+  std::ofstream(scratch.path / "k.cu") << source.text;
+  std::ofstream(scratch.path / "k.cubin") << "";
+  const auto commands =
+      toolchain::compile_commands(tools, source, scratch.path / "k.cu", scratch.path / "k.so");
+  ASSERT_EQ(commands.size(), 2U);
+  const auto [status, text] = run_logged(commands.back(), scratch.path);
+  EXPECT_EQ(status, 0) << text.substr(0, 4000);
 }
 
 void expect_runs_on_host(const std::string& file, bool plain) {

@@ -12,6 +12,10 @@ namespace tessera::realize::testing {
 /// code waits before it touches memory. Skips the test on a machine without nvcc or the headers.
 void expect_compiles(const toolchain::Source& source, int spill_bytes = 0);
 
+/// The host side of a source whose sides are compiled apart, by the toolchain's own command, around
+/// no cubin. Skips the test where the sides are compiled together.
+void expect_host_side_compiles(const toolchain::Source& source);
+
 /// Whether it is built with CuTe's usual wgmma shapes only: all of them take 25 s more to read, and
 /// one test with them is enough.
 bool quick_to_compile(const toolchain::Source& source);

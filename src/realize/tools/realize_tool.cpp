@@ -1,16 +1,22 @@
 // realize_tool DIR ARCH < problems.json
 // realize_tool flags ARCH
+// realize_tool commands ARCH < source.cu
 //
 // For each problem of the JSON list and each realizer of its rule: the sources of its candidates
 // under DIR (by content, so that equal ones are written once) and DIR/index.json with their
 // configurations and launches. For checks on a GPU without the rest of the pipeline. A problem's
 // own keys "realizers" (names) and "limit" (candidates a realizer) narrow it. The second form
 // prints the compiler's flags for any CUDA source, a JSON list; a candidate has its own in "flags".
+// The third prints the commands that build this source where a recent toolkit is, a JSON list of
+// lists, with places {nvcc}, {cxx}, {cuda}, {own}, {cutlass}, {source} and {output}; a candidate
+// has its own in "commands".
 #include <algorithm>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 
 #include "base/hash.h"
+#include "realize/common/programmatic_launch.h"
 #include "realize/realize.h"
 #include "realize/testing/problem_json.h"
 #include "toolchain/flags.h"
@@ -18,6 +24,18 @@
 using namespace tessera;
 
 namespace {
+
+/// The commands of a machine with everything.
+Json commands_of(const toolchain::Source& source) {
+  toolchain::Toolchain tools;
+  tools.nvcc = "{nvcc}";
+  tools.cxx = "{cxx}";
+  tools.cutlass = "{cutlass}";
+  tools.own_include = "{own}";
+  tools.host_includes = {"{cuda}/include", "{cuda}/include/cccl"};
+  tools.host_runtime = "{cuda}/lib64";
+  return toolchain::compile_commands(tools, source, "{source}", "{output}");
+}
 
 Json describe(const realize::Candidate& c, const std::string& dir) {
   Json j = {{"realizer", c.realizer},
@@ -32,6 +50,7 @@ Json describe(const realize::Candidate& c, const std::string& dir) {
     flags.insert(flags.end(), c.source->flags.begin(), c.source->flags.end());
     j["flags"] = std::move(flags);
     j["links"] = c.source->links;
+    j["commands"] = commands_of(*c.source);
   }
   j["launches"] = Json::array();
   for (const auto& l : c.launches) j["launches"].push_back({{"knobs", l.knobs}, {"ints", l.ints}});
@@ -72,7 +91,8 @@ Json realize_all(const Json& problem, const arch::Arch& arch, const std::string&
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::cerr << "usage: realize_tool DIR ARCH < problems.json, or realize_tool flags ARCH\n";
+    std::cerr
+        << "usage: realize_tool DIR ARCH < problems.json, or realize_tool flags|commands ARCH\n";
     return 3;
   }
   const std::string dir = argv[1];
@@ -84,6 +104,13 @@ int main(int argc, char** argv) {
   if (dir == "flags") {
     const toolchain::Source plain{.name = "", .arch = std::string((*arch)->name)};
     std::cout << Json(toolchain::common_flags(plain)).dump() << "\n";
+    return 0;
+  }
+  if (dir == "commands") {
+    toolchain::Source source{.name = "", .arch = std::string((*arch)->name)};
+    source.text = {std::istreambuf_iterator<char>(std::cin), {}};
+    realize::add_programmatic_launch(**arch, source);
+    std::cout << commands_of(source).dump() << "\n";
     return 0;
   }
   const Json problems = Json::parse(std::cin);

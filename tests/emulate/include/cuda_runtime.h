@@ -55,7 +55,7 @@ inline float rsqrtf(float x) {
 }
 
 using cudaStream_t = void*;
-enum cudaError_t { cudaSuccess = 0 };
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidDevice = 101 };
 enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 inline cudaError_t cudaGetLastError() {
@@ -73,8 +73,7 @@ inline cudaError_t cudaDriverGetVersion(int* v) {
 inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr, int) {
   return *v = 2, cudaSuccess;
 }
-template <class F>
-cudaError_t cudaFuncSetAttribute(F*, cudaFuncAttribute, int) {
+inline cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
   return cudaSuccess;
 }
 

@@ -70,6 +70,19 @@ inline int check(cudaError_t status, const char* what) {
   return fail("%s: %s", what, cudaGetErrorString(status));
 }
 
+/// Whether the kernel's one parameter is of so many bytes: the device side was compiled apart.
+inline bool takes([[maybe_unused]] const void* kernel, [[maybe_unused]] size_t bytes) {
+#if CUDART_VERSION >= 13000
+  size_t offset = 0, has = 0;
+  if (check(cudaFuncGetParamInfo(kernel, 0, &offset, &has), "cudaFuncGetParamInfo")) return false;
+  if (has != bytes) {
+    fail("the kernel takes %zu bytes, the host side has %zu", has, bytes);
+    return false;
+  }
+#endif
+  return true;
+}
+
 inline int64_t align256(int64_t bytes) {
   return (bytes + 255) / 256 * 256;
 }

@@ -10,6 +10,8 @@
 // the same time; by sections of heads, whose keys and values stay in L2 together.
 #pragma once
 
+#include "tessera_cutlass/host_names.h"
+//
 #include <cute/tensor.hpp>
 #include <cutlass/arch/barrier.h>
 #include <cutlass/arch/reg_reconfig.h>
@@ -425,11 +427,13 @@ struct Attention {
   }
 };
 
+#if TESSERA_DEVICE_SIDE
 template <class Kernel>
 __global__ void __launch_bounds__(Kernel::Threads, 1)
     attention_kernel(const __grid_constant__ typename Kernel::Params params) {
   extern __shared__ char memory[];
   Kernel::run(params, *reinterpret_cast<typename Kernel::Shared*>(memory));
 }
+#endif
 
 }  // namespace tessera

@@ -1,12 +1,13 @@
 // Launches the attention kernel of attention.h on tensors of any strides that TMA can follow.
 #pragma once
 
-#include <atomic>
 #include <cstring>
 
+#include "tessera/limits.h"
 #include "tessera_cutlass/abi.hpp"
 #include "tessera_cutlass/attention.h"
 
+#if TESSERA_HOST_SIDE
 namespace tessera_cutlass {
 
 /// The integers of a launch, in order; views of [batch, heads, rows, columns] with adjoining
@@ -92,46 +93,28 @@ struct AttentionLaunch {
   }
 };
 
-/// Multiprocessors of the device, asked once; it also raises the kernel's shared memory limit. 0
-/// when that fails.
-template <class Kernel>
-int attention_blocks() {
-  static std::atomic<int> ready{-1};
-  static std::atomic<int> count{0};
-  int device = 0;
-  if (check(cudaGetDevice(&device), "cudaGetDevice")) return 0;
-  if (ready.load(std::memory_order_acquire) == device) return count;
-  int found = 0;
-  if (check(cudaFuncSetAttribute(tessera::attention_kernel<Kernel>,
-                                 cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 sizeof(typename Kernel::Shared)),
-            "cudaFuncSetAttribute(shared memory)") ||
-      check(cudaDeviceGetAttribute(&found, cudaDevAttrMultiProcessorCount, device),
-            "cudaDeviceGetAttribute")) {
-    return 0;
-  }
-  count = found;
-  ready.store(device, std::memory_order_release);
-  return found;
-}
-
-template <class Kernel>
-int run_attention(const tessera_launch* launch, cudaStream_t stream) {
+/// `entry`: what TESSERA_ENTRY gives for the kernel that runs `Kernel`.
+template <class Kernel, class Entry>
+int run_attention(const tessera_launch* launch, Entry&& entry, cudaStream_t stream) {
   static_assert(sizeof(AttentionInts) % sizeof(int64_t) == 0);
   constexpr int ints = sizeof(AttentionInts) / sizeof(int64_t);
   if (launch->int_count != ints) return fail("%d integers, not %d", launch->int_count, ints);
   const auto& n = *reinterpret_cast<const AttentionInts*>(launch->ints);
   typename Kernel::Params params;
   if (!AttentionLaunch<Kernel>{launch, n}.parameters(params)) return -1;
-  const int blocks = attention_blocks<Kernel>();
-  if (blocks == 0) return -1;
+  static tessera::PerDevice<bool> raised;
+  if (check(tessera::allow_shared_memory(raised, entry, sizeof(typename Kernel::Shared)),
+            "cudaFuncSetAttribute(shared memory)")) {
+    return -1;
+  }
+  const int blocks = tessera::multiprocessors();
   const int64_t tiles = int64_t{params.row_tiles} * n.heads * n.batch;
   constexpr int64_t most = int64_t{1} << 30;  // a round of blocks beyond it is counted in 32 bits
   if (tiles > most) return fail("%lld tiles of queries, above 2^30", static_cast<long long>(tiles));
-  return check(tessera::launch(tessera::attention_kernel<Kernel>,
-                               static_cast<unsigned>(tiles < blocks ? tiles : blocks),
+  return check(tessera::launch(entry, static_cast<unsigned>(tiles < blocks ? tiles : blocks),
                                Kernel::Threads, sizeof(typename Kernel::Shared), stream, params),
                "cudaLaunchKernelEx");
 }
 
 }  // namespace tessera_cutlass
+#endif  // TESSERA_HOST_SIDE

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "tessera/per_device.h"
 #include "tessera_cutlass/abi.hpp"
 
 namespace tessera_cutlass {
@@ -38,12 +39,14 @@ inline int lt_check(cublasStatus_t status, const char* what) {
                                          : fail("%s: %s", what, cublasLtGetStatusString(status));
 }
 
+/// A handle belongs to the device that was current when it was made.
 inline cublasLtHandle_t lt_handle() {
-  static cublasLtHandle_t handle = [] {
-    cublasLtHandle_t h = nullptr;
-    return cublasLtCreate(&h) == CUBLAS_STATUS_SUCCESS ? h : nullptr;
-  }();
-  return handle;
+  static tessera::PerDevice<cublasLtHandle_t> handles;
+  int device = 0;
+  if (check(cudaGetDevice(&device), "cudaGetDevice")) return nullptr;
+  const cublasLtHandle_t* const found = handles.get(
+      device, [](cublasLtHandle_t& h) { return cublasLtCreate(&h) != CUBLAS_STATUS_SUCCESS; });
+  return found != nullptr ? *found : nullptr;
 }
 
 constexpr size_t lt_workspace_limit = size_t{64} << 20;
@@ -108,7 +111,8 @@ inline int lt_make_plan(const LtKind& kind, const tessera_launch* launch, LtPlan
   return lt_check(status, "cublasLtMatmulAlgoGetHeuristic");
 }
 
-/// The plan of these integers, made once; null with the reason in last_error().
+/// The plan of these integers on the current device, made once; null with the reason in
+/// last_error().
 inline const LtPlan* lt_plan(const LtKind& kind, const tessera_launch* launch) {
   static std::mutex mutex;
   static std::map<std::vector<int64_t>, LtPlan> plans;
@@ -122,6 +126,9 @@ inline const LtPlan* lt_plan(const LtKind& kind, const tessera_launch* launch) {
   }
   std::vector<int64_t> key(launch->ints, launch->ints + launch->int_count);
   key[7] = 0;  // every algorithm of one problem shares the plan
+  int device = 0;
+  if (check(cudaGetDevice(&device), "cudaGetDevice")) return nullptr;
+  key.push_back(device);
   const std::lock_guard lock(mutex);
   auto [it, added] = plans.try_emplace(key);
   if (added && lt_make_plan(kind, launch, it->second)) {

@@ -2,6 +2,10 @@
 // what an epilogue of a sigmoid waits for. Infinities and NaN come out as PyTorch has them.
 #pragma once
 
+#include "tessera/sides.h"
+
+#if TESSERA_DEVICE_SIDE
+
 // tsb_: for results of at most 8 bits of mantissa. One instruction each; the relative error of
 // tanh.approx is 2^-11 (PTX ISA), so sigmoid is off by 2.5e-4 and silu by |x| times that, at most.
 
@@ -64,3 +68,5 @@ __device__ __forceinline__ float tsf_gelu_erf(float x) {
   const float erfc = poly * t * __expf(-z * z);
   return 0.5f * x * (x >= 0.0f ? 2.0f - erfc : erfc);
 }
+
+#endif  // TESSERA_DEVICE_SIDE

@@ -2,6 +2,8 @@
 // reading headers and instantiating what a Hopper kernel never uses.
 #pragma once
 
+#include "tessera_cutlass/host_names.h"
+//
 #include "cutlass/cutlass.h"
 #include "cutlass/numeric_types.h"
 //

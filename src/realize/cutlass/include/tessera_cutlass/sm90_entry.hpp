@@ -64,6 +64,7 @@ inline constexpr bool waits_by_role =
     loads_tiles_only<typename Kernel::CollectiveMainloop::DispatchPolicy> &&
     !reads_scalar<typename Kernel::CollectiveEpilogue::FusionCallbacks>;
 
+#if TESSERA_DEVICE_SIDE
 template <class Kernel>
 __global__ void __launch_bounds__(Kernel::MaxThreadsPerBlock, Kernel::MinBlocksPerMultiprocessor)
     waiting_kernel(CUTLASS_GRID_CONSTANT typename Kernel::Params const params) {
@@ -86,5 +87,6 @@ const void* entry() {
     return reinterpret_cast<const void*>(waiting_kernel<Kernel>);
   }
 }
+#endif
 
 }  // namespace tessera_cutlass

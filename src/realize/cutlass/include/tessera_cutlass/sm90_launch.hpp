@@ -2,11 +2,11 @@
 // and no allocation.
 #pragma once
 
-#include <atomic>
-
+#include "tessera/limits.h"
 #include "tessera_cutlass/abi.hpp"
 #include "tessera_cutlass/sm90_entry.hpp"
 
+#if TESSERA_HOST_SIDE
 namespace tessera_cutlass {
 
 /// A stride of CUTLASS' (rows, K or columns, batch) form: the mode that is not the constant 1 gets
@@ -23,25 +23,20 @@ Stride stride(int64_t ld, int64_t batch) {
   return s;
 }
 
-/// Multiprocessors and the most clusters that fit on the device at once. GPCs are ragged, so that
-/// the second is less than the first divided by the cluster's size; asked once, it also raises the
-/// kernel's shared memory limit.
-template <class Kernel>
-const cutlass::KernelHardwareInfo* hardware() {
-  static std::atomic<int> ready{-1};
-  static cutlass::KernelHardwareInfo info;
-  int device = 0;
-  if (check(cudaGetDevice(&device), "cudaGetDevice")) return nullptr;
-  if (ready.load(std::memory_order_acquire) == device) return &info;
-  const void* const kernel = entry<Kernel>();
-  if (check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+/// What is asked of a device for `kernel`, which may be launched there afterwards. 0 on success.
+template <class Kernel, class Entry>
+int ask_hardware(Entry&& entry, int device, cutlass::KernelHardwareInfo& info) {
+  const void* kernel = nullptr;
+  if (check(tessera::find(entry, &kernel), "finding the kernel") ||
+      !takes(kernel, sizeof(typename Kernel::Params)) ||
+      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                  Kernel::SharedStorageSize),
-            "cudaFuncSetAttribute(shared memory)")) {
-    return nullptr;
+            "cudaFuncSetAttribute(shared memory)") ||
+      check(cudaDeviceGetAttribute(&info.sm_count, cudaDevAttrMultiProcessorCount, device),
+            "cudaDeviceGetAttribute")) {
+    return -1;
   }
-  info = cutlass::KernelHardwareInfo{};
   info.device_id = device;
-  info.sm_count = cutlass::KernelHardwareInfo::query_device_multiprocessor_count(device);
   using Cluster = typename Kernel::ClusterShape;
   cudaLaunchConfig_t config{};
   cudaLaunchAttribute attribute{};
@@ -53,12 +48,25 @@ const cutlass::KernelHardwareInfo* hardware() {
   config.dynamicSmemBytes = Kernel::SharedStorageSize;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  if (check(cudaOccupancyMaxActiveClusters(&info.max_active_clusters, kernel, &config),
-            "cudaOccupancyMaxActiveClusters")) {
+  return check(cudaOccupancyMaxActiveClusters(&info.max_active_clusters, kernel, &config),
+               "cudaOccupancyMaxActiveClusters");
+}
+
+/// Multiprocessors and the most clusters that fit on the device at once. GPCs are ragged, so that
+/// the second is less than the first divided by the cluster's size; asked once a device, it also
+/// raises the kernel's shared memory limit there. `entry`: what TESSERA_ENTRY gives for the kernel.
+template <class Kernel, class Entry>
+const cutlass::KernelHardwareInfo* hardware(Entry&& entry) {
+  static tessera::PerDevice<cutlass::KernelHardwareInfo> devices;
+  int device = 0;
+  if (check(cudaGetDevice(&device), "cudaGetDevice")) return nullptr;
+  if (device >= devices.most) {
+    fail("device %d: kernels are kept for %d devices", device, devices.most);
     return nullptr;
   }
-  ready.store(device, std::memory_order_release);
-  return &info;
+  return devices.get(device, [&](cutlass::KernelHardwareInfo& info) {
+    return ask_hardware<Kernel>(entry, device, info);
+  });
 }
 
 template <class Kernel>
@@ -72,8 +80,9 @@ int64_t workspace_bytes(const typename Kernel::Arguments& arguments) {
 
 /// Enqueues the kernel, which may start before the one before it on the stream has ended
 /// (programmatic_launch.h). Not so stream-K, which clears its workspace by a memset before.
-template <class Kernel>
-int enqueue(const typename Kernel::Arguments& arguments, void* workspace, cudaStream_t stream) {
+template <class Kernel, class Entry>
+int enqueue(const typename Kernel::Arguments& arguments, Entry&& entry, void* workspace,
+            cudaStream_t stream) {
   if (!Kernel::can_implement(arguments)) {
     return fail(
         "CUTLASS cannot implement this problem with this configuration (alignment or shape)");
@@ -95,8 +104,10 @@ int enqueue(const typename Kernel::Arguments& arguments, void* workspace, cudaSt
   config.attrs = attributes;
   config.numAttrs = 1;
   if constexpr (!stream_k<Kernel>) tessera::allow_early_start(config, attributes);
+  const void* kernel = nullptr;
+  if (check(tessera::find(entry, &kernel), "finding the kernel")) return -1;
   void* pointers[] = {&params};
-  return check(cudaLaunchKernelExC(&config, entry<Kernel>(), pointers), "cudaLaunchKernelExC");
+  return check(cudaLaunchKernelExC(&config, kernel, pointers), "cudaLaunchKernelExC");
 }
 
 /// A stride in bytes that a tensor map can hold: a multiple of 16 below 2^40.
@@ -116,3 +127,4 @@ void set_raster(Scheduler& arguments, int64_t raster, int64_t swizzle) {
 }
 
 }  // namespace tessera_cutlass
+#endif  // TESSERA_HOST_SIDE
