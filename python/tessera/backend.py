@@ -2,7 +2,8 @@
 Inductor's.
 
 Every graph that torch.compile captures is searched like a module. What tessera does not take goes to Inductor, compiled as
-plain torch.compile would: sizes that vary, gradients, and graphs in which no kernel gains anything. All graphs of one
+plain torch.compile would: sizes that vary, gradients, and graphs in which no kernel gains anything (but those whose ops run
+faster one by one than by Inductor, as measured). All graphs of one
 torch.compile call share `seconds` of search (60 by default). `status(model)` tells what became of each.
 """
 
@@ -21,6 +22,7 @@ from tessera.errors import Error, fail
 
 SECONDS = 60.0  # of search for all graphs of a model
 WRONG_OPTIONS = {"input.unknown_argument", "input.bad_argument", "input.negative_option", "input.bad_checkpoints"}
+EAGER_WINS = 0.97  # of Inductor's time, in both measures
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -104,6 +106,16 @@ def _unfit(gm: torch.fx.GraphModule, inputs: list) -> str:
     return ""
 
 
+def _eager_wins(report: dict | None) -> bool:
+    """Whether the graph's own ops, one by one, were measured to be faster than Inductor by more than noise: as where Inductor
+    gives a convolution another layout."""
+    ways = {w["runner"]: w for w in (report or {}).get("settled", {}).get("ways", ()) if not w["reason"]}
+    eager, inductor = ways.get("eager"), ways.get("inductor")
+    if eager is None or inductor is None:
+        return False
+    return all(eager[key] < EAGER_WINS * inductor[key] for key in ("call_ms", "back_ms"))
+
+
 def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, model: _Model):
     from tessera import api
     from tessera.captured import FlatCall, hold_graph
@@ -117,7 +129,8 @@ def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: 
         composed = api.optimize_held(held, **options)
         why = (composed.report or {}).get("settled", {}).get("why", "")
         if composed.runner != "kernels":
-            model.graphs.append({"runner": "inductor", "reason": why, "composed": None})
-            return held.inductor()
+            runner = "eager" if _eager_wins(composed.report) else "inductor"
+            model.graphs.append({"runner": runner, "reason": why, "composed": None})
+            return gm.forward if runner == "eager" else held.inductor()
     model.graphs.append({"runner": "kernels", "reason": why, "composed": composed})
     return FlatCall(composed, held)

@@ -114,6 +114,7 @@ class ComposedModule(nn.Module):
         self._packed: dict[str, torch.Tensor] = {}
         self._wholes: list[torch.Tensor] = []  # over neighbours
         self._rest: list[torch.Tensor] = []
+        self._early = False  # whether kernels may be enqueued before the state is looked at
         self._rest_of = self._built.feeds[len(users) :]
         self._apart: list[tuple[int, str]] = []  # neighbours that could not be made: (place in _rest, value)
         # Not submodules: those are the original's own.
@@ -227,6 +228,13 @@ class ComposedModule(nn.Module):
             if type(other) is Miss:
                 return self._fall_back(other, args, kwargs)
             self._relayout(tensors, other)
+        if self._early and not self._state.recording(tensors):
+            # Kernels are enqueued first and the state is looked at while they run. What they give is thrown away where
+            # it misses: they read tensors that are held, and change none.
+            made = self._runner(*tensors, *self._rest)
+            if self._state.check() and (miss := self._state.modes(tensors)) is None:
+                return self._wrap(made)
+            del made
         if not self._state.check():
             with self._lock:
                 miss = None if self._state.check() else self._renew()
@@ -272,6 +280,7 @@ class ComposedModule(nn.Module):
         tensors = {s.value: s.tensor for s in self._state.slots} | self._packed | self._join()
         self._apart = [(i, n) for i, n in enumerate(self._rest_of) if n not in tensors]
         self._rest = [tensors.get(n) for n in self._rest_of]
+        self._early = self._device.type == "cuda" and not self._apart and not self.plan["graph"].get("mutations")
         self._state.commit()
         return None
 

@@ -224,8 +224,12 @@ class StateGuard:
             return False
         return not self.watched or [version_of(s.tensor) for s in self.watched] == versions
 
+    def recording(self, tensors: list) -> bool:
+        """Whether gradients are recorded for an input or a parameter."""
+        return torch.is_grad_enabled() and any(t.requires_grad for t in (*tensors, *(s.tensor for s in self.held)))
+
     def modes(self, tensors: list) -> Miss | None:
-        if torch.is_grad_enabled() and any(t.requires_grad for t in (*tensors, *(s.tensor for s in self.held))):
+        if self.recording(tensors):
             return Miss(
                 "grad",
                 "gradients are recorded for an input or a parameter; kernels have no backward "

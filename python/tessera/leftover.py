@@ -49,10 +49,12 @@ class Inductor:
         return self._compiled(*feeds)
 
     def _compile(self, feeds: tuple) -> Callable:
+        # The caller's guards hold shapes, strides and alignment: Inductor's own asserts would cost every call host time.
+        options = {"size_asserts": False, "alignment_asserts": False, **self._options}
         own = fx.GraphModule(self._main, copy.deepcopy(self._main.graph))
         # Not as a part of what torch.compile may be tracing at the moment.
         with torch.no_grad(), torch._guards.tracing(None):
-            return compile_inductor(own, list(feeds), self._options)
+            return compile_inductor(own, list(feeds), options)
 
 
 def make(runner: str, main: fx.GraphModule, options: dict | None = None) -> Callable:

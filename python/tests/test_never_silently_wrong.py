@@ -140,6 +140,18 @@ def test_parameters(change, frozen):
     assert m.a.weight.data_ptr() + m.a.weight.nbytes == m.b.weight.data_ptr(), "neighbours again"
 
 
+@pytest.mark.parametrize("change", [load_changed, assign_changed, data_scaled, data_exchanged, replaced, moved])
+def test_parameters_of_a_call_that_begins_early(pair, change):
+    c, ref = pair
+    for _ in range(2):
+        c._early = True
+        same(c, ref)
+        change(c.original), change(ref)
+        c._early = True
+        same(c, ref)
+    assert c.status()["served"] == c.status()["calls"]
+
+
 def test_nothing_is_kept_twice(pair):
     c, _ = pair
     assert c._built.neighbours == {"w": ("a_w", "b_w"), "bias": ("a_b", "b_b")} and not c._built.packed
@@ -201,8 +213,10 @@ def test_saved_state_has_its_own_size(pair):
         (lambda m: delattr(m.config, "name"), lambda m: setattr(m.config, "name", "two")),
     ],
 )
-def test_attributes(pair, change, back):
+@pytest.mark.parametrize("early", [False, True])
+def test_attributes(pair, change, back, early):
     c, ref = pair
+    c._early = early  # as on CUDA, where kernels are enqueued before the state is looked at
     same(c, ref)
     change(c.original), change(ref)
     same(c, ref)

@@ -11,6 +11,9 @@ namespace {
 constexpr double most_noise = 0.05;
 /// PyTorch's ways this near to one another are equals.
 constexpr double alike = 0.99;
+/// What a way of PyTorch's that needs more memory than Inductor counts for: it is taken where
+/// Inductor is far behind.
+constexpr double too_large = 0.45;
 
 struct Best {
   double call_ms = 0;
@@ -60,16 +63,20 @@ std::string figures(const Way& w) {
                      w.back_ms);
 }
 
+bool memory_fits(const Way& w, const Best& best, int64_t resident_bytes) {
+  const double memory = static_cast<double>(w.peak_bytes + resident_bytes);
+  const double torch_memory = static_cast<double>(best.peak_bytes + resident_bytes);
+  return memory <=
+         std::max(most_memory * torch_memory, torch_memory + static_cast<double>(memory_slack));
+}
+
 /// Why a plan's kernels are not handed over; "" when they may be.
 std::string against(const Way& w, const Best& best, int64_t resident_bytes) {
   const Speed speed = speed_of(w, best);
-  const double memory = static_cast<double>(w.peak_bytes + resident_bytes);
-  const double torch_memory = static_cast<double>(best.peak_bytes + resident_bytes);
-  const double allowed =
-      std::max(most_memory * torch_memory, torch_memory + static_cast<double>(memory_slack));
-  if (memory > allowed) {
-    return fmt::format("needs {:.1f} MB of memory, PyTorch {:.1f} MB", memory * 1e-6,
-                       torch_memory * 1e-6);
+  if (!memory_fits(w, best, resident_bytes)) {
+    return fmt::format("needs {:.1f} MB of memory, PyTorch {:.1f} MB",
+                       static_cast<double>(w.peak_bytes + resident_bytes) * 1e-6,
+                       static_cast<double>(best.peak_bytes + resident_bytes) * 1e-6);
   }
   if (speed.worse < least) return fmt::format("is at {:.3f} of PyTorch's best way", speed.worse);
   const double noise = std::min(most_noise, std::max(best.noise, noise_of(w)));
@@ -100,7 +107,7 @@ int best_plan(const std::vector<Way>& ways, const Best& best, int64_t resident_b
   return chosen;
 }
 
-int best_torch(const std::vector<Way>& ways, const Best& best) {
+int best_torch(const std::vector<Way>& ways, const Best& best, int64_t resident_bytes) {
   int chosen = -1;
   double nearest = 0;
   for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
@@ -108,6 +115,7 @@ int best_torch(const std::vector<Way>& ways, const Best& best) {
     if (w.plan || !runs(w)) continue;
     double worse = speed_of(w, best).worse;
     if (w.runner == "eager" && worse >= alike) worse = 2;  // compiles nothing
+    if (!memory_fits(w, best, resident_bytes)) worse *= too_large;
     if (worse > nearest) {
       nearest = worse;
       chosen = i;
@@ -151,7 +159,7 @@ Decision decide(const std::vector<Way>& ways, int64_t resident_bytes) {
     return {-1, "no way to run the module could be timed"};
   }
   int chosen = best_plan(ways, *best, resident_bytes, refused);
-  if (chosen < 0) chosen = best_torch(ways, *best);
+  if (chosen < 0) chosen = best_torch(ways, *best, resident_bytes);
   std::string why = figures(ways[static_cast<std::size_t>(chosen)]);
   for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
     const Way& w = ways[static_cast<std::size_t>(i)];

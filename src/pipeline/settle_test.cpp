@@ -66,6 +66,19 @@ TEST(Settle, EagerWhereInductorGainsNothing) {
   EXPECT_EQ(decide({torch_way("eager", 1, 1), torch_way("inductor", 0.9, 0.9)}, 0).way, 1);
 }
 
+TEST(Settle, EagerThatNeedsMoreMemoryIsTakenOnlyWhereInductorIsFarBehind) {
+  constexpr int64_t mb = 1 << 20;
+  const auto way_of = [](double inductor_ms) {
+    return decide({torch_way("eager", 1, 1, 1200 * mb),
+                   torch_way("inductor", inductor_ms, inductor_ms, 1000 * mb)},
+                  0)
+        .way;
+  };
+  EXPECT_EQ(way_of(1.0), 1);
+  EXPECT_EQ(way_of(1.05), 1);
+  EXPECT_EQ(way_of(1.3), 0);
+}
+
 TEST(Settle, WhatFailsIsPassedOver) {
   auto inductor = torch_way("inductor", 0, 0);
   inductor.reason = "BackendCompilerFailed: no";
