@@ -72,7 +72,8 @@ TEST(Judge, SaysWhyHostSidesAreCompiledByNvcc) {
   f.tools.nvcc_version = "12.4";
   f.tools.together_because = "its runtime cannot load a cubin, CUDA 12.8 can";
   for (const Check& c : judge(f)) {
-    if (c.name == "nvcc") EXPECT_NE(c.found.find("cannot load a cubin"), std::string::npos);
+    if (c.name != "nvcc") continue;
+    EXPECT_NE(c.found.find("cannot load a cubin"), std::string::npos) << c.found;
   }
 }
 
