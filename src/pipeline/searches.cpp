@@ -95,8 +95,7 @@ std::optional<tune::Offer> Searches::One::offer(double seconds_left) {
     // time at least, for eager seldom reaches the roofline.
     constexpr double least = 0.1;
     const double left = all_.anticipated().bar(at_);
-    const double each =
-        hopeful_ ? std::max({0.0, least * left, left - pattern().floor_ms}) : 0;
+    const double each = hopeful_ ? std::max({0.0, least * left, left - pattern().floor_ms}) : 0;
     const double gain = each * static_cast<double>(work().patterns.size());
     const double seconds = all_.seconds_to_open();
     if (seconds_left > 0 && seconds > seconds_left) return std::nullopt;
