@@ -78,6 +78,8 @@ def _planned(traced: Traced, graph: dict, args: tuple, kwargs: dict) -> list:
         if built.pack is not None:
             packed = built.pack(*[values[name] for name in built.pack_feeds])
             values |= dict(zip(built.packed, packed, strict=True))
+        for value, parts in built.neighbours.items():
+            values[value] = torch.cat([values[name] for name in parts])
         return list(built.main(*[values[name] for name in built.feeds]))
 
 

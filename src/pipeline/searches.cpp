@@ -17,10 +17,23 @@ constexpr std::size_t told_at_once = 64;  // builds that compilers are told of
 
 const std::atomic<bool> never{false};
 
+/// What needs more memory than the module may take wins nothing.
+void leave_out_large(evaluate::Offers& offers, std::optional<int64_t> limit) {
+  if (!limit) return;
+  const auto large = std::erase_if(
+      offers.candidates, [&](const realize::Candidate& c) { return c.workspace_bytes > *limit; });
+  if (large == 0) return;
+  offers.pruned.emplace_back(
+      fmt::format("workspaces over the {:.1f} MB that leave the module within PyTorch's memory",
+                  static_cast<double>(*limit) * 1e-6),
+      static_cast<int>(large));
+}
+
 /// A pattern's candidates; those that won for its relative in the registry are marked.
 evaluate::Offers offers_for(const Session& s, const Work& w) {
   const rules::Pattern& p = s.pattern(w.patterns.front());
   evaluate::Offers out = evaluate::offers(p, s.found.graph, *s.found.arch);
+  leave_out_large(out, workspace_limit(s, w));
   if (!w.entry || w.entry->status != "accepted") return out;
   std::set<std::pair<std::string, std::string>> won;
   for (const Json& winner : w.entry->candidate.value("winners", Json::array())) {

@@ -64,10 +64,7 @@ std::string figures(const Way& w) {
 }
 
 bool memory_fits(const Way& w, const Best& best, int64_t resident_bytes) {
-  const double memory = static_cast<double>(w.peak_bytes + resident_bytes);
-  const double torch_memory = static_cast<double>(best.peak_bytes + resident_bytes);
-  return memory <=
-         std::max(most_memory * torch_memory, torch_memory + static_cast<double>(memory_slack));
+  return w.peak_bytes <= allowed_bytes(best.peak_bytes, resident_bytes);
 }
 
 /// Why a plan's kernels are not handed over; "" when they may be.
@@ -145,6 +142,12 @@ std::vector<Way> ways_from(const Json& rows) {
 
 std::string name_of(const Way& way) {
   return way.plan ? fmt::format("kernels with {} for the rest", way.leftover) : way.runner;
+}
+
+int64_t allowed_bytes(int64_t peak_bytes, int64_t resident_bytes) {
+  const auto share =
+      static_cast<int64_t>((most_memory - 1) * static_cast<double>(peak_bytes + resident_bytes));
+  return peak_bytes + std::max(share, memory_slack);
 }
 
 Decision decide(const std::vector<Way>& ways, int64_t resident_bytes) {

@@ -40,6 +40,9 @@ struct Decision {
 /// among equals, for it compiles nothing.
 Decision decide(const std::vector<Way>& ways, int64_t resident_bytes);
 
+/// Bytes that a call of a plan may allocate where one of PyTorch's allocates `peak_bytes`.
+int64_t allowed_bytes(int64_t peak_bytes, int64_t resident_bytes);
+
 inline constexpr double least = 0.985;      // of PyTorch's best, in each measure
 inline constexpr double least_win = 1.005;  // in the geometric mean
 inline constexpr double most_memory = 1.05;

@@ -90,6 +90,12 @@ TEST(Settle, WhatFailsIsPassedOver) {
   EXPECT_EQ(decide({inductor}, 0).way, -1);
 }
 
+TEST(Settle, AllowsAFewPercentOfMemoryOrAWorkspace) {
+  constexpr int64_t mb = 1 << 20;
+  EXPECT_EQ(allowed_bytes(100 * mb, 100 * mb), 116 * mb);
+  EXPECT_NEAR(static_cast<double>(allowed_bytes(1000 * mb, 1000 * mb)), 1100.0 * mb, 1.0);
+}
+
 TEST(Settle, RowsAreRead) {
   const auto ways = ways_from(Json::parse(
       R"([{"runner":"eager","plan":null,"leftover":"","seconds":0.5,"call_ms":1.5,"call_ci95":0.1,

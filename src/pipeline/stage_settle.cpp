@@ -25,14 +25,16 @@ Json leftover_runners(const Session& s) {
   return s.stopped() ? Json::array({"eager"}) : Json::array({"eager", "inductor"});
 }
 
+int64_t bytes_of(const graph::Value& v) {
+  int64_t elements = 1;
+  for (const int64_t n : v.type.shape) elements *= n;
+  return elements * static_cast<int64_t>(size_of(v.type.dtype));
+}
+
 /// Bytes of parameters, buffers and inputs.
 int64_t resident_bytes(const graph::Graph& g) {
   int64_t sum = 0;
-  for (const graph::ValueId v : g.inputs) {
-    int64_t elements = 1;
-    for (const int64_t n : g.value(v).type.shape) elements *= n;
-    sum += elements * static_cast<int64_t>(size_of(g.value(v).type.dtype));
-  }
+  for (const graph::ValueId v : g.inputs) sum += bytes_of(g.value(v));
   return sum;
 }
 
@@ -117,12 +119,22 @@ bool settles(const Session& s) {
   return !s.options.place_all && s.options.only_kind.empty();
 }
 
+std::optional<int64_t> workspace_limit(const Session& s, const Work& w) {
+  if (!s.call_bytes) return std::nullopt;
+  int64_t results = 0;
+  for (const graph::ValueId v : s.pattern(w.patterns.front()).outputs)
+    results += bytes_of(s.found.graph.value(v));
+  return std::max<int64_t>(0, *s.call_bytes - results);
+}
+
 Status prepare_baseline(Session& s, bridge::Peer& tracer) {
   if (!settles(s)) return {};
   s.say("baseline", "PyTorch's own ways to run the module");
   TESSERA_TRY(reply, tracer.call("prepare_torch", {{"runners", torch_runners(s)}}, limit));
   s.settled["baseline"] = reply.at("ways");
   for (const Way& w : ways_from(reply.at("ways"))) {
+    if (w.reason.empty() && w.peak_bytes > 0 && (!s.call_bytes || w.runner == "inductor"))
+      s.call_bytes = allowed_bytes(w.peak_bytes, resident_bytes(s.found.graph));
     s.say("baseline",
           w.reason.empty()
               ? fmt::format("{}: {:.4g} ms a call, {:.4g} ms back to back, ready in {:.1f} s",

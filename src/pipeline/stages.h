@@ -54,7 +54,9 @@ struct Session {
   composer::Choice choice;
   Json plan;
   std::string leftover = "eager";  // who runs what no kernel covers, as it is decided so far
-  double kept_seconds = 0;         // of the search's, for compiling the rest of the plan
+  /// Bytes that a call may allocate so that the module may be handed over; none: not known.
+  std::optional<int64_t> call_bytes;
+  double kept_seconds = 0;  // of the search's, for compiling the rest of the plan
   Json checkpoint_plans = Json::array();
   Json settled = Json::object();       // {"baseline": ways, "ways": ways, "chosen": index, "why"}
   Json refinements = Json::array();    // {"pattern", "from", "to", "ms", "than"}: winners exchanged
@@ -103,6 +105,8 @@ Status prepare_baseline(Session& s, bridge::Peer& tracer);
 /// Decides by the module's own times whether the plan's kernels are handed over, and who runs the
 /// rest; else the plan has none and PyTorch runs the module. Fills leftover and settled.
 Status settle_plan(Session& s, bridge::Peer& tracer);
+/// Bytes of scratch memory that a kernel of this work may take; none: any.
+std::optional<int64_t> workspace_limit(const Session& s, const Work& w);
 /// Whether it decides at all: benchmarks of kernels ask what those take, wherever PyTorch is
 /// faster.
 bool settles(const Session& s);

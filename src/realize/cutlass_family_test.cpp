@@ -64,7 +64,9 @@ TEST(Fp32Gemm, SplitsPackedOrInline) {
   ASSERT_TRUE(s) << to_text(s.error());
   bool packed = false, inlined = false;
   for (const Candidate& c : s->candidates) {
-    packed |= c.source->text.find("tessera::SplitTf32Builder<") != std::string::npos;
+    const bool is_packed = c.source->text.find("tessera::SplitTf32Builder<") != std::string::npos;
+    packed |= is_packed;
+    EXPECT_EQ(c.workspace_bytes > 0, is_packed) << c.label();
     inlined |=
         c.source->text.find("tessera::KMajorStride, tessera::RowMajorStride>") != std::string::npos;
     EXPECT_THAT(c.source->text, Not(HasSubstr("$")));

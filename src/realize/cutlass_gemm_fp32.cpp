@@ -14,6 +14,13 @@ constexpr double sustained_ghz = 1.55;
 // The inline split costs its producers shared memory passes that the packed form does not have.
 constexpr double inline_factor = 1.15;
 
+/// Both parts of a split element, as the packed operands hold them.
+constexpr int64_t packed_bytes = 8;
+
+int64_t operand_elements(const GemmProblem& p) {
+  return p.m * p.k * (p.a.batch ? p.l : 1) + p.n * p.k * (p.b.batch ? p.l : 1);
+}
+
 double predict(const Sm90Config& c, const GemmProblem& p, const arch::Arch& arch) {
   const double tiles = std::ceil(static_cast<double>(p.m) / c.tile_m) *
                        std::ceil(static_cast<double>(p.n) / c.tile_n) * static_cast<double>(p.l);
@@ -26,9 +33,7 @@ double predict(const Sm90Config& c, const GemmProblem& p, const arch::Arch& arch
   double ms = waves * (clocks + 3000) / (sustained_ghz * 1e6);
   if (c.mainloop == Mainloop::split_inline) return ms * inline_factor;
   // 12 bytes of traffic an element of A and B before the product.
-  const double elements =
-      static_cast<double>(p.m * p.k) * (p.a.batch ? static_cast<double>(p.l) : 1) +
-      static_cast<double>(p.n * p.k) * (p.b.batch ? static_cast<double>(p.l) : 1);
+  const auto elements = static_cast<double>(operand_elements(p));
   return ms + elements * 12 / (arch.achievable_bandwidth_gbs * 1e6) + 0.008;
 }
 
@@ -121,6 +126,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
     }
     space.candidates.push_back(
         product_candidate("cutlass_gemm_fp32", problem, c, predict(c, problem, arch), arch));
+    if (c.mainloop == Mainloop::split_packed)
+      space.candidates.back().workspace_bytes = packed_bytes * operand_elements(problem);
   }
   add_slices(problem, arch, space);
   space.pruned.assign(pruned.begin(), pruned.end());

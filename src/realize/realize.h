@@ -42,7 +42,9 @@ struct Candidate {
   std::optional<LibraryCall> call;
   std::vector<Launch> launches;  // for source: at least one; the first is the default
   double predicted_ms = 0;       // orders the search; 0 when there is no model
-  bool proven = false;           // won for a relative of the pattern: the search begins with it
+  /// Bytes of scratch memory that a launch takes, where they are many and known before it is built.
+  int64_t workspace_bytes = 0;
+  bool proven = false;  // won for a relative of the pattern: the search begins with it
   /// Whether it is the pattern's own ATen nodes, which a pattern's eager time is of.
   [[nodiscard]] bool is_eager() const { return call && call->function == "aten"; }
   /// A short text that names it: "cutlass_gemm 128x256x64 2x1 coop".
