@@ -225,7 +225,7 @@ def test_backend_spends_one_budget_a_model(inductor, monkeypatch):
     asked, now = [], [0.0]
 
     def run_core(tracer, options, progress):
-        asked.append(options["seconds"])
+        asked.append((options["seconds"], options["spent"]))
         now[0] += 35.0
         raise fail("TS0999", "test.none", "nothing found")
 
@@ -242,7 +242,7 @@ def test_backend_spends_one_budget_a_model(inductor, monkeypatch):
     f = torch.compile(Broken(), backend=backend_module.tessera)
     with torch.no_grad(), pytest.warns(UserWarning, match="nothing found"):
         f(torch.randn(2, 4))
-    assert asked == [60.0, 25.0]
+    assert asked == [(60.0, 0.0), (60.0, 35.0)]
     reasons = [g["reason"] for g in backend_module.status(f)]
     assert len(reasons) == 3 and "are spent" in reasons[2]
     again = torch.compile(Broken(), backend=backend_module.tessera)

@@ -73,6 +73,7 @@ Status check_numbers(const Options& options) {
                      .but_found("{}", value));
   };
   if (!(options.seconds >= 0)) return refuse("seconds", options.seconds);
+  if (!(options.spent >= 0)) return refuse("spent", options.spent);
   if (options.parallel_builds < 0) return refuse("jobs", options.parallel_builds);
   return {};
 }
@@ -108,6 +109,7 @@ Options options_from(const Json& a) {
   o.effort = a.value("effort", o.effort);
   o.leftover = a.value("leftover", o.leftover);
   o.seconds = a.value("seconds", o.seconds);
+  o.spent = a.value("spent", o.spent);
   o.parallel_builds = a.value("jobs", o.parallel_builds);
   o.peers = a.value("peers", o.peers);
   o.measure = on("measure", o.measure);

@@ -22,6 +22,7 @@ struct Options {
   /// Who runs the ops that no kernel covers: eager, inductor, or auto for the faster.
   std::string leftover = "auto";
   double seconds = 0;       // for all tuning together; 0: by effort
+  double spent = 0;         // of these seconds, by earlier graphs of the same model
   int parallel_builds = 0;  // 0: one a core
   std::vector<std::string> peers = {"eager", "inductor"};
   std::vector<double> checkpoints;  // seconds of the search at which the plan is kept as well

@@ -80,7 +80,8 @@ Status evaluate_work(Session& s) {
   SearchClock clock;
   Searches searches(s, [&] { return clock.now(); });
   Checkpoints checkpoints(s);
-  const double seconds = s.options.seconds > 0 ? s.options.seconds - s.kept_seconds : 0;
+  const double left = s.options.seconds - s.options.spent - s.kept_seconds;
+  const double seconds = s.options.seconds > 0 ? std::max(1.0, left) : 0;
   tune::run(searches.journeys(), {.seconds = seconds,
                                   .stop = s.context.stop,
                                   .now = [&] { return clock.now(); },

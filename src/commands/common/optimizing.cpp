@@ -78,6 +78,7 @@ Result<Json> options_of_program(const Json& given) {
           {.type = Type::text, .name = "registry", .doc = ""},
           {.type = Type::text, .name = "dump", .doc = ""},
           {.type = Type::list, .name = "checkpoints", .doc = ""},
+          {.type = Type::real, .name = "spent", .doc = "", .preset = "0"},
           {.type = Type::text,
            .name = "measure",
            .doc = "",
