@@ -43,6 +43,13 @@ Status open_tools(Session& s) {
   s.evaluation.python = bridge::find_python();
   s.evaluation.tools = toolchain::locate(s.evaluation.python);
   s.toolchain = s.evaluation.tools.fingerprint();
+  if (s.found.arch->device == "cuda" && s.evaluation.tools.cutlass.empty()) {
+    Diagnostic d = fail(Code{"TS0325", "build.cutlass_missing"},
+                        "there are no CUTLASS headers: products get kernels of libraries only");
+    d.level = Level::warning;
+    d.helps.emplace_back("pip install nvidia-cutlass, or set TESSERA_CUTLASS_DIR");
+    s.diagnostics.push_back(std::move(d));
+  }
   s.evaluation.cache = cache / "kernels";
   s.evaluation.log_folder = cache / "logs";
   s.evaluation.effort = s.options.effort;

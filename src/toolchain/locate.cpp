@@ -18,10 +18,13 @@ std::string environment(const char* name) {
   return v != nullptr ? v : "";
 }
 
-// Folders of installed Python packages for an interpreter: <prefix>/lib/python3.X/site-packages,
-// its dist-packages variants, and the user's own.
+// Folders of installed Python packages for an interpreter: those of $PYTHONPATH,
+// <prefix>/lib/python3.X/site-packages, its dist-packages variants, and the user's own.
 std::vector<fs::path> site_packages(const fs::path& python) {
   std::vector<fs::path> out;
+  for (const std::string& folder : split(environment("PYTHONPATH"), ':')) {
+    if (!folder.empty()) out.emplace_back(folder);
+  }
   std::vector<fs::path> prefixes;
   if (!python.empty()) prefixes.push_back(python.parent_path().parent_path());
   if (const std::string home = environment("HOME"); !home.empty())

@@ -279,6 +279,24 @@ TEST(Ptxas, ReadsResourcesAndWarnings) {
   EXPECT_FALSE(parse_ptxas("nothing").contains("registers"));
 }
 
+TEST(Locate, PackagesOfThePythonPathComeFirst) {
+  const TemporaryFolder site;
+  const auto header = site.path() / "cutlass_library/source/include/cutlass/version.h";
+  std::filesystem::create_directories(header.parent_path());
+  write_file_atomically(
+      header, "#define CUTLASS_MAJOR 9\n#define CUTLASS_MINOR 8\n#define CUTLASS_PATCH 7\n");
+  const char* const before = ::getenv("PYTHONPATH");
+  const std::string kept = before != nullptr ? before : "";
+  ::setenv("PYTHONPATH", ("/nowhere:" + site.path().string()).c_str(), 1);
+  const Toolchain t = locate("");
+  if (before != nullptr)
+    ::setenv("PYTHONPATH", kept.c_str(), 1);
+  else
+    ::unsetenv("PYTHONPATH");
+  EXPECT_EQ(t.cutlass, site.path() / "cutlass_library/source");
+  EXPECT_EQ(t.cutlass_version, "9.8.7");
+}
+
 TEST(Locate, WrongOverrideIsNotPaperedOver) {
   ::setenv("TESSERA_NVCC", "/nowhere/nvcc", 1);
   EXPECT_TRUE(locate("").nvcc.empty());
