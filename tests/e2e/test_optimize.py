@@ -101,9 +101,14 @@ def test_other_sizes(first, home):
     assert all(seconds > 17 for seconds in late) and reasons <= {"the time for other sizes was spent"}, resizes
     verified = [r for r in resizes if r["ok"]]
     assert all(r["ok"] is True and r["kernels"] > 0 and r["rms_error"] < 1e-5 for r in verified), resizes
-    again = tessera(home, *arguments, "-o", home / "sizes")
-    assert json.loads(again.stdout)["report"]["verification"]["resizes"] == resizes
-    assert "at another size" not in again.stderr
+    again = tessera(home, *arguments, "-o", home / "sizes again")
+    found = json.loads(again.stdout)["report"]["verification"]["resizes"]
+    # Which way the module runs is timed anew; rows are those of the kernels that it runs with.
+    if placed(home / "sizes again") == placed(home / "sizes"):
+        assert found == resizes
+        assert "at another size" not in again.stderr
+    else:
+        assert all(r["ok"] is not False or "time" in r["reason"] for r in found), found
     text = (home / "sizes/report.txt").read_text()
     assert "at another size" in text and max(map(len, text.splitlines())) <= 80
     if not verified:
