@@ -3,8 +3,8 @@ Inductor's.
 
 Every graph that torch.compile captures is searched like a module. What tessera does not take goes to Inductor, compiled as
 plain torch.compile would: sizes that vary, gradients, and graphs in which no kernel gains anything (but those whose ops run
-faster one by one than by Inductor, as measured). All graphs of one
-torch.compile call share `seconds` of search (60 by default). `status(model)` tells what became of each.
+faster one by one than by Inductor, as measured). All graphs of one torch.compile call share `seconds` of search (60 by
+default). `status(model)` tells what became of each.
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ class _Model:
     graphs: list[dict] = field(default_factory=list)
 
 
-_unknown = _Model()
-
-
 def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | None = None, mode: str | None = None):
     """The backend's entry point (pyproject.toml, torch_dynamo_backends)."""
     options = {"progress": False, "seconds": SECONDS, **(options or {})}
     if mode is not None and mode not in MODES:
         raise fail("TS0013", "input.bad_option", f"mode=`{mode}`", expected=", ".join(MODES))
+    if options.pop("frozen", False):  # nothing looks at version counters behind torch.compile's guards
+        raise fail("TS0013", "input.bad_option", "frozen=True", expected="tessera.optimize(..., frozen=True)")
     settings = leftover.mode_options(mode)
     model = _model_of_call()
     reason = _unfit(gm, example_inputs)
@@ -86,7 +85,7 @@ def _model_of_call() -> _Model:
         wrapper = frame.f_locals.get("self")
         if type(wrapper).__name__ == "_TorchCompileWrapper":
             return wrapper.__dict__.setdefault("_tessera_model", _Model())
-    return _unknown
+    return _Model()  # called in another way: a budget of its own
 
 
 def _by_inductor(gm, inputs: list, settings: dict, model: _Model, reason: str):

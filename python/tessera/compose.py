@@ -113,10 +113,12 @@ class ComposedModule(nn.Module):
         self._lock = threading.Lock()  # of renewing: threads may call one module
         self._packed: dict[str, torch.Tensor] = {}
         self._wholes: list[torch.Tensor] = []  # over neighbours
-        self._rest: list[torch.Tensor] = []
-        self._early = False  # whether kernels may be enqueued before the state is looked at
+        # What the graph is fed besides the inputs, and the neighbours that could not be made: (place, value). One tuple,
+        # for a thread that calls the module must not see one of them renewed and the other not.
+        self._fed: tuple[list, list[tuple[int, str]]] = ([], [])
+        # Whether kernels may be enqueued before the state is looked at.
+        self._early = self._device.type == "cuda" and not graph.get("mutations")
         self._rest_of = self._built.feeds[len(users) :]
-        self._apart: list[tuple[int, str]] = []  # neighbours that could not be made: (place in _rest, value)
         # Not submodules: those are the original's own.
         self.__dict__["_runner"] = leftover.make(self.leftover, self._built.main, self.inductor)
         plain = self._built.packed or self._built.neighbours
@@ -228,11 +230,12 @@ class ComposedModule(nn.Module):
             if type(other) is Miss:
                 return self._fall_back(other, args, kwargs)
             self._relayout(tensors, other)
-        if self._early and not self._state.recording(tensors):
+        fed = self._fed
+        if self._early and not fed[1] and not self._state.recording(tensors):
             # Kernels are enqueued first and the state is looked at while they run. What they give is thrown away where
-            # it misses: they read tensors that are held, and change none.
-            made = self._runner(*tensors, *self._rest)
-            if self._state.check() and (miss := self._state.modes(tensors)) is None:
+            # it misses, or where another thread has renewed it: they read tensors that are held, and change none.
+            made = self._runner(*tensors, *fed[0])
+            if self._state.check() and self._fed is fed and self._state.modes(tensors) is None:
                 return self._wrap(made)
             del made
         if not self._state.check():
@@ -243,7 +246,8 @@ class ComposedModule(nn.Module):
         miss = self._state.modes(tensors)
         if miss is not None:
             return self._fall_back(miss, args, kwargs)
-        return self._wrap(self._runner(*tensors, *(self._joined() if self._apart else self._rest)))
+        rest, apart = self._fed
+        return self._wrap(self._runner(*tensors, *(self._joined() if apart else rest)))
 
     def _fall_back(self, miss: Miss, args, kwargs):
         self._events.add(miss, "the original module runs")
@@ -278,9 +282,8 @@ class ComposedModule(nn.Module):
                 )
             self._pack()
         tensors = {s.value: s.tensor for s in self._state.slots} | self._packed | self._join()
-        self._apart = [(i, n) for i, n in enumerate(self._rest_of) if n not in tensors]
-        self._rest = [tensors.get(n) for n in self._rest_of]
-        self._early = self._device.type == "cuda" and not self._apart and not self.plan["graph"].get("mutations")
+        apart = [(i, n) for i, n in enumerate(self._rest_of) if n not in tensors]
+        self._fed = ([tensors.get(n) for n in self._rest_of], apart)
         self._state.commit()
         return None
 
@@ -308,17 +311,17 @@ class ComposedModule(nn.Module):
         return joined
 
     def _joined(self) -> list[torch.Tensor]:
-        """`_rest` with what has to be concatenated anew. From time to time it is tried again whether it still has to."""
+        """What the graph is fed, with what has to be concatenated anew. From time to time it is tried again whether it has to."""
         tries = self._counts.apart = self._counts.apart + 1
         if tries & (tries - 1) == 0:
             with self._lock:
                 miss = self._renew()
-            if miss is None and not self._apart:
-                return self._rest
+            if miss is None and not self._fed[1]:
+                return self._fed[0]
         slots = {s.value: s.tensor for s in self._state.slots}
-        rest = list(self._rest)
+        rest, apart = list(self._fed[0]), self._fed[1]
         with torch.no_grad():
-            for i, value in self._apart:
+            for i, value in apart:
                 rest[i] = torch.cat([slots[name] for name in self._built.neighbours[value]])
         return rest
 

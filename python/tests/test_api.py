@@ -206,6 +206,12 @@ def test_backend_passes_the_mode_to_inductor(inductor):
         f(torch.randn(2, 4))
 
 
+def test_backend_keeps_no_values_that_parameters_may_outdate(inductor):
+    f = torch.compile(nn.Linear(4, 4), backend=backend_module.tessera, options={"frozen": True})
+    with pytest.raises(Exception, match="frozen"), torch.no_grad():
+        f(torch.randn(2, 4))
+
+
 def test_backend_refuses_options_it_does_not_know(monkeypatch):
     from tessera import api
 
