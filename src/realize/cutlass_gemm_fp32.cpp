@@ -1,41 +1,14 @@
 // fp32 accuracy on Hopper's tensor cores: each operand as two tf32 parts, three products,
 // accumulators promoted to fp32 registers every 128 of k. The parts come from a pass before
 // (packed) or are made on the way (inline).
-#include <cmath>
-
 #include "realize/common/sm90_library.h"
+#include "realize/common/split_model.h"
 
 namespace tessera::realize {
 namespace {
 
-// Three tf32 products; 495 TFLOP/s of tf32 at the boost clock is 1024 multiply-adds a clock and SM.
-constexpr double mma_per_clock = 1024.0 / 3;
-constexpr double sustained_ghz = 1.55;
-// The inline split costs its producers shared memory passes that the packed form does not have.
-constexpr double inline_factor = 1.15;
-
 /// Both parts of a split element, as the packed operands hold them.
 constexpr int64_t packed_bytes = 8;
-
-int64_t operand_elements(const GemmProblem& p) {
-  return p.m * p.k * (p.a.batch ? p.l : 1) + p.n * p.k * (p.b.batch ? p.l : 1);
-}
-
-double predict(const Sm90Config& c, const GemmProblem& p, const arch::Arch& arch) {
-  const double tiles = std::ceil(static_cast<double>(p.m) / c.tile_m) *
-                       std::ceil(static_cast<double>(p.n) / c.tile_n) * static_cast<double>(p.l);
-  const double waves = std::ceil(tiles / arch.multiprocessors);
-  double clocks =
-      static_cast<double>(c.tile_m) * c.tile_n * static_cast<double>(p.k) / mma_per_clock;
-  if (c.tile_n < 176) clocks *= 1.1;
-  // Multicast halves the traffic of one operand; which one matters little.
-  clocks *= c.cluster_m == 2 ? 1.0 : c.cluster_n == 2 ? 1.02 : 1.04;
-  double ms = waves * (clocks + 3000) / (sustained_ghz * 1e6);
-  if (c.mainloop == Mainloop::split_inline) return ms * inline_factor;
-  // 12 bytes of traffic an element of A and B before the product.
-  const auto elements = static_cast<double>(operand_elements(p));
-  return ms + elements * 12 / (arch.achievable_bandwidth_gbs * 1e6) + 0.008;
-}
 
 std::vector<Sm90Config> configs() {
   std::vector<Sm90Config> all;
@@ -106,7 +79,7 @@ void add_slices(const GemmProblem& p, const arch::Arch& arch, Space& space) {
       continue;
     if (auto candidate = sliced_candidate("cutlass_gemm_fp32", p, c, arch)) {
       const int64_t slices = candidate->launches.front().knobs["splits"];
-      candidate->predicted_ms = predict(c, sliced(p, slices), arch) + 0.01;
+      candidate->predicted_ms = predict_split_ms(c, sliced(p, slices), arch) + 0.01;
       space.candidates.push_back(std::move(*candidate));
     }
   }
@@ -124,8 +97,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
       ++pruned[*reason];
       continue;
     }
-    space.candidates.push_back(
-        product_candidate("cutlass_gemm_fp32", problem, c, predict(c, problem, arch), arch));
+    space.candidates.push_back(product_candidate("cutlass_gemm_fp32", problem, c,
+                                                 predict_split_ms(c, problem, arch), arch));
     if (c.mainloop == Mainloop::split_packed)
       space.candidates.back().workspace_bytes = packed_bytes * operand_elements(problem);
   }

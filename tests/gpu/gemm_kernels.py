@@ -35,6 +35,7 @@ FP8 = dict(dtype="float8_e4m3fn", precision="fp8", out_dtype="bfloat16")
 GATED = dict(n=14336, k=4096, epilogue="gated_silu")
 ROTARY = dict(m=2048, n=6144, k=4096, epilogue="rotary", rotated=5120, head_dim=128)
 ONE, TWO = ["cutlass_gated_fused"], ["cutlass_gated"]
+WGMMA = ["wgmma_gemm"]
 
 # Timed. `limit`: how many candidates of each realizer, best predictions first.
 PROBLEMS = [
@@ -84,6 +85,39 @@ SETS = {
         dict(LONG_K, name="L1-6 bf16, slices", limit=8, realizers=["cutlass_split_k"]),
     ],
 }
+# The same products in plain CUDA C++.
+SETS["wgmma"] = [
+    dict(SQUARE, name="L1-1 bf16", limit=12, realizers=WGMMA),
+    dict(m=8192, n=8192, k=8192, name="8192 bf16", limit=8, realizers=WGMMA),
+    dict(BATCHED, name="L1-3 bf16", limit=8, realizers=WGMMA),
+    dict(m=65536, n=2304, k=768, epilogue="bias", name="qkv", limit=8, realizers=WGMMA),
+    dict(m=65536, n=3072, k=768, epilogue="bias_gelu", name="up+gelu", limit=8, realizers=WGMMA),
+    dict(m=65536, n=768, k=3072, epilogue="bias_residual", name="down+res", limit=8, realizers=WGMMA),
+    dict(m=2048, n=6144, k=4096, name="llama qkv", limit=8, realizers=WGMMA),
+    dict(m=2048, n=4096, k=14336, epilogue="residual", name="llama down", limit=8, realizers=WGMMA),
+    dict(m=4096, n=1024, k=1024, epilogue="bias_gelu", name="small", limit=12, realizers=WGMMA),
+    dict(GATED, m=2048, name="gated, 2048", limit=8, realizers=["wgmma_gated"]),
+    dict(GATED, m=8192, name="gated, 8192", limit=4, realizers=["wgmma_gated"]),
+    dict(SQUARE, name="L1-1 fp32", limit=12, realizers=WGMMA, **FP32),
+    dict(m=1024, n=8192, k=8192, epilogue="bias", name="L2-70 fp32", limit=12, realizers=WGMMA, **FP32),
+    dict(BATCHED, name="L1-3 fp32", limit=8, realizers=WGMMA, **FP32),
+]
+# Verified with it: every configuration, at extents that no tile divides, in all layouts.
+WGMMA_CHECKS = [
+    dict(m=520, n=264, k=136, epilogue="bias_silu_saved"),
+    dict(m=520, n=264, k=136, a_major="m", b_major="n", epilogue="column_scale"),
+    dict(m=520, n=520, k=1032, a_major="m", epilogue="bias_residual"),
+    dict(m=520, n=520, k=1032, b_major="n", epilogue="two_residuals"),
+    dict(m=264, n=136, k=72, batch=3, shared_b=True, epilogue="scalar"),
+    dict(m=392, n=200, k=328, d_major="m", epilogue="bias"),
+    dict(m=264, n=136, k=200, dtype="float16", epilogue="bias_gelu"),
+    dict(m=520, n=264, k=136, epilogue="bias_residual", **FP32),
+    dict(m=520, n=264, k=1032, a_major="m", b_major="n", **FP32),
+    dict(m=260, n=132, k=100, batch=2, shared_b=True, a_major="m", epilogue="bias", **FP32),
+    dict(m=260, n=132, k=100, batch=2, b_major="n", epilogue="bias_gelu", **FP32),
+    dict(m=520, n=264, k=136, epilogue="gated_silu", realizers=["wgmma_gated"]),
+    dict(m=520, n=264, k=136, b_major="n", epilogue="gated_silu_saved", realizers=["wgmma_gated"]),
+]
 # Verified with the set "rotary": rows that end within a tile, tables shorter than the rows, a part without an own
 # epilogue that ends within a tile, all columns rotated.
 ROTARY_CHECKS = [
@@ -133,6 +167,8 @@ def generate(directory, tool, sets):
     problems = problems + [p for name in sets if name in SETS for p in SETS[name]]
     if "rotary" in sets:
         problems += [dict(dict(realizers=STOCK, limit=3, check_only=True), **c) for c in ROTARY_CHECKS]
+    if "wgmma" in sets:
+        problems += [dict(dict(realizers=WGMMA, check_only=True), **c) for c in WGMMA_CHECKS]
     if "checks" in sets:
         problems += [dict(dict(realizers=STOCK, limit=1, check_only=True), **c) for c in CHECKS]
     subprocess.run([tool, directory, "sm_90a"], input=json.dumps(problems).encode(), check=True)

@@ -38,4 +38,10 @@ TESSERA_SPLIT_HD constexpr int64_t split_packed_elements(int64_t rows, int64_t k
   return batches * rows * split_row_elements(k);
 }
 
+namespace split_detail {
+struct Parts {
+  float hi, lo;
+};
+}  // namespace split_detail
+
 }  // namespace tessera

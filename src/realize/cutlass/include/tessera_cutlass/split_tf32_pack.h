@@ -36,10 +36,6 @@ inline constexpr int kThreads = 256;
 // 8-byte stores.
 inline constexpr int kTilePitch = kTileRows + 2;
 
-struct Parts {
-  float hi, lo;
-};
-
 /// hi rounds to the nearest tf32, on the bits. x - hi is exact and has at most 12 significant bits
 /// (13 at a power of two); cutting it to the 11 of tf32 errs by one unit in the last place of x at
 /// most, as rounding it would, and without bias, since its sign is independent of x. The tensor

@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include "tessera_cutlass/split_tf32_layout.h"
-#include "tessera_cutlass/split_tf32_pack.h"
 
 namespace tessera::split_detail {
 

@@ -1,0 +1,410 @@
+#include "realize/common/wgmma_text.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "graph/pointwise.h"
+#include "realize/common/cutlass_epilogue_text.h"
+
+namespace tessera::realize {
+namespace {
+
+constexpr int split_depth = 16;
+constexpr int depth_16bit = 64;
+constexpr int packed_buffers = 3;
+constexpr int store_buffers = 2;
+constexpr int store_columns = 32;
+
+int widest_result(const GemmProblem& p) {
+  int widest = 0;
+  for (const Matrix& d : p.outputs) widest = std::max(widest, static_cast<int>(size_of(d.dtype)));
+  return widest;
+}
+
+int products_of(const GemmProblem& p) {
+  return p.paired() ? 2 : 1;
+}
+
+/// Integers before the matrices': m, n, k, l, raster, band.
+constexpr int first_matrix = 6;
+
+/// All matrices in the order of their integers: A, B, results, operands of the epilogue.
+std::vector<const Matrix*> matrices_of(const GemmProblem& p) {
+  std::vector<const Matrix*> all = {&p.a, &p.b};
+  for (const Matrix& d : p.outputs) all.push_back(&d);
+  for (const Leaf& x : p.leaves) all.push_back(&x.matrix);
+  return all;
+}
+
+std::string c_type(DType t) {
+  if (t == DType::bfloat16) return "__nv_bfloat16";
+  return t == DType::float16 ? "__half" : "float";
+}
+
+std::string map_type(DType t) {
+  if (t == DType::bfloat16) return "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
+  return t == DType::float16 ? "CU_TENSOR_MAP_DATA_TYPE_FLOAT16"
+                             : "CU_TENSOR_MAP_DATA_TYPE_FLOAT32";
+}
+
+/// One wgmma of 64 rows and all columns.
+std::string instruction(const GemmProblem& p, const WgmmaConfig& c) {
+  const int registers = c.columns / 2;
+  const std::string element = c.split ? "tf32" : p.a.dtype == DType::bfloat16 ? "bf16" : "f16";
+  std::string places, operands;
+  for (int i = 0; i < registers; ++i) {
+    places += fmt::format("{}%{}", i == 0 ? "" : i % 16 == 0 ? ",\"\n      \"" : ",", i);
+    operands += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : i % 8 == 0 ? ",\n      " : ", ", i);
+  }
+  const std::string transposed = c.split ? ""
+                                         : fmt::format(", {}, {}", p.a.columns_contiguous ? 0 : 1,
+                                                       p.b.columns_contiguous ? 0 : 1);
+  return fmt::format(R"(struct Mma {{
+  static __device__ __forceinline__ void issue(float (&d)[{0}], uint64_t a, uint64_t b, int accumulate) {{
+    asm volatile(
+      "{{\n.reg .pred p;\nsetp.ne.b32 p, %{1}, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n{2}k{3}.f32.{4}.{4} {{"
+      "{5}}}, %{6}, %{7}, p, 1, 1{8};\n}}"
+      : {9}
+      : "l"(a), "l"(b), "r"(accumulate));
+  }}
+}};
+)",
+                     registers, registers + 2, c.columns, c.split ? 8 : 16, element, places,
+                     registers, registers + 1, transposed, operands);
+}
+
+/// The reader of an operand of elements: its values at two neighbouring columns.
+std::string element_of(const Leaf& leaf, int index) {
+  const Matrix& x = leaf.matrix;
+  const std::string type = c_type(x.dtype);
+  if (!x.columns_contiguous) {
+    return fmt::format(
+        "tessera_wgmma::apart<{0}>(p.x[{1}], batch, column * p.x[{1}].ld + row, "
+        "p.x[{1}].ld, inside)",
+        type, index);
+  }
+  if (x.alignment() < 2) {
+    return fmt::format(
+        "tessera_wgmma::apart<{0}>(p.x[{1}], batch, row * p.x[{1}].ld + column, 1, inside)", type,
+        index);
+  }
+  return fmt::format(
+      "tessera_wgmma::adjacent<{0}>(p.x[{1}], batch, row * p.x[{1}].ld + column, inside)", type,
+      index);
+}
+
+std::string column_of(const Leaf& leaf, int index) {
+  const std::string type = c_type(leaf.matrix.dtype);
+  if (leaf.matrix.alignment() < 2) {
+    return fmt::format("tessera_wgmma::apart<{}>(p.x[{}], batch, column, 1, inside)", type, index);
+  }
+  return fmt::format("tessera_wgmma::adjacent<{}>(p.x[{}], batch, column, inside)", type, index);
+}
+
+struct Readers {
+  std::string row, column, element;                 // members
+  std::string read_row, read_column, read_element;  // statements
+};
+
+Readers readers(const GemmProblem& p) {
+  Readers r;
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) {
+    const Leaf& leaf = p.leaves[i];
+    const int at = static_cast<int>(i);
+    switch (leaf.kind) {
+      case Leaf::Kind::product:
+        break;
+      case Leaf::Kind::row:
+        r.column += fmt::format("    float2 x{};\n", at);
+        r.read_column += fmt::format("    v.x{} = {};\n", at, column_of(leaf, at));
+        break;
+      case Leaf::Kind::full:
+        r.element += fmt::format("    float2 x{};\n", at);
+        r.read_element += fmt::format("    v.x{} = {};\n", at, element_of(leaf, at));
+        break;
+      case Leaf::Kind::column:
+      case Leaf::Kind::scalar:
+        r.row += fmt::format("    float x{};\n", at);
+        r.read_row +=
+            fmt::format("    v.x{0} = tessera_wgmma::one<{1}>(p.x[{0}], batch, {2}, inside);\n", at,
+                        c_type(leaf.matrix.dtype), leaf.kind == Leaf::Kind::scalar ? "0" : "row");
+        break;
+    }
+  }
+  return r;
+}
+
+/// The pointwise function of one element, and its use on two neighbouring columns.
+std::string function_of(const GemmProblem& p) {
+  const int products = products_of(p);
+  std::vector<std::string> operands, parameters, first, second;
+  const auto operand = [&](std::string from_first, std::string from_second) {
+    operands.push_back(fmt::format("x{}", operands.size()));
+    parameters.push_back("float " + operands.back());
+    first.push_back(std::move(from_first));
+    second.push_back(std::move(from_second));
+  };
+  for (int s = 0; s < products; ++s)
+    operand(fmt::format("sums[{}].x", s), fmt::format("sums[{}].y", s));
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) {
+    switch (p.leaves[i].kind) {
+      case Leaf::Kind::product:
+        break;
+      case Leaf::Kind::row:
+        operand(fmt::format("column.x{}.x", i), fmt::format("column.x{}.y", i));
+        break;
+      case Leaf::Kind::full:
+        operand(fmt::format("element.x{}.x", i), fmt::format("element.x{}.y", i));
+        break;
+      case Leaf::Kind::column:
+      case Leaf::Kind::scalar:
+        operand(fmt::format("row.x{}", i), fmt::format("row.x{}", i));
+        break;
+    }
+  }
+  DType finest = p.outputs.front().dtype;
+  for (const Matrix& d : p.outputs)
+    if (size_of(d.dtype) > size_of(finest)) finest = d.dtype;
+  std::vector<std::string> results;
+  const std::string statements =
+      approximated(graph::emit_pointwise(p.epilogue, operands, "t", &results), finest);
+  std::string text =
+      fmt::format("  static __device__ __forceinline__ void one({}, float (&y)[{}]) {{\n",
+                  join(parameters, ", "), results.size());
+  for (const std::string& line : split(statements, '\n'))
+    if (!line.empty()) text += "    " + line + "\n";
+  for (std::size_t r = 0; r < results.size(); ++r)
+    text += fmt::format("    y[{}] = {};\n", r, results[r]);
+  text += "  }\n";
+  text += fmt::format(
+      R"(  static __device__ __forceinline__ void apply(const float2 (&sums)[{0}], [[maybe_unused]] const Row& row,
+                                               [[maybe_unused]] const Column& column,
+                                               [[maybe_unused]] const Element& element, float2 (&y)[{1}]) {{
+    float a[{1}], b[{1}];
+    one({2}, a);
+    one({3}, b);
+    for (int i = 0; i < {1}; ++i) y[i] = {{a[i], b[i]}};
+  }}
+)",
+      products, results.size(), join(first, ", "), join(second, ", "));
+  return text;
+}
+
+std::string epilogue_text(const GemmProblem& p) {
+  const Readers r = readers(p);
+  std::vector<std::string> types;
+  for (const Matrix& d : p.outputs) types.push_back(c_type(d.dtype));
+  const auto reader = [](const char* name, const char* type, const char* place, const char* inside,
+                         const std::string& statements) {
+    return fmt::format(
+        "  static __device__ __forceinline__ {1} {0}([[maybe_unused]] const Params& p, "
+        "[[maybe_unused]] int batch, {2}) {{\n    {1} v;\n    [[maybe_unused]] const bool inside = "
+        "{3};\n{4}    return v;\n  }}\n",
+        name, type, place, inside, statements);
+  };
+  return fmt::format(
+             "struct Epilogue {{\n  template <int Result>\n  using Type = typename "
+             "tessera_wgmma::Nth<Result, {}>::Type;\n"
+             "  struct Row {{\n{}  }};\n  struct Column {{\n{}  }};\n  struct Element {{\n{}  "
+             "}};\n",
+             join(types, ", "), r.row, r.column, r.element) +
+         reader("row", "Row", "int row", "row < p.m", r.read_row) +
+         reader("column", "Column", "int column", "column < p.n", r.read_column) +
+         reader("element", "Element", "int row, int column", "row < p.m && column < p.n",
+                r.read_element) +
+         function_of(p) + "};\n";
+}
+
+std::string constants(const GemmProblem& p, const WgmmaConfig& c) {
+  const auto flag = [](bool x) { return x ? "true" : "false"; };
+  return fmt::format(R"(struct Config {{
+  static constexpr int rows = {}, columns = {}, depth = {}, stages = {};
+  static constexpr int cluster_m = {}, cluster_n = {};
+  static constexpr bool pingpong = {}, split = {}, a_k_major = {}, b_k_major = {};
+  static constexpr int products = {}, results = {}, widest_result = {}, operands = {};
+  static constexpr int store_buffers = {};
+}};
+)",
+                     c.rows, c.columns, wgmma_depth(c), c.stages, c.cluster_m, c.cluster_n,
+                     flag(c.schedule == Schedule::pingpong), flag(c.split),
+                     flag(p.a.columns_contiguous), flag(p.b.columns_contiguous), products_of(p),
+                     p.outputs.size(), widest_result(p), std::max<std::size_t>(1, p.leaves.size()),
+                     store_buffers);
+}
+
+/// Statements that fill Params from a launch.
+std::string arguments(const GemmProblem& p) {
+  std::string text;
+  const auto place = [](std::size_t i) { return first_matrix + 4 * static_cast<int>(i); };
+  const std::size_t results = p.outputs.size();
+  const std::string type = map_type(p.a.dtype);
+  const int bytes = size_of(p.a.dtype);
+  text += fmt::format("  const Matrix a = matrix(launch, {}, {});\n", place(0), bytes);
+  text += fmt::format("  const Matrix b = matrix(launch, {}, {});\n", place(1), bytes);
+  text += "  p.a_batches = a.batch != 0;\n  p.b_batches = b.batch != 0;\n";
+  text += fmt::format(
+      "  if (encode_operand<Config, Config::a_k_major>(p.a, a, {}, p.m, p.k, p.l, Config::rows, "
+      "Config::cluster_n)) return -1;\n",
+      type);
+  const auto weight = [&](int which, const char* from) {
+    text += fmt::format(
+        "  if (encode_operand<Config, Config::b_k_major>(p.b[{}], {}, {}, p.n, p.k, p.l, "
+        "Config::columns / Config::products, Config::cluster_m)) return -1;\n",
+        which, from, type);
+  };
+  weight(0, "b");
+  for (std::size_t r = 0; r < results; ++r) {
+    const DType t = p.outputs[r].dtype;
+    text += fmt::format(
+        "  if (encode_result<Config>(p.d[{}], matrix(launch, {}, {}), {}, {}, p.m, p.n, p.l)) "
+        "return -1;\n",
+        r, place(2 + r), size_of(t), map_type(t), size_of(t));
+  }
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) {
+    const Matrix& x = p.leaves[i].matrix;
+    const int element = size_of(x.dtype);
+    text += fmt::format("  const Matrix x{} = matrix(launch, {}, {});\n", i, place(2 + results + i),
+                        element);
+    if (p.leaves[i].kind == Leaf::Kind::product) {
+      weight(1, fmt::format("x{}", i).c_str());
+      continue;
+    }
+    text += fmt::format("  p.x[{0}] = {{x{0}.data, x{0}.ld, x{0}.batch}};\n", i);
+    if (x.alignment() >= 2)
+      text += fmt::format("  if (!aligned(x{}.data, {})) return -1;\n", i, 2 * element);
+  }
+  return text;
+}
+
+constexpr const char* file =
+    R"CU(// $NAME$: generated; the same text serves every problem with these types, layouts and epilogue.
+#define TESSERA_SIDES_APART 1
+#include "tessera_wgmma/launch.h"
+#if TESSERA_DEVICE_SIDE
+#include "tessera_cutlass/functors.hpp"
+#include "tessera_wgmma/operands.h"
+#include "tessera_wgmma/product.h"
+$PRELUDE$#endif
+
+namespace tessera_generated {
+$CONSTANTS$using Params = tessera_wgmma::Params<Config>;
+#if TESSERA_DEVICE_SIDE
+$INSTRUCTION$$EPILOGUE$#endif
+}  // namespace tessera_generated
+
+#if TESSERA_DEVICE_SIDE
+TESSERA_KERNEL(tessera_wgmma::threads, 1)
+void tessera_product(const __grid_constant__ tessera_generated::Params p) {
+  tessera_wgmma::product<tessera_generated::Config, tessera_generated::Mma, tessera_generated::Epilogue>(p);
+}
+#endif
+
+#if TESSERA_HOST_SIDE
+namespace tessera_generated {
+int run(const tessera_launch* launch, cudaStream_t stream) {
+  using namespace tessera_wgmma;
+  if (launch->int_count != $INT_COUNT$)
+    return fail("expected $INT_COUNT$ integers, got %d", launch->int_count);
+  const int64_t* const v = launch->ints;
+  Params p{};
+  p.m = static_cast<int>(v[0]);
+  p.n = static_cast<int>(v[1]);
+  p.k = static_cast<int>(v[2]);
+  p.l = static_cast<int>(v[3]);
+  p.along_n = v[4] == 2;
+  p.band = static_cast<int>(v[5]);
+$ARGUMENTS$  return enqueue<Config>(p, TESSERA_ENTRY(tessera_product), stream);
+}
+}  // namespace tessera_generated
+
+#define TESSERA_EXPORT extern "C" __attribute__((visibility("default")))
+TESSERA_EXPORT const char* tessera_describe(void) {
+  return R"json($DESCRIBE$)json";
+}
+TESSERA_EXPORT const char* tessera_last_error(void) { return tessera_wgmma::last_error(); }
+TESSERA_EXPORT int64_t tessera_workspace_size(const tessera_launch*) { return 0; }
+TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void*, void* stream) {
+  return tessera_generated::run(launch, static_cast<cudaStream_t>(stream));
+}
+#endif
+)CU";
+
+}  // namespace
+
+Json WgmmaConfig::to_json() const {
+  Json j = {{"tile", {rows, columns, split ? split_depth : depth_16bit}},
+            {"cluster", {cluster_m, cluster_n}},
+            {"schedule", schedule == Schedule::cooperative ? "cooperative" : "pingpong"},
+            {"stages", stages},
+            {"scheduler", "persistent"}};
+  if (split) j["mainloop"] = "split_inline";
+  return j;
+}
+
+int wgmma_depth(const WgmmaConfig& c) {
+  return c.split ? split_depth : depth_16bit;
+}
+
+int wgmma_stages(const WgmmaConfig& c, const GemmProblem& p, int64_t shared_bytes) {
+  const int64_t both = c.rows + c.columns;
+  const int64_t stage = both * wgmma_depth(c) * size_of(p.a.dtype);
+  const int64_t packed = c.split ? packed_buffers * both * 128 : 0;
+  const int64_t stores = int64_t{2} * store_buffers * 64 * store_columns * widest_result(p);
+  constexpr int64_t barriers = 512;
+  constexpr int64_t most = 12;
+  return static_cast<int>(std::min((shared_bytes - packed - stores - barriers) / stage, most));
+}
+
+std::optional<std::string> wgmma_refuses(const WgmmaConfig& c, const GemmProblem& p) {
+  const int products = products_of(p);
+  const int result_columns = c.columns / products;
+  if (c.cluster_m * c.cluster_n > 2) return "clusters of more than two";
+  if (c.columns > 256 || c.columns % products != 0) return "wider than one wgmma";
+  if (result_columns % store_columns != 0) return "results are stored by 32 columns";
+  const int group = c.schedule == Schedule::pingpong ? c.rows : c.rows / 2;
+  if (group % 64 != 0 || group > 128) return "a warpgroup multiplies 64 or 128 rows";
+  if (!c.split) {
+    if (!p.b.columns_contiguous) {
+      if (result_columns % 64 != 0) return "N-major weights come in blocks of 64";
+      if (c.cluster_m == 2 && result_columns % 128 != 0)
+        return "two blocks share N-major weights in blocks of 64";
+    }
+    if (!p.a.columns_contiguous && c.cluster_n == 2 && c.rows % 128 != 0)
+      return "two blocks share M-major rows in blocks of 64";
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> wgmma_ints(const GemmProblem& p) {
+  std::vector<std::string> names = {"m", "n", "k", "l", "raster", "band"};
+  std::vector<std::string> matrices = {"a", "b"};
+  for (std::size_t r = 0; r < p.outputs.size(); ++r) matrices.push_back(fmt::format("d{}", r));
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) matrices.push_back(fmt::format("x{}", i));
+  for (const std::string& m : matrices)
+    for (const char* field : {"tensor", "offset", "ld", "batch"})
+      names.push_back(fmt::format("{}_{}", m, field));
+  return names;
+}
+
+std::vector<int64_t> wgmma_values(const GemmProblem& p, const Knobs& knobs) {
+  std::vector<int64_t> v = {p.m, p.n, p.k, p.l, knobs.raster, knobs.swizzle};
+  for (const Matrix* m : matrices_of(p)) v.insert(v.end(), {m->tensor, m->offset, m->ld, m->batch});
+  return v;
+}
+
+std::string wgmma_library(const GemmProblem& p, const WgmmaConfig& c, std::string_view realizer,
+                          std::string_view arch) {
+  const std::vector<std::string> ints = wgmma_ints(p);
+  const Json describe = {{"abi", 1}, {"name", realizer}, {"arch", arch}, {"ints", ints}};
+  return fill(file, {{"NAME", std::string(realizer)},
+                     {"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
+                     {"CONSTANTS", constants(p, c)},
+                     {"INSTRUCTION", instruction(p, c)},
+                     {"EPILOGUE", epilogue_text(p)},
+                     {"ARGUMENTS", arguments(p)},
+                     {"INT_COUNT", fmt::format("{}", ints.size())},
+                     {"DESCRIBE", describe.dump()}});
+}
+
+}  // namespace tessera::realize
