@@ -6,6 +6,7 @@ is answered, then the process exits with EXIT_DEVICE, so that the core starts a 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import sys
@@ -153,6 +154,13 @@ def _cpu_name() -> str:
     return platform.processor()
 
 
+def _warm_up() -> None:
+    """What the first pattern would wait for: the device's context, torch's generator, a product in fp64."""
+    if torch.cuda.is_available():
+        x = torch.randn(64, 64, device="cuda", dtype=torch.float64)
+        (x @ x).sum().item()
+
+
 def main() -> None:
     evaluator = Evaluator()
     connection = protocol.over_stdio(
@@ -165,6 +173,8 @@ def main() -> None:
             os._exit(EXIT_DEVICE)
 
     connection.after_reply = after_reply
+    with contextlib.suppress(RuntimeError):  # `open` says what is wrong with the device
+        _warm_up()
     connection.serve()
 
 

@@ -180,9 +180,28 @@ def build_extension() -> Path:
     return target
 
 
-@functools.cache
 def backend() -> Backend:
     """The implementation of this process, found once. `TESSERA_EXTENSION=python` asks for the Python one."""
+    with _finding:
+        return _backend()
+
+
+def build_early() -> None:
+    """Begins to find the implementation, whose compiler takes seconds, on a thread that gives way to others."""
+
+    def find() -> None:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)  # of the thread, and what it starts
+        backend()
+
+    threading.Thread(target=find, name="tessera extension", daemon=True).start()
+
+
+_finding = threading.Lock()
+
+
+@functools.cache
+def _backend() -> Backend:
     if os.environ.get("TESSERA_EXTENSION") == "python":
         return Backend("python", "asked for by TESSERA_EXTENSION=python")
     try:

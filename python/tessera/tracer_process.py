@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from tessera import module_check, module_times, resizes, rewrite_check
+from tessera import extension, module_check, module_times, resizes, rewrite_check
 from tessera.errors import fail
 from tessera.held import Held, hold
 from tessera.loading import load_problem
@@ -47,6 +47,7 @@ class Tracer:
             self.connection.notify("progress", {"stage": "measure", "message": text})
 
     def trace(self, params: dict) -> dict:
+        extension.build_early()
         if not params.get("path"):
             return {"graph": self._need().graph}
         loaded = load_problem(params["path"], params.get("class") or None, pick_device(params.get("device", "auto")))

@@ -102,6 +102,8 @@ int start(const Command& command, int in, int out, int err) {
     ::dup2(out, 1);
     ::dup2(err, 2);
     int code = 0;
+    if (command.niceness != 0) [[maybe_unused]]
+      const int at = ::nice(command.niceness);
     if (!command.folder.empty() && ::chdir(command.folder.c_str()) != 0) code = errno;
     if (code == 0) {
       ::execvpe(argv[0], argv.data(), envp.data());

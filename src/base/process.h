@@ -19,6 +19,7 @@ struct Command {
   std::vector<std::string> argv;
   std::filesystem::path folder;            // working folder; empty keeps ours
   std::map<std::string, std::string> env;  // added to ours
+  int niceness = 0;                        // added to ours: gives way to what has less
 };
 
 struct Finished {

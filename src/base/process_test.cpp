@@ -107,6 +107,15 @@ TEST(Process, EnvironmentIsAddedAndReplaced) {
   EXPECT_EQ(f.output, "/h 1\n");
 }
 
+TEST(Process, GivesWayAsFarAsItIsTold) {
+  const auto niceness = [](int more) {
+    const Finished f =
+        run({.argv = {"sh", "-c", "nice"}, .niceness = more}, std::chrono::seconds(10));
+    return std::stoi(f.output);
+  };
+  EXPECT_EQ(niceness(5), std::min(19, niceness(0) + 5));
+}
+
 TEST(LineChild, TalksInLinesAndTellsHowItEnded) {
   const TemporaryFolder folder;
   LineChild child({.argv = {"sh", "-c", "read a; echo got $a; read b; exit 7"}},

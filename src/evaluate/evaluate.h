@@ -87,6 +87,8 @@ class Evaluator {
   ~Evaluator();
   /// What the evaluator process says of itself: torch, device name, capability.
   Result<Json> hello();
+  /// Begins to start the evaluator process, which takes seconds, and does not wait for it.
+  Status wake();
   /// Starts the evaluator process, if it does not run, and waits until it answers; compilers begin
   /// with these meanwhile. They go on where builds_ahead(), else none runs on return.
   Status start(const std::vector<const toolchain::Source*>& sources);

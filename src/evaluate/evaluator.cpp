@@ -22,6 +22,10 @@ Result<Json> Evaluator::hello() {
   return state_->session.hello();
 }
 
+Status Evaluator::wake() {
+  return state_->session.start();
+}
+
 Status Evaluator::start(const std::vector<const toolchain::Source*>& sources) {
   TESSERA_CHECK(state_->session.start());
   state_->farm.expect(sources);

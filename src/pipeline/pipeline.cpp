@@ -114,7 +114,7 @@ Options options_from(const Json& a) {
   o.peers = a.value("peers", o.peers);
   o.measure = on("measure", o.measure);
   o.ablation = on("ablation", o.ablation);
-  o.resizes = on("resizes", o.resizes);
+  if (a.contains("resizes") && a.at("resizes") != "auto") o.resizes = on("resizes", true);
   o.use_registry = on("use-registry", o.use_registry);
   o.place_all = on("place-all", o.place_all);
   o.retune = on("retune", o.retune);
@@ -159,6 +159,7 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
   group_by_signature(s);
   TESSERA_CHECK(timed(s, "lookup", [&] { return look_up(s); }));
   TESSERA_CHECK(check_builders(s));
+  TESSERA_CHECK(wake_evaluator(s));
   if (options.compose)
     TESSERA_CHECK(timed(s, "baseline", [&] { return prepare_baseline(s, tracer); }));
   s.checkpoints = options.checkpoints;
@@ -175,7 +176,8 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
     if (options.measure)
       TESSERA_CHECK(timed(s, "measure_module", [&] { return measure_module(s, tracer); }));
     // Benchmarks place kernels that lose; what they show is not the module that a user gets.
-    if (options.resizes && options.effort != "quick" && !options.place_all)
+    if (options.resizes.value_or(options.seconds == 0) && options.effort != "quick" &&
+        !options.place_all)
       TESSERA_CHECK(timed(s, "resizes", [&] { return check_resizes(s, tracer); }));
   }
 

@@ -29,7 +29,9 @@ struct Options {
   bool compose = true;              // false: stop after tuning
   bool measure = true;              // false: no end-to-end times
   bool ablation = true;
-  bool resizes = true;             // optimized again and verified at other sizes; never at `quick`
+  /// Optimized again and verified at other sizes; unsaid: where the seconds are not limited. Never
+  /// at `quick`.
+  std::optional<bool> resizes;
   bool use_registry = true;        // false: neither read nor written
   bool place_all = false;          // place the best kernel even where eager is faster: benchmarks
   bool retune = false;             // true: stored winners are challenged again

@@ -45,7 +45,8 @@ Status open_tools(Session& s) {
   s.toolchain = s.evaluation.tools.fingerprint();
   if (s.found.arch->device == "cuda" && s.evaluation.tools.cutlass.empty()) {
     Diagnostic d = fail(Code{"TS0325", "build.cutlass_missing"},
-                        "there are no CUTLASS headers: products get kernels of libraries only");
+                        "there are no CUTLASS headers: products in tf32 and fp8, and attention "
+                        "by wgmma, get kernels of libraries only");
     d.level = Level::warning;
     d.helps.emplace_back("pip install nvidia-cutlass, or set TESSERA_CUTLASS_DIR");
     s.diagnostics.push_back(std::move(d));
@@ -75,11 +76,23 @@ Status open_tools(Session& s) {
   return {};
 }
 
+namespace {
+
+/// Whether nothing is to be searched.
+bool all_stored(const Session& s) {
+  return !s.options.retune && std::all_of(s.work.begin(), s.work.end(), [](const Work& w) {
+    return w.reuse == rules::Reuse::reuse;
+  });
+}
+
+}  // namespace
+
+Status wake_evaluator(Session& s) {
+  return all_stored(s) ? Status{} : s.evaluator->wake();
+}
+
 Status check_builders(const Session& s) {
-  const bool all_stored = !s.options.retune &&
-                          std::all_of(s.work.begin(), s.work.end(),
-                                      [](const Work& w) { return w.reuse == rules::Reuse::reuse; });
-  if (all_stored || s.options.only_kind == "library") return {};
+  if (all_stored(s) || s.options.only_kind == "library") return {};
   return toolchain::ready_to_build(s.evaluation.tools, s.found.arch->device == "cuda"
                                                            ? toolchain::Language::cuda
                                                            : toolchain::Language::cxx);

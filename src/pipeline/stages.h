@@ -94,6 +94,9 @@ void reuse_one(Session& s, std::size_t at);
 /// After the search: a work that it did not get to, or not to what an earlier search had found,
 /// keeps that.
 void keep_what_was_found(Session& s);
+/// The process that takes times begins to start while PyTorch's own ways are prepared, where
+/// anything is to be searched.
+Status wake_evaluator(Session& s);
 Status check_builders(const Session& s);  // compilers and headers, where something is to be built
 Status evaluate_work(Session& s);         // revive or search all, store what was learned
 Status compose_plan(Session& s);          // choose and order

@@ -21,6 +21,9 @@ inline constexpr Code compile_timed_out{"TS0304", "build.timed_out"};
 inline constexpr Code compiler_did_not_start{"TS0306", "build.compiler_did_not_start"};
 inline constexpr Code cancelled{"TS0307", "build.cancelled"};
 
+/// Compilers run beside what takes times and what feeds it, and use every core that is left.
+constexpr int gives_way = 10;
+
 fs::path folder_of(const fs::path& cache, const std::string& hash) {
   return cache / hash.substr(0, 2) / hash;
 }
@@ -136,7 +139,10 @@ Finished run_all(const std::vector<std::vector<std::string>>& commands, const fs
   for (const std::vector<std::string>& argv : commands) {
     const auto left = milliseconds(limit) - milliseconds(static_cast<int64_t>(all.seconds * 1e3));
     // Compilers write their temporaries beside the build: they vanish with it when it is killed.
-    Finished one = run({.argv = argv, .folder = folder, .env = {{"TMPDIR", folder.string()}}},
+    Finished one = run({.argv = argv,
+                        .folder = folder,
+                        .env = {{"TMPDIR", folder.string()}},
+                        .niceness = gives_way},
                        std::max(left, milliseconds(0)), cancel);
     one.output.insert(0, all.output);
     one.seconds += all.seconds;

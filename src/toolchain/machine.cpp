@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <vector>
 
 #include "base/files.h"
@@ -71,7 +72,22 @@ std::string own_headers_hash(const fs::path& folder) {
   return content_hash(text);
 }
 
-std::string included_headers_hash(const fs::path& folder, const std::string& text) {
+namespace {
+
+struct Included {
+  std::vector<std::pair<fs::path, fs::file_time_type>> files;
+  std::string hash;  // of their names and texts
+  [[nodiscard]] bool as_they_are() const {
+    std::error_code gone;
+    return std::all_of(files.begin(), files.end(), [&](const auto& f) {
+      return fs::last_write_time(f.first, gone) == f.second && !gone;
+    });
+  }
+};
+
+/// All that `text` includes from `folder`, directly or not.
+Included read_included(const fs::path& folder, const std::string& text) {
+  Included out;
   std::map<std::string, std::string> seen;  // by place below `folder`: its text
   std::vector<std::pair<fs::path, std::string>> open = {
       {folder, text}};  // where the text lies, the text
@@ -84,6 +100,7 @@ std::string included_headers_hash(const fs::path& folder, const std::string& tex
         const std::string key = file.lexically_relative(folder).string();
         if (key.starts_with("..") || !fs::is_regular_file(file)) continue;
         if (!seen.contains(key)) {
+          out.files.emplace_back(file, fs::last_write_time(file));
           seen[key] = read_file(file);
           open.emplace_back(file.parent_path(), seen[key]);
         }
@@ -93,7 +110,21 @@ std::string included_headers_hash(const fs::path& folder, const std::string& tex
   }
   std::string all;
   for (const auto& [key, content] : seen) all += key + "\n" + content + "\n";
-  return content_hash(all);
+  out.hash = content_hash(all);
+  return out;
+}
+
+}  // namespace
+
+// A search asks for a thousand sources that include the same few headers.
+std::string included_headers_hash(const fs::path& folder, const std::string& text) {
+  static std::mutex mutex;
+  static std::map<std::string, Included> known;
+  const std::string key = folder.string() + "\n" + join(included_names(text), "\n");
+  const std::scoped_lock lock(mutex);
+  auto [at, fresh] = known.try_emplace(key);
+  if (fresh || !at->second.as_they_are()) at->second = read_included(folder, text);
+  return at->second.hash;
 }
 
 }  // namespace tessera::toolchain

@@ -10,9 +10,10 @@ constexpr double longest_wait = 0.25;   // while a signal may come
 /// Of all seconds: what is kept at most for settling.
 constexpr double most_kept = 0.25;
 
-int rank(const Offer& o) {
-  if (o.round == Round::free) return 0;
-  return o.round == Round::quick && o.first ? 1 : 2;
+/// What a search begins with: the candidates that need no compiler, and the first of every family
+/// that builds in seconds.
+bool begins(const Offer& o) {
+  return o.round == Round::free || (o.round == Round::quick && o.first);
 }
 
 double rate(const Offer& o) {
@@ -107,7 +108,7 @@ class Schedule {
 
 bool before(const Offer& a, const Offer& b) {
   if (a.waiting != b.waiting) return !a.waiting;
-  if (rank(a) != rank(b)) return rank(a) < rank(b);
+  if (begins(a) != begins(b)) return begins(a);
   return rate(a) > rate(b);
 }
 

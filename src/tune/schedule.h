@@ -52,8 +52,9 @@ struct Scheduling {
   double overrun = 2;
 };
 
-/// The order of two offers: all that need no compiler, then the first of every family that builds
-/// in seconds, then all by gain a second. What has to wait comes last.
+/// The order of two offers: first what searches begin with, which is all that needs no compiler and
+/// the first of every family that builds in seconds, then all others; each by gain a second. What
+/// has to wait comes last.
 bool before(const Offer& a, const Offer& b);
 
 /// Advances journeys until none has anything to offer, the seconds are spent (but for what settling

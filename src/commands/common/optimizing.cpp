@@ -54,9 +54,10 @@ std::vector<Parameter> composing_parameters(std::vector<Parameter> more) {
        .preset = "eager,inductor"},
       {.type = Type::text,
        .name = "resizes",
-       .doc = "verify the module, optimized again, at two other sizes (not at --effort quick)",
-       .preset = "true",
-       .choices = {"true", "false"}},
+       .doc = "verify the module, optimized again, at two other sizes (not at --effort quick); "
+              "auto: unless --seconds limits the search",
+       .preset = "auto",
+       .choices = {"auto", "true", "false"}},
       {.type = Type::text,
        .name = "ablation",
        .doc = "measure each kernel's part",
