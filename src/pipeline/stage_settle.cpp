@@ -20,6 +20,7 @@ Json torch_runners(const Session& s) {
 }
 
 Json leftover_runners(const Session& s) {
+  if (s.compiler_wrong) return Json::array({"eager"});
   if (s.options.leftover != "auto") return Json::array({s.options.leftover});
   // Who asked to stop waits for no further compilation.
   return s.stopped() ? Json::array({"eager"}) : Json::array({"eager", "inductor"});
@@ -149,7 +150,7 @@ Status prepare_baseline(Session& s, bridge::Peer& tracer) {
 
 Status settle_plan(Session& s, bridge::Peer& tracer) {
   s.evaluator.reset();  // no compiler runs beside the clock, and its memory is free
-  s.leftover = s.options.leftover == "auto" ? "eager" : s.options.leftover;
+  s.leftover = s.options.leftover == "auto" || s.compiler_wrong ? "eager" : s.options.leftover;
   s.plan["runner"] = "kernels";
   s.plan["leftover_runner"] = s.leftover;
   if (!settles(s)) return {};
