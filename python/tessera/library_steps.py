@@ -239,6 +239,27 @@ def _sdpa(views: Views, body: dict, arguments: dict, given: list, types: list[di
     return views.onto(made, body["output"], result, copied=True)
 
 
+def _whole(view: dict, types: list[dict]) -> dict | None:
+    """The input that the view reads as rows from end to end, or None."""
+    at, columns = view["tensor"], view["shape"][-1]
+    if at >= len(types) or view.get("offset", 0) or view["strides"][1:] != [columns, 1]:
+        return None
+    value = types[at]
+    lies = dense_order(value)
+    plain = lies is not None and lies == sorted(lies) and value["shape"][-1] == columns
+    return value if plain and math.prod(value["shape"]) == math.prod(view["shape"]) else None
+
+
+def _is_layer(whole: list[dict | None], body: dict, out: dict, result: dict) -> bool:
+    """Whether the product is aten.linear of a matrix or of a batch of them, which is one call instead of four."""
+    if None in whole or len(whole[0]["shape"]) not in (2, 3) or len(whole[1]["shape"]) != 2:
+        return False
+    shape = [*whole[0]["shape"][:-1], whole[1]["shape"][0]]
+    lies = dense_order(result)
+    plain = not out.get("offset", 0) and out["strides"][1:] == [shape[-1], 1]
+    return plain and list(result["shape"]) == shape and lies is not None and lies == sorted(lies)
+
+
 def _linear(views: Views, body: dict, arguments: dict, given: list, types: list[dict], result: dict) -> fx.Node | None:
     activation, bias_at = arguments.get("activation", "none"), arguments.get("bias")
     out = body["outputs"][0]
@@ -246,6 +267,12 @@ def _linear(views: Views, body: dict, arguments: dict, given: list, types: list[
         return None
     if activation != "none" and bias_at is None:
         return None
+    whole = [_whole(body[name], types) for name in ("a", "b")]
+    if activation == "none" and _is_layer(whole, body, out, result):
+        operands = [given[body["a"]["tensor"]], given[body["b"]["tensor"]]]
+        bias = None if bias_at is None else _view(views, body["operands"][bias_at], given, types, 2)
+        if bias is not None or bias_at is None:
+            return views.fx.call_function(aten.linear.default, (*operands, bias))
     a, b = (_view(views, body[name], given, types, 1) for name in ("a", "b"))
     if a is None or b is None or result["dtype"] != types[body["a"]["tensor"]]["dtype"]:
         return None
