@@ -28,7 +28,22 @@ _direct = {
     **{
         name: getattr(_functions, name)
         for name in (
-            *("mm", "addmm", "bmm", "baddbmm", "matmul", "add", "sub", "mul", "div", "neg", "pow", "exp", "rsqrt", "sqrt"),
+            *(
+                "mm",
+                "addmm",
+                "bmm",
+                "baddbmm",
+                "matmul",
+                "add",
+                "sub",
+                "mul",
+                "div",
+                "neg",
+                "pow",
+                "exp",
+                "rsqrt",
+                "sqrt",
+            ),
             *("sigmoid", "tanh", "relu", "where", "cat", "embedding", "softmax", "layer_norm", "native_layer_norm"),
             *("rms_norm", "group_norm", "batch_norm", "clone", "mean", "sum", "amax", "convolution"),
         )

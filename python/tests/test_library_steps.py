@@ -72,9 +72,13 @@ def test_results_have_the_layout_of_the_value(copied):
         flat = value("y", [6, 20])
         view = {"shape": shape, "strides": list(x.stride())}
         given = x.contiguous() if copied else x  # an op that lays its result otherwise
-        there = run(lambda views, x: views.onto(x, view, v, copied=copied), given)
+
+        def onto(value, view=view, given=given):
+            return run(lambda views, node: views.onto(node, view, value, copied=copied), given)
+
+        there = onto(v)
         assert there.stride() == x.stride() and torch.equal(there, x)
-        rows = run(lambda views, x: views.onto(x, view, flat, copied=copied), given)
+        rows = onto(flat)
         assert torch.equal(rows, x.as_strided([6, 20], [20, 1]))
     part = {"shape": [2, 3], "strides": [3, 1]}
     assert run(lambda views, x: views.onto(x, part, value("y", [2, 4]))) is None
