@@ -326,19 +326,8 @@ class ComposedModule(nn.Module):
         )
 
     def _options(self) -> dict:
-        names = [
-            "leftover",
-            "strict",
-            "example",
-            "constants",
-            "disabled",
-            "outputs",
-            "report",
-            "runner",
-            "frozen",
-            "inductor",
-        ]
-        return {name: getattr(self, name) for name in names}
+        given = list(inspect.signature(ComposedModule.__init__).parameters)[3:]  # after self, original, plan
+        return {name: getattr(self, name) for name in given if name != "compiled"}
 
     def _again(self, original: nn.Module, **changes) -> ComposedModule:
         return ComposedModule(original, self.plan, **{**self._options(), **changes})

@@ -163,6 +163,8 @@ def attention(backend: str, options: dict) -> Callable:
 
 
 def _direct(op, rest: list, kwargs: dict, mask_at: int | None, several: bool) -> Callable:
+    op = op._op  # without the wrapper around it
+
     def run(q, k, v, mask=None):
         arguments = rest
         if mask_at is not None:

@@ -99,10 +99,9 @@ TEST(Settle, EagerThatNeedsMoreMemoryIsTakenOnlyWhereInductorMissesTheTime) {
 TEST(Settle, APlanThatKeepsBothBoundsIsTakenWherePyTorchKeepsOne) {
   constexpr int64_t mb = 1 << 20;
   // A product: eager is fast and needs a temporary, Inductor calls it later.
-  std::vector<Way> ways = {torch_way("eager", 2.768, 2.745, 134 * mb),
-                           torch_way("inductor", 2.872, 2.762, 67 * mb),
-                           plan_way(2.807, 2.753, "eager", 134 * mb),
-                           plan_way(2.790, 2.748, "inductor", 67 * mb)};
+  std::vector<Way> ways = {
+      torch_way("eager", 2.768, 2.745, 134 * mb), torch_way("inductor", 2.872, 2.762, 67 * mb),
+      plan_way(2.807, 2.753, "eager", 134 * mb), plan_way(2.790, 2.748, "inductor", 67 * mb)};
   EXPECT_EQ(decide(ways, 67 * mb).way, 3) << decide(ways, 67 * mb).why;
   ways.pop_back();
   const Decision d = decide(ways, 67 * mb);

@@ -179,8 +179,8 @@ Result<bool> drop_culprits(Session& s, const Json& culprits) {
   return !done.empty();
 }
 
-/// What a compiler made of the ops that no kernel covers is wrong: it is not asked again. False when
-/// no culprit says so.
+/// What a compiler made of the ops that no kernel covers is wrong: it is not asked again. False
+/// when no culprit says so.
 bool drop_compiler(Session& s, const Json& culprits) {
   const auto at = std::find_if(culprits.begin(), culprits.end(), [](const Json& culprit) {
     return culprit.value("check", "") == "leftover";
