@@ -24,47 +24,38 @@ from torch import fx
 _functions = torch._C._VariableFunctions
 _nn = torch._C._nn
 # Functions of torch that take an op's arguments as its schema has them.
+_products = ("mm", "addmm", "bmm", "baddbmm", "matmul", "convolution")
+_pointwise = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "pow",
+    "exp",
+    "sqrt",
+    "rsqrt",
+    "sigmoid",
+    "tanh",
+    "relu",
+    "where",
+    "clone",
+)
+_of_rows = ("softmax", "layer_norm", "native_layer_norm", "rms_norm", "group_norm", "batch_norm", "mean", "sum", "amax")
+_moves = ("cat", "embedding")
 _direct = {
     **{
         name: getattr(_functions, name)
-        for name in (
-            *(
-                "mm",
-                "addmm",
-                "bmm",
-                "baddbmm",
-                "matmul",
-                "add",
-                "sub",
-                "mul",
-                "div",
-                "neg",
-                "pow",
-                "exp",
-                "rsqrt",
-                "sqrt",
-            ),
-            *("sigmoid", "tanh", "relu", "where", "cat", "embedding", "softmax", "layer_norm", "native_layer_norm"),
-            *("rms_norm", "group_norm", "batch_norm", "clone", "mean", "sum", "amax", "convolution"),
-        )
+        for name in (*_products, *_pointwise, *_of_rows, *_moves)
         if hasattr(_functions, name)
     },
     **{name: getattr(_nn, name) for name in ("linear", "gelu", "silu", "scaled_dot_product_attention")},
 }
-# Elementwise ops that may write over an operand: with `out`, by the same functions.
-_elementwise = {
-    "aten.add.Tensor",
-    "aten.sub.Tensor",
-    "aten.mul.Tensor",
-    "aten.div.Tensor",
-    "aten.gelu.default",
-    "aten.silu.default",
-    "aten.sigmoid.default",
-    "aten.tanh.default",
-    "aten.neg.default",
-    "aten.exp.default",
-    "aten.rsqrt.default",
-}
+# Elementwise ops that may write over an operand, by the same function with `out`, or by one of its own.
+_binary = {f"aten.{name}.Tensor" for name in ("add", "sub", "mul", "div")}
+_unary = {f"aten.{name}.default" for name in ("gelu", "silu", "sigmoid", "tanh", "neg", "exp", "rsqrt", "relu")}
+_elementwise = _binary | _unary
+_over_itself = {"aten.relu.default": _functions.relu_}
 _laid_by_flags = ("attention", "attend", "conv")
 _view = torch._C._dynamo.guards._reinterpret_tensor  # (tensor, shape, strides, elements further than it begins)
 
@@ -314,9 +305,12 @@ class _Writer:
         else:
             parts = [self._text(a) for a in node.args]
             parts += [f"{key}={self._text(a)}" for key, a in node.kwargs.items()]
+            function = self.first.call[node]
             if (over := self._dying_operand(node)) is not None:
-                parts.append(f"out={self._text(over)}")
-            text = f"{self._named(node.name, self.first.call[node])}({', '.join(parts)})"
+                function = _over_itself.get(str(node.target), function)
+                if function is self.first.call[node]:
+                    parts.append(f"out={self._text(over)}")
+            text = f"{self._named(node.name, function)}({', '.join(parts)})"
         self._line(f"{name} = {text}", name)
         seen = self.first.seen.get(node)
         source = node.args[0] if node.target is operator.getitem else node

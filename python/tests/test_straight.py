@@ -69,6 +69,22 @@ def test_an_elementwise_op_writes_over_what_dies_with_it():
     assert code.count("out=") == 3, code
 
 
+@pytest.mark.parametrize("name", ["gelu", "silu", "sigmoid", "tanh", "neg", "exp", "rsqrt", "relu"])
+def test_ops_of_one_operand_need_no_memory(name):
+    def emit(call, x, w):
+        return call(getattr(aten, name).default, call(aten.mm.default, x, w))
+
+    main, made = traced(emit, 2), []
+    straight, x, w = Straight(main), torch.rand(6, 8), torch.rand(8, 8)
+    straight(x, w)
+    real = straight._run.__globals__
+    product = next(key for key in real if key.startswith("mm"))
+    mm = real[product]
+    real[product] = lambda *a: made.append(mm(*a)) or made[-1]
+    (y,) = straight(x, w)
+    assert torch.equal(y, main(x, w)[0]) and y.data_ptr() == made[0].data_ptr()
+
+
 @pytest.mark.parametrize("why", ["input", "read later", "read later by a view", "result", "smaller", "part", "type"])
 def test_what_is_needed_otherwise_is_not_written_over(why):
     def emit(call, x, w):
