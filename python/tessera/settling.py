@@ -185,7 +185,7 @@ def _take_turns(ways: list[Way], device: torch.device, sets: list, seconds: floa
             enough = spent > seconds and turn >= TURNS and not _undecided(ways)
             if turn >= 3 and (spent > 4 * seconds or enough):
                 break
-            found = _turn(ways, device, sets, chance)
+            found = _turn(ways, device, sets[turn % len(sets) :] + sets[: turn % len(sets)], chance)
             if turn:  # the first settles clocks and caches
                 for way, one, many in found:
                     way.synchronized.append(one)

@@ -52,15 +52,15 @@ def test_inputs_rotate_and_all_ways_see_the_same(held):
     seen: dict[str, list[int]] = {"eager": [], "inductor": []}
 
     def noting(name):
-        return lambda x: (seen[name].append(x.data_ptr()), time.sleep(1e-3))
+        return lambda x: (seen[name].append(x.data_ptr()), time.sleep(6e-3))
 
     held.torch_runner = {"eager": noting("eager"), "inductor": noting("inductor")}.__getitem__
     Settler(held).prepare(["eager", "inductor"])
     sets = set(seen["eager"])
     assert 2 <= len(sets) <= settling.MOST_SETS and sets == set(seen["inductor"])
     assert held.args[0].data_ptr() not in sets
-    again = sum(a == b for a, b in zip(seen["eager"][6:], seen["eager"][7:], strict=False))
-    assert again < 0.35 * len(seen["eager"])
+    shares = [seen["eager"].count(place) / len(seen["eager"]) for place in sets]
+    assert min(shares) > 0.5 / len(sets), shares  # whatever a turn has of calls
 
 
 def test_what_slows_the_host_down_decides_nothing():

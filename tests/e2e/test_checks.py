@@ -158,7 +158,10 @@ def test_without_the_compiler_the_way_is_chosen_anew(home, monkeypatch):
     fast, said = optimized(Written().eval(), torch.randn(X), resizes=False)
     assert any("TS0507" in w for w in said), said
     assert len(asked) == 2 and "inductor" in asked[0][0], asked
-    assert asked[1] == [["eager"]] and fast.status()["runner"] == "eager", (asked, fast.status()["runner"])
+    assert all(leftovers == ["eager"] for leftovers in asked[1]) and fast.status()["runner"] == "eager", (
+        asked,
+        fast.status()["runner"],
+    )
 
 
 def damage(library: Path) -> None:
