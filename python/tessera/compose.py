@@ -15,18 +15,18 @@ import inspect
 import threading
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from torch import nn
-from torch.utils import _pytree as pytree
 
-from tessera import extension, leftover, neighbours
+from tessera import leftover, neighbours
+from tessera.composed_status import status_of
 from tessera.errors import fail
-from tessera.guards import Events, InputGuard, Miss, Slot, StateGuard
+from tessera.guards import Events, InputGuard, Miss, StateGuard
 from tessera.leftover import RUNNERS
-from tessera.plan_graph import Built, Packing, PatternUse, build, may_alias, type_of
-from tessera.reference import tensor_arguments
+from tessera.outputs import Outputs, wrapper
+from tessera.places_of_state import aliased, private_constants, slots_of
+from tessera.plan_graph import Built, Packing, build, type_of
 
 _shared = (
     "_parameters",
@@ -92,7 +92,7 @@ class ComposedModule(nn.Module):
             self._device = torch.device("cuda", torch.cuda.current_device())
         self._values = {v["name"]: v for v in graph["values"]}
         self._counts = _Counts()
-        self._private = self._private_constants()
+        self._private = private_constants(self.original, self.constants)
         self._built: Built = build(self.plan, disabled=self.disabled, packing=Packing(self._private, self.frozen))
         self._lost = [p for p in self._built.patterns if not p.active and p.id not in self.disabled]
         if self._lost and self.runner == "kernels":
@@ -103,12 +103,14 @@ class ComposedModule(nn.Module):
             users,
             [type_of(self._values[n]) for n in users],
             self._device,
-            frozenset(_aliased(graph, users)),
+            frozenset(aliased(graph, users)),
             signature,
             self.example,
         )
         tf32 = self.plan["graph"].get("precision") == "tf32" if self._has_fp32() else None
-        self._state = StateGuard(self.original, self._make_slots(graph), self._device, tf32)
+        self._state = StateGuard(
+            self.original, slots_of(self.original, graph, self._built, self.constants), self._device, tf32
+        )
         self._events = Events(self._refuse if self.strict else None)
         self._lock = threading.Lock()  # of renewing: threads may call one module
         self._packed: dict[str, torch.Tensor] = {}
@@ -125,7 +127,7 @@ class ComposedModule(nn.Module):
         self._inline = build(self.plan, disabled=self.disabled, packing=Packing(inline=True)) if plain else self._built
         self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
         self._homes = {s.value: s.home for s in self._state.slots}
-        self._wrap = _wrapper(self.outputs, len(graph["outputs"]))
+        self._wrap = wrapper(self.outputs, len(graph["outputs"]))
         if self.runner == "kernels":
             with self._lock:
                 self._renew()  # moves and packs now, never while a CUDA graph is captured; what misses is said by the call
@@ -140,14 +142,6 @@ class ComposedModule(nn.Module):
         kernels = [s for s in self.plan["steps"] if s["kind"] in ("kernel", "call")]
         return any(self._values[v]["dtype"] == "float32" for s in kernels for v in s["inputs"] if v in self._values)
 
-    def _private_constants(self) -> frozenset[str]:
-        """Constants whose memory nothing of the module looks at: literals of forward."""
-        tensors = [*self.original.parameters(), *self.original.buffers()]
-        for m in self.original.modules():
-            tensors += [t for t in pytree.tree_leaves(list(m.__dict__.values())) if isinstance(t, torch.Tensor)]
-        seen = {t.untyped_storage().data_ptr() for t in tensors if t.layout == torch.strided}
-        return frozenset(n for n, t in self.constants.items() if t.untyped_storage().data_ptr() not in seen)
-
     def _say_lost(self) -> None:
         first = self._lost[0]
         if self.strict:
@@ -159,50 +153,6 @@ class ComposedModule(nn.Module):
             f"slower: pattern {first.id} ({first.rule}): {first.reason.splitlines()[0]} (status() says which; optimize again)",
             stacklevel=4,
         )
-
-    def _make_slots(self, graph: dict) -> list[Slot]:
-        packed = set(self._built.pack_feeds)
-        parts = {name for parts in self._built.neighbours.values() for name in parts}
-        used = set(self._built.feeds) | packed | parts
-        slots = []
-        for name in graph["inputs"]:
-            v = self._values[name]
-            if v["origin"] == "user_input":
-                continue
-            if name not in used and not v.get("facts"):
-                continue
-            module, owner, key, tensor = self._find(name, v)
-            slots.append(
-                Slot(name, type_of(v), owner, key, tensor, v.get("facts") or {}, name in packed, (module, key))
-            )
-        return slots
-
-    def _find(self, name: str, v: dict) -> tuple[nn.Module | None, dict | None, str, torch.Tensor]:
-        """Where a parameter, buffer or constant lives: its module, the dictionary and key; None for a loose constant."""
-        path, _, key = v.get("target", "").rpartition(".")
-        if name in self.constants and not self._is_attribute(path, key, self.constants[name]):
-            return None, None, name, self.constants[name]
-        try:
-            module = self.original.get_submodule(path)
-        except AttributeError:
-            module = None
-        if module is not None:
-            for owner in (module._parameters, module._buffers, module.__dict__):
-                if isinstance(owner.get(key), torch.Tensor):
-                    return module, owner, key, owner[key]
-        raise fail(
-            "TS0215",
-            "plan.unknown_tensor",
-            f"the module has no {v['origin']} `{v.get('target') or name}`",
-            helps=["the plan is of another module: optimize this one"],
-        )
-
-    def _is_attribute(self, path: str, key: str, tensor: torch.Tensor) -> bool:
-        """Whether a constant is an attribute of a module, which may be set anew."""
-        try:
-            return self.original.get_submodule(path).__dict__.get(key) is tensor
-        except AttributeError:
-            return False
 
     def _refuse(self, miss: Miss) -> None:
         raise fail(
@@ -376,19 +326,8 @@ class ComposedModule(nn.Module):
         )
 
     def _options(self) -> dict:
-        names = (
-            "leftover",
-            "strict",
-            "example",
-            "constants",
-            "disabled",
-            "outputs",
-            "report",
-            "runner",
-            "frozen",
-            "inductor",
-        )
-        return {name: getattr(self, name) for name in names}
+        given = list(inspect.signature(ComposedModule.__init__).parameters)[3:]  # after self, original, plan
+        return {name: getattr(self, name) for name in given if name != "compiled"}
 
     def _again(self, original: nn.Module, **changes) -> ComposedModule:
         return ComposedModule(original, self.plan, **{**self._options(), **changes})
@@ -418,42 +357,7 @@ class ComposedModule(nn.Module):
         """What is active and what was met. `calls`: of this module; `served`: those in which every kernel of the plan ran (or
         PyTorch, where `runner` is PyTorch's); a pattern's `calls`: those that its kernel served; `fallbacks`: events by kind
         with the latest reason (`layout`, `repack` and `apart` did not run the original)."""
-        events = self._events.to_list()
-        away = sum(e["count"] for e in events if e["kind"] not in ("layout", "repack", "apart"))
-        ran = self._counts.calls - away
-        whole = not self._lost or self.runner != "kernels"
-        patterns = [self._pattern_status(p, ran) for p in self._built.patterns]
-        b = extension.backend()
-        return {
-            "schema": "tessera.status/1",
-            "runner": self.runner,
-            "active": [p["id"] for p in patterns if p["active"]],
-            "patterns": patterns,
-            "calls": self._counts.calls,
-            "served": ran if whole else 0,
-            "fallbacks": events,
-            "lost": [{"id": p.id, "rule": p.rule, "reason": p.reason} for p in self._lost],
-            "repacks": self._counts.repacks,
-            "leftover": self._built.leftover,
-            "leftover_by": self.leftover,
-            "launch": {"kind": b.kind, "reason": b.reason},
-            "strict": self.strict,
-        }
-
-    def _pattern_status(self, p: PatternUse, ran: int) -> dict:
-        active = p.active and self.runner == "kernels"
-        reason = p.reason if active or not p.active else f"the module runs by {self.runner}, which is faster as a whole"
-        return {
-            "id": p.id,
-            "rule": p.rule,
-            "realizer": p.realizer,
-            "kind": p.kind,
-            "label": p.label,
-            "active": active,
-            "reason": reason,
-            "calls": ran if active else 0,
-            "operator": f"tessera::{p.operator.name}" if p.operator else "",
-        }
+        return status_of(self)
 
 
 class _Counts:
@@ -474,64 +378,6 @@ def _signature(module: nn.Module) -> inspect.Signature | None:
         return inspect.signature(module.forward)
     except (TypeError, ValueError):
         return None
-
-
-def _aliased(graph: dict, users: list[str]) -> set[int]:
-    """Indices of user inputs that a copy may not stand for: those changed in place, and those whose memory an output may
-    share, being reached from it through ops that may return a view."""
-    producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
-    found, pending, seen = set(), list(graph["outputs"]), set()
-    found |= {
-        users.index(m["target"].removeprefix("input:"))
-        for m in graph.get("mutations", ())
-        if m["target"].startswith("input:")
-    }
-    while pending:
-        name = pending.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        if name in users:
-            found.add(users.index(name))
-        elif name in producer and may_alias(producer[name]["op"]):
-            pending += tensor_arguments(producer[name])
-    return found
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """What forward returns: the graph's outputs and constants in flattened order, and their nesting."""
-
-    results: list[tuple[str, object]]  # ("value", index into the graph's outputs) or ("constant", object)
-    spec: pytree.TreeSpec
-
-    def __call__(self, flat):
-        return pytree.tree_unflatten(
-            [flat[what] if kind == "value" else what for kind, what in self.results], self.spec
-        )
-
-    def __reduce__(self):
-        return (_restore_outputs, (self.results, pytree.treespec_dumps(self.spec)))
-
-
-def _restore_outputs(results, spec: str) -> Outputs:
-    return Outputs(results, pytree.treespec_loads(spec))
-
-
-def _wrapper(outputs: Outputs | None, count: int) -> Callable:
-    """From the flat tuple of the graph's outputs to the original's result; the common forms without a pytree."""
-    if outputs is None:
-        return _first if count == 1 else tuple
-    plain = list(outputs.results) == [("value", i) for i in range(count)]
-    if plain and outputs.spec.is_leaf():
-        return _first
-    if plain and outputs.spec == pytree.tree_structure((0,) * count):
-        return tuple
-    return outputs
-
-
-def _first(flat):
-    return flat[0]
 
 
 def composed_of(traced, args: tuple, kwargs: dict, plan: dict, **options) -> ComposedModule:

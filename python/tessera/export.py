@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from torch.utils import _pytree as pytree
 
-from tessera.compose import Outputs
 from tessera.held import Held
+from tessera.outputs import Outputs
 
 _loader = '''"""Puts the optimized kernels of this folder behind a module: `load(module)`. Needs the package `tessera` and torch."""
 

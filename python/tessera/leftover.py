@@ -10,6 +10,8 @@ from collections.abc import Callable
 import torch
 from torch import fx
 
+from tessera.straight import Straight
+
 RUNNERS = ("eager", "inductor")
 
 
@@ -58,4 +60,4 @@ class Inductor:
 
 
 def make(runner: str, main: fx.GraphModule, options: dict | None = None) -> Callable:
-    return Inductor(main, options) if runner == "inductor" else main.forward
+    return Inductor(main, options) if runner == "inductor" else Straight(main)

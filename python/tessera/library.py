@@ -11,9 +11,10 @@ import warnings
 from collections.abc import Callable
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention import sdpa_kernel
 
 from tessera.errors import fail
+from tessera.library_steps import BACKENDS
 
 Tensors = list[torch.Tensor]
 Function = Callable[[Tensors], Tensors]
@@ -80,22 +81,13 @@ def _in_layout(tensor: torch.Tensor, shape, strides) -> torch.Tensor:
     return out.copy_(tensor)
 
 
-_backends = {
-    "cudnn": [SDPBackend.CUDNN_ATTENTION],
-    "flash": [SDPBackend.FLASH_ATTENTION],
-    "efficient": [SDPBackend.EFFICIENT_ATTENTION],
-    "math": [SDPBackend.MATH],
-    "default": None,
-}
-
-
 def _sdpa(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
     """torch's scaled_dot_product_attention by one backend, on the pattern's strided views."""
     body = pattern["body"]
     backend = arguments.get("backend", "default")
-    if backend not in _backends:
-        raise unsupported(f"there is no attention backend `{backend}`; there are {', '.join(_backends)}")
-    chosen = _backends[backend]
+    if backend not in BACKENDS:
+        raise unsupported(f"there is no attention backend `{backend}`; there are {', '.join(BACKENDS)}")
+    chosen = BACKENDS[backend]
     values = _values(pattern, graph)
     if len(values) != 1:
         raise unsupported("attention with more than one output")

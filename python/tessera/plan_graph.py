@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx
 
-from tessera import library
+from tessera import library, library_steps
 from tessera.errors import Error, fail
 from tessera.extension import KernelSpec, Operator, TensorType
 from tessera.extension import operator as kernel_operator
@@ -289,7 +289,9 @@ def _emit_step(e: _Emitter, step: dict, use: PatternUse, graph: dict) -> None:
     except Error as error:
         use.active, use.reason = False, str(error)
         return
-    e.results(names, e.fx.call_function(function, tuple(e.get(v) for v in step["inputs"])), len(names) > 1)
+    given = tuple(e.get(v) for v in step["inputs"])
+    made = library_steps.emit(e.fx, step, e.values, list(given)) if step["kind"] == "call" else None
+    e.results(names, e.fx.call_function(function, given) if made is None else made, len(names) > 1)
 
 
 def _concatenated(graph: dict) -> dict[str, tuple[str, ...]]:

@@ -1,18 +1,24 @@
 """Which way to run the module is the fastest as a whole: PyTorch's own, or a plan's kernels, with either running the rest.
 
 Each way is timed as its user sees it: a call with a synchronize around it, host time included, and calls back to back. All
-take turns in one process, under torch's own flags, on the same inputs, while nothing compiles.
+take turns in one process, under torch's own flags, on the same sets of inputs, which rotate as a user's inputs do, while
+nothing compiles. A host that other work slows down slows all ways of a turn alike: what a turn was slower than the others is
+taken out (`steadied`), and turns go on while the ways that may win are known worse than by `NOISE`.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import json
+import random
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
+from torch.utils import _pytree as pytree
 
 from tessera import leftover as leftovers
 from tessera.errors import Error
@@ -21,6 +27,10 @@ from tessera.timing import median_ci95
 
 TURNS = 15  # at least, of each way
 TURN_MS = 4.0  # running time of each kind of measurement in a turn, at least one call
+SETTLING = 0.4  # of the calls back to back, run before and not counted
+NOISE = 0.01  # half the 95 % interval of a way that may win, relative
+NEAR = 0.9  # of the best in both measures: may win
+SET_BYTES, MOST_SETS = 256 << 20, 4  # together more than the L2 holds, so that no way finds its inputs there
 
 
 @dataclass
@@ -36,22 +46,15 @@ class Way:
     reason: str = ""
     estimate_ms: float = 0.0
     peak_bytes: int = 0
-    synchronized: list[float] = field(default_factory=list)
-    back_to_back: list[float] = field(default_factory=list)
+    synchronized: list[list[float]] = field(default_factory=list)  # by turn
+    back_to_back: list[list[float]] = field(default_factory=list)
+    times: dict = field(default_factory=dict)
 
     def to_json(self) -> dict:
         row = {"runner": self.runner, "plan": self.plan, "leftover": self.leftover, "seconds": self.seconds}
         if self.reason:
             return row | {"reason": self.reason}
-        call, back = median_ci95(self.synchronized), median_ci95(self.back_to_back)
-        return row | {
-            "call_ms": call[0],
-            "call_ci95": call[1],
-            "back_ms": back[0],
-            "back_ci95": back[1],
-            "peak_bytes": self.peak_bytes,
-            "reason": "",
-        }
+        return row | self.times | {"peak_bytes": self.peak_bytes, "reason": ""}
 
 
 class Settler:
@@ -96,13 +99,13 @@ class Settler:
 
     def _measured(self, ways: list[Way], seconds: float) -> list[dict]:
         before = snapshot(self.held.module)
-        args, kwargs = copies(*inputs_of(self.held, 1))
+        sets = _input_sets(self.held)
         with torch.no_grad():
             for way in ways:
                 if way.run is None and not way.reason:
                     self.held.notify(f"preparing {_name(way)}")
-                    _prepare(way, self.held.device, args, kwargs)
-            _take_turns([w for w in ways if not w.reason], self.held.device, args, kwargs, seconds)
+                    _prepare(way, self.held.device, *sets[0])
+            _take_turns([w for w in ways if not w.reason], self.held.device, sets, seconds)
         restore(self.held.module, before)
         return [way.to_json() for way in ways]
 
@@ -157,37 +160,98 @@ def _peak_of(run: Callable, device: torch.device, args: tuple, kwargs: dict) -> 
     return torch.cuda.max_memory_allocated(device) - before
 
 
-def _take_turns(ways: list[Way], device: torch.device, args: tuple, kwargs: dict, seconds: float) -> None:
-    """Interleaved until `seconds` are over and each has had TURNS turns, but no longer than four times that."""
+def _input_sets(held: Held) -> list[tuple[tuple, dict]]:
+    """Two to four sets of inputs."""
+    sets: list[tuple[tuple, dict]] = []
+    size = 0
+    while len(sets) < 2 or (len(sets) < MOST_SETS and size < SET_BYTES):
+        sets.append(copies(*inputs_of(held, 1 + len(sets))))
+        size += sum(t.numel() * t.itemsize for t in pytree.tree_leaves(sets[-1]) if isinstance(t, torch.Tensor))
+    return sets
+
+
+def _take_turns(ways: list[Way], device: torch.device, sets: list, seconds: float) -> None:
+    """Interleaved until `seconds` are over and each has had TURNS turns, but no longer than four times that; the longer the
+    noisier. Python's collector does not run meanwhile."""
     for way in ways:
         way.synchronized, way.back_to_back = [], []
-    begin = time.perf_counter()
-    turn = 0
-    while ways and turn < 400:
-        spent = time.perf_counter() - begin
-        if turn >= 3 and (spent > 4 * seconds or (spent > seconds and turn >= TURNS)):
-            break
-        for way in ways if turn % 2 else reversed(ways):
-            one, many = _turn(way, device, args, kwargs)
+    chance, begin, turn = random.Random(0), time.perf_counter(), 0
+    collects = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        while ways and turn < 400:
+            spent = time.perf_counter() - begin
+            enough = spent > seconds and turn >= TURNS and not _undecided(ways)
+            if turn >= 3 and (spent > 4 * seconds or enough):
+                break
+            found = _turn(ways, device, sets[turn % len(sets) :] + sets[: turn % len(sets)], chance)
             if turn:  # the first settles clocks and caches
-                way.synchronized.append(one)
-                way.back_to_back.append(many)
-        turn += 1
+                for way, one, many in found:
+                    way.synchronized.append(one)
+                    way.back_to_back.append([many])
+            turn += 1
+    finally:
+        if collects:
+            gc.enable()
+    _conclude(ways)
 
 
-def _turn(way: Way, device: torch.device, args: tuple, kwargs: dict) -> tuple[float, float]:
-    """(ms of a synchronized call, the median of a few; ms of a call back to back)."""
-    n = max(1, min(50, int(TURN_MS / max(way.estimate_ms, 1e-3))))
-    run, samples = way.run, []
+def _turn(ways: list[Way], device: torch.device, sets: list, chance: random.Random) -> list[tuple]:
+    """For each way: ms of synchronized calls, of which every way makes one before the next is made, and of a call back to
+    back."""
+    slowest = max(way.estimate_ms for way in ways)
+    singles: dict[int, list[float]] = {id(way): [] for way in ways}
+    for i in range(max(1, min(50, int(TURN_MS / max(slowest, 1e-3))))):
+        for way in chance.sample(ways, len(ways)):
+            singles[id(way)].append(_once(way, device, *sets[i % len(sets)]))
+    many = {id(way): _back_to_back(way, device, sets) for way in chance.sample(ways, len(ways))}
+    return [(way, singles[id(way)], many[id(way)]) for way in ways]
+
+
+def _once(way: Way, device: torch.device, args: tuple, kwargs: dict) -> float:
     _synchronize(device)
-    for _ in range(n):
-        begin = time.perf_counter()
-        run(*args, **kwargs)
-        _synchronize(device)
-        samples.append((time.perf_counter() - begin) * 1e3)
-    many = 2 * n
     begin = time.perf_counter()
-    for _ in range(many):
+    way.run(*args, **kwargs)
+    _synchronize(device)
+    return (time.perf_counter() - begin) * 1e3
+
+
+def _back_to_back(way: Way, device: torch.device, sets: list) -> float:
+    run, calls = way.run, 2 * max(1, min(50, int(TURN_MS / max(way.estimate_ms, 1e-3))))
+    for i in range(max(1, int(SETTLING * calls))):
+        args, kwargs = sets[i % len(sets)]
         run(*args, **kwargs)
     _synchronize(device)
-    return median_ci95(samples)[0], (time.perf_counter() - begin) * 1e3 / many
+    begin = time.perf_counter()
+    for i in range(calls):
+        args, kwargs = sets[i % len(sets)]
+        run(*args, **kwargs)
+    _synchronize(device)
+    return (time.perf_counter() - begin) * 1e3 / calls
+
+
+def steadied(samples: list[list[list[float]]]) -> list[list[float]]:
+    """Samples by way and turn to samples by way, as they would be had all turns been alike: a turn's level is the median over
+    the ways of how its median stands to the way's."""
+    by_turn = [[statistics.median(turn) for turn in way] for way in samples]
+    usual = [statistics.median(way) for way in by_turn]
+    levels = [statistics.median(w[i] / u for w, u in zip(by_turn, usual, strict=True)) for i in range(len(samples[0]))]
+    return [[x / level for turn, level in zip(way, levels, strict=True) for x in turn] for way in samples]
+
+
+def _conclude(ways: list[Way]) -> None:
+    if not ways:
+        return
+    for key in ("synchronized", "back_to_back"):
+        short = {"synchronized": "call", "back_to_back": "back"}[key]
+        for way, samples in zip(ways, steadied([getattr(w, key) for w in ways]), strict=True):
+            way.times[f"{short}_ms"], way.times[f"{short}_ci95"] = median_ci95(samples)
+
+
+def _undecided(ways: list[Way]) -> bool:
+    """Whether a way that may win is known too badly."""
+    _conclude(ways)
+    best = {key: min(w.times[key] for w in ways) for key in ("call_ms", "back_ms")}
+    near = [w for w in ways if all(NEAR * w.times[key] <= best[key] for key in best)]
+    return any(w.times[f"{key}_ci95"] > NOISE * w.times[f"{key}_ms"] for w in near for key in ("call", "back"))

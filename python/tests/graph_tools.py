@@ -12,6 +12,7 @@ import pytest
 import torch
 from tessera import plan_graph
 from tessera.reference import Executor
+from tessera.straight import Straight
 from tessera.tracer import Traced, trace_module
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -80,7 +81,12 @@ def _planned(traced: Traced, graph: dict, args: tuple, kwargs: dict) -> list:
             values |= dict(zip(built.packed, packed, strict=True))
         for value, parts in built.neighbours.items():
             values[value] = torch.cat([values[name] for name in parts])
-        return list(built.main(*[values[name] for name in built.feeds]))
+        feeds = [values[name] for name in built.feeds]
+        results, straight = list(built.main(*feeds)), Straight(built.main)
+        for _ in range(3):  # interpreted, then as it was written down
+            _same(list(straight(*[t.clone() for t in feeds])), results, 0)
+        _same(list(straight(*feeds)), results, 0)
+        return results
 
 
 def _same(got: list, expected: list, tolerance: float) -> None:

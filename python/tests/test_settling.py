@@ -47,6 +47,43 @@ def test_times_are_those_of_the_calls(held):
     assert inductor["seconds"] > 0.15 > inductor["call_ms"] * 1e-3  # what compiling takes is told apart
 
 
+def test_inputs_rotate_and_all_ways_see_the_same(held):
+    """A module that is fast for the tensors of the last call only is not fast."""
+    seen: dict[str, list[int]] = {"eager": [], "inductor": []}
+
+    def noting(name):
+        return lambda x: (seen[name].append(x.data_ptr()), time.sleep(6e-3))
+
+    held.torch_runner = {"eager": noting("eager"), "inductor": noting("inductor")}.__getitem__
+    Settler(held).prepare(["eager", "inductor"])
+    sets = set(seen["eager"])
+    assert 2 <= len(sets) <= settling.MOST_SETS and sets == set(seen["inductor"])
+    assert held.args[0].data_ptr() not in sets
+    shares = [seen["eager"].count(place) / len(seen["eager"]) for place in sets]
+    assert min(shares) > 0.5 / len(sets), shares  # whatever a turn has of calls
+
+
+def test_what_slows_the_host_down_decides_nothing():
+    """One of two ways is 2 % faster; in half of the turns the host is at half its speed."""
+    slow = [1.0, 2.0] * 10
+    ways = [[[ms * level * (1 + 0.001 * k) for k in range(3)] for level in slow] for ms in (1.0, 1.02)]
+    (first, ci), (second, _) = map(settling.median_ci95, settling.steadied(ways))
+    assert abs(second / first - 1.02) < 1e-6 and ci < 0.01 * first
+    raw, ci = settling.median_ci95([x for turn in ways[0] for x in turn])
+    assert ci > 0.2 * raw
+
+
+@pytest.mark.parametrize("spread, behind, undecided", [(0.0, 1.0, False), (0.2, 1.0, True), (0.2, 1.5, False)])
+def test_turns_go_on_while_a_way_that_may_win_is_known_badly(spread, behind, undecided):
+    def way(ms, spread):
+        turns = [[ms * (1 + spread * (7 * k % 10) / 10)] for k in range(20)]
+        return settling.Way("eager", None, "", lambda: None, synchronized=turns, back_to_back=turns)
+
+    # A third one holds what all of them have in common.
+    ways = [way(1.0, 0.0), way(1.0, 0.0), way(behind, spread)]
+    assert settling._undecided(ways) == undecided
+
+
 def test_plans_beside_pytorch(held, library):
     plan = plan_of_trace(held.traced, library)
     before = {k: t.clone() for k, t in held.module.state_dict().items()}

@@ -11,9 +11,8 @@ namespace {
 constexpr double most_noise = 0.05;
 /// PyTorch's ways this near to one another are equals.
 constexpr double alike = 0.99;
-/// What a way of PyTorch's that needs more memory than Inductor counts for: it is taken where
-/// Inductor is far behind.
-constexpr double too_large = 0.45;
+/// What a way that needs more memory than it may counts for where none is fast enough.
+constexpr double too_large = 0.9;
 
 struct Best {
   double call_ms = 0;
@@ -67,58 +66,80 @@ bool memory_fits(const Way& w, const Best& best, int64_t resident_bytes) {
   return w.peak_bytes <= allowed_bytes(best.peak_bytes, resident_bytes);
 }
 
-/// Why a plan's kernels are not handed over; "" when they may be.
-std::string against(const Way& w, const Best& best, int64_t resident_bytes) {
+bool fast_enough(const Speed& speed) {
+  return speed.worse >= least || (speed.worse >= promised && speed.mean >= clear_win);
+}
+
+bool gains(const Way& w, const Best& best) {
+  const double noise = std::min(most_noise, std::max(best.noise, noise_of(w)));
+  return speed_of(w, best).mean >= std::max(least_win, 1 + noise);
+}
+
+/// Which bound a way misses; "" when it keeps both.
+std::string missed(const Way& w, const Best& best, int64_t resident_bytes) {
   const Speed speed = speed_of(w, best);
   if (!memory_fits(w, best, resident_bytes)) {
     return fmt::format("needs {:.1f} MB of memory, PyTorch {:.1f} MB",
                        static_cast<double>(w.peak_bytes + resident_bytes) * 1e-6,
                        static_cast<double>(best.peak_bytes + resident_bytes) * 1e-6);
   }
-  if (speed.worse < least) return fmt::format("is at {:.3f} of PyTorch's best way", speed.worse);
-  const double noise = std::min(most_noise, std::max(best.noise, noise_of(w)));
-  if (speed.mean < std::max(least_win, 1 + noise)) {
+  if (!fast_enough(speed)) return fmt::format("is at {:.3f} of PyTorch's best way", speed.worse);
+  return "";
+}
+
+/// Why a way that was timed was not taken; "" where nothing is against it.
+std::string against(const Way& w, const Best& best, int64_t resident_bytes) {
+  if (!runs(w)) return "cannot run: " + w.reason;
+  if (std::string no = missed(w, best, resident_bytes); !no.empty()) return no;
+  if (w.plan && !gains(w, best)) {
     return fmt::format(
-        "is at {:.3f} of PyTorch's best way, which is no more than the clock's noise", speed.mean);
+        "is at {:.3f} of PyTorch's best way, which is no more than the clock's noise",
+        speed_of(w, best).mean);
   }
   return "";
 }
 
-int best_plan(const std::vector<Way>& ways, const Best& best, int64_t resident_bytes,
-              std::vector<std::string>& refused) {
+/// The index of the way that `worth` is the largest of, if above zero; -1 for none.
+template <class F>
+int most(const std::vector<Way>& ways, F worth) {
   int chosen = -1;
-  double fastest = 0;
+  double largest = 0;
   for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
     const Way& w = ways[static_cast<std::size_t>(i)];
-    if (!w.plan) continue;
-    const std::string no = runs(w) ? against(w, best, resident_bytes) : "cannot run: " + w.reason;
-    if (!no.empty()) {
-      refused.push_back(fmt::format("{} {}", name_of(w), no));
-      continue;
-    }
-    if (const double mean = speed_of(w, best).mean; mean > fastest) {
-      fastest = mean;
+    const double value = runs(w) ? worth(w) : 0.0;
+    if (value > largest) {
+      largest = value;
       chosen = i;
     }
   }
   return chosen;
 }
 
-int best_torch(const std::vector<Way>& ways, const Best& best, int64_t resident_bytes) {
-  int chosen = -1;
-  double nearest = 0;
-  for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
-    const Way& w = ways[static_cast<std::size_t>(i)];
-    if (w.plan || !runs(w)) continue;
-    double worse = speed_of(w, best).worse;
-    if (w.runner == "eager" && worse >= alike) worse = 2;  // compiles nothing
-    if (!memory_fits(w, best, resident_bytes)) worse *= too_large;
-    if (worse > nearest) {
-      nearest = worse;
-      chosen = i;
-    }
+int choose(const std::vector<Way>& ways, const Best& best, int64_t resident_bytes) {
+  const auto keeps_both = [&](const Way& w) { return missed(w, best, resident_bytes).empty(); };
+  const auto mean = [&](const Way& w) { return speed_of(w, best).mean; };
+  const auto nearness = [&](const Way& w) {
+    const double worse = speed_of(w, best).worse;
+    return w.runner == "eager" && worse >= alike ? 2.0 : worse;
+  };
+  int chosen = most(
+      ways, [&](const Way& w) { return w.plan && keeps_both(w) && gains(w, best) ? mean(w) : 0; });
+  if (chosen < 0)
+    chosen = most(ways, [&](const Way& w) { return !w.plan && keeps_both(w) ? nearness(w) : 0; });
+  if (chosen < 0)
+    chosen = most(ways, [&](const Way& w) { return w.plan && keeps_both(w) ? mean(w) : 0; });
+  if (chosen < 0) {
+    chosen = most(ways, [&](const Way& w) {
+      const bool counts = !w.plan && fast_enough(speed_of(w, best));
+      return counts ? 1.0 / static_cast<double>(w.peak_bytes + 1) : 0;
+    });
   }
-  return chosen;
+  if (chosen >= 0) return chosen;
+  return most(ways, [&](const Way& w) {
+    const bool fits = memory_fits(w, best, resident_bytes);
+    if (w.plan && !(fits && gains(w, best))) return 0.0;
+    return speed_of(w, best).worse * (fits ? 1 : too_large);
+  });
 }
 
 }  // namespace
@@ -152,7 +173,6 @@ int64_t allowed_bytes(int64_t peak_bytes, int64_t resident_bytes) {
 
 Decision decide(const std::vector<Way>& ways, int64_t resident_bytes) {
   const std::optional<Best> best = best_of_torch(ways);
-  std::vector<std::string> refused;
   if (!best) {
     for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
       if (runs(ways[static_cast<std::size_t>(i)]))
@@ -161,15 +181,18 @@ Decision decide(const std::vector<Way>& ways, int64_t resident_bytes) {
     }
     return {-1, "no way to run the module could be timed"};
   }
-  int chosen = best_plan(ways, *best, resident_bytes, refused);
-  if (chosen < 0) chosen = best_torch(ways, *best, resident_bytes);
+  const int chosen = choose(ways, *best, resident_bytes);
   std::string why = figures(ways[static_cast<std::size_t>(chosen)]);
   for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
     const Way& w = ways[static_cast<std::size_t>(i)];
     if (i != chosen && !w.plan && runs(w)) why += "; " + figures(w);
   }
-  if (!ways[static_cast<std::size_t>(chosen)].plan) {
-    for (const std::string& no : refused) why += "; " + no;
+  const bool plan = ways[static_cast<std::size_t>(chosen)].plan.has_value();
+  for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
+    const Way& w = ways[static_cast<std::size_t>(i)];
+    if (i == chosen || (plan && w.plan)) continue;  // of plans the faster one needs no reason
+    if (const std::string no = against(w, *best, resident_bytes); !no.empty())
+      why += fmt::format("; {} {}", name_of(w), no);
   }
   return {chosen, why};
 }

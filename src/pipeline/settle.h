@@ -33,18 +33,27 @@ struct Decision {
   std::string why;  // for people: the figures that decided
 };
 
-/// The way that is handed over. A plan's kernels win where in both measures they are at `least` or
-/// more of PyTorch's best way, by the geometric mean of both they gain more than the clock's noise,
-/// and with `resident_bytes` they need at most `most_memory` of Inductor's memory (eager's where
-/// Inductor is not asked). Else PyTorch's way that is nearest to the best in both measures; eager
-/// among equals, for it compiles nothing.
+/// The way that is handed over. Time comes first, memory among those that are fast enough. A way is
+/// fast enough where it is at `least` or more of PyTorch's better way in each measure, or at
+/// `promised` with a gain of `clear_win` in the geometric mean; it fits where with `resident_bytes`
+/// it needs at most `most_memory` of Inductor's memory (eager's where Inductor cannot run).
+///   1. of the plans that are fast enough, fit, and gain more than the clock's noise, the fastest;
+///   2. of PyTorch's ways that are fast enough and fit, the nearest to the better one in both
+///      measures; eager among equals, for it compiles nothing;
+///   3. of the plans that are fast enough and fit, the fastest, though it gains nothing: no way of
+///      PyTorch's keeps both bounds;
+///   4. of PyTorch's ways that are fast enough, the one with the least memory;
+///   5. the nearest in its worse measure, one that does not fit counting for `too_large` of it, a
+///      plan only where it fits and gains in the mean.
 Decision decide(const std::vector<Way>& ways, int64_t resident_bytes);
 
 /// Bytes that a call of a plan may allocate where one of PyTorch's allocates `peak_bytes`.
 int64_t allowed_bytes(int64_t peak_bytes, int64_t resident_bytes);
 
-inline constexpr double least = 0.985;      // of PyTorch's best, in each measure
+inline constexpr double promised = 0.98;    // of PyTorch's best, in each measure
+inline constexpr double least = 0.985;      // the same, with room for what a clock is off
 inline constexpr double least_win = 1.005;  // in the geometric mean
+inline constexpr double clear_win = 1.02;   // the same, where nothing is left to chance
 inline constexpr double most_memory = 1.05;
 /// More than that share is allowed up to here: workspaces do not shrink with a small module.
 inline constexpr int64_t memory_slack = int64_t{16} << 20;

@@ -179,8 +179,8 @@ Result<bool> drop_culprits(Session& s, const Json& culprits) {
   return !done.empty();
 }
 
-/// What a compiler made of the ops that no kernel covers is wrong: they run eagerly. False when no
-/// culprit says so.
+/// What a compiler made of the ops that no kernel covers is wrong: it is not asked again. False
+/// when no culprit says so.
 bool drop_compiler(Session& s, const Json& culprits) {
   const auto at = std::find_if(culprits.begin(), culprits.end(), [](const Json& culprit) {
     return culprit.value("check", "") == "leftover";
@@ -191,16 +191,18 @@ bool drop_compiler(Session& s, const Json& culprits) {
               .but_found("{}", at->value("reason", ""))
               .help("torch.compile alone may be wrong too: compare it with the module itself")
               .with("culprit", *at));
-  s.leftover = "eager";
-  s.plan["leftover_runner"] = s.leftover;
+  s.compiler_wrong = true;
   return true;
 }
 
 /// Drops what is wrong and makes the plan again without it; false when there is nothing to drop.
 Result<bool> mend(Session& s, bridge::Peer& tracer, const Json& culprits) {
-  if (drop_compiler(s, culprits)) return true;
-  TESSERA_TRY(fewer, drop_culprits(s, culprits));
-  if (!fewer) return false;
+  // Without the compiler the same kernels take another time and other memory, so which way the
+  // module runs is decided anew for it as well.
+  if (!drop_compiler(s, culprits)) {
+    TESSERA_TRY(fewer, drop_culprits(s, culprits));
+    if (!fewer) return false;
+  }
   TESSERA_CHECK(compose_plan(s));
   TESSERA_CHECK(settle_plan(s, tracer));
   return true;

@@ -20,6 +20,7 @@ Json torch_runners(const Session& s) {
 }
 
 Json leftover_runners(const Session& s) {
+  if (s.compiler_wrong) return Json::array({"eager"});
   if (s.options.leftover != "auto") return Json::array({s.options.leftover});
   // Who asked to stop waits for no further compilation.
   return s.stopped() ? Json::array({"eager"}) : Json::array({"eager", "inductor"});
@@ -63,7 +64,8 @@ Result<Json> plan_with(Session& s, std::vector<int> chosen) {
   return plan;
 }
 
-/// All kernels that were chosen; and, with Inductor for the rest, those of products alone.
+/// All kernels that were chosen; and those of products alone: what is pointwise Inductor fuses
+/// across patterns, and eager writes over its operands, where a kernel needs memory of its own.
 Result<std::vector<Variant>> variants_of(Session& s) {
   std::vector<Variant> out;
   if (s.choice.chosen.empty()) return out;
@@ -75,11 +77,9 @@ Result<std::vector<Variant>> variants_of(Session& s) {
     if (is_of_products(s, *s.placed_options[static_cast<std::size_t>(o)].pattern))
       products.push_back(o);
   }
-  const bool with_inductor =
-      std::find(leftovers.begin(), leftovers.end(), "inductor") != leftovers.end();
-  if (!with_inductor || products.empty() || products.size() == s.choice.chosen.size()) return out;
+  if (products.empty() || products.size() == s.choice.chosen.size()) return out;
   TESSERA_TRY(some, plan_with(s, products));
-  out.push_back({std::move(products), std::move(some), Json::array({"inductor"})});
+  out.push_back({std::move(products), std::move(some), leftovers});
   return out;
 }
 
@@ -149,7 +149,7 @@ Status prepare_baseline(Session& s, bridge::Peer& tracer) {
 
 Status settle_plan(Session& s, bridge::Peer& tracer) {
   s.evaluator.reset();  // no compiler runs beside the clock, and its memory is free
-  s.leftover = s.options.leftover == "auto" ? "eager" : s.options.leftover;
+  s.leftover = s.options.leftover == "auto" || s.compiler_wrong ? "eager" : s.options.leftover;
   s.plan["runner"] = "kernels";
   s.plan["leftover_runner"] = s.leftover;
   if (!settles(s)) return {};
@@ -162,7 +162,9 @@ Status settle_plan(Session& s, bridge::Peer& tracer) {
   if (way.plan) {
     const Variant& taken = variants.at(static_cast<std::size_t>(*way.plan));
     keep_only(s, taken.chosen,
-              "with its neighbours in one kernel of Inductor the module is faster");
+              way.leftover == "inductor"
+                  ? "with its neighbours in one kernel of Inductor the module is faster"
+                  : "run by PyTorch over its operands the module is faster, or needs less memory");
     s.plan = taken.plan;
     s.leftover = way.leftover;
   } else {

@@ -54,6 +54,7 @@ struct Session {
   composer::Choice choice;
   Json plan;
   std::string leftover = "eager";  // who runs what no kernel covers, as it is decided so far
+  bool compiler_wrong = false;     // what Inductor made of that was wrong in this module
   /// Bytes that a call may allocate so that the module may be handed over; none: not known.
   std::optional<int64_t> call_bytes;
   double kept_seconds = 0;  // of the search's, for compiling the rest of the plan

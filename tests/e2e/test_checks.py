@@ -130,6 +130,40 @@ def test_a_wrong_compiler_of_the_rest_is_not_used(home, monkeypatch):
     assert fast.status()["leftover_by"] == "eager" and fast.status()["active"]
 
 
+def test_without_the_compiler_the_way_is_chosen_anew(home, monkeypatch):
+    """What was fastest and small enough with Inductor for the rest need not be so without it."""
+    asked = []
+
+    class Miscompiled(Tracer):
+        def prepare_torch(self, params):
+            return {"ways": [way(name, None, "", 2.0) for name in params["runners"]]}
+
+        def settle(self, params):
+            asked.append([p["leftovers"] for p in params["plans"]])
+            ways = [way(name, None, "", 2.0) for name in params["runners"]]
+            for i, p in enumerate(params["plans"]):
+                ways += [way("kernels", i, name, {"inductor": 1.0, "eager": 3.0}[name]) for name in p["leftovers"]]
+            return {"ways": ways}
+
+        def verify_module(self, params):
+            assert params["leftover"] == "inductor"
+            culprit = {"pattern": "", "rule": "", "label": "inductor", "check": "leftover", "reason": "miscompiled"}
+            return {"ok": False, "reason": "miscompiled", "culprits": [culprit]}
+
+    def way(runner, plan, leftover, ms):
+        times = {"call_ms": ms, "call_ci95": 0.0, "back_ms": ms, "back_ci95": 0.0, "peak_bytes": 0}
+        return {"runner": runner, "plan": plan, "leftover": leftover, "seconds": 0.0, "reason": "", **times}
+
+    monkeypatch.setattr(api, "Tracer", Miscompiled)
+    fast, said = optimized(Written().eval(), torch.randn(X), resizes=False)
+    assert any("TS0507" in w for w in said), said
+    assert len(asked) == 2 and "inductor" in asked[0][0], asked
+    assert all(leftovers == ["eager"] for leftovers in asked[1]) and fast.status()["runner"] == "eager", (
+        asked,
+        fast.status()["runner"],
+    )
+
+
 def damage(library: Path) -> None:
     """The kernel in the cache computes 1 % too much in some rows from here on: a stale or broken build."""
     source, wrong = library.with_name("source.cpp"), library.with_name("wrong.cc")

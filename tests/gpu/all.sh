@@ -39,6 +39,7 @@ case "${1:-}" in
     check launches "$python" tests/gpu/launches.py run "$dir/launches"
     check threads "$python" tests/gpu/threads.py "$dir/launches"
     check composed "$python" tests/gpu/composed.py
+    check host_times "$python" tests/gpu/host_times.py
     check module_checks "$python" tests/gpu/module_checks.py
     check tile "$python" tests/gpu/tile_kernels.py run "$dir/tile"
     check attention "$python" tests/gpu/cutlass_attention.py run "$dir/attention"
