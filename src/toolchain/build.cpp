@@ -155,7 +155,7 @@ Result<Built> compile(const Toolchain& tools, const Source& source, const fs::pa
       aside.path / (source.language == Language::cuda ? "source.cu" : "source.cpp");
   const fs::path output = aside.path / "kernel.so";
   write_file_atomically(input, source.text);
-  if (source.cutlass) write_lean_headers(tools.cutlass / "include", output);
+  if (source.cutlass) write_lean_headers(tools.cutlass / "include", source, output);
   Finished done;
   try {
     done = run_all(compile_commands(tools, source, input, output), aside.path, limit, cancel);

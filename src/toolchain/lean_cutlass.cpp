@@ -1,7 +1,7 @@
 #include "toolchain/lean_cutlass.h"
 
 #include <algorithm>
-#include <optional>
+#include <cstdlib>
 #include <string_view>
 #include <vector>
 
@@ -82,6 +82,25 @@ constexpr std::string_view returning[] = {
     "cute/swizzle_layout.hpp",
 };
 
+/// One structure for each shape of wgmma and kind of operands, a megabyte each; the second of a
+/// pair is read where CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED asks for all shapes. Each includes its
+/// second by a path beside it.
+struct Shapes {
+  std::string_view file;
+  bool sparse;
+  bool extended;
+};
+constexpr Shapes shapes[] = {
+    {"cute/arch/mma_sm90_gmma.hpp", false, false},
+    {"cute/arch/mma_sm90_gmma_ext.hpp", false, true},
+    {"cute/arch/mma_sm90_gmma_sparse.hpp", true, false},
+    {"cute/arch/mma_sm90_gmma_sparse_ext.hpp", true, true},
+    {"cute/atom/mma_traits_sm90_gmma.hpp", false, false},
+    {"cute/atom/mma_traits_sm90_gmma_ext.hpp", false, true},
+    {"cute/atom/mma_traits_sm90_gmma_sparse.hpp", true, false},
+    {"cute/atom/mma_traits_sm90_gmma_sparse_ext.hpp", true, true},
+};
+
 bool apply(std::string& text, const Edit& edit) {
   if (text.find(edit.from) == std::string::npos) return false;
   if (edit.until.empty()) {
@@ -146,7 +165,47 @@ std::string with_lean_returns(const std::string& header) {
   return out;
 }
 
-std::map<std::string, std::string> lean_headers(const fs::path& include) {
+std::set<int> wgmma_columns(const std::string& source) {
+  std::set<int> out;
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  for (std::size_t at = 0; at < source.size(); ++at) {
+    if (!digit(source[at])) continue;
+    std::int64_t number = 0;
+    for (; at < source.size() && digit(source[at]); ++at)
+      number = std::min<std::int64_t>(number * 10 + (source[at] - '0'), 1 << 20);
+    for (const std::int64_t tile : {number, number / 2, number * 2}) {
+      int columns = 256;
+      while (columns > 0 && (tile == 0 || tile % columns != 0)) columns -= 8;
+      if (columns > 0) out.insert(columns);
+    }
+  }
+  return out;
+}
+
+std::string with_wgmma_shapes(const std::string& header, const std::set<int>& columns) {
+  std::string out;
+  std::size_t at = 0;
+  for (std::size_t next = header.find("\nstruct "); next != std::string::npos;
+       next = header.find("\nstruct ", next + 1)) {
+    const std::size_t body = header.find("\n{", next);
+    const std::size_t end = header.find("\n};", next);
+    const std::size_t shape = header.find("MMA_64x", next);
+    const std::size_t alias = header.find("SM90_64x", next);
+    const std::size_t rows = std::min(shape, alias);
+    if (end == std::string::npos || body > end || rows > body) continue;
+    const int n = std::atoi(header.c_str() + header.find("64x", rows) + 3);
+    // What is no template is named where templates are selected, and must be complete there.
+    if (columns.contains(n) || header[next - 1] != '>') continue;
+    out.append(header, at, body - at);
+    out += ";";
+    at = end + 3;
+  }
+  out.append(header, at);
+  return out;
+}
+
+std::map<std::string, std::string> lean_headers(const fs::path& include, const std::string& source,
+                                                bool extended) {
   std::map<std::string, std::string> out;
   const auto text = [&](std::string_view file) -> std::string* {
     const auto [found, added] = out.try_emplace(std::string(file));
@@ -169,6 +228,13 @@ std::map<std::string, std::string> lean_headers(const fs::path& include) {
     if (t == nullptr) return {};
     *t = with_lean_returns(*t);
   }
+  const std::set<int> columns = wgmma_columns(source);
+  for (const Shapes& s : shapes) {
+    if (s.extended && !extended) continue;
+    std::string* const t = text(s.file);
+    if (t == nullptr) return {};
+    *t = with_wgmma_shapes(*t, s.sparse ? std::set<int>{} : columns);
+  }
   return out;
 }
 
@@ -176,8 +242,10 @@ fs::path lean_folder(const fs::path& output) {
   return output.parent_path() / (output.stem().string() + ".lean");
 }
 
-void write_lean_headers(const fs::path& include, const fs::path& output) {
-  for (const auto& [path, text] : lean_headers(include)) {
+void write_lean_headers(const fs::path& include, const Source& source, const fs::path& output) {
+  const bool extended = std::find(source.flags.begin(), source.flags.end(),
+                                  "-DCUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED") != source.flags.end();
+  for (const auto& [path, text] : lean_headers(include, source.text, extended)) {
     const fs::path file = lean_folder(output) / path;
     fs::create_directories(file.parent_path());
     write_file_atomically(file, text);
@@ -185,7 +253,7 @@ void write_lean_headers(const fs::path& include, const fs::path& output) {
 }
 
 std::string lean_headers_version() {
-  std::string out = "#include \"tessera_cutlass/lean.h\"\n";
+  std::string out = "shapes 1\n#include \"tessera_cutlass/lean.h\"\n";
   for (const Edit& e : edits) out += std::string(e.file) + "\n" + std::string(e.to) + "\n";
   for (const std::string_view file : returning) out += std::string(file) + "\n";
   return out;

@@ -32,12 +32,33 @@ TEST(LeanReturns, OthersStay) {
   }
 }
 
+TEST(WgmmaShapes, EveryNumberOfASourceMayBeATiles) {
+  EXPECT_EQ(wgmma_columns("Shape<_64, Int<320>, _64>"), (std::set<int>{32, 64, 128, 160}));
+  EXPECT_EQ(wgmma_columns("x 0 1 3 99999999999999999999"), (std::set<int>{256}));
+  EXPECT_EQ(wgmma_columns(""), std::set<int>{});
+}
+
+TEST(WgmmaShapes, OthersAreOnlyDeclared) {
+  const std::string header =
+      "template <int t>\nstruct MMA_64x24x16_SS\n{\n  int a;\n};\n\n"
+      "template <int t>\nstruct MMA_64x160x16_SS\n{\n  int b;\n};\n\n"
+      "// no template\nstruct MMA_64x24x32_S32_TN\n{\n  int c;\n};\n\n"
+      "template <int t>\nstruct MMA_Traits<SM90_64x24x16_SS<t>>\n{\n  int d;\n};\n"
+      "template <int t>\nstruct Other\n{\n  int e;\n};\nusing A = MMA_64x24x16_SS<1>;\n";
+  EXPECT_EQ(with_wgmma_shapes(header, {160}),
+            "template <int t>\nstruct MMA_64x24x16_SS;\n\n"
+            "template <int t>\nstruct MMA_64x160x16_SS\n{\n  int b;\n};\n\n"
+            "// no template\nstruct MMA_64x24x32_S32_TN\n{\n  int c;\n};\n\n"
+            "template <int t>\nstruct MMA_Traits<SM90_64x24x16_SS<t>>;\n"
+            "template <int t>\nstruct Other\n{\n  int e;\n};\nusing A = MMA_64x24x16_SS<1>;\n");
+}
+
 TEST(LeanHeaders, AnotherVersionIsReadAsItIs) {
   const TemporaryFolder include;
-  EXPECT_TRUE(lean_headers(include.path()).empty());
+  EXPECT_TRUE(lean_headers(include.path(), "", false).empty());
   write_file_atomically(include.path() / "cute/layout.hpp", "#pragma once\n");
-  EXPECT_TRUE(lean_headers(include.path()).empty());
-  write_lean_headers(include.path(), include.path() / "kernel.so");
+  EXPECT_TRUE(lean_headers(include.path(), "", false).empty());
+  write_lean_headers(include.path(), {}, include.path() / "kernel.so");
   EXPECT_FALSE(fs::exists(lean_folder(include.path() / "kernel.so")));
 }
 
@@ -119,7 +140,7 @@ std::string ptx(const Toolchain& tools, const fs::path& folder, bool lean) {
                                    "-arch=sm_90a",
                                    "-diag-suppress=20012,550,177"};
   if (lean) {
-    write_lean_headers(tools.cutlass / "include", out);
+    write_lean_headers(tools.cutlass / "include", {}, out);
     EXPECT_TRUE(fs::exists(lean_folder(out) / "cute/layout.hpp"));
     argv.push_back("-I" + lean_folder(out).string());
   }
@@ -136,7 +157,7 @@ TEST(LeanHeaders, TypesAndInstructionsAreTheSame) {
   Toolchain tools = locate("python3");
   if (tools.nvcc.empty() || tools.cutlass.empty())
     GTEST_SKIP() << "no nvcc or no CUTLASS headers on this machine";
-  ASSERT_FALSE(lean_headers(tools.cutlass / "include").empty())
+  ASSERT_FALSE(lean_headers(tools.cutlass / "include", "", true).empty())
       << "CUTLASS " << tools.cutlass_version << " has other lines: sources compile for longer";
   const TemporaryFolder folder;
   write_file_atomically(folder.path() / "algebra.cu", algebra);

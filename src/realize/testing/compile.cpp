@@ -66,7 +66,8 @@ void expect_compiles(const toolchain::Source& source, int spill_bytes) {
   std::ofstream(scratch.path / "k.cu") << source.text;
   std::vector<std::string> argv = nvcc_command(tools, source.arch.substr(3), "-O1");
   if (source.cutlass) {
-    toolchain::write_lean_headers(cutlass_source(tools) / "include", scratch.path / "k.cubin");
+    toolchain::write_lean_headers(cutlass_source(tools) / "include", source,
+                                  scratch.path / "k.cubin");
     argv.insert(argv.begin() + 1, "-I" + toolchain::lean_folder(scratch.path / "k.cubin").string());
   }
   argv.insert(argv.end(), {"-cubin", "-Xptxas", "-v"});
@@ -97,7 +98,7 @@ void expect_host_side_compiles(const toolchain::Source& source) {
   std::ofstream(scratch.path / "k.cu") << source.text;
   std::ofstream(scratch.path / "k.cubin") << "";
   if (source.cutlass)
-    toolchain::write_lean_headers(tools.cutlass / "include", scratch.path / "k.so");
+    toolchain::write_lean_headers(tools.cutlass / "include", source, scratch.path / "k.so");
   const auto commands =
       toolchain::compile_commands(tools, source, scratch.path / "k.cu", scratch.path / "k.so");
   ASSERT_EQ(commands.size(), 2U);
