@@ -10,7 +10,7 @@ namespace {
 Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
   const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
   if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
-  TESSERA_TRY(stated, gemm_problem(*body, pattern.precision));
+  TESSERA_TRY(stated, parted_problem(*body, pattern.precision));
   if (pattern.precision == Precision::tf32)
     return error(fail(unsupported_gemm, "tf32 operands are left to cutlass_gemm"));
   TESSERA_TRY(problem, restate_for_rows(std::move(stated), arch));

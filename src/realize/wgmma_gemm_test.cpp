@@ -10,8 +10,11 @@
 namespace tessera::realize {
 namespace {
 
+using ::testing::_;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::Pair;
 
 Result<Space> space_of(const char* problem, std::string_view name = "wgmma_gemm") {
   for (const Realizer* r : all()) {
@@ -63,7 +66,7 @@ TEST(WgmmaGemm, PutsTheMeasuredWinnersFirst) {
   EXPECT_TRUE(within(expect_space(R"({"m":2048,"n":6144,"k":4096})"), 6, {128, 256, 64}));
   EXPECT_TRUE(within(expect_space(fp32), 6, {128, 192, 16}));
   EXPECT_TRUE(within(
-      expect_space(R"({"m":2048,"n":14336,"k":4096,"epilogue":"gated_silu"})", "wgmma_gated"), 3,
+      expect_space(R"({"m":2048,"n":14336,"k":4096,"epilogue":"gated_silu"})", "wgmma_gated"), 4,
       {128, 128, 64}));
 }
 
@@ -120,11 +123,76 @@ TEST(WgmmaGemm, SaysWhatItLeavesToOthers) {
       {R"({"m":512,"n":512,"k":512,"dtype":"float32","precision":"tf32"})",
        R"({"m":67,"n":70,"k":130})",
        R"({"m":512,"n":512,"k":512,"dtype":"float8_e4m3fn","precision":"fp8","out_dtype":"bfloat16"})",
-       R"({"m":2048,"n":6144,"k":4096,"epilogue":"rotary","rotated":5120,"head_dim":128})"}) {
+       R"({"m":512,"n":512,"k":512,"epilogue":"rotary","rotated":384,"head_dim":8})"}) {
     const auto s = space_of(problem);
     ASSERT_FALSE(s) << problem;
     EXPECT_EQ(s.error().code, "TS0410") << problem;
   }
+}
+
+constexpr const char* llama =
+    R"({"m":2048,"n":6144,"k":4096,"epilogue":"rotary","rotated":5120,"head_dim":128})";
+
+TEST(WgmmaParts, EveryTileHoldsWholeGroupsOfOnePart) {
+  const Space s = expect_space(llama);
+  for (const Candidate& c : s.candidates) {
+    EXPECT_EQ(int(c.config["tile"][1]) % 128, 0);
+    EXPECT_EQ(c.config["columns"], "parts");
+  }
+  EXPECT_THAT(s.pruned, Contains(Pair("a tile cuts a group of columns", _)));
+  // Keys end within a tile of 256 columns.
+  const Space odd = expect_space(
+      R"({"m":2048,"n":640,"k":4096,"epilogue":"rotary","rotated":384,"head_dim":128})");
+  for (const Candidate& c : odd.candidates) EXPECT_EQ(c.config["tile"][1], 128);
+  EXPECT_THAT(odd.pruned, Contains(Pair("a tile lies in two parts", _)));
+}
+
+TEST(WgmmaParts, TheTextServesEveryProblemOfTheseTypes) {
+  const Candidate c = expect_space(llama).candidates.front();
+  EXPECT_THAT(c.source->text, HasSubstr("tessera_wgmma::TwoOf<__nv_bfloat16>::Type x3;"));
+  // Both halves of a table are read through one pointer.
+  EXPECT_THAT(c.source->text,
+              HasSubstr("place<__nv_bfloat16, false>(p.y[1], row, 0, column + period / 2)"));
+  EXPECT_THAT(c.source->text, Not(HasSubstr("Part1")));  // the values' columns are as they are
+  EXPECT_THAT(c.source->text, Not(HasSubstr("$")));
+  const auto& ints = c.launches.front().ints;
+  EXPECT_EQ(std::vector<int64_t>(ints.begin() + 18, ints.end()),
+            (std::vector<int64_t>{0, 5120, 2, 0, 128, 0, 2048, 3, 0, 128, 0, 2048}));
+  const Space longer = expect_space(
+      R"({"m":4096,"n":3072,"k":2048,"epilogue":"rotary","rotated":2048,"head_dim":128})");
+  std::vector<std::string> texts;
+  for (const Candidate& x : longer.candidates) texts.push_back(x.source->text);
+  EXPECT_THAT(texts, Contains(c.source->text));
+}
+
+TEST(WgmmaParts, TablesRepeatAndBiasesDifferByHead) {
+  const Space s = expect_space(R"({"m":2048,"n":512,"k":512,"epilogue":"bias_rotary","rotated":384,
+                                   "head_dim":64,"positions":512})");
+  const std::string& text = s.candidates.front().source->text;
+  EXPECT_THAT(text, HasSubstr("place<__nv_bfloat16, true>(p.y[1], row, 0, column)"));  // a table
+  EXPECT_THAT(text, HasSubstr("place<__nv_bfloat16, false>(p.y[0], row, group, column)"));  // bias
+  EXPECT_THAT(text, HasSubstr("apply_part<Config, Part1>"));
+}
+
+TEST(WgmmaParts, Compiles) {
+  for (
+      const char* problem :
+      {llama,
+       R"({"m":2048,"n":6144,"k":4096,"epilogue":"scaled_rotary","rotated":5120,"head_dim":128})"}) {
+    const Space s = expect_space(problem);
+    testing::expect_compiles(*with(s, {128, 256, 64}, "cooperative").source);
+    testing::expect_compiles(*with(s, {128, 128, 64}, "pingpong").source);
+  }
+  // Both tables and a bias of each head beside 128 accumulators: some addresses lie in memory
+  // between the mainloop and the stores.
+  const Space biased = expect_space(R"({"m":2048,"n":1024,"k":512,"epilogue":"bias_rotary",
+      "rotated":768,"head_dim":64,"positions":512,"dtype":"float16"})");
+  testing::expect_compiles(*with(biased, {128, 128, 64}, "cooperative").source);
+  testing::expect_compiles(*with(biased, {128, 128, 64}, "pingpong").source, 64);
+  const Space exact = expect_space(R"({"m":2048,"n":6144,"k":4096,"epilogue":"rotary",
+      "rotated":5120,"head_dim":64,"dtype":"float32","precision":"fp32"})");
+  testing::expect_compiles(*with(exact, {128, 128, 16}, "cooperative").source);
+  testing::expect_host_side_compiles(*exact.candidates.front().source);
 }
 
 // Device code without spills, that waits for the kernel before it; host side by its own command.

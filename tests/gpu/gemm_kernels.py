@@ -94,6 +94,8 @@ SETS["wgmma"] = [
     dict(m=65536, n=3072, k=768, epilogue="bias_gelu", name="up+gelu", limit=8, realizers=WGMMA),
     dict(m=65536, n=768, k=3072, epilogue="bias_residual", name="down+res", limit=8, realizers=WGMMA),
     dict(m=2048, n=6144, k=4096, name="llama qkv", limit=8, realizers=WGMMA),
+    dict(ROTARY, name="llama qkv + rotary", limit=12, realizers=WGMMA),
+    dict(dict(ROTARY, epilogue="scaled_rotary"), name="llama qkv of raw + rotary", limit=8, realizers=WGMMA),
     dict(m=2048, n=4096, k=14336, epilogue="residual", name="llama down", limit=8, realizers=WGMMA),
     dict(m=4096, n=1024, k=1024, epilogue="bias_gelu", name="small", limit=12, realizers=WGMMA),
     dict(GATED, m=2048, name="gated, 2048", limit=8, realizers=["wgmma_gated"]),
@@ -115,10 +117,11 @@ WGMMA_CHECKS = [
     dict(m=520, n=264, k=1032, a_major="m", b_major="n", **FP32),
     dict(m=260, n=132, k=100, batch=2, shared_b=True, a_major="m", epilogue="bias", **FP32),
     dict(m=260, n=132, k=100, batch=2, b_major="n", epilogue="bias_gelu", **FP32),
+    dict(m=260, n=512, k=136, epilogue="bias_rotary", rotated=384, head_dim=64, positions=65, **FP32),
     dict(m=520, n=264, k=136, epilogue="gated_silu", realizers=["wgmma_gated"]),
     dict(m=520, n=264, k=136, b_major="n", epilogue="gated_silu_saved", realizers=["wgmma_gated"]),
 ]
-# Verified with the set "rotary": rows that end within a tile, tables shorter than the rows, a part without an own
+# Verified with the sets "rotary" and "wgmma": rows that end within a tile, tables shorter than the rows, a part without an own
 # epilogue that ends within a tile, all columns rotated.
 ROTARY_CHECKS = [
     dict(m=519, n=1280, k=136, epilogue="rotary", rotated=1024, head_dim=128),
@@ -168,7 +171,8 @@ def generate(directory, tool, sets):
     if "rotary" in sets:
         problems += [dict(dict(realizers=STOCK, limit=3, check_only=True), **c) for c in ROTARY_CHECKS]
     if "wgmma" in sets:
-        problems += [dict(dict(realizers=WGMMA, check_only=True), **c) for c in WGMMA_CHECKS]
+        rotary = [c for c in ROTARY_CHECKS if c.get("precision") != "tf32"]
+        problems += [dict(dict(realizers=WGMMA, check_only=True), **c) for c in WGMMA_CHECKS + rotary]
     if "checks" in sets:
         problems += [dict(dict(realizers=STOCK, limit=1, check_only=True), **c) for c in CHECKS]
     subprocess.run([tool, directory, "sm_90a"], input=json.dumps(problems).encode(), check=True)

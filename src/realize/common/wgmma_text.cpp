@@ -4,7 +4,8 @@
 
 #include "base/text.h"
 #include "graph/pointwise.h"
-#include "realize/common/cutlass_epilogue_text.h"
+#include "realize/common/cutlass_parts_text.h"
+#include "realize/common/wgmma_parts_text.h"
 
 namespace tessera::realize {
 namespace {
@@ -34,11 +35,6 @@ std::vector<const Matrix*> matrices_of(const GemmProblem& p) {
   for (const Matrix& d : p.outputs) all.push_back(&d);
   for (const Leaf& x : p.leaves) all.push_back(&x.matrix);
   return all;
-}
-
-std::string c_type(DType t) {
-  if (t == DType::bfloat16) return "__nv_bfloat16";
-  return t == DType::float16 ? "__half" : "float";
 }
 
 std::string map_type(DType t) {
@@ -77,7 +73,7 @@ std::string instruction(const GemmProblem& p, const WgmmaConfig& c) {
 /// The reader of an operand of elements: its values at two neighbouring columns.
 std::string element_of(const Leaf& leaf, int index) {
   const Matrix& x = leaf.matrix;
-  const std::string type = c_type(x.dtype);
+  const std::string type = cuda_type(x.dtype);
   if (!x.columns_contiguous) {
     return fmt::format(
         "tessera_wgmma::apart<{0}>(p.x[{1}], batch, column * p.x[{1}].ld + row, "
@@ -95,7 +91,7 @@ std::string element_of(const Leaf& leaf, int index) {
 }
 
 std::string column_of(const Leaf& leaf, int index) {
-  const std::string type = c_type(leaf.matrix.dtype);
+  const std::string type = cuda_type(leaf.matrix.dtype);
   if (leaf.matrix.alignment() < 2) {
     return fmt::format("tessera_wgmma::apart<{}>(p.x[{}], batch, column, 1, inside)", type, index);
   }
@@ -126,9 +122,9 @@ Readers readers(const GemmProblem& p) {
       case Leaf::Kind::column:
       case Leaf::Kind::scalar:
         r.row += fmt::format("    float x{};\n", at);
-        r.read_row +=
-            fmt::format("    v.x{0} = tessera_wgmma::one<{1}>(p.x[{0}], batch, {2}, inside);\n", at,
-                        c_type(leaf.matrix.dtype), leaf.kind == Leaf::Kind::scalar ? "0" : "row");
+        r.read_row += fmt::format(
+            "    v.x{0} = tessera_wgmma::one<{1}>(p.x[{0}], batch, {2}, inside);\n", at,
+            cuda_type(leaf.matrix.dtype), leaf.kind == Leaf::Kind::scalar ? "0" : "row");
         break;
     }
   }
@@ -193,8 +189,9 @@ std::string function_of(const GemmProblem& p) {
 
 std::string epilogue_text(const GemmProblem& p) {
   const Readers r = readers(p);
+  const WgmmaParts parts = wgmma_parts(p);
   std::vector<std::string> types;
-  for (const Matrix& d : p.outputs) types.push_back(c_type(d.dtype));
+  for (const Matrix& d : p.outputs) types.push_back(cuda_type(d.dtype));
   const auto reader = [](const char* name, const char* type, const char* place, const char* inside,
                          const std::string& statements) {
     return fmt::format(
@@ -203,7 +200,8 @@ std::string epilogue_text(const GemmProblem& p) {
         "{3};\n{4}    return v;\n  }}\n",
         name, type, place, inside, statements);
   };
-  return fmt::format(
+  return parts.structs +
+         fmt::format(
              "struct Epilogue {{\n  template <int Result>\n  using Type = typename "
              "tessera_wgmma::Nth<Result, {}>::Type;\n"
              "  struct Row {{\n{}  }};\n  struct Column {{\n{}  }};\n  struct Element {{\n{}  "
@@ -213,7 +211,7 @@ std::string epilogue_text(const GemmProblem& p) {
          reader("column", "Column", "int column", "column < p.n", r.read_column) +
          reader("element", "Element", "int row, int column", "row < p.m && column < p.n",
                 r.read_element) +
-         function_of(p) + "};\n";
+         function_of(p) + parts.function + "};\n";
 }
 
 std::string constants(const GemmProblem& p, const WgmmaConfig& c) {
@@ -223,6 +221,7 @@ std::string constants(const GemmProblem& p, const WgmmaConfig& c) {
   static constexpr int cluster_m = {}, cluster_n = {};
   static constexpr bool pingpong = {}, split = {}, a_k_major = {}, b_k_major = {};
   static constexpr int products = {}, results = {}, widest_result = {}, operands = {};
+  static constexpr int parts = {}, part_operands = {};
   static constexpr int store_buffers = {};
 }};
 )",
@@ -230,7 +229,7 @@ std::string constants(const GemmProblem& p, const WgmmaConfig& c) {
                      flag(c.schedule == Schedule::pingpong), flag(c.split),
                      flag(p.a.columns_contiguous), flag(p.b.columns_contiguous), products_of(p),
                      p.outputs.size(), widest_result(p), std::max<std::size_t>(1, p.leaves.size()),
-                     store_buffers);
+                     wgmma_part_count(p), wgmma_part_operands(p), store_buffers);
 }
 
 /// Statements that fill Params from a launch.
@@ -274,6 +273,7 @@ std::string arguments(const GemmProblem& p) {
     if (x.alignment() >= 2)
       text += fmt::format("  if (!aligned(x{}.data, {})) return -1;\n", i, 2 * element);
   }
+  text += wgmma_part_arguments(p, place(matrices_of(p).size()));
   return text;
 }
 
@@ -283,7 +283,7 @@ constexpr const char* file =
 #include "tessera_wgmma/launch.h"
 #if TESSERA_DEVICE_SIDE
 #include "tessera_cutlass/functors.hpp"
-#include "tessera_wgmma/operands.h"
+#include "tessera_wgmma/$OPERANDS$.h"
 #include "tessera_wgmma/product.h"
 $PRELUDE$#endif
 
@@ -332,6 +332,11 @@ TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void*, void* stream
 
 }  // namespace
 
+std::string cuda_type(DType t) {
+  if (t == DType::bfloat16) return "__nv_bfloat16";
+  return t == DType::float16 ? "__half" : "float";
+}
+
 Json WgmmaConfig::to_json() const {
   Json j = {{"tile", {rows, columns, split ? split_depth : depth_16bit}},
             {"cluster", {cluster_m, cluster_n}},
@@ -362,6 +367,7 @@ std::optional<std::string> wgmma_refuses(const WgmmaConfig& c, const GemmProblem
   if (c.cluster_m * c.cluster_n > 2) return "clusters of more than two";
   if (c.columns > 256 || c.columns % products != 0) return "wider than one wgmma";
   if (result_columns % store_columns != 0) return "results are stored by 32 columns";
+  if (auto reason = wgmma_refuses_parts(result_columns, p)) return reason;
   const int group = c.schedule == Schedule::pingpong ? c.rows : c.rows / 2;
   if (group % 64 != 0 || group > 128) return "a warpgroup multiplies 64 or 128 rows";
   if (!c.split) {
@@ -384,12 +390,14 @@ std::vector<std::string> wgmma_ints(const GemmProblem& p) {
   for (const std::string& m : matrices)
     for (const char* field : {"tensor", "offset", "ld", "batch"})
       names.push_back(fmt::format("{}_{}", m, field));
+  for (std::string& name : part_ints(p, "")) names.push_back(std::move(name));
   return names;
 }
 
 std::vector<int64_t> wgmma_values(const GemmProblem& p, const Knobs& knobs) {
   std::vector<int64_t> v = {p.m, p.n, p.k, p.l, knobs.raster, knobs.swizzle};
   for (const Matrix* m : matrices_of(p)) v.insert(v.end(), {m->tensor, m->offset, m->ld, m->batch});
+  for (const int64_t value : part_values(p)) v.push_back(value);
   return v;
 }
 
@@ -399,6 +407,7 @@ std::string wgmma_library(const GemmProblem& p, const WgmmaConfig& c, std::strin
   const Json describe = {{"abi", 1}, {"name", realizer}, {"arch", arch}, {"ints", ints}};
   return fill(file, {{"NAME", std::string(realizer)},
                      {"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
+                     {"OPERANDS", p.parts.empty() ? "operands" : "parts"},
                      {"CONSTANTS", constants(p, c)},
                      {"INSTRUCTION", instruction(p, c)},
                      {"EPILOGUE", epilogue_text(p)},

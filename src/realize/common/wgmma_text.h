@@ -20,6 +20,9 @@ struct WgmmaConfig {
   [[nodiscard]] Json to_json() const;
 };
 
+/// CUDA's name of an element type.
+std::string cuda_type(DType t);
+
 /// K of a stage.
 int wgmma_depth(const WgmmaConfig& c);
 /// Stages that fit into shared memory beside what else the kernel keeps there; below 2 none do.

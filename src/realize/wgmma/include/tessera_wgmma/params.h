@@ -13,6 +13,8 @@
 //   products         2: a second B, whose product the epilogue combines with the first
 //   results          outputs, `result_bytes[]` an element each
 //   operands         of the epilogue, at least 1 (an array's size)
+//   parts, part_operands   of the columns that have a function of their own, and all operands of
+//                    those (parts.h)
 //   store_buffers    boxes of shared memory that wait for their TMA store, a warpgroup
 #pragma once
 
@@ -29,12 +31,28 @@ struct Operand {
   int64_t batch;
 };
 
+/// The columns of a part.
+struct PartColumns {
+  int first, end;
+};
+
+/// An operand of a part: its element (row, group, column) is data[row % rows * ld + group *
+/// distance + column].
+struct PartOperand {
+  const void* data;
+  int64_t ld;
+  int64_t distance;
+  uint32_t rows;
+};
+
 template <class Config>
 struct Params {
   CUtensorMap a;                    // (k, m, l) or (m, k, l)
   CUtensorMap b[Config::products];  // (k, n, l) or (n, k, l)
   CUtensorMap d[Config::results];   // (n, m, l)
   Operand x[Config::operands];
+  PartColumns parts[Config::parts > 0 ? Config::parts : 1];
+  PartOperand y[Config::part_operands > 0 ? Config::part_operands : 1];
   int m, n, k, l;
   int a_batches, b_batches;  // 0 where all batches share the operand, else 1
   int along_n;               // tiles are dealt along n first, else along m

@@ -444,6 +444,7 @@ __device__ __forceinline__ void consume(const Params<C>& p, uint8_t* generic, ui
       bar_arrive(group.index == 0 ? second_turn : first_turn, 256);
       turn.skip(steps);
     }
+    if constexpr (C::parts > 0) Epilogue::apply_parts(p, acc, row + rows, column, group.thread);
     finish<C, Epilogue>(p, acc, boxes, box, row + rows, column, batch, group);
   }
   if (group.thread == 0) tma_store_wait_read<0>();
