@@ -195,6 +195,67 @@ TEST(WgmmaParts, Compiles) {
   testing::expect_host_side_compiles(*exact.candidates.front().source);
 }
 
+constexpr const char* long_k = R"({"m":256,"n":256,"k":524288,"b_major":"n"})";
+
+TEST(WgmmaSplitK, SlicesFillTheMachineAndCoverK) {
+  for (const char* problem : {long_k, R"({"m":128,"n":64,"k":8200,"epilogue":"bias_gelu"})"}) {
+    const Json stated = Json::parse(problem);
+    for (const Candidate& c : expect_space(problem, "wgmma_split_k").candidates) {
+      for (const Launch& l : c.launches) {
+        const int64_t slices = l.knobs["splits"];
+        const int64_t depth = c.config["tile"][2];
+        const int64_t steps = (stated["k"].get<int64_t>() + slices * depth - 1) / (slices * depth);
+        EXPECT_EQ(l.ints.at(2), stated["k"]);
+        EXPECT_EQ(l.ints.at(3), slices);
+        const int64_t k_slice = l.ints.at(18), k_step = l.ints.at(19);
+        const bool interleaved = l.knobs["slices"] == "interleaved";
+        EXPECT_EQ(k_slice, interleaved ? depth : depth * steps);
+        EXPECT_EQ(k_step, interleaved ? depth * slices : depth);
+        // No slice is of zeros only, and their sums have room in the workspace.
+        EXPECT_LT(k_slice * (slices - 1), stated["k"]);
+        EXPECT_EQ(l.ints.at(20),
+                  slices * 4 * stated["m"].get<int64_t>() * stated["n"].get<int64_t>());
+      }
+    }
+  }
+  const Candidate first = expect_space(long_k, "wgmma_split_k").candidates.front();
+  EXPECT_EQ(first.config["tile"], Json({128, 256, 64}));
+  EXPECT_EQ(first.launches.front().knobs["splits"], 66);  // 132 blocks
+}
+
+TEST(WgmmaSplitK, BuildsWithoutCutlass) {
+  const Candidate c =
+      expect_space(R"({"m":128,"n":64,"k":8192,"epilogue":"bias_residual","dtype":"float16"})",
+                   "wgmma_split_k")
+          .candidates.front();
+  EXPECT_FALSE(c.source->cutlass);
+  EXPECT_THAT(c.source->text, Not(HasSubstr("cutlass::")));
+  EXPECT_THAT(c.source->text, Not(HasSubstr("$")));
+  EXPECT_THAT(c.source->text, HasSubstr("using ElementD = __half;"));
+}
+
+TEST(WgmmaSplitK, SaysWhatItLeavesToOthers) {
+  const auto refused = [](const char* problem) {
+    const auto s = space_of(problem, "wgmma_split_k");
+    return s ? std::string() : to_text(s.error());
+  };
+  EXPECT_THAT(refused(square), HasSubstr("without slicing"));
+  EXPECT_THAT(refused(R"({"m":256,"n":256,"k":65536,"batch":2})"), HasSubstr("2 batches"));
+  EXPECT_THAT(refused(R"({"m":256,"n":256,"k":65536,"epilogue":"bias_silu_saved"})"),
+              HasSubstr("2 results"));
+  EXPECT_THAT(refused(R"({"m":512,"n":512,"k":128})"), HasSubstr("worth a second kernel"));
+}
+
+TEST(WgmmaSplitK, Compiles) {
+  const Space s = expect_space(long_k, "wgmma_split_k");
+  testing::expect_compiles(*with(s, {128, 256, 64}, "cooperative").source);
+  const Space exact = expect_space(
+      R"({"m":132,"n":68,"k":8188,"dtype":"float32","precision":"fp32","epilogue":"bias_residual"})",
+      "wgmma_split_k");
+  testing::expect_compiles(*exact.candidates.front().source);
+  testing::expect_host_side_compiles(*exact.candidates.front().source);
+}
+
 // Device code without spills, that waits for the kernel before it; host side by its own command.
 TEST(WgmmaGemm, Compiles) {
   const Space b = expect_space(R"({"m":65536,"n":3072,"k":768,"epilogue":"bias_gelu"})");

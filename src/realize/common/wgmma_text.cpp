@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "graph/pointwise.h"
 #include "realize/common/cutlass_parts_text.h"
+#include "realize/common/sliced.h"
 #include "realize/common/wgmma_parts_text.h"
 
 namespace tessera::realize {
@@ -219,14 +220,14 @@ std::string constants(const GemmProblem& p, const WgmmaConfig& c) {
   return fmt::format(R"(struct Config {{
   static constexpr int rows = {}, columns = {}, depth = {}, stages = {};
   static constexpr int cluster_m = {}, cluster_n = {};
-  static constexpr bool pingpong = {}, split = {}, a_k_major = {}, b_k_major = {};
+  static constexpr bool pingpong = {}, split = {}, sliced = {}, a_k_major = {}, b_k_major = {};
   static constexpr int products = {}, results = {}, widest_result = {}, operands = {};
   static constexpr int parts = {}, part_operands = {};
   static constexpr int store_buffers = {};
 }};
 )",
                      c.rows, c.columns, wgmma_depth(c), c.stages, c.cluster_m, c.cluster_n,
-                     flag(c.schedule == Schedule::pingpong), flag(c.split),
+                     flag(c.schedule == Schedule::pingpong), flag(c.split), flag(c.sliced),
                      flag(p.a.columns_contiguous), flag(p.b.columns_contiguous), products_of(p),
                      p.outputs.size(), widest_result(p), std::max<std::size_t>(1, p.leaves.size()),
                      wgmma_part_count(p), wgmma_part_operands(p), store_buffers);
@@ -256,7 +257,8 @@ std::string arguments(const GemmProblem& p) {
   for (std::size_t r = 0; r < results; ++r) {
     const DType t = p.outputs[r].dtype;
     text += fmt::format(
-        "  if (encode_result<Config>(p.d[{}], matrix(launch, {}, {}), {}, {}, p.m, p.n, p.l)) "
+        "  if (encode_result<Config>(p.d[{}], matrix(launch, workspace, {}, {}), {}, {}, p.m, p.n, "
+        "p.l)) "
         "return -1;\n",
         r, place(2 + r), size_of(t), map_type(t), size_of(t));
   }
@@ -277,6 +279,29 @@ std::string arguments(const GemmProblem& p) {
   return text;
 }
 
+/// The names of the integers before those of slices.
+std::vector<std::string> ints_of(const GemmProblem& p) {
+  std::vector<std::string> names = {"m", "n", "k", "l", "raster", "band"};
+  std::vector<std::string> matrices = {"a", "b"};
+  for (std::size_t r = 0; r < p.outputs.size(); ++r) matrices.push_back(fmt::format("d{}", r));
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) matrices.push_back(fmt::format("x{}", i));
+  for (const std::string& m : matrices)
+    for (const char* field : {"tensor", "offset", "ld", "batch"})
+      names.push_back(fmt::format("{}_{}", m, field));
+  for (std::string& name : part_ints(p, "")) names.push_back(std::move(name));
+  return names;
+}
+
+/// The sums of slices as one product's batches. K stays whole: the kernel knows where a slice
+/// begins
+/// (`k_slice`), so that slices need not divide it.
+GemmProblem sums_of(const GemmProblem& p, int64_t slices) {
+  GemmProblem s = sliced(p, slices);
+  s.k = p.k;
+  s.a.batch = s.b.batch = 0;
+  return s;
+}
+
 constexpr const char* file =
     R"CU(// $NAME$: generated; the same text serves every problem with these types, layouts and epilogue.
 #define TESSERA_SIDES_APART 1
@@ -291,7 +316,7 @@ namespace tessera_generated {
 $CONSTANTS$using Params = tessera_wgmma::Params<Config>;
 #if TESSERA_DEVICE_SIDE
 $INSTRUCTION$$EPILOGUE$#endif
-}  // namespace tessera_generated
+$REDUCTION$}  // namespace tessera_generated
 
 #if TESSERA_DEVICE_SIDE
 TESSERA_KERNEL(tessera_wgmma::threads, 1)
@@ -302,10 +327,15 @@ void tessera_product(const __grid_constant__ tessera_generated::Params p) {
 
 #if TESSERA_HOST_SIDE
 namespace tessera_generated {
-int run(const tessera_launch* launch, cudaStream_t stream) {
+bool well_formed(const tessera_launch* launch) {
+  if (launch->int_count == $INT_COUNT$) return true;
+  tessera_wgmma::fail("expected $INT_COUNT$ integers, got %d", launch->int_count);
+  return false;
+}
+
+int run(const tessera_launch* launch, [[maybe_unused]] void* workspace, cudaStream_t stream) {
   using namespace tessera_wgmma;
-  if (launch->int_count != $INT_COUNT$)
-    return fail("expected $INT_COUNT$ integers, got %d", launch->int_count);
+  if (!well_formed(launch)) return -1;
   const int64_t* const v = launch->ints;
   Params p{};
   p.m = static_cast<int>(v[0]);
@@ -314,7 +344,8 @@ int run(const tessera_launch* launch, cudaStream_t stream) {
   p.l = static_cast<int>(v[3]);
   p.along_n = v[4] == 2;
   p.band = static_cast<int>(v[5]);
-$ARGUMENTS$  return enqueue<Config>(p, TESSERA_ENTRY(tessera_product), stream);
+$ARGUMENTS$  if (enqueue<Config>(p, TESSERA_ENTRY(tessera_product), stream)) return -1;
+  return $LAST$;
 }
 }  // namespace tessera_generated
 
@@ -323,9 +354,11 @@ TESSERA_EXPORT const char* tessera_describe(void) {
   return R"json($DESCRIBE$)json";
 }
 TESSERA_EXPORT const char* tessera_last_error(void) { return tessera_wgmma::last_error(); }
-TESSERA_EXPORT int64_t tessera_workspace_size(const tessera_launch*) { return 0; }
-TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void*, void* stream) {
-  return tessera_generated::run(launch, static_cast<cudaStream_t>(stream));
+TESSERA_EXPORT int64_t tessera_workspace_size([[maybe_unused]] const tessera_launch* launch) {
+  return $WORKSPACE$;
+}
+TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void* workspace, void* stream) {
+  return tessera_generated::run(launch, workspace, static_cast<cudaStream_t>(stream));
 }
 #endif
 )CU";
@@ -344,6 +377,7 @@ Json WgmmaConfig::to_json() const {
             {"stages", stages},
             {"scheduler", "persistent"}};
   if (split) j["mainloop"] = "split_inline";
+  if (sliced) j["split"] = "batched";
   return j;
 }
 
@@ -355,7 +389,8 @@ int wgmma_stages(const WgmmaConfig& c, const GemmProblem& p, int64_t shared_byte
   const int64_t both = c.rows + c.columns;
   const int64_t stage = both * wgmma_depth(c) * size_of(p.a.dtype);
   const int64_t packed = c.split ? packed_buffers * both * 128 : 0;
-  const int64_t stores = int64_t{2} * store_buffers * 64 * store_columns * widest_result(p);
+  const int64_t stores =
+      int64_t{2} * store_buffers * 64 * store_columns * (c.sliced ? 4 : widest_result(p));
   constexpr int64_t barriers = 512;
   constexpr int64_t most = 12;
   return static_cast<int>(std::min((shared_bytes - packed - stores - barriers) / stage, most));
@@ -382,18 +417,6 @@ std::optional<std::string> wgmma_refuses(const WgmmaConfig& c, const GemmProblem
   return std::nullopt;
 }
 
-std::vector<std::string> wgmma_ints(const GemmProblem& p) {
-  std::vector<std::string> names = {"m", "n", "k", "l", "raster", "band"};
-  std::vector<std::string> matrices = {"a", "b"};
-  for (std::size_t r = 0; r < p.outputs.size(); ++r) matrices.push_back(fmt::format("d{}", r));
-  for (std::size_t i = 0; i < p.leaves.size(); ++i) matrices.push_back(fmt::format("x{}", i));
-  for (const std::string& m : matrices)
-    for (const char* field : {"tensor", "offset", "ld", "batch"})
-      names.push_back(fmt::format("{}_{}", m, field));
-  for (std::string& name : part_ints(p, "")) names.push_back(std::move(name));
-  return names;
-}
-
 std::vector<int64_t> wgmma_values(const GemmProblem& p, const Knobs& knobs) {
   std::vector<int64_t> v = {p.m, p.n, p.k, p.l, knobs.raster, knobs.swizzle};
   for (const Matrix* m : matrices_of(p)) v.insert(v.end(), {m->tensor, m->offset, m->ld, m->batch});
@@ -401,19 +424,52 @@ std::vector<int64_t> wgmma_values(const GemmProblem& p, const Knobs& knobs) {
   return v;
 }
 
-std::string wgmma_library(const GemmProblem& p, const WgmmaConfig& c, std::string_view realizer,
-                          std::string_view arch) {
-  const std::vector<std::string> ints = wgmma_ints(p);
+std::vector<int64_t> wgmma_sliced_values(const GemmProblem& p, const WgmmaConfig& c, int slices,
+                                         bool interleaved) {
+  std::vector<int64_t> v = wgmma_values(sums_of(p, slices), {1, 8});
+  const int64_t depth = wgmma_depth(c);
+  const int64_t steps = (p.k + depth * slices - 1) / (depth * slices);
+  v.push_back(interleaved ? depth : depth * steps);
+  v.push_back(interleaved ? depth * slices : depth);
+  v.push_back(sliced_scratch_bytes(p, slices));
+  for (const int64_t value : reduction_values(p, slices)) v.push_back(value);
+  return v;
+}
+
+std::string wgmma_library(const GemmProblem& stated, const WgmmaConfig& c,
+                          std::string_view realizer, std::string_view arch) {
+  const GemmProblem p = c.sliced ? sums_of(stated, 1) : stated;
+  std::vector<std::string> ints = ints_of(p);
+  const std::size_t own = ints.size();
+  if (c.sliced) {
+    for (const char* name : {"k_slice", "k_step", "scratch"}) ints.emplace_back(name);
+    for (std::string& name : reduction_ints(stated)) ints.push_back("sum_" + std::move(name));
+  }
+  const int reduction = static_cast<int>(own) + 3;
   const Json describe = {{"abi", 1}, {"name", realizer}, {"arch", arch}, {"ints", ints}};
-  return fill(file, {{"NAME", std::string(realizer)},
-                     {"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
-                     {"OPERANDS", p.parts.empty() ? "operands" : "parts"},
-                     {"CONSTANTS", constants(p, c)},
-                     {"INSTRUCTION", instruction(p, c)},
-                     {"EPILOGUE", epilogue_text(p)},
-                     {"ARGUMENTS", arguments(p)},
-                     {"INT_COUNT", fmt::format("{}", ints.size())},
-                     {"DESCRIBE", describe.dump()}});
+  std::string filled = arguments(p);
+  if (c.sliced)
+    filled += fmt::format(
+        "  p.k_slice = static_cast<int>(v[{}]);\n  p.k_step = static_cast<int>(v[{}]);\n", own,
+        own + 1);
+  return fill(
+      file,
+      {{"NAME", std::string(realizer)},
+       {"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
+       {"OPERANDS", p.parts.empty() ? "operands" : "parts"},
+       {"CONSTANTS", constants(p, c)},
+       {"INSTRUCTION", instruction(p, c)},
+       {"EPILOGUE", epilogue_text(p)},
+       {"REDUCTION",
+        c.sliced ? reduction_text(stated, reduction, {"tessera_wgmma", cuda_type}) : ""},
+       {"ARGUMENTS", filled},
+       {"LAST", c.sliced ? "reduction::reduce(launch, workspace, stream)" : "0"},
+       {"WORKSPACE",
+        c.sliced
+            ? fmt::format("tessera_generated::well_formed(launch) ? launch->ints[{}] : -1", own + 2)
+            : "0"},
+       {"INT_COUNT", fmt::format("{}", ints.size())},
+       {"DESCRIBE", describe.dump()}});
 }
 
 }  // namespace tessera::realize

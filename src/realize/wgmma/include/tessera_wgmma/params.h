@@ -9,6 +9,7 @@
 //   cluster_m, cluster_n   blocks that share loads: 2x1, 1x2 or 1x1
 //   pingpong         each of the two consuming warpgroups has tiles of its own; else they share one
 //   split            fp32 operands, each as two tf32 parts
+//   sliced           the batches are slices of one product's K, whose sums another kernel adds
 //   a_k_major, b_k_major   whether K is the contiguous direction
 //   products         2: a second B, whose product the epilogue combines with the first
 //   results          outputs, `result_bytes[]` an element each
@@ -55,8 +56,10 @@ struct Params {
   PartOperand y[Config::part_operands > 0 ? Config::part_operands : 1];
   int m, n, k, l;
   int a_batches, b_batches;  // 0 where all batches share the operand, else 1
-  int along_n;               // tiles are dealt along n first, else along m
-  int band;                  // ... in bands of so many clusters across
+  int k_slice, k_step;  // sliced: K from one slice's first stage to the next's, and between its
+                        // stages
+  int along_n;          // tiles are dealt along n first, else along m
+  int band;             // ... in bands of so many clusters across
 };
 
 /// What follows from a Config.
