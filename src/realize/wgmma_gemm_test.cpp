@@ -120,7 +120,7 @@ TEST(WgmmaGemm, AColumnMajorResultIsTheTransposedProduct) {
 TEST(WgmmaGemm, SaysWhatItLeavesToOthers) {
   for (
       const char* problem :
-      {R"({"m":512,"n":512,"k":512,"dtype":"float32","precision":"tf32"})",
+      {R"({"m":512,"n":512,"k":512,"b_major":"n","dtype":"float32","precision":"tf32"})",
        R"({"m":67,"n":70,"k":130})",
        R"({"m":512,"n":512,"k":512,"dtype":"float8_e4m3fn","precision":"fp8","out_dtype":"bfloat16"})",
        R"({"m":512,"n":512,"k":512,"epilogue":"rotary","rotated":384,"head_dim":8})"}) {
@@ -128,6 +128,33 @@ TEST(WgmmaGemm, SaysWhatItLeavesToOthers) {
     ASSERT_FALSE(s) << problem;
     EXPECT_EQ(s.error().code, "TS0410") << problem;
   }
+}
+
+constexpr const char* tf32 =
+    R"({"m":4096,"n":4096,"k":4096,"dtype":"float32","precision":"tf32","epilogue":"bias"})";
+
+TEST(WgmmaGemm, Tf32IsReadAsItLies) {
+  const Space s = expect_space(tf32);
+  for (const Candidate& c : s.candidates) {
+    EXPECT_EQ(c.config["tile"][2], 32);
+    EXPECT_THAT(c.source->text, HasSubstr("k8.f32.tf32.tf32"));
+    EXPECT_THAT(c.source->text, HasSubstr("element_bytes = 4, depth = 32"));
+  }
+  // 4 bytes an element, of a depth of half as many: the stages of 16-bit operands.
+  EXPECT_EQ(with(s, {128, 256, 32}, "cooperative").config["stages"], 4);
+  EXPECT_FALSE(space_of(R"({"m":512,"n":512,"k":512,"a_major":"m","dtype":"float32",
+                            "precision":"tf32"})"));
+}
+
+TEST(WgmmaGemm, Tf32Compiles) {
+  const Space s = expect_space(tf32);
+  testing::expect_compiles(*with(s, {128, 256, 32}, "cooperative").source);
+  testing::expect_compiles(*with(s, {128, 128, 32}, "pingpong").source);
+  testing::expect_host_side_compiles(*s.candidates.front().source);
+  const Space pair = expect_space(
+      R"({"m":512,"n":1024,"k":512,"dtype":"float32","precision":"tf32","epilogue":"gated_silu"})",
+      "wgmma_gated");
+  testing::expect_compiles(*with(pair, {128, 128, 32}, "cooperative").source);
 }
 
 constexpr const char* llama =

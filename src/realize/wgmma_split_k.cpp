@@ -10,8 +10,6 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
   if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
   TESSERA_TRY(stated, gemm_problem(*body, pattern.precision));
-  if (pattern.precision == Precision::tf32)
-    return error(fail(unsupported_gemm, "tf32 operands are left to cutlass_split_k"));
   if (stated.outputs.size() != 1) {
     return error(fail(unsupported_gemm, "{} results", stated.outputs.size())
                      .expect("one: the reduction writes it"));

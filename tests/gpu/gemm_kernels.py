@@ -105,7 +105,10 @@ SETS["wgmma"] = [
     dict(SQUARE, name="L1-1 fp32", limit=12, realizers=WGMMA, **FP32),
     dict(m=1024, n=8192, k=8192, epilogue="bias", name="L2-70 fp32", limit=12, realizers=WGMMA, **FP32),
     dict(BATCHED, name="L1-3 fp32", limit=8, realizers=WGMMA, **FP32),
+    dict(m=4096, n=4096, k=4096, name="square tf32", limit=8, realizers=WGMMA, **TF32),
+    dict(m=8192, n=4096, k=1024, epilogue="bias_gelu", name="up+gelu tf32", limit=6, realizers=WGMMA, **TF32),
     dict(LONG_K, name="L1-6 bf16", limit=8, **SLICES),
+    dict(m=256, n=256, k=524288, name="256 x 256 x 524288 tf32", limit=4, **SLICES, **TF32),
     dict(LONG_K, name="L1-6 fp32", limit=8, **SLICES, **FP32),
     dict(m=512, n=512, k=4096, epilogue="bias_gelu", name="small, long k", limit=8, realizers=BOTH),
     dict(m=64, n=4096, k=14336, epilogue="bias", name="few rows", limit=8, realizers=BOTH),
@@ -126,6 +129,10 @@ WGMMA_CHECKS = [
     dict(m=260, n=132, k=100, batch=2, shared_b=True, a_major="m", epilogue="bias", **FP32),
     dict(m=260, n=132, k=100, batch=2, b_major="n", epilogue="bias_gelu", **FP32),
     dict(m=260, n=512, k=136, epilogue="bias_rotary", rotated=384, head_dim=64, positions=65, **FP32),
+    dict(m=520, n=264, k=1032, epilogue="bias_residual", **TF32),
+    dict(m=260, n=132, k=100, batch=3, shared_b=True, d_major="m", epilogue="bias", **TF32),
+    dict(m=132, n=68, k=8188, epilogue="residual", **SLICES, **TF32),
+    dict(m=260, n=132, k=100, epilogue="gated_silu_saved", realizers=["wgmma_gated"], **TF32),
     dict(m=128, n=64, k=8200, epilogue="bias_gelu", **SLICES),
     dict(m=136, n=72, k=8200, a_major="m", b_major="n", epilogue="residual", **SLICES),
     dict(m=264, n=200, k=16392, d_major="m", epilogue="column_scale", **SLICES),
@@ -134,8 +141,8 @@ WGMMA_CHECKS = [
     dict(m=520, n=264, k=136, epilogue="gated_silu", realizers=["wgmma_gated"]),
     dict(m=520, n=264, k=136, b_major="n", epilogue="gated_silu_saved", realizers=["wgmma_gated"]),
 ]
-# Verified with the sets "rotary" and "wgmma": rows that end within a tile, tables shorter than the rows, a part without an own
-# epilogue that ends within a tile, all columns rotated.
+# Verified with the sets "rotary" and "wgmma": rows that end within a tile, tables shorter than the rows, a part without
+# an own epilogue that ends within a tile, all columns rotated.
 ROTARY_CHECKS = [
     dict(m=519, n=1280, k=136, epilogue="rotary", rotated=1024, head_dim=128),
     dict(m=263, n=456, k=136, epilogue="rotary", rotated=384, head_dim=64),
@@ -184,8 +191,7 @@ def generate(directory, tool, sets):
     if "rotary" in sets:
         problems += [dict(dict(realizers=STOCK, limit=3, check_only=True), **c) for c in ROTARY_CHECKS]
     if "wgmma" in sets:
-        rotary = [c for c in ROTARY_CHECKS if c.get("precision") != "tf32"]
-        problems += [dict(dict(realizers=WGMMA, check_only=True), **c) for c in WGMMA_CHECKS + rotary]
+        problems += [dict(dict(realizers=WGMMA, check_only=True), **c) for c in WGMMA_CHECKS + ROTARY_CHECKS]
     if "checks" in sets:
         problems += [dict(dict(realizers=STOCK, limit=1, check_only=True), **c) for c in CHECKS]
     subprocess.run([tool, directory, "sm_90a"], input=json.dumps(problems).encode(), check=True)

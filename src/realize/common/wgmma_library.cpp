@@ -33,7 +33,8 @@ Sm90Config model_of(const WgmmaConfig& c, const GemmProblem& p) {
   return m;
 }
 
-std::vector<WgmmaConfig> hierarchy(bool split) {
+std::vector<WgmmaConfig> hierarchy(Precision precision) {
+  const bool split = precision == Precision::fp32;
   std::vector<WgmmaConfig> all;
   for (const Schedule schedule : {Schedule::cooperative, Schedule::pingpong})
     for (const int rows : {64, 128, 256})
@@ -45,7 +46,8 @@ std::vector<WgmmaConfig> hierarchy(bool split) {
                          .cluster_m = cm,
                          .cluster_n = cn,
                          .schedule = schedule,
-                         .split = split});
+                         .split = split,
+                         .tf32 = precision == Precision::tf32});
         }
   return all;
 }
@@ -184,7 +186,7 @@ Result<Space> wgmma_space(std::string_view realizer, const GemmProblem& p, const
   const bool split = p.precision == Precision::fp32;
   std::map<std::string, int> pruned;
   Space space;
-  for (WgmmaConfig c : hierarchy(split)) {
+  for (WgmmaConfig c : hierarchy(p.precision)) {
     c.stages = wgmma_stages(c, p, arch.shared_memory_per_block);
     if (const auto reason = refuse(c, p)) {
       ++pruned[*reason];
@@ -208,7 +210,7 @@ Result<Space> wgmma_sliced_space(std::string_view realizer, const GemmProblem& p
   std::map<std::string, int> pruned;
   Space space;
   double best_whole = std::numeric_limits<double>::infinity();
-  for (WgmmaConfig c : hierarchy(split)) {
+  for (WgmmaConfig c : hierarchy(p.precision)) {
     c.stages = wgmma_stages(c, p, arch.shared_memory_per_block);
     if (!refuse(c, p)) {
       const Sm90Config model = model_of(c, p);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr int split_depth = 16;
 constexpr int depth_16bit = 64;
+constexpr int tf32_depth = 32;
 constexpr int packed_buffers = 3;
 constexpr int store_buffers = 2;
 constexpr int store_columns = 32;
@@ -47,15 +48,16 @@ std::string map_type(DType t) {
 /// One wgmma of 64 rows and all columns.
 std::string instruction(const GemmProblem& p, const WgmmaConfig& c) {
   const int registers = c.columns / 2;
-  const std::string element = c.split ? "tf32" : p.a.dtype == DType::bfloat16 ? "bf16" : "f16";
+  const bool tf32 = c.split || c.tf32;
+  const std::string element = tf32 ? "tf32" : p.a.dtype == DType::bfloat16 ? "bf16" : "f16";
   std::string places, operands;
   for (int i = 0; i < registers; ++i) {
     places += fmt::format("{}%{}", i == 0 ? "" : i % 16 == 0 ? ",\"\n      \"" : ",", i);
     operands += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : i % 8 == 0 ? ",\n      " : ", ", i);
   }
-  const std::string transposed = c.split ? ""
-                                         : fmt::format(", {}, {}", p.a.columns_contiguous ? 0 : 1,
-                                                       p.b.columns_contiguous ? 0 : 1);
+  const std::string transposed = tf32 ? ""
+                                      : fmt::format(", {}, {}", p.a.columns_contiguous ? 0 : 1,
+                                                    p.b.columns_contiguous ? 0 : 1);
   return fmt::format(R"(struct Mma {{
   static __device__ __forceinline__ void issue(float (&d)[{0}], uint64_t a, uint64_t b, int accumulate) {{
     asm volatile(
@@ -67,8 +69,8 @@ std::string instruction(const GemmProblem& p, const WgmmaConfig& c) {
   }}
 }};
 )",
-                     registers, registers + 2, c.columns, c.split ? 8 : 16, element, places,
-                     registers, registers + 1, transposed, operands);
+                     registers, registers + 2, c.columns, tf32 ? 8 : 16, element, places, registers,
+                     registers + 1, transposed, operands);
 }
 
 /// The reader of an operand of elements: its values at two neighbouring columns.
@@ -218,7 +220,7 @@ std::string epilogue_text(const GemmProblem& p) {
 std::string constants(const GemmProblem& p, const WgmmaConfig& c) {
   const auto flag = [](bool x) { return x ? "true" : "false"; };
   return fmt::format(R"(struct Config {{
-  static constexpr int rows = {}, columns = {}, depth = {}, stages = {};
+  static constexpr int rows = {}, columns = {}, element_bytes = {}, depth = {}, stages = {};
   static constexpr int cluster_m = {}, cluster_n = {};
   static constexpr bool pingpong = {}, split = {}, sliced = {}, a_k_major = {}, b_k_major = {};
   static constexpr int products = {}, results = {}, widest_result = {}, operands = {};
@@ -226,11 +228,12 @@ std::string constants(const GemmProblem& p, const WgmmaConfig& c) {
   static constexpr int store_buffers = {};
 }};
 )",
-                     c.rows, c.columns, wgmma_depth(c), c.stages, c.cluster_m, c.cluster_n,
-                     flag(c.schedule == Schedule::pingpong), flag(c.split), flag(c.sliced),
-                     flag(p.a.columns_contiguous), flag(p.b.columns_contiguous), products_of(p),
-                     p.outputs.size(), widest_result(p), std::max<std::size_t>(1, p.leaves.size()),
-                     wgmma_part_count(p), wgmma_part_operands(p), store_buffers);
+                     c.rows, c.columns, size_of(p.a.dtype), wgmma_depth(c), c.stages, c.cluster_m,
+                     c.cluster_n, flag(c.schedule == Schedule::pingpong), flag(c.split),
+                     flag(c.sliced), flag(p.a.columns_contiguous), flag(p.b.columns_contiguous),
+                     products_of(p), p.outputs.size(), widest_result(p),
+                     std::max<std::size_t>(1, p.leaves.size()), wgmma_part_count(p),
+                     wgmma_part_operands(p), store_buffers);
 }
 
 /// Statements that fill Params from a launch.
@@ -371,7 +374,7 @@ std::string cuda_type(DType t) {
 }
 
 Json WgmmaConfig::to_json() const {
-  Json j = {{"tile", {rows, columns, split ? split_depth : depth_16bit}},
+  Json j = {{"tile", {rows, columns, wgmma_depth(*this)}},
             {"cluster", {cluster_m, cluster_n}},
             {"schedule", schedule == Schedule::cooperative ? "cooperative" : "pingpong"},
             {"stages", stages},
@@ -382,7 +385,7 @@ Json WgmmaConfig::to_json() const {
 }
 
 int wgmma_depth(const WgmmaConfig& c) {
-  return c.split ? split_depth : depth_16bit;
+  return c.split ? split_depth : c.tf32 ? tf32_depth : depth_16bit;
 }
 
 int wgmma_stages(const WgmmaConfig& c, const GemmProblem& p, int64_t shared_bytes) {
@@ -405,7 +408,9 @@ std::optional<std::string> wgmma_refuses(const WgmmaConfig& c, const GemmProblem
   if (auto reason = wgmma_refuses_parts(result_columns, p)) return reason;
   const int group = c.schedule == Schedule::pingpong ? c.rows : c.rows / 2;
   if (group % 64 != 0 || group > 128) return "a warpgroup multiplies 64 or 128 rows";
-  if (!c.split) {
+  if (c.tf32) {
+    if (!p.a.columns_contiguous || !p.b.columns_contiguous) return "tf32 operands are read along K";
+  } else if (!c.split) {
     if (!p.b.columns_contiguous) {
       if (result_columns % 64 != 0) return "N-major weights come in blocks of 64";
       if (c.cluster_m == 2 && result_columns % 128 != 0)

@@ -4,7 +4,8 @@
 // `Config` is a struct of constants that the generated source defines:
 //   rows, columns    the tile of a block; `columns` are those multiplied, twice the result's where
 //                    `products` is 2
-//   depth            K of a stage: 64 (16-bit operands) or 16 (split)
+//   element_bytes    of A and B: 4 is tf32, whose low bits the tensor core ignores, or split
+//   depth            K of a stage: 64 (16-bit operands), 32 (tf32) or 16 (split)
 //   stages           of the ring that TMA fills
 //   cluster_m, cluster_n   blocks that share loads: 2x1, 1x2 or 1x1
 //   pingpong         each of the two consuming warpgroups has tiles of its own; else they share one
@@ -69,7 +70,8 @@ struct Derived {
   static constexpr int group_rows = C::pingpong ? C::rows : C::rows / 2;  // of a warpgroup
   static constexpr int row_blocks = group_rows / 64;
   static constexpr int result_columns = C::columns / C::products;
-  static constexpr int element_bytes = C::split ? 4 : 2;
+  static constexpr int element_bytes = C::element_bytes;
+  static constexpr int mma_depth = 32 / element_bytes;  // of one wgmma
   static constexpr int a_bytes = C::rows * C::depth * element_bytes;
   static constexpr int b_bytes = C::columns * C::depth * element_bytes;
   static constexpr int stage_bytes = a_bytes + b_bytes;
@@ -88,6 +90,8 @@ struct Derived {
                 "a warpgroup multiplies 64 rows at a time");
   static_assert(result_columns % store_columns == 0, "boxes of 32 columns are stored");
   static_assert(!C::split || !C::pingpong, "both warpgroups split for each other");
+  static_assert(C::split || element_bytes == 2 || (C::a_k_major && C::b_k_major),
+                "wgmma reads tf32 along K");
   static_assert(stage_bytes % 1024 == 0 && a_bytes % 1024 == 0,
                 "the swizzle repeats in 1024 bytes");
 };

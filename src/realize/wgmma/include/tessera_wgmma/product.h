@@ -177,13 +177,14 @@ __device__ __forceinline__ void release(uint32_t empty, int stage, Group group) 
   }
 }
 
-/// The accumulators of `steps` stages of 16-bit operands. All of them are released on return.
+/// The accumulators of `steps` stages of 16-bit or tf32 operands. All of them are released on
+/// return.
 template <class C, class Mma>
 __device__ __forceinline__ void multiply(float (&acc)[Derived<C>::row_blocks][C::columns / 2],
                                          uint32_t memory, uint32_t full, uint32_t empty,
                                          Turn<C::stages>& turn, int steps, Group group) {
   using D = Derived<C>;
-  // Bytes from one block of 64 rows to the next, and from 16 k to the next 16.
+  // Bytes from one block of 64 rows to the next, and from the k of one wgmma to the next.
   constexpr uint32_t block = C::a_k_major ? 64 * 128 : C::depth * 128;
   constexpr uint32_t a_step = C::a_k_major ? 32 : 16 * 128;
   constexpr uint32_t b_step = C::b_k_major ? 32 : 16 * 128;
@@ -199,7 +200,7 @@ __device__ __forceinline__ void multiply(float (&acc)[Derived<C>::row_blocks][C:
     for (int i = 0; i < D::row_blocks; ++i) pin(acc[i]);
     wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < C::depth / 16; ++k) {
+    for (int k = 0; k < C::depth / D::mma_depth; ++k) {
 #pragma unroll
       for (int i = 0; i < D::row_blocks; ++i)
         Mma::issue(acc[i], a + ((i * block + k * a_step) >> 4), b + ((k * b_step) >> 4),
