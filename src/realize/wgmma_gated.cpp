@@ -10,8 +10,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   const auto* body = dynamic_cast<const rules::GatedMlpBody*>(pattern.body.get());
   if (body == nullptr) return error(fail(unsupported_gemm, "not a gated_mlp pattern"));
   TESSERA_TRY(stated, paired_problem(*body, pattern.precision));
-  if (size_of(stated.a.dtype) != 2)
-    return error(fail(unsupported_gemm, "two products in one of other than 16-bit operands"));
+  if (pattern.precision == Precision::fp32)
+    return error(fail(unsupported_gemm, "two products in one of split operands"));
   TESSERA_TRY(problem, restate_for_rows(std::move(stated), arch));
   return wgmma_space("wgmma_gated", problem, arch, 24);
 }

@@ -1,6 +1,6 @@
 // Products by TMA and wgmma in plain CUDA C++ (tessera_wgmma/product.h): what CUTLASS' collectives
-// do for 16-bit operands and at fp32 accuracy, without their templates, so that they build in
-// seconds.
+// do for 16-bit operands, in tf32 and at fp32 accuracy, without their templates, so that they build
+// in seconds.
 #include "realize/common/sm90_library.h"
 #include "realize/common/wgmma_library.h"
 
@@ -10,9 +10,7 @@ namespace {
 Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
   const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
   if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
-  TESSERA_TRY(stated, gemm_problem(*body, pattern.precision));
-  if (pattern.precision == Precision::tf32)
-    return error(fail(unsupported_gemm, "tf32 operands are left to cutlass_gemm"));
+  TESSERA_TRY(stated, parted_problem(*body, pattern.precision));
   TESSERA_TRY(problem, restate_for_rows(std::move(stated), arch));
   return wgmma_space("wgmma_gemm", problem, arch, 32);
 }
@@ -23,7 +21,7 @@ extern const Realizer wgmma_gemm;
 const Realizer wgmma_gemm{
     "wgmma_gemm",
     "TMA and wgmma in plain CUDA C++ that builds in seconds: 16-bit operands, "
-    "and fp32 as two tf32 parts",
+    "tf32 along K, and fp32 as two tf32 parts",
     Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

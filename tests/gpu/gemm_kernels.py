@@ -36,6 +36,8 @@ GATED = dict(n=14336, k=4096, epilogue="gated_silu")
 ROTARY = dict(m=2048, n=6144, k=4096, epilogue="rotary", rotated=5120, head_dim=128)
 ONE, TWO = ["cutlass_gated_fused"], ["cutlass_gated"]
 WGMMA = ["wgmma_gemm"]
+SLICES = dict(realizers=["wgmma_split_k"], every_launch=True)
+BOTH = ["wgmma_gemm", "wgmma_split_k"]
 
 # Timed. `limit`: how many candidates of each realizer, best predictions first.
 PROBLEMS = [
@@ -94,6 +96,8 @@ SETS["wgmma"] = [
     dict(m=65536, n=3072, k=768, epilogue="bias_gelu", name="up+gelu", limit=8, realizers=WGMMA),
     dict(m=65536, n=768, k=3072, epilogue="bias_residual", name="down+res", limit=8, realizers=WGMMA),
     dict(m=2048, n=6144, k=4096, name="llama qkv", limit=8, realizers=WGMMA),
+    dict(ROTARY, name="llama qkv + rotary", limit=12, realizers=WGMMA),
+    dict(dict(ROTARY, epilogue="scaled_rotary"), name="llama qkv of raw + rotary", limit=8, realizers=WGMMA),
     dict(m=2048, n=4096, k=14336, epilogue="residual", name="llama down", limit=8, realizers=WGMMA),
     dict(m=4096, n=1024, k=1024, epilogue="bias_gelu", name="small", limit=12, realizers=WGMMA),
     dict(GATED, m=2048, name="gated, 2048", limit=8, realizers=["wgmma_gated"]),
@@ -101,6 +105,15 @@ SETS["wgmma"] = [
     dict(SQUARE, name="L1-1 fp32", limit=12, realizers=WGMMA, **FP32),
     dict(m=1024, n=8192, k=8192, epilogue="bias", name="L2-70 fp32", limit=12, realizers=WGMMA, **FP32),
     dict(BATCHED, name="L1-3 fp32", limit=8, realizers=WGMMA, **FP32),
+    dict(m=4096, n=4096, k=4096, name="square tf32", limit=8, realizers=WGMMA, **TF32),
+    dict(m=8192, n=4096, k=1024, epilogue="bias_gelu", name="up+gelu tf32", limit=6, realizers=WGMMA, **TF32),
+    dict(LONG_K, name="L1-6 bf16", limit=8, **SLICES),
+    dict(m=256, n=256, k=524288, name="256 x 256 x 524288 tf32", limit=4, **SLICES, **TF32),
+    dict(LONG_K, name="L1-6 fp32", limit=8, **SLICES, **FP32),
+    dict(m=512, n=512, k=4096, epilogue="bias_gelu", name="small, long k", limit=8, realizers=BOTH),
+    dict(m=64, n=4096, k=14336, epilogue="bias", name="few rows", limit=8, realizers=BOTH),
+    dict(m=1024, n=1024, k=8192, name="1024, long k", limit=8, realizers=BOTH),
+    dict(m=512, n=512, k=4096, name="small, long k fp32", limit=8, realizers=BOTH, **FP32),
 ]
 # Verified with it: every configuration, at extents that no tile divides, in all layouts.
 WGMMA_CHECKS = [
@@ -115,11 +128,21 @@ WGMMA_CHECKS = [
     dict(m=520, n=264, k=1032, a_major="m", b_major="n", **FP32),
     dict(m=260, n=132, k=100, batch=2, shared_b=True, a_major="m", epilogue="bias", **FP32),
     dict(m=260, n=132, k=100, batch=2, b_major="n", epilogue="bias_gelu", **FP32),
+    dict(m=260, n=512, k=136, epilogue="bias_rotary", rotated=384, head_dim=64, positions=65, **FP32),
+    dict(m=520, n=264, k=1032, epilogue="bias_residual", **TF32),
+    dict(m=260, n=132, k=100, batch=3, shared_b=True, d_major="m", epilogue="bias", **TF32),
+    dict(m=132, n=68, k=8188, epilogue="residual", **SLICES, **TF32),
+    dict(m=260, n=132, k=100, epilogue="gated_silu_saved", realizers=["wgmma_gated"], **TF32),
+    dict(m=128, n=64, k=8200, epilogue="bias_gelu", **SLICES),
+    dict(m=136, n=72, k=8200, a_major="m", b_major="n", epilogue="residual", **SLICES),
+    dict(m=264, n=200, k=16392, d_major="m", epilogue="column_scale", **SLICES),
+    dict(m=132, n=68, k=8188, epilogue="bias_residual", **SLICES, **FP32),
+    dict(m=132, n=68, k=8188, a_major="m", b_major="n", epilogue="bias", **SLICES, **FP32),
     dict(m=520, n=264, k=136, epilogue="gated_silu", realizers=["wgmma_gated"]),
     dict(m=520, n=264, k=136, b_major="n", epilogue="gated_silu_saved", realizers=["wgmma_gated"]),
 ]
-# Verified with the set "rotary": rows that end within a tile, tables shorter than the rows, a part without an own
-# epilogue that ends within a tile, all columns rotated.
+# Verified with the sets "rotary" and "wgmma": rows that end within a tile, tables shorter than the rows, a part without
+# an own epilogue that ends within a tile, all columns rotated.
 ROTARY_CHECKS = [
     dict(m=519, n=1280, k=136, epilogue="rotary", rotated=1024, head_dim=128),
     dict(m=263, n=456, k=136, epilogue="rotary", rotated=384, head_dim=64),
@@ -168,7 +191,7 @@ def generate(directory, tool, sets):
     if "rotary" in sets:
         problems += [dict(dict(realizers=STOCK, limit=3, check_only=True), **c) for c in ROTARY_CHECKS]
     if "wgmma" in sets:
-        problems += [dict(dict(realizers=WGMMA, check_only=True), **c) for c in WGMMA_CHECKS]
+        problems += [dict(dict(realizers=WGMMA, check_only=True), **c) for c in WGMMA_CHECKS + ROTARY_CHECKS]
     if "checks" in sets:
         problems += [dict(dict(realizers=STOCK, limit=1, check_only=True), **c) for c in CHECKS]
     subprocess.run([tool, directory, "sm_90a"], input=json.dumps(problems).encode(), check=True)
@@ -433,14 +456,14 @@ class Checked:
 
 def check_and_time(torch, entry, built, flush, failures):
     p = entry["problem"]
-    hidden = ("realizers", "limit", "check_only")
+    hidden = ("realizers", "limit", "check_only", "every_launch")
     label = p.get("name") or "check " + json.dumps({k: v for k, v in p.items() if k not in hidden})
     checked = Checked(torch, p)
     limit = checked.limit()
     kernels = []
     for candidate in entry["candidates"]:
         for at, launch in enumerate(candidate["launches"]):
-            if candidate["file"] not in built or (p.get("check_only") and at > 0):
+            if candidate["file"] not in built or (p.get("check_only") and at > 0 and not p.get("every_launch")):
                 continue
             kernel = Kernel(built[candidate["file"]], launch["ints"])
             error = checked.error_of(kernel)

@@ -6,18 +6,6 @@
 namespace tessera::realize {
 namespace {
 
-std::vector<const Part*> computed(const GemmProblem& p) {
-  std::vector<const Part*> found;
-  for (const Part& part : p.parts)
-    if (!part.plain) found.push_back(&part);
-  return found;
-}
-
-/// Every group of a tile reads the same elements.
-bool is_shared(const Part& part, const PartOperand& x) {
-  return part.period == 0 || x.distance == 0;
-}
-
 std::string operand_type(const GemmProblem& p, const PartOperand& x) {
   const char* along = !x.along_columns ? "one" : x.adjacent() ? "pairs" : "elements";
   return fmt::format("tessera::PartOperand<{}, tessera::Columns::{}, {}>", cutlass_type(x.dtype),
@@ -31,20 +19,13 @@ bool is_right_half(const Part& part, const PartOperand& low, const PartOperand& 
   return part.period > 0 && low.along_columns && moved == high;
 }
 
-/// The operand through whose pointer operand i is read: an earlier one's, or its own.
-std::size_t source_of(const Part& part, std::size_t i) {
-  for (std::size_t j = 0; j < i; ++j)
-    if (is_right_half(part, part.operands[j], part.operands[i])) return j;
-  return i;
-}
-
 /// `static void apply(...)`'s body: the DAG over the accumulators and the loaded operands.
 void fill_function(const Part& part, DType result, Values& values) {
   std::vector<std::string> operands =
       part.period == 0 ? std::vector<std::string>{"low"} : std::vector<std::string>{"low", "high"};
   for (std::size_t i = 0; i < part.operands.size(); ++i)
     operands.push_back(
-        fmt::format("float({}.x{}[i])", is_shared(part, part.operands[i]) ? "s" : "o", i));
+        fmt::format("float({}.x{}[i])", same_for_groups(part, part.operands[i]) ? "s" : "o", i));
   std::vector<std::string> results;
   const std::string body =
       approximated(graph::emit_pointwise(part.dag, operands, "t", &results), result);
@@ -69,8 +50,8 @@ std::string part_text(const GemmProblem& p, const Part& part, std::size_t index)
   for (std::size_t i = 0; i < part.operands.size(); ++i) {
     const PartOperand& x = part.operands[i];
     const std::string type = operand_type(p, x);
-    const bool shared = is_shared(part, x);
-    const std::size_t source = source_of(part, i);
+    const bool shared = same_for_groups(part, x);
+    const std::size_t source = read_through(part, i);
     if (source == i) members += fmt::format("  {} x{};\n", type, i);
     declared[shared ? 0 : 1] += fmt::format("    typename {}::Two x{};\n", type, i);
     read[shared ? 0 : 1].push_back(fmt::format("x{}.two(row, {}, column{})", source,
@@ -96,7 +77,7 @@ std::string part_arguments(const GemmProblem& p, const Part& part, std::size_t i
       at + 1);
   at += 2;
   for (std::size_t i = 0; i < part.operands.size(); ++i) {
-    if (source_of(part, i) != i) continue;
+    if (read_through(part, i) != i) continue;
     const PartOperand& x = part.operands[i];
     text += fmt::format(
         "  {{\n    const Matrix x = matrix(launch, workspace, $FIRST$ + {0}, sizeof({1}));\n"
@@ -117,14 +98,31 @@ int first_part_int(const GemmProblem& p) {
 
 }  // namespace
 
+std::vector<const Part*> computed_parts(const GemmProblem& p) {
+  std::vector<const Part*> found;
+  for (const Part& part : p.parts)
+    if (!part.plain) found.push_back(&part);
+  return found;
+}
+
+bool same_for_groups(const Part& part, const PartOperand& x) {
+  return part.period == 0 || x.distance == 0;
+}
+
+std::size_t read_through(const Part& part, std::size_t i) {
+  for (std::size_t j = 0; j < i; ++j)
+    if (is_right_half(part, part.operands[j], part.operands[i])) return j;
+  return i;
+}
+
 std::vector<std::string> part_ints(const GemmProblem& p, std::string_view prefix) {
   std::vector<std::string> names;
-  const auto parts = computed(p);
+  const auto parts = computed_parts(p);
   for (std::size_t i = 0; i < parts.size(); ++i) {
     names.push_back(fmt::format("{}part{}_first", prefix, i));
     names.push_back(fmt::format("{}part{}_end", prefix, i));
     for (std::size_t x = 0; x < parts[i]->operands.size(); ++x) {
-      if (source_of(*parts[i], x) != x) continue;
+      if (read_through(*parts[i], x) != x) continue;
       for (const char* field : {"tensor", "offset", "ld", "distance", "rows"})
         names.push_back(fmt::format("{}part{}_x{}_{}", prefix, i, x, field));
     }
@@ -134,11 +132,11 @@ std::vector<std::string> part_ints(const GemmProblem& p, std::string_view prefix
 
 std::vector<int64_t> part_values(const GemmProblem& p) {
   std::vector<int64_t> values;
-  for (const Part* part : computed(p)) {
+  for (const Part* part : computed_parts(p)) {
     values.insert(values.end(), {part->first, part->first + part->columns});
     for (std::size_t i = 0; i < part->operands.size(); ++i) {
       const PartOperand& x = part->operands[i];
-      if (source_of(*part, i) == i)
+      if (read_through(*part, i) == i)
         values.insert(values.end(), {x.tensor, x.offset, x.ld, x.distance, x.rows});
     }
   }
@@ -146,7 +144,7 @@ std::vector<int64_t> part_values(const GemmProblem& p) {
 }
 
 void fill_parts(const GemmProblem& p, int first_int, Values& values) {
-  const auto parts = computed(p);
+  const auto parts = computed_parts(p);
   std::string structs, names, arguments;
   int at = first_part_int(p);
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -268,7 +268,7 @@ Result<GemmProblem> gemm_problem(const rules::GemmBody& body, Precision precisio
     return error(
         fail(unsupported_gemm, "columns in {} parts with their own epilogues", body.parts.size())
             .expect("one epilogue for all columns")
-            .help("cutlass_gemm writes parts on sm_90a"));
+            .help("wgmma_gemm and cutlass_gemm write parts on sm_90a"));
   }
   return whole_problem(body, precision);
 }

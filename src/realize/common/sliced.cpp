@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
+#include "graph/pointwise.h"
+#include "realize/common/cutlass_epilogue_text.h"
+
 namespace tessera::realize {
 namespace {
 
@@ -10,14 +14,21 @@ namespace {
 /// small result.
 constexpr const char* text = R"CU(
 namespace reduction {
-$FUNCTOR$
-using ElementD = $TYPE_D$;
 struct Operand {
   const void* data;
   int64_t row, column;
 };
 
 #if TESSERA_DEVICE_SIDE
+using ElementD = $TYPE_D$;
+struct alignas(4 * sizeof(ElementD)) Quad {
+  ElementD at[4];
+};
+
+__device__ __forceinline__ float fused($VALUES$) {
+$STATEMENTS$  return $RESULT$;
+}
+
 __global__ void __launch_bounds__(256)
 reduce_slices(const float4* partial, int slices, int64_t slice_quads, int64_t quads_per_line, int inner,
               int64_t quads, ElementD* d, int64_t d_line$PARAMETERS$) {
@@ -43,20 +54,18 @@ reduce_slices(const float4* partial, int slices, int64_t slice_quads, int64_t qu
   }
   const int64_t outer = at / quads_per_line;
   const int first = static_cast<int>(at % quads_per_line) * 4;
-  using Fragment = cutlass::Array<float, 4>;
-  Fragment x0;
-  x0[0] = sum.x; x0[1] = sum.y; x0[2] = sum.z; x0[3] = sum.w;
-$LOADS$  const Fragment y = Fused<Fragment>{}($ARGUMENTS$);
+  const float x0[4] = {sum.x, sum.y, sum.z, sum.w};
+$LOADS$  Quad y;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) y.at[i] = static_cast<ElementD>(fused($ARGUMENTS$));
   ElementD* const to = d + outer * d_line + first;
-  using Quad = cutlass::AlignedArray<ElementD, 4>;
   if (first + 4 <= inner && reinterpret_cast<uintptr_t>(to) % sizeof(Quad) == 0) {
-    Quad q;
-    for (int i = 0; i < 4; ++i) q[i] = static_cast<ElementD>(y[i]);
-    *reinterpret_cast<Quad*>(to) = q;
+    *reinterpret_cast<Quad*>(to) = y;
     return;
   }
+#pragma unroll
   for (int i = 0; i < 4; ++i) {
-    if (first + i < inner) to[i] = static_cast<ElementD>(y[i]);
+    if (first + i < inner) to[i] = y.at[i];
   }
 }
 
@@ -64,13 +73,13 @@ $LOADS$  const Fragment y = Fused<Fragment>{}($ARGUMENTS$);
 
 #if TESSERA_HOST_SIDE
 int reduce(const tessera_launch* launch, void* workspace, cudaStream_t stream) {
-  using namespace tessera_cutlass;
+  using namespace $HOST$;
   const int64_t* v = launch->ints + $FIRST$;
-  const Matrix d = matrix(launch, workspace, $FIRST$ + 5, sizeof(ElementD));
+  const Matrix d = matrix(launch, workspace, $FIRST$ + 5, $BYTES_D$);
 $MATRICES$  const int64_t quads = v[3] * v[4];
   return check(tessera::launch(TESSERA_ENTRY_OF("reduce_slices", reduce_slices), static_cast<unsigned>((quads + 31) / 32), 256, 0, stream,
                                static_cast<const float4*>(workspace), static_cast<int>(v[0]), v[1], v[3],
-                               static_cast<int>(v[2]), quads, d.as<ElementD>(), d.ld$CALL$),
+                               static_cast<int>(v[2]), quads, static_cast<void*>(d.data), d.ld$CALL$),
                "reduce_slices");
 }
 #endif
@@ -137,25 +146,25 @@ std::vector<int64_t> slice_counts(const GemmProblem& p, const Sm90Config& c,
   return counts;
 }
 
-std::string reduction_text(const GemmProblem& p, int first_int) {
+std::string reduction_text(const GemmProblem& p, int first_int, const ReductionNames& names) {
   const Matrix& d = p.outputs.front();
-  std::string parameters, loads, matrices, call, arguments = "x0";
+  std::string parameters, loads, matrices, call, values = "float x0", arguments = "x0[i]";
+  std::vector<std::string> operands = {"x0"};
   for (std::size_t i = 0; i < p.leaves.size(); ++i) {
     const Leaf& leaf = p.leaves[i];
     const std::string x = fmt::format("x{}", i + 1);
-    const std::string type = cutlass_type(leaf.matrix.dtype);
+    const std::string type = names.type(leaf.matrix.dtype);
     const char* along_line = d.columns_contiguous ? "row" : "column";
     const char* along_inner = d.columns_contiguous ? "column" : "row";
     parameters += fmt::format(", Operand {}_at", x);
     loads += fmt::format(
-        "  Fragment {0};\n  for (int i = 0; i < 4; ++i) {{\n"
+        "  float {0}[4];\n#pragma unroll\n  for (int i = 0; i < 4; ++i) {{\n"
         "    {0}[i] = first + i < inner ? static_cast<float>(static_cast<const "
         "{1}*>({0}_at.data)[outer * {0}_at.{2} + "
         "(first + i) * {0}_at.{3}]) : 0.f;\n  }}\n",
         x, type, along_line, along_inner);
-    matrices +=
-        fmt::format("  const Matrix {0} = matrix(launch, workspace, {1} + {2}, sizeof({3}));\n", x,
-                    first_int, 9 + 4 * i, type);
+    matrices += fmt::format("  const Matrix {0} = matrix(launch, workspace, {1} + {2}, {3});\n", x,
+                            first_int, 9 + 4 * i, size_of(leaf.matrix.dtype));
     const bool row_major = leaf.matrix.columns_contiguous;
     const bool full = leaf.kind == Leaf::Kind::full;
     const std::string ld = x + ".ld";
@@ -166,17 +175,29 @@ std::string reduction_text(const GemmProblem& p, int first_int) {
                                : leaf.kind == Leaf::Kind::row ? "1"
                                                               : "0";
     call += fmt::format(", Operand{{{}.data, {}, {}}}", x, row, column);
-    arguments += ", " + x;
+    values += ", float " + x;
+    operands.push_back(x);
+    arguments += ", " + x + "[i]";
   }
-  return fill(text,
-              {{"FUNCTOR", fused_functor(p.epilogue, static_cast<int>(p.leaves.size()), d.dtype)},
-               {"TYPE_D", cutlass_type(d.dtype)},
-               {"PARAMETERS", parameters},
-               {"LOADS", loads},
-               {"ARGUMENTS", arguments},
-               {"MATRICES", matrices},
-               {"CALL", call},
-               {"FIRST", fmt::format("{}", first_int)}});
+  std::vector<std::string> results;
+  const std::string statements =
+      approximated(graph::emit_pointwise(p.epilogue, operands, "t", &results), d.dtype);
+  std::string indented;
+  for (const std::string& line : split(statements, '\n'))
+    if (!line.empty()) indented += "  " + line + "\n";
+  const std::string type = names.type(d.dtype);
+  return fill(text, {{"STATEMENTS", indented},
+                     {"VALUES", values},
+                     {"RESULT", results.at(0)},
+                     {"BYTES_D", fmt::format("{}", size_of(d.dtype))},
+                     {"TYPE_D", type},
+                     {"PARAMETERS", parameters},
+                     {"LOADS", loads},
+                     {"ARGUMENTS", arguments},
+                     {"MATRICES", matrices},
+                     {"CALL", call},
+                     {"HOST", names.host},
+                     {"FIRST", fmt::format("{}", first_int)}});
 }
 
 std::vector<std::string> reduction_ints(const GemmProblem& p) {

@@ -16,10 +16,17 @@ int64_t sliced_scratch_bytes(const GemmProblem& p, int64_t slices);
 std::vector<int64_t> slice_counts(const GemmProblem& p, const Sm90Config& c,
                                   const arch::Arch& arch);
 
+/// What the library around a reduction calls things: the namespace of its `matrix` and `check`, and
+/// its element types.
+struct ReductionNames {
+  const char* host;
+  std::string (*type)(DType);
+};
+
 /// The kernel `reduce_slices` and its launcher `reduce(launch, workspace, stream)`: sums and
 /// epilogue. Reads its integers from `first_int`: slices, slice stride, inner and outer extents,
 /// then four for D and each leaf.
-std::string reduction_text(const GemmProblem& p, int first_int);
+std::string reduction_text(const GemmProblem& p, int first_int, const ReductionNames& names);
 std::vector<std::string> reduction_ints(const GemmProblem& p);
 std::vector<int64_t> reduction_values(const GemmProblem& p, int64_t slices);
 

@@ -162,7 +162,8 @@ std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmP
   for (std::string& name : product_ints(slice, "slice_")) text.ints.push_back(std::move(name));
   const int first = static_cast<int>(text.ints.size());
   for (std::string& name : reduction_ints(p)) text.ints.push_back(std::move(name));
-  text.body = sm90_product(slice, c, "product", 1) + reduction_text(p, first);
+  text.body = sm90_product(slice, c, "product", 1) +
+              reduction_text(p, first, {"tessera_cutlass", cutlass_type});
   text.products = {"product"};
   text.apart = kernels_have_names(c);
   text.tail = "return reduction::reduce(launch, workspace, stream);";

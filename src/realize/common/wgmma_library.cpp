@@ -1,6 +1,8 @@
 #include "realize/common/wgmma_library.h"
 
 #include <algorithm>
+#include <limits>
+#include <set>
 
 #include "realize/common/programmatic_launch.h"
 #include "realize/common/sm90_library.h"
@@ -31,7 +33,8 @@ Sm90Config model_of(const WgmmaConfig& c, const GemmProblem& p) {
   return m;
 }
 
-std::vector<WgmmaConfig> hierarchy(bool split) {
+std::vector<WgmmaConfig> hierarchy(Precision precision) {
+  const bool split = precision == Precision::fp32;
   std::vector<WgmmaConfig> all;
   for (const Schedule schedule : {Schedule::cooperative, Schedule::pingpong})
     for (const int rows : {64, 128, 256})
@@ -43,7 +46,8 @@ std::vector<WgmmaConfig> hierarchy(bool split) {
                          .cluster_m = cm,
                          .cluster_n = cn,
                          .schedule = schedule,
-                         .split = split});
+                         .split = split,
+                         .tf32 = precision == Precision::tf32});
         }
   return all;
 }
@@ -85,6 +89,7 @@ Candidate candidate(std::string_view realizer, const GemmProblem& p, const Wgmma
   out.config = c.to_json();
   out.config["transposed"] = p.exchanged;
   if (p.paired()) out.config["products"] = "paired";
+  if (!p.parts.empty()) out.config["columns"] = "parts";
   out.predicted_ms = ms;
   toolchain::Source source;
   source.name = out.realizer;
@@ -97,12 +102,76 @@ Candidate candidate(std::string_view realizer, const GemmProblem& p, const Wgmma
   return out;
 }
 
+/// Slice counts that fill whole waves of the machine, and powers of two.
+std::vector<int64_t> slice_counts(const WgmmaConfig& c, const GemmProblem& p,
+                                  const arch::Arch& arch) {
+  constexpr int64_t waves = 4;
+  // A slice of fewer stages is over before its loads have come.
+  constexpr int64_t least_stages = 4;
+  const int64_t tiles = ceil_div(p.m, c.rows) * ceil_div(p.n, c.columns);
+  const int64_t steps = ceil_div(p.k, wgmma_depth(c));
+  std::set<int64_t> counts;
+  for (int64_t w = 1; w <= waves; ++w) counts.insert(arch.multiprocessors * w / tiles);
+  for (int64_t s = 2; s * tiles <= waves * arch.multiprocessors; s *= 2) counts.insert(s);
+  std::vector<int64_t> fit;
+  for (int64_t s : counts) {
+    if (s < 2 || steps / s < least_stages) continue;
+    s = ceil_div(steps, ceil_div(steps, s));  // as few as have as many stages
+    if (std::find(fit.begin(), fit.end(), s) == fit.end()) fit.push_back(s);
+  }
+  return fit;
+}
+
+double predict_sliced_ms(const Sm90Config& model, const GemmProblem& p, int64_t slices,
+                         const arch::Arch& arch) {
+  const GemmProblem slice = sliced(p, slices);
+  const bool split = model.mainloop == Mainloop::split_inline;
+  // A long K streams: what a second tile reads again comes late enough that L2 has half of it only
+  // (sliced_candidate in sm90_library.cpp).
+  const double once = static_cast<double>(p.m + p.n) * static_cast<double>(p.k) *
+                      static_cast<double>(size_of(p.a.dtype));
+  const double again = std::max(0.0, l2_read_bytes(model, slice) - once);
+  constexpr double second_launch_ms = 0.003;
+  return (split ? predict_split_ms(model, slice, arch) : predict_ms(model, slice, arch)) +
+         (static_cast<double>(sliced_scratch_bytes(p, slices)) + 0.25 * again) /
+             (arch.achievable_bandwidth_gbs * 1e6) +
+         second_launch_ms;
+}
+
+std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmProblem& p,
+                                          const WgmmaConfig& c, const arch::Arch& arch) {
+  const Sm90Config model = model_of(c, p);
+  std::vector<std::pair<double, int64_t>> counts;
+  for (const int64_t s : slice_counts(c, p, arch))
+    counts.emplace_back(predict_sliced_ms(model, p, s, arch), s);
+  if (counts.empty()) return std::nullopt;
+  std::sort(counts.begin(), counts.end());
+  Candidate out;
+  out.realizer = std::string(realizer);
+  out.config = c.to_json();
+  out.config["transposed"] = p.exchanged;
+  out.predicted_ms = counts.front().first;
+  toolchain::Source source;
+  source.name = out.realizer;
+  source.text = wgmma_library(p, c, realizer, arch.name);
+  source.arch = arch.name;
+  add_programmatic_launch(arch, source);
+  out.source = std::move(source);
+  constexpr std::size_t most_counts = 4;
+  for (std::size_t i = 0; i < std::min(counts.size(), most_counts); ++i)
+    for (const bool interleaved : {false, true})
+      out.launches.push_back(
+          {.knobs = {{"splits", counts[i].second},
+                     {"slices", interleaved ? "interleaved" : "runs"}},
+           .ints = wgmma_sliced_values(p, c, static_cast<int>(counts[i].second), interleaved)});
+  return out;
+}
+
 }  // namespace
 
 Result<GemmProblem> restate_for_rows(GemmProblem p, const arch::Arch& arch) {
   TESSERA_CHECK(check_sm90(p, arch));
-  if (!p.parts.empty() || p.inner > 0)
-    return error(fail(unsupported_gemm, "columns in parts, or batches of two strides"));
+  if (p.inner > 0) return error(fail(unsupported_gemm, "batches of two strides"));
   if (size_of(p.a.dtype) == 1) return error(fail(unsupported_gemm, "8-bit operands"));
   const auto row_major = [](const Matrix& d) { return d.columns_contiguous; };
   if (std::all_of(p.outputs.begin(), p.outputs.end(), row_major)) return p;
@@ -117,7 +186,7 @@ Result<Space> wgmma_space(std::string_view realizer, const GemmProblem& p, const
   const bool split = p.precision == Precision::fp32;
   std::map<std::string, int> pruned;
   Space space;
-  for (WgmmaConfig c : hierarchy(split)) {
+  for (WgmmaConfig c : hierarchy(p.precision)) {
     c.stages = wgmma_stages(c, p, arch.shared_memory_per_block);
     if (const auto reason = refuse(c, p)) {
       ++pruned[*reason];
@@ -129,6 +198,45 @@ Result<Space> wgmma_space(std::string_view realizer, const GemmProblem& p, const
   }
   if (space.candidates.empty())
     return error(fail(unsupported_gemm, "no tile fits {} x {} x {}", p.m, p.n, p.k));
+  diversify(space.candidates);
+  if (space.candidates.size() > limit) space.candidates.resize(limit);
+  space.pruned.assign(pruned.begin(), pruned.end());
+  return space;
+}
+
+Result<Space> wgmma_sliced_space(std::string_view realizer, const GemmProblem& p,
+                                 const arch::Arch& arch, std::size_t limit) {
+  const bool split = p.precision == Precision::fp32;
+  std::map<std::string, int> pruned;
+  Space space;
+  double best_whole = std::numeric_limits<double>::infinity();
+  for (WgmmaConfig c : hierarchy(p.precision)) {
+    c.stages = wgmma_stages(c, p, arch.shared_memory_per_block);
+    if (!refuse(c, p)) {
+      const Sm90Config model = model_of(c, p);
+      best_whole = std::min(best_whole,
+                            split ? predict_split_ms(model, p, arch) : predict_ms(model, p, arch));
+    }
+    c.sliced = true;
+    c.stages = wgmma_stages(c, p, arch.shared_memory_per_block);
+    if (const auto reason = refuse(c, p)) {
+      ++pruned[*reason];
+      continue;
+    }
+    if (auto found = sliced_candidate(realizer, p, c, arch))
+      space.candidates.push_back(std::move(*found));
+    else
+      ++pruned["K too short for slices"];
+  }
+  // The model counts sums as traffic of DRAM, though those of small results stay in L2.
+  constexpr double margin = 1.25;
+  const auto loses = [&](const Candidate& c) { return c.predicted_ms > margin * best_whole; };
+  const auto kept = std::remove_if(space.candidates.begin(), space.candidates.end(), loses);
+  pruned["slower than the product in one piece"] += static_cast<int>(space.candidates.end() - kept);
+  space.candidates.erase(kept, space.candidates.end());
+  if (space.candidates.empty())
+    return error(fail(unsupported_gemm, "no slices of {} x {} x {} are worth a second kernel", p.m,
+                      p.n, p.k));
   diversify(space.candidates);
   if (space.candidates.size() > limit) space.candidates.resize(limit);
   space.pruned.assign(pruned.begin(), pruned.end());

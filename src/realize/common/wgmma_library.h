@@ -14,4 +14,9 @@ Result<GemmProblem> restate_for_rows(GemmProblem p, const arch::Arch& arch);
 Result<Space> wgmma_space(std::string_view realizer, const GemmProblem& p, const arch::Arch& arch,
                           std::size_t limit);
 
+/// The same of the product in slices of K, with several slice counts as launches: what is predicted
+/// to beat the product in one piece. Needs one batch and one result.
+Result<Space> wgmma_sliced_space(std::string_view realizer, const GemmProblem& p,
+                                 const arch::Arch& arch, std::size_t limit);
+
 }  // namespace tessera::realize

@@ -4,13 +4,16 @@
 
 #include "base/text.h"
 #include "graph/pointwise.h"
-#include "realize/common/cutlass_epilogue_text.h"
+#include "realize/common/cutlass_parts_text.h"
+#include "realize/common/sliced.h"
+#include "realize/common/wgmma_parts_text.h"
 
 namespace tessera::realize {
 namespace {
 
 constexpr int split_depth = 16;
 constexpr int depth_16bit = 64;
+constexpr int tf32_depth = 32;
 constexpr int packed_buffers = 3;
 constexpr int store_buffers = 2;
 constexpr int store_columns = 32;
@@ -36,11 +39,6 @@ std::vector<const Matrix*> matrices_of(const GemmProblem& p) {
   return all;
 }
 
-std::string c_type(DType t) {
-  if (t == DType::bfloat16) return "__nv_bfloat16";
-  return t == DType::float16 ? "__half" : "float";
-}
-
 std::string map_type(DType t) {
   if (t == DType::bfloat16) return "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
   return t == DType::float16 ? "CU_TENSOR_MAP_DATA_TYPE_FLOAT16"
@@ -50,15 +48,16 @@ std::string map_type(DType t) {
 /// One wgmma of 64 rows and all columns.
 std::string instruction(const GemmProblem& p, const WgmmaConfig& c) {
   const int registers = c.columns / 2;
-  const std::string element = c.split ? "tf32" : p.a.dtype == DType::bfloat16 ? "bf16" : "f16";
+  const bool tf32 = c.split || c.tf32;
+  const std::string element = tf32 ? "tf32" : p.a.dtype == DType::bfloat16 ? "bf16" : "f16";
   std::string places, operands;
   for (int i = 0; i < registers; ++i) {
     places += fmt::format("{}%{}", i == 0 ? "" : i % 16 == 0 ? ",\"\n      \"" : ",", i);
     operands += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : i % 8 == 0 ? ",\n      " : ", ", i);
   }
-  const std::string transposed = c.split ? ""
-                                         : fmt::format(", {}, {}", p.a.columns_contiguous ? 0 : 1,
-                                                       p.b.columns_contiguous ? 0 : 1);
+  const std::string transposed = tf32 ? ""
+                                      : fmt::format(", {}, {}", p.a.columns_contiguous ? 0 : 1,
+                                                    p.b.columns_contiguous ? 0 : 1);
   return fmt::format(R"(struct Mma {{
   static __device__ __forceinline__ void issue(float (&d)[{0}], uint64_t a, uint64_t b, int accumulate) {{
     asm volatile(
@@ -70,14 +69,14 @@ std::string instruction(const GemmProblem& p, const WgmmaConfig& c) {
   }}
 }};
 )",
-                     registers, registers + 2, c.columns, c.split ? 8 : 16, element, places,
-                     registers, registers + 1, transposed, operands);
+                     registers, registers + 2, c.columns, tf32 ? 8 : 16, element, places, registers,
+                     registers + 1, transposed, operands);
 }
 
 /// The reader of an operand of elements: its values at two neighbouring columns.
 std::string element_of(const Leaf& leaf, int index) {
   const Matrix& x = leaf.matrix;
-  const std::string type = c_type(x.dtype);
+  const std::string type = cuda_type(x.dtype);
   if (!x.columns_contiguous) {
     return fmt::format(
         "tessera_wgmma::apart<{0}>(p.x[{1}], batch, column * p.x[{1}].ld + row, "
@@ -95,7 +94,7 @@ std::string element_of(const Leaf& leaf, int index) {
 }
 
 std::string column_of(const Leaf& leaf, int index) {
-  const std::string type = c_type(leaf.matrix.dtype);
+  const std::string type = cuda_type(leaf.matrix.dtype);
   if (leaf.matrix.alignment() < 2) {
     return fmt::format("tessera_wgmma::apart<{}>(p.x[{}], batch, column, 1, inside)", type, index);
   }
@@ -126,9 +125,9 @@ Readers readers(const GemmProblem& p) {
       case Leaf::Kind::column:
       case Leaf::Kind::scalar:
         r.row += fmt::format("    float x{};\n", at);
-        r.read_row +=
-            fmt::format("    v.x{0} = tessera_wgmma::one<{1}>(p.x[{0}], batch, {2}, inside);\n", at,
-                        c_type(leaf.matrix.dtype), leaf.kind == Leaf::Kind::scalar ? "0" : "row");
+        r.read_row += fmt::format(
+            "    v.x{0} = tessera_wgmma::one<{1}>(p.x[{0}], batch, {2}, inside);\n", at,
+            cuda_type(leaf.matrix.dtype), leaf.kind == Leaf::Kind::scalar ? "0" : "row");
         break;
     }
   }
@@ -193,8 +192,9 @@ std::string function_of(const GemmProblem& p) {
 
 std::string epilogue_text(const GemmProblem& p) {
   const Readers r = readers(p);
+  const WgmmaParts parts = wgmma_parts(p);
   std::vector<std::string> types;
-  for (const Matrix& d : p.outputs) types.push_back(c_type(d.dtype));
+  for (const Matrix& d : p.outputs) types.push_back(cuda_type(d.dtype));
   const auto reader = [](const char* name, const char* type, const char* place, const char* inside,
                          const std::string& statements) {
     return fmt::format(
@@ -203,7 +203,8 @@ std::string epilogue_text(const GemmProblem& p) {
         "{3};\n{4}    return v;\n  }}\n",
         name, type, place, inside, statements);
   };
-  return fmt::format(
+  return parts.structs +
+         fmt::format(
              "struct Epilogue {{\n  template <int Result>\n  using Type = typename "
              "tessera_wgmma::Nth<Result, {}>::Type;\n"
              "  struct Row {{\n{}  }};\n  struct Column {{\n{}  }};\n  struct Element {{\n{}  "
@@ -213,24 +214,26 @@ std::string epilogue_text(const GemmProblem& p) {
          reader("column", "Column", "int column", "column < p.n", r.read_column) +
          reader("element", "Element", "int row, int column", "row < p.m && column < p.n",
                 r.read_element) +
-         function_of(p) + "};\n";
+         function_of(p) + parts.function + "};\n";
 }
 
 std::string constants(const GemmProblem& p, const WgmmaConfig& c) {
   const auto flag = [](bool x) { return x ? "true" : "false"; };
   return fmt::format(R"(struct Config {{
-  static constexpr int rows = {}, columns = {}, depth = {}, stages = {};
+  static constexpr int rows = {}, columns = {}, element_bytes = {}, depth = {}, stages = {};
   static constexpr int cluster_m = {}, cluster_n = {};
-  static constexpr bool pingpong = {}, split = {}, a_k_major = {}, b_k_major = {};
+  static constexpr bool pingpong = {}, split = {}, sliced = {}, a_k_major = {}, b_k_major = {};
   static constexpr int products = {}, results = {}, widest_result = {}, operands = {};
+  static constexpr int parts = {}, part_operands = {};
   static constexpr int store_buffers = {};
 }};
 )",
-                     c.rows, c.columns, wgmma_depth(c), c.stages, c.cluster_m, c.cluster_n,
-                     flag(c.schedule == Schedule::pingpong), flag(c.split),
-                     flag(p.a.columns_contiguous), flag(p.b.columns_contiguous), products_of(p),
-                     p.outputs.size(), widest_result(p), std::max<std::size_t>(1, p.leaves.size()),
-                     store_buffers);
+                     c.rows, c.columns, size_of(p.a.dtype), wgmma_depth(c), c.stages, c.cluster_m,
+                     c.cluster_n, flag(c.schedule == Schedule::pingpong), flag(c.split),
+                     flag(c.sliced), flag(p.a.columns_contiguous), flag(p.b.columns_contiguous),
+                     products_of(p), p.outputs.size(), widest_result(p),
+                     std::max<std::size_t>(1, p.leaves.size()), wgmma_part_count(p),
+                     wgmma_part_operands(p), store_buffers);
 }
 
 /// Statements that fill Params from a launch.
@@ -257,7 +260,8 @@ std::string arguments(const GemmProblem& p) {
   for (std::size_t r = 0; r < results; ++r) {
     const DType t = p.outputs[r].dtype;
     text += fmt::format(
-        "  if (encode_result<Config>(p.d[{}], matrix(launch, {}, {}), {}, {}, p.m, p.n, p.l)) "
+        "  if (encode_result<Config>(p.d[{}], matrix(launch, workspace, {}, {}), {}, {}, p.m, p.n, "
+        "p.l)) "
         "return -1;\n",
         r, place(2 + r), size_of(t), map_type(t), size_of(t));
   }
@@ -274,7 +278,31 @@ std::string arguments(const GemmProblem& p) {
     if (x.alignment() >= 2)
       text += fmt::format("  if (!aligned(x{}.data, {})) return -1;\n", i, 2 * element);
   }
+  text += wgmma_part_arguments(p, place(matrices_of(p).size()));
   return text;
+}
+
+/// The names of the integers before those of slices.
+std::vector<std::string> ints_of(const GemmProblem& p) {
+  std::vector<std::string> names = {"m", "n", "k", "l", "raster", "band"};
+  std::vector<std::string> matrices = {"a", "b"};
+  for (std::size_t r = 0; r < p.outputs.size(); ++r) matrices.push_back(fmt::format("d{}", r));
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) matrices.push_back(fmt::format("x{}", i));
+  for (const std::string& m : matrices)
+    for (const char* field : {"tensor", "offset", "ld", "batch"})
+      names.push_back(fmt::format("{}_{}", m, field));
+  for (std::string& name : part_ints(p, "")) names.push_back(std::move(name));
+  return names;
+}
+
+/// The sums of slices as one product's batches. K stays whole: the kernel knows where a slice
+/// begins
+/// (`k_slice`), so that slices need not divide it.
+GemmProblem sums_of(const GemmProblem& p, int64_t slices) {
+  GemmProblem s = sliced(p, slices);
+  s.k = p.k;
+  s.a.batch = s.b.batch = 0;
+  return s;
 }
 
 constexpr const char* file =
@@ -283,7 +311,7 @@ constexpr const char* file =
 #include "tessera_wgmma/launch.h"
 #if TESSERA_DEVICE_SIDE
 #include "tessera_cutlass/functors.hpp"
-#include "tessera_wgmma/operands.h"
+#include "tessera_wgmma/$OPERANDS$.h"
 #include "tessera_wgmma/product.h"
 $PRELUDE$#endif
 
@@ -291,7 +319,7 @@ namespace tessera_generated {
 $CONSTANTS$using Params = tessera_wgmma::Params<Config>;
 #if TESSERA_DEVICE_SIDE
 $INSTRUCTION$$EPILOGUE$#endif
-}  // namespace tessera_generated
+$REDUCTION$}  // namespace tessera_generated
 
 #if TESSERA_DEVICE_SIDE
 TESSERA_KERNEL(tessera_wgmma::threads, 1)
@@ -302,10 +330,15 @@ void tessera_product(const __grid_constant__ tessera_generated::Params p) {
 
 #if TESSERA_HOST_SIDE
 namespace tessera_generated {
-int run(const tessera_launch* launch, cudaStream_t stream) {
+bool well_formed(const tessera_launch* launch) {
+  if (launch->int_count == $INT_COUNT$) return true;
+  tessera_wgmma::fail("expected $INT_COUNT$ integers, got %d", launch->int_count);
+  return false;
+}
+
+int run(const tessera_launch* launch, [[maybe_unused]] void* workspace, cudaStream_t stream) {
   using namespace tessera_wgmma;
-  if (launch->int_count != $INT_COUNT$)
-    return fail("expected $INT_COUNT$ integers, got %d", launch->int_count);
+  if (!well_formed(launch)) return -1;
   const int64_t* const v = launch->ints;
   Params p{};
   p.m = static_cast<int>(v[0]);
@@ -314,7 +347,8 @@ int run(const tessera_launch* launch, cudaStream_t stream) {
   p.l = static_cast<int>(v[3]);
   p.along_n = v[4] == 2;
   p.band = static_cast<int>(v[5]);
-$ARGUMENTS$  return enqueue<Config>(p, TESSERA_ENTRY(tessera_product), stream);
+$ARGUMENTS$  if (enqueue<Config>(p, TESSERA_ENTRY(tessera_product), stream)) return -1;
+  return $LAST$;
 }
 }  // namespace tessera_generated
 
@@ -323,34 +357,43 @@ TESSERA_EXPORT const char* tessera_describe(void) {
   return R"json($DESCRIBE$)json";
 }
 TESSERA_EXPORT const char* tessera_last_error(void) { return tessera_wgmma::last_error(); }
-TESSERA_EXPORT int64_t tessera_workspace_size(const tessera_launch*) { return 0; }
-TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void*, void* stream) {
-  return tessera_generated::run(launch, static_cast<cudaStream_t>(stream));
+TESSERA_EXPORT int64_t tessera_workspace_size([[maybe_unused]] const tessera_launch* launch) {
+  return $WORKSPACE$;
+}
+TESSERA_EXPORT int tessera_run(const tessera_launch* launch, void* workspace, void* stream) {
+  return tessera_generated::run(launch, workspace, static_cast<cudaStream_t>(stream));
 }
 #endif
 )CU";
 
 }  // namespace
 
+std::string cuda_type(DType t) {
+  if (t == DType::bfloat16) return "__nv_bfloat16";
+  return t == DType::float16 ? "__half" : "float";
+}
+
 Json WgmmaConfig::to_json() const {
-  Json j = {{"tile", {rows, columns, split ? split_depth : depth_16bit}},
+  Json j = {{"tile", {rows, columns, wgmma_depth(*this)}},
             {"cluster", {cluster_m, cluster_n}},
             {"schedule", schedule == Schedule::cooperative ? "cooperative" : "pingpong"},
             {"stages", stages},
             {"scheduler", "persistent"}};
   if (split) j["mainloop"] = "split_inline";
+  if (sliced) j["split"] = "batched";
   return j;
 }
 
 int wgmma_depth(const WgmmaConfig& c) {
-  return c.split ? split_depth : depth_16bit;
+  return c.split ? split_depth : c.tf32 ? tf32_depth : depth_16bit;
 }
 
 int wgmma_stages(const WgmmaConfig& c, const GemmProblem& p, int64_t shared_bytes) {
   const int64_t both = c.rows + c.columns;
   const int64_t stage = both * wgmma_depth(c) * size_of(p.a.dtype);
   const int64_t packed = c.split ? packed_buffers * both * 128 : 0;
-  const int64_t stores = int64_t{2} * store_buffers * 64 * store_columns * widest_result(p);
+  const int64_t stores =
+      int64_t{2} * store_buffers * 64 * store_columns * (c.sliced ? 4 : widest_result(p));
   constexpr int64_t barriers = 512;
   constexpr int64_t most = 12;
   return static_cast<int>(std::min((shared_bytes - packed - stores - barriers) / stage, most));
@@ -362,9 +405,12 @@ std::optional<std::string> wgmma_refuses(const WgmmaConfig& c, const GemmProblem
   if (c.cluster_m * c.cluster_n > 2) return "clusters of more than two";
   if (c.columns > 256 || c.columns % products != 0) return "wider than one wgmma";
   if (result_columns % store_columns != 0) return "results are stored by 32 columns";
+  if (auto reason = wgmma_refuses_parts(result_columns, p)) return reason;
   const int group = c.schedule == Schedule::pingpong ? c.rows : c.rows / 2;
   if (group % 64 != 0 || group > 128) return "a warpgroup multiplies 64 or 128 rows";
-  if (!c.split) {
+  if (c.tf32) {
+    if (!p.a.columns_contiguous || !p.b.columns_contiguous) return "tf32 operands are read along K";
+  } else if (!c.split) {
     if (!p.b.columns_contiguous) {
       if (result_columns % 64 != 0) return "N-major weights come in blocks of 64";
       if (c.cluster_m == 2 && result_columns % 128 != 0)
@@ -376,35 +422,59 @@ std::optional<std::string> wgmma_refuses(const WgmmaConfig& c, const GemmProblem
   return std::nullopt;
 }
 
-std::vector<std::string> wgmma_ints(const GemmProblem& p) {
-  std::vector<std::string> names = {"m", "n", "k", "l", "raster", "band"};
-  std::vector<std::string> matrices = {"a", "b"};
-  for (std::size_t r = 0; r < p.outputs.size(); ++r) matrices.push_back(fmt::format("d{}", r));
-  for (std::size_t i = 0; i < p.leaves.size(); ++i) matrices.push_back(fmt::format("x{}", i));
-  for (const std::string& m : matrices)
-    for (const char* field : {"tensor", "offset", "ld", "batch"})
-      names.push_back(fmt::format("{}_{}", m, field));
-  return names;
-}
-
 std::vector<int64_t> wgmma_values(const GemmProblem& p, const Knobs& knobs) {
   std::vector<int64_t> v = {p.m, p.n, p.k, p.l, knobs.raster, knobs.swizzle};
   for (const Matrix* m : matrices_of(p)) v.insert(v.end(), {m->tensor, m->offset, m->ld, m->batch});
+  for (const int64_t value : part_values(p)) v.push_back(value);
   return v;
 }
 
-std::string wgmma_library(const GemmProblem& p, const WgmmaConfig& c, std::string_view realizer,
-                          std::string_view arch) {
-  const std::vector<std::string> ints = wgmma_ints(p);
+std::vector<int64_t> wgmma_sliced_values(const GemmProblem& p, const WgmmaConfig& c, int slices,
+                                         bool interleaved) {
+  std::vector<int64_t> v = wgmma_values(sums_of(p, slices), {1, 8});
+  const int64_t depth = wgmma_depth(c);
+  const int64_t steps = (p.k + depth * slices - 1) / (depth * slices);
+  v.push_back(interleaved ? depth : depth * steps);
+  v.push_back(interleaved ? depth * slices : depth);
+  v.push_back(sliced_scratch_bytes(p, slices));
+  for (const int64_t value : reduction_values(p, slices)) v.push_back(value);
+  return v;
+}
+
+std::string wgmma_library(const GemmProblem& stated, const WgmmaConfig& c,
+                          std::string_view realizer, std::string_view arch) {
+  const GemmProblem p = c.sliced ? sums_of(stated, 1) : stated;
+  std::vector<std::string> ints = ints_of(p);
+  const std::size_t own = ints.size();
+  if (c.sliced) {
+    for (const char* name : {"k_slice", "k_step", "scratch"}) ints.emplace_back(name);
+    for (std::string& name : reduction_ints(stated)) ints.push_back("sum_" + std::move(name));
+  }
+  const int reduction = static_cast<int>(own) + 3;
   const Json describe = {{"abi", 1}, {"name", realizer}, {"arch", arch}, {"ints", ints}};
-  return fill(file, {{"NAME", std::string(realizer)},
-                     {"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
-                     {"CONSTANTS", constants(p, c)},
-                     {"INSTRUCTION", instruction(p, c)},
-                     {"EPILOGUE", epilogue_text(p)},
-                     {"ARGUMENTS", arguments(p)},
-                     {"INT_COUNT", fmt::format("{}", ints.size())},
-                     {"DESCRIBE", describe.dump()}});
+  std::string filled = arguments(p);
+  if (c.sliced)
+    filled += fmt::format(
+        "  p.k_slice = static_cast<int>(v[{}]);\n  p.k_step = static_cast<int>(v[{}]);\n", own,
+        own + 1);
+  return fill(
+      file,
+      {{"NAME", std::string(realizer)},
+       {"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
+       {"OPERANDS", p.parts.empty() ? "operands" : "parts"},
+       {"CONSTANTS", constants(p, c)},
+       {"INSTRUCTION", instruction(p, c)},
+       {"EPILOGUE", epilogue_text(p)},
+       {"REDUCTION",
+        c.sliced ? reduction_text(stated, reduction, {"tessera_wgmma", cuda_type}) : ""},
+       {"ARGUMENTS", filled},
+       {"LAST", c.sliced ? "reduction::reduce(launch, workspace, stream)" : "0"},
+       {"WORKSPACE",
+        c.sliced
+            ? fmt::format("tessera_generated::well_formed(launch) ? launch->ints[{}] : -1", own + 2)
+            : "0"},
+       {"INT_COUNT", fmt::format("{}", ints.size())},
+       {"DESCRIBE", describe.dump()}});
 }
 
 }  // namespace tessera::realize

@@ -15,10 +15,17 @@ struct WgmmaConfig {
   int cluster_m = 1, cluster_n = 1;
   Schedule schedule = Schedule::cooperative;
   bool split = false;  // fp32 operands, each as two tf32 parts
+  bool tf32 = false;   // fp32 operands as they are, for the tensor core to truncate
+  /// The batches are slices of K; their fp32 sums go to the workspace, and a second kernel adds
+  /// them and applies the epilogue.
+  bool sliced = false;
   int stages = 0;
 
   [[nodiscard]] Json to_json() const;
 };
+
+/// CUDA's name of an element type.
+std::string cuda_type(DType t);
 
 /// K of a stage.
 int wgmma_depth(const WgmmaConfig& c);
@@ -30,8 +37,10 @@ std::optional<std::string> wgmma_refuses(const WgmmaConfig& c, const GemmProblem
 /// The whole file, named `realizer` in its description.
 std::string wgmma_library(const GemmProblem& p, const WgmmaConfig& c, std::string_view realizer,
                           std::string_view arch);
-/// The names of the integers that it reads, and their values.
-std::vector<std::string> wgmma_ints(const GemmProblem& p);
+/// The integers that it reads.
 std::vector<int64_t> wgmma_values(const GemmProblem& p, const Knobs& knobs);
+/// The same of the product in slices: each a run of K, or every so-many-th stage.
+std::vector<int64_t> wgmma_sliced_values(const GemmProblem& p, const WgmmaConfig& c, int slices,
+                                         bool interleaved);
 
 }  // namespace tessera::realize

@@ -33,9 +33,14 @@ struct Matrix {
   char* data;
   int64_t ld, batch;
 };
-inline Matrix matrix(const tessera_launch* launch, int first, int element_bytes) {
+/// Tensor -1 is the workspace.
+inline Matrix matrix(const tessera_launch* launch, void* workspace, int first, int element_bytes) {
   const int64_t* const v = launch->ints + first;
-  return {static_cast<char*>(launch->tensors[v[0]]) + v[1] * element_bytes, v[2], v[3]};
+  void* const data = v[0] < 0 ? workspace : launch->tensors[v[0]];
+  return {static_cast<char*>(data) + v[1] * element_bytes, v[2], v[3]};
+}
+inline Matrix matrix(const tessera_launch* launch, int first, int element_bytes) {
+  return matrix(launch, nullptr, first, element_bytes);
 }
 
 /// Vectors of so many bytes are read from it.

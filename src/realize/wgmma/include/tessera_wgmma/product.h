@@ -117,29 +117,36 @@ __device__ __forceinline__ void load(uint32_t to, const CUtensorMap* map, uint32
 template <class C, bool KMajor, int Blocks>
 constexpr bool shared = Blocks == 2 && (KMajor || !C::split);
 
+/// The stages of a tile. Slices are equally long: what lies beyond K is loaded as zeros.
+template <class C>
+__device__ __forceinline__ int steps_of(const Params<C>& p) {
+  return Tiles<C>::whole(p.k, C::sliced ? C::depth * p.l : C::depth);
+}
+
 /// One thread: fills the ring for all tiles of the block.
 template <class C>
 __device__ __forceinline__ void produce(const Params<C>& p, uint32_t memory, uint32_t full,
                                         uint32_t empty, int cluster, int clusters, int rank) {
   using D = Derived<C>;
   const Tiles<C> tiles(p);
-  const int steps = Tiles<C>::whole(p.k, C::depth);
+  const int steps = steps_of(p);
   Turn<C::stages> turn;
   for (int i = cluster; i < tiles.total; i += clusters) {
     int row, column, batch;
     tiles.at(i, rank, row, column, batch);
-    for (int step = 0; step < steps; ++step, turn.next()) {
+    int k = C::sliced ? batch * p.k_slice : 0;
+    for (int step = 0; step < steps; ++step, turn.next(), k += C::sliced ? p.k_step : C::depth) {
       const uint32_t barrier = full + turn.stage * 8;
       const uint32_t a = memory + turn.stage * D::stage_bytes;
       mbarrier_wait(empty + turn.stage * 8, turn.parity ^ 1);
       mbarrier_arrive_expect_tx(barrier, D::stage_bytes);
       load<C, C::a_k_major, C::rows, shared<C, C::a_k_major, C::cluster_n>>(
-          a, &p.a, barrier, step * C::depth, row, batch * p.a_batches, rank);
+          a, &p.a, barrier, k, row, batch * p.a_batches, rank);
 #pragma unroll
       for (int i = 0; i < C::products; ++i) {
         load<C, C::b_k_major, D::result_columns, shared<C, C::b_k_major, C::cluster_m>>(
-            a + D::a_bytes + i * (D::b_bytes / C::products), &p.b[i], barrier, step * C::depth,
-            column, batch * p.b_batches, rank);
+            a + D::a_bytes + i * (D::b_bytes / C::products), &p.b[i], barrier, k, column,
+            batch * p.b_batches, rank);
       }
     }
   }
@@ -170,13 +177,14 @@ __device__ __forceinline__ void release(uint32_t empty, int stage, Group group) 
   }
 }
 
-/// The accumulators of `steps` stages of 16-bit operands. All of them are released on return.
+/// The accumulators of `steps` stages of 16-bit or tf32 operands. All of them are released on
+/// return.
 template <class C, class Mma>
 __device__ __forceinline__ void multiply(float (&acc)[Derived<C>::row_blocks][C::columns / 2],
                                          uint32_t memory, uint32_t full, uint32_t empty,
                                          Turn<C::stages>& turn, int steps, Group group) {
   using D = Derived<C>;
-  // Bytes from one block of 64 rows to the next, and from 16 k to the next 16.
+  // Bytes from one block of 64 rows to the next, and from the k of one wgmma to the next.
   constexpr uint32_t block = C::a_k_major ? 64 * 128 : C::depth * 128;
   constexpr uint32_t a_step = C::a_k_major ? 32 : 16 * 128;
   constexpr uint32_t b_step = C::b_k_major ? 32 : 16 * 128;
@@ -192,7 +200,7 @@ __device__ __forceinline__ void multiply(float (&acc)[Derived<C>::row_blocks][C:
     for (int i = 0; i < D::row_blocks; ++i) pin(acc[i]);
     wgmma_fence();
 #pragma unroll
-    for (int k = 0; k < C::depth / 16; ++k) {
+    for (int k = 0; k < C::depth / D::mma_depth; ++k) {
 #pragma unroll
       for (int i = 0; i < D::row_blocks; ++i)
         Mma::issue(acc[i], a + ((i * block + k * a_step) >> 4), b + ((k * b_step) >> 4),
@@ -415,7 +423,7 @@ __device__ __forceinline__ void consume(const Params<C>& p, uint8_t* generic, ui
                                         int rank, Group group) {
   using D = Derived<C>;
   const Tiles<C> tiles(p);
-  const int steps = Tiles<C>::whole(p.k, C::depth);
+  const int steps = steps_of(p);
   const uint32_t boxes = memory + D::store_offset + group.index * C::store_buffers * D::store_bytes;
   const int rows = C::pingpong ? 0 : group.index * D::group_rows;
   Turn<C::stages> turn;
@@ -444,6 +452,7 @@ __device__ __forceinline__ void consume(const Params<C>& p, uint8_t* generic, ui
       bar_arrive(group.index == 0 ? second_turn : first_turn, 256);
       turn.skip(steps);
     }
+    if constexpr (C::parts > 0) Epilogue::apply_parts(p, acc, row + rows, column, group.thread);
     finish<C, Epilogue>(p, acc, boxes, box, row + rows, column, batch, group);
   }
   if (group.thread == 0) tma_store_wait_read<0>();
