@@ -7,7 +7,6 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "toolchain/flags.h"
-#include "toolchain/lean_cutlass.h"
 #include "toolchain/ptxas.h"
 #include "toolchain/ready.h"
 #include "toolchain/toolchain.h"
@@ -161,7 +160,6 @@ Result<Built> compile(const Toolchain& tools, const Source& source, const fs::pa
       aside.path / (source.language == Language::cuda ? "source.cu" : "source.cpp");
   const fs::path output = aside.path / "kernel.so";
   write_file_atomically(input, source.text);
-  if (source.cutlass) write_lean_headers(tools.cutlass / "include", source, output);
   Finished done;
   try {
     done = run_all(compile_commands(tools, source, input, output), aside.path, limit, cancel);

@@ -3,7 +3,6 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "toolchain/lean_cutlass.h"
 #include "toolchain/machine.h"
 
 namespace tessera::toolchain {
@@ -46,9 +45,8 @@ std::vector<std::string> host_flags(const Source& source) {
   return flags;
 }
 
-void add_own_includes(const Toolchain& tools, const Source& source, const fs::path& output,
+void add_own_includes(const Toolchain& tools, const Source& source,
                       std::vector<std::string>& argv) {
-  if (source.cutlass) argv.push_back("-I" + lean_folder(output).string());
   if (!tools.own_include.empty()) argv.push_back("-I" + tools.own_include.string());
   if (!source.cutlass) return;
   argv.push_back("-I" + (tools.cutlass / "include").string());
@@ -61,7 +59,7 @@ std::vector<std::string> host_command(const Toolchain& tools, const Source& sour
   std::vector<std::string> argv = {tools.cxx.string()};
   for (const std::string& f : host_flags(source)) argv.push_back(f);
   if (!cubin.empty()) argv.push_back(fmt::format("-DTESSERA_CUBIN=\"{}\"", cubin.string()));
-  add_own_includes(tools, source, output, argv);
+  add_own_includes(tools, source, argv);
   for (const fs::path& dir : tools.host_includes)
     argv.insert(argv.end(), {"-isystem", dir.string()});
   argv.insert(argv.end(), {"-x", "c++", input.string(), "-x", "none", "-o", output.string()});
@@ -80,7 +78,7 @@ std::vector<std::string> kernel_command(const Toolchain& tools, const Source& so
   if (cuda && !tools.cxx.empty()) argv.insert(argv.end(), {"-ccbin", tools.cxx.string()});
   for (const std::string& f : common_flags(source, sides)) argv.push_back(f);
   for (const std::string& f : source.flags) argv.push_back(f);
-  add_own_includes(tools, source, output, argv);
+  add_own_includes(tools, source, argv);
   for (const fs::path& dir : tools.cuda_includes) {
     if (cuda) argv.push_back("-I" + dir.string());
   }
@@ -140,10 +138,7 @@ std::string cache_key(const Toolchain& tools, const Source& source) {
   text += "\n";
   if (sides != Sides::together)
     text += fmt::format("{}\n{}\n", tools.cxx_version, join(host_flags(source), " "));
-  if (source.cutlass) {
-    text += "cutlass " + tools.cutlass_version + "\n" + lean_headers_version() +
-            included_headers_hash(tools.own_include, lean_headers_version()) + "\n";
-  }
+  if (source.cutlass) text += "cutlass " + tools.cutlass_version + "\n";
   text += join(common_flags(source, sides), " ") + "\n" + join(source.flags, " ") + "\n" +
           join(source.links, " ") + "\n";
   text += included_headers_hash(tools.own_include, source.text) + "\n";

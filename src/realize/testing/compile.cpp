@@ -10,7 +10,6 @@
 #include "realize/testing/disassembly.h"
 #include "realize/testing/run_logged.h"
 #include "toolchain/flags.h"
-#include "toolchain/lean_cutlass.h"
 
 namespace tessera::realize::testing {
 namespace {
@@ -65,11 +64,6 @@ void expect_compiles(const toolchain::Source& source, int spill_bytes) {
   const Scratch scratch;
   std::ofstream(scratch.path / "k.cu") << source.text;
   std::vector<std::string> argv = nvcc_command(tools, source.arch.substr(3), "-O1");
-  if (source.cutlass) {
-    toolchain::write_lean_headers(cutlass_source(tools) / "include", source,
-                                  scratch.path / "k.cubin");
-    argv.insert(argv.begin() + 1, "-I" + toolchain::lean_folder(scratch.path / "k.cubin").string());
-  }
   argv.insert(argv.end(), {"-cubin", "-Xptxas", "-v"});
   argv.insert(argv.end(), source.flags.begin(), source.flags.end());
   argv.insert(argv.end(),
@@ -97,8 +91,6 @@ void expect_host_side_compiles(const toolchain::Source& source) {
   const Scratch scratch;
   std::ofstream(scratch.path / "k.cu") << source.text;
   std::ofstream(scratch.path / "k.cubin") << "";
-  if (source.cutlass)
-    toolchain::write_lean_headers(tools.cutlass / "include", source, scratch.path / "k.so");
   const auto commands =
       toolchain::compile_commands(tools, source, scratch.path / "k.cu", scratch.path / "k.so");
   ASSERT_EQ(commands.size(), 2U);
