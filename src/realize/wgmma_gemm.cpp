@@ -10,7 +10,9 @@ namespace {
 Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
   const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
   if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
-  TESSERA_TRY(stated, parted_problem(*body, pattern.precision));
+  const bool two_strides = body->a.shape.size() > 3;
+  TESSERA_TRY(stated, two_strides ? pointer_problem(*body, pattern.precision)
+                                  : parted_problem(*body, pattern.precision));
   TESSERA_TRY(problem, restate_for_rows(std::move(stated), arch));
   return wgmma_space("wgmma_gemm", problem, arch, 32);
 }

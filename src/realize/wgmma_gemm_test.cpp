@@ -222,6 +222,28 @@ TEST(WgmmaParts, Compiles) {
   testing::expect_host_side_compiles(*exact.candidates.front().source);
 }
 
+/// Heads inside the rows: [batch, head, m, k] of [batch, m, head, k], no common stride.
+TEST(WgmmaGemm, BatchesOfTwoStridesAreTwoDimsOfTheTensorMaps) {
+  const Space s =
+      expect_space(R"({"m":256,"n":128,"k":64,"batch":8,"heads":4,"epilogue":"bias_residual"})");
+  const Candidate& c = s.candidates.front();
+  EXPECT_EQ(c.config["batches"], "two strides");
+  EXPECT_THAT(c.source->text, HasSubstr("two_strides = true"));
+  EXPECT_THAT(c.source->text, HasSubstr("p.x[1] = {x1.data, x1.ld, x1.batch, x1.outer, p.inner}"));
+  const auto& ints = c.launches.front().ints;
+  EXPECT_EQ(ints.at(3), 8);                          // batches
+  EXPECT_EQ(ints.at(6 + 3), 64);                     // from head to head of A
+  EXPECT_EQ(ints.at(6 + 5 * 4), 4);                  // heads
+  EXPECT_EQ(ints.at(6 + 5 * 4 + 1), 256 * 4 * 64);   // from batch to batch of A
+  EXPECT_EQ(ints.at(6 + 5 * 4 + 4), 0);              // of the bias
+  EXPECT_EQ(ints.at(6 + 5 * 4 + 5), 256 * 4 * 128);  // and of the residual
+  EXPECT_EQ(ints.size(), 6 + 5 * 4 + 6);
+  testing::expect_compiles(*c.source);
+  testing::expect_host_side_compiles(*c.source);
+  const Space one = expect_space(R"({"m":256,"n":128,"k":64,"batch":8})");
+  EXPECT_THAT(one.candidates.front().source->text, HasSubstr("two_strides = false"));
+}
+
 constexpr const char* long_k = R"({"m":256,"n":256,"k":524288,"b_major":"n"})";
 
 TEST(WgmmaSplitK, SlicesFillTheMachineAndCoverK) {

@@ -90,6 +90,7 @@ Candidate candidate(std::string_view realizer, const GemmProblem& p, const Wgmma
   out.config["transposed"] = p.exchanged;
   if (p.paired()) out.config["products"] = "paired";
   if (!p.parts.empty()) out.config["columns"] = "parts";
+  if (p.inner > 0) out.config["batches"] = "two strides";
   out.predicted_ms = ms;
   toolchain::Source source;
   source.name = out.realizer;
@@ -171,7 +172,6 @@ std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmP
 
 Result<GemmProblem> restate_for_rows(GemmProblem p, const arch::Arch& arch) {
   TESSERA_CHECK(check_sm90(p, arch));
-  if (p.inner > 0) return error(fail(unsupported_gemm, "batches of two strides"));
   if (size_of(p.a.dtype) == 1) return error(fail(unsupported_gemm, "8-bit operands"));
   const auto row_major = [](const Matrix& d) { return d.columns_contiguous; };
   if (std::all_of(p.outputs.begin(), p.outputs.end(), row_major)) return p;

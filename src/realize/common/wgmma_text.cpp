@@ -222,7 +222,7 @@ std::string constants(const GemmProblem& p, const WgmmaConfig& c) {
   return fmt::format(R"(struct Config {{
   static constexpr int rows = {}, columns = {}, element_bytes = {}, depth = {}, stages = {};
   static constexpr int cluster_m = {}, cluster_n = {};
-  static constexpr bool pingpong = {}, split = {}, sliced = {}, a_k_major = {}, b_k_major = {};
+  static constexpr bool pingpong = {}, split = {}, sliced = {}, two_strides = {}, a_k_major = {}, b_k_major = {};
   static constexpr int products = {}, results = {}, widest_result = {}, operands = {};
   static constexpr int parts = {}, part_operands = {};
   static constexpr int store_buffers = {};
@@ -230,51 +230,62 @@ std::string constants(const GemmProblem& p, const WgmmaConfig& c) {
 )",
                      c.rows, c.columns, size_of(p.a.dtype), wgmma_depth(c), c.stages, c.cluster_m,
                      c.cluster_n, flag(c.schedule == Schedule::pingpong), flag(c.split),
-                     flag(c.sliced), flag(p.a.columns_contiguous), flag(p.b.columns_contiguous),
-                     products_of(p), p.outputs.size(), widest_result(p),
-                     std::max<std::size_t>(1, p.leaves.size()), wgmma_part_count(p),
-                     wgmma_part_operands(p), store_buffers);
+                     flag(c.sliced), flag(p.inner > 0), flag(p.a.columns_contiguous),
+                     flag(p.b.columns_contiguous), products_of(p), p.outputs.size(),
+                     widest_result(p), std::max<std::size_t>(1, p.leaves.size()),
+                     wgmma_part_count(p), wgmma_part_operands(p), store_buffers);
 }
 
 /// Statements that fill Params from a launch.
 std::string arguments(const GemmProblem& p) {
   std::string text;
   const auto place = [](std::size_t i) { return first_matrix + 4 * static_cast<int>(i); };
+  const bool runs = p.inner > 0;
+  // Behind all else: the batches of a run, and each matrix' stride between runs.
+  const std::size_t inner =
+      static_cast<std::size_t>(place(matrices_of(p).size())) + part_values(p).size();
+  if (runs) text += fmt::format("  p.inner = static_cast<int>(v[{}]);\n", inner);
+  const auto matrix = [&](const std::string& name, std::size_t i, int bytes) {
+    text += fmt::format("  {}Matrix {} = matrix(launch, workspace, {}, {});\n",
+                        runs ? "" : "const ", name, place(i), bytes);
+    if (runs) text += fmt::format("  {}.outer = v[{}];\n", name, inner + 1 + i);
+  };
   const std::size_t results = p.outputs.size();
   const std::string type = map_type(p.a.dtype);
   const int bytes = size_of(p.a.dtype);
-  text += fmt::format("  const Matrix a = matrix(launch, {}, {});\n", place(0), bytes);
-  text += fmt::format("  const Matrix b = matrix(launch, {}, {});\n", place(1), bytes);
+  matrix("a", 0, bytes);
+  matrix("b", 1, bytes);
   text += "  p.a_batches = a.batch != 0;\n  p.b_batches = b.batch != 0;\n";
+  if (runs) text += "  p.a_runs = a.outer != 0;\n  p.b_runs = b.outer != 0;\n";
   text += fmt::format(
-      "  if (encode_operand<Config, Config::a_k_major>(p.a, a, {}, p.m, p.k, p.l, Config::rows, "
-      "Config::cluster_n)) return -1;\n",
+      "  if (encode_operand<Config, Config::a_k_major>(p.a, a, {}, p.m, p.k, p.l, p.inner, "
+      "Config::rows, Config::cluster_n)) return -1;\n",
       type);
-  const auto weight = [&](int which, const char* from) {
+  const auto weight = [&](int which, const std::string& from) {
     text += fmt::format(
-        "  if (encode_operand<Config, Config::b_k_major>(p.b[{}], {}, {}, p.n, p.k, p.l, "
+        "  if (encode_operand<Config, Config::b_k_major>(p.b[{}], {}, {}, p.n, p.k, p.l, p.inner, "
         "Config::columns / Config::products, Config::cluster_m)) return -1;\n",
         which, from, type);
   };
   weight(0, "b");
   for (std::size_t r = 0; r < results; ++r) {
     const DType t = p.outputs[r].dtype;
+    matrix(fmt::format("d{}", r), 2 + r, size_of(t));
     text += fmt::format(
-        "  if (encode_result<Config>(p.d[{}], matrix(launch, workspace, {}, {}), {}, {}, p.m, p.n, "
-        "p.l)) "
+        "  if (encode_result<Config>(p.d[{0}], d{0}, {1}, {2}, p.m, p.n, p.l, p.inner)) "
         "return -1;\n",
-        r, place(2 + r), size_of(t), map_type(t), size_of(t));
+        r, map_type(t), size_of(t));
   }
   for (std::size_t i = 0; i < p.leaves.size(); ++i) {
     const Matrix& x = p.leaves[i].matrix;
     const int element = size_of(x.dtype);
-    text += fmt::format("  const Matrix x{} = matrix(launch, {}, {});\n", i, place(2 + results + i),
-                        element);
+    matrix(fmt::format("x{}", i), 2 + results + i, element);
     if (p.leaves[i].kind == Leaf::Kind::product) {
-      weight(1, fmt::format("x{}", i).c_str());
+      weight(1, fmt::format("x{}", i));
       continue;
     }
-    text += fmt::format("  p.x[{0}] = {{x{0}.data, x{0}.ld, x{0}.batch}};\n", i);
+    text += fmt::format("  p.x[{0}] = {{x{0}.data, x{0}.ld, x{0}.batch{1}}};\n", i,
+                        runs ? fmt::format(", x{}.outer, p.inner", i) : "");
     if (x.alignment() >= 2)
       text += fmt::format("  if (!aligned(x{}.data, {})) return -1;\n", i, 2 * element);
   }
@@ -292,6 +303,9 @@ std::vector<std::string> ints_of(const GemmProblem& p) {
     for (const char* field : {"tensor", "offset", "ld", "batch"})
       names.push_back(fmt::format("{}_{}", m, field));
   for (std::string& name : part_ints(p, "")) names.push_back(std::move(name));
+  if (p.inner == 0) return names;
+  names.emplace_back("inner");
+  for (const std::string& m : matrices) names.push_back(m + "_outer");
   return names;
 }
 
@@ -426,6 +440,9 @@ std::vector<int64_t> wgmma_values(const GemmProblem& p, const Knobs& knobs) {
   std::vector<int64_t> v = {p.m, p.n, p.k, p.l, knobs.raster, knobs.swizzle};
   for (const Matrix* m : matrices_of(p)) v.insert(v.end(), {m->tensor, m->offset, m->ld, m->batch});
   for (const int64_t value : part_values(p)) v.push_back(value);
+  if (p.inner == 0) return v;
+  v.push_back(p.inner);
+  for (const Matrix* m : matrices_of(p)) v.push_back(m->outer);
   return v;
 }
 

@@ -105,6 +105,16 @@ __device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, ui
       : "memory");
 }
 
+/// The same of a tensor of four dims.
+__device__ __forceinline__ void tma_load(uint32_t to, const CUtensorMap* map, uint32_t barrier,
+                                         int x, int y, int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+      "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+
 /// The same for every block of the cluster whose bit is set, at the same places there.
 __device__ __forceinline__ void tma_load_multicast(uint32_t to, const CUtensorMap* map,
                                                    uint32_t barrier, int x, int y, int z,
@@ -116,12 +126,31 @@ __device__ __forceinline__ void tma_load_multicast(uint32_t to, const CUtensorMa
       : "memory");
 }
 
+__device__ __forceinline__ void tma_load_multicast(uint32_t to, const CUtensorMap* map,
+                                                   uint32_t barrier, int x, int y, int z, int w,
+                                                   uint16_t blocks) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(to),
+      "l"(map), "r"(barrier), "h"(blocks), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+
 /// A box goes from shared memory to (x, y, z) of the tensor; what lies beyond it is not written.
 __device__ __forceinline__ void tma_store(const CUtensorMap* map, uint32_t from, int x, int y,
                                           int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
       "r"(from), "r"(x), "r"(y), "r"(z)
+      : "memory");
+}
+
+__device__ __forceinline__ void tma_store(const CUtensorMap* map, uint32_t from, int x, int y,
+                                          int z, int w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(
+          map),
+      "r"(from), "r"(x), "r"(y), "r"(z), "r"(w)
       : "memory");
 }
 

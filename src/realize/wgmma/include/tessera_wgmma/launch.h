@@ -28,10 +28,12 @@ inline int check(cudaError_t status, const char* what) {
   return fail("%s: %s", what, cudaGetErrorString(status));
 }
 
-/// Four integers of a launch: tensor, offset, leading stride, batch stride, in elements.
+/// Four integers of a launch: tensor, offset, leading stride, batch stride, in elements; and the
+/// stride between runs of batches, where they have two.
 struct Matrix {
   char* data;
   int64_t ld, batch;
+  int64_t outer = 0;
 };
 /// Tensor -1 is the workspace.
 inline Matrix matrix(const tessera_launch* launch, void* workspace, int first, int element_bytes) {
@@ -67,59 +69,68 @@ inline Encode encoder() {
   return found;
 }
 
-/// A tensor [batches, outer, inner] and the box that is moved at a time.
+/// A tensor [batches, outer, inner], or [runs, batches, outer, inner], and the box that is moved at
+/// a time.
 struct Boxes {
   CUtensorMapDataType type;
   int element_bytes;
   const void* data;
-  int64_t inner, outer, batches;
-  int64_t ld, batch;  // elements
+  int64_t inner, outer;
+  int64_t ld;  // elements
   int box_inner, box_outer;
   CUtensorMapSwizzle swizzle;
+  int dims = 3;
+  int64_t batches = 1, runs = 1;
+  int64_t batch = 0, run = 0;  // elements
 };
+
+/// Batches of `x`: so many, in runs of `inner` where it has two strides.
+template <class C>
+void set_batches(Boxes& t, const Matrix& x, int64_t batches, int64_t inner) {
+  t.dims = C::two_strides ? 4 : 3;
+  t.batches = x.batch == 0 ? 1 : C::two_strides ? inner : batches;
+  t.batch = x.batch;
+  if (!C::two_strides) return;
+  t.runs = x.outer == 0 ? 1 : batches / inner;
+  t.run = x.outer;
+}
 
 inline int encode(CUtensorMap& map, const Boxes& t) {
   const Encode function = encoder();
   if (function == nullptr) return fail("the driver has no cuTensorMapEncodeTiled");
-  const cuuint64_t extents[3] = {static_cast<cuuint64_t>(t.inner), static_cast<cuuint64_t>(t.outer),
-                                 static_cast<cuuint64_t>(t.batches)};
+  const cuuint64_t extents[4] = {static_cast<cuuint64_t>(t.inner), static_cast<cuuint64_t>(t.outer),
+                                 static_cast<cuuint64_t>(t.batches),
+                                 static_cast<cuuint64_t>(t.runs)};
   // A stride that is never stepped must still be legal.
-  const int64_t batch = t.batches > 1 ? t.batch : t.ld;
-  const cuuint64_t strides[2] = {static_cast<cuuint64_t>(t.ld * t.element_bytes),
-                                 static_cast<cuuint64_t>(batch * t.element_bytes)};
-  const cuuint32_t box[3] = {static_cast<cuuint32_t>(t.box_inner),
-                             static_cast<cuuint32_t>(t.box_outer), 1};
-  const cuuint32_t steps[3] = {1, 1, 1};
+  const int64_t batch = t.batches > 1 ? t.batch : t.ld, run = t.runs > 1 ? t.run : t.ld;
+  const cuuint64_t strides[3] = {static_cast<cuuint64_t>(t.ld * t.element_bytes),
+                                 static_cast<cuuint64_t>(batch * t.element_bytes),
+                                 static_cast<cuuint64_t>(run * t.element_bytes)};
+  const cuuint32_t box[4] = {static_cast<cuuint32_t>(t.box_inner),
+                             static_cast<cuuint32_t>(t.box_outer), 1, 1};
+  const cuuint32_t steps[4] = {1, 1, 1, 1};
   const CUresult status =
-      function(&map, t.type, 3, const_cast<void*>(t.data), extents, strides, box, steps,
+      function(&map, t.type, t.dims, const_cast<void*>(t.data), extents, strides, box, steps,
                CU_TENSOR_MAP_INTERLEAVE_NONE, t.swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (status == CUDA_SUCCESS) return 0;
   return fail(
       "cuTensorMapEncodeTiled (error %d): %lld x %lld x %lld elements of %d bytes at %p, "
-      "strides %lld and %lld",
+      "strides %lld, %lld and %lld",
       static_cast<int>(status), static_cast<long long>(t.batches), static_cast<long long>(t.outer),
       static_cast<long long>(t.inner), t.element_bytes, t.data, static_cast<long long>(t.ld),
-      static_cast<long long>(batch));
+      static_cast<long long>(batch), static_cast<long long>(run));
 }
 
 /// The map of an operand of `rows` rows, loaded `tile` rows at a time, or half of them where two
 /// blocks share it.
 template <class C, bool KMajor>
 int encode_operand(CUtensorMap& map, const Matrix& x, CUtensorMapDataType type, int64_t rows,
-                   int64_t k, int64_t batches, int tile, int sharers) {
+                   int64_t k, int64_t batches, int64_t inner, int tile, int sharers) {
   constexpr int bytes = Derived<C>::element_bytes;
-  Boxes t{type,
-          bytes,
-          x.data,
-          KMajor ? k : rows,
-          KMajor ? rows : k,
-          x.batch ? batches : 1,
-          x.ld,
-          x.batch,
-          0,
-          0,
-          CU_TENSOR_MAP_SWIZZLE_128B};
+  Boxes t{type, bytes, x.data, KMajor ? k : rows,         KMajor ? rows : k,
+          x.ld, 0,     0,      CU_TENSOR_MAP_SWIZZLE_128B};
+  set_batches<C>(t, x, batches, inner);
   const int share = sharers == 2 && (KMajor || !C::split) ? tile / 2 : tile;
   if (KMajor) {
     t.box_inner = C::depth, t.box_outer = share;
@@ -134,10 +145,18 @@ int encode_operand(CUtensorMap& map, const Matrix& x, CUtensorMapDataType type, 
 /// The map of a result, stored 64 x 32 at a time.
 template <class C>
 int encode_result(CUtensorMap& map, const Matrix& x, CUtensorMapDataType type, int element_bytes,
-                  int64_t m, int64_t n, int64_t batches) {
-  return encode(
-      map, {type, element_bytes, x.data, n, m, batches, x.ld, x.batch, Derived<C>::store_columns,
-            64, element_bytes == 4 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B});
+                  int64_t m, int64_t n, int64_t batches, int64_t inner) {
+  Boxes t{type,
+          element_bytes,
+          x.data,
+          n,
+          m,
+          x.ld,
+          Derived<C>::store_columns,
+          64,
+          element_bytes == 4 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B};
+  set_batches<C>(t, x, batches, inner);
+  return encode(map, t);
 }
 
 /// Clusters of the kernel that a device runs at once.

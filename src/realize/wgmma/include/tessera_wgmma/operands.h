@@ -40,24 +40,28 @@ template <class T>
 __device__ __forceinline__ const T* batch_of(const Operand& x, int batch) {
   return static_cast<const T*>(x.data) + batch * x.batch;
 }
+template <class T>
+__device__ __forceinline__ const T* batch_of(const OperandOfRuns& x, int batch) {
+  const int run = batch / x.inner;
+  return static_cast<const T*>(x.data) + (batch - run * x.inner) * x.batch + run * x.outer;
+}
 
 /// An element at `index`; 0 outside.
-template <class T>
-__device__ __forceinline__ float one(const Operand& x, int batch, int64_t index, bool inside) {
+template <class T, class X>
+__device__ __forceinline__ float one(const X& x, int batch, int64_t index, bool inside) {
   return inside ? value(batch_of<T>(x, batch)[index]) : 0.0f;
 }
 
 /// Elements that lie side by side, the first at a multiple of both.
-template <class T>
-__device__ __forceinline__ float2 adjacent(const Operand& x, int batch, int64_t index,
-                                           bool inside) {
+template <class T, class X>
+__device__ __forceinline__ float2 adjacent(const X& x, int batch, int64_t index, bool inside) {
   return inside ? both(batch_of<T>(x, batch) + index) : float2{0.0f, 0.0f};
 }
 
 /// Elements `distance` apart.
-template <class T>
-__device__ __forceinline__ float2 apart(const Operand& x, int batch, int64_t index,
-                                        int64_t distance, bool inside) {
+template <class T, class X>
+__device__ __forceinline__ float2 apart(const X& x, int batch, int64_t index, int64_t distance,
+                                        bool inside) {
   return {one<T>(x, batch, index, inside), one<T>(x, batch, index + distance, inside)};
 }
 

@@ -11,6 +11,7 @@
 //   pingpong         each of the two consuming warpgroups has tiles of its own; else they share one
 //   split            fp32 operands, each as two tf32 parts
 //   sliced           the batches are slices of one product's K, whose sums another kernel adds
+//   two_strides      batches lie in runs of `Params::inner`, at a stride inside and one between
 //   a_k_major, b_k_major   whether K is the contiguous direction
 //   products         2: a second B, whose product the epilogue combines with the first
 //   results          outputs, `result_bytes[]` an element each
@@ -33,6 +34,22 @@ struct Operand {
   int64_t batch;
 };
 
+/// The same where batches have two strides.
+struct OperandOfRuns {
+  const void* data;
+  int64_t ld;
+  int64_t batch, outer;
+  int inner;
+};
+template <bool Runs>
+struct OperandType {
+  using Type = Operand;
+};
+template <>
+struct OperandType<true> {
+  using Type = OperandOfRuns;
+};
+
 /// The columns of a part.
 struct PartColumns {
   int first, end;
@@ -49,14 +66,16 @@ struct PartOperand {
 
 template <class Config>
 struct Params {
-  CUtensorMap a;                    // (k, m, l) or (m, k, l)
+  CUtensorMap a;                    // (k, m, l) or (m, k, l); l in two dims with two strides
   CUtensorMap b[Config::products];  // (k, n, l) or (n, k, l)
   CUtensorMap d[Config::results];   // (n, m, l)
-  Operand x[Config::operands];
+  typename OperandType<Config::two_strides>::Type x[Config::operands];
   PartColumns parts[Config::parts > 0 ? Config::parts : 1];
   PartOperand y[Config::part_operands > 0 ? Config::part_operands : 1];
   int m, n, k, l;
   int a_batches, b_batches;  // 0 where all batches share the operand, else 1
+  int a_runs, b_runs;        // 0 where all runs share it
+  int inner;                 // batches of a run
   int k_slice, k_step;  // sliced: K from one slice's first stage to the next's, and between its
                         // stages
   int along_n;          // tiles are dealt along n first, else along m

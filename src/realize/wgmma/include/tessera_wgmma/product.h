@@ -82,7 +82,7 @@ struct Turn {
 /// each sends its half to both.
 template <class C, bool KMajor, int Rows, bool Shared>
 __device__ __forceinline__ void load(uint32_t to, const CUtensorMap* map, uint32_t barrier, int k,
-                                     int row, int batch, int rank) {
+                                     int row, [[maybe_unused]] int run, int batch, int rank) {
   constexpr int bytes = Derived<C>::element_bytes;
   // K-major, and every layout of split operands, comes in one box.
   constexpr bool blocks = !KMajor && !C::split;
@@ -92,23 +92,24 @@ __device__ __forceinline__ void load(uint32_t to, const CUtensorMap* map, uint32
   static_assert(!Shared || (units % 2 == 0 && (KMajor || blocks)), "an operand that two can share");
   const int first = Shared ? rank * mine : 0;
   to += first * unit_bytes;
+  const auto fetch = [&](uint32_t at, int x, int y) {
+    if constexpr (Shared && C::two_strides) {
+      tma_load_multicast(at, map, barrier, x, y, batch, run, 3);
+    } else if constexpr (Shared) {
+      tma_load_multicast(at, map, barrier, x, y, batch, 3);
+    } else if constexpr (C::two_strides) {
+      tma_load(at, map, barrier, x, y, batch, run);
+    } else {
+      tma_load(at, map, barrier, x, y, batch);
+    }
+  };
   if constexpr (blocks) {
 #pragma unroll
-    for (int i = 0; i < mine; ++i) {
-      const int x = row + (first + i) * 64;
-      if constexpr (Shared) {
-        tma_load_multicast(to + i * unit_bytes, map, barrier, x, k, batch, 3);
-      } else {
-        tma_load(to + i * unit_bytes, map, barrier, x, k, batch);
-      }
-    }
+    for (int i = 0; i < mine; ++i) fetch(to + i * unit_bytes, row + (first + i) * 64, k);
+  } else if constexpr (KMajor) {
+    fetch(to, k, row + first);
   } else {
-    const int x = KMajor ? k : row + first, y = KMajor ? row + first : k;
-    if constexpr (Shared) {
-      tma_load_multicast(to, map, barrier, x, y, batch, 3);
-    } else {
-      tma_load(to, map, barrier, x, y, batch);
-    }
+    fetch(to, row + first, k);
   }
 }
 
@@ -134,6 +135,8 @@ __device__ __forceinline__ void produce(const Params<C>& p, uint32_t memory, uin
   for (int i = cluster; i < tiles.total; i += clusters) {
     int row, column, batch;
     tiles.at(i, rank, row, column, batch);
+    const int run = C::two_strides ? batch / p.inner : 0;
+    if constexpr (C::two_strides) batch -= run * p.inner;
     int k = C::sliced ? batch * p.k_slice : 0;
     for (int step = 0; step < steps; ++step, turn.next(), k += C::sliced ? p.k_step : C::depth) {
       const uint32_t barrier = full + turn.stage * 8;
@@ -141,12 +144,12 @@ __device__ __forceinline__ void produce(const Params<C>& p, uint32_t memory, uin
       mbarrier_wait(empty + turn.stage * 8, turn.parity ^ 1);
       mbarrier_arrive_expect_tx(barrier, D::stage_bytes);
       load<C, C::a_k_major, C::rows, shared<C, C::a_k_major, C::cluster_n>>(
-          a, &p.a, barrier, k, row, batch * p.a_batches, rank);
+          a, &p.a, barrier, k, row, run * p.a_runs, batch * p.a_batches, rank);
 #pragma unroll
       for (int i = 0; i < C::products; ++i) {
         load<C, C::b_k_major, D::result_columns, shared<C, C::b_k_major, C::cluster_m>>(
             a + D::a_bytes + i * (D::b_bytes / C::products), &p.b[i], barrier, k, column,
-            batch * p.b_batches, rank);
+            run * p.b_runs, batch * p.b_batches, rank);
       }
     }
   }
@@ -352,7 +355,11 @@ __device__ __forceinline__ void store(const Params<C>& p, const float2 (&values)
   fence_proxy_async();
   bar_sync(barrier, 128);
   if (group.thread == 0) {
-    tma_store(&p.d[Result], at, column, row, batch);
+    if constexpr (C::two_strides) {
+      tma_store(&p.d[Result], at, column, row, batch % p.inner, batch / p.inner);
+    } else {
+      tma_store(&p.d[Result], at, column, row, batch);
+    }
     tma_store_commit();
   }
   box = box == C::store_buffers - 1 ? 0 : box + 1;
