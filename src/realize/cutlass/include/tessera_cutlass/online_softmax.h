@@ -5,11 +5,13 @@
 // threads of a quad share their rows. (Running maximum and sum: Milakov and Gimelshein, 2018.)
 #pragma once
 
-#include <cute/tensor.hpp>
+#include <math.h>
+
+#include "tessera/sides.h"
 
 namespace tessera {
 
-CUTE_DEVICE float power_of_two(float x) {
+__device__ __forceinline__ float power_of_two(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
@@ -23,15 +25,14 @@ struct OnlineSoftmax {
 
   /// Turns a block's scores into powers relative to the highest score so far. What earlier blocks
   /// left is to be multiplied by `correction`, a factor a row; the sums are already.
-  template <class Scores>
-  CUTE_DEVICE void operator()(Scores& scores, float (&correction)[2]) {
-    constexpr int values = decltype(cute::size(scores))::value;
-    static_assert(values % 4 == 0);
-    CUTE_UNROLL
+  template <int N>
+  __device__ __forceinline__ void operator()(float (&scores)[N], float (&correction)[2]) {
+    static_assert(N % 4 == 0, "two rows of two columns");
+#pragma unroll
     for (int i = 0; i < 2; ++i) {
       float top = highest[i];
-      CUTE_UNROLL
-      for (int j = 2 * i; j < values; j += 4) top = fmaxf(top, fmaxf(scores(j), scores(j + 1)));
+#pragma unroll
+      for (int j = 2 * i; j < N; j += 4) top = fmaxf(top, fmaxf(scores[j], scores[j + 1]));
       top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 1));
       top = fmaxf(top, __shfl_xor_sync(0xffffffff, top, 2));
       // A row without any column so far: its powers are zero, not NaN.
@@ -39,12 +40,12 @@ struct OnlineSoftmax {
       correction[i] = power_of_two(highest[i] * scale - origin);
       highest[i] = top;
       float part = 0;
-      CUTE_UNROLL
-      for (int j = 2 * i; j < values; j += 4) {
-        CUTE_UNROLL
+#pragma unroll
+      for (int j = 2 * i; j < N; j += 4) {
+#pragma unroll
         for (int c = 0; c < 2; ++c) {
-          scores(j + c) = power_of_two(scores(j + c) * scale - origin);
-          part += scores(j + c);
+          scores[j + c] = power_of_two(scores[j + c] * scale - origin);
+          part += scores[j + c];
         }
       }
       sum[i] = sum[i] * correction[i] + part;
@@ -52,8 +53,8 @@ struct OnlineSoftmax {
   }
 
   /// One over the rows' sums, zero for a row without columns. All threads of a quad together, once.
-  CUTE_DEVICE void finish(float (&factor)[2]) {
-    CUTE_UNROLL
+  __device__ __forceinline__ void finish(float (&factor)[2]) {
+#pragma unroll
     for (int i = 0; i < 2; ++i) {
       float total = sum[i];
       total += __shfl_xor_sync(0xffffffff, total, 1);
@@ -64,18 +65,18 @@ struct OnlineSoftmax {
 };
 
 /// Multiplies each row by its factor.
-template <class Accumulators>
-CUTE_DEVICE void scale_rows(Accumulators& values, const float (&factor)[2]) {
-  CUTE_UNROLL
-  for (int j = 0; j < decltype(cute::size(values))::value; ++j) values(j) *= factor[j / 2 % 2];
+template <int N>
+__device__ __forceinline__ void scale_rows(float (&values)[N], const float (&factor)[2]) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) values[j] *= factor[j / 2 % 2];
 }
 
 /// Columns from `limit` on, counted from the thread's first, become minus infinity.
-template <class Scores>
-CUTE_DEVICE void hide_columns(Scores& scores, const int (&limit)[2]) {
-  CUTE_UNROLL
-  for (int j = 0; j < decltype(cute::size(scores))::value; ++j) {
-    if (j / 4 * 8 + j % 2 >= limit[j / 2 % 2]) scores(j) = -INFINITY;
+template <int N>
+__device__ __forceinline__ void hide_columns(float (&scores)[N], const int (&limit)[2]) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    if (j / 4 * 8 + j % 2 >= limit[j / 2 % 2]) scores[j] = -INFINITY;
   }
 }
 
