@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "realize/common/programmatic_launch.h"
 #include "realize/common/wgmma_attention_text.h"
+#include "realize/realize.h"
 #include "rules/attention.h"
 
 namespace tessera::realize {
@@ -17,6 +18,7 @@ struct Config {
   int queries;  // of a tile, 64 a warpgroup
   int keys;     // of a block
   bool turns;   // warpgroups issue their products in turns
+  bool lazy;    // sums are corrected only where a row's highest score has grown by much
   int value_stages = key_stages;
 
   static constexpr int key_stages = 2;
@@ -25,6 +27,7 @@ struct Config {
     return {{"block_queries", queries},
             {"block_keys", keys},
             {"turns", turns},
+            {"lazy", lazy},
             {"stages", {key_stages, value_stages}}};
   }
 };
@@ -96,14 +99,17 @@ double predict_ms(const rules::AttentionBody& body, const Config& c, const arch:
   // One stage of values is loaded while nothing but the next scores is multiplied.
   const double block = overlapped + waits + (c.value_stages == 1 ? products / 8 : 0);
   const int64_t tiles = (body.q_length + c.queries - 1) / c.queries;
-  int64_t blocks = 0;
-  for (int64_t t = 1; t <= tiles; ++t) {
-    const int64_t seen = body.causal ? std::min(body.kv_length, t * c.queries) : body.kv_length;
-    blocks += (seen + c.keys - 1) / c.keys;
+  // A warpgroup has those that its own 64 rows see.
+  const int groups = c.queries / 64;
+  int64_t group_blocks = 0;
+  for (int64_t g = 1; g <= tiles * groups; ++g) {
+    const int64_t seen = body.causal ? std::min(body.kv_length, g * 64) : body.kv_length;
+    group_blocks += (seen + c.keys - 1) / c.keys;
   }
+  const double blocks = static_cast<double>(group_blocks) / groups;
   const double share = static_cast<double>(body.heads * body.batch) / arch.multiprocessors;
   const double own_tiles = std::max(1.0, static_cast<double>(tiles) * share);
-  return (static_cast<double>(blocks) * share * block + own_tiles * around_a_tile) / clocks_per_ms;
+  return (blocks * share * block + own_tiles * around_a_tile) / clocks_per_ms;
 }
 
 /// How many (batch, head) pairs are worked on before the next: all, and as many as have keys and
@@ -157,7 +163,8 @@ Candidate candidate(const rules::AttentionBody& body, const Config& c, const arc
                                  .key_stages = Config::key_stages,
                                  .value_stages = c.value_stages,
                                  .causal = body.causal,
-                                 .turns = c.turns};
+                                 .turns = c.turns,
+                                 .lazy = c.lazy};
   toolchain::Source source;
   source.name = out.realizer;
   source.text = wgmma_attention_library(attention, out.realizer, arch.name, names_of_ints());
@@ -182,7 +189,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   for (const int queries : {128, 192}) {
     for (int keys = 64; keys <= 192; keys += 16) {
       for (const bool turns : {true, false}) {
-        Config c{queries, keys, turns};
+        Config c{queries, keys, turns, false};
         // Wide heads: less than two blocks of values leave room for longer ones.
         if (shared_bytes(*body, c) > arch.shared_memory_per_block) c.value_stages = 1;
         if (registers(*body, c) > register_limit(c)) {
@@ -190,7 +197,10 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
         } else if (shared_bytes(*body, c) > arch.shared_memory_per_block) {
           ++too_much_memory;
         } else {
-          space.candidates.push_back(candidate(*body, c, arch));
+          for (const bool lazy : {false, true}) {
+            c.lazy = lazy;
+            space.candidates.push_back(candidate(*body, c, arch));
+          }
         }
       }
     }

@@ -142,9 +142,9 @@ TEST(WgmmaAttention, TheSourceNamesTheInstanceOfItsConfiguration) {
                 HasSubstr(fmt::format("depth = 80, width = 48, queries = {}, keys = {};",
                                       int(g["block_queries"]), keys)));
     EXPECT_THAT(c.source->text, HasSubstr("key_stages = 2, value_stages = 2;"));
-    EXPECT_THAT(
-        c.source->text,
-        HasSubstr(fmt::format("causal = false, turns = {}, bfloat16 = false;", bool(g["turns"]))));
+    EXPECT_THAT(c.source->text,
+                HasSubstr(fmt::format("causal = false, turns = {}, lazy = {}, bfloat16 = false;",
+                                      bool(g["turns"]), bool(g["lazy"]))));
     // Scores of all keys of a block, sums of all columns of the values.
     EXPECT_THAT(c.source->text, HasSubstr(fmt::format("m64n{}k16.f32.f16.f16", keys)));
     EXPECT_THAT(c.source->text, HasSubstr("m64n48k16.f32.f16.f16"));

@@ -248,7 +248,7 @@ def configuration(candidate: dict) -> tuple:
     """What instances of both realizers have in common."""
     config = candidate["config"]
     stages = config["stages"] if isinstance(config["stages"], list) else [config["stages"]] * 2
-    return config["block_queries"], config["block_keys"], config["turns"], *stages
+    return config["block_queries"], config["block_keys"], config["turns"], config.get("lazy", False), *stages
 
 
 def compared(timed: list[tuple], right: list[tuple]) -> str:

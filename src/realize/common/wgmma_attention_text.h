@@ -18,6 +18,7 @@ struct WgmmaAttention {
   int key_stages = 2, value_stages = 2;
   bool causal = false;
   bool turns = false;  // warpgroups issue their products in turns
+  bool lazy = false;   // sums are corrected only where a row's highest score has grown by much
 };
 
 /// The whole file, named `realizer` in its description, which reads integers of these names.

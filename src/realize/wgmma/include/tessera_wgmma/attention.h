@@ -220,7 +220,8 @@ struct Attention {
       wgmma_fence();
 #pragma unroll
       for (int i = 0; i < C::depth; i += 16)
-        Mma::scores(scores, q.at(0, column_bytes<Q>(i)), k.at(at_k.stage, column_bytes<K>(i)), i != 0);
+        Mma::scores(scores, q.at(0, column_bytes<Q>(i)), k.at(at_k.stage, column_bytes<K>(i)),
+                    i != 0);
       wgmma_commit();
     };
     const auto multiply_values = [&] {
@@ -263,6 +264,18 @@ struct Attention {
       };
       float correction[2];
       int n = t.blocks - 1;
+      if constexpr (C::causal) {
+        // Blocks that only the rows of later groups see.
+#pragma unroll 1
+        for (; n > (first_row + 63) / C::keys; --n) {
+          wait_for_turn(group);
+          end_turn(group);
+          mbarrier_wait(b.k_full(at_k.stage), at_k.parity);
+          free_keys();
+          mbarrier_wait(b.v_full(at_v.stage), at_v.parity);
+          free_values();
+        }
+      }
       mbarrier_wait(b.q_full(group), turn_q);
       mbarrier_wait(b.k_full(at_k.stage), at_k.parity);
       multiply_keys();
@@ -288,12 +301,17 @@ struct Attention {
         free_keys();
         if (Shape::own_room && key_block == 0) free_buffer(b.q_empty(group));
         if constexpr (decltype(hidden)::on) hide(key_block);
-        softmax(scores, correction);
+        bool corrected = true;
+        if constexpr (C::lazy) {
+          corrected = softmax.lazily(scores, correction);
+        } else {
+          softmax(scores, correction);
+        }
         wgmma_wait<0>();
         pin(sums);
         free_values();
         round_all(scores, powers);
-        tessera::scale_rows(sums, correction);
+        if (corrected) tessera::scale_rows(sums, correction);
       };
       --n;
       if constexpr (C::causal) {

@@ -7,6 +7,7 @@
 //   key_stages, value_stages   blocks of keys and of values that are in shared memory
 //   causal           a query sees the keys up to its own number, else all
 //   turns            warpgroups issue their products in turns
+//   lazy             sums are corrected only where a row's highest score has grown by much
 //   bfloat16         the elements' type, else float16
 #pragma once
 
