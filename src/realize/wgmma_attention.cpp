@@ -69,9 +69,11 @@ int register_limit(const Config& c) {
   return c.queries == 128 ? 240 : 160;
 }
 
-/// Scores and their rounded powers, sums, and what addresses and rows take.
+/// Scores and their rounded powers, sums, and what addresses and rows take: more where uniform
+/// registers do not hold the queries' descriptors of 16 columns each beside the turns' numbers.
 int64_t registers(const rules::AttentionBody& body, const Config& c) {
-  constexpr int64_t rest = 28;
+  const int64_t depth = rounded(body.head_dim);
+  const int64_t rest = c.turns && c.queries == 128 && depth > 128 ? 52 : 28;
   return c.keys / 2 + c.keys / 4 + rounded(body.value_dim) / 2 + rest;
 }
 

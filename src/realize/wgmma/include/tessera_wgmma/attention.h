@@ -109,7 +109,9 @@ struct Attention {
   static __device__ __forceinline__ void load(uint32_t to, const CUtensorMap* map, uint32_t barrier,
                                               int row, int head, int batch) {
     mbarrier_arrive_expect_tx(barrier, Matrix::bytes);
-#pragma unroll
+    // A thread that loads has 24 registers, too few for many at once.
+    constexpr int at_once = Matrix::count <= 4 ? Matrix::count : 1;
+#pragma unroll at_once
     for (int i = 0; i < Matrix::count; ++i)
       tma_load(to + i * Matrix::block_bytes, map, barrier, i * Matrix::columns, row, head, batch);
   }
