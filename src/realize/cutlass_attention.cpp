@@ -77,7 +77,7 @@ int64_t shared_bytes(const rules::AttentionBody& body, const Config& c) {
 
 /// Milliseconds: a block takes the longer of its products and its powers, part of the shorter, and
 /// its waits; a tile what is before its first block and after its last. The shares and clocks are
-/// fitted to head dims 64 to 256 on an H200 (tests/gpu/cutlass_attention.py prints both).
+/// fitted to head dims 64 to 256 on an H200 (tests/gpu/wgmma_attention.py prints both).
 double predict_ms(const rules::AttentionBody& body, const Config& c, const arch::Arch& arch) {
   constexpr double products_per_clock = 4096;  // dense 16-bit operations of a multiprocessor
   constexpr double clocks_per_ms = 1.6e6, waits = 120, around_a_tile = 1500;

@@ -16,7 +16,7 @@ case "${1:-}" in
     mkdir -p "$dir"
     "$build/src/realize_tool" flags sm_90a >"$dir/flags.json"
     "$python" tests/gpu/gemm_kernels.py generate "$dir/gemm" --tool "$build/src/realize_tool"
-    "$python" tests/gpu/cutlass_attention.py generate "$dir/attention" --tool "$build/src/realize_tool"
+    "$python" tests/gpu/wgmma_attention.py generate "$dir/attention" --tool "$build/src/realize_tool"
     "$python" tests/gpu/launches.py generate "$dir/launches" --tools "$build/src"
     "$python" tests/gpu/tile_kernels.py emit "$dir/tile" --tools "$build/src"
     ;;
@@ -42,7 +42,7 @@ case "${1:-}" in
     check host_times "$python" tests/gpu/host_times.py
     check module_checks "$python" tests/gpu/module_checks.py
     check tile "$python" tests/gpu/tile_kernels.py run "$dir/tile"
-    check attention "$python" tests/gpu/cutlass_attention.py run "$dir/attention"
+    check attention "$python" tests/gpu/wgmma_attention.py run "$dir/attention"
     check gemm "$python" tests/gpu/gemm_kernels.py run "$dir/gemm"
     exit $failed
     ;;

@@ -45,6 +45,12 @@ std::string map_type(DType t) {
                              : "CU_TENSOR_MAP_DATA_TYPE_FLOAT32";
 }
 
+/// TMA rounds to tf32 on the way, to the nearest; the tensor core by itself would cut.
+std::string operand_map_type(const GemmProblem& p) {
+  return p.precision == Precision::tf32 ? "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32"
+                                        : map_type(p.a.dtype);
+}
+
 /// One wgmma of 64 rows and all columns.
 std::string instruction(const GemmProblem& p, const WgmmaConfig& c) {
   const int registers = c.columns / 2;
@@ -251,7 +257,7 @@ std::string arguments(const GemmProblem& p) {
     if (runs) text += fmt::format("  {}.outer = v[{}];\n", name, inner + 1 + i);
   };
   const std::size_t results = p.outputs.size();
-  const std::string type = map_type(p.a.dtype);
+  const std::string type = operand_map_type(p);
   const int bytes = size_of(p.a.dtype);
   matrix("a", 0, bytes);
   matrix("b", 1, bytes);

@@ -253,6 +253,13 @@ struct Attention {
     warpgroup_commit_batch();
   }
 
+  /// A tensor in registers as the array that it is.
+  template <class Tensor>
+  CUTE_DEVICE static auto& values_of(Tensor& tensor) {
+    using Values = float[decltype(cute::size(tensor))::value];
+    return *reinterpret_cast<Values*>(tensor.data());
+  }
+
   template <class From, class To>
   CUTE_DEVICE static void convert(const From& from, To& to) {
     constexpr int values = decltype(cute::size(from))::value;
@@ -316,7 +323,7 @@ struct Attention {
         CUTE_UNROLL
         for (int i = 0; i < 2; ++i)
           limit[i] = (Causal ? min(p.columns, row + 8 * i + 1) : p.columns) - begin;
-        hide_columns(scores, limit);
+        hide_columns(values_of(scores), limit);
       };
       float correction[2];
       int n = t.blocks - 1;
@@ -329,7 +336,7 @@ struct Attention {
       ++at_k;
       if (OwnO && n == 0) free_buffer(b.q_empty[group]);
       hide(n);
-      softmax(scores, correction);
+      softmax(values_of(scores), correction);
       convert(scores, powers);
       clear(sums);
 
@@ -346,13 +353,13 @@ struct Attention {
         ++at_k;
         if (OwnO && key_block == 0) free_buffer(b.q_empty[group]);
         if constexpr (hidden) hide(key_block);
-        softmax(scores, correction);
+        softmax(values_of(scores), correction);
         warpgroup_wait<0>();
         warpgroup_fence_operand(sums);
         free_buffer(b.v_empty[at_v.stage]);
         ++at_v;
         convert(scores, powers);
-        scale_rows(sums, correction);
+        scale_rows(values_of(sums), correction);
       };
       if constexpr (Causal) {
         // Blocks that reach above the group's first row.
@@ -370,7 +377,7 @@ struct Attention {
       free_buffer(b.v_empty[at_v.stage]);
       ++at_v;
       turn_q ^= 1;
-      scale_rows(sums, correction);
+      scale_rows(values_of(sums), correction);
       Tensor rounded = make_tensor_like<Element>(sums);
       convert(sums, rounded);
       // The store before has read the room, and all of the group know.

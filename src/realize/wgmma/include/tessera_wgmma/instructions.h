@@ -14,6 +14,20 @@ __device__ __forceinline__ uint32_t shared_address(const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
 
+/// True in one thread of a warp that is whole. The compiler, too, knows that it is one, and issues
+/// what follows without loops over threads.
+__device__ __forceinline__ bool elect_one() {
+  uint32_t elected;
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "elect.sync _|p, 0xffffffff;\n"
+      "selp.b32 %0, 1, 0, p;\n"
+      "}"
+      : "=r"(elected));
+  return elected != 0;
+}
+
 // Barriers in shared memory.
 
 __device__ __forceinline__ void mbarrier_init(uint32_t barrier, int arrivals) {
@@ -145,6 +159,7 @@ __device__ __forceinline__ void tma_store(const CUtensorMap* map, uint32_t from,
       : "memory");
 }
 
+/// The same of a tensor of four directions.
 __device__ __forceinline__ void tma_store(const CUtensorMap* map, uint32_t from, int x, int y,
                                           int z, int w) {
   asm volatile(
@@ -169,6 +184,28 @@ __device__ __forceinline__ void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/// Four matrices of 8 x 8 16-bit elements. Lane l brings the address of row l % 8 of matrix l / 8,
+/// and of each matrix, one a register, columns 2 (l % 4) and the next of row l / 4.
+__device__ __forceinline__ void store_matrices(uint32_t at, const uint32_t (&from)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(at),
+               "r"(from[0]), "r"(from[1]), "r"(from[2]), "r"(from[3])
+               : "memory");
+}
+
+// 16-bit elements.
+
+/// Two values rounded, the first in the low half.
+template <bool BFloat16>
+__device__ __forceinline__ uint32_t rounded(float low, float high) {
+  uint32_t both;
+  if constexpr (BFloat16) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  }
+  return both;
+}
+
 // wgmma.
 
 __device__ __forceinline__ void wgmma_fence() {
@@ -191,13 +228,23 @@ __device__ __forceinline__ void pin(float (&registers)[N]) {
   for (int i = 0; i < N; ++i) asm volatile("" : "+f"(registers[i])::"memory");
 }
 
+/// The same of an operand in registers.
+template <int N>
+__device__ __forceinline__ void pin(uint32_t (&registers)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+r"(registers[i])::"memory");
+}
+
 /// A matrix descriptor (PTX ISA, "Asynchronous warpgroup level matrix shared memory layout") with
-/// the 128-byte swizzle. `leading` and `stride` are the byte offsets that it calls so.
+/// a swizzle of 128, 64 or 32 bytes. `leading` and `stride` are the byte offsets that it calls so.
+template <int Swizzle = 128>
 __device__ __forceinline__ uint64_t descriptor(uint32_t address, uint32_t leading,
                                                uint32_t stride) {
+  static_assert(Swizzle == 128 || Swizzle == 64 || Swizzle == 32, "a swizzle that wgmma has");
+  constexpr uint64_t layout = Swizzle == 128 ? 1 : Swizzle == 64 ? 2 : 3;
   return static_cast<uint64_t>((address & 0x3ffffu) >> 4) |
          static_cast<uint64_t>(leading >> 4) << 16 | static_cast<uint64_t>(stride >> 4) << 32 |
-         uint64_t{1} << 62;
+         layout << 62;
 }
 
 template <int Registers>

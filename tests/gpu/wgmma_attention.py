@@ -1,15 +1,19 @@
-"""Checks and times the kernels of the realizer cutlass_attention beside torch's attention backends on a Hopper GPU.
+"""Checks and times attention kernels by wgmma beside torch's attention backends on a Hopper GPU: those of the realizer
+wgmma_attention, and of cutlass_attention, the same kernel on CUTLASS' parts.
 
-    python tests/gpu/cutlass_attention.py generate DIR --tool BUILD/src/realize_tool     # anywhere
-    python tests/gpu/cutlass_attention.py run DIR [--only WORD]                          # on the GPU: builds (all cores)
+    python tests/gpu/wgmma_attention.py generate DIR --tool BUILD/src/realize_tool       # anywhere
+    python tests/gpu/wgmma_attention.py run DIR [--only WORD]                            # on the GPU: builds (all cores)
 
-`run` holds each problem against fp64 with every built instance that takes it: RMS error beside the best of torch's fused
+`generate --realizers wgmma_attention` leaves the other out. `run` holds each problem against fp64 with every built instance that takes it: RMS error beside the best of torch's fused
 backends, on a poisoned result amid margins that must stay as they are, twice with the same bits, in every order of
-heads; and with a NaN and an inf in two queries. Problems that are timed come last. Exit code 1 when something is wrong.
+heads; and with a NaN and an inf in two queries. Problems that are timed come last, with how the same configurations of
+both realizers compare: their times, and whether the results have the same bits. Exit code 1 when something is wrong.
 """
 
 import argparse
+import hashlib
 import json
+import math
 import pathlib
 import subprocess
 import sys
@@ -19,6 +23,7 @@ import attention_kernels as attention
 import gemm_kernels as gemm
 
 problem = attention.problem
+REALIZERS = ("wgmma_attention", "cutlass_attention")
 FACTOR = 1.1  # of torch's RMS error: both round the powers and the result to 16 bits
 MARGIN = 4096  # elements before and after each tensor
 SECTIONS = (1, 3)  # checked beside the launches' own: (batch, head) pairs that are worked on at once
@@ -61,34 +66,45 @@ ODD = [
 ]
 
 
-def descriptions() -> list[dict]:
+def places(realizer: str, at: int, count: int | None) -> list[int]:
+    """Which instances of a realizer are built, around its list: `count` of a problem that is timed, else some for problem
+    number `at`. Those in plain CUDA C++ build in seconds, so that more of them are."""
+    plain = realizer == "wgmma_attention"
+    if count is not None:
+        return list(range(100 if plain else count))
+    return [at, at + 3, at + 7, at + 12] if plain else [at]
+
+
+def descriptions(realizers: list[str]) -> list[dict]:
     """What realize_tool reads. `limit` is all instances, so that those that another problem builds are checked too. Of an
-    odd problem one is built, each time at another place of the list, so that all kinds of configurations are among them."""
-    everything = [(spec, [at], more, False) for at, (spec, more) in enumerate(ODD)]
-    everything += [(spec, list(range(count)), more, True) for spec, count, more in RACES]
+    odd problem few are built, each time at other places of the list, so that all kinds of configurations are among them."""
+    everything = [(spec, at, None, more) for at, (spec, more) in enumerate(ODD)]
+    everything += [(spec, 0, count, more) for spec, count, more in RACES]
     return [
         {
-            **{"rule": "attention", "realizers": ["cutlass_attention"], "limit": 100, "layout": "bhld"},
+            **{"rule": "attention", "realizers": realizers, "limit": 100, "layout": "bhld"},
             **{"value_dim": spec["head_dim"], **spec, "dtype": attention.DTYPES[spec["dtype"]], **more},
-            **{"spec": spec, "builds": builds, "race": race},
+            **{"spec": spec, "builds": {r: places(r, at, count) for r in realizers}, "race": count is not None},
         }
-        for spec, builds, more, race in everything
+        for spec, at, count, more in everything
     ]
 
 
 def chosen(index: list[dict]) -> list[dict]:
-    """The index with the candidates that are built: those at the places `builds`, around the list."""
+    """The index with the candidates that are built: those at the places `builds` of each realizer, around its list."""
     out = []
     for entry in index:
-        all_of_it = entry["candidates"]
-        places = {at % len(all_of_it) for at in entry["problem"]["builds"]} if all_of_it else ()
-        out.append({**entry, "candidates": [all_of_it[at] for at in sorted(places)]})
+        built = []
+        for realizer, at in entry["problem"]["builds"].items():
+            own = [c for c in entry["candidates"] if c["realizer"] == realizer]
+            built += [own[i] for i in sorted({i % len(own) for i in at if own})]
+        out.append({**entry, "candidates": built})
     return out
 
 
-def generate(directory: pathlib.Path, tool: str) -> int:
+def generate(directory: pathlib.Path, tool: str, realizers: list[str]) -> int:
     directory.mkdir(parents=True, exist_ok=True)
-    subprocess.run([tool, directory, "sm_90a"], input=json.dumps(descriptions()).encode(), check=True)
+    subprocess.run([tool, directory, "sm_90a"], input=json.dumps(descriptions(realizers)).encode(), check=True)
     index = json.loads((directory / "index.json").read_text())
     built = {c["file"] for e in chosen(index) for c in e["candidates"]}
     for source in {c["file"] for e in index for c in e["candidates"]} - built:
@@ -197,8 +213,8 @@ def orders(candidate: dict) -> list[list[int]]:
     return own + [[*own[0][:-1], s] for s in SECTIONS if all(ints[-1] != s for ints in own)]
 
 
-def check(case: Case, library: pathlib.Path, candidate: dict, limit: float) -> float:
-    """The RMS error of an instance, which is right in every order."""
+def check(case: Case, library: pathlib.Path, candidate: dict, limit: float) -> tuple[float, object]:
+    """The RMS error of an instance, which is right in every order, and the bits of its result."""
     first = None
     for ints in orders(candidate):
         call = case.call_of(library, ints)
@@ -211,7 +227,7 @@ def check(case: Case, library: pathlib.Path, candidate: dict, limit: float) -> f
             first = error, bits
         elif not case.torch.equal(first[1], bits):
             raise Wrong(f"section {ints[-1]}: another result than in the first order")
-    return first[0]
+    return first
 
 
 def check_broken(case: Case, library: pathlib.Path, candidate: dict, limit: float) -> None:
@@ -228,29 +244,70 @@ def check_broken(case: Case, library: pathlib.Path, candidate: dict, limit: floa
         raise Wrong(f"NaN and inf in two queries: RMS error {error:.3e} of the others, at most {limit:.3e}")
 
 
+def configuration(candidate: dict) -> tuple:
+    """What instances of both realizers have in common."""
+    config = candidate["config"]
+    stages = config["stages"] if isinstance(config["stages"], list) else [config["stages"]] * 2
+    return config["block_queries"], config["block_keys"], config["turns"], config.get("lazy", False), *stages
+
+
+def compared(timed: list[tuple], right: list[tuple]) -> str:
+    """How the two realizers compare where they have the same configuration: `timed` are (ms, candidate, launch)."""
+    times = {r: {} for r in REALIZERS}
+    for ms, candidate, launch in timed:
+        times[candidate["realizer"]][configuration(candidate), launch["ints"][-1]] = ms
+    plain, other = (times[r] for r in REALIZERS)
+    ratios = sorted(other[key] / ms for key, ms in plain.items() if key in other)
+    if not ratios:
+        return ""
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    return (
+        f"\n    {len(ratios)} launches of both: {REALIZERS[1]} takes x{mean:.3f} (x{ratios[0]:.3f} to x{ratios[-1]:.3f})"
+        f" of {REALIZERS[0]}'s time, {same_bits(right)}"
+    )
+
+
+def same_bits(right: list[tuple]) -> str:
+    digests = {r: {} for r in REALIZERS}
+    for _, candidate, _, digest in right:
+        digests[candidate["realizer"]][configuration(candidate)] = digest
+    plain, other = (digests[r] for r in REALIZERS)
+    both = [key for key in plain if key in other]
+    return f"the same bits in {sum(plain[key] == other[key] for key in both)} of {len(both)} configurations of both"
+
+
 def race(case: Case, right: list[tuple], flush) -> str:
-    """Our fastest instances and orders beside torch's backends."""
+    """The fastest instances and orders of each realizer beside torch's backends."""
     torch, p = case.torch, case.p
     theirs = fused(attention.peers(case.spec, case.views()))
     calls = [
         (case.call_of(library, launch["ints"]), candidate, launch, error)
-        for library, candidate, error in right
+        for library, candidate, error, _ in right
         for launch in candidate["launches"]
     ]
     coarse = gemm.timed(torch, [c[0] for c in calls], flush, 3)
-    best = [calls[i] for i in sorted(range(len(calls)), key=lambda i: coarse[i])[:5]]
+    best = []
+    for realizer in REALIZERS:
+        own = [i for i, c in enumerate(calls) if c[1]["realizer"] == realizer]
+        best += [calls[i] for i in sorted(own, key=lambda i: coarse[i])[:5]]
     fine = gemm.timed(torch, [*theirs.values(), *(c[0] for c in best)], flush, 15)
     ours = sorted(zip(fine[len(theirs) :], best), key=lambda pair: pair[0])
-    ms = ours[0][0]
     operations = 2 * p["batch"] * p["heads"] * p["queries"] * p["keys"] * (p["head_dim"] + p["value_dim"])
-    rate = operations / (2 if p["causal"] else 1) / ms / 1e9
-    peers = "".join(f", {name} {t:.4f} ms x{t / ms:.3f}" for name, t in zip(theirs, fine, strict=False))
-    lines = [f"{title(p):44s} ours {ms:.4f} ms {rate:.0f} TFLOP/s, rms {ours[0][1][3]:.2e}{peers or ', no peer'}"]
-    for t, (_, candidate, launch, _) in ours:
-        lines.append(
-            f"    {t:.4f} predicted {candidate['predicted_ms']:.4f} {candidate['config']} {json.dumps(launch['knobs'])}"
-        )
-    return "\n".join(lines)
+    operations /= 2 if p["causal"] else 1
+    lines = [title(p)]
+    for realizer in REALIZERS:
+        own = [pair for pair in ours if pair[1][1]["realizer"] == realizer]
+        if not own:
+            continue
+        ms = own[0][0]
+        peers = "".join(f", {name} {t:.4f} ms x{t / ms:.3f}" for name, t in zip(theirs, fine, strict=False))
+        rate = f"{ms:.4f} ms {operations / ms / 1e9:.0f} TFLOP/s, rms {own[0][1][3]:.2e}"
+        lines.append(f"  {realizer:17s} {rate}{peers or ', no peer'}")
+        for t, (_, candidate, launch, _) in own:
+            predicted = f"predicted {candidate['predicted_ms']:.4f}"
+            lines.append(f"    {t:.4f} {predicted} {candidate['config']} {json.dumps(launch['knobs'])}")
+    timed = [(ms, candidate, launch) for ms, (_, candidate, launch, _) in zip(coarse, calls)]
+    return "\n".join(lines) + compared(timed, right)
 
 
 def check_and_race(torch, entry: dict, built: dict, flush) -> list[str]:
@@ -269,16 +326,16 @@ def check_and_race(torch, entry: dict, built: dict, flush) -> list[str]:
     for candidate in candidates:
         path = built[candidate["file"]]
         try:
-            error = check(case, path, candidate, limit)
+            error, bits = check(case, path, candidate, limit)
             if with_broken:
                 check_broken(with_broken, path, candidate, limit)
-            right.append((path, candidate, error))
+            right.append((path, candidate, error, hashlib.sha1(bits.cpu().numpy()).hexdigest()))
         except Wrong as wrong:
-            failures.append(f"{candidate['config']}: {wrong}")
+            failures.append(f"{candidate['realizer']} {candidate['config']}: {wrong}")
     if right and p["race"]:
         print(race(case, right, flush), flush=True)
     else:
-        worst = max((error for *_, error in right), default=float("nan"))
+        worst = max((error for _, _, error, _ in right), default=float("nan"))
         print(
             f"{title(p):60s} {len(right)} of {len(candidates)} right, rms {worst:.2e}, torch {library:.2e}", flush=True
         )
@@ -313,10 +370,14 @@ def main() -> int:
     parser.add_argument("step", choices=("generate", "run"))
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--tool", default=str(gemm.ROOT / "build/src/realize_tool"))
+    parser.add_argument("--realizers", default=",".join(REALIZERS), help="for generate: a part of the default")
     parser.add_argument("--only", default="", help="for run: problems whose title has this")
     arguments = parser.parse_args()
     if arguments.step == "generate":
-        return generate(arguments.directory, arguments.tool)
+        realizers = arguments.realizers.split(",")
+        if unknown := set(realizers) - set(REALIZERS):
+            parser.error(f"no such realizer: {', '.join(sorted(unknown))}")
+        return generate(arguments.directory, arguments.tool, realizers)
     return run(arguments.directory, arguments.only)
 
 
