@@ -82,6 +82,16 @@ std::vector<Knobs> knobs_of(const WgmmaConfig& c, const GemmProblem& p, const ar
   return knobs;
 }
 
+toolchain::Source source_of(std::string_view realizer, const GemmProblem& p, const WgmmaConfig& c,
+                            const arch::Arch& arch) {
+  toolchain::Source source;
+  source.name = std::string(realizer);
+  source.text = wgmma_library(p, c, realizer, arch.name);
+  source.arch = arch.name;
+  add_programmatic_launch(arch, source);
+  return source;
+}
+
 Candidate candidate(std::string_view realizer, const GemmProblem& p, const WgmmaConfig& c,
                     double ms, const arch::Arch& arch) {
   Candidate out;
@@ -92,12 +102,7 @@ Candidate candidate(std::string_view realizer, const GemmProblem& p, const Wgmma
   if (!p.parts.empty()) out.config["columns"] = "parts";
   if (p.inner > 0) out.config["batches"] = "two strides";
   out.predicted_ms = ms;
-  toolchain::Source source;
-  source.name = out.realizer;
-  source.text = wgmma_library(p, c, realizer, arch.name);
-  source.arch = arch.name;
-  add_programmatic_launch(arch, source);
-  out.source = std::move(source);
+  out.source = source_of(realizer, p, c, arch);
   for (const Knobs& knobs : knobs_of(c, p, arch))
     out.launches.push_back({.knobs = knobs.to_json(), .ints = wgmma_values(p, knobs)});
   return out;
@@ -152,12 +157,7 @@ std::optional<Candidate> sliced_candidate(std::string_view realizer, const GemmP
   out.config = c.to_json();
   out.config["transposed"] = p.exchanged;
   out.predicted_ms = counts.front().first;
-  toolchain::Source source;
-  source.name = out.realizer;
-  source.text = wgmma_library(p, c, realizer, arch.name);
-  source.arch = arch.name;
-  add_programmatic_launch(arch, source);
-  out.source = std::move(source);
+  out.source = source_of(realizer, p, c, arch);
   constexpr std::size_t most_counts = 4;
   for (std::size_t i = 0; i < std::min(counts.size(), most_counts); ++i)
     for (const bool interleaved : {false, true})

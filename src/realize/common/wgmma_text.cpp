@@ -20,7 +20,7 @@ constexpr int store_columns = 32;
 
 int widest_result(const GemmProblem& p) {
   int widest = 0;
-  for (const Matrix& d : p.outputs) widest = std::max(widest, static_cast<int>(size_of(d.dtype)));
+  for (const Matrix& d : p.outputs) widest = std::max(widest, size_of(d.dtype));
   return widest;
 }
 
