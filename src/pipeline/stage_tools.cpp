@@ -45,8 +45,8 @@ Status open_tools(Session& s) {
   s.toolchain = s.evaluation.tools.fingerprint();
   if (s.found.arch->device == "cuda" && s.evaluation.tools.cutlass.empty()) {
     Diagnostic d = fail(Code{"TS0325", "build.cutlass_missing"},
-                        "there are no CUTLASS headers: products in tf32 and fp8, and attention "
-                        "by wgmma, get kernels of libraries only");
+                        "there are no CUTLASS headers: products in fp8, and in tf32 of operands "
+                        "that do not lie along K, get kernels of libraries only");
     d.level = Level::warning;
     d.helps.emplace_back("pip install nvidia-cutlass, or set TESSERA_CUTLASS_DIR");
     s.diagnostics.push_back(std::move(d));

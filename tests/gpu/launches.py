@@ -56,7 +56,7 @@ def steps(rows: int) -> list[Step]:
         Step("attention", "attention", {**heads, "causal": True, "mask": False, "dtype": "bf16", "precision": "bf16"},
              "q p y o"),
         Step("attention, wgmma", "realize",
-             {**heads, "rule": "attention", "causal": True, "limit": 1, "realizers": ["cutlass_attention"]},
+             {**heads, "rule": "attention", "causal": True, "limit": 1, "realizers": ["wgmma_attention"]},
              "o y q p"),
         Step("layer_norm", "rows", {**rows_spec, "kind": "layer_norm"}, "p w b x"),
     ]  # fmt: skip

@@ -20,7 +20,7 @@
 #include "tessera_wgmma/instructions.h"
 
 #if TESSERA_DEVICE_SIDE
-#include "tessera_cutlass/online_softmax.h"
+#include "tessera_wgmma/online_softmax.h"
 
 namespace tessera_wgmma {
 
@@ -253,7 +253,7 @@ struct Attention {
     Tiles t{p};
     uint32_t turn_q = 0;
     while (t.next()) {
-      tessera::OnlineSoftmax softmax{p.scale};
+      OnlineSoftmax softmax{p.scale};
       const int first_row = t.row_tile * C::queries + group * 64;
       const int row = first_row + row_in_group;
       const auto hide = [&](int n) {
@@ -262,7 +262,7 @@ struct Attention {
 #pragma unroll
         for (int i = 0; i < 2; ++i)
           limit[i] = (C::causal ? min(p.columns, row + 8 * i + 1) : p.columns) - begin;
-        tessera::hide_columns(scores, limit);
+        hide_columns(scores, limit);
       };
       float correction[2];
       int n = t.blocks - 1;
@@ -313,7 +313,7 @@ struct Attention {
         pin(sums);
         free_values();
         round_all(scores, powers);
-        if (corrected) tessera::scale_rows(sums, correction);
+        if (corrected) scale_rows(sums, correction);
       };
       --n;
       if constexpr (C::causal) {
@@ -329,7 +329,7 @@ struct Attention {
       pin(sums);
       free_values();
       turn_q ^= 1;
-      tessera::scale_rows(sums, correction);
+      scale_rows(sums, correction);
       store(p, sums, memory, b, t, group, thread);
     }
     if (thread == 0) tma_store_wait_read<0>();

@@ -9,7 +9,7 @@
 
 #include "tessera/sides.h"
 
-namespace tessera {
+namespace tessera_wgmma {
 
 __device__ __forceinline__ float power_of_two(float x) {
   float y;
@@ -108,4 +108,4 @@ __device__ __forceinline__ void hide_columns(float (&scores)[N], const int (&lim
   }
 }
 
-}  // namespace tessera
+}  // namespace tessera_wgmma
