@@ -2,43 +2,10 @@
 
 #include "base/text.h"
 #include "realize/common/cutlass_text.h"
+#include "realize/common/wgmma_instruction_text.h"
 
 namespace tessera::realize {
 namespace {
-
-/// A function `name` around one wgmma of 64 rows, 16 terms and these columns; fp32 accumulators.
-/// Operand B is a descriptor; so is A, both K-major, or A is in registers and B is not K-major.
-std::string instruction(std::string_view name, std::string_view element, int columns,
-                        bool from_registers) {
-  const int registers = columns / 2;
-  std::string places, accumulators;
-  for (int i = 0; i < registers; ++i) {
-    places += fmt::format("{}%{}", i == 0 ? "" : i % 16 == 0 ? ",\"\n      \"" : ",", i);
-    accumulators += fmt::format("{}\"+f\"(d[{}])",
-                                i == 0       ? ""
-                                : i % 8 == 0 ? ",\n      "
-                                             : ", ",
-                                i);
-  }
-  const auto place = [&](int operand) { return fmt::format("%{}", registers + operand); };
-  const std::string a = from_registers
-                            ? fmt::format("{{{},{},{},{}}}", place(0), place(1), place(2), place(3))
-                            : place(0);
-  const int b = from_registers ? 4 : 1;
-  return fmt::format(
-      R"(  static __device__ __forceinline__ void {}(float (&d)[{}], {}, uint64_t b, int accumulate) {{
-    asm volatile(
-      "{{\n.reg .pred p;\nsetp.ne.b32 p, {}, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {{"
-      "{}}}, {}, {}, p, 1, 1{};\n}}"
-      : {}
-      : {}, "l"(b), "r"(accumulate));
-  }}
-)",
-      name, registers, from_registers ? "const uint32_t (&a)[4]" : "uint64_t a", place(b + 1),
-      columns, element, element, places, a, place(b), from_registers ? ", 1" : ", 0, 0",
-      accumulators, from_registers ? R"("r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]))" : R"("l"(a))");
-}
 
 std::string constants(const WgmmaAttention& a) {
   return fmt::format(R"(struct Config {{
@@ -93,11 +60,15 @@ std::string wgmma_attention_library(const WgmmaAttention& a, std::string_view re
                                     std::string_view arch, const std::vector<std::string>& ints) {
   const char* const element = a.dtype == DType::bfloat16 ? "bf16" : "f16";
   const Json describe = {{"abi", 1}, {"name", realizer}, {"arch", arch}, {"ints", ints}};
-  return fill(file, {{"NAME", std::string(realizer)},
-                     {"CONSTANTS", constants(a)},
-                     {"SCORES", instruction("scores", element, a.keys, false)},
-                     {"VALUES", instruction("values", element, a.width, true)},
-                     {"DESCRIBE", describe.dump()}});
+  return fill(file,
+              {{"NAME", std::string(realizer)},
+               {"CONSTANTS", constants(a)},
+               {"SCORES", wgmma_instruction("scores", {.element = element, .columns = a.keys})},
+               {"VALUES", wgmma_instruction("values", {.element = element,
+                                                       .columns = a.width,
+                                                       .a_in_registers = true,
+                                                       .b_k_major = false})},
+               {"DESCRIBE", describe.dump()}});
 }
 
 }  // namespace tessera::realize

@@ -6,6 +6,7 @@
 #include "graph/pointwise.h"
 #include "realize/common/cutlass_parts_text.h"
 #include "realize/common/sliced.h"
+#include "realize/common/wgmma_instruction_text.h"
 #include "realize/common/wgmma_parts_text.h"
 
 namespace tessera::realize {
@@ -47,36 +48,20 @@ std::string map_type(DType t) {
 
 /// TMA rounds to tf32 on the way, to the nearest; the tensor core by itself would cut.
 std::string operand_map_type(const GemmProblem& p) {
-  return p.precision == Precision::tf32 ? "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32"
-                                        : map_type(p.a.dtype);
+  return p.precision == Precision::tf32 ? "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32" : map_type(p.a.dtype);
 }
 
 /// One wgmma of 64 rows and all columns.
 std::string instruction(const GemmProblem& p, const WgmmaConfig& c) {
-  const int registers = c.columns / 2;
   const bool tf32 = c.split || c.tf32;
-  const std::string element = tf32 ? "tf32" : p.a.dtype == DType::bfloat16 ? "bf16" : "f16";
-  std::string places, operands;
-  for (int i = 0; i < registers; ++i) {
-    places += fmt::format("{}%{}", i == 0 ? "" : i % 16 == 0 ? ",\"\n      \"" : ",", i);
-    operands += fmt::format("{}\"+f\"(d[{}])", i == 0 ? "" : i % 8 == 0 ? ",\n      " : ", ", i);
-  }
-  const std::string transposed = tf32 ? ""
-                                      : fmt::format(", {}, {}", p.a.columns_contiguous ? 0 : 1,
-                                                    p.b.columns_contiguous ? 0 : 1);
-  return fmt::format(R"(struct Mma {{
-  static __device__ __forceinline__ void issue(float (&d)[{0}], uint64_t a, uint64_t b, int accumulate) {{
-    asm volatile(
-      "{{\n.reg .pred p;\nsetp.ne.b32 p, %{1}, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n{2}k{3}.f32.{4}.{4} {{"
-      "{5}}}, %{6}, %{7}, p, 1, 1{8};\n}}"
-      : {9}
-      : "l"(a), "l"(b), "r"(accumulate));
-  }}
-}};
-)",
-                     registers, registers + 2, c.columns, tf32 ? 8 : 16, element, places, registers,
-                     registers + 1, transposed, operands);
+  return "struct Mma {\n" +
+         wgmma_instruction("issue", {.element = tf32                           ? "tf32"
+                                                : p.a.dtype == DType::bfloat16 ? "bf16"
+                                                                               : "f16",
+                                     .columns = c.columns,
+                                     .a_k_major = p.a.columns_contiguous,
+                                     .b_k_major = p.b.columns_contiguous}) +
+         "};\n";
 }
 
 /// The reader of an operand of elements: its values at two neighbouring columns.

@@ -15,7 +15,7 @@ struct WgmmaConfig {
   int cluster_m = 1, cluster_n = 1;
   Schedule schedule = Schedule::cooperative;
   bool split = false;  // fp32 operands, each as two tf32 parts
-  bool tf32 = false;   // fp32 operands as they are, for the tensor core to truncate
+  bool tf32 = false;   // fp32 operands, which TMA rounds to tf32 on the way
   /// The batches are slices of K; their fp32 sums go to the workspace, and a second kernel adds
   /// them and applies the epilogue.
   bool sliced = false;
