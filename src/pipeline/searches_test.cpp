@@ -108,6 +108,61 @@ TEST_F(Searching, ACheckpointHasTheBestSoFarAndTheSearchGoesOn) {
   for (const Work& w : s.work) EXPECT_FALSE(w.tuned->cut);
 }
 
+/// Winners as a release left them whose realizer and headers are gone.
+class Remembered : public Searching {
+ protected:
+  void remember_gone(const std::string& toolchain) {
+    realize::Candidate gone{.realizer = "gone_kernel", .config = {{"tile", {64}}}};
+    gone.source = toolchain::Source{.name = "gone_kernel",
+                                    .language = toolchain::Language::cxx,
+                                    .text = "#include \"gone/kernel.h\"\n",
+                                    .arch = "host"};
+    gone.launches = {{.knobs = Json::object(), .ints = {1}}};
+    const std::string here = s.toolchain;
+    s.toolchain = toolchain;
+    for (Work& w : s.work) {
+      evaluate::Tuned t;
+      t.winners.push_back({.candidate = gone, .built = {}, .evidence = {}});
+      t.winners.front().evidence.ms = 1e-6;
+      t.eager_ms = 1;
+      t.labels = {gone.label()};
+      t.trials = {{.point = {0, 0}, .outcome = tune::Outcome::measured, .ms = 1e-6}};
+      t.stopped_because = "space exhausted";
+      w.tuned = std::move(t);
+      ASSERT_TRUE(remember(s, w));
+      w.tuned.reset();
+    }
+    s.toolchain = here;
+    ASSERT_TRUE(look_up(s));
+  }
+
+  void expect_searched() {
+    ASSERT_TRUE(evaluate_work(s));
+    for (const Work& w : s.work) {
+      ASSERT_TRUE(w.tuned) << w.skipped;
+      EXPECT_FALSE(w.reused);
+      EXPECT_FALSE(w.tuned->winners.empty());
+      for (const auto& winner : w.tuned->winners)
+        EXPECT_NE(winner.candidate.realizer, "gone_kernel");
+    }
+  }
+};
+
+// Headers are part of what a toolchain is, so this is what stays of a realizer that went with them.
+TEST_F(Remembered, ARealizerThatIsGoneOfAnotherToolchainIsNoStart) {
+  remember_gone("with headers of before");
+  for (const Work& w : s.work) EXPECT_EQ(w.reuse, rules::Reuse::adapt);
+  expect_searched();
+  EXPECT_TRUE(s.diagnostics.empty()) << to_text(s.diagnostics.front());
+}
+
+TEST_F(Remembered, ASourceThatNoLongerBuildsIsSearchedAnew) {
+  remember_gone(s.toolchain);
+  for (const Work& w : s.work) EXPECT_EQ(w.reuse, rules::Reuse::reuse);
+  expect_searched();
+  EXPECT_FALSE(s.diagnostics.empty());
+}
+
 TEST_F(Searching, StoppedAtOnceNothingIsReached) {
   stop = true;
   ASSERT_TRUE(evaluate_work(s));
