@@ -16,6 +16,7 @@ class Tracer:
     """Answers for one module: loaded from a file here, or handed in by tessera.optimize."""
 
     def __init__(self, held: Held | None = None):
+        extension.build_early()  # the first plan is composed with it
         self.held = held
         self.connection: Connection | None = None
         self.settler: Settler | None = None
@@ -47,7 +48,6 @@ class Tracer:
             self.connection.notify("progress", {"stage": "measure", "message": text})
 
     def trace(self, params: dict) -> dict:
-        extension.build_early()
         if not params.get("path"):
             return {"graph": self._need().graph}
         loaded = load_problem(params["path"], params.get("class") or None, pick_device(params.get("device", "auto")))

@@ -136,6 +136,10 @@ struct Offers {
 };
 Offers offers(const rules::Pattern& pattern, const graph::Graph& g, const arch::Arch& arch);
 
+/// Leaves out what takes a compiler half a minute (CUTLASS) where the model promises little more of
+/// it than of the best that builds in seconds. What won for a relative stays.
+void leave_out_slow_builds(Offers& offers);
+
 /// Candidates as the search sees them.
 std::vector<tune::Item> items_of(const std::vector<realize::Candidate>& candidates);
 

@@ -256,6 +256,33 @@ TEST(Wire, TrialsRoundTripByRealizerConfigAndKnobs) {
   EXPECT_TRUE(trials_from_json(Json::array({j}), {before[0]}).empty());
 }
 
+TEST(Offers, SlowBuildsStayWhereTheModelPromisesMoreOfThem) {
+  const auto candidate = [](const char* name, bool cutlass, double ms) {
+    realize::Candidate c;
+    c.realizer = name;
+    c.predicted_ms = ms;
+    c.source = toolchain::Source{.name = name, .cutlass = cutlass};
+    return c;
+  };
+  Offers o;
+  o.candidates = {candidate("quick", false, 1.0), candidate("slower", true, 1.2),
+                  candidate("alike", true, 0.98), candidate("better", true, 0.9),
+                  candidate("known", true, 1.5),  realize::Candidate{.realizer = "library"}};
+  o.candidates[4].proven = true;
+  leave_out_slow_builds(o);
+  std::vector<std::string> left;
+  for (const realize::Candidate& c : o.candidates) left.push_back(c.realizer);
+  EXPECT_EQ(left, (std::vector<std::string>{"quick", "better", "known", "library"}));
+  ASSERT_EQ(o.pruned.size(), 1u);
+  EXPECT_EQ(o.pruned[0].second, 2);
+  // Where nothing builds in seconds, all stay.
+  Offers only;
+  only.candidates = {candidate("a", true, 1.0), candidate("b", true, 2.0)};
+  leave_out_slow_builds(only);
+  EXPECT_EQ(only.candidates.size(), 2u);
+  EXPECT_TRUE(only.pruned.empty());
+}
+
 TEST(Offers, EveryPatternHasItsAtenCandidate) {
   rules::Pattern p;
   p.rule = "no_such_rule";

@@ -23,6 +23,25 @@ Offers offers(const rules::Pattern& pattern, const graph::Graph& g, const arch::
   return out;
 }
 
+void leave_out_slow_builds(Offers& offers) {
+  // What the model has to promise: it is no more exact than that.
+  constexpr double worth_its_build = 0.97;
+  double best = 0;
+  for (const realize::Candidate& c : offers.candidates) {
+    if (!c.source || c.source->cutlass || c.predicted_ms <= 0) continue;
+    best = best == 0 ? c.predicted_ms : std::min(best, c.predicted_ms);
+  }
+  if (best == 0) return;
+  const auto left_out = std::erase_if(offers.candidates, [&](const realize::Candidate& c) {
+    return c.source && c.source->cutlass && !c.proven && c.predicted_ms >= worth_its_build * best;
+  });
+  if (left_out == 0) return;
+  offers.pruned.emplace_back(
+      fmt::format("builds of half a minute that promise no {:.0f} % over what builds in seconds",
+                  100 * (1 - worth_its_build)),
+      static_cast<int>(left_out));
+}
+
 std::vector<tune::Item> items_of(const std::vector<realize::Candidate>& candidates) {
   std::vector<tune::Item> out;
   for (const realize::Candidate& c : candidates) {

@@ -29,19 +29,25 @@ void leave_out_large(evaluate::Offers& offers, std::optional<int64_t> limit) {
       static_cast<int>(large));
 }
 
-/// A pattern's candidates; those that won for its relative in the registry are marked.
-evaluate::Offers offers_for(const Session& s, const Work& w) {
-  const rules::Pattern& p = s.pattern(w.patterns.front());
-  evaluate::Offers out = evaluate::offers(p, s.found.graph, *s.found.arch);
-  leave_out_large(out, workspace_limit(s, w));
-  if (!w.entry || w.entry->status != "accepted") return out;
+/// Marks those that won for a relative in the registry.
+void mark_proven(const Work& w, evaluate::Offers& offers) {
+  if (!w.entry || w.entry->status != "accepted") return;
   std::set<std::pair<std::string, std::string>> won;
   for (const Json& winner : w.entry->candidate.value("winners", Json::array())) {
     const Json& c = winner.at("candidate");
     won.emplace(c.at("realizer").get<std::string>(), c.at("config").dump());
   }
-  for (realize::Candidate& c : out.candidates)
+  for (realize::Candidate& c : offers.candidates)
     c.proven = won.contains({c.realizer, c.config.dump()});
+}
+
+/// A pattern's candidates.
+evaluate::Offers offers_for(const Session& s, const Work& w) {
+  const rules::Pattern& p = s.pattern(w.patterns.front());
+  evaluate::Offers out = evaluate::offers(p, s.found.graph, *s.found.arch);
+  leave_out_large(out, workspace_limit(s, w));
+  mark_proven(w, out);
+  if (s.options.effort != "max") evaluate::leave_out_slow_builds(out);
   return out;
 }
 
