@@ -106,7 +106,7 @@ def measure_module(
     sets = [(expected.args, expected.kwargs)] + [
         inputs_of(held, s) for s in range(2, 2 if held.device.type == "cuda" else 5)
     ]
-    with peer_table.equal_precision(held.precision):
+    with peer_table.equal_precision(held.precision, convolutions=False):
         contenders, absent = _contenders(held, plan, peers, leftover, ablation)
         contenders = _warm(held, contenders, clock, copies(*sets[0]), absent)
         held.notify(f"timing {len(contenders)} ways to run the module, interleaved")
@@ -129,7 +129,7 @@ def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", second
     before = snapshot(held.module)
     expected = Expected(held, 1)
     rows: list[dict] = [{} for _ in plans]
-    with peer_table.equal_precision(held.precision):
+    with peer_table.equal_precision(held.precision, convolutions=False):
         ready = []
         for row, plan in zip(rows, plans, strict=True):
             absent: dict[str, str] = {}

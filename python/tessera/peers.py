@@ -11,16 +11,21 @@ from torch import nn
 
 
 @contextmanager
-def equal_precision(precision: str):
+def equal_precision(precision: str, convolutions: bool = True):
     """torch's flags of a precision class for everything that runs inside: ours, eager and the peers. Set by the older
-    functions, which set the newer `fp32_precision` too: where only that is set, Inductor fails to read the older ones."""
+    functions, which set the newer `fp32_precision` too: where only that is set, Inductor fails to read the older ones.
+
+    `convolutions`: theirs too, so that what fp32 is compared with is fp32. Without, they keep the user's flag, which is
+    tf32 unless changed: so they are timed, for they are PyTorch's on every side."""
     matmul, convolution = torch.backends.cuda.matmul, (torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
     before = [place.fp32_precision for place in (matmul, *convolution)]
     try:
         older = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
     except RuntimeError:
         older = None
-    _set_tf32(precision == "tf32")
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    if convolutions:
+        torch.backends.cudnn.allow_tf32 = precision == "tf32"
     try:
         yield
     finally:
@@ -30,11 +35,6 @@ def equal_precision(precision: str):
         for place, mode in zip((matmul, *convolution), before, strict=True):
             if place.fp32_precision != mode:
                 place.fp32_precision = mode
-
-
-def _set_tf32(on: bool) -> None:
-    torch.set_float32_matmul_precision("high" if on else "highest")
-    torch.backends.cudnn.allow_tf32 = on
 
 
 # mode of torch.compile; CUDA graphs stay out, as for the composed module: the clock hides the host's launches anyway

@@ -136,3 +136,16 @@ def test_flags_can_be_read_by_everybody(precision):
         assert (torch.backends.cuda.matmul.fp32_precision == "tf32") == (precision == "tf32")
         assert torch.get_float32_matmul_precision() == ("high" if precision == "tf32" else "highest")
     assert (torch.backends.cuda.matmul.fp32_precision, torch.get_float32_matmul_precision()) == before
+
+
+@pytest.mark.parametrize("of_user", [True, False])
+def test_convolutions_are_timed_under_the_users_flag(of_user):
+    before = torch.backends.cudnn.allow_tf32
+    torch.backends.cudnn.allow_tf32 = of_user
+    try:
+        with equal_precision("fp32", convolutions=False):
+            assert torch.backends.cudnn.allow_tf32 == of_user
+            assert not torch.backends.cuda.matmul.allow_tf32
+        assert torch.backends.cudnn.allow_tf32 == of_user
+    finally:
+        torch.backends.cudnn.allow_tf32 = before
