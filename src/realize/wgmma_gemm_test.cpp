@@ -4,7 +4,6 @@
 #include "realize/common/wgmma_library.h"
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
-#include "realize/testing/disassembly.h"
 #include "realize/testing/problem_json.h"
 #include "rules/gemm.h"
 
@@ -156,17 +155,6 @@ TEST(WgmmaGemm, Tf32Compiles) {
       R"({"m":512,"n":1024,"k":512,"dtype":"float32","precision":"tf32","epilogue":"gated_silu"})",
       "wgmma_gated");
   testing::expect_compiles(*with(pair, {128, 128, 32}, "cooperative").source);
-}
-
-// What the compile tests rely on, which see only kernels whose loads are issued by one thread.
-TEST(WgmmaGemm, AListingTellsOfLoopsAroundLoads) {
-  const std::string kernel = "Function : k\n", load = "/*0020*/ UTMALDG.3D [UR8], [UR4] ;\n";
-  const std::string election = "/*0010*/ ELECT P0, URZ, PT ;\n";
-  using testing::kernel_with_loops_of_loads;
-  EXPECT_EQ(kernel_with_loops_of_loads(kernel + election + load + load), "");
-  EXPECT_EQ(kernel_with_loops_of_loads(kernel + election + load + election + load), "k");
-  EXPECT_EQ(kernel_with_loops_of_loads(kernel + election + election), "");
-  EXPECT_EQ(kernel_with_loops_of_loads(kernel + election + load + "Function : l\n" + election), "");
 }
 
 constexpr const char* llama =

@@ -9,8 +9,7 @@
 namespace tessera::realize::testing {
 
 /// `spill_bytes`: what ptxas may store of registers. Where kernels may start early, the machine
-/// code waits before it touches memory, and loads by TMA without loops over threads. Skips the test
-/// on a machine without nvcc or the headers.
+/// code waits before it touches memory. Skips the test on a machine without nvcc or the headers.
 void expect_compiles(const toolchain::Source& source, int spill_bytes = 0);
 
 /// The host side of a source whose sides are compiled apart, by the toolchain's own command, around

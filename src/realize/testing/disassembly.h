@@ -1,5 +1,4 @@
-// What a built kernel's machine code says about when it waits for the kernel before it, and about
-// who issues its loads.
+// What a built kernel's machine code says about when it waits for the kernel before it.
 #pragma once
 
 #include <filesystem>
@@ -14,13 +13,7 @@ namespace tessera::realize::testing {
 /// the others' loads first: there, what loads tiles must stand behind a wait.
 std::string kernel_without_wait(const std::string& listing);
 
-/// The first kernel of a listing where the compiler does not know that one thread issues the TMA
-/// loads, else "": it then puts a loop over threads, which elects one, around each.
-std::string kernel_with_loops_of_loads(const std::string& listing);
-
-/// Expects both of a cubin, the latter of kernels in plain CUDA C++ (`plain`), whose only election
-/// is their own; not checked, and said so, where there is no disassembler.
-void expect_machine_code(const toolchain::Toolchain& tools, const std::filesystem::path& cubin,
-                         bool plain);
+/// Expects the same of a cubin; not checked, and said so, where there is no disassembler.
+void expect_waits(const toolchain::Toolchain& tools, const std::filesystem::path& cubin);
 
 }  // namespace tessera::realize::testing

@@ -159,7 +159,7 @@ __device__ __forceinline__ void tma_store(const CUtensorMap* map, uint32_t from,
       : "memory");
 }
 
-/// The same of a tensor of four directions.
+/// The same of a tensor of four dims.
 __device__ __forceinline__ void tma_store(const CUtensorMap* map, uint32_t from, int x, int y,
                                           int z, int w) {
   asm volatile(

@@ -4,7 +4,7 @@
 // `Config` is a struct of constants that the generated source defines:
 //   rows, columns    the tile of a block; `columns` are those multiplied, twice the result's where
 //                    `products` is 2
-//   element_bytes    of A and B: 4 is tf32, whose low bits the tensor core ignores, or split
+//   element_bytes    of A and B: 4 is tf32, to which TMA rounds, or split
 //   depth            K of a stage: 64 (16-bit operands), 32 (tf32) or 16 (split)
 //   stages           of the ring that TMA fills
 //   cluster_m, cluster_n   blocks that share loads: 2x1, 1x2 or 1x1

@@ -124,8 +124,7 @@ __device__ __forceinline__ int steps_of(const Params<C>& p) {
   return Tiles<C>::whole(p.k, C::sliced ? C::depth * p.l : C::depth);
 }
 
-/// One thread, which the compiler knows to be one (elect_one): fills the ring for all tiles of the
-/// block.
+/// One thread: fills the ring for all tiles of the block.
 template <class C>
 __device__ __forceinline__ void produce(const Params<C>& p, uint32_t memory, uint32_t full,
                                         uint32_t empty, int cluster, int clusters, int rank) {
@@ -490,7 +489,7 @@ __device__ __forceinline__ void product(const Params<C>& p) {
   const int cluster = blockIdx.x / D::cluster, clusters = gridDim.x / D::cluster;
   if (warpgroup == 0) {
     release_registers<40>();
-    if (threadIdx.x < 32 && elect_one()) {
+    if (threadIdx.x == 0) {
       produce<C>(p, memory, full, empty, cluster, clusters, rank);
     }
   } else {
