@@ -11,6 +11,7 @@ from torch import nn
 
 from tessera.errors import Error, fail
 from tessera.precision import legacy_readable_flags
+from tessera.recurrent_shapes import recurrent_shapes
 
 
 def export(module: nn.Module, args: tuple, kwargs: dict):
@@ -34,7 +35,7 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict):
     hooks = nn.modules.module._global_buffer_registration_hooks
     before = set(hooks)
     try:
-        with torch.no_grad(), legacy_readable_flags(), warnings.catch_warnings(record=True) as said:
+        with torch.no_grad(), legacy_readable_flags(), recurrent_shapes(), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             exported = torch.export.export(module, args, kwargs, strict=False).run_decompositions({})
     except RuntimeError as e:
