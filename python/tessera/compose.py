@@ -80,7 +80,8 @@ class ComposedModule(nn.Module):
         self.runner, self.frozen, self.inductor = runner, frozen, dict(inductor or {})
         self.example, self.constants, self.disabled = example, dict(constants or {}), frozenset(disabled)
         self.outputs = outputs
-        self.__dict__["_torch"] = self._torch_runner() if compiled is None else compiled
+        torch_way = self._torch_runner() if compiled is None else compiled
+        self.__dict__["_torch"] = _direct(torch_way) if runner == "inductor" else torch_way
         self._prepare()
 
     # Construction
@@ -371,6 +372,11 @@ class _Counts:
 
 def _restore(original, plan, options) -> ComposedModule:
     return ComposedModule(original, plan, **options)
+
+
+def _direct(compiled: Callable) -> Callable:
+    """torch.compile's callable without the nn.Module around it, which would cost every call some microseconds more."""
+    return compiled.forward if isinstance(compiled, torch._dynamo.OptimizedModule) else compiled
 
 
 def _signature(module: nn.Module) -> inspect.Signature | None:

@@ -206,13 +206,19 @@ def claimed_by(plan: dict) -> list[str]:
 
 
 def verify_module(
-    held: Held, plan: dict, seeds: int = 2, leftover: str = "eager", rewrites: dict | None = None
+    held: Held,
+    plan: dict,
+    seeds: int = 2,
+    leftover: str = "eager",
+    rewrites: dict | None = None,
+    composed: ComposedModule | None = None,
 ) -> dict:
     """The composed module against fp64 (docs/protocol.md, `verify_module`): its graph against the traced one (`rewrites`:
     the reply of `check_rewrites`, where that was done), each kernel in its place, then all of it end to end. What is wrong
-    is named in `culprits`. Errors end to end are missing where an earlier check has found some."""
+    is named in `culprits`. Errors end to end are missing where an earlier check has found some. `composed`: the module
+    that will be handed over, where it is made already."""
     begin = time.perf_counter()
-    composed = held.compose(plan, leftover)
+    composed = composed or held.compose(plan, leftover)
     culprits = [culprit(p, "active", p["reason"]) for p in composed.status()["patterns"] if not p["active"]]
     reply: dict = {"ok": True, "reason": "", "culprits": culprits, "seeds": 0}
     if not culprits:

@@ -57,6 +57,23 @@ class Way:
         return row | self.times | {"peak_bytes": self.peak_bytes, "reason": ""}
 
 
+@dataclass
+class Compile:
+    """The seconds that Inductor may take for what plans leave to PyTorch, and those that it is expected to take for one."""
+
+    seconds: float
+    expected: float
+
+    def refuses(self) -> str:
+        if self.expected <= self.seconds:
+            return ""
+        return f"Inductor would take about {self.expected:.0f} s for it, and {max(0.0, self.seconds):.0f} s of the search are left"
+
+    def took(self, seconds: float) -> None:
+        self.seconds -= seconds
+        self.expected = seconds
+
+
 class Settler:
     """Keeps what it compiled, so that PyTorch's ways are prepared once and the way that wins is what the user gets."""
 
@@ -69,11 +86,14 @@ class Settler:
         ways = [self._torch(name) for name in runners]
         return self._measured(ways, 0.6)
 
-    def settle(self, plans: list[dict], runners: list[str], seconds: float) -> list[dict]:
-        """PyTorch's own ways beside every {"plan", "leftovers"} with each of its leftovers, timed together."""
+    def settle(
+        self, plans: list[dict], runners: list[str], seconds: float, compile: Compile | None = None
+    ) -> list[dict]:
+        """PyTorch's own ways beside every {"plan", "leftovers"} with each of its leftovers, timed together. `compile`: what
+        Inductor may take for the rests of all plans; a rest that it has no time for is a way that cannot run."""
         ways = [self._torch(name) for name in runners]
         ways += [self._kernels(p["plan"], i, name) for i, p in enumerate(plans) for name in p["leftovers"]]
-        return self._measured(ways, seconds)
+        return self._measured(ways, seconds, compile)
 
     def composed(self, plan: dict, leftover: str):
         """The composed module of a plan that was timed, with what was compiled for it; else None."""
@@ -97,17 +117,29 @@ class Settler:
         self.ways[key].plan = index
         return self.ways[key]
 
-    def _measured(self, ways: list[Way], seconds: float) -> list[dict]:
+    def _measured(self, ways: list[Way], seconds: float, compile: Compile | None = None) -> list[dict]:
         before = snapshot(self.held.module)
         sets = _input_sets(self.held)
         with torch.no_grad():
-            for way in ways:
-                if way.run is None and not way.reason:
-                    self.held.notify(f"preparing {_name(way)}")
-                    _prepare(way, self.held.device, *sets[0])
+            for way in sorted(ways, key=_compiled_last):
+                if way.run is not None or way.reason:
+                    continue
+                if compile and way.leftover == "inductor" and (reason := compile.refuses()):
+                    way.reason = reason
+                    continue
+                self.held.notify(f"preparing {_name(way)}")
+                _prepare(way, self.held.device, *sets[0])
+                if compile and way.leftover == "inductor":
+                    compile.took(way.seconds)
             _take_turns([w for w in ways if not w.reason], self.held.device, sets, seconds)
         restore(self.held.module, before)
         return [way.to_json() for way in ways]
+
+
+def _compiled_last(way: Way) -> tuple:
+    """The order in which ways are prepared: what needs no compiler first, then the plan with the fewest kernels (the core
+    sends it last), whose rest Inductor can fuse the most of."""
+    return (way.leftover == "inductor", -(way.plan or 0) if way.leftover == "inductor" else 0)
 
 
 def _key(plan: dict, leftover: str) -> str:

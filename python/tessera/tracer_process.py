@@ -9,7 +9,7 @@ from tessera.errors import fail
 from tessera.held import Held, hold
 from tessera.loading import load_problem
 from tessera.protocol import Connection, over_stdio
-from tessera.settling import Settler
+from tessera.settling import Compile, Settler
 
 
 class Tracer:
@@ -84,13 +84,16 @@ class Tracer:
         held = self.resized if params.get("resized") else self._need()
         if held is None:
             raise fail("TS0706", "peer.nothing_traced", "no other size is held: `trace_resized` comes first")
+        plan, leftover = params["plan"], params.get("leftover", "eager")
         known = self.checked if not params.get("resized") else None
+        settled = self.settler.composed(plan, leftover) if self.settler and held is self.settler.held else None
         return module_check.verify_module(
             held,
-            params["plan"],
+            plan,
             int(params.get("seeds", 2)),
-            params.get("leftover", "eager"),
-            known[1] if known and known[0] == params["plan"]["graph"] else None,
+            leftover,
+            known[1] if known and known[0] == plan["graph"] else None,
+            settled.handed_over(plan, None) if settled else None,
         )
 
     def measure_module(self, params: dict) -> dict:
@@ -113,7 +116,8 @@ class Tracer:
         return {"ways": self._settler().prepare(params["runners"])}
 
     def settle(self, params: dict) -> dict:
-        ways = self._settler().settle(params["plans"], params["runners"], float(params.get("seconds") or 1.0))
+        compile = Compile(**params["compile"]) if params.get("compile") else None
+        ways = self._settler().settle(params["plans"], params["runners"], float(params.get("seconds") or 1.0), compile)
         return {"ways": ways}
 
     def compare_plans(self, params: dict) -> dict:

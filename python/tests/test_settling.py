@@ -142,3 +142,32 @@ def test_torch_runners_of_a_module(held):
     with torch.no_grad():
         torch.testing.assert_close(held.torch_runner("inductor")(x), held.module(x))
     assert isinstance(held.module, nn.Module)
+
+
+def test_rests_are_compiled_within_what_is_left_of_the_search(held, library):
+    """The rest of the second plan first; the time that it took is what the other is expected to take."""
+    made = []
+    compose = held.compose
+
+    def noting(plan, leftover, **options):
+        made.append((len(plan["steps"]), leftover))
+        run = compose(plan, "eager", **options)
+        if leftover == "inductor":
+            time.sleep(0.3)
+        return run
+
+    held.compose = noting
+    plan = plan_of_trace(held.traced, library)
+    fewer = {**plan, "steps": plan["steps"], "kind": "products"}
+    fewer["steps"] = [{**step, "note": "other"} for step in plan["steps"]]
+    both = [{"plan": p, "leftovers": ["eager", "inductor"]} for p in (plan, fewer)]
+    rows = Settler(held).settle(both, ["eager"], 0.1, settling.Compile(seconds=0.5, expected=0.4))
+    reasons = {(r["plan"], r["leftover"]): r["reason"] for r in rows if r["runner"] == "kernels"}
+    assert reasons[(1, "inductor")] == "" and "Inductor would take about" in reasons[(0, "inductor")], reasons
+    assert reasons[(0, "eager")] == reasons[(1, "eager")] == ""
+    assert [leftover for _, leftover in made] == ["eager", "eager", "inductor"]
+
+    rows = Settler(held).settle(both, ["eager"], 0.1, settling.Compile(seconds=0.5, expected=0.6))
+    assert sum(bool(r["reason"]) for r in rows) == 2
+    rows = Settler(held).settle(both, ["eager"], 0.1)
+    assert not any(r["reason"] for r in rows)

@@ -197,4 +197,13 @@ Decision decide(const std::vector<Way>& ways, int64_t resident_bytes) {
   return {chosen, why};
 }
 
+double rest_seconds(double whole) {
+  constexpr double start = 3;  // of Inductor's workers and Triton, once a process
+  return std::max(1.0, whole - start);
+}
+
+double kept_seconds(double rest, double search) {
+  return rest <= 0.5 * search ? rest : 0;
+}
+
 }  // namespace tessera::pipeline

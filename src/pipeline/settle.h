@@ -50,6 +50,13 @@ Decision decide(const std::vector<Way>& ways, int64_t resident_bytes);
 /// Bytes that a call of a plan may allocate where one of PyTorch's allocates `peak_bytes`.
 int64_t allowed_bytes(int64_t peak_bytes, int64_t resident_bytes);
 
+/// Seconds that Inductor is expected to take for what a plan leaves to PyTorch, where it took
+/// `whole` for the module, the start of its workers among them.
+double rest_seconds(double whole);
+/// Of a search of `search` seconds, what is kept for that: all of it, or 0 where it is more than
+/// half of the search.
+double kept_seconds(double rest, double search);
+
 inline constexpr double promised = 0.98;    // of PyTorch's best, in each measure
 inline constexpr double least = 0.985;      // the same, with room for what a clock is off
 inline constexpr double least_win = 1.005;  // in the geometric mean

@@ -152,5 +152,13 @@ TEST(Settle, RowsAreRead) {
   EXPECT_EQ(ways[1].reason, "no");
 }
 
+TEST(Settle, TheRestIsCompiledWithinTheSearchOrNotAtAll) {
+  EXPECT_DOUBLE_EQ(rest_seconds(1), 1);
+  EXPECT_DOUBLE_EQ(rest_seconds(18), 15);
+  EXPECT_DOUBLE_EQ(kept_seconds(15, 30), 15);
+  EXPECT_DOUBLE_EQ(kept_seconds(51, 30), 0);
+  EXPECT_DOUBLE_EQ(kept_seconds(51, 600), 51);
+}
+
 }  // namespace
 }  // namespace tessera::pipeline

@@ -92,6 +92,7 @@ Status evaluate_work(Session& s) {
                                       },
                                   .wait = [&](double seconds) { s.evaluator->wait(seconds); },
                                   .ending = [&] { s.evaluator->end_builds(); }});
+  s.left_seconds = std::max(s.kept_seconds, s.options.seconds - s.options.spent - clock.now());
   TESSERA_CHECK(searches.end());
   keep_what_was_found(s);
   return {};

@@ -97,14 +97,23 @@ struct Settled {
   Decision decision;
 };
 
+/// What Inductor may take for the rests of plans, as `settle` wants it: the seconds that are left of
+/// the search. Null where they are not counted: who asked for one way to run the rest gets it,
+/// whatever it takes.
+Json compile_budget(const Session& s) {
+  if (s.options.seconds == 0 || s.options.leftover != "auto") return nullptr;
+  return {{"seconds", s.left_seconds}, {"expected", s.rest_seconds}};
+}
+
 Result<Settled> time_ways(Session& s, bridge::Peer& tracer, const std::vector<Variant>& variants,
-                          double seconds) {
+                          double seconds, const Json& compile) {
   Json plans = Json::array();
   for (const Variant& v : variants) plans.push_back({{"plan", v.plan}, {"leftovers", v.leftovers}});
-  TESSERA_TRY(
-      reply,
-      tracer.call("settle", {{"plans", plans}, {"runners", torch_runners(s)}, {"seconds", seconds}},
-                  limit));
+  const Json request = {{"plans", plans},
+                        {"runners", torch_runners(s)},
+                        {"seconds", seconds},
+                        {"compile", compile}};
+  TESSERA_TRY(reply, tracer.call("settle", request, limit));
   Settled out{.ways = ways_from(reply.at("ways")), .decision = {}};
   out.decision = decide(out.ways, resident_bytes(s.found.graph));
   s.settled["ways"] = reply.at("ways");
@@ -140,9 +149,10 @@ Status prepare_baseline(Session& s, bridge::Peer& tracer) {
               ? fmt::format("{}: {:.4g} ms a call, {:.4g} ms back to back, ready in {:.1f} s",
                             w.runner, w.call_ms, w.back_ms, w.seconds)
               : fmt::format("{} cannot run: {}", w.runner, w.reason));
-    // A plan's rest is compiled within the seconds of the search, by what this compilation took.
-    if (s.options.seconds > 0 && w.runner == "inductor" && leftover_runners(s).size() > 1)
-      s.kept_seconds = std::min(0.2 * s.options.seconds, 1 + 0.5 * w.seconds);
+    if (w.runner == "inductor" && w.reason.empty() && leftover_runners(s).size() > 1) {
+      s.rest_seconds = rest_seconds(w.seconds);
+      s.kept_seconds = kept_seconds(s.rest_seconds, s.options.seconds - s.options.spent);
+    }
   }
   return {};
 }
@@ -155,7 +165,7 @@ Status settle_plan(Session& s, bridge::Peer& tracer) {
   if (!settles(s)) return {};
   s.say("settle", "every way to run the module, side by side");
   TESSERA_TRY(variants, variants_of(s));
-  TESSERA_TRY(found, time_ways(s, tracer, variants, s.stopped() ? 1.0 : 2.0));
+  TESSERA_TRY(found, time_ways(s, tracer, variants, s.stopped() ? 1.0 : 2.0, compile_budget(s)));
   s.say("settle", found.decision.why);
   if (found.decision.way < 0) return {};
   const Way& way = found.ways[static_cast<std::size_t>(found.decision.way)];
@@ -193,7 +203,7 @@ Status settle_checkpoints(Session& s, bridge::Peer& tracer) {
     std::vector<Variant> variants;
     for (const Json& v : checkpoint.at("variants"))
       variants.push_back({{}, v.at("plan"), v.at("leftovers")});
-    TESSERA_TRY(found, time_ways(s, tracer, variants, 1.0));
+    TESSERA_TRY(found, time_ways(s, tracer, variants, 1.0, nullptr));
     checkpoint["why"] = found.decision.why;
     if (found.decision.way >= 0) {
       const Way& way = found.ways[static_cast<std::size_t>(found.decision.way)];

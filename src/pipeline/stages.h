@@ -57,7 +57,9 @@ struct Session {
   bool compiler_wrong = false;     // what Inductor made of that was wrong in this module
   /// Bytes that a call may allocate so that the module may be handed over; none: not known.
   std::optional<int64_t> call_bytes;
-  double kept_seconds = 0;  // of the search's, for compiling the rest of the plan
+  double rest_seconds = 0;  // that Inductor is expected to take for what a plan leaves to PyTorch
+  double kept_seconds = 0;  // of the search's, for that; 0 where it would take too many of them
+  double left_seconds = 0;  // of the search's when it ended, at least the kept ones
   Json checkpoint_plans = Json::array();
   Json settled = Json::object();       // {"baseline": ways, "ways": ways, "chosen": index, "why"}
   Json refinements = Json::array();    // {"pattern", "from", "to", "ms", "than"}: winners exchanged
