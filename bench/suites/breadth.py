@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import math
+import statistics
 
 import rows as table
 from cases import breadth as cases
@@ -223,6 +224,16 @@ def geomean(ratios: list[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
 
 
+def seconds_beyond(row: dict) -> float | None:
+    """What a first call took beside the seconds of search that it was given and what torch.compile would have taken: less
+    than nothing where the search ended early. None where it did not start from nothing."""
+    if row.get("started_from", "nothing") != "nothing":
+        return None
+    ways = (row.get("settled") or {}).get("baseline", ())
+    plain = next((w["seconds"] for w in ways if w["runner"] == "inductor" and not w["reason"]), 0.0)
+    return row["seconds_to_optimize"] - row["search_seconds"] - plain
+
+
 def summary(rows: list[dict]) -> list[str]:
     out = []
     for seconds in sorted({r["search_seconds"] for r in rows}):
@@ -257,6 +268,13 @@ def _summary_of(rows: list[dict], what: str) -> list[str]:
         out.append(
             f"  products ({len(of_products)} of {len(products())}): geomean {means} (goal {GOAL_PRODUCTS} at 90 s); "
             f"{ours} run kernels of ours ({ours / len(of_products):.0%}, goal {SHARE:.0%})"
+        )
+    beyond = {r["case"]: seconds for r in right if (seconds := seconds_beyond(r)) is not None}
+    if beyond:
+        most = max(beyond, key=beyond.get)
+        out.append(
+            f"  seconds beyond the search and Inductor's own compilation: median {statistics.median(beyond.values()):.1f}, "
+            f"most {beyond[most]:.1f} ({most})"
         )
     worst = max((r["memory_ratio"] for r in right if "memory_ratio" in r), default=None)
     return out + ([f"  memory against Inductor: at most {worst:.3f}"] if worst else [])

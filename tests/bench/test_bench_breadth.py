@@ -102,18 +102,33 @@ def test_flags_that_changed_are_no_measurement(quick, monkeypatch):
 
 def row(case, sync, b2b, **more):
     modes = {"synchronized": {"ratio": sync}, "back_to_back": {"ratio": b2b}}
-    return {"case": case, "door": "optimize", "search_seconds": 30.0, "products": False, "ours": False, **modes, **more}
+    return (
+        {
+            "case": case,
+            "door": "optimize",
+            "search_seconds": 30.0,
+            "products": False,
+            "ours": False,
+            "seconds_to_optimize": 40.0,
+        }
+        | modes
+        | more
+    )
 
 
 def test_the_summary_of_breadth():
-    found = [row("L1-14", 1.0, 2.0, products=True, ours=True), row("L1-33", 4.0, 0.5, memory_ratio=1.25)]
+    plain = {"baseline": [{"runner": "inductor", "seconds": 6.0, "reason": ""}]}
+    found = [row("L1-14", 1.0, 2.0, products=True, ours=True), row("L1-33", 4.0, 0.5, memory_ratio=1.25, settled=plain)]
     found += [row("L2-70", 1.0, 1.0, products=True), {"case": "L3-8", "search_seconds": 30.0, "failed": "reason"}]
     text = breadth.summary(found)
     assert text[0] == "optimize, 30 s: 3 of 32 cases, failed: L3-8"
     assert "synchronized: geomean 1.587" in text[1] and "below 0.98: none" in text[1]
     assert "back_to_back: geomean 1.000" in text[2] and "below 0.98: L1-33 0.500" in text[2]
     assert "products (2 of 12)" in text[3] and "1 run kernels of ours (50%" in text[3]
-    assert "1.250" in text[4]
+    assert "median 10.0, most 10.0 (L1-14)" in text[4], text[4]  # 4 s of L1-33: 40 - 30 - 6
+    assert "1.250" in text[5]
+    assert breadth.seconds_beyond(found[1]) == 4.0
+    assert breadth.seconds_beyond(found[1] | {"started_from": "what `optimize` left"}) is None
 
 
 def test_errors_are_relative_and_of_all_results():

@@ -2,7 +2,7 @@
 
 import places  # noqa: F401  isort: skip
 import pytest
-from clock import LEAST_ROUNDS, MOST_ROUNDS, TURNS, Clock, figure
+from clock import LEAST_ROUNDS, MOST_ROUNDS, MOST_TURNS, TURNS, Clock, figure
 
 
 class Machine:
@@ -74,6 +74,21 @@ def test_how_often(machine):
     machine.calls.clear()
     found = clock.back_to_back({"a": machine.way("a", 100.0)}, SETS, {"a": 100.0})
     assert found["a"].samples == TURNS and len(machine.calls) == TURNS * 4  # three that count, one to settle
+
+
+def test_a_noisy_host_costs_more_turns(machine):
+    """Of two ways that are near one another; one that is far behind may be as noisy as it likes."""
+    clock = clock_of(machine)
+    noise = iter(range(1 << 20))
+
+    def noisy(*inputs):
+        machine.now = machine.done = max(machine.now, machine.done) + (1 + 0.3 * (next(noise) // 40 % 2)) / 1e3
+
+    def samples(ms):
+        return clock.back_to_back({"a": noisy, "b": machine.way("b", ms)}, SETS, {"a": 1.0, "b": 1.0})["a"].samples
+
+    assert samples(1.1) > TURNS and samples(1.1) <= MOST_TURNS
+    assert samples(0.5) == TURNS
 
 
 def test_the_interval_is_of_the_median():
