@@ -133,6 +133,12 @@ def run_module(module, args: tuple, kwargs: dict, seed: int) -> list[torch.Tenso
     return [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
 
 
+def free(device: torch.device) -> None:
+    """Gives back what torch's allocator keeps: to other processes, or for a larger block."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
 def cuda_devices() -> list[int]:
     return [torch.cuda.current_device()] if torch.cuda.is_available() else []
 

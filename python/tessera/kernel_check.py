@@ -17,7 +17,7 @@ import torch
 from tessera import peers as peer_table
 from tessera.errors import Error, fail
 from tessera.guarded import Guarded
-from tessera.held import Held, cuda_devices, inputs_of
+from tessera.held import Held, cuda_devices, free, inputs_of
 from tessera.perturbed import Perturbed, perturbed_inputs
 from tessera.problem import Problem, dtype_of
 from tessera.reference import Executor, tensor_arguments
@@ -234,8 +234,3 @@ def _is_own_aten(step: dict) -> bool:
 
 def _by_nodes(step: dict) -> bool:
     return step["kind"] in ("aten", "prepack") or _is_own_aten(step)
-
-
-def free(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.empty_cache()

@@ -16,8 +16,8 @@ from tessera import rounded
 from tessera.blame import blamed
 from tessera.compose import ComposedModule
 from tessera.errors import fail
-from tessera.held import Held, copies, cuda_devices, inputs_of, restore, run_module, same, snapshot
-from tessera.kernel_check import MEANINGS, NARROW, check_kernels, free
+from tessera.held import Held, copies, cuda_devices, free, inputs_of, restore, run_module, same, snapshot
+from tessera.kernel_check import MEANINGS, NARROW, check_kernels
 from tessera.problem import _reference, larger_errors
 from tessera.reference import Executor
 from tessera.rewrite_check import check_rewrites

@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 
 from tessera import leftover as leftovers
 from tessera.errors import Error
-from tessera.held import Held, copies, inputs_of, restore, snapshot
+from tessera.held import Held, copies, free, inputs_of, restore, snapshot
 from tessera.timing import median_ci95
 
 TURNS = 15  # at least, of each way
@@ -133,6 +133,8 @@ class Settler:
                     compile.took(way.seconds)
             _take_turns([w for w in ways if not w.reason], self.held.device, sets, seconds)
         restore(self.held.module, before)
+        del sets
+        free(self.held.device)  # the processes of the search are other ones
         return [way.to_json() for way in ways]
 
 
@@ -193,11 +195,16 @@ def _peak_of(run: Callable, device: torch.device, args: tuple, kwargs: dict) -> 
 
 
 def _input_sets(held: Held) -> list[tuple[tuple, dict]]:
-    """Two to four sets of inputs."""
+    """Two to four sets of inputs; fewer where memory is short, at least the given ones themselves."""
     sets: list[tuple[tuple, dict]] = []
     size = 0
     while len(sets) < 2 or (len(sets) < MOST_SETS and size < SET_BYTES):
-        sets.append(copies(*inputs_of(held, 1 + len(sets))))
+        try:
+            sets.append(copies(*inputs_of(held, 1 + len(sets))))
+        except torch.OutOfMemoryError:
+            if not sets and any(m["target"].startswith("input:") for m in held.graph.get("mutations", ())):
+                raise  # the caller's own tensors would be changed
+            return sets or [(held.args, held.kwargs)]
         size += sum(t.numel() * t.itemsize for t in pytree.tree_leaves(sets[-1]) if isinstance(t, torch.Tensor))
     return sets
 

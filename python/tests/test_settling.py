@@ -171,3 +171,14 @@ def test_rests_are_compiled_within_what_is_left_of_the_search(held, library):
     assert sum(bool(r["reason"]) for r in rows) == 2
     rows = Settler(held).settle(both, ["eager"], 0.1)
     assert not any(r["reason"] for r in rows)
+
+
+def test_inputs_that_cannot_be_copied_are_used_themselves(held, monkeypatch):
+    def no_room(*given):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried")
+
+    monkeypatch.setattr(settling, "copies", no_room)
+    assert settling._input_sets(held) == [(held.args, held.kwargs)]
+    held.traced.graph["mutations"] = [{"target": "input:x", "value": "y"}]
+    with pytest.raises(torch.OutOfMemoryError):
+        settling._input_sets(held)

@@ -41,6 +41,7 @@ case "${1:-}" in
     check composed "$python" tests/gpu/composed.py
     check host_times "$python" tests/gpu/host_times.py
     check module_checks "$python" tests/gpu/module_checks.py
+    check full_gpu "$python" tests/gpu/full_gpu.py
     check tile "$python" tests/gpu/tile_kernels.py run "$dir/tile"
     check attention "$python" tests/gpu/wgmma_attention.py run "$dir/attention"
     check gemm "$python" tests/gpu/gemm_kernels.py run "$dir/gemm"
