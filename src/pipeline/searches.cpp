@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "pipeline/best_plan.h"
+
 namespace tessera::pipeline {
 namespace {
 
@@ -89,6 +91,11 @@ class Searches::One : public tune::Journey {
   [[nodiscard]] const rules::Pattern& pattern() const {
     return s_.pattern(work().patterns.front());
   }
+  /// The part of a gain at one place that is one over PyTorch's best plan.
+  [[nodiscard]] double over_plan(double gain, double from, double eager) const {
+    if (s_.options.effort == "max" || is_of_products(s_.found.graph, pattern())) return gain;
+    return gain_over_plan(gain, from, eager * s_.fused_share);
+  }
   void open(double seconds);
   void give_up(const Diagnostic& why);
   void advance_open(double seconds);
@@ -115,7 +122,7 @@ std::optional<tune::Offer> Searches::One::offer(double seconds_left) {
     constexpr double least = 0.1;
     const double left = all_.anticipated().bar(at_);
     const double each = hopeful_ ? std::max({0.0, least * left, left - pattern().floor_ms}) : 0;
-    const double gain = each * static_cast<double>(work().patterns.size());
+    const double gain = over_plan(each, left, left) * static_cast<double>(work().patterns.size());
     const double seconds = all_.seconds_to_open();
     if (seconds_left > 0 && seconds > seconds_left) return std::nullopt;
     return tune::Offer{.round = tune::Round::free, .gain_ms = gain, .seconds = seconds};
@@ -136,7 +143,8 @@ std::optional<tune::Offer> Searches::One::offer(double seconds_left) {
 tune::Offer Searches::One::priced(const tune::Step& step) const {
   const double best = journey_->best_ms();
   const double reached = best > 0 ? std::min(best, bar()) : bar();
-  double gain = step.gain_ms * all_.standing().places_above(at_, reached);
+  double gain =
+      over_plan(step.gain_ms, reached, bar()) * all_.standing().places_above(at_, reached);
   if (step.build_seconds > 0 && step.expected_ms > 0) {
     const double to_come = all_.anticipated().bar(at_) - step.expected_ms;
     constexpr double least_share = 0.02;

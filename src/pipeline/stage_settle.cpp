@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "graph/ops.h"
+#include "pipeline/best_plan.h"
 #include "pipeline/settle.h"
 #include "pipeline/stages.h"
 
@@ -39,16 +39,6 @@ int64_t resident_bytes(const graph::Graph& g) {
   return sum;
 }
 
-/// Whether a pattern covers a product or attention, which Inductor leaves to libraries. What it
-/// generates itself, it fuses across patterns.
-bool is_of_products(const Session& s, const rules::Pattern& p) {
-  return std::any_of(p.computing.begin(), p.computing.end(), [&](graph::NodeId n) {
-    const graph::OpRecord* op = graph::find_op(s.found.graph.node(n).op);
-    return op != nullptr &&
-           (op->kind == graph::OpKind::matmul || op->kind == graph::OpKind::attention);
-  });
-}
-
 /// A plan with those who may run the rest of it, and the options that it is made of.
 struct Variant {
   std::vector<int> chosen;
@@ -74,7 +64,7 @@ Result<std::vector<Variant>> variants_of(Session& s) {
   out.push_back({s.choice.chosen, std::move(whole), leftovers});
   std::vector<int> products;
   for (const int o : s.choice.chosen) {
-    if (is_of_products(s, *s.placed_options[static_cast<std::size_t>(o)].pattern))
+    if (is_of_products(s.found.graph, *s.placed_options[static_cast<std::size_t>(o)].pattern))
       products.push_back(o);
   }
   if (products.empty() || products.size() == s.choice.chosen.size()) return out;
@@ -97,8 +87,8 @@ struct Settled {
   Decision decision;
 };
 
-/// What Inductor may take for the rests of plans, as `settle` wants it: the seconds that are left of
-/// the search. Null where they are not counted: who asked for one way to run the rest gets it,
+/// What Inductor may take for the rests of plans, as `settle` wants it: the seconds that are left
+/// of the search. Null where they are not counted: who asked for one way to run the rest gets it,
 /// whatever it takes.
 Json compile_budget(const Session& s) {
   if (s.options.seconds == 0 || s.options.leftover != "auto") return nullptr;
@@ -109,10 +99,8 @@ Result<Settled> time_ways(Session& s, bridge::Peer& tracer, const std::vector<Va
                           double seconds, const Json& compile) {
   Json plans = Json::array();
   for (const Variant& v : variants) plans.push_back({{"plan", v.plan}, {"leftovers", v.leftovers}});
-  const Json request = {{"plans", plans},
-                        {"runners", torch_runners(s)},
-                        {"seconds", seconds},
-                        {"compile", compile}};
+  const Json request = {
+      {"plans", plans}, {"runners", torch_runners(s)}, {"seconds", seconds}, {"compile", compile}};
   TESSERA_TRY(reply, tracer.call("settle", request, limit));
   Settled out{.ways = ways_from(reply.at("ways")), .decision = {}};
   out.decision = decide(out.ways, resident_bytes(s.found.graph));
@@ -141,7 +129,8 @@ Status prepare_baseline(Session& s, bridge::Peer& tracer) {
   s.say("baseline", "PyTorch's own ways to run the module");
   TESSERA_TRY(reply, tracer.call("prepare_torch", {{"runners", torch_runners(s)}}, limit));
   s.settled["baseline"] = reply.at("ways");
-  for (const Way& w : ways_from(reply.at("ways"))) {
+  const std::vector<Way> ways = ways_from(reply.at("ways"));
+  for (const Way& w : ways) {
     if (w.reason.empty() && w.peak_bytes > 0 && (!s.call_bytes || w.runner == "inductor"))
       s.call_bytes = allowed_bytes(w.peak_bytes, resident_bytes(s.found.graph));
     s.say("baseline",
@@ -149,6 +138,9 @@ Status prepare_baseline(Session& s, bridge::Peer& tracer) {
               ? fmt::format("{}: {:.4g} ms a call, {:.4g} ms back to back, ready in {:.1f} s",
                             w.runner, w.call_ms, w.back_ms, w.seconds)
               : fmt::format("{} cannot run: {}", w.runner, w.reason));
+    // What the device takes: the host's part shows in single calls.
+    if (w.reason.empty() && w.runner == "inductor" && ways.front().reason.empty())
+      s.fused_share = fused_share(s.found.graph, *s.found.arch, ways.front().back_ms, w.back_ms);
     if (w.runner == "inductor" && w.reason.empty() && leftover_runners(s).size() > 1) {
       s.rest_seconds = rest_seconds(w.seconds);
       s.kept_seconds = kept_seconds(s.rest_seconds, s.options.seconds - s.options.spent);

@@ -57,6 +57,8 @@ struct Session {
   bool compiler_wrong = false;     // what Inductor made of that was wrong in this module
   /// Bytes that a call may allocate so that the module may be handed over; none: not known.
   std::optional<int64_t> call_bytes;
+  /// What ops that Inductor fuses take in PyTorch's best plan, of what they take one by one.
+  double fused_share = 1;
   double rest_seconds = 0;  // that Inductor is expected to take for what a plan leaves to PyTorch
   double kept_seconds = 0;  // of the search's, for that; 0 where it would take too many of them
   double left_seconds = 0;  // of the search's when it ended, at least the kept ones
