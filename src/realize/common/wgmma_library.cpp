@@ -18,7 +18,7 @@ int64_t ceil_div(int64_t a, int64_t b) {
 // Of the 232 registers that a thread of two multiplying warpgroups has. Split products keep two
 // sets of accumulators.
 constexpr int most_accumulators = 160;
-constexpr int most_split_accumulators = 96;
+constexpr int most_split_accumulators = 80;  // A's parts of two steps are in registers too
 
 Sm90Config model_of(const WgmmaConfig& c, const GemmProblem& p) {
   Sm90Config m;
@@ -29,7 +29,7 @@ Sm90Config model_of(const WgmmaConfig& c, const GemmProblem& p) {
   m.cluster_n = c.cluster_n;
   m.schedule = c.schedule;
   m.paired = p.paired();
-  if (c.split) m.mainloop = Mainloop::split_inline;
+  if (c.split) m.mainloop = Mainloop::split_registers;
   return m;
 }
 
@@ -131,7 +131,7 @@ std::vector<int64_t> slice_counts(const WgmmaConfig& c, const GemmProblem& p,
 double predict_sliced_ms(const Sm90Config& model, const GemmProblem& p, int64_t slices,
                          const arch::Arch& arch) {
   const GemmProblem slice = sliced(p, slices);
-  const bool split = model.mainloop == Mainloop::split_inline;
+  const bool split = model.mainloop != Mainloop::stock;
   // A long K streams: what a second tile reads again comes late enough that L2 has half of it only
   // (sliced_candidate in sm90_library.cpp).
   const double once = static_cast<double>(p.m + p.n) * static_cast<double>(p.k) *

@@ -59,6 +59,7 @@ std::string instruction(const GemmProblem& p, const WgmmaConfig& c) {
                                                 : p.a.dtype == DType::bfloat16 ? "bf16"
                                                                                : "f16",
                                      .columns = c.columns,
+                                     .a_in_registers = c.split,
                                      .a_k_major = p.a.columns_contiguous,
                                      .b_k_major = p.b.columns_contiguous}) +
          "};\n";
@@ -384,7 +385,7 @@ Json WgmmaConfig::to_json() const {
             {"schedule", schedule == Schedule::cooperative ? "cooperative" : "pingpong"},
             {"stages", stages},
             {"scheduler", "persistent"}};
-  if (split) j["mainloop"] = "split_inline";
+  if (split) j["mainloop"] = "split_registers";
   if (sliced) j["split"] = "batched";
   return j;
 }
@@ -396,7 +397,7 @@ int wgmma_depth(const WgmmaConfig& c) {
 int wgmma_stages(const WgmmaConfig& c, const GemmProblem& p, int64_t shared_bytes) {
   const int64_t both = c.rows + c.columns;
   const int64_t stage = both * wgmma_depth(c) * size_of(p.a.dtype);
-  const int64_t packed = c.split ? packed_buffers * both * 128 : 0;
+  const int64_t packed = c.split ? int64_t{packed_buffers} * c.columns * 128 : 0;
   const int64_t stores =
       int64_t{2} * store_buffers * 64 * store_columns * (c.sliced ? 4 : widest_result(p));
   constexpr int64_t barriers = 512;

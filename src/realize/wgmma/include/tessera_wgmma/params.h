@@ -97,7 +97,7 @@ struct Derived {
   // Both tf32 parts of a stage. While one is multiplied the next is made, and the other warpgroup
   // may still multiply the one before.
   static constexpr int packed_buffers = C::split ? 3 : 0;
-  static constexpr int packed_bytes = (C::rows + C::columns) * 128;
+  static constexpr int packed_bytes = C::columns * 128;
   static constexpr int store_columns = 32;  // of one box
   static constexpr int store_bytes = 64 * store_columns * C::widest_result;
   static constexpr int packed_offset = C::stages * stage_bytes;

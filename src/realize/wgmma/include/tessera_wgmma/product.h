@@ -11,12 +11,11 @@
 #include "tessera/programmatic_launch.h"
 #include "tessera_wgmma/instructions.h"
 #include "tessera_wgmma/params.h"
+#include "tessera_wgmma/split_registers.h"
 
 #if TESSERA_DEVICE_SIDE
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-
-#include "tessera_cutlass/split_tf32_split_tile.h"
 
 namespace tessera_wgmma {
 
@@ -223,86 +222,6 @@ __device__ __forceinline__ void multiply(float (&acc)[Derived<C>::row_blocks][C:
   release<C>(empty, previous, group);
 }
 
-/// The same at fp32 accuracy: both warpgroups split a stage into packed tf32 parts while the tensor
-/// core multiplies the one before. Accumulators of the tensor core are added up in fp32 registers
-/// every 128 of k, since it truncates.
-template <class C, class Mma>
-__device__ __forceinline__ void multiply_split(float (&acc)[Derived<C>::row_blocks][C::columns / 2],
-                                               uint32_t memory, uint8_t* generic, uint32_t full,
-                                               uint32_t empty, Turn<C::stages>& turn, int& buffer,
-                                               int steps, Group group) {
-  using D = Derived<C>;
-  constexpr int promote = 128 / C::depth;
-  constexpr int splitters_count = 256;
-  const int thread = group.index * 128 + group.thread;
-  const auto split = [&] {
-    mbarrier_wait(full + turn.stage * 8, turn.parity);
-    const float* const raw = reinterpret_cast<const float*>(generic + turn.stage * D::stage_bytes);
-    float* const packed =
-        reinterpret_cast<float*>(generic + D::packed_offset + buffer * D::packed_bytes);
-    tessera::split_detail::split_tile<C::rows, !C::a_k_major, splitters_count>(raw, packed, thread);
-    tessera::split_detail::split_tile<C::columns, !C::b_k_major, splitters_count>(
-        raw + D::a_bytes / 4, packed + C::rows * 32, thread);
-  };
-  // All have split the stage: it is released, and its parts may be multiplied.
-  const auto meet = [&] {
-    fence_proxy_async();
-    bar_sync(splitters, splitters_count);
-    release<C>(empty, turn.stage, group);
-    turn.next();
-  };
-  float partial[D::row_blocks][C::columns / 2];
-#pragma unroll
-  for (int i = 0; i < D::row_blocks; ++i)
-#pragma unroll
-    for (float& x : acc[i]) x = 0;
-  const auto issue = [&](bool accumulate) {
-    const uint32_t packed = memory + D::packed_offset + buffer * D::packed_bytes;
-    const uint64_t a = descriptor(packed + group.index * D::row_blocks * 64 * 128, 16, 1024);
-    const uint64_t b = descriptor(packed + C::rows * 128, 16, 1024);
-#pragma unroll
-    for (int i = 0; i < D::row_blocks; ++i) pin(partial[i]);
-    wgmma_fence();
-    // Low times high, high times low, high times high: two steps of 8 k each, low parts 64 bytes
-    // behind the high ones.
-#pragma unroll
-    for (int product = 0; product < 3; ++product) {
-#pragma unroll
-      for (int k = 0; k < 2; ++k) {
-        const int low_a = product == 0 ? 64 : 0, low_b = product == 1 ? 64 : 0;
-#pragma unroll
-        for (int i = 0; i < D::row_blocks; ++i)
-          Mma::issue(partial[i], a + ((i * 64 * 128 + k * 32 + low_a) >> 4),
-                     b + ((k * 32 + low_b) >> 4), accumulate || product + k != 0);
-      }
-    }
-    wgmma_commit();
-    buffer = buffer == D::packed_buffers - 1 ? 0 : buffer + 1;
-  };
-  split();
-  for (int left = steps; left > 0;) {
-    const int last = left > promote ? left - promote : 0;
-    meet();
-    issue(false);
-    if (--left > 0) split();
-    while (left > last) {
-      meet();
-      issue(true);
-      if (--left > 0) split();
-      wgmma_wait<1>();
-    }
-    wgmma_wait<0>();
-#pragma unroll
-    for (int i = 0; i < D::row_blocks; ++i) {
-      pin(partial[i]);
-#pragma unroll
-      for (int r = 0; r < C::columns / 2; ++r) acc[i][r] += partial[i][r];
-    }
-  }
-  // The next tile begins to split into the next buffer: the other warpgroup must be done with it.
-  bar_sync(splitters, splitters_count);
-}
-
 /// One value of each of two neighbouring columns in shared memory, as TMA stores it: rows of 32
 /// columns, 16-byte chunks exchanged by the swizzle that fits their length.
 template <class T>
@@ -451,7 +370,9 @@ __device__ __forceinline__ void consume(const Params<C>& p, uint8_t* generic, ui
     float acc[D::row_blocks][C::columns / 2];
     if constexpr (C::pingpong) bar_sync(group.index == 0 ? first_turn : second_turn, 256);
     if constexpr (C::split) {
-      multiply_split<C, Mma>(acc, memory, generic, full, empty, turn, buffer, steps, group);
+      multiply_from_registers<C, Mma>(acc, memory, generic, full, turn, buffer, steps, group.index,
+                                      group.thread, splitters,
+                                      [&](int stage) { release<C>(empty, stage, group); });
     } else {
       multiply<C, Mma>(acc, memory, full, empty, turn, steps, group);
     }
