@@ -238,11 +238,14 @@ def _take_turns(ways: list[Way], device: torch.device, sets: list, seconds: floa
 
 def _turn(ways: list[Way], device: torch.device, sets: list, chance: random.Random) -> list[tuple]:
     """For each way: ms of synchronized calls, of which every way makes one before the next is made, and of a call back to
-    back."""
+    back. A synchronized call follows one on other inputs, as in a user's loop: ways that share compiled code would find it in
+    the host's caches otherwise, and others would not."""
     slowest = max(way.estimate_ms for way in ways)
     singles: dict[int, list[float]] = {id(way): [] for way in ways}
     for i in range(max(1, min(50, int(TURN_MS / max(slowest, 1e-3))))):
         for way in chance.sample(ways, len(ways)):
+            args, kwargs = sets[(i + 1) % len(sets)]
+            way.run(*args, **kwargs)
             singles[id(way)].append(_once(way, device, *sets[i % len(sets)]))
     many = {id(way): _back_to_back(way, device, sets) for way in chance.sample(ways, len(ways))}
     return [(way, singles[id(way)], many[id(way)]) for way in ways]

@@ -59,8 +59,11 @@ def test_ways_take_turns_on_rotating_sets(machine):
     ways = {name: machine.way(name, 1.0) for name in "abc"}
     prepared = []
     clock.synchronized(ways, SETS, dict.fromkeys(ways, 1.0), 1e-6, prepared.append)
-    rounds = [machine.calls[i : i + 3] for i in range(0, len(machine.calls), 3)]
+    leads, timed = machine.calls[::2], machine.calls[1::2]
+    rounds = [timed[i : i + 3] for i in range(0, len(timed), 3)]
     assert len(rounds) == LEAST_ROUNDS
+    assert [name for name, _ in leads] == [name for name, _ in timed], "each way runs before it is timed"
+    assert [inputs for _, inputs in leads[::3]][:4] == [(3,), (1,), (2,), (3,)]
     assert all({name for name, _ in r} == set("abc") and len({inputs for _, inputs in r}) == 1 for r in rounds)
     assert len({tuple(name for name, _ in r) for r in rounds}) > 2, "the order never changes"
     assert [r[0][1] for r in rounds[:4]] == [(1,), (2,), (3,), (1,)]
