@@ -20,6 +20,7 @@ from tessera.errors import Error, fail
 from tessera.extension import KernelSpec, Operator, TensorType
 from tessera.extension import operator as kernel_operator
 from tessera.reference import attention_results, cloned_result, keeps_layout, overload, tensor_arguments
+from tessera.whole_ops import whole
 
 
 @dataclass
@@ -98,7 +99,8 @@ class _Emitter:
 
     def __init__(self, graph: dict, outside: set[str]):
         self.values = {v["name"]: v for v in graph["values"]}
-        self.producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
+        whole_ops, self.absorbed = whole(graph)
+        self.producer = {name: node for node in graph["nodes"] for name in node["outputs"]} | whole_ops
         self.device = torch.device(graph.get("device", "cpu"))
         self.outside = outside  # values that come in as placeholders
         self.fx = fx.Graph()
@@ -381,6 +383,8 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packin
                 raise fail(
                     "TS0214", "plan.malformed", f"the plan runs the node `{step['node']}`, which the graph lacks"
                 )
+            if node["name"] in main.absorbed:
+                continue  # whoever needs it all the same asks for it
             for name in filter(None, node["outputs"]):
                 main.get(name)
         elif step["kind"] != "prepack":
