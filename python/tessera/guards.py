@@ -48,12 +48,12 @@ class InputGuard:
         self.count = len(types)
         self.checks = [(t.shape, t.strides, t.dtype) for t in types]
         self.spec, self.constants = None, None
-        self.simple = True  # a call with exactly `count` positional tensors
+        self.simple = True  # a call with exactly `count` positional tensors, and defaults for the rest
         if example is not None:
             leaves, self.spec = pytree.tree_flatten(self._normal(*example))
             self.constants = [None if isinstance(x, torch.Tensor) else (i, x) for i, x in enumerate(leaves)]
             self.simple = (
-                len(example[0]) == len(leaves) == self.count
+                len(example[0]) == self.count
                 and not example[1]
                 and all(isinstance(x, torch.Tensor) for x in example[0])
             )

@@ -385,6 +385,28 @@ def test_keywords_and_constants(library):
         assert kinds(c) == {"structure": 1}
 
 
+def test_defaults_cost_no_binding(library):
+    """A forward with arguments that the call leaves out: the signature is not bound on every call, and still they count."""
+
+    class Optional(Mlp):
+        def forward(self, x, scale=1.0, extra=None):
+            y = super().forward(x) * scale
+            return y if extra is None else y + extra
+
+    m = Optional().eval()
+    c, ref = ComposedModule(m, mlp_plan(library), example=((torch.randn(8, 16),), {})), copy.deepcopy(m)
+    bound, normal = [], c._inputs._normal
+    c._inputs._normal = lambda *call: (bound.append(call), normal(*call))[1]
+    x = torch.randn(8, 16)
+    same(c, ref, x)
+    assert not bound and c.status()["served"] == 1
+    with torch.no_grad():
+        for args in ((x, 2.0), (x, 1.0, x)):
+            torch.testing.assert_close(c(*args), ref(*args))
+        torch.testing.assert_close(c(x, 1.0), ref(x))
+    assert kinds(c) == {"structure": 2} and c.status()["served"] == 2
+
+
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_compiles_without_graph_breaks(pair, backend):
     c, ref = pair
