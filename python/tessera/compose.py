@@ -119,7 +119,7 @@ class ComposedModule(nn.Module):
         # What the graph is fed besides the inputs, and the neighbours that could not be made: (place, value). One tuple,
         # for a thread that calls the module must not see one of them renewed and the other not.
         self._fed: tuple[list, list[tuple[int, str]]] = ([], [])
-        # Whether kernels may be enqueued before the state is looked at.
+        # Whether kernels may be enqueued before the modes are looked at.
         self._early = self._device.type == "cuda" and not graph.get("mutations")
         self._rest_of = self._built.feeds[len(users) :]
         # Not submodules: those are the original's own.
@@ -181,23 +181,25 @@ class ComposedModule(nn.Module):
             if type(other) is Miss:
                 return self._fall_back(other, args, kwargs)
             self._relayout(tensors, other)
-        fed = self._fed
-        if self._early and not fed[1] and not self._state.recording(tensors):
-            # Kernels are enqueued first and the state is looked at while they run. What they give is thrown away where
-            # it misses, or where another thread has renewed it: they read tensors that are held, and change none.
-            made = self._runner(*tensors, *fed[0])
-            if self._state.check() and self._fed is fed and self._state.modes(tensors) is None:
-                return self._wrap(made)
-            del made
         if not self._state.check():
             with self._lock:
                 miss = None if self._state.check() else self._renew()
             if miss is not None:
                 return self._fall_back(miss, args, kwargs)
+        rest, apart = self._fed
+        if self._early and not apart and not self._state.recording(tensors):
+            # Kernels are enqueued first and the modes are looked at while they run. What they give is thrown away where
+            # one misses: they read tensors that are held, and change none. Parameters are looked at before: memory of
+            # another type or size is read past its end.
+            made = self._runner(*tensors, *rest)
+            miss = self._state.modes(tensors)
+            if miss is None:
+                return self._wrap(made)
+            del made
+            return self._fall_back(miss, args, kwargs)
         miss = self._state.modes(tensors)
         if miss is not None:
             return self._fall_back(miss, args, kwargs)
-        rest, apart = self._fed
         return self._wrap(self._runner(*tensors, *(self._joined() if apart else rest)))
 
     def _fall_back(self, miss: Miss, args, kwargs):

@@ -12,6 +12,7 @@ import pytest
 import torch
 from composing import Mlp, compile_kernel, mlp_plan, node, t, value
 from tessera.compose import ComposedModule
+from tessera.held import hold
 from tessera.tracer import trace_module
 from torch import nn
 
@@ -150,6 +151,26 @@ def test_parameters_of_a_call_that_begins_early(pair, change):
         c._early = True
         same(c, ref)
     assert c.status()["served"] == c.status()["calls"]
+
+
+def test_parameters_of_another_type_are_not_read_early():
+    """Kernels that were made for float32 would read past the end of float16's memory."""
+
+    class Lookup(nn.Embedding):
+        def forward(self, x):
+            return super().forward(x) * 2
+
+    m = Lookup(8, 4)
+    held = hold(m, (torch.arange(3),), {})
+    steps = [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]
+    c = held.compose({"graph": held.graph, "steps": steps, "leftover": []}, "eager")
+    c._early, read, runner = True, [], c._runner
+    c._runner = lambda x, w: (read.append(w.dtype), runner(x, w))[1]
+    with torch.no_grad():
+        c(torch.arange(3))
+        m.half()
+        assert c(torch.arange(3)).dtype == torch.float16
+    assert read == [torch.float32] and kinds(c) == {"parameter": 1}
 
 
 def test_nothing_is_kept_twice(pair):
