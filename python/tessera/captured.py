@@ -76,7 +76,7 @@ class FlatCall:
             for i, v in enumerate(built.feeds)
             if v in built.neighbours
         ]
-        fixed = {**composed.constants, **composed._packed}
+        fixed = {**composed.constants, **composed._feeds.packed}
         self._fixed = [(i, fixed[v]) for i, v in enumerate(built.feeds) if v in fixed and v not in place]
         self._runner, self._wholes = composed._runner, {}
 

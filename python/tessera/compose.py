@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import copy
 import inspect
-import threading
 import warnings
 from collections.abc import Callable
 
 import torch
 from torch import nn
 
-from tessera import leftover, neighbours
+from tessera import leftover
 from tessera.composed_status import status_of
 from tessera.errors import fail
+from tessera.feeds import Counts, Feeds
 from tessera.guards import Events, InputGuard, Miss, StateGuard
 from tessera.leftover import RUNNERS
 from tessera.outputs import Outputs, wrapper
@@ -92,7 +92,7 @@ class ComposedModule(nn.Module):
         if self._device.type == "cuda" and self._device.index is None:
             self._device = torch.device("cuda", torch.cuda.current_device())
         self._values = {v["name"]: v for v in graph["values"]}
-        self._counts = _Counts()
+        self._counts = Counts()
         self._private = private_constants(self.original, self.constants)
         self._built: Built = build(self.plan, disabled=self.disabled, packing=Packing(self._private, self.frozen))
         self._lost = [p for p in self._built.patterns if not p.active and p.id not in self.disabled]
@@ -113,25 +113,18 @@ class ComposedModule(nn.Module):
             self.original, slots_of(self.original, graph, self._built, self.constants), self._device, tf32
         )
         self._events = Events(self._refuse if self.strict else None)
-        self._lock = threading.Lock()  # of renewing: threads may call one module
-        self._packed: dict[str, torch.Tensor] = {}
-        self._wholes: list[torch.Tensor] = []  # over neighbours
-        # What the graph is fed besides the inputs, and the neighbours that could not be made: (place, value). One tuple,
-        # for a thread that calls the module must not see one of them renewed and the other not.
-        self._fed: tuple[list, list[tuple[int, str]]] = ([], [])
         # Whether kernels may be enqueued before the modes are looked at.
         self._early = self._device.type == "cuda" and not graph.get("mutations")
-        self._rest_of = self._built.feeds[len(users) :]
         # Not submodules: those are the original's own.
         self.__dict__["_runner"] = leftover.make(self.leftover, self._built.main, self.inductor)
+        self._feeds = Feeds(self._built, self._state, self._events, self._counts, len(users))
         plain = self._built.packed or self._built.neighbours
         self._inline = build(self.plan, disabled=self.disabled, packing=Packing(inline=True)) if plain else self._built
         self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
         self._homes = {s.value: s.home for s in self._state.slots}
         self._wrap = wrapper(self.outputs, len(graph["outputs"]))
         if self.runner == "kernels":
-            with self._lock:
-                self._renew()  # moves and packs now, never while a CUDA graph is captured; what misses is said by the call
+            self._feeds.look()  # moves and packs now, never while a CUDA graph is captured; what misses is said by the call
 
     def _torch_runner(self) -> Callable | None:
         """The whole module by PyTorch, where that is the best plan."""
@@ -181,12 +174,10 @@ class ComposedModule(nn.Module):
             if type(other) is Miss:
                 return self._fall_back(other, args, kwargs)
             self._relayout(tensors, other)
-        if not self._state.check():
-            with self._lock:
-                miss = None if self._state.check() else self._renew()
-            if miss is not None:
-                return self._fall_back(miss, args, kwargs)
-        rest, apart = self._fed
+        miss = self._feeds.look()
+        if miss is not None:
+            return self._fall_back(miss, args, kwargs)
+        rest, apart = self._feeds.now
         if self._early and not apart and not self._state.recording(tensors):
             # Kernels are enqueued first and the modes are looked at while they run. What they give is thrown away where
             # one misses: they read tensors that are held, and change none. Parameters are looked at before: memory of
@@ -200,7 +191,7 @@ class ComposedModule(nn.Module):
         miss = self._state.modes(tensors)
         if miss is not None:
             return self._fall_back(miss, args, kwargs)
-        return self._wrap(self._runner(*tensors, *(self._joined() if apart else rest)))
+        return self._wrap(self._runner(*tensors, *(self._feeds.joined() if apart else rest)))
 
     def _fall_back(self, miss: Miss, args, kwargs):
         self._events.add(miss, "the original module runs")
@@ -218,65 +209,6 @@ class ComposedModule(nn.Module):
                 "it is copied on every call",
             )
             tensors[i] = t.empty(x.device).copy_(x)
-
-    def _renew(self) -> Miss | None:
-        """Takes over changed parameters and buffers; makes kept values when one of their sources changed."""
-        first = not self._state.stamp
-        result = self._state.renew()
-        if type(result) is Miss:
-            return result
-        stale, what = result
-        if self._built.pack is not None and (stale or first or self._state.volatile):
-            if not first:
-                self._counts.repacks += 1
-            if stale and not first:
-                self._events.add(
-                    Miss("repack", f"`{what}` changed"), "what was packed from it is packed again", right=True
-                )
-            self._pack()
-        tensors = {s.value: s.tensor for s in self._state.slots} | self._packed | self._join()
-        apart = [(i, n) for i, n in enumerate(self._rest_of) if n not in tensors]
-        self._fed = ([tensors.get(n) for n in self._rest_of], apart)
-        self._state.commit()
-        return None
-
-    def _pack(self) -> None:
-        tensors = {s.value: s.tensor for s in self._state.slots}
-        with torch.no_grad():
-            made = self._built.pack(*[tensors[n] for n in self._built.pack_feeds])
-        self._packed = dict(zip(self._built.packed, made, strict=True))
-
-    def _join(self) -> dict[str, torch.Tensor]:
-        """The neighbours that are, or can be made. The others are concatenated in every call."""
-        slots = {s.value: s for s in self._state.slots}
-        joined = {}
-        for value, names in self._built.neighbours.items():
-            whole = neighbours.adopt([slots[name].tensor for name in names], given_up=self._wholes)
-            if whole is not None:
-                joined[value] = whole
-            else:
-                self._events.add(
-                    Miss("apart", f"{', '.join(f'`{slots[n].key}`' for n in names)} cannot lie in one allocation"),
-                    "they are concatenated in every call",
-                    right=True,
-                )
-        self._wholes = list(joined.values())
-        return joined
-
-    def _joined(self) -> list[torch.Tensor]:
-        """What the graph is fed, with what has to be concatenated anew. From time to time it is tried again whether it has to."""
-        tries = self._counts.apart = self._counts.apart + 1
-        if tries & (tries - 1) == 0:
-            with self._lock:
-                miss = self._renew()
-            if miss is None and not self._fed[1]:
-                return self._fed[0]
-        slots = {s.value: s.tensor for s in self._state.slots}
-        rest, apart = list(self._fed[0]), self._fed[1]
-        with torch.no_grad():
-            for i, value in apart:
-                rest[i] = torch.cat([slots[name] for name in self._built.neighbours[value]])
-        return rest
 
     def _forward_compiled(self, args, kwargs):
         """While torch.compile or torch.export traces. Their own guards replace ours from there on; packed values are
@@ -344,8 +276,8 @@ class ComposedModule(nn.Module):
     def handed_over(self, plan: dict, report: dict | None) -> ComposedModule:
         """Itself, as the result of a search: what happened in the course of it does not count."""
         self.plan, self.report = plan, report
-        self._counts = _Counts()
-        self._events = Events(self._refuse if self.strict else None)
+        self._counts.clear()
+        self._events.clear()
         return self
 
     def extra_repr(self) -> str:
@@ -361,15 +293,6 @@ class ComposedModule(nn.Module):
         PyTorch, where `runner` is PyTorch's); a pattern's `calls`: those that its kernel served; `fallbacks`: events by kind
         with the latest reason (`layout`, `repack` and `apart` did not run the original)."""
         return status_of(self)
-
-
-class _Counts:
-    """Outside nn.Module, whose attributes take a microsecond to set."""
-
-    __slots__ = ("apart", "calls", "repacks")
-
-    def __init__(self):
-        self.calls = self.repacks = self.apart = 0
 
 
 def _restore(original, plan, options) -> ComposedModule:

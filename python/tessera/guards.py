@@ -332,6 +332,10 @@ class Events:
         self.texts: dict[str, str] = {}
         self.refuse = refuse
 
+    def clear(self) -> None:
+        self.counts.clear()
+        self.texts.clear()
+
     def add(self, miss: Miss, then: str, right: bool = False) -> None:
         """`right`: nothing was lost by it, so strict does not refuse."""
         if self.refuse is not None and not right:

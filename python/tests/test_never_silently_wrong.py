@@ -176,7 +176,7 @@ def test_parameters_of_another_type_are_not_read_early():
 def test_nothing_is_kept_twice(pair):
     c, _ = pair
     assert c._built.neighbours == {"w": ("a_w", "b_w"), "bias": ("a_b", "b_b")} and not c._built.packed
-    whole = c._fed[0][c._rest_of.index("w")]
+    whole = c._feeds.now[0][c._feeds.names.index("w")]
     assert whole.shape == (10, 8) and whole.data_ptr() == c.a.weight.data_ptr()
 
 
@@ -194,7 +194,7 @@ def test_a_parameter_that_others_look_at_is_left_alone():
     del mirror
     for _ in range(9):
         same(c, ref)
-    assert not c._fed[1] and m.a.weight.data_ptr() + m.a.weight.nbytes == m.b.weight.data_ptr()
+    assert not c._feeds.now[1] and m.a.weight.data_ptr() + m.a.weight.nbytes == m.b.weight.data_ptr()
 
 
 def test_tied_and_copied_and_pickled(pair):
@@ -205,14 +205,14 @@ def test_tied_and_copied_and_pickled(pair):
         doubled = copy.deepcopy(ref)
         doubled.a.weight.data.mul_(2)
         same(other, doubled)
-        assert other._built.neighbours and not other._fed[1]
+        assert other._built.neighbours and not other._feeds.now[1]
     m = Two().eval()
     m.c = nn.Linear(8, 4)
     m.c.weight = m.a.weight
     tied = ComposedModule(m, merged_plan())
     m.c.weight.data.zero_()
     same(tied, m)
-    assert m.c.weight is m.a.weight and not tied._fed[1]
+    assert m.c.weight is m.a.weight and not tied._feeds.now[1]
 
 
 def test_saved_state_has_its_own_size(pair):

@@ -119,7 +119,7 @@ def measure(title: str, module: nn.Module, inputs: tuple, plan: dict, small: boo
         composed = held.compose(plan, runner)
         us, bytes_ = line(f"composed, rest by {runner}", composed, sets)
         same, _ = line("  with the same inputs again", composed, sets[:1])
-        feeds = composed._fed[0]
+        feeds = composed._feeds.now[0]
         graph, _ = line("  its graph alone", lambda *a, r=composed._runner, f=feeds: r(*a, *f), sets)
         composed._runner = lambda *a: (a[0],)
         composed._early = False
