@@ -47,8 +47,10 @@ class CudaClock:
         self._cycles_per_ms = getattr(properties, "clock_rate", 2_000_000)  # kHz
 
     def warm(self, call: Callable) -> tuple[float, float]:
-        """(device ms, host ms) of a call, roughly; also loads and warms what is lazy."""
-        call()
+        """(device ms, host ms) of a call, roughly; also loads and warms what is lazy. CUDA graphs of Inductor's are recorded in
+        the second call."""
+        for _ in range(2):
+            call()
         torch.cuda.synchronize()
         begin = time.perf_counter()
         call()
