@@ -69,7 +69,7 @@ def main() -> None:
     with torch.no_grad(), flags:
         found["tessera"] = kernels_of(lambda: fast(*inputs), args.runs)
         for name in args.peers.split(","):
-            peer = peers.make(name, module)
+            peer = peers.make(name, module, {})
             found[name] = peer if isinstance(peer, str) else kernels_of(lambda peer=peer: peer(*inputs), args.runs)
     for name, table in found.items():
         if isinstance(table, str):

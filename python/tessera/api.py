@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from tessera import places
+from tessera import modes, places
 from tessera.compose import ComposedModule
 from tessera.errors import Error, fail, to_text
 from tessera.held import Held, hold
@@ -33,6 +33,7 @@ def optimize(
     *,
     precision: str | None = None,
     effort: str = "default",
+    mode: str | None = None,
     leftover: str = "auto",
     strict: bool = False,
     frozen: bool = False,
@@ -48,6 +49,8 @@ def optimize(
     precision  None keeps the module's dtypes and torch's flags; bf16, fp16 convert the module in place, as module.to
                does; fp32, tf32 set torch's own flags
     effort     quick, default or max
+    mode       default, reduce-overhead, max-autotune or max-autotune-no-cudagraphs, as of torch.compile: who has to be beaten,
+               and how Inductor compiles what no kernel covers
     leftover   who runs what no kernel covers: eager, inductor, or auto for whichever makes the whole faster
     strict     raise instead of running the original when a guard misses
     frozen     keep what is computed from parameters alone from call to call. Writes through `.data`, and writes while a
@@ -58,12 +61,22 @@ def optimize(
                `checkpoints=[15, 30]` keeps the plans at these seconds of the search too, in `.report["checkpoints"]`
 
     Parameters that a kernel reads as one are moved into one allocation (their data_ptr() changes, nothing else does). Where
-    PyTorch's own plan is as fast, the result runs that; `.report["settled"]` has the figures. The result has `.status()` and `.report` (schema tessera.report/1). Expected failures raise tessera.Error, whose
-    `.diagnostic` says what to do.
+    PyTorch's own plan is as fast, the result runs that; `.report["settled"]` has the figures. The result has `.status()` and
+    `.report` (schema tessera.report/1). Expected failures raise tessera.Error, whose `.diagnostic` says what to do.
+
+    In the modes reduce-overhead and max-autotune Inductor's CUDA graphs hold kernels and the rest together, on CUDA; the rules
+    are torch.compile's. The next call writes over a call's results: clone what is to stay, or call
+    torch.compiler.cudagraph_mark_step_begin() where a step begins and several calls are one step. Inputs are copied into the
+    graph's memory. Parameters and buffers are read where they lie; where one lies elsewhere, as after m.to() or
+    load_state_dict(assign=True), the next call records the graph anew. All calls come from one thread, and none while a
+    CUDA graph is captured.
     """
+    settings = modes.settings_of(mode)
     args, kwargs = _call_of(inputs)
+    held = _hold(module, args, kwargs, precision)
+    held.options["inductor"] = settings
     return optimize_held(
-        _hold(module, args, kwargs, precision),
+        held,
         effort=effort,
         leftover=leftover,
         strict=strict,
@@ -89,10 +102,10 @@ def optimize_held(
     measure: bool | list[str] = False,
     **options,
 ) -> ComposedModule:
-    """`optimize` for a module that is traced already."""
+    """`optimize` for a module that is traced already; the mode is in its settings."""
     wanted = {
         "effort": effort,
-        "leftover": leftover,
+        "leftover": modes.rest_runner(leftover, held.settings, held.device),
         "seconds": seconds,
         "measure": bool(measure),
         "ablation": bool(measure),

@@ -17,13 +17,18 @@ from dataclasses import dataclass, field
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from tessera import leftover
+from tessera import leftover, modes
 from tessera.errors import Error, fail
 
 SECONDS = 60.0  # of search for all graphs of a model
-WRONG_OPTIONS = {"input.unknown_argument", "input.bad_argument", "input.negative_option", "input.bad_checkpoints"}
+WRONG_OPTIONS = {
+    "input.unknown_argument",
+    "input.bad_argument",
+    "input.bad_option",
+    "input.negative_option",
+    "input.bad_checkpoints",
+}
 EAGER_WINS = 0.97  # of Inductor's time, in both measures
-MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
 @dataclass
@@ -37,11 +42,9 @@ class _Model:
 def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | None = None, mode: str | None = None):
     """The backend's entry point (pyproject.toml, torch_dynamo_backends)."""
     options = {"progress": False, "seconds": SECONDS, **(options or {})}
-    if mode is not None and mode not in MODES:
-        raise fail("TS0013", "input.bad_option", f"mode=`{mode}`", expected=", ".join(MODES))
     if options.pop("frozen", False):  # nothing looks at version counters behind torch.compile's guards
         raise fail("TS0013", "input.bad_option", "frozen=True", expected="tessera.optimize(..., frozen=True)")
-    settings = leftover.mode_options(mode)
+    settings = modes.settings_of(mode)
     model = _model_of_call()
     reason = _unfit(gm, example_inputs)
     if not reason and model.spent >= options["seconds"] > 0:
@@ -121,8 +124,6 @@ def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: 
 
     # The registry is asked for what a search of all the seconds gives, so that a second run asks for the same.
     options = {**options, "spent": model.spent}
-    if settings.get("triton.cudagraphs"):  # Inductor's CUDA graphs hold kernels and the rest together
-        options = {**options, "leftover": "inductor"}
     with unset_fake_temporarily():
         held = hold_graph(gm, inputs, settings)
         composed = api.optimize_held(held, **options)

@@ -49,17 +49,25 @@ class HeldGraph(Held):
 
 def hold_graph(gm: torch.fx.GraphModule, inputs: list, settings: dict) -> HeldGraph:
     """Weights are the inputs that are parameters. `settings`: Inductor's."""
-    placeholders = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
-    names = [n if isinstance(t, nn.Parameter) else "" for n, t in zip(placeholders, inputs, strict=True)]
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    names = [n.name if isinstance(t, nn.Parameter) else "" for n, t in zip(placeholders, inputs, strict=True)]
     traced = trace_graph_module(gm, inputs, names)
     module = Captured(gm, names, inputs)
     users = [u for u, name in zip(traced.user_inputs, names, strict=True) if not name]
     traced = replace(traced, module=module, user_inputs=users)
     describe_device(traced.graph)
     rest = tuple(t for name, t in zip(names, inputs, strict=True) if not name)
-    held = HeldGraph(module, rest, {}, traced, resizable=False, options={"inductor": settings})
+    inputs_of_call = [n for n, name in zip(placeholders, names, strict=True) if not name]
+    lasting = tuple(i for i, n in enumerate(inputs_of_call) if _keeps_its_address(n))
+    options = {"inductor": settings, "captured": lasting}
+    held = HeldGraph(module, rest, {}, traced, resizable=False, options=options)
     held._compiled, held._inputs = None, inputs
     return held
+
+
+def _keeps_its_address(placeholder: torch.fx.Node) -> bool:
+    """As Dynamo notes of buffers, and of what torch._dynamo.mark_static_address was called for."""
+    return bool(placeholder.meta.get("tensor_dict", {}).get("_dynamo_static_input_type"))
 
 
 class FlatCall:
@@ -78,7 +86,7 @@ class FlatCall:
         ]
         fixed = {**composed.constants, **composed._feeds.packed}
         self._fixed = [(i, fixed[v]) for i, v in enumerate(built.feeds) if v in fixed and v not in place]
-        self._runner, self._wholes = composed._runner, {}
+        self._runner, self._wholes, self._rooms = composed._runner, {}, composed._feeds.rooms
 
     def __call__(self, *flat):
         composed = self.composed
@@ -101,7 +109,7 @@ class FlatCall:
         whole = neighbours.adopt(parts, given_up=[known[1]] if known else [])
         if whole is None:
             self._wholes.pop(i, None)
-            return torch.cat(parts)
+            return neighbours.concatenated(parts, self._rooms, i)
         self._wholes[i] = ([t.data_ptr() for t in parts], whole)
         return whole
 

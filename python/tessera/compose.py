@@ -45,8 +45,9 @@ class ComposedModule(nn.Module):
     `outputs`: how the original's result is made of the graph's outputs; else it is a tensor, or a tuple. `constants`: tensors of
     the graph's constants by value name. `disabled`: ids of patterns that run as ATen. `runner`: `kernels` for the plan's;
     `eager` or `inductor` where the whole module is PyTorch's, as torch would run it. `frozen`: values made from parameters are
-    kept, and made again when a version counter says so. `inductor`: its settings. `compiled`: the original by `runner`, where it
-    was compiled already. Errors: TS02xx for a malformed plan."""
+    kept, and made again when a version counter says so. `inductor`: its settings (modes.settings_of). `captured`: where
+    torch.compile calls it as a captured graph, the inputs that keep their addresses. `compiled`: the original by `runner`, where
+    it was compiled already. Errors: TS02xx for a malformed plan."""
 
     def __init__(
         self,
@@ -63,6 +64,7 @@ class ComposedModule(nn.Module):
         runner: str = "kernels",
         frozen: bool = False,
         inductor: dict | None = None,
+        captured: tuple[int, ...] | None = None,
         compiled: Callable | None = None,
     ):
         super().__init__()
@@ -79,7 +81,7 @@ class ComposedModule(nn.Module):
         self.plan, self.leftover, self.strict, self.report = plan, leftover, strict, report
         self.runner, self.frozen, self.inductor = runner, frozen, dict(inductor or {})
         self.example, self.constants, self.disabled = example, dict(constants or {}), frozenset(disabled)
-        self.outputs = outputs
+        self.outputs, self.captured = outputs, captured
         torch_way = self._torch_runner() if compiled is None else compiled
         self.__dict__["_torch"] = _direct(torch_way) if runner == "inductor" else torch_way
         self._prepare()
@@ -116,8 +118,9 @@ class ComposedModule(nn.Module):
         # Whether kernels may be enqueued before the modes are looked at.
         self._early = self._device.type == "cuda" and not graph.get("mutations")
         # Not submodules: those are the original's own.
-        self.__dict__["_runner"] = leftover.make(self.leftover, self._built.main, self.inductor)
-        self._feeds = Feeds(self._built, self._state, self._events, self._counts, len(users))
+        runner = leftover.make(self.leftover, self._built.main, self.inductor, self.captured)
+        self.__dict__["_runner"] = runner
+        self._feeds = Feeds(self._built, self._state, self._events, self._counts, len(users), runner)
         plain = self._built.packed or self._built.neighbours
         self._inline = build(self.plan, disabled=self.disabled, packing=Packing(inline=True)) if plain else self._built
         self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
@@ -128,9 +131,7 @@ class ComposedModule(nn.Module):
 
     def _torch_runner(self) -> Callable | None:
         """The whole module by PyTorch, where that is the best plan."""
-        if self.runner == "inductor":
-            return torch.compile(self.original, options=self.inductor or None)
-        return self.original if self.runner == "eager" else None
+        return None if self.runner == "kernels" else leftover.whole(self.runner, self.original, self.inductor)
 
     def _has_fp32(self) -> bool:
         kernels = [s for s in self.plan["steps"] if s["kind"] in ("kernel", "call")]

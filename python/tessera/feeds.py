@@ -1,5 +1,8 @@
 """What a composed module's graph reads besides its inputs: parameters, buffers, what is packed from them, and neighbours as
 one. It is renewed where a guard says that one of them has changed.
+
+CUDA graphs of Inductor's read these where they lie, and are recorded anew where one lies elsewhere. So what has to be made in
+every call is made in the same memory.
 """
 
 from __future__ import annotations
@@ -9,7 +12,9 @@ import threading
 import torch
 
 from tessera import neighbours
+from tessera.extension import input_alignment
 from tessera.guards import Events, Miss, StateGuard
+from tessera.leftover import Inductor
 from tessera.plan_graph import Built
 
 
@@ -26,16 +31,18 @@ class Counts:
 
 
 class Feeds:
-    """`inputs`: how many come before."""
+    """`inputs`: how many come before. `runner`: what runs the graph."""
 
-    def __init__(self, built: Built, state: StateGuard, events: Events, counts: Counts, inputs: int):
-        self.built, self.state, self.events, self.counts = built, state, events, counts
+    def __init__(self, built: Built, state: StateGuard, events: Events, counts: Counts, inputs: int, runner):
+        self.built, self.state, self.events, self.counts, self.inputs = built, state, events, counts, inputs
         self.names = built.feeds[inputs:]
         # The tensors in the order of `names`, and the neighbours that could not be made: (place, value). One tuple, for a
         # thread that calls the module must not see one of them renewed and the other not.
         self.now: tuple[list, list[tuple[int, str]]] = ([], [])
         self.packed: dict[str, torch.Tensor] = {}
         self._wholes: list[torch.Tensor] = []  # over neighbours
+        self._graphs = runner if isinstance(runner, Inductor) and runner.graphs else None
+        self.rooms: dict | None = None if self._graphs is None else {}  # by place, for what is made in every call
         self._lock = threading.Lock()  # of renewing: threads may call one module
 
     def look(self) -> Miss | None:
@@ -61,8 +68,12 @@ class Feeds:
                 )
             self._pack()
         tensors = {s.value: s.tensor for s in self.state.slots} | self.packed | self._join()
-        apart = [(i, n) for i, n in enumerate(self.names) if n not in tensors]
-        self.now = ([tensors.get(n) for n in self.names], apart)
+        now = [tensors.get(n) for n in self.names]
+        if self._graphs is not None:
+            self._graphs.keep(
+                tuple(i for i, t in enumerate(now, self.inputs) if t is None or t.data_ptr() % input_alignment == 0)
+            )
+        self.now = now, [(i, n) for i, n in enumerate(self.names) if n not in tensors]
         self.state.commit()
         return None
 
@@ -99,7 +110,8 @@ class Feeds:
                 return self.now[0]
         slots = {s.value: s.tensor for s in self.state.slots}
         rest, apart = list(self.now[0]), self.now[1]
-        with torch.no_grad():
-            for i, value in apart:
-                rest[i] = torch.cat([slots[name] for name in self.built.neighbours[value]])
+        for i, value in apart:
+            rest[i] = neighbours.concatenated(
+                [slots[name] for name in self.built.neighbours[value]], self.rooms, self.inputs + i
+            )
         return rest

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from tessera import leftover
 from tessera.compose import ComposedModule, composed_of
 from tessera.errors import fail
 from tessera.guards import hooked
@@ -29,7 +30,7 @@ class Held:
     path: str = ""
     notify: Callable[[str], None] = lambda text: None
     resizable: bool = True  # whether other inputs of the same module make sense: not for a captured graph
-    options: dict = field(default_factory=dict)  # of every composed module: frozen, inductor
+    options: dict = field(default_factory=dict)  # of every composed module: frozen, inductor, captured
 
     @property
     def graph(self) -> dict:
@@ -43,14 +44,19 @@ class Held:
     def device(self) -> torch.device:
         return torch.device(self.graph["device"])
 
+    @property
+    def settings(self) -> dict:
+        """Inductor's."""
+        return self.options.get("inductor") or {}
+
     def compose(self, plan: dict, leftover: str, **options) -> ComposedModule:
         options = {**self.options, **options}
         runner = options.pop("runner", plan.get("runner", "kernels"))
         return composed_of(self.traced, self.args, self.kwargs, plan, leftover=leftover, runner=runner, **options)
 
     def torch_runner(self, name: str) -> Callable:
-        """The whole module by PyTorch: `eager`, or `inductor` as torch.compile makes it; it compiles on the first call."""
-        return torch.compile(self.module) if name == "inductor" else self.module
+        """The whole module by PyTorch: `eager`, or `inductor` as torch.compile makes it in the mode asked for."""
+        return leftover.whole(name, self.module, self.settings)
 
 
 def hold(

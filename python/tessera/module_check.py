@@ -11,8 +11,8 @@ import time
 import torch
 from torch import nn
 
+from tessera import modes, rounded
 from tessera import peers as peer_table
-from tessera import rounded
 from tessera.blame import blamed
 from tessera.compose import ComposedModule
 from tessera.errors import fail
@@ -245,6 +245,7 @@ def verify_module(
 
 def end_to_end(held: Held, composed: ComposedModule, plan: dict, seeds: int) -> dict:
     """Errors, the reason to refuse the module, and which patterns are to blame."""
+    _record(held, composed)
     found = {"rms": 0.0, "max": 0.0}
     base = {"rms": 0.0, "max": 0.0}
     reason, culprits, forms = "", [], []
@@ -271,6 +272,18 @@ def end_to_end(held: Held, composed: ComposedModule, plan: dict, seeds: int) -> 
         "baseline_rms_error": base["rms"],
         "seeds": len(forms),
     }
+
+
+def _record(held: Held, composed: ComposedModule) -> None:
+    """The two calls in which CUDA graphs of Inductor's are warmed and recorded: what is judged after them is a replay, as almost
+    every call of a user is."""
+    if composed.leftover != "inductor" or not modes.records(held.settings):
+        return
+    before = snapshot(held.module)
+    for _ in range(2):
+        with peer_table.equal_precision(held.precision):
+            run_module(composed, *copies(*inputs_of(held, 0)), 0)
+    restore(held.module, before)
 
 
 def _end_to_end_culprits(

@@ -63,7 +63,7 @@ def _contenders(held: Held, plan: dict, peers: list[str], leftover: str, ablatio
     composed = held.compose(plan, leftover)
     made, absent = [_Contender("tessera", composed, composed)], {}
     for name in peers:
-        peer = peer_table.make(name, held.module)
+        peer = peer_table.make(name, held.module, held.settings)
         if isinstance(peer, str):
             absent[name] = peer
         else:

@@ -109,6 +109,20 @@ def adopt(parts: list[torch.Tensor], given_up: list[torch.Tensor] = ()) -> torch
         return whole
 
 
+def concatenated(parts: list[torch.Tensor], rooms: dict | None, key) -> torch.Tensor:
+    """What stands for parts that may not be moved: their concatenation, in memory of its own or, where `rooms` is given, in what
+    `rooms[key]` holds, so that its address stays."""
+    if rooms is None:
+        with torch.no_grad():
+            return torch.cat(parts)
+    with (
+        torch.inference_mode(False),
+        torch.no_grad(),
+    ):  # a room that is made in inference mode could not be written outside
+        rooms[key] = torch.cat(parts, out=rooms.get(key))
+    return rooms[key]
+
+
 def _may_move(parts: list[torch.Tensor], given_up: set[int]) -> bool:
     first = parts[0]
     alike = all(

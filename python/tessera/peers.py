@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from tessera import leftover, modes
+
 
 @contextmanager
 def equal_precision(precision: str, convolutions: bool = True):
@@ -37,18 +39,19 @@ def equal_precision(precision: str, convolutions: bool = True):
                 place.fp32_precision = mode
 
 
-# mode of torch.compile; CUDA graphs stay out, as for the composed module: the clock hides the host's launches anyway
+# mode of torch.compile; CUDA graphs as for the composed module, whose settings come on top
 _inductor = {"inductor": None, "inductor-max-autotune": "max-autotune-no-cudagraphs"}
 names = ("eager", *_inductor, "tensorrt")
 
 
-def make(name: str, module: nn.Module) -> Callable | str:
-    """The module run by a peer, or the reason why the peer is absent. Inductor compiles on the first call."""
+def make(name: str, module: nn.Module, settings: dict) -> Callable | str:
+    """The module run by a peer, or the reason why the peer is absent. Inductor compiles on the first call. `settings`: of the
+    mode that the composed module is made in."""
     if name == "eager":
         return module
     if name in _inductor:
         reason = _no_inductor(module)
-        return reason or torch.compile(module, mode=_inductor[name])
+        return reason or leftover.whole("inductor", module, {**modes.settings_of(_inductor[name]), **settings})
     if name == "tensorrt":
         if importlib.util.find_spec("torch_tensorrt") is None:
             return "torch_tensorrt is not installed (pip install torch-tensorrt)"

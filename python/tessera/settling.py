@@ -165,11 +165,11 @@ def _prepare(way: Way, device: torch.device, args: tuple, kwargs: dict) -> None:
             way.reason = missing
             return
         way.run = way.make()
-        for _ in range(3):
-            way.run(*args, **kwargs)
+        way.run(*args, **kwargs)
+        way.peak_bytes = _peak_of(way.run, device, args, kwargs)
+        way.run(*args, **kwargs)
         _synchronize(device)
         way.seconds = time.perf_counter() - begin
-        way.peak_bytes = _peak_of(way.run, device, args, kwargs)
         begin = time.perf_counter()
         way.run(*args, **kwargs)
         _synchronize(device)
@@ -184,9 +184,12 @@ def _prepare(way: Way, device: torch.device, args: tuple, kwargs: dict) -> None:
 
 
 def _peak_of(run: Callable, device: torch.device, args: tuple, kwargs: dict) -> int:
-    """Bytes that a call allocates at most, its results included; 0 on the host."""
+    """Bytes that a call allocates at most, its results included; 0 on the host. The call is a way's second: CUDA graphs of
+    Inductor's are recorded in it, and what they replay later allocates nothing."""
     if device.type != "cuda":
+        run(*args, **kwargs)
         return 0
+    torch.cuda.synchronize(device)
     before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
     run(*args, **kwargs)
@@ -195,16 +198,18 @@ def _peak_of(run: Callable, device: torch.device, args: tuple, kwargs: dict) -> 
 
 
 def _input_sets(held: Held) -> list[tuple[tuple, dict]]:
-    """Two to four sets of inputs; fewer where memory is short, at least the given ones themselves."""
+    """Two to four sets of inputs, which share those that keep their addresses from call to call; fewer where memory is short, at
+    least the given ones themselves."""
     sets: list[tuple[tuple, dict]] = []
-    size = 0
+    size, lasting = 0, held.options.get("captured") or ()
     while len(sets) < 2 or (len(sets) < MOST_SETS and size < SET_BYTES):
         try:
-            sets.append(copies(*inputs_of(held, 1 + len(sets))))
+            args, kwargs = copies(*inputs_of(held, 1 + len(sets)))
         except torch.OutOfMemoryError:
             if not sets and any(m["target"].startswith("input:") for m in held.graph.get("mutations", ())):
                 raise  # the caller's own tensors would be changed
             return sets or [(held.args, held.kwargs)]
+        sets.append((tuple(sets[0][0][i] if sets and i in lasting else t for i, t in enumerate(args)), kwargs))
         size += sum(t.numel() * t.itemsize for t in pytree.tree_leaves(sets[-1]) if isinstance(t, torch.Tensor))
     return sets
 

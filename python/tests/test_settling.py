@@ -130,6 +130,20 @@ def test_a_way_that_fails_costs_itself_alone(held, error, words):
     assert words in inductor["reason"] and "call_ms" not in inductor and eager["reason"] == ""
 
 
+def test_memory_is_that_of_the_second_call(held, monkeypatch):
+    """CUDA graphs are recorded in it; what they replay later allocates nothing."""
+    calls = []
+    held.torch_runner = lambda name: lambda x: calls.append(x)
+
+    def peak_of(run, device, args, kwargs):
+        run(*args, **kwargs)
+        return len(calls)
+
+    monkeypatch.setattr(settling, "_peak_of", peak_of)
+    (way,) = Settler(held).prepare(["eager"])
+    assert way["peak_bytes"] == 2
+
+
 def test_a_runner_that_this_machine_lacks(held, monkeypatch):
     monkeypatch.setattr(settling.leftovers, "missing", lambda name, device: "no triton" if name == "inductor" else "")
     eager, inductor = Settler(held).prepare(["eager", "inductor"])
