@@ -40,7 +40,8 @@ case "${1:-}" in
     check threads "$python" tests/gpu/threads.py "$dir/launches"
     check composed "$python" tests/gpu/composed.py
     check host_times "$python" tests/gpu/host_times.py
-    check graph_modes "$python" tests/gpu/graph_modes.py graphs doors
+    check graph_modes "$python" tests/gpu/graph_modes.py graphs
+    check graph_doors "$python" tests/gpu/graph_modes.py doors
     check graph_backend "$python" tests/gpu/graph_modes.py compile
     check module_checks "$python" tests/gpu/module_checks.py
     check full_gpu "$python" tests/gpu/full_gpu.py
