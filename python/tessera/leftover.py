@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import fx, nn
 
-from tessera import modes
+from tessera import modes, recurrent
 from tessera.extension import input_alignment
 from tessera.straight import Straight
 
@@ -90,6 +90,8 @@ class Inductor:
         # The caller's guards hold shapes, strides and alignment: Inductor's own asserts would cost every call host time.
         options = {"size_asserts": False, "alignment_asserts": False, **self._options}
         own = fx.GraphModule(self._main, copy.deepcopy(self._main.graph))
+        recurrent.closed(own.graph)
+        own.recompile()
         kept = ()
         if self.graphs:
             kept = (*(i for i in self._inputs if feeds[i].data_ptr() % input_alignment == 0), *self._kept)

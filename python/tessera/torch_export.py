@@ -11,7 +11,7 @@ from torch import nn
 
 from tessera.errors import Error, fail
 from tessera.precision import legacy_readable_flags
-from tessera.recurrent_shapes import recurrent_shapes
+from tessera.recurrent import recurrent_shapes
 
 
 def export(module: nn.Module, args: tuple, kwargs: dict):

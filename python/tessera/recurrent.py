@@ -1,11 +1,16 @@
-"""What recurrent layers return, by shape alone, while a module is exported. torch's own rule runs every time step of every layer
-through fake tensors: a GRU of 512 steps and six layers takes half a minute to trace so, for one node of the graph."""
+"""Recurrent layers as one op. torch's own rule for fake tensors runs every time step of every layer: a GRU of 512 steps and six
+layers takes half a minute to trace so, for one node of the graph, and Inductor makes a program of all steps, which takes it an
+hour. Here they are traced by shape alone (`recurrent_shapes`), and closed to Inductor (`closed`), as Dynamo leaves them to
+eager.
+"""
 
 from __future__ import annotations
 
+import functools
 from contextlib import contextmanager
 
 import torch
+from torch import fx
 from torch._C import DispatchKey
 
 _aten = torch.ops.aten
@@ -60,3 +65,30 @@ def recurrent_shapes():
         exchange(before, table)
         for op in (set(op_implementations_dict) - known) & set(_RULES):  # what export kept of these rules
             del op_implementations_dict[op]
+
+
+# --- closed ------------------------------------------------------------------------------------------------------------
+
+_NAMES = {
+    _aten.gru.input: "gru",
+    _aten.lstm.input: "lstm",
+    _aten.rnn_tanh.input: "rnn_tanh",
+    _aten.rnn_relu.input: "rnn_relu",
+}
+
+
+@functools.cache
+def _operator(op):
+    """A custom operator that is the op, and that no compiler looks into."""
+    name, schema = f"tessera::{_NAMES[op]}", str(op._schema)
+    torch.library.define(name, schema[schema.index("(") :])
+    torch.library.impl(name, "CompositeExplicitAutograd", op)
+    torch.library.register_fake(name, _RULES[op])
+    return getattr(torch.ops.tessera, _NAMES[op]).default
+
+
+def closed(graph: fx.Graph) -> None:
+    """Exchanges the graph's recurrent ops for operators that Inductor calls as they are."""
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target in _NAMES:
+            node.target = _operator(node.target)
