@@ -61,7 +61,7 @@ def compile(module: nn.Module, inputs: tuple, device: str, options: dict) -> Ope
     seconds = first_call(way, inputs, device)
     if len(backend.status(way)) != len(returned):
         raise RuntimeError(f"{len(returned)} graphs were compiled, {len(backend.status(way))} are known to status()")
-    reports = (r.composed.report for r in returned if hasattr(r, "composed"))
+    reports = (s["report"] for s in backend.status(way) if s["report"])
     return Opened(way, seconds, lambda: backend.status(way), next(reports, None))
 
 

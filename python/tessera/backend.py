@@ -1,5 +1,5 @@
 """torch.compile(model, backend="tessera"). Options go by torch.compile(..., options={"effort": "quick", ...}), and `mode` is
-Inductor's.
+torch.compile's; torch takes either of them, so the mode may stand among the options too.
 
 Every graph that torch.compile captures is searched like a module. What tessera does not take goes to Inductor, compiled as
 plain torch.compile would: sizes that vary, gradients, and graphs in which no kernel gains anything (but those whose ops run
@@ -44,7 +44,7 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
     options = {"progress": False, "seconds": SECONDS, **(options or {})}
     if options.pop("frozen", False):  # nothing looks at version counters behind torch.compile's guards
         raise fail("TS0013", "input.bad_option", "frozen=True", expected="tessera.optimize(..., frozen=True)")
-    settings = modes.settings_of(mode)
+    settings = modes.settings_of(options.pop("mode", mode))
     model = _model_of_call()
     reason = _unfit(gm, example_inputs)
     if not reason and model.spent >= options["seconds"] > 0:
@@ -65,13 +65,19 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
 
 def status(compiled) -> list[dict]:
     """What became of the graphs of a module or function that torch.compile(..., backend="tessera") made, in the order of their
-    compilation: {"runner", "reason", "status"}; `status` is that of the composed module where kernels run."""
+    compilation: {"runner", "reason", "status", "report"}; `status` is that of the composed module where kernels run, `report`
+    (schema tessera.report/1) what the search found, None where there was none."""
     link = getattr(getattr(compiled, "dynamo_ctx", None), "callback", compiled)
     for _ in range(8):  # torch's chain of wrappers ends at the one that stands for this call of torch.compile
         model = getattr(link, "__dict__", {}).get("_tessera_model")
         if model is not None:
             return [
-                {"runner": g["runner"], "reason": g["reason"], "status": g["composed"] and g["composed"].status()}
+                {
+                    "runner": g["runner"],
+                    "reason": g["reason"],
+                    "status": g["composed"] and g["composed"].status(),
+                    "report": g["report"],
+                }
                 for g in model.graphs
             ]
         link = getattr(link, "_torchdynamo_orig_backend", None)
@@ -92,7 +98,7 @@ def _model_of_call() -> _Model:
 
 
 def _by_inductor(gm, inputs: list, settings: dict, model: _Model, reason: str):
-    model.graphs.append({"runner": "inductor", "reason": reason, "composed": None})
+    model.graphs.append({"runner": "inductor", "reason": reason, "composed": None, "report": None})
     return leftover.compile_inductor(gm, inputs, settings)
 
 
@@ -130,7 +136,7 @@ def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: 
         why = (composed.report or {}).get("settled", {}).get("why", "")
         if composed.runner != "kernels":
             runner = "eager" if _eager_wins(composed.report) else "inductor"
-            model.graphs.append({"runner": runner, "reason": why, "composed": None})
+            model.graphs.append({"runner": runner, "reason": why, "composed": None, "report": composed.report})
             return gm.forward if runner == "eager" else held.inductor()
-    model.graphs.append({"runner": "kernels", "reason": why, "composed": composed})
+    model.graphs.append({"runner": "kernels", "reason": why, "composed": composed, "report": composed.report})
     return FlatCall(composed, held)

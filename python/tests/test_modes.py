@@ -81,6 +81,18 @@ def test_another_mode_is_refused_by_both_doors(mode):
     assert e.value.diagnostic["code"] == "TS0013" and str(mode) in e.value.diagnostic["message"]
     with pytest.raises(Error, match=listed):
         backend.tessera(torch.fx.symbolic_trace(nn.ReLU()), [torch.ones(2)], mode=mode)
+    with pytest.raises(Error, match=listed):
+        backend.tessera(torch.fx.symbolic_trace(nn.ReLU()), [torch.ones(2)], options={"mode": mode})
+
+
+def test_the_mode_may_stand_among_the_options(monkeypatch):
+    """torch.compile takes a mode or options."""
+    seen = []
+    monkeypatch.setattr(backend, "_unfit", lambda gm, inputs: "not this one")
+    monkeypatch.setattr(backend.leftover, "compile_inductor", lambda gm, inputs, settings: seen.append(settings) or gm)
+    options = {"mode": "reduce-overhead", "seconds": 5}
+    backend.tessera(torch.fx.symbolic_trace(nn.ReLU()), [torch.ones(2)], options=options)
+    assert seen == [GRAPHS] and options["mode"] == "reduce-overhead"
 
 
 def test_who_may_run_the_rest():
