@@ -1,5 +1,6 @@
 // Nodes that change nothing.
 #include <algorithm>
+#include <set>
 
 #include "graph/ops.h"
 #include "graph/rewrite.h"
@@ -58,11 +59,9 @@ ValueId undone_transpose(const Graph& g, const Node& n) {
   if (!is_op(n, "aten.transpose")) return {};
   const std::size_t rank = g.value(n.outputs.front()).type.shape.size();
   const auto dims = [&](const Node& t) {
-    return std::minmax(wrap_dim(*t.integer("dim0"), rank), wrap_dim(*t.integer("dim1"), rank));
+    return std::set{wrap_dim(*t.integer("dim0"), rank), wrap_dim(*t.integer("dim1"), rank)};
   };
-  const std::pair<std::size_t, std::size_t> a = dims(n);
-  const std::pair<std::size_t, std::size_t> b = dims(*inner);
-  return a == b ? inner->tensor("self") : ValueId{};
+  return dims(n) == dims(*inner) ? inner->tensor("self") : ValueId{};
 }
 
 /// A module's result must stay a tensor of its own where it was one.
