@@ -529,3 +529,45 @@ def test_factor_of_a_norm_moves_behind_products_on_gpus(name):
 def test_factor_of_a_norm_stays_where_the_product_could_overflow(dtype, moves):
     traced = trace_module(_Projections(2).to(dtype), (X.to(dtype),), {})
     assert ("rsqrt" in ops(canonical({**traced.graph, "device": "cuda:0"}))) == moves
+
+
+def test_a_linear_of_transposed_rows_is_one_of_the_rows_as_they_lie():
+    """nn.TransformerEncoderLayer puts the sequence first around its attention: neither product has rows of its own order."""
+    layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, activation="gelu").eval()
+    _, graph = check(layer, torch.randn(3, 8, 32))
+    linears = [n for n in graph["nodes"] if n["op"] == "aten.linear.default"]
+    shapes = {v["name"]: (v["shape"], v["strides"]) for v in graph["values"]}
+    assert linears[0]["arguments"]["input"] == {"value": "src"}
+    assert [shapes[n["outputs"][0]][0] for n in linears] == [[3, 8, 96], [3, 8, 32], [3, 8, 64], [3, 8, 32]]
+    assert all(s[1] == [s[0][1] * s[0][2], s[0][2], 1] for s in (shapes[n["outputs"][0]] for n in linears))
+
+
+def test_rows_whose_order_the_caller_sees_stay():
+    class Turned(nn.Module):
+        def __init__(self, shown):
+            super().__init__()
+            self.lin, self.shown = nn.Linear(16, 8), shown
+
+        def forward(self, x):
+            y = self.lin(x.transpose(0, 1))
+            return y if self.shown else torch.relu(y) + 1
+
+    for shown in (True, False):  # a result, or what a result is laid out like
+        _, graph = check(Turned(shown), X)
+        assert [n["op"] for n in graph["nodes"]][:2] == ["aten.transpose.int", "aten.linear.default"]
+    for module, inputs in (
+        (nn.MultiheadAttention(32, 4, batch_first=True).eval(), (torch.randn(3, 8, 32),) * 3),
+        (nn.MultiheadAttention(32, 4).eval(), (torch.randn(3, 8, 32), *(torch.randn(5, 8, 32),) * 2)),
+    ):
+        check(module, *inputs)
+        check(module, *inputs, need_weights=False)
+    check(nn.TransformerDecoderLayer(32, 4, 64, batch_first=True).eval(), torch.randn(3, 8, 32), torch.randn(3, 5, 32))
+
+
+def test_a_transpose_is_undone_by_the_same_one_alone():
+    _, graph = check(module(lambda s, x: x.transpose(1, 2).transpose(2, 1) + 1), X)
+    assert ops(graph) == ["add"] and not any("transpose" in n["op"] for n in graph["nodes"])
+    for first, second in (((1, 2), (3, 2)), ((0, 1), (1, 2)), ((2, 3), (0, 1))):
+        y = torch.randn(2, 3, 4, 5)
+        _, graph = check(module(lambda s, x: x.transpose(*first).transpose(*second) + 1), y)
+        assert sum("transpose" in n["op"] for n in graph["nodes"]) == 2, (first, second)

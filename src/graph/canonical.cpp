@@ -32,6 +32,7 @@ const std::vector<std::vector<Family>>& groups() {
        {"grouped_heads", rewrite_grouped_heads}},
       {{"batch_norm", rewrite_batch_norm},
        {"scale", rewrite_scale},
+       {"row_order", rewrite_row_order},
        {"batches", rewrite_batches},
        noops},
       {{"sibling_linears", rewrite_sibling_linears},
@@ -74,7 +75,7 @@ void refresh_strides(Graph& g) {
 /// Whether PyTorch may lay the node's result out in another way than was traced: a rewrite made it
 /// over permuted strides, or attention chose its backend.
 bool layout_may_differ(const Graph& g, const Node& n) {
-  if (n.rewritten_from.empty() || kind_of(n) == OpKind::view) return false;
+  if (n.rewritten_from.empty()) return false;
   return kind_of(n) == OpKind::attention || !g.value(n.outputs.front()).type.contiguous();
 }
 

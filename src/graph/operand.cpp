@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
-#include <ranges>
 
+#include "graph/digits.h"
 #include "graph/ops.h"
 
 namespace tessera::graph {
@@ -184,22 +184,75 @@ bool is_view(const Graph& g, NodeId node) {
   return view_step(g, node, 0).has_value();
 }
 
+namespace {
+
+using Chain = std::vector<std::pair<NodeId, int>>;  // from the base to the reader
+
+/// A view that merges dims which lie apart may be taken apart again further up: then strides can
+/// say what the reader sees after all, and no copy is needed. From chain[at], which strides cannot
+/// say, to the first value that they can; `at` is then behind it. Splits, merges and permutations
+/// only.
+std::optional<Operand> through_digits(const Graph& g, const Chain& chain, std::size_t& at,
+                                      const Operand& in) {
+  if (in.numel() == 0) return std::nullopt;
+  DigitLayout layout = DigitLayout::of(in);
+  Operand o = in;
+  for (std::size_t i = at; i < chain.size(); ++i) {
+    const Node& n = g.node(chain[i].first);
+    const auto it = folds.find(base_name(n.op));
+    const Fold how = it != folds.end() ? it->second : nullptr;
+    if (how == by_shape) {
+      auto next = layout.reshaped(g.value(n.outputs.front()).type.shape);
+      if (!next) return std::nullopt;
+      layout = std::move(*next);
+    } else if (how == transpose || how == permute) {
+      // The places of the dims, permuted as the dims are.
+      Operand places{.base = in.base, .shape = layout.shape(), .strides = {}, .views = {}};
+      for (std::size_t d = 0; d < layout.dims.size(); ++d)
+        places.strides.push_back(static_cast<int64_t>(d));
+      const Step moved = how(places, n, g.value(n.outputs.front()).type, 0);
+      DigitLayout next;
+      for (const int64_t d : moved->strides)
+        next.dims.push_back(layout.dims[static_cast<std::size_t>(d)]);
+      layout = std::move(next);
+    } else if (how != same && !is_plain_copy(g, n, base_name(n.op))) {
+      return std::nullopt;
+    }
+    o.views.insert(o.views.begin(), chain[i].first);
+    if (auto strides = layout.strides()) {
+      o.shape = layout.shape();
+      o.strides = std::move(*strides);
+      at = i + 1;
+      return o;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 Operand resolve(const Graph& g, ValueId value) {
   // Down to the first value that no view makes, then up again, folding.
-  std::vector<std::pair<NodeId, int>> chain;
+  Chain chain;
   ValueId base = value;
   while (g.value(base).producer.valid() && foldable(g, g.node(g.value(base).producer))) {
     chain.emplace_back(g.value(base).producer, g.value(base).output_index);
     base = source_of(g.node(g.value(base).producer));
   }
+  std::reverse(chain.begin(), chain.end());
   Operand o = whole(g, base);
-  for (const auto& [node, output] : std::views::reverse(chain)) {
+  for (std::size_t at = 0; at < chain.size();) {
+    const auto [node, output] = chain[at];
     const Node& n = g.node(node);
     if (auto next = fold(g, n, output, o)) {
       o = std::move(*next);
       o.views.insert(o.views.begin(), node);
+      ++at;
+    } else if (auto further = through_digits(g, chain, at, o)) {
+      o = std::move(*further);
     } else {
       o = whole(g, n.outputs[static_cast<std::size_t>(output)]);
+      ++at;
     }
   }
   return o;

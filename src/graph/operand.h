@@ -24,7 +24,8 @@ struct Operand {
 /// Follows view ops (view, reshape that needs no copy, transpose, permute, t, expand, unsqueeze,
 /// squeeze, select, slice, split, chunk, unbind, narrow, alias, detach, contiguous/clone that
 /// changes nothing, dropout that does nothing, _to_copy to the same dtype) down to the value
-/// beneath. A view that cannot be expressed with strides ends the walk: its result is the base.
+/// beneath. A view that cannot be expressed with strides ends the walk, and its result is the base,
+/// unless splits and permutations behind it can be again.
 Operand resolve(const Graph& g, ValueId value);
 bool is_view(const Graph& g, NodeId node);
 /// One step of `resolve`: an output of a view node over its direct source; nullopt when strides
