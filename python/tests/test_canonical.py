@@ -564,10 +564,8 @@ def test_rows_whose_order_the_caller_sees_stay():
     check(nn.TransformerDecoderLayer(32, 4, 64, batch_first=True).eval(), torch.randn(3, 8, 32), torch.randn(3, 5, 32))
 
 
-def test_a_transpose_is_undone_by_the_same_one_alone():
-    _, graph = check(module(lambda s, x: x.transpose(1, 2).transpose(2, 1) + 1), X)
-    assert ops(graph) == ["add"] and not any("transpose" in n["op"] for n in graph["nodes"])
-    for first, second in (((1, 2), (3, 2)), ((0, 1), (1, 2)), ((2, 3), (0, 1))):
-        y = torch.randn(2, 3, 4, 5)
-        _, graph = check(module(lambda s, x: x.transpose(*first).transpose(*second) + 1), y)
-        assert sum("transpose" in n["op"] for n in graph["nodes"]) == 2, (first, second)
+@pytest.mark.parametrize("first, second", [((1, 2), (3, 2)), ((0, 1), (1, 2)), ((2, 3), (0, 1)), ((1, 2), (2, 1))])
+def test_a_transpose_is_undone_by_the_same_one_alone(first, second):
+    _, graph = check(module(lambda s, x: x.transpose(*first).transpose(*second) + 1), torch.randn(2, 3, 4, 5))
+    undone = set(first) == set(second)
+    assert sum("transpose" in n["op"] for n in graph["nodes"]) == (0 if undone else 2)
