@@ -6,6 +6,11 @@ found, and what to do next. Expected failures raise :class:`Error`; other except
 
 from __future__ import annotations
 
+# The way out where a module cannot be traced whole.
+BY_GRAPHS = (
+    'or torch.compile(module, backend="tessera"): it leaves such a place to Python and optimizes the graphs around it'
+)
+
 
 def diagnostic(
     code: str,

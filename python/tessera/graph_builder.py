@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.complex_ops import Lowering, Real, Unsupported, involved, is_complex
-from tessera.errors import Error, fail
+from tessera.errors import BY_GRAPHS, Error, fail
 from tessera.facts import facts_of
 from tessera.library_versions import library_versions
 
@@ -174,7 +174,7 @@ class Builder:
                 expected="strided tensors of floating, integer or boolean type",
                 helps=[
                     "take and return complex tensors as torch.view_as_real(z)" if val.is_complex() else "convert it",
-                    "or optimize the submodules that have no such tensors",
+                    BY_GRAPHS,
                 ],
             )
         if any(not isinstance(s, int) for s in (*val.shape, *val.stride())):
@@ -182,7 +182,7 @@ class Builder:
                 "TS0203",
                 "graph.data_dependent",
                 f"the shape of `{name}` depends on the values of a tensor",
-                helps=["optimize the submodules whose shapes are fixed"],
+                helps=["optimize the submodules whose shapes are fixed", BY_GRAPHS],
             )
         value = {
             "name": name,

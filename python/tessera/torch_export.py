@@ -9,7 +9,7 @@ import warnings
 import torch
 from torch import nn
 
-from tessera.errors import Error, fail
+from tessera.errors import BY_GRAPHS, Error, fail
 from tessera.precision import legacy_readable_flags
 from tessera.recurrent import recurrent_shapes
 
@@ -105,7 +105,7 @@ def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception)
             notes=notes,
             helps=[
                 "replace Python control flow on tensor values by torch.where or masking",
-                "or optimize the submodules that do not depend on values",
+                BY_GRAPHS,
             ],
         )
     return fail(
@@ -115,6 +115,6 @@ def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception)
         notes=notes,
         helps=[
             "`torch.export.export(module, inputs, strict=False)` shows the whole error",
-            "or optimize the submodules that it can trace",
+            BY_GRAPHS,
         ],
     )
