@@ -32,8 +32,8 @@ bool rewrite_scale(Graph& g, RewriteLog& log);
 bool rewrite_batches(Graph& g, RewriteLog& log);
 /// matmul, mm and addmm with a weight, and a bias added afterwards: aten.linear.
 bool rewrite_linear(Graph& g, RewriteLog& log);
-/// Transpositions of a linear's rows move past it: behind it where views and copies read the result,
-/// before it where its rows are attention's.
+/// Transpositions of a linear's rows move past it: behind it where views and copies read the
+/// result, before it where its rows are attention's.
 bool rewrite_row_order(Graph& g, RewriteLog& log);
 /// Activations, softmax, RMSNorm and LayerNorm in any spelling, recognized by evaluating it.
 bool rewrite_by_value(Graph& g, RewriteLog& log);
