@@ -81,7 +81,8 @@ TEST(WgmmaGemm, EveryConfigurationFitsIntoSharedMemory) {
       const int64_t stage = both * (split ? 16 * 4 : 64 * 2);
       const int64_t stages = c.config["stages"].get<int64_t>();
       const int64_t packed = split ? 3 * columns * 128 : 0;  // of B: A's parts are in registers
-      const int64_t used = stages * stage + packed + 2 * 2 * 64 * 32 * result + 2 * stages * 8;
+      const int64_t used =
+          stages * stage + packed + int64_t{2} * 2 * 64 * 32 * result + 2 * stages * 8;
       EXPECT_LE(used, arch.shared_memory_per_block) << c.label();
       EXPECT_GE(stages, split ? 2 : 3) << c.label();
     }
