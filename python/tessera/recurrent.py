@@ -1,12 +1,13 @@
 """Recurrent layers as one op. torch's own rule for fake tensors runs every time step of every layer: a GRU of 512 steps and six
-layers takes half a minute to trace so, for one node of the graph, and Inductor makes a program of all steps, which takes it an
-hour. Here they are traced by shape alone (`recurrent_shapes`), and closed to Inductor (`closed`), as Dynamo leaves them to
+layers takes half a minute to trace so, for one node of the graph, and Inductor makes a program of all steps, which did not end
+within nine minutes. Here they are traced by shape alone (`recurrent_shapes`), and closed to Inductor (`closed`), as Dynamo leaves them to
 eager.
 """
 
 from __future__ import annotations
 
 import functools
+import threading
 from contextlib import contextmanager
 
 import torch
@@ -40,10 +41,19 @@ _RULES = {
 }
 
 
+_exchanging = threading.RLock()  # the tables are the process': a second thread would take the rules for torch's own
+
+
 @contextmanager
 def recurrent_shapes():
-    """Within: the rules above instead of torch's, for fake tensors. No real tensor may go through these ops by Python's
-    dispatcher meanwhile, so nothing but torch.export belongs inside."""
+    """Within: the rules above instead of torch's, for fake tensors, in one thread at a time. No real tensor may go through these
+    ops by Python's dispatcher meanwhile, so nothing but torch.export belongs inside."""
+    with _exchanging, _exchanged():
+        yield
+
+
+@contextmanager
+def _exchanged():
     from torch._decomp import decomposition_table
     from torch._subclasses.fake_impls import op_implementations_dict
 
