@@ -71,7 +71,7 @@ ValueId linear_of(Graph& g, ValueId input, const Node& like, NodeId before) {
 }
 
 /// linear(permute(x)) -> permute(linear(x)).
-bool behind(Graph& g, RewriteLog& log, NodeId id) {
+bool move_behind(Graph& g, RewriteLog& log, NodeId id) {
   const Node linear = g.node(id);
   const Node* p = producer(g, linear.tensor("input"));
   if (p == nullptr) return false;
@@ -99,7 +99,7 @@ bool read_row_by_row(const Graph& g, ValueId v) {
 
 /// permute(view(linear(x))) of rows of attention's result -> linear(copy(permute(view(x)))), whose
 /// copy attention takes in.
-bool before(Graph& g, RewriteLog& log, NodeId id) {
+bool move_before(Graph& g, RewriteLog& log, NodeId id) {
   const Node outer = g.node(id);
   const Dims dims = order_of_rows(g, outer);
   if (dims.empty() || !read_row_by_row(g, outer.outputs.front())) return false;
@@ -145,7 +145,7 @@ bool rewrite_row_order(Graph& g, RewriteLog& log) {
   const std::vector<NodeId> order = g.order;
   for (const NodeId id : order) {
     if (std::find(g.order.begin(), g.order.end(), id) == g.order.end()) continue;
-    changed |= is_op(g.node(id), "aten.linear") ? behind(g, log, id) : before(g, log, id);
+    changed |= is_op(g.node(id), "aten.linear") ? move_behind(g, log, id) : move_before(g, log, id);
   }
   return changed;
 }
