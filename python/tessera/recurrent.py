@@ -1,7 +1,7 @@
 """Recurrent layers as one op. torch's own rule for fake tensors runs every time step of every layer: a GRU of 512 steps and six
-layers takes half a minute to trace so, for one node of the graph, and Inductor makes a program of all steps: that GRU had not
-compiled after four minutes on a CPU, and takes twelve seconds when it is closed. Here they are traced by shape alone (`recurrent_shapes`), and closed to Inductor (`closed`), as Dynamo leaves them to
-eager.
+layers takes half a minute to trace so, for one node of the graph. Inductor makes a program of all steps: that GRU had not
+compiled after four minutes on a CPU, and takes twelve seconds when it is closed. Here such layers are traced by shape alone
+(`recurrent_shapes`), and closed to Inductor (`closed`), as Dynamo leaves them to eager.
 """
 
 from __future__ import annotations
