@@ -174,6 +174,7 @@ class Builder:
                 expected="strided tensors of floating, integer or boolean type",
                 helps=[
                     "take and return complex tensors as torch.view_as_real(z)" if val.is_complex() else "convert it",
+                    "or optimize the submodules that have no such tensors",
                     BY_GRAPHS,
                 ],
             )

@@ -105,6 +105,7 @@ def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception)
             notes=notes,
             helps=[
                 "replace Python control flow on tensor values by torch.where or masking",
+                "or optimize the submodules that do not depend on values",
                 BY_GRAPHS,
             ],
         )
@@ -115,6 +116,7 @@ def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception)
         notes=notes,
         helps=[
             "`torch.export.export(module, inputs, strict=False)` shows the whole error",
+            "or optimize the submodules that it can trace",
             BY_GRAPHS,
         ],
     )
