@@ -4,7 +4,6 @@ process of its own. Every search starts from nothing."""
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import time
@@ -134,10 +133,11 @@ def measure_module(case: str, precision: str, module, draw, ask: dict, stopped: 
 
 def _search(module, inputs: tuple, ask: dict):
     """The whole search of a copy; what came of it, and its seconds."""
+    import device as devices
     import tessera
 
     begin = time.monotonic()
-    fast = tessera.optimize(copy.deepcopy(module), inputs, checkpoints=CHECKPOINTS, **ask)
+    fast = tessera.optimize(devices.copy_of(module), inputs, checkpoints=CHECKPOINTS, **ask)
     return fast, time.monotonic() - begin
 
 
@@ -148,6 +148,7 @@ def _search_seconds(report: dict, seconds: float) -> float:
 def _compose(module, inputs: tuple, plans: list[dict]) -> tuple[dict, list[str]]:
     """A copy of the module under every plan, by way; a way stands for all moments with the same plan. The way of each
     moment."""
+    import device as devices
     from tessera.held import hold
 
     ways, by_plan, way_of = {}, {}, []
@@ -155,7 +156,7 @@ def _compose(module, inputs: tuple, plans: list[dict]) -> tuple[dict, list[str]]
         text = json.dumps(plan, sort_keys=True)
         if text not in by_plan:
             by_plan[text] = f"plan {len(by_plan)}"
-            held = hold(copy.deepcopy(module), inputs, {})
+            held = hold(devices.copy_of(module), inputs, {})
             ways[by_plan[text]] = held.compose(plan, plan.get("leftover_runner", "eager"))
         way_of.append(by_plan[text])
     return ways, way_of
@@ -167,13 +168,14 @@ def _first_with(moments: list, way_of: list[str], way: str) -> float:
 
 def _peers(module, inputs: tuple, device: str, absent: dict[str, str]) -> dict:
     import beside
+    import device as devices
 
     import doors
 
     ways = {"eager": module}
     for name, mode in (("inductor", None), ("inductor-max-autotune", "max-autotune-no-cudagraphs")):
         try:
-            ways[name] = doors.inductor(copy.deepcopy(module), inputs, device, mode).way
+            ways[name] = doors.inductor(devices.copy_of(module), inputs, device, mode).way
         except Exception as e:
             absent[name] = beside.first_line(e)
     return ways

@@ -8,7 +8,6 @@ compile it plainly, then opens the other door, `torch.compile(backend="tessera")
 from __future__ import annotations
 
 import contextlib
-import copy
 import math
 import statistics
 
@@ -84,7 +83,7 @@ def measure_module(case: str, precision: str, module, draw, products: bool, opti
     sets = devices.draw_sets(draw)
     check_listed(case, module, sets[0], products)
     # A copy for each way: one may move its parameters, and none finds another's in the caches.
-    copies = {name: copy.deepcopy(module) for name in ("inductor", *options.doors.split(","))}
+    copies = {name: devices.copy_of(module) for name in ("inductor", *options.doors.split(","))}
     memory = beside.Memory(module, sets[0], device)
     opened, failed, seconds = _open_all(module, copies, sets[0], device, options, memory)
     ways = {"eager": module, **{name: o.way for name, o in opened.items()}}

@@ -68,6 +68,14 @@ def test_each_way_has_a_copy_of_its_own(quick, monkeypatch):
     assert len(weights) == 4 and all(torch.equal(m.linear.weight, module.linear.weight) for m in seen)
 
 
+def test_copies_of_recurrent_layers_lie_as_the_originals(monkeypatch):
+    module, gathered = torch.nn.Sequential(torch.nn.LSTM(4, 4), torch.nn.Linear(4, 4)), []
+    monkeypatch.setattr(torch.nn.RNNBase, "flatten_parameters", lambda layer: gathered.append(layer))
+    module[0].flatten_parameters()
+    made = devices.copy_of(module)
+    assert gathered == [module[0], made[0]] and made[0] is not module[0]
+
+
 def test_a_door_that_does_not_open_costs_its_own_row_alone(quick, monkeypatch):
     def broken(*arguments):
         raise RuntimeError("no kernel\nmore")

@@ -301,6 +301,9 @@ def main() -> int:
     args = parser.parse_args()
     parts = args.parts or ["graphs", "doors", "compile"]
     warnings.simplefilter("ignore")
+    # Graphs that are found in a cache share a number, and a call looks through all CUDA graphs of its number: of two copies of one
+    # module the second is slower by a few percent then.
+    torch._inductor.config.force_disable_caches = True
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         if "graphs" in parts:

@@ -67,16 +67,18 @@ class Block(nn.Module):
         return x + self.down(F.gelu(self.up(self.norms[2](x))))
 
 
-def microseconds(run, sets: list[tuple], calls: int = 200) -> float:
-    """Of the host, until a call returns; the device is waited for between turns and not within them."""
-    best = float("inf")
+def microseconds(runs: list[tuple], calls: int = 200) -> list[float]:
+    """Of the host, until a call returns, for each (way to run, input sets), in turns; the device is waited for between turns and
+    not within them."""
+    best = [float("inf")] * len(runs)
     for _ in range(8):
-        sync()
-        begin = time.perf_counter()
-        for i in range(calls):
-            run(*sets[i % len(sets)])
-        best = min(best, (time.perf_counter() - begin) / calls * 1e6)
-        sync()
+        for k, (run, sets) in enumerate(runs):
+            sync()
+            begin = time.perf_counter()
+            for i in range(calls):
+                run(*sets[i % len(sets)])
+            best[k] = min(best[k], (time.perf_counter() - begin) / calls * 1e6)
+    sync()
     return best
 
 
@@ -97,12 +99,15 @@ def peak(run, inputs: tuple) -> int:
     return torch.cuda.max_memory_allocated() - before
 
 
-def line(name: str, run, sets: list[tuple]) -> tuple[float, int]:
-    for s in sets * 3:
-        run(*s)
-    us, bytes_ = microseconds(run, sets), peak(run, sets[0])
-    print(f"  {name:34} {us:8.1f} us a call {bytes_ / 1e6:9.2f} MB", flush=True)
-    return us, bytes_
+def lines(runs: dict[str, tuple]) -> list[tuple[float, int]]:
+    """A line for each (way to run, input sets); microseconds a call and the bytes that it allocates at most."""
+    for run, sets in runs.values():
+        for s in sets * 3:
+            run(*s)
+    found = [(us, peak(run, sets[0])) for us, (run, sets) in zip(microseconds(list(runs.values())), runs.values())]
+    for name, (us, bytes_) in zip(runs, found):
+        print(f"  {name:34} {us:8.1f} us a call {bytes_ / 1e6:9.2f} MB", flush=True)
+    return found
 
 
 def measure(title: str, module: nn.Module, inputs: tuple, plan: dict, small: bool) -> list[str]:
@@ -113,17 +118,22 @@ def measure(title: str, module: nn.Module, inputs: tuple, plan: dict, small: boo
     )
     sets = [tuple(t.clone() for t in inputs) for _ in range(4)]
     held, wrong = hold(module, inputs, {}), []
-    line("eager", module, sets)
-    torch_us, torch_bytes = line("torch.compile", torch.compile(module), sets)
+    compiled = torch.compile(module)
     for runner in ("eager", "inductor"):
         composed = held.compose(plan, runner)
-        us, bytes_ = line(f"composed, rest by {runner}", composed, sets)
-        same, _ = line("  with the same inputs again", composed, sets[:1])
         feeds = composed._feeds.now[0]
-        graph, _ = line("  its graph alone", lambda *a, r=composed._runner, f=feeds: r(*a, *f), sets)
+        (_, (torch_us, torch_bytes), (us, bytes_), (same, _), _) = lines(
+            {
+                "eager": (module, sets),
+                "torch.compile": (compiled, sets),
+                f"composed, rest by {runner}": (composed, sets),
+                "  with the same inputs again": (composed, sets[:1]),
+                "  its graph alone": (lambda *a, r=composed._runner, f=feeds: r(*a, *f), sets),
+            }
+        )
         composed._runner = lambda *a: (a[0],)
         composed._early = False
-        guards, _ = line("  its guards alone", composed, sets)
+        ((guards, _),) = lines({"  its guards alone": (composed, sets)})
         if small and us > torch_us + SLACK_US:
             wrong.append(f"{title}: {us:.0f} us by {runner}, torch.compile {torch_us:.0f} us")
         if small and guards > GUARDS_US:
@@ -132,7 +142,7 @@ def measure(title: str, module: nn.Module, inputs: tuple, plan: dict, small: boo
             wrong.append(f"{title}: other inputs take {us:.0f} us, the same {same:.0f} us")
         if not small and bytes_ > BYTES * torch_bytes:
             wrong.append(f"{title}: {bytes_ / 1e6:.1f} MB by {runner}, torch.compile {torch_bytes / 1e6:.1f} MB")
-        del composed, graph
+        del composed
     return wrong
 
 
