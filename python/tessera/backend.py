@@ -4,11 +4,13 @@ torch.compile's; torch takes either of them, so the mode may stand among the opt
 Every graph that torch.compile captures is searched like a module. What tessera does not take goes to Inductor, compiled as
 plain torch.compile would: sizes that vary, gradients, and graphs in which no kernel gains anything (but those whose ops run
 faster one by one than by Inductor, as measured). All graphs of one torch.compile call share `seconds` of search (60 by
-default). `status(model)` tells what became of each.
+default): nobody knows how many will come, so that each may take two thirds of what is left. `status(model)` tells what became of
+each.
 """
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 import warnings
@@ -21,6 +23,7 @@ from tessera import leftover, modes
 from tessera.errors import Error, fail
 
 SECONDS = 60.0  # of search for all graphs of a model
+SHARE = 2 / 3  # of what is left of them, for a graph: a language model's second one, of a token, is called more often
 WRONG_OPTIONS = {
     "input.unknown_argument",
     "input.bad_argument",
@@ -59,15 +62,17 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
             raise
         warnings.warn(f"tessera: a graph goes to Inductor: {e}", stacklevel=2)
         run = _by_inductor(gm, example_inputs, settings, model, str(e))
-    model.spent += time.monotonic() - begin
+    plain = _inductor_seconds(model.graphs[-1]["report"])  # which plain torch.compile takes as well
+    model.spent += max(0.0, time.monotonic() - begin - plain)
     return run
 
 
 def status(compiled) -> list[dict]:
-    """What became of the graphs of a module or function that torch.compile(..., backend="tessera") made, in the order of their
+    """What became of the graphs of a module, function or method that torch.compile(..., backend="tessera") made, in the order of their
     compilation: {"runner", "reason", "status", "report"}; `status` is that of the composed module where kernels run, `report`
     (schema tessera.report/1) what the search found, None where there was none."""
-    link = getattr(getattr(compiled, "dynamo_ctx", None), "callback", compiled)
+    context = _context_of(compiled)
+    link = compiled if context is None else context.callback
     for _ in range(8):  # torch's chain of wrappers ends at the one that stands for this call of torch.compile
         model = getattr(link, "__dict__", {}).get("_tessera_model")
         if model is not None:
@@ -82,6 +87,17 @@ def status(compiled) -> list[dict]:
             ]
         link = getattr(link, "_torchdynamo_orig_backend", None)
     return []
+
+
+def _context_of(compiled):
+    """Torch's context of a compiled module; that of a compiled function or method is in its closure alone."""
+    if (context := getattr(compiled, "dynamo_ctx", None)) is not None:
+        return context
+    for cell in getattr(compiled, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # an empty cell
+            if isinstance(cell.cell_contents, torch._dynamo.eval_frame._TorchDynamoContext):
+                return cell.cell_contents
+    return None
 
 
 def _model_of_call() -> _Model:
@@ -124,12 +140,19 @@ def _eager_wins(report: dict | None) -> bool:
     return all(eager[key] < EAGER_WINS * inductor[key] for key in ("call_ms", "back_ms"))
 
 
+def _inductor_seconds(report: dict | None) -> float:
+    """What Inductor took for the graph as it is."""
+    ways = (report or {}).get("settled", {}).get("baseline", ())
+    return sum(w["seconds"] for w in ways if w["runner"] == "inductor")
+
+
 def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, model: _Model):
     from tessera import api
     from tessera.captured import FlatCall, hold_graph
 
     # The registry is asked for what a search of all the seconds gives, so that a second run asks for the same.
-    options = {**options, "spent": model.spent}
+    left = max(0.0, options["seconds"] - model.spent)
+    options = {**options, "spent": options["seconds"] - SHARE * left}
     with unset_fake_temporarily():
         held = hold_graph(gm, inputs, settings)
         composed = api.optimize_held(held, **options)

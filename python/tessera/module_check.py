@@ -20,17 +20,9 @@ from tessera.held import Held, copies, cuda_devices, free, inputs_of, restore, r
 from tessera.kernel_check import MEANINGS, NARROW, check_kernels
 from tessera.problem import _reference, larger_errors
 from tessera.reference import Executor
+from tessera.rewind import changed_in_place
 from tessera.rewrite_check import check_rewrites
 from tessera.verify import budget, reference_errors
-
-
-def changed_in_place(held: Held) -> tuple[list[str], set[str]]:
-    """The buffers, and the inputs by value name, that the module itself changes in place."""
-    targets = [m["target"] for m in held.graph.get("mutations", ())]
-    return (
-        [t for t in targets if not t.startswith("input:")],
-        {t.removeprefix("input:") for t in targets if t.startswith("input:")},
-    )
 
 
 def effects(module: nn.Module, buffers: list[str]) -> list[torch.Tensor]:

@@ -3,7 +3,6 @@ timed run of ours checked again."""
 
 from __future__ import annotations
 
-import functools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from tessera.compose import ComposedModule
 from tessera.errors import Error, fail
 from tessera.held import Held, copies, inputs_of, restore, snapshot
 from tessera.module_check import Expected, claimed_by, effects, inactive_reason
+from tessera.rewind import Rewind
 
 
 @dataclass
@@ -75,12 +75,12 @@ def _contenders(held: Held, plan: dict, peers: list[str], leftover: str, ablatio
 
 def _warm(held: Held, contenders: list[_Contender], clock, inputs, absent: dict[str, str]) -> list[_Contender]:
     """Compiles and warms everything; a peer that fails is absent with its reason, ours is an error."""
-    ready = []
+    ready, rewind = [], Rewind(held, *inputs)
     for c in contenders:
         held.notify(f"preparing {c.name}")
         try:
             with torch.no_grad():
-                c.estimate_ms, c.host_ms = clock.warm(lambda c=c: c.run(*inputs[0], **inputs[1]))
+                c.estimate_ms, c.host_ms = clock.warm(_rewound(rewind, c.run, *inputs))
             ready.append(c)
         except Exception as e:
             if c.ours is not None:
@@ -145,7 +145,7 @@ def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", second
         sets = [(expected.args, expected.kwargs)]
         _interleave(held, [c for *_, c in ready], clock, sets, seconds, expected, before, seed)
         right = [(row, c) for row, _, c in ready if not c.reason]
-        loaded = _under_load([c for _, c in right], clock, sets[0]) if held.device.type == "cuda" else []
+        loaded = _under_load(held, [c for _, c in right], clock, sets[0]) if held.device.type == "cuda" else []
         for (row, _), ms in zip(right, loaded, strict=False):
             row["sustained_ms"] = ms
     restore(held.module, before)
@@ -156,12 +156,21 @@ def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", second
     return {"times": rows}
 
 
-def _under_load(contenders: list[_Contender], clock: timing.CudaClock, inputs) -> list[float]:
+def _under_load(held: Held, contenders: list[_Contender], clock: timing.CudaClock, inputs) -> list[float]:
     args, kwargs = copies(*inputs)
+    rewind = Rewind(held, args, kwargs)
     for c in contenders:
-        c.call = functools.partial(c.run, *args, **kwargs)
+        c.call = _rewound(rewind, c.run, args, kwargs)
     with torch.no_grad():
         return timing.under_load(clock, contenders)
+
+
+def _rewound(rewind: Rewind, run: Callable, args: tuple, kwargs: dict) -> Callable:
+    def call():
+        rewind()
+        return run(*args, **kwargs)
+
+    return call
 
 
 def _keeping(run: Callable, args: tuple, kwargs: dict, kept: list) -> Callable:
@@ -173,12 +182,14 @@ def _interleave(held: Held, contenders, clock, sets, seconds: float, expected: E
     rounds = [int(min(timing.MAX_ROUNDS, max(timing.MIN_ROUNDS, share / max(c.estimate_ms, 1e-3)))) for c in contenders]
     chance = random.Random(seed)
     checked = [chance.randrange(n) for n in rounds]
+    rewind = Rewind(held, *sets[0])  # of buffers; each call has inputs of its own
     for turn in range(max(rounds, default=0)):
         for c, n, check in zip(contenders, rounds, checked, strict=True):
             if turn >= n or c.reason:
                 continue
             judged = c.ours is not None and turn == check
             args, kwargs = copies(*sets[0 if judged else turn % len(sets)])
+            rewind()
             if judged:
                 restore(held.module, before)
             kept: list = []

@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 from tessera import leftover as leftovers
 from tessera.errors import Error
 from tessera.held import Held, copies, free, inputs_of, restore, snapshot
+from tessera.rewind import Rewind
 from tessera.timing import median_ci95
 
 TURNS = 15  # at least, of each way
@@ -55,6 +56,19 @@ class Way:
         if self.reason:
             return row | {"reason": self.reason}
         return row | self.times | {"peak_bytes": self.peak_bytes, "reason": ""}
+
+
+@dataclass
+class Inputs:
+    """A set of inputs, on which every call finds what the first one found."""
+
+    args: tuple
+    kwargs: dict
+    rewind: Callable[[], None]
+
+    def call(self, run: Callable) -> None:
+        self.rewind()
+        run(*self.args, **self.kwargs)
 
 
 @dataclass
@@ -119,7 +133,7 @@ class Settler:
 
     def _measured(self, ways: list[Way], seconds: float, compile: Compile | None = None) -> list[dict]:
         before = snapshot(self.held.module)
-        sets = _input_sets(self.held)
+        sets = [Inputs(*given, Rewind(self.held, *given)) for given in _input_sets(self.held)]
         with torch.no_grad():
             for way in sorted(ways, key=_compiled_last):
                 if way.run is not None or way.reason:
@@ -128,7 +142,7 @@ class Settler:
                     way.reason = reason
                     continue
                 self.held.notify(f"preparing {_name(way)}")
-                _prepare(way, self.held.device, *sets[0])
+                _prepare(way, self.held.device, sets[0])
                 if compile and way.leftover == "inductor":
                     compile.took(way.seconds)
             _take_turns([w for w in ways if not w.reason], self.held.device, sets, seconds)
@@ -157,7 +171,7 @@ def _synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
-def _prepare(way: Way, device: torch.device, args: tuple, kwargs: dict) -> None:
+def _prepare(way: Way, device: torch.device, inputs: Inputs) -> None:
     """Compiles and warms it; notes the memory that a call takes and about how long it lasts. What fails has a reason."""
     begin = time.perf_counter()
     try:
@@ -165,15 +179,12 @@ def _prepare(way: Way, device: torch.device, args: tuple, kwargs: dict) -> None:
             way.reason = missing
             return
         way.run = way.make()
-        way.run(*args, **kwargs)
-        way.peak_bytes = _peak_of(way.run, device, args, kwargs)
-        way.run(*args, **kwargs)
+        inputs.call(way.run)
+        way.peak_bytes = _peak_of(way.run, device, inputs)
+        inputs.call(way.run)
         _synchronize(device)
         way.seconds = time.perf_counter() - begin
-        begin = time.perf_counter()
-        way.run(*args, **kwargs)
-        _synchronize(device)
-        way.estimate_ms = (time.perf_counter() - begin) * 1e3
+        way.estimate_ms = _once(way, device, inputs)
     except torch.OutOfMemoryError as e:
         torch.cuda.empty_cache()
         way.reason = f"out of memory: {str(e).splitlines()[0]}"[:300]
@@ -183,16 +194,16 @@ def _prepare(way: Way, device: torch.device, args: tuple, kwargs: dict) -> None:
         way.reason = f"{type(e).__name__}: {(str(e).strip() or 'no text').splitlines()[0]}"[:500]
 
 
-def _peak_of(run: Callable, device: torch.device, args: tuple, kwargs: dict) -> int:
+def _peak_of(run: Callable, device: torch.device, inputs: Inputs) -> int:
     """Bytes that a call allocates at most, its results included; 0 on the host. The call is a way's second: CUDA graphs of
     Inductor's are recorded in it, and what they replay later allocates nothing."""
     if device.type != "cuda":
-        run(*args, **kwargs)
+        inputs.call(run)
         return 0
     torch.cuda.synchronize(device)
     before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
-    run(*args, **kwargs)
+    inputs.call(run)
     torch.cuda.synchronize(device)
     return torch.cuda.max_memory_allocated(device) - before
 
@@ -214,7 +225,7 @@ def _input_sets(held: Held) -> list[tuple[tuple, dict]]:
     return sets
 
 
-def _take_turns(ways: list[Way], device: torch.device, sets: list, seconds: float) -> None:
+def _take_turns(ways: list[Way], device: torch.device, sets: list[Inputs], seconds: float) -> None:
     """Interleaved until `seconds` are over and each has had TURNS turns, but no longer than four times that; the longer the
     noisier. Python's collector does not run meanwhile."""
     for way in ways:
@@ -241,7 +252,7 @@ def _take_turns(ways: list[Way], device: torch.device, sets: list, seconds: floa
     _conclude(ways)
 
 
-def _turn(ways: list[Way], device: torch.device, sets: list, chance: random.Random) -> list[tuple]:
+def _turn(ways: list[Way], device: torch.device, sets: list[Inputs], chance: random.Random) -> list[tuple]:
     """For each way: ms of synchronized calls, of which every way makes one before the next is made, and of a call back to
     back. A synchronized call follows one on other inputs, as in a user's loop: ways that share compiled code would find it in
     the host's caches otherwise, and others would not."""
@@ -249,31 +260,29 @@ def _turn(ways: list[Way], device: torch.device, sets: list, chance: random.Rand
     singles: dict[int, list[float]] = {id(way): [] for way in ways}
     for i in range(max(1, min(50, int(TURN_MS / max(slowest, 1e-3))))):
         for way in chance.sample(ways, len(ways)):
-            args, kwargs = sets[(i + 1) % len(sets)]
-            way.run(*args, **kwargs)
-            singles[id(way)].append(_once(way, device, *sets[i % len(sets)]))
+            sets[(i + 1) % len(sets)].call(way.run)
+            singles[id(way)].append(_once(way, device, sets[i % len(sets)]))
     many = {id(way): _back_to_back(way, device, sets) for way in chance.sample(ways, len(ways))}
     return [(way, singles[id(way)], many[id(way)]) for way in ways]
 
 
-def _once(way: Way, device: torch.device, args: tuple, kwargs: dict) -> float:
+def _once(way: Way, device: torch.device, inputs: Inputs) -> float:
+    inputs.rewind()
     _synchronize(device)
     begin = time.perf_counter()
-    way.run(*args, **kwargs)
+    way.run(*inputs.args, **inputs.kwargs)
     _synchronize(device)
     return (time.perf_counter() - begin) * 1e3
 
 
-def _back_to_back(way: Way, device: torch.device, sets: list) -> float:
+def _back_to_back(way: Way, device: torch.device, sets: list[Inputs]) -> float:
     run, calls = way.run, 2 * max(1, min(50, int(TURN_MS / max(way.estimate_ms, 1e-3))))
     for i in range(max(1, int(SETTLING * calls))):
-        args, kwargs = sets[i % len(sets)]
-        run(*args, **kwargs)
+        sets[i % len(sets)].call(run)
     _synchronize(device)
     begin = time.perf_counter()
     for i in range(calls):
-        args, kwargs = sets[i % len(sets)]
-        run(*args, **kwargs)
+        sets[i % len(sets)].call(run)
     _synchronize(device)
     return (time.perf_counter() - begin) * 1e3 / calls
 

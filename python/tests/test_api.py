@@ -196,6 +196,15 @@ def test_backend_gives_what_it_does_not_take_to_inductor(inductor):
     assert len(inductor) == 2 and "dynamic" in backend_module.status(f)[0]["reason"]
 
 
+def test_backend_knows_what_became_of_a_compiled_method(inductor):
+    m = nn.Linear(4, 4)
+    m.forward = torch.compile(m.forward, backend=backend_module.tessera)
+    m(torch.randn(2, 4))
+    (graph,) = backend_module.status(m.forward)
+    assert graph["runner"] == "inductor"
+    assert backend_module.status(nn.Linear(4, 4).forward) == []
+
+
 def test_backend_passes_the_mode_to_inductor(inductor):
     f = torch.compile(nn.Linear(4, 4), backend=backend_module.tessera, mode="max-autotune-no-cudagraphs")
     f(torch.randn(2, 4))
@@ -248,7 +257,7 @@ def test_backend_spends_one_budget_a_model(inductor, monkeypatch):
     f = torch.compile(Broken(), backend=backend_module.tessera)
     with torch.no_grad(), pytest.warns(UserWarning, match="nothing found"):
         f(torch.randn(2, 4))
-    assert asked == [(60.0, 0.0), (60.0, 35.0)]
+    assert asked == [(60.0, pytest.approx(20.0)), (60.0, pytest.approx(35 + 25 / 3))]  # two thirds of what is left
     reasons = [g["reason"] for g in backend_module.status(f)]
     assert len(reasons) == 3 and "are spent" in reasons[2]
     again = torch.compile(Broken(), backend=backend_module.tessera)

@@ -135,8 +135,8 @@ def test_memory_is_that_of_the_second_call(held, monkeypatch):
     calls = []
     held.torch_runner = lambda name: lambda x: calls.append(x)
 
-    def peak_of(run, device, args, kwargs):
-        run(*args, **kwargs)
+    def peak_of(run, device, inputs):
+        inputs.call(run)
         return len(calls)
 
     monkeypatch.setattr(settling, "_peak_of", peak_of)
