@@ -9,12 +9,14 @@ import warnings
 import torch
 from torch import nn
 
+from tessera import model_caches
 from tessera.errors import BY_GRAPHS, Error, fail
 from tessera.precision import legacy_readable_flags
 from tessera.recurrent import recurrent_shapes
 
 
 def export(module: nn.Module, args: tuple, kwargs: dict):
+    model_caches.refuse_given(args, kwargs)
     try:
         exported, complaints = _exported(module, args, kwargs)
         if (exported is None or complaints) and _keep_as_buffers(module, complaints):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from tessera import model_caches
 from tessera.errors import fail
 from tessera.graph_builder import Builder, Traced
 from tessera.loading import Loaded, load_problem
@@ -28,10 +29,12 @@ def trace_module(
     if precision is not None:
         args, kwargs = cast(module, tuple(args), kwargs, precision)
         set_flags(precision)
-    exported = export(module, tuple(args), kwargs)
-    return Builder(
+    with model_caches.flat(module) as nesting:
+        exported = export(module, tuple(args), kwargs)
+    builder = Builder(
         exported, module, tuple(args), kwargs, precision or detect(module, args, kwargs), name or type(module).__name__
-    ).build()
+    )
+    return nesting.of(builder.build())
 
 
 def trace_graph_module(gm: torch.fx.GraphModule, inputs: list, targets: list[str] | None = None) -> Traced:
