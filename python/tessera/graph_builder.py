@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from tessera.closed import facts_of_closed
 from tessera.complex_ops import Lowering, Real, Unsupported, involved, is_complex
 from tessera.errors import BY_GRAPHS, Error, fail
 from tessera.facts import facts_of
@@ -79,6 +80,7 @@ class Builder:
         self.value_of: dict[torch.fx.Node, str | list[str]] = {}
         self.reals: dict[torch.fx.Node, Real] = {}  # what stands for complex nodes
         self.names = {n.name for n in exported.graph.nodes}
+        self.closed = facts_of_closed(exported)
         self.user_inputs: list[str | None] = []
         self.constants: dict[str, torch.Tensor] = {}
 
@@ -215,7 +217,7 @@ class Builder:
         if isinstance(val, torch.Tensor):
             outputs = [node.name]
             self.value_of[node] = node.name
-            self._value(node.name, val, "node")
+            self._value(node.name, val, "node", facts=self.closed.get(node))
         elif isinstance(val, (tuple, list)) and any(isinstance(v, torch.Tensor) for v in val):
             outputs = self._multiple(node, val)
         else:

@@ -458,6 +458,77 @@ def test_noops_go():
     assert ops(graph) == ["relu"]
 
 
+def test_empty_pieces_of_a_concatenation_go():
+    _, graph = check(module(lambda s, x: torch.cat([x.relu(), x[..., 16:]], -1).exp()), X)
+    assert ops(graph) == ["relu", "exp"]
+    _, graph = check(module(lambda s, x: torch.cat([x.new_empty(0), x.transpose(0, 1), x[:0].transpose(0, 1)], 1)), X)
+    assert ops(graph) == ["transpose", "clone"]
+    _, graph = check(module(lambda s, x: torch.cat([x, x[:, :0], x], 1)), X)
+    assert ops(graph) == ["cat"] and len(graph["nodes"][0]["arguments"]["tensors"]) == 2
+    for kept in (lambda s, x: torch.cat([x.float(), x[:0]], 0), lambda s, x: torch.cat([x[:0], x[:0]], 0)):
+        assert "cat" in ops(check(module(kept), X.double())[1])
+
+
+COLUMNS = {
+    "all of them": (((0, 8), (8, 12), (12, 16)), True),
+    "in another order": (((4, 12), (0, 4), (12, 16)), True),
+    "not all": (((0, 4), (4, 8), (8, 12)), False),
+    "some twice": (((0, 8), (8, 12), (8, 16)), False),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_slices_of_a_linear_are_its_split_where_they_are_rotated(name):
+    """As Phi-3 has them: one linear for queries, keys and values, and an empty part that is not rotated."""
+    (queries, keys, values), splits = COLUMNS[name]
+
+    def rotated(s, x):
+        turned = torch.cat([-x[..., 2:4], x[..., :2]], -1)
+        return torch.cat([x * s.cos + turned * s.sin, x[..., 4:]], -1)
+
+    def forward(s, x):
+        wide = s.linear(x)
+        q, k, v = (wide[..., a:b].unflatten(-1, (-1, 4)).transpose(1, 2) for a, b in (queries, keys, values))
+        return rotated(s, q), rotated(s, k), v.exp()
+
+    angles = torch.randn(6, 2).repeat(1, 2)
+    m = module(forward, linear=nn.Linear(16, 16), cos=angles.cos(), sin=angles.sin())
+    found = ops(check(m, X)[1])
+    assert ("split_with_sizes" in found) == splits and found.count("neg") == (1 if splits else 2)
+
+
+def positions_mask(s, x, window=0, device=None):
+    """As language models of transformers make it, element by element of broadcast positions."""
+    n = x.shape[-2]
+    rows, columns = torch.arange(n, device=device)[:, None], torch.arange(n, device=device)[None, :]
+    documents = torch.cumsum(torch.diff(torch.arange(n), prepend=torch.tensor([-1])) != 1, 0)
+    kept = (columns <= rows) & (documents[rows] == documents[columns])
+    if window:
+        kept = kept & (columns > rows - window)
+    return F.scaled_dot_product_attention(x, x, x, attn_mask=kept[None, None].expand(1, -1, -1, -1))
+
+
+def test_a_mask_of_positions_is_known_to_be_causal():
+    x = torch.randn(1, 2, 12, 8)
+    _, graph = check(module(positions_mask), x)
+    assert ops(graph) == ["scaled_dot_product_attention"] and graph["nodes"][0]["arguments"]["is_causal"]
+    _, graph = check(module(lambda s, x: positions_mask(s, x, window=4)), x)
+    assert graph["nodes"][-1]["arguments"]["attn_mask"] is not None
+
+
+def known(forward, x) -> dict[str, dict]:
+    values = trace_module(module(forward), (x,)).graph["values"]
+    return {v["name"]: v["facts"] for v in values if v["origin"] == "node" and "facts" in v}
+
+
+def test_what_follows_from_no_input_is_known():
+    assert known(lambda s, x: x + torch.ones(4, 1, 1) * 2, X) == {"mul": {"scalar": 2.0}}
+    assert known(lambda s, x: x + torch.tensor([3.0]).expand(16), X)["expand"] == {"scalar": 3.0}
+    assert known(lambda s, x: x + torch.rand(1) * 2, X) == {}
+    assert known(lambda s, x: x + torch.empty(1).abs(), X) == {}
+    assert known(lambda s, x: x + x.new_ones(16).mul_(x[0, 0]), X).keys() <= {"new_ones"}
+
+
 def test_minigpt_example():
     loaded = load_problem(f"{ROOT}/examples/minigpt.py")
     small = type(loaded.module)(64, 4, 128)

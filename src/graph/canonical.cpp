@@ -26,6 +26,7 @@ const std::vector<std::vector<Family>>& groups() {
       {{"spelling", rewrite_spelling}, {"einsum", rewrite_einsum}},
       {noops,
        {"constants", rewrite_constants},
+       {"parts", rewrite_parts},
        {"linear", rewrite_linear},
        {"by_value", rewrite_by_value},
        {"attention", rewrite_attention},

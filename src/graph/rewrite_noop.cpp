@@ -70,6 +70,16 @@ bool would_alias_result(const Graph& g, const Node& n, ValueId source) {
   return g.is_output(source) || g.value(source).origin != Origin::node;
 }
 
+/// What is known of a result's content is known of the value that stands for it. Of inputs only
+/// what a guard looks at is.
+void keep_facts(Graph& g, ValueId of, ValueId source) {
+  if (g.value(source).origin != Origin::node) return;
+  for (const auto& [name, fact] : g.value(of).facts.items()) {
+    Json& known = g.value(source).facts;
+    if (!known.contains(name)) known[name] = fact;
+  }
+}
+
 }  // namespace
 
 bool rewrite_noops(Graph& g, RewriteLog& log) {
@@ -85,6 +95,7 @@ bool rewrite_noops(Graph& g, RewriteLog& log) {
     }
     if (why.empty() || would_alias_result(g, n, source)) continue;
     log.push_back({.what = std::string(why), .result = g.value(source).name, .nodes = n.covers});
+    keep_facts(g, n.outputs.front(), source);
     g.replace_uses(n.outputs.front(), source);
     g.erase(id);
     changed = true;

@@ -186,6 +186,14 @@ std::optional<RotaryRun> find_run(const Graph& g, NodeId split, const std::vecto
 
 }  // namespace
 
+bool is_rotated_in_parts(const Graph& g, ValueId linear) {
+  const auto parts = std::count_if(g.order.begin(), g.order.end(), [&](NodeId id) {
+    const auto r = rotation(g, id);
+    return r && resolve(g, r->x).base == linear;
+  });
+  return parts > 1;
+}
+
 std::optional<RotaryRun> find_rotary_run(const Graph& g) {
   std::vector<Rotation> rotations;
   for (const NodeId id : g.order)

@@ -30,6 +30,9 @@ struct RotaryRun {
   std::vector<Rotation> rotations;  // two or more, from left to right
 };
 
+/// Whether two parts or more of the linear's result are rotated, each by itself.
+bool is_rotated_in_parts(const Graph& g, ValueId linear);
+
 /// The first of the graph.
 std::optional<RotaryRun> find_rotary_run(const Graph& g);
 
