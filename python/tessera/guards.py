@@ -48,6 +48,8 @@ class InputGuard:
         self.count = len(types)
         self.checks = [(t.shape, t.strides, t.dtype) for t in types]
         self.spec, self.constants = None, None
+        # By (how many are positional, names of the others): places of tensors, and what the others were (`_remember`).
+        self._forms: dict[tuple, tuple[list[int], list[tuple[int, object]]]] = {}
         self.simple = True  # a call with exactly `count` positional tensors, and defaults for the rest
         if example is not None:
             leaves, self.spec = pytree.tree_flatten(self._normal(*example))
@@ -69,6 +71,26 @@ class InputGuard:
         """The tensors of a call in the order of the traced user inputs."""
         if self.simple and not kwargs and len(args) == self.count:
             return list(args)
+        form = self._forms.get((len(args), *kwargs))
+        if form is not None:
+            given = (*args, *kwargs.values())
+            if all(given[i] is x for i, x in form[1]):
+                return [given[i] for i in form[0]]
+        found = self._bound(args, kwargs)
+        if type(found) is list:
+            self._remember(args, kwargs, found)
+        return found
+
+    def _remember(self, args: tuple, kwargs: dict, found: list) -> None:
+        """Calls of this form need no binding, where every argument is a tensor or a singleton such as None and True."""
+        given = (*args, *kwargs.values())
+        tensors = [i for i, x in enumerate(given) if isinstance(x, torch.Tensor)]
+        others = [(i, x) for i, x in enumerate(given) if not isinstance(x, torch.Tensor)]
+        places = {id(given[i]): i for i in tensors}
+        if len(places) == len(found) == len(tensors) and all(x is None or type(x) is bool for _, x in others):
+            self._forms[(len(args), *kwargs)] = [places[id(x)] for x in found], others
+
+    def _bound(self, args: tuple, kwargs: dict) -> list | Miss:
         try:
             leaves, spec = pytree.tree_flatten(self._normal(args, kwargs))
         except TypeError as e:

@@ -63,7 +63,17 @@ def flat(module: nn.Module) -> Iterator[Nesting]:
 
     @functools.wraps(forward)
     def flattened(*args, **kwargs):
-        leaves, nesting.spec = pytree.tree_flatten(forward(*args, **kwargs))
+        result = forward(*args, **kwargs)
+        try:
+            leaves, nesting.spec = pytree.tree_flatten(result)
+        except RuntimeError as e:  # a cache of other layers than transformers takes apart
+            raise fail(
+                "TS0202",
+                "graph.untraceable",
+                f"the result holds a cache that cannot be taken apart: {e}",
+                expected="a result of tensors",
+                helps=["call it with use_cache=False", BY_GRAPHS],
+            ) from e
         nesting.leaves = [None if isinstance(x, torch.Tensor) else (x,) for x in leaves]
         return tuple(x for x in leaves if isinstance(x, torch.Tensor))
 

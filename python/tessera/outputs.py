@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from torch.utils import _pytree as pytree
@@ -20,12 +21,25 @@ class Outputs:
             [flat[what] if kind == "value" else what for kind, what in self.results], self.spec
         )
 
+    def maker(self) -> Callable:
+        """The same as functions of one nesting each, without a walk over the spec in every call."""
+        return _maker(self.spec, iter(self.results))
+
     def __reduce__(self):
         return (_restore_outputs, (self.results, pytree.treespec_dumps(self.spec)))
 
 
 def _restore_outputs(results, spec: str) -> Outputs:
     return Outputs(results, pytree.treespec_loads(spec))
+
+
+def _maker(spec: pytree.TreeSpec, results: Iterator[tuple[str, object]]) -> Callable:
+    if spec.is_leaf():
+        kind, what = next(results)
+        return operator.itemgetter(what) if kind == "value" else lambda flat: what
+    unflatten, context = pytree.SUPPORTED_NODES[spec.type].unflatten_fn, spec.context
+    children = [_maker(child, results) for child in spec.children()]
+    return lambda flat: unflatten([child(flat) for child in children], context)
 
 
 def wrapper(outputs: Outputs | None, count: int) -> Callable:
@@ -37,7 +51,7 @@ def wrapper(outputs: Outputs | None, count: int) -> Callable:
         return _first
     if plain and outputs.spec == pytree.tree_structure((0,) * count):
         return tuple
-    return outputs
+    return outputs.maker()
 
 
 def _first(flat):

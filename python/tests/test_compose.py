@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import io
 import pickle
@@ -11,8 +12,9 @@ import pytest
 import torch
 from composing import Mlp, compile_kernel, mlp_plan
 from tessera import plan_graph
-from tessera.compose import ComposedModule, Outputs
+from tessera.compose import ComposedModule
 from tessera.errors import Error
+from tessera.outputs import Outputs, wrapper
 from torch import nn
 from torch.utils import _pytree as pytree
 
@@ -405,6 +407,39 @@ def test_defaults_cost_no_binding(library):
             torch.testing.assert_close(c(*args), ref(*args))
         torch.testing.assert_close(c(x, 1.0), ref(x))
     assert kinds(c) == {"structure": 2} and c.status()["served"] == 2
+
+
+def test_a_form_of_call_is_bound_once(library):
+    """Tensors and switches by name, as models are called: bound once in each form, and other switches still miss."""
+
+    class Switched(Mlp):
+        def forward(self, x, y=None, twice=False):
+            out = super().forward(x) * (2 if twice else 1)
+            return out if y is None else out + y
+
+    m, x = Switched().eval(), torch.randn(8, 16)
+    c, ref = ComposedModule(m, mlp_plan(library), example=((x,), {"twice": False})), copy.deepcopy(m)
+    bound, normal = [], c._inputs._normal
+    c._inputs._normal = lambda *call: (bound.append(call), normal(*call))[1]
+    with torch.no_grad():
+        for _ in range(3):
+            for kwargs in ({"x": x, "twice": False}, {"twice": False, "x": x}, {"x": x, "y": None, "twice": False}):
+                torch.testing.assert_close(c(**kwargs), ref(**kwargs))
+        assert len(bound) == 3 and c.status()["served"] == 9
+        for kwargs in ({"x": x, "twice": True}, {"x": x, "y": x, "twice": False}, {"x": x, "twice": 0}):
+            torch.testing.assert_close(c(**kwargs), ref(**kwargs))
+    assert kinds(c) == {"structure": 2} and c.status()["served"] == 10  # 0 is False, though not the same object
+
+
+def test_nested_results_are_made_again():
+    results = [("value", 1), ("constant", None), ("value", 0), ("value", 1), ("constant", "text")]
+    pair = collections.namedtuple("pair", "first second")
+    nested = {"a": [0, None], "b": pair(1, (2,)), "c": "text"}
+    outputs = Outputs(results, pytree.tree_structure(nested))
+    flat = (torch.zeros(1), torch.ones(1))
+    assert str(outputs.maker()(flat)) == str(outputs(flat))
+    assert outputs.maker()(flat)["b"].first is flat[0]
+    assert wrapper(outputs, 2)(flat)["a"][0] is flat[1]
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])

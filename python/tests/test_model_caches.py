@@ -78,6 +78,21 @@ def test_a_cache_that_is_given_is_refused(model, ids):
         trace_module(model, (ids[:, :1],), {"past_key_values": model(ids).past_key_values})
 
 
+@torch.no_grad()
+def test_a_cache_of_other_layers_is_refused_with_a_way_out(model, ids, monkeypatch):
+    from transformers.cache_utils import DynamicLayer
+
+    class Other(DynamicLayer):
+        pass
+
+    result = model(ids)
+    result.past_key_values.layers[0].__class__ = Other
+    monkeypatch.setattr(model, "forward", lambda ids: result)
+    with pytest.raises(Error, match=r"TS0202.*cannot be taken apart") as e:
+        trace_module(model, (ids,))
+    assert "call it with use_cache=False" in str(e.value)
+
+
 def test_forward_is_the_models_own_again(model, ids):
     with pytest.raises(ZeroDivisionError), model_caches.flat(model):
         assert isinstance(model(ids), tuple)
