@@ -6,7 +6,7 @@ import torch
 from torch import fx
 from torch.export import ExportedProgram
 
-from tessera.facts import LARGEST, facts_of
+from tessera.facts import facts_of, too_large
 
 _undefined = ("aten::empty", "aten::new_empty")  # memory as it was found
 
@@ -40,11 +40,7 @@ def _repeatable(node: fx.Node) -> bool:
     target, value = node.target, node.meta.get("val")
     if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
         return False
-    if (
-        not isinstance(value, torch.Tensor)
-        or any(not isinstance(n, int) for n in value.shape)
-        or value.numel() > LARGEST
-    ):
+    if not isinstance(value, torch.Tensor) or any(not isinstance(n, int) for n in value.shape) or too_large(value):
         return False
     schema = target._schema
     return not (

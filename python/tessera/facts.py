@@ -18,12 +18,18 @@ import torch
 
 from tessera.precision import readable
 
-LARGEST = 1 << 24  # elements: an 4096 x 4096 mask
+# Elements: a mask of 4096 x 4096, and one of truth values, which takes a byte each, of 16384 x 16384.
+LARGEST, LARGEST_OF_BOOL = 1 << 24, 1 << 28
+
+
+def too_large(tensor: torch.Tensor) -> bool:
+    """Whether its content is not looked at."""
+    return tensor.numel() > (LARGEST_OF_BOOL if tensor.dtype == torch.bool else LARGEST)
 
 
 def facts_of(tensor: torch.Tensor) -> dict:
     t = tensor.detach()
-    if t.numel() == 0 or t.numel() > LARGEST or t.is_complex() or t.layout != torch.strided:
+    if t.numel() == 0 or too_large(t) or t.is_complex() or t.layout != torch.strided:
         return {}
     t = readable(t)
     facts = {}
@@ -52,10 +58,9 @@ def _halves_equal(t: torch.Tensor) -> bool:
 
 
 def _triangle(t: torch.Tensor) -> dict:
-    values = torch.unique(t)
-    if values.numel() != 2:
+    low, high = _two_values(t)
+    if low is None:
         return {}
-    low, high = values[0], values[1]
     if high == 1 and low == 0:
         lower = _diagonal(t != 0)
         if lower is not None:
@@ -68,6 +73,14 @@ def _triangle(t: torch.Tensor) -> dict:
         if kept is not None:
             return {"additive_lower_triangular": True, "diagonal": kept, "masked": _number(low)}
     return {}
+
+
+def _two_values(t: torch.Tensor) -> tuple:
+    """The smaller and the larger one of a tensor whose elements are not all equal; (None, None) where it has more."""
+    if t.dtype == torch.bool:
+        return False, True
+    values = torch.unique(t)
+    return (values[0], values[1]) if values.numel() == 2 else (None, None)
 
 
 def _diagonal(kept: torch.Tensor) -> int | None:

@@ -98,6 +98,16 @@ def test_facts(tensor, facts):
     assert set(found) == set(facts)
 
 
+def test_truth_values_are_looked_at_where_numbers_are_too_many(monkeypatch):
+    from tessera import facts
+
+    monkeypatch.setattr(facts, "LARGEST", 8)
+    mask = torch.ones(6, 6).tril()
+    assert facts_of(mask) == {} and facts_of(mask.bool()) == {"lower_triangular": True, "diagonal": 0}
+    monkeypatch.setattr(facts, "LARGEST_OF_BOOL", 8)
+    assert facts_of(mask.bool()) == {}
+
+
 SMALL = {
     "conv": (
         nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8).eval(), nn.ReLU(), nn.MaxPool2d(2)),
