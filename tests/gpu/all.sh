@@ -45,6 +45,7 @@ case "${1:-}" in
     check graph_backend "$python" tests/gpu/graph_modes.py compile
     check module_checks "$python" tests/gpu/module_checks.py
     check full_gpu "$python" tests/gpu/full_gpu.py
+    check generate "$python" tests/gpu/generate.py
     check tile "$python" tests/gpu/tile_kernels.py run "$dir/tile"
     check attention "$python" tests/gpu/wgmma_attention.py run "$dir/attention"
     check gemm "$python" tests/gpu/gemm_kernels.py run "$dir/gemm"
