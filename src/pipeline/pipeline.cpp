@@ -162,6 +162,7 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
   TESSERA_CHECK(wake_evaluator(s));
   if (options.compose)
     TESSERA_CHECK(timed(s, "baseline", [&] { return prepare_baseline(s, tracer); }));
+  TESSERA_CHECK(look_up_within_memory(s));
   s.checkpoints = options.checkpoints;
   s.on_checkpoint = [&](double seconds) { return note_checkpoint(s, seconds); };
   TESSERA_CHECK(timed(s, "evaluate", [&] { return evaluate_work(s); }));

@@ -19,16 +19,22 @@ constexpr std::size_t told_at_once = 64;  // builds that compilers are told of
 
 const std::atomic<bool> never{false};
 
-/// What needs more memory than the module may take wins nothing.
-void leave_out_large(evaluate::Offers& offers, std::optional<int64_t> limit) {
-  if (!limit) return;
-  const auto large = std::erase_if(
-      offers.candidates, [&](const realize::Candidate& c) { return c.workspace_bytes > *limit; });
-  if (large == 0) return;
+/// What needs more memory than the module may take wins nothing. The least that was left out; 0:
+/// nothing was.
+int64_t leave_out_large(evaluate::Offers& offers, std::optional<int64_t> limit) {
+  if (!limit) return 0;
+  int64_t least = 0;
+  const auto large = std::erase_if(offers.candidates, [&](const realize::Candidate& c) {
+    if (c.workspace_bytes <= *limit) return false;
+    least = least == 0 ? c.workspace_bytes : std::min(least, c.workspace_bytes);
+    return true;
+  });
+  if (large == 0) return 0;
   offers.pruned.emplace_back(
       fmt::format("workspaces over the {:.1f} MB that leave the module within PyTorch's memory",
                   static_cast<double>(*limit) * 1e-6),
       static_cast<int>(large));
+  return least;
 }
 
 /// Marks those that won for a relative in the registry.
@@ -44,10 +50,10 @@ void mark_proven(const Work& w, evaluate::Offers& offers) {
 }
 
 /// A pattern's candidates.
-evaluate::Offers offers_for(const Session& s, const Work& w) {
+evaluate::Offers offers_for(const Session& s, Work& w) {
   const rules::Pattern& p = s.pattern(w.patterns.front());
   evaluate::Offers out = evaluate::offers(p, s.found.graph, *s.found.arch);
-  leave_out_large(out, workspace_limit(s, w));
+  w.left_out_from = leave_out_large(out, workspace_limit(s, w));
   mark_proven(w, out);
   if (s.options.effort != "max") evaluate::leave_out_slow_builds(out);
   return out;

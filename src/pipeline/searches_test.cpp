@@ -111,7 +111,7 @@ TEST_F(Searching, ACheckpointHasTheBestSoFarAndTheSearchGoesOn) {
 /// Winners as a release left them whose realizer and headers are gone.
 class Remembered : public Searching {
  protected:
-  void remember_gone(const std::string& toolchain) {
+  void remember_gone(const std::string& toolchain, int64_t left_out_from = 0) {
     realize::Candidate gone{.realizer = "gone_kernel", .config = {{"tile", {64}}}};
     gone.source = toolchain::Source{.name = "gone_kernel",
                                     .language = toolchain::Language::cxx,
@@ -129,6 +129,7 @@ class Remembered : public Searching {
       t.trials = {{.point = {0, 0}, .outcome = tune::Outcome::measured, .ms = 1e-6}};
       t.stopped_because = "space exhausted";
       w.tuned = std::move(t);
+      w.left_out_from = left_out_from;
       ASSERT_TRUE(remember(s, w));
       w.tuned.reset();
     }
@@ -154,6 +155,17 @@ TEST_F(Remembered, ARealizerThatIsGoneOfAnotherToolchainIsNoStart) {
   for (const Work& w : s.work) EXPECT_EQ(w.reuse, rules::Reuse::adapt);
   expect_searched();
   EXPECT_TRUE(s.diagnostics.empty()) << to_text(s.diagnostics.front());
+}
+
+TEST_F(Remembered, WhatASearchLeftOutForItsMemoryIsSearchedWhereThereIsRoom) {
+  const int64_t left_out_from = int64_t{1} << 40;
+  remember_gone(s.toolchain, left_out_from);
+  for (const bool room : {false, true}) {
+    s.call_bytes = room ? 2 * left_out_from : left_out_from;  // of results too
+    ASSERT_TRUE(look_up_within_memory(s));
+    for (const Work& w : s.work)
+      EXPECT_EQ(w.reuse, room ? rules::Reuse::adapt : rules::Reuse::reuse) << w.reuse_detail;
+  }
 }
 
 TEST_F(Remembered, ASourceThatNoLongerBuildsIsSearchedAnew) {

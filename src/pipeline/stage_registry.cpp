@@ -133,6 +133,10 @@ const realize::Candidate* offered(const std::vector<realize::Candidate>& offers,
 
 registry::Asked asked_of(const Session& s, const Work& w) {
   registry::Asked asked{.effort = s.options.effort};
+  if (const auto limit = workspace_limit(s, w))
+    asked.scratch = static_cast<double>(*limit);
+  else if (!settles(s))
+    asked.scratch = INFINITY;
   if (s.options.seconds <= 0) return asked;
   double all = 0;
   for (const Work& other : s.work) all += s.pattern(other.patterns.front()).unfused_ms;
@@ -145,6 +149,16 @@ registry::Here here_of(const Session& s, const Work& w) {
   return {.toolchain = s.toolchain,
           .asked = asked_of(s, w),
           .libraries = s.found.graph.meta.value("libraries", Json::object())};
+}
+
+Status look_up_within_memory(Session& s) {
+  const bool limited = std::any_of(s.work.begin(), s.work.end(), [](const Work& w) {
+    return w.own && std::any_of(w.own->search.passes.begin(), w.own->search.passes.end(),
+                                [](const registry::Pass& p) { return p.left_out_from > 0; });
+  });
+  if (!limited || !s.call_bytes) return {};
+  TESSERA_CHECK(look_up(s));
+  return wake_evaluator(s);
 }
 
 Status look_up(Session& s) {

@@ -59,6 +59,7 @@ registry::Thoroughness searched(const Session& s, const Work& w) {
        .seconds = tuned.seconds,
        .because = s.stopped() ? "interrupted" : tuned.stopped_because,
        .untried = tried.size() + static_cast<std::size_t>(tuned.hopeless) < tuned.labels.size(),
+       .left_out_from = static_cast<double>(w.left_out_from),
        .candidates = static_cast<int>(tried.size()),
        .measurements = measured});
 }

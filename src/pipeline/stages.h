@@ -33,6 +33,8 @@ struct Work {
   bool reused = false;      // as the registry had it
   bool beside_own = false;  // the best of `own` was tried again beside what its winners are of
   bool rechecked = false;   // not searched: what the registry had was timed again
+  int64_t left_out_from =
+      0;  // bytes of the least scratch memory for which a candidate was left out
 };
 
 /// Of no other run.
@@ -92,6 +94,9 @@ struct Session {
 Status open_tools(Session& s);        // python, compilers, evaluator, registry
 void group_by_signature(Session& s);  // distinct signatures, by priority
 Status look_up(Session& s);           // REUSE / ADAPT / NEW
+/// Once more when it is known how much memory kernels may take: an earlier search may have left out
+/// what may be used now.
+Status look_up_within_memory(Session& s);
 /// Takes what the registry has of a work, if it is a verdict. Kernels that cannot be had again are
 /// tuned. What was imported, and library kernels of other versions, are built, verified and timed
 /// here first.

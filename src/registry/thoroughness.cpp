@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <fmt/format.h>
+#include <utility>
 
 #include "base/text.h"
 #include "tune/tune.h"
@@ -51,6 +52,10 @@ bool is_complete(const Ended& s, Stop stop) {
   return false;
 }
 
+bool same_kind(const Pass& a, const Pass& b) {
+  return a.effort == b.effort && a.left_out_from == b.left_out_from;
+}
+
 double number(const Json& j, const char* name) {
   const auto it = j.find(name);
   return it != j.end() && it->is_number() && std::isfinite(it->get<double>()) ? it->get<double>()
@@ -79,6 +84,7 @@ Stop stop_of(std::string_view because) {
 Thoroughness thoroughness_of(const Ended& s) {
   const Stop stop = stop_of(s.because);
   Pass p{.effort = s.asked.effort,
+         .left_out_from = s.left_out_from,
          .seconds_spent = s.seconds,
          .seconds_allowed = s.seconds,
          .stop = stop,
@@ -97,7 +103,7 @@ Thoroughness together(const Thoroughness& earlier, const Thoroughness& later, bo
                            : std::max(earlier.measurements, later.measurements);
   for (const Pass& p : later.passes) {
     const auto held = std::find_if(out.passes.begin(), out.passes.end(),
-                                   [&](const Pass& q) { return q.effort == p.effort; });
+                                   [&](const Pass& q) { return same_kind(p, q); });
     if (held == out.passes.end()) {
       out.passes.push_back(p);
       continue;
@@ -113,8 +119,9 @@ Thoroughness together(const Thoroughness& earlier, const Thoroughness& later, bo
     }
     *held = both;
   }
-  std::sort(out.passes.begin(), out.passes.end(),
-            [](const Pass& a, const Pass& b) { return rank(a.effort) < rank(b.effort); });
+  std::sort(out.passes.begin(), out.passes.end(), [](const Pass& a, const Pass& b) {
+    return std::pair(rank(a.effort), a.left_out_from) < std::pair(rank(b.effort), b.left_out_from);
+  });
   return out;
 }
 
@@ -123,6 +130,7 @@ bool satisfies(const Thoroughness& had, const Asked& asked) {
   const double wanted = seconds_asked(asked);
   return std::any_of(had.passes.begin(), had.passes.end(), [&](const Pass& p) {
     if (rank(p.effort) < 0 || rank(p.effort) < rank(asked.effort)) return false;
+    if (p.left_out_from > 0 && asked.scratch && *asked.scratch >= p.left_out_from) return false;
     return p.complete || p.seconds_allowed * nearly >= wanted;
   });
 }
@@ -134,8 +142,13 @@ std::string to_text(const Thoroughness& t) {
     const std::string how = p.complete
                                 ? fmt::format("complete at {}", p.effort)
                                 : fmt::format("cut at {:.3g} s of {}", p.seconds_allowed, p.effort);
-    parts.push_back(fmt::format("{} ({}, {:.3g} s)", how,
-                                p.because.empty() ? name_of(p.stop) : p.because, p.seconds_spent));
+    const std::string without =
+        p.left_out_from > 0
+            ? fmt::format(", without workspaces of {:.1f} MB and more", p.left_out_from * 1e-6)
+            : "";
+    parts.push_back(fmt::format("{} ({}, {:.3g} s{})", how,
+                                p.because.empty() ? name_of(p.stop) : p.because, p.seconds_spent,
+                                without));
   }
   return fmt::format("{}; {} candidates, {} measurements", join(parts, ", "), t.candidates,
                      t.measurements);
@@ -145,6 +158,7 @@ Json to_json(const Thoroughness& t) {
   Json passes = Json::array();
   for (const Pass& p : t.passes) {
     passes.push_back({{"effort", p.effort},
+                      {"left_out_from", p.left_out_from},
                       {"seconds_spent", p.seconds_spent},
                       {"seconds_allowed", p.seconds_allowed},
                       {"stop", name_of(p.stop)},
@@ -167,13 +181,14 @@ Thoroughness thoroughness_from_json(const Json& j) {
   for (const Json& p : j.at("passes")) {
     if (!p.is_object() || rank(text(p, "effort")) < 0) continue;
     Pass pass{.effort = text(p, "effort"),
+              .left_out_from = std::max(0.0, number(p, "left_out_from")),
               .seconds_spent = std::clamp(number(p, "seconds_spent"), 0.0, most),
               .seconds_allowed = std::clamp(number(p, "seconds_allowed"), 0.0, most),
               .stop = stop_of(text(p, "stop")),
               .because = text(p, "because")};
     pass.complete = p.contains("complete") && p.at("complete") == true;
     const bool again = std::any_of(out.passes.begin(), out.passes.end(),
-                                   [&](const Pass& q) { return q.effort == pass.effort; });
+                                   [&](const Pass& q) { return same_kind(q, pass); });
     if (!again) out.passes.push_back(pass);
   }
   return out;

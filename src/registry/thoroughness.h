@@ -1,6 +1,7 @@
 // How thorough the search behind an entry was, and whether that is enough for what is asked now.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,11 +20,16 @@ Stop stop_of(std::string_view because);
 struct Asked {
   std::string effort = "default";  // quick, default, max
   double seconds = 0;              // 0: all that the effort allows
+  /// The most bytes of scratch memory that a kernel may take, infinite for any; none: not known
+  /// yet, and then no search is refused for what it left out.
+  std::optional<double> scratch;
 };
 
-/// All searches at one effort, together: each went on from the trials of the one before.
+/// All searches at one effort that left out the same, together: each went on from the trials of the
+/// one before.
 struct Pass {
   std::string effort;
+  double left_out_from = 0;  // candidates of so many bytes of scratch memory and more; 0: none
   double seconds_spent = 0;
   double seconds_allowed = 0;  // the most that one was allowed, or all have spent
   Stop stop = Stop::unknown;   // of the last
@@ -32,7 +38,7 @@ struct Pass {
 };
 
 struct Thoroughness {
-  std::vector<Pass> passes;  // one an effort; none: unknown
+  std::vector<Pass> passes;  // none: unknown
   int candidates = 0;        // built or tried
   int measurements = 0;
 };
@@ -41,9 +47,10 @@ struct Thoroughness {
 struct Ended {
   Asked asked;
   double seconds = 0;
-  std::string because;   // tune::Outcomes::stopped_because
-  bool untried = false;  // candidates are left that it did not get to
-  int candidates = 0;    // with a trial
+  std::string because;       // tune::Outcomes::stopped_because
+  bool untried = false;      // candidates are left that it did not get to
+  double left_out_from = 0;  // see Pass
+  int candidates = 0;        // with a trial
   int measurements = 0;
 };
 
@@ -52,11 +59,12 @@ struct Ended {
 /// there are candidates that it did not get to. One that was interrupted was allowed what it spent.
 Thoroughness thoroughness_of(const Ended& search);
 
-/// Of both: per effort the seconds spent are those of `later` where it goes on from `earlier`
+/// Of both: per kind of pass the seconds spent are those of `later` where it goes on from `earlier`
 /// (`added` true: the sum), the larger where they are two records of one search.
 Thoroughness together(const Thoroughness& earlier, const Thoroughness& later, bool added);
 
-/// Whether a pass at this effort or a higher one is complete, or was allowed the seconds.
+/// Whether a pass at this effort or a higher one, which left out nothing that may be used now, is
+/// complete, or was allowed the seconds.
 bool satisfies(const Thoroughness& had, const Asked& asked);
 
 /// "complete at default (space exhausted; 12 candidates, 40 measurements, 31 s)", "cut at 6 s of

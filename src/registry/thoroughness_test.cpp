@@ -1,5 +1,6 @@
 #include "registry/thoroughness.h"
 
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,6 +52,33 @@ TEST(Thoroughness, AnInterruptedOneAnswersWhatItSpent) {
 TEST(Thoroughness, ASpaceIsNotExhaustedWhereSecondsLeftCandidatesOut) {
   EXPECT_FALSE(satisfies(after("default", 10, 9, "space exhausted", true), {.seconds = 20}));
   EXPECT_TRUE(satisfies(after("default", 10, 9, "space exhausted", false), {.seconds = 20}));
+}
+
+Thoroughness within_memory(double left_out_from, double seconds) {
+  return thoroughness_of({.asked = {.seconds = seconds},
+                          .seconds = seconds > 0 ? seconds : 30,
+                          .because = seconds > 0 ? "budget" : "space exhausted",
+                          .left_out_from = left_out_from});
+}
+
+TEST(Thoroughness, WhatWasLeftOutForItsMemoryIsSearchedWhereThereIsRoom) {
+  const Thoroughness t = within_memory(600e6, 0);
+  EXPECT_TRUE(satisfies(t, {.scratch = 599e6}));
+  EXPECT_FALSE(satisfies(t, {.scratch = 600e6}));
+  EXPECT_FALSE(satisfies(t, {.scratch = INFINITY}));
+  EXPECT_TRUE(satisfies(t, {}));  // not known yet
+  EXPECT_TRUE(satisfies(within_memory(0, 0), {.scratch = INFINITY}));
+  EXPECT_THAT(to_text(t), HasSubstr("30 s, without workspaces of 600.0 MB and more)"));
+  EXPECT_EQ(to_json(thoroughness_from_json(to_json(t))), to_json(t));
+}
+
+TEST(Thoroughness, SearchesThatLeftOutOthersAreToldApart) {
+  const Thoroughness t = together(within_memory(600e6, 0), within_memory(0, 10), true);
+  ASSERT_EQ(t.passes.size(), 2u);
+  EXPECT_TRUE(satisfies(t, {.seconds = 100, .scratch = 1e6}));
+  EXPECT_TRUE(satisfies(t, {.seconds = 10, .scratch = 1e9}));
+  EXPECT_FALSE(satisfies(t, {.seconds = 100, .scratch = 1e9}));
+  EXPECT_EQ(together(t, within_memory(600e6, 0), true).passes.size(), 2u);
 }
 
 TEST(Thoroughness, UnknownAnswersNothing) {
