@@ -22,6 +22,7 @@ from tessera.compose import ComposedModule
 from tessera.errors import Error, fail, to_text
 from tessera.held import Held, hold
 from tessera.protocol import Closed, Connection, from_the_wire
+from tessera.randomness import of_training
 from tessera.tracer_process import Tracer
 
 Progress = bool | Callable[[dict], None]
@@ -74,6 +75,8 @@ def optimize(
     settings = modes.settings_of(mode)
     args, kwargs = _call_of(inputs)
     held = _hold(module, args, kwargs, precision)
+    if text := of_training(held.module, held.graph):
+        warnings.warn(f"tessera: {text}", stacklevel=2)
     held.options["inductor"] = settings
     return optimize_held(
         held,

@@ -40,6 +40,7 @@ class Expected:
     where that does not fit into memory, "fp32" for 16-bit classes; else "eager", the original's own results."""
 
     def __init__(self, held: Held, seed: int):
+        self.seed = seed
         self.args, self.kwargs = inputs_of(held, seed)
         self.buffers, self.changed_inputs = changed_in_place(held)
         named = {**held.traced.state(), **held.traced.flatten(self.args, self.kwargs)}

@@ -3,6 +3,7 @@ timed run of ours checked again."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,8 +15,9 @@ from tessera import peers as peer_table
 from tessera import timing
 from tessera.compose import ComposedModule
 from tessera.errors import Error, fail
-from tessera.held import Held, copies, inputs_of, restore, snapshot
+from tessera.held import Held, copies, cuda_devices, inputs_of, restore, snapshot
 from tessera.module_check import Expected, claimed_by, effects, inactive_reason
+from tessera.randomness import draws
 from tessera.rewind import Rewind
 
 
@@ -187,17 +189,31 @@ def _interleave(held: Held, contenders, clock, sets, seconds: float, expected: E
         for c, n, check in zip(contenders, rounds, checked, strict=True):
             if turn >= n or c.reason:
                 continue
-            judged = c.ours is not None and turn == check
+            judged = c.ours is not None and turn == check and not _draws_by_inductor(held, c.ours)
             args, kwargs = copies(*sets[0 if judged else turn % len(sets)])
             rewind()
             if judged:
                 restore(held.module, before)
             kept: list = []
-            with torch.no_grad():
+            with torch.no_grad(), _drawing_as(expected.seed) if judged else contextlib.nullcontext():
                 c.samples.append(clock.sample(_keeping(c.run, args, kwargs, kept), c.host_ms))
             if judged:
                 results = [t for t in pytree.tree_leaves(kept[0]) if isinstance(t, torch.Tensor)]
                 c.reason = expected.judge(results + effects(held.module, expected.buffers), held.precision)[1]
+
+
+def _draws_by_inductor(held: Held, composed: ComposedModule) -> bool:
+    """Its random numbers are others than eager's, so that results cannot be compared."""
+    by_inductor = "inductor" in (composed.runner, composed.leftover if composed.runner == "kernels" else "")
+    return by_inductor and bool(draws(held.graph))
+
+
+@contextlib.contextmanager
+def _drawing_as(seed: int):
+    """Random numbers as those of the results that are expected."""
+    with torch.random.fork_rng(devices=cuda_devices()):
+        torch.manual_seed(seed)
+        yield
 
 
 def _figures(contenders: list[_Contender], absent: dict[str, str], ours: ComposedModule) -> dict:

@@ -9,6 +9,7 @@ from tessera.errors import fail
 from tessera.held import Held, hold
 from tessera.loading import load_problem
 from tessera.protocol import Connection, over_stdio
+from tessera.randomness import of_training
 from tessera.settling import Compile, Settler
 
 
@@ -43,9 +44,9 @@ class Tracer:
         self.held.notify = self._notify
         return self.held
 
-    def _notify(self, text: str) -> None:
+    def _notify(self, text: str, stage: str = "measure") -> None:
         if self.connection is not None:
-            self.connection.notify("progress", {"stage": "measure", "message": text})
+            self.connection.notify("progress", {"stage": stage, "message": text})
 
     def trace(self, params: dict) -> dict:
         if not params.get("path"):
@@ -60,6 +61,8 @@ class Tracer:
             loaded.path,
             loaded.name,
         )
+        if text := of_training(self.held.module, self.held.graph):
+            self._notify(f"warning: {text}", "trace")
         return {"graph": self.held.graph}
 
     def trace_resized(self, params: dict) -> dict:
