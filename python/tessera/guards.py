@@ -32,6 +32,9 @@ class Miss:
     text: str
 
 
+_plain = (type(None), bool, int, float, str)
+
+
 class InputGuard:
     """The traced user inputs. `signature` binds keyword and positional spellings of a call to one form."""
 
@@ -74,7 +77,7 @@ class InputGuard:
         form = self._forms.get((len(args), *kwargs))
         if form is not None:
             given = (*args, *kwargs.values())
-            if all(given[i] is x for i, x in form[1]):
+            if all(given[i] is x or (type(given[i]) is type(x) and given[i] == x) for i, x in form[1]):
                 return [given[i] for i in form[0]]
         found = self._bound(args, kwargs)
         if type(found) is list:
@@ -82,12 +85,12 @@ class InputGuard:
         return found
 
     def _remember(self, args: tuple, kwargs: dict, found: list) -> None:
-        """Calls of this form need no binding, where every argument is a tensor or a singleton such as None and True."""
+        """Calls of this form need no binding, where every argument is a tensor or a plain value."""
         given = (*args, *kwargs.values())
         tensors = [i for i, x in enumerate(given) if isinstance(x, torch.Tensor)]
         others = [(i, x) for i, x in enumerate(given) if not isinstance(x, torch.Tensor)]
         places = {id(given[i]): i for i in tensors}
-        if len(places) == len(found) == len(tensors) and all(x is None or type(x) is bool for _, x in others):
+        if len(places) == len(found) == len(tensors) and all(type(x) in _plain for _, x in others):
             self._forms[(len(args), *kwargs)] = [places[id(x)] for x in found], others
 
     def _bound(self, args: tuple, kwargs: dict) -> list | Miss:

@@ -465,6 +465,13 @@ def test_empty_pieces_of_a_concatenation_go():
     assert ops(graph) == ["transpose", "clone"]
     _, graph = check(module(lambda s, x: torch.cat([x, x[:, :0], x], 1)), X)
     assert ops(graph) == ["cat"] and len(graph["nodes"][0]["arguments"]["tensors"]) == 2
+    by_channels = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    for count, wanted in ((1, ["clone", "exp"]), (2, ["slice", "cat", "exp"])):  # two alone would lie by channels
+        forward = lambda s, x, n=count: torch.cat([x] * n + [x[:, :0]], 1).exp()  # noqa: E731
+        _, graph = check(module(forward), by_channels)
+        assert ops(graph) == wanted
+        made = {v["name"]: tuple(v["strides"]) for v in graph["values"]}
+        assert made[graph["outputs"][0]] == forward(None, by_channels).stride()
     for kept in (lambda s, x: torch.cat([x.float(), x[:0]], 0), lambda s, x: torch.cat([x[:0], x[:0]], 0)):
         assert "cat" in ops(check(module(kept), X.double())[1])
 

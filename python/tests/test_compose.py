@@ -413,8 +413,8 @@ def test_a_form_of_call_is_bound_once(library):
     """Tensors and switches by name, as models are called: bound once in each form, and other switches still miss."""
 
     class Switched(Mlp):
-        def forward(self, x, y=None, twice=False):
-            out = super().forward(x) * (2 if twice else 1)
+        def forward(self, x, y=None, twice=False, shift=0.0):
+            out = super().forward(x) * (2 if twice else 1) + shift
             return out if y is None else out + y
 
     m, x = Switched().eval(), torch.randn(8, 16)
@@ -423,12 +423,13 @@ def test_a_form_of_call_is_bound_once(library):
     c._inputs._normal = lambda *call: (bound.append(call), normal(*call))[1]
     with torch.no_grad():
         for _ in range(3):
-            for kwargs in ({"x": x, "twice": False}, {"twice": False, "x": x}, {"x": x, "y": None, "twice": False}):
+            for kwargs in ({"x": x, "twice": False}, {"twice": False, "x": x}, {"x": x, "y": None, "shift": 0.0}):
                 torch.testing.assert_close(c(**kwargs), ref(**kwargs))
         assert len(bound) == 3 and c.status()["served"] == 9
-        for kwargs in ({"x": x, "twice": True}, {"x": x, "y": x, "twice": False}, {"x": x, "twice": 0}):
+        others = {"x": x, "twice": True}, {"x": x, "y": x, "shift": 0.0}, {"x": x, "y": None, "shift": 1.0}
+        for kwargs in (*others, {"x": x, "twice": 0}):
             torch.testing.assert_close(c(**kwargs), ref(**kwargs))
-    assert kinds(c) == {"structure": 2} and c.status()["served"] == 10  # 0 is False, though not the same object
+    assert kinds(c) == {"structure": 3} and c.status()["served"] == 10  # 0 is False, though of another type
 
 
 def test_nested_results_are_made_again():

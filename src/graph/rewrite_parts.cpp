@@ -16,6 +16,17 @@ int64_t elements(const Graph& g, ValueId v) {
   return n;
 }
 
+/// Whether the pieces put together lie as the result was traced: it is row-major, but where all of
+/// four dims or more lie by channels.
+bool keeps_layout(const Graph& g, const TensorType& result, const std::vector<ValueId>& pieces) {
+  if (pieces.size() == 1)
+    return result.contiguous() || g.value(pieces.front()).type.strides == result.strides;
+  return result.contiguous() &&
+         (result.shape.size() < 4 || std::any_of(pieces.begin(), pieces.end(), [&](ValueId v) {
+            return g.value(v).type.contiguous();
+          }));
+}
+
 /// A concatenation without its empty pieces: of one piece, a copy.
 bool drop_empty_pieces(Graph& g, RewriteLog& log, NodeId id) {
   const Node n = g.node(id);
@@ -27,16 +38,17 @@ bool drop_empty_pieces(Graph& g, RewriteLog& log, NodeId id) {
     if (g.value(v).type.dtype != type.dtype) return false;  // an empty piece may widen the result
     if (elements(g, v) > 0) kept.push_back(v);
   }
-  if (kept.empty() || kept.size() == pieces.size()) return false;
+  if (kept.empty() || kept.size() == pieces.size() || !keeps_layout(g, type, kept)) return false;
   const auto insert_one = [&](std::string stem, std::string op,
                               std::vector<std::pair<std::string, Argument>> arguments) {
     return insert(g, {std::move(stem), std::move(op), std::move(arguments), type}, id, n);
   };
   ValueId made;
   if (kept.size() == 1) {
-    made =
-        insert_one("whole", "aten.clone.default",
-                   {{"self", kept.front()}, {"memory_format", std::string("contiguous_format")}});
+    Argument format = NoValue{};  // as the piece lies
+    if (type.contiguous()) format = std::string("contiguous_format");
+    made = insert_one("whole", "aten.clone.default",
+                      {{"self", kept.front()}, {"memory_format", format}});
   } else {
     made = insert_one("pieces", "aten.cat.default",
                       {{"tensors", ArgumentList(kept.begin(), kept.end())},
