@@ -63,6 +63,23 @@ def test_inputs_rotate_and_all_ways_see_the_same(held):
     assert min(shares) > 0.5 / len(sets), shares  # whatever a turn has of calls
 
 
+def test_calls_back_to_back_take_longer_turns_where_the_clock_follows_the_load(held, monkeypatch):
+    monkeypatch.setattr(settling, "BACK", {"cpu": (60.0, 3)})
+    held.torch_runner = {"eager": sleeping(1.0), "inductor": sleeping(1.0)}.__getitem__
+    settler, turns, timed = Settler(held), [], settling._back_to_back
+
+    def noting(way, device, sets):
+        begin = time.perf_counter()
+        turns.append(timed(way, device, sets))
+        assert time.perf_counter() - begin > 0.06
+        return turns[-1]
+
+    monkeypatch.setattr(settling, "_back_to_back", noting)
+    rows = settler.prepare(["eager", "inductor"])
+    synchronized = len(settler.ways["eager"].synchronized)
+    assert len(turns) == 2 * -(-synchronized // 3) and all(row["back_ms"] >= 1.0 for row in rows)
+
+
 def test_what_slows_the_host_down_decides_nothing():
     """One of two ways is 2 % faster; in half of the turns the host is at half its speed."""
     slow = [1.0, 2.0] * 10
