@@ -24,6 +24,7 @@ from tessera.errors import Error, fail
 
 SECONDS = 60.0  # of search for all graphs of a model
 SHARE = 2 / 3  # of what is left of them, for a graph: a language model's second one, of a token, is called more often
+LEAST = 1.0  # seconds that are worth a search
 WRONG_OPTIONS = {
     "input.unknown_argument",
     "input.bad_argument",
@@ -50,7 +51,8 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
     settings = modes.settings_of(options.pop("mode", mode))
     model = _model_of_call()
     reason = _unfit(gm, example_inputs)
-    if not reason and model.spent >= options["seconds"] > 0:
+    left = options["seconds"] - model.spent
+    if not reason and left < LEAST and model.spent > 0 < options["seconds"]:
         reason = f"the {options['seconds']:.0f} s of search of this model are spent"
     if reason:
         return _by_inductor(gm, example_inputs, settings, model, reason)
@@ -62,8 +64,10 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
             raise
         warnings.warn(f"tessera: a graph goes to Inductor: {e}", stacklevel=2)
         run = _by_inductor(gm, example_inputs, settings, model, str(e))
-    plain = _inductor_seconds(model.graphs[-1]["report"])  # which plain torch.compile takes as well
-    model.spent += max(0.0, time.monotonic() - begin - plain)
+    # What Inductor takes for the graph as it is plain torch.compile takes too; what tracing and checks take beside the search is
+    # not the next graph's loss.
+    took = time.monotonic() - begin - _inductor_seconds(model.graphs[-1]["report"])
+    model.spent += min(max(0.0, took), SHARE * max(0.0, left))
     return run
 
 

@@ -38,7 +38,9 @@ def test_generate_behind_torch_compile():
 
     wanted = generated()
     model.forward = torch.compile(
-        model.forward, backend=backend.tessera, options={"seconds": 12, "place_all": True, "progress": False}
+        model.forward,
+        backend=backend.tessera,
+        options={"seconds": 60, "effort": "quick", "place_all": True, "progress": False},
     )
     assert generated() == generated() == wanted
     prefill, token = backend.status(model.forward)
