@@ -158,6 +158,7 @@ Status look_up_within_memory(Session& s) {
   });
   if (!limited || !s.call_bytes) return {};
   TESSERA_CHECK(look_up(s));
+  TESSERA_CHECK(check_builders(s));
   return wake_evaluator(s);
 }
 
