@@ -16,10 +16,12 @@ from dataclasses import dataclass
 Ways = dict[str, Callable]
 WARM_CALLS, WARM_SECONDS = 5, 0.2
 LEAST_ROUNDS, MOST_ROUNDS = 15, 500
-# Back to back: turns of a way, the time of a turn that counts, and the calls before it in which the clock settles.
-TURNS, TURN_MS, SETTLING = 5, 40.0, 0.4
+# Back to back: turns of a way, the milliseconds of a turn that count, and those before them, in which a GPU's clock follows the
+# load (80 to 120 ms on an H200, docs/measuring.md).
+TURNS, TURN_MS, BEFORE_MS = 5, 80.0, 120.0
 # Turns go on, to so many, while a way that is near the fastest is known worse than that (half its interval, relative).
-MOST_TURNS, NEAR, NOISE = 30, 1.15, 0.01
+MOST_TURNS, NEAR, NOISE = 15, 1.15, 0.01
+WAIT_MS = 10.0  # of the calls before, between two looks at the time
 
 
 @dataclass(frozen=True)
@@ -119,19 +121,25 @@ class Clock:
         with no_collector():
             for turn in range(MOST_TURNS):
                 for name in self._order(list(ways)):
-                    calls = max(3, int(TURN_MS / max(estimates[name], 1e-3)))
-                    samples[name].append(self._turn(ways[name], sets, calls))
+                    samples[name].append(self._turn(ways[name], sets, estimates[name]))
                 found = {name: figure(s) for name, s in samples.items()}
                 if turn + 1 >= TURNS and not _unsure(found):
                     break
         return found
 
-    def _turn(self, way: Callable, sets: list[tuple], calls: int) -> float:
-        for i in range(max(1, int(calls * SETTLING))):
-            way(*sets[i % len(sets)])
-        self.sync()
+    def _turn(self, way: Callable, sets: list[tuple], estimate: float) -> float:
+        calls, taken = self._some(way, sets, max(1, int(WAIT_MS / max(estimate, 1e-3))))
+        while taken < BEFORE_MS:
+            left = min(WAIT_MS, BEFORE_MS - taken)
+            more, ms = self._some(way, sets, max(1, int(left * calls / taken)))
+            calls, taken = calls + more, taken + ms
+        counted, ms = self._some(way, sets, max(3, int(TURN_MS * calls / taken)))
+        return ms / counted
+
+    def _some(self, way: Callable, sets: list[tuple], calls: int) -> tuple[int, float]:
+        """`calls` and the milliseconds that they take, to an idle device."""
         begin = self.now()
         for i in range(calls):
             way(*sets[i % len(sets)])
         self.sync()
-        return (self.now() - begin) * 1e3 / calls
+        return calls, (self.now() - begin) * 1e3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import re
@@ -82,6 +83,9 @@ class Builder:
         self.names = {n.name for n in exported.graph.nodes}
         self.closed = facts_of_closed(exported)
         self.user_inputs: list[str | None] = []
+        given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        given.sort(key=lambda t: t.dim() == 0)  # numbers may lie on the host
+        self.device = next(itertools.chain(given, module.parameters(), [torch.empty(0)])).device
         self.constants: dict[str, torch.Tensor] = {}
 
     def build(self) -> Traced:
@@ -92,19 +96,16 @@ class Builder:
             elif node.op == "get_attr":
                 raise self._unsupported(node, "control flow with captured submodules")
         outputs, mutations, results = self._outputs()
-        first = next((t for t in pytree.tree_leaves((self.args, self.kwargs)) if isinstance(t, torch.Tensor)), None)
-        if first is None:
-            first = next(iter(self.module.parameters()), torch.empty(0))
         graph = {
             "schema": "tessera.graph/1",
             "name": self.name,
-            "device": str(first.device),
+            "device": str(self.device),
             "precision": self.precision,
             "meta": {
                 "torch": torch.__version__,
                 "class": type(self.module).__qualname__,
                 "training": self.module.training,
-                **machine(first.device),
+                **machine(self.device),
             },
             "inputs": self.inputs,
             "outputs": outputs,
@@ -196,6 +197,8 @@ class Builder:
         }
         if target:
             value["target"] = target
+        if val.device != self.device:
+            value["device"] = str(val.device)
         if facts:
             value["facts"] = facts
         self.values.append(value)

@@ -24,18 +24,27 @@ from tessera import leftover as leftovers
 from tessera.errors import Error
 from tessera.held import Held, copies, free, inputs_of, restore, snapshot
 from tessera.rewind import Rewind
-from tessera.timing import median_ci95
+from tessera.timing import CLOCK_FOLLOWS_MS, median_ci95
 
 TURNS = 15  # at least, of each way
 TURN_MS = 4.0  # running time of the synchronized calls in a turn, at least one call
-# Of the calls back to back: running time, and every how many turns. A GPU's clock follows the load of what ran last: in turns of
-# 8 ms a module whose kernels leave no pauses was 2 % faster than Inductor, and 6 % slower in turns of 56 ms.
-BACK = {"cuda": (40.0, 3)}
-BACK_ELSEWHERE = (8.0, 1)
-SETTLING = 0.4  # of the calls back to back, run before and not counted
+WAIT_MS = 10.0  # of calls back to back, between two looks at the time
 NOISE = 0.01  # half the 95 % interval of a way that may win, relative
 NEAR = 0.9  # of the best in both measures: may win
 SET_BYTES, MOST_SETS = 256 << 20, 4  # together more than the L2 holds, so that no way finds its inputs there
+
+
+@dataclass(frozen=True)
+class BackToBack:
+    """A turn of calls back to back, milliseconds: `before` does not count, `counts` does. Every how many turns one is taken."""
+
+    before: float
+    counts: float
+    every: int
+
+
+BACK = {"cuda": BackToBack(CLOCK_FOLLOWS_MS, 40.0, 5)}
+BACK_ELSEWHERE = BackToBack(3.0, 8.0, 1)
 
 
 @dataclass
@@ -235,7 +244,7 @@ def _take_turns(ways: list[Way], device: torch.device, sets: list[Inputs], secon
     for way in ways:
         way.synchronized, way.back_to_back = [], []
     chance, begin, turn = random.Random(0), time.perf_counter(), 0
-    _, every = BACK.get(device.type, BACK_ELSEWHERE)
+    every = BACK.get(device.type, BACK_ELSEWHERE).every
     collects = gc.isenabled()
     gc.collect()
     gc.disable()
@@ -283,17 +292,24 @@ def _once(way: Way, device: torch.device, inputs: Inputs) -> float:
 
 
 def _back_to_back(way: Way, device: torch.device, sets: list[Inputs]) -> float:
-    """Milliseconds a call, of a turn that is as long as the bench's and as that of kernels under load."""
-    turn_ms, _ = BACK.get(device.type, BACK_ELSEWHERE)
-    run, calls = way.run, max(2, min(400, int(turn_ms / max(way.estimate_ms, 1e-3))))
-    for i in range(max(1, int(SETTLING * calls))):
-        sets[i % len(sets)].call(run)
-    _synchronize(device)
-    begin = time.perf_counter()
-    for i in range(calls):
-        sets[i % len(sets)].call(run)
-    _synchronize(device)
-    return (time.perf_counter() - begin) * 1e3 / calls
+    """Milliseconds a call, once the clock has followed the load."""
+    turn = BACK.get(device.type, BACK_ELSEWHERE)
+
+    def some(ms: float, call_ms: float) -> tuple[int, float]:
+        """(calls made, ms that they took) of calls for about `ms`."""
+        calls = max(1, int(ms / max(call_ms, 1e-3)))
+        begin = time.perf_counter()
+        for i in range(calls):
+            sets[i % len(sets)].call(way.run)
+        _synchronize(device)
+        return calls, (time.perf_counter() - begin) * 1e3
+
+    calls, taken = some(min(turn.before, WAIT_MS), way.estimate_ms)
+    while taken < turn.before:
+        more = some(min(turn.before - taken, WAIT_MS), taken / calls)
+        calls, taken = calls + more[0], taken + more[1]
+    counted, ms = some(max(turn.counts, 2 * taken / calls), taken / calls)
+    return ms / counted
 
 
 def steadied(samples: list[list[list[float]]]) -> list[list[float]]:

@@ -16,8 +16,10 @@ from tessera.verify import check_form, check_memory, compare
 MIN_ROUNDS, MAX_ROUNDS = 5, 400
 # A run may not be faster than the roofline by more than the clock's own error.
 FLOOR_SLACK = 0.9
-# Under load: turns of each, running time of a turn in ms, and the part of it in which the clock settles.
-TURNS, TURN_MS, SETTLING = 6, 40.0, 0.4
+# Under load: turns of each, and the running time of a turn that counts, in ms.
+TURNS, TURN_MS = 2, 48.0
+# An H200's clock is 80 to 120 ms behind its load, up or down: calls back to back count after that (docs/measuring.md).
+CLOCK_FOLLOWS_MS = 120.0
 # A finalist this much slower than the fastest is not timed under load, which does not change the order as far.
 HOPELESS = 1.3
 # Where a call takes the host longer than the device: calls enqueued ahead of it (its queue holds about a thousand kernels),
@@ -78,10 +80,10 @@ class CudaClock:
         Where enqueuing takes longer than running, the device spins until the host is far enough ahead. None where the
         host was behind all the same, so that it is what was timed."""
         n = max(2, int(TURN_MS / max(estimate_ms, 1e-3)))
+        settling = int(CLOCK_FOLLOWS_MS / max(estimate_ms, 1e-3))
         lag = 1.5 * host_ms - estimate_ms  # of the host in a call, with a margin
-        if lag > 0:
-            n = min(n, MOST_AHEAD)
-        settling = int(n * SETTLING)
+        if lag > 0:  # the calls before those that count have to be enqueued ahead, too
+            n, settling = min(n, MOST_AHEAD), min(settling, MOST_AHEAD // 2)
         total = n + settling
         before, near_end, after = (torch.cuda.Event(enable_timing=True) for _ in range(3))
         if lag > 0:

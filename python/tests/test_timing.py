@@ -88,7 +88,7 @@ def test_the_host_is_ahead_of_what_is_timed(monkeypatch, idle, host_ms, spun):
     ms = clock.sustained(lambda: calls.append(0), 0.1, host_ms)
     turns = timing.MOST_AHEAD if spun else int(timing.TURN_MS / 0.1)
     assert ms == (None if idle else 10.0 / turns)
-    assert len(calls) == turns + int(turns * timing.SETTLING)
+    assert len(calls) == turns + (timing.MOST_AHEAD // 2 if spun else int(timing.CLOCK_FOLLOWS_MS / 0.1))
     assert len(spins) == spun and all(s >= len(calls) * (host_ms - 0.1) * 1000 for s in spins)
 
 

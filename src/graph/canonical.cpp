@@ -23,7 +23,7 @@ constexpr Family noops{"noops", rewrite_noops};
 /// Families that are run together to a fixed point, in the order of the groups.
 const std::vector<std::vector<Family>>& groups() {
   static const std::vector<std::vector<Family>> all = {
-      {{"spelling", rewrite_spelling}, {"einsum", rewrite_einsum}},
+      {{"spelling", rewrite_spelling}, {"numbers", rewrite_numbers}, {"einsum", rewrite_einsum}},
       {noops,
        {"constants", rewrite_constants},
        {"parts", rewrite_parts},

@@ -53,6 +53,8 @@ struct Value {
   Origin origin = Origin::node;
   /// The module's own name of a parameter or buffer ("attn.c_attn.weight"); empty for others.
   std::string target;
+  /// Where it lies, if not where the graph does: a tensor without dims may be on the host.
+  std::string device;
   /// Facts about the content of a buffer or constant that rules rely on and the composed module
   /// guards, e.g.
   /// {"lower_triangular": true, "diagonal": 0} or {"scalar": 0.5}.

@@ -114,10 +114,7 @@ std::optional<double> through_view(const Graph& g, ValueId v, const Index& index
   return walk(g, o.base, at, depth);
 }
 
-std::optional<double> walk(const Graph& g, ValueId v, const Index& index, int depth) {
-  if (depth > deepest) return std::nullopt;
-  const Value& value = g.value(v);
-  if (const auto fact = from_facts(value, index)) return fact;
+std::optional<double> from_producer(const Graph& g, ValueId v, const Index& index, int depth) {
   const Node* n = producer(g, v);
   if (n == nullptr) return std::nullopt;
   if (const auto number = created(*n, index)) return number;
@@ -133,6 +130,16 @@ std::optional<double> walk(const Graph& g, ValueId v, const Index& index, int de
       is_op(*n, "aten._to_copy") || is_op(*n, "aten.to") || is_op(*n, "aten.clone");
   if (n->outputs.size() != 1 || (kind != OpKind::pointwise && !converts)) return std::nullopt;
   return computed(g, *n, index, depth + 1);
+}
+
+/// A single number is computed again where it can be: its fact is rounded to its type.
+std::optional<double> walk(const Graph& g, ValueId v, const Index& index, int depth) {
+  if (depth > deepest) return std::nullopt;
+  const Value& value = g.value(v);
+  const auto fact = from_facts(value, index);
+  if (fact && value.type.numel() > 1) return fact;
+  const auto number = from_producer(g, v, index, depth);
+  return number ? number : fact;
 }
 
 }  // namespace

@@ -20,6 +20,22 @@ void drop_duplicates(std::vector<Pattern>& patterns) {
   });
 }
 
+/// A kernel reads and writes tensors of one device.
+void drop_those_of_two_devices(const graph::Graph& g, Discovery& d) {
+  std::erase_if(d.patterns, [&](const Pattern& p) {
+    for (const auto* values : {&p.inputs, &p.outputs}) {
+      const auto at = std::find_if(values->begin(), values->end(),
+                                   [&](ValueId v) { return !g.value(v).device.empty(); });
+      if (at == values->end()) continue;
+      const graph::Value& v = g.value(*at);
+      d.rejections.push_back(
+          {p.rule, p.nodes, fmt::format("`{}` is on {}, not on {}", v.name, v.device, g.device)});
+      return true;
+    }
+    return false;
+  });
+}
+
 void look_up_examples(const ExampleIndex& index, const arch::Arch& arch, Discovery& d) {
   std::set<std::string> gaps;
   for (Pattern& p : d.patterns) {
@@ -63,6 +79,7 @@ Discovery discover(const graph::Graph& g, const arch::Arch& arch) {
   std::move(near.begin(), near.end(), std::back_inserter(d.rejections));
   d.arch = arch.name;
   drop_duplicates(d.patterns);
+  drop_those_of_two_devices(g, d);
   for (Pattern& p : d.patterns) estimate(flow, arch, p);
   std::stable_sort(d.patterns.begin(), d.patterns.end(), [](const Pattern& a, const Pattern& b) {
     return std::pair(a.priority, a.unfused_ms) > std::pair(b.priority, b.unfused_ms);

@@ -194,5 +194,25 @@ TEST(Examples, AMissingIndexIsANote) {
   EXPECT_THAT(index.notes()[0], HasSubstr("TESSERA_KNOWLEDGE"));
 }
 
+TEST(Discover, KernelsHaveTensorsOfOneDevice) {
+  for (const char* device : {"", "cpu"}) {
+    GraphBuilder b;
+    const ValueId x = b.input("x", {64, 128});
+    const ValueId scale = b.input("scale", {});
+    b.g.value(scale).device = device;
+    const ValueId scaled = b.call("aten.mul.Tensor", {{"self", x}, {"other", scale}}, {64, 128});
+    b.output(b.gelu(scaled));
+    const Discovery d = discover(b.g, hopper());
+    const bool takes = std::any_of(d.patterns.begin(), d.patterns.end(), [&](const Pattern& p) {
+      return std::find(p.inputs.begin(), p.inputs.end(), scale) != p.inputs.end();
+    });
+    EXPECT_EQ(takes, *device == 0);
+    const bool told = std::any_of(d.rejections.begin(), d.rejections.end(), [](const Rejection& r) {
+      return r.reason == "`scale` is on cpu, not on cuda:0";
+    });
+    EXPECT_EQ(told, *device != 0);
+  }
+}
+
 }  // namespace
 }  // namespace tessera::rules
