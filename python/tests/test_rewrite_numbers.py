@@ -1,7 +1,7 @@
 """Tensors of one number that is known, and tensors that lie on another device than the rest."""
 
 import torch
-from graph_tools import canonical, check, ops
+from graph_tools import canonical, check
 from tessera.tracer import trace_module
 from test_canonical import X, module
 
