@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -17,6 +18,7 @@ from tessera.precision import cast, readable
 from tessera.tracer import Traced, trace_module
 
 _kept_distinct = 16  # a tensor with at most so many values is a mask, a flag or a table of positions
+_fully_shuffled = 1 << 22  # elements
 
 
 @dataclass
@@ -102,9 +104,25 @@ def redraw(tensor: torch.Tensor, seed: int) -> torch.Tensor:
         return tensor.clone()
     if not tensor.is_floating_point() and bool((flat[1:] >= flat[:-1]).all()):
         return tensor.clone()
+    return torch.empty_like(tensor).copy_(_shuffled(flat, seed).view(tensor.shape))
+
+
+def _shuffled(flat: torch.Tensor, seed: int) -> torch.Tensor:
+    """A random order; of many elements one that costs two copies: rows and columns of a square of them are permuted. A random
+    permutation of 2^31 elements takes a GPU minutes, and eight bytes an element."""
     generator = torch.Generator(flat.device).manual_seed(seed)
-    order = torch.randperm(flat.numel(), generator=generator, device=flat.device)
-    return torch.empty_like(tensor).copy_(flat[order].view(tensor.shape))
+
+    def order(n: int) -> torch.Tensor:
+        return torch.randperm(n, generator=generator, device=flat.device)
+
+    if flat.numel() <= _fully_shuffled:
+        return flat[order(flat.numel())]
+    side = math.isqrt(flat.numel()) | 1  # odd, so that rows of the square are seldom the tensor's own
+    rows = flat.numel() // side
+    made = flat.roll(1 + seed)
+    square = made[: rows * side].view(rows, side)
+    square.copy_(square[order(rows)][:, order(side)])
+    return made
 
 
 def inputs_of(held: Held, seed: int) -> tuple[tuple, dict]:

@@ -8,6 +8,7 @@ import importlib.util
 import pytest
 import torch
 from composing import LINEAR, Mlp, compile_kernel, mlp_plan, plan_of_trace
+from tessera import held as holding
 from tessera.errors import Error
 from tessera.export import export_module
 from tessera.held import hold, inputs_of, redraw
@@ -91,6 +92,18 @@ def test_plans_side_by_side(held, folder):
     a, b, c, d = compare_plans(held, [right, wrong, lost, right], seconds=0.2)["times"]
     assert not a["reason"] and not d["reason"] and a["ms"] > 0 and d["samples"] >= 5
     assert "error" in b["reason"] and "inactive" in c["reason"]
+
+
+@pytest.mark.parametrize("shape", [(4099,), (64, 64), (1, 1000, 3), (65, 65)])
+def test_many_elements_are_redrawn_at_the_cost_of_copies(shape, monkeypatch):
+    monkeypatch.setattr(holding, "_fully_shuffled", 1000)
+    x = torch.randn(shape)
+    y, z = redraw(x, 1), redraw(x, 2)
+    torch.testing.assert_close(y.flatten().sort()[0], x.flatten().sort()[0])
+    assert (y == x).float().mean() < 0.05 and (y == z).float().mean() < 0.05
+    assert torch.equal(redraw(x, 1), y)
+    if len(shape) > 1:  # rows are not moved as a whole
+        assert not torch.isin(y.sum(-1), x.sum(-1)).all()
 
 
 def test_redraw_keeps_what_has_an_order():
