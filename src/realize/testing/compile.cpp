@@ -44,7 +44,6 @@ std::vector<std::string> nvcc_command(const toolchain::Toolchain& tools, const s
           optimization,
           "-gencode=arch=compute_" + digits + ",code=sm_" + digits,
           "-I" + root + "/include",
-          "-I" + root + "/src/realize/cutlass/include",
           "-I" + (cutlass_source(tools) / "include").string()};
 }
 
@@ -107,7 +106,7 @@ void expect_runs_on_host(const std::string& file, bool plain) {
   if (plain) argv.insert(argv.end(), {"-x", "c++"});
   argv.insert(argv.end(), {"-DNDEBUG", "--expt-relaxed-constexpr", "-diag-suppress=20012", "-o",
                            (scratch.path / "program").string(),
-                           TESSERA_SOURCE_DIR "/src/realize/cutlass/testing/" + file});
+                           TESSERA_SOURCE_DIR "/tests/cutlass/" + file});
   const auto [status, text] = run_logged(argv, scratch.path);
   ASSERT_EQ(status, 0) << text.substr(0, 4000);
   const auto [result, output] = run_logged({(scratch.path / "program").string()}, scratch.path);

@@ -20,7 +20,7 @@ void expect_host_side_compiles(const toolchain::Source& source);
 /// one test with them is enough.
 bool quick_to_compile(const toolchain::Source& source);
 
-/// Builds `file` (under src/realize/cutlass/testing) for the host and runs it.
+/// Builds `file` (under tests/cutlass) for the host and runs it.
 /// `plain`: its headers are C++ without the compiler of device code, which takes three times as
 /// long.
 void expect_runs_on_host(const std::string& file, bool plain = false);

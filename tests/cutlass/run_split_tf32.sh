@@ -22,7 +22,7 @@ build=${BUILD_DIR:-$(mktemp -d)}
 mkdir -p "$build"
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 flags="-std=c++17 -O3 -DNDEBUG -gencode=arch=compute_90a,code=sm_90a --expt-relaxed-constexpr -Xptxas -v
-  -diag-suppress 20012 -I$here/../include -I$here/../../../../include -I$cutlass/include"
+  -diag-suppress 20012 -I$here/../../include -I$cutlass/include"
 # cuBLAS comes with the CUDA toolkit or, without one that is complete, with the Python package of torch.
 cublas=""
 if ! ls "$(dirname "$(readlink -f "$nvcc")")"/../lib*/libcublas.so "$(dirname "$(readlink -f "$nvcc")")"/../targets/*/lib/libcublas.so >/dev/null 2>&1; then
