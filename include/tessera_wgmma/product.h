@@ -12,10 +12,10 @@
 #include "tessera_wgmma/instructions.h"
 #include "tessera_wgmma/params.h"
 #include "tessera_wgmma/split_registers.h"
+#include "tessera_wgmma/turn.h"
 
 #if TESSERA_DEVICE_SIDE
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include "tessera_wgmma/store_box.h"
 
 namespace tessera_wgmma {
 
@@ -59,21 +59,6 @@ struct Tiles {
     row = (cluster_row * C::cluster_m + (C::cluster_m > 1 ? rank : 0)) * C::rows;
     column = (cluster_column * C::cluster_n + (C::cluster_n > 1 ? rank : 0)) *
              Derived<C>::result_columns;
-  }
-};
-
-/// Where a warp stands in the ring.
-template <int Stages>
-struct Turn {
-  int stage = 0;
-  uint32_t parity = 0;
-  __device__ __forceinline__ void next() {
-    if (++stage == Stages) stage = 0, parity ^= 1;
-  }
-  __device__ __forceinline__ void skip(int count) {
-    const int to = stage + count;
-    parity ^= to / Stages & 1;
-    stage = to % Stages;
   }
 };
 
@@ -220,36 +205,6 @@ __device__ __forceinline__ void multiply(float (&acc)[Derived<C>::row_blocks][C:
 #pragma unroll
   for (int i = 0; i < D::row_blocks; ++i) pin(acc[i]);
   release<C>(empty, previous, group);
-}
-
-/// One value of each of two neighbouring columns in shared memory, as TMA stores it: rows of 32
-/// columns, 16-byte chunks exchanged by the swizzle that fits their length.
-template <class T>
-__device__ __forceinline__ void put(uint32_t box, int row, int column, float x, float y);
-template <>
-__device__ __forceinline__ void put<float>(uint32_t box, int row, int column, float x, float y) {
-  const uint32_t chunk = (column / 4) ^ (row % 8);
-  asm volatile(
-      "st.shared.v2.f32 [%0], {%1, %2};" ::"r"(box + row * 128 + chunk * 16 + column % 4 * 4),
-      "f"(x), "f"(y)
-      : "memory");
-}
-__device__ __forceinline__ void put16(uint32_t box, int row, int column, uint32_t both) {
-  const uint32_t chunk = (column / 8) ^ (row / 2 % 4);
-  asm volatile("st.shared.b32 [%0], %1;" ::"r"(box + row * 64 + chunk * 16 + column % 8 * 2),
-               "r"(both)
-               : "memory");
-}
-template <>
-__device__ __forceinline__ void put<__nv_bfloat16>(uint32_t box, int row, int column, float x,
-                                                   float y) {
-  const __nv_bfloat162 v = __floats2bfloat162_rn(x, y);
-  put16(box, row, column, *reinterpret_cast<const uint32_t*>(&v));
-}
-template <>
-__device__ __forceinline__ void put<__half>(uint32_t box, int row, int column, float x, float y) {
-  const __half2 v = __floats2half2_rn(x, y);
-  put16(box, row, column, *reinterpret_cast<const uint32_t*>(&v));
 }
 
 /// The results of one box, in registers, to shared memory and on their way to memory.

@@ -20,7 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 def tool() -> str:
     given = os.environ.get("TESSERA_GRAPH_TOOL")
-    found = [given] if given else sorted(glob.glob(f"{ROOT}/build*/src/graph/graph_tool"), key=os.path.getmtime)
+    found = [given] if given else sorted(glob.glob(f"{ROOT}/build*/src/graph_tool"), key=os.path.getmtime)
     if not found:
         pytest.skip("graph_tool is not built: ninja -C build graph_tool")
     return found[-1]

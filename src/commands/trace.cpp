@@ -1,5 +1,5 @@
 #include "commands/common/model.h"
-#include "graph/canonical.h"
+#include "rewrite/canonical.h"
 
 namespace tessera::commands {
 namespace {
@@ -9,10 +9,10 @@ Result<Outcome> run(const Json& arguments, Context& context) {
   TESSERA_TRY(g, graph::import_graph(model.traced));
   Outcome out;
   const bool raw = arguments.value("raw", false);
-  std::vector<graph::Rewrite> rewrites;
-  if (!raw) rewrites = graph::canonicalize(g);
+  std::vector<rewrite::Rewrite> rewrites;
+  if (!raw) rewrites = rewrite::canonicalize(g);
   out.text = graph::to_text(g);
-  for (const graph::Rewrite& r : rewrites) {
+  for (const rewrite::Rewrite& r : rewrites) {
     out.text +=
         fmt::format("# rewrite: {} -> %{} (was {})\n", r.what, r.result, fmt::join(r.nodes, ", "));
   }

@@ -50,16 +50,6 @@ bool TensorType::contiguous() const {
   return true;
 }
 
-std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& shape) {
-  std::vector<int64_t> strides(shape.size());
-  int64_t stride = 1;
-  for (std::size_t i = shape.size(); i-- > 0;) {
-    strides[i] = stride;
-    stride *= std::max<int64_t>(shape[i], 1);
-  }
-  return strides;
-}
-
 std::string to_string(const TensorType& t) {
   std::string out = fmt::format("{}[{}]", short_name(t.dtype), fmt::join(t.shape, ","));
   if (!t.contiguous()) out += fmt::format(":[{}]", fmt::join(t.strides, ","));

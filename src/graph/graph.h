@@ -20,6 +20,7 @@
 #include "base/ids.h"
 #include "base/json.h"
 #include "diag/result.h"
+#include "layout/strides.h"
 #include "numeric/dtype.h"
 
 namespace tessera::graph {
@@ -40,8 +41,7 @@ struct TensorType {
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-/// Row-major strides of a shape.
-std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& shape);
+using layout::contiguous_strides;
 /// `bf16[128, 512, 768]`, with strides `:[...]` when they are not row-major.
 std::string to_string(const TensorType& t);
 

@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "graph/operand.h"
 #include "graph/ops.h"
-#include "graph/pointwise.h"
+#include "graph/pointwise_import.h"
 
 namespace tessera::graph {
 namespace {
@@ -115,7 +115,7 @@ TEST(Ops, EveryPointwiseNameIsAFunction) {
   for (const OpFamily* family : ops::all()) {
     for (const OpRecord& record : family->ops) {
       if (record.pointwise.empty()) continue;
-      EXPECT_NE(find_pointwise(record.pointwise), nullptr) << record.name;
+      EXPECT_NE(pointwise::find(record.pointwise), nullptr) << record.name;
     }
   }
 }
@@ -123,7 +123,7 @@ TEST(Ops, EveryPointwiseNameIsAFunction) {
 TEST(AppendPointwise, ReadsScalarsAndRefusesWideIntegers) {
   auto g = import_graph(fixture("silu"));
   ASSERT_TRUE(g.has_value());
-  PointwiseDag dag;
+  pointwise::Dag dag;
   std::vector<std::pair<ValueId, int>> known = {{g->inputs[0], dag.add_operand(0)}};
   for (const NodeId id : g->order) {
     auto index = append_pointwise(dag, *g, g->node(id), known);

@@ -1,10 +1,10 @@
 // How each pointwise ATen op becomes nodes of a pointwise DAG.
+#include "graph/pointwise_import.h"
+
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <optional>
-
-#include "graph/pointwise.h"
 
 namespace tessera::graph {
 namespace {
@@ -16,7 +16,7 @@ using TensorIndices = std::vector<std::pair<ValueId, int>>;
 /// One conversion: reads arguments of the node by name as DAG indices.
 class Import {
  public:
-  Import(PointwiseDag& dag, const Graph& g, const Node& node, const TensorIndices& tensors)
+  Import(pointwise::Dag& dag, const Graph& g, const Node& node, const TensorIndices& tensors)
       : dag_(dag), g_(g), node_(node), tensors_(tensors) {}
 
   /// A tensor or number argument; records a failure when it is neither.
@@ -57,7 +57,7 @@ class Import {
   [[nodiscard]] const std::optional<std::string>& error() const { return error_; }
 
  private:
-  PointwiseDag& dag_;
+  pointwise::Dag& dag_;
   const Graph& g_;
   const Node& node_;
   const TensorIndices& tensors_;
@@ -348,7 +348,7 @@ tl::unexpected<Diagnostic> unsupported(const Node& node, std::string_view why) {
 
 }  // namespace
 
-Result<int> append_pointwise(PointwiseDag& dag, const Graph& g, const Node& node,
+Result<int> append_pointwise(pointwise::Dag& dag, const Graph& g, const Node& node,
                              const TensorIndices& tensors) {
   const std::string_view op = short_op(node.op);
   const auto handler = handlers.find(op);
@@ -363,7 +363,7 @@ Result<int> append_pointwise(PointwiseDag& dag, const Graph& g, const Node& node
     index = handler->second(import);
   } else {
     std::vector<int> arguments = {import.arg("self")};
-    if (find_pointwise(function->second)->arity == 2) arguments.push_back(import.arg("other"));
+    if (pointwise::find(function->second)->arity == 2) arguments.push_back(import.arg("other"));
     index = import.call(function->second, std::move(arguments));
   }
   if (import.error()) return unsupported(node, *import.error());

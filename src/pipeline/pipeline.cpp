@@ -134,7 +134,7 @@ Result<Discovered> discover(const Json& traced, const Options& options) {
   dump(options, "1-traced.txt", d.traced_text);
   TESSERA_TRY(found_arch, arch_for(d.graph, options.arch));
   d.arch = found_arch;
-  d.rewrites = graph::canonicalize(d.graph, options.rewrites_off);
+  d.rewrites = rewrite::canonicalize(d.graph, options.rewrites_off);
   dump(options, "2-canonical.txt", graph::to_text(d.graph));
   d.discovery = rules::discover(d.graph, *d.arch);
   dump(options, "3-discovery.txt", rules::to_table(d.graph, d.discovery));

@@ -10,7 +10,7 @@
 
 #include "bridge/bridge.h"
 #include "diag/result.h"
-#include "graph/canonical.h"
+#include "rewrite/canonical.h"
 #include "graph/graph.h"
 #include "rules/rules.h"
 
@@ -39,7 +39,7 @@ struct Options {
   std::filesystem::path registry;  // empty: the user's own
   std::filesystem::path cache;     // empty: the user's own
   std::filesystem::path dump;      // a folder: each stage's result is written there
-  std::set<std::string> rewrites_off;  // graph::rewrite_families() that change nothing
+  std::set<std::string> rewrites_off;  // rewrite::families() that change nothing
 };
 
 /// Reads options by the names of the command table, which has checked them.
@@ -54,7 +54,7 @@ struct Context {
 struct Discovered {
   graph::Graph graph;
   std::string traced_text;  // before rewriting
-  std::vector<graph::Rewrite> rewrites;
+  std::vector<rewrite::Rewrite> rewrites;
   const arch::Arch* arch = nullptr;
   rules::Discovery discovery;
 };

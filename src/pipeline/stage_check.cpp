@@ -50,7 +50,7 @@ class Rewriting {
   /// Graphs that were seen before are not checked again: most families do nothing in most modules.
   Result<bool> right_without(const std::set<std::string>& off) {
     TESSERA_TRY(g, graph::import_graph(traced_));
-    graph::canonicalize(g, off);
+    rewrite::canonicalize(g, off);
     const Json graph = graph::to_json(g);
     const auto [known, fresh] = seen_.try_emplace(graph.dump(), false);
     if (!fresh) return known->second;
@@ -68,7 +68,7 @@ class Rewriting {
 /// A smallest set of families without which the graph is right: all are switched off, then each is
 /// switched on again unless the graph is wrong with it.
 Result<std::set<std::string>> families_to_blame(Rewriting& rewriting, const Json& found) {
-  const std::vector<std::string> all = graph::rewrite_families();
+  const std::vector<std::string> all = rewrite::families();
   std::set<std::string> off(all.begin(), all.end());
   TESSERA_TRY(plain, rewriting.right_without(off));
   if (!plain) {

@@ -101,7 +101,7 @@ Json make_report(const Session& s) {
                    {"bandwidth_gbs", s.found.arch->bandwidth_gbs},
                    {"achievable_bandwidth_gbs", s.found.arch->achievable_bandwidth_gbs}}}};
   Json rewrites = Json::array();
-  for (const graph::Rewrite& r : s.found.rewrites) {
+  for (const rewrite::Rewrite& r : s.found.rewrites) {
     rewrites.push_back({{"what", r.what}, {"result", r.result}, {"nodes", r.nodes}});
   }
   report["rewrites"] = std::move(rewrites);

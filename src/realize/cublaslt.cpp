@@ -20,14 +20,14 @@ struct LtEpilogue {
   int source = -1;  // leaf
 };
 
-using Node = graph::PointwiseDag::Node;
+using Node = pointwise::Dag::Node;
 
-const Node& node_at(const graph::PointwiseDag& dag, int i) {
+const Node& node_at(const pointwise::Dag& dag, int i) {
   return dag.nodes[static_cast<std::size_t>(i)];
 }
 
 /// The leaf that a node is, or -1.
-int leaf_at(const graph::PointwiseDag& dag, int i) {
+int leaf_at(const pointwise::Dag& dag, int i) {
   const Node& n = node_at(dag, i);
   return n.kind == Node::Kind::operand && n.operand > 0 ? n.operand - 1 : -1;
 }
@@ -50,7 +50,7 @@ bool take_leaf(const GemmProblem& p, int leaf, LtEpilogue& e) {
 
 /// Peels activation, additions and a scale from the result down to the accumulator.
 std::optional<LtEpilogue> match(const GemmProblem& p) {
-  const graph::PointwiseDag& dag = p.epilogue;
+  const pointwise::Dag& dag = p.epilogue;
   LtEpilogue e;
   int at = dag.results.front();
   const auto name = [&] {

@@ -156,7 +156,7 @@ std::string source_text(const GemmProblem& p, const Config& c, std::string_view 
   const Matrix& d = p.outputs.front();
   return fill(
       text,
-      {{"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
+      {{"PRELUDE", pointwise::prelude(pointwise::Target::cuda)},
        {"FUNCTOR", fused_functor(p.epilogue, static_cast<int>(p.leaves.size()), d.dtype)},
        {"TYPE_AB", cutlass_type(p.a.dtype)},
        {"TYPE_D", cutlass_type(d.dtype)},

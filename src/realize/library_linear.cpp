@@ -9,7 +9,7 @@ namespace {
 
 inline constexpr Code not_linear{"TS0432", "realize.no_vendor_gemm"};
 
-using Node = graph::PointwiseDag::Node;
+using Node = pointwise::Dag::Node;
 
 struct Epilogue {
   int bias = -1;  // among the pattern's epilogue operands
@@ -34,7 +34,7 @@ std::optional<int> bias_at(const rules::GemmBody& body, int at) {
 }
 
 std::optional<Epilogue> epilogue_of(const rules::GemmBody& body) {
-  const graph::PointwiseDag& dag = body.epilogue;
+  const pointwise::Dag& dag = body.epilogue;
   if (dag.empty()) return Epilogue{};
   if (dag.results.size() != 1) return std::nullopt;
   int at = dag.results[0];

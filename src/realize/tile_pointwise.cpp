@@ -73,7 +73,7 @@ Result<Space> reduced(const PointwiseBody& body, const std::vector<tile::Tensor>
                       body.groups.size()));
   }
   const PointwiseBody::Group& group = body.groups[0];
-  const graph::Target target = target_of(arch);
+  const pointwise::Target target = target_of(arch);
   const tile::build::Limits limits = tile::build::limits_of(arch);
   const std::size_t rank = group.shape.size();
   const std::size_t kept = rank - static_cast<std::size_t>(body.reduced_dims);

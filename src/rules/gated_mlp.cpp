@@ -10,7 +10,6 @@ namespace tessera::rules {
 namespace {
 
 using graph::Operand;
-using graph::PointwiseDag;
 
 template <class... Args>
 tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
@@ -71,7 +70,7 @@ Pair two_halves(const Product& x) {
 }
 
 struct Epilogue {
-  PointwiseDag dag;
+  pointwise::Dag dag;
   std::vector<Read> operands;
   std::vector<Read> writes;
 };
@@ -94,15 +93,15 @@ Result<Epilogue> epilogue_of(const Flow& flow, const Pair& p, const NodeSet& set
 
 /// Which accumulators a DAG node depends on (bit 0, bit 1), and whether an activation lies between
 /// (bit 2).
-std::vector<int> dependences(const PointwiseDag& dag) {
+std::vector<int> dependences(const pointwise::Dag& dag) {
   static const std::set<std::string_view> linear{"add", "sub", "mul", "neg"};
   std::vector<int> bits;
-  for (const PointwiseDag::Node& node : dag.nodes) {
+  for (const pointwise::Dag::Node& node : dag.nodes) {
     int mask = 0;
-    if (node.kind == PointwiseDag::Node::Kind::operand && node.operand < 2)
+    if (node.kind == pointwise::Dag::Node::Kind::operand && node.operand < 2)
       mask = 1 << node.operand;
     for (int a : node.arguments) mask |= bits[static_cast<std::size_t>(a)];
-    if (node.kind == PointwiseDag::Node::Kind::call && (mask & 3) != 0 &&
+    if (node.kind == pointwise::Dag::Node::Kind::call && (mask & 3) != 0 &&
         !linear.contains(node.function->name))
       mask |= 4;
     bits.push_back(mask);
@@ -111,10 +110,10 @@ std::vector<int> dependences(const PointwiseDag& dag) {
 }
 
 /// The accumulator under the activation where the two meet in a product; -1 when they do not.
-int gate_of(const PointwiseDag& dag) {
+int gate_of(const pointwise::Dag& dag) {
   const auto bits = dependences(dag);
-  for (const PointwiseDag::Node& node : dag.nodes) {
-    if (node.kind != PointwiseDag::Node::Kind::call || node.function->name != "mul") continue;
+  for (const pointwise::Dag::Node& node : dag.nodes) {
+    if (node.kind != pointwise::Dag::Node::Kind::call || node.function->name != "mul") continue;
     const int x = bits[static_cast<std::size_t>(node.arguments[0])];
     const int y = bits[static_cast<std::size_t>(node.arguments[1])];
     if (((x & 3) | (y & 3)) != 3 || (x & 3) == 3 || (y & 3) == 3) continue;

@@ -15,7 +15,7 @@ struct GatedMlpBody : PatternBody {
   TensorView b1;  // [n, k], the value
   /// Operands 0 and 1 of the DAG are the two accumulators; operand i + 2 is `operands[i]`,
   /// broadcast to [m, n].
-  graph::PointwiseDag epilogue;
+  pointwise::Dag epilogue;
   std::vector<TensorView> operands;
   std::vector<TensorView> outputs;
 

@@ -133,7 +133,7 @@ Json GemmBody::to_json() const {
 bool ColumnPart::plain() const {
   if (period != 0 || dag.results.size() != 1) return false;
   const auto& node = dag.nodes.at(static_cast<std::size_t>(dag.results[0]));
-  return node.kind == graph::PointwiseDag::Node::Kind::operand && node.operand == 0;
+  return node.kind == pointwise::Dag::Node::Kind::operand && node.operand == 0;
 }
 
 Json ColumnPart::to_json() const {

@@ -15,7 +15,7 @@ struct ColumnPart {
   /// columns c and c + period / 2 of a group (c < period / 2), results 0 and 1 their values: rotary
   /// embedding by rotated halves.
   int64_t period = 0;
-  graph::PointwiseDag dag;
+  pointwise::Dag dag;
   /// Further operands of the DAG: [rows..., columns], or [rows..., columns / period, period / 2] of
   /// a part with a period. `rows...` is m, or (m1, m2) with m1 m2 = m.
   std::vector<TensorView> operands;
@@ -37,7 +37,7 @@ struct GemmBody : PatternBody {
   TensorView b;  // [l, n, k]
   /// Operand 0 of the DAG is the accumulator; operand i + 1 is `operands[i]`, broadcast to [l, m,
   /// n].
-  graph::PointwiseDag epilogue;
+  pointwise::Dag epilogue;
   std::vector<TensorView> operands;
   std::vector<TensorView> outputs;  // [l, m, n] each, one for each result of the DAG
   /// All columns of the one result, from left to right; empty where `epilogue` says it all. With

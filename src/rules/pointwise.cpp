@@ -214,7 +214,7 @@ Result<Pattern> build(const Flow& flow, const NodeSet& set) {
 /// Where the reduction's result goes, through the pointwise nodes of the set behind it: `dag` takes
 /// them, and stays empty without any.
 Result<Read> finish_of(const Flow& flow, const Reduction& r, const NodeSet& set,
-                       const std::vector<int64_t>& kept_shape, graph::PointwiseDag& dag) {
+                       const std::vector<int64_t>& kept_shape, pointwise::Dag& dag) {
   const auto& type = flow.g.value(r.result).type;
   auto out = graph::reshaped({r.result, type.shape, type.strides, 0, {}}, kept_shape);
   if (!out) return no("the result's strides do not follow the kept dims");

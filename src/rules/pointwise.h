@@ -14,7 +14,7 @@ struct PointwiseBody : PatternBody {
   struct Group {
     std::vector<int64_t> shape;
     std::vector<TensorView> operands;  // broadcast to shape
-    graph::PointwiseDag dag;
+    pointwise::Dag dag;
     /// One for each result; slices of output tensors where several groups share one.
     std::vector<TensorView> outputs;
   };
@@ -25,7 +25,7 @@ struct PointwiseBody : PatternBody {
   int reduced_dims = 0;
   /// After the reduction, on the kept elements: operand 0 is the reduced value, one result. Empty:
   /// the reduced value itself.
-  graph::PointwiseDag finish;
+  pointwise::Dag finish;
 
   [[nodiscard]] Json to_json() const override;
 };

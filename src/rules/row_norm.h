@@ -18,10 +18,10 @@ struct RowNormBody : PatternBody {
   double eps = 0;
   std::vector<TensorView> operands;  // [rows..., columns] each, broadcast by stride 0
   /// Its single result is x.
-  graph::PointwiseDag pre;
+  pointwise::Dag pre;
   /// Operand 0 is y (normalized, before weight and bias), operand 1 is x, operand i + 2 is
   /// `operands[i]`.
-  graph::PointwiseDag post;
+  pointwise::Dag post;
   std::vector<TensorView> outputs;  // [rows..., columns], one for each result of post
 
   [[nodiscard]] Json to_json() const override;

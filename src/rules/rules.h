@@ -17,7 +17,8 @@
 #include "arch/arch.h"
 #include "graph/graph.h"
 #include "graph/operand.h"
-#include "graph/pointwise.h"
+
+#include "pointwise/pointwise.h"
 
 namespace tessera::rules {
 

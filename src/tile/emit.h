@@ -16,12 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "graph/pointwise.h"
 #include "tile/program.h"
+
+#include "pointwise/pointwise.h"
 
 namespace tessera::tile {
 
-using graph::Target;
+using pointwise::Target;
 
 struct Emitted {
   std::string source;
@@ -131,6 +132,17 @@ class Emitter {
   /// the region's stores will write, so that they arrive while the passes compute.
   void announce_stores(const Region& r);
   Status group_body(const std::vector<const Op*>& ops, const Type& domain);
+  /// Sets `loops`; those over other axes than the folds' come first. How many these are.
+  Result<std::size_t> arrange_loops(const Type& domain, int fold_axis);
+  /// On host a maximum is one of integers in the order of the floats, beside the largest magnitude,
+  /// which tells whether there was a NaN: both are single instructions on whole vectors.
+  [[nodiscard]] bool ordered(const Op& fold) const;
+  /// OpenMP's clauses for what the loop accumulates.
+  [[nodiscard]] std::string reductions(const std::vector<const Op*>& folds) const;
+  void declare_accumulators(const std::vector<const Op*>& folds);
+  void open_loop(const Loop& l, const Type& domain);
+  /// Inside the first `outer` loops: what was accumulated goes to the registers of the results.
+  Status store_accumulators(const std::vector<const Op*>& folds, std::size_t outer);
   /// After the loop: the threads that share a line put their parts together.
   Status exchange(const Op& reduce);
   void find_last_uses(const Region& r, int& clock);

@@ -197,19 +197,14 @@ Status Emitter::group(const std::vector<const Op*>& ops) {
   return {};
 }
 
-Status Emitter::group_body(const std::vector<const Op*>& ops, const Type& domain) {
-  std::vector<const Op*> folds;
-  for (const Op* op : ops)
-    if (op->record->shape == Shape::fold) folds.push_back(op);
-  int axis = folds.empty() ? -1 : fold_axis(*folds[0]);
-  loops.clear();
+Result<std::size_t> Emitter::arrange_loops(const Type& domain, int fold_axis) {
   int64_t weight = 1;
   std::vector<Loop> inner;
   std::vector<Loop> outer;
   for (const SpreadMode& m : spread(domain).registers) {
     Loop l{fmt::format("i{}", inner.size() + outer.size()), m, weight};
     weight *= m.extent;
-    auto& to = axis >= 0 && m.axis != axis ? outer : inner;
+    auto& to = fold_axis >= 0 && m.axis != fold_axis ? outer : inner;
     to.insert(to.begin(), l);
     if (!cuda() && (m.axis < 0 || m.step != 1))
       return error(fail(unsupported,
@@ -218,54 +213,72 @@ Status Emitter::group_body(const std::vector<const Op*>& ops, const Type& domain
   }
   loops = outer;
   loops.insert(loops.end(), inner.begin(), inner.end());
-  // On host a maximum is one of integers in the order of the floats, beside the largest magnitude,
-  // which tells whether there was a NaN: both are single instructions on whole vectors.
-  auto ordered = [&](const Op* f) {
-    return !cuda() && std::any_cast<const Fold&>(f->payload).kind == Fold::Kind::max;
-  };
-  std::string reductions;
+  return outer.size();
+}
+
+bool Emitter::ordered(const Op& fold) const {
+  return !cuda() && std::any_cast<const Fold&>(fold.payload).kind == Fold::Kind::max;
+}
+
+std::string Emitter::reductions(const std::vector<const Op*>& folds) const {
+  std::string text;
   for (const Op* f : folds) {
-    reductions += ordered(f)
-                      ? fmt::format(" reduction(max : {0}_acc, {0}_size)", name(f->results[0]))
-                      : fmt::format(" reduction(+ : {}_acc)", name(f->results[0]));
+    text += ordered(*f) ? fmt::format(" reduction(max : {0}_acc, {0}_size)", name(f->results[0]))
+                        : fmt::format(" reduction(+ : {}_acc)", name(f->results[0]));
   }
-  auto accumulators = [&] {
-    for (const Op* f : folds) {
-      std::string n = name(f->results[0]);
-      bool sum = std::any_cast<const Fold&>(f->payload).kind == Fold::Kind::sum;
-      line(ordered(f)
-               ? fmt::format("int {0}_acc = tst_order(-tsr_inf()); uint32_t {0}_size = 0;", n)
-               : fmt::format("float {}_acc = {};", n, sum ? "0.0f" : "-tsr_inf()"));
-    }
-  };
+  return text;
+}
+
+void Emitter::declare_accumulators(const std::vector<const Op*>& folds) {
+  for (const Op* f : folds) {
+    const std::string& n = name(f->results[0]);
+    bool sum = std::any_cast<const Fold&>(f->payload).kind == Fold::Kind::sum;
+    line(ordered(*f) ? fmt::format("int {0}_acc = tst_order(-tsr_inf()); uint32_t {0}_size = 0;", n)
+                     : fmt::format("float {}_acc = {};", n, sum ? "0.0f" : "-tsr_inf()"));
+  }
+}
+
+void Emitter::open_loop(const Loop& l, const Type& domain) {
+  std::string bound = cuda() || always_live(domain, l.mode.axis)
+                          ? std::to_string(cuda() ? l.mode.extent : domain.axes[l.mode.axis].extent)
+                          : live(domain.axes[l.mode.axis]);
+  open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", cuda() ? "int" : "tst_index", l.name,
+                   bound));
+}
+
+Status Emitter::store_accumulators(const std::vector<const Op*>& folds, std::size_t outer) {
+  const std::vector<Loop> all = loops;
+  loops.resize(outer);
+  for (const Op* f : folds) {
+    TESSERA_TRY(at, reg(type(f->results[0])));
+    const std::string& n = name(f->results[0]);
+    line(fmt::format("{}[{}] = {};", array(f->results[0]), at,
+                     ordered(*f) ? fmt::format("tst_unorder({0}_acc, {0}_size)", n) : n + "_acc"));
+  }
+  loops = all;
+  return {};
+}
+
+Status Emitter::group_body(const std::vector<const Op*>& ops, const Type& domain) {
+  std::vector<const Op*> folds;
+  for (const Op* op : ops)
+    if (op->record->shape == Shape::fold) folds.push_back(op);
+  loops.clear();
+  TESSERA_TRY(outer, arrange_loops(domain, folds.empty() ? -1 : fold_axis(*folds[0])));
   for (std::size_t k = 0; k <= loops.size(); ++k) {
-    if (k == outer.size()) accumulators();
+    if (k == outer) declare_accumulators(folds);
     if (k == loops.size()) break;
-    const Loop& l = loops[k];
     if (cuda()) line("#pragma unroll");
-    if (!cuda() && k + 1 == loops.size()) line("#pragma omp simd" + reductions);
-    std::string bound =
-        cuda() || always_live(domain, l.mode.axis)
-            ? std::to_string(cuda() ? l.mode.extent : domain.axes[l.mode.axis].extent)
-            : live(domain.axes[l.mode.axis]);
-    open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", cuda() ? "int" : "tst_index", l.name,
-                     bound));
+    if (!cuda() && k + 1 == loops.size()) line("#pragma omp simd" + reductions(folds));
+    open_loop(loops[k], domain);
   }
   if (loops.empty()) open("{");
   for (const Op* op : ops) TESSERA_CHECK(op->record->emit(*this, *op));
-  for (std::size_t k = outer.size(); k < std::max<std::size_t>(loops.size(), 1); ++k) {
+  for (std::size_t k = outer; k < std::max<std::size_t>(loops.size(), 1); ++k) {
     if (loops.empty() || k < loops.size()) close();
   }
-  for (const Op* f : folds) {
-    std::vector<Loop> all = loops;
-    loops = outer;
-    TESSERA_TRY(at, reg(type(f->results[0])));
-    std::string n = name(f->results[0]);
-    line(fmt::format("{}[{}] = {};", array(f->results[0]), at,
-                     ordered(f) ? fmt::format("tst_unorder({0}_acc, {0}_size)", n) : n + "_acc"));
-    loops = all;
-  }
-  for (std::size_t k = 0; k < outer.size(); ++k) close();
+  TESSERA_CHECK(store_accumulators(folds, outer));
+  for (std::size_t k = 0; k < outer; ++k) close();
   loops.clear();
   return {};
 }

@@ -211,7 +211,7 @@ Result<Emitted> emit(const Program& p, Target target) {
     if (target == Target::cuda) cuda_kernel(e, k);
     grids.push_back({e.grid_tiles, e.grid_blocks_per_multiprocessor, e.shared_bytes});
   }
-  head += graph::pointwise_prelude(target) + "\n" + tile_prelude(target);
+  head += pointwise::prelude(target) + "\n" + tile_prelude(target);
   if (e.uses_products) head += product_prelude();
   head += fmt::format("using tst_index = {};\n", index);
   std::string host = interface(p, target, grids);

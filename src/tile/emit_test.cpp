@@ -111,12 +111,13 @@ TEST(EmitCuda, BroadcastOperandsAreReadOncePerAccess) {
   p.operands = {{0, {64, 1}, 0}, {1, {1, 0}, 0}};
   p.outputs = {{2, {64, 1}, 0}};
   p.dag.results = {p.dag.add_call("mul", {p.dag.add_operand(0), p.dag.add_operand(1)})};
-  Program program = pointwise(p, {.threads = 64, .vector = 4, .unroll = 1}, Target::cuda).value();
+  Program program =
+      build::pointwise(p, {.threads = 64, .vector = 4, .unroll = 1}, Target::cuda).value();
   EXPECT_NE(emit(program, Target::cuda)->source.find("tst_repeat<4>(s_1"), std::string::npos);
   if (!nvcc().empty()) compile(program, "90a");
   p.shape = {16, 63};  // now a run of 4 may cross a row
   p.operands[0].strides = p.outputs[0].strides = {63, 1};
-  program = pointwise(p, {.threads = 64, .vector = 4, .unroll = 1}, Target::cuda).value();
+  program = build::pointwise(p, {.threads = 64, .vector = 4, .unroll = 1}, Target::cuda).value();
   EXPECT_NE(emit(program, Target::cuda)->source.find("tst_repeat<1>(s_1"), std::string::npos);
 }
 

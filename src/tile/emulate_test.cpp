@@ -167,7 +167,7 @@ TEST(EmulatedLaunch, AKernelThatReadsBeforeItWaitsIsStopped) {
   p.operands = {{0, {1}, 0}};
   p.outputs = {{1, {1}, 0}};
   p.dag.results = {p.dag.add_call("neg", {p.dag.add_operand(0)})};
-  const Program program = pointwise(p, {.threads = 32, .vector = 1}, Target::cuda).value();
+  const Program program = build::pointwise(p, {.threads = 32, .vector = 1}, Target::cuda).value();
   std::string source = emit(program, Target::cuda).value().source;
   const std::string wait = "tessera::after_previous(x, y);";
   const std::size_t at = source.find(wait);
@@ -188,7 +188,7 @@ TEST(EmulatedPointwise, OfATransposedOperand) {
   auto& d = p.dag;
   d.results = {d.add_call("mul", {d.add_call("gelu_tanh", {d.add_operand(0)}), d.add_operand(1)})};
   const Program program =
-      pointwise(p, {.threads = 64, .vector = 4, .unroll = 2}, Target::cuda).value();
+      build::pointwise(p, {.threads = 64, .vector = 4, .unroll = 2}, Target::cuda).value();
   const Values in = build::inputs_of(p.tensors);
   const Values got = emulate(program, in);
   ASSERT_EQ(got.size(), 3U);

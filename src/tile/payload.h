@@ -6,8 +6,9 @@
 #include <optional>
 
 #include "arch/mma.h"
-#include "graph/pointwise.h"
 #include "tile/program.h"
+
+#include "pointwise/pointwise.h"
 
 namespace tessera::tile {
 
@@ -25,7 +26,7 @@ struct At {
 };
 /// map: results in the order of dag->results.
 struct MapOf {
-  std::shared_ptr<const graph::PointwiseDag> dag;
+  std::shared_ptr<const pointwise::Dag> dag;
 };
 /// reduce along an axis, which keeps extent 1. The result is in every thread that shares its
 /// coordinate.

@@ -91,18 +91,31 @@ def build(folder: Path, name: str, flags: list[str]) -> dict:
     return {"label": name, "library": str(folder / f"{name}.so"), "launch": {"ints": [N]}}
 
 
+failures: list[str] = []
+
+
+def check(what: str, good: bool, detail="") -> None:
+    print(f"{'ok  ' if good else 'FAIL'} {what} {detail}", flush=True)
+    if not good:
+        failures.append(what)
+
+
+def check_attention(client: Client) -> None:
+    graph, pattern = attention("bfloat16")
+    graph["device"] = "cuda:0"
+    opened = {"graph": graph, "pattern": pattern, "device": "cuda:0", "precision": "bf16"}
+    handle = client.call("open", opened, limit=120)["handle"]
+    for backend in ("cudnn", "flash", "efficient", "math"):
+        call = {"call": {"function": "sdpa", "arguments": {"backend": backend}}}
+        reply = client.call("verify", {"handle": handle, "candidate": call, "level": "full"})
+        check(f"sdpa {backend} passes or says why not", reply["ok"] or reply["kind"] == "unsupported", reply["reason"])
+
+
 def main() -> int:
     if len(sys.argv) != 2:
         print("usage: evaluator.py FLAGS (a file: realize_tool flags sm_90a > FLAGS)", file=sys.stderr)
         return 3
     flags = json.loads(Path(sys.argv[1]).read_text())
-    failures = []
-
-    def check(what: str, good: bool, detail="") -> None:
-        print(f"{'ok  ' if good else 'FAIL'} {what} {detail}", flush=True)
-        if not good:
-            failures.append(what)
-
     with tempfile.TemporaryDirectory() as place, concurrent.futures.ThreadPoolExecutor(8) as pool:
         kernels = dict(zip(FAULTS, pool.map(lambda n: build(Path(place), n, flags), FAULTS), strict=True))
         client = Client()
@@ -133,16 +146,7 @@ def main() -> int:
             {"handle": handle, "candidates": [kernels["right"]], "anchor": False, "milliseconds": 5, "floor_ms": 100.0},
         )["times"][0]
         check("impossible times are thrown out", floor["kind"] == "below_floor", floor["reason"])
-        graph, pattern = attention("bfloat16")
-        graph["device"] = "cuda:0"
-        opened = {"graph": graph, "pattern": pattern, "device": "cuda:0", "precision": "bf16"}
-        second = client.call("open", opened, limit=120)["handle"]
-        for backend in ("cudnn", "flash", "efficient", "math"):
-            call = {"call": {"function": "sdpa", "arguments": {"backend": backend}}}
-            reply = client.call("verify", {"handle": second, "candidate": call, "level": "full"})
-            check(
-                f"sdpa {backend} passes or says why not", reply["ok"] or reply["kind"] == "unsupported", reply["reason"]
-            )
+        check_attention(client)
         try:
             client.call("verify", {"handle": handle, "candidate": kernels["illegal"]})
             check("a broken context is reported", False)

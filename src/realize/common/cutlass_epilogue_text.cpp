@@ -1,7 +1,7 @@
 #include "realize/common/cutlass_epilogue_text.h"
 
 #include "base/text.h"
-#include "graph/pointwise.h"
+#include "pointwise/pointwise.h"
 #include "realize/common/cutlass_templates.h"
 
 namespace tessera::realize {
@@ -34,7 +34,7 @@ std::string approximated(std::string statements, DType element) {
   return statements;
 }
 
-std::string fused_functor(const graph::PointwiseDag& dag, int leaves, DType element,
+std::string fused_functor(const pointwise::Dag& dag, int leaves, DType element,
                           std::size_t which) {
   std::vector<std::string> parameters, operands, results;
   for (int i = 0; i <= leaves; ++i) {
@@ -42,7 +42,7 @@ std::string fused_functor(const graph::PointwiseDag& dag, int leaves, DType elem
     operands.push_back(fmt::format("x{}[i]", i));
   }
   const std::string statements =
-      approximated(graph::emit_pointwise(dag, operands, "t", &results), element);
+      approximated(pointwise::emit(dag, operands, "t", &results), element);
   const std::string result = results.at(which);
   std::string indented;
   for (const std::string& line : split(statements, '\n')) {

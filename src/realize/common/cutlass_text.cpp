@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
-#include "graph/pointwise.h"
+#include "pointwise/pointwise.h"
 #include "realize/common/cutlass_epilogue_text.h"
 #include "realize/common/cutlass_parts_text.h"
 #include "realize/common/cutlass_templates.h"
@@ -224,7 +224,7 @@ std::string library(const LibraryText& t) {
               {{"TITLE", t.name},
                {"SIDES", t.apart ? "#define TESSERA_SIDES_APART 1\n" : ""},
                {"INCLUDES", t.includes},
-               {"PRELUDE", graph::pointwise_prelude(graph::Target::cuda)},
+               {"PRELUDE", pointwise::prelude(pointwise::Target::cuda)},
                {"BODY", t.body},
                {"INT_COUNT", fmt::format("{}", t.ints.size())},
                {"WORKSPACES", workspaces},

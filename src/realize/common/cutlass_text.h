@@ -19,7 +19,7 @@ std::string cutlass_type(DType t);
 /// The epilogue as one functor over float fragments, `template <class T> struct Fused`, arguments
 /// x0 (the accumulator), x1, ... Where the element type rounds more than they do, functions are
 /// those of tessera_cutlass/functors.hpp. A further result r is `Fused{r}`.
-std::string fused_functor(const graph::PointwiseDag& dag, int leaves, DType element,
+std::string fused_functor(const pointwise::Dag& dag, int leaves, DType element,
                           std::size_t result = 0);
 
 /// The names of the integers that one product reads, in order, with a prefix.

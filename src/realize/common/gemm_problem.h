@@ -56,7 +56,7 @@ struct Part {
   int64_t first = 0;
   int64_t columns = 0;
   int64_t period = 0;
-  graph::PointwiseDag dag;  // accumulators first, then `operands`
+  pointwise::Dag dag;  // accumulators first, then `operands`
   std::vector<PartOperand> operands;
   bool plain = false;
 };
@@ -66,7 +66,7 @@ struct GemmProblem {
   int64_t m = 0, n = 0, k = 0, l = 1;
   Matrix a;                      // [l, m, k]
   Matrix b;                      // [l, n, k]
-  graph::PointwiseDag epilogue;  // operand 0 is the accumulator, operand i + 1 is leaves[i]
+  pointwise::Dag epilogue;  // operand 0 is the accumulator, operand i + 1 is leaves[i]
   std::vector<Leaf> leaves;
   std::vector<Matrix> outputs;  // [l, m, n]
   /// Of the columns of the one row-major result, which then has no leaves.

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "graph/pointwise.h"
+#include "pointwise/pointwise.h"
 #include "realize/common/cutlass_epilogue_text.h"
 
 namespace tessera::realize {
@@ -181,7 +181,7 @@ std::string reduction_text(const GemmProblem& p, int first_int, const ReductionN
   }
   std::vector<std::string> results;
   const std::string statements =
-      approximated(graph::emit_pointwise(p.epilogue, operands, "t", &results), d.dtype);
+      approximated(pointwise::emit(p.epilogue, operands, "t", &results), d.dtype);
   std::string indented;
   for (const std::string& line : split(statements, '\n'))
     if (!line.empty()) indented += "  " + line + "\n";

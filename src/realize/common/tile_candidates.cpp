@@ -30,19 +30,19 @@ tile::build::StridedView strided(const rules::TensorView& v) {
   return {.tensor = v.tensor, .strides = v.strides, .offset = v.offset};
 }
 
-graph::Target target_of(const arch::Arch& arch) {
-  return arch.device == "cuda" ? graph::Target::cuda : graph::Target::host;
+pointwise::Target target_of(const arch::Arch& arch) {
+  return arch.device == "cuda" ? pointwise::Target::cuda : pointwise::Target::host;
 }
 
 Result<Candidate> tile_candidate(std::string_view realizer, const tile::Program& program,
                                  Json config, const arch::Arch& arch) {
-  const graph::Target target = target_of(arch);
+  const pointwise::Target target = target_of(arch);
   TESSERA_TRY(emitted, tile::emit(program, target));
   Candidate c{
       .realizer = std::string(realizer), .kind = Kind::synthesized, .config = std::move(config)};
   toolchain::Source source{
       .name = program.name, .text = std::move(emitted.source), .arch = std::string(arch.name)};
-  if (target == graph::Target::host) {
+  if (target == pointwise::Target::host) {
     source.language = toolchain::Language::cxx;
     for (const std::string& flag : split(tile::host_flags(), ' ')) {
       if (!flag.empty()) source.flags.push_back(flag);

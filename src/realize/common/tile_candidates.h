@@ -13,7 +13,7 @@ namespace tessera::realize {
 std::vector<tile::Tensor> launch_tensors(const rules::Pattern& pattern, const graph::Graph& g);
 /// A rule's view as a builder's; the dims stay.
 tile::build::StridedView strided(const rules::TensorView& v);
-graph::Target target_of(const arch::Arch& arch);
+pointwise::Target target_of(const arch::Arch& arch);
 
 /// The program as source text for this architecture, under this configuration.
 Result<Candidate> tile_candidate(std::string_view realizer, const tile::Program& program,

@@ -1,9 +1,10 @@
 #include "realize/common/wgmma_parts_text.h"
 
 #include "base/text.h"
-#include "graph/pointwise.h"
 #include "realize/common/cutlass_parts_text.h"
 #include "realize/common/wgmma_text.h"
+
+#include "pointwise/pointwise.h"
 
 namespace tessera::realize {
 namespace {
@@ -34,8 +35,8 @@ std::string function_of(const GemmProblem& p, const Part& part) {
     operands.push_back(fmt::format("tessera_wgmma::element<I>({}.x{})",
                                    same_for_groups(part, part.operands[i]) ? "s" : "o", i));
   std::vector<std::string> results;
-  const std::string body = approximated(graph::emit_pointwise(part.dag, operands, "t", &results),
-                                        p.outputs.front().dtype);
+  const std::string body =
+      approximated(pointwise::emit(part.dag, operands, "t", &results), p.outputs.front().dtype);
   std::string text;
   for (const std::string& line : split(body, '\n'))
     if (!line.empty()) text += "    " + line + "\n";

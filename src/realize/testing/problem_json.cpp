@@ -79,7 +79,7 @@ rules::TensorView broadcast(int tensor, DType t, const Problem& p, int64_t row, 
 }
 
 struct Epilogue {
-  graph::PointwiseDag dag;
+  pointwise::Dag dag;
   std::vector<rules::TensorView> operands;
 };
 

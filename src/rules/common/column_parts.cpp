@@ -63,7 +63,7 @@ Result<Place> place_of(Fragment f, int64_t m, int64_t n) {
 }
 
 struct Expression {
-  graph::PointwiseDag dag;
+  pointwise::Dag dag;
   std::vector<Read> operands;
 };
 

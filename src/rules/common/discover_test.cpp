@@ -7,12 +7,13 @@
 
 #include "arch/arch.h"
 #include "base/files.h"
-#include "graph/canonical.h"
 #include "rules/attention.h"
 #include "rules/common/examples.h"
 #include "rules/common/testing.h"
 #include "rules/gated_mlp.h"
 #include "rules/gemm.h"
+
+#include "rewrite/canonical.h"
 
 namespace tessera::rules {
 namespace {
@@ -28,7 +29,7 @@ graph::Graph fixture(const std::string& name) {
   const std::string path = fmt::format("{}/src/rules/testdata/{}.json", TESSERA_SOURCE_DIR, name);
   auto g = graph::import_graph(Json::parse(read_file(path)));
   if (!g) throw std::runtime_error(to_text(g.error()));
-  graph::canonicalize(*g);
+  rewrite::canonicalize(*g);
   return std::move(*g);
 }
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "graph/pointwise_import.h"
+
 namespace tessera::rules {
 
 using graph::ArgumentList;

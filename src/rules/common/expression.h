@@ -38,7 +38,7 @@ struct Read {
 struct Fragment {
   std::vector<int64_t> shape;
   std::vector<Read> reads;
-  graph::PointwiseDag dag;
+  pointwise::Dag dag;
   Read write;
 };
 
@@ -73,7 +73,7 @@ class Evaluator {
   Result<int> read(const graph::Operand& operand, const std::vector<Coordinate>& at);
   /// The storage of `base` itself, without looking into its producer.
   int read_storage(ValueId base, const IndexMap& map);
-  graph::PointwiseDag& dag() { return fragment_.dag; }
+  pointwise::Dag& dag() { return fragment_.dag; }
 
  private:
   struct Cut {

@@ -182,7 +182,7 @@ Result<Product> find_product(const Flow& flow, NodeId n) {
   return p;
 }
 
-void add_epilogue(Json& body, const graph::PointwiseDag& epilogue,
+void add_epilogue(Json& body, const pointwise::Dag& epilogue,
                   const std::vector<TensorView>& operands, const std::vector<TensorView>& outputs) {
   body["epilogue"] = epilogue.to_string();
   for (const auto& [name, views] : {std::pair{"operands", &operands}, {"outputs", &outputs}}) {

@@ -34,7 +34,7 @@ struct Product {
 Result<Product> find_product(const Flow& flow, NodeId n);
 
 /// A product body's `epilogue`, `operands` and `outputs`.
-void add_epilogue(Json& body, const graph::PointwiseDag& epilogue,
+void add_epilogue(Json& body, const pointwise::Dag& epilogue,
                   const std::vector<TensorView>& operands, const std::vector<TensorView>& outputs);
 
 }  // namespace tessera::rules

@@ -5,12 +5,12 @@
 #include <numeric>
 
 #include "base/text.h"
-#include "graph/equal_halves.h"
+
+#include "rewrite/equal_halves.h"
 
 namespace tessera::rules {
 
 using graph::Operand;
-using graph::PointwiseDag;
 
 namespace {
 
@@ -102,7 +102,7 @@ Result<Fragment> arrange(const graph::Graph& g, const Fragment& f, std::span<con
 /// one operand.
 Read in_first_half(const graph::Graph& g, Read r, const std::vector<int64_t>& shape) {
   const graph::Value& base = g.value(r.base);
-  if (!base.facts.contains(graph::halves_equal) || !base.type.contiguous()) return r;
+  if (!base.facts.contains(rewrite::halves_equal) || !base.type.contiguous()) return r;
   const int64_t width = base.type.shape.back();
   const int64_t first = r.map.offset % width;
   int64_t last = first;
@@ -133,18 +133,18 @@ Status Merge::add(const Fragment& f) {
         static_cast<int>(seeds_.size() + static_cast<std::size_t>(at - operands.begin())));
   }
   std::vector<int> node_of;
-  for (const PointwiseDag::Node& node : f.dag.nodes) {
-    PointwiseDag::Node copy = node;
+  for (const pointwise::Dag::Node& node : f.dag.nodes) {
+    pointwise::Dag::Node copy = node;
     std::string key;
     switch (node.kind) {
-      case PointwiseDag::Node::Kind::operand:
+      case pointwise::Dag::Node::Kind::operand:
         copy.operand = operand_of.at(static_cast<std::size_t>(node.operand));
         key = fmt::format("%{}", copy.operand);
         break;
-      case PointwiseDag::Node::Kind::constant:
+      case pointwise::Dag::Node::Kind::constant:
         key = fmt::format("{}", node.constant);
         break;
-      case PointwiseDag::Node::Kind::call:
+      case pointwise::Dag::Node::Kind::call:
         key = std::string(node.function->name);
         for (int& a : copy.arguments) {
           a = node_of.at(static_cast<std::size_t>(a));

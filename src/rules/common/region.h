@@ -30,7 +30,7 @@ class Merge {
   Merge(const Flow& flow, const NodeSet& interior, std::vector<Seed> seeds);
   Status add(const Fragment& f);
 
-  graph::PointwiseDag dag;
+  pointwise::Dag dag;
   std::vector<Read> operands;  // without the seeds
   std::vector<Read> writes;    // one a result
 

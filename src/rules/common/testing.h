@@ -201,4 +201,29 @@ inline bool rejected(const std::vector<Rejection>& list, graph::NodeId n, std::s
   });
 }
 
+/// The pattern's body, whose type its rule knows.
+template <class Body>
+const Body& body(const Pattern& p) {
+  return dynamic_cast<const Body&>(*p.body);
+}
+
+/// [rows, columns] of heads of 16 with their halves rotated, and the other columns of y.
+inline ValueId rotated(GraphBuilder& b, ValueId y, int64_t columns) {
+  const int64_t rows = b.type(y).shape[0];
+  const Shape whole{rows, columns / 16, 16};
+  const Shape halves{rows, columns / 16, 8};
+  const int64_t n = b.type(y).shape[1];
+  const ValueId x =
+      b.call("aten.view.default", {{"self", b.slice(y, 1, 0, columns)}, {"size", ints(whole)}},
+             whole, {n, 16, 1});
+  const ValueId minus = b.call("aten.neg.default", {{"self", b.slice(x, 2, 8, 16)}}, halves, {});
+  const ValueId across = b.cat({minus, b.slice(x, 2, 0, 8)}, 2);
+  const auto times = [&](ValueId v, const char* table) {
+    return b.call("aten.mul.Tensor", {{"self", v}, {"other", b.input(table, {rows, 1, 16})}},
+                  whole);
+  };
+  const ValueId sum = b.binary("add", times(x, "cos"), times(across, "sin"));
+  return b.view(sum, {rows, columns});
+}
+
 }  // namespace tessera::rules::testing

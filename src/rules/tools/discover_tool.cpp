@@ -4,7 +4,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "graph/canonical.h"
+#include "rewrite/canonical.h"
 #include "rules/rules.h"
 
 int main(int argc, char** argv) {
@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
     TESSERA_TRY(arch, arch::find(argc == 3 ? argv[2] : "sm_90a"));
     const std::string text(std::istreambuf_iterator<char>(std::cin), {});
     TESSERA_TRY(g, graph::import_graph(Json::parse(text, nullptr, false)));
-    graph::canonicalize(g);
+    rewrite::canonicalize(g);
     if (form == "canonical") return graph::to_json(g).dump() + "\n";
     const rules::Discovery d = rules::discover(g, *arch);
     return form == "json" ? rules::to_json(g, d).dump(1) + "\n" : rules::to_table(g, d);

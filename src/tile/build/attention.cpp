@@ -5,8 +5,6 @@
 
 namespace tessera::tile::build {
 namespace {
-
-using graph::PointwiseDag;
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr int64_t lanes = 16;  // columns are padded to whole vectors
 
@@ -62,7 +60,7 @@ class AttentionWriter {
     ValueId q_raw = b_.one("load", {q}, at(i_, {}, q_type), "q_raw");
     ValueId scaled = map(
         {q_raw},
-        [&](PointwiseDag& d, auto& x) {
+        [&](pointwise::Dag& d, auto& x) {
           return std::vector<int>{d.add_call("mul", {x[0], d.add_constant(p_.scale)})};
         },
         "q_scaled")[0];
@@ -102,7 +100,7 @@ class AttentionWriter {
       ValueId mask = b_.one("load", {mask_}, at(i_, j_, score_type_), "mask_tile");
       s = map(
           {s, mask},
-          [&](PointwiseDag& d, auto& x) {
+          [&](pointwise::Dag& d, auto& x) {
             if (!p_.mask_is_boolean) return Nodes{d.add_call("add", {x[0], x[1]})};
             return Nodes{d.add_call("where", {x[1], x[0], d.add_constant(-inf)})};
           },
@@ -113,7 +111,7 @@ class AttentionWriter {
       ValueId column = b_.one("iota", {}, Like{score_type_, 0, 1}, "column");
       s = map(
           {s, row, column},
-          [&](PointwiseDag& d, auto& x) {
+          [&](pointwise::Dag& d, auto& x) {
             int last =
                 d.add_call("add", {x[1], d.add_constant(static_cast<double>(p_.causal_offset))});
             return Nodes{
@@ -138,7 +136,7 @@ class AttentionWriter {
     // gives 0, not NaN.
     std::vector<ValueId> r = map(
         {carried[0], most},
-        [](PointwiseDag& d, auto& x) {
+        [](pointwise::Dag& d, auto& x) {
           int next = d.add_call("maximum", {x[0], x[1]});
           int none = d.add_call("eq", {next, d.add_constant(-inf)});
           int base = d.add_call("where", {none, d.add_constant(0), next});
@@ -148,21 +146,21 @@ class AttentionWriter {
     ValueId base_row = b_.one("broadcast", {r[1]}, Like{score_type_}, "base_row");
     ValueId e = map(
         {s, base_row},
-        [](PointwiseDag& d, auto& x) {
+        [](pointwise::Dag& d, auto& x) {
           return Nodes{d.add_call("exp", {d.add_call("sub", {x[0], x[1]})})};
         },
         "p")[0];
     ValueId part = b_.one("reduce", {e}, Fold{Fold::Kind::sum, 1}, "part");
     ValueId l = map(
         {carried[1], r[2], part},
-        [](PointwiseDag& d, auto& x) {
+        [](pointwise::Dag& d, auto& x) {
           return Nodes{d.add_call("add", {d.add_call("mul", {x[0], x[1]}), x[2]})};
         },
         "l_next")[0];
     ValueId scale_row = b_.one("broadcast", {r[2]}, Like{acc_type_}, "scale_row");
     ValueId acc = map(
         {carried[2], scale_row},
-        [](PointwiseDag& d, auto& x) { return Nodes{d.add_call("mul", {x[0], x[1]})}; },
+        [](pointwise::Dag& d, auto& x) { return Nodes{d.add_call("mul", {x[0], x[1]})}; },
         "acc_scaled")[0];
     ValueId v = b_.one("load", {v_}, at(j_, {}, v_type), "v_tile");
     return {r[0], l, b_.one("dot", {e, v, acc}, {}, "acc_next")};
@@ -172,7 +170,7 @@ class AttentionWriter {
     ValueId l_row = b_.one("broadcast", {l}, Like{acc_type_}, "l_row");
     ValueId y = map(
         {acc, l_row},
-        [&](PointwiseDag& d, auto& x) {
+        [&](pointwise::Dag& d, auto& x) {
           int y = d.add_call("div", {x[0], x[1]});
           if (!p_.empty_rows_are_zero) return Nodes{y};
           int none = d.add_call("eq", {x[1], d.add_constant(0)});

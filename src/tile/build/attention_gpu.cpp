@@ -8,99 +8,15 @@
 #include <limits>
 #include <numbers>
 
+#include "tile/build/attention_types.h"
 #include "tile/dot_plan.h"
 
 namespace tessera::tile::build {
 namespace {
-
-using graph::PointwiseDag;
 using Nodes = std::vector<int>;
 constexpr double inf = std::numeric_limits<double>::infinity();
 
 using Shape = AttentionShape;
-
-Type register_type(std::vector<Axis> axes, std::vector<int64_t> cover, Spread s) {
-  auto one = [](const SpreadMode& m) { return m.extent == 1; };
-  std::erase_if(s.registers, one);
-  Type t;
-  t.axes = std::move(axes);
-  t.cover = std::move(cover);
-  t.layout = layout_of(s, t.cover);
-  return t;
-}
-
-/// The lane's 4, its 8, the warps: columns, rows, rows.
-std::vector<SpreadMode> thread_modes(const Shape& s, const AttentionConfig& c, int64_t step) {
-  std::vector<SpreadMode> m = {{4, 1, step}, {8, 0, 1}};
-  if (s.warps > 1) m.push_back({s.warps, 0, s.by->m * c.row_tiles});
-  return m;
-}
-
-/// Queries: every lane reads 16 bytes of a row, which are its k of consecutive instructions.
-Type query_type(const Shape& s, const AttentionConfig& c, Axis rows, Axis columns) {
-  int64_t run = 16 / s.size;
-  while (s.depth % (4 * run) != 0) run /= 2;
-  return register_type(
-      {rows, columns}, {c.block_queries, s.depth},
-      {thread_modes(s, c, run),
-       {{run, 1, 1}, {2, 0, 8}, {s.depth / (4 * run), 1, 4 * run}, {c.row_tiles, 0, s.by->m}}});
-}
-
-/// What a product leaves: `run` neighbouring columns a lane from as many instructions.
-Type result_type(const Shape& s, const AttentionConfig& c, Axis rows, Axis columns, int64_t cover,
-                 int64_t run) {
-  return register_type({rows, columns}, {c.block_queries, cover},
-                       {thread_modes(s, c, 2 * run),
-                        {{run, 1, 1},
-                         {2, 1, run},
-                         {2, 0, 8},
-                         {cover / (8 * run), 1, 8 * run},
-                         {c.row_tiles, 0, s.by->m}}});
-}
-
-/// 32-bit values are read from rows of V: 4 neighbouring columns at once when the width allows.
-/// 16-bit ones come by ldmatrix, which gives columns in their order.
-int64_t value_run(const Shape& s) {
-  if (s.size != 4) return 1;
-  return s.width % 32 == 0 ? 4 : s.width % 16 == 0 ? 2 : 1;
-}
-
-/// A shared tile of rows that are padded until the instruction's reads are free of bank conflicts,
-/// or as nearly so as 16-byte steps allow.
-Result<Type> shared_type(const Shape& s, DType element, Axis rows, Axis columns, int64_t cover,
-                         const Type& a, const Type& c, bool transposed) {
-  std::optional<Type> best;
-  int64_t least = std::numeric_limits<int64_t>::max();
-  for (int64_t pad = 0; pad < 128 / s.size; pad += 16 / s.size) {
-    Type t;
-    t.element = element;
-    t.space = Space::shared;
-    t.axes = {rows, columns};
-    t.cover = {rows.extent, cover};
-    t.layout = concat({Layout(rows.extent, round_up(cover, 16 / s.size) + pad), Layout(cover, 1)});
-    TESSERA_TRY(plan, plan_dot(*s.by, a, t, transposed, c));
-    const int64_t conflicts = read_conflicts(plan, s.size);
-    if (conflicts < least) least = conflicts, best = t;
-  }
-  return *best;
-}
-
-/// Who copies what of a shared tile: 16 bytes an access, up to 8 threads along a row.
-Type copy_type(const Shape& s, const Type& shared) {
-  const int64_t run = 16 / s.size;
-  const int64_t accesses = std::max<int64_t>(shared.cover[1] / run, 1);
-  int64_t along = 1;
-  while (along < 8 && accesses % (2 * along) == 0) along *= 2;
-  int64_t rows = s.threads() / along;
-  int64_t idle = 1;
-  while (rows > 1 && shared.cover[0] % rows != 0) rows /= 2, idle *= 2;
-  Spread spread{
-      {{along, 1, run}, {rows, 0, 1}},
-      {{run, 1, 1}, {accesses / along, 1, along * run}, {shared.cover[0] / rows, 0, rows}}};
-  if (idle > 1) spread.threads.push_back({idle, -1, 0});
-  std::erase_if(spread.threads, [](const SpreadMode& m) { return m.extent == 1; });
-  return register_type(shared.axes, shared.cover, spread);
-}
 
 class Writer {
  public:
@@ -200,7 +116,7 @@ class Writer {
     ValueId q = b_.one("load", {q_}, At{at(i_, {}), q_type_.cover, q_type_.layout}, "q");
     if (!rounds_queries()) return q;
     return map(
-        {q}, [](PointwiseDag& d, auto& x) { return Nodes{d.add_call("round_tf32", {x[0]})}; },
+        {q}, [](pointwise::Dag& d, auto& x) { return Nodes{d.add_call("round_tf32", {x[0]})}; },
         "q_rounded")[0];
   }
   void copy_keys(int64_t tile, bool from_start) {
@@ -258,7 +174,7 @@ class Writer {
                             "mask_tile");
       s = map(
           {s, mask},
-          [&](PointwiseDag& d, auto& x) {
+          [&](pointwise::Dag& d, auto& x) {
             int y = d.add_call("mul", {x[0], d.add_constant(scale)});
             if (p_.mask_is_boolean)
               return Nodes{d.add_call("where", {x[1], y, d.add_constant(-inf)})};
@@ -269,7 +185,7 @@ class Writer {
     } else if (!scale_late()) {
       s = map(
           {s},
-          [&](PointwiseDag& d, auto& x) {
+          [&](pointwise::Dag& d, auto& x) {
             return Nodes{d.add_call("mul", {x[0], d.add_constant(scale)})};
           },
           "s_scaled")[0];
@@ -280,7 +196,7 @@ class Writer {
     ValueId column = b_.one("iota", {}, Like{score_type_, 0, 1}, "column");
     ValueId out = map(
         {in, row, column},
-        [&](PointwiseDag& d, auto& x) {
+        [&](pointwise::Dag& d, auto& x) {
           int last = x[1];
           if (p_.causal_offset != 0)
             last = d.add_call("add", {last, d.add_constant(static_cast<double>(p_.causal_offset))});
@@ -313,7 +229,7 @@ class Writer {
     // give 0, not NaN.
     std::vector<ValueId> r = map(
         {carried[0], most},
-        [&](PointwiseDag& d, auto& x) {
+        [&](pointwise::Dag& d, auto& x) {
           int next = d.add_call("maximum", {x[0], x[1]});
           int none = d.add_call("eq", {next, d.add_constant(-inf)});
           int top = d.add_call("mul", {next, d.add_constant(scale)});
@@ -325,7 +241,7 @@ class Writer {
     ValueId base_row = b_.one("broadcast", {r[1]}, Like{score_type_}, "base_row");
     ValueId e = map(
         {s, base_row},
-        [&](PointwiseDag& d, auto& x) {
+        [&](pointwise::Dag& d, auto& x) {
           int y = d.add_call("mul", {x[0], d.add_constant(scale)});
           return Nodes{d.add_call("exp2_flushed", {d.add_call("sub", {y, x[1]})})};
         },
@@ -333,7 +249,7 @@ class Writer {
     ValueId part = b_.one("reduce", {e}, Fold{Fold::Kind::sum, 1}, "part");
     ValueId l = map(
         {carried[1], r[2], part},
-        [](PointwiseDag& d, auto& x) {
+        [](pointwise::Dag& d, auto& x) {
           return Nodes{d.add_call("add", {d.add_call("mul", {x[0], x[1]}), x[2]})};
         },
         "l_next")[0];
@@ -348,7 +264,7 @@ class Writer {
     if (s_.terms == 1) {
       acc = map(
           {acc, scale_row},
-          [](PointwiseDag& d, auto& x) { return Nodes{d.add_call("mul", {x[0], x[1]})}; },
+          [](pointwise::Dag& d, auto& x) { return Nodes{d.add_call("mul", {x[0], x[1]})}; },
           "acc_scaled")[0];
       return product(e, vs_, acc, false, "acc_next");
     }
@@ -357,7 +273,7 @@ class Writer {
     scale_row = b_.one("broadcast", {scale}, Like{acc_type_}, "scale_row");
     return map(
         {acc, scale_row, part},
-        [](PointwiseDag& d, auto& x) {
+        [](pointwise::Dag& d, auto& x) {
           return Nodes{d.add_call("add", {d.add_call("mul", {x[0], x[1]}), x[2]})};
         },
         "acc_next")[0];
@@ -366,7 +282,7 @@ class Writer {
   void finish(ValueId l, ValueId acc) {
     ValueId inverse = map(
         {l},
-        [&](PointwiseDag& d, auto& x) {
+        [&](pointwise::Dag& d, auto& x) {
           int y = d.add_call("reciprocal", {x[0]});
           if (!p_.empty_rows_are_zero) return Nodes{y};
           int none = d.add_call("eq", {x[0], d.add_constant(0)});
@@ -375,8 +291,8 @@ class Writer {
         "inverse")[0];
     ValueId row = b_.one("broadcast", {inverse}, Like{acc_type_}, "inverse_row");
     ValueId y = map(
-        {acc, row}, [](PointwiseDag& d, auto& x) { return Nodes{d.add_call("mul", {x[0], x[1]})}; },
-        "y")[0];
+        {acc, row},
+        [](pointwise::Dag& d, auto& x) { return Nodes{d.add_call("mul", {x[0], x[1]})}; }, "y")[0];
     ValueId out = b_.one("cast", {y}, CastTo{element(p_.o)}, "out");
     b_.add("store", {out, o_}, At{at(i_, {}), {}, {}});
   }

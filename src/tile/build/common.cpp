@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "layout/strides.h"
+
 namespace tessera::tile::build {
 
 Limits limits_of(const arch::Arch& a) {
@@ -17,7 +19,7 @@ Limits limits_of(const arch::Arch& a) {
 
 Tensor row_major_tensor(std::string name, DType element, const std::vector<int64_t>& shape,
                         tile::Access access) {
-  Tensor t{std::move(name), element, shape, graph::contiguous_strides(shape), access};
+  Tensor t{std::move(name), element, shape, layout::contiguous_strides(shape), access};
   return t;
 }
 
@@ -33,14 +35,14 @@ Layout mode_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& st
   return coalesce(Layout(IntTuple::flat(extents), IntTuple::flat(steps)));
 }
 
-graph::PointwiseDag identity_dag() {
-  graph::PointwiseDag d;
+pointwise::Dag identity_dag() {
+  pointwise::Dag d;
   d.results = {d.add_operand(0)};
   return d;
 }
 
-MapOf map_of(graph::PointwiseDag dag) {
-  return {std::make_shared<const graph::PointwiseDag>(std::move(dag))};
+MapOf map_of(pointwise::Dag dag) {
+  return {std::make_shared<const pointwise::Dag>(std::move(dag))};
 }
 
 int vector_elements(const std::vector<Tensor>& tensors) {

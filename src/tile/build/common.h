@@ -2,9 +2,10 @@
 #pragma once
 
 #include "arch/arch.h"
-#include "graph/pointwise.h"
 #include "tile/emit.h"
 #include "tile/payload.h"
+
+#include "pointwise/pointwise.h"
 
 namespace tessera::tile::build {
 
@@ -38,15 +39,15 @@ Layout mode_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& st
                std::size_t first, std::size_t last);
 
 /// The DAG that returns operand 0: "nothing happens".
-graph::PointwiseDag identity_dag();
+pointwise::Dag identity_dag();
 /// A map payload from a DAG.
-MapOf map_of(graph::PointwiseDag dag);
+MapOf map_of(pointwise::Dag dag);
 
 /// A map whose results are the nodes that f(dag, nodes of the operands) makes and returns.
 template <class F>
 std::vector<ValueId> add_map(KernelBuilder& b, std::vector<ValueId> operands, const F& f,
                              std::string_view hint) {
-  graph::PointwiseDag d;
+  pointwise::Dag d;
   std::vector<int> x;
   for (std::size_t i = 0; i < operands.size(); ++i) x.push_back(d.add_operand(static_cast<int>(i)));
   d.results = f(d, x);

@@ -59,6 +59,39 @@ PointwiseConfig pointwise_config_from_json(const Json& j) {
   return c;
 }
 
+namespace {
+
+/// Of a tile's one axis, which stays where the tile has one element.
+Spread spread_of(const PointwiseConfig& c, bool host, int64_t tile) {
+  Spread s;
+  if (host)
+    s.registers = {{tile, 0, 1}};
+  else
+    s = {{{c.threads, 0, c.vector}},
+         {{c.vector, 0, 1}, {c.unroll, 0, int64_t{c.threads} * c.vector}}};
+  return s;
+}
+
+/// What a mean's sum passes through: divided by `total`, then as `post` says.
+pointwise::Dag after_mean(const pointwise::Dag& post, int64_t total) {
+  pointwise::Dag d;
+  int mean =
+      d.add_call("mul", {d.add_operand(0), d.add_constant(1.0 / static_cast<double>(total))});
+  std::vector<int> at;
+  for (const auto& node : post.nodes) {
+    using Kind = pointwise::Dag::Node::Kind;
+    std::vector<int> arguments;
+    for (int a : node.arguments) arguments.push_back(at[a]);
+    at.push_back(node.kind == Kind::operand    ? mean
+                 : node.kind == Kind::constant ? d.add_constant(node.constant)
+                                               : d.add_call(node.function->name, arguments));
+  }
+  for (int r : post.results) d.results.push_back(at[r]);
+  return d;
+}
+
+}  // namespace
+
 Result<Program> pointwise(const PointwiseProblem& p, const PointwiseConfig& c, Target target) {
   bool host = target == Target::host;
   if (p.outputs.size() != p.dag.results.size())
@@ -95,14 +128,7 @@ Result<Program> pointwise(const PointwiseProblem& p, const PointwiseConfig& c, T
     walk.vars = {row, column};
     at.indices.insert(at.indices.begin(), Index{Index::Kind::pick, row});
   }
-  // A tile of one element keeps its axis: only `r` picks.
-  Spread s;
-  if (host)
-    s.registers = {{tile, 0, 1}};
-  else
-    s = {{{c.threads, 0, c.vector}},
-         {{c.vector, 0, 1}, {c.unroll, 0, int64_t{c.threads} * c.vector}}};
-  at.layout = layout_of(s, at.cover);
+  at.layout = layout_of(spread_of(c, host, tile), at.cover);
   b.open("tiles", {}, walk);
   std::vector<ValueId> loaded;
   for (std::size_t i = 0; i < n; ++i)
@@ -137,8 +163,8 @@ std::vector<PointwiseConfig> pointwise_configs(const PointwiseProblem& p, const 
   return out;
 }
 
-Result<Program> full_reduction(const PointwiseProblem& p, RowKind kind,
-                               const graph::PointwiseDag& post, const RowConfig& c, Target target) {
+Result<Program> full_reduction(const PointwiseProblem& p, RowKind kind, const pointwise::Dag& post,
+                               const RowConfig& c, Target target) {
   int64_t total = 1;
   for (int64_t e : p.shape) total *= e;
   // Leading dims become the rows of the first kernel while there are few of them; each row gives
@@ -174,22 +200,7 @@ Result<Program> full_reduction(const PointwiseProblem& p, RowKind kind,
   second.tensors = first.tensors;
   second.operands = {{partial, {1}, 0}};
   second.post = post.empty() ? identity_dag() : post;
-  if (kind == RowKind::mean) {
-    graph::PointwiseDag d;
-    int mean =
-        d.add_call("mul", {d.add_operand(0), d.add_constant(1.0 / static_cast<double>(total))});
-    std::vector<int> at;
-    for (const auto& node : second.post.nodes) {
-      using Kind = graph::PointwiseDag::Node::Kind;
-      std::vector<int> arguments;
-      for (int a : node.arguments) arguments.push_back(at[a]);
-      at.push_back(node.kind == Kind::operand    ? mean
-                   : node.kind == Kind::constant ? d.add_constant(node.constant)
-                                                 : d.add_call(node.function->name, arguments));
-    }
-    for (int r : second.post.results) d.results.push_back(at[r]);
-    second.post = d;
-  }
+  if (kind == RowKind::mean) second.post = after_mean(second.post, total);
   second.outputs = {{p.outputs.at(0).tensor, {1}, p.outputs[0].offset}};
   TESSERA_TRY(program, rows(first, c, target));
   RowConfig one = target == Target::host

@@ -12,7 +12,7 @@ struct PointwiseProblem {
   std::vector<int64_t> shape;         // the iteration space
   std::vector<Tensor> tensors;        // the launch's order: inputs, then outputs
   std::vector<StridedView> operands;  // strides over `shape`
-  graph::PointwiseDag dag;            // over operands
+  pointwise::Dag dag;                 // over operands
   std::vector<StridedView> outputs;   // one a result; no element may be written twice
 };
 
@@ -33,7 +33,7 @@ std::vector<PointwiseConfig> pointwise_configs(const PointwiseProblem& p, const 
 /// sum, mean or max of the expression `dag` (one result) over all of `shape`; `post` maps the
 /// scalar (operand 0). Output 0 is one element. `kind` is RowKind::sum, mean or max. The config is
 /// that of the row kernel of each half.
-Result<Program> full_reduction(const PointwiseProblem& p, RowKind kind,
-                               const graph::PointwiseDag& post, const RowConfig& c, Target target);
+Result<Program> full_reduction(const PointwiseProblem& p, RowKind kind, const pointwise::Dag& post,
+                               const RowConfig& c, Target target);
 
 }  // namespace tessera::tile::build

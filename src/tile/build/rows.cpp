@@ -6,8 +6,6 @@
 namespace tessera::tile::build {
 namespace {
 
-using graph::PointwiseDag;
-
 bool reduces(RowKind k) {
   return k == RowKind::sum || k == RowKind::mean || k == RowKind::max;
 }
@@ -100,7 +98,7 @@ class RowWriter {
   // Small DAGs over tiles: m({"sub", "exp"}) would hide what happens, so each is written out.
   template <class F>
   ValueId map(std::vector<ValueId> operands, F f, std::string_view hint) {
-    PointwiseDag d;
+    pointwise::Dag d;
     std::vector<int> x;
     for (std::size_t i = 0; i < operands.size(); ++i)
       x.push_back(d.add_operand(static_cast<int>(i)));
@@ -115,14 +113,14 @@ class RowWriter {
   }
   ValueId call(std::string_view f, std::vector<ValueId> operands, std::string_view hint) {
     return map(
-        std::move(operands), [&](PointwiseDag& d, std::vector<int>& x) { return d.add_call(f, x); },
-        hint);
+        std::move(operands),
+        [&](pointwise::Dag& d, std::vector<int>& x) { return d.add_call(f, x); }, hint);
   }
   ValueId scaled_plus(ValueId v, double scale, double plus, std::string_view then,
                       std::string_view hint) {
     return map(
         {v},
-        [&](PointwiseDag& d, std::vector<int>& x) {
+        [&](pointwise::Dag& d, std::vector<int>& x) {
           int y = d.add_call("mul", {x[0], d.add_constant(scale)});
           if (plus != 0) y = d.add_call("add", {y, d.add_constant(plus)});
           return then.empty() ? y : d.add_call(then, {y});
@@ -137,25 +135,25 @@ class RowWriter {
   }
 
   /// Which operands a DAG reads, as it numbers them.
-  static std::vector<bool> reads(const PointwiseDag& d, std::size_t count) {
+  static std::vector<bool> reads(const pointwise::Dag& d, std::size_t count) {
     std::vector<bool> r(count);
     for (const auto& n : d.nodes)
-      if (n.kind == PointwiseDag::Node::Kind::operand) r.at(n.operand) = true;
+      if (n.kind == pointwise::Dag::Node::Kind::operand) r.at(n.operand) = true;
     return r;
   }
 
   /// Maps `dag` over operands of which only those that it reads exist; the others keep their
   /// number.
-  std::vector<ValueId> map_read(const PointwiseDag& dag, const std::vector<ValueId>& operands,
+  std::vector<ValueId> map_read(const pointwise::Dag& dag, const std::vector<ValueId>& operands,
                                 std::string_view hint) {
     std::vector<bool> read = reads(dag, operands.size());
-    PointwiseDag d = dag;
+    pointwise::Dag d = dag;
     std::vector<int> number(operands.size(), -1);
     std::vector<ValueId> used;
     for (std::size_t i = 0; i < operands.size(); ++i)
       if (read[i]) number[i] = static_cast<int>(used.size()), used.push_back(operands[i]);
     for (auto& n : d.nodes)
-      if (n.kind == PointwiseDag::Node::Kind::operand) n.operand = number[n.operand];
+      if (n.kind == pointwise::Dag::Node::Kind::operand) n.operand = number[n.operand];
     return b_.add("map", std::move(used), map_of(std::move(d)), hint);
   }
 
@@ -297,7 +295,7 @@ std::vector<ValueId> RowWriter::soft_statistics(const std::vector<ValueId>& carr
   // exp(-inf) = 0.
   ValueId base = map(
       {most},
-      [](PointwiseDag& d, std::vector<int>& v) {
+      [](pointwise::Dag& d, std::vector<int>& v) {
         int none = d.add_call("eq", {v[0], d.add_constant(-inf)});
         return d.add_call("where", {none, d.add_constant(0), v[0]});
       },
@@ -306,7 +304,7 @@ std::vector<ValueId> RowWriter::soft_statistics(const std::vector<ValueId>& carr
   ValueId sum = fold(e, Fold::Kind::sum, "chunk_total");
   ValueId total = map(
       {carried[0], base, carried[1], sum},
-      [](PointwiseDag& d, std::vector<int>& v) {
+      [](pointwise::Dag& d, std::vector<int>& v) {
         int scale = d.add_call("exp", {d.add_call("sub", {v[0], v[1]})});
         return d.add_call("add", {d.add_call("mul", {v[2], scale}), v[3]});
       },
@@ -324,7 +322,7 @@ std::vector<ValueId> RowWriter::moments(const std::vector<ValueId>& carried, Val
   ValueId square =
       call("square", {call("sub", {x, spread_row(mean, t, "mean_row")}, "centered")}, "square");
   ValueId m2 = fold(square, Fold::Kind::sum, "chunk_squares");
-  PointwiseDag d;
+  pointwise::Dag d;
   std::vector<int> v;
   for (int i = 0; i < 6; ++i)
     v.push_back(d.add_operand(i));  // mean, m2, count; of the chunk: mean, m2, count
@@ -382,29 +380,7 @@ void RowWriter::second_pass(const std::vector<ValueId>& s) {
   b_.close();
 }
 
-constexpr std::pair<RowKind, std::string_view> kinds[] = {
-    {RowKind::layer_norm, "layer_norm"},
-    {RowKind::rms_norm, "rms_norm"},
-    {RowKind::softmax, "softmax"},
-    {RowKind::log_softmax, "log_softmax"},
-    {RowKind::sum, "sum"},
-    {RowKind::mean, "mean"},
-    {RowKind::max, "max"},
-};
-
 }  // namespace
-
-std::string_view name_of(RowKind k) {
-  for (const auto& [kind, name] : kinds)
-    if (kind == k) return name;
-  return "?";
-}
-
-Result<RowKind> parse_row_kind(std::string_view name) {
-  for (const auto& [kind, text] : kinds)
-    if (text == name) return kind;
-  return error(fail(bad_program, "no row kernel is called `{}`", name));
-}
 
 Result<Program> rows(const RowProblem& p, const RowConfig& c, Target target) {
   int64_t threads = int64_t{c.threads_per_row} * c.rows_per_block;

@@ -24,7 +24,7 @@ struct RowProblem {
   double eps = 1e-5;            // layer_norm, rms_norm
   std::vector<Tensor> tensors;  // the launch's order: inputs, then outputs
   std::vector<StridedView> operands;  // strides: row_shape's dims, then the column
-  graph::PointwiseDag pre;  // over operands; result 0 is normalized; empty: operand 0 itself
+  pointwise::Dag pre;  // over operands; result 0 is normalized; empty: operand 0 itself
   std::vector<StridedView>
       stored;  // where pre's results 0, 1, ... are stored (may be fewer, also none)
   /// When pre's result 0 is stored, its stored (rounded) value is what is normalized, as a chain of
@@ -35,7 +35,7 @@ struct RowProblem {
   std::optional<DType> round_x;
   /// Operand 0 is y, operand 1 is x, operand i + 2 is operands[i]; empty: y. After a reduction only
   /// y may be read.
-  graph::PointwiseDag post;
+  pointwise::Dag post;
   std::vector<StridedView>
       outputs;  // of post's results; for sum, mean, max the column stride is ignored
 };

@@ -11,10 +11,8 @@
 namespace tessera::tile::ops {
 namespace {
 
-using graph::PointwiseDag;
-
 Result<std::vector<Type>> infer_map(const Program&, const Kernel& k, const Op& op) {
-  const PointwiseDag& dag = *std::any_cast<const MapOf&>(op.payload).dag;
+  const pointwise::Dag& dag = *std::any_cast<const MapOf&>(op.payload).dag;
   if (dag.operand_count() > static_cast<int>(op.operands.size()) || op.operands.empty())
     return error(fail(bad_program, "a map of {} operands uses operand {}", op.operands.size(),
                       dag.operand_count() - 1));
@@ -33,15 +31,15 @@ Result<std::vector<Type>> infer_map(const Program&, const Kernel& k, const Op& o
 
 /// A node as a Python expression; nodes used more than once are named by := at their first use.
 struct DagText {
-  const PointwiseDag& dag;
+  const pointwise::Dag& dag;
   const std::vector<std::string>& parameters;
   std::vector<int> uses = std::vector<int>(dag.nodes.size());
   std::vector<bool> named = std::vector<bool>(dag.nodes.size());
 
   std::string operator()(int i) {
-    const PointwiseDag::Node& n = dag.nodes[i];
-    if (n.kind == PointwiseDag::Node::Kind::operand) return parameters[n.operand];
-    if (n.kind == PointwiseDag::Node::Kind::constant) {
+    const pointwise::Dag::Node& n = dag.nodes[i];
+    if (n.kind == pointwise::Dag::Node::Kind::operand) return parameters[n.operand];
+    if (n.kind == pointwise::Dag::Node::Kind::constant) {
       if (std::isfinite(n.constant)) return fmt::format("{}", n.constant);
       return std::isnan(n.constant) ? "nan" : n.constant > 0 ? "inf" : "-inf";
     }
@@ -57,7 +55,7 @@ struct DagText {
 };
 
 void print_map(Printer& p, const Op& op) {
-  const PointwiseDag& dag = *std::any_cast<const MapOf&>(op.payload).dag;
+  const pointwise::Dag& dag = *std::any_cast<const MapOf&>(op.payload).dag;
   std::vector<std::string> parameters;
   for (std::size_t i = 0; i < op.operands.size(); ++i) parameters.push_back(fmt::format("x{}", i));
   DagText text{dag, parameters};
@@ -72,7 +70,7 @@ void print_map(Printer& p, const Op& op) {
 }
 
 Status interpret_map(Interpreter& in, const Op& op) {
-  const PointwiseDag& dag = *std::any_cast<const MapOf&>(op.payload).dag;
+  const pointwise::Dag& dag = *std::any_cast<const MapOf&>(op.payload).dag;
   std::size_t n = in.slots(op.operands[0]).size();
   std::vector<Interpreter::Slots> results(op.results.size(), Interpreter::Slots(n));
   std::vector<double> x(op.operands.size());
@@ -92,12 +90,11 @@ Status interpret_map(Interpreter& in, const Op& op) {
 }
 
 Status emit_map(Emitter& e, const Op& op) {
-  const PointwiseDag& dag = *std::any_cast<const MapOf&>(op.payload).dag;
+  const pointwise::Dag& dag = *std::any_cast<const MapOf&>(op.payload).dag;
   std::vector<std::string> operands;
   for (ValueId v : op.operands) operands.push_back(e.scalar(v));
   std::vector<std::string> results;
-  std::string statements =
-      graph::emit_pointwise(dag, operands, e.name(op.results[0]) + "t", &results);
+  std::string statements = pointwise::emit(dag, operands, e.name(op.results[0]) + "t", &results);
   std::size_t start = 0;
   while (start < statements.size()) {
     std::size_t end = std::min(statements.find('\n', start), statements.size());

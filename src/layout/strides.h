@@ -1,0 +1,12 @@
+// Strides of plain tensors, in elements.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace tessera::layout {
+
+/// Row-major strides of a shape; an extent of 0 counts as 1.
+std::vector<int64_t> contiguous_strides(const std::vector<int64_t>& shape);
+
+}  // namespace tessera::layout

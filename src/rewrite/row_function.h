@@ -1,0 +1,27 @@
+// Which function that PyTorch has an op for a region computes: it is evaluated on sample rows and
+// compared. Two different compositions of elementary functions do not agree on random samples to 9
+// digits, so this sees through every order of association, placement of casts and choice of
+// reductions, and takes nothing that means something else (a standard deviation with Bessel's
+// correction, eps outside the root).
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "rewrite/rewrite.h"
+#include "rewrite/row_region.h"
+
+namespace tessera::rewrite {
+
+struct RowFunction {
+  std::string what;
+  NewNode node;                  // its type is left to the caller
+  bool one_plus_weight = false;  // the op takes the weight plus one
+};
+
+/// Of a region without a reduction: the activation that it is.
+std::optional<RowFunction> activation_of(const Graph& g, const RowRegion& r);
+/// Of a region with one: softmax, log-softmax, RMSNorm or LayerNorm.
+std::optional<RowFunction> row_function_of(const Graph& g, const RowRegion& r);
+
+}  // namespace tessera::rewrite

@@ -1,0 +1,43 @@
+// A region of a graph that computes each row of its result from the same row of one value: what may
+// be inside, where it may start, and what it computes for given rows.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "rewrite/rewrite.h"
+
+namespace tessera::rewrite {
+
+using Row = std::vector<double>;  // of C elements, or of 1: a statistic of the row
+
+struct RowRegion {
+  ValueId x;
+  NodeId last;
+  std::vector<NodeId> nodes;     // in execution order
+  std::vector<ValueId> weights;  // [C] values from outside
+  bool reduces = false;
+  std::size_t dim = 0;  // that rows lie along; the last one until a reduction says another
+};
+
+/// The element i of a row; a statistic is the same everywhere.
+double at(const Row& row, std::size_t i);
+
+/// The op may belong to a region: pointwise, a reduction, or one that keeps every value.
+bool may_be_inside(const Graph& g, const Node& n);
+
+/// Every value above the node that could be x, nearest last: larger regions are tried first.
+std::vector<ValueId> region_starts(const Graph& g, NodeId last);
+
+/// The dims that reductions near above the node reduce, the last dim first.
+std::vector<std::size_t> region_dims(const Graph& g, NodeId last);
+
+/// Fills the region between its x and its last node; false when it is none.
+bool fill_region(const Graph& g, RowRegion& r);
+
+/// The region's result for this x and these weights; nullopt where an op inside has no meaning on
+/// numbers.
+std::optional<Row> evaluate_rows(const Graph& g, const RowRegion& r, const Row& x,
+                                 const std::vector<Row>& weights);
+
+}  // namespace tessera::rewrite

@@ -1,0 +1,71 @@
+#include "rewrite/score_mask.h"
+
+#include <algorithm>
+#include <random>
+
+namespace tessera::rewrite {
+namespace {
+
+/// Whether score (row, column) is masked by this term; nullopt when the mask is not known, or adds
+/// something finite.
+std::optional<bool> masks_out(const Graph& g, const MaskTerm& term, int64_t row, int64_t column) {
+  const auto& shape = g.value(term.value).type.shape;
+  std::vector<int64_t> index(shape.size(), 0);
+  const std::size_t r = shape.size();
+  for (std::size_t i = 0; i + 2 < r; ++i) {
+    if (shape[i] != 1) return std::nullopt;  // differs by batch or head
+  }
+  if (r > 0) index[r - 1] = shape[r - 1] == 1 ? 0 : column;
+  if (r > 1) index[r - 2] = shape[r - 2] == 1 ? 0 : row;
+  const auto value = element(g, term.value, index);
+  if (!value) return std::nullopt;
+  if (term.replaces) return (*value != 0) == term.where;
+  if (*value == 0) return false;
+  return *value <= low_enough ? std::optional(true) : std::nullopt;
+}
+
+/// Looks at all positions of small masks; of large ones at the borders, along the diagonal and at
+/// random ones.
+std::vector<std::pair<int64_t, int64_t>> positions(int64_t rows, int64_t columns) {
+  std::vector<std::pair<int64_t, int64_t>> out;
+  if (rows * columns <= 65536) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) out.emplace_back(i, j);
+    }
+    return out;
+  }
+  const auto add = [&](int64_t i, int64_t j) {
+    if (i >= 0 && i < rows && j >= 0 && j < columns) out.emplace_back(i, j);
+  };
+  for (int64_t i = 0; i < rows; i += std::max<int64_t>(1, rows / 4096)) {
+    for (const int64_t j : {int64_t{0}, i - 2, i - 1, i, i + 1, i + 2, columns - 1}) add(i, j);
+  }
+  for (int64_t j = 0; j < columns; j += std::max<int64_t>(1, columns / 4096))
+    add(0, j), add(rows - 1, j);
+  std::mt19937 generator(1);
+  for (int k = 0; k < 20000; ++k)
+    add(static_cast<int64_t>(generator() % static_cast<uint64_t>(rows)),
+        static_cast<int64_t>(generator() % static_cast<uint64_t>(columns)));
+  return out;
+}
+
+}  // namespace
+
+MaskKind classify(const Graph& g, const std::vector<MaskTerm>& masks, int64_t rows,
+                  int64_t columns) {
+  bool any = false;
+  bool causal = true;
+  for (const auto& [i, j] : positions(rows, columns)) {
+    bool masked = false;
+    for (const MaskTerm& term : masks) {
+      const auto m = masks_out(g, term, i, j);
+      if (!m) return MaskKind::unknown;
+      masked |= *m;
+    }
+    any |= masked;
+    causal &= masked == (j > i);
+  }
+  return !any ? MaskKind::none : causal ? MaskKind::causal : MaskKind::other;
+}
+
+}  // namespace tessera::rewrite

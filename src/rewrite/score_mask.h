@@ -1,0 +1,29 @@
+// What masks attention's scores: terms that are added to them or replace them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rewrite/rewrite.h"
+
+namespace tessera::rewrite {
+
+/// A masked score this low has weight 0 in any precision, unless its whole row is masked.
+inline constexpr double low_enough = -1e8;
+
+/// One mask term: added to the scores, or (`replaces`) scores become `masked` where the condition
+/// equals `where`.
+struct MaskTerm {
+  ValueId value;
+  bool replaces = false;
+  bool where = true;
+  double masked = 0;
+};
+
+enum class MaskKind { none, causal, other, unknown };
+
+/// What all terms together do to scores [rows, columns]; unknown where an element of a term is.
+MaskKind classify(const Graph& g, const std::vector<MaskTerm>& masks, int64_t rows,
+                  int64_t columns);
+
+}  // namespace tessera::rewrite

@@ -1,0 +1,174 @@
+"""The products that gemm_kernels.py builds, checks and times: problems for realize_tool."""
+
+STOCK = ["cutlass_gemm"]
+LONG_K = dict(m=256, n=256, k=524288, b_major="n")
+BATCHED = dict(m=512, n=1024, k=2048, batch=128, b_major="n")
+SQUARE = dict(m=4096, n=4096, k=4096, b_major="n")
+TF32 = dict(dtype="float32", precision="tf32")
+FP32 = dict(dtype="float32", precision="fp32")
+FP8 = dict(dtype="float8_e4m3fn", precision="fp8", out_dtype="bfloat16")
+GATED = dict(n=14336, k=4096, epilogue="gated_silu")
+ROTARY = dict(m=2048, n=6144, k=4096, epilogue="rotary", rotated=5120, head_dim=128)
+ONE, TWO = ["cutlass_gated_fused"], ["cutlass_gated"]
+WGMMA = ["wgmma_gemm"]
+SLICES = dict(realizers=["wgmma_split_k"], every_launch=True)
+BOTH = ["wgmma_gemm", "wgmma_split_k"]
+
+# Timed. `limit`: how many candidates of each realizer, best predictions first.
+PROBLEMS = [
+    dict(SQUARE, name="L1-1 bf16", limit=4, realizers=[*STOCK, "cublaslt"]),
+    dict(BATCHED, name="L1-3 bf16", limit=4, realizers=[*STOCK, "cublaslt"]),
+    dict(LONG_K, name="L1-6 bf16", limit=4, realizers=["cutlass_split_k"]),
+    dict(SQUARE, name="L1-1 tf32", limit=3, realizers=STOCK, **TF32),
+    dict(BATCHED, name="L1-3 tf32", limit=3, realizers=STOCK, **TF32),
+    dict(LONG_K, name="L1-6 tf32", limit=3, realizers=["cutlass_split_k"], **TF32),
+    dict(SQUARE, name="L1-1 fp32", limit=4, realizers=["cutlass_gemm_fp32"], **FP32),
+    dict(BATCHED, name="L1-3 fp32", limit=3, realizers=["cutlass_gemm_fp32"], **FP32),
+    dict(LONG_K, name="L1-6 fp32", limit=2, realizers=["cutlass_gemm_fp32"], **FP32),
+    dict(m=65536, n=2304, k=768, epilogue="bias", name="qkv", limit=4, realizers=[*STOCK, "cublaslt"]),
+    dict(m=65536, n=3072, k=768, epilogue="bias_gelu", name="up+gelu", limit=4, realizers=[*STOCK, "cublaslt"]),
+    dict(m=65536, n=768, k=3072, epilogue="bias_residual", name="down+res", limit=4, realizers=[*STOCK, "cublaslt"]),
+    dict(m=2048, n=6144, k=4096, name="llama qkv", limit=3, realizers=STOCK),
+    dict(m=2048, n=4096, k=14336, epilogue="residual", name="llama down", limit=4, realizers=STOCK),
+]
+# Timed in the same way, by name of the set. Problems with the same kind of text share their builds.
+SETS = {
+    "gated": [
+        dict(GATED, m=2048, name="gated in one, 2048", limit=8, realizers=ONE),
+        dict(GATED, m=8192, name="gated in one, 8192", limit=4, realizers=ONE),
+        dict(GATED, m=2048, name="gated in two, 2048", limit=2, realizers=TWO),
+        dict(GATED, m=8192, name="gated in two, 8192", limit=2, realizers=TWO),
+    ],
+    "array": [
+        dict(BATCHED, name="L1-3 bf16, pointers", limit=2, realizers=["cutlass_gemm_array", "cutlass_gemm"]),
+        dict(
+            m=2048, n=2048, k=128, batch=64, heads=32, name="heads in rows", limit=2, realizers=["cutlass_gemm_array"]
+        ),
+    ],
+    "results": [
+        dict(m=65536, n=3072, k=768, epilogue="bias_silu_saved", name="up+silu, saved", limit=2, realizers=STOCK),
+        dict(m=2048, n=14336, k=4096, epilogue="gated_silu_saved", name="gated, saved", limit=2, realizers=ONE),
+    ],
+    "fp8": [
+        dict(m=4096, n=4096, k=4096, name="square fp8", limit=4, realizers=[*STOCK, "cublaslt"], **FP8),
+        dict(m=8192, n=14336, k=4096, name="up fp8", limit=4, realizers=[*STOCK, "cublaslt"], **FP8),
+    ],
+    "rotary": [
+        dict(ROTARY, name="llama qkv + rotary", limit=6, realizers=STOCK),
+        dict(dict(ROTARY, epilogue="scaled_rotary"), name="llama qkv of raw + rotary", limit=4, realizers=STOCK),
+        dict(m=2048, n=6144, k=4096, name="llama qkv alone", limit=3, realizers=STOCK),
+    ],
+    "longk": [
+        dict(LONG_K, name="L1-6 bf16, slices", limit=8, realizers=["cutlass_split_k"]),
+    ],
+}
+# The same products in plain CUDA C++.
+SETS["wgmma"] = [
+    dict(SQUARE, name="L1-1 bf16", limit=12, realizers=WGMMA),
+    dict(m=8192, n=8192, k=8192, name="8192 bf16", limit=8, realizers=WGMMA),
+    dict(BATCHED, name="L1-3 bf16", limit=8, realizers=WGMMA),
+    dict(m=65536, n=2304, k=768, epilogue="bias", name="qkv", limit=8, realizers=WGMMA),
+    dict(m=65536, n=3072, k=768, epilogue="bias_gelu", name="up+gelu", limit=8, realizers=WGMMA),
+    dict(m=65536, n=768, k=3072, epilogue="bias_residual", name="down+res", limit=8, realizers=WGMMA),
+    dict(m=2048, n=6144, k=4096, name="llama qkv", limit=8, realizers=WGMMA),
+    dict(ROTARY, name="llama qkv + rotary", limit=12, realizers=WGMMA),
+    dict(dict(ROTARY, epilogue="scaled_rotary"), name="llama qkv of raw + rotary", limit=8, realizers=WGMMA),
+    dict(m=2048, n=4096, k=14336, epilogue="residual", name="llama down", limit=8, realizers=WGMMA),
+    dict(m=4096, n=1024, k=1024, epilogue="bias_gelu", name="small", limit=12, realizers=WGMMA),
+    dict(GATED, m=2048, name="gated, 2048", limit=8, realizers=["wgmma_gated"]),
+    dict(GATED, m=8192, name="gated, 8192", limit=4, realizers=["wgmma_gated"]),
+    dict(SQUARE, name="L1-1 fp32", limit=12, realizers=WGMMA, **FP32),
+    dict(m=1024, n=8192, k=8192, epilogue="bias", name="L2-70 fp32", limit=12, realizers=WGMMA, **FP32),
+    dict(BATCHED, name="L1-3 fp32", limit=8, realizers=WGMMA, **FP32),
+    dict(m=2048, n=2048, k=128, batch=64, heads=32, name="heads in rows", limit=6, realizers=WGMMA),
+    dict(m=4096, n=4096, k=4096, name="square tf32", limit=8, realizers=WGMMA, **TF32),
+    dict(m=8192, n=4096, k=1024, epilogue="bias_gelu", name="up+gelu tf32", limit=6, realizers=WGMMA, **TF32),
+    dict(LONG_K, name="L1-6 bf16", limit=8, **SLICES),
+    dict(m=256, n=256, k=524288, name="256 x 256 x 524288 tf32", limit=4, **SLICES, **TF32),
+    dict(LONG_K, name="L1-6 fp32", limit=8, **SLICES, **FP32),
+    dict(m=512, n=512, k=4096, epilogue="bias_gelu", name="small, long k", limit=8, realizers=BOTH),
+    dict(m=64, n=4096, k=14336, epilogue="bias", name="few rows", limit=8, realizers=BOTH),
+    dict(m=1024, n=1024, k=8192, name="1024, long k", limit=8, realizers=BOTH),
+    dict(m=512, n=512, k=4096, name="small, long k fp32", limit=8, realizers=BOTH, **FP32),
+]
+# Verified with it: every configuration, at extents that no tile divides, in all layouts.
+WGMMA_CHECKS = [
+    dict(m=520, n=264, k=136, epilogue="bias_silu_saved"),
+    dict(m=520, n=264, k=136, a_major="m", b_major="n", epilogue="column_scale"),
+    dict(m=520, n=520, k=1032, a_major="m", epilogue="bias_residual"),
+    dict(m=520, n=520, k=1032, b_major="n", epilogue="two_residuals"),
+    dict(m=264, n=136, k=72, batch=3, shared_b=True, epilogue="scalar"),
+    dict(m=392, n=200, k=328, d_major="m", epilogue="bias"),
+    dict(m=264, n=136, k=200, dtype="float16", epilogue="bias_gelu"),
+    dict(m=520, n=264, k=136, epilogue="bias_residual", **FP32),
+    dict(m=520, n=264, k=1032, a_major="m", b_major="n", **FP32),
+    dict(m=260, n=132, k=100, batch=2, shared_b=True, a_major="m", epilogue="bias", **FP32),
+    dict(m=260, n=132, k=100, batch=2, b_major="n", epilogue="bias_gelu", **FP32),
+    dict(m=260, n=512, k=136, epilogue="bias_rotary", rotated=384, head_dim=64, positions=65, **FP32),
+    dict(m=264, n=136, k=72, batch=6, heads=3, epilogue="bias_residual"),
+    dict(m=264, n=136, k=72, batch=6, heads=3, epilogue="bias_residual", **FP32),
+    dict(m=520, n=264, k=1032, epilogue="bias_residual", **TF32),
+    dict(m=260, n=132, k=100, batch=3, shared_b=True, d_major="m", epilogue="bias", **TF32),
+    dict(m=132, n=68, k=8188, epilogue="residual", **SLICES, **TF32),
+    dict(m=260, n=132, k=100, epilogue="gated_silu_saved", realizers=["wgmma_gated"], **TF32),
+    dict(m=128, n=64, k=8200, epilogue="bias_gelu", **SLICES),
+    dict(m=136, n=72, k=8200, a_major="m", b_major="n", epilogue="residual", **SLICES),
+    dict(m=264, n=200, k=16392, d_major="m", epilogue="column_scale", **SLICES),
+    dict(m=132, n=68, k=8188, epilogue="bias_residual", **SLICES, **FP32),
+    dict(m=132, n=68, k=8188, a_major="m", b_major="n", epilogue="bias", **SLICES, **FP32),
+    dict(m=520, n=264, k=136, epilogue="gated_silu", realizers=["wgmma_gated"]),
+    dict(m=520, n=264, k=136, b_major="n", epilogue="gated_silu_saved", realizers=["wgmma_gated"]),
+]
+# Verified with the sets "rotary" and "wgmma": rows that end within a tile, tables shorter than the rows, a part without
+# an own epilogue that ends within a tile, all columns rotated.
+ROTARY_CHECKS = [
+    dict(m=519, n=1280, k=136, epilogue="rotary", rotated=1024, head_dim=128),
+    dict(m=263, n=456, k=136, epilogue="rotary", rotated=384, head_dim=64),
+    dict(m=390, n=512, k=72, epilogue="bias_rotary", rotated=256, head_dim=64, positions=130),
+    dict(m=65, n=256, k=136, epilogue="rotary", rotated=256, head_dim=128),
+    dict(m=200, n=512, k=72, epilogue="rotary", rotated=320, head_dim=80),
+    dict(m=519, n=384, k=136, epilogue="scaled_rotary", rotated=256, head_dim=128),
+    dict(m=129, n=384, k=72, epilogue="rotary", rotated=256, head_dim=64, **TF32),
+]
+# Only verified: odd extents, layouts, operand kinds. One candidate each.
+CHECKS = [
+    dict(m=520, n=264, k=136, a_major="m", b_major="n", epilogue="column_scale"),
+    dict(m=264, n=136, k=72, batch=3, shared_b=True, epilogue="scalar"),
+    dict(m=392, n=200, k=328, d_major="m", epilogue="bias"),
+    dict(m=256, n=264, k=264, epilogue="two_residuals"),
+    dict(m=260, n=132, k=100, a_major="m", epilogue="bias", **TF32),
+    dict(m=260, n=132, k=100, a_major="m", b_major="n", **TF32),
+    dict(m=128, n=64, k=8192, epilogue="bias_gelu", realizers=["cutlass_split_k"]),
+    dict(m=132, n=68, k=8192, epilogue="residual", b_major="n", realizers=["cutlass_split_k"], **TF32),
+    dict(m=67, n=70, k=130, epilogue="bias_residual", realizers=["cutlass_gemm_sm80"]),
+    dict(m=129, n=65, k=36, batch=2, b_major="k", epilogue="bias_gelu", realizers=["cutlass_gemm_sm80"], **TF32),
+    dict(m=520, n=264, k=136, epilogue="gated_silu", realizers=ONE),
+    dict(m=520, n=264, k=136, b_major="n", epilogue="gated_silu", realizers=ONE),
+    dict(m=260, n=132, k=100, epilogue="gated_silu_saved", realizers=ONE, **TF32),
+    dict(m=264, n=136, k=72, batch=6, heads=3, epilogue="bias_residual", realizers=["cutlass_gemm_array"]),
+    dict(m=264, n=136, k=72, batch=3, epilogue="bias_silu_saved"),
+    dict(m=272, n=144, k=80, epilogue="bias_gelu", **FP8),
+    dict(
+        m=260,
+        n=132,
+        k=100,
+        batch=2,
+        shared_b=True,
+        a_major="m",
+        epilogue="bias",
+        realizers=["cutlass_gemm_fp32"],
+        **FP32,
+    ),
+]
+
+
+def problems_of(sets: list[str]) -> list[dict]:
+    problems = PROBLEMS if "base" in sets else []
+    problems = problems + [p for name in sets if name in SETS for p in SETS[name]]
+    if "rotary" in sets:
+        problems += [dict(dict(realizers=STOCK, limit=3, check_only=True), **c) for c in ROTARY_CHECKS]
+    if "wgmma" in sets:
+        problems += [dict(dict(realizers=WGMMA, check_only=True), **c) for c in WGMMA_CHECKS + ROTARY_CHECKS]
+    if "checks" in sets:
+        problems += [dict(dict(realizers=STOCK, limit=1, check_only=True), **c) for c in CHECKS]
+    return problems

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Refuses files over 400 lines and functions over 60: check_sizes.py [--root DIR]. Exit 1 with FILE:LINE for each.
+
+What is data does not count: C++ raw strings (text that kernels are made of) and tables (a braced list that a constant is set to).
+Tests count as everything else does. C++ is read as clang-format leaves it: a function ends at the brace that stands where its
+first line begins.
+"""
+
+import argparse
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+MOST_OF_FILE, MOST_OF_FUNCTION = 400, 60
+CXX = {".cpp", ".h", ".hpp", ".cu", ".cuh"}
+FOLDERS = ("src", "include", "python", "bench", "tests", "tools", "examples")
+# Loops over tiles with all that a warpgroup keeps in registers; they may be taken apart where the machine code stays as it is.
+NOT_YET = ("include/tessera_wgmma/attention.h", "include/tessera_wgmma/split_registers.h")
+RAW = re.compile(r'R"([A-Za-z_]*)\(')
+TABLE = re.compile(r"^\s*(static |inline |constexpr |const )+[^()]*=\s*\{\{?$")
+NOT_A_FUNCTION = re.compile(r"^\s*(namespace|class|struct|union|enum|extern \"C\"|if|for|while|switch|do|else|try|return)\b")
+
+
+def without_data(lines: list[str]) -> list[bool]:
+    """By line: whether it counts."""
+    counts, closing, table = [], None, None
+    for line in lines:
+        if closing is not None:
+            counts.append(False)
+            if closing in line:
+                closing = None
+            continue
+        if table is not None:
+            counts.append(False)
+            if line.startswith(table + "}"):
+                table = None
+            continue
+        counts.append(True)
+        if (raw := RAW.search(line)) and f'){raw[1]}"' not in line[raw.end() :]:
+            closing = f'){raw[1]}"'
+        elif TABLE.match(line):
+            table = line[: len(line) - len(line.lstrip())]
+    return counts
+
+
+def cxx_functions(lines: list[str]):
+    """(first line, last line), from 0, of what has a parameter list and a body, at the indentation of a namespace or class."""
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        indent = len(line) - len(line.lstrip())
+        begins = line.strip() and indent in (0, 2) and "(" in line and not line.lstrip().startswith(("//", "#", "}", ")"))
+        if not begins or NOT_A_FUNCTION.match(line):
+            at += 1
+            continue
+        open_at = at
+        while open_at < len(lines) and not lines[open_at].rstrip().endswith(("{", ";", "}")):
+            open_at += 1
+        if open_at >= len(lines) or not lines[open_at].rstrip().endswith("{"):
+            at = open_at + 1
+            continue
+        end = open_at + 1
+        while end < len(lines) and not re.match(rf"^ {{{indent}}}\}}", lines[end]):
+            end += 1
+        yield at, end
+        at = end + 1 if indent == 0 or end > open_at else at + 1
+
+
+def cxx_faults(name: str, text: str) -> list[str]:
+    lines = text.splitlines()
+    counts = without_data(lines)
+    faults = []
+    if sum(counts) > MOST_OF_FILE:
+        faults.append(f"{name}:1: {sum(counts)} lines, expected at most {MOST_OF_FILE}")
+    for begin, end in cxx_functions(lines):
+        size = sum(counts[begin : end + 1])
+        if size > MOST_OF_FUNCTION and name not in NOT_YET:
+            faults.append(f"{name}:{begin + 1}: a function of {size} lines, expected at most {MOST_OF_FUNCTION}")
+    return faults
+
+
+def python_faults(name: str, text: str) -> list[str]:
+    faults = []
+    if (size := len(text.splitlines())) > MOST_OF_FILE:
+        faults.append(f"{name}:1: {size} lines, expected at most {MOST_OF_FILE}")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            size = node.end_lineno - node.lineno + 1
+            if size > MOST_OF_FUNCTION:
+                faults.append(f"{name}:{node.lineno}: `{node.name}` has {size} lines, expected at most {MOST_OF_FUNCTION}")
+    return faults
+
+
+def files_of(root: Path) -> list[str]:
+    listed = subprocess.run(
+        ["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return sorted(f for f in listed.stdout.splitlines() if f.startswith(FOLDERS) and (root / f).is_file())
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
+    root = parser.parse_args().root
+    faults = []
+    for name in files_of(root):
+        suffix = Path(name).suffix
+        if suffix in CXX:
+            faults += cxx_faults(name, (root / name).read_text(errors="replace"))
+        elif suffix == ".py":
+            faults += python_faults(name, (root / name).read_text())
+    print("\n".join(faults), end="\n" if faults else "")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
