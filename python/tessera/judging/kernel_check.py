@@ -1,6 +1,6 @@
 """Every kernel of a plan in its place: what it makes of the very inputs that it gets there, against its pattern in fp64.
 
-The plan is run step by step: kernels and library calls as candidates are (tessera.judging.verify: guard bands, poisoned outputs,
+The plan is run step by step: kernels and library calls as candidates are (verify.py: guard bands, poisoned outputs,
 inputs that must stay, errors within the budget of the same nodes run eagerly on the same inputs), everything else by
 PyTorch. Twice: on the inputs and parameters that the module was given, and on redrawn inputs and perturbed parameters. A
 kernel that occurs at several places is checked at each. The live parameters are only read.

@@ -1,7 +1,7 @@
 """The composed module against the original: its graph, its kernels in their places, and all of it end to end.
 
 The traced graph evaluated in fp64 is the meaning; the composed module may be off by a multiple of what the original
-itself is off at its own precision (tessera.judging.verify has the budget). What is wrong is traced to the patterns that make it so.
+itself is off at its own precision (verify.py has the budget). What is wrong is traced to the patterns that make it so.
 """
 
 from __future__ import annotations

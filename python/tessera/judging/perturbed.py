@@ -2,7 +2,7 @@
 
 At initialization norm weights are ones, biases zeros, gates and second matrices of adapters zeros: a rewrite or a kernel
 that ignores them is right there, and wrong after training. Here they are near what they were, and no longer special.
-What the composed module guards (tessera.common.facts), integers, booleans and masks stay as they are. What is changed is a copy.
+What the composed module guards (facts.py), integers, booleans and masks stay as they are. What is changed is a copy.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def perturb(t: torch.Tensor, facts: dict, generator: torch.Generator, amplitude:
 
 
 def perturbed_inputs(given: dict[str, torch.Tensor], seed: int) -> dict[str, torch.Tensor]:
-    """User inputs as tessera.tracing.held redraws them; floating ones that it leaves as they are, because they hold few values,
+    """User inputs as held.py redraws them; floating ones that it leaves as they are, because they hold few values,
     get others: a state of zeros must not hide what is done with it."""
     out = {}
     for i, (name, t) in enumerate(given.items()):

@@ -1,6 +1,6 @@
 """The rewritten graph against the traced one: both executed in float64, on perturbed parameters and redrawn inputs.
 
-Both are then functions on the reals: no conversion between floating types rounds (tessera.common.reference), so that a rewrite may
+Both are then functions on the reals: no conversion between floating types rounds (reference.py), so that a rewrite may
 drop or move one. What is left between them is round-off of fp64, and what a rewrite may be off by design.
 
 BOUND on the relative RMS difference of a result: a sum of n terms is off by about sqrt(n) 2^-53, at most n 2^-53: 1e-14 to

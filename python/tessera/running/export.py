@@ -37,7 +37,8 @@ def load(module, **options):
 
 
 def export_module(traced, args: tuple, kwargs: dict, plan: dict, folder: str) -> list[str]:
-    """Of a trace (tracer.Traced) and the call that was traced. Writes plan.json, kernels/, structure.pt (nesting of arguments and results, constants) and composed.py."""
+    """Of a trace (tracer.Traced) and the call that was traced: writes plan.json, kernels/, structure.pt (nesting of
+    arguments and results, constants) and composed.py."""
     root = Path(folder)
     (root / "kernels").mkdir(parents=True, exist_ok=True)
     plan = copy.deepcopy(plan)

@@ -1,4 +1,4 @@
-"""The machine, with the versions that a library kernel's time and result depend on: `python -m
+"""The versions that a library kernel's time and result depend on, and the machine that they are on. `python -m
 tessera.tracing.library_versions` prints both.
 
 The registry keeps them beside each entry: under other versions its library kernels, and eager, are timed again.
