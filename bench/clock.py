@@ -1,5 +1,5 @@
 """Times several ways to run one module side by side: whole calls, by the wall clock, so that what the host does counts.
-Nothing here is the product's: its own clock (python/tessera/timing.py) is one of the things that a suite may find wrong.
+Nothing here is the product's: its own clock (tessera.judging.timing) is one of the things that a suite may find wrong.
 
 A *way* is a callable of the module's inputs. `sync` waits for the device. Milliseconds everywhere, seconds for budgets.
 """

@@ -54,7 +54,7 @@ def main() -> None:
     args = parser.parse_args()
     import tessera
     import torch
-    from tessera import peers
+    from tessera.judging import peers
 
     suite = suites.load(args.suite)
     ask: dict = {"effort": args.effort, "seconds": args.seconds, "measure": False}

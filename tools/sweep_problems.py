@@ -25,8 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "python"))
 
 import torch  # noqa: E402
-from tessera import loading, tracer  # noqa: E402
-from tessera.errors import Error  # noqa: E402
+from tessera.common.errors import Error  # noqa: E402
+from tessera.tracing import loading, tracer  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
 

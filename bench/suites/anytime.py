@@ -149,7 +149,7 @@ def _compose(module, inputs: tuple, plans: list[dict]) -> tuple[dict, list[str]]
     """A copy of the module under every plan, by way; a way stands for all moments with the same plan. The way of each
     moment."""
     import device as devices
-    from tessera.held import hold
+    from tessera.tracing.held import hold
 
     ways, by_plan, way_of = {}, {}, []
     for plan in plans:

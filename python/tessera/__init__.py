@@ -15,8 +15,8 @@ __version__ = "0.1.0"
 _places = {
     "optimize": "tessera.api",
     "find_binary": "tessera.api",
-    "ComposedModule": "tessera.compose",
-    "Error": "tessera.errors",
+    "ComposedModule": "tessera.running.compose",
+    "Error": "tessera.common.errors",
     "status": "tessera.backend",
 }
 __all__ = ["ComposedModule", "Error", "__version__", "find_binary", "optimize", "status"]

@@ -17,13 +17,14 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from tessera import modes, places
-from tessera.compose import ComposedModule
-from tessera.errors import Error, fail, to_text
-from tessera.held import Held, hold
-from tessera.protocol import Closed, Connection, from_the_wire
-from tessera.randomness import of_training
+from tessera.common import places
+from tessera.common.errors import Error, fail, to_text
+from tessera.common.protocol import Closed, Connection, from_the_wire
+from tessera.running import modes
+from tessera.running.compose import ComposedModule
 from tessera.tracer_process import Tracer
+from tessera.tracing.held import Held, hold
+from tessera.tracing.randomness import of_training
 
 Progress = bool | Callable[[dict], None]
 

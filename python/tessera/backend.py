@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from tessera import leftover, modes
-from tessera.errors import Error, fail
+from tessera.common.errors import Error, fail
+from tessera.running import leftover, modes
 
 SECONDS = 60.0  # of search for all graphs of a model
 SHARE = 2 / 3  # of what is left of them, for a graph: a language model's second one, of a token, is called more often
@@ -152,7 +152,7 @@ def _inductor_seconds(report: dict | None) -> float:
 
 def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, model: _Model):
     from tessera import api
-    from tessera.captured import FlatCall, hold_graph
+    from tessera.tracing.captured import FlatCall, hold_graph
 
     # The registry is asked for what a search of all the seconds gives, so that a second run asks for the same.
     left = max(0.0, options["seconds"] - model.spent)

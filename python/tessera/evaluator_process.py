@@ -13,12 +13,12 @@ import sys
 
 import torch
 
-from tessera import protocol
-from tessera.errors import Error, fail
-from tessera.problem import QUICK, Kept, Problem, memory_to_keep
-from tessera.runners import make_runner
-from tessera.timing import measure
-from tessera.verify import verify
+from tessera.common import protocol
+from tessera.common.errors import Error, fail
+from tessera.judging.problem import QUICK, Kept, Problem, memory_to_keep
+from tessera.judging.runners import make_runner
+from tessera.judging.timing import measure
+from tessera.judging.verify import verify
 
 EXIT_DEVICE = 75
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tessera import places
+from tessera.common import places
 
 
 def main() -> int:

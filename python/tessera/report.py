@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from tessera.errors import Error, fail
+from tessera.common.errors import Error, fail
 from tessera.report_charts import ablation, backends, best_of, ladder, roofline, times_of, tuning
 from tessera.report_page import Html, Page, escaped, ms_text, table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from tessera.errors import fail
+from tessera.common.errors import fail
 
 _style = """
 :root { color-scheme:light dark; --ink:#1c2430; --soft:#5b6776; --line:#e3e7ec; --back:#f7f8fa; --card:#fff; --good:#1a7f4b;

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from tessera import extension, module_check, module_times, resizes, rewrite_check
-from tessera.errors import fail
-from tessera.held import Held, hold
-from tessera.loading import load_problem
-from tessera.protocol import Connection, over_stdio
-from tessera.randomness import of_training
-from tessera.settling import Compile, Settler
+from tessera.common.errors import fail
+from tessera.common.protocol import Connection, over_stdio
+from tessera.judging import module_check, module_times, rewrite_check
+from tessera.judging.settling import Compile, Settler
+from tessera.running import extension
+from tessera.tracing import resizes
+from tessera.tracing.held import Held, hold
+from tessera.tracing.loading import load_problem
+from tessera.tracing.randomness import of_training
 
 
 class Tracer:
@@ -129,9 +131,11 @@ class Tracer:
         )
 
     def export_module(self, params: dict) -> dict:
-        from tessera.export import export_module
+        from tessera.running.export import export_module
 
-        return {"files": export_module(self._need(), params["plan"], params["folder"])}
+        held = self._need()
+        files = export_module(held.traced, held.args, held.kwargs, params["plan"], params["folder"])
+        return {"files": files}
 
 
 def pick_device(name: str) -> str:

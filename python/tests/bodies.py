@@ -11,8 +11,8 @@ import subprocess
 from pathlib import Path
 
 import torch
-from tessera.reference import Executor
-from tessera.tracer import Traced, trace_module
+from tessera.common.reference import Executor
+from tessera.tracing.tracer import Traced, trace_module
 from torch import nn
 from torch.nn import functional as F
 

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
 from composing import plan_of_trace  # noqa: E402
-from tessera.errors import fail  # noqa: E402
-from tessera.protocol import over_stdio  # noqa: E402
+from tessera.common.errors import fail  # noqa: E402
+from tessera.common.protocol import over_stdio  # noqa: E402
 
 mood = os.environ.get("FAKE_CORE", "")
 stopped = []

@@ -10,10 +10,10 @@ import subprocess
 
 import pytest
 import torch
-from tessera import plan_graph
-from tessera.reference import Executor
-from tessera.straight import Straight
-from tessera.tracer import Traced, trace_module
+from tessera.common.reference import Executor
+from tessera.running import plan_graph
+from tessera.running.straight import Straight
+from tessera.tracing.tracer import Traced, trace_module
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 

@@ -16,8 +16,8 @@ import tessera
 import torch
 from composing import Mlp, compile_kernel
 from tessera import backend as backend_module
-from tessera.errors import fail
-from tessera.protocol import Connection
+from tessera.common.errors import fail
+from tessera.common.protocol import Connection
 from torch import nn
 
 HERE = Path(__file__).resolve().parent
@@ -167,7 +167,7 @@ def test_backend_runs_kernels():
 @pytest.fixture
 def inductor(monkeypatch):
     """The graphs that Inductor compiles, with its settings, in order."""
-    from tessera import leftover
+    from tessera.running import leftover
 
     seen, compile_inductor = [], leftover.compile_inductor
 

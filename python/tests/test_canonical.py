@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 from graph_tools import ROOT, canonical, check, ops
-from tessera.loading import _import, load_problem
-from tessera.tracer import trace_module
+from tessera.tracing.loading import _import, load_problem
+from tessera.tracing.tracer import trace_module
 from torch import nn
 from torch.nn import functional as F
 

@@ -11,10 +11,10 @@ import warnings
 import pytest
 import torch
 from composing import Mlp, compile_kernel, mlp_plan
-from tessera import plan_graph
-from tessera.compose import ComposedModule
-from tessera.errors import Error
-from tessera.outputs import Outputs, wrapper
+from tessera.common.errors import Error
+from tessera.running import plan_graph
+from tessera.running.compose import ComposedModule
+from tessera.running.outputs import Outputs, wrapper
 from torch import nn
 from torch.utils import _pytree as pytree
 
@@ -590,7 +590,7 @@ def test_compiled_falls_back_under_autocast_and_in_training(pair):
 
 
 def test_a_module_with_hooks_is_not_optimized():
-    from tessera.held import hold
+    from tessera.tracing.held import hold
 
     m = Mlp().eval()
     m.fc1.register_forward_hook(lambda module, args, out: out)

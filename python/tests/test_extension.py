@@ -1,7 +1,7 @@
 import os
 import threading
 
-from tessera import extension
+from tessera.running import extension
 from tessera.tracer_process import Tracer
 
 

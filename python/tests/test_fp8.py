@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from tessera.held import hold, inputs_of
-from tessera.problem import Problem
-from tessera.reference import Executor
-from tessera.runners import make_runner
-from tessera.tracer import trace_module
-from tessera.verify import verify
+from tessera.common.reference import Executor
+from tessera.judging.problem import Problem
+from tessera.judging.runners import make_runner
+from tessera.judging.verify import verify
+from tessera.tracing.held import hold, inputs_of
+from tessera.tracing.tracer import trace_module
 from torch import nn
 
 M, N, K = 32, 48, 64

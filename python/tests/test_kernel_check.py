@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from composing import compile_kernel
-from tessera.blame import blamed
-from tessera.held import hold
-from tessera.kernel_check import check_kernels
-from tessera.module_check import end_to_end, verify_module
-from tessera.problem import Problem
-from tessera.reference import Executor
+from tessera.common.reference import Executor
+from tessera.judging.blame import blamed
+from tessera.judging.kernel_check import check_kernels
+from tessera.judging.module_check import end_to_end, verify_module
+from tessera.judging.problem import Problem
+from tessera.tracing.held import hold
 from torch import nn
 
 ROWS, WIDTH = 64, 48
@@ -194,7 +194,7 @@ def test_no_memory_for_the_module_itself(held, folder, monkeypatch):
     def full(self, *args):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 3 GiB")
 
-    monkeypatch.setattr("tessera.kernel_check._Walk._check", full)
+    monkeypatch.setattr("tessera.judging.kernel_check._Walk._check", full)
     rows = check_kernels(held, plan_of(held, damaged(folder)))["kernels"]
     assert [(k["pattern"], k["ok"], k["form"]) for k in rows] == [("p01", None, "skipped"), ("p02", None, "skipped")]
 
@@ -209,7 +209,7 @@ def test_end_to_end_with_little_memory(held, folder, monkeypatch, form, lacking)
         return run(self, inputs, dtype)
 
     monkeypatch.setattr(Executor, "run_all", limited)
-    monkeypatch.setattr("tessera.module_check.check_kernels", lambda *a: {"kernels": [], "seconds": 0.0})
+    monkeypatch.setattr("tessera.judging.module_check.check_kernels", lambda *a: {"kernels": [], "seconds": 0.0})
     r = verify_module(held, plan_of(held, damaged(folder)))
     assert r["ok"] and r["form"] == form and r["rewrites"]["ok"] is (True if form == "fp32" else None), r
     r = verify_module(held, plan_of(held, damaged(folder), damaged(folder, "y *= 3;")))

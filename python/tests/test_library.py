@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tessera import library
-from tessera.errors import Error
-from tessera.problem import FULL, Problem
-from tessera.runners import make_runner
-from tessera.verify import budget, reference_errors, verify
+from tessera.common.errors import Error
+from tessera.judging.deviation import reference_errors
+from tessera.judging.problem import FULL, Problem
+from tessera.judging.runners import make_runner
+from tessera.judging.verify import budget, verify
+from tessera.running import library
 
 B, H, KV, L, D = 2, 4, 2, 24, 16
 
@@ -220,7 +221,7 @@ def test_a_clone_of_attention_is_no_copy_where_its_layout_fits(heads_last, monke
     pattern = {**pattern, "nodes": names, "subgraph": names, "outputs": ["c"]}
     results, stand_in = attention_that_writes(heads_last)
 
-    from tessera import reference
+    from tessera.common import reference
 
     real = reference.overload
     monkeypatch.setattr(reference, "overload", lambda op: stand_in if "attention" in op else real(op))
@@ -277,7 +278,7 @@ def test_tables_are_read_within_their_bounds():
 
 
 def test_guarded_tensors_know_what_was_written():
-    from tessera.guarded import Guarded
+    from tessera.judging.guarded import Guarded
 
     g = Guarded([4, 3], [8, 1], torch.float32, "cpu")
     g.poison()
@@ -290,7 +291,7 @@ def test_guarded_tensors_know_what_was_written():
 
 
 def test_views_keep_the_offset_of_their_base():
-    from tessera.library import view_of
+    from tessera.running.library import view_of
 
     base = torch.arange(40.0)[4:].view(6, 6)
     view = {"tensor": 0, "shape": [2, 3], "strides": [6, 2], "offset": 7}

@@ -8,9 +8,9 @@ import pytest
 import torch
 from composing import t as ref
 from composing import value
-from tessera import leftover
-from tessera.library_steps import Views, attention, dense_order
-from tessera.plan_graph import build
+from tessera.running import leftover
+from tessera.running.library_steps import Views, attention, dense_order
+from tessera.running.plan_graph import build
 from torch import fx
 
 

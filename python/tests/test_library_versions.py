@@ -8,8 +8,8 @@ import sys
 
 import pytest
 import torch
-from tessera import library_versions
-from tessera.graph_builder import machine
+from tessera.tracing import library_versions
+from tessera.tracing.library_versions import machine
 
 
 def test_a_graph_carries_them():
@@ -18,7 +18,7 @@ def test_a_graph_carries_them():
 
 def test_the_command_prints_the_machine():
     done = subprocess.run(
-        [sys.executable, "-m", "tessera.library_versions"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tessera.tracing.library_versions"], capture_output=True, text=True, check=True
     )
     said = json.loads(done.stdout.splitlines()[-1])
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -5,10 +5,10 @@ import pickle
 
 import pytest
 import torch
-from tessera import held as holding
-from tessera import model_caches
-from tessera.errors import Error
-from tessera.tracer import trace_module
+from tessera.common.errors import Error
+from tessera.tracing import held as holding
+from tessera.tracing import model_caches
+from tessera.tracing.tracer import trace_module
 from torch import nn
 from transformers import DynamicCache, LlamaConfig, LlamaForCausalLM
 

@@ -13,11 +13,13 @@ import pytest
 import tessera
 import torch
 from composing import Mlp, compile_kernel, plan_of_trace
-from tessera import backend, leftover, modes, module_check, settling
-from tessera.captured import FlatCall, hold_graph
-from tessera.compose import ComposedModule
-from tessera.errors import Error
-from tessera.held import hold
+from tessera import backend
+from tessera.common.errors import Error
+from tessera.judging import module_check, settling
+from tessera.running import leftover, modes
+from tessera.running.compose import ComposedModule
+from tessera.tracing.captured import FlatCall, hold_graph
+from tessera.tracing.held import hold
 from test_never_silently_wrong import Two, merged_plan
 from torch import nn
 from torch._dynamo.mutation_guard import GenerationTracker
@@ -166,7 +168,7 @@ def test_the_peer_is_torch_compile_in_the_mode(mode, compiled):
 
 
 def test_measured_peers_are_in_the_mode(monkeypatch):
-    from tessera import peers
+    from tessera.judging import peers
 
     asked = []
     monkeypatch.setattr(torch, "compile", lambda module, options=None: asked.append(options))

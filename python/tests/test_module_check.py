@@ -8,13 +8,13 @@ import importlib.util
 import pytest
 import torch
 from composing import LINEAR, Mlp, compile_kernel, mlp_plan, plan_of_trace
-from tessera import held as holding
-from tessera.errors import Error
-from tessera.export import export_module
-from tessera.held import hold, inputs_of, redraw
-from tessera.module_check import verify_module
-from tessera.module_times import compare_plans, measure_module
-from tessera.peers import equal_precision
+from tessera.common.errors import Error
+from tessera.judging.module_check import verify_module
+from tessera.judging.module_times import compare_plans, measure_module
+from tessera.judging.peers import equal_precision
+from tessera.running.export import export_module
+from tessera.tracing import held as holding
+from tessera.tracing.held import hold, inputs_of, redraw
 from torch import nn
 
 
@@ -125,7 +125,7 @@ def test_precision_converts_module_and_inputs():
 
 def test_export(held, folder, tmp_path):
     plan = plan_of_trace(held.traced, compile_kernel(folder))
-    files = export_module(held, plan, str(tmp_path))
+    files = export_module(held.traced, held.args, held.kwargs, plan, str(tmp_path))
     assert {"plan.json", "composed.py", "structure.pt"} <= {f.rsplit("/", 1)[1] for f in files}
     spec = importlib.util.spec_from_file_location("composed", tmp_path / "composed.py")
     composed = importlib.util.module_from_spec(spec)

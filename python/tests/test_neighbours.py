@@ -8,7 +8,7 @@ import io
 
 import pytest
 import torch
-from tessera.neighbours import adopt, span
+from tessera.running.neighbours import adopt, span
 from torch import nn
 
 

@@ -11,9 +11,9 @@ import warnings
 import pytest
 import torch
 from composing import Mlp, compile_kernel, mlp_plan, node, t, value
-from tessera.compose import ComposedModule
-from tessera.held import hold
-from tessera.tracer import trace_module
+from tessera.running.compose import ComposedModule
+from tessera.tracing.held import hold
+from tessera.tracing.tracer import trace_module
 from torch import nn
 
 

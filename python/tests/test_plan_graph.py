@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tessera.plan_graph import build
+from tessera.running.plan_graph import build
 from test_library import KV, B, D, H, L, attention, attention_that_writes, value
 
 
@@ -28,7 +28,7 @@ def written_out(outputs: list[str], layout: str | None = "contiguous_format"):
 
 def run(graph: dict, heads_last: bool, monkeypatch):
     """The emitted graph's results, attention's own result beside them."""
-    from tessera import plan_graph
+    from tessera.running import plan_graph
 
     made, stand_in = attention_that_writes(heads_last)
     real = plan_graph.overload

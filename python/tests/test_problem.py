@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 from evaluator_client import GRAPH, PATTERN
-from tessera import timing
-from tessera.problem import Kept, Problem
+from tessera.judging import timing
+from tessera.judging.problem import Kept, Problem
 
 
 def problem(kept: Kept | None = None) -> Problem:

@@ -1,10 +1,10 @@
 import pytest
 import torch
 from tessera import api
-from tessera import held as holding
-from tessera.errors import Error, fail
-from tessera.module_times import measure_module
-from tessera.randomness import draws, of_training
+from tessera.common.errors import Error, fail
+from tessera.judging.module_times import measure_module
+from tessera.tracing import held as holding
+from tessera.tracing.randomness import draws, of_training
 from torch import nn
 
 

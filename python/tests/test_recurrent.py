@@ -8,8 +8,8 @@ import time
 
 import pytest
 import torch
-from tessera import held as holding
-from tessera.recurrent import recurrent_shapes
+from tessera.common.recurrent import recurrent_shapes
+from tessera.tracing import held as holding
 from torch import nn
 
 

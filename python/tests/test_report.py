@@ -8,7 +8,7 @@ import re
 
 import pytest
 from tessera import report as report_module
-from tessera.errors import Error
+from tessera.common.errors import Error
 from tessera.report import main, render
 
 

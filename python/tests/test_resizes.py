@@ -6,9 +6,9 @@ import pytest
 import tessera
 import torch
 from composing import Mlp
-from tessera import resizes
-from tessera.held import hold
 from tessera.tracer_process import Tracer
+from tessera.tracing import resizes
+from tessera.tracing.held import hold
 from torch import nn
 
 

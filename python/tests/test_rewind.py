@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-from tessera import held as holding
-from tessera import settling
-from tessera.module_times import compare_plans, measure_module
-from tessera.rewind import Rewind
-from tessera.settling import Settler
+from tessera.judging import settling
+from tessera.judging.module_times import compare_plans, measure_module
+from tessera.judging.rewind import Rewind
+from tessera.judging.settling import Settler
+from tessera.tracing import held as holding
 from torch import nn
 
 ROOM, ROWS = 24, 8

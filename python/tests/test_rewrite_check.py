@@ -8,13 +8,13 @@ import decoder_blocks
 import pytest
 import torch
 from graph_tools import canonical
-from tessera.errors import Error
-from tessera.held import hold
-from tessera.module_check import end_to_end, verify_module
-from tessera.perturbed import Perturbed, perturb, perturbed_inputs
-from tessera.reference import Executor
-from tessera.rewrite_check import check_rewrites
+from tessera.common.errors import Error
+from tessera.common.reference import Executor
+from tessera.judging.module_check import end_to_end, verify_module
+from tessera.judging.perturbed import Perturbed, perturb, perturbed_inputs
+from tessera.judging.rewrite_check import check_rewrites
 from tessera.tracer_process import Tracer
+from tessera.tracing.held import hold
 from torch import nn
 from torch.nn import functional as F
 
@@ -251,6 +251,6 @@ def test_the_tracer_checks_a_graph_once(held, monkeypatch):
     tracer, graph = Tracer(held), canonical(held.graph)
     assert tracer.check_rewrites({"graph": graph})["ok"]
     plan = plan_without_kernels(copy.deepcopy(graph))
-    monkeypatch.setattr("tessera.module_check.check_rewrites", lambda *a: pytest.fail("checked again"))
+    monkeypatch.setattr("tessera.judging.module_check.check_rewrites", lambda *a: pytest.fail("checked again"))
     r = tracer.verify_module({"plan": plan, "seeds": 1})
     assert r["ok"] and r["rewrites"]["ok"] and r["kernels"] == [], r

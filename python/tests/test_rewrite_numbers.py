@@ -2,7 +2,7 @@
 
 import torch
 from graph_tools import canonical, check
-from tessera.tracer import trace_module
+from tessera.tracing.tracer import trace_module
 from test_canonical import X, module
 
 NUMBERS = {

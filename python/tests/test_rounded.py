@@ -2,10 +2,11 @@
 
 import torch
 import torch.nn.functional as F
-from tessera import rounded
-from tessera.library import view_of
-from tessera.problem import Problem, larger_errors
-from tessera.verify import verify
+from tessera.judging import rounded
+from tessera.judging.deviation import larger_errors
+from tessera.judging.problem import Problem
+from tessera.judging.verify import verify
+from tessera.running.library import view_of
 from test_library import attention
 
 

@@ -8,10 +8,10 @@ import warnings
 import pytest
 import torch
 from composing import Mlp, compile_kernel, plan_of_trace
-from tessera import held as holding
-from tessera import settling
-from tessera.errors import fail
-from tessera.settling import Settler
+from tessera.common.errors import fail
+from tessera.judging import settling
+from tessera.judging.settling import Settler
+from tessera.tracing import held as holding
 from torch import nn
 
 

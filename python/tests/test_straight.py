@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tessera.straight import Straight
+from tessera.running.straight import Straight
 from torch import fx
 
 aten = torch.ops.aten

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tessera import timing
+from tessera.judging import timing
 
 
 class Recorded:

@@ -106,6 +106,94 @@ def test_layers_page_without_markers(layered):
     assert code == 1 and "markers" in out
 
 
+ROOMS = """
+[python.common]
+may = []
+purpose = "shared"
+[python.running]
+may = ["common"]
+purpose = "at run time"
+[python.tessera]
+may = ["common", "running"]
+purpose = "doors"
+"""
+
+
+@pytest.fixture
+def roomy(layered):
+    """Rooms that use each permission once: at module level, in a function, by relative names."""
+    write(layered, "layers.toml", LAYERS + ROOMS)
+    page = (layered / "ARCHITECTURE.md").read_text()
+    write(layered, "ARCHITECTURE.md", page + "<!-- rooms:begin -->\n<!-- rooms:end -->\nend\n")
+    for room in ("", "common/", "running/"):
+        write(layered, f"python/tessera/{room}__init__.py", '"""A room."""\n')
+    write(layered, "python/tessera/common/errors.py", "import json\n")
+    write(layered, "python/tessera/common/places.py", "from tessera.common import errors\n")
+    write(layered, "python/tessera/running/plan.py", "def f():\n    from ..common.errors import fail\n")
+    write(layered, "python/tessera/api.py", "import tessera.common.errors\nfrom tessera.running import plan as p\n")
+    assert check("check_layers.py", layered, "--update") == (0, "")
+    return layered
+
+
+def test_rooms_clean(roomy):
+    assert check("check_layers.py", roomy) == (0, "")
+    page = (roomy / "ARCHITECTURE.md").read_text()
+    assert "| `running` | at run time | `common` |" in page and "| `store` | a database | `diag` |" in page
+    assert page.startswith("before\n") and page.endswith("end\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from tessera.running.plan import f",
+        "from tessera.running import plan",
+        "import tessera.running.plan",
+        "from ..running import plan",
+        "def g():\n    from tessera.running import plan",
+    ],
+)
+def test_rooms_import_against_the_table(roomy, line):
+    write(roomy, "python/tessera/common/bad.py", f'"""Fine."""\n{line}\n')
+    code, out = check("check_layers.py", roomy)
+    place = f"python/tessera/common/bad.py:{2 + line.count(chr(10))}"
+    assert code == 1
+    assert out == f"{place}: `common` may not import `running` (layers.toml: it may import nothing)\n"
+
+
+def test_rooms_import_of_a_door(roomy):
+    write(roomy, "python/tessera/running/bad.py", "import tessera\n")
+    code, out = check("check_layers.py", roomy)
+    assert code == 1 and "running/bad.py:1: `running` may not import `tessera`" in out
+
+
+def test_rooms_circle_of_files(roomy):
+    write(roomy, "python/tessera/common/errors.py", "def late():\n    from .more import x\n")
+    write(roomy, "python/tessera/common/more.py", "from tessera.common.places import y\n")
+    code, out = check("check_layers.py", roomy)
+    places = [f"python/tessera/common/{name}.py" for name in ("errors", "more", "places", "errors")]
+    assert code == 1 and out == f"{places[0]}: imports in a circle: {' -> '.join(places)}\n"
+
+
+def test_rooms_permission_that_nobody_uses(roomy):
+    write(roomy, "python/tessera/running/plan.py", "import json\n")
+    code, out = check("check_layers.py", roomy)
+    assert (
+        code == 1 and out == "layers.toml: [python.running] lists `common`, which none of its files uses: strike it\n"
+    )
+
+
+def test_rooms_without_a_row(roomy):
+    write(roomy, "python/tessera/extra/__init__.py", "")
+    code, out = check("check_layers.py", roomy)
+    assert code == 1 and out == "python/tessera/extra: has no row in layers.toml\n"
+
+
+def test_rooms_row_that_points_down(roomy):
+    write(roomy, "layers.toml", LAYERS + ROOMS.replace("may = []", 'may = ["running"]'))
+    code, out = check("check_layers.py", roomy, "--update")
+    assert code == 1 and "layers.toml: [python.common] lists `running`, which is not above it" in out
+
+
 @pytest.fixture
 def documented(tmp_path):
     write(tmp_path, "build/bin/tessera", PROGRAM)

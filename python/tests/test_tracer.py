@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 from graph_tools import check, ops
-from tessera.errors import Error
-from tessera.facts import facts_of
-from tessera.reference import Executor
-from tessera.tracer import load_problem, trace, trace_graph_module, trace_module
+from tessera.common.errors import Error
+from tessera.common.facts import facts_of
+from tessera.common.reference import Executor
+from tessera.tracing.tracer import load_problem, trace, trace_graph_module, trace_module
 from torch import nn
 from torch.nn import functional as F
 
@@ -99,7 +99,7 @@ def test_facts(tensor, facts):
 
 
 def test_truth_values_are_looked_at_where_numbers_are_too_many(monkeypatch):
-    from tessera import facts
+    from tessera.common import facts
 
     monkeypatch.setattr(facts, "LARGEST", 8)
     mask = torch.ones(6, 6).tril()

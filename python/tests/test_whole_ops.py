@@ -7,8 +7,8 @@ import copy
 import pytest
 import torch
 from graph_tools import check
-from tessera import held as holding
-from tessera.whole_ops import whole
+from tessera.running.whole_ops import whole
+from tessera.tracing import held as holding
 from torch import nn
 
 

@@ -13,8 +13,8 @@ using std::chrono::seconds;
 // A peer written in plain Python over the package's protocol module, run from a file.
 const char* const script = R"(
 import os, sys, time, signal
-from tessera.errors import fail as failure
-from tessera.protocol import over_stdio
+from tessera.common.errors import fail as failure
+from tessera.common.protocol import over_stdio
 def fail(p): raise failure("TS0102", "test.wrong", "wrong", helps=["right it"])
 def die(p):
     print("last words", file=sys.stderr, flush=True)

@@ -38,9 +38,10 @@ Machine this_machine(const std::string& effort) {
   Machine m{
       .here = {.toolchain = toolchain::locate(python).fingerprint(), .asked = {.effort = effort}}};
   try {
-    const Finished done = tessera::run({.argv = {python.string(), "-m", "tessera.library_versions"},
-                                        .env = {{"PYTHONPATH", bridge::python_path().string()}}},
-                                       std::chrono::seconds(120));
+    const Finished done =
+        tessera::run({.argv = {python.string(), "-m", "tessera.tracing.library_versions"},
+                      .env = {{"PYTHONPATH", bridge::python_path().string()}}},
+                     std::chrono::seconds(120));
     // Warnings of packages share the output; the answer is its last line.
     const Json said = Json::parse(split(trim(done.output), '\n').back(), nullptr, false);
     if (done.ok() && said.is_object()) {

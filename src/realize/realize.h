@@ -25,8 +25,8 @@ struct Launch {
   std::vector<int64_t> ints;  // in the order of the kernel's describe()
 };
 
-/// A function of the Python edge (tessera.library) that runs a vendor's kernel on the pattern's
-/// tensors.
+/// A function of the Python edge (tessera.running.library) that runs a vendor's kernel on the
+/// pattern's tensors.
 struct LibraryCall {
   std::string function;             // "sdpa", "aten"
   Json arguments = Json::object();  // {"backend":"cudnn"}

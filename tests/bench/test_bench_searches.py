@@ -12,7 +12,7 @@ import tessera
 import torch
 from standins import Composed, Small
 from suites import anytime, blocks, tables
-from tessera import held
+from tessera.tracing import held
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import torch
 from core import BINARY, ROOT
 from core import tessera as command
 from tessera import api
-from tessera.errors import Error
+from tessera.common.errors import Error
 from tessera.tracer_process import Tracer
 from torch import nn
 

@@ -212,7 +212,7 @@ def test_libraries_of_other_versions_are_timed_again(tmp_path, monkeypatch):
 
     first = run()
     assert {p["reuse"]["strategy"] for p in run().values()} == {"REUSE"}
-    monkeypatch.setattr("tessera.graph_builder.library_versions", lambda device: {"torch": "99.0"})
+    monkeypatch.setattr("tessera.tracing.library_versions.library_versions", lambda device: {"torch": "99.0"})
     other = run()
     for i, p in other.items():
         assert p["reuse"]["strategy"] == "ADAPT" and "here 99.0" in p["reuse"]["detail"], p["reuse"]

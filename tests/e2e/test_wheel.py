@@ -19,7 +19,8 @@ from core import BINARY, ROOT, SMALL
 
 SCRIPT = """
 import tessera, torch
-from tessera import api, places
+from tessera import api
+from tessera.common import places
 assert places.source_tree() is None, places.package
 assert api.find_binary() == places.package / "bin" / "tessera", api.find_binary()
 m = torch.nn.Sequential(torch.nn.LayerNorm(64), torch.nn.GELU()).eval()

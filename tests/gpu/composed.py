@@ -21,9 +21,10 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "python" / "tests")]
 
 import torch  # noqa: E402
 from composing import Mlp, plan_of_trace  # noqa: E402
-from tessera import extension, module_check, module_times  # noqa: E402
-from tessera.compose import ComposedModule  # noqa: E402
-from tessera.held import hold  # noqa: E402
+from tessera.judging import module_check, module_times  # noqa: E402
+from tessera.running import extension  # noqa: E402
+from tessera.running.compose import ComposedModule  # noqa: E402
+from tessera.tracing.held import hold  # noqa: E402
 from test_never_silently_wrong import Two, merged_plan  # noqa: E402
 
 SOURCE = r"""

@@ -262,7 +262,7 @@ class Checked:
         precision = self.p.get("precision", "bf16")
         if not self.p.get("check_only"):
             return {"tf32": 1.05, "fp32": 3.0, "fp8": 1.5}.get(precision, 1.05) * self.peer_error
-        from tessera import rounded, verify
+        from tessera.judging import rounded, verify
 
         error = self.peer_error
         if rounded.has_own_cost(precision):

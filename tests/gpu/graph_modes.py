@@ -27,9 +27,10 @@ from composed import compile_kernel  # noqa: E402
 from composing import Mlp, plan_of_trace  # noqa: E402
 from host_times import Block  # noqa: E402
 from judging import changes, check, compared, describe, failed, medians, note, off, overwrite, right  # noqa: E402
-from tessera import backend, modes  # noqa: E402
-from tessera.compose import ComposedModule  # noqa: E402
-from tessera.held import hold  # noqa: E402
+from tessera import backend  # noqa: E402
+from tessera.running import modes  # noqa: E402
+from tessera.running.compose import ComposedModule  # noqa: E402
+from tessera.tracing.held import hold  # noqa: E402
 from test_never_silently_wrong import Two, merged_plan  # noqa: E402
 from torch import nn  # noqa: E402
 from torch._dynamo.utils import counters  # noqa: E402

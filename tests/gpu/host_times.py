@@ -22,7 +22,7 @@ sys.path.insert(0, str(root / "python"))
 import tessera  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
-from tessera.held import hold  # noqa: E402
+from tessera.tracing.held import hold  # noqa: E402
 from torch import nn  # noqa: E402
 
 GUARDS_US = 40.0  # a block's guards; a tenth of what such a block takes on the host by Inductor

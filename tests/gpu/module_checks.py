@@ -18,10 +18,10 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "examples")]
 
 import torch  # noqa: E402
 from llama_block import LlamaBlock, Sizes  # noqa: E402
-from tessera.held import Held, hold  # noqa: E402
-from tessera.kernel_check import check_kernels  # noqa: E402
-from tessera.module_check import verify_module  # noqa: E402
-from tessera.rewrite_check import check_rewrites  # noqa: E402
+from tessera.judging.kernel_check import check_kernels  # noqa: E402
+from tessera.judging.module_check import verify_module  # noqa: E402
+from tessera.judging.rewrite_check import check_rewrites  # noqa: E402
+from tessera.tracing.held import Held, hold  # noqa: E402
 
 LIMITS = {"rewrites": 1.5, "kernels": 1.5, "module": 5.0}  # seconds of the second run, 1 x 2048 on an H200
 

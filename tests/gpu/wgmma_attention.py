@@ -162,7 +162,7 @@ class Case:
 
     def limit(self, library: float) -> float:
         """The RMS error that an instance may have where torch's is `library`."""
-        from tessera import verify
+        from tessera.judging import verify
 
         baseline = {"rms": library, "max": library, "peak": 1.0}
         return verify.budget(self.spec["precision"], self.result.view.dtype, baseline)["rms"]

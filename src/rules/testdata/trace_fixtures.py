@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import torch
-from tessera.tracer import trace
+from tessera.tracing.tracer import trace
 
 CASES = {
     "minigpt": ("minigpt", "Model"),

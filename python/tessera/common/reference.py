@@ -1,0 +1,266 @@
+"""Executes nodes of a graph (schema tessera.graph/1) by real ATen ops.
+
+With a compute dtype every floating tensor is held in it: inputs are converted, and dtype arguments that name a floating
+type (of conversions, softmax, sums, new tensors) name the compute dtype instead. In float64 this is the meaning that
+kernels are verified against; without one (None) it is what eager PyTorch computes.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import torch
+
+from tessera.common.errors import fail
+
+_memory_formats = {
+    "contiguous_format": torch.contiguous_format,
+    "preserve_format": torch.preserve_format,
+    "channels_last": torch.channels_last,
+    "channels_last_3d": torch.channels_last_3d,
+}
+
+_views = ("aten.view.default", "aten._unsafe_view.default")
+_reshape = "aten.reshape.default"
+_attention = "aten.scaled_dot_product_attention.default"
+_views_of_results = (*_views, "aten.transpose.int", "aten.permute.default")
+
+
+def _scaled_product(a, b, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None, use_fast_accum=False):
+    """aten._scaled_mm in a wider type: a (m, k), b (k, n), scales of one element, of the rows of a, of the columns of b."""
+    if scale_result is not None:
+        raise fail("TS0222", "graph.no_meaning", "a scale of the result of aten._scaled_mm has no meaning here")
+    y = (a @ b) * scale_a * scale_b
+    return y if bias is None else y + bias
+
+
+def _attention_in_pieces(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
+):
+    """aten.scaled_dot_product_attention in a type that only torch's written-out form knows: [batch, heads, length, width]
+    cut along batch, then along heads, so that the scores of a piece stay near _PIECE_BYTES."""
+    op = torch.ops.aten.scaled_dot_product_attention.default
+    options = {"scale": scale, "enable_gqa": enable_gqa}
+    whole = query.dim() == key.dim() == value.dim() == 4 and not dropout_p
+    scores = query.shape[-2] * key.shape[-2] * query.element_size()  # of one head
+    if not whole or math.prod(query.shape[:2]) * scores <= _PIECE_BYTES or query.shape[0] != key.shape[0]:
+        return op(query, key, value, attn_mask, dropout_p, is_causal, **options)
+    times = query.shape[1] // key.shape[1]
+    step = min(key.shape[1], max(1, _PIECE_BYTES // (times * scores)))
+    out = query.new_empty((*query.shape[:-1], value.shape[-1]))
+    for i in range(query.shape[0]):
+        for h in range(0, key.shape[1], step):
+            heads, kv = slice(h * times, (h + step) * times), slice(h, h + step)
+            mask = attn_mask
+            if mask is not None:
+                full = mask.expand(*query.shape[:2], *mask.shape[-2:])
+                mask = full[i : i + 1, heads]
+            part = op(
+                query[i : i + 1, heads], key[i : i + 1, kv], value[i : i + 1, kv], mask, 0.0, is_causal, **options
+            )
+            out[i : i + 1, heads] = part
+    return out
+
+
+_PIECE_BYTES = 1 << 30
+# Ops that know fewer types than their meaning needs, or need more memory for it than they must.
+_written_out = {
+    torch.ops.aten._scaled_mm.default: _scaled_product,
+    torch.ops.aten.scaled_dot_product_attention.default: _attention_in_pieces,
+}
+
+
+@functools.cache
+def overload(op: str):
+    """The OpOverload of "aten.linear.default"."""
+    parts = op.split(".")
+    try:
+        namespace, packet = getattr(torch.ops, parts[0]), parts[1]
+        return getattr(getattr(namespace, packet), parts[2])
+    except (AttributeError, IndexError):
+        raise fail(
+            "TS0220",
+            "graph.unknown_op",
+            f"this PyTorch ({torch.__version__}) has no op `{op}`",
+            helps=["trace the module again with this PyTorch"],
+        ) from None
+
+
+class Executor:
+    """`share_clones`: a clone of attention's result is that result where it has the wanted layout already, as torch's own
+    kernels write it; a written-out attention, in whose place it stands, has it otherwise and needs the clone."""
+
+    def __init__(self, graph: dict, device: str | torch.device | None = None, share_clones: bool = False):
+        self.graph = graph
+        self.share_clones = share_clones
+        self.device = torch.device(device or graph.get("device", "cpu"))
+        self.nodes = {n["name"]: n for n in graph["nodes"]}
+        self._values = {v["name"]: v for v in graph.get("values", ())}
+        self._position = {n["name"]: i for i, n in enumerate(graph["nodes"])}
+
+    def run(
+        self,
+        nodes: list[str],
+        inputs: dict[str, torch.Tensor],
+        outputs: list[str],
+        compute_dtype: torch.dtype | None = None,
+    ) -> dict[str, torch.Tensor]:
+        """The values `outputs` after these nodes, in the graph's order, have run on `inputs`.
+
+        Inputs are converted where they are first read (`inputs` may be any mapping), and all values are dropped after
+        their last use, so that memory stays what eager execution needs.
+        """
+        ordered = sorted(nodes, key=self._position.__getitem__)
+        last_use = {}
+        for name in ordered:
+            for value in tensor_arguments(self.nodes[name]):
+                last_use[value] = name
+        kept = set(outputs)
+        values: dict[str, torch.Tensor] = {}
+        own = attention_results([self.nodes[n] for n in ordered]) if self.share_clones else {}
+        with torch.no_grad():
+            for name in ordered:
+                node = self.nodes[name]
+                for value in tensor_arguments(node):
+                    self._take(value, inputs, values, compute_dtype)
+                if not _shared(node, values, own):
+                    self._call(node, values, compute_dtype)
+                for value in {*tensor_arguments(node), *node["outputs"]}:
+                    if value not in kept and last_use.get(value, name) == name:
+                        values.pop(value, None)
+        for value in outputs:
+            self._take(value, inputs, values, compute_dtype)
+        return {name: values[name] for name in outputs}
+
+    def _take(self, name: str, inputs, values: dict[str, torch.Tensor], compute_dtype: torch.dtype | None) -> None:
+        """Puts an input, or a constant that a pattern does not take as one, among the values."""
+        if name in values:
+            return
+        found = inputs[name] if name in inputs else self._constant(name)
+        if found is None:
+            raise fail("TS0221", "graph.no_such_value", f"the nodes neither make nor are given `{name}`")
+        values[name] = _held(found, compute_dtype, self.device)
+
+    def _constant(self, name: str) -> torch.Tensor | None:
+        """A buffer or constant of equal elements: patterns hold its number and do not take it as an input."""
+        value = self._values.get(name, {})
+        facts = value.get("facts") or {}
+        if "scalar" not in facts:
+            return None
+        dtype = getattr(torch, value["dtype"])
+        number = facts["scalar"]
+        number = float(number) if isinstance(number, str) else number
+        filled = torch.float32 if dtype.itemsize == 1 else dtype
+        return torch.full(value["shape"], number, dtype=filled, device=self.device).to(dtype)
+
+    def run_all(
+        self, inputs: dict[str, torch.Tensor], compute_dtype: torch.dtype | None = None
+    ) -> dict[str, torch.Tensor]:
+        """Every output and mutation of the graph from its inputs (user inputs, parameters, buffers, constants)."""
+        wanted = [*self.graph["outputs"], *(m["value"] for m in self.graph.get("mutations", ()))]
+        return self.run(list(self.nodes), inputs, list(dict.fromkeys(wanted)), compute_dtype)
+
+    def _call(self, node: dict, values: dict[str, torch.Tensor], compute_dtype: torch.dtype | None) -> None:
+        # A rewrite may have changed the layout below a view: reshape is view where that is possible, else a copy.
+        op = overload(_reshape if node["op"] in _views else node["op"])
+        types = {a.name: a for a in op._schema.arguments}
+        positional, keywords = [], {}
+        for name, encoded in node["arguments"].items():
+            if node["op"] in _views and name == "size":
+                name = "shape"
+            schema = types.get(name)
+            value = self._decode(encoded, schema.type if schema else None, values, compute_dtype)
+            if schema is None or schema.kwarg_only:
+                keywords[name] = value
+            else:
+                positional.append(value)
+        if compute_dtype is not None and op in _written_out:
+            op = _written_out[op]
+        result = op(*positional, **keywords)
+        results = result if isinstance(result, (tuple, list)) else [result]
+        for name, tensor in zip(node["outputs"], results, strict=False):
+            if tensor is not None:
+                values[name] = _held(tensor, compute_dtype, self.device)
+
+    def _decode(self, encoded, kind, values, compute_dtype):
+        if isinstance(encoded, list):
+            return [self._decode(item, None, values, compute_dtype) for item in encoded]
+        if isinstance(encoded, dict):
+            if "value" in encoded:
+                return values[encoded["value"]]
+            if "dtype" in encoded:
+                dtype = getattr(torch, encoded["dtype"])
+                return compute_dtype if compute_dtype is not None and dtype.is_floating_point else dtype
+            return float(encoded["float"])
+        if isinstance(encoded, str) and kind is not None:
+            text = str(kind)
+            if "Device" in text:
+                return self.device
+            if encoded in _memory_formats:
+                return _memory_formats[encoded]
+            if encoded == "strided":
+                return torch.strided
+        return encoded
+
+
+def attention_results(nodes: list[dict]) -> dict[str, str]:
+    """Results of attention and views of them, with the result that they look at: in their memory lies nothing of what the
+    nodes were given. `nodes` in order of execution."""
+    own: dict[str, str] = {}
+    for node in nodes:
+        if node["op"] == _attention:
+            own.update({name: name for name in node["outputs"]})
+        elif node["op"] in _views_of_results and (source := node["arguments"]["self"].get("value")) in own:
+            own.update(dict.fromkeys(node["outputs"], own[source]))
+    return own
+
+
+def cloned_result(node: dict, own: dict[str, str]) -> str | None:
+    """The value of `own` that this node clones, where the clone needs no copy if that value `has_layout`."""
+    if node["op"] != "aten.clone.default" or _layout(node) not in ("preserve_format", "contiguous_format"):
+        return None
+    source = node["arguments"]["self"]["value"]
+    return source if source in own else None
+
+
+def keeps_layout(node: dict) -> bool:
+    """Whether the clone has its source's layout, whatever that is."""
+    return _layout(node) == "preserve_format"
+
+
+def _layout(node: dict) -> str:
+    return node["arguments"].get("memory_format", "preserve_format")
+
+
+def _shared(node: dict, values: dict[str, torch.Tensor], own: dict[str, str]) -> bool:
+    """Whether the node is a clone of a value in `own` and needs no copy; its output is that value then."""
+    source = cloned_result(node, own)
+    if source is None or not (keeps_layout(node) or values[source].is_contiguous()):
+        return False
+    values[node["outputs"][0]] = values[source]
+    return True
+
+
+def _held(tensor: torch.Tensor, dtype: torch.dtype | None, device: torch.device) -> torch.Tensor:
+    if not isinstance(tensor, torch.Tensor):
+        return torch.as_tensor(tensor, device=device)
+    if dtype is not None and tensor.is_floating_point() and tensor.dtype != dtype:
+        return tensor.to(device=device, dtype=dtype)
+    return tensor if tensor.device == device else tensor.to(device)
+
+
+def tensor_arguments(node: dict) -> list[str]:
+    """The names of all values among a node's arguments, in order."""
+    names = []
+
+    def walk(encoded):
+        if isinstance(encoded, dict) and "value" in encoded:
+            names.append(encoded["value"])
+        elif isinstance(encoded, list):
+            for item in encoded:
+                walk(item)
+
+    for encoded in node["arguments"].values():
+        walk(encoded)
+    return names

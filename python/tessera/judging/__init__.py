@@ -1,0 +1,1 @@
+"""Whether kernels and composed modules are right, and how fast they are."""

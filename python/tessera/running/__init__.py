@@ -1,0 +1,1 @@
+"""What a composed module needs at run time, and nothing of how it was traced or judged."""

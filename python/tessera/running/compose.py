@@ -1,0 +1,324 @@
+"""The composed module: a plan's kernels and the original's remaining ATen calls behind the original's interface.
+
+It shares the original's parameters, buffers and submodules (the very dictionaries), so state_dict, load_state_dict,
+optimizers and .to() act on both at once. Guards run on every call (guards.py); where one misses, the original runs, the
+event is counted in status() and warned once, and `strict=True` raises instead. Parameters that a kernel reads as one are moved
+into one allocation (neighbours.py); nothing else that follows from parameters is kept from call to call, but under
+`frozen=True`. An input with the traced shape in another layout is copied into the traced one (counted as `layout`),
+unless an output may share its memory; then the original runs.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import warnings
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from tessera.common.errors import fail
+from tessera.running import leftover
+from tessera.running.composed_status import status_of
+from tessera.running.feeds import Counts, Feeds
+from tessera.running.guards import Events, InputGuard, Miss, StateGuard
+from tessera.running.leftover import RUNNERS
+from tessera.running.outputs import Outputs, wrapper
+from tessera.running.places_of_state import aliased, private_constants, slots_of
+from tessera.running.plan_graph import Built, Packing, build, type_of
+
+_shared = (
+    "_parameters",
+    "_buffers",
+    "_modules",
+    "_non_persistent_buffers_set",
+    "_state_dict_hooks",
+    "_state_dict_pre_hooks",
+    "_load_state_dict_pre_hooks",
+    "_load_state_dict_post_hooks",
+)
+
+
+class ComposedModule(nn.Module):
+    """`plan`: schema tessera.plan/1. `example`: the traced call's (args, kwargs), for non-tensor arguments and nesting.
+    `outputs`: how the original's result is made of the graph's outputs; else it is a tensor, or a tuple. `constants`: tensors of
+    the graph's constants by value name. `disabled`: ids of patterns that run as ATen. `runner`: `kernels` for the plan's;
+    `eager` or `inductor` where the whole module is PyTorch's, as torch would run it. `frozen`: values made from parameters are
+    kept, and made again when a version counter says so. `inductor`: its settings (modes.settings_of). `captured`: where
+    torch.compile calls it as a captured graph, the inputs that keep their addresses. `compiled`: the original by `runner`, where
+    it was compiled already. Errors: TS02xx for a malformed plan."""
+
+    def __init__(
+        self,
+        original: nn.Module,
+        plan: dict,
+        *,
+        leftover: str = "eager",
+        strict: bool = False,
+        example: tuple | None = None,
+        outputs: Outputs | None = None,
+        constants: dict[str, torch.Tensor] | None = None,
+        disabled: frozenset[str] | set[str] = frozenset(),
+        report: dict | None = None,
+        runner: str = "kernels",
+        frozen: bool = False,
+        inductor: dict | None = None,
+        captured: tuple[int, ...] | None = None,
+        compiled: Callable | None = None,
+    ):
+        super().__init__()
+        if leftover not in RUNNERS:
+            raise fail("TS0013", "input.bad_option", f"leftover=`{leftover}`", expected="`eager` or `inductor`")
+        if runner not in ("kernels", *RUNNERS):
+            raise fail("TS0013", "input.bad_option", f"runner=`{runner}`", expected="`kernels`, `eager` or `inductor`")
+        if isinstance(original, ComposedModule):
+            original = original.original
+        self.__dict__["original"] = original  # not a submodule: state_dict names stay
+        for name in _shared:
+            self.__dict__[name] = original.__dict__[name]
+        self.__dict__["training"] = original.training
+        self.plan, self.leftover, self.strict, self.report = plan, leftover, strict, report
+        self.runner, self.frozen, self.inductor = runner, frozen, dict(inductor or {})
+        self.example, self.constants, self.disabled = example, dict(constants or {}), frozenset(disabled)
+        self.outputs, self.captured = outputs, captured
+        torch_way = self._torch_runner() if compiled is None else compiled
+        self.__dict__["_torch"] = _direct(torch_way) if runner == "inductor" else torch_way
+        self._prepare()
+
+    # Construction
+
+    def _prepare(self) -> None:
+        graph = self.plan["graph"]
+        self._device = torch.device(graph.get("device", "cpu"))
+        if self._device.type == "cuda" and self._device.index is None:
+            self._device = torch.device("cuda", torch.cuda.current_device())
+        self._values = {v["name"]: v for v in graph["values"]}
+        self._counts = Counts()
+        self._private = private_constants(self.original, self.constants)
+        self._built: Built = build(self.plan, disabled=self.disabled, packing=Packing(self._private, self.frozen))
+        self._lost = [p for p in self._built.patterns if not p.active and p.id not in self.disabled]
+        if self._lost and self.runner == "kernels":
+            self._say_lost()
+        users = [n for n in graph["inputs"] if self._values[n]["origin"] == "user_input"]
+        signature = _signature(self.original)
+        self._inputs = InputGuard(
+            users,
+            [type_of(self._values[n]) for n in users],
+            self._device,
+            frozenset(aliased(graph, users)),
+            signature,
+            self.example,
+        )
+        tf32 = self.plan["graph"].get("precision") == "tf32" if self._has_fp32() else None
+        self._state = StateGuard(
+            self.original, slots_of(self.original, graph, self._built, self.constants), self._device, tf32
+        )
+        self._events = Events(self._refuse if self.strict else None)
+        # Whether kernels may be enqueued before the modes are looked at.
+        self._early = self._device.type == "cuda" and not graph.get("mutations")
+        # Not submodules: those are the original's own.
+        runner = leftover.make(self.leftover, self._built.main, self.inductor, self.captured)
+        self.__dict__["_runner"] = runner
+        self._feeds = Feeds(self._built, self._state, self._events, self._counts, len(users), runner)
+        plain = self._built.packed or self._built.neighbours
+        self._inline = build(self.plan, disabled=self.disabled, packing=Packing(inline=True)) if plain else self._built
+        self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
+        self._homes = {s.value: s.home for s in self._state.slots}
+        self._wrap = wrapper(self.outputs, len(graph["outputs"]))
+        if self.runner == "kernels":
+            self._feeds.look()  # moves and packs now, never while a CUDA graph is captured; what misses is said by the call
+
+    def _torch_runner(self) -> Callable | None:
+        """The whole module by PyTorch, where that is the best plan."""
+        return None if self.runner == "kernels" else leftover.whole(self.runner, self.original, self.inductor)
+
+    def _has_fp32(self) -> bool:
+        kernels = [s for s in self.plan["steps"] if s["kind"] in ("kernel", "call")]
+        return any(self._values[v]["dtype"] == "float32" for s in kernels for v in s["inputs"] if v in self._values)
+
+    def _say_lost(self) -> None:
+        first = self._lost[0]
+        if self.strict:
+            raise fail(
+                "TS0521", "compose.inactive", f"pattern {first.id} ({first.rule}) cannot be active: {first.reason}"
+            )
+        warnings.warn(
+            f"tessera: {len(self._lost)} of {len(self._built.patterns)} kernels cannot be loaded and run as ATen ops, which is "
+            f"slower: pattern {first.id} ({first.rule}): {first.reason.splitlines()[0]} (status() says which; optimize again)",
+            stacklevel=4,
+        )
+
+    def _refuse(self, miss: Miss) -> None:
+        raise fail(
+            "TS0522",
+            "compose.guard",
+            f"the composed module does not apply: {miss.text}",
+            notes=[f"guard: {miss.kind}"],
+            helps=["with strict=False the original module runs instead"],
+        )
+
+    # The call
+
+    def forward(self, *args, **kwargs):
+        if self._torch is not None:
+            self._counts.calls += 1
+            return self._torch(*args, **kwargs)
+        if torch.compiler.is_compiling():
+            return self._forward_compiled(args, kwargs)
+        self._counts.calls += 1
+        tensors = self._inputs.tensors(args, kwargs)
+        if type(tensors) is Miss:
+            return self._fall_back(tensors, args, kwargs)
+        other = self._inputs.check(tensors)
+        if other is not None:
+            if type(other) is Miss:
+                return self._fall_back(other, args, kwargs)
+            self._relayout(tensors, other)
+        miss = self._feeds.look()
+        if miss is not None:
+            return self._fall_back(miss, args, kwargs)
+        rest, apart = self._feeds.now
+        if self._early and not apart and not self._state.recording(tensors):
+            # Kernels are enqueued first and the modes are looked at while they run. What they give is thrown away where
+            # one misses: they read tensors that are held, and change none. Parameters are looked at before: memory of
+            # another type or size is read past its end.
+            made = self._runner(*tensors, *rest)
+            miss = self._state.modes(tensors)
+            if miss is None:
+                return self._wrap(made)
+            del made
+            return self._fall_back(miss, args, kwargs)
+        miss = self._state.modes(tensors)
+        if miss is not None:
+            return self._fall_back(miss, args, kwargs)
+        return self._wrap(self._runner(*tensors, *(self._feeds.joined() if apart else rest)))
+
+    def _fall_back(self, miss: Miss, args, kwargs):
+        self._events.add(miss, "the original module runs")
+        return self.original(*args, **kwargs)
+
+    def _relayout(self, tensors: list, which: list[int]) -> None:
+        for i in which:
+            x, t = tensors[i], self._inputs.types[i]
+            self._events.add(
+                Miss(
+                    "layout",
+                    f"input `{self._inputs.names[i]}` has strides {list(x.stride())} or an "
+                    f"unaligned address; traced with {list(t.strides)}",
+                ),
+                "it is copied on every call",
+            )
+            tensors[i] = t.empty(x.device).copy_(x)
+
+    def _forward_compiled(self, args, kwargs):
+        """While torch.compile or torch.export traces. Their own guards replace ours from there on; packed values are
+        computed inside, because nothing outside would notice a changed parameter."""
+        tensors = list(args)
+        if (
+            kwargs
+            or len(args) != self._inputs.count
+            or not self._inputs.simple
+            or torch.is_grad_enabled()
+            or self._state.compiled_miss()
+            or (not self._inputs.check_symbolic(tensors))
+        ):
+            return self.original(*args, **kwargs)
+        feeds = []
+        for name, i in self._inline_feeds:
+            if i is not None:
+                feeds.append(tensors[i])
+            else:
+                module, key = self._homes[name]
+                feeds.append(getattr(module, key) if module is not None else self.constants[key])
+        return self._wrap(self._inline.main(*feeds))
+
+    # The rest of nn.Module
+
+    def train(self, mode: bool = True):
+        self.original.train(mode)
+        self.__dict__["training"] = mode
+        return self
+
+    def __getattr__(self, name: str):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if "original" not in self.__dict__:
+                raise
+            return getattr(self.__dict__["original"], name)
+
+    def __deepcopy__(self, memo):
+        return self._again(copy.deepcopy(self.original, memo))
+
+    def __reduce__(self):
+        return (
+            _restore,
+            (
+                self.original,
+                self.plan,
+                self._options(),
+            ),
+        )
+
+    def _options(self) -> dict:
+        given = list(inspect.signature(ComposedModule.__init__).parameters)[3:]  # after self, original, plan
+        return {name: getattr(self, name) for name in given if name != "compiled"}
+
+    def _again(self, original: nn.Module, **changes) -> ComposedModule:
+        return ComposedModule(original, self.plan, **{**self._options(), **changes})
+
+    def with_patterns(self, *, only: set[str] | None = None, without: set[str] = frozenset()) -> ComposedModule:
+        """The same module with some patterns run as ATen; shares parameters."""
+        every = {p.id for p in self._built.patterns}
+        off = (every - only if only is not None else set()) | set(without)
+        return self._again(self.original, disabled=frozenset(off))
+
+    def handed_over(self, plan: dict, report: dict | None) -> ComposedModule:
+        """Itself, as the result of a search: what happened in the course of it does not count."""
+        self.plan, self.report = plan, report
+        self._counts.clear()
+        self._events.clear()
+        return self
+
+    def extra_repr(self) -> str:
+        if self.runner != "kernels":
+            return f"run by PyTorch ({self.runner}), which is faster as a whole"
+        active = [p for p in self._built.patterns if p.active]
+        return f"{len(active)} of {len(self._built.patterns)} patterns active, leftover={self.leftover!r}"
+
+    # What happened
+
+    def status(self) -> dict:
+        """What is active and what was met. `calls`: of this module; `served`: those in which every kernel of the plan ran (or
+        PyTorch, where `runner` is PyTorch's); a pattern's `calls`: those that its kernel served; `fallbacks`: events by kind
+        with the latest reason (`layout`, `repack` and `apart` did not run the original)."""
+        return status_of(self)
+
+
+def _restore(original, plan, options) -> ComposedModule:
+    return ComposedModule(original, plan, **options)
+
+
+def _direct(compiled: Callable) -> Callable:
+    """torch.compile's callable without the nn.Module around it, which would cost every call some microseconds more."""
+    return compiled.forward if isinstance(compiled, torch._dynamo.OptimizedModule) else compiled
+
+
+def _signature(module: nn.Module) -> inspect.Signature | None:
+    try:
+        return inspect.signature(module.forward)
+    except (TypeError, ValueError):
+        return None
+
+
+def composed_of(traced, args: tuple, kwargs: dict, plan: dict, **options) -> ComposedModule:
+    """The composed module of a trace (tracer.Traced) and the call that was traced."""
+    return ComposedModule(
+        traced.module,
+        plan,
+        example=(tuple(args), dict(kwargs)),
+        outputs=Outputs(traced.results, traced.out_spec),
+        constants=traced.constants,
+        **options,
+    )

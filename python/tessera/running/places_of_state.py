@@ -1,0 +1,89 @@
+"""Where the tensors that a plan reads live in the original module, and which inputs a copy may not stand for."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from tessera.common.errors import fail
+from tessera.common.reference import tensor_arguments
+from tessera.running.guards import Slot
+from tessera.running.plan_graph import Built, may_alias, type_of
+
+
+def private_constants(module: nn.Module, constants: dict[str, torch.Tensor]) -> frozenset[str]:
+    """Constants whose memory nothing of the module looks at: literals of forward."""
+    tensors = [*module.parameters(), *module.buffers()]
+    for m in module.modules():
+        tensors += [t for t in pytree.tree_leaves(list(m.__dict__.values())) if isinstance(t, torch.Tensor)]
+    seen = {t.untyped_storage().data_ptr() for t in tensors if t.layout == torch.strided}
+    return frozenset(n for n, t in constants.items() if t.untyped_storage().data_ptr() not in seen)
+
+
+def slots_of(module: nn.Module, graph: dict, built: Built, constants: dict[str, torch.Tensor]) -> list[Slot]:
+    """The parameters, buffers and constants that the built graphs read, or whose content the plan relies on."""
+    packed = set(built.pack_feeds)
+    used = set(built.feeds) | packed | {name for parts in built.neighbours.values() for name in parts}
+    values = {v["name"]: v for v in graph["values"]}
+    slots = []
+    for name in graph["inputs"]:
+        v = values[name]
+        if v["origin"] == "user_input" or (name not in used and not v.get("facts")):
+            continue
+        home, owner, key, tensor = _find(module, name, v, constants)
+        slots.append(Slot(name, type_of(v), owner, key, tensor, v.get("facts") or {}, name in packed, (home, key)))
+    return slots
+
+
+def _find(
+    root: nn.Module, name: str, v: dict, constants: dict[str, torch.Tensor]
+) -> tuple[nn.Module | None, dict | None, str, torch.Tensor]:
+    """Where a parameter, buffer or constant lives: its module, the dictionary and key; None for a loose constant."""
+    path, _, key = v.get("target", "").rpartition(".")
+    if name in constants and not _is_attribute(root, path, key, constants[name]):
+        return None, None, name, constants[name]
+    try:
+        module = root.get_submodule(path)
+    except AttributeError:
+        module = None
+    if module is not None:
+        for owner in (module._parameters, module._buffers, module.__dict__):
+            if isinstance(owner.get(key), torch.Tensor):
+                return module, owner, key, owner[key]
+    raise fail(
+        "TS0215",
+        "plan.unknown_tensor",
+        f"the module has no {v['origin']} `{v.get('target') or name}`",
+        helps=["the plan is of another module: optimize this one"],
+    )
+
+
+def _is_attribute(root: nn.Module, path: str, key: str, tensor: torch.Tensor) -> bool:
+    """Whether a constant is an attribute of a module, which may be set anew."""
+    try:
+        return root.get_submodule(path).__dict__.get(key) is tensor
+    except AttributeError:
+        return False
+
+
+def aliased(graph: dict, users: list[str]) -> set[int]:
+    """Indices of user inputs that a copy may not stand for: those changed in place, and those whose memory an output may
+    share, being reached from it through ops that may return a view."""
+    producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
+    found, pending, seen = set(), list(graph["outputs"]), set()
+    found |= {
+        users.index(m["target"].removeprefix("input:"))
+        for m in graph.get("mutations", ())
+        if m["target"].startswith("input:")
+    }
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in users:
+            found.add(users.index(name))
+        elif name in producer and may_alias(producer[name]["op"]):
+            pending += tensor_arguments(producer[name])
+    return found

@@ -1,0 +1,419 @@
+"""A plan (docs/protocol.md, tessera.plan/1) as torch.fx graph modules.
+
+`build` makes two: `pack`, which computes the values that are kept from call to call, and `main`, which computes the module's
+outputs from its inputs, those values, and parameters. Everything that they read is a placeholder, so neither holds a tensor.
+What becomes of the plan's prepacked values is said in `Packing`. Whatever a step does not produce itself is emitted on demand as the ATen calls of the graph's nodes; so a pattern
+whose kernel is missing or switched off runs as the ATen calls that it stands for, with no special case.
+"""
+
+from __future__ import annotations
+
+import operator
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+import torch
+from torch import fx
+
+from tessera.common.errors import Error, fail
+from tessera.common.reference import attention_results, cloned_result, keeps_layout, overload, tensor_arguments
+from tessera.running import library, library_steps
+from tessera.running.extension import KernelSpec, Operator, TensorType
+from tessera.running.extension import operator as kernel_operator
+from tessera.running.whole_ops import whole
+
+
+@dataclass
+class PatternUse:
+    """One pattern of the plan in a composed module."""
+
+    id: str
+    rule: str
+    realizer: str
+    kind: str  # "synthesized" or "library"
+    label: str
+    nodes: list[str]
+    active: bool = True
+    reason: str = ""  # why it is not active
+    operator: Operator | None = None
+
+
+@dataclass(frozen=True)
+class Packing:
+    """What becomes of the values that the plan would compute ahead of the calls.
+
+    A concatenation of parameters along dim 0 is read where the parameters lie (neighbours.py). What follows from constants
+    that only the trace holds is kept, for nothing can change it. Everything else is computed in the call: a parameter may
+    change unseen, through `.data` or while a CUDA graph is replayed. `frozen`: the caller promises that parameters change
+    by the version counter alone, and all is kept. `inline`: all is computed in the call.
+    """
+
+    constants: frozenset[str] = frozenset()  # values that only the trace holds
+    frozen: bool = False
+    inline: bool = False
+
+
+@dataclass
+class Built:
+    main: fx.GraphModule
+    # The value of each placeholder of `main`: user inputs first, then state, what `pack` makes, and neighbours.
+    feeds: list[str]
+    pack: fx.GraphModule | None
+    pack_feeds: list[str]
+    packed: list[str]  # the values that `pack` returns
+    neighbours: dict[str, tuple[str, ...]]  # value: the parameters whose concatenation along dim 0 it is
+    patterns: list[PatternUse] = field(default_factory=list)
+    leftover: list[dict] = field(default_factory=list)
+
+
+def dtype_of(name: str) -> torch.dtype:
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        raise fail("TS0213", "graph.unknown_dtype", f"no element type `{name}` in this torch")
+    return dtype
+
+
+def type_of(value: dict) -> TensorType:
+    return TensorType(dtype_of(value["dtype"]), tuple(value["shape"]), tuple(value["strides"]))
+
+
+_enums = {torch.memory_format: "memory_format", torch.layout: "layout"}
+
+
+def _plain(value, schema_type: str):
+    """An argument of the graph's JSON to what the operator takes. Tensors are handled by the caller."""
+    if isinstance(value, dict):
+        if "dtype" in value:
+            return dtype_of(value["dtype"])
+        if "float" in value:
+            return float(value["float"])
+    if isinstance(value, str):
+        found = getattr(torch, value.removeprefix("torch."), None)
+        if type(found) in _enums and value not in ("", "none"):
+            return found
+    return value
+
+
+class _Emitter:
+    """Emits nodes into one fx graph; `have` maps value names to fx nodes, `feed` makes placeholders on demand."""
+
+    def __init__(self, graph: dict, outside: set[str]):
+        self.values = {v["name"]: v for v in graph["values"]}
+        whole_ops, self.absorbed = whole(graph)
+        self.producer = {name: node for node in graph["nodes"] for name in node["outputs"]} | whole_ops
+        self.device = torch.device(graph.get("device", "cpu"))
+        self.outside = outside  # values that come in as placeholders
+        self.fx = fx.Graph()
+        self.have: dict[str, fx.Node] = {}
+        self.feeds: list[str] = []
+        self.shareable = _shareable(graph)
+        self.renewed: set[str] = set()
+
+    def get(self, value: str) -> fx.Node:
+        """The fx node of a value; its producers are emitted first. Iterative: chains may be deeper than the stack."""
+        pending = [value]
+        while pending:
+            name = pending[-1]
+            if name in self.have:
+                pending.pop()
+            elif name in self.outside:
+                self._feed(name)
+            elif name not in self.producer:
+                raise fail("TS0214", "plan.malformed", f"the plan needs the value `{name}`, which nothing produces")
+            else:
+                missing = [t for t in tensor_arguments(self.producer[name]) if t not in self.have]
+                if missing:
+                    pending += missing
+                else:
+                    self._emit(self.producer[name])
+        return self.have[value]
+
+    def _feed(self, name: str) -> None:
+        first = next((n for n in self.fx.nodes if n.op != "placeholder"), None)
+        with self.fx.inserting_before(first) if first else nullcontext():
+            self.have[name] = self.fx.placeholder(f"v_{_identifier(name)}")
+        self.feeds.append(name)
+
+    def _emit(self, node: dict) -> None:
+        if (source := cloned_result(node, self.shareable)) is not None:
+            shared = self.have[source]
+            if not keeps_layout(node):
+                shared = self.fx.call_function(_contiguous, (shared,))
+            self.results(node["outputs"], shared, False)
+            return
+        op = overload(node["op"])
+        args, kwargs = [], {}
+        for a in op._schema.arguments:
+            if a.name not in node["arguments"]:
+                if not a.has_default_value():
+                    raise fail("TS0214", "plan.malformed", f"node `{node['name']}` lacks the argument `{a.name}`")
+                value = a.default_value
+            else:
+                value = self._argument(node["arguments"][a.name], str(a.type))
+            if a.kwarg_only:
+                kwargs[a.name] = value
+            else:
+                args.append(value)
+        self.results(
+            node["outputs"],
+            self.fx.call_function(op, tuple(args), kwargs),
+            len(op._schema.returns) > 1 or str(op._schema.returns[0].type).startswith("List["),
+        )
+
+    def _argument(self, value, schema_type: str):
+        if isinstance(value, list):
+            return [self._argument(v, schema_type) for v in value]
+        if isinstance(value, dict) and "value" in value:
+            return self.have[value["value"]]
+        if isinstance(value, str) and "Device" in schema_type:
+            return self.device
+        return _plain(value, schema_type)
+
+    def renew(self, value: str, node: fx.Node) -> None:
+        """From here on the value is what lies in the memory that it was written to."""
+        self.have[value] = node
+        self.renewed.add(value)
+
+    def latest(self, value: str) -> fx.Node:
+        """A value whose views look at renewed memory, so that a result shares memory with what the module changed."""
+
+        def refresh(name: str) -> bool:
+            if name in self.renewed:
+                return True
+            node = self.producer.get(name)
+            if node is None or not may_alias(node["op"]):
+                return False
+            renewed = [refresh(t) for t in tensor_arguments(node)]
+            if not any(renewed):
+                return False
+            self._emit(node)
+            return True
+
+        refresh(value)
+        return self.have[value]
+
+    def results(self, names: list[str], made: fx.Node, several: bool) -> None:
+        """Names the result of a call, or its parts."""
+        if not several:
+            self.have[names[0]] = made
+            return
+        for i, name in enumerate(names):
+            if name:
+                self.have[name] = self.fx.call_function(operator.getitem, (made, i))
+
+
+def _contiguous(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.is_contiguous() else tensor.clone(memory_format=torch.contiguous_format)
+
+
+def _shareable(graph: dict) -> dict[str, str]:
+    """Views of attention's results whose clones may be the results themselves: written-out attention copies where torch's
+    kernels have written in that layout already. Not those whose memory the caller sees besides the clone."""
+    own = attention_results(graph["nodes"])
+    seen = {*graph["outputs"], *(m["value"] for m in graph.get("mutations", ()))}
+    for node in reversed(graph["nodes"]) if own else ():  # what those may be views of
+        if seen & set(node["outputs"]) and may_alias(node["op"]):
+            seen.update(tensor_arguments(node))
+    kept = {own[v] for v in seen if v in own}
+    clones = [(cloned_result(n, own), n["outputs"][0]) for n in graph["nodes"] if n["outputs"]]
+    roots = [own[source] for source, name in clones if source is not None and name in seen]
+    kept |= {root for root in roots if roots.count(root) > 1}
+    return {view: root for view, root in own.items() if root not in kept}
+
+
+def may_alias(op: str) -> bool:
+    """Whether a result of the op may share memory with an argument."""
+    schema = overload(op)._schema
+    return any(r.alias_info is not None for r in schema.returns) or op.split(".")[1] in (
+        "reshape",
+        "contiguous",
+        "to",
+        "flatten",
+        "_to_copy",
+        "dropout",
+        "matrix_H",
+        "type_as",
+    )
+
+
+def _identifier(name: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in name)
+
+
+def kernel_spec(step: dict, values: dict[str, dict]) -> KernelSpec:
+    c = step["candidate"]
+    return KernelSpec(
+        stem=step["pattern"].get("rule", "kernel"),
+        library=c["library"],
+        sha=c.get("sha") or "",
+        ints=tuple(int(i) for i in c.get("launch", {}).get("ints", ())),
+        inputs=tuple(type_of(values[name]) for name in step["inputs"]),
+        outputs=tuple(type_of(o) for o in step["outputs"]),
+    )
+
+
+def _use(step: dict) -> PatternUse:
+    p, c = step["pattern"], step.get("candidate", {})
+    return PatternUse(
+        id=p["id"],
+        rule=p.get("rule", ""),
+        realizer=c.get("realizer", ""),
+        kind=c.get("kind", ""),
+        label=c.get("label", ""),
+        nodes=list(p.get("nodes", ())),
+    )
+
+
+def _library_function(step: dict, graph: dict):
+    """A call step as a function of tensors that returns a tensor or a tuple. Errors: TS0430, TS0431."""
+    call = step["candidate"]["call"]
+    pattern = {"inputs": step["inputs"], "outputs": [o["value"] for o in step["outputs"]], **step["pattern"]}
+    run = library.make(call["function"], pattern, call.get("arguments") or {}, graph, graph.get("device", "cpu"))
+
+    def library_call(*tensors):
+        made = run(list(tensors))
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return library_call
+
+
+def _emit_step(e: _Emitter, step: dict, use: PatternUse, graph: dict) -> None:
+    """A kernel or call step; where it cannot run, the use says why and its values are left to ATen."""
+    names = [o["value"] for o in step["outputs"]]
+    if step["kind"] == "call" and step["candidate"]["call"]["function"] == "aten":
+        return  # the pattern's own ATen calls, emitted on demand
+    try:
+        if step["kind"] == "kernel":
+            use.operator = kernel_operator(kernel_spec(step, e.values))
+            function = use.operator.op
+        else:
+            function = _library_function(step, graph)
+    except Error as error:
+        use.active, use.reason = False, str(error)
+        return
+    given = tuple(e.get(v) for v in step["inputs"])
+    made = library_steps.emit(e.fx, step, e.values, list(given)) if step["kind"] == "call" else None
+    e.results(names, e.fx.call_function(function, given) if made is None else made, len(names) > 1)
+
+
+def _concatenated(graph: dict) -> dict[str, tuple[str, ...]]:
+    """Values that are contiguous parameters one after the other, with those parameters."""
+    values = {v["name"]: v for v in graph["values"]}
+    changed = {m["target"] for m in graph.get("mutations", ())}
+
+    def part(name: str) -> bool:
+        v = values[name]
+        return (
+            v["origin"] in ("parameter", "buffer") and v.get("target") not in changed and len(v["shape"]) > 0
+        ) and _is_contiguous(v)
+
+    found = {}
+    for n in graph["nodes"]:
+        if (
+            n["op"] != "aten.cat.default"
+            or n["arguments"].get("dim", 0) != 0
+            or not _is_contiguous(values[n["outputs"][0]])
+        ):
+            continue
+        parts = tuple(tensor_arguments(n))
+        if len({values[name]["dtype"] for name in parts}) == 1 and all(map(part, parts)):
+            found[n["outputs"][0]] = parts
+    return found
+
+
+def _is_contiguous(value: dict) -> bool:
+    wanted, step = [], 1
+    for n in reversed(value["shape"]):
+        wanted.insert(0, step)
+        step *= n
+    return all(n == 1 or a == b for n, a, b in zip(value["shape"], value["strides"], wanted, strict=True))
+
+
+def _sources(graph: dict, value: str, producer: dict[str, dict]) -> set[str]:
+    """The graph's inputs that a value follows from."""
+    found, pending, seen = set(), [value], set()
+    while pending:
+        name = pending.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        if name in producer:
+            pending += tensor_arguments(producer[name])
+        else:
+            found.add(name)
+    return found
+
+
+def _packing(plan: dict, packing: Packing) -> tuple[set[str], dict[str, tuple[str, ...]]]:
+    """(values that are kept, values read where parameters lie)."""
+    if packing.inline:
+        return set(), {}
+    graph = plan["graph"]
+    ahead = {v for s in plan["steps"] if s["kind"] == "prepack" for v in s["outputs"]}
+    neighbours = {v: parts for v, parts in _concatenated(graph).items() if v in ahead}
+    rest = ahead - neighbours.keys()
+    if not packing.frozen:
+        producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
+        rest = {v for v in rest if _sources(graph, v, producer) <= packing.constants}
+    return rest, neighbours
+
+
+def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packing = Packing()) -> Built:  # noqa: B008
+    """`disabled`: ids of patterns to run as ATen. Errors: TS02xx for a malformed plan."""
+    graph = plan["graph"]
+    inputs = set(graph["inputs"])
+    kept, neighbours = _packing(plan, packing)
+    pack = _Emitter(graph, inputs)
+    main = _Emitter(graph, inputs | kept | neighbours.keys())
+    for name in graph["inputs"]:  # user inputs come first, so that a call passes them on as they are
+        if main.values[name]["origin"] == "user_input":
+            main.get(name)
+    patterns = []
+    for step in plan["steps"]:
+        if step["kind"] in ("kernel", "call"):
+            use = _use(step)
+            patterns.append(use)
+            if use.id in disabled:
+                use.active, use.reason = False, "switched off"
+            else:
+                _emit_step(main, step, use, graph)
+        elif step["kind"] == "aten":
+            node = next((n for n in graph["nodes"] if n["name"] == step["node"]), None)
+            if node is None:
+                raise fail(
+                    "TS0214", "plan.malformed", f"the plan runs the node `{step['node']}`, which the graph lacks"
+                )
+            if node["name"] in main.absorbed:
+                continue  # whoever needs it all the same asks for it
+            for name in filter(None, node["outputs"]):
+                main.get(name)
+        elif step["kind"] != "prepack":
+            raise fail(
+                "TS0214", "plan.malformed", f"a step of kind `{step['kind']}`", expected="prepack, kernel, call or aten"
+            )
+    for v in graph["outputs"]:
+        main.get(v)
+    # A mutated buffer (or input, `input:<value>`) gets its new content last, when nothing reads the old one any more.
+    targets = {v["target"]: v["name"] for v in graph["values"] if v.get("target") and v["name"] in inputs}
+    for m in graph.get("mutations", ()):
+        new = main.get(m["value"])
+        old = m["target"].removeprefix("input:")
+        main.renew(
+            m["value"], main.fx.call_function(torch.ops.aten.copy_.default, (main.get(targets.get(old, old)), new))
+        )
+    main.fx.output(tuple(main.latest(v) for v in graph["outputs"]))
+    packed = [v for v in main.feeds if v in kept]  # what only other kept values are made from is not kept
+    pack_module = None
+    if packed:
+        pack.fx.output(tuple(pack.get(v) for v in packed))
+        pack_module = fx.GraphModule({}, pack.fx)
+    return Built(
+        fx.GraphModule({}, main.fx),
+        main.feeds,
+        pack_module,
+        pack.feeds if packed else [],
+        packed,
+        {v: parts for v, parts in neighbours.items() if v in main.feeds},
+        patterns,
+        list(plan.get("leftover", ())),
+    )

@@ -1,0 +1,64 @@
+"""What a graph computes from no input at all: masks of positions, tables of numbers. Their content is known when it is traced."""
+
+from __future__ import annotations
+
+import torch
+from torch import fx
+from torch.export import ExportedProgram
+
+from tessera.common.facts import facts_of, too_large
+
+_undefined = ("aten::empty", "aten::new_empty")  # memory as it was found
+
+
+def facts_of_closed(exported: ExportedProgram) -> dict[fx.Node, dict]:
+    """Facts (facts.py) of values that follow from no input, where something reads them that does follow from one."""
+    graph, known = exported.graph, _literals(exported)
+    closed = set(known)
+    for node in graph.nodes:
+        if _repeatable(node) and closed.issuperset(node.all_input_nodes):
+            closed.add(node)
+    computed = closed - known.keys()
+    wanted = [n for n in graph.nodes if n in computed and not closed.issuperset(n.users)]
+    try:
+        with torch.no_grad():
+            found = {n: facts_of(_computed(n, known)) for n in wanted}
+    except torch.OutOfMemoryError:  # nothing depends on facts but speed
+        return {}
+    return {n: facts for n, facts in found.items() if facts}
+
+
+def _literals(exported: ExportedProgram) -> dict[fx.Node, torch.Tensor]:
+    """Tensors that forward makes of numbers in its own text: export holds them, and nobody else."""
+    places = {spec.arg.name: spec.target for spec in exported.graph_signature.input_specs if spec.target}
+    nodes = {n: places.get(n.name, "") for n in exported.graph.nodes if n.op == "placeholder"}
+    return {n: exported.constants[at] for n, at in nodes.items() if at.startswith("lifted_tensor_")}
+
+
+def _repeatable(node: fx.Node) -> bool:
+    """Whether it computes one tensor, the same in every call, that is small enough to look at."""
+    target, value = node.target, node.meta.get("val")
+    if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
+        return False
+    if not isinstance(value, torch.Tensor) or any(not isinstance(n, int) for n in value.shape) or too_large(value):
+        return False
+    schema = target._schema
+    return not (
+        schema.is_mutable or torch.Tag.nondeterministic_seeded in target.tags or schema.name.startswith(_undefined)
+    )
+
+
+def _computed(node: fx.Node, known: dict[fx.Node, torch.Tensor]) -> torch.Tensor:
+    """Iterative: chains may be deeper than the stack."""
+    pending = [node]
+    while pending:
+        at = pending[-1]
+        missing = [n for n in at.all_input_nodes if n not in known]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        if at not in known:
+            args, kwargs = fx.node.map_arg((at.args, at.kwargs), known.__getitem__)
+            known[at] = at.target(*args, **kwargs)
+    return known[node]

@@ -1,0 +1,171 @@
+"""A live module with the call that it was traced with, and its inputs drawn anew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from tessera.common.errors import fail
+from tessera.common.precision import cast, readable
+from tessera.running import leftover
+from tessera.running.compose import ComposedModule, composed_of
+from tessera.running.guards import hooked
+from tessera.tracing.tracer import Traced, trace_module
+
+_kept_distinct = 16  # a tensor with at most so many values is a mask, a flag or a table of positions
+_fully_shuffled = 1 << 22  # elements
+
+
+@dataclass
+class Held:
+    """A live module with the call that it was traced with."""
+
+    module: nn.Module
+    args: tuple
+    kwargs: dict
+    traced: Traced
+    path: str = ""
+    notify: Callable[[str], None] = lambda text: None
+    resizable: bool = True  # whether other inputs of the same module make sense: not for a captured graph
+    options: dict = field(default_factory=dict)  # of every composed module: frozen, inductor, captured
+
+    @property
+    def graph(self) -> dict:
+        return self.traced.graph
+
+    @property
+    def precision(self) -> str:
+        return self.graph["precision"]
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device(self.graph["device"])
+
+    @property
+    def settings(self) -> dict:
+        """Inductor's."""
+        return self.options.get("inductor") or {}
+
+    def compose(self, plan: dict, leftover: str, **options) -> ComposedModule:
+        options = {**self.options, **options}
+        runner = options.pop("runner", plan.get("runner", "kernels"))
+        return composed_of(self.traced, self.args, self.kwargs, plan, leftover=leftover, runner=runner, **options)
+
+    def torch_runner(self, name: str) -> Callable:
+        """The whole module by PyTorch: `eager`, or `inductor` as torch.compile makes it in the mode asked for."""
+        return leftover.whole(name, self.module, self.settings)
+
+
+def hold(
+    module: nn.Module, args: tuple, kwargs: dict, precision: str | None = None, path: str = "", name: str | None = None
+) -> Held:
+    """Traces a module and keeps what evaluation needs. `precision` converts the module in place (tracer.trace_module)."""
+    if precision is not None:
+        args, kwargs = cast(module, tuple(args), dict(kwargs), precision)
+    if where := hooked(module):
+        raise fail(
+            "TS0015",
+            "input.hooks",
+            f"{where} has forward hooks, which kernels that take its place would skip",
+            expected="a module without forward hooks",
+            helps=[
+                "remove them (handle.remove()) and optimize again",
+                "hooks that are registered afterwards are honoured: the original runs while there are any",
+            ],
+        )
+    traced = trace_module(module, args, kwargs, precision, name)
+    describe_device(traced.graph)
+    return Held(module, tuple(args), dict(kwargs), traced, path)
+
+
+def describe_device(graph: dict) -> None:
+    """Adds to a graph's meta what the core chooses an architecture by."""
+    device = torch.device(graph["device"])
+    if device.type == "cuda":
+        graph["meta"]["capability"] = list(torch.cuda.get_device_capability(device))
+        graph["meta"]["device_name"] = torch.cuda.get_device_name(device)
+
+
+# --- inputs --------------------------------------------------------------------------------------------------------
+
+
+def redraw(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    """The same elements in another order: any distribution and any range of indices is kept. Tensors with an order of
+    their own are left as they are: masks, positions, tables of few values."""
+    if seed == 0 or tensor.numel() < 2 or tensor.dtype == torch.bool:
+        return tensor.clone()
+    flat = readable(tensor.detach()).flatten()
+    if not bool(flat.isfinite().all()) or len(flat[: 1 << 16].unique()) <= _kept_distinct:
+        return tensor.clone()
+    if not tensor.is_floating_point() and bool((flat[1:] >= flat[:-1]).all()):
+        return tensor.clone()
+    return torch.empty_like(tensor).copy_(_shuffled(flat, seed).view(tensor.shape))
+
+
+def _shuffled(flat: torch.Tensor, seed: int) -> torch.Tensor:
+    """A random order; of many elements one that costs two copies: rows and columns of a square of them are permuted. A random
+    permutation of 2^31 elements takes a GPU minutes, and eight bytes an element."""
+    generator = torch.Generator(flat.device).manual_seed(seed)
+
+    def order(n: int) -> torch.Tensor:
+        return torch.randperm(n, generator=generator, device=flat.device)
+
+    if flat.numel() <= _fully_shuffled:
+        return flat[order(flat.numel())]
+    side = math.isqrt(flat.numel()) | 1  # odd, so that rows of the square are seldom the tensor's own
+    rows = flat.numel() // side
+    made = flat.roll(1 + seed)
+    square = made[: rows * side].view(rows, side)
+    square.copy_(square[order(rows)][:, order(side)])
+    return made
+
+
+def inputs_of(held: Held, seed: int) -> tuple[tuple, dict]:
+    return pytree.tree_map_only(torch.Tensor, lambda t: redraw(t, seed), (held.args, held.kwargs))
+
+
+# --- running it without leaving a trace -------------------------------------------------------------------------------
+
+
+def snapshot(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: t.detach().clone() for name, t in module.named_buffers()}
+
+
+def restore(module: nn.Module, before: dict[str, torch.Tensor]) -> None:
+    with torch.no_grad():
+        for name, t in module.named_buffers():
+            if name in before and not same(t, before[name]):
+                t.copy_(before[name])
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    a, b = readable(a), readable(b)
+    return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def run_module(module, args: tuple, kwargs: dict, seed: int) -> list[torch.Tensor]:
+    with torch.no_grad(), torch.random.fork_rng(devices=cuda_devices()):
+        torch.manual_seed(seed)
+        result = module(*args, **kwargs)
+    return [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+
+
+def free(device: torch.device) -> None:
+    """Gives back what torch's allocator keeps: to other processes, or for a larger block."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+
+
+def cuda_devices() -> list[int]:
+    return [torch.cuda.current_device()] if torch.cuda.is_available() else []
+
+
+def copies(args: tuple, kwargs: dict):
+    return pytree.tree_map_only(torch.Tensor, lambda t: torch.empty_like(t).copy_(t), (args, kwargs))

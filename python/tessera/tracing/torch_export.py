@@ -1,0 +1,124 @@
+"""A live module to an exported program by torch.export, or a diagnostic that says why not."""
+
+from __future__ import annotations
+
+import os
+import re
+import warnings
+
+import torch
+from torch import nn
+
+from tessera.common.errors import BY_GRAPHS, Error, fail
+from tessera.common.precision import legacy_readable_flags
+from tessera.common.recurrent import recurrent_shapes
+from tessera.tracing import model_caches
+
+
+def export(module: nn.Module, args: tuple, kwargs: dict):
+    model_caches.refuse_given(args, kwargs)
+    try:
+        exported, complaints = _exported(module, args, kwargs)
+        if (exported is None or complaints) and _keep_as_buffers(module, complaints):
+            exported, complaints = _exported(module, args, kwargs)
+        if exported is None:
+            raise complaints[0]
+        return exported
+    except Error:
+        raise
+    except Exception as e:  # noqa: BLE001 - export raises many kinds; each becomes a diagnostic
+        raise _untraceable(module, args, kwargs, e) from e
+
+
+def _exported(module: nn.Module, args: tuple, kwargs: dict):
+    """The exported program, or None, and what export said of tensor attributes that forward assigns: its error, or its
+    warnings. Any other error is raised."""
+    training = [(m, m.training) for m in module.modules()]
+    hooks = nn.modules.module._global_buffer_registration_hooks
+    before = set(hooks)
+    try:
+        with torch.no_grad(), legacy_readable_flags(), recurrent_shapes(), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            exported = torch.export.export(module, args, kwargs, strict=False).run_decompositions({})
+    except RuntimeError as e:
+        if not _state_of.search(str(e)):
+            raise
+        return None, [e]
+    finally:
+        for m, mode in training:
+            m.training = mode
+        for key in set(hooks) - before:  # a failed export leaves its hook behind, and torch.compile stumbles on it
+            del hooks[key]
+    mine = [w.message for w in said if _state_of.search(str(w.message))]
+    for w in said:
+        if w.message not in mine and not issubclass(w.category, (FutureWarning, DeprecationWarning)):
+            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+    return exported, mine
+
+
+_state_of = re.compile(r"Constant (\S+) is mutated in the forward method|tensor attributes? (.*?) w(?:as|ere) assigned")
+
+
+def _keep_as_buffers(module: nn.Module, complaints: list) -> bool:
+    """Tensors that forward keeps from call to call as plain attributes become buffers that are not saved: export follows
+    the changes of buffers only. The module computes what it did before. False when there is no such attribute."""
+    names = set()
+    for complaint in complaints:
+        mutated, assigned = _state_of.search(str(complaint)).groups()
+        names |= {mutated} if mutated else {a.strip().removeprefix("self.") for a in assigned.split(",")}
+    kept = []
+    for path, owner in module.named_modules():
+        for name, tensor in list(vars(owner).items()):
+            full = f"{path}.{name}" if path else name
+            if isinstance(tensor, torch.Tensor) and (full in names or full.replace(".", "_") in names):
+                delattr(owner, name)
+                owner.register_buffer(name, tensor, persistent=False)
+                kept.append(full)
+    if kept:
+        warnings.warn(
+            f"forward assigns the tensor attributes {', '.join(kept)}: they are kept as buffers (persistent=False)",
+            stacklevel=5,
+        )
+    return bool(kept)
+
+
+def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception) -> Error:
+    text = str(error).strip() or type(error).__name__
+    first = next((line.strip() for line in text.splitlines() if line.strip()), text)[:400]
+    try:
+        with torch.no_grad(), torch.random.fork_rng():
+            module(*args, **kwargs)
+    except Exception as own:  # noqa: BLE001
+        return fail(
+            "TS0007",
+            "input.module_fails",
+            f"the module itself fails on its inputs: {type(own).__name__}: {own}",
+            helps=["make `module(*inputs)` run in eager PyTorch first"],
+        )
+    notes = [line.strip() for line in text.splitlines() if 'File "' in line and os.sep + "torch" + os.sep not in line][
+        -2:
+    ]
+    kind = type(error).__name__ + text
+    if any(word in kind for word in ("DataDependent", "data-dependent", "unbacked", "Unbacked", "nonzero")):
+        return fail(
+            "TS0203",
+            "graph.data_dependent",
+            f"what the module computes depends on the values of a tensor: {first}",
+            notes=notes,
+            helps=[
+                "replace Python control flow on tensor values by torch.where or masking",
+                "or optimize the submodules that do not depend on values",
+                BY_GRAPHS,
+            ],
+        )
+    return fail(
+        "TS0202",
+        "graph.untraceable",
+        f"torch.export cannot trace the module: {type(error).__name__}: {first}",
+        notes=notes,
+        helps=[
+            "`torch.export.export(module, inputs, strict=False)` shows the whole error",
+            "or optimize the submodules that it can trace",
+            BY_GRAPHS,
+        ],
+    )
