@@ -213,7 +213,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     root = options.root
     folders, rooms = read_tables(root)
-    faults = table_faults(folders) + include_faults(root, folders)
+    faults = table_faults(folders) + include_faults(root, folders) + unused_faults(folders, used_of(includes(root)))
     tables = {"layers": render(folders, "folder", "include")}
     if rooms or (root / "python" / PACKAGE).is_dir():
         faults += table_faults(rooms, "python.") + import_faults(root, rooms)

@@ -20,7 +20,9 @@ FOLDERS = ("src", "include", "python", "bench", "tests", "tools", "examples")
 NOT_YET = ("include/tessera_wgmma/attention.h", "include/tessera_wgmma/split_registers.h")
 RAW = re.compile(r'R"([A-Za-z_]*)\(')
 TABLE = re.compile(r"^\s*(static |inline |constexpr |const )+[^()]*=\s*\{\{?$")
-NOT_A_FUNCTION = re.compile(r"^\s*(namespace|class|struct|union|enum|extern \"C\"|if|for|while|switch|do|else|try|return)\b")
+NOT_A_FUNCTION = re.compile(
+    r"^\s*(namespace|class|struct|union|enum|extern \"C\"|if|for|while|switch|do|else|try|return)\b"
+)
 
 
 def without_data(lines: list[str]) -> list[bool]:
@@ -51,7 +53,9 @@ def cxx_functions(lines: list[str]):
     while at < len(lines):
         line = lines[at]
         indent = len(line) - len(line.lstrip())
-        begins = line.strip() and indent in (0, 2) and "(" in line and not line.lstrip().startswith(("//", "#", "}", ")"))
+        begins = (
+            line.strip() and indent in (0, 2) and "(" in line and not line.lstrip().startswith(("//", "#", "}", ")"))
+        )
         if not begins or NOT_A_FUNCTION.match(line):
             at += 1
             continue
@@ -89,7 +93,9 @@ def python_faults(name: str, text: str) -> list[str]:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             size = node.end_lineno - node.lineno + 1
             if size > MOST_OF_FUNCTION:
-                faults.append(f"{name}:{node.lineno}: `{node.name}` has {size} lines, expected at most {MOST_OF_FUNCTION}")
+                faults.append(
+                    f"{name}:{node.lineno}: `{node.name}` has {size} lines, expected at most {MOST_OF_FUNCTION}"
+                )
     return faults
 
 

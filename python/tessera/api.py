@@ -58,7 +58,7 @@ def optimize(
     frozen     keep what is computed from parameters alone from call to call. Writes through `.data`, and writes while a
                captured CUDA graph is replayed, are then not seen; load_state_dict and in-place operations are
     measure    also measure end to end beside eager (True) or these peers; the figures are in `.report`
-    seconds    stop tuning after so long, best kept (0: by effort); Ctrl-C does the same at any time
+    seconds    stop tuning after so long, best kept (0: by effort), as Ctrl-C does
     options    of the command `tessera optimize` (jobs, retune, only, registry, cache, use_registry, dump);
                `checkpoints=[15, 30]` keeps the plans at these seconds of the search too, in `.report["checkpoints"]`
 
@@ -70,15 +70,13 @@ def optimize(
     are torch.compile's. The next call writes over a call's results: clone what is to stay, or call
     torch.compiler.cudagraph_mark_step_begin() where a step begins and several calls are one step. Inputs are copied into the
     graph's memory. Parameters and buffers are read where they lie; where one lies elsewhere, as after m.to() or
-    load_state_dict(assign=True), the next call records the graph anew. All calls come from one thread, and none while a
-    CUDA graph is captured.
+    load_state_dict(assign=True), the next call records the graph anew. All calls come from one thread, none in a capture.
     """
-    settings = modes.settings_of(mode)
-    args, kwargs = _call_of(inputs)
-    held = _hold(module, args, kwargs, precision)
+    inductor = modes.settings_of(mode)
+    held = _hold(module, *_call_of(inputs), precision)
     if text := of_training(held.module, held.graph):
         warnings.warn(f"tessera: {text}", stacklevel=2)
-    held.options["inductor"] = settings
+    held.options["inductor"] = inductor
     return optimize_held(
         held,
         effort=effort,

@@ -95,8 +95,25 @@ def t(name):
     return {"value": name}
 
 
-def mlp_plan(library: str, rows: int = 8, width: int = 16, hidden: int = 32) -> dict:
-    """Both linears as kernels with packed weights; the counter stays with ATen."""
+def kernel_step(library: str, i: str, nodes: list, inputs: list, out: str, shape: list, ints: list) -> dict:
+    return {
+        "kind": "kernel",
+        "pattern": {"id": i, "rule": "gemm", "nodes": nodes, "signature": f"test {i}"},
+        "inputs": inputs,
+        "outputs": [{"value": out, "dtype": "float32", "shape": shape, "strides": [shape[1], 1]}],
+        "candidate": {
+            "label": f"hand {i}",
+            "realizer": "tile_gemm",
+            "kind": "synthesized",
+            "config": {},
+            "library": library,
+            "launch": {"ints": ints},
+        },
+        "evidence": {"ms": 1.0},
+    }
+
+
+def mlp_graph(rows: int, width: int, hidden: int) -> dict:
     values = [
         value("x", [rows, width], "user_input"),
         value("w1", [hidden, width], "parameter", "fc1.weight"),
@@ -125,7 +142,7 @@ def mlp_plan(library: str, rows: int = 8, width: int = 16, hidden: int = 32) -> 
         node("o", "linear.default", input=t("g"), weight=t("w2"), bias=t("b2")),
         node("y", "add.Tensor", self=t("x"), other=t("o"), alpha=1),
     ]
-    graph = {
+    return {
         "schema": "tessera.graph/1",
         "name": "mlp",
         "device": "cpu",
@@ -138,23 +155,10 @@ def mlp_plan(library: str, rows: int = 8, width: int = 16, hidden: int = 32) -> 
         "mutations": [{"value": "count_1", "target": "count"}],
     }
 
-    def kernel(i, nodes, inputs, out, shape, ints):
-        return {
-            "kind": "kernel",
-            "pattern": {"id": i, "rule": "gemm", "nodes": nodes, "signature": f"test {i}"},
-            "inputs": inputs,
-            "outputs": [{"value": out, "dtype": "float32", "shape": shape, "strides": [shape[1], 1]}],
-            "candidate": {
-                "label": f"hand {i}",
-                "realizer": "tile_gemm",
-                "kind": "synthesized",
-                "config": {},
-                "library": library,
-                "launch": {"ints": ints},
-            },
-            "evidence": {"ms": 1.0},
-        }
 
+def mlp_plan(library: str, rows: int = 8, width: int = 16, hidden: int = 32) -> dict:
+    """Both linears as kernels with packed weights; the counter stays with ATen."""
+    graph = mlp_graph(rows, width, hidden)
     return {
         "schema": "tessera.plan/1",
         "graph": graph,
@@ -165,8 +169,10 @@ def mlp_plan(library: str, rows: int = 8, width: int = 16, hidden: int = 32) -> 
             {"kind": "prepack", "nodes": ["w1_t", "w1_p"], "outputs": ["w1_p"]},
             {"kind": "prepack", "nodes": ["w2_t", "w2_p"], "outputs": ["w2_p"]},
             {"kind": "aten", "node": "count_1"},
-            kernel("p01", ["h", "g"], ["x", "w1_p", "b1"], "g", [rows, hidden], [rows, hidden, width]),
-            kernel("p02", ["o", "y"], ["g", "w2_p", "b2", "x"], "y", [rows, width], [rows, width, hidden]),
+            kernel_step(library, "p01", ["h", "g"], ["x", "w1_p", "b1"], "g", [rows, hidden], [rows, hidden, width]),
+            kernel_step(
+                library, "p02", ["o", "y"], ["g", "w2_p", "b2", "x"], "y", [rows, width], [rows, width, hidden]
+            ),
         ],
         "leftover": [{"node": "count_1", "op": "aten.add.Tensor", "reason": "no rule takes it"}],
     }
@@ -200,37 +206,23 @@ def plan_of_trace(traced, library: str) -> dict:
         linear[i - 1] |= {"op": "aten.addmm.default", "arguments": {**operands, "beta": 1, "alpha": 1}}
     graph["nodes"] = packing + graph["nodes"]
 
-    def kernel(i, nodes, inputs, out, ints):
-        shape = shapes[out]
-        return {
-            "kind": "kernel",
-            "pattern": {"id": i, "rule": "gemm", "nodes": nodes, "signature": f"test {i}"},
-            "inputs": inputs,
-            "outputs": [{"value": out, "dtype": "float32", "shape": shape, "strides": [shape[1], 1]}],
-            "candidate": {
-                "label": f"hand {i}",
-                "realizer": "tile_gemm",
-                "kind": "synthesized",
-                "config": {},
-                "library": library,
-                "launch": {"ints": ints},
-            },
-            "evidence": {"ms": 1.0},
-        }
-
     steps += [
-        kernel(
+        kernel_step(
+            library,
             "p01",
             [linear[0]["name"], gelu["name"]],
             [x, "w1_p", by_target["fc1.bias"]],
             gelu["name"],
+            shapes[gelu["name"]],
             [rows, hidden, width],
         ),
-        kernel(
+        kernel_step(
+            library,
             "p02",
             [linear[1]["name"], last["name"]],
             [gelu["name"], "w2_p", by_target["fc2.bias"], x],
             last["name"],
+            shapes[last["name"]],
             [rows, width, hidden],
         ),
     ]
@@ -243,3 +235,19 @@ def plan_of_trace(traced, library: str) -> dict:
         "steps": steps,
         "leftover": [],
     }
+
+
+def same(composed, reference, x) -> None:
+    with torch.no_grad():
+        a, b = composed(x), reference(x)
+    torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(composed.count, reference.count)
+
+
+def kinds(composed) -> dict[str, int]:
+    return {e["kind"]: e["count"] for e in composed.status()["fallbacks"]}
+
+
+def in_place(m):
+    with torch.no_grad():
+        m.fc2.weight[0, 0] += 5

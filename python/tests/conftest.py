@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import os
 import sys
 from pathlib import Path
@@ -7,7 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parent)]
+
+from composing import Mlp, compile_kernel, mlp_plan  # noqa: E402
+from tessera.running.compose import ComposedModule  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -29,3 +33,17 @@ def _arithmetic():
     for place, mode in zip((matmul, *convolution), newer, strict=True):
         if place.fp32_precision != mode:
             place.fp32_precision = mode
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """The kernels of composing.py, for Mlp."""
+    return compile_kernel(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture
+def pair(library):
+    """A composed module and a separate copy of the original to compare with."""
+    torch.manual_seed(0)
+    m = Mlp().eval()
+    return ComposedModule(m, mlp_plan(library)), copy.deepcopy(m)

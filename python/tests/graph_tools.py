@@ -107,3 +107,22 @@ def _in_double(module, args, kwargs):
                 if isinstance(value, torch.Tensor) and value.is_floating_point():
                     setattr(m, name, value.double())
         return exact(*[double(a) for a in args], **{k: double(v) for k, v in kwargs.items()})
+
+
+def module(forward, **state):
+    """A module with this forward(self, ...) and these submodules, parameters, buffers or plain values."""
+
+    class Written(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            for name, value in state.items():
+                if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
+                    self.register_buffer(name, value)
+                else:
+                    setattr(self, name, value)
+
+    Written.forward = forward
+    return Written()
+
+
+X = torch.randn(4, 6, 16, generator=torch.Generator().manual_seed(0))

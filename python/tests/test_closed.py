@@ -1,9 +1,8 @@
 """What follows from no input is known: masks of positions among it."""
 
 import torch
-from graph_tools import check, ops
+from graph_tools import X, check, module, ops
 from tessera.tracing.tracer import trace_module
-from test_canonical import X, module
 from torch.nn import functional as F
 
 

@@ -26,6 +26,25 @@ def view(tensor, shape, strides, dtype="float32", offset=0):
     return {"tensor": tensor, "dtype": dtype, "shape": shape, "strides": strides, "offset": offset}
 
 
+def attention_body(dtype: str, causal: bool) -> dict:
+    return {
+        "batch": B,
+        "heads": H,
+        "kv_heads": KV,
+        "q_length": L,
+        "kv_length": L,
+        "head_dim": D,
+        "value_dim": D,
+        "scale": D**-0.5,
+        "causal": causal,
+        "mask": None,
+        "q": view(0, [B, H, L, D], [L * H * D, D, H * D, 1], dtype),
+        "k": view(1, [B, KV, L, D], [L * KV * D, D, KV * D, 1], dtype),
+        "v": view(2, [B, KV, L, D], [L * KV * D, D, KV * D, 1], dtype),
+        "output": view(3, [B, H, L, D], [L * H * D, D, H * D, 1], dtype),
+    }
+
+
 def attention(dtype="float32", causal=True):
     """Projections [B, L, heads * D] seen as heads, attention, transposed back: what a decoder block has."""
     names = {"q": H, "k": KV, "v": KV}
@@ -34,13 +53,9 @@ def attention(dtype="float32", causal=True):
         values.append(value(name, [B, L, heads * D], dtype, origin="user_input"))
         values.append(value(f"{name}v", [B, L, heads, D], dtype))
         values.append(value(f"{name}t", [B, heads, L, D], dtype, [L * heads * D, D, heads * D, 1]))
+        view_arguments = {"self": {"value": name}, "size": [B, L, heads, D]}
         nodes.append(
-            {
-                "name": f"{name}v",
-                "op": "aten.view.default",
-                "outputs": [f"{name}v"],
-                "arguments": {"self": {"value": name}, "size": [B, L, heads, D]},
-            }
+            {"name": f"{name}v", "op": "aten.view.default", "outputs": [f"{name}v"], "arguments": view_arguments}
         )
         nodes.append(
             {
@@ -70,14 +85,8 @@ def attention(dtype="float32", causal=True):
         }
     )
     values.append(value("out", [B, L, H, D], dtype))
-    nodes.append(
-        {
-            "name": "out",
-            "op": "aten.transpose.int",
-            "outputs": ["out"],
-            "arguments": {"self": {"value": "o"}, "dim0": 1, "dim1": 2},
-        }
-    )
+    back = {"self": {"value": "o"}, "dim0": 1, "dim1": 2}
+    nodes.append({"name": "out", "op": "aten.transpose.int", "outputs": ["out"], "arguments": back})
     graph = {
         "schema": "tessera.graph/1",
         "device": "cpu",
@@ -86,22 +95,7 @@ def attention(dtype="float32", causal=True):
         "inputs": ["q", "k", "v"],
         "outputs": ["out"],
     }
-    body = {
-        "batch": B,
-        "heads": H,
-        "kv_heads": KV,
-        "q_length": L,
-        "kv_length": L,
-        "head_dim": D,
-        "value_dim": D,
-        "scale": D**-0.5,
-        "causal": causal,
-        "mask": None,
-        "q": view(0, [B, H, L, D], [L * H * D, D, H * D, 1], dtype),
-        "k": view(1, [B, KV, L, D], [L * KV * D, D, KV * D, 1], dtype),
-        "v": view(2, [B, KV, L, D], [L * KV * D, D, KV * D, 1], dtype),
-        "output": view(3, [B, H, L, D], [L * H * D, D, H * D, 1], dtype),
-    }
+    body = attention_body(dtype, causal)
     pattern = {
         "id": "p",
         "rule": "attention",

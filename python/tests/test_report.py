@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import json
 import re
 
@@ -11,104 +12,106 @@ from tessera import report as report_module
 from tessera.common.errors import Error
 from tessera.report import main, render
 
+EVIDENCE = {"ms": 0.4, "ci95": 0.01, "max_error": 1e-2, "rms_error": 1e-3, "baseline_rms_error": 2e-3}
+WINNER = {
+    "label": "cutlass_gemm 128x256x64 2x1 coop",
+    "realizer": "cutlass_gemm",
+    "kind": "synthesized",
+    "config": {"tile": [128, 256, 64]},
+    "evidence": EVIDENCE,
+}
+TRIALS = [
+    {"label": "cutlass_gemm 128x256x64", "launch": 0, "outcome": "measured", "ms": 0.5 - i / 100, "ci95": 0.01}
+    for i in range(10)
+] + [
+    {
+        "label": "cutlass_gemm 256x256x64",
+        "launch": 0,
+        "outcome": "build_failed",
+        "ms": 0.0,
+        "reason": "too much shared memory <b>",
+    }
+]
+REPORT = {
+    "schema": "tessera.report/1",
+    "name": "Mini<GPT>",
+    "device": "H200",
+    "arch": "sm_90a",
+    "precision": "bf16",
+    "effort": "default",
+    "torch": "2.11.0",
+    "toolchain": {"nvcc": "13.0"},
+    "leftover_runner": "eager",
+    "peaks": {"tflops": 989.0, "bandwidth_gbs": 4800.0, "achievable_bandwidth_gbs": 4100.0},
+    "refinements": [
+        {"pattern": "p01", "from": "slow alone", "to": "fast beside others", "ms": 1.2, "than": 1.3},
+        {
+            "pattern": "p02",
+            "from": "a",
+            "to": "b",
+            "ms": 1.2,
+            "than": 1.2,
+            "sustained_ms": 1.41,
+            "than_sustained": 1.43,
+        },
+    ],
+    "rewrites": [{"what": "tanh-GELU written out", "result": "gelu", "nodes": ["mul", "tanh"]}],
+    "rejections": [{"rule": "attention", "nodes": ["bmm"], "reason": "the softmax is over another dim"}],
+    "leftover": [{"node": "cumsum", "op": "aten.cumsum.default", "reason": "no rule takes it"}],
+    "patterns": [
+        {
+            "id": "p01",
+            "rule": "gemm",
+            "nodes": ["linear"],
+            "summary": "65536x768x768",
+            "active": True,
+            "eager_ms": 0.9,
+            "floor_ms": 0.3,
+            "flops": 7.7e10,
+            "min_bytes": 2e8,
+            "winners": [WINNER],
+            "tuning": {
+                "trials": TRIALS,
+                "pruned": [{"reason": "shared memory", "count": 7}],
+                "unsupported": [{"realizer": "tile_gemm", "reason": "no wgmma"}],
+                "stopped_because": "converged",
+            },
+        },
+        {
+            "id": "p02",
+            "rule": "row_norm",
+            "nodes": ["ln"],
+            "active": False,
+            "inactive_because": "slower than eager",
+            "winners": [],
+        },
+    ],
+    "verification": {
+        "ok": True,
+        "resizes": [
+            {"size": "batch (dim 0: 8 → 4)", "ok": True, "kernels": 3, "of": 4, "rms_error": 1e-3, "reason": "cut"},
+            {"size": "sequence (dim 1: 32 → 24)", "ok": None, "reason": "the module does not take <it>"},
+        ],
+        "rms_error": 1e-3,
+        "baseline_rms_error": 1e-3,
+        "max_error": 0.1,
+        "baseline_max_error": 0.1,
+    },
+    "module": {
+        "times": {"tessera": {"ms": 2.3, "ci95": 0.01}, "eager": {"ms": 6.28, "ci95": 0.02}},
+        "absent": {"tensorrt": "torch_tensorrt is not installed"},
+        "ablation": [
+            {"name": "only gemm p01", "ms": 4.0, "speedup": 1.57},
+            {"name": "all", "ms": 2.3, "speedup": 2.73},
+        ],
+    },
+    "stage_seconds": {"evaluate": 200.0},
+    "stopped": False,
+}
+
 
 def example() -> dict:
-    evidence = {"ms": 0.4, "ci95": 0.01, "max_error": 1e-2, "rms_error": 1e-3, "baseline_rms_error": 2e-3}
-    winner = {
-        "label": "cutlass_gemm 128x256x64 2x1 coop",
-        "realizer": "cutlass_gemm",
-        "kind": "synthesized",
-        "config": {"tile": [128, 256, 64]},
-        "evidence": evidence,
-    }
-    trials = [
-        {"label": "cutlass_gemm 128x256x64", "launch": 0, "outcome": "measured", "ms": 0.5 - i / 100, "ci95": 0.01}
-        for i in range(10)
-    ] + [
-        {
-            "label": "cutlass_gemm 256x256x64",
-            "launch": 0,
-            "outcome": "build_failed",
-            "ms": 0.0,
-            "reason": "too much shared memory <b>",
-        }
-    ]
-    return {
-        "schema": "tessera.report/1",
-        "name": "Mini<GPT>",
-        "device": "H200",
-        "arch": "sm_90a",
-        "precision": "bf16",
-        "effort": "default",
-        "torch": "2.11.0",
-        "toolchain": {"nvcc": "13.0"},
-        "leftover_runner": "eager",
-        "peaks": {"tflops": 989.0, "bandwidth_gbs": 4800.0, "achievable_bandwidth_gbs": 4100.0},
-        "refinements": [
-            {"pattern": "p01", "from": "slow alone", "to": "fast beside others", "ms": 1.2, "than": 1.3},
-            {
-                "pattern": "p02",
-                "from": "a",
-                "to": "b",
-                "ms": 1.2,
-                "than": 1.2,
-                "sustained_ms": 1.41,
-                "than_sustained": 1.43,
-            },
-        ],
-        "rewrites": [{"what": "tanh-GELU written out", "result": "gelu", "nodes": ["mul", "tanh"]}],
-        "rejections": [{"rule": "attention", "nodes": ["bmm"], "reason": "the softmax is over another dim"}],
-        "leftover": [{"node": "cumsum", "op": "aten.cumsum.default", "reason": "no rule takes it"}],
-        "patterns": [
-            {
-                "id": "p01",
-                "rule": "gemm",
-                "nodes": ["linear"],
-                "summary": "65536x768x768",
-                "active": True,
-                "eager_ms": 0.9,
-                "floor_ms": 0.3,
-                "flops": 7.7e10,
-                "min_bytes": 2e8,
-                "winners": [winner],
-                "tuning": {
-                    "trials": trials,
-                    "pruned": [{"reason": "shared memory", "count": 7}],
-                    "unsupported": [{"realizer": "tile_gemm", "reason": "no wgmma"}],
-                    "stopped_because": "converged",
-                },
-            },
-            {
-                "id": "p02",
-                "rule": "row_norm",
-                "nodes": ["ln"],
-                "active": False,
-                "inactive_because": "slower than eager",
-                "winners": [],
-            },
-        ],
-        "verification": {
-            "ok": True,
-            "resizes": [
-                {"size": "batch (dim 0: 8 → 4)", "ok": True, "kernels": 3, "of": 4, "rms_error": 1e-3, "reason": "cut"},
-                {"size": "sequence (dim 1: 32 → 24)", "ok": None, "reason": "the module does not take <it>"},
-            ],
-            "rms_error": 1e-3,
-            "baseline_rms_error": 1e-3,
-            "max_error": 0.1,
-            "baseline_max_error": 0.1,
-        },
-        "module": {
-            "times": {"tessera": {"ms": 2.3, "ci95": 0.01}, "eager": {"ms": 6.28, "ci95": 0.02}},
-            "absent": {"tensorrt": "torch_tensorrt is not installed"},
-            "ablation": [
-                {"name": "only gemm p01", "ms": 4.0, "speedup": 1.57},
-                {"name": "all", "ms": 2.3, "speedup": 2.73},
-            ],
-        },
-        "stage_seconds": {"evaluate": 200.0},
-        "stopped": False,
-    }
+    return copy.deepcopy(REPORT)
 
 
 def test_has_every_section():

@@ -1,9 +1,8 @@
 """Tensors of one number that is known, and tensors that lie on another device than the rest."""
 
 import torch
-from graph_tools import canonical, check
+from graph_tools import X, canonical, check, module
 from tessera.tracing.tracer import trace_module
-from test_canonical import X, module
 
 NUMBERS = {
     "as DeBERTa scales its scores": (

@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from graph_tools import check, ops
-from test_canonical import X, module
+from graph_tools import X, check, module, ops
 from torch import nn
 
 

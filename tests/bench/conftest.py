@@ -13,7 +13,8 @@ import doors
 @pytest.fixture
 def quick(monkeypatch):
     """Few rounds, and doors that compile nothing."""
-    for name, value in (("LEAST_ROUNDS", 5), ("MOST_ROUNDS", 9), ("WARM_SECONDS", 0.0), ("TURN_MS", 4.0), ("TURNS", 3)):
+    rounds = {"LEAST_ROUNDS": 5, "MOST_ROUNDS": 9, "WARM_SECONDS": 0.0}
+    for name, value in (rounds | {"TURN_MS": 4.0, "BEFORE_MS": 0.0, "TURNS": 3}).items():
         monkeypatch.setattr(clock, name, value)
     monkeypatch.setattr(beside, "Clock", functools.partial(clock.Clock, now=Time.read))
     asked = {}

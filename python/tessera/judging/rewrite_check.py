@@ -5,7 +5,7 @@ drop or move one. What is left between them is round-off of fp64, and what a rew
 
 BOUND on the relative RMS difference of a result: a sum of n terms is off by about sqrt(n) 2^-53, at most n 2^-53: 1e-14 to
 2e-12 for n = 14336; a graph of many such sums, badly conditioned by a factor of 100, stays below 1e-9. A spelling that is
-recognized by its values (src/graph/row_function.cpp) agrees with its op within 1e-9 of max(1, |y|), of which there may be
+recognized by its values (src/rewrite/row_function.cpp) agrees with its op within 1e-9 of max(1, |y|), of which there may be
 several in a row: hence 4e-9.
 
 Where fp64 does not fit into memory, fp32 is tried with IEEE products (2^-24 in place of 2^-53: 1e-4 finds what is plainly

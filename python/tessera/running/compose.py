@@ -25,8 +25,9 @@ from tessera.running.feeds import Counts, Feeds
 from tessera.running.guards import Events, InputGuard, Miss, StateGuard
 from tessera.running.leftover import RUNNERS
 from tessera.running.outputs import Outputs, wrapper
+from tessera.running.packing import Packing
 from tessera.running.places_of_state import aliased, private_constants, slots_of
-from tessera.running.plan_graph import Built, Packing, build, type_of
+from tessera.running.plan_graph import Built, build, type_of
 
 _shared = (
     "_parameters",

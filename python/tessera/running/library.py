@@ -81,6 +81,12 @@ def _in_layout(tensor: torch.Tensor, shape, strides) -> torch.Tensor:
     return out.copy_(tensor)
 
 
+def _about(backend: str, words: list[str]) -> str:
+    """What was said of this backend."""
+    name = backend.split()[0][:4].lower()
+    return "; ".join(dict.fromkeys(w for w in words if name in w.lower() or len(words) == 1))
+
+
 def _sdpa(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
     """torch's scaled_dot_product_attention by one backend, on the pattern's strided views."""
     body = pattern["body"]
@@ -131,10 +137,7 @@ def _sdpa(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
                 if not any(w in str(error) for w in ("No available kernel", "No viable backend", "not support")):
                     raise
                 words = [str(w.message).split(" (Triggered")[0] for w in heard]
-                reason = "; ".join(
-                    dict.fromkeys(w for w in words if backend.split()[0][:4].lower() in w.lower() or len(words) == 1)
-                ) or str(error)
-                raise unsupported(f"{backend} attention: {reason}"[:600]) from error
+                raise unsupported(f"{backend} attention: {_about(backend, words) or error}"[:600]) from error
 
     state = {"run": first}
 

@@ -2,8 +2,9 @@
 
 `build` makes two: `pack`, which computes the values that are kept from call to call, and `main`, which computes the module's
 outputs from its inputs, those values, and parameters. Everything that they read is a placeholder, so neither holds a tensor.
-What becomes of the plan's prepacked values is said in `Packing`. Whatever a step does not produce itself is emitted on demand as the ATen calls of the graph's nodes; so a pattern
-whose kernel is missing or switched off runs as the ATen calls that it stands for, with no special case.
+What becomes of the plan's prepacked values is said in packing.py. Whatever a step does not produce itself is emitted on demand
+as the ATen calls of the graph's nodes; so a pattern whose kernel is missing or switched off runs as the ATen calls that it
+stands for, with no special case.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tessera.common.reference import attention_results, cloned_result, keeps_lay
 from tessera.running import library, library_steps
 from tessera.running.extension import KernelSpec, Operator, TensorType
 from tessera.running.extension import operator as kernel_operator
+from tessera.running.packing import Packing, kept_and_neighbours
 from tessera.running.whole_ops import whole
 
 
@@ -36,21 +38,6 @@ class PatternUse:
     active: bool = True
     reason: str = ""  # why it is not active
     operator: Operator | None = None
-
-
-@dataclass(frozen=True)
-class Packing:
-    """What becomes of the values that the plan would compute ahead of the calls.
-
-    A concatenation of parameters along dim 0 is read where the parameters lie (neighbours.py). What follows from constants
-    that only the trace holds is kept, for nothing can change it. Everything else is computed in the call: a parameter may
-    change unseen, through `.data` or while a CUDA graph is replayed. `frozen`: the caller promises that parameters change
-    by the version counter alone, and all is kept. `inline`: all is computed in the call.
-    """
-
-    constants: frozenset[str] = frozenset()  # values that only the trace holds
-    frozen: bool = False
-    inline: bool = False
 
 
 @dataclass
@@ -296,73 +283,11 @@ def _emit_step(e: _Emitter, step: dict, use: PatternUse, graph: dict) -> None:
     e.results(names, e.fx.call_function(function, given) if made is None else made, len(names) > 1)
 
 
-def _concatenated(graph: dict) -> dict[str, tuple[str, ...]]:
-    """Values that are contiguous parameters one after the other, with those parameters."""
-    values = {v["name"]: v for v in graph["values"]}
-    changed = {m["target"] for m in graph.get("mutations", ())}
-
-    def part(name: str) -> bool:
-        v = values[name]
-        return (
-            v["origin"] in ("parameter", "buffer") and v.get("target") not in changed and len(v["shape"]) > 0
-        ) and _is_contiguous(v)
-
-    found = {}
-    for n in graph["nodes"]:
-        if (
-            n["op"] != "aten.cat.default"
-            or n["arguments"].get("dim", 0) != 0
-            or not _is_contiguous(values[n["outputs"][0]])
-        ):
-            continue
-        parts = tuple(tensor_arguments(n))
-        if len({values[name]["dtype"] for name in parts}) == 1 and all(map(part, parts)):
-            found[n["outputs"][0]] = parts
-    return found
-
-
-def _is_contiguous(value: dict) -> bool:
-    wanted, step = [], 1
-    for n in reversed(value["shape"]):
-        wanted.insert(0, step)
-        step *= n
-    return all(n == 1 or a == b for n, a, b in zip(value["shape"], value["strides"], wanted, strict=True))
-
-
-def _sources(graph: dict, value: str, producer: dict[str, dict]) -> set[str]:
-    """The graph's inputs that a value follows from."""
-    found, pending, seen = set(), [value], set()
-    while pending:
-        name = pending.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        if name in producer:
-            pending += tensor_arguments(producer[name])
-        else:
-            found.add(name)
-    return found
-
-
-def _packing(plan: dict, packing: Packing) -> tuple[set[str], dict[str, tuple[str, ...]]]:
-    """(values that are kept, values read where parameters lie)."""
-    if packing.inline:
-        return set(), {}
-    graph = plan["graph"]
-    ahead = {v for s in plan["steps"] if s["kind"] == "prepack" for v in s["outputs"]}
-    neighbours = {v: parts for v, parts in _concatenated(graph).items() if v in ahead}
-    rest = ahead - neighbours.keys()
-    if not packing.frozen:
-        producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
-        rest = {v for v in rest if _sources(graph, v, producer) <= packing.constants}
-    return rest, neighbours
-
-
 def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packing = Packing()) -> Built:  # noqa: B008
     """`disabled`: ids of patterns to run as ATen. Errors: TS02xx for a malformed plan."""
     graph = plan["graph"]
     inputs = set(graph["inputs"])
-    kept, neighbours = _packing(plan, packing)
+    kept, neighbours = kept_and_neighbours(plan, packing)
     pack = _Emitter(graph, inputs)
     main = _Emitter(graph, inputs | kept | neighbours.keys())
     for name in graph["inputs"]:  # user inputs come first, so that a call passes them on as they are

@@ -1,0 +1,82 @@
+"""What a call of the original goes through and kernels do not: hooks, submodules and forwards that are replaced, autocast."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from composing import Mlp, kinds, same
+from tessera.common.errors import Error
+from torch import nn
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        lambda m, h: m.fc1.register_forward_hook(lambda module, args, out: h.append(1) or out * 2),
+        lambda m, h: m.fc2.register_forward_pre_hook(lambda module, args: h.append(1) or (args[0] * 2,)),
+    ],
+    ids=["hook", "pre-hook"],
+)
+def test_hooks_on_submodules_are_honoured(pair, register):
+    c, ref = pair
+    x = torch.randn(8, 16)
+    same(c, ref, x)
+    seen = []
+    handles = [register(m, seen) for m in (c, ref)]
+    same(c, ref, x)
+    assert len(seen) == 2 and kinds(c) == {"hooks": 1}
+    for h in handles:
+        h.remove()
+    same(c, ref, x)
+    assert len(seen) == 2 and c.status()["served"] == 2
+
+
+def test_own_hooks_run(pair):
+    c, _ = pair
+    seen = []
+    c.register_forward_hook(lambda module, args, out: seen.append(out.shape))
+    with torch.no_grad():
+        c(torch.randn(8, 16))
+    assert seen == [(8, 16)] and c.status()["served"] == 1
+
+
+@pytest.mark.parametrize("change", ["replaced", "patched"])
+def test_another_submodule_or_forward(pair, change):
+    c, ref = pair
+    same(c, ref, torch.randn(8, 16))
+    for m in (c.original, ref):
+        if change == "replaced":
+            torch.manual_seed(7)
+            m.fc2 = nn.Linear(m.fc2.in_features, m.fc2.out_features)
+        else:
+            m.fc2.forward = lambda x, m=m: nn.functional.linear(x, m.fc2.weight) * 3
+    same(c, ref, torch.randn(8, 16))
+    assert kinds(c) == {"structure": 1}
+
+
+def test_compiled_falls_back_under_autocast_and_in_training(pair):
+    c, ref = pair
+    f = torch.compile(c, backend="aot_eager", fullgraph=True)
+    x = torch.randn(8, 16)
+    with torch.no_grad():
+        torch.testing.assert_close(f(x), ref(x), rtol=1e-5, atol=1e-5)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            torch.testing.assert_close(f(x), ref(x))
+    calls = [u.operator.calls for u in c._built.patterns]
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        f(x)
+    assert [u.operator.calls for u in c._built.patterns] == calls
+
+
+def test_a_module_with_hooks_is_not_optimized():
+    from tessera.tracing.held import hold
+
+    m = Mlp().eval()
+    m.fc1.register_forward_hook(lambda module, args, out: out)
+    with pytest.raises(Error) as e:
+        hold(m, (torch.randn(8, 16),), {})
+    assert e.value.diagnostic["code"] == "TS0015" and "fc1" in e.value.diagnostic["message"]
+    normed = nn.Sequential(torch.nn.utils.weight_norm(nn.Linear(16, 16)))
+    assert hold(normed, (torch.randn(8, 16),), {}).graph["nodes"]
