@@ -22,6 +22,7 @@ struct Parameter {
   bool positional = false;
   bool required = false;
   std::vector<std::string_view> choices = {};
+  bool words = false;  // a text of several words, which the command line takes one by one
 };
 
 /// How a command speaks while it works and how it is stopped.

@@ -245,7 +245,33 @@ Result<Outcome> import_from(registry::Registry& r, const std::string& file) {
   return out;
 }
 
+/// Everything under the cache's folder can be made again.
+Outcome prune_kernels() {
+  namespace fs = std::filesystem;
+  const fs::path cache = cache_home();
+  int64_t files = 0;
+  int64_t bytes = 0;
+  for (const char* part : {"kernels", "resizes", "extension", "logs"}) {
+    if (!fs::is_directory(cache / part)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(cache / part)) {
+      if (!entry.is_regular_file()) continue;
+      ++files;
+      bytes += static_cast<int64_t>(entry.file_size());
+    }
+    fs::remove_all(cache / part);
+  }
+  Outcome out;
+  out.data = {{"schema", "tessera.registry_prune/1"},
+              {"what", "kernels"},
+              {"removed", files},
+              {"bytes", bytes}};
+  out.text = fmt::format("{} files of {:.1f} MB removed from {}; what is wanted is built again\n",
+                         files, static_cast<double>(bytes) * 1e-6, cache.string());
+  return out;
+}
+
 Result<Outcome> prune(registry::Registry& r, std::string what) {
+  if (what == "kernels") return prune_kernels();
   if (what == "stale") what += ":" + toolchain::locate(bridge::find_python()).fingerprint();
   TESSERA_TRY(gone, r.prune(what));
   Outcome out;
@@ -260,10 +286,10 @@ Result<Outcome> act(registry::Registry& r, const std::string& action, const std:
   if (action == "list") return list(r, what, effort);
   if (action == "export") return export_to(r, what, arguments.value("output", ""));
   if (what.empty()) {
-    const std::string_view needed = action == "show" ? "the start of an entry's hash"
-                                    : action == "import"
-                                        ? "a file made by `tessera registry export`"
-                                        : "failed, imported, stale, all, older:30d or hash:PREFIX";
+    const std::string_view needed =
+        action == "show"     ? "the start of an entry's hash"
+        : action == "import" ? "a file made by `tessera registry export`"
+                             : "failed, imported, stale, all, older:30d, hash:PREFIX or kernels";
     return error(
         fail(needs_what, "`tessera registry {}` needs to know what", action).expect("{}", needed));
   }
@@ -302,7 +328,8 @@ const Command registry = {
         "would not be reused here.\nexport [FILTER] -o FILE, import FILE: take configurations and "
         "evidence to another machine, which builds, verifies and times them before it uses "
         "them.\nprune WHAT: failed, imported (and not tried yet), stale (another toolchain or "
-        "measuring policy), older:30d, hash:PREFIX, all.",
+        "measuring policy), older:30d, hash:PREFIX, all; or kernels: the cache of built kernels, "
+        "which are built again when they are wanted.",
     .parameters =
         {{.type = Type::text,
           .name = "action",
@@ -313,7 +340,8 @@ const Command registry = {
          {.type = Type::text,
           .name = "what",
           .doc = "filter, hash, file or what to prune",
-          .positional = true},
+          .positional = true,
+          .words = true},
          {.type = Type::text, .name = "output", .doc = "file to export to (default: print)"},
          {.type = Type::text,
           .name = "effort",

@@ -219,3 +219,20 @@ def test_libraries_of_other_versions_are_timed_again(tmp_path, monkeypatch):
         assert p["trial_count"] > 0 and "library" in {w["kind"] for w in p["winners"]}
         assert {w for w in winners(first)[i] if w[0].startswith("tile_")} <= winners(other)[i]
     assert {p["reuse"]["strategy"] for p in run().values()} == {"REUSE"}
+
+
+def test_entries_are_found_by_several_words(theirs):
+    home, _, exported = theirs
+    listed = command(home, "registry", "list", "rule=row_norm", "status=accepted")[0]["entries"]
+    assert listed and {e["rule"] for e in listed} == {"row_norm"} and len(listed) < len(exported["entries"])
+    assert not command(home, "registry", "list", "rule=row_norm", "rule=gemm")[0]["entries"]
+
+
+def test_built_kernels_are_pruned_and_built_again(tmp_path):
+    tune(tmp_path)
+    built = [f for f in (tmp_path / "kernels").rglob("*") if f.is_file()]
+    said = command(tmp_path, "registry", "prune", "kernels")[0]
+    assert built and said["removed"] >= len(built) and said["bytes"] > 1000 and entries(tmp_path)
+    assert not (tmp_path / "kernels").exists()
+    progress = tune(tmp_path)[2]
+    assert " reuse " in progress and any(f.is_file() for f in (tmp_path / "kernels").rglob("*"))

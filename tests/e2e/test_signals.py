@@ -127,6 +127,7 @@ def test_a_stopped_search_keeps_the_best_and_goes_on(tmp_path, which):
         time.sleep(0.1)
     family = _python_among(search.descendants())
     search.process.send_signal(which)
+    search.wait_for("stopping with the best so far", limit=5)
     out = search.process.communicate(timeout=300)[0]
     assert search.process.returncode == 0, "".join(search.lines)
     assert not _gone(family)

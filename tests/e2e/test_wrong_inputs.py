@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from core import SMALL, refused, tessera
+from core import BINARY, SMALL, refused, tessera
 
 MODULE = """
 import torch
@@ -189,3 +189,13 @@ def test_codes_do_not_depend_on_the_folder(home):
     model(odd, "return x.relu() * 2")
     done = tessera(home, "trace", os.path.join("it's a folder", "model.py"))
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "near"), [("--precison", "precision"), ("--efort=max", "effort"), ("--second", "seconds")]
+)
+def test_an_unknown_option_names_the_nearest(home, option, near):
+    status, d = refused(home, model(home), option, "bf16")
+    assert status == 3 and d["code"] == "TS0041" and f"did you mean `{near}`?" in d["help"], d
+    plain = subprocess.run([BINARY, "optimize", "x.py", option, "bf16"], capture_output=True, text=True, check=False)
+    assert plain.returncode == 3 and f"did you mean `{near}`" in plain.stderr

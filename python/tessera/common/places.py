@@ -12,7 +12,7 @@ def cache_folder() -> Path:
     """The root of the content-addressed cache; made on first use by whoever writes."""
     home = os.environ.get("TESSERA_HOME")
     if home:
-        return Path(home) / "cache"
+        return Path(home)  # as base/files.cpp has it
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "tessera"
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <memory>
+#include <optional>
 #include <signal.h>
 #include <system_error>
 #include <unistd.h>
@@ -22,14 +23,20 @@ using tessera::Json;
 namespace commands = tessera::commands;
 
 std::atomic<bool> stop_requested{false};
+std::atomic<bool> speaks{true};
 
-// The first SIGINT, SIGTERM or SIGHUP asks for the best so far; the second ends the program.
+// The first SIGINT, SIGTERM or SIGHUP asks for the best so far, which takes a while and is told at
+// once; the second ends the program.
 void on_stop_signal(int signal) {
   if (stop_requested.exchange(true)) {
     tessera::kill_all_children();
     ::signal(signal, SIG_DFL);
     ::raise(signal);
   }
+  static constexpr std::string_view told =
+      "     stop  stopping with the best so far; Ctrl-C again to give up\n";
+  if (!speaks) return;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, told.data(), told.size());
 }
 
 void catch_stop_signals() {
@@ -71,6 +78,8 @@ void add_parameter(CLI::App& app, const commands::Parameter& p, Slot& slot) {
     slot.option = app.add_flag(name, slot.flag, doc);
   } else if (p.type == Type::list) {
     slot.option = app.add_option(name, slot.list, doc)->delimiter(',');
+  } else if (p.words) {
+    slot.option = app.add_option(name, slot.list, doc);
   } else {
     slot.option = app.add_option(p.name == "output" ? "-o," + name : name, slot.text, doc);
   }
@@ -89,6 +98,8 @@ Json to_arguments(const commands::Command& command, const std::map<std::string_v
       out[key] = slot.flag;
     } else if (p.type == Type::list) {
       out[key] = slot.list;
+    } else if (p.words) {
+      out[key] = tessera::join(slot.list, " ");
     } else {
       out[key] = slot.text;  // complete() turns it into its type
     }
@@ -140,6 +151,7 @@ int run_command(const commands::Command& command, const std::map<std::string_vie
   if (!arguments) return fail_with(arguments.error(), json);
   commands::Context context;
   context.stop = &stop_requested;
+  speaks = !quiet;
   if (!quiet) context.progress = show_progress;
   ::signal(SIGPIPE, SIG_IGN);
   catch_stop_signals();
@@ -158,6 +170,18 @@ int run_command(const commands::Command& command, const std::map<std::string_vie
             .help("please report it with the command that you ran"),
         json);
   }
+}
+
+// The error for the first option that the command does not have, in the words of every door; what
+// is no option is left to CLI11.
+std::optional<Diagnostic> unknown_option(const commands::Command& command,
+                                         const std::vector<std::string>& extras) {
+  for (const std::string& word : extras) {
+    if (!word.starts_with("--") || word.size() < 3) continue;
+    const std::string name = word.substr(2, word.find('=') - 2);
+    if (auto checked = commands::complete(command, {{name, ""}}); !checked) return checked.error();
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -182,6 +206,14 @@ int main(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError& e) {
+    const auto given = app.get_subcommands();
+    if (!given.empty()) {
+      if (const auto d = unknown_option(*by_app.at(given.front()), given.front()->remaining()))
+        return fail_with(*d, json);
+    }
+    app.exit(e);
+    return static_cast<int>(Exit::bad_input);
   } catch (const CLI::ParseError& e) {
     const int code = app.exit(e);
     return code == 0 ? 0 : static_cast<int>(Exit::bad_input);
