@@ -1,4 +1,5 @@
 #include "commands/common/model.h"
+
 #include "rewrite/canonical.h"
 
 namespace tessera::commands {

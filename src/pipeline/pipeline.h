@@ -10,9 +10,10 @@
 
 #include "bridge/bridge.h"
 #include "diag/result.h"
-#include "rewrite/canonical.h"
 #include "graph/graph.h"
 #include "rules/rules.h"
+
+#include "rewrite/canonical.h"
 
 namespace tessera::pipeline {
 

@@ -1,8 +1,9 @@
 #include "realize/common/cutlass_epilogue_text.h"
 
 #include "base/text.h"
-#include "pointwise/pointwise.h"
 #include "realize/common/cutlass_templates.h"
+
+#include "pointwise/pointwise.h"
 
 namespace tessera::realize {
 
@@ -34,8 +35,7 @@ std::string approximated(std::string statements, DType element) {
   return statements;
 }
 
-std::string fused_functor(const pointwise::Dag& dag, int leaves, DType element,
-                          std::size_t which) {
+std::string fused_functor(const pointwise::Dag& dag, int leaves, DType element, std::size_t which) {
   std::vector<std::string> parameters, operands, results;
   for (int i = 0; i <= leaves; ++i) {
     parameters.push_back(fmt::format("Fragment const& x{}", i));

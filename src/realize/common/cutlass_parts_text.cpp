@@ -27,8 +27,7 @@ void fill_function(const Part& part, DType result, Values& values) {
     operands.push_back(
         fmt::format("float({}.x{}[i])", same_for_groups(part, part.operands[i]) ? "s" : "o", i));
   std::vector<std::string> results;
-  const std::string body =
-      approximated(pointwise::emit(part.dag, operands, "t", &results), result);
+  const std::string body = approximated(pointwise::emit(part.dag, operands, "t", &results), result);
   std::string statements;
   for (const std::string& line : split(body, '\n'))
     if (!line.empty()) statements += "    " + line + "\n";

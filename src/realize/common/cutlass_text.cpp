@@ -5,10 +5,11 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
-#include "pointwise/pointwise.h"
 #include "realize/common/cutlass_epilogue_text.h"
 #include "realize/common/cutlass_parts_text.h"
 #include "realize/common/cutlass_templates.h"
+
+#include "pointwise/pointwise.h"
 
 namespace tessera::realize {
 namespace {

@@ -64,8 +64,8 @@ struct Part {
 /// D[l,m,n] = epilogue(A[l,m,k] B[l,n,k]^T, leaves...).
 struct GemmProblem {
   int64_t m = 0, n = 0, k = 0, l = 1;
-  Matrix a;                      // [l, m, k]
-  Matrix b;                      // [l, n, k]
+  Matrix a;                 // [l, m, k]
+  Matrix b;                 // [l, n, k]
   pointwise::Dag epilogue;  // operand 0 is the accumulator, operand i + 1 is leaves[i]
   std::vector<Leaf> leaves;
   std::vector<Matrix> outputs;  // [l, m, n]

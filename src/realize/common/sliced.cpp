@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "pointwise/pointwise.h"
 #include "realize/common/cutlass_epilogue_text.h"
+
+#include "pointwise/pointwise.h"
 
 namespace tessera::realize {
 namespace {

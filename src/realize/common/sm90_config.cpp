@@ -136,8 +136,7 @@ double epilogue_clocks(const Sm90Config& c, const Sm90Needs& needs, const GemmPr
                        store_bytes_per_clock;
   double calls = 0;
   for (const auto& node : p.epilogue.nodes) {
-    if (node.kind == pointwise::Dag::Node::Kind::call)
-      calls += node.arguments.size() > 1 ? 1 : 8;
+    if (node.kind == pointwise::Dag::Node::Kind::call) calls += node.arguments.size() > 1 ? 1 : 8;
   }
   // The operands of parts come from L2 before the first store, once for all groups of a tile.
   double read = 0;

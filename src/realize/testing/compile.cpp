@@ -104,9 +104,9 @@ void expect_runs_on_host(const std::string& file, bool plain) {
   const Scratch scratch;
   std::vector<std::string> argv = nvcc_command(tools, "90a", "-O1");
   if (plain) argv.insert(argv.end(), {"-x", "c++"});
-  argv.insert(argv.end(), {"-DNDEBUG", "--expt-relaxed-constexpr", "-diag-suppress=20012", "-o",
-                           (scratch.path / "program").string(),
-                           TESSERA_SOURCE_DIR "/tests/cutlass/" + file});
+  argv.insert(argv.end(),
+              {"-DNDEBUG", "--expt-relaxed-constexpr", "-diag-suppress=20012", "-o",
+               (scratch.path / "program").string(), TESSERA_SOURCE_DIR "/tests/cutlass/" + file});
   const auto [status, text] = run_logged(argv, scratch.path);
   ASSERT_EQ(status, 0) << text.substr(0, 4000);
   const auto [result, output] = run_logged({(scratch.path / "program").string()}, scratch.path);

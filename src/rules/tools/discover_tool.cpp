@@ -4,8 +4,9 @@
 #include <iostream>
 #include <iterator>
 
-#include "rewrite/canonical.h"
 #include "rules/rules.h"
+
+#include "rewrite/canonical.h"
 
 int main(int argc, char** argv) {
   using namespace tessera;
