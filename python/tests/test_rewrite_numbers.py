@@ -31,6 +31,14 @@ def test_numbers_in_tensors():
             assert last["arguments"]["self"]["value"] == "x"
 
 
+def test_numbers_that_may_change_are_read_where_they_lie():
+    """A buffer, and what follows from it: it may be written between the replays of a CUDA graph."""
+    scale = torch.tensor(2.0)
+    for forward in (lambda s, x: x * s.scale, lambda s, x: x / (s.scale + 1).sqrt()):
+        _, graph = check(module(forward, scale=scale), X)
+        assert any("other" in n["arguments"] and isinstance(n["arguments"]["other"], dict) for n in graph["nodes"][-1:])
+
+
 def test_a_value_elsewhere_is_told():
     """The meta device stands for a GPU."""
     with torch.device("meta"):

@@ -1,6 +1,7 @@
 // Tensors of one number that is known are numbers: `x / torch.sqrt(torch.tensor(64.0))`.
 //
 // Modules make such tensors on the host, where no kernel on a GPU can read them.
+#include <algorithm>
 #include <cmath>
 
 #include "graph/ops.h"
@@ -18,6 +19,18 @@ bool decides_type(const Graph& g, ValueId self, const Node& n) {
   return !from.shape.empty() && is_floating(from.dtype) && from.dtype == to.dtype;
 }
 
+/// Whether forward makes it of numbers in its own text: what nobody can change. A buffer may be
+/// written between the replays of a CUDA graph, where no guard runs, and is read where it lies.
+bool of_own_text(const Graph& g, ValueId v) {
+  const Value& value = g.value(v);
+  const Node* n = producer(g, v);
+  if (n == nullptr)
+    return value.origin == Origin::constant && value.target.starts_with("lifted_tensor_");
+  const std::vector<ValueId> arguments = tensor_arguments(*n);
+  return std::all_of(arguments.begin(), arguments.end(),
+                     [&](ValueId argument) { return of_own_text(g, argument); });
+}
+
 struct Found {
   ValueId tensor;
   double number = 0;
@@ -33,7 +46,8 @@ std::optional<Found> number_of(const Graph& g, const Node& n) {
   const ValueId other = n.tensor("other");
   if (!self.valid() || !other.valid()) return std::nullopt;
   const auto of = [&](ValueId kept, ValueId v, const char* name) -> std::optional<Found> {
-    if (!g.value(v).type.shape.empty() || !decides_type(g, kept, n)) return std::nullopt;
+    if (!g.value(v).type.shape.empty() || !decides_type(g, kept, n) || !of_own_text(g, v))
+      return std::nullopt;
     const auto number = scalar_argument(g, n, name);
     if (!number || !std::isfinite(*number)) return std::nullopt;
     return Found{kept, *number};

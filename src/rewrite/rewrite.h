@@ -38,7 +38,7 @@ bool rewrite_noops(Graph& g, RewriteLog& log);
 /// Concatenations with empty pieces; slices that are all columns of a linear whose parts are
 /// rotated: one split.
 bool rewrite_parts(Graph& g, RewriteLog& log);
-/// Operands of one number that is known, in dims none: the number itself.
+/// Operands without dims that forward makes of numbers in its own text: the number itself.
 bool rewrite_numbers(Graph& g, RewriteLog& log);
 /// Other names of ops (multiply, type_as, ...), max(x, dim) for its values alone.
 bool rewrite_spelling(Graph& g, RewriteLog& log);
