@@ -36,3 +36,5 @@ def test_what_follows_from_no_input_is_known():
     assert known(lambda s, x: x + torch.rand(1) * 2, X) == {}
     assert known(lambda s, x: x + torch.empty(1).abs(), X) == {}
     assert known(lambda s, x: x + x.new_ones(16).mul_(x[0, 0]), X).keys() <= {"new_ones"}
+    held = [torch.tensor([3.0])]  # whoever holds it may write to it
+    assert known(lambda s, x: x + held[0].expand(16), X) == {}

@@ -32,9 +32,16 @@ def test_numbers_in_tensors():
 
 
 def test_numbers_that_may_change_are_read_where_they_lie():
-    """A buffer, and what follows from it: it may be written between the replays of a CUDA graph."""
+    """A buffer, a tensor in a list, and what follows from them: they may be written between the replays of a CUDA graph."""
     scale = torch.tensor(2.0)
-    for forward in (lambda s, x: x * s.scale, lambda s, x: x / (s.scale + 1).sqrt()):
+    held = [torch.tensor(2.0)]  # export names it as it names literals
+    for forward in (
+        lambda s, x: x * s.scale,
+        lambda s, x: x / (s.scale + 1).sqrt(),
+        lambda s, x: x * held[0],
+        lambda s, x: x / (held[0].detach() + 1).sqrt(),
+        lambda s, x: x / (held[0].view(1, 1) + 1).sqrt(),
+    ):
         _, graph = check(module(forward, scale=scale), X)
         assert any("other" in n["arguments"] and isinstance(n["arguments"]["other"], dict) for n in graph["nodes"][-1:])
 

@@ -55,6 +55,8 @@ struct Value {
   std::string target;
   /// Where it lies, if not where the graph does: a tensor without dims may be on the host.
   std::string device;
+  /// A constant that forward makes of numbers in its own text: nobody can write to it.
+  bool literal = false;
   /// Facts about the content of a buffer or constant that rules rely on and the composed module
   /// guards, e.g.
   /// {"lower_triangular": true, "diagonal": 0} or {"scalar": 0.5}.

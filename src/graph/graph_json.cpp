@@ -94,6 +94,7 @@ Result<Value> read_value(const Json& j) {
   if (!known) return malformed(fmt::format("origin `{}` of `{}`", origin, v.name));
   v.target = j.value("target", "");
   v.device = j.value("device", "");
+  v.literal = j.value("literal", false);
   if (j.contains("facts")) v.facts = j.at("facts");
   return v;
 }
@@ -168,6 +169,7 @@ Json write_value(const Value& v) {
             {"origin", origin_names[static_cast<std::size_t>(v.origin)]}};
   if (!v.target.empty()) j["target"] = v.target;
   if (!v.device.empty()) j["device"] = v.device;
+  if (v.literal) j["literal"] = true;
   if (!v.facts.empty()) j["facts"] = v.facts;
   return j;
 }

@@ -24,8 +24,7 @@ bool decides_type(const Graph& g, ValueId self, const Node& n) {
 bool of_own_text(const Graph& g, ValueId v) {
   const Value& value = g.value(v);
   const Node* n = producer(g, v);
-  if (n == nullptr)
-    return value.origin == Origin::constant && value.target.starts_with("lifted_tensor_");
+  if (n == nullptr) return value.literal;
   const std::vector<ValueId> arguments = tensor_arguments(*n);
   return std::all_of(arguments.begin(), arguments.end(),
                      [&](ValueId argument) { return of_own_text(g, argument); });

@@ -11,9 +11,10 @@ from tessera.common.facts import facts_of, too_large
 _undefined = ("aten::empty", "aten::new_empty")  # memory as it was found
 
 
-def facts_of_closed(exported: ExportedProgram) -> dict[fx.Node, dict]:
-    """Facts (facts.py) of values that follow from no input, where something reads them that does follow from one."""
-    graph, known = exported.graph, _literals(exported)
+def facts_of_closed(exported: ExportedProgram, literals: dict[str, torch.Tensor]) -> dict[fx.Node, dict]:
+    """Facts (facts.py) of values that follow from no input, where something reads them that does follow from one.
+    `literals`: see literals.py."""
+    graph, known = exported.graph, _nodes_of(exported, literals)
     closed = set(known)
     for node in graph.nodes:
         if _repeatable(node) and closed.issuperset(node.all_input_nodes):
@@ -28,11 +29,10 @@ def facts_of_closed(exported: ExportedProgram) -> dict[fx.Node, dict]:
     return {n: facts for n, facts in found.items() if facts}
 
 
-def _literals(exported: ExportedProgram) -> dict[fx.Node, torch.Tensor]:
-    """Tensors that forward makes of numbers in its own text: export holds them, and nobody else."""
+def _nodes_of(exported: ExportedProgram, literals: dict[str, torch.Tensor]) -> dict[fx.Node, torch.Tensor]:
     places = {spec.arg.name: spec.target for spec in exported.graph_signature.input_specs if spec.target}
     nodes = {n: places.get(n.name, "") for n in exported.graph.nodes if n.op == "placeholder"}
-    return {n: exported.constants[at] for n, at in nodes.items() if at.startswith("lifted_tensor_")}
+    return {n: literals[at] for n, at in nodes.items() if at in literals}
 
 
 def _repeatable(node: fx.Node) -> bool:

@@ -18,6 +18,7 @@ from tessera.common.facts import facts_of
 from tessera.tracing.closed import facts_of_closed
 from tessera.tracing.complex_ops import Lowering, Real, Unsupported, involved, is_complex
 from tessera.tracing.library_versions import machine
+from tessera.tracing.torch_export import Exported
 
 _dtypes = {
     torch.float64,
@@ -71,8 +72,9 @@ class Traced:
 
 
 class Builder:
-    def __init__(self, exported, module, args, kwargs, precision, name):
-        self.exported, self.module, self.args, self.kwargs = exported, module, args, kwargs
+    def __init__(self, exported: Exported, module, args, kwargs, precision, name):
+        self.exported, self.literals = exported.program, exported.literals
+        self.module, self.args, self.kwargs = module, args, kwargs
         self.precision, self.name = precision, name
         self.parameter_targets: dict[int, str] = {}
         self.values: list[dict] = []
@@ -80,8 +82,8 @@ class Builder:
         self.nodes: list[dict] = []
         self.value_of: dict[torch.fx.Node, str | list[str]] = {}
         self.reals: dict[torch.fx.Node, Real] = {}  # what stands for complex nodes
-        self.names = {n.name for n in exported.graph.nodes}
-        self.closed = facts_of_closed(exported)
+        self.names = {n.name for n in self.exported.graph.nodes}
+        self.closed = facts_of_closed(self.exported, self.literals)
         self.user_inputs: list[str | None] = []
         given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
         given.sort(key=lambda t: t.dim() == 0)  # numbers may lie on the host
@@ -199,6 +201,8 @@ class Builder:
             value["target"] = target
         if val.device != self.device:
             value["device"] = str(val.device)
+        if origin == "constant" and target in self.literals:
+            value["literal"] = True
         if facts:
             value["facts"] = facts
         self.values.append(value)

@@ -5,25 +5,35 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from dataclasses import dataclass
 
 import torch
 from torch import nn
+from torch.export import ExportedProgram
 
 from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.common.precision import legacy_readable_flags
 from tessera.common.recurrent import recurrent_shapes
 from tessera.tracing import model_caches
+from tessera.tracing.literals import literals, storages_alive
 
 
-def export(module: nn.Module, args: tuple, kwargs: dict):
+@dataclass
+class Exported:
+    program: ExportedProgram
+    literals: dict[str, torch.Tensor]  # see literals.py
+
+
+def export(module: nn.Module, args: tuple, kwargs: dict) -> Exported:
     model_caches.refuse_given(args, kwargs)
+    alive = storages_alive()
     try:
         exported, complaints = _exported(module, args, kwargs)
         if (exported is None or complaints) and _keep_as_buffers(module, complaints):
             exported, complaints = _exported(module, args, kwargs)
         if exported is None:
             raise complaints[0]
-        return exported
+        return Exported(exported, literals(exported, alive))
     except Error:
         raise
     except Exception as e:  # noqa: BLE001 - export raises many kinds; each becomes a diagnostic
