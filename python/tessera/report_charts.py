@@ -37,6 +37,9 @@ def backends(page: Page, r: dict) -> None:
             height=110 + 46 * len(ordered),
             xaxis={"title": "ms, median and 95 % interval", "rangemode": "tozero"},
         )
+    if noisy := [name for name, t in ordered if not t.get("reliable", True)]:
+        names = escaped(", ".join(noisy))
+        body += f"<p class='bad'>not reliable: {names}: other work ran on this machine while they were timed</p>"
     if absent:
         body += table(["not measured", "because"], absent.items())
     page.section("backends", "Backends side by side", "One process, interleaved, equal precision, cold caches.", body)

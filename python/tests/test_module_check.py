@@ -9,6 +9,7 @@ import pytest
 import torch
 from composing import LINEAR, Mlp, compile_kernel, mlp_plan, plan_of_trace
 from tessera.common.errors import Error
+from tessera.judging import module_times
 from tessera.judging.module_check import verify_module
 from tessera.judging.module_times import compare_plans, measure_module
 from tessera.judging.peers import equal_precision
@@ -75,6 +76,33 @@ def test_measure(held, folder):
     if importlib.util.find_spec("torch_tensorrt") is None:
         assert "not installed" in r["absent"]["tensorrt"]
     assert [a["active"] for a in r["ablation"]] == [["p01"], ["p02"], ["p02"], ["p01"], ["p01", "p02"]]
+
+
+class Noisy:
+    """A clock that is noisy until `quiet` samples were taken."""
+
+    def __init__(self, quiet: int):
+        self.quiet, self.taken = quiet, 0
+
+    def warm(self, call):
+        call()
+        return 1.0, 1.0
+
+    def sample(self, call, host_ms):
+        call()
+        self.taken += 1
+        return 1.0 if self.taken > self.quiet else 1.0 + self.taken // 2 % 2
+
+
+@pytest.mark.parametrize(("quiet", "seconds"), [(0, 60.0), (12, 60.0), (10**9, 0.1)])
+def test_noisy_times_are_taken_longer_or_marked(held, folder, monkeypatch, quiet, seconds):
+    clock = Noisy(quiet)
+    monkeypatch.setattr(module_times.timing, "HostClock", lambda: clock)
+    monkeypatch.setattr(module_times.timing, "MAX_ROUNDS", 5)
+    plan = plan_of_trace(held.traced, compile_kernel(folder))
+    times = measure_module(held, plan, [], seconds=seconds, ablation=False)["times"]
+    assert [t["reliable"] for t in times.values()] == [quiet < 100] * 2
+    assert (clock.taken == 10) == (quiet == 0)
 
 
 def test_measure_refuses_a_wrong_timed_run(held, folder):

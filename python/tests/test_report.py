@@ -186,3 +186,10 @@ def test_other_sizes_and_both_schemes():
     assert "prefers-color-scheme:dark" in page and "Plotly.relayout" in page
     wide = re.findall(r"width:\s*(\d+)px", page.split("</style>")[0])
     assert all(int(w) <= 1100 for w in wide)
+
+
+def test_times_that_no_comparison_can_rest_on():
+    report = example()
+    assert "not reliable" not in render(report)
+    report["module"]["times"]["eager"]["reliable"] = False
+    assert "not reliable: eager: other work" in render(report)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -113,6 +114,8 @@ def measure_module(
         contenders = _warm(held, contenders, clock, copies(*sets[0]), absent)
         held.notify(f"timing {len(contenders)} ways to run the module, interleaved")
         _interleave(held, contenders, clock, sets, seconds, expected, before, seed)
+        compared = [c for c in contenders if (c.ours is None or c is contenders[0]) and not c.reason]
+        _steadied(held, compared, clock, sets, seconds)
     restore(held.module, before)
     for c in contenders:
         if c.reason:
@@ -190,16 +193,34 @@ def _interleave(held: Held, contenders, clock, sets, seconds: float, expected: E
             if turn >= n or c.reason:
                 continue
             judged = c.ours is not None and turn == check and not _draws_by_inductor(held, c.ours)
-            args, kwargs = copies(*sets[0 if judged else turn % len(sets)])
+            inputs = copies(*sets[0 if judged else turn % len(sets)])
             rewind()
             if judged:
                 restore(held.module, before)
-            kept: list = []
-            with torch.no_grad(), _drawing_as(expected.seed) if judged else contextlib.nullcontext():
-                c.samples.append(clock.sample(_keeping(c.run, args, kwargs, kept), c.host_ms))
+            with _drawing_as(expected.seed) if judged else contextlib.nullcontext():
+                result = _sampled(c, clock, inputs)
             if judged:
-                results = [t for t in pytree.tree_leaves(kept[0]) if isinstance(t, torch.Tensor)]
+                results = [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
                 c.reason = expected.judge(results + effects(held.module, expected.buffers), held.precision)[1]
+
+
+def _steadied(held: Held, contenders: list[_Contender], clock, sets, seconds: float) -> None:
+    """More samples while a time is noisier than timing.MOST_NOISE, for at most `seconds`: other work on the machine may end."""
+    end, turn, rewind = time.perf_counter() + seconds, 0, Rewind(held, *sets[0])
+    while not all(timing.reliable(c.samples) for c in contenders) and time.perf_counter() < end:
+        for c in contenders:
+            inputs = copies(*sets[turn % len(sets)])
+            rewind()
+            _sampled(c, clock, inputs)
+        turn += 1
+
+
+def _sampled(c: _Contender, clock, inputs):
+    """Takes one more time of it; returns what the call returned."""
+    kept: list = []
+    with torch.no_grad():
+        c.samples.append(clock.sample(_keeping(c.run, *inputs, kept), c.host_ms))
+    return kept[0]
 
 
 def _draws_by_inductor(held: Held, composed: ComposedModule) -> bool:
@@ -222,6 +243,7 @@ def _figures(contenders: list[_Contender], absent: dict[str, str], ours: Compose
     for c in contenders:
         ms, ci95 = timing.median_ci95(c.samples)
         rows[c.name] = {"ms": ms, "ci95": ci95, "samples": len(c.samples), "host_ms": c.host_ms}
+        rows[c.name]["reliable"] = timing.reliable(c.samples)
     for c in contenders:
         row = rows[c.name]
         if c.ours is None or c.ours is ours:

@@ -14,6 +14,8 @@ from tessera.judging.problem import Dataset, Problem, dtype_of
 from tessera.judging.verify import check_form, check_memory, compare
 
 MIN_ROUNDS, MAX_ROUNDS = 5, 400
+# Half a time's 95 % interval beyond this share of it says that other work ran on the machine: no comparison rests on it.
+MOST_NOISE = 0.05
 # A run may not be faster than the roofline by more than the clock's own error.
 FLOOR_SLACK = 0.9
 # Under load: turns of each, and the running time of a turn that counts, in ms.
@@ -35,6 +37,12 @@ def median_ci95(samples: list[float]) -> tuple[float, float]:
     half = 0.98 * n**0.5
     low, high = max(0, int(n / 2 - half)), min(n - 1, int(n / 2 + half))
     return middle, (s[high] - s[low]) / 2
+
+
+def reliable(samples: list[float]) -> bool:
+    """Whether the median of the samples can be compared with another."""
+    ms, ci95 = median_ci95(samples)
+    return ci95 <= MOST_NOISE * ms
 
 
 class CudaClock:

@@ -137,6 +137,15 @@ std::string verification_text(const Json& check) {
   return out;
 }
 
+// Names of the times that no comparison can rest on.
+std::string unreliable_names(const Json& times) {
+  std::vector<std::string> names;
+  for (const auto& [name, t] : times.items()) {
+    if (!t.value("reliable", true)) names.push_back(name);
+  }
+  return join(names, ", ");
+}
+
 std::string module_text(const Json& module) {
   if (!module.contains("times")) return "";
   const Json& times = module.at("times");
@@ -148,6 +157,13 @@ std::string module_text(const Json& module) {
                     name == "tessera" ? "" : ratio(ms, ours)});
   }
   std::string out = "\n" + render_table({"module", "ms", "ci95", "tessera is faster by"}, rows);
+  if (const std::string noisy = unreliable_names(times); !noisy.empty()) {
+    out += wrap(fmt::format("not reliable: {}: other work ran on this machine while they were "
+                            "timed, so by how much tessera is faster is not known; run it again "
+                            "when the machine is quiet",
+                            noisy),
+                0, 2);
+  }
   const Json absent = module.value("absent", Json::object());
   for (const auto& [peer, reason] : absent.items()) {
     out += wrap(fmt::format("{}: not measured: {}", peer, reason.get<std::string>()), 0, 2);

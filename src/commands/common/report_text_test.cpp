@@ -75,6 +75,14 @@ TEST(ReportText, SaysWhatCounts) {
   EXPECT_TRUE(has("dim 0: 8 → 4): right; 4 of 5 kernels")) << text;
   EXPECT_TRUE(has("24): not verified: the module")) << text;
   EXPECT_TRUE(has("2.50x")) << text;
+  EXPECT_FALSE(has("not reliable")) << text;
+}
+
+TEST(ReportText, SaysWhichTimesNoComparisonCanRestOn) {
+  Json report = example();
+  report["module"]["times"]["eager"]["reliable"] = false;
+  const std::string text = report_text(report);
+  EXPECT_NE(text.find("not reliable: eager: other work ran"), std::string::npos) << text;
 }
 
 }  // namespace
