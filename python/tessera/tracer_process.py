@@ -10,6 +10,7 @@ from tessera.judging import module_check, module_times, rewrite_check
 from tessera.judging.settling import Compile, Settler
 from tessera.running import extension
 from tessera.tracing import resizes
+from tessera.tracing.circumstances import circumstances
 from tessera.tracing.held import Held, hold
 from tessera.tracing.loading import load_problem
 from tessera.tracing.randomness import of_training
@@ -52,7 +53,7 @@ class Tracer:
 
     def trace(self, params: dict) -> dict:
         if not params.get("path"):
-            return {"graph": self._need().graph}
+            return self._told(self._need())
         loaded = load_problem(params["path"], params.get("class") or None, pick_device(params.get("device", "auto")))
         precision = params.get("precision", "auto")
         self.held = hold(
@@ -65,7 +66,11 @@ class Tracer:
         )
         if text := of_training(self.held.module, self.held.graph):
             self._notify(f"warning: {text}", "trace")
-        return {"graph": self.held.graph}
+        return self._told(self.held)
+
+    def _told(self, held: Held) -> dict:
+        held.graph["meta"]["circumstances"] = circumstances(held)
+        return {"graph": held.graph}
 
     def trace_resized(self, params: dict) -> dict:
         """The `attempt`-th other size: its trace, or the reason why there is none, or that there are no more."""
