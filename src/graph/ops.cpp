@@ -37,9 +37,7 @@ std::string_view name_of(OpKind kind) {
 }
 
 const OpRecord* find_op(std::string_view op) {
-  const std::size_t dot = op.find('.');
-  if (dot == std::string_view::npos) return nullptr;
-  const auto it = index().find(op.substr(0, op.find('.', dot + 1)));
+  const auto it = index().find(base_name(op));
   return it == index().end() ? nullptr : it->second;
 }
 

@@ -11,11 +11,6 @@ namespace {
 
 using graph::Operand;
 
-template <class... Args>
-tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
-  return error(fail(not_expressible, f, std::forward<Args>(args)...));
-}
-
 /// Gate and value products: two linears, or two halves of the columns of one (their weights were
 /// concatenated).
 struct Pair {
@@ -84,7 +79,7 @@ Result<Epilogue> epilogue_of(const Flow& flow, const Pair& p, const NodeSet& set
   for (ValueId out : flow.outputs(set)) {
     if (growing && p.anchors.contains(out)) continue;
     TESSERA_TRY(fragments, evaluator.evaluate(out));
-    if (fragments.size() != 1) return no("a concatenation cuts the rows or columns");
+    if (fragments.size() != 1) return refuse("a concatenation cuts the rows or columns");
     TESSERA_TRY(fragment, arrange(flow.g, fragments[0], p.seeds, {p.m, p.n}));
     TESSERA_CHECK(merge.add(fragment));
   }

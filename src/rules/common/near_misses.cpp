@@ -10,11 +10,6 @@ using graph::OpKind;
 
 namespace {
 
-const Node* producer(const graph::Graph& g, ValueId v) {
-  const NodeId id = v.valid() ? g.value(v).producer : NodeId{};
-  return id.valid() ? &g.node(id) : nullptr;
-}
-
 ValueId first_tensor(const Node& n) {
   const auto tensors = graph::tensor_arguments(n);
   return tensors.empty() ? ValueId{} : tensors.front();

@@ -1,13 +1,12 @@
 // TensorView and the signature: the text that equal computations share.
 #include <fmt/ranges.h>
-#include <numeric>
 
 #include "rules/rules.h"
 
 namespace tessera::rules {
 
 int64_t TensorView::numel() const {
-  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  return layout::numel(shape);
 }
 
 Json TensorView::to_json() const {
