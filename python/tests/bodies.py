@@ -3,6 +3,7 @@ nodes run by ATen. Shared by the tests of rules and of decoder blocks."""
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -34,48 +35,14 @@ def run_tool(form: str, graph: dict) -> str:
 # --- the meaning of a body ------------------------------------------------------------------------------------------
 
 
-def _same(*names: str) -> dict:
-    return {name: getattr(torch, name) for name in names}
-
-
-def _truth(*names: str) -> dict:
-    def of(compare):
-        return lambda x, y: compare(x, y).double()
-
-    return {name: of(getattr(torch, name)) for name in names}
-
-
+# Functions that no ATen op is by itself: their meaning in torch. The others say which op they are.
 FUNCTIONS = {
-    **_same(
-        "add", "sub", "mul", "div", "neg", "abs", "square", "reciprocal", "sqrt", "rsqrt", "pow", "fmod", "remainder"
-    ),
-    **_same(
-        "atan2", "copysign", "logaddexp", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "sin", "cos"
-    ),
-    **_same(
-        "tan",
-        "atan",
-        "tanh",
-        "sigmoid",
-        "relu",
-        "selu",
-        "maximum",
-        "minimum",
-        "floor",
-        "ceil",
-        "trunc",
-        "round",
-        "sign",
-    ),
-    **_truth("eq", "ne", "lt", "le", "gt", "ge"),
     "cube": lambda x: x * x * x,
-    "log_sigmoid": F.logsigmoid,
-    "silu": F.silu,
-    "relu6": F.relu6,
-    "softsign": F.softsign,
-    "mish": F.mish,
-    "hardswish": F.hardswish,
-    "hardsigmoid": F.hardsigmoid,
+    "add": torch.add,
+    "sub": torch.sub,
+    "div": torch.div,
+    "pow": torch.pow,
+    "round": torch.round,
     "gelu_erf": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "clamp": torch.clamp,
@@ -86,23 +53,25 @@ FUNCTIONS = {
     "hardshrink": lambda x, width: F.hardshrink(x, width.item()),
     "threshold": lambda x, t, value: F.threshold(x, t.item(), value.item()),
     "where": lambda c, x, y: torch.where(c != 0, x, y),
-    "logical_and": lambda x, y: ((x != 0) & (y != 0)).double(),
-    "logical_or": lambda x, y: ((x != 0) | (y != 0)).double(),
-    "logical_xor": lambda x, y: ((x != 0) ^ (y != 0)).double(),
-    "logical_not": lambda x: (x == 0).double(),
-    "isnan": lambda x: x.isnan().double(),
-    "isinf": lambda x: x.isinf().double(),
 }
 
 
+@functools.cache
+def functions() -> dict:
+    """Every function by its name, of tensors and numbers in float64; truth values are 1 and 0."""
+    named = json.loads(subprocess.run([tool(), "functions"], capture_output=True, text=True, check=True).stdout)
+    ops = {name: getattr(torch.ops.aten, op.removeprefix("aten.")) for name, op in named.items()}
+    assert not ops.keys() & FUNCTIONS.keys()
+    return {name: in_float64(f) for name, f in (ops | FUNCTIONS).items()}
+
+
 def in_float64(f):
-    return lambda *a: f(*[torch.as_tensor(x, dtype=torch.float64) for x in a])
+    return lambda *a: f(*[torch.as_tensor(x, dtype=torch.float64) for x in a]).double()
 
 
 def evaluate(dag: str, operands: list[torch.Tensor]) -> list[torch.Tensor]:
     """The results of a printed DAG: `$0 = call; ...; result; result`."""
-    scope = {name: in_float64(f) for name, f in FUNCTIONS.items()}
-    scope |= {"inf": math.inf, "nan": math.nan}
+    scope = {**functions(), "inf": math.inf, "nan": math.nan}
     text = re.sub(r"%(\d+)", r"o[\1]", dag).replace("$", "t")
     scope["o"] = operands
     results = []
