@@ -1,9 +1,11 @@
 """The meaning of discovered bodies: every body of a discovery, evaluated in float64 over strided views, against the same
-nodes run by ATen. Shared by the tests of rules and of decoder blocks."""
+nodes run by ATen. What the body of a rule computes is said in src/rules/<rule>_reference.py. Shared by the tests of rules
+and of decoder blocks."""
 
 from __future__ import annotations
 
 import functools
+import importlib.util
 import json
 import math
 import os
@@ -109,85 +111,14 @@ class Storage:
         self.view(v).copy_(value.expand(v["shape"]))
 
 
-def run_part(part: dict, acc: torch.Tensor, s: Storage) -> torch.Tensor:
-    """Columns of a product's result, by themselves or as halves of groups."""
-    x = acc[:, part["first"] : part["first"] + part["columns"]]
-    operands = [s.view(v) for v in part["operands"]]
-    rows = operands[0].shape[: operands[0].ndim - (2 if part["period"] else 1)] if operands else x.shape[:1]
-    if not part["period"]:
-        return evaluate(part["dag"], [x.unflatten(0, rows), *operands])[0].reshape(x.shape)
-    halves = x.unflatten(0, rows).unflatten(-1, (-1, part["period"])).chunk(2, -1)
-    return torch.cat(evaluate(part["dag"], [*halves, *operands]), -1).reshape(x.shape)
-
-
-def run_gemm(body: dict, s: Storage) -> None:
-    acc = s.view(body["a"]) @ s.view(body["b"]).transpose(-1, -2)
-    if "parts" in body:
-        assert body["epilogue"] == "%0" and not body["operands"] and body["batch"] == 1
-        s.write(body["outputs"][0], torch.cat([run_part(p, acc[0], s) for p in body["parts"]], -1)[None])
-        return
-    results = evaluate(body["epilogue"], [acc] + [s.view(v) for v in body["operands"]])
-    for v, r in zip(body["outputs"], results, strict=True):
-        s.write(v, r)
-
-
-def run_gated_mlp(body: dict, s: Storage) -> None:
-    a = s.view(body["a"])
-    acc = [a @ s.view(body[b]).T for b in ("b0", "b1")]
-    results = evaluate(body["epilogue"], acc + [s.view(v) for v in body["operands"]])
-    for v, r in zip(body["outputs"], results, strict=True):
-        s.write(v, r)
-
-
-def run_attention(body: dict, s: Storage) -> None:
-    q, k, v = (s.view(body[n]) for n in "qkv")
-    group = body["heads"] // body["kv_heads"]
-    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
-    scores = q @ k.transpose(-1, -2) * body["scale"]
-    if body["causal"]:
-        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
-    if body["mask"] is not None:
-        mask = s.view(body["mask"])
-        scores = scores.masked_fill(mask == 0, -math.inf) if body["mask"]["dtype"] == "bool" else scores + mask
-    s.write(body["output"], scores.softmax(-1) @ v)
-
-
-def run_row_norm(body: dict, s: Storage) -> None:
-    operands = [s.view(v) for v in body["operands"]]
-    x = evaluate(body["pre"], operands)[0].expand(*body["rows"], body["columns"])
-    if body["kind"] == "layer_norm":
-        y = (x - x.mean(-1, True)) / (x.var(-1, unbiased=False, keepdim=True) + body["eps"]).sqrt()
-    elif body["kind"] == "rms_norm":
-        y = x / (x.square().mean(-1, True) + body["eps"]).sqrt()
-    else:
-        y = x.softmax(-1) if body["kind"] == "softmax" else x.log_softmax(-1)
-    for v, r in zip(body["outputs"], evaluate(body["post"], [y, x, *operands]), strict=True):
-        s.write(v, r)
-
-
-def run_pointwise(body: dict, s: Storage) -> None:
-    for group in body["groups"]:
-        results = evaluate(group["dag"], [s.view(v) for v in group["operands"]])
-        for v, r in zip(group["outputs"], results, strict=True):
-            if body["reduction"]:
-                dims = tuple(range(-body["reduced_dims"], 0))
-                r = r.expand(group["shape"])
-                if body["reduction"] == "prod":
-                    r = r.flatten(-body["reduced_dims"]).prod(-1)
-                else:
-                    r = getattr(r, body["reduction"])(dims)
-                if "finish" in body:
-                    r = evaluate(body["finish"], [r])[0]
-            s.write(v, r)
-
-
-RUN = {
-    "gemm": run_gemm,
-    "gated_mlp": run_gated_mlp,
-    "attention": run_attention,
-    "row_norm": run_row_norm,
-    "pointwise": run_pointwise,
-}
+@functools.cache
+def meaning_of(rule: str):
+    """The function of a body and a Storage that src/rules/<rule>_reference.py defines: it computes the outputs."""
+    path = ROOT / "src" / "rules" / f"{rule}_reference.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.run
 
 
 def check(module: nn.Module, *args: torch.Tensor, traced: Traced | None = None) -> dict:
@@ -210,7 +141,7 @@ def check(module: nn.Module, *args: torch.Tensor, traced: Traced | None = None) 
         storage = Storage(p, types, everything)
         inputs = {n: everything[n] for n in p["inputs"] + p["constants"]}
         reference = executor.run(p["subgraph"], inputs, p["outputs"], torch.float64)
-        RUN[p["rule"]](p["body"], storage)
+        meaning_of(p["rule"])(p["body"], storage)
         for i, name in enumerate(p["outputs"]):
             shape, strides = types[name]
             got = storage.flat[len(p["inputs"]) + i].as_strided(shape, strides)

@@ -112,9 +112,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer cutlass_gemm_fp32;
-const Realizer cutlass_gemm_fp32{"cutlass_gemm_fp32",
-                                 "three tf32 products with promoted accumulators, on CUTLASS 3.x",
-                                 Kind::synthesized, "gemm", realize};
+extern const Realizer cutlass_gemm_fp32{
+    "cutlass_gemm_fp32", "three tf32 products with promoted accumulators, on CUTLASS 3.x",
+    Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

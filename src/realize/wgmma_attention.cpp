@@ -220,8 +220,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer wgmma_attention;
-const Realizer wgmma_attention{
+extern const Realizer wgmma_attention{
     "wgmma_attention",
     "attention by TMA and wgmma in plain CUDA C++ that builds in seconds: warpgroups of their own "
     "roles",

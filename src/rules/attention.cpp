@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "rules/common/attention_near_misses.h"
 #include "rules/common/region.h"
 
 namespace tessera::rules {
@@ -170,6 +171,8 @@ Result<Pattern> build(const Flow& flow, const Site& s, const NodeSet& set) {
   body->output = tensors.output(fragment.write, shape);
   TESSERA_TRY(precision, precision_for(flow.g, body->q.dtype, true));
   Pattern p = make_pattern(flow, "attention", set, std::move(tensors), body, precision);
+  // What a masked key holds must not contribute, so eager and a fused kernel rightly differ there.
+  p.roles.non_finite = {body->q};
   const double pairs = static_cast<double>(body->batch * body->heads) *
                        static_cast<double>(body->q_length) * static_cast<double>(body->kv_length);
   p.flops = 2 * pairs * static_cast<double>(body->head_dim + body->value_dim) *
@@ -230,12 +233,12 @@ Json AttentionBody::to_json() const {
   return j;
 }
 
-extern const Rule attention;
-const Rule attention = {
+extern const Rule attention = {
     .name = "attention",
     .doc =
         "softmax(scale Q K^T + mask) V: causal, boolean or additive mask, shared key/value heads",
     .match = match,
+    .near_misses = near_attention,
 };
 
 }  // namespace tessera::rules

@@ -134,6 +134,7 @@ Result<Pattern> build(const Flow& flow, const Pair& p, const NodeSet& set) {
   body->epilogue = std::move(epilogue.dag);
   TESSERA_TRY(precision, precision_for(flow.g, body->a.dtype, true));
   Pattern pattern = make_pattern(flow, "gated_mlp", set, std::move(tensors), body, precision);
+  pattern.roles.fan_in = p.k;
   pattern.summary =
       fmt::format("2 of {}x{}x{} {}, {}", p.m, p.n, p.k, name_of(precision), op_list(flow, set));
   for (const std::string& note : {alignment_note("A", body->a), alignment_note("B0", body->b0),
@@ -202,8 +203,7 @@ Json GatedMlpBody::to_json() const {
   return j;
 }
 
-extern const Rule gated_mlp;
-const Rule gated_mlp = {
+extern const Rule gated_mlp = {
     .name = "gated_mlp",
     .doc = "two products that share their input and meet in act(gate) * value",
     .match = match,

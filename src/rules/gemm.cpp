@@ -27,6 +27,7 @@ Result<Pattern> finish(const Flow& flow, const Product& p, const NodeSet& set, T
                        const std::shared_ptr<GemmBody>& body) {
   TESSERA_TRY(precision, precision_for(flow.g, body->a.dtype, true));
   Pattern pattern = make_pattern(flow, "gemm", set, std::move(tensors), body, precision);
+  pattern.roles.fan_in = p.k;
   pattern.summary = fmt::format("{}{}x{}x{} {}", p.batch > 1 ? fmt::format("{} of ", p.batch) : "",
                                 p.m, p.n, p.k, name_of(precision));
   if (p.bias.valid()) pattern.summary += ", + bias";
@@ -143,8 +144,7 @@ Json ColumnPart::to_json() const {
   return j;
 }
 
-extern const Rule gemm;
-const Rule gemm = {
+extern const Rule gemm = {
     .name = "gemm",
     .doc =
         "matrix product (all transposes, strided batches) with any pointwise DAG on its result, or "

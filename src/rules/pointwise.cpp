@@ -364,8 +364,7 @@ Json PointwiseBody::to_json() const {
   return j;
 }
 
-extern const Rule pointwise;
-const Rule pointwise = {
+extern const Rule pointwise = {
     .name = "pointwise",
     .doc =
         "chains of pointwise ops, copies and concatenations; sum, mean, amax, amin, prod of them, "

@@ -219,8 +219,7 @@ Json RowNormBody::to_json() const {
   return j;
 }
 
-extern const Rule row_norm;
-const Rule row_norm = {
+extern const Rule row_norm = {
     .name = "row_norm",
     .doc = "layer norm, RMS norm, softmax, log-softmax with the pointwise work around them",
     .match = match,
