@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/source_folder.h"
 #include "graph/operand.h"
 #include "graph/ops.h"
 #include "graph/pointwise_import.h"
@@ -13,8 +14,7 @@ namespace tessera::graph {
 namespace {
 
 Json fixture(const std::string& name) {
-  return Json::parse(
-      read_file(std::string(TESSERA_SOURCE_DIR) + "/src/graph/testdata/" + name + ".json"));
+  return Json::parse(read_file(source_folder() + "/src/graph/testdata/" + name + ".json"));
 }
 
 TEST(GraphJson, RoundTripIsStable) {
