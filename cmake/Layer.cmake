@@ -57,13 +57,29 @@ function(tessera_precompiled_tests target)
   endif()
 endfunction()
 
+# What defines source_folder() (base/source_folder.h).
+function(tessera_source_folder)
+  set(file ${CMAKE_BINARY_DIR}/source_folder.cpp)
+  file(CONFIGURE OUTPUT ${file} CONTENT "#include \"base/source_folder.h\"
+
+const std::string& tessera::source_folder() {
+  static const std::string folder = \"${CMAKE_SOURCE_DIR}\";
+  return folder;
+}
+")
+  add_library(tessera_source_folder STATIC ${file})
+  target_link_libraries(tessera_source_folder PRIVATE tessera_flags)
+endfunction()
+
 function(tessera_layer_tests name)
   if(NOT TESSERA_TESTS OR NOT ARGN)
     return()
   endif()
   add_executable(${name}_test ${ARGN})
-  target_link_libraries(${name}_test PRIVATE tessera_${name} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${name}_test PRIVATE TESSERA_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  if(NOT TARGET tessera_source_folder)
+    tessera_source_folder()
+  endif()
+  target_link_libraries(${name}_test PRIVATE tessera_${name} tessera_source_folder GTest::gmock GTest::gtest_main)
   tessera_precompiled_tests(${name}_test)
   gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 600 LABELS ${name})
 endfunction()

@@ -16,8 +16,8 @@ step() {
 files() { git ls-files --cached --others --exclude-standard "$@" | while read -r f; do [ -f "$f" ] && echo "$f"; done; }
 mapfile -t cxx < <(files '*.cpp' '*.h')
 step "clang-format" clang-format-19 --dry-run -Werror "${cxx[@]}"
-step "ruff" "$venv/bin/ruff" check -q python tools bench tests examples
-step "ruff format" "$venv/bin/ruff" format -q --check python tools bench tests examples
+step "ruff" "$venv/bin/ruff" check -q python src tools bench tests examples
+step "ruff format" "$venv/bin/ruff" format -q --check python src tools bench tests examples
 step "layers" "$venv/bin/python" tools/check_layers.py
 step "sizes" "$venv/bin/python" tools/check_sizes.py
 step "docs in sync" "$venv/bin/python" tools/check_docs.py --binary "$build/bin/tessera"

@@ -1,8 +1,11 @@
 """The meaning of discovered bodies: every body of a discovery, evaluated in float64 over strided views, against the same
-nodes run by ATen. Shared by the tests of rules and of decoder blocks."""
+nodes run by ATen. What the body of a rule computes is said in src/rules/<rule>_reference.py. Shared by the tests of rules
+and of decoder blocks."""
 
 from __future__ import annotations
 
+import functools
+import importlib.util
 import json
 import math
 import os
@@ -34,48 +37,14 @@ def run_tool(form: str, graph: dict) -> str:
 # --- the meaning of a body ------------------------------------------------------------------------------------------
 
 
-def _same(*names: str) -> dict:
-    return {name: getattr(torch, name) for name in names}
-
-
-def _truth(*names: str) -> dict:
-    def of(compare):
-        return lambda x, y: compare(x, y).double()
-
-    return {name: of(getattr(torch, name)) for name in names}
-
-
+# Functions that no ATen op is by itself: their meaning in torch. The others say which op they are.
 FUNCTIONS = {
-    **_same(
-        "add", "sub", "mul", "div", "neg", "abs", "square", "reciprocal", "sqrt", "rsqrt", "pow", "fmod", "remainder"
-    ),
-    **_same(
-        "atan2", "copysign", "logaddexp", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "erf", "sin", "cos"
-    ),
-    **_same(
-        "tan",
-        "atan",
-        "tanh",
-        "sigmoid",
-        "relu",
-        "selu",
-        "maximum",
-        "minimum",
-        "floor",
-        "ceil",
-        "trunc",
-        "round",
-        "sign",
-    ),
-    **_truth("eq", "ne", "lt", "le", "gt", "ge"),
     "cube": lambda x: x * x * x,
-    "log_sigmoid": F.logsigmoid,
-    "silu": F.silu,
-    "relu6": F.relu6,
-    "softsign": F.softsign,
-    "mish": F.mish,
-    "hardswish": F.hardswish,
-    "hardsigmoid": F.hardsigmoid,
+    "add": torch.add,
+    "sub": torch.sub,
+    "div": torch.div,
+    "pow": torch.pow,
+    "round": torch.round,
     "gelu_erf": F.gelu,
     "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
     "clamp": torch.clamp,
@@ -86,23 +55,25 @@ FUNCTIONS = {
     "hardshrink": lambda x, width: F.hardshrink(x, width.item()),
     "threshold": lambda x, t, value: F.threshold(x, t.item(), value.item()),
     "where": lambda c, x, y: torch.where(c != 0, x, y),
-    "logical_and": lambda x, y: ((x != 0) & (y != 0)).double(),
-    "logical_or": lambda x, y: ((x != 0) | (y != 0)).double(),
-    "logical_xor": lambda x, y: ((x != 0) ^ (y != 0)).double(),
-    "logical_not": lambda x: (x == 0).double(),
-    "isnan": lambda x: x.isnan().double(),
-    "isinf": lambda x: x.isinf().double(),
 }
 
 
+@functools.cache
+def functions() -> dict:
+    """Every function by its name, of tensors and numbers in float64; truth values are 1 and 0."""
+    named = json.loads(subprocess.run([tool(), "functions"], capture_output=True, text=True, check=True).stdout)
+    ops = {name: getattr(torch.ops.aten, op.removeprefix("aten.")) for name, op in named.items()}
+    assert not ops.keys() & FUNCTIONS.keys()
+    return {name: in_float64(f) for name, f in (ops | FUNCTIONS).items()}
+
+
 def in_float64(f):
-    return lambda *a: f(*[torch.as_tensor(x, dtype=torch.float64) for x in a])
+    return lambda *a: f(*[torch.as_tensor(x, dtype=torch.float64) for x in a]).double()
 
 
 def evaluate(dag: str, operands: list[torch.Tensor]) -> list[torch.Tensor]:
     """The results of a printed DAG: `$0 = call; ...; result; result`."""
-    scope = {name: in_float64(f) for name, f in FUNCTIONS.items()}
-    scope |= {"inf": math.inf, "nan": math.nan}
+    scope = {**functions(), "inf": math.inf, "nan": math.nan}
     text = re.sub(r"%(\d+)", r"o[\1]", dag).replace("$", "t")
     scope["o"] = operands
     results = []
@@ -140,85 +111,14 @@ class Storage:
         self.view(v).copy_(value.expand(v["shape"]))
 
 
-def run_part(part: dict, acc: torch.Tensor, s: Storage) -> torch.Tensor:
-    """Columns of a product's result, by themselves or as halves of groups."""
-    x = acc[:, part["first"] : part["first"] + part["columns"]]
-    operands = [s.view(v) for v in part["operands"]]
-    rows = operands[0].shape[: operands[0].ndim - (2 if part["period"] else 1)] if operands else x.shape[:1]
-    if not part["period"]:
-        return evaluate(part["dag"], [x.unflatten(0, rows), *operands])[0].reshape(x.shape)
-    halves = x.unflatten(0, rows).unflatten(-1, (-1, part["period"])).chunk(2, -1)
-    return torch.cat(evaluate(part["dag"], [*halves, *operands]), -1).reshape(x.shape)
-
-
-def run_gemm(body: dict, s: Storage) -> None:
-    acc = s.view(body["a"]) @ s.view(body["b"]).transpose(-1, -2)
-    if "parts" in body:
-        assert body["epilogue"] == "%0" and not body["operands"] and body["batch"] == 1
-        s.write(body["outputs"][0], torch.cat([run_part(p, acc[0], s) for p in body["parts"]], -1)[None])
-        return
-    results = evaluate(body["epilogue"], [acc] + [s.view(v) for v in body["operands"]])
-    for v, r in zip(body["outputs"], results, strict=True):
-        s.write(v, r)
-
-
-def run_gated_mlp(body: dict, s: Storage) -> None:
-    a = s.view(body["a"])
-    acc = [a @ s.view(body[b]).T for b in ("b0", "b1")]
-    results = evaluate(body["epilogue"], acc + [s.view(v) for v in body["operands"]])
-    for v, r in zip(body["outputs"], results, strict=True):
-        s.write(v, r)
-
-
-def run_attention(body: dict, s: Storage) -> None:
-    q, k, v = (s.view(body[n]) for n in "qkv")
-    group = body["heads"] // body["kv_heads"]
-    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
-    scores = q @ k.transpose(-1, -2) * body["scale"]
-    if body["causal"]:
-        scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
-    if body["mask"] is not None:
-        mask = s.view(body["mask"])
-        scores = scores.masked_fill(mask == 0, -math.inf) if body["mask"]["dtype"] == "bool" else scores + mask
-    s.write(body["output"], scores.softmax(-1) @ v)
-
-
-def run_row_norm(body: dict, s: Storage) -> None:
-    operands = [s.view(v) for v in body["operands"]]
-    x = evaluate(body["pre"], operands)[0].expand(*body["rows"], body["columns"])
-    if body["kind"] == "layer_norm":
-        y = (x - x.mean(-1, True)) / (x.var(-1, unbiased=False, keepdim=True) + body["eps"]).sqrt()
-    elif body["kind"] == "rms_norm":
-        y = x / (x.square().mean(-1, True) + body["eps"]).sqrt()
-    else:
-        y = x.softmax(-1) if body["kind"] == "softmax" else x.log_softmax(-1)
-    for v, r in zip(body["outputs"], evaluate(body["post"], [y, x, *operands]), strict=True):
-        s.write(v, r)
-
-
-def run_pointwise(body: dict, s: Storage) -> None:
-    for group in body["groups"]:
-        results = evaluate(group["dag"], [s.view(v) for v in group["operands"]])
-        for v, r in zip(group["outputs"], results, strict=True):
-            if body["reduction"]:
-                dims = tuple(range(-body["reduced_dims"], 0))
-                r = r.expand(group["shape"])
-                if body["reduction"] == "prod":
-                    r = r.flatten(-body["reduced_dims"]).prod(-1)
-                else:
-                    r = getattr(r, body["reduction"])(dims)
-                if "finish" in body:
-                    r = evaluate(body["finish"], [r])[0]
-            s.write(v, r)
-
-
-RUN = {
-    "gemm": run_gemm,
-    "gated_mlp": run_gated_mlp,
-    "attention": run_attention,
-    "row_norm": run_row_norm,
-    "pointwise": run_pointwise,
-}
+@functools.cache
+def meaning_of(rule: str):
+    """The function of a body and a Storage that src/rules/<rule>_reference.py defines: it computes the outputs."""
+    path = ROOT / "src" / "rules" / f"{rule}_reference.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.run
 
 
 def check(module: nn.Module, *args: torch.Tensor, traced: Traced | None = None) -> dict:
@@ -241,7 +141,7 @@ def check(module: nn.Module, *args: torch.Tensor, traced: Traced | None = None) 
         storage = Storage(p, types, everything)
         inputs = {n: everything[n] for n in p["inputs"] + p["constants"]}
         reference = executor.run(p["subgraph"], inputs, p["outputs"], torch.float64)
-        RUN[p["rule"]](p["body"], storage)
+        meaning_of(p["rule"])(p["body"], storage)
         for i, name in enumerate(p["outputs"]):
             shape, strides = types[name]
             got = storage.flat[len(p["inputs"]) + i].as_strided(shape, strides)

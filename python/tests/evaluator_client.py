@@ -43,7 +43,8 @@ PATTERN = {
     "inputs": ["x", "w"],
     "outputs": ["relu"],
     "signature": "test",
-    "body": {"k": K},
+    "body": {},
+    "roles": {"fan_in": K},
 }
 
 # D = relu(X W^T), 32 x 16 x 64, with places for a fault.

@@ -102,6 +102,7 @@ def attention(dtype="float32", causal=True):
         "subgraph": [n["name"] for n in nodes],
         "inputs": ["q", "k", "v"],
         "outputs": ["out"],
+        "roles": {"non_finite": [body["q"]]},
         "body": body,
     }
     return graph, pattern
@@ -282,6 +283,37 @@ def test_guarded_tensors_know_what_was_written():
     g.remember()
     g.tensor[0, 0] = 2.0
     assert g.changed()
+
+
+def running_sum(dtype="float32"):
+    """cumsum over the columns of x, which lies transposed."""
+    values = [
+        {"name": "x", "dtype": dtype, "shape": [6, 4], "strides": [1, 6], "origin": "user_input"},
+        {"name": "y", "dtype": dtype, "shape": [6, 4], "strides": [1, 6], "origin": "node"},
+    ]
+    node = {
+        "name": "y",
+        "op": "aten.cumsum.default",
+        "outputs": ["y"],
+        "arguments": {"self": {"value": "x"}, "dim": 0, "dtype": None},
+    }
+    graph = {"schema": "tessera.graph/1", "device": "cpu", "values": values, "nodes": [node], "inputs": ["x"]}
+    graph["outputs"] = ["y"]
+    return graph, {"id": "p", "rule": "scan", "nodes": ["y"], "inputs": ["x"], "outputs": ["y"], "body": {}}
+
+
+def test_an_op_that_a_rule_names_runs_on_views():
+    call = {"op": "aten.cumsum.default", "arguments": {"self": {"view": view(0, [6, 4], [1, 6], "float32")}, "dim": 0}}
+    reply = run(running_sum, {"function": "op", "arguments": call})
+    assert reply["ok"], reply
+
+
+def test_an_op_of_other_results_than_the_pattern_is_refused():
+    graph, pattern = running_sum()
+    wrong = {"op": "aten.argmax.default", "arguments": {"self": {"view": view(0, [6, 4], [1, 6], "float32")}}}
+    with pytest.raises(Error) as error:
+        library.make("op", pattern, wrong, graph, "cpu")([torch.ones(4, 6).t()])
+    assert error.value.diagnostic["code"] == "TS0430" and "argmax" in error.value.diagnostic["message"]
 
 
 def test_views_keep_the_offset_of_their_base():

@@ -49,3 +49,17 @@ def test_input_sets_hold_the_same_numbers_at_other_places():
     for other in others:
         for one, copy in zip(first.tensors, other.tensors, strict=True):
             assert torch.equal(one, copy) and one.data_ptr() != copy.data_ptr()
+
+
+def test_the_rules_roles_say_how_weights_are_scaled_and_what_takes_no_number():
+    def filled(roles: dict, kind: str) -> list[torch.Tensor]:
+        return Problem(GRAPH, {**PATTERN, "roles": roles}, "cpu", "fp32").dataset(kind, 0).tensors
+
+    k = GRAPH["values"][1]["shape"][1]
+    upper = {"tensor": 0, "shape": [4, k], "strides": [k, 1]}
+    usual, wide = filled({}, "normal"), filled({"fan_in": 4 * k}, "normal")
+    assert torch.equal(usual[0], wide[0])
+    torch.testing.assert_close(usual[1], 2 * wide[1])
+    everywhere, above = filled({}, "non_finite"), filled({"non_finite": [upper]}, "non_finite")
+    assert not everywhere[0][4:].isfinite().all()
+    assert above[0][4:].isfinite().all() and not above[0][:4].isfinite().all()

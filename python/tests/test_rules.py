@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import pytest
 import torch
-from bodies import check, tool
+from bodies import ROOT, check, meaning_of, tool
 from torch import nn
 from torch.nn import functional as F
 
 pytestmark = pytest.mark.skipif(tool() is None, reason="rules_tool is not built")
+
+RULES = sorted(p.stem for p in (ROOT / "src" / "rules").glob("*.cpp") if not p.stem.endswith("_test"))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_says_what_its_body_means(rule):
+    assert callable(meaning_of(rule))
+
 
 # --- modules --------------------------------------------------------------------------------------------------------
 

@@ -84,8 +84,7 @@ double bandwidth() {
 
 }  // namespace
 
-extern const Arch host;
-const Arch host = {
+extern const Arch host = {
     .name = "host",
     .doc = "this machine's processor: vectorized, multi-threaded C++",
     .device = "cpu",

@@ -26,8 +26,7 @@ double peak_tflops(Precision p) {
 
 }  // namespace
 
-extern const Arch sm_80;
-const Arch sm_80 = {
+extern const Arch sm_80 = {
     .name = "sm_80",
     .doc = "NVIDIA Ampere (A100): mma.sync, cp.async multistage",
     .device = "cuda",

@@ -30,8 +30,7 @@ double peak_tflops(Precision p) {
 
 }  // namespace
 
-extern const Arch sm_90a;
-const Arch sm_90a = {
+extern const Arch sm_90a = {
     .name = "sm_90a",
     .doc = "NVIDIA Hopper (H200): wgmma, TMA, clusters",
     .device = "cuda",

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/source_folder.h"
 
 namespace tessera::bridge {
 namespace {
@@ -34,8 +35,7 @@ class Bridge : public ::testing::Test {
  protected:
   void SetUp() override {
     std::ofstream(folder.path() / "bridge_test_peer.py") << script;
-    const std::string path =
-        folder.path().string() + ":" + std::string(TESSERA_SOURCE_DIR) + "/python";
+    const std::string path = folder.path().string() + ":" + source_folder() + "/python";
     ::setenv("PYTHONPATH", path.c_str(), 1);
     auto spawned = spawn(find_python(), "bridge_test_peer", folder.path() / "log");
     ASSERT_TRUE(spawned) << to_text(spawned.error());

@@ -14,8 +14,7 @@ Result<Outcome> run(const Json& arguments, Context& context) {
 
 }  // namespace
 
-extern const Command discover;
-const Command discover = {
+extern const Command discover = {
     .name = "discover",
     .doc = "find the subgraphs worth a kernel of their own, with headroom and reasons",
     .parameters = model_parameters(),

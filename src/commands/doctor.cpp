@@ -132,8 +132,7 @@ Result<Outcome> run(const Json&, Context& context) {
 
 }  // namespace
 
-extern const Command doctor;
-const Command doctor = {
+extern const Command doctor = {
     .name = "doctor",
     .doc = "what is installed, what is missing, how to get it",
     .details =

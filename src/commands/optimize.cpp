@@ -79,8 +79,7 @@ Result<Outcome> run(const Json& arguments, Context& context) {
 
 }  // namespace
 
-extern const Command optimize;
-const Command optimize = {
+extern const Command optimize = {
     .name = "optimize",
     .doc = "make a module faster: find, write, verify, tune and compose kernels for it",
     .details =

@@ -317,8 +317,7 @@ Result<Outcome> run(const Json& arguments, Context&) {
 
 using Type = Parameter::Type;
 
-extern const Command registry;
-const Command registry = {
+extern const Command registry = {
     .name = "registry",
     .doc = "what was learned: list, show, export, import, prune",
     .details =

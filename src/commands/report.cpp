@@ -46,8 +46,7 @@ Result<Outcome> run(const Json& arguments, Context&) {
 
 }  // namespace
 
-extern const Command report;
-const Command report = {
+extern const Command report = {
     .name = "report",
     .doc = "print a stored report, or render it as one self-contained HTML file",
     .parameters = {{.type = Parameter::Type::text,

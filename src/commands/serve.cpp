@@ -30,8 +30,7 @@ Result<Outcome> run(const Json&, Context& context) {
 
 }  // namespace
 
-extern const Command serve;
-const Command serve = {
+extern const Command serve = {
     .name = "serve",
     .doc =
         "speak the protocol of docs/protocol.md on stdin and stdout (what tessera.optimize starts)",

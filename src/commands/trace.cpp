@@ -23,8 +23,7 @@ Result<Outcome> run(const Json& arguments, Context& context) {
 
 }  // namespace
 
-extern const Command trace;
-const Command trace = {
+extern const Command trace = {
     .name = "trace",
     .doc = "trace a module and print its graph in canonical form",
     .parameters = model_parameters(

@@ -19,8 +19,7 @@ Result<Outcome> run(const Json& arguments, Context& context) {
 
 }  // namespace
 
-extern const Command tune;
-const Command tune = {
+extern const Command tune = {
     .name = "tune",
     .doc = "find the best kernel of every pattern of a module and store it in the registry",
     .parameters = model_parameters(tuning_parameters()),

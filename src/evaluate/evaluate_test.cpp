@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "base/files.h"
+#include "base/source_folder.h"
 #include "evaluate/journey.h"
 #include "graph/graph.h"
 
@@ -73,7 +74,7 @@ realize::Candidate aten() {
 class Evaluating : public ::testing::Test {
  protected:
   void SetUp() override {
-    ::setenv("TESSERA_PYTHONPATH", (fs::path(TESSERA_SOURCE_DIR) / "python").c_str(), 1);
+    ::setenv("TESSERA_PYTHONPATH", (fs::path(source_folder()) / "python").c_str(), 1);
     auto imported = graph::import_graph(Json::parse(graph_text));
     ASSERT_TRUE(imported) << to_text(imported.error());
     g = std::move(*imported);
@@ -85,7 +86,7 @@ class Evaluating : public ::testing::Test {
     pattern.min_bytes = 2 * 64 * 32 * 4;
     options.python = bridge::find_python();
     options.tools = toolchain::locate(options.python);
-    options.tools.own_include = fs::path(TESSERA_SOURCE_DIR) / "include";
+    options.tools.own_include = fs::path(source_folder()) / "include";
     options.cache = folder.path() / "cache";
     options.log_folder = folder.path() / "log";
     options.parallel_builds = 2;

@@ -14,8 +14,6 @@ using tune::Trial;
 
 constexpr double measure_ms = 30;         // running time of one candidate in the search
 constexpr double final_measure_ms = 150;  // and among the finalists
-constexpr double slow_build_guess = 35;   // seconds: CUTLASS' templates
-constexpr double quick_build_guess = 3;
 
 // No run can be faster. The stated rates are halved: work may be counted that a kernel rightly
 // skips (masked scores, unread parts of an input), and a floor that is too high would throw out
@@ -86,7 +84,7 @@ double Evaluator::State::build_seconds(const realize::Candidate& c) const {
   if (!c.source) return 0;
   if (const auto at = builds_.find(c.realizer); at != builds_.end())
     return at->second.first / at->second.second;
-  return c.source->cutlass ? slow_build_guess : quick_build_guess;
+  return c.build_seconds();
 }
 
 void Evaluator::State::learn_build(const realize::Candidate& c, const toolchain::Built& built) {

@@ -26,14 +26,17 @@ Offers offers(const rules::Pattern& pattern, const graph::Graph& g, const arch::
 void leave_out_slow_builds(Offers& offers) {
   // What the model has to promise: it is no more exact than that.
   constexpr double worth_its_build = 0.97;
+  const auto slow = [](const realize::Candidate& c) {
+    return c.build_seconds() >= tune::slow_build;
+  };
   double best = 0;
   for (const realize::Candidate& c : offers.candidates) {
-    if (!c.source || c.source->cutlass || c.predicted_ms <= 0) continue;
+    if (!c.source || slow(c) || c.predicted_ms <= 0) continue;
     best = best == 0 ? c.predicted_ms : std::min(best, c.predicted_ms);
   }
   if (best == 0) return;
   const auto left_out = std::erase_if(offers.candidates, [&](const realize::Candidate& c) {
-    return c.source && c.source->cutlass && !c.proven && c.predicted_ms >= worth_its_build * best;
+    return slow(c) && !c.proven && c.predicted_ms >= worth_its_build * best;
   });
   if (left_out == 0) return;
   offers.pruned.emplace_back(

@@ -36,9 +36,7 @@ bool has_side_effect(const Node& n) {
 }  // namespace
 
 int64_t TensorType::numel() const {
-  int64_t n = 1;
-  for (const int64_t s : shape) n *= s;
-  return n;
+  return layout::numel(shape);
 }
 
 bool TensorType::contiguous() const {
@@ -206,6 +204,21 @@ std::string Graph::fresh_name(std::string_view stem) const {
   std::string candidate(stem);
   for (int i = 1; taken.contains(candidate); ++i) candidate = fmt::format("{}_{}", stem, i);
   return candidate;
+}
+
+std::string_view base_name(std::string_view op) {
+  const auto first = op.find('.');
+  const auto second = first == std::string_view::npos ? first : op.find('.', first + 1);
+  return second == std::string_view::npos ? op : op.substr(0, second);
+}
+
+const Node* producer(const Graph& g, ValueId v) {
+  const NodeId id = v.valid() ? g.value(v).producer : NodeId{};
+  return id.valid() ? &g.node(id) : nullptr;
+}
+
+std::size_t wrap_dim(int64_t dim, std::size_t rank) {
+  return static_cast<std::size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
 }
 
 std::vector<ValueId> tensor_arguments(const Node& node) {

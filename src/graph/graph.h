@@ -156,6 +156,12 @@ class Graph {
   std::vector<Value> values_;
 };
 
+/// "aten.linear" of "aten.linear.default"; an op without an overload as it is.
+std::string_view base_name(std::string_view op);
+/// The node that makes the value; nullptr for inputs and an invalid value.
+const Node* producer(const Graph& g, ValueId v);
+/// The index of a dim that may count from the end.
+std::size_t wrap_dim(int64_t dim, std::size_t rank);
 /// All tensors among the arguments, in order (lists flattened).
 std::vector<ValueId> tensor_arguments(const Node& node);
 

@@ -14,10 +14,6 @@ namespace {
 /// What a view's output is, in terms of its input's operand; nullopt when strides cannot say it.
 using Step = std::optional<Operand>;
 
-std::size_t wrapped(int64_t dim, std::size_t rank) {
-  return static_cast<std::size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
-}
-
 int64_t clamp_index(int64_t i, int64_t size) {
   return std::clamp<int64_t>(i < 0 ? i + size : i, 0, size);
 }
@@ -35,8 +31,8 @@ Step transpose(const Operand& in, const Node& n, const TensorType&, int) {
   Operand o = in;
   const std::size_t rank = in.shape.size();
   if (rank < 2) return o;
-  const std::size_t a = n.find("dim0") != nullptr ? wrapped(*n.integer("dim0"), rank) : rank - 2;
-  const std::size_t b = n.find("dim1") != nullptr ? wrapped(*n.integer("dim1"), rank) : rank - 1;
+  const std::size_t a = n.find("dim0") != nullptr ? wrap_dim(*n.integer("dim0"), rank) : rank - 2;
+  const std::size_t b = n.find("dim1") != nullptr ? wrap_dim(*n.integer("dim1"), rank) : rank - 1;
   std::swap(o.shape[a], o.shape[b]);
   std::swap(o.strides[a], o.strides[b]);
   return o;
@@ -46,8 +42,8 @@ Step permute(const Operand& in, const Node& n, const TensorType&, int) {
   Operand o = in;
   const std::vector<int64_t> dims = n.integers("dims");
   for (std::size_t i = 0; i < dims.size(); ++i) {
-    o.shape[i] = in.shape[wrapped(dims[i], dims.size())];
-    o.strides[i] = in.strides[wrapped(dims[i], dims.size())];
+    o.shape[i] = in.shape[wrap_dim(dims[i], dims.size())];
+    o.strides[i] = in.strides[wrap_dim(dims[i], dims.size())];
   }
   return o;
 }
@@ -65,7 +61,7 @@ Step expand(const Operand& in, const Node&, const TensorType& out, int) {
 
 Step select(const Operand& in, const Node& n, const TensorType&, int) {
   Operand o = in;
-  const std::size_t d = wrapped(n.integer("dim").value_or(0), in.shape.size());
+  const std::size_t d = wrap_dim(n.integer("dim").value_or(0), in.shape.size());
   const int64_t index = n.integer("index").value_or(0);
   o.offset += (index < 0 ? index + in.shape[d] : index) * in.strides[d];
   o.shape.erase(o.shape.begin() + static_cast<std::ptrdiff_t>(d));
@@ -76,7 +72,7 @@ Step select(const Operand& in, const Node& n, const TensorType&, int) {
 /// slice and narrow: the traced shape says how many elements remain.
 Step slice(const Operand& in, const Node& n, const TensorType& out, int) {
   Operand o = in;
-  const std::size_t d = wrapped(n.integer("dim").value_or(0), in.shape.size());
+  const std::size_t d = wrap_dim(n.integer("dim").value_or(0), in.shape.size());
   const int64_t start = clamp_index(n.integer("start").value_or(0), in.shape[d]);
   o.offset += start * in.strides[d];
   o.shape[d] = out.shape[d];
@@ -87,7 +83,7 @@ Step slice(const Operand& in, const Node& n, const TensorType& out, int) {
 /// Output i of a split starts where the outputs before it end.
 Step split_part(const Operand& in, const Node& n, const TensorType& out, int64_t start) {
   Operand o = in;
-  const std::size_t d = wrapped(n.integer("dim").value_or(0), in.shape.size());
+  const std::size_t d = wrap_dim(n.integer("dim").value_or(0), in.shape.size());
   o.offset += start * in.strides[d];
   o.shape[d] = out.shape[d];
   return o;
@@ -95,7 +91,7 @@ Step split_part(const Operand& in, const Node& n, const TensorType& out, int64_t
 
 Step unbind(const Operand& in, const Node& n, const TensorType&, int output) {
   Operand o = in;
-  const std::size_t d = wrapped(n.integer("dim").value_or(0), in.shape.size());
+  const std::size_t d = wrap_dim(n.integer("dim").value_or(0), in.shape.size());
   o.offset += output * in.strides[d];
   o.shape.erase(o.shape.begin() + static_cast<std::ptrdiff_t>(d));
   o.strides.erase(o.strides.begin() + static_cast<std::ptrdiff_t>(d));
@@ -114,10 +110,6 @@ const std::map<std::string_view, Fold> folds = {
     {"aten.narrow", slice},        {"aten.unbind", unbind},         {"aten.alias", same},
     {"aten.detach", same},         {"aten.lift_fresh_copy", same},
 };
-
-std::string_view base_name(std::string_view op) {
-  return op.substr(0, op.find('.', op.find('.') + 1));
-}
 
 bool is_split(std::string_view op) {
   return op == "aten.split" || op == "aten.split_with_sizes" || op == "aten.chunk" ||
@@ -152,7 +144,7 @@ Step fold(const Graph& g, const Node& n, int output, const Operand& in) {
   const TensorType& out = g.value(n.outputs[static_cast<std::size_t>(output)]).type;
   if (is_split(op)) {
     int64_t start = 0;
-    const std::size_t d = wrapped(n.integer("dim").value_or(0), in.shape.size());
+    const std::size_t d = wrap_dim(n.integer("dim").value_or(0), in.shape.size());
     for (int i = 0; i < output; ++i)
       start += g.value(n.outputs[static_cast<std::size_t>(i)]).type.shape[d];
     return split_part(in, n, out, start);
@@ -170,9 +162,7 @@ bool foldable(const Graph& g, const Node& n) {
 }  // namespace
 
 int64_t Operand::numel() const {
-  int64_t n = 1;
-  for (const int64_t s : shape) n *= s;
-  return n;
+  return layout::numel(shape);
 }
 
 std::optional<Operand> view_step(const Graph& g, NodeId node, int output) {

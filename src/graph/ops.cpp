@@ -5,15 +5,15 @@
 #include <map>
 #include <set>
 
+#include "pointwise/pointwise.h"
+
 namespace tessera::graph {
 namespace {
 
 const std::map<std::string_view, const OpRecord*>& index() {
   static const std::map<std::string_view, const OpRecord*> table = [] {
     std::map<std::string_view, const OpRecord*> t;
-    for (const OpFamily* family : ops::all()) {
-      for (const OpRecord& record : family->ops) t.emplace(record.name, &record);
-    }
+    for (const OpRecord& record : records()) t.emplace(record.name, &record);
     return t;
   }();
   return table;
@@ -36,10 +36,20 @@ std::string_view name_of(OpKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
+std::span<const OpRecord> records() {
+  static const std::vector<OpRecord> table = [] {
+    std::vector<OpRecord> all;
+    for (const OpFamily* family : ops::all())
+      all.insert(all.end(), family->ops.begin(), family->ops.end());
+    for (const pointwise::Function& f : pointwise::functions())
+      if (!f.aten.empty()) all.push_back({f.aten, OpKind::pointwise, Elements(f.name)});
+    return all;
+  }();
+  return table;
+}
+
 const OpRecord* find_op(std::string_view op) {
-  const std::size_t dot = op.find('.');
-  if (dot == std::string_view::npos) return nullptr;
-  const auto it = index().find(op.substr(0, op.find('.', dot + 1)));
+  const auto it = index().find(base_name(op));
   return it == index().end() ? nullptr : it->second;
 }
 

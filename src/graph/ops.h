@@ -1,5 +1,6 @@
 // What the compiler knows of ATen ops, as records: one file a family in graph/ops/, one line an op.
-// An op without a record is opaque: it imports, stays in PyTorch and is listed.
+// An op that is a function of pointwise/functions/ needs no line: the function names it. An op
+// without a record is opaque: it imports, stays in PyTorch and is listed.
 #pragma once
 
 #include <span>
@@ -31,11 +32,29 @@ enum class OpKind : uint8_t {
 };
 std::string_view name_of(OpKind kind);
 
+class ElementCall;  // graph/pointwise_import.h
+
+/// How an element of an op's result follows from elements of its arguments: a function of
+/// pointwise/functions/, of `self` and, where it has two arguments, `other`; or a builder that
+/// makes the nodes of the DAG from the arguments and returns the result's index.
+struct Elements {
+  constexpr Elements() = default;
+  // NOLINTBEGIN(google-explicit-constructor): a record is one line
+  constexpr Elements(const char* name) : function(name) {}
+  constexpr Elements(int (*from)(ElementCall&)) : build(from) {}
+  // NOLINTEND(google-explicit-constructor)
+  explicit constexpr Elements(std::string_view name) : function(name) {}
+  [[nodiscard]] constexpr bool empty() const { return function.empty() && build == nullptr; }
+
+  std::string_view function;
+  int (*build)(ElementCall&) = nullptr;
+};
+
 struct OpRecord {
   std::string_view name;  // "aten.gelu", without the overload
   OpKind kind;
-  /// For pointwise ops: the record in pointwise.h that evaluates it ("gelu"); else empty.
-  std::string_view pointwise = "";
+  /// Empty for ops that no expression of elements states.
+  Elements pointwise = {};
   /// Floating-point operations of one call; nullptr means one for each output element.
   double (*flops)(const Graph&, const Node&) = nullptr;
 };
@@ -50,6 +69,8 @@ namespace ops {
 std::span<const OpFamily* const> all();
 }
 
+/// All records: those of graph/ops/, and those of ops that a pointwise function names.
+std::span<const OpRecord> records();
 /// The record of "aten.gelu.default" or "aten.gelu"; nullptr when there is none.
 const OpRecord* find_op(std::string_view op);
 OpKind kind_of(const Node& node);

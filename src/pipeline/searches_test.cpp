@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "base/files.h"
+#include "base/source_folder.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -25,7 +26,7 @@ const char* const graph_text =
 class Searching : public ::testing::Test {
  protected:
   void SetUp() override {
-    ::setenv("TESSERA_PYTHONPATH", (fs::path(TESSERA_SOURCE_DIR) / "python").c_str(), 1);
+    ::setenv("TESSERA_PYTHONPATH", (fs::path(source_folder()) / "python").c_str(), 1);
     options.cache = folder.path() / "cache";
     options.registry = folder.path() / "registry.sqlite";
     options.parallel_builds = 2;
@@ -35,7 +36,7 @@ class Searching : public ::testing::Test {
     s.found = std::move(*found);
     const Status tools = open_tools(s);
     ASSERT_TRUE(tools) << to_text(tools.error());
-    s.evaluation.tools.own_include = fs::path(TESSERA_SOURCE_DIR) / "include";
+    s.evaluation.tools.own_include = fs::path(source_folder()) / "include";
     s.evaluator = std::make_unique<evaluate::Evaluator>(s.evaluation, s.found.graph, *s.found.arch);
     group_by_signature(s);
     ASSERT_FALSE(s.work.empty());

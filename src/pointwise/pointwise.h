@@ -1,10 +1,10 @@
 // Pointwise expressions: the part of a pattern that is computed element by element, as a DAG over
 // operands.
 //
-// One record a function states everything about it: its arity, its value in double, and a C
-// expression that is valid in CUDA C++ and in host C++ alike, over float operands. Emitted kernels
-// include the helper functions of `prelude` (gelu, erf, sigmoid, ... under the prefix
-// `tsr_`), with a CUDA and a host body for each.
+// One record a function states everything about it: its arity, its value in double, a C expression
+// that is valid in CUDA C++ and in host C++ alike, over float operands, and the ATen op that it is.
+// The records lie in pointwise/functions/, a family a file. Emitted kernels include the helper
+// functions of `prelude` (gelu, erf, sigmoid, ... under the prefix `tsr_`).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,22 @@ struct Function {
   int arity;
   double (*eval)(std::span<const double>);
   std::string_view expression;  // "({0} + {1})", "tsr_gelu_tanh({0})"
+  /// The ATen op that is this function of `self` and, with two arguments, `other`: "aten.mul". Ops
+  /// whose arguments need more are in graph/ops/.
+  std::string_view aten = "";
+  /// C text of a helper that `expression` calls and that prelude.cpp lacks, for both targets:
+  /// "TSR_FN float tsr_twice(float x) { return x + x; }\n". It may call the helpers of prelude.cpp.
+  std::string_view helper = "";
 };
+
+/// One file of pointwise/functions/: its records.
+struct Family {
+  std::span<const Function> functions;
+};
+
+namespace families {
+std::span<const Family* const> all();
+}
 
 std::span<const Function> functions();
 const Function* find(std::string_view name);

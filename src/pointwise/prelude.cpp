@@ -312,6 +312,7 @@ std::string prelude(Target target) {
     out += cuda_head;
   }
   out += common;
+  for (const Function& f : functions()) out += f.helper;
   return out;
 }
 

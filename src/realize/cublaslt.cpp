@@ -203,8 +203,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer cublaslt;
-const Realizer cublaslt{"cublaslt", "cublasLt with its heuristics' top candidates", Kind::library,
-                        "gemm", realize};
+extern const Realizer cublaslt{"cublaslt", "cublasLt with its heuristics' top candidates",
+                               Kind::library, "gemm", realize};
 
 }  // namespace tessera::realize

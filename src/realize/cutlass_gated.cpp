@@ -77,9 +77,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer cutlass_gated;
-const Realizer cutlass_gated{"cutlass_gated",
-                             "two CUTLASS 3.x products, the second's epilogue gates by the first",
-                             Kind::synthesized, "gated_mlp", realize};
+extern const Realizer cutlass_gated{
+    "cutlass_gated", "two CUTLASS 3.x products, the second's epilogue gates by the first",
+    Kind::synthesized, "gated_mlp", realize};
 
 }  // namespace tessera::realize

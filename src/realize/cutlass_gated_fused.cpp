@@ -20,8 +20,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer cutlass_gated_fused;
-const Realizer cutlass_gated_fused{
+extern const Realizer cutlass_gated_fused{
     "cutlass_gated_fused", "one CUTLASS 3.x product with both weights, gated in its epilogue",
     Kind::synthesized, "gated_mlp", realize};
 

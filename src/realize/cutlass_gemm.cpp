@@ -17,10 +17,10 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer cutlass_gemm;
-const Realizer cutlass_gemm{"cutlass_gemm",
-                            "CUTLASS 3.x collective (TMA, wgmma) with a fused epilogue visitor, "
-                            "or one a part of the columns",
-                            Kind::synthesized, "gemm", realize};
+extern const Realizer cutlass_gemm{
+    "cutlass_gemm",
+    "CUTLASS 3.x collective (TMA, wgmma) with a fused epilogue visitor, "
+    "or one a part of the columns",
+    Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

@@ -55,9 +55,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer cutlass_gemm_array;
-const Realizer cutlass_gemm_array{"cutlass_gemm_array",
-                                  "CUTLASS 3.x over batches given by arrays of pointers",
-                                  Kind::synthesized, "gemm", realize};
+extern const Realizer cutlass_gemm_array{"cutlass_gemm_array",
+                                         "CUTLASS 3.x over batches given by arrays of pointers",
+                                         Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

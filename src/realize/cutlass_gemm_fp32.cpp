@@ -1,6 +1,7 @@
 // fp32 accuracy on Hopper's tensor cores: each operand as two tf32 parts, three products,
 // accumulators promoted to fp32 registers every 128 of k. The parts come from a pass before
 // (packed) or are made on the way (inline).
+#include "base/integers.h"
 #include "realize/common/sm90_library.h"
 #include "realize/common/split_model.h"
 
@@ -38,8 +39,8 @@ std::optional<std::string> refuse(const Sm90Config& c, const GemmProblem& p,
     return "inline split is cooperative";
   if (c.schedule == Schedule::pingpong && c.scheduler == Scheduler::stream_k)
     return "ping-pong forbids stream-K";
-  const int64_t tiles_m = (p.m + c.tile_m - 1) / c.tile_m;
-  const int64_t tiles_n = (p.n + c.tile_n - 1) / c.tile_n;
+  const int64_t tiles_m = ceil_div(p.m, c.tile_m);
+  const int64_t tiles_n = ceil_div(p.n, c.tile_n);
   if (c.cluster_m > tiles_m || c.cluster_n > tiles_n) return "cluster larger than the problem";
   if (c.scheduler == Scheduler::stream_k &&
       tiles_m * tiles_n * p.l >= int64_t{2} * arch.multiprocessors) {
@@ -111,9 +112,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer cutlass_gemm_fp32;
-const Realizer cutlass_gemm_fp32{"cutlass_gemm_fp32",
-                                 "three tf32 products with promoted accumulators, on CUTLASS 3.x",
-                                 Kind::synthesized, "gemm", realize};
+extern const Realizer cutlass_gemm_fp32{
+    "cutlass_gemm_fp32", "three tf32 products with promoted accumulators, on CUTLASS 3.x",
+    Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

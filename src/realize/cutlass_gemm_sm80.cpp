@@ -283,9 +283,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer cutlass_gemm_sm80;
-const Realizer cutlass_gemm_sm80{"cutlass_gemm_sm80",
-                                 "CUTLASS 2.x multistage with a fused epilogue visitor",
-                                 Kind::synthesized, "gemm", realize};
+extern const Realizer cutlass_gemm_sm80{"cutlass_gemm_sm80",
+                                        "CUTLASS 2.x multistage with a fused epilogue visitor",
+                                        Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

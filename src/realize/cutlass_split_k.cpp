@@ -52,9 +52,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer cutlass_split_k;
-const Realizer cutlass_split_k{"cutlass_split_k",
-                               "CUTLASS 3.x over K slices as a batch, with a fused reduction",
-                               Kind::synthesized, "gemm", realize};
+extern const Realizer cutlass_split_k{
+    "cutlass_split_k", "CUTLASS 3.x over K slices as a batch, with a fused reduction",
+    Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

@@ -16,8 +16,7 @@ Result<Space> realize(const rules::Pattern&, const graph::Graph&, const arch::Ar
 
 }  // namespace
 
-extern const Realizer library_aten;
-const Realizer library_aten = {
+extern const Realizer library_aten = {
     .name = "library_aten",
     .doc = "the pattern's own ATen nodes, one after the other: what eager PyTorch does",
     .kind = Kind::library,

@@ -86,8 +86,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer library_linear;
-const Realizer library_linear = {
+extern const Realizer library_linear = {
     .name = "library_linear",
     .doc =
         "the vendor's GEMM through torch (cuBLAS; the host's BLAS), bias and activation in its "

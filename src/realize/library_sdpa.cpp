@@ -53,8 +53,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer library_sdpa;
-const Realizer library_sdpa = {
+extern const Realizer library_sdpa = {
     .name = "library_sdpa",
     .doc =
         "torch's scaled_dot_product_attention: cuDNN, flash, memory-efficient; its own on the host",

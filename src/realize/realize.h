@@ -25,12 +25,7 @@ struct Launch {
   std::vector<int64_t> ints;  // in the order of the kernel's describe()
 };
 
-/// A function of the Python edge (tessera.running.library) that runs a vendor's kernel on the
-/// pattern's tensors.
-struct LibraryCall {
-  std::string function;             // "sdpa", "aten"
-  Json arguments = Json::object();  // {"backend":"cudnn"}
-};
+using rules::LibraryCall;
 
 struct Candidate {
   std::string realizer;
@@ -45,6 +40,9 @@ struct Candidate {
   /// Bytes of scratch memory that a launch takes, where they are many and known before it is built.
   int64_t workspace_bytes = 0;
   bool proven = false;  // won for a relative of the pattern: the search begins with it
+  /// A compiler's seconds for it, before one of its realizer was built: few for plain code, half a
+  /// minute for CUTLASS' templates; 0 for a library's call.
+  [[nodiscard]] double build_seconds() const;
   /// Whether it is the pattern's own ATen nodes, which a pattern's eager time is of.
   [[nodiscard]] bool is_eager() const { return call && call->function == "aten"; }
   /// A short text that names it: "cutlass_gemm 128x256x64 2x1 coop".

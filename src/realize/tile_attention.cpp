@@ -44,8 +44,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph& g,
 
 }  // namespace
 
-extern const Realizer tile_attention;
-const Realizer tile_attention = {
+extern const Realizer tile_attention = {
     .name = "tile_attention",
     .doc = "fused attention with an online softmax, in the tile language",
     .kind = Kind::synthesized,

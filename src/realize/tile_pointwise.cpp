@@ -127,8 +127,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph& g,
 
 }  // namespace
 
-extern const Realizer tile_pointwise;
-const Realizer tile_pointwise = {
+extern const Realizer tile_pointwise = {
     .name = "tile_pointwise",
     .doc = "pointwise chains, copies, rotary embeddings and their reductions, in the tile language",
     .kind = Kind::synthesized,

@@ -31,8 +31,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph& g,
 
 }  // namespace
 
-extern const Realizer tile_row;
-const Realizer tile_row = {
+extern const Realizer tile_row = {
     .name = "tile_row",
     .doc =
         "layer norm, RMS norm, softmax, log-softmax with pointwise work around them, in the tile "

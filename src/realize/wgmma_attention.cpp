@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/integers.h"
 #include "base/text.h"
 #include "realize/common/programmatic_launch.h"
 #include "realize/common/wgmma_attention_text.h"
@@ -100,13 +101,13 @@ double predict_ms(const rules::AttentionBody& body, const Config& c, const arch:
   const double overlapped = std::max(products, powers) + shown * std::min(products, powers);
   // One stage of values is loaded while nothing but the next scores is multiplied.
   const double block = overlapped + waits + (c.value_stages == 1 ? products / 8 : 0);
-  const int64_t tiles = (body.q_length + c.queries - 1) / c.queries;
+  const int64_t tiles = ceil_div(body.q_length, c.queries);
   // A warpgroup has those that its own 64 rows see.
   const int groups = c.queries / 64;
   int64_t group_blocks = 0;
   for (int64_t g = 1; g <= tiles * groups; ++g) {
     const int64_t seen = body.causal ? std::min(body.kv_length, g * 64) : body.kv_length;
-    group_blocks += (seen + c.keys - 1) / c.keys;
+    group_blocks += ceil_div(seen, c.keys);
   }
   const double blocks = static_cast<double>(group_blocks) / groups;
   const double share = static_cast<double>(body.heads * body.batch) / arch.multiprocessors;
@@ -219,8 +220,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer wgmma_attention;
-const Realizer wgmma_attention{
+extern const Realizer wgmma_attention{
     "wgmma_attention",
     "attention by TMA and wgmma in plain CUDA C++ that builds in seconds: warpgroups of their own "
     "roles",

@@ -18,9 +18,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer wgmma_gated;
-const Realizer wgmma_gated{"wgmma_gated",
-                           "both weights of a gated MLP in one product of plain CUDA C++ by wgmma",
-                           Kind::synthesized, "gated_mlp", realize};
+extern const Realizer wgmma_gated{
+    "wgmma_gated", "both weights of a gated MLP in one product of plain CUDA C++ by wgmma",
+    Kind::synthesized, "gated_mlp", realize};
 
 }  // namespace tessera::realize

@@ -19,8 +19,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer wgmma_gemm;
-const Realizer wgmma_gemm{
+extern const Realizer wgmma_gemm{
     "wgmma_gemm",
     "TMA and wgmma in plain CUDA C++ that builds in seconds: 16-bit operands, "
     "tf32 along K, and fp32 as two tf32 parts",

@@ -26,9 +26,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer wgmma_split_k;
-const Realizer wgmma_split_k{"wgmma_split_k",
-                             "wgmma_gemm over slices of K as a batch, with a fused reduction",
-                             Kind::synthesized, "gemm", realize};
+extern const Realizer wgmma_split_k{
+    "wgmma_split_k", "wgmma_gemm over slices of K as a batch, with a fused reduction",
+    Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

@@ -4,7 +4,6 @@
 // whatever makes the operand, and the product is one strided batch. Up to two strides are read in
 // place by the gemm rule.
 #include <algorithm>
-#include <numeric>
 
 #include "graph/operand.h"
 
@@ -12,10 +11,6 @@
 
 namespace tessera::rewrite {
 namespace {
-
-int64_t product_of(const std::vector<int64_t>& v) {
-  return std::accumulate(v.begin(), v.end(), int64_t{1}, std::multiplies<>());
-}
 
 std::vector<int64_t> leading(const Graph& g, ValueId v) {
   const auto& shape = g.value(v).type.shape;
@@ -42,7 +37,7 @@ bool collapses(const Graph& g, ValueId v, const std::vector<int64_t>& lead,
 bool readable(const Graph& g, ValueId left, ValueId right, const std::vector<int64_t>& lead) {
   int64_t outer = 1;
   for (const int64_t d : lead) {
-    const std::vector<int64_t> batches = {outer, product_of(lead) / outer};
+    const std::vector<int64_t> batches = {outer, layout::numel(lead) / outer};
     if (collapses(g, left, lead, batches) && collapses(g, right, lead, batches)) return true;
     outer *= d;
   }
@@ -68,7 +63,7 @@ ValueId merged(Graph& g, ValueId v, const std::vector<int64_t>& lead, NodeId bef
                 to},
                before, like);
   }
-  return regrouped(g, v, {product_of(lead), from.shape.end()[-2], from.shape.end()[-1]}, before,
+  return regrouped(g, v, {layout::numel(lead), from.shape.end()[-2], from.shape.end()[-1]}, before,
                    like);
 }
 
@@ -83,11 +78,12 @@ bool rewrite_one(Graph& g, RewriteLog& log, NodeId id) {
     return false;
   const std::vector<int64_t> lead(out.shape.begin(), out.shape.end() - 2);
   // One matrix for every batch: the batch dims are rows, and the left operand is copied if need be.
-  if (product_of(leading(g, right)) == 1) return false;
+  if (layout::numel(leading(g, right)) == 1) return false;
   if (readable(g, left, right, lead)) return false;
   const ValueId a = merged(g, left, lead, id, n);
   const ValueId b = merged(g, right, lead, id, n);
-  const std::vector<int64_t> shape = {product_of(lead), out.shape.end()[-2], out.shape.end()[-1]};
+  const std::vector<int64_t> shape = {layout::numel(lead), out.shape.end()[-2],
+                                      out.shape.end()[-1]};
   const ValueId made = insert(g,
                               {"bmm",
                                "aten.bmm.default",

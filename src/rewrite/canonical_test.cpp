@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
+#include "base/source_folder.h"
 #include "graph/operand.h"
 #include "graph/ops.h"
 
@@ -16,8 +17,7 @@ namespace {
 using testing::ElementsAre;
 
 Graph load(const std::string& name) {
-  const Json j = Json::parse(
-      read_file(std::string(TESSERA_SOURCE_DIR) + "/src/graph/testdata/" + name + ".json"));
+  const Json j = Json::parse(read_file(source_folder() + "/src/graph/testdata/" + name + ".json"));
   auto g = graph::import_graph(j);
   EXPECT_TRUE(g.has_value()) << to_text(g.error());
   return *g;

@@ -9,17 +9,11 @@
 namespace tessera::rewrite {
 
 std::string_view base_op(const Node& n) {
-  const std::string_view op = n.op;
-  return op.substr(0, op.find('.', op.find('.') + 1));
+  return graph::base_name(n.op);
 }
 
 bool is_op(const Node& n, std::string_view base) {
   return base_op(n) == base;
-}
-
-const Node* producer(const Graph& g, ValueId v) {
-  const NodeId id = v.valid() ? g.value(v).producer : NodeId{};
-  return id.valid() ? &g.node(id) : nullptr;
 }
 
 bool used_only_by(const Graph& g, ValueId v, const std::vector<NodeId>& users) {
@@ -67,10 +61,6 @@ bool is_weight(const Graph& g, ValueId v) {
   const Value& base = g.value(resolve(g, v).base);
   if (base.origin == Origin::node) return g.node(base.producer).prepack;
   return base.origin != Origin::user_input;
-}
-
-std::size_t wrap_dim(int64_t dim, std::size_t rank) {
-  return static_cast<std::size_t>(dim < 0 ? dim + static_cast<int64_t>(rank) : dim);
 }
 
 ValueId insert(Graph& g, NewNode made, NodeId before, const Node& like, bool prepack) {

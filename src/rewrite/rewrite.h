@@ -24,11 +24,13 @@ using graph::NoValue;
 using graph::Operand;
 using graph::OpKind;
 using graph::Origin;
+using graph::producer;
 using graph::reshaped;
 using graph::TensorType;
 using graph::Use;
 using graph::Value;
 using graph::ValueId;
+using graph::wrap_dim;
 
 using RewriteLog = std::vector<Rewrite>;
 
@@ -78,8 +80,6 @@ bool rewrite_norm_factor(Graph& g, RewriteLog& log);
 /// "aten.add" of "aten.add.Tensor".
 std::string_view base_op(const Node& n);
 bool is_op(const Node& n, std::string_view base);
-/// The node that makes the value; nullptr for inputs.
-const Node* producer(const Graph& g, ValueId v);
 /// The value's only use is by `user` (however often) and it is no output.
 bool used_only_by(const Graph& g, ValueId v, const std::vector<NodeId>& users);
 /// A number argument, or a tensor argument that holds one number (by its facts, or made by full).
@@ -90,7 +90,6 @@ ValueId through_copies(const Graph& g, ValueId v, std::vector<NodeId>* passed = 
 bool keeps_values(const Graph& g, const Node& n);
 /// The base value is a parameter, buffer or constant, seen through views or prepack nodes.
 bool is_weight(const Graph& g, ValueId v);
-std::size_t wrap_dim(int64_t dim, std::size_t rank);
 
 // Writing.
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "rules/common/attention_near_misses.h"
 #include "rules/common/region.h"
 
 namespace tessera::rules {
@@ -11,18 +12,13 @@ namespace {
 using graph::Node;
 using graph::Operand;
 
-template <class... Args>
-tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
-  return error(fail(not_expressible, f, std::forward<Args>(args)...));
-}
-
 /// [batch, length, dim] counts as one head.
 Result<Operand> with_heads(Operand o) {
   if (o.shape.size() == 3) {
     o.shape.insert(o.shape.begin() + 1, 1);
     o.strides.insert(o.strides.begin() + 1, 0);
   }
-  if (o.shape.size() != 4) return no("rank {} is neither 3 nor 4", o.shape.size());
+  if (o.shape.size() != 4) return refuse("rank {} is neither 3 nor 4", o.shape.size());
   return o;
 }
 
@@ -92,7 +88,7 @@ Status fold_heads(const Flow& flow, Site& s) {
       if (copy.valid()) s.set.insert(copy);
   }
   if (s.k.shape[1] != s.v.shape[1] || s.body.heads % s.k.shape[1] != 0)
-    return no("{} query heads do not share {} key heads", s.body.heads, s.k.shape[1]);
+    return refuse("{} query heads do not share {} key heads", s.body.heads, s.k.shape[1]);
   NodeId copy;
   if (auto q = beneath_copy(flow, s.q, s.node, s.q.shape, &copy)) {
     s.q = *q;
@@ -104,8 +100,8 @@ Status fold_heads(const Flow& flow, Site& s) {
 Result<Site> find_site(const Flow& flow, NodeId id) {
   const Node& node = flow.g.node(id);
   if (base_name(node.op) != "aten.scaled_dot_product_attention")
-    return no("`{}` is one backend's own form", node.op);
-  if (node.number("dropout_p").value_or(0) != 0) return no("dropout draws random numbers");
+    return refuse("`{}` is one backend's own form", node.op);
+  if (node.number("dropout_p").value_or(0) != 0) return refuse("dropout draws random numbers");
   Site s;
   s.node = id;
   s.result = node.outputs.at(0);
@@ -117,7 +113,7 @@ Result<Site> find_site(const Flow& flow, NodeId id) {
   TESSERA_TRY(k, operand("key"));
   TESSERA_TRY(v, operand("value"));
   if (k.shape[0] != q.shape[0] || v.shape[0] != q.shape[0])
-    return no("the batch dims of query, key and value differ");
+    return refuse("the batch dims of query, key and value differ");
   s.q = q;
   s.k = k;
   s.v = v;
@@ -130,14 +126,14 @@ Result<Site> find_site(const Flow& flow, NodeId id) {
   s.body.causal = node.flag("is_causal").value_or(false);
   s.body.scale = node.number("scale").value_or(1 / std::sqrt(static_cast<double>(q.shape[3])));
   if (flow.g.value(s.result).type.numel() == 0 || s.body.kv_length == 0)
-    return no("an empty tensor");
+    return refuse("an empty tensor");
   TESSERA_CHECK(fold_heads(flow, s));
   s.body.kv_heads = s.k.shape[1];
   if (const ValueId mask = node.tensor("attn_mask"); mask.valid()) {
     Operand m = graph::resolve(flow.g, mask);
     const std::vector<int64_t> full{s.body.batch, s.body.heads, s.body.q_length, s.body.kv_length};
     if (q.shape.size() != 4 || m.shape.size() > 4)
-      return no("the mask has rank {}", m.shape.size());
+      return refuse("the mask has rank {}", m.shape.size());
     while (m.shape.size() < 4) {
       m.shape.insert(m.shape.begin(), 1);
       m.strides.insert(m.strides.begin(), 0);
@@ -156,16 +152,16 @@ Result<Pattern> build(const Flow& flow, const Site& s, const NodeSet& set) {
   const std::vector<int64_t> shape{body->batch, body->heads, body->q_length, body->value_dim};
   const auto& type = flow.g.value(s.result).type;
   const auto whole = graph::reshaped(Operand{s.result, type.shape, type.strides, 0, {}}, shape);
-  if (!whole) return no("the result's strides do not follow batch, heads, length");
+  if (!whole) return refuse("the result's strides do not follow batch, heads, length");
   const std::vector<Seed> seeds{{s.result, {0, whole->strides}}};
   Evaluator evaluator(flow, set,
                       {{s.result, [](Evaluator& e, ValueId v, const IndexMap& m) -> Result<int> {
                           return e.read_storage(v, m);
                         }}});
   const auto outputs = flow.outputs(set);
-  if (outputs.size() != 1) return no("the result is needed in two layouts");
+  if (outputs.size() != 1) return refuse("the result is needed in two layouts");
   TESSERA_TRY(fragments, evaluator.evaluate(outputs[0]));
-  if (fragments.size() != 1) return no("the result is cut");
+  if (fragments.size() != 1) return refuse("the result is cut");
   TESSERA_TRY(fragment, arrange(flow.g, fragments[0], seeds, shape));
   Tensors tensors(flow.g);
   body->q = tensors.input(s.q);
@@ -175,6 +171,8 @@ Result<Pattern> build(const Flow& flow, const Site& s, const NodeSet& set) {
   body->output = tensors.output(fragment.write, shape);
   TESSERA_TRY(precision, precision_for(flow.g, body->q.dtype, true));
   Pattern p = make_pattern(flow, "attention", set, std::move(tensors), body, precision);
+  // What a masked key holds must not contribute, so eager and a fused kernel rightly differ there.
+  p.roles.non_finite = {body->q};
   const double pairs = static_cast<double>(body->batch * body->heads) *
                        static_cast<double>(body->q_length) * static_cast<double>(body->kv_length);
   p.flops = 2 * pairs * static_cast<double>(body->head_dim + body->value_dim) *
@@ -235,12 +233,12 @@ Json AttentionBody::to_json() const {
   return j;
 }
 
-extern const Rule attention;
-const Rule attention = {
+extern const Rule attention = {
     .name = "attention",
     .doc =
         "softmax(scale Q K^T + mask) V: causal, boolean or additive mask, shared key/value heads",
     .match = match,
+    .near_misses = near_attention,
 };
 
 }  // namespace tessera::rules

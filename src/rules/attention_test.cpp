@@ -27,6 +27,26 @@ TEST(Attention, RefusesDropoutAndUnsharedHeads) {
   EXPECT_TRUE(rejected(rule("attention").match(c.g).rejections, c.node(p), "do not share"));
 }
 
+TEST(Attention, OnlyQueriesTakeInfinitiesAndNaN) {
+  GraphBuilder b;
+  const ValueId q = b.input("q", {2, 4, 8, 16}), k = b.input("k", {2, 4, 8, 16});
+  b.output(b.sdpa(q, k, k, true));
+  const Pattern p = rule("attention").match(b.g).patterns.at(0);
+  ASSERT_EQ(p.roles.non_finite.size(), 1u);
+  EXPECT_EQ(p.inputs.at(static_cast<std::size_t>(p.roles.non_finite[0].tensor)), q);
+  EXPECT_EQ(p.roles.to_json().at("non_finite").at(0).at("shape"), Json(Shape{2, 4, 8, 16}));
+}
+
+TEST(Attention, NamesWhatStandsInTheWayOfANearMiss) {
+  GraphBuilder b;
+  const ValueId q = b.input("q", {4, 8, 16}), k = b.input("k", {4, 16, 8});
+  const ValueId capped = b.unary("tanh", b.call("aten.bmm.default", {{"self", q}, {"mat2", k}}, {4, 8, 8}));
+  const ValueId weights = b.call("aten.softmax.int", {{"self", capped}, {"dim", int64_t{-1}}}, {4, 8, 8});
+  const ValueId v = b.input("v", {4, 8, 16});
+  b.output(b.call("aten.bmm.default", {{"self", weights}, {"mat2", v}}, {4, 8, 16}));
+  EXPECT_TRUE(rejected(rule("attention").near_misses(b.g), b.node(weights), "soft-capping"));
+}
+
 TEST(Attention, KeepsTheResultWhereTwoLayoutsAreNeeded) {
   GraphBuilder b;
   const ValueId q = b.input("q", {2, 4, 8, 16});

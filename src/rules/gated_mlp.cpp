@@ -11,11 +11,6 @@ namespace {
 
 using graph::Operand;
 
-template <class... Args>
-tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
-  return error(fail(not_expressible, f, std::forward<Args>(args)...));
-}
-
 /// Gate and value products: two linears, or two halves of the columns of one (their weights were
 /// concatenated).
 struct Pair {
@@ -84,7 +79,7 @@ Result<Epilogue> epilogue_of(const Flow& flow, const Pair& p, const NodeSet& set
   for (ValueId out : flow.outputs(set)) {
     if (growing && p.anchors.contains(out)) continue;
     TESSERA_TRY(fragments, evaluator.evaluate(out));
-    if (fragments.size() != 1) return no("a concatenation cuts the rows or columns");
+    if (fragments.size() != 1) return refuse("a concatenation cuts the rows or columns");
     TESSERA_TRY(fragment, arrange(flow.g, fragments[0], p.seeds, {p.m, p.n}));
     TESSERA_CHECK(merge.add(fragment));
   }
@@ -139,6 +134,7 @@ Result<Pattern> build(const Flow& flow, const Pair& p, const NodeSet& set) {
   body->epilogue = std::move(epilogue.dag);
   TESSERA_TRY(precision, precision_for(flow.g, body->a.dtype, true));
   Pattern pattern = make_pattern(flow, "gated_mlp", set, std::move(tensors), body, precision);
+  pattern.roles.fan_in = p.k;
   pattern.summary =
       fmt::format("2 of {}x{}x{} {}, {}", p.m, p.n, p.k, name_of(precision), op_list(flow, set));
   for (const std::string& note : {alignment_note("A", body->a), alignment_note("B0", body->b0),
@@ -207,8 +203,7 @@ Json GatedMlpBody::to_json() const {
   return j;
 }
 
-extern const Rule gated_mlp;
-const Rule gated_mlp = {
+extern const Rule gated_mlp = {
     .name = "gated_mlp",
     .doc = "two products that share their input and meet in act(gate) * value",
     .match = match,

@@ -1,6 +1,7 @@
 // Matrix products with everything pointwise that follows them.
 #include "rules/gemm.h"
 
+#include "base/integers.h"
 #include "rules/common/column_parts.h"
 
 namespace tessera::rules {
@@ -26,6 +27,7 @@ Result<Pattern> finish(const Flow& flow, const Product& p, const NodeSet& set, T
                        const std::shared_ptr<GemmBody>& body) {
   TESSERA_TRY(precision, precision_for(flow.g, body->a.dtype, true));
   Pattern pattern = make_pattern(flow, "gemm", set, std::move(tensors), body, precision);
+  pattern.roles.fan_in = p.k;
   pattern.summary = fmt::format("{}{}x{}x{} {}", p.batch > 1 ? fmt::format("{} of ", p.batch) : "",
                                 p.m, p.n, p.k, name_of(precision));
   if (p.bias.valid()) pattern.summary += ", + bias";
@@ -36,7 +38,7 @@ Result<Pattern> finish(const Flow& flow, const Product& p, const NodeSet& set, T
                                   alignment_note("D", body->outputs[0])})
     if (!note.empty()) pattern.challenges.push_back(note);
   if (p.batches.size() > 1) pattern.challenges.push_back("batches without a common stride");
-  const int64_t tiles = p.batch * ((p.m + 127) / 128) * ((p.n + 127) / 128);
+  const int64_t tiles = p.batch * ceil_div(p.m, 128) * ceil_div(p.n, 128);
   if (p.k >= long_k && tiles <= few_tiles)
     pattern.challenges.push_back(
         fmt::format("long K ({}) over {} output tiles: split-K or stream-K", p.k, tiles));
@@ -53,8 +55,7 @@ Result<Pattern> build(const Flow& flow, const Product& p, const NodeSet& set) {
   Evaluator evaluator(flow, set, {{p.result, p.anchor()}});
   for (ValueId out : flow.outputs(set)) {
     TESSERA_TRY(fragments, evaluator.evaluate(out));
-    if (fragments.size() != 1)
-      return error(fail(not_expressible, "a concatenation cuts the rows or columns"));
+    if (fragments.size() != 1) return refuse("a concatenation cuts the rows or columns");
     TESSERA_TRY(fragment, arrange(flow.g, fragments[0], seeds, shape));
     TESSERA_CHECK(merge.add(fragment));
   }
@@ -143,8 +144,7 @@ Json ColumnPart::to_json() const {
   return j;
 }
 
-extern const Rule gemm;
-const Rule gemm = {
+extern const Rule gemm = {
     .name = "gemm",
     .doc =
         "matrix product (all transposes, strided batches) with any pointwise DAG on its result, or "

@@ -23,6 +23,7 @@ TEST(Gemm, TakesTheEpilogueAndTheBareProduct) {
   EXPECT_EQ(full.m, 32);
   EXPECT_EQ(full.n, 64);
   EXPECT_EQ(full.k, 32);
+  EXPECT_EQ(m.patterns[0].roles.to_json(), Json({{"fan_in", 32}}));
   EXPECT_EQ(full.epilogue.to_string(), "add(gelu_tanh(add(%0, %1)), %2)");
   EXPECT_THAT(full.operands.at(0).strides, ::testing::ElementsAre(0, 0, 1));
   EXPECT_THAT(full.operands.at(1).strides, ::testing::ElementsAre(0, 64, 1));

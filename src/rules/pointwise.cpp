@@ -18,11 +18,6 @@ using graph::OpKind;
 /// A lone op that moves less than this is all launch overhead: a kernel of ours cannot win on it.
 constexpr double least_lone_bytes = 64 << 10;
 
-template <class... Args>
-tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
-  return error(fail(not_expressible, f, std::forward<Args>(args)...));
-}
-
 bool is_piecewise(const Flow& flow, NodeId n) {
   const auto name = base_name(flow.g.node(n).op);
   return name == "aten.cat" || name == "aten.stack";
@@ -188,11 +183,11 @@ Result<Pattern> build(const Flow& flow, const NodeSet& set) {
   Evaluator evaluator(flow, set, {});
   std::vector<Fragment> fragments;
   for (ValueId out : flow.outputs(set)) {
-    if (flow.g.value(out).type.numel() == 0) return no("an empty tensor");
+    if (flow.g.value(out).type.numel() == 0) return refuse("an empty tensor");
     TESSERA_TRY(pieces, evaluator.evaluate(out));
     std::move(pieces.begin(), pieces.end(), std::back_inserter(fragments));
   }
-  if (fragments.empty()) return no("nobody uses the result");
+  if (fragments.empty()) return refuse("nobody uses the result");
   auto body = std::make_shared<PointwiseBody>();
   Tensors tensors(flow.g);
   std::vector<std::vector<Read>> writes;
@@ -217,22 +212,22 @@ Result<Read> finish_of(const Flow& flow, const Reduction& r, const NodeSet& set,
                        const std::vector<int64_t>& kept_shape, pointwise::Dag& dag) {
   const auto& type = flow.g.value(r.result).type;
   auto out = graph::reshaped({r.result, type.shape, type.strides, 0, {}}, kept_shape);
-  if (!out) return no("the result's strides do not follow the kept dims");
+  if (!out) return refuse("the result's strides do not follow the kept dims");
   Read reduced{r.result, {0, out->strides}};
   const std::vector<ValueId> results = flow.outputs(set);
-  if (results.size() != 1) return no("the reduced value is needed too");
+  if (results.size() != 1) return refuse("the reduced value is needed too");
   if (results[0] == r.result) return reduced;
   const Evaluator::Anchor itself = [](Evaluator& e, ValueId v, const IndexMap& map) -> Result<int> {
     return e.read_storage(v, map);
   };
   Evaluator evaluator(flow, set, {{r.result, itself}});
   TESSERA_TRY(fragments, evaluator.evaluate(results[0]));
-  if (fragments.size() != 1) return no("a concatenation cuts the reduced value");
+  if (fragments.size() != 1) return refuse("a concatenation cuts the reduced value");
   const std::vector<Seed> seeds{{reduced.base, reduced.map}};
   TESSERA_TRY(fragment, arrange(flow.g, fragments[0], seeds, kept_shape));
   Merge merge(flow, set, seeds);
   TESSERA_CHECK(merge.add(fragment));
-  if (!merge.operands.empty()) return no("another tensor meets the reduced value");
+  if (!merge.operands.empty()) return refuse("another tensor meets the reduced value");
   dag = std::move(merge.dag);
   return merge.writes[0];
 }
@@ -240,7 +235,7 @@ Result<Read> finish_of(const Flow& flow, const Reduction& r, const NodeSet& set,
 Result<Pattern> build_reduction(const Flow& flow, const Reduction& r, const NodeSet& set) {
   Evaluator evaluator(flow, set, {});
   TESSERA_TRY(fragments, evaluator.evaluate(r.operand));
-  if (fragments.size() != 1) return no("a concatenation cuts the reduced dims");
+  if (fragments.size() != 1) return refuse("a concatenation cuts the reduced dims");
   Nest nest{fragments[0].shape, {fragments[0]}};
   std::ptrdiff_t keep = 0;
   for (int64_t kept = 1; kept < r.kept_elements; ++keep)
@@ -251,7 +246,7 @@ Result<Pattern> build_reduction(const Flow& flow, const Reduction& r, const Node
   auto body = std::make_shared<PointwiseBody>();
   body->reduction = r.kind;
   body->reduced_dims = static_cast<int>(nest.shape.size()) - static_cast<int>(keep);
-  if (body->reduced_dims == 0) return no("it reduces over one element");
+  if (body->reduced_dims == 0) return refuse("it reduces over one element");
   Tensors tensors(flow.g);
   std::vector<Read> writes;
   TESSERA_TRY(group, group_of(flow, set, nest, tensors, writes));
@@ -369,8 +364,7 @@ Json PointwiseBody::to_json() const {
   return j;
 }
 
-extern const Rule pointwise;
-const Rule pointwise = {
+extern const Rule pointwise = {
     .name = "pointwise",
     .doc =
         "chains of pointwise ops, copies and concatenations; sum, mean, amax, amin, prod of them, "

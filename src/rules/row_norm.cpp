@@ -2,7 +2,6 @@
 #include "rules/row_norm.h"
 
 #include <limits>
-#include <numeric>
 
 #include "rules/common/region.h"
 
@@ -24,11 +23,6 @@ struct Norm {
   double eps = 0;
 };
 
-template <class... Args>
-tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
-  return error(fail(not_expressible, f, std::forward<Args>(args)...));
-}
-
 double epsilon_of(DType t) {
   switch (t) {
     case DType::bfloat16:
@@ -45,10 +39,9 @@ double epsilon_of(DType t) {
 Status place(Norm& n, Operand x, const Operand& y, std::size_t normalized) {
   const std::size_t rows = x.shape.size() - normalized;
   std::vector<int64_t> shape(x.shape.begin(), x.shape.begin() + static_cast<std::ptrdiff_t>(rows));
-  const int64_t columns = std::accumulate(x.shape.end() - static_cast<std::ptrdiff_t>(normalized),
-                                          x.shape.end(), int64_t{1}, std::multiplies<>());
-  const int64_t count =
-      std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  const int64_t columns =
+      layout::numel({x.shape.end() - static_cast<std::ptrdiff_t>(normalized), x.shape.end()});
+  const int64_t count = layout::numel(shape);
   shape.push_back(columns);
   for (const std::vector<int64_t>& to : {std::vector<int64_t>{count, columns}, shape}) {
     auto from = graph::reshaped(x, to);
@@ -61,11 +54,11 @@ Status place(Norm& n, Operand x, const Operand& y, std::size_t normalized) {
       if (to[d] == 1) n.map.strides[d] = n.x.strides[d] = 0;
     return {};
   }
-  return no("the normalized dims do not merge into one stride");
+  return refuse("the normalized dims do not merge into one stride");
 }
 
 Operand with_last(Operand o, int64_t dim) {
-  const auto d = dim + (dim < 0 ? static_cast<int64_t>(o.shape.size()) : 0);
+  const auto d = static_cast<std::ptrdiff_t>(graph::wrap_dim(dim, o.shape.size()));
   std::rotate(o.shape.begin() + d, o.shape.begin() + d + 1, o.shape.end());
   std::rotate(o.strides.begin() + d, o.strides.begin() + d + 1, o.strides.end());
   return o;
@@ -79,15 +72,15 @@ Result<Norm> find_norm(const Flow& flow, NodeId id) {
   n.result = node.outputs.at(0);
   const auto& type = flow.g.value(n.result).type;
   const Operand y{n.result, type.shape, type.strides, 0, {}};
-  if (type.numel() == 0) return no("an empty tensor");
+  if (type.numel() == 0) return refuse("an empty tensor");
   for (std::size_t i = 1; i < node.outputs.size(); ++i)
     if (!flow.readers(node.outputs[i]).empty() || flow.escapes(node.outputs[i]))
-      return no("the statistics are needed too");
+      return refuse("the statistics are needed too");
   if (name == "aten.softmax" || name == "aten._softmax" || name == "aten.log_softmax" ||
       name == "aten._log_softmax") {
     n.kind = name.find("log") == std::string_view::npos ? "softmax" : "log_softmax";
     const Operand x = graph::resolve(flow.g, node.tensor("self"));
-    if (x.shape.empty()) return no("a scalar has no rows");
+    if (x.shape.empty()) return refuse("a scalar has no rows");
     const int64_t dim = node.integer("dim").value_or(-1);
     TESSERA_CHECK(place(n, with_last(x, dim), with_last(y, dim), 1));
     return n;
@@ -100,7 +93,7 @@ Result<Norm> find_norm(const Flow& flow, NodeId id) {
     n.kind = "rms_norm";
     n.eps = node.number("eps").value_or(epsilon_of(type.dtype));
   } else {
-    return no("`{}` does not normalize rows", name);
+    return refuse("`{}` does not normalize rows", name);
   }
   n.weight = node.tensor("weight");
   const std::size_t normalized = node.integers("normalized_shape").size();
@@ -137,7 +130,7 @@ Status add_results(const Flow& flow, const Norm& n, const NodeSet& set, Merge& p
   Evaluator evaluator(flow, set, std::move(anchors));
   for (ValueId out : flow.outputs(set)) {
     TESSERA_TRY(fragments, evaluator.evaluate(out));
-    if (fragments.size() != 1) return no("a concatenation cuts the rows");
+    if (fragments.size() != 1) return refuse("a concatenation cuts the rows");
     TESSERA_TRY(fragment, arrange(flow.g, fragments[0], seeds, n.shape));
     TESSERA_CHECK(post.add(fragment));
   }
@@ -156,7 +149,7 @@ std::string summary_of(const Flow& flow, const Norm& n, const RowNormBody& body,
 Result<Pattern> build(const Flow& flow, const Norm& n, const NodeSet& set) {
   Evaluator before(flow, set, {});
   TESSERA_TRY(fragments, before.evaluate(n.x));
-  if (fragments.size() != 1) return no("a concatenation cuts the rows");
+  if (fragments.size() != 1) return refuse("a concatenation cuts the rows");
   TESSERA_TRY(fragment, arrange(flow.g, fragments[0], {}, n.shape));
   Merge pre(flow, set, {});
   TESSERA_CHECK(pre.add(fragment));
@@ -226,8 +219,7 @@ Json RowNormBody::to_json() const {
   return j;
 }
 
-extern const Rule row_norm;
-const Rule row_norm = {
+extern const Rule row_norm = {
     .name = "row_norm",
     .doc = "layer norm, RMS norm, softmax, log-softmax with the pointwise work around them",
     .match = match,

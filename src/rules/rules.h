@@ -45,6 +45,16 @@ struct PatternBody {
   [[nodiscard]] virtual Json to_json() const = 0;
 };
 
+/// How verification fills a pattern's inputs, where that follows from the pattern's meaning.
+struct InputRoles {
+  /// Over how many elements of a weight one result sums: weights are scaled by its root, so that
+  /// activations stay in range. 0: over all dims of the weight but the first.
+  int64_t fan_in = 0;
+  /// The views that infinities and NaN are put into; empty: all activations.
+  std::vector<TensorView> non_finite;
+  [[nodiscard]] Json to_json() const;
+};
+
 enum class Reuse : uint8_t { fresh, adapt, reuse };  // NEW, ADAPT, REUSE
 
 struct Pattern {
@@ -62,6 +72,7 @@ struct Pattern {
   std::vector<ValueId> inputs;  // values that exist before it, in the order of the kernel's tensors
   std::vector<ValueId> outputs;  // values that it must produce, with the graph's shapes and strides
   std::shared_ptr<const PatternBody> body;
+  InputRoles roles;
   Precision precision = Precision::fp32;
 
   // The roofline: what the arithmetic and the bytes alone cost, and what the unfused ops cost at
@@ -96,15 +107,35 @@ struct Matches {
   std::vector<Rejection> rejections;
 };
 
+/// A function of the Python edge (tessera.running.library) that runs a vendor's kernel on a
+/// pattern's tensors.
+struct LibraryCall {
+  std::string function;             // "sdpa", "aten", "op"
+  Json arguments = Json::object();  // {"backend":"cudnn"}
+};
+
+/// What a body means is said once more, in torch, by `src/rules/<name>_reference.py`: tests hold
+/// every body that is found to the nodes that it covers.
 struct Rule {
   std::string_view name;
   std::string_view doc;
   /// All places in the graph, each with its legality settled. Fills nodes, inputs, outputs, body,
-  /// summary, flops.
+  /// roles, summary, flops.
   Matches (*match)(const graph::Graph&);
+  /// Regions that look like its pattern and are none, with what stands in the way; may be nullptr.
+  std::vector<Rejection> (*near_misses)(const graph::Graph&) = nullptr;
+  /// Calls of PyTorch's ops that compute the pattern in other ways than its own nodes; each becomes
+  /// a candidate. nullptr where there are none, or where a realizer of its own makes them.
+  std::vector<LibraryCall> (*library)(const Pattern&) = nullptr;
 };
 
 std::span<const Rule* const> all();
+/// The rule of this name; nullptr when there is none.
+const Rule* find(std::string_view name);
+/// The call of one ATen op. `arguments`: by schema name, numbers and texts as they are, a tensor as
+/// {"view": TensorView} on one of the pattern's inputs. Its results are the pattern's outputs, in
+/// order.
+LibraryCall op_call(std::string_view op, Json arguments);
 
 struct Discovery {
   std::string arch;               // the architecture that figures and examples are for

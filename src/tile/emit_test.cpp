@@ -2,6 +2,7 @@
 // type rules say no.
 #include <unistd.h>
 
+#include "base/source_folder.h"
 #include "tile/build/pointwise.h"
 #include "tile/op_record.h"
 #include "tile/test_support.h"
@@ -42,7 +43,7 @@ void compile(const Program& p, const std::string& arch) {
   std::string command = fmt::format(
       "{} -std=c++17 -cubin -gencode=arch=compute_{},code=sm_{} -I {}/include {}/k.cu -o "
       "{}/k.cubin 2>{}/log",
-      nvcc(), arch, arch, TESSERA_SOURCE_DIR, dir.string(), dir.string(), dir.string());
+      nvcc(), arch, arch, source_folder(), dir.string(), dir.string(), dir.string());
   int rc = std::system(command.c_str());
   std::ifstream log(dir / "log");
   EXPECT_EQ(rc, 0) << std::string(std::istreambuf_iterator<char>(log), {})

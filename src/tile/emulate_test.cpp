@@ -1,6 +1,7 @@
 // Emitted CUDA sources, compiled with g++ and run thread by thread (tests/emulate), against fp64.
 #include <unistd.h>
 
+#include "base/source_folder.h"
 #include "tile/build/attention_reference.h"
 #include "tile/build/pointwise.h"
 
@@ -44,7 +45,7 @@ struct Emulation {
         fmt::format("g++ -std=c++20 -O1 -w -DTST_EMULATE -DTESSERA_PROGRAMMATIC_LAUNCH=1 -include "
                     "cuda_runtime.h -I {0}/tests/emulate/include -I {0}/include {1}/k.cpp "
                     "{0}/tests/emulate/run.cpp -o {1}/run 2>{1}/log && {1}/run {1} {2} 2>>{1}/log",
-                    TESSERA_SOURCE_DIR, dir.string(), count)
+                    source_folder(), dir.string(), count)
             .c_str());
   }
   [[nodiscard]] std::string log() const { return read_file(dir / "log").substr(0, 3000); }

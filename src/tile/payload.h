@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "arch/mma.h"
+#include "base/integers.h"
 #include "tile/program.h"
 
 #include "pointwise/pointwise.h"
@@ -66,7 +67,7 @@ struct Ring {
   /// Elements from slot to slot: slots start at 128 bytes.
   [[nodiscard]] int64_t slot_elements() const {
     const int64_t unit = 128 / size_of(type.element);
-    return (type.layout.cosize() + unit - 1) / unit * unit;
+    return round_up(type.layout.cosize(), unit);
   }
 };
 /// copy: a tile of a view into its slot of a ring, asynchronously; elements outside the tensor

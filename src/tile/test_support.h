@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/source_folder.h"
 #include "numeric/round.h"
 #include "tile/emit.h"
 #include "tile/interpret.h"
@@ -67,7 +68,7 @@ inline std::vector<std::vector<double>> run_on_host(
   std::ofstream(dir / "k.cpp") << e->source;
   std::string command = fmt::format(
       "g++ {} -Wall -Wno-unused -shared -fPIC -I {}/include {}/k.cpp -o {}/k.so 2>{}/log",
-      host_flags(), TESSERA_SOURCE_DIR, dir.string(), dir.string(), dir.string());
+      host_flags(), source_folder(), dir.string(), dir.string(), dir.string());
   if (std::system(command.c_str()) != 0) {
     std::ifstream log(dir / "log");
     ADD_FAILURE() << command << "\n"

@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/process.h"
+#include "base/source_folder.h"
 #include "toolchain/toolchain.h"
 
 namespace tessera::toolchain {
@@ -81,8 +82,8 @@ TEST(PerDevice, ThreadsOnSeveralDevicesDoNotRace) {
   const std::string binary = folder.path() / "program";
   const Finished built =
       run({.argv = {locate("").cxx.string(), "-std=c++17", "-O1", "-g", "-fsanitize=thread",
-                    "-I" + folder.path().string(), "-I" TESSERA_SOURCE_DIR "/include", "-o", binary,
-                    (folder.path() / "program.cpp").string(), "-pthread"},
+                    "-I" + folder.path().string(), "-I" + source_folder() + "/include", "-o",
+                    binary, (folder.path() / "program.cpp").string(), "-pthread"},
            .folder = folder.path(),
            .env = {}},
           std::chrono::seconds(120));

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/files.h"
+#include "base/source_folder.h"
 #include "toolchain/flags.h"
 #include "toolchain/machine.h"
 #include "toolchain/ptxas.h"
@@ -23,7 +24,7 @@ extern "C" int tessera_run(const tessera_launch*, void*, void*) { return 0; }
 
 Toolchain host_tools() {
   Toolchain t = locate("");
-  t.own_include = fs::path(TESSERA_SOURCE_DIR) / "include";
+  t.own_include = fs::path(source_folder()) / "include";
   return t;
 }
 

@@ -6,10 +6,6 @@
 #include "tune/search.h"
 
 namespace tessera::tune {
-namespace {
-constexpr double slow_build = 10;  // seconds
-}
-
 std::string_view name_of(Round round) {
   switch (round) {
     case Round::free:

@@ -47,6 +47,8 @@ enum class Round : uint8_t {
   finals,  // the leaders again, side by side
 };
 std::string_view name_of(Round round);
+/// Seconds: what takes a compiler longer comes in the slow round.
+inline constexpr double slow_build = 10;
 /// Free, quick or slow.
 Round round_of(const Item& item);
 

@@ -98,6 +98,7 @@ class Problem:
 
     def __init__(self, graph: dict, pattern: dict, device: str, precision: str, kept: Kept | None = None):
         self.pattern, self.precision = {**pattern, "nodes": pattern.get("nodes") or pattern["subgraph"]}, precision
+        self.roles = pattern.get("roles") or {}  # what the pattern's rule says of its inputs
         self.device = torch.device(device)
         self.executor_graph = graph
         self.executor = Executor(graph, device)
@@ -280,11 +281,8 @@ def _fill_floating(problem: Problem, value: dict, flat: torch.Tensor, kind: str,
 
 
 def fan_in(problem: Problem, value: dict) -> int:
-    """Over how many elements of this weight one result sums: K of a gemm, else all dims but the first."""
-    body = problem.pattern.get("body") or {}
-    if problem.pattern.get("rule") in ("gemm", "gated_mlp") and body.get("k"):
-        return int(body["k"])
-    return math.prod(value["shape"][1:])
+    """Over how many elements of this weight one result sums: what the pattern's rule says, else all dims but the first."""
+    return problem.roles.get("fan_in") or math.prod(value["shape"][1:])
 
 
 _tables = {
@@ -325,15 +323,13 @@ def index_range(problem: Problem, value: dict) -> tuple[int, int]:
 
 
 def _sprinkle(problem: Problem, tensors: list[torch.Tensor]) -> None:
-    """-inf, inf and NaN at one place each of every floating activation, in different rows. In attention only queries get
-    them: what a masked key holds must not contribute, so eager and a fused kernel rightly differ there."""
-    body = problem.pattern.get("body") or {}
-    if problem.pattern.get("rule") == "attention" and isinstance(body.get("q"), dict):
-        q = body["q"]
-        base = tensors[q["tensor"]]
-        view = base.as_strided(q["shape"], q["strides"], base.storage_offset() + q.get("offset", 0))
-        targets = [view]
-    else:
+    """-inf, inf and NaN at one place each of every floating activation, in different rows; only in the views that the
+    pattern's rule names where it names any."""
+    targets = []
+    for view in problem.roles.get("non_finite", []):
+        base = tensors[view["tensor"]]
+        targets.append(base.as_strided(view["shape"], view["strides"], base.storage_offset() + view.get("offset", 0)))
+    if not targets:
         targets = [
             t
             for v, t in zip(problem.inputs, tensors, strict=True)

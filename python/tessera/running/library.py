@@ -14,6 +14,7 @@ import torch
 from torch.nn.attention import sdpa_kernel
 
 from tessera.common.errors import fail
+from tessera.common.reference import Executor, overload
 from tessera.running.library_steps import BACKENDS
 
 Tensors = list[torch.Tensor]
@@ -59,8 +60,6 @@ def empty_outputs(pattern: dict, graph: dict, device: str) -> Tensors:
 
 def _aten(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
     """The pattern's own nodes, one ATen call after the other: what eager does, without copies into the same layout."""
-    from tessera.common.reference import Executor
-
     executor = Executor(graph, device, share_clones=True)
     nodes, names, outputs = pattern["nodes"], pattern["inputs"], pattern["outputs"]
     wanted = [(v["shape"], v["strides"]) for v in _values(pattern, graph)]
@@ -186,4 +185,30 @@ def _linear(pattern: dict, arguments: dict, graph: dict, device: str) -> Functio
     return run
 
 
-functions: dict[str, Callable[[dict, dict, dict, str], Function]] = {"aten": _aten, "sdpa": _sdpa, "linear": _linear}
+def _op(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
+    """One ATen op that a pattern's rule names.
+
+    arguments: {"op": "aten.cumsum.default", "arguments": by schema name, where {"view": ...} is a strided view on one of
+    the pattern's inputs}; the op's results are the pattern's outputs, in order.
+    """
+    op = overload(arguments["op"])
+    given = arguments["arguments"]
+    wanted = _values(pattern, graph)
+
+    def run(tensors: Tensors) -> Tensors:
+        call = {k: view_of(v["view"], tensors) if isinstance(v, dict) else v for k, v in given.items()}
+        result = op(**call)
+        found = [result] if isinstance(result, torch.Tensor) else list(result)
+        if [t.dtype for t in found] != [getattr(torch, v["dtype"]) for v in wanted]:
+            raise unsupported(f"{arguments['op']} gives other element types than the pattern")
+        return [_in_layout(t, v["shape"], v["strides"]) for t, v in zip(found, wanted, strict=True)]
+
+    return run
+
+
+functions: dict[str, Callable[[dict, dict, dict, str], Function]] = {
+    "aten": _aten,
+    "op": _op,
+    "sdpa": _sdpa,
+    "linear": _linear,
+}

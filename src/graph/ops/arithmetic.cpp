@@ -1,69 +1,100 @@
-// Arithmetic, comparison, selection and rounding, element by element.
+// Arithmetic, comparison, selection and rounding, element by element: what is more than a function
+// of `self` and `other`.
 #include "graph/ops.h"
+#include "graph/pointwise_import.h"
 
 namespace tessera::graph::ops {
 namespace {
 
+int add(ElementCall& c) {
+  return c.call("add", {c.arg("self"), c.scaled(c.arg("other"), "alpha")});
+}
+
+int sub(ElementCall& c) {
+  return c.call("sub", {c.arg("self"), c.scaled(c.arg("other"), "alpha")});
+}
+
+int rsub(ElementCall& c) {
+  return c.call("sub", {c.arg("other"), c.scaled(c.arg("self"), "alpha")});
+}
+
+int div(ElementCall& c) {
+  const int q = c.call("div", {c.arg("self"), c.arg("other")});
+  const std::string mode = c.node().text("rounding_mode");
+  if (mode.empty()) return q;
+  if (mode == "trunc" || mode == "floor") return c.call(mode, {q});
+  return c.failed(fmt::format("rounding_mode={}", mode));
+}
+
+/// Small integer and half exponents by multiplication and roots, as PyTorch does; they keep the
+/// signs of negative bases.
+int pow(ElementCall& c) {
+  const int x = c.arg("self");
+  if (c.node().tensor("exponent").valid() || !c.node().number("exponent"))
+    return c.call("pow", {x, c.arg("exponent")});
+  const double e = *c.node().number("exponent");
+  if (e == 0) return c.constant(1);
+  if (e == 1) return x;
+  if (e == 2) return c.call("square", {x});
+  if (e == 3) return c.call("cube", {x});
+  if (e == 4) return c.call("square", {c.call("square", {x})});
+  if (e == 0.5) return c.call("sqrt", {x});
+  if (e == -0.5) return c.call("rsqrt", {x});
+  if (e == -1) return c.call("reciprocal", {x});
+  if (e == -2) return c.call("reciprocal", {c.call("square", {x})});
+  return c.call("pow", {x, c.constant(e)});
+}
+
+int addcmul(ElementCall& c) {
+  const int product = c.call("mul", {c.arg("tensor1"), c.arg("tensor2")});
+  return c.call("add", {c.arg("self"), c.scaled(product, "value")});
+}
+
+int addcdiv(ElementCall& c) {
+  const int quotient = c.call("div", {c.arg("tensor1"), c.arg("tensor2")});
+  return c.call("add", {c.arg("self"), c.scaled(quotient, "value")});
+}
+
+int lerp(ElementCall& c) {
+  const int a = c.arg("self");
+  return c.call("add", {a, c.call("mul", {c.arg("weight"), c.call("sub", {c.arg("end"), a})})});
+}
+
+int frac(ElementCall& c) {
+  return c.call("sub", {c.arg("self"), c.call("trunc", {c.arg("self")})});
+}
+
+int masked_fill(ElementCall& c) {
+  return c.call("where", {c.arg("mask"), c.arg("value"), c.arg("self")});
+}
+
+int round_to_even(ElementCall& c) {
+  if (c.node().integer("decimals").value_or(0) != 0) return c.failed("decimals other than 0");
+  return c.call("round", {c.arg("self")});
+}
+
+int where(ElementCall& c) {
+  return c.call("where", {c.arg("condition"), c.arg("self"), c.arg("other")});
+}
+
 constexpr OpRecord records[] = {
-    {"aten.add", OpKind::pointwise, "add"},
-    {"aten.sub", OpKind::pointwise, "sub"},
-    {"aten.rsub", OpKind::pointwise, "sub"},
-    {"aten.mul", OpKind::pointwise, "mul"},
-    {"aten.div", OpKind::pointwise, "div"},
-    {"aten.neg", OpKind::pointwise, "neg"},
-    {"aten.abs", OpKind::pointwise, "abs"},
-    {"aten.square", OpKind::pointwise, "square"},
-    {"aten.pow", OpKind::pointwise, "pow"},
-    {"aten.reciprocal", OpKind::pointwise, "reciprocal"},
-    {"aten.sqrt", OpKind::pointwise, "sqrt"},
-    {"aten.rsqrt", OpKind::pointwise, "rsqrt"},
-    {"aten.fmod", OpKind::pointwise, "fmod"},
-    {"aten.remainder", OpKind::pointwise, "remainder"},
+    {"aten.add", OpKind::pointwise, add},
+    {"aten.sub", OpKind::pointwise, sub},
+    {"aten.rsub", OpKind::pointwise, rsub},
+    {"aten.div", OpKind::pointwise, div},
+    {"aten.pow", OpKind::pointwise, pow},
     {"aten.floor_divide", OpKind::pointwise},
-    {"aten.atan2", OpKind::pointwise, "atan2"},
-    {"aten.copysign", OpKind::pointwise, "copysign"},
-    {"aten.logaddexp", OpKind::pointwise, "logaddexp"},
-    {"aten.exp", OpKind::pointwise, "exp"},
-    {"aten.exp2", OpKind::pointwise, "exp2"},
-    {"aten.expm1", OpKind::pointwise, "expm1"},
-    {"aten.log", OpKind::pointwise, "log"},
-    {"aten.log2", OpKind::pointwise, "log2"},
-    {"aten.log10", OpKind::pointwise, "log10"},
-    {"aten.log1p", OpKind::pointwise, "log1p"},
-    {"aten.erf", OpKind::pointwise, "erf"},
-    {"aten.sin", OpKind::pointwise, "sin"},
-    {"aten.cos", OpKind::pointwise, "cos"},
-    {"aten.tan", OpKind::pointwise, "tan"},
-    {"aten.atan", OpKind::pointwise, "atan"},
-    {"aten.addcmul", OpKind::pointwise, "mul"},
-    {"aten.addcdiv", OpKind::pointwise, "div"},
-    {"aten.lerp", OpKind::pointwise, "add"},
-    {"aten.frac", OpKind::pointwise, "trunc"},
-    {"aten.minimum", OpKind::pointwise, "minimum"},
-    {"aten.maximum", OpKind::pointwise, "maximum"},
-    {"aten.where", OpKind::pointwise, "where"},
-    {"aten.masked_fill", OpKind::pointwise, "where"},
-    {"aten.eq", OpKind::pointwise, "eq"},
-    {"aten.ne", OpKind::pointwise, "ne"},
-    {"aten.lt", OpKind::pointwise, "lt"},
-    {"aten.le", OpKind::pointwise, "le"},
-    {"aten.gt", OpKind::pointwise, "gt"},
-    {"aten.ge", OpKind::pointwise, "ge"},
-    {"aten.logical_and", OpKind::pointwise, "logical_and"},
-    {"aten.logical_or", OpKind::pointwise, "logical_or"},
-    {"aten.logical_xor", OpKind::pointwise, "logical_xor"},
-    {"aten.logical_not", OpKind::pointwise, "logical_not"},
+    {"aten.addcmul", OpKind::pointwise, addcmul},
+    {"aten.addcdiv", OpKind::pointwise, addcdiv},
+    {"aten.lerp", OpKind::pointwise, lerp},
+    {"aten.frac", OpKind::pointwise, frac},
+    {"aten.where", OpKind::pointwise, where},
+    {"aten.masked_fill", OpKind::pointwise, masked_fill},
     {"aten.bitwise_and", OpKind::pointwise, "logical_and"},
     {"aten.bitwise_or", OpKind::pointwise, "logical_or"},
     {"aten.bitwise_xor", OpKind::pointwise, "logical_xor"},
     {"aten.bitwise_not", OpKind::pointwise, "logical_not"},
-    {"aten.isnan", OpKind::pointwise, "isnan"},
-    {"aten.isinf", OpKind::pointwise, "isinf"},
-    {"aten.floor", OpKind::pointwise, "floor"},
-    {"aten.ceil", OpKind::pointwise, "ceil"},
-    {"aten.trunc", OpKind::pointwise, "trunc"},
-    {"aten.round", OpKind::pointwise, "round"},
-    {"aten.sign", OpKind::pointwise, "sign"},
+    {"aten.round", OpKind::pointwise, round_to_even},
     {"aten.complex", OpKind::pointwise},
     {"aten.polar", OpKind::pointwise},
 };

@@ -17,12 +17,12 @@ double two_products(const Graph& g, const Node& n) {
 }
 
 constexpr OpRecord records[] = {
-    {"aten.scaled_dot_product_attention", OpKind::attention, "", two_products},
-    {"aten._scaled_dot_product_flash_attention", OpKind::attention, "", two_products},
-    {"aten._scaled_dot_product_flash_attention_for_cpu", OpKind::attention, "", two_products},
-    {"aten._scaled_dot_product_efficient_attention", OpKind::attention, "", two_products},
-    {"aten._scaled_dot_product_cudnn_attention", OpKind::attention, "", two_products},
-    {"aten._scaled_dot_product_attention_math", OpKind::attention, "", two_products},
+    {"aten.scaled_dot_product_attention", OpKind::attention, {}, two_products},
+    {"aten._scaled_dot_product_flash_attention", OpKind::attention, {}, two_products},
+    {"aten._scaled_dot_product_flash_attention_for_cpu", OpKind::attention, {}, two_products},
+    {"aten._scaled_dot_product_efficient_attention", OpKind::attention, {}, two_products},
+    {"aten._scaled_dot_product_cudnn_attention", OpKind::attention, {}, two_products},
+    {"aten._scaled_dot_product_attention_math", OpKind::attention, {}, two_products},
 };
 
 }  // namespace

@@ -18,13 +18,13 @@ double sums(const Graph& g, const Node& n) {
 }
 
 constexpr OpRecord records[] = {
-    {"aten.convolution", OpKind::convolution, "", sums},
-    {"aten.conv1d", OpKind::convolution, "", sums},
-    {"aten.conv2d", OpKind::convolution, "", sums},
-    {"aten.conv3d", OpKind::convolution, "", sums},
-    {"aten.conv_transpose1d", OpKind::convolution, "", sums},
-    {"aten.conv_transpose2d", OpKind::convolution, "", sums},
-    {"aten.conv_transpose3d", OpKind::convolution, "", sums},
+    {"aten.convolution", OpKind::convolution, {}, sums},
+    {"aten.conv1d", OpKind::convolution, {}, sums},
+    {"aten.conv2d", OpKind::convolution, {}, sums},
+    {"aten.conv3d", OpKind::convolution, {}, sums},
+    {"aten.conv_transpose1d", OpKind::convolution, {}, sums},
+    {"aten.conv_transpose2d", OpKind::convolution, {}, sums},
+    {"aten.conv_transpose3d", OpKind::convolution, {}, sums},
 };
 
 }  // namespace

@@ -1,14 +1,21 @@
 // Data moves, values stay (or are rounded to another type).
 #include "graph/ops.h"
+#include "graph/pointwise_import.h"
 
 namespace tessera::graph::ops {
 namespace {
 
+/// Conversions between floating types keep the value: fused arithmetic stays in float.
+int convert(ElementCall& c) {
+  const int x = c.arg("self");
+  return c.output_type() == DType::boolean ? c.call("ne", {x, c.constant(0)}) : x;
+}
+
 constexpr OpRecord records[] = {
-    {"aten.contiguous", OpKind::copy},
-    {"aten.clone", OpKind::copy},
-    {"aten._to_copy", OpKind::copy},
-    {"aten.to", OpKind::copy},
+    {"aten.contiguous", OpKind::copy, same_value},
+    {"aten.clone", OpKind::copy, same_value},
+    {"aten._to_copy", OpKind::copy, convert},
+    {"aten.to", OpKind::copy, convert},
     {"aten.type_as", OpKind::copy},
     {"aten.copy", OpKind::copy},
     {"aten.cat", OpKind::copy},

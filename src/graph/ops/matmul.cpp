@@ -34,20 +34,20 @@ double contraction(const Graph& g, const Node& n) {
 }
 
 constexpr OpRecord records[] = {
-    {"aten.linear", OpKind::matmul, "", product},
-    {"aten.mm", OpKind::matmul, "", product},
-    {"aten.bmm", OpKind::matmul, "", product},
-    {"aten.matmul", OpKind::matmul, "", product},
-    {"aten.mv", OpKind::matmul, "", product},
-    {"aten.dot", OpKind::matmul, "", product},
-    {"aten.addmm", OpKind::matmul, "", product},
-    {"aten.addbmm", OpKind::matmul, "", product},
-    {"aten.baddbmm", OpKind::matmul, "", product},
-    {"aten.outer", OpKind::matmul, "", product},
-    {"aten.einsum", OpKind::matmul, "", contraction},
+    {"aten.linear", OpKind::matmul, {}, product},
+    {"aten.mm", OpKind::matmul, {}, product},
+    {"aten.bmm", OpKind::matmul, {}, product},
+    {"aten.matmul", OpKind::matmul, {}, product},
+    {"aten.mv", OpKind::matmul, {}, product},
+    {"aten.dot", OpKind::matmul, {}, product},
+    {"aten.addmm", OpKind::matmul, {}, product},
+    {"aten.addbmm", OpKind::matmul, {}, product},
+    {"aten.baddbmm", OpKind::matmul, {}, product},
+    {"aten.outer", OpKind::matmul, {}, product},
+    {"aten.einsum", OpKind::matmul, {}, contraction},
     {"aten.bilinear", OpKind::matmul},
-    {"aten._scaled_mm", OpKind::matmul, "", product},
-    {"aten._grouped_mm", OpKind::matmul, "", product},
+    {"aten._scaled_mm", OpKind::matmul, {}, product},
+    {"aten._grouped_mm", OpKind::matmul, {}, product},
 };
 
 }  // namespace

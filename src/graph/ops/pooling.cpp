@@ -12,14 +12,14 @@ double windows(const Graph& g, const Node& n) {
 }
 
 constexpr OpRecord records[] = {
-    {"aten.max_pool1d", OpKind::pooling, "", windows},
-    {"aten.max_pool2d", OpKind::pooling, "", windows},
-    {"aten.max_pool3d", OpKind::pooling, "", windows},
-    {"aten.max_pool2d_with_indices", OpKind::pooling, "", windows},
-    {"aten.max_pool3d_with_indices", OpKind::pooling, "", windows},
-    {"aten.avg_pool1d", OpKind::pooling, "", windows},
-    {"aten.avg_pool2d", OpKind::pooling, "", windows},
-    {"aten.avg_pool3d", OpKind::pooling, "", windows},
+    {"aten.max_pool1d", OpKind::pooling, {}, windows},
+    {"aten.max_pool2d", OpKind::pooling, {}, windows},
+    {"aten.max_pool3d", OpKind::pooling, {}, windows},
+    {"aten.max_pool2d_with_indices", OpKind::pooling, {}, windows},
+    {"aten.max_pool3d_with_indices", OpKind::pooling, {}, windows},
+    {"aten.avg_pool1d", OpKind::pooling, {}, windows},
+    {"aten.avg_pool2d", OpKind::pooling, {}, windows},
+    {"aten.avg_pool3d", OpKind::pooling, {}, windows},
     {"aten.adaptive_avg_pool1d", OpKind::pooling},
     {"aten.adaptive_avg_pool2d", OpKind::pooling},
     {"aten.adaptive_avg_pool3d", OpKind::pooling},

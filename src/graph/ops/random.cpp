@@ -1,14 +1,21 @@
 // Random numbers; dropout that draws none counts as a view.
 #include "graph/ops.h"
+#include "graph/pointwise_import.h"
 
 namespace tessera::graph::ops {
 namespace {
 
+int dropout(ElementCall& c) {
+  const bool active =
+      c.node().flag("train").value_or(false) && c.node().number("p").value_or(0) != 0;
+  return active ? c.failed("dropout draws random numbers") : same_value(c);
+}
+
 constexpr OpRecord records[] = {
-    {"aten.dropout", OpKind::random},
+    {"aten.dropout", OpKind::random, dropout},
     {"aten.native_dropout", OpKind::random},
-    {"aten.feature_dropout", OpKind::random},
-    {"aten.alpha_dropout", OpKind::random},
+    {"aten.feature_dropout", OpKind::random, dropout},
+    {"aten.alpha_dropout", OpKind::random, dropout},
     {"aten.rand", OpKind::random},
     {"aten.randn", OpKind::random},
     {"aten.rand_like", OpKind::random},

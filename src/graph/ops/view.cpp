@@ -1,5 +1,6 @@
 // Views: no data moves.
 #include "graph/ops.h"
+#include "graph/pointwise_import.h"
 
 namespace tessera::graph::ops {
 namespace {
@@ -35,10 +36,10 @@ constexpr OpRecord records[] = {
     {"aten.diagonal", OpKind::view},
     {"aten.unfold", OpKind::view},
     {"aten.as_strided", OpKind::view},
-    {"aten.alias", OpKind::view},
-    {"aten.detach", OpKind::view},
+    {"aten.alias", OpKind::view, same_value},
+    {"aten.detach", OpKind::view, same_value},
     {"aten.detach_", OpKind::view},
-    {"aten.lift_fresh_copy", OpKind::copy},
+    {"aten.lift_fresh_copy", OpKind::copy, same_value},
     {"aten.view_as_complex", OpKind::view},
     {"aten.view_as_real", OpKind::view},
     {"aten.real", OpKind::view},

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/integers.h"
+
 namespace tessera::realize {
 namespace {
 
 using rules::TensorView;
-
-int64_t round_up(int64_t x, int64_t to) {
-  return (x + to - 1) / to * to;
-}
 
 /// Shape and strides of a view brought to three dims.
 struct View3 {

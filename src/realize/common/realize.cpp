@@ -6,6 +6,11 @@ std::string_view name_of(Kind kind) {
   return kind == Kind::synthesized ? "synthesized" : "library";
 }
 
+double Candidate::build_seconds() const {
+  if (!source) return 0;
+  return source->cutlass ? 35 : 3;
+}
+
 std::string Candidate::label() const {
   std::string text = realizer;
   const auto pick = [&](const char* key) -> const Json* {

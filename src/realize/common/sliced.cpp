@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integers.h"
 #include "base/text.h"
 #include "realize/common/cutlass_epilogue_text.h"
 
@@ -87,10 +88,6 @@ $MATRICES$  const int64_t quads = v[3] * v[4];
 }  // namespace reduction
 )CU";
 
-int64_t round_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b * b;
-}
-
 /// Extent along the contiguous direction of D, and across it.
 std::pair<int64_t, int64_t> inner_outer(const GemmProblem& p) {
   return p.outputs.front().columns_contiguous ? std::pair{p.n, p.m} : std::pair{p.m, p.n};
@@ -125,7 +122,7 @@ int64_t sliced_scratch_bytes(const GemmProblem& p, int64_t slices) {
 
 std::vector<int64_t> slice_counts(const GemmProblem& p, const Sm90Config& c,
                                   const arch::Arch& arch) {
-  const int64_t tiles = ((p.m + c.tile_m - 1) / c.tile_m) * ((p.n + c.tile_n - 1) / c.tile_n);
+  const int64_t tiles = ceil_div(p.m, c.tile_m) * ceil_div(p.n, c.tile_n);
   const int64_t granule = 16 / size_of(p.a.dtype);
   std::vector<std::pair<double, int64_t>> found;
   for (int64_t s = 2;

@@ -5,15 +5,10 @@
 #include <optional>
 #include <set>
 
+#include "base/integers.h"
+
 namespace tessera::realize {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
 // Tensor core multiply-adds of one SM in a clock, 16-bit operands (hopper.md 1.1); others scale by
 // element size.

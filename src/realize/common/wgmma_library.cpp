@@ -4,16 +4,13 @@
 #include <limits>
 #include <set>
 
+#include "base/integers.h"
 #include "realize/common/programmatic_launch.h"
 #include "realize/common/sm90_library.h"
 #include "realize/common/split_model.h"
 
 namespace tessera::realize {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // Of the 232 registers that a thread of two multiplying warpgroups has. Split products keep two
 // sets of accumulators.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/source_folder.h"
 #include "realize/testing/disassembly.h"
 #include "realize/testing/run_logged.h"
 #include "toolchain/flags.h"
@@ -20,7 +21,7 @@ std::filesystem::path cutlass_source(const toolchain::Toolchain& tools) {
   if (!tools.cutlass.empty()) return tools.cutlass;
   for (const char* place :
        {"/.venv/lib/python3.11/site-packages", "/.venv/lib/python3.12/site-packages"}) {
-    const fs::path p = fs::path(TESSERA_SOURCE_DIR + std::string(place)) / "cutlass_library/source";
+    const fs::path p = fs::path(source_folder() + place) / "cutlass_library/source";
     if (fs::exists(p)) return p;
   }
   return {};
@@ -38,7 +39,7 @@ struct Scratch {
 
 std::vector<std::string> nvcc_command(const toolchain::Toolchain& tools, const std::string& digits,
                                       const char* optimization) {
-  const std::string root = TESSERA_SOURCE_DIR;
+  const std::string root = source_folder();
   return {tools.nvcc.string(),
           "-std=c++17",
           optimization,
@@ -83,7 +84,7 @@ void expect_compiles(const toolchain::Source& source, int spill_bytes) {
 void expect_host_side_compiles(const toolchain::Source& source) {
   toolchain::Toolchain tools = toolchain::locate("python3");
   tools.cutlass = cutlass_source(tools);
-  tools.own_include = TESSERA_SOURCE_DIR "/include";
+  tools.own_include = source_folder() + "/include";
   if (tools.host_runtime.empty() || tools.cutlass.empty())
     GTEST_SKIP() << "no CUDA or CUTLASS headers for a host side on this machine";
   ASSERT_EQ(toolchain::sides_of(tools, source), toolchain::Sides::apart);
@@ -106,7 +107,7 @@ void expect_runs_on_host(const std::string& file, bool plain) {
   if (plain) argv.insert(argv.end(), {"-x", "c++"});
   argv.insert(argv.end(),
               {"-DNDEBUG", "--expt-relaxed-constexpr", "-diag-suppress=20012", "-o",
-               (scratch.path / "program").string(), TESSERA_SOURCE_DIR "/tests/cutlass/" + file});
+               (scratch.path / "program").string(), source_folder() + "/tests/cutlass/" + file});
   const auto [status, text] = run_logged(argv, scratch.path);
   ASSERT_EQ(status, 0) << text.substr(0, 4000);
   const auto [result, output] = run_logged({(scratch.path / "program").string()}, scratch.path);

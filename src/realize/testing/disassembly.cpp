@@ -6,6 +6,7 @@
 #include <regex>
 #include <sstream>
 
+#include "base/source_folder.h"
 #include "realize/testing/run_logged.h"
 
 namespace tessera::realize::testing {
@@ -16,7 +17,7 @@ std::filesystem::path disassembler(const toolchain::Toolchain& tools) {
   namespace fs = std::filesystem;
   std::vector<fs::path> places = {tools.nvcc.parent_path()};
   std::error_code none;  // no such folder: no places
-  for (const auto& python : fs::directory_iterator(TESSERA_SOURCE_DIR "/.venv/lib", none))
+  for (const auto& python : fs::directory_iterator(source_folder() + "/.venv/lib", none))
     places.push_back(python.path() / "site-packages/triton/backends/nvidia/bin");
   for (const fs::path& p : places) {
     if (fs::exists(p / "cuobjdump")) return p / "cuobjdump";

@@ -7,11 +7,6 @@
 namespace tessera::rules {
 namespace {
 
-template <class... Args>
-tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
-  return error(fail(not_expressible, f, std::forward<Args>(args)...));
-}
-
 bool concatenates(const Flow& flow, NodeId n) {
   return base_name(flow.g.node(n).op) == "aten.cat";
 }
@@ -34,7 +29,7 @@ struct Place {
 Result<Place> place_of(Fragment f, int64_t m, int64_t n) {
   Place p;
   p.first = f.write.map.offset;
-  if (p.first >= n) return no("a concatenation cuts the rows");
+  if (p.first >= n) return refuse("a concatenation cuts the rows");
   std::vector<std::size_t> order(f.shape.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto& strides = f.write.map.strides;
@@ -45,7 +40,7 @@ Result<Place> place_of(Fragment f, int64_t m, int64_t n) {
     const int64_t extent = f.shape[l];
     if (extent == 1) continue;
     if (strides[l] >= n) {
-      if (strides[l] != row) return no("a concatenation cuts the rows");
+      if (strides[l] != row) return refuse("a concatenation cuts the rows");
       row *= extent;
       p.rows.insert(p.rows.begin(), extent);
     } else if (p.runs == 1 && strides[l] == p.run) {
@@ -54,10 +49,10 @@ Result<Place> place_of(Fragment f, int64_t m, int64_t n) {
       if (p.runs == 1) p.distance = strides[l];
       p.runs *= extent;
     } else {
-      return no("the pieces of a row have no one distance");
+      return refuse("the pieces of a row have no one distance");
     }
   }
-  if (row != m * n) return no("a concatenation cuts the rows");
+  if (row != m * n) return refuse("a concatenation cuts the rows");
   p.fragment = std::move(f);
   return p;
 }
@@ -167,10 +162,10 @@ Result<ColumnParts> column_parts(const Flow& flow, const Product& p, const NodeS
   int64_t column = 0;
   for (std::size_t i = 0; i < places.size();) {
     const Place& at = places[i];
-    if (at.first != column) return no("the columns are written in another order");
+    if (at.first != column) return refuse("the columns are written in another order");
     std::vector<int64_t> rows;
     auto whole = at.runs == 1 ? merged(flow, p, set, {&at}, false, rows)
-                              : Result<Expression>(no("the pieces of a row read one another"));
+                              : Result<Expression>(refuse("the pieces of a row read one another"));
     const bool paired = !whole && i + 1 < places.size() && pairs(at, places[i + 1]);
     if (paired) whole = merged(flow, p, set, {&at, &places[i + 1]}, true, rows);
     if (!whole) return error(whole.error());
@@ -187,7 +182,7 @@ Result<ColumnParts> column_parts(const Flow& flow, const Product& p, const NodeS
     found.shapes.push_back(std::move(rows));
     i += paired ? 2 : 1;
   }
-  if (column != p.n) return no("the columns are not all written");
+  if (column != p.n) return refuse("the columns are not all written");
   return found;
 }
 

@@ -4,10 +4,10 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "rules/common/advice.h"
 #include "rules/common/cost.h"
 #include "rules/common/examples.h"
 #include "rules/common/flow.h"
-#include "rules/common/near_misses.h"
 #include "rules/rules.h"
 
 namespace tessera::rules {
@@ -67,6 +67,12 @@ std::string reason_for(const Flow& flow, NodeId n, const std::vector<Rejection>&
 
 }  // namespace
 
+const Rule* find(std::string_view name) {
+  for (const Rule* rule : all())
+    if (rule->name == name) return rule;
+  return nullptr;
+}
+
 Discovery discover(const graph::Graph& g, const arch::Arch& arch) {
   const Flow flow(g);
   Discovery d;
@@ -75,8 +81,11 @@ Discovery discover(const graph::Graph& g, const arch::Arch& arch) {
     std::move(m.patterns.begin(), m.patterns.end(), std::back_inserter(d.patterns));
     std::move(m.rejections.begin(), m.rejections.end(), std::back_inserter(d.rejections));
   }
-  std::vector<Rejection> near = near_attention(flow);
-  std::move(near.begin(), near.end(), std::back_inserter(d.rejections));
+  for (const Rule* rule : all()) {
+    if (rule->near_misses == nullptr) continue;
+    std::vector<Rejection> near = rule->near_misses(g);
+    std::move(near.begin(), near.end(), std::back_inserter(d.rejections));
+  }
   d.arch = arch.name;
   drop_duplicates(d.patterns);
   drop_those_of_two_devices(g, d);

@@ -7,6 +7,7 @@
 
 #include "arch/arch.h"
 #include "base/files.h"
+#include "base/source_folder.h"
 #include "rules/attention.h"
 #include "rules/common/examples.h"
 #include "rules/common/testing.h"
@@ -26,7 +27,7 @@ const arch::Arch& hopper() {
 }
 
 graph::Graph fixture(const std::string& name) {
-  const std::string path = fmt::format("{}/src/rules/testdata/{}.json", TESSERA_SOURCE_DIR, name);
+  const std::string path = fmt::format("{}/src/rules/testdata/{}.json", source_folder(), name);
   auto g = graph::import_graph(Json::parse(read_file(path)));
   if (!g) throw std::runtime_error(to_text(g.error()));
   rewrite::canonicalize(*g);
@@ -181,7 +182,7 @@ TEST(Discover, WhatIsLeftSaysWhatToDo) {
 }
 
 TEST(Examples, FoundByRulePrecisionAndArch) {
-  const ExampleIndex index(std::filesystem::path(TESSERA_SOURCE_DIR) / "knowledge" / "examples");
+  const ExampleIndex index(std::filesystem::path(source_folder()) / "knowledge" / "examples");
   EXPECT_TRUE(index.notes().empty());
   ASSERT_FALSE(index.find("gated_mlp", Precision::bf16, "sm_80").empty());
   EXPECT_THAT(index.find("gated_mlp", Precision::bf16, "sm_80")[0], HasSubstr("45_dual_gemm"));

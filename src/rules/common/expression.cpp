@@ -15,11 +15,6 @@ using graph::TensorType;
 
 namespace {
 
-template <class... Args>
-tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
-  return error(fail(not_expressible, f, std::forward<Args>(args)...));
-}
-
 /// Dims of size above 1, largest stride first.
 std::vector<std::size_t> by_stride(const std::vector<int64_t>& shape,
                                    const std::vector<int64_t>& strides) {
@@ -38,7 +33,7 @@ Status check_type(DType t) {
     case DType::int64:
     case DType::int32:
     case DType::int16:
-      return no("{} is not computed exactly in float", name_of(t));
+      return refuse("{} is not computed exactly in float", name_of(t));
     default:
       return {};
   }
@@ -85,7 +80,7 @@ Result<std::vector<Fragment>> Evaluator::run(
   std::vector<Fragment> done;
   std::vector<std::pair<std::vector<int64_t>, IndexMap>> todo{{std::move(shape), std::move(write)}};
   for (int steps = 0; !todo.empty(); ++steps) {
-    if (steps > 64) return no("the region falls into too many pieces");
+    if (steps > 64) return refuse("the region falls into too many pieces");
     auto [loops, map] = todo.back();
     todo.pop_back();
     fragment_ = Fragment{loops, {}, {}, Read{target, map}};
@@ -126,17 +121,18 @@ Result<std::vector<Evaluator::Coordinate>> Evaluator::coordinates(
   const auto dims = by_stride(shape, strides);
   int64_t rest = map.offset;
   for (std::size_t d : dims) {
-    if (strides[d] == 0) return no("a computed tensor repeats its elements");
+    if (strides[d] == 0) return refuse("a computed tensor repeats its elements");
     result[d].start = rest / strides[d];
     rest %= strides[d];
-    if (result[d].start >= shape[d]) return no("a view reaches outside its tensor");
+    if (result[d].start >= shape[d]) return refuse("a view reaches outside its tensor");
   }
-  if (rest != 0) return no("a view starts between the elements of its tensor");
+  if (rest != 0) return refuse("a view starts between the elements of its tensor");
   for (std::size_t l = 0; l < loops.size(); ++l) {
     const int64_t s = map.strides[l];
     if (s == 0 || loops[l] == 1) continue;
     auto d = std::find_if(dims.begin(), dims.end(), [&](std::size_t i) { return strides[i] <= s; });
-    if (d == dims.end() || s % strides[*d] != 0) return no("a view mixes the dims of its tensor");
+    if (d == dims.end() || s % strides[*d] != 0)
+      return refuse("a view mixes the dims of its tensor");
     result[*d].steps[l] = s / strides[*d];
   }
   for (std::size_t d : dims) {
@@ -151,7 +147,7 @@ Result<std::vector<Evaluator::Coordinate>> Evaluator::coordinates(
       cut_ = Cut{static_cast<int>(l), inner, true};
       break;
     }
-    return no("a view runs over several dims of its tensor unevenly");
+    return refuse("a view runs over several dims of its tensor unevenly");
   }
   return result;
 }
@@ -167,7 +163,7 @@ Result<int> Evaluator::read(ValueId value, const std::vector<Coordinate>& at) {
 }
 
 Result<int> Evaluator::read(const Operand& o, const std::vector<Coordinate>& at) {
-  if (o.shape.size() > at.size()) return no("an operand has more dims than its result");
+  if (o.shape.size() > at.size()) return refuse("an operand has more dims than its result");
   IndexMap map{o.offset, std::vector<int64_t>(fragment_.shape.size(), 0)};
   const std::size_t lead = at.size() - o.shape.size();
   for (std::size_t d = 0; d < o.shape.size(); ++d) {
@@ -244,7 +240,7 @@ Result<int> Evaluator::compute(NodeId n, ValueId base, const IndexMap& map) {
   const auto name = base_name(node.op);
   if (name == "aten.cat" || name == "aten.stack") return concatenation(node, std::move(at));
   if (is_move(flow_, n)) return move(node, at);
-  return no("`{}` is not computed element by element", name);
+  return refuse("`{}` is not computed element by element", name);
 }
 
 Result<int> Evaluator::concatenation(const Node& node, std::vector<Coordinate> at) {
@@ -256,7 +252,8 @@ Result<int> Evaluator::concatenation(const Node& node, std::vector<Coordinate> a
   int64_t begin = 0;
   for (ValueId piece : pieces) {
     const auto& shape = flow_.g.value(piece).type.shape;
-    if (!stack && shape.size() != at.size()) return no("pieces of `{}` differ in rank", node.op);
+    if (!stack && shape.size() != at.size())
+      return refuse("pieces of `{}` differ in rank", node.op);
     const int64_t end = begin + (stack ? 1 : shape[d]);
     if (at[d].start >= end) {
       begin = end;
@@ -273,9 +270,9 @@ Result<int> Evaluator::concatenation(const Node& node, std::vector<Coordinate> a
     const auto loop = widest - at[d].steps.begin();
     if (room % *widest == 0 && room / *widest < fragment_.shape[static_cast<std::size_t>(loop)])
       cut_ = Cut{static_cast<int>(loop), room / *widest, false};
-    return no("the pieces of `{}` do not follow the loops", node.op);
+    return refuse("the pieces of `{}` do not follow the loops", node.op);
   }
-  return no("`{}` is read outside its pieces", node.op);
+  return refuse("`{}` is read outside its pieces", node.op);
 }
 
 Result<int> Evaluator::move(const Node& node, const std::vector<Coordinate>& at) {

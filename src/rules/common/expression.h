@@ -20,6 +20,11 @@
 namespace tessera::rules {
 
 inline constexpr Code not_expressible{"TS0211", "rules.not_expressible"};
+/// Why a rule does not take a place: the text of its rejection.
+template <class... Args>
+tl::unexpected<Diagnostic> refuse(fmt::format_string<Args...> f, Args&&... args) {
+  return error(fail(not_expressible, f, std::forward<Args>(args)...));
+}
 
 struct IndexMap {
   int64_t offset = 0;

@@ -109,12 +109,6 @@ std::vector<NodeId> Flow::in_order(const NodeSet& set) const {
   return list;
 }
 
-std::string_view base_name(std::string_view op) {
-  const auto first = op.find('.');
-  const auto second = first == std::string_view::npos ? first : op.find('.', first + 1);
-  return second == std::string_view::npos ? op : op.substr(0, second);
-}
-
 namespace {
 
 const graph::TensorType* first_input(const graph::Graph& g, const graph::Node& node) {

@@ -15,6 +15,7 @@
 
 namespace tessera::rules {
 
+using graph::base_name;
 using NodeSet = std::set<NodeId>;
 
 class Flow {
@@ -58,8 +59,6 @@ class Flow {
   std::map<ValueId, std::vector<NodeId>> readers_;
 };
 
-/// "aten.linear.default" -> "aten.linear".
-std::string_view base_name(std::string_view op);
 /// Only the element type changes, between floating types: `_to_copy`, `to`.
 bool is_cast(const Flow& f, NodeId n);
 /// Elements move and keep their values: contiguous, clone, a reshape that copies.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/ranges.h>
-#include <numeric>
 
 namespace tessera::rules {
 
@@ -10,11 +9,6 @@ using graph::Node;
 using graph::Operand;
 
 namespace {
-
-template <class... Args>
-tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
-  return error(fail(not_expressible, f, std::forward<Args>(args)...));
-}
 
 void swap_last(Operand& o) {
   std::swap(o.shape[o.shape.size() - 1], o.shape[o.shape.size() - 2]);
@@ -34,10 +28,6 @@ void prepend_dim(Operand& o) {
 Operand whole(const Flow& flow, ValueId v) {
   const auto& type = flow.g.value(v).type;
   return Operand{v, type.shape, type.strides, 0, {}};
-}
-
-int64_t product_of(const std::vector<int64_t>& v) {
-  return std::accumulate(v.begin(), v.end(), int64_t{1}, std::multiplies<>());
 }
 
 /// The leading dims of `o` broadcast to `lead`, the last two kept.
@@ -65,7 +55,7 @@ Result<Sides> sides(const Flow& flow, const Node& node, Product& p) {
   if (name == "aten.linear") {
     s = {operand("input"), operand("weight")};
     p.bias = node.tensor("bias");
-    if (s.b.shape.size() != 2) return no("the weight of linear is not a matrix");
+    if (s.b.shape.size() != 2) return refuse("the weight of linear is not a matrix");
     if (s.a.shape.size() == 1) prepend_dim(s.a);
     return s;
   }
@@ -75,7 +65,7 @@ Result<Sides> sides(const Flow& flow, const Node& node, Product& p) {
     s = {operand("self"), operand("mat2")};
     p.bias = node.tensor("bias");
     p.scales = {node.tensor("scale_a"), node.tensor("scale_b")};
-    if (node.tensor("scale_result").valid()) return no("a scale of the result is not fused");
+    if (node.tensor("scale_result").valid()) return refuse("a scale of the result is not fused");
   } else if (name == "aten.addmm") {
     s = {operand("mat1"), operand("mat2")};
   } else if (name == "aten.baddbmm") {
@@ -85,7 +75,7 @@ Result<Sides> sides(const Flow& flow, const Node& node, Product& p) {
   } else if (name == "aten.mv") {
     s = {operand("self"), operand("vec")};
   } else {
-    return no("`{}` is a matrix product of a kind that this rule does not read", node.op);
+    return refuse("`{}` is a matrix product of a kind that this rule does not read", node.op);
   }
   if (name == "aten.addmm" || name == "aten.baddbmm") {
     p.bias = node.tensor("self");
@@ -112,7 +102,7 @@ Status place(const Flow& flow, const Sides& s, Product& p) {
   const int64_t rows = s.a.shape[s.a.shape.size() - 2];
   p.k = s.a.shape.back();
   p.n = s.b.shape[s.b.shape.size() - 2];
-  const int64_t batches = product_of(lead);
+  const int64_t batches = layout::numel(lead);
   const Operand result = whole(flow, p.result);
   auto fits = [&](const std::vector<int64_t>& l, int64_t m, const Operand& b) {
     const auto with = [&](int64_t x, int64_t y) {
@@ -124,7 +114,7 @@ Status place(const Flow& flow, const Sides& s, Product& p) {
     auto a = graph::reshaped(broadcast(s.a, lead), with(m, p.k));
     auto right = graph::reshaped(b, with(p.n, p.k));
     if (!out || !a || !right) return false;
-    p.batch = product_of(l);
+    p.batch = layout::numel(l);
     p.batches = l;
     p.m = m;
     p.a = *a;
@@ -134,14 +124,14 @@ Status place(const Flow& flow, const Sides& s, Product& p) {
       if (out->shape[d] == 1) p.map.strides[d] = 0;
     return true;
   };
-  if (product_of(b_lead) == 1 && fits({1}, batches * rows, broadcast(s.b, {1}))) return {};
+  if (layout::numel(b_lead) == 1 && fits({1}, batches * rows, broadcast(s.b, {1}))) return {};
   if (fits({batches}, rows, broadcast(s.b, lead))) return {};
   for (std::size_t cut = 1; cut < lead.size(); ++cut) {
-    const int64_t outer = product_of({lead.begin(), lead.begin() + static_cast<int64_t>(cut)});
+    const int64_t outer = layout::numel({lead.begin(), lead.begin() + static_cast<int64_t>(cut)});
     if (outer == 1 || outer == batches) continue;
     if (fits({outer, batches / outer}, rows, broadcast(s.b, lead))) return {};
   }
-  return no("the batch dims {} do not collapse to two strides", fmt::join(lead, "x"));
+  return refuse("the batch dims {} do not collapse to two strides", fmt::join(lead, "x"));
 }
 
 }  // namespace
@@ -171,13 +161,13 @@ Result<Product> find_product(const Flow& flow, NodeId n) {
   TESSERA_TRY(s, sides(flow, node, p));
   const DType type = flow.g.value(s.a.base).type.dtype;
   if (!is_floating(type) || type == DType::float64)
-    return no("products of {} have no kernels", name_of(type));
+    return refuse("products of {} have no kernels", name_of(type));
   if (flow.g.value(s.b.base).type.dtype != type)
-    return no("A is {}, B is {}", name_of(type), name_of(flow.g.value(s.b.base).type.dtype));
+    return refuse("A is {}, B is {}", name_of(type), name_of(flow.g.value(s.b.base).type.dtype));
   if (s.a.shape.back() != s.b.shape.back())
-    return no("A has {} columns, B {}", s.a.shape.back(), s.b.shape.back());
+    return refuse("A has {} columns, B {}", s.a.shape.back(), s.b.shape.back());
   if (flow.g.value(p.result).type.numel() == 0 || s.a.shape.back() == 0)
-    return no("an empty product");
+    return refuse("an empty product");
   TESSERA_CHECK(place(flow, s, p));
   return p;
 }

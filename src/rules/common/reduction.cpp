@@ -9,11 +9,6 @@ using graph::Operand;
 
 namespace {
 
-template <class... Args>
-tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
-  return error(fail(not_expressible, f, std::forward<Args>(args)...));
-}
-
 std::string kind_of_reduction(const Node& node) {
   const auto name = base_name(node.op).substr(5);
   for (std::string_view known : {"sum", "mean", "amax", "amin", "prod"})
@@ -31,8 +26,7 @@ std::vector<bool> reduced_dims(const Node& node, std::size_t rank) {
   if (dims.empty())
     if (auto one = node.integer("dim")) dims = {*one};
   std::vector<bool> reduced(rank, dims.empty());
-  for (int64_t d : dims)
-    reduced[static_cast<std::size_t>(d < 0 ? d + static_cast<int64_t>(rank) : d)] = true;
+  for (int64_t d : dims) reduced[graph::wrap_dim(d, rank)] = true;
   return reduced;
 }
 
@@ -43,12 +37,12 @@ Result<Reduction> find_reduction(const Flow& flow, NodeId n) {
   Reduction r;
   r.kind = kind_of_reduction(node);
   if (r.kind.empty())
-    return no("`{}` is not among sum, mean, amax, amin, prod", base_name(node.op));
+    return refuse("`{}` is not among sum, mean, amax, amin, prod", base_name(node.op));
   r.result = node.outputs.at(0);
   if (!is_floating(flow.g.value(r.result).type.dtype))
-    return no("integer reductions are not computed exactly in float");
+    return refuse("integer reductions are not computed exactly in float");
   const Operand x = graph::resolve(flow.g, node.tensor("self"));
-  if (x.numel() == 0) return no("an empty tensor");
+  if (x.numel() == 0) return refuse("an empty tensor");
   const auto reduced = reduced_dims(node, x.shape.size());
   r.operand = Operand{x.base, {}, {}, x.offset, {}};
   for (const bool last : {false, true}) {

@@ -16,11 +16,6 @@ namespace {
 
 constexpr Code unsupported_type{"TS0212", "rules.unsupported_type"};
 
-template <class... Args>
-tl::unexpected<Diagnostic> no(fmt::format_string<Args...> f, Args&&... args) {
-  return error(fail(not_expressible, f, std::forward<Args>(args)...));
-}
-
 Result<Read> regroup(const graph::Graph& g, const Read& r, const std::vector<int64_t>& loops,
                      const std::vector<std::size_t>& order, const std::vector<int64_t>& shape) {
   Operand o;
@@ -32,8 +27,8 @@ Result<Read> regroup(const graph::Graph& g, const Read& r, const std::vector<int
   }
   auto moved = graph::reshaped(o, shape);
   if (!moved)
-    return no("%{} does not map to {} with one stride a dim", g.value(r.base).name,
-              dims_text(shape));
+    return refuse("%{} does not map to {} with one stride a dim", g.value(r.base).name,
+                  dims_text(shape));
   Read result{r.base, {moved->offset, moved->strides}};
   for (std::size_t d = 0; d < shape.size(); ++d)
     if (shape[d] == 1) result.map.strides[d] = 0;
@@ -70,7 +65,7 @@ Result<Fragment> arrange(const graph::Graph& g, const Fragment& f, std::span<con
   std::vector<std::size_t> order;
   for (std::size_t l = 0; l < f.shape.size(); ++l) {
     if (f.shape[l] == 1) continue;
-    if (leader->map.strides[l] == 0) return no("%{} is repeated", g.value(leader->base).name);
+    if (leader->map.strides[l] == 0) return refuse("%{} is repeated", g.value(leader->base).name);
     order.push_back(l);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -84,7 +79,7 @@ Result<Fragment> arrange(const graph::Graph& g, const Fragment& f, std::span<con
     return std::accumulate(v.begin(), v.end(), int64_t{1}, std::multiplies<>());
   };
   if (count(f.shape) != count(shape))
-    return no(
+    return refuse(
         "it covers {} elements, the region {}: a part of the result, or a repetition of it, is not "
         "written by the same loop",
         count(f.shape), count(shape));
@@ -126,7 +121,7 @@ Status Merge::add(const Fragment& f) {
       continue;
     }
     if (const NodeId from = flow_.producer(r.base); from.valid() && interior_.contains(from))
-      return no("%{} is read in another order than it is computed", flow_.g.value(r.base).name);
+      return refuse("%{} is read in another order than it is computed", flow_.g.value(r.base).name);
     auto at = std::find(operands.begin(), operands.end(), r);
     if (at == operands.end()) at = operands.insert(operands.end(), r);
     operand_of.push_back(

@@ -82,6 +82,7 @@ Json to_json(const graph::Graph& g, const Pattern& p) {
   j["inputs"] = value_names(g, p.inputs);
   j["constants"] = value_names(g, p.constants);
   j["outputs"] = value_names(g, p.outputs);
+  j["roles"] = p.roles.to_json();
   j["input_shapes"] = Json::array();
   for (ValueId v : p.inputs) j["input_shapes"].push_back(graph::to_string(g.value(v).type));
   j["reuse"] = {

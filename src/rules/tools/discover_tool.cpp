@@ -1,5 +1,6 @@
 // Discovery on a graph from standard input: `rules_tool table|json|canonical [ARCH] < graph.json`;
-// canonical prints the graph that the discovery speaks of.
+// canonical prints the graph that the discovery speaks of. `rules_tool functions` prints the ATen
+// op of every pointwise function that is one, by the function's name.
 #include <fmt/format.h>
 #include <iostream>
 #include <iterator>
@@ -8,11 +9,28 @@
 
 #include "rewrite/canonical.h"
 
+namespace {
+
+tessera::Json functions() {
+  tessera::Json ops = tessera::Json::object();
+  for (const tessera::pointwise::Function& f : tessera::pointwise::functions())
+    if (!f.aten.empty()) ops[std::string(f.name)] = f.aten;
+  return ops;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace tessera;
   const std::string form = argc > 1 ? argv[1] : "";
+  if (form == "functions" && argc == 2) {
+    fmt::print("{}\n", functions().dump());
+    return 0;
+  }
   if ((form != "table" && form != "json" && form != "canonical") || argc > 3) {
-    fmt::print(stderr, "usage: rules_tool table|json|canonical [ARCH] < graph.json\n");
+    fmt::print(
+        stderr,
+        "usage: rules_tool table|json|canonical [ARCH] < graph.json; rules_tool functions\n");
     return static_cast<int>(Exit::bad_input);
   }
   auto run = [&]() -> Result<std::string> {

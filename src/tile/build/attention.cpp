@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/integers.h"
+
 namespace tessera::tile::build {
 namespace {
 constexpr double inf = std::numeric_limits<double>::infinity();

@@ -1,6 +1,7 @@
 // Which configurations of the GPU's attention are worth a try, and in which order.
 #include <algorithm>
 
+#include "base/integers.h"
 #include "tile/build/attention_gpu.h"
 
 namespace tessera::tile::build {

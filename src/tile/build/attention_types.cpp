@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/integers.h"
 #include "tile/dot_plan.h"
 
 namespace tessera::tile::build {

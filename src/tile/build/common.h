@@ -57,8 +57,4 @@ std::vector<ValueId> add_map(KernelBuilder& b, std::vector<ValueId> operands, co
 /// How many sensible elements one 16-byte access of the widest or narrowest tensor has.
 int vector_elements(const std::vector<Tensor>& tensors);
 
-inline int64_t round_up(int64_t n, int64_t to) {
-  return (n + to - 1) / to * to;
-}
-
 }  // namespace tessera::tile::build

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integers.h"
 #include "tile/build/rows.h"
 
 namespace tessera::tile::build {

@@ -268,7 +268,6 @@ const OpRecord records[] = {
 
 }  // namespace
 
-extern const OpFamily control;
-const OpFamily control{"control", records};
+extern const OpFamily control{"control", records};
 
 }  // namespace tessera::tile::ops

@@ -162,7 +162,6 @@ const OpRecord records[] = {
 
 }  // namespace
 
-extern const OpFamily dot;
-const OpFamily dot{"dot", records};
+extern const OpFamily dot{"dot", records};
 
 }  // namespace tessera::tile::ops

@@ -160,7 +160,6 @@ const OpRecord records[] = {
 
 }  // namespace
 
-extern const OpFamily fill;
-const OpFamily fill{"fill", records};
+extern const OpFamily fill{"fill", records};
 
 }  // namespace tessera::tile::ops

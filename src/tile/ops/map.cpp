@@ -141,7 +141,6 @@ const OpRecord records[] = {
 
 }  // namespace
 
-extern const OpFamily map;
-const OpFamily map{"map", records};
+extern const OpFamily map{"map", records};
 
 }  // namespace tessera::tile::ops

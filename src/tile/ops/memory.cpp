@@ -215,7 +215,6 @@ const OpRecord records[] = {
 
 }  // namespace
 
-extern const OpFamily memory;
-const OpFamily memory{"memory", records};
+extern const OpFamily memory{"memory", records};
 
 }  // namespace tessera::tile::ops

@@ -105,7 +105,6 @@ const OpRecord records[] = {
 
 }  // namespace
 
-extern const OpFamily reduce;
-const OpFamily reduce{"reduce", records};
+extern const OpFamily reduce{"reduce", records};
 
 }  // namespace tessera::tile::ops

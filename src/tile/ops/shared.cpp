@@ -262,7 +262,6 @@ const OpRecord records[] = {
 
 }  // namespace
 
-extern const OpFamily shared;
-const OpFamily shared{"shared", records};
+extern const OpFamily shared{"shared", records};
 
 }  // namespace tessera::tile::ops

@@ -1,7 +1,6 @@
-#include "rules/common/near_misses.h"
+#include "rules/common/attention_near_misses.h"
 
-#include <algorithm>
-#include <map>
+#include "rules/common/flow.h"
 
 namespace tessera::rules {
 
@@ -9,11 +8,6 @@ using graph::Node;
 using graph::OpKind;
 
 namespace {
-
-const Node* producer(const graph::Graph& g, ValueId v) {
-  const NodeId id = v.valid() ? g.value(v).producer : NodeId{};
-  return id.valid() ? &g.node(id) : nullptr;
-}
 
 ValueId first_tensor(const Node& n) {
   const auto tensors = graph::tensor_arguments(n);
@@ -104,9 +98,9 @@ std::string why_not(const Flow& flow, const Scores& s, ValueId weights, bool dro
 
 }  // namespace
 
-std::vector<Rejection> near_attention(const Flow& flow) {
+std::vector<Rejection> near_attention(const graph::Graph& g) {
+  const Flow flow(g);
   std::vector<Rejection> found;
-  const graph::Graph& g = flow.g;
   for (const NodeId id : g.order) {
     const Node& n = g.node(id);
     if (!is_product(n)) continue;
@@ -129,43 +123,6 @@ std::vector<Rejection> near_attention(const Flow& flow) {
     found.push_back({"attention", flow.in_order(nodes), why_not(flow, s, v, dropout)});
   }
   return found;
-}
-
-std::string advice_for(const Node& node) {
-  const auto name = base_name(node.op);
-  static const std::map<std::string_view, std::string_view> by_name = {
-      {"aten._native_batch_norm_legit_functional",
-       "it computes statistics over the batch (training mode): .eval() makes it a scale and a "
-       "shift that fuse"},
-      {"aten.repeat_interleave",
-       "for grouped heads, pass the heads as they are and enable_gqa=True"},
-      {"aten.topk", "routing by values stays in PyTorch"},
-      {"aten.argmax", "places are integers; only values are computed in kernels"},
-      {"aten.argmin", "places are integers; only values are computed in kernels"},
-      {"aten.max", "its places are needed too; amax alone would fuse"},
-      {"aten.min", "its places are needed too; amin alone would fuse"},
-  };
-  if (const auto it = by_name.find(name); it != by_name.end()) return std::string(it->second);
-  switch (graph::kind_of(node)) {
-    case OpKind::convolution:
-      return "convolutions run in cuDNN; pointwise work after them is a pattern of its own";
-    case OpKind::pooling:
-    case OpKind::scan:
-    case OpKind::gather:
-      return "it stays in PyTorch; pointwise work around it is a pattern of its own";
-    case OpKind::recurrent:
-      return "recurrent layers run in PyTorch's own fused kernels";
-    case OpKind::loss:
-      return "written by its formula, e.g. (a - b).square().mean(), it fuses";
-    case OpKind::random:
-      return "it draws random numbers: .eval(), or p = 0, makes dropout vanish";
-    case OpKind::create:
-      return "made in every call; a buffer would be made once";
-    case OpKind::opaque:
-      return "an op without a record: it stays in PyTorch as it is";
-    default:
-      return {};
-  }
 }
 
 }  // namespace tessera::rules
