@@ -6,6 +6,7 @@ namespace {
 Result<Outcome> run(const Json& arguments, Context& context) {
   TESSERA_TRY(model, load_model(arguments, context));
   TESSERA_TRY(found, pipeline::discover(model.traced, pipeline::options_from(arguments)));
+  pipeline::ask_realizers(found);
   Outcome out;
   out.data = rules::to_json(found.graph, found.discovery);
   out.text = rules::to_table(found.graph, found.discovery);

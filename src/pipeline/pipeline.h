@@ -63,6 +63,10 @@ struct Discovered {
 /// trace JSON → Graph → canonical form → patterns with their headroom.
 Result<Discovered> discover(const Json& traced, const Options& options);
 
+/// Asks every realizer for kernels of every pattern and keeps who has any: fills Pattern::makers.
+/// Nothing is built.
+void ask_realizers(Discovered& found);
+
 struct Optimized {
   Json plan;    // tessera.plan/1; null when options.compose is false
   Json report;  // tessera.report/1

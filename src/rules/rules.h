@@ -9,9 +9,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "arch/arch.h"
@@ -57,6 +59,13 @@ struct InputRoles {
 
 enum class Reuse : uint8_t { fresh, adapt, reuse };  // NEW, ADAPT, REUSE
 
+/// Who has a kernel for a pattern on an architecture: realizers, by name.
+struct Makers {
+  std::vector<std::string> synthesized;                      // write one
+  std::vector<std::string> library;                          // call a vendor's
+  std::vector<std::pair<std::string, std::string>> refused;  // realizer -> why it has none
+};
+
 struct Pattern {
   std::string id;       // "p03", unique in its discovery
   std::string rule;     // "gemm"
@@ -83,6 +92,8 @@ struct Pattern {
   double floor_ms = 0;
   double unfused_ms = 0;  // estimate for op-by-op execution
   double priority = 0;    // estimated ms to win
+
+  std::optional<Makers> makers;  // none: nobody was asked
 
   // Registry and examples.
   Reuse reuse = Reuse::fresh;

@@ -1,6 +1,7 @@
 // A discovery as JSON (schema tessera.discovery/1) and as a table.
 #include <algorithm>
 #include <fmt/chrono.h>
+#include <map>
 
 #include "base/text.h"
 #include "rules/common/flow.h"
@@ -44,11 +45,51 @@ double worth(const Pattern& p) {
   return p.priority + 0.05 * p.unfused_ms;
 }
 
+bool nothing_of_ours(const Pattern& p) {
+  return p.makers && p.makers->synthesized.empty();
+}
+
+/// "low" too where no realizer writes a kernel: a library's is seldom better than PyTorch's.
 std::string_view level_of(const Discovery& d, const Pattern& p) {
+  if (nothing_of_ours(p)) return "low";
   double best = 0;
-  for (const Pattern& other : d.patterns) best = std::max(best, worth(other));
+  for (const Pattern& other : d.patterns)
+    if (!nothing_of_ours(other)) best = std::max(best, worth(other));
   if (worth(p) >= 0.25 * best) return "high";
   return worth(p) >= 0.05 * best ? "medium" : "low";
+}
+
+Json to_json(const Makers& m) {
+  Json refused = Json::array();
+  for (const auto& [realizer, reason] : m.refused)
+    refused.push_back({{"realizer", realizer}, {"reason", reason}});
+  return {{"synthesized", m.synthesized}, {"library", m.library}, {"refused", refused}};
+}
+
+std::string kernels_of(const Pattern& p) {
+  if (!p.makers) return "";
+  if (!p.makers->synthesized.empty()) return "ours";
+  return p.makers->library.empty() ? "none" : "library";
+}
+
+/// Patterns that no realizer writes a kernel for, with the reasons: the same ones are said once.
+std::string without_kernels(const Discovery& d) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<std::string>> patterns;
+  for (const Pattern& p : d.patterns) {
+    if (!nothing_of_ours(p)) continue;
+    std::string why;
+    for (const auto& [realizer, reason] : p.makers->refused)
+      why += fmt::format("  {}: {}\n", realizer, reason);
+    if (why.empty()) why = "  no realizer takes its rule\n";
+    if (!patterns.contains(why)) order.push_back(why);
+    patterns[why].push_back(p.id);
+  }
+  std::string text;
+  for (const std::string& why : order)
+    text += fmt::format("\nno kernel of ours on {} for {}:\n{}", d.arch, join(patterns[why], ", "),
+                        why);
+  return text;
 }
 
 /// The name that people read: rule, id and where the first covered op was called.
@@ -99,6 +140,7 @@ Json to_json(const graph::Graph& g, const Pattern& p) {
   j["floor_ms"] = p.floor_ms;
   j["unfused_ms"] = p.unfused_ms;
   j["gain_ms"] = p.priority;
+  if (p.makers) j["makers"] = to_json(*p.makers);
   j["signature"] = p.signature();
   j["body"] = p.body ? p.body->to_json() : Json::object();
   return j;
@@ -139,13 +181,15 @@ std::string to_table(const graph::Graph& g, const Discovery& d) {
   for (const Pattern& p : d.patterns)
     rows.push_back({p.id, p.rule, std::string(level_of(d, p)), fmt::format("{:.4f}", p.unfused_ms),
                     fmt::format("{:.4f}", p.floor_ms), fmt::format("{:.4f}", p.priority),
-                    std::string(strategy_of(p.reuse)), std::to_string(p.examples.size()),
-                    g.node(p.computing.front()).name, p.summary});
+                    kernels_of(p), std::string(strategy_of(p.reuse)),
+                    std::to_string(p.examples.size()), g.node(p.computing.front()).name,
+                    p.summary});
   std::string text = render_table({"id", "rule", "priority", "unfused ms", "floor ms", "gain ms",
-                                   "registry", "examples", "at", "what"},
+                                   "kernels", "registry", "examples", "at", "what"},
                                   rows);
   for (const Pattern& p : d.patterns)
     for (const std::string& c : p.challenges) text += fmt::format("\n{}: {}", p.id, c);
+  text += without_kernels(d);
   if (!d.uncovered.empty()) text += "\n\nleft to PyTorch:\n";
   for (const auto& [n, reason] : d.uncovered)
     text += fmt::format("  %{} {}: {}\n", g.node(n).name, g.node(n).op, reason);

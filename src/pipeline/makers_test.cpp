@@ -1,0 +1,81 @@
+#include <gmock/gmock.h>
+
+#include "arch/arch.h"
+#include "pipeline/pipeline.h"
+
+namespace tessera::pipeline {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+/// A product of fp32 matrices and its gelu.
+Discovered product_and_gelu(const char* arch) {
+  Discovered found;
+  graph::Graph& g = found.graph;
+  g.precision = Precision::fp32;
+  const auto value = [&](const char* name) {
+    return g.add_value({.name = name, .type = {DType::float32, {512, 512}, {512, 1}}});
+  };
+  const graph::ValueId x = value("x"), w = value("w"), y = value("y"), z = value("z");
+  g.inputs = {x, w};
+  graph::Node mm{.name = "y", .op = "aten.mm.default"};
+  mm.arguments = {{"self", x}, {"mat2", w}};
+  mm.outputs = {y};
+  g.add_node(mm);
+  graph::Node gelu{.name = "z", .op = "aten.gelu.default"};
+  gelu.arguments.emplace_back("self", y);
+  gelu.outputs = {z};
+  g.add_node(gelu);
+  g.outputs = {z};
+  found.arch = *arch::find(arch);
+  found.discovery = rules::discover(g, *found.arch);
+  ask_realizers(found);
+  return found;
+}
+
+const rules::Pattern& first(const Discovered& found, std::string_view rule) {
+  for (const rules::Pattern& p : found.discovery.patterns)
+    if (p.rule == rule) return p;
+  throw std::logic_error("no such pattern");
+}
+
+std::string level(const Discovered& found, std::string_view rule) {
+  for (const Json& p : rules::to_json(found.graph, found.discovery).at("patterns"))
+    if (p.at("rule") == rule) return p.at("priority");
+  return "";
+}
+
+TEST(Makers, OnHostAProductIsALibrarys) {
+  const Discovered found = product_and_gelu("host");
+  const rules::Pattern& product = first(found, "gemm");
+  EXPECT_THAT(product.makers->synthesized, IsEmpty());
+  EXPECT_THAT(product.makers->library, Not(IsEmpty()));
+  EXPECT_THAT(product.makers->refused, Not(IsEmpty()));
+  EXPECT_EQ(level(found, "gemm"), "low");
+  EXPECT_THAT(first(found, "pointwise").makers->synthesized, Contains("tile_pointwise"));
+  EXPECT_EQ(level(found, "pointwise"), "high");
+  EXPECT_THAT(rules::to_table(found.graph, found.discovery),
+              AllOf(HasSubstr("no kernel of ours on host for " + product.id),
+                    HasSubstr("wgmma_gemm: host has no wgmma and TMA")));
+}
+
+TEST(Makers, OnHopperItIsOurs) {
+  const Discovered found = product_and_gelu("sm_90a");
+  EXPECT_THAT(first(found, "gemm").makers->synthesized, Not(IsEmpty()));
+  EXPECT_EQ(level(found, "gemm"), "high");
+  EXPECT_THAT(rules::to_table(found.graph, found.discovery), Not(HasSubstr("no kernel of ours")));
+}
+
+TEST(Makers, NobodyIsAskedOnTheWayToAPlan) {
+  Discovered found = product_and_gelu("host");
+  found.discovery = rules::discover(found.graph, *found.arch);
+  EXPECT_FALSE(first(found, "gemm").makers);
+  EXPECT_EQ(level(found, "gemm"), "high");
+}
+
+}  // namespace
+}  // namespace tessera::pipeline
