@@ -1,5 +1,6 @@
 # The folder is the registry: every DIR/<name>.cpp defines `extern const TYPE NS::<name>` and lands in the table that
-# NS::all() returns, sorted by file name. A file whose symbol does not carry its name fails to link.
+# NS::all() returns, sorted by file name. A file whose symbol does not carry its name, or that
+# forgets `extern` (a constant is local to its file without it), fails to link.
 #
 #   tessera_plugin_folder(TARGET DIR TYPE NAMESPACE HEADER)
 function(tessera_plugin_folder target dir type namespace header)

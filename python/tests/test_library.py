@@ -102,10 +102,9 @@ def attention(dtype="float32", causal=True):
         "subgraph": [n["name"] for n in nodes],
         "inputs": ["q", "k", "v"],
         "outputs": ["out"],
-        "roles": {"non_finite": [body["q"]]},
         "body": body,
     }
-    return graph, pattern
+    return graph, pattern | {"roles": {"non_finite": [body["q"]]}}
 
 
 def linear(dtype="float32"):

@@ -12,7 +12,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
     Candidate c;
     c.realizer = "library_op";
     c.kind = Kind::library;
-    c.config = {{"backend", "aten"}, {"call", call.arguments}};
+    c.config = {{"backend", call.arguments.value("op", call.function)}, {"call", call.arguments}};
     c.call = std::move(call);
     space.candidates.push_back(std::move(c));
   }
