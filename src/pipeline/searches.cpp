@@ -24,7 +24,7 @@ const std::atomic<bool> never{false};
 int64_t leave_out_large(evaluate::Offers& offers, std::optional<int64_t> limit) {
   if (!limit) return 0;
   int64_t least = 0;
-  const auto large = std::erase_if(offers.candidates, [&](const realize::Candidate& c) {
+  const auto large = std::erase_if(offers.candidates, [&](const kernel::Candidate& c) {
     if (c.workspace_bytes <= *limit) return false;
     least = least == 0 ? c.workspace_bytes : std::min(least, c.workspace_bytes);
     return true;
@@ -39,13 +39,11 @@ int64_t leave_out_large(evaluate::Offers& offers, std::optional<int64_t> limit) 
 
 /// Marks those that won for a relative in the registry.
 void mark_proven(const Work& w, evaluate::Offers& offers) {
-  if (!w.entry || w.entry->status != "accepted") return;
+  if (!w.entry || !w.entry->accepted()) return;
   std::set<std::pair<std::string, std::string>> won;
-  for (const Json& winner : w.entry->candidate.value("winners", Json::array())) {
-    const Json& c = winner.at("candidate");
-    won.emplace(c.at("realizer").get<std::string>(), c.at("config").dump());
-  }
-  for (realize::Candidate& c : offers.candidates)
+  for (const kernel::Winner& winner : w.entry->winners)
+    won.emplace(winner.candidate.realizer, winner.candidate.config.dump());
+  for (kernel::Candidate& c : offers.candidates)
     c.proven = won.contains({c.realizer, c.config.dump()});
 }
 
@@ -170,7 +168,7 @@ void Searches::One::begin() {
   const auto begun = Clock::now();
   offered_ = offers_for(s_, w);
   hopeful_ = std::any_of(offered_.candidates.begin(), offered_.candidates.end(),
-                         [](const realize::Candidate& c) { return !c.is_eager(); });
+                         [](const kernel::Candidate& c) { return !c.is_eager(); });
   offering_ = std::chrono::duration<double>(Clock::now() - begun).count();
   auto known = known_trials(s_, w, offered_.candidates);
   if (!known) return give_up(known.error());

@@ -112,7 +112,7 @@ TEST_F(Searching, ACheckpointHasTheBestSoFarAndTheSearchGoesOn) {
 class Remembered : public Searching {
  protected:
   void remember_gone(const std::string& toolchain, int64_t left_out_from = 0) {
-    realize::Candidate gone{.realizer = "gone_kernel", .config = {{"tile", {64}}}};
+    kernel::Candidate gone{.realizer = "gone_kernel", .config = {{"tile", {64}}}};
     gone.source = toolchain::Source{.name = "gone_kernel",
                                     .language = toolchain::Language::cxx,
                                     .text = "#include \"gone/kernel.h\"\n",

@@ -156,10 +156,9 @@ Status drop(Session& s, Work& w, const Json& culprit) {
   const std::string check = culprit.value("check", "");
   if (check == "in_place" || check == "end_to_end")
     TESSERA_CHECK(mark_wrong(s, w, label, "in a module: " + reason));
-  std::erase_if(w.tuned->winners, [&](const evaluate::Tuned::Winner& winner) {
-    return winner.candidate.label() == label;
-  });
-  const evaluate::Tuned::Winner* next = placeable(s, w);
+  std::erase_if(w.tuned->winners,
+                [&](const kernel::Winner& winner) { return winner.candidate.label() == label; });
+  const kernel::Winner* next = placeable(s, w);
   if (next == nullptr) w.skipped = "its kernel was wrong in the module: " + reason;
   warn(s, about_kernel(culprit, next != nullptr ? next->candidate.label() + " takes its place"
                                                 : "its ops are left to PyTorch"));

@@ -57,13 +57,12 @@ Result<Json> plan_of_choice(const Session& s) {
   for (const int o : s.choice.chosen) {
     const Work& w =
         s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
-    const evaluate::Tuned::Winner* winner = placeable(s, w);
-    Json evidence = winner->evidence.to_json();
+    const kernel::Winner* winner = placeable(s, w);
+    Json evidence = kernel::to_json(winner->evidence);
     evidence["eager_ms"] = w.tuned->eager_ms;
-    placed.push_back(
-        {.pattern = s.placed_options[static_cast<std::size_t>(o)].pattern,
-         .candidate = evaluate::to_json(winner->candidate, winner->launch, winner->built),
-         .evidence = std::move(evidence)});
+    placed.push_back({.pattern = s.placed_options[static_cast<std::size_t>(o)].pattern,
+                      .candidate = kernel::wire_form(*winner),
+                      .evidence = std::move(evidence)});
   }
   std::map<graph::NodeId, std::string> why_left;
   for (const auto& [node, reason] : s.found.discovery.uncovered) why_left[node] = reason;
@@ -90,7 +89,7 @@ std::string kind_of_plan(const Session& s, const Json& plan) {
   for (const int o : s.choice.chosen) {
     const Work& w =
         s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
-    (placeable(s, w)->candidate.kind == realize::Kind::library ? library : synthesized) = true;
+    (placeable(s, w)->candidate.kind == kernel::Kind::library ? library : synthesized) = true;
   }
   if (synthesized && library) return "mixed";
   return synthesized ? "synthesized" : library ? "library" : "none";

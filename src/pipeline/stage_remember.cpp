@@ -4,7 +4,7 @@
 #include <set>
 
 #include "pipeline/stages.h"
-#include "registry/winners.h"
+#include "registry/wrong.h"
 
 namespace tessera::pipeline {
 namespace {
@@ -27,20 +27,6 @@ Json failures(const evaluate::Tuned& tuned) {
     out.push_back({{"label", tuned.labels.at(static_cast<std::size_t>(t.point.candidate))},
                    {"outcome", tune::name_of(t.outcome)},
                    {"reason", t.reason}});
-  }
-  return out;
-}
-
-Json winners(const evaluate::Tuned& tuned) {
-  Json out = Json::array();
-  for (const evaluate::Tuned::Winner& w : tuned.winners) {
-    const realize::Launch launch =
-        w.candidate.launches.empty() ? realize::Launch{}
-                                     : w.candidate.launches.at(static_cast<std::size_t>(w.launch));
-    out.push_back({{"candidate", candidate_record(w.candidate)},
-                   {"launch", {{"knobs", launch.knobs}, {"ints", launch.ints}}},
-                   {"evidence", w.evidence.to_json()},
-                   {"binary", w.built ? w.built->hash : ""}});
   }
   return out;
 }
@@ -77,7 +63,9 @@ Status remember(Session& s, const Work& w) {
   if (!s.registry) return {};
   const rules::Pattern& p = s.pattern(w.patterns.front());
   Entry e{.key = w.key, .rule = p.rule, .arch = std::string(s.found.arch->name)};
-  e.status = w.tuned->winners.empty() ? "failed" : "accepted";
+  e.winners = w.tuned->winners;
+  e.eager_ms = w.tuned->eager_ms;
+  e.refined = w.refined;
   e.toolchain = s.toolchain;
   e.created = now_utc();
   e.run = s.run;
@@ -90,12 +78,7 @@ Status remember(Session& s, const Work& w) {
     e.provenance = w.imported->provenance;
     e.provenance.imported = false;
   }
-  if (e.status == "accepted") {
-    e.candidate = {{"winners", winners(*w.tuned)}, {"eager_ms", w.tuned->eager_ms}};
-    e.evidence = {{"eager_ms", w.tuned->eager_ms}, {"refined", w.refined}};
-    registry::lead_with_first(e);
-    if (w.own && w.beside_own) e.replaces = w.own->created;
-  }
+  if (e.accepted() && w.own && w.beside_own) e.replaces = w.own->created;
   TESSERA_CHECK(s.registry->store(e));
   return s.registry->settle_trials(w.key, e.toolchain);
 }
@@ -112,10 +95,10 @@ bool passes(const Json& trial) {
 }
 
 /// The trial that keeps a search from a candidate: of its default launch.
-Json refusal(const realize::Candidate& c, const Json& mark) {
+Json refusal(const kernel::Candidate& c, const Json& mark) {
   return {{"label", c.label()},
           {"realizer", c.realizer},
-          {"kind", realize::name_of(c.kind)},
+          {"kind", kernel::name_of(c.kind)},
           {"config", c.config},
           {"knobs", c.launches.empty() ? Json::object() : c.launches.front().knobs},
           {"outcome", tune::name_of(tune::Outcome::wrong_result)},
@@ -125,19 +108,20 @@ Json refusal(const realize::Candidate& c, const Json& mark) {
 }  // namespace
 
 Result<Json> known_trials(const Session& s, const Work& w,
-                          const std::vector<realize::Candidate>& candidates) {
+                          const std::vector<kernel::Candidate>& candidates) {
   Json out = Json::array();
   if (!s.registry) return out;
   const registry::Here here = here_of(s, w);
   TESSERA_TRY(kept, s.registry->trials(w.key, here.toolchain));
   for (Json& trial : kept) {
     if (registry::is_wrong_trial(trial)) {
-      if (const realize::Candidate* c = offered(candidates, trial))
+      if (const kernel::Candidate* c =
+              offered(candidates, trial.at("realizer"), trial.at("config")))
         out.push_back(refusal(*c, trial));
       continue;
     }
     if (s.options.retune || passes(trial)) continue;
-    const bool library = trial.value("kind", "") == realize::name_of(realize::Kind::library);
+    const bool library = trial.value("kind", "") == kernel::name_of(kernel::Kind::library);
     if (library && trial.value("libraries", Json::object()) != here.libraries) continue;
     // The finals of another session are not beside those of this one.
     if (trial.contains("detail") && trial.at("detail").is_object()) {
@@ -151,19 +135,20 @@ Result<Json> known_trials(const Session& s, const Work& w,
 
 void note_trial(Session& s, Work& w, const Json& trial) {
   if (!s.registry) return;
-  const bool own_best = w.own && trial.value("realizer", "") == w.own->realizer &&
-                        trial.value("config", Json::object()) == w.own->config;
+  const bool own_best =
+      w.own && w.own->accepted() && trial.value("realizer", "") == w.own->realizer() &&
+      trial.value("config", Json::object()) == w.own->winners.front().candidate.config;
   w.beside_own = w.beside_own || own_best;
   const registry::Here here = here_of(s, w);
   Json kept = trial;
-  if (trial.value("kind", "") == realize::name_of(realize::Kind::library))
+  if (trial.value("kind", "") == kernel::name_of(kernel::Kind::library))
     kept["libraries"] = here.libraries;
   (void)s.registry->note_trial(w.key, here.toolchain, trial.value("label", ""), kept);
 }
 
 Status mark_wrong(Session& s, const Work& w, const std::string& label, const std::string& reason) {
   if (!s.registry || !w.tuned) return {};
-  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
+  for (const kernel::Winner& winner : w.tuned->winners) {
     if (winner.candidate.label() != label) continue;
     TESSERA_CHECK(s.registry->mark_wrong(w.key, s.toolchain,
                                          {.label = label,

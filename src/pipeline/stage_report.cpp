@@ -18,21 +18,7 @@ const Work* work_of(const Session& s, int pattern) {
 Json winners_json(const Work& w) {
   Json out = Json::array();
   if (!w.tuned) return out;
-  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
-    Json j = {{"label", winner.candidate.label()},
-              {"realizer", winner.candidate.realizer},
-              {"kind", realize::name_of(winner.candidate.kind)},
-              {"config", winner.candidate.config},
-              {"evidence", winner.evidence.to_json()}};
-    if (!winner.candidate.launches.empty()) {
-      j["knobs"] = winner.candidate.launches.at(static_cast<std::size_t>(winner.launch)).knobs;
-    }
-    if (winner.built) {
-      j["binary"] = winner.built->hash;
-      j["resources"] = winner.built->resources;
-    }
-    out.push_back(std::move(j));
-  }
+  for (const kernel::Winner& winner : w.tuned->winners) out.push_back(kernel::report_row(winner));
   return out;
 }
 

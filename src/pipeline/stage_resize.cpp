@@ -14,7 +14,7 @@ namespace tessera::pipeline {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Winner = evaluate::Tuned::Winner;
+using Winner = kernel::Winner;
 
 inline constexpr Code resize_wrong{"TS0503", "verify.resize_wrong"};
 
@@ -52,12 +52,12 @@ std::map<std::string, const Winner*> placed_in(const Session& s) {
 }
 
 // Alone with the launch that won, where it is offered again.
-realize::Candidate with_one_launch(realize::Candidate c, const Winner& like) {
+kernel::Candidate with_one_launch(kernel::Candidate c, const Winner& like) {
   if (c.launches.empty()) return c;
-  realize::Launch kept = c.launches.front();
+  kernel::Launch kept = c.launches.front();
   if (!like.candidate.launches.empty()) {
     const Json& knobs = like.candidate.launches.at(static_cast<std::size_t>(like.launch)).knobs;
-    for (const realize::Launch& l : c.launches) {
+    for (const kernel::Launch& l : c.launches) {
       if (l.knobs == knobs) kept = l;
     }
   }
@@ -67,10 +67,10 @@ realize::Candidate with_one_launch(realize::Candidate c, const Winner& like) {
 
 // The configuration that won, if it is offered at this size too; else the first offers of its
 // realizer.
-std::vector<realize::Candidate> offered_again(const evaluate::Offers& offers, const Winner& like) {
+std::vector<kernel::Candidate> offered_again(const evaluate::Offers& offers, const Winner& like) {
   constexpr std::size_t others = 2;
-  std::vector<realize::Candidate> near;
-  for (const realize::Candidate& c : offers.candidates) {
+  std::vector<kernel::Candidate> near;
+  for (const kernel::Candidate& c : offers.candidates) {
     if (c.realizer != like.candidate.realizer) continue;
     if (c.config == like.candidate.config) return {with_one_launch(c, like)};
     if (near.size() < others) near.push_back(with_one_launch(c, like));

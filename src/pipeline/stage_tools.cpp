@@ -1,26 +1,14 @@
-// Opening what the stages need, and the record form of a candidate.
+// Opening what the stages need.
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/hash.h"
 #include "pipeline/stages.h"
 #include "toolchain/ready.h"
 
 namespace tessera::pipeline {
-namespace {
-
-inline constexpr Code bad_record{"TS0610", "registry.bad_candidate_record"};
-
-// Of everything that a compiler gets.
-std::string hash_of(const Json& source) {
-  return content_hash(source.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-}  // namespace
-
 std::string name_run() {
   static std::atomic<int> runs{0};
   return fmt::format("{}-{}-{}", std::chrono::system_clock::now().time_since_epoch().count(),
@@ -96,58 +84,6 @@ Status check_builders(const Session& s) {
   return toolchain::ready_to_build(s.evaluation.tools, s.found.arch->device == "cuda"
                                                            ? toolchain::Language::cuda
                                                            : toolchain::Language::cxx);
-}
-
-Json candidate_record(const realize::Candidate& c) {
-  Json j = {{"realizer", c.realizer}, {"kind", realize::name_of(c.kind)}, {"config", c.config}};
-  if (c.source) {
-    j["source"] = {{"name", c.source->name},
-                   {"language", c.source->language == toolchain::Language::cuda ? "cuda" : "cxx"},
-                   {"text", c.source->text},
-                   {"arch", c.source->arch},
-                   {"flags", c.source->flags},
-                   {"links", c.source->links},
-                   {"cutlass", c.source->cutlass}};
-    j["source_hash"] = hash_of(j.at("source"));
-  }
-  if (c.call) j["call"] = {{"function", c.call->function}, {"arguments", c.call->arguments}};
-  return j;
-}
-
-Result<realize::Candidate> candidate_from_record(const Json& j) {
-  try {
-    realize::Candidate c;
-    c.realizer = j.at("realizer");
-    c.kind = j.at("kind") == "library" ? realize::Kind::library : realize::Kind::synthesized;
-    c.config = j.at("config");
-    if (j.contains("source")) {
-      const Json& t = j.at("source");
-      if (j.value("source_hash", "") != hash_of(t)) {
-        return error(fail(bad_record, "a stored source text of `{}` is not the one that was stored",
-                          c.realizer)
-                         .help("`tessera registry prune` drops the entry; the pattern is then "
-                               "tuned anew"));
-      }
-      c.source =
-          toolchain::Source{.name = t.at("name"),
-                            .language = t.at("language") == "cuda" ? toolchain::Language::cuda
-                                                                   : toolchain::Language::cxx,
-                            .text = t.at("text"),
-                            .arch = t.at("arch"),
-                            .flags = t.at("flags"),
-                            .links = t.at("links"),
-                            .cutlass = t.at("cutlass")};
-    }
-    if (j.contains("call")) {
-      c.call = realize::LibraryCall{.function = j.at("call").at("function"),
-                                    .arguments = j.at("call").at("arguments")};
-    }
-    return c;
-  } catch (const Json::exception& e) {
-    return error(fail(bad_record, "a stored candidate cannot be read")
-                     .but_found("{}", e.what())
-                     .help("remove it with `tessera registry prune` and optimize again"));
-  }
 }
 
 }  // namespace tessera::pipeline

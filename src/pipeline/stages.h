@@ -12,6 +12,7 @@
 #include "compose/choose.h"
 #include "compose/plan.h"
 #include "evaluate/evaluate.h"
+#include "kernel/winner.h"
 #include "pipeline/pipeline.h"
 #include "registry/registry.h"
 
@@ -151,7 +152,7 @@ Status remember(Session& s, const Work& w);
 /// say something about this run. None under options.retune, but what was wrong in a module is never
 /// tried again.
 Result<Json> known_trials(const Session& s, const Work& w,
-                          const std::vector<realize::Candidate>& candidates);
+                          const std::vector<kernel::Candidate>& candidates);
 /// Keeps a trial (evaluate::trial_to_json). Losing one only costs its repetition.
 void note_trial(Session& s, Work& w, const Json& trial);
 /// A winner (by its candidate's label) that was wrong in the module: the registry does not give it
@@ -163,19 +164,14 @@ Status mark_wrong(Session& s, const Work& w, const std::string& label, const std
 registry::Asked asked_of(const Session& s, const Work& w);
 /// What this run holds entries against.
 registry::Here here_of(const Session& s, const Work& w);
-/// The candidate of `offers` that a stored one is (realizer and config); nullptr when no realizer
+/// The candidate of `offers` that has this realizer and configuration; nullptr when no realizer
 /// offers it any more.
-const realize::Candidate* offered(const std::vector<realize::Candidate>& offers,
-                                  const Json& stored);
+const kernel::Candidate* offered(const std::vector<kernel::Candidate>& offers,
+                                 const std::string& realizer, const Json& config);
 /// The winner that may be placed under options.only_kind; nullptr when there is none.
-const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w);
+const kernel::Winner* placeable(const Session& s, const Work& w);
 /// A pattern's ops run one by one when no eager time is known of its own.
 /// "synthesized", "library", "mixed" or "none", of the kernels placed and the ops left to PyTorch.
 std::string kind_of_plan(const Session& s, const Json& plan);
-
-/// A stored candidate and back: enough to rebuild it without its realizer. An error where the
-/// source text is not the one that was stored, or nobody wrote down which that was.
-Json candidate_record(const realize::Candidate& c);
-Result<realize::Candidate> candidate_from_record(const Json& j);
 
 }  // namespace tessera::pipeline
