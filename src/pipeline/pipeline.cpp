@@ -170,9 +170,9 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
     TESSERA_CHECK(timed(s, "compose", [&] { return compose_plan(s); }));
     if (options.measure) TESSERA_CHECK(timed(s, "refine", [&] { return refine_plan(s, tracer); }));
     TESSERA_CHECK(timed(s, "settle", [&] { return settle_plan(s, tracer); }));
-    if (!s.checkpoint_plans.empty())
+    if (!s.noted.empty())
       TESSERA_CHECK(timed(s, "checkpoints", [&] { return settle_checkpoints(s, tracer); }));
-    dump(options, "4-plan.json", s.plan.dump(1));
+    dump(options, "4-plan.json", to_json(*s.plan).dump(1));
     TESSERA_CHECK(timed(s, "verify_module", [&] { return check_module(s, tracer); }));
     if (options.measure)
       TESSERA_CHECK(timed(s, "measure_module", [&] { return measure_module(s, tracer); }));
@@ -183,7 +183,7 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
   }
 
   Optimized out;
-  out.plan = s.plan;
+  if (s.plan) out.plan = to_json(*s.plan);
   out.report = make_report(s);
   out.diagnostics = s.diagnostics;
   dump(options, "5-report.json", out.report.dump(1));

@@ -220,10 +220,6 @@ void tell_unchecked_kernels(Session& s) {
   }
 }
 
-bool runs_kernels(const Session& s) {
-  return s.plan.value("runner", "kernels") == "kernels";
-}
-
 /// Nothing of ours is in the module.
 Json run_by_torch(const Session& s) {
   return {{"ok", true},
@@ -238,15 +234,16 @@ Status check_module(Session& s, bridge::Peer& tracer) {
   s.evaluator.reset();  // the check needs its memory
   Json dropped = Json::array();
   for (int round = 0;; ++round) {
-    if (!runs_kernels(s)) {
+    if (!s.plan->runs_kernels()) {
       s.module_check = run_by_torch(s);
       s.module_check["dropped"] = dropped;
       break;
     }
     s.say("verify", "the module's kernels in their places, and all of it end to end");
-    TESSERA_TRY(reply,
-                tracer.call("verify_module",
-                            {{"plan", s.plan}, {"seeds", 2}, {"leftover", s.leftover}}, limit));
+    TESSERA_TRY(
+        reply,
+        tracer.call("verify_module",
+                    {{"plan", to_json(*s.plan)}, {"seeds", 2}, {"leftover", s.leftover}}, limit));
     s.module_check = std::move(reply);
     s.module_check["dropped"] = dropped;
     if (s.module_check.value("ok", false)) break;

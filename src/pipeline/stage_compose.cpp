@@ -48,21 +48,18 @@ Status compose_plan(Session& s) {
   TESSERA_TRY(plan, plan_of_choice(s));
   s.plan = std::move(plan);
   s.say("compose", fmt::format("{} kernels placed, {} ops left to PyTorch", s.choice.chosen.size(),
-                               s.plan.at("leftover").size()));
+                               s.plan->leftover.size()));
   return {};
 }
 
-Result<Json> plan_of_choice(const Session& s) {
+Result<composer::Plan> plan_of_choice(const Session& s) {
   std::vector<composer::Placed> placed;
   for (const int o : s.choice.chosen) {
     const Work& w =
         s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
-    const kernel::Winner* winner = placeable(s, w);
-    Json evidence = kernel::to_json(winner->evidence);
-    evidence["eager_ms"] = w.tuned->eager_ms;
     placed.push_back({.pattern = s.placed_options[static_cast<std::size_t>(o)].pattern,
-                      .candidate = kernel::wire_form(*winner),
-                      .evidence = std::move(evidence)});
+                      .winner = *placeable(s, w),
+                      .eager_ms = w.tuned->eager_ms});
   }
   std::map<graph::NodeId, std::string> why_left;
   for (const auto& [node, reason] : s.found.discovery.uncovered) why_left[node] = reason;
@@ -70,29 +67,12 @@ Result<Json> plan_of_choice(const Session& s) {
     const std::string reason = fmt::format("{} {}: {}", p.id, p.rule, why_not(s, p));
     for (const graph::NodeId n : p.computing) why_left.try_emplace(n, reason);
   }
-  const Json about = {{"name", s.found.graph.name},
-                      {"device", s.found.graph.device},
-                      {"device_name", s.device_name},
-                      {"arch", s.found.arch->name},
-                      {"precision", name_of(s.found.graph.precision)},
-                      {"leftover_runner", s.leftover},
-                      {"toolchain", s.evaluation.tools.to_json()}};
-  TESSERA_TRY(plan, composer::make_plan(s.found.graph, placed, why_left, about));
-  plan["kind"] = kind_of_plan(s, plan);
+  TESSERA_TRY(plan, composer::make_plan(s.found.graph, placed, why_left,
+                                        {.device_name = s.device_name,
+                                         .arch = std::string(s.found.arch->name),
+                                         .toolchain = s.evaluation.tools.to_json()}));
+  plan.leftover_runner = s.leftover;
   return plan;
-}
-
-std::string kind_of_plan(const Session& s, const Json& plan) {
-  bool synthesized = false;
-  // What PyTorch runs is the vendor's too.
-  bool library = plan.is_object() && !plan.at("leftover").empty();
-  for (const int o : s.choice.chosen) {
-    const Work& w =
-        s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
-    (placeable(s, w)->candidate.kind == kernel::Kind::library ? library : synthesized) = true;
-  }
-  if (synthesized && library) return "mixed";
-  return synthesized ? "synthesized" : library ? "library" : "none";
 }
 
 Status measure_module(Session& s, bridge::Peer& tracer) {
@@ -101,7 +81,7 @@ Status measure_module(Session& s, bridge::Peer& tracer) {
   const bool stopped = s.stopped();
   Json peers = stopped ? Json::array({"eager"}) : Json(s.options.peers);
   auto reply = tracer.call("measure_module",
-                           {{"plan", s.plan},
+                           {{"plan", to_json(*s.plan)},
                             {"peers", std::move(peers)},
                             {"leftover", s.leftover},
                             {"seconds", stopped ? 1 : 10},

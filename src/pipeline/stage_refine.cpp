@@ -65,7 +65,7 @@ Result<std::vector<Time>> compare(Session& s, bridge::Peer& tracer, Work& w,
     auto plan = plan_of_choice(s);
     defer(w, which);
     if (!plan) return error(std::move(plan).error());
-    plans.push_back(std::move(*plan));
+    plans.push_back(to_json(*plan));
   }
   constexpr double seconds_each = 0.4;
   const double seconds = seconds_each * static_cast<double>(plans.size());

@@ -77,9 +77,9 @@ Json make_report(const Session& s) {
                  {"precision", name_of(s.found.graph.precision)},
                  {"effort", s.options.effort},
                  {"leftover_runner", s.leftover},
-                 {"runner", s.plan.is_object() ? s.plan.value("runner", "kernels") : "kernels"},
+                 {"runner", s.plan ? s.plan->runner : "kernels"},
                  {"settled", s.settled},
-                 {"kind", kind_of_plan(s, s.plan)},
+                 {"kind", s.plan ? s.plan->kind() : "none"},
                  {"toolchain", s.evaluation.tools.to_json()},
                  {"torch", s.found.graph.meta.value("torch", "")},
                  {"peaks",
@@ -103,9 +103,12 @@ Json make_report(const Session& s) {
     rejections.push_back({{"rule", r.rule}, {"nodes", nodes}, {"reason", r.reason}});
   }
   report["rejections"] = std::move(rejections);
-  report["leftover"] = s.plan.is_object() ? s.plan.at("leftover") : Json::array();
+  report["leftover"] = s.plan ? composer::leftover_json(*s.plan) : Json::array();
   report["refinements"] = s.refinements;
-  if (!s.options.checkpoints.empty()) report["checkpoints"] = s.checkpoint_plans;
+  if (!s.options.checkpoints.empty()) {
+    report["checkpoints"] = Json::array();
+    for (const Checkpoint& c : s.noted) report["checkpoints"].push_back(to_json(c));
+  }
   report["verification"] = s.module_check;
   report["module"] = s.module_times;
   report["stage_seconds"] = s.timings;

@@ -145,9 +145,11 @@ Result<Json> verify_at(const Session& s, bridge::Peer& tracer, const Json& trace
   TESSERA_CHECK(compose_plan(r));
   r.evaluator.reset();
   TESSERA_TRY(
-      reply, tracer.call("verify_module",
-                         {{"plan", r.plan}, {"seeds", 1}, {"leftover", "eager"}, {"resized", true}},
-                         std::chrono::seconds(900)));
+      reply,
+      tracer.call(
+          "verify_module",
+          {{"plan", to_json(*r.plan)}, {"seeds", 1}, {"leftover", "eager"}, {"resized", true}},
+          std::chrono::seconds(900)));
   Json row = {{"ok", reply.value("ok", false)},
               {"kernels", r.choice.chosen.size()},
               {"of", made.of},
@@ -184,8 +186,9 @@ Json row_for(Session& s, bridge::Peer& tracer, int attempt, Clock::time_point de
 // What the rows depend on; the same module with the same kernels is not checked twice.
 std::filesystem::path kept_at(const Session& s) {
   std::string text = graph::to_text(s.found.graph) + s.evaluation.tools.fingerprint();
-  for (const Json& step : s.plan.at("steps")) {
-    if (step.contains("candidate")) text += "\n" + step.at("candidate").dump();
+  for (const composer::Step& step : s.plan->steps) {
+    const auto* placed = std::get_if<composer::Placed>(&step);
+    if (placed != nullptr) text += "\n" + kernel::wire_form(placed->winner).dump();
   }
   return s.evaluation.log_folder.parent_path() / "resizes" / (content_hash(text) + ".json");
 }

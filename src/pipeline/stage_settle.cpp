@@ -19,11 +19,12 @@ Json torch_runners(const Session& s) {
                                        : Json::array({"eager", "inductor"});
 }
 
-Json leftover_runners(const Session& s) {
-  if (s.compiler_wrong) return Json::array({"eager"});
-  if (s.options.leftover != "auto") return Json::array({s.options.leftover});
+std::vector<std::string> leftover_runners(const Session& s) {
+  if (s.compiler_wrong) return {"eager"};
+  if (s.options.leftover != "auto") return {s.options.leftover};
   // Who asked to stop waits for no further compilation.
-  return s.stopped() ? Json::array({"eager"}) : Json::array({"eager", "inductor"});
+  if (s.stopped()) return {"eager"};
+  return {"eager", "inductor"};
 }
 
 int64_t bytes_of(const graph::Value& v) {
@@ -39,18 +40,10 @@ int64_t resident_bytes(const graph::Graph& g) {
   return sum;
 }
 
-/// A plan with those who may run the rest of it, and the options that it is made of.
-struct Variant {
-  std::vector<int> chosen;
-  Json plan;
-  Json leftovers;
-};
-
-Result<Json> plan_with(Session& s, std::vector<int> chosen) {
+Result<composer::Plan> plan_with(Session& s, std::vector<int> chosen) {
   const std::vector<int> all = std::exchange(s.choice.chosen, std::move(chosen));
   auto plan = plan_of_choice(s);
   s.choice.chosen = all;
-  if (plan) (*plan)["runner"] = "kernels";
   return plan;
 }
 
@@ -59,7 +52,7 @@ Result<Json> plan_with(Session& s, std::vector<int> chosen) {
 Result<std::vector<Variant>> variants_of(Session& s) {
   std::vector<Variant> out;
   if (s.choice.chosen.empty()) return out;
-  const Json leftovers = leftover_runners(s);
+  const std::vector<std::string> leftovers = leftover_runners(s);
   TESSERA_TRY(whole, plan_with(s, s.choice.chosen));
   out.push_back({s.choice.chosen, std::move(whole), leftovers});
   std::vector<int> products;
@@ -98,7 +91,8 @@ Json compile_budget(const Session& s) {
 Result<Settled> time_ways(Session& s, bridge::Peer& tracer, const std::vector<Variant>& variants,
                           double seconds, const Json& compile) {
   Json plans = Json::array();
-  for (const Variant& v : variants) plans.push_back({{"plan", v.plan}, {"leftovers", v.leftovers}});
+  for (const Variant& v : variants)
+    plans.push_back({{"plan", to_json(v.plan)}, {"leftovers", v.leftovers}});
   const Json request = {
       {"plans", plans}, {"runners", torch_runners(s)}, {"seconds", seconds}, {"compile", compile}};
   TESSERA_TRY(reply, tracer.call("settle", request, limit));
@@ -152,8 +146,7 @@ Status prepare_baseline(Session& s, bridge::Peer& tracer) {
 Status settle_plan(Session& s, bridge::Peer& tracer) {
   s.evaluator.reset();  // no compiler runs beside the clock, and its memory is free
   s.leftover = s.options.leftover == "auto" || s.compiler_wrong ? "eager" : s.options.leftover;
-  s.plan["runner"] = "kernels";
-  s.plan["leftover_runner"] = s.leftover;
+  s.plan->leftover_runner = s.leftover;
   if (!settles(s)) return {};
   s.say("settle", "every way to run the module, side by side");
   TESSERA_TRY(variants, variants_of(s));
@@ -174,42 +167,44 @@ Status settle_plan(Session& s, bridge::Peer& tracer) {
               fmt::format("the whole module is faster by {}: {}", way.runner, found.decision.why));
     TESSERA_TRY(plan, plan_with(s, {}));
     s.plan = std::move(plan);
-    s.plan["runner"] = way.runner;
+    s.plan->runner = way.runner;
   }
-  s.plan["leftover_runner"] = s.leftover;
+  s.plan->leftover_runner = s.leftover;
   return {};
 }
 
 Status note_checkpoint(Session& s, double seconds) {
   choose_kernels(s);
   TESSERA_TRY(variants, variants_of(s));
-  Json plans = Json::array();
-  for (const Variant& v : variants) plans.push_back({{"plan", v.plan}, {"leftovers", v.leftovers}});
-  s.checkpoint_plans.push_back({{"seconds", seconds}, {"variants", std::move(plans)}});
+  s.noted.push_back({.seconds = seconds, .variants = std::move(variants)});
   return {};
 }
 
 Status settle_checkpoints(Session& s, bridge::Peer& tracer) {
   const Json settled = s.settled;
-  for (Json& checkpoint : s.checkpoint_plans) {
-    std::vector<Variant> variants;
-    for (const Json& v : checkpoint.at("variants"))
-      variants.push_back({{}, v.at("plan"), v.at("leftovers")});
-    TESSERA_TRY(found, time_ways(s, tracer, variants, 1.0, nullptr));
-    checkpoint["why"] = found.decision.why;
-    if (found.decision.way >= 0) {
-      const Way& way = found.ways[static_cast<std::size_t>(found.decision.way)];
+  for (Checkpoint& checkpoint : s.noted) {
+    TESSERA_TRY(found, time_ways(s, tracer, checkpoint.variants, 1.0, nullptr));
+    checkpoint.why = found.decision.why;
+    if (found.decision.way < 0) continue;
+    const Way& way = found.ways[static_cast<std::size_t>(found.decision.way)];
+    if (way.plan) {
+      checkpoint.plan = checkpoint.variants.at(static_cast<std::size_t>(*way.plan)).plan;
+      checkpoint.plan->leftover_runner = way.leftover;
+    } else {
       TESSERA_TRY(none, plan_with(s, {}));
-      Json plan =
-          way.plan ? variants.at(static_cast<std::size_t>(*way.plan)).plan : std::move(none);
-      plan["runner"] = way.plan ? "kernels" : way.runner;
-      plan["leftover_runner"] = way.plan ? way.leftover : "eager";
-      checkpoint["plan"] = std::move(plan);
+      checkpoint.plan = std::move(none);
+      checkpoint.plan->runner = way.runner;
+      checkpoint.plan->leftover_runner = "eager";
     }
-    checkpoint.erase("variants");
   }
   s.settled = settled;
   return {};
+}
+
+Json to_json(const Checkpoint& checkpoint) {
+  Json row = {{"seconds", checkpoint.seconds}, {"why", checkpoint.why}};
+  if (checkpoint.plan) row["plan"] = to_json(*checkpoint.plan);
+  return row;
 }
 
 }  // namespace tessera::pipeline

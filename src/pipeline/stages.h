@@ -12,9 +12,10 @@
 #include "compose/choose.h"
 #include "compose/plan.h"
 #include "evaluate/evaluate.h"
-#include "kernel/winner.h"
 #include "pipeline/pipeline.h"
 #include "registry/registry.h"
+
+#include "kernel/winner.h"
 
 namespace tessera::pipeline {
 
@@ -38,6 +39,23 @@ struct Work {
       0;  // bytes of the least scratch memory for which a candidate was left out
 };
 
+/// A plan with those who may run the rest of it, and the options that it is made of.
+struct Variant {
+  std::vector<int> chosen;
+  composer::Plan plan;
+  std::vector<std::string> leftovers;
+};
+
+/// The module as it would be handed over after so many seconds of search.
+struct Checkpoint {
+  double seconds = 0;
+  std::vector<Variant> variants;
+  std::optional<composer::Plan> plan;  // none until it is settled, and where no way can run
+  std::string why;
+};
+/// A row of the report's `checkpoints`.
+Json to_json(const Checkpoint& checkpoint);
+
 /// Of no other run.
 std::string name_run();
 
@@ -55,9 +73,9 @@ struct Session {
   std::vector<composer::Option> placed_options;    // parallel to placed_work
   std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)
   composer::Choice choice;
-  Json plan;
-  std::string leftover = "eager";  // who runs what no kernel covers, as it is decided so far
-  bool compiler_wrong = false;     // what Inductor made of that was wrong in this module
+  std::optional<composer::Plan> plan;  // none where nothing is composed
+  std::string leftover = "eager";      // who runs what no kernel covers, as it is decided so far
+  bool compiler_wrong = false;         // what Inductor made of that was wrong in this module
   /// Bytes that a call may allocate so that the module may be handed over; none: not known.
   std::optional<int64_t> call_bytes;
   /// What ops that Inductor fuses take in PyTorch's best plan, of what they take one by one.
@@ -65,7 +83,7 @@ struct Session {
   double rest_seconds = 0;  // that Inductor is expected to take for what a plan leaves to PyTorch
   double kept_seconds = 0;  // of the search's, for that; 0 where it would take too many of them
   double left_seconds = 0;  // of the search's when it ended, at least the kept ones
-  Json checkpoint_plans = Json::array();
+  std::vector<Checkpoint> noted;       // in the order of their seconds
   Json settled = Json::object();       // {"baseline": ways, "ways": ways, "chosen": index, "why"}
   Json refinements = Json::array();    // {"pattern", "from", "to", "ms", "than"}: winners exchanged
   std::set<std::string> rewrites_off;  // families of rewrites that are wrong on this module
@@ -124,10 +142,9 @@ std::optional<int64_t> workspace_limit(const Session& s, const Work& w);
 /// Whether it decides at all: benchmarks of kernels ask what those take, wherever PyTorch is
 /// faster.
 bool settles(const Session& s);
-/// The plan of the winners as they stand, kept in checkpoint_plans: {"seconds", "variants"}.
+/// The plans of the winners as they stand, kept among the noted ones.
 Status note_checkpoint(Session& s, double seconds);
-/// Decides for each checkpoint as settle_plan does, when no compiler runs: {"seconds", "plan",
-/// "why"}.
+/// Decides for each checkpoint as settle_plan does, when no compiler runs.
 Status settle_checkpoints(Session& s, bridge::Peer& tracer);
 /// The rewritten graph against the traced one. Where it is wrong, families of rewrites are switched
 /// off until it is right, with a warning that names them, and patterns are found anew.
@@ -145,7 +162,7 @@ Json make_report(const Session& s);
 /// Fills placed_options, option_origin and choice from the winners so far.
 void choose_kernels(Session& s);
 /// The plan of `choice` with the winners as they stand.
-Result<Json> plan_of_choice(const Session& s);
+Result<composer::Plan> plan_of_choice(const Session& s);
 /// Stores the winners of a search, or that it had none, and how thorough it was.
 Status remember(Session& s, const Work& w);
 /// The trials of earlier searches for a work, as `known` of Evaluator::tune takes them: those that
@@ -170,8 +187,4 @@ const kernel::Candidate* offered(const std::vector<kernel::Candidate>& offers,
                                  const std::string& realizer, const Json& config);
 /// The winner that may be placed under options.only_kind; nullptr when there is none.
 const kernel::Winner* placeable(const Session& s, const Work& w);
-/// A pattern's ops run one by one when no eager time is known of its own.
-/// "synthesized", "library", "mixed" or "none", of the kernels placed and the ops left to PyTorch.
-std::string kind_of_plan(const Session& s, const Json& plan);
-
 }  // namespace tessera::pipeline
