@@ -162,13 +162,11 @@ TEST(ChooseKernels, AnOrderFromTheModulesRunChangesNothing) {
   e.eager(whole, 2);
   e.library(whole, 2.05);  // the fastest within the module
   e.synthesized(whole, 1.95);
-  choose_kernels(e.s);
-  ASSERT_EQ(e.s.choice.chosen.size(), 1U);
+  ASSERT_EQ(choose_kernels(e.s).choice.chosen.size(), 1U);
   EXPECT_EQ(placeable(e.s, e.s.work[whole])->candidate.kind, kernel::Kind::library);
   EXPECT_DOUBLE_EQ(e.standing().bar(part), 0.95);
   e.options.only_kind = "library";
-  choose_kernels(e.s);
-  EXPECT_TRUE(e.s.choice.chosen.empty());
+  EXPECT_TRUE(choose_kernels(e.s).choice.chosen.empty());
 }
 
 }  // namespace

@@ -142,49 +142,97 @@ Result<Discovered> discover(const Json& traced, const Options& options) {
   return d;
 }
 
+namespace {
+
+/// From winners to the module that is handed over: choose, place, settle, verify and measure.
+Result<Results> assemble(Session& s, bridge::Peer& tracer, const Rewritten& rewritten,
+                         Compilers compilers, std::vector<Checkpoint> noted) {
+  const Options& options = s.options;
+  Results out;
+  TESSERA_TRY(chosen, timed(s, "compose", [&] { return compose(s); }));
+  if (options.measure) {
+    TESSERA_TRY(exchanged, timed(s, "refine", [&] { return refine_plan(s, tracer, chosen); }));
+    out.refinements = std::move(exchanged);
+  }
+  TESSERA_TRY(settled,
+              timed(s, "settle", [&] { return settle_plan(s, tracer, chosen, compilers); }));
+  if (!noted.empty()) {
+    TESSERA_TRY(decided, timed(s, "checkpoints", [&] {
+                  return settle_checkpoints(s, tracer, settled.chosen, std::move(noted));
+                }));
+    out.checkpoints = std::move(decided);
+  }
+  dump(options, "4-plan.json", to_json(settled.plan).dump(1));
+  TESSERA_TRY(checked, timed(s, "verify_module", [&] {
+                return check_module(s, tracer, std::move(settled), rewritten, compilers);
+              }));
+  out.settled = std::move(checked.settled);
+  out.verification = std::move(checked.told);
+  if (options.measure) {
+    TESSERA_TRY(times, timed(s, "measure_module",
+                             [&] { return measure_module(s, tracer, out.settled->plan); }));
+    out.times = std::move(times);
+  }
+  // Benchmarks place kernels that lose; what they show is not the module that a user gets.
+  if (options.resizes.value_or(options.seconds == 0) && options.effort != "quick" &&
+      !options.place_all) {
+    TESSERA_TRY(rows, timed(s, "resizes",
+                            [&] { return check_resizes(s, tracer, *out.settled, rewritten); }));
+    if (!rows.is_null()) out.verification["resizes"] = std::move(rows);
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Options& options,
                            const Context& context) {
   TESSERA_CHECK(check_numbers(options));
   Session s{.options = options, .context = context};
   s.say("discover", "reading the traced module");
   TESSERA_TRY(found, discover(traced, options));
-  s.found = std::move(found);
-  TESSERA_CHECK(check_device(s.found.graph, *s.found.arch));
-  if (options.compose)
-    TESSERA_CHECK(timed(s, "check_rewrites", [&] { return check_rewrites(s, tracer, traced); }));
+  TESSERA_CHECK(check_device(found.graph, *found.arch));
+  Rewritten rewritten{.found = std::move(found)};
+  if (options.compose) {
+    TESSERA_TRY(right, timed(s, "check_rewrites", [&] {
+                  return check_rewrites(s, tracer, traced, std::move(rewritten.found));
+                }));
+    rewritten = std::move(right);
+  }
+  s.found = std::move(rewritten.found);
   s.say("discover", fmt::format("{} patterns in {} ops for {}", s.found.discovery.patterns.size(),
                                 s.found.graph.order.size(), s.found.arch->name));
 
-  TESSERA_CHECK(timed(s, "tools", [&] { return open_tools(s); }));
-  group_by_signature(s);
+  TESSERA_TRY(tools, timed(s, "tools", [&] { return open_tools(s); }));
+  s.tools = std::move(tools);
+  s.work = group_by_signature(s);
   TESSERA_CHECK(timed(s, "lookup", [&] { return look_up(s); }));
   TESSERA_CHECK(check_builders(s));
   TESSERA_CHECK(wake_evaluator(s));
-  if (options.compose)
-    TESSERA_CHECK(timed(s, "baseline", [&] { return prepare_baseline(s, tracer); }));
-  TESSERA_CHECK(look_up_within_memory(s));
-  s.checkpoints = options.checkpoints;
-  s.on_checkpoint = [&](double seconds) { return note_checkpoint(s, seconds); };
-  TESSERA_CHECK(timed(s, "evaluate", [&] { return evaluate_work(s); }));
   if (options.compose) {
-    TESSERA_CHECK(timed(s, "compose", [&] { return compose_plan(s); }));
-    if (options.measure) TESSERA_CHECK(timed(s, "refine", [&] { return refine_plan(s, tracer); }));
-    TESSERA_CHECK(timed(s, "settle", [&] { return settle_plan(s, tracer); }));
-    if (!s.noted.empty())
-      TESSERA_CHECK(timed(s, "checkpoints", [&] { return settle_checkpoints(s, tracer); }));
-    dump(options, "4-plan.json", to_json(*s.plan).dump(1));
-    TESSERA_CHECK(timed(s, "verify_module", [&] { return check_module(s, tracer); }));
-    if (options.measure)
-      TESSERA_CHECK(timed(s, "measure_module", [&] { return measure_module(s, tracer); }));
-    // Benchmarks place kernels that lose; what they show is not the module that a user gets.
-    if (options.resizes.value_or(options.seconds == 0) && options.effort != "quick" &&
-        !options.place_all)
-      TESSERA_CHECK(timed(s, "resizes", [&] { return check_resizes(s, tracer); }));
+    TESSERA_TRY(baseline, timed(s, "baseline", [&] { return prepare_baseline(s, tracer); }));
+    s.baseline = std::move(baseline);
   }
+  TESSERA_CHECK(look_up_within_memory(s));
+  std::vector<Checkpoint> noted;
+  s.checkpoints = options.checkpoints;
+  s.on_checkpoint = [&](double seconds) -> Status {
+    TESSERA_TRY(checkpoint, note_checkpoint(s, seconds));
+    noted.push_back(std::move(checkpoint));
+    return {};
+  };
+  // Realizes, emits, builds, verifies and times.
+  TESSERA_TRY(left_seconds, timed(s, "evaluate", [&] { return evaluate_work(s); }));
 
+  Results results;
+  if (options.compose) {
+    TESSERA_TRY(assembled,
+                assemble(s, tracer, rewritten, {.left_seconds = left_seconds}, std::move(noted)));
+    results = std::move(assembled);
+  }
   Optimized out;
-  if (s.plan) out.plan = to_json(*s.plan);
-  out.report = make_report(s);
+  if (results.settled) out.plan = to_json(results.settled->plan);
+  out.report = make_report(s, results);
   out.diagnostics = s.diagnostics;
   dump(options, "5-report.json", out.report.dump(1));
   return out;

@@ -98,7 +98,7 @@ class Searches::One : public tune::Journey {
   /// The part of a gain at one place that is one over PyTorch's best plan.
   [[nodiscard]] double over_plan(double gain, double from, double eager) const {
     if (s_.options.effort == "max" || is_of_products(s_.found.graph, pattern())) return gain;
-    return gain_over_plan(gain, from, eager * s_.fused_share);
+    return gain_over_plan(gain, from, eager * s_.baseline.fused_share);
   }
   void open(double seconds);
   void give_up(const Diagnostic& why);
@@ -180,8 +180,9 @@ void Searches::One::begin() {
     if (event.contains("trial")) note_trial(s_, work(), event.at("trial"));
     s_.say("tune", event.value("message", ""), more);
   };
-  auto journey = s_.evaluator->begin(p, std::move(offered_.candidates), *known,
-                                     s_.context.stop != nullptr ? *s_.context.stop : never, hear);
+  auto journey =
+      s_.tools.evaluator->begin(p, std::move(offered_.candidates), *known,
+                                s_.context.stop != nullptr ? *s_.context.stop : never, hear);
   if (!journey) return give_up(journey.error());
   journey_ = std::move(*journey);
 }
@@ -254,7 +255,7 @@ Searches::Searches(Session& s, std::function<double()> now) : s_(s), now_(std::m
   if (all_.empty() || s.stopped()) return;
   for (const auto& one : all_) one->begin();
   told_ = true;
-  if (auto status = s.evaluator->start(wanted(s.options.seconds)); !status)
+  if (auto status = s.tools.evaluator->start(wanted(s.options.seconds)); !status)
     s.diagnostics.push_back(status.error());
 }
 
@@ -320,9 +321,9 @@ std::vector<const toolchain::Source*> Searches::wanted(double seconds_left) {
 }
 
 void Searches::build_ahead(double seconds_left) {
-  if (told_ || !s_.evaluator->builds_ahead()) return;
+  if (told_ || !s_.tools.evaluator->builds_ahead()) return;
   told_ = true;
-  s_.evaluator->expect(wanted(seconds_left));
+  s_.tools.evaluator->expect(wanted(seconds_left));
 }
 
 void Searches::crown_so_far() {

@@ -49,7 +49,8 @@ Result<kernel::Candidate> own_candidate(const Session& s, const Work& w, const W
 }
 
 bool in_cache(const Session& s, const kernel::Candidate& c) {
-  return !c.source || toolchain::find_built(s.evaluation.tools, *c.source, s.evaluation.cache);
+  return !c.source ||
+         toolchain::find_built(s.tools.evaluation.tools, *c.source, s.tools.evaluation.cache);
 }
 
 // The winners of our own entry, built from the cache, or again when the cache was pruned and
@@ -62,7 +63,8 @@ Result<evaluate::Tuned> revive(Session& s, const Work& w, bool may_build) {
   for (const Winner& stored : e.winners) {
     TESSERA_TRY(candidate, own_candidate(s, w, stored));
     if (!may_build && !in_cache(s, candidate)) continue;
-    TESSERA_TRY(winner, s.evaluator->revive(s.pattern(w.patterns.front()), candidate, 0, false));
+    TESSERA_TRY(winner,
+                s.tools.evaluator->revive(s.pattern(w.patterns.front()), candidate, 0, false));
     winner.evidence = stored.evidence;
     tuned.winners.push_back(std::move(winner));
   }
@@ -123,7 +125,7 @@ registry::Asked asked_of(const Session& s, const Work& w) {
 }
 
 registry::Here here_of(const Session& s, const Work& w) {
-  return {.toolchain = s.toolchain,
+  return {.toolchain = s.tools.toolchain,
           .asked = asked_of(s, w),
           .libraries = s.found.graph.meta.value("libraries", Json::object())};
 }
@@ -133,23 +135,23 @@ Status look_up_within_memory(Session& s) {
     return w.own && std::any_of(w.own->search.passes.begin(), w.own->search.passes.end(),
                                 [](const registry::Pass& p) { return p.left_out_from > 0; });
   });
-  if (!limited || !s.call_bytes) return {};
+  if (!limited || !s.baseline.call_bytes) return {};
   TESSERA_CHECK(look_up(s));
   TESSERA_CHECK(check_builders(s));
   return wake_evaluator(s);
 }
 
 Status look_up(Session& s) {
-  if (!s.registry) return {};
+  if (!s.tools.registry) return {};
   for (Work& w : s.work) {
     const rules::Pattern& p = s.pattern(w.patterns.front());
     const registry::Here here = here_of(s, w);
-    TESSERA_TRY(found, s.registry->lookup(w.key, p, here));
+    TESSERA_TRY(found, s.tools.registry->lookup(w.key, p, here));
     take(s, w, std::move(found));
     if (!w.imported || any_offered(s, w, *w.imported)) continue;
     s.diagnostics.push_back(of_no_use(s, w, "no realizer here offers its configurations"));
-    TESSERA_CHECK(s.registry->forget_imported(w.key, here.toolchain));
-    TESSERA_TRY(without, s.registry->lookup(w.key, p, here));
+    TESSERA_CHECK(s.tools.registry->forget_imported(w.key, here.toolchain));
+    TESSERA_TRY(without, s.tools.registry->lookup(w.key, p, here));
     take(s, w, std::move(without));
   }
   return {};
@@ -215,21 +217,21 @@ Status recheck(Session& s, std::size_t at) {
   const std::atomic<bool>& stop = s.context.stop != nullptr ? *s.context.stop : never;
   bool imported_ran = false;
   s.say("recheck", s.place_of(at) + ": " + w.reuse_detail);
-  TESSERA_TRY(tuned, s.evaluator->tune(s.pattern(w.patterns.front()), candidates, known,
-                                       seconds_to_recheck(s, w), stop, [&](const Json& event) {
-                                         if (!event.contains("trial")) return;
-                                         const Json& t = event.at("trial");
-                                         note_trial(s, w, t);
-                                         imported_ran =
-                                             imported_ran ||
-                                             (t.value("outcome", "") == "measured" &&
-                                              of_import.contains(t.value("realizer", "") +
-                                                                 t.at("config").dump()));
-                                       }));
+  TESSERA_TRY(tuned,
+              s.tools.evaluator->tune(s.pattern(w.patterns.front()), candidates, known,
+                                      seconds_to_recheck(s, w), stop, [&](const Json& event) {
+                                        if (!event.contains("trial")) return;
+                                        const Json& t = event.at("trial");
+                                        note_trial(s, w, t);
+                                        imported_ran = imported_ran ||
+                                                       (t.value("outcome", "") == "measured" &&
+                                                        of_import.contains(t.value("realizer", "") +
+                                                                           t.at("config").dump()));
+                                      }));
   if (s.stopped()) return {};
   if (w.imported && !imported_ran) {
     s.diagnostics.push_back(of_no_use(s, w, "none of its kernels passed its gates"));
-    TESSERA_CHECK(s.registry->forget_imported(w.key, s.toolchain));
+    TESSERA_CHECK(s.tools.registry->forget_imported(w.key, s.tools.toolchain));
     w.imported.reset();
   }
   // Before `imported` is gone it decides.
@@ -239,7 +241,7 @@ Status recheck(Session& s, std::size_t at) {
   TESSERA_CHECK(remember(s, w));
   if (enough) return {};
   // A start, from which the search goes on.
-  TESSERA_TRY(again, s.registry->lookup(w.key, s.pattern(w.patterns.front()), here_of(s, w)));
+  TESSERA_TRY(again, s.tools.registry->lookup(w.key, s.pattern(w.patterns.front()), here_of(s, w)));
   w.tuned.reset();
   w.rechecked = w.beside_own = false;
   take(s, w, std::move(again));

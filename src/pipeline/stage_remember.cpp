@@ -60,13 +60,13 @@ registry::Thoroughness thoroughness(const Session& s, const Work& w) {
 }  // namespace
 
 Status remember(Session& s, const Work& w) {
-  if (!s.registry) return {};
+  if (!s.tools.registry) return {};
   const rules::Pattern& p = s.pattern(w.patterns.front());
   Entry e{.key = w.key, .rule = p.rule, .arch = std::string(s.found.arch->name)};
   e.winners = w.tuned->winners;
   e.eager_ms = w.tuned->eager_ms;
   e.refined = w.refined;
-  e.toolchain = s.toolchain;
+  e.toolchain = s.tools.toolchain;
   e.created = now_utc();
   e.run = s.run;
   e.negative = failures(*w.tuned);
@@ -79,8 +79,8 @@ Status remember(Session& s, const Work& w) {
     e.provenance.imported = false;
   }
   if (e.accepted() && w.own && w.beside_own) e.replaces = w.own->created;
-  TESSERA_CHECK(s.registry->store(e));
-  return s.registry->settle_trials(w.key, e.toolchain);
+  TESSERA_CHECK(s.tools.registry->store(e));
+  return s.tools.registry->settle_trials(w.key, e.toolchain);
 }
 
 namespace {
@@ -110,9 +110,9 @@ Json refusal(const kernel::Candidate& c, const Json& mark) {
 Result<Json> known_trials(const Session& s, const Work& w,
                           const std::vector<kernel::Candidate>& candidates) {
   Json out = Json::array();
-  if (!s.registry) return out;
+  if (!s.tools.registry) return out;
   const registry::Here here = here_of(s, w);
-  TESSERA_TRY(kept, s.registry->trials(w.key, here.toolchain));
+  TESSERA_TRY(kept, s.tools.registry->trials(w.key, here.toolchain));
   for (Json& trial : kept) {
     if (registry::is_wrong_trial(trial)) {
       if (const kernel::Candidate* c =
@@ -134,7 +134,7 @@ Result<Json> known_trials(const Session& s, const Work& w,
 }
 
 void note_trial(Session& s, Work& w, const Json& trial) {
-  if (!s.registry) return;
+  if (!s.tools.registry) return;
   const bool own_best =
       w.own && w.own->accepted() && trial.value("realizer", "") == w.own->realizer() &&
       trial.value("config", Json::object()) == w.own->winners.front().candidate.config;
@@ -143,18 +143,18 @@ void note_trial(Session& s, Work& w, const Json& trial) {
   Json kept = trial;
   if (trial.value("kind", "") == kernel::name_of(kernel::Kind::library))
     kept["libraries"] = here.libraries;
-  (void)s.registry->note_trial(w.key, here.toolchain, trial.value("label", ""), kept);
+  (void)s.tools.registry->note_trial(w.key, here.toolchain, trial.value("label", ""), kept);
 }
 
 Status mark_wrong(Session& s, const Work& w, const std::string& label, const std::string& reason) {
-  if (!s.registry || !w.tuned) return {};
+  if (!s.tools.registry || !w.tuned) return {};
   for (const kernel::Winner& winner : w.tuned->winners) {
     if (winner.candidate.label() != label) continue;
-    TESSERA_CHECK(s.registry->mark_wrong(w.key, s.toolchain,
-                                         {.label = label,
-                                          .realizer = winner.candidate.realizer,
-                                          .config = winner.candidate.config,
-                                          .reason = reason}));
+    TESSERA_CHECK(s.tools.registry->mark_wrong(w.key, s.tools.toolchain,
+                                               {.label = label,
+                                                .realizer = winner.candidate.realizer,
+                                                .config = winner.candidate.config,
+                                                .reason = reason}));
   }
   return {};
 }

@@ -40,8 +40,8 @@ class RememberTest : public ::testing::Test {
       candidate("tile_gemm", 64), candidate("tile_gemm", 128), candidate("library_sdpa", 1)};
 
   void SetUp() override {
-    s.registry = std::move(*registry::Registry::open(folder.path() / "registry.sqlite"));
-    s.toolchain = "nvcc13";
+    s.tools.registry = std::move(*registry::Registry::open(folder.path() / "registry.sqlite"));
+    s.tools.toolchain = "nvcc13";
     s.found.arch = *arch::find("host");
     s.found.graph.meta["libraries"] = {{"torch", "2.11.0"}};
     for (const double ms : {3.0, 1.0}) {
@@ -135,7 +135,7 @@ TEST_F(RememberTest, TrialsAreKnownToTheNextSearch) {
   // Those of another session's finals are not beside this one's.
   EXPECT_EQ(trials[0].detail, Json::object());
   EXPECT_EQ(trials[1].outcome, Outcome::wrong_result);
-  s.toolchain = "nvcc14";
+  s.tools.toolchain = "nvcc14";
   EXPECT_TRUE(known().empty());
 }
 

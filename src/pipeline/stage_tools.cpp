@@ -26,12 +26,13 @@ std::string Session::place_of(std::size_t work_at) const {
   return fmt::format("[{}/{}] {} {}: {}", work_at + 1, work.size(), p.id, p.rule, p.summary);
 }
 
-Status open_tools(Session& s) {
+Result<Tools> open_tools(Session& s) {
+  Tools out;
   const std::filesystem::path cache = s.options.cache.empty() ? cache_home() : s.options.cache;
-  s.evaluation.python = bridge::find_python();
-  s.evaluation.tools = toolchain::locate(s.evaluation.python);
-  s.toolchain = s.evaluation.tools.fingerprint();
-  if (s.found.arch->device == "cuda" && s.evaluation.tools.cutlass.empty()) {
+  out.evaluation.python = bridge::find_python();
+  out.evaluation.tools = toolchain::locate(out.evaluation.python);
+  out.toolchain = out.evaluation.tools.fingerprint();
+  if (s.found.arch->device == "cuda" && out.evaluation.tools.cutlass.empty()) {
     Diagnostic d = fail(Code{"TS0325", "build.cutlass_missing"},
                         "there are no CUTLASS headers: products in fp8, and in tf32 of operands "
                         "that do not lie along K, get kernels of libraries only");
@@ -39,21 +40,22 @@ Status open_tools(Session& s) {
     d.helps.emplace_back("pip install nvidia-cutlass, or set TESSERA_CUTLASS_DIR");
     s.diagnostics.push_back(std::move(d));
   }
-  s.evaluation.cache = cache / "kernels";
-  s.evaluation.log_folder = cache / "logs";
-  s.evaluation.effort = s.options.effort;
-  s.evaluation.parallel_builds = s.options.parallel_builds;
-  s.evaluation.only_kind = s.options.only_kind;
-  TESSERA_CHECK(toolchain::ready_cache(s.evaluation.cache));
-  TESSERA_CHECK(toolchain::ready_cache(s.evaluation.log_folder));
-  s.evaluator = std::make_unique<evaluate::Evaluator>(s.evaluation, s.found.graph, *s.found.arch);
-  s.device_name = s.found.graph.meta.value("device_name", s.found.graph.device);
+  out.evaluation.cache = cache / "kernels";
+  out.evaluation.log_folder = cache / "logs";
+  out.evaluation.effort = s.options.effort;
+  out.evaluation.parallel_builds = s.options.parallel_builds;
+  out.evaluation.only_kind = s.options.only_kind;
+  TESSERA_CHECK(toolchain::ready_cache(out.evaluation.cache));
+  TESSERA_CHECK(toolchain::ready_cache(out.evaluation.log_folder));
+  out.evaluator =
+      std::make_unique<evaluate::Evaluator>(out.evaluation, s.found.graph, *s.found.arch);
+  out.device_name = s.found.graph.meta.value("device_name", s.found.graph.device);
   if (s.options.use_registry) {
     const std::filesystem::path file =
         s.options.registry.empty() ? data_home() / "registry.sqlite" : s.options.registry;
     TESSERA_TRY(opened, registry::Registry::open(file));
-    s.registry = std::move(opened);
-    if (const std::string mended = s.registry->mended(); !mended.empty()) {
+    out.registry = std::move(opened);
+    if (const std::string mended = out.registry->mended(); !mended.empty()) {
       Diagnostic d =
           fail(Code{"TS0638", "registry.mended"}, "the registry was damaged and has been mended");
       d.level = Level::warning;
@@ -61,7 +63,7 @@ Status open_tools(Session& s) {
       s.diagnostics.push_back(std::move(d));
     }
   }
-  return {};
+  return out;
 }
 
 namespace {
@@ -76,14 +78,14 @@ bool all_stored(const Session& s) {
 }  // namespace
 
 Status wake_evaluator(Session& s) {
-  return all_stored(s) ? Status{} : s.evaluator->wake();
+  return all_stored(s) ? Status{} : s.tools.evaluator->wake();
 }
 
 Status check_builders(const Session& s) {
   if (all_stored(s) || s.options.only_kind == "library") return {};
-  return toolchain::ready_to_build(s.evaluation.tools, s.found.arch->device == "cuda"
-                                                           ? toolchain::Language::cuda
-                                                           : toolchain::Language::cxx);
+  return toolchain::ready_to_build(s.tools.evaluation.tools, s.found.arch->device == "cuda"
+                                                                 ? toolchain::Language::cuda
+                                                                 : toolchain::Language::cxx);
 }
 
 }  // namespace tessera::pipeline
