@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <fmt/format.h>
 
 #include "arch/arch.h"
@@ -14,8 +13,6 @@ namespace tessera::pipeline {
 namespace {
 
 inline constexpr Code no_arch{"TS0024", "input.no_architecture"};
-inline constexpr Code bad_checkpoints{"TS0047", "input.bad_checkpoints"};
-inline constexpr Code negative_option{"TS0046", "input.negative_option"};
 inline constexpr Code wrong_device{"TS0025", "input.wrong_device"};
 
 // The architecture with the highest compute capability that the device can run.
@@ -61,23 +58,6 @@ Status check_device(const graph::Graph& g, const arch::Arch& a) {
           .help("`tessera discover --arch {}` shows without a GPU what would be found", a.name));
 }
 
-Status check_numbers(const Options& options) {
-  if (!std::is_sorted(options.checkpoints.begin(), options.checkpoints.end()) ||
-      (!options.checkpoints.empty() && !(options.checkpoints.front() > 0))) {
-    return error(fail(bad_checkpoints, "checkpoints are no seconds of a search")
-                     .expect("positive numbers, ascending"));
-  }
-  const auto refuse = [](const char* name, double value) {
-    return error(fail(negative_option, "{} cannot be negative", name)
-                     .expect("0 (no limit of its own) or more")
-                     .but_found("{}", value));
-  };
-  if (!(options.seconds >= 0)) return refuse("seconds", options.seconds);
-  if (!(options.spent >= 0)) return refuse("spent", options.spent);
-  if (options.parallel_builds < 0) return refuse("jobs", options.parallel_builds);
-  return {};
-}
-
 void dump(const Options& options, const std::string& name, const std::string& text) {
   if (!options.dump.empty()) write_file_atomically(options.dump / name, text);
 }
@@ -104,8 +84,7 @@ Options options_from(const Json& a) {
     return a.at(name).is_boolean() ? a.at(name).get<bool>() : a.at(name) == "true";
   };
   o.arch = a.value("arch", o.arch);
-  for (const Json& at : a.value("checkpoints", Json::array()))
-    o.checkpoints.push_back(std::strtod(at.get<std::string>().c_str(), nullptr));
+  o.checkpoints = a.value("checkpoints", o.checkpoints);
   o.effort = a.value("effort", o.effort);
   o.leftover = a.value("leftover", o.leftover);
   o.seconds = a.value("seconds", o.seconds);
@@ -187,7 +166,6 @@ Result<Results> assemble(Session& s, bridge::Peer& tracer, const Rewritten& rewr
 
 Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Options& options,
                            const Context& context) {
-  TESSERA_CHECK(check_numbers(options));
   Session s{.options = options, .context = context};
   s.say("discover", "reading the traced module");
   TESSERA_TRY(found, discover(traced, options));
