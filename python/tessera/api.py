@@ -114,8 +114,6 @@ def optimize_held(
         "arch": arch or "auto",
         **options,
     }
-    if "checkpoints" in wanted:
-        wanted["checkpoints"] = [str(at) for at in wanted["checkpoints"]]
     wanted["peers"] = list(measure) if isinstance(measure, list | tuple) else ["eager"]
     held.options["frozen"] = frozen
     tracer = Tracer(held)

@@ -15,14 +15,16 @@
 namespace tessera::commands {
 
 struct Parameter {
-  enum class Type : uint8_t { text, integer, real, flag, list } type = Type::text;
+  enum class Type : uint8_t { text, integer, real, flag, list, numbers } type = Type::text;
   std::string_view name;  // "effort": --effort on the command line
   std::string_view doc;
   std::string_view preset = "";  // the default, as text
   bool positional = false;
   bool required = false;
   std::vector<std::string_view> choices = {};
-  bool words = false;  // a text of several words, which the command line takes one by one
+  bool words = false;         // a text of several words, which the command line takes one by one
+  bool not_negative = false;  // of an integer or a real; nor undefined
+  bool rising = false;        // of numbers: positive, each above the one before
 };
 
 /// How a command speaks while it works and how it is stopped.

@@ -18,8 +18,7 @@ inline constexpr Code needs_what{"TS0044", "input.registry_needs_what"};
 inline constexpr Code unreadable_export{"TS0045", "input.unreadable_export"};
 
 std::string milliseconds(const registry::Entry& e) {
-  const bool known = e.evidence.contains("ms") && e.evidence.at("ms").is_number();
-  return known ? fmt::format("{:.4g}", e.evidence.at("ms").get<double>()) : "";
+  return e.accepted() ? fmt::format("{:.4g}", e.winners.front().evidence.ms) : "";
 }
 
 std::string shortened(const std::string& text, std::size_t limit) {
@@ -107,8 +106,8 @@ Result<Outcome> list(registry::Registry& r, const std::string& filter, const std
     Json j = json_of(e, use);
     j.erase("candidate");  // sources are long; `show` has them
     out.data["entries"].push_back(std::move(j));
-    rows.push_back({e.key.hash().substr(0, 12), e.status, e.rule, e.key.precision, e.arch,
-                    e.key.device, milliseconds(e), e.realizer, in_short(e.search),
+    rows.push_back({e.key.hash().substr(0, 12), std::string(e.status()), e.rule, e.key.precision,
+                    e.arch, e.key.device, milliseconds(e), e.realizer(), in_short(e.search),
                     e.provenance.imported ? "imported" : "own", use.name,
                     fmt::format("{}", e.negative.size()), e.created,
                     shortened(e.key.signature, 60)});
@@ -137,18 +136,20 @@ Result<Outcome> show(registry::Registry& r, const std::string& hash, const std::
   out.data = {{"schema", "tessera.registry_entry/1"}, {"entry", json_of(e, use)}};
   out.text = fmt::format(
       "{} {} ({})\n  signature  {}\n  precision  {}\n  device     {} ({})\n  policy     {}\n",
-      e.rule, e.key.hash(), e.status, e.key.signature, e.key.precision, e.key.device, e.arch,
+      e.rule, e.key.hash(), e.status(), e.key.signature, e.key.precision, e.key.device, e.arch,
       e.key.policy);
   out.text += fmt::format(
       "  toolchain  {}\n  libraries  {}\n  created    {}\n  origin     {}\n  search     {}\n",
       e.toolchain, versions(e.libraries), e.created, origin_of(e), to_text(e.search));
   out.text += fmt::format("  here       {} (asked: {})\n",
                           use.why.empty() ? "reused" : "not reused: " + use.why, effort);
-  if (e.status == "accepted") {
+  if (e.accepted()) {
+    const Json stored = to_json(e);
+    const std::string binary = stored.at("binary_hash");
     out.text += fmt::format(
         "  kernel     {} ({}), binary {}\n  config     {}\n  launch     {}\n  evidence   {}\n",
-        e.realizer, e.kind, e.binary_hash.empty() ? "none" : e.binary_hash, e.config.dump(),
-        e.launch.dump(), e.evidence.dump());
+        e.realizer(), e.kind(), binary.empty() ? "none" : binary, stored.at("config").dump(),
+        stored.at("launch").dump(), stored.at("evidence").dump());
   }
   for (const Json& t : e.negative) {
     out.text += fmt::format("  failed     {}: {}: {}\n", t.value("label", ""),

@@ -100,6 +100,13 @@ TEST(Choose, NeverBuildsACycle) {
   EXPECT_NE(choice.left_out.at(0).second.find("cycle"), std::string::npos);
 }
 
+kernel::Winner built() {
+  kernel::Winner w;
+  w.candidate.source = toolchain::Source{};
+  w.built = toolchain::Built{.library = "/k.so"};
+  return w;
+}
+
 TEST(Plan, OrdersKernelsAndLeftoverAndNamesReasons) {
   Builder b;
   const ValueId x = b.input("x");
@@ -110,16 +117,38 @@ TEST(Plan, OrdersKernelsAndLeftoverAndNamesReasons) {
   (void)unused;
   b.g.outputs = {s};
   const auto p = b.pattern("p", {"c", "s"}, {a}, {s});
-  const auto plan = make_plan(b.g, {{.pattern = &p, .candidate = {{"library", "/k.so"}}}},
-                              {{*b.g.find_node("a"), "too small"}}, {{"arch", "host"}});
+  const auto plan = make_plan(b.g, {{.pattern = &p, .winner = built(), .eager_ms = 2}},
+                              {{*b.g.find_node("a"), "too small"}}, {.arch = "host"});
   ASSERT_TRUE(plan) << to_text(plan.error());
-  ASSERT_EQ(plan->at("steps").size(), 2);
-  EXPECT_EQ(plan->at("steps")[0].at("kind"), "aten");
-  EXPECT_EQ(plan->at("steps")[0].at("node"), "a");
-  EXPECT_EQ(plan->at("steps")[1].at("kind"), "kernel");
-  EXPECT_EQ(plan->at("steps")[1].at("inputs"), Json::array({"a"}));
-  ASSERT_EQ(plan->at("leftover").size(), 1);
-  EXPECT_EQ(plan->at("leftover")[0].at("reason"), "too small");
+  EXPECT_EQ(plan->kind(), "mixed");
+  const Json j = to_json(*plan);
+  EXPECT_EQ(j.at("arch"), "host");
+  EXPECT_EQ(j.at("kind"), "mixed");
+  EXPECT_EQ(j.at("runner"), "kernels");
+  ASSERT_EQ(j.at("steps").size(), 2);
+  EXPECT_EQ(j.at("steps")[0].at("kind"), "aten");
+  EXPECT_EQ(j.at("steps")[0].at("node"), "a");
+  EXPECT_EQ(j.at("steps")[1].at("kind"), "kernel");
+  EXPECT_EQ(j.at("steps")[1].at("inputs"), Json::array({"a"}));
+  EXPECT_EQ(j.at("steps")[1].at("candidate").at("library"), "/k.so");
+  EXPECT_EQ(j.at("steps")[1].at("evidence").at("eager_ms"), 2);
+  ASSERT_EQ(j.at("leftover").size(), 1);
+  EXPECT_EQ(j.at("leftover")[0].at("reason"), "too small");
+}
+
+TEST(Plan, WithoutALeftoverItIsOfItsKernelsKind) {
+  Builder b;
+  const ValueId x = b.input("x");
+  const ValueId a = b.relu("a", x);
+  b.g.outputs = {a};
+  const auto p = b.pattern("p", {"a"}, {x}, {a});
+  EXPECT_EQ(make_plan(b.g, {{.pattern = &p, .winner = built()}}, {}, {})->kind(), "synthesized");
+  kernel::Winner call;
+  call.candidate = {.kind = kernel::Kind::library, .call = kernel::LibraryCall{.function = "sdpa"}};
+  const auto library = make_plan(b.g, {{.pattern = &p, .winner = call}}, {}, {});
+  EXPECT_EQ(library->kind(), "library");
+  EXPECT_EQ(to_json(*library).at("steps")[0].at("kind"), "call");
+  EXPECT_EQ(make_plan(b.g, {}, {}, {})->kind(), "library");  // PyTorch runs its vendor's
 }
 
 // A value inside a pattern that someone else reads is computed again by PyTorch: slower, never
@@ -131,10 +160,9 @@ TEST(Plan, RecomputesAnInnerValueThatIsReadOutside) {
   const ValueId c = b.relu("c", a);
   b.g.outputs = {c, a};
   const auto p = b.pattern("p", {"a", "c"}, {x}, {c});
-  const auto plan =
-      make_plan(b.g, {{.pattern = &p, .candidate = {{"library", "/k.so"}}}}, {}, Json::object());
+  const auto plan = make_plan(b.g, {{.pattern = &p, .winner = built()}}, {}, {});
   ASSERT_TRUE(plan);
-  const Json& steps = plan->at("steps");
+  const Json steps = to_json(*plan).at("steps");
   EXPECT_EQ(steps.size(), 2);
   EXPECT_TRUE(std::any_of(steps.begin(), steps.end(),
                           [](const Json& s) { return s.value("node", "") == "a"; }));

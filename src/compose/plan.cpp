@@ -86,7 +86,7 @@ Json names(const Graph& g, const std::vector<ValueId>& values) {
   return out;
 }
 
-Json kernel_step(const Graph& g, const Placed& placed) {
+Json step_json(const Graph& g, const Placed& placed) {
   Json outputs = Json::array();
   for (const ValueId v : placed.pattern->outputs) {
     const graph::Value& value = g.value(v);
@@ -95,48 +95,91 @@ Json kernel_step(const Graph& g, const Placed& placed) {
                        {"shape", value.type.shape},
                        {"strides", value.type.strides}});
   }
-  return {{"kind", placed.candidate.contains("call") ? "call" : "kernel"},
+  Json evidence = kernel::to_json(placed.winner.evidence);
+  evidence["eager_ms"] = placed.eager_ms;
+  return {{"kind", placed.winner.candidate.call ? "call" : "kernel"},
           {"pattern", rules::to_json(g, *placed.pattern)},
           {"inputs", names(g, placed.pattern->inputs)},
           {"outputs", std::move(outputs)},
-          {"candidate", placed.candidate},
-          {"evidence", placed.evidence}};
+          {"candidate", kernel::wire_form(placed.winner)},
+          {"evidence", std::move(evidence)}};
+}
+
+Json step_json(const Graph& g, const Prepack& step) {
+  const graph::Node& node = g.node(step.node);
+  return {{"kind", "prepack"}, {"nodes", {node.name}}, {"outputs", names(g, node.outputs)}};
+}
+
+Json step_json(const Graph& g, const Aten& step) {
+  return {{"kind", "aten"}, {"node", g.node(step.node).name}};
 }
 
 }  // namespace
 
-Result<Json> make_plan(const Graph& g, const std::vector<Placed>& placed,
-                       const std::map<NodeId, std::string>& why_left, const Json& about) {
+std::string_view Plan::kind() const {
+  bool synthesized = false;
+  bool library = !leftover.empty();
+  for (const Step& step : steps) {
+    const auto* placed = std::get_if<Placed>(&step);
+    if (placed == nullptr) continue;
+    const bool of_library = placed->winner.candidate.kind == kernel::Kind::library;
+    (of_library ? library : synthesized) = true;
+  }
+  if (synthesized && library) return "mixed";
+  return synthesized ? "synthesized" : library ? "library" : "none";
+}
+
+Result<Plan> make_plan(const graph::Graph& g, const std::vector<Placed>& placed,
+                       const std::map<NodeId, std::string>& why_left, Target target) {
   Planner planner(g, placed);
   TESSERA_CHECK(planner.run());
 
-  Json plan = {{"schema", "tessera.plan/1"}};
-  for (const auto& [key, value] : about.items()) plan[key] = value;
-  plan["graph"] = graph::to_json(g);
-  Json steps = Json::array();
-  Json leftover = Json::array();
+  Plan plan{.graph = &g, .target = std::move(target)};
   for (const Unit& unit : planner.units()) {
     if (unit.placed >= 0) {
-      steps.push_back(kernel_step(g, placed[static_cast<std::size_t>(unit.placed)]));
+      plan.steps.emplace_back(placed[static_cast<std::size_t>(unit.placed)]);
       continue;
     }
-    const graph::Node& node = g.node(unit.node);
-    if (node.prepack) {
-      steps.push_back(
-          {{"kind", "prepack"}, {"nodes", {node.name}}, {"outputs", names(g, node.outputs)}});
+    if (g.node(unit.node).prepack) {
+      plan.steps.emplace_back(Prepack{unit.node});
       continue;
     }
-    steps.push_back({{"kind", "aten"}, {"node", node.name}});
+    plan.steps.emplace_back(Aten{unit.node});
     if (graph::is_view(g, unit.node)) continue;
     const auto reason = why_left.find(unit.node);
-    leftover.push_back(
-        {{"node", node.name},
-         {"op", node.op},
-         {"reason", reason == why_left.end() ? "no kernel was chosen for it" : reason->second}});
+    plan.leftover.push_back(
+        {unit.node, reason == why_left.end() ? "no kernel was chosen for it" : reason->second});
   }
-  plan["steps"] = std::move(steps);
-  plan["leftover"] = std::move(leftover);
   return plan;
+}
+
+Json leftover_json(const Plan& plan) {
+  Json out = Json::array();
+  for (const Leftover& left : plan.leftover) {
+    const graph::Node& node = plan.graph->node(left.node);
+    out.push_back({{"node", node.name}, {"op", node.op}, {"reason", left.reason}});
+  }
+  return out;
+}
+
+Json to_json(const Plan& plan) {
+  const graph::Graph& g = *plan.graph;
+  Json steps = Json::array();
+  for (const Step& step : plan.steps)
+    steps.push_back(std::visit([&](const auto& s) { return step_json(g, s); }, step));
+  return {{"schema", "tessera.plan/1"},
+          {"name", g.name},
+          {"device", g.device},
+          {"device_name", plan.target.device_name},
+          {"arch", plan.target.arch},
+          {"precision", name_of(g.precision)},
+          {"leftover_runner", plan.leftover_runner},
+          {"toolchain", plan.target.toolchain},
+          {"graph", graph::to_json(g)},
+          {"steps", std::move(steps)},
+          {"leftover", leftover_json(plan)},
+          {"kind", plan.kind()},
+          {"runner", plan.runner}};
 }
 
 }  // namespace tessera::composer

@@ -15,7 +15,7 @@ tune::Trial failure(int candidate, const Diagnostic& d) {
 
 }  // namespace
 
-std::vector<tune::Trial> build_all(const std::vector<realize::Candidate>& candidates,
+std::vector<tune::Trial> build_all(const std::vector<kernel::Candidate>& candidates,
                                    const std::vector<int>& which, BuildFarm& farm,
                                    const std::atomic<bool>& stop, BuildFarm::Deadline deadline,
                                    std::vector<std::optional<toolchain::Built>>& built) {
@@ -24,7 +24,7 @@ std::vector<tune::Trial> build_all(const std::vector<realize::Candidate>& candid
   std::vector<std::size_t> places;  // in `out`, of each source
   for (const int c : which) {
     out.push_back({.point = {c, 0}, .outcome = tune::Outcome::measured});
-    const realize::Candidate& candidate = candidates[static_cast<std::size_t>(c)];
+    const kernel::Candidate& candidate = candidates[static_cast<std::size_t>(c)];
     if (!candidate.source) continue;
     sources.push_back(&*candidate.source);
     places.push_back(out.size() - 1);

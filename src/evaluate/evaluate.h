@@ -21,6 +21,8 @@
 #include "toolchain/toolchain.h"
 #include "tune/tune.h"
 
+#include "kernel/winner.h"
+
 namespace tessera::evaluate {
 
 struct Options {
@@ -37,29 +39,9 @@ struct Options {
   std::chrono::seconds measure_limit{60};
 };
 
-/// What is known about one candidate after its gates.
-struct Evidence {
-  double ms = 0;
-  double ci95 = 0;
-  double sustained_ms = 0;        // a call back to back; 0: not measured
-  double max_error = 0;           // relative to the mean magnitude of the reference
-  double rms_error = 0;           // relative RMS
-  double baseline_max_error = 0;  // the same of eager at this precision
-  double baseline_rms_error = 0;
-  bool unreliable = false;  // three times of it differ by more than a factor of two
-  Json resources = Json::object();
-  [[nodiscard]] Json to_json() const;
-};
-
 struct Tuned {
-  /// The winners, fastest first: the best of each kind at least; empty when nothing passed.
-  struct Winner {
-    realize::Candidate candidate;
-    int launch = 0;
-    std::optional<toolchain::Built> built;
-    Evidence evidence;
-  };
-  std::vector<Winner> winners;
+  /// Fastest first: the best of each kind at least; empty when nothing passed.
+  std::vector<kernel::Winner> winners;
   double eager_ms = 0;
   std::vector<tune::Trial> trials;  // every point tried, failures with their reasons
   std::vector<std::string> labels;  // of candidates, by Trial::point.candidate
@@ -99,12 +81,12 @@ class Evaluator {
   /// error when the references cannot be made at all; that no candidate passed is a Tuned without
   /// winners.
   Result<Tuned> tune(const rules::Pattern& pattern,
-                     const std::vector<realize::Candidate>& candidates, const Json& known,
+                     const std::vector<kernel::Candidate>& candidates, const Json& known,
                      double seconds, const std::atomic<bool>& stop, const Progress& progress);
   /// The same journey to be advanced step by step, with others in between; it is not open yet.
   /// `pattern` and `stop` outlive it, and it must not outlive the evaluator.
   Result<std::unique_ptr<Journey>> begin(const rules::Pattern& pattern,
-                                         std::vector<realize::Candidate> candidates,
+                                         std::vector<kernel::Candidate> candidates,
                                          const Json& known, const std::atomic<bool>& stop,
                                          const Progress& progress);
   /// Whether compilers run beside the clock: not where they would disturb it.
@@ -118,8 +100,8 @@ class Evaluator {
   void end_builds();
   /// Builds (or takes from the cache) and verifies one stored winner, without measuring: what a
   /// second run does.
-  Result<Tuned::Winner> revive(const rules::Pattern& pattern, const realize::Candidate& candidate,
-                               int launch, bool verify);
+  Result<kernel::Winner> revive(const rules::Pattern& pattern, const kernel::Candidate& candidate,
+                                int launch, bool verify);
 
   struct State;
 
@@ -130,7 +112,7 @@ class Evaluator {
 /// All realizers' candidates for a pattern, best predictions first, with what is unsupported and
 /// why.
 struct Offers {
-  std::vector<realize::Candidate> candidates;
+  std::vector<kernel::Candidate> candidates;
   std::vector<std::pair<std::string, std::string>> unsupported;
   std::vector<std::pair<std::string, int>> pruned;
 };
@@ -141,17 +123,13 @@ Offers offers(const rules::Pattern& pattern, const graph::Graph& g, const arch::
 void leave_out_slow_builds(Offers& offers);
 
 /// Candidates as the search sees them.
-std::vector<tune::Item> items_of(const std::vector<realize::Candidate>& candidates);
+std::vector<tune::Item> items_of(const std::vector<kernel::Candidate>& candidates);
 
 /// A trial as progress reports it and an interrupted search gets it back (`known` of tune):
 /// {"label", "realizer", "kind", "config", "knobs", "outcome", "ms", "ci95", "reason", "detail"}.
 /// Candidates are recognized by realizer, config and knobs, so the list may have changed meanwhile.
-Json trial_to_json(const tune::Trial& trial, const std::vector<realize::Candidate>& candidates);
+Json trial_to_json(const tune::Trial& trial, const std::vector<kernel::Candidate>& candidates);
 std::vector<tune::Trial> trials_from_json(const Json& known,
-                                          const std::vector<realize::Candidate>& candidates);
-
-/// A candidate as the evaluator process and a plan step take it (docs/protocol.md).
-Json to_json(const realize::Candidate& candidate, int launch,
-             const std::optional<toolchain::Built>& built);
+                                          const std::vector<kernel::Candidate>& candidates);
 
 }  // namespace tessera::evaluate

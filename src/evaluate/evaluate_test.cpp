@@ -48,9 +48,9 @@ EXPORT int tessera_run(const tessera_launch* l, void*, void*) {
 }
 )";
 
-realize::Candidate kernel(const std::string& name, const std::string& fault,
-                          std::vector<int64_t> works) {
-  realize::Candidate c;
+kernel::Candidate kernel(const std::string& name, const std::string& fault,
+                         std::vector<int64_t> works) {
+  kernel::Candidate c;
   c.realizer = "test";
   c.config = {{"schedule", name}};
   c.source = toolchain::Source{.name = name,
@@ -63,11 +63,11 @@ realize::Candidate kernel(const std::string& name, const std::string& fault,
   return c;
 }
 
-realize::Candidate aten() {
-  realize::Candidate c;
+kernel::Candidate aten() {
+  kernel::Candidate c;
   c.realizer = "library_aten";
-  c.kind = realize::Kind::library;
-  c.call = realize::LibraryCall{.function = "aten"};
+  c.kind = kernel::Kind::library;
+  c.call = kernel::LibraryCall{.function = "aten"};
   return c;
 }
 
@@ -93,8 +93,7 @@ class Evaluating : public ::testing::Test {
     options.measure_limit = std::chrono::seconds(20);
   }
 
-  Tuned tuned(const std::vector<realize::Candidate>& candidates,
-              const Json& known = Json::array()) {
+  Tuned tuned(const std::vector<kernel::Candidate>& candidates, const Json& known = Json::array()) {
     Evaluator e(options, g, **arch::find("host"));
     const std::atomic<bool> stop = false;
     auto r = e.tune(pattern, candidates, known, 0, stop, [this](const Json& p) {
@@ -127,8 +126,8 @@ std::string reason_of(const Tuned& t, int candidate) {
 
 // The fastest winner of our own kernels; whether it beats eager on so little work is not what is
 // tested.
-const Tuned::Winner* best_kernel(const Tuned& t) {
-  for (const Tuned::Winner& w : t.winners) {
+const kernel::Winner* best_kernel(const Tuned& t) {
+  for (const kernel::Winner& w : t.winners) {
     if (w.candidate.realizer == "test") return &w;
   }
   return nullptr;
@@ -136,7 +135,7 @@ const Tuned::Winner* best_kernel(const Tuned& t) {
 
 bool has_library(const Tuned& t) {
   return std::any_of(t.winners.begin(), t.winners.end(),
-                     [](const auto& w) { return w.candidate.kind == realize::Kind::library; });
+                     [](const auto& w) { return w.candidate.kind == kernel::Kind::library; });
 }
 
 TEST_F(Evaluating, FindsTheBestAndNamesEveryFailure) {
@@ -146,7 +145,7 @@ TEST_F(Evaluating, FindsTheBestAndNamesEveryFailure) {
              kernel("wrong", "y[7]+=1", {1}), kernel("crash", "*(volatile int*)0=1", {1}),
              kernel("hang", "for(;;)sleep(1)", {1}), kernel("refuse", "return 1", {1}), aten()});
   ASSERT_NE(best_kernel(t), nullptr);
-  const Tuned::Winner& best = *best_kernel(t);
+  const kernel::Winner& best = *best_kernel(t);
   EXPECT_EQ(best.candidate.config.at("schedule"), "good");
   EXPECT_EQ(best.launch, 1);
   ASSERT_TRUE(best.built);
@@ -245,11 +244,11 @@ TEST_F(Evaluating, StopAtOnceStillAnswers) {
 }
 
 TEST(Wire, TrialsRoundTripByRealizerConfigAndKnobs) {
-  const std::vector<realize::Candidate> before = {kernel("a", "x", {1, 2}),
-                                                  kernel("b", "x", {1, 2})};
+  const std::vector<kernel::Candidate> before = {kernel("a", "x", {1, 2}),
+                                                 kernel("b", "x", {1, 2})};
   const tune::Trial t{.point = {1, 1}, .outcome = Outcome::measured, .ms = 2.5, .ci95 = 0.1};
   const Json j = trial_to_json(t, before);
-  const std::vector<realize::Candidate> after = {kernel("new", "x", {1}), kernel("b", "x", {1, 2})};
+  const std::vector<kernel::Candidate> after = {kernel("new", "x", {1}), kernel("b", "x", {1, 2})};
   const auto back = trials_from_json(Json::array({j}), after);
   ASSERT_EQ(back.size(), 1u);
   EXPECT_EQ(back[0].point, (tune::Point{1, 1}));
@@ -259,7 +258,7 @@ TEST(Wire, TrialsRoundTripByRealizerConfigAndKnobs) {
 
 TEST(Offers, SlowBuildsStayWhereTheModelPromisesMoreOfThem) {
   const auto candidate = [](const char* name, bool cutlass, double ms) {
-    realize::Candidate c;
+    kernel::Candidate c;
     c.realizer = name;
     c.predicted_ms = ms;
     c.source = toolchain::Source{.name = name, .cutlass = cutlass};
@@ -268,11 +267,11 @@ TEST(Offers, SlowBuildsStayWhereTheModelPromisesMoreOfThem) {
   Offers o;
   o.candidates = {candidate("quick", false, 1.0), candidate("slower", true, 1.2),
                   candidate("alike", true, 0.98), candidate("better", true, 0.9),
-                  candidate("known", true, 1.5),  realize::Candidate{.realizer = "library"}};
+                  candidate("known", true, 1.5),  kernel::Candidate{.realizer = "library"}};
   o.candidates[4].proven = true;
   leave_out_slow_builds(o);
   std::vector<std::string> left;
-  for (const realize::Candidate& c : o.candidates) left.push_back(c.realizer);
+  for (const kernel::Candidate& c : o.candidates) left.push_back(c.realizer);
   EXPECT_EQ(left, (std::vector<std::string>{"quick", "better", "known", "library"}));
   ASSERT_EQ(o.pruned.size(), 1u);
   EXPECT_EQ(o.pruned[0].second, 2);

@@ -51,7 +51,7 @@ void Evaluator::end_builds() {
 }
 
 Result<Tuned> Evaluator::tune(const rules::Pattern& pattern,
-                              const std::vector<realize::Candidate>& candidates, const Json& known,
+                              const std::vector<kernel::Candidate>& candidates, const Json& known,
                               double seconds, const std::atomic<bool>& stop,
                               const Progress& progress) {
   const auto begun = Clock::now();
@@ -83,10 +83,10 @@ Result<Tuned> Evaluator::tune(const rules::Pattern& pattern,
   return journey->so_far(true);
 }
 
-Result<Tuned::Winner> Evaluator::revive(const rules::Pattern& pattern,
-                                        const realize::Candidate& candidate, int launch,
-                                        bool verify) {
-  Tuned::Winner w{.candidate = candidate, .launch = launch, .built = {}, .evidence = {}};
+Result<kernel::Winner> Evaluator::revive(const rules::Pattern& pattern,
+                                         const kernel::Candidate& candidate, int launch,
+                                         bool verify) {
+  kernel::Winner w{.candidate = candidate, .launch = launch, .built = {}, .evidence = {}};
   if (candidate.source) {
     TESSERA_TRY(built, toolchain::build(state_->options.tools, *candidate.source,
                                         state_->options.cache, state_->options.build_limit));

@@ -62,7 +62,7 @@ double number(const Json& j, const char* key) {
   return it->is_string() ? std::strtod(it->get<std::string>().c_str(), nullptr) : 0;
 }
 
-void take_errors(Evidence& e, const Json& reply) {
+void take_errors(kernel::Evidence& e, const Json& reply) {
   e.max_error = number(reply, "max_error");
   e.rms_error = number(reply, "rms_error");
   e.baseline_max_error = number(reply, "baseline_max_error");
@@ -80,14 +80,14 @@ int Evaluator::State::compilers() const {
   return compilers_of(options);
 }
 
-double Evaluator::State::build_seconds(const realize::Candidate& c) const {
+double Evaluator::State::build_seconds(const kernel::Candidate& c) const {
   if (!c.source) return 0;
   if (const auto at = builds_.find(c.realizer); at != builds_.end())
     return at->second.first / at->second.second;
   return c.build_seconds();
 }
 
-void Evaluator::State::learn_build(const realize::Candidate& c, const toolchain::Built& built) {
+void Evaluator::State::learn_build(const kernel::Candidate& c, const toolchain::Built& built) {
   if (built.seconds <= 0) return;
   auto& [seconds, n] = builds_[c.realizer];
   seconds += built.seconds;
@@ -96,7 +96,7 @@ void Evaluator::State::learn_build(const realize::Candidate& c, const toolchain:
 
 Json Gates::wire(tune::Point p) const {
   const auto c = static_cast<std::size_t>(p.candidate);
-  return evaluate::to_json(candidates[c], p.launch, built[c]);
+  return kernel::wire_form(candidates[c], p.launch, built[c]);
 }
 
 std::pair<Trial, Json> Gates::verify(tune::Point p, const char* level) {

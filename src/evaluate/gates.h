@@ -25,8 +25,8 @@ struct Evaluator::State {
   [[nodiscard]] bool builds_ahead() const { return arch.device == "cuda" || options.always_ahead; }
   [[nodiscard]] int compilers() const;
   /// What one build of this source takes: as its family's have, else a guess.
-  [[nodiscard]] double build_seconds(const realize::Candidate& c) const;
-  void learn_build(const realize::Candidate& c, const toolchain::Built& built);
+  [[nodiscard]] double build_seconds(const kernel::Candidate& c) const;
+  void learn_build(const kernel::Candidate& c, const toolchain::Built& built);
 
  private:
   std::map<std::string, std::pair<double, int>> builds_;  // family -> seconds, how many
@@ -36,7 +36,7 @@ struct Evaluator::State {
 struct Gates {
   Evaluator::State& shared;
   const rules::Pattern& pattern;
-  std::vector<realize::Candidate> candidates;
+  std::vector<kernel::Candidate> candidates;
   std::vector<std::optional<toolchain::Built>> built;
   double eager_ms = 0;
 
@@ -58,6 +58,6 @@ struct Gates {
 
 /// Inf and nan travel as strings; 0 where there is none.
 double number(const Json& j, const char* key);
-void take_errors(Evidence& e, const Json& reply);
+void take_errors(kernel::Evidence& e, const Json& reply);
 
 }  // namespace tessera::evaluate

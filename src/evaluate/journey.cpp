@@ -121,7 +121,7 @@ Journey::Journey(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Journey::~Journey() = default;
 
 Result<std::unique_ptr<Journey>> Evaluator::begin(const rules::Pattern& pattern,
-                                                  std::vector<realize::Candidate> candidates,
+                                                  std::vector<kernel::Candidate> candidates,
                                                   const Json& known, const std::atomic<bool>& stop,
                                                   const Progress& progress) {
   TESSERA_CHECK(tune::budget_for(state_->options.effort));
@@ -216,7 +216,7 @@ double Journey::eager_ms() const {
 
 Tuned Journey::so_far(bool whole) const {
   Tuned tuned;
-  for (const realize::Candidate& c : state_->gates.candidates) tuned.labels.push_back(c.label());
+  for (const kernel::Candidate& c : state_->gates.candidates) tuned.labels.push_back(c.label());
   tuned.trials = state_->search->outcomes().trials;
   tuned.trials.insert(tuned.trials.end(), state_->refused.begin(), state_->refused.end());
   tuned.stopped_because = state_->search->why_over();

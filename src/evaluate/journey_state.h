@@ -37,12 +37,12 @@ struct Journey::State {
   std::map<std::string, double> rounds;
   double checking = 0;  // seconds of quick verifications, for `quick.size()` candidates
 
-  const realize::Candidate& candidate(int c) const {
+  const kernel::Candidate& candidate(int c) const {
     return gates.candidates[static_cast<std::size_t>(c)];
   }
   bool may_be_placed(int c) const {
     const std::string& only = gates.shared.options.only_kind;
-    return only.empty() || only == realize::name_of(candidate(c).kind);
+    return only.empty() || only == kernel::name_of(candidate(c).kind);
   }
   void prepare(const Json& known);
   void listen();
@@ -57,7 +57,7 @@ struct Journey::State {
   [[nodiscard]] bool is_whole(const tune::Trial& t) const;
   bool verify_whole(const tune::Trial& t);
   void crown();
-  [[nodiscard]] Tuned::Winner winner_of(const tune::Trial& t) const;
+  [[nodiscard]] kernel::Winner winner_of(const tune::Trial& t) const;
   [[nodiscard]] std::vector<tune::Trial> picked(
       const std::function<bool(const tune::Trial&)>& allowed) const;
   // The ranking of so many trials and refusals, before or after finals.

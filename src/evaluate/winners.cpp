@@ -88,7 +88,7 @@ bool Journey::State::verify_whole(const Trial& t) {
 // kind.
 std::vector<Trial> Journey::State::picked(const std::function<bool(const Trial&)>& allowed) const {
   std::vector<Trial> picks;
-  std::set<realize::Kind> kinds;
+  std::set<kernel::Kind> kinds;
   std::set<int> taken;
   for (const Trial& t : ranked()) {
     if (!allowed(t)) continue;
@@ -115,12 +115,12 @@ void Journey::State::crown() {
   }
 }
 
-Tuned::Winner Journey::State::winner_of(const Trial& t) const {
+kernel::Winner Journey::State::winner_of(const Trial& t) const {
   const auto c = static_cast<std::size_t>(t.point.candidate);
-  Tuned::Winner w{.candidate = gates.candidates[c],
-                  .launch = t.point.launch,
-                  .built = gates.built[c],
-                  .evidence = {}};
+  kernel::Winner w{.candidate = gates.candidates[c],
+                   .launch = t.point.launch,
+                   .built = gates.built[c],
+                   .evidence = {}};
   w.evidence.ms = t.ms;
   w.evidence.ci95 = t.ci95;
   w.evidence.sustained_ms = t.detail.value("sustained_ms", 0.0);

@@ -2,31 +2,12 @@
 
 namespace tessera::evaluate {
 
-Json to_json(const realize::Candidate& candidate, int launch,
-             const std::optional<toolchain::Built>& built) {
-  Json j = {{"label", candidate.label()},
-            {"realizer", candidate.realizer},
-            {"kind", realize::name_of(candidate.kind)},
-            {"config", candidate.config}};
-  if (built) {
-    j["library"] = built->library.string();
-    j["sha"] = built->hash;
-  }
-  if (candidate.source && launch < static_cast<int>(candidate.launches.size())) {
-    const realize::Launch& l = candidate.launches[static_cast<std::size_t>(launch)];
-    j["launch"] = {{"ints", l.ints}, {"knobs", l.knobs}};
-  }
-  if (candidate.call)
-    j["call"] = {{"function", candidate.call->function}, {"arguments", candidate.call->arguments}};
-  return j;
-}
-
-Json trial_to_json(const tune::Trial& trial, const std::vector<realize::Candidate>& candidates) {
-  const realize::Candidate& c = candidates.at(static_cast<std::size_t>(trial.point.candidate));
+Json trial_to_json(const tune::Trial& trial, const std::vector<kernel::Candidate>& candidates) {
+  const kernel::Candidate& c = candidates.at(static_cast<std::size_t>(trial.point.candidate));
   const auto launch = static_cast<std::size_t>(trial.point.launch);
   Json j = {{"label", c.label()},
             {"realizer", c.realizer},
-            {"kind", realize::name_of(c.kind)},
+            {"kind", kernel::name_of(c.kind)},
             {"config", c.config},
             {"knobs", launch < c.launches.size() ? c.launches[launch].knobs : Json::object()},
             {"outcome", tune::name_of(trial.outcome)}};
@@ -40,7 +21,7 @@ Json trial_to_json(const tune::Trial& trial, const std::vector<realize::Candidat
 }
 
 std::vector<tune::Trial> trials_from_json(const Json& known,
-                                          const std::vector<realize::Candidate>& candidates) {
+                                          const std::vector<kernel::Candidate>& candidates) {
   std::vector<tune::Trial> out;
   if (!known.is_array()) return out;
   for (const Json& j : known) {
@@ -69,19 +50,6 @@ std::vector<tune::Trial> trials_from_json(const Json& known,
   return out;
 }
 
-Json Evidence::to_json() const {
-  Json j = {{"ms", ms},
-            {"ci95", ci95},
-            {"sustained_ms", sustained_ms},
-            {"max_error", max_error},
-            {"rms_error", rms_error},
-            {"baseline_max_error", baseline_max_error},
-            {"baseline_rms_error", baseline_rms_error},
-            {"resources", resources}};
-  if (unreliable) j["unreliable"] = true;
-  return j;
-}
-
 Json Tuned::to_json() const {
   Json j = {{"schema", "tessera.tuned/1"},
             {"eager_ms", eager_ms},
@@ -91,9 +59,9 @@ Json Tuned::to_json() const {
             {"rounds", rounds},
             {"hopeless", hopeless}};
   j["winners"] = Json::array();
-  for (const Winner& w : winners) {
-    Json entry = evaluate::to_json(w.candidate, w.launch, w.built);
-    entry["evidence"] = w.evidence.to_json();
+  for (const kernel::Winner& w : winners) {
+    Json entry = kernel::wire_form(w);
+    entry["evidence"] = kernel::to_json(w.evidence);
     j["winners"].push_back(std::move(entry));
   }
   j["trials"] = Json::array();

@@ -4,14 +4,14 @@
 #include <set>
 
 namespace tessera::pipeline {
-bool may_be_placed(const Session& s, const evaluate::Tuned::Winner& winner) {
+bool may_be_placed(const Session& s, const kernel::Winner& winner) {
   return s.options.only_kind.empty() ||
-         s.options.only_kind == realize::name_of(winner.candidate.kind);
+         s.options.only_kind == kernel::name_of(winner.candidate.kind);
 }
 
-const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w) {
+const kernel::Winner* placeable(const Session& s, const Work& w) {
   if (!w.tuned) return nullptr;
-  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
+  for (const kernel::Winner& winner : w.tuned->winners) {
     if (may_be_placed(s, winner)) return &winner;
   }
   return nullptr;
@@ -19,7 +19,7 @@ const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w) {
 
 double alone_ms(const Session& s, const Work& w) {
   double least = placeable(s, w)->evidence.ms;
-  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
+  for (const kernel::Winner& winner : w.tuned->winners) {
     if (may_be_placed(s, winner)) least = std::min(least, winner.evidence.ms);
   }
   return least;
@@ -29,7 +29,7 @@ Price price_of(const Session& s, const Work& w) {
   Price out;
   if (!w.tuned) return out;
   out.eager_ms = w.tuned->eager_ms;
-  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
+  for (const kernel::Winner& winner : w.tuned->winners) {
     // Between eager and the same ops as a candidate there is nothing but noise.
     if (!may_be_placed(s, winner) || winner.candidate.is_eager()) continue;
     if (out.best_ms == 0 || winner.evidence.ms < out.best_ms) out.best_ms = winner.evidence.ms;

@@ -9,7 +9,7 @@
 namespace tessera::pipeline {
 
 /// Whether options.only_kind allows it.
-bool may_be_placed(const Session& s, const evaluate::Tuned::Winner& winner);
+bool may_be_placed(const Session& s, const kernel::Winner& winner);
 
 /// The least ms that a kernel which may be placed takes by itself; placeable() must not be null.
 /// Which of them comes first may be settled by the module's own run, where that figure says

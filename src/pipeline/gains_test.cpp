@@ -48,16 +48,16 @@ struct Evaluated {
   }
 
   void eager(std::size_t at, double ms) { s.work[at].tuned.emplace().eager_ms = ms; }
-  void kernel(std::size_t at, realize::Kind kind, double ms) {
-    Tuned::Winner w{.candidate = {.kind = kind}, .built = {}, .evidence = {}};
-    if (kind == realize::Kind::library) w.candidate.call = realize::LibraryCall{.function = "sdpa"};
+  void kernel(std::size_t at, kernel::Kind kind, double ms) {
+    kernel::Winner w{.candidate = {.kind = kind}, .built = {}, .evidence = {}};
+    if (kind == kernel::Kind::library) w.candidate.call = kernel::LibraryCall{.function = "sdpa"};
     w.evidence.ms = ms;
     s.work[at].tuned->winners.push_back(std::move(w));
   }
-  void synthesized(std::size_t at, double ms) { kernel(at, realize::Kind::synthesized, ms); }
-  void library(std::size_t at, double ms) { kernel(at, realize::Kind::library, ms); }
+  void synthesized(std::size_t at, double ms) { kernel(at, kernel::Kind::synthesized, ms); }
+  void library(std::size_t at, double ms) { kernel(at, kernel::Kind::library, ms); }
   void aten(std::size_t at, double ms) {
-    kernel(at, realize::Kind::library, ms);
+    kernel(at, kernel::Kind::library, ms);
     s.work[at].tuned->winners.back().candidate.call->function = "aten";
   }
   /// Another place of the same work, of one op.
@@ -162,13 +162,11 @@ TEST(ChooseKernels, AnOrderFromTheModulesRunChangesNothing) {
   e.eager(whole, 2);
   e.library(whole, 2.05);  // the fastest within the module
   e.synthesized(whole, 1.95);
-  choose_kernels(e.s);
-  ASSERT_EQ(e.s.choice.chosen.size(), 1U);
-  EXPECT_EQ(placeable(e.s, e.s.work[whole])->candidate.kind, realize::Kind::library);
+  ASSERT_EQ(choose_kernels(e.s).choice.chosen.size(), 1U);
+  EXPECT_EQ(placeable(e.s, e.s.work[whole])->candidate.kind, kernel::Kind::library);
   EXPECT_DOUBLE_EQ(e.standing().bar(part), 0.95);
   e.options.only_kind = "library";
-  choose_kernels(e.s);
-  EXPECT_TRUE(e.s.choice.chosen.empty());
+  EXPECT_TRUE(choose_kernels(e.s).choice.chosen.empty());
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ void ask_realizers(Discovered& found) {
     rules::Makers makers{.refused = std::move(offers.unsupported)};
     for (const auto& c : offers.candidates) {
       std::vector<std::string>& names =
-          c.kind == realize::Kind::synthesized ? makers.synthesized : makers.library;
+          c.kind == kernel::Kind::synthesized ? makers.synthesized : makers.library;
       if (std::find(names.begin(), names.end(), c.realizer) == names.end())
         names.push_back(c.realizer);
     }

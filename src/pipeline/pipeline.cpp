@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <fmt/format.h>
 
 #include "arch/arch.h"
@@ -14,8 +13,6 @@ namespace tessera::pipeline {
 namespace {
 
 inline constexpr Code no_arch{"TS0024", "input.no_architecture"};
-inline constexpr Code bad_checkpoints{"TS0047", "input.bad_checkpoints"};
-inline constexpr Code negative_option{"TS0046", "input.negative_option"};
 inline constexpr Code wrong_device{"TS0025", "input.wrong_device"};
 
 // The architecture with the highest compute capability that the device can run.
@@ -61,23 +58,6 @@ Status check_device(const graph::Graph& g, const arch::Arch& a) {
           .help("`tessera discover --arch {}` shows without a GPU what would be found", a.name));
 }
 
-Status check_numbers(const Options& options) {
-  if (!std::is_sorted(options.checkpoints.begin(), options.checkpoints.end()) ||
-      (!options.checkpoints.empty() && !(options.checkpoints.front() > 0))) {
-    return error(fail(bad_checkpoints, "checkpoints are no seconds of a search")
-                     .expect("positive numbers, ascending"));
-  }
-  const auto refuse = [](const char* name, double value) {
-    return error(fail(negative_option, "{} cannot be negative", name)
-                     .expect("0 (no limit of its own) or more")
-                     .but_found("{}", value));
-  };
-  if (!(options.seconds >= 0)) return refuse("seconds", options.seconds);
-  if (!(options.spent >= 0)) return refuse("spent", options.spent);
-  if (options.parallel_builds < 0) return refuse("jobs", options.parallel_builds);
-  return {};
-}
-
 void dump(const Options& options, const std::string& name, const std::string& text) {
   if (!options.dump.empty()) write_file_atomically(options.dump / name, text);
 }
@@ -104,8 +84,7 @@ Options options_from(const Json& a) {
     return a.at(name).is_boolean() ? a.at(name).get<bool>() : a.at(name) == "true";
   };
   o.arch = a.value("arch", o.arch);
-  for (const Json& at : a.value("checkpoints", Json::array()))
-    o.checkpoints.push_back(std::strtod(at.get<std::string>().c_str(), nullptr));
+  o.checkpoints = a.value("checkpoints", o.checkpoints);
   o.effort = a.value("effort", o.effort);
   o.leftover = a.value("leftover", o.leftover);
   o.seconds = a.value("seconds", o.seconds);
@@ -142,49 +121,96 @@ Result<Discovered> discover(const Json& traced, const Options& options) {
   return d;
 }
 
+namespace {
+
+/// From winners to the module that is handed over: choose, place, settle, verify and measure.
+Result<Results> assemble(Session& s, bridge::Peer& tracer, const Rewritten& rewritten,
+                         Compilers compilers, std::vector<Checkpoint> noted) {
+  const Options& options = s.options;
+  Results out;
+  TESSERA_TRY(chosen, timed(s, "compose", [&] { return compose(s); }));
+  if (options.measure) {
+    TESSERA_TRY(exchanged, timed(s, "refine", [&] { return refine_plan(s, tracer, chosen); }));
+    out.refinements = std::move(exchanged);
+  }
+  TESSERA_TRY(settled,
+              timed(s, "settle", [&] { return settle_plan(s, tracer, chosen, compilers); }));
+  if (!noted.empty()) {
+    TESSERA_TRY(decided, timed(s, "checkpoints", [&] {
+                  return settle_checkpoints(s, tracer, settled.chosen, std::move(noted));
+                }));
+    out.checkpoints = std::move(decided);
+  }
+  dump(options, "4-plan.json", to_json(settled.plan).dump(1));
+  TESSERA_TRY(checked, timed(s, "verify_module", [&] {
+                return check_module(s, tracer, std::move(settled), rewritten, compilers);
+              }));
+  out.settled = std::move(checked.settled);
+  out.verification = std::move(checked.told);
+  if (options.measure) {
+    TESSERA_TRY(times, timed(s, "measure_module",
+                             [&] { return measure_module(s, tracer, out.settled->plan); }));
+    out.times = std::move(times);
+  }
+  // Benchmarks place kernels that lose; what they show is not the module that a user gets.
+  if (options.resizes.value_or(options.seconds == 0) && options.effort != "quick" &&
+      !options.place_all) {
+    TESSERA_TRY(rows, timed(s, "resizes",
+                            [&] { return check_resizes(s, tracer, *out.settled, rewritten); }));
+    if (!rows.is_null()) out.verification["resizes"] = std::move(rows);
+  }
+  return out;
+}
+
+}  // namespace
+
 Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Options& options,
                            const Context& context) {
-  TESSERA_CHECK(check_numbers(options));
   Session s{.options = options, .context = context};
   s.say("discover", "reading the traced module");
   TESSERA_TRY(found, discover(traced, options));
-  s.found = std::move(found);
-  TESSERA_CHECK(check_device(s.found.graph, *s.found.arch));
-  if (options.compose)
-    TESSERA_CHECK(timed(s, "check_rewrites", [&] { return check_rewrites(s, tracer, traced); }));
+  TESSERA_CHECK(check_device(found.graph, *found.arch));
+  Rewritten rewritten{.found = std::move(found)};
+  if (options.compose) {
+    TESSERA_TRY(right, timed(s, "check_rewrites", [&] {
+                  return check_rewrites(s, tracer, traced, std::move(rewritten.found));
+                }));
+    rewritten = std::move(right);
+  }
+  s.found = std::move(rewritten.found);
   s.say("discover", fmt::format("{} patterns in {} ops for {}", s.found.discovery.patterns.size(),
                                 s.found.graph.order.size(), s.found.arch->name));
 
-  TESSERA_CHECK(timed(s, "tools", [&] { return open_tools(s); }));
-  group_by_signature(s);
+  TESSERA_TRY(tools, timed(s, "tools", [&] { return open_tools(s); }));
+  s.tools = std::move(tools);
+  s.work = group_by_signature(s);
   TESSERA_CHECK(timed(s, "lookup", [&] { return look_up(s); }));
   TESSERA_CHECK(check_builders(s));
   TESSERA_CHECK(wake_evaluator(s));
-  if (options.compose)
-    TESSERA_CHECK(timed(s, "baseline", [&] { return prepare_baseline(s, tracer); }));
-  TESSERA_CHECK(look_up_within_memory(s));
-  s.checkpoints = options.checkpoints;
-  s.on_checkpoint = [&](double seconds) { return note_checkpoint(s, seconds); };
-  TESSERA_CHECK(timed(s, "evaluate", [&] { return evaluate_work(s); }));
   if (options.compose) {
-    TESSERA_CHECK(timed(s, "compose", [&] { return compose_plan(s); }));
-    if (options.measure) TESSERA_CHECK(timed(s, "refine", [&] { return refine_plan(s, tracer); }));
-    TESSERA_CHECK(timed(s, "settle", [&] { return settle_plan(s, tracer); }));
-    if (!s.checkpoint_plans.empty())
-      TESSERA_CHECK(timed(s, "checkpoints", [&] { return settle_checkpoints(s, tracer); }));
-    dump(options, "4-plan.json", s.plan.dump(1));
-    TESSERA_CHECK(timed(s, "verify_module", [&] { return check_module(s, tracer); }));
-    if (options.measure)
-      TESSERA_CHECK(timed(s, "measure_module", [&] { return measure_module(s, tracer); }));
-    // Benchmarks place kernels that lose; what they show is not the module that a user gets.
-    if (options.resizes.value_or(options.seconds == 0) && options.effort != "quick" &&
-        !options.place_all)
-      TESSERA_CHECK(timed(s, "resizes", [&] { return check_resizes(s, tracer); }));
+    TESSERA_TRY(baseline, timed(s, "baseline", [&] { return prepare_baseline(s, tracer); }));
+    s.baseline = std::move(baseline);
   }
+  TESSERA_CHECK(look_up_within_memory(s));
+  std::vector<Checkpoint> noted;
+  s.checkpoints = options.checkpoints;
+  s.on_checkpoint = [&](double seconds) -> Status {
+    TESSERA_TRY(checkpoint, note_checkpoint(s, seconds));
+    noted.push_back(std::move(checkpoint));
+    return {};
+  };
+  // Realizes, emits, builds, verifies and times.
+  TESSERA_TRY(left_seconds, timed(s, "evaluate", [&] { return evaluate_work(s); }));
 
+  Results results;
+  if (options.compose) {
+    TESSERA_TRY(assembled,
+                assemble(s, tracer, rewritten, {.left_seconds = left_seconds}, std::move(noted)));
+    results = std::move(assembled);
+  }
   Optimized out;
-  out.plan = s.plan;
-  out.report = make_report(s);
+  if (results.settled) out.plan = to_json(results.settled->plan);
+  out.report = make_report(s, results);
   out.diagnostics = s.diagnostics;
   dump(options, "5-report.json", out.report.dump(1));
   return out;

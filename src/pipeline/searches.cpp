@@ -24,7 +24,7 @@ const std::atomic<bool> never{false};
 int64_t leave_out_large(evaluate::Offers& offers, std::optional<int64_t> limit) {
   if (!limit) return 0;
   int64_t least = 0;
-  const auto large = std::erase_if(offers.candidates, [&](const realize::Candidate& c) {
+  const auto large = std::erase_if(offers.candidates, [&](const kernel::Candidate& c) {
     if (c.workspace_bytes <= *limit) return false;
     least = least == 0 ? c.workspace_bytes : std::min(least, c.workspace_bytes);
     return true;
@@ -39,13 +39,11 @@ int64_t leave_out_large(evaluate::Offers& offers, std::optional<int64_t> limit) 
 
 /// Marks those that won for a relative in the registry.
 void mark_proven(const Work& w, evaluate::Offers& offers) {
-  if (!w.entry || w.entry->status != "accepted") return;
+  if (!w.entry || !w.entry->accepted()) return;
   std::set<std::pair<std::string, std::string>> won;
-  for (const Json& winner : w.entry->candidate.value("winners", Json::array())) {
-    const Json& c = winner.at("candidate");
-    won.emplace(c.at("realizer").get<std::string>(), c.at("config").dump());
-  }
-  for (realize::Candidate& c : offers.candidates)
+  for (const kernel::Winner& winner : w.entry->winners)
+    won.emplace(winner.candidate.realizer, winner.candidate.config.dump());
+  for (kernel::Candidate& c : offers.candidates)
     c.proven = won.contains({c.realizer, c.config.dump()});
 }
 
@@ -100,7 +98,7 @@ class Searches::One : public tune::Journey {
   /// The part of a gain at one place that is one over PyTorch's best plan.
   [[nodiscard]] double over_plan(double gain, double from, double eager) const {
     if (s_.options.effort == "max" || is_of_products(s_.found.graph, pattern())) return gain;
-    return gain_over_plan(gain, from, eager * s_.fused_share);
+    return gain_over_plan(gain, from, eager * s_.baseline.fused_share);
   }
   void open(double seconds);
   void give_up(const Diagnostic& why);
@@ -170,7 +168,7 @@ void Searches::One::begin() {
   const auto begun = Clock::now();
   offered_ = offers_for(s_, w);
   hopeful_ = std::any_of(offered_.candidates.begin(), offered_.candidates.end(),
-                         [](const realize::Candidate& c) { return !c.is_eager(); });
+                         [](const kernel::Candidate& c) { return !c.is_eager(); });
   offering_ = std::chrono::duration<double>(Clock::now() - begun).count();
   auto known = known_trials(s_, w, offered_.candidates);
   if (!known) return give_up(known.error());
@@ -182,8 +180,9 @@ void Searches::One::begin() {
     if (event.contains("trial")) note_trial(s_, work(), event.at("trial"));
     s_.say("tune", event.value("message", ""), more);
   };
-  auto journey = s_.evaluator->begin(p, std::move(offered_.candidates), *known,
-                                     s_.context.stop != nullptr ? *s_.context.stop : never, hear);
+  auto journey =
+      s_.tools.evaluator->begin(p, std::move(offered_.candidates), *known,
+                                s_.context.stop != nullptr ? *s_.context.stop : never, hear);
   if (!journey) return give_up(journey.error());
   journey_ = std::move(*journey);
 }
@@ -256,7 +255,7 @@ Searches::Searches(Session& s, std::function<double()> now) : s_(s), now_(std::m
   if (all_.empty() || s.stopped()) return;
   for (const auto& one : all_) one->begin();
   told_ = true;
-  if (auto status = s.evaluator->start(wanted(s.options.seconds)); !status)
+  if (auto status = s.tools.evaluator->start(wanted(s.options.seconds)); !status)
     s.diagnostics.push_back(status.error());
 }
 
@@ -322,9 +321,9 @@ std::vector<const toolchain::Source*> Searches::wanted(double seconds_left) {
 }
 
 void Searches::build_ahead(double seconds_left) {
-  if (told_ || !s_.evaluator->builds_ahead()) return;
+  if (told_ || !s_.tools.evaluator->builds_ahead()) return;
   told_ = true;
-  s_.evaluator->expect(wanted(seconds_left));
+  s_.tools.evaluator->expect(wanted(seconds_left));
 }
 
 void Searches::crown_so_far() {

@@ -34,11 +34,13 @@ class Searching : public ::testing::Test {
     auto found = discover(Json::parse(graph_text), options);
     ASSERT_TRUE(found) << to_text(found.error());
     s.found = std::move(*found);
-    const Status tools = open_tools(s);
+    auto tools = open_tools(s);
     ASSERT_TRUE(tools) << to_text(tools.error());
-    s.evaluation.tools.own_include = fs::path(source_folder()) / "include";
-    s.evaluator = std::make_unique<evaluate::Evaluator>(s.evaluation, s.found.graph, *s.found.arch);
-    group_by_signature(s);
+    s.tools = std::move(*tools);
+    s.tools.evaluation.tools.own_include = fs::path(source_folder()) / "include";
+    s.tools.evaluator =
+        std::make_unique<evaluate::Evaluator>(s.tools.evaluation, s.found.graph, *s.found.arch);
+    s.work = group_by_signature(s);
     ASSERT_FALSE(s.work.empty());
   }
 
@@ -61,7 +63,7 @@ TEST_F(Searching, EveryPatternHasItsWinnersAndWhatItTookIsTold) {
     for (const Work& w : s.work) first_winners += w.tuned ? w.tuned->winners.size() : 0;
     return Status{};
   };
-  const Status done = evaluate_work(s);
+  const auto done = evaluate_work(s);
   ASSERT_TRUE(done) << to_text(done.error());
   EXPECT_EQ(taken, 1);
   EXPECT_EQ(first_winners, 0u);  // nothing was measured by then
@@ -80,8 +82,9 @@ TEST_F(Searching, EveryPatternHasItsWinnersAndWhatItTookIsTold) {
 
 // As on a GPU: what is built beside the clock is measured when it is ready.
 TEST_F(Searching, CompilersRunAhead) {
-  s.evaluation.always_ahead = true;
-  s.evaluator = std::make_unique<evaluate::Evaluator>(s.evaluation, s.found.graph, *s.found.arch);
+  s.tools.evaluation.always_ahead = true;
+  s.tools.evaluator =
+      std::make_unique<evaluate::Evaluator>(s.tools.evaluation, s.found.graph, *s.found.arch);
   ASSERT_TRUE(evaluate_work(s));
   for (const Work& w : s.work) {
     ASSERT_TRUE(w.tuned) << w.skipped;
@@ -100,8 +103,8 @@ TEST_F(Searching, ACheckpointHasTheBestSoFarAndTheSearchGoesOn) {
   std::size_t winners = 0;
   s.on_checkpoint = [&](double) {
     for (const Work& w : s.work) winners += w.tuned ? w.tuned->winners.size() : 0;
-    choose_kernels(s);
-    return plan_of_choice(s) ? Status{} : Status(error(fail(Code{"TS0001", "t"}, "no plan")));
+    return plan_of(s, choose_kernels(s)) ? Status{}
+                                         : Status(error(fail(Code{"TS0001", "t"}, "no plan")));
   };
   ASSERT_TRUE(evaluate_work(s));
   EXPECT_GT(winners, 0u);
@@ -113,14 +116,14 @@ TEST_F(Searching, ACheckpointHasTheBestSoFarAndTheSearchGoesOn) {
 class Remembered : public Searching {
  protected:
   void remember_gone(const std::string& toolchain, int64_t left_out_from = 0) {
-    realize::Candidate gone{.realizer = "gone_kernel", .config = {{"tile", {64}}}};
+    kernel::Candidate gone{.realizer = "gone_kernel", .config = {{"tile", {64}}}};
     gone.source = toolchain::Source{.name = "gone_kernel",
                                     .language = toolchain::Language::cxx,
                                     .text = "#include \"gone/kernel.h\"\n",
                                     .arch = "host"};
     gone.launches = {{.knobs = Json::object(), .ints = {1}}};
-    const std::string here = s.toolchain;
-    s.toolchain = toolchain;
+    const std::string here = s.tools.toolchain;
+    s.tools.toolchain = toolchain;
     for (Work& w : s.work) {
       evaluate::Tuned t;
       t.winners.push_back({.candidate = gone, .built = {}, .evidence = {}});
@@ -134,7 +137,7 @@ class Remembered : public Searching {
       ASSERT_TRUE(remember(s, w));
       w.tuned.reset();
     }
-    s.toolchain = here;
+    s.tools.toolchain = here;
     ASSERT_TRUE(look_up(s));
   }
 
@@ -160,9 +163,9 @@ TEST_F(Remembered, ARealizerThatIsGoneOfAnotherToolchainIsNoStart) {
 
 TEST_F(Remembered, WhatASearchLeftOutForItsMemoryIsSearchedWhereThereIsRoom) {
   const int64_t left_out_from = int64_t{1} << 40;
-  remember_gone(s.toolchain, left_out_from);
+  remember_gone(s.tools.toolchain, left_out_from);
   for (const bool room : {false, true}) {
-    s.call_bytes = room ? 2 * left_out_from : left_out_from;  // of results too
+    s.baseline.call_bytes = room ? 2 * left_out_from : left_out_from;  // of results too
     ASSERT_TRUE(look_up_within_memory(s));
     for (const Work& w : s.work)
       EXPECT_EQ(w.reuse, room ? rules::Reuse::adapt : rules::Reuse::reuse) << w.reuse_detail;
@@ -170,7 +173,7 @@ TEST_F(Remembered, WhatASearchLeftOutForItsMemoryIsSearchedWhereThereIsRoom) {
 }
 
 TEST_F(Remembered, ASourceThatNoLongerBuildsIsSearchedAnew) {
-  remember_gone(s.toolchain);
+  remember_gone(s.tools.toolchain);
   for (const Work& w : s.work) EXPECT_EQ(w.reuse, rules::Reuse::reuse);
   expect_searched();
   EXPECT_FALSE(s.diagnostics.empty());

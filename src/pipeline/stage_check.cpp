@@ -90,34 +90,35 @@ Result<std::set<std::string>> families_to_blame(Rewriting& rewriting, const Json
 
 }  // namespace
 
-Status check_rewrites(Session& s, bridge::Peer& tracer, const Json& traced) {
+Result<Rewritten> check_rewrites(Session& s, bridge::Peer& tracer, const Json& traced,
+                                 Discovered found) {
   s.say("verify", "the rewritten graph against the traced one");
+  Rewritten out{.found = std::move(found)};
   const auto ask = [&] {
-    return tracer.call("check_rewrites", {{"graph", graph::to_json(s.found.graph)}}, limit);
+    return tracer.call("check_rewrites", {{"graph", graph::to_json(out.found.graph)}}, limit);
   };
   TESSERA_TRY(first, ask());
-  s.rewrite_check = std::move(first);
-  if (!is_wrong(s.rewrite_check)) {
-    tell_unchecked(s, "the rewritten graph", s.rewrite_check);
-    return {};
+  out.check = first;
+  if (!is_wrong(first)) {
+    tell_unchecked(s, "the rewritten graph", first);
+    return out;
   }
-  const Json found = s.rewrite_check;
   Rewriting rewriting(tracer, traced);
-  TESSERA_TRY(off, families_to_blame(rewriting, found));
+  TESSERA_TRY(off, families_to_blame(rewriting, first));
   Options options = s.options;
   options.rewrites_off = off;
   TESSERA_TRY(again, discover(traced, options));
-  s.found = std::move(again);
-  s.rewrites_off = off;
+  out.found = std::move(again);
+  out.off = off;
   warn(s, fail(rewrite_wrong, "rewrites are wrong on this module and are not made: {}",
                join({off.begin(), off.end()}, ", "))
-              .but_found("{}", found.value("reason", ""))
+              .but_found("{}", first.value("reason", ""))
               .help("what is delivered does without them; please report the module")
               .with("families", off)
-              .with("check", found));
+              .with("check", first));
   TESSERA_TRY(now, ask());  // so that the tracer knows this graph
-  s.rewrite_check = std::move(now);
-  return {};
+  out.check = std::move(now);
+  return out;
 }
 
 // --- kernels -------------------------------------------------------------------------------------
@@ -156,10 +157,9 @@ Status drop(Session& s, Work& w, const Json& culprit) {
   const std::string check = culprit.value("check", "");
   if (check == "in_place" || check == "end_to_end")
     TESSERA_CHECK(mark_wrong(s, w, label, "in a module: " + reason));
-  std::erase_if(w.tuned->winners, [&](const evaluate::Tuned::Winner& winner) {
-    return winner.candidate.label() == label;
-  });
-  const evaluate::Tuned::Winner* next = placeable(s, w);
+  std::erase_if(w.tuned->winners,
+                [&](const kernel::Winner& winner) { return winner.candidate.label() == label; });
+  const kernel::Winner* next = placeable(s, w);
   if (next == nullptr) w.skipped = "its kernel was wrong in the module: " + reason;
   warn(s, about_kernel(culprit, next != nullptr ? next->candidate.label() + " takes its place"
                                                 : "its ops are left to PyTorch"));
@@ -181,95 +181,101 @@ Result<bool> drop_culprits(Session& s, const Json& culprits) {
 
 /// What a compiler made of the ops that no kernel covers is wrong: it is not asked again. False
 /// when no culprit says so.
-bool drop_compiler(Session& s, const Json& culprits) {
+bool drop_compiler(Session& s, const std::string& compiler, const Json& culprits) {
   const auto at = std::find_if(culprits.begin(), culprits.end(), [](const Json& culprit) {
     return culprit.value("check", "") == "leftover";
   });
   if (at == culprits.end()) return false;
   warn(s, fail(compiler_wrong,
-               "what {} makes of the ops without a kernel is wrong: they run eagerly", s.leftover)
+               "what {} makes of the ops without a kernel is wrong: they run eagerly", compiler)
               .but_found("{}", at->value("reason", ""))
               .help("torch.compile alone may be wrong too: compare it with the module itself")
               .with("culprit", *at));
-  s.compiler_wrong = true;
   return true;
 }
 
-/// Drops what is wrong and makes the plan again without it; false when there is nothing to drop.
-Result<bool> mend(Session& s, bridge::Peer& tracer, const Json& culprits) {
+/// Drops what is wrong and settles anew without it; nothing when there is nothing to drop.
+Result<std::optional<Settled>> mend(Session& s, bridge::Peer& tracer, const composer::Plan& wrong,
+                                    const Json& culprits, Compilers& compilers) {
   // Without the compiler the same kernels take another time and other memory, so which way the
   // module runs is decided anew for it as well.
-  if (!drop_compiler(s, culprits)) {
+  if (drop_compiler(s, wrong.leftover_runner, culprits)) {
+    compilers.wrong = true;
+  } else {
     TESSERA_TRY(fewer, drop_culprits(s, culprits));
-    if (!fewer) return false;
+    if (!fewer) return std::optional<Settled>();
   }
-  TESSERA_CHECK(compose_plan(s));
-  TESSERA_CHECK(settle_plan(s, tracer));
-  return true;
+  TESSERA_TRY(chosen, compose(s));
+  TESSERA_TRY(settled, settle_plan(s, tracer, std::move(chosen), compilers));
+  return std::optional<Settled>(std::move(settled));
 }
 
-void tell_unchecked_kernels(Session& s) {
-  for (const Json& row : s.module_check.value("kernels", Json::array())) {
+void tell_unchecked_kernels(Session& s, const Json& check) {
+  for (const Json& row : check.value("kernels", Json::array())) {
     tell_unchecked(s,
                    fmt::format("the kernel {} of {}, in its place,", row.value("label", ""),
                                row.value("pattern", "")),
                    row);
   }
-  if (const std::string form = s.module_check.value("form", "fp64"); form != "fp64") {
+  if (const std::string form = check.value("form", "fp64"); form != "fp64") {
     Json reply = {{"ok", true}, {"form", form}, {"reason", "fp64 does not fit into memory"}};
     tell_unchecked(s, "the module, end to end,", reply);
   }
 }
 
-bool runs_kernels(const Session& s) {
-  return s.plan.value("runner", "kernels") == "kernels";
-}
-
 /// Nothing of ours is in the module.
-Json run_by_torch(const Session& s) {
+Json run_by_torch(const Rewritten& rewritten) {
   return {{"ok", true},
           {"reason", ""},
           {"form", "none: PyTorch runs the module"},
-          {"rewrites", s.rewrite_check}};
+          {"rewrites", rewritten.check}};
+}
+
+/// The tracer's word on the plan.
+Result<Json> verify(const Session& s, bridge::Peer& tracer, const composer::Plan& plan) {
+  s.say("verify", "the module's kernels in their places, and all of it end to end");
+  return tracer.call("verify_module",
+                     {{"plan", to_json(plan)}, {"seeds", 2}, {"leftover", plan.leftover_runner}},
+                     limit);
 }
 
 }  // namespace
 
-Status check_module(Session& s, bridge::Peer& tracer) {
-  s.evaluator.reset();  // the check needs its memory
+Result<Checked> check_module(Session& s, bridge::Peer& tracer, Settled settled,
+                             const Rewritten& rewritten, Compilers compilers) {
+  s.tools.evaluator.reset();  // the check needs its memory
+  Checked out{.settled = std::move(settled)};
   Json dropped = Json::array();
   for (int round = 0;; ++round) {
-    if (!runs_kernels(s)) {
-      s.module_check = run_by_torch(s);
-      s.module_check["dropped"] = dropped;
+    if (!out.settled.plan.runs_kernels()) {
+      out.told = run_by_torch(rewritten);
+      out.told["dropped"] = dropped;
       break;
     }
-    s.say("verify", "the module's kernels in their places, and all of it end to end");
-    TESSERA_TRY(reply,
-                tracer.call("verify_module",
-                            {{"plan", s.plan}, {"seeds", 2}, {"leftover", s.leftover}}, limit));
-    s.module_check = std::move(reply);
-    s.module_check["dropped"] = dropped;
-    if (s.module_check.value("ok", false)) break;
-    const Json culprits = s.module_check.value("culprits", Json::array());
-    bool mended = false;
+    TESSERA_TRY(reply, verify(s, tracer, out.settled.plan));
+    out.told = std::move(reply);
+    out.told["dropped"] = dropped;
+    if (out.told.value("ok", false)) break;
+    const Json culprits = out.told.value("culprits", Json::array());
+    std::optional<Settled> mended;
     if (round < most_rounds) {
-      TESSERA_TRY(done, mend(s, tracer, culprits));
-      mended = done;
+      TESSERA_TRY(again, mend(s, tracer, out.settled.plan, culprits, compilers));
+      mended = std::move(again);
     }
     if (!mended) {
       return error(
           fail(module_wrong, "the composed module does not compute what the original does")
-              .but_found("{}", s.module_check.value("reason", "no reason given"))
+              .but_found("{}", out.told.value("reason", "no reason given"))
               .help("optimize again with --use-registry=false to rule out a stale kernel, or with "
                     "--only library; please report the case")
-              .with("check", s.module_check));
+              .with("check", out.told));
     }
+    out.settled = std::move(*mended);
     dropped.insert(dropped.end(), culprits.begin(), culprits.end());
   }
-  if (!s.rewrites_off.empty()) s.module_check["rewrites"]["off"] = s.rewrites_off;
-  if (s.module_check.contains("kernels")) tell_unchecked_kernels(s);
-  return {};
+  if (!rewritten.off.empty()) out.told["rewrites"]["off"] = rewritten.off;
+  if (out.told.contains("kernels")) tell_unchecked_kernels(s, out.told);
+  return out;
 }
 
 }  // namespace tessera::pipeline

@@ -8,9 +8,9 @@
 namespace tessera::pipeline {
 namespace {
 
-std::string why_not(const Session& s, const rules::Pattern& p) {
-  for (const auto& [index, reason] : s.choice.left_out) {
-    if (s.placed_options[static_cast<std::size_t>(index)].pattern == &p) return reason;
+std::string why_not(const Session& s, const Chosen& chosen, const rules::Pattern& p) {
+  for (const auto& [index, reason] : chosen.choice.left_out) {
+    if (chosen.options[static_cast<std::size_t>(index)].pattern == &p) return reason;
   }
   for (const Work& w : s.work) {
     for (const int i : w.patterns) {
@@ -26,9 +26,8 @@ std::string why_not(const Session& s, const rules::Pattern& p) {
 
 }  // namespace
 
-void choose_kernels(Session& s) {
-  s.placed_options.clear();
-  s.option_origin.clear();
+Chosen choose_kernels(const Session& s) {
+  Chosen out;
   for (std::size_t w = 0; w < s.work.size(); ++w) {
     if (placeable(s, s.work[w]) == nullptr) continue;
     const double ms = alone_ms(s, s.work[w]);
@@ -36,84 +35,62 @@ void choose_kernels(Session& s) {
       double eager_ms = s.work[w].tuned->eager_ms;
       // A benchmark asks what our kernel takes, also where it loses.
       if (s.options.place_all) eager_ms = std::max(eager_ms, ms * 1.001);
-      s.placed_options.push_back({.pattern = &s.pattern(i), .ms = ms, .eager_ms = eager_ms});
-      s.option_origin.emplace_back(static_cast<int>(w), i);
+      out.options.push_back({.pattern = &s.pattern(i), .ms = ms, .eager_ms = eager_ms});
+      out.origins.push_back({.work = w, .pattern = i});
     }
   }
-  s.choice = composer::choose(s.found.graph, s.placed_options);
+  out.choice = composer::choose(s.found.graph, out.options);
+  return out;
 }
 
-Status compose_plan(Session& s) {
-  choose_kernels(s);
-  TESSERA_TRY(plan, plan_of_choice(s));
-  s.plan = std::move(plan);
-  s.say("compose", fmt::format("{} kernels placed, {} ops left to PyTorch", s.choice.chosen.size(),
-                               s.plan.at("leftover").size()));
-  return {};
+Result<Chosen> compose(const Session& s) {
+  Chosen chosen = choose_kernels(s);
+  TESSERA_TRY(plan, plan_of(s, chosen));
+  s.say("compose", fmt::format("{} kernels placed, {} ops left to PyTorch",
+                               chosen.choice.chosen.size(), plan.leftover.size()));
+  return chosen;
 }
 
-Result<Json> plan_of_choice(const Session& s) {
+Result<composer::Plan> plan_of(const Session& s, const Chosen& chosen,
+                               const std::string& leftover_runner) {
   std::vector<composer::Placed> placed;
-  for (const int o : s.choice.chosen) {
-    const Work& w =
-        s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
-    const evaluate::Tuned::Winner* winner = placeable(s, w);
-    Json evidence = winner->evidence.to_json();
-    evidence["eager_ms"] = w.tuned->eager_ms;
-    placed.push_back(
-        {.pattern = s.placed_options[static_cast<std::size_t>(o)].pattern,
-         .candidate = evaluate::to_json(winner->candidate, winner->launch, winner->built),
-         .evidence = std::move(evidence)});
+  for (const int o : chosen.choice.chosen) {
+    const auto at = static_cast<std::size_t>(o);
+    const Work& w = s.work[chosen.origins[at].work];
+    placed.push_back({.pattern = chosen.options[at].pattern,
+                      .winner = *placeable(s, w),
+                      .eager_ms = w.tuned->eager_ms});
   }
   std::map<graph::NodeId, std::string> why_left;
   for (const auto& [node, reason] : s.found.discovery.uncovered) why_left[node] = reason;
   for (const rules::Pattern& p : s.found.discovery.patterns) {
-    const std::string reason = fmt::format("{} {}: {}", p.id, p.rule, why_not(s, p));
+    const std::string reason = fmt::format("{} {}: {}", p.id, p.rule, why_not(s, chosen, p));
     for (const graph::NodeId n : p.computing) why_left.try_emplace(n, reason);
   }
-  const Json about = {{"name", s.found.graph.name},
-                      {"device", s.found.graph.device},
-                      {"device_name", s.device_name},
-                      {"arch", s.found.arch->name},
-                      {"precision", name_of(s.found.graph.precision)},
-                      {"leftover_runner", s.leftover},
-                      {"toolchain", s.evaluation.tools.to_json()}};
-  TESSERA_TRY(plan, composer::make_plan(s.found.graph, placed, why_left, about));
-  plan["kind"] = kind_of_plan(s, plan);
+  TESSERA_TRY(plan, composer::make_plan(s.found.graph, placed, why_left,
+                                        {.device_name = s.tools.device_name,
+                                         .arch = std::string(s.found.arch->name),
+                                         .toolchain = s.tools.evaluation.tools.to_json()}));
+  plan.leftover_runner = leftover_runner;
   return plan;
 }
 
-std::string kind_of_plan(const Session& s, const Json& plan) {
-  bool synthesized = false;
-  // What PyTorch runs is the vendor's too.
-  bool library = plan.is_object() && !plan.at("leftover").empty();
-  for (const int o : s.choice.chosen) {
-    const Work& w =
-        s.work[static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first)];
-    (placeable(s, w)->candidate.kind == realize::Kind::library ? library : synthesized) = true;
-  }
-  if (synthesized && library) return "mixed";
-  return synthesized ? "synthesized" : library ? "library" : "none";
-}
-
-Status measure_module(Session& s, bridge::Peer& tracer) {
+Result<Json> measure_module(const Session& s, bridge::Peer& tracer, const composer::Plan& plan) {
   s.say("measure", "the composed module beside its peers");
   // Who asked to stop wants the best so far soon: eager is enough to say what it is worth.
   const bool stopped = s.stopped();
   Json peers = stopped ? Json::array({"eager"}) : Json(s.options.peers);
-  auto reply = tracer.call("measure_module",
-                           {{"plan", s.plan},
-                            {"peers", std::move(peers)},
-                            {"leftover", s.leftover},
-                            {"seconds", stopped ? 1 : 10},
-                            {"ablation", s.options.ablation && !stopped}},
-                           std::chrono::seconds(3600));
-  if (!reply) return error(std::move(reply).error());
-  s.module_times = std::move(*reply);
+  TESSERA_TRY(times, tracer.call("measure_module",
+                                 {{"plan", to_json(plan)},
+                                  {"peers", std::move(peers)},
+                                  {"leftover", plan.leftover_runner},
+                                  {"seconds", stopped ? 1 : 10},
+                                  {"ablation", s.options.ablation && !stopped}},
+                                 std::chrono::seconds(3600)));
   for (const std::string& peer : s.options.peers) {
-    if (stopped && peer != "eager") s.module_times["absent"][peer] = "the run was stopped";
+    if (stopped && peer != "eager") times["absent"][peer] = "the run was stopped";
   }
-  return {};
+  return times;
 }
 
 }  // namespace tessera::pipeline

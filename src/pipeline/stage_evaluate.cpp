@@ -10,24 +10,26 @@
 
 namespace tessera::pipeline {
 
-void group_by_signature(Session& s) {
-  std::map<std::string, int> by_signature;
+std::vector<Work> group_by_signature(const Session& s) {
+  std::vector<Work> out;
+  std::map<std::string, std::size_t> by_signature;
   const auto& patterns = s.found.discovery.patterns;
   for (int i = 0; i < static_cast<int>(patterns.size()); ++i) {
     const std::string signature = s.pattern(i).signature();
-    if (const auto it = by_signature.find(signature); it != by_signature.end()) {
-      s.work[static_cast<std::size_t>(it->second)].patterns.push_back(i);
+    const auto [at, fresh] = by_signature.try_emplace(signature, out.size());
+    if (!fresh) {
+      out[at->second].patterns.push_back(i);
       continue;
     }
-    by_signature[signature] = static_cast<int>(s.work.size());
     Work w;
     w.patterns = {i};
     w.key = {.signature = signature,
              .precision = std::string(name_of(s.pattern(i).precision)),
-             .device = s.device_name,
+             .device = s.tools.device_name,
              .policy = registry::measuring_policy()};
-    s.work.push_back(std::move(w));
+    out.push_back(std::move(w));
   }
+  return out;
 }
 
 namespace {
@@ -75,12 +77,12 @@ class Checkpoints {
 
 }  // namespace
 
-Status evaluate_work(Session& s) {
+Result<double> evaluate_work(Session& s) {
   for (std::size_t at = 0; at < s.work.size(); ++at) reuse_one(s, at);
   SearchClock clock;
   Searches searches(s, [&] { return clock.now(); });
   Checkpoints checkpoints(s);
-  const double left = s.options.seconds - s.options.spent - s.kept_seconds;
+  const double left = s.options.seconds - s.options.spent - s.baseline.kept_seconds;
   const double seconds = s.options.seconds > 0 ? std::max(1.0, left) : 0;
   tune::run(searches.journeys(), {.seconds = seconds,
                                   .stop = s.context.stop,
@@ -90,12 +92,12 @@ Status evaluate_work(Session& s) {
                                         checkpoints.take(searches, clock);
                                         searches.build_ahead(left);
                                       },
-                                  .wait = [&](double seconds) { s.evaluator->wait(seconds); },
-                                  .ending = [&] { s.evaluator->end_builds(); }});
-  s.left_seconds = std::max(s.kept_seconds, s.options.seconds - s.options.spent - clock.now());
+                                  .wait = [&](double seconds) { s.tools.evaluator->wait(seconds); },
+                                  .ending = [&] { s.tools.evaluator->end_builds(); }});
+  const double unspent = s.options.seconds - s.options.spent - clock.now();
   TESSERA_CHECK(searches.end());
   keep_what_was_found(s);
-  return {};
+  return std::max(s.baseline.kept_seconds, unspent);
 }
 
 }  // namespace tessera::pipeline

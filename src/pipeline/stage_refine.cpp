@@ -57,15 +57,15 @@ struct Time {
 };
 
 /// The module's time under each contender, in order.
-Result<std::vector<Time>> compare(Session& s, bridge::Peer& tracer, Work& w,
+Result<std::vector<Time>> compare(Session& s, bridge::Peer& tracer, const Chosen& chosen, Work& w,
                                   const std::vector<std::size_t>& contenders) {
   Json plans = Json::array();
   for (const std::size_t which : contenders) {
     prefer(w, which);
-    auto plan = plan_of_choice(s);
+    auto plan = plan_of(s, chosen);
     defer(w, which);
     if (!plan) return error(std::move(plan).error());
-    plans.push_back(std::move(*plan));
+    plans.push_back(to_json(*plan));
   }
   constexpr double seconds_each = 0.4;
   const double seconds = seconds_each * static_cast<double>(plans.size());
@@ -82,10 +82,11 @@ Result<std::vector<Time>> compare(Session& s, bridge::Peer& tracer, Work& w,
   return times;
 }
 
-Status refine_one(Session& s, bridge::Peer& tracer, Work& w) {
+/// What was exchanged, for the report; null where the winner stays.
+Result<Json> refine_one(Session& s, bridge::Peer& tracer, const Chosen& chosen, Work& w) {
   const std::vector<std::size_t> which = contenders(s, w);
-  if (which.size() < 2) return {};
-  TESSERA_TRY(times, compare(s, tracer, w, which));
+  if (which.size() < 2) return Json();
+  TESSERA_TRY(times, compare(s, tracer, chosen, w, which));
   std::size_t best = 0;
   for (std::size_t i = 1; i < times.size(); ++i) {
     if (times[i].ms > 0 && times[i].judged() < times[best].judged()) best = i;
@@ -102,7 +103,7 @@ Status refine_one(Session& s, bridge::Peer& tracer, Work& w) {
   if (best == 0 || gain < std::max(least_gain * times[0].judged(), noise)) {
     s.say("refine",
           fmt::format("{}: {} stays, {} tried in the module", id, label(0), which.size() - 1));
-    return {};
+    return Json();
   }
   const std::string loaded = times[best].sustained_ms > 0
                                  ? fmt::format("; back to back {:.4g}, not {:.4g}",
@@ -119,20 +120,21 @@ Status refine_one(Session& s, bridge::Peer& tracer, Work& w) {
     taken["sustained_ms"] = times[best].sustained_ms;
     taken["than_sustained"] = times[0].sustained_ms;
   }
-  s.refinements.push_back(std::move(taken));
   prefer(w, which[best]);
   w.refined = true;
-  return remember(s, w);
+  if (auto stored = remember(s, w); !stored) s.diagnostics.push_back(stored.error());
+  return taken;
 }
 
 }  // namespace
 
-Status refine_plan(Session& s, bridge::Peer& tracer) {
+Result<Json> refine_plan(Session& s, bridge::Peer& tracer, const Chosen& chosen) {
+  Json out = Json::array();
   double total = 0;
   std::vector<std::pair<double, std::size_t>> order;  // time in the module, work
-  for (const int o : s.choice.chosen) {
-    const auto at = static_cast<std::size_t>(s.option_origin[static_cast<std::size_t>(o)].first);
-    const double ms = s.placed_options[static_cast<std::size_t>(o)].ms;
+  for (const int o : chosen.choice.chosen) {
+    const std::size_t at = chosen.origins[static_cast<std::size_t>(o)].work;
+    const double ms = chosen.options[static_cast<std::size_t>(o)].ms;
     total += ms;
     const auto same =
         std::find_if(order.begin(), order.end(), [&](const auto& e) { return e.second == at; });
@@ -147,13 +149,15 @@ Status refine_plan(Session& s, bridge::Peer& tracer) {
     // What was reused has been through this.
     const bool fresh = !w.tuned->trials.empty();
     if (!fresh || ms < least_share * total) continue;
-    if (s.stopped()) return {};
-    if (auto status = refine_one(s, tracer, w); !status) s.diagnostics.push_back(status.error());
+    if (s.stopped()) return out;
+    auto taken = refine_one(s, tracer, chosen, w);
+    if (!taken) {
+      s.diagnostics.push_back(taken.error());
+    } else if (!taken->is_null()) {
+      out.push_back(std::move(*taken));
+    }
   }
-  if (s.refinements.empty()) return {};
-  TESSERA_TRY(plan, plan_of_choice(s));
-  s.plan = std::move(plan);
-  return {};
+  return out;
 }
 
 }  // namespace tessera::pipeline

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "pipeline/stages.h"
-#include "registry/winners.h"
+#include "registry/wrong.h"
 
 namespace tessera::pipeline {
 namespace {
@@ -27,20 +27,6 @@ Json failures(const evaluate::Tuned& tuned) {
     out.push_back({{"label", tuned.labels.at(static_cast<std::size_t>(t.point.candidate))},
                    {"outcome", tune::name_of(t.outcome)},
                    {"reason", t.reason}});
-  }
-  return out;
-}
-
-Json winners(const evaluate::Tuned& tuned) {
-  Json out = Json::array();
-  for (const evaluate::Tuned::Winner& w : tuned.winners) {
-    const realize::Launch launch =
-        w.candidate.launches.empty() ? realize::Launch{}
-                                     : w.candidate.launches.at(static_cast<std::size_t>(w.launch));
-    out.push_back({{"candidate", candidate_record(w.candidate)},
-                   {"launch", {{"knobs", launch.knobs}, {"ints", launch.ints}}},
-                   {"evidence", w.evidence.to_json()},
-                   {"binary", w.built ? w.built->hash : ""}});
   }
   return out;
 }
@@ -74,11 +60,13 @@ registry::Thoroughness thoroughness(const Session& s, const Work& w) {
 }  // namespace
 
 Status remember(Session& s, const Work& w) {
-  if (!s.registry) return {};
+  if (!s.tools.registry) return {};
   const rules::Pattern& p = s.pattern(w.patterns.front());
   Entry e{.key = w.key, .rule = p.rule, .arch = std::string(s.found.arch->name)};
-  e.status = w.tuned->winners.empty() ? "failed" : "accepted";
-  e.toolchain = s.toolchain;
+  e.winners = w.tuned->winners;
+  e.eager_ms = w.tuned->eager_ms;
+  e.refined = w.refined;
+  e.toolchain = s.tools.toolchain;
   e.created = now_utc();
   e.run = s.run;
   e.negative = failures(*w.tuned);
@@ -90,14 +78,9 @@ Status remember(Session& s, const Work& w) {
     e.provenance = w.imported->provenance;
     e.provenance.imported = false;
   }
-  if (e.status == "accepted") {
-    e.candidate = {{"winners", winners(*w.tuned)}, {"eager_ms", w.tuned->eager_ms}};
-    e.evidence = {{"eager_ms", w.tuned->eager_ms}, {"refined", w.refined}};
-    registry::lead_with_first(e);
-    if (w.own && w.beside_own) e.replaces = w.own->created;
-  }
-  TESSERA_CHECK(s.registry->store(e));
-  return s.registry->settle_trials(w.key, e.toolchain);
+  if (e.accepted() && w.own && w.beside_own) e.replaces = w.own->created;
+  TESSERA_CHECK(s.tools.registry->store(e));
+  return s.tools.registry->settle_trials(w.key, e.toolchain);
 }
 
 namespace {
@@ -112,10 +95,10 @@ bool passes(const Json& trial) {
 }
 
 /// The trial that keeps a search from a candidate: of its default launch.
-Json refusal(const realize::Candidate& c, const Json& mark) {
+Json refusal(const kernel::Candidate& c, const Json& mark) {
   return {{"label", c.label()},
           {"realizer", c.realizer},
-          {"kind", realize::name_of(c.kind)},
+          {"kind", kernel::name_of(c.kind)},
           {"config", c.config},
           {"knobs", c.launches.empty() ? Json::object() : c.launches.front().knobs},
           {"outcome", tune::name_of(tune::Outcome::wrong_result)},
@@ -125,19 +108,20 @@ Json refusal(const realize::Candidate& c, const Json& mark) {
 }  // namespace
 
 Result<Json> known_trials(const Session& s, const Work& w,
-                          const std::vector<realize::Candidate>& candidates) {
+                          const std::vector<kernel::Candidate>& candidates) {
   Json out = Json::array();
-  if (!s.registry) return out;
+  if (!s.tools.registry) return out;
   const registry::Here here = here_of(s, w);
-  TESSERA_TRY(kept, s.registry->trials(w.key, here.toolchain));
+  TESSERA_TRY(kept, s.tools.registry->trials(w.key, here.toolchain));
   for (Json& trial : kept) {
     if (registry::is_wrong_trial(trial)) {
-      if (const realize::Candidate* c = offered(candidates, trial))
+      if (const kernel::Candidate* c =
+              offered(candidates, trial.at("realizer"), trial.at("config")))
         out.push_back(refusal(*c, trial));
       continue;
     }
     if (s.options.retune || passes(trial)) continue;
-    const bool library = trial.value("kind", "") == realize::name_of(realize::Kind::library);
+    const bool library = trial.value("kind", "") == kernel::name_of(kernel::Kind::library);
     if (library && trial.value("libraries", Json::object()) != here.libraries) continue;
     // The finals of another session are not beside those of this one.
     if (trial.contains("detail") && trial.at("detail").is_object()) {
@@ -150,26 +134,27 @@ Result<Json> known_trials(const Session& s, const Work& w,
 }
 
 void note_trial(Session& s, Work& w, const Json& trial) {
-  if (!s.registry) return;
-  const bool own_best = w.own && trial.value("realizer", "") == w.own->realizer &&
-                        trial.value("config", Json::object()) == w.own->config;
+  if (!s.tools.registry) return;
+  const bool own_best =
+      w.own && w.own->accepted() && trial.value("realizer", "") == w.own->realizer() &&
+      trial.value("config", Json::object()) == w.own->winners.front().candidate.config;
   w.beside_own = w.beside_own || own_best;
   const registry::Here here = here_of(s, w);
   Json kept = trial;
-  if (trial.value("kind", "") == realize::name_of(realize::Kind::library))
+  if (trial.value("kind", "") == kernel::name_of(kernel::Kind::library))
     kept["libraries"] = here.libraries;
-  (void)s.registry->note_trial(w.key, here.toolchain, trial.value("label", ""), kept);
+  (void)s.tools.registry->note_trial(w.key, here.toolchain, trial.value("label", ""), kept);
 }
 
 Status mark_wrong(Session& s, const Work& w, const std::string& label, const std::string& reason) {
-  if (!s.registry || !w.tuned) return {};
-  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
+  if (!s.tools.registry || !w.tuned) return {};
+  for (const kernel::Winner& winner : w.tuned->winners) {
     if (winner.candidate.label() != label) continue;
-    TESSERA_CHECK(s.registry->mark_wrong(w.key, s.toolchain,
-                                         {.label = label,
-                                          .realizer = winner.candidate.realizer,
-                                          .config = winner.candidate.config,
-                                          .reason = reason}));
+    TESSERA_CHECK(s.tools.registry->mark_wrong(w.key, s.tools.toolchain,
+                                               {.label = label,
+                                                .realizer = winner.candidate.realizer,
+                                                .config = winner.candidate.config,
+                                                .reason = reason}));
   }
   return {};
 }

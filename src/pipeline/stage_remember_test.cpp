@@ -3,7 +3,6 @@
 
 #include "base/files.h"
 #include "pipeline/stages.h"
-#include "registry/winners.h"
 
 namespace tessera::pipeline {
 namespace {
@@ -12,20 +11,20 @@ using evaluate::Tuned;
 using ::testing::HasSubstr;
 using tune::Outcome;
 
-realize::Candidate candidate(const std::string& realizer, int tile) {
-  realize::Candidate c;
+kernel::Candidate candidate(const std::string& realizer, int tile) {
+  kernel::Candidate c;
   c.realizer = realizer;
-  c.kind = realizer.starts_with("library") ? realize::Kind::library : realize::Kind::synthesized;
+  c.kind = realizer.starts_with("library") ? kernel::Kind::library : kernel::Kind::synthesized;
   c.config = {{"tile", {tile}}};
-  if (c.kind == realize::Kind::synthesized) {
+  if (c.kind == kernel::Kind::synthesized) {
     c.source = toolchain::Source{.name = "k", .text = "int x;"};
     c.launches = {{.knobs = {{"raster", "m"}}, .ints = {1}}};
   }
   return c;
 }
 
-Tuned::Winner winner(const std::string& realizer, int tile, double ms) {
-  Tuned::Winner w{.candidate = candidate(realizer, tile), .built = {}, .evidence = {}};
+kernel::Winner winner(const std::string& realizer, int tile, double ms) {
+  kernel::Winner w{.candidate = candidate(realizer, tile), .built = {}, .evidence = {}};
   w.evidence.ms = ms;
   return w;
 }
@@ -37,12 +36,12 @@ class RememberTest : public ::testing::Test {
   Options options;
   Context context;
   Session s{.options = options, .context = context};
-  const std::vector<realize::Candidate> candidates = {
+  const std::vector<kernel::Candidate> candidates = {
       candidate("tile_gemm", 64), candidate("tile_gemm", 128), candidate("library_sdpa", 1)};
 
   void SetUp() override {
-    s.registry = std::move(*registry::Registry::open(folder.path() / "registry.sqlite"));
-    s.toolchain = "nvcc13";
+    s.tools.registry = std::move(*registry::Registry::open(folder.path() / "registry.sqlite"));
+    s.tools.toolchain = "nvcc13";
     s.found.arch = *arch::find("host");
     s.found.graph.meta["libraries"] = {{"torch", "2.11.0"}};
     for (const double ms : {3.0, 1.0}) {
@@ -56,7 +55,7 @@ class RememberTest : public ::testing::Test {
     }
   }
   Work& work() { return s.work.front(); }
-  void found(std::vector<Tuned::Winner> winners, const std::string& because, double seconds) {
+  void found(std::vector<kernel::Winner> winners, const std::string& because, double seconds) {
     Tuned t;
     t.winners = std::move(winners);
     t.eager_ms = 2;
@@ -75,7 +74,7 @@ class RememberTest : public ::testing::Test {
     EXPECT_TRUE(look_up(s));
     return work();
   }
-  void note(const realize::Candidate& c, Outcome outcome, Json detail = Json::object()) {
+  void note(const kernel::Candidate& c, Outcome outcome, Json detail = Json::object()) {
     note_trial(
         s, work(),
         evaluate::trial_to_json(
@@ -136,7 +135,7 @@ TEST_F(RememberTest, TrialsAreKnownToTheNextSearch) {
   // Those of another session's finals are not beside this one's.
   EXPECT_EQ(trials[0].detail, Json::object());
   EXPECT_EQ(trials[1].outcome, Outcome::wrong_result);
-  s.toolchain = "nvcc14";
+  s.tools.toolchain = "nvcc14";
   EXPECT_TRUE(known().empty());
 }
 
@@ -160,21 +159,21 @@ TEST_F(RememberTest, AWinnerThatWasBesideTheOldOneTakesItsPlace) {
   options.effort = "max";
   look();
   found({winner("tile_gemm", 128, 1.1)}, "space exhausted", 9);
-  EXPECT_EQ(look().own->config["tile"][0], 64);
+  EXPECT_EQ(look().own->winners.front().candidate.config["tile"][0], 64);
   note(candidates[0], Outcome::measured);
   EXPECT_TRUE(work().beside_own);
   found({winner("tile_gemm", 128, 1.1)}, "space exhausted", 9);
-  EXPECT_EQ(look().own->config["tile"][0], 128);
+  EXPECT_EQ(look().own->winners.front().candidate.config["tile"][0], 128);
 }
 
 TEST_F(RememberTest, AWinnerThatIsWrongInTheModuleIsNotGivenAgain) {
   note(candidates[0], Outcome::measured);
-  const std::vector<Tuned::Winner> both = {winner("tile_gemm", 64, 1),
-                                           winner("library_sdpa", 1, 1.5)};
+  const std::vector<kernel::Winner> both = {winner("tile_gemm", 64, 1),
+                                            winner("library_sdpa", 1, 1.5)};
   found(both, "space exhausted", 3);
   ASSERT_TRUE(mark_wrong(s, work(), candidates[0].label(), "differs by 4 % in the module"));
-  EXPECT_EQ(look().own->realizer, "library_sdpa");
-  EXPECT_EQ(registry::winners_of(*work().own).size(), 1u);
+  EXPECT_EQ(look().own->realizer(), "library_sdpa");
+  EXPECT_EQ(work().own->winners.size(), 1u);
   EXPECT_EQ(work().own->negative.back()["reason"], "differs by 4 % in the module");
   options.retune = true;
   const auto trials = known();
@@ -182,32 +181,19 @@ TEST_F(RememberTest, AWinnerThatIsWrongInTheModuleIsNotGivenAgain) {
   EXPECT_EQ(trials[0].point, (tune::Point{0, 0}));
   EXPECT_EQ(trials[0].outcome, Outcome::wrong_result);
   found(both, "space exhausted", 3);
-  EXPECT_EQ(look().own->realizer, "library_sdpa");
+  EXPECT_EQ(look().own->realizer(), "library_sdpa");
   found({winner("library_sdpa", 1, 1.5)}, "space exhausted", 3);
   ASSERT_TRUE(mark_wrong(s, work(), candidates[2].label(), "this too"));
-  EXPECT_EQ(look().own->status, "failed");
+  EXPECT_EQ(look().own->status(), "failed");
   ASSERT_TRUE(mark_wrong(s, s.work[1], "any", "nothing was tuned"));
 }
 
-TEST_F(RememberTest, AStoredSourceThatIsAnotherIsNotTaken) {
-  found({winner("tile_gemm", 64, 1)}, "space exhausted", 3);
-  Json stored = registry::winners_of(*look().own).front().at("candidate");
-  EXPECT_TRUE(candidate_from_record(stored));
-  stored["source"]["flags"] = {"-fplugin=evil.so"};
-  const auto refused = candidate_from_record(stored);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().name, "registry.bad_candidate_record");
-  stored["source"].erase("flags");
-  stored.erase("source_hash");  // as entries of before have none
-  EXPECT_FALSE(candidate_from_record(stored));
-}
-
 TEST_F(RememberTest, StoredCandidatesAreFoundAmongTheOffers) {
-  const Json reordered = Json::parse(R"({"realizer":"r","config":{"b":[1],"a":{"y":2,"x":1}}})");
-  realize::Candidate c{.realizer = "r", .config = {{"a", {{"x", 1}, {"y", 2}}}, {"b", {1}}}};
-  EXPECT_EQ(offered({candidates[0], c}, reordered)->realizer, "r");
+  const Json reordered = Json::parse(R"({"b":[1],"a":{"y":2,"x":1}})");
+  kernel::Candidate c{.realizer = "r", .config = {{"a", {{"x", 1}, {"y", 2}}}, {"b", {1}}}};
+  EXPECT_EQ(offered({candidates[0], c}, "r", reordered)->realizer, "r");
   c.config["b"] = {2};
-  EXPECT_EQ(offered({candidates[0], c}, reordered), nullptr);
+  EXPECT_EQ(offered({candidates[0], c}, "r", reordered), nullptr);
 }
 
 }  // namespace

@@ -18,21 +18,7 @@ const Work* work_of(const Session& s, int pattern) {
 Json winners_json(const Work& w) {
   Json out = Json::array();
   if (!w.tuned) return out;
-  for (const evaluate::Tuned::Winner& winner : w.tuned->winners) {
-    Json j = {{"label", winner.candidate.label()},
-              {"realizer", winner.candidate.realizer},
-              {"kind", realize::name_of(winner.candidate.kind)},
-              {"config", winner.candidate.config},
-              {"evidence", winner.evidence.to_json()}};
-    if (!winner.candidate.launches.empty()) {
-      j["knobs"] = winner.candidate.launches.at(static_cast<std::size_t>(winner.launch)).knobs;
-    }
-    if (winner.built) {
-      j["binary"] = winner.built->hash;
-      j["resources"] = winner.built->resources;
-    }
-    out.push_back(std::move(j));
-  }
+  for (const kernel::Winner& winner : w.tuned->winners) out.push_back(kernel::report_row(winner));
   return out;
 }
 
@@ -73,28 +59,37 @@ Json pattern_json(const Session& s, int index, const std::vector<int>& chosen_pa
   return j;
 }
 
+/// {"baseline": ways, "ways": ways, "chosen": index, "why"}; {} where nothing decides.
+Json settled_json(const Baseline& baseline, const Results& results) {
+  Json out = Json::object();
+  if (!baseline.ways.is_null()) out["baseline"] = baseline.ways;
+  if (results.settled) out.update(results.settled->told);
+  return out;
+}
+
 }  // namespace
 
-Json make_report(const Session& s) {
+Json make_report(const Session& s, const Results& results) {
+  const Chosen placed = results.settled ? results.settled->chosen : Chosen{};
+  const composer::Plan* plan = results.settled ? &results.settled->plan : nullptr;
   std::vector<int> chosen;
-  for (const int o : s.choice.chosen)
-    chosen.push_back(s.option_origin[static_cast<std::size_t>(o)].second);
+  for (const int o : placed.choice.chosen)
+    chosen.push_back(placed.origins[static_cast<std::size_t>(o)].pattern);
   std::map<int, std::string> left_out;
-  for (const auto& [o, reason] : s.choice.left_out) {
-    left_out[s.option_origin[static_cast<std::size_t>(o)].second] = reason;
-  }
+  for (const auto& [o, reason] : placed.choice.left_out)
+    left_out[placed.origins[static_cast<std::size_t>(o)].pattern] = reason;
 
   Json report = {{"schema", "tessera.report/1"},
                  {"name", s.found.graph.name},
-                 {"device", s.device_name},
+                 {"device", s.tools.device_name},
                  {"arch", s.found.arch->name},
                  {"precision", name_of(s.found.graph.precision)},
                  {"effort", s.options.effort},
-                 {"leftover_runner", s.leftover},
-                 {"runner", s.plan.is_object() ? s.plan.value("runner", "kernels") : "kernels"},
-                 {"settled", s.settled},
-                 {"kind", kind_of_plan(s, s.plan)},
-                 {"toolchain", s.evaluation.tools.to_json()},
+                 {"leftover_runner", plan != nullptr ? plan->leftover_runner : "eager"},
+                 {"runner", plan != nullptr ? plan->runner : "kernels"},
+                 {"settled", settled_json(s.baseline, results)},
+                 {"kind", plan != nullptr ? plan->kind() : "none"},
+                 {"toolchain", s.tools.evaluation.tools.to_json()},
                  {"torch", s.found.graph.meta.value("torch", "")},
                  {"peaks",
                   {{"tflops", s.found.arch->peak_tflops(s.found.graph.precision)},
@@ -117,11 +112,14 @@ Json make_report(const Session& s) {
     rejections.push_back({{"rule", r.rule}, {"nodes", nodes}, {"reason", r.reason}});
   }
   report["rejections"] = std::move(rejections);
-  report["leftover"] = s.plan.is_object() ? s.plan.at("leftover") : Json::array();
-  report["refinements"] = s.refinements;
-  if (!s.options.checkpoints.empty()) report["checkpoints"] = s.checkpoint_plans;
-  report["verification"] = s.module_check;
-  report["module"] = s.module_times;
+  report["leftover"] = plan != nullptr ? composer::leftover_json(*plan) : Json::array();
+  report["refinements"] = results.refinements;
+  if (!s.options.checkpoints.empty()) {
+    report["checkpoints"] = Json::array();
+    for (const Checkpoint& c : results.checkpoints) report["checkpoints"].push_back(to_json(c));
+  }
+  report["verification"] = results.verification;
+  report["module"] = results.times;
   report["stage_seconds"] = s.timings;
   report["stopped"] = s.stopped();
   return report;

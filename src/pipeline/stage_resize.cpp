@@ -14,7 +14,7 @@ namespace tessera::pipeline {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Winner = evaluate::Tuned::Winner;
+using Winner = kernel::Winner;
 
 inline constexpr Code resize_wrong{"TS0503", "verify.resize_wrong"};
 
@@ -42,22 +42,22 @@ std::string place_of(const Session& s, const rules::Pattern& p) {
   return p.rule + " " + join(names, " ");
 }
 
-std::map<std::string, const Winner*> placed_in(const Session& s) {
+std::map<std::string, const Winner*> placed_in(const Session& s, const Settled& settled) {
   std::map<std::string, const Winner*> out;
-  for (const int o : s.choice.chosen) {
-    const auto [work, pattern] = s.option_origin[static_cast<std::size_t>(o)];
-    out[place_of(s, s.pattern(pattern))] = placeable(s, s.work[static_cast<std::size_t>(work)]);
+  for (const composer::Step& step : settled.plan.steps) {
+    if (const auto* placed = std::get_if<composer::Placed>(&step))
+      out[place_of(s, *placed->pattern)] = &placed->winner;
   }
   return out;
 }
 
 // Alone with the launch that won, where it is offered again.
-realize::Candidate with_one_launch(realize::Candidate c, const Winner& like) {
+kernel::Candidate with_one_launch(kernel::Candidate c, const Winner& like) {
   if (c.launches.empty()) return c;
-  realize::Launch kept = c.launches.front();
+  kernel::Launch kept = c.launches.front();
   if (!like.candidate.launches.empty()) {
     const Json& knobs = like.candidate.launches.at(static_cast<std::size_t>(like.launch)).knobs;
-    for (const realize::Launch& l : c.launches) {
+    for (const kernel::Launch& l : c.launches) {
       if (l.knobs == knobs) kept = l;
     }
   }
@@ -67,10 +67,10 @@ realize::Candidate with_one_launch(realize::Candidate c, const Winner& like) {
 
 // The configuration that won, if it is offered at this size too; else the first offers of its
 // realizer.
-std::vector<realize::Candidate> offered_again(const evaluate::Offers& offers, const Winner& like) {
+std::vector<kernel::Candidate> offered_again(const evaluate::Offers& offers, const Winner& like) {
   constexpr std::size_t others = 2;
-  std::vector<realize::Candidate> near;
-  for (const realize::Candidate& c : offers.candidates) {
+  std::vector<kernel::Candidate> near;
+  for (const kernel::Candidate& c : offers.candidates) {
     if (c.realizer != like.candidate.realizer) continue;
     if (c.config == like.candidate.config) return {with_one_launch(c, like)};
     if (near.size() < others) near.push_back(with_one_launch(c, like));
@@ -85,8 +85,8 @@ struct Resized {
 };
 
 // One kernel for each pattern at a place where the module has one.
-Result<Resized> realize_again(const Session& main, Session& r, Clock::time_point deadline) {
-  const auto wanted_kernels = placed_in(main);
+Result<Resized> realize_again(const std::map<std::string, const Winner*>& wanted_kernels,
+                              Session& r, Clock::time_point deadline) {
   Resized out{.of = static_cast<int>(wanted_kernels.size())};
   static const std::atomic<bool> never{false};
   const std::atomic<bool>& stop = r.context.stop != nullptr ? *r.context.stop : never;
@@ -108,7 +108,7 @@ Result<Resized> realize_again(const Session& main, Session& r, Clock::time_point
       out.cut = fmt::format("{} is not offered for {}", winner.candidate.realizer, p.summary);
       continue;
     }
-    TESSERA_TRY(tuned, r.evaluator->tune(p, candidates, Json::array(), left, stop, {}));
+    TESSERA_TRY(tuned, r.tools.evaluator->tune(p, candidates, Json::array(), left, stop, {}));
     if (tuned.winners.empty()) {
       // A search that was cut short says nothing of the kernel.
       out.cut = Clock::now() < deadline
@@ -122,34 +122,42 @@ Result<Resized> realize_again(const Session& main, Session& r, Clock::time_point
   return out;
 }
 
-// The journey at one size, from its trace to the check against fp64.
-Result<Json> verify_at(const Session& s, bridge::Peer& tracer, const Json& traced,
-                       Clock::time_point deadline) {
+// What counts at another size is whether it is right.
+Options options_for(const Session& s, const Rewritten& rewritten) {
   Options options = s.options;
   options.effort = "quick";
   options.arch = s.found.arch->name;
-  options.place_all = true;  // what counts here is whether it is right
+  options.place_all = true;
   options.dump.clear();
   options.use_registry = false;
-  options.rewrites_off = s.rewrites_off;
+  options.rewrites_off = rewritten.off;
+  return options;
+}
+
+// The journey at one size, from its trace to the check against fp64.
+Result<Json> verify_at(const Session& s, bridge::Peer& tracer, const Settled& settled,
+                       const Options& options, const Json& traced, Clock::time_point deadline) {
   const Context quiet{.progress = [](const Json&) {}, .stop = s.context.stop};
   Session r{.options = options, .context = quiet};
   TESSERA_TRY(found, discover(traced, options));
   r.found = std::move(found);
-  r.evaluation = s.evaluation;
-  r.evaluation.effort = options.effort;
-  r.device_name = s.device_name;
-  r.evaluator = std::make_unique<evaluate::Evaluator>(r.evaluation, r.found.graph, *r.found.arch);
-  group_by_signature(r);
-  TESSERA_TRY(made, realize_again(s, r, deadline));
-  TESSERA_CHECK(compose_plan(r));
-  r.evaluator.reset();
+  r.tools.evaluation = s.tools.evaluation;
+  r.tools.evaluation.effort = options.effort;
+  r.tools.device_name = s.tools.device_name;
+  r.tools.evaluator =
+      std::make_unique<evaluate::Evaluator>(r.tools.evaluation, r.found.graph, *r.found.arch);
+  r.work = group_by_signature(r);
+  TESSERA_TRY(made, realize_again(placed_in(s, settled), r, deadline));
+  const Chosen chosen = choose_kernels(r);
+  TESSERA_TRY(plan, plan_of(r, chosen));
+  r.tools.evaluator.reset();
   TESSERA_TRY(
-      reply, tracer.call("verify_module",
-                         {{"plan", r.plan}, {"seeds", 1}, {"leftover", "eager"}, {"resized", true}},
-                         std::chrono::seconds(900)));
+      reply,
+      tracer.call("verify_module",
+                  {{"plan", to_json(plan)}, {"seeds", 1}, {"leftover", "eager"}, {"resized", true}},
+                  std::chrono::seconds(900)));
   Json row = {{"ok", reply.value("ok", false)},
-              {"kernels", r.choice.chosen.size()},
+              {"kernels", chosen.choice.chosen.size()},
               {"of", made.of},
               {"reason", reply.value("reason", "")}};
   if (row.at("ok") == true && made.kernels < made.of) row["reason"] = made.cut;
@@ -161,7 +169,8 @@ Result<Json> verify_at(const Session& s, bridge::Peer& tracer, const Json& trace
 }
 
 // One row of the report for a size; `done` when there are no more.
-Json row_for(Session& s, bridge::Peer& tracer, int attempt, Clock::time_point deadline) {
+Json row_for(const Session& s, bridge::Peer& tracer, const Settled& settled, const Options& options,
+             int attempt, Clock::time_point deadline) {
   const auto begin = Clock::now();
   const auto asked =
       tracer.call("trace_resized", {{"attempt", attempt}}, std::chrono::seconds(900));
@@ -171,7 +180,7 @@ Json row_for(Session& s, bridge::Peer& tracer, int attempt, Clock::time_point de
   Json row = {{"size", size}, {"ok", nullptr}, {"reason", asked->value("reason", "")}};
   if (!asked->contains("graph")) return row;
   s.say("verify", "optimized again at another size: " + size);
-  auto verified = verify_at(s, tracer, asked->at("graph"), deadline);
+  auto verified = verify_at(s, tracer, settled, options, asked->at("graph"), deadline);
   if (verified) {
     row.update(*verified);
   } else {
@@ -182,12 +191,13 @@ Json row_for(Session& s, bridge::Peer& tracer, int attempt, Clock::time_point de
 }
 
 // What the rows depend on; the same module with the same kernels is not checked twice.
-std::filesystem::path kept_at(const Session& s) {
-  std::string text = graph::to_text(s.found.graph) + s.evaluation.tools.fingerprint();
-  for (const Json& step : s.plan.at("steps")) {
-    if (step.contains("candidate")) text += "\n" + step.at("candidate").dump();
+std::filesystem::path kept_at(const Session& s, const composer::Plan& plan) {
+  std::string text = graph::to_text(s.found.graph) + s.tools.evaluation.tools.fingerprint();
+  for (const composer::Step& step : plan.steps) {
+    const auto* placed = std::get_if<composer::Placed>(&step);
+    if (placed != nullptr) text += "\n" + kernel::wire_form(placed->winner).dump();
   }
-  return s.evaluation.log_folder.parent_path() / "resizes" / (content_hash(text) + ".json");
+  return s.tools.evaluation.log_folder.parent_path() / "resizes" / (content_hash(text) + ".json");
 }
 
 std::optional<Json> read_kept(const std::filesystem::path& path) {
@@ -209,14 +219,13 @@ void tell_wrong(Session& s, const Json& row) {
 
 }  // namespace
 
-Status check_resizes(Session& s, bridge::Peer& tracer) {
-  if (s.choice.chosen.empty()) return {};
-  const std::filesystem::path kept = kept_at(s);
-  if (auto rows = read_kept(kept)) {
-    s.module_check["resizes"] = std::move(*rows);
-    return {};
-  }
-  s.evaluator.reset();  // its memory is needed for the next
+Result<Json> check_resizes(Session& s, bridge::Peer& tracer, const Settled& settled,
+                           const Rewritten& rewritten) {
+  if (settled.chosen.choice.chosen.empty()) return Json();
+  const std::filesystem::path kept = kept_at(s, settled.plan);
+  if (auto rows = read_kept(kept)) return std::move(*rows);
+  const Options options = options_for(s, rewritten);
+  s.tools.evaluator.reset();  // its memory is needed for the next
   const auto begin = Clock::now();
   const double seconds = seconds_for(s);
   Json rows = Json::array();
@@ -225,7 +234,7 @@ Status check_resizes(Session& s, bridge::Peer& tracer) {
     const double share = std::max(0.0, seconds - since(begin)) / (wanted - verified);
     const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                              std::chrono::duration<double>(share));
-    Json row = row_for(s, tracer, attempt, deadline);
+    Json row = row_for(s, tracer, settled, options, attempt, deadline);
     if (row.contains("done")) break;
     if (row.at("ok") == true) ++verified;
     if (row.at("ok") == false) tell_wrong(s, row);
@@ -233,8 +242,7 @@ Status check_resizes(Session& s, bridge::Peer& tracer) {
     if (since(begin) > seconds) break;
   }
   if (!s.stopped()) write_file_atomically(kept, rows.dump(1));
-  s.module_check["resizes"] = std::move(rows);
-  return {};
+  return rows;
 }
 
 }  // namespace tessera::pipeline

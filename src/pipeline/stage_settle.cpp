@@ -19,11 +19,12 @@ Json torch_runners(const Session& s) {
                                        : Json::array({"eager", "inductor"});
 }
 
-Json leftover_runners(const Session& s) {
-  if (s.compiler_wrong) return Json::array({"eager"});
-  if (s.options.leftover != "auto") return Json::array({s.options.leftover});
+std::vector<std::string> leftover_runners(const Session& s, bool compiler_wrong) {
+  if (compiler_wrong) return {"eager"};
+  if (s.options.leftover != "auto") return {s.options.leftover};
   // Who asked to stop waits for no further compilation.
-  return s.stopped() ? Json::array({"eager"}) : Json::array({"eager", "inductor"});
+  if (s.stopped()) return {"eager"};
+  return {"eager", "inductor"};
 }
 
 int64_t bytes_of(const graph::Value& v) {
@@ -39,74 +40,71 @@ int64_t resident_bytes(const graph::Graph& g) {
   return sum;
 }
 
-/// A plan with those who may run the rest of it, and the options that it is made of.
-struct Variant {
-  std::vector<int> chosen;
-  Json plan;
-  Json leftovers;
-};
-
-Result<Json> plan_with(Session& s, std::vector<int> chosen) {
-  const std::vector<int> all = std::exchange(s.choice.chosen, std::move(chosen));
-  auto plan = plan_of_choice(s);
-  s.choice.chosen = all;
-  if (plan) (*plan)["runner"] = "kernels";
-  return plan;
+Result<composer::Plan> plan_with(const Session& s, Chosen chosen, std::vector<int> these,
+                                 const std::string& leftover_runner) {
+  chosen.choice.chosen = std::move(these);
+  return plan_of(s, chosen, leftover_runner);
 }
 
 /// All kernels that were chosen; and those of products alone: what is pointwise Inductor fuses
 /// across patterns, and eager writes over its operands, where a kernel needs memory of its own.
-Result<std::vector<Variant>> variants_of(Session& s) {
+Result<std::vector<Variant>> variants_of(const Session& s, const Chosen& chosen,
+                                         const std::string& leftover_runner,
+                                         const std::vector<std::string>& leftovers) {
   std::vector<Variant> out;
-  if (s.choice.chosen.empty()) return out;
-  const Json leftovers = leftover_runners(s);
-  TESSERA_TRY(whole, plan_with(s, s.choice.chosen));
-  out.push_back({s.choice.chosen, std::move(whole), leftovers});
+  const std::vector<int>& all = chosen.choice.chosen;
+  if (all.empty()) return out;
+  TESSERA_TRY(whole, plan_of(s, chosen, leftover_runner));
+  out.push_back({all, std::move(whole), leftovers});
   std::vector<int> products;
-  for (const int o : s.choice.chosen) {
-    if (is_of_products(s.found.graph, *s.placed_options[static_cast<std::size_t>(o)].pattern))
+  for (const int o : all) {
+    if (is_of_products(s.found.graph, *chosen.options[static_cast<std::size_t>(o)].pattern))
       products.push_back(o);
   }
-  if (products.empty() || products.size() == s.choice.chosen.size()) return out;
-  TESSERA_TRY(some, plan_with(s, products));
+  if (products.empty() || products.size() == all.size()) return out;
+  TESSERA_TRY(some, plan_with(s, chosen, products, leftover_runner));
   out.push_back({std::move(products), std::move(some), leftovers});
   return out;
 }
 
 /// Keeps these of the chosen options; the others say why they went.
-void keep_only(Session& s, const std::vector<int>& chosen, const std::string& why) {
-  for (const int o : s.choice.chosen) {
-    if (std::find(chosen.begin(), chosen.end(), o) == chosen.end())
-      s.choice.left_out.emplace_back(o, why);
+void keep_only(composer::Choice& choice, const std::vector<int>& these, const std::string& why) {
+  for (const int o : choice.chosen) {
+    if (std::find(these.begin(), these.end(), o) == these.end())
+      choice.left_out.emplace_back(o, why);
   }
-  s.choice.chosen = chosen;
+  choice.chosen = these;
 }
 
-struct Settled {
+struct Timed {
   std::vector<Way> ways;
   Decision decision;
+  Json told;  // Settled::told
+  [[nodiscard]] const Way* taken() const {
+    return decision.way < 0 ? nullptr : &ways[static_cast<std::size_t>(decision.way)];
+  }
 };
 
 /// What Inductor may take for the rests of plans, as `settle` wants it: the seconds that are left
 /// of the search. Null where they are not counted: who asked for one way to run the rest gets it,
 /// whatever it takes.
-Json compile_budget(const Session& s) {
+Json compile_budget(const Session& s, const Compilers& compilers) {
   if (s.options.seconds == 0 || s.options.leftover != "auto") return nullptr;
-  return {{"seconds", s.left_seconds}, {"expected", s.rest_seconds}};
+  return {{"seconds", compilers.left_seconds}, {"expected", s.baseline.rest_seconds}};
 }
 
-Result<Settled> time_ways(Session& s, bridge::Peer& tracer, const std::vector<Variant>& variants,
-                          double seconds, const Json& compile) {
+Result<Timed> time_ways(const Session& s, bridge::Peer& tracer,
+                        const std::vector<Variant>& variants, double seconds, const Json& compile) {
   Json plans = Json::array();
-  for (const Variant& v : variants) plans.push_back({{"plan", v.plan}, {"leftovers", v.leftovers}});
+  for (const Variant& v : variants)
+    plans.push_back({{"plan", to_json(v.plan)}, {"leftovers", v.leftovers}});
   const Json request = {
       {"plans", plans}, {"runners", torch_runners(s)}, {"seconds", seconds}, {"compile", compile}};
   TESSERA_TRY(reply, tracer.call("settle", request, limit));
-  Settled out{.ways = ways_from(reply.at("ways")), .decision = {}};
+  Timed out{.ways = ways_from(reply.at("ways")), .decision = {}, .told = {}};
   out.decision = decide(out.ways, resident_bytes(s.found.graph));
-  s.settled["ways"] = reply.at("ways");
-  s.settled["why"] = out.decision.why;
-  if (out.decision.way >= 0) s.settled["chosen"] = out.decision.way;
+  out.told = {{"ways", reply.at("ways")}, {"why", out.decision.why}};
+  if (out.decision.way >= 0) out.told["chosen"] = out.decision.way;
   return out;
 }
 
@@ -117,22 +115,23 @@ bool settles(const Session& s) {
 }
 
 std::optional<int64_t> workspace_limit(const Session& s, const Work& w) {
-  if (!s.call_bytes) return std::nullopt;
+  if (!s.baseline.call_bytes) return std::nullopt;
   int64_t results = 0;
   for (const graph::ValueId v : s.pattern(w.patterns.front()).outputs)
     results += bytes_of(s.found.graph.value(v));
-  return std::max<int64_t>(0, *s.call_bytes - results);
+  return std::max<int64_t>(0, *s.baseline.call_bytes - results);
 }
 
-Status prepare_baseline(Session& s, bridge::Peer& tracer) {
-  if (!settles(s)) return {};
+Result<Baseline> prepare_baseline(const Session& s, bridge::Peer& tracer) {
+  Baseline out;
+  if (!settles(s)) return out;
   s.say("baseline", "PyTorch's own ways to run the module");
   TESSERA_TRY(reply, tracer.call("prepare_torch", {{"runners", torch_runners(s)}}, limit));
-  s.settled["baseline"] = reply.at("ways");
-  const std::vector<Way> ways = ways_from(reply.at("ways"));
+  out.ways = reply.at("ways");
+  const std::vector<Way> ways = ways_from(out.ways);
   for (const Way& w : ways) {
-    if (w.reason.empty() && w.peak_bytes > 0 && (!s.call_bytes || w.runner == "inductor"))
-      s.call_bytes = allowed_bytes(w.peak_bytes, resident_bytes(s.found.graph));
+    if (w.reason.empty() && w.peak_bytes > 0 && (!out.call_bytes || w.runner == "inductor"))
+      out.call_bytes = allowed_bytes(w.peak_bytes, resident_bytes(s.found.graph));
     s.say("baseline",
           w.reason.empty()
               ? fmt::format("{}: {:.4g} ms a call, {:.4g} ms back to back, ready in {:.1f} s",
@@ -140,76 +139,78 @@ Status prepare_baseline(Session& s, bridge::Peer& tracer) {
               : fmt::format("{} cannot run: {}", w.runner, w.reason));
     // What the device takes: the host's part shows in single calls.
     if (w.reason.empty() && w.runner == "inductor" && ways.front().reason.empty())
-      s.fused_share = fused_share(s.found.graph, *s.found.arch, ways.front().back_ms, w.back_ms);
-    if (w.runner == "inductor" && w.reason.empty() && leftover_runners(s).size() > 1) {
-      s.rest_seconds = rest_seconds(w.seconds);
-      s.kept_seconds = kept_seconds(s.rest_seconds, s.options.seconds - s.options.spent);
+      out.fused_share = fused_share(s.found.graph, *s.found.arch, ways.front().back_ms, w.back_ms);
+    if (w.runner == "inductor" && w.reason.empty() && leftover_runners(s, false).size() > 1) {
+      out.rest_seconds = rest_seconds(w.seconds);
+      out.kept_seconds = kept_seconds(out.rest_seconds, s.options.seconds - s.options.spent);
     }
   }
-  return {};
+  return out;
 }
 
-Status settle_plan(Session& s, bridge::Peer& tracer) {
-  s.evaluator.reset();  // no compiler runs beside the clock, and its memory is free
-  s.leftover = s.options.leftover == "auto" || s.compiler_wrong ? "eager" : s.options.leftover;
-  s.plan["runner"] = "kernels";
-  s.plan["leftover_runner"] = s.leftover;
-  if (!settles(s)) return {};
+Result<Settled> settle_plan(Session& s, bridge::Peer& tracer, Chosen chosen,
+                            const Compilers& compilers) {
+  s.tools.evaluator.reset();  // no compiler runs beside the clock, and its memory is free
+  const std::string rest =
+      s.options.leftover == "auto" || compilers.wrong ? "eager" : s.options.leftover;
+  TESSERA_TRY(whole, plan_of(s, chosen, rest));
+  Settled out{.chosen = std::move(chosen), .plan = std::move(whole)};
+  if (!settles(s)) return out;
   s.say("settle", "every way to run the module, side by side");
-  TESSERA_TRY(variants, variants_of(s));
-  TESSERA_TRY(found, time_ways(s, tracer, variants, s.stopped() ? 1.0 : 2.0, compile_budget(s)));
-  s.say("settle", found.decision.why);
-  if (found.decision.way < 0) return {};
-  const Way& way = found.ways[static_cast<std::size_t>(found.decision.way)];
-  if (way.plan) {
-    const Variant& taken = variants.at(static_cast<std::size_t>(*way.plan));
-    keep_only(s, taken.chosen,
-              way.leftover == "inductor"
+  TESSERA_TRY(variants, variants_of(s, out.chosen, rest, leftover_runners(s, compilers.wrong)));
+  TESSERA_TRY(
+      timed, time_ways(s, tracer, variants, s.stopped() ? 1.0 : 2.0, compile_budget(s, compilers)));
+  s.say("settle", timed.decision.why);
+  out.told = timed.told;
+  const Way* way = timed.taken();
+  if (way == nullptr) return out;
+  if (way->plan) {
+    const Variant& taken = variants.at(static_cast<std::size_t>(*way->plan));
+    keep_only(out.chosen.choice, taken.chosen,
+              way->leftover == "inductor"
                   ? "with its neighbours in one kernel of Inductor the module is faster"
                   : "run by PyTorch over its operands the module is faster, or needs less memory");
-    s.plan = taken.plan;
-    s.leftover = way.leftover;
-  } else {
-    keep_only(s, {},
-              fmt::format("the whole module is faster by {}: {}", way.runner, found.decision.why));
-    TESSERA_TRY(plan, plan_with(s, {}));
-    s.plan = std::move(plan);
-    s.plan["runner"] = way.runner;
+    out.plan = taken.plan;
+    out.plan.leftover_runner = way->leftover;
+    return out;
   }
-  s.plan["leftover_runner"] = s.leftover;
-  return {};
+  keep_only(out.chosen.choice, {},
+            fmt::format("the whole module is faster by {}: {}", way->runner, timed.decision.why));
+  TESSERA_TRY(none, plan_of(s, out.chosen, rest));
+  out.plan = std::move(none);
+  out.plan.runner = way->runner;
+  return out;
 }
 
-Status note_checkpoint(Session& s, double seconds) {
-  choose_kernels(s);
-  TESSERA_TRY(variants, variants_of(s));
-  Json plans = Json::array();
-  for (const Variant& v : variants) plans.push_back({{"plan", v.plan}, {"leftovers", v.leftovers}});
-  s.checkpoint_plans.push_back({{"seconds", seconds}, {"variants", std::move(plans)}});
-  return {};
+Result<Checkpoint> note_checkpoint(const Session& s, double seconds) {
+  TESSERA_TRY(variants, variants_of(s, choose_kernels(s), "eager", leftover_runners(s, false)));
+  return Checkpoint{.seconds = seconds, .variants = std::move(variants), .plan = {}, .why = {}};
 }
 
-Status settle_checkpoints(Session& s, bridge::Peer& tracer) {
-  const Json settled = s.settled;
-  for (Json& checkpoint : s.checkpoint_plans) {
-    std::vector<Variant> variants;
-    for (const Json& v : checkpoint.at("variants"))
-      variants.push_back({{}, v.at("plan"), v.at("leftovers")});
-    TESSERA_TRY(found, time_ways(s, tracer, variants, 1.0, nullptr));
-    checkpoint["why"] = found.decision.why;
-    if (found.decision.way >= 0) {
-      const Way& way = found.ways[static_cast<std::size_t>(found.decision.way)];
-      TESSERA_TRY(none, plan_with(s, {}));
-      Json plan =
-          way.plan ? variants.at(static_cast<std::size_t>(*way.plan)).plan : std::move(none);
-      plan["runner"] = way.plan ? "kernels" : way.runner;
-      plan["leftover_runner"] = way.plan ? way.leftover : "eager";
-      checkpoint["plan"] = std::move(plan);
+Result<std::vector<Checkpoint>> settle_checkpoints(const Session& s, bridge::Peer& tracer,
+                                                   const Chosen& chosen,
+                                                   std::vector<Checkpoint> noted) {
+  for (Checkpoint& checkpoint : noted) {
+    TESSERA_TRY(timed, time_ways(s, tracer, checkpoint.variants, 1.0, nullptr));
+    checkpoint.why = timed.decision.why;
+    const Way* way = timed.taken();
+    if (way == nullptr) continue;
+    if (way->plan) {
+      checkpoint.plan = checkpoint.variants.at(static_cast<std::size_t>(*way->plan)).plan;
+      checkpoint.plan->leftover_runner = way->leftover;
+    } else {
+      TESSERA_TRY(none, plan_with(s, chosen, {}, "eager"));
+      checkpoint.plan = std::move(none);
+      checkpoint.plan->runner = way->runner;
     }
-    checkpoint.erase("variants");
   }
-  s.settled = settled;
-  return {};
+  return noted;
+}
+
+Json to_json(const Checkpoint& checkpoint) {
+  Json row = {{"seconds", checkpoint.seconds}, {"why", checkpoint.why}};
+  if (checkpoint.plan) row["plan"] = to_json(*checkpoint.plan);
+  return row;
 }
 
 }  // namespace tessera::pipeline

@@ -1,26 +1,14 @@
-// Opening what the stages need, and the record form of a candidate.
+// Opening what the stages need.
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/hash.h"
 #include "pipeline/stages.h"
 #include "toolchain/ready.h"
 
 namespace tessera::pipeline {
-namespace {
-
-inline constexpr Code bad_record{"TS0610", "registry.bad_candidate_record"};
-
-// Of everything that a compiler gets.
-std::string hash_of(const Json& source) {
-  return content_hash(source.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-}  // namespace
-
 std::string name_run() {
   static std::atomic<int> runs{0};
   return fmt::format("{}-{}-{}", std::chrono::system_clock::now().time_since_epoch().count(),
@@ -38,12 +26,13 @@ std::string Session::place_of(std::size_t work_at) const {
   return fmt::format("[{}/{}] {} {}: {}", work_at + 1, work.size(), p.id, p.rule, p.summary);
 }
 
-Status open_tools(Session& s) {
+Result<Tools> open_tools(Session& s) {
+  Tools out;
   const std::filesystem::path cache = s.options.cache.empty() ? cache_home() : s.options.cache;
-  s.evaluation.python = bridge::find_python();
-  s.evaluation.tools = toolchain::locate(s.evaluation.python);
-  s.toolchain = s.evaluation.tools.fingerprint();
-  if (s.found.arch->device == "cuda" && s.evaluation.tools.cutlass.empty()) {
+  out.evaluation.python = bridge::find_python();
+  out.evaluation.tools = toolchain::locate(out.evaluation.python);
+  out.toolchain = out.evaluation.tools.fingerprint();
+  if (s.found.arch->device == "cuda" && out.evaluation.tools.cutlass.empty()) {
     Diagnostic d = fail(Code{"TS0325", "build.cutlass_missing"},
                         "there are no CUTLASS headers: products in fp8, and in tf32 of operands "
                         "that do not lie along K, get kernels of libraries only");
@@ -51,21 +40,22 @@ Status open_tools(Session& s) {
     d.helps.emplace_back("pip install nvidia-cutlass, or set TESSERA_CUTLASS_DIR");
     s.diagnostics.push_back(std::move(d));
   }
-  s.evaluation.cache = cache / "kernels";
-  s.evaluation.log_folder = cache / "logs";
-  s.evaluation.effort = s.options.effort;
-  s.evaluation.parallel_builds = s.options.parallel_builds;
-  s.evaluation.only_kind = s.options.only_kind;
-  TESSERA_CHECK(toolchain::ready_cache(s.evaluation.cache));
-  TESSERA_CHECK(toolchain::ready_cache(s.evaluation.log_folder));
-  s.evaluator = std::make_unique<evaluate::Evaluator>(s.evaluation, s.found.graph, *s.found.arch);
-  s.device_name = s.found.graph.meta.value("device_name", s.found.graph.device);
+  out.evaluation.cache = cache / "kernels";
+  out.evaluation.log_folder = cache / "logs";
+  out.evaluation.effort = s.options.effort;
+  out.evaluation.parallel_builds = s.options.parallel_builds;
+  out.evaluation.only_kind = s.options.only_kind;
+  TESSERA_CHECK(toolchain::ready_cache(out.evaluation.cache));
+  TESSERA_CHECK(toolchain::ready_cache(out.evaluation.log_folder));
+  out.evaluator =
+      std::make_unique<evaluate::Evaluator>(out.evaluation, s.found.graph, *s.found.arch);
+  out.device_name = s.found.graph.meta.value("device_name", s.found.graph.device);
   if (s.options.use_registry) {
     const std::filesystem::path file =
         s.options.registry.empty() ? data_home() / "registry.sqlite" : s.options.registry;
     TESSERA_TRY(opened, registry::Registry::open(file));
-    s.registry = std::move(opened);
-    if (const std::string mended = s.registry->mended(); !mended.empty()) {
+    out.registry = std::move(opened);
+    if (const std::string mended = out.registry->mended(); !mended.empty()) {
       Diagnostic d =
           fail(Code{"TS0638", "registry.mended"}, "the registry was damaged and has been mended");
       d.level = Level::warning;
@@ -73,7 +63,7 @@ Status open_tools(Session& s) {
       s.diagnostics.push_back(std::move(d));
     }
   }
-  return {};
+  return out;
 }
 
 namespace {
@@ -88,66 +78,14 @@ bool all_stored(const Session& s) {
 }  // namespace
 
 Status wake_evaluator(Session& s) {
-  return all_stored(s) ? Status{} : s.evaluator->wake();
+  return all_stored(s) ? Status{} : s.tools.evaluator->wake();
 }
 
 Status check_builders(const Session& s) {
   if (all_stored(s) || s.options.only_kind == "library") return {};
-  return toolchain::ready_to_build(s.evaluation.tools, s.found.arch->device == "cuda"
-                                                           ? toolchain::Language::cuda
-                                                           : toolchain::Language::cxx);
-}
-
-Json candidate_record(const realize::Candidate& c) {
-  Json j = {{"realizer", c.realizer}, {"kind", realize::name_of(c.kind)}, {"config", c.config}};
-  if (c.source) {
-    j["source"] = {{"name", c.source->name},
-                   {"language", c.source->language == toolchain::Language::cuda ? "cuda" : "cxx"},
-                   {"text", c.source->text},
-                   {"arch", c.source->arch},
-                   {"flags", c.source->flags},
-                   {"links", c.source->links},
-                   {"cutlass", c.source->cutlass}};
-    j["source_hash"] = hash_of(j.at("source"));
-  }
-  if (c.call) j["call"] = {{"function", c.call->function}, {"arguments", c.call->arguments}};
-  return j;
-}
-
-Result<realize::Candidate> candidate_from_record(const Json& j) {
-  try {
-    realize::Candidate c;
-    c.realizer = j.at("realizer");
-    c.kind = j.at("kind") == "library" ? realize::Kind::library : realize::Kind::synthesized;
-    c.config = j.at("config");
-    if (j.contains("source")) {
-      const Json& t = j.at("source");
-      if (j.value("source_hash", "") != hash_of(t)) {
-        return error(fail(bad_record, "a stored source text of `{}` is not the one that was stored",
-                          c.realizer)
-                         .help("`tessera registry prune` drops the entry; the pattern is then "
-                               "tuned anew"));
-      }
-      c.source =
-          toolchain::Source{.name = t.at("name"),
-                            .language = t.at("language") == "cuda" ? toolchain::Language::cuda
-                                                                   : toolchain::Language::cxx,
-                            .text = t.at("text"),
-                            .arch = t.at("arch"),
-                            .flags = t.at("flags"),
-                            .links = t.at("links"),
-                            .cutlass = t.at("cutlass")};
-    }
-    if (j.contains("call")) {
-      c.call = realize::LibraryCall{.function = j.at("call").at("function"),
-                                    .arguments = j.at("call").at("arguments")};
-    }
-    return c;
-  } catch (const Json::exception& e) {
-    return error(fail(bad_record, "a stored candidate cannot be read")
-                     .but_found("{}", e.what())
-                     .help("remove it with `tessera registry prune` and optimize again"));
-  }
+  return toolchain::ready_to_build(s.tools.evaluation.tools, s.found.arch->device == "cuda"
+                                                                 ? toolchain::Language::cuda
+                                                                 : toolchain::Language::cxx);
 }
 
 }  // namespace tessera::pipeline

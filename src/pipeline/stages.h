@@ -1,4 +1,4 @@
-// The state that the stages of `optimize` hand to one another, and the stages.
+// The stages of `optimize`, and the values that they hand to one another.
 #pragma once
 
 #include <functional>
@@ -14,6 +14,8 @@
 #include "evaluate/evaluate.h"
 #include "pipeline/pipeline.h"
 #include "registry/registry.h"
+
+#include "kernel/winner.h"
 
 namespace tessera::pipeline {
 
@@ -37,40 +39,103 @@ struct Work {
       0;  // bytes of the least scratch memory for which a candidate was left out
 };
 
-/// Of no other run.
-std::string name_run();
-
-struct Session {
-  const Options& options;
-  const Context& context;
-  Discovered found;
+/// What the stages work with, besides the module: the compilers, the process that runs candidates,
+/// the registry.
+struct Tools {
   evaluate::Options evaluation;
   std::unique_ptr<evaluate::Evaluator> evaluator;
   std::unique_ptr<registry::Registry> registry;  // null when not used
   std::string device_name;
-  std::string toolchain;         // its fingerprint
-  std::string run = name_run();  // in what it stores
-  std::vector<Work> work;
-  std::vector<composer::Option> placed_options;    // parallel to placed_work
-  std::vector<std::pair<int, int>> option_origin;  // option -> (work, pattern)
-  composer::Choice choice;
-  Json plan;
-  std::string leftover = "eager";  // who runs what no kernel covers, as it is decided so far
-  bool compiler_wrong = false;     // what Inductor made of that was wrong in this module
+  std::string toolchain;  // its fingerprint
+};
+
+/// The graph in the form that was found right.
+struct Rewritten {
+  Discovered found;
+  std::set<std::string> off;  // families of rewrites that are wrong on this module
+  Json check = Json::object();
+};
+
+/// PyTorch's own ways to run the module.
+struct Baseline {
+  Json ways;  // as the tracer timed them; null where they decide nothing
   /// Bytes that a call may allocate so that the module may be handed over; none: not known.
   std::optional<int64_t> call_bytes;
   /// What ops that Inductor fuses take in PyTorch's best plan, of what they take one by one.
   double fused_share = 1;
   double rest_seconds = 0;  // that Inductor is expected to take for what a plan leaves to PyTorch
   double kept_seconds = 0;  // of the search's, for that; 0 where it would take too many of them
-  double left_seconds = 0;  // of the search's when it ended, at least the kept ones
-  Json checkpoint_plans = Json::array();
-  Json settled = Json::object();       // {"baseline": ways, "ways": ways, "chosen": index, "why"}
-  Json refinements = Json::array();    // {"pattern", "from", "to", "ms", "than"}: winners exchanged
-  std::set<std::string> rewrites_off;  // families of rewrites that are wrong on this module
-  Json rewrite_check = Json::object();
-  Json module_check = Json::object();
-  Json module_times = Json::object();
+};
+
+/// The kernels that may be placed, and those that are.
+struct Chosen {
+  struct Origin {
+    std::size_t work = 0;
+    int pattern = 0;  // index into the discovery
+  };
+  std::vector<composer::Option> options;
+  std::vector<Origin> origins;  // parallel to the options
+  composer::Choice choice;
+};
+
+/// A plan with those who may run the rest of it, and the options that it is made of.
+struct Variant {
+  std::vector<int> chosen;
+  composer::Plan plan;
+  std::vector<std::string> leftovers;
+};
+
+/// The module as it would be handed over after so many seconds of search.
+struct Checkpoint {
+  double seconds = 0;
+  std::vector<Variant> variants;
+  std::optional<composer::Plan> plan;  // none until it is settled, and where no way can run
+  std::string why;
+};
+/// A row of the report's `checkpoints`.
+Json to_json(const Checkpoint& checkpoint);
+
+/// What bounds the compilers of what no kernel covers.
+struct Compilers {
+  double left_seconds = 0;  // of the search's when it ended, at least those kept for them
+  bool wrong = false;       // what Inductor made of it was wrong in this module
+};
+
+/// What is handed over: the kernels that stay, and the plan of them.
+struct Settled {
+  Chosen chosen;
+  composer::Plan plan;
+  Json told = Json::object();  // {"ways": ways, "why", "chosen": index}; {} where nothing decides
+};
+
+/// What was settled, with what was wrong gone.
+struct Checked {
+  Settled settled;
+  Json told = Json::object();  // the report's `verification`
+};
+
+/// What the report tells besides the patterns. A search without composing has none of it.
+struct Results {
+  std::optional<Settled> settled;
+  Json refinements = Json::array();  // {"pattern", "from", "to", "ms", "than"}: winners exchanged
+  std::vector<Checkpoint> checkpoints;
+  Json verification = Json::object();
+  Json times = Json::object();  // measure_module
+};
+
+/// Of no other run.
+std::string name_run();
+
+/// A run over one module: what every stage may read, its works while they are searched, and what
+/// there is to say. What else a stage finds it returns.
+struct Session {
+  const Options& options;
+  const Context& context;
+  Discovered found;
+  Tools tools;
+  Baseline baseline;
+  std::string run = name_run();  // in what it stores
+  std::vector<Work> work;
   std::vector<Diagnostic> diagnostics;
   Json timings = Json::object();  // seconds a stage
 
@@ -91,9 +156,15 @@ struct Session {
   [[nodiscard]] std::string place_of(std::size_t work_at) const;
 };
 
-Status open_tools(Session& s);        // python, compilers, evaluator, registry
-void group_by_signature(Session& s);  // distinct signatures, by priority
-Status look_up(Session& s);           // REUSE / ADAPT / NEW
+/// The rewritten graph against the traced one. Where it is wrong, families of rewrites are switched
+/// off until it is right, with a warning that names them, and patterns are found anew.
+Result<Rewritten> check_rewrites(Session& s, bridge::Peer& tracer, const Json& traced,
+                                 Discovered found);
+/// Python, compilers, evaluator, registry.
+Result<Tools> open_tools(Session& s);
+/// Distinct signatures, by priority.
+std::vector<Work> group_by_signature(const Session& s);
+Status look_up(Session& s);  // REUSE / ADAPT / NEW
 /// Once more when it is known how much memory kernels may take: an earlier search may have left out
 /// what may be used now.
 Status look_up_within_memory(Session& s);
@@ -108,50 +179,58 @@ void keep_what_was_found(Session& s);
 /// anything is to be searched.
 Status wake_evaluator(Session& s);
 Status check_builders(const Session& s);  // compilers and headers, where something is to be built
-Status evaluate_work(Session& s);         // revive or search all, store what was learned
-Status compose_plan(Session& s);          // choose and order
-/// Runner-ups that were nearly as fast by themselves, tried in the module's own run: where caches
-/// and power are shared with its other kernels another may be the fastest. What wins is stored.
-Status refine_plan(Session& s, bridge::Peer& tracer);
 /// PyTorch's own ways to run the module: compiled, and timed before anything is searched.
-Status prepare_baseline(Session& s, bridge::Peer& tracer);
-/// Decides by the module's own times whether the plan's kernels are handed over, and who runs the
-/// rest; else the plan has none and PyTorch runs the module. Fills leftover and settled.
-Status settle_plan(Session& s, bridge::Peer& tracer);
+Result<Baseline> prepare_baseline(const Session& s, bridge::Peer& tracer);
+/// Revives or searches every work, from its realizers' offers through build, verification and
+/// times, and stores what was learned. The seconds that are left of the search, at least those kept
+/// for compilers.
+Result<double> evaluate_work(Session& s);
+/// Of the winners so far.
+Chosen choose_kernels(const Session& s);
+/// The same, told to the user.
+Result<Chosen> compose(const Session& s);
+/// The plan of what is chosen with the winners as they stand.
+Result<composer::Plan> plan_of(const Session& s, const Chosen& chosen,
+                               const std::string& leftover_runner = "eager");
+/// Runner-ups that were nearly as fast by themselves, tried in the module's own run: where caches
+/// and power are shared with its other kernels another may be the fastest. What wins stands first
+/// among its work's winners and is stored. The exchanges, for the report.
+Result<Json> refine_plan(Session& s, bridge::Peer& tracer, const Chosen& chosen);
+/// Decides by the module's own times whether the chosen kernels are handed over, and who runs the
+/// rest; else the plan has none and PyTorch runs the module.
+Result<Settled> settle_plan(Session& s, bridge::Peer& tracer, Chosen chosen,
+                            const Compilers& compilers);
+/// The plans of the winners as they stand.
+Result<Checkpoint> note_checkpoint(const Session& s, double seconds);
+/// Decides as settle_plan does, when no compiler runs. `chosen`: of the whole search; what of it
+/// was left out says why where PyTorch runs the module.
+Result<std::vector<Checkpoint>> settle_checkpoints(const Session& s, bridge::Peer& tracer,
+                                                   const Chosen& chosen,
+                                                   std::vector<Checkpoint> noted);
+/// The plan's kernels in their places, and the module end to end. A kernel that is wrong goes from
+/// its work with a warning, is marked in the registry, and the plan is made again: TS0501 only when
+/// nothing is left to drop.
+Result<Checked> check_module(Session& s, bridge::Peer& tracer, Settled settled,
+                             const Rewritten& rewritten, Compilers compilers);
+Result<Json> measure_module(const Session& s, bridge::Peer& tracer, const composer::Plan& plan);
+/// Rows {"size","ok","reason","kernels","of",errors}; `ok` is null where the module does not take
+/// the size. Only a wrong answer is a diagnostic, and a warning. Null where no kernel is placed.
+Result<Json> check_resizes(Session& s, bridge::Peer& tracer, const Settled& settled,
+                           const Rewritten& rewritten);
+Json make_report(const Session& s, const Results& results);
+
 /// Bytes of scratch memory that a kernel of this work may take; none: any.
 std::optional<int64_t> workspace_limit(const Session& s, const Work& w);
 /// Whether it decides at all: benchmarks of kernels ask what those take, wherever PyTorch is
 /// faster.
 bool settles(const Session& s);
-/// The plan of the winners as they stand, kept in checkpoint_plans: {"seconds", "variants"}.
-Status note_checkpoint(Session& s, double seconds);
-/// Decides for each checkpoint as settle_plan does, when no compiler runs: {"seconds", "plan",
-/// "why"}.
-Status settle_checkpoints(Session& s, bridge::Peer& tracer);
-/// The rewritten graph against the traced one. Where it is wrong, families of rewrites are switched
-/// off until it is right, with a warning that names them, and patterns are found anew.
-Status check_rewrites(Session& s, bridge::Peer& tracer, const Json& traced);
-/// The plan's kernels in their places, and the module end to end. A kernel that is wrong goes from
-/// its work with a warning, is marked in the registry, and the plan is made again: TS0501 only when
-/// nothing is left to drop.
-Status check_module(Session& s, bridge::Peer& tracer);
-Status measure_module(Session& s, bridge::Peer& tracer);
-/// Fills module_check["resizes"]: rows {"size","ok","reason","kernels","of",errors}; `ok` is null
-/// where the module does not take the size. Only a wrong answer is a diagnostic, and a warning.
-Status check_resizes(Session& s, bridge::Peer& tracer);
-Json make_report(const Session& s);
-
-/// Fills placed_options, option_origin and choice from the winners so far.
-void choose_kernels(Session& s);
-/// The plan of `choice` with the winners as they stand.
-Result<Json> plan_of_choice(const Session& s);
 /// Stores the winners of a search, or that it had none, and how thorough it was.
 Status remember(Session& s, const Work& w);
 /// The trials of earlier searches for a work, as `known` of Evaluator::tune takes them: those that
 /// say something about this run. None under options.retune, but what was wrong in a module is never
 /// tried again.
 Result<Json> known_trials(const Session& s, const Work& w,
-                          const std::vector<realize::Candidate>& candidates);
+                          const std::vector<kernel::Candidate>& candidates);
 /// Keeps a trial (evaluate::trial_to_json). Losing one only costs its repetition.
 void note_trial(Session& s, Work& w, const Json& trial);
 /// A winner (by its candidate's label) that was wrong in the module: the registry does not give it
@@ -163,19 +242,10 @@ Status mark_wrong(Session& s, const Work& w, const std::string& label, const std
 registry::Asked asked_of(const Session& s, const Work& w);
 /// What this run holds entries against.
 registry::Here here_of(const Session& s, const Work& w);
-/// The candidate of `offers` that a stored one is (realizer and config); nullptr when no realizer
+/// The candidate of `offers` that has this realizer and configuration; nullptr when no realizer
 /// offers it any more.
-const realize::Candidate* offered(const std::vector<realize::Candidate>& offers,
-                                  const Json& stored);
+const kernel::Candidate* offered(const std::vector<kernel::Candidate>& offers,
+                                 const std::string& realizer, const Json& config);
 /// The winner that may be placed under options.only_kind; nullptr when there is none.
-const evaluate::Tuned::Winner* placeable(const Session& s, const Work& w);
-/// A pattern's ops run one by one when no eager time is known of its own.
-/// "synthesized", "library", "mixed" or "none", of the kernels placed and the ops left to PyTorch.
-std::string kind_of_plan(const Session& s, const Json& plan);
-
-/// A stored candidate and back: enough to rebuild it without its realizer. An error where the
-/// source text is not the one that was stored, or nobody wrote down which that was.
-Json candidate_record(const realize::Candidate& c);
-Result<realize::Candidate> candidate_from_record(const Json& j);
-
+const kernel::Winner* placeable(const Session& s, const Work& w);
 }  // namespace tessera::pipeline

@@ -28,14 +28,17 @@ Key key(const std::string& name) {
 }
 
 Entry entry(const std::string& name, std::size_t bytes = 20000) {
-  Entry e{.key = key(name), .rule = "gemm", .arch = "sm_90a", .status = "accepted"};
-  e.evidence = {{"ms", 1.0}};
+  Entry e{.key = key(name), .rule = "gemm", .arch = "sm_90a"};
   e.toolchain = "t";
   e.created = "2026-01-01T00:00:00Z";
   std::string text;
   std::mt19937 random(std::hash<std::string>{}(name));
   while (text.size() < bytes) text += static_cast<char>('a' + random() % 26);
-  e.candidate = {{"source", text}};
+  kernel::Winner& w = e.winners.emplace_back();
+  w.candidate = {.realizer = "tile_gemm",
+                 .source = toolchain::Source{.name = "k", .text = text, .arch = "sm_90a"}};
+  w.candidate.launches = {{}};
+  w.evidence.ms = 1.0;
   return e;
 }
 
@@ -179,7 +182,7 @@ TEST_F(DamageTest, FlippedHeaderIsRebuilt) {
 TEST_F(DamageTest, FlippedContentIsSeenAndRebuilt) {
   fill(20);
   const std::string bytes = read_file(file);
-  const std::string inside = entry("e7").candidate["source"].get<std::string>().substr(8000, 40);
+  const std::string inside = entry("e7").winners.front().candidate.source->text.substr(8000, 40);
   ASSERT_NE(bytes.find(inside), std::string::npos);
   flip(file, bytes.find(inside), 3);  // SQLite itself does not notice this
   EXPECT_THAT(expect_all(20), HasSubstr("did not match their hash"));

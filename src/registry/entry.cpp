@@ -1,10 +1,11 @@
 // Keys, extents and the JSON form of entries.
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 #include "base/files.h"
 #include "base/hash.h"
 #include "registry/registry.h"
-#include "registry/winners.h"
 
 namespace tessera::registry {
 namespace {
@@ -67,22 +68,78 @@ Json extents(const Json& body) {
   return out;
 }
 
+std::string Entry::realizer() const {
+  return accepted() ? winners.front().candidate.realizer : "";
+}
+
+std::string_view Entry::kind() const {
+  return accepted() ? name_of(winners.front().candidate.kind) : "";
+}
+
+double Entry::alone_ms() const {
+  double least = INFINITY;
+  for (const kernel::Winner& w : winners) {
+    if (w.evidence.ms > 0) least = std::min(least, w.evidence.ms);
+  }
+  return least;
+}
+
+bool Entry::unreliable() const {
+  return std::any_of(winners.begin(), winners.end(),
+                     [](const kernel::Winner& w) { return w.evidence.unreliable; });
+}
+
+namespace {
+
+/// What stands beside the winners: of the first of them, and of the whole entry. What another
+/// machine took eager for counts nothing here.
+Json in_short(const Entry& e) {
+  Json out = {{"realizer", ""},
+              {"kind", ""},
+              {"config", Json::object()},
+              {"launch", Json::object()},
+              {"candidate", Json::object()},
+              {"evidence", Json::object()},
+              {"binary", ""}};
+  if (!e.accepted()) return out;
+  Json all = Json::array();
+  for (const kernel::Winner& w : e.winners) all.push_back(to_json(w));
+  const Json& first = all.front();
+  out["realizer"] = first.at("candidate").at("realizer");
+  out["kind"] = first.at("candidate").at("kind");
+  out["config"] = first.at("candidate").at("config");
+  out["launch"] = first.at("launch");
+  out["binary"] = first.at("binary");
+  out["evidence"] = first.at("evidence");
+  if (!e.provenance.imported) {
+    out["evidence"]["eager_ms"] = e.eager_ms;
+    out["evidence"]["refined"] = e.refined;
+  }
+  if (const double alone = e.alone_ms(); std::isfinite(alone)) out["evidence"]["alone_ms"] = alone;
+  out["candidate"]["winners"] = std::move(all);
+  if (!e.provenance.imported || e.eager_ms > 0) out["candidate"]["eager_ms"] = e.eager_ms;
+  return out;
+}
+
+}  // namespace
+
 Json to_json(const Entry& e) {
+  const Json first = in_short(e);
   return {{"hash", e.key.hash()},
           {"key", to_json(e.key)},
           {"rule", e.rule},
           {"arch", e.arch},
-          {"status", e.status},
-          {"realizer", e.realizer},
-          {"kind", e.kind},
-          {"config", e.config},
-          {"launch", e.launch},
-          {"candidate", e.candidate},
-          {"evidence", e.evidence},
+          {"status", e.status()},
+          {"realizer", first.at("realizer")},
+          {"kind", first.at("kind")},
+          {"config", first.at("config")},
+          {"launch", first.at("launch")},
+          {"candidate", first.at("candidate")},
+          {"evidence", first.at("evidence")},
           {"negative", e.negative},
           {"toolchain", e.toolchain},
           {"created", e.created},
-          {"binary_hash", e.binary_hash},
+          {"binary_hash", first.at("binary")},
           {"shape", e.shape},
           {"search", to_json(e.search)},
           {"libraries", e.libraries},
@@ -96,21 +153,13 @@ Json to_json(const Entry& e) {
 
 Json portable(const Entry& e) {
   Json winners = Json::array();
-  for (const Json& w : winners_of(e)) {
-    const Json& c = w.at("candidate");
-    const Json launch = w.value("launch", Json::object());
-    winners.push_back({{"realizer", c.value("realizer", "")},
-                       {"kind", c.value("kind", "")},
-                       {"config", c.value("config", Json::object())},
-                       {"knobs", launch.value("knobs", Json::object())},
-                       {"evidence", w.value("evidence", Json::object())}});
-  }
+  for (const kernel::Winner& w : e.winners) winners.push_back(kernel::portable(w));
   return {{"key", to_json(e.key)},
           {"rule", e.rule},
           {"arch", e.arch},
-          {"status", e.status},
+          {"status", e.status()},
           {"winners", winners},
-          {"eager_ms", e.candidate.value("eager_ms", 0.0)},
+          {"eager_ms", e.eager_ms},
           {"negative", e.negative},
           {"toolchain", e.toolchain},
           {"created", e.created},
@@ -119,8 +168,24 @@ Json portable(const Entry& e) {
           {"libraries", e.libraries}};
 }
 
+namespace {
+
+Status take_winners(Entry& e, const Json& j) {
+  const Json candidate = j.value("candidate", Json::object());
+  for (const Json& stored : candidate.value("winners", Json::array())) {
+    TESSERA_TRY(winner, kernel::winner_from_json(stored));
+    e.winners.push_back(std::move(winner));
+  }
+  e.eager_ms = candidate.value("eager_ms", 0.0);
+  e.refined = j.value("evidence", Json::object()).value("refined", false);
+  return {};
+}
+
+}  // namespace
+
 Result<Entry> entry_from_json(const Json& j) {
   Entry e;
+  std::string status;
   try {
     const Json& key = j.at("key");
     e.key = {.signature = key.at("signature"),
@@ -129,17 +194,11 @@ Result<Entry> entry_from_json(const Json& j) {
              .policy = key.at("policy")};
     e.rule = j.at("rule");
     e.arch = j.at("arch");
-    e.status = j.at("status");
-    e.realizer = j.value("realizer", "");
-    e.kind = j.value("kind", "");
-    e.config = j.value("config", Json::object());
-    e.launch = j.value("launch", Json::object());
-    e.candidate = j.value("candidate", Json::object());
-    e.evidence = j.value("evidence", Json::object());
+    status = j.at("status");
+    TESSERA_CHECK(take_winners(e, j));
     e.negative = j.value("negative", Json::array());
     e.toolchain = j.at("toolchain");
     e.created = j.value("created", "");
-    e.binary_hash = j.value("binary_hash", "");
     e.shape = j.value("shape", Json::object());
     e.search = thoroughness_from_json(j.value("search", Json::object()));
     e.libraries = j.value("libraries", Json::object());
@@ -154,8 +213,8 @@ Result<Entry> entry_from_json(const Json& j) {
                      .but_found("{}", x.what())
                      .help("export it again with this version of tessera"));
   }
-  if (e.status != "accepted" && e.status != "failed") {
-    return error(fail(bad_entry, "a registry entry has the status `{}`", e.status)
+  if (status != "accepted" && status != "failed") {
+    return error(fail(bad_entry, "a registry entry has the status `{}`", status)
                      .expect("accepted or failed"));
   }
   if (e.key.signature.empty()) return error(fail(bad_entry, "a registry entry has no signature"));

@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <stdexcept>
 
-#include "registry/winners.h"
-
 namespace tessera::registry {
 namespace {
 
@@ -128,22 +126,20 @@ Json evidence(const Json& holder) {
 }
 
 /// `c` holds realizer, kind and config, `knobs` and the evidence lie in `holder`.
-Json winner(const Json& c, const Json& holder, const Json& launch) {
+kernel::Winner winner(const Json& c, const Json& holder, const Json& launch) {
   const std::string kind = word(field(c, "kind"), "kind");
   if (kind != "synthesized" && kind != "library")
     refuse("kind", "is neither synthesized nor library");
-  return {{"candidate",
-           {{"realizer", word(field(c, "realizer"), "realizer")},
-            {"kind", kind},
-            {"config", config(c, "config")}}},
-          {"launch", {{"knobs", config(launch, "knobs")}, {"ints", Json::array()}}},
-          {"evidence", evidence(holder)},
-          {"binary", ""}};
+  return kernel::winner_from_portable({{"realizer", word(field(c, "realizer"), "realizer")},
+                                       {"kind", kind},
+                                       {"config", config(c, "config")},
+                                       {"knobs", config(launch, "knobs")},
+                                       {"evidence", evidence(holder)}});
 }
 
 /// The winners of schema /2, or of /1, where sources and calls are counted.
-Json winners(const Json& j, Imported& counts) {
-  Json out = Json::array();
+std::vector<kernel::Winner> winners(const Json& j, Imported& counts) {
+  std::vector<kernel::Winner> out;
   for (const Json& w : array(j, "winners", most_winners)) out.push_back(winner(w, w, w));
   for (const Json& w : array(object(j, "candidate"), "winners", most_winners)) {
     const Json& c = object(w, "candidate");
@@ -214,8 +210,8 @@ Entry entry(const Json& j, Imported& counts) {
   if (e.key.signature.empty()) refuse("signature", "is empty");
   e.rule = word(field(j, "rule"), "rule");
   e.arch = word(field(j, "arch"), "arch");
-  e.status = word(field(j, "status"), "status");
-  if (e.status != "accepted" && e.status != "failed")
+  const std::string status = word(field(j, "status"), "status");
+  if (status != "accepted" && status != "failed")
     refuse("status", "is neither accepted nor failed");
   e.toolchain = text(field(j, "toolchain"), "toolchain", most_text);
   e.created = text(j.value("created", Json("")), "created", 40);
@@ -223,11 +219,11 @@ Entry entry(const Json& j, Imported& counts) {
   e.search = search(j);
   e.libraries = libraries(j);
   e.negative = negative(j);
-  const Json found = winners(j, counts);
-  if (e.status == "failed") return e;
+  std::vector<kernel::Winner> found = winners(j, counts);
+  if (status == "failed") return e;
   if (found.empty()) refuse("winners", "is missing or empty, and the status is accepted");
-  e.candidate = {{"winners", found}};
-  if (j.contains("eager_ms")) e.candidate["eager_ms"] = number(j.at("eager_ms"), "eager_ms");
+  e.winners = std::move(found);
+  if (j.contains("eager_ms")) e.eager_ms = number(j.at("eager_ms"), "eager_ms");
   return e;
 }
 
@@ -251,12 +247,11 @@ Result<Sanitized> sanitize(const Json& exported, const std::string& file, const 
     try {
       Entry e = entry(j, out.counts);
       ++out.counts.read;
-      if (e.status == "failed") {
+      if (!e.accepted()) {
         ++out.counts.failed;
         continue;
       }
       e.provenance = {.imported = true, .file = file, .when = now};
-      lead_with_first(e);
       out.entries.push_back(std::move(e));
     } catch (const Refused& refused) {
       return error(

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "base/files.h"
-#include "registry/winners.h"
 
 namespace tessera::registry {
 namespace {
@@ -17,22 +16,22 @@ Key key(const std::string& name = "gemm 64") {
   return {name, "bf16", "H200", measuring_policy()};
 }
 
-Json winner(double ms) {
-  return {{"candidate",
-           {{"realizer", "tile_gemm"},
-            {"kind", "synthesized"},
-            {"config", {{"tile", {64, 64}}, {"schedule", "cooperative"}}},
-            {"source", {{"text", "PLANTED"}, {"flags", {"-fplugin=evil.so"}}}},
-            {"source_hash", "00"}}},
-          {"launch", {{"knobs", {{"raster", "m"}}}, {"ints", {1, 2}}}},
-          {"evidence", {{"ms", ms}, {"ci95", 0.01}, {"resources", {{"registers", 9}}}}},
-          {"binary", "abc"}};
+kernel::Winner winner(double ms) {
+  kernel::Winner w;
+  w.candidate = {.realizer = "tile_gemm",
+                 .config = {{"tile", {64, 64}}, {"schedule", "cooperative"}}};
+  w.candidate.source =
+      toolchain::Source{.name = "k", .text = "PLANTED", .flags = {"-fplugin=evil.so"}};
+  w.candidate.launches = {{.knobs = {{"raster", "m"}}, .ints = {1, 2}}};
+  w.evidence = {.ms = ms, .ci95 = 0.01, .resources = {{"registers", 9}}};
+  w.binary = "abc";
+  return w;
 }
 
 Entry accepted(double ms, const std::string& name = "gemm 64") {
   Entry e{.key = key(name), .rule = "gemm", .arch = "sm_90a"};
-  e.candidate = {{"winners", {winner(ms)}}, {"eager_ms", 2.0}};
-  lead_with_first(e);
+  e.winners = {winner(ms)};
+  e.eager_ms = 2.0;
   e.toolchain = "nvcc13";
   e.created = "2026-01-01T00:00:00Z";
   e.shape = {{"m", 64}, {"a", {{"shape", {64, 64}}, {"strides", {64, 1}}}}};
@@ -85,9 +84,11 @@ TEST_F(ImportTest, NothingThatCouldRunIsTaken) {
   EXPECT_TRUE(e.provenance.imported);
   EXPECT_EQ(e.provenance.file, "theirs.json");
   EXPECT_NE(e.provenance.when, "");
-  EXPECT_EQ(e.config["schedule"], "cooperative");
-  EXPECT_EQ(e.launch["knobs"]["raster"], "m");
-  EXPECT_EQ(e.evidence["ms"], 0.5);
+  const kernel::Winner& first = e.winners.front();
+  EXPECT_EQ(first.candidate.config["schedule"], "cooperative");
+  EXPECT_EQ(first.launched().knobs["raster"], "m");
+  EXPECT_EQ(first.evidence.ms, 0.5);
+  EXPECT_FALSE(first.candidate.can_run());
 }
 
 TEST_F(ImportTest, ItIsNoVerdictUntilItHasBeenTried) {
@@ -112,7 +113,7 @@ TEST_F(ImportTest, AnOwnEntryIsNeverOverwritten) {
   EXPECT_EQ(take(version1(accepted(1e-9))).taken, 1);
   const Lookup found = look();
   EXPECT_EQ(found.reuse, rules::Reuse::adapt);
-  EXPECT_EQ(found.own->evidence["ms"], 0.5);
+  EXPECT_EQ(found.own->winners.front().evidence.ms, 0.5);
   EXPECT_EQ(registry->show(key().hash())->provenance.imported, false);
   ASSERT_TRUE(registry->forget_imported(key(), "nvcc13"));
   EXPECT_EQ(look().reuse, rules::Reuse::reuse);
@@ -120,8 +121,7 @@ TEST_F(ImportTest, AnOwnEntryIsNeverOverwritten) {
 
 TEST_F(ImportTest, ThatNothingPassedElsewhereIsLeftOut) {
   Entry e = accepted(1);
-  e.candidate = Json::object();
-  lead_with_first(e);
+  e.winners.clear();
   const Imported done = take(version1(e));
   EXPECT_EQ(done.failed, 1);
   EXPECT_EQ(done.taken, 0);

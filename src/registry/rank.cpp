@@ -7,28 +7,12 @@
 #include <set>
 
 #include "base/text.h"
-#include "registry/winners.h"
+#include "registry/wrong.h"
 
 namespace tessera::registry {
 namespace {
 
 inline constexpr Code bad_filter{"TS0632", "registry.bad_filter"};
-
-/// Of the fastest winner by itself; the one that stands first may be another (`refined`).
-double milliseconds(const Entry& e) {
-  for (const char* key : {"alone_ms", "ms"}) {
-    if (!e.evidence.is_object() || !e.evidence.contains(key) || !e.evidence.at(key).is_number())
-      continue;
-    const double ms = e.evidence.at(key).get<double>();
-    return ms > 0 ? ms : INFINITY;
-  }
-  return INFINITY;
-}
-
-/// The winners' order was settled in a module's own run.
-bool refined(const Entry& e) {
-  return e.evidence.is_object() && e.evidence.value("refined", false);
-}
 
 /// The newest failed trials that an entry keeps; what was wrong in a module always stays.
 constexpr std::size_t most_negative = 300;
@@ -57,12 +41,12 @@ Json both(const Json& held, const Json& incoming) {
 }  // namespace
 
 bool better(const Entry& a, const Entry& than) {
-  if (a.status != than.status) return a.status == "accepted";
-  if (a.status == "failed") return a.created > than.created;
-  if (unreliable(a) != unreliable(than)) return unreliable(than);
-  const double mine = milliseconds(a);
-  const double other = milliseconds(than);
-  return mine != other ? mine < other : refined(a) && !refined(than);
+  if (a.accepted() != than.accepted()) return a.accepted();
+  if (!a.accepted()) return a.created > than.created;
+  if (a.unreliable() != than.unreliable()) return than.unreliable();
+  const double mine = a.alone_ms();
+  const double other = than.alone_ms();
+  return mine != other ? mine < other : a.refined && !than.refined;
 }
 
 namespace {
@@ -76,10 +60,14 @@ std::string format_time(std::time_t t) {
 }
 
 std::map<std::string, std::string> fields(const Entry& e) {
-  return {{"rule", e.rule},         {"arch", e.arch},
-          {"device", e.key.device}, {"precision", e.key.precision},
-          {"status", e.status},     {"kind", e.kind},
-          {"realizer", e.realizer}, {"toolchain", e.toolchain},
+  return {{"rule", e.rule},
+          {"arch", e.arch},
+          {"device", e.key.device},
+          {"precision", e.key.precision},
+          {"status", std::string(e.status())},
+          {"kind", std::string(e.kind())},
+          {"realizer", e.realizer()},
+          {"toolchain", e.toolchain},
           {"hash", e.key.hash()}};
 }
 
@@ -91,10 +79,10 @@ Entry merge(const Entry& held, const Entry& incoming) {
   old.negative = fresh.negative = both(held.negative, incoming.negative);
   drop_wrong(old);
   drop_wrong(fresh);
-  const bool takes_its_place = fresh.status == "accepted" &&
-                               ((!fresh.replaces.empty() && fresh.replaces == old.created) ||
-                                (!fresh.run.empty() && fresh.run == old.run) ||
-                                (fresh.libraries != old.libraries && fresh.created >= old.created));
+  const bool takes_its_place =
+      fresh.accepted() && ((!fresh.replaces.empty() && fresh.replaces == old.created) ||
+                           (!fresh.run.empty() && fresh.run == old.run) ||
+                           (fresh.libraries != old.libraries && fresh.created >= old.created));
   Entry out = takes_its_place || better(fresh, old) ? fresh : old;
   out.search = together(held.search, incoming.search, false);
   return out;

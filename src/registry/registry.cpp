@@ -24,11 +24,9 @@ inline constexpr Code bad_prune{"TS0636", "registry.bad_prune"};
 constexpr std::string_view export_schema = "tessera.registry/2";
 
 std::string describe(const Entry& e) {
-  const bool timed =
-      e.evidence.is_object() && e.evidence.contains("ms") && e.evidence.at("ms").is_number();
   const std::string ms =
-      timed ? fmt::format(" at {:.4g} ms", e.evidence.at("ms").get<double>()) : "";
-  return fmt::format("{}{} of {}", e.realizer.empty() ? e.rule : e.realizer, ms, e.created);
+      e.accepted() ? fmt::format(" at {:.4g} ms", e.winners.front().evidence.ms) : "";
+  return fmt::format("{}{} of {}", e.accepted() ? e.realizer() : e.rule, ms, e.created);
 }
 
 // Days of "30d", "12h", "2w".
@@ -49,7 +47,7 @@ Result<std::function<bool(const Entry&)>> chosen(const std::string& what) {
   using Test = std::function<bool(const Entry&)>;
   const auto after = [&](std::string_view prefix) { return what.substr(prefix.size()); };
   if (what == "all") return Test([](const Entry&) { return true; });
-  if (what == "failed") return Test([](const Entry& e) { return e.status == "failed"; });
+  if (what == "failed") return Test([](const Entry& e) { return !e.accepted(); });
   if (what == "imported") return Test([](const Entry& e) { return e.provenance.imported; });
   if (what == "stale")
     return Test([](const Entry& e) { return e.key.policy != measuring_policy(); });
@@ -88,16 +86,15 @@ class SqliteRegistry final : public Registry {
     }
     if (own && !out.imported && judged.standing == Standing::holds) {
       out.reuse = rules::Reuse::reuse;
-      out.detail = own->status == "accepted"
-                       ? fmt::format("{}, same toolchain", describe(*own))
-                       : fmt::format(
-                             "tried on {} with this toolchain and nothing passed ({} "
-                             "failed trials; its search was {})",
-                             own->created, own->negative.size(), to_text(own->search));
+      out.detail = own->accepted() ? fmt::format("{}, same toolchain", describe(*own))
+                                   : fmt::format(
+                                         "tried on {} with this toolchain and nothing passed ({} "
+                                         "failed trials; its search was {})",
+                                         own->created, own->negative.size(), to_text(own->search));
       out.entry = own;
       return out;
     }
-    const bool accepted = own && own->status == "accepted";
+    const bool accepted = own && own->accepted();
     if (accepted || out.imported) {
       out.reuse = rules::Reuse::adapt;
       out.entry = accepted ? own : out.imported;

@@ -17,6 +17,8 @@
 #include "registry/thoroughness.h"
 #include "rules/rules.h"
 
+#include "kernel/winner.h"
+
 namespace tessera::registry {
 
 struct Key {
@@ -46,22 +48,16 @@ struct Entry {
   Key key;
   std::string rule;
   std::string arch;
-  std::string status;  // "accepted", "failed"
-  std::string realizer;
-  std::string kind;  // "synthesized", "library"
-  Json config = Json::object();
-  Json launch = Json::object();  // knobs and ints
-  /// {"winners": [{"candidate", "launch", "evidence", "binary"}, ...], "eager_ms"}, the first
-  /// placed first. A candidate has enough to rebuild it: source text and flags, or the library
-  /// call; an imported one has its realizer and config alone.
-  Json candidate = Json::object();
-  Json evidence = Json::object();
+  /// The first is placed first; none where nothing passed. Imported ones have realizer and
+  /// configuration alone.
+  std::vector<kernel::Winner> winners;
+  double eager_ms = 0;   // of the pattern's ops one by one; 0: not known
+  bool refined = false;  // the winners' order was settled in a module's own run
   /// Failed trials: {"label","outcome","reason"}; of a winner that was wrong in a module also
   /// "realizer", "config" and "in_module": true.
   Json negative = Json::array();
   std::string toolchain;        // fingerprint
   std::string created;          // ISO 8601, UTC
-  std::string binary_hash;      // in the kernel cache
   Json shape = Json::object();  // the body, or its extents: the index for ADAPT (the test is within
                                 // a factor of two)
   Thoroughness search;
@@ -72,6 +68,19 @@ struct Entry {
   std::string replaces;
   /// The run that stored it: what it says later takes the place of what it said before.
   std::string run;
+
+  [[nodiscard]] bool accepted() const { return !winners.empty(); }
+  /// "accepted", "failed".
+  [[nodiscard]] std::string_view status() const { return accepted() ? "accepted" : "failed"; }
+  /// "" where it failed.
+  [[nodiscard]] std::string realizer() const;
+  /// "synthesized", "library"; "" where it failed.
+  [[nodiscard]] std::string_view kind() const;
+  /// Of the fastest winner by itself, which may be another than the first (`refined`); infinite
+  /// where nothing was measured.
+  [[nodiscard]] double alone_ms() const;
+  /// A figure of it was taken while the machine was too noisy.
+  [[nodiscard]] bool unreliable() const;
 };
 
 /// What a run brings along: an entry is a verdict where all of it agrees.
@@ -182,6 +191,8 @@ class Registry {
   [[nodiscard]] virtual std::string mended() const = 0;
 };
 
+/// As it is stored (docs/registry.md): beside the winners, what is known of the first of them
+/// stands in fields of its own.
 Json to_json(const Entry& e);
 /// What an export has of it.
 Json portable(const Entry& e);

@@ -5,7 +5,6 @@
 
 #include "base/files.h"
 #include "registry/rank.h"
-#include "registry/winners.h"
 
 namespace tessera::registry {
 namespace {
@@ -40,22 +39,21 @@ Thoroughness complete(const std::string& effort = "default") {
   return thoroughness_of({.asked = {.effort = effort}, .seconds = 9, .because = "space exhausted"});
 }
 
-Json winner(const std::string& realizer, int tile, double ms) {
-  return {{"candidate",
-           {{"realizer", realizer},
-            {"kind", "synthesized"},
-            {"config", {{"tile", {tile, 256, 64}}}},
-            {"source", {{"text", "int x;"}}}}},
-          {"launch", {{"knobs", {{"raster", "m"}}}, {"ints", {1, 2}}}},
-          {"evidence", {{"ms", ms}}},
-          {"binary", "abc"}};
+kernel::Winner winner(double ms) {
+  kernel::Winner w;
+  w.candidate = {.realizer = "cutlass_gemm", .config = {{"tile", {128, 256, 64}}}};
+  w.candidate.source = toolchain::Source{.name = "k", .text = "int x;", .arch = "sm_90a"};
+  w.candidate.launches = {{.knobs = {{"raster", "m"}}, .ints = {1, 2}}};
+  w.evidence.ms = ms;
+  w.binary = "abc";
+  return w;
 }
 
 Entry accepted(int64_t m, int64_t n, int64_t k, double ms,
                const std::string& toolchain = "nvcc13") {
-  Entry e{.key = key(m, n, k), .rule = "gemm", .arch = "sm_90a", .status = "accepted"};
-  e.candidate = {{"winners", {winner("cutlass_gemm", 128, ms)}}, {"eager_ms", 2 * ms}};
-  lead_with_first(e);
+  Entry e{.key = key(m, n, k), .rule = "gemm", .arch = "sm_90a"};
+  e.winners = {winner(ms)};
+  e.eager_ms = 2 * ms;
   e.toolchain = toolchain;
   e.created = "2026-01-01T00:00:00Z";
   e.search = complete();
@@ -65,8 +63,7 @@ Entry accepted(int64_t m, int64_t n, int64_t k, double ms,
 
 Entry failed(int64_t m, int64_t n, int64_t k, const std::string& reason) {
   Entry e = accepted(m, n, k, 1);
-  e.candidate = Json::object();
-  lead_with_first(e);
+  e.winners.clear();
   e.negative = {{{"label", "128x128"}, {"outcome", "crashed"}, {"reason", reason}}};
   return e;
 }
@@ -106,18 +103,18 @@ TEST_F(RegistryTest, AnotherToolchainAdaptsAndBothStay) {
   EXPECT_EQ(found.reuse, rules::Reuse::adapt);
   EXPECT_THAT(found.detail, HasSubstr("another toolchain"));
   ASSERT_TRUE(registry->store(accepted(512, 512, 512, 0.9, "nvcc13")));
-  EXPECT_EQ(look(512, 512, 512, "nvcc12").entry->evidence["ms"], 0.5);
-  EXPECT_EQ(look(512, 512, 512, "nvcc13").entry->evidence["ms"], 0.9);
+  EXPECT_EQ(look(512, 512, 512, "nvcc12").entry->winners.front().evidence.ms, 0.5);
+  EXPECT_EQ(look(512, 512, 512, "nvcc13").entry->winners.front().evidence.ms, 0.9);
 }
 
 TEST_F(RegistryTest, AnOrderSettledInAModuleStaysUntilAFasterKernelIsFound) {
   const auto stored = [](double first, double alone, bool refined) {
     Entry e = accepted(512, 512, 512, first);
-    e.evidence["alone_ms"] = alone;
-    e.evidence["refined"] = refined;
+    if (alone != first) e.winners.push_back(winner(alone));
+    e.refined = refined;
     return e;
   };
-  const auto first = [&] { return look(512, 512, 512).entry->evidence["ms"].get<double>(); };
+  const auto first = [&] { return look(512, 512, 512).entry->winners.front().evidence.ms; };
   ASSERT_TRUE(registry->store(stored(0.5, 0.5, false)));
   ASSERT_TRUE(registry->store(stored(0.51, 0.5, true)));
   EXPECT_EQ(first(), 0.51);
@@ -162,14 +159,14 @@ TEST_F(RegistryTest, AdaptStaysWithinRulePrecisionAndArchitecture) {
 TEST_F(RegistryTest, BetterWinsAndFailuresAreKept) {
   ASSERT_TRUE(registry->store(failed(64, 64, 64, "illegal address")));
   EXPECT_EQ(look(64, 64, 64).reuse, rules::Reuse::reuse);
-  EXPECT_EQ(look(64, 64, 64).entry->status, "failed");
+  EXPECT_EQ(look(64, 64, 64).entry->status(), "failed");
   EXPECT_THAT(look(64, 64, 64).detail, HasSubstr("nothing passed"));
   ASSERT_TRUE(registry->store(accepted(64, 64, 64, 0.5)));
   ASSERT_TRUE(registry->store(accepted(64, 64, 64, 0.7)));
   ASSERT_TRUE(registry->store(failed(64, 64, 64, "hang")));
   const Entry held = *look(64, 64, 64).entry;
-  EXPECT_EQ(held.status, "accepted");
-  EXPECT_EQ(held.evidence["ms"], 0.5);
+  EXPECT_EQ(held.status(), "accepted");
+  EXPECT_EQ(held.winners.front().evidence.ms, 0.5);
   ASSERT_EQ(held.negative.size(), 2u);
   EXPECT_EQ(held.negative[0]["reason"], "illegal address");
   EXPECT_EQ(held.negative[1]["reason"], "hang");
@@ -184,7 +181,7 @@ TEST_F(RegistryTest, ListShowPrune) {
   EXPECT_EQ(registry->list("nothing-like-this")->size(), 0u);
   EXPECT_EQ(registry->list("color=red").error().name, "registry.bad_filter");
   const std::string hash = key(64, 64, 64).hash();
-  EXPECT_EQ(registry->show(hash.substr(0, 12))->status, "failed");
+  EXPECT_EQ(registry->show(hash.substr(0, 12))->status(), "failed");
   EXPECT_EQ(registry->show("zz").error().name, "registry.no_entry");
   EXPECT_EQ(registry->prune("older:1000000d").value(), 0);
   EXPECT_EQ(registry->prune("rubbish").error().name, "registry.bad_prune");

@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "registry/registry.h"
-#include "registry/winners.h"
 
 namespace tessera::registry {
 namespace {
@@ -47,7 +46,7 @@ Judged judge(const Entry& e, const Here& here) {
   }
   if (e.toolchain != here.toolchain)
     return {Standing::other_toolchain, "built by another toolchain: " + e.toolchain};
-  if (unreliable(e))
+  if (e.unreliable())
     return {Standing::unreliable, "the machine was too noisy for its figures to be relied on"};
   if (!satisfies(e.search, here.asked)) {
     return {Standing::shallow, fmt::format("its search was {}; asked for now: {}",

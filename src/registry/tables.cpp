@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "registry/rank.h"
-#include "registry/winners.h"
+#include "registry/wrong.h"
 
 namespace tessera::registry {
 namespace {
@@ -72,7 +72,8 @@ Status put_entry(store::Database& db, const Entry& e) {
           " ON CONFLICT(hash, toolchain, origin) DO UPDATE SET rule=?4, arch=?5, precision=?6, "
           "device=?7, status=?8, created=?9, body=?10, body_hash=?11"));
   put.bind(1, e.key.hash()).bind(2, e.toolchain).bind(3, origin_of(e)).bind(4, e.rule);
-  put.bind(5, e.arch).bind(6, e.key.precision).bind(7, e.key.device).bind(8, e.status);
+  put.bind(5, e.arch).bind(6, e.key.precision).bind(7, e.key.device);
+  put.bind(8, std::string(e.status()));
   return put.bind(9, e.created).bind(10, body).bind(11, content_hash(body)).run();
 }
 

@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "registry/tables.h"
-#include "registry/winners.h"
+#include "registry/wrong.h"
 #include "store/journal.h"
 
 namespace tessera::registry {
@@ -18,11 +18,12 @@ Key key(const std::string& name = "gemm 64") {
   return {name, "bf16", "H200", measuring_policy()};
 }
 
-Json winner(const std::string& realizer, double ms, const std::string& kind = "synthesized") {
-  return {{"candidate", {{"realizer", realizer}, {"kind", kind}, {"config", {{"tile", {64}}}}}},
-          {"launch", {{"knobs", Json::object()}, {"ints", Json::array()}}},
-          {"evidence", {{"ms", ms}}},
-          {"binary", ""}};
+kernel::Winner winner(const std::string& realizer, double ms,
+                      kernel::Kind kind = kernel::Kind::synthesized) {
+  kernel::Winner w;
+  w.candidate = {.realizer = realizer, .kind = kind, .config = {{"tile", {64}}}};
+  w.evidence.ms = ms;
+  return w;
 }
 
 Thoroughness searched(const std::string& effort, double allowed, const std::string& because) {
@@ -31,10 +32,11 @@ Thoroughness searched(const std::string& effort, double allowed, const std::stri
                           .because = because});
 }
 
-Entry entry(std::vector<Json> winners, const std::string& created = "2026-01-01T00:00:00Z") {
+Entry entry(std::vector<kernel::Winner> winners,
+            const std::string& created = "2026-01-01T00:00:00Z") {
   Entry e{.key = key(), .rule = "gemm", .arch = "sm_90a"};
-  e.candidate = {{"winners", std::move(winners)}, {"eager_ms", 2.0}};
-  lead_with_first(e);
+  e.winners = std::move(winners);
+  e.eager_ms = 2.0;
   e.toolchain = "nvcc13";
   e.created = created;
   e.shape = {{"m", 64}};
@@ -80,7 +82,7 @@ TEST_F(TrustTest, AShallowSearchIsNoVerdict) {
   here.asked = {.effort = "default", .seconds = 20};
   EXPECT_EQ(look().reuse, rules::Reuse::adapt);
   EXPECT_EQ(look().standing, Standing::shallow);
-  EXPECT_EQ(look().entry->realizer, "tile_gemm");  // where the search goes on
+  EXPECT_EQ(look().entry->realizer(), "tile_gemm");  // where the search goes on
   EXPECT_THAT(look().detail, HasSubstr("cut at 10 s of default"));
   here.asked = {.effort = "max"};
   EXPECT_EQ(look().reuse, rules::Reuse::adapt);
@@ -89,18 +91,18 @@ TEST_F(TrustTest, AShallowSearchIsNoVerdict) {
 TEST_F(TrustTest, ThatNothingPassedInAFewSecondsStopsNoLongerSearch) {
   Entry e = entry({});
   e.search = searched("default", 3, "budget of 3 s");
-  ASSERT_EQ(e.status, "failed");
+  ASSERT_EQ(e.status(), "failed");
   ASSERT_TRUE(registry->store(e));
   here.asked = {.effort = "default", .seconds = 3};
   EXPECT_EQ(look().reuse, rules::Reuse::reuse);
   here.asked = {.effort = "default", .seconds = 30};
   EXPECT_EQ(look().reuse, rules::Reuse::fresh);
-  EXPECT_EQ(look().own->status, "failed");
+  EXPECT_EQ(look().own->status(), "failed");
 }
 
 TEST_F(TrustTest, NoisyFiguresAreNoVerdict) {
-  Json noisy = winner("tile_gemm", 0.1);
-  noisy["evidence"]["unreliable"] = true;
+  kernel::Winner noisy = winner("tile_gemm", 0.1);
+  noisy.evidence.unreliable = true;
   ASSERT_TRUE(registry->store(entry({noisy})));
   EXPECT_EQ(look().reuse, rules::Reuse::adapt);
   EXPECT_EQ(look().standing, Standing::unreliable);
@@ -112,28 +114,28 @@ TEST_F(TrustTest, NoisyFiguresAreNoVerdict) {
 }
 
 TEST_F(TrustTest, OtherLibrariesAreNoVerdict) {
-  ASSERT_TRUE(registry->store(entry({winner("library_sdpa", 1, "library")})));
+  ASSERT_TRUE(registry->store(entry({winner("library_sdpa", 1, kernel::Kind::library)})));
   EXPECT_EQ(look().reuse, rules::Reuse::reuse);
   here.libraries["cudnn"] = "91100";
   EXPECT_EQ(look().reuse, rules::Reuse::adapt);
   EXPECT_EQ(look().standing, Standing::other_libraries);
   EXPECT_THAT(look().detail, HasSubstr("cudnn 91002, here 91100"));
   // What was timed again under them takes the place, also where it is slower.
-  Entry again = entry({winner("library_sdpa", 2, "library")}, "2026-01-02T00:00:00Z");
+  Entry again = entry({winner("library_sdpa", 2, kernel::Kind::library)}, "2026-01-02T00:00:00Z");
   again.libraries = here.libraries;
   ASSERT_TRUE(registry->store(again));
   EXPECT_EQ(look().reuse, rules::Reuse::reuse);
-  EXPECT_EQ(look().entry->evidence["ms"], 2.0);
+  EXPECT_EQ(look().entry->winners.front().evidence.ms, 2.0);
 }
 
 TEST_F(TrustTest, ASearchThatHadTheOldBestBesideItsOwnReplacesIt) {
   ASSERT_TRUE(registry->store(entry({winner("tile_gemm", 0.50)})));
   Entry later = entry({winner("cutlass_gemm", 0.51)}, "2026-01-02T00:00:00Z");
   ASSERT_TRUE(registry->store(later));
-  EXPECT_EQ(look().entry->realizer, "tile_gemm");
+  EXPECT_EQ(look().entry->realizer(), "tile_gemm");
   later.replaces = "2026-01-01T00:00:00Z";
   ASSERT_TRUE(registry->store(later));
-  EXPECT_EQ(look().entry->realizer, "cutlass_gemm");
+  EXPECT_EQ(look().entry->realizer(), "cutlass_gemm");
 }
 
 TEST_F(TrustTest, TheLastWordOfARunStands) {
@@ -143,10 +145,10 @@ TEST_F(TrustTest, TheLastWordOfARunStands) {
   e = entry({winner("cutlass_gemm", 0.51)}, "2026-01-02T00:00:00Z");
   e.run = "b";
   ASSERT_TRUE(registry->store(e));
-  EXPECT_EQ(look().entry->realizer, "tile_gemm");
+  EXPECT_EQ(look().entry->realizer(), "tile_gemm");
   e.run = "a";
   ASSERT_TRUE(registry->store(e));
-  EXPECT_EQ(look().entry->realizer, "cutlass_gemm");
+  EXPECT_EQ(look().entry->realizer(), "cutlass_gemm");
 }
 
 TEST_F(TrustTest, ThoroughnessStaysWithTheKey) {
@@ -157,7 +159,7 @@ TEST_F(TrustTest, ThoroughnessStaysWithTheKey) {
   // Found nothing better, but was as thorough as asked: the old winner is the answer from now on.
   ASSERT_TRUE(registry->store(entry({winner("cutlass_gemm", 0.6)}, "2026-01-02T00:00:00Z")));
   EXPECT_EQ(look().reuse, rules::Reuse::reuse);
-  EXPECT_EQ(look().entry->realizer, "tile_gemm");
+  EXPECT_EQ(look().entry->realizer(), "tile_gemm");
 }
 
 Json trial(const std::string& realizer, int tile, double ms) {
@@ -205,9 +207,9 @@ TEST_F(TrustTest, AWrongWinnerLeavesItsEntryForGood) {
                     .reason = "rows 3 to 7 differ"};
   ASSERT_TRUE(registry->mark_wrong(key(), "nvcc13", wrong));
   const Entry left = *look().entry;
-  EXPECT_EQ(left.status, "accepted");
-  EXPECT_EQ(left.realizer, "tile_gemm");
-  EXPECT_EQ(left.evidence["ms"], 0.7);
+  EXPECT_EQ(left.status(), "accepted");
+  EXPECT_EQ(left.realizer(), "tile_gemm");
+  EXPECT_EQ(left.winners.front().evidence.ms, 0.7);
   ASSERT_EQ(left.negative.size(), 1u);
   EXPECT_EQ(left.negative[0]["reason"], "rows 3 to 7 differ");
   const Json trials = *registry->trials(key(), "nvcc13");
@@ -217,13 +219,13 @@ TEST_F(TrustTest, AWrongWinnerLeavesItsEntryForGood) {
   Entry again = both;  // the fastest by far
   again.created = "2026-01-02T00:00:00Z";
   ASSERT_TRUE(registry->store(again));
-  EXPECT_EQ(look().entry->realizer, "tile_gemm");
+  EXPECT_EQ(look().entry->realizer(), "tile_gemm");
   ASSERT_TRUE(
       registry->mark_wrong(key(), "nvcc13", {"tile", "tile_gemm", {{"tile", {64}}}, "too"}));
   registry.reset();
   registry = open();
   EXPECT_EQ(registry->mended(), "");
-  EXPECT_EQ(look().own->status, "failed");
+  EXPECT_EQ(look().own->status(), "failed");
   EXPECT_EQ(look().own->negative.size(), 2u);
   // Marks outlive the bound on trials.
   for (int i = 0; i < most_trials + 1; ++i)
@@ -244,7 +246,7 @@ TEST_F(TrustTest, AMarkIsMadeOnceAndComesBackFromTheCopy) {
     std::filesystem::remove((folder.path() / "registry.sqlite").string() + suffix);
   registry = open();
   EXPECT_NE(registry->mended(), "");
-  EXPECT_EQ(look().entry->realizer, "tile_gemm");
+  EXPECT_EQ(look().entry->realizer(), "tile_gemm");
   EXPECT_EQ(look().entry->negative.size(), 1u);
 }
 
@@ -292,7 +294,7 @@ TEST_F(TrustTest, AnOldFileUpgradesToAStartingPoint) {
   const Lookup found = look();
   EXPECT_EQ(found.reuse, rules::Reuse::adapt);
   EXPECT_EQ(found.standing, Standing::shallow);
-  EXPECT_EQ(found.entry->realizer, "cutlass_gemm");
+  EXPECT_EQ(found.entry->realizer(), "cutlass_gemm");
   EXPECT_THAT(found.detail, HasSubstr("unknown"));
   EXPECT_EQ(registry->trials(key(), "nvcc13")->size(), 1u);
   ASSERT_TRUE(registry->store(entry({winner("tile_gemm", 0.6)}, "2026-01-02T00:00:00Z")));

@@ -19,6 +19,7 @@
 #include "arch/arch.h"
 #include "graph/graph.h"
 #include "graph/operand.h"
+#include "kernel/library_call.h"
 
 #include "pointwise/pointwise.h"
 
@@ -118,12 +119,7 @@ struct Matches {
   std::vector<Rejection> rejections;
 };
 
-/// A function of the Python edge (tessera.running.library) that runs a vendor's kernel on a
-/// pattern's tensors.
-struct LibraryCall {
-  std::string function;             // "sdpa", "aten", "op"
-  Json arguments = Json::object();  // {"backend":"cudnn"}
-};
+using kernel::LibraryCall;
 
 /// What a body means is said once more, in torch, by `src/rules/<name>_reference.py`: tests hold
 /// every body that is found to the nodes that it covers.

@@ -14,6 +14,8 @@ namespace {
 inline constexpr Code unknown_argument{"TS0041", "input.unknown_argument"};
 inline constexpr Code missing_argument{"TS0042", "input.missing_argument"};
 inline constexpr Code bad_argument{"TS0043", "input.bad_argument"};
+inline constexpr Code negative_option{"TS0046", "input.negative_option"};
+inline constexpr Code bad_checkpoints{"TS0047", "input.bad_checkpoints"};
 
 using Type = Parameter::Type;
 
@@ -33,6 +35,8 @@ std::string_view wanted(Type type) {
       return "true or false";
     case Type::list:
       return "a list of texts";
+    case Type::numbers:
+      return "a list of numbers";
   }
   return "a text";
 }
@@ -65,6 +69,16 @@ std::optional<Json> from_text(Type type, const std::string& text) {
       for (const std::string& item : split(text, ',')) out.push_back(trim(item));
       return out;
     }
+    case Type::numbers: {
+      Json out = Json::array();
+      if (text.empty()) return out;
+      for (const std::string& item : split(text, ',')) {
+        const auto v = parse<double>(trim(item));
+        if (!v) return std::nullopt;
+        out.push_back(*v);
+      }
+      return out;
+    }
   }
   return std::nullopt;
 }
@@ -92,6 +106,12 @@ std::optional<Json> convert(Type type, const Json& value) {
         if (!item.is_string()) return std::nullopt;
       }
       return value;
+    case Type::numbers:
+      if (!value.is_array()) return std::nullopt;
+      for (const Json& item : value) {
+        if (!item.is_number()) return std::nullopt;
+      }
+      return value;
   }
   return std::nullopt;
 }
@@ -111,6 +131,25 @@ Status check_choice(const Parameter& p, const std::string& word) {
   return error(std::move(d));
 }
 
+Status check_figures(const Parameter& p, const Json& value) {
+  if (p.not_negative && !(value.get<double>() >= 0)) {
+    return error(fail(negative_option, "{} cannot be negative", as_option(p))
+                     .expect("0 (no limit of its own) or more")
+                     .but_found("{}", value.dump()));
+  }
+  if (!p.rising) return {};
+  double before = 0;
+  for (const Json& number : value) {
+    if (!(number.get<double>() > before)) {
+      return error(fail(bad_checkpoints, "{} must be positive and rise", as_option(p))
+                       .expect("positive numbers, ascending")
+                       .but_found("{}", value.dump()));
+    }
+    before = number.get<double>();
+  }
+  return {};
+}
+
 Result<Json> checked(const Parameter& p, const Json& value) {
   std::optional<Json> typed = convert(p.type, value);
   if (!typed) {
@@ -123,6 +162,7 @@ Result<Json> checked(const Parameter& p, const Json& value) {
   } else if (p.type == Type::text) {
     TESSERA_CHECK(check_choice(p, typed->get<std::string>()));
   }
+  TESSERA_CHECK(check_figures(p, *typed));
   return std::move(*typed);
 }
 
@@ -166,7 +206,7 @@ Result<Json> complete(const Command& command, const Json& arguments) {
       out[name] = "";
     } else if (p.type == Type::flag) {
       out[name] = false;
-    } else if (p.type == Type::list) {
+    } else if (p.type == Type::list || p.type == Type::numbers) {
       out[name] = Json::array();
     }  // a number without a preset stays absent
   }

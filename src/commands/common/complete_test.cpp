@@ -10,30 +10,30 @@ using Type = Parameter::Type;
 const Command command = {
     .name = "try",
     .doc = "",
-    .parameters = {{.type = Type::text,
-                    .name = "model",
-                    .doc = "a file",
-                    .positional = true,
-                    .required = true},
-                   {.type = Type::text,
-                    .name = "effort",
-                    .doc = "",
-                    .preset = "default",
-                    .choices = {"quick", "default", "max"}},
-                   {.type = Type::integer, .name = "jobs", .doc = "", .preset = "0"},
-                   {.type = Type::real, .name = "seconds", .doc = ""},
-                   {.type = Type::flag, .name = "retune", .doc = ""},
-                   {.type = Type::list, .name = "peers", .doc = "", .preset = "eager,inductor"},
-                   {.type = Type::text, .name = "cache", .doc = ""}},
+    .parameters =
+        {{.type = Type::text,
+          .name = "model",
+          .doc = "a file",
+          .positional = true,
+          .required = true},
+         {.type = Type::text,
+          .name = "effort",
+          .doc = "",
+          .preset = "default",
+          .choices = {"quick", "default", "max"}},
+         {.type = Type::integer, .name = "jobs", .doc = "", .preset = "0", .not_negative = true},
+         {.type = Type::real, .name = "seconds", .doc = "", .not_negative = true},
+         {.type = Type::numbers, .name = "moments", .doc = "", .rising = true},
+         {.type = Type::flag, .name = "retune", .doc = ""},
+         {.type = Type::list, .name = "peers", .doc = "", .preset = "eager,inductor"},
+         {.type = Type::text, .name = "cache", .doc = ""}},
     .run = nullptr,
 };
 
 TEST(Complete, FillsPresetsInTheirTypes) {
-  const Json expected = {{"model", "m.py"},
-                         {"effort", "default"},
-                         {"jobs", 0},
-                         {"retune", false},
-                         {"peers", {"eager", "inductor"}},
+  const Json expected = {{"model", "m.py"}, {"effort", "default"},
+                         {"jobs", 0},       {"moments", Json::array()},
+                         {"retune", false}, {"peers", {"eager", "inductor"}},
                          {"cache", ""}};
   EXPECT_EQ(complete(command, {{"model", "m.py"}}).value(), expected);
 }
@@ -57,6 +57,17 @@ TEST(Complete, NamesTheNearestRightWord) {
             "input.unknown_argument: did you mean `effort`?");
   EXPECT_EQ(refusal({{"model", "m"}, {"effort", "quik"}}),
             "input.bad_argument: did you mean `quick`?");
+}
+
+TEST(Complete, FiguresAreWithinTheirBounds) {
+  EXPECT_EQ(refusal({{"model", "m"}, {"seconds", -3}}), "input.negative_option: ");
+  EXPECT_EQ(refusal({{"model", "m"}, {"seconds", "nan"}}), "input.negative_option: ");
+  EXPECT_EQ(refusal({{"model", "m"}, {"jobs", "-1"}}), "input.negative_option: ");
+  for (const Json& wrong : {Json{2, 1}, Json{1, 1}, Json{0, 1}, Json{-1}, Json("1,nan")})
+    EXPECT_EQ(refusal({{"model", "m"}, {"moments", wrong}}), "input.bad_checkpoints: ") << wrong;
+  EXPECT_EQ(refusal({{"model", "m"}, {"moments", "1,soon"}}), "input.bad_argument: ");
+  EXPECT_EQ(complete(command, {{"model", "m"}, {"moments", "1, 2.5"}}).value()["moments"],
+            Json({1, 2.5}));
 }
 
 TEST(Complete, RefusesWrongTypesAndMissingOnes) {
