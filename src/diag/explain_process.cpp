@@ -30,11 +30,11 @@ error[TS0703]: `measure_module` took more than 600 s; its process was ended
 )"},
     {"TS0704", "peer.broke_protocol",
      R"(A Python process wrote something else than a JSON line to its answers.)",
-     R"(Code of the model writes to file descriptor 1 directly; print() is redirected and does no
-     harm.)",
-     R"(Let the model write elsewhere.)",
+     R"(Program and Python package are of different versions. What the model prints goes to stderr and
+     does no harm.)",
+     R"(Install both from the same version, and unset TESSERA_BINARY and PYTHONPATH.)",
      R"(
-os.write(2, b"loaded\n")     # instead of os.write(1, ...)
+tessera doctor     # shows which of them are used
 )"},
     {"TS0705", "peer.unknown_method", R"(A process was asked for a method that it does not have.)",
      R"(Program and Python package are of different versions.)",
