@@ -25,6 +25,12 @@ case "$1" in
   --help) printf 'a program\\n\\nUsage: tessera\\n\\nSubcommands:\\n  trace   look\\n  tune    try\\n' ;;
   trace) printf 'look\\n\\nOptions:\\n  --json  print JSON\\n' ;;
   tune) printf 'try\\n\\nOptions:\\n  --json  print JSON\\n  --effort  how much\\n' ;;
+  explain)
+    [ "$2" = --json ] && cat <<'JSON'
+{"families": [{"prefix": "TS00", "title": "input"}], "codes": [{"code": "TS0001", "name": "input.no_such_file",
+ "means": "No file.", "arises": "A slip.", "remedy": "Look.", "example": "tessera trace mlp.py"}]}
+JSON
+    exit 0 ;;
   *) exit 3 ;;
 esac
 """
@@ -237,6 +243,14 @@ def test_docs_help_has_changed(documented):
     write(documented, "build/bin/tessera", PROGRAM.replace("how much", "how hard"))
     code, out = check("check_docs.py", documented)
     assert code == 1 and "docs/commands.md" in out and "--update" in out
+
+
+def test_docs_explanation_has_changed(documented):
+    page = (documented / "docs/errors.md").read_text()
+    assert "### TS0001 input.no_such_file\n\nNo file.\n" in page
+    write(documented, "build/bin/tessera", PROGRAM.replace("A slip.", "A typo."))
+    code, out = check("check_docs.py", documented)
+    assert code == 1 and "docs/errors.md" in out and "--update" in out
 
 
 def test_docs_without_a_binary(documented):

@@ -24,8 +24,9 @@ void render_html(const std::filesystem::path& folder, Outcome& out) {
   Diagnostic d = fail(Code{"TS0710", "report.no_html"}, "the HTML report could not be written");
   d.level = Level::warning;
   d.found = done.output.substr(0, 2000);
-  d.helps.push_back("install plotly (pip install plotly) and run `tessera report " +
-                    (folder / "report.json").string() + "`");
+  d.helps.push_back(
+      fmt::format("install plotly (pip install plotly) and run `tessera report {} --html {}`",
+                  folder.string(), (folder / "report.html").string()));
   out.diagnostics.push_back(std::move(d));
 }
 

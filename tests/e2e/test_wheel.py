@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -104,3 +105,24 @@ def test_command(site, tmp_path):
 
 def test_python(site, tmp_path):
     assert run(site, sys.executable, "-c", SCRIPT, home=tmp_path).strip() == str(site / "tessera/include")
+
+
+def packages(text: str) -> set[str]:
+    """Debian packages of libraries in a text."""
+    return set(re.findall(r"\b(?:lib[a-z0-9]+|nlohmann-json3)-dev\b", text))
+
+
+def test_missing_libraries_are_named_with_their_packages(tmp_path):
+    if not shutil.which("cmake") or not shutil.which("ninja"):
+        pytest.skip("no cmake or no ninja")
+    absent = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("fmt", "SQLite3")]
+    command = ["cmake", "-S", ROOT, "-B", tmp_path, "-G", "Ninja", "-DTESSERA_TESTS=OFF", *absent]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode != 0 and "apt install libfmt-dev libsqlite3-dev\n" in done.stderr, done.stderr
+
+
+def test_readme_and_dev_name_what_the_build_looks_for():
+    looked_for = packages((ROOT / "cmake/Dependencies.cmake").read_text())
+    for_tests = {"libgtest-dev", "libgmock-dev"}
+    assert packages((ROOT / "README.md").read_text()) == looked_for - for_tests
+    assert packages((ROOT / "dev").read_text()) == looked_for

@@ -48,10 +48,10 @@ def to_text(d: dict) -> str:
 
 
 class Error(RuntimeError):
-    """An expected failure. `.diagnostic` is the data, `str()` its text rendering."""
+    """An expected failure. `.diagnostic` is the data, `str()` its text rendering and where to read more."""
 
     def __init__(self, diagnostic: dict):
-        super().__init__(to_text(diagnostic))
+        super().__init__(f"{to_text(diagnostic)}\n  more: tessera explain {diagnostic.get('code', '')}")
         self.diagnostic = diagnostic
 
     def __reduce__(self):

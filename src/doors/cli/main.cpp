@@ -140,7 +140,7 @@ int fail_with(const Diagnostic& d, bool json) {
   if (json) {
     put(stdout, "{}\n", to_json(d).dump());
   } else {
-    put(stderr, "{}", to_text(d));
+    put(stderr, "{}  = more: tessera explain {}\n", to_text(d), d.code);
   }
   return static_cast<int>(exit_code(d));
 }

@@ -1,0 +1,48 @@
+# The libraries that the build needs. All that are missing are told in one error, with the Debian packages that have them.
+# tessera_fmt and tessera_sqlite stand for the shared libraries, or, with TESSERA_SELF_CONTAINED, for code of the program.
+set(TESSERA_MISSING "")
+
+# tessera_find(DEBIAN_PACKAGE NAME arguments...): find_package(NAME arguments...), noted when it is not there.
+macro(tessera_find package name)
+  find_package(${name} ${ARGN} QUIET)
+  if(NOT ${name}_FOUND)
+    list(APPEND TESSERA_MISSING ${package})
+  endif()
+endmacro()
+
+tessera_find(libfmt-dev fmt)
+tessera_find(nlohmann-json3-dev nlohmann_json 3.11)
+tessera_find(libexpected-dev tl-expected)
+tessera_find(libcli11-dev CLI11)
+tessera_find(libsqlite3-dev SQLite3)
+tessera_find(g++ Threads)
+if(TESSERA_TESTS)
+  tessera_find("libgtest-dev libgmock-dev" GTest)
+endif()
+find_path(XXHASH_INCLUDE xxhash.h)
+if(NOT XXHASH_INCLUDE)
+  list(APPEND TESSERA_MISSING libxxhash-dev)
+endif()
+if(TESSERA_SELF_CONTAINED)
+  find_library(SQLITE_ARCHIVE libsqlite3.a)
+  if(NOT SQLITE_ARCHIVE)
+    list(APPEND TESSERA_MISSING libsqlite3-dev)
+  endif()
+endif()
+if(TESSERA_MISSING)
+  list(REMOVE_DUPLICATES TESSERA_MISSING)
+  list(JOIN TESSERA_MISSING " " packages)
+  message(FATAL_ERROR "tessera: the build needs libraries that are missing. On Debian 12 and Ubuntu 24.04:\n"
+                      "  apt install ${packages}")
+endif()
+
+add_library(tessera_fmt INTERFACE)
+add_library(tessera_sqlite INTERFACE)
+if(TESSERA_SELF_CONTAINED)
+  target_link_libraries(tessera_fmt INTERFACE fmt::fmt-header-only)  # Debian has no static library of it
+  target_include_directories(tessera_sqlite INTERFACE ${SQLite3_INCLUDE_DIRS})
+  target_link_libraries(tessera_sqlite INTERFACE ${SQLITE_ARCHIVE} Threads::Threads ${CMAKE_DL_LIBS} m)
+else()
+  target_link_libraries(tessera_fmt INTERFACE fmt::fmt)
+  target_link_libraries(tessera_sqlite INTERFACE SQLite::SQLite3)
+endif()

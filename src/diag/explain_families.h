@@ -1,0 +1,19 @@
+// The tables of explanations, a file each.
+#pragma once
+
+#include <span>
+
+#include "diag/explain.h"
+
+namespace tessera {
+
+std::span<const Explanation> explained_input();     // TS00: explain_input.cpp
+std::span<const Explanation> explained_layout();    // TS01
+std::span<const Explanation> explained_graph();     // TS02
+std::span<const Explanation> explained_build();     // TS03
+std::span<const Explanation> explained_realize();   // TS04
+std::span<const Explanation> explained_verify();    // TS05
+std::span<const Explanation> explained_registry();  // TS06
+std::span<const Explanation> explained_process();   // TS07, TS09
+
+}  // namespace tessera
