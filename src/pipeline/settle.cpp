@@ -7,8 +7,6 @@
 namespace tessera::pipeline {
 namespace {
 
-/// Past this share the noise of a clock says that something else ran, not that a gain is small.
-constexpr double most_noise = 0.05;
 /// PyTorch's ways this near to one another are equals.
 constexpr double alike = 0.99;
 /// What a way that needs more memory than it may counts for where none is fast enough.

@@ -57,6 +57,9 @@ double rest_seconds(double whole);
 /// half of the search.
 double kept_seconds(double rest, double search);
 
+/// Past this share the noise of a clock says that something else ran: no comparison rests on it
+/// (timing.MOST_NOISE in Python).
+inline constexpr double most_noise = 0.05;
 inline constexpr double promised = 0.98;    // of PyTorch's best, in each measure
 inline constexpr double least = 0.985;      // the same, with room for what a clock is off
 inline constexpr double least_win = 1.005;  // in the geometric mean

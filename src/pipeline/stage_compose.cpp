@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "pipeline/gains.h"
+#include "pipeline/recall.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -80,13 +81,14 @@ Result<Json> measure_module(const Session& s, bridge::Peer& tracer, const compos
   // Who asked to stop wants the best so far soon: eager is enough to say what it is worth.
   const bool stopped = s.stopped();
   Json peers = stopped ? Json::array({"eager"}) : Json(s.options.peers);
-  TESSERA_TRY(times, tracer.call("measure_module",
-                                 {{"plan", to_json(plan)},
-                                  {"peers", std::move(peers)},
-                                  {"leftover", plan.leftover_runner},
-                                  {"seconds", stopped ? 1 : 10},
-                                  {"ablation", s.options.ablation && !stopped}},
-                                 std::chrono::seconds(3600)));
+  TESSERA_TRY(times, ask_or_recall(s, tracer,
+                                   {.method = "measure_module",
+                                    .about = {{"plan", to_json(plan)},
+                                              {"peers", std::move(peers)},
+                                              {"leftover", plan.leftover_runner},
+                                              {"ablation", s.options.ablation && !stopped}},
+                                    .manner = {{"seconds", stopped ? 1 : 10}},
+                                    .limit = std::chrono::seconds(3600)}));
   for (const std::string& peer : s.options.peers) {
     if (stopped && peer != "eager") times["absent"][peer] = "the run was stopped";
   }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "pipeline/gains.h"
+#include "pipeline/recall.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -69,9 +70,11 @@ Result<std::vector<Time>> compare(Session& s, bridge::Peer& tracer, const Chosen
   }
   constexpr double seconds_each = 0.4;
   const double seconds = seconds_each * static_cast<double>(plans.size());
-  TESSERA_TRY(reply, tracer.call("compare_plans",
-                                 {{"plans", plans}, {"leftover", "eager"}, {"seconds", seconds}},
-                                 std::chrono::seconds(900)));
+  TESSERA_TRY(reply, ask_or_recall(s, tracer,
+                                   {.method = "compare_plans",
+                                    .about = {{"plans", plans}, {"leftover", "eager"}},
+                                    .manner = {{"seconds", seconds}},
+                                    .limit = std::chrono::seconds(900)}));
   std::vector<Time> times;
   for (const Json& row : reply.at("times")) {
     const bool ran = row.value("reason", "").empty();

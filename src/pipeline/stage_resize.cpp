@@ -5,9 +5,8 @@
 #include <chrono>
 #include <fmt/format.h>
 
-#include "base/files.h"
-#include "base/hash.h"
 #include "base/text.h"
+#include "pipeline/kept.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -191,20 +190,13 @@ Json row_for(const Session& s, bridge::Peer& tracer, const Settled& settled, con
 }
 
 // What the rows depend on; the same module with the same kernels is not checked twice.
-std::filesystem::path kept_at(const Session& s, const composer::Plan& plan) {
+std::string key_of(const Session& s, const composer::Plan& plan) {
   std::string text = graph::to_text(s.found.graph) + s.tools.evaluation.tools.fingerprint();
   for (const composer::Step& step : plan.steps) {
     const auto* placed = std::get_if<composer::Placed>(&step);
     if (placed != nullptr) text += "\n" + kernel::wire_form(placed->winner).dump();
   }
-  return s.tools.evaluation.log_folder.parent_path() / "resizes" / (content_hash(text) + ".json");
-}
-
-std::optional<Json> read_kept(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
-  Json rows = Json::parse(read_file(path), nullptr, false);
-  return rows.is_array() ? std::optional<Json>(std::move(rows)) : std::nullopt;
+  return text;
 }
 
 void tell_wrong(Session& s, const Json& row) {
@@ -222,8 +214,9 @@ void tell_wrong(Session& s, const Json& row) {
 Result<Json> check_resizes(Session& s, bridge::Peer& tracer, const Settled& settled,
                            const Rewritten& rewritten) {
   if (settled.chosen.choice.chosen.empty()) return Json();
-  const std::filesystem::path kept = kept_at(s, settled.plan);
-  if (auto rows = read_kept(kept)) return std::move(*rows);
+  const Kept kept(s.tools.evaluation.log_folder.parent_path());
+  const std::string key = key_of(s, settled.plan);
+  if (auto rows = kept.find("resizes", key)) return std::move(*rows);
   const Options options = options_for(s, rewritten);
   s.tools.evaluator.reset();  // its memory is needed for the next
   const auto begin = Clock::now();
@@ -241,7 +234,7 @@ Result<Json> check_resizes(Session& s, bridge::Peer& tracer, const Settled& sett
     rows.push_back(std::move(row));
     if (since(begin) > seconds) break;
   }
-  if (!s.stopped()) write_file_atomically(kept, rows.dump(1));
+  if (!s.stopped()) kept.keep("resizes", key, rows);
   return rows;
 }
 

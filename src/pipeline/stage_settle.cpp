@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "pipeline/best_plan.h"
+#include "pipeline/recall.h"
 #include "pipeline/settle.h"
 #include "pipeline/stages.h"
 
@@ -98,12 +99,16 @@ Result<Timed> time_ways(const Session& s, bridge::Peer& tracer,
   Json plans = Json::array();
   for (const Variant& v : variants)
     plans.push_back({{"plan", to_json(v.plan)}, {"leftovers", v.leftovers}});
-  const Json request = {
-      {"plans", plans}, {"runners", torch_runners(s)}, {"seconds", seconds}, {"compile", compile}};
-  TESSERA_TRY(reply, tracer.call("settle", request, limit));
+  TESSERA_TRY(reply,
+              ask_or_recall(s, tracer,
+                            {.method = "settle",
+                             .about = {{"plans", plans}, {"runners", torch_runners(s)}},
+                             .manner = {{"seconds", seconds}, {"compile", compile}},
+                             .limit = limit}));
   Timed out{.ways = ways_from(reply.at("ways")), .decision = {}, .told = {}};
   out.decision = decide(out.ways, resident_bytes(s.found.graph));
   out.told = {{"ways", reply.at("ways")}, {"why", out.decision.why}};
+  if (reply.contains("measured")) out.told["measured"] = reply.at("measured");
   if (out.decision.way >= 0) out.told["chosen"] = out.decision.way;
   return out;
 }
@@ -126,7 +131,11 @@ Result<Baseline> prepare_baseline(const Session& s, bridge::Peer& tracer) {
   Baseline out;
   if (!settles(s)) return out;
   s.say("baseline", "PyTorch's own ways to run the module");
-  TESSERA_TRY(reply, tracer.call("prepare_torch", {{"runners", torch_runners(s)}}, limit));
+  TESSERA_TRY(reply, ask_or_recall(s, tracer,
+                                   {.method = "prepare_torch",
+                                    .about = {{"runners", torch_runners(s)}},
+                                    .manner = Json::object(),
+                                    .limit = limit}));
   out.ways = reply.at("ways");
   const std::vector<Way> ways = ways_from(out.ways);
   for (const Way& w : ways) {

@@ -164,6 +164,11 @@ std::string module_text(const Json& module) {
                             noisy),
                 0, 2);
   }
+  if (module.contains("measured")) {
+    out += wrap(fmt::format("measured at {} with the same plan; --retune measures again",
+                            module.at("measured").get<std::string>()),
+                0, 2);
+  }
   const Json absent = module.value("absent", Json::object());
   for (const auto& [peer, reason] : absent.items()) {
     out += wrap(fmt::format("{}: not measured: {}", peer, reason.get<std::string>()), 0, 2);

@@ -78,6 +78,13 @@ TEST(ReportText, SaysWhatCounts) {
   EXPECT_FALSE(has("not reliable")) << text;
 }
 
+TEST(ReportText, SaysWhenTimesWereTaken) {
+  Json report = example();
+  report["module"]["measured"] = "2026-01-02T03:04:05Z";
+  const std::string text = report_text(report);
+  EXPECT_NE(text.find("measured at 2026-01-02T03:04:05Z"), std::string::npos) << text;
+}
+
 TEST(ReportText, SaysWhichTimesNoComparisonCanRestOn) {
   Json report = example();
   report["module"]["times"]["eager"]["reliable"] = false;

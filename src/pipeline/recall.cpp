@@ -1,0 +1,66 @@
+#include "pipeline/recall.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "pipeline/kept.h"
+#include "pipeline/settle.h"
+
+namespace tessera::pipeline {
+namespace {
+
+/// Of the way whole modules are timed: a change of it changes this.
+constexpr std::string_view method = "whole modules/1";
+
+std::string key_of(const Session& s, const Question& question) {
+  const Json& meta = s.found.graph.meta;
+  const Json key = {{"method", method},
+                    {"graph", graph::to_text(s.found.graph)},
+                    {"device", s.tools.device_name},
+                    {"toolchain", s.tools.toolchain},
+                    {"libraries", meta.value("libraries", Json())},
+                    {"circumstances", meta.value("circumstances", Json())},
+                    {"about", question.about}};
+  return key.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+bool quiet(const Json& row, const char* ms, const char* ci95) {
+  return row.contains(ms) && row.value(ci95, 0.0) <= most_noise * row.value(ms, 0.0);
+}
+
+bool quiet_way(const Json& row) {
+  return row.value("reason", "").empty() && quiet(row, "call_ms", "call_ci95") &&
+         quiet(row, "back_ms", "back_ci95");
+}
+
+}  // namespace
+
+bool worth_keeping(const Json& answer) {
+  const Json ways = answer.value("ways", Json::array());
+  if (!ways.empty()) return std::all_of(ways.begin(), ways.end(), quiet_way);
+  const Json times = answer.value("times", Json());
+  if (times.empty() || !answer.value("absent", Json::object()).empty()) return false;
+  return std::all_of(times.begin(), times.end(), [](const Json& row) {
+    return row.value("reason", "").empty() && quiet(row, "ms", "ci95");
+  });
+}
+
+Result<Json> ask_or_recall(const Session& s, bridge::Peer& tracer, const Question& question) {
+  const bool remembers = s.options.use_registry && !s.options.retune;
+  const Kept kept(s.tools.evaluation.log_folder.parent_path());
+  const std::string key = remembers ? key_of(s, question) : "";
+  if (remembers) {
+    if (auto answer = kept.find(question.method, key)) return std::move(*answer);
+  }
+  Json request = question.about;
+  request.update(question.manner);
+  TESSERA_TRY(answer, tracer.call(question.method, request, question.limit));
+  if (remembers && !s.stopped() && worth_keeping(answer)) {
+    Json told = answer;
+    told["measured"] = now_utc();
+    kept.keep(question.method, key, told);
+  }
+  return answer;
+}
+
+}  // namespace tessera::pipeline

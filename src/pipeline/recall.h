@@ -1,0 +1,28 @@
+// Times of whole modules that an earlier run took under the same circumstances.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "pipeline/stages.h"
+
+namespace tessera::pipeline {
+
+/// What the tracer is asked for.
+struct Question {
+  std::string method;  // of docs/protocol.md
+  Json about;          // what the answer depends on: plans, who runs the rest, peers
+  Json manner;         // how long it may take: the answer is as good either way
+  std::chrono::seconds limit;
+};
+
+/// The tracer's answer; or that of an earlier run of this graph with the same question, on the same
+/// machine, with the same kernels, libraries, settings and flags, where all its times were reliable.
+/// Then it has `measured`, the time (ISO 8601, UTC) when it was taken. --retune and
+/// --use-registry=false always ask.
+Result<Json> ask_or_recall(const Session& s, bridge::Peer& tracer, const Question& question);
+
+/// Whether all times of an answer are there and none is noisier than a comparison allows.
+bool worth_keeping(const Json& answer);
+
+}  // namespace tessera::pipeline
