@@ -40,8 +40,10 @@ TEST(Attention, OnlyQueriesTakeInfinitiesAndNaN) {
 TEST(Attention, NamesWhatStandsInTheWayOfANearMiss) {
   GraphBuilder b;
   const ValueId q = b.input("q", {4, 8, 16}), k = b.input("k", {4, 16, 8});
-  const ValueId capped = b.unary("tanh", b.call("aten.bmm.default", {{"self", q}, {"mat2", k}}, {4, 8, 8}));
-  const ValueId weights = b.call("aten.softmax.int", {{"self", capped}, {"dim", int64_t{-1}}}, {4, 8, 8});
+  const ValueId capped =
+      b.unary("tanh", b.call("aten.bmm.default", {{"self", q}, {"mat2", k}}, {4, 8, 8}));
+  const ValueId weights =
+      b.call("aten.softmax.int", {{"self", capped}, {"dim", int64_t{-1}}}, {4, 8, 8});
   const ValueId v = b.input("v", {4, 8, 16});
   b.output(b.call("aten.bmm.default", {{"self", weights}, {"mat2", v}}, {4, 8, 16}));
   EXPECT_TRUE(rejected(rule("attention").near_misses(b.g), b.node(weights), "soft-capping"));
