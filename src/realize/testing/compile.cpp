@@ -39,7 +39,7 @@ struct Scratch {
 
 std::vector<std::string> nvcc_command(const toolchain::Toolchain& tools, const std::string& digits,
                                       const char* optimization) {
-  const std::string root = source_folder();
+  const std::string& root = source_folder();
   return {tools.nvcc.string(),
           "-std=c++17",
           optimization,
