@@ -199,8 +199,14 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
     noted.push_back(std::move(checkpoint));
     return {};
   };
-  // Realizes, emits, builds, verifies and times.
-  TESSERA_TRY(left_seconds, timed(s, "evaluate", [&] { return evaluate_work(s); }));
+  TESSERA_TRY(left_seconds, timed(s, "evaluate", [&] {
+                reuse(s);
+                const auto begin = std::chrono::steady_clock::now();
+                // A candidate holds its source, emitted; which of them are built, verified and
+                // timed, and in what order, is up to the search.
+                std::vector<Realized> realized = realize(s);
+                return search(s, std::move(realized), begin);
+              }));
 
   Results results;
   if (options.compose) {

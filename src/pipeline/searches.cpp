@@ -10,8 +10,6 @@
 namespace tessera::pipeline {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Of a pattern's best: what finals are taken to gain, which settle differences of that order.
 constexpr double gain_of_finals = 0.01;
 constexpr double opening_guess = 0.5;     // seconds
@@ -19,50 +17,17 @@ constexpr std::size_t told_at_once = 64;  // builds that compilers are told of
 
 const std::atomic<bool> never{false};
 
-/// What needs more memory than the module may take wins nothing. The least that was left out; 0:
-/// nothing was.
-int64_t leave_out_large(evaluate::Offers& offers, std::optional<int64_t> limit) {
-  if (!limit) return 0;
-  int64_t least = 0;
-  const auto large = std::erase_if(offers.candidates, [&](const kernel::Candidate& c) {
-    if (c.workspace_bytes <= *limit) return false;
-    least = least == 0 ? c.workspace_bytes : std::min(least, c.workspace_bytes);
-    return true;
-  });
-  if (large == 0) return 0;
-  offers.pruned.emplace_back(
-      fmt::format("workspaces over the {:.1f} MB that leave the module within PyTorch's memory",
-                  static_cast<double>(*limit) * 1e-6),
-      static_cast<int>(large));
-  return least;
-}
-
-/// Marks those that won for a relative in the registry.
-void mark_proven(const Work& w, evaluate::Offers& offers) {
-  if (!w.entry || !w.entry->accepted()) return;
-  std::set<std::pair<std::string, std::string>> won;
-  for (const kernel::Winner& winner : w.entry->winners)
-    won.emplace(winner.candidate.realizer, winner.candidate.config.dump());
-  for (kernel::Candidate& c : offers.candidates)
-    c.proven = won.contains({c.realizer, c.config.dump()});
-}
-
-/// A pattern's candidates.
-evaluate::Offers offers_for(const Session& s, Work& w) {
-  const rules::Pattern& p = s.pattern(w.patterns.front());
-  evaluate::Offers out = evaluate::offers(p, s.found.graph, *s.found.arch);
-  w.left_out_from = leave_out_large(out, workspace_limit(s, w));
-  mark_proven(w, out);
-  if (s.options.effort != "max") evaluate::leave_out_slow_builds(out);
-  return out;
-}
-
 }  // namespace
 
 /// The search of one work.
 class Searches::One : public tune::Journey {
  public:
-  One(Searches& all, std::size_t at) : all_(all), s_(all.s_), at_(at) {}
+  One(Searches& all, Realized realized)
+      : all_(all),
+        s_(all.s_),
+        at_(realized.work),
+        offered_(std::move(realized.offers)),
+        offering_(realized.seconds) {}
 
   std::optional<tune::Offer> offer(double seconds_left) override;
   void advance(double seconds) override;
@@ -108,9 +73,9 @@ class Searches::One : public tune::Journey {
   Searches& all_;
   Session& s_;
   const std::size_t at_;
+  evaluate::Offers offered_;  // without the candidates once it began
+  double offering_;           // seconds
   std::unique_ptr<evaluate::Journey> journey_;
-  evaluate::Offers offered_;  // but the candidates
-  double offering_ = 0;       // seconds
   std::optional<tune::Step> next_;
   bool hopeful_ = false;  // it has candidates other than its own ops
   bool open_ = false;
@@ -164,13 +129,9 @@ tune::Offer Searches::One::priced(const tune::Step& step) const {
 
 // Before it is opened: compilers can have its sources while the evaluator process starts.
 void Searches::One::begin() {
-  Work& w = work();
-  const auto begun = Clock::now();
-  offered_ = offers_for(s_, w);
   hopeful_ = std::any_of(offered_.candidates.begin(), offered_.candidates.end(),
                          [](const kernel::Candidate& c) { return !c.is_eager(); });
-  offering_ = std::chrono::duration<double>(Clock::now() - begun).count();
-  auto known = known_trials(s_, w, offered_.candidates);
+  auto known = known_trials(s_, work(), offered_.candidates);
   if (!known) return give_up(known.error());
   const rules::Pattern& p = pattern();
   const auto hear = [this, &p](const Json& event) {
@@ -246,10 +207,10 @@ evaluate::Tuned Searches::One::tuned(bool whole) const {
   return out;
 }
 
-Searches::Searches(Session& s, std::function<double()> now) : s_(s), now_(std::move(now)) {
-  for (std::size_t at = 0; at < s.work.size(); ++at) {
-    if (s.work[at].tuned || !s.work[at].skipped.empty()) continue;
-    all_.push_back(std::make_unique<One>(*this, at));
+Searches::Searches(Session& s, std::vector<Realized> realized, std::function<double()> now)
+    : s_(s), now_(std::move(now)) {
+  for (Realized& of_one : realized) {
+    all_.push_back(std::make_unique<One>(*this, std::move(of_one)));
     journeys_.push_back(all_.back().get());
   }
   if (all_.empty() || s.stopped()) return;

@@ -15,9 +15,8 @@ namespace tessera::pipeline {
 
 class Searches {
  public:
-  /// One for every work that has neither winners nor a reason to be passed over. `now`: seconds of
-  /// the search.
-  Searches(Session& s, std::function<double()> now);
+  /// One for each of these. `now`: seconds of the search.
+  Searches(Session& s, std::vector<Realized> realized, std::function<double()> now);
   ~Searches();
   [[nodiscard]] const std::vector<tune::Journey*>& journeys() const { return journeys_; }
 

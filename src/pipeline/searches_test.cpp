@@ -23,6 +23,13 @@ const char* const graph_text =
            {"name": "relu", "op": "aten.relu.default", "outputs": ["relu"], "arguments": {"self": {"value": "add"}}}],
  "outputs": ["relu"]})";
 
+/// As the pipeline does it.
+Result<double> evaluate_work(Session& s) {
+  reuse(s);
+  const auto begin = std::chrono::steady_clock::now();
+  return search(s, realize(s), begin);
+}
+
 class Searching : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -78,6 +85,17 @@ TEST_F(Searching, EveryPatternHasItsWinnersAndWhatItTookIsTold) {
   }
   EXPECT_TRUE(std::any_of(s.work.begin(), s.work.end(),
                           [](const Work& w) { return w.tuned->rounds.contains("quick"); }));
+}
+
+TEST_F(Searching, APatternIsRealizedOnce) {
+  Work& w = s.work.front();
+  const kernel::Candidate* first = offers_of(s, w).candidates.data();
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(offers_of(s, w).candidates.data(), first);
+  const std::vector<Realized> realized = realize(s);
+  ASSERT_EQ(realized.size(), s.work.size());
+  EXPECT_EQ(realized.front().offers.candidates.data(), first);  // the search takes them
+  EXPECT_FALSE(w.offers);
 }
 
 // As on a GPU: what is built beside the clock is measured when it is ready.

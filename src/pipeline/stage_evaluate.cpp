@@ -37,6 +37,7 @@ namespace {
 /// Seconds of search: the wall clock without what checkpoints take.
 class SearchClock {
  public:
+  explicit SearchClock(std::chrono::steady_clock::time_point begin) : begin_(begin) {}
   [[nodiscard]] double now() const { return wall() - paused_; }
   void pause_for(const std::function<void()>& what) {
     const double begin = wall();
@@ -49,7 +50,7 @@ class SearchClock {
   [[nodiscard]] double wall() const {
     return std::chrono::duration<double>(Clock::now() - begin_).count();
   }
-  Clock::time_point begin_ = Clock::now();
+  Clock::time_point begin_;
   double paused_ = 0;
 };
 
@@ -77,10 +78,10 @@ class Checkpoints {
 
 }  // namespace
 
-Result<double> evaluate_work(Session& s) {
-  for (std::size_t at = 0; at < s.work.size(); ++at) reuse_one(s, at);
-  SearchClock clock;
-  Searches searches(s, [&] { return clock.now(); });
+Result<double> search(Session& s, std::vector<Realized> realized,
+                      std::chrono::steady_clock::time_point begin) {
+  SearchClock clock(begin);
+  Searches searches(s, std::move(realized), [&] { return clock.now(); });
   Checkpoints checkpoints(s);
   const double left = s.options.seconds - s.options.spent - s.baseline.kept_seconds;
   const double seconds = s.options.seconds > 0 ? std::max(1.0, left) : 0;

@@ -15,10 +15,6 @@ using registry::Standing;
 
 inline constexpr Code not_offered{"TS0640", "registry.not_offered"};
 
-evaluate::Offers offers_of(const Session& s, const Work& w) {
-  return evaluate::offers(s.pattern(w.patterns.front()), s.found.graph, *s.found.arch);
-}
-
 // With the launch that is stored, if the candidate has it, as its only one; else with its default.
 kernel::Candidate with_launch(kernel::Candidate c, const Winner& stored) {
   if (c.launches.empty()) return c;
@@ -36,10 +32,9 @@ const kernel::Candidate* offered(const evaluate::Offers& offers, const Winner& s
 
 // A winner of our own entry as it was stored; where that cannot be relied on, its realizer makes it
 // again.
-Result<kernel::Candidate> own_candidate(const Session& s, const Work& w, const Winner& stored) {
+Result<kernel::Candidate> own_candidate(const Session& s, Work& w, const Winner& stored) {
   if (stored.candidate.can_run()) return stored.candidate;
-  const evaluate::Offers offers = offers_of(s, w);
-  const kernel::Candidate* c = offered(offers, stored);
+  const kernel::Candidate* c = offered(offers_of(s, w), stored);
   if (c != nullptr) return with_launch(*c, stored);
   return error(fail(kernel::bad_candidate,
                     "what was stored of `{}` cannot be built, and no realizer offers it any more",
@@ -55,7 +50,7 @@ bool in_cache(const Session& s, const kernel::Candidate& c) {
 
 // The winners of our own entry, built from the cache, or again when the cache was pruned and
 // `may_build`.
-Result<evaluate::Tuned> revive(Session& s, const Work& w, bool may_build) {
+Result<evaluate::Tuned> revive(Session& s, Work& w, bool may_build) {
   const registry::Entry& e = *w.own;
   evaluate::Tuned tuned;
   tuned.stopped_because = "reused from the registry";
@@ -85,8 +80,8 @@ void take(Session& s, Work& w, registry::Lookup found) {
   }
 }
 
-bool any_offered(const Session& s, const Work& w, const registry::Entry& e) {
-  const evaluate::Offers offers = offers_of(s, w);
+bool any_offered(const Session& s, Work& w, const registry::Entry& e) {
+  const evaluate::Offers& offers = offers_of(s, w);
   return std::any_of(e.winners.begin(), e.winners.end(),
                      [&](const Winner& stored) { return offered(offers, stored) != nullptr; });
 }
@@ -169,10 +164,10 @@ bool searched_enough(const Session& s, const Work& w) {
 
 /// What is timed again: the winners that are known, made by our own realizers where they come from
 /// elsewhere, and all kernels of the libraries. `of_import` counts the candidates of the imported.
-std::vector<kernel::Candidate> to_recheck(const Session& s, const Work& w,
+std::vector<kernel::Candidate> to_recheck(const Session& s, Work& w,
                                           std::set<std::string>& of_import) {
   std::vector<kernel::Candidate> out;
-  const evaluate::Offers offers = offers_of(s, w);
+  const evaluate::Offers& offers = offers_of(s, w);
   const auto add = [&](kernel::Candidate c) {
     const bool there = std::any_of(out.begin(), out.end(), [&](const kernel::Candidate& o) {
       return o.realizer == c.realizer && kernel::same(o.config, c.config);
@@ -264,8 +259,6 @@ bool has(const evaluate::Tuned& tuned, const Winner& w) {
                      [&](const Winner& other) { return other.is_of(w.candidate); });
 }
 
-}  // namespace
-
 void reuse_one(Session& s, std::size_t at) {
   Work& w = s.work[at];
   if (needs_recheck(s, w)) {
@@ -288,6 +281,12 @@ void reuse_one(Session& s, std::size_t at) {
   } else {
     s.diagnostics.push_back(revived.error());
   }
+}
+
+}  // namespace
+
+void reuse(Session& s) {
+  for (std::size_t at = 0; at < s.work.size(); ++at) reuse_one(s, at);
 }
 
 void keep_what_was_found(Session& s) {

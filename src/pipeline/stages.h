@@ -1,6 +1,7 @@
 // The stages of `optimize`, and the values that they hand to one another.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,6 +38,15 @@ struct Work {
   bool rechecked = false;   // not searched: what the registry had was timed again
   int64_t left_out_from =
       0;  // bytes of the least scratch memory for which a candidate was left out
+  /// What the realizers offer, from when it was first asked for until the search takes it.
+  std::optional<evaluate::Offers> offers;
+};
+
+/// What is searched for one work.
+struct Realized {
+  std::size_t work = 0;
+  evaluate::Offers offers;
+  double seconds = 0;  // that realizing took
 };
 
 /// What the stages work with, besides the module: the compilers, the process that runs candidates,
@@ -171,7 +181,9 @@ Status look_up_within_memory(Session& s);
 /// Takes what the registry has of a work, if it is a verdict. Kernels that cannot be had again are
 /// tuned. What was imported, and library kernels of other versions, are built, verified and timed
 /// here first.
-void reuse_one(Session& s, std::size_t at);
+void reuse(Session& s);
+/// The candidates of a work, which are made once.
+const evaluate::Offers& offers_of(const Session& s, Work& w);
 /// After the search: a work that it did not get to, or not to what an earlier search had found,
 /// keeps that.
 void keep_what_was_found(Session& s);
@@ -181,10 +193,14 @@ Status wake_evaluator(Session& s);
 Status check_builders(const Session& s);  // compilers and headers, where something is to be built
 /// PyTorch's own ways to run the module: compiled, and timed before anything is searched.
 Result<Baseline> prepare_baseline(const Session& s, bridge::Peer& tracer);
-/// Revives or searches every work, from its realizers' offers through build, verification and
-/// times, and stores what was learned. The seconds that are left of the search, at least those kept
-/// for compilers.
-Result<double> evaluate_work(Session& s);
+/// Asks the realizers for the candidates of every work that has neither winners nor a reason to be
+/// passed over, with their sources emitted. Without any where the run was stopped.
+std::vector<Realized> realize(Session& s);
+/// All searches take turns: compilers build the candidates, the gates verify and time them, and
+/// what was learned is stored. A search that began at `begin` may take the run's seconds. Those
+/// that are left of it, at least those kept for compilers.
+Result<double> search(Session& s, std::vector<Realized> realized,
+                      std::chrono::steady_clock::time_point begin);
 /// Of the winners so far.
 Chosen choose_kernels(const Session& s);
 /// The same, told to the user.

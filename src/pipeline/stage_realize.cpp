@@ -1,0 +1,76 @@
+// From patterns to candidates: what the realizers offer, less what cannot win here.
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <set>
+
+#include "pipeline/stages.h"
+
+namespace tessera::pipeline {
+
+const evaluate::Offers& offers_of(const Session& s, Work& w) {
+  if (!w.offers)
+    w.offers = evaluate::offers(s.pattern(w.patterns.front()), s.found.graph, *s.found.arch);
+  return *w.offers;
+}
+
+namespace {
+
+/// What needs more memory than the module may take wins nothing. The least that was left out; 0:
+/// nothing was.
+int64_t leave_out_large(evaluate::Offers& offers, std::optional<int64_t> limit) {
+  if (!limit) return 0;
+  int64_t least = 0;
+  const auto large = std::erase_if(offers.candidates, [&](const kernel::Candidate& c) {
+    if (c.workspace_bytes <= *limit) return false;
+    least = least == 0 ? c.workspace_bytes : std::min(least, c.workspace_bytes);
+    return true;
+  });
+  if (large == 0) return 0;
+  offers.pruned.emplace_back(
+      fmt::format("workspaces over the {:.1f} MB that leave the module within PyTorch's memory",
+                  static_cast<double>(*limit) * 1e-6),
+      static_cast<int>(large));
+  return least;
+}
+
+/// Marks those that won for a relative in the registry.
+void mark_proven(const Work& w, evaluate::Offers& offers) {
+  if (!w.entry || !w.entry->accepted()) return;
+  std::set<std::pair<std::string, std::string>> won;
+  for (const kernel::Winner& winner : w.entry->winners)
+    won.emplace(winner.candidate.realizer, winner.candidate.config.dump());
+  for (kernel::Candidate& c : offers.candidates)
+    c.proven = won.contains({c.realizer, c.config.dump()});
+}
+
+/// Those of a work's candidates that a search may take; the work has them no longer.
+evaluate::Offers searchable(const Session& s, Work& w) {
+  offers_of(s, w);
+  evaluate::Offers out = std::move(*w.offers);
+  w.offers.reset();
+  w.left_out_from = leave_out_large(out, workspace_limit(s, w));
+  mark_proven(w, out);
+  if (s.options.effort != "max") evaluate::leave_out_slow_builds(out);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Realized> realize(Session& s) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<Realized> out;
+  for (std::size_t at = 0; at < s.work.size(); ++at) {
+    if (s.work[at].tuned || !s.work[at].skipped.empty()) continue;
+    out.push_back({.work = at});
+  }
+  if (s.stopped()) return out;
+  for (Realized& of_one : out) {
+    const auto begin = Clock::now();
+    of_one.offers = searchable(s, s.work[of_one.work]);
+    of_one.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+  return out;
+}
+
+}  // namespace tessera::pipeline
