@@ -15,7 +15,8 @@ if [ -z "$wheel" ]; then
   say "building the wheel"
   rm -rf "$place/wheel"
   python3 -m venv "$place/builder"
-  "$place/builder/bin/pip" wheel -q --disable-pip-version-check --no-deps -w "$place/wheel" .
+  # In a folder that stays, so that the next time builds what changed.
+  "$place/builder/bin/pip" wheel -q --disable-pip-version-check --no-deps -C build-dir="$place/cmake" -w "$place/wheel" .
   wheel=$(ls "$place"/wheel/tessera-*.whl)
 fi
 

@@ -24,8 +24,10 @@ import functools, sys
 sys.path.insert(0, "examples")
 import torch
 import tessera
+import tessera.backend
 from feed_forward import Model, get_inputs
 tessera.optimize = functools.partial(tessera.optimize, effort="quick", seconds=2, progress=False)
+tessera.backend.SECONDS = 5.0
 model, llm, (x,) = Model().eval(), Model().eval(), get_inputs()
 """
 
