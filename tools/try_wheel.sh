@@ -79,10 +79,11 @@ if [ "$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null; then
   trap 'umount "$root/proc"' EXIT
   env -i "${kept[@]}" PATH=/usr/bin:/bin "$(command -v chroot)" "$root" bash -c "$script"
 else
-  say "no chroot (that needs root and debootstrap): a virtual environment, with python3, g++ and the basic tools on PATH"
+  say "no chroot (that needs root and debootstrap): a virtual environment, with g++ and the basic tools on PATH"
   home=$place/home
   mkdir -p "$home/bin"
-  for tool in python3 bash sh env cat ls rm mkdir uname dirname basename g++ as ld; do
+  [ -x "$home/venv/bin/pip" ] || python3 -m venv "$home/venv"
+  for tool in bash sh env cat ls rm mkdir uname dirname basename g++ as ld; do
     ln -sf "$(command -v "$tool")" "$home/bin/$tool"
   done
   cp "$wheel" examples/feed_forward.py "$home/"

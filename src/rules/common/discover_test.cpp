@@ -1,4 +1,5 @@
 // Golden discoveries of whole blocks, and what every pattern must keep.
+#include <algorithm>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -124,6 +125,17 @@ TEST(Discover, OpaqueOpsAreListed) {
   ASSERT_EQ(d.uncovered.size(), 1u);
   EXPECT_THAT(d.uncovered[0].second, HasSubstr("no rule takes `custom.mystery`"));
   EXPECT_THAT(to_table(b.g, d), HasSubstr("left to PyTorch"));
+}
+
+TEST(Discover, NotesBeginALineBehindChallenges) {
+  const graph::Graph g = fixture("llama");
+  Discovery d = discover(g, hopper());
+  ASSERT_TRUE(std::any_of(d.patterns.begin(), d.patterns.end(),
+                          [](const Pattern& p) { return !p.challenges.empty(); }));
+  d.uncovered.clear();
+  d.rejections.clear();
+  d.notes = {"a note"};
+  EXPECT_THAT(to_table(g, d), HasSubstr("\nnote: a note\n"));
 }
 
 TEST(Discover, JsonCarriesTheRecord) {

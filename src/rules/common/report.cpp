@@ -196,6 +196,7 @@ std::string to_table(const graph::Graph& g, const Discovery& d) {
   if (!d.rejections.empty()) text += "\nnot taken:\n";
   for (const Rejection& r : d.rejections)
     text += fmt::format("  {} at %{}: {}\n", r.rule, join(node_names(g, r.nodes), " %"), r.reason);
+  if (!text.ends_with('\n')) text += "\n";
   for (const std::string& note : d.notes) text += fmt::format("note: {}\n", note);
   return text;
 }
