@@ -9,8 +9,9 @@
 
 #include "base/json.h"
 #include "diag/result.h"
-#include "kernel/library_call.h"
 #include "toolchain/toolchain.h"
+
+#include "kernel/library_call.h"
 
 namespace tessera::kernel {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "base/clock.h"
 #include "pipeline/kept.h"
 #include "pipeline/settle.h"
 
@@ -46,6 +46,13 @@ bool worth_keeping(const Json& answer) {
 }
 
 Result<Json> ask_or_recall(const Session& s, bridge::Peer& tracer, const Question& question) {
+  const auto ask = [&](const Json& request) {
+    return tracer.call(question.method, request, question.limit);
+  };
+  return ask_or_recall(s, Answerer(ask), question);
+}
+
+Result<Json> ask_or_recall(const Session& s, const Answerer& ask, const Question& question) {
   const bool remembers = s.options.use_registry && !s.options.retune;
   const Kept kept(s.tools.evaluation.log_folder.parent_path());
   const std::string key = remembers ? key_of(s, question) : "";
@@ -54,7 +61,7 @@ Result<Json> ask_or_recall(const Session& s, bridge::Peer& tracer, const Questio
   }
   Json request = question.about;
   request.update(question.manner);
-  TESSERA_TRY(answer, tracer.call(question.method, request, question.limit));
+  TESSERA_TRY(answer, ask(request));
   if (remembers && !s.stopped() && worth_keeping(answer)) {
     Json told = answer;
     told["measured"] = now_utc();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 
 #include "pipeline/stages.h"
@@ -17,10 +18,13 @@ struct Question {
 };
 
 /// The tracer's answer; or that of an earlier run of this graph with the same question, on the same
-/// machine, with the same kernels, libraries, settings and flags, where all its times were reliable.
-/// Then it has `measured`, the time (ISO 8601, UTC) when it was taken. --retune and
+/// machine, with the same kernels, libraries, settings and flags, where all its times were
+/// reliable. Then it has `measured`, the time (ISO 8601, UTC) when it was taken. --retune and
 /// --use-registry=false always ask.
 Result<Json> ask_or_recall(const Session& s, bridge::Peer& tracer, const Question& question);
+/// The same of anybody who answers a request.
+using Answerer = std::function<Result<Json>(const Json& request)>;
+Result<Json> ask_or_recall(const Session& s, const Answerer& ask, const Question& question);
 
 /// Whether all times of an answer are there and none is noisier than a comparison allows.
 bool worth_keeping(const Json& answer);

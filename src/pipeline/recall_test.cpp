@@ -31,5 +31,62 @@ TEST(Recall, KeepsTimesOfEveryPeer) {
       worth_keeping({{"times", Json::array({quiet, {{"reason", "a plan that failed"}}})}}));
 }
 
+class Recalling : public testing::Test {
+ protected:
+  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "recall" /
+                                  testing::UnitTest::GetInstance()->current_test_info()->name();
+  Json circumstances_ = {{"flags", 1}};
+  Json answer_ = {{"times", {{"tessera", {{"ms", 1.0}, {"ci95", 0.01}}}}}};
+  int asked_ = 0;
+
+  void SetUp() override { std::filesystem::remove_all(folder_); }
+  Json ask(const Json& plan, const Options& options = {}, bool stop = false) {
+    const std::atomic<bool> stopped{stop};
+    const Context context{.stop = &stopped};
+    Session s{.options = options, .context = context};
+    s.tools.evaluation.log_folder = folder_ / "logs";
+    s.found.graph.meta = {{"circumstances", circumstances_}};
+    const Answerer count = [&](const Json& request) -> Result<Json> {
+      EXPECT_EQ(request, Json({{"plan", plan}, {"seconds", 10}}));
+      ++asked_;
+      return answer_;
+    };
+    return *ask_or_recall(s, count,
+                          {.method = "measure_module",
+                           .about = {{"plan", plan}},
+                           .manner = {{"seconds", 10}},
+                           .limit = std::chrono::seconds(1)});
+  }
+};
+
+TEST_F(Recalling, TheSameQuestionIsAskedOnce) {
+  EXPECT_FALSE(ask("a").contains("measured"));
+  Json again = ask("a");
+  EXPECT_EQ(again.at("measured").get<std::string>().size(), 20U);
+  again.erase("measured");
+  EXPECT_EQ(again, answer_);
+  EXPECT_EQ(asked_, 1);
+  ask("another plan");
+  EXPECT_EQ(asked_, 2);
+  circumstances_["flags"] = 2;
+  ask("a");
+  EXPECT_EQ(asked_, 3);
+}
+
+TEST_F(Recalling, WhoWantsItMeasuredIsNotToldWhatWas) {
+  ask("a");
+  ask("a", {.retune = true});
+  ask("a", {.use_registry = false});
+  EXPECT_EQ(asked_, 3);
+}
+
+TEST_F(Recalling, NoiseAndRunsThatWereStoppedAreNotKept) {
+  ask("a", {}, true);
+  answer_["times"]["tessera"]["ci95"] = 0.2;
+  ask("a");
+  ask("a");
+  EXPECT_EQ(asked_, 3);
+}
+
 }  // namespace
 }  // namespace tessera::pipeline

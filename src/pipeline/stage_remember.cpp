@@ -1,8 +1,8 @@
 // What a search taught, as the registry keeps it: entries, trials, and what was wrong in a module.
 #include <algorithm>
-#include <ctime>
 #include <set>
 
+#include "base/clock.h"
 #include "pipeline/stages.h"
 #include "registry/wrong.h"
 
@@ -10,15 +10,6 @@ namespace tessera::pipeline {
 namespace {
 
 using registry::Entry;
-
-std::string now_utc() {
-  const std::time_t t = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm tm{};
-  gmtime_r(&t, &tm);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-  return text;
-}
 
 Json failures(const evaluate::Tuned& tuned) {
   Json out = Json::array();

@@ -99,12 +99,11 @@ Result<Timed> time_ways(const Session& s, bridge::Peer& tracer,
   Json plans = Json::array();
   for (const Variant& v : variants)
     plans.push_back({{"plan", to_json(v.plan)}, {"leftovers", v.leftovers}});
-  TESSERA_TRY(reply,
-              ask_or_recall(s, tracer,
-                            {.method = "settle",
-                             .about = {{"plans", plans}, {"runners", torch_runners(s)}},
-                             .manner = {{"seconds", seconds}, {"compile", compile}},
-                             .limit = limit}));
+  TESSERA_TRY(reply, ask_or_recall(s, tracer,
+                                   {.method = "settle",
+                                    .about = {{"plans", plans}, {"runners", torch_runners(s)}},
+                                    .manner = {{"seconds", seconds}, {"compile", compile}},
+                                    .limit = limit}));
   Timed out{.ways = ways_from(reply.at("ways")), .decision = {}, .told = {}};
   out.decision = decide(out.ways, resident_bytes(s.found.graph));
   out.told = {{"ways", reply.at("ways")}, {"why", out.decision.why}};

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "registry/rank.h"
 #include "store/journal.h"

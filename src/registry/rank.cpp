@@ -1,8 +1,6 @@
 #include "registry/rank.h"
 
-#include <chrono>
 #include <cmath>
-#include <ctime>
 #include <map>
 #include <set>
 
@@ -50,14 +48,6 @@ bool better(const Entry& a, const Entry& than) {
 }
 
 namespace {
-
-std::string format_time(std::time_t t) {
-  std::tm tm{};
-  gmtime_r(&t, &tm);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-  return text;
-}
 
 std::map<std::string, std::string> fields(const Entry& e) {
   return {{"rule", e.rule},
@@ -130,16 +120,6 @@ Result<bool> matches(const Entry& e, const std::string& filter) {
     if (!found) return false;
   }
   return true;
-}
-
-std::string now_utc() {
-  return utc_before(0);
-}
-
-std::string utc_before(double days) {
-  const auto then = std::chrono::system_clock::now() - std::chrono::duration<double>(days * 86400);
-  return format_time(std::chrono::system_clock::to_time_t(
-      std::chrono::time_point_cast<std::chrono::system_clock::duration>(then)));
 }
 
 }  // namespace tessera::registry

@@ -27,9 +27,4 @@ std::optional<double> distance(const Json& extents_a, const Json& extents_b);
 /// True when the entry satisfies the filter of Registry::list.
 Result<bool> matches(const Entry& e, const std::string& filter);
 
-/// "2026-11-21T03:18:11Z".
-std::string now_utc();
-/// The same for `days` before now.
-std::string utc_before(double days);
-
 }  // namespace tessera::registry

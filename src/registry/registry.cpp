@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "registry/import.h"
 #include "registry/mend.h"

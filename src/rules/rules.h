@@ -19,8 +19,8 @@
 #include "arch/arch.h"
 #include "graph/graph.h"
 #include "graph/operand.h"
-#include "kernel/library_call.h"
 
+#include "kernel/library_call.h"
 #include "pointwise/pointwise.h"
 
 namespace tessera::rules {

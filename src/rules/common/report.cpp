@@ -1,19 +1,15 @@
 // A discovery as JSON (schema tessera.discovery/1) and as a table.
 #include <algorithm>
-#include <fmt/chrono.h>
+#include <fmt/format.h>
 #include <map>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "rules/common/flow.h"
 #include "rules/rules.h"
 
 namespace tessera::rules {
 namespace {
-
-/// ISO 8601, in UTC.
-std::string utc_now() {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-}
 
 std::string_view strategy_of(Reuse r) {
   switch (r) {
@@ -152,7 +148,7 @@ Json to_json(const graph::Graph& g, const Discovery& d) {
   j["model"] = g.name;
   j["arch"] = d.arch;
   j["device"] = g.device;
-  j["created"] = utc_now();
+  j["created"] = now_utc();
   j["patterns"] = Json::array();
   j["order"] = Json::array();
   for (const Pattern& p : d.patterns) {

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+
+namespace tessera {
+
+/// "2026-11-21T03:18:11Z".
+std::string now_utc();
+/// The same for `days` before now.
+std::string utc_before(double days);
+
+}  // namespace tessera
