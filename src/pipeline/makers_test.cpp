@@ -44,7 +44,8 @@ const rules::Pattern& first(const Discovered& found, std::string_view rule) {
 }
 
 std::string level(const Discovered& found, std::string_view rule) {
-  for (const Json& p : rules::to_json(found.graph, found.discovery).at("patterns"))
+  const Json discovery = rules::to_json(found.graph, found.discovery);
+  for (const Json& p : discovery.at("patterns"))
     if (p.at("rule") == rule) return p.at("priority");
   return "";
 }
