@@ -1,6 +1,7 @@
 #include "base/clock.h"
 
-#include <chrono>
+#include <algorithm>
+#include <ctime>
 #include <fmt/chrono.h>
 
 namespace tessera {
@@ -10,10 +11,9 @@ std::string now_utc() {
 }
 
 std::string utc_before(double days) {
-  using std::chrono::system_clock;
-  const auto then = system_clock::now() - std::chrono::duration_cast<system_clock::duration>(
-                                              std::chrono::duration<double>(days * 86400));
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(system_clock::to_time_t(then)));
+  const auto now = static_cast<double>(std::time(nullptr));
+  const auto then = static_cast<std::time_t>(std::max(0.0, now - days * 86400));
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(then));
 }
 
 }  // namespace tessera

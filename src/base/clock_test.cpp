@@ -10,6 +10,7 @@ TEST(Clock, TextsOrderAsTimesDo) {
   EXPECT_LT(utc_before(1), utc_before(0.5));
   EXPECT_LT(utc_before(0.5), now_utc());
   EXPECT_LT("2026-01-01T00:00:00Z", now_utc());
+  EXPECT_EQ(utc_before(1e12), "1970-01-01T00:00:00Z");
 }
 
 }  // namespace

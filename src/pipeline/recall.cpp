@@ -35,6 +35,12 @@ bool quiet_way(const Json& row) {
 
 }  // namespace
 
+Json timed_part(const Json& plan) {
+  Json steps = plan.at("steps");
+  for (Json& step : steps) step.erase("evidence");
+  return {{"steps", std::move(steps)}, {"runner", plan.at("runner")}};
+}
+
 bool worth_keeping(const Json& answer) {
   const Json ways = answer.value("ways", Json::array());
   if (!ways.empty()) return std::all_of(ways.begin(), ways.end(), quiet_way);
@@ -59,9 +65,7 @@ Result<Json> ask_or_recall(const Session& s, const Answerer& ask, const Question
   if (remembers) {
     if (auto answer = kept.find(question.method, key)) return std::move(*answer);
   }
-  Json request = question.about;
-  request.update(question.manner);
-  TESSERA_TRY(answer, ask(request));
+  TESSERA_TRY(answer, ask(question.request));
   if (remembers && !s.stopped() && worth_keeping(answer)) {
     Json told = answer;
     told["measured"] = now_utc();

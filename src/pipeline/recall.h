@@ -12,10 +12,16 @@ namespace tessera::pipeline {
 /// What the tracer is asked for.
 struct Question {
   std::string method;  // of docs/protocol.md
-  Json about;          // what the answer depends on: plans, who runs the rest, peers
-  Json manner;         // how long it may take: the answer is as good either way
+  Json request;
+  /// What of the request its answer depends on: not the seconds that it may take, and of a plan
+  /// timed_part().
+  Json about;
   std::chrono::seconds limit;
 };
+
+/// What of a plan (tessera.plan/1) decides how long it takes: its steps, without what is known of
+/// their kernels.
+Json timed_part(const Json& plan);
 
 /// The tracer's answer; or that of an earlier run of this graph with the same question, on the same
 /// machine, with the same kernels, libraries, settings and flags, where all its times were

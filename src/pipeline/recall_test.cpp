@@ -19,6 +19,18 @@ TEST(Recall, KeepsWaysOfAQuietMachineThatAllRan) {
   EXPECT_FALSE(worth_keeping({{"ways", Json::array()}}));
 }
 
+TEST(Recall, WhatIsKnownOfAKernelDoesNotChangeItsTime) {
+  const auto plan = [](double ms, const char* library, const char* runner) -> Json {
+    const Json step = {
+        {"kind", "kernel"}, {"candidate", {{"library", library}}}, {"evidence", {{"ms", ms}}}};
+    return {{"steps", {step}}, {"runner", runner}, {"leftover", {{{"reason", ms}}}}};
+  };
+  const Json timed = timed_part(plan(1, "a.so", "kernels"));
+  EXPECT_EQ(timed, timed_part(plan(2, "a.so", "kernels")));
+  EXPECT_NE(timed, timed_part(plan(1, "b.so", "kernels")));
+  EXPECT_NE(timed, timed_part(plan(1, "a.so", "eager")));
+}
+
 TEST(Recall, KeepsTimesOfEveryPeer) {
   const Json quiet = {{"ms", 1.0}, {"ci95", 0.05}};
   const Json noisy = {{"ms", 1.0}, {"ci95", 0.06}};
@@ -53,8 +65,8 @@ class Recalling : public testing::Test {
     };
     return *ask_or_recall(s, count,
                           {.method = "measure_module",
+                           .request = {{"plan", plan}, {"seconds", 10}},
                            .about = {{"plan", plan}},
-                           .manner = {{"seconds", 10}},
                            .limit = std::chrono::seconds(1)});
   }
 };

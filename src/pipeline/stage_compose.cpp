@@ -81,13 +81,17 @@ Result<Json> measure_module(const Session& s, bridge::Peer& tracer, const compos
   // Who asked to stop wants the best so far soon: eager is enough to say what it is worth.
   const bool stopped = s.stopped();
   Json peers = stopped ? Json::array({"eager"}) : Json(s.options.peers);
+  Json about = {{"plan", to_json(plan)},
+                {"peers", std::move(peers)},
+                {"leftover", plan.leftover_runner},
+                {"ablation", s.options.ablation && !stopped}};
+  Json request = about;
+  request["seconds"] = stopped ? 1 : 10;
+  about["plan"] = timed_part(about.at("plan"));
   TESSERA_TRY(times, ask_or_recall(s, tracer,
                                    {.method = "measure_module",
-                                    .about = {{"plan", to_json(plan)},
-                                              {"peers", std::move(peers)},
-                                              {"leftover", plan.leftover_runner},
-                                              {"ablation", s.options.ablation && !stopped}},
-                                    .manner = {{"seconds", stopped ? 1 : 10}},
+                                    .request = request,
+                                    .about = about,
                                     .limit = std::chrono::seconds(3600)}));
   for (const std::string& peer : s.options.peers) {
     if (stopped && peer != "eager") times["absent"][peer] = "the run was stopped";

@@ -61,20 +61,24 @@ struct Time {
 Result<std::vector<Time>> compare(Session& s, bridge::Peer& tracer, const Chosen& chosen, Work& w,
                                   const std::vector<std::size_t>& contenders) {
   Json plans = Json::array();
+  Json timed = Json::array();
   for (const std::size_t which : contenders) {
     prefer(w, which);
     auto plan = plan_of(s, chosen);
     defer(w, which);
     if (!plan) return error(std::move(plan).error());
     plans.push_back(to_json(*plan));
+    timed.push_back(timed_part(plans.back()));
   }
   constexpr double seconds_each = 0.4;
   const double seconds = seconds_each * static_cast<double>(plans.size());
-  TESSERA_TRY(reply, ask_or_recall(s, tracer,
-                                   {.method = "compare_plans",
-                                    .about = {{"plans", plans}, {"leftover", "eager"}},
-                                    .manner = {{"seconds", seconds}},
-                                    .limit = std::chrono::seconds(900)}));
+  TESSERA_TRY(
+      reply,
+      ask_or_recall(s, tracer,
+                    {.method = "compare_plans",
+                     .request = {{"plans", plans}, {"leftover", "eager"}, {"seconds", seconds}},
+                     .about = {{"plans", timed}},
+                     .limit = std::chrono::seconds(900)}));
   std::vector<Time> times;
   for (const Json& row : reply.at("times")) {
     const bool ran = row.value("reason", "").empty();

@@ -97,12 +97,18 @@ Json compile_budget(const Session& s, const Compilers& compilers) {
 Result<Timed> time_ways(const Session& s, bridge::Peer& tracer,
                         const std::vector<Variant>& variants, double seconds, const Json& compile) {
   Json plans = Json::array();
-  for (const Variant& v : variants)
+  Json timed = Json::array();
+  for (const Variant& v : variants) {
     plans.push_back({{"plan", to_json(v.plan)}, {"leftovers", v.leftovers}});
+    timed.push_back({{"plan", timed_part(plans.back().at("plan"))}, {"leftovers", v.leftovers}});
+  }
   TESSERA_TRY(reply, ask_or_recall(s, tracer,
                                    {.method = "settle",
-                                    .about = {{"plans", plans}, {"runners", torch_runners(s)}},
-                                    .manner = {{"seconds", seconds}, {"compile", compile}},
+                                    .request = {{"plans", plans},
+                                                {"runners", torch_runners(s)},
+                                                {"seconds", seconds},
+                                                {"compile", compile}},
+                                    .about = {{"plans", timed}, {"runners", torch_runners(s)}},
                                     .limit = limit}));
   Timed out{.ways = ways_from(reply.at("ways")), .decision = {}, .told = {}};
   out.decision = decide(out.ways, resident_bytes(s.found.graph));
@@ -130,11 +136,12 @@ Result<Baseline> prepare_baseline(const Session& s, bridge::Peer& tracer) {
   Baseline out;
   if (!settles(s)) return out;
   s.say("baseline", "PyTorch's own ways to run the module");
-  TESSERA_TRY(reply, ask_or_recall(s, tracer,
-                                   {.method = "prepare_torch",
-                                    .about = {{"runners", torch_runners(s)}},
-                                    .manner = Json::object(),
-                                    .limit = limit}));
+  const Json request = {{"runners", torch_runners(s)}};
+  TESSERA_TRY(
+      reply,
+      ask_or_recall(
+          s, tracer,
+          {.method = "prepare_torch", .request = request, .about = request, .limit = limit}));
   out.ways = reply.at("ways");
   const std::vector<Way> ways = ways_from(out.ways);
   for (const Way& w : ways) {
