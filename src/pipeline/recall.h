@@ -20,7 +20,7 @@ struct Question {
 };
 
 /// What of a plan (tessera.plan/1) decides how long it takes: its steps, without what is known of
-/// their kernels.
+/// their kernels and how their patterns stood in the registry.
 Json timed_part(const Json& plan);
 
 /// The tracer's answer; or that of an earlier run of this graph with the same question, on the same

@@ -21,8 +21,11 @@ TEST(Recall, KeepsWaysOfAQuietMachineThatAllRan) {
 
 TEST(Recall, WhatIsKnownOfAKernelDoesNotChangeItsTime) {
   const auto plan = [](double ms, const char* library, const char* runner) -> Json {
-    const Json step = {
-        {"kind", "kernel"}, {"candidate", {{"library", library}}}, {"evidence", {{"ms", ms}}}};
+    const Json pattern = {{"id", "p01"}, {"signature", "row_norm"}, {"reuse", ms}};
+    const Json step = {{"pattern", pattern},
+                       {"kind", "kernel"},
+                       {"candidate", {{"library", library}}},
+                       {"evidence", {{"ms", ms}}}};
     return {{"steps", {step}}, {"runner", runner}, {"leftover", {{{"reason", ms}}}}};
   };
   const Json timed = timed_part(plan(1, "a.so", "kernels"));

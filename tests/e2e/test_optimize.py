@@ -68,7 +68,7 @@ def test_second_run_reuses_everything(first, optimize, home):
     assert " reuse " in progress
     searched = [p for p in report["patterns"] if p.get("trial_count")]
     assert not searched
-    # Which way the module runs is timed anew; the kernels that are placed both times are the same.
+    # Which way the module runs is timed anew where the machine was busy; kernels that are placed both times are the same.
     one, other = placed(home / "first"), placed(home / "second")
     assert all(one[p] == other[p] for p in one.keys() & other.keys())
     known = [[(w["label"], w["evidence"]) for p in r["patterns"] for w in p["winners"]] for r in (first[0], report)]
