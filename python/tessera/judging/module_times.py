@@ -115,6 +115,7 @@ def measure_module(
         held.notify(f"timing {len(contenders)} ways to run the module, interleaved")
         _interleave(held, contenders, clock, sets, seconds, expected, before, seed)
         compared = [c for c in contenders if (c.ours is None or c is contenders[0]) and not c.reason]
+        restore(held.module, before)  # what the calls counted on in place
         _steadied(held, compared, clock, sets, seconds)
     restore(held.module, before)
     for c in contenders:
