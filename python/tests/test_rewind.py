@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from tessera.judging import settling
-from tessera.judging import timing
+from tessera.judging import settling, timing
 from tessera.judging.module_times import compare_plans, measure_module
 from tessera.judging.rewind import Rewind
 from tessera.judging.settling import Settler
