@@ -1,5 +1,7 @@
 #include "diag/diagnostic.h"
 
+#include "diag/snippet.h"
+
 namespace tessera {
 namespace {
 
@@ -29,6 +31,7 @@ std::string to_text(const Diagnostic& d) {
     if (d.place.column > 0) out += fmt::format(":{}", d.place.column);
     out += "\n";
   }
+  out += snippet(d.labels);
   if (!d.expected.empty()) out += fmt::format("  = expected: {}\n", d.expected);
   if (!d.found.empty()) out += fmt::format("  = found: {}\n", d.found);
   for (const std::string& n : d.notes) out += fmt::format("  = note: {}\n", n);
@@ -49,6 +52,14 @@ Json to_json(const Diagnostic& d) {
   if (!d.place.file.empty()) {
     j["place"] = {{"file", d.place.file}, {"line", d.place.line}, {"column", d.place.column}};
   }
+  for (const Label& l : d.labels) {
+    j["labels"].push_back({{"file", l.from.file},
+                           {"line", l.from.line},
+                           {"column", l.from.column},
+                           {"length", l.length},
+                           {"text", l.text},
+                           {"source", l.line}});
+  }
   if (!d.data.empty()) j["data"] = d.data;
   return j;
 }
@@ -68,6 +79,14 @@ Diagnostic diagnostic_from_json(const Json& j) {
     const Json& p = j.at("place");
     d.place = {
         .file = p.value("file", ""), .line = p.value("line", 0), .column = p.value("column", 0)};
+  }
+  for (const Json& l : j.value("labels", Json::array())) {
+    d.labels.push_back({.from = {.file = l.value("file", ""),
+                                 .line = l.value("line", 0),
+                                 .column = l.value("column", 0)},
+                        .length = l.value("length", 1),
+                        .text = l.value("text", ""),
+                        .line = l.value("source", "")});
   }
   if (j.contains("data")) d.data = j.at("data");
   return d;

@@ -3,8 +3,8 @@
 //
 // Codes never change meaning: TS00xx input, TS01xx layout, TS02xx graph and rules, TS03xx build and
 // toolchain, TS04xx realize and tile, TS05xx numerics and verification, TS06xx registry and store,
-// TS07xx processes and protocol, TS09xx our own faults. A code is declared beside its use, and
-// explained in explain_<family>.cpp:
+// TS07xx processes and protocol, TS08xx the tile language and its checker, TS09xx our own faults. A
+// code is declared beside its use, and explained in explain_<family>.cpp:
 //
 //   inline constexpr Code no_such_class{"TS0003", "input.no_such_class"};
 //   return fail(no_such_class, "`{}` has no class `{}`", file, name)
@@ -35,6 +35,15 @@ struct Place {
   int column = 0;
 };
 
+/// A piece of the author's text that a diagnostic speaks of. It carries its line, so that a
+/// diagnostic can be shown where the file is not.
+struct Label {
+  Place from;        // its first character
+  int length = 1;    // characters on that line, at least 1
+  std::string text;  // what it is; empty where the message says it
+  std::string line;  // the author's whole line
+};
+
 struct Diagnostic {
   std::string code;
   std::string name;
@@ -45,6 +54,7 @@ struct Diagnostic {
   std::vector<std::string> notes;
   std::vector<std::string> helps;  // what to do next
   Place place;
+  std::vector<Label> labels;   // the first is what is wrong, the others explain it
   Json data = Json::object();  // facts for programs
 
   template <class... Args>
@@ -71,6 +81,12 @@ struct Diagnostic {
     place = std::move(where);
     return std::move(*this);
   }
+  /// The first label is the place, too.
+  Diagnostic&& label(Label l) && {
+    if (labels.empty()) place = l.from;
+    labels.push_back(std::move(l));
+    return std::move(*this);
+  }
   Diagnostic&& with(std::string_view key, Json value) && {
     data[std::string(key)] = std::move(value);
     return std::move(*this);
@@ -86,7 +102,8 @@ Diagnostic fail(const Code& code, fmt::format_string<Args...> f, Args&&... args)
   return d;
 }
 
-/// Several lines of text: `error[TS0003]: message`, place, expected, found, notes, help.
+/// Several lines of text: `error[TS0003]: message`, place, the author's lines with what is wrong
+/// underlined, expected, found, notes, help.
 std::string to_text(const Diagnostic& d);
 Json to_json(const Diagnostic& d);
 /// The inverse of to_json; missing fields stay empty.
