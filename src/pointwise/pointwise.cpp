@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>
+#include <functional>
 #include <stdexcept>
 
 namespace tessera::pointwise {
@@ -126,6 +127,21 @@ int Dag::operand_count() const {
   int count = 0;
   for (const DagNode& n : nodes) count = std::max(count, n.operand + 1);
   return count;
+}
+
+Dag Dag::ordered() const {
+  Dag out;
+  for (int i = 0; i < operand_count(); ++i) out.add_operand(i);
+  std::vector<int> place(nodes.size(), -1);
+  const std::function<int(int)> take = [&](int i) {
+    int& at = place[static_cast<std::size_t>(i)];
+    if (at >= 0) return at;
+    DagNode n = nodes[static_cast<std::size_t>(i)];
+    for (int& a : n.arguments) a = take(a);
+    return at = intern(out.nodes, std::move(n));
+  };
+  for (const int r : results) out.results.push_back(take(r));
+  return out;
 }
 
 std::vector<double> Dag::eval(std::span<const double> operands) const {

@@ -57,6 +57,8 @@ struct Dag {
   int add_call(std::string_view function, std::vector<int> arguments);
   [[nodiscard]] bool empty() const { return nodes.empty(); }
   [[nodiscard]] int operand_count() const;  // highest operand index + 1
+  /// The same with nodes in one order: the operands, then what each result needs, depth first.
+  [[nodiscard]] Dag ordered() const;
   /// The results for these operand values.
   [[nodiscard]] std::vector<double> eval(std::span<const double> operands) const;
   /// `add(gelu_tanh(%0), mul(%1, 0.5))`, one result after the other; canonical: equal text means

@@ -244,5 +244,27 @@ TEST_F(HostPrelude, LoopsVectorize) {
   }
 }
 
+TEST(Dag, HasOneOrderForOneMeaning) {
+  Dag a, b;
+  const int ax = a.add_operand(0), ay = a.add_operand(1);
+  const int sum = a.add_call("add", {ax, ay});
+  a.results = {a.add_call("mul", {sum, a.add_constant(2)}), sum};
+  const int by = b.add_operand(1), two = b.add_constant(2), bx = b.add_operand(0);
+  b.add_constant(7);  // nobody needs it
+  const int same = b.add_call("add", {bx, by});
+  b.results = {b.add_call("mul", {same, two}), same};
+  const Dag x = a.ordered(), y = b.ordered();
+  ASSERT_EQ(x.nodes.size(), 5U);
+  ASSERT_EQ(y.nodes.size(), 5U);
+  for (std::size_t i = 0; i < x.nodes.size(); ++i) {
+    EXPECT_EQ(x.nodes[i].kind, y.nodes[i].kind);
+    EXPECT_EQ(x.nodes[i].arguments, y.nodes[i].arguments);
+  }
+  EXPECT_EQ(x.results, y.results);
+  const double given[] = {3, 4};
+  EXPECT_EQ(y.eval(given), b.eval(given));
+  EXPECT_EQ(y.to_string(), b.to_string());
+}
+
 }  // namespace
 }  // namespace tessera::pointwise

@@ -101,11 +101,10 @@ Result<std::string> Emitter::reg(const Type& t) const {
 }
 
 std::string Emitter::tensor(ValueId view) const {
-  return program->tensors[std::any_cast<const ViewOf&>(views.at(view.index)->payload).tensor].name;
+  return program->tensors[views.at(view.index)->payload.get<ViewOf>().tensor].name;
 }
 DType Emitter::tensor_element(ValueId view) const {
-  return program->tensors[std::any_cast<const ViewOf&>(views.at(view.index)->payload).tensor]
-      .element;
+  return program->tensors[views.at(view.index)->payload.get<ViewOf>().tensor].element;
 }
 
 namespace {
@@ -130,7 +129,7 @@ std::string offset_text(const Layout& mode, const std::string& index) {
 
 std::string Emitter::address(ValueId view, const std::vector<Index>& indices,
                              const Type& tile) const {
-  const auto& of = std::any_cast<const ViewOf&>(views.at(view.index)->payload);
+  const auto& of = views.at(view.index)->payload.get<ViewOf>();
   std::string s = of.offset == 0 ? "" : std::to_string(of.offset);
   int axis = 0;
   for (std::size_t m = 0; m < indices.size(); ++m) {
@@ -152,7 +151,7 @@ std::string Emitter::address(ValueId view, const std::vector<Index>& indices,
 
 int64_t Emitter::vector_width(ValueId view, const std::vector<Index>& indices, const Type& t,
                               bool* repeated) const {
-  const auto& of = std::any_cast<const ViewOf&>(views.at(view.index)->payload);
+  const auto& of = views.at(view.index)->payload.get<ViewOf>();
   Spread s = spread(t);
   int last = static_cast<int>(t.axes.size()) - 1;
   if (s.registers.empty() || s.registers[0].axis != last || s.registers[0].step != 1) return 1;

@@ -9,7 +9,7 @@ namespace tessera::tile {
 namespace {
 
 const Product& product(const Op& op) {
-  return std::any_cast<const Product&>(op.payload);
+  return op.payload.get<Product>();
 }
 
 /// All values of some digits, the first fastest, as the sum of what `of` gives for each.
@@ -38,7 +38,7 @@ class Writer {
         a_value_(e.name(op.operands[0])),
         c_name_(e.array(op.results[0])),
         b_(e.type(op.operands[1])),
-        ring_(std::any_cast<const Ring&>(e.views.at(op.operands[1].index)->payload)),
+        ring_(e.views.at(op.operands[1].index)->payload.get<Ring>()),
         b_name_(e.name(op.operands[1])) {
     // Outer digits inside the read are unrolled in the text; the others are loops.
     for (const Digit& d : p.vector) {

@@ -48,7 +48,7 @@ void Emitter::define(ValueId v, const std::string& expression) {
 /// Where it costs no more than reading a copy: elements in a row, a cheap conversion, and nothing
 /// that writes the tensor.
 bool Emitter::reads_again(const Op& load) const {
-  const auto& of = std::any_cast<const ViewOf&>(views.at(load.operands[0].index)->payload);
+  const auto& of = views.at(load.operands[0].index)->payload.get<ViewOf>();
   const Tensor& t = program->tensors[of.tensor];
   Layout last = coalesce(of.layout.mode(of.layout.rank() - 1));
   std::vector<int64_t> strides = flatten(last.stride());
@@ -58,7 +58,7 @@ bool Emitter::reads_again(const Op& load) const {
 }
 
 std::string Emitter::load_text(const Op& load) const {
-  const auto& at = std::any_cast<const At&>(load.payload);
+  const auto& at = load.payload.get<LoadAt>();
   return fmt::format("tst_load({}[{}])", tensor(load.operands[0]),
                      address(load.operands[0], at.indices, type(load.results[0])));
 }
@@ -99,7 +99,7 @@ bool same_slots(const Type& a, const Type& b) {
 }
 
 int fold_axis(const Op& op) {
-  return std::any_cast<const Fold&>(op.payload).axis;
+  return op.payload.get<Fold>().axis;
 }
 
 /// Whether the op may join the group: same slots, and nothing that the group's reductions give only
@@ -156,13 +156,13 @@ void Emitter::announce_stores(const Region& r) {
   for (const Op& op : r.ops) {
     if (op.record->name != "store" || clock_of_.at(&op) <= now_) continue;
     const Type& t = type(op.operands[0]);
-    const auto& of = std::any_cast<const ViewOf&>(views.at(op.operands[1].index)->payload);
+    const auto& of = views.at(op.operands[1].index)->payload.get<ViewOf>();
     Layout last = coalesce(of.layout.mode(of.layout.rank() - 1));
     if (t.axes.size() != 1 || !always_live(t, 0) || last != Layout(t.axes[0].extent, 1)) continue;
     // Short rows come in time by themselves, very long ones would drive out what is read.
     int64_t bytes = t.axes[0].extent * size_of(tensor_element(op.operands[1]));
     if (bytes < 1024 || bytes > 65536) continue;
-    const auto& at = std::any_cast<const At&>(op.payload);
+    const auto& at = op.payload.get<StoreAt>();
     line(fmt::format("tst_expect_write({} + {}, {});", tensor(op.operands[1]),
                      address(op.operands[1], at.indices, t), t.axes[0].extent));
   }
@@ -217,7 +217,7 @@ Result<std::size_t> Emitter::arrange_loops(const Type& domain, int fold_axis) {
 }
 
 bool Emitter::ordered(const Op& fold) const {
-  return !cuda() && std::any_cast<const Fold&>(fold.payload).kind == Fold::Kind::max;
+  return !cuda() && fold.payload.get<Fold>().kind == Fold::Kind::max;
 }
 
 std::string Emitter::reductions(const std::vector<const Op*>& folds) const {
@@ -232,7 +232,7 @@ std::string Emitter::reductions(const std::vector<const Op*>& folds) const {
 void Emitter::declare_accumulators(const std::vector<const Op*>& folds) {
   for (const Op* f : folds) {
     const std::string& n = name(f->results[0]);
-    bool sum = std::any_cast<const Fold&>(f->payload).kind == Fold::Kind::sum;
+    bool sum = f->payload.get<Fold>().kind == Fold::Kind::sum;
     line(ordered(*f) ? fmt::format("int {0}_acc = tst_order(-tsr_inf()); uint32_t {0}_size = 0;", n)
                      : fmt::format("float {}_acc = {};", n, sum ? "0.0f" : "-tsr_inf()"));
   }
@@ -307,7 +307,7 @@ Status Emitter::exchange(const Op& op) {
                 "put the threads of the axis first, a power of two up to 32 or a multiple of 32"));
   }
   if (width == 1) return {};
-  bool sum = std::any_cast<const Fold&>(op.payload).kind == Fold::Kind::sum;
+  bool sum = op.payload.get<Fold>().kind == Fold::Kind::sum;
   std::string v = array(op.results[0]);
   int64_t n = type(op.results[0]).registers();
   std::string how = sum ? "tst_sum_of" : "tst_max_of";

@@ -30,7 +30,7 @@ int64_t Interpreter::visited(VarId id) const {
 }
 
 Result<const SharedRing::Slot*> Interpreter::landed(ValueId ring) {
-  const auto& of = std::any_cast<const Ring&>(views.at(ring.index)->payload);
+  const auto& of = views.at(ring.index)->payload.get<Ring>();
   SharedRing::Slot& slot = rings.at(ring.index).slots.at(tile(of.ring) % of.slots);
   if (slot.tile != tile(of.ring) || !slot.visible)
     return error(fail(race, "`{}` is read at tile {} of `{}`, whose slot {}",
@@ -44,7 +44,7 @@ Result<const SharedRing::Slot*> Interpreter::landed(ValueId ring) {
 
 int64_t Interpreter::address(ValueId view, const std::vector<Index>& indices,
                              const std::vector<int64_t>& c, int* tensor) {
-  const auto& of = std::any_cast<const ViewOf&>(views.at(view.index)->payload);
+  const auto& of = views.at(view.index)->payload.get<ViewOf>();
   *tensor = of.tensor;
   std::vector<int64_t> at;
   std::size_t axis = 0;

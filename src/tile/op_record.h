@@ -10,7 +10,6 @@
 
 namespace tessera::tile {
 
-class Printer;
 class Interpreter;
 class Emitter;
 
@@ -22,13 +21,22 @@ enum class Shape : uint8_t {
   block,    // stands alone
 };
 
+/// The statement that an op is in text.
+enum class Form : uint8_t {
+  call,    // `y = op(x, field=value)`
+  loop,    // `for r in op(...):`
+  branch,  // `if op(...):`
+  scope,   // `with op(...):`
+};
+
 struct OpRecord {
   std::string_view name;
   Shape shape = Shape::block;
+  Form form = Form::call;
   /// Types of the results; an error says which operand is wrong.
   Result<std::vector<Type>> (*infer)(const Program&, const Kernel&, const Op&) = nullptr;
-  /// The call's text, without the results and the `=`; ops with regions print whole lines.
-  void (*print)(Printer&, const Op&) = nullptr;
+  /// Its payload from the fields of a call: &Payload::read<T>; null where it has none.
+  Payload (*read)(FieldReader&) = nullptr;
   /// Executes all threads.
   Status (*interpret)(Interpreter&, const Op&) = nullptr;
   /// Element ops: statements of the innermost loop. Block ops: statements. `Emitter::target` tells

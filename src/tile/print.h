@@ -1,4 +1,4 @@
-// A Program as text: valid Python, complete, one operation a line. The parser's inverse.
+// A Program as text: valid Python, complete, one operation a line. parse.h is its inverse.
 #pragma once
 
 #include <string>
@@ -9,20 +9,9 @@ namespace tessera::tile {
 
 std::string to_string(const Program& p);
 
-/// What an op's print hook writes with.
-class Printer {
- public:
-  const Program* program = nullptr;
-  const Kernel* kernel = nullptr;
-  std::string out;
-  int depth = 0;
-
-  [[nodiscard]] const std::string& name(ValueId v) const { return kernel->values.at(v.index).name; }
-  [[nodiscard]] const TileVar& var(VarId v) const { return kernel->vars.at(v.index); }
-  [[nodiscard]] std::string names(const std::vector<ValueId>& values) const;
-  [[nodiscard]] std::string place(ValueId view, const std::vector<Index>& indices) const;
-  void line(const std::string& text);
-  void region(const Region& r);
-};
+/// Two programs are the same where their texts are: what is not printed does not exist.
+inline bool operator==(const Program& a, const Program& b) {
+  return to_string(a) == to_string(b);
+}
 
 }  // namespace tessera::tile

@@ -55,7 +55,7 @@ ValueId KernelBuilder::define(Type type, std::string_view hint) {
 }
 
 std::vector<ValueId> KernelBuilder::add(std::string_view name, std::vector<ValueId> operands,
-                                        std::any payload, std::string_view hint) {
+                                        Payload payload, std::string_view hint) {
   if (failure_) return {ValueId(), ValueId(), ValueId(), ValueId()};
   Op op;
   op.record = find_op(name);
@@ -74,13 +74,13 @@ std::vector<ValueId> KernelBuilder::add(std::string_view name, std::vector<Value
   return results;
 }
 
-ValueId KernelBuilder::one(std::string_view op, std::vector<ValueId> operands, std::any payload,
+ValueId KernelBuilder::one(std::string_view op, std::vector<ValueId> operands, Payload payload,
                            std::string_view name) {
   return add(op, std::move(operands), std::move(payload), name).at(0);
 }
 
 std::vector<ValueId> KernelBuilder::open(std::string_view name, std::vector<ValueId> carried,
-                                         std::any payload) {
+                                         Payload payload) {
   Op op;
   op.record = find_op(name);
   if (op.record == nullptr) throw std::logic_error(fmt::format("no tile operation `{}`", name));

@@ -3,44 +3,35 @@
 // clang-format off
 //   @kernel(threads=32)
 //   def softmax(x: Tensor[f32, 6, 64], y: Tensor[f32, 6, 64, out]):
-//       x_rows = view(x, "(6,64):(64,1)")
-//       y_rows = view(y, "(6,64):(64,1)")
-//       for r in tiles(6, 1):                                     # parallel: one tile a block
-//           a = load(x_rows[r, :], cover=[64], layout="(32,2):(2,1)")  # (thread, register) -> element
-//           m = reduce(max, a, axis=0)
-//           b = broadcast(m, [64], cover=[64], layout="(32,2):(2,1)")
-//           e = map(lambda x0, x1: exp(sub(x0, x1)), a, b)
+//       x_rows = view(x, layout="(6,64):(64,1)")
+//       y_rows = view(y, layout="(6,64):(64,1)")
+//       for r in tiles(span(6, 1)):                               # parallel: one tile a block
+//           a = load(x_rows[r, :], cover=[1, 64], layout="(32,2):(2,1)")  # (thread, register) -> element
+//           m = reduce(a, by=max, axis=1)
+//           b = broadcast(m, like=tile(f32, [cut(1, r), 64], layout="(32,2):(2,1)"))
+//           e = map(a, b, by=lambda x0, x1: exp(sub(x0, x1)))
 //           ...
-//           store(y_rows[r, :], e)
+//           store(e, y_rows[r, :])
 // clang-format on
 //
 // One Program is the whole of what a built kernel runs: its tensors (inputs, outputs, workspace)
 // and kernels launched in order. Values are in SSA form; the only names that change are a loop's
 // carried values. An operation is a record of its family (tile/ops/) plus a payload that only that
-// family reads; regions hold the bodies of loops and roles. The text form (print.h) is complete:
-// what is not printed does not exist. Positions of the author's text travel in `place`.
+// family reads (fields.h); regions hold the bodies of loops and roles. The text form (print.h) is
+// complete: what is not printed does not exist, and parse.h reads it back. Positions of the
+// author's text travel in `place`.
 #pragma once
 
-#include <any>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "tile/fields.h"
 #include "tile/type.h"
 
 namespace tessera::tile {
 
 struct OpRecord;
-
-/// How one mode of a view is indexed.
-struct Index {
-  enum class Kind : uint8_t {
-    all,   // `:`  the whole mode
-    tile,  // `r`  the tile of this variable; the variable's step is the axis extent
-    pick,  // `r`  one element: the variable's step is 1 and the axis disappears
-  } kind = Kind::all;
-  VarId var;
-};
 
 /// A tile variable: walks [0, total) in steps; the last tile may be cut.
 struct TileVar {
@@ -67,7 +58,7 @@ struct Op {
   std::vector<ValueId> operands;
   std::vector<ValueId> results;
   std::vector<Region> regions;
-  std::any payload;
+  Payload payload;
   Place place;
 };
 
@@ -87,6 +78,7 @@ struct Tensor {
   Access access = Access::input;
   /// Elements from the first to one past the last that the strides reach.
   [[nodiscard]] int64_t extent() const;
+  friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
 struct Kernel {
@@ -101,7 +93,7 @@ struct Kernel {
 };
 
 struct Program {
-  std::string name;
+  std::string name;             // of its last kernel
   std::vector<Tensor> tensors;  // inputs, outputs, workspace: the order of the launch
   std::vector<Kernel> kernels;
 };
@@ -119,16 +111,20 @@ class KernelBuilder {
   VarId var(std::string name, int64_t total, int64_t step);
   VarId var_until(std::string name, int64_t total, int64_t step, VarId until, int64_t offset);
   /// Adds an op; returns its results (as many as the type rule gives). `names` are hints.
-  std::vector<ValueId> add(std::string_view op, std::vector<ValueId> operands, std::any payload,
+  std::vector<ValueId> add(std::string_view op, std::vector<ValueId> operands, Payload payload,
                            std::string_view name = "v");
-  ValueId one(std::string_view op, std::vector<ValueId> operands, std::any payload,
+  ValueId one(std::string_view op, std::vector<ValueId> operands, Payload payload,
               std::string_view name = "v");
   /// Opens a region of `op`; ops are added inside it until `close`. Returns the region's arguments
   /// (carried values).
-  std::vector<ValueId> open(std::string_view op, std::vector<ValueId> carried, std::any payload);
+  std::vector<ValueId> open(std::string_view op, std::vector<ValueId> carried, Payload payload);
   /// Closes the innermost region; returns the carried values after the loop.
   std::vector<ValueId> close(std::vector<ValueId> yields = {});
   [[nodiscard]] const Type& type(ValueId v) const { return kernel_.values.at(v.index).type; }
+  /// Gives a value the name that a text has for it.
+  void rename(ValueId v, std::string name) { kernel_.values.at(v.index).name = std::move(name); }
+  /// What went wrong so far.
+  [[nodiscard]] const std::optional<Diagnostic>& failure() const { return failure_; }
   [[nodiscard]] const Program& program() const { return program_; }
   Kernel& kernel() { return kernel_; }
   /// Appends the kernel to the program, or the first failure.

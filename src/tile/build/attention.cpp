@@ -66,9 +66,9 @@ class AttentionWriter {
           return std::vector<int>{d.add_call("mul", {x[0], d.add_constant(p_.scale)})};
         },
         "q_scaled")[0];
-    ValueId m = b_.one("full", {}, Like{row_type_, -inf}, "m");
-    ValueId l = b_.one("full", {}, Like{row_type_, 0}, "l");
-    ValueId acc = b_.one("full", {}, Like{acc_type_, 0}, "acc");
+    ValueId m = b_.one("full", {}, FullOf{row_type_, -inf}, "m");
+    ValueId l = b_.one("full", {}, FullOf{row_type_, 0}, "l");
+    ValueId acc = b_.one("full", {}, FullOf{acc_type_, 0}, "acc");
     std::vector<ValueId> carried = b_.open("steps", {m, l, acc}, Walk{{j_}});
     std::vector<ValueId> end = b_.close(turn(scaled, carried));
     finish(end[1], end[2], o);
@@ -87,7 +87,7 @@ class AttentionWriter {
     return b_.one("view", {}, ViewOf{v.tensor, concat(modes), v.offset},
                   std::string(name) + "_view");
   }
-  At at(VarId first, VarId second, const Type& t) const {
+  LoadAt at(VarId first, VarId second, const Type& t) const {
     auto index = [](VarId v) { return v.valid() ? Index{Index::Kind::tile, v} : Index{}; };
     return {{{Index::Kind::pick, head_}, index(first), index(second)}, t.cover, t.layout};
   }
@@ -109,8 +109,8 @@ class AttentionWriter {
           "s_masked")[0];
     }
     if (p_.causal) {
-      ValueId row = b_.one("iota", {}, Like{score_type_, 0, 0}, "row");
-      ValueId column = b_.one("iota", {}, Like{score_type_, 0, 1}, "column");
+      ValueId row = b_.one("iota", {}, IotaAlong{score_type_, 0}, "row");
+      ValueId column = b_.one("iota", {}, IotaAlong{score_type_, 1}, "column");
       s = map(
           {s, row, column},
           [&](pointwise::Dag& d, auto& x) {
@@ -131,7 +131,7 @@ class AttentionWriter {
     Type v_type = tile_type({{c_.block_keys, j_}, {p_.value_dim, {}}},
                             {c_.block_keys, round_up(p_.value_dim, lanes)});
     ValueId kt = b_.one("load", {kt_}, at({}, j_, kt_type), "kt");
-    ValueId zero = b_.one("full", {}, Like{score_type_, 0}, "zero");
+    ValueId zero = b_.one("full", {}, FullOf{score_type_, 0}, "zero");
     ValueId s = masked(b_.one("dot", {q, kt, zero}, {}, "s"));
     ValueId most = b_.one("reduce", {s}, Fold{Fold::Kind::max, 1}, "most");
     // Rows without a visible key so far keep the maximum -inf; 0 stands in for it, so that exp
@@ -180,8 +180,8 @@ class AttentionWriter {
         },
         "y")[0];
     ValueId out = b_.one("cast", {y}, CastTo{p_.tensors[p_.o.tensor].element}, "out");
-    At where = at(i_, {}, acc_type_);
-    b_.add("store", {out, o}, At{where.indices, {}, {}});
+    LoadAt where = at(i_, {}, acc_type_);
+    b_.add("store", {out, o}, StoreAt{where.indices});
   }
 
   const AttentionProblem& p_;

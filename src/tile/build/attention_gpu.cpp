@@ -39,9 +39,9 @@ class Writer {
     if (c_.shared_queries) qs_ = b_.one("shared", {}, Ring{q_shared_, 1, i_}, "q_tile");
     prologue();
     ValueId q = queries();
-    ValueId m = b_.one("full", {}, Like{row_type_, -inf}, "m");
-    ValueId l = b_.one("full", {}, Like{row_type_, 0}, "l");
-    ValueId acc = b_.one("full", {}, Like{acc_type_, 0}, "acc");
+    ValueId m = b_.one("full", {}, FullOf{row_type_, -inf}, "m");
+    ValueId l = b_.one("full", {}, FullOf{row_type_, 0}, "l");
+    ValueId acc = b_.one("full", {}, FullOf{acc_type_, 0}, "acc");
     std::vector<ValueId> carried = b_.open("steps", {m, l, acc}, Walk{{j_}});
     std::vector<ValueId> end = b_.close(turn(q, carried));
     finish(end[1], end[2]);
@@ -113,7 +113,7 @@ class Writer {
   }
   ValueId queries() {
     if (c_.shared_queries) return qs_;
-    ValueId q = b_.one("load", {q_}, At{at(i_, {}), q_type_.cover, q_type_.layout}, "q");
+    ValueId q = b_.one("load", {q_}, LoadAt{at(i_, {}), q_type_.cover, q_type_.layout}, "q");
     if (!rounds_queries()) return q;
     return map(
         {q}, [](pointwise::Dag& d, auto& x) { return Nodes{d.add_call("round_tf32", {x[0]})}; },
@@ -170,8 +170,8 @@ class Writer {
   ValueId masked(ValueId s) {
     const double scale = p_.scale * std::numbers::log2e;
     if (p_.mask) {
-      ValueId mask = b_.one("load", {mask_}, At{at(i_, j_), score_type_.cover, score_type_.layout},
-                            "mask_tile");
+      ValueId mask = b_.one("load", {mask_},
+                            LoadAt{at(i_, j_), score_type_.cover, score_type_.layout}, "mask_tile");
       s = map(
           {s, mask},
           [&](pointwise::Dag& d, auto& x) {
@@ -192,8 +192,8 @@ class Writer {
     }
     if (!p_.causal) return s;
     ValueId in = b_.open("when", {s}, Crossing{i_, j_, p_.causal_offset})[0];
-    ValueId row = b_.one("iota", {}, Like{score_type_, 0, 0}, "row");
-    ValueId column = b_.one("iota", {}, Like{score_type_, 0, 1}, "column");
+    ValueId row = b_.one("iota", {}, IotaAlong{score_type_, 0}, "row");
+    ValueId column = b_.one("iota", {}, IotaAlong{score_type_, 1}, "column");
     ValueId out = map(
         {in, row, column},
         [&](pointwise::Dag& d, auto& x) {
@@ -222,7 +222,7 @@ class Writer {
   std::vector<ValueId> turn(ValueId q, const std::vector<ValueId>& carried) {
     const double scale = late_scale();
     before_scores();
-    ValueId zero = b_.one("full", {}, Like{score_type_, 0}, "zero");
+    ValueId zero = b_.one("full", {}, FullOf{score_type_, 0}, "zero");
     ValueId s = masked(product(q, ks_, zero, true, "s"));
     ValueId most = b_.one("reduce", {s}, Fold{Fold::Kind::max, 1}, "most");
     // Rows without a visible key so far keep the maximum -inf; 0 stands in for it, so that powers
@@ -268,7 +268,7 @@ class Writer {
           "acc_scaled")[0];
       return product(e, vs_, acc, false, "acc_next");
     }
-    ValueId zero = b_.one("full", {}, Like{acc_type_, 0}, "zero");
+    ValueId zero = b_.one("full", {}, FullOf{acc_type_, 0}, "zero");
     ValueId part = product(e, vs_, zero, false, "acc_part");
     scale_row = b_.one("broadcast", {scale}, Like{acc_type_}, "scale_row");
     return map(
@@ -294,7 +294,7 @@ class Writer {
         {acc, row},
         [](pointwise::Dag& d, auto& x) { return Nodes{d.add_call("mul", {x[0], x[1]})}; }, "y")[0];
     ValueId out = b_.one("cast", {y}, CastTo{element(p_.o)}, "out");
-    b_.add("store", {out, o_}, At{at(i_, {}), {}, {}});
+    b_.add("store", {out, o_}, StoreAt{at(i_, {})});
   }
 
   const AttentionProblem& p_;

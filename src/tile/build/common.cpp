@@ -41,8 +41,8 @@ pointwise::Dag identity_dag() {
   return d;
 }
 
-MapOf map_of(pointwise::Dag dag) {
-  return {std::make_shared<const pointwise::Dag>(std::move(dag))};
+MapOf map_of(const pointwise::Dag& dag) {
+  return {std::make_shared<const pointwise::Dag>(dag.ordered())};
 }
 
 int vector_elements(const std::vector<Tensor>& tensors) {

@@ -40,8 +40,8 @@ Layout mode_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& st
 
 /// The DAG that returns operand 0: "nothing happens".
 pointwise::Dag identity_dag();
-/// A map payload from a DAG.
-MapOf map_of(pointwise::Dag dag);
+/// A map payload from a DAG, its nodes in the order that text gives them.
+MapOf map_of(const pointwise::Dag& dag);
 
 /// A map whose results are the nodes that f(dag, nodes of the operands) makes and returns.
 template <class F>
@@ -51,7 +51,7 @@ std::vector<ValueId> add_map(KernelBuilder& b, std::vector<ValueId> operands, co
   std::vector<int> x;
   for (std::size_t i = 0; i < operands.size(); ++i) x.push_back(d.add_operand(static_cast<int>(i)));
   d.results = f(d, x);
-  return b.add("map", std::move(operands), map_of(std::move(d)), hint);
+  return b.add("map", std::move(operands), map_of(d), hint);
 }
 
 /// How many sensible elements one 16-byte access of the widest or narrowest tensor has.

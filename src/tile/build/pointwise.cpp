@@ -122,7 +122,7 @@ Result<Program> pointwise(const PointwiseProblem& p, const PointwiseConfig& c, T
   int64_t tile = host ? std::min(inner, c.columns) : int64_t{c.threads} * c.vector * c.unroll;
   VarId column = b.var("i", inner, tile);
   Walk walk{{column}, c.blocks_per_multiprocessor, false};
-  At at{{{Index::Kind::tile, column}}, {tile}, {}};
+  LoadAt at{{{Index::Kind::tile, column}}, {tile}, {}};
   if (split > 0) {
     VarId row = b.var("r", outer, 1);
     walk.vars = {row, column};
@@ -138,13 +138,13 @@ Result<Program> pointwise(const PointwiseProblem& p, const PointwiseConfig& c, T
            .axes = {{tile, column}},
            .cover = at.cover,
            .layout = at.layout};
-    loaded.push_back(b.one("full", {}, Like{t, 0}, "zero"));
+    loaded.push_back(b.one("full", {}, FullOf{t, 0}, "zero"));
   }
   std::vector<ValueId> results = b.add("map", loaded, map_of(p.dag), "y");
   for (std::size_t i = 0; i < p.outputs.size(); ++i) {
     ValueId out =
         b.one("cast", {results.at(i)}, CastTo{p.tensors[p.outputs[i].tensor].element}, "out");
-    b.add("store", {out, views[n + i]}, At{at.indices, {}, {}});
+    b.add("store", {out, views[n + i]}, StoreAt{at.indices});
   }
   b.close();
   TESSERA_CHECK(b.finish());

@@ -133,7 +133,7 @@ class RowWriter {
   void load(int i, const Type& t, const std::vector<Index>& at) {
     if (loaded_[i].valid()) return;
     std::string_view name = p_.tensors[p_.operands[i].tensor].name;
-    loaded_[i] = b_.one("load", {operand_views_[i]}, At{at, t.cover, t.layout}, name);
+    loaded_[i] = b_.one("load", {operand_views_[i]}, LoadAt{at, t.cover, t.layout}, name);
   }
 
   /// Which operands a DAG reads, as it numbers them.
@@ -170,7 +170,7 @@ class RowWriter {
     for (std::size_t i = 0; i < stored_views_.size(); ++i) {
       ValueId rounded =
           b_.one("cast", {x.at(i)}, CastTo{p_.tensors[p_.stored[i].tensor].element}, "sum");
-      if (store) b_.add("store", {rounded, stored_views_[i]}, At{at, {}, {}});
+      if (store) b_.add("store", {rounded, stored_views_[i]}, StoreAt{at});
       if (i == 0 && p_.normalize_stored) x[0] = rounded;
     }
     if (p_.round_x) x[0] = b_.one("cast", {x[0]}, CastTo{*p_.round_x}, "x_rounded");
@@ -191,7 +191,7 @@ class RowWriter {
     for (std::size_t i = 0; i < output_views_.size(); ++i) {
       ValueId rounded =
           b_.one("cast", {results.at(i)}, CastTo{p_.tensors[p_.outputs[i].tensor].element}, "out");
-      b_.add("store", {rounded, output_views_[i]}, At{at, {}, {}});
+      b_.add("store", {rounded, output_views_[i]}, StoreAt{at});
     }
   }
 
@@ -281,7 +281,7 @@ Type RowWriter::statistic_type(const Type& t) const {
 /// The statistics before the first chunk.
 std::vector<ValueId> RowWriter::first_statistics(const Type& one) {
   auto full = [&](double v, std::string_view hint) {
-    return b_.one("full", {}, Like{one, v}, hint);
+    return b_.one("full", {}, FullOf{one, v}, hint);
   };
   if (soft()) return {full(-inf, "most"), full(0, "total")};
   if (p_.kind == RowKind::layer_norm)
@@ -318,7 +318,7 @@ std::vector<ValueId> RowWriter::soft_statistics(const std::vector<ValueId>& carr
 /// combine (Chan, Golub, LeVeque 1979).
 std::vector<ValueId> RowWriter::moments(const std::vector<ValueId>& carried, ValueId x,
                                         const Type& t) {
-  ValueId ones = b_.one("full", {}, Like{t, 1}, "ones");
+  ValueId ones = b_.one("full", {}, FullOf{t, 1}, "ones");
   ValueId n = fold(ones, Fold::Kind::sum, "chunk_count");
   ValueId mean = call("div", {fold(x, Fold::Kind::sum, "chunk_total"), n}, "chunk_mean");
   ValueId square =

@@ -7,13 +7,12 @@
 #include "tile/interpret.h"
 #include "tile/op_record.h"
 #include "tile/payload.h"
-#include "tile/print.h"
 
 namespace tessera::tile::ops {
 namespace {
 
 const Walk& walk(const Op& op) {
-  return std::any_cast<const Walk&>(op.payload);
+  return op.payload.get<Walk>();
 }
 
 Result<std::vector<Type>> infer_tiles(const Program&, const Kernel&, const Op& op) {
@@ -34,38 +33,6 @@ Result<std::vector<Type>> infer_steps(const Program&, const Kernel& k, const Op&
     types.push_back(before);
   }
   return types;
-}
-
-void print_walk(Printer& p, const Op& op, std::string_view word) {
-  std::string vars;
-  std::string args;
-  for (VarId v : walk(op).vars) {
-    vars += (vars.empty() ? "" : ", ") + p.var(v).name;
-    args += fmt::format("{}{}, {}", args.empty() ? "" : ", ", p.var(v).total, p.var(v).step);
-    if (p.var(v).until_var.valid())
-      args +=
-          fmt::format(", until=({}, {})", p.var(p.var(v).until_var).name, p.var(v).until_offset);
-  }
-  if (walk(op).blocks_per_multiprocessor > 0)
-    args += fmt::format(", persistent={}", walk(op).blocks_per_multiprocessor);
-  if (walk(op).uneven) args += ", uneven=True";
-  for (VarId v : walk(op).vars)
-    if (p.var(v).reversed) args += fmt::format(", reversed={}", p.var(v).name);
-  const Region& r = op.regions[0];
-  if (!op.operands.empty()) p.line(p.names(r.arguments) + " = carry(" + p.names(op.operands) + ")");
-  p.line(fmt::format("for {} in {}({}):", vars, word, args));
-  ++p.depth;
-  p.region(r);
-  if (!op.operands.empty()) p.line(p.names(r.arguments) + " = " + p.names(r.yields));
-  --p.depth;
-  if (!op.operands.empty()) p.line(p.names(op.results) + " = " + p.names(r.arguments));
-}
-
-void print_tiles(Printer& p, const Op& op) {
-  print_walk(p, op, "tiles");
-}
-void print_steps(Printer& p, const Op& op) {
-  print_walk(p, op, "steps");
 }
 
 Status nest(Interpreter& in, const std::vector<VarId>& vars, std::size_t depth,
@@ -192,20 +159,7 @@ Status emit_steps(Emitter& e, const Op& op) {
 }
 
 const Crossing& crossing(const Op& op) {
-  return std::any_cast<const Crossing&>(op.payload);
-}
-
-void print_when(Printer& p, const Op& op) {
-  const Crossing& c = crossing(op);
-  const Region& r = op.regions[0];
-  p.line(p.names(r.arguments) + " = carry(" + p.names(op.operands) + ")");
-  p.line(
-      fmt::format("if crosses({}, {}, {}):", p.var(c.rows).name, p.var(c.columns).name, c.offset));
-  ++p.depth;
-  p.region(r);
-  p.line(p.names(r.arguments) + " = " + p.names(r.yields));
-  --p.depth;
-  p.line(p.names(op.results) + " = " + p.names(r.arguments));
+  return op.payload.get<Crossing>();
 }
 
 Status interpret_when(Interpreter& in, const Op& op) {
@@ -240,15 +194,6 @@ Result<std::vector<Type>> infer_role(const Program&, const Kernel&, const Op&) {
   return std::vector<Type>{};
 }
 
-void print_role(Printer& p, const Op& op) {
-  const auto& role = std::any_cast<const Role&>(op.payload);
-  p.line(fmt::format("with role(warpgroups={}{}):", role.warpgroups,
-                     role.registers > 0 ? fmt::format(", registers={}", role.registers) : ""));
-  ++p.depth;
-  p.region(op.regions[0]);
-  --p.depth;
-}
-
 Status interpret_role(Interpreter& in, const Op& op) {
   return in.region(op.regions[0]);
 }
@@ -260,10 +205,30 @@ Status emit_role(Emitter& e, const Op&) {
 }
 
 const OpRecord records[] = {
-    {"tiles", Shape::block, infer_tiles, print_tiles, interpret_tiles, emit_tiles},
-    {"steps", Shape::block, infer_steps, print_steps, interpret_steps, emit_steps},
-    {"when", Shape::block, infer_steps, print_when, interpret_when, emit_when},
-    {"role", Shape::block, infer_role, print_role, interpret_role, emit_role},
+    {.name = "tiles",
+     .form = Form::loop,
+     .infer = infer_tiles,
+     .read = Payload::read<Walk>,
+     .interpret = interpret_tiles,
+     .emit = emit_tiles},
+    {.name = "steps",
+     .form = Form::loop,
+     .infer = infer_steps,
+     .read = Payload::read<Walk>,
+     .interpret = interpret_steps,
+     .emit = emit_steps},
+    {.name = "when",
+     .form = Form::branch,
+     .infer = infer_steps,
+     .read = Payload::read<Crossing>,
+     .interpret = interpret_when,
+     .emit = emit_when},
+    {.name = "role",
+     .form = Form::scope,
+     .infer = infer_role,
+     .read = Payload::read<Role>,
+     .interpret = interpret_role,
+     .emit = emit_role},
 };
 
 }  // namespace

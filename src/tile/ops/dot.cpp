@@ -9,13 +9,12 @@
 #include "tile/interpret.h"
 #include "tile/op_record.h"
 #include "tile/payload.h"
-#include "tile/print.h"
 
 namespace tessera::tile::ops {
 namespace {
 
 Product product(const Op& op) {
-  const auto* p = std::any_cast<Product>(&op.payload);
+  const auto* p = op.payload.find<Product>();
   return p == nullptr ? Product{} : *p;
 }
 
@@ -39,17 +38,6 @@ Result<std::vector<Type>> infer_dot(const Program&, const Kernel& k, const Op& o
   }
   c.element = DType::float32;
   return std::vector<Type>{c};
-}
-
-void print_dot(Printer& p, const Op& op) {
-  const Product by = product(op);
-  p.out += fmt::format("dot({}, {}{}, {}", p.name(op.operands[0]), p.name(op.operands[1]),
-                       by.b_transposed ? ".T" : "", p.name(op.operands[2]));
-  if (by.by != nullptr) p.out += fmt::format(", by=\"{}\"", by.by->name);
-  if (by.terms > 1) p.out += fmt::format(", terms={}", by.terms);
-  if (by.a_rounded) p.out += ", a_rounded=True";
-  if (by.a_fragment) p.out += fmt::format(", a_layout=\"{}\"", to_string(by.a_fragment->layout));
-  p.out += ")";
 }
 
 /// A tile's live elements, row-major over its cover.
@@ -157,7 +145,11 @@ Status emit_dot(Emitter& e, const Op& op) {
 }
 
 const OpRecord records[] = {
-    {"dot", Shape::block, infer_dot, print_dot, interpret_dot, emit_dot},
+    {.name = "dot",
+     .infer = infer_dot,
+     .read = Payload::read<Product>,
+     .interpret = interpret_dot,
+     .emit = emit_dot},
 };
 
 }  // namespace

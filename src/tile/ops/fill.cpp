@@ -5,27 +5,19 @@
 #include "tile/interpret.h"
 #include "tile/op_record.h"
 #include "tile/payload.h"
-#include "tile/print.h"
 
 namespace tessera::tile::ops {
 namespace {
 
-const Like& like(const Op& op) {
-  return std::any_cast<const Like&>(op.payload);
-}
-
-std::string type_text(const Printer& p, const Type& t) {
-  std::string axes;
-  for (const Axis& a : t.axes)
-    axes += (axes.empty() ? "" : ", ") +
-            (a.var.valid() ? fmt::format("cut({}, {})", a.extent, p.var(a.var).name)
-                           : std::to_string(a.extent));
-  return fmt::format("[{}], cover=[{}], layout=\"{}\"", axes, fmt::join(t.cover, ", "),
-                     to_string(t.layout));
+/// The type that the op is told.
+const Type& told(const Op& op) {
+  if (const auto* full = op.payload.find<FullOf>()) return full->type;
+  if (const auto* iota = op.payload.find<IotaAlong>()) return iota->type;
+  return op.payload.get<Like>().type;
 }
 
 Result<std::vector<Type>> infer_fill(const Program&, const Kernel& k, const Op& op) {
-  const Type& t = like(op).type;
+  const Type& t = told(op);
   TESSERA_TRY(checked, try_register_type(t.element, t.axes, t.cover, t.layout));
   if (t.threads() != k.threads)
     return error(fail(bad_program, "a tile is spread over {} threads, the kernel has {}",
@@ -59,14 +51,14 @@ Status interpret_fill(Interpreter& in, const Op& op,
 }
 
 Status interpret_full(Interpreter& in, const Op& op) {
-  return interpret_fill(in, op, [&](const auto&) { return like(op).value; });
+  return interpret_fill(in, op, [&](const auto&) { return op.payload.get<FullOf>().value; });
 }
 
 Status interpret_iota(Interpreter& in, const Op& op) {
-  const Axis& axis = like(op).type.axes.at(like(op).axis);
+  const Axis& axis = told(op).axes.at(op.payload.get<IotaAlong>().axis);
   return interpret_fill(in, op, [&](const std::vector<int64_t>& c) {
     int64_t base = axis.var.valid() ? in.tile(axis.var) * in.kernel->vars[axis.var.index].step : 0;
-    return static_cast<double>(base + c[like(op).axis]);
+    return static_cast<double>(base + c[op.payload.get<IotaAlong>().axis]);
   });
 }
 
@@ -101,13 +93,13 @@ std::string number(double v) {
 }
 
 Status emit_full(Emitter& e, const Op& op) {
-  e.define(op.results[0], number(like(op).value));
+  e.define(op.results[0], number(op.payload.get<FullOf>().value));
   return {};
 }
 
 Status emit_iota(Emitter& e, const Op& op) {
-  const Axis& axis = like(op).type.axes.at(like(op).axis);
-  std::string c = e.coordinate(like(op).type, like(op).axis);
+  const Axis& axis = told(op).axes.at(op.payload.get<IotaAlong>().axis);
+  std::string c = e.coordinate(told(op), op.payload.get<IotaAlong>().axis);
   if (axis.var.valid())
     c = fmt::format("{} * {} + {}", e.var(axis.var).name, e.var(axis.var).step, c);
   e.define(op.results[0], fmt::format("float(int({}))", c));
@@ -135,27 +127,25 @@ Status emit_broadcast(Emitter& e, const Op& op) {
   return {};
 }
 
-void print_full(Printer& p, const Op& op) {
-  double v = like(op).value;
-  std::string text = std::isnan(v)   ? "nan"
-                     : std::isinf(v) ? (v > 0 ? "inf" : "-inf")
-                                     : fmt::format("{}", v);
-  p.out += fmt::format("full({}, {}, {})", text, short_name(like(op).type.element),
-                       type_text(p, like(op).type));
-}
-void print_iota(Printer& p, const Op& op) {
-  p.out += fmt::format("iota({}, {}, {})", like(op).axis, short_name(like(op).type.element),
-                       type_text(p, like(op).type));
-}
-void print_broadcast(Printer& p, const Op& op) {
-  p.out += fmt::format("broadcast({}, {})", p.name(op.operands[0]), type_text(p, like(op).type));
-}
-
 const OpRecord records[] = {
-    {"full", Shape::element, infer_fill, print_full, interpret_full, emit_full},
-    {"iota", Shape::element, infer_fill, print_iota, interpret_iota, emit_iota},
-    {"broadcast", Shape::element, infer_broadcast, print_broadcast, interpret_broadcast,
-     emit_broadcast},
+    {.name = "full",
+     .shape = Shape::element,
+     .infer = infer_fill,
+     .read = Payload::read<FullOf>,
+     .interpret = interpret_full,
+     .emit = emit_full},
+    {.name = "iota",
+     .shape = Shape::element,
+     .infer = infer_fill,
+     .read = Payload::read<IotaAlong>,
+     .interpret = interpret_iota,
+     .emit = emit_iota},
+    {.name = "broadcast",
+     .shape = Shape::element,
+     .infer = infer_broadcast,
+     .read = Payload::read<Like>,
+     .interpret = interpret_broadcast,
+     .emit = emit_broadcast},
 };
 
 }  // namespace

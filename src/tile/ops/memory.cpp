@@ -3,13 +3,12 @@
 #include "tile/interpret.h"
 #include "tile/op_record.h"
 #include "tile/payload.h"
-#include "tile/print.h"
 
 namespace tessera::tile::ops {
 namespace {
 
 Result<std::vector<Type>> infer_view(const Program& p, const Kernel&, const Op& op) {
-  const auto& of = std::any_cast<const ViewOf&>(op.payload);
+  const auto& of = op.payload.get<ViewOf>();
   const Tensor& t = p.tensors.at(of.tensor);
   if (of.offset < 0 || of.offset + of.layout.cosize() > t.extent()) {
     return error(fail(bad_program, "the view {} from element {} leaves `{}`", to_string(of.layout),
@@ -19,12 +18,6 @@ Result<std::vector<Type>> infer_view(const Program& p, const Kernel&, const Op& 
   Type type{.element = t.element, .space = Space::global, .layout = of.layout};
   for (int m = 0; m < of.layout.rank(); ++m) type.axes.push_back({of.layout.mode(m).size(), {}});
   return std::vector<Type>{type};
-}
-
-void print_view(Printer& p, const Op& op) {
-  const auto& of = std::any_cast<const ViewOf&>(op.payload);
-  p.out += fmt::format("view({}, \"{}\"", p.program->tensors[of.tensor].name, to_string(of.layout));
-  p.out += of.offset == 0 ? ")" : fmt::format(", offset={})", of.offset);
 }
 
 Status interpret_view(Interpreter& in, const Op& op) {
@@ -64,7 +57,7 @@ Result<std::vector<Axis>> tile_axes(const Kernel& k, const Type& view,
 }
 
 Result<std::vector<Type>> infer_load(const Program&, const Kernel& k, const Op& op) {
-  const auto& at = std::any_cast<const At&>(op.payload);
+  const auto& at = op.payload.get<LoadAt>();
   const Type& view = k.values.at(op.operands.at(0).index).type;
   TESSERA_TRY(axes, tile_axes(k, view, at.indices));
   TESSERA_TRY(t, try_register_type(view.element, std::move(axes), at.cover, at.layout));
@@ -74,14 +67,8 @@ Result<std::vector<Type>> infer_load(const Program&, const Kernel& k, const Op& 
   return std::vector<Type>{std::move(t)};
 }
 
-void print_load(Printer& p, const Op& op) {
-  const auto& at = std::any_cast<const At&>(op.payload);
-  p.out += fmt::format("load({}, cover=[{}], layout=\"{}\")", p.place(op.operands[0], at.indices),
-                       fmt::join(at.cover, ", "), to_string(at.layout));
-}
-
 Status interpret_load(Interpreter& in, const Op& op) {
-  const auto& at = std::any_cast<const At&>(op.payload);
+  const auto& at = op.payload.get<LoadAt>();
   const Type& t = in.type(op.results[0]);
   Interpreter::Slots slots(t.threads() * t.registers());
   TESSERA_CHECK(Interpreter::for_slots(t, [&](int64_t s, const std::vector<int64_t>& c) -> Status {
@@ -102,7 +89,7 @@ Status check_element(DType t) {
 }
 
 Status emit_load(Emitter& e, const Op& op) {
-  const auto& at = std::any_cast<const At&>(op.payload);
+  const auto& at = op.payload.get<LoadAt>();
   const Type& t = e.type(op.results[0]);
   TESSERA_CHECK(check_element(t.element));
   const std::string from = e.tensor(op.operands[0]);
@@ -127,7 +114,7 @@ Status emit_load(Emitter& e, const Op& op) {
 }
 
 Result<std::vector<Type>> infer_store(const Program&, const Kernel& k, const Op& op) {
-  const auto& at = std::any_cast<const At&>(op.payload);
+  const auto& at = op.payload.get<StoreAt>();
   const Type& value = k.values.at(op.operands.at(0).index).type;
   const Type& view = k.values.at(op.operands.at(1).index).type;
   TESSERA_TRY(axes, tile_axes(k, view, at.indices));
@@ -145,12 +132,6 @@ Result<std::vector<Type>> infer_store(const Program&, const Kernel& k, const Op&
   return std::vector<Type>{};
 }
 
-void print_store(Printer& p, const Op& op) {
-  const auto& at = std::any_cast<const At&>(op.payload);
-  p.out +=
-      fmt::format("store({}, {})", p.place(op.operands[1], at.indices), p.name(op.operands[0]));
-}
-
 /// Of the threads that hold the same element, the first one stores.
 bool first_copy(const Type& t, int64_t thread) {
   for (const SpreadMode& m : spread(t).threads) {
@@ -161,7 +142,7 @@ bool first_copy(const Type& t, int64_t thread) {
 }
 
 Status interpret_store(Interpreter& in, const Op& op) {
-  const auto& at = std::any_cast<const At&>(op.payload);
+  const auto& at = op.payload.get<StoreAt>();
   const Type& t = in.type(op.operands[0]);
   const Interpreter::Slots& slots = in.slots(op.operands[0]);
   return Interpreter::for_slots(t, [&](int64_t s, const std::vector<int64_t>& c) -> Status {
@@ -185,7 +166,7 @@ std::string first_copy_text(const Type& t) {
 }
 
 Status emit_store(Emitter& e, const Op& op) {
-  const auto& at = std::any_cast<const At&>(op.payload);
+  const auto& at = op.payload.get<StoreAt>();
   const Type& t = e.type(op.operands[0]);
   TESSERA_CHECK(check_element(t.element));
   const std::string to = e.tensor(op.operands[1]);
@@ -208,9 +189,23 @@ Status emit_store(Emitter& e, const Op& op) {
 }
 
 const OpRecord records[] = {
-    {"view", Shape::block, infer_view, print_view, interpret_view, emit_view},
-    {"load", Shape::element, infer_load, print_load, interpret_load, emit_load},
-    {"store", Shape::element, infer_store, print_store, interpret_store, emit_store},
+    {.name = "view",
+     .infer = infer_view,
+     .read = Payload::read<ViewOf>,
+     .interpret = interpret_view,
+     .emit = emit_view},
+    {.name = "load",
+     .shape = Shape::element,
+     .infer = infer_load,
+     .read = Payload::read<LoadAt>,
+     .interpret = interpret_load,
+     .emit = emit_load},
+    {.name = "store",
+     .shape = Shape::element,
+     .infer = infer_store,
+     .read = Payload::read<StoreAt>,
+     .interpret = interpret_store,
+     .emit = emit_store},
 };
 
 }  // namespace

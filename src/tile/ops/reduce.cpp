@@ -11,13 +11,12 @@
 #include "tile/interpret.h"
 #include "tile/op_record.h"
 #include "tile/payload.h"
-#include "tile/print.h"
 
 namespace tessera::tile::ops {
 namespace {
 
 const Fold& fold(const Op& op) {
-  return std::any_cast<const Fold&>(op.payload);
+  return op.payload.get<Fold>();
 }
 
 Result<std::vector<Type>> infer_reduce(const Program&, const Kernel& k, const Op& op) {
@@ -36,11 +35,6 @@ Result<std::vector<Type>> infer_reduce(const Program&, const Kernel& k, const Op
   t.layout = layout_of(s, cover);
   t.element = DType::float32;
   return std::vector<Type>{t};
-}
-
-void print_reduce(Printer& p, const Op& op) {
-  p.out += fmt::format("reduce({}, {}, axis={})", fold(op).kind == Fold::Kind::sum ? "sum" : "max",
-                       p.name(op.operands[0]), fold(op).axis);
 }
 
 double combine(Fold::Kind kind, double a, double b) {
@@ -100,7 +94,12 @@ Status emit_reduce(Emitter& e, const Op& op) {
 }
 
 const OpRecord records[] = {
-    {"reduce", Shape::fold, infer_reduce, print_reduce, interpret_reduce, emit_reduce},
+    {.name = "reduce",
+     .shape = Shape::fold,
+     .infer = infer_reduce,
+     .read = Payload::read<Fold>,
+     .interpret = interpret_reduce,
+     .emit = emit_reduce},
 };
 
 }  // namespace

@@ -1,25 +1,25 @@
 // shared, copy, commit, wait: rings of tiles in shared memory, filled while others are read.
 //
-//   ks = shared(f32, [cut(64, j), 96], layout="(64,96):(112,1)", ring=j, slots=1)
-//   copy(k_view[h, j + 1, :], ks, ...)      # cp.async: nobody waits here
-//   commit()                                # what was copied since the last commit is one group
-//   wait(0)                                 # all groups have landed, all threads see them
+//   ks = shared(like=tile(f32, [cut(64, j), 96], layout="(64,96):(112,1)", space=shared), slots=2,
+//   ring=j) copy(k_view[pick(h), j, :], ks, ..., tile=1)   # cp.async of the tile after j's: nobody
+//   waits here commit()                                # what was copied since the last commit is
+//   one group wait(pending=0)                         # all groups have landed, all threads see
+//   them
 //
 // The slot of a tile follows from its number, so slots and parities are written nowhere.
 #include "tile/emit.h"
 #include "tile/interpret.h"
 #include "tile/op_record.h"
 #include "tile/payload.h"
-#include "tile/print.h"
 
 namespace tessera::tile::ops {
 namespace {
 
 const Ring& ring(const Op& op) {
-  return std::any_cast<const Ring&>(op.payload);
+  return op.payload.get<Ring>();
 }
 const CopyOf& copy(const Op& op) {
-  return std::any_cast<const CopyOf&>(op.payload);
+  return op.payload.get<CopyOf>();
 }
 
 Result<std::vector<Type>> infer_shared(const Program&, const Kernel&, const Op& op) {
@@ -34,18 +34,6 @@ Result<std::vector<Type>> infer_shared(const Program&, const Kernel&, const Op& 
         fail(bad_program, "the shared tile {} has the layout {}", to_string(t), to_string(t.layout))
             .expect("a place of its own for every element, one mode an axis"));
   return std::vector<Type>{t};
-}
-
-void print_shared(Printer& p, const Op& op) {
-  const Ring& r = ring(op);
-  std::string axes;
-  for (const Axis& a : r.type.axes)
-    axes += (axes.empty() ? "" : ", ") +
-            (a.var.valid() ? fmt::format("cut({}, {})", a.extent, p.var(a.var).name)
-                           : std::to_string(a.extent));
-  p.out +=
-      fmt::format("shared({}, [{}], layout=\"{}\", ring={}, slots={})", short_name(r.type.element),
-                  axes, to_string(r.type.layout), p.var(r.ring).name, r.slots);
 }
 
 Status interpret_shared(Interpreter& in, const Op& op) {
@@ -90,22 +78,8 @@ Result<std::vector<Type>> infer_copy(const Program&, const Kernel& k, const Op& 
   return std::vector<Type>{};
 }
 
-void print_copy(Printer& p, const Op& op) {
-  const CopyOf& c = copy(op);
-  std::string place;
-  for (const Index& i : c.indices) {
-    std::string at = i.kind == Index::Kind::all ? ":" : p.var(i.var).name;
-    if (i.kind == Index::Kind::tile && c.from_start) at = std::to_string(c.tile);
-    if (i.kind == Index::Kind::tile && !c.from_start && c.tile > 0)
-      at += fmt::format(" + {}", c.tile);
-    place += (place.empty() ? "" : ", ") + at;
-  }
-  p.out += fmt::format("copy({}[{}], {}, cover=[{}], layout=\"{}\")", p.name(op.operands[0]), place,
-                       p.name(op.operands[1]), fmt::join(c.cover, ", "), to_string(c.layout));
-}
-
 Status interpret_copy(Interpreter& in, const Op& op) {
-  const Ring& to = std::any_cast<const Ring&>(in.views.at(op.operands[1].index)->payload);
+  const Ring& to = in.views.at(op.operands[1].index)->payload.get<Ring>();
   const CopyOf& c = copy(op);
   int64_t stands = in.tile(to.ring);
   int64_t n = c.from_start ? c.tile : stands + c.tile;
@@ -168,7 +142,7 @@ Result<int64_t> run_of(const Emitter& e, const Op& op, const Type& t,
 }
 
 Status emit_copy(Emitter& e, const Op& op) {
-  const Ring& to = std::any_cast<const Ring&>(e.views.at(op.operands[1].index)->payload);
+  const Ring& to = e.views.at(op.operands[1].index)->payload.get<Ring>();
   const CopyOf& c = copy(op);
   TESSERA_TRY(t, moved_type(*e.kernel, op));
   std::vector<int64_t> to_strides;
@@ -197,7 +171,7 @@ Status emit_copy(Emitter& e, const Op& op) {
                      place.empty() ? "0" : place));
   // Where the view is linear in the tile's axes a thread's places are constants from its first.
   std::vector<int64_t> from_strides;
-  const auto& view = std::any_cast<const ViewOf&>(e.views.at(op.operands[0].index)->payload);
+  const auto& view = e.views.at(op.operands[0].index)->payload.get<ViewOf>();
   bool linear = true;
   for (std::size_t m = 0; m < c.indices.size(); ++m)
     if (c.indices[m].kind != Index::Kind::pick)
@@ -223,9 +197,6 @@ Result<std::vector<Type>> infer_nothing(const Program&, const Kernel&, const Op&
   return std::vector<Type>{};
 }
 
-void print_commit(Printer& p, const Op&) {
-  p.out += "commit()";
-}
 Status interpret_commit(Interpreter& in, const Op&) {
   ++in.copy_groups;
   return {};
@@ -235,29 +206,38 @@ Status emit_commit(Emitter& e, const Op&) {
   return {};
 }
 
-void print_wait(Printer& p, const Op& op) {
-  p.out += fmt::format("wait({})", std::any_cast<const Wait&>(op.payload).pending);
-}
 Status interpret_wait(Interpreter& in, const Op& op) {
   for (auto& [id, r] : in.rings)
     for (SharedRing::Slot& s : r.slots) {
       s.read = false;
-      if (s.tile >= 0 && s.group < in.copy_groups - std::any_cast<const Wait&>(op.payload).pending)
+      if (s.tile >= 0 && s.group < in.copy_groups - op.payload.get<Wait>().pending)
         s.visible = true;
     }
   return {};
 }
 Status emit_wait(Emitter& e, const Op& op) {
-  e.line(fmt::format("tst_copy_wait<{}>();", std::any_cast<const Wait&>(op.payload).pending));
+  e.line(fmt::format("tst_copy_wait<{}>();", op.payload.get<Wait>().pending));
   e.line("__syncthreads();");
   return {};
 }
 
 const OpRecord records[] = {
-    {"shared", Shape::block, infer_shared, print_shared, interpret_shared, emit_shared},
-    {"copy", Shape::block, infer_copy, print_copy, interpret_copy, emit_copy},
-    {"commit", Shape::block, infer_nothing, print_commit, interpret_commit, emit_commit},
-    {"wait", Shape::block, infer_nothing, print_wait, interpret_wait, emit_wait},
+    {.name = "shared",
+     .infer = infer_shared,
+     .read = Payload::read<Ring>,
+     .interpret = interpret_shared,
+     .emit = emit_shared},
+    {.name = "copy",
+     .infer = infer_copy,
+     .read = Payload::read<CopyOf>,
+     .interpret = interpret_copy,
+     .emit = emit_copy},
+    {.name = "commit", .infer = infer_nothing, .interpret = interpret_commit, .emit = emit_commit},
+    {.name = "wait",
+     .infer = infer_nothing,
+     .read = Payload::read<Wait>,
+     .interpret = interpret_wait,
+     .emit = emit_wait},
 };
 
 }  // namespace
