@@ -216,7 +216,8 @@ double Journey::eager_ms() const {
 
 Tuned Journey::so_far(bool whole) const {
   Tuned tuned;
-  for (const kernel::Candidate& c : state_->gates.candidates) tuned.labels.push_back(c.label());
+  for (const kernel::Candidate& c : state_->gates.candidates)
+    tuned.candidates.push_back({c.label(), c.kind});
   tuned.trials = state_->search->outcomes().trials;
   tuned.trials.insert(tuned.trials.end(), state_->refused.begin(), state_->refused.end());
   tuned.stopped_because = state_->search->why_over();

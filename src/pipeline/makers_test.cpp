@@ -61,7 +61,8 @@ TEST(Makers, OnHostAProductIsALibrarys) {
   EXPECT_EQ(level(found, "pointwise"), "high");
   EXPECT_THAT(rules::to_table(found.graph, found.discovery),
               AllOf(HasSubstr("no kernel of ours on host for " + product.id),
-                    HasSubstr("wgmma_gemm: host has no wgmma and TMA")));
+                    HasSubstr("wgmma_gemm, wgmma_split_k: host has no wgmma and TMA"),
+                    Not(HasSubstr("cublaslt"))));
 }
 
 TEST(Makers, OnHopperItIsOurs) {

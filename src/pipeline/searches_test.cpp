@@ -147,7 +147,7 @@ class Remembered : public Searching {
       t.winners.push_back({.candidate = gone, .built = {}, .evidence = {}});
       t.winners.front().evidence.ms = 1e-6;
       t.eager_ms = 1;
-      t.labels = {gone.label()};
+      t.candidates = {{gone.label(), gone.kind}};
       t.trials = {{.point = {0, 0}, .outcome = tune::Outcome::measured, .ms = 1e-6}};
       t.stopped_because = "space exhausted";
       w.tuned = std::move(t);

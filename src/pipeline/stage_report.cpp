@@ -4,16 +4,10 @@
 #include <fmt/format.h>
 
 #include "pipeline/stages.h"
+#include "pipeline/why_not.h"
 
 namespace tessera::pipeline {
 namespace {
-
-const Work* work_of(const Session& s, int pattern) {
-  for (const Work& w : s.work) {
-    if (std::find(w.patterns.begin(), w.patterns.end(), pattern) != w.patterns.end()) return &w;
-  }
-  return nullptr;
-}
 
 Json winners_json(const Work& w) {
   Json out = Json::array();
@@ -22,13 +16,14 @@ Json winners_json(const Work& w) {
   return out;
 }
 
-Json pattern_json(const Session& s, int index, const std::vector<int>& chosen_patterns,
-                  const std::map<int, std::string>& left_out) {
+Json pattern_json(const Session& s, int index, const Chosen& placed) {
   const rules::Pattern& p = s.pattern(index);
-  const Work* w = work_of(s, index);
+  const Work* w = s.work_of(index);
   Json j = rules::to_json(s.found.graph, p);
-  const bool active =
-      std::find(chosen_patterns.begin(), chosen_patterns.end(), index) != chosen_patterns.end();
+  const std::vector<int>& chosen = placed.choice.chosen;
+  const bool active = std::any_of(chosen.begin(), chosen.end(), [&](int option) {
+    return placed.origins[static_cast<std::size_t>(option)].pattern == index;
+  });
   j["summary"] = p.summary;
   j["active"] = active;
   j["floor_ms"] = p.floor_ms;
@@ -41,21 +36,12 @@ Json pattern_json(const Session& s, int index, const std::vector<int>& chosen_pa
     j["stopped_because"] = w->tuned->stopped_because;
     j["trial_count"] = w->tuned->trials.size();
     Json unsupported = Json::array();
-    for (const auto& [realizer, reason] : w->tuned->unsupported) {
-      unsupported.push_back({{"realizer", realizer}, {"reason", reason}});
-    }
+    for (const auto& u : w->tuned->unsupported) unsupported.push_back(evaluate::to_json(u));
     j["unsupported"] = std::move(unsupported);
     // The first occurrence carries the search; the others share it.
     if (index == w->patterns.front()) j["tuning"] = w->tuned->to_json();
   }
-  if (!active) {
-    const auto it = left_out.find(index);
-    j["inactive_because"] = !w->skipped.empty()    ? w->skipped
-                            : it != left_out.end() ? it->second
-                            : w->tuned && w->tuned->winners.empty()
-                                ? "no candidate passed its gates"
-                                : "not chosen";
-  }
+  if (!active) j["inactive_because"] = why_not(s, placed, index);
   return j;
 }
 
@@ -72,13 +58,6 @@ Json settled_json(const Baseline& baseline, const Results& results) {
 Json make_report(const Session& s, const Results& results) {
   const Chosen placed = results.settled ? results.settled->chosen : Chosen{};
   const composer::Plan* plan = results.settled ? &results.settled->plan : nullptr;
-  std::vector<int> chosen;
-  for (const int o : placed.choice.chosen)
-    chosen.push_back(placed.origins[static_cast<std::size_t>(o)].pattern);
-  std::map<int, std::string> left_out;
-  for (const auto& [o, reason] : placed.choice.left_out)
-    left_out[placed.origins[static_cast<std::size_t>(o)].pattern] = reason;
-
   Json report = {{"schema", "tessera.report/1"},
                  {"name", s.found.graph.name},
                  {"device", s.tools.device_name},
@@ -102,7 +81,7 @@ Json make_report(const Session& s, const Results& results) {
   report["rewrites"] = std::move(rewrites);
   Json patterns = Json::array();
   for (int i = 0; i < static_cast<int>(s.found.discovery.patterns.size()); ++i) {
-    patterns.push_back(pattern_json(s, i, chosen, left_out));
+    patterns.push_back(pattern_json(s, i, placed));
   }
   report["patterns"] = std::move(patterns);
   Json rejections = Json::array();

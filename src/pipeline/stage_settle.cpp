@@ -185,8 +185,9 @@ Result<Settled> settle_plan(Session& s, bridge::Peer& tracer, Chosen chosen,
               way->leftover == "inductor"
                   ? "with its neighbours in one kernel of Inductor the module is faster"
                   : "run by PyTorch over its operands the module is faster, or needs less memory");
-    out.plan = taken.plan;
-    out.plan.leftover_runner = way->leftover;
+    // Once more, as what was left out has its reason now.
+    TESSERA_TRY(plan, plan_of(s, out.chosen, way->leftover));
+    out.plan = std::move(plan);
     return out;
   }
   keep_only(out.chosen.choice, {},

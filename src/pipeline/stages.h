@@ -160,6 +160,8 @@ struct Session {
   [[nodiscard]] const rules::Pattern& pattern(int i) const {
     return found.discovery.patterns[static_cast<std::size_t>(i)];
   }
+  /// The work that a pattern is a place of; nullptr before there are works.
+  [[nodiscard]] const Work* work_of(int pattern) const;
   [[nodiscard]] bool stopped() const { return context.stop != nullptr && context.stop->load(); }
   void say(const std::string& stage, const std::string& message, Json more = Json::object()) const;
   /// "[2/7] p03 gemm: ...": a work for people.
