@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "evaluate/journey_state.h"
 
 namespace tessera::evaluate {
@@ -18,10 +19,6 @@ constexpr double settle_guess = 0.5;   // seconds, before anything is known
 /// makes two) and quick verifications.
 constexpr double openings_to_settle = 1.5;
 constexpr double checks_to_settle = 3;
-
-double since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 }  // namespace
 
@@ -60,7 +57,7 @@ void Journey::State::listen() {
     if (gates.is_eager(c)) return Trial{.point = {c, 0}, .outcome = Outcome::measured};
     const auto begin = Clock::now();
     auto [trial, reply] = gates.verify({c, 0}, "quick");
-    checking += since(begin);
+    checking += seconds_since(begin);
     quick[c] = std::move(reply);
     return trial;
   };
@@ -136,7 +133,7 @@ Result<std::unique_ptr<Journey>> Evaluator::begin(const rules::Pattern& pattern,
 Status Journey::open() {
   const auto begin = Clock::now();
   TESSERA_CHECK(state_->gates.shared.session.open(state_->gates.pattern));
-  state_->rounds["open"] += since(begin);
+  state_->rounds["open"] += seconds_since(begin);
   return {};
 }
 
@@ -147,7 +144,7 @@ std::optional<tune::Step> Journey::next(double bar_ms, double seconds_left) {
 void Journey::advance(const tune::Step& step, double seconds) {
   const auto begin = Clock::now();
   state_->search->advance(step, seconds);
-  state_->rounds[std::string(tune::name_of(step.round))] += since(begin);
+  state_->rounds[std::string(tune::name_of(step.round))] += seconds_since(begin);
 }
 
 std::vector<Journey::Wanted> Journey::to_build(double bar_ms, double seconds_left,
@@ -174,7 +171,7 @@ double Journey::finals_seconds() const {
 void Journey::finals() {
   const auto begin = Clock::now();
   if (finals_due()) state_->search->finals();
-  state_->rounds["finals"] += since(begin);
+  state_->rounds["finals"] += seconds_since(begin);
   state_->crown();
 }
 
@@ -190,7 +187,7 @@ double Journey::settle_seconds() const {
 
 void Journey::settle(double seconds) {
   const auto begin = Clock::now();
-  while (settle_seconds() > 0 && (seconds <= 0 || since(begin) < seconds))
+  while (settle_seconds() > 0 && (seconds <= 0 || seconds_since(begin) < seconds))
     state_->verify_whole(Trial(*state_->leader()));
 }
 
