@@ -75,23 +75,13 @@ def optimize(
     load_state_dict(assign=True), the next call records the graph anew. All calls come from one thread, none in a capture.
     """
     inductor = modes.settings_of(mode)
-    check_options(effort=effort, leftover=leftover, arch=arch, seconds=seconds, measure=measure, **options)
+    asked = dict(effort=effort, leftover=leftover, arch=arch, seconds=seconds, measure=measure, **options)
+    check_options(**asked)
     held = _hold(module, *_call_of(inputs), precision)
     if text := of_training(held.module, held.graph):
         warnings.warn(f"tessera: {text}", stacklevel=2)
     held.options["inductor"] = inductor
-    return optimize_held(
-        held,
-        effort=effort,
-        leftover=leftover,
-        strict=strict,
-        frozen=frozen,
-        arch=arch,
-        progress=progress,
-        seconds=seconds,
-        measure=measure,
-        **options,
-    )
+    return optimize_held(held, strict=strict, frozen=frozen, progress=progress, **asked)
 
 
 # What `optimize` takes that is no option of the core's.

@@ -55,8 +55,7 @@ error[TS0706]: no module is held: `trace` comes first
      R"(
 python -m tessera.report out/mlp/report.json report.html
 )"},
-    {"TS0709", "report.no_plotly",
-     R"(A warning: the HTML report has tables in place of plots.)",
+    {"TS0709", "report.no_plotly", R"(A warning: the HTML report has tables in place of plots.)",
      R"(plotly draws the plots, and the Python that renders the page does not have it. plotly is
      optional: only the page uses it.)",
      R"(Install it into that Python, which the message names and `tessera doctor` shows, and render the
