@@ -13,6 +13,11 @@ using tune::Outcome;
 using tune::Point;
 using tune::Trial;
 
+/// ", best 1.5 ms"; "" before anything was measured.
+std::string known(std::string_view what, double ms) {
+  return ms > 0 ? fmt::format(", {} {:.4g} ms", what, ms) : "";
+}
+
 constexpr std::size_t looked_up = 48;  // candidates whose builds are looked for in the cache
 constexpr double settle_guess = 0.5;   // seconds, before anything is known
 /// Full verification of the best, in openings of the pattern (three further datasets where opening
@@ -73,8 +78,8 @@ void Journey::State::listen() {
               {"total", total},
               {"best_ms", best_ms},
               {"eager_ms", gates.eager_ms},
-              {"message", fmt::format("{}: {} {}, best {:.4g} ms, eager {:.4g} ms", id, stage, done,
-                                      best_ms, gates.eager_ms)}});
+              {"message", fmt::format("{}: {} {}{}{}", id, stage, done, known("best", best_ms),
+                                      known("eager", gates.eager_ms))}});
   };
   calls.record = [this, id](const Trial& t) {
     Json trial = trial_to_json(t, gates.candidates);
