@@ -78,6 +78,7 @@ def of_report(case: str, precision: str, report: dict, peers: list[str], only: s
     absent = report.get("module", {}).get("absent", {})
     check = report.get("verification", {})
     ours = times.get("tessera", {})
+    why = why_none(report, only)
     made = []
     for peer in peers:
         row = {"case": case, "precision": precision, "impl": "tessera", "kind": report.get("kind", "none")}
@@ -94,13 +95,28 @@ def of_report(case: str, precision: str, report: dict, peers: list[str], only: s
             "rms_error": check.get("rms_error"),
             "peer_rms_error": check.get("baseline_rms_error"),
         }
-        made.append(row | {"kernels": kernels_of(report, only)})
+        row["kernels"] = kernels_of(report, only)
+        made.append(row | ({"why": why} if why else {}))
     return made
+
+
+def why_none(report: dict, only: str) -> str:
+    """Why no kernel of the kind asked for is active: each pattern's reason, the same ones once; "" where one is."""
+    if kernels_of(report, only):
+        return ""
+    found = report.get("patterns", [])
+    if not found:
+        return "no pattern was found"
+    places: dict[str, list[str]] = {}
+    for p in found:
+        reason = p.get("inactive_because") or f"its kernel is not {only}"
+        places.setdefault(reason, []).append(" ".join(p[key] for key in ("id", "rule") if p.get(key)))
+    return "; ".join(f"{', '.join(names)}: {reason}" for reason, names in places.items())
 
 
 def kernels_of(report: dict, only: str = "") -> list[dict]:
     placed = [
-        (p, next(w for w in p["winners"] if only in ("", w["kind"])))
+        (p, next((w for w in p["winners"] if only in ("", w["kind"])), None))
         for p in report.get("patterns", [])
         if p.get("active")
     ]
@@ -114,6 +130,7 @@ def kernels_of(report: dict, only: str = "") -> list[dict]:
             "knobs": w.get("knobs"),
         }
         for p, w in placed
+        if w is not None
     ]
 
 

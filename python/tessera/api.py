@@ -11,8 +11,10 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import torch
 from torch import nn
@@ -73,22 +75,17 @@ def optimize(
     load_state_dict(assign=True), the next call records the graph anew. All calls come from one thread, none in a capture.
     """
     inductor = modes.settings_of(mode)
+    asked = dict(effort=effort, leftover=leftover, arch=arch, seconds=seconds, measure=measure, **options)
+    check_options(**asked)
     held = _hold(module, *_call_of(inputs), precision)
     if text := of_training(held.module, held.graph):
         warnings.warn(f"tessera: {text}", stacklevel=2)
     held.options["inductor"] = inductor
-    return optimize_held(
-        held,
-        effort=effort,
-        leftover=leftover,
-        strict=strict,
-        frozen=frozen,
-        arch=arch,
-        progress=progress,
-        seconds=seconds,
-        measure=measure,
-        **options,
-    )
+    return optimize_held(held, strict=strict, frozen=frozen, progress=progress, **asked)
+
+
+# What `optimize` takes that is no option of the core's.
+OWN = ["precision", "mode", "strict", "frozen", "progress"]
 
 
 def optimize_held(
@@ -105,22 +102,27 @@ def optimize_held(
     **options,
 ) -> ComposedModule:
     """`optimize` for a module that is traced already; the mode is in its settings."""
-    wanted = {
-        "effort": effort,
-        "leftover": modes.rest_runner(leftover, held.settings, held.device),
-        "seconds": seconds,
-        "measure": bool(measure),
-        "ablation": bool(measure),
-        "arch": arch or "auto",
-        **options,
-    }
-    wanted["peers"] = list(measure) if isinstance(measure, list | tuple) else ["eager"]
+    rest = modes.rest_runner(leftover, held.settings, held.device)
+    wanted = _wanted(effort=effort, leftover=rest, arch=arch, seconds=seconds, measure=measure, **options)
     held.options["frozen"] = frozen
     tracer = Tracer(held)
     result = run_core(tracer, wanted, progress)
     for d in result.get("diagnostics", ()):
         warnings.warn(to_text(from_the_wire(d)), stacklevel=3)
     return _composed(tracer, result["plan"], strict, result.get("report"))
+
+
+def _wanted(*, measure: bool | list[str] = False, arch: str | None = None, **options) -> dict:
+    """The options as the core takes them."""
+    peers = list(measure) if isinstance(measure, list | tuple) else ["eager"]
+    return {"measure": bool(measure), "ablation": bool(measure), "arch": arch or "auto", "peers": peers, **options}
+
+
+def check_options(*, strict: bool = False, frozen: bool = False, progress: Progress = True, **options) -> None:
+    """Options of `optimize`, and of the backend, held to the core's table of commands: what would be refused after seconds of
+    tracing is refused now. Errors: TS0041, TS0043, TS0046, TS0047, with the nearest right word."""
+    with _core({}, lambda method, params: None) as core:
+        core.call("check_options", {"options": _wanted(**options), "own": OWN})
 
 
 def _composed(tracer: Tracer, plan: dict, strict: bool, report: dict | None) -> ComposedModule:
@@ -207,9 +209,32 @@ def find_binary() -> Path:
 
 def run_core(tracer: Tracer, options: dict, progress: Progress = True) -> dict:
     """Starts `tessera serve`, asks it to optimize the module that the tracer holds, answers its requests; its reply."""
+    listen = _listener(progress)
+    with _core(tracer.handlers, listen) as core:
+        tracer.connection = _Quiet(listen)
+        with _stopping(core.process, listen):
+            return core.call("optimize", {"graph": tracer.held.graph, "options": options})
+
+
+@dataclass
+class _Core:
+    process: subprocess.Popen
+    connection: Connection
+    log: IO[bytes]
+
+    def call(self, method: str, params: dict) -> dict:
+        """Its reply. Error: its own, or TS0712 where it died."""
+        try:
+            return self.connection.call(method, params)
+        except Closed as e:
+            raise _died(self.process, self.log) from e
+
+
+@contextlib.contextmanager
+def _core(handlers: dict, listen: Callable[[str, dict], None]) -> Iterator[_Core]:
+    """`tessera serve`, which asks the handlers and is ended on the way out."""
     binary = find_binary()
     environment = os.environ | {"TESSERA_PYTHON": sys.executable}
-    listen = _listener(progress)
     with tempfile.TemporaryFile(prefix="tessera-log-") as log:
         # A session of its own: a terminal's Ctrl-C reaches it only through us, as a wish to stop with the best so far.
         core = subprocess.Popen(
@@ -220,13 +245,8 @@ def run_core(tracer: Tracer, options: dict, progress: Progress = True) -> dict:
             env=environment,
             start_new_session=True,
         )
-        connection = Connection(core.stdout, core.stdin, tracer.handlers, lambda method, params: listen(method, params))
-        tracer.connection = _Quiet(listen)
         try:
-            with _stopping(core, listen):
-                return connection.call("optimize", {"graph": tracer.held.graph, "options": options})
-        except Closed as e:
-            raise _died(core, log) from e
+            yield _Core(core, Connection(core.stdout, core.stdin, handlers, listen), log)
         finally:
             with contextlib.suppress(OSError, ValueError):
                 core.stdin.close()

@@ -40,6 +40,7 @@ class _Model:
     """One torch.compile call: its budget, and what became of its graphs."""
 
     spent: float = 0.0
+    checked: bool = False  # its options are right
     graphs: list[dict] = field(default_factory=list)
 
 
@@ -50,6 +51,7 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
         raise fail("TS0013", "input.bad_option", "frozen=True", expected="tessera.optimize(..., frozen=True)")
     settings = modes.settings_of(options.pop("mode", mode))
     model = _model_of_call()
+    _check(options, model)
     reason = _unfit(gm, example_inputs)
     left = options["seconds"] - model.spent
     if not reason and left < LEAST and model.spent > 0 < options["seconds"]:
@@ -60,7 +62,7 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
     try:
         run = _optimized(gm, example_inputs, options, settings, model)
     except Error as e:
-        if e.diagnostic["name"] in WRONG_OPTIONS:  # nothing to fall back from
+        if e.diagnostic["name"] in WRONG_OPTIONS:  # of the mode and the device together
             raise
         warnings.warn(f"tessera: a graph goes to Inductor: {e}", stacklevel=2)
         run = _by_inductor(gm, example_inputs, settings, model, str(e))
@@ -69,6 +71,20 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
     took = time.monotonic() - begin - _inductor_seconds(model.graphs[-1]["report"])
     model.spent += min(max(0.0, took), SHARE * max(0.0, left))
     return run
+
+
+def _check(options: dict, model: _Model) -> None:
+    """Once a model, before anything is traced. What else keeps the core from answering is said where the graph goes to Inductor."""
+    from tessera import api
+
+    if model.checked:
+        return
+    try:
+        api.check_options(**options)
+    except Error as e:
+        if e.diagnostic["name"] in WRONG_OPTIONS:
+            raise
+    model.checked = True
 
 
 def status(compiled) -> list[dict]:

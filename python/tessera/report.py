@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tessera.common.errors import Error, fail
 from tessera.report_charts import ablation, backends, best_of, ladder, roofline, times_of, tuning
-from tessera.report_page import Html, Page, escaped, ms_text, table
+from tessera.report_page import Html, Page, escaped, missing_plots, ms_text, table
+from tessera.report_words import words
 
 
 def _head(r: dict) -> str:
@@ -181,7 +182,7 @@ def _toolchain(page: Page, r: dict) -> None:
 
 
 def render(report: dict) -> str:
-    """The whole page. Errors: TS0708 (no report), TS0709 (plotly is missing)."""
+    """The whole page. Without plotly it has tables in place of plots, and says so. Error: TS0708 (no report)."""
     if report.get("schema") != "tessera.report/1":
         raise fail(
             "TS0708",
@@ -193,7 +194,16 @@ def render(report: dict) -> str:
     page = Page()
     for part in (backends, ladder, ablation, _patterns, roofline, tuning, _rest):
         part(page, report)
-    return page.text(f"tessera: {report.get('name', 'module')}", _head(report))
+    words(page)
+    return page.text(f"tessera: {report.get('name', 'module')}", _head(report) + _unplotted())
+
+
+def _unplotted() -> str:
+    missing = missing_plots()
+    if missing is None:
+        return ""
+    said = [missing.diagnostic["message"], *missing.diagnostic["helps"]]
+    return "".join(f"<p class='warn'>{escaped(text)}</p>" for text in said)
 
 
 def main(arguments: list[str]) -> int:
@@ -203,6 +213,8 @@ def main(arguments: list[str]) -> int:
     try:
         report = json.loads(Path(arguments[0]).read_text())
         Path(arguments[1]).write_text(render(report))
+        if missing := missing_plots():
+            print(missing, file=sys.stderr)
     except (OSError, ValueError) as e:
         print(f"error[TS0708]: {arguments[0]}: {e}", file=sys.stderr)
         return 3

@@ -20,15 +20,15 @@ def backends(page: Page, r: dict) -> None:
     ordered = sorted(times.items(), key=lambda item: item[1]["ms"])
     body = ""
     if ordered:
-        go = page.go
         body = page.plot(
             [
-                go.Bar(
+                dict(
+                    type="bar",
                     y=[name for name, _ in ordered],
                     x=[t["ms"] for _, t in ordered],
                     orientation="h",
                     error_x={"type": "data", "array": [t.get("ci95", 0) for _, t in ordered]},
-                    marker_color=[green if name == "tessera" else pale for name, _ in ordered],
+                    marker={"color": [green if name == "tessera" else pale for name, _ in ordered]},
                     text=[f"  {ms_text(t['ms'])}" for _, t in ordered],
                     cliponaxis=False,
                     textposition="outside",
@@ -52,10 +52,10 @@ def ladder(page: Page, r: dict) -> None:
     if not gains:
         return
     total = sum(p.get("eager_ms", 0) for _, p in gains)
-    go = page.go
     body = page.plot(
         [
-            go.Waterfall(
+            dict(
+                type="waterfall",
                 x=["eager", *[f"{p['id']} {p['rule']}" for _, p in gains], "kernels"],
                 measure=["absolute", *["relative"] * len(gains), "total"],
                 y=[total, *[-g for g, _ in gains], 0],
@@ -81,14 +81,14 @@ def ablation(page: Page, r: dict) -> None:
     if not rows:
         return
     rows = sorted(rows, key=lambda a: a.get("speedup", 0))
-    go = page.go
     body = page.plot(
         [
-            go.Bar(
+            dict(
+                type="bar",
                 y=[a["name"] for a in rows],
                 x=[a.get("speedup", 0) for a in rows],
                 orientation="h",
-                marker_color=[green if a["name"] == "all" else pale for a in rows],
+                marker={"color": [green if a["name"] == "all" else pale for a in rows]},
                 text=[f"{a.get('speedup', 0):.2f}×  {ms_text(a.get('ms'))} ms" for a in rows],
                 textposition="outside",
             )
@@ -112,12 +112,12 @@ def roofline(page: Page, r: dict) -> None:
     ]
     if not points or not tflops or not bandwidth:
         return
-    go = page.go
     intensity = [p["flops"] / p["min_bytes"] for p, _ in points]
     low, high = min(*intensity, 1) / 4, max(*intensity, tflops * 1e3 / bandwidth) * 4
     xs = [low * (high / low) ** (i / 200) for i in range(201)]
     traces = [
-        go.Scatter(
+        dict(
+            type="scatter",
             x=xs,
             y=[min(tflops, x * bandwidth / 1e3) for x in xs],
             mode="lines",
@@ -130,7 +130,8 @@ def roofline(page: Page, r: dict) -> None:
         mine = [(p, ms) for p, ms in points if best_of(p).get("kind") == kind]
         if mine:
             traces.append(
-                go.Scatter(
+                dict(
+                    type="scatter",
                     x=[p["flops"] / p["min_bytes"] for p, _ in mine],
                     y=[p["flops"] / ms / 1e9 for p, ms in mine],
                     mode="markers+text",
@@ -169,7 +170,6 @@ def tuning(page: Page, r: dict) -> None:
 
 
 def _scatter(page: Page, trials: list[dict], p: dict) -> str:
-    go = page.go
     done = [(i, t) for i, t in enumerate(trials) if t.get("ms")]
     if not done:
         return "<p class='soft'>nothing was measured</p>"
@@ -182,7 +182,8 @@ def _scatter(page: Page, trials: list[dict], p: dict) -> str:
     for family in families:
         mine = [(i, t) for i, t in done if t["label"].split()[0] == family]
         traces.append(
-            go.Scatter(
+            dict(
+                type="scatter",
                 x=[i for i, _ in mine],
                 y=[t["ms"] for _, t in mine],
                 mode="markers",
@@ -192,7 +193,8 @@ def _scatter(page: Page, trials: list[dict], p: dict) -> str:
             )
         )
     traces.append(
-        go.Scatter(
+        dict(
+            type="scatter",
             x=[i for i, _ in steps],
             y=[b for _, b in steps],
             mode="lines",
@@ -202,7 +204,8 @@ def _scatter(page: Page, trials: list[dict], p: dict) -> str:
     )
     if p.get("eager_ms"):
         traces.append(
-            go.Scatter(
+            dict(
+                type="scatter",
                 x=[0, len(trials) - 1],
                 y=[p["eager_ms"]] * 2,
                 mode="lines",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import html
+import importlib.util
+import sys
 from collections.abc import Iterable
 
-from tessera.common.errors import fail
+from tessera.common.errors import Error, diagnostic
 
 _style = """
 :root { color-scheme:light dark; --ink:#1c2430; --soft:#5b6776; --line:#e3e7ec; --back:#f7f8fa; --card:#fff; --good:#1a7f4b;
@@ -59,28 +61,28 @@ green, blue, red, pale, grey = (
 )  # readable on white and on black
 
 
-def _graph_objects():
-    try:
-        import plotly.graph_objects as go
-        import plotly.io as pio
-    except ImportError as e:
-        raise fail(
-            "TS0709",
-            "report.no_plotly",
-            "the HTML report needs the package plotly, which is not installed",
-            helps=[
-                "pip install plotly (or the extra: pip install 'tessera[report]')",
-                "`tessera report` without --html prints the report as text",
-            ],
-        ) from e
-    return go, pio
+def missing_plots() -> Error | None:
+    """That plots are not drawn, and how to get them; None where plotly is installed."""
+    if importlib.util.find_spec("plotly"):
+        return None
+    said = diagnostic(
+        "TS0709",
+        "report.no_plotly",
+        "the HTML report has tables in place of plots",
+        expected=f"the package plotly in {sys.executable}",
+        helps=[
+            f"{sys.executable} -m pip install plotly, then render it again: tessera report FOLDER --html FILE",
+            "TESSERA_PYTHON names another Python",
+        ],
+        level="warning",
+    )
+    return Error(said)
 
 
 class Page:
-    """Collects sections; the plotting library's script is inlined once."""
+    """Collects sections. plotly draws the plots where it is installed; its script is inlined once."""
 
     def __init__(self):
-        self.go, self.pio = _graph_objects()
         self.parts: list[str] = []
         self.sections: list[tuple[str, str]] = []
         self._script = True
@@ -91,10 +93,16 @@ class Page:
             f'<section id="{key}"><h2>{escaped(title)}</h2><p class="lead">{escaped(lead)}</p>{body}</section>'
         )
 
-    def plot(self, traces, height: int = 340, **layout) -> str:
+    def plot(self, traces: list[dict], height: int = 340, **layout) -> str:
+        """`traces` as plotly's JSON has them; without plotly their figures in a table."""
+        if missing_plots():
+            return _figures(traces, *(layout.get(axis, {}).get("title", "") for axis in ("xaxis", "yaxis")))
+        import plotly.graph_objects as go
+        import plotly.io as pio
+
         for name in ("xaxis", "yaxis"):
             layout[name] = {"automargin": True, **layout.get(name, {})}
-        figure = self.go.Figure(traces)
+        figure = go.Figure(traces)
         figure.update_layout(
             template="none",
             paper_bgcolor="rgba(0,0,0,0)",
@@ -106,7 +114,7 @@ class Page:
             **layout,
         )
         config = {"displayModeBar": False, "responsive": True}
-        text = self.pio.to_html(figure, full_html=False, include_plotlyjs=self._script, config=config)
+        text = pio.to_html(figure, full_html=False, include_plotlyjs=self._script, config=config)
         self._script = False
         return text
 
@@ -117,6 +125,22 @@ class Page:
             f'<meta name="viewport" content="width=device-width,initial-scale=1"><style>{_style}</style></head><body><main>{head}'
             f"<nav>{links}</nav>{''.join(self.parts)}</main><script>{'' if self._script else _theme}</script></body></html>"
         )
+
+
+def _figures(traces: list[dict], x: str, y: str) -> str:
+    """The figures of a plot; lines that only guide the eye are left out."""
+
+    def text(value) -> str:
+        return f"{value:.4g}" if isinstance(value, int | float) else str(value)
+
+    rows = [
+        (trace.get("name", ""), text(a), text(b))
+        for trace in traces
+        if trace.get("mode") != "lines"
+        for a, b in zip(trace["x"], trace["y"], strict=True)
+    ]
+    listed = table(["series", x or "of", y or "of"], rows)
+    return f"<details class='more'><summary>{len(rows)} figures</summary>{listed}</details>"
 
 
 def escaped(value) -> str:

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1])]
 
-from composing import plan_of_trace  # noqa: E402
 from tessera.common.errors import fail  # noqa: E402
 from tessera.common.protocol import over_stdio  # noqa: E402
 
@@ -38,6 +37,8 @@ def optimize(params: dict) -> dict:
             "leftover": [],
         }
     else:
+        from composing import plan_of_trace  # with torch, whose import takes seconds
+
         plan = plan_of_trace(SimpleNamespace(graph=params["graph"]), os.environ["FAKE_KERNEL"])
     check = connection.call("verify_module", {"plan": plan, "seeds": 1, "leftover": "eager"})
     report = {"verification": check, "options": params["options"], "stopped": bool(stopped)}
@@ -50,7 +51,14 @@ def optimize(params: dict) -> dict:
     }
 
 
+def check_options(params: dict) -> dict:
+    assert set(params["own"]).isdisjoint(params["options"]), params
+    if "efort" in params["options"]:
+        raise fail("TS0041", "input.unknown_argument", "no argument `efort`", helps=["did you mean `effort`?"])
+    return {}
+
+
 signal.signal(signal.SIGINT, lambda *_: stopped.append(1))
 assert sys.argv[1:] == ["serve"]
-connection = over_stdio({"optimize": optimize})
+connection = over_stdio({"optimize": optimize, "check_options": check_options})
 connection.serve()

@@ -221,17 +221,33 @@ def test_backend_keeps_no_values_that_parameters_may_outdate(inductor):
         f(torch.randn(2, 4))
 
 
-def test_backend_refuses_options_it_does_not_know(monkeypatch):
+@pytest.fixture
+def traced(monkeypatch):
+    """Counts the modules and graphs that are traced."""
     from tessera import api
+    from tessera.tracing import captured
 
-    def run_core(tracer, options, progress):
-        raise fail("TS0041", "input.unknown_argument", "no argument `efort`")
+    count = []
+    for place, name in ((api, "hold"), (captured, "hold_graph")):
+        real = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *a, real=real, **k: count.append(1) or real(*a, **k))
+    return count
 
-    monkeypatch.setattr(api, "run_core", run_core)
+
+def test_options_are_checked_before_anything_is_traced(traced):
+    with pytest.raises(tessera.Error, match="did you mean `effort`") as e:
+        tessera.optimize(Mlp().eval(), torch.randn(8, 16), efort="max", strict=True, progress=False)
+    assert e.value.diagnostic["code"] == "TS0041" and not traced
+    tessera.optimize(Mlp().eval(), torch.randn(8, 16), effort="max", progress=False)
+    assert len(traced) == 1
+
+
+def test_backend_refuses_options_it_does_not_know_before_anything_is_traced(traced, inductor):
     torch.compiler.reset()
     f = torch.compile(nn.Linear(4, 4), backend=backend_module.tessera, options={"efort": "max"})
-    with pytest.raises(Exception, match="efort"), torch.no_grad():
+    with pytest.raises(Exception, match="did you mean `effort`"), torch.no_grad():
         f(torch.randn(2, 4))
+    assert not traced and not inductor
 
 
 def test_backend_spends_one_budget_a_model(inductor, monkeypatch):

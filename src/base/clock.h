@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
 namespace tessera {
@@ -8,5 +9,9 @@ namespace tessera {
 std::string now_utc();
 /// The same for `days` before now, not before 1970.
 std::string utc_before(double days);
+/// Seconds of the steady clock.
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
 
 }  // namespace tessera

@@ -52,7 +52,8 @@ struct Command {
 
 std::span<const Command* const> all();
 /// Arguments with presets filled in, types and choices checked; the error names the nearest right
-/// word.
-Result<Json> complete(const Command& command, const Json& arguments);
+/// word. `own`: words that the caller takes itself, which may be the nearest.
+Result<Json> complete(const Command& command, const Json& arguments,
+                      const std::vector<std::string>& own = {});
 
 }  // namespace tessera::commands

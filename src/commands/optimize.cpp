@@ -2,31 +2,22 @@
 #include <fmt/format.h>
 
 #include "base/files.h"
-#include "base/process.h"
+#include "commands/common/html_report.h"
 #include "commands/common/model.h"
 #include "commands/common/optimizing.h"
 
 namespace tessera::commands {
 namespace {
 
-// Renders the HTML with the Python edge; a missing plotting library is a warning, the JSON report
-// is there anyway.
+// A page that cannot be written is a warning: the JSON report is there anyway.
 void render_html(const std::filesystem::path& folder, Outcome& out) {
-  const auto done =
-      tessera::run({.argv = {bridge::find_python().string(), "-m", "tessera.report",
-                             (folder / "report.json").string(), (folder / "report.html").string()},
-                    .env = {{"PYTHONPATH", bridge::python_path().string()}}},
-                   std::chrono::seconds(120));
-  if (done.ok()) {
-    out.text += fmt::format("report: {}\n", (folder / "report.html").string());
-    return;
-  }
+  const auto done = write_html(folder / "report.json", folder / "report.html", out);
+  if (done) return;
   Diagnostic d = fail(Code{"TS0710", "report.no_html"}, "the HTML report could not be written");
   d.level = Level::warning;
-  d.found = done.output.substr(0, 2000);
-  d.helps.push_back(
-      fmt::format("install plotly (pip install plotly) and run `tessera report {} --html {}`",
-                  folder.string(), (folder / "report.html").string()));
+  d.found = done.error().found;
+  d.helps.push_back(fmt::format("`tessera report {} --html {}` renders it again", folder.string(),
+                                (folder / "report.html").string()));
   out.diagnostics.push_back(std::move(d));
 }
 

@@ -1,9 +1,7 @@
 #include <filesystem>
-#include <fmt/format.h>
 
 #include "base/files.h"
-#include "base/process.h"
-#include "bridge/bridge.h"
+#include "commands/common/html_report.h"
 #include "commands/common/optimizing.h"
 
 namespace tessera::commands {
@@ -11,7 +9,6 @@ namespace {
 
 inline constexpr Code no_report{"TS0031", "input.no_report"};
 inline constexpr Code not_a_report{"TS0032", "input.not_a_report"};
-inline constexpr Code no_plots{"TS0711", "report.cannot_render"};
 
 Result<Outcome> run(const Json& arguments, Context&) {
   std::filesystem::path file = arguments.at("report").get<std::string>();
@@ -31,16 +28,7 @@ Result<Outcome> run(const Json& arguments, Context&) {
   out.text = report_text(out.data);
   const std::string html = arguments.value("html", "");
   if (html.empty()) return out;
-  const auto done = tessera::run(
-      {.argv = {bridge::find_python().string(), "-m", "tessera.report", file.string(), html},
-       .env = {{"PYTHONPATH", bridge::python_path().string()}}},
-      std::chrono::seconds(120));
-  if (!done.ok()) {
-    return error(fail(no_plots, "the HTML report could not be written")
-                     .but_found("{}", done.output.substr(0, 2000))
-                     .help("install plotly: pip install plotly"));
-  }
-  out.text += fmt::format("report: {}\n", html);
+  TESSERA_CHECK(write_html(file, html, out));
   return out;
 }
 
@@ -49,14 +37,17 @@ Result<Outcome> run(const Json& arguments, Context&) {
 extern const Command report = {
     .name = "report",
     .doc = "print a stored report, or render it as one self-contained HTML file",
-    .parameters = {{.type = Parameter::Type::text,
-                    .name = "report",
-                    .doc = "report.json or its folder",
-                    .positional = true,
-                    .required = true},
-                   {.type = Parameter::Type::text,
-                    .name = "html",
-                    .doc = "the HTML file to write"}},
+    .parameters =
+        {{.type = Parameter::Type::text,
+          .name = "report",
+          .doc = "report.json or its folder",
+          .positional = true,
+          .required = true},
+         {.type = Parameter::Type::text,
+          .name = "html",
+          .doc =
+              "the HTML file to write; its plots need plotly in the Python that `tessera doctor` "
+              "shows, without it tables stand in their place"}},
     .run = run,
 };
 

@@ -55,24 +55,25 @@ error[TS0706]: no module is held: `trace` comes first
      R"(
 python -m tessera.report out/mlp/report.json report.html
 )"},
-    {"TS0709", "report.no_plotly",
-     R"(The HTML report needs the package plotly, and this Python does not have it.)",
-     R"(plotly is optional: only the HTML page uses it.)",
-     R"(Install it. The text form of the report needs nothing.)",
+    {"TS0709", "report.no_plotly", R"(A warning: the HTML report has tables in place of plots.)",
+     R"(plotly draws the plots, and the Python that renders the page does not have it. plotly is
+     optional: only the page uses it.)",
+     R"(Install it into that Python, which the message names and `tessera doctor` shows, and render the
+     report again; or name another Python by TESSERA_PYTHON.)",
      R"(
-pip install plotly
+python3 -m pip install plotly
+tessera report out/mlp --html out/mlp/report.html
 )"},
     {"TS0710", "report.no_html",
      R"(A warning: the module was optimized and written, but the HTML page was not.)",
-     R"(plotly is missing, or the page could not be written. The message has the reason.)",
-     R"(Install plotly and render the stored report.)",
+     R"(The target cannot be written, or Python could not run. The message has the reason.)",
+     R"(Mend that and render the stored report.)",
      R"(
-pip install plotly
 tessera report out/mlp --html out/mlp/report.html
 )"},
     {"TS0711", "report.cannot_render", R"(`tessera report --html` could not write the page.)",
-     R"(plotly is missing, or the target cannot be written. The message has the reason.)",
-     R"(Install plotly into the Python that `tessera doctor` shows.)",
+     R"(The target cannot be written, or Python could not run. The message has the reason.)",
+     R"(Give a file that can be written; `tessera doctor` shows which Python is used.)",
      R"(
 tessera report out/mlp --html /tmp/mlp.html
 )"},

@@ -39,13 +39,31 @@ struct Options {
   std::chrono::seconds measure_limit{60};
 };
 
+/// A candidate by name.
+struct Named {
+  std::string label;
+  kernel::Kind kind = kernel::Kind::synthesized;
+};
+
+/// A realizer that has no candidate for a pattern.
+struct Unsupported {
+  std::string realizer;
+  kernel::Kind kind = kernel::Kind::synthesized;  // of what it would have made
+  std::string reason;
+};
+/// {"realizer", "kind", "reason"}.
+Json to_json(const Unsupported& u);
+/// Those of them that would have written a kernel, with their reasons.
+std::vector<std::pair<std::string, std::string>> refused_of_ours(
+    const std::vector<Unsupported>& unsupported);
+
 struct Tuned {
   /// Fastest first: the best of each kind at least; empty when nothing passed.
   std::vector<kernel::Winner> winners;
   double eager_ms = 0;
   std::vector<tune::Trial> trials;  // every point tried, failures with their reasons
-  std::vector<std::string> labels;  // of candidates, by Trial::point.candidate
-  std::vector<std::pair<std::string, std::string>> unsupported;  // realizer, reason
+  std::vector<Named> candidates;    // by Trial::point.candidate
+  std::vector<Unsupported> unsupported;
   std::vector<std::pair<std::string, int>> pruned;
   std::string stopped_because;
   bool cut = false;  // by seconds or by a stop: the search would have gone on
@@ -113,7 +131,7 @@ class Evaluator {
 /// why.
 struct Offers {
   std::vector<kernel::Candidate> candidates;
-  std::vector<std::pair<std::string, std::string>> unsupported;
+  std::vector<Unsupported> unsupported;
   std::vector<std::pair<std::string, int>> pruned;
 };
 Offers offers(const rules::Pattern& pattern, const graph::Graph& g, const arch::Arch& arch);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/clock.h"
 #include "evaluate/journey_state.h"
 
 namespace tessera::evaluate {
@@ -12,16 +13,17 @@ using tune::Outcome;
 using tune::Point;
 using tune::Trial;
 
+/// ", best 1.5 ms"; "" before anything was measured.
+std::string known(std::string_view what, double ms) {
+  return ms > 0 ? fmt::format(", {} {:.4g} ms", what, ms) : "";
+}
+
 constexpr std::size_t looked_up = 48;  // candidates whose builds are looked for in the cache
 constexpr double settle_guess = 0.5;   // seconds, before anything is known
 /// Full verification of the best, in openings of the pattern (three further datasets where opening
 /// makes two) and quick verifications.
 constexpr double openings_to_settle = 1.5;
 constexpr double checks_to_settle = 3;
-
-double since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 }  // namespace
 
@@ -60,7 +62,7 @@ void Journey::State::listen() {
     if (gates.is_eager(c)) return Trial{.point = {c, 0}, .outcome = Outcome::measured};
     const auto begin = Clock::now();
     auto [trial, reply] = gates.verify({c, 0}, "quick");
-    checking += since(begin);
+    checking += seconds_since(begin);
     quick[c] = std::move(reply);
     return trial;
   };
@@ -76,8 +78,8 @@ void Journey::State::listen() {
               {"total", total},
               {"best_ms", best_ms},
               {"eager_ms", gates.eager_ms},
-              {"message", fmt::format("{}: {} {}, best {:.4g} ms, eager {:.4g} ms", id, stage, done,
-                                      best_ms, gates.eager_ms)}});
+              {"message", fmt::format("{}: {} {}{}{}", id, stage, done, known("best", best_ms),
+                                      known("eager", gates.eager_ms))}});
   };
   calls.record = [this, id](const Trial& t) {
     Json trial = trial_to_json(t, gates.candidates);
@@ -136,7 +138,7 @@ Result<std::unique_ptr<Journey>> Evaluator::begin(const rules::Pattern& pattern,
 Status Journey::open() {
   const auto begin = Clock::now();
   TESSERA_CHECK(state_->gates.shared.session.open(state_->gates.pattern));
-  state_->rounds["open"] += since(begin);
+  state_->rounds["open"] += seconds_since(begin);
   return {};
 }
 
@@ -147,7 +149,7 @@ std::optional<tune::Step> Journey::next(double bar_ms, double seconds_left) {
 void Journey::advance(const tune::Step& step, double seconds) {
   const auto begin = Clock::now();
   state_->search->advance(step, seconds);
-  state_->rounds[std::string(tune::name_of(step.round))] += since(begin);
+  state_->rounds[std::string(tune::name_of(step.round))] += seconds_since(begin);
 }
 
 std::vector<Journey::Wanted> Journey::to_build(double bar_ms, double seconds_left,
@@ -174,7 +176,7 @@ double Journey::finals_seconds() const {
 void Journey::finals() {
   const auto begin = Clock::now();
   if (finals_due()) state_->search->finals();
-  state_->rounds["finals"] += since(begin);
+  state_->rounds["finals"] += seconds_since(begin);
   state_->crown();
 }
 
@@ -190,7 +192,7 @@ double Journey::settle_seconds() const {
 
 void Journey::settle(double seconds) {
   const auto begin = Clock::now();
-  while (settle_seconds() > 0 && (seconds <= 0 || since(begin) < seconds))
+  while (settle_seconds() > 0 && (seconds <= 0 || seconds_since(begin) < seconds))
     state_->verify_whole(Trial(*state_->leader()));
 }
 
@@ -216,7 +218,8 @@ double Journey::eager_ms() const {
 
 Tuned Journey::so_far(bool whole) const {
   Tuned tuned;
-  for (const kernel::Candidate& c : state_->gates.candidates) tuned.labels.push_back(c.label());
+  for (const kernel::Candidate& c : state_->gates.candidates)
+    tuned.candidates.push_back({c.label(), c.kind});
   tuned.trials = state_->search->outcomes().trials;
   tuned.trials.insert(tuned.trials.end(), state_->refused.begin(), state_->refused.end());
   tuned.stopped_because = state_->search->why_over();

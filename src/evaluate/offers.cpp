@@ -9,7 +9,7 @@ Offers offers(const rules::Pattern& pattern, const graph::Graph& g, const arch::
     if (!r->rule.empty() && r->rule != pattern.rule) continue;
     Result<realize::Space> space = r->realize(pattern, g, arch);
     if (!space) {
-      out.unsupported.emplace_back(std::string(r->name), space.error().message);
+      out.unsupported.push_back({std::string(r->name), r->kind, space.error().message});
       continue;
     }
     for (auto& [reason, count] : space->pruned) {
@@ -19,6 +19,15 @@ Offers offers(const rules::Pattern& pattern, const graph::Graph& g, const arch::
   }
   for (const int i : tune::search_order(items_of(found))) {
     out.candidates.push_back(std::move(found[static_cast<std::size_t>(i)]));
+  }
+  return out;
+}
+
+std::vector<std::pair<std::string, std::string>> refused_of_ours(
+    const std::vector<Unsupported>& unsupported) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Unsupported& u : unsupported) {
+    if (u.kind == kernel::Kind::synthesized) out.emplace_back(u.realizer, u.reason);
   }
   return out;
 }

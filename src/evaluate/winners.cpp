@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/clock.h"
 #include "evaluate/journey_state.h"
 
 namespace tessera::evaluate {
@@ -14,10 +15,6 @@ using tune::Trial;
 constexpr std::size_t most_winners = 4;
 /// Of two times closer than this neither is the faster.
 constexpr double noise = 1.01;
-
-double since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 }  // namespace
 
@@ -74,7 +71,7 @@ bool Journey::State::verify_whole(const Trial& t) {
   }
   const auto begin = Clock::now();
   auto [verdict, reply] = gates.verify(t.point, "full");
-  rounds["verify"] += since(begin);
+  rounds["verify"] += seconds_since(begin);
   if (verdict.outcome == Outcome::measured) {
     whole[place_of(t.point)] = std::move(reply);
     return true;

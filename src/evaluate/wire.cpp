@@ -50,6 +50,10 @@ std::vector<tune::Trial> trials_from_json(const Json& known,
   return out;
 }
 
+Json to_json(const Unsupported& u) {
+  return {{"realizer", u.realizer}, {"kind", kernel::name_of(u.kind)}, {"reason", u.reason}};
+}
+
 Json Tuned::to_json() const {
   Json j = {{"schema", "tessera.tuned/1"},
             {"eager_ms", eager_ms},
@@ -66,7 +70,7 @@ Json Tuned::to_json() const {
   }
   j["trials"] = Json::array();
   for (const tune::Trial& t : trials) {
-    Json entry = {{"label", labels.at(static_cast<std::size_t>(t.point.candidate))},
+    Json entry = {{"label", candidates.at(static_cast<std::size_t>(t.point.candidate)).label},
                   {"launch", t.point.launch},
                   {"outcome", tune::name_of(t.outcome)},
                   {"ms", t.ms},
@@ -76,9 +80,7 @@ Json Tuned::to_json() const {
     j["trials"].push_back(std::move(entry));
   }
   j["unsupported"] = Json::array();
-  for (const auto& [realizer, reason] : unsupported) {
-    j["unsupported"].push_back({{"realizer", realizer}, {"reason", reason}});
-  }
+  for (const Unsupported& u : unsupported) j["unsupported"].push_back(evaluate::to_json(u));
   j["pruned"] = Json::array();
   for (const auto& [reason, count] : pruned)
     j["pruned"].push_back({{"reason", reason}, {"count", count}});

@@ -2,28 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "pipeline/testing/product.h"
+
 namespace tessera::pipeline {
 namespace {
 
 /// A product of n x n matrices, and a relu of its result.
 graph::Graph product_and_relu(int64_t n) {
-  graph::Graph g;
-  g.precision = Precision::bf16;
-  const auto value = [&](const char* name) {
-    return g.add_value({.name = name, .type = {DType::bfloat16, {n, n}, {n, 1}}});
-  };
-  const graph::ValueId x = value("x"), w = value("w"), y = value("y"), z = value("z");
-  g.inputs = {x, w};
-  graph::Node mm{.name = "y", .op = "aten.mm.default"};
-  mm.arguments = {{"self", x}, {"mat2", w}};
-  mm.outputs = {y};
-  g.add_node(mm);
-  graph::Node relu{.name = "z", .op = "aten.relu.default"};
-  relu.arguments.emplace_back("self", y);
-  relu.outputs = {z};
-  g.add_node(relu);
-  g.outputs = {z};
-  return g;
+  return testing::product_and("aten.relu.default", n, Precision::bf16, DType::bfloat16);
 }
 
 TEST(BestPlan, WhatInductorFusesCostsLessThanOneByOne) {

@@ -7,8 +7,8 @@ namespace tessera::pipeline {
 
 void ask_realizers(Discovered& found) {
   for (rules::Pattern& p : found.discovery.patterns) {
-    evaluate::Offers offers = evaluate::offers(p, found.graph, *found.arch);
-    rules::Makers makers{.refused = std::move(offers.unsupported)};
+    const evaluate::Offers offers = evaluate::offers(p, found.graph, *found.arch);
+    rules::Makers makers{.refused = evaluate::refused_of_ours(offers.unsupported)};
     for (const auto& c : offers.candidates) {
       std::vector<std::string>& names =
           c.kind == kernel::Kind::synthesized ? makers.synthesized : makers.library;

@@ -2,37 +2,23 @@
 
 #include "arch/arch.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/testing/product.h"
 
 namespace tessera::pipeline {
 namespace {
 
-using testing::AllOf;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 /// A product of fp32 matrices and its gelu.
 Discovered product_and_gelu(const char* arch) {
   Discovered found;
-  graph::Graph& g = found.graph;
-  g.precision = Precision::fp32;
-  const auto value = [&](const char* name) {
-    return g.add_value({.name = name, .type = {DType::float32, {512, 512}, {512, 1}}});
-  };
-  const graph::ValueId x = value("x"), w = value("w"), y = value("y"), z = value("z");
-  g.inputs = {x, w};
-  graph::Node mm{.name = "y", .op = "aten.mm.default"};
-  mm.arguments = {{"self", x}, {"mat2", w}};
-  mm.outputs = {y};
-  g.add_node(mm);
-  graph::Node gelu{.name = "z", .op = "aten.gelu.default"};
-  gelu.arguments.emplace_back("self", y);
-  gelu.outputs = {z};
-  g.add_node(gelu);
-  g.outputs = {z};
+  found.graph = testing::product_and("aten.gelu.default", 512, Precision::fp32, DType::float32);
   found.arch = *arch::find(arch);
-  found.discovery = rules::discover(g, *found.arch);
+  found.discovery = rules::discover(found.graph, *found.arch);
   ask_realizers(found);
   return found;
 }
@@ -61,7 +47,8 @@ TEST(Makers, OnHostAProductIsALibrarys) {
   EXPECT_EQ(level(found, "pointwise"), "high");
   EXPECT_THAT(rules::to_table(found.graph, found.discovery),
               AllOf(HasSubstr("no kernel of ours on host for " + product.id),
-                    HasSubstr("wgmma_gemm: host has no wgmma and TMA")));
+                    HasSubstr("wgmma_gemm, wgmma_split_k: host has no wgmma and TMA"),
+                    Not(HasSubstr("cublaslt"))));
 }
 
 TEST(Makers, OnHopperItIsOurs) {

@@ -7,6 +7,7 @@
 #include "arch/arch.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "pipeline/report.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -146,7 +147,7 @@ Result<Results> assemble(Session& s, bridge::Peer& tracer, const Rewritten& rewr
                 return check_module(s, tracer, std::move(settled), rewritten, compilers);
               }));
   out.settled = std::move(checked.settled);
-  out.verification = std::move(checked.told);
+  out.verification = std::move(checked.verification);
   if (options.measure) {
     TESSERA_TRY(times, timed(s, "measure_module",
                              [&] { return measure_module(s, tracer, out.settled->plan); }));
@@ -157,7 +158,7 @@ Result<Results> assemble(Session& s, bridge::Peer& tracer, const Rewritten& rewr
       !options.place_all) {
     TESSERA_TRY(rows, timed(s, "resizes",
                             [&] { return check_resizes(s, tracer, *out.settled, rewritten); }));
-    if (!rows.is_null()) out.verification["resizes"] = std::move(rows);
+    out.verification.resizes = std::move(rows);
   }
   return out;
 }
@@ -216,7 +217,7 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
   }
   Optimized out;
   if (results.settled) out.plan = to_json(results.settled->plan);
-  out.report = make_report(s, results);
+  out.report = to_json(make_report(s, results));
   out.diagnostics = s.diagnostics;
   dump(options, "5-report.json", out.report.dump(1));
   return out;

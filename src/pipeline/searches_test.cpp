@@ -10,6 +10,7 @@ namespace tessera::pipeline {
 namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // y = relu(x + 1) on 64 x 32.
 const char* const graph_text =
@@ -70,8 +71,13 @@ TEST_F(Searching, EveryPatternHasItsWinnersAndWhatItTookIsTold) {
     for (const Work& w : s.work) first_winners += w.tuned ? w.tuned->winners.size() : 0;
     return Status{};
   };
+  std::string told;
+  context.progress = [&](const Json& event) { told += event.value("message", "") + "\n"; };
   const auto done = evaluate_work(s);
   ASSERT_TRUE(done) << to_text(done.error());
+  EXPECT_THAT(told, HasSubstr("free 1\n"));  // not "best 0 ms": nothing was measured yet
+  EXPECT_THAT(told, HasSubstr(", best "));
+  EXPECT_THAT(told, Not(HasSubstr(" 0 ms")));
   EXPECT_EQ(taken, 1);
   EXPECT_EQ(first_winners, 0u);  // nothing was measured by then
   EXPECT_FALSE(improved.empty());
@@ -147,7 +153,7 @@ class Remembered : public Searching {
       t.winners.push_back({.candidate = gone, .built = {}, .evidence = {}});
       t.winners.front().evidence.ms = 1e-6;
       t.eager_ms = 1;
-      t.labels = {gone.label()};
+      t.candidates = {{gone.label(), gone.kind}};
       t.trials = {{.point = {0, 0}, .outcome = tune::Outcome::measured, .ms = 1e-6}};
       t.stopped_because = "space exhausted";
       w.tuned = std::move(t);

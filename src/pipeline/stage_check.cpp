@@ -245,18 +245,17 @@ Result<Checked> check_module(Session& s, bridge::Peer& tracer, Settled settled,
                              const Rewritten& rewritten, Compilers compilers) {
   s.tools.evaluator.reset();  // the check needs its memory
   Checked out{.settled = std::move(settled)};
-  Json dropped = Json::array();
+  Verification& told = out.verification;
+  told.rewrites_off = rewritten.off;
   for (int round = 0;; ++round) {
     if (!out.settled.plan.runs_kernels()) {
-      out.told = run_by_torch(rewritten);
-      out.told["dropped"] = dropped;
+      told.reply = run_by_torch(rewritten);
       break;
     }
     TESSERA_TRY(reply, verify(s, tracer, out.settled.plan));
-    out.told = std::move(reply);
-    out.told["dropped"] = dropped;
-    if (out.told.value("ok", false)) break;
-    const Json culprits = out.told.value("culprits", Json::array());
+    told.reply = std::move(reply);
+    if (told.reply.value("ok", false)) break;
+    const Json culprits = told.reply.value("culprits", Json::array());
     std::optional<Settled> mended;
     if (round < most_rounds) {
       TESSERA_TRY(again, mend(s, tracer, out.settled.plan, culprits, compilers));
@@ -265,16 +264,15 @@ Result<Checked> check_module(Session& s, bridge::Peer& tracer, Settled settled,
     if (!mended) {
       return error(
           fail(module_wrong, "the composed module does not compute what the original does")
-              .but_found("{}", out.told.value("reason", "no reason given"))
+              .but_found("{}", told.reply.value("reason", "no reason given"))
               .help("optimize again with --use-registry=false to rule out a stale kernel, or with "
                     "--only library; please report the case")
-              .with("check", out.told));
+              .with("check", told.reply));
     }
     out.settled = std::move(*mended);
-    dropped.insert(dropped.end(), culprits.begin(), culprits.end());
+    told.dropped.insert(told.dropped.end(), culprits.begin(), culprits.end());
   }
-  if (!rewritten.off.empty()) out.told["rewrites"]["off"] = rewritten.off;
-  if (out.told.contains("kernels")) tell_unchecked_kernels(s, out.told);
+  if (told.reply.contains("kernels")) tell_unchecked_kernels(s, told.reply);
   return out;
 }
 

@@ -5,27 +5,9 @@
 #include "pipeline/gains.h"
 #include "pipeline/recall.h"
 #include "pipeline/stages.h"
+#include "pipeline/why_not.h"
 
 namespace tessera::pipeline {
-namespace {
-
-std::string why_not(const Session& s, const Chosen& chosen, const rules::Pattern& p) {
-  for (const auto& [index, reason] : chosen.choice.left_out) {
-    if (chosen.options[static_cast<std::size_t>(index)].pattern == &p) return reason;
-  }
-  for (const Work& w : s.work) {
-    for (const int i : w.patterns) {
-      if (&s.pattern(i) != &p) continue;
-      if (!w.skipped.empty()) return w.skipped;
-      if (w.tuned && w.tuned->winners.empty()) return "no candidate passed its gates";
-      if (placeable(s, w) == nullptr)
-        return fmt::format("no {} kernel passed its gates", s.options.only_kind);
-    }
-  }
-  return "not chosen";
-}
-
-}  // namespace
 
 Chosen choose_kernels(const Session& s) {
   Chosen out;
@@ -64,8 +46,9 @@ Result<composer::Plan> plan_of(const Session& s, const Chosen& chosen,
   }
   std::map<graph::NodeId, std::string> why_left;
   for (const auto& [node, reason] : s.found.discovery.uncovered) why_left[node] = reason;
-  for (const rules::Pattern& p : s.found.discovery.patterns) {
-    const std::string reason = fmt::format("{} {}: {}", p.id, p.rule, why_not(s, chosen, p));
+  for (int i = 0; i < static_cast<int>(s.found.discovery.patterns.size()); ++i) {
+    const rules::Pattern& p = s.pattern(i);
+    const std::string reason = fmt::format("{} {}: {}", p.id, p.rule, what_decided(s, chosen, i));
     for (const graph::NodeId n : p.computing) why_left.try_emplace(n, reason);
   }
   TESSERA_TRY(plan, composer::make_plan(s.found.graph, placed, why_left,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <set>
 
+#include "base/clock.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -68,7 +69,7 @@ std::vector<Realized> realize(Session& s) {
   for (Realized& of_one : out) {
     const auto begin = Clock::now();
     of_one.offers = searchable(s, s.work[of_one.work]);
-    of_one.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    of_one.seconds = seconds_since(begin);
   }
   return out;
 }

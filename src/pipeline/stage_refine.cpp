@@ -89,10 +89,11 @@ Result<std::vector<Time>> compare(Session& s, bridge::Peer& tracer, const Chosen
   return times;
 }
 
-/// What was exchanged, for the report; null where the winner stays.
-Result<Json> refine_one(Session& s, bridge::Peer& tracer, const Chosen& chosen, Work& w) {
+/// What was exchanged; nothing where the winner stays.
+Result<std::optional<Refinement>> refine_one(Session& s, bridge::Peer& tracer, const Chosen& chosen,
+                                             Work& w) {
   const std::vector<std::size_t> which = contenders(s, w);
-  if (which.size() < 2) return Json();
+  if (which.size() < 2) return std::optional<Refinement>();
   TESSERA_TRY(times, compare(s, tracer, chosen, w, which));
   std::size_t best = 0;
   for (std::size_t i = 1; i < times.size(); ++i) {
@@ -110,7 +111,7 @@ Result<Json> refine_one(Session& s, bridge::Peer& tracer, const Chosen& chosen, 
   if (best == 0 || gain < std::max(least_gain * times[0].judged(), noise)) {
     s.say("refine",
           fmt::format("{}: {} stays, {} tried in the module", id, label(0), which.size() - 1));
-    return Json();
+    return std::optional<Refinement>();
   }
   const std::string loaded = times[best].sustained_ms > 0
                                  ? fmt::format("; back to back {:.4g}, not {:.4g}",
@@ -118,25 +119,24 @@ Result<Json> refine_one(Session& s, bridge::Peer& tracer, const Chosen& chosen, 
                                  : "";
   s.say("refine", fmt::format("{}: {} in place of {}: the module takes {:.4g} ms, not {:.4g} ms{}",
                               id, label(best), label(0), times[best].ms, times[0].ms, loaded));
-  Json taken = {{"pattern", id},
-                {"from", label(0)},
-                {"to", label(best)},
-                {"ms", times[best].ms},
-                {"than", times[0].ms}};
-  if (times[best].sustained_ms > 0) {
-    taken["sustained_ms"] = times[best].sustained_ms;
-    taken["than_sustained"] = times[0].sustained_ms;
-  }
+  Refinement taken{.pattern = id,
+                   .from = label(0),
+                   .to = label(best),
+                   .ms = times[best].ms,
+                   .than = times[0].ms,
+                   .sustained_ms = times[best].sustained_ms,
+                   .than_sustained = times[0].sustained_ms};
   prefer(w, which[best]);
   w.refined = true;
   if (auto stored = remember(s, w); !stored) s.diagnostics.push_back(stored.error());
-  return taken;
+  return std::optional<Refinement>(std::move(taken));
 }
 
 }  // namespace
 
-Result<Json> refine_plan(Session& s, bridge::Peer& tracer, const Chosen& chosen) {
-  Json out = Json::array();
+Result<std::vector<Refinement>> refine_plan(Session& s, bridge::Peer& tracer,
+                                            const Chosen& chosen) {
+  std::vector<Refinement> out;
   double total = 0;
   std::vector<std::pair<double, std::size_t>> order;  // time in the module, work
   for (const int o : chosen.choice.chosen) {
@@ -160,8 +160,8 @@ Result<Json> refine_plan(Session& s, bridge::Peer& tracer, const Chosen& chosen)
     auto taken = refine_one(s, tracer, chosen, w);
     if (!taken) {
       s.diagnostics.push_back(taken.error());
-    } else if (!taken->is_null()) {
-      out.push_back(std::move(*taken));
+    } else if (*taken) {
+      out.push_back(std::move(**taken));
     }
   }
   return out;

@@ -15,7 +15,9 @@ Json failures(const evaluate::Tuned& tuned) {
   Json out = Json::array();
   for (const tune::Trial& t : tuned.trials) {
     if (t.outcome == tune::Outcome::measured || t.outcome == tune::Outcome::skipped) continue;
-    out.push_back({{"label", tuned.labels.at(static_cast<std::size_t>(t.point.candidate))},
+    const auto& of = tuned.candidates.at(static_cast<std::size_t>(t.point.candidate));
+    out.push_back({{"label", of.label},
+                   {"kind", kernel::name_of(of.kind)},
                    {"outcome", tune::name_of(t.outcome)},
                    {"reason", t.reason}});
   }
@@ -35,7 +37,7 @@ registry::Thoroughness searched(const Session& s, const Work& w) {
       {.asked = asked_of(s, w),
        .seconds = tuned.seconds,
        .because = s.stopped() ? "interrupted" : tuned.stopped_because,
-       .untried = tried.size() + static_cast<std::size_t>(tuned.hopeless) < tuned.labels.size(),
+       .untried = tried.size() + static_cast<std::size_t>(tuned.hopeless) < tuned.candidates.size(),
        .left_out_from = static_cast<double>(w.left_out_from),
        .candidates = static_cast<int>(tried.size()),
        .measurements = measured});

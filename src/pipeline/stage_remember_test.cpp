@@ -61,7 +61,7 @@ class RememberTest : public ::testing::Test {
     t.eager_ms = 2;
     t.seconds = seconds;
     t.stopped_because = because;
-    for (const auto& c : candidates) t.labels.push_back(c.label());
+    for (const auto& c : candidates) t.candidates.push_back({c.label(), c.kind});
     t.trials = {{.point = {0, 0}, .outcome = Outcome::measured, .ms = 1}};
     work().tuned = std::move(t);
     ASSERT_TRUE(remember(s, work()));

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "pipeline/kept.h"
 #include "pipeline/stages.h"
@@ -22,10 +23,6 @@ constexpr double least_seconds = 40;  // for all of them together
 constexpr double most_seconds = 300;
 constexpr double least_for_a_kernel = 2;  // seconds: one build and one check
 constexpr std::string_view time_spent = "the time for other sizes was spent";
-
-double since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // The bounded share of the time: of what the search took.
 double seconds_for(const Session& s) {
@@ -185,7 +182,7 @@ Json row_for(const Session& s, bridge::Peer& tracer, const Settled& settled, con
   } else {
     row["reason"] = verified.error().message;
   }
-  row["seconds"] = since(begin);
+  row["seconds"] = seconds_since(begin);
   return row;
 }
 
@@ -224,7 +221,7 @@ Result<Json> check_resizes(Session& s, bridge::Peer& tracer, const Settled& sett
   Json rows = Json::array();
   int verified = 0;
   for (int attempt = 0; verified < wanted && !s.stopped() && tracer.alive(); ++attempt) {
-    const double share = std::max(0.0, seconds - since(begin)) / (wanted - verified);
+    const double share = std::max(0.0, seconds - seconds_since(begin)) / (wanted - verified);
     const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                              std::chrono::duration<double>(share));
     Json row = row_for(s, tracer, settled, options, attempt, deadline);
@@ -232,7 +229,7 @@ Result<Json> check_resizes(Session& s, bridge::Peer& tracer, const Settled& sett
     if (row.at("ok") == true) ++verified;
     if (row.at("ok") == false) tell_wrong(s, row);
     rows.push_back(std::move(row));
-    if (since(begin) > seconds) break;
+    if (seconds_since(begin) > seconds) break;
   }
   if (!s.stopped()) kept.keep("resizes", key, rows);
   return rows;

@@ -80,7 +80,7 @@ void keep_only(composer::Choice& choice, const std::vector<int>& these, const st
 struct Timed {
   std::vector<Way> ways;
   Decision decision;
-  Json told;  // Settled::told
+  Decided told;
   [[nodiscard]] const Way* taken() const {
     return decision.way < 0 ? nullptr : &ways[static_cast<std::size_t>(decision.way)];
   }
@@ -112,9 +112,9 @@ Result<Timed> time_ways(const Session& s, bridge::Peer& tracer,
                                     .limit = limit}));
   Timed out{.ways = ways_from(reply.at("ways")), .decision = {}, .told = {}};
   out.decision = decide(out.ways, resident_bytes(s.found.graph));
-  out.told = {{"ways", reply.at("ways")}, {"why", out.decision.why}};
-  if (reply.contains("measured")) out.told["measured"] = reply.at("measured");
-  if (out.decision.way >= 0) out.told["chosen"] = out.decision.way;
+  out.told = {
+      .ways = reply.at("ways"), .why = out.decision.why, .measured = reply.value("measured", "")};
+  if (out.decision.way >= 0) out.told.chosen = out.decision.way;
   return out;
 }
 
@@ -176,7 +176,7 @@ Result<Settled> settle_plan(Session& s, bridge::Peer& tracer, Chosen chosen,
   TESSERA_TRY(
       timed, time_ways(s, tracer, variants, s.stopped() ? 1.0 : 2.0, compile_budget(s, compilers)));
   s.say("settle", timed.decision.why);
-  out.told = timed.told;
+  out.decided = timed.told;
   const Way* way = timed.taken();
   if (way == nullptr) return out;
   if (way->plan) {
@@ -185,8 +185,9 @@ Result<Settled> settle_plan(Session& s, bridge::Peer& tracer, Chosen chosen,
               way->leftover == "inductor"
                   ? "with its neighbours in one kernel of Inductor the module is faster"
                   : "run by PyTorch over its operands the module is faster, or needs less memory");
-    out.plan = taken.plan;
-    out.plan.leftover_runner = way->leftover;
+    // Once more, as what was left out has its reason now.
+    TESSERA_TRY(plan, plan_of(s, out.chosen, way->leftover));
+    out.plan = std::move(plan);
     return out;
   }
   keep_only(out.chosen.choice, {},
@@ -220,12 +221,6 @@ Result<std::vector<Checkpoint>> settle_checkpoints(const Session& s, bridge::Pee
     }
   }
   return noted;
-}
-
-Json to_json(const Checkpoint& checkpoint) {
-  Json row = {{"seconds", checkpoint.seconds}, {"why", checkpoint.why}};
-  if (checkpoint.plan) row["plan"] = to_json(*checkpoint.plan);
-  return row;
 }
 
 }  // namespace tessera::pipeline

@@ -26,6 +26,13 @@ std::string Session::place_of(std::size_t work_at) const {
   return fmt::format("[{}/{}] {} {}: {}", work_at + 1, work.size(), p.id, p.rule, p.summary);
 }
 
+const Work* Session::work_of(int pattern) const {
+  const auto at = std::find_if(work.begin(), work.end(), [&](const Work& w) {
+    return std::find(w.patterns.begin(), w.patterns.end(), pattern) != w.patterns.end();
+  });
+  return at == work.end() ? nullptr : &*at;
+}
+
 Result<Tools> open_tools(Session& s) {
   Tools out;
   const std::filesystem::path cache = s.options.cache.empty() ? cache_home() : s.options.cache;

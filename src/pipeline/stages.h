@@ -102,8 +102,6 @@ struct Checkpoint {
   std::optional<composer::Plan> plan;  // none until it is settled, and where no way can run
   std::string why;
 };
-/// A row of the report's `checkpoints`.
-Json to_json(const Checkpoint& checkpoint);
 
 /// What bounds the compilers of what no kernel covers.
 struct Compilers {
@@ -111,25 +109,53 @@ struct Compilers {
   bool wrong = false;       // what Inductor made of it was wrong in this module
 };
 
+/// How it was decided which way the module runs.
+struct Decided {
+  Json ways;  // as the tracer timed them (docs/protocol.md, `settle`); null where nothing decides
+  std::string why;
+  std::string measured;       // when an earlier run took these times; "" in this one
+  std::optional<int> chosen;  // of the ways; none where none can run
+};
+
 /// What is handed over: the kernels that stay, and the plan of them.
 struct Settled {
   Chosen chosen;
   composer::Plan plan;
-  Json told = Json::object();  // {"ways": ways, "why", "chosen": index}; {} where nothing decides
+  Decided decided;
+};
+
+/// Whether the module is right.
+struct Verification {
+  Json reply;                          // of verify_module (docs/protocol.md); null: not asked
+  Json dropped = Json::array();        // culprits of earlier rounds
+  std::set<std::string> rewrites_off;  // families of rewrites that were wrong
+  Json resizes;                        // rows of check_resizes; null: not checked
 };
 
 /// What was settled, with what was wrong gone.
 struct Checked {
   Settled settled;
-  Json told = Json::object();  // the report's `verification`
+  Verification verification;
+};
+
+/// A winner that was exchanged for another on the module's own clock: the module's ms with it, and
+/// with the one before.
+struct Refinement {
+  std::string pattern;
+  std::string from;
+  std::string to;
+  double ms = 0;
+  double than = 0;
+  double sustained_ms = 0;  // back to back; 0: not measured
+  double than_sustained = 0;
 };
 
 /// What the report tells besides the patterns. A search without composing has none of it.
 struct Results {
   std::optional<Settled> settled;
-  Json refinements = Json::array();  // {"pattern", "from", "to", "ms", "than"}: winners exchanged
+  std::vector<Refinement> refinements;
   std::vector<Checkpoint> checkpoints;
-  Json verification = Json::object();
+  Verification verification;
   Json times = Json::object();  // measure_module
 };
 
@@ -160,6 +186,8 @@ struct Session {
   [[nodiscard]] const rules::Pattern& pattern(int i) const {
     return found.discovery.patterns[static_cast<std::size_t>(i)];
   }
+  /// The work that a pattern is a place of; nullptr before there are works.
+  [[nodiscard]] const Work* work_of(int pattern) const;
   [[nodiscard]] bool stopped() const { return context.stop != nullptr && context.stop->load(); }
   void say(const std::string& stage, const std::string& message, Json more = Json::object()) const;
   /// "[2/7] p03 gemm: ...": a work for people.
@@ -210,8 +238,8 @@ Result<composer::Plan> plan_of(const Session& s, const Chosen& chosen,
                                const std::string& leftover_runner = "eager");
 /// Runner-ups that were nearly as fast by themselves, tried in the module's own run: where caches
 /// and power are shared with its other kernels another may be the fastest. What wins stands first
-/// among its work's winners and is stored. The exchanges, for the report.
-Result<Json> refine_plan(Session& s, bridge::Peer& tracer, const Chosen& chosen);
+/// among its work's winners and is stored. The exchanges, in order.
+Result<std::vector<Refinement>> refine_plan(Session& s, bridge::Peer& tracer, const Chosen& chosen);
 /// Decides by the module's own times whether the chosen kernels are handed over, and who runs the
 /// rest; else the plan has none and PyTorch runs the module.
 Result<Settled> settle_plan(Session& s, bridge::Peer& tracer, Chosen chosen,
@@ -233,7 +261,6 @@ Result<Json> measure_module(const Session& s, bridge::Peer& tracer, const compos
 /// the size. Only a wrong answer is a diagnostic, and a warning. Null where no kernel is placed.
 Result<Json> check_resizes(Session& s, bridge::Peer& tracer, const Settled& settled,
                            const Rewritten& rewritten);
-Json make_report(const Session& s, const Results& results);
 
 /// Bytes of scratch memory that a kernel of this work may take; none: any.
 std::optional<int64_t> workspace_limit(const Session& s, const Work& w);

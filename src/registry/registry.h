@@ -53,8 +53,8 @@ struct Entry {
   std::vector<kernel::Winner> winners;
   double eager_ms = 0;   // of the pattern's ops one by one; 0: not known
   bool refined = false;  // the winners' order was settled in a module's own run
-  /// Failed trials: {"label","outcome","reason"}; of a winner that was wrong in a module also
-  /// "realizer", "config" and "in_module": true.
+  /// Failed trials: {"label","kind","outcome","reason"}; of a winner that was wrong in a module
+  /// also "realizer", "config" and "in_module": true.
   Json negative = Json::array();
   std::string toolchain;        // fingerprint
   std::string created;          // ISO 8601, UTC

@@ -62,10 +62,13 @@ enum class Reuse : uint8_t { fresh, adapt, reuse };  // NEW, ADAPT, REUSE
 
 /// Who has a kernel for a pattern on an architecture: realizers, by name.
 struct Makers {
-  std::vector<std::string> synthesized;                      // write one
-  std::vector<std::string> library;                          // call a vendor's
-  std::vector<std::pair<std::string, std::string>> refused;  // realizer -> why it has none
+  std::vector<std::string> synthesized;  // write one
+  std::vector<std::string> library;      // call a vendor's
+  /// Realizers that would write one, with why they do not.
+  std::vector<std::pair<std::string, std::string>> refused;
 };
+/// "wgmma_gemm, wgmma_split_k: host has no wgmma and TMA": a line a reason, in the order given.
+std::vector<std::string> by_reason(const std::vector<std::pair<std::string, std::string>>& refused);
 
 struct Pattern {
   std::string id;       // "p03", unique in its discovery

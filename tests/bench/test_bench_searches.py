@@ -174,5 +174,25 @@ def test_rows_of_a_report():
     cublas, rt = tables.of_report("L1-1", "bf16", report, ["cublas", "tensorrt"], "synthesized")
     assert cublas["ratio"] == 1.5 and cublas["kernels"][0]["label"] == "s" and len(cublas["kernels"]) == 1
     assert rt["ratio"] is None and rt["absent"] == "not here"
+    assert "why" not in cublas
     assert tables.search_seconds({"stage_seconds": {"evaluate": 12.34}}, 0) == 12.3
     assert tables.search_seconds({"stage_seconds": {"evaluate": 12.34}}, 30.0) == 30.0
+
+
+def test_a_row_without_a_kernel_of_the_kind_says_why():
+    patterns = [
+        {"id": "p01", "rule": "gemm", "active": False, "inactive_because": "8 gave wrong results", "winners": []},
+        {"id": "p02", "rule": "gemm", "active": False, "inactive_because": "8 gave wrong results", "winners": []},
+        {
+            "id": "p03",
+            "rule": "row_norm",
+            "active": True,
+            "winners": [{"kind": "library", "label": "l", "evidence": {"ms": 1.0}}],
+        },
+    ]
+    (row,) = tables.of_report("L1-1", "fp32", {"patterns": patterns}, ["eager"], "synthesized")
+    assert row["why"] == "p01 gemm, p02 gemm: 8 gave wrong results; p03 row_norm: its kernel is not synthesized"
+    (row,) = tables.of_report("L1-1", "fp32", {"patterns": patterns}, ["eager"], "")
+    assert "why" not in row
+    (row,) = tables.of_report("L1-1", "fp32", {"patterns": []}, ["eager"], "")
+    assert row["why"] == "no pattern was found"

@@ -52,6 +52,37 @@ def _quiet():
         yield
 
 
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [("efort", "effort"), ("retunee", "retune"), ("precison", "precision"), ("use_registri", "use-registry")],
+)
+def test_an_unknown_option_is_refused_before_anything_is_traced(monkeypatch, given, near):
+    from tessera import api
+
+    monkeypatch.setattr(api, "hold", lambda *a, **k: pytest.fail("it was traced"))
+    with pytest.raises(tessera.Error, match=f"did you mean `{near}`") as e:
+        tessera.optimize(Block(), torch.randn(4, 256), **{given: "max"})
+    assert e.value.diagnostic["code"] == "TS0041"
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "code"),
+    [
+        ("effort", "fast", "TS0043"),
+        ("leftover", "induktor", "TS0043"),
+        ("seconds", -3, "TS0046"),
+        ("measure", ["egaer"], "TS0043"),
+    ],
+)
+def test_a_wrong_value_is_refused_before_anything_is_traced(monkeypatch, given, value, code):
+    from tessera import api
+
+    monkeypatch.setattr(api, "hold", lambda *a, **k: pytest.fail("it was traced"))
+    with pytest.raises(tessera.Error) as e:
+        tessera.optimize(Block(), torch.randn(4, 256), **{given: value})
+    assert e.value.diagnostic["code"] == code
+
+
 X = (512, 256)
 
 

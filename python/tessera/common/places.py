@@ -23,6 +23,12 @@ def source_tree() -> Path | None:
     return root if (root / "include" / "tessera" / "kernel.h").is_file() else None
 
 
+def document(name: str) -> Path:
+    """A file of `docs/`, of the source tree or of the installed package."""
+    tree = source_tree()
+    return (tree or package) / "docs" / name
+
+
 def include_folder() -> Path | None:
     """The folder with `tessera/kernel.h`."""
     for folder in (package / "include", package.parent.parent / "include"):

@@ -166,8 +166,9 @@ Result<Json> checked(const Parameter& p, const Json& value) {
   return std::move(*typed);
 }
 
-Status check_names(const Command& command, const Json& arguments) {
-  std::vector<std::string> names;
+Status check_names(const Command& command, const Json& arguments,
+                   const std::vector<std::string>& own) {
+  std::vector<std::string> names = own;
   for (const Parameter& p : command.parameters) names.emplace_back(p.name);
   for (const auto& [name, unused] : arguments.items()) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
@@ -183,12 +184,13 @@ Status check_names(const Command& command, const Json& arguments) {
 
 }  // namespace
 
-Result<Json> complete(const Command& command, const Json& arguments) {
+Result<Json> complete(const Command& command, const Json& arguments,
+                      const std::vector<std::string>& own) {
   if (!arguments.is_object() && !arguments.is_null()) {
     return error(fail(bad_argument, "the arguments of `{}` must be a JSON object", command.name)
                      .but_found("{}", arguments.type_name()));
   }
-  TESSERA_CHECK(check_names(command, arguments));
+  TESSERA_CHECK(check_names(command, arguments, own));
   Json out = Json::object();
   for (const Parameter& p : command.parameters) {
     const std::string name(p.name);

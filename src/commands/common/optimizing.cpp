@@ -70,7 +70,7 @@ std::vector<Parameter> composing_parameters(std::vector<Parameter> more) {
   return out;
 }
 
-Result<Json> options_of_program(const Json& given) {
+Result<Json> options_of_program(const Json& given, const std::vector<std::string>& own) {
   using Type = Parameter::Type;
   static const Command optimize = {
       .name = "optimize",
@@ -100,7 +100,7 @@ Result<Json> options_of_program(const Json& given) {
     }
     named[key] = std::move(typed);
   }
-  return complete(optimize, named);
+  return complete(optimize, named, own);
 }
 
 pipeline::Context pipeline_context(Context& context) {

@@ -25,7 +25,9 @@ std::string advice_for(const graph::Node& node) {
   if (const auto it = by_name.find(name); it != by_name.end()) return std::string(it->second);
   switch (graph::kind_of(node)) {
     case OpKind::convolution:
-      return "convolutions run in cuDNN; pointwise work after them is a pattern of its own";
+      return "convolutions run in PyTorch's library for them (cuDNN on CUDA); pointwise work after "
+             "them "
+             "is a pattern of its own";
     case OpKind::pooling:
     case OpKind::scan:
     case OpKind::gather:

@@ -75,8 +75,7 @@ std::string without_kernels(const Discovery& d) {
   for (const Pattern& p : d.patterns) {
     if (!nothing_of_ours(p)) continue;
     std::string why;
-    for (const auto& [realizer, reason] : p.makers->refused)
-      why += fmt::format("  {}: {}\n", realizer, reason);
+    for (const std::string& line : by_reason(p.makers->refused)) why += "  " + line + "\n";
     if (why.empty()) why = "  no realizer takes its rule\n";
     if (!patterns.contains(why)) order.push_back(why);
     patterns[why].push_back(p.id);
@@ -103,6 +102,23 @@ std::string rationale(const Pattern& p) {
 }
 
 }  // namespace
+
+std::vector<std::string> by_reason(
+    const std::vector<std::pair<std::string, std::string>>& refused) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const auto& [realizer, reason] : refused) {
+    const auto known = std::find_if(reasons.begin(), reasons.end(),
+                                    [&](const auto& r) { return r.first == reason; });
+    if (known == reasons.end())
+      reasons.push_back({reason, {realizer}});
+    else
+      known->second.push_back(realizer);
+  }
+  std::vector<std::string> out;
+  for (const auto& [reason, realizers] : reasons)
+    out.push_back(fmt::format("{}: {}", join(realizers, ", "), reason));
+  return out;
+}
 
 Json to_json(const graph::Graph& g, const Pattern& p) {
   Json j;
