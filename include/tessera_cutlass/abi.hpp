@@ -3,29 +3,19 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <cuda_runtime.h>
 #include <initializer_list>
 
 #include "tessera/kernel.h"
+#include "tessera/launch_error.h"
 
 #define TESSERA_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace tessera_cutlass {
 
-inline char* last_error() {
-  static thread_local char text[512] = "";
-  return text;
-}
-
-template <class... Args>
-int fail(const char* format, Args... args) {
-  std::snprintf(last_error(), 512, format, args...);
-  return -1;
-}
-inline int fail(const char* text) {
-  return fail("%s", text);
-}
+using tessera_launch_error::check;
+using tessera_launch_error::fail;
+using tessera_launch_error::last_error;
 
 /// The matrix whose tensor number, element offset, leading stride and batch stride stand at `first`
 /// .. `first + 3`; tensor -1 is the workspace.
@@ -62,12 +52,6 @@ inline bool aligned_to(const void* pointer, int bytes) {
   if (reinterpret_cast<uintptr_t>(pointer) % static_cast<uintptr_t>(bytes) == 0) return true;
   fail("a tensor does not start at a multiple of %d bytes", bytes);
   return false;
-}
-
-inline int check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return 0;
-  cudaGetLastError();
-  return fail("%s: %s", what, cudaGetErrorString(status));
 }
 
 /// Whether the kernel's one parameter is of so many bytes: the device side was compiled apart.

@@ -7,26 +7,13 @@
 #include "tessera_wgmma/params.h"
 
 #if TESSERA_HOST_SIDE
-#include <cstdio>
+#include "tessera/launch_error.h"
 
 namespace tessera_wgmma {
 
-inline char* last_error() {
-  static thread_local char text[512] = "";
-  return text;
-}
-
-template <class... Args>
-int fail(const char* format, Args... args) {
-  std::snprintf(last_error(), 512, format, args...);
-  return -1;
-}
-
-inline int check(cudaError_t status, const char* what) {
-  if (status == cudaSuccess) return 0;
-  (void)cudaGetLastError();
-  return fail("%s: %s", what, cudaGetErrorString(status));
-}
+using tessera_launch_error::check;
+using tessera_launch_error::fail;
+using tessera_launch_error::last_error;
 
 /// Four integers of a launch: tensor, offset, leading stride, batch stride, in elements; and the
 /// stride between runs of batches, where they have two.
