@@ -54,10 +54,10 @@ struct SplitFragments {
 
 /// acc = A B^T over `steps` stages: both warpgroups split a stage while the tensor core multiplies
 /// the one before. The tensor core truncates its sums, 48 times in 128 of k, which leaves a sum of
-/// positive products 1.0e-6 low. So they are added up in fp32 registers every 128 of k; in slices of
-/// K every 64, because a library that slices K too is exact to 2e-7 (256 x 256 x 524288), and the
-/// error allowed follows it. `Ring` is where the warp stands; `Release` tells that a stage may be
-/// filled again.
+/// positive products 1.0e-6 low. So they are added up in fp32 registers every 128 of k; in slices
+/// of K every 64, because a library that slices K too is exact to 2e-7 (256 x 256 x 524288), and
+/// the error allowed follows it. `Ring` is where the warp stands; `Release` tells that a stage may
+/// be filled again.
 template <class C, class Mma, class Ring, class Release>
 __device__ __forceinline__ void multiply_from_registers(
     float (&acc)[Derived<C>::row_blocks][C::columns / 2], uint32_t memory, uint8_t* generic,
