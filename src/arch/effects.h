@@ -82,6 +82,8 @@ enum class Place : uint8_t {
   register_,  // all registers of the operand
 };
 
+enum class Scope : uint8_t { thread, block, cluster, gpu, system };
+
 struct Access {
   Action action = Action::read;
   Space space = Space::global;
@@ -94,6 +96,9 @@ struct Access {
   /// The operand with a bit for each block of the cluster that has the bytes at the same offset;
   /// empty: one block.
   std::string_view blocks = "";
+  /// Threads up to this far apart may do the same to the same bytes at a time: it happens element
+  /// by element, in some order. thread: it is a race.
+  Scope atomic = Scope::thread;
   std::string_view unless_zero = "";  // an operand that is 0 where the access does not happen
 };
 
@@ -124,7 +129,6 @@ enum class When : uint8_t {
 };
 
 enum class Ordering : uint8_t { relaxed, release, acquire, both };
-enum class Scope : uint8_t { thread, block, cluster, gpu, system };
 
 struct Event {
   Verb verb = Verb::signals;

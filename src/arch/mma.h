@@ -9,13 +9,15 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "arch/element.h"
-#include "arch/instruction.h"
 #include "layout/layout.h"
 #include "numeric/dtype.h"
 
 namespace tessera::arch {
+
+struct Form;  // arch/instruction.h
 
 /// Where an operand is read from.
 enum class Feed : uint8_t { registers, shared };

@@ -6,10 +6,11 @@ namespace tessera::arch {
 namespace {
 
 constexpr std::string_view capabilities[] = {
-    "cuda",    "mma_sync", "ldmatrix",   "cp_async",
-    "wgmma",   "tma",      "mbarrier",   "stmatrix",
-    "cluster", "dsmem",    "setmaxnreg", "fp8",
-    "bf16",    "tf32",     "redux",      "programmatic_launch"};
+    "cuda",    "mma_sync",      "ldmatrix",   "cp_async",
+    "wgmma",   "tma",           "mbarrier",   "stmatrix",
+    "cluster", "dsmem",         "setmaxnreg", "fp8",
+    "bf16",    "tf32",          "redux",      "programmatic_launch",
+    "elect",   "vector_atomics"};
 
 double peak_tflops(Precision p) {
   switch (p) {

@@ -15,25 +15,25 @@ std::string_view at(const std::array<std::string_view, N>& names, E e) {
 }
 
 std::string in_blocks(std::string_view blocks) {
-  return blocks.empty() ? "" : fmt::format(" in the blocks of {}", blocks);
+  return blocks.empty() ? "" : fmt::format(" in the blocks of ${}", blocks);
 }
 
 std::string place(const Access& a) {
   const std::string bytes = to_string(a.bytes);
   switch (a.place) {
     case Place::once:
-      return fmt::format("{} bytes at {}", bytes, a.operand);
+      return fmt::format("{} bytes at ${}", bytes, a.operand);
     case Place::lanes:
-      return fmt::format("{} bytes at each thread's {}", bytes, a.operand);
+      return fmt::format("{} bytes at each thread's ${}", bytes, a.operand);
     case Place::rows:
-      return fmt::format("{} bytes at {} of each of the first {} lanes", bytes, a.operand,
+      return fmt::format("{} bytes at ${} of each of the first {} lanes", bytes, a.operand,
                          to_string(a.lanes));
     case Place::box:
-      return fmt::format("the box of {} within its tensor", a.operand);
+      return fmt::format("the box of ${} within its tensor", a.operand);
     case Place::matrix:
-      return fmt::format("the matrix of {}", a.operand);
+      return fmt::format("the matrix of ${}", a.operand);
     case Place::register_:
-      return std::string(a.operand);
+      return fmt::format("${}", a.operand);
   }
   return "";
 }
@@ -113,9 +113,10 @@ std::string_view name_of(FenceKind k) {
 
 std::string to_string(const Amount& a) {
   if (a.of == Amount::Of::number) return std::to_string(a.times);
-  if (a.of == Amount::Of::box) return fmt::format("box({})", a.name);
-  if (a.of == Amount::Of::tile) return fmt::format("tile({})", a.name);
-  std::string s = a.of == Amount::Of::modifier ? fmt::format("<{}>", a.name) : std::string(a.name);
+  if (a.of == Amount::Of::box) return fmt::format("box(${})", a.name);
+  if (a.of == Amount::Of::tile) return fmt::format("tile(${})", a.name);
+  std::string s =
+      a.of == Amount::Of::modifier ? fmt::format("<{}>", a.name) : fmt::format("${}", a.name);
   if (a.times != 1) s = fmt::format("{} * {}", a.times, s);
   return a.per == 1 ? s : fmt::format("{} / {}", s, a.per);
 }
@@ -125,16 +126,17 @@ std::string to_string(const Access& a) {
   if (a.space != Space::registers)
     s += fmt::format(" ({}, {} proxy)", name_of(a.space), name_of(a.proxy));
   s += in_blocks(a.blocks);
-  if (!a.unless_zero.empty()) s += fmt::format(" unless {} is 0", a.unless_zero);
+  if (a.atomic != Scope::thread) s += fmt::format(", atomically for the {}", name_of(a.atomic));
+  if (!a.unless_zero.empty()) s += fmt::format(" unless ${} is 0", a.unless_zero);
   if (a.until != Completion::at_once) s += fmt::format(" until {}", name_of(a.until));
   return s;
 }
 
 std::string to_string(const Event& e) {
   std::string s = fmt::format("{} {}({})", name_of(e.verb), name_of(e.kind), to_string(e.amount));
-  if (!e.operand.empty()) s += fmt::format(" at {}", e.operand);
+  if (!e.operand.empty()) s += fmt::format(" at ${}", e.operand);
   s += in_blocks(e.blocks);
-  if (!e.block.empty()) s += fmt::format(" of block {}", e.block);
+  if (!e.block.empty()) s += fmt::format(" of block ${}", e.block);
   if (e.when != When::at_once) s += fmt::format(" {}", name_of(e.when));
   if (e.order != Ordering::relaxed) s += fmt::format(", {} {}", name_of(e.order), name_of(e.scope));
   return s;
@@ -150,7 +152,7 @@ std::string to_string(const Fence& f) {
 }
 
 std::string to_string(const Need& n) {
-  return fmt::format("needs {} of {}", name_of(n.fence), n.operand);
+  return fmt::format("needs {} of ${}", name_of(n.fence), n.operand);
 }
 
 std::string to_string(const Effects& e) {

@@ -26,7 +26,7 @@ Form update(const Kind& k, Space space, bool returns) {
   f.name =
       fmt::format("{}.{}.{}{}", returns ? "atomic" : "reduce", name_of(space), k.type, k.vector);
   f.doc = returns ? "Updates memory and returns what was there" : "Updates memory";
-  f.capability = k.vector.empty() ? "cuda" : "tma";
+  f.capability = k.vector.empty() && k.type != "bf16x2" ? "cuda" : "vector_atomics";
   f.modifiers = {{"op", k.operations}};
   if (returns)
     f.operands.push_back({.name = "old",
@@ -41,6 +41,7 @@ Form update(const Kind& k, Space space, bool returns) {
   f.effects = {.issuer = Issuer::thread,
                .accesses = {{Action::update, space, Proxy::generic, "at", Place::lanes,
                              Amount::number(k.bytes)}}};
+  f.effects.accesses.front().atomic = space == Space::global ? Scope::gpu : Scope::block;
   return f;
 }
 
@@ -58,6 +59,7 @@ Form exchange_if(Space space) {
   f.effects = {
       .issuer = Issuer::thread,
       .accesses = {{Action::update, space, Proxy::generic, "at", Place::lanes, Amount::number(4)}}};
+  f.effects.accesses.front().atomic = space == Space::global ? Scope::gpu : Scope::block;
   return f;
 }
 
@@ -73,10 +75,11 @@ Form flag(const std::string& name, const std::string& doc, const std::string& pt
                  .kind = OperandKind::b32,
                  .direction = action == Action::read ? Direction::out : Direction::in}};
   f.ptx = ptx;
-  f.effects = {.issuer = Issuer::thread,
-               .accesses = {{Action(action), Space::global, Proxy::generic, "at", Place::lanes,
-                             Amount::number(4)}},
-               .fences = {{.kind = FenceKind::memory, .order = order, .scope = Scope::gpu}}};
+  f.effects = {
+      .issuer = Issuer::thread,
+      .accesses = {{action, Space::global, Proxy::generic, "at", Place::lanes, Amount::number(4)}},
+      .fences = {{.kind = FenceKind::memory, .order = order, .scope = Scope::gpu}}};
+  f.effects.accesses.front().atomic = Scope::gpu;
   return f;
 }
 

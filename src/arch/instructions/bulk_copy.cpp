@@ -92,6 +92,8 @@ Form store() {
 
 Form reduce(const std::string& name, const std::string& qualifiers,
             std::vector<std::string> operations) {
+  Access update = access(Action::update, Space::global, "to", Completion::bulk_group);
+  update.atomic = Scope::gpu;
   return {.name = "bulk.reduce." + name,
           .doc =
               "Elements of shared memory into global memory by an operation, each at once, in no "
@@ -105,7 +107,7 @@ Form reduce(const std::string& name, const std::string& qualifiers,
           .effects = {
               .issuer = Issuer::elected,
               .accesses = {access(Action::read, Space::shared, "from", Completion::bulk_group_read),
-                           access(Action::update, Space::global, "to", Completion::bulk_group)},
+                           update},
               .needs = {{FenceKind::async_proxy, "from"}, {FenceKind::async_proxy, "to"}}}};
 }
 

@@ -13,7 +13,8 @@ struct Width {
   int64_t registers;
 };
 std::vector<Width> widths() {
-  return {{2, "b16", OperandKind::b16, 1},
+  return {{1, "b8", OperandKind::b16, 1},
+          {2, "b16", OperandKind::b16, 1},
           {4, "b32", OperandKind::b32, 1},
           {8, "v2.b32", OperandKind::b32, 2},
           {16, "v4.b32", OperandKind::b32, 4}};
@@ -87,6 +88,17 @@ Form store_streaming(const Width& w) {
   return f;
 }
 
+/// What the copies that take a policy do with lines in the L2 cache.
+Form cache_policy() {
+  return {.name = "cache.policy",
+          .doc = "A policy for copies that take one",
+          .capability = "tma",
+          .modifiers = {{"priority", {"evict_first", "evict_normal", "evict_last"}}},
+          .operands = {{.name = "policy", .kind = OperandKind::b64, .direction = Direction::out}},
+          .ptx = "createpolicy.fractional.L2::<priority>.b64 $policy, 1.0;",
+          .effects = {.issuer = Issuer::thread}};
+}
+
 std::span<const Form> forms() {
   static const std::vector<Form> all = [] {
     std::vector<Form> out;
@@ -99,6 +111,7 @@ std::span<const Form> forms() {
       out.push_back(load_constant(w));
       out.push_back(store_streaming(w));
     }
+    out.push_back(cache_policy());
     return out;
   }();
   return all;
@@ -110,7 +123,7 @@ namespace instructions {
 extern const Family memory = {
     .name = "memory",
     .doc = "Loads and stores of a thread, whole and bounded",
-    .section = "Data Movement and Conversion Instructions: ld, st",
+    .section = "Data Movement and Conversion Instructions: ld, st, createpolicy",
     .forms = forms,
 };
 }

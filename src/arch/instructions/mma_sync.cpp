@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "arch/instruction.h"
 #include "arch/mma.h"
 
 namespace tessera::arch {

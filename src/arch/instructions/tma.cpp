@@ -96,6 +96,7 @@ Form store(bool reducing, bool hint) {
       .accesses = {map_read(), shared_box(Action::read, "from", Completion::bulk_group_read),
                    box_access(reducing ? Action::update : Action::write, Completion::bulk_group)},
       .needs = {{FenceKind::tensormap_acquire, "map"}, {FenceKind::async_proxy, "from"}}};
+  if (reducing) f.effects.accesses.back().atomic = Scope::gpu;
   return f;
 }
 

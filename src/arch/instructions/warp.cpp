@@ -74,7 +74,7 @@ Form reduce() {
 Form elect() {
   return {.name = "warp.elect",
           .doc = "1 in one lane of the mask, the same one every time; 0 in the others",
-          .capability = "tma",
+          .capability = "elect",
           .operands = {out("elected"), in("lanes")},
           .ptx = "{\n.reg .pred one;\nelect.sync _|one, $lanes;\nselp.b32 $elected, 1, 0, one;\n}",
           .effects = together()};
