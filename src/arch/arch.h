@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "arch/limits.h"
 #include "arch/mma.h"
 #include "diag/result.h"
 #include "numeric/dtype.h"
@@ -35,6 +36,8 @@ struct Arch {
   int max_registers_per_thread = 0;
   int64_t l2_bytes = 0;
   int vector_bytes = 16;  // widest plain access of one thread
+
+  Limits limits;  // of what instructions use; all 0 on host
 
   /// Named abilities: "wgmma", "tma", "mma_sync", "cp_async", "cluster", "stmatrix", "setmaxnreg",
   /// "simd", "fp8", "programmatic_launch" (a kernel may start before the one before it has ended),

@@ -42,6 +42,10 @@ extern const Arch sm_80 = {
     .max_registers_per_thread = 255,
     .l2_bytes = 40LL << 20,
     .vector_bytes = 16,
+    .limits = {.threads_per_block = 1024,
+               .static_shared_memory = 49152,
+               .shared_memory_per_multiprocessor = 167936,
+               .named_barriers = 16},
     .capabilities = capabilities,
     .products = mma_sync,
 };

@@ -6,10 +6,11 @@ namespace tessera::arch {
 namespace {
 
 constexpr std::string_view capabilities[] = {
-    "cuda",    "mma_sync", "ldmatrix",   "cp_async",
-    "wgmma",   "tma",      "mbarrier",   "stmatrix",
-    "cluster", "dsmem",    "setmaxnreg", "fp8",
-    "bf16",    "tf32",     "redux",      "programmatic_launch"};
+    "cuda",    "mma_sync",      "ldmatrix",   "cp_async",
+    "wgmma",   "tma",           "mbarrier",   "stmatrix",
+    "cluster", "dsmem",         "setmaxnreg", "fp8",
+    "bf16",    "tf32",          "redux",      "programmatic_launch",
+    "elect",   "vector_atomics"};
 
 double peak_tflops(Precision p) {
   switch (p) {
@@ -46,6 +47,17 @@ extern const Arch sm_90a = {
     .max_registers_per_thread = 255,
     .l2_bytes = 60LL << 20,
     .vector_bytes = 16,
+    .limits = {.threads_per_block = 1024,
+               .static_shared_memory = 49152,
+               .shared_memory_per_multiprocessor = 233472,
+               .named_barriers = 16,
+               .mbarrier_count = (1 << 20) - 1,
+               .mbarrier_bytes = (1 << 20) - 1,
+               .register_step = 8,
+               .least_registers = 24,
+               .most_registers = 256,
+               .cluster_blocks = 8,
+               .cluster_blocks_opted_in = 16},
     .capabilities = capabilities,
     .products = mma_sync,
 };

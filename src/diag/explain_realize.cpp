@@ -126,6 +126,32 @@ unsupported: tile_attention  the pattern has no attention body
      R"(
 unsupported: wgmma_attention  a mask tensor; expected causal or full attention
 )"},
+    {"TS0450", "arch.no_such_form",
+     R"(An instruction does not exist in this shape, with these types or with this qualifier.)",
+     R"(Matrix instructions take certain types together and certain widths; other instructions have
+     a few values for each qualifier. docs/instructions.md lists them.)",
+     R"(Choose one that the message names.)",
+     R"(
+error[TS0450]: there is no wgmma of s8 with n = 40; expected 8, 24 or a multiple of 16 up to 256
+)"},
+    {"TS0451", "arch.no_such_tile",
+     R"(A tile in shared memory has a form that matrix instructions cannot read.)",
+     R"(A tile is made of atoms, 8 rows of as many bytes as its swizzle has, and operands that are
+     not 16 bits wide have k contiguous.)",
+     R"(Choose extents that are multiples of those in the message, a narrower swizzle, or the other
+     direction.)",
+     R"(
+error[TS0451]: a tile of 60 x 32 is not made of whole atoms; expected multiples of 8 x 32
+)"},
+    {"TS0452", "arch.bad_tensor_map",
+     R"(A tensor, or a box of it, breaks a limit of the tensor memory accelerator.)",
+     R"(Extents of a box, the bytes of its rows, strides and addresses have limits, which
+     docs/instructions.md lists.)",
+     R"(Copy the box in several parts, or read the tensor by plain loads where its strides do not
+     fit.)",
+     R"(
+error[TS0452]: dimension 1 has a stride of 8200 bytes; expected a multiple of 16 below 2^40
+)"},
 };
 
 }  // namespace
