@@ -76,6 +76,33 @@ slice((_,3), (4,8):(8,1))     # right: column 3
 recast(4:2, 16, 32)     # refused: half of each 32-bit element would be reached
 recast(4:1, 16, 32)     # right: 2:1
 )"},
+    {"TS0110", "layout.bad_swizzled_layout",
+     R"(A text is not a swizzled layout, or a swizzled layout is not a plain one.)",
+     R"(A swizzled layout is written swizzle(B,M,S) o offset o shape:stride. It is a plain layout, too,
+     when the elements that it reaches are moved alike or not at all.)",
+     R"(Write all three parts; keep the swizzle where elements are moved apart.)",
+     R"(
+swizzle(3,4,3) o (8,128):(128,1)         # refused: no offset
+swizzle(3,4,3) o 0 o (8,128):(128,1)     # right
+)"},
+    {"TS0111", "layout.not_linear",
+     R"(A layout is not a matrix over F2, or a matrix not a layout.)",
+     R"(Index bits go to offset bits by XOR when all extents are powers of two and sums of strides do
+     not carry. A matrix is a layout when its columns share no bits, and a swizzled one when some
+     swizzle brings it there.)",
+     R"(Pad extents to powers of two, or stay with the layout.)",
+     R"(
+to_f2((4,4):(1,2))     # refused: 2 + 2 carries
+to_f2((4,4):(1,4))     # right: the identity of 4 bits
+)"},
+    {"TS0112", "layout.no_split", R"(A base cannot be taken out of a swizzle.)",
+     R"(swizzle(base + f) is base + swizzle(f) when the base is a multiple of the swizzle's period. With
+     less, the swizzle moves the base as well.)",
+     R"(Align the buffer to the period; for the 128-byte swizzle that is 1024 bytes.)",
+     R"(
+splits(swizzle(3,4,3), 512)      # refused: base 512 is moved to 576
+splits(swizzle(3,4,3), 1024)     # right
+)"},
 };
 
 }  // namespace

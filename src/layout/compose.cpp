@@ -56,29 +56,17 @@ bool no_carry(const std::vector<Mode>& a, const std::vector<Mode>& b) {
   return true;
 }
 
-/// Each leaf of b replaced by what `through` says of it; nothing when it says nothing.
-template <class Through>
-std::optional<Layout> replace_leaves(const IntTuple& shape, const IntTuple& stride,
-                                     const Through& through) {
-  if (shape.is_leaf) return through(Mode{shape.value, stride.value});
+/// Each leaf of b walked by itself.
+std::optional<Layout> walk(const std::vector<Mode>& a, const IntTuple& shape,
+                           const IntTuple& stride) {
+  if (shape.is_leaf) return walk(a, {shape.value, stride.value});
   std::vector<Layout> modes;
   for (std::size_t i = 0; i < shape.items.size(); ++i) {
-    std::optional<Layout> m = replace_leaves(shape.items[i], stride.items[i], through);
+    std::optional<Layout> m = walk(a, shape.items[i], stride.items[i]);
     if (!m) return std::nullopt;
     modes.push_back(*std::move(m));
   }
   return concat(modes);
-}
-
-/// By enumeration: complete, since a leaf's layout is determined by its function.
-std::optional<Layout> fit_composition(const Layout& a, const Layout& b) {
-  const auto fitted =
-      replace_leaves(b.shape(), b.stride(), [&](const Mode& m) -> std::optional<Layout> {
-        return layout::fit(m.extent, [&](int64_t i) { return a(i * m.stride); });
-      });
-  for (int64_t i = 0; fitted && i < b.size(); ++i)
-    if ((*fitted)(i) != a(b(i))) return std::nullopt;
-  return fitted;
 }
 
 Diagnostic refusal(const Layout& a, const Layout& b) {
@@ -95,12 +83,12 @@ Result<Layout> compose(const Layout& a, const Layout& b) {
                      .but_found("an offset of {}", b.cosize() - 1));
   }
   const std::vector<Mode> modes = layout::coalesced_modes(a);
-  const auto walked =
-      replace_leaves(b.shape(), b.stride(), [&](const Mode& m) { return walk(modes, m); });
+  const auto walked = walk(modes, b.shape(), b.stride());
   if (walked && no_carry(modes, layout::flat_modes(b))) return *walked;
+  // A mode's layout is determined by its function, so a search of all elements is complete.
   if (b.size() > layout::most_enumerated)
     return error(refusal(a, b).note("too large for a search of all {} elements", b.size()));
-  const auto fitted = fit_composition(a, b);
+  const auto fitted = layout::fit(b.shape(), [&](int64_t i) { return a(b(i)); });
   if (!fitted) return error(refusal(a, b));
   return *fitted;
 }

@@ -15,6 +15,9 @@ namespace tessera::layout {
 /// ends exactly where f stops being i * f(1).
 std::optional<Layout> fit(int64_t size, const std::function<int64_t(int64_t)>& f);
 
+/// The same with a mode for each leaf of `shape`, nested as the shape is.
+std::optional<Layout> fit(const IntTuple& shape, const std::function<int64_t(int64_t)>& f);
+
 /// Functions of more elements are not fitted, since that would take seconds.
 inline constexpr int64_t most_enumerated = int64_t{1} << 20;
 

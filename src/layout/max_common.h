@@ -1,7 +1,7 @@
 // The longest vector that two layouts see alike: what one instruction may copy between them.
 #pragma once
 
-#include "layout/layout.h"
+#include "layout/swizzled_layout.h"
 
 namespace tessera {
 
@@ -12,5 +12,11 @@ Layout max_common_layout(const Layout& a, const Layout& b);
 
 /// The size of max_common_layout, at least 1.
 int64_t max_common_vector(const Layout& a, const Layout& b);
+
+/// The same for swizzled layouts, from where they begin: a(result(i)) == a(0) + i and b(result(i))
+/// == b(0) + i. Ends where the swizzle with the finest grain may begin to move elements, after at
+/// most 2^base of them; a longer vector that no swizzle happens to touch is not looked for.
+Layout max_common_layout(const SwizzledLayout& a, const SwizzledLayout& b);
+int64_t max_common_vector(const SwizzledLayout& a, const SwizzledLayout& b);
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 namespace tessera::layout {
 
 inline constexpr Code not_composable{"TS0103", "layout.not_composable"};
+inline constexpr Code bad_recast{"TS0109", "layout.bad_recast"};
 
 /// extent:stride, without nesting.
 struct Mode {

@@ -11,8 +11,6 @@ namespace {
 
 using layout::Mode;
 
-constexpr Code bad_recast{"TS0109", "layout.bad_recast"};
-
 /// The same nesting with every leaf replaced.
 Layout map_leaves(const Layout& l, const std::function<Mode(Mode)>& f) {
   if (l.shape().is_leaf) {
@@ -25,7 +23,8 @@ Layout map_leaves(const Layout& l, const std::function<Mode(Mode)>& f) {
 }
 
 Diagnostic refusal(const Layout& l, std::string_view to, std::string_view why) {
-  return fail(bad_recast, "{} cannot be seen as elements {}", to_string(l), to).note("{}", why);
+  return fail(layout::bad_recast, "{} cannot be seen as elements {}", to_string(l), to)
+      .note("{}", why);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <random>
 
-#include "layout/tiler.h"
+#include "layout/swizzled_layout.h"
 
 namespace tessera::testing {
 
@@ -21,6 +21,8 @@ class Random {
   int64_t range(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(bits_() % static_cast<uint64_t>(high - low + 1));
   }
+  /// In [0, 2^bits).
+  uint64_t word(int bits) { return bits_() >> (64 - bits); }
   bool one_in(int64_t n) { return range(1, n) == 1; }
   template <class T>
   const T& pick(const std::vector<T>& of) {
@@ -66,7 +68,15 @@ class Random {
     const int64_t e = pick(divisors);
     return {e, one_in(2) ? 1 : pick(divisors)};
   }
-  std::mt19937_64& bits() { return bits_; }
+  /// Small enough that layouts of some hundred elements are moved.
+  Swizzle swizzle() {
+    const int b = static_cast<int>(range(0, 3));
+    return {b, static_cast<int>(range(0, 3)), b + static_cast<int>(range(0, 1))};
+  }
+  SwizzledLayout swizzled(int64_t most, bool powers = false) {
+    const int64_t offset = one_in(2) ? 0 : range(0, 40);
+    return {swizzle(), offset, powers ? regular(most, true) : layout(most)};
+  }
 
  private:
   std::vector<int64_t> some_extents(int64_t most, bool powers) {
