@@ -103,6 +103,15 @@ to_f2((4,4):(1,4))     # right: the identity of 4 bits
 splits(swizzle(3,4,3), 512)      # refused: base 512 is moved to 576
 splits(swizzle(3,4,3), 1024)     # right
 )"},
+    {"TS0113", "layout.bad_extent",
+     R"(An extent with parameters cannot be divided or has no value.)",
+     R"(Division is exact when the coefficients show it, so a parameter has to be declared a multiple of
+     what it is divided by; division that rounds up is there for constants and single parameters. For a
+     value, every parameter has to be given, and to be the multiple that it was said to be.)",
+     R"(Declare the parameter with its divisor, or let tiles cover the tail.)",
+     R"(
+zipped_divide((M,K):(K,1), <128,64>)     # refused while M is any number
+)"},
 };
 
 }  // namespace

@@ -39,18 +39,18 @@ TEST(Recast, ReachesTheSameBits) {
 TEST(Recast, NarrowElementsFollowTheirWideOne) {
   for_cases(20, 2, [](Random& r) {
     const int64_t n = int64_t{1} << r.range(1, 3);
-    const Layout columns(4 * r.range(1, 3), 1);
-    const Layout l = concat({Layout(r.range(1, 5), n * r.range(1, 20)), columns});
+    const Layout columns(r.range(1, 6), 1);
+    const Layout l = concat({Layout(r.range(1, 4), n * r.range(1, 20)), columns});
     const Result<Layout> narrow = downcast(l, n);
     const bool one = l.mode(0).size() == 1 || l.mode(0).stride() != IntTuple(1);
     EXPECT_EQ(narrow.has_value(), one) << to_string(l);
     if (!narrow) return false;
-    EXPECT_EQ(upcast(*narrow, n).value()(1), l.mode(0).size() > 1 ? l(1) : 1);
+    const Layout wide = upcast(*narrow, n).value();
     for (int64_t m = 0; m < l.mode(0).size(); ++m)
       for (int64_t c = 0; c < columns.size(); ++c)
         for (int64_t k = 0; k < n; ++k) {
           EXPECT_EQ(narrow->at({m, n * c + k}), n * l.at({m, c}) + k);
-          EXPECT_EQ(upcast(*narrow, n)->at({m, c}), l.at({m, c}));
+          EXPECT_EQ(wide.at({m, c}), l.at({m, c}));
         }
     return true;
   });
