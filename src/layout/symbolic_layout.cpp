@@ -28,15 +28,14 @@ Status check(const SymbolicLayout& a, const Tiler& t) {
     const SymbolicLayout& mode = a.mode(static_cast<int>(i));
     if (t.modes()[i].is_by_mode() || !mode.is_leaf())
       return error(refusal(t, "a tiled mode is one extent with one tile"));
-    if (mode.extent().is_constant() &&
-        t.modes()[i].whole().cosize() > mode.extent().constant())
+    if (mode.extent().is_constant() && t.modes()[i].whole().cosize() > mode.extent().constant())
       return error(refusal(t, "a tile is longer than its mode"));
   }
   return {};
 }
 
-/// What is left of a mode besides its tile: the elements between the tile's own, which are constant, and the
-/// tiles, whose number may be symbolic.
+/// What is left of a mode besides its tile: the elements between the tile's own, which are
+/// constant, and the tiles, whose number may be symbolic.
 Result<SymbolicLayout> rest_of(const SymbolicLayout& mode, const Layout& tile, Tail tail) {
   TESSERA_TRY(between, complement(tile, tile.cosize()));
   const int64_t period = tile.size() * between.size();

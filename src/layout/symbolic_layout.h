@@ -7,8 +7,9 @@
 //
 // Limits. Coordinates have an entry per leaf: as extents are unknown, an index cannot be taken
 // apart into coordinates. So tilers act on modes that are leaves, one tiler per mode; there is no
-// composition across two symbolic modes, no coalescing and no inverse. A tile's own layout is constant. What
-// a tile takes within its mode becomes constant extents with symbolic strides; once its strides are known
+// composition across two symbolic modes, no coalescing and no inverse. A tile's own layout is
+// constant. What a tile takes within its mode becomes constant extents with symbolic strides; once
+// its strides are known
 // (`evaluate`, or a constant tensor), everything else of the algebra is there.
 #pragma once
 
@@ -37,10 +38,11 @@ class SymbolicLayout {
   [[nodiscard]] int rank() const { return is_leaf_ ? 1 : static_cast<int>(modes_.size()); }
   [[nodiscard]] const SymbolicLayout& mode(int i) const { return is_leaf_ ? *this : modes_.at(i); }
   [[nodiscard]] Extent size() const;
-  /// The offset of a coordinate with one entry per leaf, from left to right; entries may be symbolic.
+  /// The offset of a coordinate with one entry per leaf, from left to right; entries may be
+  /// symbolic.
   [[nodiscard]] Extent at(const std::vector<Extent>& leaves) const;
-  /// The layout with every parameter given. Fails as Extent::evaluate does, and when an extent is not
-  /// above 0.
+  /// The layout with every parameter given. Fails as Extent::evaluate does, and when an extent is
+  /// not above 0.
   [[nodiscard]] Result<Layout> evaluate(const std::map<std::string, int64_t>& parameters) const;
   friend bool operator==(const SymbolicLayout&, const SymbolicLayout&) = default;
 
@@ -62,8 +64,8 @@ enum class Tail {
 };
 
 /// Mode by mode: the elements that a tile takes of each mode. Fails when a constant extent is
-/// shorter than its tile, or the tiler has another number of modes; an unknown extent is taken to be long
-/// enough, which the caller has to mask or to ensure.
+/// shorter than its tile, or the tiler has another number of modes; an unknown extent is taken to
+/// be long enough, which the caller has to mask or to ensure.
 Result<SymbolicLayout> compose(const SymbolicLayout& a, const Tiler& t);
 
 /// ((tile0,tile1,...),(rest0,rest1,...)): as of constant layouts, modes beyond the tiler's last.

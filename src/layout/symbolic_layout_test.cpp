@@ -80,7 +80,8 @@ TEST(Extent, KnowsWhatItsParametersAreMultiplesOf) {
 
 TEST(SymbolicLayout, TilesAreThoseOfTheLayoutThatItBecomes) {
   for_cases(25, 3, [](Random& r) {
-    const Parameters p = {{"M", 12 * r.range(1, 2)}, {"N", r.range(1, 3)}, {"K", 4 * r.range(1, 3)}};
+    const Parameters p = {
+        {"M", 12 * r.range(1, 2)}, {"N", r.range(1, 3)}, {"K", 4 * r.range(1, 3)}};
     const Extent m = Extent::parameter("M", 12);
     const Extent n = Extent::parameter("N");
     const Extent k = Extent::parameter("K", 4);
