@@ -52,6 +52,18 @@ void leaves_of(const SymbolicLayout& l, std::vector<SymbolicLayout>& out) {
   for (int i = 0; i < l.rank(); ++i) leaves_of(l.mode(i), out);
 }
 
+/// What is kept of l, where anything is; `at` is the first of its leaves.
+std::optional<SymbolicLayout> keep(const SymbolicLayout& l,
+                                   const std::vector<std::optional<Extent>>& leaves,
+                                   std::size_t& at) {
+  if (l.is_leaf()) return leaves[at++] ? std::nullopt : std::optional(l);
+  std::vector<SymbolicLayout> kept;
+  for (int i = 0; i < l.rank(); ++i)
+    if (auto mode = keep(l.mode(i), leaves, at)) kept.push_back(*std::move(mode));
+  if (kept.empty()) return std::nullopt;
+  return SymbolicLayout::tuple(std::move(kept));
+}
+
 std::string text(const SymbolicLayout& l, bool extents) {
   if (l.is_leaf()) return to_string(extents ? l.extent() : l.stride());
   std::string s = "(";
@@ -119,6 +131,14 @@ Result<Layout> SymbolicLayout::evaluate(const std::map<std::string, int64_t>& pa
 
 std::string to_string(const SymbolicLayout& l) {
   return text(l, true) + ":" + text(l, false);
+}
+
+SymbolicSlice slice(const SymbolicLayout& l, const std::vector<std::optional<Extent>>& leaves) {
+  std::vector<Extent> fixed;
+  for (const auto& entry : leaves) fixed.push_back(entry.value_or(0));
+  Extent offset = l.at(fixed);
+  std::size_t at = 0;
+  return {keep(l, leaves, at).value_or(SymbolicLayout::tuple({})), std::move(offset)};
 }
 
 Result<SymbolicLayout> compose(const SymbolicLayout& a, const Tiler& t) {

@@ -3,15 +3,16 @@
 //
 //   zipped_divide((M,K):(K,1), <128:1,64:1>)
 //     ((128,64),({M/128},{K/64})):((K,1),(128*K,64))        M a multiple of 128, K one of 64
-//   slice(_, (m,k)) of it: the tile 128 x 64 at offset 128*m*K + 64*k, for any block (m,k)
+//   its slice at ((_,_),(m,k))
+//     ((128,64)):((K,1)) at offset 128*K*m + 64*k           for any block (m,k)
 //
 // Limits. Coordinates have an entry per leaf: as extents are unknown, an index cannot be taken
 // apart into coordinates. So tilers act on modes that are leaves, one tiler per mode; there is no
-// composition across two symbolic modes, no coalescing and no inverse. A tile's own layout is
-// constant. What a tile takes within its mode becomes constant extents with symbolic strides; once
-// its strides are known
-// (`evaluate`, or a constant tensor), everything else of the algebra is there.
+// composition across two symbolic modes, no coalescing and no inverse. Tiles are constant layouts;
+// their strides may become symbolic. Once all is known (`evaluate`), so is the rest of the algebra.
 #pragma once
+
+#include <optional>
 
 #include "layout/extent.h"
 #include "layout/tiler.h"
@@ -56,6 +57,16 @@ class SymbolicLayout {
 
 /// shape:stride, as of a layout.
 std::string to_string(const SymbolicLayout& l);
+
+/// offset + layout(kept entries).
+struct SymbolicSlice {
+  SymbolicLayout layout;
+  Extent offset;
+};
+
+/// The leaves with an entry fixed, those without kept: `leaves` has one per leaf, from left to
+/// right. Tuples of which nothing is kept are left out, others keep their nesting.
+SymbolicSlice slice(const SymbolicLayout& l, const std::vector<std::optional<Extent>>& leaves);
 
 /// What to do with a mode that a tile does not divide, or is not known to.
 enum class Tail {

@@ -114,7 +114,29 @@ TEST(SymbolicLayout, ATensorInTilesOfAKernel) {
   const Extent bm = Extent::parameter("bm");
   const Extent bk = Extent::parameter("bk");
   EXPECT_EQ(to_string(z.at({0, 0, bm, bk})), "64*bk + 128*K*bm");
+  const SymbolicSlice block = slice(z, {std::nullopt, std::nullopt, bm, bk});
+  EXPECT_EQ(to_string(block.layout), "((128,64)):((K,1))");
+  EXPECT_EQ(block.offset, z.at({0, 0, bm, bk}));
+  EXPECT_EQ(to_string(slice(z, {1, 2, 3, 4}).layout), "():()");
   EXPECT_EQ(to_string(a.evaluate({{"M", 256}, {"K", 64}}).value()), "(256,64):(64,1)");
+}
+
+TEST(SymbolicLayout, OffsetsOfKeptAndFixedLeavesAddUp) {
+  for_cases(10, 1, [](Random& r) {
+    const Extent k = Extent::parameter("K", 4);
+    const auto l = SymbolicLayout::tuple({{k, 1}, SymbolicLayout(r.layout(30)), {6, k * 3}});
+    std::vector<std::optional<Extent>> some;
+    std::vector<Extent> all, kept;
+    for (std::size_t i = 0; i < flatten(l.evaluate({{"K", 4}}).value().shape()).size(); ++i) {
+      all.emplace_back(r.one_in(2) ? Extent(r.range(0, 9)) : Extent::parameter("x"));
+      const bool fixed = r.one_in(2);
+      some.push_back(fixed ? std::optional(all.back()) : std::nullopt);
+      if (!fixed) kept.push_back(all.back());
+    }
+    const SymbolicSlice s = slice(l, some);
+    EXPECT_EQ(s.layout.at(kept) + s.offset, l.at(all)) << to_string(l);
+    return true;
+  });
 }
 
 TEST(SymbolicLayout, TailsAreRefusedOrCovered) {

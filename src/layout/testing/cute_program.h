@@ -97,7 +97,10 @@ inline std::string statement(const Case& c) {
 }
 
 inline constexpr std::string_view cute_head = R"(#include <cstdio>
-#include <cute/tensor.hpp>
+#include <cute/layout_composed.hpp>
+#include <cute/numeric/integral_ratio.hpp>
+#include <cute/numeric/numeric_types.hpp>
+#include <cute/swizzle_layout.hpp>
 using namespace cute;
 template <class L> void show(L const& l, int offset = 0) {
   if constexpr (is_tuple<decltype(shape(l))>::value)
