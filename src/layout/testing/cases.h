@@ -5,6 +5,7 @@
 #include <functional>
 #include <gtest/gtest.h>
 #include <random>
+#include <set>
 
 #include "layout/swizzled_layout.h"
 
@@ -56,7 +57,9 @@ class Random {
   Layout bijective(int64_t most) {
     while (true) {
       const Layout l = regular(most);
-      if (l.cosize() == l.size()) return l;
+      std::set<int64_t> offsets;
+      for (int64_t i = 0; i < l.size(); ++i) offsets.insert(l(i));
+      if (l.cosize() == l.size() && static_cast<int64_t>(offsets.size()) == l.size()) return l;
     }
   }
   /// e:1 or a regular layout for a mode of `extent`, most often one that divides it.
