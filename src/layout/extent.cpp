@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 #include <stdexcept>
 
 namespace tessera {
@@ -120,10 +121,10 @@ Result<Extent> Extent::divide_up(int64_t by) const {
 std::string to_string(const Extent& e) {
   std::string s;
   // Parameters first, the constant last.
-  for (auto term = e.terms_.rbegin(); term != e.terms_.rend(); ++term) {
+  for (const auto& [product, whole] : std::ranges::reverse_view(e.terms_)) {
     std::string factors;
-    int64_t coefficient = term->second;
-    for (const Extent::Unknown& u : term->first) {
+    int64_t coefficient = whole;
+    for (const Extent::Unknown& u : product) {
       factors += factors.empty() ? "" : "*";
       // A factor that stands whole is written as the parameter that it is.
       if (u.exact && coefficient % u.by == 0) {
