@@ -38,7 +38,7 @@ std::optional<Layout> fit(int64_t size, const Function& f) {
     modes.push_back({run, stride});
     step *= run;
   }
-  const Layout found = from_modes(modes);
+  Layout found = from_modes(modes);
   for (int64_t i = 0; i < size; ++i)
     if (found(i) != f(i)) return std::nullopt;
   return found;
@@ -46,7 +46,7 @@ std::optional<Layout> fit(int64_t size, const Function& f) {
 
 std::optional<Layout> fit(const IntTuple& shape, const Function& f) {
   int64_t step = 1;
-  const std::optional<Layout> found = fit_leaves(shape, f, step);
+  std::optional<Layout> found = fit_leaves(shape, f, step);
   for (int64_t i = 0; found && i < step; ++i)
     if ((*found)(i) != f(i)) return std::nullopt;
   return found;
