@@ -1,27 +1,23 @@
 #include "layout/layout.h"
 
-#include <algorithm>
-#include <numeric>
 #include <stdexcept>
-#include <unordered_set>
+
+#include "layout/modes.h"
 
 namespace tessera {
-namespace {
-
-constexpr Code bad_layout{"TS0102", "layout.bad_layout"};
-constexpr Code not_composable{"TS0103", "layout.not_composable"};
-constexpr Code no_complement{"TS0104", "layout.no_complement"};
-
-struct Mode {
-  int64_t extent;
-  int64_t stride;
-};
+namespace layout {
 
 std::vector<Mode> flat_modes(const Layout& l) {
   std::vector<int64_t> shape = flatten(l.shape());
   std::vector<int64_t> stride = flatten(l.stride());
   std::vector<Mode> modes;
   for (std::size_t i = 0; i < shape.size(); ++i) modes.push_back({shape[i], stride[i]});
+  return modes;
+}
+
+std::vector<Mode> coalesced_modes(const Layout& l) {
+  std::vector<Mode> modes = flat_modes(coalesce(l));
+  std::erase_if(modes, [](const Mode& m) { return m.extent == 1; });
   return modes;
 }
 
@@ -36,6 +32,14 @@ Layout from_modes(const std::vector<Mode>& modes) {
   }
   return {IntTuple::tuple(shape), IntTuple::tuple(stride)};
 }
+
+}  // namespace layout
+
+namespace {
+
+using layout::Mode;
+
+constexpr Code bad_layout{"TS0102", "layout.bad_layout"};
 
 int64_t offset(const IntTuple& shape, const IntTuple& stride, int64_t& index) {
   if (shape.is_leaf) {
@@ -58,48 +62,6 @@ IntTuple compact(const IntTuple& shape, int64_t& running) {
   std::vector<IntTuple> items;
   for (const IntTuple& i : shape.items) items.push_back(compact(i, running));
   return IntTuple::tuple(std::move(items));
-}
-
-/// a composed with the single mode extent:stride.
-Result<Layout> compose_mode(const std::vector<Mode>& a, Mode b) {
-  if (b.stride == 0) return Layout(b.extent, 0);
-  std::vector<Mode> out;
-  int64_t rest_extent = b.extent;
-  int64_t rest_stride = b.stride;
-  auto refuse = [&](const Mode& m) {
-    return error(fail(not_composable, "{}:{} cannot be walked through a mode {}:{}", b.extent,
-                      b.stride, m.extent, m.stride)
-                     .help("choose extents and strides that divide each other"));
-  };
-  for (std::size_t i = 0; i < a.size() && rest_extent > 1; ++i) {
-    const Mode& m = a[i];
-    bool last = i + 1 == a.size();
-    if (!last && rest_stride % m.extent == 0) {
-      rest_stride /= m.extent;
-      continue;
-    }
-    if (!last && m.extent % rest_stride != 0) return refuse(m);
-    int64_t room = last ? rest_extent : m.extent / rest_stride;
-    int64_t take = std::min(room, rest_extent);
-    if (rest_extent % take != 0) return refuse(m);
-    if (last && (rest_extent - 1) * rest_stride >= m.extent) return refuse(m);
-    out.push_back({take, m.stride * rest_stride});
-    rest_extent /= take;
-    rest_stride = 1;
-  }
-  if (rest_extent > 1) return refuse(a.back());
-  return coalesce(from_modes(out));
-}
-
-Result<Layout> compose_nested(const std::vector<Mode>& a, const IntTuple& shape,
-                              const IntTuple& stride) {
-  if (shape.is_leaf) return compose_mode(a, {shape.value, stride.value});
-  std::vector<Layout> modes;
-  for (std::size_t i = 0; i < shape.items.size(); ++i) {
-    TESSERA_TRY(m, compose_nested(a, shape.items[i], stride.items[i]));
-    modes.push_back(std::move(m));
-  }
-  return concat(modes);
 }
 
 }  // namespace
@@ -139,7 +101,7 @@ Layout Layout::row_major(const std::vector<int64_t>& extents) {
 
 int64_t Layout::cosize() const {
   int64_t last = 0;
-  for (const Mode& m : flat_modes(*this)) last += (m.extent - 1) * m.stride;
+  for (const Mode& m : layout::flat_modes(*this)) last += (m.extent - 1) * m.stride;
   return last + 1;
 }
 
@@ -183,7 +145,7 @@ Layout concat(const std::vector<Layout>& modes) {
 
 Layout coalesce(const Layout& l) {
   std::vector<Mode> out;
-  for (const Mode& m : flat_modes(l)) {
+  for (const Mode& m : layout::flat_modes(l)) {
     if (m.extent == 1) continue;
     if (!out.empty() && out.back().extent * out.back().stride == m.stride) {
       out.back().extent *= m.extent;
@@ -191,70 +153,7 @@ Layout coalesce(const Layout& l) {
       out.push_back(m);
     }
   }
-  return from_modes(out);
-}
-
-Result<Layout> compose(const Layout& a, const Layout& b) {
-  return compose_nested(flat_modes(coalesce(a)), b.shape(), b.stride());
-}
-
-Result<Layout> complement(const Layout& l, int64_t cotarget) {
-  std::vector<Mode> modes = flat_modes(coalesce(l));
-  std::erase_if(modes, [](const Mode& m) { return m.extent == 1; });
-  std::sort(modes.begin(), modes.end(), [](auto& x, auto& y) { return x.stride < y.stride; });
-  std::vector<Mode> out;
-  int64_t covered = 1;
-  for (const Mode& m : modes) {
-    if (m.stride == 0 || m.stride % covered != 0) {
-      return error(fail(no_complement, "{} has no complement in {}", to_string(l), cotarget)
-                       .note("its modes overlap or repeat an offset"));
-    }
-    out.push_back({m.stride / covered, covered});
-    covered = m.stride * m.extent;
-  }
-  out.push_back({(cotarget + covered - 1) / covered, covered});
-  return coalesce(from_modes(out));
-}
-
-Result<Layout> logical_divide(const Layout& a, const Layout& tiler) {
-  if (a.size() % tiler.size() != 0) {
-    return error(
-        fail(not_composable, "a tile of {} elements does not divide {}", tiler.size(), a.size()));
-  }
-  TESSERA_TRY(rest, complement(tiler, a.size()));
-  return compose(a, concat({tiler, rest}));
-}
-
-Result<Layout> logical_product(const Layout& block, const Layout& copies) {
-  TESSERA_TRY(rest, complement(block, block.size() * copies.cosize()));
-  TESSERA_TRY(placed, compose(rest, copies));
-  return concat({block, placed});
-}
-
-Layout right_inverse(const Layout& l) {
-  std::vector<Mode> modes = flat_modes(l);
-  std::vector<int64_t> prefix(modes.size());
-  int64_t running = 1;
-  for (std::size_t i = 0; i < modes.size(); running *= modes[i].extent, ++i) prefix[i] = running;
-  std::vector<std::size_t> order(modes.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](auto x, auto y) { return modes[x].stride < modes[y].stride; });
-  std::vector<Mode> out;
-  int64_t next = 1;
-  for (std::size_t i : order) {
-    if (modes[i].extent == 1 || modes[i].stride != next) continue;
-    out.push_back({modes[i].extent, prefix[i]});
-    next *= modes[i].extent;
-  }
-  return coalesce(from_modes(out));
-}
-
-bool is_injective(const Layout& l) {
-  std::unordered_set<int64_t> seen;
-  for (int64_t i = 0; i < l.size(); ++i)
-    if (!seen.insert(l(i)).second) return false;
-  return true;
+  return layout::from_modes(out);
 }
 
 }  // namespace tessera

@@ -15,6 +15,11 @@
 // Equality: two layouts are the same access when they agree on every index; `coalesce` is a normal
 // form for that.
 //
+// What else there is: inverses (inverse.h), the image (image.h), tiles and tilers (tiler.h,
+// divide.h), slices (slice.h), other element sizes (recast.h), vectors common to two layouts
+// (max_common.h), swizzled layouts (swizzled_layout.h), matrices over F2 (f2.h), symbolic extents
+// (symbolic_layout.h). docs/layouts.md has the algebra with its laws.
+//
 // Layouts are values. Construction checks that shape and stride have the same nesting and that
 // extents are positive; `try_layout` is the polite path, `Layout(...)` throws on a bug of ours.
 #pragma once
@@ -67,25 +72,18 @@ Layout concat(const std::vector<Layout>& modes);
 /// contiguous modes merged.
 Layout coalesce(const Layout& l);
 
-/// result(i) == a(b(i)) for all i < size(b); the shape of the result refines the shape of b.
-/// Fails when b's strides and extents do not divide a's modes, since then no layout expresses it.
+/// result(i) == a(b(i)) for all i < size(b); each leaf of b's shape becomes a mode of the result,
+/// so that coordinates of b stay coordinates of it. Fails when b leaves the domain of a, or when no
+/// such layout exists. Where b's strides and extents divide a's extents, that is decided by the
+/// modes; else by enumeration, of at most 2^20 elements.
 Result<Layout> compose(const Layout& a, const Layout& b);
 
 /// The layout that fills what `l` leaves out of [0, cotarget): ranges disjoint but for 0, and (l,
-/// result) covers it. Fails when l is not injective or does not divide the target.
+/// result) covers it. Fails unless, sorted by stride, extent times stride of each of l's modes
+/// divides the next stride.
 Result<Layout> complement(const Layout& l, int64_t cotarget);
 
-/// ((tile), (rest)): mode 0 walks one tile, mode 1 walks the tiles. compose(a, (tiler,
-/// complement(tiler, size a))).
-Result<Layout> logical_divide(const Layout& a, const Layout& tiler);
-
-/// (a, copies): mode 0 is `block`, mode 1 repeats it in the order of `copies` without overlap.
-Result<Layout> logical_product(const Layout& block, const Layout& copies);
-
-/// l(result(i)) == i for all i < size(result), the longest such prefix of l's range.
-Layout right_inverse(const Layout& l);
-
-/// True when no two indices share an offset (decided by enumeration: layouts here are small).
+/// No two indices share an offset. Decided exactly (image.h).
 bool is_injective(const Layout& l);
 
 }  // namespace tessera

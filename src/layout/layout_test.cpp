@@ -91,38 +91,6 @@ TEST(Layout, ComplementCoversTheRest) {
   EXPECT_EQ(complement(L("(6,4):(0,1)"), 24).error().code, "TS0104");
 }
 
-TEST(Layout, DivideReordersWithoutLoss) {
-  for (const char* t : {"4:1", "4:6", "(2,3):(1,8)", "(2,4):(12,1)"}) {
-    Layout a = L("(4,6):(6,1)");
-    Result<Layout> d = logical_divide(a, L(t));
-    if (!d) continue;
-    std::multiset<int64_t> x, y;
-    for (int64_t i = 0; i < a.size(); ++i) x.insert(a(i)), y.insert((*d)(i));
-    EXPECT_EQ(x, y) << t;
-    for (int64_t i = 0; i < L(t).size(); ++i) EXPECT_EQ(d->mode(0)(i), a(L(t)(i)));
-  }
-  EXPECT_TRUE(logical_divide(L("24:1"), L("4:6")));
-  EXPECT_FALSE(logical_divide(L("24:1"), L("5:1")));
-}
-
-TEST(Layout, ProductRepeatsTheBlock) {
-  for (const char* b : {"4:1", "(2,2):(1,4)", "(2,4):(4,1)"})
-    for (const char* c : {"3:1", "(2,3):(3,1)"}) {
-      Result<Layout> p = logical_product(L(b), L(c));
-      if (!p) continue;
-      EXPECT_TRUE(is_injective(*p)) << b << " x " << c;
-      for (int64_t i = 0; i < L(b).size(); ++i) EXPECT_EQ((*p)(i), L(b)(i));
-    }
-}
-
-TEST(Layout, RightInverseIsOne) {
-  for (const Layout& l : samples()) {
-    Layout r = right_inverse(l);
-    for (int64_t i = 0; i < r.size(); ++i) EXPECT_EQ(l(r(i)), i) << to_string(l);
-  }
-  EXPECT_EQ(right_inverse(L("(8,8):(8,1)")).size(), 64);
-}
-
 TEST(Swizzle, IsAnInvolutionAndConflictFree) {
   Swizzle s = try_swizzle(3, 4, 3).value();
   EXPECT_EQ(s.period(), 1024);
