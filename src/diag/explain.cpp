@@ -21,6 +21,7 @@ constexpr CodeFamily families[] = {
     {"TS05", "verify and measure: results and times"},
     {"TS06", "registry and store: what was learned, and its file"},
     {"TS07", "processes, protocol, report pages"},
+    {"TS08", "index terms: what kernels compute addresses and masks with"},
     {"TS09", "faults of tessera itself"},
 };
 
@@ -70,9 +71,9 @@ std::span<const CodeFamily> code_families() {
 const std::vector<Explanation>& explanations() {
   static const std::vector<Explanation> all = [] {
     std::vector<Explanation> out;
-    for (const auto family :
-         {explained_input(), explained_layout(), explained_graph(), explained_build(),
-          explained_realize(), explained_verify(), explained_registry(), explained_process()})
+    for (const auto family : {explained_input(), explained_layout(), explained_graph(),
+                              explained_build(), explained_realize(), explained_verify(),
+                              explained_registry(), explained_process(), explained_term()})
       out.insert(out.end(), family.begin(), family.end());
     std::sort(out.begin(), out.end(),
               [](const Explanation& a, const Explanation& b) { return a.code < b.code; });

@@ -15,5 +15,6 @@ std::span<const Explanation> explained_realize();   // TS04
 std::span<const Explanation> explained_verify();    // TS05
 std::span<const Explanation> explained_registry();  // TS06
 std::span<const Explanation> explained_process();   // TS07, TS09
+std::span<const Explanation> explained_term();      // TS08
 
 }  // namespace tessera
