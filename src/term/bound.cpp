@@ -75,12 +75,30 @@ struct Search {
     for (const Part& p : s.parts) {
       for (const Sum& low : below_part(pool, p)) {
         if (left-- <= 0) return false;
-        const std::optional<Sum> rest = add_scaled(s, Sum{0, {{p.atom, 1}}}, -p.coefficient);
-        const std::optional<Sum> next = rest ? add(*rest, low) : std::nullopt;
+        const std::optional<Sum> next = replaced(s, p, low);
         if (next && at_least(*next, depth - 1)) return true;
       }
+      if (by_cases(s, p, depth)) return true;
     }
     return false;
+  }
+
+  // What is one of two values, whichever it is.
+  bool by_cases(const Sum& s, const Part& p, int depth) {
+    const bool choice = p.atom->op == Op::min || p.atom->op == Op::max || p.atom->op == Op::select;
+    if (!choice) return false;
+    for (std::size_t side = p.atom->args.size() - 2; side < p.atom->args.size(); ++side) {
+      if (left-- <= 0) return false;
+      const std::optional<Sum> value = scale(sum_of(p.atom->args[side]), p.coefficient);
+      const std::optional<Sum> next = value ? replaced(s, p, *value) : std::nullopt;
+      if (!next || !at_least(*next, depth - 1)) return false;
+    }
+    return true;
+  }
+
+  static std::optional<Sum> replaced(const Sum& s, const Part& p, const Sum& by) {
+    const std::optional<Sum> rest = add_scaled(s, Sum{0, {{p.atom, 1}}}, -p.coefficient);
+    return rest ? add(*rest, by) : std::nullopt;
   }
 };
 

@@ -27,10 +27,19 @@ Term select_same(Pool&, Term t) {
   return t->op == Op::select && t->args[1] == t->args[2] ? t->args[1] : t;
 }
 
-Term select_not(Pool& pool, Term t) {
-  if (t->op != Op::select || (t->args[0]->op != Op::logical_not && t->args[0]->op != Op::not_equal))
-    return t;
-  return pool.must(Op::select, {simplify(logical_not(t->args[0])), t->args[2], t->args[1]});
+// Of a predicate and its negation one is chosen: neither `not` nor `!=`, and in 0 <= sum the first
+// coefficient above 0.
+bool is_turned(Term p) {
+  if (p->op == Op::logical_not || p->op == Op::not_equal) return true;
+  if (p->op != Op::less_equal) return false;
+  const Sum s = sum_of(p->args[1]);
+  return !s.is_constant() && s.parts[0].coefficient < 0;
+}
+
+Term select_turned(Pool& pool, Term t) {
+  if (t->op != Op::select || !is_turned(t->args[0])) return t;
+  const Term other = simplify(logical_not(t->args[0]));
+  return is_turned(other) ? t : pool.must(Op::select, {other, t->args[2], t->args[1]});
 }
 
 constexpr Rule rules[] = {
@@ -38,7 +47,8 @@ constexpr Rule rules[] = {
     {"choice_ordered", "min(y, x) = min(x, y)", "x was made before y; so for max", ordered},
     {"select_known", "select(True, x, y) = x;  select(False, x, y) = y", "", select_known},
     {"select_same", "select(p, x, x) = x", "", select_same},
-    {"select_not", "select(not p, x, y) = select(p, y, x)", "", select_not},
+    {"select_turned", "select(not p, x, y) = select(p, y, x)",
+     "p is x == y, or 0 <= sum whose first coefficient is above 0", select_turned},
 };
 
 }  // namespace
