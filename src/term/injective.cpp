@@ -160,6 +160,9 @@ std::optional<Assignment> first_values(Term t, const std::vector<Term>& coordina
 
 Verdict is_injective(Term t, const std::vector<Term>& coordinates, const Effort& effort) {
   Pool& pool = t.pool();
+  for (Term c : coordinates)
+    if (!c->leaf() || !is_walked(c))
+      return {Outcome::unknown, fmt::format("`{}` is no coordinate", to_string(c))};
   const Term normal = simplify(t);
   const auto [moving, still] = taken_apart(sum_of(normal), coordinates);
   if (by_digits(moving, coordinates)) return {Outcome::proved, "digits of different weight"};

@@ -175,8 +175,8 @@ void cuts_of_sum(Term x, std::set<int>& cuts) {
   }
 }
 
-// The lowest bit at which some operand falls apart or ends.
-std::optional<int> cut(const std::vector<Term>& xs) {
+// The bits at which some operand falls apart, begins or ends.
+std::set<int> cuts_of(const std::vector<Term>& xs) {
   std::set<int> cuts;
   std::vector<Field> fields;
   int low = 64, high = 0;
@@ -192,22 +192,24 @@ std::optional<int> cut(const std::vector<Term>& xs) {
     if (f.high < high) cuts.insert(f.high);
   }
   cuts.erase(cuts.begin(), cuts.lower_bound(1));
-  if (cuts.empty() || *cuts.begin() > 62) return std::nullopt;
-  return *cuts.begin();
+  cuts.erase(cuts.upper_bound(62), cuts.end());
+  return cuts;
 }
 
 Term xor_cut(Pool& pool, Term t) {
   if (t->op != Op::bit_xor) return t;
-  std::vector<Term> xs = operands(Op::bit_xor, t);
-  const std::optional<int> at = cut(xs);
-  if (!at) return t;
-  const int64_t power = int64_t{1} << *at;
-  std::vector<Term> low, high;
-  for (Term x : xs) {
-    low.push_back(floor_mod(x, power));
-    high.push_back(floor_div(x, power));
+  const std::vector<Term> xs = operands(Op::bit_xor, t);
+  for (const int at : cuts_of(xs)) {
+    const int64_t power = int64_t{1} << at;
+    std::vector<Term> low, high;
+    for (Term x : xs) {
+      low.push_back(simplify(floor_mod(x, power)));
+      high.push_back(floor_div(x, power));
+    }
+    // Bounds may know what facts do not: that all operands end below the cut.
+    if (low != xs) return chain(pool, Op::bit_xor, high) * power + chain(pool, Op::bit_xor, low);
   }
-  return chain(pool, Op::bit_xor, high) * power + chain(pool, Op::bit_xor, low);
+  return t;
 }
 
 constexpr Rule rules[] = {
@@ -221,7 +223,7 @@ constexpr Rule rules[] = {
     {"bits_or_constant", "x | c = x + c - (x & c)", "c a constant", or_constant},
     {"bits_xor_negative", "x ^ c = -1 - (x ^ ~c)", "c a constant below 0", xor_negative},
     {"bits_xor_cut", "x ^ y = 2**s*((x // 2**s) ^ (y // 2**s)) + ((x % 2**s) ^ (y % 2**s))",
-     "an operand ends, begins or falls apart at bit s, the others go on", xor_cut},
+     "an operand ends, begins or falls apart at bit s, and not all end below it", xor_cut},
 };
 
 }  // namespace

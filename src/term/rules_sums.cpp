@@ -1,5 +1,6 @@
 // Sums: like parts are collected, and digits of one number are put together again.
 #include <algorithm>
+#include <limits>
 
 #include "term/rules.h"
 #include "term/sum.h"
@@ -40,6 +41,24 @@ Term merge_whole(Pool& pool, Term t) {
     if (p.atom->op != Op::remainder) continue;
     if (const std::optional<Sum> merged = without_remainder(pool, s, p))
       return term_of(pool, *merged);
+  }
+  return t;
+}
+
+// k*y - k*a*(y // a), where y is more than the quotient alone.
+Term make_remainder(Pool& pool, Term t) {
+  const Sum s = sum_of(t);
+  for (const Part& p : s.parts) {
+    if (p.atom->op != Op::divide || p.atom->args[1]->op != Op::constant) continue;
+    const int64_t a = p.atom->args[1]->value;
+    if (p.coefficient % a != 0 || p.coefficient == std::numeric_limits<int64_t>::min()) continue;
+    const int64_t k = -(p.coefficient / a);
+    std::optional<Sum> out = add_scaled(s, Sum{0, {{p.atom, 1}}}, -p.coefficient);
+    if (out) out = add_scaled(*out, sum_of(p.atom->args[0]), -k);
+    const Term remainder = floor_mod(p.atom->args[0], a);
+    if (out) out = add_scaled(*out, Sum{0, {{remainder, 1}}}, k);
+    if (out && weight(*out) < weight(s) && out->parts.size() < s.parts.size())
+      return term_of(pool, *out);
   }
   return t;
 }
@@ -95,6 +114,8 @@ constexpr Rule rules[] = {
      "the sum has fewer nodes afterwards, and fewer parts or no y // a", merge_whole},
     {"sum_merge_digits", "k*(y % a) + k*a*((y // a) % b) = k*(y % (a*b))",
      "a, b constants; a*b fits 64 bits", merge_neighbours},
+    {"sum_make_remainder", "k*y - k*a*(y // a) = k*(y % a)",
+     "a a constant; the sum has fewer nodes and parts afterwards", make_remainder},
     {"sum_exact_quotient", "k*a*(y // a) = k*(y - r)", "a a constant; y = r modulo a by its facts",
      exact_quotient},
 };

@@ -26,6 +26,8 @@ constexpr Case cases[] = {
     {"sum_merge_whole", "M - M % 4", "y // 2 + 2 * (y % 2)"},
     {"sum_merge_digits", "M % 4 + 4 * (M // 4 % 3)", "M % 4 + 3 * (M // 4 % 3)"},
     {"sum_merge_digits", "2 * (M // 2 % 3) + M % 2", "M % 4 + 4 * (M // 2 % 3)"},
+    {"sum_make_remainder", "3 * M - 12 * (M // 4)", "3 * M - 8 * (M // 4)"},
+    {"sum_make_remainder", "x + M - 2 * ((x + M) // 2)", "x - 2 * (M // 2)"},
     {"sum_exact_quotient", "6 * (N4 // 2)", "M // 2 * 2"},
     {"sum_exact_quotient", "8 * ((N4 + 1) // 4)", "2 * (N4 // 4)"},
     {"divide_by_one", "M // 1", "M // 2"},
@@ -188,6 +190,19 @@ TEST(Simplify, AgreesWithEnumerationOnRandomTerms) {
     points += found.points;
   }
   EXPECT_GT(points, 100'000);
+}
+
+TEST(Simplify, EndsWhereBoundsKnowMoreThanFacts) {
+  Pool pool;
+  (void)pool.coordinate("x", 2).value();
+  (void)pool.coordinate("y", 3).value();
+  (void)pool.parameter("M").value();
+  for (const char* text : {"(-4 * (7 // 2) ^ select(M != x, y % 1, y & -3)) // 6",
+                           "(-3 * y ^ x % 12) >> 1 ^ x % 8 * -3 % 4",
+                           "select(M != x, 0, max(y, y * y) - 2 * (y // 2)) ^ 11"}) {
+    EXPECT_EQ(testing::agreement(parse(pool, text).value()).fault, "");
+    EXPECT_EQ(pool.gave_up, 0);
+  }
 }
 
 TEST(Simplify, TracesEveryStepSoThatItCanBeChecked) {

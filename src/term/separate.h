@@ -7,7 +7,7 @@
 
 namespace tessera::term {
 
-/// A leaf that can be walked: a coordinate, or a counter between constants.
+/// Whether a leaf can be walked: a coordinate, or a counter between constants.
 bool is_walked(Term leaf);
 /// Its values; count 0 for a loop that never runs.
 Axis axis_of(Term leaf);
