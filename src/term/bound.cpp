@@ -9,7 +9,7 @@ constexpr int deepest = 6;
 constexpr int most_sums = 48;
 
 // Replacements for `factor` that are below it (or above it).
-std::vector<Sum> replacements(Pool& pool, Term factor, bool below) {
+std::vector<Sum> replacements(Term factor, bool below) {
   std::vector<Sum> out;
   const auto offer = [&](std::optional<Sum> s) {
     if (s) out.push_back(std::move(*s));
@@ -56,7 +56,7 @@ std::vector<Sum> below_part(Pool& pool, const Part& p) {
       if (j != i) others.push_back(factors[j]);
     const Term rest = product_of(pool, others);
     if (!rest->facts.at_least(0)) continue;
-    for (const Sum& s : replacements(pool, factors[i], p.coefficient > 0)) {
+    for (const Sum& s : replacements(factors[i], p.coefficient > 0)) {
       const Sum product = others.empty() ? s : sum_of(term_of(pool, s) * rest);
       if (auto scaled = scale(product, p.coefficient)) out.push_back(std::move(*scaled));
     }

@@ -38,7 +38,7 @@ bool in_range(Pool& pool, const Sum& s, Term below) {
   return proves_at_least(pool, s, 0) && proves_less(pool, s, sum_of(below));
 }
 
-std::optional<Common> by_constant(Pool& pool, const Sum& s, const Divisor& d) {
+std::optional<Common> by_constant(const Sum& s, const Divisor& d) {
   std::set<int64_t, std::greater<>> candidates;
   for (const Part& p : s.parts)
     if (const int64_t g = std::gcd(p.coefficient, d.constant); g > 1) candidates.insert(g);
@@ -114,7 +114,7 @@ Split split(Pool& pool, const Sum& s, const Divisor& d, bool floor) {
 }
 
 std::optional<Common> common(Pool& pool, const Sum& s, const Divisor& d) {
-  if (auto c = by_constant(pool, s, d)) return c;
+  if (auto c = by_constant(s, d)) return c;
   return d.is_constant() ? std::nullopt : by_factors(pool, s, d);
 }
 

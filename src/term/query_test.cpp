@@ -251,6 +251,22 @@ TEST(Query, ReadsWithEqualIndicesAreEqual) {
   EXPECT_TRUE(always(T("0 <= perm[perm[x]] < 12")).proved());
 }
 
+TEST(Query, QuotientsAndRestsAreNoSymbolsOfTheUser) {
+  Pool pool;
+  (void)*pool.parameter("K", {.lower = pool.constant(0)});
+  const auto T = [&](const char* text) { return parse(pool, text).value(); };
+  EXPECT_EQ(equal(T("(K + 63) // 64"), T("K // 64 + select(K % 64 > 0, 1, 0)")).reason,
+            "enumeration of 64 points of quotients and rests");
+  EXPECT_EQ(pool.coordinate("K.rest.64", 64).error().code, "TS0803");
+  Pool other;
+  (void)*other.parameter("K", {.lower = other.constant(0)});
+  (void)*other.coordinate("K.rest.64", 64);
+  // Without the name the claim is left open, and not mistaken.
+  const Term left = parse(other, "(K + 63) // 64").value();
+  EXPECT_EQ(equal(left, parse(other, "K // 64 + select(K % 64 > 0, 1, 0)").value()).outcome,
+            Outcome::unknown);
+}
+
 TEST(Query, OverflowIsNeverAVerdict) {
   Pool pool;
   (void)*pool.parameter("M");

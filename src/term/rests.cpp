@@ -51,13 +51,13 @@ Result<Term> split_leaf(Pool& pool, Term leaf, int64_t period) {
     const auto end = narrow(Wide{floor_quotient(*f.upper, period)} + 1);
     if (end) bounds.upper = pool.constant(*end);
   }
-  // The names cannot clash with a user's: `.of.` and the period make them.
+  const std::string& name = leaf->symbol->name;
   TESSERA_TRY(quotient,
-              pool.parameter(fmt::format("{}.quotient.of.{}", leaf->symbol->name, period), bounds));
+              pool.derive(fmt::format("{}.quotient.{}", name, period), Op::parameter, bounds));
   const int64_t step = std::gcd(std::max<int64_t>(f.modulus, 1), period);
   if (step == period) return quotient * period + floor_remainder(f.residue, period);
-  TESSERA_TRY(rest, pool.coordinate(fmt::format("{}.rest.of.{}", leaf->symbol->name, period),
-                                    period / step));
+  const Bounds rests{pool.constant(0), pool.constant(period / step)};
+  TESSERA_TRY(rest, pool.derive(fmt::format("{}.rest.{}", name, period), Op::coordinate, rests));
   return quotient * period + rest * step + floor_remainder(f.residue, step);
 }
 

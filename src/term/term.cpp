@@ -80,9 +80,9 @@ Facts facts_of_bounds(const Bounds& b) {
 }
 
 bool same_declaration(const Symbol& a, const Symbol& b) {
-  return a.kind == b.kind && a.arity == b.arity && a.bounds.lower == b.bounds.lower &&
-         a.bounds.upper == b.bounds.upper && a.bounds.modulus == b.bounds.modulus &&
-         a.bounds.residue == b.bounds.residue;
+  return a.kind == b.kind && a.arity == b.arity && a.derived == b.derived &&
+         a.bounds.lower == b.bounds.lower && a.bounds.upper == b.bounds.upper &&
+         a.bounds.modulus == b.bounds.modulus && a.bounds.residue == b.bounds.residue;
 }
 
 void collect(Term t, std::set<const Node*>& seen, std::map<int32_t, Term>& out) {
@@ -186,6 +186,13 @@ Result<Term> Pool::counter(std::string_view name, Term lower, Term upper) {
 Result<Term> Pool::parameter(std::string_view name, const Bounds& bounds) {
   TESSERA_TRY(s, declare({std::string(name), Op::parameter, bounds}));
   return symbol(s);
+}
+
+Result<Term> Pool::derive(std::string_view name, Op kind, const Bounds& bounds) {
+  Symbol s{std::string(name), kind, bounds};
+  s.derived = true;
+  TESSERA_TRY(declared, declare(std::move(s)));
+  return symbol(declared);
 }
 
 Result<const Symbol*> Pool::memory(std::string_view name, int arity, const Bounds& bounds) {

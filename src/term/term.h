@@ -97,6 +97,7 @@ struct Symbol {
   Facts facts;        // the constant part of the bounds
   int arity = 0;      // of a read
   int32_t index = 0;  // in the order of declaration, in which witnesses are least
+  bool derived = false;
 };
 
 struct Node {
@@ -127,6 +128,9 @@ class Pool {
   /// In [lower, upper); the range may be empty.
   Result<Term> counter(std::string_view name, Term lower, Term upper);
   Result<Term> parameter(std::string_view name, const Bounds& bounds = {});
+  /// A parameter or coordinate that a decision procedure makes for itself. TS0803 if the name was
+  /// declared otherwise: it is never a user's symbol.
+  Result<Term> derive(std::string_view name, Op kind, const Bounds& bounds);
   /// A memory that `read` reads, with the bounds of what it holds.
   Result<const Symbol*> memory(std::string_view name, int arity, const Bounds& bounds = {});
   [[nodiscard]] const Symbol* find(std::string_view name) const;
