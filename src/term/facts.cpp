@@ -129,8 +129,8 @@ Facts facts_multiply(const Facts& a, const Facts& b) {
   const Bound corners[] = {corner(a.lower, b.lower), corner(a.lower, b.upper),
                            corner(a.upper, b.lower), corner(a.upper, b.upper)};
   if (std::all_of(std::begin(corners), std::end(corners), [](Bound c) { return c.has_value(); })) {
-    lower = **std::min_element(std::begin(corners), std::end(corners));
-    upper = **std::max_element(std::begin(corners), std::end(corners));
+    lower = *std::min_element(std::begin(corners), std::end(corners));
+    upper = *std::max_element(std::begin(corners), std::end(corners));
   } else if (a.at_least(0) && b.at_least(0)) {
     lower = corner(a.lower, b.lower);
     if (!lower) lower = 0;

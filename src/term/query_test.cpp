@@ -238,6 +238,20 @@ TEST(Query, IndependentCoordinatesAreWalkedSeparately) {
   EXPECT_EQ(to_string(w.witness, pool), "a = 0, b = 0, c = 0, d = 255");
 }
 
+TEST(Query, IndependentCoordinatesMayHaveMorePointsThanCanBeCounted) {
+  Pool pool;
+  const auto T = [&](const std::string& text) { return parse(pool, text).value(); };
+  std::string sum = "0";
+  for (const char* name : {"a", "b", "c", "d", "e"}) {
+    (void)*pool.coordinate(name, 65536);
+    sum += std::string(" + (") + name + " ^ 3) % 5";
+  }
+  const Verdict v = equal(T(sum), T(sum + " + select((c ^ 3) % 5 + c == 65532, 1, 0)"));
+  ASSERT_TRUE(v.refuted()) << to_string(v, pool);
+  EXPECT_EQ(v.witness.symbols.at("a") + v.witness.symbols.at("b") + v.witness.symbols.at("d"), 0);
+  EXPECT_GT(v.witness.symbols.at("c"), 65000);
+}
+
 TEST(Query, ReadsWithEqualIndicesAreEqual) {
   Pool pool;
   (void)*pool.coordinate("x", 12);

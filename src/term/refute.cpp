@@ -175,9 +175,9 @@ std::optional<Assignment> refute(Term claim, Term reduced, const Effort& effort)
   return Trials(claim, reduced, effort).run();
 }
 
-std::optional<Assignment> refute_at(Term claim, const std::vector<Axis>& axes, int64_t at) {
+std::optional<Assignment> refute_at(Term claim, const std::vector<Axis>& axes,
+                                    const std::vector<int64_t>& values) {
   Assignment a;
-  const std::vector<int64_t> values = point(axes, at);
   for (std::size_t i = 0; i < axes.size(); ++i) a.symbols[axes[i].leaf->symbol->name] = values[i];
   const std::vector<Term> symbols = symbols_of({claim});
   std::optional<Assignment> whole = complete(symbols, a);

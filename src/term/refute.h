@@ -14,6 +14,7 @@ std::optional<Assignment> complete(const std::vector<Term>& symbols, const Assig
 /// small admissible values, and some beside the constants of `reduced`.
 std::optional<Assignment> refute(Term claim, Term reduced, const Effort& effort);
 /// The same, given the point of the walked leaves.
-std::optional<Assignment> refute_at(Term claim, const std::vector<Axis>& axes, int64_t at);
+std::optional<Assignment> refute_at(Term claim, const std::vector<Axis>& axes,
+                                    const std::vector<int64_t>& at);
 
 }  // namespace tessera::term

@@ -92,7 +92,7 @@ void search(Program& program, Walked& out, const std::function<bool(int)>& see) 
   const Walk ended = walk(program, out.axes, [&](int64_t begin, int count) {
     for (int i = 0; i < count; ++i) {
       if (see(i)) continue;
-      out.at = begin + i;
+      out.at = point(out.axes, begin + i);
       return false;
     }
     return true;
@@ -163,12 +163,11 @@ Walked equation_by_groups(Pool& pool, const Sum& finite, const std::vector<Axis>
     }
     total += first.value_or(0);
     if (part.holds) continue;
-    const std::vector<int64_t> values = point(part.axes, part.at);
     std::vector<int64_t> whole;
     for (const Axis& a : axes) {
       const auto it = std::find_if(part.axes.begin(), part.axes.end(),
                                    [&](const Axis& b) { return b.leaf == a.leaf; });
-      whole.push_back(it == part.axes.end() ? a.first : values[it - part.axes.begin()]);
+      whole.push_back(it == part.axes.end() ? a.first : part.at[it - part.axes.begin()]);
     }
     failing.push_back(std::move(whole));
   }
@@ -176,11 +175,7 @@ Walked equation_by_groups(Pool& pool, const Sum& finite, const std::vector<Axis>
   out.holds = total == 0 && failing.empty();
   out.exact = !out.holds;
   if (out.holds) return out;
-  const std::vector<int64_t> least =
-      total != 0 ? point(axes, 0) : *std::min_element(failing.begin(), failing.end());
-  out.at = 0;
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    out.at = out.at * axes[i].count + (least[i] - axes[i].first);
+  out.at = total != 0 ? point(axes, 0) : *std::min_element(failing.begin(), failing.end());
   return out;
 }
 

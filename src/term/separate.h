@@ -33,7 +33,7 @@ struct Walked {
   bool holds = false;  // of decided
   bool exact = false;  // of decided and not holds: it fails at `at` for every value of the symbols
   std::vector<Axis> axes;
-  int64_t at = -1;  // the first point of the axes where it fails, or could not be shown
+  std::vector<int64_t> at;  // the first point of the axes where it fails, or could not be shown
   int64_t points = 0;
   std::string reason;
 };
