@@ -21,7 +21,7 @@ constexpr CodeFamily families[] = {
     {"TS05", "verify and measure: results and times"},
     {"TS06", "registry and store: what was learned, and its file"},
     {"TS07", "processes, protocol, report pages"},
-    {"TS08", "language: the text of kernel files"},
+    {"TS08", "language: the text of kernel files, and the integers that they compute with"},
     {"TS09", "faults of tessera itself"},
 };
 
@@ -73,7 +73,8 @@ const std::vector<Explanation>& explanations() {
     std::vector<Explanation> out;
     for (const auto family : {explained_input(), explained_layout(), explained_graph(),
                               explained_build(), explained_realize(), explained_verify(),
-                              explained_registry(), explained_language(), explained_process()})
+                              explained_registry(), explained_language(), explained_term(),
+                              explained_process()})
       out.insert(out.end(), family.begin(), family.end());
     std::sort(out.begin(), out.end(),
               [](const Explanation& a, const Explanation& b) { return a.code < b.code; });
