@@ -184,7 +184,7 @@ std::string what_decided(const Session& s, const Chosen& chosen, int index) {
 }
 
 std::string why_not(const Session& s, const Chosen& chosen, int index) {
-  const std::string first = what_decided(s, chosen, index);
+  std::string first = what_decided(s, chosen, index);
   const Work* w = s.work_of(index);
   const std::string ours = w == nullptr ? "" : fate_of_ours(s, *w);
   if (ours.empty() || ours == first) return first;
