@@ -71,10 +71,10 @@ std::span<const CodeFamily> code_families() {
 const std::vector<Explanation>& explanations() {
   static const std::vector<Explanation> all = [] {
     std::vector<Explanation> out;
-    for (const auto family : {explained_input(), explained_layout(), explained_graph(),
-                              explained_build(), explained_realize(), explained_verify(),
-                              explained_registry(), explained_language(), explained_term(),
-                              explained_process()})
+    for (const auto family :
+         {explained_input(), explained_layout(), explained_graph(), explained_build(),
+          explained_realize(), explained_verify(), explained_registry(), explained_language(),
+          explained_term(), explained_process()})
       out.insert(out.end(), family.begin(), family.end());
     std::sort(out.begin(), out.end(),
               [](const Explanation& a, const Explanation& b) { return a.code < b.code; });
