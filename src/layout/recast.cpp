@@ -34,7 +34,7 @@ Result<Layout> upcast(const Layout& l, int64_t n) {
   if (n == 1) return l;
   std::vector<Mode> within;
   bool fits = true;
-  const Layout wide = map_leaves(l, [&](Mode m) -> Mode {
+  Layout wide = map_leaves(l, [&](Mode m) -> Mode {
     if (m.extent == 1) return {};
     if (m.stride % n == 0) return {m.extent, m.stride / n};
     // n / stride elements of this leaf lie in one wide element.

@@ -1,6 +1,7 @@
 #include "layout/swizzled_layout.h"
 
 #include <bit>
+#include <cassert>
 #include <charconv>
 #include <numeric>
 #include <stdexcept>
@@ -101,6 +102,7 @@ Result<SwizzledLayout> slice(const Coordinate& c, const SwizzledLayout& l) {
 
 Result<SwizzledLayout> recast(const SwizzledLayout& l, int64_t from, int64_t to) {
   TESSERA_TRY(inner, recast(l.layout(), from, to));
+  assert(from >= 1 && to >= 1);  // else the layout within is refused
   const int64_t common = std::gcd(from, to);
   const auto down = static_cast<uint64_t>(from / common);
   const auto up = static_cast<uint64_t>(to / common);
