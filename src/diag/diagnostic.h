@@ -3,8 +3,8 @@
 //
 // Codes never change meaning: TS00xx input, TS01xx layout, TS02xx graph and rules, TS03xx build and
 // toolchain, TS04xx realize and tile, TS05xx numerics and verification, TS06xx registry and store,
-// TS07xx processes and protocol, TS09xx our own faults. A code is declared beside its use, and
-// explained in explain_<family>.cpp:
+// TS07xx processes and protocol, TS08xx index terms, TS09xx our own faults. A code is declared
+// beside its use, and explained in explain_<family>.cpp:
 //
 //   inline constexpr Code no_such_class{"TS0003", "input.no_such_class"};
 //   return fail(no_such_class, "`{}` has no class `{}`", file, name)
