@@ -66,8 +66,12 @@ void Program::compile(Term t) {
     i.memory = t->symbol;
     for (Term a : t->args) i.indices.push_back(places_.at(a.node()));
   } else {
-    int* const fields[] = {&i.a, &i.b, &i.c};
-    for (std::size_t k = 0; k < t->args.size(); ++k) *fields[k] = places_.at(t->args[k].node());
+    const auto place = [&](std::size_t k) {
+      return k < t->args.size() ? places_.at(t->args[k].node()) : 0;
+    };
+    i.a = place(0);
+    i.b = place(1);
+    i.c = place(2);
     if (t->args.size() == 2 && t->args[1]->op == Op::constant) i.immediate = t->args[1]->value;
     if (t->op == Op::divide || t->op == Op::remainder)
       i.small = t->args[0]->facts.within(0, small_limit - 1) &&
