@@ -30,8 +30,9 @@ inline void expect_round_trip(const Program& p) {
   for (const Target t : {Target::host, Target::cuda}) {
     const Result<Emitted> a = emit(p, t), b = emit(*again, t);
     ASSERT_EQ(a.has_value(), b.has_value()) << text;
-    if (a) EXPECT_EQ(a->source, b->source) << text;
-    if (!a) EXPECT_EQ(a.error().message, b.error().message) << text;
+    const std::string given = a ? a->source : a.error().message;
+    const std::string read = b ? b->source : b.error().message;
+    EXPECT_EQ(given, read) << text;
   }
 }
 
