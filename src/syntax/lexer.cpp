@@ -48,7 +48,9 @@ class Lexer {
  private:
   [[nodiscard]] int size() const { return static_cast<int>(text_.size()); }
   [[nodiscard]] char peek(int ahead = 0) const {
-    return at_ + ahead < size() ? text_[static_cast<std::size_t>(at_ + ahead)] : '\0';
+    return at_ + ahead < size()
+               ? text_[static_cast<std::size_t>(at_) + static_cast<std::size_t>(ahead)]
+               : '\0';
   }
   void add(Word word, int begin) {
     out_.push_back({word, {begin, at_}, std::string(source_.text({begin, at_}))});

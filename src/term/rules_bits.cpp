@@ -110,7 +110,7 @@ Term shift(Pool& pool, Term t) {
 }
 
 // x & mask as the sum of the fields that the mask's runs of ones select.
-Term mask(Pool& pool, Term t) {
+Term mask(Pool& /*pool*/, Term t) {
   if (t->op != Op::bit_and || t->args[1]->op != Op::constant) return t;
   const Term x = t->args[0];
   const int64_t constant = t->args[1]->value;

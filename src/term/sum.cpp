@@ -110,7 +110,7 @@ Term product_of(Pool& pool, std::vector<Term> factors) {
 
 Sum sum_of(Term t) {
   if (t->op == Op::constant) return constant_sum(t->value);
-  const Sum itself{0, {{t, 1}}};
+  Sum itself{0, {{t, 1}}};
   if (t->op == Op::add || t->op == Op::subtract)
     return add_scaled(sum_of(t->args[0]), sum_of(t->args[1]), t->op == Op::add ? 1 : -1)
         .value_or(itself);

@@ -180,7 +180,8 @@ Result<Wgmma> wgmma(Element a, Element b, Element c, Feed a_from, int64_t n, boo
 Layout Wgmma::a_layout() const {
   const int64_t e = a_per_register();
   return {IntTuple::tuple({IntTuple::flat({4, 8, 4}), IntTuple::flat({e, 2, 2})}),
-          IntTuple::tuple({IntTuple::flat({64 * e, 1, 16}), IntTuple::flat({64, 8, 64 * 4 * e})})};
+          IntTuple::tuple(
+              {IntTuple::flat({64 * e, 1, 16}), IntTuple::flat({64, 8, int64_t{256} * e})})};
 }
 
 /// The same of the accumulators: neighbours are columns 2 t and 2 t + 1 of every 8.
