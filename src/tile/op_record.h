@@ -33,6 +33,9 @@ struct OpRecord {
   std::string_view name;
   Shape shape = Shape::block;
   Form form = Form::call;
+  /// Of a call; any: the type rule says.
+  static constexpr int any = -1;
+  int operands = any;
   /// Types of the results; an error says which operand is wrong.
   Result<std::vector<Type>> (*infer)(const Program&, const Kernel&, const Op&) = nullptr;
   /// Its payload from the fields of a call: &Payload::read<T>; null where it has none.

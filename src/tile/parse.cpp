@@ -158,6 +158,10 @@ class Reader {
     fields.vars = &scope.vars;
     Payload payload = record->read == nullptr ? Payload() : record->read(fields);
     TESSERA_TRY(operands, fields.finish(scope.values));
+    const auto given = static_cast<int>(operands.size());
+    if (record->operands != OpRecord::any && given != record->operands)
+      return error(wrong(e.span, fmt::format("`{}` is given {} values", name, given),
+                         std::to_string(record->operands)));
     const std::vector<ValueId> results =
         builder_->add(name, std::move(operands), std::move(payload));
     TESSERA_CHECK(checked(e.span));

@@ -97,6 +97,7 @@ const OpRecord records[] = {
      .emit = emit_map},
     {.name = "cast",
      .shape = Shape::element,
+     .operands = 1,
      .infer = infer_cast,
      .read = Payload::read<CastTo>,
      .interpret = interpret_cast,
