@@ -51,6 +51,15 @@ for k in range(0, K):    # right
 y = reduce(x, by=min, axis=1)     # refused: sum or max
 y = reduce(x, by=max, axis=1)     # right
 )"},
+    {"TS0811", "core.bad_kernel", R"(A generator named an instruction that does not exist.)",
+     R"(The kernel was written by code of tessera, or elaborated from a kernel file, and an instruction
+     in it is none of those that docs/instructions.md lists.)",
+     R"(Report it with the command and its inputs: it is a fault of tessera, unless you wrote the
+     generator.)",
+     R"(
+b.issue("mbarrier.wait_for", ...)    # refused
+b.issue("mbarrier.wait", ...)        # right
+)"},
 };
 
 }  // namespace
