@@ -1,0 +1,258 @@
+// Instructions of the device side: their arguments as C++.
+#include "base/text.h"
+#include "lower/codes.h"
+#include "lower/device.h"
+#include "lower/walk.h"
+
+namespace tessera::lower {
+namespace {
+
+using arch::Operand;
+using arch::OperandKind;
+using By = Passed::By;
+
+bool is_shared(OperandKind k) {
+  return k == OperandKind::shared || k == OperandKind::cluster_shared;
+}
+
+bool has_event(const arch::Form& f, arch::Verb verb, arch::EventKind kind) {
+  for (const arch::Event& e : f.effects.events)
+    if (e.verb == verb && e.kind == kind) return true;
+  return false;
+}
+
+bool fences(const arch::Form& f, arch::FenceKind kind) {
+  for (const arch::Fence& e : f.effects.fences)
+    if (e.kind == kind) return true;
+  return false;
+}
+
+std::string_view name_of(const core::Argument& a) {
+  static constexpr std::string_view names[] = {
+      "a place in shared memory", "an mbarrier", "a place in a tensor",
+      "a tensor map",             "registers",   "integers"};
+  return names[a.index()];
+}
+
+Diagnostic unfit(const core::Issue& i, std::size_t operand) {
+  const Operand& o = i.form->operands[operand];
+  return fail(bad_argument, "`{}` cannot take this for its operand `{}`", i.form->name, o.name)
+      .expect("{}", arch::name_of(o.kind))
+      .but_found("{}", name_of(i.arguments[operand]));
+}
+
+}  // namespace
+
+std::vector<Wanted> Device::wanted_of(const core::Issue& i) {
+  std::vector<Wanted> all;
+  for (std::size_t o = 0; o < i.arguments.size() && o < i.form->operands.size(); ++o) {
+    const Operand& operand = i.form->operands[o];
+    const core::Argument& a = i.arguments[o];
+    if (const auto* const s = std::get_if<core::SharedAt>(&a)) {
+      const Term at =
+          operand.kind == OperandKind::descriptor ? chunk_of(kernel_, *s) : byte_of(kernel_, *s);
+      all.push_back({split_sum(at).rest, shared_.at(s->shared.index) + "_at"});
+    } else if (const auto* const b = std::get_if<core::BarrierAt>(&a)) {
+      all.push_back({b->slot, "slot"});
+    } else if (const auto* const g = std::get_if<core::GlobalAt>(&a)) {
+      all.push_back({split_sum(element_of(kernel_, *g)).rest,
+                     tensors_.at(g->tensor.index) + "_at"});
+    } else if (const auto* const v = std::get_if<core::Integers>(&a);
+               v != nullptr && operand.kind != OperandKind::immediate) {
+      for (Term t : v->values) all.push_back({t, std::string(operand.name)});
+    }
+  }
+  return all;
+}
+
+/// True of constants and of what is made of counters that are constants of the text.
+bool Device::is_constant_in_text(Term t) const {
+  return !term::any_node(t, [&](Term n) {
+    return n->symbol != nullptr && in_text_.count(n->symbol) == 0;
+  });
+}
+
+/// base + rest * scale + constant
+std::string Device::sum(const std::string& base, const SplitSum& offset, int64_t scale) {
+  std::string out = base;
+  if (offset.rest) {
+    const std::string rest = expressions_.operand(offset.rest);
+    out += scale == 1 ? " + " + rest : fmt::format(" + {} * {}", rest, scale);
+  }
+  if (offset.constant != 0)
+    out += fmt::format(" {} {}", offset.constant < 0 ? '-' : '+',
+                       std::abs(offset.constant * scale));
+  return out;
+}
+
+Passed Device::address(const core::Issue& i, std::size_t operand, const core::SharedAt& at) {
+  const Operand& o = i.form->operands[operand];
+  const std::string& base = shared_.at(at.shared.index);
+  if (at.at.size() != static_cast<std::size_t>(kernel_[at.shared].layout.rank())) {
+    refuse(fail(bad_argument, "`{}` has {} coordinates", kernel_[at.shared].name,
+                kernel_[at.shared].layout.rank())
+               .but_found("{}", at.at.size()));
+    return {};
+  }
+  if (is_shared(o.kind))
+    return {By::value, "uint32_t", {sum(base, split_sum(byte_of(kernel_, at)))}};
+  const Result<MatrixRead> read = matrix_read(i, o.name);
+  const Result<MatrixBits> bits =
+      read ? matrix_bits(kernel_, at, *read) : Result<MatrixBits>(error(read.error()));
+  if (!bits) {
+    refuse(bits.error());
+    return {};
+  }
+  helpers_.insert("matrix");
+  const std::string start = fmt::format("({} >> 4 | {:#x}u)", base, bits->low);
+  return {By::value,
+          "uint64_t",
+          {fmt::format("matrix({}, {:#x}u)", sum(start, split_sum(chunk_of(kernel_, at))),
+                       bits->high)}};
+}
+
+/// 8 or 16 bits of a register.
+Passed Device::part(const Operand& o, const core::Slice& s) {
+  const core::Registers& r = kernel_[s.registers];
+  const int64_t per = r.per_register();
+  const Term word = floor_div(s.first, per), at = floor_mod(s.first, per);
+  if (o.direction != arch::Direction::in) {
+    refuse(fail(unsupported, "a part of a register cannot be written by an instruction: `{}`",
+                r.name)
+               .help("load 4 bytes or more"));
+    return {};
+  }
+  helpers_.insert("field");
+  return {By::value,
+          "uint16_t",
+          {fmt::format("field<{}>({}[{}], {})", 32 / per, registers_.at(s.registers.index),
+                       expressions_.text(word), expressions_.text(at))}};
+}
+
+Passed Device::slice(const core::Issue& i, std::size_t operand, const core::Slice& s) {
+  const Operand& o = i.form->operands[operand];
+  const core::Registers& r = kernel_[s.registers];
+  if (!is_constant_in_text(s.first)) {
+    refuse(fail(bad_slice, "registers have constant numbers, and `{}` is none",
+                term::to_string(s.first))
+               .help("use counters of unrolled loops alone"));
+    return {};
+  }
+  const int64_t bytes = size_of(r.element);
+  if (o.kind == OperandKind::b16 && bytes < 4) return part(o, s);
+  const bool wide = o.kind == OperandKind::b64;
+  const bool fits = wide ? bytes == 8 : bytes < 8;
+  if (!fits || (o.kind == OperandKind::f32 && r.element != DType::float32) ||
+      o.kind == OperandKind::b16 || o.kind == OperandKind::immediate) {
+    refuse(unfit(i, operand));
+    return {};
+  }
+  const Result<Term> first = register_of(kernel_, s);
+  if (!first) {
+    refuse(first.error());
+    return {};
+  }
+  const int64_t count = arch::value_of(o.registers, i.choices).value_or(1);
+  const Range range = ranges_.of(*first);
+  if (range.low < 0 || range.high + count > (r.slots() + r.per_register() - 1) / r.per_register())
+    refuse(fail(bad_slice, "`{}` takes {} registers from `{}`", i.form->name, count,
+                term::to_string(s.first))
+               .expect("within the {} elements of `{}`", r.slots(), r.name));
+  const std::string type = wide ? "uint64_t" : r.element == DType::float32 ? "float" : "uint32_t";
+  const std::string& array = registers_.at(s.registers.index);
+  if (!o.is_list()) {
+    const By by = o.direction == arch::Direction::in ? By::value : By::reference;
+    return {by, type, {fmt::format("{}[{}]", array, expressions_.text(*first))}};
+  }
+  const std::string from = expressions_.operand(*first);
+  return {By::pointer, type, {from == "0" ? array : fmt::format("{} + {}", array, from)}};
+}
+
+Passed Device::integers(const core::Issue& i, std::size_t operand, const core::Integers& v) {
+  const Operand& o = i.form->operands[operand];
+  const int64_t count = arch::value_of(o.registers, i.choices).value_or(1);
+  const bool number = o.kind == OperandKind::b32 || o.kind == OperandKind::b16 ||
+                      o.kind == OperandKind::b64 || o.kind == OperandKind::immediate;
+  if (!number || o.direction != arch::Direction::in ||
+      static_cast<int64_t>(v.values.size()) != count) {
+    refuse(unfit(i, operand));
+    return {};
+  }
+  Passed p{o.is_list() ? By::values : By::value, std::string(type_of(o.kind)), {}};
+  for (Term t : v.values) {
+    if (o.kind == OperandKind::immediate) {
+      p.by = By::constant;
+      if (!is_constant_in_text(t))
+        refuse(fail(bad_argument, "`{}` of `{}` is a constant of the instruction", o.name,
+                    i.form->name)
+                   .but_found("{}", term::to_string(t)));
+    }
+    const std::string text = expressions_.text(t);
+    p.texts.push_back(expressions_.is_long(t) && o.kind != OperandKind::b64
+                          ? fmt::format("static_cast<uint32_t>({})", text)
+                          : text);
+  }
+  return p;
+}
+
+Passed Device::global(const core::GlobalAt& at) {
+  const core::Tensor& t = kernel_[at.tensor];
+  const SplitSum s = split_sum(element_of(kernel_, at));
+  std::string offset = s.rest ? expressions_.text(s.rest) : "";
+  if (s.constant != 0 || !s.rest)
+    offset += fmt::format("{}{}", offset.empty() ? "" : " + ", s.constant);
+  return {By::value,
+          "const void*",
+          {fmt::format("{} + {} * int64_t({})", tensors_.at(at.tensor.index), size_of(t.element),
+                       offset)}};
+}
+
+Passed Device::passed(const core::Issue& i, std::size_t operand) {
+  const OperandKind kind = i.form->operands[operand].kind;
+  const core::Argument& a = i.arguments[operand];
+  if (const auto* const s = std::get_if<core::SharedAt>(&a);
+      s != nullptr && (is_shared(kind) || kind == OperandKind::descriptor))
+    return address(i, operand, *s);
+  if (const auto* const b = std::get_if<core::BarrierAt>(&a); b != nullptr && is_shared(kind)) {
+    const std::string& base = barriers_.at(b->barriers.index);
+    if (b->slot->op == term::Op::constant)
+      return {By::value, "uint32_t", {sum(base, {{}, b->slot->value * 8})}};
+    return {By::value, "uint32_t", {sum(base, {b->slot, 0}, 8)}};
+  }
+  if (const auto* const g = std::get_if<core::GlobalAt>(&a);
+      g != nullptr && kind == OperandKind::global)
+    return global(*g);
+  if (const auto* const m = std::get_if<core::MapRef>(&a);
+      m != nullptr && kind == OperandKind::tensor_map)
+    return {By::value, "const void*", {"&" + maps_.at(m->map.index)}};
+  if (const auto* const s = std::get_if<core::Slice>(&a)) return slice(i, operand, *s);
+  if (const auto* const v = std::get_if<core::Integers>(&a)) return integers(i, operand, *v);
+  refuse(unfit(i, operand));
+  return {};
+}
+
+/// Those that wgmma may have in flight, and that are declared here.
+void Device::pin_registers() {
+  for (const core::RegistersId r : declared_)
+    if (in_flight_.count(r.index) != 0) {
+      helpers_.insert("pin");
+      text_.line("pin({});", registers_.at(r.index));
+    }
+}
+
+void Device::write(const core::Issue& i) {
+  if (i.arguments.size() != i.form->operands.size())
+    return refuse(fail(bad_argument, "`{}` has {} operands", i.form->name, i.form->operands.size())
+                      .but_found("{} arguments", i.arguments.size()));
+  if (is_of_warp(*i.form)) meet();
+  if (fences(*i.form, arch::FenceKind::wgmma_registers)) pin_registers();
+  std::vector<Passed> operands;
+  for (std::size_t o = 0; o < i.arguments.size(); ++o) operands.push_back(passed(i, o));
+  if (failure_) return;
+  const Result<std::string> call = instructions_.call(*i.form, i.choices, operands);
+  if (!call) return refuse(call.error());
+  text_.raw(*call);
+  if (has_event(*i.form, arch::Verb::awaits, arch::EventKind::wgmma_group)) pin_registers();
+}
+
+}  // namespace tessera::lower

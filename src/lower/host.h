@@ -1,0 +1,17 @@
+// The host side of a kernel as C++: the C interface of include/tessera/kernel.h.
+#pragma once
+
+#include "lower/device.h"
+
+namespace tessera::lower {
+
+struct HostSide {
+  std::string text;  // without the guards of tessera/sides.h
+  std::vector<std::string> ints;
+  std::vector<std::string> tensors;
+};
+
+/// TS0855: a tensor map, a workspace or a grid that a launch cannot have.
+Result<HostSide> host_side(const core::Kernel& kernel, Ranges& ranges, const DeviceSide& device);
+
+}  // namespace tessera::lower

@@ -1,0 +1,56 @@
+#include "lower/lower.h"
+
+#include "lower/codes.h"
+#include "lower/host.h"
+#include "lower/walk.h"
+
+namespace tessera::lower {
+namespace {
+
+/// Kernels that wait for the grids before them may start early.
+bool waits_for_grids(const core::Kernel& kernel) {
+  bool waits = false;
+  for_each_op(kernel.body, [&](const core::Op& op) {
+    if (const auto* const i = op.as<core::Issue>())
+      for (const arch::Event& e : i->form->effects.events)
+        waits = waits || e.kind == arch::EventKind::prerequisites;
+  });
+  return waits;
+}
+
+std::string head(const core::Kernel& kernel) {
+  std::string out = "// " + kernel.name + ": a kernel of the core, lowered.\n";
+  for (const auto& [name, value] : kernel.constants)
+    out += fmt::format("//   {} = {}\n", name, value);
+  out += "#define TESSERA_SIDES_APART 1\n";
+  if (waits_for_grids(kernel)) out += "#define TESSERA_PROGRAMMATIC_LAUNCH 1\n";
+  return out + "#include \"tessera/integers.h\"\n#include \"tessera/sides.h\"\n";
+}
+
+Status check_limits(const core::Kernel& k) {
+  if (k.threads < 32 || k.threads > 1024 || k.threads % 32 != 0)
+    return error(fail(bad_launch, "a block of {} threads", k.threads)
+                     .expect("a multiple of 32 up to 1024"));
+  constexpr int64_t most = 232448;
+  if (k.shared_bytes() > most)
+    return error(fail(bad_launch, "`{}` takes {} bytes of shared memory", k.name, k.shared_bytes())
+                     .expect("at most {}", most)
+                     .help("use fewer stages or smaller tiles"));
+  return {};
+}
+
+}  // namespace
+
+Result<CudaSource> lower(const core::Kernel& kernel) {
+  TESSERA_CHECK(check_limits(kernel));
+  Ranges ranges(kernel);
+  TESSERA_TRY(device, device_side(kernel, ranges));
+  TESSERA_TRY(host, host_side(kernel, ranges, device));
+  CudaSource out{kernel.name, head(kernel), std::move(host.ints), std::move(host.tensors),
+                 kernel.shared_bytes()};
+  out.text += "\n#if TESSERA_DEVICE_SIDE\n" + device.text + "#endif  // TESSERA_DEVICE_SIDE\n";
+  out.text += "\n#if TESSERA_HOST_SIDE\n#include \"tessera/core_launch.h\"\n\n" + host.text + "#endif  // TESSERA_HOST_SIDE\n";
+  return out;
+}
+
+}  // namespace tessera::lower

@@ -1,0 +1,125 @@
+#include "lower/uses.h"
+
+#include <algorithm>
+
+namespace tessera::lower {
+
+using core::Op;
+
+Uses::Uses(const core::Kernel& kernel, std::function<std::vector<Wanted>(const Op&)> wanted,
+           std::function<std::vector<Wanted>(const core::Compute&)> of_element)
+    : of_op_(std::move(wanted)), of_element_(std::move(of_element)) {
+  walk(kernel.body, enter(&kernel.body, -1, 0, {}, false));
+  settle();
+}
+
+int Uses::enter(Scope scope, int parent, int index, Term binds, bool loop) {
+  const int depth = parent < 0 ? 0 : levels_[static_cast<std::size_t>(parent)].depth + 1;
+  levels_.push_back({parent, index, depth, binds ? binds->symbol : nullptr, loop});
+  return numbers_[scope] = static_cast<int>(levels_.size()) - 1;
+}
+
+void Uses::walk(const core::Body& body, int level) {
+  for (int i = 0; i < static_cast<int>(body.size()); ++i) {
+    const Op& op = body[static_cast<std::size_t>(i)];
+    for (const Wanted& w : of_op_(op)) use(w, level, i);
+    if (const auto* const l = op.as<core::For>()) {
+      walk(l->body, enter(&l->body, level, i, l->counter, true));
+    } else if (const auto* const b = op.as<core::If>()) {
+      walk(b->body, enter(&b->body, level, i, {}, false));
+      walk(b->otherwise, enter(&b->otherwise, level, i, {}, false));
+    } else if (const auto* const e = op.as<core::Elected>()) {
+      walk(e->body, enter(&e->body, level, i, {}, false));
+    } else if (const auto* const r = op.as<core::Role>()) {
+      walk(r->body, enter(&r->body, level, i, r->warp, false));
+    } else if (const auto* const c = op.as<core::Compute>()) {
+      const int inside = enter(c, level, i, c->element, true);
+      for (const Wanted& w : of_element_(*c)) use(w, inside, 0);
+    }
+  }
+}
+
+/// To the parent.
+void Uses::lift(int& level, int& index) const {
+  const Level& l = levels_[static_cast<std::size_t>(level)];
+  index = l.index;
+  level = l.parent;
+}
+
+/// The innermost body that has both, and the first op there.
+void Uses::meet(Use& u, int level, int index) const {
+  if (u.level < 0) {
+    u.level = level;
+    u.index = index;
+    return;
+  }
+  const auto depth = [&](int l) { return levels_[static_cast<std::size_t>(l)].depth; };
+  while (depth(u.level) > depth(level)) lift(u.level, u.index);
+  while (depth(level) > depth(u.level)) lift(level, index);
+  while (level != u.level) {
+    lift(level, index);
+    lift(u.level, u.index);
+  }
+  u.index = std::min(u.index, index);
+}
+
+int Uses::binder(Term t, int level) {
+  while (level >= 0) {
+    const Level& l = levels_[static_cast<std::size_t>(level)];
+    if (l.binds != nullptr && has(t, l.binds)) return level;
+    level = l.parent;
+  }
+  return level;
+}
+
+Uses::Use& Uses::add_use(Term t, int level, int index) {
+  auto& [term, u] = uses_[{t->id, binder(t, level)}];
+  term = t;
+  ++u.count;
+  meet(u, level, index);
+  return u;
+}
+
+void Uses::use(const Wanted& w, int level, int index) {
+  if (!w.term) return;
+  Use& u = add_use(w.term, level, index);
+  if (u.hint.empty()) u.hint = w.hint;
+}
+
+bool Uses::has(Term t, const term::Symbol* s) {
+  if (t->symbol == s) return true;
+  const auto key = std::pair(t.node(), s);
+  if (const auto found = has_.find(key); found != has_.end()) return found->second;
+  const bool any = std::any_of(t->args.begin(), t->args.end(), [&](Term a) { return has(a, s); });
+  return has_[key] = any;
+}
+
+/// Users before what they use: then a term's place is known before its arguments are looked at.
+void Uses::settle() {
+  for (auto it = uses_.begin(); it != uses_.end(); ++it) {
+    const Term t = it->second.first;
+    Use u = it->second.second;
+    if (t->symbol != nullptr) symbols_.insert(t->symbol);
+    if (u.count > 1 && !t->leaf()) {
+      for (;;) {
+        const Level& l = levels_[static_cast<std::size_t>(u.level)];
+        if (!l.loop || (l.binds != nullptr && has(t, l.binds))) break;
+        lift(u.level, u.index);
+      }
+      placed_[{u.level, u.index}].push_back({t, u.hint});
+    }
+    for (const Term a : t->args) add_use(a, u.level, u.index);
+  }
+  for (auto& [place, all] : placed_)
+    std::sort(all.begin(), all.end(),
+              [](const Wanted& a, const Wanted& b) { return a.term->id < b.term->id; });
+}
+
+std::vector<Wanted> Uses::before(Scope scope, int at) const {
+  const auto number = numbers_.find(scope);
+  if (number == numbers_.end()) return {};
+  const auto found = placed_.find({number->second, at});
+  return found == placed_.end() ? std::vector<Wanted>{} : found->second;
+}
+
+}  // namespace tessera::lower
