@@ -49,9 +49,9 @@ struct Room {
 /// The multiprocessors that blocks of the kernel can use at once: whole clusters of them.
 inline int ask_room(const void* kernel, int device, const Shape& s, Room& room) {
   if (s.shared_bytes > 48 * 1024 &&
-      check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 s.shared_bytes),
-            "cudaFuncSetAttribute(shared memory)"))
+      check(
+          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, s.shared_bytes),
+          "cudaFuncSetAttribute(shared memory)"))
     return -1;
   if (check(cudaDeviceGetAttribute(&room.multiprocessors, cudaDevAttrMultiProcessorCount, device),
             "cudaDeviceGetAttribute"))

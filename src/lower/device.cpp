@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+
 #include "lower/codes.h"
 #include "lower/helpers.h"
 #include "lower/walk.h"
@@ -131,8 +132,8 @@ Result<DeviceSide> Device::write() {
   const bool functions = text_.text().find("tsr_") != std::string::npos;
   d.text = (functions ? pointwise::prelude(pointwise::Target::cuda) + "\n" : "") +
            "struct alignas(64) TensorMap {\n  uint64_t words[16];\n};\n\nnamespace {\n\n" +
-           instructions_.functions() + elected_ + helper_functions(helpers_) + "\n}  // namespace\n\n" +
-           signature(d) + " {\n" + text_.text() + "}\n";
+           instructions_.functions() + elected_ + helper_functions(helpers_) +
+           "\n}  // namespace\n\n" + signature(d) + " {\n" + text_.text() + "}\n";
   return d;
 }
 
@@ -283,8 +284,9 @@ void Device::write(const core::Elected& e) {
   if (elected_.empty()) {
     const arch::Form* const form = arch::find_form("warp.elect");
     const Result<std::string> call =
-        instructions_.call(*form, {}, {{Passed::By::reference, "uint32_t", {"one"}},
-                                       {Passed::By::value, "uint32_t", {"0xffffffffu"}}});
+        instructions_.call(*form, {},
+                           {{Passed::By::reference, "uint32_t", {"one"}},
+                            {Passed::By::value, "uint32_t", {"0xffffffffu"}}});
     if (!call) return refuse(call.error());
     elected_ = fmt::format(
         "/// True in one thread of a warp that is whole.\n"
@@ -302,8 +304,7 @@ void Device::write(const core::Role& r) {
   const std::string warp = expressions_.operand(kernel_.at.warp);
   const int end = r.first_warp + r.warps;
   const std::string from = r.first_warp > 0 ? fmt::format("{} >= {}", warp, r.first_warp) : "";
-  const std::string to =
-      end < kernel_.threads / 32 ? fmt::format("{} < {}", warp, end) : "";
+  const std::string to = end < kernel_.threads / 32 ? fmt::format("{} < {}", warp, end) : "";
   const std::string condition = from.empty() ? (to.empty() ? "true" : to)
                                 : to.empty() ? from
                                              : from + " && " + to;

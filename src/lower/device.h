@@ -90,14 +90,14 @@ class Device {
   const core::Op* op_ = nullptr;
   std::optional<Uses> uses_;
   std::vector<std::string> maps_, tensors_, shared_, barriers_, registers_;
-  std::set<int32_t> addressed_;               // tensors
-  std::set<int32_t> in_flight_;               // registers that some wgmma has while it runs
-  std::vector<core::RegistersId> declared_;   // in the bodies that are open
-  std::set<const term::Symbol*> in_text_;     // counters that are constants of the text
-  std::set<std::string> helpers_;             // of helpers.h, by name
-  std::string elected_;                       // the function of that name, once it is needed
-  bool apart_ = false;                        // the lanes of a warp may be at different places
-  int line_ = 0;                              // of the author's text, the last one told
+  std::set<int32_t> addressed_;              // tensors
+  std::set<int32_t> in_flight_;              // registers that some wgmma has while it runs
+  std::vector<core::RegistersId> declared_;  // in the bodies that are open
+  std::set<const term::Symbol*> in_text_;    // counters that are constants of the text
+  std::set<std::string> helpers_;            // of helpers.h, by name
+  std::string elected_;                      // the function of that name, once it is needed
+  bool apart_ = false;                       // the lanes of a warp may be at different places
+  int line_ = 0;                             // of the author's text, the last one told
 };
 
 }  // namespace tessera::lower

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+
 #include "lower/codes.h"
 #include "lower/device.h"
 
@@ -85,9 +86,9 @@ void Device::keep(const Run& r, const std::string& element, const std::string& v
   const std::string slot = slot_of(r, element);
   if (of.element == DType::float32) return text_.line("{}[{}] = {};", array, slot, value);
   if (!is_16_bit(of.element))
-    return refuse(fail(unsupported, "a compute writes elements of {}: `{}`",
-                       short_name(of.element), of.name)
-                      .expect("f32, bf16 or f16"));
+    return refuse(
+        fail(unsupported, "a compute writes elements of {}: `{}`", short_name(of.element), of.name)
+            .expect("f32, bf16 or f16"));
   const std::string two = "two_" + std::string(tessera::name_of(of.element));
   helpers_.insert({two, "set_field"});
   text_.line("set_field<16>({0}[({1}) / 2], ({1}) % 2, {2}({3}, {3}));", array, slot, two, value);

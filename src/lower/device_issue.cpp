@@ -1,5 +1,6 @@
 // Instructions of the device side: their arguments as C++.
 #include "base/text.h"
+
 #include "lower/codes.h"
 #include "lower/device.h"
 #include "lower/walk.h"
@@ -28,9 +29,12 @@ bool fences(const arch::Form& f, arch::FenceKind kind) {
 }
 
 std::string_view name_of(const core::Argument& a) {
-  static constexpr std::string_view names[] = {
-      "a place in shared memory", "an mbarrier", "a place in a tensor",
-      "a tensor map",             "registers",   "integers"};
+  static constexpr std::string_view names[] = {"a place in shared memory",
+                                               "an mbarrier",
+                                               "a place in a tensor",
+                                               "a tensor map",
+                                               "registers",
+                                               "integers"};
   return names[a.index()];
 }
 
@@ -55,8 +59,8 @@ std::vector<Wanted> Device::wanted_of(const core::Issue& i) {
     } else if (const auto* const b = std::get_if<core::BarrierAt>(&a)) {
       all.push_back({b->slot, "slot"});
     } else if (const auto* const g = std::get_if<core::GlobalAt>(&a)) {
-      all.push_back({split_sum(element_of(kernel_, *g)).rest,
-                     tensors_.at(g->tensor.index) + "_at"});
+      all.push_back(
+          {split_sum(element_of(kernel_, *g)).rest, tensors_.at(g->tensor.index) + "_at"});
     } else if (const auto* const v = std::get_if<core::Integers>(&a);
                v != nullptr && operand.kind != OperandKind::immediate) {
       for (Term t : v->values) all.push_back({t, std::string(operand.name)});
@@ -67,9 +71,8 @@ std::vector<Wanted> Device::wanted_of(const core::Issue& i) {
 
 /// True of constants and of what is made of counters that are constants of the text.
 bool Device::is_constant_in_text(Term t) const {
-  return !term::any_node(t, [&](Term n) {
-    return n->symbol != nullptr && in_text_.count(n->symbol) == 0;
-  });
+  return !term::any_node(
+      t, [&](Term n) { return n->symbol != nullptr && in_text_.count(n->symbol) == 0; });
 }
 
 /// base + rest * scale + constant
@@ -80,8 +83,8 @@ std::string Device::sum(const std::string& base, const SplitSum& offset, int64_t
     out += scale == 1 ? " + " + rest : fmt::format(" + {} * {}", rest, scale);
   }
   if (offset.constant != 0)
-    out += fmt::format(" {} {}", offset.constant < 0 ? '-' : '+',
-                       std::abs(offset.constant * scale));
+    out +=
+        fmt::format(" {} {}", offset.constant < 0 ? '-' : '+', std::abs(offset.constant * scale));
   return out;
 }
 
@@ -117,9 +120,9 @@ Passed Device::part(const Operand& o, const core::Slice& s) {
   const int64_t per = r.per_register();
   const Term word = floor_div(s.first, per), at = floor_mod(s.first, per);
   if (o.direction != arch::Direction::in) {
-    refuse(fail(unsupported, "a part of a register cannot be written by an instruction: `{}`",
-                r.name)
-               .help("load 4 bytes or more"));
+    refuse(
+        fail(unsupported, "a part of a register cannot be written by an instruction: `{}`", r.name)
+            .help("load 4 bytes or more"));
     return {};
   }
   helpers_.insert("field");

@@ -137,7 +137,8 @@ Expressions::Typed Expressions::division(Term t) {
       return converted(t, {fmt::format("({} & {})", a.text, mask), a.is_long});
     // The low bits alone are asked for, also of a quotient by another power of two.
     const Term x = t->args[0];
-    const int inner = x->op == Op::divide && names_.count(x.node()) == 0 ? power_of(x->args[1]) : -1;
+    const int inner =
+        x->op == Op::divide && names_.count(x.node()) == 0 ? power_of(x->args[1]) : -1;
     const std::string low = inner >= 0 && inner + shift <= 32
                                 ? fmt::format("(uint32_t({}) >> {})", text(x->args[0]), inner)
                                 : fmt::format("uint32_t({})", without_brackets(a.text));
@@ -159,8 +160,8 @@ Expressions::Typed Expressions::arithmetic(Term t) {
   const Typed a = typed(t->args[choice ? 1 : 0]), b = typed(t->args[choice ? 2 : 1]);
   if (t->op == Op::shift_left || t->op == Op::shift_right) {
     const bool wide = a.is_long || is_long(t);
-    return converted(
-        t, {fmt::format("({} {} {})", in(a, wide), sign(t->op), in(b, b.is_long)), wide});
+    return converted(t,
+                     {fmt::format("({} {} {})", in(a, wide), sign(t->op), in(b, b.is_long)), wide});
   }
   const bool wide = a.is_long || b.is_long || is_long(t);
   const std::string x = in(a, wide), y = in(b, wide);

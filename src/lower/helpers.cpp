@@ -16,7 +16,8 @@ __device__ __forceinline__ uint64_t matrix(uint32_t low, uint32_t high) {
   return static_cast<uint64_t>(high) << 32 | low;
 }
 )"},
-    {"pin", R"(/// The compiler moves no use of these registers across, which it would across a wgmma.
+    {"pin",
+     R"(/// The compiler moves no use of these registers across, which it would across a wgmma.
 template <int n>
 __device__ __forceinline__ void pin(float (&registers)[n]) {
 #pragma unroll

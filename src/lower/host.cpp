@@ -3,6 +3,7 @@
 #include "base/integers.h"
 #include "base/json.h"
 #include "base/text.h"
+
 #include "lower/codes.h"
 #include "lower/walk.h"
 
@@ -72,12 +73,9 @@ class Host {
       if (d < 0 || d >= static_cast<int>(t.extents.size()))
         return error(fail(bad_launch, "the map `{}` has a dimension {} of `{}`", m.name, d, t.name)
                          .expect("0 to {}", t.extents.size() - 1));
-    const arch::TensorMap of{t.element,
-                             m.box,
-                             std::vector<int64_t>(m.dims.empty() ? 0 : m.dims.size() - 1, 16),
-                             m.box,
-                             m.swizzle,
-                             m.fill};
+    const arch::TensorMap of{
+        t.element, m.box,     std::vector<int64_t>(m.dims.empty() ? 0 : m.dims.size() - 1, 16),
+        m.box,     m.swizzle, m.fill};
     TESSERA_CHECK(arch::check(of, 16));
     const Term stride = t.strides[static_cast<std::size_t>(m.dims.front())];
     if (stride->op != Op::constant || stride->value != 1)

@@ -23,7 +23,8 @@ std::string parameter(const Operand& o, const Passed& p, int64_t registers) {
       return p.type + " " + name;
     case By::values: {
       std::vector<std::string> all;
-      for (int64_t i = 0; i < registers; ++i) all.push_back(fmt::format("{} {}{}", p.type, name, i));
+      for (int64_t i = 0; i < registers; ++i)
+        all.push_back(fmt::format("{} {}{}", p.type, name, i));
       return join(all, ", ");
     }
     case By::pointer:

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "arch/instruction.h"
+
 #include "lower/names.h"
 
 namespace tessera::lower {

@@ -29,8 +29,8 @@ std::string head(const core::Kernel& kernel) {
 
 Status check_limits(const core::Kernel& k) {
   if (k.threads < 32 || k.threads > 1024 || k.threads % 32 != 0)
-    return error(fail(bad_launch, "a block of {} threads", k.threads)
-                     .expect("a multiple of 32 up to 1024"));
+    return error(
+        fail(bad_launch, "a block of {} threads", k.threads).expect("a multiple of 32 up to 1024"));
   constexpr int64_t most = 232448;
   if (k.shared_bytes() > most)
     return error(fail(bad_launch, "`{}` takes {} bytes of shared memory", k.name, k.shared_bytes())
@@ -49,7 +49,8 @@ Result<CudaSource> lower(const core::Kernel& kernel) {
   CudaSource out{kernel.name, head(kernel), std::move(host.ints), std::move(host.tensors),
                  kernel.shared_bytes()};
   out.text += "\n#if TESSERA_DEVICE_SIDE\n" + device.text + "#endif  // TESSERA_DEVICE_SIDE\n";
-  out.text += "\n#if TESSERA_HOST_SIDE\n#include \"tessera/core_launch.h\"\n\n" + host.text + "#endif  // TESSERA_HOST_SIDE\n";
+  out.text += "\n#if TESSERA_HOST_SIDE\n#include \"tessera/core_launch.h\"\n\n" + host.text +
+              "#endif  // TESSERA_HOST_SIDE\n";
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "lower/matrix.h"
 
 #include "base/text.h"
+
 #include "lower/codes.h"
 
 namespace tessera::lower {
@@ -52,7 +53,8 @@ struct Offsets {
   [[nodiscard]] int64_t atom_k() const { return major == Major::k ? along() : rows; }
   [[nodiscard]] int64_t byte(int64_t mn, int64_t k) const {
     const int64_t in_mn = mn % atom_mn(), in_k = k % atom_k();
-    const int64_t in = major == Major::k ? in_mn * width + in_k * size : in_k * width + in_mn * size;
+    const int64_t in =
+        major == Major::k ? in_mn * width + in_k * size : in_k * width + in_mn * size;
     return in + mn / atom_mn() * mn_step + k / atom_k() * k_step;
   }
   /// PTX's names: the stride is that between rows of atoms, the leading one the other; hardware
@@ -61,9 +63,7 @@ struct Offsets {
     if (!swizzled) return k_step;
     return major == Major::k ? 16 : mn_step;
   }
-  [[nodiscard]] int64_t stride() const {
-    return !swizzled || major == Major::k ? mn_step : k_step;
-  }
+  [[nodiscard]] int64_t stride() const { return !swizzled || major == Major::k ? mn_step : k_step; }
 };
 
 /// Whether every instruction's matrix in the tile lies as the offsets say.
@@ -83,10 +83,10 @@ bool agrees(const Tile& tile, const Offsets& o, const MatrixRead& read) {
 
 Diagnostic unfit(const Shared& s, const MatrixRead& read, const Offsets& o) {
   return fail(bad_matrix, "wgmma cannot read a matrix of `{}`", s.name)
-      .expect("in its last two modes, {} x {} elements of {} with {} contiguous, in atoms of {} "
-              "rows of {} bytes one after the other",
-              read.mn, read.k, arch::name_of(read.element), arch::name_of(read.major), rows,
-              o.width)
+      .expect(
+          "in its last two modes, {} x {} elements of {} with {} contiguous, in atoms of {} "
+          "rows of {} bytes one after the other",
+          read.mn, read.k, arch::name_of(read.element), arch::name_of(read.major), rows, o.width)
       .but_found("{} of {}, swizzle {}", to_string(s.layout), short_name(s.element),
                  arch::name_of(s.swizzle))
       .help("docs/instructions.md, `Tiles in shared memory`, has the layouts that it reads");
@@ -97,8 +97,8 @@ Diagnostic unfit(const Shared& s, const MatrixRead& read, const Offsets& o) {
 Result<MatrixRead> matrix_read(const core::Issue& issue, std::string_view operand) {
   const std::vector<std::string> parts = split(issue.form->name, '.');  // wgmma.f32.bf16.bf16.ss
   const auto none = [&] {
-    return error(fail(unsupported, "`{}` has no matrix `{}` in shared memory", issue.form->name,
-                      operand));
+    return error(
+        fail(unsupported, "`{}` has no matrix `{}` in shared memory", issue.form->name, operand));
   };
   if (parts.size() < 5 || parts[0] != "wgmma") return none();
   const std::optional<Element> element = element_named(operand == "a" ? parts[2] : parts[3]);

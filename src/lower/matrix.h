@@ -7,6 +7,7 @@
 #pragma once
 
 #include "arch/element.h"
+
 #include "core/kernel.h"
 
 namespace tessera::lower {

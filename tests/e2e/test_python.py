@@ -12,8 +12,9 @@ import warnings
 import pytest
 import tessera
 import torch
-from core import BINARY
 from torch import nn
+
+from core import BINARY
 
 
 class Block(nn.Module):

@@ -10,6 +10,7 @@ import warnings
 import pytest
 import tessera as package
 import torch
+
 from core import BINARY, environment, tessera
 
 MODEL = """

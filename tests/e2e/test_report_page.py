@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+
 from core import BINARY, environment
 
 REPORT = {

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import tomllib
+
 from core import BINARY, ROOT, SMALL
 
 SCRIPT = """

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from core import BINARY, SMALL, refused, tessera
 
 MODULE = """

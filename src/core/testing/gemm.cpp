@@ -12,7 +12,7 @@ using term::Op;
 
 class Gemm {
  public:
-  explicit Gemm(const GemmShape& s) : s_(s), b_("gemm", 128 * (s.consumers() + 1)) {}
+  explicit Gemm(const GemmShape& s) : s_(s), b_("gemm", 128 * (s.consumers() + 1), s.cluster) {}
 
   Result<Kernel> write() {
     storages();
@@ -22,12 +22,14 @@ class Gemm {
     b_.role("producer", 0, 4, [&](Term warp) {
       b_.issue("setmaxnreg.dec", {number(40)});
       b_.when(equals(warp, b_.number(0)), [&] { b_.elected([&] { produce(); }); });
+      leave();
     });
     b_.role("consumer", 4, 4 * s_.consumers(), [&](Term warp) {
       b_.issue("setmaxnreg.inc", {number(registers)});
       warp_ = warp;
       group_ = floor_div(warp, 4);
       consume();
+      leave();
     });
     return b_.finish();
   }
@@ -46,7 +48,7 @@ class Gemm {
     const TensorId tc = b_.tensor({"C", s_.element, {m_, n_}, {n_, one}, Access::output});
     const auto swizzle = arch::SwizzleMode::bytes_128;
     a_map_ = b_.map({"A_map", a_, {1, 0}, {s_.bk, s_.bm}, swizzle});
-    b_map_ = b_.map({"B_map", tb, {1, 0}, {s_.bk, s_.bn}, swizzle});
+    b_map_ = b_.map({"B_map", tb, {1, 0}, {s_.bk, s_.bn / s_.cluster}, swizzle});
     c_map_ = b_.map({"C_map", tc, {1, 0}, {64, 64}, swizzle});
     const auto ring = [&](int64_t rows) {
       return Layout(IntTuple::flat({s_.stages, rows, s_.bk}),
@@ -54,45 +56,67 @@ class Gemm {
     };
     a_shared_ = b_.shared("a", s_.element, ring(s_.bm), swizzle);
     b_shared_ = b_.shared("b", s_.element, ring(s_.bn), swizzle);
-    c_shared_ = b_.shared(
-        "c", s_.element,
-        Layout(IntTuple::flat({s_.consumers(), 2, 64, 64}), IntTuple::flat({8192, 4096, 64, 1})),
-        swizzle);
+    c_shared_ = b_.shared("c", s_.element,
+                          Layout(IntTuple::flat({s_.consumers(), s_.buffers, 64, 64}),
+                                 IntTuple::flat({int64_t{4096} * s_.buffers, 4096, 64, 1})),
+                          swizzle);
     full_ = b_.barriers("full", s_.stages);
     empty_ = b_.barriers("empty", s_.stages);
   }
 
-  /// The tile of a turn: `band` tiles of rows side by side, then the next column of tiles.
+  /// The tile of a turn: `band` rows of clusters' tiles side by side, then the next column.
   void raster() {
-    row_tiles_ = b_.divide_up(m_, s_.bm);
+    row_tiles_ = b_.divide_up(m_, s_.bm * s_.cluster);
     column_tiles_ = b_.divide_up(n_, s_.bn);
     k_tiles_ = b_.divide_up(k_, s_.bk);
     tiles_ = row_tiles_ * column_tiles_;
-    b_.kernel().grid = b_.make(Op::min, {b_.at().multiprocessors, tiles_});
-    turns_ = b_.make(Op::divide, {tiles_ - b_.at().block + b_.at().blocks - 1, b_.at().blocks});
+    const auto clusters = [&](Term blocks) {
+      return s_.cluster == 1 ? blocks : floor_div(blocks, s_.cluster);
+    };
+    const Term most = b_.make(Op::min, {clusters(b_.at().multiprocessors), tiles_});
+    b_.kernel().grid = s_.cluster == 1 ? most : most * s_.cluster;
+    first_ = clusters(b_.at().block);
+    step_ = s_.cluster == 1 ? b_.at().blocks
+                            : b_.make(Op::max, {clusters(b_.at().blocks), b_.number(1)});
+    turns_ = b_.make(Op::divide, {tiles_ - first_ + step_ - 1, step_});
   }
   void place(Term turn) {
-    const Term t = b_.at().block + turn * b_.at().blocks;
+    const Term t = first_ + turn * step_;
     const Term in_band = column_tiles_ * s_.band;
     const Term first = b_.make(Op::divide, {t, in_band}) * s_.band;
     const Term rest = b_.make(Op::remainder, {t, in_band});
     const Term rows = b_.make(
         Op::max, {b_.number(1), b_.make(Op::min, {row_tiles_ - first, b_.number(s_.band)})});
-    row_ = (first + b_.make(Op::remainder, {rest, rows})) * s_.bm;
+    const Term row = first + b_.make(Op::remainder, {rest, rows});
+    row_ = (s_.cluster == 1 ? row : row * s_.cluster + b_.at().rank) * s_.bm;
     column_ = b_.make(Op::divide, {rest, rows}) * s_.bn;
   }
 
   void setup() {
     b_.when(equals(b_.at().warp, b_.number(0)), [&] {
       b_.elected([&] {
+        for (const MapId map : {a_map_, b_map_, c_map_})
+          b_.issue("tma.prefetch_map", {MapRef{map}});
         b_.unrolled("s", s_.stages, [&](Term s) {
           b_.issue("mbarrier.init", {BarrierAt{full_, s}, number(1)});
-          b_.issue("mbarrier.init", {BarrierAt{empty_, s}, number(int64_t{4} * s_.consumers())});
+          b_.issue("mbarrier.init",
+                   {BarrierAt{empty_, s}, number(int64_t{4} * s_.consumers() * s_.cluster)});
         });
         b_.issue("fence.mbarrier_init");
       });
     });
-    b_.issue("barrier.sync", {number(0), number(b_.kernel().threads)});
+    if (s_.cluster == 1)
+      b_.issue("barrier.sync", {number(0), number(b_.kernel().threads)});
+    else
+      meet_cluster("cluster.arrive_relaxed");
+  }
+  void meet_cluster(std::string_view arrive) {
+    b_.issue(arrive);
+    b_.issue("cluster.wait");
+  }
+  /// A block stays while others of the cluster may write to its shared memory or its barriers.
+  void leave() {
+    if (s_.cluster > 1) meet_cluster("cluster.arrive_relaxed");
   }
 
   Term slot(Term count) { return floor_mod(count, s_.stages); }
@@ -114,12 +138,24 @@ class Gemm {
                  {SharedAt{a_shared_, {at, zero, zero}}, MapRef{a_map_},
                   integers({k * s_.bk, row_}), BarrierAt{full_, at}},
                  {{"rank", "2"}});
-        b_.issue("tma.load",
-                 {SharedAt{b_shared_, {at, zero, zero}}, MapRef{b_map_},
-                  integers({k * s_.bk, column_}), BarrierAt{full_, at}},
-                 {{"rank", "2"}});
+        load_b(k, at);
       });
     });
+  }
+
+  void load_b(Term k, Term at) {
+    const Term zero = b_.number(0);
+    if (s_.cluster == 1)
+      return b_.issue("tma.load",
+                      {SharedAt{b_shared_, {at, zero, zero}}, MapRef{b_map_},
+                       integers({k * s_.bk, column_}), BarrierAt{full_, at}},
+                      {{"rank", "2"}});
+    const Term half = b_.at().rank * (s_.bn / s_.cluster);
+    b_.issue("tma.load_multicast",
+             {SharedAt{b_shared_, {at, half, zero}}, MapRef{b_map_},
+              integers({k * s_.bk, column_ + half}), BarrierAt{full_, at},
+              number((1 << s_.cluster) - 1)},
+             {{"rank", "2"}});
   }
 
   void multiply(Term k, Term at) {
@@ -142,7 +178,12 @@ class Gemm {
   }
 
   void release(Term count) {
-    b_.elected([&] { b_.issue("mbarrier.arrive", {BarrierAt{empty_, slot(count)}}); });
+    b_.elected([&] {
+      const BarrierAt barrier{empty_, slot(count)};
+      if (s_.cluster == 1) return b_.issue("mbarrier.arrive", {barrier});
+      for (int rank = 0; rank < s_.cluster; ++rank)
+        b_.issue("mbarrier.arrive_at", {barrier, number(rank)});
+    });
   }
 
   void consume() {
@@ -176,15 +217,15 @@ class Gemm {
             [&] { b_.elected([&] { b_.issue("bulk.wait_read", {number(0)}); }); });
   }
 
-  /// 64 columns at a time, through one of two buffers of the warpgroup.
+  /// 64 columns at a time, through one of the buffers of the warpgroup.
   void store() {
     const auto one_of_group = [&](const std::function<void()>& body) {
       b_.when(equals(floor_mod(warp_, 4), b_.number(0)), [&] { b_.elected(body); });
     };
     const auto meet = [&] { b_.issue("barrier.sync", {integers({group_ + 1}), number(128)}); };
     b_.unrolled("c", s_.bn / 64, [&](Term c) {
-      const Term buffer = floor_mod(c, 2);
-      one_of_group([&] { b_.issue("bulk.wait_read", {number(1)}); });
+      const Term buffer = floor_mod(c, s_.buffers);
+      one_of_group([&] { b_.issue("bulk.wait_read", {number(s_.buffers - 1)}); });
       meet();
       auto dag = std::make_shared<pointwise::Dag>();
       dag->results = {dag->add_operand(0)};
@@ -215,7 +256,7 @@ class Gemm {
   GemmShape s_;
   Builder b_;
   Term m_, n_, k_;
-  Term row_tiles_, column_tiles_, k_tiles_, tiles_, turns_;
+  Term row_tiles_, column_tiles_, k_tiles_, tiles_, turns_, first_, step_;
   Term row_, column_, warp_, group_;
   TensorId a_;
   MapId a_map_, b_map_, c_map_;

@@ -1,6 +1,9 @@
 // A matrix product as the core has it, for tests: C[M,N] = A[M,K] B[N,K]^T of 16-bit elements, both
 // operands with k contiguous, summed in float32. One warpgroup loads by TMA into a ring, the others
 // multiply by wgmma; the blocks are persistent; results leave through stmatrix and TMA stores.
+//
+// In clusters of two, the blocks have tiles one above the other: each loads its own A, and half of
+// B for both.
 #pragma once
 
 #include "core/kernel.h"
@@ -12,8 +15,10 @@ struct GemmShape {
   int64_t bn = 256;  // columns, a multiple of 64 and at most 256
   int64_t bk = 64;
   int stages = 4;
-  int band = 8;  // tiles of rows that are taken together in the raster
+  int band = 8;  // clusters' rows of tiles that are taken together in the raster
   DType element = DType::bfloat16;
+  int cluster = 1;  // blocks: 1 or 2
+  int buffers = 2;  // of 64 x 64 results that wait for their store, a consumer warpgroup
   [[nodiscard]] int consumers() const { return static_cast<int>(bm / 64); }
   /// M, N and K are parameters of the launch, multiples of 8.
 };

@@ -1,9 +1,11 @@
-// core_emit DIR: writes the sources of the products that tests/gpu/core_gemm.py checks and times,
-// a file each, with the commands that build them in index.json.
+// core_emit DIR: the sources of the products that tests/gpu/core_gemm.py checks and times, a file
+// each, and DIR/index.json with the commands that build them.
 #include <fmt/format.h>
 
 #include "base/files.h"
 #include "base/json.h"
+#include "toolchain/flags.h"
+
 #include "core/testing/gemm.h"
 #include "lower/lower.h"
 
@@ -13,16 +15,39 @@ namespace {
 struct Case {
   std::string name;
   core::testing::GemmShape shape;
+  bool race = true;  // else it is checked alone
 };
 
 std::vector<Case> cases() {
   using core::testing::GemmShape;
   std::vector<Case> all;
-  all.push_back({"128x256x64_4", {}});
-  GemmShape square;
-  square.bn = 128;
-  all.push_back({"128x128x64_4", square});
+  const auto add = [&](const std::string& name, const GemmShape& s, bool race = true) {
+    all.push_back({fmt::format("{}x{}x{}_{}{}", s.bm, s.bn, s.bk, s.stages, name), s, race});
+  };
+  add("", {});
+  add("_pair", {.cluster = 2});
+  add("_pair_band4", {.band = 4, .cluster = 2});
+  add("_pair_band16", {.band = 16, .cluster = 2});
+  add("_pair", {.bn = 192, .stages = 4, .cluster = 2});
+  add("_pair_1buffer", {.bn = 192, .stages = 5, .cluster = 2, .buffers = 1});
+  add("_pair", {.bn = 128, .stages = 5, .cluster = 2});
+  add("_pair_f16", {.element = DType::float16, .cluster = 2}, false);
   return all;
+}
+
+/// The commands of a machine with everything, with places for its paths.
+Json commands_of(const std::string& name, const std::string& text) {
+  toolchain::Toolchain tools;
+  tools.nvcc = "{nvcc}";
+  tools.cxx = "{cxx}";
+  tools.own_include = "{own}";
+  tools.host_includes = {"{cuda}/include", "{cuda}/include/cccl"};
+  tools.host_runtime = "{cuda}/lib64";
+  toolchain::Source source;
+  source.name = name;
+  source.text = text;
+  source.arch = "sm_90a";
+  return toolchain::compile_commands(tools, source, "{source}", "{output}");
 }
 
 int run(const std::string& folder) {
@@ -38,7 +63,8 @@ int run(const std::string& folder) {
     write_file_atomically(folder + "/" + c.name + ".cu", source->text);
     index.push_back({{"name", c.name},
                      {"dtype", name_of(c.shape.element)},
-                     {"shared_bytes", source->shared_bytes}});
+                     {"race", c.race},
+                     {"commands", commands_of(c.name, source->text)}});
   }
   write_file_atomically(folder + "/index.json", index.dump(1) + "\n");
   return 0;
@@ -49,7 +75,7 @@ int run(const std::string& folder) {
 
 int main(int count, char** arguments) {
   if (count != 2) {
-    fmt::print(stderr, "core_emit DIR\n");
+    fmt::print(stderr, "usage: core_emit DIR\n");
     return 3;
   }
   return tessera::run(arguments[1]);
