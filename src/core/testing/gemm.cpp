@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include "core/builder.h"
+#include "core/testing/fragments.h"
 
 namespace tessera::core::testing {
 namespace {
@@ -147,16 +148,8 @@ class Gemm {
 
   void consume() {
     const int64_t w = s_.consumers();
-    acc_ = b_.registers(
-        "acc", DType::float32, {s_.bm, s_.bn},
-        Layout(IntTuple::tuple({IntTuple::flat({4, 8, 4, w}), IntTuple::flat({2, 2, s_.bn / 8})}),
-               IntTuple::tuple({IntTuple::flat({2 * s_.bm, 1, 16, 64}),
-                                IntTuple::flat({s_.bm, 8, 8 * s_.bm})})));
-    out_ = b_.registers(
-        "out", s_.element, {s_.bm, 64},
-        Layout(IntTuple::tuple({IntTuple::flat({4, 8, 4, w}), IntTuple::flat({2, 2, 8})}),
-               IntTuple::tuple({IntTuple::flat({2 * s_.bm, 1, 16, 64}),
-                                IntTuple::flat({s_.bm, 8, 8 * s_.bm})})));
+    acc_ = b_.registers("acc", DType::float32, {s_.bm, s_.bn}, fragment(s_.bm, s_.bn, w));
+    out_ = b_.registers("out", s_.element, {s_.bm, 64}, fragment(s_.bm, 64, w));
     b_.loop("turn", b_.number(0), turns_, b_.number(1), [&](Term turn) {
       place(turn);
       b_.loop("k", b_.number(0), k_tiles_, b_.number(1), [&](Term k) {
