@@ -54,10 +54,19 @@ class Attention {
   /// `first` tiles of `rows` rows; 64 columns, which are 128 bytes, lie together.
   SharedId tile(const std::string& name, int64_t first, int64_t rows) {
     const int64_t d = s_.head_dim;
+    const IntTuple columns = IntTuple::flat({64, d / 64}), step = IntTuple::flat({1, rows * 64});
+    const bool by_column = name == "v";  // the axis that is summed comes last: its rows
     return b_.shared(name, s_.element,
-                     Layout(IntTuple::tuple({first, rows, IntTuple::flat({64, d / 64})}),
-                            IntTuple::tuple({rows * d, 64, IntTuple::flat({1, rows * 64})})),
+                     by_column ? Layout(IntTuple::tuple({first, columns, rows}),
+                                        IntTuple::tuple({rows * d, step, 64}))
+                               : Layout(IntTuple::tuple({first, rows, columns}),
+                                        IntTuple::tuple({rows * d, 64, step})),
                      arch::SwizzleMode::bytes_128);
+  }
+
+  [[nodiscard]] SharedAt element(SharedId tile, Term number, Term row, Term column) const {
+    if (tile == v_shared_) return {tile, {number, column, row}};
+    return {tile, {number, row, column}};
   }
 
   void storages() {
@@ -66,14 +75,10 @@ class Attention {
     heads_ = b_.parameter("H", 1, 1 << 12);
     kv_heads_ = b_.parameter("G", 1, 1 << 12);
     batches_ = b_.parameter("B", 1, 1 << 14);
-    const TensorId q = tensor("Q", heads_, queries_, Access::input);
-    const TensorId k = tensor("K", kv_heads_, keys_, Access::input);
-    const TensorId v = tensor("V", kv_heads_, keys_, Access::input);
-    const TensorId o = tensor("O", heads_, queries_, Access::output);
-    q_map_ = map(q, "Q_map", 64);
-    k_map_ = map(k, "K_map", s_.keys);
-    v_map_ = map(v, "V_map", s_.keys);
-    o_map_ = map(o, "O_map", 64);
+    q_map_ = map(tensor("Q", heads_, queries_, Access::input), "Q_map", 64);
+    k_map_ = map(tensor("K", kv_heads_, keys_, Access::input), "K_map", s_.keys);
+    v_map_ = map(tensor("V", kv_heads_, keys_, Access::input), "V_map", s_.keys);
+    o_map_ = map(tensor("O", heads_, queries_, Access::output), "O_map", 64);
     q_shared_ = tile("q", s_.consumers(), 64);
     k_shared_ = tile("k", s_.stages, s_.keys);
     v_shared_ = tile("v", s_.stages, s_.keys);
@@ -117,14 +122,10 @@ class Attention {
     b_.issue("barrier.sync", {number(0), number(b_.kernel().threads)});
   }
 
-  Term slot(Term n) { return floor_mod(n, s_.stages); }
-  Integers parity(Term n) { return {{floor_mod(floor_div(n, s_.stages), 2)}}; }
-  Integers parity_before(Term n) { return {{floor_mod(floor_div(n, s_.stages) + 1, 2)}}; }
-
   void load(SharedId to, Term first, MapId from, Term row, Term head, BarriersId barrier, Term at) {
     for (int64_t c = 0; c < s_.head_dim; c += 64)
       b_.issue("tma.load",
-               {SharedAt{to, {first, zero(), b_.number(c)}}, MapRef{from},
+               {element(to, first, zero(), b_.number(c)), MapRef{from},
                 Integers{{b_.number(c), row, head, batch_}}, BarrierAt{barrier, at}},
                {{"rank", "4"}});
   }
@@ -140,11 +141,11 @@ class Attention {
                 [&](Term g) { load(q_shared_, g, q_map_, row_ + g * 64, head_, q_full_, zero()); });
     b_.loop("n", zero(), steps_, b_.number(1), [&](Term n) {
       const Term row = (steps_ - 1 - n) * s_.keys;
-      const Term at = slot(n);
-      b_.issue("mbarrier.wait", {BarrierAt{k_empty_, at}, parity_before(n)});
+      const Term at = ring_.slot(n);
+      b_.issue("mbarrier.wait", {BarrierAt{k_empty_, at}, ring_.parity_before(n)});
       expect(k_full_, at, s_.keys);
       load(k_shared_, at, k_map_, row, kv_head_, k_full_, at);
-      b_.issue("mbarrier.wait", {BarrierAt{v_empty_, at}, parity_before(n)});
+      b_.issue("mbarrier.wait", {BarrierAt{v_empty_, at}, ring_.parity_before(n)});
       expect(v_full_, at, s_.keys);
       load(v_shared_, at, v_map_, row, kv_head_, v_full_, at);
     });
@@ -164,7 +165,7 @@ class Attention {
     for (int64_t k = 0; k < s_.head_dim; k += 16)
       b_.issue(w.form().name,
                {Slice{scores_, zero()}, SharedAt{q_shared_, {group_, zero(), b_.number(k)}},
-                SharedAt{k_shared_, {slot(n), zero(), b_.number(k)}}, number(k > 0 ? 1 : 0),
+                SharedAt{k_shared_, {ring_.slot(n), zero(), b_.number(k)}}, number(k > 0 ? 1 : 0),
                 number(1), number(1), number(0), number(0)},
                w.choices());
     b_.issue("wgmma.commit");
@@ -176,16 +177,16 @@ class Attention {
     for (int64_t k = 0; k < s_.keys; k += 16)
       b_.issue(w.form().name,
                {Slice{sums_, zero()}, Slice{powers_, b_.number(k / 2)},
-                SharedAt{v_shared_, {slot(n), b_.number(k), zero()}}, number(1), number(1),
+                element(v_shared_, ring_.slot(n), b_.number(k), zero()), number(1), number(1),
                 number(1), number(1)},
                w.choices());
     b_.issue("wgmma.commit");
   }
   void release(BarriersId b, Term n) {
-    b_.elected([&] { b_.issue("mbarrier.arrive", {BarrierAt{b, slot(n)}}); });
+    b_.elected([&] { b_.issue("mbarrier.arrive", {BarrierAt{b, ring_.slot(n)}}); });
   }
   void wait(BarriersId barrier, Term n) {
-    b_.issue("mbarrier.wait", {BarrierAt{barrier, slot(n)}, parity(n)});
+    b_.issue("mbarrier.wait", {BarrierAt{barrier, ring_.slot(n)}, ring_.parity(n)});
   }
 
   void declare() {
@@ -196,14 +197,14 @@ class Attention {
     out_ = b_.registers("out", s_.element, {q, s_.head_dim}, fragment(q, s_.head_dim, w));
     const Layout rows(IntTuple::tuple({IntTuple::flat({4, 8, 4, w}), IntTuple::flat({2})}),
                       IntTuple::tuple({IntTuple::flat({0, 1, 16, 64}), IntTuple::flat({8})}));
-    const auto of_rows = [&](const char* name) {
-      return b_.registers(name, DType::float32, {q, 1}, rows);
+    const auto of_rows = [&](const char* n) {
+      return b_.registers(n, DType::float32, {q, 1}, rows);
     };
     most_ = of_rows("most"), before_ = of_rows("before"), total_ = of_rows("total");
     shift_ = of_rows("shift"), other_ = of_rows("other");
   }
 
-  // Runs: all of a fragment of `columns`; the row of each; the two rows.
+  // All of a fragment of `columns`; the row of each; the two rows.
   Run all(RegistersId r, int64_t columns) { return {r, zero(), Layout(columns / 2, 1)}; }
   Run row_of(RegistersId r, int64_t columns) {
     return {r, zero(), Layout(IntTuple::flat({2, 2, columns / 8}), IntTuple::flat({0, 1, 0}))};
@@ -213,9 +214,9 @@ class Attention {
                Run out, int64_t count, Term element = {}) {
     b_.compute({dag, std::move(in), {std::move(out)}, count, element});
   }
-  void fill(Run r, double value, int64_t count) {
+  void fill(Run r, double value, int64_t n) {
     const Function f;
-    compute(f.giving(f.number(value)), {}, std::move(r), count);
+    compute(f.giving(f.number(value)), {}, std::move(r), n);
   }
 
   /// The four lanes that share a row put their values together.
@@ -309,8 +310,7 @@ class Attention {
     fill(rows(total_), 0, 2);
     fill(all(sums_, s_.head_dim), 0, s_.head_dim / 2);
     if (in_turns())
-      b_.when(equals(group_, b_.number(1)),
-              [&] { b_.issue("barrier.arrive", {number(3), number(256)}); });
+      b_.when(less(zero(), group_), [&] { b_.issue("barrier.arrive", {number(3), number(256)}); });
     b_.issue("mbarrier.wait", {BarrierAt{q_full_, zero()}, number(0)});
     wait(k_full_, zero());
     take_turn();
@@ -345,7 +345,6 @@ class Attention {
       b_.when(equals(group_, zero()), [&] { b_.issue("barrier.sync", {number(3), number(256)}); });
     finish();
   }
-
   /// Through the queries' shared memory, which this warpgroup alone still had.
   void finish() {
     across(total_, "add");
@@ -380,6 +379,7 @@ class Attention {
   }
 
   AttentionShape s_;
+  Ring ring_{s_.stages};
   Builder b_;
   double scale_;
   int marks_ = 0;

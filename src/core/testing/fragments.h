@@ -13,6 +13,17 @@ inline Layout fragment(int64_t rows, int64_t columns, int64_t groups) {
               {IntTuple::flat({2 * rows, 1, 16, 64}), IntTuple::flat({rows, 8, 8 * rows})})};
 }
 
+/// The slots of a ring, used in turns: use n of it is of slot n % slots, in phase n / slots.
+struct Ring {
+  int slots = 1;
+  [[nodiscard]] Term slot(Term n) const { return floor_mod(n, slots); }
+  [[nodiscard]] Integers parity(Term n) const { return {{floor_mod(floor_div(n, slots), 2)}}; }
+  /// Of the phase before: complete of a fresh barrier.
+  [[nodiscard]] Integers parity_before(Term n) const {
+    return {{floor_mod(floor_div(n, slots) + 1, 2)}};
+  }
+};
+
 /// Functions of elements, as they are written.
 struct Function {
   std::shared_ptr<pointwise::Dag> dag = std::make_shared<pointwise::Dag>();

@@ -96,19 +96,14 @@ class Gemm {
     b_.issue("barrier.sync", {number(0), number(b_.kernel().threads)});
   }
 
-  Term slot(Term count) { return floor_mod(count, s_.stages); }
-  Integers parity(Term count) { return {{floor_mod(floor_div(count, s_.stages), 2)}}; }
-  /// The parity before that of `parity`: true of a fresh barrier.
-  Integers parity_before(Term count) { return {{floor_mod(floor_div(count, s_.stages) + 1, 2)}}; }
-
   void produce() {
     b_.loop("turn", b_.number(0), turns_, b_.number(1), [&](Term turn) {
       place(turn);
       b_.loop("k", b_.number(0), k_tiles_, b_.number(1), [&](Term k) {
         const Term count = turn * k_tiles_ + k;
-        const Term at = slot(count);
+        const Term at = ring_.slot(count);
         const Term zero = b_.number(0);
-        b_.issue("mbarrier.wait", {BarrierAt{empty_, at}, parity_before(count)});
+        b_.issue("mbarrier.wait", {BarrierAt{empty_, at}, ring_.parity_before(count)});
         b_.issue("mbarrier.arrive_expect_tx",
                  {BarrierAt{full_, at}, number((s_.bm + s_.bn) * s_.bk * size_of(s_.element))});
         b_.issue("tma.load",
@@ -143,7 +138,7 @@ class Gemm {
   }
 
   void release(Term count) {
-    b_.elected([&] { b_.issue("mbarrier.arrive", {BarrierAt{empty_, slot(count)}}); });
+    b_.elected([&] { b_.issue("mbarrier.arrive", {BarrierAt{empty_, ring_.slot(count)}}); });
   }
 
   void consume() {
@@ -154,8 +149,8 @@ class Gemm {
       place(turn);
       b_.loop("k", b_.number(0), k_tiles_, b_.number(1), [&](Term k) {
         const Term count = turn * k_tiles_ + k;
-        const Term at = slot(count);
-        b_.issue("mbarrier.wait", {BarrierAt{full_, at}, parity(count)});
+        const Term at = ring_.slot(count);
+        b_.issue("mbarrier.wait", {BarrierAt{full_, at}, ring_.parity(count)});
         multiply(k, at);
         b_.issue("wgmma.wait", {number(1)});
         b_.when(less(b_.number(0), k), [&] { release(count - 1); });
@@ -206,6 +201,7 @@ class Gemm {
   }
 
   GemmShape s_;
+  Ring ring_{s_.stages};
   Builder b_;
   Term m_, n_, k_;
   Term row_tiles_, column_tiles_, k_tiles_, tiles_, turns_;
