@@ -28,7 +28,10 @@ struct Arch {
   double (*peak_tflops)(Precision);
   double bandwidth_gbs = 0;             // main memory, stated
   double achievable_bandwidth_gbs = 0;  // what a plain copy reaches
-  double launch_us = 0;                 // the least time of one kernel launch
+  /// Data of at most l2_bytes come at this rate, where they stay in the last cache from call to
+  /// call; 0: measuring empties the caches, so everything comes from main memory.
+  double cached_bandwidth_gbs = 0;
+  double launch_us = 0;  // the least time of one kernel launch
 
   int multiprocessors = 0;
   int64_t shared_memory_per_block = 0;  // bytes, opt-in limit
@@ -44,6 +47,8 @@ struct Arch {
   /// ...
   std::span<const std::string_view> capabilities;
   [[nodiscard]] bool has(std::string_view capability) const;
+  /// GB/s that so many bytes come at: `main`, which is main memory's, unless the cache keeps them.
+  [[nodiscard]] double bandwidth_of(double bytes, double main) const;
   /// Its matrix instructions; none when null.
   std::span<const Mma> (*products)() = nullptr;
   /// The first of them whose operands are of this class; nullptr when there is none.

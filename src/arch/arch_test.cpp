@@ -28,6 +28,20 @@ TEST(Arch, UnknownNameListsWhatThereIs) {
   EXPECT_EQ(exit_code(none.error()), Exit::bad_input);
 }
 
+TEST(Arch, DataThatTheCacheKeepsComeFaster) {
+  auto host = find("host");
+  auto hopper = find("sm_90a");
+  ASSERT_TRUE(host && hopper);
+  const auto rate = [](const Arch* a, double bytes) {
+    return a->bandwidth_of(bytes, a->achievable_bandwidth_gbs);
+  };
+  const auto cache = static_cast<double>((*host)->l2_bytes);
+  EXPECT_GT(rate(*host, cache), (*host)->achievable_bandwidth_gbs);
+  EXPECT_EQ(rate(*host, cache + 1), (*host)->achievable_bandwidth_gbs);
+  // Timed calls on a GPU find its cache empty.
+  EXPECT_EQ(rate(*hopper, 1024), (*hopper)->achievable_bandwidth_gbs);
+}
+
 TEST(Arch, RatesArePositiveAndNamesUnique) {
   std::set<std::string_view> names;
   for (const Arch* a : all()) {

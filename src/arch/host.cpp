@@ -82,6 +82,12 @@ double bandwidth() {
   return std::min(20.0 * machine().cores, 300.0);
 }
 
+/// GB/s: half a cache line a cycle and core, what a core's own caches give.
+double cached_bandwidth() {
+  constexpr double bytes_per_cycle = 32;
+  return machine().cores * machine().ghz * bytes_per_cycle;
+}
+
 }  // namespace
 
 extern const Arch host = {
@@ -92,6 +98,7 @@ extern const Arch host = {
     .peak_tflops = peak_tflops,
     .bandwidth_gbs = bandwidth(),
     .achievable_bandwidth_gbs = bandwidth(),
+    .cached_bandwidth_gbs = cached_bandwidth(),
     .launch_us = 2,  // waking a team of threads
     .multiprocessors = machine().cores,
     .shared_memory_per_block = 0,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/builder.h"
+#include "core/testing/attention.h"
 #include "core/testing/gemm.h"
 
 namespace tessera::core {
@@ -16,6 +17,16 @@ TEST(CoreKernel, ProductHasItsStorages) {
   EXPECT_EQ(k->shared[1].at, 4 * 128 * 64 * 2);
   EXPECT_EQ(k->shared_bytes(), 4 * (128 + 256) * 64 * 2 + 2 * 2 * 64 * 64 * 2 + 2 * 4 * 8);
   EXPECT_EQ(k->body.size(), 4u);
+}
+
+TEST(CoreKernel, AttentionHasItsStorages) {
+  for (bool causal : {false, true}) {
+    const Result<Kernel> k = testing::attention({.causal = causal});
+    ASSERT_TRUE(k) << to_text(k.error());
+    // Queries, two slots of keys and of values, 128 rows of 256 bytes each; nine barriers.
+    EXPECT_EQ(k->shared_bytes(), 5 * 128 * 256 + 9 * 8);
+    EXPECT_EQ(k->registers.size(), 9u);
+  }
 }
 
 TEST(CoreBuilder, KeepsTheFirstFailure) {

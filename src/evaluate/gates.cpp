@@ -19,7 +19,8 @@ constexpr double final_measure_ms = 150;  // and among the finalists
 // skips (masked scores, unread parts of an input), and a floor that is too high would throw out
 // honest kernels.
 double hard_floor_ms(const rules::Pattern& p, const arch::Arch& arch) {
-  const double bytes_ms = arch.bandwidth_gbs > 0 ? p.min_bytes / arch.bandwidth_gbs * 1e-6 : 0;
+  const double rate = arch.bandwidth_of(p.min_bytes, arch.bandwidth_gbs);
+  const double bytes_ms = rate > 0 ? p.min_bytes / rate * 1e-6 : 0;
   const double tflops = arch.peak_tflops != nullptr ? arch.peak_tflops(p.precision) : 0;
   const double flops_ms = tflops > 0 ? p.flops / tflops * 1e-9 : 0;
   return 0.5 * std::max(bytes_ms, flops_ms);

@@ -77,10 +77,10 @@ ValueId as_extremum(Graph& g, NodeId id) {
   if ((n.op != "aten.max.dim" && n.op != "aten.min.dim") || n.outputs.size() != 2) return {};
   const ValueId places = n.outputs[1];
   if (g.is_output(places) || !g.uses(places).empty()) return {};
-  const std::string op = is_op(n, "aten.max") ? "amax" : "amin";
+  const bool is_max = is_op(n, "aten.max");
   return insert(g,
-                {op,
-                 "aten." + op + ".default",
+                {is_max ? "amax" : "amin",
+                 is_max ? "aten.amax.default" : "aten.amin.default",
                  {{"self", n.tensor("self")},
                   {"dim", ArgumentList{n.integer("dim").value_or(0)}},
                   {"keepdim", n.flag("keepdim").value_or(false)}},

@@ -15,6 +15,10 @@ bool Arch::has(std::string_view capability) const {
   return std::find(capabilities.begin(), capabilities.end(), capability) != capabilities.end();
 }
 
+double Arch::bandwidth_of(double bytes, double main) const {
+  return bytes <= static_cast<double>(l2_bytes) ? std::max(main, cached_bandwidth_gbs) : main;
+}
+
 const Mma* Arch::product(Precision operands) const {
   if (products == nullptr) return nullptr;
   for (const Mma& i : products())

@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include "core/builder.h"
+#include "core/testing/fragments.h"
 
 namespace tessera::core::testing {
 namespace {
@@ -38,6 +39,14 @@ class Gemm {
   static Integers integers(std::vector<Term> v) { return {std::move(v)}; }
   Integers number(int64_t n) { return {{b_.number(n)}}; }
 
+  /// The one whose rows a k slice of the operands fills, as wgmma reads them.
+  [[nodiscard]] arch::SwizzleMode swizzle_of_rows() const {
+    const int64_t row = s_.bk * size_of(s_.element);
+    return row == 32   ? arch::SwizzleMode::bytes_32
+           : row == 64 ? arch::SwizzleMode::bytes_64
+                       : arch::SwizzleMode::bytes_128;
+  }
+
   void storages() {
     m_ = b_.parameter("M", 8, 1 << 20, 8);
     n_ = b_.parameter("N", 8, 1 << 20, 8);
@@ -46,10 +55,11 @@ class Gemm {
     a_ = b_.tensor({"A", s_.element, {m_, k_}, {k_, one}});
     const TensorId tb = b_.tensor({"B", s_.element, {n_, k_}, {k_, one}});
     const TensorId tc = b_.tensor({"C", s_.element, {m_, n_}, {n_, one}, Access::output});
-    const auto swizzle = arch::SwizzleMode::bytes_128;
+    const auto whole = arch::SwizzleMode::bytes_128;
+    const arch::SwizzleMode swizzle = swizzle_of_rows();
     a_map_ = b_.map({"A_map", a_, {1, 0}, {s_.bk, s_.bm}, swizzle});
     b_map_ = b_.map({"B_map", tb, {1, 0}, {s_.bk, s_.bn / s_.cluster}, swizzle});
-    c_map_ = b_.map({"C_map", tc, {1, 0}, {64, 64}, swizzle});
+    c_map_ = b_.map({"C_map", tc, {1, 0}, {64, 64}, whole});
     const auto ring = [&](int64_t rows) {
       return Layout(IntTuple::flat({s_.stages, rows, s_.bk}),
                     IntTuple::flat({rows * s_.bk, s_.bk, 1}));
@@ -59,7 +69,7 @@ class Gemm {
     c_shared_ = b_.shared("c", s_.element,
                           Layout(IntTuple::flat({s_.consumers(), s_.buffers, 64, 64}),
                                  IntTuple::flat({int64_t{4096} * s_.buffers, 4096, 64, 1})),
-                          swizzle);
+                          whole);
     full_ = b_.barriers("full", s_.stages);
     empty_ = b_.barriers("empty", s_.stages);
   }
@@ -119,19 +129,14 @@ class Gemm {
     if (s_.cluster > 1) meet_cluster("cluster.arrive_relaxed");
   }
 
-  Term slot(Term count) { return floor_mod(count, s_.stages); }
-  Integers parity(Term count) { return {{floor_mod(floor_div(count, s_.stages), 2)}}; }
-  /// The parity before that of `parity`: true of a fresh barrier.
-  Integers parity_before(Term count) { return {{floor_mod(floor_div(count, s_.stages) + 1, 2)}}; }
-
   void produce() {
     b_.loop("turn", b_.number(0), turns_, b_.number(1), [&](Term turn) {
       place(turn);
       b_.loop("k", b_.number(0), k_tiles_, b_.number(1), [&](Term k) {
         const Term count = turn * k_tiles_ + k;
-        const Term at = slot(count);
+        const Term at = ring_.slot(count);
         const Term zero = b_.number(0);
-        b_.issue("mbarrier.wait", {BarrierAt{empty_, at}, parity_before(count)});
+        b_.issue("mbarrier.wait", {BarrierAt{empty_, at}, ring_.parity_before(count)});
         b_.issue("mbarrier.arrive_expect_tx",
                  {BarrierAt{full_, at}, number((s_.bm + s_.bn) * s_.bk * size_of(s_.element))});
         b_.issue("tma.load",
@@ -179,7 +184,7 @@ class Gemm {
 
   void release(Term count) {
     b_.elected([&] {
-      const BarrierAt barrier{empty_, slot(count)};
+      const BarrierAt barrier{empty_, ring_.slot(count)};
       if (s_.cluster == 1) return b_.issue("mbarrier.arrive", {barrier});
       for (int rank = 0; rank < s_.cluster; ++rank)
         b_.issue("mbarrier.arrive_at", {barrier, number(rank)});
@@ -188,22 +193,14 @@ class Gemm {
 
   void consume() {
     const int64_t w = s_.consumers();
-    acc_ = b_.registers(
-        "acc", DType::float32, {s_.bm, s_.bn},
-        Layout(IntTuple::tuple({IntTuple::flat({4, 8, 4, w}), IntTuple::flat({2, 2, s_.bn / 8})}),
-               IntTuple::tuple({IntTuple::flat({2 * s_.bm, 1, 16, 64}),
-                                IntTuple::flat({s_.bm, 8, 8 * s_.bm})})));
-    out_ = b_.registers(
-        "out", s_.element, {s_.bm, 64},
-        Layout(IntTuple::tuple({IntTuple::flat({4, 8, 4, w}), IntTuple::flat({2, 2, 8})}),
-               IntTuple::tuple({IntTuple::flat({2 * s_.bm, 1, 16, 64}),
-                                IntTuple::flat({s_.bm, 8, 8 * s_.bm})})));
+    acc_ = b_.registers("acc", DType::float32, {s_.bm, s_.bn}, fragment(s_.bm, s_.bn, w));
+    out_ = b_.registers("out", s_.element, {s_.bm, 64}, fragment(s_.bm, 64, w));
     b_.loop("turn", b_.number(0), turns_, b_.number(1), [&](Term turn) {
       place(turn);
       b_.loop("k", b_.number(0), k_tiles_, b_.number(1), [&](Term k) {
         const Term count = turn * k_tiles_ + k;
-        const Term at = slot(count);
-        b_.issue("mbarrier.wait", {BarrierAt{full_, at}, parity(count)});
+        const Term at = ring_.slot(count);
+        b_.issue("mbarrier.wait", {BarrierAt{full_, at}, ring_.parity(count)});
         multiply(k, at);
         b_.issue("wgmma.wait", {number(1)});
         b_.when(less(b_.number(0), k), [&] { release(count - 1); });
@@ -223,7 +220,7 @@ class Gemm {
       b_.when(equals(floor_mod(warp_, 4), b_.number(0)), [&] { b_.elected(body); });
     };
     const auto meet = [&] { b_.issue("barrier.sync", {integers({group_ + 1}), number(128)}); };
-    b_.unrolled("c", s_.bn / 64, [&](Term c) {
+    b_.unrolled("part", s_.bn / 64, [&](Term c) {
       const Term buffer = floor_mod(c, s_.buffers);
       one_of_group([&] { b_.issue("bulk.wait_read", {number(s_.buffers - 1)}); });
       meet();
@@ -254,6 +251,7 @@ class Gemm {
   }
 
   GemmShape s_;
+  Ring ring_{s_.stages};
   Builder b_;
   Term m_, n_, k_;
   Term row_tiles_, column_tiles_, k_tiles_, tiles_, turns_, first_, step_;

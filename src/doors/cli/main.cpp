@@ -115,10 +115,6 @@ void show_progress(const Json& event) {
   if (event.contains("done") && event.contains("total")) {
     line += fmt::format("  {}/{}", event.at("done").dump(), event.at("total").dump());
   }
-  if (event.contains("best_ms") && event.at("best_ms").is_number() &&
-      event.at("best_ms").get<double>() > 0) {
-    line += fmt::format("  best {:.4g} ms", event.at("best_ms").get<double>());
-  }
   const bool transient = terminal && event.value("transient", false);
   put(stderr, "{}{}{}", terminal ? "\r\033[K" : "", line, transient ? "" : "\n");
   std::fflush(stderr);

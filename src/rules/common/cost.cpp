@@ -28,7 +28,8 @@ double bytes_moved(const Flow& flow, NodeId n) {
 
 double roofline_ms(const arch::Arch& arch, Precision precision, double flops, double bytes) {
   const double arithmetic = flops / (arch.peak_tflops(precision) * 1e12);
-  const double memory = bytes / (arch.achievable_bandwidth_gbs * 1e9);
+  const double rate = arch.bandwidth_of(bytes, arch.achievable_bandwidth_gbs);
+  const double memory = bytes / (rate * 1e9);
   return std::max({arithmetic, memory, arch.launch_us * 1e-6}) * 1e3;
 }
 
