@@ -119,9 +119,11 @@ Result<DeviceSide> Device::write() {
         addressed_.insert(g->tensor.index);
     }
   });
+  find_rings();
   uses_.emplace(
       kernel_, [this](const Op& op) { return wanted(op); },
-      [this](const core::Compute& c) { return wanted_of_element(c); });
+      [this](const core::Compute& c) { return wanted_of_element(c); },
+      [this](const core::For& l, Term t) { return has_variable(rings_[&l], t); });
   name_symbols();
   DeviceSide d;
   d.symbol = names_.claim(kernel_.name);
@@ -145,7 +147,11 @@ std::vector<Wanted> Device::wanted(const Op& op) {
   if (const auto* const i = op.as<core::Issue>()) return wanted_of(*i);
   if (const auto* const l = op.as<core::For>()) {
     const std::string name = l->counter->symbol->name;
-    return {{l->lower, name + "_begin"}, {l->upper, name + "_end"}, {l->step, name + "_step"}};
+    std::vector<Wanted> all = {
+        {l->lower, name + "_begin"}, {l->upper, name + "_end"}, {l->step, name + "_step"}};
+    for (const Ring& r : rings_[l])
+      for (const Term t : {r.slot_at_first, r.round_at_first}) all.push_back({t, "first"});
+    return all;
   }
   if (const auto* const b = op.as<core::If>()) return {{b->condition, "is"}};
   std::vector<Wanted> all;
@@ -166,10 +172,49 @@ std::vector<Wanted> Device::wanted_of_element(const core::Compute& c) const {
   return all;
 }
 
+/// The terms of a loop's body decide which rings it has.
+void Device::find_rings() {
+  for_each_op(kernel_.body, [&](const Op& op) {
+    const auto* const l = op.as<core::For>();
+    if (l == nullptr) return;
+    std::vector<Term> terms;
+    for_each_op(l->body, [&](const Op& inner) {
+      for (const Wanted& w : wanted(inner)) terms.push_back(w.term);
+    });
+    rings_[l] = rings_of(*l, terms);
+  });
+}
+
+void Device::begin_rings(const core::For& l) {
+  for (const Ring& r : rings_[&l]) {
+    const auto begin = [&](const std::vector<Term>& terms, Term first, std::string_view hint) {
+      if (terms.empty() && hint != "slot") return;
+      const std::string value = expressions_.text(first);
+      const std::string name = names_.claim(hint);
+      text_.line("{} {} = {};", expressions_.type_of(terms.empty() ? first : terms.front()), name,
+                 value);
+      for (const Term t : terms) expressions_.name(t, name);
+      ring_names_[&r].push_back(name);
+    };
+    begin(r.slot, r.slot_at_first, "slot");
+    begin(r.round, r.round_at_first, "round");
+  }
+}
+
+void Device::advance_rings(const core::For& l) {
+  for (const Ring& r : rings_[&l]) {
+    const std::vector<std::string>& names = ring_names_[&r];
+    text_.open("if (++{} == {})", names[0], r.slots);
+    text_.line("{} = 0;", names[0]);
+    if (names.size() > 1) text_.line("++{};", names[1]);
+    text_.close();
+  }
+}
+
 void Device::declare_before(Scope scope, int at) {
   for (const Wanted& w : uses_->before(scope, at)) {
     const std::string value = expressions_.text(w.term);
-    const std::string name = names_.claim(w.hint.empty() ? "t" : w.hint);
+    const std::string name = names_.claim(w.hint.empty() ? "i" : w.hint);
     text_.line("const {} {} = {};", expressions_.type_of(w.term), name, value);
     expressions_.name(w.term, name);
   }
@@ -238,12 +283,14 @@ void Device::write(const core::For& l) {
   const std::string step = l.step->op == term::Op::constant && l.step->value == 1
                                ? "++" + name
                                : fmt::format("{} += {}", name, expressions_.text(l.step));
+  begin_rings(l);
   expressions_.name(l.counter, name);
   text_.raw(l.unroll ? "#pragma unroll" : "#pragma unroll 1");
   text_.open("for ({} {} = {}; {} < {}; {})", type, name, lower, name, upper, step);
   if (l.unroll) in_text_.insert(l.counter->symbol);
   write(l.body);
   in_text_.erase(l.counter->symbol);
+  advance_rings(l);
   text_.close();
   expressions_.restore(outside);
 }

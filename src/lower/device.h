@@ -5,6 +5,7 @@
 #include "lower/expression.h"
 #include "lower/instruction.h"
 #include "lower/matrix.h"
+#include "lower/ring.h"
 #include "lower/text.h"
 #include "lower/uses.h"
 
@@ -44,6 +45,9 @@ class Device {
   std::vector<Wanted> wanted(const core::Op& op);
   std::vector<Wanted> wanted_of_element(const core::Compute& c) const;
   std::vector<Wanted> wanted_of(const core::Issue& i);
+  void find_rings();
+  void begin_rings(const core::For& l);
+  void advance_rings(const core::For& l);
   void declare_before(Scope scope, int at);
 
   void write(const core::Body& body);
@@ -89,6 +93,8 @@ class Device {
   std::optional<Diagnostic> failure_;
   const core::Op* op_ = nullptr;
   std::optional<Uses> uses_;
+  std::map<const core::For*, std::vector<Ring>> rings_;
+  std::map<const Ring*, std::vector<std::string>> ring_names_;  // the slot's, perhaps the round's
   std::vector<std::string> maps_, tensors_, shared_, barriers_, registers_;
   std::set<int32_t> addressed_;              // tensors
   std::set<int32_t> in_flight_;              // registers that some wgmma has while it runs

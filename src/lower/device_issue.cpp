@@ -190,6 +190,10 @@ Passed Device::integers(const core::Issue& i, std::size_t operand, const core::I
                     i.form->name)
                    .but_found("{}", term::to_string(t)));
     }
+    if (t->op == term::Op::constant && t->value > INT32_MAX && t->value <= UINT32_MAX) {
+      p.texts.push_back(fmt::format("{:#x}u", t->value));
+      continue;
+    }
     const std::string text = expressions_.text(t);
     p.texts.push_back(expressions_.is_long(t) && o.kind != OperandKind::b64
                           ? fmt::format("static_cast<uint32_t>({})", text)

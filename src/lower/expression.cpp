@@ -113,6 +113,8 @@ Expressions::Typed Expressions::typed(Term t) {
   if (const auto found = names_.find(t.node()); found != names_.end())
     return {found->second, is_long(t)};
   if (t->leaf()) return leaf(t);
+  if (const Range& r = ranges_.of(t); r.low == r.high && r.fits_long() && !t->predicate())
+    return leaf(t->pool->constant(static_cast<int64_t>(r.low)));
   if (t->predicate()) return {logic(t), false};
   if (t->op == Op::read) {
     refuse_(fail(unsupported, "an index cannot be read from memory: `{}`", term::to_string(t))

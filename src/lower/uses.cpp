@@ -7,8 +7,9 @@ namespace tessera::lower {
 using core::Op;
 
 Uses::Uses(const core::Kernel& kernel, std::function<std::vector<Wanted>(const Op&)> wanted,
-           std::function<std::vector<Wanted>(const core::Compute&)> of_element)
-    : of_op_(std::move(wanted)), of_element_(std::move(of_element)) {
+           std::function<std::vector<Wanted>(const core::Compute&)> of_element,
+           std::function<bool(const core::For&, Term)> counted)
+    : of_op_(std::move(wanted)), of_element_(std::move(of_element)), counted_(std::move(counted)) {
   walk(kernel.body, enter(&kernel.body, -1, 0, {}, false));
   settle();
 }
@@ -24,7 +25,9 @@ void Uses::walk(const core::Body& body, int level) {
     const Op& op = body[static_cast<std::size_t>(i)];
     for (const Wanted& w : of_op_(op)) use(w, level, i);
     if (const auto* const l = op.as<core::For>()) {
-      walk(l->body, enter(&l->body, level, i, l->counter, true));
+      const int inside = enter(&l->body, level, i, l->counter, true);
+      levels_[static_cast<std::size_t>(inside)].of = l;
+      walk(l->body, inside);
     } else if (const auto* const b = op.as<core::If>()) {
       walk(b->body, enter(&b->body, level, i, {}, false));
       walk(b->otherwise, enter(&b->otherwise, level, i, {}, false));
@@ -72,6 +75,14 @@ int Uses::binder(Term t, int level) {
   return level;
 }
 
+bool Uses::is_counted(Term t, int level) const {
+  for (; level >= 0; level = levels_[static_cast<std::size_t>(level)].parent) {
+    const core::For* const l = levels_[static_cast<std::size_t>(level)].of;
+    if (l != nullptr && counted_(*l, t)) return true;
+  }
+  return false;
+}
+
 Uses::Use& Uses::add_use(Term t, int level, int index) {
   auto& [term, u] = uses_[{t->id, binder(t, level)}];
   term = t;
@@ -100,6 +111,7 @@ void Uses::settle() {
     const Term t = it->second.first;
     Use u = it->second.second;
     if (t->symbol != nullptr) symbols_.insert(t->symbol);
+    if (is_counted(t, u.level)) continue;
     if (u.count > 1 && !t->leaf()) {
       for (;;) {
         const Level& l = levels_[static_cast<std::size_t>(u.level)];

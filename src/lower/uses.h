@@ -27,9 +27,11 @@ using Scope = const void*;
 class Uses {
  public:
   /// `wanted(op)`: the terms of the op itself, without its bodies; for a compute, those that have
-  /// no element in them. `of_element(compute)`: the others.
+  /// no element in them. `of_element(compute)`: the others. `counted(loop, term)`: the loop has a
+  /// variable for the term.
   Uses(const core::Kernel& kernel, std::function<std::vector<Wanted>(const core::Op&)> wanted,
-       std::function<std::vector<Wanted>(const core::Compute&)> of_element);
+       std::function<std::vector<Wanted>(const core::Compute&)> of_element,
+       std::function<bool(const core::For&, Term)> counted);
 
   /// The variables to declare in `scope` before its op number `at`, arguments before what uses
   /// them.
@@ -44,6 +46,7 @@ class Uses {
     int depth = 0;
     const term::Symbol* binds = nullptr;  // the counter of a loop, the warp of a role
     bool loop = false;
+    const core::For* of = nullptr;
   };
   struct Use {
     int level = -1;
@@ -56,6 +59,7 @@ class Uses {
   using Key = std::pair<int32_t, int>;
   int enter(Scope scope, int parent, int index, Term binds, bool loop);
   int binder(Term t, int level);
+  [[nodiscard]] bool is_counted(Term t, int level) const;
   void walk(const core::Body& body, int level);
   void use(const Wanted& w, int level, int index);
   Use& add_use(Term t, int level, int index);
@@ -72,6 +76,7 @@ class Uses {
   std::map<std::pair<const term::Node*, const term::Symbol*>, bool> has_;
   std::function<std::vector<Wanted>(const core::Op&)> of_op_;
   std::function<std::vector<Wanted>(const core::Compute&)> of_element_;
+  std::function<bool(const core::For&, Term)> counted_;
 };
 
 }  // namespace tessera::lower

@@ -275,7 +275,8 @@ class Attention {
             {rows(most_)}, rows(shift_), 2);
     const auto power_of = [&](const Function& f) {
       return f.call(
-          "exp2", {f.call("sub", {f.call("mul", {f.operand(0), f.number(scale_)}), f.operand(1)})});
+          "exp2_flushed",
+          {f.call("sub", {f.call("mul", {f.operand(0), f.number(scale_)}), f.operand(1)})});
     };
     compute(factor.giving(power_of(factor)), {rows(before_), rows(shift_)}, rows(before_), 2);
     compute(power.giving(power_of(power)), {all(scores_, s_.keys), row_of(shift_, s_.keys)},
@@ -285,10 +286,11 @@ class Attention {
     compute(add.giving(add.call("add", {add.operand(0), add.operand(1)})),
             {row_of(total_, s_.keys), all(scores_, s_.keys)}, row_of(total_, s_.keys), n);
   }
-  void rescale() {
+  /// `to` becomes the sums, each row times its factor.
+  void scale_rows(RegistersId factors, RegistersId to) {
     const Function f;
     compute(f.giving(f.call("mul", {f.operand(0), f.operand(1)})),
-            {all(sums_, s_.head_dim), row_of(before_, s_.head_dim)}, all(sums_, s_.head_dim),
+            {all(sums_, s_.head_dim), row_of(factors, s_.head_dim)}, all(to, s_.head_dim),
             s_.head_dim / 2);
   }
   void round() {
@@ -334,7 +336,7 @@ class Attention {
       soften();
       b_.issue("wgmma.wait", {number(0)});
       release(v_empty_, n - 1);
-      rescale();
+      scale_rows(before_, sums_);
       round();
     });
     wait(v_full_, steps_ - 1);
@@ -348,10 +350,10 @@ class Attention {
   /// Through the queries' shared memory, which this warpgroup alone still had.
   void finish() {
     across(total_, "add");
-    const Function f;
-    compute(f.giving(f.call("div", {f.operand(0), f.operand(1)})),
-            {all(sums_, s_.head_dim), row_of(total_, s_.head_dim)}, all(out_, s_.head_dim),
-            s_.head_dim / 2);
+    const Function over;
+    compute(over.giving(over.call("div", {over.number(1), over.operand(0)})), {rows(total_)},
+            rows(total_), 2);
+    scale_rows(total_, out_);
     // A warp's own products are complete; those of the other three may still read the queries.
     b_.issue("barrier.sync", {Integers{{group_ + 1}}, number(128)});
     b_.unrolled("j", s_.head_dim / 16, [&](Term j) {

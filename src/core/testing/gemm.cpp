@@ -47,18 +47,23 @@ class Gemm {
                        : arch::SwizzleMode::bytes_128;
   }
 
+  [[nodiscard]] DType result() const { return size_of(s_.element) == 1 ? s_.result : s_.element; }
+  /// Blocks of a cluster that share A's tile, or B's.
+  [[nodiscard]] int sharers(bool of_a) const { return of_a == s_.beside ? s_.cluster : 1; }
+
   void storages() {
     m_ = b_.parameter("M", 8, 1 << 20, 8);
     n_ = b_.parameter("N", 8, 1 << 20, 8);
-    k_ = b_.parameter("K", 8, 1 << 20, 8);
+    const int64_t whole_row = 16 / size_of(s_.element);
+    k_ = b_.parameter("K", whole_row, 1 << 20, whole_row);
     const Term one = b_.number(1);
     a_ = b_.tensor({"A", s_.element, {m_, k_}, {k_, one}});
     const TensorId tb = b_.tensor({"B", s_.element, {n_, k_}, {k_, one}});
-    const TensorId tc = b_.tensor({"C", s_.element, {m_, n_}, {n_, one}, Access::output});
+    const TensorId tc = b_.tensor({"C", result(), {m_, n_}, {n_, one}, Access::output});
     const auto whole = arch::SwizzleMode::bytes_128;
     const arch::SwizzleMode swizzle = swizzle_of_rows();
-    a_map_ = b_.map({"A_map", a_, {1, 0}, {s_.bk, s_.bm}, swizzle});
-    b_map_ = b_.map({"B_map", tb, {1, 0}, {s_.bk, s_.bn / s_.cluster}, swizzle});
+    a_map_ = b_.map({"A_map", a_, {1, 0}, {s_.bk, s_.bm / sharers(true)}, swizzle});
+    b_map_ = b_.map({"B_map", tb, {1, 0}, {s_.bk, s_.bn / sharers(false)}, swizzle});
     c_map_ = b_.map({"C_map", tc, {1, 0}, {64, 64}, whole});
     const auto ring = [&](int64_t rows) {
       return Layout(IntTuple::flat({s_.stages, rows, s_.bk}),
@@ -66,7 +71,7 @@ class Gemm {
     };
     a_shared_ = b_.shared("a", s_.element, ring(s_.bm), swizzle);
     b_shared_ = b_.shared("b", s_.element, ring(s_.bn), swizzle);
-    c_shared_ = b_.shared("c", s_.element,
+    c_shared_ = b_.shared("c", result(),
                           Layout(IntTuple::flat({s_.consumers(), s_.buffers, 64, 64}),
                                  IntTuple::flat({int64_t{4096} * s_.buffers, 4096, 64, 1})),
                           whole);
@@ -76,8 +81,8 @@ class Gemm {
 
   /// The tile of a turn: `band` rows of clusters' tiles side by side, then the next column.
   void raster() {
-    row_tiles_ = b_.divide_up(m_, s_.bm * s_.cluster);
-    column_tiles_ = b_.divide_up(n_, s_.bn);
+    row_tiles_ = b_.divide_up(m_, s_.bm * sharers(false));
+    column_tiles_ = b_.divide_up(n_, s_.bn * sharers(true));
     k_tiles_ = b_.divide_up(k_, s_.bk);
     tiles_ = row_tiles_ * column_tiles_;
     const auto clusters = [&](Term blocks) {
@@ -98,8 +103,13 @@ class Gemm {
     const Term rows = b_.make(
         Op::max, {b_.number(1), b_.make(Op::min, {row_tiles_ - first, b_.number(s_.band)})});
     const Term row = first + b_.make(Op::remainder, {rest, rows});
-    row_ = (s_.cluster == 1 ? row : row * s_.cluster + b_.at().rank) * s_.bm;
-    column_ = b_.make(Op::divide, {rest, rows}) * s_.bn;
+    const Term column = b_.make(Op::divide, {rest, rows});
+    const auto own = [&](Term of_cluster, bool of_a) {
+      const int n = sharers(of_a);
+      return n == 1 ? of_cluster : of_cluster * n + b_.at().rank;
+    };
+    row_ = own(row, false) * s_.bm;
+    column_ = own(column, true) * s_.bn;
   }
 
   void setup() {
@@ -139,33 +149,33 @@ class Gemm {
         b_.issue("mbarrier.wait", {BarrierAt{empty_, at}, ring_.parity_before(count)});
         b_.issue("mbarrier.arrive_expect_tx",
                  {BarrierAt{full_, at}, number((s_.bm + s_.bn) * s_.bk * size_of(s_.element))});
-        b_.issue("tma.load",
-                 {SharedAt{a_shared_, {at, zero, zero}}, MapRef{a_map_},
-                  integers({k * s_.bk, row_}), BarrierAt{full_, at}},
-                 {{"rank", "2"}});
-        load_b(k, at);
+        load(a_shared_, a_map_, row_, s_.bm, sharers(true), k, at);
+        load(b_shared_, b_map_, column_, s_.bn, sharers(false), k, at);
       });
     });
   }
 
-  void load_b(Term k, Term at) {
+  /// `rows` rows from `first`, or this block's share of them for the whole cluster.
+  void load(SharedId to, MapId map, Term first, int64_t rows, int shared_by, Term k, Term at) {
     const Term zero = b_.number(0);
-    if (s_.cluster == 1)
+    if (shared_by == 1)
       return b_.issue("tma.load",
-                      {SharedAt{b_shared_, {at, zero, zero}}, MapRef{b_map_},
-                       integers({k * s_.bk, column_}), BarrierAt{full_, at}},
+                      {SharedAt{to, {at, zero, zero}}, MapRef{map}, integers({k * s_.bk, first}),
+                       BarrierAt{full_, at}},
                       {{"rank", "2"}});
-    const Term half = b_.at().rank * (s_.bn / s_.cluster);
+    const Term share = b_.at().rank * (rows / shared_by);
     b_.issue("tma.load_multicast",
-             {SharedAt{b_shared_, {at, half, zero}}, MapRef{b_map_},
-              integers({k * s_.bk, column_ + half}), BarrierAt{full_, at},
-              number((1 << s_.cluster) - 1)},
+             {SharedAt{to, {at, share, zero}}, MapRef{map}, integers({k * s_.bk, first + share}),
+              BarrierAt{full_, at}, number((1 << shared_by) - 1)},
              {{"rank", "2"}});
   }
 
+  [[nodiscard]] arch::Element element() const {
+    if (size_of(s_.element) == 1) return arch::Element::e4m3;
+    return s_.element == DType::bfloat16 ? arch::Element::bf16 : arch::Element::f16;
+  }
   void multiply(Term k, Term at) {
-    const arch::Element e =
-        s_.element == DType::bfloat16 ? arch::Element::bf16 : arch::Element::f16;
+    const arch::Element e = element();
     const auto w = arch::wgmma(e, e, arch::Element::f32, arch::Feed::shared, s_.bn);
     if (!w) return b_.fail_with(w.error());
     b_.issue("wgmma.fence");
@@ -173,11 +183,14 @@ class Gemm {
       const Term from = b_.number(step);
       const Term keeps =
           step > 0 ? b_.number(1) : b_.select(equals(k, b_.number(0)), b_.number(0), b_.number(1));
-      b_.issue(w->form().name,
-               {Slice{acc_, b_.number(0)}, SharedAt{a_shared_, {at, group_ * 64, from}},
-                SharedAt{b_shared_, {at, b_.number(0), from}}, integers({keeps}), number(1),
-                number(1), number(0), number(0)},
-               w->choices());
+      std::vector<Argument> arguments = {Slice{acc_, b_.number(0)},
+                                         SharedAt{a_shared_, {at, group_ * 64, from}},
+                                         SharedAt{b_shared_, {at, b_.number(0), from}},
+                                         integers({keeps}),
+                                         number(1),
+                                         number(1)};
+      if (w->may_transpose()) arguments.insert(arguments.end(), {number(0), number(0)});
+      b_.issue(w->form().name, std::move(arguments), w->choices());
     }
     b_.issue("wgmma.commit");
   }
@@ -194,7 +207,7 @@ class Gemm {
   void consume() {
     const int64_t w = s_.consumers();
     acc_ = b_.registers("acc", DType::float32, {s_.bm, s_.bn}, fragment(s_.bm, s_.bn, w));
-    out_ = b_.registers("out", s_.element, {s_.bm, 64}, fragment(s_.bm, 64, w));
+    out_ = b_.registers("out", result(), {s_.bm, 64}, fragment(s_.bm, 64, w));
     b_.loop("turn", b_.number(0), turns_, b_.number(1), [&](Term turn) {
       place(turn);
       b_.loop("k", b_.number(0), k_tiles_, b_.number(1), [&](Term k) {
