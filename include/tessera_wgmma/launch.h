@@ -4,6 +4,7 @@
 #include "tessera/kernel.h"
 #include "tessera/limits.h"
 #include "tessera/programmatic_launch.h"
+#include "tessera/tensor_map.h"
 #include "tessera_wgmma/params.h"
 
 #if TESSERA_HOST_SIDE
@@ -39,23 +40,6 @@ inline bool aligned(const void* pointer, int bytes) {
   return false;
 }
 
-using Encode = decltype(&cuTensorMapEncodeTiled);
-
-/// The driver's function, found once.
-inline Encode encoder() {
-  static const Encode found = [] {
-    void* entry = nullptr;
-    cudaDriverEntryPointQueryResult status;
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault,
-                                         &status) != cudaSuccess) {
-      (void)cudaGetLastError();
-      return Encode{nullptr};
-    }
-    return status == cudaDriverEntryPointSuccess ? reinterpret_cast<Encode>(entry) : nullptr;
-  }();
-  return found;
-}
-
 /// A tensor [batches, outer, inner], or [runs, batches, outer, inner], and the box that is moved at
 /// a time.
 struct Boxes {
@@ -83,7 +67,7 @@ void set_batches(Boxes& t, const Matrix& x, int64_t batches, int64_t inner) {
 }
 
 inline int encode(CUtensorMap& map, const Boxes& t) {
-  const Encode function = encoder();
+  const tessera::EncodeTiled function = tessera::tensor_map_encoder();
   if (function == nullptr) return fail("the driver has no cuTensorMapEncodeTiled");
   const cuuint64_t extents[4] = {static_cast<cuuint64_t>(t.inner), static_cast<cuuint64_t>(t.outer),
                                  static_cast<cuuint64_t>(t.batches),

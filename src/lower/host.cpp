@@ -172,18 +172,12 @@ class Host {
   }
 
   void run() {
-    bool waits = false;
-    for_each_op(kernel_.body, [&](const core::Op& op) {
-      if (const auto* const i = op.as<core::Issue>())
-        for (const arch::Event& e : i->form->effects.events)
-          waits = waits || e.kind == arch::EventKind::prerequisites;
-    });
     text_.raw("");
     open_function(
         "int tessera_run(const tessera_launch* launch, [[maybe_unused]] void* workspace, void* "
         "stream)");
     text_.line("constexpr tessera::Shape shape{{{}, {}, {}, {}}};", kernel_.threads,
-               kernel_.cluster, kernel_.shared_bytes(), waits);
+               kernel_.cluster, kernel_.shared_bytes(), waits_for_grids(kernel_));
     text_.line("static tessera::PerDevice<tessera::Room> rooms;");
     text_.line("const void* kernel = nullptr;");
     const std::string mps = expressions_.operand(kernel_.at.multiprocessors);

@@ -1,22 +1,13 @@
 #include "lower/lower.h"
 
+#include "arch/arch.h"
+
 #include "lower/codes.h"
 #include "lower/host.h"
 #include "lower/walk.h"
 
 namespace tessera::lower {
 namespace {
-
-/// Kernels that wait for the grids before them may start early.
-bool waits_for_grids(const core::Kernel& kernel) {
-  bool waits = false;
-  for_each_op(kernel.body, [&](const core::Op& op) {
-    if (const auto* const i = op.as<core::Issue>())
-      for (const arch::Event& e : i->form->effects.events)
-        waits = waits || e.kind == arch::EventKind::prerequisites;
-  });
-  return waits;
-}
 
 std::string head(const core::Kernel& kernel) {
   std::string out = "// " + kernel.name + ": a kernel of the core, lowered.\n";
@@ -31,7 +22,15 @@ Status check_limits(const core::Kernel& k) {
   if (k.threads < 32 || k.threads > 1024 || k.threads % 32 != 0)
     return error(
         fail(bad_launch, "a block of {} threads", k.threads).expect("a multiple of 32 up to 1024"));
-  constexpr int64_t most = 232448;
+  TESSERA_TRY(arch, arch::find("sm_90a"));
+  const int threads = arch->limits.threads_per_block;
+  if (k.threads < 32 || k.threads > threads || k.threads % 32 != 0)
+    return error(fail(bad_launch, "a block of {} threads", k.threads)
+                     .expect("a multiple of 32 up to {}", threads));
+  if (k.cluster < 1 || k.cluster > arch->limits.cluster_blocks)
+    return error(fail(bad_launch, "a cluster of {} blocks", k.cluster)
+                     .expect("1 to {}", arch->limits.cluster_blocks));
+  const int64_t most = arch->shared_memory_per_block;
   if (k.shared_bytes() > most)
     return error(fail(bad_launch, "`{}` takes {} bytes of shared memory", k.name, k.shared_bytes())
                      .expect("at most {}", most)

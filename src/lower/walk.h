@@ -29,6 +29,9 @@ bool is_of_warp(const arch::Form& form);
 /// Whether the lanes of a warp may be at different places after the body, if they may before it.
 bool apart_after(const core::Kernel& kernel, const core::Body& body, bool before);
 
+/// Whether some op waits for the grids before this one: then it may start before they have ended.
+bool waits_for_grids(const core::Kernel& kernel);
+
 /// Whether the lanes of a warp may differ about the predicate.
 bool depends_on_lane(const core::Kernel& kernel, term::Term t);
 

@@ -65,8 +65,8 @@ class Attention {
   }
 
   [[nodiscard]] SharedAt element(SharedId tile, Term number, Term row, Term column) const {
-    if (tile == v_shared_) return {tile, {number, column, row}};
-    return {tile, {number, row, column}};
+    const bool v = tile == v_shared_;
+    return {tile, {number, v ? column : row, v ? row : column}};
   }
 
   void storages() {
@@ -350,19 +350,16 @@ class Attention {
   /// Through the queries' shared memory, which this warpgroup alone still had.
   void finish() {
     across(total_, "add");
-    const Function over;
-    compute(over.giving(over.call("div", {over.number(1), over.operand(0)})), {rows(total_)},
-            rows(total_), 2);
+    const Function f;
+    f.giving(f.call("div", {f.number(1), f.operand(0)}));
+    compute(f.dag, {rows(total_)}, rows(total_), 2);
     scale_rows(total_, out_);
     // A warp's own products are complete; those of the other three may still read the queries.
     b_.issue("barrier.sync", {Integers{{group_ + 1}}, number(128)});
     b_.unrolled("j", s_.head_dim / 16, [&](Term j) {
-      const Term lane = b_.at().lane;
-      b_.issue("stmatrix",
-               {SharedAt{q_shared_,
-                         {group_, floor_mod(warp_, 4) * 16 + floor_mod(lane, 16),
-                          j * 16 + floor_div(lane, 16) * 8}},
-                Slice{out_, j * 8}},
+      const Term row = floor_mod(warp_, 4) * 16 + floor_mod(b_.at().lane, 16);
+      const Term column = j * 16 + floor_div(b_.at().lane, 16) * 8;
+      b_.issue("stmatrix", {SharedAt{q_shared_, {group_, row, column}}, Slice{out_, j * 8}},
                {{"matrices", "4"}});
     });
     b_.issue("fence.async.shared::cta");
