@@ -11,12 +11,15 @@
 namespace tessera::core {
 namespace {
 
-using term::to_string;
+/// A term that is missing is told by the verifier.
+std::string text(Term t) {
+  return t ? term::to_string(t) : "None";
+}
 
 std::string list(const std::vector<Term>& terms) {
   std::vector<std::string> all;
   all.reserve(terms.size());
-  for (const Term t : terms) all.push_back(to_string(t));
+  for (const Term t : terms) all.push_back(text(t));
   return join(all, ", ");
 }
 
@@ -40,17 +43,17 @@ struct ArgumentText {
     return k[a.shared].name + "[" + (a.at.empty() ? "()" : list(a.at)) + "]";
   }
   std::string operator()(const BarrierAt& a) const {
-    return k[a.barriers].name + "[" + to_string(a.slot) + "]";
+    return k[a.barriers].name + "[" + text(a.slot) + "]";
   }
   std::string operator()(const GlobalAt& a) const {
     return k[a.tensor].name + "[" + (a.at.empty() ? "()" : list(a.at)) + "]";
   }
   std::string operator()(const MapRef& a) const { return k[a.map].name; }
   std::string operator()(const Slice& a) const {
-    return k[a.registers].name + "[" + to_string(a.first) + "]";
+    return k[a.registers].name + "[" + text(a.first) + "]";
   }
   std::string operator()(const Integers& a) const {
-    return a.values.size() == 1 ? to_string(a.values.front()) : "[" + list(a.values) + "]";
+    return a.values.size() == 1 ? text(a.values.front()) : "[" + list(a.values) + "]";
   }
 };
 
@@ -67,7 +70,7 @@ struct HeadText {
   }
 
   [[nodiscard]] std::string run(const Run& r) const {
-    return fmt::format("{}[{}, \"{}\"]", k[r.registers].name, to_string(r.first),
+    return fmt::format("{}[{}, \"{}\"]", k[r.registers].name, text(r.first),
                        tessera::to_string(r.steps));
   }
   std::string operator()(const Compute& c) const {
@@ -77,11 +80,10 @@ struct HeadText {
     out += "map(" + lambda_text(*c.dag, c.inputs.size());
     for (const auto& input : c.inputs) {
       const auto* of_registers = std::get_if<Run>(&input);
-      out +=
-          ", " + (of_registers != nullptr ? run(*of_registers) : to_string(std::get<Term>(input)));
+      out += ", " + (of_registers != nullptr ? run(*of_registers) : text(std::get<Term>(input)));
     }
     out += fmt::format(", count={}", c.count);
-    if (c.element) out += ", element=" + to_string(c.element);
+    if (c.element) out += ", element=" + text(c.element);
     return out + ")";
   }
 
@@ -92,15 +94,14 @@ struct HeadText {
   }
   std::string operator()(const For& f) const {
     const bool by_one = f.step->op == term::Op::constant && f.step->value == 1;
-    return fmt::format("for {} in {}({}, {}{})", to_string(f.counter),
-                       f.unroll ? "unrolled" : "range", to_string(f.lower), to_string(f.upper),
-                       by_one ? "" : ", " + to_string(f.step));
+    return fmt::format("for {} in {}({}, {}{})", text(f.counter), f.unroll ? "unrolled" : "range",
+                       text(f.lower), text(f.upper), by_one ? "" : ", " + text(f.step));
   }
-  std::string operator()(const If& i) const { return "if " + to_string(i.condition); }
+  std::string operator()(const If& i) const { return "if " + text(i.condition); }
   std::string operator()(const Elected&) const { return "with elected()"; }
   std::string operator()(const Role& r) const {
     return fmt::format("with role({}, warps=[{}, {}]) as {}", r.name, r.first_warp,
-                       r.first_warp + r.warps, to_string(r.warp));
+                       r.first_warp + r.warps, text(r.warp));
   }
 };
 
@@ -130,7 +131,7 @@ class Writer {
 
   void head() {
     line(fmt::format("@kernel(threads={}, cluster={}, min_blocks={}, grid={})", k_.threads,
-                     k_.cluster, k_.min_blocks, to_string(k_.grid)));
+                     k_.cluster, k_.min_blocks, text(k_.grid)));
     if (k_.parameters.empty() && k_.tensors.empty() && k_.constants.empty())
       return line("def " + k_.name + "():");
     line("def " + k_.name + "(");
@@ -151,12 +152,10 @@ class Writer {
 
   static std::string parameter(Term p) {
     const term::Bounds& b = p->symbol->bounds;
-    const auto bound = [](Term t) { return t ? to_string(t) : "None"; };
     std::string more;
     if (b.modulus != 1) more = fmt::format(", {}", b.modulus);
     if (b.residue != 0) more += fmt::format(", {}", b.residue);
-    return fmt::format("{}: Index[{}, {}{}],", p->symbol->name, bound(b.lower), bound(b.upper),
-                       more);
+    return fmt::format("{}: Index[{}, {}{}],", p->symbol->name, text(b.lower), text(b.upper), more);
   }
 
   [[nodiscard]] std::string map(const TensorMap& m) const {
