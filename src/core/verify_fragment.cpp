@@ -15,20 +15,31 @@ struct Fragment {
   DType element;
 };
 
+/// All values of a layout.
+std::vector<int64_t> table_of(const Layout& l) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < l.size(); ++i) out.push_back(l(i));
+  return out;
+}
+
 struct Holder {
   const Issued& i;
   std::string_view operand;
   const Registers& registers;
   const Fragment& fragment;
+  std::vector<int64_t> held_threads = table_of(registers.layout.mode(0)),
+                       held_slots = table_of(registers.layout.mode(1)),
+                       threads_of = table_of(fragment.layout.mode(0)),
+                       slots_of = table_of(fragment.layout.mode(1));
 
   [[nodiscard]] int64_t element(int64_t thread, int64_t slot) const {
-    return registers.layout.mode(0)(thread) + registers.layout.mode(1)(slot);
+    return held_threads[thread] + held_slots[slot];
   }
   [[nodiscard]] int64_t in_fragment(int64_t thread, int64_t slot) const {
-    return fragment.layout.mode(0)(thread) + fragment.layout.mode(1)(slot);
+    return threads_of[thread] + slots_of[slot];
   }
-  [[nodiscard]] int64_t threads() const { return fragment.layout.mode(0).size(); }
-  [[nodiscard]] int64_t slots() const { return fragment.layout.mode(1).size(); }
+  [[nodiscard]] int64_t threads() const { return static_cast<int64_t>(threads_of.size()); }
+  [[nodiscard]] int64_t slots() const { return static_cast<int64_t>(slots_of.size()); }
 
   /// How far apart in the tile are the fragment's element `wanted` and its first.
   [[nodiscard]] int64_t stride(int64_t group, int64_t first, int64_t wanted) const {
@@ -106,17 +117,17 @@ void verify_fragment(const Issued& i, std::string_view operand, const Fragment& 
   const auto* s = a == nullptr ? nullptr : std::get_if<Slice>(a);
   if (s == nullptr) return;
   const Registers& r = i.site.kernel[s->registers];
-  const Holder holder{i, operand, r, fragment};
   if (r.element != fragment.element)
     return i.site.report(fail(bad_registers, "`{}` holds another element type than `{}` of `{}`",
                               r.name, operand, i.form().name)
                              .expect("{}", short_name(fragment.element))
                              .but_found("{}", short_name(r.element)),
-                         holder.span());
+                         i.span(i.index(operand)));
   // A wrong layout has been told where the registers are declared.
   if (r.layout.rank() != 2 || r.layout.mode(0).size() != i.site.threads()) return;
   const auto firsts = i.site.values(s->first);
   if (!firsts) return;
+  const Holder holder{i, operand, r, fragment};
   for (const int64_t first : *firsts)
     for (int64_t g = 0; g < i.site.threads() / holder.threads(); ++g)
       if (!holder.holds(g, first)) return;

@@ -49,7 +49,7 @@ struct Matrix {
   /// One axis from one start: nothing, or what is wrong.
   [[nodiscard]] std::optional<Diagnostic> differs(const Axis& a, int64_t start,
                                                   std::set<int64_t>& offsets) const {
-    const Layout mode = shared.layout.mode(a.mode);
+    const Layout mode = coalesce(shared.layout.mode(a.mode));
     const auto place = [&](int64_t x) { return mode(start + x) - mode(start); };
     const int64_t apart = a.count > a.atom ? place(a.atom) : 0;
     if (a.count > a.atom) offsets.insert(apart);
