@@ -33,7 +33,7 @@ struct Writer {
       return fmt::format("t{}", known->second);
     std::vector<std::string> arguments;
     for (const int a : n.arguments) arguments.push_back((*this)(a));
-    const std::string call = fmt::format("{}({})", n.function->name, join(arguments, ", "));
+    std::string call = fmt::format("{}({})", n.function->name, join(arguments, ", "));
     if (uses[i] < 2) return call;
     const auto name = static_cast<int>(named.size());
     named[i] = name;

@@ -27,7 +27,7 @@ class Scope {
   /// TS0812 where the name has a meaning here already.
   Status define(const std::string& name, Meaning m, Span span);
   /// A name of the innermost block whose meaning was not known when it was defined.
-  void redefine(const std::string& name, Meaning m) { levels_.back()[name] = std::move(m); }
+  void redefine(const std::string& name, Meaning m) { levels_.back()[name] = m; }
   [[nodiscard]] const Meaning* find(std::string_view name) const;
   /// TS0812 where the name has no meaning here, with the nearest that has one.
   [[nodiscard]] Result<Meaning> at(const std::string& name, Span span) const;
