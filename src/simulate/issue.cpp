@@ -49,7 +49,7 @@ int64_t Machine::address(const Call& call, const OperandCode& o, const Frame& fr
     case Kind::registers: {
       const core::Registers& r = k.registers[o.storage];
       at = o.at.front()(frame);
-      inside(0, at, r.slots() - o.elements + 1, r.name);
+      inside(0, at, program_.slots[o.storage] - o.elements + 1, r.name);
       return at;
     }
     default:

@@ -194,6 +194,7 @@ Result<std::shared_ptr<const Program>> compile(const core::Kernel& kernel, const
   p.launch = launch;
   TESSERA_CHECK(bind(p));
   for (const core::Shared& s : p.kernel.shared) p.shared.push_back(modes_of(s.layout));
+  for (const core::Registers& r : p.kernel.registers) p.slots.push_back(r.slots());
   for (const core::Barriers& b : p.kernel.barriers) {
     p.first_barrier.push_back(p.barriers);
     p.barriers += static_cast<int>(b.count);

@@ -133,6 +133,7 @@ struct Program {
   std::vector<TensorCode> tensors;
   std::vector<MapCode> maps;
   std::vector<std::vector<Mode>> shared;  // the modes of each run of shared memory
+  std::vector<int64_t> slots;             // of each register array: elements a thread has
   std::vector<int> first_barrier;         // of each array, in the block's barriers
   int barriers = 0;
   int64_t shared_unit = 16;

@@ -8,7 +8,7 @@ namespace tessera::simulate {
 void Machine::declare(Strand& s, int registers) {
   const core::Registers& r = program_.kernel.registers[registers];
   RegisterFile& f = warps_[s.warp].registers[registers];
-  const auto slots = static_cast<std::size_t>(r.slots());
+  const auto slots = static_cast<std::size_t>(program_.slots[registers]);
   if (!f.declared) {
     f.bytes.assign(slots * 32 * size_of(r.element), 0xff);
     f.has.assign(slots, 0);
@@ -41,14 +41,14 @@ const uint8_t* Machine::read_slot(const Call& call, int registers, int lane, int
            call.event);
     f.has[slot] |= 1U << lane;  // said once
   }
-  return f.bytes.data() + (lane * r.slots() + slot) * size_of(r.element);
+  return f.bytes.data() + (lane * program_.slots[registers] + slot) * size_of(r.element);
 }
 
 uint8_t* Machine::write_slot(const Call& call, int registers, int lane, int64_t slot) {
   RegisterFile& f = warps_[call.warp].registers[registers];
   const core::Registers& r = program_.kernel.registers[registers];
   f.has[slot] |= 1U << lane;
-  return f.bytes.data() + (lane * r.slots() + slot) * size_of(r.element);
+  return f.bytes.data() + (lane * program_.slots[registers] + slot) * size_of(r.element);
 }
 
 /// An access by the warp itself, at once.
@@ -56,10 +56,10 @@ void Machine::touch_registers(const Call& call, int registers, int64_t first, in
                               bool write) {
   RegisterFile& f = file(call, registers);
   const core::Registers& r = program_.kernel.registers[registers];
-  if (first < 0 || first + count > r.slots())
+  if (first < 0 || first + count > program_.slots[registers])
     report_and_end(fail(bad_access, "elements {} to {} of registers `{}` are used", first,
                         first + count - 1, r.name)
-                       .expect("0 to {}", r.slots() - 1),
+                       .expect("0 to {}", program_.slots[registers] - 1),
                    call.event);
   const Queue& q = warps_[call.warp].queue;
   for (int64_t i = first; i < first + count; ++i) {
