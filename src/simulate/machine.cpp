@@ -169,7 +169,10 @@ Outcome Machine::run() {
         break;
       }
       const std::optional<uint32_t> chosen = scheduler_.choose(can);
-      if (!chosen) break;
+      if (!chosen) {
+        abandoned_ = true;
+        break;
+      }
       if (can.size() > 1) out_.schedule.choices.push_back(*chosen);
       step(can[*chosen]);
     }
@@ -223,9 +226,12 @@ Exploration Simulator::explore(int64_t most_runs) const {
   Exploration out;
   Exhaustive scheduler;
   do {
-    out.last = Machine(*program_, scheduler, 0).run();
+    Machine machine(*program_, scheduler, 0);
+    Outcome o = machine.run();
+    const bool found = !o.findings.empty();
+    if (found || !machine.abandoned()) out.last = std::move(o);
     ++out.runs;
-    if (!out.last.findings.empty()) return out;
+    if (found) return out;
     if (!scheduler.advance()) {
       out.complete = true;
       return out;

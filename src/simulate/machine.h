@@ -32,6 +32,8 @@ class Machine {
  public:
   Machine(const Program& program, Scheduler& scheduler, uint64_t seed);
   Outcome run();
+  /// Whether the scheduler ended the run.
+  [[nodiscard]] bool abandoned() const { return abandoned_; }
 
   // What values need (values_*.cpp).
   const Program& program() const { return program_; }
@@ -182,6 +184,7 @@ class Machine {
   const Program& program_;
   Scheduler& scheduler_;
   bool lazy_;
+  bool abandoned_ = false;
   std::deque<Strand> strands_;
   std::vector<int> advancing_;
   std::vector<Warp> warps_;
