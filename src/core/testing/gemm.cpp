@@ -226,21 +226,21 @@ class Gemm {
       });
       b_.issue("wgmma.wait", {number(0)});
       release(turn * k_tiles_ + k_tiles_ - 1);
-      store();
+      store(turn);
     });
     // Shared memory must stay until the last stores have read it.
     b_.when(equals(floor_mod(warp_, 4), b_.number(0)),
             [&] { b_.elected([&] { b_.issue("bulk.wait_read", {number(0)}); }); });
   }
 
-  /// 64 columns at a time, through one of the buffers of the warpgroup.
-  void store() {
+  /// 64 columns at a time, through the warpgroup's buffers by turns.
+  void store(Term turn) {
     const auto one_of_group = [&](const std::function<void()>& body) {
       b_.when(equals(floor_mod(warp_, 4), b_.number(0)), [&] { b_.elected(body); });
     };
     const auto meet = [&] { b_.issue("barrier.sync", {integers({group_ + 1}), number(128)}); };
     b_.unrolled("part", s_.bn / 64, [&](Term c) {
-      const Term buffer = floor_mod(c, s_.buffers);
+      const Term buffer = floor_mod(turn * (s_.bn / 64) + c, s_.buffers);
       one_of_group([&] { b_.issue("bulk.wait_read", {number(s_.buffers - 1)}); });
       meet();
       auto dag = std::make_shared<pointwise::Dag>();

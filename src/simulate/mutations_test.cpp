@@ -1,0 +1,226 @@
+// Seeded bugs: one edit each of the product's ops. The interpreter finds every one on every
+// schedule that is tried, under the code that fits; the product itself is clean on the same
+// launches.
+#include <gtest/gtest.h>
+#include <set>
+
+#include "simulate/testing/product.h"
+
+namespace tessera::simulate {
+namespace {
+
+using core::Body;
+using core::Kernel;
+using testing::drop;
+using testing::edit;
+using testing::issue_at;
+
+core::Integers number(Kernel& k, int64_t n) {
+  return {{k.pool->constant(n)}};
+}
+
+struct Mutation {
+  const char* name;
+  std::function<bool(Kernel&)> apply;
+  std::set<std::string_view> codes;  // of the first finding
+  const char* says;                  // in the first finding, by this word
+};
+
+bool set_argument(Kernel& k, std::string_view form, std::string_view storage, int nth,
+                  std::size_t argument, const std::function<core::Argument(core::Argument)>& to) {
+  return edit(k, form, storage, nth, [&](Body& body, std::size_t i) {
+    core::Argument& a = issue_at(body, i).arguments.at(argument);
+    a = to(a);
+  });
+}
+
+/// The nth elected body, its lane's alone, becomes every lane's.
+bool unelect(Kernel& k, std::string_view form, int nth) {
+  int seen = 0;
+  return !testing::walk(k.body, [&](Body& body, std::size_t i) {
+    const auto* e = std::get_if<core::Elected>(&body[i].node);
+    if (e == nullptr) return true;
+    const auto* issue = std::get_if<core::Issue>(&e->body.front().node);
+    if (issue == nullptr || issue->form->name != form || seen++ != nth) return true;
+    const Body inner = e->body;
+    body.erase(body.begin() + static_cast<std::ptrdiff_t>(i));
+    body.insert(body.begin() + static_cast<std::ptrdiff_t>(i), inner.begin(), inner.end());
+    return false;
+  });
+}
+
+bool every_second_turn(Kernel& k) {
+  int loops = 0;
+  return !testing::walk(k.body, [&](Body& body, std::size_t i) {
+    auto* f = std::get_if<core::For>(&body[i].node);
+    if (f == nullptr || f->counter->symbol->name != "turn") return true;
+    f->upper = f->upper - 1;
+    return ++loops < 2;
+  });
+}
+
+std::vector<Mutation> mutations() {
+  const std::string_view R = race.id, P = no_proxy_fence.id, U = uninitialized.id, S = stuck.id,
+                         B = bad_barrier.id, F = registers_in_flight.id, O = bad_output.id,
+                         E = early_exit.id;
+  const auto dropped = [](std::string_view form, std::string_view storage = "", int nth = 0) {
+    return [=](Kernel& k) { return edit(k, form, storage, nth, drop); };
+  };
+  return {
+      {"drop the wait for a full stage", dropped("mbarrier.wait", "full"), {U, R}, "wgmma"},
+      {"drop the wait for an empty stage", dropped("mbarrier.wait", "empty"), {R, B}, ""},
+      {"the producer's first parity",
+       [](Kernel& k) {
+         return set_argument(k, "mbarrier.wait", "empty", 0, 1, [&](core::Argument a) {
+           core::Integers parity = std::get<core::Integers>(a);
+           parity.values[0] = k.pool->constant(1) - parity.values[0];
+           return core::Argument(parity);
+         });
+       },
+       {S},
+       "empty[0]"},
+      {"release before wgmma.wait",
+       [](Kernel& k) {
+         return edit(k, "wgmma.wait", "", 0,
+                     [](Body& body, std::size_t i) { std::swap(body.at(i), body.at(i + 1)); });
+       },
+       {R},
+       "wgmma"},
+      {"a stage index that is one behind",
+       [](Kernel& k) {
+         return set_argument(k, "wgmma.f32.bf16.bf16.ss", "", 0, 1, [&](core::Argument a) {
+           core::SharedAt at = std::get<core::SharedAt>(a);
+           at.at[0] = floor_mod(at.at[0] + 1, 2);
+           return core::Argument(at);
+         });
+       },
+       {U, R},
+       "`a["},
+      {"an arrival that expects no bytes",
+       [](Kernel& k) {
+         return edit(k, "mbarrier.arrive_expect_tx", "", 0, [](Body& body, std::size_t i) {
+           core::Issue& issue = issue_at(body, i);
+           issue.form = arch::find_form("mbarrier.arrive");
+           issue.arguments.pop_back();
+         });
+       },
+       {B, U, R},
+       ""},
+      {"too few bytes expected",
+       [](Kernel& k) {
+         return set_argument(k, "mbarrier.arrive_expect_tx", "", 0, 1,
+                             [&](const core::Argument&) { return number(k, 2048); });
+       },
+       {B, U, R},
+       ""},
+      {"too many bytes expected",
+       [](Kernel& k) {
+         return set_argument(k, "mbarrier.arrive_expect_tx", "", 0, 1,
+                             [&](const core::Argument&) { return number(k, 4096 + 16); });
+       },
+       {S},
+       "16 bytes"},
+      {"an empty barrier that one warp completes",
+       [](Kernel& k) {
+         return set_argument(k, "mbarrier.init", "empty", 0, 1,
+                             [&](const core::Argument&) { return number(k, 1); });
+       },
+       {R, B},
+       ""},
+      {"an empty barrier that lacks one arrival",
+       [](Kernel& k) {
+         return set_argument(k, "mbarrier.init", "empty", 0, 1,
+                             [&](const core::Argument&) { return number(k, 5); });
+       },
+       {S},
+       "lacks 1 of 5 arrivals"},
+      {"every lane releases a stage",
+       [](Kernel& k) { return unelect(k, "mbarrier.arrive", 0); },
+       {B},
+       "`empty["},
+      {"no proxy fence before the TMA store", dropped("fence.async.shared::cta"), {P}, "tma.store"},
+      {"no meeting before the TMA store", dropped("barrier.sync", "", 2), {R, U}, "tma.store"},
+      {"no wait before the staging buffer is written again",
+       dropped("bulk.wait_read"),
+       {R},
+       "tma.store"},
+      {"no meeting after that wait", dropped("barrier.sync", "", 1), {R}, "stmatrix"},
+      {"accumulators are read with a wgmma in flight", dropped("wgmma.wait", "", 1), {F, R}, ""},
+      {"products are not committed", dropped("wgmma.commit"), {F, R}, ""},
+      {"no fence of the accumulators", dropped("wgmma.fence"), {F}, "wgmma.fence"},
+      {"a sum that begins with what is there",
+       [](Kernel& k) {
+         return set_argument(k, "wgmma.f32.bf16.bf16.ss", "", 0, 3,
+                             [&](const core::Argument&) { return number(k, 1); });
+       },
+       {U},
+       "`acc`"},
+      {"no fence of the mbarriers", dropped("fence.mbarrier_init"), {P}, "mbarrier"},
+      {"no meeting after the mbarriers", dropped("barrier.sync", "", 0), {R, B}, "mbarrier"},
+      {"exit before the stores have read", dropped("bulk.wait_read", "", 1), {E}, "tma.store"},
+      {"the last tile is left out", every_second_turn, {O}, "never written"},
+  };
+}
+
+struct Setting {
+  int stages;
+  testing::Sizes sizes;
+};
+
+TEST(SimulateMutations, EachIsFoundOnEverySchedule) {
+  const Setting setting{2, {.m = 64, .n = 192, .k = 48, .multiprocessors = 1}};
+  const core::testing::GemmShape shape{.bm = 64, .bn = 64, .bk = 16, .stages = setting.stages};
+  const Launch launch = testing::launch(setting.sizes);
+  for (const Mutation& m : mutations()) {
+    SCOPED_TRACE(m.name);
+    Result<Kernel> kernel = core::testing::gemm(shape);
+    ASSERT_TRUE(kernel);
+    ASSERT_TRUE(m.apply(*kernel));
+    const Result<Simulator> simulator = Simulator::make(*kernel, launch);
+    ASSERT_TRUE(simulator) << to_text(simulator.error());
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      const Outcome o = simulator->run(Schedule::seeded(seed));
+      ASSERT_FALSE(o.findings.empty()) << "seed " << seed;
+      const Diagnostic& first = o.findings.front();
+      EXPECT_TRUE(m.codes.contains(first.code)) << "seed " << seed << "\n" << to_text(first);
+      EXPECT_NE(to_text(first).find(m.says), std::string::npos) << to_text(first);
+      if (std::getenv("TESSERA_SHOW") != nullptr && seed == 0)
+        fmt::print("-- {}\n{}\n", m.name, to_text(first));
+    }
+  }
+}
+
+TEST(SimulateMutations, TwoConsumersNeedBothReleases) {
+  const core::testing::GemmShape shape{.bm = 128, .bn = 64, .bk = 16, .stages = 2};
+  const testing::Sizes sizes{.m = 128, .n = 64, .k = 64};
+  Result<Kernel> kernel = core::testing::gemm(shape);
+  ASSERT_TRUE(kernel);
+  const auto first = [&](uint64_t seed) {
+    const Result<Outcome> o = simulate(*kernel, testing::launch(sizes), Schedule::seeded(seed));
+    return o && !o->findings.empty() ? o->findings.front().code : "";
+  };
+  for (uint64_t seed = 0; seed < 4; ++seed) EXPECT_EQ(first(seed), "");
+  ASSERT_TRUE(set_argument(*kernel, "mbarrier.init", "empty", 0, 1,
+                           [&](const core::Argument&) { return number(*kernel, 4); }));
+  for (uint64_t seed = 0; seed < 4; ++seed)
+    EXPECT_TRUE(first(seed) == race.id || first(seed) == bad_barrier.id) << first(seed);
+}
+
+/// A finding's schedule leads to it again.
+TEST(SimulateMutations, AFindingIsReplayed) {
+  Result<Kernel> kernel = core::testing::gemm({.bm = 64, .bn = 64, .bk = 16, .stages = 2});
+  ASSERT_TRUE(kernel);
+  ASSERT_TRUE(edit(*kernel, "mbarrier.wait", "empty", 0, drop));
+  const Result<Simulator> simulator = Simulator::make(*kernel, testing::launch({.k = 64}));
+  ASSERT_TRUE(simulator);
+  const Outcome o = simulator->run(Schedule::seeded(2));
+  ASSERT_FALSE(o.findings.empty());
+  Schedule replay{1234, o.findings.front().data["choices"].get<std::vector<uint32_t>>()};
+  const Outcome again = simulator->run(replay);
+  ASSERT_FALSE(again.findings.empty());
+  EXPECT_EQ(again.findings.front().message, o.findings.front().message);
+  EXPECT_EQ(again.findings.front().notes, o.findings.front().notes);
+}
+
+}  // namespace
+}  // namespace tessera::simulate

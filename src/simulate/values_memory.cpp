@@ -1,0 +1,98 @@
+// Loads, stores and atomic updates of single threads.
+#include <algorithm>
+#include <cstring>
+
+#include "simulate/encode.h"
+#include "simulate/machine.h"
+#include "simulate/update.h"
+#include "simulate/value_families.h"
+
+namespace tessera::simulate {
+namespace {
+
+struct Moved {
+  int registers, address;  // operands
+  arch::Space space;
+  int place;
+  int64_t elements, size;
+};
+
+Moved moved(const Call& call, std::string_view registers, std::string_view address) {
+  const IssueCode& code = *call.code;
+  Moved m{code.operand(registers), code.operand(address), arch::Space::shared, call.block, 1, 1};
+  const OperandCode& at = code.operands[m.address];
+  if (at.kind == OperandCode::Kind::global) {
+    m.space = arch::Space::global;
+    m.place = at.storage;
+  }
+  const OperandCode& slice = code.operands[m.registers];
+  m.elements = slice.elements;
+  m.size = size_of(call.machine->program().kernel.registers[slice.storage].element);
+  return m;
+}
+
+template <class Lane>
+void each_lane(const Call& call, const Lane& lane) {
+  for (uint32_t rest = call.lanes; rest != 0; rest &= rest - 1) {
+    const int l = __builtin_ctz(rest);
+    if (Machine::happens(call, call.code->accesses.front(), l)) lane(l);
+  }
+}
+
+void load(Call& call) {
+  const Moved m = moved(call, "to", "from");
+  each_lane(call, [&](int lane) {
+    const int64_t at = call.given[m.address](lane);
+    const uint8_t* from = call.machine->read_memory(m.space, m.place, at);
+    for (int64_t e = 0; e < m.elements; ++e)
+      std::memcpy(call.machine->write_registers(call, m.registers, lane, e), from + e * m.size,
+                  m.size);
+  });
+}
+
+void store(Call& call) {
+  const Moved m = moved(call, "from", "to");
+  each_lane(call, [&](int lane) {
+    uint8_t* to = call.machine->memory(m.space, m.place, call.given[m.address](lane));
+    for (int64_t e = 0; e < m.elements; ++e)
+      std::memcpy(to + e * m.size, call.machine->read_registers(call, m.registers, lane, e),
+                  m.size);
+  });
+}
+
+/// reduce.<space>.<type> and atomic.<space>.<type>, lane by lane.
+void update(Call& call) {
+  const Moved m = moved(call, "by", "at");
+  const DType type = element_of_update(call.code->form->name);
+  const std::string op = call.code->issue->choices.front().second;
+  const bool returns = call.code->form->operand("old") != nullptr;
+  each_lane(call, [&](int lane) {
+    uint8_t* at = call.machine->memory(m.space, m.place, call.given[m.address](lane));
+    if (returns)
+      std::memcpy(call.machine->write_registers(call, call.code->operand("old"), lane, 0), at,
+                  size_of(type));
+    for (int64_t e = 0; e < m.elements; ++e)
+      update_element(type, op, call.machine->read_registers(call, m.registers, lane, e),
+                     at + e * size_of(type));
+  });
+}
+
+}  // namespace
+
+std::span<const Semantics> memory_values() {
+  static constexpr Semantics all[] = {
+      {"load.", load, nullptr},
+      {"store.", store, nullptr},
+      {"reduce.global.f32", update, nullptr},
+      {"reduce.shared.f32", update, nullptr},
+      {"reduce.global.s32", update, nullptr},
+      {"reduce.shared.s32", update, nullptr},
+      {"atomic.global.f32", update, nullptr},
+      {"atomic.shared.f32", update, nullptr},
+      {"atomic.global.s32", update, nullptr},
+      {"atomic.shared.s32", update, nullptr},
+  };
+  return all;
+}
+
+}  // namespace tessera::simulate
