@@ -11,6 +11,8 @@
 #include "commands/common/machine_checks.h"
 #include "registry/registry.h"
 
+#include "smt/library.h"
+
 namespace tessera::commands {
 namespace {
 
@@ -99,6 +101,10 @@ Result<Outcome> run(const Json&, Context& context) {
   facts.tools = toolchain::locate(facts.python);
   facts.packages = packages_of(facts.python);
   facts.gpus = gpus_by_driver();
+  if (const auto& z3 = smt::library())
+    facts.solver = fmt::format("{} ({})", z3->version, z3->file.string());
+  else
+    facts.solver_fault = z3.error().found;
   facts.places = {facts_of("cache", cache_home()), facts_of("registry", registry::default_place())};
   Outcome out;
   out.data = {{"schema", "tessera.doctor/1"},

@@ -20,5 +20,6 @@ std::span<const Explanation> explained_core();      // TS0812 to TS0819
 std::span<const Explanation> explained_process();   // TS07, TS09
 std::span<const Explanation> explained_term();      // TS082
 std::span<const Explanation> explained_simulate();  // TS084
+std::span<const Explanation> explained_smt();       // TS088
 
 }  // namespace tessera

@@ -84,6 +84,9 @@ std::vector<Check> judge(const MachineFacts& f) {
                       pip("nvidia-cutlass==4.2.0.0") + ", or set TESSERA_CUTLASS_DIR"));
   out.push_back(check("plotly", !text(f.packages, "plotly").empty(), false,
                       text(f.packages, "plotly"), "plots in the HTML report", pip("plotly")));
+  out.push_back(check("z3", !f.solver.empty(), false, f.solver.empty() ? f.solver_fault : f.solver,
+                      "proofs that index arithmetic alone leaves open",
+                      pip("z3-solver") + ", or set TESSERA_LIBZ3 to a libz3.so"));
   for (const PlaceFacts& p : f.places) out.push_back(check_place(p));
   return out;
 }

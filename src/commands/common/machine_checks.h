@@ -27,6 +27,8 @@ struct MachineFacts {
   /// absent, "error" says why the interpreter told nothing.
   Json packages = Json::object();
   std::vector<std::string> gpus;  // names by the driver
+  std::string solver;             // version and file of Z3's library; empty when none can be used
+  std::string solver_fault;       // then: why
   std::vector<PlaceFacts> places;
 };
 

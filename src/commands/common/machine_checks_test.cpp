@@ -15,6 +15,7 @@ MachineFacts host() {
   f.python = "/usr/bin/python3";
   f.packages = {{"python", "3.11.2"}, {"torch", "2.11.0"}, {"plotly", "6.0"}};
   f.places = {{"cache", "/home/me/.cache/tessera", true, 50}};
+  f.solver = "5.4.1 (/venv/z3/lib/libz3.so)";
   return f;
 }
 
@@ -34,7 +35,7 @@ TEST(Judge, AMachineWithoutAGpuNeedsNoCudaTools) {
   for (const char* name : {"gpu", "nvcc", "cutlass", "torch on the gpu"}) {
     EXPECT_EQ(state_of(host(), name), State::optional) << name;
   }
-  for (const char* name : {"c++ compiler", "python", "torch", "plotly", "cache"}) {
+  for (const char* name : {"c++ compiler", "python", "torch", "plotly", "z3", "cache"}) {
     EXPECT_EQ(state_of(host(), name), State::ok) << name;
   }
 }
@@ -61,6 +62,9 @@ TEST(Judge, WhatTheMainJobNeedsIsMissing) {
   for (const char* name : {"c++ compiler", "headers", "torch", "cache"})
     EXPECT_EQ(state_of(f, name), State::missing) << name;
   EXPECT_EQ(state_of(f, "plotly"), State::optional);
+  f.solver.clear();
+  f.solver_fault = "Z3 4.8.12";
+  EXPECT_EQ(state_of(f, "z3"), State::optional);
   f = host();
   f.packages = {{"error", "exit 1"}};
   EXPECT_EQ(state_of(f, "python"), State::missing);
