@@ -36,6 +36,14 @@ class Gemm {
   static Integers integers(std::vector<Term> v) { return {std::move(v)}; }
   Integers number(int64_t n) { return {{b_.number(n)}}; }
 
+  /// The one whose rows a k slice of the operands fills, as wgmma reads them.
+  [[nodiscard]] arch::SwizzleMode swizzle_of_rows() const {
+    const int64_t row = s_.bk * size_of(s_.element);
+    return row == 32   ? arch::SwizzleMode::bytes_32
+           : row == 64 ? arch::SwizzleMode::bytes_64
+                       : arch::SwizzleMode::bytes_128;
+  }
+
   void storages() {
     m_ = b_.parameter("M", 8, 1 << 20, 8);
     n_ = b_.parameter("N", 8, 1 << 20, 8);
@@ -44,10 +52,11 @@ class Gemm {
     a_ = b_.tensor({"A", s_.element, {m_, k_}, {k_, one}});
     const TensorId tb = b_.tensor({"B", s_.element, {n_, k_}, {k_, one}});
     const TensorId tc = b_.tensor({"C", s_.element, {m_, n_}, {n_, one}, Access::output});
-    const auto swizzle = arch::SwizzleMode::bytes_128;
+    const auto whole = arch::SwizzleMode::bytes_128;
+    const arch::SwizzleMode swizzle = swizzle_of_rows();
     a_map_ = b_.map({"A_map", a_, {1, 0}, {s_.bk, s_.bm}, swizzle});
     b_map_ = b_.map({"B_map", tb, {1, 0}, {s_.bk, s_.bn}, swizzle});
-    c_map_ = b_.map({"C_map", tc, {1, 0}, {64, 64}, swizzle});
+    c_map_ = b_.map({"C_map", tc, {1, 0}, {64, 64}, whole});
     const auto ring = [&](int64_t rows) {
       return Layout(IntTuple::flat({s_.stages, rows, s_.bk}),
                     IntTuple::flat({rows * s_.bk, s_.bk, 1}));
@@ -57,7 +66,7 @@ class Gemm {
     c_shared_ = b_.shared(
         "c", s_.element,
         Layout(IntTuple::flat({s_.consumers(), 2, 64, 64}), IntTuple::flat({8192, 4096, 64, 1})),
-        swizzle);
+        whole);
     full_ = b_.barriers("full", s_.stages);
     empty_ = b_.barriers("empty", s_.stages);
   }

@@ -10,7 +10,7 @@ namespace tessera::core::testing {
 struct GemmShape {
   int64_t bm = 128;  // rows of a tile, 64 a consumer warpgroup
   int64_t bn = 256;  // columns, a multiple of 64 and at most 256
-  int64_t bk = 64;
+  int64_t bk = 64;   // 16, 32 or 64: the operands' rows fill a swizzle's width
   int stages = 4;
   int band = 8;  // tiles of rows that are taken together in the raster
   DType element = DType::bfloat16;
