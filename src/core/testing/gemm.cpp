@@ -191,7 +191,7 @@ class Gemm {
       b_.when(equals(floor_mod(warp_, 4), b_.number(0)), [&] { b_.elected(body); });
     };
     const auto meet = [&] { b_.issue("barrier.sync", {integers({group_ + 1}), number(128)}); };
-    b_.unrolled("c", s_.bn / 64, [&](Term c) {
+    b_.unrolled("part", s_.bn / 64, [&](Term c) {
       const Term buffer = floor_mod(c, 2);
       one_of_group([&] { b_.issue("bulk.wait_read", {number(1)}); });
       meet();
