@@ -63,6 +63,7 @@ struct Tensor {
   std::vector<Term> extents;
   std::vector<Term> strides;  // elements
   Access access = Access::input;
+  Span span = {};  // of Kernel::source, as those of all storages: where it is declared
 };
 
 /// A tensor map that the launch makes of a tensor and passes by value.
@@ -74,6 +75,7 @@ struct TensorMap {
   arch::SwizzleMode swizzle = arch::SwizzleMode::none;
   arch::OutOfBounds fill = arch::OutOfBounds::zeros;
   bool rounded = false;  // float32 that loads round to tf32
+  Span span = {};
 };
 
 /// A run of the block's dynamic shared memory. Its modes are its coordinates, slots of a ring among
@@ -85,6 +87,7 @@ struct Shared {
   Layout layout;
   arch::SwizzleMode swizzle = arch::SwizzleMode::none;
   int64_t at = 0;  // bytes from the start, a multiple of arch::alignment_of(swizzle)
+  Span span = {};
   [[nodiscard]] int64_t bytes() const { return layout.cosize() * size_of(element); }
 };
 
@@ -93,6 +96,7 @@ struct Barriers {
   std::string name;
   int64_t count = 1;
   int64_t at = 0;  // bytes from the start of shared memory, a multiple of 8
+  Span span = {};
 };
 
 /// Registers of the threads that execute the region where they are declared: all threads of the
@@ -104,6 +108,7 @@ struct Registers {
   DType element = DType::float32;
   std::vector<int64_t> tile;
   Layout layout;
+  Span span = {};
   [[nodiscard]] int64_t slots() const { return layout.mode(1).size(); }
   [[nodiscard]] int64_t per_register() const {
     return size_of(element) >= 4 ? 1 : 4 / size_of(element);
@@ -114,6 +119,8 @@ struct Registers {
 // -------------------------------------------------------------------
 
 /// An element of shared memory: its address, or the start of the matrix that a descriptor names.
+/// The axes of such a matrix are the last two modes of the layout: m or n, then k, whichever is
+/// contiguous.
 struct SharedAt {
   SharedId shared;
   std::vector<Term> at;  // one term a mode of the layout
@@ -156,6 +163,7 @@ struct Issue {
   const arch::Form* form = nullptr;
   arch::Choices choices;
   std::vector<Argument> arguments;
+  std::vector<Span> spans = {};  // of the arguments, in Kernel::source; empty: no text of their own
 };
 
 /// A run of element slots: element e of `count` is slot first + steps(e).
@@ -256,6 +264,7 @@ struct Kernel {
   std::vector<Registers> registers;
   Body body;
   std::shared_ptr<const Source> source;  // what spans are of; null: no author's text
+  Span span = {};                        // of the kernel's name
 
   [[nodiscard]] const Tensor& operator[](TensorId i) const { return tensors.at(i.index); }
   [[nodiscard]] const TensorMap& operator[](MapId i) const { return maps.at(i.index); }
