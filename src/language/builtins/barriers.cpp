@@ -1,0 +1,89 @@
+// Barriers of shared memory: waits, arrivals, and bytes that are to come.
+#include "language/elaborator.h"
+
+namespace tessera::language {
+namespace {
+
+const BarrierRef& self(const Call& c) {
+  return *c.self->as<BarrierRef>();
+}
+
+/// A phase of the slot is over when `stages` turns more have begun; a barrier that starts complete
+/// is one phase ahead.
+Result<Value> wait(Call& c) {
+  const BarrierRef& barrier = self(c);
+  core::Builder& b = c.e.builder();
+  Term parity;
+  if (c.find("parity") != nullptr) {
+    TESSERA_TRY(given, c.number("parity"));
+    parity = given;
+  } else if (!barrier.count) {
+    return error(fail(wrong_ring, "nothing says which phase this barrier waits for")
+                     .label(c.e.label(c.span))
+                     .expect("a slot chosen by a turn of a ring, or `parity=`")
+                     .but_found("a slot chosen by an integer")
+                     .help("name the slot by the turn: `full[k].wait()`"));
+  } else {
+    const int64_t stages = b.kernel()[barrier.id].count;
+    const Term phase = floor_div(barrier.count, stages);
+    parity = floor_mod(c.e.complete_at_start(barrier.id) ? phase + 1 : phase, int64_t{2});
+  }
+  TESSERA_TRY(to, c.e.emit(c.span));
+  to->issue("mbarrier.wait", {core::BarrierAt{barrier.id, barrier.slot}, core::Integers{{parity}}});
+  return Value{};
+}
+
+/// One arrival of each warp that is here; of one thread, where one is.
+Result<Value> arrive(Call& c) {
+  const BarrierRef barrier = self(c);
+  TESSERA_CHECK(c.e.arrives(barrier.id, c.span));
+  TESSERA_TRY(b, c.e.emit(c.span));
+  const auto issue = [&, b = b] {
+    b->issue("mbarrier.arrive", {core::BarrierAt{barrier.id, barrier.slot}});
+  };
+  if (c.e.threads().who == Threads::Who::all)
+    b->elected(issue);
+  else
+    issue();
+  return Value{};
+}
+
+Result<Value> expect(Call& c) {
+  const BarrierRef barrier = self(c);
+  const Threads& t = c.e.threads();
+  if (t.who == Threads::Who::all)
+    return error(fail(wrong_place, "one thread tells a barrier what to expect")
+                     .label(c.e.label(c.span))
+                     .but_found("{}", t.text())
+                     .help("write it under `with one_thread():`"));
+  int64_t bytes = 0;
+  for (const Call::Bound& part : c.bound) {
+    const auto* s = part.value.as<SharedRef>();
+    if (s == nullptr)
+      return error(fail(wrong_kind, "bytes are expected in shared memory")
+                       .label(c.e.label(part.span, std::string(kind_of(part.value))))
+                       .help("name the parts that are loaded: `full[k].expect(a[k], b[k])`"));
+    int64_t n = size_of(c.e.builder().kernel()[s->id].element);
+    for (int64_t e : s->extents) n *= e;
+    bytes += n;
+  }
+  TESSERA_CHECK(c.e.arrives(barrier.id, c.span));
+  TESSERA_TRY(b, c.e.emit(c.span));
+  b->issue("mbarrier.arrive_expect_tx",
+           {core::BarrierAt{barrier.id, barrier.slot}, core::Integers{{b->number(bytes)}}});
+  return Value{};
+}
+
+constexpr Builtin records[] = {
+    {".barrier.wait", "parity=", "Waits until the turn's phase is complete", wait},
+    {".barrier.arrive", "", "One arrival of each warp, or of the one thread that is here", arrive},
+    {".barrier.expect", "*parts", "One arrival, and the bytes of these parts are to come", expect},
+};
+
+}  // namespace
+
+namespace groups {
+extern const Group barriers = {records};
+}
+
+}  // namespace tessera::language

@@ -1,0 +1,197 @@
+// Tiles between tensors and registers, in vectors as wide as the addresses allow; what may lie
+// outside of the tensor is bounded.
+#include "language/elaborator.h"
+#include "language/tile_layout.h"
+#include "term/query.h"
+
+namespace tessera::language {
+namespace {
+
+constexpr int64_t widest = 16;                            // bytes of a load
+constexpr term::Effort little = {.operations = 1 << 18};  // for one bound
+
+struct Transfer {
+  BoxRef box;
+  Fragment registers;
+  Layout layout;
+  int64_t vector = 1;  // elements
+};
+
+/// True where vectors of n elements begin at multiples of n of the tensor's elements, and lie in
+/// the tensor whole or not at all.
+bool may_be_wide(const core::Tensor& t, const BoxRef& box, int64_t n) {
+  const std::size_t last = t.extents.size() - 1;
+  if (t.strides[last]->facts.constant() != 1 || !t.extents[last]->facts.multiple_of(n))
+    return false;
+  for (std::size_t i = 0; i < last; ++i)
+    if (!t.strides[i]->facts.multiple_of(n)) return false;
+  return box.dims[last].kept && box.dims[last].start->facts.multiple_of(n) &&
+         box.dims[last].extent % n == 0;
+}
+
+/// Slots in vectors of n: neighbours along the last dimension, from a multiple of n on.
+bool has_vectors(const Layout& layout, const std::vector<int64_t>& tile, int64_t n) {
+  if (layout.mode(1).size() % n != 0) return false;
+  const auto column = [&](int64_t element) { return coordinates(element, tile).back(); };
+  for (const Digit& d : digits(layout.mode(0), tile))
+    if (d.dim + 1 == static_cast<int>(tile.size()) && d.distance % n != 0) return false;
+  const Layout slots = layout.mode(1);
+  for (int64_t s = 0; s < slots.size(); ++s)
+    if (column(slots(s)) % n != s % n ||
+        slots(s) - slots(s - s % n) != (s % n) * (elements_of(tile) / tile.back()))
+      return false;
+  return true;
+}
+
+/// Where slot `slot` of this thread lies in the tensor.
+std::vector<Term> place(Elaborator& e, const Transfer& t, Term slot) {
+  core::Builder& b = e.builder();
+  const std::vector<int64_t>& tile = t.registers.tile;
+  const Term lane = b.at().lane, warp = e.threads().warp;
+  const auto digit = [](Term index, const Digit& d, int64_t all) {
+    const Term high = d.weight == 1 ? index : floor_div(index, d.weight);
+    return d.weight * d.extent == all ? high : floor_mod(high, d.extent);
+  };
+  std::vector<Term> at(tile.size());
+  const auto add = [&](const Digit& d, Term value) {
+    if (d.dim < 0 || d.extent == 1) return;
+    Term& sum = at[static_cast<std::size_t>(d.dim)];
+    const Term part = d.distance == 1 ? value : value * d.distance;
+    sum = sum ? sum + part : part;
+  };
+  const Term thread = warp * 32 + lane;
+  const int64_t threads = t.layout.mode(0).size(), slots = t.layout.mode(1).size();
+  for (const Digit& d : digits(t.layout.mode(0), tile)) add(d, digit(thread, d, threads));
+  for (const Digit& d : digits(t.layout.mode(1), tile)) add(d, digit(slot, d, slots));
+  std::vector<Term> out;
+  std::size_t kept = 0;
+  for (const BoxRef::Dim& d : t.box.dims) {
+    const Term inside = d.kept ? at[kept++] : Term();
+    out.push_back(inside ? d.start + inside : d.start);
+  }
+  return out;
+}
+
+/// The condition under which this thread is the first of those that have the same elements.
+std::optional<Term> first_of_same(Elaborator& e, const Transfer& t) {
+  const Term thread = e.threads().warp * 32 + e.builder().at().lane;
+  std::optional<Term> out;
+  for (const Digit& d : digits(t.layout.mode(0), t.registers.tile)) {
+    if (d.dim >= 0 || d.extent == 1) continue;
+    const Term high = d.weight == 1 ? thread : floor_div(thread, d.weight);
+    const Term first = equals(floor_mod(high, d.extent), e.builder().number(0));
+    out = out ? term::logical_and(*out, first) : first;
+  }
+  return out;
+}
+
+/// The condition under which the place is in the tensor; nothing where it always is.
+std::optional<Term> bound(const core::Tensor& tensor, const std::vector<Term>& at,
+                          std::optional<Term> out) {
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    const Term in = term::less(at[i], tensor.extents[i]);
+    if (term::always(in, little).proved()) continue;
+    out = out ? term::logical_and(*out, in) : in;
+  }
+  return out;
+}
+
+Status transfer(Call& c, const Transfer& t, bool loads) {
+  Elaborator& e = c.e;
+  const core::Tensor& tensor = e.builder().kernel()[t.box.id];
+  const int64_t slots = t.layout.mode(1).size();
+  TESSERA_TRY(b, e.emit(c.span));
+  const std::string counter = e.counter_name("vector", b->number(0), b->number(slots / t.vector));
+  b->unrolled(counter, slots / t.vector, [&, b = b](Term i) {
+    const Term slot = t.vector == 1 ? i : i * t.vector;
+    const std::vector<Term> at = place(e, t, slot);
+    const std::optional<Term> in = bound(tensor, at, loads ? std::nullopt : first_of_same(e, t));
+    const Term first = t.registers.whole ? slot : t.registers.first + slot;
+    core::Argument memory = core::GlobalAt{t.box.id, at};
+    core::Argument registers = core::Slice{t.registers.id, first};
+    std::vector<core::Argument> arguments;
+    if (loads)
+      arguments = {registers, memory};
+    else
+      arguments = {memory, registers};
+    if (in) arguments.emplace_back(core::Integers{{b->select(*in, b->number(1), b->number(0))}});
+    b->issue(fmt::format("{}.global.{}{}", loads ? "load" : "store",
+                         t.vector * size_of(tensor.element), in ? ".bounded" : ""),
+             std::move(arguments));
+  });
+  if (loads) e.wrote(t.registers.id);
+  return {};
+}
+
+Result<Value> load(Call& c) {
+  Elaborator& e = c.e;
+  TESSERA_TRY(box, c.the<BoxRef>("box", "a box of a tensor: X[m, :]"));
+  TESSERA_TRY(lanes, c.integer("lanes", 0));
+  const core::Tensor tensor = e.builder().kernel()[box.id];
+  const std::vector<int64_t> tile = shape_of(box);
+  const int64_t threads = int64_t{32} * e.threads().warps;
+  std::optional<Layout> layout;
+  int64_t vector = widest / size_of(tensor.element);
+  for (; vector >= 1; vector /= 2) {
+    if (tile.empty() || !(vector == 1 || may_be_wide(tensor, box, vector))) continue;
+    layout = row_layout(tile, vector, lanes, threads);
+    if (layout) break;
+  }
+  if (!layout || lanes < 0)
+    return error(fail(wrong_shape, "the threads do not share the box evenly")
+                     .label(e.label(c.span_of("box"), "a box of " + shape_text(tile)))
+                     .expect("rows and columns that {} threads share", threads)
+                     .but_found("{}{}", shape_text(tile),
+                                lanes > 0 ? fmt::format(", {} threads along a row", lanes) : "")
+                     .help("choose extents that are multiples of powers of two"));
+  TESSERA_TRY(out, e.registers(tensor.element, tile, layout, c.span));
+  TESSERA_TRY(fill, e.elementwise(c.find("fill") == nullptr ? Value{0.0} : c["fill"], c.span));
+  TESSERA_CHECK(e.compute(out, fill, c.span));
+  TESSERA_CHECK(transfer(c, {box, out, *layout, vector}, true));
+  return Value{std::move(out)};
+}
+
+Result<Value> store(Call& c) {
+  Elaborator& e = c.e;
+  TESSERA_TRY(box, c.the<BoxRef>("box", "a box of a tensor: Y[m, n]"));
+  TESSERA_TRY(what, e.elementwise(c["values"], c.span_of("values")));
+  const core::Tensor tensor = e.builder().kernel()[box.id];
+  if (what.tile != shape_of(box))
+    return error(fail(wrong_shape, "the values and the box have different shapes")
+                     .label(e.label(c.span_of("values"), "values of " + shape_text(what.tile)))
+                     .label(e.label(c.span_of("box"), "a box of " + shape_text(shape_of(box))))
+                     .expect("{}", shape_text(shape_of(box)))
+                     .but_found("{}", shape_text(what.tile))
+                     .help("give both the same extents"));
+  if (tensor.access == core::Access::input)
+    return error(fail(wrong_place, "`{}` is read alone", tensor.name)
+                     .label(e.label(c.span_of("box")))
+                     .expect("a tensor that is written")
+                     .help("declare it so: `{}: Tensor[..., out]`", tensor.name));
+  what.element = tensor.element;
+  const auto* same = c["values"].as<Fragment>();
+  const bool as_it_is = same != nullptr && e.builder().kernel()[same->id].element == tensor.element;
+  TESSERA_TRY(from, e.keep(as_it_is ? c["values"] : Value{what}, c.span));
+  TESSERA_TRY(layout, e.layout_of(from, c.span));
+  int64_t vector = widest / size_of(tensor.element);
+  while (vector > 1 &&
+         !(may_be_wide(tensor, box, vector) && has_vectors(layout, from.tile, vector)))
+    vector /= 2;
+  TESSERA_CHECK(transfer(c, {box, from, layout, vector}, false));
+  return Value{};
+}
+
+constexpr Builtin records[] = {
+    {"load", "box, fill=, lanes=",
+     "A box of a tensor in registers; what lies outside of the tensor is `fill`, or 0", load},
+    {"store", "values, box", "Elements to a box of a tensor, as far as it lies in the tensor",
+     store},
+};
+
+}  // namespace
+
+namespace groups {
+extern const Group memory = {records};
+}
+
+}  // namespace tessera::language

@@ -1,0 +1,126 @@
+// Storage: shared memory, barriers, registers, and the types of a kernel's parameters.
+#include "language/elaborator.h"
+
+namespace tessera::language {
+namespace {
+
+Status before_ops(Call& c, std::string_view what) {
+  if (c.e.turns.empty() && c.e.threads().role.empty()) return {};
+  return error(fail(wrong_place, "{} is made outside of roles and loops", what)
+                   .label(c.e.label(c.span))
+                   .help("move the line to the kernel's own body, before the roles"));
+}
+
+Result<arch::SwizzleMode> swizzle(Call& c) {
+  TESSERA_TRY(bytes, c.integer("swizzle", 0));
+  for (const auto mode :
+       {arch::SwizzleMode::bytes_32, arch::SwizzleMode::bytes_64, arch::SwizzleMode::bytes_128})
+    if (arch::width_of(mode) == bytes) return mode;
+  if (bytes == 0) return arch::SwizzleMode::none;
+  return error(fail(bad_constant, "there is no swizzle of {} bytes", bytes)
+                   .label(c.e.label(c.span_of("swizzle")))
+                   .expect("0, 32, 64 or 128")
+                   .but_found("{}", bytes)
+                   .help("128 suits rows of 128 bytes"));
+}
+
+Result<Value> shared(Call& c) {
+  TESSERA_CHECK(before_ops(c, "shared memory"));
+  TESSERA_TRY(element, c.element("element"));
+  TESSERA_TRY(extents, c.extents("extents"));
+  TESSERA_TRY(mode, swizzle(c));
+  const int64_t row = extents.back() * size_of(element);
+  if (mode != arch::SwizzleMode::none && row != arch::width_of(mode))
+    return error(
+        fail(wrong_shape, "rows do not have the bytes of their swizzle")
+            .label(c.e.label(c.span_of("extents")))
+            .expect("rows of {} bytes", arch::width_of(mode))
+            .but_found("{} elements of {}: {} bytes", extents.back(), short_name(element), row)
+            .help("let the last extent be {}", arch::width_of(mode) / size_of(element)));
+  core::Builder& b = c.e.builder();
+  SharedRef out{.id = b.shared(c.e.fresh(c.e.naming), element, Layout::row_major(extents), mode),
+                .at = std::vector<Term>(extents.size(), b.number(0)),
+                .extents = extents};
+  b.kernel().shared.back().span = c.span;
+  for (std::size_t i = 0; i < extents.size(); ++i) out.kept.push_back(static_cast<int>(i));
+  return Value{std::move(out)};
+}
+
+Result<Value> transposed(Call& c) {
+  SharedRef out = *c.self->as<SharedRef>();
+  if (out.extents.size() != 2)
+    return error(fail(wrong_shape, "only a matrix is transposed")
+                     .label(c.e.label(c.span))
+                     .expect("two dimensions")
+                     .but_found("{}", shape_text(out.extents))
+                     .help("take one slot first: `b[k].T`"));
+  out.transposed = !out.transposed;
+  return Value{std::move(out)};
+}
+
+Result<Value> barrier(Call& c) {
+  TESSERA_CHECK(before_ops(c, "a barrier"));
+  TESSERA_TRY(count, c.integer("count", 1));
+  TESSERA_TRY(complete, c.flag("starts_complete", false));
+  std::optional<int64_t> arrivals;
+  if (c.find("arrivals") != nullptr) {
+    TESSERA_TRY(n, c.integer("arrivals"));
+    arrivals = n;
+  }
+  if (count < 1 || arrivals.value_or(1) < 1)
+    return error(fail(bad_constant, "barriers and their arrivals are counted from 1")
+                     .label(c.e.label(c.span_of(count < 1 ? "count" : "arrivals")))
+                     .but_found("{}", count < 1 ? count : *arrivals)
+                     .help("write the number of slots, and of arrivals a phase"));
+  const BarriersRef out{c.e.builder().barriers(c.e.fresh(c.e.naming), count)};
+  c.e.builder().kernel().barriers.back().span = c.span;
+  TESSERA_CHECK(c.e.made_barriers(out.id, arrivals, complete, c.span));
+  return Value{out};
+}
+
+Result<Value> registers(Call& c) {
+  TESSERA_TRY(element, c.element("element"));
+  TESSERA_TRY(extents, c.extents("extents"));
+  TESSERA_TRY(out, c.e.registers(element, extents, {}, c.span));
+  return Value{std::move(out)};
+}
+
+Result<Value> zeros(Call& c) {
+  TESSERA_TRY(v, registers(c));
+  TESSERA_TRY(zero, c.e.elementwise(Value{0.0}, c.span));
+  TESSERA_CHECK(c.e.compute(*v.as<Fragment>(), zero, c.span));
+  return v;
+}
+
+Result<Value> index(Call& c) {
+  TESSERA_TRY(multiple, c.integer("multiple", 1));
+  TESSERA_TRY(at_least, c.integer("at_least", multiple));
+  TESSERA_TRY(below, c.integer("below", int64_t{1} << 31));
+  if (multiple < 1 || at_least >= below)
+    return error(fail(bad_constant, "no integer is like that")
+                     .label(c.e.label(c.span))
+                     .expect("a multiple from 1, and room between `at_least` and `below`")
+                     .but_found("multiples of {} in [{}, {})", multiple, at_least, below)
+                     .help("write `index(multiple=8)`"));
+  return Value{IndexType{at_least, below, multiple}};
+}
+
+constexpr Builtin records[] = {
+    {"shared", "element, extents, swizzle=",
+     "Shared memory of the block, its last extent contiguous", shared},
+    {".shared.T", "", "The matrix with its dimensions exchanged", transposed, true},
+    {"barrier", "count, arrivals=, starts_complete=",
+     "Barriers of shared memory; without `arrivals` they are counted", barrier},
+    {"registers", "element, extents", "A tile in the registers of the threads that are here",
+     registers},
+    {"zeros", "element, extents", "Registers that hold zeros", zeros},
+    {"index", "multiple=, at_least=, below=", "The type of an integer of the launch", index},
+};
+
+}  // namespace
+
+namespace groups {
+extern const Group storage = {records};
+}
+
+}  // namespace tessera::language

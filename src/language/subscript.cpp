@@ -1,0 +1,260 @@
+// What stands in brackets: parts of tensors, of shared memory, of registers; slots of barriers;
+// types of tensors.
+#include "language/elaborator.h"
+
+namespace tessera::language {
+namespace {
+
+bool is_all(const syntax::Expr& e) {
+  const auto* slice = e.as<syntax::Slice>();
+  return slice != nullptr && !slice->from && !slice->to && !slice->step;
+}
+bool is_ellipsis(const syntax::Expr& e) {
+  const auto* c = e.as<syntax::Constant>();
+  return c != nullptr && *c == syntax::Constant::ellipsis;
+}
+
+Term sum(Term a, Term b) {
+  if (a->op == term::Op::constant && a->value == 0) return b;
+  if (b->op == term::Op::constant && b->value == 0) return a;
+  return a + b;
+}
+
+}  // namespace
+
+Result<Value> Elaborator::subscript(const Value& of, const syntax::Subscript& s, Span span) {
+  if (const auto* t = of.as<TensorRef>()) return box(*t, s, span);
+  if (const auto* b = of.as<BoxRef>()) return part(*b, s, span);
+  if (const auto* b = of.as<SharedRef>()) return part(*b, s, span);
+  if (const auto* b = of.as<BarriersRef>()) return slot(*b, s, span);
+  if (const auto* f = of.as<Fragment>()) return part(*f, s, span);
+  if (const auto* items = of.as<Sequence>()) {
+    TESSERA_TRY(i, evaluate(s.indices.front()));
+    const auto* n = i.as<int64_t>();
+    const auto size = static_cast<int64_t>(items->items->size());
+    if (s.indices.size() == 1 && n != nullptr && *n >= -size && *n < size)
+      return (*items->items)[static_cast<std::size_t>(*n < 0 ? *n + size : *n)];
+  }
+  return error(fail(wrong_kind, "{} has no such parts", kind_of(of))
+                   .label(label(span))
+                   .help("tensors, shared memory, barriers and registers are taken apart by "
+                         "brackets"));
+}
+
+Result<Elaborator::Index> Elaborator::index(const syntax::Expr& e, int64_t extent) {
+  Index out;
+  if (is_all(e)) {
+    out.start = builder_->number(0);
+    out.extent = extent;
+    out.whole = true;
+    return out;
+  }
+  if (e.as<syntax::Slice>() != nullptr)
+    return error(fail(wrong_place, "parts are not taken by bounds")
+                     .label(label(e.span))
+                     .expect("`:` for all of it, an index, or a position")
+                     .help("write `part(i, size)`, or go over `parts(extent, size)`"));
+  TESSERA_TRY(v, evaluate(e));
+  if (const auto* p = v.as<Position>()) {
+    out.start = p->start;
+    out.extent = p->size;
+    out.position = *p;
+    return out;
+  }
+  TESSERA_TRY(n, number(v, e.span));
+  if (n->op == term::Op::constant && extent > 0 && (n->value < 0 || n->value >= extent))
+    return error(fail(wrong_shape, "the index lies outside")
+                     .label(label(e.span))
+                     .expect("0 to {}", extent - 1)
+                     .but_found("{}", n->value)
+                     .help("the first has the index 0"));
+  out.start = n;
+  out.kept = false;
+  return out;
+}
+
+Status Elaborator::dimensions(const syntax::Subscript& s, std::size_t have, std::string_view what,
+                              Span span) {
+  if (s.indices.size() <= have) return {};
+  return error(fail(wrong_shape, "{} has fewer dimensions than the brackets", what)
+                   .label(label(span))
+                   .expect("at most {} indices", have)
+                   .but_found("{}", s.indices.size())
+                   .help("name one index a dimension; those at the end may be left out"));
+}
+
+Result<Value> Elaborator::box(const TensorRef& t, const syntax::Subscript& s, Span span) {
+  const core::Tensor& tensor = builder_->kernel()[t.id];
+  TESSERA_CHECK(dimensions(s, tensor.extents.size(), "`" + tensor.name + "`", span));
+  BoxRef out{t.id, {}};
+  for (std::size_t i = 0; i < tensor.extents.size(); ++i) {
+    const std::optional<int64_t> extent = tensor.extents[i]->facts.constant();
+    const bool given = i < s.indices.size();
+    if ((!given || is_all(s.indices[i])) && !extent)
+      return error(
+          fail(not_constant, "a part of a tensor has a known size")
+              .label(label(given ? s.indices[i].span : span))
+              .but_found("all of dimension {} of `{}`, which the launch chooses", i, tensor.name)
+              .help("go over it by `tiles`, `ring` or `parts`"));
+    if (!given) {
+      out.dims.push_back({builder_->number(0), *extent, true});
+      continue;
+    }
+    TESSERA_TRY(at, index(s.indices[i], extent.value_or(0)));
+    out.dims.push_back({at.start, at.kept ? at.extent : 1, at.kept});
+  }
+  return Value{std::move(out)};
+}
+
+Result<Value> Elaborator::part(const BoxRef& b, const syntax::Subscript& s, Span span) {
+  BoxRef out = b;
+  TESSERA_CHECK(dimensions(s, shape_of(b).size(), "the box", span));
+  std::size_t given = 0;
+  for (BoxRef::Dim& d : out.dims) {
+    if (!d.kept || given == s.indices.size()) continue;
+    TESSERA_TRY(at, index(s.indices[given], d.extent));
+    TESSERA_CHECK(fits(at, d.extent, s.indices[given].span));
+    ++given;
+    d.start = sum(d.start, at.start);
+    d.extent = at.kept ? at.extent : 1;
+    d.kept = at.kept;
+  }
+  return Value{std::move(out)};
+}
+
+Status Elaborator::fits(const Index& at, int64_t extent, Span span) {
+  const bool known = at.start->op == term::Op::constant;
+  if (!at.kept || (at.extent <= extent && (!known || at.start->value + at.extent <= extent)))
+    return {};
+  return error(
+      fail(wrong_shape, "the part is not inside")
+          .label(label(span))
+          .expect("elements of 0 to {}", extent - 1)
+          .but_found("{}", known ? fmt::format("{} elements from {}", at.extent, at.start->value)
+                                 : fmt::format("{} elements", at.extent))
+          .help("take a smaller part"));
+}
+
+Result<Term> Elaborator::ring_slot(const Position& p, int64_t slots, std::string_view of,
+                                   Span span) {
+  if (p.stages == slots) return floor_mod(p.count, slots);
+  return error(fail(wrong_ring, "the ring turns over {} slots, `{}` has {}", p.stages, of, slots)
+                   .label(label(span))
+                   .expect("{} slots", slots)
+                   .but_found("a ring of {}", p.stages)
+                   .help("give both the same number"));
+}
+
+Result<Value> Elaborator::part(const SharedRef& b, const syntax::Subscript& s, Span span) {
+  SharedRef out = b;
+  const std::string& name = builder_->kernel()[b.id].name;
+  TESSERA_CHECK(dimensions(s, b.kept.size(), "`" + name + "`", span));
+  if (b.transposed)
+    return error(fail(wrong_place, "a transposed matrix is not taken apart")
+                     .label(label(span))
+                     .help("take the part first: `b[k].T`"));
+  out.kept.clear();
+  out.extents.clear();
+  for (std::size_t i = 0; i < b.kept.size(); ++i) {
+    const auto mode = static_cast<std::size_t>(b.kept[i]);
+    Index at{.start = builder_->number(0), .extent = b.extents[i]};
+    if (i < s.indices.size()) {
+      const Span where = s.indices[i].span;
+      TESSERA_TRY(given, index(s.indices[i], b.extents[i]));
+      at = given;
+      if (at.position && at.position->stages > 0) {
+        TESSERA_TRY(slot, ring_slot(*at.position, b.extents[i], name, where));
+        at = {.start = slot, .kept = false};
+      }
+      TESSERA_CHECK(fits(at, b.extents[i], where));
+    }
+    out.at[mode] = sum(b.at[mode], at.start);
+    if (!at.kept) continue;
+    out.kept.push_back(b.kept[i]);
+    out.extents.push_back(at.extent);
+  }
+  return Value{std::move(out)};
+}
+
+Result<Value> Elaborator::slot(const BarriersRef& b, const syntax::Subscript& s, Span span) {
+  const core::Barriers& barriers = builder_->kernel()[b.id];
+  TESSERA_CHECK(dimensions(s, 1, "`" + barriers.name + "`", span));
+  TESSERA_TRY(at, index(s.indices.front(), barriers.count));
+  if (!at.position && at.kept)
+    return error(fail(wrong_kind, "one barrier is named at a time")
+                     .label(label(s.indices.front().span))
+                     .help("write its index, or a position of a ring"));
+  if (at.position && at.position->stages == 0)
+    return error(fail(wrong_ring, "this position has no slot: it is none of a ring")
+                     .label(label(s.indices.front().span))
+                     .help("go over `ring(extent, size, stages)`, or write `.index`"));
+  if (!at.position) return Value{BarrierRef{b.id, at.start, {}}};
+  TESSERA_TRY(slot, ring_slot(*at.position, barriers.count, barriers.name, s.indices.front().span));
+  return Value{BarrierRef{b.id, slot, at.position->count}};
+}
+
+Result<Value> Elaborator::part(const Fragment& f, const syntax::Subscript& s, Span span) {
+  TESSERA_CHECK(dimensions(s, f.tile.size(), "the tile", span));
+  std::vector<std::optional<Position>> parts(f.tile.size());
+  for (std::size_t i = 0; i < s.indices.size(); ++i) {
+    TESSERA_TRY(at, index(s.indices[i], f.tile[i]));
+    if (at.whole) continue;
+    if (!at.position)
+      return error(fail(wrong_kind, "registers are taken apart by positions")
+                       .label(label(s.indices[i].span))
+                       .help("write `part(i, size)`, or go over `parts(extent, size)`"));
+    TESSERA_CHECK(fits(at, f.tile[i], s.indices[i].span));
+    parts[i] = at.position;
+  }
+  TESSERA_TRY(out, part_of(f, parts, span));
+  return Value{std::move(out)};
+}
+
+Result<Value> Elaborator::tensor_type(const syntax::Subscript& s, Span span) {
+  TensorType out;
+  const auto add = [&](const syntax::Expr& e, auto& to) -> Status {
+    TESSERA_TRY(v, evaluate(e));
+    if (const auto* name = v.as<std::string>()) {
+      to.emplace_back(*name);
+    } else if (const auto* n = v.as<int64_t>()) {
+      to.emplace_back(*n);
+    } else {
+      return error(fail(wrong_kind, "an extent of a tensor is a name or a number")
+                       .label(label(e.span))
+                       .but_found("{}", kind_of(v))
+                       .help("write `Tensor[bf16, \"M\", 128]`"));
+    }
+    return {};
+  };
+  TESSERA_TRY(element, evaluate(s.indices.front()));
+  if (element.as<DType>() == nullptr)
+    return error(fail(wrong_kind, "a tensor's first argument is the type of its elements")
+                     .label(label(s.indices.front().span))
+                     .but_found("{}", kind_of(element))
+                     .help("write `Tensor[bf16, \"M\", \"K\"]`"));
+  out.element = *element.as<DType>();
+  for (std::size_t i = 1; i < s.indices.size(); ++i) {
+    const syntax::Expr& e = s.indices[i];
+    const auto* name = e.as<syntax::Name>();
+    const auto* call = e.as<syntax::Call>();
+    const auto* function = call == nullptr ? nullptr : call->function->as<syntax::Name>();
+    if (name != nullptr && (name->id == "out" || name->id == "workspace")) {
+      out.access = name->id == "out" ? core::Access::output : core::Access::workspace;
+    } else if (is_ellipsis(e)) {
+      continue;
+    } else if (function != nullptr && function->id == "strides") {
+      for (const syntax::Argument& a : call->arguments) TESSERA_CHECK(add(a.value, out.strides));
+    } else {
+      TESSERA_CHECK(add(e, out.extents));
+    }
+  }
+  if (out.extents.empty() || (!out.strides.empty() && out.strides.size() != out.extents.size()))
+    return error(fail(wrong_shape, "the type of a tensor names its extents, and a stride for each")
+                     .label(label(span))
+                     .expect("as many strides as extents")
+                     .but_found("{} extents, {} strides", out.extents.size(), out.strides.size())
+                     .help("write `Tensor[bf16, \"M\", \"K\"]`; without strides it is row-major"));
+  return Value{std::move(out)};
+}
+
+}  // namespace tessera::language

@@ -1,0 +1,158 @@
+// What an expression of a kernel file stands for while the file is elaborated: something known, an
+// integer that the machine computes (a term), or a handle of storage. Values are copied freely.
+#pragma once
+
+#include <functional>
+
+#include "arch/instruction.h"
+
+#include "core/kernel.h"
+#include "pointwise/pointwise.h"
+#include "syntax/ast.h"
+
+namespace tessera::language {
+
+using core::Term;
+
+struct Value;
+class Elaborator;
+struct Builtin;
+
+struct None {};
+
+/// Elements [start, start + size) of an extent, start = index * size: a turn of `tiles` or `ring`,
+/// or a `part`.
+struct Position {
+  Term index, start;
+  int64_t size = 1;
+  Term count;          // of a ring: turns of it before this one, over all loops around it
+  int64_t stages = 0;  // of a ring: its slots; 0: no ring
+};
+
+struct TensorRef {
+  core::TensorId id;
+};
+/// A box of a tensor. Dimensions of one index are not part of its shape.
+struct BoxRef {
+  struct Dim {
+    Term start;
+    int64_t extent = 1;
+    bool kept = true;
+  };
+  core::TensorId id;
+  std::vector<Dim> dims;  // one a dimension of the tensor
+};
+struct MapValue {
+  core::MapId id;
+};
+/// A part of shared memory.
+struct SharedRef {
+  core::SharedId id;
+  std::vector<Term> at;          // where it begins, one a mode
+  std::vector<int> kept;         // the modes that are its dimensions
+  std::vector<int64_t> extents;  // of these
+  bool transposed = false;       // of two dimensions: read with the last one first
+};
+struct BarriersRef {
+  core::BarriersId id;
+};
+struct BarrierRef {
+  core::BarriersId id;
+  Term slot;
+  Term count;  // of the ring position that chose the slot; empty: chosen by an integer
+};
+
+/// A tile in registers, or a part of one.
+struct Fragment {
+  core::RegistersId id;
+  std::vector<int64_t> tile;  // extents
+  bool whole = true;
+  // Of a part: slots first + steps(i) of the registers are the slots i of `layout`, which maps
+  // (thread, slot) to the element's index in `tile`, as core::Registers has it.
+  Term first;
+  Layout steps;
+  Layout layout;
+};
+/// Elements that are still to be computed, from fragments of one layout and from integers.
+struct Elementwise {
+  pointwise::Dag dag;  // one result
+  struct Input {
+    std::variant<Fragment, Term> from;
+    int version = 0;  // of a fragment's registers when it was taken
+  };
+  std::vector<Input> inputs;
+  DType element = DType::float32;
+  std::vector<int64_t> tile;
+};
+
+/// A function of the file with the arguments that are bound already.
+struct UserFunction {
+  const syntax::Function* function = nullptr;
+};
+struct BuiltinRef {
+  const Builtin* builtin = nullptr;
+  std::shared_ptr<const Value> self;  // of a method
+};
+struct FormRef {
+  const arch::Form* form = nullptr;
+};
+struct PointwiseRef {
+  const pointwise::Function* function = nullptr;
+};
+/// What dotted names begin with: `tma`, `fence`.
+struct Namespace {
+  std::string path;
+};
+
+/// What `with` enters.
+struct ScopeRef {
+  std::function<Status(Elaborator&, const std::function<Status()>& body)> enter;
+};
+/// What `for` goes over. `run` calls the body once a turn that is told apart while elaborating,
+/// with one value a target.
+struct LoopRef {
+  using Body = std::function<Status(const std::vector<Value>&)>;
+  std::string name;                   // "ring"
+  std::vector<std::string> counters;  // the names of the targets, for the core's counters
+  std::function<Status(Elaborator&, const std::string& counter, const Body&)> run;
+  int yields = 1;
+  std::function<Result<Value>(Elaborator&, std::string_view name)> attribute;  // may be empty
+};
+/// `index(...)`: an integer of the launch.
+struct IndexType {
+  int64_t at_least = 1, below = int64_t{1} << 31, multiple = 1;
+};
+/// `Tensor[...]`
+struct TensorType {
+  DType element = DType::float32;
+  std::vector<std::variant<std::string, int64_t>> extents;
+  std::vector<std::variant<std::string, int64_t>> strides;  // empty: row-major
+  core::Access access = core::Access::input;
+};
+struct Sequence {
+  std::shared_ptr<const std::vector<Value>> items;
+};
+
+struct Value {
+  std::variant<None, bool, int64_t, double, std::string, DType, Term, Sequence, Position, TensorRef,
+               BoxRef, MapValue, SharedRef, BarriersRef, BarrierRef, Fragment, Elementwise,
+               UserFunction, BuiltinRef, FormRef, PointwiseRef, Namespace, ScopeRef, LoopRef,
+               IndexType, TensorType>
+      data;
+
+  template <class T>
+  [[nodiscard]] const T* as() const {
+    return std::get_if<T>(&data);
+  }
+};
+
+/// What a value is, for messages: "an integer", "a box of a tensor".
+std::string_view kind_of(const Value& v);
+/// The word that methods of the value's kind are registered under: "barrier" for `barrier.wait`.
+std::string_view method_key(const Value& v);
+/// `[128, 64]`
+std::string shape_text(const std::vector<int64_t>& extents);
+std::vector<int64_t> shape_of(const BoxRef& b);
+std::vector<int64_t> shape_of(const SharedRef& s);
+
+}  // namespace tessera::language
