@@ -65,8 +65,8 @@ def gemm(
 
 def store_tile(acc, result, staging, tile, epilogue):
     """The elements of acc, 64 columns at a time, through one of two buffers while TMA still reads the other one."""
-    for c in parts(tile.shape[1], 64):
-        buffer = staging[warpgroup, c.index % 2]
+    for c in parts(tile.shape[1], 64, 2):
+        buffer = staging[warpgroup, c]
         with one_thread("warpgroup"):
             bulk.wait_read(1)
         sync("warpgroup")

@@ -68,19 +68,6 @@ Result<int64_t> divisor(Call& c, int64_t extent) {
                    .help("choose a size that divides the extent"));
 }
 
-Result<Value> parts(Call& c) {
-  TESSERA_TRY(extent, c.integer("extent"));
-  TESSERA_TRY(size, divisor(c, extent));
-  LoopRef out{.name = "parts"};
-  out.run = [=, span = c.span](Elaborator& e, const std::string& counter,
-                               const LoopRef::Body& body) {
-    return counted(e, counter, e.builder().number(extent / size), true, span, [&](Term i) {
-      return body({Value{Position{.index = i, .start = product(i, size), .size = size}}});
-    });
-  };
-  return Value{std::move(out)};
-}
-
 Result<Value> part(Call& c) {
   TESSERA_TRY(index, c.number("index"));
   TESSERA_TRY(size, c.integer("size"));
@@ -119,6 +106,25 @@ Position turn_of(const Ring& r, const std::optional<Term>& outer, Term k) {
           .size = r.size,
           .count = outer ? *outer * r.trips + k : k,
           .stages = r.stages};
+}
+
+/// Parts of an extent, unrolled; with `stages` they pass through slots as a ring's do.
+Result<Value> parts(Call& c) {
+  TESSERA_TRY(extent, c.integer("extent"));
+  TESSERA_TRY(size, divisor(c, extent));
+  TESSERA_TRY(stages, c.integer("stages", 0));
+  const Ring r{c.e.builder().number(extent / size), size, stages, c.span};
+  LoopRef out{.name = "parts"};
+  out.run = [r](Elaborator& e, const std::string& counter, const LoopRef::Body& body) -> Status {
+    std::optional<Term> outer;
+    if (r.stages > 0) {
+      TESSERA_TRY(before, turns_before(e, r));
+      outer = before;
+    }
+    return counted(e, counter, r.trips, true, r.span,
+                   [&](Term i) { return body({Value{turn_of(r, outer, i)}}); });
+  };
+  return Value{std::move(out)};
 }
 
 Result<Value> last_turn(Elaborator& e, const Ring& r) {
@@ -182,7 +188,8 @@ constexpr Builtin records[] = {
     {"unrolled", "count", "A loop of known length whose counter may choose registers", unrolled},
     {"static_range", "count", "Turns written one by one, with numbers that are known",
      static_range},
-    {"parts", "extent, size", "An extent in parts, unrolled", parts},
+    {"parts", "extent, size, stages=",
+     "An extent in parts, unrolled; with `stages` through the slots of a ring", parts},
     {"part", "index, size", "The elements [index * size, (index + 1) * size)", part},
     {"ring", "extent, size, stages", "An extent in parts that pass through the slots of a ring",
      ring},
