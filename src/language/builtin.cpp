@@ -133,6 +133,8 @@ Result<std::vector<int64_t>> Call::extents(std::string_view name) const {
     if (v.as<Term>() != nullptr)
       return error(fail(not_constant, "an extent of storage has to be known before the launch")
                        .label(e.label(span_of(name), "the launch chooses one of them"))
+                       .expect("numbers that are known")
+                       .but_found("{}", e.source().text(span_of(name)))
                        .help("write numbers and `const`s of the kernel"));
     const auto* n = v.as<int64_t>();
     if (n == nullptr || *n < 1)

@@ -78,6 +78,7 @@ Result<Value> Elaborator::invoke(const Builtin& b, std::shared_ptr<const Value> 
     return error(fail(wrong_call, "{}", what)
                      .label(label(where))
                      .expect("{}", signature_text(name, declared))
+                     .but_found("`{}`", source_->text(where))
                      .help("{}", help));
   };
   const bool names_are_free = b.parameters.find("**") != std::string_view::npos;
@@ -112,8 +113,12 @@ Result<Value> Elaborator::invoke(const Builtin& b, std::shared_ptr<const Value> 
   }
   for (const Declared& d : declared)
     if (!d.optional && !d.rest && call.find(d.name) == nullptr)
-      return refuse(span, fmt::format("`{}` is not told its `{}`", name, d.name),
-                    fmt::format("{}", b.doc));
+      return error(fail(wrong_call, "`{}` is not told its `{}`", name, d.name)
+                       .label(label(span))
+                       .expect("{}", signature_text(name, declared))
+                       .but_found("no `{}`", d.name)
+                       .note("{}", b.doc)
+                       .help("give it, by its place or as `{}=`", d.name));
   return b.run(call);
 }
 
@@ -124,6 +129,8 @@ Result<Value> Elaborator::call_user(const UserFunction& f, std::vector<Call::Bou
     return error(fail(recursion, "`{}` calls itself", function.name)
                      .label(label(span, "called again here"))
                      .label(label(function.name_span, "while it is being written"))
+                     .expect("calls of other functions")
+                     .but_found("`{}` in `{}`", function.name, function.name)
                      .help("functions are put in the place of their calls: write a loop"));
   Frame frame{{}, Frame::Of::function};
   std::size_t place = 0;

@@ -111,7 +111,7 @@ Result<core::Builder*> Elaborator::emit(Span span) {
 Status Elaborator::builder_failure(Span span) {
   if (!builder_->failure()) return {};
   Diagnostic d = *builder_->failure();
-  if (d.labels.empty()) d = std::move(d).label(label(span));
+  if (d.labels.empty()) return error(std::move(d).label(label(span)));
   return error(std::move(d));
 }
 

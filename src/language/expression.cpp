@@ -38,6 +38,8 @@ Diagnostic Elaborator::unknown(const std::string& name, Span span) const {
   const std::string near = nearest(name, names());
   return fail(no_such_name, "`{}` is not known here", name)
       .label(label(span))
+      .expect("a name that has a value here, or a word of the language")
+      .but_found("`{}`", name)
       .help("{}", near.empty() ? "give it a value before it is used"
                                : fmt::format("did you mean `{}`?", near));
 }
@@ -189,6 +191,7 @@ Result<Value> Elaborator::attribute(const Value& of, std::string_view name, Span
                     space != nullptr ? "`" + space->path + "`" : std::string(kind_of(of)), name)
                    .label(label(span))
                    .expect("{}", known.empty() ? "no attribute" : "one of: " + join(known, ", "))
+                   .but_found("`{}`", name)
                    .help("{}", near.empty() ? "name one of these"
                                             : fmt::format("did you mean `{}`?", near)));
 }

@@ -17,6 +17,8 @@ Result<Layout> Elaborator::layout_of(const Fragment& f, Span span) {
                     builder_->kernel()[f.id].name)
                    .label(label(span))
                    .label(label(registers_span_.at(f.id.index), "made here"))
+                   .expect("registers that an instruction or an assignment has taken")
+                   .but_found("`{}`, which none has taken so far", builder_->kernel()[f.id].name)
                    .help("the first instruction that takes it says it: use it there first"));
 }
 
@@ -122,6 +124,8 @@ Status Elaborator::compute(const Fragment& to, const Elementwise& e, Span span) 
     if (versions_[f.id.index] != in.version)
       return error(fail(stale_value, "`{}` has changed since these elements were taken of it", name)
                        .label(label(span))
+                       .expect("`{}` as it was", name)
+                       .but_found("registers that have been written since")
                        .help("elements are computed where they are used: use them before `{}` is "
                              "written, or assign them to registers of their own",
                              name));

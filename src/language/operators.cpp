@@ -208,6 +208,7 @@ Result<Value> Elaborator::compare(std::string_view op, const Value& a, const Val
   const bool position = a.as<Position>() != nullptr || b.as<Position>() != nullptr;
   return error(fail(wrong_kind, "these cannot be compared")
                    .label(label(span))
+                   .expect("two integers, or two values of one kind")
                    .but_found("{} {} {}", kind_of(a), op, kind_of(b))
                    .help("{}", position ? "say `.index` or `.start` of the turn"
                                         : "compare integers with integers"));

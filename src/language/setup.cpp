@@ -44,6 +44,10 @@ Status Elaborator::role(const std::string& name, int64_t warps, std::optional<in
       threads_.who != Threads::Who::all)
     return error(fail(wrong_place, "role `{}` does not stand in the kernel's own body", name)
                      .label(label(span))
+                     .expect("the kernel's own body")
+                     .but_found("{}", !threads_.role.empty() ? "role `" + threads_.role + "`"
+                                      : threads_.who != Threads::Who::all ? "`one_thread`"
+                                                                          : "a loop or a branch")
                      .help("roles stand side by side, outside of loops, branches and other roles"));
   TESSERA_TRY(b, emit(span));
   const Threads outside = threads_;
@@ -213,8 +217,8 @@ Result<int64_t> Elaborator::arrivals_of(const BarrierFacts& facts, const std::st
                      .but_found("arrivals={}", *facts.declared)
                      .help("leave `arrivals` out: they are counted");
   for (const BarrierFacts::Site& s : facts.sites)
-    d = std::move(d).label(label(s.span, fmt::format("{} a phase from `{}`", *s.arrivals,
-                                                     s.role.empty() ? "the block" : s.role)));
+    d.labels.push_back(label(s.span, fmt::format("{} a phase from `{}`", *s.arrivals,
+                                                 s.role.empty() ? "the block" : s.role)));
   return error(std::move(d));
 }
 

@@ -39,6 +39,8 @@ Status Elaborator::bind(const std::string& name, Value value, Span span) {
           fail(wrong_place, "`{}` gets another value inside of a loop, a branch or a role", name)
               .label(label(span, "here"))
               .label(label(known->second.span, "it is made here"))
+              .expect("one value")
+              .but_found("a second one")
               .note("values are told apart while the text is read, not while the kernel runs")
               .help("give the new value a name of its own; what changes lies in `registers` or "
                     "`shared`"));

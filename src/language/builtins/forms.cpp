@@ -14,6 +14,8 @@ Result<Value> issue(Call& c) {
     const std::string near = nearest(name, names);
     return error(fail(no_such_name, "there is no instruction `{}`", name)
                      .label(c.e.label(c.span_of("form")))
+                     .expect("a name of docs/instructions.md")
+                     .but_found("`{}`", name)
                      .help("{}", near.empty() ? "docs/instructions.md lists them"
                                               : fmt::format("did you mean `{}`?", near)));
   }

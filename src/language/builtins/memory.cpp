@@ -3,6 +3,7 @@
 #include "language/elaborator.h"
 #include "language/tile_layout.h"
 #include "term/query.h"
+#include "term/rules.h"
 
 namespace tessera::language {
 namespace {
@@ -50,11 +51,11 @@ std::vector<Term> place(Elaborator& e, const Transfer& t, Term slot) {
   const Term lane = b.at().lane, warp = e.threads().warp;
   const auto digit = [](Term index, const Digit& d, int64_t all) {
     const Term high = d.weight == 1 ? index : floor_div(index, d.weight);
-    return d.weight * d.extent == all ? high : floor_mod(high, d.extent);
+    return term::simplify(d.weight * d.extent == all ? high : floor_mod(high, d.extent));
   };
   std::vector<Term> at(tile.size());
   const auto add = [&](const Digit& d, Term value) {
-    if (d.dim < 0 || d.extent == 1) return;
+    if (d.dim < 0 || d.extent == 1 || value->facts.constant() == 0) return;
     Term& sum = at[static_cast<std::size_t>(d.dim)];
     const Term part = d.distance == 1 ? value : value * d.distance;
     sum = sum ? sum + part : part;
@@ -67,7 +68,8 @@ std::vector<Term> place(Elaborator& e, const Transfer& t, Term slot) {
   std::size_t kept = 0;
   for (const BoxRef::Dim& d : t.box.dims) {
     const Term inside = d.kept ? at[kept++] : Term();
-    out.push_back(inside ? d.start + inside : d.start);
+    const bool begins = d.start->op == term::Op::constant && d.start->value == 0;
+    out.push_back(!inside ? d.start : begins ? inside : d.start + inside);
   }
   return out;
 }
@@ -96,28 +98,28 @@ std::optional<Term> bound(const core::Tensor& tensor, const std::vector<Term>& a
   return out;
 }
 
-Status transfer(Call& c, const Transfer& t, bool loads) {
+Status transfer(Call& c, const Transfer& t, const std::optional<Elementwise>& fill) {
   Elaborator& e = c.e;
-  const core::Tensor& tensor = e.builder().kernel()[t.box.id];
-  const int64_t slots = t.layout.mode(1).size();
+  const core::Tensor tensor = e.builder().kernel()[t.box.id];
+  const bool loads = fill.has_value();
   TESSERA_TRY(b, e.emit(c.span));
-  const std::string counter = e.counter_name("vector", b->number(0), b->number(slots / t.vector));
-  b->unrolled(counter, slots / t.vector, [&, b = b](Term i) {
-    const Term slot = t.vector == 1 ? i : i * t.vector;
-    const std::vector<Term> at = place(e, t, slot);
-    const std::optional<Term> in = bound(tensor, at, loads ? std::nullopt : first_of_same(e, t));
-    const Term first = t.registers.whole ? slot : t.registers.first + slot;
-    core::Argument memory = core::GlobalAt{t.box.id, at};
-    core::Argument registers = core::Slice{t.registers.id, first};
-    std::vector<core::Argument> arguments;
-    if (loads)
-      arguments = {registers, memory};
-    else
-      arguments = {memory, registers};
-    if (in) arguments.emplace_back(core::Integers{{b->select(*in, b->number(1), b->number(0))}});
+  const int64_t vectors = t.layout.mode(1).size() / t.vector;
+  const Term zero = b->number(0), upper = b->number(vectors);
+  const std::string counter = e.counter_name("vector", zero, upper);
+  const Term i = b->take(b->kernel().pool->counter(counter, zero, upper));
+  const Term slot = t.vector == 1 ? i : i * t.vector;
+  const std::vector<Term> at = place(e, t, slot);
+  const std::optional<Term> in = bound(tensor, at, loads ? std::nullopt : first_of_same(e, t));
+  const core::Argument memory = core::GlobalAt{t.box.id, at};
+  const core::Argument registers =
+      core::Slice{t.registers.id, t.registers.whole ? slot : t.registers.first + slot};
+  std::vector<core::Argument> arguments = {loads ? registers : memory, loads ? memory : registers};
+  if (in) arguments.emplace_back(core::Integers{{b->select(*in, b->number(1), zero)}});
+  if (in && loads) TESSERA_CHECK(e.compute(t.registers, *fill, c.span));
+  b->unrolled(counter, vectors, [&, b = b](Term) {
     b->issue(fmt::format("{}.global.{}{}", loads ? "load" : "store",
                          t.vector * size_of(tensor.element), in ? ".bounded" : ""),
-             std::move(arguments));
+             arguments);
   });
   if (loads) e.wrote(t.registers.id);
   return {};
@@ -146,8 +148,7 @@ Result<Value> load(Call& c) {
                      .help("choose extents that are multiples of powers of two"));
   TESSERA_TRY(out, e.registers(tensor.element, tile, layout, c.span));
   TESSERA_TRY(fill, e.elementwise(c.find("fill") == nullptr ? Value{0.0} : c["fill"], c.span));
-  TESSERA_CHECK(e.compute(out, fill, c.span));
-  TESSERA_CHECK(transfer(c, {box, out, *layout, vector}, true));
+  TESSERA_CHECK(transfer(c, {box, out, *layout, vector}, fill));
   return Value{std::move(out)};
 }
 
@@ -170,14 +171,16 @@ Result<Value> store(Call& c) {
                      .help("declare it so: `{}: Tensor[..., out]`", tensor.name));
   what.element = tensor.element;
   const auto* same = c["values"].as<Fragment>();
-  const bool as_it_is = same != nullptr && e.builder().kernel()[same->id].element == tensor.element;
+  const bool as_it_is = same != nullptr &&
+                        e.builder().kernel()[same->id].element == tensor.element &&
+                        (same->whole || same->steps == Layout(same->layout.mode(1).size(), 1));
   TESSERA_TRY(from, e.keep(as_it_is ? c["values"] : Value{what}, c.span));
   TESSERA_TRY(layout, e.layout_of(from, c.span));
   int64_t vector = widest / size_of(tensor.element);
   while (vector > 1 &&
          !(may_be_wide(tensor, box, vector) && has_vectors(layout, from.tile, vector)))
     vector /= 2;
-  TESSERA_CHECK(transfer(c, {box, from, layout, vector}, false));
+  TESSERA_CHECK(transfer(c, {box, from, layout, vector}, {}));
   return Value{};
 }
 

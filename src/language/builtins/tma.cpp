@@ -59,7 +59,13 @@ Result<Copy> copy(Call& c, std::string_view box_name, std::string_view part_name
   const core::Kernel& kernel = e.builder().kernel();
   const core::Tensor& tensor = kernel[box.id];
   const core::Shared& shared = kernel[part.id];
-  if (shape_of(box) != shape_of(part) || part.transposed)
+  if (part.transposed)
+    return error(fail(wrong_place, "TMA copies no transposed matrix")
+                     .label(e.label(c.span_of(part_name)))
+                     .expect("shared memory as it lies")
+                     .but_found("a transposed matrix")
+                     .help("take the `.T` away: what reads it says how"));
+  if (shape_of(box) != shape_of(part))
     return error(
         fail(wrong_shape, "the box and the shared memory have different shapes")
             .label(e.label(c.span_of(box_name), "a box of " + shape_text(shape_of(box))))

@@ -1,0 +1,7 @@
+from tessera.language import *
+
+
+@kernel(threads=128)
+def k():
+    a = shared(bf16, [4, 128, 64])
+    b = a[4]
