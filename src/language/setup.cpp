@@ -157,6 +157,8 @@ void Elaborator::make_barriers() {
   b.stand_at(barriers_.at(0).span);
   b.when(equals(b.at().warp, b.number(0)), [&] {
     b.elected([&] {
+      for (std::size_t i = 0; i < measured_.maps; ++i)
+        b.issue("tma.prefetch_map", {core::MapRef{core::MapId(i)}});
       for (std::size_t i = 0, end = 0; i < all.size(); i = end) {
         for (end = i; end < all.size() && all[end].count == all[i].count;) ++end;
         const Term upper = b.number(all[i].count);
@@ -224,6 +226,7 @@ Result<int64_t> Elaborator::arrivals_of(const BarrierFacts& facts, const std::st
 
 Result<Measured> Elaborator::measure(const core::Kernel& draft) {
   Measured out;
+  out.maps = draft.maps.size();
   out.threads = roles_ > 0 ? 32 * warps_used_ : threads_asked_;
   if (roles_ > 0 && threads_asked_ > 0 && threads_asked_ != out.threads)
     return error(fail(wrong_call, "the roles have other threads than `@kernel` says")
