@@ -169,21 +169,23 @@ class Gemm {
       });
       b_.issue("wgmma.wait", {number(0)});
       release(turn * k_tiles_ + k_tiles_ - 1);
-      store();
+      store(turn);
     });
     // Shared memory must stay until the last stores have read it.
     b_.when(equals(floor_mod(warp_, 4), b_.number(0)),
             [&] { b_.elected([&] { b_.issue("bulk.wait_read", {number(0)}); }); });
   }
 
-  /// 64 columns at a time, through one of two buffers of the warpgroup.
-  void store() {
+  /// 64 columns at a time, through the two buffers of the warpgroup by turns, also from one tile to
+  /// the next: the latest store may still read the other one.
+  void store(Term turn) {
+    const int64_t parts = s_.bn / 64;
     const auto one_of_group = [&](const std::function<void()>& body) {
       b_.when(equals(floor_mod(warp_, 4), b_.number(0)), [&] { b_.elected(body); });
     };
     const auto meet = [&] { b_.issue("barrier.sync", {integers({group_ + 1}), number(128)}); };
-    b_.unrolled("c", s_.bn / 64, [&](Term c) {
-      const Term buffer = floor_mod(c, 2);
+    b_.unrolled("c", parts, [&](Term c) {
+      const Term buffer = floor_mod(parts % 2 == 0 ? c : turn * parts + c, 2);
       one_of_group([&] { b_.issue("bulk.wait_read", {number(1)}); });
       meet();
       auto dag = std::make_shared<pointwise::Dag>();
