@@ -17,5 +17,6 @@ std::span<const Explanation> explained_registry();  // TS06
 std::span<const Explanation> explained_language();  // TS080, TS081
 std::span<const Explanation> explained_process();   // TS07, TS09
 std::span<const Explanation> explained_term();      // TS082
+std::span<const Explanation> explained_check();     // TS086, TS087
 
 }  // namespace tessera
