@@ -72,7 +72,9 @@ const Finding* Report::find(std::string_view kind) const {
 Report check(const core::Kernel& kernel, const Effort& effort, const std::optional<Means>& means) {
   Report out;
   const Runs runs = run(kernel, {effort.events, effort.states});
-  const Subject subject{kernel, runs, means};
+  std::optional<Flow> traced;
+  if (means && runs.proved) traced = flow(kernel, runs, *means);
+  const Subject subject{kernel, runs, means, traced};
   for (const Kind* k : kinds::all()) {
     Finding f = k->judge(subject, *k);
     f.kind = k;

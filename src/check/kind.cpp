@@ -89,4 +89,25 @@ Finding judge_by_runs(const Subject& s, const Kind& k) {
   return out;
 }
 
+Finding judge_by_flow(const Subject& s, const Kind& k) {
+  if (!s.means) return unknown("the kernel's meaning is not stated");
+  if (!s.flow) return unknown("not decided where synchronization is not proved");
+  Finding out;
+  for (const Violation& v : s.flow->violations)
+    if (v.kind == k.name) out.diagnostics.push_back(refutation(s, k, v));
+  if (!out.diagnostics.empty()) {
+    out.verdict = Verdict::refuted;
+    return out;
+  }
+  for (std::string_view kind : {"k_agreement", "reduction", "placement", "output_once"}) {
+    if (const auto why = s.flow->why.find(kind); why != s.flow->why.end())
+      return unknown(kind == k.name ? why->second : fmt::format("not decided without `{}`", kind));
+    for (const Violation& v : s.flow->violations)
+      if (v.kind == kind && kind != k.name)
+        return unknown(fmt::format("not decided where `{}` is refuted", kind));
+    if (kind == k.name) break;
+  }
+  return proved("all elements of a tile, for all corners");
+}
+
 }  // namespace tessera::check

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "check/check.h"
+#include "check/flow.h"
 #include "check/runs.h"
 
 namespace tessera::check {
@@ -14,6 +15,7 @@ struct Subject {
   const core::Kernel& kernel;
   const Runs& runs;
   const std::optional<Means>& means;
+  const std::optional<Flow>& flow;  // where there is a meaning, and the runs are proved
 };
 
 struct Kind {
@@ -32,6 +34,10 @@ std::span<const Kind* const> all();
 /// For kinds that the runs decide: refuted by the violations of the kind's name, proved where the
 /// runs for all sizes found none.
 Finding judge_by_runs(const Subject& s, const Kind& k);
+
+/// For kinds that trace elements, the same by Flow. What one of them finds, or cannot decide,
+/// leaves those after it undecided: k_agreement, reduction, placement, output_once.
+Finding judge_by_flow(const Subject& s, const Kind& k);
 
 /// A diagnostic of the kind with the op's place and those rows that every refutation has.
 Diagnostic refutation(const Subject& s, const Kind& k, const Violation& v);

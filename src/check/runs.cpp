@@ -46,6 +46,7 @@ class Runner {
     out.reads_from = machine_.reads_from;
     out.seen = machine_.seen;
     out.states = states_;
+    out.period = program_.period;
     out.events = machine_.events;
     return out;
   }

@@ -24,6 +24,7 @@ struct Runs {
   std::set<const core::Op*> seen;
   std::vector<Term> sizes;  // what Violation::sizes are the values of
   int64_t states = 0, events = 0;
+  int64_t period = 1;  // of proved: what synchronizes repeats after so many turns of a loop
 };
 
 Runs run(const core::Kernel& kernel, const Limits& limits = {});

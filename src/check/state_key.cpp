@@ -10,12 +10,14 @@ namespace tessera::check {
 
 class StateText {
  public:
-  void add(int64_t n) { out_.append(reinterpret_cast<const char*>(&n), sizeof n); }
+  void add(int64_t n) {
+    out_.push_back(static_cast<int32_t>(n));
+    out_.push_back(static_cast<int32_t>(n >> 32));
+  }
   void add(const Clock& c, const Clock& latest) {
-    for (std::size_t k = 0; k < c.size(); ++k) {
-      const int32_t behind = latest[k] - c[k];
-      out_.append(reinterpret_cast<const char*>(&behind), sizeof behind);
-    }
+    const std::size_t at = out_.size();
+    out_.resize(at + c.size());
+    for (std::size_t k = 0; k < c.size(); ++k) out_[at + k] = latest[k] - c[k];
   }
   void add(const std::vector<Slots>& runs) {
     add(static_cast<int64_t>(runs.size()));
@@ -25,11 +27,13 @@ class StateText {
       add(s.end);
     }
   }
-  std::string take() { return std::move(out_); }
-  StateText() { out_.reserve(1 << 16); }
+  [[nodiscard]] std::string hash() const {
+    return content_hash({reinterpret_cast<const char*>(out_.data()), out_.size() * sizeof out_[0]});
+  }
+  StateText() { out_.reserve(1 << 14); }
 
  private:
-  std::string out_;
+  std::vector<int32_t> out_;
 };
 
 namespace {
@@ -240,7 +244,7 @@ std::string Machine::key() {
     text.add(static_cast<int64_t>(cell.reads.size()));
     for (const Access& a : cell.reads) tell_access(text, a, h);
   }
-  return content_hash(text.take());
+  return text.hash();
 }
 
 }  // namespace tessera::check

@@ -82,6 +82,31 @@ elected: bulk.wait_read 0
      R"(
 full[k % 4]
 )"},
+    {"TS0873", "check.k_agreement",
+     R"(A product multiplies elements of A and B that have different k.)",
+     R"(The matrices of a wgmma were traced through shared memory, swizzles and tensor maps to the tensors. At some step the two carry different indices of the dimension that is summed over, or a matrix reads bytes that its copy does not bring.)",
+     R"(Load both operands at the same k; let tensor map, shared memory and descriptor have the same swizzle.)",
+     R"(
+tma.load at (k * 64, row); tma.load at (k * 64, column)
+)"},
+    {"TS0874", "check.placement", R"(An element of the output gets the sum of another element.)",
+     R"(The sums were traced from the accumulators through registers and shared memory to the output's coordinates. Some element of a tile has the sum of another row or column, or is stored twice or not at all.)",
+     R"(Let the layout of the accumulators, the addresses of the stores to shared memory, and the coordinates of the copy agree.)",
+     R"(
+tma.store at (column + c * 64, row + group * 64)
+)"},
+    {"TS0875", "check.reduction", R"(The sums do not have each k exactly once.)",
+     R"(The first product of a tile has to overwrite and all others to add; the steps of a turn have to cover its part of k, and the turns all of k.)",
+     R"(Let accumulate be 0 in the first product of the first turn alone, and round the number of turns up.)",
+     R"(
+accumulate = select(k == 0, 0, 1); for k in range(0, (K + 63) // 64)
+)"},
+    {"TS0876", "check.output_once", R"(Some tile of the output is written twice, or by no block.)",
+     R"(Blocks and turns together have to count the tiles of the output one by one. The message has a small launch where they do not.)",
+     R"(Let a block take the tiles block, block + blocks, block + 2 * blocks and so on below the number of tiles.)",
+     R"(
+turns = (tiles - block + blocks - 1) // blocks
+)"},
 };
 
 }  // namespace
