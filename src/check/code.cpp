@@ -1,0 +1,252 @@
+#include "check/code.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+namespace tessera::check {
+namespace {
+
+using core::Op;
+
+/// Whether a run needs the values of this operand: those of tensors and maps it does not.
+bool needed(const arch::Form& form, std::string_view operand) {
+  const auto amount = [&](const arch::Amount& a) {
+    return a.of == arch::Amount::Of::operand && a.name == operand;
+  };
+  const arch::Effects& e = form.effects;
+  return operand == "count" || operand == "accumulate" || operand == "transpose_a" ||
+         operand == "transpose_b" ||
+         std::any_of(e.events.begin(), e.events.end(),
+                     [&](const auto& x) { return x.operand == operand || amount(x.amount); }) ||
+         std::any_of(e.accesses.begin(), e.accesses.end(),
+                     [&](const auto& x) { return x.unless_zero == operand || amount(x.bytes); });
+}
+
+std::string_view unmodelled(const arch::Form& form) {
+  for (const arch::Event& e : form.effects.events) {
+    if (!e.blocks.empty() || !e.block.empty()) return "it acts on other blocks of the cluster";
+    if (e.kind == arch::EventKind::cluster_barrier) return "barriers of clusters are not modelled";
+    if (e.kind == arch::EventKind::cp_async_group) return "cp.async is not modelled";
+  }
+  for (const arch::Access& a : form.effects.accesses)
+    if (!a.blocks.empty()) return "it acts on other blocks of the cluster";
+  return "";
+}
+
+class Compiler {
+ public:
+  Compiler(const core::Kernel& kernel, Sizes& sizes, Program& out)
+      : kernel_(kernel), sizes_(sizes), out_(out) {}
+
+  Piece piece(const core::Role* role, int first_warp, int warps) {
+    role_ = role;
+    code_ = {};
+    code_.name = role != nullptr ? role->name : "";
+    code_.first_warp = first_warp;
+    code_.warps = warps;
+    if (role != nullptr) code_.warp_symbol = role->warp->symbol->index;
+    loops_.clear();
+    counters_.clear();
+    done_.clear();
+    looped_.clear();
+    body(kernel_.body);
+    add(Instruction::Kind::end, nullptr);
+    return std::move(code_);
+  }
+
+ private:
+  std::size_t add(Instruction::Kind kind, const Op* op) {
+    Instruction i;
+    i.kind = kind;
+    i.op = op;
+    i.elected = elected_;
+    i.loops = loops_;
+    i.counters = counters_;
+    code_.instructions.push_back(std::move(i));
+    return code_.instructions.size() - 1;
+  }
+  Instruction& at(std::size_t i) { return code_.instructions[i]; }
+  [[nodiscard]] int here() const { return static_cast<int>(code_.instructions.size()); }
+
+  Value value(Term t) {
+    const Term rewritten = sizes_.rewrite(t);
+    Value v{Expression(rewritten), {}};
+    for (const Size& s : sizes_.all())
+      if (s.negative && term::any_node(rewritten, [&](Term n) { return n == s.symbol; }))
+        out_.not_shifted =
+            fmt::format("`{}`: `{}` may be negative", to_string(t), to_string(s.turns));
+    if (!out_.not_shifted.empty()) return v;
+    const Sizes::Shifted s = sizes_.shift(rewritten, loops_, done_);
+    if (!s.term) {
+      out_.not_shifted = s.why;
+      return v;
+    }
+    out_.period = std::lcm(out_.period, s.period);
+    out_.steady = std::max(out_.steady, s.steady);
+    v.shifted = Expression(s.term);
+    out_.shifted_symbols.insert(out_.shifted_symbols.end(), v.shifted.symbols().begin(),
+                                v.shifted.symbols().end());
+    return v;
+  }
+
+  // NOLINTNEXTLINE(misc-no-recursion): bodies nest
+  void body(const core::Body& b) {
+    for (const Op& op : b) {
+      if (const auto* issue = op.as<core::Issue>()) {
+        instruction(op, *issue);
+      } else if (const auto* compute = op.as<core::Compute>()) {
+        computation(op, *compute);
+      } else if (op.as<core::Declare>() != nullptr) {
+        add(Instruction::Kind::declare, &op);
+      } else if (const auto* loop = op.as<core::For>()) {
+        run(op, *loop);
+      } else if (const auto* branch = op.as<core::If>()) {
+        choose(op, *branch);
+      } else if (const auto* elected = op.as<core::Elected>()) {
+        const bool outside = std::exchange(elected_, true);
+        body(elected->body);
+        elected_ = outside;
+      } else if (const auto* role = op.as<core::Role>(); role != nullptr && role == role_) {
+        body(role->body);
+      }
+    }
+  }
+
+  void instruction(const Op& op, const core::Issue& issue) {
+    if (const std::string_view why = unmodelled(*issue.form);
+        !why.empty() && out_.unsupported.empty()) {
+      out_.unsupported = fmt::format("`{}`: {}", issue.form->name, why);
+      out_.unsupported_at = &op;
+    }
+    std::vector<std::vector<Value>> arguments(issue.arguments.size());
+    for (std::size_t i = 0; i < issue.arguments.size() && i < issue.form->operands.size(); ++i) {
+      const core::Argument& a = issue.arguments[i];
+      if (const auto* shared = std::get_if<core::SharedAt>(&a)) {
+        for (Term t : shared->at) arguments[i].push_back(value(t));
+      } else if (const auto* barrier = std::get_if<core::BarrierAt>(&a)) {
+        arguments[i] = {value(barrier->slot)};
+      } else if (const auto* slice = std::get_if<core::Slice>(&a)) {
+        arguments[i] = {value(slice->first)};
+      } else if (const auto* numbers = std::get_if<core::Integers>(&a);
+                 numbers != nullptr && needed(*issue.form, issue.form->operands[i].name)) {
+        for (Term t : numbers->values) arguments[i].push_back(value(t));
+      }
+    }
+    at(add(Instruction::Kind::issue, &op)).arguments = std::move(arguments);
+  }
+
+  void computation(const Op& op, const core::Compute& c) {
+    std::vector<std::vector<Value>> firsts;
+    for (const auto& input : c.inputs)
+      if (const auto* r = std::get_if<core::Run>(&input)) firsts.push_back({value(r->first)});
+    for (const core::Run& r : c.results) firsts.push_back({value(r.first)});
+    at(add(Instruction::Kind::compute, &op)).arguments = std::move(firsts);
+  }
+
+  void take_note_of(const core::For& loop, int size) {
+    if (loop.unroll || !out_.not_shifted.empty()) return;
+    if (size < 0 || loop.lower->op != term::Op::constant || loop.lower->value != 0 ||
+        loop.step->op != term::Op::constant || loop.step->value != 1)
+      out_.not_shifted =
+          fmt::format("the loop over `{}` does not run from 0 to a size", to_string(loop.counter));
+    else if (counters_.size() != loops_.size())
+      out_.not_shifted =
+          fmt::format("the loop over `{}` stands in an unrolled one", to_string(loop.counter));
+    else if (!looped_.insert(size).second || loops_.size() > 1)
+      out_.not_shifted =
+          fmt::format("the loop over `{}` is the second of its size, or the third deep",
+                      to_string(loop.counter));
+  }
+
+  // NOLINTNEXTLINE(misc-no-recursion): bodies nest
+  void run(const Op& op, const core::For& loop) {
+    const int size = loop.unroll ? -1 : sizes_.size_of(loop);
+    take_note_of(loop, size);
+    const int counter = loop.counter->symbol->index;
+    const auto control = [&](Instruction::Kind kind) {
+      const std::size_t i = add(kind, &op);
+      at(i).counter = counter;
+      at(i).size = size;
+      at(i).outer = size >= 0 && sizes_.all()[static_cast<std::size_t>(size)].outer;
+      return i;
+    };
+    // What a loop of a size does is decided by its size: its bounds need no shifted terms.
+    const std::string before = out_.not_shifted;
+    std::vector<Value> bounds;
+    for (Term t : {loop.lower, sizes_.turns(loop), loop.step})
+      bounds.push_back(size >= 0 ? Value{Expression(sizes_.rewrite(t)), {}} : value(t));
+    at(control(Instruction::Kind::enter)).values = bounds;
+    const std::size_t test = control(Instruction::Kind::test);
+    at(test).values = bounds;
+    counters_.push_back(loop.counter);
+    if (size >= 0) loops_.push_back({loop.counter, size});
+    const std::vector<int> done = std::exchange(done_, {});
+    body(loop.body);
+    done_ = done;
+    if (size >= 0) {
+      loops_.pop_back();
+      done_.push_back(size);
+    }
+    counters_.pop_back();
+    const std::size_t next = control(Instruction::Kind::next);
+    at(next).values = bounds;
+    at(next).target = static_cast<int>(test);
+    at(test).target = here();
+  }
+
+  // NOLINTNEXTLINE(misc-no-recursion): bodies nest
+  void choose(const Op& op, const core::If& branch) {
+    const std::size_t test = add(Instruction::Kind::branch, &op);
+    if (term::any_node(branch.condition, [&](Term n) { return n == kernel_.at.lane; }) &&
+        out_.unsupported.empty()) {
+      out_.unsupported = "a condition on the lane is not modelled";
+      out_.unsupported_at = &op;
+    }
+    const Value condition = value(branch.condition);
+    at(test).values = {condition};
+    body(branch.body);
+    if (!branch.otherwise.empty()) {
+      const std::size_t jump = add(Instruction::Kind::jump, &op);
+      at(test).target = here();
+      body(branch.otherwise);
+      at(jump).target = here();
+    } else {
+      at(test).target = here();
+    }
+  }
+
+  const core::Kernel& kernel_;
+  Sizes& sizes_;
+  Program& out_;
+  const core::Role* role_ = nullptr;
+  Piece code_;
+  bool elected_ = false;
+  std::vector<Running> loops_;
+  std::vector<Term> counters_;
+  std::vector<int> done_;
+  std::set<int> looped_;
+};
+
+}  // namespace
+
+Program compile(const core::Kernel& kernel, Sizes& sizes) {
+  Program out;
+  if (kernel.cluster > 1) out.unsupported = "clusters are not modelled";
+  Compiler compiler(kernel, sizes, out);
+  std::vector<bool> taken(static_cast<std::size_t>(kernel.threads / 32), false);
+  for (const Op& op : kernel.body)
+    if (const auto* role = op.as<core::Role>()) {
+      out.codes.push_back(compiler.piece(role, role->first_warp, role->warps));
+      for (int w = role->first_warp; w < role->first_warp + role->warps; ++w)
+        if (w < static_cast<int>(taken.size())) taken[static_cast<std::size_t>(w)] = true;
+    }
+  for (int w = 0; w < static_cast<int>(taken.size()); ++w)
+    if (!taken[static_cast<std::size_t>(w)]) out.codes.push_back(compiler.piece(nullptr, w, 1));
+  std::vector<int>& symbols = out.shifted_symbols;
+  std::sort(symbols.begin(), symbols.end());
+  symbols.erase(std::unique(symbols.begin(), symbols.end()), symbols.end());
+  return out;
+}
+
+}  // namespace tessera::check

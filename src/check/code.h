@@ -1,0 +1,52 @@
+// A kernel as straight code with jumps, a piece a role: what a run steps through. Terms are
+// compiled twice: by sizes and counters, for runs of given numbers of turns, and shifted (sizes.h),
+// for the runs that stand for all.
+#pragma once
+
+#include "check/expression.h"
+#include "check/sizes.h"
+
+namespace tessera::check {
+
+struct Value {
+  Expression exact;
+  Expression shifted;
+};
+
+struct Instruction {
+  enum class Kind : uint8_t { issue, compute, declare, enter, test, next, branch, jump, end };
+  Kind kind = Kind::end;
+  const core::Op* op = nullptr;
+  bool elected = false;       // one lane of each warp alone
+  bool outer = false;         // of loops: of a size with others within
+  int target = 0;             // test, branch: where it goes on when it fails; next, jump: always
+  int counter = -1;           // of loops: Symbol::index
+  int size = -1;              // of loops: place in Sizes::all, or -1
+  std::vector<Value> values;  // enter, test, next: lower, turns, step; branch: condition
+  std::vector<std::vector<Value>> arguments;  // of an instruction; empty where no effect needs them
+  std::vector<Running> loops;                 // that it stands in, of sizes
+  std::vector<Term> counters;                 // of all loops that it stands in
+};
+
+/// What the warps of a role execute, ops outside of roles among it.
+struct Piece {
+  std::string name;
+  int first_warp = 0;
+  int warps = 0;
+  int warp_symbol = -1;  // of the warp's place in the role
+  std::vector<Instruction> instructions;
+};
+
+struct Program {
+  std::vector<Piece> codes;
+  int64_t period = 1;                // of shifted terms, in every count
+  int64_t steady = 0;                // they have one value from here on, in every counter
+  std::vector<int> shifted_symbols;  // that occur in them, by index
+  std::string not_shifted;  // why there is no proof for all sizes; empty: shifted values are there
+  std::string unsupported;  // an op whose synchronization is not modelled
+  const core::Op* unsupported_at = nullptr;
+};
+
+Program compile(const core::Kernel& kernel, Sizes& sizes);
+
+}  // namespace tessera::check

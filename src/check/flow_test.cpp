@@ -1,0 +1,56 @@
+// Correct products are proved to compute what they say; those with an edit of their data are not.
+#include "check/flow.h"
+
+#include <gtest/gtest.h>
+
+#include "check/check.h"
+#include "check/kind.h"
+#include "core/testing/gemm.h"
+#include "core/testing/mutate.h"
+
+namespace tessera::check {
+namespace {
+
+using core::testing::GemmShape;
+
+Means product() {
+  return {core::TensorId(0), core::TensorId(1), core::TensorId(2)};
+}
+
+TEST(CheckFlow, CorrectProductsAreProved) {
+  for (const GemmShape& s :
+       {GemmShape{.stages = 2}, GemmShape{.bn = 192, .stages = 2},
+        GemmShape{.bm = 64, .bn = 64, .stages = 2}, GemmShape{.bn = 128, .stages = 2, .band = 1},
+        GemmShape{.stages = 2, .element = DType::float16}}) {
+    const Result<core::Kernel> k = core::testing::gemm(s);
+    ASSERT_TRUE(k);
+    const Report r = check(*k, {}, product());
+    EXPECT_EQ(r.verdict(), Verdict::proved) << s.bm << " " << s.bn << "\n" << to_text(r);
+    EXPECT_EQ(r.coverage.reached, r.coverage.all());
+  }
+}
+
+TEST(CheckFlow, EditsOfDataAreRefuted) {
+  const Result<core::Kernel> k = core::testing::gemm({.bn = 128, .stages = 2});
+  ASSERT_TRUE(k);
+  int all = 0;
+  for (const core::testing::Mutant& m : core::testing::mutants(*k)) {
+    if (m.breaks != core::testing::Breaks::data) continue;
+    const Report r = check(m.kernel, {}, product());
+    ++all;
+    EXPECT_EQ(r.verdict(), Verdict::refuted) << m.name << " " << m.site << ": " << m.edit << "\n"
+                                             << to_text(r);
+  }
+  EXPECT_GT(all, 20);
+}
+
+TEST(CheckFlow, AnotherMeaningIsRefuted) {
+  const Result<core::Kernel> k = core::testing::gemm({.bn = 128, .stages = 2});
+  Means turned = product();
+  std::swap(turned.c_i, turned.c_j);
+  EXPECT_NE(check(*k, {}, turned).verdict(), Verdict::proved);
+  EXPECT_EQ(check(*k).find("placement")->verdict, Verdict::unknown);
+}
+
+}  // namespace
+}  // namespace tessera::check

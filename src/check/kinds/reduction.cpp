@@ -1,0 +1,17 @@
+// The accumulators hold the sum over each k once, over all of them.
+//
+// The first product of a tile overwrites, all others add; the steps of a turn cover its part of k,
+// and turns follow one another to the end. What lies beyond is zero on both sides.
+#include "check/kind.h"
+
+namespace tessera::check::kinds {
+
+extern const Kind reduction = {
+    .name = "reduction",
+    .number = 3,
+    .law = "The accumulators hold the sum over each k once, over all of them.",
+    .code = {"TS0875", "check.reduction"},
+    .judge = judge_by_flow,
+};
+
+}  // namespace tessera::check::kinds

@@ -1,0 +1,14 @@
+// Small launches, to find where two things that should always be equal are not.
+#pragma once
+
+#include "check/place.h"
+
+namespace tessera::check {
+
+/// Two points of small launches at which the term has different values, in words; nothing where it
+/// has one value at all that are tried. `loops` are those around the term, the outermost first.
+std::optional<std::string> varies(const core::Kernel& kernel,
+                                  const std::vector<const core::For*>& loops, Term t,
+                                  const Known& known = {});
+
+}  // namespace tessera::check

@@ -1,0 +1,274 @@
+// A block run event by event, with what every thread may know of what the others have done.
+//
+// A clock says, for each component, up to which of its events a thread knows that they have
+// happened: knowledge comes by program order, by phases of mbarriers, by named barriers, and by
+// waits for groups. One event is before another in every execution exactly if the clock of the
+// second has it. The run takes one order of events; where every wait has one phase that it can mean
+// (rules `phase_window`, `arrivals`) all orders have the same clocks, so that what the clocks say
+// holds of all (docs/checker.md).
+//
+// Each warp has two clocks: of the elected lane, and of its other lanes, which may lag behind until
+// the next instruction of the whole warp.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "check/code.h"
+#include "check/footprint.h"
+
+namespace tessera::check {
+
+using Clock = std::vector<int32_t>;
+class StateText;
+
+/// Event `index` of a component.
+struct Stamp {
+  int component = -1;
+  int32_t index = 0;
+};
+
+/// An access of shared memory that later ones may meet.
+struct Access {
+  const core::Op* op = nullptr;
+  int warp = 0;
+  bool write = false;
+  bool generic = false;             // by the generic proxy: to be fenced before async ones
+  int32_t elected = 0, others = 0;  // generic: its index in the lanes' components, 0: not by them
+  Stamp end;                        // of async ones: what makes it known to be finished
+  int size = -1;                    // of the innermost loop of a size that it stands in
+  int64_t turns = 0;                // of that loop, finished before it
+};
+
+struct Cell {
+  std::optional<Access> written;
+  std::vector<Access> reads;  // since then
+};
+
+/// Slots of a warp's registers.
+struct Slots {
+  core::RegistersId id;
+  int64_t begin = 0, end = 0;
+  [[nodiscard]] bool overlaps(const Slots& o) const {
+    return id == o.id && begin < o.end && o.begin < end;
+  }
+};
+
+class SlotSet {
+ public:
+  void add(const Slots& s);
+  void remove(core::RegistersId id);
+  void clear() { runs_.clear(); }
+  [[nodiscard]] bool covers(const Slots& s) const;
+  [[nodiscard]] bool overlaps(const Slots& s) const;
+  [[nodiscard]] const std::vector<Slots>& runs() const { return runs_; }
+
+ private:
+  std::vector<Slots> runs_;  // none touches another
+};
+
+/// A wgmma under way: what it keeps locked.
+struct Flight {
+  int32_t group = 0;
+  const core::Op* op = nullptr;
+  std::vector<Slots> locked;
+};
+
+struct Warp {
+  int code = 0;
+  std::size_t pc = 0;
+  bool ended = false;
+  bool waits_named = false;  // has come to a named barrier, and not yet gone on
+  int named = 0;             // which one, and its turn
+  int32_t named_generation = 0;
+  Values values;
+  std::vector<std::size_t> tape;  // decisions taken, by size
+  Clock elected, others;
+  bool forgot = false;   // the other lanes' clock has been dropped, until the lanes meet
+  bool together = true;  // the clocks differ at most in the two lanes' own components
+  int32_t elected_index = 0, others_index = 0;
+  int32_t wgmma_groups = 0, bulk_groups = 0;  // committed
+  bool wgmma_open = false, bulk_open = false;
+  std::vector<Flight> flights;
+  SlotSet touched;                // since the last wgmma.fence
+  SlotSet holds;                  // have a value
+  std::vector<int> initialized;   // barriers that the elected lane has, since its last fence
+  std::vector<int64_t> finished;  // turns, by size
+  uint64_t group_hash = 0;        // of the instructions of the whole warpgroup so far
+  int64_t group_count = 0;
+};
+
+struct Waiter {
+  Stamp who;
+  const core::Op* op = nullptr;
+  int warp = 0;
+};
+
+struct Barrier {
+  bool ready = false;  // initialized
+  int64_t count = 0, pending = 0;
+  int64_t bytes = 0;                    // expected and not yet come
+  int64_t expected = 0, delivered = 0;  // in this phase
+  int32_t phase = 0;                    // completed phases
+  Clock coming, done;                   // of what has come to this phase; of the phase before
+  std::vector<Waiter> waiters;          // for the phase before
+  bool copied = false;                  // bytes came in the phase before
+  const core::Op* last = nullptr;
+};
+
+struct Named {
+  int64_t expects = 0, come = 0;
+  int32_t generation = 0;  // completed
+  Clock coming, done;
+};
+
+/// All that changes during a run.
+struct State {
+  std::vector<Warp> warps;
+  std::vector<Barrier> barriers;
+  std::vector<Named> named;
+  std::vector<Cell> cells;
+  /// By size: whether a loop of it goes on or ends, decided once for all warps, in their order.
+  std::vector<std::vector<bool>> tapes;
+  std::vector<int64_t> turns;  // by size: decided since a loop of it began
+};
+
+/// What is wrong, by the name of the kind that forbids it.
+struct Violation {
+  std::string_view kind;
+  const core::Op* op = nullptr;
+  int warp = 0;
+  std::string lanes;  // "the elected lane", "all lanes"
+  std::string at;     // turns of the loops: "turn 0, k 3"
+  std::string message, expected, found, help;
+  const core::Op* other = nullptr;
+  std::string other_text;
+  std::vector<int64_t> sizes;
+};
+
+/// That a read sees what a write left: how many turns of each loop lie between, by size.
+struct ReadsFrom {
+  const core::Op* read = nullptr;
+  const core::Op* write = nullptr;
+  int64_t turns = 0;  // of the innermost loop of a size that both stand in; 0 where none
+  friend auto operator<=>(const ReadsFrom&, const ReadsFrom&) = default;
+};
+
+class Machine {
+ public:
+  Machine(const core::Kernel& kernel, const Program& program, const Sizes& sizes,
+          Footprints& footprints);
+
+  /// All warps at their start. Without values of the sizes, loops of sizes ask the tapes.
+  void start(const std::optional<std::vector<int64_t>>& sizes);
+  enum class Stop : uint8_t { ended, undecided, stuck };
+  /// Runs until no warp can go on. `undecided`: some loop needs one more decision on its tape.
+  Stop run();
+  [[nodiscard]] int undecided_size() const { return undecided_; }
+  void report_stuck();
+  /// What must hold when all have ended.
+  void finish();
+
+  State state;
+  std::vector<Violation> violations;
+  std::set<ReadsFrom> reads_from;
+  std::set<const core::Op*> seen;  // ops that ran
+  std::vector<int64_t> least;      // turns of a loop, by size: fewer are told apart by key()
+  std::string failed;              // a value that could not be computed
+  int64_t events = 0;
+
+  /// The state but for what has no influence: equal texts go on alike (state_key.cpp).
+  [[nodiscard]] std::string key();
+  void decide(int size, bool more);
+
+ private:
+  /// Components of clocks.
+  enum Part : uint8_t { elected, others, fenced_elected, fenced_others, wgmma, bulk_read, parts };
+  [[nodiscard]] int part(int warp, Part p) const { return warp * parts + p; }
+  [[nodiscard]] int of_barrier(int b) const { return warps_ * parts + b; }
+  [[nodiscard]] int of_named(int n) const { return warps_ * parts + barriers_ + n; }
+  [[nodiscard]] int components() const { return warps_ * parts + barriers_ + 16; }
+
+  // machine.cpp: control
+  bool step(int w);
+  bool test(int w, const Instruction& i);
+  void enter(Warp& w, const Instruction& i);
+  void next(Warp& w, const Instruction& i);
+  int64_t value(const Warp& w, const Value& v);
+  const std::vector<int64_t>& values(const Warp& w, const std::vector<Value>& v);
+  int64_t amount(const Warp& w, const Instruction& i, const arch::Amount& a);
+  bool issue(int w, const Instruction& i);
+  void meet(int w);
+  void tick(int w, bool elected);
+  void report(std::string_view kind, int w, const Instruction& i, std::string message,
+              std::string expected, std::string found, std::string help,
+              const core::Op* other = nullptr, std::string other_text = "");
+  [[nodiscard]] std::string place(const Warp& w, const Instruction& i) const;
+
+  // machine_events.cpp: barriers and groups
+  bool can_pass(int w, const Instruction& i);
+  void event(int w, const Instruction& i, const arch::Event& e);
+  void fence(int w, const Instruction& i, const arch::Fence& f);
+  int barrier_of(int w, const Instruction& i, std::string_view operand);
+  void initialize(int w, const Instruction& i);
+  void arrive(int w, const Instruction& i, int b, int64_t times);
+  void expect(int w, const Instruction& i, int b, int64_t bytes);
+  void deliver(int w, const Instruction& i, int b, int64_t bytes);
+  void complete(int b);
+  void wait(int w, const Instruction& i, int b);
+  void come(int w, const Instruction& i, int64_t id, int64_t threads);
+  void retire(int w, arch::EventKind kind, int64_t pending);
+  bool knows_phase(int w, const Instruction& i, int b);
+
+  // state_key.cpp
+  void forget();
+  void drop_tapes();
+  [[nodiscard]] Clock latest() const;
+  [[nodiscard]] Clock common() const;
+  [[nodiscard]] bool settled(const Access& a, const Clock& known) const;
+  [[nodiscard]] std::vector<int64_t> furthest() const;
+  /// What a state is told by: the latest events, those that everybody knows of, and how far the
+  /// furthest warp is, by size.
+  struct Horizon {
+    Clock now, known;
+    std::vector<int64_t> most;
+  };
+  void tell_warp(StateText& text, int w, const Horizon& h) const;
+  void tell_barriers(StateText& text, const Horizon& h);
+  void tell_access(StateText& text, const Access& a, const Horizon& h) const;
+
+  // machine_memory.cpp
+  void access(int w, const Instruction& i, const arch::Access& a);
+  int footprint(int w, const Instruction& i, const arch::Access& a, std::size_t operand);
+  int lanes_footprint(int w, const Instruction& i, const arch::Access& a, std::size_t operand);
+  void leaves(int w, const Instruction& i, const core::Shared& s,
+              const std::vector<int64_t>& coordinates);
+  void touch_cells(int w, const Instruction& i, const Access& mine, int footprint,
+                   bool needs_fence);
+  bool ordered(int w, const Instruction& i, const Access& before, const Access& mine,
+               bool needs_fence, int cell);
+  void use_registers(int w, const Instruction& i, const Slots& s, bool read, bool write);
+  void multiply(int w, const Instruction& i,
+                const std::vector<std::pair<std::size_t, Slots>>& used);
+  void registers(int w, const Instruction& i);
+  std::vector<Slots> slots_of(const Warp& w, const core::Run& run, const Value& first);
+  void computes(int w, const Instruction& i);
+  void note_read(const Access& mine, const Cell& cell, const Warp& reader);
+
+  const core::Kernel& kernel_;
+  const Program& program_;
+  const Sizes& sizes_;
+  Footprints& footprints_;
+  int warps_ = 0, barriers_ = 0;
+  std::vector<int> first_barrier_;  // by BarriersId
+  bool shifted_ = false;
+  int undecided_ = -1;
+  std::vector<int64_t> size_values_;
+  std::vector<int64_t> coordinates_;  // buffers
+  Footprints::Key key_;
+  std::set<std::pair<std::string_view, const core::Op*>> reported_;
+  std::map<const core::Run*, std::vector<std::pair<int64_t, int64_t>>>
+      runs_;  // slots from the first on
+};
+
+}  // namespace tessera::check

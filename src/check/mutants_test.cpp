@@ -1,0 +1,57 @@
+// Every kernel with one edit that breaks its synchronization is refuted, and no equivalent one is.
+#include <gtest/gtest.h>
+#include <set>
+
+#include "check/check.h"
+#include "check/kind.h"
+#include "core/testing/gemm.h"
+#include "core/testing/mutate.h"
+
+namespace tessera::check {
+namespace {
+
+using core::testing::Breaks;
+using core::testing::Mutant;
+
+/// Edits that change nothing: lanes and warps that have committed no bulk group wait for none.
+const std::set<std::pair<std::string, int>> equivalent = {
+    {"all_lanes", 4}, {"all_lanes", 6}, {"drop_guard", 3}, {"drop_guard", 5}};
+
+TEST(CheckMutants, OfSynchronizationAreRefuted) {
+  const Result<core::Kernel> k = core::testing::gemm({.bm = 128, .bn = 128, .stages = 3});
+  ASSERT_TRUE(k);
+  int broken = 0;
+  for (const Mutant& m : core::testing::mutants(*k)) {
+    if (m.breaks == Breaks::data) continue;
+    const Report r = check(m.kernel);
+    const std::string text =
+        m.name + " " + std::to_string(m.site) + ": " + m.edit + "\n" + to_text(r);
+    if (m.breaks == Breaks::nothing || equivalent.contains({m.name, m.site})) {
+      EXPECT_NE(r.verdict(), Verdict::refuted) << text;
+      continue;
+    }
+    ++broken;
+    EXPECT_EQ(r.verdict(), Verdict::refuted) << text;
+  }
+  EXPECT_GT(broken, 75);
+}
+
+TEST(CheckMutants, AreRefutedAtTheEditOrAtTheOtherAccess) {
+  const Result<core::Kernel> k = core::testing::gemm({.stages = 2});
+  ASSERT_TRUE(k);
+  for (const Mutant& m : core::testing::mutants(*k)) {
+    if (m.name != "drop_wait" || m.site != 2) continue;
+    const Report r = check(m.kernel);
+    const Finding* race = r.find("race_shared");
+    ASSERT_NE(race, nullptr);
+    ASSERT_EQ(race->verdict, Verdict::refuted);
+    const Diagnostic& d = race->diagnostics.front();
+    EXPECT_EQ(d.message, "shared memory is overwritten while it may still be read");
+    EXPECT_EQ(d.notes[0], "thread: warp 0 (0 of role `producer`), the elected lane");
+    EXPECT_EQ(d.notes[1], "point: `tma.load` at turn 0, k 2");
+    EXPECT_EQ(d.notes[2].substr(0, 47), "against: `wgmma.f32.bf16.bf16.ss`, read here");
+  }
+}
+
+}  // namespace
+}  // namespace tessera::check

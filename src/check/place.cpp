@@ -1,0 +1,80 @@
+#include "check/place.h"
+
+#include "term/rules.h"
+
+namespace tessera::check {
+namespace {
+
+// NOLINTNEXTLINE(misc-no-recursion): bodies nest
+void walk(const core::Body& body, Place around, std::vector<Place>& out) {
+  for (const core::Op& op : body) {
+    Place here = around;
+    here.op = &op;
+    if (const auto* loop = op.as<core::For>()) {
+      (loop->unroll ? here.unrolled : here.loops).push_back(loop);
+      walk(loop->body, here, out);
+    } else if (const auto* branch = op.as<core::If>()) {
+      here.branches.push_back(branch);
+      walk(branch->body, here, out);
+      walk(branch->otherwise, here, out);
+    } else if (const auto* elected = op.as<core::Elected>()) {
+      walk(elected->body, here, out);
+    } else if (const auto* role = op.as<core::Role>()) {
+      here.role = role;
+      walk(role->body, here, out);
+    } else {
+      out.push_back(here);
+    }
+  }
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): terms nest
+std::optional<int64_t> evaluated(Term t, const Known& known) {
+  bool all = true;
+  int most = 0;
+  term::any_node(t, [&](Term n) {
+    if (n->op == term::Op::read) all = false;
+    if (n->symbol != nullptr && n->leaf()) {
+      all &= known.contains(n.node());
+      most = std::max(most, n->symbol->index);
+    }
+    return false;
+  });
+  if (!all) return std::nullopt;
+  Values values(static_cast<std::size_t>(most) + 1, 0);
+  for (const auto& [node, value] : known)
+    if (node->symbol->index <= most) values[static_cast<std::size_t>(node->symbol->index)] = value;
+  return Expression(t)(values);
+}
+
+}  // namespace
+
+std::vector<Place> places(const core::Kernel& kernel) {
+  std::vector<Place> out;
+  walk(kernel.body, {}, out);
+  return out;
+}
+
+std::optional<int64_t> value_of(Term t, const Known& known) {
+  if (t->op == term::Op::constant || t->op == term::Op::truth) return t->value;
+  if (const std::optional<int64_t> v = evaluated(t, known)) return v;
+  return evaluated(term::simplify(t), known);
+}
+
+std::optional<std::vector<int64_t>> box_element(const core::Kernel& kernel,
+                                                const core::TensorMap& map, int64_t start,
+                                                int64_t byte) {
+  const int64_t size = size_of(kernel[map.tensor].element);
+  int64_t at = arch::swizzle_of(map.swizzle)(byte) - start;
+  if (at < 0 || at % size != 0) return std::nullopt;
+  at /= size;
+  std::vector<int64_t> out;
+  for (int64_t extent : map.box) {
+    out.push_back(at % extent);
+    at /= extent;
+  }
+  if (at != 0) return std::nullopt;
+  return out;
+}
+
+}  // namespace tessera::check

@@ -1,0 +1,41 @@
+// An op with what stands around it, and the value of terms there.
+#pragma once
+
+#include <map>
+
+#include "check/expression.h"
+#include "core/kernel.h"
+
+namespace tessera::check {
+
+struct Place {
+  const core::Op* op = nullptr;
+  const core::Role* role = nullptr;
+  std::vector<const core::For*> loops;  // that are not unrolled, the outermost first
+  std::vector<const core::For*> unrolled;
+  std::vector<const core::If*> branches;
+  [[nodiscard]] const core::Issue& issue() const { return *op->as<core::Issue>(); }
+};
+
+/// Instructions and computations, in the order of the text.
+std::vector<Place> places(const core::Kernel& kernel);
+
+/// Values of coordinates and unrolled counters.
+using Known = std::map<const term::Node*, int64_t>;
+/// The value of a term that depends on nothing else, also after simplification.
+std::optional<int64_t> value_of(Term t, const Known& known);
+/// An argument of an instruction by its operand's name; nullptr: none, or of another kind.
+template <class T>
+const T* argument(const core::Issue& issue, std::string_view operand) {
+  for (std::size_t i = 0; i < issue.form->operands.size() && i < issue.arguments.size(); ++i)
+    if (issue.form->operands[i].name == operand) return std::get_if<T>(&issue.arguments[i]);
+  return nullptr;
+}
+
+/// The element of a box that lies at a byte of shared memory, dimension 0 of the map first; nothing
+/// outside of the box. `start`: its first byte, before the swizzle.
+std::optional<std::vector<int64_t>> box_element(const core::Kernel& kernel,
+                                                const core::TensorMap& map, int64_t start,
+                                                int64_t byte);
+
+}  // namespace tessera::check

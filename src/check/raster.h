@@ -1,0 +1,28 @@
+// Whether turns and blocks take every tile of the output once.
+#pragma once
+
+#include "check/means.h"
+
+namespace tessera::check {
+
+/// The corner of the tile that a block has in a turn.
+struct Raster {
+  term::Term row, column;
+  int64_t rows = 0, columns = 0;  // of a tile
+  const core::For* turn = nullptr;
+};
+
+struct Covering {
+  enum class Verdict : uint8_t { proved, refuted, unknown } verdict = Verdict::unknown;
+  std::string message, found;  // of refuted; `found`: of unknown, why
+};
+
+/// Proved where the tile number is t = block + turn * blocks, t below the number of tiles, and the
+/// corner is one of these of t, which take each tile once for all extents:
+///   rows of tiles one after the other; columns one after the other;
+///   bands of n rows of tiles, column by column in a band, the last band with the rows that remain.
+/// In the last, a band of n rows has n * columns numbers, so t // (n * columns) is the band, and
+/// within it rest % rows and rest // rows tell the tile.
+Covering covering(const core::Kernel& kernel, const Raster& raster, const Means& means);
+
+}  // namespace tessera::check

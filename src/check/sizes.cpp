@@ -1,0 +1,231 @@
+#include "check/sizes.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/text.h"
+
+#include "term/query.h"
+#include "term/rules.h"
+#include "term/sum.h"
+
+namespace tessera::check {
+namespace {
+
+using term::Op;
+
+/// Depends on parameters, and on nothing that changes within a launch's block.
+bool of_parameters(Term t) {
+  bool some = false;
+  const bool other = term::any_node(t, [&](Term n) {
+    some |= n->op == Op::parameter;
+    return n->op == Op::coordinate || n->op == Op::counter || n->op == Op::read;
+  });
+  return some && !other;
+}
+
+bool has(Term t, Term leaf) {
+  return term::any_node(t, [&](Term n) { return n == leaf; });
+}
+
+}  // namespace
+
+Sizes::Sizes(const core::Kernel& kernel) : pool_(*kernel.pool) {
+  find(kernel.body, {});
+}
+
+Term Sizes::turns(const core::For& loop) {
+  Term n = loop.upper - loop.lower;
+  if (loop.step->op != Op::constant || loop.step->value != 1)
+    n = term::floor_div(n + loop.step - 1, loop.step);
+  return term::simplify(n);
+}
+
+void Sizes::add(Term turns) {
+  if (!of_parameters(turns) || rewrite(turns) != turns) return;
+  Size s;
+  s.turns = turns;
+  s.least = std::max<int64_t>(turns->facts.lower.value_or(0), 0);
+  s.negative = !turns->facts.at_least(0) &&
+               !term::always(term::less_equal(pool_.constant(0), turns)).proved();
+  const std::string number = std::to_string(all_.size());
+  const auto symbol = [&](const std::string& name, int64_t least) {
+    return pool_.derive(name, Op::parameter, {.lower = pool_.constant(least)});
+  };
+  const Result<Term> size = symbol("size_" + number + "_from_" + std::to_string(s.least), s.least);
+  const Result<Term> count = symbol("finished_" + number, 0);
+  if (!size || !count) return;
+  s.symbol = *size;
+  s.count = *count;
+  all_.push_back(s);
+  rewritten_.clear();
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): bodies nest
+void Sizes::find(const core::Body& body, std::vector<int> around) {
+  for (const core::Op& op : body) {
+    if (const auto* loop = op.as<core::For>()) {
+      std::vector<int> within = around;
+      if (!loop->unroll) {
+        add(turns(*loop));
+        const int size = size_of(*loop);
+        if (size >= 0) {
+          for (int outer : around) all_[static_cast<std::size_t>(outer)].outer |= outer != size;
+          within.push_back(size);
+        }
+      }
+      find(loop->body, within);
+    } else if (const auto* branch = op.as<core::If>()) {
+      find(branch->body, around);
+      find(branch->otherwise, around);
+    } else if (const auto* elected = op.as<core::Elected>()) {
+      find(elected->body, around);
+    } else if (const auto* role = op.as<core::Role>()) {
+      find(role->body, around);
+    }
+  }
+}
+
+int Sizes::size_of(const core::For& loop) {
+  const Term n = rewrite(turns(loop));
+  for (std::size_t i = 0; i < all_.size(); ++i)
+    if (n == all_[i].symbol) return static_cast<int>(i);
+  return -1;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): terms nest
+Term Sizes::rewrite(Term t) {
+  if (t->args.empty() && t->op != Op::parameter) return t;
+  const auto known = rewritten_.find(t.node());
+  if (known != rewritten_.end()) return known->second;
+  Term out = t;
+  bool is_size = false;
+  if (of_parameters(t)) {
+    for (const Size& s : all_) {
+      const term::Sum rest = term::sum_of(term::simplify(t - s.turns));
+      if (is_size || !rest.is_constant()) continue;
+      out = rest.constant == 0 ? s.symbol : s.symbol + rest.constant;
+      is_size = true;
+    }
+  }
+  if (!is_size && t->op != Op::read && !t->args.empty()) {
+    std::vector<Term> args;
+    for (Term a : t->args) args.push_back(rewrite(a));
+    if (args != t->args) {
+      Result<Term> made = pool_.make(t->op, args);
+      out = made ? *made : t;
+    }
+  }
+  rewritten_.emplace(t.node(), out);
+  return out;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): terms nest
+Term Sizes::replace(Term t, const std::map<const term::Node*, Term>& by) {
+  const auto found = by.find(t.node());
+  if (found != by.end()) return found->second;
+  if (t->args.empty() || t->op == Op::read) return t;
+  std::vector<Term> args;
+  for (Term a : t->args) args.push_back(replace(a, by));
+  if (args == t->args) return t;
+  return pool_.must(t->op, args);
+}
+
+Sizes::Shifted Sizes::periodic(Term t) {
+  Shifted out{t, 1, 0, ""};
+  int64_t quotients = 1, remainders = 1;
+  term::any_node(t, [&](Term n) {
+    if ((n->op == Op::divide || n->op == Op::remainder) && n->args[1]->op == Op::constant) {
+      int64_t& into = n->op == Op::divide ? quotients : remainders;
+      into = std::lcm(into, n->args[1]->value);
+    }
+    return false;
+  });
+  out.period = quotients * remainders;
+  if (out.period > 4096) return {{}, 1, 0, fmt::format("`{}` has a long period", to_string(t))};
+  std::map<const term::Node*, Term> later;
+  for (const Size& s : all_)
+    if (has(t, s.count)) later[s.count.node()] = s.count + out.period;
+  if (later.empty()) {
+    out.period = 1;
+    return out;
+  }
+  const Term zero = pool_.constant(0), one = pool_.constant(1);
+  const auto number = [&](Term x) {
+    return x->predicate() ? pool_.must(Op::select, {x, one, zero}) : x;
+  };
+  if (!term::equal(number(replace(t, later)), number(t)).proved())
+    return {{}, 1, 0, fmt::format("`{}` does not repeat", to_string(t))};
+  return out;
+}
+
+/// From which value of the counter on the term has one value.
+std::optional<int64_t> Sizes::steady_from(Term t, Term counter) {
+  const Term one = pool_.constant(1), zero = pool_.constant(0);
+  const Term value = t->predicate() ? pool_.must(Op::select, {t, one, zero}) : t;
+  for (int64_t from : {1, 2, 4, 8}) {
+    const Term first = pool_.constant(from);
+    const Result<Term> later =
+        pool_.derive("turn_from_" + std::to_string(from), Op::parameter, {.lower = first});
+    if (later && term::equal(replace(value, {{counter.node(), *later}}),
+                             replace(value, {{counter.node(), first}}))
+                     .proved())
+      return from;
+  }
+  return std::nullopt;
+}
+
+Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops,
+                            const std::vector<int>& done) {
+  const auto is_done = [&](std::size_t size) {
+    return std::find(done.begin(), done.end(), static_cast<int>(size)) != done.end();
+  };
+  std::map<const term::Node*, Term> by;
+  if (!loops.empty()) {
+    const Term turn = loops[0].counter;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      const Size& s = all_[i];
+      const bool runs = loops.size() > 1 && loops[1].size == static_cast<int>(i);
+      const Term base = runs         ? s.count - loops[1].counter
+                        : is_done(i) ? s.count - s.symbol
+                                     : s.count;
+      by[pool_.must(Op::multiply, {turn, s.symbol}).node()] = base;
+      by[pool_.must(Op::multiply, {s.symbol, turn}).node()] = base;
+    }
+  }
+  Term out = term::simplify(replace(term::simplify(t), by));
+  const auto size_at = [&](const Running& r) { return all_[static_cast<std::size_t>(r.size)]; };
+  by.clear();
+  int64_t steady = 0;
+  for (std::size_t i = 0; i < all_.size(); ++i)
+    if (is_done(i) && loops.empty()) by[all_[i].symbol.node()] = all_[i].count;
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    const Term counter = loops[i].counter;
+    if (!has(out, counter)) continue;
+    if (const std::optional<int64_t> from = steady_from(out, counter)) {
+      steady = std::max(steady, *from);
+      continue;
+    }
+    if (i > 0)
+      return {
+          {}, 1, 0, fmt::format("`{}` starts anew in every turn of the outer loop", to_string(t))};
+    by[counter.node()] = size_at(loops[i]).count;
+  }
+  out = term::simplify(replace(out, by));
+  for (const Size& s : all_)
+    if (has(out, s.symbol))
+      return {{}, 1, 0, fmt::format("`{}` depends on how many turns are left", to_string(t))};
+  bool parameter = false;
+  term::any_node(out, [&](Term n) {
+    if (n->op != Op::parameter && n->op != Op::read) return false;
+    parameter |=
+        std::none_of(all_.begin(), all_.end(), [&](const Size& s) { return n == s.count; });
+    return false;
+  });
+  if (parameter) return {{}, 1, 0, fmt::format("`{}` depends on a parameter", to_string(t))};
+  Shifted shifted = periodic(out);
+  shifted.steady = steady;
+  return shifted;
+}
+
+}  // namespace tessera::check

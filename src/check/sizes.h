@@ -1,0 +1,74 @@
+// How often the loops of a kernel run, as symbols of their own.
+//
+// What a kernel synchronizes depends on its parameters through the numbers of turns of its loops
+// alone: on `(K + 63) // 64`, not on K. A size stands for such a number. Terms that are rewritten
+// have sizes in place of parameters, so that runs need values of sizes alone, and what holds for
+// all values of the sizes holds for all parameters. Sizes vary independently of each other, also
+// where the kernel's own cannot: that proves more than is asked.
+//
+// A shifted term says the same by how many turns of a loop have been finished in all, instead of
+// by the loops around it: turn * T + k becomes the count c of the loop over k. It is periodic in
+// these counts, and constant in each counter from `steady` on. What a kernel does at a point then
+// depends on finitely many values (closure.h).
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "core/kernel.h"
+
+namespace tessera::check {
+
+using term::Term;
+
+struct Size {
+  Term turns;   // of the kernel's parameters, in normal form
+  Term symbol;  // stands for it
+  Term count;   // finished turns of the loop that this is the size of
+  int64_t least = 0;
+  bool negative = false;  // not proved to be at least 0: a loop of it then runs no turn
+  bool outer = false;     // some loop of another size stands within one of this size
+};
+
+/// A loop of a size that is being run: its counter, and the place of its size in Sizes::all.
+struct Running {
+  Term counter;
+  int size = -1;
+};
+
+class Sizes {
+ public:
+  /// From the loops of the kernel; symbols are added to its pool.
+  explicit Sizes(const core::Kernel& kernel);
+
+  [[nodiscard]] const std::vector<Size>& all() const { return all_; }
+  /// `t` with sizes in place of what they stand for.
+  Term rewrite(Term t);
+  /// The size of a loop that runs 0 to it by steps of 1; -1: none, or another number of turns.
+  [[nodiscard]] int size_of(const core::For& loop);
+  /// How many turns the loop has: max(0, upper - lower), by steps rounded up.
+  Term turns(const core::For& loop);
+
+  struct Shifted {
+    Term term;           // null: `why` not
+    int64_t period = 1;  // in every count
+    int64_t steady = 0;  // in every counter: it has one value from here on
+    std::string why;
+  };
+  /// Of a rewritten term in the body of `loops`, the outermost first; `done` are the sizes whose
+  /// loops have been finished in the innermost body.
+  Shifted shift(Term t, const std::vector<Running>& loops, const std::vector<int>& done);
+
+ private:
+  void find(const core::Body& body, std::vector<int> around);
+  void add(Term turns);
+  Term replace(Term t, const std::map<const term::Node*, Term>& by);
+  Shifted periodic(Term t);
+  std::optional<int64_t> steady_from(Term t, Term counter);
+
+  term::Pool& pool_;
+  std::vector<Size> all_;
+  std::map<const term::Node*, Term> rewritten_;
+};
+
+}  // namespace tessera::check

@@ -1,0 +1,118 @@
+// What the checker finds in kernels.
+#include "diag/explain_families.h"
+
+namespace tessera {
+namespace {
+
+constexpr Explanation records[] = {
+    {"TS0860", "check.deadlock", R"(Some threads of a kernel wait for ever.)",
+     R"(A run of the kernel, for the numbers of turns that the message gives, comes to a point where nobody can go on. What they wait for does not come in any other order of events either.)",
+     R"(Look at what has come to the barrier: too few arrivals, too few bytes, or a wait for the wrong parity.)",
+     R"(
+b.issue(mbarrier.init, empty, 1)     # where the warps of two warpgroups arrive: count them all
+)"},
+    {"TS0861", "check.phase_window",
+     R"(A wait for a barrier's phase may take another phase for it.)",
+     R"(A barrier tells one bit: whether its phase is odd. A wait is right only while the barrier is in the phase that is waited for or the one after. It may be overtaken where nothing keeps the next phase from completing, as with lanes that lag behind the elected one.)",
+     R"(Let whoever waits take part in the next phase after it, or let the warp meet before its elected lane arrives.)",
+     R"(
+mbarrier.wait full[s]; warp.sync; elected: mbarrier.arrive empty[s]
+)"},
+    {"TS0862", "check.arrivals", R"(Arrivals or bytes of a barrier's phase do not add up.)",
+     R"(A phase completes when as many arrivals have come as the barrier was initialized with, and as many bytes as were expected. A thread that comes without knowing that the last phase is complete may count for the last one.)",
+     R"(Initialize with the number of arrivals a phase, expect the bytes of whole boxes, and wait before coming again.)",
+     R"(
+mbarrier.arrive_expect_tx full[s], (128 + 256) * 64 * 2     # both boxes of the stage
+)"},
+    {"TS0863", "check.race", R"(Two accesses of shared memory are not ordered.)",
+     R"(One of them writes, and in some execution they happen at the same time, or in the other order. The label shows the earlier access.)",
+     R"(Put a barrier between them: wait for the copy, or arrive after the read has ended.)",
+     R"(
+wgmma.wait 1; mbarrier.arrive empty[s - 1]     # not the other way round
+)"},
+    {"TS0864", "check.uninitialized", R"(Something is read that has not been written.)",
+     R"(Shared memory or registers are read in some execution before anything writes them. A wgmma that accumulates reads its accumulators.)",
+     R"(Write them first; let the first product of a sum overwrite its accumulators.)",
+     R"(
+accumulate = select(k == 0, 0, 1)
+)"},
+    {"TS0865", "check.proxy_fence",
+     R"(A fence between the generic and the async proxy is missing.)",
+     R"(Plain accesses and those of TMA and wgmma take different paths to shared memory; a barrier alone does not order them. The fence stands in each thread that made the plain access, before the barrier by which it hands over.)",
+     R"(Issue `fence.async.shared::cta` after the access and before the barrier.)",
+     R"(
+stmatrix; fence.async.shared::cta; barrier.sync; tma.store
+)"},
+    {"TS0866", "check.async_registers",
+     R"(Registers are touched while a wgmma uses them, or without a fence.)",
+     R"(A wgmma reads and writes its registers until its group has been awaited. Other accesses of them need `wgmma.fence` before the next wgmma.)",
+     R"(Wait for the group before touching its registers, and fence after.)",
+     R"(
+wgmma.commit; wgmma.wait 0; compute(acc)
+)"},
+    {"TS0867", "check.uniformity",
+     R"(Not all threads come to an instruction that they execute together, or too many do.)",
+     R"(An instruction of a warp or of a warpgroup needs all of its threads. One that acts once needs one thread.)",
+     R"(Move it out of, or into, the elected part.)",
+     R"(
+elected: tma.load     # one lane; barrier.sync     # the whole warp
+)"},
+    {"TS0868", "check.barrier_init", R"(A barrier is used before its initialization is known.)",
+     R"(The thread that initializes has to fence, and the block has to meet, before another thread or a copy uses the barrier.)",
+     R"(Issue `fence.mbarrier_init` after the initializations and `barrier.sync` before the roles.)",
+     R"(
+elected: mbarrier.init; fence.mbarrier_init   then   barrier.sync 0, threads
+)"},
+    {"TS0869", "check.named_barriers", R"(Warps that meet at a named barrier do not agree.)",
+     R"(All that come have to say the same number of threads, that of all who come, and must not come again before they have gone on.)",
+     R"(Count the threads of all warps that come.)",
+     R"(
+barrier.sync 1, 128     # four warps
+)"},
+    {"TS0870", "check.exit_order",
+     R"(A block may end while its stores still read its shared memory.)",
+     R"(A bulk store reads shared memory after the instruction; when the block has ended, another block gets that memory.)",
+     R"(Let the thread that committed issue `bulk.wait_read` 0 before it ends.)",
+     R"(
+elected: bulk.wait_read 0
+)"},
+    {"TS0871", "check.bounds", R"(An index leaves its storage or its tensor.)",
+     R"(For the sizes in the message an index of shared memory, of barriers or of registers is not within its extent.)",
+     R"(Take slots modulo their number, and keep loops within their extents.)",
+     R"(
+full[k % 4]
+)"},
+    {"TS0873", "check.k_agreement",
+     R"(A product multiplies elements of A and B that have different k.)",
+     R"(The matrices of a wgmma were traced through shared memory, swizzles and tensor maps to the tensors. At some step the two carry different indices of the dimension that is summed over, or a matrix reads bytes that its copy does not bring.)",
+     R"(Load both operands at the same k; let tensor map, shared memory and descriptor have the same swizzle.)",
+     R"(
+tma.load at (k * 64, row); tma.load at (k * 64, column)
+)"},
+    {"TS0874", "check.placement", R"(An element of the output gets the sum of another element.)",
+     R"(The sums were traced from the accumulators through registers and shared memory to the output's coordinates. Some element of a tile has the sum of another row or column, or is stored twice or not at all.)",
+     R"(Let the layout of the accumulators, the addresses of the stores to shared memory, and the coordinates of the copy agree.)",
+     R"(
+tma.store at (column + c * 64, row + group * 64)
+)"},
+    {"TS0875", "check.reduction", R"(The sums do not have each k exactly once.)",
+     R"(The first product of a tile has to overwrite and all others to add; the steps of a turn have to cover its part of k, and the turns all of k.)",
+     R"(Let accumulate be 0 in the first product of the first turn alone, and round the number of turns up.)",
+     R"(
+accumulate = select(k == 0, 0, 1); for k in range(0, (K + 63) // 64)
+)"},
+    {"TS0876", "check.output_once", R"(Some tile of the output is written twice, or by no block.)",
+     R"(Blocks and turns together have to count the tiles of the output one by one. The message has a small launch where they do not.)",
+     R"(Let a block take the tiles block, block + blocks, block + 2 * blocks and so on below the number of tiles.)",
+     R"(
+turns = (tiles - block + blocks - 1) // blocks
+)"},
+};
+
+}  // namespace
+
+std::span<const Explanation> explained_check() {
+  return records;
+}
+
+}  // namespace tessera
