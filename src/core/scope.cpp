@@ -40,9 +40,8 @@ Result<Meaning> Scope::at(const std::string& name, Span span) const {
 }
 
 std::string Scope::quoted(Span span) const {
-  std::string text(source_.text(span));
-  if (text.size() > 40) text = text.substr(0, 37) + "...";
-  return fmt::format("`{}`", text);
+  const std::string_view text = source_.text(span);
+  return text.size() > 40 ? fmt::format("`{}...`", text.substr(0, 37)) : fmt::format("`{}`", text);
 }
 
 Result<int64_t> Scope::number(const syntax::Expr& e, std::string_view what) const {
