@@ -1,14 +1,18 @@
 // The core: a GPU kernel as the machine runs it, with everything that it does in its text.
 //
 // clang-format off
-//   @kernel(threads=384, grid=min(multiprocessors, (M + 127) // 128 * ((N + 255) // 256)))
-//   def gemm(M: Index[1, 65536], ..., A: Tensor[bf16, (M, K), (K, 1)], ..., C: Tensor[bf16, (M, N), (N, 1), out]):
-//       a_map = tensor_map(A, dims=[1, 0], box=[64, 128], swizzle=128)
-//       a = shared(bf16, "(4,128,64):(8192,64,1)", swizzle=128, at=0)
-//       full = barriers(4, at=196608)
+//   @kernel(threads=384, cluster=1, min_blocks=1, grid=min(multiprocessors, (M + 127) // 128 * ((N + 255) // 256)))
+//   def gemm(
+//       M: Index[8, 1048576, 8],
 //       ...
-//       with role(consumer, warps=[4, 12]):
-//           acc = registers(f32, [128, 256], "(((4,8,4),2),(2,2,32)):(((256,1,16),64),(128,8,1024))")
+//       C: Tensor[bf16, (M, N), (N, 1), out],
+//   ):
+//       A_map = tensor_map(A, dims=[1, 0], box=[64, 128], swizzle=128, fill=0)
+//       a = shared(bf16, "(4,128,64):(8192,64,1)", swizzle=128, at=0)
+//       full = barriers(4, at=229376)
+//       ...
+//       with role(consumer, warps=[4, 12]) as consumer_warp:
+//           acc = registers(f32, [128, 256], "((4,8,4,2),(2,2,32)):((256,1,16,64),(128,8,1024))")
 //           for k in range(0, (K + 63) // 64):
 //               issue("mbarrier.wait", full[k % 4], k // 4 % 2)
 //               issue("wgmma.fence")

@@ -15,6 +15,7 @@ std::span<const Explanation> explained_realize();   // TS04
 std::span<const Explanation> explained_verify();    // TS05
 std::span<const Explanation> explained_registry();  // TS06
 std::span<const Explanation> explained_language();  // TS080, TS081
+std::span<const Explanation> explained_core();      // TS0812 to TS0819
 std::span<const Explanation> explained_lower();     // TS085: explain_lower.cpp
 std::span<const Explanation> explained_process();   // TS07, TS09
 std::span<const Explanation> explained_term();      // TS082
