@@ -74,7 +74,7 @@ const std::vector<Explanation>& explanations() {
     for (const auto family :
          {explained_input(), explained_layout(), explained_graph(), explained_build(),
           explained_realize(), explained_verify(), explained_registry(), explained_language(),
-           explained_core(), explained_term(), explained_lower(), explained_process()})
+          explained_core(), explained_term(), explained_lower(), explained_process()})
       out.insert(out.end(), family.begin(), family.end());
     std::sort(out.begin(), out.end(),
               [](const Explanation& a, const Explanation& b) { return a.code < b.code; });
