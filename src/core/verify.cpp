@@ -18,9 +18,12 @@ class Verifier {
     body(top_.kernel.body, top_);
     roles();
     verify_budget(top_, changes_);
+<<<<<<< HEAD
     std::stable_sort(out_.begin(), out_.end(), [](const Diagnostic& a, const Diagnostic& b) {
       return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
     });
+=======
+>>>>>>> hc
     return std::move(out_);
   }
 

@@ -32,8 +32,12 @@ struct Checker {
   [[nodiscard]] std::string text() const { return to_string(i.site.kernel, argument()); }
 
   bool wrong(std::string_view expected) const {
+<<<<<<< HEAD
     i.site.report(fail(bad_argument, "`{}` is given the wrong kind of argument for `{}`",
                        i.form().name, operand.name)
+=======
+    i.site.report(fail(bad_argument, "`{}` of `{}` is something else", operand.name, i.form().name)
+>>>>>>> hc
                       .expect("{}", expected)
                       .but_found("`{}`, which is {}", text(), kind_of(argument())),
                   span());
@@ -68,7 +72,11 @@ struct Checker {
                 .code = bad_argument,
                 .wrong = fmt::format("`{}` of `{}` is not aligned", operand.name, i.form().name),
                 .expected = fmt::format("a multiple of {} bytes", alignment),
+<<<<<<< HEAD
                 .found = "byte " + quoted(bytes),
+=======
+                .found = fmt::format("byte `{}`", term::to_string(bytes)),
+>>>>>>> hc
                 .whether = fmt::format("`{}` of `{}` is aligned", operand.name, i.form().name)},
                span());
   }
@@ -79,8 +87,13 @@ struct Checker {
     if (a == nullptr) return wrong("shared memory: `a[...]`");
     const Shared& s = i.site.kernel[a->shared];
     if (static_cast<int>(a->at.size()) != s.layout.rank()) {
+<<<<<<< HEAD
       i.site.report(fail(bad_argument, "`{}` is given the wrong number of indices", s.name)
                         .expect("{}, one a mode", s.layout.rank())
+=======
+      i.site.report(fail(bad_argument, "`{}` has other indices than modes", s.name)
+                        .expect("{}", s.layout.rank())
+>>>>>>> hc
                         .but_found("{}", a->at.size()),
                     span());
       return false;
@@ -113,8 +126,13 @@ struct Checker {
     if (g == nullptr) return wrong("a tensor's element: `A[...]`");
     const Tensor& t = i.site.kernel[g->tensor];
     if (g->at.size() != t.strides.size()) {
+<<<<<<< HEAD
       i.site.report(fail(bad_argument, "`{}` is given the wrong number of indices", t.name)
                         .expect("{}, one a dimension", t.strides.size())
+=======
+      i.site.report(fail(bad_argument, "`{}` has other indices than dimensions", t.name)
+                        .expect("{}", t.strides.size())
+>>>>>>> hc
                         .but_found("{}", g->at.size()),
                     span());
       return false;
@@ -135,7 +153,11 @@ struct Checker {
     const auto rank = value_of(arch::Amount::modifier("rank"), i.issue.choices);
     const TensorMap& map = i.site.kernel[m->map];
     if (!rank || *rank == static_cast<int64_t>(map.dims.size())) return true;
+<<<<<<< HEAD
     i.site.report(fail(bad_argument, "`{}` and `{}` have different ranks", i.form().name, map.name)
+=======
+    i.site.report(fail(bad_argument, "`{}` has another rank than `{}`", i.form().name, map.name)
+>>>>>>> hc
                       .expect("rank={}", map.dims.size())
                       .but_found("rank={}", *rank),
                   span());
@@ -180,8 +202,13 @@ struct Checker {
       return wrong(n == nullptr ? "registers or integers" : "registers of f32: `acc[...]`");
     const int64_t wanted = value_of(operand.registers, i.issue.choices).value_or(1);
     if (static_cast<int64_t>(n->values.size()) != wanted) {
+<<<<<<< HEAD
       i.site.report(fail(bad_argument, "`{}` is given the wrong number of integers for `{}`",
                          i.form().name, operand.name)
+=======
+      i.site.report(fail(bad_argument, "`{}` of `{}` is another number of integers", operand.name,
+                         i.form().name)
+>>>>>>> hc
                         .expect("{}", wanted)
                         .but_found("{}: `{}`", n->values.size(), text()),
                     span());
@@ -252,7 +279,11 @@ bool verify_arguments(const Issued& i) {
   if (operands.size() != i.issue.arguments.size()) {
     std::vector<std::string> names;
     for (const arch::Operand& o : operands) names.emplace_back(o.name);
+<<<<<<< HEAD
     i.site.report(fail(bad_argument, "`{}` is given the wrong number of arguments", i.form().name)
+=======
+    i.site.report(fail(bad_argument, "`{}` has another number of arguments", i.form().name)
+>>>>>>> hc
                       .expect("{}: {}", operands.size(), names.empty() ? "none" : join(names, ", "))
                       .but_found("{}", i.issue.arguments.size()));
     return false;

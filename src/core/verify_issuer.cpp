@@ -25,7 +25,11 @@ Term divides_lanes(const Site& site) {
 
 void refuse(const Issued& i, std::string_view expected, const std::string& found,
             std::string_view help) {
+<<<<<<< HEAD
   i.site.report(fail(wrong_issuer, "`{}` is issued by the wrong threads", i.form().name)
+=======
+  i.site.report(fail(wrong_issuer, "`{}` is not issued by whom it has to be", i.form().name)
+>>>>>>> hc
                     .expect("{}", expected)
                     .but_found("{}", found)
                     .help("{}", help));
@@ -53,6 +57,7 @@ void by_warpgroups(const Issued& i) {
   const Site& site = i.site;
   const int first = site.role == nullptr ? 0 : site.role->first_warp;
   const int warps = site.threads() / 32;
+<<<<<<< HEAD
   if (first % 4 != 0 || warps % 4 != 0) {
     if (!site.told->insert(site.role).second) return;
     return refuse(i, "warpgroups: four warps, the first a multiple of four in the block",
@@ -64,6 +69,14 @@ void by_warpgroups(const Issued& i) {
   // Asked of all warps, not of those alone that come here.
   Site all = site;
   std::erase_if(all.conditions, [&](Term t) { return depends_on(t, warp); });
+=======
+  if (first % 4 != 0 || warps % 4 != 0)
+    return refuse(i, "warpgroups: four warps, the first a multiple of four in the block",
+                  fmt::format("warps {} to {}", first, first + warps - 1),
+                  "give the role whole warpgroups");
+  const Term warp = site.warp();
+  const Term leader = floor_div(warp, 4) * 4;
+>>>>>>> hc
   for (const Term t : site.control) {
     if (!depends_on(t, warp)) continue;
     const Term of_leader = replaced(t, warp, leader);
@@ -71,6 +84,7 @@ void by_warpgroups(const Issued& i) {
                           ? logical_or(logical_and(t, of_leader),
                                        logical_and(logical_not(t), logical_not(of_leader)))
                           : equals(t, of_leader);
+<<<<<<< HEAD
     if (!all.prove({.holds = same,
                     .code = wrong_issuer,
                     .wrong = fmt::format("`{}` is issued by the wrong threads", i.form().name),
@@ -79,6 +93,16 @@ void by_warpgroups(const Issued& i) {
                     .whether = fmt::format("all warps of a warpgroup come to `{}`", i.form().name),
                     .help = fmt::format("ask of `{} // 4`", term::to_string(warp))},
                    site.op->span))
+=======
+    if (!site.prove({.holds = same,
+                     .code = wrong_issuer,
+                     .wrong = fmt::format("`{}` is not issued by whom it has to be", i.form().name),
+                     .expected = "all four warps of a warpgroup, or none",
+                     .found = fmt::format("warps that `{}` divides", term::to_string(t)),
+                     .whether = fmt::format("all warps of a warpgroup come to `{}`", i.form().name),
+                     .help = fmt::format("ask of `{} // 4`", term::to_string(warp))},
+                    site.op->span))
+>>>>>>> hc
       return;
   }
 }

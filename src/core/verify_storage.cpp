@@ -216,10 +216,16 @@ void verify_head(const Site& site) {
                     .expect("a multiple of 32, at most {}", limits.threads_per_block)
                     .but_found("{}", k.threads),
                 k.span);
+<<<<<<< HEAD
   const int cluster = std::max(limits.cluster_blocks_opted_in, 1);
   if (k.cluster < 1 || k.cluster > cluster)
     site.report(fail(bad_structure, "a cluster has no such number of blocks")
                     .expect("1 to {}", cluster)
+=======
+  if (k.cluster < 1 || k.cluster > limits.cluster_blocks_opted_in)
+    site.report(fail(bad_structure, "a cluster has no such number of blocks")
+                    .expect("1 to {}", limits.cluster_blocks_opted_in)
+>>>>>>> hc
                     .but_found("{}", k.cluster),
                 k.span);
   if (k.min_blocks < 1)

@@ -162,8 +162,14 @@ Expressions::Typed Expressions::arithmetic(Term t) {
   const Typed a = typed(t->args[choice ? 1 : 0]), b = typed(t->args[choice ? 2 : 1]);
   if (t->op == Op::shift_left || t->op == Op::shift_right) {
     const bool wide = a.is_long || is_long(t);
-    return converted(t,
-                     {fmt::format("({} {} {})", in(a, wide), sign(t->op), in(b, b.is_long)), wide});
+    const std::string x = in(a, wide);
+    // C++ shifts no negative number to the left.
+    const bool negative = t->op == Op::shift_left && ranges_.of(t->args[0]).low < 0;
+    return converted(
+        t, {negative ? fmt::format("{0}(u{1}({2}) << {3})", wide ? "int64_t" : "int",
+                                   wide ? "int64_t" : "int32_t", without_brackets(x), b.text)
+                     : fmt::format("({} {} {})", x, sign(t->op), b.text),
+            wide});
   }
   const bool wide = a.is_long || b.is_long || is_long(t);
   const std::string x = in(a, wide), y = in(b, wide);

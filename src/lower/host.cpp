@@ -27,9 +27,10 @@ std::string quoted(const std::string& s) {
 
 class Host {
  public:
-  Host(const Kernel& kernel, Ranges& ranges, const DeviceSide& device)
+  Host(const Kernel& kernel, Ranges& ranges, const DeviceSide& device, const Options& options)
       : kernel_(kernel),
         device_(device),
+        options_(options),
         expressions_(
             ranges,
             [this](Diagnostic d) {
@@ -48,10 +49,7 @@ class Host {
       expressions_.name(t, names_.claim(t->symbol->name));
     }
     expressions_.name(kernel_.at.multiprocessors, names_.claim("multiprocessors"));
-    for (const core::Tensor& t : kernel_.tensors) {
-      tensors_.push_back(names_.claim(t.name));
-      if (t.access != Access::workspace) out_.tensors.push_back(t.name);
-    }
+    TESSERA_CHECK(bind());
     for (const core::TensorMap& m : kernel_.maps) TESSERA_CHECK(check_map(m));
     describe();
     open_function("int64_t tessera_workspace_size(const tessera_launch* launch)");
@@ -67,6 +65,31 @@ class Host {
   }
 
  private:
+  /// Which tensor of the launch each of the kernel's is.
+  Status bind() {
+    for (const core::Tensor& t : kernel_.tensors) {
+      tensors_.push_back(names_.claim(t.name));
+      if (t.access == Access::workspace) continue;
+      const std::size_t place = bindings_.size();
+      const bool own = options_.tensors.empty();
+      bindings_.push_back(own                               ? Binding{static_cast<int>(place), 0}
+                          : place < options_.tensors.size() ? options_.tensors[place]
+                                                            : Binding{-1, 0});
+      const Binding& b = bindings_.back();
+      if (b.launch_tensor < 0 || b.offset < 0)
+        return error(fail(bad_launch, "`{}` is bound to tensor {} at element {}", t.name,
+                          b.launch_tensor, b.offset)
+                         .expect("a binding for each input and output, none below 0"));
+      const auto at = static_cast<std::size_t>(b.launch_tensor);
+      if (out_.tensors.size() <= at) out_.tensors.resize(at + 1);
+      if (out_.tensors[at].empty()) out_.tensors[at] = t.name;
+    }
+    if (options_.tensors.size() > bindings_.size())
+      return error(fail(bad_launch, "{} bindings for {} inputs and outputs",
+                        options_.tensors.size(), bindings_.size()));
+    return {};
+  }
+
   Status check_map(const core::TensorMap& m) const {
     const core::Tensor& t = kernel_[m.tensor];
     for (const int d : m.dims)
@@ -98,11 +121,12 @@ class Host {
   }
 
   void describe() {
-    const Json j = {{"abi", 1},
-                    {"name", kernel_.name},
-                    {"arch", "sm_90a"},
-                    {"ints", out_.ints},
-                    {"tensors", out_.tensors}};
+    const Json j = {
+        {"abi", 1},
+        {"name", options_.describe_name.empty() ? kernel_.name : options_.describe_name},
+        {"arch", "sm_90a"},
+        {"ints", out_.ints},
+        {"tensors", out_.tensors}};
     text_.open(R"(extern "C" const char* tessera_describe(void))");
     text_.line("return R\"({})\";", j.dump());
     text_.close();
@@ -127,13 +151,17 @@ class Host {
   }
 
   void name_tensors() {
-    int at = 0;
+    std::size_t at = 0;
     std::string offset = "0";
     const std::vector<std::string> sizes = workspace_sizes();
     std::size_t workspace = 0;
     for (std::size_t i = 0; i < kernel_.tensors.size(); ++i) {
       if (kernel_.tensors[i].access != Access::workspace) {
-        text_.line("[[maybe_unused]] void* {} = launch->tensors[{}];", tensors_[i], at++);
+        const Binding& b = bindings_[at++];
+        const int64_t bytes = b.offset * size_of(kernel_.tensors[i].element);
+        const std::string start = fmt::format("launch->tensors[{}]", b.launch_tensor);
+        text_.line("[[maybe_unused]] void* {} = {};", tensors_[i],
+                   bytes == 0 ? start : fmt::format("static_cast<char*>({}) + {}", start, bytes));
         continue;
       }
       text_.line("[[maybe_unused]] void* {} = static_cast<char*>(workspace) + {};", tensors_[i],
@@ -206,6 +234,8 @@ class Host {
 
   const Kernel& kernel_;
   const DeviceSide& device_;
+  const Options& options_;
+  std::vector<Binding> bindings_;  // of inputs and outputs, in the kernel's order
   Expressions expressions_;
   Expressions device_types_;
   Names names_;
@@ -217,8 +247,9 @@ class Host {
 
 }  // namespace
 
-Result<HostSide> host_side(const Kernel& kernel, Ranges& ranges, const DeviceSide& device) {
-  return Host(kernel, ranges, device).write();
+Result<HostSide> host_side(const Kernel& kernel, Ranges& ranges, const DeviceSide& device,
+                           const Options& options) {
+  return Host(kernel, ranges, device, options).write();
 }
 
 }  // namespace tessera::lower

@@ -40,11 +40,11 @@ Status check_limits(const core::Kernel& k) {
 
 }  // namespace
 
-Result<CudaSource> lower(const core::Kernel& kernel) {
+Result<CudaSource> lower(const core::Kernel& kernel, const Options& options) {
   TESSERA_CHECK(check_limits(kernel));
   Ranges ranges(kernel);
   TESSERA_TRY(device, device_side(kernel, ranges));
-  TESSERA_TRY(host, host_side(kernel, ranges, device));
+  TESSERA_TRY(host, host_side(kernel, ranges, device, options));
   CudaSource out{kernel.name, head(kernel), std::move(host.ints), std::move(host.tensors),
                  kernel.shared_bytes()};
   out.text += "\n#if TESSERA_DEVICE_SIDE\n" + device.text + "#endif  // TESSERA_DEVICE_SIDE\n";

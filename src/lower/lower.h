@@ -18,15 +18,29 @@ namespace tessera::lower {
 struct CudaSource {
   std::string name;
   std::string text;
-  std::vector<std::string> ints;     // of a launch, in its order
-  std::vector<std::string> tensors;  // inputs and outputs, without the workspaces
+  std::vector<std::string> ints;  // of a launch, in its order
+  /// Of a launch: inputs and outputs without the workspaces, by the name of the first that is bound
+  /// to each place; "" where none is.
+  std::vector<std::string> tensors;
   int64_t shared_bytes = 0;
+};
+
+/// Where a launch finds a tensor of the kernel.
+struct Binding {
+  int launch_tensor = 0;  // of tessera_launch: the pattern's inputs, then its outputs
+  int64_t offset = 0;     // elements, from that tensor's first
+};
+
+struct Options {
+  /// One for each input and output of the kernel, in its order; empty: each at its own place.
+  std::vector<Binding> tensors;
+  std::string describe_name;  // what tessera_describe() says; empty: the kernel's name
 };
 
 /// Errors, each with the author's line where there is one: TS0850 what this lowering cannot write,
 /// TS0851 integers without bounds, TS0852 a matrix that wgmma cannot read, TS0853 an argument that
 /// does not fit its operand, TS0854 registers whose numbers are no constants, TS0855 a launch that
 /// cannot be.
-Result<CudaSource> lower(const core::Kernel& kernel);
+Result<CudaSource> lower(const core::Kernel& kernel, const Options& options = {});
 
 }  // namespace tessera::lower

@@ -28,7 +28,7 @@ Names::Names() : taken_(std::begin(reserved), std::end(reserved)) {}
 std::string Names::claim(std::string_view wanted) {
   std::string base;
   for (const char c : wanted) base += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  if (base.empty() || std::isdigit(static_cast<unsigned char>(base.front())) != 0) base += '_';
+  if (base.empty()) base = "_";
   if (std::isdigit(static_cast<unsigned char>(base.front())) != 0) base.insert(0, "v");
   std::string name = base;
   for (int i = 2; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", base, i);

@@ -12,13 +12,14 @@ case "${1:-}" in
   prepare)
     dir=${2:?a folder} build=${3:-build}
     set -e
-    ninja -C "$build" realize_tool tile_emit
+    ninja -C "$build" realize_tool tile_emit core_emit
     mkdir -p "$dir"
     "$build/src/realize_tool" flags sm_90a >"$dir/flags.json"
     "$python" tests/gpu/gemm_kernels.py generate "$dir/gemm" --tool "$build/src/realize_tool"
     "$python" tests/gpu/wgmma_attention.py generate "$dir/attention" --tool "$build/src/realize_tool"
     "$python" tests/gpu/launches.py generate "$dir/launches" --tools "$build/src"
     "$python" tests/gpu/tile_kernels.py emit "$dir/tile" --tools "$build/src"
+    "$python" tests/gpu/core_kernels.py emit "$dir/core" --tool "$build/src/core_emit"
     ;;
   run)
     dir=${2:?the folder that was prepared} logs=${3:-$2/logs}
@@ -47,6 +48,7 @@ case "${1:-}" in
     check full_gpu "$python" tests/gpu/full_gpu.py
     check generate "$python" tests/gpu/generate.py
     check tile "$python" tests/gpu/tile_kernels.py run "$dir/tile"
+    check core "$python" tests/gpu/core_kernels.py run "$dir/core"
     check attention "$python" tests/gpu/wgmma_attention.py run "$dir/attention"
     check gemm "$python" tests/gpu/gemm_kernels.py run "$dir/gemm"
     exit $failed

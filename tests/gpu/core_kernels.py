@@ -1,8 +1,9 @@
 """Checks and times kernels lowered from the core (src/lower) on a Hopper GPU, beside torch.matmul (cuBLAS),
 torch._scaled_mm and scaled_dot_product_attention (cuDNN).
 
-    python tests/gpu/core_kernels.py build DIR --tool BUILD/src/core_emit     # where nvcc is: sources and libraries into DIR
-    python tests/gpu/core_kernels.py run DIR [--only WORD] [--seconds 2]      # on the GPU
+    python tests/gpu/core_kernels.py emit DIR --tool BUILD/src/core_emit      # anywhere: sources into DIR
+    python tests/gpu/core_kernels.py build DIR                                # where nvcc is: their libraries beside them
+    python tests/gpu/core_kernels.py run DIR [--only WORD] [--seconds 2]      # on the GPU: builds what is not built yet
 
 `run` holds every library against fp64 at sizes that are multiples of a tile and sizes that are not: the error is at most
 1.3 times that of the peer, on a poisoned result amid margins that must stay as they are, twice with the same bits. Then each
@@ -37,14 +38,20 @@ ATTENTION_SIZES = [
 ATTENTION_RACES = [(8, 16, 16, 2048, 2048), (4, 16, 16, 4096, 4096), (4, 16, 4, 4096, 4096)]
 
 
-def build(directory, tool):
+def emit(directory, tool):
     directory.mkdir(parents=True, exist_ok=True)
-    subprocess.run([tool, directory], check=True)
+    return subprocess.run([tool, directory], check=False).returncode
+
+
+def build(directory, only=""):
     failed = False
     for entry in json.loads((directory / "index.json").read_text()):
         source = directory / (entry["name"] + ".cu")
+        library = source.with_suffix(".so")
+        if only not in entry["name"] or (library.exists() and library.stat().st_mtime >= source.stat().st_mtime):
+            continue
         begin = time.time()
-        right, said = run_commands(entry["commands"], source, source.with_suffix(".so"))
+        right, said = run_commands(entry["commands"], source, library)
         notes = [line.strip() for line in said.splitlines() if "C75" in line or "spill" in line or "registers" in line]
         print(f"{entry['name']:28} {time.time() - begin:5.2f} s  {'; '.join(notes) if right else said[-2000:]}")
         failed |= not right
@@ -287,6 +294,8 @@ def race(torch, entrants, size, seconds):
 def run(directory, only, seconds):
     import torch  # noqa: PLC0415: `build` runs where torch may be missing
 
+    if build(directory, only):
+        return 1
     torch.manual_seed(7)
     right, wrong = {}, 0
     for entry in json.loads((directory / "index.json").read_text()):
@@ -314,14 +323,16 @@ def run(directory, only, seconds):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("step", choices=["build", "run"])
+    parser.add_argument("step", choices=["emit", "build", "run"])
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--tool", default="build/src/core_emit")
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=2)
     given = parser.parse_args()
+    if given.step == "emit":
+        return emit(given.directory, given.tool)
     if given.step == "build":
-        return build(given.directory, given.tool)
+        return build(given.directory, given.only)
     return run(given.directory, given.only, given.seconds)
 
 
