@@ -96,10 +96,6 @@ bool Machine::signal(Strand& s, const Call& call, const EventCode& e) {
   if (e.block >= 0)
     block += static_cast<int>(call.given[e.block](first_lane(s.mask))) -
              call.block % program_.kernel.cluster;
-  if (block != call.block)
-    use_elsewhere(
-        {arch::Space::shared, block, 0, 8}, call.block,
-        {.component = s.component, .clock = s.knows.seen[s.component], .event = call.event});
   for (uint32_t rest = s.mask; rest != 0; rest &= rest - 1) {
     const int lane = first_lane(rest);
     const int64_t slot = call.given[e.operand](lane);
@@ -109,6 +105,10 @@ bool Machine::signal(Strand& s, const Call& call, const EventCode& e) {
       b.bytes += count;
       continue;
     }
+    // Whoever knows of the phase's end knows that the arrival is over.
+    if (block != call.block)
+      use_elsewhere({arch::Space::shared, block, 0, 8}, call.block,
+                    {.component = b.component, .clock = b.phase + 1, .event = call.event});
     release(b, s.knows, event.order, event.scope, block == call.block);
     arrive(call, block, slot, count);
     complete_if_done(call, block, slot);
