@@ -98,6 +98,26 @@ TEST(SimulateLanes, AccessesHaveBounds) {
   EXPECT_EQ(o.findings[1].code, race.id);
 }
 
+TEST(SimulateLanes, NothingTouchesAnMbarrier) {
+  const auto kernel = [](bool over) {
+    Builder b("over", 32);
+    const auto bar = b.barriers("bar", 1);
+    const auto s = b.shared("s", DType::float32, Layout(32, 1));
+    if (over) b.kernel().shared[0].at = 0;
+    const auto v = registers(b, "v");
+    set(b, v, b.at().lane);
+    b.elected([&] {
+      b.issue("mbarrier.init", {core::BarrierAt{bar, b.number(0)}, integer(b, 1)});
+      b.issue("fence.mbarrier_init");
+    });
+    b.issue("warp.sync", {integer(b, -1)});
+    b.issue("store.shared.4", {SharedAt{s, {b.at().lane}}, first(b, v)});
+    return finished(b);
+  };
+  EXPECT_EQ(verdict(kernel(false)), "");
+  EXPECT_EQ(verdict(kernel(true)), bad_barrier.id);
+}
+
 TEST(SimulateLanes, OutputsAreWrittenOnce) {
   Builder b("twice", 32);
   const auto c = testing::vector(b, "C", 32, Access::output);

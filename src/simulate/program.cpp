@@ -201,6 +201,9 @@ Result<std::shared_ptr<const Program>> compile(const core::Kernel& kernel, const
   for (const core::Registers& r : p.kernel.registers) p.slots.push_back(r.slots());
   for (const core::Barriers& b : p.kernel.barriers) {
     p.first_barrier.push_back(p.barriers);
+    const int64_t end = b.at + 8 * b.count;
+    p.barriers_begin = p.barriers == 0 ? b.at : std::min(p.barriers_begin, b.at);
+    p.barriers_end = std::max(p.barriers_end, end);
     p.barriers += static_cast<int>(b.count);
   }
   Flattener f(p);
