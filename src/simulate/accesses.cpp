@@ -157,24 +157,41 @@ void Machine::write_output(const Call& call, const Range& r, bool update) {
 }
 
 /// What others than the block's strands do to its shared memory must be over when it ends.
-void Machine::use_elsewhere(const Range& r, int block, const Mark& by) {
-  if (r.space == Space::global || (!by.async && r.place == block)) return;
-  Block& b = blocks_[r.place];
+void Machine::use(int block, const Mark& by) {
+  Block& b = blocks_[block];
   if (b.ended)
     report_and_end(
-        fail(early_exit, "shared memory of block {} is touched after the block has ended", r.place)
+        fail(early_exit, "shared memory of block {} is touched after the block has ended", block)
             .expect("the block stays until that is over")
             .help("wait for it before the block ends"),
         by.event);
   b.use[by.component] = {by.clock, by.event};
 }
 
+/// Where mbarriers are, nothing else may be touched.
+void Machine::spare_barriers(const Call& call, const Range& r) {
+  if (r.begin >= program_.barriers_end || r.begin + r.bytes <= program_.barriers_begin) return;
+  const core::Kernel& k = program_.kernel;
+  for (std::size_t i = 0; i < k.barriers.size(); ++i)
+    for (int64_t slot = 0; slot < k.barriers[i].count; ++slot) {
+      const int64_t at = k.barriers[i].at + 8 * slot;
+      const int64_t place = program_.first_barrier[i] + slot;
+      const Barrier& b = barrier(r.place, place);
+      if (!b.live || r.begin >= at + 8 || r.begin + r.bytes <= at) continue;
+      report_and_end(fail(bad_barrier, "`{}` touches the bytes of {}", call.code->form->name,
+                          barrier_text(r.place, place))
+                         .expect("`mbarrier.inval` before the bytes are used again")
+                         .help("let the storages not overlap"),
+                     call.event, b.made.event);
+    }
+}
+
 void Machine::touch(const Call& call, const AccessCode& access, const Range& r, const Mark& by,
                     const Knowledge& knows) {
   check_bounds(call, r);
-  use_elsewhere(r, call.block, by);
   const Action action = access.effect->action;
   const bool global = r.space == Space::global;
+  if (!global) spare_barriers(call, r);
   if (global && action != Action::read) write_output(call, r, action == Action::update);
   if (global && tensors_[r.place].bytes.empty()) return;  // an input: there from the start
   Shadow& shadow = global ? tensors_[r.place].shadow : blocks_[r.place].shadow;
@@ -193,6 +210,8 @@ void Machine::touch(const Call& call, const AccessCode& access, const Mark& by,
   const arch::Access& a = *access.effect;
   if (a.space == Space::registers || a.proxy == arch::Proxy::tensormap) return;
   if (call.code->operands[access.operand].kind == Kind::barrier) return make_barriers(call, by);
+  if (by.async && a.space != Space::global)
+    for (int block : targets(call, access.blocks)) use(block, by);
   std::vector<Range> seen;
   const bool apart = a.place == Place::lanes || a.place == Place::rows;
   ranges(call, access, [&](const Range& r) {

@@ -9,6 +9,10 @@ using arch::EventKind;
 using arch::Ordering;
 using arch::Scope;
 
+namespace {
+constexpr int64_t most_bytes = (int64_t{1} << 20) - 1;  // PTX ISA, "mbarrier": tx-count
+}
+
 void Machine::make_barriers(const Call& call, const Mark& by) {
   const IssueCode& code = *call.code;
   const bool init = code.form->operand("count") != nullptr;
@@ -96,10 +100,6 @@ bool Machine::signal(Strand& s, const Call& call, const EventCode& e) {
   if (e.block >= 0)
     block += static_cast<int>(call.given[e.block](first_lane(s.mask))) -
              call.block % program_.kernel.cluster;
-  if (block != call.block)
-    use_elsewhere(
-        {arch::Space::shared, block, 0, 8}, call.block,
-        {.component = s.component, .clock = s.knows.seen[s.component], .event = call.event});
   for (uint32_t rest = s.mask; rest != 0; rest &= rest - 1) {
     const int lane = first_lane(rest);
     const int64_t slot = call.given[e.operand](lane);
@@ -107,8 +107,15 @@ bool Machine::signal(Strand& s, const Call& call, const EventCode& e) {
     const int64_t count = e.amount >= 0 ? event.amount.times * call.given[e.amount](lane) : e.fixed;
     if (event.kind == EventKind::expectation) {
       b.bytes += count;
+      if (b.bytes > most_bytes)
+        report_and_end(fail(bad_barrier, "{} expects {} bytes", barrier_text(block, slot), b.bytes)
+                           .expect("at most {}", most_bytes),
+                       call.event);
       continue;
     }
+    // Whoever knows of the phase's end knows that the arrival is over.
+    if (block != call.block)
+      use(block, {.component = b.component, .clock = b.phase + 1, .event = call.event});
     release(b, s.knows, event.order, event.scope, block == call.block);
     arrive(call, block, slot, count);
     complete_if_done(call, block, slot);

@@ -8,14 +8,20 @@ namespace {
 
 using term::Op;
 
-int64_t wrap_add(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+int64_t add(int64_t a, int64_t b) {
+  int64_t out = 0;
+  if (__builtin_add_overflow(a, b, &out)) throw Overflow{};
+  return out;
 }
-int64_t wrap_subtract(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+int64_t subtract(int64_t a, int64_t b) {
+  int64_t out = 0;
+  if (__builtin_sub_overflow(a, b, &out)) throw Overflow{};
+  return out;
 }
-int64_t wrap_multiply(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+int64_t multiply(int64_t a, int64_t b) {
+  int64_t out = 0;
+  if (__builtin_mul_overflow(a, b, &out)) throw Overflow{};
+  return out;
 }
 int64_t floor_divide(int64_t a, int64_t b) {
   if (b < 1) return 0;
@@ -31,11 +37,11 @@ int64_t remainder(int64_t a, int64_t b) {
 int64_t apply(Op op, int64_t a, int64_t b, int64_t c) {
   switch (op) {
     case Op::add:
-      return wrap_add(a, b);
+      return add(a, b);
     case Op::subtract:
-      return wrap_subtract(a, b);
+      return subtract(a, b);
     case Op::multiply:
-      return wrap_multiply(a, b);
+      return multiply(a, b);
     case Op::divide:
       return floor_divide(a, b);
     case Op::remainder:
@@ -47,9 +53,9 @@ int64_t apply(Op op, int64_t a, int64_t b, int64_t c) {
     case Op::bit_or:
       return a | b;
     case Op::shift_left:
-      return static_cast<int64_t>(static_cast<uint64_t>(a) << (b & 63));
+      return multiply(a, int64_t{1} << std::clamp<int64_t>(b, 0, 62));
     case Op::shift_right:
-      return a >> (b & 63);
+      return a >> std::clamp<int64_t>(b, 0, 62);
     case Op::min:
       return std::min(a, b);
     case Op::max:

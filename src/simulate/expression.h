@@ -14,13 +14,16 @@ namespace tessera::simulate {
 
 using Frame = std::vector<int64_t>;
 
+struct Overflow {};
+
 class Expression {
  public:
   Expression() = default;
   /// Nothing if the term reads a memory: a kernel has no such state.
   static std::optional<Expression> compile(term::Term t);
 
-  /// Arithmetic that leaves 64 bits wraps; `simulate` refuses launches of such sizes.
+  /// Throws Overflow where a value does not fit 64 bits, also on the side of a select that is not
+  /// taken.
   [[nodiscard]] int64_t operator()(const Frame& frame) const;
   /// Whether the value depends on this symbol.
   [[nodiscard]] bool uses(const term::Symbol* s) const;

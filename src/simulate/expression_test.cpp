@@ -33,6 +33,14 @@ TEST(SimulateExpression, AgreesWithTheMeaningOfTerms) {
   }
 }
 
+TEST(SimulateExpression, DoesNotWrap) {
+  term::Pool pool;
+  ASSERT_TRUE(pool.parameter("n"));
+  const std::optional<Expression> e = Expression::compile(*term::parse(pool, "n * n"));
+  EXPECT_EQ((*e)({int64_t{1} << 31}), int64_t{1} << 62);
+  EXPECT_THROW(static_cast<void>((*e)({int64_t{1} << 32})), Overflow);
+}
+
 TEST(SimulateExpression, RefusesReads) {
   term::Pool pool;
   ASSERT_TRUE(pool.memory("perm", 1));

@@ -177,6 +177,9 @@ Outcome Machine::run() {
       step(can[*chosen]);
     }
   } catch (const Ended&) {  // the finding is there
+  } catch (const Overflow&) {
+    out_.findings.push_back(
+        fail(bad_access, "an index does not fit 64 bits").help("run the kernel at smaller sizes"));
   }
   return outcome();
 }

@@ -114,7 +114,8 @@ class Machine {
              const Knowledge& knows);
   void write_output(const Call& call, const Range& r, bool update);
   void check_bounds(const Call& call, const Range& r);
-  void use_elsewhere(const Range& r, int block, const Mark& by);
+  void use(int block, const Mark& by);
+  void spare_barriers(const Call& call, const Range& r);
 
   // registers.cpp
   const uint8_t* read_slot(const Call& call, int registers, int lane, int64_t slot);

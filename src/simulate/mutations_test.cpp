@@ -171,6 +171,7 @@ TEST(SimulateMutations, EachIsFoundOnEverySchedule) {
   const Setting setting{2, {.m = 64, .n = 192, .k = 48, .multiprocessors = 1}};
   const core::testing::GemmShape shape{.bm = 64, .bn = 64, .bk = 16, .stages = setting.stages};
   const Launch launch = testing::launch(setting.sizes);
+  const uint64_t schedules = std::getenv("TESSERA_TEST_ALL") != nullptr ? 100 : 2;
   for (const Mutation& m : mutations()) {
     SCOPED_TRACE(m.name);
     Result<Kernel> kernel = core::testing::gemm(shape);
@@ -178,14 +179,12 @@ TEST(SimulateMutations, EachIsFoundOnEverySchedule) {
     ASSERT_TRUE(m.apply(*kernel));
     const Result<Simulator> simulator = Simulator::make(*kernel, launch);
     ASSERT_TRUE(simulator) << to_text(simulator.error());
-    for (uint64_t seed = 0; seed < 4; ++seed) {
+    for (uint64_t seed = 0; seed < schedules; ++seed) {
       const Outcome o = simulator->run(Schedule::seeded(seed));
       ASSERT_FALSE(o.findings.empty()) << "seed " << seed;
       const Diagnostic& first = o.findings.front();
       EXPECT_TRUE(m.codes.contains(first.code)) << "seed " << seed << "\n" << to_text(first);
       EXPECT_NE(to_text(first).find(m.says), std::string::npos) << to_text(first);
-      if (std::getenv("TESSERA_SHOW") != nullptr && seed == 0)
-        fmt::print("-- {}\n{}\n", m.name, to_text(first));
     }
   }
 }

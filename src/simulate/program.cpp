@@ -192,11 +192,18 @@ Result<std::shared_ptr<const Program>> compile(const core::Kernel& kernel, const
   Program& p = *program;
   p.kernel = kernel;
   p.launch = launch;
-  TESSERA_CHECK(bind(p));
+  try {
+    TESSERA_CHECK(bind(p));
+  } catch (const Overflow&) {
+    return error(fail(not_executable, "a size of the launch does not fit 64 bits"));
+  }
   for (const core::Shared& s : p.kernel.shared) p.shared.push_back(modes_of(s.layout));
   for (const core::Registers& r : p.kernel.registers) p.slots.push_back(r.slots());
   for (const core::Barriers& b : p.kernel.barriers) {
     p.first_barrier.push_back(p.barriers);
+    const int64_t end = b.at + 8 * b.count;
+    p.barriers_begin = p.barriers == 0 ? b.at : std::min(p.barriers_begin, b.at);
+    p.barriers_end = std::max(p.barriers_end, end);
     p.barriers += static_cast<int>(b.count);
   }
   Flattener f(p);

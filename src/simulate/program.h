@@ -136,6 +136,7 @@ struct Program {
   std::vector<int64_t> slots;             // of each register array: elements a thread has
   std::vector<int> first_barrier;         // of each array, in the block's barriers
   int barriers = 0;
+  int64_t barriers_begin = 0, barriers_end = 0;  // the bytes around all of them
   int64_t shared_unit = 16;
   int64_t blocks = 1;
   int lane = 0, warp = 0, block = 0, rank = 0;  // places in the frame

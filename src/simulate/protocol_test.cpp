@@ -132,6 +132,32 @@ TEST(SimulateProtocol, BugsOfTheRing) {
   EXPECT_NE(verdict({.stages = 1, .trips = 4, .flips = false}), "");
 }
 
+/// What a seeded schedule finds, the exploration of all finds; and it finds what no seed may have.
+TEST(SimulateProtocol, AllSchedulesIncludeTheSeededOnes) {
+  int wrong = 0, right = 0;
+  for (int variant = 0; variant < 128; ++variant) {
+    const auto bit = [&](int i) { return (variant >> i & 1) != 0; };
+    const Ring r{.stages = bit(0) ? 1 : 2,
+                 .trips = bit(1) ? 1 : 4,
+                 .waits_full = !bit(2),
+                 .waits_empty = !bit(3),
+                 .producer_parity = bit(4) ? 0 : 1,
+                 .flips = !bit(5),
+                 .release_behind = bit(6) ? -1 : 0};
+    const Exploration all = explored(r);
+    ASSERT_TRUE(all.complete || !all.last.findings.empty());
+    const Result<Simulator> s = Simulator::make(ring(r), {});
+    ASSERT_TRUE(s);
+    bool found = false;
+    for (uint64_t seed = 0; seed < 9; ++seed)
+      found = found || !s->run(Schedule::seeded(seed)).findings.empty();
+    EXPECT_TRUE(!found || !all.last.findings.empty()) << "variant " << variant;
+    (all.last.findings.empty() ? right : wrong) += 1;
+  }
+  EXPECT_GT(wrong, 20);
+  EXPECT_GT(right, 5);
+}
+
 /// A lane that is slow at a wait finds the barrier two phases on.
 TEST(SimulateProtocol, AWaitThatIsLappedByAParity) {
   Builder b("lapped", 64);

@@ -45,7 +45,6 @@ struct Schedule {
   uint64_t seed = 0;              // of what is not in `choices`
   std::vector<uint32_t> choices;  // the first choices, as a run reported them
   static Schedule seeded(uint64_t seed) { return {seed, {}}; }
-  static Schedule replayed(const Schedule& s) { return s; }
 };
 
 struct Outcome {

@@ -1,0 +1,135 @@
+// Two blocks of a cluster: multicast, remote arrivals, and ends of blocks that others reach into.
+#include <gtest/gtest.h>
+
+#include "simulate/testing/kit.h"
+
+namespace tessera::simulate {
+namespace {
+
+using core::Access;
+using core::BarrierAt;
+using core::Builder;
+using core::GlobalAt;
+using core::SharedAt;
+using core::Term;
+using testing::findings;
+using testing::finished;
+using testing::first;
+using testing::integer;
+using testing::registers;
+using testing::run;
+using testing::verdict;
+
+struct Multicast {
+  bool meets_first = true;  // the cluster, after the barriers are made
+  bool meets_last = true;   // before the blocks end
+  bool expects = true;      // each block its bytes
+  int64_t blocks = 3;       // the mask
+};
+
+/// Block 0 loads 128 bytes into both blocks; each waits for its own and writes them out, then tells
+/// block 0.
+core::Kernel multicast(const Multicast& m) {
+  Builder b("multicast", 32, 2);
+  b.kernel().grid = b.number(2);
+  const auto a = testing::vector(b, "A", 32, Access::input);
+  const auto c = testing::vector(b, "C", 64, Access::output);
+  const auto s = b.shared("s", DType::float32, Layout(32, 1));
+  const auto full = b.barriers("full", 1);
+  const auto read = b.barriers("read", 1);
+  const auto v = registers(b, "v");
+  const Term zero = b.number(0);
+  const auto meet = [&] {
+    b.issue("cluster.arrive");
+    b.issue("cluster.wait");
+  };
+  b.elected([&] {
+    b.issue("mbarrier.init", {BarrierAt{full, zero}, integer(b, 1)});
+    b.issue("mbarrier.init", {BarrierAt{read, zero}, integer(b, 2)});
+    b.issue("fence.mbarrier_init");
+    if (m.expects) b.issue("mbarrier.arrive_expect_tx", {BarrierAt{full, zero}, integer(b, 128)});
+  });
+  if (m.meets_first) meet();
+  b.when(equals(b.at().rank, zero), [&] {
+    b.elected([&] {
+      b.issue("bulk.load_multicast", {SharedAt{s, {zero}}, GlobalAt{a, {zero}}, integer(b, 128),
+                                      BarrierAt{full, zero}, integer(b, m.blocks)});
+    });
+  });
+  b.issue("mbarrier.wait", {BarrierAt{full, zero}, integer(b, 0)});
+  b.issue("load.shared.4", {first(b, v), SharedAt{s, {b.at().lane}}});
+  b.issue("store.global.4", {GlobalAt{c, {b.at().rank * 32 + b.at().lane}}, first(b, v)});
+  b.elected([&] { b.issue("mbarrier.arrive_at", {BarrierAt{read, zero}, integer(b, 0)}); });
+  b.when(equals(b.at().rank, zero),
+         [&] { b.issue("mbarrier.wait_cluster", {BarrierAt{read, zero}, integer(b, 0)}); });
+  if (m.meets_last) meet();
+  return finished(b);
+}
+
+Launch counting() {
+  Launch l;
+  for (int i = 0; i < 32; ++i) l.inputs["A"].push_back(i);
+  return l;
+}
+
+TEST(SimulateCluster, MulticastReachesBothBlocks) {
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const Outcome o = run(multicast({}), counting(), seed);
+    EXPECT_EQ(findings(o), "") << seed;
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(o.outputs.at("C")[i], i % 32);
+  }
+}
+
+TEST(SimulateCluster, BlocksAreThereBeforeOthersReachIn) {
+  const Outcome o = run(multicast({.meets_first = false}), counting(), 1);
+  ASSERT_FALSE(o.findings.empty());
+}
+
+TEST(SimulateCluster, BlocksStayWhileOthersReachIn) {
+  // Block 0 waits for the arrivals at its barrier, so that it may end; nothing else reaches into
+  // it.
+  EXPECT_EQ(verdict(multicast({.meets_last = false}), counting()), "");
+}
+
+TEST(SimulateCluster, AMaskThatLeavesABlockOut) {
+  EXPECT_EQ(verdict(multicast({.blocks = 1}), counting()), stuck.id);
+}
+
+/// Block 1 arrives at block 0's barrier, and block 0 does not wait for that.
+TEST(SimulateCluster, ABlockEndsBeforeAnArrival) {
+  const auto kernel = [](bool waits) {
+    Builder b("late", 32, 2);
+    b.kernel().grid = b.number(2);
+    const auto bar = b.barriers("bar", 1);
+    const Term zero = b.number(0);
+    b.elected([&] {
+      b.issue("mbarrier.init", {BarrierAt{bar, zero}, integer(b, 1)});
+      b.issue("fence.mbarrier_init");
+    });
+    b.issue("cluster.arrive");
+    b.issue("cluster.wait");
+    b.when(
+        equals(b.at().rank, b.number(1)),
+        [&] {
+          b.elected([&] {
+            b.issue("mbarrier.arrive_at_release", {BarrierAt{bar, zero}, integer(b, 0)});
+          });
+        },
+        [&] {
+          if (waits) b.issue("mbarrier.wait_cluster", {BarrierAt{bar, zero}, integer(b, 0)});
+        });
+    return finished(b);
+  };
+  EXPECT_EQ(verdict(kernel(true)), "");
+  EXPECT_EQ(verdict(kernel(false)), early_exit.id);
+}
+
+TEST(SimulateCluster, WaitingWithoutHavingCome) {
+  Builder b("alone", 32, 2);
+  b.kernel().grid = b.number(2);
+  b.issue("cluster.wait");
+  EXPECT_EQ(verdict(finished(b)), bad_barrier.id);
+}
+
+}  // namespace
+}  // namespace tessera::simulate
