@@ -64,21 +64,12 @@ bool Site::prove_range(Term t, int64_t count, int64_t high, const Code& code, st
                        Span span) const {
   if (t->facts.within(0, high - count)) return true;
   const Term zero = pool().constant(0);
-<<<<<<< HEAD
-=======
-  const std::string text = term::to_string(t);
->>>>>>> hc
   return prove(
       {.holds = logical_and(less_equal(zero, t), less_equal(t, pool().constant(high - count))),
        .code = code,
        .wrong = fmt::format("{} lies outside", what),
-<<<<<<< HEAD
        .expected = high == count ? std::string("0") : fmt::format("0 to {}", high - count),
        .found = fmt::format("`{}`", term::to_string(t)),
-=======
-       .expected = fmt::format("0 to {}", high - count),
-       .found = fmt::format("`{}`", text),
->>>>>>> hc
        .whether = fmt::format("{} lies inside", what)},
       span);
 }
@@ -193,7 +184,6 @@ Term offset_term(term::Pool& pool, const Layout& mode, Term index) {
   if (index->op == term::Op::constant && index->value >= 0 && index->value < mode.size())
     return pool.constant(mode(index->value));
   const std::vector<int64_t> extents = flatten(mode.shape()), strides = flatten(mode.stride());
-<<<<<<< HEAD
   Term sum, rest = index;
   for (std::size_t i = 0; i < extents.size(); ++i) {
     const bool last = i + 1 == extents.size();
@@ -208,16 +198,6 @@ Term offset_term(term::Pool& pool, const Layout& mode, Term index) {
 
 std::string quoted(Term t) {
   return fmt::format("`{}`", term::to_string(term::simplify(t)));
-=======
-  Term sum = pool.constant(0);
-  Term rest = index;
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    const bool last = i + 1 == extents.size();
-    if (strides[i] != 0) sum = sum + (last ? rest : floor_mod(rest, extents[i])) * strides[i];
-    if (!last) rest = floor_div(rest, extents[i]);
-  }
-  return sum;
->>>>>>> hc
 }
 
 Term address_term(const Kernel& k, const SharedAt& a) {

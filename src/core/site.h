@@ -1,11 +1,8 @@
 // Where an op stands, and what is known there: for the files of the verifier alone.
 #pragma once
 
-<<<<<<< HEAD
 #include <set>
 
-=======
->>>>>>> hc
 #include "arch/arch.h"
 
 #include "core/verify.h"
@@ -34,11 +31,8 @@ class Site {
   const Role* role = nullptr;        // null: the whole block
   const Compute* compute = nullptr;  // whose inputs may name its element
   bool elected = false;
-<<<<<<< HEAD
   /// Roles that have been told once that they are no whole warpgroups.
   std::shared_ptr<std::set<const Role*>> told = std::make_shared<std::set<const Role*>>();
-=======
->>>>>>> hc
   std::vector<Term> conditions;       // that hold here
   std::vector<Term> control;          // on which it depends who comes here, how often
   std::vector<const For*> loops;      // the outer ones first
@@ -78,10 +72,7 @@ Term replaced(Term t, Term symbol, Term by);
 Term offset_term(term::Pool& pool, const Layout& mode, Term index);
 /// The byte of an element of shared memory before its swizzle. The indices are as many as modes.
 Term address_term(const Kernel& k, const SharedAt& a);
-<<<<<<< HEAD
 /// In normal form, between marks.
 std::string quoted(Term t);
-=======
->>>>>>> hc
 
 }  // namespace tessera::core

@@ -23,31 +23,50 @@ std::string_view kind_of(const Argument& a) {
   return names.at(a.index());
 }
 
+/// low, low + step, ..., high
+struct Range {
+  int64_t low, high, step;
+};
+
+/// Values that the operand may have: by its form, and by the block and the cluster of this kernel.
+std::optional<Range> range_of(const Issued& i, const arch::Operand& o) {
+  std::optional<Range> out;
+  if (o.low != o.high) out = Range{o.low, o.high, o.step};
+  const Kernel& k = i.site.kernel;
+  const auto at_most = [&](int64_t high) {
+    if (!out) out = Range{0, high, 1};
+    out->high = std::min(out->high, high);
+  };
+  for (const arch::Event& e : i.form().effects.events) {
+    const bool counts = e.amount.of == arch::Amount::Of::operand && e.amount.name == o.name;
+    if (e.kind == arch::EventKind::named_barrier && counts) at_most(k.threads);
+    if (e.block == o.name) at_most(k.cluster - 1);
+    if (e.blocks == o.name) at_most((int64_t{1} << k.cluster) - 1);
+  }
+  return out;
+}
+
 struct Checker {
   const Issued& i;
   const arch::Operand& operand;
   std::size_t at;
+  std::optional<Range> range = range_of(i, operand);
   [[nodiscard]] Span span() const { return i.span(at); }
   [[nodiscard]] const Argument& argument() const { return i.issue.arguments[at]; }
   [[nodiscard]] std::string text() const { return to_string(i.site.kernel, argument()); }
 
   bool wrong(std::string_view expected) const {
-<<<<<<< HEAD
     i.site.report(fail(bad_argument, "`{}` is given the wrong kind of argument for `{}`",
                        i.form().name, operand.name)
-=======
-    i.site.report(fail(bad_argument, "`{}` of `{}` is something else", operand.name, i.form().name)
->>>>>>> hc
                       .expect("{}", expected)
                       .but_found("`{}`, which is {}", text(), kind_of(argument())),
                   span());
     return false;
   }
 
-  [[nodiscard]] bool has_range() const { return operand.low != operand.high; }
-  [[nodiscard]] std::string range() const {
-    const std::string all = fmt::format("{} to {}", operand.low, operand.high);
-    return operand.step == 1 ? all : fmt::format("{} in steps of {}", all, operand.step);
+  [[nodiscard]] std::string range_text(const Range& r) const {
+    const std::string all = fmt::format("{} to {}", r.low, r.high);
+    return r.step == 1 ? all : fmt::format("{} in steps of {}", all, r.step);
   }
 
   /// Every lane that uses the address: those alone that an ldmatrix reads, or whose flag is set.
@@ -72,11 +91,7 @@ struct Checker {
                 .code = bad_argument,
                 .wrong = fmt::format("`{}` of `{}` is not aligned", operand.name, i.form().name),
                 .expected = fmt::format("a multiple of {} bytes", alignment),
-<<<<<<< HEAD
                 .found = "byte " + quoted(bytes),
-=======
-                .found = fmt::format("byte `{}`", term::to_string(bytes)),
->>>>>>> hc
                 .whether = fmt::format("`{}` of `{}` is aligned", operand.name, i.form().name)},
                span());
   }
@@ -87,13 +102,8 @@ struct Checker {
     if (a == nullptr) return wrong("shared memory: `a[...]`");
     const Shared& s = i.site.kernel[a->shared];
     if (static_cast<int>(a->at.size()) != s.layout.rank()) {
-<<<<<<< HEAD
       i.site.report(fail(bad_argument, "`{}` is given the wrong number of indices", s.name)
                         .expect("{}, one a mode", s.layout.rank())
-=======
-      i.site.report(fail(bad_argument, "`{}` has other indices than modes", s.name)
-                        .expect("{}", s.layout.rank())
->>>>>>> hc
                         .but_found("{}", a->at.size()),
                     span());
       return false;
@@ -105,11 +115,33 @@ struct Checker {
                             fmt::format("index {} of `{}`", m, s.name), span()))
         return false;
     }
-    // The swizzle moves runs of 16 bytes; where more is asked for, boxes and matrices see to it.
-    const int64_t alignment =
-        operand.kind == OperandKind::descriptor ? 1 : std::min<int64_t>(operand.alignment, 16);
-    aligned(site, address_term(i.site.kernel, *a), alignment);
+    // Boxes and matrices see to it themselves, and to more than 16 bytes, which a swizzle moves.
+    const Term byte = address_term(i.site.kernel, *a);
+    if (operand.kind == OperandKind::descriptor) return true;
+    aligned(site, byte, std::min<int64_t>(operand.alignment, 16));
+    for (const arch::Access& access : i.form().effects.accesses)
+      if (access.operand == operand.name) ends_inside(site, s, byte, access.bytes);
     return true;
+  }
+
+  /// What is accessed from `byte` on ends where the shared memory does, or before.
+  void ends_inside(const Site& site, const Shared& s, Term byte, const arch::Amount& bytes) const {
+    const auto known = value_of(bytes, i.issue.choices);
+    Term count = known ? site.pool().constant(*known) : Term();
+    if (bytes.of == arch::Amount::Of::operand)
+      if (const auto* n = std::get_if<Integers>(i.argument(bytes.name));
+          n != nullptr && n->values.size() == 1 && n->values[0] && !n->values[0]->predicate())
+        count = n->values[0] * bytes.times;
+    if (!count) return;
+    const int64_t end = s.at + s.bytes();
+    site.prove(
+        {.holds = less_equal(byte + count, site.pool().constant(end)),
+         .code = bad_argument,
+         .wrong = fmt::format("`{}` reaches beyond `{}`", i.form().name, s.name),
+         .expected = fmt::format("an end at byte {} or before", end),
+         .found = fmt::format("{} bytes from byte {} on", term::to_string(count), quoted(byte)),
+         .whether = fmt::format("`{}` ends within `{}`", i.form().name, s.name)},
+        span());
   }
 
   bool barrier() const {
@@ -126,13 +158,8 @@ struct Checker {
     if (g == nullptr) return wrong("a tensor's element: `A[...]`");
     const Tensor& t = i.site.kernel[g->tensor];
     if (g->at.size() != t.strides.size()) {
-<<<<<<< HEAD
       i.site.report(fail(bad_argument, "`{}` is given the wrong number of indices", t.name)
                         .expect("{}, one a dimension", t.strides.size())
-=======
-      i.site.report(fail(bad_argument, "`{}` has other indices than dimensions", t.name)
-                        .expect("{}", t.strides.size())
->>>>>>> hc
                         .but_found("{}", g->at.size()),
                     span());
       return false;
@@ -153,11 +180,7 @@ struct Checker {
     const auto rank = value_of(arch::Amount::modifier("rank"), i.issue.choices);
     const TensorMap& map = i.site.kernel[m->map];
     if (!rank || *rank == static_cast<int64_t>(map.dims.size())) return true;
-<<<<<<< HEAD
     i.site.report(fail(bad_argument, "`{}` and `{}` have different ranks", i.form().name, map.name)
-=======
-    i.site.report(fail(bad_argument, "`{}` has another rank than `{}`", i.form().name, map.name)
->>>>>>> hc
                       .expect("rank={}", map.dims.size())
                       .but_found("rank={}", *rank),
                   span());
@@ -180,11 +203,10 @@ struct Checker {
     return std::all_of(values->begin(), values->end(), [&](int64_t v) { return in_range(v); });
   }
   bool in_range(int64_t v) const {
-    if (!has_range() ||
-        (v >= operand.low && v <= operand.high && (v - operand.low) % operand.step == 0))
+    if (!range || (v >= range->low && v <= range->high && (v - range->low) % range->step == 0))
       return true;
     i.site.report(fail(bad_argument, "`{}` of `{}` is out of range", operand.name, i.form().name)
-                      .expect("{}", range())
+                      .expect("{}", range_text(*range))
                       .but_found("{}", v),
                   span());
     return false;
@@ -193,7 +215,7 @@ struct Checker {
   bool value() const {
     if (const auto* s = std::get_if<Slice>(&argument())) {
       if (!verify_slice(i, at, *s)) return false;
-      if (has_range()) unknown_range();
+      if (range) unknown_range();
       return true;
     }
     const auto* n = std::get_if<Integers>(&argument());
@@ -202,13 +224,8 @@ struct Checker {
       return wrong(n == nullptr ? "registers or integers" : "registers of f32: `acc[...]`");
     const int64_t wanted = value_of(operand.registers, i.issue.choices).value_or(1);
     if (static_cast<int64_t>(n->values.size()) != wanted) {
-<<<<<<< HEAD
       i.site.report(fail(bad_argument, "`{}` is given the wrong number of integers for `{}`",
                          i.form().name, operand.name)
-=======
-      i.site.report(fail(bad_argument, "`{}` of `{}` is another number of integers", operand.name,
-                         i.form().name)
->>>>>>> hc
                         .expect("{}", wanted)
                         .but_found("{}: `{}`", n->values.size(), text()),
                     span());
@@ -216,7 +233,7 @@ struct Checker {
     }
     for (const Term t : n->values) {
       if (!i.site.known(t, span())) return false;
-      if (!has_range()) continue;
+      if (!range) continue;
       if (const auto c = t->facts.constant()) {
         if (!in_range(*c)) return false;
         continue;
@@ -227,15 +244,14 @@ struct Checker {
   }
   void bounded(Term t) const {
     term::Pool& pool = i.site.pool();
-    Term holds = logical_and(less_equal(pool.constant(operand.low), t),
-                             less_equal(t, pool.constant(operand.high)));
-    if (operand.step != 1)
-      holds =
-          logical_and(holds, equals(floor_mod(t - operand.low, operand.step), pool.constant(0)));
+    Term holds = logical_and(less_equal(pool.constant(range->low), t),
+                             less_equal(t, pool.constant(range->high)));
+    if (range->step != 1)
+      holds = logical_and(holds, equals(floor_mod(t - range->low, range->step), pool.constant(0)));
     i.site.prove({.holds = holds,
                   .code = bad_argument,
                   .wrong = fmt::format("`{}` of `{}` is out of range", operand.name, i.form().name),
-                  .expected = range(),
+                  .expected = range_text(*range),
                   .found = fmt::format("`{}`", term::to_string(t)),
                   .whether = fmt::format("`{}` of `{}` is in range", operand.name, i.form().name)},
                  span());
@@ -243,7 +259,7 @@ struct Checker {
   void unknown_range() const {
     Diagnostic d = fail(undecided, "could not decide whether `{}` of `{}` is in range",
                         operand.name, i.form().name)
-                       .expect("{}", range())
+                       .expect("{}", range_text(*range))
                        .but_found("what `{}` holds", text())
                        .help("pass an index term");
     d.level = Level::warning;
@@ -279,11 +295,7 @@ bool verify_arguments(const Issued& i) {
   if (operands.size() != i.issue.arguments.size()) {
     std::vector<std::string> names;
     for (const arch::Operand& o : operands) names.emplace_back(o.name);
-<<<<<<< HEAD
     i.site.report(fail(bad_argument, "`{}` is given the wrong number of arguments", i.form().name)
-=======
-    i.site.report(fail(bad_argument, "`{}` has another number of arguments", i.form().name)
->>>>>>> hc
                       .expect("{}: {}", operands.size(), names.empty() ? "none" : join(names, ", "))
                       .but_found("{}", i.issue.arguments.size()));
     return false;

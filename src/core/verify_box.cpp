@@ -54,19 +54,11 @@ struct Box {
     const DType element = i.site.kernel[map.tensor].element;
     if (element != shared.element)
       return report(
-<<<<<<< HEAD
           fail(bad_matrix, "`{}` and `{}` have different element types", map.name, shared.name)
               .expect("{}, as `{}` has", short_name(element), i.site.kernel[map.tensor].name)
               .but_found("{}", short_name(shared.element)));
     if (map.swizzle != shared.swizzle)
       return report(fail(bad_matrix, "`{}` and `{}` have different swizzles", map.name, shared.name)
-=======
-          fail(bad_matrix, "`{}` and `{}` have other elements", map.name, shared.name)
-              .expect("{}, as `{}` has", short_name(element), i.site.kernel[map.tensor].name)
-              .but_found("{}", short_name(shared.element)));
-    if (map.swizzle != shared.swizzle)
-      return report(fail(bad_matrix, "`{}` and `{}` have other swizzles", map.name, shared.name)
->>>>>>> hc
                         .expect("swizzle={}, as the map has", swizzle_text(map.swizzle))
                         .but_found("swizzle={}", swizzle_text(shared.swizzle)));
     if (lies()) start();
@@ -126,11 +118,7 @@ struct Box {
          .code = bad_matrix,
          .wrong = fmt::format("the box of `{}` does not begin where its swizzle does", map.name),
          .expected = fmt::format("a multiple of {} bytes", alignment),
-<<<<<<< HEAD
          .found = "byte " + quoted(byte),
-=======
-         .found = fmt::format("byte `{}`", term::to_string(byte)),
->>>>>>> hc
          .whether = fmt::format("the box of `{}` begins where its swizzle does", map.name)},
         span);
   }

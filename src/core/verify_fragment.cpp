@@ -15,7 +15,6 @@ struct Fragment {
   DType element;
 };
 
-<<<<<<< HEAD
 /// All values of a layout.
 std::vector<int64_t> table_of(const Layout& l) {
   std::vector<int64_t> out;
@@ -23,14 +22,11 @@ std::vector<int64_t> table_of(const Layout& l) {
   return out;
 }
 
-=======
->>>>>>> hc
 struct Holder {
   const Issued& i;
   std::string_view operand;
   const Registers& registers;
   const Fragment& fragment;
-<<<<<<< HEAD
   std::vector<int64_t> held_threads = table_of(registers.layout.mode(0)),
                        held_slots = table_of(registers.layout.mode(1)),
                        threads_of = table_of(fragment.layout.mode(0)),
@@ -44,17 +40,6 @@ struct Holder {
   }
   [[nodiscard]] int64_t threads() const { return static_cast<int64_t>(threads_of.size()); }
   [[nodiscard]] int64_t slots() const { return static_cast<int64_t>(slots_of.size()); }
-=======
-
-  [[nodiscard]] int64_t element(int64_t thread, int64_t slot) const {
-    return registers.layout.mode(0)(thread) + registers.layout.mode(1)(slot);
-  }
-  [[nodiscard]] int64_t in_fragment(int64_t thread, int64_t slot) const {
-    return fragment.layout.mode(0)(thread) + fragment.layout.mode(1)(slot);
-  }
-  [[nodiscard]] int64_t threads() const { return fragment.layout.mode(0).size(); }
-  [[nodiscard]] int64_t slots() const { return fragment.layout.mode(1).size(); }
->>>>>>> hc
 
   /// How far apart in the tile are the fragment's element `wanted` and its first.
   [[nodiscard]] int64_t stride(int64_t group, int64_t first, int64_t wanted) const {
@@ -89,19 +74,12 @@ struct Holder {
     const int64_t base = element(group * threads(), first);
     const int row = axis(down), column = axis(along);
     if (row < 0 || column < 0 || row == column) {
-<<<<<<< HEAD
       i.site.report(
           wrong()
               .expect("its neighbours along rows and along columns to be neighbours "
                       "along two axes of the tile")
               .but_found("{} and {} elements apart in a tile of {}", down, along, tile_text()),
           span());
-=======
-      i.site.report(wrong()
-                        .expect("a tile of which the fragment's axes are two axes")
-                        .but_found("\"{}\" of {}", to_string(registers.layout), tile_text()),
-                    span());
->>>>>>> hc
       return false;
     }
     for (int64_t t = 0; t < threads(); ++t)
@@ -139,30 +117,17 @@ void verify_fragment(const Issued& i, std::string_view operand, const Fragment& 
   const auto* s = a == nullptr ? nullptr : std::get_if<Slice>(a);
   if (s == nullptr) return;
   const Registers& r = i.site.kernel[s->registers];
-<<<<<<< HEAD
   if (r.element != fragment.element)
     return i.site.report(fail(bad_registers, "`{}` holds another element type than `{}` of `{}`",
                               r.name, operand, i.form().name)
                              .expect("{}", short_name(fragment.element))
                              .but_found("{}", short_name(r.element)),
                          i.span(i.index(operand)));
-=======
-  const Holder holder{i, operand, r, fragment};
-  if (r.element != fragment.element)
-    return i.site.report(fail(bad_registers, "`{}` has other elements than `{}` of `{}`", r.name,
-                              operand, i.form().name)
-                             .expect("{}", short_name(fragment.element))
-                             .but_found("{}", short_name(r.element)),
-                         holder.span());
->>>>>>> hc
   // A wrong layout has been told where the registers are declared.
   if (r.layout.rank() != 2 || r.layout.mode(0).size() != i.site.threads()) return;
   const auto firsts = i.site.values(s->first);
   if (!firsts) return;
-<<<<<<< HEAD
   const Holder holder{i, operand, r, fragment};
-=======
->>>>>>> hc
   for (const int64_t first : *firsts)
     for (int64_t g = 0; g < i.site.threads() / holder.threads(); ++g)
       if (!holder.holds(g, first)) return;

@@ -25,11 +25,7 @@ Term divides_lanes(const Site& site) {
 
 void refuse(const Issued& i, std::string_view expected, const std::string& found,
             std::string_view help) {
-<<<<<<< HEAD
   i.site.report(fail(wrong_issuer, "`{}` is issued by the wrong threads", i.form().name)
-=======
-  i.site.report(fail(wrong_issuer, "`{}` is not issued by whom it has to be", i.form().name)
->>>>>>> hc
                     .expect("{}", expected)
                     .but_found("{}", found)
                     .help("{}", help));
@@ -57,7 +53,6 @@ void by_warpgroups(const Issued& i) {
   const Site& site = i.site;
   const int first = site.role == nullptr ? 0 : site.role->first_warp;
   const int warps = site.threads() / 32;
-<<<<<<< HEAD
   if (first % 4 != 0 || warps % 4 != 0) {
     if (!site.told->insert(site.role).second) return;
     return refuse(i, "warpgroups: four warps, the first a multiple of four in the block",
@@ -69,14 +64,6 @@ void by_warpgroups(const Issued& i) {
   // Asked of all warps, not of those alone that come here.
   Site all = site;
   std::erase_if(all.conditions, [&](Term t) { return depends_on(t, warp); });
-=======
-  if (first % 4 != 0 || warps % 4 != 0)
-    return refuse(i, "warpgroups: four warps, the first a multiple of four in the block",
-                  fmt::format("warps {} to {}", first, first + warps - 1),
-                  "give the role whole warpgroups");
-  const Term warp = site.warp();
-  const Term leader = floor_div(warp, 4) * 4;
->>>>>>> hc
   for (const Term t : site.control) {
     if (!depends_on(t, warp)) continue;
     const Term of_leader = replaced(t, warp, leader);
@@ -84,7 +71,6 @@ void by_warpgroups(const Issued& i) {
                           ? logical_or(logical_and(t, of_leader),
                                        logical_and(logical_not(t), logical_not(of_leader)))
                           : equals(t, of_leader);
-<<<<<<< HEAD
     if (!all.prove({.holds = same,
                     .code = wrong_issuer,
                     .wrong = fmt::format("`{}` is issued by the wrong threads", i.form().name),
@@ -93,21 +79,60 @@ void by_warpgroups(const Issued& i) {
                     .whether = fmt::format("all warps of a warpgroup come to `{}`", i.form().name),
                     .help = fmt::format("ask of `{} // 4`", term::to_string(warp))},
                    site.op->span))
-=======
-    if (!site.prove({.holds = same,
-                     .code = wrong_issuer,
-                     .wrong = fmt::format("`{}` is not issued by whom it has to be", i.form().name),
-                     .expected = "all four warps of a warpgroup, or none",
-                     .found = fmt::format("warps that `{}` divides", term::to_string(t)),
-                     .whether = fmt::format("all warps of a warpgroup come to `{}`", i.form().name),
-                     .help = fmt::format("ask of `{} // 4`", term::to_string(warp))},
-                    site.op->span))
->>>>>>> hc
       return;
   }
 }
 
+/// The terms of an argument by which threads could name different things.
+std::vector<Term> terms_of(const Argument& a) {
+  if (const auto* s = std::get_if<SharedAt>(&a)) return s->at;
+  if (const auto* b = std::get_if<BarrierAt>(&a)) return {b->slot};
+  if (const auto* g = std::get_if<GlobalAt>(&a)) return g->at;
+  if (const auto* n = std::get_if<Integers>(&a)) return n->values;
+  return {};
+}
+
+/// Whether the threads that issue together have to pass the same: warpgroups in all that they pass,
+/// warps in what an event names (a barrier's number and threads, a mask of lanes).
+bool is_common(const Issued& i, std::string_view operand) {
+  if (i.form().effects.issuer == Issuer::warpgroup) return true;
+  if (i.form().effects.issuer != Issuer::warp) return false;
+  for (const arch::Event& e : i.form().effects.events)
+    if (e.operand == operand ||
+        (e.amount.of == arch::Amount::Of::operand && e.amount.name == operand))
+      return true;
+  return false;
+}
+
 }  // namespace
+
+void verify_common(const Issued& i) {
+  const Site& site = i.site;
+  const bool group = i.form().effects.issuer == Issuer::warpgroup;
+  Site all = site;
+  std::erase_if(all.conditions, [&](Term t) { return depends_on(t, site.warp()); });
+  for (std::size_t at = 0; at < i.issue.arguments.size(); ++at) {
+    const std::string_view operand = i.form().operands[at].name;
+    if (!is_common(i, operand)) continue;
+    for (const Term t : terms_of(i.issue.arguments[at])) {
+      Term first = replaced(t, site.kernel.at.lane, site.pool().constant(0));
+      if (group) first = replaced(first, site.warp(), floor_div(site.warp(), 4) * 4);
+      if (first == t) continue;
+      if (!all.prove(
+              {.holds = equals(t, first),
+               .code = bad_argument,
+               .wrong = fmt::format("threads that issue `{}` together pass different `{}`",
+                                    i.form().name, operand),
+               .expected = fmt::format("the same in all {}",
+                                       group ? "128 threads of a warpgroup" : "32 lanes of a warp"),
+               .found = fmt::format("`{}`", term::to_string(t)),
+               .whether = fmt::format("threads that issue `{}` together pass the same `{}`",
+                                      i.form().name, operand)},
+              i.span(at)))
+        break;
+    }
+  }
+}
 
 void verify_issuer(const Issued& i) {
   const Site& site = i.site;

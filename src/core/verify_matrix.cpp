@@ -14,7 +14,7 @@ namespace {
 
 /// An offset of a descriptor has 14 bits, of 16 bytes.
 constexpr int64_t most_offset = int64_t{1} << 18;
-constexpr int64_t most_starts = 256;
+constexpr int64_t most_starts = 256, most_tried = 1 << 16;
 
 /// One axis of a matrix: `count` elements of one mode of the layout.
 struct Axis {
@@ -39,6 +39,7 @@ struct Matrix {
     if (auto known = i.site.values(t)) return known;
     std::vector<int64_t> out;
     for (int64_t s = 0; s + a.count <= shared.layout.mode(a.mode).size(); ++s) {
+      if (s == most_tried) return std::nullopt;
       if (!t->facts.holds(s)) continue;
       if (static_cast<int64_t>(out.size()) == most_starts) return std::nullopt;
       out.push_back(s);
@@ -49,11 +50,7 @@ struct Matrix {
   /// One axis from one start: nothing, or what is wrong.
   [[nodiscard]] std::optional<Diagnostic> differs(const Axis& a, int64_t start,
                                                   std::set<int64_t>& offsets) const {
-<<<<<<< HEAD
     const Layout mode = coalesce(shared.layout.mode(a.mode));
-=======
-    const Layout mode = shared.layout.mode(a.mode);
->>>>>>> hc
     const auto place = [&](int64_t x) { return mode(start + x) - mode(start); };
     const int64_t apart = a.count > a.atom ? place(a.atom) : 0;
     if (a.count > a.atom) offsets.insert(apart);
@@ -134,11 +131,7 @@ struct Matrix {
                          : fmt::format("within the first {} of every {} bytes, at a multiple "
                                        "of 16",
                                        width, 8 * width),
-<<<<<<< HEAD
          .found = "byte " + quoted(byte),
-=======
-         .found = fmt::format("byte `{}`", term::to_string(byte)),
->>>>>>> hc
          .whether =
              fmt::format("the matrix of `{}` begins at the first row of an atom", shared.name)},
         span);
@@ -178,11 +171,7 @@ void verify_matrix(const Issued& i, const char* operand, const char* transpose,
   const Span span = i.span(i.index(operand));
   if (s.element != arch::storage_of(element))
     return i.site.report(
-<<<<<<< HEAD
         fail(bad_matrix, "`{}` holds another element type than `{}` reads", s.name, i.form().name)
-=======
-        fail(bad_matrix, "`{}` has other elements than `{}` reads", s.name, i.form().name)
->>>>>>> hc
             .expect("{}", short_name(arch::storage_of(element)))
             .but_found("{}", short_name(s.element)),
         span);

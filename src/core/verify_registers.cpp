@@ -8,6 +8,8 @@
 namespace tessera::core {
 namespace {
 
+constexpr int64_t most_elements = int64_t{1} << 31;
+
 bool usable(const Site& site, RegistersId id, Span span) {
   if (site.is_declared(id)) return true;
   const Registers& r = site.kernel[id];
@@ -51,11 +53,7 @@ void verify_run(const Site& site, const Run& run, int64_t count) {
   if (!usable(site, run.registers, span)) return;
   const Registers& r = site.kernel[run.registers];
   if (run.steps.size() != count)
-<<<<<<< HEAD
     return site.report(fail(bad_registers, "a run of `{}` has the wrong number of elements", r.name)
-=======
-    return site.report(fail(bad_registers, "a run of `{}` has another number of elements", r.name)
->>>>>>> hc
                            .expect("{}, the count", count)
                            .but_found("{}: \"{}\"", run.steps.size(), to_string(run.steps)));
   const auto values = firsts(site, r, run.first, span);
@@ -82,44 +80,34 @@ void verify_declared(const Site& site, RegistersId id) {
   if (taken || !is_name(r.name))
     site.report(wrong("is no free name here").expect("a name that nothing here has"), r.span);
   int64_t elements = 1;
-  for (const int64_t e : r.tile) elements *= e;
-  if (elements < 1 || std::any_of(r.tile.begin(), r.tile.end(), [](int64_t e) { return e < 1; }))
+  for (const int64_t e : r.tile)
+    elements = std::min(elements * std::max<int64_t>(e, 1), most_elements);
+  if (std::any_of(r.tile.begin(), r.tile.end(), [](int64_t e) { return e < 1; }))
     return site.report(wrong("has a tile without elements").expect("extents of at least 1"),
                        r.span);
   if (r.layout.rank() != 2)
-<<<<<<< HEAD
     return site.report(wrong("has a layout without two modes")
-=======
-    return site.report(wrong("has a layout of other modes")
->>>>>>> hc
                            .expect("two modes: (threads, element slots)")
                            .but_found("\"{}\"", to_string(r.layout)),
                        r.span);
   if (r.layout.mode(0).size() != site.threads())
     return site.report(
-<<<<<<< HEAD
         wrong("is laid out over the wrong number of threads")
-=======
-        wrong("is laid out over other threads than there are")
->>>>>>> hc
             .expect("{}, the threads of {}", site.threads(),
                     site.role == nullptr ? "the block" : "role `" + site.role->name + "`")
             .but_found("{}", r.layout.mode(0).size()),
         r.span);
+  const int64_t registers = (r.slots() + r.per_register() - 1) / r.per_register();
+  if (registers > site.arch.max_registers_per_thread)
+    return site.report(wrong("has more registers than a thread")
+                           .expect("at most {}", site.arch.max_registers_per_thread)
+                           .but_found("{}", registers),
+                       r.span);
   if (r.layout.cosize() > elements)
     return site.report(wrong("holds elements outside of its tile")
                            .expect("elements 0 to {}", elements - 1)
                            .but_found("element {}", r.layout.cosize() - 1),
                        r.span);
-<<<<<<< HEAD
-=======
-  if (r.slots() % r.per_register() != 0)
-    site.report(wrong("fills no whole registers")
-                    .expect("a multiple of {} slots: {} elements share a register",
-                            r.per_register(), r.per_register())
-                    .but_found("{}", r.slots()),
-                r.span);
->>>>>>> hc
 }
 
 bool verify_slice(const Issued& i, std::size_t operand, const Slice& s) {

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 // Right kernels are refused nothing; kernels that no text can say are refused.
-=======
-// What the verifier refuses of a kernel, word for word; and that it refuses nothing of a right one.
->>>>>>> hc
 #include "core/verify.h"
 
 #include <gtest/gtest.h>
@@ -19,18 +15,6 @@ std::vector<Diagnostic> verified(const Kernel& k) {
   return verify(k, **arch::find("sm_90a"));
 }
 
-<<<<<<< HEAD
-=======
-std::string told(const Diagnostic& d) {
-  std::string out = d.code + ": " + d.message;
-  if (!d.expected.empty()) out += " | expected " + d.expected;
-  if (!d.found.empty()) out += " | found " + d.found;
-  for (const std::string& n : d.notes) out += " | " + n;
-  for (const std::string& h : d.helps) out += " | help: " + h;
-  return out;
-}
-
->>>>>>> hc
 std::string all(const std::vector<Diagnostic>& found) {
   std::string out;
   for (const Diagnostic& d : found) out += to_text(d) + "\n";
@@ -50,7 +34,6 @@ TEST(CoreVerify, ProductsAreRight) {
   }
 }
 
-<<<<<<< HEAD
 /// Kernels with what the product lacks: all right.
 const char* const right[] = {
     // A product of a warp, by ldmatrix.
@@ -224,7 +207,5 @@ TEST(CoreVerify, AnArchitectureWithoutTheInstructionIsTold) {
   EXPECT_EQ(found[0].message, "`wgmma.fence` is no instruction of sm_80");
 }
 
-=======
->>>>>>> hc
 }  // namespace
 }  // namespace tessera::core
