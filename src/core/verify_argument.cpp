@@ -92,11 +92,33 @@ struct Checker {
                             fmt::format("index {} of `{}`", m, s.name), span()))
         return false;
     }
-    // The swizzle moves runs of 16 bytes; where more is asked for, boxes and matrices see to it.
-    const int64_t alignment =
-        operand.kind == OperandKind::descriptor ? 1 : std::min<int64_t>(operand.alignment, 16);
-    aligned(site, address_term(i.site.kernel, *a), alignment);
+    // Boxes and matrices see to it themselves, and to more than 16 bytes, which a swizzle moves.
+    const Term byte = address_term(i.site.kernel, *a);
+    if (operand.kind == OperandKind::descriptor) return true;
+    aligned(site, byte, std::min<int64_t>(operand.alignment, 16));
+    for (const arch::Access& access : i.form().effects.accesses)
+      if (access.operand == operand.name) ends_inside(site, s, byte, access.bytes);
     return true;
+  }
+
+  /// What is accessed from `byte` on ends where the shared memory does, or before.
+  void ends_inside(const Site& site, const Shared& s, Term byte, const arch::Amount& bytes) const {
+    const auto known = value_of(bytes, i.issue.choices);
+    Term count = known ? site.pool().constant(*known) : Term();
+    if (bytes.of == arch::Amount::Of::operand)
+      if (const auto* n = std::get_if<Integers>(i.argument(bytes.name));
+          n != nullptr && n->values.size() == 1 && n->values[0] && !n->values[0]->predicate())
+        count = n->values[0] * bytes.times;
+    if (!count) return;
+    const int64_t end = s.at + s.bytes();
+    site.prove(
+        {.holds = less_equal(byte + count, site.pool().constant(end)),
+         .code = bad_argument,
+         .wrong = fmt::format("`{}` reaches beyond `{}`", i.form().name, s.name),
+         .expected = fmt::format("an end at byte {} or before", end),
+         .found = fmt::format("{} bytes from byte {} on", term::to_string(count), quoted(byte)),
+         .whether = fmt::format("`{}` ends within `{}`", i.form().name, s.name)},
+        span());
   }
 
   bool barrier() const {

@@ -14,7 +14,7 @@ namespace {
 
 /// An offset of a descriptor has 14 bits, of 16 bytes.
 constexpr int64_t most_offset = int64_t{1} << 18;
-constexpr int64_t most_starts = 256;
+constexpr int64_t most_starts = 256, most_tried = 1 << 16;
 
 /// One axis of a matrix: `count` elements of one mode of the layout.
 struct Axis {
@@ -39,6 +39,7 @@ struct Matrix {
     if (auto known = i.site.values(t)) return known;
     std::vector<int64_t> out;
     for (int64_t s = 0; s + a.count <= shared.layout.mode(a.mode).size(); ++s) {
+      if (s == most_tried) return std::nullopt;
       if (!t->facts.holds(s)) continue;
       if (static_cast<int64_t>(out.size()) == most_starts) return std::nullopt;
       out.push_back(s);

@@ -8,6 +8,8 @@
 namespace tessera::core {
 namespace {
 
+constexpr int64_t most_elements = int64_t{1} << 31;
+
 bool usable(const Site& site, RegistersId id, Span span) {
   if (site.is_declared(id)) return true;
   const Registers& r = site.kernel[id];
@@ -78,8 +80,9 @@ void verify_declared(const Site& site, RegistersId id) {
   if (taken || !is_name(r.name))
     site.report(wrong("is no free name here").expect("a name that nothing here has"), r.span);
   int64_t elements = 1;
-  for (const int64_t e : r.tile) elements *= e;
-  if (elements < 1 || std::any_of(r.tile.begin(), r.tile.end(), [](int64_t e) { return e < 1; }))
+  for (const int64_t e : r.tile)
+    elements = std::min(elements * std::max<int64_t>(e, 1), most_elements);
+  if (std::any_of(r.tile.begin(), r.tile.end(), [](int64_t e) { return e < 1; }))
     return site.report(wrong("has a tile without elements").expect("extents of at least 1"),
                        r.span);
   if (r.layout.rank() != 2)
@@ -94,6 +97,12 @@ void verify_declared(const Site& site, RegistersId id) {
                     site.role == nullptr ? "the block" : "role `" + site.role->name + "`")
             .but_found("{}", r.layout.mode(0).size()),
         r.span);
+  const int64_t registers = (r.slots() + r.per_register() - 1) / r.per_register();
+  if (registers > site.arch.max_registers_per_thread)
+    return site.report(wrong("has more registers than a thread")
+                           .expect("at most {}", site.arch.max_registers_per_thread)
+                           .but_found("{}", registers),
+                       r.span);
   if (r.layout.cosize() > elements)
     return site.report(wrong("holds elements outside of its tile")
                            .expect("elements 0 to {}", elements - 1)
