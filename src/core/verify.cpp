@@ -59,6 +59,7 @@ class Verifier {
     }
     verify_issuer(i);
     if (!verify_arguments(i)) return;
+    verify_common(i);
     verify_boxes(i);
     verify_matrices(i);
     verify_fragments(i);
@@ -92,6 +93,8 @@ class Verifier {
       site.report(fail(bad_structure, "an unrolled loop has bounds that change")
                       .expect("constants")
                       .help("write `range` for a loop that counts at run time"));
+    const auto from = f.lower->facts.constant(), to = f.upper->facts.constant();
+    if (from && to && *from >= *to) return;  // no one ever comes to its body
     Site inside = site;
     inside.loops.push_back(&f);
     if (!f.unroll)

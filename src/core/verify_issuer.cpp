@@ -83,7 +83,56 @@ void by_warpgroups(const Issued& i) {
   }
 }
 
+/// The terms of an argument by which threads could name different things.
+std::vector<Term> terms_of(const Argument& a) {
+  if (const auto* s = std::get_if<SharedAt>(&a)) return s->at;
+  if (const auto* b = std::get_if<BarrierAt>(&a)) return {b->slot};
+  if (const auto* g = std::get_if<GlobalAt>(&a)) return g->at;
+  if (const auto* n = std::get_if<Integers>(&a)) return n->values;
+  return {};
+}
+
+/// Whether the threads that issue together have to pass the same: warpgroups in all that they pass,
+/// warps in what an event names (a barrier's number and threads, a mask of lanes).
+bool is_common(const Issued& i, std::string_view operand) {
+  if (i.form().effects.issuer == Issuer::warpgroup) return true;
+  if (i.form().effects.issuer != Issuer::warp) return false;
+  for (const arch::Event& e : i.form().effects.events)
+    if (e.operand == operand ||
+        (e.amount.of == arch::Amount::Of::operand && e.amount.name == operand))
+      return true;
+  return false;
+}
+
 }  // namespace
+
+void verify_common(const Issued& i) {
+  const Site& site = i.site;
+  const bool group = i.form().effects.issuer == Issuer::warpgroup;
+  Site all = site;
+  std::erase_if(all.conditions, [&](Term t) { return depends_on(t, site.warp()); });
+  for (std::size_t at = 0; at < i.issue.arguments.size(); ++at) {
+    const std::string_view operand = i.form().operands[at].name;
+    if (!is_common(i, operand)) continue;
+    for (const Term t : terms_of(i.issue.arguments[at])) {
+      Term first = replaced(t, site.kernel.at.lane, site.pool().constant(0));
+      if (group) first = replaced(first, site.warp(), floor_div(site.warp(), 4) * 4);
+      if (first == t) continue;
+      if (!all.prove(
+              {.holds = equals(t, first),
+               .code = bad_argument,
+               .wrong = fmt::format("threads that issue `{}` together pass different `{}`",
+                                    i.form().name, operand),
+               .expected = fmt::format("the same in all {}",
+                                       group ? "128 threads of a warpgroup" : "32 lanes of a warp"),
+               .found = fmt::format("`{}`", term::to_string(t)),
+               .whether = fmt::format("threads that issue `{}` together pass the same `{}`",
+                                      i.form().name, operand)},
+              i.span(at)))
+        break;
+    }
+  }
+}
 
 void verify_issuer(const Issued& i) {
   const Site& site = i.site;

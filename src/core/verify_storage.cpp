@@ -36,7 +36,17 @@ void verify_names(const Site& site) {
                       .expect("a name of its own for each"),
                   span);
   };
-  for (const Term p : k.parameters) take(p->symbol->name, k.span);
+  for (const Term p : k.parameters) {
+    take(p->symbol->name, k.span);
+    const term::Bounds& b = p->symbol->bounds;
+    if (!b.lower || !b.upper) continue;
+    const auto low = b.lower->facts.constant(), high = b.upper->facts.constant();
+    if (low && high && *low + term::floor_remainder(b.residue - *low, b.modulus) >= *high)
+      site.report(fail(bad_structure, "`{}` has no value", p->symbol->name)
+                      .expect("a value from {} on, below {}", *low, *high)
+                      .help("what is proved for all launches is proved of none"),
+                  k.span);
+  }
   for (const auto& [name, value] : k.constants) take(name, k.span);
   for (const Tensor& t : k.tensors) take(t.name, t.span);
   for (const TensorMap& m : k.maps) take(m.name, m.span);
@@ -113,7 +123,6 @@ void verify_map(const Site& site, const TensorMap& m) {
               .expect("dimensions 0 to {}, each once", rank - 1)
               .but_found("{}", d),
           m.span);
-  if (t.extents.size() != t.strides.size()) return;
   if (m.rounded && t.element != DType::float32)
     site.report(fail(bad_storage, "`{}` rounds elements that are no float32", m.name)
                     .expect("f32")
@@ -231,6 +240,7 @@ void verify_head(const Site& site) {
     site.report(fail(bad_structure, "the grid is not known at the launch")
                     .expect("a number of the parameters and `multiprocessors`"),
                 k.span);
+  for (const Tensor& t : k.tensors) verify_tensor(site, t);
 }
 
 void verify_storages(const Site& site) {
@@ -245,7 +255,6 @@ void verify_storages(const Site& site) {
        .found = fmt::format("`{}`", term::to_string(k.grid)),
        .whether = "the grid is made of whole clusters"},
       k.span);
-  for (const Tensor& t : k.tensors) verify_tensor(site, t);
   for (const TensorMap& m : k.maps) verify_map(site, m);
   for (const Shared& s : k.shared) verify_shared(site, s);
   verify_barriers(site);
