@@ -23,10 +23,34 @@ std::string_view kind_of(const Argument& a) {
   return names.at(a.index());
 }
 
+/// low, low + step, ..., high
+struct Range {
+  int64_t low, high, step;
+};
+
+/// Values that the operand may have: by its form, and by the block and the cluster of this kernel.
+std::optional<Range> range_of(const Issued& i, const arch::Operand& o) {
+  std::optional<Range> out;
+  if (o.low != o.high) out = Range{o.low, o.high, o.step};
+  const Kernel& k = i.site.kernel;
+  const auto at_most = [&](int64_t high) {
+    if (!out) out = Range{0, high, 1};
+    out->high = std::min(out->high, high);
+  };
+  for (const arch::Event& e : i.form().effects.events) {
+    const bool counts = e.amount.of == arch::Amount::Of::operand && e.amount.name == o.name;
+    if (e.kind == arch::EventKind::named_barrier && counts) at_most(k.threads);
+    if (e.block == o.name) at_most(k.cluster - 1);
+    if (e.blocks == o.name) at_most((int64_t{1} << k.cluster) - 1);
+  }
+  return out;
+}
+
 struct Checker {
   const Issued& i;
   const arch::Operand& operand;
   std::size_t at;
+  std::optional<Range> range = range_of(i, operand);
   [[nodiscard]] Span span() const { return i.span(at); }
   [[nodiscard]] const Argument& argument() const { return i.issue.arguments[at]; }
   [[nodiscard]] std::string text() const { return to_string(i.site.kernel, argument()); }
@@ -40,10 +64,9 @@ struct Checker {
     return false;
   }
 
-  [[nodiscard]] bool has_range() const { return operand.low != operand.high; }
-  [[nodiscard]] std::string range() const {
-    const std::string all = fmt::format("{} to {}", operand.low, operand.high);
-    return operand.step == 1 ? all : fmt::format("{} in steps of {}", all, operand.step);
+  [[nodiscard]] std::string range_text(const Range& r) const {
+    const std::string all = fmt::format("{} to {}", r.low, r.high);
+    return r.step == 1 ? all : fmt::format("{} in steps of {}", all, r.step);
   }
 
   /// Every lane that uses the address: those alone that an ldmatrix reads, or whose flag is set.
@@ -180,11 +203,10 @@ struct Checker {
     return std::all_of(values->begin(), values->end(), [&](int64_t v) { return in_range(v); });
   }
   bool in_range(int64_t v) const {
-    if (!has_range() ||
-        (v >= operand.low && v <= operand.high && (v - operand.low) % operand.step == 0))
+    if (!range || (v >= range->low && v <= range->high && (v - range->low) % range->step == 0))
       return true;
     i.site.report(fail(bad_argument, "`{}` of `{}` is out of range", operand.name, i.form().name)
-                      .expect("{}", range())
+                      .expect("{}", range_text(*range))
                       .but_found("{}", v),
                   span());
     return false;
@@ -193,7 +215,7 @@ struct Checker {
   bool value() const {
     if (const auto* s = std::get_if<Slice>(&argument())) {
       if (!verify_slice(i, at, *s)) return false;
-      if (has_range()) unknown_range();
+      if (range) unknown_range();
       return true;
     }
     const auto* n = std::get_if<Integers>(&argument());
@@ -211,7 +233,7 @@ struct Checker {
     }
     for (const Term t : n->values) {
       if (!i.site.known(t, span())) return false;
-      if (!has_range()) continue;
+      if (!range) continue;
       if (const auto c = t->facts.constant()) {
         if (!in_range(*c)) return false;
         continue;
@@ -222,15 +244,14 @@ struct Checker {
   }
   void bounded(Term t) const {
     term::Pool& pool = i.site.pool();
-    Term holds = logical_and(less_equal(pool.constant(operand.low), t),
-                             less_equal(t, pool.constant(operand.high)));
-    if (operand.step != 1)
-      holds =
-          logical_and(holds, equals(floor_mod(t - operand.low, operand.step), pool.constant(0)));
+    Term holds = logical_and(less_equal(pool.constant(range->low), t),
+                             less_equal(t, pool.constant(range->high)));
+    if (range->step != 1)
+      holds = logical_and(holds, equals(floor_mod(t - range->low, range->step), pool.constant(0)));
     i.site.prove({.holds = holds,
                   .code = bad_argument,
                   .wrong = fmt::format("`{}` of `{}` is out of range", operand.name, i.form().name),
-                  .expected = range(),
+                  .expected = range_text(*range),
                   .found = fmt::format("`{}`", term::to_string(t)),
                   .whether = fmt::format("`{}` of `{}` is in range", operand.name, i.form().name)},
                  span());
@@ -238,7 +259,7 @@ struct Checker {
   void unknown_range() const {
     Diagnostic d = fail(undecided, "could not decide whether `{}` of `{}` is in range",
                         operand.name, i.form().name)
-                       .expect("{}", range())
+                       .expect("{}", range_text(*range))
                        .but_found("what `{}` holds", text())
                        .help("pass an index term");
     d.level = Level::warning;

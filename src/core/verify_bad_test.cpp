@@ -336,7 +336,7 @@ const Bad bad[] = {
      "TS0818: `M` has no value | expected a value from 8 on, below 8 | help: what is proved for "
      "all launches is proved of none"},
     {"barrier.sync\", 1, 128", "barrier.sync\", 1, 100", 1, "100",
-     "TS0814: `threads` of `barrier.sync` is out of range | expected 32 to 1024 in steps of 32 | "
+     "TS0814: `threads` of `barrier.sync` is out of range | expected 32 to 256 in steps of 32 | "
      "found 100"},
     {"wgmma.f32.bf16.bf16.ss", "wgmma.f32.f16.f16.ss", 2, "a[k % 2, 0, step * 16]",
      "TS0816: `a` holds another element type than `wgmma.f32.f16.f16.ss` reads | expected f16 | "
