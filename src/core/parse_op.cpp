@@ -146,7 +146,7 @@ Status Reader::compute(const std::vector<Expr>& targets, const syntax::Call& c,
   }
   if (count == nullptr)
     return wrong(s.span, "`map` is not told its `count`", "`count=`, how many elements");
-  TESSERA_TRY(n, scope_.number(*count, "`count`"));
+  TESSERA_TRY(n, scope_.small(*count, "`count`"));
   if (n < 1) return wrong(count->span, "`count` is out of range", "at least 1");
   out.count = n;
   scope_.open();

@@ -2,11 +2,8 @@
 #include "core/reader.h"
 
 namespace tessera::core {
-namespace {
 
 using syntax::Expr;
-
-}  // namespace
 
 Result<bool> Reader::storage(const syntax::Statement& s, Body& body) {
   const auto* a = s.as<syntax::Assign>();
@@ -83,7 +80,7 @@ Status Reader::shared(const std::string& name, const syntax::Call& c, const synt
   TESSERA_TRY(element, scope_.element(given["element"]));
   TESSERA_TRY(layout, scope_.layout(given["layout"]));
   TESSERA_TRY(mode, swizzle(given["swizzle"]));
-  TESSERA_TRY(at, scope_.number(given["at"], "`at`"));
+  TESSERA_TRY(at, scope_.small(given["at"], "`at`"));
   TESSERA_CHECK(scope_.define(name, SharedId(kernel_->shared.size()), s.span));
   kernel_->shared.push_back({name, element, std::move(layout), mode, at, s.span});
   return {};
@@ -93,8 +90,8 @@ Status Reader::barriers(const std::string& name, const syntax::Call& c,
                         const syntax::Statement& s) {
   static const Signature signature{"barriers", {"count"}, {"at"}};
   TESSERA_TRY(given, Call::bind(*source_, signature, c, s.span));
-  TESSERA_TRY(count, scope_.number(given["count"], "`count`"));
-  TESSERA_TRY(at, scope_.number(given["at"], "`at`"));
+  TESSERA_TRY(count, scope_.small(given["count"], "`count`"));
+  TESSERA_TRY(at, scope_.small(given["at"], "`at`"));
   TESSERA_CHECK(scope_.define(name, BarriersId(kernel_->barriers.size()), s.span));
   kernel_->barriers.push_back({name, count, at, s.span});
   return {};

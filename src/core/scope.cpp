@@ -5,6 +5,21 @@
 #include "core/parse.h"
 
 namespace tessera::core {
+namespace {
+
+constexpr int64_t most = int64_t{1} << 31;
+
+bool is_small(const Layout& l) {
+  const std::vector<int64_t> extents = flatten(l.shape()), strides = flatten(l.stride());
+  __int128 size = 1, last = 0;
+  for (std::size_t i = 0; i < extents.size() && size <= most; ++i) {
+    size *= extents[i];
+    last += static_cast<__int128>(extents[i] - 1) * strides[i];
+  }
+  return size <= most && last < most;
+}
+
+}  // namespace
 
 std::string_view kind_of(const Meaning& m) {
   static constexpr std::array<std::string_view, 7> names = {
@@ -53,6 +68,14 @@ Result<int64_t> Scope::number(const syntax::Expr& e, std::string_view what) cons
                    .but_found("{}", quoted(e.span)));
 }
 
+Result<int64_t> Scope::small(const syntax::Expr& e, std::string_view what) const {
+  TESSERA_TRY(n, number(e, what));
+  if (n >= 0 && n <= most) return n;
+  return error(bad_text_at(source_, e.span, fmt::format("{} is out of range", what),
+                           fmt::format("0 to {}", most))
+                   .but_found("{}", n));
+}
+
 Result<std::vector<int64_t>> Scope::numbers(const syntax::Expr& e, std::string_view what) const {
   const auto* l = e.as<syntax::List>();
   if (l == nullptr)
@@ -61,7 +84,7 @@ Result<std::vector<int64_t>> Scope::numbers(const syntax::Expr& e, std::string_v
             .but_found("{}", quoted(e.span)));
   std::vector<int64_t> out;
   for (const syntax::Expr& item : l->items) {
-    TESSERA_TRY(n, number(item, what));
+    TESSERA_TRY(n, small(item, what));
     out.push_back(n);
   }
   return out;
@@ -76,7 +99,11 @@ Result<std::string> Scope::string(const syntax::Expr& e, std::string_view what) 
 Result<Layout> Scope::layout(const syntax::Expr& e) const {
   TESSERA_TRY(text, string(e, "a layout"));
   Result<Layout> l = parse_layout(text);
-  if (l) return l;
+  if (l && is_small(*l)) return l;
+  if (l)
+    return error(bad_text_at(source_, e.span, "this layout is too large",
+                             fmt::format("at most {} elements and offsets", most))
+                     .but_found("{}", quoted(e.span)));
   return error(bad_text_at(source_, e.span, "this is no layout",
                            "shape and stride, nested alike: \"(4,8):(8,1)\"")
                    .but_found("{}", quoted(e.span))

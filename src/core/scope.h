@@ -38,11 +38,13 @@ class Scope {
 
   /// A whole number that is written out.
   [[nodiscard]] Result<int64_t> number(const syntax::Expr& e, std::string_view what) const;
-  /// `[1, 0]`
+  /// One of 0 to 2^31: of counts and places, so that their sums fit.
+  [[nodiscard]] Result<int64_t> small(const syntax::Expr& e, std::string_view what) const;
+  /// `[1, 0]`, small ones
   [[nodiscard]] Result<std::vector<int64_t>> numbers(const syntax::Expr& e,
                                                      std::string_view what) const;
   [[nodiscard]] Result<std::string> string(const syntax::Expr& e, std::string_view what) const;
-  /// A layout in quotes.
+  /// A layout in quotes, with offsets below 2^31.
   [[nodiscard]] Result<Layout> layout(const syntax::Expr& e) const;
   /// A type by its short name: f32.
   [[nodiscard]] Result<DType> element(const syntax::Expr& e) const;

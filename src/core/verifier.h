@@ -22,6 +22,7 @@ struct Issued {
 };
 
 // verify_storage.cpp
+/// The block, the grid and the tensors; where one of them is wrong, nothing else can be asked.
 void verify_head(const Site& site);
 void verify_storages(const Site& site);
 bool is_name(std::string_view name);
@@ -36,6 +37,8 @@ void verify_compute(const Site& site, const Compute& c);
 
 // verify_issuer.cpp
 void verify_issuer(const Issued& i);
+/// What the threads of a warp or a warpgroup have to pass alike. The arguments are of right kinds.
+void verify_common(const Issued& i);
 
 // verify_box.cpp
 void verify_boxes(const Issued& i);

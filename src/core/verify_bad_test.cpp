@@ -322,8 +322,21 @@ const Bad bad[] = {
      "issue(\"barrier.sync\", 1, 128)",
      "TS0817: `barrier.sync` is issued by the wrong threads | expected the 32 lanes of a warp "
      "together | found lanes that `lane` divides | help: move it to where all lanes come"},
+    {"b[k % 2, 0, step * 16]", "b[lane % 2, 0, step * 16]", 1, "b[lane % 2, 0, step * 16]",
+     "TS0814: threads that issue `wgmma.f32.bf16.bf16.ss` together pass different `b` | expected "
+     "the same in all 128 threads of a warpgroup | found `lane % 2` | at lane = 1"},
+    {"barrier.sync\", 1, 128", "barrier.sync\", lane // 16, 128", 1, "lane // 16",
+     "TS0814: threads that issue `barrier.sync` together pass different `id` | expected the same "
+     "in all 32 lanes of a warp | found `lane // 16` | at lane = 16"},
+    {"select(k == 0 and step == 0, 0, 1)", "select(w == 0, 0, 1)", 1, "select(w == 0, 0, 1)",
+     "TS0814: threads that issue `wgmma.f32.bf16.bf16.ss` together pass different `accumulate` | "
+     "expected the same in all 128 threads of a warpgroup | found `select(w == 0, 0, 1)` | at w = "
+     "1"},
+    {"M: Index[8, 65536, 8]", "M: Index[8, 8, 8]", 1, "product",
+     "TS0818: `M` has no value | expected a value from 8 on, below 8 | help: what is proved for "
+     "all launches is proved of none"},
     {"barrier.sync\", 1, 128", "barrier.sync\", 1, 100", 1, "100",
-     "TS0814: `threads` of `barrier.sync` is out of range | expected 32 to 1024 in steps of 32 | "
+     "TS0814: `threads` of `barrier.sync` is out of range | expected 32 to 256 in steps of 32 | "
      "found 100"},
     {"wgmma.f32.bf16.bf16.ss", "wgmma.f32.f16.f16.ss", 2, "a[k % 2, 0, step * 16]",
      "TS0816: `a` holds another element type than `wgmma.f32.f16.f16.ss` reads | expected f16 | "
