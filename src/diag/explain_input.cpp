@@ -198,6 +198,32 @@ tessera report out/mlp/report.json     # right
      R"(
 tessera optimize mlp.py -o /tmp/mlp
 )"},
+    {"TS0036", "input.no_kernel_file", R"(There is no kernel file at the path that was given.)",
+     R"(Commands on kernels take FILE.py, or FILE.py:KERNEL.)", R"(Check the path.)",
+     R"(
+tessera check kernels/gemm.py
+)"},
+    {"TS0037", "input.which_kernel",
+     R"(The file has no kernel, or several, or none of the name that was given.)",
+     R"(A kernel is a function with the decorator `@kernel`.)",
+     R"(Name one of those that the message lists.)",
+     R"(
+tessera check kernels/rows.py          # refused where the file has several
+tessera check kernels/rows.py:norm     # right
+)"},
+    {"TS0038", "input.bad_assignment", R"(A constant or a size was not given as NAME=VALUE.)",
+     R"(`--set` and `--size` take one assignment each. The core's own text has no constants.)",
+     R"(Write the name, `=` and the value without spaces.)",
+     R"(
+tessera lower kernels/gemm.py --set BM     # refused
+tessera lower kernels/gemm.py --set BM=64  # right
+)"},
+    {"TS0039", "input.no_size", R"(An integer of the launch is missing, unknown, or no number.)",
+     R"(To run a kernel, all of its integers need values.)",
+     R"(Give each that the message names with `--size`.)",
+     R"(
+tessera interpret kernels/gemm.py --size M=64 --size N=64 --size K=128
+)"},
     {"TS0041", "input.unknown_argument",
      R"(A command or a function was given an option that it does not have.)",
      R"(The name is mistyped, or belongs to another command. The message names the nearest
