@@ -63,6 +63,11 @@ Status Reader::simple(const Expr& value, const std::vector<Expr>& targets,
                       const syntax::Statement& s, Body& body) {
   std::string_view name;
   const syntax::Call* c = call_of(value, &name);
+  const std::string* alias = targets.size() == 1 ? name_of(targets[0]) : nullptr;
+  if (alias != nullptr && (c == nullptr || name == "min" || name == "max" || name == "select")) {
+    TESSERA_TRY(t, scope_.term(pool(), value));
+    return scope_.define(*alias, t, targets[0].span);
+  }
   if (c != nullptr && name == "issue" && targets.empty()) return issue(*c, s, body);
   if (c != nullptr && name == "map" && !targets.empty()) return compute(targets, *c, s, body);
   if (c == nullptr || name == "issue" || name == "map")

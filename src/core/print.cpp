@@ -6,26 +6,30 @@
 
 #include "base/text.h"
 
+#include "core/aliases.h"
 #include "core/lambda.h"
 
 namespace tessera::core {
 namespace {
 
-/// A term that is missing is told by the verifier.
-std::string text(Term t) {
-  return t ? term::to_string(t) : "None";
-}
-
-std::string list(const std::vector<Term>& terms) {
-  std::vector<std::string> all;
-  all.reserve(terms.size());
-  for (const Term t : terms) all.push_back(text(t));
-  return join(all, ", ");
-}
-
-std::string tuple(const std::vector<Term>& terms) {
-  return "(" + list(terms) + (terms.size() == 1 ? ",)" : ")");
-}
+/// A term, by the names that it and its parts have here, if any. One that is missing is told by the
+/// verifier.
+struct Terms {
+  const Aliases* names = nullptr;
+  std::string operator()(Term t) const {
+    if (names != nullptr) return names->text(t);
+    return t ? term::to_string(t) : "None";
+  }
+  [[nodiscard]] std::string list(const std::vector<Term>& terms) const {
+    std::vector<std::string> all;
+    all.reserve(terms.size());
+    for (const Term t : terms) all.push_back((*this)(t));
+    return join(all, ", ");
+  }
+  [[nodiscard]] std::string tuple(const std::vector<Term>& terms) const {
+    return "(" + list(terms) + (terms.size() == 1 ? ",)" : ")");
+  }
+};
 
 /// What a value of a modifier is written as: a number where it is one.
 std::string modifier_text(const std::string& value) {
@@ -39,31 +43,33 @@ std::string modifier_text(const std::string& value) {
 
 struct ArgumentText {
   const Kernel& k;
+  Terms text = {};
   std::string operator()(const SharedAt& a) const {
-    return k[a.shared].name + "[" + (a.at.empty() ? "()" : list(a.at)) + "]";
+    return k[a.shared].name + "[" + (a.at.empty() ? "()" : text.list(a.at)) + "]";
   }
   std::string operator()(const BarrierAt& a) const {
     return k[a.barriers].name + "[" + text(a.slot) + "]";
   }
   std::string operator()(const GlobalAt& a) const {
-    return k[a.tensor].name + "[" + (a.at.empty() ? "()" : list(a.at)) + "]";
+    return k[a.tensor].name + "[" + (a.at.empty() ? "()" : text.list(a.at)) + "]";
   }
   std::string operator()(const MapRef& a) const { return k[a.map].name; }
   std::string operator()(const Slice& a) const {
     return k[a.registers].name + "[" + text(a.first) + "]";
   }
   std::string operator()(const Integers& a) const {
-    return a.values.size() == 1 ? text(a.values.front()) : "[" + list(a.values) + "]";
+    return a.values.size() == 1 ? text(a.values.front()) : "[" + text.list(a.values) + "]";
   }
 };
 
 /// The head of an op: all of it where it has no body.
 struct HeadText {
   const Kernel& k;
+  Terms text = {};
 
   std::string operator()(const Issue& i) const {
     std::string out = fmt::format("issue(\"{}\"", i.form->name);
-    for (const Argument& a : i.arguments) out += ", " + to_string(k, a);
+    for (const Argument& a : i.arguments) out += ", " + std::visit(ArgumentText{k, text}, a);
     for (const auto& [name, value] : i.choices)
       out += fmt::format(", {}={}", name, modifier_text(value));
     return out + ")";
@@ -107,7 +113,7 @@ struct HeadText {
 
 class Writer {
  public:
-  explicit Writer(const Kernel& k) : k_(k) {}
+  explicit Writer(const Kernel& k) : k_(k), names_(k) {}
 
   std::string run() {
     head();
@@ -120,7 +126,7 @@ class Writer {
       line(fmt::format("{} = barriers({}, at={})", b.name, b.count, b.at));
     if (k_.body.empty() && k_.maps.empty() && k_.shared.empty() && k_.barriers.empty())
       line("pass");
-    ops(k_.body);
+    ops(k_.body, {});
     return std::move(out_);
   }
 
@@ -131,7 +137,7 @@ class Writer {
 
   void head() {
     line(fmt::format("@kernel(threads={}, cluster={}, min_blocks={}, grid={})", k_.threads,
-                     k_.cluster, k_.min_blocks, text(k_.grid)));
+                     k_.cluster, k_.min_blocks, terms_(k_.grid)));
     if (k_.parameters.empty() && k_.tensors.empty() && k_.constants.empty())
       return line("def " + k_.name + "():");
     line("def " + k_.name + "(");
@@ -141,8 +147,8 @@ class Writer {
       const std::string access = t.access == Access::output      ? ", out"
                                  : t.access == Access::workspace ? ", workspace"
                                                                  : "";
-      line(fmt::format("{}: Tensor[{}, {}, {}{}],", t.name, short_name(t.element), tuple(t.extents),
-                       tuple(t.strides), access));
+      line(fmt::format("{}: Tensor[{}, {}, {}{}],", t.name, short_name(t.element),
+                       terms_.tuple(t.extents), terms_.tuple(t.strides), access));
     }
     for (const auto& [name, value] : k_.constants)
       line(fmt::format("{}: const = {},", name, value));
@@ -152,10 +158,12 @@ class Writer {
 
   static std::string parameter(Term p) {
     const term::Bounds& b = p->symbol->bounds;
+    const Terms terms;
     std::string more;
     if (b.modulus != 1) more = fmt::format(", {}", b.modulus);
     if (b.residue != 0) more += fmt::format(", {}", b.residue);
-    return fmt::format("{}: Index[{}, {}{}],", p->symbol->name, text(b.lower), text(b.upper), more);
+    return fmt::format("{}: Index[{}, {}{}],", p->symbol->name, terms(b.lower), terms(b.upper),
+                       more);
   }
 
   [[nodiscard]] std::string map(const TensorMap& m) const {
@@ -165,33 +173,49 @@ class Writer {
                        m.rounded ? ", rounded=True" : "");
   }
 
-  void ops(const Body& body) {
-    for (const Op& op : body) {
-      const std::string head = head_of(k_, op);
-      if (const auto* f = op.as<For>()) {
-        block(head, f->body);
-      } else if (const auto* i = op.as<If>()) {
-        block(head, i->body);
-        if (!i->otherwise.empty()) block("else", i->otherwise);
-      } else if (const auto* e = op.as<Elected>()) {
-        block(head, e->body);
-      } else if (const auto* r = op.as<Role>()) {
-        block(head, r->body);
-      } else {
-        line(head);
+  /// Ops from number `from` on of the body at a path.
+  void ops(const Body& body, const Path& around, int from = 0) {
+    std::size_t begun = 0;
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      Path at = around;
+      at.push_back(from + static_cast<int>(i));
+      for (const Term t : names_.before(at)) {
+        const auto [name, definition] = names_.begin(t);
+        line(name + " = " + definition);
+        ++begun;
       }
+      op(body[i], at);
+    }
+    names_.end(begun);
+  }
+
+  void op(const Op& op, const Path& at) {
+    const std::string head = std::visit(HeadText{k_, {&names_}}, op.node);
+    if (const auto* f = op.as<For>()) {
+      block(head, f->body, at);
+    } else if (const auto* i = op.as<If>()) {
+      block(head, i->body, at);
+      if (!i->otherwise.empty()) block("else", i->otherwise, at, otherwise_from);
+    } else if (const auto* e = op.as<Elected>()) {
+      block(head, e->body, at);
+    } else if (const auto* r = op.as<Role>()) {
+      block(head, r->body, at);
+    } else {
+      line(head);
     }
   }
 
-  void block(const std::string& head, const Body& body) {
+  void block(const std::string& head, const Body& body, const Path& at, int from = 0) {
     line(head + ":");
     ++depth_;
     if (body.empty()) line("pass");
-    ops(body);
+    ops(body, at, from);
     --depth_;
   }
 
   const Kernel& k_;
+  Aliases names_;
+  Terms terms_;  // of the head, where nothing has a name
   std::string out_;
   int depth_ = 0;
 };

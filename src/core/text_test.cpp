@@ -88,6 +88,32 @@ def computations(
         else:
             out[0, "1:0"] = map(lambda x0: where(lt(x0, 1e+30), nan, inf), acc[7, "1:0"], count=1)
 )py",
+    // Terms that are written more than once have names: before a branch whose both sides have them,
+    // in each of two loops that count alike, never for what a counter further in is part of.
+    R"py(@kernel(threads=32, cluster=1, min_blocks=1, grid=1)
+def names(
+    M: Index[1, 1024],
+    i2: Tensor[f32, (M,), (1,)],
+):
+    r = registers(f32, [32], "(32,1):(1,0)")
+    i0 = (M + lane) // 2
+    if lane < 16:
+        issue("load.global.4", r[0], i2[i0])
+    else:
+        issue("load.global.4", r[0], i2[i0 - 1])
+    i1 = M // 4 + lane
+    for k in range(0, M):
+        i3 = k // 3 * 2
+        issue("load.global.4", r[0], i2[i3])
+        issue("load.global.4", r[0], i2[i3 + 1])
+        issue("load.global.4", r[0], i2[i1])
+    for k in range(0, M):
+        i4 = k // 3 * 2 + i1
+        issue("load.global.4", r[0], i2[i4])
+        issue("load.global.4", r[0], i2[i4 * 2])
+        issue("load.global.4", r[0], i2[k // 5 + 3])
+    r[0, "1:0"] = map(lambda x0, x1: x0, (lane + e) * 2 + 1, (lane + e) * 2 + 1, count=1, element=e)
+)py",
 };
 
 TEST(CoreText, PrintsWhatItParsed) {
