@@ -17,21 +17,22 @@ void Machine::make_barriers(const Call& call, const Mark& by) {
   const IssueCode& code = *call.code;
   const bool init = code.form->operand("count") != nullptr;
   const Given& slot = call.given[code.operand("barrier")];
-  Barrier& b = barrier(call.block, slot(first_lane(call.lanes)));
-  if (init && b.live)
-    report(fail(bad_barrier, "an mbarrier is initialized while it is one")
-               .expect("`mbarrier.inval` before another `mbarrier.init`"),
-           call.event, b.made.event);
-  const uint32_t component = b.component;
-  const uint32_t phase = b.phase;
-  b = Barrier{};
-  b.component = component;
-  b.phase = phase;
-  if (!init) return;
-  b.phase = 0;
-  b.live = true;
-  b.count = b.pending = call.given[code.operand("count")](first_lane(call.lanes));
-  b.made = by;
+  for (uint32_t rest = call.lanes; rest != 0; rest &= rest - 1) {
+    const int lane = first_lane(rest);
+    Barrier& b = barrier(call.block, slot(lane));
+    if (init && b.live)
+      report(fail(bad_barrier, "an mbarrier is initialized while it is one")
+                 .expect("one thread initializes it, or `mbarrier.inval` stands between"),
+             call.event, b.made.event);
+    // Nobody knows of the new one's phases.
+    const uint32_t counter = b.phase > 0 ? component(true) : b.component;
+    b = Barrier{};
+    b.component = counter;
+    if (!init) continue;
+    b.live = true;
+    b.count = b.pending = call.given[code.operand("count")](lane);
+    b.made = by;
+  }
 }
 
 /// Of what `from` knows, the doings of asynchronous operations and completed phases.
@@ -51,7 +52,7 @@ void Machine::release(Barrier& b, const Knowledge& from, Ordering order, Scope s
   }
 }
 
-void Machine::complete_if_done(const Call&, int block, int64_t slot) {
+void Machine::complete_if_done(int block, int64_t slot) {
   Barrier& b = barrier(block, slot);
   if (b.pending != 0 || b.bytes != 0) return;
   ++b.phase;
@@ -118,7 +119,7 @@ bool Machine::signal(Strand& s, const Call& call, const EventCode& e) {
       use(block, {.component = b.component, .clock = b.phase + 1, .event = call.event});
     release(b, s.knows, event.order, event.scope, block == call.block);
     arrive(call, block, slot, count);
-    complete_if_done(call, block, slot);
+    complete_if_done(block, slot);
   }
   tick(s);
   return true;
@@ -161,26 +162,30 @@ bool Machine::passes(const Strand& s, const Call& call, const EventCode& e) cons
   }
 }
 
+void Machine::acquire_phase(Strand& s, const Call& call, const EventCode& e) {
+  for (uint32_t rest = s.mask; rest != 0; rest &= rest - 1) {
+    const int lane = first_lane(rest);
+    const int64_t slot = call.given[e.operand](lane);
+    const Barrier& b = barrier(call.block, slot);
+    const int64_t wanted = intended_phase(s.knows, b, call.given[e.amount](lane));
+    if (wanted + 1 < static_cast<int64_t>(b.phase))
+      report_and_end(
+          fail(bad_barrier, "a wait for phase {} of {} comes when phase {} is complete already",
+               wanted, barrier_text(call.block, slot), b.phase - 1)
+              .expect("phase {} or {}: one bit of parity tells no more", wanted, wanted + 1)
+              .help("let the barrier's next phases depend on the threads that wait"),
+          call.event);
+    s.knows.join(b.released);
+    if (e.effect->scope >= Scope::cluster) s.knows.join(b.released_cluster);
+    if (!call.given[e.operand].by_lane) return;
+  }
+}
+
 void Machine::acquire(Strand& s, const Call& call, const EventCode& e) {
-  const Scope scope = e.effect->scope;
   Warp& w = warps_[s.warp];
   switch (e.effect->kind) {
-    case EventKind::phase: {
-      const int lane = first_lane(s.mask);
-      const int64_t slot = call.given[e.operand](lane);
-      const Barrier& b = barrier(call.block, slot);
-      const int64_t wanted = intended_phase(s.knows, b, call.given[e.amount](lane));
-      if (wanted + 1 < static_cast<int64_t>(b.phase))
-        report_and_end(
-            fail(bad_barrier, "a wait for phase {} of {} comes when phase {} is complete already",
-                 wanted, barrier_text(call.block, slot), b.phase - 1)
-                .expect("phase {} or {}: one bit of parity tells no more", wanted, wanted + 1)
-                .help("let the barrier's next phases depend on the threads that wait"),
-            call.event);
-      s.knows.join(b.released);
-      if (scope >= Scope::cluster) s.knows.join(b.released_cluster);
-      return;
-    }
+    case EventKind::phase:
+      return acquire_phase(s, call, e);
     case EventKind::cluster_barrier:
       if (w.cluster_arrivals == 0 || w.cluster_waits == w.cluster_arrivals)
         report_and_end(

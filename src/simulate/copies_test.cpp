@@ -89,6 +89,25 @@ TEST(SimulateCopies, CopiesThatArriveAtABarrier) {
   EXPECT_EQ(verdict(kernel(33), counting(32)), stuck.id);
 }
 
+/// Each lane makes and uses a barrier of its own; then the same bytes are barriers again.
+TEST(SimulateCopies, BarriersOfEachLaneMadeTwice) {
+  const auto kernel = [](bool ends) {
+    Builder b("again", 32);
+    const auto bar = b.barriers("bar", 32);
+    const BarrierAt mine{bar, b.at().lane};
+    for (int64_t round = 0; round < 2; ++round) {
+      b.issue("mbarrier.init", {mine, integer(b, 1 + round)});
+      b.issue("fence.mbarrier_init");
+      for (int64_t i = 0; i <= round; ++i) b.issue("mbarrier.arrive", {mine});
+      b.issue("mbarrier.wait", {mine, integer(b, 0)});
+      if (ends) b.issue("mbarrier.inval", {mine});
+    }
+    return finished(b);
+  };
+  EXPECT_EQ(verdict(kernel(true)), "");
+  EXPECT_EQ(verdict(kernel(false)), bad_barrier.id);
+}
+
 /// Bytes in by a bulk load, out by a bulk store.
 core::Kernel bulk(bool waits, bool waits_at_end, int64_t bytes) {
   Builder b("bulk", 32);

@@ -143,7 +143,7 @@ void Machine::count_bytes(Flight& f) {
       Barrier& b = barrier(call.block, slot);
       b.arriving.join(f.knows);
       arrive(call, call.block, slot, 1);
-      complete_if_done(call, call.block, slot);
+      complete_if_done(call.block, slot);
       continue;
     }
     if (!counts_bytes(e)) continue;
@@ -159,7 +159,7 @@ void Machine::count_bytes(Flight& f) {
             call.event);
       b.bytes -= amount(call, e);
       b.arriving.seen.raise(f.component, f.clock);
-      complete_if_done(call, block, slot);
+      complete_if_done(block, slot);
     }
   }
 }
@@ -227,7 +227,7 @@ void Machine::finish_groups(Strand& s, const Call& call, const EventCode& e) {
 }
 
 /// An arrival when all cp.async of each thread so far are complete.
-void Machine::late_arrival(Strand& s, const Call& call, const EventCode&) {
+void Machine::late_arrival(Strand& s, const Call& call) {
   for (uint32_t rest = s.mask; rest != 0; rest &= rest - 1) {
     const int lane = first_lane(rest);
     Flight f{.call = call};
@@ -240,7 +240,7 @@ void Machine::late_arrival(Strand& s, const Call& call, const EventCode&) {
     if (f.after.empty()) {
       const int64_t slot = call.given[call.code->operand("barrier")](lane);
       arrive(call, call.block, slot, 1);
-      complete_if_done(call, call.block, slot);
+      complete_if_done(call.block, slot);
       continue;
     }
     f.key = (static_cast<uint64_t>(s.warp) << 40) ^ (1ULL << 63) ^

@@ -72,8 +72,7 @@ void Machine::check_legal(const Call& call, const OperandCode& o, int64_t value)
                    call.event);
 }
 
-void Machine::operand_value(Call& call, const OperandCode& o, const Frame& frame, int lane,
-                            int64_t* to) {
+void Machine::operand_value(Call& call, const OperandCode& o, const Frame& frame, int64_t* to) {
   if (o.kind == Kind::integers || o.form->kind == arch::OperandKind::descriptor) {
     if (o.kind == Kind::shared) address(call, o, frame);  // within the bounds
     for (std::size_t i = 0; i < o.at.size(); ++i) {
@@ -95,12 +94,12 @@ void Machine::resolve(Call& call, int operand, Strand& s, uint32_t lanes) {
   given.values.assign(static_cast<std::size_t>(given.per * (o.by_lane ? 32 : 1)), 0);
   if (lanes == 0) return;
   if (!o.by_lane) {
-    operand_value(call, o, s.frame, first_lane(lanes), given.values.data());
+    operand_value(call, o, s.frame, given.values.data());
     return;
   }
   for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
     const int lane = first_lane(rest);
-    operand_value(call, o, frame_of_lane(s, lane), lane, given.values.data() + lane * given.per);
+    operand_value(call, o, frame_of_lane(s, lane), given.values.data() + lane * given.per);
   }
   s.frame[program_.lane] = 0;
 }
@@ -133,29 +132,37 @@ bool Machine::happens(const Call& call, const AccessCode& access, int lane) {
   return access.unless_zero < 0 || call.given[access.unless_zero](lane) != 0;
 }
 
-/// What must have been fenced, but for the proxies of memory: accesses find that out.
+/// An mbarrier is initialized, and that is ordered and fenced, before it is used.
+void Machine::check_made(const Call& call, const Barrier& b, const Knowledge& knows) {
+  const std::string& name = call.code->form->name;
+  if (!b.live)
+    report_and_end(fail(bad_barrier, "`{}` uses an mbarrier that is not initialized", name)
+                       .help("initialize it, then let all threads meet before they use it"),
+                   call.event);
+  if (knows.seen[b.made.component] < b.made.clock)
+    report(fail(race, "`{}` uses an mbarrier while it may not be initialized yet", name)
+               .expect("a barrier of the block between both")
+               .help("let all threads meet after the initialization, by barrier.sync or the "
+                     "cluster's barrier"),
+           call.event, b.made.event);
+  else if (b.fenced == 0 || knows.seen[b.made.component] < b.fenced)
+    report(fail(no_proxy_fence, "`{}` uses an mbarrier whose initialization was not fenced", name)
+               .expect("`fence.mbarrier_init` by the thread that initialized it, before the "
+                       "threads meet")
+               .help("put `fence.mbarrier_init` after the last `mbarrier.init`"),
+           call.event, b.made.event);
+}
+
+/// What must have been fenced, but for the proxies of memory, which accesses find out, and the
+/// registers of wgmma.
 void Machine::check_needs(const Call& call, const Knowledge& knows) {
   for (const NeedCode& n : call.code->needs) {
     if (n.fence != arch::FenceKind::barrier_init) continue;
-    const int64_t slot = call.given[n.operand](first_lane(call.lanes));
-    const Barrier& b = blocks_[call.block].barriers[slot];
-    const std::string& name = call.code->form->name;
-    if (!b.live)
-      report_and_end(fail(bad_barrier, "`{}` uses an mbarrier that is not initialized", name)
-                         .help("initialize it, then let all threads meet before they use it"),
-                     call.event);
-    if (knows.seen[b.made.component] < b.made.clock)
-      report(fail(race, "`{}` uses an mbarrier while it may not be initialized yet", name)
-                 .expect("a barrier of the block between both")
-                 .help("let all threads meet after the initialization, by barrier.sync or the "
-                       "cluster's barrier"),
-             call.event, b.made.event);
-    else if (b.fenced == 0 || knows.seen[b.made.component] < b.fenced)
-      report(fail(no_proxy_fence, "`{}` uses an mbarrier whose initialization was not fenced", name)
-                 .expect("`fence.mbarrier_init` by the thread that initialized it, before the "
-                         "threads meet")
-                 .help("put `fence.mbarrier_init` after the last `mbarrier.init`"),
-             call.event, b.made.event);
+    const Given& slot = call.given[n.operand];
+    for (uint32_t rest = call.lanes; rest != 0; rest &= rest - 1) {
+      check_made(call, blocks_[call.block].barriers[slot(first_lane(rest))], knows);
+      if (!slot.by_lane) break;
+    }
   }
 }
 
@@ -202,7 +209,7 @@ void Machine::at_once(Strand& s, Call& call) {
   apply_fences(s, call);
   for (const EventCode& e : call.code->events) {
     if (e.effect->verb != arch::Verb::signals) continue;
-    if (e.effect->when == arch::When::with_prior_copies) late_arrival(s, call, e);
+    if (e.effect->when == arch::When::with_prior_copies) late_arrival(s, call);
     if (e.effect->when == arch::When::at_once) commit(s, e);
   }
 }

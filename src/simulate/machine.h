@@ -94,13 +94,14 @@ class Machine {
   // issue.cpp
   Call resolve(Strand& s, const Instruction& i);
   void resolve(Call& call, int operand, Strand& s, uint32_t lanes);
-  void operand_value(Call& call, const OperandCode& o, const Frame& frame, int lane, int64_t* to);
+  void operand_value(Call& call, const OperandCode& o, const Frame& frame, int64_t* to);
   int64_t address(const Call& call, const OperandCode& o, const Frame& frame);
   void check_legal(const Call& call, const OperandCode& o, int64_t value);
   void at_once(Strand& s, Call& call);
   bool visible(Strand& s);
   void apply_fences(Strand& s, const Call& call);
   void check_needs(const Call& call, const Knowledge& knows);
+  void check_made(const Call& call, const Barrier& b, const Knowledge& knows);
   void compute(Strand& s, const Instruction& i);
   void compute_lane(Strand& s, const Call& call, const ComputeCode& code, int lane,
                     const std::vector<int64_t>& first);
@@ -131,9 +132,10 @@ class Machine {
   bool signal(Strand& s, const Call& call, const EventCode& e);
   bool passes(const Strand& s, const Call& call, const EventCode& e) const;
   void acquire(Strand& s, const Call& call, const EventCode& e);
+  void acquire_phase(Strand& s, const Call& call, const EventCode& e);
   Barrier& barrier(int block, int64_t slot) { return blocks_[block].barriers[slot]; }
   void arrive(const Call& call, int block, int64_t slot, int64_t count);
-  void complete_if_done(const Call& call, int block, int64_t slot);
+  void complete_if_done(int block, int64_t slot);
   void release(Barrier& b, const Knowledge& from, arch::Ordering order, arch::Scope scope,
                bool own_block);
   void join_agents(Knowledge& to, const Knowledge& from);
@@ -156,7 +158,7 @@ class Machine {
   void finish_groups(Strand& s, const Call& call, const EventCode& e);
   std::vector<int> awaited(const Warp& w, int lane, const EventCode& e, int64_t pending) const;
   uint32_t queue_target(const Warp& w, int64_t pending) const;
-  void late_arrival(Strand& s, const Call& call, const EventCode& e);
+  void late_arrival(Strand& s, const Call& call);
 
   // ends.cpp
   void end_block(int block);

@@ -49,7 +49,7 @@ bool unelect(Kernel& k, std::string_view form, int nth) {
   });
 }
 
-bool every_second_turn(Kernel& k) {
+bool one_turn_less(Kernel& k) {
   int loops = 0;
   return !testing::walk(k.body, [&](Body& body, std::size_t i) {
     auto* f = std::get_if<core::For>(&body[i].node);
@@ -59,13 +59,26 @@ bool every_second_turn(Kernel& k) {
   });
 }
 
-std::vector<Mutation> mutations() {
-  const std::string_view R = race.id, P = no_proxy_fence.id, U = uninitialized.id, S = stuck.id,
-                         B = bad_barrier.id, F = registers_in_flight.id, O = bad_output.id,
-                         E = early_exit.id;
-  const auto dropped = [](std::string_view form, std::string_view storage = "", int nth = 0) {
-    return [=](Kernel& k) { return edit(k, form, storage, nth, drop); };
+constexpr std::string_view R = race.id, P = no_proxy_fence.id, U = uninitialized.id, S = stuck.id,
+                           B = bad_barrier.id, F = registers_in_flight.id, O = bad_output.id,
+                           E = early_exit.id;
+
+std::function<bool(Kernel&)> dropped(std::string_view form, std::string_view storage = "",
+                                     int nth = 0) {
+  return [=](Kernel& k) { return edit(k, form, storage, nth, drop); };
+}
+
+/// Another number in place of an argument.
+std::function<bool(Kernel&)> numbered(std::string_view form, std::string_view storage,
+                                      std::size_t argument, int64_t n) {
+  return [=](Kernel& k) {
+    return set_argument(k, form, storage, 0, argument,
+                        [&](const core::Argument&) { return number(k, n); });
   };
+}
+
+/// Waits and releases of stages.
+std::vector<Mutation> waits() {
   return {
       {"drop the wait for a full stage", dropped("mbarrier.wait", "full"), {U, R}, "wgmma"},
       {"drop the wait for an empty stage", dropped("mbarrier.wait", "empty"), {R, B}, ""},
@@ -96,6 +109,12 @@ std::vector<Mutation> mutations() {
        },
        {U, R},
        "`a["},
+  };
+}
+
+/// Bytes and arrivals of a phase.
+std::vector<Mutation> counts() {
+  return {
       {"an arrival that expects no bytes",
        [](Kernel& k) {
          return edit(k, "mbarrier.arrive_expect_tx", "", 0, [](Body& body, std::size_t i) {
@@ -106,38 +125,29 @@ std::vector<Mutation> mutations() {
        },
        {B, U, R},
        ""},
-      {"too few bytes expected",
-       [](Kernel& k) {
-         return set_argument(k, "mbarrier.arrive_expect_tx", "", 0, 1,
-                             [&](const core::Argument&) { return number(k, 2048); });
-       },
-       {B, U, R},
-       ""},
+      {"too few bytes expected", numbered("mbarrier.arrive_expect_tx", "", 1, 2048), {B, U, R}, ""},
       {"too many bytes expected",
-       [](Kernel& k) {
-         return set_argument(k, "mbarrier.arrive_expect_tx", "", 0, 1,
-                             [&](const core::Argument&) { return number(k, 4096 + 16); });
-       },
+       numbered("mbarrier.arrive_expect_tx", "", 1, 4096 + 16),
        {S},
        "16 bytes"},
       {"an empty barrier that one warp completes",
-       [](Kernel& k) {
-         return set_argument(k, "mbarrier.init", "empty", 0, 1,
-                             [&](const core::Argument&) { return number(k, 1); });
-       },
+       numbered("mbarrier.init", "empty", 1, 1),
        {R, B},
        ""},
       {"an empty barrier that lacks one arrival",
-       [](Kernel& k) {
-         return set_argument(k, "mbarrier.init", "empty", 0, 1,
-                             [&](const core::Argument&) { return number(k, 5); });
-       },
+       numbered("mbarrier.init", "empty", 1, 5),
        {S},
        "lacks 1 of 5 arrivals"},
       {"every lane releases a stage",
        [](Kernel& k) { return unelect(k, "mbarrier.arrive", 0); },
        {B},
        "`empty["},
+  };
+}
+
+/// The epilogue, registers, and both ends of the kernel.
+std::vector<Mutation> others() {
+  return {
       {"no proxy fence before the TMA store", dropped("fence.async.shared::cta"), {P}, "tma.store"},
       {"no meeting before the TMA store", dropped("barrier.sync", "", 2), {R, U}, "tma.store"},
       {"no wait before the staging buffer is written again",
@@ -149,30 +159,25 @@ std::vector<Mutation> mutations() {
       {"products are not committed", dropped("wgmma.commit"), {F, R}, ""},
       {"no fence of the accumulators", dropped("wgmma.fence"), {F}, "wgmma.fence"},
       {"a sum that begins with what is there",
-       [](Kernel& k) {
-         return set_argument(k, "wgmma.f32.bf16.bf16.ss", "", 0, 3,
-                             [&](const core::Argument&) { return number(k, 1); });
-       },
+       numbered("wgmma.f32.bf16.bf16.ss", "", 3, 1),
        {U},
        "`acc`"},
       {"no fence of the mbarriers", dropped("fence.mbarrier_init"), {P}, "mbarrier"},
       {"no meeting after the mbarriers", dropped("barrier.sync", "", 0), {R, B}, "mbarrier"},
       {"exit before the stores have read", dropped("bulk.wait_read", "", 1), {E}, "tma.store"},
-      {"the last tile is left out", every_second_turn, {O}, "never written"},
+      {"the last tile is left out", one_turn_less, {O}, "never written"},
   };
 }
 
-struct Setting {
-  int stages;
-  testing::Sizes sizes;
-};
-
 TEST(SimulateMutations, EachIsFoundOnEverySchedule) {
-  const Setting setting{2, {.m = 64, .n = 192, .k = 48, .multiprocessors = 1}};
-  const core::testing::GemmShape shape{.bm = 64, .bn = 64, .bk = 16, .stages = setting.stages};
-  const Launch launch = testing::launch(setting.sizes);
+  const core::testing::GemmShape shape{.bm = 64, .bn = 64, .bk = 16, .stages = 2};
+  // Three tiles on one block: the first staging buffer is taken again, with more trips than stages.
+  const Launch launch = testing::launch({.m = 64, .n = 192, .k = 48, .multiprocessors = 1});
   const uint64_t schedules = std::getenv("TESSERA_TEST_ALL") != nullptr ? 100 : 2;
-  for (const Mutation& m : mutations()) {
+  std::vector<Mutation> all = waits();
+  for (const auto& more : {counts(), others()}) all.insert(all.end(), more.begin(), more.end());
+  EXPECT_EQ(all.size(), 23u);
+  for (const Mutation& m : all) {
     SCOPED_TRACE(m.name);
     Result<Kernel> kernel = core::testing::gemm(shape);
     ASSERT_TRUE(kernel);

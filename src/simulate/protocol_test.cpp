@@ -3,8 +3,7 @@
 #include <gtest/gtest.h>
 #include <set>
 
-#include "core/builder.h"
-#include "simulate/testing/product.h"
+#include "simulate/testing/kit.h"
 
 namespace tessera::simulate {
 namespace {
@@ -23,12 +22,7 @@ struct Ring {
   int release_behind = 0;
 };
 
-core::Integers integer(Builder& b, int64_t n) {
-  return {{b.number(n)}};
-}
-Layout of_warp() {
-  return {IntTuple::flat({32, 1}), IntTuple::flat({1, 32})};
-}
+using testing::integer;
 
 Kernel ring(const Ring& r) {
   Builder b("ring", 64);
@@ -57,14 +51,12 @@ Kernel ring(const Ring& r) {
         {r.flips ? floor_mod(floor_div(t, r.stages) + first, 2) : b.number(first)}};
   };
   b.role("producer", 0, 1, [&](Term) {
-    const core::RegistersId v = b.registers("v", DType::float32, {32}, of_warp());
+    const auto v = testing::registers(b, "v");
     b.loop("t", b.number(0), b.number(r.trips), one, [&](Term t) {
       if (r.waits_empty)
         b.issue("mbarrier.wait",
                 {core::BarrierAt{empty, floor_mod(t, r.stages)}, parity(t, r.producer_parity)});
-      auto dag = std::make_shared<pointwise::Dag>();
-      dag->results = {dag->add_operand(0)};
-      b.compute({dag, {t * 100 + b.at().lane}, {core::Run{v, b.number(0), Layout(1, 0)}}, 1, {}});
+      testing::set(b, v, t * 100 + b.at().lane);
       b.issue("store.shared.4", {core::SharedAt{s, {floor_mod(t, r.stages), b.at().lane}},
                                  core::Slice{v, b.number(0)}});
       b.elected(
@@ -72,7 +64,7 @@ Kernel ring(const Ring& r) {
     });
   });
   b.role("consumer", 1, 1, [&](Term) {
-    const core::RegistersId w = b.registers("w", DType::float32, {32}, of_warp());
+    const auto w = testing::registers(b, "w");
     b.loop("t", b.number(0), b.number(r.trips), one, [&](Term t) {
       if (r.waits_full)
         b.issue("mbarrier.wait", {core::BarrierAt{full, floor_mod(t, r.stages)}, parity(t, 0)});
@@ -87,9 +79,7 @@ Kernel ring(const Ring& r) {
       b.issue("store.global.4", {core::GlobalAt{c, {t, b.at().lane}}, core::Slice{w, b.number(0)}});
     });
   });
-  Result<Kernel> k = b.finish();
-  if (!k) throw std::logic_error(to_text(k.error()));
-  return std::move(*k);
+  return testing::finished(b);
 }
 
 Exploration explored(const Ring& r) {
