@@ -27,7 +27,7 @@ struct AttentionInts {
 template <class C, class Matrix>
 int encode_view(CUtensorMap& map, const tessera_launch* launch, const AttentionInts::View& view,
                 int64_t columns, int64_t rows, int64_t heads, int64_t batch) {
-  const Encode function = encoder();
+  const tessera::EncodeTiled function = tessera::tensor_map_encoder();
   if (function == nullptr) return fail("the driver has no cuTensorMapEncodeTiled");
   char* const data = static_cast<char*>(launch->tensors[view.tensor]) + 2 * view.offset;
   if (!aligned(data, 16)) return -1;

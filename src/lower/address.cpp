@@ -8,7 +8,6 @@ namespace tessera::lower {
 namespace {
 
 using core::Kernel;
-using term::Op;
 
 /// The offset of coordinate `at` in one mode of a layout, perhaps a nested one.
 Term offset_in(term::Pool& pool, const Layout& mode, Term at) {

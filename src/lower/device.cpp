@@ -272,7 +272,8 @@ void Device::write(const core::For& l) {
     const auto* const i = op.as<core::Issue>();
     for (std::size_t o = 0; i != nullptr && o < i->arguments.size(); ++o)
       if (const auto* const v = std::get_if<core::Integers>(&i->arguments[o]))
-        in_text = in_text || (i->form->operands[o].kind == arch::OperandKind::immediate &&
+        in_text = in_text || (o < i->form->operands.size() && !v->values.empty() &&
+                              i->form->operands[o].kind == arch::OperandKind::immediate &&
                               term::any_node(v->values[0], [&](Term n) { return n == l.counter; }));
   });
   if (l.unroll && in_text) return unroll(l);

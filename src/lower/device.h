@@ -75,6 +75,7 @@ class Device {
   void pin_registers();
 
   // Computes: device_compute.cpp.
+  void check_runs(const core::Compute& c);
   std::vector<std::string> results_of(const core::Compute& c, const std::string& element,
                                       const std::string& prefix);
   std::string value_of(const core::Run& r, const std::string& element);

@@ -153,15 +153,36 @@ void Device::write_elements(const core::Compute& c, const std::string& element, 
   }
 }
 
+/// Every run has the compute's elements, within its array.
+void Device::check_runs(const core::Compute& c) {
+  if (c.dag->operand_count() > static_cast<int>(c.inputs.size()))
+    refuse(fail(bad_argument, "a compute's function has {} operands", c.dag->operand_count())
+               .but_found("{} inputs", c.inputs.size()));
+  const auto check = [&](const Run& r) {
+    const core::Registers& of = kernel_[r.registers];
+    if (r.steps.size() < c.count)
+      return refuse(fail(bad_argument, "a run of {} elements is too short for a compute of {}",
+                         r.steps.size(), c.count));
+    int64_t last = 0;
+    for (int64_t e = 0; e < c.count; ++e) last = std::max(last, r.steps(e));
+    const Range first = ranges_.of(r.first);
+    if (first.low < 0 || first.high + last >= of.slots())
+      refuse(
+          fail(bad_slice, "a compute goes {} elements beyond `{}`", last, term::to_string(r.first))
+              .expect("within the {} elements of `{}`", of.slots(), of.name));
+  };
+  for (const auto& input : c.inputs)
+    if (const auto* const r = std::get_if<Run>(&input)) check(*r);
+  for (const Run& r : c.results) check(r);
+}
+
 void Device::write(const core::Compute& c) {
+  check_runs(c);
+  if (failure_) return;
   const Expressions::Named outside = expressions_.named();
   const bool pairs = in_pairs(c);
   const std::string element = names_.claim("e");
   if (c.element) expressions_.name(c.element, element);
-  for (const auto& input : c.inputs)
-    if (const auto* const r = std::get_if<Run>(&input); r != nullptr && r->steps.size() < c.count)
-      refuse(fail(bad_argument, "a run of {} elements is too short for a compute of {}",
-                  r->steps.size(), c.count));
   text_.raw("#pragma unroll");
   text_.open("for (int {0} = 0; {0} < {1}; {2})", element, c.count,
              pairs ? element + " += 2" : "++" + element);

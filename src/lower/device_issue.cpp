@@ -28,6 +28,17 @@ bool fences(const arch::Form& f, arch::FenceKind kind) {
   return false;
 }
 
+bool has_place(const core::Kernel& k, const core::SharedAt& at) {
+  return at.at.size() == static_cast<std::size_t>(k[at.shared].layout.rank());
+}
+bool has_place(const core::Kernel& k, const core::GlobalAt& at) {
+  return at.at.size() == k[at.tensor].strides.size();
+}
+
+Diagnostic no_place(std::string_view name, std::size_t coordinates, std::size_t found) {
+  return fail(bad_argument, "`{}` has {} coordinates", name, coordinates).but_found("{}", found);
+}
+
 std::string_view name_of(const core::Argument& a) {
   static constexpr std::string_view names[] = {"a place in shared memory",
                                                "an mbarrier",
@@ -53,12 +64,14 @@ std::vector<Wanted> Device::wanted_of(const core::Issue& i) {
     const Operand& operand = i.form->operands[o];
     const core::Argument& a = i.arguments[o];
     if (const auto* const s = std::get_if<core::SharedAt>(&a)) {
+      if (!has_place(kernel_, *s)) continue;
       const Term at =
           operand.kind == OperandKind::descriptor ? chunk_of(kernel_, *s) : byte_of(kernel_, *s);
       all.push_back({split_sum(at).rest, shared_.at(s->shared.index) + "_at"});
     } else if (const auto* const b = std::get_if<core::BarrierAt>(&a)) {
       all.push_back({b->slot, "slot"});
     } else if (const auto* const g = std::get_if<core::GlobalAt>(&a)) {
+      if (!has_place(kernel_, *g)) continue;
       all.push_back(
           {split_sum(element_of(kernel_, *g)).rest, tensors_.at(g->tensor.index) + "_at"});
     } else if (const auto* const v = std::get_if<core::Integers>(&a);
@@ -91,10 +104,9 @@ std::string Device::sum(const std::string& base, const SplitSum& offset, int64_t
 Passed Device::address(const core::Issue& i, std::size_t operand, const core::SharedAt& at) {
   const Operand& o = i.form->operands[operand];
   const std::string& base = shared_.at(at.shared.index);
-  if (at.at.size() != static_cast<std::size_t>(kernel_[at.shared].layout.rank())) {
-    refuse(fail(bad_argument, "`{}` has {} coordinates", kernel_[at.shared].name,
-                kernel_[at.shared].layout.rank())
-               .but_found("{}", at.at.size()));
+  if (!has_place(kernel_, at)) {
+    const core::Shared& s = kernel_[at.shared];
+    refuse(no_place(s.name, static_cast<std::size_t>(s.layout.rank()), at.at.size()));
     return {};
   }
   if (is_shared(o.kind))
@@ -204,6 +216,10 @@ Passed Device::integers(const core::Issue& i, std::size_t operand, const core::I
 
 Passed Device::global(const core::GlobalAt& at) {
   const core::Tensor& t = kernel_[at.tensor];
+  if (!has_place(kernel_, at)) {
+    refuse(no_place(t.name, t.strides.size(), at.at.size()));
+    return {};
+  }
   const SplitSum s = split_sum(element_of(kernel_, at));
   std::string offset = s.rest ? expressions_.text(s.rest) : "";
   if (s.constant != 0 || !s.rest)

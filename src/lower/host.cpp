@@ -69,7 +69,11 @@ class Host {
   Status bind() {
     for (const core::Tensor& t : kernel_.tensors) {
       tensors_.push_back(names_.claim(t.name));
-      if (t.access == Access::workspace) continue;
+      if (t.access == Access::workspace) {
+        if (t.extents.empty() || t.strides.empty())
+          return error(fail(bad_launch, "the workspace `{}` has no extent", t.name));
+        continue;
+      }
       const std::size_t place = bindings_.size();
       const bool own = options_.tensors.empty();
       bindings_.push_back(own                               ? Binding{static_cast<int>(place), 0}

@@ -254,6 +254,35 @@ TEST(LowerRefuses, RegistersBeyondTheArray) {
   EXPECT_EQ(refused(b), bad_slice.id);
 }
 
+TEST(LowerRefuses, ComputesBeyondTheArray) {
+  const auto code_of = [](int64_t first, const Layout& steps, int operand) {
+    Builder b("k", 128);
+    const Layout four(IntTuple::flat({128, 4}), IntTuple::flat({1, 128}));
+    const core::RegistersId r = b.registers("r", DType::float32, {128, 4}, four);
+    auto dag = std::make_shared<pointwise::Dag>();
+    dag->results = {dag->add_operand(operand)};
+    const core::Run all{r, b.number(0), Layout(4, 1)};
+    b.compute({dag, {all}, {core::Run{r, b.number(first), steps}}, 4, {}});
+    return refused(b);
+  };
+  EXPECT_EQ(code_of(0, Layout(4, 1), 0), "accepted");
+  EXPECT_EQ(code_of(1, Layout(4, 1), 0), bad_slice.id);
+  EXPECT_EQ(code_of(0, Layout(4, 2), 0), bad_slice.id);
+  EXPECT_EQ(code_of(0, Layout(2, 1), 0), bad_argument.id);
+  EXPECT_EQ(code_of(0, Layout(4, 1), 1), bad_argument.id);
+}
+
+TEST(LowerRefuses, PlacesWithOtherCoordinates) {
+  Builder b("k", 128);
+  const Layout eight(IntTuple::flat({128, 8}), IntTuple::flat({1, 128}));
+  const core::RegistersId r = b.registers("r", DType::int32, {128, 8}, eight);
+  const core::TensorId t =
+      b.tensor({"t", DType::int32, {b.number(64)}, {b.number(1)}, core::Access::input});
+  b.issue("load.global.4",
+          {core::Slice{r, b.number(0)}, core::GlobalAt{t, {b.number(0), b.number(0)}}});
+  EXPECT_EQ(refused(b), bad_argument.id);
+}
+
 TEST(LowerRefuses, ArgumentsOfAnotherKind) {
   Builder b("k", 128);
   b.issue("bulk.wait_read", {Integers{{b.at().lane}}});

@@ -7,19 +7,20 @@ namespace tessera::lower {
 namespace {
 
 constexpr std::string_view reserved[] = {
-    "alignas",  "alignof",   "and",       "asm",      "auto",       "blockDim", "blockIdx",
-    "bool",     "break",     "case",      "char",     "class",      "const",    "constexpr",
-    "continue", "decltype",  "default",   "delete",   "do",         "double",   "else",
-    "elected",  "enum",      "explicit",  "export",   "extern",     "false",    "float",
-    "for",      "friend",    "goto",      "gridDim",  "if",         "inline",   "int",
-    "launch",   "long",      "max",       "memory",   "min",        "mutable",  "namespace",
-    "new",      "noexcept",  "not",       "nullptr",  "operator",   "or",       "private",
-    "pin",      "protected", "public",    "register", "return",     "shared",   "short",
-    "signed",   "sizeof",    "static",    "stream",   "struct",     "switch",   "template",
-    "tensors",  "this",      "threadIdx", "throw",    "true",       "try",      "typedef",
-    "typeid",   "typename",  "union",     "unsigned", "using",      "virtual",  "void",
-    "volatile", "while",     "workspace", "xor",      "arguments",  "config",   "grid",
-    "matrix",   "tessera",   "check",     "fail",     "attributes", "kernel",   "TensorMap"};
+    "alignas",  "alignof",   "and",          "asm",         "auto",        "blockDim",  "blockIdx",
+    "bool",     "break",     "case",         "char",        "class",       "const",     "constexpr",
+    "continue", "decltype",  "default",      "delete",      "do",          "double",    "else",
+    "elected",  "enum",      "explicit",     "export",      "extern",      "false",     "float",
+    "for",      "friend",    "goto",         "gridDim",     "if",          "inline",    "int",
+    "launch",   "long",      "max",          "memory",      "min",         "mutable",   "namespace",
+    "new",      "noexcept",  "not",          "nullptr",     "operator",    "or",        "private",
+    "pin",      "protected", "public",       "register",    "return",      "shared",    "short",
+    "signed",   "sizeof",    "static",       "stream",      "struct",      "switch",    "template",
+    "tensors",  "this",      "threadIdx",    "throw",       "true",        "try",       "typedef",
+    "typeid",   "typename",  "union",        "unsigned",    "using",       "virtual",   "void",
+    "volatile", "while",     "workspace",    "xor",         "arguments",   "config",    "grid",
+    "matrix",   "tessera",   "check",        "fail",        "attributes",  "kernel",    "TensorMap",
+    "field",    "set_field", "two_bfloat16", "two_float16", "of_bfloat16", "of_float16"};
 
 }  // namespace
 
