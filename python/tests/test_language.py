@@ -42,6 +42,10 @@ def test_every_family_of_instructions_has_a_name():
 
 
 def test_words_say_that_python_does_not_run_them():
-    for use in (lambda: language.wgmma(1, 2, 3), lambda: language.fence.async_shared(), lambda: language.shared(1, [2])):
+    for use in (
+        lambda: language.wgmma(1, 2, 3),
+        lambda: language.fence.async_shared(),
+        lambda: language.shared(1, [2]),
+    ):
         with pytest.raises(language.NotPython, match="Python does not run it"):
             use()

@@ -14,6 +14,8 @@ constexpr std::array keywords = {std::string_view("async"), std::string_view("gl
                                  std::string_view("or"),    std::string_view("not"),
                                  std::string_view("is")};
 
+constexpr int64_t most_extent = 1 << 20;  // of storage; no memory on a chip holds more
+
 }  // namespace
 
 const Builtin* find_builtin(std::string_view name) {
@@ -137,9 +139,10 @@ Result<std::vector<int64_t>> Call::extents(std::string_view name) const {
                        .but_found("{}", e.source().text(span_of(name)))
                        .help("write numbers and `const`s of the kernel"));
     const auto* n = v.as<int64_t>();
-    if (n == nullptr || *n < 1)
-      return error(fail(wrong_kind, "an extent is a number from 1")
+    if (n == nullptr || *n < 1 || *n > most_extent)
+      return error(fail(wrong_kind, "an extent is a number from 1 to 2^20")
                        .label(e.label(span_of(name)))
+                       .expect("1 to {}", most_extent)
                        .but_found("{}", n == nullptr ? std::string(kind_of(v)) : std::to_string(*n))
                        .help("write numbers and `const`s of the kernel"));
     out.push_back(*n);

@@ -55,6 +55,7 @@ struct Builtin {
   std::string_view doc;
   Result<Value> (*run)(Call& call);
   bool property = false;  // of a method: named without brackets
+  bool anywhere = false;  // also outside of a kernel's body: it needs nothing of the kernel
 };
 
 struct Group {

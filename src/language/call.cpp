@@ -72,13 +72,20 @@ Result<Value> Elaborator::call(const syntax::Call& c, Span span) {
 
 Result<Value> Elaborator::invoke(const Builtin& b, std::shared_ptr<const Value> self,
                                  std::vector<Call::Bound> given, Span span) {
+  if (!in_body_ && !b.anywhere && b.name.front() != '.')
+    return error(fail(wrong_place, "`{}` stands outside of a kernel's body", b.name)
+                     .label(label(span))
+                     .expect("numbers, element types and functions")
+                     .but_found("`{}`", b.name)
+                     .help("move it into the body"));
   const std::vector<Declared> declared = parameters_of(b);
   const std::string_view name = b.name.substr(b.name.find_last_of('.') == 0 ? 1 : 0);
-  const auto refuse = [&](Span where, const std::string& what, const std::string& help) {
+  const auto refuse = [&](Span where, const std::string& what, const std::string& help,
+                          const std::string& found = "") {
     return error(fail(wrong_call, "{}", what)
                      .label(label(where))
                      .expect("{}", signature_text(name, declared))
-                     .but_found("`{}`", source_->text(where))
+                     .but_found("`{}`", found.empty() ? source_->text(where) : found)
                      .help("{}", help));
   };
   const bool names_are_free = b.parameters.find("**") != std::string_view::npos;
@@ -105,7 +112,8 @@ Result<Value> Elaborator::invoke(const Builtin& b, std::shared_ptr<const Value> 
       }
       if (to == nullptr)
         return refuse(g.span, fmt::format("`{}` has no argument `{}`", name, g.name),
-                      near.empty() ? "take it away" : fmt::format("did you mean `{}`?", near));
+                      near.empty() ? "take it away" : fmt::format("did you mean `{}`?", near),
+                      g.name);
       if (call.find(to->name) != nullptr)
         return refuse(g.span, fmt::format("`{}` is told `{}` twice", name, g.name), "tell it once");
     }

@@ -83,6 +83,7 @@ Result<core::Kernel> Elaborator::run() {
   calls_.push_back(&kernel_);
   TESSERA_CHECK(signature());
   threads_ = {.warps = std::max(measured_.threads / 32, 1), .warp = builder_->at().warp};
+  in_body_ = true;
   TESSERA_CHECK(block(kernel_.body));
   TESSERA_CHECK(emit(kernel_.name_span));
   if (!unlaid_.empty()) {

@@ -5,6 +5,12 @@
 #include "language/tile_layout.h"
 
 namespace tessera::language {
+namespace {
+
+constexpr int64_t most_of_thread = 1020;  // of 8 bits, in 255 registers
+
+}  // namespace
+
 void Elaborator::lay(core::RegistersId id, Layout layout) {
   builder_->kernel().registers.at(id.index).layout = std::move(layout);
   unlaid_.erase(id.index);
@@ -41,6 +47,15 @@ Result<Fragment> Elaborator::registers(DType element, std::vector<int64_t> tile,
                      .label(label(span))
                      .but_found("{}", threads_.text())
                      .help("make them outside of `one_thread`"));
+  const int64_t most = most_of_thread * 32 * threads_.warps;
+  int64_t all = 1;
+  for (int64_t extent : tile) all = std::min(all, most) * std::min(extent, most + 1);
+  if (all > most)
+    return error(fail(wrong_shape, "the tile is larger than the threads' registers")
+                     .label(label(span))
+                     .expect("at most {} elements, {} a thread", most, most_of_thread)
+                     .but_found("{}", shape_text(tile))
+                     .help("choose a smaller tile, or give the role more warps"));
   const std::string name = fresh(naming.empty() ? "values" : naming);
   TESSERA_TRY(b, emit(span));
   Fragment out{.id = b->registers(name, element, tile, layout.value_or(Layout())),

@@ -38,6 +38,10 @@ std::string_view wanted(arch::OperandKind k) {
 }  // namespace
 
 Status Elaborator::may_issue(const arch::Form& form, Span span) {
+  if (!in_body_)
+    return error(fail(wrong_place, "`{}` stands outside of a kernel's body", form.name)
+                     .label(label(span))
+                     .help("move it into the body"));
   const arch::Issuer issuer = form.effects.issuer;
   const bool all = threads_.who == Threads::Who::all;
   if (issuer == arch::Issuer::elected && all && !threads_.apart)

@@ -257,6 +257,7 @@ Status Elaborator::check(const syntax::Assert& a, Span span) {
   }
   const auto known = [&] {
     std::string out;
+    if (builder_ == nullptr) return out;
     for (const auto& [name, n] : builder_->kernel().constants)
       if (source_->text(a.condition.span).find(name) != std::string_view::npos)
         out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", name, n);

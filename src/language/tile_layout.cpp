@@ -161,6 +161,10 @@ Layout without(const Layout& layout, const std::vector<int64_t>& tile, int dim) 
 
 std::optional<Layout> row_layout(const std::vector<int64_t>& tile, int64_t vector, int64_t lanes,
                                  int64_t threads) {
+  constexpr int64_t most = 1 << 20;  // no registers hold as many
+  for (int64_t extent : tile)
+    if (extent > most) return {};
+  if (lanes < 0) return {};
   const int64_t columns = tile.back(), rows = elements_of(tile) / columns;
   if (columns % vector != 0) return {};
   const int64_t vectors = columns / vector;

@@ -18,7 +18,9 @@ class NotPython(RuntimeError):
 
 
 def _refuse(name: str) -> NoReturn:
-    raise NotPython(f"`{name}` is a word of tessera's kernel language: tessera compiles the file, Python does not run it")
+    raise NotPython(
+        f"`{name}` is a word of tessera's kernel language: tessera compiles the file, Python does not run it"
+    )
 
 
 class Word:
@@ -65,7 +67,9 @@ def kernel(function: Callable | None = None, *, threads: int = 0, cluster: int =
 bf16, f16, f32, f64, e4m3, e5m2, i64, i32, i16, i8, u8, b1 = (
     Word(n) for n in ("bf16", "f16", "f32", "f64", "e4m3", "e5m2", "i64", "i32", "i16", "i8", "u8", "b1")
 )
-Tensor: Any = Word("Tensor")  # Tensor[bf16, "M", "K"], Tensor[f32, "M", 128, out], Tensor[f32, "M", "N", strides("S", 1)]
+Tensor: Any = Word(
+    "Tensor"
+)  # Tensor[bf16, "M", "K"], Tensor[f32, "M", 128, out], Tensor[f32, "M", "N", strides("S", 1)]
 out, workspace = Word("out"), Word("workspace")
 const, fn = Word("const"), Word("fn")
 
@@ -86,8 +90,8 @@ def shared(element: Word, extents: list[int], swizzle: int = 0) -> Any:
     _refuse("shared")
 
 
-def registers(element: Word, extents: list[int]) -> Any:
-    """A tile in the registers of the role's threads; the first instruction that takes it says how it lies in them."""
+def registers(element: Word, extents: list[int], layout: str = "") -> Any:
+    """A tile in the registers of the role's threads; the first instruction that takes it, or `layout`, says how it lies."""
     _refuse("registers")
 
 
@@ -117,9 +121,7 @@ def sync(of: str = "role") -> None:
     _refuse("sync")
 
 
-warp, warpgroup, lane, block, blocks, rank = (
-    Word(n) for n in ("warp", "warpgroup", "lane", "block", "blocks", "rank")
-)
+warp, warpgroup, lane, block, blocks, rank = (Word(n) for n in ("warp", "warpgroup", "lane", "block", "blocks", "rank"))
 
 
 # Loops.
@@ -187,8 +189,7 @@ atomic, bulk, cache, cluster, cp_async, cp_async_4, cp_async_8, cp_async_16 = (
     Word(n) for n in ("atomic", "bulk", "cache", "cluster", "cp_async", "cp_async_4", "cp_async_8", "cp_async_16")
 )
 fence, flag, grid, ldmatrix, mbarrier, reduce, setmaxnreg, shuffle, tma, vote = (
-    Word(n)
-    for n in ("fence", "flag", "grid", "ldmatrix", "mbarrier", "reduce", "setmaxnreg", "shuffle", "tma", "vote")
+    Word(n) for n in ("fence", "flag", "grid", "ldmatrix", "mbarrier", "reduce", "setmaxnreg", "shuffle", "tma", "vote")
 )
 
 # Functions of single elements; `min`, `max`, `sum`, `abs`, `pow` and `round` go by Python's own names.
@@ -201,5 +202,7 @@ relu, silu, sigmoid, tanh, gelu_erf, gelu_tanh, exp, exp2, log, log2, sqrt, rsqr
 )
 
 __all__ = [
-    name for name in dir() if not name.startswith("_") and name not in ("Any", "Callable", "Iterator", "NoReturn", "annotations")
+    name
+    for name in dir()
+    if not name.startswith("_") and name not in ("Any", "Callable", "Iterator", "NoReturn", "annotations")
 ]

@@ -57,16 +57,16 @@ Result<Value> shape(Call& c) {
 }
 
 constexpr Builtin records[] = {
-    {"identity", "x", "x itself: the epilogue that does nothing", identity},
+    {"identity", "x", "x itself: the epilogue that does nothing", identity, false, true},
     {".registers.to", "element", "The elements, rounded to another type", to},
     {".elements.to", "element", "The elements, rounded to another type", to},
     {".box.shape", "", "Its extents", shape, true},
     {".shared.shape", "", "Its extents", shape, true},
     {".registers.shape", "", "Its extents", shape, true},
     {".elements.shape", "", "Its extents", shape, true},
-    {"min", "a, b", "The lesser of two integers, or of elements", min},
-    {"max", "a, b", "The greater of two integers, or of elements", max},
-    {"cdiv", "a, b", "a / b rounded up", cdiv},
+    {"min", "a, b", "The lesser of two integers, or of elements", min, false, true},
+    {"max", "a, b", "The greater of two integers, or of elements", max, false, true},
+    {"cdiv", "a, b", "a / b rounded up", cdiv, false, true},
 };
 
 }  // namespace

@@ -5,7 +5,9 @@ namespace tessera::language {
 namespace {
 
 Term product(Term t, int64_t by) {
-  if (t->op == term::Op::constant) return t.pool().constant(t->value * by);
+  int64_t known = 0;
+  if (t->op == term::Op::constant && !__builtin_mul_overflow(t->value, by, &known))
+    return t.pool().constant(known);
   return by == 1 ? t : t * by;
 }
 

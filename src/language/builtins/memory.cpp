@@ -139,7 +139,7 @@ Result<Value> load(Call& c) {
     layout = row_layout(tile, vector, lanes, threads);
     if (layout) break;
   }
-  if (!layout || lanes < 0)
+  if (!layout)
     return error(fail(wrong_shape, "the threads do not share the box evenly")
                      .label(e.label(c.span_of("box"), "a box of " + shape_text(tile)))
                      .expect("rows and columns that {} threads share", threads)

@@ -81,7 +81,21 @@ Result<Value> barrier(Call& c) {
 Result<Value> registers(Call& c) {
   TESSERA_TRY(element, c.element("element"));
   TESSERA_TRY(extents, c.extents("extents"));
-  TESSERA_TRY(out, c.e.registers(element, extents, {}, c.span));
+  std::optional<Layout> layout;
+  if (c.find("layout") != nullptr) {
+    TESSERA_TRY(text, c.text("layout", ""));
+    auto parsed = parse_layout(text);
+    if (!parsed || parsed->rank() != 2)
+      return error(
+          fail(no_layout, "this is no layout of threads and their elements")
+              .label(c.e.label(c.span_of("layout")))
+              .expect("a layout of two modes, as docs/layouts.md writes them")
+              .but_found("{}", parsed ? to_string(*parsed) : parsed.error().message)
+              .help("write `layout=\"(128,4):(1,128)\"`, from (thread, slot) to the element, "
+                    "first dimension fastest"));
+    layout = *parsed;
+  }
+  TESSERA_TRY(out, c.e.registers(element, extents, layout, c.span));
   return Value{std::move(out)};
 }
 
@@ -111,10 +125,11 @@ constexpr Builtin records[] = {
     {".shared.T", "", "The matrix with its dimensions exchanged", transposed, true},
     {"barrier", "count, arrivals=, starts_complete=",
      "Barriers of shared memory; without `arrivals` they are counted", barrier},
-    {"registers", "element, extents", "A tile in the registers of the threads that are here",
-     registers},
+    {"registers", "element, extents, layout=",
+     "A tile in the registers of the threads that are here", registers},
     {"zeros", "element, extents", "Registers that hold zeros", zeros},
-    {"index", "multiple=, at_least=, below=", "The type of an integer of the launch", index},
+    {"index", "multiple=, at_least=, below=", "The type of an integer of the launch", index, false,
+     true},
 };
 
 }  // namespace

@@ -1,0 +1,137 @@
+// Constructs of the language, one by one: what each becomes in the core.
+#include <gtest/gtest.h>
+
+#include "language/language.h"
+#include "language/testing/dump.h"
+
+namespace tessera::language {
+namespace {
+
+/// The dump of kernel `k` of this text, or what is told of it.
+std::string dumped(const std::string& text) {
+  const Result<core::Kernel> k =
+      elaborate({"k.py", "from tessera.language import *\n" + text}, "k");
+  return k ? testing::dump(*k) : to_text(k.error());
+}
+
+/// The dump from the first op on: `body` stands in a kernel of 128 threads.
+std::string body(const std::string& lines, const std::string& parameters = "") {
+  const std::string all = dumped("@kernel(threads=128)\ndef k(" + parameters + "):\n" + lines);
+  const std::size_t grid = all.find("\n");
+  std::string out;
+  for (std::size_t at = grid + 1; at < all.size() && at != 0; at = all.find('\n', at) + 1) {
+    const std::string line = all.substr(at, all.find('\n', at) + 1 - at);
+    const bool storage = line.rfind("parameter ", 0) == 0 || line.rfind("barriers ", 0) == 0 ||
+                         line.rfind("shared ", 0) == 0 || line.rfind("tensor ", 0) == 0;
+    if (!storage) out += line;
+  }
+  return all.rfind("error", 0) == 0 ? all : out;
+}
+
+TEST(LanguageConstructs, WhatIsKnownIsComputed) {
+  EXPECT_EQ(body("    if 7 // 2 == 3 and not (5 % 3 > 2) and 1 < 2 <= 2:\n        sync()\n"
+                 "    else:\n        wgmma.fence()\n"),
+            "barrier.sync([0], [128])\n");
+  EXPECT_EQ(body("    for i in static_range(2):\n        issue(\"wgmma.wait\", i + 1)\n"),
+            "wgmma.wait([1])\nwgmma.wait([2])\n");
+  EXPECT_EQ(body("    for i in [3, 5]:\n        wgmma.wait(min(i, 4) if i > 3 else 0)\n"),
+            "wgmma.wait([0])\nwgmma.wait([4])\n");
+}
+
+TEST(LanguageConstructs, WhatTheLaunchChoosesBecomesTheMachines) {
+  EXPECT_EQ(body("    for i in range(2, N):\n        if i % 2 == 0 or i > 7:\n            sync()\n"
+                 "        else:\n            wgmma.fence()\n",
+                 "N: index(at_least=3)"),
+            "for #0 in 0, N - 2, 1\n  if (2 + #0) % 2 == 0 or 7 < 2 + #0\n"
+            "    barrier.sync([0], [128])\n  else\n    wgmma.fence()\n");
+}
+
+TEST(LanguageConstructs, LoopsWithinEachOtherHaveCountersOfTheirOwn) {
+  EXPECT_EQ(body("    for i in unrolled(2):\n        for j in unrolled(2):\n            sync()\n"
+                 "    for i in range(3):\n        sync()\n"),
+            "unrolled #0 in 0, 2, 1\n  unrolled #1 in 0, 2, 1\n    barrier.sync([0], [128])\n"
+            "for #2 in 0, 3, 1\n  barrier.sync([0], [128])\n");
+}
+
+TEST(LanguageConstructs, SingleThreadsAreChosenOfRoleWarpgroupAndWarp) {
+  EXPECT_EQ(dumped("@kernel\ndef k():\n    with role(\"a\", warpgroups=2):\n"
+                   "        with one_thread():\n            bulk.commit()\n"
+                   "        with one_thread(\"warpgroup\"):\n            bulk.commit()\n"
+                   "        with one_thread(\"warp\"):\n            bulk.commit()\n"),
+            "threads 256 cluster 1 blocks 1 grid 1\nrole 8 from 0, a_warp\n"
+            "  if a_warp == 0\n    elected\n      bulk.commit()\n"
+            "  if a_warp % 4 == 0\n    elected\n      bulk.commit()\n"
+            "  elected\n    bulk.commit()\n");
+}
+
+TEST(LanguageConstructs, NamedBarriersAreNumberedApart) {
+  const std::string text = dumped(
+      "@kernel\ndef k():\n    with role(\"a\", warpgroups=2):\n        sync(\"warpgroup\")\n"
+      "        sync()\n    with role(\"b\", warps=2):\n        sync()\n");
+  EXPECT_EQ(text,
+            "threads 320 cluster 1 blocks 1 grid 1\n"
+            "role 8 from 0, a_warp\n  barrier.sync([a_warp // 4 + 1], [128])\n"
+            "  barrier.sync([3], [256])\nrole 2 from 8, b_warp\n  barrier.sync([4], [64])\n");
+}
+
+TEST(LanguageConstructs, ArrivalsAreCounted) {
+  const std::string text = dumped(
+      "@kernel\ndef k(K: index()):\n    a = barrier(2)\n    with role(\"x\", warpgroups=1):\n"
+      "        for i in ring(K, 64, 2):\n            a[i].arrive()\n"
+      "    with role(\"y\", warps=3), one_thread():\n"
+      "        for i in ring(K, 64, 2):\n            a[i].arrive()\n");
+  EXPECT_NE(text.find("mbarrier.init(barriers0[#0], [5])"), std::string::npos) << text;
+}
+
+TEST(LanguageConstructs, ARingCountsOverAllLoopsAround) {
+  const std::string text = body(
+      "    full = barrier(3, arrivals=1)\n    for i in range(N):\n        for j in range(5):\n"
+      "            for k in ring(192, 64, 3):\n                full[k].wait()\n",
+      "N: index()");
+  EXPECT_NE(text.find("mbarrier.wait(barriers0[((#1 * 5 + #2) * ((192 + 63) // 64) + #3) % 3], "
+                      "[((#1 * 5 + #2) * ((192 + 63) // 64) + #3) // 3 % 2])"),
+            std::string::npos)
+      << text;
+}
+
+TEST(LanguageConstructs, EveryInstructionIsACall) {
+  EXPECT_EQ(body("    x = registers(i32, [128], layout=\"(128,1):(1,0)\")\n"
+                 "    shuffle(x, x, 1, 31, 0xffffffff, mode=\"bfly\")\n"
+                 "    fence.async_shared()\n    cp_async.wait(0)\n"
+                 "    load.global_4.bounded(x, A[lane], inside=lane < 3)\n",
+                 "A: Tensor[i32, 128]"),
+            "registers i32 [128] (128,1):(1,0)\ndeclare registers0\n"
+            "shuffle(registers0[0], registers0[0], [1], [31], [4294967295], mode=bfly)\n"
+            "fence.async.shared::cta()\ncp_async.wait([0])\n"
+            "load.global.4.bounded(registers0[0], tensor0[lane], [select(lane < 3, 1, 0)])\n");
+}
+
+TEST(LanguageConstructs, FunctionsAreInlinedWithTheirDefaults) {
+  EXPECT_EQ(dumped("def pause(n, m=2):\n    wgmma.wait(n)\n    return n + m\n"
+                   "@kernel(threads=128)\ndef k(f: fn = pause):\n    wgmma.wait(f(1))\n"
+                   "    wgmma.wait(f(0, m=4))\n"),
+            "threads 128 cluster 1 blocks 1 grid 1\nwgmma.wait([1])\nwgmma.wait([3])\n"
+            "wgmma.wait([0])\nwgmma.wait([4])\n");
+}
+
+TEST(LanguageConstructs, ElementsAreComputedWhereTheyAreUsed) {
+  const std::string text = body(
+      "    x = load(A[:, :])\n    y = maximum(x, 0) * 2 - x\n    x += 1\n    z = x.to(bf16)\n"
+      "    store(z, B[:, :])\n",
+      "A: Tensor[f32, 4, 128], B: Tensor[bf16, 4, 128, out]");
+  EXPECT_NE(text.find("4 x registers0[0 + 4:1] = add(%0, 1) of registers0[0 + 4:1]\n"
+                      "declare registers1\n"
+                      "4 x registers1[0 + 4:1] = %0 of registers0[0 + 4:1]\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("maximum"), std::string::npos) << text;
+}
+
+TEST(LanguageConstructs, WordsOfAKernelAreRefusedOutsideOfItsBody) {
+  EXPECT_NE(dumped("x = lane\n@kernel(threads=128)\ndef k():\n    sync()\n")
+                .find("`lane` stands outside of a kernel's body"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera::language
