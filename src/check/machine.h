@@ -164,6 +164,10 @@ class Machine {
   enum class Stop : uint8_t { ended, undecided, stuck };
   /// Runs until no warp can go on. `undecided`: some loop needs one more decision on its tape.
   Stop run();
+  void drop_reports() {
+    violations.clear();
+    reported_.clear();
+  }
   [[nodiscard]] int undecided_size() const { return undecided_; }
   void report_stuck();
   /// What must hold when all have ended.

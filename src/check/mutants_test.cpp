@@ -48,7 +48,7 @@ TEST(CheckMutants, AreRefutedAtTheEditOrAtTheOtherAccess) {
     const Diagnostic& d = race->diagnostics.front();
     EXPECT_EQ(d.message, "shared memory is overwritten while it may still be read");
     EXPECT_EQ(d.notes[0], "thread: warp 0 (0 of role `producer`), the elected lane");
-    EXPECT_EQ(d.notes[1], "point: `tma.load` at turn 0, k 2");
+    EXPECT_EQ(d.notes[1], "point: `tma.load` at turn 1, k 0");
     EXPECT_EQ(d.notes[2].substr(0, 47), "against: `wgmma.f32.bf16.bf16.ss`, read here");
   }
 }

@@ -28,21 +28,14 @@ class Runner {
       return out;
     }
     footprints_.divide();
-    for (const std::vector<int64_t>& sizes : instances()) {
-      exact(sizes);
-      if (!machine_.violations.empty() || !machine_.failed.empty()) break;
-    }
-    if (machine_.violations.empty() && machine_.failed.empty() && program_.not_shifted.empty())
-      all();
+    refute(false);
+    if (clean() && program_.not_shifted.empty()) all();
+    if (why_.empty()) why_ = !machine_.failed.empty() ? machine_.failed : program_.not_shifted;
+    out.proved = clean() && why_.empty();
+    // Where there is no proof, more sizes are tried.
+    if (clean() && !out.proved) refute(true);
     out.violations = machine_.violations;
-    out.why_not = !machine_.failed.empty() ? machine_.failed : program_.not_shifted;
-    if (!why_.empty()) out.why_not = why_;
-    out.proved = out.violations.empty() && out.why_not.empty();
-    if (!from_all_.empty()) {
-      out.violations.clear();
-      out.why_not = "for all sizes: " + from_all_;
-    }
-    out.proved = out.proved && from_all_.empty();
+    out.why_not = why_;
     out.reads_from = machine_.reads_from;
     out.seen = machine_.seen;
     out.states = states_;
@@ -52,15 +45,25 @@ class Runner {
   }
 
  private:
+  [[nodiscard]] bool clean() const {
+    return machine_.violations.empty() && machine_.failed.empty();
+  }
+
+  void refute(bool more) {
+    for (const std::vector<int64_t>& sizes : instances(more)) {
+      exact(sizes);
+      if (!clean() || machine_.events > limits_.events) return;
+    }
+  }
+
   /// Values of the sizes, those with fewer turns first.
-  std::vector<std::vector<int64_t>> instances() const {
+  [[nodiscard]] std::vector<std::vector<int64_t>> instances(bool more) const {
     std::vector<std::vector<int64_t>> out = {{}};
     for (const Size& s : sizes_.all()) {
-      std::vector<int64_t> values = {s.least, s.least + 1, s.least + 2};
-      if (s.outer)
-        values.push_back(3);
-      else
-        values.insert(values.end(), {most_slots_, most_slots_ + 1});
+      std::vector<int64_t> values = {s.least, s.least + 1, std::max<int64_t>(s.least, 2)};
+      if (!s.outer) values.push_back(std::max(s.least, most_slots_));
+      if (more) values.push_back(s.outer ? 3 : std::max(s.least, most_slots_ + 1));
+      if (more && !s.outer) values.push_back(std::max(s.least, 2 * most_slots_ + 1));
       std::sort(values.begin(), values.end());
       values.erase(std::unique(values.begin(), values.end()), values.end());
       std::vector<std::vector<int64_t>> longer;
@@ -183,7 +186,9 @@ class Runner {
       if (!machine_.failed.empty() || !why_.empty() || !machine_.violations.empty()) break;
     }
     // What stands for all sizes may know less than every one of them: it does not refute.
-    if (!machine_.violations.empty()) from_all_ = machine_.violations.front().message;
+    if (!machine_.violations.empty())
+      why_ = "for all sizes: " + machine_.violations.front().message;
+    machine_.drop_reports();
   }
 
   Limits limits_;
@@ -194,7 +199,6 @@ class Runner {
   int64_t most_slots_ = 1;
   int64_t states_ = 0;
   std::string why_;
-  std::string from_all_;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace tessera::check::kinds {
 
 extern const Kind barrier_init = {
     .name = "barrier_init",
-    .number = 28,
+    .number = 31,
     .law =
         "A barrier is initialized once, fenced by the thread that did it, and known to be so by "
         "whoever uses it.",

@@ -1,0 +1,153 @@
+// Each kind with a good example, which is the correct product, and a bad one that it refutes; and
+// the table of docs/checker.md.
+#include <algorithm>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <map>
+#include <sstream>
+
+#include "base/source_folder.h"
+
+#include "check/check.h"
+#include "check/kind.h"
+#include "core/testing/gemm.h"
+#include "core/testing/mutate.h"
+
+namespace tessera::check {
+namespace {
+
+const Means product{core::TensorId(0), core::TensorId(1), core::TensorId(2)};
+
+core::Kernel good() {
+  return *core::testing::gemm({.bn = 128, .stages = 2});
+}
+
+core::Kernel mutant(const std::string& name, int site) {
+  for (core::testing::Mutant& m : core::testing::mutants(good()))
+    if (m.name == name && m.site == site) return std::move(m.kernel);
+  ADD_FAILURE() << "no mutant " << name << " " << site;
+  return good();
+}
+
+/// Every loop over `counter` ends one turn early, in all roles.
+// NOLINTNEXTLINE(misc-no-recursion): bodies nest
+void shorten(core::Body& body, const std::string& counter) {
+  for (core::Op& op : body) {
+    if (auto* loop = std::get_if<core::For>(&op.node)) {
+      if (loop->counter->symbol->name == counter) loop->upper = loop->upper - 1;
+      shorten(loop->body, counter);
+    }
+    if (auto* branch = std::get_if<core::If>(&op.node)) shorten(branch->body, counter);
+    if (auto* elected = std::get_if<core::Elected>(&op.node)) shorten(elected->body, counter);
+    if (auto* role = std::get_if<core::Role>(&op.node)) shorten(role->body, counter);
+  }
+}
+
+core::Kernel bad(std::string_view kind) {
+  static const std::map<std::string_view, std::pair<std::string, int>> edits = {
+      {"arrivals", {"duplicate_arrive", 1}}, {"async_registers", {"drop_fence", 1}},
+      {"barrier_init", {"drop_fence", 0}},   {"deadlock", {"drop_arrive", 0}},
+      {"exit_order", {"drop_wait", 5}},      {"initialized", {"always_accumulate", 0}},
+      {"k_agreement", {"next_k", 0}},        {"named_barriers", {"threads_less", 1}},
+      {"phase_window", {"next_slot", 0}},    {"placement", {"moved_store", 0}},
+      {"proxy_fence", {"drop_fence", 2}},    {"race_shared", {"drop_wait", 2}},
+      {"reduction", {"drop_accumulate", 1}}, {"uniformity", {"all_lanes", 5}},
+  };
+  if (const auto edit = edits.find(kind); edit != edits.end())
+    return mutant(edit->second.first, edit->second.second);
+  core::Kernel k = good();
+  if (kind == "output_once") shorten(k.body, "turn");
+  if (kind == "bounds") k.barriers[0].count = 1;
+  return k;
+}
+
+TEST(CheckKinds, ProveTheGoodAndRefuteTheBad) {
+  const Report right = check(good(), {}, product);
+  ASSERT_EQ(right.findings.size(), kinds::all().size());
+  for (const Kind* k : kinds::all()) {
+    EXPECT_EQ(right.find(k->name)->verdict, Verdict::proved) << k->name << "\n" << to_text(right);
+    const Report wrong = check(bad(k->name), {}, product);
+    const Finding* f = wrong.find(k->name);
+    ASSERT_NE(f, nullptr);
+    EXPECT_EQ(f->verdict, Verdict::refuted) << k->name << "\n" << to_text(wrong);
+    ASSERT_FALSE(f->diagnostics.empty()) << k->name;
+    const Diagnostic& d = f->diagnostics.front();
+    EXPECT_EQ(d.code, k->code.id);
+    for (const std::string& text : {d.message, d.expected, d.found}) EXPECT_NE(text, "") << k->name;
+    EXPECT_FALSE(d.helps.empty());
+    EXPECT_EQ(d.data["kind"], std::string(k->name));
+  }
+}
+
+TEST(CheckKinds, HaveNumbersAndNamesOfTheirOwn) {
+  std::map<int, std::string_view> numbers;
+  for (const Kind* k : kinds::all()) {
+    EXPECT_TRUE(numbers.emplace(k->number, k->name).second) << k->name;
+    EXPECT_TRUE(k->law.ends_with(".")) << k->name;
+  }
+}
+
+TEST(CheckKinds, AreThoseOfTheDocument) {
+  std::vector<const Kind*> all(kinds::all().begin(), kinds::all().end());
+  std::sort(all.begin(), all.end(),
+            [](const Kind* a, const Kind* b) { return a->number < b->number; });
+  std::string table = "| number | kind | code | law |\n|---|---|---|---|\n";
+  for (const Kind* k : all)
+    table += fmt::format("| {} | `{}` | {} | {} |\n", k->number, k->name, k->code.id, k->law);
+  std::ifstream file(source_folder() + "/docs/checker.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_NE(text.str().find(table), std::string::npos)
+      << "docs/checker.md has to have this table:\n"
+      << table;
+}
+
+TEST(CheckKinds, CoverageSaysWhatWasNeverExecuted) {
+  core::Kernel k = good();
+  const Report whole = check(k);
+  EXPECT_EQ(whole.coverage.reached, whole.coverage.all());
+  EXPECT_EQ(whole.coverage.products, 4);
+  EXPECT_EQ(whole.coverage.loads, 2);
+  EXPECT_EQ(whole.coverage.stores, 2);
+  for (core::Op& op : k.body)
+    if (auto* role = std::get_if<core::Role>(&op.node); role != nullptr && role->name == "consumer")
+      for (core::Op& in : role->body)
+        if (auto* branch = std::get_if<core::If>(&in.node))
+          branch->condition = k.pool->truth(false);
+  const Report less = check(k);
+  EXPECT_EQ(less.coverage.reached, less.coverage.all() - 1);
+}
+
+TEST(CheckKinds, WhatIsNotModelledIsUnsupportedAndNeverProved) {
+  core::Kernel k = good();
+  k.cluster = 2;
+  const Report r = check(k, {}, product);
+  EXPECT_EQ(r.verdict(), Verdict::unsupported);
+  EXPECT_EQ(r.find("deadlock")->reason, "clusters are not modelled");
+  for (const Finding& f : r.findings) EXPECT_NE(f.verdict, Verdict::proved) << f.kind->name;
+}
+
+TEST(CheckKinds, ARingByEqualTermsIsProved) {
+  // count - S * (count // S) in place of count % S.
+  core::Kernel k = good();
+  std::function<void(core::Body&)> rewrite = [&](core::Body& body) {
+    for (core::Op& op : body) {
+      if (auto* issue = std::get_if<core::Issue>(&op.node))
+        for (core::Argument& a : issue->arguments)
+          if (auto* b = std::get_if<core::BarrierAt>(&a);
+              b != nullptr && b->slot->op == term::Op::remainder) {
+            const term::Term count = b->slot->args[0];
+            b->slot = count - term::floor_div(count, 2) * 2;
+          }
+      if (auto* loop = std::get_if<core::For>(&op.node)) rewrite(loop->body);
+      if (auto* branch = std::get_if<core::If>(&op.node)) rewrite(branch->body);
+      if (auto* elected = std::get_if<core::Elected>(&op.node)) rewrite(elected->body);
+      if (auto* role = std::get_if<core::Role>(&op.node)) rewrite(role->body);
+    }
+  };
+  rewrite(k.body);
+  EXPECT_EQ(check(k, {}, product).verdict(), Verdict::proved);
+}
+
+}  // namespace
+}  // namespace tessera::check
