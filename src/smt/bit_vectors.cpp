@@ -71,7 +71,7 @@ class BitVectors final : public Numbers {
     return session_.all(all);
   }
 
-  Expr arithmetic(Term t, const std::vector<Expr>& x) override {
+  Expr arithmetic(Term t, const std::vector<Expr>& x, const Encode&) override {
     switch (t->op) {
       case Op::add:
         return session_.call<&F::mk_bvadd>(x[0], x[1]);
@@ -122,7 +122,8 @@ class BitVectors final : public Numbers {
     Expr whole = session_.call<&F::mk_bvudiv>(x, d);
     if (t->args[0]->facts.at_least(0)) return whole;
     Expr turned = session_.call<&F::mk_bvudiv>(session_.call<&F::mk_bvnot>(x), d);
-    return session_.choice(less(x, constant(0)), session_.call<&F::mk_bvnot>(turned), whole);
+    Expr negative = less(x, constant(0)), back = session_.call<&F::mk_bvnot>(turned);
+    return session_.choice(negative, back, whole);
   }
 
   Expr rest(Term t, Expr x, Expr d) {

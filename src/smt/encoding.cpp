@@ -45,7 +45,8 @@ Expr Encoding::made(Term t) {
     case Op::logical_not:
       return session_.negation(x[0]);
     default:
-      return t->predicate() ? compared(t, x) : numbers_.arithmetic(t, x);
+      return t->predicate() ? compared(t, x)
+                            : numbers_.arithmetic(t, x, [this](Term other) { return of(other); });
   }
 }
 
@@ -59,7 +60,12 @@ Expr Encoding::compared(Term t, const std::vector<Expr>& x) {
 Expr Encoding::leaf(Term t) {
   const auto known = leaves_.find(t);
   if (known != leaves_.end()) return known->second;
-  return leaves_[t] = numbers_.unknown(t->symbol->name + mark_, t->symbol->facts);
+  const term::Facts& f = t->symbol->facts;
+  if (f.lower && f.upper && *f.lower > *f.upper) {  // a residue class with no value in the range
+    numbers_.conditions.push_back(session_.truth(false));
+    return leaves_[t] = numbers_.constant(*f.lower);
+  }
+  return leaves_[t] = numbers_.unknown(t->symbol->name + mark_, f);
 }
 
 Expr Encoding::read(Term t) {

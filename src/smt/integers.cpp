@@ -1,7 +1,7 @@
 #include <stdexcept>
-#include <tuple>
 
 #include "smt/numbers.h"
+#include "term/rules.h"
 
 namespace tessera::smt {
 namespace {
@@ -39,13 +39,14 @@ class Integers final : public Numbers {
     std::vector<Expr> all;
     if (facts.lower) all.push_back(less_equal(constant(*facts.lower), value));
     if (facts.upper) all.push_back(less_equal(value, constant(*facts.upper)));
-    if (facts.modulus > 1)
-      all.push_back(session_.equal(session_.call<&F::mk_mod>(value, constant(facts.modulus)),
-                                   constant(facts.residue)));
+    if (facts.modulus > 1) {
+      Expr rest = session_.call<&F::mk_mod>(value, constant(facts.modulus));
+      all.push_back(session_.equal(rest, constant(facts.residue)));
+    }
     return session_.all(all);
   }
 
-  Expr arithmetic(Term t, const std::vector<Expr>& x) override {
+  Expr arithmetic(Term t, const std::vector<Expr>& x, const Encode& encode) override {
     switch (t->op) {
       case Op::add:
         return sum(x[0], x[1]);
@@ -68,7 +69,7 @@ class Integers final : public Numbers {
       case Op::bit_xor:
       case Op::bit_and:
       case Op::bit_or:
-        return bitwise(t, x);
+        return bitwise(t, x, encode);
       default:
         throw std::logic_error("smt: no arithmetic operator");
     }
@@ -123,18 +124,12 @@ class Integers final : public Numbers {
       return t->op == Op::shift_left ? product(x, power) : session_.call<&F::mk_div>(x, power);
     };
     Expr out = moved(*by.upper);
-    for (int64_t s = *by.upper - 1; s >= *by.lower; --s)
-      out = session_.choice(session_.equal(amount, constant(s)), moved(s), out);
+    for (int64_t s = *by.upper - 1; s >= *by.lower; --s) {
+      Expr here = session_.equal(amount, constant(s)), value = moved(s);
+      out = session_.choice(here, value, out);
+    }
     return out;
   }
-
-  // A number as 2^n * high + its bits from `first` to n - 1 + `low`, which is below 2^first.
-  struct Bits {
-    unsigned first = 0;
-    Expr low = nullptr;
-    std::vector<Expr> bits;  // truth values, the least first
-    Expr high = nullptr;
-  };
 
   // The bits of a bounded number beside its sign; more than most_bits where there is no bound.
   static unsigned width_of(const Facts& f) {
@@ -149,65 +144,70 @@ class Integers final : public Numbers {
     return k;
   }
 
-  Expr joined(const Bits& b) {
-    const std::size_t n = b.first + b.bits.size();
-    Expr out = sum(product(constant(int64_t{1} << n), b.high), b.low);
-    for (std::size_t i = b.first; i < n; ++i)
-      out = sum(out, session_.choice(b.bits[i - b.first], constant(int64_t{1} << i), constant(0)));
+  // The bits of x, which is in [0, 2^n), the least first, as truth values.
+  const std::vector<Expr>& bits(Expr x, unsigned n) {
+    const auto known = bits_.find({x, n});
+    if (known != bits_.end()) return known->second;
+    std::vector<Expr> b;
+    for (unsigned i = 0; i < n; ++i)
+      b.push_back(session_.call<&F::mk_fresh_const>("b", session_.call<&F::mk_bool_sort>()));
+    conditions.push_back(session_.equal(x, number(b)));
+    return bits_[{x, n}] = b;
+  }
+  Expr number(const std::vector<Expr>& bits) {
+    Expr none = constant(0), out = none;
+    for (std::size_t i = 0; i < bits.size(); ++i)
+      out = sum(out, session_.choice(bits[i], constant(int64_t{1} << i), none));
     return out;
   }
-
-  // x, which has `low` and `high` where these are known.
-  const Bits& bits(Expr x, unsigned first, unsigned n, Expr low, Expr high) {
-    const auto known = bits_.find({x, first, n});
-    if (known != bits_.end()) return known->second;
-    Bits b{first, low, {}, high};
-    if (low == nullptr) {
-      b.low = first == 0 ? constant(0) : fresh("l");
-      conditions.push_back(less_equal(constant(0), b.low));
-      conditions.push_back(less(b.low, constant(int64_t{1} << first)));
-    }
-    if (high == nullptr) b.high = fresh("h");
-    for (unsigned i = first; i < n; ++i)
-      b.bits.push_back(session_.call<&F::mk_fresh_const>("b", session_.call<&F::mk_bool_sort>()));
-    conditions.push_back(session_.equal(x, joined(b)));
-    return bits_[{x, first, n}] = b;
+  Expr joined(Op op, const std::vector<Expr>& a, const std::vector<Expr>& b) {
+    std::vector<Expr> out;
+    for (std::size_t i = 0; i < a.size(); ++i)
+      out.push_back(op == Op::bit_xor   ? session_.call<&F::mk_xor>(a[i], b[i])
+                    : op == Op::bit_and ? session_.all({a[i], b[i]})
+                                        : session_.any({a[i], b[i]}));
+    return number(out);
   }
 
-  // By the bits of the narrower operand: below them it is 0, and beyond them it has its sign alone,
-  // so that the other operand counts as a whole there.
-  Expr bitwise(Term t, const std::vector<Expr>& x) {
+  // By the bits of the narrower operand y, of n bits beside its sign, of which the first f are 0.
+  // Of x only the bits from f to n - 1 are needed: they are (x // 2^f) % 2^(n-f), whose normal form
+  // often is the same for several x. Beyond n, y has its sign alone.
+  Expr bitwise(Term t, const std::vector<Expr>& operands, const Encode& encode) {
     const unsigned widths[] = {width_of(t->args[0]->facts), width_of(t->args[1]->facts)};
     const int narrow = widths[0] <= widths[1] ? 0 : 1;
     const unsigned n = widths[narrow];
     if (n > most_bits) {
       abstract = true;
       const char* name = t->op == Op::bit_xor ? "^" : t->op == Op::bit_and ? "&" : "|";
-      return session_.applied(name, x, sort_);
+      return session_.applied(name, operands, sort_);
     }
-    const Facts& facts = t->args[narrow]->facts;
-    const unsigned first = zeros_of(facts, n);
-    Expr none = constant(0), all = constant(-1);
-    Expr negative = facts.at_least(0) ? session_.truth(false) : less(x[narrow], none);
-    const Bits a = bits(x[narrow], first, n, none, session_.choice(negative, all, none));
-    const Bits b = bits(x[1 - narrow], first, n, nullptr, nullptr);
-    Bits out{first, t->op == Op::bit_and ? none : b.low, {}, nullptr};
-    for (unsigned i = 0; i < n - first; ++i) {
-      out.bits.push_back(t->op == Op::bit_xor   ? session_.call<&F::mk_xor>(a.bits[i], b.bits[i])
-                         : t->op == Op::bit_and ? session_.all({a.bits[i], b.bits[i]})
-                                                : session_.any({a.bits[i], b.bits[i]}));
-    }
-    out.high = t->op == Op::bit_xor
-                   ? session_.choice(negative, sum(product(all, b.high), -1), b.high)
-               : t->op == Op::bit_and ? session_.choice(negative, b.high, none)
-                                      : session_.choice(negative, all, b.high);
-    return joined(out);
+    const Term x = t->args[1 - narrow], y = t->args[narrow];
+    const unsigned f = zeros_of(y->facts, n);
+    const int64_t unit = int64_t{1} << f, whole = int64_t{1} << n;
+    const auto middle = [&](Term of) {
+      return bits(encode(simplify(floor_mod(floor_div(of, unit), whole / unit))), n - f);
+    };
+    const std::vector<Expr> of_x = middle(x), of_y = middle(y);
+    Expr step = constant(unit), minus = constant(-1);
+    Expr both = product(step, joined(t->op, of_x, of_y));
+    Expr alone = product(step, number(of_x));
+    Expr change = sum(both, product(minus, alone));
+    Expr all_x = operands[1 - narrow];
+    Expr positive = t->op == Op::bit_and ? both : sum(all_x, change);
+    if (y->facts.at_least(0)) return positive;
+    // 2^n * h + low: a negative y turns, keeps or sets h.
+    Expr low = encode(simplify(floor_mod(x, whole)));
+    Expr minus_high = sum(low, product(minus, all_x)), changed = sum(low, change);
+    Expr negative = t->op == Op::bit_xor   ? sum(sum(minus_high, changed), -whole)
+                    : t->op == Op::bit_and ? sum(product(minus, minus_high), both)
+                                           : sum(changed, -whole);
+    return session_.choice(less(operands[narrow], constant(0)), negative, positive);
   }
 
   Sort sort_;
   bool products_ = false;
   std::map<std::pair<Expr, Expr>, std::pair<Expr, Expr>> divided_;
-  std::map<std::tuple<Expr, unsigned, unsigned>, Bits> bits_;  // by number, first and n
+  std::map<std::pair<Expr, unsigned>, std::vector<Expr>> bits_;
 };
 
 }  // namespace

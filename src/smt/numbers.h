@@ -1,6 +1,7 @@
 // How integers of terms are written for Z3: as bit vectors, or as Z3's integers.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,8 +26,11 @@ class Numbers {
   virtual Expr unknown(const std::string& name, const term::Facts& facts) = 0;
   /// The condition that a value, which some expression has, agrees with the facts.
   virtual Expr agrees(Expr value, const term::Facts& facts) = 0;
-  /// The value of t, from Op::add to Op::shift_right, by those of its arguments.
-  virtual Expr arithmetic(term::Term t, const std::vector<Expr>& arguments) = 0;
+  /// The value of t, from Op::add to Op::shift_right, by those of its arguments. `encode` gives the
+  /// values of other terms over the same symbols.
+  using Encode = std::function<Expr(term::Term)>;
+  virtual Expr arithmetic(term::Term t, const std::vector<Expr>& arguments,
+                          const Encode& encode) = 0;
   virtual Expr less(Expr a, Expr b) = 0;
   virtual Expr less_equal(Expr a, Expr b) = 0;
   /// In the model of the session's last check; nullopt if it does not fit 64 bits.

@@ -14,7 +14,7 @@ namespace tessera::smt {
 /// In units of Z3's own count, so that a verdict depends on the version of Z3 and not on the
 /// machine.
 struct Limits {
-  unsigned work = 3'000'000;  // a check; a question has one to four. Seconds, see docs/smt.md
+  unsigned work = 4'000'000;  // of a check; every part of a question has one to four
 };
 
 /// What decided: normal form, bounds and walks (term/query.h), or Z3 by one way of writing numbers.

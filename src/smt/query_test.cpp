@@ -37,7 +37,7 @@ constexpr Limits little{300'000};
 TEST_F(SmtTest, VerdictsOnRandomPredicatesAreRight) {
   term::testing::RandomTerms random(21);
   int proved = 0, refuted = 0, unknown = 0;
-  for (int i = 0; i < smt::testing::many(2000); ++i) {
+  for (int i = 0; i < smt::testing::many(600); ++i) {
     if (i % 8 == 0) random.renew();
     const Term p = random.predicate(3);
     const Verdict v = smt::always(p, little), other = term::always(p);
@@ -55,15 +55,15 @@ TEST_F(SmtTest, VerdictsOnRandomPredicatesAreRight) {
       ++unknown;
     }
   }
-  EXPECT_GT(proved, 100);
-  EXPECT_GT(refuted, 1500);
+  EXPECT_GT(proved, 30);
+  EXPECT_GT(refuted, 450);
   EXPECT_LT(unknown, (proved + refuted) / 20);
 }
 
 TEST_F(SmtTest, VerdictsOnRandomEquationsAreRight) {
   term::testing::RandomTerms random(22);
   int proved = 0, refuted = 0, unknown = 0;
-  for (int i = 0; i < smt::testing::many(1500); ++i) {
+  for (int i = 0; i < smt::testing::many(400); ++i) {
     if (i % 8 == 0) random.renew();
     Pool& pool = random.pool();
     const Term t = random.number(3), other = random.number(2);
@@ -83,15 +83,15 @@ TEST_F(SmtTest, VerdictsOnRandomEquationsAreRight) {
       ++unknown;
     }
   }
-  EXPECT_GT(proved, 600);
-  EXPECT_GT(refuted, 200);
+  EXPECT_GT(proved, 150);
+  EXPECT_GT(refuted, 50);
   EXPECT_LT(unknown, (proved + refuted) / 10);
 }
 
 TEST_F(SmtTest, VerdictsOnInjectivityAreRight) {
   term::testing::RandomTerms random(23);
   int proved = 0, refuted = 0;
-  for (int i = 0; i < smt::testing::many(500); ++i) {
+  for (int i = 0; i < smt::testing::many(200); ++i) {
     if (i % 8 == 0) random.renew();
     Pool& pool = random.pool();
     const Term x = pool.symbol(pool.find("x")), y = pool.symbol(pool.find("y"));
@@ -115,8 +115,8 @@ TEST_F(SmtTest, VerdictsOnInjectivityAreRight) {
     ASSERT_EQ(moved, v.other) << "they differ in more than the coordinates";
     ASSERT_NE(v.witness, v.other);
   }
-  EXPECT_GT(proved, 80);
-  EXPECT_GT(refuted, 200);
+  EXPECT_GT(proved, 30);
+  EXPECT_GT(refuted, 80);
 }
 
 TEST_F(SmtTest, SwizzlesAgreeWithoutTheirNormalForm) {
@@ -129,16 +129,31 @@ TEST_F(SmtTest, SwizzlesAgreeWithoutTheirNormalForm) {
     const std::vector<Term> conjunction{logical_not(claim)};
     return search(*library(), {conjunction, conjunction, {}}, {}, by);
   };
-  EXPECT_EQ(found(equals(formula, address), Tier::bit_vectors).answer, Answer::unsatisfiable);
-  // Bits as integers cost far more, so the claims here are smaller.
-  (void)*pool.coordinate("lane", 32);
-  EXPECT_EQ(found(T("(lane ^ 2) // 4 == lane // 4"), Tier::integers).answer, Answer::unsatisfiable);
   for (const Tier by : {Tier::bit_vectors, Tier::integers}) {
+    EXPECT_EQ(found(equals(formula, address), by).answer, Answer::unsatisfiable);
     const Found wrong = found(equals(formula, other), by);
     ASSERT_EQ(wrong.answer, Answer::satisfiable) << wrong.reason;
     EXPECT_EQ(to_string(wrong.model, pool), "row = 4, col = 0");
     EXPECT_EQ(wrong.by, by);
   }
+}
+
+TEST_F(SmtTest, BitsOfUnboundedNumbersAreExactBesideNarrowOnes) {
+  (void)*pool.parameter("base", {.lower = pool.constant(0), .modulus = 1024});
+  (void)*pool.parameter("E", {});
+  (void)*pool.coordinate("row", 64);
+  (void)*pool.coordinate("s", 9);
+  EXPECT_TRUE(smt::equal(T("base + (row * 16 ^ row % 8 * 16)"), T("base + row * 16 ^ row % 8 * 16"))
+                  .proved());
+  EXPECT_TRUE(smt::equal(T("(E ^ row) ^ row"), T("E")).proved());
+  EXPECT_TRUE(smt::equal(T("(E & s - 4) + (E | s - 4)"), T("E + s - 4")).proved());
+  EXPECT_TRUE(smt::equal(T("E ^ s - 4"), T("(E | s - 4) - (E & s - 4)")).proved());
+  EXPECT_TRUE(smt::always(T("(E | row) >= E")).proved());
+  const Verdict v = smt::always(T("(E | s - 4) >= E"));
+  ASSERT_TRUE(v.refuted()) << text(v);
+  // Two wide operands are any function: what that does not decide is open.
+  EXPECT_TRUE(smt::equal(T("(E ^ base) + 1"), T("1 + (E ^ base)")).proved());
+  EXPECT_FALSE(smt::always(T("(E & base) <= base")).refuted());
 }
 
 TEST_F(SmtTest, ParametersAsDivisorsAreDecided) {
@@ -191,9 +206,11 @@ TEST_F(SmtTest, EmptyRangesMakeClaimsTrue) {
   (void)*pool.parameter("N", between(0, 9));
   (void)*pool.counter("j", T("0"), T("N"));
   (void)*pool.counter("never", T("5"), T("3"));
+  (void)*pool.parameter("none", {pool.constant(5), pool.constant(7), 4, 0});
   EXPECT_TRUE(smt::always(T("j * 0 + N > 0")).proved());
   EXPECT_TRUE(smt::always(T("N > 0")).refuted());
   EXPECT_TRUE(smt::always(T("never == 77 * N")).proved());
+  EXPECT_TRUE(smt::always(T("none * N * N == 3")).proved());
 }
 
 TEST_F(SmtTest, SatisfiableGivesAModel) {

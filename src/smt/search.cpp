@@ -60,11 +60,14 @@ class Attempt {
     if (take_model()) return std::move(out_);
     // Of the same, values that can be computed.
     std::vector<Expr> more = conditions_;
-    for (const Encoding* e : encodings())
-      for (const auto& [leaf, value] : e->leaves()) {
-        more.push_back(numbers_->less(numbers_->constant(-everyday), value));
-        more.push_back(numbers_->less(value, numbers_->constant(everyday)));
-      }
+    const auto limit = [&](Expr value) {
+      more.push_back(numbers_->less(numbers_->constant(-everyday), value));
+      more.push_back(numbers_->less(value, numbers_->constant(everyday)));
+    };
+    for (const Encoding* e : encodings()) {
+      for (const auto& [leaf, value] : e->leaves()) limit(value);
+      for (const auto& [read, value] : e->reads()) limit(value);
+    }
     if (out_.by == Tier::bit_vectors || !check(limits, more)) {
       out_.answer = Answer::unknown;
       out_.reason = "Z3 has a counterexample that cannot be evaluated in 64 bits";
@@ -99,10 +102,12 @@ class Attempt {
       return session_.all(all);
     }
     std::vector<Expr> differ;
-    for (Term c : problem_.coordinates)
-      differ.push_back(session_.negation(session_.equal(first_.of(c), second_->of(c))));
-    return session_.all({session_.any(differ), session_.equal(first_.of(problem_.normal[0]),
-                                                              second_->of(problem_.normal[0]))});
+    for (Term c : problem_.coordinates) {
+      Expr a = first_.of(c), b = second_->of(c);
+      differ.push_back(session_.negation(session_.equal(a, b)));
+    }
+    Expr a = first_.of(problem_.normal[0]), b = second_->of(problem_.normal[0]);
+    return session_.all({session_.any(differ), session_.equal(a, b)});
   }
 
   bool check(const Limits& limits, std::vector<Expr> conditions) {

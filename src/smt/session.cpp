@@ -1,5 +1,6 @@
 #include "smt/session.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string_view>
 
@@ -63,7 +64,8 @@ Answer Session::check(const char* logic, const std::vector<Expr>& conditions, un
   call<&F::solver_inc_ref>(solver);
   Z3Params params = call<&F::mk_params>();
   call<&F::params_inc_ref>(params);
-  call<&F::params_set_uint>(params, call<&F::mk_string_symbol>("rlimit"), work);
+  call<&F::params_set_uint>(params, call<&F::mk_string_symbol>("rlimit"),
+                            std::max(work, 1U));  // 0 would be no limit
   call<&F::solver_set_params>(solver, params);
   call<&F::params_dec_ref>(params);
   for (Expr c : conditions) call<&F::solver_assert>(solver, c);

@@ -1,7 +1,8 @@
 // One context of Z3 with its expressions, and checks of conjunctions in it.
 //
 // A session serves one question: what a solver does depends on what its context has seen before,
-// and a verdict must not.
+// and a verdict must not. It also depends on the order in which expressions are made. So no call
+// here has two arguments that make one: C++ leaves their order to the compiler.
 #pragma once
 
 #include <string>

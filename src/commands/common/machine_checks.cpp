@@ -35,7 +35,7 @@ Check check_place(const PlaceFacts& p) {
 
 /// The compiler, and why host sides cost what they need not where they do.
 std::string compiler_line(const toolchain::Toolchain& t) {
-  const std::string line = fmt::format("{} {}", t.nvcc.string(), t.nvcc_version);
+  std::string line = fmt::format("{} {}", t.nvcc.string(), t.nvcc_version);
   if (t.together_because.empty()) return line;
   return fmt::format("{}, compiling host sides as well: {}", line, t.together_because);
 }
