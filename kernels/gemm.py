@@ -10,7 +10,7 @@ from __future__ import annotations
 from tessera.language import *
 
 
-@kernel
+@kernel(means="C[i, j] = sum(A[i, k] * B[j, k], k)")
 def gemm(
     M: index(multiple=8, below=1 << 20),
     N: index(multiple=8, below=1 << 20),

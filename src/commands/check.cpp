@@ -49,7 +49,8 @@ Result<Outcome> run(const Json& arguments, Context&) {
     out.text = fmt::format("{}: the machine cannot run it\n", kernel.name);
     return out;
   }
-  const tessera::check::Report report = tessera::check::check(kernel);
+  TESSERA_TRY(means, tessera::check::means_of(kernel));
+  const tessera::check::Report report = tessera::check::check(kernel, {}, means);
   out.exit = exit_of(report.verdict());
   out.data["verdict"] = std::string(name_of(report.verdict()));
   out.data["findings"] = to_json(report);

@@ -256,6 +256,8 @@ struct Kernel {
   int cluster = 1;     // blocks of a cluster, along the grid
   int min_blocks = 1;  // blocks that a multiprocessor must hold at once: bounds the registers
   Term grid;           // blocks, a multiple of `cluster`: of the parameters and `multiprocessors`
+  /// What it computes, where it says so: "C[i, j] = sum(A[i, k] * B[j, k], k)".
+  std::string means;
   std::map<std::string, int64_t> constants;  // the decisions that made it, for people and tuners
 
   std::shared_ptr<term::Pool> pool;

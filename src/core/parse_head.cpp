@@ -26,7 +26,8 @@ Status Reader::head(const syntax::Function& f) {
   if (c == nullptr || name != "kernel")
     return wrong(f.name_span, fmt::format("`{}` is not declared a kernel", f.name),
                  "one decorator, `@kernel(threads=..., cluster=..., min_blocks=..., grid=...)`");
-  static const Signature signature{"kernel", {}, {"threads", "cluster", "min_blocks", "grid"}};
+  static const Signature signature{
+      "kernel", {}, {"threads", "cluster", "min_blocks", "grid"}, {"means"}};
   TESSERA_TRY(given, Call::bind(*source_, signature, *c, f.decorators[0].span));
   std::map<std::string_view, int> numbers;
   for (const std::string_view key : {"threads", "cluster", "min_blocks"}) {
@@ -39,6 +40,13 @@ Status Reader::head(const syntax::Function& f) {
   }
   kernel_.emplace(f.name, numbers["threads"], numbers["cluster"]);
   kernel_->min_blocks = numbers["min_blocks"];
+  if (const Expr* means = given.find("means")) {
+    const auto* text = means->as<syntax::String>();
+    if (text == nullptr)
+      return error(bad_text_at(*source_, means->span, "`means` is no text",
+                               "`means=\"C[i, j] = sum(A[i, k] * B[j, k], k)\"`"));
+    kernel_->means = text->value;
+  }
   kernel_->source = source_;
   kernel_->span = f.name_span;
   const Coordinates& at = kernel_->at;

@@ -136,8 +136,9 @@ class Writer {
   }
 
   void head() {
-    line(fmt::format("@kernel(threads={}, cluster={}, min_blocks={}, grid={})", k_.threads,
-                     k_.cluster, k_.min_blocks, terms_(k_.grid)));
+    line(fmt::format("@kernel(threads={}, cluster={}, min_blocks={}, grid={}{})", k_.threads,
+                     k_.cluster, k_.min_blocks, terms_(k_.grid),
+                     k_.means.empty() ? "" : ", means=\"" + k_.means + "\""));
     if (k_.parameters.empty() && k_.tensors.empty() && k_.constants.empty())
       return line("def " + k_.name + "():");
     line("def " + k_.name + "(");

@@ -126,8 +126,9 @@ bool same(const Kernel& a, const Kernel& b) {
   const Pair pair{a, b};
   return a.name == b.name && a.threads == b.threads && a.cluster == b.cluster &&
          a.min_blocks == b.min_blocks && same(a.grid, b.grid) && a.constants == b.constants &&
-         all(a.parameters, b.parameters, same_parameter) && same_list(a.tensors, b.tensors) &&
-         same_list(a.shared, b.shared) && same_list(a.barriers, b.barriers) &&
+         a.means == b.means && all(a.parameters, b.parameters, same_parameter) &&
+         same_list(a.tensors, b.tensors) && same_list(a.shared, b.shared) &&
+         same_list(a.barriers, b.barriers) &&
          all(a.maps, b.maps,
              [&](const TensorMap& x, const TensorMap& y) { return pair.same_map(x, y); }) &&
          pair.bodies(a.body, b.body);

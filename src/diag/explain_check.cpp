@@ -107,6 +107,12 @@ accumulate = select(k == 0, 0, 1); for k in range(0, (K + 63) // 64)
      R"(
 turns = (tiles - block + blocks - 1) // blocks
 )"},
+    {"TS0878", "check.bad_meaning", R"(What a kernel says that it computes cannot be read.)",
+     R"(`means` is one assignment to an element of a tensor: a sum of products of elements over one name.)",
+     R"(Write it in the form that the message shows, with tensors of the kernel.)",
+     R"(
+@kernel(means='C[i, j] = sum(A[i, k] * B[j, k], k)')
+)"},
 };
 
 }  // namespace

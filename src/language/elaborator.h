@@ -256,6 +256,7 @@ class Elaborator {
   int threads_asked_ = 0;  // by @kernel(threads=)
   Span grid_span_;
   int cluster_ = 1, min_blocks_ = 1;
+  std::string means_;
   bool in_body_ = false;  // the signature has been read
   bool begun_ = false;  // the first op has been written
   std::map<int32_t, BarrierFacts> barriers_;

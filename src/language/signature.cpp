@@ -95,6 +95,16 @@ Status Elaborator::decorators() {
     const auto* call = d.as<syntax::Call>();
     if (call == nullptr) continue;
     for (const syntax::Argument& a : call->arguments) {
+      if (a.keyword == "means") {
+        const auto* text = a.value.as<syntax::String>();
+        if (text == nullptr)
+          return error(fail(wrong_call, "`means` of `@kernel` is no text")
+                           .label(label(a.value.span))
+                           .expect("means=\"C[i, j] = sum(A[i, k] * B[j, k], k)\"")
+                           .help("write what the kernel computes between quotes"));
+        means_ = text->value;
+        continue;
+      }
       TESSERA_TRY(v, evaluate(a.value));
       const auto* n = v.as<int64_t>();
       int* const what = a.keyword == "threads"      ? &threads_asked_
@@ -105,7 +115,7 @@ Status Elaborator::decorators() {
         return error(fail(wrong_call, "`@kernel` takes no `{}`",
                           a.keyword.empty() ? "argument without a name" : a.keyword)
                          .label(label(a.span))
-                         .expect("threads, cluster, min_blocks")
+                         .expect("threads, cluster, min_blocks, means")
                          .help("write `@kernel(threads=128)`"));
       const bool warps = a.keyword != "threads" || (n != nullptr && *n % 32 == 0 && *n <= 1024);
       if (n == nullptr || *n < 1 || *n > 1024 || !warps)
