@@ -66,7 +66,7 @@ void verify_budget(const Site& top, const std::vector<RegisterChange>& changes) 
     const auto use = r == nullptr ? uses.end() : uses.find(r);
     if (use == uses.end()) continue;
     warps -= r->warps;
-    total += 32 * r->warps * use->second.most;
+    total += int64_t{32} * r->warps * use->second.most;
     parts += fmt::format("{}`{}` {} x {}", parts.empty() ? "" : ", ", r->name, 32 * r->warps,
                          use->second.most);
     site.op = &op;
