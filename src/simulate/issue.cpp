@@ -190,7 +190,7 @@ void Machine::apply_fences(Strand& s, const Call& call) {
 void Machine::at_once(Strand& s, Call& call) {
   check_needs(call, s.knows);
   if (asynchronous_product(call))
-    issue_product(s, call);
+    issue_product(call);
   else
     touch_operands(call);
   if (call.code->asynchronous && !call.code->accesses.empty()) {

@@ -125,7 +125,7 @@ class Machine {
   RegisterFile& file(const Call& call, int registers);
   void touch_registers(const Call& call, int registers, int64_t first, int64_t count, bool write);
   void touch_operands(const Call& call);
-  void issue_product(Strand& s, Call& call);
+  void issue_product(const Call& call);
   void compare_products(const Call& call);
 
   // barriers.cpp

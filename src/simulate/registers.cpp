@@ -104,7 +104,7 @@ void Machine::compare_products(const Call& call) {
   }
 }
 
-void Machine::issue_product(Strand& s, Call& call) {
+void Machine::issue_product(const Call& call) {
   Queue& q = warps_[call.warp].queue;
   q.events.push_back(call.event);
   compare_products(call);

@@ -118,7 +118,7 @@ void mma_sync(Call& call) {
   };
   const std::vector<double> a = matrix("a", m.a, m.a_layout(), 16, m.k / 2);
   const std::vector<double> b = matrix("b", m.b, m.b_layout(), 8, m.k / 4);
-  std::vector<double> sums(16 * 8, 0.0);
+  std::vector<double> sums(std::size_t{16} * 8, 0.0);
   add_product(sums, a, b, m.k, 8);
   const DType type = arch::storage_of(m.c);
   const Layout layout = arch::MmaSync::c_layout();
