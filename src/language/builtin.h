@@ -50,7 +50,7 @@ class Call {
 struct Builtin {
   std::string_view name;  // "tma.load"; of a method: ".barrier.wait"; of a property: the same
   /// Parameters in order: "count, arrivals=, *more": a `=` makes one optional, which is then given
-  /// by keyword or place; a last one with `*` takes all further places.
+  /// by keyword or place; one with `*` takes all further places, `**` all further keywords.
   std::string_view parameters;
   std::string_view doc;
   Result<Value> (*run)(Call& call);

@@ -58,10 +58,11 @@ Result<Fragment> Elaborator::registers(DType element, std::vector<int64_t> tile,
                      .help("choose a smaller tile, or give the role more warps"));
   const std::string name = fresh(naming.empty() ? "values" : naming);
   TESSERA_TRY(b, emit(span));
-  Fragment out{.id = b->registers(name, element, tile, layout.value_or(Layout())),
+  const bool known = layout.has_value();
+  Fragment out{.id = b->registers(name, element, tile, std::move(layout).value_or(Layout())),
                .tile = std::move(tile)};
   registers_span_[out.id.index] = b->kernel().registers.back().span = span;
-  if (!layout) unlaid_.insert(out.id.index);
+  if (!known) unlaid_.insert(out.id.index);
   return out;
 }
 

@@ -148,8 +148,7 @@ Status Elaborator::store_part(const syntax::Subscript& s, const Value& value, Sp
                            "instructions, tensors by `store`"));
   const auto all = [](const syntax::Expr& e) {
     const auto* slice = e.as<syntax::Slice>();
-    return (slice != nullptr && !slice->from && !slice->to && !slice->step) ||
-           (e.as<syntax::Constant>() != nullptr);
+    return slice != nullptr && !slice->from && !slice->to && !slice->step;
   };
   Fragment to = *registers;
   if (!std::all_of(s.indices.begin(), s.indices.end(), all)) {

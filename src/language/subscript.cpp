@@ -9,10 +9,6 @@ bool is_all(const syntax::Expr& e) {
   const auto* slice = e.as<syntax::Slice>();
   return slice != nullptr && !slice->from && !slice->to && !slice->step;
 }
-bool is_ellipsis(const syntax::Expr& e) {
-  const auto* c = e.as<syntax::Constant>();
-  return c != nullptr && *c == syntax::Constant::ellipsis;
-}
 
 Term sum(Term a, Term b) {
   if (a->op == term::Op::constant && a->value == 0) return b;
@@ -240,8 +236,6 @@ Result<Value> Elaborator::tensor_type(const syntax::Subscript& s, Span span) {
     const auto* function = call == nullptr ? nullptr : call->function->as<syntax::Name>();
     if (name != nullptr && (name->id == "out" || name->id == "workspace")) {
       out.access = name->id == "out" ? core::Access::output : core::Access::workspace;
-    } else if (is_ellipsis(e)) {
-      continue;
     } else if (function != nullptr && function->id == "strides") {
       for (const syntax::Argument& a : call->arguments) TESSERA_CHECK(add(a.value, out.strides));
     } else {

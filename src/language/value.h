@@ -85,7 +85,7 @@ struct Elementwise {
   std::vector<int64_t> tile;
 };
 
-/// A function of the file with the arguments that are bound already.
+/// A function of the file.
 struct UserFunction {
   const syntax::Function* function = nullptr;
 };
@@ -108,12 +108,11 @@ struct Namespace {
 struct ScopeRef {
   std::function<Status(Elaborator&, const std::function<Status()>& body)> enter;
 };
-/// What `for` goes over. `run` calls the body once a turn that is told apart while elaborating,
-/// with one value a target.
+/// What `for` goes over. `run` writes the loop, or its turns one by one, and calls the body with
+/// one value a target; `counter` is the first target's name.
 struct LoopRef {
   using Body = std::function<Status(const std::vector<Value>&)>;
-  std::string name;                   // "ring"
-  std::vector<std::string> counters;  // the names of the targets, for the core's counters
+  std::string name;  // "ring"
   std::function<Status(Elaborator&, const std::string& counter, const Body&)> run;
   int yields = 1;
   std::function<Result<Value>(Elaborator&, std::string_view name)> attribute;  // may be empty
