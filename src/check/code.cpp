@@ -30,7 +30,8 @@ std::string_view unmodelled(const arch::Form& form) {
     if (e.kind == arch::EventKind::cp_async_group) return "cp.async is not modelled";
   }
   // Bytes that are expected alone may come when the phase is already complete.
-  if (form.name == "mbarrier.expect_tx" || form.name == "mbarrier.inval") return "it is not modelled";
+  if (form.name == "mbarrier.expect_tx" || form.name == "mbarrier.inval")
+    return "it is not modelled";
   for (const arch::Access& a : form.effects.accesses)
     if (!a.blocks.empty()) return "it acts on other blocks of the cluster";
   return "";
@@ -174,7 +175,6 @@ class Compiler {
       return i;
     };
     // What a loop of a size does is decided by its size: its bounds need no shifted terms.
-    const std::string before = out_.not_shifted;
     std::vector<Value> bounds;
     for (Term t : {loop.lower, sizes_.turns(loop), loop.step})
       bounds.push_back(size >= 0 ? Value{Expression(sizes_.rewrite(t)), {}} : value(t));

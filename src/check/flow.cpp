@@ -95,7 +95,7 @@ class Tracer {
   bool agree(const Place& p) {
     if (p.role == nullptr) return give_up("k_agreement", "a wgmma stands outside of roles");
     for (int group = 0; 4 * group < p.role->warps; ++group) {
-      const Known known = {{p.role->warp.node(), 4 * group}};
+      const Known known = {{p.role->warp.node(), int64_t{4} * group}};
       const std::optional<Operand> a = operand(p, "a", known), b = operand(p, "b", known);
       if (!a || !b) return false;
       const int warp = p.role->first_warp + 4 * group;

@@ -7,7 +7,6 @@
 namespace tessera::check {
 namespace {
 
-using arch::EventKind;
 using arch::Issuer;
 using arch::Verb;
 
@@ -63,7 +62,8 @@ void Machine::start(const std::optional<std::vector<int64_t>>& sizes) {
   for (std::size_t c = 0; c < program_.codes.size(); ++c) {
     const Piece& code = program_.codes[c];
     for (int k = 0; k < code.warps && code.first_warp + k < warps_; ++k) {
-      Warp& w = state.warps[static_cast<std::size_t>(code.first_warp + k)];
+      const int at = code.first_warp + k;
+      Warp& w = state.warps[static_cast<std::size_t>(at)];
       w.code = static_cast<int>(c);
       w.values.assign(std::max(symbols, warp_index + 1), 0);
       w.values[warp_index] = code.first_warp + k;
@@ -336,7 +336,8 @@ void Machine::finish() {
   for (int first = 0; first + 4 <= warps_; first += 4)
     for (int k = 1; k < 4; ++k) {
       const Warp& a = state.warps[static_cast<std::size_t>(first)];
-      const Warp& b = state.warps[static_cast<std::size_t>(first + k)];
+      const int at = first + k;
+      const Warp& b = state.warps[static_cast<std::size_t>(at)];
       if (a.group_hash == b.group_hash) continue;
       const Piece& code = program_.codes[static_cast<std::size_t>(b.code)];
       for (const Instruction& i : code.instructions)

@@ -248,7 +248,7 @@ void Tile::compute(const core::Op& op, const std::vector<int>& warps) {
 /// The element whose sum the accumulators of a lane have in a slot.
 Tile::Element Tile::of_slot(int warp, int lane, int64_t slot) {
   const std::size_t at =
-      static_cast<std::size_t>(slot * arch::Wgmma::threads + warp % 4 * 32 + lane);
+      static_cast<std::size_t>(slot * arch::Wgmma::threads + int64_t{32} * (warp % 4) + lane);
   if (slot < 0 || at >= place_.size()) return {};
   const auto& [a, b] = groups_[static_cast<std::size_t>(warp / 4)];
   return {a.rows[static_cast<std::size_t>(place_[at] % 64)],
@@ -267,7 +267,7 @@ void Tile::matrices(const core::Op& op, int warp) {
   const Layout elements = move.elements(), lanes = move.lane_of_row();
   const int64_t first = eval(from->first);
   std::vector<int64_t> start;  // the byte of a row, by row and matrix
-  for (int64_t r = 0; r < 8 * move.matrices; ++r) {
+  for (int64_t r = 0; r < int64_t{8} * move.matrices; ++r) {
     values_[static_cast<std::size_t>(kernel_.at.lane->symbol->index)] = lanes(r);
     std::vector<int64_t> at;
     for (Term t : to->at) at.push_back(in_turn(t));

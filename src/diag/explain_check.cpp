@@ -113,6 +113,18 @@ turns = (tiles - block + blocks - 1) // blocks
      R"(
 @kernel(means='C[i, j] = sum(A[i, k] * B[j, k], k)')
 )"},
+    {"TS0877", "check.alignment", R"(A part of shared memory starts at the wrong address.)",
+     R"(A swizzle changes addresses by their own bits, so that what it is used with starts at a multiple of its period: 1024 bytes for the one of 128 bytes. Barriers start at multiples of 8 bytes.)",
+     R"(Move it to the next multiple, or let the builder place it.)",
+     R"(
+a = shared(bf16, (4,128,64):(8192,64,1), swizzle=128, at=1024)
+)"},
+    {"TS0879", "check.resources", R"(A block does not fit a multiprocessor.)",
+     R"(Its threads, its shared memory, or the registers that its roles claim are more than the architecture has.)",
+     R"(Take fewer stages, smaller tiles, or fewer registers for a role.)",
+     R"(
+two roles of 128 threads with 240 registers and one with 40: 66560 of 65536
+)"},
 };
 
 }  // namespace
