@@ -18,7 +18,7 @@ struct Measured {
   int threads = 1024;
   int64_t rest = 24;                    // registers a thread that other roles leave
   std::map<int32_t, int64_t> arrivals;  // of a phase, by BarriersId
-  std::size_t maps = 0;  // tensor maps, which are fetched before they are used
+  std::size_t maps = 0;                 // tensor maps, which are fetched before they are used
 };
 
 /// In the place of a role's registers: what the other roles leave.

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 import tessera
 import torch
+from core import BINARY, ROOT
+from core import tessera as command
 from tessera import api
 from tessera.common.errors import Error
 from tessera.tracer_process import Tracer
 from torch import nn
-
-from core import BINARY, ROOT
-from core import tessera as command
 
 OPTIONS = {"effort": "quick", "seconds": 60, "progress": False}
 X = (2, 48, 64)

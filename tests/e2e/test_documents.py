@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 import tomllib
-from pages import blocks_of
-
 from core import BINARY, ROOT, environment
+from pages import blocks_of
 
 PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").glob("*.md")))]
 RUN = ("README.md", "docs/tutorial.md", "docs/api.md")

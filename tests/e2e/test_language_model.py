@@ -2,10 +2,9 @@
 
 import pytest
 import torch
+from core import BINARY
 from tessera import backend
 from transformers import LlamaConfig, LlamaForCausalLM
-
-from core import BINARY
 
 NEW = 8
 

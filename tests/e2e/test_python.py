@@ -12,9 +12,8 @@ import warnings
 import pytest
 import tessera
 import torch
-from torch import nn
-
 from core import BINARY
+from torch import nn
 
 
 class Block(nn.Module):

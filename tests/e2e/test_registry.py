@@ -10,7 +10,6 @@ import warnings
 import pytest
 import tessera as package
 import torch
-
 from core import BINARY, environment, tessera
 
 MODEL = """

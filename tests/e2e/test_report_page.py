@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-
 from core import BINARY, environment
 
 REPORT = {

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 import tomllib
-
 from core import BINARY, ROOT, SMALL
 
 SCRIPT = """

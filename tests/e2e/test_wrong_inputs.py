@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from core import BINARY, SMALL, refused, tessera
 
 MODULE = """

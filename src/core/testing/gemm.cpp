@@ -151,7 +151,6 @@ class Gemm {
       b_.loop("k", b_.number(0), k_tiles_, b_.number(1), [&](Term k) {
         const Term count = turn * k_tiles_ + k;
         const Term at = ring_.slot(count);
-        const Term zero = b_.number(0);
         b_.issue("mbarrier.wait", {BarrierAt{empty_, at}, ring_.parity_before(count)});
         b_.issue("mbarrier.arrive_expect_tx",
                  {BarrierAt{full_, at}, number((s_.bm + s_.bn) * s_.bk * size_of(s_.element))});
