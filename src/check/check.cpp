@@ -24,12 +24,14 @@ void count(const core::Body& body, const Runs& runs, Coverage& out) {
       const int before = out.all();
       const arch::Effects& e = issue->form->effects;
       const auto writes = [](const arch::Access& a) { return a.action != arch::Action::read; };
+      // Fetching a tensor map, or lines into a cache, is a hint.
+      const bool hint = issue->form->name.find("prefetch") != std::string::npos;
       if (wgmma_of(*issue)) {
         ++out.products;
       } else if (std::any_of(e.events.begin(), e.events.end(),
                              [](const auto& x) { return x.verb == arch::Verb::awaits; })) {
         ++out.waits;
-      } else if (!e.accesses.empty() && !issue->form->name.starts_with("mbarrier")) {
+      } else if (!e.accesses.empty() && !hint && !issue->form->name.starts_with("mbarrier")) {
         const bool loads = issue->form->name.find("load") != std::string::npos ||
                            std::none_of(e.accesses.begin(), e.accesses.end(), writes);
         ++(loads ? out.loads : out.stores);

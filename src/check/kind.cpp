@@ -1,5 +1,7 @@
 #include "check/kind.h"
 
+#include <set>
+
 #include "term/query.h"
 
 namespace tessera::check {
@@ -60,9 +62,8 @@ Diagnostic refutation(const Subject& s, const Kind& k, const Violation& v) {
   d.notes.push_back("sizes: " + witness(s, v));
   d.helps.push_back(v.help);
   if (s.kernel.source != nullptr) {
-    d = std::move(d).label(s.kernel.source->label(v.op->span, v.message));
-    if (v.other != nullptr)
-      d = std::move(d).label(s.kernel.source->label(v.other->span, v.other_text));
+    std::move(d).label(s.kernel.source->label(v.op->span, v.message));
+    if (v.other != nullptr) std::move(d).label(s.kernel.source->label(v.other->span, v.other_text));
   }
   return std::move(d)
       .with("kind", k.name)
@@ -74,8 +75,11 @@ Diagnostic refutation(const Subject& s, const Kind& k, const Violation& v) {
 
 Finding judge_by_runs(const Subject& s, const Kind& k) {
   Finding out;
+  // The same two ops at other bytes or by other warps say nothing more.
+  std::set<std::pair<const core::Op*, const core::Op*>> told;
   for (const Violation& v : s.runs.violations)
-    if (v.kind == k.name) out.diagnostics.push_back(refutation(s, k, v));
+    if (v.kind == k.name && told.emplace(v.op, v.other).second)
+      out.diagnostics.push_back(refutation(s, k, v));
   if (!out.diagnostics.empty()) {
     out.verdict = Verdict::refuted;
   } else if (s.runs.proved) {

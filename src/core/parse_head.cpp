@@ -27,7 +27,7 @@ Status Reader::head(const syntax::Function& f) {
     return wrong(f.name_span, fmt::format("`{}` is not declared a kernel", f.name),
                  "one decorator, `@kernel(threads=..., cluster=..., min_blocks=..., grid=...)`");
   static const Signature signature{
-      "kernel", {}, {"threads", "cluster", "min_blocks", "grid"}, {"means"}};
+      "kernel", {}, {"threads", "cluster", "min_blocks", "grid", "means"}, {"means"}};
   TESSERA_TRY(given, Call::bind(*source_, signature, *c, f.decorators[0].span));
   std::map<std::string_view, int> numbers;
   for (const std::string_view key : {"threads", "cluster", "min_blocks"}) {

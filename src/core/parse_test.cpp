@@ -44,8 +44,8 @@ const Bad bad[] = {
     {"threads=128", "threads=0", "0",
      "TS0812: `threads` is out of range | expected 1 to 65536 | found 0"},
     {"min_blocks=1", "min_block=1", "min_block=1",
-     "TS0812: `kernel` takes no `min_block` | expected one of: threads, cluster, min_blocks, grid "
-     "| help: did you mean `min_blocks`?"},
+     "TS0812: `kernel` takes no `min_block` | expected one of: threads, cluster, min_blocks, "
+     "grid, means | help: did you mean `min_blocks`?"},
     {"grid=min(multiprocessors, M // 64)", "grid=min(multiprocessor, M // 64)", "multiprocessor",
      "TS0812: `multiprocessor` is not defined here | expected a name that is defined above, in "
      "this block or around it | help: did you mean `multiprocessors`?"},

@@ -35,7 +35,7 @@ Device::Device(const core::Kernel& kernel, Ranges& ranges)
 void Device::refuse(Diagnostic d) {
   if (failure_) return;
   if (op_ != nullptr && kernel_.source && op_->span.end > op_->span.begin)
-    d = std::move(d).label(kernel_.source->label(op_->span));
+    std::move(d).label(kernel_.source->label(op_->span));
   failure_ = std::move(d);
 }
 

@@ -1,0 +1,92 @@
+"""Commands on kernel files: what is proved, printed, run and refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from core import BINARY, ROOT, environment
+
+GEMM = ROOT / "kernels/gemm.py"
+SMALL = ["--set", "BM=64", "--set", "BN=64", "--set", "BK=16", "--set", "STAGES=2"]
+SIZES = ["--size", "M=64", "--size", "N=72", "--size", "K=48"]
+
+
+def run(home: Path, *words: object) -> subprocess.CompletedProcess:
+    command = [BINARY, *map(str, words)]
+    return subprocess.run(command, env=environment(home), cwd=home, capture_output=True, text=True, timeout=300)
+
+
+def edited(home: Path, what: str, by: str) -> Path:
+    text = GEMM.read_text()
+    assert text.count(what) == 1
+    file = home / "edited.py"
+    file.write_text(text.replace(what, by))
+    return file
+
+
+def test_the_product_is_proved_for_all_sizes(tmp_path):
+    done = run(tmp_path, "check", GEMM, "--json")
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["verdict"]) == (0, "proved"), done.stdout
+    assert {f["verdict"] for f in report["findings"]} == {"proved"}
+    assert {"race_shared", "deadlock", "reduction", "placement"} <= {f["kind"] for f in report["findings"]}
+
+
+def test_the_core_s_text_is_a_kernel_file_too(tmp_path):
+    done = run(tmp_path, "lower", GEMM, "--emit", "core")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "gemm.py").write_text(done.stdout)
+    again = run(tmp_path, "lower", "gemm.py", "--emit", "core")
+    assert again.stdout == done.stdout
+    assert run(tmp_path, "check", "gemm.py").stdout == run(tmp_path, "check", GEMM).stdout
+
+
+def test_a_missing_wait_is_refuted_with_its_line(tmp_path):
+    file = edited(tmp_path, "                full[k].wait()\n", "")
+    done = run(tmp_path, "check", file)
+    assert done.returncode == 1
+    assert "refuted      race_shared" in done.stdout
+    line = 1 + file.read_text().splitlines().index("                tma.load(A[m, k], a[k], full[k])")
+    assert "error[TS0863]" in done.stdout and f"edited.py:{line}:17" in done.stdout, done.stdout
+
+
+def test_a_wrong_meaning_is_refuted(tmp_path):
+    file = edited(tmp_path, "C[i, j] = sum", "C[j, i] = sum")
+    done = run(tmp_path, "check", file)
+    assert done.returncode == 1 and "refuted      placement" in done.stdout, done.stdout
+
+
+def test_schedules_agree_and_a_race_shows(tmp_path):
+    done = run(tmp_path, "interpret", GEMM, *SMALL, *SIZES, "--schedules", 5)
+    assert (done.returncode, done.stdout.split(": ")[-1]) == (0, "nothing found\n"), done.stdout + done.stderr
+    file = edited(tmp_path, "                full[k].wait()\n", "")
+    done = run(tmp_path, "interpret", file, *SMALL, *SIZES, "--schedules", 5)
+    assert done.returncode == 1 and "error[TS0842]" in done.stderr and "edited.py" in done.stderr
+
+
+def test_cuda_is_printed(tmp_path):
+    done = run(tmp_path, "lower", GEMM, "--set", "BN=128")
+    assert done.returncode == 0
+    assert "wgmma.mma_async.sync.aligned.m64n128k16" in done.stdout and "tessera_run" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["check", "none.py"], "TS0036"),
+        (["check", ROOT / "kernels/rows.py"], "TS0037"),
+        (["check", f"{ROOT}/kernels/rows.py:norm"], "TS0037"),
+        (["lower", GEMM, "--set", "BM"], "TS0038"),
+        (["lower", GEMM, "--set", "BM=100"], "TS0831"),
+        (["lower", GEMM, "--set", "BX=64"], "TS0836"),
+        (["interpret", GEMM, *SMALL, "--size", "M=64"], "TS0039"),
+        (["interpret", GEMM, *SMALL, *SIZES, "--size", "Q=1"], "TS0039"),
+        (["interpret", GEMM, *SMALL, "--size", "M=64", "--size", "N=64", "--size", "K=many"], "TS0039"),
+    ],
+)
+def test_what_is_wrong_is_told(tmp_path, words, code):
+    done = run(tmp_path, *words)
+    assert (done.returncode, f"error[{code}]" in done.stderr) == (3, True), done.stdout + done.stderr
