@@ -95,7 +95,7 @@ class Gemm {
       return s_.cluster == 1 ? blocks : floor_div(blocks, s_.cluster);
     };
     const Term most = b_.make(Op::min, {clusters(b_.at().multiprocessors), tiles_});
-    b_.kernel().grid = s_.cluster == 1 ? most : most * s_.cluster;
+    b_.kernel().grid = s_.cluster == 1 ? most : b_.make(Op::max, {most, b_.number(1)}) * s_.cluster;
     first_ = clusters(b_.at().block);
     step_ = s_.cluster == 1 ? b_.at().blocks
                             : b_.make(Op::max, {clusters(b_.at().blocks), b_.number(1)});
