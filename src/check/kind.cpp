@@ -62,8 +62,9 @@ Diagnostic refutation(const Subject& s, const Kind& k, const Violation& v) {
   d.notes.push_back("sizes: " + witness(s, v));
   d.helps.push_back(v.help);
   if (s.kernel.source != nullptr) {
-    std::move(d).label(s.kernel.source->label(v.op->span, v.message));
-    if (v.other != nullptr) std::move(d).label(s.kernel.source->label(v.other->span, v.other_text));
+    d.labels.push_back(s.kernel.source->label(v.op->span, v.message));
+    d.place = d.labels.front().from;
+    if (v.other != nullptr) d.labels.push_back(s.kernel.source->label(v.other->span, v.other_text));
   }
   return std::move(d)
       .with("kind", k.name)

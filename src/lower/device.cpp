@@ -34,8 +34,10 @@ Device::Device(const core::Kernel& kernel, Ranges& ranges)
 
 void Device::refuse(Diagnostic d) {
   if (failure_) return;
-  if (op_ != nullptr && kernel_.source && op_->span.end > op_->span.begin)
-    std::move(d).label(kernel_.source->label(op_->span));
+  if (op_ != nullptr && kernel_.source && op_->span.end > op_->span.begin) {
+    d.labels.push_back(kernel_.source->label(op_->span));
+    d.place = d.labels.front().from;
+  }
   failure_ = std::move(d);
 }
 
