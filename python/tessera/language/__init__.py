@@ -56,10 +56,12 @@ class Word:
         _refuse(self._name)
 
 
-def kernel(function: Callable | None = None, *, threads: int = 0, cluster: int = 1, min_blocks: int = 1) -> Any:
-    """Marks a function as a kernel. `threads` of a block are said where no roles say them."""
+def kernel(
+    function: Callable | None = None, *, threads: int = 0, cluster: int = 1, min_blocks: int = 1, means: str = ""
+) -> Any:
+    """Marks a function as a kernel. `threads` of a block are said where no roles say them; `means` is what it computes."""
     if function is None:
-        return lambda f: kernel(f, threads=threads, cluster=cluster, min_blocks=min_blocks)
+        return lambda f: kernel(f, threads=threads, cluster=cluster, min_blocks=min_blocks, means=means)
     return Word(function.__name__)
 
 
