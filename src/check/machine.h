@@ -137,7 +137,8 @@ struct State {
 struct Violation {
   std::string_view kind;
   const core::Op* op = nullptr;
-  int warp = 0;
+  int rank = 0;       // of the block in its cluster
+  int warp = 0;       // in the block
   std::string lanes;  // "the elected lane", "all lanes"
   std::string at;     // turns of the loops: "turn 0, k 3"
   std::string message, expected, found, help;
@@ -146,11 +147,15 @@ struct Violation {
   std::vector<int64_t> sizes;
 };
 
-/// That a read sees what a write left: how many turns of each loop lie between, by size.
+/// That a read sees what a write left: by ops, by the blocks' ranks in their cluster, and how many
+/// turns lie between. In a cluster a read may see several writes: its own block's share of a copy
+/// and that of another block, by the same op.
 struct ReadsFrom {
   const core::Op* read = nullptr;
   const core::Op* write = nullptr;
   int64_t turns = 0;  // of the innermost loop of a size that both stand in; 0 where none
+  int reader = 0;     // rank of the block that reads
+  int writer = 0;     // rank of the block that issued the write
   friend auto operator<=>(const ReadsFrom&, const ReadsFrom&) = default;
 };
 
