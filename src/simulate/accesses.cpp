@@ -12,10 +12,15 @@ using arch::Place;
 using arch::Space;
 using Kind = OperandCode::Kind;
 
-std::vector<int> Machine::targets(const Call& call, int blocks_operand) const {
+std::vector<int> Machine::targets(const Call& call, int blocks_operand) {
   if (blocks_operand < 0) return {call.block};
   const int64_t mask = call.given[blocks_operand](first_lane(call.lanes));
   const int cluster = program_.kernel.cluster;
+  if (mask >> cluster != 0)
+    report_and_end(
+        fail(bad_access, "`{}` names blocks {:#b} of its cluster", call.code->form->name, mask)
+            .expect("bits 0 to {}", cluster - 1),
+        call.event);
   const int first = call.block - call.block % cluster;
   std::vector<int> out;
   for (int b = 0; b < cluster; ++b)
@@ -156,16 +161,19 @@ void Machine::write_output(const Call& call, const Range& r, bool update) {
   }
 }
 
+void Machine::stay(int block, uint32_t event) {
+  if (!blocks_[block].ended) return;
+  report_and_end(
+      fail(early_exit, "shared memory of block {} is touched after the block has ended", block)
+          .expect("the block stays until that is over")
+          .help("wait for it before the block ends"),
+      event);
+}
+
 /// What others than the block's strands do to its shared memory must be over when it ends.
 void Machine::use(int block, const Mark& by) {
-  Block& b = blocks_[block];
-  if (b.ended)
-    report_and_end(
-        fail(early_exit, "shared memory of block {} is touched after the block has ended", block)
-            .expect("the block stays until that is over")
-            .help("wait for it before the block ends"),
-        by.event);
-  b.use[by.component] = {by.clock, by.event};
+  stay(block, by.event);
+  blocks_[block].use[by.component] = {by.clock, by.event};
 }
 
 /// Where mbarriers are, nothing else may be touched.

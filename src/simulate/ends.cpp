@@ -14,9 +14,7 @@ using arch::EventKind;
 void Machine::end_block(int block) {
   Block& b = blocks_[block];
   b.ended = true;
-  for (const auto& [component, last] : b.use) {
-    const auto& [clock, event] = last;
-    if (b.last.seen[component] >= clock) continue;
+  const auto reaches_in = [&](uint32_t event) {
     report(
         fail(early_exit, "block {} ends while {} may still use its shared memory", block,
              what(event))
@@ -24,7 +22,12 @@ void Machine::end_block(int block) {
             .help("before the block ends, wait for its bulk stores (bulk.wait_read 0), loads and "
                   "wgmma's, and meet with the cluster's blocks that reach into it"),
         event);
-  }
+  };
+  for (const auto& [component, last] : b.use)
+    if (b.last.seen[component] < last.first) reaches_in(last.second);
+  for (const auto& [components, a] : b.arrivals)
+    if (b.last.seen[components.first] < a.phase && b.last.seen[components.second] < a.clock)
+      reaches_in(a.event);
 }
 
 std::string Machine::waits_for(const Strand& s) const {

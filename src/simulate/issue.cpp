@@ -139,6 +139,8 @@ void Machine::check_made(const Call& call, const Barrier& b, const Knowledge& kn
     report_and_end(fail(bad_barrier, "`{}` uses an mbarrier that is not initialized", name)
                        .help("initialize it, then let all threads meet before they use it"),
                    call.event);
+  // Who knows of the fence, which orders the cluster's accesses too, knows of the initialization.
+  if (b.fenced != 0 && knows.seen[b.ready] > 0) return;
   if (knows.seen[b.made.component] < b.made.clock)
     report(fail(race, "`{}` uses an mbarrier while it may not be initialized yet", name)
                .expect("a barrier of the block between both")
@@ -160,7 +162,14 @@ void Machine::check_needs(const Call& call, const Knowledge& knows) {
     if (n.fence != arch::FenceKind::barrier_init) continue;
     const Given& slot = call.given[n.operand];
     for (uint32_t rest = call.lanes; rest != 0; rest &= rest - 1) {
-      check_made(call, blocks_[call.block].barriers[slot(first_lane(rest))], knows);
+      const int lane = first_lane(rest);
+      std::vector<int> blocks = {call.block};
+      for (const EventCode& e : call.code->events)
+        if (e.operand == n.operand && e.block >= 0)
+          blocks = {arrival_block(call, e, lane)};
+        else if (e.operand == n.operand && e.blocks >= 0)
+          blocks = targets(call, e.blocks);
+      for (int block : blocks) check_made(call, blocks_[block].barriers[slot(lane)], knows);
       if (!slot.by_lane) break;
     }
   }
@@ -177,7 +186,11 @@ void Machine::apply_fences(Strand& s, const Call& call) {
       const uint32_t seen = s.knows.seen[p.component];
       if (f.kind == FenceKind::barrier_init) {
         for (Barrier& b : blocks_[w.block].barriers)
-          if (b.live && b.made.component == p.component && b.fenced == 0) b.fenced = seen;
+          if (b.live && b.made.component == p.component && b.fenced == 0) {
+            b.fenced = seen;
+            b.ready = component(true);
+            s.knows.seen.set(b.ready, 1);
+          }
         continue;
       }
       s.knows.shared_fenced.raise(p.component, seen);

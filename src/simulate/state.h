@@ -133,6 +133,7 @@ struct Barrier {
   Knowledge released, released_cluster;
   Mark made;            // its initialization
   uint32_t fenced = 0;  // the clock of `made`'s party at the fence after it; 0: none
+  uint32_t ready = 0;   // component: 1 for those who know of that fence
 };
 
 struct Named {
@@ -149,6 +150,13 @@ struct ClusterBarrier {
   Knowledge arriving, released;
 };
 
+/// Another block's arrival at a barrier: over for those who know that its phase is complete, and
+/// for those to whom the strand that arrived has released it.
+struct RemoteArrival {
+  uint32_t phase = 0, clock = 0;  // of the barrier's component, of the strand's
+  uint32_t event = 0;
+};
+
 struct Block {
   std::vector<uint8_t> shared;
   Shadow shadow;
@@ -160,6 +168,7 @@ struct Block {
   Knowledge last;                                         // of all that has ended
   std::map<uint32_t, std::pair<uint32_t, uint32_t>> use;  // of its shared memory by others than its
                                                           // strands: component to clock and event
+  std::map<std::pair<uint32_t, uint32_t>, RemoteArrival> arrivals;  // by both components
 };
 
 struct TensorState {
