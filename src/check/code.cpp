@@ -19,8 +19,10 @@ bool needed(const arch::Form& form, std::string_view operand) {
          operand == "transpose_b" ||
          std::any_of(e.events.begin(), e.events.end(),
                      [&](const auto& x) { return x.operand == operand || amount(x.amount); }) ||
-         std::any_of(e.accesses.begin(), e.accesses.end(),
-                     [&](const auto& x) { return x.unless_zero == operand || amount(x.bytes); });
+         std::any_of(e.accesses.begin(), e.accesses.end(), [&](const auto& x) {
+           // Whether an access of global memory happens changes nothing that a run keeps.
+           return (x.unless_zero == operand && x.space != arch::Space::global) || amount(x.bytes);
+         });
 }
 
 std::string_view unmodelled(const arch::Form& form) {
