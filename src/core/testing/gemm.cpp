@@ -140,9 +140,11 @@ class Gemm {
     b_.issue(arrive);
     b_.issue("cluster.wait");
   }
-  /// A block stays while others of the cluster may write to its shared memory or its barriers.
+  /// A block stays while others of the cluster may write to its shared memory or its barriers. What
+  /// a thread did to others' barriers is over for who meets it here, so its arrival is no relaxed
+  /// one.
   void leave() {
-    if (s_.cluster > 1) meet_cluster("cluster.arrive_relaxed");
+    if (s_.cluster > 1) meet_cluster("cluster.arrive");
   }
 
   void produce() {
