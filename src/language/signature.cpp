@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "language/elaborator.h"
+#include "language/means_text.h"
 
 namespace tessera::language {
 namespace {
@@ -87,7 +88,10 @@ Status Elaborator::tensor_parameter(const syntax::Parameter& p, const TensorType
   tensor.span = p.span;
   const core::TensorId id = builder_->tensor(std::move(tensor));
   TESSERA_CHECK(builder_failure(p.span));
-  return bind(p.name, {TensorRef{id}}, p.span);
+  if (std::find(t.has.begin(), t.has.end(), false) == t.has.end())
+    return bind(p.name, {TensorRef{id}}, p.span);
+  means_ = without_dimensions(means_, p.name, t.has);
+  return bind(p.name, {TensorRef{id, t.has}}, p.span);
 }
 
 Status Elaborator::decorators() {
@@ -96,16 +100,19 @@ Status Elaborator::decorators() {
     if (call == nullptr) continue;
     for (const syntax::Argument& a : call->arguments) {
       if (a.keyword == "means") {
-        const auto* text = a.value.as<syntax::String>();
+        TESSERA_TRY(v, evaluate(a.value));
+        const auto* text = v.as<std::string>();
         if (text == nullptr)
           return error(fail(wrong_call, "`means` of `@kernel` is no text")
                            .label(label(a.value.span))
                            .expect("means=\"C[i, j] = sum(A[i, k] * B[j, k], k)\"")
                            .help("write what the kernel computes between quotes"));
-        means_ = text->value;
+        means_ = *text;
         continue;
       }
       TESSERA_TRY(v, evaluate(a.value));
+      if (const auto* name = v.as<std::string>())  // of a constant, which Python does not know here
+        if (const Bound* b = find(*name)) v = b->value;
       const auto* n = v.as<int64_t>();
       int* const what = a.keyword == "threads"      ? &threads_asked_
                         : a.keyword == "cluster"    ? &cluster_
@@ -166,6 +173,7 @@ Status Elaborator::launch_parameters() {
       type = v;
     }
     if (const auto* index = type.as<IndexType>()) {
+      if (measured_.named && measured_.named->count(p.name) == 0) continue;
       TESSERA_CHECK(index_parameter(p, *index));
     } else if (const auto* tensor = type.as<TensorType>()) {
       tensors.emplace_back(&p, *tensor);
