@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "language/elaborator.h"
+#include "language/means_text.h"
 
 namespace tessera::language {
 namespace {
@@ -88,7 +89,9 @@ Result<Value> Elaborator::tensor_parameter(const syntax::Parameter& p, const Ten
   tensor.span = p.span;
   const core::TensorId id = builder_->tensor(std::move(tensor));
   TESSERA_CHECK(builder_failure(p.span));
-  return Value{TensorRef{id}};
+  if (std::find(t.has.begin(), t.has.end(), false) == t.has.end()) return Value{TensorRef{id}};
+  means_ = without_dimensions(means_, p.name, t.has);
+  return Value{TensorRef{id, t.has}};
 }
 
 Status Elaborator::decorators() {
@@ -97,16 +100,19 @@ Status Elaborator::decorators() {
     if (call == nullptr) continue;
     for (const syntax::Argument& a : call->arguments) {
       if (a.keyword == "means") {
-        const auto* text = a.value.as<syntax::String>();
+        TESSERA_TRY(v, evaluate(a.value));
+        const auto* text = v.as<std::string>();
         if (text == nullptr)
           return error(fail(wrong_call, "`means` of `@kernel` is no text")
                            .label(label(a.value.span))
                            .expect("means=\"C[i, j] = sum(A[i, k] * B[j, k], k)\"")
                            .help("write what the kernel computes between quotes"));
-        means_ = text->value;
+        means_ = *text;
         continue;
       }
       TESSERA_TRY(v, evaluate(a.value));
+      if (const auto* name = v.as<std::string>())  // of a constant, which Python does not know here
+        if (const Bound* b = find(*name)) v = b->value;
       const auto* n = v.as<int64_t>();
       int* const what = a.keyword == "threads"      ? &threads_asked_
                         : a.keyword == "cluster"    ? &cluster_
@@ -159,7 +165,8 @@ Status Elaborator::signature() {
     if (!is_name(p.annotation, "const") && !is_name(p.annotation, "fn")) own.push_back(&p);
   TESSERA_TRY(given, launch_parameters(own, "a kernel"));
   for (const syntax::Parameter* p : own)
-    if (find(p->name) == nullptr) TESSERA_CHECK(bind(p->name, given.at(p->name), p->span));
+    if (given.count(p->name) != 0 && find(p->name) == nullptr)
+      TESSERA_CHECK(bind(p->name, given.at(p->name), p->span));
   return function_parameters();
 }
 
@@ -174,6 +181,7 @@ Result<std::map<std::string, Value>> Elaborator::launch_parameters(
       type = v;
     }
     if (const auto* index = type.as<IndexType>()) {
+      if (measured_.named && measured_.named->count(p->name) == 0) continue;
       TESSERA_TRY(v, index_parameter(*p, *index));
       out[p->name] = v;
     } else if (const auto* tensor = type.as<TensorType>()) {
