@@ -23,7 +23,9 @@ bool needed(const arch::Form& form, std::string_view operand) {
                               amount(x.amount);
                      }) ||
          std::any_of(e.accesses.begin(), e.accesses.end(), [&](const auto& x) {
-           return x.unless_zero == operand || x.blocks == operand || amount(x.bytes);
+           // Whether an access of global memory happens changes nothing that a run keeps.
+           return (x.unless_zero == operand && x.space != arch::Space::global) ||
+                  x.blocks == operand || amount(x.bytes);
          });
 }
 

@@ -17,10 +17,12 @@
 namespace tessera::check {
 namespace {
 
-const Means product{core::TensorId(0), core::TensorId(1), core::TensorId(2)};
-
 core::Kernel good() {
   return *core::testing::gemm({.bn = 128, .stages = 2});
+}
+
+Means product() {
+  return **means_of(good());
 }
 
 core::Kernel mutant(const std::string& name, int site) {
@@ -74,11 +76,11 @@ core::Kernel bad(std::string_view kind) {
 }
 
 TEST(CheckKinds, ProveTheGoodAndRefuteTheBad) {
-  const Report right = check(good(), {}, product);
+  const Report right = check(good(), {}, product());
   ASSERT_EQ(right.findings.size(), kinds::all().size());
   for (const Kind* k : kinds::all()) {
     EXPECT_EQ(right.find(k->name)->verdict, Verdict::proved) << k->name << "\n" << to_text(right);
-    const Report wrong = check(bad(k->name), {}, product);
+    const Report wrong = check(bad(k->name), {}, product());
     const Finding* f = wrong.find(k->name);
     ASSERT_NE(f, nullptr);
     EXPECT_EQ(f->verdict, Verdict::refuted) << k->name << "\n" << to_text(wrong);
@@ -136,7 +138,7 @@ TEST(CheckKinds, WhatIsNotModelledIsUnsupportedAndNeverProved) {
   expect.arguments = {core::BarrierAt{core::BarriersId(0), k.pool->constant(0)},
                       core::Integers{{k.pool->constant(0)}}};
   k.body.push_back({expect, {}});
-  const Report r = check(k, {}, product);
+  const Report r = check(k, {}, product());
   EXPECT_EQ(r.verdict(), Verdict::unsupported);
   EXPECT_EQ(r.find("deadlock")->reason, "`mbarrier.expect_tx`: it is not modelled");
   for (const Finding& f : r.findings) {
@@ -164,7 +166,7 @@ TEST(CheckKinds, ARingByEqualTermsIsProved) {
     }
   };
   rewrite(k.body);
-  EXPECT_EQ(check(k, {}, product).verdict(), Verdict::proved);
+  EXPECT_EQ(check(k, {}, product()).verdict(), Verdict::proved);
 }
 
 }  // namespace

@@ -85,11 +85,8 @@ int Machine::footprint(int at, const Instruction& i, const arch::Access& a, std:
     const std::optional<arch::Wgmma> wgmma = wgmma_of(issue);
     if (!wgmma) return -1;
     const bool is_a = a.operand == "a";
-    const std::optional<std::size_t> turned =
-        operand_of(*issue.form, is_a ? "transpose_a" : "transpose_b");
-    const bool transposed = turned && value(w, i.arguments[*turned][0]) != 0;
-    int64_t rows = is_a ? arch::Wgmma::m : wgmma->n, columns = wgmma->k();
-    if (transposed) std::swap(rows, columns);
+    // The last two modes are m or n, then k, whichever is contiguous.
+    const int64_t rows = is_a ? arch::Wgmma::m : wgmma->n, columns = wgmma->k();
     key.insert(key.end(), {-2, rows, columns});
     return footprints_.get(key, [&] {
       const std::vector<int64_t> start = coordinates;

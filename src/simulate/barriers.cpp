@@ -124,11 +124,10 @@ bool Machine::signal(Strand& s, const Call& call, const EventCode& e) {
                        call.event);
       continue;
     }
-    if (block != call.block) {
-      stay(block, call.event);
-      blocks_[block].arrivals[{b.component, s.component}] = {b.phase + 1, s.knows.seen[s.component],
-                                                             call.event};
-    }
+    // Whoever knows of the phase's end, or of what the strand did next, knows that the arrival is
+    // over.
+    if (block != call.block)
+      use(block, {.component = b.component, .clock = b.phase + 1, .event = call.event}, &s);
     release(b, s.knows, event.order, event.scope, block == call.block);
     arrive(call, block, slot, count);
     complete_if_done(block, slot);

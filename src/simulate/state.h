@@ -131,9 +131,9 @@ struct Barrier {
   uint32_t component = 0;  // counts phases
   Knowledge arriving, arriving_cluster;
   Knowledge released, released_cluster;
-  Mark made;            // its initialization
-  uint32_t fenced = 0;  // the clock of `made`'s party at the fence after it; 0: none
-  uint32_t ready = 0;   // component: 1 for those who know of that fence
+  Mark made;                          // its initialization
+  uint32_t fenced = 0;                // the clock of `made`'s party at the fence after it; 0: none
+  std::optional<uint32_t> announced;  // counts that fence: who knows of it, knows of `made`
 };
 
 struct Named {
@@ -150,13 +150,6 @@ struct ClusterBarrier {
   Knowledge arriving, released;
 };
 
-/// Another block's arrival at a barrier: over for those who know that its phase is complete, and
-/// for those to whom the strand that arrived has released it.
-struct RemoteArrival {
-  uint32_t phase = 0, clock = 0;  // of the barrier's component, of the strand's
-  uint32_t event = 0;
-};
-
 struct Block {
   std::vector<uint8_t> shared;
   Shadow shadow;
@@ -165,10 +158,13 @@ struct Block {
   int64_t pool = 0;  // registers that nobody has
   int running = 0;   // strands that have not ended
   bool ended = false;
-  Knowledge last;                                         // of all that has ended
-  std::map<uint32_t, std::pair<uint32_t, uint32_t>> use;  // of its shared memory by others than its
-                                                          // strands: component to clock and event
-  std::map<std::pair<uint32_t, uint32_t>, RemoteArrival> arrivals;  // by both components
+  Knowledge last;  // of all that has ended
+  /// Of its shared memory by others than its strands: over for who knows of `clock` of the
+  /// component, or of `by_clock` of the party that made it, where one did.
+  struct Use {
+    uint32_t clock = 0, by_clock = 0, event = 0;
+  };
+  std::map<std::pair<uint32_t, uint32_t>, Use> use;  // by component and party
 };
 
 struct TensorState {
