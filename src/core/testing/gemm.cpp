@@ -184,8 +184,9 @@ class Gemm {
     b_.issue("cluster.wait");
   }
   /// A block stays while others of the cluster may write to its shared memory or its barriers.
+  /// Nobody waits for the last arrivals at a barrier: only a release says that they are over.
   void leave() {
-    if (s_.cluster > 1) meet_cluster("cluster.arrive_relaxed");
+    if (s_.cluster > 1) meet_cluster("cluster.arrive");
   }
 
   void produce() {
