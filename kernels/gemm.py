@@ -1,8 +1,12 @@
-"""C = A B^T for 16-bit elements, both operands with k contiguous, summed in float32.
+"""C = A B^T for 16-bit elements, summed in float32: one product, or one for each batch.
 
 One warpgroup loads tiles of A and B by TMA into a ring of STAGES slots; the others multiply them by wgmma, 64 rows each.
 The blocks are persistent: each goes over its share of C's tiles, and the ring runs on from tile to tile, so the loads of
-the next tile begin while the last one is stored. Results leave 64 columns at a time, through stmatrix and TMA.
+the next tile begin while the last one is stored. Results leave PART columns at a time, through stmatrix and TMA, or from
+registers. On their way out they pass through `epilogue`, which may read tensors of its own.
+
+The blocks of a cluster work on tiles one above the other, or side by side. The operand that all of them need, B or A,
+each loads in part for all.
 """
 
 from __future__ import annotations
@@ -10,44 +14,100 @@ from __future__ import annotations
 from tessera.language import *
 
 
-@kernel(means="C[i, j] = sum(A[i, k] * B[j, k], k)")
+@kernel(cluster="CLUSTER", means="C[b, i, j] = sum(A[b, i, k] * B[b, j, k], k)")
 def gemm(
-    M: index(multiple=8, below=1 << 20),
-    N: index(multiple=8, below=1 << 20),
-    K: index(multiple=8, below=1 << 20),
-    A: Tensor[ELEMENT, "M", "K"],
-    B: Tensor[ELEMENT, "N", "K"],
-    C: Tensor[ELEMENT, "M", "N", out],
+    M: index(multiple=M_MULTIPLE, below=1 << (19 if BATCHES == 1 else 20)),
+    N: index(multiple=N_MULTIPLE, below=1 << (19 if BATCHES == 1 else 20)),
+    K: index(multiple=K_MULTIPLE, below=1 << (19 if BATCHES == 1 else 20)),
+    L: index(below=1 << 16),  # batches
+    A_STRIDE: index(multiple=16 // ELEMENT.bytes),
+    A_BATCH: index(multiple=16 // ELEMENT.bytes, below=1 << 38),
+    B_STRIDE: index(multiple=16 // ELEMENT.bytes),
+    B_BATCH: index(multiple=16 // ELEMENT.bytes, below=1 << 38),
+    C_STRIDE: index(multiple=C_MULTIPLE),
+    C_BATCH: index(multiple=C_MULTIPLE, below=1 << 38),
+    A: Tensor[
+        ELEMENT,
+        "L" if A_BATCHES == 1 else None,
+        "M",
+        "K",
+        strides("A_BATCH", "A_STRIDE", 1)
+        if A_ORDER == 1
+        else strides("A_BATCH", 1, "A_STRIDE")
+        if A_ORDER == 2
+        else strides(),
+    ],
+    B: Tensor[
+        ELEMENT,
+        "L" if B_BATCHES == 1 else None,
+        "N",
+        "K",
+        strides("B_BATCH", "B_STRIDE", 1)
+        if B_ORDER == 1
+        else strides("B_BATCH", 1, "B_STRIDE")
+        if B_ORDER == 2
+        else strides(),
+    ],
+    C: Tensor[
+        RESULT,
+        "L" if BATCHES == 1 else None,
+        "M",
+        "N",
+        strides("C_BATCH", "C_STRIDE", 1) if C_ORDER == 1 else strides(),
+        out,
+    ],
     ELEMENT: const = bf16,
+    RESULT: const = ELEMENT,
     BM: const = 128,  # rows of a tile, 64 per consumer warpgroup
     BN: const = 256,  # columns of a tile
-    BK: const = 64,  # elements of k in a slot: rows of 2 BK bytes, as wide as their swizzle
+    BK: const = 64,  # elements of k in a slot
     STAGES: const = 4,  # slots of the ring
     GROUP: const = 8,  # tiles of rows that are taken side by side, for the cache
-    epilogue: fn = identity,
+    CLUSTER: const = 1,  # blocks of a cluster
+    BESIDE: const = 0,  # 1: they lie side by side and share A; 0: one above the other, and share B
+    BATCHES: const = 0,  # 1: C has L matrices; 0: it is one
+    A_BATCHES: const = 0,  # 1: A has one for each batch; 0: one for all
+    B_BATCHES: const = 0,
+    A_ORDER: const = 0,  # how A lies: 0: rows without gaps; 1: rows, 2: columns, A_STRIDE elements apart
+    B_ORDER: const = 0,
+    C_ORDER: const = 0,  # 0 or 1
+    M_MULTIPLE: const = 8,  # what is known of M, N and K. Strides in bytes have to be multiples of 16
+    N_MULTIPLE: const = 8,
+    K_MULTIPLE: const = 8,
+    C_MULTIPLE: const = 16 // RESULT.bytes,  # of C's strides
+    PART: const = 64,  # columns that leave at a time
+    DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, which takes 16 bits
+    epilogue: fn = plain,
 ):
+    assert BATCHES == 1 or A_BATCHES + B_BATCHES == 0, "C has a matrix for each batch"
     assert BM % 64 == 0, "a consumer warpgroup makes 64 rows"
-    assert BN % 64 == 0 and BN <= 256, "results leave 64 columns at a time, and wgmma makes at most 256"
+    assert BN % PART == 0 and BN <= 256, "results leave PART columns at a time, and wgmma makes at most 256"
 
-    a = shared(ELEMENT, [STAGES, BM, BK], swizzle=2 * BK)
-    b = shared(ELEMENT, [STAGES, BN, BK], swizzle=2 * BK)
-    staging = shared(ELEMENT, [BM // 64, 2, 64, 64], swizzle=128)  # two buffers per consumer warpgroup
+    row = BK * ELEMENT.bytes  # where k lies side by side, a row fills its swizzle; m or n lie in panels of 128 bytes
+    a = shared(ELEMENT, [STAGES, BM, BK], swizzle=128 if A_ORDER == 2 else row, contiguous=1 if A_ORDER == 2 else 2)
+    b = shared(ELEMENT, [STAGES, BN, BK], swizzle=128 if B_ORDER == 2 else row, contiguous=1 if B_ORDER == 2 else 2)
     full = barrier(STAGES, arrivals=1)  # the producer's, with the bytes that it loads
-    empty = barrier(STAGES, arrivals=BM // 16, starts_complete=True)  # one of each consumer warp
+    empty = barrier(STAGES, arrivals=BM // 16 * CLUSTER, starts_complete=True)  # one of each consumer warp
+    if DIRECT == 0:
+        staging = shared(RESULT, [BM // 64, 2, 64, PART], swizzle=PART * RESULT.bytes)  # two per consumer warpgroup
     steps = ring(K, BK, STAGES)
+    work = tiles(L if BATCHES == 1 else 1, 1, M, BM, N, BN, group=GROUP, cluster="columns" if BESIDE == 1 else "rows")
 
-    with role("producer", warpgroups=1, registers=40), one_thread():
-        for m, n in tiles(M, BM, N, BN, group=GROUP):
-            for k in steps:
-                empty[k].wait()
-                full[k].expect(a[k], b[k])
-                tma.load(A[m, k], a[k], full[k])
-                tma.load(B[n, k], b[k], full[k])
+    with role("producer", warpgroups=1, registers=40):
+        with one_thread():
+            for batch, m, n in work:
+                for k in steps:
+                    empty[k].wait()
+                    full[k].expect(a[k], b[k])
+                    tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1)
+                    tma.load(B[batch.index, n, k], b[k], full[k], share=BESIDE == 0)
+        leave(CLUSTER)
 
     with role("consumer", warpgroups=BM // 64, registers="rest"):
         acc = registers(f32, [BM, BN])
-        result = registers(ELEMENT, [BM, 64])
-        for m, n in tiles(M, BM, N, BN, group=GROUP):
+        if DIRECT == 0:
+            result = registers(RESULT, [BM, PART])
+        for batch, m, n in work:
             for k in steps:
                 full[k].wait()
                 wgmma.fence()
@@ -55,25 +115,41 @@ def gemm(
                 wgmma.commit()
                 wgmma.wait(1)  # the products of turn k - 1 are complete: its slot may be filled again
                 if k.index > 0:
-                    empty[k - 1].arrive()
+                    empty[k - 1].arrive(cluster=True)
             wgmma.wait(0)
-            empty[steps.last].arrive()
-            store_tile(acc, result, staging, C[m, n], epilogue)
-        with one_thread("warpgroup"):
-            bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
+            empty[steps.last].arrive(cluster=True)
+            for c in parts(BN, PART, 2):
+                x = epilogue(acc[:, c], batch, m, n[c])
+                if DIRECT == 1:
+                    store(x, C[batch.index, m, n[c]])
+                else:
+                    store_part(x, result, staging[warpgroup, c], C[batch.index, m, n[c]])
+        if DIRECT == 0:
+            with one_thread("warpgroup"):
+                bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
+        leave(CLUSTER)
 
 
-def store_tile(acc, result, staging, tile, epilogue):
-    """The elements of acc, 64 columns at a time, through one of two buffers while TMA still reads the other one."""
-    for c in parts(tile.shape[1], 64, 2):
-        buffer = staging[warpgroup, c]
-        with one_thread("warpgroup"):
-            bulk.wait_read(1)
-        sync("warpgroup")
-        result[:] = epilogue(acc[:, c])
-        stmatrix(result, buffer)
-        fence.async_shared()
-        sync("warpgroup")
-        with one_thread("warpgroup"):
-            tma.store(buffer, tile[part(warpgroup, 64), c])
-            bulk.commit()
+def leave(cluster):
+    """A block stays while others of its cluster may write to its shared memory or arrive at its barriers."""
+    if cluster > 1:
+        sync("cluster")
+
+
+def store_part(x, result, buffer, to):
+    """Each warpgroup's 64 rows, through a buffer of its own; TMA may still read the one before."""
+    with one_thread("warpgroup"):
+        bulk.wait_read(1)
+    sync("warpgroup")
+    result[:] = x
+    stmatrix(result, buffer)
+    fence.async_shared()
+    sync("warpgroup")
+    with one_thread("warpgroup"):
+        tma.store(buffer, to[part(warpgroup, 64), :])
+        bulk.commit()
+
+
+def plain(x, batch, m, n):
+    """The sums themselves. x is a part of a tile; batch, m and n are where it lies in C."""
+    return x

@@ -19,6 +19,8 @@ struct Measured {
   int64_t rest = 24;                    // registers a thread that other roles leave
   std::map<int32_t, int64_t> arrivals;  // of a phase, by BarriersId
   std::size_t maps = 0;                 // tensor maps, which are fetched before they are used
+  // Names that the kernel's text uses; others of its integers are no parameters of the launch.
+  std::optional<std::set<std::string>> named = {};
 };
 
 /// In the place of a role's registers: what the other roles leave.
@@ -135,8 +137,9 @@ class Elaborator {
                        Span span);
   /// Loops over tiles say how many blocks there are; all have to say the same.
   Status set_grid(Term grid, Span span);
-  /// An `arrive` or `expect` at this place of the text.
-  Status arrives(core::BarriersId id, Span span);
+  /// An `arrive` or `expect` at this place of the text, which `blocks` of the cluster execute for
+  /// each barrier.
+  Status arrives(core::BarriersId id, Span span, int64_t blocks = 1);
   [[nodiscard]] bool complete_at_start(core::BarriersId id) const;
   Result<int> barrier_id(bool of_warpgroup, Span span);
   [[nodiscard]] Threads& threads() { return threads_; }
@@ -173,10 +176,13 @@ class Elaborator {
   // signature.cpp
   Status decorators();
   Status signature();
-  Status launch_parameters();
+  /// What the launch gives, of these parameters: the integers first.
+  Result<std::map<std::string, Value>> launch_parameters(
+      const std::vector<const syntax::Parameter*>& all, std::string_view of);
+  Status function_parameters();
   Status constant_parameter(const syntax::Parameter& p);
-  Status index_parameter(const syntax::Parameter& p, const IndexType& t);
-  Status tensor_parameter(const syntax::Parameter& p, const TensorType& t);
+  Result<Value> index_parameter(const syntax::Parameter& p, const IndexType& t);
+  Result<Value> tensor_parameter(const syntax::Parameter& p, const TensorType& t);
   Result<Value> override_of(const syntax::Parameter& p, const Constant& c);
   Term extent(const std::variant<std::string, int64_t>& e);
   // statement.cpp
@@ -215,11 +221,16 @@ class Elaborator {
   Status fits(const Index& at, int64_t extent, Span span);
   Result<Term> ring_slot(const Position& p, int64_t slots, std::string_view of, Span span);
   Result<Value> box(const TensorRef& t, const syntax::Subscript& s, Span span);
+  Result<Value> part(const Position& p, const syntax::Subscript& s, Span span);
   Result<Value> part(const BoxRef& b, const syntax::Subscript& s, Span span);
   Result<Value> part(const SharedRef& b, const syntax::Subscript& s, Span span);
   Result<Value> slot(const BarriersRef& b, const syntax::Subscript& s, Span span);
   Result<Value> part(const Fragment& f, const syntax::Subscript& s, Span span);
+  // tensor_type.cpp
   Result<Value> tensor_type(const syntax::Subscript& s, Span span);
+  Status tensor_part(const syntax::Expr& e, TensorType& type);
+  /// Of `x if CONSTANT == 1 else y` the one that holds; else the expression itself.
+  Result<const syntax::Expr*> chosen(const syntax::Expr& e);
   // operators.cpp
   Result<Value> terms(std::string_view op, Term a, Term b, Span span);
   /// The node of `to`'s DAG that has e's elements.
@@ -265,6 +276,7 @@ class Elaborator {
   std::map<int32_t, int> versions_;
   std::set<std::string> used_names_;
   std::vector<std::string> active_counters_;
+  mutable std::set<std::string> named_;  // what has been looked up
 
   friend class CounterScope;
 };

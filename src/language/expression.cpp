@@ -16,6 +16,7 @@ Value sequence(std::vector<Value> items) {
 }  // namespace
 
 const Elaborator::Bound* Elaborator::find(const std::string& name) const {
+  named_.insert(name);
   for (std::size_t i = frames_.size(); i-- > 0;) {
     const auto known = frames_[i].names.find(name);
     if (known != frames_[i].names.end()) return &known->second;

@@ -133,9 +133,10 @@ bool Elaborator::complete_at_start(core::BarriersId id) const {
   return barriers_.at(id.index).complete;
 }
 
-Status Elaborator::arrives(core::BarriersId id, Span span) {
+Status Elaborator::arrives(core::BarriersId id, Span span, int64_t blocks) {
   std::optional<int64_t> n = threads_.count();
   if (n && threads_.who == Threads::Who::all) n = threads_.warps;
+  if (n) *n *= blocks;
   barriers_[id.index].sites.push_back({threads_.role, n, span});
   return {};
 }
@@ -170,7 +171,7 @@ void Elaborator::make_barriers() {
     });
   });
   if (cluster_ > 1) {
-    b.issue("cluster.arrive");
+    b.issue("cluster.arrive_relaxed");  // the fence above has released what was initialized
     b.issue("cluster.wait");
   } else {
     b.issue("barrier.sync",
@@ -227,6 +228,7 @@ Result<int64_t> Elaborator::arrivals_of(const BarrierFacts& facts, const std::st
 Result<Measured> Elaborator::measure(const core::Kernel& draft) {
   Measured out;
   out.maps = draft.maps.size();
+  out.named = named_;
   out.threads = roles_ > 0 ? 32 * warps_used_ : threads_asked_;
   if (roles_ > 0 && threads_asked_ > 0 && threads_asked_ != out.threads)
     return error(fail(wrong_call, "the roles have other threads than `@kernel` says")

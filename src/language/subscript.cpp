@@ -1,5 +1,4 @@
-// What stands in brackets: parts of tensors, of shared memory, of registers; slots of barriers;
-// types of tensors.
+// What stands in brackets: parts of tensors, of shared memory, of registers; slots of barriers.
 #include "language/elaborator.h"
 
 namespace tessera::language {
@@ -24,6 +23,7 @@ Result<Value> Elaborator::subscript(const Value& of, const syntax::Subscript& s,
   if (const auto* b = of.as<SharedRef>()) return part(*b, s, span);
   if (const auto* b = of.as<BarriersRef>()) return slot(*b, s, span);
   if (const auto* f = of.as<Fragment>()) return part(*f, s, span);
+  if (const auto* p = of.as<Position>()) return part(*p, s, span);
   if (const auto* items = of.as<Sequence>()) {
     TESSERA_TRY(i, evaluate(s.indices.front()));
     const auto* n = i.as<int64_t>();
@@ -81,11 +81,16 @@ Status Elaborator::dimensions(const syntax::Subscript& s, std::size_t have, std:
 
 Result<Value> Elaborator::box(const TensorRef& t, const syntax::Subscript& s, Span span) {
   const core::Tensor& tensor = builder_->kernel()[t.id];
-  TESSERA_CHECK(dimensions(s, tensor.extents.size(), "`" + tensor.name + "`", span));
+  const std::size_t named = t.has.empty() ? tensor.extents.size() : t.has.size();
+  TESSERA_CHECK(dimensions(s, named, "`" + tensor.name + "`", span));
   BoxRef out{t.id, {}};
-  for (std::size_t i = 0; i < tensor.extents.size(); ++i) {
-    const std::optional<int64_t> extent = tensor.extents[i]->facts.constant();
+  for (std::size_t i = 0; i < named; ++i) {
     const bool given = i < s.indices.size();
+    if (!t.has.empty() && !t.has[i]) {  // the same elements for each index
+      if (given) TESSERA_CHECK(index(s.indices[i], 0));
+      continue;
+    }
+    const std::optional<int64_t> extent = tensor.extents[out.dims.size()]->facts.constant();
     if ((!given || is_all(s.indices[i])) && !extent)
       return error(
           fail(not_constant, "a part of a tensor has a known size")
@@ -100,6 +105,21 @@ Result<Value> Elaborator::box(const TensorRef& t, const syntax::Subscript& s, Sp
     out.dims.push_back({at.start, at.kept ? at.extent : 1, at.kept});
   }
   return Value{std::move(out)};
+}
+
+/// A part of a position's elements, as a position of its own.
+Result<Value> Elaborator::part(const Position& p, const syntax::Subscript& s, Span span) {
+  TESSERA_TRY(at, index(s.indices.front(), p.size));
+  if (s.indices.size() != 1 || !at.position || p.size % at.extent != 0)
+    return error(fail(wrong_kind, "a position has parts that are positions")
+                     .label(label(span))
+                     .expect("a position whose size divides {}", p.size)
+                     .help("go over `parts({}, size)`, or write `part(i, size)`", p.size));
+  const int64_t pieces = p.size / at.extent;
+  const Term first = pieces == 1 ? p.index : p.index * pieces;
+  return Value{Position{.index = sum(first, at.position->index),
+                        .start = sum(p.start, at.start),
+                        .size = at.extent}};
 }
 
 Result<Value> Elaborator::part(const BoxRef& b, const syntax::Subscript& s, Span span) {
@@ -203,51 +223,6 @@ Result<Value> Elaborator::part(const Fragment& f, const syntax::Subscript& s, Sp
     parts[i] = at.position;
   }
   TESSERA_TRY(out, part_of(f, parts, span));
-  return Value{std::move(out)};
-}
-
-Result<Value> Elaborator::tensor_type(const syntax::Subscript& s, Span span) {
-  TensorType out;
-  const auto add = [&](const syntax::Expr& e, auto& to) -> Status {
-    TESSERA_TRY(v, evaluate(e));
-    if (const auto* name = v.as<std::string>()) {
-      to.emplace_back(*name);
-    } else if (const auto* n = v.as<int64_t>()) {
-      to.emplace_back(*n);
-    } else {
-      return error(fail(wrong_kind, "an extent of a tensor is a name or a number")
-                       .label(label(e.span))
-                       .but_found("{}", kind_of(v))
-                       .help("write `Tensor[bf16, \"M\", 128]`"));
-    }
-    return {};
-  };
-  TESSERA_TRY(element, evaluate(s.indices.front()));
-  if (element.as<DType>() == nullptr)
-    return error(fail(wrong_kind, "a tensor's first argument is the type of its elements")
-                     .label(label(s.indices.front().span))
-                     .but_found("{}", kind_of(element))
-                     .help("write `Tensor[bf16, \"M\", \"K\"]`"));
-  out.element = *element.as<DType>();
-  for (std::size_t i = 1; i < s.indices.size(); ++i) {
-    const syntax::Expr& e = s.indices[i];
-    const auto* name = e.as<syntax::Name>();
-    const auto* call = e.as<syntax::Call>();
-    const auto* function = call == nullptr ? nullptr : call->function->as<syntax::Name>();
-    if (name != nullptr && (name->id == "out" || name->id == "workspace")) {
-      out.access = name->id == "out" ? core::Access::output : core::Access::workspace;
-    } else if (function != nullptr && function->id == "strides") {
-      for (const syntax::Argument& a : call->arguments) TESSERA_CHECK(add(a.value, out.strides));
-    } else {
-      TESSERA_CHECK(add(e, out.extents));
-    }
-  }
-  if (out.extents.empty() || (!out.strides.empty() && out.strides.size() != out.extents.size()))
-    return error(fail(wrong_shape, "the type of a tensor names its extents, and a stride for each")
-                     .label(label(span))
-                     .expect("as many strides as extents")
-                     .but_found("{} extents, {} strides", out.extents.size(), out.strides.size())
-                     .help("write `Tensor[bf16, \"M\", \"K\"]`; without strides it is row-major"));
   return Value{std::move(out)};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 
 #include "arch/instruction.h"
 
@@ -31,6 +32,8 @@ struct Position {
 
 struct TensorRef {
   core::TensorId id;
+  std::vector<bool> has =
+      {};  // of each dimension of the text, whether the tensor has it; empty: all
 };
 /// A box of a tensor. Dimensions of one index are not part of its shape.
 struct BoxRef {
@@ -88,6 +91,8 @@ struct Elementwise {
 /// A function of the file.
 struct UserFunction {
   const syntax::Function* function = nullptr;
+  /// Given to a kernel for a parameter `fn`: its own tensors and integers of the launch, by name.
+  std::shared_ptr<const std::map<std::string, Value>> own = {};
 };
 struct BuiltinRef {
   const Builtin* builtin = nullptr;
@@ -123,9 +128,11 @@ struct IndexType {
 };
 /// `Tensor[...]`
 struct TensorType {
+  using Number = std::variant<std::string, int64_t>;  // a name, or known
   DType element = DType::float32;
-  std::vector<std::variant<std::string, int64_t>> extents;
-  std::vector<std::variant<std::string, int64_t>> strides;  // empty: row-major
+  std::vector<Number> extents;
+  std::vector<Number> strides;  // empty: row-major
+  std::vector<bool> has;        // of each dimension of the text, whether its extent is not None
   core::Access access = core::Access::input;
 };
 struct Sequence {

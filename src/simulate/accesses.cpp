@@ -44,12 +44,16 @@ Machine::Matrix Machine::matrix(const Call& call, int operand) {
   out.rows = out.k_contiguous ? mn : w.k();
   out.pieces = (out.k_contiguous ? w.k() : mn) / piece;
   const Given& at = call.given[operand];
+  // The last two modes are m or n, and k, whichever is contiguous.
   const std::size_t last = modes.size() - 1;
+  const std::size_t row_mode = out.k_contiguous ? last - 1 : last;
+  const std::size_t column_mode = out.k_contiguous ? last : last - 1;
   int64_t rest = 0;
   for (std::size_t i = 0; i + 1 < last; ++i) rest += modes[i](at(0, static_cast<int64_t>(i)));
-  const int64_t row0 = at(0, static_cast<int64_t>(last) - 1) + (out.k_contiguous ? skip : 0);
-  const int64_t column0 = at(0, static_cast<int64_t>(last)) + (out.k_contiguous ? 0 : skip);
-  if (row0 + out.rows > modes[last - 1].size || column0 + out.pieces * piece > modes[last].size)
+  const int64_t row0 = at(0, static_cast<int64_t>(row_mode)) + (out.k_contiguous ? skip : 0);
+  const int64_t column0 = at(0, static_cast<int64_t>(column_mode)) + (out.k_contiguous ? 0 : skip);
+  if (row0 + out.rows > modes[row_mode].size ||
+      column0 + out.pieces * piece > modes[column_mode].size)
     report_and_end(
         fail(bad_access, "operand `{}` of `{}` leaves `{}`", o.form->name, call.code->form->name,
              s.name)
@@ -58,7 +62,8 @@ Machine::Matrix Machine::matrix(const Call& call, int operand) {
   const Swizzle swizzle = arch::swizzle_of(s.swizzle);
   for (int64_t r = 0; r < out.rows; ++r)
     for (int64_t p = 0; p < out.pieces; ++p) {
-      const int64_t element = rest + modes[last - 1](row0 + r) + modes[last](column0 + p * piece);
+      const int64_t element =
+          rest + modes[row_mode](row0 + r) + modes[column_mode](column0 + p * piece);
       out.at.push_back(swizzle(s.at + element * size_of(s.element)));
     }
   if (out.at.front() % 16 != 0)
@@ -157,7 +162,7 @@ void Machine::write_output(const Call& call, const Range& r, bool update) {
 }
 
 /// What others than the block's strands do to its shared memory must be over when it ends.
-void Machine::use(int block, const Mark& by) {
+void Machine::use(int block, const Mark& by, const Strand* of) {
   Block& b = blocks_[block];
   if (b.ended)
     report_and_end(
@@ -165,7 +170,9 @@ void Machine::use(int block, const Mark& by) {
             .expect("the block stays until that is over")
             .help("wait for it before the block ends"),
         by.event);
-  b.use[by.component] = {by.clock, by.event};
+  const uint32_t party = of == nullptr ? Mark::nobody : of->component;
+  const uint32_t by_clock = of == nullptr ? 0 : of->knows.seen[party];
+  b.use[{by.component, party}] = {.clock = by.clock, .by_clock = by_clock, .event = by.event};
 }
 
 /// Where mbarriers are, nothing else may be touched.

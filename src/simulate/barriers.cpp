@@ -114,9 +114,10 @@ bool Machine::signal(Strand& s, const Call& call, const EventCode& e) {
                        call.event);
       continue;
     }
-    // Whoever knows of the phase's end knows that the arrival is over.
+    // Whoever knows of the phase's end, or of what the strand did next, knows that the arrival is
+    // over.
     if (block != call.block)
-      use(block, {.component = b.component, .clock = b.phase + 1, .event = call.event});
+      use(block, {.component = b.component, .clock = b.phase + 1, .event = call.event}, &s);
     release(b, s.knows, event.order, event.scope, block == call.block);
     arrive(call, block, slot, count);
     complete_if_done(block, slot);

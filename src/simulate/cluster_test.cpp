@@ -97,7 +97,7 @@ TEST(SimulateCluster, AMaskThatLeavesABlockOut) {
 
 /// Block 1 arrives at block 0's barrier, and block 0 does not wait for that.
 TEST(SimulateCluster, ABlockEndsBeforeAnArrival) {
-  const auto kernel = [](bool waits) {
+  const auto kernel = [](bool waits, std::string_view last = "") {
     Builder b("late", 32, 2);
     b.kernel().grid = b.number(2);
     const auto bar = b.barriers("bar", 1);
@@ -118,10 +118,48 @@ TEST(SimulateCluster, ABlockEndsBeforeAnArrival) {
         [&] {
           if (waits) b.issue("mbarrier.wait_cluster", {BarrierAt{bar, zero}, integer(b, 0)});
         });
+    if (!last.empty()) {
+      b.issue(last);
+      b.issue("cluster.wait");
+    }
     return finished(b);
   };
   EXPECT_EQ(verdict(kernel(true)), "");
   EXPECT_EQ(verdict(kernel(false)), early_exit.id);
+  // Who meets the thread that arrived knows of it, unless it comes without releasing what it did.
+  EXPECT_EQ(verdict(kernel(false, "cluster.arrive")), "");
+  EXPECT_EQ(verdict(kernel(false, "cluster.arrive_relaxed")), early_exit.id);
+}
+
+/// `fence.mbarrier_init` releases the initializations before it, and no other access.
+TEST(SimulateCluster, BarriersAreKnownAfterARelaxedMeetingOfTheCluster) {
+  const auto kernel = [](bool fence, bool stores) {
+    Builder b("relaxed", 64, 2);
+    b.kernel().grid = b.number(2);
+    const auto s = b.shared("s", DType::float32, Layout(32, 1));
+    const auto bar = b.barriers("bar", 1);
+    const auto v = registers(b, "v");
+    const Term zero = b.number(0);
+    b.when(equals(b.at().warp, zero), [&] {
+      testing::set(b, v, b.at().lane);
+      if (stores) b.issue("store.shared.4", {SharedAt{s, {b.at().lane}}, first(b, v)});
+      b.elected([&] {
+        b.issue("mbarrier.init", {BarrierAt{bar, zero}, integer(b, 1)});
+        if (fence) b.issue("fence.mbarrier_init");
+      });
+    });
+    b.issue("cluster.arrive_relaxed");
+    b.issue("cluster.wait");
+    b.when(equals(b.at().warp, b.number(1)), [&] {
+      b.elected([&] { b.issue("mbarrier.arrive", {BarrierAt{bar, zero}}); });
+      b.issue("mbarrier.wait", {BarrierAt{bar, zero}, integer(b, 0)});
+      if (stores) b.issue("load.shared.4", {first(b, v), SharedAt{s, {b.at().lane}}});
+    });
+    return finished(b);
+  };
+  EXPECT_EQ(verdict(kernel(true, false)), "");
+  EXPECT_EQ(verdict(kernel(false, false)), race.id);
+  EXPECT_EQ(verdict(kernel(true, true)), race.id);
 }
 
 TEST(SimulateCluster, WaitingWithoutHavingCome) {

@@ -14,16 +14,17 @@ using arch::EventKind;
 void Machine::end_block(int block) {
   Block& b = blocks_[block];
   b.ended = true;
-  for (const auto& [component, last] : b.use) {
-    const auto& [clock, event] = last;
-    if (b.last.seen[component] >= clock) continue;
+  for (const auto& [who, last] : b.use) {
+    const auto& [component, party] = who;
+    if (b.last.seen[component] >= last.clock) continue;
+    if (party != Mark::nobody && b.last.seen[party] >= last.by_clock) continue;
     report(
         fail(early_exit, "block {} ends while {} may still use its shared memory", block,
-             what(event))
+             what(last.event))
             .expect("a wait, in the block, for that to be over")
             .help("before the block ends, wait for its bulk stores (bulk.wait_read 0), loads and "
                   "wgmma's, and meet with the cluster's blocks that reach into it"),
-        event);
+        last.event);
   }
 }
 

@@ -139,6 +139,7 @@ void Machine::check_made(const Call& call, const Barrier& b, const Knowledge& kn
     report_and_end(fail(bad_barrier, "`{}` uses an mbarrier that is not initialized", name)
                        .help("initialize it, then let all threads meet before they use it"),
                    call.event);
+  if (b.announced && knows.seen[*b.announced] > 0) return;
   if (knows.seen[b.made.component] < b.made.clock)
     report(fail(race, "`{}` uses an mbarrier while it may not be initialized yet", name)
                .expect("a barrier of the block between both")
@@ -166,6 +167,17 @@ void Machine::check_needs(const Call& call, const Knowledge& knows) {
   }
 }
 
+/// The fence releases the initializations before it, and nothing else: relaxed arrivals at the
+/// cluster's barrier hand on that they were.
+void Machine::announce_barriers(Strand& s, Block& block, uint32_t party, uint32_t clock) {
+  for (Barrier& b : block.barriers) {
+    if (!b.live || b.made.component != party || b.fenced != 0) continue;
+    b.fenced = clock;
+    b.announced = component(true);
+    s.knows.seen.raise(*b.announced, 1);
+  }
+}
+
 void Machine::apply_fences(Strand& s, const Call& call) {
   using arch::FenceKind;
   Warp& w = warps_[s.warp];
@@ -176,8 +188,7 @@ void Machine::apply_fences(Strand& s, const Call& call) {
       if ((p.lanes & ~s.mask) != 0) continue;
       const uint32_t seen = s.knows.seen[p.component];
       if (f.kind == FenceKind::barrier_init) {
-        for (Barrier& b : blocks_[w.block].barriers)
-          if (b.live && b.made.component == p.component && b.fenced == 0) b.fenced = seen;
+        announce_barriers(s, blocks_[w.block], p.component, seen);
         continue;
       }
       s.knows.shared_fenced.raise(p.component, seen);

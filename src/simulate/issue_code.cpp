@@ -101,19 +101,33 @@ class Maker {
     return {};
   }
 
-  /// A descriptor tells of rows that lie eight by eight, each as wide as the swizzle.
+  /// Whether the operand is read with m or n contiguous, not k.
+  bool transposed(const OperandCode& o) const {
+    const std::string wanted = fmt::format("transpose_{}", o.form->name);
+    for (std::size_t i = 0; i < issue_.arguments.size(); ++i) {
+      const auto* given = std::get_if<core::Integers>(&issue_.arguments[i]);
+      if (given != nullptr && issue_.form->operands[i].name == wanted)
+        return given->values.front()->facts.constant().value_or(0) != 0;
+    }
+    return false;
+  }
+
+  /// A descriptor tells of rows that lie eight by eight, each as wide as the swizzle. The last two
+  /// modes are m or n, and k, whichever is contiguous.
   Status descriptor(const OperandCode& o) {
     const core::Shared& s = kernel_.shared[o.storage];
     if (o.kind != Kind::shared || s.layout.rank() < 2)
       return error(fail(not_executable, "`{}` of `{}` is no matrix in shared memory", o.form->name,
                         issue_.form->name));
     const std::vector<Mode> modes = modes_of(s.layout);
-    const Mode& last = modes.back();
-    const Mode& rows = modes[modes.size() - 2];
+    const bool by_k = !transposed(o);
+    const Mode& last = by_k ? modes.back() : modes[modes.size() - 2];
+    const Mode& rows = by_k ? modes[modes.size() - 2] : modes.back();
     const int64_t width = arch::width_of(s.swizzle) / size_of(s.element);
     for (int64_t i = 0; i < std::min<int64_t>(last.size, width); ++i)
       if (last(i) != i)
-        return error(fail(not_executable, "the last mode of `{}` is not contiguous", s.name)
+        return error(fail(not_executable, "mode {} of `{}` is not contiguous",
+                          modes.size() - (by_k ? 1 : 2), s.name)
                          .expect("{} elements one after the other", width));
     for (int64_t i = 0; i < std::min<int64_t>(rows.size, 8); ++i)
       if (rows(i) != i * width)

@@ -99,6 +99,7 @@ class Machine {
   void check_legal(const Call& call, const OperandCode& o, int64_t value);
   void at_once(Strand& s, Call& call);
   bool visible(Strand& s);
+  void announce_barriers(Strand& s, Block& block, uint32_t party, uint32_t clock);
   void apply_fences(Strand& s, const Call& call);
   void check_needs(const Call& call, const Knowledge& knows);
   void check_made(const Call& call, const Barrier& b, const Knowledge& knows);
@@ -115,7 +116,8 @@ class Machine {
              const Knowledge& knows);
   void write_output(const Call& call, const Range& r, bool update);
   void check_bounds(const Call& call, const Range& r);
-  void use(int block, const Mark& by);
+  /// `of`: the strand whose doing it was; null: nobody's that could tell of it.
+  void use(int block, const Mark& by, const Strand* of = nullptr);
   void spare_barriers(const Call& call, const Range& r);
 
   // registers.cpp

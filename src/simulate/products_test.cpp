@@ -88,8 +88,8 @@ class Product {
   SharedAt operand(const std::string& name, int64_t rows, bool by_rows, Term (*value)(Term, Term)) {
     const DType type = arch::storage_of(kind_.a);
     const int64_t k = w_.k();
-    const Layout layout = by_rows ? Layout(IntTuple::flat({k, rows}), IntTuple::flat({rows, 1}))
-                                  : Layout(IntTuple::flat({rows, k}), IntTuple::flat({k, 1}));
+    const Layout layout(IntTuple::flat({rows, k}),
+                        by_rows ? IntTuple::flat({1, rows}) : IntTuple::flat({k, 1}));
     const auto s = b_.shared(name, type, layout,
                              by_rows ? arch::SwizzleMode::bytes_128 : arch::SwizzleMode::bytes_32);
     const auto v = b_.registers(name + "_row", type, {128 * k},
@@ -98,12 +98,9 @@ class Product {
     const Term e = b_.take(b_.kernel().pool->coordinate("e", k));
     testing::set(b_, v, value(row, e), k, e);
     b_.when(less(row, b_.number(rows)), [&] {
-      for (int64_t i = 0; i < k; ++i) {
-        const std::vector<Term> at =
-            by_rows ? std::vector<Term>{b_.number(i), row} : std::vector<Term>{row, b_.number(i)};
+      for (int64_t i = 0; i < k; ++i)
         b_.issue(fmt::format("store.shared.{}", size_of(type)),
-                 {SharedAt{s, at}, core::Slice{v, b_.number(i)}});
-      }
+                 {SharedAt{s, {row, b_.number(i)}}, core::Slice{v, b_.number(i)}});
     });
     return {s, {b_.number(0), b_.number(0)}};
   }

@@ -131,8 +131,9 @@ struct Barrier {
   uint32_t component = 0;  // counts phases
   Knowledge arriving, arriving_cluster;
   Knowledge released, released_cluster;
-  Mark made;            // its initialization
-  uint32_t fenced = 0;  // the clock of `made`'s party at the fence after it; 0: none
+  Mark made;                          // its initialization
+  uint32_t fenced = 0;                // the clock of `made`'s party at the fence after it; 0: none
+  std::optional<uint32_t> announced;  // counts that fence: who knows of it, knows of `made`
 };
 
 struct Named {
@@ -157,9 +158,13 @@ struct Block {
   int64_t pool = 0;  // registers that nobody has
   int running = 0;   // strands that have not ended
   bool ended = false;
-  Knowledge last;                                         // of all that has ended
-  std::map<uint32_t, std::pair<uint32_t, uint32_t>> use;  // of its shared memory by others than its
-                                                          // strands: component to clock and event
+  Knowledge last;  // of all that has ended
+  /// Of its shared memory by others than its strands: over for who knows of `clock` of the
+  /// component, or of `by_clock` of the party that made it, where one did.
+  struct Use {
+    uint32_t clock = 0, by_clock = 0, event = 0;
+  };
+  std::map<std::pair<uint32_t, uint32_t>, Use> use;  // by component and party
 };
 
 struct TensorState {

@@ -49,12 +49,14 @@ def test_a_missing_wait_is_refuted_with_its_line(tmp_path):
     done = run(tmp_path, "check", file)
     assert done.returncode == 1
     assert "refuted      race_shared" in done.stdout
-    line = 1 + file.read_text().splitlines().index("                tma.load(A[m, k], a[k], full[k])")
-    assert "error[TS0863]" in done.stdout and f"edited.py:{line}:17" in done.stdout, done.stdout
+    line = 1 + file.read_text().splitlines().index(
+        "                    tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1)"
+    )
+    assert "error[TS0863]" in done.stdout and f"edited.py:{line}:21" in done.stdout, done.stdout
 
 
 def test_a_wrong_meaning_is_refuted(tmp_path):
-    file = edited(tmp_path, "C[i, j] = sum", "C[j, i] = sum")
+    file = edited(tmp_path, "C[b, i, j] = sum", "C[b, j, i] = sum")
     done = run(tmp_path, "check", file)
     assert done.returncode == 1 and "refuted      placement" in done.stdout, done.stdout
 

@@ -57,9 +57,17 @@ class Word:
 
 
 def kernel(
-    function: Callable | None = None, *, threads: int = 0, cluster: int = 1, min_blocks: int = 1, means: str = ""
+    function: Callable | None = None,
+    *,
+    threads: int | str = 0,
+    cluster: int | str = 1,
+    min_blocks: int | str = 1,
+    means: str = "",
 ) -> Any:
-    """Marks a function as a kernel. `threads` of a block are said where no roles say them; `means` is what it computes."""
+    """Marks a function as a kernel. `threads` of a block are said where no roles say them; `means` is what it computes.
+
+    Numbers may be names of the kernel's constants.
+    """
     if function is None:
         return lambda f: kernel(f, threads=threads, cluster=cluster, min_blocks=min_blocks, means=means)
     return Word(function.__name__)
@@ -82,13 +90,16 @@ def index(multiple: int = 1, at_least: int = 1, below: int = 1 << 31) -> Any:
 
 
 def strides(*elements: int | str) -> Any:
-    """Of a tensor's dimensions, in elements; without it a tensor is row-major."""
+    """Of a tensor's dimensions, in elements; without it, or without any, a tensor is row-major."""
     return Word("strides")
 
 
 # Storage.
-def shared(element: Word, extents: list[int], swizzle: int = 0) -> Any:
-    """Shared memory of the block, its last extent contiguous; a swizzle of 32, 64 or 128 has rows of as many bytes."""
+def shared(element: Word, extents: list[int], swizzle: int = 0, contiguous: int = -1) -> Any:
+    """Shared memory of the block, its last extent contiguous; a swizzle of 32, 64 or 128 has rows of as many bytes.
+
+    `contiguous`: the one of the last two dimensions that lies side by side, in panels as wide as the swizzle.
+    """
     _refuse("shared")
 
 
@@ -119,7 +130,7 @@ def one_thread(of: str = "role") -> Any:
 
 
 def sync(of: str = "role") -> None:
-    """All threads of the role, or of the "warpgroup", wait for each other."""
+    """All threads of the role, of the "warpgroup" or of the "cluster" wait for each other."""
     _refuse("sync")
 
 
@@ -152,10 +163,11 @@ def ring(extent: int, size: int, stages: int) -> Any:
     _refuse("ring")
 
 
-def tiles(
-    rows: int, rows_size: int, columns: int = 0, columns_size: int = 0, group: int = 1, persistent: bool = True
-) -> Any:
-    """The tiles of one extent or two, shared by the blocks of the grid."""
+def tiles(*extents: int, group: int = 1, persistent: bool = True, cluster: str = "") -> Any:
+    """The tiles of rows, of rows and columns, or with batches in front: an extent and a size by turns.
+
+    `cluster`: the blocks of a cluster have tiles one above the other ("rows"), or side by side ("columns").
+    """
     _refuse("tiles")
 
 

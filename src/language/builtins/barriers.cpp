@@ -33,13 +33,19 @@ Result<Value> wait(Call& c) {
   return Value{};
 }
 
-/// One arrival of each warp that is here; of one thread, where one is.
+/// One arrival of each warp that is here; of one thread, where one is. With `cluster` at the
+/// barrier of each block of the cluster, which then gets as many from all of them.
 Result<Value> arrive(Call& c) {
   const BarrierRef barrier = self(c);
-  TESSERA_CHECK(c.e.arrives(barrier.id, c.span));
+  TESSERA_TRY(everywhere, c.flag("cluster", false));
+  const int64_t blocks = everywhere ? c.e.builder().kernel().cluster : 1;
+  TESSERA_CHECK(c.e.arrives(barrier.id, c.span, blocks));
   TESSERA_TRY(b, c.e.emit(c.span));
   const auto issue = [&, b = b] {
-    b->issue("mbarrier.arrive", {core::BarrierAt{barrier.id, barrier.slot}});
+    const core::BarrierAt at{barrier.id, barrier.slot};
+    if (blocks == 1) return b->issue("mbarrier.arrive", {at});
+    for (int64_t rank = 0; rank < blocks; ++rank)
+      b->issue("mbarrier.arrive_at", {at, core::Integers{{b->number(rank)}}});
   };
   if (c.e.threads().who == Threads::Who::all)
     b->elected(issue);
@@ -76,7 +82,9 @@ Result<Value> expect(Call& c) {
 
 constexpr Builtin records[] = {
     {".barrier.wait", "parity=", "Waits until the turn's phase is complete", wait},
-    {".barrier.arrive", "", "One arrival of each warp, or of the one thread that is here", arrive},
+    {".barrier.arrive", "cluster=",
+     "One arrival of each warp, or of the one thread that is here, also in the cluster's others",
+     arrive},
     {".barrier.expect", "*parts", "One arrival, and the bytes of these parts are to come", expect},
 };
 

@@ -55,13 +55,23 @@ Result<Value> one_thread(Call& c) {
   }}};
 }
 
+/// All threads of the cluster, each of which comes here in its role.
+Result<Value> sync_cluster(Call& c) {
+  TESSERA_CHECK(c.e.may_issue(*arch::find_form("cluster.arrive"), c.span));
+  TESSERA_TRY(b, c.e.emit(c.span));
+  b->issue("cluster.arrive");
+  b->issue("cluster.wait");
+  return Value{};
+}
+
 Result<Value> sync(Call& c) {
   Elaborator& e = c.e;
   TESSERA_TRY(of, c.text("of", "role"));
+  if (of == "cluster") return sync_cluster(c);
   if (of != "role" && of != "warpgroup")
     return error(fail(wrong_call, "`sync` of `{}` is not known", of)
                      .label(e.label(c.span_of("of")))
-                     .expect("\"role\" or \"warpgroup\"")
+                     .expect("\"role\", \"warpgroup\" or \"cluster\"")
                      .help("leave it out for all threads of the role"));
   const arch::Form& form = *arch::find_form("barrier.sync");
   TESSERA_CHECK(e.may_issue(form, c.span));
@@ -98,7 +108,8 @@ constexpr Builtin records[] = {
     {"role", "name, warpgroups=, warps=, registers=",
      "Warps that do one thing, with the registers that each thread has", role},
     {"one_thread", "of=", "One thread of the role, of each warpgroup, or of each warp", one_thread},
-    {"sync", "of=", "All threads of the role, or of the warpgroup, wait for each other", sync},
+    {"sync", "of=",
+     "All threads of the role, of the warpgroup or of the cluster wait for each other", sync},
     {"warp", "", "The warp's place in the role, or in the block", warp, true},
     {"warpgroup", "", "The warpgroup's place in the role, or in the block", warpgroup, true},
     {"lane", "", "The thread's place in the warp", lane, true},

@@ -24,26 +24,76 @@ Result<arch::SwizzleMode> swizzle(Call& c) {
                    .help("128 suits rows of 128 bytes"));
 }
 
+/// Extents with dimension `contiguous` of the last two side by side, in panels of `width` elements:
+/// a panel has all of the other dimension, and panels lie one after the other.
+Layout panels(const std::vector<int64_t>& extents, std::size_t contiguous, int64_t width) {
+  std::vector<IntTuple> shape(extents.begin(), extents.end()), stride(extents.size());
+  int64_t high = 1;
+  if (const std::size_t n = extents.size(); n > 1) {
+    const std::size_t other = contiguous == n - 1 ? n - 2 : n - 1;
+    high = extents[other];
+    stride[other] = width;
+    int64_t below = high * extents[contiguous];
+    for (std::size_t d = n - 2; d-- > 0; below *= extents[d]) stride[d] = below;
+  }
+  stride[contiguous] = 1;
+  if (extents[contiguous] > width) {
+    shape[contiguous] = IntTuple::flat({width, extents[contiguous] / width});
+    stride[contiguous] = IntTuple::flat({1, width * high});
+  }
+  return {IntTuple::tuple(std::move(shape)), IntTuple::tuple(std::move(stride))};
+}
+
+/// Without `contiguous` the last dimension is, and fills its swizzle.
+Result<Layout> layout_of(Call& c, DType element, const std::vector<int64_t>& extents,
+                         arch::SwizzleMode mode) {
+  const auto rank = static_cast<int64_t>(extents.size());
+  TESSERA_TRY(contiguous, c.integer("contiguous", rank - 1));
+  if (contiguous < 0 || contiguous >= rank || contiguous + 2 < rank)
+    return error(fail(bad_constant, "one of the last two dimensions is contiguous")
+                     .label(c.e.label(c.span_of("contiguous")))
+                     .expect("{}", rank == 1 ? "0" : fmt::format("{} or {}", rank - 2, rank - 1))
+                     .but_found("{}", contiguous)
+                     .help("dimensions are counted from 0: slots of a ring come first"));
+  const int64_t along = extents[static_cast<std::size_t>(contiguous)];
+  const bool swizzled = mode != arch::SwizzleMode::none;
+  const int64_t width = swizzled ? arch::width_of(mode) / size_of(element) : along;
+  const bool whole = c.find("contiguous") == nullptr ? along == width : along % width == 0;
+  if (whole) return panels(extents, static_cast<std::size_t>(contiguous), width);
+  const auto found = fmt::format("{} elements of {}: {} bytes", along, short_name(element),
+                                 along * size_of(element));
+  if (c.find("contiguous") != nullptr)
+    return error(
+        fail(wrong_shape, "extent {} is not made of panels as wide as the swizzle", contiguous)
+            .label(c.e.label(c.span_of("extents")))
+            .expect("a multiple of {} elements, {} bytes", width, arch::width_of(mode))
+            .but_found("{}", found)
+            .help("choose another extent, or a smaller swizzle"));
+  return error(fail(wrong_shape, "rows do not have the bytes of their swizzle")
+                   .label(c.e.label(c.span_of("extents")))
+                   .expect("rows of {} bytes", arch::width_of(mode))
+                   .but_found("{}", found)
+                   .help("let the last extent be {}", width));
+}
+
 Result<Value> shared(Call& c) {
   TESSERA_CHECK(before_ops(c, "shared memory"));
   TESSERA_TRY(element, c.element("element"));
   TESSERA_TRY(extents, c.extents("extents"));
   TESSERA_TRY(mode, swizzle(c));
-  const int64_t row = extents.back() * size_of(element);
-  if (mode != arch::SwizzleMode::none && row != arch::width_of(mode))
-    return error(
-        fail(wrong_shape, "rows do not have the bytes of their swizzle")
-            .label(c.e.label(c.span_of("extents")))
-            .expect("rows of {} bytes", arch::width_of(mode))
-            .but_found("{} elements of {}: {} bytes", extents.back(), short_name(element), row)
-            .help("let the last extent be {}", arch::width_of(mode) / size_of(element)));
+  TESSERA_TRY(layout, layout_of(c, element, extents, mode));
   core::Builder& b = c.e.builder();
-  SharedRef out{.id = b.shared(c.e.fresh(c.e.naming), element, Layout::row_major(extents), mode),
+  SharedRef out{.id = b.shared(c.e.fresh(c.e.naming), element, layout, mode),
                 .at = std::vector<Term>(extents.size(), b.number(0)),
                 .extents = extents};
   b.kernel().shared.back().span = c.span;
   for (std::size_t i = 0; i < extents.size(); ++i) out.kept.push_back(static_cast<int>(i));
   return Value{std::move(out)};
+}
+
+/// Of an element type.
+Result<Value> bytes(Call& c) {
+  return Value{int64_t{size_of(*c.self->as<DType>())}};
 }
 
 Result<Value> transposed(Call& c) {
@@ -120,9 +170,10 @@ Result<Value> index(Call& c) {
 }
 
 constexpr Builtin records[] = {
-    {"shared", "element, extents, swizzle=",
-     "Shared memory of the block, its last extent contiguous", shared},
+    {"shared", "element, extents, swizzle=, contiguous=",
+     "Shared memory of the block, its last extent contiguous, or one of the last two", shared},
     {".shared.T", "", "The matrix with its dimensions exchanged", transposed, true},
+    {".element.bytes", "", "Bytes of one element", bytes, true},
     {"barrier", "count, arrivals=, starts_complete=",
      "Barriers of shared memory; without `arrivals` they are counted", barrier},
     {"registers", "element, extents, layout=",

@@ -6,48 +6,162 @@ namespace {
 
 using term::Op;
 
-struct Tiles {
-  int64_t size[2] = {1, 1};
-  Term count[2];
-  int dimensions = 1;
-  int64_t group = 1;
-  bool persistent = true;
-  Span span;
-  [[nodiscard]] Term all() const { return dimensions == 1 ? count[0] : count[0] * count[1]; }
+/// How the blocks of a cluster lie: one above the other, or side by side.
+enum class Along : uint8_t { rows, columns };
+
+struct Extent {
+  int64_t size = 1;
+  Term count;  // tiles along it; of the last two, of a cluster's tiles together
 };
 
-/// `group` tiles of the first dimension side by side, then the next of the second one: tiles that
-/// are worked on together share operands in the cache.
-std::vector<Value> place(core::Builder& b, const Tiles& t, Term at) {
-  const auto position = [](Term index, int64_t size) {
-    return Value{Position{.index = index, .start = index * size, .size = size}};
-  };
-  if (t.dimensions == 1) return {position(at, t.size[0])};
-  const Term in_group = t.group == 1 ? t.count[1] : t.count[1] * t.group;
-  if (t.group == 1)
-    return {position(b.make(Op::divide, {at, in_group}), t.size[0]),
-            position(b.make(Op::remainder, {at, in_group}), t.size[1])};
+struct Tiles {
+  std::vector<Extent> extents;  // batches, the outermost first, and then rows, or rows and columns
+  int64_t group = 1;
+  bool persistent = true;
+  int64_t cluster = 1;  // blocks that work on tiles beside each other
+  Along along = Along::rows;
+  Span span;
+  [[nodiscard]] std::size_t batches() const { return extents.size() > 2 ? extents.size() - 2 : 0; }
+  /// Tiles that are beside each other in a cluster, along dimension `d`.
+  [[nodiscard]] int64_t together(std::size_t d) const {
+    return d == batches() + (along == Along::columns ? 1 : 0) ? cluster : 1;
+  }
+};
+
+bool is_one(Term t) {
+  return t->op == term::Op::constant && t->value == 1;
+}
+Term product(Term a, Term b) {
+  return is_one(a) ? b : is_one(b) ? a : a * b;
+}
+
+/// Tiles from dimension d on; of a cluster's tiles together.
+Term tiles_from(core::Builder& b, const Tiles& t, std::size_t d) {
+  Term out = b.number(1);
+  for (std::size_t i = t.extents.size(); i-- > d;) out = product(t.extents[i].count, out);
+  return out;
+}
+
+/// Position `index` of the cluster along dimension d, or this block's of them.
+Value position(core::Builder& b, const Tiles& t, std::size_t d, Term index) {
+  const int64_t size = t.extents[d].size, n = t.together(d);
+  if (n > 1) index = index * n + b.at().rank;
+  const Term start = index->op == term::Op::constant ? b.number(index->value * size)
+                     : size == 1                     ? index
+                                                     : index * size;
+  return Value{Position{.index = index, .start = start, .size = size}};
+}
+
+/// `group` tiles of rows side by side, then the next of the columns: tiles that are worked on
+/// together share operands in the cache.
+void place_matrix(core::Builder& b, const Tiles& t, Term at, std::vector<Value>& out) {
+  const std::size_t d = t.batches();
+  const Term rows = t.extents[d].count, columns = t.extents[d + 1].count;
+  const Term in_group = t.group == 1 ? columns : columns * t.group;
+  if (t.group == 1) {
+    out.push_back(position(b, t, d, b.make(Op::divide, {at, in_group})));
+    out.push_back(position(b, t, d + 1, b.make(Op::remainder, {at, in_group})));
+    return;
+  }
   const Term first = b.make(Op::divide, {at, in_group}) * t.group;
   const Term rest = b.make(Op::remainder, {at, in_group});
-  const Term rows =
-      b.make(Op::max, {b.number(1), b.make(Op::min, {t.count[0] - first, b.number(t.group)})});
-  return {position(first + b.make(Op::remainder, {rest, rows}), t.size[0]),
-          position(b.make(Op::divide, {rest, rows}), t.size[1])};
+  const Term high =
+      b.make(Op::max, {b.number(1), b.make(Op::min, {rows - first, b.number(t.group)})});
+  out.push_back(position(b, t, d, first + b.make(Op::remainder, {rest, high})));
+  out.push_back(position(b, t, d + 1, b.make(Op::divide, {rest, high})));
+}
+
+std::vector<Value> place(core::Builder& b, const Tiles& t, Term at) {
+  std::vector<Value> out;
+  for (std::size_t d = 0; d < t.batches(); ++d) {
+    if (is_one(t.extents[d].count)) {
+      out.push_back(position(b, t, d, b.number(0)));
+      continue;
+    }
+    const Term inner = tiles_from(b, t, d + 1);
+    out.push_back(position(b, t, d, b.make(Op::divide, {at, inner})));
+    at = b.make(Op::remainder, {at, inner});
+  }
+  if (t.extents.size() == 1)
+    out.push_back(position(b, t, 0, at));
+  else
+    place_matrix(b, t, at, out);
+  return out;
 }
 
 Status run(Elaborator& e, const Tiles& t, const LoopRef::Body& body) {
   core::Builder& b = e.builder();
-  const Term all = t.all();
-  const Term grid = t.persistent ? b.make(Op::min, {b.at().multiprocessors, all}) : all;
-  TESSERA_CHECK(e.set_grid(grid, t.span));
-  if (!t.persistent) return body(place(b, t, b.at().block));
-  const Term turns = b.make(Op::divide, {all - b.at().block + b.at().blocks - 1, b.at().blocks});
+  const Term all = tiles_from(b, t, 0);
+  const auto clusters = [&](Term blocks) {
+    return t.cluster == 1 ? blocks : floor_div(blocks, t.cluster);
+  };
+  const auto at_least_one = [&](Term n) {
+    return t.cluster == 1 ? n : b.make(Op::max, {n, b.number(1)});
+  };
+  const Term busy =
+      t.persistent ? at_least_one(b.make(Op::min, {clusters(b.at().multiprocessors), all})) : all;
+  TESSERA_CHECK(e.set_grid(t.cluster == 1 ? busy : busy * t.cluster, t.span));
+  const Term first = clusters(b.at().block);
+  if (!t.persistent) return body(place(b, t, first));
+  const Term step = at_least_one(clusters(b.at().blocks));
+  const Term turns = b.make(Op::divide, {all - first + step - 1, step});
   return machine_loop(e, "turn", turns, false, t.span, [&](Term turn) {
     e.turns.push_back({turn, turns});
-    Status status = body(place(b, t, b.at().block + turn * b.at().blocks));
+    Status status = body(place(b, t, first + turn * step));
     e.turns.pop_back();
     return status;
   });
+}
+
+/// `extents`: an extent and the size of its tiles, by turns.
+Status read_extents(Call& c, Tiles& t) {
+  std::vector<const Call::Bound*> given;
+  for (const Call::Bound& b : c.bound)
+    if (b.name == "extents") given.push_back(&b);
+  const auto refuse = [&] {
+    return error(fail(wrong_call, "a tile has at least one element along each extent")
+                     .label(c.e.label(c.span))
+                     .expect("`tiles(M, 128)`, `tiles(M, 128, N, 256)` or, with batches in front, "
+                             "`tiles(L, 1, M, 128, N, 256)`")
+                     .but_found("`{}`", c.e.source().text(c.span))
+                     .help("write a size behind each extent"));
+  };
+  if (given.empty() || given.size() % 2 != 0) return refuse();
+  for (std::size_t i = 0; i < given.size(); i += 2) {
+    TESSERA_TRY(n, c.e.number(given[i]->value, given[i]->span));
+    const Value& size = given[i + 1]->value;
+    if (size.as<Term>() != nullptr)
+      return error(fail(not_constant, "the size of a tile has to be known before the launch")
+                       .label(c.e.label(given[i + 1]->span, "chosen by the launch or the thread"))
+                       .help("write a number, or make it a `const` of the kernel"));
+    const auto* s = size.as<int64_t>();
+    if (s == nullptr || *s < 1 || t.group < 1) return refuse();
+    t.extents.push_back({*s, n});
+  }
+  for (std::size_t d = 0; d < t.extents.size(); ++d) {
+    Extent& e = t.extents[d];
+    const int64_t of_cluster = e.size * t.together(d);
+    if (of_cluster > 1) e.count = c.e.builder().divide_up(e.count, of_cluster);
+  }
+  return {};
+}
+
+Status read_cluster(Call& c, Tiles& t, bool matrix) {
+  const int64_t blocks = c.e.builder().kernel().cluster;
+  TESSERA_TRY(along, c.text("cluster", ""));
+  const bool known = along == "rows" || (along == "columns" && matrix);
+  if ((known || along.empty()) && (blocks == 1 || known)) {
+    t.cluster = blocks;
+    t.along = along == "columns" ? Along::columns : Along::rows;
+    return {};
+  }
+  return error(fail(wrong_call, "nothing says how the tiles of a cluster's {} blocks lie", blocks)
+                   .label(c.e.label(c.span_of("cluster")))
+                   .expect("{}", matrix ? "cluster=\"rows\", one above the other, or "
+                                          "cluster=\"columns\", side by side"
+                                        : "cluster=\"rows\", one behind the other")
+                   .but_found("{}", along.empty() ? "none of them" : "\"" + along + "\"")
+                   .help("write `tiles(M, 128, N, 256, cluster=\"rows\")`"));
 }
 
 Result<Value> tiles(Call& c) {
@@ -57,22 +171,13 @@ Result<Value> tiles(Call& c) {
   TESSERA_TRY(persistent, c.flag("persistent", true));
   t.group = group;
   t.persistent = persistent;
-  t.dimensions = c.find("columns") == nullptr ? 1 : 2;
-  for (int d = 0; d < t.dimensions; ++d) {
-    const std::string_view extent = d == 0 ? "rows" : "columns",
-                           size = d == 0 ? "rows_size" : "columns_size";
-    TESSERA_TRY(n, c.number(extent));
-    TESSERA_TRY(s, c.integer(size, 0));
-    if (s < 1 || group < 1)
-      return error(fail(wrong_call, "a tile has at least one element along each extent")
-                       .label(c.e.label(c.span))
-                       .expect("`tiles(M, 128)` or `tiles(M, 128, N, 256)`")
-                       .help("write a size behind each extent"));
-    t.size[d] = s;
-    t.count[d] = c.e.builder().divide_up(n, s);
-  }
+  std::size_t given = 0;
+  for (const Call::Bound& b : c.bound) given += b.name == "extents" ? 1 : 0;
+  t.extents.reserve(given / 2);
+  TESSERA_CHECK(read_cluster(c, t, given > 2));
+  TESSERA_CHECK(read_extents(c, t));
   LoopRef out{.name = "tiles"};
-  out.yields = t.dimensions;
+  out.yields = static_cast<int>(t.extents.size());
   out.run = [t](Elaborator& e, const std::string&, const LoopRef::Body& body) {
     return run(e, t, body);
   };
@@ -80,8 +185,8 @@ Result<Value> tiles(Call& c) {
 }
 
 constexpr Builtin records[] = {
-    {"tiles", "rows, rows_size, columns=, columns_size=, group=, persistent=",
-     "The tiles of one extent or two, shared by the blocks", tiles},
+    {"tiles", "*extents, group=, persistent=, cluster=",
+     "The tiles of one extent or more, shared by the blocks", tiles},
 };
 
 }  // namespace

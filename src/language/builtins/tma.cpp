@@ -1,78 +1,161 @@
 // Boxes of tensors by the tensor memory accelerator. Maps are made of tensors and boxes.
+#include <algorithm>
+
 #include "language/elaborator.h"
 
 namespace tessera::language {
 namespace {
 
-/// The map of the box: one for all boxes of the same extents.
-Result<core::MapId> map_of(Call& c, const BoxRef& box, const SharedRef& part) {
-  Elaborator& e = c.e;
-  core::Builder& b = e.builder();
-  const core::Tensor& tensor = b.kernel()[box.id];
-  const core::Shared& shared = b.kernel()[part.id];
-  const std::size_t rank = box.dims.size();
-  if (const auto inner = tensor.strides[rank - 1]->facts.constant(); inner != 1)
-    return error(fail(no_instruction, "TMA takes tensors whose last dimension is contiguous")
+/// A dimension of the box, and the mode of the shared memory that has it.
+struct Pair {
+  std::size_t dim;
+  std::size_t mode;
+  int64_t extent;
+};
+
+/// A box and its part of shared memory. An instruction copies one panel of it: what lies in shared
+/// memory as a box does.
+struct Copy {
+  BoxRef box;
+  SharedRef part;
+  std::vector<Pair> pairs;        // dimensions of more than one element
+  std::optional<std::size_t> at;  // of pairs: the contiguous one
+  int64_t width = 1;              // elements of a panel along it
+  int64_t panels = 1;
+  core::MapId map;
+  std::vector<int> dims;  // of the tensor, in the map's order
+};
+
+Term sum(Term a, Term b) {
+  return a->op == term::Op::constant && a->value == 0 ? b : a + b;
+}
+
+/// The tensor's dimensions, the contiguous one first, the others from the last on.
+Result<std::vector<int>> dims_of(Call& c, const core::Tensor& tensor) {
+  const Elaborator& e = c.e;
+  const auto rank = static_cast<int>(tensor.extents.size());
+  std::vector<int> out;
+  for (int i = rank; i-- > 0;)
+    if (out.empty() && tensor.strides[static_cast<std::size_t>(i)]->facts.constant() == 1)
+      out.push_back(i);
+  if (out.empty())
+    return error(fail(no_instruction, "TMA takes tensors of which one dimension is contiguous")
                      .label(e.label(c.span))
-                     .but_found("a stride of {} elements", to_string(tensor.strides[rank - 1]))
-                     .help("name the dimensions in the order of their strides"));
-  for (std::size_t i = 0; i + 1 < rank; ++i)
-    if (!tensor.strides[i]->facts.multiple_of(16 / size_of(tensor.element)))
+                     .expect("a stride of 1")
+                     .but_found("{}", to_string(tensor.strides.back()))
+                     .help("declare it: `strides(\"S\", 1)`"));
+  for (int i = rank; i-- > 0;) {
+    if (i == out.front()) continue;
+    out.push_back(i);
+    const Term stride = tensor.strides[static_cast<std::size_t>(i)];
+    if (!stride->facts.multiple_of(16 / size_of(tensor.element)))
       return error(
           fail(no_instruction, "rows of `{}` may begin between 16 bytes", tensor.name)
               .label(e.label(c.span))
               .expect("strides that are multiples of {} elements", 16 / size_of(tensor.element))
-              .but_found("{}", to_string(tensor.strides[i]))
-              .help("declare it: `{}: index(multiple={})`", to_string(tensor.strides[i]),
+              .but_found("{}", to_string(stride))
+              .help("declare it: `{}: index(multiple={})`", to_string(stride),
                     16 / size_of(tensor.element)));
-  core::TensorMap map{.tensor = box.id, .swizzle = shared.swizzle};
-  std::string key = fmt::format("{} {}", box.id.index, static_cast<int>(shared.swizzle));
-  for (std::size_t i = rank; i-- > 0;) {
-    map.dims.push_back(static_cast<int>(i));
-    map.box.push_back(box.dims[i].extent);
-    key += fmt::format(" {}", box.dims[i].extent);
-    if (box.dims[i].extent > arch::tma_limits.max_box_extent)
+  }
+  return out;
+}
+
+/// The map of boxes like this one: one for all boxes of the same extents.
+Result<core::MapId> map_of(Call& c, const Copy& copy) {
+  Elaborator& e = c.e;
+  core::Builder& b = e.builder();
+  const core::Shared& shared = b.kernel()[copy.part.id];
+  core::TensorMap map{.tensor = copy.box.id, .dims = copy.dims, .swizzle = shared.swizzle};
+  std::string key = fmt::format("{} {}", copy.box.id.index, static_cast<int>(shared.swizzle));
+  for (const int d : copy.dims) {
+    const int64_t extent = copy.box.dims[static_cast<std::size_t>(d)].extent;
+    map.box.push_back(extent);
+    key += fmt::format(" {}", extent);
+    if (extent > arch::tma_limits.max_box_extent)
       return error(fail(no_instruction, "a box of TMA has at most {} elements along a dimension",
                         arch::tma_limits.max_box_extent)
                        .label(e.label(c.span))
-                       .but_found("{}", shape_text(shape_of(box)))
+                       .but_found("{}", shape_text(shape_of(copy.box)))
                        .help("load it in parts"));
   }
   if (const auto known = e.maps.find(key); known != e.maps.end()) return known->second;
-  map.name = e.fresh(tensor.name + "_map");
+  map.name = e.fresh(b.kernel()[copy.box.id].name + "_map");
   map.span = c.span;
   return e.maps[key] = b.map(std::move(map));
 }
 
-struct Copy {
-  BoxRef box;
-  SharedRef part;
-  core::MapId map;
-  core::Integers at;
-  std::string rank;
-};
+/// Dimensions of one element are in every shape.
+Result<std::vector<Pair>> pairs_of(Call& c, const BoxRef& box, const SharedRef& part,
+                                   std::string_view box_name, std::string_view part_name) {
+  std::vector<Pair> out;
+  std::vector<int64_t> of_part;
+  for (std::size_t d = 0; d < box.dims.size(); ++d)
+    if (box.dims[d].extent != 1) out.push_back({d, 0, box.dims[d].extent});
+  for (std::size_t i = 0; i < part.extents.size(); ++i) {
+    if (part.extents[i] == 1) continue;
+    if (of_part.size() < out.size())
+      out[of_part.size()].mode = static_cast<std::size_t>(part.kept[i]);
+    of_part.push_back(part.extents[i]);
+  }
+  const bool same = std::equal(out.begin(), out.end(), of_part.begin(), of_part.end(),
+                               [](const Pair& p, int64_t extent) { return p.extent == extent; });
+  if (same) return out;
+  return error(
+      fail(wrong_shape, "the box and the shared memory have different shapes")
+          .label(c.e.label(c.span_of(box_name), "a box of " + shape_text(shape_of(box))))
+          .label(c.e.label(c.span_of(part_name), "shared memory of " + shape_text(shape_of(part))))
+          .expect("{}", shape_text(shape_of(box)))
+          .but_found("{}", shape_text(shape_of(part)))
+          .help("give both the same extents"));
+}
 
-Result<Copy> copy(Call& c, std::string_view box_name, std::string_view part_name) {
+/// Finds the contiguous dimension, which box and shared memory have in common, and its panels.
+Status find_panels(Call& c, Copy& copy, std::string_view part_name) {
+  const core::Kernel& k = c.e.builder().kernel();
+  const core::Shared& shared = k[copy.part.id];
+  const core::Tensor& tensor = k[copy.box.id];
+  for (std::size_t i = 0; i < copy.pairs.size(); ++i) {
+    const auto mode = static_cast<int>(copy.pairs[i].mode);
+    if (flatten(shared.layout.mode(mode).stride()).front() != 1) continue;
+    copy.at = i;
+    copy.width = std::min(flatten(shared.layout.mode(mode).shape()).front(), copy.pairs[i].extent);
+  }
+  if (!copy.at) return {};
+  const Pair& contiguous = copy.pairs[*copy.at];
+  const auto first = static_cast<std::size_t>(copy.dims.front());
+  if (contiguous.dim != first && copy.box.dims[first].extent != 1)
+    return error(fail(no_instruction,
+                      "the box and the shared memory are contiguous along "
+                      "different dimensions")
+                     .label(c.e.label(c.span_of(part_name)))
+                     .expect("dimension {} of `{}` side by side, as in memory", first, tensor.name)
+                     .but_found("\"{}\"", to_string(shared.layout))
+                     .help("a copy turns nothing: say `contiguous=` of the shared memory"));
+  if (contiguous.extent % copy.width != 0)
+    return error(fail(wrong_shape, "the part is not made of whole panels")
+                     .label(c.e.label(c.span_of(part_name)))
+                     .expect("a multiple of {}, the elements of a panel", copy.width)
+                     .but_found("{}", contiguous.extent)
+                     .help("copy whole panels"));
+  copy.panels = contiguous.extent / copy.width;
+  copy.box.dims[contiguous.dim].extent = copy.width;
+  return {};
+}
+
+Result<Copy> copy_of(Call& c, std::string_view box_name, std::string_view part_name) {
   Elaborator& e = c.e;
+  Copy out;
   TESSERA_TRY(box, c.the<BoxRef>(box_name, "a box of a tensor: A[m, k]"));
   TESSERA_TRY(part, c.the<SharedRef>(part_name, "shared memory: a[k]"));
-  const core::Kernel& kernel = e.builder().kernel();
-  const core::Tensor& tensor = kernel[box.id];
-  const core::Shared& shared = kernel[part.id];
+  const core::Tensor& tensor = e.builder().kernel()[box.id];
+  const core::Shared& shared = e.builder().kernel()[part.id];
   if (part.transposed)
     return error(fail(wrong_place, "TMA copies no transposed matrix")
                      .label(e.label(c.span_of(part_name)))
                      .expect("shared memory as it lies")
                      .but_found("a transposed matrix")
                      .help("take the `.T` away: what reads it says how"));
-  if (shape_of(box) != shape_of(part))
-    return error(
-        fail(wrong_shape, "the box and the shared memory have different shapes")
-            .label(e.label(c.span_of(box_name), "a box of " + shape_text(shape_of(box))))
-            .label(e.label(c.span_of(part_name), "shared memory of " + shape_text(shape_of(part))))
-            .expect("{}", shape_text(shape_of(box)))
-            .but_found("{}", shape_text(shape_of(part)))
-            .help("give both the same extents"));
+  TESSERA_TRY(pairs, pairs_of(c, box, part, box_name, part_name));
   if (tensor.element != shared.element)
     return error(fail(wrong_kind, "the box and the shared memory have elements of different types")
                      .label(e.label(c.span_of(box_name), std::string(short_name(tensor.element))))
@@ -80,41 +163,111 @@ Result<Copy> copy(Call& c, std::string_view box_name, std::string_view part_name
                      .expect("{}", short_name(tensor.element))
                      .but_found("{}", short_name(shared.element))
                      .help("a copy converts nothing: give both one type"));
-  TESSERA_TRY(map, map_of(c, box, part));
-  Copy out{box, part, map, {}, std::to_string(box.dims.size())};
-  for (std::size_t i = box.dims.size(); i-- > 0;) out.at.values.push_back(box.dims[i].start);
+  TESSERA_TRY(dims, dims_of(c, tensor));
+  out.box = box;
+  out.part = part;
+  out.pairs = pairs;
+  out.dims = dims;
+  TESSERA_CHECK(find_panels(c, out, part_name));
   return out;
 }
 
-Result<Value> load(Call& c) {
-  TESSERA_TRY(copied, copy(c, "box", "to"));
-  TESSERA_TRY(barrier, c.the<BarrierRef>("barrier", "a barrier: full[k]"));
-  TESSERA_CHECK(c.e.may_issue(*arch::find_form("tma.load"), c.span));
+void shift(Copy& copy, const Pair& p, Term by) {
+  Term& at = copy.part.at[p.mode];
+  Term& start = copy.box.dims[p.dim].start;
+  at = sum(at, by);
+  start = sum(start, by);
+}
+
+/// This block's share of a box that `blocks` need: of its first dimension, and of panels where that
+/// is the contiguous one.
+Status take_share(Call& c, Copy& copy, int64_t blocks) {
+  core::Builder& b = c.e.builder();
+  const Term rank = b.at().rank;
+  std::size_t along = 0;
+  if (copy.at == 0 && copy.panels % blocks == 0 && copy.panels > 1) {
+    copy.panels /= blocks;
+    shift(copy, copy.pairs[0], rank * (copy.panels * copy.width));
+    return {};
+  }
+  if (copy.at == 0) along = 1;
+  if (along >= copy.pairs.size() || copy.pairs[along].extent % blocks != 0)
+    return error(fail(wrong_shape, "the blocks of the cluster cannot share the box")
+                     .label(c.e.label(c.span_of("box")))
+                     .expect("a dimension that {} divides", blocks)
+                     .but_found("{}", shape_text(shape_of(copy.box)))
+                     .help("let each block load the box: take `share` away"));
+  const int64_t share = copy.pairs[along].extent / blocks;
+  shift(copy, copy.pairs[along], rank * share);
+  copy.box.dims[copy.pairs[along].dim].extent = share;
+  return {};
+}
+
+/// Calls issue(place, coordinates, rank) for each panel.
+Status each_panel(Call& c, const Copy& copy,
+                  const std::function<void(core::SharedAt, core::Integers, std::string)>& issue) {
   TESSERA_TRY(b, c.e.emit(c.span));
-  b->issue("tma.load",
-           {core::SharedAt{copied.part.id, copied.part.at}, core::MapRef{copied.map}, copied.at,
-            core::BarrierAt{barrier.id, barrier.slot}},
-           {{"rank", copied.rank}});
+  const auto one = [&](const Copy& panel) {
+    core::Integers at;
+    for (const int d : panel.dims)
+      at.values.push_back(panel.box.dims[static_cast<std::size_t>(d)].start);
+    issue({panel.part.id, panel.part.at}, at, std::to_string(panel.dims.size()));
+  };
+  if (copy.panels == 1) {
+    one(copy);
+    return {};
+  }
+  const std::string counter = c.e.counter_name("panel", b->number(0), b->number(copy.panels));
+  b->unrolled(counter, copy.panels, [&](Term p) {
+    Copy panel = copy;
+    shift(panel, panel.pairs[*panel.at], p * panel.width);
+    one(panel);
+  });
+  return {};
+}
+
+Result<Value> load(Call& c) {
+  TESSERA_TRY(copy, copy_of(c, "box", "to"));
+  TESSERA_TRY(barrier, c.the<BarrierRef>("barrier", "a barrier: full[k]"));
+  TESSERA_TRY(shares, c.flag("share", false));
+  const int64_t blocks = shares ? c.e.builder().kernel().cluster : 1;
+  const std::string form = blocks > 1 ? "tma.load_multicast" : "tma.load";
+  TESSERA_CHECK(c.e.may_issue(*arch::find_form(form), c.span));
+  if (blocks > 1) TESSERA_CHECK(take_share(c, copy, blocks));
+  TESSERA_TRY(map, map_of(c, copy));
+  core::Builder& b = c.e.builder();
+  TESSERA_CHECK(
+      each_panel(c, copy, [&](core::SharedAt to, core::Integers at, const std::string& rank) {
+        std::vector<core::Argument> arguments = {std::move(to), core::MapRef{map}, std::move(at),
+                                                 core::BarrierAt{barrier.id, barrier.slot}};
+        if (blocks > 1)
+          arguments.emplace_back(core::Integers{{b.number((int64_t{1} << blocks) - 1)}});
+        b.issue(form, std::move(arguments), {{"rank", rank}});
+      }));
   return Value{};
 }
 
 Result<Value> store(Call& c) {
-  TESSERA_TRY(copied, copy(c, "box", "from"));
+  TESSERA_TRY(copy, copy_of(c, "box", "from"));
   TESSERA_CHECK(c.e.may_issue(*arch::find_form("tma.store"), c.span));
-  TESSERA_TRY(b, c.e.emit(c.span));
-  b->issue("tma.store",
-           {core::MapRef{copied.map}, copied.at, core::SharedAt{copied.part.id, copied.part.at}},
-           {{"rank", copied.rank}});
+  TESSERA_TRY(map, map_of(c, copy));
+  core::Builder& b = c.e.builder();
+  TESSERA_CHECK(
+      each_panel(c, copy, [&](core::SharedAt from, core::Integers at, const std::string& rank) {
+        b.issue("tma.store", {core::MapRef{map}, std::move(at), std::move(from)}, {{"rank", rank}});
+      }));
   return Value{};
 }
 
 Result<Value> tensor_map(Call& c) {
-  TESSERA_TRY(copied, copy(c, "box", "part"));
-  return Value{MapValue{copied.map}};
+  TESSERA_TRY(copy, copy_of(c, "box", "part"));
+  TESSERA_TRY(map, map_of(c, copy));
+  return Value{MapValue{map}};
 }
 
 constexpr Builtin records[] = {
-    {"tma.load", "box, to, barrier", "A box of a tensor to shared memory, counted at a barrier",
+    {"tma.load", "box, to, barrier, share=",
+     "A box of a tensor to shared memory, counted at a barrier; or a share of it for the cluster",
      load},
     {"tma.store", "from, box", "Shared memory to a box of a tensor, in the thread's bulk group",
      store},

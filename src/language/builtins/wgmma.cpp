@@ -101,6 +101,21 @@ Status fits(Call& c, const SharedRef& a, const SharedRef& b, const Fragment& sum
   return {};
 }
 
+/// True where rows (m or n) lie side by side, not k.
+bool by_rows(const core::Shared& s, const SharedRef& matrix) {
+  return flatten(s.layout.mode(matrix.kept[0]).stride()).front() == 1;
+}
+
+Status may_transpose(Call& c, const char* name, const SharedRef& matrix, const arch::Wgmma& w) {
+  const core::Shared& s = c.e.builder().kernel()[matrix.id];
+  if (w.may_transpose() || !by_rows(s, matrix)) return {};
+  return error(fail(no_instruction, "wgmma reads {} with k contiguous alone", short_name(s.element))
+                   .label(c.e.label(c.span_of(name)))
+                   .expect("shared memory whose last dimension is contiguous")
+                   .but_found("\"{}\"", to_string(s.layout))
+                   .help("of 16-bit types either dimension may be contiguous"));
+}
+
 /// `step`: the instruction's place along k.
 std::vector<core::Argument> arguments(Call& c, const Product& p, int64_t step, Term keeps) {
   core::Builder& b = c.e.builder();
@@ -115,6 +130,9 @@ std::vector<core::Argument> arguments(Call& c, const Product& p, int64_t step, T
     place(1, b.number(step));
     return out;
   };
+  const auto turned = [&](const SharedRef& s) -> int64_t {
+    return by_rows(b.kernel()[s.id], s) ? 1 : 0;
+  };
   std::vector<core::Argument> out;
   for (const arch::Operand& o : p.instruction.form().operands) {
     if (o.name == "d")
@@ -125,9 +143,10 @@ std::vector<core::Argument> arguments(Call& c, const Product& p, int64_t step, T
       out.emplace_back(from(p.b, b.number(0)));
     else if (o.name == "accumulate")
       out.emplace_back(core::Integers{{keeps}});
+    else if (o.name == "transpose_a" || o.name == "transpose_b")
+      out.emplace_back(core::Integers{{b.number(turned(o.name == "transpose_a" ? p.a : p.b))}});
     else
-      out.emplace_back(
-          core::Integers{{b.number(o.name == "scale_a" || o.name == "scale_b" ? 1 : 0)}});
+      out.emplace_back(core::Integers{{b.number(1)}});  // scale_a, scale_b
   }
   return out;
 }
@@ -140,6 +159,8 @@ Result<Value> wgmma(Call& c) {
   TESSERA_CHECK(e.may_issue(*arch::find_form("wgmma.fence"), c.span));
   TESSERA_CHECK(fits(c, a, b, sum));
   TESSERA_TRY(w, instruction_of(c, a, b, sum));
+  TESSERA_CHECK(may_transpose(c, "a", a, w));
+  TESSERA_CHECK(may_transpose(c, "b", b, w));
   const int64_t k = shape_of(a)[1];
   if (k % w.k() != 0)
     return error(fail(wrong_shape, "the instruction takes {} along k at a time", w.k())
