@@ -36,6 +36,19 @@ inline int check_counts(const tessera_launch* launch, int ints, int tensors) {
               launch->int_count, launch->tensor_count, ints, tensors);
 }
 
+/// Where the launch's integers `first` and the next say that a tensor begins: which one it is, and
+/// from which of its elements, of so many bytes. 0, or -1.
+inline int find_tensor(const tessera_launch* launch, const char* name, int first, int element_bytes,
+                       void** data) {
+  const int64_t which = launch->ints[first], offset = launch->ints[first + 1];
+  if (which < 0 || which >= launch->tensor_count || offset < 0)
+    return fail("%s is tensor %lld at element %lld: the launch has %d tensors", name,
+                static_cast<long long>(which), static_cast<long long>(offset),
+                launch->tensor_count);
+  *data = static_cast<char*>(launch->tensors[which]) + offset * element_bytes;
+  return 0;
+}
+
 /// What a kernel asks of every launch.
 struct Shape {
   int threads;

@@ -18,23 +18,38 @@ bool needed(const arch::Form& form, std::string_view operand) {
   return operand == "count" || operand == "accumulate" || operand == "transpose_a" ||
          operand == "transpose_b" ||
          std::any_of(e.events.begin(), e.events.end(),
-                     [&](const auto& x) { return x.operand == operand || amount(x.amount); }) ||
-         std::any_of(e.accesses.begin(), e.accesses.end(),
-                     [&](const auto& x) { return x.unless_zero == operand || amount(x.bytes); });
+                     [&](const auto& x) {
+                       return x.operand == operand || x.blocks == operand || x.block == operand ||
+                              amount(x.amount);
+                     }) ||
+         std::any_of(e.accesses.begin(), e.accesses.end(), [&](const auto& x) {
+           // Whether an access of global memory happens changes nothing that a run keeps.
+           return (x.unless_zero == operand && x.space != arch::Space::global) ||
+                  x.blocks == operand || amount(x.bytes);
+         });
 }
 
 std::string_view unmodelled(const arch::Form& form) {
   for (const arch::Event& e : form.effects.events) {
-    if (!e.blocks.empty() || !e.block.empty()) return "it acts on other blocks of the cluster";
-    if (e.kind == arch::EventKind::cluster_barrier) return "barriers of clusters are not modelled";
     if (e.kind == arch::EventKind::cp_async_group) return "cp.async is not modelled";
   }
   // Bytes that are expected alone may come when the phase is already complete.
   if (form.name == "mbarrier.expect_tx" || form.name == "mbarrier.inval")
     return "it is not modelled";
-  for (const arch::Access& a : form.effects.accesses)
-    if (!a.blocks.empty()) return "it acts on other blocks of the cluster";
+  if (form.capability == "dsmem" || form.name == "cluster.map")
+    return "shared memory of other blocks is modelled for copies alone";
   return "";
+}
+
+/// Stands for a loop, or may access shared memory.
+bool acts(const Instruction& i) {
+  using Kind = Instruction::Kind;
+  if (i.kind == Kind::enter || i.kind == Kind::test || i.kind == Kind::next) return true;
+  const auto* issue = i.kind == Kind::issue ? i.op->as<core::Issue>() : nullptr;
+  return issue != nullptr && std::any_of(issue->arguments.begin(), issue->arguments.end(),
+                                         [](const core::Argument& a) {
+                                           return std::get_if<core::SharedAt>(&a) != nullptr;
+                                         });
 }
 
 class Compiler {
@@ -55,6 +70,8 @@ class Compiler {
     looped_.clear();
     body(kernel_.body);
     add(Instruction::Kind::end, nullptr);
+    for (std::size_t i = 0; i < code_.instructions.size(); ++i)
+      if (acts(code_.instructions[i])) code_.quiet = i + 1;
     return std::move(code_);
   }
 
@@ -75,6 +92,8 @@ class Compiler {
   Value value(Term t) {
     const Term rewritten = sizes_.rewrite(t);
     Value v{Expression(rewritten), {}};
+    if (out_.not_exact.empty() && !sizes_.of_sizes(rewritten))
+      out_.not_exact = fmt::format("`{}` depends on parameters by more than numbers of turns", to_string(t));
     for (const Size& s : sizes_.all())
       if (s.negative && term::any_node(rewritten, [&](Term n) { return n == s.symbol; }))
         out_.not_shifted =
@@ -234,7 +253,6 @@ class Compiler {
 
 Program compile(const core::Kernel& kernel, Sizes& sizes) {
   Program out;
-  if (kernel.cluster > 1) out.unsupported = "clusters are not modelled";
   Compiler compiler(kernel, sizes, out);
   std::vector<bool> taken(static_cast<std::size_t>(kernel.threads / 32), false);
   for (const Op& op : kernel.body)
@@ -246,6 +264,7 @@ Program compile(const core::Kernel& kernel, Sizes& sizes) {
   for (int w = 0; w < static_cast<int>(taken.size()); ++w)
     if (!taken[static_cast<std::size_t>(w)]) out.codes.push_back(compiler.piece(nullptr, w, 1));
   std::vector<int>& symbols = out.shifted_symbols;
+  if (out.not_shifted.empty()) out.not_shifted = out.not_exact;
   std::sort(symbols.begin(), symbols.end());
   symbols.erase(std::unique(symbols.begin(), symbols.end()), symbols.end());
   return out;

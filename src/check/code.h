@@ -35,6 +35,7 @@ struct Piece {
   int warps = 0;
   int warp_symbol = -1;  // of the warp's place in the role
   std::vector<Instruction> instructions;
+  std::size_t quiet = 0;  // no loop and no access of shared memory stands from here on
 };
 
 struct Program {
@@ -43,6 +44,7 @@ struct Program {
   int64_t steady = 0;                // they have one value from here on, in every counter
   std::vector<int> shifted_symbols;  // that occur in them, by index
   std::string not_shifted;  // why there is no proof for all sizes; empty: shifted values are there
+  std::string not_exact;    // why numbers of turns alone do not say what a run does; else empty
   std::string unsupported;  // an op whose synchronization is not modelled
   const core::Op* unsupported_at = nullptr;
 };

@@ -1,10 +1,11 @@
 #include "check/flow.h"
 
 #include <algorithm>
+#include <set>
 
-#include "arch/ldmatrix.h"
-
+#include "check/footprint.h"
 #include "check/launch.h"
+#include "check/operand.h"
 #include "check/place.h"
 #include "check/raster.h"
 #include "check/tile.h"
@@ -58,38 +59,72 @@ class Tracer {
     return false;
   }
 
+  /// The copies that fill what an op reads of a storage.
+  std::vector<const Place*> copies(const Place& p, core::SharedId shared) {
+    std::set<const core::Op*> ops;
+    for (const ReadsFrom& r : runs_.reads_from) {
+      if (r.read != p.op) continue;
+      const auto q = std::find_if(places_.begin(), places_.end(),
+                                  [&](const Place& x) { return x.op == r.write; });
+      if (q == places_.end() || q->op->as<core::Issue>() == nullptr) continue;
+      const auto* to = argument<SharedAt>(q->issue(), "to");
+      if (to == nullptr || to->shared != shared) continue;
+      if (r.turns != 0) give_up("k_agreement", "a product reads what another turn copied");
+      ops.insert(r.write);
+    }
+    std::vector<const Place*> out;
+    for (const Place& q : places_)
+      if (ops.contains(q.op)) out.push_back(&q);
+    if (out.empty()) give_up("k_agreement", "an operand comes from no copy");
+    return out;
+  }
+
+  /// A descriptor says which axis is contiguous; the shared memory has to lie so.
+  bool lies_as_read(const Place& p, const SharedAt& at, std::string_view transpose,
+                    const Known& known) {
+    const auto* turned = argument<core::Integers>(p.issue(), transpose);
+    const auto says = turned == nullptr ? 0 : value_of(turned->values[0], known);
+    const Layout& layout = kernel_[at.shared].layout;
+    const Layout rows = layout.mode(layout.rank() - 2);
+    const int64_t lies = rows.size() > 1 && rows(1) - rows(0) == 1 ? 1 : 0;
+    if (says == lies) return true;
+    return refute("k_agreement", p, "an operand is read along another axis than it lies",
+                  fmt::format("{} = {}", transpose, lies),
+                  says ? std::to_string(*says) : "no constant",
+                  "transpose an operand exactly if its rows are contiguous");
+  }
+
   /// What the operand's matrix was copied from, for the warps of a warpgroup.
   std::optional<Operand> operand(const Place& p, std::string_view name, const Known& known) {
     const auto* at = argument<SharedAt>(p.issue(), name);
     const arch::Wgmma w = *wgmma_of(p.issue());
     if (at == nullptr)
       return give_up("k_agreement", "an operand comes from registers"), std::nullopt;
-    const Place* writer = nullptr;
-    for (const ReadsFrom& r : runs_.reads_from)
-      for (const Place& q : places_)
-        if (r.read == p.op && r.write == q.op && q.op->as<core::Issue>() != nullptr) {
-          const auto* to = argument<SharedAt>(q.issue(), "to");
-          if (to == nullptr || to->shared != at->shared) continue;
-          if (r.turns != 0)
-            return give_up("k_agreement", "a product reads what another turn copied"), std::nullopt;
-          if (writer != nullptr && writer->op != q.op)
-            return give_up("k_agreement", "an operand comes from several copies"), std::nullopt;
-          writer = &q;
-        }
-    if (writer == nullptr)
-      return give_up("k_agreement", "an operand comes from no copy"), std::nullopt;
     const bool is_a = name == "a";
-    const auto* turned = argument<core::Integers>(p.issue(), is_a ? "transpose_a" : "transpose_b");
-    if (turned != nullptr && value_of(turned->values[0], known).value_or(1) != 0)
-      return give_up("k_agreement", "an operand is transposed"), std::nullopt;
+    if (!lies_as_read(p, *at, is_a ? "transpose_a" : "transpose_b", known)) return std::nullopt;
+    const std::vector<const Place*> writers = copies(p, at->shared);
+    if (!out_.why.empty()) return std::nullopt;
     Operand out;
-    const std::string why = out.trace(kernel_, p, *at, *writer, is_a ? arch::Wgmma::m : w.n, w.k(),
-                                      known, is_a ? means_.a_k : means_.b_k);
+    const std::string why =
+        trace({kernel_, p, *at, writers, is_a ? arch::Wgmma::m : w.n, w.k(), known,
+               is_a ? means_.a : means_.b, is_a ? Axis::row : Axis::column},
+              out);
     if (!why.empty()) return give_up("k_agreement", why), std::nullopt;
-    if (kernel_[out.map].tensor != (is_a ? means_.a : means_.b))
-      return give_up("k_agreement", "an operand is another tensor than the meaning has"),
-             std::nullopt;
     return out;
+  }
+
+  /// Both of one batch, where both have one.
+  bool same_batch(const Place& p, const Operand& a, const Operand& b, int warp) {
+    if (!a.batch || !b.batch) return true;
+    const Term off = term::simplify(a.batch - b.batch);
+    const std::optional<int64_t> number = value_of(off, {});
+    if (number == 0) return true;
+    const auto found =
+        number ? std::optional(std::to_string(*number)) : varies(kernel_, p.loops, off);
+    if (!found) return give_up("k_agreement", "the batches of A and B are not comparable");
+    return refute("k_agreement", p, "a product multiplies elements of different batches",
+                  "A and B of one batch", fmt::format("apart by {}", *found),
+                  "load both operands of the same batch", warp, a.writer, "A is copied here");
   }
 
   bool agree(const Place& p) {
@@ -104,6 +139,7 @@ class Tracer {
           return refute("k_agreement", p, o->fault, o->fault_expected, o->fault_found,
                         "let the tensor map, the shared memory and the descriptor have one layout",
                         warp, o->writer, "copied here");
+      if (!same_batch(p, *a, *b, warp)) return false;
       const std::optional<int64_t> apart = value_of(a->k_corner - b->k_corner, {});
       if (!apart) {
         if (const auto found = varies(kernel_, p.loops, a->k_corner - b->k_corner))
@@ -195,7 +231,8 @@ class Tracer {
   /// The loop reaches the end of k; what lies beyond is zero.
   bool whole(const Place& p, const core::For& loop, int64_t per_turn, const Operand& a,
              const Operand& b) {
-    const Term extent = kernel_[means_.a].extents[static_cast<std::size_t>(means_.a_k)];
+    const Term extent =
+        kernel_[means_.a.tensor].extents[static_cast<std::size_t>(means_.a.place(Axis::k))];
     const term::Verdict v = term::always(term::less_equal(extent, loop.upper * per_turn));
     if (v.refuted())
       return refute(
@@ -210,29 +247,63 @@ class Tracer {
     return true;
   }
 
+  /// The meaning's elements exist wherever the output's do.
+  bool fits() {
+    const ElementAt& to = means_.outputs.front().to;
+    for (const Output& o : means_.outputs)
+      for (std::size_t n = 0; n <= o.elements.size(); ++n) {
+        const ElementAt& e = n == 0 ? o.to : o.elements[n - 1];
+        for (std::size_t d = 0; d < e.at.size(); ++d) {
+          const Term extent = kernel_[e.tensor].extents[d];
+          const int of = to.place(e.at[d].axis);
+          const Term last = e.at[d].axis == Axis::number
+                                ? kernel_.pool->constant(e.at[d].number + 1)
+                            : of >= 0 ? kernel_[to.tensor].extents[static_cast<std::size_t>(of)]
+                                      : Term();
+          const bool equal = last && term::simplify(last) == term::simplify(extent);
+          if (equal || (n > 0 && last && term::always(term::less_equal(last, extent)).proved()))
+            continue;
+          return give_up("placement", fmt::format("`{}` has other extents than its place in the "
+                                                  "meaning",
+                                                  kernel_[e.tensor].name));
+        }
+      }
+    return true;
+  }
+
   void store() {
     const Place& p = products_.front();
-    Tile tile(kernel_, places_, *p.role, p.issue(), runs_.period);
+    Tile tile(kernel_, places_, p, runs_.period, means_);
+    const auto& [first_a, first_b] = traced_.at({p.op, 0});
     for (int group = 0; 4 * group < p.role->warps; ++group) {
       const auto& [a, b] = traced_.at({p.op, group});
-      for (const Place& q : products_)
-        if (traced_.at({q.op, group}).first.rows != a.rows ||
-            traced_.at({q.op, group}).second.rows != b.rows)
+      for (const Place& q : products_) {
+        const auto& [c, d] = traced_.at({q.op, group});
+        if (c.rows != a.rows || d.rows != b.rows || !same_corner(c, first_a) ||
+            !same_corner(d, first_b))
           return void(give_up("placement", "products of a tile have different rows"));
+      }
       tile.add_group(a, b);
     }
-    tile.run(means_);
+    if (!fits()) return;
+    tile.run();
     for (const Violation& v : tile.violations) out_.violations.push_back(v);
-    if (!tile.why.empty()) return void(give_up("placement", tile.why));
     if (!tile.violations.empty()) return;
-    const auto& [a, b] = traced_.at({p.op, 0});
-    Raster raster{a.row_corner, b.row_corner, tile.rows(), tile.columns(), p.loops.front()};
-    const Covering c = covering(kernel_, raster, means_);
+    if (!tile.why.empty()) return void(give_up("placement", tile.why));
+    Raster raster{first_a.row_corner, first_b.row_corner, tile.batch(),
+                  tile.rows(),        tile.columns(),     p.loops.front()};
+    const Covering c = covering(kernel_, raster, means_.outputs.front().to);
     if (c.verdict == Covering::Verdict::refuted)
       refute("output_once", tile.last_store(), c.message, "each tile of the output once", c.found,
              "let turns and blocks count the tiles one by one");
     else if (c.verdict == Covering::Verdict::unknown)
       give_up("output_once", c.found);
+  }
+
+  static bool same_corner(const Operand& x, const Operand& y) {
+    return term::simplify(x.row_corner) == term::simplify(y.row_corner) &&
+           (x.batch ? term::simplify(x.batch) : Term()) ==
+               (y.batch ? term::simplify(y.batch) : Term());
   }
 
   const core::Kernel& kernel_;

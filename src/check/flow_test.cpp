@@ -13,8 +13,10 @@ namespace {
 
 using core::testing::GemmShape;
 
-Means product() {
-  return {core::TensorId(0), core::TensorId(1), core::TensorId(2)};
+Means meaning(const core::Kernel& k) {
+  const Result<std::optional<Means>> m = means_of(k);
+  EXPECT_TRUE(m && *m) << k.means;
+  return m && *m ? **m : Means{};
 }
 
 TEST(CheckFlow, CorrectProductsAreProved) {
@@ -24,7 +26,7 @@ TEST(CheckFlow, CorrectProductsAreProved) {
         GemmShape{.stages = 2, .element = DType::float16}}) {
     const Result<core::Kernel> k = core::testing::gemm(s);
     ASSERT_TRUE(k);
-    const Report r = check(*k, {}, product());
+    const Report r = check(*k, {}, meaning(*k));
     EXPECT_EQ(r.verdict(), Verdict::proved) << s.bm << " " << s.bn << "\n" << to_text(r);
     EXPECT_EQ(r.coverage.reached, r.coverage.all());
   }
@@ -36,7 +38,7 @@ TEST(CheckFlow, EditsOfDataAreRefuted) {
   int all = 0;
   for (const core::testing::Mutant& m : core::testing::mutants(*k)) {
     if (m.breaks != core::testing::Breaks::data) continue;
-    const Report r = check(m.kernel, {}, product());
+    const Report r = check(m.kernel, {}, meaning(*k));
     ++all;
     EXPECT_EQ(r.verdict(), Verdict::refuted) << m.name << " " << m.site << ": " << m.edit << "\n"
                                              << to_text(r);
@@ -46,8 +48,8 @@ TEST(CheckFlow, EditsOfDataAreRefuted) {
 
 TEST(CheckFlow, AnotherMeaningIsRefuted) {
   const Result<core::Kernel> k = core::testing::gemm({.bn = 128, .stages = 2});
-  Means turned = product();
-  std::swap(turned.c_i, turned.c_j);
+  Means turned = meaning(*k);
+  std::swap(turned.outputs[0].to.at[0], turned.outputs[0].to.at[1]);
   EXPECT_NE(check(*k, {}, turned).verdict(), Verdict::proved);
   EXPECT_EQ(check(*k).find("placement")->verdict, Verdict::unknown);
 }

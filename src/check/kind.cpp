@@ -14,12 +14,13 @@ std::string name_of(const core::Op& op) {
 }
 
 std::string thread(const core::Kernel& kernel, const Violation& v) {
+  const std::string block = kernel.cluster == 1 ? "" : fmt::format("block {}, ", v.rank);
   for (const core::Op& op : kernel.body)
     if (const auto* role = op.as<core::Role>())
       if (v.warp >= role->first_warp && v.warp < role->first_warp + role->warps)
-        return fmt::format("warp {} ({} of role `{}`), {}", v.warp, v.warp - role->first_warp,
+        return fmt::format("{}warp {} ({} of role `{}`), {}", block, v.warp, v.warp - role->first_warp,
                            role->name, v.lanes);
-  return fmt::format("warp {}, {}", v.warp, v.lanes);
+  return fmt::format("{}warp {}, {}", block, v.warp, v.lanes);
 }
 
 /// Parameters at which the loops have these numbers of turns, or the numbers themselves.
@@ -68,6 +69,7 @@ Diagnostic refutation(const Subject& s, const Kind& k, const Violation& v) {
   }
   return std::move(d)
       .with("kind", k.name)
+      .with("rank", v.rank)
       .with("warp", v.warp)
       .with("op", name_of(*v.op))
       .with("at", v.at)

@@ -16,10 +16,12 @@
 namespace tessera::check {
 namespace {
 
-const Means product{core::TensorId(0), core::TensorId(1), core::TensorId(2)};
-
 core::Kernel good() {
   return *core::testing::gemm({.bn = 128, .stages = 2});
+}
+
+Means product() {
+  return **means_of(good());
 }
 
 core::Kernel mutant(const std::string& name, int site) {
@@ -64,11 +66,11 @@ core::Kernel bad(std::string_view kind) {
 }
 
 TEST(CheckKinds, ProveTheGoodAndRefuteTheBad) {
-  const Report right = check(good(), {}, product);
+  const Report right = check(good(), {}, product());
   ASSERT_EQ(right.findings.size(), kinds::all().size());
   for (const Kind* k : kinds::all()) {
     EXPECT_EQ(right.find(k->name)->verdict, Verdict::proved) << k->name << "\n" << to_text(right);
-    const Report wrong = check(bad(k->name), {}, product);
+    const Report wrong = check(bad(k->name), {}, product());
     const Finding* f = wrong.find(k->name);
     ASSERT_NE(f, nullptr);
     EXPECT_EQ(f->verdict, Verdict::refuted) << k->name << "\n" << to_text(wrong);
@@ -123,7 +125,7 @@ TEST(CheckKinds, CoverageSaysWhatWasNeverExecuted) {
 TEST(CheckKinds, WhatIsNotModelledIsUnsupportedAndNeverProved) {
   core::Kernel k = good();
   k.cluster = 2;
-  const Report r = check(k, {}, product);
+  const Report r = check(k, {}, product());
   EXPECT_EQ(r.verdict(), Verdict::unsupported);
   EXPECT_EQ(r.find("deadlock")->reason, "clusters are not modelled");
   for (const Finding& f : r.findings) {
@@ -151,7 +153,7 @@ TEST(CheckKinds, ARingByEqualTermsIsProved) {
     }
   };
   rewrite(k.body);
-  EXPECT_EQ(check(k, {}, product).verdict(), Verdict::proved);
+  EXPECT_EQ(check(k, {}, product()).verdict(), Verdict::proved);
 }
 
 }  // namespace

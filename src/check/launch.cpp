@@ -8,15 +8,24 @@ namespace {
 class Launches {
  public:
   Launches(const core::Kernel& kernel, const std::vector<const core::For*>& loops, Term t,
-           const Known& known)
-      : kernel_(kernel), loops_(loops), term_(t), grid_(kernel.grid) {
-    std::vector<Term> all = {t, kernel.grid, kernel.at.block, kernel.at.blocks,
+           const Known& known, bool holds)
+      : kernel_(kernel), loops_(loops), term_(t), grid_(kernel.grid), holds_(holds) {
+    std::vector<Term> all = {t,
+                             kernel.grid,
+                             kernel.at.block,
+                             kernel.at.blocks,
+                             kernel.at.rank,
                              kernel.at.multiprocessors};
     for (const core::For* f : loops) {
       bounds_.push_back({Expression(f->lower), Expression(f->upper), Expression(f->step)});
       all.insert(all.end(), {f->lower, f->upper, f->step, f->counter});
     }
     all.insert(all.end(), kernel.parameters.begin(), kernel.parameters.end());
+    std::vector<Term> asked = {t, kernel.grid};
+    for (const core::For* f : loops) asked.insert(asked.end(), {f->lower, f->upper});
+    const std::vector<Term> matter = term::symbols_of(asked);
+    for (Term p : kernel.parameters)
+      matters_.push_back(std::find(matter.begin(), matter.end(), p) != matter.end());
     int most = 0;
     for (Term s : term::symbols_of(all)) most = std::max(most, s->symbol->index);
     for (const auto& [node, value] : known) most = std::max(most, node->symbol->index);
@@ -43,6 +52,7 @@ class Launches {
       if (f.upper && n > *f.upper) continue;
       at(kernel_.parameters[i]) = n;
       parameter(i + 1);
+      if (!matters_[i]) break;
     }
   }
 
@@ -53,6 +63,7 @@ class Launches {
       at(kernel_.at.blocks) = blocks;
       for (int64_t b = 0; b < std::min<int64_t>(blocks, 3) && !found_; ++b) {
         at(kernel_.at.block) = b;
+        at(kernel_.at.rank) = b % kernel_.cluster;
         turn(0);
       }
     }
@@ -76,8 +87,8 @@ class Launches {
     const std::optional<int64_t> value = term_(values_);
     if (!value) return;
     const auto where = [&] {
-      std::string out = fmt::format("{}", *value);
-      const char* before = " at ";
+      std::string out = holds_ ? "" : fmt::format("{} at ", *value);
+      const char* before = "";
       const auto tell = [&](Term leaf) {
         out += fmt::format("{}{} = {}", before, leaf->symbol->name, at(leaf));
         before = ", ";
@@ -88,7 +99,9 @@ class Launches {
       for (const core::For* f : loops_) tell(f->counter);
       return out;
     };
-    if (!first_) {
+    if (holds_) {
+      if (*value == 0) found_ = where();
+    } else if (!first_) {
       first_ = *value;
       first_where_ = where();
     } else if (*value != *first_) {
@@ -99,6 +112,8 @@ class Launches {
   const core::Kernel& kernel_;
   const std::vector<const core::For*>& loops_;
   Expression term_, grid_;
+  bool holds_;
+  std::vector<bool> matters_;  // by parameter: the term, or how often it is met, depends on it
   std::vector<std::array<Expression, 3>> bounds_;
   Values values_;
   std::optional<int64_t> first_;
@@ -111,7 +126,13 @@ class Launches {
 std::optional<std::string> varies(const core::Kernel& kernel,
                                   const std::vector<const core::For*>& loops, Term t,
                                   const Known& known) {
-  return Launches(kernel, loops, t, known).find();
+  return Launches(kernel, loops, t, known, false).find();
+}
+
+std::optional<std::string> fails(const core::Kernel& kernel,
+                                 const std::vector<const core::For*>& loops, Term predicate,
+                                 const Known& known) {
+  return Launches(kernel, loops, predicate, known, true).find();
 }
 
 }  // namespace tessera::check

@@ -1,4 +1,4 @@
-// Small launches, to find where two things that should always be equal are not.
+// Small launches, to find where what should always hold does not.
 #pragma once
 
 #include "check/place.h"
@@ -10,5 +10,11 @@ namespace tessera::check {
 std::optional<std::string> varies(const core::Kernel& kernel,
                                   const std::vector<const core::For*>& loops, Term t,
                                   const Known& known = {});
+
+/// A point of a small launch at which the predicate is false, in words; nothing where it holds at
+/// all that are tried.
+std::optional<std::string> fails(const core::Kernel& kernel,
+                                 const std::vector<const core::For*>& loops, Term predicate,
+                                 const Known& known = {});
 
 }  // namespace tessera::check

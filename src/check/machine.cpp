@@ -10,10 +10,6 @@ namespace {
 using arch::Issuer;
 using arch::Verb;
 
-void learn(Clock& into, const Clock& from) {
-  for (std::size_t c = 0; c < into.size(); ++c) into[c] = std::max(into[c], from[c]);
-}
-
 bool collective(const arch::Form& form) {
   return form.effects.issuer == Issuer::warp || form.effects.issuer == Issuer::warpgroup;
 }
@@ -44,10 +40,17 @@ Machine::Machine(const core::Kernel& kernel, const Program& program, const Sizes
                  Footprints& footprints)
     : kernel_(kernel), program_(program), sizes_(sizes), footprints_(footprints) {
   warps_ = kernel.threads / 32;
+  blocks_ = kernel.cluster;
   for (const core::Barriers& b : kernel.barriers) {
     first_barrier_.push_back(barriers_);
     barriers_ += static_cast<int>(b.count);
   }
+  first_seen_ = 4 * warps() + (barriers_ + 16) * blocks_;
+}
+
+void Machine::learn(Clock& into, const Clock& from, bool seen) const {
+  const std::size_t end = seen ? into.size() : static_cast<std::size_t>(first_seen_);
+  for (std::size_t c = 0; c < end; ++c) into[c] = std::max(into[c], from[c]);
 }
 
 void Machine::start(const std::optional<std::vector<int64_t>>& sizes) {
@@ -55,40 +58,50 @@ void Machine::start(const std::optional<std::vector<int64_t>>& sizes) {
   size_values_ = sizes.value_or(std::vector<int64_t>());
   state = {};
   const Clock zero(static_cast<std::size_t>(components()), 0);
-  const std::size_t symbols = symbols_of(program_, sizes_);
   const std::size_t size_count = sizes_.all().size();
+  state.warps.resize(static_cast<std::size_t>(warps()));
+  for (int block = 0; block < blocks_; ++block) start_warps(block, zero);
+  const auto blocks = static_cast<std::size_t>(blocks_);
+  state.running.assign(blocks, warps_);
+  state.barriers.assign(blocks * static_cast<std::size_t>(barriers_), {});
+  for (Barrier& b : state.barriers) b.coming = b.done = zero;
+  state.named.assign(blocks * 16, {});
+  for (Named& n : state.named) n.coming = n.done = zero;
+  state.cluster.coming = state.cluster.done = zero;
+  state.cells.assign(blocks * static_cast<std::size_t>(footprints_.cell_count()), {});
+  state.tapes.assign(size_count, {});
+  state.turns.assign(size_count, 0);
+}
+
+void Machine::start_warps(int block, const Clock& zero) {
   const auto warp_index = static_cast<std::size_t>(kernel_.at.warp->symbol->index);
-  state.warps.resize(static_cast<std::size_t>(warps_));
+  const auto rank_index = static_cast<std::size_t>(kernel_.at.rank->symbol->index);
+  const std::size_t symbols =
+      std::max({symbols_of(program_, sizes_), warp_index + 1, rank_index + 1});
   for (std::size_t c = 0; c < program_.codes.size(); ++c) {
     const Piece& code = program_.codes[c];
     for (int k = 0; k < code.warps && code.first_warp + k < warps_; ++k) {
-      const int at = code.first_warp + k;
+      const int at = block * warps_ + code.first_warp + k;
       Warp& w = state.warps[static_cast<std::size_t>(at)];
       w.code = static_cast<int>(c);
-      w.values.assign(std::max(symbols, warp_index + 1), 0);
+      w.values.assign(symbols, 0);
       w.values[warp_index] = code.first_warp + k;
+      w.values[rank_index] = block;
       if (code.warp_symbol >= 0) w.values[static_cast<std::size_t>(code.warp_symbol)] = k;
       for (std::size_t s = 0; s < size_values_.size(); ++s)
         w.values[static_cast<std::size_t>(sizes_.all()[s].symbol->symbol->index)] = size_values_[s];
-      w.tape.assign(size_count, 0);
-      w.finished.assign(size_count, 0);
+      w.tape.assign(sizes_.all().size(), 0);
+      w.finished.assign(sizes_.all().size(), 0);
       w.elected = w.others = zero;
     }
   }
-  state.barriers.assign(static_cast<std::size_t>(barriers_), {});
-  for (Barrier& b : state.barriers) b.coming = b.done = zero;
-  state.named.assign(16, {});
-  for (Named& n : state.named) n.coming = n.done = zero;
-  state.cells.assign(static_cast<std::size_t>(footprints_.cell_count()), {});
-  state.tapes.assign(size_count, {});
-  state.turns.assign(size_count, 0);
 }
 
 Machine::Stop Machine::run() {
   for (;;) {
     bool went = false;
     undecided_ = -1;
-    for (int w = 0; w < warps_; ++w)
+    for (int w = 0; w < warps(); ++w)
       while (failed.empty() && step(w)) went = true;
     if (!failed.empty()) return Stop::stuck;
     if (went) continue;
@@ -158,7 +171,7 @@ bool Machine::step(int at) {
   using Kind = Instruction::Kind;
   switch (i.kind) {
     case Kind::end:
-      w.ended = true;
+      end_warp(at);
       return true;
     case Kind::enter:
       enter(w, i);
@@ -202,15 +215,25 @@ void Machine::meet(int at) {
     w.together = true;
   }
   w.forgot = false;
-  w.elected[static_cast<std::size_t>(part(at, others))] = w.others_index;
-  w.others[static_cast<std::size_t>(part(at, elected))] = w.elected_index;
+  for (Part p : {others, seen_others})
+    w.elected[static_cast<std::size_t>(part(at, p))] = w.others_index;
+  for (Part p : {elected, seen_elected})
+    w.others[static_cast<std::size_t>(part(at, p))] = w.elected_index;
 }
 
 void Machine::tick(int at, bool alone) {
   Warp& w = state.warps[static_cast<std::size_t>(at)];
   ++events;
-  w.elected[static_cast<std::size_t>(part(at, elected))] = ++w.elected_index;
-  if (!alone) w.others[static_cast<std::size_t>(part(at, others))] = ++w.others_index;
+  ++w.elected_index;
+  for (Part p : {elected, seen_elected})
+    w.elected[static_cast<std::size_t>(part(at, p))] = w.elected_index;
+  if (alone) {
+    w.together = false;
+    return;
+  }
+  ++w.others_index;
+  for (Part p : {others, seen_others})
+    w.others[static_cast<std::size_t>(part(at, p))] = w.others_index;
 }
 
 bool Machine::issue(int at, const Instruction& i) {
@@ -266,7 +289,8 @@ void Machine::report(std::string_view kind, int at, const Instruction& i, std::s
   Violation v;
   v.kind = kind;
   v.op = i.op;
-  v.warp = at;
+  v.rank = block_of(at);
+  v.warp = at % warps_;
   v.lanes = i.elected ? "the elected lane" : "all lanes";
   v.at = place(w, i);
   v.message = std::move(message);
@@ -277,79 +301,6 @@ void Machine::report(std::string_view kind, int at, const Instruction& i, std::s
   v.other_text = std::move(other_text);
   v.sizes = size_values_;
   violations.push_back(std::move(v));
-}
-
-void Machine::report_stuck() {
-  std::vector<std::string> blocked;
-  int first = -1;
-  for (int w = 0; w < warps_; ++w)
-    if (!state.warps[static_cast<std::size_t>(w)].ended && first < 0) first = w;
-  if (first < 0) return;
-  const Warp& w = state.warps[static_cast<std::size_t>(first)];
-  const Instruction& i = program_.codes[static_cast<std::size_t>(w.code)].instructions[w.pc];
-  const core::Op* other = nullptr;
-  std::string found = "it never comes";
-  if (i.op->as<core::Issue>()->form->name.starts_with("mbarrier")) {
-    const int b = barrier_of(first, i, "barrier");
-    if (b >= 0) {
-      const Barrier& bar = state.barriers[static_cast<std::size_t>(b)];
-      other = bar.last;
-      found =
-          fmt::format("{} of {} arrivals and {} of {} bytes have come to phase {}, no more do",
-                      bar.count - bar.pending, bar.count, bar.delivered, bar.expected, bar.phase);
-      if (bar.pending == 0 && bar.bytes != 0)
-        report("arrivals", first, i, "a phase expects other bytes than its copies bring",
-               fmt::format("{} bytes", bar.expected), fmt::format("{} bytes", bar.delivered),
-               "expect the bytes of the boxes that are copied, whole ones also at the edge");
-    }
-  }
-  for (int k = first + 1; k < warps_; ++k)
-    if (!state.warps[static_cast<std::size_t>(k)].ended) blocked.push_back(std::to_string(k));
-  report("deadlock", first, i,
-         fmt::format("`{}` waits for ever", i.op->as<core::Issue>()->form->name),
-         "what it waits for comes in every execution", found,
-         blocked.empty() ? "let each phase get its arrivals and bytes"
-                         : "let each phase get its arrivals and bytes; warps that wait too: " +
-                               tessera::join(blocked, ", "),
-         other, "the last that came");
-}
-
-void Machine::finish() {
-  for (int k = 0; k < warps_; ++k) {
-    const Warp& w = state.warps[static_cast<std::size_t>(k)];
-    const Piece& code = program_.codes[static_cast<std::size_t>(w.code)];
-    const int32_t read = w.elected[static_cast<std::size_t>(part(k, bulk_read))];
-    if (!w.bulk_open && read >= w.bulk_groups) continue;
-    for (const Instruction& i : code.instructions) {
-      const auto* issue = i.op != nullptr ? i.op->as<core::Issue>() : nullptr;
-      if (issue == nullptr || issue->form->effects.accesses.size() < 2 ||
-          issue->form->effects.accesses[1].until != arch::Completion::bulk_group_read)
-        continue;
-      report("exit_order", k, i, "a thread ends while its bulk store may still read shared memory",
-             "all its groups have read their sources",
-             w.bulk_open ? "a store that no group has"
-                         : fmt::format("{} of {} groups are known to", read, w.bulk_groups),
-             "issue `bulk.wait_read` 0 in the thread that committed, before it ends");
-      break;
-    }
-  }
-  for (int first = 0; first + 4 <= warps_; first += 4)
-    for (int k = 1; k < 4; ++k) {
-      const Warp& a = state.warps[static_cast<std::size_t>(first)];
-      const int at = first + k;
-      const Warp& b = state.warps[static_cast<std::size_t>(at)];
-      if (a.group_hash == b.group_hash) continue;
-      const Piece& code = program_.codes[static_cast<std::size_t>(b.code)];
-      for (const Instruction& i : code.instructions)
-        if (i.op != nullptr && i.op->as<core::Issue>() != nullptr &&
-            i.op->as<core::Issue>()->form->effects.issuer == Issuer::warpgroup) {
-          report("uniformity", first + k, i,
-                 "the warps of a warpgroup issue different instructions",
-                 fmt::format("the {} of warp {}", a.group_count, first),
-                 fmt::format("{}", b.group_count), "let all four warps come to it");
-          break;
-        }
-    }
 }
 
 }  // namespace tessera::check

@@ -1,4 +1,5 @@
-// A block run event by event, with what every thread may know of what the others have done.
+// The blocks of a cluster run event by event, with what every thread may know of what the others
+// have done.
 //
 // A clock says, for each component, up to which of its events a thread knows that they have
 // happened: knowledge comes by program order, by phases of mbarriers, by named barriers, and by
@@ -9,6 +10,11 @@
 //
 // Each warp has two clocks: of the elected lane, and of its other lanes, which may lag behind until
 // the next instruction of the whole warp.
+//
+// Warps, barriers and cells of shared memory are numbered through the cluster, those of block 0
+// first. That an event has happened is one thing, that the accesses of its thread are visible
+// another: relaxed arrivals and copies pass on the first alone. Components of a clock for the
+// second stand at its end.
 #pragma once
 
 #include <map>
@@ -36,6 +42,7 @@ struct Access {
   bool generic = false;             // by the generic proxy: to be fenced before async ones
   int32_t elected = 0, others = 0;  // generic: its index in the lanes' components, 0: not by them
   Stamp end;                        // of async ones: what makes it known to be finished
+  int block = 0;                    // whose shared memory it is
   int size = -1;                    // of the innermost loop of a size that it stands in
   int64_t turns = 0;                // of that loop, finished before it
 };
@@ -93,6 +100,8 @@ struct Warp {
   SlotSet touched;                // since the last wgmma.fence
   SlotSet holds;                  // have a value
   std::vector<int> initialized;   // barriers that the elected lane has, since its last fence
+  bool cluster_come = false;      // to the cluster's barrier, and has not waited yet
+  int32_t cluster_generation = 0;
   std::vector<int64_t> finished;  // turns, by size
   uint64_t group_hash = 0;        // of the instructions of the whole warpgroup so far
   int64_t group_count = 0;
@@ -104,6 +113,14 @@ struct Waiter {
   int warp = 0;
 };
 
+/// The latest arrival that a warp of another block made at a barrier.
+struct Use {
+  int warp = 0;
+  const core::Op* op = nullptr;
+  int32_t elected = 0, others = 0;  // its index in the lanes' components, 0: not by them
+  int32_t phase = 0;                // that it counted for
+};
+
 struct Barrier {
   bool ready = false;  // initialized
   int64_t count = 0, pending = 0;
@@ -111,11 +128,15 @@ struct Barrier {
   int64_t expected = 0, delivered = 0;  // in this phase
   int32_t phase = 0;                    // completed phases
   Clock coming, done;                   // of what has come to this phase; of the phase before
+  /// The same of releases in other blocks, for waits of the cluster's scope; empty: none.
+  Clock coming_cluster, done_cluster;
   std::vector<Waiter> waiters;          // for the phase before
+  std::vector<Use> uses;                // that no thread of the block is known to know of
   bool copied = false;                  // bytes came in the phase before
   const core::Op* last = nullptr;
 };
 
+/// A barrier of warps: a named one of a block, or the cluster's.
 struct Named {
   int64_t expects = 0, come = 0;
   int32_t generation = 0;  // completed
@@ -126,8 +147,10 @@ struct Named {
 struct State {
   std::vector<Warp> warps;
   std::vector<Barrier> barriers;
-  std::vector<Named> named;
+  std::vector<Named> named;  // 16 a block
+  Named cluster;
   std::vector<Cell> cells;
+  std::vector<int> running;  // warps that have not ended, by block
   /// By size: whether a loop of it goes on or ends, decided once for all warps, in their order.
   std::vector<std::vector<bool>> tapes;
   std::vector<int64_t> turns;  // by size: decided since a loop of it began
@@ -137,7 +160,8 @@ struct State {
 struct Violation {
   std::string_view kind;
   const core::Op* op = nullptr;
-  int warp = 0;
+  int rank = 0;       // of the block in its cluster
+  int warp = 0;       // in the block
   std::string lanes;  // "the elected lane", "all lanes"
   std::string at;     // turns of the loops: "turn 0, k 3"
   std::string message, expected, found, help;
@@ -146,11 +170,15 @@ struct Violation {
   std::vector<int64_t> sizes;
 };
 
-/// That a read sees what a write left: how many turns of each loop lie between, by size.
+/// That a read sees what a write left: by ops, by the blocks' ranks in their cluster, and how many
+/// turns lie between. In a cluster a read may see several writes: its own block's share of a copy
+/// and that of another block, by the same op.
 struct ReadsFrom {
   const core::Op* read = nullptr;
   const core::Op* write = nullptr;
   int64_t turns = 0;  // of the innermost loop of a size that both stand in; 0 where none
+  int reader = 0;     // rank of the block that reads
+  int writer = 0;     // rank of the block that issued the write
   friend auto operator<=>(const ReadsFrom&, const ReadsFrom&) = default;
 };
 
@@ -186,14 +214,31 @@ class Machine {
   void decide(int size, bool more);
 
  private:
-  /// Components of clocks.
-  enum Part : uint8_t { elected, others, fenced_elected, fenced_others, wgmma, bulk_read, parts };
-  [[nodiscard]] int part(int warp, Part p) const { return warp * parts + p; }
-  [[nodiscard]] int of_barrier(int b) const { return warps_ * parts + b; }
-  [[nodiscard]] int of_named(int n) const { return warps_ * parts + barriers_ + n; }
-  [[nodiscard]] int components() const { return warps_ * parts + barriers_ + 16; }
+  /// Components of clocks. The first are of what has happened: events of the lanes, groups. The
+  /// others of accesses by the generic proxy: visible, and fenced.
+  enum Part : uint8_t {
+    elected,
+    others,
+    wgmma,
+    bulk_read,
+    seen_elected,
+    seen_others,
+    fenced_elected,
+    fenced_others
+  };
+  [[nodiscard]] int part(int warp, Part p) const {
+    return 4 * warp + (p < seen_elected ? p : first_seen_ + p - seen_elected);
+  }
+  [[nodiscard]] int of_barrier(int b) const { return 4 * warps() + b; }
+  [[nodiscard]] int of_named(int n) const { return 4 * warps() + barriers_ * blocks_ + n; }
+  [[nodiscard]] int components() const { return first_seen_ + 4 * warps(); }
+  [[nodiscard]] int warps() const { return warps_ * blocks_; }
+  [[nodiscard]] int block_of(int warp) const { return warp / warps_; }
+  /// Takes over what `from` knows to have happened, and with `seen` what is visible to it.
+  void learn(Clock& into, const Clock& from, bool seen = true) const;
 
   // machine.cpp: control
+  void start_warps(int block, const Clock& zero);
   bool step(int w);
   bool test(int w, const Instruction& i);
   void enter(Warp& w, const Instruction& i);
@@ -213,33 +258,74 @@ class Machine {
   bool can_pass(int w, const Instruction& i);
   void event(int w, const Instruction& i, const arch::Event& e);
   void fence(int w, const Instruction& i, const arch::Fence& f);
-  int barrier_of(int w, const Instruction& i, std::string_view operand);
+  /// The barrier of an operand in a block; -1, and reported, where its index leaves the storage.
+  int barrier_of(int w, const Instruction& i, std::string_view operand, int block);
+  int barrier_of(int w, const Instruction& i, std::string_view operand) {
+    return barrier_of(w, i, operand, block_of(w));
+  }
   void initialize(int w, const Instruction& i);
-  void arrive(int w, const Instruction& i, int b, int64_t times);
+  void arrive(int w, const Instruction& i, const arch::Event& e, int b, int64_t times);
   void expect(int w, const Instruction& i, int b, int64_t bytes);
   void deliver(int w, const Instruction& i, int b, int64_t bytes);
   void complete(int b);
-  void wait(int w, const Instruction& i, int b);
+  void wait(int w, const Instruction& i, const arch::Event& e, int b);
+  void named(int w, const Instruction& i, const arch::Event& e);
   void come(int w, const Instruction& i, int64_t id, int64_t threads);
   void retire(int w, arch::EventKind kind, int64_t pending);
   bool knows_phase(int w, const Instruction& i, int b);
 
+  // machine_cluster.cpp: what blocks do to each other
+  void targets(int w, const Instruction& i, std::string_view blocks, std::vector<int>& out);
+  int target(int w, const Instruction& i, const arch::Event& e);
+  void use(int w, const Instruction& i, int b);
+  void come_to_cluster(int w, const Instruction& i, const arch::Event& e);
+  void wait_for_cluster(int w, const Instruction& i);
+  void reach(int w, const Instruction& i, int block);
+
+  // machine_ends.cpp: warps and blocks that end
+  void end_warp(int w);
+  void end_block(int block);
+  void end_groups(int w);
+  void end_warpgroup(int first);
+  [[nodiscard]] bool known_in(int block, int component, int32_t index, bool ended = false) const;
+  [[nodiscard]] bool known_in(int block, int b, const Use& u) const;
+  void drop_uses();
+  [[nodiscard]] std::string still_waits(int w, const Instruction& i, const core::Op*& last);
+
   // state_key.cpp
   void forget();
   void drop_tapes();
-  [[nodiscard]] Clock latest() const;
-  [[nodiscard]] Clock common() const;
-  [[nodiscard]] bool settled(const Access& a, const Clock& known) const;
-  [[nodiscard]] std::vector<int64_t> furthest() const;
-  /// What a state is told by: the latest events, those that everybody knows of, and how far the
-  /// furthest warp is, by size.
+  /// What a state is told by: the latest events, those that everybody knows of, how far the
+  /// furthest warp is, by size, and the recorded events, by component, in order.
   struct Horizon {
     Clock now, known;
     std::vector<int64_t> most;
+    std::vector<std::vector<int32_t>> marks;
+    mutable std::vector<uint8_t> ranks;  // a buffer
+    /// How many recorded events are not after `index`.
+    [[nodiscard]] uint8_t rank(std::size_t component, int32_t index) const {
+      uint8_t n = 0;
+      for (int32_t m : marks[component]) n += m <= index ? 1 : 0;
+      return n;
+    }
   };
+  void tell_clock(StateText& text, const Clock& c, const Horizon& h) const;
   void tell_warp(StateText& text, int w, const Horizon& h) const;
-  void tell_barriers(StateText& text, const Horizon& h);
+  void tell_barrier(StateText& text, Barrier& b, const Horizon& h) const;
+  void tell_named(StateText& text, const Named& n, bool read, const Horizon& h) const;
+  void tell_all_named(StateText& text, const Horizon& h) const;
+  [[nodiscard]] bool may_be_raised(const Access& a) const;
   void tell_access(StateText& text, const Access& a, const Horizon& h) const;
+
+  // machine_marks.cpp
+  [[nodiscard]] Clock latest() const;
+  [[nodiscard]] Clock common() const;
+  [[nodiscard]] bool waits_for_cluster(const Warp& w) const;
+  [[nodiscard]] bool settled(const Access& a, const Clock& known) const;
+  [[nodiscard]] std::vector<int64_t> furthest() const;
+  static void mark(Horizon& h, int component, int32_t index);
+  void mark(Horizon& h, const Access& a) const;
+  [[nodiscard]] Horizon horizon();
 
   // machine_memory.cpp
   void access(int w, const Instruction& i, const arch::Access& a);
@@ -247,6 +333,7 @@ class Machine {
   int lanes_footprint(int w, const Instruction& i, const arch::Access& a, std::size_t operand);
   void leaves(int w, const Instruction& i, const core::Shared& s,
               const std::vector<int64_t>& coordinates);
+  void copy(int w, const Instruction& i, const arch::Access& a, Access mine, int footprint);
   void touch_cells(int w, const Instruction& i, const Access& mine, int footprint,
                    bool needs_fence);
   bool ordered(int w, const Instruction& i, const Access& before, const Access& mine,
@@ -263,12 +350,15 @@ class Machine {
   const Program& program_;
   const Sizes& sizes_;
   Footprints& footprints_;
-  int warps_ = 0, barriers_ = 0;
+  int warps_ = 0, barriers_ = 0;  // of a block
+  int blocks_ = 1;                // of the cluster
+  int first_seen_ = 0;            // component of a clock
   std::vector<int> first_barrier_;  // by BarriersId
   bool shifted_ = false;
   int undecided_ = -1;
   std::vector<int64_t> size_values_;
   std::vector<int64_t> coordinates_;  // buffers
+  std::vector<int> targets_;
   Footprints::Key key_;
   std::set<std::pair<std::string_view, const core::Op*>> reported_;
   std::map<const core::Run*, std::vector<std::pair<int64_t, int64_t>>>

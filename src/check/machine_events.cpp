@@ -1,5 +1,6 @@
 // Barriers, fences and groups of a run.
 #include <algorithm>
+#include <utility>
 
 #include "check/machine.h"
 
@@ -8,10 +9,6 @@ namespace {
 
 using arch::EventKind;
 using arch::Verb;
-
-void learn(Clock& into, const Clock& from) {
-  for (std::size_t c = 0; c < into.size(); ++c) into[c] = std::max(into[c], from[c]);
-}
 
 std::optional<std::size_t> operand_of(const arch::Form& form, std::string_view name) {
   for (std::size_t i = 0; i < form.operands.size(); ++i)
@@ -40,7 +37,7 @@ int64_t Machine::amount(const Warp& w, const Instruction& i, const arch::Amount&
   return arch::value_of(a, issue.choices).value_or(0);
 }
 
-int Machine::barrier_of(int at, const Instruction& i, std::string_view operand) {
+int Machine::barrier_of(int at, const Instruction& i, std::string_view operand, int block) {
   const auto& issue = *i.op->as<core::Issue>();
   const std::optional<std::size_t> place = operand_of(*issue.form, operand);
   const auto* b = place ? std::get_if<core::BarrierAt>(&issue.arguments[*place]) : nullptr;
@@ -53,7 +50,8 @@ int Machine::barrier_of(int at, const Instruction& i, std::string_view operand) 
            "take it modulo the number of slots");
     return -1;
   }
-  return first_barrier_[static_cast<std::size_t>(b->barriers.index)] + static_cast<int>(slot);
+  return block * barriers_ + first_barrier_[static_cast<std::size_t>(b->barriers.index)] +
+         static_cast<int>(slot);
 }
 
 bool Machine::can_pass(int at, const Instruction& i) {
@@ -69,8 +67,12 @@ bool Machine::can_pass(int at, const Instruction& i) {
     }
     if (e.kind == EventKind::named_barrier && w.waits_named) {
       const int64_t id = amount(w, i, arch::Amount::operand(e.operand));
-      if (state.named[static_cast<std::size_t>(id)].generation <= w.named_generation) return false;
+      const auto n = static_cast<std::size_t>(16 * block_of(at) + std::clamp<int64_t>(id, 0, 15));
+      if (state.named[n].generation <= w.named_generation) return false;
     }
+    if (e.kind == EventKind::cluster_barrier && w.cluster_come &&
+        state.cluster.generation <= w.cluster_generation)
+      return false;
   }
   return true;
 }
@@ -80,40 +82,27 @@ void Machine::event(int at, const Instruction& i, const arch::Event& e) {
   const int64_t times = i.elected ? 1 : 32;
   switch (e.kind) {
     case EventKind::arrival:
-      if (const int b = barrier_of(at, i, e.operand); b >= 0)
-        arrive(at, i, b, times * amount(w, i, e.amount));
+      if (const int block = target(at, i, e); block >= 0)
+        if (const int b = barrier_of(at, i, e.operand, block); b >= 0)
+          arrive(at, i, e, b, times * amount(w, i, e.amount));
       return;
     case EventKind::expectation:
       if (const int b = barrier_of(at, i, e.operand); b >= 0)
         expect(at, i, b, times * amount(w, i, e.amount));
       return;
     case EventKind::bytes:
-      if (const int b = barrier_of(at, i, e.operand); b >= 0)
-        deliver(at, i, b, times * amount(w, i, e.amount));
+      targets(at, i, e.blocks, targets_);
+      for (int block : targets_)
+        if (const int b = barrier_of(at, i, e.operand, block); b >= 0)
+          deliver(at, i, b, times * amount(w, i, e.amount));
       return;
     case EventKind::phase:
-      if (const int b = barrier_of(at, i, e.operand); b >= 0) wait(at, i, b);
+      if (const int b = barrier_of(at, i, e.operand); b >= 0) wait(at, i, e, b);
       return;
-    case EventKind::named_barrier: {
-      const int64_t id = amount(w, i, arch::Amount::operand(e.operand));
-      if (e.verb == Verb::signals) return come(at, i, id, amount(w, i, e.amount));
-      const auto n = static_cast<std::size_t>(std::clamp<int64_t>(id, 0, 15));
-      if (state.named[n].generation <= w.named_generation) {
-        w.waits_named = true;
-        return;
-      }
-      w.waits_named = false;
-      if (state.named[n].generation > w.named_generation + 1)
-        report("named_barriers", at, i,
-               fmt::format("barrier {} completes another turn while a warp still waits", n),
-               "all that wait have gone on", "the next turn is complete",
-               "give every warp that comes the number of all threads that come");
-      for (Clock* c : {&w.elected, &w.others}) {
-        learn(*c, state.named[n].done);
-        (*c)[static_cast<std::size_t>(of_named(static_cast<int>(n)))] = w.named_generation + 1;
-      }
-      return;
-    }
+    case EventKind::named_barrier:
+      return named(at, i, e);
+    case EventKind::cluster_barrier:
+      return e.verb == Verb::signals ? come_to_cluster(at, i, e) : wait_for_cluster(at, i);
     case EventKind::wgmma_group:
     case EventKind::bulk_group:
     case EventKind::bulk_group_read:
@@ -128,6 +117,29 @@ void Machine::event(int at, const Instruction& i, const arch::Event& e) {
       return;
     default:
       return;
+  }
+}
+
+/// Comes to a named barrier, or goes on when its turn is complete.
+void Machine::named(int at, const Instruction& i, const arch::Event& e) {
+  Warp& w = state.warps[static_cast<std::size_t>(at)];
+  const int64_t id = amount(w, i, arch::Amount::operand(e.operand));
+  if (e.verb == Verb::signals) return come(at, i, id, amount(w, i, e.amount));
+  const int number = 16 * block_of(at) + static_cast<int>(std::clamp<int64_t>(id, 0, 15));
+  const Named& n = state.named[static_cast<std::size_t>(number)];
+  if (n.generation <= w.named_generation) {
+    w.waits_named = true;
+    return;
+  }
+  w.waits_named = false;
+  if (n.generation > w.named_generation + 1)
+    report("named_barriers", at, i,
+           fmt::format("barrier {} completes another turn while a warp still waits", id),
+           "all that wait have gone on", "the next turn is complete",
+           "give every warp that comes the number of all threads that come");
+  for (Clock* c : {&w.elected, &w.others}) {
+    learn(*c, n.done);
+    (*c)[static_cast<std::size_t>(of_named(number))] = w.named_generation + 1;
   }
 }
 
@@ -189,12 +201,22 @@ bool Machine::knows_phase(int at, const Instruction& i, int b) {
   return true;
 }
 
-void Machine::arrive(int at, const Instruction& i, int b, int64_t times) {
+void Machine::arrive(int at, const Instruction& i, const arch::Event& e, int b, int64_t times) {
   Warp& w = state.warps[static_cast<std::size_t>(at)];
+  const int block = b / barriers_;
+  reach(at, i, block);
   if (!knows_phase(at, i, b)) return;
   Barrier& bar = state.barriers[static_cast<std::size_t>(b)];
-  learn(bar.coming, w.elected);
-  if (!i.elected) learn(bar.coming, w.others);
+  const bool own = block == block_of(at);
+  const bool releases = e.order == arch::Ordering::release || e.order == arch::Ordering::both;
+  learn(bar.coming, w.elected, own && releases);
+  if (!i.elected) learn(bar.coming, w.others, own && releases);
+  if (!own && releases && e.scope >= arch::Scope::cluster) {
+    bar.coming_cluster.resize(bar.coming.size(), 0);
+    learn(bar.coming_cluster, w.elected);
+    if (!i.elected) learn(bar.coming_cluster, w.others);
+  }
+  if (!own) use(at, i, b);
   if (times > bar.pending)
     report("arrivals", at, i, "more arrivals come to a phase than the barrier counts",
            fmt::format("{} a phase", bar.count),
@@ -213,11 +235,13 @@ void Machine::expect(int at, const Instruction& i, int b, int64_t bytes) {
   bar.last = i.op;
 }
 
+/// A copy is issued when its thread's waits have ended; of what the thread wrote it says nothing.
 void Machine::deliver(int at, const Instruction& i, int b, int64_t bytes) {
   Warp& w = state.warps[static_cast<std::size_t>(at)];
+  reach(at, i, b / barriers_);
   if (!knows_phase(at, i, b)) return;
   Barrier& bar = state.barriers[static_cast<std::size_t>(b)];
-  learn(bar.coming, w.elected);
+  learn(bar.coming, w.elected, false);
   bar.bytes -= bytes;
   bar.delivered += bytes;
   bar.last = i.op;
@@ -244,6 +268,7 @@ void Machine::complete(int b) {
   bar.waiters.clear();
   bar.done = bar.coming;
   bar.coming.assign(bar.coming.size(), 0);
+  bar.done_cluster = std::exchange(bar.coming_cluster, {});
   ++bar.phase;
   bar.done[static_cast<std::size_t>(of_barrier(b))] = bar.phase + 1;
   bar.pending = bar.count;
@@ -251,7 +276,7 @@ void Machine::complete(int b) {
   bar.expected = bar.delivered = 0;
 }
 
-void Machine::wait(int at, const Instruction& i, int b) {
+void Machine::wait(int at, const Instruction& i, const arch::Event& e, int b) {
   Warp& w = state.warps[static_cast<std::size_t>(at)];
   Barrier& bar = state.barriers[static_cast<std::size_t>(b)];
   if (!bar.ready) {
@@ -269,6 +294,8 @@ void Machine::wait(int at, const Instruction& i, int b) {
            "came to the barrier");
   const auto wait_of = [&](Clock& clock, Part p, int32_t index) {
     learn(clock, bar.done);
+    if (e.scope >= arch::Scope::cluster && !bar.done_cluster.empty())
+      learn(clock, bar.done_cluster);
     clock[c] = std::max({clock[c], bar.phase + 1, 1});
     bar.waiters.push_back({{part(at, p), index}, i.op, at});
   };
@@ -286,19 +313,20 @@ void Machine::come(int at, const Instruction& i, int64_t id, int64_t threads) {
            std::to_string(id), "number the barriers of the block from 0 to 15");
     return;
   }
-  Named& n = state.named[static_cast<std::size_t>(id)];
+  const int number = 16 * block_of(at) + static_cast<int>(id);
+  Named& n = state.named[static_cast<std::size_t>(number)];
   if (n.come == 0) n.expects = threads;
   if (n.expects != threads || threads % 32 != 0 || threads < 32)
     report(
         "named_barriers", at, i, fmt::format("warps come to barrier {} with different counts", id),
         fmt::format("{} threads, as the others say", n.expects), fmt::format("{} threads", threads),
         "give every warp that comes the number of all threads that come");
-  if (w.elected[static_cast<std::size_t>(of_named(static_cast<int>(id)))] < n.generation)
+  if (w.elected[static_cast<std::size_t>(of_named(number))] < n.generation)
     report("named_barriers", at, i,
            fmt::format("a warp may come to barrier {} a turn too early", id),
            "it knows that the turn before is complete", "it has not waited for it",
            "use another number, or wait on this one before");
-  w.named = static_cast<int>(id);
+  w.named = number;
   w.named_generation = n.generation;
   learn(n.coming, w.elected);
   learn(n.coming, w.others);

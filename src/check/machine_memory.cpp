@@ -85,11 +85,8 @@ int Machine::footprint(int at, const Instruction& i, const arch::Access& a, std:
     const std::optional<arch::Wgmma> wgmma = wgmma_of(issue);
     if (!wgmma) return -1;
     const bool is_a = a.operand == "a";
-    const std::optional<std::size_t> turned =
-        operand_of(*issue.form, is_a ? "transpose_a" : "transpose_b");
-    const bool transposed = turned && value(w, i.arguments[*turned][0]) != 0;
-    int64_t rows = is_a ? arch::Wgmma::m : wgmma->n, columns = wgmma->k();
-    if (transposed) std::swap(rows, columns);
+    // The last two modes are m or n, then k, whichever is contiguous.
+    const int64_t rows = is_a ? arch::Wgmma::m : wgmma->n, columns = wgmma->k();
     key.insert(key.end(), {-2, rows, columns});
     return footprints_.get(key, [&] {
       const std::vector<int64_t> start = coordinates;
@@ -149,6 +146,7 @@ void Machine::access(int at, const Instruction& i, const arch::Access& a) {
   mine.warp = at;
   mine.write = a.action != arch::Action::read;
   mine.generic = a.proxy == Proxy::generic;
+  mine.block = block_of(at);
   if (!i.loops.empty()) {
     mine.size = i.loops.back().size;
     mine.turns = w.finished[static_cast<std::size_t>(mine.size)];
@@ -159,9 +157,7 @@ void Machine::access(int at, const Instruction& i, const arch::Access& a) {
       mine.others = i.elected ? 0 : w.others_index;
       break;
     case Completion::barrier_bytes:
-      if (const int b = barrier_of(at, i, "barrier"); b >= 0)
-        mine.end = {of_barrier(b), state.barriers[static_cast<std::size_t>(b)].phase + 2};
-      break;
+      return copy(at, i, a, mine, print);
     case Completion::wgmma_group:
       mine.end = {part(at, wgmma), w.wgmma_groups + 1};
       break;
@@ -177,11 +173,24 @@ void Machine::access(int at, const Instruction& i, const arch::Access& a) {
   touch_cells(at, i, mine, print, needs(*issue.form, arch::FenceKind::async_proxy, a.operand));
 }
 
+/// A copy that counts its bytes at a barrier, to every block that its operand names.
+void Machine::copy(int at, const Instruction& i, const arch::Access& a, Access mine, int print) {
+  const arch::Form& form = *i.op->as<core::Issue>()->form;
+  targets(at, i, a.blocks, targets_);
+  for (int block : targets_) {
+    const int b = barrier_of(at, i, "barrier", block);
+    if (b < 0) return;
+    mine.block = block;
+    mine.end = {of_barrier(b), state.barriers[static_cast<std::size_t>(b)].phase + 2};
+    touch_cells(at, i, mine, print, needs(form, arch::FenceKind::async_proxy, a.operand));
+  }
+}
+
 void Machine::touch_cells(int at, const Instruction& i, const Access& mine, int print,
                           bool needs_fence) {
   const Warp& w = state.warps[static_cast<std::size_t>(at)];
   for (int c : footprints_.cells(print)) {
-    Cell& cell = state.cells[static_cast<std::size_t>(c)];
+    Cell& cell = state.cells[static_cast<std::size_t>(mine.block * footprints_.cell_count() + c)];
     if (cell.written) ordered(at, i, *cell.written, mine, needs_fence, c);
     if (mine.write) {
       for (const Access& read : cell.reads) ordered(at, i, read, mine, needs_fence, c);
@@ -208,7 +217,7 @@ void Machine::note_read(const Access& mine, const Cell& cell, const Warp& reader
   const Access& wrote = *cell.written;
   const int64_t turns =
       wrote.size < 0 ? 0 : reader.finished[static_cast<std::size_t>(wrote.size)] - wrote.turns;
-  reads_from.insert({mine.op, wrote.op, turns});
+  reads_from.insert({mine.op, wrote.op, turns, block_of(mine.warp), block_of(wrote.warp)});
 }
 
 /// Reports where `before` is not known to be finished, or not fenced. True where all is well.
@@ -222,8 +231,8 @@ bool Machine::ordered(int at, const Instruction& i, const Access& before, const 
   };
   bool finished = true, fenced = true;
   if (before.end.component < 0) {
-    finished = known(part(before.warp, elected), before.elected) &&
-               known(part(before.warp, others), before.others);
+    finished = known(part(before.warp, seen_elected), before.elected) &&
+               known(part(before.warp, seen_others), before.others);
     fenced = !needs_fence || !before.generic ||
              (known(part(before.warp, fenced_elected), before.elected) &&
               known(part(before.warp, fenced_others), before.others));
@@ -231,7 +240,8 @@ bool Machine::ordered(int at, const Instruction& i, const Access& before, const 
     finished = known(before.end.component, before.end.index);
   }
   if (finished && fenced) return true;
-  const std::string where = fmt::format("byte {} of shared memory", footprints_.byte(cell));
+  const std::string where = fmt::format("byte {} of shared memory{}", footprints_.byte(cell),
+                                        blocks_ == 1 ? "" : fmt::format(" of block {}", mine.block));
   if (!finished)
     report("race_shared", at, i,
            before.write

@@ -1,23 +1,54 @@
-// What a kernel is to compute: a product, C[i, j] = sum over k of A[i, k] * B[j, k].
+// What a kernel is to compute: sums of products of matrices, and functions of them.
+//
+//   C[b, i, j] = relu(sum(A[b, i, k] * B[b, j, k], k) * 0.5 + X0[b, 0, j]) + X1[b, i, j]
+//
+// Several outputs are several equations of the same sum, with `;` between them.
 #pragma once
 
 #include "core/kernel.h"
+#include "pointwise/pointwise.h"
 
 namespace tessera::check {
 
 inline constexpr Code bad_meaning{"TS0878", "check.bad_meaning"};
 
-/// The dimensions of each tensor that are i, j and k.
-struct Means {
-  core::TensorId a, b, c;
-  int a_i = 0, a_k = 1;
-  int b_j = 0, b_k = 1;
-  int c_i = 0, c_j = 1;
+/// What an index of an element is: the output's row i, its column j, its batch b, the k of the sum,
+/// or a number.
+enum class Axis : uint8_t { row, column, batch, k, number };
+
+struct Index {
+  Axis axis = Axis::number;
+  int64_t number = 0;  // of Axis::number
+  friend bool operator==(const Index&, const Index&) = default;
 };
 
-/// Kernel::means taken apart: "C[i, j] = sum(A[i, k] * B[j, k], k)", with the kernel's tensors and
-/// any names for i, j and k, in any order of the dimensions. Nothing where the kernel says nothing.
-/// TS0878 for a text of another form.
+/// An element of a tensor, with an index a dimension.
+struct ElementAt {
+  core::TensorId tensor;
+  std::vector<Index> at;
+  /// The dimension that the axis is the index of; -1: none.
+  [[nodiscard]] int place(Axis axis) const;
+  friend bool operator==(const ElementAt&, const ElementAt&) = default;
+};
+
+/// One equation: an element of an output is a function of the sum and of elements of inputs.
+struct Output {
+  ElementAt to;
+  /// One result. Operand 0 is the sum, operand n + 1 is elements[n].
+  pointwise::Dag value;
+  std::vector<ElementAt> elements;
+};
+
+struct Means {
+  ElementAt a, b;  // the factors: a has the row, b the column, both have k
+  std::vector<Output> outputs;
+};
+
+/// Kernel::means taken apart, with the kernel's tensors and any names of indices. Indices of
+/// tensors are names or numbers. A name is that of k if both factors and not the output have it; of
+/// the batch if both factors and the output have it, or if it is the first of two that one factor
+/// alone shares with the output. Nothing where the kernel says nothing. TS0878 for a text of
+/// another form.
 Result<std::optional<Means>> means_of(const core::Kernel& kernel);
 
 }  // namespace tessera::check

@@ -17,16 +17,16 @@ Result<std::optional<Means>> read(const std::string& text) {
 TEST(CheckMeans, ReadsProducts) {
   const auto plain = read("C[i, j] = sum(A[i, k] * B[j, k], k)");
   ASSERT_TRUE(plain && *plain) << to_text(plain.error());
-  EXPECT_EQ((*plain)->a.index, 0);
-  EXPECT_EQ((*plain)->b.index, 1);
-  EXPECT_EQ((*plain)->c.index, 2);
-  EXPECT_EQ((*plain)->c_j, 1);
+  EXPECT_EQ((*plain)->a.tensor.index, 0);
+  EXPECT_EQ((*plain)->b.tensor.index, 1);
+  EXPECT_EQ((*plain)->outputs[0].to.tensor.index, 2);
+  EXPECT_EQ((*plain)->outputs[0].to.place(Axis::column), 1);
   const auto turned = read("C[y, x] = sum(A[s, x] * B[y, s], s)");
   ASSERT_TRUE(turned && *turned);
-  EXPECT_EQ((*turned)->a_k, 0);
-  EXPECT_EQ((*turned)->a_i, 1);
-  EXPECT_EQ((*turned)->c_i, 1);
-  EXPECT_EQ((*turned)->c_j, 0);
+  EXPECT_EQ((*turned)->a.place(Axis::k), 0);
+  EXPECT_EQ((*turned)->a.place(Axis::row), 1);
+  EXPECT_EQ((*turned)->outputs[0].to.place(Axis::row), 1);
+  EXPECT_EQ((*turned)->outputs[0].to.place(Axis::column), 0);
 }
 
 TEST(CheckMeans, NothingSaidIsNothing) {

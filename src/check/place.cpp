@@ -61,19 +61,42 @@ std::optional<int64_t> value_of(Term t, const Known& known) {
   return evaluated(term::simplify(t), known);
 }
 
-std::optional<std::vector<int64_t>> box_element(const core::Kernel& kernel,
-                                                const core::TensorMap& map, int64_t start,
-                                                int64_t byte) {
+std::optional<BoxIndex> box_element(const core::Kernel& kernel, const core::TensorMap& map,
+                                    int64_t start, int64_t byte) {
   const int64_t size = size_of(kernel[map.tensor].element);
   int64_t at = arch::swizzle_of(map.swizzle)(byte) - start;
   if (at < 0 || at % size != 0) return std::nullopt;
   at /= size;
-  std::vector<int64_t> out;
-  for (int64_t extent : map.box) {
-    out.push_back(at % extent);
-    at /= extent;
+  BoxIndex out{};
+  for (std::size_t i = 0; i < map.box.size() && i < out.size(); ++i) {
+    out[i] = at % map.box[i];
+    at /= map.box[i];
   }
   if (at != 0) return std::nullopt;
+  return out;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): terms nest
+Term with_values(Term t, const Known& known) {
+  if (const auto found = known.find(t.node()); found != known.end())
+    return t.pool().constant(found->second);
+  if (t->args.empty() || t->op == term::Op::read) return t;
+  std::vector<Term> args;
+  for (Term a : t->args) args.push_back(with_values(a, known));
+  return args == t->args ? t : t.pool().must(t->op, std::move(args));
+}
+
+std::vector<Known> turns_of(const std::vector<const core::For*>& unrolled) {
+  std::vector<Known> out = {{}};
+  for (const core::For* loop : unrolled) {
+    std::vector<Known> longer;
+    for (const Known& k : out)
+      for (int64_t n = loop->lower->value; n < loop->upper->value; n += loop->step->value) {
+        longer.push_back(k);
+        longer.back()[loop->counter.node()] = n;
+      }
+    out = std::move(longer);
+  }
   return out;
 }
 

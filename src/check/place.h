@@ -1,6 +1,7 @@
 // An op with what stands around it, and the value of terms there.
 #pragma once
 
+#include <array>
 #include <map>
 
 #include "check/expression.h"
@@ -32,10 +33,17 @@ const T* argument(const core::Issue& issue, std::string_view operand) {
   return nullptr;
 }
 
-/// The element of a box that lies at a byte of shared memory, dimension 0 of the map first; nothing
-/// outside of the box. `start`: its first byte, before the swizzle.
-std::optional<std::vector<int64_t>> box_element(const core::Kernel& kernel,
-                                                const core::TensorMap& map, int64_t start,
-                                                int64_t byte);
+/// An index a dimension of a tensor map, dimension 0 first; the rest is 0.
+using BoxIndex = std::array<int64_t, 5>;
+/// The element of a box that lies at a byte of shared memory; nothing outside of the box. `start`:
+/// its first byte, before the swizzle.
+std::optional<BoxIndex> box_element(const core::Kernel& kernel, const core::TensorMap& map,
+                                    int64_t start, int64_t byte);
+
+/// `t` with numbers in the place of symbols.
+Term with_values(Term t, const Known& known);
+/// Values of the counters of unrolled loops, in the order of execution: one empty where there are
+/// none.
+std::vector<Known> turns_of(const std::vector<const core::For*>& unrolled);
 
 }  // namespace tessera::check

@@ -1,6 +1,7 @@
 #include "check/raster.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -15,29 +16,41 @@ using term::Op;
 
 class Cover {
  public:
-  Cover(const core::Kernel& kernel, const Raster& r, const Means& m)
-      : kernel_(kernel), pool_(*kernel.pool), r_(r) {
-    const core::Tensor& c = kernel[m.c];
-    m_ = c.extents[static_cast<std::size_t>(m.c_i)];
-    n_ = c.extents[static_cast<std::size_t>(m.c_j)];
-    row_tiles_ = term::floor_div(m_ + (r.rows - 1), r.rows);
-    column_tiles_ = term::floor_div(n_ + (r.columns - 1), r.columns);
+  Cover(const core::Kernel& kernel, const Raster& r, const ElementAt& to)
+      : kernel_(kernel), pool_(*kernel.pool), r_(r), row_(r.row), column_(r.column) {
+    m_ = extent(to, Axis::row);
+    n_ = extent(to, Axis::column);
+    l_ = extent(to, Axis::batch);
+    cluster();
+    row_tiles_ = term::floor_div(m_ + (rows_ - 1), rows_);
+    column_tiles_ = term::floor_div(n_ + (columns_ - 1), columns_);
     tiles_ = row_tiles_ * column_tiles_;
+    if (l_) tiles_ = l_ * tiles_;
   }
 
   Covering judge() {
     Covering out;
+    if (static_cast<bool>(l_) != static_cast<bool>(r_.batch)) {
+      out.found = "the output has a batch, and no operand, or the other way round";
+      return out;
+    }
     if (small(out)) return out;
-    const auto same = [](Term a, Term b) { return term::simplify(a) == term::simplify(b); };
-    const Term turns = pool_.must(
-        Op::divide, {tiles_ - kernel_.at.block + kernel_.at.blocks - 1, kernel_.at.blocks});
+    const Term turns = pool_.must(Op::divide, {tiles_ - first_ + step_ - 1, step_});
     if (!same(r_.turn->upper - r_.turn->lower, turns)) {
       out.found = fmt::format("the number of turns is not known to be `{}`", to_string(turns));
       return out;
     }
-    const Term t = kernel_.at.block + r_.turn->counter * kernel_.at.blocks;
+    Term t = first_ + r_.turn->counter * step_;
+    if (l_) {
+      const Term of_batch = row_tiles_ * column_tiles_;
+      if (!same(r_.batch, pool_.must(Op::divide, {t, of_batch}))) {
+        out.found = "its batches are not known to come one after the other";
+        return out;
+      }
+      t = pool_.must(Op::remainder, {t, of_batch});
+    }
     for (const auto& [row, column] : rasters(t))
-      if (same(r_.row, row * r_.rows) && same(r_.column, column * r_.columns)) {
+      if (same(row_, row * rows_) && same(column_, column * columns_)) {
         out.verdict = Covering::Verdict::proved;
         return out;
       }
@@ -46,13 +59,37 @@ class Cover {
   }
 
  private:
+  static bool same(Term a, Term b) { return term::simplify(a) == term::simplify(b); }
+
+  [[nodiscard]] Term extent(const ElementAt& to, Axis axis) const {
+    const int d = to.place(axis);
+    return d < 0 ? Term() : kernel_[to.tensor].extents[static_cast<std::size_t>(d)];
+  }
+
+  /// Blocks of a cluster as one, with a tile that has theirs above each other or side by side.
+  void cluster() {
+    rows_ = r_.rows;
+    columns_ = r_.columns;
+    first_ = kernel_.at.block;
+    step_ = kernel_.at.blocks;
+    if (kernel_.cluster == 1) return;
+    const Term rank = kernel_.at.rank;
+    const bool above = term::any_node(row_, [&](Term n) { return n == rank; });
+    Term& along = above ? row_ : column_;
+    along = along - rank * (above ? rows_ : columns_);
+    (above ? rows_ : columns_) *= kernel_.cluster;
+    first_ = term::floor_div(kernel_.at.block, kernel_.cluster);
+    step_ = pool_.must(Op::max,
+                       {term::floor_div(kernel_.at.blocks, kernel_.cluster), pool_.constant(1)});
+  }
+
   std::vector<std::pair<Term, Term>> rasters(Term t) {
     const auto divide = [&](Term a, Term b) { return pool_.must(Op::divide, {a, b}); };
     const auto rest_of = [&](Term a, Term b) { return pool_.must(Op::remainder, {a, b}); };
     std::vector<std::pair<Term, Term>> out = {{divide(t, column_tiles_), rest_of(t, column_tiles_)},
                                               {rest_of(t, row_tiles_), divide(t, row_tiles_)}};
     std::set<int64_t> bands;
-    term::any_node(r_.row, [&](Term n) {
+    term::any_node(row_, [&](Term n) {
       if (n->op == Op::constant && n->value > 0 && n->value <= 1024) bands.insert(n->value);
       return false;
     });
@@ -70,63 +107,78 @@ class Cover {
   /// True where some small launch takes a tile twice, or leaves one out.
   bool small(Covering& out) {
     if (m_->op != Op::parameter || n_->op != Op::parameter) return false;
-    for (const auto& [m, n, multiprocessors] : {std::tuple(1, 1, 1),
-                                                {1, 2, 1},
-                                                {2, 1, 1},
-                                                {2, 2, 1},
-                                                {3, 2, 2},
-                                                {9, 3, 4},
-                                                {11, 2, 7},
-                                                {17, 5, 132}})
-      if (launch(m, n, multiprocessors, out)) return true;
+    for (const auto& [m, n, l, multiprocessors] : {std::tuple(1, 1, 1, 1),
+                                                   {1, 2, 2, 1},
+                                                   {2, 1, 1, 1},
+                                                   {2, 2, 3, 1},
+                                                   {3, 2, 2, 2},
+                                                   {9, 3, 1, 4},
+                                                   {11, 2, 2, 7},
+                                                   {17, 5, 1, 132}})
+      if (launch(m, n, l, multiprocessors, out)) return true;
     return false;
   }
 
-  bool launch(int64_t m, int64_t n, int64_t multiprocessors, Covering& out) {
+  /// The tiles that all blocks of a launch take: batch, row and column of the corner.
+  using Tiles = std::map<std::array<int64_t, 3>, int>;
+  Tiles taken(term::Assignment& a, int64_t blocks) {
+    const auto value = [&](Term t) { return term::evaluate(t, a).value_or(-1); };
+    Tiles times;
+    for (int64_t block = 0; block < blocks; ++block) {
+      a.symbols["block"] = block;
+      a.symbols["rank"] = block % kernel_.cluster;
+      const int64_t turns = value(r_.turn->upper);
+      for (int64_t turn = value(r_.turn->lower); turn < turns; ++turn) {
+        a.symbols[r_.turn->counter->symbol->name] = turn;
+        ++times[{l_ ? value(r_.batch) : 0, value(r_.row), value(r_.column)}];
+      }
+    }
+    return times;
+  }
+
+  bool launch(int64_t m, int64_t n, int64_t batches, int64_t multiprocessors, Covering& out) {
     term::Assignment a;
     for (Term p : kernel_.parameters)
       a.symbols[p->symbol->name] = p->symbol->facts.lower.value_or(1);
     a.symbols[m_->symbol->name] = m * r_.rows;
     a.symbols[n_->symbol->name] = n * r_.columns;
+    if (l_ && l_->op == Op::parameter) a.symbols[l_->symbol->name] = batches;
     a.symbols[kernel_.at.multiprocessors->symbol->name] = multiprocessors;
-    const auto value = [&](Term t) { return term::evaluate(t, a).value_or(-1); };
-    const int64_t blocks = value(kernel_.grid);
+    const int64_t blocks = term::evaluate(kernel_.grid, a).value_or(-1);
     if (blocks < 1) return false;
     a.symbols["blocks"] = blocks;
-    std::map<std::pair<int64_t, int64_t>, int> times;
-    for (int64_t block = 0; block < blocks; ++block) {
-      a.symbols["block"] = block;
-      const int64_t turns = value(r_.turn->upper);
-      for (int64_t turn = value(r_.turn->lower); turn < turns; ++turn) {
-        a.symbols[r_.turn->counter->symbol->name] = turn;
-        ++times[{value(r_.row), value(r_.column)}];
-      }
-    }
-    for (int64_t i = 0; i < m; ++i)
-      for (int64_t j = 0; j < n; ++j) {
-        const int count = times[{i * r_.rows, j * r_.columns}];
-        if (count == 1) continue;
-        out.verdict = Covering::Verdict::refuted;
-        out.message = count == 0 ? "a tile of the output is written by no block"
-                                 : "a tile of the output is written twice";
-        out.found = fmt::format("the tile at [{}, {}] {} times, at {} = {}, {} = {}, {} blocks",
-                                i * r_.rows, j * r_.columns, count, m_->symbol->name, m * r_.rows,
-                                n_->symbol->name, n * r_.columns, blocks);
-        return true;
-      }
+    Tiles times = taken(a, blocks);
+    const int64_t all = l_ ? term::evaluate(l_, a).value_or(1) : 1;
+    for (int64_t b = 0; b < all; ++b)
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          const int count = times[{b, i * r_.rows, j * r_.columns}];
+          if (count == 1) continue;
+          out.verdict = Covering::Verdict::refuted;
+          out.message = count == 0 ? "a tile of the output is written by no block"
+                                   : "a tile of the output is written twice";
+          out.found =
+              fmt::format("the tile at [{}{}, {}] {} times, at {} = {}, {} = {}, {} blocks",
+                          l_ ? fmt::format("{}, ", b) : "", i * r_.rows, j * r_.columns, count,
+                          m_->symbol->name, m * r_.rows, n_->symbol->name, n * r_.columns, blocks);
+          return true;
+        }
     return false;
   }
 
   const core::Kernel& kernel_;
   term::Pool& pool_;
   const Raster& r_;
-  Term m_, n_, row_tiles_, column_tiles_, tiles_;
+  Term row_, column_;               // of the cluster's tile
+  int64_t rows_ = 0, columns_ = 0;  // of it
+  Term first_, step_;               // its number, and how many there are
+  Term m_, n_, l_, row_tiles_, column_tiles_, tiles_;
 };
 
 }  // namespace
 
-Covering covering(const core::Kernel& kernel, const Raster& raster, const Means& means) {
-  return Cover(kernel, raster, means).judge();
+Covering covering(const core::Kernel& kernel, const Raster& raster, const ElementAt& to) {
+  return Cover(kernel, raster, to).judge();
 }
 
 }  // namespace tessera::check

@@ -8,6 +8,7 @@ namespace tessera::check {
 /// The corner of the tile that a block has in a turn.
 struct Raster {
   term::Term row, column;
+  term::Term batch;               // null: the output has none
   int64_t rows = 0, columns = 0;  // of a tile
   const core::For* turn = nullptr;
 };
@@ -23,6 +24,10 @@ struct Covering {
 ///   bands of n rows of tiles, column by column in a band, the last band with the rows that remain.
 /// In the last, a band of n rows has n * columns numbers, so t // (n * columns) is the band, and
 /// within it rest % rows and rest // rows tell the tile.
-Covering covering(const core::Kernel& kernel, const Raster& raster, const Means& means);
+///
+/// With batches, t // (rows * columns) is the batch, and the rest is the tile's number in it. In
+/// clusters the same holds of clusters in the place of blocks, whose tiles are as many times as
+/// high, or as wide, as a cluster has blocks; a block has the part of its rank.
+Covering covering(const core::Kernel& kernel, const Raster& raster, const ElementAt& to);
 
 }  // namespace tessera::check

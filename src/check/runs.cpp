@@ -28,6 +28,10 @@ class Runner {
       return out;
     }
     footprints_.divide();
+    if (!program_.not_exact.empty()) {
+      out.why_not = program_.not_exact;
+      return out;
+    }
     refute(false);
     if (clean() && program_.not_shifted.empty()) all();
     if (why_.empty()) why_ = !machine_.failed.empty() ? machine_.failed : program_.not_shifted;

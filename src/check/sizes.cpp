@@ -31,6 +31,14 @@ bool has(Term t, Term leaf) {
 }  // namespace
 
 Sizes::Sizes(const core::Kernel& kernel) : pool_(*kernel.pool) {
+  if (kernel.cluster > 1) {
+    const Result<Term> cluster =
+        pool_.derive("cluster", Op::parameter, {.lower = pool_.constant(0)});
+    if (cluster) {
+      block_ = kernel.at.block;
+      in_cluster_ = *cluster * kernel.cluster + kernel.at.rank;
+    }
+  }
   find(kernel.body, {});
 }
 
@@ -38,7 +46,20 @@ Term Sizes::turns(const core::For& loop) {
   Term n = loop.upper - loop.lower;
   if (loop.step->op != Op::constant || loop.step->value != 1)
     n = term::floor_div(n + loop.step - 1, loop.step);
-  return term::simplify(n);
+  return term::simplify(by_cluster(n));
+}
+
+Term Sizes::by_cluster(Term t) {
+  if (!block_ || !has(t, block_)) return t;
+  return term::simplify(replace(t, {{block_.node(), in_cluster_}}));
+}
+
+bool Sizes::of_sizes(Term t) const {
+  return !term::any_node(t, [&](Term n) {
+    if (n->op == Op::read) return true;
+    return n->op == Op::parameter && std::none_of(all_.begin(), all_.end(),
+                                                  [&](const Size& s) { return n == s.symbol; });
+  });
 }
 
 void Sizes::add(Term turns) {
@@ -93,8 +114,12 @@ int Sizes::size_of(const core::For& loop) {
   return -1;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): terms nest
 Term Sizes::rewrite(Term t) {
+  return rewrite_within(by_cluster(t));
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): terms nest
+Term Sizes::rewrite_within(Term t) {
   if (t->args.empty() && t->op != Op::parameter) return t;
   const auto known = rewritten_.find(t.node());
   if (known != rewritten_.end()) return known->second;
@@ -110,7 +135,7 @@ Term Sizes::rewrite(Term t) {
   }
   if (!is_size && t->op != Op::read && !t->args.empty()) {
     std::vector<Term> args;
-    for (Term a : t->args) args.push_back(rewrite(a));
+    for (Term a : t->args) args.push_back(rewrite_within(a));
     if (args != t->args) {
       Result<Term> made = pool_.make(t->op, args);
       out = made ? *made : t;

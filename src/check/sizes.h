@@ -6,6 +6,10 @@
 // all values of the sizes holds for all parameters. Sizes vary independently of each other, also
 // where the kernel's own cannot: that proves more than is asked.
 //
+// The blocks of a cluster run as one, with one value for each size. A block's index is written as
+// that of its cluster, a parameter, and its rank; numbers of turns that depend on the rank are no
+// sizes.
+//
 // A shifted term says the same by how many turns of a loop have been finished in all, instead of
 // by the loops around it: turn * T + k becomes the count c of the loop over k. It is periodic in
 // these counts, and constant in each counter from `steady` on. What a kernel does at a point then
@@ -44,6 +48,8 @@ class Sizes {
   [[nodiscard]] const std::vector<Size>& all() const { return all_; }
   /// `t` with sizes in place of what they stand for.
   Term rewrite(Term t);
+  /// Whether a rewritten term depends on no parameter but sizes, and reads no memory.
+  [[nodiscard]] bool of_sizes(Term t) const;
   /// The size of a loop that runs 0 to it by steps of 1; -1: none, or another number of turns.
   [[nodiscard]] int size_of(const core::For& loop);
   /// How many turns the loop has: max(0, upper - lower), by steps rounded up.
@@ -62,11 +68,15 @@ class Sizes {
  private:
   void find(const core::Body& body, std::vector<int> around);
   void add(Term turns);
+  Term by_cluster(Term t);
+  Term rewrite_within(Term t);
   Term replace(Term t, const std::map<const term::Node*, Term>& by);
   Shifted periodic(Term t);
   std::optional<int64_t> steady_from(Term t, Term counter);
 
   term::Pool& pool_;
+  Term block_;       // the block's index; empty where a cluster is one block
+  Term in_cluster_;  // the same by its cluster and rank
   std::vector<Size> all_;
   std::map<const term::Node*, Term> rewritten_;
 };

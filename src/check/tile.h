@@ -1,83 +1,127 @@
-// One tile of the output: from which elements of A and B a product reads, and where its sums go
-// through registers and shared memory.
+// One tile of the output: where the sums of a product go, and what is computed of them on their
+// way, through registers and shared memory to the output.
+//
+// The part of a turn after the products is walked op by op for all warps of the role that computes.
+// Every register slot and every place of shared memory holds a formula (formula.h); every store is
+// compared with the meaning, element by element.
 #pragma once
 
+#include <set>
 #include <unordered_map>
 
 #include "arch/wgmma.h"
 
+#include "check/formula.h"
 #include "check/means.h"
+#include "check/operand.h"
 #include "check/place.h"
 #include "check/runs.h"
 
 namespace tessera::check {
 
-/// A matrix of a wgmma, traced to the tensor that was copied.
-struct Operand {
-  core::MapId map;
-  const core::Op* writer = nullptr;
-  Term k_corner, row_corner;  // of the box, in the tensor
-  std::vector<int64_t> k;     // of each step of the instruction, from the corner
-  std::vector<int64_t> rows;  // of each row of the matrix, from the corner
-  std::string fault;          // what contradicts the law, or empty
-  std::string fault_expected, fault_found;
-
-  /// Fills the rest; the answer is what could not be decided. `mn` x `steps` elements are read from
-  /// `at`; `k_dim` is the tensor's dimension that is summed over.
-  std::string trace(const core::Kernel& kernel, const Place& reader, const core::SharedAt& at,
-                    const Place& from, int64_t mn, int64_t steps, const Known& known, int k_dim);
-
- private:
-  std::string trace_elements(const core::Kernel& kernel, const core::SharedAt& at, int64_t start,
-                             int64_t mn, int64_t steps, std::vector<int64_t> coordinates,
-                             bool k_first);
-};
-
-/// The part of a turn after the loop over k, op by op for all warps of the role that computes.
 class Tile {
  public:
-  Tile(const core::Kernel& kernel, const std::vector<Place>& all, const core::Role& role,
-       const core::Issue& product, int64_t period);
+  Tile(const core::Kernel& kernel, const std::vector<Place>& all, const Place& product,
+       int64_t period, const Means& means);
   /// What the next warpgroup's products read.
   void add_group(const Operand& a, const Operand& b) { groups_.emplace_back(a, b); }
-  void run(const Means& means);
+  void run();
 
   [[nodiscard]] int64_t rows() const { return rows_; }
   [[nodiscard]] int64_t columns() const { return columns_; }
+  [[nodiscard]] Term batch() const { return bases_[batch_base]; }
   [[nodiscard]] const Place& last_store() const { return last_store_; }
   std::vector<Violation> violations;
   std::string why;  // what could not be decided
 
  private:
-  struct Element {
-    int64_t row = -1, column = -1;  // from the corners; -1: none
+  using Id = Formulas::Id;
+  /// What indices are counted from: Elements::bases. Further ones are indices that are no number
+  /// from any of these.
+  enum Base : int { absolute, row_base, column_base, batch_base, bases };
+
+  /// What a load or a store of registers does in global memory, for all lanes and turns.
+  struct Global {
+    core::TensorId tensor;
+    core::RegistersId registers;
+    Term first;                 // slot
+    int64_t elements = 1;       // of a lane
+    int along = -1;             // the dimension along which they lie
+    std::vector<int> bases;     // by dimension
+    std::vector<Term> offsets;  // by dimension: the index from there
+    std::vector<Term> lanes;    // conditions on what is known
   };
+
+  // tile.cpp: the walk
+  void turn();
   void body(const core::Body& b, const std::vector<int>& warps);
+  void products();
+  void forget(const core::Slice& sums);
   void compute(const core::Op& op, const std::vector<int>& warps);
   void matrices(const core::Op& op, int warp);
   void copy_out(const core::Op& op, int warp);
   void issue(const core::Op& op, const std::vector<int>& warps);
-  void turn();
+  const Expression& compiled(Term t);
   int64_t eval(Term t);
   int64_t in_turn(Term t);
-  int64_t apart(const core::Op& op, int warp, Term corner, Term from);
-  Element of_slot(int warp, int lane, int64_t slot);
-  bool stored(const core::Op& op, int warp, int64_t byte, int64_t row, int64_t column,
-              const core::TensorMap& map);
-  void covered(const core::Op& op);
+  [[nodiscard]] bool stopped() const { return !why.empty() || !violations.empty(); }
+  int64_t& value_of_symbol(Term leaf) {
+    return values_[static_cast<std::size_t>(leaf->symbol->index)];
+  }
+  Id& slot(int warp, core::RegistersId registers, int64_t slot);
+
+  // tile_global.cpp: loads and stores of registers
+  const Global* global(const core::Op& op);
+  void index_of(const Place& p, const core::GlobalAt& at, Global& out);
+  bool lies_inside(const Place& p, const core::GlobalAt& at, const Global& g,
+                   const std::vector<bool>& bounded);
+  bool is_inside(const Place& p, Term index, Term extent, int base, Term offset, int64_t last);
+  bool holds(const Place& p, Term claim, const std::string& message, const std::string& expected);
+  bool conditions(const Place& p, const core::GlobalAt& at, Global& out,
+                  std::vector<bool>& bounded);
+  [[nodiscard]] bool known_at(const Place& p, Term t) const;
+  void load(const core::Op& op, int warp);
+  void store(const core::Op& op, int warp);
+  bool lanes_of(const Global& g, std::vector<int64_t>& at, std::vector<bool>& active);
+
+  // tile_stored.cpp: what is stored against what is meant
+  [[nodiscard]] int output_of(core::TensorId tensor) const;
+  bool stored(const core::Op& op, int warp, int lane, Id value, int64_t row, int64_t column,
+              int output);
+  bool other_function(const core::Op& op, int warp, int lane, Id value, Id wanted, int output);
+  bool may_be_same(Id value, Id wanted);
+  Id wanted(Id sum, int output);
+  std::string text(Id f, int lane, Id sum);
+  bool corner(const core::Op& op, int warp, const Index& index, Term at, int64_t& off);
+  bool at_batch(const core::Op& op, int warp, const Index& index, int64_t off);
+  void covered();
+  bool refute(const core::Op& op, int warp, std::string lanes, std::string message,
+              std::string expected, std::string found, std::string help);
 
   const core::Kernel& kernel_;
+  const Means& means_;
   const core::Role& role_;
   const core::Issue& product_;
-  const Means* means_ = nullptr;
   const core::For* turn_ = nullptr;
   const core::For* sums_ = nullptr;
+  std::unordered_map<const core::Op*, const Place*> places_;
   std::vector<std::pair<Operand, Operand>> groups_;
-  std::vector<std::map<std::pair<int, int64_t>, int64_t>> slots_;  // by warp: a slot has this sum's
-  std::unordered_map<int64_t, Element> shared_;                    // by byte
-  std::vector<int> stored_;                                        // times, by element of the tile
+  std::vector<Term> bases_ = std::vector<Term>(bases);  // null: there is none
+  Formulas formulas_;
+  std::vector<std::vector<std::vector<Id>>> registers_;  // by warp, registers and slot
+  struct Held {
+    Id value = Formulas::none;
+    int lane = 0;
+  };
+  std::vector<Held> shared_;                  // of 16 bits, by byte / 2
+  std::vector<std::vector<int>> stored_;      // times, by output and element of the tile
+  std::vector<const core::Op*> last_stores_;  // by output
+  std::map<std::pair<Id, int>, Id> wanted_;   // by sum and output
+  std::map<const core::Op*, Global> globals_;
+  std::set<const core::Op*> walked_;
   std::vector<int64_t> place_;  // of the accumulators: thread + 128 * slot to m + 64 * n
   std::unordered_map<const term::Node*, Expression> compiled_;
+  std::unordered_map<const term::Node*, Term> simple_;
   Values values_;
   int64_t rows_ = 0, columns_ = 0;
   int64_t period_ = 1;

@@ -37,6 +37,15 @@ error[TS0411]: `add` takes tiles of one shape
      R"(
 error[TS0412]: the layout of bf16[64,32] covers 1024 elements
 )"},
+    {"TS0415", "realize.unproved",
+     R"(The checker could not decide an invariant of a kernel, so that the kernel is not compiled.)",
+     R"(The kernel has something that the checker does not model, or its proof takes more than the
+     effort that a search allows.)",
+     R"(Nothing has to be done: the candidate is left out. `tessera check` on the kernel's file says
+     what could not be decided.)",
+     R"(
+error[TS0415]: `placement` of kernel `gemm` is unknown: a store whose address is no term
+)"},
     {"TS0420", "tile.out_of_bounds",
      R"(The interpreter saw a tile program read or write outside a tensor.)",
      R"(A mask at the tensor's edge is missing. Programs are interpreted in tests only.)",

@@ -158,6 +158,10 @@ Result<Value> Elaborator::call_user(const UserFunction& f, std::vector<Call::Bou
   }
   for (const syntax::Parameter& p : function.parameters) {
     if (frame.names.count(p.name) != 0) continue;
+    if (f.own && f.own->count(p.name) != 0) {
+      frame.names[p.name] = {f.own->at(p.name), p.span};
+      continue;
+    }
     if (!p.fallback)
       return error(fail(wrong_call, "`{}` is not told its `{}`", function.name, p.name)
                        .label(label(span))

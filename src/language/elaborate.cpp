@@ -94,7 +94,7 @@ Result<core::Kernel> Elaborator::run() {
   }
   core::Kernel& k = builder_->kernel();
   k.min_blocks = min_blocks_;
-  k.means = means_;
+  k.means = options_.means.empty() ? means_ : options_.means;
   k.source = source_;
   k.span = kernel_.name_span;
   return builder_->finish();

@@ -176,10 +176,14 @@ class Elaborator {
   // signature.cpp
   Status decorators();
   Status signature();
-  Status launch_parameters();
+  /// What the launch gives, of these parameters: the integers first.
+  Result<std::map<std::string, Value>> launch_parameters(
+      const std::vector<const syntax::Parameter*>& all, std::string_view of);
+  Status function_parameters();
+  [[nodiscard]] bool unused(const syntax::Parameter& p) const;
   Status constant_parameter(const syntax::Parameter& p);
-  Status index_parameter(const syntax::Parameter& p, const IndexType& t);
-  Status tensor_parameter(const syntax::Parameter& p, const TensorType& t);
+  Result<Value> index_parameter(const syntax::Parameter& p, const IndexType& t);
+  Result<Value> tensor_parameter(const syntax::Parameter& p, const TensorType& t);
   Result<Value> override_of(const syntax::Parameter& p, const Constant& c);
   Term extent(const std::variant<std::string, int64_t>& e);
   // statement.cpp
@@ -218,6 +222,7 @@ class Elaborator {
   Status fits(const Index& at, int64_t extent, Span span);
   Result<Term> ring_slot(const Position& p, int64_t slots, std::string_view of, Span span);
   Result<Value> box(const TensorRef& t, const syntax::Subscript& s, Span span);
+  Result<Value> part(const Position& p, const syntax::Subscript& s, Span span);
   Result<Value> part(const BoxRef& b, const syntax::Subscript& s, Span span);
   Result<Value> part(const SharedRef& b, const syntax::Subscript& s, Span span);
   Result<Value> slot(const BarriersRef& b, const syntax::Subscript& s, Span span);

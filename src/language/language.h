@@ -48,6 +48,9 @@ using Constant = std::variant<int64_t, std::string>;
 
 struct Options {
   std::map<std::string, Constant> constants;  // by the kernel's parameter; others have defaults
+  /// What the kernel computes with these constants and functions, in place of what `means` of
+  /// `@kernel` says; empty: that.
+  std::string means = {};
 };
 
 /// The kernel of that name. Errors: TS0801 to TS0804 of the syntax, TS0826 to TS0839 of the

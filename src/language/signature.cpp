@@ -52,10 +52,11 @@ Status Elaborator::constant_parameter(const syntax::Parameter& p) {
   return bind(p.name, std::move(value), p.span);
 }
 
-Status Elaborator::index_parameter(const syntax::Parameter& p, const IndexType& t) {
+Result<Value> Elaborator::index_parameter(const syntax::Parameter& p, const IndexType& t) {
   const Term term = builder_->parameter(p.name, t.at_least, t.below, t.multiple);
   TESSERA_CHECK(builder_failure(p.span));
-  return bind(p.name, {term}, p.span);
+  TESSERA_CHECK(bind(p.name, {term}, p.span));
+  return Value{term};
 }
 
 Term Elaborator::extent(const std::variant<std::string, int64_t>& e) {
@@ -71,7 +72,7 @@ Term Elaborator::extent(const std::variant<std::string, int64_t>& e) {
   return t;
 }
 
-Status Elaborator::tensor_parameter(const syntax::Parameter& p, const TensorType& t) {
+Result<Value> Elaborator::tensor_parameter(const syntax::Parameter& p, const TensorType& t) {
   core::Tensor tensor{.name = fresh(p.name), .element = t.element, .access = t.access};
   for (const auto& e : t.extents) tensor.extents.push_back(extent(e));
   if (t.strides.empty()) {
@@ -88,10 +89,9 @@ Status Elaborator::tensor_parameter(const syntax::Parameter& p, const TensorType
   tensor.span = p.span;
   const core::TensorId id = builder_->tensor(std::move(tensor));
   TESSERA_CHECK(builder_failure(p.span));
-  if (std::find(t.has.begin(), t.has.end(), false) == t.has.end())
-    return bind(p.name, {TensorRef{id}}, p.span);
+  if (std::find(t.has.begin(), t.has.end(), false) == t.has.end()) return Value{TensorRef{id}};
   means_ = without_dimensions(means_, p.name, t.has);
-  return bind(p.name, {TensorRef{id, t.has}}, p.span);
+  return Value{TensorRef{id, t.has}};
 }
 
 Status Elaborator::decorators() {
@@ -139,6 +139,14 @@ Status Elaborator::decorators() {
   return {};
 }
 
+/// An integer that neither the body nor a tensor names.
+bool Elaborator::unused(const syntax::Parameter& p) const {
+  const auto* call = p.annotation ? p.annotation->as<syntax::Call>() : nullptr;
+  const auto* type = call == nullptr ? nullptr : call->function->as<syntax::Name>();
+  return type != nullptr && type->id == "index" && measured_.named &&
+         measured_.named->count(p.name) == 0;
+}
+
 Status Elaborator::signature() {
   std::vector<std::string> constants;
   for (const syntax::Parameter& p : kernel_.parameters)
@@ -160,32 +168,63 @@ Status Elaborator::signature() {
   builder_ = std::make_unique<core::Builder>(kernel_.name, measured_.threads, cluster_);
   for (const std::string& name : constants)
     if (const auto* n = find(name)->value.as<int64_t>()) builder_->kernel().constants[name] = *n;
-  return launch_parameters();
+  std::vector<const syntax::Parameter*> own;
+  for (const syntax::Parameter& p : kernel_.parameters)
+    if (!is_name(p.annotation, "const") && !is_name(p.annotation, "fn") && !unused(p))
+      own.push_back(&p);
+  TESSERA_TRY(given, launch_parameters(own, "a kernel"));
+  for (const syntax::Parameter* p : own)  // integers have got their names, which tensors use
+    if (given.at(p->name).as<TensorRef>() != nullptr)
+      TESSERA_CHECK(bind(p->name, given.at(p->name), p->span));
+  return function_parameters();
 }
 
-Status Elaborator::launch_parameters() {
+Result<std::map<std::string, Value>> Elaborator::launch_parameters(
+    const std::vector<const syntax::Parameter*>& all, std::string_view of) {
   std::vector<std::pair<const syntax::Parameter*, TensorType>> tensors;
-  for (const syntax::Parameter& p : kernel_.parameters) {
-    if (is_name(p.annotation, "const") || is_name(p.annotation, "fn")) continue;
+  std::map<std::string, Value> out;
+  for (const syntax::Parameter* p : all) {
     Value type;
-    if (p.annotation) {
-      TESSERA_TRY(v, evaluate(*p.annotation));
+    if (p->annotation) {
+      TESSERA_TRY(v, evaluate(*p->annotation));
       type = v;
     }
     if (const auto* index = type.as<IndexType>()) {
-      if (measured_.named && measured_.named->count(p.name) == 0) continue;
-      TESSERA_CHECK(index_parameter(p, *index));
+      TESSERA_TRY(v, index_parameter(*p, *index));
+      out[p->name] = v;
     } else if (const auto* tensor = type.as<TensorType>()) {
-      tensors.emplace_back(&p, *tensor);
+      tensors.emplace_back(p, *tensor);
     } else {
-      return error(
-          fail(wrong_kind, "parameter `{}` of a kernel has no type of one", p.name)
-              .label(label(p.span))
-              .expect("`Tensor[...]`, `index(...)`, `const` or `fn`")
-              .help("write `{}: const = 128` or `{}: Tensor[bf16, \"M\", \"K\"]`", p.name, p.name));
+      return error(fail(wrong_kind, "parameter `{}` of {} has no type of one", p->name, of)
+                       .label(label(p->span))
+                       .expect("`Tensor[...]`, `index(...)`, `const` or `fn`")
+                       .help("write `{}: const = 128` or `{}: Tensor[bf16, \"M\", \"K\"]`", p->name,
+                             p->name));
     }
   }
-  for (const auto& [p, type] : tensors) TESSERA_CHECK(tensor_parameter(*p, type));
+  for (const auto& [p, type] : tensors) {
+    TESSERA_TRY(v, tensor_parameter(*p, type));
+    out[p->name] = v;
+  }
+  return out;
+}
+
+/// Functions that the kernel is given may have tensors and integers of the launch for themselves:
+/// their parameters that have a type.
+Status Elaborator::function_parameters() {
+  for (const syntax::Parameter& p : kernel_.parameters) {
+    if (!is_name(p.annotation, "fn")) continue;
+    Bound& bound = frames_.back().names.at(p.name);
+    const auto* const f = bound.value.as<UserFunction>();
+    if (f == nullptr) continue;
+    std::vector<const syntax::Parameter*> own;
+    for (const syntax::Parameter& q : f->function->parameters)
+      if (q.annotation) own.push_back(&q);
+    if (own.empty()) continue;
+    TESSERA_TRY(given, launch_parameters(own, "a function that a kernel is given"));
+    auto kept = std::make_shared<const std::map<std::string, Value>>(std::move(given));
+    bound.value = {UserFunction{f->function, std::move(kept)}};
+  }
   return {};
 }
 

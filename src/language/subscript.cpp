@@ -23,6 +23,7 @@ Result<Value> Elaborator::subscript(const Value& of, const syntax::Subscript& s,
   if (const auto* b = of.as<SharedRef>()) return part(*b, s, span);
   if (const auto* b = of.as<BarriersRef>()) return slot(*b, s, span);
   if (const auto* f = of.as<Fragment>()) return part(*f, s, span);
+  if (const auto* p = of.as<Position>()) return part(*p, s, span);
   if (const auto* items = of.as<Sequence>()) {
     TESSERA_TRY(i, evaluate(s.indices.front()));
     const auto* n = i.as<int64_t>();
@@ -104,6 +105,21 @@ Result<Value> Elaborator::box(const TensorRef& t, const syntax::Subscript& s, Sp
     out.dims.push_back({at.start, at.kept ? at.extent : 1, at.kept});
   }
   return Value{std::move(out)};
+}
+
+/// A part of a position's elements, as a position of its own.
+Result<Value> Elaborator::part(const Position& p, const syntax::Subscript& s, Span span) {
+  TESSERA_TRY(at, index(s.indices.front(), p.size));
+  if (s.indices.size() != 1 || !at.position || p.size % at.extent != 0)
+    return error(fail(wrong_kind, "a position has parts that are positions")
+                     .label(label(span))
+                     .expect("a position whose size divides {}", p.size)
+                     .help("go over `parts({}, size)`, or write `part(i, size)`", p.size));
+  const int64_t pieces = p.size / at.extent;
+  const Term first = pieces == 1 ? p.index : p.index * pieces;
+  return Value{Position{.index = sum(first, at.position->index),
+                        .start = sum(p.start, at.start),
+                        .size = at.extent}};
 }
 
 Result<Value> Elaborator::part(const BoxRef& b, const syntax::Subscript& s, Span span) {

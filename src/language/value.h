@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 
 #include "arch/instruction.h"
 
@@ -90,6 +91,8 @@ struct Elementwise {
 /// A function of the file.
 struct UserFunction {
   const syntax::Function* function = nullptr;
+  /// Given to a kernel for a parameter `fn`: its own tensors and integers of the launch, by name.
+  std::shared_ptr<const std::map<std::string, Value>> own = {};
 };
 struct BuiltinRef {
   const Builtin* builtin = nullptr;

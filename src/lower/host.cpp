@@ -74,6 +74,11 @@ class Host {
           return error(fail(bad_launch, "the workspace `{}` has no extent", t.name));
         continue;
       }
+      if (options_.places_at_launch) {
+        for (const char* what : {"tensor", "offset"})
+          out_.ints.push_back(fmt::format("{}_{}", t.name, what));
+        continue;
+      }
       const std::size_t place = bindings_.size();
       const bool own = options_.tensors.empty();
       bindings_.push_back(own                               ? Binding{static_cast<int>(place), 0}
@@ -155,11 +160,19 @@ class Host {
   }
 
   void name_tensors() {
-    std::size_t at = 0;
+    std::size_t at = 0, place = kernel_.parameters.size();
     std::string offset = "0";
     const std::vector<std::string> sizes = workspace_sizes();
     std::size_t workspace = 0;
     for (std::size_t i = 0; i < kernel_.tensors.size(); ++i) {
+      if (kernel_.tensors[i].access != Access::workspace && options_.places_at_launch) {
+        text_.line("[[maybe_unused]] void* {} = nullptr;", tensors_[i]);
+        text_.line("if (tessera::find_tensor(launch, {}, {}, {}, &{})) return -1;",
+                   quoted(kernel_.tensors[i].name), place, size_of(kernel_.tensors[i].element),
+                   tensors_[i]);
+        place += 2;
+        continue;
+      }
       if (kernel_.tensors[i].access != Access::workspace) {
         const Binding& b = bindings_[at++];
         const int64_t bytes = b.offset * size_of(kernel_.tensors[i].element);

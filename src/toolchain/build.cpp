@@ -152,6 +152,16 @@ Finished run_all(const std::vector<std::vector<std::string>>& commands, const fs
   return all;
 }
 
+/// {"verdict", ..., "seconds"}; null where nothing is to be proved.
+Result<Json> proof_of(const Source& source) {
+  if (!source.prove) return Json();
+  const auto begin = std::chrono::steady_clock::now();
+  TESSERA_TRY(proof, source.prove());
+  proof["seconds"] =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return proof;
+}
+
 Result<Built> compile(const Toolchain& tools, const Source& source, const fs::path& cache,
                       const std::string& hash, std::chrono::seconds limit,
                       const std::atomic<bool>* cancel) {
@@ -160,6 +170,7 @@ Result<Built> compile(const Toolchain& tools, const Source& source, const fs::pa
       aside.path / (source.language == Language::cuda ? "source.cu" : "source.cpp");
   const fs::path output = aside.path / "kernel.so";
   write_file_atomically(input, source.text);
+  TESSERA_TRY(proof, proof_of(source));
   Finished done;
   try {
     done = run_all(compile_commands(tools, source, input, output), aside.path, limit, cancel);
@@ -182,6 +193,12 @@ Result<Built> compile(const Toolchain& tools, const Source& source, const fs::pa
                      .help("build fewer at once, or free memory"));
   }
   const bool ok = done.ok() && fs::exists(output);
+  Json resources =
+      source.language == Language::cuda ? parse_ptxas(done.output) : Json::object();
+  if (!proof.is_null()) {
+    done.seconds += proof.at("seconds").get<double>();
+    resources["proof"] = proof;
+  }
   Json meta = {
       {"schema", "tessera.build/1"},
       {"ok", ok},
@@ -189,7 +206,7 @@ Result<Built> compile(const Toolchain& tools, const Source& source, const fs::pa
       {"arch", source.arch},
       {"seconds", done.seconds},
       {"bytes", ok ? fs::file_size(output) : 0},
-      {"resources", source.language == Language::cuda ? parse_ptxas(done.output) : Json::object()},
+      {"resources", std::move(resources)},
       {"toolchain", tools.fingerprint()}};
   write_file_atomically(aside.path / "log.txt", done.output);
   write_file_atomically(aside.path / "meta.json", meta.dump(1));

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,9 @@ struct Source {
   std::vector<std::string> flags;  // beyond the toolchain's own
   std::vector<std::string> links;  // "cublasLt", "cublas"
   bool cutlass = false;            // needs the CUTLASS headers
+  /// Asked before the text is compiled: what has been proved of it (Built::resources, "proof"), or
+  /// why it is not compiled. A library in the cache has been asked for already. May be empty.
+  std::function<Result<Json>()> prove = {};
 };
 
 struct Built {

@@ -91,6 +91,41 @@ SETS["wgmma"] = [
     dict(m=1024, n=1024, k=8192, name="1024, long k", limit=8, realizers=BOTH),
     dict(m=512, n=512, k=4096, name="small, long k fp32", limit=8, realizers=BOTH, **FP32),
 ]
+# Products in the kernel language (kernels/gemm.py), beside those in plain CUDA C++.
+TILE = ["tile_gemm"]
+BESIDE = dict(realizers=["tile_gemm", "wgmma_gemm"], limit=12)
+SETS["tile"] = [
+    dict(m=1024, n=1024, k=1024, b_major="n", name="1024 bf16", **BESIDE),
+    dict(m=2048, n=2048, k=2048, b_major="n", name="2048 bf16", **BESIDE),
+    dict(SQUARE, name="L1-1 bf16", **BESIDE),
+    dict(m=4096, n=4096, k=4096, name="4096 bf16, k-major", **BESIDE),
+    dict(m=8192, n=8192, k=8192, name="8192 bf16", **BESIDE),
+    dict(m=8192, n=8192, k=8192, dtype="float16", name="8192 fp16", **BESIDE),
+    dict(m=16384, n=16384, k=16384, name="16384 bf16", **dict(BESIDE, limit=4)),
+    dict(BATCHED, name="L1-3 bf16", **BESIDE),
+    dict(m=8192, n=6144, k=4096, name="llama qkv, 8192", **BESIDE),
+    dict(m=8192, n=28672, k=4096, name="llama up, 8192", **BESIDE),
+    dict(m=8192, n=4096, k=14336, name="llama down, 8192", **BESIDE),
+    dict(m=65536, n=2304, k=768, epilogue="bias", name="qkv", **BESIDE),
+    dict(m=65536, n=3072, k=768, epilogue="bias_gelu", name="up+gelu", **BESIDE),
+    dict(m=65536, n=768, k=3072, epilogue="bias_residual", name="down+res", **BESIDE),
+    dict(m=2048, n=6144, k=4096, name="llama qkv", **BESIDE),
+    dict(m=2048, n=4096, k=14336, epilogue="residual", name="llama down", **BESIDE),
+    dict(m=4096, n=1024, k=1024, epilogue="bias_gelu", name="small", **BESIDE),
+]
+# Verified with it: extents that no tile divides, all layouts, every kind of operand.
+TILE_CHECKS = [
+    dict(m=520, n=264, k=136),
+    dict(m=520, n=264, k=136, a_major="m", b_major="n", epilogue="column_scale"),
+    dict(m=520, n=520, k=1032, a_major="m", epilogue="bias_residual"),
+    dict(m=520, n=520, k=1032, b_major="n", epilogue="two_residuals"),
+    dict(m=264, n=136, k=72, batch=3, shared_b=True, epilogue="scalar"),
+    dict(m=264, n=136, k=72, batch=3, epilogue="bias_residual"),
+    dict(m=392, n=200, k=328, d_major="m", epilogue="bias"),
+    dict(m=264, n=136, k=200, dtype="float16", epilogue="bias_gelu"),
+    dict(m=67, n=70, k=136, epilogue="bias_residual"),
+    dict(m=264, n=136, k=200, out_dtype="float32", epilogue="bias_gelu"),
+]
 # Verified with it: every configuration, at extents that no tile divides, in all layouts.
 WGMMA_CHECKS = [
     dict(m=520, n=264, k=136, epilogue="bias_silu_saved"),
@@ -169,6 +204,8 @@ def problems_of(sets: list[str]) -> list[dict]:
         problems += [dict(dict(realizers=STOCK, limit=3, check_only=True), **c) for c in ROTARY_CHECKS]
     if "wgmma" in sets:
         problems += [dict(dict(realizers=WGMMA, check_only=True), **c) for c in WGMMA_CHECKS + ROTARY_CHECKS]
+    if "tile" in sets:
+        problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in TILE_CHECKS]
     if "checks" in sets:
         problems += [dict(dict(realizers=STOCK, limit=1, check_only=True), **c) for c in CHECKS]
     return problems

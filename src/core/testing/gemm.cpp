@@ -7,11 +7,14 @@
 
 #include "core/builder.h"
 #include "core/testing/fragments.h"
+#include "core/testing/gemm_results.h"
 
 namespace tessera::core::testing {
 namespace {
 
 using term::Op;
+
+constexpr int64_t panel = 64;  // rows that lie side by side where they are contiguous
 
 class Gemm {
  public:
@@ -38,6 +41,7 @@ class Gemm {
       consume();
       leave();
     });
+    b_.kernel().means = store_.means();
     return b_.finish();
   }
 
@@ -53,36 +57,68 @@ class Gemm {
                        : arch::SwizzleMode::bytes_128;
   }
 
-  [[nodiscard]] DType result() const { return size_of(s_.element) == 1 ? s_.result : s_.element; }
   /// Blocks of a cluster that share A's tile, or B's.
   [[nodiscard]] int sharers(bool of_a) const { return of_a == s_.beside ? s_.cluster : 1; }
 
   void storages() {
-    m_ = b_.parameter("M", 8, 1 << 20, 8);
-    n_ = b_.parameter("N", 8, 1 << 20, 8);
+    const int64_t below = s_.batched ? 1 << 19 : 1 << 20;  // for strides of batches that TMA takes
+    m_ = b_.parameter("M", 8, below, 8);
+    n_ = b_.parameter("N", 8, below, 8);
     const int64_t whole_row = 16 / size_of(s_.element);
-    k_ = b_.parameter("K", whole_row, 1 << 20, whole_row);
-    const Term one = b_.number(1);
-    a_ = b_.tensor({"A", s_.element, {m_, k_}, {k_, one}});
-    const TensorId tb = b_.tensor({"B", s_.element, {n_, k_}, {k_, one}});
-    const TensorId tc = b_.tensor({"C", result(), {m_, n_}, {n_, one}, Access::output});
-    const auto whole = arch::SwizzleMode::bytes_128;
-    const arch::SwizzleMode swizzle = swizzle_of_rows();
-    a_map_ = b_.map({"A_map", a_, {1, 0}, {s_.bk, s_.bm / sharers(true)}, swizzle});
-    b_map_ = b_.map({"B_map", tb, {1, 0}, {s_.bk, s_.bn / sharers(false)}, swizzle});
-    c_map_ = b_.map({"C_map", tc, {1, 0}, {64, 64}, whole});
-    const auto ring = [&](int64_t rows) {
-      return Layout(IntTuple::flat({s_.stages, rows, s_.bk}),
-                    IntTuple::flat({rows * s_.bk, s_.bk, 1}));
-    };
-    a_shared_ = b_.shared("a", s_.element, ring(s_.bm), swizzle);
-    b_shared_ = b_.shared("b", s_.element, ring(s_.bn), swizzle);
-    c_shared_ = b_.shared("c", result(),
-                          Layout(IntTuple::flat({s_.consumers(), s_.buffers, 64, 64}),
-                                 IntTuple::flat({int64_t{4096} * s_.buffers, 4096, 64, 1})),
-                          whole);
+    k_ = b_.parameter("K", whole_row, below, whole_row);
+    if (s_.batched) l_ = b_.parameter("L", 1, 1 << 16);
+    const TensorId a = operand("A", m_, s_.a_rows, s_.batched && !s_.one_a ? l_ : Term());
+    const TensorId b = operand("B", n_, s_.b_rows,
+                               !s_.batched ? Term()
+                               : s_.one_b  ? b_.number(1)
+                                           : l_);
+    store_.tensors(m_, n_, l_);
+    a_map_ = map("A_map", a, s_.a_rows, s_.bm / sharers(true));
+    b_map_ = map("B_map", b, s_.b_rows, s_.bn / sharers(false));
+    store_.map();
+    a_shared_ = ring("a", s_.bm, s_.a_rows);
+    b_shared_ = ring("b", s_.bn, s_.b_rows);
+    store_.shared();
     full_ = b_.barriers("full", s_.stages);
     empty_ = b_.barriers("empty", s_.stages);
+  }
+
+  /// [rows, k], with k or the rows contiguous, and the batch in front.
+  TensorId operand(const std::string& name, Term rows, bool rows_first, Term batch) {
+    const Term one = b_.number(1);
+    Tensor t{name, s_.element, {rows, k_}, {k_, one}};
+    if (rows_first) t.strides = {one, rows};
+    if (batch) {
+      t.extents.insert(t.extents.begin(), batch);
+      t.strides.insert(t.strides.begin(), rows * k_);
+    }
+    return b_.tensor(std::move(t));
+  }
+  /// Boxes of `rows` rows, or of a panel where these are contiguous.
+  MapId map(const std::string& name, TensorId of, bool rows_first, int64_t rows) {
+    const int rank = static_cast<int>(b_.kernel()[of].extents.size());
+    TensorMap m{name, of, {rank - 1, rank - 2}, {s_.bk, rows}, swizzle_of_rows()};
+    if (rows_first) {
+      m.dims = {rank - 2, rank - 1};
+      m.box = {panel, s_.bk};
+      m.swizzle = arch::SwizzleMode::bytes_128;
+    }
+    if (rank == 3) m.dims.push_back(0), m.box.push_back(1);
+    return b_.map(std::move(m));
+  }
+  SharedId ring(const std::string& name, int64_t rows, bool rows_first) {
+    if (!rows_first)
+      return b_.shared(name, s_.element,
+                       Layout(IntTuple::flat({s_.stages, rows, s_.bk}),
+                              IntTuple::flat({rows * s_.bk, s_.bk, 1})),
+                       swizzle_of_rows());
+    const bool one = rows == panel;
+    const IntTuple shape = one ? IntTuple(rows) : IntTuple::flat({panel, rows / panel}),
+                   stride = one ? IntTuple(1) : IntTuple::flat({1, panel * s_.bk});
+    return b_.shared(name, s_.element,
+                     Layout(IntTuple::tuple({IntTuple(s_.stages), shape, IntTuple(s_.bk)}),
+                            IntTuple::tuple({IntTuple(rows * s_.bk), stride, IntTuple(panel)})),
+                     arch::SwizzleMode::bytes_128);
   }
 
   /// The tile of a turn: `band` rows of clusters' tiles side by side, then the next column.
@@ -91,6 +127,7 @@ class Gemm {
     column_tiles_ = b_.divide_up(n_, s_.bn * sharers(true));
     k_tiles_ = b_.divide_up(k_, s_.bk);
     tiles_ = row_tiles_ * column_tiles_;
+    if (s_.batched) tiles_ = l_ * tiles_;
     const auto clusters = [&](Term blocks) {
       return s_.cluster == 1 ? blocks : floor_div(blocks, s_.cluster);
     };
@@ -102,7 +139,12 @@ class Gemm {
     turns_ = b_.make(Op::divide, {tiles_ - first_ + step_ - 1, step_});
   }
   void place(Term turn) {
-    const Term t = first_ + turn * step_;
+    Term t = first_ + turn * step_;
+    if (s_.batched) {
+      const Term of_batch = row_tiles_ * column_tiles_;
+      batch_ = b_.make(Op::divide, {t, of_batch});
+      t = b_.make(Op::remainder, {t, of_batch});
+    }
     const Term in_band = column_tiles_ * s_.band;
     const Term first = b_.make(Op::divide, {t, in_band}) * s_.band;
     const Term rest = b_.make(Op::remainder, {t, in_band});
@@ -121,8 +163,9 @@ class Gemm {
   void setup() {
     b_.when(equals(b_.at().warp, b_.number(0)), [&] {
       b_.elected([&] {
-        for (const MapId map : {a_map_, b_map_, c_map_})
-          b_.issue("tma.prefetch_map", {MapRef{map}});
+        std::vector<MapId> maps = {a_map_, b_map_};
+        if (!s_.direct) maps.push_back(store_.c_map);
+        for (const MapId map : maps) b_.issue("tma.prefetch_map", {MapRef{map}});
         b_.unrolled("s", s_.stages, [&](Term s) {
           b_.issue("mbarrier.init", {BarrierAt{full_, s}, number(1)});
           b_.issue("mbarrier.init",
@@ -140,9 +183,8 @@ class Gemm {
     b_.issue(arrive);
     b_.issue("cluster.wait");
   }
-  /// A block stays while others of the cluster may write to its shared memory or its barriers. What
-  /// a thread did to others' barriers is over for who meets it here, so its arrival is no relaxed
-  /// one.
+  /// A block stays while others of the cluster may write to its shared memory or its barriers.
+  /// Nobody waits for the last arrivals at a barrier: only a release says that they are over.
   void leave() {
     if (s_.cluster > 1) meet_cluster("cluster.arrive");
   }
@@ -156,25 +198,44 @@ class Gemm {
         b_.issue("mbarrier.wait", {BarrierAt{empty_, at}, ring_.parity_before(count)});
         b_.issue("mbarrier.arrive_expect_tx",
                  {BarrierAt{full_, at}, number((s_.bm + s_.bn) * s_.bk * size_of(s_.element))});
-        load(a_shared_, a_map_, row_, s_.bm, sharers(true), k, at);
-        load(b_shared_, b_map_, column_, s_.bn, sharers(false), k, at);
+        load({a_shared_, a_map_, s_.a_rows, s_.bm, sharers(true)}, row_, k, at);
+        load({b_shared_, b_map_, s_.b_rows, s_.bn, sharers(false)}, column_, k, at);
       });
     });
   }
 
-  /// `rows` rows from `first`, or this block's share of them for the whole cluster.
-  void load(SharedId to, MapId map, Term first, int64_t rows, int shared_by, Term k, Term at) {
+  struct Loaded {
+    SharedId to;
+    MapId map;
+    bool rows_first;
+    int64_t rows;
+    int shared_by;
+  };
+  /// The rows from `first`, or this block's share of them for the whole cluster; a panel a copy
+  /// where rows are contiguous.
+  void load(const Loaded& l, Term first, Term k, Term at) {
     const Term zero = b_.number(0);
-    if (shared_by == 1)
-      return b_.issue("tma.load",
-                      {SharedAt{to, {at, zero, zero}}, MapRef{map}, integers({k * s_.bk, first}),
-                       BarrierAt{full_, at}},
-                      {{"rank", "2"}});
-    const Term share = b_.at().rank * (rows / shared_by);
-    b_.issue("tma.load_multicast",
-             {SharedAt{to, {at, share, zero}}, MapRef{map}, integers({k * s_.bk, first + share}),
-              BarrierAt{full_, at}, number((1 << shared_by) - 1)},
-             {{"rank", "2"}});
+    const int64_t rows = l.rows / l.shared_by;
+    const Term share = l.shared_by == 1 ? zero : b_.at().rank * rows;
+    for (int64_t p = 0; p < rows; p += l.rows_first ? panel : rows) {
+      const auto moved = [&](Term t) { return p == 0 ? t : t + p; };
+      const Term row = moved(l.shared_by == 1 ? first : first + share);
+      std::vector<Term> corner = {k * s_.bk, row};
+      if (l.rows_first) std::swap(corner[0], corner[1]);
+      const TensorMap& map = b_.kernel()[l.map];
+      if (map.dims.size() == 3)
+        corner.push_back(b_.kernel()[map.tensor].extents[0] == b_.number(1) ? zero : batch_);
+      const std::string rank = std::to_string(corner.size());
+      const SharedAt to{l.to, {at, moved(share), zero}};
+      if (l.shared_by == 1)
+        b_.issue("tma.load", {to, MapRef{l.map}, integers(corner), BarrierAt{full_, at}},
+                 {{"rank", rank}});
+      else
+        b_.issue("tma.load_multicast",
+                 {to, MapRef{l.map}, integers(corner), BarrierAt{full_, at},
+                  number((1 << l.shared_by) - 1)},
+                 {{"rank", rank}});
+    }
   }
 
   [[nodiscard]] arch::Element element() const {
@@ -196,7 +257,8 @@ class Gemm {
                                          integers({keeps}),
                                          number(1),
                                          number(1)};
-      if (w->may_transpose()) arguments.insert(arguments.end(), {number(0), number(0)});
+      if (w->may_transpose())
+        arguments.insert(arguments.end(), {number(s_.a_rows ? 1 : 0), number(s_.b_rows ? 1 : 0)});
       b_.issue(w->form().name, std::move(arguments), w->choices());
     }
     b_.issue("wgmma.commit");
@@ -214,7 +276,7 @@ class Gemm {
   void consume() {
     const int64_t w = s_.consumers();
     acc_ = b_.registers("acc", DType::float32, {s_.bm, s_.bn}, fragment(s_.bm, s_.bn, w));
-    out_ = b_.registers("out", result(), {s_.bm, 64}, fragment(s_.bm, 64, w));
+    store_.registers();
     b_.loop("turn", b_.number(0), turns_, b_.number(1), [&](Term turn) {
       place(turn);
       b_.loop("k", b_.number(0), k_tiles_, b_.number(1), [&](Term k) {
@@ -227,60 +289,26 @@ class Gemm {
       });
       b_.issue("wgmma.wait", {number(0)});
       release(turn * k_tiles_ + k_tiles_ - 1);
-      store(turn);
+      store_.store({acc_, warp_, row_, column_, batch_, turn});
     });
     // Shared memory must stay until the last stores have read it.
+    if (s_.direct) return;
     b_.when(equals(floor_mod(warp_, 4), b_.number(0)),
             [&] { b_.elected([&] { b_.issue("bulk.wait_read", {number(0)}); }); });
-  }
-
-  /// 64 columns at a time, through the warpgroup's buffers by turns.
-  void store(Term turn) {
-    const auto one_of_group = [&](const std::function<void()>& body) {
-      b_.when(equals(floor_mod(warp_, 4), b_.number(0)), [&] { b_.elected(body); });
-    };
-    const auto meet = [&] { b_.issue("barrier.sync", {integers({group_ + 1}), number(128)}); };
-    b_.unrolled("part", s_.bn / 64, [&](Term c) {
-      const Term buffer = floor_mod(turn * (s_.bn / 64) + c, s_.buffers);
-      one_of_group([&] { b_.issue("bulk.wait_read", {number(s_.buffers - 1)}); });
-      meet();
-      auto dag = std::make_shared<pointwise::Dag>();
-      dag->results = {dag->add_operand(0)};
-      b_.compute({dag,
-                  {Run{acc_, c * 32, Layout(32, 1)}},
-                  {Run{out_, b_.number(0), Layout(32, 1)}},
-                  32,
-                  {}});
-      b_.unrolled("j", 4, [&](Term j) {
-        const Term row = floor_mod(warp_, 4) * 16 + floor_mod(b_.at().lane, 16);
-        const Term column = j * 16 + floor_div(b_.at().lane, 16) * 8;
-        b_.issue("stmatrix",
-                 {SharedAt{c_shared_, {group_, buffer, row, column}}, Slice{out_, j * 8}},
-                 {{"matrices", "4"}});
-      });
-      b_.issue("fence.async.shared::cta");
-      meet();
-      one_of_group([&] {
-        b_.issue("tma.store",
-                 {MapRef{c_map_}, integers({column_ + c * 64, row_ + group_ * 64}),
-                  SharedAt{c_shared_, {group_, buffer, b_.number(0), b_.number(0)}}},
-                 {{"rank", "2"}});
-        b_.issue("bulk.commit");
-      });
-    });
   }
 
   GemmShape s_;
   Ring ring_{s_.stages};
   Builder b_;
+  Results store_{b_, s_};
   Term m_, n_, k_;
   Term row_tiles_, column_tiles_, k_tiles_, tiles_, turns_, first_, step_;
   Term row_, column_, warp_, group_;
-  TensorId a_;
-  MapId a_map_, b_map_, c_map_;
-  SharedId a_shared_, b_shared_, c_shared_;
+  Term l_, batch_;  // null: no batches
+  MapId a_map_, b_map_;
+  SharedId a_shared_, b_shared_;
   BarriersId full_, empty_;
-  RegistersId acc_, out_;
+  RegistersId acc_;
 };
 
 }  // namespace

@@ -125,6 +125,39 @@ Status transfer(Call& c, const Transfer& t, const std::optional<Elementwise>& fi
   return {};
 }
 
+/// How a box lies beside registers that it goes together with: as they do, with one element along
+/// the dimensions where the box has one.
+Result<Layout> layout_beside(Call& c, const std::vector<int64_t>& tile) {
+  Elaborator& e = c.e;
+  TESSERA_TRY(like, c.the<Fragment>("like", "registers: acc"));
+  TESSERA_TRY(layout, e.layout_of(like, c.span_of("like")));
+  std::vector<int64_t> shape = like.tile;
+  bool fits = tile.size() == shape.size();
+  for (std::size_t d = 0; fits && d < tile.size(); ++d) {
+    if (tile[d] == 1 && shape[d] != 1) {
+      layout = without(layout, shape, static_cast<int>(d));
+      shape[d] = 1;
+    }
+    fits = tile[d] == shape[d];
+  }
+  if (fits) return layout;
+  return error(fail(wrong_shape, "the box does not go together with the registers")
+                   .label(e.label(c.span_of("box"), "a box of " + shape_text(tile)))
+                   .label(e.label(c.span_of("like"), "registers of " + shape_text(like.tile)))
+                   .expect("{}, or 1 along a dimension", shape_text(like.tile))
+                   .but_found("{}", shape_text(tile))
+                   .help("take a box of the same extents"));
+}
+
+/// The widest vectors that the addresses and the layout allow.
+int64_t vector_of(const core::Tensor& tensor, const BoxRef& box, const Layout& layout,
+                  const std::vector<int64_t>& tile) {
+  int64_t vector = widest / size_of(tensor.element);
+  while (vector > 1 && !(may_be_wide(tensor, box, vector) && has_vectors(layout, tile, vector)))
+    vector /= 2;
+  return vector;
+}
+
 Result<Value> load(Call& c) {
   Elaborator& e = c.e;
   TESSERA_TRY(box, c.the<BoxRef>("box", "a box of a tensor: X[m, :]"));
@@ -132,9 +165,15 @@ Result<Value> load(Call& c) {
   const core::Tensor tensor = e.builder().kernel()[box.id];
   const std::vector<int64_t> tile = shape_of(box);
   const int64_t threads = int64_t{32} * e.threads().warps;
+  const bool beside = c.find("like") != nullptr;
   std::optional<Layout> layout;
   int64_t vector = widest / size_of(tensor.element);
-  for (; vector >= 1; vector /= 2) {
+  if (beside) {
+    TESSERA_TRY(as_there, layout_beside(c, tile));
+    layout = as_there;
+    vector = vector_of(tensor, box, *layout, tile);
+  }
+  for (; !beside && vector >= 1; vector /= 2) {
     if (tile.empty() || !(vector == 1 || may_be_wide(tensor, box, vector))) continue;
     layout = row_layout(tile, vector, lanes, threads);
     if (layout) break;
@@ -176,16 +215,13 @@ Result<Value> store(Call& c) {
                         (same->whole || same->steps == Layout(same->layout.mode(1).size(), 1));
   TESSERA_TRY(from, e.keep(as_it_is ? c["values"] : Value{what}, c.span));
   TESSERA_TRY(layout, e.layout_of(from, c.span));
-  int64_t vector = widest / size_of(tensor.element);
-  while (vector > 1 &&
-         !(may_be_wide(tensor, box, vector) && has_vectors(layout, from.tile, vector)))
-    vector /= 2;
+  const int64_t vector = vector_of(tensor, box, layout, from.tile);
   TESSERA_CHECK(transfer(c, {box, from, layout, vector}, {}));
   return Value{};
 }
 
 constexpr Builtin records[] = {
-    {"load", "box, fill=, lanes=",
+    {"load", "box, fill=, lanes=, like=",
      "A box of a tensor in registers; what lies outside of the tensor is `fill`, or 0", load},
     {"store", "values, box", "Elements to a box of a tensor, as far as it lies in the tensor",
      store},

@@ -1,0 +1,206 @@
+#include "check/operand.h"
+
+#include "check/footprint.h"
+#include "check/launch.h"
+#include "term/rules.h"
+
+namespace tessera::check {
+namespace {
+
+/// One box of one copy.
+struct Piece {
+  const core::TensorMap* map = nullptr;
+  int64_t start = 0;             // its first byte, before the swizzle
+  int k_dim = -1, row_dim = -1;  // of the map
+  int64_t k = 0, row = 0;        // its corner, from that of the first piece
+};
+
+class Trace {
+ public:
+  Trace(const Reading& r, Operand& out) : r_(r), kernel_(r.kernel), out_(out) {}
+
+  std::string go() {
+    for (const Place* from : r_.writers)
+      if (const std::string why = copies(*from); !why.empty()) return why;
+    if (!out_.fault.empty()) return "";
+    return elements();
+  }
+
+ private:
+  std::string wrong(std::string message, std::string expected, std::string found) {
+    out_.fault = std::move(message);
+    out_.fault_expected = std::move(expected);
+    out_.fault_found = std::move(found);
+    return "";
+  }
+  [[nodiscard]] const std::string& name() const { return kernel_[r_.factor.tensor].name; }
+
+  /// The pieces of one op: one for each turn of unrolled loops, and for each block of the cluster
+  /// that copies for all.
+  std::string copies(const Place& from) {
+    const auto* ref = argument<core::MapRef>(from.issue(), "map");
+    const auto* blocks = argument<core::Integers>(from.issue(), "blocks");
+    if (ref == nullptr) return "an operand is not copied by a tensor map";
+    if (kernel_[ref->map].tensor != r_.factor.tensor)
+      return "an operand is another tensor than the meaning has";
+    if (from.loops.size() != r_.reader.loops.size())
+      return "a copy and its product stand in different loops";
+    for (std::size_t i = 0; i < from.loops.size(); ++i)
+      if (from.loops[i]->counter != r_.reader.loops[i]->counter)
+        return "the loops of a copy and of its product have different counters";
+    for (Known turn : turns_of(from.unrolled))
+      for (int rank = 0; rank < (blocks != nullptr ? kernel_.cluster : 1); ++rank) {
+        if (blocks != nullptr) {
+          turn[kernel_.at.rank.node()] = rank;
+          if (value_of(blocks->values[0], turn) != (int64_t{1} << kernel_.cluster) - 1)
+            return "a copy goes to some blocks of the cluster alone";
+        }
+        const std::string why = piece(from, ref->map, turn);
+        if (!why.empty() || !out_.fault.empty()) return why;
+      }
+    return "";
+  }
+
+  std::string piece(const Place& from, core::MapId map, const Known& turn) {
+    const auto* to = argument<core::SharedAt>(from.issue(), "to");
+    const auto* corner = argument<core::Integers>(from.issue(), "at");
+    Piece p{.map = &kernel_[map]};
+    const bool first = pieces_.empty();
+    Term k, row, batch;
+    for (std::size_t m = 0; m < p.map->dims.size() && m < corner->values.size(); ++m) {
+      const Index& index = r_.factor.at[static_cast<std::size_t>(p.map->dims[m])];
+      const Term at = with_values(corner->values[m], turn);
+      if (index.axis == Axis::k) p.k_dim = static_cast<int>(m), k = at;
+      if (index.axis == r_.row) p.row_dim = static_cast<int>(m), row = at;
+      if (index.axis == Axis::batch) batch = at;
+      if (index.axis != Axis::batch && index.axis != Axis::number) continue;
+      if (p.map->box[m] != 1)
+        return "a box has several elements along an index that is no row or k";
+      if (index.axis == Axis::number)
+        if (const std::string why = fixed(at, index.number); !why.empty() || !out_.fault.empty())
+          return why;
+    }
+    if (p.k_dim < 0 || p.row_dim < 0) return "a copy has no dimension of rows, or none of k";
+    if (first) {
+      out_.map = map;
+      out_.writer = from.op;
+      out_.k_corner = k, out_.row_corner = row, out_.batch = batch;
+    } else if (std::string why = apart(k - out_.k_corner, p.k); !why.empty()) {
+      return why;
+    } else if (why = apart(row - out_.row_corner, p.row); !why.empty()) {
+      return why;
+    } else if (batch && term::simplify(batch) != term::simplify(out_.batch)) {
+      return "the copies of one operand have different batches";
+    }
+    return start(*to, turn, p);
+  }
+
+  /// An index that the meaning has as a number.
+  std::string fixed(Term at, int64_t number) {
+    const std::optional<int64_t> v = value_of(at, {});
+    if (v == number) return "";
+    const auto found = v ? std::optional(std::to_string(*v)) : varies(kernel_, r_.reader.loops, at);
+    if (!found) return fmt::format("it is not known that `{}` is {}", to_string(at), number);
+    return wrong(fmt::format("a copy takes `{}` at another index than the meaning has", name()),
+                 std::to_string(number), *found);
+  }
+
+  /// How far a piece's corner is from the first one's.
+  std::string apart(Term t, int64_t& out) {
+    if (const std::optional<int64_t> v = value_of(t, {})) return out = *v, "";
+    if (const auto found = varies(kernel_, r_.reader.loops, t)) {
+      wrong(fmt::format("the copies of one operand are of different tiles of `{}`", name()),
+            "their corners are apart by one number", fmt::format("apart by {}", *found));
+      return "";
+    }
+    return "the corners of an operand's copies are not comparable";
+  }
+
+  /// Where the box begins: slots of a ring are the same where it is read, and lie alike.
+  std::string start(const core::SharedAt& to, const Known& turn, Piece& p) {
+    const core::Shared& s = kernel_[r_.at.shared];
+    std::vector<int64_t> writes;
+    coordinates_.clear();
+    for (std::size_t i = 0; i < r_.at.at.size(); ++i) {
+      const Term written = with_values(to.at[i], turn);
+      const std::optional<int64_t> r = value_of(r_.at.at[i], r_.known), w = value_of(written, {});
+      if (!r || !w) {
+        if (term::simplify(r_.at.at[i]) != term::simplify(written))
+          return "a copy and its product name slots differently";
+        const int64_t stride =
+            size_of(s.element) * s.layout.stride().mode(static_cast<int>(i)).value;
+        if (stride % 1024 != 0) return "slots do not lie a multiple of 1024 bytes apart";
+      }
+      coordinates_.push_back(r && w ? *r : 0);
+      writes.push_back(r && w ? *w : 0);
+    }
+    if (!byte_of(s, writes)) return "a copy leaves its shared memory";
+    p.start = s.at + size_of(s.element) * s.layout.at(writes);
+    pieces_.push_back(p);
+    return "";
+  }
+
+  struct Found {
+    int64_t k = 0, row = 0;
+    int times = 0;
+  };
+  [[nodiscard]] Found find(int64_t byte) const {
+    Found out;
+    for (const Piece& p : pieces_)
+      if (const auto e = box_element(kernel_, *p.map, p.start, byte)) {
+        out.k = p.k + (*e)[static_cast<std::size_t>(p.k_dim)];
+        out.row = p.row + (*e)[static_cast<std::size_t>(p.row_dim)];
+        ++out.times;
+      }
+    return out;
+  }
+
+  std::string elements() {
+    const core::Shared& s = kernel_[r_.at.shared];
+    const std::size_t rank = coordinates_.size();
+    const int64_t row = coordinates_[rank - 2], step = coordinates_[rank - 1];
+    out_.k.assign(static_cast<std::size_t>(r_.steps), -1);
+    out_.rows.assign(static_cast<std::size_t>(r_.rows), -1);
+    for (int64_t i = 0; i < r_.rows; ++i)
+      for (int64_t j = 0; j < r_.steps; ++j) {
+        coordinates_[rank - 2] = row + i;
+        coordinates_[rank - 1] = step + j;
+        const std::optional<int64_t> byte = byte_of(s, coordinates_);
+        if (!byte) return "a product leaves its shared memory";
+        const Found here = find(*byte);
+        if (here.times > 1)
+          return wrong(fmt::format("two copies bring the same place of `{}`", s.name),
+                       "each place of the operand by one copy",
+                       fmt::format("byte {} by {}", *byte, here.times));
+        if (here.times == 0)
+          return wrong(fmt::format("a product reads of `{}` what its copy does not bring", s.name),
+                       fmt::format("row {}, k {} of the instruction lies in the box", i, j),
+                       fmt::format("byte {} lies outside of it", *byte));
+        int64_t& k_of = out_.k[static_cast<std::size_t>(j)];
+        int64_t& row_of = out_.rows[static_cast<std::size_t>(i)];
+        if (i == 0) k_of = here.k;
+        if (j == 0) row_of = here.row;
+        if (k_of != here.k || row_of != here.row)
+          return wrong(
+              fmt::format("a product reads other elements of `{}` than its place says", name()),
+              fmt::format("{}[corner + {}, k corner + {}] at row {}, step {}", name(), row_of, k_of,
+                          i, j),
+              fmt::format("{}[corner + {}, k corner + {}]", name(), here.row, here.k));
+      }
+    return "";
+  }
+
+  const Reading& r_;
+  const core::Kernel& kernel_;
+  Operand& out_;
+  std::vector<Piece> pieces_;
+  std::vector<int64_t> coordinates_;  // of the matrix's first element, slots at 0
+};
+
+}  // namespace
+
+std::string trace(const Reading& reading, Operand& out) {
+  return Trace(reading, out).go();
+}
+
+}  // namespace tessera::check

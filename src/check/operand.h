@@ -1,0 +1,39 @@
+// A matrix of a wgmma, traced to the tensor that was copied: through the descriptor, shared memory,
+// swizzles and the boxes of the copies that filled it.
+//
+// One copy may fill it, or several: a panel each, or a share from each block of a cluster. Each
+// place of the matrix is traced to the one copy that brings it.
+#pragma once
+
+#include "check/means.h"
+#include "check/place.h"
+
+namespace tessera::check {
+
+struct Operand {
+  core::MapId map;  // of the first copy, as the corners are
+  const core::Op* writer = nullptr;
+  Term k_corner, row_corner;  // of the box, in the tensor
+  Term batch;                 // its index; null where the factor has none
+  std::vector<int64_t> k;     // of each step of the instruction, from the corner
+  std::vector<int64_t> rows;  // of each row of the matrix, from the corner
+  std::string fault;          // what contradicts the law, or empty
+  std::string fault_expected, fault_found;
+};
+
+/// `rows` x `steps` elements that an op reads from `at`, which the copies at `writers` fill.
+struct Reading {
+  const core::Kernel& kernel;
+  const Place& reader;
+  const core::SharedAt& at;
+  std::vector<const Place*> writers;
+  int64_t rows, steps;
+  Known known;              // what is known where it is read
+  const ElementAt& factor;  // of the meaning
+  Axis row;                 // which of its indices the rows are
+};
+
+/// Fills `out`; the answer is what could not be decided.
+std::string trace(const Reading& reading, Operand& out);
+
+}  // namespace tessera::check

@@ -1,0 +1,211 @@
+// What a tile's stores leave in the output, against the meaning.
+#include <algorithm>
+
+#include "check/launch.h"
+#include "check/tile.h"
+#include "term/rules.h"
+
+namespace tessera::check {
+namespace {
+
+std::string from(std::string_view name, int64_t off) {
+  return off == 0  ? std::string(name)
+         : off < 0 ? fmt::format("{} - {}", name, -off)
+                   : fmt::format("{} + {}", name, off);
+}
+
+}  // namespace
+
+bool Tile::refute(const core::Op& op, int warp, std::string lanes, std::string message,
+                  std::string expected, std::string found, std::string help) {
+  Violation v;
+  v.kind = "placement";
+  v.op = &op;
+  v.warp = role_.first_warp + warp;
+  v.lanes = std::move(lanes);
+  v.message = std::move(message);
+  v.expected = std::move(expected);
+  v.found = std::move(found);
+  v.help = std::move(help);
+  violations.push_back(std::move(v));
+  return false;
+}
+
+int Tile::output_of(core::TensorId tensor) const {
+  for (std::size_t i = 0; i < means_.outputs.size(); ++i)
+    if (means_.outputs[i].to.tensor == tensor) return static_cast<int>(i);
+  return -1;
+}
+
+/// By how much an index of a store is off the tile's corner, for all sizes; of a number, off it.
+bool Tile::corner(const core::Op& op, int warp, const Index& index, Term at, int64_t& off) {
+  const Base base = index.axis == Axis::row      ? row_base
+                    : index.axis == Axis::column ? column_base
+                    : index.axis == Axis::batch  ? batch_base
+                                                 : absolute;
+  if (!bases_[base]) {
+    why = "the output has a batch, and no operand";
+    return false;
+  }
+  const Term t = term::simplify(at - bases_[base] - index.number);
+  off = eval(t);
+  if (why.empty()) return true;
+  Known known;
+  for (Term s : term::symbols_of({t}))
+    if (const int64_t v = value_of_symbol(s); v >= 0) known.emplace(s.node(), v);
+  if (const auto found = varies(kernel_, {turn_}, t, known)) {
+    why.clear();
+    return refute(op, warp, "the elected lane",
+                  "a tile is stored at another place than its operands come from",
+                  "the store's corner is off the operands' by one number", "off by " + *found,
+                  "store at the row of A's tile and the column of B's");
+  }
+  return false;
+}
+
+/// Of an index that is neither row nor column.
+bool Tile::at_batch(const core::Op& op, int warp, const Index& index, int64_t off) {
+  if (index.axis == Axis::row || index.axis == Axis::column || off == 0) return true;
+  return refute(op, warp, "all lanes",
+                "a tile is stored at another place than its operands come from",
+                index.axis == Axis::batch ? "the batch of the operands"
+                                          : fmt::format("the index {}", index.number),
+                fmt::format("off by {}", off), "store to the batch that the operands are of");
+}
+
+/// The meaning's function of this sum, and of the elements that belong to it.
+Tile::Id Tile::wanted(Id sum, int output) {
+  const auto [place, is_new] = wanted_.try_emplace({sum, output}, Formulas::none);
+  if (!is_new) return place->second;
+  const Output& o = means_.outputs[static_cast<std::size_t>(output)];
+  const Elements of = formulas_.elements_of(sum);
+  std::vector<Id> operands = {sum};
+  for (const ElementAt& e : o.elements) {
+    Elements leaf{e.tensor.index, {}, {}};
+    for (const Index& i : e.at) {
+      int base = i.axis == Axis::row      ? row_base
+                 : i.axis == Axis::column ? column_base
+                 : i.axis == Axis::batch  ? batch_base
+                                          : absolute;
+      // Corners that are numbers, or the same, are no bases of their own: as loads have it.
+      const Term corner = bases_[static_cast<std::size_t>(base)];
+      int64_t more = i.number;
+      for (int b = absolute; b < base; ++b) {
+        const Term other = bases_[static_cast<std::size_t>(b)];
+        const auto apart = other ? value_of(corner - other, {}) : std::nullopt;
+        if (!apart) continue;
+        base = b;
+        more += *apart;
+        break;
+      }
+      leaf.bases.push_back(base);
+      for (std::size_t lane = 0; lane < Elements::lanes; ++lane)
+        leaf.at.push_back(more + (i.axis == Axis::row      ? of.at[lane]
+                                  : i.axis == Axis::column ? of.at[Elements::lanes + lane]
+                                                           : 0));
+    }
+    operands.push_back(formulas_.elements(std::move(leaf)));
+  }
+  return wanted_[{sum, output}] = formulas_.results(o.value, operands).front();
+}
+
+/// With i and j for the row and the column of the sum.
+std::string Tile::text(Id f, int lane, Id sum) {
+  const Elements of = formulas_.elements_of(sum);
+  return formulas_.text(f, [&](const Elements& e) {
+    const auto at = static_cast<std::size_t>(lane);
+    std::string out = e.tensor == Elements::of_sum
+                          ? "sum"
+                          : kernel_.tensors[static_cast<std::size_t>(e.tensor)].name;
+    for (std::size_t d = 0; d < e.bases.size(); ++d) {
+      const int64_t index = e.at[d * Elements::lanes + at];
+      out += d == 0 ? "[" : ", ";
+      out += e.bases[d] == absolute      ? std::to_string(index)
+             : e.bases[d] == row_base    ? from("i", index - of.at[at])
+             : e.bases[d] == column_base ? from("j", index - of.at[Elements::lanes + at])
+             : e.bases[d] == batch_base
+                 ? from("b", index)
+                 : from(to_string(bases_[static_cast<std::size_t>(e.bases[d])]), index);
+    }
+    return out + "]";
+  });
+}
+
+/// Elements that are counted from different corners may be the same ones in every launch; then
+/// nothing is refuted by their difference.
+bool Tile::may_be_same(Id value, Id wanted) {
+  for (Id x : formulas_.leaves(value))
+    for (Id y : formulas_.leaves(wanted)) {
+      const Elements &a = formulas_.elements_of(x), &b = formulas_.elements_of(y);
+      for (std::size_t d = 0; a.tensor == b.tensor && d < a.bases.size(); ++d)
+        if (a.bases[d] != b.bases[d] && !varies(kernel_, {turn_},
+                                                bases_[static_cast<std::size_t>(a.bases[d])] -
+                                                    bases_[static_cast<std::size_t>(b.bases[d])]))
+          return true;
+    }
+  return false;
+}
+
+bool Tile::other_function(const core::Op& op, int warp, int lane, Id value, Id wanted, int output) {
+  const Id sum = formulas_.sum_of(value);
+  const std::string& name =
+      kernel_[means_.outputs[static_cast<std::size_t>(output)].to.tensor].name;
+  if (!formulas_.differ(value, wanted, lane) || may_be_same(value, wanted)) {
+    why = fmt::format("it is not known that {} is {}", text(value, lane, sum),
+                      text(wanted, lane, sum));
+    return false;
+  }
+  return refute(op, warp, fmt::format("lane {}", lane),
+                "an element of the output gets another function than the meaning has",
+                fmt::format("{}[i, j] = {}", name, text(wanted, lane, sum)), text(value, lane, sum),
+                "let functions and the indices of their elements be those of the meaning");
+}
+
+bool Tile::stored(const core::Op& op, int warp, int lane, Id value, int64_t row, int64_t column,
+                  int output) {
+  last_stores_[static_cast<std::size_t>(output)] = &op;
+  last_store_.op = &op;
+  const Id sum = formulas_.sum_of(value);
+  const std::string& name =
+      kernel_[means_.outputs[static_cast<std::size_t>(output)].to.tensor].name;
+  int64_t has_row = -1, has_column = -1;
+  if (sum != Formulas::none) {
+    const Elements& of = formulas_.elements_of(sum);
+    has_row = of.at[static_cast<std::size_t>(lane)];
+    has_column = of.at[static_cast<std::size_t>(Elements::lanes + lane)];
+  }
+  if (has_row != row || has_column != column || row < 0 || row >= rows_ || column < 0 ||
+      column >= columns_)
+    return refute(
+        op, warp, "the elected lane", "an element of the output gets the sum of another",
+        fmt::format("{}[corner + {}, corner + {}] has the sum of row {} of A and row {} of B", name,
+                    row, column, row, column),
+        sum == Formulas::none
+            ? std::string("a place that holds no sum")
+            : fmt::format("that of row {} of A and row {} of B", has_row, has_column),
+        "let the tile's place in shared memory and the coordinates of its copy agree");
+  const Id meant = wanted(sum, output);
+  if (value != meant) return other_function(op, warp, lane, value, meant, output);
+  ++stored_[static_cast<std::size_t>(output)][static_cast<std::size_t>(row * columns_ + column)];
+  return true;
+}
+
+void Tile::covered() {
+  for (std::size_t o = 0; o < stored_.size() && !stopped(); ++o) {
+    const std::string& name = kernel_[means_.outputs[o].to.tensor].name;
+    if (last_stores_[o] == nullptr) {
+      why = fmt::format("no store of `{}` follows the products", name);
+      return;
+    }
+    const auto bad =
+        std::find_if(stored_[o].begin(), stored_[o].end(), [](int n) { return n != 1; });
+    if (bad == stored_[o].end()) continue;
+    const int64_t at = bad - stored_[o].begin();
+    refute(*last_stores_[o], 0, "the elected lane",
+           "an element of a tile is not stored exactly once", "once",
+           fmt::format("[corner + {}, corner + {}] {} times", at / columns_, at % columns_, *bad),
+           "let the stores of a tile cover it");
+  }
+}
+
+}  // namespace tessera::check

@@ -1,0 +1,34 @@
+#include "realize/common/proof.h"
+
+#include "check/check.h"
+#include "check/kind.h"
+
+namespace tessera::realize {
+namespace {
+
+inline constexpr Code unproved{"TS0415", "realize.unproved"};
+
+Result<Json> prove(const core::Kernel& kernel) {
+  TESSERA_TRY(means, check::means_of(kernel));
+  const check::Report report = check::check(kernel, {}, means);
+  for (const check::Finding& f : report.findings) {
+    if (f.verdict == check::Verdict::proved) continue;
+    if (f.verdict == check::Verdict::refuted) return error(f.diagnostics.front());
+    return error(fail(unproved, "`{}` of kernel `{}` is {}: {}", f.kind->name, kernel.name,
+                      check::name_of(f.verdict), f.reason)
+                     .expect("all kinds of invariants proved")
+                     .help("`tessera check` says what is known of each kind"));
+  }
+  const check::Coverage& c = report.coverage;
+  return Json{{"verdict", "proved"},      {"kinds", report.findings.size()}, {"stores", c.stores},
+              {"loads", c.loads},         {"products", c.products},          {"waits", c.waits},
+              {"executed", c.reached}};
+}
+
+}  // namespace
+
+std::function<Result<Json>()> proof_of(std::shared_ptr<const core::Kernel> kernel) {
+  return [kernel = std::move(kernel)] { return prove(*kernel); };
+}
+
+}  // namespace tessera::realize

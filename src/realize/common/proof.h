@@ -1,0 +1,17 @@
+// What must be proved of a kernel of the language before a compiler sees it.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "core/kernel.h"
+#include "toolchain/toolchain.h"
+
+namespace tessera::realize {
+
+/// For toolchain::Source::prove: runs the checker (check/check.h) over the kernel with its meaning.
+/// {"verdict": "proved", "kinds", "stores", "loads", "products", "waits"}, or the diagnostic of what
+/// was refuted, or TS0415 for what could not be decided.
+std::function<Result<Json>()> proof_of(std::shared_ptr<const core::Kernel> kernel);
+
+}  // namespace tessera::realize

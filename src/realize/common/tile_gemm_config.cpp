@@ -1,0 +1,107 @@
+#include "realize/common/tile_gemm_config.h"
+
+#include <algorithm>
+
+#include "base/integers.h"
+
+namespace tessera::realize {
+namespace {
+
+constexpr int row_bytes = 128;  // of an operand's tile: one swizzle's width
+constexpr int least_stages = 3;
+constexpr int store_buffers = 2;  // a consumer warpgroup
+
+/// Registers of a consumer's thread: what the producers leave, as kernels/gemm.py asks for it.
+int consumer_registers(const TileGemmConfig& c) {
+  constexpr int producer = 40, all = 65536;
+  const int consumers = c.rows / 64 * 128, threads = consumers + 128;
+  const int launch = std::min(all / threads / 8 * 8, 256);
+  return std::min((launch * threads - 128 * producer) / consumers / 8 * 8, 256);
+}
+
+std::optional<std::string> refuse(const TileGemmConfig& c, const GemmProblem& p) {
+  constexpr int beside = 44;  // addresses, counters, and the results of one part
+  if (c.columns / 2 + beside > consumer_registers(c))
+    return "more accumulators than a thread has registers for";
+  if (c.stages < least_stages) return "shared memory: too few stages";
+  if (!p.b.columns_contiguous && c.columns % 64 != 0 && c.columns > 64)
+    return "N-major weights come in blocks of 64";
+  if (!p.b.columns_contiguous && c.cluster_m == 2 && c.columns % 128 != 0)
+    return "two blocks share N-major weights in blocks of 64";
+  if (!p.a.columns_contiguous && c.cluster_n == 2 && c.rows % 128 != 0)
+    return "two blocks share M-major rows in blocks of 64";
+  const int64_t tiles_m = ceil_div(p.m, c.rows), tiles_n = ceil_div(p.n, c.columns);
+  if (c.cluster_m > tiles_m || c.cluster_n > tiles_n) return "cluster larger than the problem";
+  if ((tiles_m % c.cluster_m != 0 && tiles_m < 8) || (tiles_n % c.cluster_n != 0 && tiles_n < 8))
+    return "cluster leaves blocks idle";
+  const int64_t covered = tiles_m * c.rows * tiles_n * c.columns;
+  const bool smallest = (c.rows == 64 || tiles_m > 1) && (c.columns == 32 || tiles_n > 1);
+  if (covered > 2 * p.m * p.n && !smallest) return "tile wastes half its work";
+  return std::nullopt;
+}
+
+}  // namespace
+
+Json TileGemmConfig::to_json(const GemmProblem& p) const {
+  return {{"tile", {rows, columns, tile_gemm_depth(p)}},
+          {"cluster", {cluster_m, cluster_n}},
+          {"schedule", "cooperative"},
+          {"epilogue", direct ? "registers" : "tma"},
+          {"stages", stages},
+          {"scheduler", "persistent"},
+          {"group", group}};
+}
+
+int tile_gemm_depth(const GemmProblem& p) {
+  return row_bytes / size_of(p.a.dtype);
+}
+
+int tile_gemm_part(const TileGemmConfig& c) {
+  return c.columns % 64 == 0 ? 64 : 32;
+}
+
+int tile_gemm_stages(const TileGemmConfig& c, const GemmProblem& p, int64_t shared_bytes) {
+  constexpr int64_t most = 12, barriers = 1024;  // with what alignment takes
+  const int64_t stores = c.direct ? 0
+                                  : int64_t{store_buffers} * c.rows * tile_gemm_part(c) *
+                                        size_of(p.outputs.front().dtype);
+  const int64_t stage = int64_t{row_bytes} * (c.rows + c.columns);
+  return static_cast<int>(std::min((shared_bytes - stores - barriers) / stage, most));
+}
+
+bool tile_gemm_stores_by_tma(const GemmProblem& p) {
+  return size_of(p.outputs.front().dtype) == 2 && p.outputs.front().aligned();
+}
+
+Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p) {
+  Sm90Config m;
+  m.tile_m = c.rows;
+  m.tile_n = c.columns;
+  m.tile_k = tile_gemm_depth(p);
+  m.cluster_m = c.cluster_m;
+  m.cluster_n = c.cluster_n;
+  return m;
+}
+
+TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
+  TileGemmSpace space;
+  for (const int rows : {64, 128, 192, 256})
+    for (const int columns : {32, 64, 96, 128, 160, 192, 224, 256})
+      for (const auto& [cm, cn] : {std::pair{1, 1}, {2, 1}, {1, 2}})
+        for (const int group : {8, 4}) {
+          TileGemmConfig c{.rows = rows, .columns = columns, .cluster_m = cm, .cluster_n = cn};
+          c.group = group;
+          c.direct = !tile_gemm_stores_by_tma(p);
+          c.stages = tile_gemm_stages(c, p, arch.shared_memory_per_block);
+          const int64_t clusters = ceil_div(p.m, int64_t{rows} * cm);
+          if (group < 8 && clusters <= group) continue;  // the bands of 8 are the same
+          if (const auto reason = refuse(c, p)) {
+            ++space.pruned[*reason];
+            continue;
+          }
+          space.configs.emplace_back(c, predict_ms(tile_gemm_model(c, p), p, arch));
+        }
+  return space;
+}
+
+}  // namespace tessera::realize

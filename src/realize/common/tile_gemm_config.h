@@ -1,0 +1,40 @@
+// The choices that make a product of kernels/gemm.py: tiles, cluster, stages of the ring, how
+// results leave.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "realize/common/sm90_config.h"
+
+namespace tessera::realize {
+
+struct TileGemmConfig {
+  int rows = 128;     // of a tile, 64 a consumer warpgroup
+  int columns = 256;  // of a tile
+  int cluster_m = 1, cluster_n = 1;  // blocks one above the other, or side by side: at most two
+  int stages = 0;
+  int group = 8;        // clusters' rows of tiles that are taken side by side
+  bool direct = false;  // results leave from registers, not by TMA
+
+  [[nodiscard]] Json to_json(const GemmProblem& p) const;
+};
+
+/// Elements of k in a slot of the ring: a row of 128 bytes.
+int tile_gemm_depth(const GemmProblem& p);
+/// Columns that leave at a time.
+int tile_gemm_part(const TileGemmConfig& c);
+/// Slots that fit into a block's shared memory beside what results leave by.
+int tile_gemm_stages(const TileGemmConfig& c, const GemmProblem& p, int64_t shared_bytes);
+/// Whether TMA can store the results: of 16 bits, with strides of 16 bytes.
+bool tile_gemm_stores_by_tma(const GemmProblem& p);
+/// The configuration as the model of times (sm90_config.h) knows it.
+Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p);
+
+struct TileGemmSpace {
+  std::vector<std::pair<TileGemmConfig, double>> configs;  // with predicted ms, in no order
+  std::map<std::string, int> pruned;
+};
+TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch);
+
+}  // namespace tessera::realize

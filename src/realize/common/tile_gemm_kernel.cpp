@@ -1,0 +1,200 @@
+#include "realize/common/tile_gemm_kernel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/integers.h"
+#include "base/text.h"
+
+#include "core/verify.h"
+#include "language/language.h"
+#include "realize/common/kernel_files.h"
+
+namespace tessera::realize {
+namespace {
+
+using pointwise::Dag;
+using LeafKind = Leaf::Kind;
+
+/// The type of a leaf's tensor, its integers of the launch, and the box that goes with a part.
+struct LeafText {
+  std::vector<std::string> parameters;
+  std::string box;
+};
+
+/// `l`: the extent of batches, or None where there is one.
+LeafText leaf_text(const std::string& name, const Leaf& leaf, std::string_view l) {
+  const Matrix& x = leaf.matrix;
+  const std::string type(short_name(x.dtype));
+  LeafText t;
+  // The launch's strides are multiples of what all rows begin at; one of 0 repeats.
+  const auto integer = [&](std::string_view of, int bits) {
+    t.parameters.push_back(fmt::format("{}_{}: index(multiple={}, at_least=0, below=1 << {})", name,
+                                       of, x.alignment(), bits));
+  };
+  const auto tensor = [&](std::string_view m, std::string_view n, std::string_view row,
+                          std::string_view column) {
+    t.parameters.push_back(fmt::format(
+        "{0}: Tensor[{1}, {2}, {3}, {4}, strides(\"{0}_BATCH\", {5}, {6})]", name, type, l, m, n,
+        row, column));
+  };
+  if (l != "None") integer("BATCH", 38);
+  const std::string ld = fmt::format("\"{}_STRIDE\"", name);
+  const bool rows = leaf.kind == LeafKind::full || leaf.kind == LeafKind::column;
+  const bool columns = leaf.kind == LeafKind::full || leaf.kind == LeafKind::row;
+  if (rows && columns) {
+    integer("STRIDE", 31);
+    tensor("\"M\"", "\"N\"", x.columns_contiguous ? ld : "1", x.columns_contiguous ? "1" : ld);
+  } else {
+    tensor(rows ? "\"M\"" : "1", columns ? "\"N\"" : "1", rows ? "1" : "16", rows ? "16" : "1");
+  }
+  t.box = fmt::format("{}[batch.index, {}, {}]", name, rows ? "m" : "part(0, 1)",
+                      columns ? "n" : "part(0, 1)");
+  return t;
+}
+
+/// A number that reads back as it is; a point makes it none of the integers.
+std::string number(double v) {
+  std::string text = fmt::format("{}", v);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
+/// `f(a, b)`, with the operators that people write.
+std::string call_text(const pointwise::Function& f, const std::vector<std::string>& arguments) {
+  static constexpr std::pair<std::string_view, std::string_view> operators[] = {
+      {"add", "+"}, {"sub", "-"}, {"mul", "*"}, {"div", "/"}};
+  for (const auto& [name, sign] : operators)
+    if (f.name == name) return fmt::format("({} {} {})", arguments[0], sign, arguments[1]);
+  return fmt::format("{}({})", f.name, join(arguments, ", "));
+}
+
+/// The DAG's result `which` as one expression over the operands' texts.
+std::string expression(const Dag& dag, const std::vector<std::string>& operands, int node) {
+  const Dag::Node& n = dag.nodes[static_cast<std::size_t>(node)];
+  if (n.kind == Dag::Node::Kind::operand) return operands[static_cast<std::size_t>(n.operand)];
+  if (n.kind == Dag::Node::Kind::constant) return number(n.constant);
+  std::vector<std::string> arguments;
+  for (const int a : n.arguments) arguments.push_back(expression(dag, operands, a));
+  return call_text(*n.function, arguments);
+}
+
+Status finite(const Dag& dag) {
+  for (const Dag::Node& n : dag.nodes)
+    if (n.kind == Dag::Node::Kind::constant && !std::isfinite(n.constant))
+      return error(fail(unsupported_gemm, "the epilogue has the number {}", n.constant)
+                       .expect("finite numbers"));
+  return {};
+}
+
+std::string leaf_name(std::size_t i) {
+  return fmt::format("X{}", i);
+}
+
+}  // namespace
+
+Result<std::string> epilogue_function(const GemmProblem& p) {
+  TESSERA_CHECK(finite(p.epilogue));
+  std::vector<std::string> parameters = {"x", "batch", "m", "n"}, lines;
+  std::vector<std::string> names = {"x"};
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) {
+    if (p.leaves[i].kind == LeafKind::product)
+      return error(fail(unsupported_gemm, "a second product in the epilogue"));
+    const LeafText t = leaf_text(leaf_name(i), p.leaves[i], p.l > 1 ? "\"L\"" : "None");
+    for (const std::string& parameter : t.parameters) parameters.push_back(parameter);
+    names.push_back(fmt::format("x{}", i));
+    lines.push_back(fmt::format("{} = load({}, like=x)", names.back(), t.box));
+  }
+  std::vector<std::string> nodes;
+  for (const Dag::Node& n : p.epilogue.nodes) {
+    if (n.kind == Dag::Node::Kind::operand) {
+      nodes.push_back(names.at(static_cast<std::size_t>(n.operand)));
+    } else if (n.kind == Dag::Node::Kind::constant) {
+      nodes.push_back(number(n.constant));
+    } else {
+      std::vector<std::string> arguments;
+      for (const int a : n.arguments) arguments.push_back(nodes[static_cast<std::size_t>(a)]);
+      lines.push_back(fmt::format("t{} = {}", nodes.size(), call_text(*n.function, arguments)));
+      nodes.push_back(fmt::format("t{}", nodes.size()));
+    }
+  }
+  lines.push_back("return " + nodes[static_cast<std::size_t>(p.epilogue.results.front())]);
+  return fmt::format("\n\ndef epilogue(\n    {},\n):\n    {}\n", join(parameters, ",\n    "),
+                     join(lines, "\n    "));
+}
+
+std::string meaning_of(const GemmProblem& p) {
+  const std::string batch = p.l > 1 ? "b, " : "";
+  const auto element = [](std::string_view name, const std::string& of, std::string_view row,
+                          std::string_view column) {
+    return fmt::format("{}[{}{}, {}]", name, of, row, column);
+  };
+  std::vector<std::string> operands = {
+      fmt::format("sum({} * {}, k)", element("A", p.a.batch == 0 ? "" : batch, "i", "k"),
+                  element("B", p.b.batch == 0 ? "" : batch, "j", "k"))};
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) {
+    const LeafKind kind = p.leaves[i].kind;
+    const bool rows = kind == LeafKind::full || kind == LeafKind::column;
+    const bool columns = kind == LeafKind::full || kind == LeafKind::row;
+    operands.push_back(element(leaf_name(i), batch, rows ? "i" : "0", columns ? "j" : "0"));
+  }
+  return element("C", batch, "i", "j") + " = " +
+         expression(p.epilogue, operands, p.epilogue.results.front());
+}
+
+Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig& c,
+                                      const arch::Arch& arch) {
+  TESSERA_TRY(epilogue, epilogue_function(p));
+  const Source source("kernels/gemm.py", std::string(kernel_file("gemm.py")) + epilogue);
+  const Matrix& d = p.outputs.front();
+  const auto element = [](DType t) { return language::Constant(std::string(short_name(t))); };
+  const auto integer = [](int64_t v) { return language::Constant(v); };
+  // What leaves are loaded by depends on what is known of the columns.
+  const int64_t columns = std::gcd(p.n, int64_t{8});
+  const auto order = [](const Matrix& m) { return m.columns_contiguous ? 1 : 2; };
+  const language::Options options{
+      .constants = {{"ELEMENT", element(p.a.dtype)},
+                    {"RESULT", element(d.dtype)},
+                    {"BM", integer(c.rows)},
+                    {"BN", integer(c.columns)},
+                    {"BK", integer(tile_gemm_depth(p))},
+                    {"STAGES", integer(c.stages)},
+                    {"GROUP", integer(c.group)},
+                    {"CLUSTER", integer(int64_t{c.cluster_m} * c.cluster_n)},
+                    {"BESIDE", integer(c.cluster_n > 1 ? 1 : 0)},
+                    {"BATCHES", integer(p.l > 1 ? 1 : 0)},
+                    {"A_BATCHES", integer(p.l > 1 && p.a.batch != 0 ? 1 : 0)},
+                    {"B_BATCHES", integer(p.l > 1 && p.b.batch != 0 ? 1 : 0)},
+                    {"A_ORDER", integer(order(p.a))},
+                    {"B_ORDER", integer(order(p.b))},
+                    {"C_ORDER", integer(1)},
+                    {"M_MULTIPLE", integer(1)},
+                    {"N_MULTIPLE", integer(columns)},
+                    {"K_MULTIPLE", integer(1)},
+                    {"C_MULTIPLE", integer(d.alignment())},
+                    {"PART", integer(tile_gemm_part(c))},
+                    {"DIRECT", integer(c.direct ? 1 : 0)},
+                    {"epilogue", language::Constant(std::string("epilogue"))}},
+      .means = meaning_of(p)};
+  TESSERA_TRY(kernel, language::elaborate(source, "gemm", options));
+  for (const Diagnostic& finding : core::verify(kernel, arch)) return error(finding);
+  return kernel;
+}
+
+std::map<std::string, int64_t> tile_gemm_values(const GemmProblem& p) {
+  std::map<std::string, int64_t> v = {{"L", p.l}, {"M", p.m}, {"N", p.n}, {"K", p.k}};
+  const auto place = [&](const std::string& name, const Matrix& m) {
+    v[name + "_tensor"] = m.tensor;
+    v[name + "_offset"] = m.offset;
+    v[name + "_BATCH"] = m.batch;
+    v[name + "_STRIDE"] = m.ld;
+  };
+  place("A", p.a);
+  place("B", p.b);
+  place("C", p.outputs.front());
+  for (std::size_t i = 0; i < p.leaves.size(); ++i) place(leaf_name(i), p.leaves[i].matrix);
+  return v;
+}
+
+}  // namespace tessera::realize

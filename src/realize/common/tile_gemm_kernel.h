@@ -1,0 +1,30 @@
+// A product as a kernel of the kernel language: kernels/gemm.py with a problem's types and layouts,
+// and an epilogue function that is written from the problem's DAG.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/kernel.h"
+
+#include "realize/common/tile_gemm_config.h"
+
+namespace tessera::realize {
+
+/// `def epilogue(x, b, m, n, ...)`: the DAG over the sums x of a part of a tile, with the problem's
+/// leaves as tensors of its own, X0, X1, ... An error (unsupported_gemm) for a leaf that is no
+/// matrix, row, column or scalar, and for a number that is not finite.
+Result<std::string> epilogue_function(const GemmProblem& p);
+
+/// What the kernel computes, as `@kernel(means=...)` says it.
+std::string meaning_of(const GemmProblem& p);
+
+/// The kernel, verified. Its source is kernels/gemm.py with the function behind it.
+Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig& c,
+                                      const arch::Arch& arch);
+
+/// The launch's integers for this problem, by their names in the kernel, with the places of tensors.
+std::map<std::string, int64_t> tile_gemm_values(const GemmProblem& p);
+
+}  // namespace tessera::realize

@@ -1,0 +1,104 @@
+// Products written in the kernel language: kernels/gemm.py with the pattern's epilogue as a
+// function. They are proved before they are compiled, and a compiler takes a second for one.
+#include <algorithm>
+
+#include "lower/lower.h"
+#include "realize/common/proof.h"
+#include "realize/common/sm90_library.h"
+#include "realize/common/tile_gemm_kernel.h"
+
+namespace tessera::realize {
+namespace {
+
+constexpr std::string_view name = "tile_gemm";
+
+Result<Candidate> candidate(const GemmProblem& p, const TileGemmConfig& c, double ms,
+                            const arch::Arch& arch) {
+  TESSERA_TRY(made, tile_gemm_kernel(p, c, arch));
+  auto kernel = std::make_shared<const core::Kernel>(std::move(made));
+  lower::Options options;
+  options.places_at_launch = true;
+  options.describe_name = std::string(name);
+  TESSERA_TRY(lowered, lower::lower(*kernel, options));
+  Candidate out;
+  out.realizer = std::string(name);
+  out.config = c.to_json(p);
+  out.config["transposed"] = p.exchanged;
+  out.predicted_ms = ms;
+  out.source = toolchain::Source{.name = std::string(name),
+                                 .text = lowered.text,
+                                 .arch = std::string(arch.name),
+                                 .prove = proof_of(kernel)};
+  Launch launch;
+  const std::map<std::string, int64_t> values = tile_gemm_values(p);
+  for (const std::string& integer : lowered.ints) launch.ints.push_back(values.at(integer));
+  out.launches.push_back(std::move(launch));
+  return out;
+}
+
+Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
+  if (!arch.has("wgmma") || !arch.has("tma"))
+    return error(fail(unsupported_gemm, "{} has no wgmma and TMA", arch.name));
+  const int bytes = size_of(p.a.dtype);
+  if (bytes > 2)
+    return error(fail(unsupported_gemm, "operands are {}", name_of(p.a.dtype))
+                     .expect("elements of 16 or 8 bits"));
+  for (const Matrix* m : {&p.a, &p.b}) {
+    if (!m->aligned())
+      return error(fail(unsupported_gemm, "an operand is not aligned for TMA")
+                       .expect("strides and offset that are multiples of 16 bytes")
+                       .but_found("stride {}, batch stride {}, offset {} of {}", m->ld, m->batch,
+                                  m->offset, name_of(m->dtype)));
+    if (bytes == 1 && !m->columns_contiguous)
+      return error(fail(unsupported_gemm, "an operand of 8 bits is not contiguous along K"));
+  }
+  if (p.outputs.size() != 1)
+    return error(fail(unsupported_gemm, "{} results", p.outputs.size()).expect("one"));
+  // As kernels/gemm.py declares them.
+  const int64_t most = int64_t{1} << (p.l > 1 ? 19 : 20);
+  if (std::max({p.m, p.n, p.k}) >= most || p.l >= (1 << 16))
+    return error(fail(unsupported_gemm, "{} x {} x {} in {} batches", p.m, p.n, p.k, p.l)
+                     .expect("extents below {}", most));
+  return {};
+}
+
+/// The problem as the kernel computes it: with a row-major result.
+Result<GemmProblem> restate(const rules::GemmBody& body, const rules::Pattern& pattern,
+                            const arch::Arch& arch) {
+  TESSERA_TRY(p, gemm_problem(body, pattern.precision));
+  if (!p.outputs.front().columns_contiguous) p = exchange(p);
+  TESSERA_CHECK(check_operands(p, arch));
+  return p;
+}
+
+Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
+  const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
+  if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
+  TESSERA_TRY(p, restate(*body, pattern, arch));
+  TileGemmSpace found = tile_gemm_configs(p, arch);
+  std::stable_sort(found.configs.begin(), found.configs.end(),
+                   [](const auto& x, const auto& y) { return x.second < y.second; });
+  constexpr std::size_t limit = 32;
+  if (found.configs.size() > 2 * limit) found.configs.resize(2 * limit);
+  Space space;
+  for (const auto& [config, ms] : found.configs) {
+    TESSERA_TRY(c, candidate(p, config, ms, arch));
+    space.candidates.push_back(std::move(c));
+  }
+  if (space.candidates.empty())
+    return error(fail(unsupported_gemm, "no tile fits {} x {} x {}", p.m, p.n, p.k));
+  diversify(space.candidates);
+  if (space.candidates.size() > limit) space.candidates.resize(limit);
+  space.pruned.assign(found.pruned.begin(), found.pruned.end());
+  return space;
+}
+
+}  // namespace
+
+extern const Realizer tile_gemm{
+    "tile_gemm",
+    "kernels/gemm.py, written in the kernel language and proved before it is compiled: 16-bit "
+    "operands, any layout, epilogues as functions",
+    Kind::synthesized, "gemm", realize};
+
+}  // namespace tessera::realize

@@ -1,0 +1,128 @@
+#include <gmock/gmock.h>
+#include <set>
+
+#include "realize/common/tile_gemm_kernel.h"
+#include "realize/realize.h"
+#include "realize/testing/compile.h"
+#include "realize/testing/problem_json.h"
+#include "rules/gemm.h"
+
+namespace tessera::realize {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Result<Space> space_of(const char* problem) {
+  for (const Realizer* r : all()) {
+    if (r->name != "tile_gemm") continue;
+    return r->realize(testing::pattern_of(Json::parse(problem)), graph::Graph{},
+                      **arch::find("sm_90a"));
+  }
+  ADD_FAILURE() << "no realizer";
+  return Space{};
+}
+
+Space expect_space(const char* problem) {
+  auto s = space_of(problem);
+  EXPECT_TRUE(s) << to_text(s.error());
+  return s ? std::move(*s) : Space{};
+}
+
+GemmProblem problem_of(const char* text) {
+  const rules::Pattern pattern = testing::pattern_of(Json::parse(text));
+  const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
+  auto p = gemm_problem(*body, pattern.precision);
+  EXPECT_TRUE(p) << to_text(p.error());
+  return *p;
+}
+
+constexpr const char* square = R"({"m":4096,"n":4096,"k":4096})";
+constexpr const char* fused =
+    R"({"m":520,"n":264,"k":136,"batch":3,"epilogue":"bias_residual","b_major":"n"})";
+
+TEST(TileGemm, AnEpilogueIsAFunctionWithTensorsOfItsOwn) {
+  const auto text = epilogue_function(problem_of(fused));
+  ASSERT_TRUE(text) << to_text(text.error());
+  EXPECT_EQ(*text, R"(
+
+def epilogue(
+    x,
+    batch,
+    m,
+    n,
+    X0_BATCH: index(multiple=8, at_least=0, below=1 << 38),
+    X0: Tensor[bf16, "L", 1, "N", strides("X0_BATCH", 16, 1)],
+    X1_BATCH: index(multiple=8, at_least=0, below=1 << 38),
+    X1_STRIDE: index(multiple=8, at_least=0, below=1 << 31),
+    X1: Tensor[bf16, "L", "M", "N", strides("X1_BATCH", "X1_STRIDE", 1)],
+):
+    x0 = load(X0[batch.index, part(0, 1), n], like=x)
+    x1 = load(X1[batch.index, m, n], like=x)
+    t2 = (x + x0)
+    t4 = (t2 + x1)
+    return t4
+)");
+}
+
+TEST(TileGemm, TheMeaningIsThePatterns) {
+  EXPECT_EQ(meaning_of(problem_of(fused)),
+            "C[b, i, j] = ((sum(A[b, i, k] * B[b, j, k], k) + X0[b, 0, j]) + X1[b, i, j])");
+  EXPECT_EQ(meaning_of(problem_of(square)), "C[i, j] = sum(A[i, k] * B[j, k], k)");
+}
+
+TEST(TileGemm, OneTextServesAllShapesOfOneKind) {
+  std::set<std::string> texts;
+  for (const Candidate& c : expect_space(R"({"m":2048,"n":4096,"k":4096})").candidates)
+    texts.insert(c.source->text);
+  int shared = 0;
+  for (const Candidate& c : expect_space(R"({"m":8192,"n":6144,"k":1024})").candidates)
+    shared += texts.contains(c.source->text) ? 1 : 0;
+  EXPECT_GT(shared, 10);
+}
+
+TEST(TileGemm, WhatTmaCannotStoreLeavesFromRegisters) {
+  for (const char* problem :
+       {R"({"m":67,"n":70,"k":136})", R"({"m":256,"n":264,"k":136,"out_dtype":"float32"})"}) {
+    const Candidate c = expect_space(problem).candidates.front();
+    EXPECT_EQ(c.config["epilogue"], "registers") << problem;
+    EXPECT_THAT(c.source->text, Not(HasSubstr("cp.async.bulk.tensor.2d.global.shared"))) << problem;
+  }
+  EXPECT_EQ(expect_space(square).candidates.front().config["epilogue"], "tma");
+}
+
+TEST(TileGemm, SaysWhatItLeavesToOthers) {
+  for (
+      const char* problem :
+      {R"({"m":512,"n":512,"k":512,"dtype":"float32","precision":"tf32"})",
+       R"({"m":64,"n":64,"k":67})",
+       R"({"m":512,"n":512,"k":512,"epilogue":"rotary","rotated":384,"head_dim":8})"}) {
+    const auto s = space_of(problem);
+    ASSERT_FALSE(s) << problem;
+    EXPECT_EQ(s.error().code, "TS0410") << problem;
+  }
+}
+
+// Every candidate, not the first alone: what is refuted or undecided would never be built.
+TEST(TileGemm, EveryCandidateIsProved) {
+  const char* problems[] = {
+      square, fused, R"({"m":67,"n":70,"k":136,"epilogue":"bias_residual"})",
+      R"({"m":520,"n":264,"k":136,"a_major":"m","epilogue":"column_scale"})",
+      R"({"m":392,"n":200,"k":328,"d_major":"m","epilogue":"bias"})",
+      R"({"m":264,"n":136,"k":200,"dtype":"float16","epilogue":"bias_gelu"})"};
+  for (const char* problem : problems)
+    for (const Candidate& c : expect_space(problem).candidates) {
+      const auto proof = c.source->prove();
+      EXPECT_TRUE(proof) << problem << " " << c.label() << " " << to_text(proof.error());
+    }
+}
+
+TEST(TileGemm, Compiles) {
+  for (const char* problem : {square, fused}) {
+    const Space s = expect_space(problem);
+    testing::expect_compiles(*s.candidates.front().source);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::realize
