@@ -70,9 +70,9 @@ elected: mbarrier.init; fence.mbarrier_init   then   barrier.sync 0, threads
 barrier.sync 1, 128     # four warps
 )"},
     {"TS0870", "check.exit_order",
-     R"(A block may end while its stores still read its shared memory.)",
-     R"(A bulk store reads shared memory after the instruction; when the block has ended, another block gets that memory.)",
-     R"(Let the thread that committed issue `bulk.wait_read` 0 before it ends.)",
+     R"(A block may end while something still uses its shared memory.)",
+     R"(A bulk store reads shared memory after the instruction, copies and arrivals of other blocks of the cluster come at any time; when the block has ended, another block gets that memory.)",
+     R"(Let the thread that committed issue `bulk.wait_read` 0 before it ends, wait for every copy, and let a cluster meet before its blocks end, by `cluster.arrive`, which releases, and `cluster.wait`.)",
      R"(
 elected: bulk.wait_read 0
 )"},
@@ -81,6 +81,14 @@ elected: bulk.wait_read 0
      R"(Take slots modulo their number, and keep loops within their extents.)",
      R"(
 full[k % 4]
+)"},
+    {"TS0872", "check.cluster_barrier",
+     R"(A warp does not come to the cluster's barrier and wait for it by turns.)",
+     R"(The cluster's barrier counts the threads that come. A warp that comes twice without waiting, or waits without having come, takes another one's place.)",
+     R"(Let every warp issue `cluster.arrive` and then `cluster.wait`, as often as all others.)",
+     R"(
+cluster.arrive
+cluster.wait
 )"},
     {"TS0873", "check.k_agreement",
      R"(A product multiplies elements of A and B that have different k, or are of different batches.)",
