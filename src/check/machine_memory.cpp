@@ -328,7 +328,7 @@ void Machine::registers(int at, const Instruction& i) {
       failed = slots.error().message;
       return;
     }
-    const int64_t count = *slots;
+    const int64_t count = *slots * i.times;
     const int64_t first = value(w, i.arguments[k][0]);
     if (first < 0 || first + count > kernel_[slice->registers].slots()) {
       report("bounds", at, i,

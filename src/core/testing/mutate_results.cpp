@@ -98,6 +98,13 @@ Edit corner(std::string_view form, std::size_t d, const std::string& how,
   };
 }
 
+std::optional<std::string> dropped(Kernel& k, Op& op) {
+  auto* c = std::get_if<Compute>(&op.node);
+  if (c == nullptr) return std::nullopt;
+  op.node = If{k.pool->truth(false), {}, {}};
+  return "a computation is gone";
+}
+
 std::optional<std::string> turned(Kernel& k, Op& op, std::string_view operand) {
   auto* flag = argument<Integers>(op, operand);
   if (flag == nullptr) return std::nullopt;
@@ -160,6 +167,7 @@ std::vector<std::pair<std::string, Edit>> edits() {
                                       if (c.inputs.size() < 3) return false;
                                       return std::swap(c.inputs[1], c.inputs[2]), true;
                                     })},
+      {"dropped_computation", dropped},
       {"next_batch", corner("tma.", 2, "the next batch", more)},
       {"panel_twice", corner("tma.load", 0, "the first panel again", first_panel)},
       {"other_rank", other_rank("at", false)},
