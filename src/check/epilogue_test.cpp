@@ -131,9 +131,9 @@ TEST(CheckEpilogue, SaysWhatIsStoredAndWhatIsMeant) {
                 "relu((X0[j + 56] + sum[i, j] * 0.5)))");
   EXPECT_EQ(
       said({.bm = 64, .bn = 64, .stages = 2, .band = 1, .direct = true}, "unbounded", 0),
-      "placement: an access leaves the tensor `C` | `(block + turn * blocks) // ((N + 63) // "
-      "64) * 64 + consumer_warp * 16 + lane // 4 + pair % 2 * 8 < M` | not at M = 8, N = 8, K "
-      "= 8, block = 0, blocks = 1, turn = 0");
+      "placement: an access leaves the tensor `C` | `row of the tile + 16 * consumer_warp + 8 "
+      "* (pair % 2) + lane // 4 < M` | not at M = 8, N = 8, K = 8, block = 0, blocks = 1, turn "
+      "= 0");
   EXPECT_EQ(
       said({.bm = 64, .bn = 64, .stages = 2, .batched = true}, "next_batch", 0),
       "k_agreement: a product multiplies elements of different batches | A and B of one batch "

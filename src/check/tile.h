@@ -75,6 +75,7 @@ class Tile {
   void index_of(const Place& p, const core::GlobalAt& at, Global& out);
   bool lies_inside(const Place& p, const core::GlobalAt& at, const Global& g,
                    const std::vector<bool>& bounded);
+  [[nodiscard]] std::string from_base(int base, Term offset) const;
   bool is_inside(const Place& p, Term index, Term extent, int base, Term offset, int64_t last);
   bool holds(const Place& p, Term claim, const std::string& message, const std::string& expected);
   bool conditions(const Place& p, const core::GlobalAt& at, Global& out,

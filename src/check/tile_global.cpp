@@ -157,6 +157,16 @@ bool Tile::is_inside(const Place& p, Term index, Term extent, int base, Term off
          term::always(term::less(offset + last, kernel_.pool->constant(size)), little).proved();
 }
 
+/// An index in words that are short: corners of tiles are long terms.
+std::string Tile::from_base(int base, Term offset) const {
+  static constexpr std::string_view names[] = {"", "row of the tile", "column of the tile",
+                                               "batch of the tile"};
+  if (base >= bases) return to_string(bases_[static_cast<std::size_t>(base)] + offset);
+  const std::string off = to_string(term::simplify(offset));
+  if (base == absolute) return off;
+  return std::string(names[base]) + (off == "0" ? "" : " + " + off);
+}
+
 bool Tile::lies_inside(const Place& p, const core::GlobalAt& at, const Global& g,
                        const std::vector<bool>& bounded) {
   const core::Tensor& tensor = kernel_[at.tensor];
@@ -170,7 +180,8 @@ bool Tile::lies_inside(const Place& p, const core::GlobalAt& at, const Global& g
     Term claim = term::less(index + last, extent);
     if (bounded[d]) claim = term::logical_or(term::logical_not(term::less(index, extent)), claim);
     if (!holds(p, claim, fmt::format("an access leaves the tensor `{}`", tensor.name),
-               fmt::format("`{} < {}`", to_string(last == 0 ? index : index + last),
+               fmt::format("`{} < {}`",
+                           from_base(g.bases[d], last == 0 ? g.offsets[d] : g.offsets[d] + last),
                            to_string(extent))))
       return false;
   }
