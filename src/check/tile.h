@@ -31,6 +31,8 @@ class Tile {
   [[nodiscard]] int64_t columns() const { return columns_; }
   [[nodiscard]] Term batch() const { return bases_[batch_base]; }
   [[nodiscard]] const Place& last_store() const { return last_store_; }
+  /// Ops that were followed.
+  [[nodiscard]] const std::set<const core::Op*>& walked() const { return walked_; }
   std::vector<Violation> violations;
   std::string why;  // what could not be decided
 
@@ -57,6 +59,7 @@ class Tile {
   void body(const core::Body& b, const std::vector<int>& warps);
   void products();
   void forget(const core::Slice& sums);
+  bool may_write(core::RegistersId registers);
   void compute(const core::Op& op, const std::vector<int>& warps);
   void matrices(const core::Op& op, int warp);
   void copy_out(const core::Op& op, int warp);
@@ -124,6 +127,8 @@ class Tile {
   std::map<std::pair<Id, int>, Id> wanted_;   // by sum and output
   std::map<const core::Op*, Global> globals_;
   std::set<const core::Op*> walked_;
+  std::set<core::RegistersId> written_before_;    // the loop of turns
+  bool before_turns_ = false, one_lane_ = false;  // where the walk is
   std::vector<int64_t> place_;  // of the accumulators: thread + 128 * slot to m + 64 * n
   std::unordered_map<const term::Node*, Expression> compiled_;
   std::unordered_map<const term::Node*, Term> simple_;

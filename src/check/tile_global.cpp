@@ -153,7 +153,8 @@ bool Tile::is_inside(const Place& p, Term index, Term extent, int base, Term off
       d >= 0 && same(extent, kernel_[to.tensor].extents[static_cast<std::size_t>(d)]);
   if (axis == Axis::batch) return of_output && last == 0 && check::value_of(offset, {}) == 0;
   const int64_t size = axis == Axis::row ? rows_ : columns_;
-  return of_output && axis != Axis::k && extent->facts.multiple_of(size) &&
+  // A cluster's tiles are taken together: the last may lie outside unless all of them fill it.
+  return of_output && axis != Axis::k && extent->facts.multiple_of(size * kernel_.cluster) &&
          term::always(term::less(offset + last, kernel_.pool->constant(size)), little).proved();
 }
 
@@ -211,7 +212,7 @@ void Tile::load(const core::Op& op, int warp) {
   const Global* g = global(op);
   std::vector<int64_t> at;
   std::vector<bool> active;
-  if (g == nullptr || !lanes_of(*g, at, active)) return;
+  if (g == nullptr || !lanes_of(*g, at, active) || !may_write(g->registers)) return;
   if (kernel_[g->tensor].access != core::Access::input) {
     why = fmt::format("`{}` is read, which the kernel writes", kernel_[g->tensor].name);
     return;
