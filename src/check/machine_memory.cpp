@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 
+#include "core/operand.h"
 #include "check/machine.h"
 
 namespace tessera::check {
@@ -321,8 +322,8 @@ void Machine::registers(int at, const Instruction& i) {
     const auto* slice = std::get_if<core::Slice>(&issue.arguments[k]);
     if (slice == nullptr) continue;
     const arch::Operand& o = issue.form->operands[k];
-    const int64_t count = arch::value_of(o.registers, issue.choices).value_or(1) *
-                          kernel_[slice->registers].per_register();
+    const int64_t count =
+        *core::slots_of(*issue.form, o, issue.choices, kernel_[slice->registers].element);
     const int64_t first = value(w, i.arguments[k][0]);
     if (first < 0 || first + count > kernel_[slice->registers].slots()) {
       report("bounds", at, i,
