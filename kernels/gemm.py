@@ -2,7 +2,8 @@
 
 One warpgroup loads tiles of A and B by TMA into a ring of STAGES slots; the others multiply them by wgmma, 64 rows each.
 The blocks are persistent: each goes over its share of C's tiles, and the ring runs on from tile to tile, so the loads of
-the next tile begin while the last one is stored. Results leave 64 columns at a time, through stmatrix and TMA.
+the next tile begin while the last one is stored. Results leave PART columns at a time, through stmatrix and TMA, or from
+registers. On their way out they pass through `epilogue`, which may read tensors of its own.
 
 The blocks of a cluster work on tiles one above the other, or side by side. The operand that all of them need, B or A,
 each loads in part for all.
@@ -11,6 +12,11 @@ each loads in part for all.
 from __future__ import annotations
 
 from tessera.language import *
+
+
+def plain(x, batch, m, n):
+    """The sums themselves. x is a part of a tile; batch, m and n are where it lies in C."""
+    return x
 
 
 @kernel(cluster="CLUSTER", means="C[b, i, j] = sum(A[b, i, k] * B[b, j, k], k)")
@@ -23,8 +29,8 @@ def gemm(
     A_BATCH: index(multiple=16 // ELEMENT.bytes, below=1 << 38),
     B_STRIDE: index(multiple=16 // ELEMENT.bytes),
     B_BATCH: index(multiple=16 // ELEMENT.bytes, below=1 << 38),
-    C_STRIDE: index(multiple=16 // ELEMENT.bytes),
-    C_BATCH: index(multiple=16 // ELEMENT.bytes, below=1 << 38),
+    C_STRIDE: index(multiple=C_MULTIPLE),
+    C_BATCH: index(multiple=C_MULTIPLE, below=1 << 38),
     A: Tensor[
         ELEMENT,
         "L" if A_BATCHES == 1 else None,
@@ -48,7 +54,7 @@ def gemm(
         else strides(),
     ],
     C: Tensor[
-        ELEMENT,
+        RESULT,
         "L" if BATCHES == 1 else None,
         "M",
         "N",
@@ -56,6 +62,7 @@ def gemm(
         out,
     ],
     ELEMENT: const = bf16,
+    RESULT: const = "ELEMENT",
     BM: const = 128,  # rows of a tile, 64 per consumer warpgroup
     BN: const = 256,  # columns of a tile
     BK: const = 64,  # elements of k in a slot
@@ -72,16 +79,20 @@ def gemm(
     M_MULTIPLE: const = 8,  # what is known of M, N and K. Strides in bytes have to be multiples of 16
     N_MULTIPLE: const = 8,
     K_MULTIPLE: const = 8,
-    epilogue: fn = identity,
+    C_MULTIPLE: const = 8,  # of C's strides
+    PART: const = 64,  # columns that leave at a time
+    DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, which takes 16 bits
+    epilogue: fn = plain,
 ):
     assert BATCHES == 1 or A_BATCHES + B_BATCHES == 0, "C has a matrix for each batch"
     assert BM % 64 == 0, "a consumer warpgroup makes 64 rows"
-    assert BN % 64 == 0 and BN <= 256, "results leave 64 columns at a time, and wgmma makes at most 256"
+    assert BN % PART == 0 and BN <= 256, "results leave PART columns at a time, and wgmma makes at most 256"
 
     row = BK * ELEMENT.bytes  # where k lies side by side, a row fills its swizzle; m or n lie in panels of 128 bytes
     a = shared(ELEMENT, [STAGES, BM, BK], swizzle=128 if A_ORDER == 2 else row, contiguous=1 if A_ORDER == 2 else 2)
     b = shared(ELEMENT, [STAGES, BN, BK], swizzle=128 if B_ORDER == 2 else row, contiguous=1 if B_ORDER == 2 else 2)
-    staging = shared(ELEMENT, [BM // 64, 2, 64, 64], swizzle=128)  # two buffers per consumer warpgroup
+    if DIRECT == 0:
+        staging = shared(RESULT, [BM // 64, 2, 64, PART], swizzle=PART * RESULT.bytes)  # two per consumer warpgroup
     full = barrier(STAGES, arrivals=1)  # the producer's, with the bytes that it loads
     empty = barrier(STAGES, arrivals=BM // 16 * CLUSTER, starts_complete=True)  # one of each consumer warp
     steps = ring(K, BK, STAGES)
@@ -99,7 +110,8 @@ def gemm(
 
     with role("consumer", warpgroups=BM // 64, registers="rest"):
         acc = registers(f32, [BM, BN])
-        result = registers(ELEMENT, [BM, 64])
+        if DIRECT == 0:
+            result = registers(RESULT, [BM, PART])
         for batch, m, n in work:
             for k in steps:
                 full[k].wait()
@@ -111,9 +123,15 @@ def gemm(
                     empty[k - 1].arrive(cluster=True)
             wgmma.wait(0)
             empty[steps.last].arrive(cluster=True)
-            store_tile(acc, result, staging, C[batch.index, m, n], epilogue)
-        with one_thread("warpgroup"):
-            bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
+            for c in parts(BN, PART, 2):
+                x = epilogue(acc[:, c], batch, m, n[c])
+                if DIRECT == 1:
+                    store(x, C[batch.index, m, n[c]])
+                else:
+                    store_part(x, result, staging[warpgroup, c], C[batch.index, m, n[c]])
+        if DIRECT == 0:
+            with one_thread("warpgroup"):
+                bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
         leave(CLUSTER)
 
 
@@ -123,17 +141,15 @@ def leave(cluster):
         sync("cluster")
 
 
-def store_tile(acc, result, staging, tile, epilogue):
-    """The elements of acc, 64 columns at a time, through one of two buffers while TMA still reads the other one."""
-    for c in parts(tile.shape[1], 64, 2):
-        buffer = staging[warpgroup, c]
-        with one_thread("warpgroup"):
-            bulk.wait_read(1)
-        sync("warpgroup")
-        result[:] = epilogue(acc[:, c])
-        stmatrix(result, buffer)
-        fence.async_shared()
-        sync("warpgroup")
-        with one_thread("warpgroup"):
-            tma.store(buffer, tile[part(warpgroup, 64), c])
-            bulk.commit()
+def store_part(x, result, buffer, to):
+    """Each warpgroup's 64 rows, through a buffer of its own; TMA may still read the one before."""
+    with one_thread("warpgroup"):
+        bulk.wait_read(1)
+    sync("warpgroup")
+    result[:] = x
+    stmatrix(result, buffer)
+    fence.async_shared()
+    sync("warpgroup")
+    with one_thread("warpgroup"):
+        tma.store(buffer, to[part(warpgroup, 64), :])
+        bulk.commit()

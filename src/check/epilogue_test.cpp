@@ -7,6 +7,7 @@
 #include "check/check.h"
 #include "check/kind.h"
 #include "core/testing/gemm.h"
+#include "core/testing/mutate.h"
 #include "core/verify.h"
 
 namespace tessera::check {
@@ -66,6 +67,27 @@ TEST(CheckEpilogue, OperandsWithRowsContiguousAreProved) {
   expect_proved({.bn = 128, .stages = 2, .b_rows = true});
   expect_proved({.bn = 256, .stages = 2, .a_rows = true, .b_rows = true});
   expect_proved({.bm = 64, .bn = 192, .stages = 2, .batched = true, .a_rows = true});
+}
+
+void expect_refuted(const GemmShape& s, int least) {
+  const core::Kernel k = made(s);
+  int all = 0;
+  for (const core::testing::Mutant& m : core::testing::result_mutants(k)) {
+    const Report r = judged(m.kernel);
+    ++all;
+    EXPECT_EQ(r.verdict(), Verdict::refuted) << k.means << "\n"
+                                             << m.name << " " << m.site << ": " << m.edit << "\n"
+                                             << to_text(r);
+  }
+  EXPECT_GE(all, least);
+}
+
+TEST(CheckEpilogue, EditsOfResultsAreRefuted) {
+  expect_refuted({.bn = 128, .stages = 2, .epilogue = Epilogue::residual}, 10);
+  expect_refuted(
+      {.bn = 128, .stages = 2, .batched = true, .epilogue = Epilogue::residual, .direct = true},
+      10);
+  expect_refuted({.bn = 128, .stages = 2, .a_rows = true, .b_rows = true}, 4);
 }
 
 }  // namespace

@@ -148,8 +148,16 @@ bool Tile::may_be_same(Id value, Id wanted) {
 
 bool Tile::other_function(const core::Op& op, int warp, int lane, Id value, Id wanted, int output) {
   const Id sum = formulas_.sum_of(value);
-  const std::string& name =
-      kernel_[means_.outputs[static_cast<std::size_t>(output)].to.tensor].name;
+  const ElementAt& to = means_.outputs[static_cast<std::size_t>(output)].to;
+  std::string name = kernel_[to.tensor].name;
+  for (std::size_t d = 0; d < to.at.size(); ++d) {
+    const Index& i = to.at[d];
+    name += d == 0 ? "[" : ", ";
+    name += i.axis == Axis::row      ? "i"
+            : i.axis == Axis::column ? "j"
+            : i.axis == Axis::batch  ? "b"
+                                     : std::to_string(i.number);
+  }
   if (!formulas_.differ(value, wanted, lane) || may_be_same(value, wanted)) {
     why = fmt::format("it is not known that {} is {}", text(value, lane, sum),
                       text(wanted, lane, sum));
@@ -157,7 +165,7 @@ bool Tile::other_function(const core::Op& op, int warp, int lane, Id value, Id w
   }
   return refute(op, warp, fmt::format("lane {}", lane),
                 "an element of the output gets another function than the meaning has",
-                fmt::format("{}[i, j] = {}", name, text(wanted, lane, sum)), text(value, lane, sum),
+                fmt::format("{}] = {}", name, text(wanted, lane, sum)), text(value, lane, sum),
                 "let functions and the indices of their elements be those of the meaning");
 }
 

@@ -117,6 +117,16 @@ TEST(LowerBuild, PairedProductOfEightBits) {
   const GemmShape shape{.bk = 128, .element = DType::float8_e4m3fn, .cluster = 2};
   expect_builds(lowered(core::testing::gemm(shape)), folder);
 }
+TEST(LowerBuild, ProductOfOperandsWhoseRowsLieSideBySide) {
+  const TemporaryFolder folder("lower");
+  expect_builds(lowered(core::testing::gemm({.a_rows = true, .b_rows = true})), folder);
+}
+TEST(LowerBuild, PairedProductOfBatches) {
+  const TemporaryFolder folder("lower");
+  const GemmShape shape{
+      .cluster = 2, .beside = true, .batched = true, .one_b = true, .b_rows = true};
+  expect_builds(lowered(core::testing::gemm(shape)), folder);
+}
 TEST(LowerBuild, CausalAttention) {
   const TemporaryFolder folder("lower");
   expect_builds(lowered(core::testing::attention({.causal = true})), folder);

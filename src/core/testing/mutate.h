@@ -23,4 +23,8 @@ struct Mutant {
 /// Every operator at every place that it applies to. The kernels share the original's pool.
 std::vector<Mutant> mutants(const Kernel& kernel);
 
+/// The same of what becomes of results: of functions of elements, of addresses of single threads,
+/// of batches, and of operands that several copies fill. All break data.
+std::vector<Mutant> result_mutants(const Kernel& kernel);
+
 }  // namespace tessera::core::testing
