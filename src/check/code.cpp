@@ -46,10 +46,10 @@ bool acts(const Instruction& i) {
   using Kind = Instruction::Kind;
   if (i.kind == Kind::enter || i.kind == Kind::test || i.kind == Kind::next) return true;
   const auto* issue = i.kind == Kind::issue ? i.op->as<core::Issue>() : nullptr;
-  return issue != nullptr && std::any_of(issue->arguments.begin(), issue->arguments.end(),
-                                         [](const core::Argument& a) {
-                                           return std::get_if<core::SharedAt>(&a) != nullptr;
-                                         });
+  return issue != nullptr &&
+         std::any_of(issue->arguments.begin(), issue->arguments.end(), [](const core::Argument& a) {
+           return std::get_if<core::SharedAt>(&a) != nullptr;
+         });
 }
 
 class Compiler {
@@ -93,7 +93,8 @@ class Compiler {
     const Term rewritten = sizes_.rewrite(t);
     Value v{Expression(rewritten), {}};
     if (out_.not_exact.empty() && !sizes_.of_sizes(rewritten))
-      out_.not_exact = fmt::format("`{}` depends on parameters by more than numbers of turns", to_string(t));
+      out_.not_exact =
+          fmt::format("`{}` depends on parameters by more than numbers of turns", to_string(t));
     for (const Size& s : sizes_.all())
       if (s.negative && term::any_node(rewritten, [&](Term n) { return n == s.symbol; }))
         out_.not_shifted =

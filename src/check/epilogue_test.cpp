@@ -69,6 +69,20 @@ TEST(CheckEpilogue, OperandsWithRowsContiguousAreProved) {
   expect_proved({.bm = 64, .bn = 192, .stages = 2, .batched = true, .a_rows = true});
 }
 
+TEST(CheckEpilogue, ClustersAreProved) {
+  for (const bool beside : {false, true}) {
+    expect_proved({.bn = 128, .stages = 3, .cluster = 2, .beside = beside});
+    expect_proved(
+        {.bn = 128, .stages = 3, .cluster = 2, .beside = beside, .a_rows = true, .b_rows = true});
+    expect_proved({.bn = 256,
+                   .stages = 4,
+                   .cluster = 2,
+                   .beside = beside,
+                   .batched = true,
+                   .epilogue = Epilogue::residual});
+  }
+}
+
 void expect_refuted(const GemmShape& s, int least) {
   const core::Kernel k = made(s);
   int all = 0;
@@ -88,6 +102,8 @@ TEST(CheckEpilogue, EditsOfResultsAreRefuted) {
       {.bn = 128, .stages = 2, .batched = true, .epilogue = Epilogue::residual, .direct = true},
       10);
   expect_refuted({.bn = 128, .stages = 2, .a_rows = true, .b_rows = true}, 4);
+  for (const bool beside : {false, true})
+    expect_refuted({.bn = 128, .stages = 3, .cluster = 2, .beside = beside}, 12);
 }
 
 }  // namespace

@@ -70,6 +70,8 @@ class Tracer {
       const auto* to = argument<SharedAt>(q->issue(), "to");
       if (to == nullptr || to->shared != shared) continue;
       if (r.turns != 0) give_up("k_agreement", "a product reads what another turn copied");
+      if (r.reader != r.writer && argument<core::Integers>(q->issue(), "blocks") == nullptr)
+        give_up("k_agreement", "a product reads what another block copied");
       ops.insert(r.write);
     }
     std::vector<const Place*> out;

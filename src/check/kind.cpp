@@ -18,8 +18,8 @@ std::string thread(const core::Kernel& kernel, const Violation& v) {
   for (const core::Op& op : kernel.body)
     if (const auto* role = op.as<core::Role>())
       if (v.warp >= role->first_warp && v.warp < role->first_warp + role->warps)
-        return fmt::format("{}warp {} ({} of role `{}`), {}", block, v.warp, v.warp - role->first_warp,
-                           role->name, v.lanes);
+        return fmt::format("{}warp {} ({} of role `{}`), {}", block, v.warp,
+                           v.warp - role->first_warp, role->name, v.lanes);
   return fmt::format("{}warp {}, {}", block, v.warp, v.lanes);
 }
 

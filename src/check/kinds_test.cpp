@@ -12,6 +12,7 @@
 #include "check/kind.h"
 #include "core/testing/gemm.h"
 #include "core/testing/mutate.h"
+#include "core/testing/mutate_cluster.h"
 
 namespace tessera::check {
 namespace {
@@ -45,6 +46,14 @@ void shorten(core::Body& body, const std::string& counter) {
   }
 }
 
+core::Kernel without_cluster_arrive() {
+  for (core::testing::Mutant& m :
+       core::testing::cluster_mutants(*core::testing::gemm({.bn = 128, .stages = 2, .cluster = 2})))
+    if (m.name == "drop_cluster_arrive") return std::move(m.kernel);
+  ADD_FAILURE() << "no cluster.arrive";
+  return good();
+}
+
 core::Kernel bad(std::string_view kind) {
   static const std::map<std::string_view, std::pair<std::string, int>> edits = {
       {"arrivals", {"duplicate_arrive", 1}}, {"async_registers", {"drop_fence", 1}},
@@ -58,6 +67,7 @@ core::Kernel bad(std::string_view kind) {
   if (const auto edit = edits.find(kind); edit != edits.end())
     return mutant(edit->second.first, edit->second.second);
   core::Kernel k = good();
+  if (kind == "cluster_barrier") k = without_cluster_arrive();
   if (kind == "output_once") shorten(k.body, "turn");
   if (kind == "bounds") k.barriers[0].count = 1;
   if (kind == "alignment") k.shared[0].at += 128;
@@ -124,10 +134,13 @@ TEST(CheckKinds, CoverageSaysWhatWasNeverExecuted) {
 
 TEST(CheckKinds, WhatIsNotModelledIsUnsupportedAndNeverProved) {
   core::Kernel k = good();
-  k.cluster = 2;
+  core::Issue expect{arch::find_form("mbarrier.expect_tx"), {}, {}, {}};
+  expect.arguments = {core::BarrierAt{core::BarriersId(0), k.pool->constant(0)},
+                      core::Integers{{k.pool->constant(0)}}};
+  k.body.push_back({expect, {}});
   const Report r = check(k, {}, product());
   EXPECT_EQ(r.verdict(), Verdict::unsupported);
-  EXPECT_EQ(r.find("deadlock")->reason, "clusters are not modelled");
+  EXPECT_EQ(r.find("deadlock")->reason, "`mbarrier.expect_tx`: it is not modelled");
   for (const Finding& f : r.findings) {
     const bool by_storages = f.kind->name == "alignment" || f.kind->name == "resources";
     EXPECT_TRUE(by_storages || f.verdict != Verdict::proved) << f.kind->name;

@@ -97,10 +97,10 @@ struct Warp {
   int32_t wgmma_groups = 0, bulk_groups = 0;  // committed
   bool wgmma_open = false, bulk_open = false;
   std::vector<Flight> flights;
-  SlotSet touched;                // since the last wgmma.fence
-  SlotSet holds;                  // have a value
-  std::vector<int> initialized;   // barriers that the elected lane has, since its last fence
-  bool cluster_come = false;      // to the cluster's barrier, and has not waited yet
+  SlotSet touched;               // since the last wgmma.fence
+  SlotSet holds;                 // have a value
+  std::vector<int> initialized;  // barriers that the elected lane has, since its last fence
+  bool cluster_come = false;     // to the cluster's barrier, and has not waited yet
   int32_t cluster_generation = 0;
   std::vector<int64_t> finished;  // turns, by size
   uint64_t group_hash = 0;        // of the instructions of the whole warpgroup so far
@@ -130,9 +130,9 @@ struct Barrier {
   Clock coming, done;                   // of what has come to this phase; of the phase before
   /// The same of releases in other blocks, for waits of the cluster's scope; empty: none.
   Clock coming_cluster, done_cluster;
-  std::vector<Waiter> waiters;          // for the phase before
-  std::vector<Use> uses;                // that no thread of the block is known to know of
-  bool copied = false;                  // bytes came in the phase before
+  std::vector<Waiter> waiters;  // for the phase before
+  std::vector<Use> uses;        // that no thread of the block is known to know of
+  bool copied = false;          // bytes came in the phase before
   const core::Op* last = nullptr;
 };
 
@@ -350,9 +350,9 @@ class Machine {
   const Program& program_;
   const Sizes& sizes_;
   Footprints& footprints_;
-  int warps_ = 0, barriers_ = 0;  // of a block
-  int blocks_ = 1;                // of the cluster
-  int first_seen_ = 0;            // component of a clock
+  int warps_ = 0, barriers_ = 0;    // of a block
+  int blocks_ = 1;                  // of the cluster
+  int first_seen_ = 0;              // component of a clock
   std::vector<int> first_barrier_;  // by BarriersId
   bool shifted_ = false;
   int undecided_ = -1;

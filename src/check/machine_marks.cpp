@@ -1,8 +1,8 @@
 // What of the clocks has influence on what follows.
 //
 // A clock is asked only whether it has an event that is recorded somewhere: the end of an access, a
-// wait, an arrival, a phase. Two values of a component between which no recorded event lies are one,
-// then and ever after: events to come are later than both.
+// wait, an arrival, a phase. Two values of a component between which no recorded event lies are
+// one, then and ever after: events to come are later than both.
 #include <algorithm>
 
 #include "check/machine.h"
@@ -34,7 +34,8 @@ Clock Machine::common() const {
   bool some = false, some_seen = false;
   const auto meet = [&](const Clock& c, bool waits) {
     const auto seen = static_cast<std::size_t>(first_seen_);
-    for (std::size_t k = seen; k < c.size(); ++k) out[k] = some_seen ? std::min(out[k], c[k]) : c[k];
+    for (std::size_t k = seen; k < c.size(); ++k)
+      out[k] = some_seen ? std::min(out[k], c[k]) : c[k];
     some_seen = true;
     if (waits) return;
     for (std::size_t k = 0; k < seen; ++k) out[k] = some ? std::min(out[k], c[k]) : c[k];
@@ -42,8 +43,7 @@ Clock Machine::common() const {
   };
   for (const Warp& w : state.warps) {
     if (w.ended) continue;
-    const bool waits =
-        waits_for_cluster(w) && w.cluster_generation == state.cluster.generation;
+    const bool waits = waits_for_cluster(w) && w.cluster_generation == state.cluster.generation;
     meet(w.elected, waits);
     if (!w.forgot) meet(w.others, waits);
   }

@@ -240,8 +240,9 @@ bool Machine::ordered(int at, const Instruction& i, const Access& before, const 
     finished = known(before.end.component, before.end.index);
   }
   if (finished && fenced) return true;
-  const std::string where = fmt::format("byte {} of shared memory{}", footprints_.byte(cell),
-                                        blocks_ == 1 ? "" : fmt::format(" of block {}", mine.block));
+  const std::string where =
+      fmt::format("byte {} of shared memory{}", footprints_.byte(cell),
+                  blocks_ == 1 ? "" : fmt::format(" of block {}", mine.block));
   if (!finished)
     report("race_shared", at, i,
            before.write

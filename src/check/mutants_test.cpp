@@ -1,11 +1,13 @@
 // Every kernel with one edit that breaks its synchronization is refuted, and no equivalent one is.
 #include <gtest/gtest.h>
+#include <map>
 #include <set>
 
 #include "check/check.h"
 #include "check/kind.h"
 #include "core/testing/gemm.h"
 #include "core/testing/mutate.h"
+#include "core/testing/mutate_cluster.h"
 
 namespace tessera::check {
 namespace {
@@ -34,6 +36,58 @@ TEST(CheckMutants, OfSynchronizationAreRefuted) {
     EXPECT_EQ(r.verdict(), Verdict::refuted) << text;
   }
   EXPECT_GT(broken, 75);
+}
+
+TEST(CheckMutants, OfPairsAreRefuted) {
+  // Of the last meeting one role's wait is enough: the block stays while its warps wait.
+  std::set<std::pair<std::string, int>> harmless = equivalent;
+  harmless.insert({{"drop_cluster_wait", 1}, {"drop_cluster_wait", 2}});
+  for (bool beside : {false, true}) {
+    const Result<core::Kernel> k =
+        core::testing::gemm({.bm = 128, .bn = 128, .stages = 3, .cluster = 2, .beside = beside});
+    ASSERT_TRUE(k);
+    std::vector<Mutant> all = core::testing::mutants(*k);
+    for (Mutant& m : core::testing::cluster_mutants(*k)) all.push_back(std::move(m));
+    int broken = 0;
+    for (const Mutant& m : all) {
+      if (m.breaks == Breaks::data) continue;
+      const Runs r = run(m.kernel);
+      const std::string text = m.name + " " + std::to_string(m.site) + ": " + m.edit;
+      if (m.breaks == Breaks::nothing || harmless.contains({m.name, m.site})) {
+        EXPECT_TRUE(r.proved) << text;
+        continue;
+      }
+      ++broken;
+      EXPECT_FALSE(r.violations.empty()) << text << ": " << r.why_not;
+    }
+    EXPECT_GT(broken, 120);
+  }
+}
+
+TEST(CheckMutants, WhatBlocksDoToEachOtherIsNamed) {
+  const std::map<std::string, std::string> kinds = {
+      {"drop_first_meeting", "barrier_init"},
+      {"blocks_meet_first", "barrier_init"},
+      {"drop_last_meeting", "exit_order"},
+      {"relaxed_end", "exit_order"},
+      {"drop_cluster_arrive", "cluster_barrier"},
+      {"mask_of_own", "deadlock"},
+      {"bytes_of_own_share", "arrivals"},
+      {"same_share", "race_shared"},
+      {"rank_beyond", "bounds"},
+      {"count_of_one_block", "arrivals"},
+  };
+  const Result<core::Kernel> k =
+      core::testing::gemm({.bm = 128, .bn = 128, .stages = 2, .cluster = 2});
+  ASSERT_TRUE(k);
+  std::set<std::string> seen;
+  for (const Mutant& m : core::testing::cluster_mutants(*k)) {
+    const auto kind = kinds.find(m.name);
+    if (kind == kinds.end() || !seen.insert(m.name).second) continue;
+    const Report r = check(m.kernel);
+    EXPECT_EQ(r.find(kind->second)->verdict, Verdict::refuted) << m.name << "\n" << to_text(r);
+  }
+  EXPECT_EQ(seen.size(), kinds.size());
 }
 
 TEST(CheckMutants, AreRefutedAtTheEditOrAtTheOtherAccess) {

@@ -1,6 +1,7 @@
 #include "check/runs.h"
 
 #include <gtest/gtest.h>
+#include <set>
 
 #include "core/testing/gemm.h"
 
@@ -30,6 +31,49 @@ TEST(CheckRuns, CorrectProductsAreProved) {
     EXPECT_TRUE(r.proved) << s.bm << " " << s.bn << " " << s.bk << " " << s.stages << what(r);
     EXPECT_GT(r.states, 100);
   }
+}
+
+TEST(CheckRuns, PairsOfBlocksAreProved) {
+  for (bool beside : {false, true})
+    for (GemmShape s : {GemmShape{.stages = 3}, GemmShape{}, GemmShape{.bn = 128, .stages = 5},
+                        GemmShape{.bn = 128, .stages = 6}, GemmShape{.bm = 64, .stages = 4},
+                        GemmShape{.bn = 192, .stages = 4},
+                        GemmShape{.bk = 128, .element = DType::float8_e4m3fn}}) {
+      s.cluster = 2;
+      s.beside = beside;
+      const Result<core::Kernel> k = core::testing::gemm(s);
+      ASSERT_TRUE(k);
+      const Runs r = run(*k);
+      EXPECT_TRUE(r.proved) << s.bm << " " << s.bn << " " << s.stages << " " << beside << what(r);
+      EXPECT_GT(r.states, 100);
+      EXPECT_LT(r.states, 1500);
+    }
+}
+
+TEST(CheckRuns, ReadsOfAPairSeeTheSharesOfBoth) {
+  const Result<core::Kernel> k = core::testing::gemm({.cluster = 2});
+  const Runs r = run(*k);
+  std::set<std::pair<int, int>> of_b, of_a;  // reader and writer
+  for (const ReadsFrom& f : r.reads_from) {
+    EXPECT_EQ(f.turns, 0);
+    const std::string& name = f.write->as<core::Issue>()->form->name;
+    if (name == "tma.load_multicast") of_b.insert({f.reader, f.writer});
+    if (name == "tma.load") of_a.insert({f.reader, f.writer});
+  }
+  EXPECT_EQ(of_b, (std::set<std::pair<int, int>>{{0, 0}, {0, 1}, {1, 0}, {1, 1}}));
+  EXPECT_EQ(of_a, (std::set<std::pair<int, int>>{{0, 0}, {1, 1}}));
+}
+
+TEST(CheckRuns, TurnsThatDependOnTheRankAreNotDecided) {
+  // Blocks of a pair take tiles of their own, one after the other.
+  Result<core::Kernel> k = core::testing::gemm({.bn = 128, .stages = 2});
+  ASSERT_TRUE(k);
+  core::Kernel paired = *k;
+  paired.cluster = 2;
+  const Runs r = run(paired);
+  EXPECT_FALSE(r.proved);
+  EXPECT_TRUE(r.violations.empty());
+  EXPECT_NE(r.why_not.find("rank"), std::string::npos) << r.why_not;
 }
 
 TEST(CheckRuns, ReadsSeeTheirOwnTurn) {

@@ -57,8 +57,8 @@ Term Sizes::by_cluster(Term t) {
 bool Sizes::of_sizes(Term t) const {
   return !term::any_node(t, [&](Term n) {
     if (n->op == Op::read) return true;
-    return n->op == Op::parameter && std::none_of(all_.begin(), all_.end(),
-                                                  [&](const Size& s) { return n == s.symbol; });
+    return n->op == Op::parameter &&
+           std::none_of(all_.begin(), all_.end(), [&](const Size& s) { return n == s.symbol; });
   });
 }
 

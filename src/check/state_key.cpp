@@ -1,6 +1,6 @@
 // The state of a run, told by what has influence on what follows: of clocks, which of the recorded
-// events they have (machine_marks.cpp), and accesses that everybody knows to be finished are no more
-// than that.
+// events they have (machine_marks.cpp), and accesses that everybody knows to be finished are no
+// more than that.
 #include <algorithm>
 
 #include "base/hash.h"
@@ -78,10 +78,10 @@ void Machine::drop_tapes() {
     // A warp within a loop has the loop's end before it.
     const auto uses = [&](const Warp& w) {
       const Piece& code = program_.codes[static_cast<std::size_t>(w.code)];
-      return !w.ended &&
-             std::any_of(code.instructions.begin() + static_cast<int64_t>(w.pc),
-                         code.instructions.end(),
-                         [&](const Instruction& i) { return i.size == static_cast<int>(s); });
+      return !w.ended && std::any_of(code.instructions.begin() + static_cast<int64_t>(w.pc),
+                                     code.instructions.end(), [&](const Instruction& i) {
+                                       return i.size == static_cast<int>(s);
+                                     });
     };
     for (const Warp& w : state.warps)
       if (uses(w)) all = std::min(all, w.tape[s]);
@@ -191,13 +191,12 @@ void Machine::tell_all_named(StateText& text, const Horizon& h) const {
   tell_named(text, state.cluster, read, h);
 }
 
-/// Whether its end, if it lies behind, is yet to be compared with a number of groups that its thread
-/// waits for. What is learned of barriers is always the latest phase.
+/// Whether its end, if it lies behind, is yet to be compared with a number of groups that its
+/// thread waits for. What is learned of barriers is always the latest phase.
 bool Machine::may_be_raised(const Access& a) const {
   const auto c = static_cast<std::size_t>(a.end.component);
   if (a.end.component >= 4 * warps())
-    return a.end.index >
-           state.barriers[c - static_cast<std::size_t>(of_barrier(0))].phase + 1;
+    return a.end.index > state.barriers[c - static_cast<std::size_t>(of_barrier(0))].phase + 1;
   const Warp& w = state.warps[static_cast<std::size_t>(a.warp)];
   const bool bulk = a.end.component == part(a.warp, bulk_read);
   return (bulk ? w.elected[c] : std::min(w.elected[c], w.others[c])) < a.end.index;

@@ -12,10 +12,15 @@ using arch::Place;
 using arch::Space;
 using Kind = OperandCode::Kind;
 
-std::vector<int> Machine::targets(const Call& call, int blocks_operand) const {
+std::vector<int> Machine::targets(const Call& call, int blocks_operand) {
   if (blocks_operand < 0) return {call.block};
   const int64_t mask = call.given[blocks_operand](first_lane(call.lanes));
   const int cluster = program_.kernel.cluster;
+  if (mask >> cluster != 0)
+    report_and_end(
+        fail(bad_access, "`{}` names blocks {:#b} of its cluster", call.code->form->name, mask)
+            .expect("bits 0 to {}", cluster - 1),
+        call.event);
   const int first = call.block - call.block % cluster;
   std::vector<int> out;
   for (int b = 0; b < cluster; ++b)

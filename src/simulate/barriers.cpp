@@ -77,6 +77,19 @@ void Machine::arrive(const Call& call, int block, int64_t slot, int64_t count) {
   b.pending -= count;
 }
 
+/// The block whose mbarrier an event is of.
+int Machine::arrival_block(const Call& call, const EventCode& e, int lane) {
+  if (e.block < 0) return call.block;
+  const int cluster = program_.kernel.cluster;
+  const int64_t rank = call.given[e.block](lane);
+  if (rank < 0 || rank >= cluster)
+    report_and_end(
+        fail(bad_access, "`{}` names block {} of its cluster", call.code->form->name, rank)
+            .expect("0 to {}", cluster - 1),
+        call.event);
+  return call.block - call.block % cluster + static_cast<int>(rank);
+}
+
 bool Machine::signal(Strand& s, const Call& call, const EventCode& e) {
   const arch::Event& event = *e.effect;
   if (event.kind == EventKind::named_barrier) {
@@ -97,13 +110,10 @@ bool Machine::signal(Strand& s, const Call& call, const EventCode& e) {
     return true;
   }
   if (event.kind != EventKind::arrival && event.kind != EventKind::expectation) return true;
-  int block = call.block;
-  if (e.block >= 0)
-    block += static_cast<int>(call.given[e.block](first_lane(s.mask))) -
-             call.block % program_.kernel.cluster;
   for (uint32_t rest = s.mask; rest != 0; rest &= rest - 1) {
     const int lane = first_lane(rest);
     const int64_t slot = call.given[e.operand](lane);
+    const int block = arrival_block(call, e, lane);
     Barrier& b = barrier(block, slot);
     const int64_t count = e.amount >= 0 ? event.amount.times * call.given[e.amount](lane) : e.fixed;
     if (event.kind == EventKind::expectation) {

@@ -1,7 +1,10 @@
 // Two blocks of a cluster: multicast, remote arrivals, and ends of blocks that others reach into.
 #include <gtest/gtest.h>
+#include <set>
 
+#include "core/testing/mutate_cluster.h"
 #include "simulate/testing/kit.h"
+#include "simulate/testing/product.h"
 
 namespace tessera::simulate {
 namespace {
@@ -160,6 +163,43 @@ TEST(SimulateCluster, BarriersAreKnownAfterARelaxedMeetingOfTheCluster) {
   EXPECT_EQ(verdict(kernel(true, false)), "");
   EXPECT_EQ(verdict(kernel(false, false)), race.id);
   EXPECT_EQ(verdict(kernel(true, true)), race.id);
+}
+
+core::testing::GemmShape pair(bool beside) {
+  return {.bm = 64, .bn = 128, .bk = 16, .stages = 2, .cluster = 2, .beside = beside};
+}
+/// Two turns of one cluster, with more turns of k than stages.
+const testing::Sizes pair_sizes{.m = 256, .n = 256, .k = 80, .multiprocessors = 2};
+
+TEST(SimulateCluster, PairedProductsAreRight) {
+  const Launch launch = testing::launch(pair_sizes);
+  for (bool beside : {false, true}) {
+    const Result<core::Kernel> k = core::testing::gemm(pair(beside));
+    ASSERT_TRUE(k);
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      const Result<Outcome> o = simulate(*k, launch, Schedule::seeded(seed));
+      ASSERT_TRUE(o && o->findings.empty()) << (o ? findings(*o) : to_text(o.error()));
+      EXPECT_EQ(testing::wrong_element(launch, pair_sizes, o->outputs.at("C")), "");
+    }
+  }
+}
+
+TEST(SimulateCluster, MistakesBetweenBlocksAreFound) {
+  // The other role's warps wait at the end, and the block stays while they do.
+  const std::set<std::pair<std::string, int>> equivalent = {{"drop_cluster_wait", 1},
+                                                            {"drop_cluster_wait", 2}};
+  const Result<core::Kernel> k = core::testing::gemm(pair(false));
+  ASSERT_TRUE(k);
+  const Launch launch = testing::launch(pair_sizes);
+  int wrong = 0;
+  for (const core::testing::Mutant& m : core::testing::cluster_mutants(*k)) {
+    const Result<Outcome> o = simulate(m.kernel, launch, Schedule::seeded(1));
+    ASSERT_TRUE(o) << m.name << "\n" << to_text(o.error());
+    const bool right = equivalent.contains({m.name, m.site});
+    EXPECT_EQ(o->findings.empty(), right) << m.name << " " << m.site << ": " << m.edit;
+    wrong += right ? 0 : 1;
+  }
+  EXPECT_GT(wrong, 35);
 }
 
 TEST(SimulateCluster, WaitingWithoutHavingCome) {

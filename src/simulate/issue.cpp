@@ -161,7 +161,14 @@ void Machine::check_needs(const Call& call, const Knowledge& knows) {
     if (n.fence != arch::FenceKind::barrier_init) continue;
     const Given& slot = call.given[n.operand];
     for (uint32_t rest = call.lanes; rest != 0; rest &= rest - 1) {
-      check_made(call, blocks_[call.block].barriers[slot(first_lane(rest))], knows);
+      const int lane = first_lane(rest);
+      std::vector<int> blocks = {call.block};
+      for (const EventCode& e : call.code->events)
+        if (e.operand == n.operand && e.block >= 0)
+          blocks = {arrival_block(call, e, lane)};
+        else if (e.operand == n.operand && e.blocks >= 0)
+          blocks = targets(call, e.blocks);
+      for (int block : blocks) check_made(call, blocks_[block].barriers[slot(lane)], knows);
       if (!slot.by_lane) break;
     }
   }

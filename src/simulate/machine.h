@@ -59,7 +59,7 @@ class Machine {
   };
   Matrix matrix(const Call& call, int operand);
   /// Blocks that get the bytes: those of the mask operand, else the call's own.
-  std::vector<int> targets(const Call& call, int blocks_operand) const;
+  std::vector<int> targets(const Call& call, int blocks_operand);
   /// Whether the access happens for the lane.
   static bool happens(const Call& call, const AccessCode& access, int lane);
 
@@ -118,6 +118,7 @@ class Machine {
   void check_bounds(const Call& call, const Range& r);
   /// `of`: the strand whose doing it was; null: nobody's that could tell of it.
   void use(int block, const Mark& by, const Strand* of = nullptr);
+  int arrival_block(const Call& call, const EventCode& e, int lane);
   void spare_barriers(const Call& call, const Range& r);
 
   // registers.cpp

@@ -1,8 +1,8 @@
 // A barrier is initialized once, fenced by the thread that did it, and known to be so by whoever
 // uses it.
 //
-// `fence.mbarrier_init` makes it known to the async proxy; a barrier of the block, to other
-// threads.
+// `fence.mbarrier_init` makes it known to the async proxy and to the cluster; a barrier of the
+// block, or of the cluster, to other threads.
 #include "check/kind.h"
 
 namespace tessera::check::kinds {

@@ -1,7 +1,7 @@
-// All warps of a cluster come to each turn of its barrier, and wait for one before they come to the
-// next.
+// A warp comes to the cluster's barrier and waits for it by turns.
 //
-// A warp that comes twice counts for two turns.
+// One that comes twice would count for a warp that has not come. That all warps come to each turn
+// is part of `deadlock`.
 #include "check/kind.h"
 
 namespace tessera::check::kinds {

@@ -105,6 +105,26 @@ std::optional<std::string> turned(Kernel& k, Op& op, std::string_view operand) {
   return fmt::format("{} is the other way round", operand);
 }
 
+/// The rank in an argument of a copy is that of the other block, or of the first.
+Edit other_rank(std::string_view operand, bool first) {
+  return [=](Kernel& k, Op& op) -> std::optional<std::string> {
+    if (!name_of(op).starts_with("tma.")) return std::nullopt;
+    const Term by = first ? k.pool->constant(0) : k.pool->constant(1) - k.at.rank;
+    auto* at = argument<Integers>(op, operand);
+    auto* to = argument<SharedAt>(op, operand);
+    if (at == nullptr && to == nullptr) return std::nullopt;
+    bool any = false;
+    for (Term& t : at != nullptr ? at->values : to->at) {
+      const Term changed = replaced(t, k.at.rank, by);
+      any |= changed != t;
+      t = changed;
+    }
+    if (!any) return std::nullopt;
+    return fmt::format("`{}` has in `{}` the rank of {}", name_of(op), operand,
+                       first ? "the first block" : "the other block");
+  };
+}
+
 std::vector<std::pair<std::string, Edit>> edits() {
   using Kind = pointwise::Dag::Node::Kind;
   const auto more = [](Term t) { return std::optional(t + 1); };
@@ -142,6 +162,10 @@ std::vector<std::pair<std::string, Edit>> edits() {
                                     })},
       {"next_batch", corner("tma.", 2, "the next batch", more)},
       {"panel_twice", corner("tma.load", 0, "the first panel again", first_panel)},
+      {"other_rank", other_rank("at", false)},
+      {"first_rank", other_rank("at", true)},
+      {"other_rank_in_shared", other_rank("to", false)},
+      {"first_rank_in_shared", other_rank("to", true)},
       {"turned_a", [](Kernel& k, Op& op) { return turned(k, op, "transpose_a"); }},
       {"turned_b", [](Kernel& k, Op& op) { return turned(k, op, "transpose_b"); }},
   };
