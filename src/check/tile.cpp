@@ -83,6 +83,7 @@ void Tile::run() {
   bases_[row_base] = term::simplify(a.row_corner);
   bases_[column_base] = term::simplify(b.row_corner);
   if (a.batch || b.batch) bases_[batch_base] = term::simplify(a.batch ? a.batch : b.batch);
+  count_bases();
   values_.assign(4096, -1);
   last_stores_.assign(means_.outputs.size(), nullptr);
   // Places in shared memory repeat with the period; corners are compared for all turns at once.

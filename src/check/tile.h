@@ -85,6 +85,8 @@ class Tile {
   bool lanes_of(const Global& g, std::vector<int64_t>& at, std::vector<bool>& active);
 
   // tile_stored.cpp: what is stored against what is meant
+  static Base base_of(Axis axis);
+  void count_bases();
   [[nodiscard]] int output_of(core::TensorId tensor) const;
   bool stored(const core::Op& op, int warp, int lane, Id value, int64_t row, int64_t column,
               int output);
@@ -107,6 +109,8 @@ class Tile {
   std::unordered_map<const core::Op*, const Place*> places_;
   std::vector<std::pair<Operand, Operand>> groups_;
   std::vector<Term> bases_ = std::vector<Term>(bases);  // null: there is none
+  std::vector<std::pair<int, int64_t>>
+      counted_;  // by base: which one loads count from, and how far
   Formulas formulas_;
   std::vector<std::vector<std::vector<Id>>> registers_;  // by warp, registers and slot
   struct Held {
