@@ -123,12 +123,12 @@ def gemm(
                     empty[k - 1].arrive(cluster=True)
             wgmma.wait(0)
             empty[steps.last].arrive(cluster=True)
-            for c in parts(BN, PART, 2):
+            for c in parts(BN, PART):
                 x = epilogue(acc[:, c], batch, m, n[c])
                 if DIRECT == 1:
                     store(x, C[batch.index, m, n[c]])
                 else:
-                    store_part(x, result, staging[warpgroup, c], C[batch.index, m, n[c]])
+                    store_part(x, result, staging[warpgroup, c.index % 2], C[batch.index, m, n[c]], c.first)
         if DIRECT == 0:
             with one_thread("warpgroup"):
                 bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
@@ -141,10 +141,13 @@ def leave(cluster):
         sync("cluster")
 
 
-def store_part(x, result, buffer, to):
-    """Each warpgroup's 64 rows, through a buffer of its own; TMA may still read the one before."""
+def store_part(x, result, buffer, to, first):
+    """Each warpgroup's 64 rows, through a buffer of its own; TMA may still read the other one, but at a tile's first part."""
     with one_thread("warpgroup"):
-        bulk.wait_read(1)
+        if first:
+            bulk.wait_read(0)
+        else:
+            bulk.wait_read(1)
     sync("warpgroup")
     result[:] = x
     stmatrix(result, buffer)
