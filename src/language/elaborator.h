@@ -182,6 +182,7 @@ class Elaborator {
   Status function_parameters();
   [[nodiscard]] bool unused(const syntax::Parameter& p) const;
   Status constant_parameter(const syntax::Parameter& p);
+  [[nodiscard]] Value of_constant(const Value& v) const;
   Result<Value> index_parameter(const syntax::Parameter& p, const IndexType& t);
   Result<Value> tensor_parameter(const syntax::Parameter& p, const TensorType& t);
   Result<Value> override_of(const syntax::Parameter& p, const Constant& c);

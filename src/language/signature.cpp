@@ -36,6 +36,13 @@ Result<Value> Elaborator::override_of(const syntax::Parameter& p, const Constant
                    .help("the default shows what it takes"));
 }
 
+/// Of a text the constant of that name, where Python does not know it by its name alone.
+Value Elaborator::of_constant(const Value& v) const {
+  const auto* name = v.as<std::string>();
+  const Bound* const b = name == nullptr ? nullptr : find(*name);
+  return b == nullptr ? v : b->value;
+}
+
 Status Elaborator::constant_parameter(const syntax::Parameter& p) {
   Value value;
   if (const auto set = options_.constants.find(p.name); set != options_.constants.end()) {
@@ -43,7 +50,7 @@ Status Elaborator::constant_parameter(const syntax::Parameter& p) {
     value = v;
   } else if (p.fallback) {
     TESSERA_TRY(v, evaluate(*p.fallback));
-    value = v;
+    value = of_constant(v);
   } else {
     return error(fail(bad_constant, "`{}` has no value", p.name)
                      .label(label(p.span))
@@ -111,8 +118,7 @@ Status Elaborator::decorators() {
         continue;
       }
       TESSERA_TRY(v, evaluate(a.value));
-      if (const auto* name = v.as<std::string>())  // of a constant, which Python does not know here
-        if (const Bound* b = find(*name)) v = b->value;
+      v = of_constant(v);
       const auto* n = v.as<int64_t>();
       int* const what = a.keyword == "threads"      ? &threads_asked_
                         : a.keyword == "cluster"    ? &cluster_
