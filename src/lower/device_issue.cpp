@@ -121,7 +121,9 @@ Passed Device::address(const core::Issue& i, std::size_t operand, const core::Sh
     return {};
   }
   helpers_.insert("matrix");
-  const std::string start = fmt::format("({} >> 4 | {:#x}u)", base, bits->low);
+  // In a cluster an address has its block's rank above the 18 bits that lie in the block.
+  const std::string own = kernel_.cluster == 1 ? base : fmt::format("({} & 0x3ffffu)", base);
+  const std::string start = fmt::format("({} >> 4 | {:#x}u)", own, bits->low);
   return {By::value,
           "uint64_t",
           {fmt::format("matrix({}, {:#x}u)", sum(start, split_sum(chunk_of(kernel_, at))),
