@@ -14,6 +14,11 @@ from __future__ import annotations
 from tessera.language import *
 
 
+def plain(x, batch, m, n):
+    """The sums themselves. x is a part of a tile; batch, m and n are where it lies in C."""
+    return x
+
+
 @kernel(cluster="CLUSTER", means="C[b, i, j] = sum(A[b, i, k] * B[b, j, k], k)")
 def gemm(
     M: index(multiple=M_MULTIPLE, below=1 << (19 if BATCHES == 1 else 20)),
@@ -57,7 +62,7 @@ def gemm(
         out,
     ],
     ELEMENT: const = bf16,
-    RESULT: const = ELEMENT,
+    RESULT: const = "ELEMENT",
     BM: const = 128,  # rows of a tile, 64 per consumer warpgroup
     BN: const = 256,  # columns of a tile
     BK: const = 64,  # elements of k in a slot
@@ -74,7 +79,7 @@ def gemm(
     M_MULTIPLE: const = 8,  # what is known of M, N and K. Strides in bytes have to be multiples of 16
     N_MULTIPLE: const = 8,
     K_MULTIPLE: const = 8,
-    C_MULTIPLE: const = 16 // RESULT.bytes,  # of C's strides
+    C_MULTIPLE: const = 8,  # of C's strides
     PART: const = 64,  # columns that leave at a time
     DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, which takes 16 bits
     epilogue: fn = plain,
@@ -86,10 +91,10 @@ def gemm(
     row = BK * ELEMENT.bytes  # where k lies side by side, a row fills its swizzle; m or n lie in panels of 128 bytes
     a = shared(ELEMENT, [STAGES, BM, BK], swizzle=128 if A_ORDER == 2 else row, contiguous=1 if A_ORDER == 2 else 2)
     b = shared(ELEMENT, [STAGES, BN, BK], swizzle=128 if B_ORDER == 2 else row, contiguous=1 if B_ORDER == 2 else 2)
-    full = barrier(STAGES, arrivals=1)  # the producer's, with the bytes that it loads
-    empty = barrier(STAGES, arrivals=BM // 16 * CLUSTER, starts_complete=True)  # one of each consumer warp
     if DIRECT == 0:
         staging = shared(RESULT, [BM // 64, 2, 64, PART], swizzle=PART * RESULT.bytes)  # two per consumer warpgroup
+    full = barrier(STAGES, arrivals=1)  # the producer's, with the bytes that it loads
+    empty = barrier(STAGES, arrivals=BM // 16 * CLUSTER, starts_complete=True)  # one of each consumer warp
     steps = ring(K, BK, STAGES)
     work = tiles(L if BATCHES == 1 else 1, 1, M, BM, N, BN, group=GROUP, cluster="columns" if BESIDE == 1 else "rows")
 
@@ -118,12 +123,12 @@ def gemm(
                     empty[k - 1].arrive(cluster=True)
             wgmma.wait(0)
             empty[steps.last].arrive(cluster=True)
-            for c in parts(BN, PART, 2):
+            for c in parts(BN, PART):
                 x = epilogue(acc[:, c], batch, m, n[c])
                 if DIRECT == 1:
                     store(x, C[batch.index, m, n[c]])
                 else:
-                    store_part(x, result, staging[warpgroup, c], C[batch.index, m, n[c]])
+                    store_part(x, result, staging[warpgroup, c.index % 2], C[batch.index, m, n[c]], c.first)
         if DIRECT == 0:
             with one_thread("warpgroup"):
                 bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
@@ -136,10 +141,13 @@ def leave(cluster):
         sync("cluster")
 
 
-def store_part(x, result, buffer, to):
-    """Each warpgroup's 64 rows, through a buffer of its own; TMA may still read the one before."""
+def store_part(x, result, buffer, to, first):
+    """Each warpgroup's 64 rows, through a buffer of its own; TMA may still read the other one, but at a tile's first part."""
     with one_thread("warpgroup"):
-        bulk.wait_read(1)
+        if first:
+            bulk.wait_read(0)
+        else:
+            bulk.wait_read(1)
     sync("warpgroup")
     result[:] = x
     stmatrix(result, buffer)
@@ -148,8 +156,3 @@ def store_part(x, result, buffer, to):
     with one_thread("warpgroup"):
         tma.store(buffer, to[part(warpgroup, 64), :])
         bulk.commit()
-
-
-def plain(x, batch, m, n):
-    """The sums themselves. x is a part of a tile; batch, m and n are where it lies in C."""
-    return x

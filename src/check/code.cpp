@@ -4,6 +4,9 @@
 #include <numeric>
 #include <set>
 
+#include "check/place.h"
+#include "core/operand.h"
+
 namespace tessera::check {
 namespace {
 
@@ -138,6 +141,37 @@ class Compiler {
     }
   }
 
+  /// Loads or stores of global memory by an unrolled loop, with slots one after the other: a run
+  /// keeps of them which registers they touch, so they are one instruction. False for other loops.
+  bool at_once(const core::For& loop) {
+    const auto* issue = loop.body.size() == 1 ? loop.body[0].as<core::Issue>() : nullptr;
+    if (!loop.unroll || issue == nullptr) return false;
+    const arch::Effects& e = issue->form->effects;
+    if (e.issuer != arch::Issuer::thread || !e.events.empty() || !e.fences.empty() ||
+        !e.needs.empty() || e.accesses.empty() ||
+        std::any_of(e.accesses.begin(), e.accesses.end(),
+                    [](const auto& a) { return a.space != arch::Space::global; }))
+      return false;
+    const std::vector<Known> turns = turns_of({&loop});
+    if (turns.empty()) return false;
+    core::Issue all = *issue;
+    for (std::size_t i = 0; i < all.arguments.size(); ++i) {
+      auto* slice = std::get_if<core::Slice>(&all.arguments[i]);
+      if (slice == nullptr) continue;
+      const auto count = core::slots_of(*all.form, all.form->operands[i], all.choices,
+                                        kernel_[slice->registers].element);
+      const Term first = with_values(slice->first, turns.front());
+      for (std::size_t t = 0; t < turns.size(); ++t)
+        if (!count || value_of(with_values(slice->first, turns[t]) - first, {}) !=
+                          static_cast<int64_t>(t) * *count)
+          return false;
+      slice->first = first;
+    }
+    instruction(loop.body[0], all);
+    code_.instructions.back().times = static_cast<int64_t>(turns.size());
+    return true;
+  }
+
   void instruction(const Op& op, const core::Issue& issue) {
     if (const std::string_view why = unmodelled(*issue.form);
         !why.empty() && out_.unsupported.empty()) {
@@ -186,6 +220,7 @@ class Compiler {
 
   // NOLINTNEXTLINE(misc-no-recursion): bodies nest
   void run(const Op& op, const core::For& loop) {
+    if (at_once(loop)) return;
     const int size = loop.unroll ? -1 : sizes_.size_of(loop);
     take_note_of(loop, size);
     const int counter = loop.counter->symbol->index;

@@ -36,8 +36,9 @@ struct Instruction {
   int size = -1;              // of loops: place in Sizes::all, or -1
   std::vector<Value> values;  // enter, test, next: lower, turns, step; branch: condition
   std::vector<std::vector<Value>> arguments;  // of an instruction; empty where no effect needs them
-  std::vector<Running> loops;                 // that it stands in, of sizes
-  std::vector<Term> counters;                 // of all loops that it stands in
+  int64_t times = 1;  // turns of an unrolled loop in one, each with the slots behind the last one's
+  std::vector<Running> loops;  // that it stands in, of sizes
+  std::vector<Term> counters;  // of all loops that it stands in
 };
 
 /// What the warps of a role execute, ops outside of roles among it.

@@ -70,6 +70,8 @@ class Tracer {
       const auto* to = argument<SharedAt>(q->issue(), "to");
       if (to == nullptr || to->shared != shared) continue;
       if (r.turns != 0) give_up("k_agreement", "a product reads what another turn copied");
+      if (r.reader != r.writer && argument<core::Integers>(q->issue(), "blocks") == nullptr)
+        give_up("k_agreement", "a product reads what another block copied");
       ops.insert(r.write);
     }
     std::vector<const Place*> out;
@@ -101,6 +103,10 @@ class Tracer {
     if (at == nullptr)
       return give_up("k_agreement", "an operand comes from registers"), std::nullopt;
     const bool is_a = name == "a";
+    for (const char* scale : {"scale_a", "scale_b"})
+      if (const auto* by = argument<core::Integers>(p.issue(), scale);
+          by != nullptr && value_of(by->values[0], known) != 1)
+        return give_up("k_agreement", "a product negates an operand"), std::nullopt;
     if (!lies_as_read(p, *at, is_a ? "transpose_a" : "transpose_b", known)) return std::nullopt;
     const std::vector<const Place*> writers = copies(p, at->shared);
     if (!out_.why.empty()) return std::nullopt;
@@ -240,8 +246,8 @@ class Tracer {
           fmt::format("{} <= {} * ({})", to_string(extent), per_turn, to_string(loop.upper)),
           "not at " + term::to_string(v.witness, *kernel_.pool), "round the number of turns up");
     if (!v.proved()) return give_up("reduction", v.reason);
-    for (core::MapId m : {a.map, b.map})
-      if (kernel_[m].fill != arch::OutOfBounds::zeros)
+    for (const Operand* o : {&a, &b})
+      if (!o->zeros)
         return refute("reduction", p, "what lies beyond k is not zero",
                       "a tensor map that fills with zeros", "NaN", "fill with zeros");
     return true;
@@ -290,6 +296,7 @@ class Tracer {
     for (const Violation& v : tile.violations) out_.violations.push_back(v);
     if (!tile.violations.empty()) return;
     if (!tile.why.empty()) return void(give_up("placement", tile.why));
+    if (!copies_of_this_turn(tile)) return;
     Raster raster{first_a.row_corner, first_b.row_corner, tile.batch(),
                   tile.rows(),        tile.columns(),     p.loops.front()};
     const Covering c = covering(kernel_, raster, means_.outputs.front().to);
@@ -298,6 +305,17 @@ class Tracer {
              "let turns and blocks count the tiles one by one");
     else if (c.verdict == Covering::Verdict::unknown)
       give_up("output_once", c.found);
+  }
+
+  /// What is copied out was written by ops that the tile's walk has seen, in the same turn.
+  bool copies_of_this_turn(const Tile& tile) {
+    for (const ReadsFrom& r : runs_.reads_from) {
+      const auto* store = r.read->as<core::Issue>();
+      if (store == nullptr || !store->form->name.starts_with("tma.store")) continue;
+      if (r.turns != 0 || r.reader != r.writer || !tile.walked().contains(r.write))
+        return give_up("placement", "a copy to the output reads what another turn or role wrote");
+    }
+    return true;
   }
 
   static bool same_corner(const Operand& x, const Operand& y) {

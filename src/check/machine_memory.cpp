@@ -4,6 +4,7 @@
 #include "base/text.h"
 
 #include "check/machine.h"
+#include "core/operand.h"
 
 namespace tessera::check {
 namespace {
@@ -328,8 +329,13 @@ void Machine::registers(int at, const Instruction& i) {
     const auto* slice = std::get_if<core::Slice>(&issue.arguments[k]);
     if (slice == nullptr) continue;
     const arch::Operand& o = issue.form->operands[k];
-    const int64_t count = arch::value_of(o.registers, issue.choices).value_or(1) *
-                          kernel_[slice->registers].per_register();
+    const Result<int64_t> slots =
+        core::slots_of(*issue.form, o, issue.choices, kernel_[slice->registers].element);
+    if (!slots) {
+      failed = slots.error().message;
+      return;
+    }
+    const int64_t count = *slots * i.times;
     const int64_t first = value(w, i.arguments[k][0]);
     if (first < 0 || first + count > kernel_[slice->registers].slots()) {
       report("bounds", at, i,

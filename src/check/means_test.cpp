@@ -7,8 +7,9 @@
 namespace tessera::check {
 namespace {
 
-Result<std::optional<Means>> read(const std::string& text) {
-  Result<core::Kernel> k = core::testing::gemm();
+Result<std::optional<Means>> read(const std::string& text,
+                                  const core::testing::GemmShape& shape = {}) {
+  Result<core::Kernel> k = core::testing::gemm(shape);
   if (!k) return error(k.error());
   k->means = text;
   return means_of(*k);
@@ -29,6 +30,46 @@ TEST(CheckMeans, ReadsProducts) {
   EXPECT_EQ((*turned)->outputs[0].to.place(Axis::column), 0);
 }
 
+TEST(CheckMeans, ReadsFunctionsOfTheSumAndOfOtherTensors) {
+  const core::testing::GemmShape shape{.epilogue = core::testing::Epilogue::residual};
+  const auto m =
+      read("C[i, j] = max(relu(sum(A[i, k] * B[j, k], k) / 2 + X0[j]), -X1[0, j]) ** 2", shape);
+  ASSERT_TRUE(m && *m) << to_text(m.error());
+  const Output& o = (*m)->outputs.front();
+  EXPECT_EQ(o.value.to_string(), "pow(maximum(relu(add(div(%0, 2), %1)), neg(%2)), 2)");
+  ASSERT_EQ(o.elements.size(), 2U);
+  EXPECT_EQ(o.elements[0].at, (std::vector<Index>{{Axis::column}}));
+  EXPECT_EQ(o.elements[1].at, (std::vector<Index>{{Axis::number, 0}, {Axis::column}}));
+}
+
+TEST(CheckMeans, ReadsBatches) {
+  const auto both = read("C[b, i, j] = sum(A[b, i, k] * B[b, j, k], k)", {.batched = true});
+  ASSERT_TRUE(both && *both) << to_text(both.error());
+  EXPECT_EQ((*both)->a.place(Axis::batch), 0);
+  EXPECT_EQ((*both)->outputs[0].to.place(Axis::batch), 0);
+  const auto one =
+      read("C[n, y, x] = sum(A[y, s] * B[n, x, s], s)", {.batched = true, .one_a = true});
+  ASSERT_TRUE(one && *one) << to_text(one.error());
+  EXPECT_EQ((*one)->a.place(Axis::batch), -1);
+  EXPECT_EQ((*one)->b.place(Axis::batch), 0);
+  EXPECT_EQ((*one)->b.place(Axis::column), 1);
+  const auto zero = read("C[b, i, j] = sum(A[b, i, k] * B[0, j, k], k)", {.batched = true});
+  ASSERT_TRUE(zero && *zero) << to_text(zero.error());
+  EXPECT_EQ((*zero)->b.at[0], (Index{Axis::number, 0}));
+}
+
+TEST(CheckMeans, ReadsSeveralOutputsOfOneSum) {
+  const core::testing::GemmShape shape{.direct = true, .two = true};
+  const auto m =
+      read("C[i, j] = relu(sum(A[i, k] * B[j, k], k)); D[y, x] = sum(A[y, s] * B[x, s], s)", shape);
+  ASSERT_TRUE(m && *m) << to_text(m.error());
+  EXPECT_EQ((*m)->outputs.size(), 2U);
+  EXPECT_FALSE(
+      read("C[i, j] = sum(A[i, k] * B[j, k], k); D[i, j] = sum(B[j, k] * A[i, k], k)", shape));
+  EXPECT_FALSE(
+      read("C[i, j] = sum(A[i, k] * B[j, k], k); C[i, j] = sum(A[i, k] * B[j, k], k)", shape));
+}
+
 TEST(CheckMeans, NothingSaidIsNothing) {
   const auto none = read("");
   ASSERT_TRUE(none);
@@ -40,6 +81,10 @@ TEST(CheckMeans, RefusesOtherForms) {
        {"C[i, j]", "C[i, j] = A[i, j]", "C[i, j] = sum(A[i, k] + B[j, k], k)",
         "C[i, j] = sum(A[i, k] * Z[j, k], k)", "C[i, j] = sum(A[i, k] * B[i, k], k)",
         "C[i, j] = sum(A[i, i] * B[j, k], k)", "C[i, l] = sum(A[i, k] * B[j, k], k)",
+        "C[i, j] = relu(sum(A[i, k] * B[j, k], k), 2)", "C[i, j] = what(sum(A[i, k] * B[j, k], k))",
+        "C[i, j] = sum(A[i, k] * B[j, k], k) + C[i, j]",
+        "C[i, j] = sum(A[i, k] * B[j, k], k) + A[i, k]",
+        "C[i, j] = sum(A[i, k] * B[j, k], k) + sum(A[i, k] * B[i, k], k)",
         "C[i, j] += sum(A[i, k] * B[j, k], k)", "C[i, j] = sum(A[i, k] * B[j, k], l)"}) {
     const auto m = read(text);
     ASSERT_FALSE(m) << text;

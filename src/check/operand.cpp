@@ -65,6 +65,7 @@ class Trace {
     const auto* to = argument<core::SharedAt>(from.issue(), "to");
     const auto* corner = argument<core::Integers>(from.issue(), "at");
     Piece p{.map = &kernel_[map]};
+    out_.zeros &= p.map->fill == arch::OutOfBounds::zeros;
     const bool first = pieces_.empty();
     Term k, row, batch;
     for (std::size_t m = 0; m < p.map->dims.size() && m < corner->values.size(); ++m) {

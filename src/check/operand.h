@@ -15,6 +15,7 @@ struct Operand {
   const core::Op* writer = nullptr;
   Term k_corner, row_corner;  // of the box, in the tensor
   Term batch;                 // its index; null where the factor has none
+  bool zeros = true;          // all copies put zeros where a box leaves the tensor
   std::vector<int64_t> k;     // of each step of the instruction, from the corner
   std::vector<int64_t> rows;  // of each row of the matrix, from the corner
   std::string fault;          // what contradicts the law, or empty

@@ -36,7 +36,7 @@ class Cover {
     }
     if (small(out)) return out;
     const Term turns = pool_.must(Op::divide, {tiles_ - first_ + step_ - 1, step_});
-    if (!same(r_.turn->upper - r_.turn->lower, turns)) {
+    if (!same(r_.turn->upper, turns) || !same(r_.turn->lower, pool_.constant(0))) {
       out.found = fmt::format("the number of turns is not known to be `{}`", to_string(turns));
       return out;
     }

@@ -83,6 +83,7 @@ void Tile::run() {
   bases_[row_base] = term::simplify(a.row_corner);
   bases_[column_base] = term::simplify(b.row_corner);
   if (a.batch || b.batch) bases_[batch_base] = term::simplify(a.batch ? a.batch : b.batch);
+  count_bases();
   values_.assign(4096, -1);
   last_stores_.assign(means_.outputs.size(), nullptr);
   // Places in shared memory repeat with the period; corners are compared for all turns at once.
@@ -111,7 +112,9 @@ void Tile::turn() {
       if (!stopped()) covered();
       return;
     }
+    before_turns_ = true;
     body({op}, warps);
+    before_turns_ = false;
   }
   if (why.empty()) why = "the loop of turns stands in another op";
 }
@@ -142,7 +145,9 @@ void Tile::body(const core::Body& b, const std::vector<int>& warps) {
       if (!yes.empty()) body(branch->body, yes);
       if (!no.empty()) body(branch->otherwise, no);
     } else if (const auto* elected = op.as<core::Elected>()) {
+      const bool outside = std::exchange(one_lane_, true);
       body(elected->body, warps);
+      one_lane_ = outside;
     } else if (op.as<core::Compute>() != nullptr) {
       compute(op, warps);
     } else if (op.as<core::Issue>() != nullptr) {
@@ -192,6 +197,14 @@ void Tile::products() {
   }
 }
 
+/// What a turn leaves in registers is not followed to the next one.
+bool Tile::may_write(core::RegistersId registers) {
+  if (before_turns_) written_before_.insert(registers);
+  if (!before_turns_ && written_before_.contains(registers))
+    why = fmt::format("registers `{}` go from turn to turn", kernel_[registers].name);
+  return why.empty();
+}
+
 void Tile::compute(const core::Op& op, const std::vector<int>& warps) {
   const auto& c = *op.as<core::Compute>();
   const auto steps_of = [&](const core::Run& r) {
@@ -204,8 +217,13 @@ void Tile::compute(const core::Op& op, const std::vector<int>& warps) {
     const auto* run = std::get_if<core::Run>(&in);
     inputs.push_back(run != nullptr ? steps_of(*run) : std::vector<int64_t>());
   }
+  if (one_lane_) {
+    why = "one lane computes alone";
+    return;
+  }
   for (const core::Run& r : c.results) {
     results.push_back(steps_of(r));
+    if (!may_write(r.registers)) return;
     if (!is_floating(kernel_[r.registers].element)) {
       why = "sums become integers";
       return;
@@ -312,6 +330,13 @@ void Tile::issue(const core::Op& op, const std::vector<int>& warps) {
   const auto& issue = *op.as<core::Issue>();
   const std::string& name = issue.form->name;
   walked_.insert(&op);
+  if (one_lane_ && issue.form->effects.issuer != arch::Issuer::elected &&
+      std::any_of(issue.arguments.begin(), issue.arguments.end(), [](const core::Argument& a) {
+        return std::get_if<core::Slice>(&a) != nullptr;
+      })) {
+    why = fmt::format("`{}` is done by one lane alone", name);
+    return;
+  }
   for (int w : warps) {
     value_of_symbol(role_.warp) = w;
     if (name.starts_with("stmatrix"))

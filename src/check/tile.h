@@ -31,6 +31,8 @@ class Tile {
   [[nodiscard]] int64_t columns() const { return columns_; }
   [[nodiscard]] Term batch() const { return bases_[batch_base]; }
   [[nodiscard]] const Place& last_store() const { return last_store_; }
+  /// Ops that were followed.
+  [[nodiscard]] const std::set<const core::Op*>& walked() const { return walked_; }
   std::vector<Violation> violations;
   std::string why;  // what could not be decided
 
@@ -57,6 +59,7 @@ class Tile {
   void body(const core::Body& b, const std::vector<int>& warps);
   void products();
   void forget(const core::Slice& sums);
+  bool may_write(core::RegistersId registers);
   void compute(const core::Op& op, const std::vector<int>& warps);
   void matrices(const core::Op& op, int warp);
   void copy_out(const core::Op& op, int warp);
@@ -75,6 +78,7 @@ class Tile {
   void index_of(const Place& p, const core::GlobalAt& at, Global& out);
   bool lies_inside(const Place& p, const core::GlobalAt& at, const Global& g,
                    const std::vector<bool>& bounded);
+  [[nodiscard]] std::string from_base(int base, Term offset) const;
   bool is_inside(const Place& p, Term index, Term extent, int base, Term offset, int64_t last);
   bool holds(const Place& p, Term claim, const std::string& message, const std::string& expected);
   bool conditions(const Place& p, const core::GlobalAt& at, Global& out,
@@ -85,6 +89,8 @@ class Tile {
   bool lanes_of(const Global& g, std::vector<int64_t>& at, std::vector<bool>& active);
 
   // tile_stored.cpp: what is stored against what is meant
+  static Base base_of(Axis axis);
+  void count_bases();
   [[nodiscard]] int output_of(core::TensorId tensor) const;
   bool stored(const core::Op& op, int warp, int lane, Id value, int64_t row, int64_t column,
               int output);
@@ -107,6 +113,8 @@ class Tile {
   std::unordered_map<const core::Op*, const Place*> places_;
   std::vector<std::pair<Operand, Operand>> groups_;
   std::vector<Term> bases_ = std::vector<Term>(bases);  // null: there is none
+  std::vector<std::pair<int, int64_t>>
+      counted_;  // by base: which one loads count from, and how far
   Formulas formulas_;
   std::vector<std::vector<std::vector<Id>>> registers_;  // by warp, registers and slot
   struct Held {
@@ -119,6 +127,8 @@ class Tile {
   std::map<std::pair<Id, int>, Id> wanted_;   // by sum and output
   std::map<const core::Op*, Global> globals_;
   std::set<const core::Op*> walked_;
+  std::set<core::RegistersId> written_before_;    // the loop of turns
+  bool before_turns_ = false, one_lane_ = false;  // where the walk is
   std::vector<int64_t> place_;  // of the accumulators: thread + 128 * slot to m + 64 * n
   std::unordered_map<const term::Node*, Expression> compiled_;
   std::unordered_map<const term::Node*, Term> simple_;

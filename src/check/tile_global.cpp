@@ -153,8 +153,19 @@ bool Tile::is_inside(const Place& p, Term index, Term extent, int base, Term off
       d >= 0 && same(extent, kernel_[to.tensor].extents[static_cast<std::size_t>(d)]);
   if (axis == Axis::batch) return of_output && last == 0 && check::value_of(offset, {}) == 0;
   const int64_t size = axis == Axis::row ? rows_ : columns_;
-  return of_output && axis != Axis::k && extent->facts.multiple_of(size) &&
+  // A cluster's tiles are taken together: the last may lie outside unless all of them fill it.
+  return of_output && axis != Axis::k && extent->facts.multiple_of(size * kernel_.cluster) &&
          term::always(term::less(offset + last, kernel_.pool->constant(size)), little).proved();
+}
+
+/// An index in words that are short: corners of tiles are long terms.
+std::string Tile::from_base(int base, Term offset) const {
+  static constexpr std::string_view names[] = {"", "row of the tile", "column of the tile",
+                                               "batch of the tile"};
+  if (base >= bases) return to_string(bases_[static_cast<std::size_t>(base)] + offset);
+  const std::string off = to_string(term::simplify(offset));
+  if (base == absolute) return off;
+  return std::string(names[base]) + (off == "0" ? "" : " + " + off);
 }
 
 bool Tile::lies_inside(const Place& p, const core::GlobalAt& at, const Global& g,
@@ -170,7 +181,8 @@ bool Tile::lies_inside(const Place& p, const core::GlobalAt& at, const Global& g
     Term claim = term::less(index + last, extent);
     if (bounded[d]) claim = term::logical_or(term::logical_not(term::less(index, extent)), claim);
     if (!holds(p, claim, fmt::format("an access leaves the tensor `{}`", tensor.name),
-               fmt::format("`{} < {}`", to_string(last == 0 ? index : index + last),
+               fmt::format("`{} < {}`",
+                           from_base(g.bases[d], last == 0 ? g.offsets[d] : g.offsets[d] + last),
                            to_string(extent))))
       return false;
   }
@@ -200,7 +212,7 @@ void Tile::load(const core::Op& op, int warp) {
   const Global* g = global(op);
   std::vector<int64_t> at;
   std::vector<bool> active;
-  if (g == nullptr || !lanes_of(*g, at, active)) return;
+  if (g == nullptr || !lanes_of(*g, at, active) || !may_write(g->registers)) return;
   if (kernel_[g->tensor].access != core::Access::input) {
     why = fmt::format("`{}` is read, which the kernel writes", kernel_[g->tensor].name);
     return;

@@ -37,12 +37,32 @@ int Tile::output_of(core::TensorId tensor) const {
   return -1;
 }
 
+Tile::Base Tile::base_of(Axis axis) {
+  return axis == Axis::row      ? row_base
+         : axis == Axis::column ? column_base
+         : axis == Axis::batch  ? batch_base
+                                : absolute;
+}
+
+/// Corners that are numbers, or a number from another, are no bases of their own: loads take the
+/// first base that an index can be counted from.
+void Tile::count_bases() {
+  for (int b = absolute; b < bases; ++b) {
+    counted_.emplace_back(b, 0);
+    for (int other = absolute; other < b && bases_[static_cast<std::size_t>(b)]; ++other) {
+      const Term from = bases_[static_cast<std::size_t>(other)];
+      const auto apart =
+          from ? value_of(bases_[static_cast<std::size_t>(b)] - from, {}) : std::nullopt;
+      if (!apart) continue;
+      counted_.back() = {other, *apart};
+      break;
+    }
+  }
+}
+
 /// By how much an index of a store is off the tile's corner, for all sizes; of a number, off it.
 bool Tile::corner(const core::Op& op, int warp, const Index& index, Term at, int64_t& off) {
-  const Base base = index.axis == Axis::row      ? row_base
-                    : index.axis == Axis::column ? column_base
-                    : index.axis == Axis::batch  ? batch_base
-                                                 : absolute;
+  const Base base = base_of(index.axis);
   if (!bases_[base]) {
     why = "the output has a batch, and no operand";
     return false;
@@ -83,26 +103,13 @@ Tile::Id Tile::wanted(Id sum, int output) {
   for (const ElementAt& e : o.elements) {
     Elements leaf{e.tensor.index, {}, {}};
     for (const Index& i : e.at) {
-      int base = i.axis == Axis::row      ? row_base
-                 : i.axis == Axis::column ? column_base
-                 : i.axis == Axis::batch  ? batch_base
-                                          : absolute;
-      // Corners that are numbers, or the same, are no bases of their own: as loads have it.
-      const Term corner = bases_[static_cast<std::size_t>(base)];
-      int64_t more = i.number;
-      for (int b = absolute; b < base; ++b) {
-        const Term other = bases_[static_cast<std::size_t>(b)];
-        const auto apart = other ? value_of(corner - other, {}) : std::nullopt;
-        if (!apart) continue;
-        base = b;
-        more += *apart;
-        break;
-      }
+      const auto& [base, more] = counted_[base_of(i.axis)];
       leaf.bases.push_back(base);
       for (std::size_t lane = 0; lane < Elements::lanes; ++lane)
-        leaf.at.push_back(more + (i.axis == Axis::row      ? of.at[lane]
-                                  : i.axis == Axis::column ? of.at[Elements::lanes + lane]
-                                                           : 0));
+        leaf.at.push_back(i.number + more +
+                          (i.axis == Axis::row      ? of.at[lane]
+                           : i.axis == Axis::column ? of.at[Elements::lanes + lane]
+                                                    : 0));
     }
     operands.push_back(formulas_.elements(std::move(leaf)));
   }

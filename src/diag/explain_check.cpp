@@ -91,15 +91,15 @@ cluster.arrive
 cluster.wait
 )"},
     {"TS0873", "check.k_agreement",
-     R"(A product multiplies elements of A and B that have different k.)",
-     R"(The matrices of a wgmma were traced through shared memory, swizzles and tensor maps to the tensors. At some step the two carry different indices of the dimension that is summed over, or a matrix reads bytes that its copy does not bring.)",
+     R"(A product multiplies elements of A and B that have different k, or are of different batches.)",
+     R"(The matrices of a wgmma were traced through shared memory, swizzles and tensor maps to the tensors. At some step the two carry different indices of the dimension that is summed over, or a matrix reads bytes that none of its copies brings, or two of them.)",
      R"(Load both operands at the same k; let tensor map, shared memory and descriptor have the same swizzle.)",
      R"(
 tma.load at (k * 64, row); tma.load at (k * 64, column)
 )"},
-    {"TS0874", "check.placement", R"(An element of the output gets the sum of another element.)",
-     R"(The sums were traced from the accumulators through registers and shared memory to the output's coordinates. Some element of a tile has the sum of another row or column, or is stored twice or not at all.)",
-     R"(Let the layout of the accumulators, the addresses of the stores to shared memory, and the coordinates of the copy agree.)",
+    {"TS0874", "check.placement", R"(An element of the output gets the sum of another element, or another function of it.)",
+     R"(The sums were traced from the accumulators through registers and shared memory to the output's coordinates. Some element of a tile has the sum of another row or column, another function of it than the meaning has, or elements of other tensors at other indices; or it is stored twice or not at all, or an access leaves its tensor.)",
+     R"(Let the layout of the accumulators, the addresses of loads and stores, and the coordinates of copies agree. Bound loads and stores of registers by the extents of their tensor.)",
      R"(
 tma.store at (column + c * 64, row + group * 64)
 )"},
@@ -116,10 +116,10 @@ accumulate = select(k == 0, 0, 1); for k in range(0, (K + 63) // 64)
 turns = (tiles - block + blocks - 1) // blocks
 )"},
     {"TS0878", "check.bad_meaning", R"(What a kernel says that it computes cannot be read.)",
-     R"(`means` is one assignment to an element of a tensor: a sum of products of elements over one name.)",
+     R"(`means` is an assignment to an element of a tensor for each output, with `;` between them: a function of a sum of products of elements over one name, and of elements of inputs at the output's indices or at numbers.)",
      R"(Write it in the form that the message shows, with tensors of the kernel.)",
      R"(
-@kernel(means='C[i, j] = sum(A[i, k] * B[j, k], k)')
+@kernel(means='C[i, j] = relu(sum(A[i, k] * B[j, k], k) * 0.5 + X[j])')
 )"},
     {"TS0877", "check.alignment", R"(A part of shared memory starts at the wrong address.)",
      R"(A swizzle changes addresses by their own bits, so that what it is used with starts at a multiple of its period: 1024 bytes for the one of 128 bytes. Barriers start at multiples of 8 bytes.)",

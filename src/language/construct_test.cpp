@@ -83,6 +83,76 @@ TEST(LanguageConstructs, ArrivalsAreCounted) {
   EXPECT_NE(text.find("mbarrier.init(barriers0[#0], [5])"), std::string::npos) << text;
 }
 
+TEST(LanguageConstructs, BatchesStandInFrontOfTheTiles) {
+  const auto of = [](const std::string& tiles) {
+    return body("    for b, m, n in " + tiles +
+                    ":\n        load.global_4(registers(i32, [128], layout=\"(128,1):(1,0)\"), "
+                    "A[b.index, m.index, n.index])\n",
+                "L: index(), A: Tensor[i32, \"L\", 3, 5]");
+  };
+  EXPECT_NE(of("tiles(L, 1, 3, 1, 5, 1, persistent=False)")
+                .find("tensor0[block // 15, block % 15 // 5, block % 15 % 5]"),
+            std::string::npos)
+      << of("tiles(L, 1, 3, 1, 5, 1, persistent=False)");
+  EXPECT_NE(
+      of("tiles(1, 1, 3, 1, 5, 1, persistent=False)").find("tensor0[0, block // 5, block % 5]"),
+      std::string::npos)
+      << of("tiles(1, 1, 3, 1, 5, 1, persistent=False)");
+}
+
+TEST(LanguageConstructs, BlocksOfAClusterHaveTilesBesideEachOther) {
+  const auto of = [](const std::string& along) {
+    return dumped(
+        "@kernel(threads=128, cluster=2)\ndef k(M: index(), A: Tensor[i32, \"M\", 64]):\n"
+        "    x = registers(i32, [128], layout=\"(128,1):(1,0)\")\n"
+        "    for m, n in tiles(M, 1, 64, 16, cluster=\"" +
+        along + "\"):\n        load.global_4(x, A[m.index, n.start])\n");
+  };
+  const std::string rows = of("rows"), columns = of("columns");
+  EXPECT_NE(rows.find("grid max(min(multiprocessors // 2, (M + 1) // 2 * 4), 1) * 2\n"),
+            std::string::npos)
+      << rows;
+  EXPECT_NE(rows.find("tensor0[(block // 2 + #0 * max(blocks // 2, 1)) // 4 * 2 + rank, "),
+            std::string::npos)
+      << rows;
+  EXPECT_NE(columns.find("% 2 * 2 + rank) * 16]"), std::string::npos) << columns;
+}
+
+TEST(LanguageConstructs, TheClusterMeetsAndItsBarriersAreArrivedAt) {
+  const std::string text = dumped(
+      "@kernel(cluster=\"BLOCKS\")\ndef k(BLOCKS: const = 2):\n    a = barrier(1)\n"
+      "    with role(\"x\", warps=2):\n        a[0].arrive(cluster=True)\n"
+      "        sync(\"cluster\")\n");
+  EXPECT_NE(text.find("mbarrier.init(barriers0[#0], [4])"), std::string::npos) << text;
+  EXPECT_NE(text.find("    mbarrier.arrive_at(barriers0[0], [0])\n"
+                      "    mbarrier.arrive_at(barriers0[0], [1])\n"
+                      "  cluster.arrive()\n  cluster.wait()\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("cluster.arrive_relaxed()\ncluster.wait()\nrole"), std::string::npos) << text;
+}
+
+TEST(LanguageConstructs, ATensorMayLackADimension) {
+  const std::string text =
+      body("    load.global_4(registers(i32, [128], layout=\"(128,1):(1,0)\"), A[block, lane])\n",
+           "N: index(), S: index(), A: Tensor[i32, \"N\" if SOME == 1 else None, 128, "
+           "strides(\"S\", 1)], SOME: const = 0");
+  EXPECT_NE(text.find("tensor0[lane]"), std::string::npos) << text;
+  EXPECT_EQ(dumped("@kernel(threads=32)\ndef k(N: index(), S: index(), A: Tensor[i32, 128]):\n"
+                   "    sync()\n")
+                .find("parameter"),
+            std::string::npos);
+}
+
+TEST(LanguageConstructs, DimensionsOfOneElementAreInEveryShapeOfACopy) {
+  const std::string text = body(
+      "    a = shared(bf16, [2, 64, 64], swizzle=128)\n    full = barrier(1)\n"
+      "    with one_thread():\n        for b, m in tiles(L, 1, M, 64, group=1):\n"
+      "            full[0].expect(a[0])\n            tma.load(A[b, m, :], a[0], full[0])\n",
+      "L: index(), M: index(), A: Tensor[bf16, \"L\", \"M\", 64]");
+  EXPECT_NE(text.find("map of tensor0 [2, 1, 0] [64, 64, 1] 128B"), std::string::npos) << text;
+}
+
 TEST(LanguageConstructs, ARingCountsOverAllLoopsAround) {
   const std::string text = body(
       "    full = barrier(3, arrivals=1)\n    for i in range(N):\n        for j in range(5):\n"

@@ -180,7 +180,9 @@ class Elaborator {
   Result<std::map<std::string, Value>> launch_parameters(
       const std::vector<const syntax::Parameter*>& all, std::string_view of);
   Status function_parameters();
+  [[nodiscard]] bool unused(const syntax::Parameter& p) const;
   Status constant_parameter(const syntax::Parameter& p);
+  [[nodiscard]] Value of_constant(const Value& v) const;
   Result<Value> index_parameter(const syntax::Parameter& p, const IndexType& t);
   Result<Value> tensor_parameter(const syntax::Parameter& p, const TensorType& t);
   Result<Value> override_of(const syntax::Parameter& p, const Constant& c);

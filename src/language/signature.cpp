@@ -36,6 +36,13 @@ Result<Value> Elaborator::override_of(const syntax::Parameter& p, const Constant
                    .help("the default shows what it takes"));
 }
 
+/// Of a text the constant of that name, where Python does not know it by its name alone.
+Value Elaborator::of_constant(const Value& v) const {
+  const auto* name = v.as<std::string>();
+  const Bound* const b = name == nullptr ? nullptr : find(*name);
+  return b == nullptr ? v : b->value;
+}
+
 Status Elaborator::constant_parameter(const syntax::Parameter& p) {
   Value value;
   if (const auto set = options_.constants.find(p.name); set != options_.constants.end()) {
@@ -43,7 +50,7 @@ Status Elaborator::constant_parameter(const syntax::Parameter& p) {
     value = v;
   } else if (p.fallback) {
     TESSERA_TRY(v, evaluate(*p.fallback));
-    value = v;
+    value = of_constant(v);
   } else {
     return error(fail(bad_constant, "`{}` has no value", p.name)
                      .label(label(p.span))
@@ -111,8 +118,7 @@ Status Elaborator::decorators() {
         continue;
       }
       TESSERA_TRY(v, evaluate(a.value));
-      if (const auto* name = v.as<std::string>())  // of a constant, which Python does not know here
-        if (const Bound* b = find(*name)) v = b->value;
+      v = of_constant(v);
       const auto* n = v.as<int64_t>();
       int* const what = a.keyword == "threads"      ? &threads_asked_
                         : a.keyword == "cluster"    ? &cluster_
@@ -139,6 +145,14 @@ Status Elaborator::decorators() {
   return {};
 }
 
+/// An integer that neither the body nor a tensor names.
+bool Elaborator::unused(const syntax::Parameter& p) const {
+  const auto* call = p.annotation ? p.annotation->as<syntax::Call>() : nullptr;
+  const auto* type = call == nullptr ? nullptr : call->function->as<syntax::Name>();
+  return type != nullptr && type->id == "index" && measured_.named &&
+         measured_.named->count(p.name) == 0;
+}
+
 Status Elaborator::signature() {
   std::vector<std::string> constants;
   for (const syntax::Parameter& p : kernel_.parameters)
@@ -162,10 +176,11 @@ Status Elaborator::signature() {
     if (const auto* n = find(name)->value.as<int64_t>()) builder_->kernel().constants[name] = *n;
   std::vector<const syntax::Parameter*> own;
   for (const syntax::Parameter& p : kernel_.parameters)
-    if (!is_name(p.annotation, "const") && !is_name(p.annotation, "fn")) own.push_back(&p);
+    if (!is_name(p.annotation, "const") && !is_name(p.annotation, "fn") && !unused(p))
+      own.push_back(&p);
   TESSERA_TRY(given, launch_parameters(own, "a kernel"));
-  for (const syntax::Parameter* p : own)
-    if (given.count(p->name) != 0 && find(p->name) == nullptr)
+  for (const syntax::Parameter* p : own)  // integers have got their names, which tensors use
+    if (given.at(p->name).as<TensorRef>() != nullptr)
       TESSERA_CHECK(bind(p->name, given.at(p->name), p->span));
   return function_parameters();
 }
@@ -181,17 +196,16 @@ Result<std::map<std::string, Value>> Elaborator::launch_parameters(
       type = v;
     }
     if (const auto* index = type.as<IndexType>()) {
-      if (measured_.named && measured_.named->count(p->name) == 0) continue;
       TESSERA_TRY(v, index_parameter(*p, *index));
       out[p->name] = v;
     } else if (const auto* tensor = type.as<TensorType>()) {
       tensors.emplace_back(p, *tensor);
     } else {
-      return error(
-          fail(wrong_kind, "parameter `{}` of {} has no type of one", p->name, of)
-              .label(label(p->span))
-              .expect("`Tensor[...]`, `index(...)`, `const` or `fn`")
-              .help("write `{}: const = 128` or `{}: Tensor[bf16, \"M\", \"K\"]`", p->name, p->name));
+      return error(fail(wrong_kind, "parameter `{}` of {} has no type of one", p->name, of)
+                       .label(label(p->span))
+                       .expect("`Tensor[...]`, `index(...)`, `const` or `fn`")
+                       .help("write `{}: const = 128` or `{}: Tensor[bf16, \"M\", \"K\"]`", p->name,
+                             p->name));
     }
   }
   for (const auto& [p, type] : tensors) {

@@ -117,9 +117,8 @@ Result<Value> Elaborator::part(const Position& p, const syntax::Subscript& s, Sp
                      .help("go over `parts({}, size)`, or write `part(i, size)`", p.size));
   const int64_t pieces = p.size / at.extent;
   const Term first = pieces == 1 ? p.index : p.index * pieces;
-  return Value{Position{.index = sum(first, at.position->index),
-                        .start = sum(p.start, at.start),
-                        .size = at.extent}};
+  return Value{Position{
+      .index = sum(first, at.position->index), .start = sum(p.start, at.start), .size = at.extent}};
 }
 
 Result<Value> Elaborator::part(const BoxRef& b, const syntax::Subscript& s, Span span) {

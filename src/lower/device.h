@@ -91,6 +91,7 @@ class Device {
   Expressions expressions_;
   Instructions instructions_;
   Text text_{1};
+  std::string before_, after_;  // of the next instruction: lines around its call
   std::optional<Diagnostic> failure_;
   const core::Op* op_ = nullptr;
   std::optional<Uses> uses_;

@@ -1,4 +1,6 @@
 // Instructions of the device side: their arguments as C++.
+#include <utility>
+
 #include "base/text.h"
 
 #include "lower/codes.h"
@@ -119,7 +121,9 @@ Passed Device::address(const core::Issue& i, std::size_t operand, const core::Sh
     return {};
   }
   helpers_.insert("matrix");
-  const std::string start = fmt::format("({} >> 4 | {:#x}u)", base, bits->low);
+  // In a cluster an address has its block's rank above the 18 bits that lie in the block.
+  const std::string own = kernel_.cluster == 1 ? base : fmt::format("({} & 0x3ffffu)", base);
+  const std::string start = fmt::format("({} >> 4 | {:#x}u)", own, bits->low);
   return {By::value,
           "uint64_t",
           {fmt::format("matrix({}, {:#x}u)", sum(start, split_sum(chunk_of(kernel_, at))),
@@ -131,17 +135,16 @@ Passed Device::part(const Operand& o, const core::Slice& s) {
   const core::Registers& r = kernel_[s.registers];
   const int64_t per = r.per_register();
   const Term word = floor_div(s.first, per), at = floor_mod(s.first, per);
-  if (o.direction != arch::Direction::in) {
-    refuse(
-        fail(unsupported, "a part of a register cannot be written by an instruction: `{}`", r.name)
-            .help("load 4 bytes or more"));
-    return {};
-  }
   helpers_.insert("field");
-  return {By::value,
-          "uint16_t",
-          {fmt::format("field<{}>({}[{}], {})", 32 / per, registers_.at(s.registers.index),
-                       expressions_.text(word), expressions_.text(at))}};
+  const std::string place = fmt::format("{}[{}], {}", registers_.at(s.registers.index),
+                                        expressions_.text(word), expressions_.text(at));
+  const std::string value = fmt::format("field<{}>({})", 32 / per, place);
+  if (o.direction == arch::Direction::in) return {By::value, "uint16_t", {value}};
+  // The instruction writes a variable, which then takes its place in the register.
+  helpers_.insert("set_field");
+  before_ = fmt::format("uint16_t part = {};", value);
+  after_ = fmt::format("set_field<{}>({}, part);", 32 / per, place);
+  return {By::reference, "uint16_t", {"part"}};
 }
 
 Passed Device::slice(const core::Issue& i, std::size_t operand, const core::Slice& s) {
@@ -274,7 +277,14 @@ void Device::write(const core::Issue& i) {
   if (failure_) return;
   const Result<std::string> call = instructions_.call(*i.form, i.choices, operands);
   if (!call) return refuse(call.error());
-  text_.raw(*call);
+  if (before_.empty()) {
+    text_.raw(*call);
+  } else {
+    text_.block();
+    for (const std::string& line : {std::exchange(before_, ""), *call, std::exchange(after_, "")})
+      text_.raw(line);
+    text_.close();
+  }
   if (has_event(*i.form, arch::Verb::awaits, arch::EventKind::wgmma_group)) pin_registers();
 }
 

@@ -117,6 +117,16 @@ TEST(LowerBuild, PairedProductOfEightBits) {
   const GemmShape shape{.bk = 128, .element = DType::float8_e4m3fn, .cluster = 2};
   expect_builds(lowered(core::testing::gemm(shape)), folder);
 }
+TEST(LowerBuild, ProductOfOperandsWhoseRowsLieSideBySide) {
+  const TemporaryFolder folder("lower");
+  expect_builds(lowered(core::testing::gemm({.a_rows = true, .b_rows = true})), folder);
+}
+TEST(LowerBuild, PairedProductOfBatches) {
+  const TemporaryFolder folder("lower");
+  const GemmShape shape{
+      .cluster = 2, .beside = true, .batched = true, .one_b = true, .b_rows = true};
+  expect_builds(lowered(core::testing::gemm(shape)), folder);
+}
 TEST(LowerBuild, CausalAttention) {
   const TemporaryFolder folder("lower");
   expect_builds(lowered(core::testing::attention({.causal = true})), folder);
@@ -155,13 +165,13 @@ TEST(LowerBuild, LaunchesAreChecked) {
 // -----------------------------------------------------------------------------
 
 TEST(LowerBinding, TensorsBeginWhereTheyAreBound) {
-  const Options options{{{2, 0}, {0, 64}, {2, 4096}}, "half a product"};
+  const Options options{.tensors = {{2, 0}, {0, 64}, {2, 4096}}, .describe_name = "half a product"};
   const CudaSource s = lowered(core::testing::gemm(), options);
   EXPECT_EQ(s.tensors, (std::vector<std::string>{"B", "", "A"}));
   EXPECT_THAT(s.text, HasSubstr("void* A = launch->tensors[2];"));
   EXPECT_THAT(s.text, HasSubstr("void* B = static_cast<char*>(launch->tensors[0]) + 128;"));
   EXPECT_THAT(s.text, HasSubstr(R"("name":"half a product")"));
-  const Result<CudaSource> few = lower(*core::testing::gemm(), {{{0, 0}}, ""});
+  const Result<CudaSource> few = lower(*core::testing::gemm(), {.tensors = {{0, 0}}});
   ASSERT_FALSE(few);
   EXPECT_EQ(few.error().code, bad_launch.id);
 }

@@ -1,6 +1,9 @@
 #include "lower/range.h"
 
 #include <algorithm>
+#include <vector>
+
+#include "term/rules.h"
 
 namespace tessera::lower {
 namespace {
@@ -100,6 +103,57 @@ Range Ranges::of_product(Term a, Term b) {
   return r;
 }
 
+/// What t is below, as a term: items that a loop deals out, or a remainder's divisor.
+std::optional<Term> Ranges::above(Term t) const {
+  if (t->op == Op::remainder) return t->args[1];
+  if (t == kernel_.at.block) return kernel_.grid;
+  if (t->op != Op::add || t->args[1]->op != Op::multiply) return {};
+  const Term first = t->args[0], product = t->args[1];
+  for (const auto& [counter, step] :
+       {std::pair(product->args[0], product->args[1]), {product->args[1], product->args[0]}}) {
+    const Term upper = counter->op == Op::counter ? counter->symbol->bounds.upper : Term();
+    if (!upper || upper->op != Op::divide || upper->args[1] != step) continue;
+    // Turns of first, first + step, ... below n: (n - first + step - 1) // step.
+    return term::simplify(upper->args[0] + first - step + 1);
+  }
+  return {};
+}
+
+namespace {
+
+/// The factors that are no constants, and the constant.
+void factors_of(Term t, std::vector<Term>& out, Wide& constant) {
+  if (t->op == Op::constant) {
+    constant = times(constant, t->value);
+  } else if (t->op == Op::multiply) {
+    factors_of(t->args[0], out, constant);
+    factors_of(t->args[1], out, constant);
+  } else {
+    out.push_back(t);
+  }
+}
+
+}  // namespace
+
+/// t // d with t < n: where the factors of d are among those of n, t // d is below n / d.
+Range Ranges::of_quotient(Term t, Term d) {
+  Range r = quotient(of(t), of(d));
+  const std::optional<Term> n = above(t);
+  if (!n || of(t).low < 0) return r;
+  std::vector<Term> many, few;
+  Wide items = 1, each = 1;
+  factors_of(*n, many, items);
+  factors_of(d, few, each);
+  for (const Term f : few) {
+    const auto same = std::find(many.begin(), many.end(), f);
+    if (same == many.end()) return r;
+    many.erase(same);
+  }
+  for (const Term f : many) items = times(items, of(f).high);
+  if (each >= 1 && items >= 1 && bounded(items)) r.high = std::min(r.high, (items - 1) / each);
+  return r;
+}
+
 /// Bits of numbers that are not negative stay below the next power of two.
 Range Ranges::of_bits(Term t) {
   const Range a = of(t->args[0]), b = of(t->args[1]);
@@ -122,14 +176,13 @@ Range Ranges::computed(Term t) {
     return narrowed({}, f);
   }
   if (t->op == Op::multiply) return of_product(t->args[0], t->args[1]);
+  if (t->op == Op::divide) return of_quotient(t->args[0], t->args[1]);
   const Range a = of(t->args[0]), b = of(t->args[1]);
   switch (t->op) {
     case Op::add:
       return {plus(a.low, b.low), plus(a.high, b.high)};
     case Op::subtract:
       return {plus(a.low, -b.high), plus(a.high, -b.low)};
-    case Op::divide:
-      return quotient(a, b);
     case Op::remainder:
       return remainder(a, b);
     case Op::shift_left:

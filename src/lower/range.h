@@ -2,9 +2,10 @@
 //
 // Facts of a pool know every symbol by its declared bounds alone. A launch knows more: `blocks` is
 // what the grid's term gives, and a loop that deals items out (upper = x // step, item = counter *
-// step) stays below x.
+// step) stays below x. Items that are divided by some of the factors of x stay below the others.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 
 #include "core/kernel.h"
@@ -34,6 +35,8 @@ class Ranges {
   Range computed(term::Term t);
   Range of_symbol(term::Term t);
   Range of_product(term::Term a, term::Term b);
+  Range of_quotient(term::Term t, term::Term d);
+  [[nodiscard]] std::optional<term::Term> above(term::Term t) const;
   Range of_bits(term::Term t);
 
   const core::Kernel& kernel_;

@@ -71,6 +71,12 @@ Result<GemmProblem> restate(const rules::GemmBody& body, const rules::Pattern& p
   return p;
 }
 
+Diagnostic none_of(const GemmProblem& p, const std::map<std::string, int>& pruned) {
+  Diagnostic d = fail(unsupported_gemm, "no tile fits {} x {} x {}", p.m, p.n, p.k);
+  for (const auto& [reason, times] : pruned) d.notes.push_back(fmt::format("{}: {}", times, reason));
+  return d;
+}
+
 Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
   const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
   if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
@@ -82,11 +88,14 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   if (found.configs.size() > 2 * limit) found.configs.resize(2 * limit);
   Space space;
   for (const auto& [config, ms] : found.configs) {
-    TESSERA_TRY(c, candidate(p, config, ms, arch));
-    space.candidates.push_back(std::move(c));
+    Result<Candidate> c = candidate(p, config, ms, arch);
+    if (c)
+      space.candidates.push_back(std::move(*c));
+    else
+      ++found.pruned[c.error().message];
   }
   if (space.candidates.empty())
-    return error(fail(unsupported_gemm, "no tile fits {} x {} x {}", p.m, p.n, p.k));
+    return error(none_of(p, found.pruned));
   diversify(space.candidates);
   if (space.candidates.size() > limit) space.candidates.resize(limit);
   space.pruned.assign(found.pruned.begin(), found.pruned.end());

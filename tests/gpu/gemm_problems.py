@@ -93,7 +93,7 @@ SETS["wgmma"] = [
 ]
 # Products in the kernel language (kernels/gemm.py), beside those in plain CUDA C++.
 TILE = ["tile_gemm"]
-BESIDE = dict(realizers=["tile_gemm", "wgmma_gemm"], limit=12)
+BESIDE = dict(realizers=["tile_gemm", "wgmma_gemm"], limit=8)
 SETS["tile"] = [
     dict(m=1024, n=1024, k=1024, b_major="n", name="1024 bf16", **BESIDE),
     dict(m=2048, n=2048, k=2048, b_major="n", name="2048 bf16", **BESIDE),
@@ -101,7 +101,7 @@ SETS["tile"] = [
     dict(m=4096, n=4096, k=4096, name="4096 bf16, k-major", **BESIDE),
     dict(m=8192, n=8192, k=8192, name="8192 bf16", **BESIDE),
     dict(m=8192, n=8192, k=8192, dtype="float16", name="8192 fp16", **BESIDE),
-    dict(m=16384, n=16384, k=16384, name="16384 bf16", **dict(BESIDE, limit=4)),
+    dict(m=16384, n=16384, k=16384, name="16384 bf16", **dict(BESIDE, limit=3)),
     dict(BATCHED, name="L1-3 bf16", **BESIDE),
     dict(m=8192, n=6144, k=4096, name="llama qkv, 8192", **BESIDE),
     dict(m=8192, n=28672, k=4096, name="llama up, 8192", **BESIDE),
@@ -112,6 +112,8 @@ SETS["tile"] = [
     dict(m=2048, n=6144, k=4096, name="llama qkv", **BESIDE),
     dict(m=2048, n=4096, k=14336, epilogue="residual", name="llama down", **BESIDE),
     dict(m=4096, n=1024, k=1024, epilogue="bias_gelu", name="small", **BESIDE),
+    dict(m=4096, n=4096, k=4096, name="square fp8", limit=8, realizers=[*TILE, "cublaslt"], **FP8),
+    dict(m=8192, n=8192, k=8192, name="8192 fp8", limit=8, realizers=[*TILE, "cublaslt"], **FP8),
 ]
 # Verified with it: extents that no tile divides, all layouts, every kind of operand.
 TILE_CHECKS = [
@@ -125,6 +127,7 @@ TILE_CHECKS = [
     dict(m=264, n=136, k=200, dtype="float16", epilogue="bias_gelu"),
     dict(m=67, n=70, k=136, epilogue="bias_residual"),
     dict(m=264, n=136, k=200, out_dtype="float32", epilogue="bias_gelu"),
+    dict(m=272, n=144, k=80, epilogue="bias_gelu", **FP8),
 ]
 # Verified with it: every configuration, at extents that no tile divides, in all layouts.
 WGMMA_CHECKS = [

@@ -152,7 +152,8 @@ void Results::store(const From& f) {
   });
 }
 
-/// 64 columns at a time, through the warpgroup's buffers by turns.
+/// 64 columns at a time, through the warpgroup's buffers by turns; a tile's first part waits for all
+/// of the last one's.
 void Results::through_shared(const From& f, Term part) {
   const Term group = floor_div(f.warp, 4);
   const auto one_of_group = [&](const std::function<void()>& body) {
@@ -161,8 +162,13 @@ void Results::through_shared(const From& f, Term part) {
   const auto meet = [&] {
     b_.issue("barrier.sync", {Integers{{group + 1}}, Integers{{b_.number(128)}}});
   };
-  const Term buffer = floor_mod(f.turn * (s_.bn / 64) + part, s_.buffers);
-  one_of_group([&] { b_.issue("bulk.wait_read", {Integers{{b_.number(s_.buffers - 1)}}}); });
+  const Term buffer = floor_mod(part, s_.buffers);
+  const auto wait = [&](int64_t left) {
+    b_.issue("bulk.wait_read", {Integers{{b_.number(left)}}});
+  };
+  one_of_group([&] {
+    b_.when(equals(part, b_.number(0)), [&] { wait(0); }, [&] { wait(s_.buffers - 1); });
+  });
   meet();
   compute(f, part);
   b_.unrolled("j", 4, [&](Term j) {

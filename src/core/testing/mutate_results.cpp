@@ -98,11 +98,38 @@ Edit corner(std::string_view form, std::size_t d, const std::string& how,
   };
 }
 
+std::optional<std::string> dropped(Kernel& k, Op& op) {
+  auto* c = std::get_if<Compute>(&op.node);
+  if (c == nullptr) return std::nullopt;
+  op.node = If{k.pool->truth(false), {}, {}};
+  return "a computation is gone";
+}
+
 std::optional<std::string> turned(Kernel& k, Op& op, std::string_view operand) {
   auto* flag = argument<Integers>(op, operand);
   if (flag == nullptr) return std::nullopt;
   flag->values[0] = k.pool->constant(1) - flag->values[0];
   return fmt::format("{} is the other way round", operand);
+}
+
+/// The rank in an argument of a copy is that of the other block, or of the first.
+Edit other_rank(std::string_view operand, bool first) {
+  return [=](Kernel& k, Op& op) -> std::optional<std::string> {
+    if (!name_of(op).starts_with("tma.")) return std::nullopt;
+    const Term by = first ? k.pool->constant(0) : k.pool->constant(1) - k.at.rank;
+    auto* at = argument<Integers>(op, operand);
+    auto* to = argument<SharedAt>(op, operand);
+    if (at == nullptr && to == nullptr) return std::nullopt;
+    bool any = false;
+    for (Term& t : at != nullptr ? at->values : to->at) {
+      const Term changed = replaced(t, k.at.rank, by);
+      any |= changed != t;
+      t = changed;
+    }
+    if (!any) return std::nullopt;
+    return fmt::format("`{}` has in `{}` the rank of {}", name_of(op), operand,
+                       first ? "the first block" : "the other block");
+  };
 }
 
 std::vector<std::pair<std::string, Edit>> edits() {
@@ -140,8 +167,13 @@ std::vector<std::pair<std::string, Edit>> edits() {
                                       if (c.inputs.size() < 3) return false;
                                       return std::swap(c.inputs[1], c.inputs[2]), true;
                                     })},
+      {"dropped_computation", dropped},
       {"next_batch", corner("tma.", 2, "the next batch", more)},
       {"panel_twice", corner("tma.load", 0, "the first panel again", first_panel)},
+      {"other_rank", other_rank("at", false)},
+      {"first_rank", other_rank("at", true)},
+      {"other_rank_in_shared", other_rank("to", false)},
+      {"first_rank_in_shared", other_rank("to", true)},
       {"turned_a", [](Kernel& k, Op& op) { return turned(k, op, "transpose_a"); }},
       {"turned_b", [](Kernel& k, Op& op) { return turned(k, op, "transpose_b"); }},
   };

@@ -35,7 +35,8 @@ bool has_vectors(const Layout& layout, const std::vector<int64_t>& tile, int64_t
   if (layout.mode(1).size() % n != 0) return false;
   const auto column = [&](int64_t element) { return coordinates(element, tile).back(); };
   for (const Digit& d : digits(layout.mode(0), tile))
-    if (d.dim + 1 == static_cast<int>(tile.size()) && d.distance % n != 0) return false;
+    if (d.extent > 1 && d.dim + 1 == static_cast<int>(tile.size()) && d.distance % n != 0)
+      return false;
   const Layout slots = layout.mode(1);
   for (int64_t s = 0; s < slots.size(); ++s)
     if (column(slots(s)) % n != s % n ||

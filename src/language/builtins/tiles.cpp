@@ -28,10 +28,16 @@ struct Tiles {
   }
 };
 
+bool is_known(Term t) {
+  return t->op == term::Op::constant;
+}
 bool is_one(Term t) {
-  return t->op == term::Op::constant && t->value == 1;
+  return is_known(t) && t->value == 1;
 }
 Term product(Term a, Term b) {
+  int64_t known = 0;
+  if (is_known(a) && is_known(b) && !__builtin_mul_overflow(a->value, b->value, &known))
+    return a.pool().constant(known);
   return is_one(a) ? b : is_one(b) ? a : a * b;
 }
 
@@ -141,7 +147,10 @@ Status read_extents(Call& c, Tiles& t) {
   for (std::size_t d = 0; d < t.extents.size(); ++d) {
     Extent& e = t.extents[d];
     const int64_t of_cluster = e.size * t.together(d);
-    if (of_cluster > 1) e.count = c.e.builder().divide_up(e.count, of_cluster);
+    if (is_known(e.count) && e.count->value > 0)
+      e.count = c.e.builder().number((e.count->value - 1) / of_cluster + 1);
+    else if (of_cluster > 1)
+      e.count = c.e.builder().divide_up(e.count, of_cluster);
   }
   return {};
 }

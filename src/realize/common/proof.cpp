@@ -11,9 +11,10 @@ inline constexpr Code unproved{"TS0415", "realize.unproved"};
 Result<Json> prove(const core::Kernel& kernel) {
   TESSERA_TRY(means, check::means_of(kernel));
   const check::Report report = check::check(kernel, {}, means);
+  for (const check::Finding& f : report.findings)
+    if (f.verdict == check::Verdict::refuted) return error(f.diagnostics.front());
   for (const check::Finding& f : report.findings) {
     if (f.verdict == check::Verdict::proved) continue;
-    if (f.verdict == check::Verdict::refuted) return error(f.diagnostics.front());
     return error(fail(unproved, "`{}` of kernel `{}` is {}: {}", f.kind->name, kernel.name,
                       check::name_of(f.verdict), f.reason)
                      .expect("all kinds of invariants proved")

@@ -20,11 +20,11 @@ int consumer_registers(const TileGemmConfig& c) {
 }
 
 std::optional<std::string> refuse(const TileGemmConfig& c, const GemmProblem& p) {
-  constexpr int beside = 44;  // addresses, counters, and the results of one part
+  constexpr int beside = 60;  // addresses, counters, and the results of one part
   if (c.columns / 2 + beside > consumer_registers(c))
     return "more accumulators than a thread has registers for";
   if (c.stages < least_stages) return "shared memory: too few stages";
-  if (!p.b.columns_contiguous && c.columns % 64 != 0 && c.columns > 64)
+  if (!p.b.columns_contiguous && c.columns % 64 != 0)
     return "N-major weights come in blocks of 64";
   if (!p.b.columns_contiguous && c.cluster_m == 2 && c.columns % 128 != 0)
     return "two blocks share N-major weights in blocks of 64";
