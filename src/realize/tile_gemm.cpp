@@ -74,7 +74,6 @@ Result<GemmProblem> restate(const rules::GemmBody& body, const rules::Pattern& p
 Diagnostic none_of(const GemmProblem& p, const std::map<std::string, int>& pruned) {
   Diagnostic d = fail(unsupported_gemm, "no tile fits {} x {} x {}", p.m, p.n, p.k);
   for (const auto& [reason, times] : pruned) d.notes.push_back(fmt::format("{}: {}", times, reason));
-  if (getenv("DBG")) for (auto& n : d.notes) fprintf(stderr, "%s\n", n.c_str());
   return d;
 }
 

@@ -20,7 +20,7 @@ int consumer_registers(const TileGemmConfig& c) {
 }
 
 std::optional<std::string> refuse(const TileGemmConfig& c, const GemmProblem& p) {
-  constexpr int beside = 44;  // addresses, counters, and the results of one part
+  constexpr int beside = 60;  // addresses, counters, and the results of one part
   if (c.columns / 2 + beside > consumer_registers(c))
     return "more accumulators than a thread has registers for";
   if (c.stages < least_stages) return "shared memory: too few stages";
