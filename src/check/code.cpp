@@ -39,8 +39,8 @@ std::string_view unmodelled(const arch::Form& form) {
   // Bytes that are expected alone may come when the phase is already complete.
   if (form.name == "mbarrier.expect_tx" || form.name == "mbarrier.inval")
     return "it is not modelled";
-  if (form.capability == "dsmem" || form.name == "cluster.map")
-    return "shared memory of other blocks is modelled for copies alone";
+  if (form.capability == "dsmem" || form.name == "cluster.map" || form.name == "bulk.to_block")
+    return "shared memory of other blocks is modelled for multicast copies alone";
   return "";
 }
 
@@ -108,7 +108,8 @@ class Compiler {
       out_.not_shifted = s.why;
       return v;
     }
-    out_.period = std::lcm(out_.period, s.period);
+    for (std::size_t i = 0; i < s.periods.size(); ++i)
+      out_.periods[i] = std::lcm(out_.periods[i], s.periods[i]);
     out_.steady = std::max(out_.steady, s.steady);
     v.shifted = Expression(s.term);
     out_.shifted_symbols.insert(out_.shifted_symbols.end(), v.shifted.symbols().begin(),
@@ -130,6 +131,7 @@ class Compiler {
       } else if (const auto* branch = op.as<core::If>()) {
         choose(op, *branch);
       } else if (const auto* elected = op.as<core::Elected>()) {
+        if (!elected_) add(Instruction::Kind::elect, &op);
         const bool outside = std::exchange(elected_, true);
         body(elected->body);
         elected_ = outside;
@@ -307,6 +309,7 @@ class Compiler {
 
 Program compile(const core::Kernel& kernel, Sizes& sizes) {
   Program out;
+  out.periods.assign(sizes.all().size(), 1);
   Compiler compiler(kernel, sizes, out);
   std::vector<bool> taken(static_cast<std::size_t>(kernel.threads / 32), false);
   for (const Op& op : kernel.body)

@@ -14,7 +14,19 @@ struct Value {
 };
 
 struct Instruction {
-  enum class Kind : uint8_t { issue, compute, declare, enter, test, next, branch, jump, end };
+  /// elect: before an elected part, which begins by a meeting of the warp's lanes.
+  enum class Kind : uint8_t {
+    issue,
+    compute,
+    declare,
+    elect,
+    enter,
+    test,
+    next,
+    branch,
+    jump,
+    end
+  };
   Kind kind = Kind::end;
   const core::Op* op = nullptr;
   bool elected = false;       // one lane of each warp alone
@@ -45,7 +57,7 @@ struct Piece {
 
 struct Program {
   std::vector<Piece> codes;
-  int64_t period = 1;                // of shifted terms, in every count
+  std::vector<int64_t> periods;      // of shifted terms, by size, in its count
   int64_t steady = 0;                // they have one value from here on, in every counter
   std::vector<int> shifted_symbols;  // that occur in them, by index
   std::string not_shifted;  // why there is no proof for all sizes; empty: shifted values are there

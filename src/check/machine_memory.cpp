@@ -114,7 +114,8 @@ int Machine::lanes_footprint(int at, const Instruction& i, const arch::Access& a
   const int64_t bytes = amount(w, i, a.bytes);
   const int64_t lanes = a.place == Place::rows ? amount(w, i, a.lanes) : 32;
   bool inside = true;
-  return footprints_.get(key, [&] {
+  std::optional<uint64_t> own;  // of a new one
+  const int print = footprints_.get(key, [&] {
     std::vector<Bytes> ranges;
     for (int64_t l = 0; l < lanes; ++l) {
       w.values[lane] = l;
@@ -127,8 +128,11 @@ int Machine::lanes_footprint(int at, const Instruction& i, const arch::Access& a
       }
     }
     w.values[lane] = 0;
+    if (a.place == Place::lanes && !i.elected) own = lanes_of(ranges);
     return ranges;
   });
+  if (own) footprints_.set_lanes(print, *own);
+  return print;
 }
 
 void Machine::access(int at, const Instruction& i, const arch::Access& a) {
@@ -143,6 +147,7 @@ void Machine::access(int at, const Instruction& i, const arch::Access& a) {
   if (print < 0 || footprints_.grown()) return;
   Access mine;
   mine.op = i.op;
+  mine.lanes = footprints_.lanes(print);
   mine.warp = at;
   mine.write = a.action != arch::Action::read;
   mine.generic = a.proxy == Proxy::generic;
@@ -229,6 +234,8 @@ bool Machine::ordered(int at, const Instruction& i, const Access& before, const 
     return index == 0 ||
            (w.elected[c] >= index && (i.elected || w.together || w.others[c] >= index));
   };
+  // Each lane's own accesses are in its order.
+  if (before.warp == mine.warp && mine.lanes != 0 && before.lanes == mine.lanes) return true;
   bool finished = true, fenced = true;
   if (before.end.component < 0) {
     finished = known(part(before.warp, seen_elected), before.elected) &&

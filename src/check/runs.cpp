@@ -43,7 +43,7 @@ class Runner {
     out.reads_from = machine_.reads_from;
     out.seen = machine_.seen;
     out.states = states_;
-    out.period = program_.period;
+    for (int64_t period : program_.periods) out.period = std::lcm(out.period, period);
     out.events = machine_.events;
     return out;
   }
