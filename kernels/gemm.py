@@ -80,6 +80,7 @@ def gemm(
     N_MULTIPLE: const = 8,
     K_MULTIPLE: const = 8,
     C_MULTIPLE: const = 8,  # of C's strides
+    ROUND: const = 0,  # 1: f32 operands are rounded to tf32 when they are loaded, not cut
     PART: const = 64,  # columns that leave at a time
     DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, which takes 16 bits
     epilogue: fn = plain,
@@ -104,8 +105,8 @@ def gemm(
                 for k in steps:
                     empty[k].wait()
                     full[k].expect(a[k], b[k])
-                    tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1)
-                    tma.load(B[batch.index, n, k], b[k], full[k], share=BESIDE == 0)
+                    tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1, round=ROUND == 1)
+                    tma.load(B[batch.index, n, k], b[k], full[k], share=BESIDE == 0, round=ROUND == 1)
         leave(CLUSTER)
 
     with role("consumer", warpgroups=BM // 64, registers="rest"):

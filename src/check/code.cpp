@@ -155,21 +155,32 @@ class Compiler {
     const std::vector<Known> turns = turns_of({&loop});
     if (turns.empty()) return false;
     core::Issue all = *issue;
+    const std::vector<Instruction::Slots> slots = slots_of(all);
     for (std::size_t i = 0; i < all.arguments.size(); ++i) {
       auto* slice = std::get_if<core::Slice>(&all.arguments[i]);
       if (slice == nullptr) continue;
-      const auto count = core::slots_of(*all.form, all.form->operands[i], all.choices,
-                                        kernel_[slice->registers].element);
       const Term first = with_values(slice->first, turns.front());
       for (std::size_t t = 0; t < turns.size(); ++t)
-        if (!count || value_of(with_values(slice->first, turns[t]) - first, {}) !=
-                          static_cast<int64_t>(t) * *count)
+        if (value_of(with_values(slice->first, turns[t]) - first, {}) !=
+            static_cast<int64_t>(t) * slots[i].taken)
           return false;
       slice->first = first;
     }
     instruction(loop.body[0], all);
     code_.instructions.back().times = static_cast<int64_t>(turns.size());
     return true;
+  }
+
+  /// It takes -1 of registers of a type that the operand is not for.
+  [[nodiscard]] std::vector<Instruction::Slots> slots_of(const core::Issue& issue) const {
+    std::vector<Instruction::Slots> out(issue.arguments.size());
+    for (std::size_t i = 0; i < issue.arguments.size() && i < issue.form->operands.size(); ++i)
+      if (const auto* slice = std::get_if<core::Slice>(&issue.arguments[i]))
+        out[i] = {core::slots_of(*issue.form, issue.form->operands[i], issue.choices,
+                                 kernel_[slice->registers].element)
+                      .value_or(-1),
+                  kernel_[slice->registers].slots()};
+    return out;
   }
 
   void instruction(const Op& op, const core::Issue& issue) {
@@ -192,7 +203,14 @@ class Compiler {
         for (Term t : numbers->values) arguments[i].push_back(value(t));
       }
     }
-    at(add(Instruction::Kind::issue, &op)).arguments = std::move(arguments);
+    const std::size_t i = add(Instruction::Kind::issue, &op);
+    at(i).arguments = std::move(arguments);
+    at(i).slots = slots_of(issue);
+    if (out_.unsupported.empty() && std::any_of(at(i).slots.begin(), at(i).slots.end(),
+                                                [](const auto& s) { return s.taken < 0; })) {
+      out_.unsupported = fmt::format("`{}` takes registers of another type", issue.form->name);
+      out_.unsupported_at = &op;
+    }
   }
 
   void computation(const Op& op, const core::Compute& c) {

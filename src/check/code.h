@@ -36,6 +36,10 @@ struct Instruction {
   int size = -1;              // of loops: place in Sizes::all, or -1
   std::vector<Value> values;  // enter, test, next: lower, turns, step; branch: condition
   std::vector<std::vector<Value>> arguments;  // of an instruction; empty where no effect needs them
+  struct Slots {
+    int64_t taken = 0, all = 0;
+  };
+  std::vector<Slots> slots;  // by argument: of registers, how many it takes, and how many there are
   int64_t times = 1;  // turns of an unrolled loop in one, each with the slots behind the last one's
   std::vector<Running> loops;  // that it stands in, of sizes
   std::vector<Term> counters;  // of all loops that it stands in

@@ -4,7 +4,6 @@
 #include "base/text.h"
 
 #include "check/machine.h"
-#include "core/operand.h"
 
 namespace tessera::check {
 namespace {
@@ -328,26 +327,19 @@ void Machine::registers(int at, const Instruction& i) {
   for (std::size_t k = 0; k < issue.arguments.size() && k < issue.form->operands.size(); ++k) {
     const auto* slice = std::get_if<core::Slice>(&issue.arguments[k]);
     if (slice == nullptr) continue;
-    const arch::Operand& o = issue.form->operands[k];
-    const Result<int64_t> slots =
-        core::slots_of(*issue.form, o, issue.choices, kernel_[slice->registers].element);
-    if (!slots) {
-      failed = slots.error().message;
-      return;
-    }
-    const int64_t count = *slots * i.times;
+    const int64_t count = i.slots[k].taken * i.times;
     const int64_t first = value(w, i.arguments[k][0]);
-    if (first < 0 || first + count > kernel_[slice->registers].slots()) {
+    if (first < 0 || first + count > i.slots[k].all) {
       report("bounds", at, i,
              fmt::format("an index leaves the registers `{}`", kernel_[slice->registers].name),
-             fmt::format("{} slots", kernel_[slice->registers].slots()),
+             fmt::format("{} slots", i.slots[k].all),
              fmt::format("{} to {}", first, first + count - 1),
              "keep the slice within the registers");
       continue;
     }
     used.emplace_back(k, Slots{slice->registers, first, first + count});
   }
-  if (wgmma_of(issue)) return multiply(at, i, used);
+  if (!used.empty() && wgmma_of(issue)) return multiply(at, i, used);
   for (const auto& [k, s] : used) {
     const arch::Direction d = issue.form->operands[k].direction;
     use_registers(at, i, s, d != arch::Direction::out, d != arch::Direction::in);
