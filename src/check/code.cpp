@@ -1,6 +1,7 @@
 #include "check/code.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -108,7 +109,9 @@ class Compiler {
       out_.not_shifted = s.why;
       return v;
     }
-    out_.period = std::lcm(out_.period, s.period);
+    for (std::size_t n = 0; n < sizes_.all().size(); ++n)
+      if (term::any_node(s.term, [&](Term x) { return x == sizes_.all()[n].count; }))
+        out_.periods[n] = std::lcm(out_.periods[n], s.period);
     out_.steady = std::max(out_.steady, s.steady);
     v.shifted = Expression(s.term);
     out_.shifted_symbols.insert(out_.shifted_symbols.end(), v.shifted.symbols().begin(),
@@ -221,6 +224,28 @@ class Compiler {
     if (at_once(loop)) return;
     const int size = loop.unroll ? -1 : sizes_.size_of(loop);
     take_note_of(loop, size);
+    turns(op, loop, size, [&] { body(loop.body); });
+  }
+
+  /// The loops of sizes in a branch that is not taken: their turns pass, and nothing is done. So
+  /// the turns of a loop that have been finished in all are told by those of the loops around it,
+  /// also where it stands under a condition.
+  // NOLINTNEXTLINE(misc-no-recursion): bodies nest
+  void pass(const core::Body& b) {
+    for (const Op& op : b) {
+      if (const auto* loop = op.as<core::For>()) {
+        const int size = loop->unroll ? -1 : sizes_.size_of(*loop);
+        if (size >= 0) turns(op, *loop, size, [&] { pass(loop->body); });
+      } else if (const auto* elected = op.as<core::Elected>()) {
+        pass(elected->body);
+      } else if (const auto* branch = op.as<core::If>()) {
+        pass(branch->body);
+        pass(branch->otherwise);
+      }
+    }
+  }
+
+  void turns(const Op& op, const core::For& loop, int size, const std::function<void()>& once) {
     const int counter = loop.counter->symbol->index;
     const auto control = [&](Instruction::Kind kind) {
       const std::size_t i = add(kind, &op);
@@ -239,7 +264,7 @@ class Compiler {
     counters_.push_back(loop.counter);
     if (size >= 0) loops_.push_back({loop.counter, size});
     const std::vector<int> done = std::exchange(done_, {});
-    body(loop.body);
+    once();
     done_ = done;
     if (size >= 0) {
       loops_.pop_back();
@@ -262,15 +287,16 @@ class Compiler {
     }
     const Value condition = value(branch.condition);
     at(test).values = {condition};
+    const std::vector<int> done = done_;
     body(branch.body);
-    if (!branch.otherwise.empty()) {
-      const std::size_t jump = add(Instruction::Kind::jump, &op);
-      at(test).target = here();
-      body(branch.otherwise);
-      at(jump).target = here();
-    } else {
-      at(test).target = here();
-    }
+    pass(branch.otherwise);
+    const std::size_t jump = add(Instruction::Kind::jump, &op);
+    at(test).target = here();
+    const std::vector<int> after = std::exchange(done_, done);
+    pass(branch.body);
+    body(branch.otherwise);
+    done_ = after;
+    at(jump).target = here();
   }
 
   const core::Kernel& kernel_;
@@ -289,6 +315,7 @@ class Compiler {
 
 Program compile(const core::Kernel& kernel, Sizes& sizes) {
   Program out;
+  out.periods.assign(sizes.all().size(), 1);
   Compiler compiler(kernel, sizes, out);
   std::vector<bool> taken(static_cast<std::size_t>(kernel.threads / 32), false);
   for (const Op& op : kernel.body)

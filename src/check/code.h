@@ -41,7 +41,7 @@ struct Piece {
 
 struct Program {
   std::vector<Piece> codes;
-  int64_t period = 1;                // of shifted terms, in every count
+  std::vector<int64_t> periods;      // of shifted terms, in the count of each size
   int64_t steady = 0;                // they have one value from here on, in every counter
   std::vector<int> shifted_symbols;  // that occur in them, by index
   std::string not_shifted;  // why there is no proof for all sizes; empty: shifted values are there

@@ -136,7 +136,7 @@ void Machine::next(Warp& w, const Instruction& i) {
     const auto size = static_cast<std::size_t>(i.size);
     ++w.finished[size];
     int64_t& count = w.values[static_cast<std::size_t>(sizes_.all()[size].count->symbol->index)];
-    count = shifted_ ? (count + 1) % program_.period : count + 1;
+    count = shifted_ ? (count + 1) % program_.periods[size] : count + 1;
     if (shifted_) {
       counter = std::min(counter + 1, program_.steady);
       return;

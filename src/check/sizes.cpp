@@ -168,19 +168,19 @@ Sizes::Shifted Sizes::periodic(Term t) {
   });
   out.period = quotients * remainders;
   if (out.period > 4096) return {{}, 1, 0, fmt::format("`{}` has a long period", to_string(t))};
-  std::map<const term::Node*, Term> later;
-  for (const Size& s : all_)
-    if (has(t, s.count)) later[s.count.node()] = s.count + out.period;
-  if (later.empty()) {
-    out.period = 1;
-    return out;
-  }
+  bool some = false;
   const Term zero = pool_.constant(0), one = pool_.constant(1);
   const auto number = [&](Term x) {
     return x->predicate() ? pool_.must(Op::select, {x, one, zero}) : x;
   };
-  if (!term::equal(number(replace(t, later)), number(t)).proved())
-    return {{}, 1, 0, fmt::format("`{}` does not repeat", to_string(t))};
+  for (const Size& s : all_) {
+    if (!has(t, s.count)) continue;
+    some = true;
+    const Term later = replace(t, {{s.count.node(), s.count + out.period}});
+    if (!term::equal(number(later), number(t)).proved())
+      return {{}, 1, 0, fmt::format("`{}` does not repeat", to_string(t))};
+  }
+  if (!some) out.period = 1;
   return out;
 }
 
