@@ -1,6 +1,7 @@
 #include "check/code.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -241,6 +242,28 @@ class Compiler {
     if (at_once(loop)) return;
     const int size = loop.unroll ? -1 : sizes_.size_of(loop);
     take_note_of(loop, size);
+    turns(op, loop, size, [&] { body(loop.body); });
+  }
+
+  /// The loops of sizes in a branch that is not taken: their turns pass, and nothing is done. So
+  /// the turns of a loop that have been finished in all are told by those of the loops around it,
+  /// also where it stands under a condition.
+  // NOLINTNEXTLINE(misc-no-recursion): bodies nest
+  void pass(const core::Body& b) {
+    for (const Op& op : b) {
+      if (const auto* loop = op.as<core::For>()) {
+        const int size = loop->unroll ? -1 : sizes_.size_of(*loop);
+        if (size >= 0) turns(op, *loop, size, [&] { pass(loop->body); });
+      } else if (const auto* elected = op.as<core::Elected>()) {
+        pass(elected->body);
+      } else if (const auto* branch = op.as<core::If>()) {
+        pass(branch->body);
+        pass(branch->otherwise);
+      }
+    }
+  }
+
+  void turns(const Op& op, const core::For& loop, int size, const std::function<void()>& once) {
     const int counter = loop.counter->symbol->index;
     const auto control = [&](Instruction::Kind kind) {
       const std::size_t i = add(kind, &op);
@@ -259,7 +282,7 @@ class Compiler {
     counters_.push_back(loop.counter);
     if (size >= 0) loops_.push_back({loop.counter, size});
     const std::vector<int> done = std::exchange(done_, {});
-    body(loop.body);
+    once();
     done_ = done;
     if (size >= 0) {
       loops_.pop_back();
@@ -282,15 +305,16 @@ class Compiler {
     }
     const Value condition = value(branch.condition);
     at(test).values = {condition};
+    const std::vector<int> done = done_;
     body(branch.body);
-    if (!branch.otherwise.empty()) {
-      const std::size_t jump = add(Instruction::Kind::jump, &op);
-      at(test).target = here();
-      body(branch.otherwise);
-      at(jump).target = here();
-    } else {
-      at(test).target = here();
-    }
+    pass(branch.otherwise);
+    const std::size_t jump = add(Instruction::Kind::jump, &op);
+    at(test).target = here();
+    const std::vector<int> after = std::exchange(done_, done);
+    pass(branch.body);
+    body(branch.otherwise);
+    done_ = after;
+    at(jump).target = here();
   }
 
   const core::Kernel& kernel_;

@@ -166,10 +166,11 @@ def ring(extent: int, size: int, stages: int) -> Any:
     _refuse("ring")
 
 
-def tiles(*extents: int, group: int = 1, persistent: bool = True, cluster: str = "") -> Any:
+def tiles(*extents: int, group: int = 1, persistent: bool = True, cluster: str = "", stages: int = 0) -> Any:
     """The tiles of rows, of rows and columns, or with batches in front: an extent and a size by turns.
 
     `cluster`: the blocks of a cluster have tiles one above the other ("rows"), or side by side ("columns").
+    `stages`: the turns of the loop, `.turn`, pass through so many slots.
     """
     _refuse("tiles")
 
