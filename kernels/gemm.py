@@ -82,6 +82,7 @@ def gemm(
     N_MULTIPLE: const = 8,
     K_MULTIPLE: const = 8,
     C_MULTIPLE: const = 8,  # of C's strides
+    ROUND: const = 0,  # 1: f32 operands are rounded to tf32 when they are loaded, not cut
     PART: const = 64,  # columns that leave at a time
     TURNS: const = 1,  # roles of consumers that take tiles by turns: 1 or 2
     DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, which takes 16 bits
@@ -112,8 +113,8 @@ def gemm(
                 for k in steps:
                     empty[k].wait()
                     full[k].expect(a[k], b[k])
-                    tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1)
-                    tma.load(B[batch.index, n, k], b[k], full[k], share=BESIDE == 0)
+                    tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1, round=ROUND == 1)
+                    tma.load(B[batch.index, n, k], b[k], full[k], share=BESIDE == 0, round=ROUND == 1)
         leave(CLUSTER)
 
     for w in static_range(TURNS):

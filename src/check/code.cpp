@@ -40,8 +40,8 @@ std::string_view unmodelled(const arch::Form& form) {
   // Bytes that are expected alone may come when the phase is already complete.
   if (form.name == "mbarrier.expect_tx" || form.name == "mbarrier.inval")
     return "it is not modelled";
-  if (form.capability == "dsmem" || form.name == "cluster.map")
-    return "shared memory of other blocks is modelled for copies alone";
+  if (form.capability == "dsmem" || form.name == "cluster.map" || form.name == "bulk.to_block")
+    return "shared memory of other blocks is modelled for multicast copies alone";
   return "";
 }
 
@@ -109,9 +109,8 @@ class Compiler {
       out_.not_shifted = s.why;
       return v;
     }
-    for (std::size_t n = 0; n < sizes_.all().size(); ++n)
-      if (term::any_node(s.term, [&](Term x) { return x == sizes_.all()[n].count; }))
-        out_.periods[n] = std::lcm(out_.periods[n], s.period);
+    for (std::size_t i = 0; i < s.periods.size(); ++i)
+      out_.periods[i] = std::lcm(out_.periods[i], s.periods[i]);
     out_.steady = std::max(out_.steady, s.steady);
     v.shifted = Expression(s.term);
     out_.shifted_symbols.insert(out_.shifted_symbols.end(), v.shifted.symbols().begin(),
@@ -133,6 +132,7 @@ class Compiler {
       } else if (const auto* branch = op.as<core::If>()) {
         choose(op, *branch);
       } else if (const auto* elected = op.as<core::Elected>()) {
+        if (!elected_) add(Instruction::Kind::elect, &op);
         const bool outside = std::exchange(elected_, true);
         body(elected->body);
         elected_ = outside;
@@ -156,21 +156,32 @@ class Compiler {
     const std::vector<Known> turns = turns_of({&loop});
     if (turns.empty()) return false;
     core::Issue all = *issue;
+    const std::vector<Instruction::Slots> slots = slots_of(all);
     for (std::size_t i = 0; i < all.arguments.size(); ++i) {
       auto* slice = std::get_if<core::Slice>(&all.arguments[i]);
       if (slice == nullptr) continue;
-      const auto count = core::slots_of(*all.form, all.form->operands[i], all.choices,
-                                        kernel_[slice->registers].element);
       const Term first = with_values(slice->first, turns.front());
       for (std::size_t t = 0; t < turns.size(); ++t)
-        if (!count || value_of(with_values(slice->first, turns[t]) - first, {}) !=
-                          static_cast<int64_t>(t) * *count)
+        if (value_of(with_values(slice->first, turns[t]) - first, {}) !=
+            static_cast<int64_t>(t) * slots[i].taken)
           return false;
       slice->first = first;
     }
     instruction(loop.body[0], all);
     code_.instructions.back().times = static_cast<int64_t>(turns.size());
     return true;
+  }
+
+  /// It takes -1 of registers of a type that the operand is not for.
+  [[nodiscard]] std::vector<Instruction::Slots> slots_of(const core::Issue& issue) const {
+    std::vector<Instruction::Slots> out(issue.arguments.size());
+    for (std::size_t i = 0; i < issue.arguments.size() && i < issue.form->operands.size(); ++i)
+      if (const auto* slice = std::get_if<core::Slice>(&issue.arguments[i]))
+        out[i] = {core::slots_of(*issue.form, issue.form->operands[i], issue.choices,
+                                 kernel_[slice->registers].element)
+                      .value_or(-1),
+                  kernel_[slice->registers].slots()};
+    return out;
   }
 
   void instruction(const Op& op, const core::Issue& issue) {
@@ -193,7 +204,14 @@ class Compiler {
         for (Term t : numbers->values) arguments[i].push_back(value(t));
       }
     }
-    at(add(Instruction::Kind::issue, &op)).arguments = std::move(arguments);
+    const std::size_t i = add(Instruction::Kind::issue, &op);
+    at(i).arguments = std::move(arguments);
+    at(i).slots = slots_of(issue);
+    if (out_.unsupported.empty() && std::any_of(at(i).slots.begin(), at(i).slots.end(),
+                                                [](const auto& s) { return s.taken < 0; })) {
+      out_.unsupported = fmt::format("`{}` takes registers of another type", issue.form->name);
+      out_.unsupported_at = &op;
+    }
   }
 
   void computation(const Op& op, const core::Compute& c) {
@@ -245,6 +263,7 @@ class Compiler {
     }
   }
 
+  // NOLINTNEXTLINE(misc-no-recursion): bodies nest
   void turns(const Op& op, const core::For& loop, int size, const std::function<void()>& once) {
     const int counter = loop.counter->symbol->index;
     const auto control = [&](Instruction::Kind kind) {

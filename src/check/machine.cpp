@@ -188,6 +188,9 @@ bool Machine::step(int at) {
     case Kind::jump:
       w.pc = static_cast<std::size_t>(i.target);
       return true;
+    case Kind::elect:
+      meet(at);
+      break;
     case Kind::declare:
       w.holds.remove(i.op->as<core::Declare>()->registers);
       w.touched.add({i.op->as<core::Declare>()->registers, 0,

@@ -113,8 +113,11 @@ def zeros(element: Word, extents: list[int]) -> Any:
     _refuse("zeros")
 
 
-def load(box: Any, fill: float = 0.0, lanes: int = 0) -> Any:
-    """A box of a tensor in registers; what lies outside of the tensor is `fill`. `lanes`: threads along a row."""
+def load(box: Any, fill: float = 0.0, lanes: int = 0, like: Any = None) -> Any:
+    """A box of a tensor in registers; what lies outside of the tensor is `fill`. `lanes`: threads along a row.
+
+    `like`: registers that the box goes together with, and lies in the threads as.
+    """
     _refuse("load")
 
 
