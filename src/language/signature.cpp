@@ -1,5 +1,7 @@
 // What stands between `def` and the body: constants, integers and tensors of the launch.
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 
 #include "language/elaborator.h"
 #include "language/means_text.h"
@@ -24,12 +26,17 @@ Result<Value> Elaborator::override_of(const syntax::Parameter& p, const Constant
     const auto v = named(name);
     if (const Bound* b = find(name); b != nullptr && function) return b->value;
     if (v && function) return *v;
+    double number = 0;
+    const char* const end = name.data() + name.size();
+    const auto read = std::from_chars(name.data(), end, number);
+    if (read.ec == std::errc() && read.ptr == end && std::isfinite(number) && !function)
+      return Value{number};
   }
   return error(fail(bad_constant, "`{}` cannot be what it is set to", p.name)
                    .label(label(p.span))
                    .expect("{}", function
                                      ? "the name of a function of the file or of single elements"
-                                     : "an integer or an element type")
+                                     : "a number or an element type")
                    .but_found("{}", std::holds_alternative<int64_t>(c)
                                         ? std::to_string(std::get<int64_t>(c))
                                         : "`" + std::get<std::string>(c) + "`")
