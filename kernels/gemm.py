@@ -5,6 +5,8 @@ The blocks are persistent: each goes over its share of C's tiles, and the ring r
 the next tile begin while the last one is stored. Results leave PART columns at a time, through stmatrix and TMA, or from
 registers. On their way out they pass through `epilogue`, which may read tensors of its own.
 
+Of two roles of consumers each takes every second tile: while one multiplies, the other's results leave.
+
 The blocks of a cluster work on tiles one above the other, or side by side. The operand that all of them need, B or A,
 each loads in part for all.
 """
@@ -63,7 +65,7 @@ def gemm(
     ],
     ELEMENT: const = bf16,
     RESULT: const = "ELEMENT",
-    BM: const = 128,  # rows of a tile, 64 per consumer warpgroup
+    BM: const = 128,  # rows of a tile, 64 per consumer warpgroup of a role
     BN: const = 256,  # columns of a tile
     BK: const = 64,  # elements of k in a slot
     STAGES: const = 4,  # slots of the ring
@@ -80,23 +82,30 @@ def gemm(
     N_MULTIPLE: const = 8,
     K_MULTIPLE: const = 8,
     C_MULTIPLE: const = 8,  # of C's strides
+    ROUND: const = 0,  # 1: f32 operands are rounded to tf32 when they are loaded, not cut
     PART: const = 64,  # columns that leave at a time
+    TURNS: const = 1,  # roles of consumers that take tiles by turns: 1 or 2
     DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, which takes 16 bits
     epilogue: fn = plain,
 ):
     assert BATCHES == 1 or A_BATCHES + B_BATCHES == 0, "C has a matrix for each batch"
     assert BM % 64 == 0, "a consumer warpgroup makes 64 rows"
     assert BN % PART == 0 and BN <= 256, "results leave PART columns at a time, and wgmma makes at most 256"
+    assert TURNS == 1 or TURNS == 2, "tiles are taken by one role of consumers, or by two"
 
     row = BK * ELEMENT.bytes  # where k lies side by side, a row fills its swizzle; m or n lie in panels of 128 bytes
     a = shared(ELEMENT, [STAGES, BM, BK], swizzle=128 if A_ORDER == 2 else row, contiguous=1 if A_ORDER == 2 else 2)
     b = shared(ELEMENT, [STAGES, BN, BK], swizzle=128 if B_ORDER == 2 else row, contiguous=1 if B_ORDER == 2 else 2)
     if DIRECT == 0:
-        staging = shared(RESULT, [BM // 64, 2, 64, PART], swizzle=PART * RESULT.bytes)  # two per consumer warpgroup
+        # Two per consumer warpgroup.
+        staging = shared(RESULT, [TURNS * BM // 64, 2, 64, PART], swizzle=PART * RESULT.bytes)
     full = barrier(STAGES, arrivals=1)  # the producer's, with the bytes that it loads
-    empty = barrier(STAGES, arrivals=BM // 16 * CLUSTER, starts_complete=True)  # one of each consumer warp
+    empty = barrier(STAGES, arrivals=BM // 16 * CLUSTER, starts_complete=True)  # one of each warp of a role
+    if TURNS == 2:
+        multiplied = barrier(2, arrivals=BM // 16)  # a role has seen all that is loaded for its tile
     steps = ring(K, BK, STAGES)
-    work = tiles(L if BATCHES == 1 else 1, 1, M, BM, N, BN, group=GROUP, cluster="columns" if BESIDE == 1 else "rows")
+    along = "columns" if BESIDE == 1 else "rows"
+    work = tiles(L if BATCHES == 1 else 1, 1, M, BM, N, BN, group=GROUP, cluster=along, stages=2)
 
     with role("producer", warpgroups=1, registers=40):
         with one_thread():
@@ -104,35 +113,43 @@ def gemm(
                 for k in steps:
                     empty[k].wait()
                     full[k].expect(a[k], b[k])
-                    tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1)
-                    tma.load(B[batch.index, n, k], b[k], full[k], share=BESIDE == 0)
+                    tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1, round=ROUND == 1)
+                    tma.load(B[batch.index, n, k], b[k], full[k], share=BESIDE == 0, round=ROUND == 1)
         leave(CLUSTER)
 
-    with role("consumer", warpgroups=BM // 64, registers="rest"):
-        acc = registers(f32, [BM, BN])
-        if DIRECT == 0:
-            result = registers(RESULT, [BM, PART])
-        for batch, m, n in work:
-            for k in steps:
-                full[k].wait()
-                wgmma.fence()
-                wgmma(a[k], b[k].T, acc, start=k.first)
-                wgmma.commit()
-                wgmma.wait(1)  # the products of turn k - 1 are complete: its slot may be filled again
-                if k.index > 0:
-                    empty[k - 1].arrive(cluster=True)
-            wgmma.wait(0)
-            empty[steps.last].arrive(cluster=True)
-            for c in parts(BN, PART):
-                x = epilogue(acc[:, c], batch, m, n[c])
-                if DIRECT == 1:
-                    store(x, C[batch.index, m, n[c]])
-                else:
-                    store_part(x, result, staging[warpgroup, c.index % 2], C[batch.index, m, n[c]], c.first)
-        if DIRECT == 0:
-            with one_thread("warpgroup"):
-                bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
-        leave(CLUSTER)
+    for w in static_range(TURNS):
+        with role("consumer" if TURNS == 1 else ["first", "second"][w], warpgroups=BM // 64, registers="rest"):
+            acc = registers(f32, [BM, BN])
+            if DIRECT == 0:
+                result = registers(RESULT, [BM, PART])
+                buffers = warpgroup if w == 0 else warpgroup + BM // 64
+            for batch, m, n in work:
+                if TURNS == 1 or work.turn.index % 2 == w:
+                    # Who has not waited for the phases before cannot tell one of `full` from the next but one.
+                    if TURNS == 2 and work.turn.index > 0:
+                        multiplied[work.turn - 1].wait()
+                    for k in steps:
+                        full[k].wait()
+                        wgmma.fence()
+                        wgmma(a[k], b[k].T, acc, start=k.first)
+                        wgmma.commit()
+                        wgmma.wait(1)  # the products of turn k - 1 are complete: its slot may be filled again
+                        if k.index > 0:
+                            empty[k - 1].arrive(cluster=True)
+                    if TURNS == 2:
+                        multiplied[work.turn].arrive()
+                    wgmma.wait(0)
+                    empty[steps.last].arrive(cluster=True)
+                    for c in parts(BN, PART):
+                        x = epilogue(acc[:, c], batch, m, n[c])
+                        if DIRECT == 1:
+                            store(x, C[batch.index, m, n[c]])
+                        else:
+                            store_part(x, result, staging[buffers, c.index % 2], C[batch.index, m, n[c]], c.first)
+            if DIRECT == 0:
+                with one_thread("warpgroup"):
+                    bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
+            leave(CLUSTER)
 
 
 def leave(cluster):

@@ -27,7 +27,7 @@ std::string_view name_of(Verdict v);
 /// Limits in work, so that verdicts do not depend on the machine.
 struct Effort {
   int64_t events = 4'000'000;  // of all runs together
-  int64_t states = 6'000;      // of the runs that stand for all sizes
+  int64_t states = 20'000;     // of the runs that stand for all sizes
 };
 
 struct Finding {

@@ -1,6 +1,7 @@
 #include "check/code.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -39,8 +40,8 @@ std::string_view unmodelled(const arch::Form& form) {
   // Bytes that are expected alone may come when the phase is already complete.
   if (form.name == "mbarrier.expect_tx" || form.name == "mbarrier.inval")
     return "it is not modelled";
-  if (form.capability == "dsmem" || form.name == "cluster.map")
-    return "shared memory of other blocks is modelled for copies alone";
+  if (form.capability == "dsmem" || form.name == "cluster.map" || form.name == "bulk.to_block")
+    return "shared memory of other blocks is modelled for multicast copies alone";
   return "";
 }
 
@@ -108,7 +109,8 @@ class Compiler {
       out_.not_shifted = s.why;
       return v;
     }
-    out_.period = std::lcm(out_.period, s.period);
+    for (std::size_t i = 0; i < s.periods.size(); ++i)
+      out_.periods[i] = std::lcm(out_.periods[i], s.periods[i]);
     out_.steady = std::max(out_.steady, s.steady);
     v.shifted = Expression(s.term);
     out_.shifted_symbols.insert(out_.shifted_symbols.end(), v.shifted.symbols().begin(),
@@ -130,6 +132,7 @@ class Compiler {
       } else if (const auto* branch = op.as<core::If>()) {
         choose(op, *branch);
       } else if (const auto* elected = op.as<core::Elected>()) {
+        if (!elected_) add(Instruction::Kind::elect, &op);
         const bool outside = std::exchange(elected_, true);
         body(elected->body);
         elected_ = outside;
@@ -153,21 +156,32 @@ class Compiler {
     const std::vector<Known> turns = turns_of({&loop});
     if (turns.empty()) return false;
     core::Issue all = *issue;
+    const std::vector<Instruction::Slots> slots = slots_of(all);
     for (std::size_t i = 0; i < all.arguments.size(); ++i) {
       auto* slice = std::get_if<core::Slice>(&all.arguments[i]);
       if (slice == nullptr) continue;
-      const auto count = core::slots_of(*all.form, all.form->operands[i], all.choices,
-                                        kernel_[slice->registers].element);
       const Term first = with_values(slice->first, turns.front());
       for (std::size_t t = 0; t < turns.size(); ++t)
-        if (!count || value_of(with_values(slice->first, turns[t]) - first, {}) !=
-                          static_cast<int64_t>(t) * *count)
+        if (value_of(with_values(slice->first, turns[t]) - first, {}) !=
+            static_cast<int64_t>(t) * slots[i].taken)
           return false;
       slice->first = first;
     }
     instruction(loop.body[0], all);
     code_.instructions.back().times = static_cast<int64_t>(turns.size());
     return true;
+  }
+
+  /// It takes -1 of registers of a type that the operand is not for.
+  [[nodiscard]] std::vector<Instruction::Slots> slots_of(const core::Issue& issue) const {
+    std::vector<Instruction::Slots> out(issue.arguments.size());
+    for (std::size_t i = 0; i < issue.arguments.size() && i < issue.form->operands.size(); ++i)
+      if (const auto* slice = std::get_if<core::Slice>(&issue.arguments[i]))
+        out[i] = {core::slots_of(*issue.form, issue.form->operands[i], issue.choices,
+                                 kernel_[slice->registers].element)
+                      .value_or(-1),
+                  kernel_[slice->registers].slots()};
+    return out;
   }
 
   void instruction(const Op& op, const core::Issue& issue) {
@@ -190,7 +204,14 @@ class Compiler {
         for (Term t : numbers->values) arguments[i].push_back(value(t));
       }
     }
-    at(add(Instruction::Kind::issue, &op)).arguments = std::move(arguments);
+    const std::size_t i = add(Instruction::Kind::issue, &op);
+    at(i).arguments = std::move(arguments);
+    at(i).slots = slots_of(issue);
+    if (out_.unsupported.empty() && std::any_of(at(i).slots.begin(), at(i).slots.end(),
+                                                [](const auto& s) { return s.taken < 0; })) {
+      out_.unsupported = fmt::format("`{}` takes registers of another type", issue.form->name);
+      out_.unsupported_at = &op;
+    }
   }
 
   void computation(const Op& op, const core::Compute& c) {
@@ -221,6 +242,28 @@ class Compiler {
     if (at_once(loop)) return;
     const int size = loop.unroll ? -1 : sizes_.size_of(loop);
     take_note_of(loop, size);
+    turns(op, loop, size, [&] { body(loop.body); });
+  }
+
+  /// The loops of sizes in a branch that is not taken: their turns pass, and nothing is done. So
+  /// the turns of a loop that have been finished in all are told by those of the loops around it,
+  /// also where it stands under a condition.
+  // NOLINTNEXTLINE(misc-no-recursion): bodies nest
+  void pass(const core::Body& b) {
+    for (const Op& op : b) {
+      if (const auto* loop = op.as<core::For>()) {
+        const int size = loop->unroll ? -1 : sizes_.size_of(*loop);
+        if (size >= 0) turns(op, *loop, size, [&] { pass(loop->body); });
+      } else if (const auto* elected = op.as<core::Elected>()) {
+        pass(elected->body);
+      } else if (const auto* branch = op.as<core::If>()) {
+        pass(branch->body);
+        pass(branch->otherwise);
+      }
+    }
+  }
+
+  void turns(const Op& op, const core::For& loop, int size, const std::function<void()>& once) {
     const int counter = loop.counter->symbol->index;
     const auto control = [&](Instruction::Kind kind) {
       const std::size_t i = add(kind, &op);
@@ -239,7 +282,7 @@ class Compiler {
     counters_.push_back(loop.counter);
     if (size >= 0) loops_.push_back({loop.counter, size});
     const std::vector<int> done = std::exchange(done_, {});
-    body(loop.body);
+    once();
     done_ = done;
     if (size >= 0) {
       loops_.pop_back();
@@ -262,15 +305,16 @@ class Compiler {
     }
     const Value condition = value(branch.condition);
     at(test).values = {condition};
+    const std::vector<int> done = done_;
     body(branch.body);
-    if (!branch.otherwise.empty()) {
-      const std::size_t jump = add(Instruction::Kind::jump, &op);
-      at(test).target = here();
-      body(branch.otherwise);
-      at(jump).target = here();
-    } else {
-      at(test).target = here();
-    }
+    pass(branch.otherwise);
+    const std::size_t jump = add(Instruction::Kind::jump, &op);
+    at(test).target = here();
+    const std::vector<int> after = std::exchange(done_, done);
+    pass(branch.body);
+    body(branch.otherwise);
+    done_ = after;
+    at(jump).target = here();
   }
 
   const core::Kernel& kernel_;
@@ -289,6 +333,7 @@ class Compiler {
 
 Program compile(const core::Kernel& kernel, Sizes& sizes) {
   Program out;
+  out.periods.assign(sizes.all().size(), 1);
   Compiler compiler(kernel, sizes, out);
   std::vector<bool> taken(static_cast<std::size_t>(kernel.threads / 32), false);
   for (const Op& op : kernel.body)

@@ -14,7 +14,19 @@ struct Value {
 };
 
 struct Instruction {
-  enum class Kind : uint8_t { issue, compute, declare, enter, test, next, branch, jump, end };
+  /// elect: before an elected part, which begins by a meeting of the warp's lanes.
+  enum class Kind : uint8_t {
+    issue,
+    compute,
+    declare,
+    elect,
+    enter,
+    test,
+    next,
+    branch,
+    jump,
+    end
+  };
   Kind kind = Kind::end;
   const core::Op* op = nullptr;
   bool elected = false;       // one lane of each warp alone
@@ -24,6 +36,10 @@ struct Instruction {
   int size = -1;              // of loops: place in Sizes::all, or -1
   std::vector<Value> values;  // enter, test, next: lower, turns, step; branch: condition
   std::vector<std::vector<Value>> arguments;  // of an instruction; empty where no effect needs them
+  struct Slots {
+    int64_t taken = 0, all = 0;
+  };
+  std::vector<Slots> slots;  // by argument: of registers, how many it takes, and how many there are
   int64_t times = 1;  // turns of an unrolled loop in one, each with the slots behind the last one's
   std::vector<Running> loops;  // that it stands in, of sizes
   std::vector<Term> counters;  // of all loops that it stands in
@@ -41,7 +57,7 @@ struct Piece {
 
 struct Program {
   std::vector<Piece> codes;
-  int64_t period = 1;                // of shifted terms, in every count
+  std::vector<int64_t> periods;      // of shifted terms, by size, in its count
   int64_t steady = 0;                // they have one value from here on, in every counter
   std::vector<int> shifted_symbols;  // that occur in them, by index
   std::string not_shifted;  // why there is no proof for all sizes; empty: shifted values are there

@@ -32,7 +32,13 @@ class Tracer {
     }
     for (const Place& p : products_)
       if (!agree(p)) return std::move(out_);
-    if (sums()) store();
+    for (const Place& p : products_) {
+      if (roles_.empty() || roles_.back().front().role != p.role) roles_.emplace_back();
+      roles_.back().push_back(p);
+    }
+    for (const std::vector<Place>& products : roles_)
+      if (!sums(products)) return std::move(out_);
+    store();
     return std::move(out_);
   }
 
@@ -169,9 +175,9 @@ class Tracer {
     return true;
   }
 
-  /// The sums that stand in the accumulators after the loop over k.
-  bool sums() {
-    const Place& first = products_.front();
+  /// The sums that stand in the accumulators of a role after the loop over k.
+  bool sums(const std::vector<Place>& products) {
+    const Place& first = products.front();
     if (first.loops.empty()) return give_up("reduction", "products stand in no loop");
     const core::For& loop = *first.loops.back();
     const auto& [a, b] = traced_.at({first.op, 0});
@@ -185,12 +191,13 @@ class Tracer {
                     0, a.writer, "copied here");
     const int64_t per_turn = corner.parts[0].coefficient;
     times.assign(static_cast<std::size_t>(per_turn), 0);
-    for (const Place& p : products_) {
-      if (p.loops.empty() || p.loops.back() != &loop || !p.branches.empty() || !p.unrolled.empty())
+    for (const Place& p : products) {
+      if (p.loops.empty() || p.loops.back() != &loop || p.branches.size() != p.outside ||
+          !p.unrolled.empty())
         return give_up("reduction", "products stand in different loops, or under conditions");
-      if (!same_accumulators(p))
+      if (!same_accumulators(p, first))
         return give_up("reduction", "products have different accumulators");
-      if (!starts(p, loop, &p == &products_.front())) return false;
+      if (!starts(p, loop, &p == &products.front())) return false;
       for (int64_t k : traced_.at({p.op, 0}).first.k) {
         if (k < 0 || k >= per_turn || times[static_cast<std::size_t>(k)]++ != 0)
           return refute("reduction", p,
@@ -208,9 +215,9 @@ class Tracer {
     return whole(first, loop, per_turn, a, b);
   }
 
-  [[nodiscard]] bool same_accumulators(const Place& p) const {
+  [[nodiscard]] static bool same_accumulators(const Place& p, const Place& first) {
     const auto* mine = argument<core::Slice>(p.issue(), "d");
-    const auto* one = argument<core::Slice>(products_.front().issue(), "d");
+    const auto* one = argument<core::Slice>(first.issue(), "d");
     return mine->registers == one->registers && mine->first == one->first;
   }
 
@@ -277,31 +284,59 @@ class Tracer {
     return true;
   }
 
-  void store() {
-    const Place& p = products_.front();
-    Tile tile(kernel_, places_, p, runs_.period, means_);
+  /// The tiles that a role makes.
+  std::optional<Raster> made(const std::vector<Place>& products, Place& last_store) {
+    const Place& p = products.front();
+    Tile tile(kernel_, places_, p, runs_, means_);
     const auto& [first_a, first_b] = traced_.at({p.op, 0});
     for (int group = 0; 4 * group < p.role->warps; ++group) {
       const auto& [a, b] = traced_.at({p.op, group});
-      for (const Place& q : products_) {
+      for (const Place& q : products) {
         const auto& [c, d] = traced_.at({q.op, group});
         if (c.rows != a.rows || d.rows != b.rows || !same_corner(c, first_a) ||
-            !same_corner(d, first_b))
-          return void(give_up("placement", "products of a tile have different rows"));
+            !same_corner(d, first_b)) {
+          give_up("placement", "products of a tile have different rows");
+          return std::nullopt;
+        }
       }
       tile.add_group(a, b);
     }
-    if (!fits()) return;
     tile.run();
     for (const Violation& v : tile.violations) out_.violations.push_back(v);
-    if (!tile.violations.empty()) return;
-    if (!tile.why.empty()) return void(give_up("placement", tile.why));
-    if (!copies_of_this_turn(tile)) return;
-    Raster raster{first_a.row_corner, first_b.row_corner, tile.batch(),
-                  tile.rows(),        tile.columns(),     p.loops.front()};
-    const Covering c = covering(kernel_, raster, means_.outputs.front().to);
+    if (!tile.violations.empty()) return std::nullopt;
+    if (!tile.why.empty()) give_up("placement", tile.why);
+    if (!tile.why.empty() || !copies_of_this_turn(tile)) return std::nullopt;
+    if (tile.last_store().op != nullptr) last_store = tile.last_store();
+    return Raster{first_a.row_corner, first_b.row_corner, tile.batch(), tile.rows(),
+                  tile.columns(),     p.loops.front(),    tile.taken(), runs_.steady};
+  }
+
+  /// Roles without products leave global memory alone.
+  bool others_store() {
+    for (const Place& q : places_) {
+      const bool multiplies = std::any_of(roles_.begin(), roles_.end(), [&](const auto& products) {
+        return products.front().role == q.role;
+      });
+      if (multiplies || q.op->as<core::Issue>() == nullptr) continue;
+      for (const arch::Access& a : q.issue().form->effects.accesses)
+        if (a.space == arch::Space::global && a.action != arch::Action::read)
+          return !give_up("placement", "a store stands in a role without products");
+    }
+    return false;
+  }
+
+  void store() {
+    if (!fits() || others_store()) return;
+    std::vector<Raster> rasters;
+    Place last_store = roles_.front().front();
+    for (const std::vector<Place>& products : roles_) {
+      std::optional<Raster> r = made(products, last_store);
+      if (!r) return;
+      rasters.push_back(std::move(*r));
+    }
+    const Covering c = covering(kernel_, rasters, means_.outputs.front().to);
     if (c.verdict == Covering::Verdict::refuted)
-      refute("output_once", tile.last_store(), c.message, "each tile of the output once", c.found,
+      refute("output_once", last_store, c.message, "each tile of the output once", c.found,
              "let turns and blocks count the tiles one by one");
     else if (c.verdict == Covering::Verdict::unknown)
       give_up("output_once", c.found);
@@ -311,7 +346,9 @@ class Tracer {
   bool copies_of_this_turn(const Tile& tile) {
     for (const ReadsFrom& r : runs_.reads_from) {
       const auto* store = r.read->as<core::Issue>();
-      if (store == nullptr || !store->form->name.starts_with("tma.store")) continue;
+      if (store == nullptr || !store->form->name.starts_with("tma.store") ||
+          !tile.walked().contains(r.read))
+        continue;
       if (r.turns != 0 || r.reader != r.writer || !tile.walked().contains(r.write))
         return give_up("placement", "a copy to the output reads what another turn or role wrote");
     }
@@ -329,6 +366,7 @@ class Tracer {
   const Means& means_;
   std::vector<Place> places_;
   std::vector<Place> products_;
+  std::vector<std::vector<Place>> roles_;  // the products of each role that has any
   std::map<std::pair<const core::Op*, int>, std::pair<Operand, Operand>> traced_;
   Flow out_;
 };

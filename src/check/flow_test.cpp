@@ -28,7 +28,8 @@ TEST(CheckFlow, CorrectProductsAreProved) {
     ASSERT_TRUE(k);
     const Report r = check(*k, {}, meaning(*k));
     EXPECT_EQ(r.verdict(), Verdict::proved) << s.bm << " " << s.bn << "\n" << to_text(r);
-    EXPECT_EQ(r.coverage.reached, r.coverage.all());
+    // Of one part alone the wait of the others is never executed.
+    EXPECT_EQ(r.coverage.reached, r.coverage.all() - (s.bn == 64 ? 1 : 0));
   }
 }
 

@@ -66,6 +66,28 @@ int Footprints::get(const Key& key, const std::function<std::vector<Bytes>()>& b
   return number;
 }
 
+void Footprints::set_lanes(int footprint, uint64_t which) {
+  lanes_[footprint] = which;
+}
+
+uint64_t Footprints::lanes(int footprint) const {
+  const auto found = lanes_.find(footprint);
+  return found == lanes_.end() ? 0 : found->second;
+}
+
+uint64_t lanes_of(std::vector<Bytes> by_lane) {
+  uint64_t out = by_lane.size();
+  for (const Bytes& b : by_lane) {
+    out = mixed(out ^ static_cast<uint64_t>(b.begin));
+    out = mixed(out ^ static_cast<uint64_t>(b.end));
+  }
+  std::sort(by_lane.begin(), by_lane.end(),
+            [](const Bytes& a, const Bytes& b) { return a.begin < b.begin; });
+  for (std::size_t i = 1; i < by_lane.size(); ++i)
+    if (by_lane[i].begin < by_lane[i - 1].end) return 0;
+  return out;
+}
+
 void Footprints::divide() {
   // Between two neighbouring bounds all bytes are in the same footprints: they are told by a sum of
   // random numbers, one a footprint.

@@ -28,6 +28,10 @@ class Footprints {
   /// The footprint of a key, by number. A new one is made of `bytes`; its cells are there after the
   /// next divide().
   int get(const Key& key, const std::function<std::vector<Bytes>()>& bytes);
+  /// Says of a footprint that each lane of a warp has bytes of its own, and which: by a number.
+  void set_lanes(int footprint, uint64_t which);
+  /// 0: lanes may share bytes.
+  [[nodiscard]] uint64_t lanes(int footprint) const;
   /// True if footprints came since the last divide().
   [[nodiscard]] bool grown() const { return cells_.size() != footprints_.size(); }
   void divide();
@@ -45,10 +49,14 @@ class Footprints {
   };
   std::unordered_map<Key, int, Hash> known_;
   std::vector<std::vector<Bytes>> footprints_;
+  std::unordered_map<int, uint64_t> lanes_;
   std::vector<std::vector<int>> cells_;
   std::vector<int64_t> first_;
   int cell_count_ = 0;
 };
+
+/// Tells the bytes of each lane, in their order, by a number; 0 where two lanes share some.
+uint64_t lanes_of(std::vector<Bytes> by_lane);
 
 /// Bytes of the matrix that starts at `at`: rows x columns of the last two modes.
 std::vector<Bytes> matrix_bytes(const core::Shared& s, std::vector<int64_t> at, int64_t rows,

@@ -58,7 +58,7 @@ core::Kernel bad(std::string_view kind) {
   static const std::map<std::string_view, std::pair<std::string, int>> edits = {
       {"arrivals", {"duplicate_arrive", 1}}, {"async_registers", {"drop_fence", 1}},
       {"barrier_init", {"drop_fence", 0}},   {"deadlock", {"drop_arrive", 0}},
-      {"exit_order", {"drop_wait", 5}},      {"initialized", {"always_accumulate", 0}},
+      {"exit_order", {"drop_wait", 6}},      {"initialized", {"always_accumulate", 0}},
       {"k_agreement", {"next_k", 0}},        {"named_barriers", {"threads_less", 1}},
       {"phase_window", {"next_slot", 0}},    {"placement", {"moved_store", 0}},
       {"proxy_fence", {"drop_fence", 2}},    {"race_shared", {"drop_wait", 2}},

@@ -136,7 +136,7 @@ void Machine::next(Warp& w, const Instruction& i) {
     const auto size = static_cast<std::size_t>(i.size);
     ++w.finished[size];
     int64_t& count = w.values[static_cast<std::size_t>(sizes_.all()[size].count->symbol->index)];
-    count = shifted_ ? (count + 1) % program_.period : count + 1;
+    count = shifted_ ? (count + 1) % program_.periods[size] : count + 1;
     if (shifted_) {
       counter = std::min(counter + 1, program_.steady);
       return;
@@ -188,6 +188,9 @@ bool Machine::step(int at) {
     case Kind::jump:
       w.pc = static_cast<std::size_t>(i.target);
       return true;
+    case Kind::elect:
+      meet(at);
+      break;
     case Kind::declare:
       w.holds.remove(i.op->as<core::Declare>()->registers);
       w.touched.add({i.op->as<core::Declare>()->registers, 0,

@@ -43,8 +43,9 @@ struct Access {
   int32_t elected = 0, others = 0;  // generic: its index in the lanes' components, 0: not by them
   Stamp end;                        // of async ones: what makes it known to be finished
   int block = 0;                    // whose shared memory it is
-  int size = -1;                    // of the innermost loop of a size that it stands in
-  int64_t turns = 0;                // of that loop, finished before it
+  uint64_t lanes = 0;  // not 0: each lane has bytes of its own, and equal numbers the same ones
+  int size = -1;       // of the innermost loop of a size that it stands in
+  int64_t turns = 0;   // of that loop, finished before it
 };
 
 struct Cell {
@@ -301,6 +302,7 @@ class Machine {
     Clock now, known;
     std::vector<int64_t> most;
     std::vector<std::vector<int32_t>> marks;
+    std::vector<std::size_t> marked;     // components that have some
     mutable std::vector<uint8_t> ranks;  // a buffer
     /// How many recorded events are not after `index`.
     [[nodiscard]] uint8_t rank(std::size_t component, int32_t index) const {

@@ -90,7 +90,7 @@ void Machine::mark(Horizon& h, const Access& a) const {
 
 /// Reads that are settled go, and recorded events are gathered.
 Machine::Horizon Machine::horizon() {
-  Horizon h{latest(), common(), furthest(), {}, {}};
+  Horizon h{latest(), common(), furthest(), {}, {}, {}};
   h.marks.resize(static_cast<std::size_t>(components()));
   for (Cell& cell : state.cells) {
     std::erase_if(cell.reads, [&](const Access& a) { return settled(a, h.known); });
@@ -110,7 +110,9 @@ Machine::Horizon Machine::horizon() {
   }
   for (std::size_t n = 0; n < state.named.size(); ++n)
     mark(h, of_named(static_cast<int>(n)), state.named[n].generation);
-  for (std::vector<int32_t>& m : h.marks) {
+  for (std::size_t c = 0; c < h.marks.size(); ++c) {
+    std::vector<int32_t>& m = h.marks[c];
+    if (!m.empty()) h.marked.push_back(c);
     std::sort(m.begin(), m.end());
     m.erase(std::unique(m.begin(), m.end()), m.end());
     if (m.size() > 255) failed = "more events matter at a time than a state can tell";

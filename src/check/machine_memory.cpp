@@ -4,7 +4,6 @@
 #include "base/text.h"
 
 #include "check/machine.h"
-#include "core/operand.h"
 
 namespace tessera::check {
 namespace {
@@ -115,7 +114,8 @@ int Machine::lanes_footprint(int at, const Instruction& i, const arch::Access& a
   const int64_t bytes = amount(w, i, a.bytes);
   const int64_t lanes = a.place == Place::rows ? amount(w, i, a.lanes) : 32;
   bool inside = true;
-  return footprints_.get(key, [&] {
+  std::optional<uint64_t> own;  // of a new one
+  const int print = footprints_.get(key, [&] {
     std::vector<Bytes> ranges;
     for (int64_t l = 0; l < lanes; ++l) {
       w.values[lane] = l;
@@ -128,8 +128,11 @@ int Machine::lanes_footprint(int at, const Instruction& i, const arch::Access& a
       }
     }
     w.values[lane] = 0;
+    if (a.place == Place::lanes && !i.elected) own = lanes_of(ranges);
     return ranges;
   });
+  if (own) footprints_.set_lanes(print, *own);
+  return print;
 }
 
 void Machine::access(int at, const Instruction& i, const arch::Access& a) {
@@ -144,6 +147,7 @@ void Machine::access(int at, const Instruction& i, const arch::Access& a) {
   if (print < 0 || footprints_.grown()) return;
   Access mine;
   mine.op = i.op;
+  mine.lanes = footprints_.lanes(print);
   mine.warp = at;
   mine.write = a.action != arch::Action::read;
   mine.generic = a.proxy == Proxy::generic;
@@ -230,6 +234,8 @@ bool Machine::ordered(int at, const Instruction& i, const Access& before, const 
     return index == 0 ||
            (w.elected[c] >= index && (i.elected || w.together || w.others[c] >= index));
   };
+  // Each lane's own accesses are in its order.
+  if (before.warp == mine.warp && mine.lanes != 0 && before.lanes == mine.lanes) return true;
   bool finished = true, fenced = true;
   if (before.end.component < 0) {
     finished = known(part(before.warp, seen_elected), before.elected) &&
@@ -321,26 +327,19 @@ void Machine::registers(int at, const Instruction& i) {
   for (std::size_t k = 0; k < issue.arguments.size() && k < issue.form->operands.size(); ++k) {
     const auto* slice = std::get_if<core::Slice>(&issue.arguments[k]);
     if (slice == nullptr) continue;
-    const arch::Operand& o = issue.form->operands[k];
-    const Result<int64_t> slots =
-        core::slots_of(*issue.form, o, issue.choices, kernel_[slice->registers].element);
-    if (!slots) {
-      failed = slots.error().message;
-      return;
-    }
-    const int64_t count = *slots * i.times;
+    const int64_t count = i.slots[k].taken * i.times;
     const int64_t first = value(w, i.arguments[k][0]);
-    if (first < 0 || first + count > kernel_[slice->registers].slots()) {
+    if (first < 0 || first + count > i.slots[k].all) {
       report("bounds", at, i,
              fmt::format("an index leaves the registers `{}`", kernel_[slice->registers].name),
-             fmt::format("{} slots", kernel_[slice->registers].slots()),
+             fmt::format("{} slots", i.slots[k].all),
              fmt::format("{} to {}", first, first + count - 1),
              "keep the slice within the registers");
       continue;
     }
     used.emplace_back(k, Slots{slice->registers, first, first + count});
   }
-  if (wgmma_of(issue)) return multiply(at, i, used);
+  if (!used.empty() && wgmma_of(issue)) return multiply(at, i, used);
   for (const auto& [k, s] : used) {
     const arch::Direction d = issue.form->operands[k].direction;
     use_registers(at, i, s, d != arch::Direction::out, d != arch::Direction::in);

@@ -12,6 +12,7 @@ void walk(const core::Body& body, Place around, std::vector<Place>& out) {
     here.op = &op;
     if (const auto* loop = op.as<core::For>()) {
       (loop->unroll ? here.unrolled : here.loops).push_back(loop);
+      if (!loop->unroll) here.outside = here.branches.size();
       walk(loop->body, here, out);
     } else if (const auto* branch = op.as<core::If>()) {
       here.branches.push_back(branch);

@@ -15,6 +15,7 @@ struct Place {
   std::vector<const core::For*> loops;  // that are not unrolled, the outermost first
   std::vector<const core::For*> unrolled;
   std::vector<const core::If*> branches;
+  std::size_t outside = 0;  // so many of the branches stand around the innermost of `loops`
   [[nodiscard]] const core::Issue& issue() const { return *op->as<core::Issue>(); }
 };
 

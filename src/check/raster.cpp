@@ -16,8 +16,13 @@ using term::Op;
 
 class Cover {
  public:
-  Cover(const core::Kernel& kernel, const Raster& r, const ElementAt& to)
-      : kernel_(kernel), pool_(*kernel.pool), r_(r), row_(r.row), column_(r.column) {
+  Cover(const core::Kernel& kernel, const std::vector<Raster>& roles, const ElementAt& to)
+      : kernel_(kernel),
+        pool_(*kernel.pool),
+        roles_(roles),
+        r_(roles.front()),
+        row_(r_.row),
+        column_(r_.column) {
     m_ = extent(to, Axis::row);
     n_ = extent(to, Axis::column);
     l_ = extent(to, Axis::batch);
@@ -34,7 +39,7 @@ class Cover {
       out.found = "the output has a batch, and no operand, or the other way round";
       return out;
     }
-    if (small(out)) return out;
+    if (small(out) || !by_turns(out)) return out;
     const Term turns = pool_.must(Op::divide, {tiles_ - first_ + step_ - 1, step_});
     if (!same(r_.turn->upper, turns) || !same(r_.turn->lower, pool_.constant(0))) {
       out.found = fmt::format("the number of turns is not known to be `{}`", to_string(turns));
@@ -60,6 +65,27 @@ class Cover {
 
  private:
   static bool same(Term a, Term b) { return term::simplify(a) == term::simplify(b); }
+
+  /// Each turn is one role's, and all mean the same tile by it.
+  bool by_turns(Covering& out) const {
+    for (std::size_t turn = 0; turn < r_.taken.size(); ++turn) {
+      int64_t times = 0;
+      for (const Raster& r : roles_) times += r.taken[turn] ? 1 : 0;
+      if (times == 1) continue;
+      out.found = fmt::format("{} roles make the tile of turn {}", times, turn);
+      return false;
+    }
+    for (const Raster& r : roles_) {
+      const bool batches = r.batch && r_.batch ? same(r.batch, r_.batch) : r.batch == r_.batch;
+      if (batches && same(r.row, r_.row) && same(r.column, r_.column) && r.rows == r_.rows &&
+          r.columns == r_.columns && r.turn->counter == r_.turn->counter &&
+          same(r.turn->upper, r_.turn->upper))
+        continue;
+      out.found = "two roles have tiles of different orders";
+      return false;
+    }
+    return true;
+  }
 
   [[nodiscard]] Term extent(const ElementAt& to, Axis axis) const {
     const int d = to.place(axis);
@@ -127,10 +153,13 @@ class Cover {
     for (int64_t block = 0; block < blocks; ++block) {
       a.symbols["block"] = block;
       a.symbols["rank"] = block % kernel_.cluster;
-      const int64_t turns = value(r_.turn->upper);
-      for (int64_t turn = value(r_.turn->lower); turn < turns; ++turn) {
-        a.symbols[r_.turn->counter->symbol->name] = turn;
-        ++times[{l_ ? value(r_.batch) : 0, value(r_.row), value(r_.column)}];
+      for (const Raster& r : roles_) {
+        const int64_t turns = value(r.turn->upper);
+        for (int64_t turn = value(r.turn->lower); turn < turns; ++turn) {
+          if (!r.takes(turn)) continue;
+          a.symbols[r.turn->counter->symbol->name] = turn;
+          ++times[{l_ ? value(r.batch) : 0, value(r.row), value(r.column)}];
+        }
       }
     }
     return times;
@@ -168,7 +197,8 @@ class Cover {
 
   const core::Kernel& kernel_;
   term::Pool& pool_;
-  const Raster& r_;
+  const std::vector<Raster>& roles_;
+  const Raster& r_;                 // of the first one
   Term row_, column_;               // of the cluster's tile
   int64_t rows_ = 0, columns_ = 0;  // of it
   Term first_, step_;               // its number, and how many there are
@@ -177,8 +207,15 @@ class Cover {
 
 }  // namespace
 
-Covering covering(const core::Kernel& kernel, const Raster& raster, const ElementAt& to) {
-  return Cover(kernel, raster, to).judge();
+bool Raster::takes(int64_t turn) const {
+  const auto all = static_cast<int64_t>(taken.size());
+  return taken[static_cast<std::size_t>(turn < all ? turn
+                                                   : steady + (turn - steady) % (all - steady))];
+}
+
+Covering covering(const core::Kernel& kernel, const std::vector<Raster>& roles,
+                  const ElementAt& to) {
+  return Cover(kernel, roles, to).judge();
 }
 
 }  // namespace tessera::check

@@ -1,16 +1,21 @@
 // Whether turns and blocks take every tile of the output once.
 #pragma once
 
+#include <vector>
+
 #include "check/means.h"
 
 namespace tessera::check {
 
-/// The corner of the tile that a block has in a turn.
+/// The corner of the tile that a block has in a turn, and the turns in which a role makes it.
 struct Raster {
   term::Term row, column;
   term::Term batch;               // null: the output has none
   int64_t rows = 0, columns = 0;  // of a tile
   const core::For* turn = nullptr;
+  std::vector<bool> taken = {true};  // by turn: from `steady` on they repeat
+  int64_t steady = 0;
+  [[nodiscard]] bool takes(int64_t turn) const;
 };
 
 struct Covering {
@@ -18,8 +23,10 @@ struct Covering {
   std::string message, found;  // of refuted; `found`: of unknown, why
 };
 
-/// Proved where the tile number is t = block + turn * blocks, t below the number of tiles, and the
-/// corner is one of these of t, which take each tile once for all extents:
+/// Of one raster a role, all with as many `taken` and one `steady`. Proved where exactly one role
+/// takes each turn, all have the same corners in it, the tile number is t = block + turn * blocks,
+/// t below the number of tiles, and the corner is one of these of t, which take each tile once for
+/// all extents:
 ///   rows of tiles one after the other; columns one after the other;
 ///   bands of n rows of tiles, column by column in a band, the last band with the rows that remain.
 /// In the last, a band of n rows has n * columns numbers, so t // (n * columns) is the band, and
@@ -28,6 +35,7 @@ struct Covering {
 /// With batches, t // (rows * columns) is the batch, and the rest is the tile's number in it. In
 /// clusters the same holds of clusters in the place of blocks, whose tiles are as many times as
 /// high, or as wide, as a cluster has blocks; a block has the part of its rank.
-Covering covering(const core::Kernel& kernel, const Raster& raster, const ElementAt& to);
+Covering covering(const core::Kernel& kernel, const std::vector<Raster>& roles,
+                  const ElementAt& to);
 
 }  // namespace tessera::check

@@ -43,7 +43,9 @@ class Runner {
     out.reads_from = machine_.reads_from;
     out.seen = machine_.seen;
     out.states = states_;
-    out.period = program_.period;
+    for (std::size_t s = 0; s < sizes_.all().size(); ++s)
+      if (sizes_.all()[s].outer) out.period = std::lcm(out.period, program_.periods[s]);
+    out.steady = program_.steady;
     out.events = machine_.events;
     return out;
   }

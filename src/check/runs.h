@@ -11,7 +11,7 @@ namespace tessera::check {
 
 struct Limits {
   int64_t events = 4'000'000;  // of all runs together
-  int64_t states = 6'000;      // of the runs that stand for all sizes
+  int64_t states = 20'000;     // of the runs that stand for all sizes
 };
 
 struct Runs {
@@ -24,7 +24,9 @@ struct Runs {
   std::set<const core::Op*> seen;
   std::vector<Term> sizes;  // what Violation::sizes are the values of
   int64_t states = 0, events = 0;
-  int64_t period = 1;  // of proved: what synchronizes repeats after so many turns of a loop
+  // Of proved: what synchronizes repeats after `period` turns of an outer loop, from turn `steady`
+  // on.
+  int64_t period = 1, steady = 0;
 };
 
 Runs run(const core::Kernel& kernel, const Limits& limits = {});

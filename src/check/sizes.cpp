@@ -156,8 +156,17 @@ Term Sizes::replace(Term t, const std::map<const term::Node*, Term>& by) {
   return pool_.must(t->op, args);
 }
 
+/// Whether the term has the same value at count and count + period, whatever the other counts are.
+bool Sizes::repeats(Term t, Term count, int64_t period) {
+  const Term zero = pool_.constant(0), one = pool_.constant(1);
+  const auto number = [&](Term x) {
+    return x->predicate() ? pool_.must(Op::select, {x, one, zero}) : x;
+  };
+  return term::equal(number(replace(t, {{count.node(), count + period}})), number(t)).proved();
+}
+
 Sizes::Shifted Sizes::periodic(Term t) {
-  Shifted out{t, 1, 0, ""};
+  Shifted out{t, std::vector<int64_t>(all_.size(), 1), 0, ""};
   int64_t quotients = 1, remainders = 1;
   term::any_node(t, [&](Term n) {
     if ((n->op == Op::divide || n->op == Op::remainder) && n->args[1]->op == Op::constant) {
@@ -166,21 +175,14 @@ Sizes::Shifted Sizes::periodic(Term t) {
     }
     return false;
   });
-  out.period = quotients * remainders;
-  if (out.period > 4096) return {{}, 1, 0, fmt::format("`{}` has a long period", to_string(t))};
-  std::map<const term::Node*, Term> later;
-  for (const Size& s : all_)
-    if (has(t, s.count)) later[s.count.node()] = s.count + out.period;
-  if (later.empty()) {
-    out.period = 1;
-    return out;
+  const int64_t period = quotients * remainders;
+  if (period > 4096) return {{}, {}, 0, fmt::format("`{}` has a long period", to_string(t))};
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    if (!has(t, all_[i].count)) continue;
+    if (!repeats(t, all_[i].count, period))
+      return {{}, {}, 0, fmt::format("`{}` does not repeat", to_string(t))};
+    out.periods[i] = period;
   }
-  const Term zero = pool_.constant(0), one = pool_.constant(1);
-  const auto number = [&](Term x) {
-    return x->predicate() ? pool_.must(Op::select, {x, one, zero}) : x;
-  };
-  if (!term::equal(number(replace(t, later)), number(t)).proved())
-    return {{}, 1, 0, fmt::format("`{}` does not repeat", to_string(t))};
   return out;
 }
 
@@ -233,13 +235,13 @@ Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops,
     }
     if (i > 0)
       return {
-          {}, 1, 0, fmt::format("`{}` starts anew in every turn of the outer loop", to_string(t))};
+          {}, {}, 0, fmt::format("`{}` starts anew in every turn of the outer loop", to_string(t))};
     by[counter.node()] = size_at(loops[i]).count;
   }
   out = term::simplify(replace(out, by));
   for (const Size& s : all_)
     if (has(out, s.symbol))
-      return {{}, 1, 0, fmt::format("`{}` depends on how many turns are left", to_string(t))};
+      return {{}, {}, 0, fmt::format("`{}` depends on how many turns are left", to_string(t))};
   bool parameter = false;
   term::any_node(out, [&](Term n) {
     if (n->op != Op::parameter && n->op != Op::read) return false;
@@ -247,7 +249,7 @@ Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops,
         std::none_of(all_.begin(), all_.end(), [&](const Size& s) { return n == s.count; });
     return false;
   });
-  if (parameter) return {{}, 1, 0, fmt::format("`{}` depends on a parameter", to_string(t))};
+  if (parameter) return {{}, {}, 0, fmt::format("`{}` depends on a parameter", to_string(t))};
   Shifted shifted = periodic(out);
   shifted.steady = steady;
   return shifted;

@@ -13,7 +13,7 @@
 // A shifted term says the same by how many turns of a loop have been finished in all, instead of
 // by the loops around it: turn * T + k becomes the count c of the loop over k. It is periodic in
 // these counts, and constant in each counter from `steady` on. What a kernel does at a point then
-// depends on finitely many values (closure.h).
+// depends on finitely many values (machine.h).
 #pragma once
 
 #include <map>
@@ -56,9 +56,9 @@ class Sizes {
   Term turns(const core::For& loop);
 
   struct Shifted {
-    Term term;           // null: `why` not
-    int64_t period = 1;  // in every count
-    int64_t steady = 0;  // in every counter: it has one value from here on
+    Term term;                     // null: `why` not
+    std::vector<int64_t> periods;  // by size, in its count: at least 1
+    int64_t steady = 0;            // in every counter: it has one value from here on
     std::string why;
   };
   /// Of a rewritten term in the body of `loops`, the outermost first; `done` are the sizes whose
@@ -72,6 +72,7 @@ class Sizes {
   Term rewrite_within(Term t);
   Term replace(Term t, const std::map<const term::Node*, Term>& by);
   Shifted periodic(Term t);
+  bool repeats(Term t, Term count, int64_t period);
   std::optional<int64_t> steady_from(Term t, Term counter);
 
   term::Pool& pool_;

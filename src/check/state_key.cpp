@@ -11,7 +11,11 @@ namespace tessera::check {
 
 class StateText {
  public:
+  /// A word, or three.
   void add(int64_t n) {
+    constexpr int32_t escape = INT32_MIN;
+    if (n > escape && n <= INT32_MAX) return out_.push_back(static_cast<int32_t>(n));
+    out_.push_back(escape);
     out_.push_back(static_cast<int32_t>(n));
     out_.push_back(static_cast<int32_t>(n >> 32));
   }
@@ -94,7 +98,7 @@ void Machine::drop_tapes() {
 
 void Machine::tell_clock(StateText& text, const Clock& c, const Horizon& h) const {
   h.ranks.clear();
-  for (std::size_t k = 0; k < c.size(); ++k) h.ranks.push_back(h.rank(k, c[k]));
+  for (std::size_t k : h.marked) h.ranks.push_back(h.rank(k, c[k]));
   text.add(h.ranks);
 }
 
@@ -210,6 +214,7 @@ void Machine::tell_access(StateText& text, const Access& a, const Horizon& h) co
   if (settled(a, h.known)) return text.add(-1);
   if (a.end.component < 0) {
     text.add(-2);
+    text.add(static_cast<int64_t>(a.lanes));
     text.add(h.rank(static_cast<std::size_t>(part(a.warp, seen_elected)), a.elected));
     return text.add(h.rank(static_cast<std::size_t>(part(a.warp, seen_others)), a.others));
   }

@@ -10,12 +10,12 @@
 namespace tessera::check {
 
 Tile::Tile(const core::Kernel& kernel, const std::vector<Place>& all, const Place& product,
-           int64_t period, const Means& means)
+           const Runs& runs, const Means& means)
     : kernel_(kernel),
       means_(means),
       role_(*product.role),
       product_(product.issue()),
-      period_(period) {
+      turns_(runs.steady + runs.period) {
   for (const Place& p : all) places_.emplace(p.op, &p);
   if (product.loops.size() == 2) {
     turn_ = product.loops[0];
@@ -86,10 +86,17 @@ void Tile::run() {
   count_bases();
   values_.assign(4096, -1);
   last_stores_.assign(means_.outputs.size(), nullptr);
-  // Places in shared memory repeat with the period; corners are compared for all turns at once.
-  for (turn_number_ = 0; turn_number_ < (by_turn_ ? period_ : 1); ++turn_number_) turn();
+  // Places in shared memory and conditions repeat with the period; corners are compared for all
+  // turns at once.
+  for (turn_number_ = 0; turn_number_ < (by_turn_ ? turns_ : 1) && !stopped(); ++turn_number_) {
+    turn();
+    taken_.push_back(multiplied_);
+  }
+  if (!stopped()) taken_.resize(static_cast<std::size_t>(turns_), taken_.front());
   for (const auto& [op, place] : places_) {
-    if (stopped() || op->as<core::Issue>() == nullptr || walked_.contains(op)) continue;
+    if (stopped() || place->role != &role_ || op->as<core::Issue>() == nullptr ||
+        walked_.contains(op))
+      continue;
     for (const arch::Access& a : place->issue().form->effects.accesses)
       if (a.space == arch::Space::global && a.action != arch::Action::read)
         why = "a store stands elsewhere than behind the products of a turn";
@@ -97,7 +104,7 @@ void Tile::run() {
 }
 
 void Tile::turn() {
-  if (stopped()) return;
+  multiplied_ = false;
   stored_.assign(means_.outputs.size(),
                  std::vector<int>(static_cast<std::size_t>(rows_ * columns_), 0));
   registers_.assign(static_cast<std::size_t>(role_.warps),
@@ -109,7 +116,7 @@ void Tile::turn() {
   for (const core::Op& op : role_.body) {
     if (op.as<core::For>() == turn_) {
       body(turn_->body, warps);
-      if (!stopped()) covered();
+      if (!stopped()) multiplied_ ? covered() : left_out();
       return;
     }
     before_turns_ = true;
@@ -125,7 +132,7 @@ void Tile::body(const core::Body& b, const std::vector<int>& warps) {
     if (stopped()) return;
     if (const auto* loop = op.as<core::For>()) {
       if (loop == sums_) {
-        products();
+        products(warps);
         continue;
       }
       if (!loop->unroll) {
@@ -176,7 +183,12 @@ void Tile::forget(const core::Slice& sums) {
 }
 
 /// The accumulators after the loop over k.
-void Tile::products() {
+void Tile::products(const std::vector<int>& warps) {
+  if (static_cast<int>(warps.size()) != role_.warps) {
+    why = "products stand under a condition on the warp";
+    return;
+  }
+  multiplied_ = true;
   const auto* d = argument<core::Slice>(product_, "d");
   forget(*d);
   const int64_t first = eval(d->first);

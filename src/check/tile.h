@@ -1,7 +1,8 @@
 // One tile of the output: where the sums of a product go, and what is computed of them on their
 // way, through registers and shared memory to the output.
 //
-// The part of a turn after the products is walked op by op for all warps of the role that computes.
+// The part of a turn after the products is walked op by op for all warps of the role that computes,
+// in every turn that differs from the others: a role may leave turns out.
 // Every register slot and every place of shared memory holds a formula (formula.h); every store is
 // compared with the meaning, element by element.
 #pragma once
@@ -22,7 +23,7 @@ namespace tessera::check {
 class Tile {
  public:
   Tile(const core::Kernel& kernel, const std::vector<Place>& all, const Place& product,
-       int64_t period, const Means& means);
+       const Runs& runs, const Means& means);
   /// What the next warpgroup's products read.
   void add_group(const Operand& a, const Operand& b) { groups_.emplace_back(a, b); }
   void run();
@@ -31,6 +32,8 @@ class Tile {
   [[nodiscard]] int64_t columns() const { return columns_; }
   [[nodiscard]] Term batch() const { return bases_[batch_base]; }
   [[nodiscard]] const Place& last_store() const { return last_store_; }
+  /// By turn, whether the role makes its tile: Raster::taken.
+  [[nodiscard]] const std::vector<bool>& taken() const { return taken_; }
   /// Ops that were followed.
   [[nodiscard]] const std::set<const core::Op*>& walked() const { return walked_; }
   std::vector<Violation> violations;
@@ -57,7 +60,7 @@ class Tile {
   // tile.cpp: the walk
   void turn();
   void body(const core::Body& b, const std::vector<int>& warps);
-  void products();
+  void products(const std::vector<int>& warps);
   void forget(const core::Slice& sums);
   bool may_write(core::RegistersId registers);
   void compute(const core::Op& op, const std::vector<int>& warps);
@@ -101,6 +104,7 @@ class Tile {
   bool corner(const core::Op& op, int warp, const Index& index, Term at, int64_t& off);
   bool at_batch(const core::Op& op, int warp, const Index& index, int64_t off);
   void covered();
+  void left_out();
   bool refute(const core::Op& op, int warp, std::string lanes, std::string message,
               std::string expected, std::string found, std::string help);
 
@@ -134,8 +138,10 @@ class Tile {
   std::unordered_map<const term::Node*, Term> simple_;
   Values values_;
   int64_t rows_ = 0, columns_ = 0;
-  int64_t period_ = 1;
+  int64_t turns_ = 1;  // that may differ: from there on they repeat
   int64_t turn_number_ = 0;
+  bool multiplied_ = false;  // in this turn
+  std::vector<bool> taken_;
   bool by_turn_ = false;  // some place in shared memory depends on the turn
   Place last_store_;
 };

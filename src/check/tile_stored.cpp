@@ -223,4 +223,11 @@ void Tile::covered() {
   }
 }
 
+/// A turn without products stores nothing.
+void Tile::left_out() {
+  for (const std::vector<int>& times : stored_)
+    if (std::any_of(times.begin(), times.end(), [](int n) { return n != 0; }))
+      why = "a turn without products stores to the output";
+}
+
 }  // namespace tessera::check

@@ -28,6 +28,17 @@ std::string body(const std::string& lines, const std::string& parameters = "") {
   return all.rfind("error", 0) == 0 ? all : out;
 }
 
+TEST(LanguageConstructs, PositionsHaveParts) {
+  const std::string k = body("    for m in tiles(M, 8, persistent=False):\n"
+                             "        for c in parts(8, 4):\n"
+                             "            store(load(X[m[c], :]), X[m[c], :])\n",
+                             "M: index(), X: Tensor[f32, \"M\", 32, out]");
+  EXPECT_NE(k.find("load.global.4.bounded(registers0[#1], tensor0[block * 8 + #0 * 4 + warp, lane], "
+                   "[select(block * 8 + #0 * 4 + warp < M, 1, 0)])"),
+            std::string::npos)
+      << k;
+}
+
 TEST(LanguageConstructs, WhatIsKnownIsComputed) {
   EXPECT_EQ(body("    if 7 // 2 == 3 and not (5 % 3 > 2) and 1 < 2 <= 2:\n        sync()\n"
                  "    else:\n        wgmma.fence()\n"),

@@ -45,6 +45,7 @@ struct Threads {
 /// A loop of the core that is being written.
 struct Turn {
   Term index, trips;
+  bool of_tiles = false;
 };
 
 class Elaborator {
@@ -258,8 +259,9 @@ class Elaborator {
   std::vector<Frame> frames_;
   std::vector<const syntax::Function*> calls_;  // that are being inlined
   std::optional<Value> returned_;
-  int machine_depth_ = 0;   // loops and branches of the machine around, in this function
-  int machine_around_ = 0;  // and around its call
+  int machine_depth_ = 0;    // loops and branches of the machine around, in this function
+  int machine_around_ = 0;   // and around its call
+  bool some_turns_ = false;  // a condition around chooses turns of a loop over tiles
   Threads threads_;
   int warps_used_ = 0;
   int roles_ = 0;

@@ -137,6 +137,7 @@ Status Elaborator::arrives(core::BarriersId id, Span span, int64_t blocks) {
   std::optional<int64_t> n = threads_.count();
   if (n && threads_.who == Threads::Who::all) n = threads_.warps;
   if (n) *n *= blocks;
+  if (some_turns_) n.reset();  // other roles may arrive in the turns that are left out
   barriers_[id.index].sites.push_back({threads_.role, n, span});
   return {};
 }

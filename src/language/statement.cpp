@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "language/elaborator.h"
 #include "term/query.h"
 
@@ -218,6 +220,11 @@ Status Elaborator::branch(const syntax::If& i, Span span) {
   Status yes, no;
   const bool apart = threads_.apart;
   threads_.apart = apart || depends_on_thread(test);
+  const bool some_turns = some_turns_;
+  some_turns_ = some_turns || term::any_node(test, [&](Term n) {
+                  return std::any_of(turns.begin(), turns.end(),
+                                     [&](const Turn& t) { return t.of_tiles && t.index == n; });
+                });
   const auto write = [&](const syntax::Block& body, Status& status) {
     status = machine_block([&] { return block(body); });
     b->stand_at(span);
@@ -227,6 +234,7 @@ Status Elaborator::branch(const syntax::If& i, Span span) {
   else
     b->when(test, [&] { write(i.body, yes); }, [&] { write(i.otherwise, no); });
   threads_.apart = apart;
+  some_turns_ = some_turns;
   return yes ? no : yes;
 }
 

@@ -176,6 +176,16 @@ TEST(LowerBinding, TensorsBeginWhereTheyAreBound) {
   EXPECT_EQ(few.error().code, bad_launch.id);
 }
 
+TEST(LowerBinding, ALaunchMaySayWhereTensorsAre) {
+  Options options;
+  options.places_at_launch = true;
+  const CudaSource s = lowered(core::testing::gemm(), options);
+  EXPECT_EQ(s.ints, (std::vector<std::string>{"M", "N", "K", "A_tensor", "A_offset", "B_tensor",
+                                              "B_offset", "C_tensor", "C_offset"}));
+  EXPECT_TRUE(s.tensors.empty());
+  EXPECT_THAT(s.text, HasSubstr(R"(if (tessera::find_tensor(launch, "B", 5, 2, &B)) return -1;)"));
+}
+
 TEST(LowerBinding, WorkspacesLieOneAfterTheOther) {
   Builder b("k", 32);
   const Term n = b.parameter("n", 1, 1000);
@@ -189,6 +199,16 @@ TEST(LowerBinding, WorkspacesLieOneAfterTheOther) {
 
 // ---- ops
 // -----------------------------------------------------------------------------------------------
+
+TEST(LowerOps, HalfARegisterIsLoadedThroughAVariable) {
+  Builder b("k", 128);
+  const core::TensorId x = b.tensor({"x", DType::bfloat16, {b.number(256)}, {b.number(1)}});
+  const core::RegistersId r = b.registers("r", DType::bfloat16, {256}, *parse_layout("(128,2):(1,128)"));
+  b.issue("load.global.2", {core::Slice{r, b.number(1)}, core::GlobalAt{x, {b.at().lane}}});
+  const CudaSource s = lowered(b.finish());
+  EXPECT_THAT(s.text, HasSubstr("uint16_t part = field<16>(r[0], 1);"));
+  EXPECT_THAT(s.text, HasSubstr("set_field<16>(r[0], 1, part);"));
+}
 
 TEST(LowerOps, AConstantOfAnInstructionUnrollsInTheText) {
   Builder b("k", 128);

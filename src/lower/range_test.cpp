@@ -60,5 +60,22 @@ TEST(LowerRange, DealtItemsStayBelowWhatThereIs) {
   EXPECT_FALSE(ranges.of(turn * turn).fits_int());
 }
 
+/// Items of several extents: divided by the inner ones, they stay below the outer one.
+TEST(LowerRange, DealtItemsHaveTheRangesOfTheirExtents) {
+  Builder b("k", 128);
+  const Term l = b.parameter("l", 1, 1 << 16), rows = b.parameter("rows", 1, 1 << 14);
+  const Term columns = b.parameter("columns", 1, 1 << 14);
+  const Term items = l * (rows * columns), step = b.at().blocks;
+  const Term turns = b.make(Op::divide, {items - b.at().block + step - 1, step});
+  const Term turn = b.take(b.kernel().pool->counter("turn", b.number(0), turns));
+  b.kernel().grid = b.make(Op::min, {b.at().multiprocessors, items});
+  const Term item = b.at().block + turn * step, rest = floor_mod(item, rows * columns);
+  Ranges ranges(b.kernel());
+  expect_range(ranges, floor_div(item, rows * columns), 0, (1 << 16) - 2);
+  expect_range(ranges, floor_div(rest, columns * 8), 0, ((1 << 14) - 2) / 8);
+  // A divisor that is no factor tells nothing of the kind.
+  EXPECT_FALSE(ranges.of(floor_div(item, l + 1)).within(0, 1 << 28));
+}
+
 }  // namespace
 }  // namespace tessera::lower

@@ -40,20 +40,24 @@ Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
   if (!arch.has("wgmma") || !arch.has("tma"))
     return error(fail(unsupported_gemm, "{} has no wgmma and TMA", arch.name));
   const int bytes = size_of(p.a.dtype);
-  if (bytes > 2)
-    return error(fail(unsupported_gemm, "operands are {}", name_of(p.a.dtype))
-                     .expect("elements of 16 or 8 bits"));
+  const bool tf32 = bytes == 4 && p.precision == Precision::tf32;
+  if (bytes > 2 && !tf32)
+    return error(fail(unsupported_gemm, "operands are {} at {} accuracy", name_of(p.a.dtype),
+                      name_of(p.precision))
+                     .expect("elements of 16 or 8 bits, or float32 as tf32"));
   for (const Matrix* m : {&p.a, &p.b}) {
     if (!m->aligned())
       return error(fail(unsupported_gemm, "an operand is not aligned for TMA")
                        .expect("strides and offset that are multiples of 16 bytes")
                        .but_found("stride {}, batch stride {}, offset {} of {}", m->ld, m->batch,
                                   m->offset, name_of(m->dtype)));
-    if (bytes == 1 && !m->columns_contiguous)
-      return error(fail(unsupported_gemm, "an operand of 8 bits is not contiguous along K"));
+    if (bytes != 2 && !m->columns_contiguous)
+      return error(fail(unsupported_gemm, "an operand of {} bytes is not contiguous along K", bytes)
+                       .expect("rows along K: wgmma transposes elements of 16 bits alone"));
   }
-  if (p.outputs.size() != 1)
-    return error(fail(unsupported_gemm, "{} results", p.outputs.size()).expect("one"));
+  for (const Matrix& d : p.outputs)
+    if (!d.columns_contiguous)
+      return error(fail(unsupported_gemm, "results of different directions"));
   // As kernels/gemm.py declares them.
   const int64_t most = int64_t{1} << (p.l > 1 ? 19 : 20);
   if (std::max({p.m, p.n, p.k}) >= most || p.l >= (1 << 16))
@@ -106,8 +110,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 extern const Realizer tile_gemm{
     "tile_gemm",
-    "kernels/gemm.py, written in the kernel language and proved before it is compiled: 16-bit "
-    "operands, any layout, epilogues as functions",
+    "kernels/gemm.py, written in the kernel language and proved before it is compiled: operands "
+    "of 16 and 8 bits, tf32 along K; epilogues as functions",
     Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

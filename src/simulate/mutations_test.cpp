@@ -164,7 +164,7 @@ std::vector<Mutation> others() {
        "`acc`"},
       {"no fence of the mbarriers", dropped("fence.mbarrier_init"), {P}, "mbarrier"},
       {"no meeting after the mbarriers", dropped("barrier.sync", "", 0), {R, B}, "mbarrier"},
-      {"exit before the stores have read", dropped("bulk.wait_read", "", 1), {E}, "tma.store"},
+      {"exit before the stores have read", dropped("bulk.wait_read", "", 2), {E}, "tma.store"},
       {"the last tile is left out", one_turn_less, {O}, "never written"},
   };
 }

@@ -112,6 +112,8 @@ SETS["tile"] = [
     dict(m=2048, n=6144, k=4096, name="llama qkv", **BESIDE),
     dict(m=2048, n=4096, k=14336, epilogue="residual", name="llama down", **BESIDE),
     dict(m=4096, n=1024, k=1024, epilogue="bias_gelu", name="small", **BESIDE),
+    dict(m=4096, n=4096, k=4096, name="square tf32", **BESIDE, **TF32),
+    dict(m=8192, n=4096, k=1024, epilogue="bias_gelu", name="up+gelu tf32", **BESIDE, **TF32),
     dict(m=4096, n=4096, k=4096, name="square fp8", limit=8, realizers=[*TILE, "cublaslt"], **FP8),
     dict(m=8192, n=8192, k=8192, name="8192 fp8", limit=8, realizers=[*TILE, "cublaslt"], **FP8),
 ]
@@ -128,6 +130,8 @@ TILE_CHECKS = [
     dict(m=67, n=70, k=136, epilogue="bias_residual"),
     dict(m=264, n=136, k=200, out_dtype="float32", epilogue="bias_gelu"),
     dict(m=272, n=144, k=80, epilogue="bias_gelu", **FP8),
+    dict(m=520, n=264, k=136, batch=3, epilogue="bias_silu_saved"),
+    dict(m=520, n=264, k=1032, epilogue="bias_residual", **TF32),
 ]
 # Verified with it: every configuration, at extents that no tile divides, in all layouts.
 WGMMA_CHECKS = [

@@ -113,8 +113,11 @@ def zeros(element: Word, extents: list[int]) -> Any:
     _refuse("zeros")
 
 
-def load(box: Any, fill: float = 0.0, lanes: int = 0) -> Any:
-    """A box of a tensor in registers; what lies outside of the tensor is `fill`. `lanes`: threads along a row."""
+def load(box: Any, fill: float = 0.0, lanes: int = 0, like: Any = None) -> Any:
+    """A box of a tensor in registers; what lies outside of the tensor is `fill`. `lanes`: threads along a row.
+
+    `like`: registers that the box goes together with, and lies in the threads as.
+    """
     _refuse("load")
 
 
@@ -163,10 +166,11 @@ def ring(extent: int, size: int, stages: int) -> Any:
     _refuse("ring")
 
 
-def tiles(*extents: int, group: int = 1, persistent: bool = True, cluster: str = "") -> Any:
+def tiles(*extents: int, group: int = 1, persistent: bool = True, cluster: str = "", stages: int = 0) -> Any:
     """The tiles of rows, of rows and columns, or with batches in front: an extent and a size by turns.
 
     `cluster`: the blocks of a cluster have tiles one above the other ("rows"), or side by side ("columns").
+    `stages`: the turns of the loop, `.turn`, pass through so many slots.
     """
     _refuse("tiles")
 

@@ -20,6 +20,7 @@ struct Tiles {
   bool persistent = true;
   int64_t cluster = 1;  // blocks that work on tiles beside each other
   Along along = Along::rows;
+  int64_t stages = 0;  // slots that the turns pass through; 0: none
   Span span;
   [[nodiscard]] std::size_t batches() const { return extents.size() > 2 ? extents.size() - 2 : 0; }
   /// Tiles that are beside each other in a cluster, along dimension `d`.
@@ -95,28 +96,59 @@ std::vector<Value> place(core::Builder& b, const Tiles& t, Term at) {
   return out;
 }
 
+/// The block's share of the tiles: number `first` and every `step` further, `turns` in all. Of a
+/// cluster's blocks together.
+struct Share {
+  Term first, step, turns;
+};
+
+Term clusters(const Tiles& t, Term blocks) {
+  return t.cluster == 1 ? blocks : floor_div(blocks, t.cluster);
+}
+
+Term at_least_one(core::Builder& b, const Tiles& t, Term n) {
+  return t.cluster == 1 ? n : b.make(Op::max, {n, b.number(1)});
+}
+
+Share share(core::Builder& b, const Tiles& t) {
+  const Term first = clusters(t, b.at().block);
+  const Term step = at_least_one(b, t, clusters(t, b.at().blocks));
+  return {first, step, b.make(Op::divide, {tiles_from(b, t, 0) - first + step - 1, step})};
+}
+
 Status run(Elaborator& e, const Tiles& t, const LoopRef::Body& body) {
   core::Builder& b = e.builder();
   const Term all = tiles_from(b, t, 0);
-  const auto clusters = [&](Term blocks) {
-    return t.cluster == 1 ? blocks : floor_div(blocks, t.cluster);
-  };
-  const auto at_least_one = [&](Term n) {
-    return t.cluster == 1 ? n : b.make(Op::max, {n, b.number(1)});
-  };
   const Term busy =
-      t.persistent ? at_least_one(b.make(Op::min, {clusters(b.at().multiprocessors), all})) : all;
+      t.persistent ? at_least_one(b, t, b.make(Op::min, {clusters(t, b.at().multiprocessors), all}))
+                   : all;
   TESSERA_CHECK(e.set_grid(t.cluster == 1 ? busy : busy * t.cluster, t.span));
-  const Term first = clusters(b.at().block);
-  if (!t.persistent) return body(place(b, t, first));
-  const Term step = at_least_one(clusters(b.at().blocks));
-  const Term turns = b.make(Op::divide, {all - first + step - 1, step});
-  return machine_loop(e, "turn", turns, false, t.span, [&](Term turn) {
-    e.turns.push_back({turn, turns});
-    Status status = body(place(b, t, first + turn * step));
-    e.turns.pop_back();
-    return status;
-  });
+  if (!t.persistent) return body(place(b, t, clusters(t, b.at().block)));
+  const auto [first, step, turns] = share(b, t);
+  return machine_loop(e, "turn", turns, false, t.span,
+                      [&, first = first, step = step, turns = turns](Term turn) {
+                        e.turns.push_back({turn, turns, true});
+                        Status status = body(place(b, t, first + turn * step));
+                        e.turns.pop_back();
+                        return status;
+                      });
+}
+
+/// Which turn of the loop over these tiles the block is in.
+Result<Value> turn_of(Elaborator& e, const Tiles& t) {
+  const Term turns = share(e.builder(), t).turns;
+  for (const Turn& around : e.turns)
+    if (t.persistent && around.of_tiles && around.trips == turns)
+      return Value{Position{.index = around.index,
+                            .start = around.index,
+                            .size = 1,
+                            .count = around.index,
+                            .stages = t.stages}};
+  return error(fail(wrong_place, "the turn of a loop over tiles is known within it alone")
+                   .label(e.label(t.span, "these tiles"))
+                   .expect("a loop of the machine over these tiles around it")
+                   .but_found("{}", t.persistent ? "none" : "one tile a block, and no loop")
+                   .help("write `for m, n in work:` around it"));
 }
 
 /// `extents`: an extent and the size of its tiles, by turns.
@@ -178,8 +210,10 @@ Result<Value> tiles(Call& c) {
   t.span = c.span;
   TESSERA_TRY(group, c.integer("group", 1));
   TESSERA_TRY(persistent, c.flag("persistent", true));
+  TESSERA_TRY(stages, c.integer("stages", 0));
   t.group = group;
   t.persistent = persistent;
+  t.stages = stages;
   std::size_t given = 0;
   for (const Call::Bound& b : c.bound) given += b.name == "extents" ? 1 : 0;
   t.extents.reserve(given / 2);
@@ -190,11 +224,14 @@ Result<Value> tiles(Call& c) {
   out.run = [t](Elaborator& e, const std::string&, const LoopRef::Body& body) {
     return run(e, t, body);
   };
+  out.attribute = [t](Elaborator& e, std::string_view name) -> Result<Value> {
+    return name == "turn" ? turn_of(e, t) : Result<Value>(Value{});
+  };
   return Value{std::move(out)};
 }
 
 constexpr Builtin records[] = {
-    {"tiles", "*extents, group=, persistent=, cluster=",
+    {"tiles", "*extents, group=, persistent=, cluster=, stages=",
      "The tiles of one extent or more, shared by the blocks", tiles},
 };
 

@@ -24,6 +24,7 @@ struct Copy {
   int64_t panels = 1;
   core::MapId map;
   std::vector<int> dims;  // of the tensor, in the map's order
+  bool rounded = false;   // to tf32 on the way
 };
 
 Term sum(Term a, Term b) {
@@ -66,7 +67,9 @@ Result<core::MapId> map_of(Call& c, const Copy& copy) {
   core::Builder& b = e.builder();
   const core::Shared& shared = b.kernel()[copy.part.id];
   core::TensorMap map{.tensor = copy.box.id, .dims = copy.dims, .swizzle = shared.swizzle};
-  std::string key = fmt::format("{} {}", copy.box.id.index, static_cast<int>(shared.swizzle));
+  map.rounded = copy.rounded;
+  std::string key = fmt::format("{} {} {}", copy.box.id.index, static_cast<int>(shared.swizzle),
+                                copy.rounded ? "rounded" : "");
   for (const int d : copy.dims) {
     const int64_t extent = copy.box.dims[static_cast<std::size_t>(d)].extent;
     map.box.push_back(extent);
@@ -230,6 +233,15 @@ Result<Value> load(Call& c) {
   TESSERA_TRY(copy, copy_of(c, "box", "to"));
   TESSERA_TRY(barrier, c.the<BarrierRef>("barrier", "a barrier: full[k]"));
   TESSERA_TRY(shares, c.flag("share", false));
+  TESSERA_TRY(rounds, c.flag("round", false));
+  const DType element = c.e.builder().kernel()[copy.box.id].element;
+  if (rounds && element != DType::float32)
+    return error(fail(wrong_kind, "copies round f32 to tf32, and nothing else")
+                     .label(c.e.label(c.span_of("box"), std::string(short_name(element))))
+                     .expect("a tensor of f32")
+                     .but_found("{}", short_name(element))
+                     .help("take `round` away"));
+  copy.rounded = rounds;
   const int64_t blocks = shares ? c.e.builder().kernel().cluster : 1;
   const std::string form = blocks > 1 ? "tma.load_multicast" : "tma.load";
   TESSERA_CHECK(c.e.may_issue(*arch::find_form(form), c.span));
@@ -266,7 +278,7 @@ Result<Value> tensor_map(Call& c) {
 }
 
 constexpr Builtin records[] = {
-    {"tma.load", "box, to, barrier, share=",
+    {"tma.load", "box, to, barrier, share=, round=",
      "A box of a tensor to shared memory, counted at a barrier; or a share of it for the cluster",
      load},
     {"tma.store", "from, box", "Shared memory to a box of a tensor, in the thread's bulk group",

@@ -23,8 +23,9 @@ struct LeafText {
   std::string box;
 };
 
-/// `l`: the extent of batches, or None where there is one.
-LeafText leaf_text(const std::string& name, const Leaf& leaf, std::string_view l) {
+/// `l`: the extent of batches, or None where there is one. `access`: "" or ", out".
+LeafText leaf_text(const std::string& name, const Leaf& leaf, std::string_view l,
+                   std::string_view access) {
   const Matrix& x = leaf.matrix;
   const std::string type(short_name(x.dtype));
   LeafText t;
@@ -36,8 +37,8 @@ LeafText leaf_text(const std::string& name, const Leaf& leaf, std::string_view l
   const auto tensor = [&](std::string_view m, std::string_view n, std::string_view row,
                           std::string_view column) {
     t.parameters.push_back(fmt::format(
-        "{0}: Tensor[{1}, {2}, {3}, {4}, strides(\"{0}_BATCH\", {5}, {6})]", name, type, l, m, n,
-        row, column));
+        "{0}: Tensor[{1}, {2}, {3}, {4}, strides(\"{0}_BATCH\", {5}, {6}){7}]", name, type, l, m,
+        n, row, column, access));
   };
   if (l != "None") integer("BATCH", 38);
   const std::string ld = fmt::format("\"{}_STRIDE\"", name);
@@ -91,6 +92,10 @@ Status finite(const Dag& dag) {
 std::string leaf_name(std::size_t i) {
   return fmt::format("X{}", i);
 }
+/// Of results beyond the first, which is C.
+std::string result_name(std::size_t i) {
+  return i == 0 ? "C" : fmt::format("Y{}", i);
+}
 
 }  // namespace
 
@@ -98,10 +103,11 @@ Result<std::string> epilogue_function(const GemmProblem& p) {
   TESSERA_CHECK(finite(p.epilogue));
   std::vector<std::string> parameters = {"x", "batch", "m", "n"}, lines;
   std::vector<std::string> names = {"x"};
+  const std::string_view batches = p.l > 1 ? "\"L\"" : "None";
   for (std::size_t i = 0; i < p.leaves.size(); ++i) {
     if (p.leaves[i].kind == LeafKind::product)
       return error(fail(unsupported_gemm, "a second product in the epilogue"));
-    const LeafText t = leaf_text(leaf_name(i), p.leaves[i], p.l > 1 ? "\"L\"" : "None");
+    const LeafText t = leaf_text(leaf_name(i), p.leaves[i], batches, "");
     for (const std::string& parameter : t.parameters) parameters.push_back(parameter);
     names.push_back(fmt::format("x{}", i));
     lines.push_back(fmt::format("{} = load({}, like=x)", names.back(), t.box));
@@ -119,7 +125,17 @@ Result<std::string> epilogue_function(const GemmProblem& p) {
       nodes.push_back(fmt::format("t{}", nodes.size()));
     }
   }
-  lines.push_back("return " + nodes[static_cast<std::size_t>(p.epilogue.results.front())]);
+  const auto result = [&](std::size_t i) {
+    return nodes[static_cast<std::size_t>(p.epilogue.results[i])];
+  };
+  // Results beyond the first leave from the function.
+  for (std::size_t r = 1; r < p.outputs.size(); ++r) {
+    const Leaf leaf{.kind = LeafKind::full, .matrix = p.outputs[r]};
+    const LeafText t = leaf_text(result_name(r), leaf, batches, ", out");
+    for (const std::string& parameter : t.parameters) parameters.push_back(parameter);
+    lines.push_back(fmt::format("store({}, {})", result(r), t.box));
+  }
+  lines.push_back("return " + result(0));
   return fmt::format("\n\ndef epilogue(\n    {},\n):\n    {}\n", join(parameters, ",\n    "),
                      join(lines, "\n    "));
 }
@@ -139,8 +155,11 @@ std::string meaning_of(const GemmProblem& p) {
     const bool columns = kind == LeafKind::full || kind == LeafKind::row;
     operands.push_back(element(leaf_name(i), batch, rows ? "i" : "0", columns ? "j" : "0"));
   }
-  return element("C", batch, "i", "j") + " = " +
-         expression(p.epilogue, operands, p.epilogue.results.front());
+  std::vector<std::string> equations;
+  for (std::size_t r = 0; r < p.outputs.size(); ++r)
+    equations.push_back(element(result_name(r), batch, "i", "j") + " = " +
+                        expression(p.epilogue, operands, p.epilogue.results[r]));
+  return join(equations, "; ");
 }
 
 Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig& c,
@@ -173,6 +192,7 @@ Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig
                     {"N_MULTIPLE", integer(columns)},
                     {"K_MULTIPLE", integer(1)},
                     {"C_MULTIPLE", integer(d.alignment())},
+                    {"ROUND", integer(p.a.dtype == DType::float32 ? 1 : 0)},
                     {"PART", integer(tile_gemm_part(c))},
                     {"DIRECT", integer(c.direct ? 1 : 0)},
                     {"epilogue", language::Constant(std::string("epilogue"))}},
@@ -192,7 +212,7 @@ std::map<std::string, int64_t> tile_gemm_values(const GemmProblem& p) {
   };
   place("A", p.a);
   place("B", p.b);
-  place("C", p.outputs.front());
+  for (std::size_t r = 0; r < p.outputs.size(); ++r) place(result_name(r), p.outputs[r]);
   for (std::size_t i = 0; i < p.leaves.size(); ++i) place(leaf_name(i), p.leaves[i].matrix);
   return v;
 }

@@ -1,0 +1,69 @@
+// Terms by sizes and by counts of finished turns.
+#include "check/sizes.h"
+
+#include <gtest/gtest.h>
+
+#include "core/builder.h"
+
+namespace tessera::check {
+namespace {
+
+using core::Builder;
+
+/// Two loops, T turns of K turns each.
+struct Loops {
+  Builder b{"loops", 32, 2};
+  Term t = b.parameter("T", 1, 1 << 20), k = b.parameter("K", 1, 1 << 20);
+  Term turn, step;
+  core::Kernel kernel = write();
+  Sizes sizes{kernel};
+
+  core::Kernel write() {
+    b.loop("turn", b.number(0), t, b.number(1), [&](Term outer) {
+      turn = outer;
+      b.loop("k", b.number(0), k, b.number(1), [&](Term inner) {
+        step = inner;
+        b.issue("cluster.arrive");
+        b.issue("cluster.wait");
+      });
+    });
+    return *b.finish();
+  }
+  Sizes::Shifted shift(Term term) {
+    return sizes.shift(sizes.rewrite(term), {{turn, 0}, {step, 1}}, {});
+  }
+};
+
+TEST(CheckSizes, EachCountHasAPeriodOfItsOwn) {
+  Loops l;
+  const Sizes::Shifted slot = l.shift(floor_mod(l.turn * l.k + l.step, 3));
+  ASSERT_TRUE(slot.term) << slot.why;
+  EXPECT_EQ(slot.periods, (std::vector<int64_t>{1, 3}));
+  const Sizes::Shifted buffer = l.shift(floor_mod(l.turn, 2));
+  ASSERT_TRUE(buffer.term) << buffer.why;
+  EXPECT_EQ(buffer.periods, (std::vector<int64_t>{2, 1}));
+}
+
+TEST(CheckSizes, ATermThatRepeatsInBothCountsTogetherDoesNotRepeat) {
+  Loops l;
+  const Sizes::Shifted apart = l.shift(floor_div(l.turn * l.k + l.step - l.turn, 2));
+  EXPECT_FALSE(apart.term);
+  EXPECT_NE(apart.why.find("does not repeat"), std::string::npos) << apart.why;
+}
+
+TEST(CheckSizes, ABlocksIndexIsItsClustersAndItsRank) {
+  Loops l;
+  const core::Coordinates& at = l.kernel.at;
+  EXPECT_EQ(l.sizes.rewrite(floor_mod(at.block, 2)), at.rank);
+  const Term cluster = l.sizes.rewrite(floor_div(at.block, 2));
+  EXPECT_FALSE(term::any_node(cluster, [&](Term n) { return n == at.rank || n == at.block; }));
+}
+
+TEST(CheckSizes, WhatDependsOnOtherParametersIsNotOfSizes) {
+  Loops l;
+  EXPECT_TRUE(l.sizes.of_sizes(l.sizes.rewrite(l.turn * l.k + l.kernel.at.rank)));
+  EXPECT_FALSE(l.sizes.of_sizes(l.sizes.rewrite(l.kernel.at.blocks + 1)));
+}
+
+}  // namespace
+}  // namespace tessera::check
