@@ -26,10 +26,11 @@ _built: dict[tuple, KernelFile] = {}
 _lock = threading.Lock()
 
 
-def kernel(file: str | os.PathLike, *, unproved: bool = False, **constants) -> KernelFile:
+def kernel(file: str | os.PathLike, *, means: str = "", unproved: bool = False, **constants) -> KernelFile:
     """The kernel of `FILE.py`, or `FILE.py:KERNEL` where it has several, with these constants.
 
     constants  by the names of the kernel's file: integers, element types (`torch.float16` or "f16"), and names of functions
+    means      what the kernel computes with these constants, in place of what the file says
     unproved   also take what the checker could not decide; what it refutes is refused always
 
     The kernel is checked for all sizes and compiled, once for the same text and constants: in this process, and on disk below
@@ -38,11 +39,13 @@ def kernel(file: str | os.PathLike, *, unproved: bool = False, **constants) -> K
     """
     path, name = _taken_apart(os.fspath(file))
     words = {k: _word(k, v) for k, v in constants.items()}
-    with _lock:
-        key = (path, name, _content(path), unproved, *sorted(words.items()))
-        if key not in _built:
-            _built[key] = KernelFile(_build(path, name, words, unproved), (os.fspath(file), unproved, constants))
-        return _built[key]
+    options = [f"--means={means}"] * bool(means) + ["--unproved"] * unproved
+    key = (path, name, _content(path), *options, *sorted(words.items()))
+    if key not in _built:
+        made = KernelFile(_build(path, name, words, options), (os.fspath(file), means, unproved, constants))
+        with _lock:  # several threads may have built at once
+            _built.setdefault(key, made)
+    return _built[key]
 
 
 class KernelFile:
@@ -134,8 +137,8 @@ class KernelFile:
         return (_again, self._made_by)
 
 
-def _again(file: str, unproved: bool, constants: dict) -> KernelFile:
-    return kernel(file, unproved=unproved, **constants)
+def _again(file: str, means: str, unproved: bool, constants: dict) -> KernelFile:
+    return kernel(file, means=means, unproved=unproved, **constants)
 
 
 def _taken_apart(text: str) -> tuple[str, str]:
@@ -169,12 +172,11 @@ def _word(name: str, value) -> str:
     )
 
 
-def _build(path: str, name: str, words: dict[str, str], unproved: bool) -> dict:
+def _build(path: str, name: str, words: dict[str, str], options: list[str]) -> dict:
     """What `tessera build` reports."""
-    command = [str(find_binary()), "build", f"{path}:{name}" if name else path, "--json", "--quiet"]
+    command = [str(find_binary()), "build", f"{path}:{name}" if name else path, "--json", "--quiet", *options]
     for key, value in words.items():
         command += ["--set", f"{key}={value}"]
-    command += ["--unproved"] if unproved else []
     environment = os.environ | {"TESSERA_PYTHON": sys.executable}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     try:

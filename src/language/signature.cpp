@@ -25,7 +25,10 @@ Result<Value> Elaborator::override_of(const syntax::Parameter& p, const Constant
     if (const auto t = parse_dtype(name); t && !function) return Value{*t};
     const auto v = named(name);
     if (const Bound* b = find(name); b != nullptr && function) return b->value;
-    if (v && function) return *v;
+    if (v && function) {
+      const auto* of_elements = v->as<PointwiseRef>();
+      return of_elements == nullptr ? *v : Value{PointwiseRef{of_elements->function, true}};
+    }
     double number = 0;
     const char* const end = name.data() + name.size();
     const auto read = std::from_chars(name.data(), end, number);
