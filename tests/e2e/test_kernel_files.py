@@ -12,6 +12,7 @@ import pytest
 from core import BINARY, ROOT, environment
 
 GEMM = ROOT / "kernels/gemm.py"
+WAIT = next(line for line in GEMM.read_text().splitlines(keepends=True) if line.strip() == "full[k].wait()")
 SMALL = ["--set", "BM=64", "--set", "BN=64", "--set", "BK=16", "--set", "STAGES=2"]
 SIZES = ["--size", "M=64", "--size", "N=72", "--size", "K=48"]
 
@@ -49,14 +50,13 @@ def test_the_core_s_text_is_a_kernel_file_too(tmp_path):
 
 
 def test_a_missing_wait_is_refuted_with_its_line(tmp_path):
-    file = edited(tmp_path, "                full[k].wait()\n", "")
+    file = edited(tmp_path, WAIT, "")
     done = run(tmp_path, "check", file)
     assert done.returncode == 1
     assert "refuted      race_shared" in done.stdout
-    line = 1 + file.read_text().splitlines().index(
-        "                    tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1)"
-    )
-    assert "error[TS0863]" in done.stdout and f"edited.py:{line}:21" in done.stdout, done.stdout
+    load = next(x for x in file.read_text().splitlines() if x.strip().startswith("tma.load(A["))
+    line, column = file.read_text().splitlines().index(load) + 1, load.index("tma") + 1
+    assert "error[TS0863]" in done.stdout and f"edited.py:{line}:{column}" in done.stdout, done.stdout
 
 
 def test_a_wrong_meaning_is_refuted(tmp_path):
@@ -68,7 +68,7 @@ def test_a_wrong_meaning_is_refuted(tmp_path):
 def test_schedules_agree_and_a_race_shows(tmp_path):
     done = run(tmp_path, "interpret", GEMM, *SMALL, *SIZES, "--schedules", 5)
     assert (done.returncode, done.stdout.split(": ")[-1]) == (0, "nothing found\n"), done.stdout + done.stderr
-    file = edited(tmp_path, "                full[k].wait()\n", "")
+    file = edited(tmp_path, WAIT, "")
     done = run(tmp_path, "interpret", file, *SMALL, *SIZES, "--schedules", 5)
     assert done.returncode == 1 and "error[TS0842]" in done.stderr and "edited.py" in done.stderr
 
@@ -118,7 +118,7 @@ def test_what_is_not_proved_is_built_on_demand_alone(tmp_path):
 
 @pytest.mark.parametrize("more", [[], ["--unproved"]])
 def test_what_is_refuted_is_never_built(tmp_path, more):
-    file = edited(tmp_path, "                full[k].wait()\n", "")
+    file = edited(tmp_path, WAIT, "")
     done = run(tmp_path, "build", file, *more, "--json")
     report = json.loads(done.stdout)
     assert (done.returncode, report["verdict"]) == (1, "refuted") and "library" not in report
