@@ -5,6 +5,7 @@
 #include "base/text.h"
 
 #include "lower/codes.h"
+#include "pointwise/approximate.h"
 #include "lower/device.h"
 
 namespace tessera::lower {
@@ -100,8 +101,14 @@ std::vector<std::string> Device::results_of(const core::Compute& c, const std::s
   for (const auto& input : c.inputs)
     inputs.push_back(std::holds_alternative<Run>(input) ? value_of(std::get<Run>(input), element)
                                                         : value_of(std::get<Term>(input)));
+  int bits = 0;  // of the finest result
+  for (const Run& r : c.results) {
+    const DType of = kernel_[r.registers].element;
+    bits = std::max(bits, size_of(of) > 2 ? 24 : of == DType::float16 ? 11 : 8);
+  }
   const std::string lines = pointwise::emit(*c.dag, inputs, prefix, &results);
-  if (!lines.empty()) text_.raw(trim(lines));
+  if (!lines.empty()) text_.raw(trim(pointwise::approximated(lines, bits)));
+  for (std::string& r : results) r = pointwise::approximated(std::move(r), bits);
   return results;
 }
 

@@ -200,6 +200,24 @@ TEST(LowerBinding, WorkspacesLieOneAfterTheOther) {
 // ---- ops
 // -----------------------------------------------------------------------------------------------
 
+TEST(LowerOps, FunctionsAreAsGoodAsTheirResultsNeed) {
+  const auto silu_into = [](DType result) {
+    Builder b("k", 128);
+    const core::RegistersId x = b.registers("x", DType::float32, {256}, *parse_layout("(128,2):(1,128)"));
+    const core::RegistersId y = b.registers("y", result, {256}, *parse_layout("(128,2):(1,128)"));
+    auto dag = std::make_shared<pointwise::Dag>();
+    dag->results = {dag->add_call("silu", {dag->add_operand(0)})};
+    const auto all = [&](core::RegistersId of) { return core::Run{of, b.number(0), Layout(2, 1)}; };
+    b.compute({dag, {all(x)}, {all(y)}, 2, {}});
+    return lowered(b.finish()).text;
+  };
+  EXPECT_THAT(silu_into(DType::bfloat16), HasSubstr("tsb_silu(x["));
+  EXPECT_THAT(silu_into(DType::float16), HasSubstr("tsf_silu(x["));
+  EXPECT_THAT(silu_into(DType::float16), HasSubstr("tessera_cutlass/functors.hpp"));
+  EXPECT_THAT(silu_into(DType::float32), HasSubstr("tsr_silu(x["));
+  EXPECT_THAT(silu_into(DType::float32), Not(HasSubstr("functors.hpp")));
+}
+
 TEST(LowerOps, HalfARegisterIsLoadedThroughAVariable) {
   Builder b("k", 128);
   const core::TensorId x = b.tensor({"x", DType::bfloat16, {b.number(256)}, {b.number(1)}});

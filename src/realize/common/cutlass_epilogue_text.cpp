@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "realize/common/cutlass_templates.h"
 
+#include "pointwise/approximate.h"
 #include "pointwise/pointwise.h"
 
 namespace tessera::realize {
@@ -22,17 +23,8 @@ int first_outer(const GemmProblem& p) {
 }
 
 std::string approximated(std::string statements, DType element) {
-  if (size_of(element) > 2) return statements;
-  const auto rename = [&](const char* to, const char* f) {
-    statements =
-        replace_all(std::move(statements), fmt::format("tsr_{}", f), fmt::format("{}{}", to, f));
-  };
-  if (element != DType::float16) {
-    for (const char* f : {"sigmoid(", "silu(", "tanh(", "gelu_tanh("}) rename("tsb_", f);
-  }
-  for (const char* f : {"exp(", "sigmoid(", "silu(", "tanh(", "gelu_tanh(", "gelu_erf("})
-    rename("tsf_", f);
-  return statements;
+  const int bits = size_of(element) > 2 ? 24 : element == DType::float16 ? 11 : 8;
+  return pointwise::approximated(std::move(statements), bits);
 }
 
 std::string fused_functor(const pointwise::Dag& dag, int leaves, DType element, std::size_t which) {

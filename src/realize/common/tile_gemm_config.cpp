@@ -94,8 +94,6 @@ TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
   const auto consider = [&](TileGemmConfig c) {
     c.direct = !tile_gemm_stores_by_tma(p);
     c.stages = tile_gemm_stages(c, p, arch.shared_memory_per_block);
-    const int64_t clusters = ceil_div(p.m, int64_t{c.rows} * c.cluster_m);
-    if (c.group < 8 && clusters <= c.group) return;  // the bands of 8 are the same
     if (const auto reason = refuse(c, p, arch))
       ++space.pruned[*reason];
     else
@@ -104,14 +102,12 @@ TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
   for (const int rows : {64, 128, 192, 256})
     for (const int columns : {32, 64, 96, 128, 160, 192, 224, 256})
       for (const auto& [cm, cn] : {std::pair{1, 1}, {2, 1}, {1, 2}})
-        for (const int group : {8, 4})
-          for (const Schedule schedule : {Schedule::cooperative, Schedule::pingpong})
-            consider({.rows = rows,
-                      .columns = columns,
-                      .cluster_m = cm,
-                      .cluster_n = cn,
-                      .schedule = schedule,
-                      .group = group});
+        for (const Schedule schedule : {Schedule::cooperative, Schedule::pingpong})
+          consider({.rows = rows,
+                    .columns = columns,
+                    .cluster_m = cm,
+                    .cluster_n = cn,
+                    .schedule = schedule});
   return space;
 }
 
