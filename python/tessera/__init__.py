@@ -2,6 +2,7 @@
 
     fast = tessera.optimize(module, inputs)          # an nn.Module that drops in for the original
     fast = torch.compile(module, backend="tessera")  # the same, as a torch.compile backend
+    gemm = tessera.kernel("kernels/gemm.py:gemm")    # a kernel of a kernel file, as a function of tensors
 
 Names are loaded on first use, so that `import tessera` costs nothing and the tile language's stubs need no PyTorch.
 """
@@ -18,8 +19,9 @@ _places = {
     "ComposedModule": "tessera.running.compose",
     "Error": "tessera.common.errors",
     "status": "tessera.backend",
+    "kernel": "tessera.kernel_files",
 }
-__all__ = ["ComposedModule", "Error", "__version__", "find_binary", "optimize", "status"]
+__all__ = ["ComposedModule", "Error", "__version__", "find_binary", "kernel", "optimize", "status"]
 
 
 def __getattr__(name: str):

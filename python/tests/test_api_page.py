@@ -25,11 +25,12 @@ def signature(name: str) -> str:
         f"{function}{bare}".replace("'ComposedModule'", "ComposedModule")
         .replace("'Path'", "Path")
         .replace("'list[dict]'", "list[dict]")
+        .replace("'KernelFile'", "KernelFile")
     )
 
 
 def test_signatures_are_found():
-    assert {name.rsplit(".", 1)[1] for name, _ in SIGNATURES} == {"optimize", "status", "find_binary"}
+    assert {name.rsplit(".", 1)[1] for name, _ in SIGNATURES} == {"optimize", "kernel", "status", "find_binary"}
 
 
 @pytest.mark.parametrize(("name", "shown"), SIGNATURES)

@@ -140,6 +140,14 @@ tessera optimize mlp.py -o out/mlp
      R"(
 pip install nvidia-cutlass==4.2.0.0
 )"},
+    {"TS0326", "build.no_disassembler",
+     R"(Machine code was asked for, and there is no nvdisasm to print it with.)",
+     R"(nvdisasm is a part of the CUDA toolkit of its own. It is looked for beside nvcc and on PATH.)",
+     R"(Install it, or print PTX.)",
+     R"(
+apt install cuda-nvdisasm-13-0
+tessera lower kernels/gemm.py --emit ptx
+)"},
 };
 
 }  // namespace

@@ -23,5 +23,6 @@ std::span<const Explanation> explained_simulate();   // TS084
 std::span<const Explanation> explained_smt();        // TS088
 std::span<const Explanation> explained_elaborate();  // TS0826 to TS0839
 std::span<const Explanation> explained_check();      // TS086, TS087
+std::span<const Explanation> explained_call();       // TS089: explain_call.cpp
 
 }  // namespace tessera

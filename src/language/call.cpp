@@ -63,7 +63,11 @@ Result<Value> Elaborator::call(const syntax::Call& c, Span span) {
     return Value{};
   }
   if (const auto* f = function.as<UserFunction>()) return call_user(*f, std::move(given), span);
-  if (const auto* f = function.as<PointwiseRef>()) return call_pointwise(*f->function, given, span);
+  if (const auto* f = function.as<PointwiseRef>()) {
+    const auto arity = static_cast<std::size_t>(f->function->arity);
+    if (f->first_values && given.size() > arity) given.resize(arity);
+    return call_pointwise(*f->function, given, span);
+  }
   return error(fail(wrong_kind, "this is nothing that can be called")
                    .label(label(c.function->span, std::string(kind_of(function))))
                    .expect("a function or an instruction")

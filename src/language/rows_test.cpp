@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/source_folder.h"
 
+#include "core/print.h"
 #include "language/language.h"
 #include "language/testing/dump.h"
 #include "term/evaluate.h"
@@ -64,6 +65,17 @@ TEST(LanguageRows, EachElementIsLoadedAndStoredOnceAndNothingOutside) {
   const std::vector<int> once(6 * 260, 1);
   EXPECT_EQ(touched(k, "load.global.16.bounded", 1, 6, 260, 4, 2, 2), once);
   EXPECT_EQ(touched(k, "store.global.16.bounded", 0, 6, 260, 4, 2, 2), once);
+}
+
+TEST(LanguageRows, ANumberWithAPointCanBeSet) {
+  const core::Kernel by_default = kernel("scaled_sum"),
+                     set = kernel("scaled_sum", {{{"SCALE", "0.25"}}});
+  EXPECT_EQ(core::to_string(by_default).find("0.25"), std::string::npos);
+  EXPECT_NE(core::to_string(set).find("0.25"), std::string::npos);
+  const auto wrong = elaborate({"rows.py", read_file(source_folder() + "/kernels/rows.py")},
+                               "scaled_sum", {{{"SCALE", "0.25x"}}});
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().code, bad_constant.id);
 }
 
 TEST(LanguageRows, ComputationsAreOneDag) {

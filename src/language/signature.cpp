@@ -1,5 +1,7 @@
 // What stands between `def` and the body: constants, integers and tensors of the launch.
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 
 #include "language/elaborator.h"
 #include "language/means_text.h"
@@ -23,13 +25,21 @@ Result<Value> Elaborator::override_of(const syntax::Parameter& p, const Constant
     if (const auto t = parse_dtype(name); t && !function) return Value{*t};
     const auto v = named(name);
     if (const Bound* b = find(name); b != nullptr && function) return b->value;
-    if (v && function) return *v;
+    if (v && function) {
+      const auto* of_elements = v->as<PointwiseRef>();
+      return of_elements == nullptr ? *v : Value{PointwiseRef{of_elements->function, true}};
+    }
+    double number = 0;
+    const char* const end = name.data() + name.size();
+    const auto read = std::from_chars(name.data(), end, number);
+    if (read.ec == std::errc() && read.ptr == end && std::isfinite(number) && !function)
+      return Value{number};
   }
   return error(fail(bad_constant, "`{}` cannot be what it is set to", p.name)
                    .label(label(p.span))
                    .expect("{}", function
                                      ? "the name of a function of the file or of single elements"
-                                     : "an integer or an element type")
+                                     : "a number or an element type")
                    .but_found("{}", std::holds_alternative<int64_t>(c)
                                         ? std::to_string(std::get<int64_t>(c))
                                         : "`" + std::get<std::string>(c) + "`")

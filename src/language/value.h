@@ -103,6 +103,8 @@ struct FormRef {
 };
 struct PointwiseRef {
   const pointwise::Function* function = nullptr;
+  /// It stands for a function of more values, and takes the first of them.
+  bool first_values = false;
 };
 /// What dotted names begin with: `tma`, `fence`.
 struct Namespace {

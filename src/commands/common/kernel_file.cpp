@@ -85,7 +85,11 @@ std::vector<Parameter> kernel_parameters(std::vector<Parameter> more) {
                                  .required = true},
                                 {.type = Type::list,
                                  .name = "set",
-                                 .doc = "NAME=VALUE: a constant of the kernel, as BM=128"}};
+                                 .doc = "NAME=VALUE: a constant of the kernel, as BM=128"},
+                                {.type = Type::text,
+                                 .name = "means",
+                                 .doc = "what it computes with these constants, in place of what "
+                                        "the file says"}};
   out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   return out;
 }
@@ -116,13 +120,15 @@ Result<core::Kernel> load_kernel(const Json& arguments) {
   if (!parsed.errors.empty()) return error(parsed.errors.front());
   TESSERA_TRY(found, chosen(kernels_of(parsed.module), file.string(), name));
   TESSERA_TRY(constants, assignments(arguments, "set"));
+  language::Options options;
+  options.means = arguments.value("means", "");
   if (found.is_core) {
-    if (!constants.empty())
-      return error(fail(bad_assignment, "`{}` is the core's own text and has no constants to set",
-                        found.name));
+    if (!constants.empty() || !options.means.empty())
+      return error(fail(bad_assignment, "`{}` is the core's own text: nothing of it can be set",
+                        found.name)
+                       .help("edit the file"));
     return core::parse(source);
   }
-  language::Options options;
   for (const auto& [key, value] : constants) options.constants[key] = constant_of(value);
   return language::elaborate(*source, found.name, options);
 }

@@ -1,0 +1,45 @@
+#include "commands/common/kernel_verdict.h"
+
+#include <algorithm>
+
+#include "arch/arch.h"
+
+#include "check/kind.h"
+#include "core/verify.h"
+
+namespace tessera::commands {
+
+using check::Verdict;
+
+Result<Judged> judge(const core::Kernel& kernel) {
+  TESSERA_TRY(arch, arch::find("sm_90a"));
+  Judged out;
+  out.diagnostics = core::verify(kernel, *arch);
+  // What the verifier could not decide is a warning.
+  out.runs = std::none_of(out.diagnostics.begin(), out.diagnostics.end(),
+                          [](const Diagnostic& d) { return d.level == Level::error; });
+  if (!out.runs) return out;
+  TESSERA_TRY(means, check::means_of(kernel));
+  out.report = check::check(kernel, {}, means);
+  return out;
+}
+
+Exit exit_of(Verdict v) {
+  if (v == Verdict::proved) return Exit::ok;
+  return v == Verdict::refuted ? Exit::refuted : Exit::undecided;
+}
+
+Json findings_of(const check::Report& r) {
+  Json findings = Json::array();
+  for (const check::Finding& f : r.findings) {
+    findings.push_back({{"kind", std::string(f.kind->name)},
+                        {"verdict", std::string(name_of(f.verdict))},
+                        {"reason", f.reason},
+                        {"diagnostics", Json::array()}});
+    for (const Diagnostic& d : f.diagnostics)
+      findings.back()["diagnostics"].push_back(tessera::to_json(d));
+  }
+  return findings;
+}
+
+}  // namespace tessera::commands
