@@ -65,10 +65,14 @@ class Runner {
   /// Values of the sizes, those with fewer turns first.
   [[nodiscard]] std::vector<std::vector<int64_t>> instances(bool more) const {
     std::vector<std::vector<int64_t>> out = {{}};
-    for (const Size& s : sizes_.all()) {
+    for (std::size_t at = 0; at < sizes_.all().size(); ++at) {
+      const Size& s = sizes_.all()[at];
       std::vector<int64_t> values = {s.least, s.least + 1, std::max<int64_t>(s.least, 2)};
       if (!s.outer) values.push_back(std::max(s.least, most_slots_));
       if (more) values.push_back(s.outer ? 3 : std::max(s.least, most_slots_ + 1));
+      // Conditions on the turn may fail first in the last of those that differ.
+      const int64_t differ = program_.steady + program_.periods[at];
+      if (more && s.outer && differ > 3) values.push_back(std::min<int64_t>(differ, 8));
       if (more && !s.outer) values.push_back(std::max(s.least, 2 * most_slots_ + 1));
       std::sort(values.begin(), values.end());
       values.erase(std::unique(values.begin(), values.end()), values.end());

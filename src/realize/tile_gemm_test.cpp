@@ -1,5 +1,5 @@
-#include <gmock/gmock.h>
 #include <cstdlib>
+#include <gmock/gmock.h>
 #include <set>
 
 #include "realize/common/tile_gemm_kernel.h"
@@ -93,12 +93,11 @@ TEST(TileGemm, WhatTmaCannotStoreLeavesFromRegisters) {
 }
 
 TEST(TileGemm, SaysWhatItLeavesToOthers) {
-  for (
-      const char* problem :
-      {R"({"m":512,"n":512,"k":512,"b_major":"n","dtype":"float32","precision":"tf32"})",
-       R"({"m":512,"n":512,"k":512,"dtype":"float32","precision":"fp32"})",
-       R"({"m":64,"n":64,"k":67})",
-       R"({"m":512,"n":512,"k":512,"epilogue":"rotary","rotated":384,"head_dim":8})"}) {
+  for (const char* problem :
+       {R"({"m":512,"n":512,"k":512,"b_major":"n","dtype":"float32","precision":"tf32"})",
+        R"({"m":512,"n":512,"k":512,"dtype":"float32","precision":"fp32"})",
+        R"({"m":64,"n":64,"k":67})",
+        R"({"m":512,"n":512,"k":512,"epilogue":"rotary","rotated":384,"head_dim":8})"}) {
     const auto s = space_of(problem);
     ASSERT_FALSE(s) << problem;
     EXPECT_EQ(s.error().code, "TS0410") << problem;
@@ -108,7 +107,9 @@ TEST(TileGemm, SaysWhatItLeavesToOthers) {
 // Every candidate, not the first alone: what is refuted or undecided would never be built.
 TEST(TileGemm, EveryCandidateIsProved) {
   const char* problems[] = {
-      square, fused, R"({"m":67,"n":70,"k":136,"epilogue":"bias_residual"})",
+      square,
+      fused,
+      R"({"m":67,"n":70,"k":136,"epilogue":"bias_residual"})",
       R"({"m":520,"n":264,"k":136,"a_major":"m","epilogue":"column_scale"})",
       R"({"m":392,"n":200,"k":328,"d_major":"m","epilogue":"bias"})",
       R"({"m":264,"n":136,"k":200,"dtype":"float16","epilogue":"bias_gelu"})",
@@ -127,6 +128,32 @@ TEST(TileGemm, EveryCandidateIsProved) {
       EXPECT_TRUE(proof) << problem << " " << c.label() << " " << to_text(proof.error());
     }
   }
+}
+
+TEST(TileGemm, WhereBlocksHaveSeveralTilesTwoRolesMayTakeThemByTurns) {
+  const auto by_turns = [](const char* problem) {
+    std::vector<Candidate> out;
+    for (Candidate& c : expect_space(problem).candidates)
+      if (c.config["schedule"] == "pingpong") out.push_back(std::move(c));
+    return out;
+  };
+  const std::vector<Candidate> found =
+      by_turns(R"({"m":65536,"n":3072,"k":768,"epilogue":"bias_gelu"})");
+  ASSERT_GT(found.size(), 3U);
+  for (const Candidate* c : {&found.front(), &found.back()}) {
+    const auto proof = c->source->prove();
+    EXPECT_TRUE(proof) << c->label() << " " << to_text(proof.error());
+  }
+  int widest = 0;
+  for (const Candidate& c : found) {
+    EXPECT_EQ(c.config["tile"][0], 64);
+    if (c.config["tile"][1] != 256) continue;
+    EXPECT_EQ(c.config["stages"], 5);
+    ++widest;
+  }
+  EXPECT_GT(widest, 0);
+  testing::expect_compiles(*found.front().source);
+  EXPECT_TRUE(by_turns(R"({"m":520,"n":264,"k":136})").empty());
 }
 
 TEST(TileGemm, Compiles) {

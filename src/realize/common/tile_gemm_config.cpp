@@ -60,6 +60,8 @@ int tile_gemm_depth(const GemmProblem& p) {
 }
 
 int tile_gemm_part(const TileGemmConfig& c) {
+  // The buffers of two roles take a stage of the widest tiles, which have few.
+  if (c.turns() > 1 && c.columns == 256) return 32;
   return c.columns % 64 == 0 ? 64 : 32;
 }
 
