@@ -263,6 +263,7 @@ class Compiler {
     }
   }
 
+  // NOLINTNEXTLINE(misc-no-recursion): bodies nest
   void turns(const Op& op, const core::For& loop, int size, const std::function<void()>& once) {
     const int counter = loop.counter->symbol->index;
     const auto control = [&](Instruction::Kind kind) {

@@ -162,6 +162,26 @@ Result<Json> proof_of(const Source& source) {
   return proof;
 }
 
+/// Whether what the compilers said is of the source: else nothing is remembered of it.
+Status ended_by_itself(const Finished& done, const Source& source, const fs::path& cache,
+                       std::chrono::seconds limit) {
+  if (done.cancelled) return error(fail(cancelled, "building `{}` was cancelled", source.name));
+  if (done.timed_out) {
+    return error(
+        fail(compile_timed_out, "compiling `{}` took more than {} s", source.name, limit.count()));
+  }
+  if (done.output.find("No space left on device") != std::string::npos) {
+    return error(cache_not_writable(cache, "no space left on device"));
+  }
+  // A signal (out of memory, an interrupt) says nothing about the source: not remembered.
+  if (done.signal != 0) {
+    return error(fail(compile_failed, "the compiler of `{}` was ended by signal {}", source.name,
+                      done.signal)
+                     .help("build fewer at once, or free memory"));
+  }
+  return {};
+}
+
 Result<Built> compile(const Toolchain& tools, const Source& source, const fs::path& cache,
                       const std::string& hash, std::chrono::seconds limit,
                       const std::atomic<bool>* cancel) {
@@ -178,20 +198,7 @@ Result<Built> compile(const Toolchain& tools, const Source& source, const fs::pa
     return error(fail(compiler_did_not_start, "the compiler did not start: {}", e.what())
                      .help("`tessera doctor` says what is installed"));
   }
-  if (done.cancelled) return error(fail(cancelled, "building `{}` was cancelled", source.name));
-  if (done.timed_out) {
-    return error(
-        fail(compile_timed_out, "compiling `{}` took more than {} s", source.name, limit.count()));
-  }
-  if (done.output.find("No space left on device") != std::string::npos) {
-    return error(cache_not_writable(cache, "no space left on device"));
-  }
-  // A signal (out of memory, an interrupt) says nothing about the source: not remembered.
-  if (done.signal != 0) {
-    return error(fail(compile_failed, "the compiler of `{}` was ended by signal {}", source.name,
-                      done.signal)
-                     .help("build fewer at once, or free memory"));
-  }
+  TESSERA_CHECK(ended_by_itself(done, source, cache, limit));
   const bool ok = done.ok() && fs::exists(output);
   Json resources =
       source.language == Language::cuda ? parse_ptxas(done.output) : Json::object();

@@ -66,6 +66,35 @@ TEST(Build, FailureIsRememberedWithItsLog) {
   EXPECT_NE(second.error().message.find("remembered"), std::string::npos);
 }
 
+// What is not proved is not compiled, and not remembered either: a better checker may prove it.
+TEST(Build, AsksForAProofBeforeItCompiles) {
+  const TemporaryFolder cache;
+  const Toolchain t = host_tools();
+  Source source = host_source("this would not compile");
+  int asked = 0;
+  source.prove = [&]() -> Result<Json> {
+    ++asked;
+    return error(fail(Code{"TS0415", "realize.unproved"}, "undecided"));
+  };
+  const auto refused = build(t, source, cache.path(), seconds(60));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, "TS0415");
+  EXPECT_FALSE(build(t, source, cache.path(), seconds(60)));
+  EXPECT_EQ(asked, 2);
+  source.text = simple;
+  source.prove = [&]() -> Result<Json> { return Json{{"verdict", "proved"}}; };
+  const auto built = build(t, source, cache.path(), seconds(60));
+  ASSERT_TRUE(built) << to_text(built.error());
+  EXPECT_EQ(built->resources.at("proof").at("verdict"), "proved");
+  EXPECT_GE(built->resources.at("proof").at("seconds").get<double>(), 0);
+  // The cache keeps it with the library, which is not proved again.
+  source.prove = [&]() -> Result<Json> { return error(fail(Code{"TS0415", "x"}, "asked again")); };
+  const auto again = build(t, source, cache.path(), seconds(60));
+  ASSERT_TRUE(again) << to_text(again.error());
+  EXPECT_TRUE(again->cached);
+  EXPECT_EQ(again->resources.at("proof").at("verdict"), "proved");
+}
+
 TEST(Build, TimeLimitIsNotRemembered) {
   const TemporaryFolder cache;
   const auto r = build(host_tools(), host_source(simple), cache.path(), seconds(0));

@@ -166,5 +166,20 @@ TEST(GemmValues, OfClusters) {
   }
 }
 
+TEST(GemmValues, OfRolesThatTakeTilesByTurns) {
+  const auto with = [](std::map<std::string, language::Constant> more) {
+    more.insert({"TURNS", int64_t{2}});
+    return more;
+  };
+  // Several tiles a block, an odd number of them in some; one tile, which the second role leaves.
+  expect_right({"six turns", with({}), 200, 136, 40, 1, 2});
+  expect_right({"one turn", with({}), 40, 40, 24, 1, 2});
+  expect_right({"from registers", with({{"DIRECT", 1}, {"STAGES", 3}}), 200, 72, 24, 1, 1});
+  expect_right({"two warpgroups each", with({{"BM", 128}}), 264, 136, 40, 1, 2});
+  expect_right(
+      {"batches", with({{"BATCHES", 1}, {"A_BATCHES", 1}, {"B_BATCHES", 1}}), 72, 72, 24, 3, 2});
+  expect_right({"clusters", with({{"CLUSTER", 2}}), 264, 136, 40, 1, 4});
+}
+
 }  // namespace
 }  // namespace tessera::commands

@@ -14,23 +14,26 @@ constexpr int store_buffers = 2;  // a consumer warpgroup
 /// Registers of a consumer's thread: what the producers leave, as kernels/gemm.py asks for it.
 int consumer_registers(const TileGemmConfig& c) {
   constexpr int producer = 40, all = 65536;
-  const int consumers = c.rows / 64 * 128, threads = consumers + 128;
+  const int consumers = c.turns() * c.rows / 64 * 128, threads = consumers + 128;
   const int launch = std::min(all / threads / 8 * 8, 256);
   return std::min((launch * threads - 128 * producer) / consumers / 8 * 8, 256);
 }
 
-std::optional<std::string> refuse(const TileGemmConfig& c, const GemmProblem& p) {
+std::optional<std::string> refuse(const TileGemmConfig& c, const GemmProblem& p,
+                                  const arch::Arch& arch) {
   constexpr int beside = 60;  // addresses, counters, and the results of one part
   if (c.columns / 2 + beside > consumer_registers(c))
     return "more accumulators than a thread has registers for";
   if (c.stages < least_stages) return "shared memory: too few stages";
-  if (!p.b.columns_contiguous && c.columns % 64 != 0)
-    return "N-major weights come in blocks of 64";
+  if (!p.b.columns_contiguous && c.columns % 64 != 0) return "N-major weights come in blocks of 64";
   if (!p.b.columns_contiguous && c.cluster_m == 2 && c.columns % 128 != 0)
     return "two blocks share N-major weights in blocks of 64";
   if (!p.a.columns_contiguous && c.cluster_n == 2 && c.rows % 128 != 0)
     return "two blocks share M-major rows in blocks of 64";
   const int64_t tiles_m = ceil_div(p.m, c.rows), tiles_n = ceil_div(p.n, c.columns);
+  if (c.turns() > 1 && c.rows > 64) return "ping-pong tile above 64 rows";
+  if (c.turns() > 1 && tiles_m * tiles_n * p.l <= arch.multiprocessors)
+    return "one tile a block, and none to take by turns";
   if (c.cluster_m > tiles_m || c.cluster_n > tiles_n) return "cluster larger than the problem";
   if ((tiles_m % c.cluster_m != 0 && tiles_m < 8) || (tiles_n % c.cluster_n != 0 && tiles_n < 8))
     return "cluster leaves blocks idle";
@@ -45,7 +48,7 @@ std::optional<std::string> refuse(const TileGemmConfig& c, const GemmProblem& p)
 Json TileGemmConfig::to_json(const GemmProblem& p) const {
   return {{"tile", {rows, columns, tile_gemm_depth(p)}},
           {"cluster", {cluster_m, cluster_n}},
-          {"schedule", "cooperative"},
+          {"schedule", schedule == Schedule::pingpong ? "pingpong" : "cooperative"},
           {"epilogue", direct ? "registers" : "tma"},
           {"stages", stages},
           {"scheduler", "persistent"},
@@ -61,10 +64,12 @@ int tile_gemm_part(const TileGemmConfig& c) {
 }
 
 int tile_gemm_stages(const TileGemmConfig& c, const GemmProblem& p, int64_t shared_bytes) {
-  constexpr int64_t most = 12, barriers = 1024;  // with what alignment takes
+  constexpr int64_t barriers = 1024;  // with what alignment takes
+  // The proof of two roles has four times as many states, and they grow with the square.
+  const int64_t most = c.turns() > 1 ? 8 : 12;
   const int64_t stores = c.direct ? 0
-                                  : int64_t{store_buffers} * c.rows * tile_gemm_part(c) *
-                                        size_of(p.outputs.front().dtype);
+                                  : int64_t{store_buffers} * c.turns() * c.rows *
+                                        tile_gemm_part(c) * size_of(p.outputs.front().dtype);
   const int64_t stage = int64_t{row_bytes} * (c.rows + c.columns);
   return static_cast<int>(std::min((shared_bytes - stores - barriers) / stage, most));
 }
@@ -80,27 +85,33 @@ Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p) {
   m.tile_k = tile_gemm_depth(p);
   m.cluster_m = c.cluster_m;
   m.cluster_n = c.cluster_n;
+  m.schedule = c.schedule;
   return m;
 }
 
 TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
   TileGemmSpace space;
+  const auto consider = [&](TileGemmConfig c) {
+    c.direct = !tile_gemm_stores_by_tma(p);
+    c.stages = tile_gemm_stages(c, p, arch.shared_memory_per_block);
+    const int64_t clusters = ceil_div(p.m, int64_t{c.rows} * c.cluster_m);
+    if (c.group < 8 && clusters <= c.group) return;  // the bands of 8 are the same
+    if (const auto reason = refuse(c, p, arch))
+      ++space.pruned[*reason];
+    else
+      space.configs.emplace_back(c, predict_ms(tile_gemm_model(c, p), p, arch));
+  };
   for (const int rows : {64, 128, 192, 256})
     for (const int columns : {32, 64, 96, 128, 160, 192, 224, 256})
       for (const auto& [cm, cn] : {std::pair{1, 1}, {2, 1}, {1, 2}})
-        for (const int group : {8, 4}) {
-          TileGemmConfig c{.rows = rows, .columns = columns, .cluster_m = cm, .cluster_n = cn};
-          c.group = group;
-          c.direct = !tile_gemm_stores_by_tma(p);
-          c.stages = tile_gemm_stages(c, p, arch.shared_memory_per_block);
-          const int64_t clusters = ceil_div(p.m, int64_t{rows} * cm);
-          if (group < 8 && clusters <= group) continue;  // the bands of 8 are the same
-          if (const auto reason = refuse(c, p)) {
-            ++space.pruned[*reason];
-            continue;
-          }
-          space.configs.emplace_back(c, predict_ms(tile_gemm_model(c, p), p, arch));
-        }
+        for (const int group : {8, 4})
+          for (const Schedule schedule : {Schedule::cooperative, Schedule::pingpong})
+            consider({.rows = rows,
+                      .columns = columns,
+                      .cluster_m = cm,
+                      .cluster_n = cn,
+                      .schedule = schedule,
+                      .group = group});
   return space;
 }
 

@@ -10,14 +10,18 @@
 namespace tessera::realize {
 
 struct TileGemmConfig {
-  int rows = 128;     // of a tile, 64 a consumer warpgroup
-  int columns = 256;  // of a tile
+  int rows = 128;                    // of a tile, 64 a consumer warpgroup of a role
+  int columns = 256;                 // of a tile
   int cluster_m = 1, cluster_n = 1;  // blocks one above the other, or side by side: at most two
+  /// Pingpong: two roles of consumers take tiles by turns, each with warpgroups of its own.
+  Schedule schedule = Schedule::cooperative;
   int stages = 0;
   int group = 8;        // clusters' rows of tiles that are taken side by side
   bool direct = false;  // results leave from registers, not by TMA
 
   [[nodiscard]] Json to_json(const GemmProblem& p) const;
+  /// Roles of consumers.
+  [[nodiscard]] int turns() const { return schedule == Schedule::pingpong ? 2 : 1; }
 };
 
 /// Elements of k in a slot of the ring: a row of 128 bytes.

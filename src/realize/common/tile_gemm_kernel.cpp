@@ -193,6 +193,7 @@ Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig
                     {"K_MULTIPLE", integer(1)},
                     {"C_MULTIPLE", integer(d.alignment())},
                     {"ROUND", integer(p.a.dtype == DType::float32 ? 1 : 0)},
+                    {"TURNS", integer(c.turns())},
                     {"PART", integer(tile_gemm_part(c))},
                     {"DIRECT", integer(c.direct ? 1 : 0)},
                     {"epilogue", language::Constant(std::string("epilogue"))}},
