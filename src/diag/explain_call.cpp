@@ -72,6 +72,13 @@ y = spread(x, N=512)
 with torch.no_grad():
     c = gemm(a, b)
 )"},
+    {"TS0899", "kernel.no_reference",
+     R"(What a kernel means cannot be computed by PyTorch, so that its result is compared with nothing.)",
+     R"(The kernel says no meaning, or its meaning has a function that has no counterpart here.)",
+     R"(Say the meaning by `means` of `@kernel`, or by `--means`.)",
+     R"(
+tessera run kernels/gemm.py --size M=512 --size N=512 --size K=256
+)"},
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "toolchain/device_text.h"
 
-#include <algorithm>
+#include <map>
 #include <regex>
 #include <system_error>
 
@@ -42,7 +42,7 @@ Result<std::string> run_tool(const Source& source, const std::vector<std::string
 /// nvcc's own neighbour comes first: it knows what this nvcc makes.
 Result<fs::path> disassembler(const Toolchain& tools) {
   std::error_code ignored;
-  const fs::path beside = tools.nvcc.parent_path() / "nvdisasm";
+  fs::path beside = tools.nvcc.parent_path() / "nvdisasm";
   if (fs::is_regular_file(beside, ignored)) return beside;
   if (const auto found = find_program("nvdisasm")) return *found;
   return error(fail(no_disassembler, "there is no nvdisasm to print machine code with")
@@ -145,12 +145,12 @@ Result<std::string> device_text(const Toolchain& tools, const Source& source, St
   write_file_atomically(input, source.text);
   if (stage == Stage::ptx) {
     const fs::path ptx = folder.path() / "device.ptx";
-    TESSERA_TRY(said, run_tool(source, command(tools, source, input, ptx), folder.path(), limit));
+    TESSERA_CHECK(run_tool(source, command(tools, source, input, ptx), folder.path(), limit));
     return with_places(read_file(ptx), stage, input.string(), places);
   }
   TESSERA_TRY(nvdisasm, disassembler(tools));
-  const fs::path cubin = folder.path() / "device.cubin", listing = folder.path() / "device.sass";
-  TESSERA_TRY(said, run_tool(source, command(tools, source, input, cubin), folder.path(), limit));
+  const fs::path cubin = folder.path() / "device.cubin";
+  TESSERA_CHECK(run_tool(source, command(tools, source, input, cubin), folder.path(), limit));
   TESSERA_TRY(text, run_tool(source, {nvdisasm.string(), "-c", "-gi", cubin.string()},
                              folder.path(), limit));
   return with_places(text, stage, input.string(), places);

@@ -133,6 +133,17 @@ def test_a_missing_compiler_is_told(tmp_path):
 
 
 @needs_nvcc
+@pytest.mark.parametrize("command", ["run", "bench"])
+def test_what_runs_on_a_gpu_says_that_there_is_none(tmp_path, command):
+    done = run(tmp_path, command, GEMM, *SMALL, *SIZES, CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 3 and "error[TS0713]" in done.stderr, done.stdout + done.stderr
+    done = run(tmp_path, command, GEMM, *SMALL, "--size", "M=many")
+    assert done.returncode == 3 and "error[TS0039]" in done.stderr
+    done = run(tmp_path, command, f"{ROOT}/kernels/rows.py:scaled_sum", "--size", "M=8")
+    assert done.returncode == 2 and "error[TS0890]" in done.stderr
+
+
+@needs_nvcc
 def test_ptx_has_the_author_s_lines(tmp_path):
     done = run(tmp_path, "lower", GEMM, *SMALL, "--emit", "ptx")
     assert done.returncode == 0, done.stderr

@@ -8,7 +8,9 @@ exit code 1 where one failed. About half a minute, most of it nvcc's and Inducto
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import os
+import subprocess
 import sys
 import tempfile
 import traceback
@@ -16,10 +18,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "python")]
+os.environ.setdefault("TESSERA_PYTHON", sys.executable)
 os.environ.setdefault("TESSERA_HOME", tempfile.mkdtemp(prefix="tessera-kernel-files-"))
 
 import tessera  # noqa: E402
 import torch  # noqa: E402
+from tessera import api  # noqa: E402
 
 GEMM = f"{ROOT}/kernels/gemm.py"
 EPILOGUES = """
@@ -112,7 +116,6 @@ def check_strides(k) -> None:
     close(c, exact)
     c.zero_(), rest[:, 64:392].zero_()
     assert torch.equal(c._base, rest), "wrote beside its output"
-    close(k["columns"](randn(136, 200).T, randn(136, 328).T) * 0 + 1, torch.ones(200, 328, device="cuda").double())
     at, bt = randn(136, 200), randn(136, 328)
     close(k["columns"](at.T, bt.T), at.double().T @ bt.double())
 
@@ -198,6 +201,20 @@ def check_refusals(k) -> None:
     refused("TS0897", gemm, a.clone().requires_grad_(), b)
     refused("TS0894", k["strided"], a, torch.randn(1, 64, device="cuda").bfloat16().expand(256, 64))
     close(gemm(a, b), a.double() @ b.double().T)
+
+
+def check_commands(k) -> None:
+    sizes = ["--size", "M=1024", "--size", "N=1032", "--size", "K=512", "--json", "--quiet"]
+    for command in ("run", "bench"):
+        done = subprocess.run([api.find_binary(), command, GEMM, *sizes], check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        data = json.loads(done.stdout)
+        assert data["right"] and data["outputs"][0]["error"] <= data["outputs"][0]["budget"]
+    gemm, matmul = data["times"]
+    assert (gemm["name"], matmul["name"]) == ("gemm", "torch.matmul") and gemm["ms"] < 10 * matmul["ms"]
+    wrong = ["--means", "C[i, j] = sum(A[i, k] * B[j, k], k) * 2", "--unproved"]
+    done = subprocess.run([api.find_binary(), "run", GEMM, *sizes, *wrong], check=False, capture_output=True, text=True)
+    assert done.returncode == 1, "a wrong meaning is refuted before it is launched"
 
 
 def main() -> int:

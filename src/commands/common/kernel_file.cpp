@@ -78,18 +78,17 @@ language::Constant constant_of(const std::string& text) {
 
 std::vector<Parameter> kernel_parameters(std::vector<Parameter> more) {
   using Type = Parameter::Type;
-  std::vector<Parameter> out = {{.type = Type::text,
-                                 .name = "kernel",
-                                 .doc = "FILE.py, or FILE.py:KERNEL where it has several",
-                                 .positional = true,
-                                 .required = true},
-                                {.type = Type::list,
-                                 .name = "set",
-                                 .doc = "NAME=VALUE: a constant of the kernel, as BM=128"},
-                                {.type = Type::text,
-                                 .name = "means",
-                                 .doc = "what it computes with these constants, in place of what "
-                                        "the file says"}};
+  std::vector<Parameter> out = {
+      {.type = Type::text,
+       .name = "kernel",
+       .doc = "FILE.py, or FILE.py:KERNEL where it has several",
+       .positional = true,
+       .required = true},
+      {.type = Type::list, .name = "set", .doc = "NAME=VALUE: a constant of the kernel, as BM=128"},
+      {.type = Type::text,
+       .name = "means",
+       .doc = "what it computes with these constants, in place of what "
+              "the file says"}};
   out.insert(out.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   return out;
 }
@@ -124,9 +123,9 @@ Result<core::Kernel> load_kernel(const Json& arguments) {
   options.means = arguments.value("means", "");
   if (found.is_core) {
     if (!constants.empty() || !options.means.empty())
-      return error(fail(bad_assignment, "`{}` is the core's own text: nothing of it can be set",
-                        found.name)
-                       .help("edit the file"));
+      return error(
+          fail(bad_assignment, "`{}` is the core's own text: nothing of it can be set", found.name)
+              .help("edit the file"));
     return core::parse(source);
   }
   for (const auto& [key, value] : constants) options.constants[key] = constant_of(value);
