@@ -97,7 +97,8 @@ cluster.wait
      R"(
 tma.load at (k * 64, row); tma.load at (k * 64, column)
 )"},
-    {"TS0874", "check.placement", R"(An element of the output gets the sum of another element, or another function of it.)",
+    {"TS0874", "check.placement",
+     R"(An element of the output gets the sum of another element, or another function of it.)",
      R"(The sums were traced from the accumulators through registers and shared memory to the output's coordinates. Some element of a tile has the sum of another row or column, another function of it than the meaning has, or elements of other tensors at other indices; or it is stored twice or not at all, or an access leaves its tensor.)",
      R"(Let the layout of the accumulators, the addresses of loads and stores, and the coordinates of copies agree. Bound loads and stores of registers by the extents of their tensor.)",
      R"(

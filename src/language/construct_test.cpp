@@ -29,13 +29,15 @@ std::string body(const std::string& lines, const std::string& parameters = "") {
 }
 
 TEST(LanguageConstructs, PositionsHaveParts) {
-  const std::string k = body("    for m in tiles(M, 8, persistent=False):\n"
-                             "        for c in parts(8, 4):\n"
-                             "            store(load(X[m[c], :]), X[m[c], :])\n",
-                             "M: index(), X: Tensor[f32, \"M\", 32, out]");
-  EXPECT_NE(k.find("load.global.4.bounded(registers0[#1], tensor0[block * 8 + #0 * 4 + warp, lane], "
-                   "[select(block * 8 + #0 * 4 + warp < M, 1, 0)])"),
-            std::string::npos)
+  const std::string k = body(
+      "    for m in tiles(M, 8, persistent=False):\n"
+      "        for c in parts(8, 4):\n"
+      "            store(load(X[m[c], :]), X[m[c], :])\n",
+      "M: index(), X: Tensor[f32, \"M\", 32, out]");
+  EXPECT_NE(
+      k.find("load.global.4.bounded(registers0[#1], tensor0[block * 8 + #0 * 4 + warp, lane], "
+             "[select(block * 8 + #0 * 4 + warp < M, 1, 0)])"),
+      std::string::npos)
       << k;
 }
 

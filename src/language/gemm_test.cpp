@@ -48,7 +48,8 @@ TEST(LanguageGemm, OpsHaveThePlacesOfTheTextThatTheyComeFrom) {
     return op == nullptr ? "none" : std::string(k->source->text(op->span));
   };
   EXPECT_EQ(text("wgmma.f32.bf16.bf16.ss"), "wgmma(a[k], b[k].T, acc, start=k.first)");
-  EXPECT_EQ(text("tma.load"), "tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1, round=ROUND == 1)");
+  EXPECT_EQ(text("tma.load"),
+            "tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1, round=ROUND == 1)");
   EXPECT_EQ(text("mbarrier.arrive_expect_tx"), "full[k].expect(a[k], b[k])");
   EXPECT_EQ(text("stmatrix"), "stmatrix(result, buffer)");
   EXPECT_EQ(text("mbarrier.init"), "barrier(STAGES, arrivals=1)");

@@ -42,8 +42,8 @@ inline constexpr Code wrong_arrivals{"TS0837", "language.wrong_arrivals"};
 inline constexpr Code stale_value{"TS0838", "language.stale_value"};
 inline constexpr Code wrong_ring{"TS0839", "language.wrong_ring"};
 
-/// A whole number, or a text: a number with a point ("0.5"), or the name of an element type ("f16"),
-/// of a function of the file or of single elements ("relu").
+/// A whole number, or a text: a number with a point ("0.5"), or the name of an element type
+/// ("f16"), of a function of the file or of single elements ("relu").
 using Constant = std::variant<int64_t, std::string>;
 
 struct Options {

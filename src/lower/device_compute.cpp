@@ -5,8 +5,8 @@
 #include "base/text.h"
 
 #include "lower/codes.h"
-#include "pointwise/approximate.h"
 #include "lower/device.h"
+#include "pointwise/approximate.h"
 
 namespace tessera::lower {
 namespace {

@@ -34,9 +34,9 @@ struct Binding {
 struct Options {
   /// One for each input and output of the kernel, in its order; empty: each at its own place.
   std::vector<Binding> tensors;
-  /// In place of `tensors`, each launch says where they are: behind the kernel's parameters come two
-  /// integers for each input and output, `X_tensor` and `X_offset`, as Binding has them. One library
-  /// then serves patterns that find the same matrices at other places.
+  /// In place of `tensors`, each launch says where they are: behind the kernel's parameters come
+  /// two integers for each input and output, `X_tensor` and `X_offset`, as Binding has them. One
+  /// library then serves patterns that find the same matrices at other places.
   bool places_at_launch = false;
   std::string describe_name;  // what tessera_describe() says; empty: the kernel's name
 };

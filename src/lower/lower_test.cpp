@@ -203,7 +203,8 @@ TEST(LowerBinding, WorkspacesLieOneAfterTheOther) {
 TEST(LowerOps, FunctionsAreAsGoodAsTheirResultsNeed) {
   const auto silu_into = [](DType result) {
     Builder b("k", 128);
-    const core::RegistersId x = b.registers("x", DType::float32, {256}, *parse_layout("(128,2):(1,128)"));
+    const core::RegistersId x =
+        b.registers("x", DType::float32, {256}, *parse_layout("(128,2):(1,128)"));
     const core::RegistersId y = b.registers("y", result, {256}, *parse_layout("(128,2):(1,128)"));
     auto dag = std::make_shared<pointwise::Dag>();
     dag->results = {dag->add_call("silu", {dag->add_operand(0)})};
@@ -221,7 +222,8 @@ TEST(LowerOps, FunctionsAreAsGoodAsTheirResultsNeed) {
 TEST(LowerOps, HalfARegisterIsLoadedThroughAVariable) {
   Builder b("k", 128);
   const core::TensorId x = b.tensor({"x", DType::bfloat16, {b.number(256)}, {b.number(1)}});
-  const core::RegistersId r = b.registers("r", DType::bfloat16, {256}, *parse_layout("(128,2):(1,128)"));
+  const core::RegistersId r =
+      b.registers("r", DType::bfloat16, {256}, *parse_layout("(128,2):(1,128)"));
   b.issue("load.global.2", {core::Slice{r, b.number(1)}, core::GlobalAt{x, {b.at().lane}}});
   const CudaSource s = lowered(b.finish());
   EXPECT_THAT(s.text, HasSubstr("uint16_t part = field<16>(r[0], 1);"));

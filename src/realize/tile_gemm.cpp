@@ -2,10 +2,11 @@
 // function. They are proved before they are compiled, and a compiler takes a second for one.
 #include <algorithm>
 
-#include "lower/lower.h"
 #include "realize/common/proof.h"
 #include "realize/common/sm90_library.h"
 #include "realize/common/tile_gemm_kernel.h"
+
+#include "lower/lower.h"
 
 namespace tessera::realize {
 namespace {
@@ -77,7 +78,8 @@ Result<GemmProblem> restate(const rules::GemmBody& body, const rules::Pattern& p
 
 Diagnostic none_of(const GemmProblem& p, const std::map<std::string, int>& pruned) {
   Diagnostic d = fail(unsupported_gemm, "no tile fits {} x {} x {}", p.m, p.n, p.k);
-  for (const auto& [reason, times] : pruned) d.notes.push_back(fmt::format("{}: {}", times, reason));
+  for (const auto& [reason, times] : pruned)
+    d.notes.push_back(fmt::format("{}: {}", times, reason));
   return d;
 }
 
@@ -98,8 +100,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
     else
       ++found.pruned[c.error().message];
   }
-  if (space.candidates.empty())
-    return error(none_of(p, found.pruned));
+  if (space.candidates.empty()) return error(none_of(p, found.pruned));
   diversify(space.candidates);
   if (space.candidates.size() > limit) space.candidates.resize(limit);
   space.pruned.assign(found.pruned.begin(), found.pruned.end());

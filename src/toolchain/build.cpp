@@ -200,21 +200,19 @@ Result<Built> compile(const Toolchain& tools, const Source& source, const fs::pa
   }
   TESSERA_CHECK(ended_by_itself(done, source, cache, limit));
   const bool ok = done.ok() && fs::exists(output);
-  Json resources =
-      source.language == Language::cuda ? parse_ptxas(done.output) : Json::object();
+  Json resources = source.language == Language::cuda ? parse_ptxas(done.output) : Json::object();
   if (!proof.is_null()) {
     done.seconds += proof.at("seconds").get<double>();
     resources["proof"] = proof;
   }
-  Json meta = {
-      {"schema", "tessera.build/1"},
-      {"ok", ok},
-      {"name", source.name},
-      {"arch", source.arch},
-      {"seconds", done.seconds},
-      {"bytes", ok ? fs::file_size(output) : 0},
-      {"resources", std::move(resources)},
-      {"toolchain", tools.fingerprint()}};
+  Json meta = {{"schema", "tessera.build/1"},
+               {"ok", ok},
+               {"name", source.name},
+               {"arch", source.arch},
+               {"seconds", done.seconds},
+               {"bytes", ok ? fs::file_size(output) : 0},
+               {"resources", std::move(resources)},
+               {"toolchain", tools.fingerprint()}};
   write_file_atomically(aside.path / "log.txt", done.output);
   write_file_atomically(aside.path / "meta.json", meta.dump(1));
   for (const auto& entry : fs::directory_iterator(aside.path)) {

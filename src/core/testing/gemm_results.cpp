@@ -152,8 +152,8 @@ void Results::store(const From& f) {
   });
 }
 
-/// 64 columns at a time, through the warpgroup's buffers by turns; a tile's first part waits for all
-/// of the last one's.
+/// 64 columns at a time, through the warpgroup's buffers by turns; a tile's first part waits for
+/// all of the last one's.
 void Results::through_shared(const From& f, Term part) {
   const Term group = floor_div(f.warp, 4);
   const auto one_of_group = [&](const std::function<void()>& body) {

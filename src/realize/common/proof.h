@@ -4,14 +4,15 @@
 #include <functional>
 #include <memory>
 
-#include "core/kernel.h"
 #include "toolchain/toolchain.h"
+
+#include "core/kernel.h"
 
 namespace tessera::realize {
 
 /// For toolchain::Source::prove: runs the checker (check/check.h) over the kernel with its meaning.
-/// {"verdict": "proved", "kinds", "stores", "loads", "products", "waits"}, or the diagnostic of what
-/// was refuted, or TS0415 for what could not be decided.
+/// {"verdict": "proved", "kinds", "stores", "loads", "products", "waits"}, or the diagnostic of
+/// what was refuted, or TS0415 for what could not be decided.
 std::function<Result<Json>()> proof_of(std::shared_ptr<const core::Kernel> kernel);
 
 }  // namespace tessera::realize

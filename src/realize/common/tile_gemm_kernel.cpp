@@ -6,10 +6,10 @@
 
 #include "base/integers.h"
 #include "base/text.h"
+#include "realize/common/kernel_files.h"
 
 #include "core/verify.h"
 #include "language/language.h"
-#include "realize/common/kernel_files.h"
 
 namespace tessera::realize {
 namespace {
@@ -36,9 +36,9 @@ LeafText leaf_text(const std::string& name, const Leaf& leaf, std::string_view l
   };
   const auto tensor = [&](std::string_view m, std::string_view n, std::string_view row,
                           std::string_view column) {
-    t.parameters.push_back(fmt::format(
-        "{0}: Tensor[{1}, {2}, {3}, {4}, strides(\"{0}_BATCH\", {5}, {6}){7}]", name, type, l, m,
-        n, row, column, access));
+    t.parameters.push_back(
+        fmt::format("{0}: Tensor[{1}, {2}, {3}, {4}, strides(\"{0}_BATCH\", {5}, {6}){7}]", name,
+                    type, l, m, n, row, column, access));
   };
   if (l != "None") integer("BATCH", 38);
   const std::string ld = fmt::format("\"{}_STRIDE\"", name);

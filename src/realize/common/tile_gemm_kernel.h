@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/kernel.h"
-
 #include "realize/common/tile_gemm_config.h"
+
+#include "core/kernel.h"
 
 namespace tessera::realize {
 
@@ -24,7 +24,8 @@ std::string meaning_of(const GemmProblem& p);
 Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig& c,
                                       const arch::Arch& arch);
 
-/// The launch's integers for this problem, by their names in the kernel, with the places of tensors.
+/// The launch's integers for this problem, by their names in the kernel, with the places of
+/// tensors.
 std::map<std::string, int64_t> tile_gemm_values(const GemmProblem& p);
 
 }  // namespace tessera::realize
