@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Kernel files called from Python on a Hopper GPU: `PYTHONPATH=python TESSERA_BINARY=... python tests/gpu/kernel_files.py`.
 
 Kernels of kernels/gemm.py and kernels/rows.py with several constants and epilogues against fp64, at sizes that are multiples of a
