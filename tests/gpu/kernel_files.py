@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Kernel files called from Python on a Hopper GPU: `PYTHONPATH=python TESSERA_BINARY=... python tests/gpu/kernel_files.py`.
 
 Kernels of kernels/gemm.py and kernels/rows.py with several constants and epilogues against fp64, at sizes that are multiples of a
@@ -17,10 +18,11 @@ import traceback
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "python")]
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests/e2e")]
 os.environ.setdefault("TESSERA_PYTHON", sys.executable)
 os.environ.setdefault("TESSERA_HOME", tempfile.mkdtemp(prefix="tessera-kernel-files-"))
 
+import pages  # noqa: E402
 import tessera  # noqa: E402
 import torch  # noqa: E402
 from tessera import api  # noqa: E402
@@ -201,6 +203,21 @@ def check_refusals(k) -> None:
     refused("TS0897", gemm, a.clone().requires_grad_(), b)
     refused("TS0894", k["strided"], a, torch.randn(1, 64, device="cuda").bfloat16().expand(256, 64))
     close(gemm(a, b), a.double() @ b.double().T)
+
+
+def check_page(k) -> None:
+    """The block of docs/language.md, from the root of the tree as its paths say."""
+    (block,) = [b for b in pages.blocks_of(ROOT, "docs/language.md") if b.run_by]
+    names = {"a": randn(128, 64, dtype=torch.float16), "b": randn(256, 64, dtype=torch.float16)}
+    before = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        exec(block.text, names)
+    finally:
+        os.chdir(before)
+    close(names["c"], names["a"].double() @ names["b"].double().T)
+    a, b = names["a"].bfloat16(), names["b"].bfloat16()
+    close(names["relu"](a, b), (a.double() @ b.double().T).relu())
 
 
 def check_commands(k) -> None:
