@@ -1,5 +1,6 @@
 #include "check/runs.h"
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 #include <set>
 
@@ -34,7 +35,9 @@ TEST(CheckRuns, CorrectProductsAreProved) {
 }
 
 TEST(CheckRuns, PairsOfBlocksAreProved) {
-  for (bool beside : {false, true})
+  // The blocks beside each other are ./dev test all's.
+  const bool all_ways = std::getenv("TESSERA_TEST_ALL") != nullptr;
+  for (bool beside : all_ways ? std::vector{false, true} : std::vector{false})
     for (GemmShape s : {GemmShape{.stages = 3}, GemmShape{}, GemmShape{.bn = 128, .stages = 5},
                         GemmShape{.bn = 128, .stages = 6}, GemmShape{.bm = 64, .stages = 4},
                         GemmShape{.bn = 192, .stages = 4},

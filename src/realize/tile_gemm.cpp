@@ -13,19 +13,25 @@ namespace {
 
 constexpr std::string_view name = "tile_gemm";
 
-Result<Candidate> candidate(const GemmProblem& p, const TileGemmConfig& c, double ms,
-                            const arch::Arch& arch) {
+/// What it is called and what it is expected to take: enough to choose among them.
+Candidate sketch(const GemmProblem& p, const TileGemmConfig& c, double ms) {
+  Candidate out;
+  out.realizer = std::string(name);
+  out.config = c.to_json(p);
+  out.config["transposed"] = p.exchanged;
+  out.predicted_ms = ms;
+  return out;
+}
+
+/// Fills in the source and its launch.
+Status write(Candidate& out, const GemmProblem& p, const TileGemmConfig& c,
+             const arch::Arch& arch) {
   TESSERA_TRY(made, tile_gemm_kernel(p, c, arch));
   auto kernel = std::make_shared<const core::Kernel>(std::move(made));
   lower::Options options;
   options.places_at_launch = true;
   options.describe_name = std::string(name);
   TESSERA_TRY(lowered, lower::lower(*kernel, options));
-  Candidate out;
-  out.realizer = std::string(name);
-  out.config = c.to_json(p);
-  out.config["transposed"] = p.exchanged;
-  out.predicted_ms = ms;
   out.source = toolchain::Source{.name = std::string(name),
                                  .text = lowered.text,
                                  .arch = std::string(arch.name),
@@ -34,7 +40,7 @@ Result<Candidate> candidate(const GemmProblem& p, const TileGemmConfig& c, doubl
   const std::map<std::string, int64_t> values = tile_gemm_values(p);
   for (const std::string& integer : lowered.ints) launch.ints.push_back(values.at(integer));
   out.launches.push_back(std::move(launch));
-  return out;
+  return {};
 }
 
 Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
@@ -90,19 +96,25 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   TileGemmSpace found = tile_gemm_configs(p, arch);
   std::stable_sort(found.configs.begin(), found.configs.end(),
                    [](const auto& x, const auto& y) { return x.second < y.second; });
-  constexpr std::size_t limit = 32;
-  if (found.configs.size() > 2 * limit) found.configs.resize(2 * limit);
-  Space space;
+  // Only those that are offered are written: it takes some milliseconds each.
+  constexpr std::size_t limit = 16;
+  std::vector<Candidate> sketches;
+  std::map<std::string, TileGemmConfig> config_of;
   for (const auto& [config, ms] : found.configs) {
-    Result<Candidate> c = candidate(p, config, ms, arch);
-    if (c)
-      space.candidates.push_back(std::move(*c));
+    sketches.push_back(sketch(p, config, ms));
+    config_of.emplace(sketches.back().config.dump(), config);
+  }
+  diversify(sketches);
+  Space space;
+  for (Candidate& c : sketches) {
+    if (space.candidates.size() == limit) break;
+    const Status written = write(c, p, config_of.at(c.config.dump()), arch);
+    if (written)
+      space.candidates.push_back(std::move(c));
     else
-      ++found.pruned[c.error().message];
+      ++found.pruned[written.error().message];
   }
   if (space.candidates.empty()) return error(none_of(p, found.pruned));
-  diversify(space.candidates);
-  if (space.candidates.size() > limit) space.candidates.resize(limit);
   space.pruned.assign(found.pruned.begin(), found.pruned.end());
   return space;
 }
