@@ -1,6 +1,9 @@
 # Writes a source file with the texts of kernels/*.py, for tessera::realize::kernel_file.
 function(tessera_kernel_files target)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/*.py)
+  if(NOT files)
+    message(FATAL_ERROR "there are no kernel files in ${CMAKE_SOURCE_DIR}/kernels, which ${target} takes products from")
+  endif()
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
   set(rows "")
   foreach(file ${files})

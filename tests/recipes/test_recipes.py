@@ -22,7 +22,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 BINARY = Path(os.environ.get("TESSERA_BINARY", ROOT / "build/bin/tessera"))
-PARTS = ("CMakeLists.txt", "cmake", "src", "include", "python", "knowledge")
+PARTS = ("CMakeLists.txt", "cmake", "src", "include", "kernels", "python", "knowledge")
 ADDED = {
     "rule": [
         "src/rules/log_cumsum_exp.cpp",
