@@ -62,16 +62,22 @@ def test_module_is_optimized(first, home):
 
 
 def test_second_run_reuses_everything(first, optimize, home):
-    report, progress = optimize("second")
+    # Figures that a busy machine made unreliable are not kept, and such a pattern is searched again: the run after it has them.
+    before, folder = first[0], "first"
+    for name in ("second", "third", "fourth"):
+        report, progress = optimize(name)
+        if " tune " not in progress:
+            break
+        before, folder = report, name
     assert report["verification"]["ok"] is True
     assert " tune " not in progress and " build " not in progress, progress
     assert " reuse " in progress
     searched = [p for p in report["patterns"] if p.get("trial_count")]
     assert not searched
     # Which way the module runs is timed anew where the machine was busy; kernels that are placed both times are the same.
-    one, other = placed(home / "first"), placed(home / "second")
+    one, other = placed(home / folder), placed(home / name)
     assert all(one[p] == other[p] for p in one.keys() & other.keys())
-    known = [[(w["label"], w["evidence"]) for p in r["patterns"] for w in p["winners"]] for r in (first[0], report)]
+    known = [[(w["label"], w["evidence"]) for p in r["patterns"] for w in p["winners"]] for r in (before, report)]
     assert known[0] and known[0] == known[1]
 
 
