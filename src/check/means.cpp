@@ -61,9 +61,9 @@ class Equation {
     Output out{to(), value_, {}};
     for (const Named& e : elements_) {
       out.elements.push_back(placed(e));
-      for (std::size_t d = 0; d < e.names.size(); ++d)
-        if (!e.names[d].empty() && (!axes_.contains(e.names[d]) || e.names[d] == over_))
-          return error(wrong(kernel_, fmt::format("`{}` is no index of the output", e.names[d])));
+      for (const std::string& name : e.names)
+        if (!name.empty() && (!axes_.contains(name) || name == over_))
+          return error(wrong(kernel_, fmt::format("`{}` is no index of the output", name)));
       if (kernel_[e.tensor].access != core::Access::input)
         return error(
             wrong(kernel_, fmt::format("`{}` is read and is no input", kernel_[e.tensor].name)));

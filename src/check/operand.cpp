@@ -86,12 +86,12 @@ class Trace {
       out_.map = map;
       out_.writer = from.op;
       out_.k_corner = k, out_.row_corner = row, out_.batch = batch;
-    } else if (std::string why = apart(k - out_.k_corner, p.k); !why.empty()) {
-      return why;
-    } else if (why = apart(row - out_.row_corner, p.row); !why.empty()) {
-      return why;
-    } else if (batch && term::simplify(batch) != term::simplify(out_.batch)) {
-      return "the copies of one operand have different batches";
+    } else {
+      std::string why = apart(k - out_.k_corner, p.k);
+      if (why.empty()) why = apart(row - out_.row_corner, p.row);
+      if (!why.empty()) return why;
+      if (batch && term::simplify(batch) != term::simplify(out_.batch))
+        return "the copies of one operand have different batches";
     }
     return start(*to, turn, p);
   }

@@ -83,7 +83,7 @@ void Sizes::add(Term turns) {
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): bodies nest
-void Sizes::find(const core::Body& body, std::vector<int> around) {
+void Sizes::find(const core::Body& body, const std::vector<int>& around) {
   for (const core::Op& op : body) {
     if (const auto* loop = op.as<core::For>()) {
       std::vector<int> within = around;

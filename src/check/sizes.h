@@ -66,7 +66,7 @@ class Sizes {
   Shifted shift(Term t, const std::vector<Running>& loops, const std::vector<int>& done);
 
  private:
-  void find(const core::Body& body, std::vector<int> around);
+  void find(const core::Body& body, const std::vector<int>& around);
   void add(Term turns);
   Term by_cluster(Term t);
   Term rewrite_within(Term t);

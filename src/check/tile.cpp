@@ -197,7 +197,7 @@ void Tile::products(const std::vector<int>& warps) {
     const auto& [a, b] = groups_[static_cast<std::size_t>(w / 4)];
     for (int64_t s = 0; s < slots; ++s) {
       Elements e{Elements::of_sum, {row_base, column_base}, {}};
-      e.at.resize(2 * Elements::lanes);
+      e.at.resize(std::size_t{2} * Elements::lanes);
       for (std::size_t lane = 0; lane < Elements::lanes; ++lane) {
         const int64_t at = place_[static_cast<std::size_t>(s * arch::Wgmma::threads) +
                                   32 * static_cast<std::size_t>(w % 4) + lane];

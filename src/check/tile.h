@@ -82,7 +82,7 @@ class Tile {
   bool lies_inside(const Place& p, const core::GlobalAt& at, const Global& g,
                    const std::vector<bool>& bounded);
   [[nodiscard]] std::string from_base(int base, Term offset) const;
-  bool is_inside(const Place& p, Term index, Term extent, int base, Term offset, int64_t last);
+  bool is_inside(Term extent, int base, Term offset, int64_t last);
   bool holds(const Place& p, Term claim, const std::string& message, const std::string& expected);
   bool conditions(const Place& p, const core::GlobalAt& at, Global& out,
                   std::vector<bool>& bounded);

@@ -142,7 +142,7 @@ bool Tile::conditions(const Place& p, const core::GlobalAt& at, Global& out,
 
 /// The index of a tile's element that is no further than the tile: it is in the tensor where whole
 /// tiles fill it, as the raster has no other tiles. The batch is one of the raster's.
-bool Tile::is_inside(const Place& p, Term index, Term extent, int base, Term offset, int64_t last) {
+bool Tile::is_inside(Term extent, int base, Term offset, int64_t last) {
   const ElementAt& to = means_.outputs.front().to;
   const Axis axis = base == row_base      ? Axis::row
                     : base == column_base ? Axis::column
@@ -163,7 +163,7 @@ std::string Tile::from_base(int base, Term offset) const {
   static constexpr std::string_view names[] = {"", "row of the tile", "column of the tile",
                                                "batch of the tile"};
   if (base >= bases) return to_string(bases_[static_cast<std::size_t>(base)] + offset);
-  const std::string off = to_string(term::simplify(offset));
+  std::string off = to_string(term::simplify(offset));
   if (base == absolute) return off;
   return std::string(names[base]) + (off == "0" ? "" : " + " + off);
 }
@@ -174,7 +174,7 @@ bool Tile::lies_inside(const Place& p, const core::GlobalAt& at, const Global& g
   for (std::size_t d = 0; d < at.at.size(); ++d) {
     const int64_t last = static_cast<int>(d) == g.along ? g.elements - 1 : 0;
     const Term index = at.at[d], extent = tensor.extents[d];
-    if (!bounded[d] && is_inside(p, index, extent, g.bases[d], g.offsets[d], last)) continue;
+    if (!bounded[d] && is_inside(extent, g.bases[d], g.offsets[d], last)) continue;
     if (bounded[d] && last == 0) continue;
     if (bounded[d] && index->facts.multiple_of(g.elements) && extent->facts.multiple_of(g.elements))
       continue;
