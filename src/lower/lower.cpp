@@ -47,10 +47,8 @@ Result<CudaSource> lower(const core::Kernel& kernel, const Options& options) {
   TESSERA_TRY(host, host_side(kernel, ranges, device, options));
   CudaSource out{kernel.name, head(kernel), std::move(host.ints), std::move(host.tensors),
                  kernel.shared_bytes()};
-  const bool approximates = device.text.find(" tsb_") != std::string::npos ||
-                            device.text.find(" tsf_") != std::string::npos ||
-                            device.text.find("(tsb_") != std::string::npos ||
-                            device.text.find("(tsf_") != std::string::npos;
+  const bool approximates = device.text.find("tsb_") != std::string::npos ||
+                            device.text.find("tsf_") != std::string::npos;
   if (approximates) out.text += "#include \"tessera_cutlass/functors.hpp\"\n";
   out.text += "\n#if TESSERA_DEVICE_SIDE\n" + device.text + "#endif  // TESSERA_DEVICE_SIDE\n";
   out.text += "\n#if TESSERA_HOST_SIDE\n#include \"tessera/core_launch.h\"\n\n" + host.text +
