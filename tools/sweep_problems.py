@@ -3,7 +3,7 @@
     python tools/sweep_problems.py KernelBench/level1 KernelBench/level2 [--arch sm_90a] [--json OUT] [--only 31,83]
 
 Files follow the KernelBench interface (Model, get_inputs, get_init_inputs) and are traced at their own sizes with fake
-inputs, so that a problem of 8 GB takes no memory. For each: does it import into the core, which ops are opaque to it (they
+inputs, so that a problem of 8 GB takes no memory. For each: does it import into the engine, which ops are opaque to it (they
 stay in PyTorch), what was found, and what is left with its reason. The exit status is 1 when one failed. Low priority, one
 thread. rules_tool is taken from the newest build folder, or from TESSERA_RULES_TOOL.
 """

@@ -1,4 +1,4 @@
-"""tessera.optimize: a live module in, a composed module out. This process is the tracer; the core is a child process."""
+"""tessera.optimize: a live module in, a composed module out. This process is the tracer; the engine is a child process."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def optimize(
     return optimize_held(held, strict=strict, frozen=frozen, progress=progress, **asked)
 
 
-# What `optimize` takes that is no option of the core's.
+# What `optimize` takes that is no option of the engine's.
 OWN = ["precision", "mode", "strict", "frozen", "progress"]
 
 
@@ -106,27 +106,27 @@ def optimize_held(
     wanted = _wanted(effort=effort, leftover=rest, arch=arch, seconds=seconds, measure=measure, **options)
     held.options["frozen"] = frozen
     tracer = Tracer(held)
-    result = run_core(tracer, wanted, progress)
+    result = run_engine(tracer, wanted, progress)
     for d in result.get("diagnostics", ()):
         warnings.warn(to_text(from_the_wire(d)), stacklevel=3)
     return _composed(tracer, result["plan"], strict, result.get("report"))
 
 
 def _wanted(*, measure: bool | list[str] = False, arch: str | None = None, **options) -> dict:
-    """The options as the core takes them."""
+    """The options as the engine takes them."""
     peers = list(measure) if isinstance(measure, list | tuple) else ["eager"]
     return {"measure": bool(measure), "ablation": bool(measure), "arch": arch or "auto", "peers": peers, **options}
 
 
 def check_options(*, strict: bool = False, frozen: bool = False, progress: Progress = True, **options) -> None:
-    """Options of `optimize`, and of the backend, held to the core's table of commands: what would be refused after seconds of
+    """Options of `optimize`, and of the backend, held to the engine's table of commands: what would be refused after seconds of
     tracing is refused now. Errors: TS0041, TS0043, TS0046, TS0047, with the nearest right word."""
-    with _core({}, lambda method, params: None) as core:
-        core.call("check_options", {"options": _wanted(**options), "own": OWN})
+    with _engine({}, lambda method, params: None) as engine:
+        engine.call("check_options", {"options": _wanted(**options), "own": OWN})
 
 
 def _composed(tracer: Tracer, plan: dict, strict: bool, report: dict | None) -> ComposedModule:
-    """What the core decided on, with what was compiled for it on the way."""
+    """What the engine decided on, with what was compiled for it on the way."""
     held, leftover, runner = tracer.held, plan.get("leftover_runner", "eager"), plan.get("runner", "kernels")
     settler = tracer.settler
     timed = settler.composed(plan, leftover) if settler and runner == "kernels" and not strict else None
@@ -181,7 +181,7 @@ def _hold(module, args: tuple, kwargs: dict, precision: str | None) -> Held:
     return hold(module, args, kwargs, precision)
 
 
-# --- the core ------------------------------------------------------------------------------------------------------
+# --- the engine ------------------------------------------------------------------------------------------------------
 
 
 def find_binary() -> Path:
@@ -207,17 +207,17 @@ def find_binary() -> Path:
     )
 
 
-def run_core(tracer: Tracer, options: dict, progress: Progress = True) -> dict:
+def run_engine(tracer: Tracer, options: dict, progress: Progress = True) -> dict:
     """Starts `tessera serve`, asks it to optimize the module that the tracer holds, answers its requests; its reply."""
     listen = _listener(progress)
-    with _core(tracer.handlers, listen) as core:
+    with _engine(tracer.handlers, listen) as engine:
         tracer.connection = _Quiet(listen)
-        with _stopping(core.process, listen):
-            return core.call("optimize", {"graph": tracer.held.graph, "options": options})
+        with _stopping(engine.process, listen):
+            return engine.call("optimize", {"graph": tracer.held.graph, "options": options})
 
 
 @dataclass
-class _Core:
+class _Engine:
     process: subprocess.Popen
     connection: Connection
     log: IO[bytes]
@@ -231,13 +231,13 @@ class _Core:
 
 
 @contextlib.contextmanager
-def _core(handlers: dict, listen: Callable[[str, dict], None]) -> Iterator[_Core]:
+def _engine(handlers: dict, listen: Callable[[str, dict], None]) -> Iterator[_Engine]:
     """`tessera serve`, which asks the handlers and is ended on the way out."""
     binary = find_binary()
     environment = os.environ | {"TESSERA_PYTHON": sys.executable}
     with tempfile.TemporaryFile(prefix="tessera-log-") as log:
         # A session of its own: a terminal's Ctrl-C reaches it only through us, as a wish to stop with the best so far.
-        core = subprocess.Popen(
+        engine = subprocess.Popen(
             [str(binary), "serve"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -246,20 +246,20 @@ def _core(handlers: dict, listen: Callable[[str, dict], None]) -> Iterator[_Core
             start_new_session=True,
         )
         try:
-            yield _Core(core, Connection(core.stdout, core.stdin, handlers, listen), log)
+            yield _Engine(engine, Connection(engine.stdout, engine.stdin, handlers, listen), log)
         finally:
             with contextlib.suppress(OSError, ValueError):
-                core.stdin.close()
+                engine.stdin.close()
             try:
-                core.wait(timeout=10)
+                engine.wait(timeout=10)
             except subprocess.TimeoutExpired:
-                core.kill()
-                core.wait()
-            core.stdout.close()
+                engine.kill()
+                engine.wait()
+            engine.stdout.close()
 
 
 class _Quiet:
-    """What our own evaluation says goes to the listener, not through the core."""
+    """What our own evaluation says goes to the listener, not through the engine."""
 
     def __init__(self, listen: Callable[[str, dict], None]):
         self.listen = listen
@@ -268,15 +268,15 @@ class _Quiet:
         self.listen(method, params)
 
 
-def _died(core: subprocess.Popen, log) -> Error:
-    code = core.wait()
+def _died(engine: subprocess.Popen, log) -> Error:
+    code = engine.wait()
     log.seek(0)
     tail = log.read().decode(errors="replace").strip().splitlines()[-12:]
     how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
     return fail(
         "TS0712",
         "process.died",
-        f"the core ended before it answered ({how})",
+        f"the engine ended before it answered ({how})",
         notes=tail,
         helps=["call it again: what was tuned before is kept", "please report it with these notes"],
     )
@@ -297,8 +297,8 @@ def _listener(progress: Progress) -> Callable[[str, dict], None]:
 
 
 @contextlib.contextmanager
-def _stopping(core: subprocess.Popen, listen):
-    """The first Ctrl-C asks the core to stop with the best so far, the second ends the call."""
+def _stopping(engine: subprocess.Popen, listen):
+    """The first Ctrl-C asks the engine to stop with the best so far, the second ends the call."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -307,11 +307,11 @@ def _stopping(core: subprocess.Popen, listen):
     def on_interrupt(signum, frame):
         nonlocal asked
         if asked:
-            core.kill()
+            engine.kill()
             raise KeyboardInterrupt
         asked = True
         listen("progress", {"stage": "stop", "message": "stopping with the best so far; Ctrl-C again to give up"})
-        core.send_signal(signal.SIGINT)
+        engine.send_signal(signal.SIGINT)
 
     before = signal.signal(signal.SIGINT, on_interrupt)
     try:

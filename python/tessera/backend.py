@@ -74,7 +74,7 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
 
 
 def _check(options: dict, model: _Model) -> None:
-    """Once a model, before anything is traced. What else keeps the core from answering is said where the graph goes to Inductor."""
+    """Once a model, before anything is traced. What else keeps the engine from answering is said where the graph goes to Inductor."""
     from tessera import api
 
     if model.checked:

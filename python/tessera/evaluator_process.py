@@ -1,7 +1,7 @@
 """The process in which candidates run, because they may crash it: `python -m tessera.evaluator_process`.
 
 Answers `hello`, `open`, `verify`, `measure` and `close` (docs/protocol.md). A device error that poisons the CUDA context
-is answered, then the process exits with EXIT_DEVICE, so that the core starts a fresh one.
+is answered, then the process exits with EXIT_DEVICE, so that the engine starts a fresh one.
 """
 
 from __future__ import annotations

@@ -150,7 +150,7 @@ def _taken_apart(text: str) -> tuple[str, str]:
 
 
 def _content(path: str) -> str:
-    """A hash of the file; "" for one that is not there, which the core then says."""
+    """A hash of the file; "" for one that is not there, which the engine then says."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:

@@ -1,4 +1,4 @@
-"""The tracer: a process of the core that holds the live module (docs/protocol.md). `python -m tessera.tracer_process`."""
+"""The tracer: a process of the engine that holds the live module (docs/protocol.md). `python -m tessera.tracer_process`."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def mlp_plan(library: str, rows: int = 8, width: int = 16, hidden: int = 32) -> 
 
 
 def plan_of_trace(traced, library: str) -> dict:
-    """The same two kernels on a graph that the tracer made of an Mlp, as the core's plan would have it: the patterns' nodes
+    """The same two kernels on a graph that the tracer made of an Mlp, as the engine's plan would have it: the patterns' nodes
     read what the kernels read."""
     graph = copy.deepcopy(traced.graph)
     by_target = {v.get("target"): v["name"] for v in graph["values"]}

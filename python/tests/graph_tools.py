@@ -1,4 +1,4 @@
-"""Shared by the graph tests: the core's graph_tool, and comparing a graph's canonical form with the module in fp64."""
+"""Shared by the graph tests: the engine's graph_tool, and comparing a graph's canonical form with the module in fp64."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tessera.optimize, the torch.compile backend and the tracer process, with a stand-in for the core."""
+"""tessera.optimize, the torch.compile backend and the tracer process, with a stand-in for the engine."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ HERE = Path(__file__).resolve().parent
 
 
 @pytest.fixture(autouse=True)
-def core(tmp_path_factory, monkeypatch):
-    folder = tmp_path_factory.mktemp("core")
+def engine(tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("engine")
     binary = folder / "tessera"
-    binary.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "fake_core.py"} "$@"\n')
+    binary.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "fake_engine.py"} "$@"\n')
     binary.chmod(0o755)
     monkeypatch.setenv("TESSERA_BINARY", str(binary))
     monkeypatch.setenv("FAKE_KERNEL", compile_kernel(tmp_path_factory.getbasetemp()))
@@ -55,7 +55,7 @@ def test_optimize():
     "inputs", [(torch.ones(8, 16),), [torch.ones(8, 16)], {"x": torch.ones(8, 16)}, ((), {"x": torch.ones(8, 16)})]
 )
 def test_forms_of_inputs(inputs, monkeypatch):
-    monkeypatch.setenv("FAKE_CORE", "plain")
+    monkeypatch.setenv("FAKE_ENGINE", "plain")
     c = tessera.optimize(Mlp().eval(), inputs, progress=False)
     with torch.no_grad():
         c(torch.ones(8, 16)), c(x=torch.ones(8, 16))
@@ -63,8 +63,8 @@ def test_forms_of_inputs(inputs, monkeypatch):
 
 
 @pytest.mark.parametrize("mood, code, words", [("die", "TS0712", "a last word"), ("refuse", "TS0301", "install it")])
-def test_failures_of_the_core(monkeypatch, mood, code, words):
-    monkeypatch.setenv("FAKE_CORE", mood)
+def test_failures_of_the_engine(monkeypatch, mood, code, words):
+    monkeypatch.setenv("FAKE_ENGINE", mood)
     with pytest.raises(tessera.Error, match=words) as e:
         tessera.optimize(Mlp().eval(), torch.randn(8, 16), progress=False)
     assert e.value.diagnostic["code"] == code
@@ -87,7 +87,7 @@ def test_wrong_arguments(monkeypatch, tmp_path):
 
 
 def test_interrupt_keeps_the_best(monkeypatch):
-    monkeypatch.setenv("FAKE_CORE", "wait")
+    monkeypatch.setenv("FAKE_ENGINE", "wait")
 
     def interrupt(event):
         if event["message"] == "working":
@@ -102,7 +102,7 @@ def test_backend():
         def forward(self, x):
             return self.drop(x + self.fc2(nn.functional.gelu(self.fc1(x))))
 
-    os.environ["FAKE_CORE"] = "plain"
+    os.environ["FAKE_ENGINE"] = "plain"
     try:
         m = Plain().eval()
         ref = copy.deepcopy(m)
@@ -116,7 +116,7 @@ def test_backend():
             ref.fc1.weight.mul_(2)
             torch.testing.assert_close(f(x), ref(x))
     finally:
-        del os.environ["FAKE_CORE"]
+        del os.environ["FAKE_ENGINE"]
 
 
 def test_backend_runs_kernels():
@@ -134,7 +134,7 @@ def test_backend_runs_kernels():
     from composing import plan_of_trace
     from tessera import api
 
-    def run_core(tracer, options, progress):
+    def run_engine(tracer, options, progress):
         graph = copy.deepcopy(tracer.held.graph)
         for v in graph["values"]:
             for name in ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"):
@@ -151,7 +151,7 @@ def test_backend_runs_kernels():
         return {"plan": plan, "report": {}}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api, "run_core", run_core)
+        patch.setattr(api, "run_engine", run_engine)
         m = Plain().eval()
         ref = copy.deepcopy(m)
         f = torch.compile(m, backend=spy)
@@ -255,7 +255,7 @@ def test_backend_spends_one_budget_a_model(inductor, monkeypatch):
 
     asked, now = [], [0.0]
 
-    def run_core(tracer, options, progress):
+    def run_engine(tracer, options, progress):
         asked.append((options["seconds"], options["spent"]))
         now[0] += 35.0
         raise fail("TS0999", "test.none", "nothing found")
@@ -268,7 +268,7 @@ def test_backend_spends_one_budget_a_model(inductor, monkeypatch):
             torch._dynamo.graph_break()
             return torch.sigmoid(x)
 
-    monkeypatch.setattr(api, "run_core", run_core)
+    monkeypatch.setattr(api, "run_engine", run_engine)
     monkeypatch.setattr(backend_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     f = torch.compile(Broken(), backend=backend_module.tessera, options={"seconds": 3.0})
     with torch.no_grad(), pytest.warns(UserWarning, match="nothing found"):

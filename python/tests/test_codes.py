@@ -14,7 +14,7 @@ EXPLAINED = re.compile(r'^    \{"(TS\d{4})",\s*"([\w.]+)",', re.MULTILINE)  # a 
 
 
 def sources() -> list[Path]:
-    """The core's, without tests and without the explanations."""
+    """The engine's, without tests and without the explanations."""
     files = [*(ROOT / "src").rglob("*.cpp"), *(ROOT / "src").rglob("*.h")]
     return [f for f in files if "_test" not in f.name and not f.name.startswith("explain_")]
 
@@ -40,7 +40,7 @@ def test_codes_are_unique():
     assert not {name: found for name, found in by_name.items() if len(found) > 1}
 
 
-def test_codes_of_the_core_are_all_found():
+def test_codes_of_the_engine_are_all_found():
     """No declaration hides from the pattern: every quoted code in a source is declared somewhere."""
     known = set(declared())
     for f in sources():

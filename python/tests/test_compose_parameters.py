@@ -81,7 +81,7 @@ def test_changed_parameters(library, change, repacks, frozen):
 
 
 def test_only_packed_values_that_are_read_are_kept(library):
-    """The transposes are steps of the core's plan too; without a kernel, what it would have read is not packed."""
+    """The transposes are steps of the engine's plan too; without a kernel, what it would have read is not packed."""
     plan = mlp_plan(library)
     plan["steps"] = [{"kind": "prepack", "nodes": [f"w{i}_t"], "outputs": [f"w{i}_t"]} for i in (1, 2)] + plan["steps"]
     frozen = plan_graph.Packing(frozen=True)

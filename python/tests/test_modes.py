@@ -125,16 +125,16 @@ def test_graphs_without_trees_copy_their_inputs(compiled):
 
 
 @pytest.fixture
-def core(tmp_path, tmp_path_factory, monkeypatch):
+def engine(tmp_path, tmp_path_factory, monkeypatch):
     binary = tmp_path / "tessera"
-    binary.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "fake_core.py"} "$@"\n')
+    binary.write_text(f'#!/bin/sh\nexec {sys.executable} {HERE / "fake_engine.py"} "$@"\n')
     binary.chmod(0o755)
     monkeypatch.setenv("TESSERA_BINARY", str(binary))
     monkeypatch.setenv("FAKE_KERNEL", compile_kernel(tmp_path_factory.getbasetemp()))
 
 
 @pytest.mark.parametrize("mode", [None, *modes.MODES])
-def test_optimize_in_every_mode(core, mode, compiled):
+def test_optimize_in_every_mode(engine, mode, compiled):
     m = Mlp().eval()
     ref = copy.deepcopy(m)
     c = tessera.optimize(m, torch.randn(8, 16), mode=mode, progress=False)
@@ -149,7 +149,7 @@ def test_optimize_in_every_mode(core, mode, compiled):
     assert compiled[0][1] == ([1, 2, 3, 4, 5] if graphs else [])  # both layers' parameters and the counter
 
 
-def test_optimize_asks_the_core_for_inductor_where_there_are_graphs(core, monkeypatch):
+def test_optimize_asks_the_engine_for_inductor_where_there_are_graphs(engine, monkeypatch):
     monkeypatch.setattr(modes, "rest_runner", lambda wanted, settings, device: f"{wanted} {settings} {device}")
     c = tessera.optimize(Mlp().eval(), torch.randn(8, 16), mode="reduce-overhead", leftover="inductor", progress=False)
     assert c.report["options"]["leftover"] == f"inductor {GRAPHS} cpu"
@@ -379,8 +379,8 @@ def test_inputs_that_keep_their_addresses_do_so_while_they_are_timed(compiled):
         assert len(places) == (1 if i in composed.captured else len(sets)) and held.args[i].data_ptr() not in places
 
 
-def test_the_backend_takes_the_same_rule(core, monkeypatch, compiled):
-    monkeypatch.setitem(os.environ, "FAKE_CORE", "plain")
+def test_the_backend_takes_the_same_rule(engine, monkeypatch, compiled):
+    monkeypatch.setitem(os.environ, "FAKE_ENGINE", "plain")
     asked = []
     rule = modes.rest_runner
     monkeypatch.setattr(modes, "rest_runner", lambda *given: asked.append(given) or rule(*given))

@@ -33,7 +33,7 @@ class Two(nn.Module):
 
 
 def merged_plan() -> dict:
-    """The core's form of Two: one linear of concatenated weights."""
+    """The engine's form of Two: one linear of concatenated weights."""
     values = [
         value("x", [3, 8], "user_input"),
         *(value(f"{n}_w", [rows, 8], "parameter", f"{n}.weight") for n, rows in (("a", 4), ("b", 6))),

@@ -38,10 +38,10 @@ def test_nothing_is_said_of_the_others(module):
 
 
 def test_the_search_begins_with_it(monkeypatch):
-    def run_core(*given):
+    def run_engine(*given):
         raise fail("TS0999", "test.none", "nothing is searched")
 
-    monkeypatch.setattr(api, "run_core", run_core)
+    monkeypatch.setattr(api, "run_engine", run_engine)
     with pytest.warns(UserWarning, match="in training mode"), pytest.raises(Error, match="nothing is searched"):
         api.optimize(dropping(0.5).train(), X)
 

@@ -1,4 +1,4 @@
-"""The core calls Z3 through declarations of its own (src/smt/functions.inc), because it loads the library at run time. Here
+"""The engine calls Z3 through declarations of its own (src/smt/functions.inc), because it loads the library at run time. Here
 the compiler compares them with the header of the installed z3-solver."""
 
 from __future__ import annotations

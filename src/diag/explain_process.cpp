@@ -82,7 +82,7 @@ tessera report out/mlp --html /tmp/mlp.html
      R"(Call it again: what was tuned is kept. If it comes back without a signal, please report
      it.)",
      R"(
-error[TS0712]: the core ended before it answered (signal SIGKILL)     # dmesg shows the reason
+error[TS0712]: the engine ended before it answered (signal SIGKILL)     # dmesg shows the reason
 )"},
     {"TS0713", "evaluate.no_device",
      R"(Kernels for a GPU were to be run and torch sees no CUDA device.)",

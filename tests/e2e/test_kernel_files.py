@@ -80,7 +80,7 @@ def test_cuda_is_printed(tmp_path):
 
 
 def nvcc() -> bool:
-    """What the core finds too."""
+    """What the engine finds too."""
     return bool(os.environ.get("TESSERA_NVCC") or shutil.which("nvcc") or Path("/usr/local/cuda/bin/nvcc").exists())
 
 

@@ -1,4 +1,4 @@
-"""Builds a generated source as the product does: the commands come from the core, with places for this machine's paths.
+"""Builds a generated source as the product does: the commands come from the engine, with places for this machine's paths.
 
 TESSERA_NVCC names another nvcc, TESSERA_CXX another C++ compiler, TESSERA_CUTLASS_DIR where CUTLASS' tree is.
 """

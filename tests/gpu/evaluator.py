@@ -1,5 +1,5 @@
 """The evaluator on a GPU: `python tests/gpu/evaluator.py FLAGS` from the repository root; about a minute. FLAGS is a file
-with what `realize_tool flags ARCH` prints, made where the core is built.
+with what `realize_tool flags ARCH` prints, made where the engine is built.
 
 Builds small CUDA kernels with these flags, the toolchain's own, and checks that a right one passes and is timed, that each
 fault is named, that a broken CUDA context ends the process with 75, and that the vendor attention backends pass.

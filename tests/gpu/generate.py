@@ -4,7 +4,7 @@ torch.compile and tessera one after the other.
     python tests/gpu/generate.py [--layers 16] [--seconds 60] [--prompt 2048] [--tokens 128]
 
 Every token must be the largest logit of eager on the same prefix, within rounding; kernels must serve the prompt and the tokens;
-neither may be slower than the better of eager and torch.compile. Needs nvcc, the core and transformers. Exit code 1 where one of
+neither may be slower than the better of eager and torch.compile. Needs nvcc, the engine and transformers. Exit code 1 where one of
 them does not hold.
 """
 

@@ -4,7 +4,7 @@
 
 graphs: weights are read where they lie, kernels are in the graphs; nothing is searched. doors: tessera.optimize; compile: the
 backend of torch.compile; both search. Results beside eager after every way to change a parameter, for what was settled on and
-for kernels in any case; times beside eager and torch.compile in the same mode. Needs nvcc and the core. Prints a line a check;
+for kernels in any case; times beside eager and torch.compile in the same mode. Needs nvcc and the engine. Prints a line a check;
 exit code 1 when one fails.
 """
 

@@ -1,6 +1,6 @@
 """Diagnostics as data, and the exception that carries one.
 
-A diagnostic has the fields of the core's (schema ``tessera.diagnostic/1``): a stable code, what was expected, what was
+A diagnostic has the fields of the engine's (schema ``tessera.diagnostic/1``): a stable code, what was expected, what was
 found, and what to do next. Expected failures raise :class:`Error`; other exceptions are bugs.
 """
 

@@ -1,4 +1,4 @@
-"""The protocol between the core and PyTorch (docs/protocol.md): JSON lines, symmetric, nested requests."""
+"""The protocol between the engine and PyTorch (docs/protocol.md): JSON lines, symmetric, nested requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Closed(Exception):
 
 
 def on_the_wire(diagnostic: dict) -> dict:
-    """A diagnostic as the core reads it: empty fields left out, help under `help`."""
+    """A diagnostic as the engine reads it: empty fields left out, help under `help`."""
     out = {key: value for key, value in diagnostic.items() if value and key != "helps"}
     if diagnostic.get("helps"):
         out["help"] = list(diagnostic["helps"])

@@ -166,7 +166,7 @@ class Settler:
 
 
 def _compiled_last(way: Way) -> tuple:
-    """The order in which ways are prepared: what needs no compiler first, then the plan with the fewest kernels (the core
+    """The order in which ways are prepared: what needs no compiler first, then the plan with the fewest kernels (the engine
     sends it last), whose rest Inductor can fuse the most of."""
     return (way.leftover == "inductor", -(way.plan or 0) if way.leftover == "inductor" else 0)
 

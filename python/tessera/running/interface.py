@@ -39,7 +39,7 @@ class Term:
         return self.text if self.text.isidentifier() else None
 
     def value(self, ints: dict[str, int]) -> int:
-        return eval(self.code, {"__builtins__": {}, **_FUNCTIONS}, dict(ints))  # the core has written it
+        return eval(self.code, {"__builtins__": {}, **_FUNCTIONS}, dict(ints))  # the engine has written it
 
 
 @dataclass(frozen=True)

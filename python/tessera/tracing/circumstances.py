@@ -12,7 +12,7 @@ _variables = ("TORCHINDUCTOR_", "TORCH_", "TRITON_", "CUBLAS", "CUDNN_", "NVIDIA
 
 
 def circumstances(held: Held) -> dict:
-    """Settings of the call, torch's flags, and the variables that PyTorch and its libraries read. Plain JSON, so that the core can
+    """Settings of the call, torch's flags, and the variables that PyTorch and its libraries read. Plain JSON, so that the engine can
     hold it against that of an earlier run."""
     return {
         "settings": {name: repr(value) for name, value in sorted(held.options.items())},

@@ -84,7 +84,7 @@ def hold(
 
 
 def describe_device(graph: dict) -> None:
-    """Adds to a graph's meta what the core chooses an architecture by."""
+    """Adds to a graph's meta what the engine chooses an architecture by."""
     device = torch.device(graph["device"])
     if device.type == "cuda":
         graph["meta"]["capability"] = list(torch.cuda.get_device_capability(device))

@@ -64,7 +64,7 @@ def _driver(places: tuple[str, ...] = ("/sys/module/nvidia/version", "/proc/driv
 
 
 def machine(device: torch.device) -> dict:
-    """What the core chooses an architecture by, and what the registry's entries are of: `device_name`, `capability` on
+    """What the engine chooses an architecture by, and what the registry's entries are of: `device_name`, `capability` on
     CUDA, `libraries`."""
     libraries = library_versions(device.type)
     if device.type == "cuda":

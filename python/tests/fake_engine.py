@@ -1,5 +1,5 @@
 """Stands in for `tessera serve` in tests of the Python side: answers `optimize` with a plan of hand-written kernels,
-after asking for the verification as the core does. Misbehaves as $FAKE_CORE says."""
+after asking for the verification as the engine does. Misbehaves as $FAKE_ENGINE says."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 from tessera.common.errors import fail  # noqa: E402
 from tessera.common.protocol import over_stdio  # noqa: E402
 
-mood = os.environ.get("FAKE_CORE", "")
+mood = os.environ.get("FAKE_ENGINE", "")
 stopped = []
 
 
