@@ -65,7 +65,8 @@ def gemm(
     ],
     ELEMENT: const = bf16,
     RESULT: const = "ELEMENT",
-    BM: const = 128,  # rows of a tile, 64 per consumer warpgroup of a role
+    BM: const = 128,  # rows of a tile
+    ROWS: const = 64,  # of them each consumer warpgroup makes: 64, or 128, which takes twice the registers
     BN: const = 256,  # columns of a tile
     BK: const = 64,  # elements of k in a slot
     STAGES: const = 4,  # slots of the ring
@@ -89,20 +90,22 @@ def gemm(
     epilogue: fn = plain,
 ):
     assert BATCHES == 1 or A_BATCHES + B_BATCHES == 0, "C has a matrix for each batch"
-    assert BM % 64 == 0, "a consumer warpgroup makes 64 rows"
+    assert BM % ROWS == 0 and (ROWS == 64 or ROWS == 128), "a consumer warpgroup makes 64 rows, or 128"
     assert BN % PART == 0 and BN <= 256, "results leave PART columns at a time, and wgmma makes at most 256"
     assert TURNS == 1 or TURNS == 2, "tiles are taken by one role of consumers, or by two"
 
+    groups = BM // ROWS  # consumer warpgroups of a role
+    high = groups * 64  # rows of a tile that they make at a time
     row = BK * ELEMENT.bytes  # where k lies side by side, a row fills its swizzle; m or n lie in panels of 128 bytes
     a = shared(ELEMENT, [STAGES, BM, BK], swizzle=128 if A_ORDER == 2 else row, contiguous=1 if A_ORDER == 2 else 2)
     b = shared(ELEMENT, [STAGES, BN, BK], swizzle=128 if B_ORDER == 2 else row, contiguous=1 if B_ORDER == 2 else 2)
     if DIRECT == 0:
         # Two per consumer warpgroup.
-        staging = shared(RESULT, [TURNS * BM // 64, 2, 64, PART], swizzle=PART * RESULT.bytes)
+        staging = shared(RESULT, [TURNS * groups, 2, 64, PART], swizzle=PART * RESULT.bytes)
     full = barrier(STAGES, arrivals=1)  # the producer's, with the bytes that it loads
-    empty = barrier(STAGES, arrivals=BM // 16 * CLUSTER, starts_complete=True)  # one of each warp of a role
+    empty = barrier(STAGES, arrivals=groups * 4 * CLUSTER, starts_complete=True)  # one of each warp of a role
     if TURNS == 2:
-        multiplied = barrier(2, arrivals=BM // 16)  # a role has seen all that is loaded for its tile
+        multiplied = barrier(2, arrivals=groups * 4)  # a role has seen all that is loaded for its tile
     steps = ring(K, BK, STAGES)
     along = "columns" if BESIDE == 1 else "rows"
     work = tiles(L if BATCHES == 1 else 1, 1, M, BM, N, BN, group=GROUP, cluster=along, stages=2)
@@ -118,11 +121,12 @@ def gemm(
         leave(CLUSTER)
 
     for w in static_range(TURNS):
-        with role("consumer" if TURNS == 1 else ["first", "second"][w], warpgroups=BM // 64, registers="rest"):
-            acc = registers(f32, [BM, BN])
+        with role("consumer" if TURNS == 1 else ["first", "second"][w], warpgroups=groups, registers="rest"):
+            acc = registers(f32, [high, BN])
+            sums = [acc, registers(f32, [high, BN])] if ROWS == 128 else [acc]
             if DIRECT == 0:
-                result = registers(RESULT, [BM, PART])
-                buffers = warpgroup if w == 0 else warpgroup + BM // 64
+                result = registers(RESULT, [high, PART])
+                buffers = warpgroup if w == 0 else warpgroup + groups
             for batch, m, n in work:
                 if TURNS == 1 or work.turn.index % 2 == w:
                     # Who has not waited for the phases before cannot tell one of `full` from the next but one.
@@ -131,7 +135,8 @@ def gemm(
                     for k in steps:
                         full[k].wait()
                         wgmma.fence()
-                        wgmma(a[k], b[k].T, acc, start=k.first)
+                        for h in static_range(ROWS // 64):
+                            wgmma(a[k, part(h, high)], b[k].T, sums[h], start=k.first)
                         wgmma.commit()
                         wgmma.wait(1)  # the products of turn k - 1 are complete: its slot may be filled again
                         if k.index > 0:
@@ -140,12 +145,14 @@ def gemm(
                         multiplied[work.turn].arrive()
                     wgmma.wait(0)
                     empty[steps.last].arrive(cluster=True)
-                    for c in parts(BN, PART):
-                        x = epilogue(acc[:, c], batch, m, n[c])
-                        if DIRECT == 1:
-                            store(x, C[batch.index, m, n[c]])
-                        else:
-                            store_part(x, result, staging[buffers, c.index % 2], C[batch.index, m, n[c]], c.first)
+                    for h in static_range(ROWS // 64):
+                        rows = m[part(h, high)]
+                        for c in parts(BN, PART):
+                            x = epilogue(sums[h][:, c], batch, rows, n[c])
+                            if DIRECT == 1:
+                                store(x, C[batch.index, rows, n[c]])
+                            else:
+                                store_part(x, result, staging[buffers, c.index % 2], C[batch.index, rows, n[c]], c.first)
             if DIRECT == 0:
                 with one_thread("warpgroup"):
                     bulk.wait_read(0)  # shared memory has to stay until the last stores have read it

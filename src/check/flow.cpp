@@ -18,6 +18,9 @@ namespace {
 
 using core::SharedAt;
 
+/// Those of a role that have the same accumulators.
+using Products = std::vector<Place>;
+
 class Tracer {
  public:
   Tracer(const core::Kernel& kernel, const Runs& runs, const Means& means)
@@ -32,12 +35,11 @@ class Tracer {
     }
     for (const Place& p : products_)
       if (!agree(p)) return std::move(out_);
-    for (const Place& p : products_) {
-      if (roles_.empty() || roles_.back().front().role != p.role) roles_.emplace_back();
-      roles_.back().push_back(p);
-    }
-    for (const std::vector<Place>& products : roles_)
-      if (!sums(products)) return std::move(out_);
+    for (const Place& p : products_)
+      if (!belongs(p)) return std::move(out_);
+    for (const std::vector<Products>& role : roles_)
+      for (const Products& p : role)
+        if (!sums(p)) return std::move(out_);
     store();
     return std::move(out_);
   }
@@ -175,8 +177,29 @@ class Tracer {
     return true;
   }
 
-  /// The sums that stand in the accumulators of a role after the loop over k.
-  bool sums(const std::vector<Place>& products) {
+  /// Adds a product to those of its role that have the same accumulators.
+  bool belongs(const Place& p) {
+    if (roles_.empty() || roles_.back().front().front().role != p.role) roles_.emplace_back();
+    std::vector<Products>& role = roles_.back();
+    const auto* d = argument<core::Slice>(p.issue(), "d");
+    for (Products& others : role) {
+      const Place& other = others.front();
+      const auto* e = argument<core::Slice>(other.issue(), "d");
+      if (e->registers != d->registers) continue;
+      if (e->first != d->first)
+        return give_up("reduction", "products have different parts of registers as accumulators");
+      others.push_back(p);
+      return true;
+    }
+    if (!role.empty() && (role.front().front().loops != p.loops ||
+                          wgmma_of(role.front().front().issue())->n != wgmma_of(p.issue())->n))
+      return give_up("reduction", "accumulators of a role have different loops, or widths");
+    role.push_back({p});
+    return true;
+  }
+
+  /// The sums that stand in accumulators of a role after the loop over k.
+  bool sums(const Products& products) {
     const Place& first = products.front();
     if (first.loops.empty()) return give_up("reduction", "products stand in no loop");
     const core::For& loop = *first.loops.back();
@@ -195,8 +218,6 @@ class Tracer {
       if (p.loops.empty() || p.loops.back() != &loop || p.branches.size() != p.outside ||
           !p.unrolled.empty())
         return give_up("reduction", "products stand in different loops, or under conditions");
-      if (!same_accumulators(p, first))
-        return give_up("reduction", "products have different accumulators");
       if (!starts(p, loop, &p == &products.front())) return false;
       for (int64_t k : traced_.at({p.op, 0}).first.k) {
         if (k < 0 || k >= per_turn || times[static_cast<std::size_t>(k)]++ != 0)
@@ -213,12 +234,6 @@ class Tracer {
                     fmt::format("k = corner + {} is missing", gap - times.begin()),
                     "let the steps of a turn cover the tile");
     return whole(first, loop, per_turn, a, b);
-  }
-
-  [[nodiscard]] static bool same_accumulators(const Place& p, const Place& first) {
-    const auto* mine = argument<core::Slice>(p.issue(), "d");
-    const auto* one = argument<core::Slice>(first.issue(), "d");
-    return mine->registers == one->registers && mine->first == one->first;
   }
 
   /// The first product of a tile overwrites, all others add.
@@ -285,21 +300,24 @@ class Tracer {
   }
 
   /// The tiles that a role makes.
-  std::optional<Raster> made(const std::vector<Place>& products, Place& last_store) {
-    const Place& p = products.front();
+  std::optional<Raster> made(const std::vector<Products>& role, Place& last_store) {
+    const Place& p = role.front().front();
     Tile tile(kernel_, places_, p, runs_, means_);
     const auto& [first_a, first_b] = traced_.at({p.op, 0});
-    for (int group = 0; 4 * group < p.role->warps; ++group) {
-      const auto& [a, b] = traced_.at({p.op, group});
-      for (const Place& q : products) {
-        const auto& [c, d] = traced_.at({q.op, group});
-        if (c.rows != a.rows || d.rows != b.rows || !same_corner(c, first_a) ||
-            !same_corner(d, first_b)) {
-          give_up("placement", "products of a tile have different rows");
-          return std::nullopt;
+    for (const Products& products : role) {
+      tile.add_sums(products.front().issue());
+      for (int group = 0; 4 * group < p.role->warps; ++group) {
+        const auto& [a, b] = traced_.at({products.front().op, group});
+        for (const Place& q : products) {
+          const auto& [c, d] = traced_.at({q.op, group});
+          if (c.rows != a.rows || d.rows != b.rows || !same_corner(c, first_a) ||
+              !same_corner(d, first_b)) {
+            give_up("placement", "products of a tile have different rows");
+            return std::nullopt;
+          }
         }
+        tile.add_group(a, b);
       }
-      tile.add_group(a, b);
     }
     tile.run();
     for (const Violation& v : tile.violations) out_.violations.push_back(v);
@@ -314,8 +332,8 @@ class Tracer {
   /// Roles without products leave global memory alone.
   bool others_store() {
     for (const Place& q : places_) {
-      const bool multiplies = std::any_of(roles_.begin(), roles_.end(), [&](const auto& products) {
-        return products.front().role == q.role;
+      const bool multiplies = std::any_of(roles_.begin(), roles_.end(), [&](const auto& role) {
+        return role.front().front().role == q.role;
       });
       if (multiplies || q.op->as<core::Issue>() == nullptr) continue;
       for (const arch::Access& a : q.issue().form->effects.accesses)
@@ -328,9 +346,9 @@ class Tracer {
   void store() {
     if (!fits() || others_store()) return;
     std::vector<Raster> rasters;
-    Place last_store = roles_.front().front();
-    for (const std::vector<Place>& products : roles_) {
-      std::optional<Raster> r = made(products, last_store);
+    Place last_store = roles_.front().front().front();
+    for (const std::vector<Products>& role : roles_) {
+      std::optional<Raster> r = made(role, last_store);
       if (!r) return;
       rasters.push_back(std::move(*r));
     }
@@ -366,7 +384,7 @@ class Tracer {
   const Means& means_;
   std::vector<Place> places_;
   std::vector<Place> products_;
-  std::vector<std::vector<Place>> roles_;  // the products of each role that has any
+  std::vector<std::vector<Products>> roles_;  // of each role that multiplies
   std::map<std::pair<const core::Op*, int>, std::pair<Operand, Operand>> traced_;
   Flow out_;
 };

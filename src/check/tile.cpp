@@ -14,14 +14,13 @@ Tile::Tile(const core::Kernel& kernel, const std::vector<Place>& all, const Plac
     : kernel_(kernel),
       means_(means),
       role_(*product.role),
-      product_(product.issue()),
       turns_(runs.steady + runs.period) {
   for (const Place& p : all) places_.emplace(p.op, &p);
   if (product.loops.size() == 2) {
     turn_ = product.loops[0];
     sums_ = product.loops[1];
   }
-  const arch::Wgmma w = *wgmma_of(product_);
+  const arch::Wgmma w = *wgmma_of(product.issue());
   const Layout c = w.c_layout();
   const int64_t slots = c.mode(1).size();
   place_.resize(static_cast<std::size_t>(arch::Wgmma::threads * slots));
@@ -74,11 +73,12 @@ void Tile::run() {
     why = "products do not stand in two loops";
     return;
   }
-  for (const auto& [a, b] : groups_) {
-    rows_ = std::max(rows_, 1 + *std::max_element(a.rows.begin(), a.rows.end()));
-    columns_ = std::max(columns_, 1 + *std::max_element(b.rows.begin(), b.rows.end()));
-  }
-  const auto& [a, b] = groups_.front();
+  for (const Sums& sums : sums_of_role_)
+    for (const auto& [a, b] : sums.groups) {
+      rows_ = std::max(rows_, 1 + *std::max_element(a.rows.begin(), a.rows.end()));
+      columns_ = std::max(columns_, 1 + *std::max_element(b.rows.begin(), b.rows.end()));
+    }
+  const auto& [a, b] = sums_of_role_.front().groups.front();
   bases_[absolute] = kernel_.pool->constant(0);
   bases_[row_base] = term::simplify(a.row_corner);
   bases_[column_base] = term::simplify(b.row_corner);
@@ -164,9 +164,11 @@ void Tile::body(const core::Body& b, const std::vector<int>& warps) {
 }
 
 /// Registers that the loop over k writes besides the accumulators: nothing is known of them.
-void Tile::forget(const core::Slice& sums) {
+void Tile::forget() {
   const auto written = [&](core::RegistersId id) {
-    if (id == sums.registers && why.empty()) why = "the accumulators are changed between products";
+    for (const Sums& s : sums_of_role_)
+      if (id == argument<core::Slice>(*s.product, "d")->registers && why.empty())
+        why = "the accumulators are changed between products";
     for (auto& of_warp : registers_) of_warp[static_cast<std::size_t>(id.index)].clear();
   };
   for (const auto& [op, place] : places_) {
@@ -189,12 +191,16 @@ void Tile::products(const std::vector<int>& warps) {
     return;
   }
   multiplied_ = true;
-  const auto* d = argument<core::Slice>(product_, "d");
-  forget(*d);
+  forget();
+  for (const Sums& s : sums_of_role_) summed(s);
+}
+
+void Tile::summed(const Sums& sums) {
+  const auto* d = argument<core::Slice>(*sums.product, "d");
   const int64_t first = eval(d->first);
   const int64_t slots = static_cast<int64_t>(place_.size()) / arch::Wgmma::threads;
   for (int w = 0; w < role_.warps; ++w) {
-    const auto& [a, b] = groups_[static_cast<std::size_t>(w / 4)];
+    const auto& [a, b] = sums.groups[static_cast<std::size_t>(w / 4)];
     for (int64_t s = 0; s < slots; ++s) {
       Elements e{Elements::of_sum, {row_base, column_base}, {}};
       e.at.resize(std::size_t{2} * Elements::lanes);

@@ -24,8 +24,13 @@ class Tile {
  public:
   Tile(const core::Kernel& kernel, const std::vector<Place>& all, const Place& product,
        const Runs& runs, const Means& means);
-  /// What the next warpgroup's products read.
-  void add_group(const Operand& a, const Operand& b) { groups_.emplace_back(a, b); }
+  /// Accumulators of the role, by a product that sums into them; those of a role lie in different
+  /// registers. All of its products stand in one loop, and are equally wide.
+  void add_sums(const core::Issue& product) { sums_of_role_.push_back({&product, {}}); }
+  /// What the next warpgroup's products read, which sum into the accumulators added last.
+  void add_group(const Operand& a, const Operand& b) {
+    sums_of_role_.back().groups.emplace_back(a, b);
+  }
   void run();
 
   [[nodiscard]] int64_t rows() const { return rows_; }
@@ -60,8 +65,13 @@ class Tile {
   // tile.cpp: the walk
   void turn();
   void body(const core::Body& b, const std::vector<int>& warps);
+  struct Sums {
+    const core::Issue* product;
+    std::vector<std::pair<Operand, Operand>> groups;  // by warpgroup
+  };
   void products(const std::vector<int>& warps);
-  void forget(const core::Slice& sums);
+  void summed(const Sums& sums);
+  void forget();
   bool may_write(core::RegistersId registers);
   void compute(const core::Op& op, const std::vector<int>& warps);
   void matrices(const core::Op& op, int warp);
@@ -111,11 +121,10 @@ class Tile {
   const core::Kernel& kernel_;
   const Means& means_;
   const core::Role& role_;
-  const core::Issue& product_;
   const core::For* turn_ = nullptr;
   const core::For* sums_ = nullptr;
   std::unordered_map<const core::Op*, const Place*> places_;
-  std::vector<std::pair<Operand, Operand>> groups_;
+  std::vector<Sums> sums_of_role_;
   std::vector<Term> bases_ = std::vector<Term>(bases);  // null: there is none
   std::vector<std::pair<int, int64_t>>
       counted_;  // by base: which one loads count from, and how far

@@ -14,7 +14,7 @@ constexpr int store_buffers = 2;  // a consumer warpgroup
 /// Registers of a consumer's thread: what the producers leave, as kernels/gemm.py asks for it.
 int consumer_registers(const TileGemmConfig& c) {
   constexpr int producer = 40, all = 65536;
-  const int consumers = c.turns() * c.rows / 64 * 128, threads = consumers + 128;
+  const int consumers = c.turns() * c.warpgroups() * 128, threads = consumers + 128;
   const int launch = std::min(all / threads / 8 * 8, 256);
   return std::min((launch * threads - 128 * producer) / consumers / 8 * 8, 256);
 }
@@ -22,7 +22,7 @@ int consumer_registers(const TileGemmConfig& c) {
 std::optional<std::string> refuse(const TileGemmConfig& c, const GemmProblem& p,
                                   const arch::Arch& arch) {
   constexpr int beside = 60;  // addresses, counters, and the results of one part
-  if (c.columns / 2 + beside > consumer_registers(c))
+  if (c.warpgroup_rows * c.columns / 128 + beside > consumer_registers(c))
     return "more accumulators than a thread has registers for";
   if (c.stages < least_stages) return "shared memory: too few stages";
   if (!p.b.columns_contiguous && c.columns % 64 != 0) return "N-major weights come in blocks of 64";
@@ -31,7 +31,9 @@ std::optional<std::string> refuse(const TileGemmConfig& c, const GemmProblem& p,
   if (!p.a.columns_contiguous && c.cluster_n == 2 && c.rows % 128 != 0)
     return "two blocks share M-major rows in blocks of 64";
   const int64_t tiles_m = ceil_div(p.m, c.rows), tiles_n = ceil_div(p.n, c.columns);
-  if (c.turns() > 1 && c.rows > 64) return "ping-pong tile above 64 rows";
+  if (c.turns() > 1 && c.warpgroups() > 1) return "ping-pong tile for several warpgroups";
+  if (c.turns() == 1 && c.warpgroup_rows == 128 && c.warpgroups() == 1)
+    return "128 rows by one warpgroup, and none beside it";
   if (c.turns() > 1 && tiles_m * tiles_n * p.l <= arch.multiprocessors)
     return "one tile a block, and none to take by turns";
   if (c.cluster_m > tiles_m || c.cluster_n > tiles_n) return "cluster larger than the problem";
@@ -47,6 +49,7 @@ std::optional<std::string> refuse(const TileGemmConfig& c, const GemmProblem& p,
 
 Json TileGemmConfig::to_json(const GemmProblem& p) const {
   return {{"tile", {rows, columns, tile_gemm_depth(p)}},
+          {"warpgroup_rows", warpgroup_rows},
           {"cluster", {cluster_m, cluster_n}},
           {"schedule", schedule == Schedule::pingpong ? "pingpong" : "cooperative"},
           {"epilogue", direct ? "registers" : "tma"},
@@ -70,7 +73,7 @@ int tile_gemm_stages(const TileGemmConfig& c, const GemmProblem& p, int64_t shar
   // The proof of two roles has four times as many states, and they grow with the square.
   const int64_t most = c.turns() > 1 ? 8 : 12;
   const int64_t stores = c.direct ? 0
-                                  : int64_t{store_buffers} * c.turns() * c.rows *
+                                  : int64_t{store_buffers} * c.turns() * c.warpgroups() * 64 *
                                         tile_gemm_part(c) * size_of(p.outputs.front().dtype);
   const int64_t stage = int64_t{row_bytes} * (c.rows + c.columns);
   return static_cast<int>(std::min((shared_bytes - stores - barriers) / stage, most));
@@ -105,11 +108,14 @@ TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
     for (const int columns : {32, 64, 96, 128, 160, 192, 224, 256})
       for (const auto& [cm, cn] : {std::pair{1, 1}, {2, 1}, {1, 2}})
         for (const Schedule schedule : {Schedule::cooperative, Schedule::pingpong})
-          consider({.rows = rows,
-                    .columns = columns,
-                    .cluster_m = cm,
-                    .cluster_n = cn,
-                    .schedule = schedule});
+          for (const int high : {64, 128})
+            if (rows % high == 0)
+              consider({.rows = rows,
+                        .warpgroup_rows = high,
+                        .columns = columns,
+                        .cluster_m = cm,
+                        .cluster_n = cn,
+                        .schedule = schedule});
   return space;
 }
 

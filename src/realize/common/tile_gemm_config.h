@@ -10,7 +10,8 @@
 namespace tessera::realize {
 
 struct TileGemmConfig {
-  int rows = 128;                    // of a tile, 64 a consumer warpgroup of a role
+  int rows = 128;                    // of a tile
+  int warpgroup_rows = 64;           // of them each consumer warpgroup makes: 64 or 128
   int columns = 256;                 // of a tile
   int cluster_m = 1, cluster_n = 1;  // blocks one above the other, or side by side: at most two
   /// Pingpong: two roles of consumers take tiles by turns, each with warpgroups of its own.
@@ -22,6 +23,8 @@ struct TileGemmConfig {
   [[nodiscard]] Json to_json(const GemmProblem& p) const;
   /// Roles of consumers.
   [[nodiscard]] int turns() const { return schedule == Schedule::pingpong ? 2 : 1; }
+  /// Consumer warpgroups of a role.
+  [[nodiscard]] int warpgroups() const { return rows / warpgroup_rows; }
 };
 
 /// Elements of k in a slot of the ring: a row of 128 bytes.

@@ -176,6 +176,7 @@ Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig
       .constants = {{"ELEMENT", element(p.a.dtype)},
                     {"RESULT", element(d.dtype)},
                     {"BM", integer(c.rows)},
+                    {"ROWS", integer(c.warpgroup_rows)},
                     {"BN", integer(c.columns)},
                     {"BK", integer(tile_gemm_depth(p))},
                     {"STAGES", integer(c.stages)},
