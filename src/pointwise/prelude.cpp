@@ -188,10 +188,15 @@ TSR_FN float tsr_sin(float x) { return tsr_sin_quadrant(x, 0u); }
 TSR_FN float tsr_cos(float x) { return tsr_sin_quadrant(x, 1u); }
 TSR_FN float tsr_sigmoid(float x) { return 1.0f / (1.0f + tsr_exp(-x)); }
 TSR_FN float tsr_silu(float x) { return x / (1.0f + tsr_exp(-x)); }
+TSR_FN float tsr_gelu_tanh(float x) {
+  const float u = 0.797884561f * (x + 0.044715f * (x * x * x));
+  return x * tsr_sigmoid(2.0f * u);
+}
 )";
 
-// The fast division by 1 + e^-x is exact to 2 ulp where its result is a normal float, and 0 beyond
-// 2^126, where the result is below 1e-36.
+// Logistic functions are 1 / (1 + 2^t) by the special function unit, which is good to 2^-22 and
+// flushes what is below 2^-126, where the result is 1 or less than 1e-36. t is rounded: at x = -10,
+// where sigmoid is 5e-5, that is 1e-6 of it, and less where the result is larger.
 constexpr std::string_view cuda_head = R"(#define TSR_FN __device__ __forceinline__
 TSR_FN float tsr_inf() { return __int_as_float(0x7f800000); }
 TSR_FN float tsr_nan() { return __int_as_float(0x7fffffff); }
@@ -217,8 +222,14 @@ TSR_FN float tsr_exp2_flushed(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+TSR_FN float tsr_reciprocal_flushed(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 #else  // the same text on a host that emulates the GPU
 TSR_FN float tsr_exp2_flushed(float x) { const float y = exp2f(x); return y < 0x1p-126f ? 0.0f : y; }
+TSR_FN float tsr_reciprocal_flushed(float x) { const float y = 1.0f / x; return y < 0x1p-126f ? 0.0f : y; }
 #endif
 TSR_FN float tsr_expm1(float x) { return expm1f(x); }
 TSR_FN float tsr_log(float x) { return logf(x); }
@@ -229,8 +240,14 @@ TSR_FN float tsr_tanh(float x) { return tanhf(x); }
 TSR_FN float tsr_erf(float x) { return erff(x); }
 TSR_FN float tsr_sin(float x) { return sinf(x); }
 TSR_FN float tsr_cos(float x) { return cosf(x); }
-TSR_FN float tsr_sigmoid(float x) { return __fdividef(1.0f, 1.0f + expf(-x)); }
-TSR_FN float tsr_silu(float x) { return __fdividef(x, 1.0f + expf(-x)); }
+TSR_FN float tsr_sigmoid(float x) {
+  return tsr_reciprocal_flushed(1.0f + tsr_exp2_flushed(x * -1.44269504f));
+}
+TSR_FN float tsr_silu(float x) { return x * tsr_sigmoid(x); }
+TSR_FN float tsr_gelu_tanh(float x) {  // -2 u log2(e) = x (a + b x^2)
+  const float t = x * fmaf(x * x, -0.102943240f, -2.30220819f);
+  return x * tsr_reciprocal_flushed(1.0f + tsr_exp2_flushed(t));
+}
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 TSR_FN float tsr_minimum(float a, float b) { float r; asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
 TSR_FN float tsr_maximum(float a, float b) { float r; asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b)); return r; }
@@ -265,10 +282,6 @@ TSR_FN float tsr_logaddexp(float a, float b) {
 }
 TSR_FN float tsr_log_sigmoid(float x) { return (x > 0.0f ? 0.0f : x) - tsr_log1p(tsr_exp(-tsr_abs(x))); }
 TSR_FN float tsr_gelu_erf(float x) { return 0.5f * x * (1.0f + tsr_erf(x * 0.707106781f)); }
-TSR_FN float tsr_gelu_tanh(float x) {
-  const float u = 0.797884561f * (x + 0.044715f * (x * x * x));
-  return x * tsr_sigmoid(2.0f * u);
-}
 TSR_FN float tsr_relu(float x) { return x < 0.0f ? 0.0f : x; }
 TSR_FN float tsr_leaky_relu(float x, float slope) { const float n = x * slope; return x > 0.0f ? x : n; }
 TSR_FN float tsr_elu(float x, float alpha) { const float n = alpha * tsr_expm1(x); return x > 0.0f ? x : n; }
