@@ -55,6 +55,8 @@ class Device {
   void write(const core::For& l);
   void write(const core::If& b);
   void write(const core::Elected& e);
+  std::size_t write_roles(const core::Body& body, std::size_t first);
+  std::string condition_of(const core::Role& r);
   void write(const core::Role& r);
   void write(const core::Declare& d);
   void write(const core::Issue& i);

@@ -157,6 +157,11 @@ Expressions::Typed Expressions::division(Term t) {
   return converted(t, {fmt::format("{}({})", wide ? "int64_t" : "int", divided), wide});
 }
 
+bool Expressions::is_costly(Term t) {
+  if (t->op != Op::divide && t->op != Op::remainder) return false;
+  return t->args[1]->op != Op::constant && ranges_.of(t->args[1]).low >= 1;
+}
+
 Expressions::Typed Expressions::arithmetic(Term t) {
   const bool choice = t->op == Op::select;
   const Typed a = typed(t->args[choice ? 1 : 0]), b = typed(t->args[choice ? 2 : 1]);

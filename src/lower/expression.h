@@ -27,6 +27,8 @@ class Expressions {
   /// The names of an earlier time: at the end of the block that the others belong to.
   void restore(Named names) { names_ = std::move(names); }
   [[nodiscard]] bool is_long(term::Term t);
+  /// A division by what is no constant, and never 0.
+  [[nodiscard]] bool is_costly(term::Term t);
   /// "int", "int64_t", "bool"
   std::string type_of(term::Term t);
   /// Of the term's type, without brackets around it.

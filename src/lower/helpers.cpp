@@ -29,6 +29,17 @@ __device__ __forceinline__ void pin(uint32_t (&registers)[n]) {
   for (int i = 0; i < n; ++i) asm volatile("" : "+r"(registers[i])::"memory");
 }
 )"},
+    {"now",
+     R"(/// Computed where it stands; the compiler would move a division to its use, where others wait.
+__device__ __forceinline__ int now(int value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+__device__ __forceinline__ int64_t now(int64_t value) {
+  asm volatile("" : "+l"(value));
+  return value;
+}
+)"},
     {"two_bfloat16", R"(/// Two values rounded, the first in the low half.
 __device__ __forceinline__ uint32_t two_bfloat16(float low, float high) {
   uint32_t both;

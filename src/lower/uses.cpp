@@ -6,11 +6,33 @@ namespace tessera::lower {
 
 using core::Op;
 
+namespace {
+
+/// The last op up to `end` that waits for others than lanes of its warp; 0: none does. For the
+/// grids before, a kernel that was launched behind none does not wait.
+int last_wait(const core::Body& body, int end) {
+  for (int i = end; i > 0; --i)
+    if (const auto* const issue = body[static_cast<std::size_t>(i)].as<core::Issue>())
+      for (const arch::Event& e : issue->form->effects.events)
+        if (e.verb == arch::Verb::awaits && e.kind != arch::EventKind::prerequisites &&
+            e.kind != arch::EventKind::warp)
+          return i;
+  return 0;
+}
+
+}  // namespace
+
 Uses::Uses(const core::Kernel& kernel, std::function<std::vector<Wanted>(const Op&)> wanted,
            std::function<std::vector<Wanted>(const core::Compute&)> of_element,
-           std::function<bool(const core::For&, Term)> counted)
-    : of_op_(std::move(wanted)), of_element_(std::move(of_element)), counted_(std::move(counted)) {
-  walk(kernel.body, enter(&kernel.body, -1, 0, {}, false));
+           std::function<bool(const core::For&, Term)> counted, std::function<bool(Term)> costly)
+    : of_op_(std::move(wanted)),
+      of_element_(std::move(of_element)),
+      counted_(std::move(counted)),
+      costly_(std::move(costly)) {
+  const int whole = enter(&kernel.body, -1, 0, {}, false);
+  levels_[static_cast<std::size_t>(whole)].role = true;
+  levels_[static_cast<std::size_t>(whole)].body = &kernel.body;
+  walk(kernel.body, whole);
   settle();
 }
 
@@ -27,14 +49,22 @@ void Uses::walk(const core::Body& body, int level) {
     if (const auto* const l = op.as<core::For>()) {
       const int inside = enter(&l->body, level, i, l->counter, true);
       levels_[static_cast<std::size_t>(inside)].of = l;
+      levels_[static_cast<std::size_t>(inside)].body = &l->body;
       walk(l->body, inside);
     } else if (const auto* const b = op.as<core::If>()) {
-      walk(b->body, enter(&b->body, level, i, {}, false));
-      walk(b->otherwise, enter(&b->otherwise, level, i, {}, false));
+      for (const core::Body* branch : {&b->body, &b->otherwise}) {
+        const int inside = enter(branch, level, i, {}, false);
+        levels_[static_cast<std::size_t>(inside)].condition = b->condition;
+        levels_[static_cast<std::size_t>(inside)].body = branch;
+        walk(*branch, inside);
+      }
     } else if (const auto* const e = op.as<core::Elected>()) {
       walk(e->body, enter(&e->body, level, i, {}, false));
     } else if (const auto* const r = op.as<core::Role>()) {
-      walk(r->body, enter(&r->body, level, i, r->warp, false));
+      const int inside = enter(&r->body, level, i, r->warp, false);
+      levels_[static_cast<std::size_t>(inside)].role = true;
+      levels_[static_cast<std::size_t>(inside)].body = &r->body;
+      walk(r->body, inside);
     } else if (const auto* const c = op.as<core::Compute>()) {
       const int inside = enter(c, level, i, c->element, true);
       for (const Wanted& w : of_element_(*c)) use(w, inside, 0);
@@ -105,6 +135,20 @@ bool Uses::has(Term t, const term::Symbol* s) {
   return has_[key] = any;
 }
 
+/// To where a costly term is computed.
+void Uses::lift_early(Term t, int& level, int& index) {
+  const int bound = binder(t, level);
+  const term::Symbol* const counter =
+      bound < 0 ? nullptr : levels_[static_cast<std::size_t>(bound)].binds;
+  while (level != bound) {
+    const Level& l = levels_[static_cast<std::size_t>(level)];
+    if (l.role || (l.condition && counter != nullptr && has(l.condition, counter))) break;
+    lift(level, index);
+  }
+  const core::Body* const body = levels_[static_cast<std::size_t>(level)].body;
+  index = body == nullptr ? 0 : last_wait(*body, index);
+}
+
 /// Users before what they use: then a term's place is known before its arguments are looked at.
 void Uses::settle() {
   for (auto it = uses_.begin(); it != uses_.end(); ++it) {
@@ -112,7 +156,10 @@ void Uses::settle() {
     Use u = it->second.second;
     if (t->symbol != nullptr) symbols_.insert(t->symbol);
     if (is_counted(t, u.level)) continue;
-    if (u.count > 1 && !t->leaf()) {
+    if (costly_(t)) {
+      lift_early(t, u.level, u.index);
+      placed_[{u.level, u.index}].push_back({t, u.hint});
+    } else if (u.count > 1 && !t->leaf()) {
       for (;;) {
         const Level& l = levels_[static_cast<std::size_t>(u.level)];
         if (!l.loop || (l.binds != nullptr && has(t, l.binds))) break;

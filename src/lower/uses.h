@@ -3,6 +3,11 @@
 // A term that is used more than once has a local variable. It stands before the first op that uses
 // it, in the innermost body that has all uses, or outside of loops whose counter it does not have.
 // It never leaves a branch or a role: others would compute it for nothing.
+//
+// A division takes some hundred cycles, and what waits for it is often what everybody waits for.
+// So a costly term has a variable also where it is used once, and leaves branches, but for those
+// that the counter of a loop that changes it decides. It is computed before the last wait ahead of
+// its first use, while the threads have nothing to do, or else at the beginning of the body.
 #pragma once
 
 #include <functional>
@@ -28,10 +33,13 @@ class Uses {
  public:
   /// `wanted(op)`: the terms of the op itself, without its bodies; for a compute, those that have
   /// no element in them. `of_element(compute)`: the others. `counted(loop, term)`: the loop has a
-  /// variable for the term.
-  Uses(const core::Kernel& kernel, std::function<std::vector<Wanted>(const core::Op&)> wanted,
-       std::function<std::vector<Wanted>(const core::Compute&)> of_element,
-       std::function<bool(const core::For&, Term)> counted);
+  /// variable for the term. `costly(term)`: it is to be computed early, and may be where no branch
+  /// around a use has been taken.
+  Uses(
+      const core::Kernel& kernel, std::function<std::vector<Wanted>(const core::Op&)> wanted,
+      std::function<std::vector<Wanted>(const core::Compute&)> of_element,
+      std::function<bool(const core::For&, Term)> counted,
+      std::function<bool(Term)> costly = [](Term) { return false; });
 
   /// The variables to declare in `scope` before its op number `at`, arguments before what uses
   /// them.
@@ -47,6 +55,9 @@ class Uses {
     const term::Symbol* binds = nullptr;  // the counter of a loop, the warp of a role
     bool loop = false;
     const core::For* of = nullptr;
+    Term condition;                    // of a branch
+    bool role = false;                 // or the whole kernel
+    const core::Body* body = nullptr;  // of a role, a loop or a branch
   };
   struct Use {
     int level = -1;
@@ -65,6 +76,7 @@ class Uses {
   Use& add_use(Term t, int level, int index);
   void meet(Use& u, int level, int index) const;
   void lift(int& level, int& index) const;
+  void lift_early(Term t, int& level, int& index);
   void settle();
   bool has(Term t, const term::Symbol* s);
 
@@ -77,6 +89,7 @@ class Uses {
   std::function<std::vector<Wanted>(const core::Op&)> of_op_;
   std::function<std::vector<Wanted>(const core::Compute&)> of_element_;
   std::function<bool(const core::For&, Term)> counted_;
+  std::function<bool(Term)> costly_;
 };
 
 }  // namespace tessera::lower

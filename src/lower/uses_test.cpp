@@ -50,6 +50,45 @@ TEST(LowerUses, WhatALoopDoesNotChangeStandsBeforeIt) {
   EXPECT_TRUE(uses.before(&inside, 4).empty()) << "used once";
 }
 
+/// A division is computed before the last wait ahead of its use, also where a lane's branch uses
+/// it.
+TEST(LowerUses, WhatIsCostlyStandsBeforeTheWaitAheadOfIt) {
+  Builder b("k", 128);
+  const Term n = b.parameter("n", 1, 100), d = b.parameter("d", 1, 100);
+  b.loop("i", b.number(0), n, b.number(1), [&](Term i) {
+    use(b, i);
+    b.issue("wgmma.wait", {core::Integers{{b.number(0)}}});
+    use(b, i);
+    b.when(less(b.at().warp, b.number(1)), [&] { use(b, floor_div(i, d)); });
+  });
+  const core::Kernel k = *b.finish();
+  const Uses uses(
+      k, integers_of, [](const core::Compute&) { return std::vector<Wanted>(); },
+      [](const core::For&, Term) { return false; },
+      [](Term t) { return t->op == term::Op::divide; });
+  const core::Body& turn = k.body[0].as<core::For>()->body;
+  ASSERT_EQ(uses.before(&turn, 1).size(), 1U);
+  EXPECT_EQ(term::to_string(uses.before(&turn, 1)[0].term), "i // d");
+}
+
+TEST(LowerUses, WhatIsCostlyStaysInABranchOfItsLoopsCounter) {
+  Builder b("k", 128);
+  const Term n = b.parameter("n", 1, 100), d = b.parameter("d", 1, 100);
+  b.loop("i", b.number(0), n, b.number(1), [&](Term i) {
+    b.when(equals(floor_mod(i, 2), b.number(0)), [&] {
+      use(b, n);
+      b.elected([&] { b.issue("setmaxnreg.dec", {core::Integers{{floor_div(i, d)}}}); });
+    });
+  });
+  const core::Kernel k = *b.finish();
+  const Uses uses(
+      k, integers_of, [](const core::Compute&) { return std::vector<Wanted>(); },
+      [](const core::For&, Term) { return false; },
+      [](Term t) { return t->op == term::Op::divide; });
+  const core::Body& branch = k.body[0].as<core::For>()->body[0].as<core::If>()->body;
+  EXPECT_EQ(uses.before(&branch, 0).size(), 1U);
+}
+
 /// The counters of two loops may be one symbol; their terms are not one value.
 TEST(LowerUses, EveryLoopHasItsOwn) {
   Builder b("k", 128);

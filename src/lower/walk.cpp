@@ -7,16 +7,6 @@ bool is_of_warp(const arch::Form& form) {
   return i == arch::Issuer::warp || i == arch::Issuer::warpgroup;
 }
 
-bool waits_for_grids(const core::Kernel& kernel) {
-  bool waits = false;
-  for_each_op(kernel.body, [&](const core::Op& op) {
-    if (const auto* const i = op.as<core::Issue>())
-      for (const arch::Event& e : i->form->effects.events)
-        waits = waits || e.kind == arch::EventKind::prerequisites;
-  });
-  return waits;
-}
-
 bool depends_on_lane(const core::Kernel& kernel, term::Term t) {
   return term::any_node(t, [&](term::Term n) { return n == kernel.at.lane; });
 }

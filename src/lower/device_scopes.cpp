@@ -1,0 +1,138 @@
+// Loops, branches and roles as C++.
+#include "lower/codes.h"
+#include "lower/device.h"
+#include "lower/walk.h"
+
+namespace tessera::lower {
+
+using core::Op;
+
+void Device::write(const core::For& l) {
+  apart_ = apart_ || apart_after(kernel_, l.body, apart_);
+  if (l.unroll && (l.lower->op != term::Op::constant || l.upper->op != term::Op::constant ||
+                   l.step->op != term::Op::constant))
+    return refuse(fail(unsupported, "the loop over `{}` is unrolled, and has no constant bounds",
+                       l.counter->symbol->name));
+  bool in_text = false;
+  for_each_op(l.body, [&](const Op& op) {
+    const auto* const i = op.as<core::Issue>();
+    for (std::size_t o = 0; i != nullptr && o < i->arguments.size(); ++o)
+      if (const auto* const v = std::get_if<core::Integers>(&i->arguments[o]))
+        in_text = in_text || (o < i->form->operands.size() && !v->values.empty() &&
+                              i->form->operands[o].kind == arch::OperandKind::immediate &&
+                              term::any_node(v->values[0], [&](Term n) { return n == l.counter; }));
+  });
+  if (l.unroll && in_text) return unroll(l);
+  const Expressions::Named outside = expressions_.named();
+  const std::string type = expressions_.type_of(l.counter);
+  const std::string name = names_.claim(l.counter->symbol->name);
+  const std::string lower = expressions_.text(l.lower), upper = expressions_.operand(l.upper);
+  const std::string step = l.step->op == term::Op::constant && l.step->value == 1
+                               ? "++" + name
+                               : fmt::format("{} += {}", name, expressions_.text(l.step));
+  begin_rings(l);
+  expressions_.name(l.counter, name);
+  text_.raw(l.unroll ? "#pragma unroll" : "#pragma unroll 1");
+  text_.open("for ({} {} = {}; {} < {}; {})", type, name, lower, name, upper, step);
+  if (l.unroll) in_text_.insert(l.counter->symbol);
+  write(l.body);
+  in_text_.erase(l.counter->symbol);
+  advance_rings(l);
+  text_.close();
+  expressions_.restore(outside);
+}
+
+/// Once for each value of the counter, which is then a constant of C++.
+void Device::unroll(const core::For& l) {
+  const Expressions::Named outside = expressions_.named();
+  in_text_.insert(l.counter->symbol);
+  for (int64_t i = l.lower->value; i < l.upper->value; i += l.step->value) {
+    const std::string name = names_.claim(l.counter->symbol->name);
+    text_.block();
+    text_.line("constexpr {} {} = {};", expressions_.type_of(l.counter), name, i);
+    expressions_.name(l.counter, name);
+    write(l.body);
+    text_.close();
+  }
+  in_text_.erase(l.counter->symbol);
+  expressions_.restore(outside);
+}
+
+void Device::write(const core::If& b) {
+  const bool lanes = depends_on_lane(kernel_, b.condition);
+  const bool before = apart_;
+  text_.open("if ({})", expressions_.text(b.condition));
+  write(b.body);
+  const bool after = apart_;
+  apart_ = before;
+  if (!b.otherwise.empty()) {
+    text_.turn("} else {");
+    write(b.otherwise);
+  }
+  text_.close();
+  apart_ = lanes || after || apart_;
+}
+
+void Device::write(const core::Elected& e) {
+  meet();
+  if (elected_.empty()) {
+    const arch::Form* const form = arch::find_form("warp.elect");
+    const Result<std::string> call =
+        instructions_.call(*form, {},
+                           {{Passed::By::reference, "uint32_t", {"one"}},
+                            {Passed::By::value, "uint32_t", {"0xffffffffu"}}});
+    if (!call) return refuse(call.error());
+    elected_ = fmt::format(
+        "/// True in one thread of a warp that is whole.\n"
+        "__device__ __forceinline__ bool elected() {{\n  uint32_t one;\n  {}\n"
+        "  return one != 0;\n}}\n",
+        *call);
+  }
+  text_.open("if (elected())");
+  write(e.body);
+  text_.close();
+  apart_ = true;
+}
+
+/// One role or the other, not one after the other: ptxas then knows that the lanes of a warp that
+/// went apart in one do not come to the next. Returns the last of those that stand together.
+std::size_t Device::write_roles(const core::Body& body, std::size_t first) {
+  std::size_t last = first;
+  while (last + 1 < body.size() && body[last + 1].as<core::Role>() != nullptr)
+    declare_before(&body, static_cast<int>(++last));
+  write_origin(body[first]);
+  for (std::size_t i = first; i <= last; ++i) {
+    const core::Role& r = *body[i].as<core::Role>();
+    if (i == first)
+      text_.open("if ({})", condition_of(r));
+    else
+      text_.turn(fmt::format("}} else if ({}) {{", condition_of(r)));
+    if (i != first) write_origin(body[i]);
+    write(r);
+  }
+  text_.close();
+  return last;
+}
+
+std::string Device::condition_of(const core::Role& r) {
+  const std::string warp = expressions_.operand(kernel_.at.warp);
+  const int end = r.first_warp + r.warps;
+  const std::string from = r.first_warp > 0 ? fmt::format("{} >= {}", warp, r.first_warp) : "";
+  const std::string to = end < kernel_.threads / 32 ? fmt::format("{} < {}", warp, end) : "";
+  return from.empty() ? (to.empty() ? "true" : to) : to.empty() ? from : from + " && " + to;
+}
+
+void Device::write(const core::Role& r) {
+  const std::string warp = expressions_.operand(kernel_.at.warp);
+  text_.line("// {}", r.name);
+  const std::string own = names_.claim(r.warp->symbol->name);
+  if (uses_->symbols().count(r.warp->symbol) != 0)
+    text_.line("const int {} = {}{};", own, warp,
+               r.first_warp > 0 ? fmt::format(" - {}", r.first_warp) : "");
+  expressions_.name(r.warp, own);
+  const bool before = apart_;
+  write(r.body);
+  apart_ = before;
+}
+
+}  // namespace tessera::lower
