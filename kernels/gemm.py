@@ -1,6 +1,7 @@
 """C = A B^T for 16-bit elements, summed in float32: one product, or one for each batch.
 
-One warpgroup loads tiles of A and B by TMA into a ring of STAGES slots; the others multiply them by wgmma, 64 rows each.
+One warpgroup loads tiles of A and B by TMA into a ring of STAGES slots; the others multiply them by wgmma, 64 or 128
+rows each.
 The blocks are persistent: each goes over its share of C's tiles, and the ring runs on from tile to tile, so the loads of
 the next tile begin while the last one is stored. Results leave PART columns at a time, through stmatrix and TMA, or from
 registers. On their way out they pass through `epilogue`, which may read tensors of its own.
@@ -8,7 +9,9 @@ registers. On their way out they pass through `epilogue`, which may read tensors
 Of two roles of consumers each takes every second tile: while one multiplies, the other's results leave.
 
 The blocks of a cluster work on tiles one above the other, or side by side. The operand that all of them need, B or A,
-each loads in part for all.
+each loads in part for all. A block ends when the others have left its ring.
+
+The kernel may start while the one before it still runs: it sets up its barriers, and waits before it touches a tensor.
 """
 
 from __future__ import annotations
@@ -110,6 +113,9 @@ def gemm(
     along = "columns" if BESIDE == 1 else "rows"
     work = tiles(L if BATCHES == 1 else 1, 1, M, BM, N, BN, group=GROUP, cluster=along, stages=2)
 
+    grid.wait()  # what follows touches tensors, which the kernel before this one may still write
+    grid.launch()
+
     with role("producer", warpgroups=1, registers=40):
         with one_thread():
             for batch, m, n in work:
@@ -118,7 +124,9 @@ def gemm(
                     full[k].expect(a[k], b[k])
                     tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1, round=ROUND == 1)
                     tma.load(B[batch.index, n, k], b[k], full[k], share=BESIDE == 0, round=ROUND == 1)
-        leave(CLUSTER)
+            if CLUSTER > 1:
+                for k in next_turns(steps, work):
+                    empty[k].wait()  # the block stays until the cluster's consumers have left its slots
 
     for w in static_range(TURNS):
         with role("consumer" if TURNS == 1 else ["first", "second"][w], warpgroups=groups, registers="rest"):
@@ -156,13 +164,6 @@ def gemm(
             if DIRECT == 0:
                 with one_thread("warpgroup"):
                     bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
-            leave(CLUSTER)
-
-
-def leave(cluster):
-    """A block stays while others of its cluster may write to its shared memory or arrive at its barriers."""
-    if cluster > 1:
-        sync("cluster")
 
 
 def store_part(x, result, buffer, to, first):

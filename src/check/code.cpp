@@ -72,6 +72,7 @@ class Compiler {
     counters_.clear();
     done_.clear();
     looped_.clear();
+    within_.clear();
     body(kernel_.body);
     add(Instruction::Kind::end, nullptr);
     for (std::size_t i = 0; i < code_.instructions.size(); ++i)
@@ -104,7 +105,7 @@ class Compiler {
         out_.not_shifted =
             fmt::format("`{}`: `{}` may be negative", to_string(t), to_string(s.turns));
     if (!out_.not_shifted.empty()) return v;
-    const Sizes::Shifted s = sizes_.shift(rewritten, loops_, done_);
+    const Sizes::Shifted s = sizes_.shift(rewritten, loops_, done_, within_);
     if (!s.term) {
       out_.not_shifted = s.why;
       return v;
@@ -281,8 +282,10 @@ class Compiler {
     const std::size_t test = control(Instruction::Kind::test);
     at(test).values = bounds;
     counters_.push_back(loop.counter);
+    if (size >= 0 && loops_.size() == 1) within_.emplace_back(loops_[0].size, size);
     if (size >= 0) loops_.push_back({loop.counter, size});
-    const std::vector<int> done = std::exchange(done_, {});
+    const std::vector<int> done = done_;
+    if (size >= 0) done_.clear();
     once();
     done_ = done;
     if (size >= 0) {
@@ -328,6 +331,7 @@ class Compiler {
   std::vector<Term> counters_;
   std::vector<int> done_;
   std::set<int> looped_;
+  std::vector<std::pair<int, int>> within_;  // sizes of loops of this piece, outer and inner
 };
 
 }  // namespace

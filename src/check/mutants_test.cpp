@@ -68,6 +68,27 @@ TEST(CheckMutants, OfPairsAreRefuted) {
   }
 }
 
+/// Blocks that end without meeting: each waits until the other one's arrivals have come.
+TEST(CheckMutants, OfPairsThatDrainAreRefuted) {
+  const Result<core::Kernel> k = core::testing::gemm(
+      {.bm = 128, .bn = 192, .stages = 3, .cluster = 2, .early = true, .drains = true});
+  ASSERT_TRUE(k);
+  EXPECT_EQ(check(*k).find("exit_order")->verdict, Verdict::proved);
+  int broken = 0;
+  for (const Mutant& m : core::testing::mutants(*k)) {
+    if (m.breaks == Breaks::data || m.name == "late_grid_wait") continue;
+    const Runs r = run(m.kernel);
+    const std::string text = m.name + " " + std::to_string(m.site) + ": " + m.edit;
+    if (m.breaks == Breaks::nothing || equivalent.contains({m.name, m.site})) {
+      EXPECT_TRUE(r.proved) << text;
+      continue;
+    }
+    ++broken;
+    EXPECT_FALSE(r.violations.empty()) << text << ": " << r.why_not;
+  }
+  EXPECT_GT(broken, 60);
+}
+
 TEST(CheckMutants, WhatBlocksDoToEachOtherIsNamed) {
   const std::map<std::string, std::string> kinds = {
       {"drop_first_meeting", "barrier_init"},

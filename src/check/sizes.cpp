@@ -32,8 +32,11 @@ bool has(Term t, Term leaf) {
 
 Sizes::Sizes(const core::Kernel& kernel) : pool_(*kernel.pool) {
   if (kernel.cluster > 1) {
+    // The grid has whole clusters, and one at least.
+    const Term clusters =
+        pool_.must(Op::max, {term::floor_div(kernel.at.blocks, kernel.cluster), pool_.constant(1)});
     const Result<Term> cluster =
-        pool_.derive("cluster", Op::parameter, {.lower = pool_.constant(0)});
+        pool_.derive("cluster", Op::parameter, {.lower = pool_.constant(0), .upper = clusters});
     if (cluster) {
       block_ = kernel.at.block;
       in_cluster_ = *cluster * kernel.cluster + kernel.at.rank;
@@ -62,13 +65,20 @@ bool Sizes::of_sizes(Term t) const {
   });
 }
 
-void Sizes::add(Term turns) {
+/// False only where no launch gives the term less than 0.
+bool Sizes::may_be_negative(Term t) {
+  // Where the quotient is simplified, what it divides may be no number from 0 on.
+  if (t->op == Op::divide && t->args[1]->facts.at_least(1)) return may_be_negative(t->args[0]);
+  const Term n = term::simplify(by_cluster(t));
+  return !n->facts.at_least(0) && !term::always(term::less_equal(pool_.constant(0), n)).proved();
+}
+
+void Sizes::add(Term turns, bool negative) {
   if (!of_parameters(turns) || rewrite(turns) != turns) return;
   Size s;
   s.turns = turns;
   s.least = std::max<int64_t>(turns->facts.lower.value_or(0), 0);
-  s.negative = !turns->facts.at_least(0) &&
-               !term::always(term::less_equal(pool_.constant(0), turns)).proved();
+  s.negative = negative;
   const std::string number = std::to_string(all_.size());
   const auto symbol = [&](const std::string& name, int64_t least) {
     return pool_.derive(name, Op::parameter, {.lower = pool_.constant(least)});
@@ -88,7 +98,9 @@ void Sizes::find(const core::Body& body, const std::vector<int>& around) {
     if (const auto* loop = op.as<core::For>()) {
       std::vector<int> within = around;
       if (!loop->unroll) {
-        add(turns(*loop));
+        const bool from_0 = loop->lower->op == Op::constant && loop->lower->value == 0 &&
+                            loop->step->op == Op::constant && loop->step->value == 1;
+        add(turns(*loop), may_be_negative(from_0 ? loop->upper : turns(*loop)));
         const int size = size_of(*loop);
         if (size >= 0) {
           for (int outer : around) all_[static_cast<std::size_t>(outer)].outer |= outer != size;
@@ -115,7 +127,8 @@ int Sizes::size_of(const core::For& loop) {
 }
 
 Term Sizes::rewrite(Term t) {
-  return rewrite_within(by_cluster(t));
+  // Sizes first: what is simplified may have them no more, as (n - 1) // d * k + k has not n turns.
+  return rewrite_within(by_cluster(rewrite_within(t)));
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): terms nest
@@ -125,9 +138,9 @@ Term Sizes::rewrite_within(Term t) {
   if (known != rewritten_.end()) return known->second;
   Term out = t;
   bool is_size = false;
-  if (of_parameters(t)) {
+  if (const Term of_cluster = t->predicate() ? t : by_cluster(t); of_parameters(of_cluster)) {
     for (const Size& s : all_) {
-      const term::Sum rest = term::sum_of(term::simplify(t - s.turns));
+      const term::Sum rest = term::sum_of(term::simplify(of_cluster - s.turns));
       if (is_size || !rest.is_constant()) continue;
       out = rest.constant == 0 ? s.symbol : s.symbol + rest.constant;
       is_size = true;
@@ -202,8 +215,8 @@ std::optional<int64_t> Sizes::steady_from(Term t, Term counter) {
   return std::nullopt;
 }
 
-Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops,
-                            const std::vector<int>& done) {
+Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops, const std::vector<int>& done,
+                            const std::vector<std::pair<int, int>>& within) {
   const auto is_done = [&](std::size_t size) {
     return std::find(done.begin(), done.end(), static_cast<int>(size)) != done.end();
   };
@@ -219,6 +232,13 @@ Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops,
       by[pool_.must(Op::multiply, {turn, s.symbol}).node()] = base;
       by[pool_.must(Op::multiply, {s.symbol, turn}).node()] = base;
     }
+  }
+  for (const auto& [outer, inner] : within) {
+    if (!loops.empty() || !is_done(static_cast<std::size_t>(outer))) continue;
+    const Size &o = all_[static_cast<std::size_t>(outer)],
+               &i = all_[static_cast<std::size_t>(inner)];
+    by[pool_.must(Op::multiply, {o.symbol, i.symbol}).node()] = i.count;
+    by[pool_.must(Op::multiply, {i.symbol, o.symbol}).node()] = i.count;
   }
   Term out = term::simplify(replace(term::simplify(t), by));
   const auto size_at = [&](const Running& r) { return all_[static_cast<std::size_t>(r.size)]; };

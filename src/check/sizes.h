@@ -63,11 +63,14 @@ class Sizes {
   };
   /// Of a rewritten term in the body of `loops`, the outermost first; `done` are the sizes whose
   /// loops have been finished in the innermost body.
-  Shifted shift(Term t, const std::vector<Running>& loops, const std::vector<int>& done);
+  /// `within`: of sizes, outer and inner, where the inner one's loop stands in the outer one's.
+  Shifted shift(Term t, const std::vector<Running>& loops, const std::vector<int>& done,
+                const std::vector<std::pair<int, int>>& within = {});
 
  private:
   void find(const core::Body& body, const std::vector<int>& around);
-  void add(Term turns);
+  void add(Term turns, bool negative);
+  bool may_be_negative(Term t);
   Term by_cluster(Term t);
   Term rewrite_within(Term t);
   Term replace(Term t, const std::map<const term::Node*, Term>& by);

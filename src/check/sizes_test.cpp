@@ -51,6 +51,17 @@ TEST(CheckSizes, ATermThatRepeatsInBothCountsTogetherDoesNotRepeat) {
   EXPECT_NE(apart.why.find("does not repeat"), std::string::npos) << apart.why;
 }
 
+TEST(CheckSizes, BehindBothLoopsTheirProductIsTheCount) {
+  Loops l;
+  const Term slot = l.sizes.rewrite(floor_mod(l.t * l.k + 1, 3));
+  const Sizes::Shifted after = l.sizes.shift(slot, {}, {0}, {{0, 1}});
+  ASSERT_TRUE(after.term) << after.why;
+  EXPECT_EQ(after.periods, (std::vector<int64_t>{1, 3}));
+  // The loop over k may stand somewhere else, or the other one not be done.
+  EXPECT_FALSE(l.sizes.shift(slot, {}, {0}, {}).term);
+  EXPECT_FALSE(l.sizes.shift(slot, {}, {}, {{0, 1}}).term);
+}
+
 TEST(CheckSizes, ABlocksIndexIsItsClustersAndItsRank) {
   Loops l;
   const core::Coordinates& at = l.kernel.at;

@@ -11,10 +11,7 @@ namespace tessera::check {
 
 Tile::Tile(const core::Kernel& kernel, const std::vector<Place>& all, const Place& product,
            const Runs& runs, const Means& means)
-    : kernel_(kernel),
-      means_(means),
-      role_(*product.role),
-      turns_(runs.steady + runs.period) {
+    : kernel_(kernel), means_(means), role_(*product.role), turns_(runs.steady + runs.period) {
   for (const Place& p : all) places_.emplace(p.op, &p);
   if (product.loops.size() == 2) {
     turn_ = product.loops[0];

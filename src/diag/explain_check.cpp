@@ -128,6 +128,14 @@ turns = (tiles - block + blocks - 1) // blocks
      R"(
 a = shared(bf16, (4,128,64):(8192,64,1), swizzle=128, at=1024)
 )"},
+    {"TS0889", "check.early_access",
+     R"(A kernel that may start early touches global memory before it has waited.)",
+     R"(A kernel with `grid.wait` is launched so that it starts while the grids before it in the stream still run. Until the wait returns they may write what this kernel reads, and read what it writes.)",
+     R"(Let all threads issue `grid.wait` at the kernel's beginning, before the roles; or leave it out, then the kernel starts when those before it have ended.)",
+     R"(
+grid.wait()
+with role("producer", warpgroups=1): tma.load(...)
+)"},
     {"TS0879", "check.resources", R"(A block does not fit a multiprocessor.)",
      R"(Its threads, its shared memory, or the registers that its roles claim are more than the architecture has.)",
      R"(Take fewer stages, smaller tiles, or fewer registers for a role.)",

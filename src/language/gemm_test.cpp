@@ -18,7 +18,7 @@ Source gemm_source() {
 }
 
 TEST(LanguageGemm, IsTheKernelThatTheCoreIsTestedWith) {
-  const Result<core::Kernel> written = core::testing::gemm();
+  const Result<core::Kernel> written = core::testing::gemm({.early = true});
   ASSERT_TRUE(written) << to_text(written.error());
   const Result<core::Kernel> read = elaborate(gemm_source(), "gemm");
   ASSERT_TRUE(read) << to_text(read.error());
@@ -47,7 +47,8 @@ TEST(LanguageGemm, OpsHaveThePlacesOfTheTextThatTheyComeFrom) {
     const core::Op* const op = find(k->body, form);
     return op == nullptr ? "none" : std::string(k->source->text(op->span));
   };
-  EXPECT_EQ(text("wgmma.f32.bf16.bf16.ss"), "wgmma(a[k], b[k].T, acc, start=k.first)");
+  EXPECT_EQ(text("wgmma.f32.bf16.bf16.ss"),
+            "wgmma(a[k, part(h, high)], b[k].T, sums[h], start=k.first)");
   EXPECT_EQ(text("tma.load"),
             "tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1, round=ROUND == 1)");
   EXPECT_EQ(text("mbarrier.arrive_expect_tx"), "full[k].expect(a[k], b[k])");
@@ -66,7 +67,9 @@ TEST(LanguageGemm, ConstantsMakeTheOtherKernelsOfTheFamily) {
         GemmShape{.bm = 192, .bn = 192, .stages = 3, .element = DType::float16},
         GemmShape{.cluster = 2}, GemmShape{.cluster = 2, .beside = true},
         GemmShape{.bm = 64, .bn = 128, .stages = 6, .band = 4, .cluster = 2}}) {
-    const Result<core::Kernel> written = core::testing::gemm(s);
+    GemmShape same = s;
+    same.early = same.drains = true;
+    const Result<core::Kernel> written = core::testing::gemm(same);
     ASSERT_TRUE(written) << to_text(written.error());
     const Result<core::Kernel> read =
         elaborate(gemm_source(), "gemm",

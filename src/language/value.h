@@ -123,6 +123,9 @@ struct LoopRef {
   std::function<Status(Elaborator&, const std::string& counter, const Body&)> run;
   int yields = 1;
   std::function<Result<Value>(Elaborator&, std::string_view name)> attribute;  // may be empty
+  /// Of a ring, and of tiles that are taken in a loop: the turns of one run of the loop.
+  std::function<Term(Elaborator&)> turns = {};
+  int64_t stages = 0;  // of a ring
 };
 /// `index(...)`: an integer of the launch.
 struct IndexType {

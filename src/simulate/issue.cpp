@@ -3,6 +3,7 @@
 
 #include "arch/shared_tile.h"
 
+#include "core/walk.h"
 #include "simulate/machine.h"
 #include "simulate/values.h"
 
@@ -205,7 +206,25 @@ void Machine::apply_fences(Strand& s, const Call& call) {
   }
 }
 
+/// Of a kernel that may start early: what the grids before it may still use, it has to leave alone.
+void Machine::check_grids(const Call& call) {
+  uint32_t& waited = warps_[call.warp].after_grids;
+  if (core::waits_for_grids(*call.code->form)) waited |= call.lanes;
+  if ((call.lanes & ~waited) == 0) return;
+  for (const AccessCode& a : call.code->accesses) {
+    if (a.effect->space != arch::Space::global || a.effect->proxy == arch::Proxy::tensormap)
+      continue;
+    report(fail(race, "`{}` touches global memory before `grid.wait`", call.code->form->name)
+               .expect("`grid.wait` of the same thread, since the kernel may start while the grids "
+                       "before it run")
+               .help("put `grid.wait` before the roles, where all threads come by"),
+           call.event);
+    return;
+  }
+}
+
 void Machine::at_once(Strand& s, Call& call) {
+  if (program_.early) check_grids(call);
   check_needs(call, s.knows);
   if (asynchronous_product(call))
     issue_product(call);

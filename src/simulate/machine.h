@@ -97,6 +97,7 @@ class Machine {
   void operand_value(Call& call, const OperandCode& o, const Frame& frame, int64_t* to);
   int64_t address(const Call& call, const OperandCode& o, const Frame& frame);
   void check_legal(const Call& call, const OperandCode& o, int64_t value);
+  void check_grids(const Call& call);
   void at_once(Strand& s, Call& call);
   bool visible(Strand& s);
   void announce_barriers(Strand& s, Block& block, uint32_t party, uint32_t clock);

@@ -148,6 +148,15 @@ std::vector<Mutation> counts() {
 /// The epilogue, registers, and both ends of the kernel.
 std::vector<Mutation> others() {
   return {
+      {"the wait for the grids before comes last",
+       [](Kernel& k) {
+         return edit(k, "grid.wait", "", 0, [](Body& body, std::size_t i) {
+           std::rotate(body.begin() + static_cast<std::ptrdiff_t>(i),
+                       body.begin() + static_cast<std::ptrdiff_t>(i) + 1, body.end());
+         });
+       },
+       {R},
+       "grid.wait"},
       {"no proxy fence before the TMA store", dropped("fence.async.shared::cta"), {P}, "tma.store"},
       {"no meeting before the TMA store", dropped("barrier.sync", "", 2), {R, U}, "tma.store"},
       {"no wait before the staging buffer is written again",
@@ -170,13 +179,13 @@ std::vector<Mutation> others() {
 }
 
 TEST(SimulateMutations, EachIsFoundOnEverySchedule) {
-  const core::testing::GemmShape shape{.bm = 64, .bn = 64, .bk = 16, .stages = 2};
+  const core::testing::GemmShape shape{.bm = 64, .bn = 64, .bk = 16, .stages = 2, .early = true};
   // Three tiles on one block: the first staging buffer is taken again, with more trips than stages.
   const Launch launch = testing::launch({.m = 64, .n = 192, .k = 48, .multiprocessors = 1});
   const uint64_t schedules = std::getenv("TESSERA_TEST_ALL") != nullptr ? 100 : 2;
   std::vector<Mutation> all = waits();
   for (const auto& more : {counts(), others()}) all.insert(all.end(), more.begin(), more.end());
-  EXPECT_EQ(all.size(), 23u);
+  EXPECT_EQ(all.size(), 24u);
   for (const Mutation& m : all) {
     SCOPED_TRACE(m.name);
     Result<Kernel> kernel = core::testing::gemm(shape);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/walk.h"
 #include "simulate/compile.h"
 
 namespace tessera::simulate {
@@ -197,6 +198,7 @@ Result<std::shared_ptr<const Program>> compile(const core::Kernel& kernel, const
   } catch (const Overflow&) {
     return error(fail(not_executable, "a size of the launch does not fit 64 bits"));
   }
+  p.early = core::waits_for_grids(p.kernel);
   for (const core::Shared& s : p.kernel.shared) p.shared.push_back(modes_of(s.layout));
   for (const core::Registers& r : p.kernel.registers) p.slots.push_back(r.slots());
   for (const core::Barriers& b : p.kernel.barriers) {

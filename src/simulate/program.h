@@ -141,6 +141,7 @@ struct Program {
   int64_t blocks = 1;
   int lane = 0, warp = 0, block = 0, rank = 0;  // places in the frame
   Frame frame;                                  // with the launch's parameters
+  bool early = false;  // it may start before the grids before it have ended
 };
 
 Result<std::shared_ptr<const Program>> compile(const core::Kernel& kernel, const Launch& launch);

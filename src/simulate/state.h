@@ -122,6 +122,7 @@ struct Warp {
   uint32_t ended = 0;          // lanes
   int64_t pool_registers = 0;  // a thread has now
   int cluster_arrivals = 0, cluster_waits = 0;
+  uint32_t after_grids = 0;  // lanes that know that the grids before this one have ended
 };
 
 struct Barrier {

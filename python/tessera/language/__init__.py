@@ -166,6 +166,11 @@ def ring(extent: int, size: int, stages: int) -> Any:
     _refuse("ring")
 
 
+def next_turns(steps: Any, work: Any) -> Any:
+    """Behind a loop over tiles with one over a ring in it: the turns that would come next, one for each slot."""
+    _refuse("next_turns")
+
+
 def tiles(*extents: int, group: int = 1, persistent: bool = True, cluster: str = "", stages: int = 0) -> Any:
     """The tiles of rows, of rows and columns, or with batches in front: an extent and a size by turns.
 

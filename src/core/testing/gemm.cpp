@@ -178,6 +178,9 @@ class Gemm {
       b_.issue("barrier.sync", {number(0), number(b_.kernel().threads)});
     else
       meet_cluster("cluster.arrive_relaxed");
+    if (!s_.early) return;
+    b_.issue("grid.wait");
+    b_.issue("grid.launch");
   }
   void meet_cluster(std::string_view arrive) {
     b_.issue(arrive);
@@ -186,7 +189,7 @@ class Gemm {
   /// A block stays while others of the cluster may write to its shared memory or its barriers.
   /// Nobody waits for the last arrivals at a barrier: only a release says that they are over.
   void leave() {
-    if (s_.cluster > 1) meet_cluster("cluster.arrive");
+    if (s_.cluster > 1 && !s_.drains) meet_cluster("cluster.arrive");
   }
 
   void produce() {
@@ -201,6 +204,11 @@ class Gemm {
         load({a_shared_, a_map_, s_.a_rows, s_.bm, sharers(true)}, row_, k, at);
         load({b_shared_, b_map_, s_.b_rows, s_.bn, sharers(false)}, column_, k, at);
       });
+    });
+    if (s_.cluster == 1 || !s_.drains) return;
+    b_.unrolled("k_2", s_.stages, [&](Term k) {
+      const Term count = turns_ * k_tiles_ + k;
+      b_.issue("mbarrier.wait", {BarrierAt{empty_, ring_.slot(count)}, ring_.parity_before(count)});
     });
   }
 

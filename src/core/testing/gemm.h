@@ -41,7 +41,10 @@ struct GemmShape {
   bool b_rows = false;   // B has n contiguous
   Epilogue epilogue = Epilogue::none;
   bool direct = false;  // results leave from registers, by stores of each thread
-  bool two = false;     // D has the sums themselves beside C; direct stores alone
+  bool early = false;   // it may start before the grids before it have ended
+  bool drains =
+      false;         // the producer waits until a cluster has left its slots; else all threads meet
+  bool two = false;  // D has the sums themselves beside C; direct stores alone
   [[nodiscard]] int consumers() const { return static_cast<int>(bm / 64); }
   /// M, N and K are parameters of the launch, multiples of 8, K of 16 bytes.
 };

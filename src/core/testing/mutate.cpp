@@ -77,6 +77,13 @@ std::optional<std::string> exchange(const Site& s) {
   std::swap((*s.body)[s.index], (*s.body)[s.index + 1]);
   return text;
 }
+/// After all that follows it.
+std::optional<std::string> last(const Site& s) {
+  std::string text = what(s) + " stands at the end";
+  const auto at = s.body->begin() + static_cast<int64_t>(s.index);
+  std::rotate(at, at + 1, s.body->end());
+  return text;
+}
 std::optional<std::string> changed(const Site& s, const std::string& how) {
   return what(s) + ": " + how;
 }
@@ -126,6 +133,8 @@ std::vector<Operator> of_waits() {
              return s.is("fence.async.shared::cta") && s.index + 1 < s.body->size();
            },
            exchange)},
+      {"late_grid_wait", Breaks::synchronization,
+       where([](const Site& s) { return s.is("grid.wait"); }, last)},
       {"early_release", Breaks::synchronization,
        where(
            [](const Site& s) {

@@ -157,6 +157,37 @@ Result<Value> ring(Call& c) {
     if (name == "turns") return Value{r.trips};
     return Value{};
   };
+  out.turns = [r](Elaborator&) { return r.trips; };
+  out.stages = r.stages;
+  return Value{std::move(out)};
+}
+
+/// Where a loop over the ring stands in one over the tiles alone, its count goes on from their
+/// product.
+Result<Value> next_turns(Call& c) {
+  const auto* const steps = c.find("steps")->value.as<LoopRef>();
+  const auto* const work = c.find("work")->value.as<LoopRef>();
+  if (steps == nullptr || steps->stages == 0 || work == nullptr || !work->turns ||
+      work->stages != 0)
+    return error(fail(wrong_call, "only a ring has slots, and only tiles are taken in turns")
+                     .label(c.e.label(c.span))
+                     .expect("`next_turns(steps, work)`, of a `ring` and of `tiles`")
+                     .but_found("`{}`", c.e.source().text(c.span))
+                     .help("give both names first: `steps = ring(K, BK, STAGES)`"));
+  const Term turns = steps->turns(c.e), done = work->turns(c.e) * turns;
+  const Span span = c.span;
+  LoopRef out{.name = "next_turns"};
+  out.run = [=, stages = steps->stages](Elaborator& e, const std::string& counter,
+                                        const LoopRef::Body& body) -> Status {
+    if (!e.turns.empty())
+      return error(fail(wrong_ring, "the turns after all tiles stand in a loop")
+                       .label(e.label(span))
+                       .help("put them behind the loop over the tiles"));
+    return machine_loop(e, counter, e.builder().number(stages), true, span, [&](Term s) {
+      return body({Value{
+          Position{.index = s, .start = s, .size = 1, .count = done + s, .stages = stages}}});
+    });
+  };
   return Value{std::move(out)};
 }
 
@@ -195,6 +226,10 @@ constexpr Builtin records[] = {
     {"part", "index, size", "The elements [index * size, (index + 1) * size)", part},
     {"ring", "extent, size, stages", "An extent in parts that pass through the slots of a ring",
      ring},
+    {"next_turns", "steps, work",
+     "Behind a loop over tiles with one over a ring in it: the turns that would come next, one for "
+     "each slot",
+     next_turns},
     {".position.index", "", "Which part it is, from 0", index_of, true},
     {".position.start", "", "Its first element", start_of, true},
     {".position.size", "", "Its elements", size_of_position, true},

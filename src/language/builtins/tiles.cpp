@@ -227,6 +227,7 @@ Result<Value> tiles(Call& c) {
   out.attribute = [t](Elaborator& e, std::string_view name) -> Result<Value> {
     return name == "turn" ? turn_of(e, t) : Result<Value>(Value{});
   };
+  if (t.persistent) out.turns = [t](Elaborator& e) { return share(e.builder(), t).turns; };
   return Value{std::move(out)};
 }
 
