@@ -200,15 +200,17 @@ void mistake(Pipeline& p, std::mt19937_64& random) {
     case 3:
       p.only_release = static_cast<int>(below(p.readers));
       break;
+    // Of one warp alone several warps may have a barrier, each for itself, which the checker
+    // refutes.
     case 4:
-      p.meeting_threads = 32 * (p.meeting_threads == 0 ? p.readers : 1 + below(3));
+      p.meeting_threads = 32 * (p.meeting_threads == 0 ? p.readers : p.readers + below(2));
       break;
     case 5:
       p.full_count_off = below(2);
       break;
-    // One lane too many shows after 32 turns, which are too many for all schedules.
+    // Of lanes, half of them or as many more: what is a lane off shows after too many turns.
     case 6:
-      p.empty_count_off = p.lanes_arrive ? 16 * off() : p.readers == 1 ? 1 : off();
+      p.empty_count_off = p.lanes_arrive ? 16 * p.readers * off() : p.readers == 1 ? 1 : off();
       break;
     case 7:
       p.bytes_off = 16 * off();

@@ -134,6 +134,7 @@ struct Barrier {
   std::vector<Waiter> waiters;  // for the phase before
   std::vector<Use> uses;        // that no thread of the block is known to know of
   bool copied = false;          // bytes came in the phase before
+  const core::Op* made = nullptr;  // that initialized it
   const core::Op* last = nullptr;
 };
 

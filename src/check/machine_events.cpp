@@ -169,8 +169,9 @@ void Machine::initialize(int at, const Instruction& i) {
   if (bar.ready || !i.elected)
     report("barrier_init", at, i, "a barrier is initialized twice", "once, by one thread",
            bar.ready ? "a second time" : "by all lanes of a warp",
-           "initialize it in one elected lane, before all use");
+           "initialize it in one elected lane, before all use", bar.made, "initialized before");
   bar.ready = true;
+  bar.made = i.op;
   bar.count = bar.pending = amount(w, i, arch::Amount::operand("count"));
   w.initialized.push_back(b);
 }
@@ -188,7 +189,8 @@ bool Machine::knows_phase(int at, const Instruction& i, int b) {
            !bar.ready   ? "no initialization"
            : known == 0 ? "no fence, or no barrier, in between"
                         : "",
-           "fence after the initializations and let the block meet before the first use");
+           "fence after the initializations and let the block meet before the first use", bar.made,
+           "initialized here");
     return bar.ready;
   }
   if (known >= bar.phase + 1) return true;
