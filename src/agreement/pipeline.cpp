@@ -187,7 +187,7 @@ class Writer {
 void mistake(Pipeline& p, std::mt19937_64& random) {
   const auto below = [&](uint64_t n) { return static_cast<int64_t>(random() % n); };
   const auto off = [&] { return below(2) == 0 ? -1 : 1; };
-  switch (below(17)) {
+  switch (below(18)) {
     case 0:
       p.missing = static_cast<Missing>(1 + below(5));
       break;
@@ -239,6 +239,9 @@ void mistake(Pipeline& p, std::mt19937_64& random) {
     case 15:
       p.passes_fence = false;
       break;
+    case 16:
+      p.reads_fence = false;
+      break;
     default:
       below(2) == 0 ? void(p.passes_end = false) : void(p.passes_pending = 2);
   }
@@ -260,8 +263,8 @@ constexpr Member members[] = {
     MEMBER(empty_count_off), MEMBER(bytes_off),       MEMBER(producer_parity),
     MEMBER(reader_parity),   MEMBER(flips_after),     MEMBER(reader_slot),
     MEMBER(release_slot),    MEMBER(lanes_arrive),    MEMBER(one_lane_waits),
-    MEMBER(passes_on),       MEMBER(passes_fence),    MEMBER(passes_pending),
-    MEMBER(passes_end)};
+    MEMBER(reads_fence),     MEMBER(passes_on),       MEMBER(passes_fence),
+    MEMBER(passes_pending),  MEMBER(passes_end)};
 #undef MEMBER
 
 }  // namespace

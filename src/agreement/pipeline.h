@@ -47,6 +47,7 @@ struct Pipeline {
   int64_t release_slot = 0;     // of the arrival
   bool lanes_arrive = false;    // every lane of a reader arrives, and the count says so
   bool one_lane_waits = false;  // for a full slot, where all lanes read
+  bool reads_fence = true;      // before slots that copies fill are released
   bool passes_on = false;       // the first reader copies what it reads on to global memory
   bool passes_fence = true;     // with a fence for the async proxy
   int64_t passes_pending = 0;   // copies that may still read as their buffer is written again

@@ -134,6 +134,7 @@ TEST(AgreementPipeline, EveryMistakeAloneIsFoundByBoth) {
                             Pipeline{.reader_slot = 1},
                             Pipeline{.release_slot = 1},
                             Pipeline{.tiles = true, .resets = true},
+                            Pipeline{.feed = Pipeline::Feed::copies, .reads_fence = false},
                             Pipeline{.passes_on = true, .passes_fence = false},
                             Pipeline{.passes_on = true, .passes_pending = 2},
                             Pipeline{.passes_on = true, .passes_end = false}}) {
