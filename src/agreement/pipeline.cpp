@@ -109,17 +109,26 @@ class Writer {
   }
   void copy(Term count) {
     wait_empty(count);
+    const bool arrives = p_.missing != Missing::arrive_full;
+    const BarrierAt full{full_, slot(count)};
+    const Integers expected = number(bytes + p_.bytes_off);
     const auto expect = [&] {
-      if (p_.missing != Missing::arrive_full)
-        b_.issue("mbarrier.arrive_expect_tx",
-                 {BarrierAt{full_, slot(count)}, number(bytes + p_.bytes_off)});
+      if (arrives) b_.issue("mbarrier.arrive_expect_tx", {full, expected});
+    };
+    const auto arrive = [&] {
+      if (arrives) b_.issue("mbarrier.arrive", {full});
     };
     // To expect bytes after the copy was issued is allowed within the phase.
-    if (!p_.signals_early) expect();
-    b_.issue("bulk.load",
-             {SharedAt{ring_, {slot(count), b_.number(0)}}, core::GlobalAt{x_, {b_.number(0)}},
-              number(bytes), BarrierAt{full_, slot(count)}});
-    if (p_.signals_early) expect();
+    if (p_.expects_apart) {
+      if (p_.signals_early) arrive();
+      b_.issue("mbarrier.expect_tx", {full, expected});
+    } else if (!p_.signals_early) {
+      expect();
+    }
+    b_.issue("bulk.load", {SharedAt{ring_, {slot(count), b_.number(0)}},
+                           core::GlobalAt{x_, {b_.number(0)}}, number(bytes), full});
+    if (p_.expects_apart && !p_.signals_early) arrive();
+    if (!p_.expects_apart && p_.signals_early) expect();
   }
   void wait_empty(Term count) {
     if (p_.missing != Missing::wait_empty)
@@ -260,11 +269,11 @@ constexpr Member members[] = {
     MEMBER(tiles),           MEMBER(resets),          MEMBER(least),
     MEMBER(missing),         MEMBER(release),         MEMBER(signals_early),
     MEMBER(only_release),    MEMBER(meeting_threads), MEMBER(full_count_off),
-    MEMBER(empty_count_off), MEMBER(bytes_off),       MEMBER(producer_parity),
-    MEMBER(reader_parity),   MEMBER(flips_after),     MEMBER(reader_slot),
-    MEMBER(release_slot),    MEMBER(lanes_arrive),    MEMBER(one_lane_waits),
-    MEMBER(reads_fence),     MEMBER(passes_on),       MEMBER(passes_fence),
-    MEMBER(passes_pending),  MEMBER(passes_end)};
+    MEMBER(empty_count_off), MEMBER(bytes_off),       MEMBER(expects_apart),
+    MEMBER(producer_parity), MEMBER(reader_parity),   MEMBER(flips_after),
+    MEMBER(reader_slot),     MEMBER(release_slot),    MEMBER(lanes_arrive),
+    MEMBER(one_lane_waits),  MEMBER(reads_fence),     MEMBER(passes_on),
+    MEMBER(passes_fence),    MEMBER(passes_pending),  MEMBER(passes_end)};
 #undef MEMBER
 
 }  // namespace
@@ -279,6 +288,7 @@ Pipeline random_pipeline(uint64_t seed) {
   p.tiles = below(2) == 0;
   p.least = below(2);
   p.lanes_arrive = below(4) == 0;
+  p.expects_apart = below(3) == 0;
   p.passes_on = below(3) == 0;
   p.passes_pending = below(2);
   if (below(3) == 0) {

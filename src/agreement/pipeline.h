@@ -40,6 +40,7 @@ struct Pipeline {
   int64_t full_count_off = 0;   // from what arrives
   int64_t empty_count_off = 0;
   int64_t bytes_off = 0;        // expected, from what a copy brings
+  bool expects_apart = false;   // before a copy, with the arrival after it
   int64_t producer_parity = 1;  // of the first wait
   int64_t reader_parity = 0;
   int64_t flips_after = 0;      // turns more than `slots` until a parity flips

@@ -113,31 +113,36 @@ Compared compared(const Pipeline& p, const Patience& patience) {
 }
 
 TEST(AgreementPipeline, EveryMistakeAloneIsFoundByBoth) {
-  for (const Pipeline& p : {Pipeline{.missing = Pipeline::Missing::wait_full},
-                            Pipeline{.missing = Pipeline::Missing::wait_empty},
-                            Pipeline{.missing = Pipeline::Missing::arrive_full},
-                            Pipeline{.missing = Pipeline::Missing::init_fence},
-                            Pipeline{.missing = Pipeline::Missing::init_sync},
-                            Pipeline{.release = Pipeline::Release::before_read},
-                            Pipeline{.release = Pipeline::Release::never},
-                            Pipeline{.signals_early = true},
-                            Pipeline{.readers = 2, .only_release = 0},
-                            Pipeline{.readers = 2, .meeting_threads = 96},
-                            Pipeline{.full_count_off = 1},
-                            Pipeline{.readers = 2, .empty_count_off = -1},
-                            Pipeline{.readers = 2, .empty_count_off = 1},
-                            Pipeline{.feed = Pipeline::Feed::copies, .bytes_off = 16},
-                            Pipeline{.feed = Pipeline::Feed::copies, .bytes_off = -16},
-                            Pipeline{.producer_parity = 0},
-                            Pipeline{.reader_parity = 1},
-                            Pipeline{.flips_after = 1},
-                            Pipeline{.reader_slot = 1},
-                            Pipeline{.release_slot = 1},
-                            Pipeline{.tiles = true, .resets = true},
-                            Pipeline{.feed = Pipeline::Feed::copies, .reads_fence = false},
-                            Pipeline{.passes_on = true, .passes_fence = false},
-                            Pipeline{.passes_on = true, .passes_pending = 2},
-                            Pipeline{.passes_on = true, .passes_end = false}}) {
+  for (const Pipeline& p :
+       {Pipeline{.missing = Pipeline::Missing::wait_full},
+        Pipeline{.missing = Pipeline::Missing::wait_empty},
+        Pipeline{.missing = Pipeline::Missing::arrive_full},
+        Pipeline{.missing = Pipeline::Missing::init_fence},
+        Pipeline{.missing = Pipeline::Missing::init_sync},
+        Pipeline{.release = Pipeline::Release::before_read},
+        Pipeline{.release = Pipeline::Release::never},
+        Pipeline{.signals_early = true},
+        Pipeline{.readers = 2, .only_release = 0},
+        Pipeline{.readers = 2, .meeting_threads = 96},
+        Pipeline{.full_count_off = 1},
+        Pipeline{.readers = 2, .empty_count_off = -1},
+        Pipeline{.readers = 2, .empty_count_off = 1},
+        Pipeline{.feed = Pipeline::Feed::copies, .bytes_off = 16},
+        Pipeline{.feed = Pipeline::Feed::copies, .bytes_off = -16},
+        Pipeline{.producer_parity = 0},
+        Pipeline{.reader_parity = 1},
+        Pipeline{.flips_after = 1},
+        Pipeline{.reader_slot = 1},
+        Pipeline{.release_slot = 1},
+        Pipeline{.tiles = true, .resets = true},
+        Pipeline{.feed = Pipeline::Feed::copies, .reads_fence = false},
+        Pipeline{.feed = Pipeline::Feed::copies, .signals_early = true, .expects_apart = true},
+        Pipeline{.feed = Pipeline::Feed::copies,
+                 .missing = Pipeline::Missing::arrive_full,
+                 .expects_apart = true},
+        Pipeline{.passes_on = true, .passes_fence = false},
+        Pipeline{.passes_on = true, .passes_pending = 2},
+        Pipeline{.passes_on = true, .passes_end = false}}) {
     const Compared c = compared(p, {});
     EXPECT_EQ(c.verdict, "refuted") << c.text;
     EXPECT_EQ(c.outcome.substr(0, 5), "agree") << c.text;
@@ -147,7 +152,7 @@ TEST(AgreementPipeline, EveryMistakeAloneIsFoundByBoth) {
 TEST(AgreementPipeline, OfCheckerAndInterpreter) {
   const bool all = std::getenv("TESSERA_TEST_ALL") != nullptr;
   const int64_t count = all ? 10'000 : 100;
-  const Patience patience = all ? Patience{20'000, 1000} : Patience{};
+  const Patience patience = all ? Patience{4000, 400} : Patience{};
   std::map<std::string, int64_t> counts;
   for (int64_t seed = 0; seed < count; ++seed) {
     const Compared c = compared(random_pipeline(static_cast<uint64_t>(seed)), patience);
