@@ -193,6 +193,39 @@ class Writer {
 };
 
 /// A member that is wrong, or of a right pipeline one that is written otherwise.
+void mistake_in_data(Pipeline& p, std::mt19937_64& random) {
+  const auto below = [&](uint64_t n) { return static_cast<int64_t>(random() % n); };
+  switch (below(9)) {
+    case 0:
+      p.release = below(2) == 0 ? Release::before_read : Release::never;
+      break;
+    case 1:
+      p.signals_early = true;
+      break;
+    case 2:
+      p.reader_slot = 1;
+      break;
+    case 3:
+      p.release_slot = below(2) + 1;
+      break;
+    case 4:
+      p.one_lane_waits = true;
+      break;
+    case 5:
+      p.passes_fence = false;
+      break;
+    case 6:
+      p.reads_fence = false;
+      break;
+    case 7:
+      p.passes_end = false;
+      break;
+    default:
+      p.passes_pending = 2;
+  }
+}
+
+/// The same, of barriers.
 void mistake(Pipeline& p, std::mt19937_64& random) {
   const auto below = [&](uint64_t n) { return static_cast<int64_t>(random() % n); };
   const auto off = [&] { return below(2) == 0 ? -1 : 1; };
@@ -201,58 +234,37 @@ void mistake(Pipeline& p, std::mt19937_64& random) {
       p.missing = static_cast<Missing>(1 + below(5));
       break;
     case 1:
-      p.release = below(2) == 0 ? Release::before_read : Release::never;
-      break;
-    case 2:
-      p.signals_early = true;
-      break;
-    case 3:
       p.only_release = static_cast<int>(below(p.readers));
       break;
     // Of one warp alone several warps may have a barrier, each for itself, which the checker
     // refutes.
-    case 4:
+    case 2:
       p.meeting_threads = 32 * (p.meeting_threads == 0 ? p.readers : p.readers + below(2));
       break;
-    case 5:
+    case 3:
       p.full_count_off = below(2);
       break;
     // Of lanes, half of them or as many more: what is a lane off shows after too many turns.
-    case 6:
+    case 4:
       p.empty_count_off = p.lanes_arrive ? 16 * p.readers * off() : p.readers == 1 ? 1 : off();
       break;
-    case 7:
+    case 5:
       p.bytes_off = 16 * off();
       break;
-    case 8:
+    case 6:
       p.producer_parity = 0;
       break;
-    case 9:
+    case 7:
       p.reader_parity = 1;
       break;
-    case 10:
+    case 8:
       p.flips_after = p.slots == 1 ? 1 : off();
       break;
-    case 11:
-      p.reader_slot = 1;
-      break;
-    case 12:
-      p.release_slot = below(2) + 1;
-      break;
-    case 13:
-      p.one_lane_waits = true;
-      break;
-    case 14:
+    case 9:
       p.resets = true;
       break;
-    case 15:
-      p.passes_fence = false;
-      break;
-    case 16:
-      p.reads_fence = false;
-      break;
     default:
-      below(2) == 0 ? void(p.passes_end = false) : void(p.passes_pending = 2);
+      mistake_in_data(p, random);
   }
 }
 

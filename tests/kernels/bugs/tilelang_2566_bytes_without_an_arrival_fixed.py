@@ -16,8 +16,6 @@ def gemm(
     empty = barriers(4, at=98336)
     if warp == 0:
         with elected():
-            issue("tma.prefetch_map", A_map)
-            issue("tma.prefetch_map", B_map)
             for s in unrolled(0, 4):
                 issue("mbarrier.init", full[s], 1)
                 issue("mbarrier.init", empty[s], 4)
@@ -61,6 +59,4 @@ def gemm(
             values[0, "64:1"] = map(lambda x0: x0, acc[0, "64:1"], count=64)
             for vector in unrolled(0, 32):
                 i9 = block + turn * blocks
-                i10 = i9 % i1 * 128 + (lane % 4 * 2 + vector // 2 * 8)
-                i11 = i9 // i1 * 64 + (lane // 4 + math_warp * 16 + vector % 2 * 8)
-                issue("store.global.4.bounded", C[i11, i10], values[vector * 2], select(i11 < M and i10 < N, 1, 0))
+                issue("store.global.4.bounded", C[i9 // i1 * 64 + (lane // 4 + math_warp * 16 + vector % 2 * 8), i9 % i1 * 128 + (lane % 4 * 2 + vector // 2 * 8)], values[vector * 2], select(i9 // i1 * 64 + (lane // 4 + math_warp * 16 + vector % 2 * 8) < M and i9 % i1 * 128 + (lane % 4 * 2 + vector // 2 * 8) < N, 1, 0))
