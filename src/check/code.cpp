@@ -37,9 +37,7 @@ std::string_view unmodelled(const arch::Form& form) {
   for (const arch::Event& e : form.effects.events) {
     if (e.kind == arch::EventKind::cp_async_group) return "cp.async is not modelled";
   }
-  // Bytes that are expected alone may come when the phase is already complete.
-  if (form.name == "mbarrier.expect_tx" || form.name == "mbarrier.inval")
-    return "it is not modelled";
+  if (form.name == "mbarrier.inval") return "it is not modelled";
   if (form.capability == "dsmem" || form.name == "cluster.map" || form.name == "bulk.to_block")
     return "shared memory of other blocks is modelled for multicast copies alone";
   return "";

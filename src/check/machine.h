@@ -132,8 +132,10 @@ struct Barrier {
   /// The same of releases in other blocks, for waits of the cluster's scope; empty: none.
   Clock coming_cluster, done_cluster;
   std::vector<Waiter> waiters;  // for the phase before
+  std::vector<Waiter> expects;  // bytes of this phase, before no arrival that is known to be later
   std::vector<Use> uses;        // that no thread of the block is known to know of
   bool copied = false;          // bytes came in the phase before
+  const core::Op* made = nullptr;  // that initialized it
   const core::Op* last = nullptr;
 };
 

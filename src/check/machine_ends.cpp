@@ -137,8 +137,11 @@ void Machine::end_groups(int at) {
   if (!w.bulk_open && read >= w.bulk_groups) return;
   for (const Instruction& i : code.instructions) {
     const auto* issue = i.op != nullptr ? i.op->as<core::Issue>() : nullptr;
-    if (issue == nullptr || issue->form->effects.accesses.size() < 2 ||
-        issue->form->effects.accesses[1].until != arch::Completion::bulk_group_read)
+    const auto stores = [](const arch::Access& a) {
+      return a.until == arch::Completion::bulk_group_read;
+    };
+    if (issue == nullptr || std::none_of(issue->form->effects.accesses.begin(),
+                                         issue->form->effects.accesses.end(), stores))
       continue;
     return report("exit_order", at, i,
                   "a thread ends while its bulk store may still read shared memory",

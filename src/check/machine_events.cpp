@@ -169,8 +169,9 @@ void Machine::initialize(int at, const Instruction& i) {
   if (bar.ready || !i.elected)
     report("barrier_init", at, i, "a barrier is initialized twice", "once, by one thread",
            bar.ready ? "a second time" : "by all lanes of a warp",
-           "initialize it in one elected lane, before all use");
+           "initialize it in one elected lane, before all use", bar.made, "initialized before");
   bar.ready = true;
+  bar.made = i.op;
   bar.count = bar.pending = amount(w, i, arch::Amount::operand("count"));
   w.initialized.push_back(b);
 }
@@ -188,7 +189,8 @@ bool Machine::knows_phase(int at, const Instruction& i, int b) {
            !bar.ready   ? "no initialization"
            : known == 0 ? "no fence, or no barrier, in between"
                         : "",
-           "fence after the initializations and let the block meet before the first use");
+           "fence after the initializations and let the block meet before the first use", bar.made,
+           "initialized here");
     return bar.ready;
   }
   if (known >= bar.phase + 1) return true;
@@ -222,6 +224,11 @@ void Machine::arrive(int at, const Instruction& i, const arch::Event& e, int b, 
            fmt::format("{} a phase", bar.count),
            fmt::format("{} more when {} were due", times, bar.pending),
            "initialize the barrier with the number of its arrivals", bar.last, "came before it");
+  // The phase is not complete before this arrival, nor before what comes before it.
+  std::erase_if(bar.expects, [&](const Waiter& x) {
+    const auto c = static_cast<std::size_t>(x.who.component);
+    return w.elected[c] >= x.who.index || (!i.elected && w.others[c] >= x.who.index);
+  });
   bar.pending = std::max<int64_t>(bar.pending - times, 0);
   bar.last = i.op;
   if (bar.pending == 0 && bar.bytes == 0) complete(b);
@@ -233,6 +240,10 @@ void Machine::expect(int at, const Instruction& i, int b, int64_t bytes) {
   bar.bytes += bytes;
   bar.expected += bytes;
   bar.last = i.op;
+  const Warp& w = state.warps[static_cast<std::size_t>(at)];
+  bar.expects.push_back({{part(at, elected), w.elected_index}, i.op, at});
+  if (!i.elected) bar.expects.push_back({{part(at, others), w.others_index}, i.op, at});
+  if (bar.pending == 0 && bar.bytes == 0) complete(b);
 }
 
 /// A copy is issued when its thread's waits have ended; of what the thread wrote it says nothing.
@@ -248,8 +259,18 @@ void Machine::deliver(int at, const Instruction& i, int b, int64_t bytes) {
   if (bar.pending == 0 && bar.bytes == 0) complete(b);
 }
 
+/// A phase that is complete: waits for the one before have ended, and it has expected its bytes.
 void Machine::complete(int b) {
   Barrier& bar = state.barriers[static_cast<std::size_t>(b)];
+  for (const Waiter& x : bar.expects) {
+    Instruction at;
+    at.op = x.op;
+    report("arrivals", x.warp, at, "a phase may be complete before it expects these bytes",
+           "an arrival of the phase that comes after this in every execution",
+           "no arrival is known to", "expect the bytes and arrive after it, in the same thread",
+           bar.last, "completes the phase");
+  }
+  bar.expects.clear();
   for (const Waiter& waiter : bar.waiters) {
     if (bar.coming[static_cast<std::size_t>(waiter.who.component)] >= waiter.who.index) continue;
     const bool lanes = waiter.who.component == part(waiter.warp, others);

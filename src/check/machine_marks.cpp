@@ -101,7 +101,8 @@ Machine::Horizon Machine::horizon() {
     const Barrier& bar = state.barriers[b];
     const int at = of_barrier(static_cast<int>(b));
     for (int32_t index : {1, bar.phase, bar.phase + 1}) mark(h, at, index);
-    for (const Waiter& w : bar.waiters) mark(h, w.who.component, w.who.index);
+    for (const std::vector<Waiter>* all : {&bar.waiters, &bar.expects})
+      for (const Waiter& w : *all) mark(h, w.who.component, w.who.index);
     for (const Use& u : bar.uses) {
       mark(h, at, u.phase + 2);
       mark(h, part(u.warp, seen_elected), u.elected);

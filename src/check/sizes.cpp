@@ -138,7 +138,8 @@ Term Sizes::rewrite_within(Term t) {
   if (known != rewritten_.end()) return known->second;
   Term out = t;
   bool is_size = false;
-  if (const Term of_cluster = t->predicate() ? t : by_cluster(t); of_parameters(of_cluster)) {
+  if (const Term of_cluster = t->predicate() ? Term() : by_cluster(t);
+      of_cluster && of_parameters(of_cluster)) {
     for (const Size& s : all_) {
       const term::Sum rest = term::sum_of(term::simplify(of_cluster - s.turns));
       if (is_size || !rest.is_constant()) continue;

@@ -34,6 +34,13 @@ struct Loops {
   }
 };
 
+TEST(CheckSizes, AConditionOnParametersIsNoNumberOfTurns) {
+  Loops l;
+  const Sizes::Shifted some = l.shift(less(l.kernel.pool->constant(1), l.k));
+  EXPECT_FALSE(some.term);
+  EXPECT_EQ(some.why.substr(some.why.find('`', 1)), "` depends on how many turns are left");
+}
+
 TEST(CheckSizes, EachCountHasAPeriodOfItsOwn) {
   Loops l;
   const Sizes::Shifted slot = l.shift(floor_mod(l.turn * l.k + l.step, 3));

@@ -158,10 +158,12 @@ void Machine::tell_barrier(StateText& text, Barrier& b, const Horizon& h) const 
     text.add(c->empty() ? -1 : -2);
     if (!c->empty()) tell_clock(text, *c, h);
   }
-  text.add(static_cast<int64_t>(b.waiters.size()));
-  for (const Waiter& w : b.waiters) {
-    text.add(w.who.component);
-    text.add(h.rank(static_cast<std::size_t>(w.who.component), w.who.index));
+  for (const std::vector<Waiter>* all : {&b.waiters, &b.expects}) {
+    text.add(static_cast<int64_t>(all->size()));
+    for (const Waiter& w : *all) {
+      text.add(w.who.component);
+      text.add(h.rank(static_cast<std::size_t>(w.who.component), w.who.index));
+    }
   }
   text.add(static_cast<int64_t>(b.uses.size()));
   for (const Use& u : b.uses) {
