@@ -125,7 +125,7 @@ Term Sizes::rewrite_within(Term t) {
   if (known != rewritten_.end()) return known->second;
   Term out = t;
   bool is_size = false;
-  if (of_parameters(t)) {
+  if (!t->predicate() && of_parameters(t)) {
     for (const Size& s : all_) {
       const term::Sum rest = term::sum_of(term::simplify(t - s.turns));
       if (is_size || !rest.is_constant()) continue;

@@ -28,9 +28,12 @@ void units(Term t, Term parameter, std::set<int64_t>& out) {
   for (Term a : t->args) units(a, parameter, out);
 }
 
+}  // namespace
+
+/// Tries values of a kernel's parameters.
 class Search {
  public:
-  Search(const core::Kernel& kernel, const Wanted& wanted) : kernel_(kernel), wanted_(wanted) {
+  Search(const core::Kernel& kernel, const std::vector<Term>& sizes) : kernel_(kernel), sizes_(sizes) {
     for (const core::Barriers& b : kernel.barriers) slots_ = std::max(slots_, b.count);
     for (Term p : kernel.parameters) {
       bool extent = false, stride = false;
@@ -39,36 +42,20 @@ class Search {
         for (Term s : t.strides) stride |= s == p;
       }
       if (extent || !stride)
-        free_.push_back(p);
+        free_.emplace_back(p, candidates(p));
       else
         strides_.insert(p.node());
     }
   }
 
-  std::vector<Small> go() {
+  void into(Launches& out) {
     Assignment at;
-    values(0, at);
-    std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
-      return std::pair(!a.exact, a.work) < std::pair(!b.exact, b.work);
-    });
-    std::map<std::vector<std::vector<int64_t>>, int> seen;
-    std::vector<Small> out;
-    for (Found& f : found_) {
-      if (static_cast<int>(out.size()) >= wanted_.most) break;
-      // Of those with the same numbers of turns two: a tile that is whole may hide what a part shows.
-      if (seen[f.turns]++ < 2) out.push_back({filled(std::move(f.launch)), f.exact});
-    }
-    return out;
+    values(0, at, out);
+    for (const auto& [p, values] : free_)
+      if (values.size() > 2) out.varied_.push_back(p->symbol->name);
   }
 
  private:
-  struct Found {
-    simulate::Launch launch;
-    bool exact = false;
-    int64_t work = 0;
-    std::vector<std::vector<int64_t>> turns;  // by block
-  };
-
   /// The least value at least n that the parameter's modulus allows.
   static int64_t allowed(Term p, int64_t n) {
     const term::Facts& f = p->facts;
@@ -79,7 +66,7 @@ class Search {
 
   [[nodiscard]] std::vector<int64_t> candidates(Term p) const {
     std::set<int64_t> tiles;
-    for (Term s : wanted_.sizes) units(s, p, tiles);
+    for (Term s : sizes_) units(s, p, tiles);
     units(kernel_.grid, p, tiles);
     std::set<int64_t> out = {allowed(p, 1)};
     if (tiles.empty()) out.insert(allowed(p, 2));
@@ -87,17 +74,17 @@ class Search {
     for (const int64_t t : tiles)
       for (int64_t n = 1; n <= most; ++n) {
         out.insert(allowed(p, n * t));
-        if (n < 3) out.insert(allowed(p, n * t + 1));
+        if (n < 3) out.insert(allowed(p, n * t - t / 4));
       }
     return {out.begin(), out.end()};
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): a parameter after the other
-  void values(std::size_t next, Assignment& at) {
-    if (next == free_.size()) return add(at);
-    for (const int64_t n : candidates(free_[next])) {
-      at.symbols[free_[next]->symbol->name] = n;
-      values(next + 1, at);
+  void values(std::size_t next, Assignment& at, Launches& out) {
+    if (next == free_.size()) return add(at, out);
+    for (const int64_t n : free_[next].second) {
+      at.symbols[free_[next].first->symbol->name] = n;
+      values(next + 1, at, out);
     }
   }
 
@@ -124,23 +111,23 @@ class Search {
     return true;
   }
 
-  void add(Assignment at) {
-    if (!set_strides(at)) return;
-    if (!term::admissible(kernel_.parameters, at)) return;
-    simulate::Launch launch;
-    launch.parameters = {at.symbols.begin(), at.symbols.end()};
+  void add(Assignment at, Launches& out) const {
+    if (!set_strides(at) || !term::admissible(kernel_.parameters, at)) return;
+    Launches::Found f;
+    f.launch.parameters = {at.symbols.begin(), at.symbols.end()};
+    for (const auto& [p, values] : free_) f.elements += at.symbols.at(p->symbol->name);
     std::set<int64_t> grids;
     for (const int64_t clusters : {1, 2}) {
-      launch.multiprocessors = clusters * kernel_.cluster;
-      at.symbols[kernel_.at.multiprocessors->symbol->name] = launch.multiprocessors;
+      f.launch.multiprocessors = clusters * kernel_.cluster;
+      at.symbols[kernel_.at.multiprocessors->symbol->name] = f.launch.multiprocessors;
       const Result<int64_t> blocks = term::evaluate(kernel_.grid, at);
       if (!blocks || *blocks < 1 || *blocks > most_blocks || !grids.insert(*blocks).second) continue;
-      Found f{launch, wanted_.turns.empty(), 0, {}};
-      if (count(f, at, *blocks)) found_.push_back(std::move(f));
+      Launches::Found one = f;
+      if (count(one, at, *blocks)) out.found_.push_back(std::move(one));
     }
   }
 
-  bool count(Found& f, Assignment& at, int64_t blocks) const {
+  bool count(Launches::Found& f, Assignment& at, int64_t blocks) const {
     at.symbols[kernel_.at.blocks->symbol->name] = blocks;
     for (int64_t b = 0; b < blocks; ++b) {
       at.symbols[kernel_.at.block->symbol->name] = b;
@@ -148,43 +135,86 @@ class Search {
       at.symbols["cluster"] = b / kernel_.cluster;  // check/sizes.h
       std::vector<int64_t> turns;
       int64_t work = 1;
-      for (Term s : wanted_.sizes) {
+      for (Term s : sizes_) {
         const Result<int64_t> n = term::evaluate(s, at);
         if (!n) return false;
         turns.push_back(std::max<int64_t>(*n, 0));
         work *= turns.back() + 1;
       }
-      f.exact |= turns == wanted_.turns;
       f.work += work;
       f.turns.push_back(std::move(turns));
     }
     return true;
   }
 
-  simulate::Launch filled(simulate::Launch launch) const {
-    std::mt19937_64 random(1);
-    for (const core::Tensor& t : kernel_.tensors) {
-      const Result<Lie> lie = lie_of(t, launch);
-      if (t.access != core::Access::input || !lie) continue;
-      std::vector<double>& to = launch.inputs[t.name];
-      for (int64_t i = 0; i < lie->span(); ++i)
-        to.push_back(static_cast<double>(random() % 5) - 2);
-    }
-    return launch;
-  }
-
   const core::Kernel& kernel_;
-  const Wanted& wanted_;
+  const std::vector<Term>& sizes_;
   int64_t slots_ = 1;
-  std::vector<Term> free_;
+  std::vector<std::pair<Term, std::vector<int64_t>>> free_;  // with the values that are tried
   std::set<const term::Node*> strides_;
-  std::vector<Found> found_;
 };
+
+namespace {
+
+/// 0: some block has these numbers of turns; 1: one has at least these; 2: none.
+int rank_of(const std::vector<std::vector<int64_t>>& blocks, const std::vector<int64_t>& wanted) {
+  int out = 2;
+  for (const std::vector<int64_t>& turns : blocks) {
+    if (wanted.empty() || turns == wanted) return 0;
+    bool more = true;
+    for (std::size_t i = 0; i < turns.size() && i < wanted.size(); ++i)
+      more &= turns[i] >= wanted[i];
+    if (more) out = 1;
+  }
+  return out;
+}
 
 }  // namespace
 
-std::vector<Small> small_launches(const core::Kernel& kernel, const Wanted& wanted) {
-  return Search(kernel, wanted).go();
+Launches::Launches(const core::Kernel& kernel, const std::vector<Term>& sizes) : kernel_(kernel) {
+  Search(kernel, sizes).into(*this);
+  std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
+    return std::pair(a.work, -a.elements) < std::pair(b.work, -b.elements);
+  });
+}
+
+bool Launches::alike(const Found& a, const Found& b) const {
+  return a.turns == b.turns &&
+         std::any_of(varied_.begin(), varied_.end(), [&](const std::string& name) {
+           return a.launch.parameters.at(name) == b.launch.parameters.at(name);
+         });
+}
+
+std::vector<Small> Launches::near(const std::vector<int64_t>& turns, int most) const {
+  constexpr int most_exact = 4;
+  std::vector<Small> out;
+  std::map<std::vector<std::vector<int64_t>>, std::vector<const Found*>> taken;
+  for (int rank = 0; rank < 3; ++rank) {
+    int with_rank = 0;
+    for (const Found& f : found_) {
+      if (static_cast<int>(out.size()) >= most) return out;
+      if (rank == 0 && !turns.empty() && with_rank >= most_exact) break;
+      if (rank_of(f.turns, turns) != rank) continue;
+      // Of the same numbers of turns two: whole tiles, and parts of tiles alone.
+      std::vector<const Found*>& same = taken[f.turns];
+      if (same.size() == 2 || (same.size() == 1 && alike(*same[0], f))) continue;
+      same.push_back(&f);
+      ++with_rank;
+      out.push_back({filled(f.launch), rank == 0});
+    }
+  }
+  return out;
+}
+
+simulate::Launch Launches::filled(simulate::Launch launch) const {
+  std::mt19937_64 random(1);
+  for (const core::Tensor& t : kernel_.tensors) {
+    const Result<Lie> lie = lie_of(t, launch);
+    if (t.access != core::Access::input || !lie) continue;
+    std::vector<double>& to = launch.inputs[t.name];
+    for (int64_t i = 0; i < lie->span(); ++i) to.push_back(static_cast<double>(random() % 5) - 2);
+  }
+  return launch;
 }
 
 std::string to_string(const core::Kernel& kernel, const simulate::Launch& launch) {

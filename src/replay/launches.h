@@ -8,24 +8,39 @@
 
 namespace tessera::replay {
 
-struct Wanted {
-  /// Numbers of turns of the kernel's loops, as terms of its parameters and of the block's index
-  /// (check::Report::sizes), and what some block is to have for them. Without `turns` all launches
-  /// are alike.
-  std::vector<core::Term> sizes;
-  std::vector<int64_t> turns;
-  int most = 8;  // launches
-};
-
 struct Small {
   simulate::Launch launch;
   bool exact = false;  // some block has the wanted numbers of turns
 };
 
-/// Those with the wanted numbers first, those with less work first. Extents are tiles and parts of
-/// tiles; strides that are parameters leave no gaps but for their multiples. Inputs are small whole
-/// numbers, so that sums of their products are exact.
-std::vector<Small> small_launches(const core::Kernel& kernel, const Wanted& wanted);
+/// All small launches of a kernel, found once. Extents are tiles and parts of tiles; strides that
+/// are parameters leave no gaps but for their multiples. Inputs are small whole numbers, so that
+/// sums of their products are exact.
+class Launches {
+ public:
+  /// `sizes` are numbers of turns of the kernel's loops, as terms of its parameters and of the
+  /// block's index (check::Report::sizes).
+  Launches(const core::Kernel& kernel, const std::vector<core::Term>& sizes);
+
+  /// At most so many, for these numbers of turns: those that have them first (at most 4), then those
+  /// with at least so many turns, then others; of each those with less work first, and whole tiles
+  /// before parts of tiles. Without turns all are alike.
+  [[nodiscard]] std::vector<Small> near(const std::vector<int64_t>& turns, int most) const;
+
+ private:
+  struct Found {
+    simulate::Launch launch;  // without inputs
+    int64_t work = 0, elements = 0;
+    std::vector<std::vector<int64_t>> turns;  // by block
+  };
+  friend class Search;
+  [[nodiscard]] bool alike(const Found& a, const Found& b) const;
+  [[nodiscard]] simulate::Launch filled(simulate::Launch launch) const;
+
+  const core::Kernel& kernel_;
+  std::vector<std::string> varied_;  // parameters with more than two values
+  std::vector<Found> found_;
+};
 
 /// "M = 64, N = 128, K = 32, multiprocessors = 2", in the order of the kernel.
 std::string to_string(const core::Kernel& kernel, const simulate::Launch& launch);

@@ -68,7 +68,8 @@ std::string_view name_of(Shown s) {
 std::vector<Replayer::Runs*> Replayer::runs_of(const check::Report& report,
                                                const std::vector<int64_t>& turns) {
   std::vector<Runs*> out;
-  for (Small& s : small_launches(kernel_, {report.sizes, turns, effort_.launches})) {
+  if (!launches_) launches_.emplace(kernel_, report.sizes);
+  for (Small& s : launches_->near(turns, effort_.launches)) {
     std::unique_ptr<Runs>& runs = runs_[to_string(kernel_, s.launch)];
     if (!runs) {
       runs = std::make_unique<Runs>();

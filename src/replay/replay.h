@@ -19,8 +19,8 @@ namespace tessera::replay {
 
 /// Work, not time: what is replayed does not depend on the machine.
 struct Effort {
-  int launches = 8;   // of a refutation
-  int schedules = 4;  // of a launch
+  int launches = 16;  // of a refutation
+  int schedules = 3;  // of a launch
 };
 
 enum class Shown : uint8_t {
@@ -63,6 +63,7 @@ class Replayer {
   const core::Kernel& kernel_;
   const std::optional<check::Means>& means_;
   Effort effort_;
+  std::optional<Launches> launches_;
   std::map<std::string, std::unique_ptr<Runs>> runs_;  // by the launch's text
 };
 

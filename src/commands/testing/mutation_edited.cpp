@@ -55,10 +55,12 @@ class Compare {
       if (first > 0) line(b[first - 1]);
       if (first < b.size()) line(b[first]);
     }
-    // What stands beside a fence, a commit or a barrier is what it orders.
-    if (touched.empty())
-      for (std::size_t i = first > 2 ? first - 2 : 0; i < b.size() && i < first + come + 2; ++i)
-        touched.merge(storages_of(mutant_, b[i]));
+    for (std::size_t i = first; i < first + gone; ++i) ordered(a[i], touched);
+    for (std::size_t i = first; i < first + come; ++i) ordered(b[i], touched);
+    // What stands beside a barrier or a fence is what it orders.
+    for (const auto& [body, at] : around_)
+      if (touched.empty()) beside(*body, at, 1, touched);
+    if (touched.empty() || come == 0) beside(b, first, come, touched);
     out.storages.merge(touched);
   }
 
@@ -74,8 +76,31 @@ class Compare {
         return false;
     for (std::size_t i = first; i < first + count; ++i)
       for (std::size_t j = 0; j < bodies_of(a[i]).size(); ++j)
-        bodies(*bodies_of(a[i])[j], *bodies_of(b[i])[j]);
+        around_.insert(around_.begin(), {&b, i}), bodies(*bodies_of(a[i])[j], *bodies_of(b[i])[j]);
     return true;
+  }
+  /// Waits, commits and fences of products and of bulk stores name no storage: they order all that
+  /// the kernel's products, or its stores, touch.
+  void ordered(const Op& op, std::set<std::string>& touched) const {
+    const auto* issue = op.as<core::Issue>();
+    if (issue == nullptr) return;
+    const std::string& form = issue->form->name;
+    const bool products = form.starts_with("wgmma."), stores = form.starts_with("bulk.");
+    if (products || stores) forms(mutant_.body, products ? "wgmma." : "store", touched);
+  }
+  // NOLINTNEXTLINE(misc-no-recursion): bodies nest
+  void forms(const Body& body, std::string_view word, std::set<std::string>& touched) const {
+    for (const Op& op : body) {
+      const auto* issue = op.as<core::Issue>();
+      if (issue != nullptr && issue->form->name.find(word) != std::string::npos)
+        touched.merge(storages_of(mutant_, op));
+      for (const Body* inner : bodies_of(op)) forms(*inner, word, touched);
+    }
+  }
+  void beside(const Body& body, std::size_t first, std::size_t count,
+              std::set<std::string>& touched) const {
+    for (std::size_t i = first > 2 ? first - 2 : 0; i < body.size() && i < first + count + 2; ++i)
+      touched.merge(storages_of(mutant_, body[i]));
   }
   void line(const Op& op) {
     if (mutant_.source) out.lines.insert(mutant_.source->place(op.span.begin).line);
@@ -83,6 +108,7 @@ class Compare {
 
   const Kernel& original_;
   const Kernel& mutant_;
+  std::vector<std::pair<const Body*, std::size_t>> around_;  // the innermost first
 };
 
 /// The storages that differ: their names, their lines.

@@ -94,8 +94,9 @@ Oracle::Oracle(const core::Kernel& original, const std::vector<core::Term>& size
   int64_t slots = 1;
   for (const core::Barriers& b : original.barriers) slots = std::max(slots, b.count);
   std::set<std::string> known;
+  const replay::Launches launches(original, sizes);
   for (const std::vector<int64_t>& turns : trips(sizes.size(), slots)) {
-    for (replay::Small& s : replay::small_launches(original, {sizes, turns, 1})) {
+    for (replay::Small& s : launches.near(turns, 2)) {
       if (!s.exact || !known.insert(replay::to_string(original, s.launch)).second) continue;
       const Result<simulate::Outcome> o = simulate::simulate(original, s.launch);
       if (o && o->findings.empty()) cases_.push_back({std::move(s.launch), o->outputs});

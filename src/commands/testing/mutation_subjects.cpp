@@ -22,7 +22,8 @@ constexpr const char* functions =
 /// kernels/gemm.py with these constants, others of small tiles.
 MutationSubject of_file(std::string name, Constants constants, std::string means = "") {
   for (const auto& [constant, value] :
-       std::map<std::string, int64_t>{{"BM", 64}, {"BN", 64}, {"BK", 16}, {"STAGES", 2}})
+       std::map<std::string, int64_t>{
+           {"BM", 64}, {"BN", 32}, {"PART", 32}, {"BK", 16}, {"STAGES", 2}})
     constants.try_emplace(constant, value);
   return {std::move(name), [=](const std::string& root) {
             const std::string file = "kernels/gemm.py";
@@ -53,7 +54,7 @@ const std::vector<MutationSubject>& mutation_subjects() {
       of_file("turns", {{"TURNS", 2}}),
       of_file("direct", {{"DIRECT", yes}}),
       of_file("turns_direct", {{"TURNS", 2}, {"DIRECT", yes}, {"STAGES", 3}}),
-      of_file("columns", {{"A_ORDER", 2}, {"B_ORDER", 2}}),
+      of_file("columns", {{"A_ORDER", 2}, {"B_ORDER", 2}, {"BN", 64}, {"PART", 64}}),
       of_file("batches", batches),
       of_file("tf32", {{"ELEMENT", "f32"},
                        {"DIRECT", yes},
@@ -75,9 +76,9 @@ const std::vector<MutationSubject>& mutation_subjects() {
                                    .batched = true,
                                    .epilogue = Epilogue::bias,
                                    .direct = true}),
-      of_attention("attention", {.queries = 128, .keys = 32, .head_dim = 64, .stages = 2}),
+      of_attention("attention", {.keys = 32, .head_dim = 64}),
       of_attention("attention_causal",
-                   {.queries = 64, .keys = 32, .head_dim = 64, .causal = true, .turns = false}),
+                   {.keys = 32, .head_dim = 64, .causal = true, .turns = false}),
   };
   return all;
 }
@@ -97,21 +98,31 @@ const std::vector<MutationSubject>& correct_variants() {
         {"direct", {{"DIRECT", yes}}},
         {"batches", {{"BATCHES", yes}, {"A_BATCHES", yes}, {"B_BATCHES", yes}}}};
     const std::vector<std::pair<std::string, Constants>> tiles = {
-        {"128x256, 4 stages", {{"BM", 128}, {"BN", 256}, {"BK", 64}, {"STAGES", 4}}},
-        {"64x64, 2 stages", {}},
-        {"64x192, 5 stages", {{"BN", 192}, {"BK", 32}, {"STAGES", 5}}},
-        {"192x128, 3 stages", {{"BM", 192}, {"BN", 128}, {"BK", 64}, {"STAGES", 3}}},
-        {"columns", {{"A_ORDER", 2}, {"B_ORDER", 2}, {"BK", 64}, {"STAGES", 3}}},
+        {"128x256, 4 stages", {{"BM", 128}, {"BN", 256}, {"PART", 64}, {"BK", 64}, {"STAGES", 4}}},
+        {"64x32, 2 stages", {}},
+        {"64x192, 5 stages", {{"BN", 192}, {"PART", 64}, {"BK", 32}, {"STAGES", 5}}},
+        {"192x128, 3 stages", {{"BM", 192}, {"BN", 128}, {"PART", 64}, {"BK", 64}, {"STAGES", 3}}},
+        {"columns",
+         {{"A_ORDER", 2}, {"B_ORDER", 2}, {"BN", 64}, {"PART", 64}, {"BK", 64}, {"STAGES", 3}}},
         {"rows apart", {{"A_ORDER", yes}, {"B_ORDER", yes}, {"C_ORDER", yes}, {"STAGES", 6}}}};
     for (const auto& [way, one] : ways)
       for (const auto& [tile, two] : tiles) {
-        // Two roles of three warpgroups and the producer are more threads than a block has.
-        if (one.contains("TURNS") && tile.starts_with("192")) continue;
+        // Two roles of three warpgroups and the producer are more threads than a block has, and
+        // stages of the largest tile leave no room for the results of two.
+        const bool turns = one.contains("TURNS");
+        if (turns && (tile.starts_with("192") || tile.starts_with("128x256"))) continue;
         Constants both = one;
         both.insert(two.begin(), two.end());
         add(way + ", " + tile, both);
       }
-    add("twice the rows", {{"BM", 128}, {"ROWS", 128}, {"BN", 128}, {"TURNS", 2}});
+    using core::testing::Epilogue;
+    for (const bool direct : {false, true})
+      for (const auto& [name, e] : {std::pair{"relu", Epilogue::relu},
+                                    {"bias", Epilogue::bias},
+                                    {"residual", Epilogue::residual}})
+        out.push_back(of_generator(fmt::format("{}{}", name, direct ? ", direct" : ""),
+                                   {.bn = 128, .stages = 3, .epilogue = e, .direct = direct}));
+    add("twice the rows", {{"BM", 128}, {"ROWS", 128}, {"BN", 128}, {"PART", 64}, {"TURNS", 2}});
     return out;
   }();
   return all;
