@@ -23,7 +23,8 @@ bool has(Term t, Term leaf) {
 /// What a term divides sums with `parameter` in them by: the sizes of tiles.
 // NOLINTNEXTLINE(misc-no-recursion): terms nest
 void units(Term t, Term parameter, std::set<int64_t>& out) {
-  if (t->op == term::Op::divide && t->args[1]->op == term::Op::constant && has(t->args[0], parameter))
+  if (t->op == term::Op::divide && t->args[1]->op == term::Op::constant &&
+      has(t->args[0], parameter))
     out.insert(t->args[1]->value);
   for (Term a : t->args) units(a, parameter, out);
 }
@@ -33,7 +34,8 @@ void units(Term t, Term parameter, std::set<int64_t>& out) {
 /// Tries values of a kernel's parameters.
 class Search {
  public:
-  Search(const core::Kernel& kernel, const std::vector<Term>& sizes) : kernel_(kernel), sizes_(sizes) {
+  Search(const core::Kernel& kernel, const std::vector<Term>& sizes)
+      : kernel_(kernel), sizes_(sizes) {
     for (const core::Barriers& b : kernel.barriers) slots_ = std::max(slots_, b.count);
     for (Term p : kernel.parameters) {
       bool extent = false, stride = false;
@@ -121,7 +123,8 @@ class Search {
       f.launch.multiprocessors = clusters * kernel_.cluster;
       at.symbols[kernel_.at.multiprocessors->symbol->name] = f.launch.multiprocessors;
       const Result<int64_t> blocks = term::evaluate(kernel_.grid, at);
-      if (!blocks || *blocks < 1 || *blocks > most_blocks || !grids.insert(*blocks).second) continue;
+      if (!blocks || *blocks < 1 || *blocks > most_blocks || !grids.insert(*blocks).second)
+        continue;
       Launches::Found one = f;
       if (count(one, at, *blocks)) out.found_.push_back(std::move(one));
     }

@@ -1,4 +1,5 @@
-// Small launches of a kernel: those in which its loops have given numbers of turns, and others near.
+// Small launches of a kernel: those in which its loops have given numbers of turns, and others
+// near.
 #pragma once
 
 #include <vector>
@@ -22,9 +23,9 @@ class Launches {
   /// block's index (check::Report::sizes).
   Launches(const core::Kernel& kernel, const std::vector<core::Term>& sizes);
 
-  /// At most so many, for these numbers of turns: those that have them first (at most 4), then those
-  /// with at least so many turns, then others; of each those with less work first, and whole tiles
-  /// before parts of tiles. Without turns all are alike.
+  /// At most so many, for these numbers of turns: those that have them first (at most 4), then
+  /// those with at least so many turns, then others; of each those with less work first, and whole
+  /// tiles before parts of tiles. Without turns all are alike.
   [[nodiscard]] std::vector<Small> near(const std::vector<int64_t>& turns, int most) const;
 
  private:

@@ -38,8 +38,8 @@ struct Factor {
   [[nodiscard]] std::string name(const std::string& tensor, const Point& p) const {
     std::vector<std::string> at;
     for (const check::Index& i : element->at)
-      at.push_back(std::to_string(
-          i.axis == Axis::number ? i.number : p[static_cast<std::size_t>(i.axis)]));
+      at.push_back(
+          std::to_string(i.axis == Axis::number ? i.number : p[static_cast<std::size_t>(i.axis)]));
     return tensor + "[" + join(at, ", ") + "]";
   }
 };

@@ -127,12 +127,14 @@ Shown Replayer::replay(const check::Report& report, std::string_view kind, Diagn
     for (int seed = 0; r->simulator && seed < effort_.schedules; ++seed, ++ran)
       for (const Fault& f : faults(*r, seed)) {
         if (shows.contains(f.code)) return end(Shown::same, seen(*r, seed, f, "replayed"));
-        if (other.empty()) other = seen(*r, seed, f, "not replayed, the interpreter sees another fault");
+        if (other.empty())
+          other = seen(*r, seed, f, "not replayed, the interpreter sees another fault");
       }
   }
   if (!other.empty()) return end(Shown::other, other);
   if (ran == 0) return end(Shown::not_run, "not replayed: " + why_not);
-  return end(Shown::nothing, fmt::format("not replayed: {} runs of small launches show nothing", ran));
+  return end(Shown::nothing,
+             fmt::format("not replayed: {} runs of small launches show nothing", ran));
 }
 
 void Replayer::replay(check::Report& report) {

@@ -1,5 +1,6 @@
 // Which lines an edit changed: the two bodies compared op by op.
 #include "commands/testing/mutation_study.h"
+
 #include "core/print.h"
 
 namespace tessera::commands::testing {

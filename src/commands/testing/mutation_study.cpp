@@ -82,11 +82,12 @@ std::vector<std::vector<int64_t>> trips(std::size_t sizes, int64_t slots) {
 }  // namespace
 
 Json to_json(const MutantRow& row) {
-  return {{"operator", row.name},       {"site", row.site},       {"edit", row.edit},
-          {"synchronization", row.synchronization},
-          {"verdict", row.verdict},     {"seconds", row.seconds}, {"replayed", row.replayed},
-          {"named", row.named},         {"oracle", row.oracle},   {"detail", row.detail},
-          {"complete", row.complete},   {"runs", row.runs}};
+  return {{"operator", row.name},     {"site", row.site},
+          {"edit", row.edit},         {"synchronization", row.synchronization},
+          {"verdict", row.verdict},   {"seconds", row.seconds},
+          {"replayed", row.replayed}, {"named", row.named},
+          {"oracle", row.oracle},     {"detail", row.detail},
+          {"complete", row.complete}, {"runs", row.runs}};
 }
 
 Oracle::Oracle(const core::Kernel& original, const std::vector<core::Term>& sizes, Effort effort)
@@ -99,16 +100,15 @@ Oracle::Oracle(const core::Kernel& original, const std::vector<core::Term>& size
     for (replay::Small& s : launches.near(turns, 2)) {
       if (!s.exact || !known.insert(replay::to_string(original, s.launch)).second) continue;
       const Result<simulate::Outcome> o = simulate::simulate(original, s.launch);
-      if (o && o->findings.empty()) cases_.push_back({std::move(s.launch), o->outputs});
+      if (o && o->findings.empty()) cases_.push_back({std::move(s.launch), o->outputs, o->steps});
     }
   }
+  std::stable_sort(cases_.begin(), cases_.end(),
+                   [](const Case& a, const Case& b) { return a.steps < b.steps; });
 }
 
 Oracle::Answer Oracle::ask(const core::Kernel& mutant, bool synchronization) const {
   Answer out;
-  const auto each = static_cast<int64_t>(
-      cases_.empty() ? 0 : effort_.schedules / static_cast<int64_t>(cases_.size()) + 1);
-  // All launches first, then all again: most faults show at once, at the right sizes.
   std::vector<simulate::Simulator> simulators;
   for (const Case& c : cases_) {
     Result<simulate::Simulator> s = simulate::Simulator::make(mutant, c.launch);
@@ -118,10 +118,13 @@ Oracle::Answer Oracle::ask(const core::Kernel& mutant, bool synchronization) con
     }
     simulators.push_back(std::move(*s));
   }
-  for (int64_t seed = 0; seed < each; ++seed)
-    for (std::size_t i = 0; i < cases_.size(); ++i) {
-      const simulate::Outcome o =
-          simulators[i].run(simulate::Schedule::seeded(static_cast<uint64_t>(seed)));
+  // All launches a few times: most faults show at once, at the right sizes. Then other schedules of
+  // the quarter that has the fewest steps.
+  constexpr uint64_t few = 4;
+  const std::size_t all = cases_.size(), quarter = std::max<std::size_t>(all / 4, 1);
+  for (uint64_t seed = 0; all > 0 && (seed < few || out.runs < effort_.schedules); ++seed)
+    for (std::size_t i = 0; i < (seed < few ? all : quarter); ++i) {
+      const simulate::Outcome o = simulators[i].run(simulate::Schedule::seeded(seed));
       ++out.runs;
       out.fault = o.findings.empty() ? difference(cases_[i].outputs, o.outputs)
                                      : o.findings.front().code + " " + o.findings.front().message;

@@ -3,8 +3,9 @@
 
 #include <set>
 
-#include "check/check.h"
 #include "commands/testing/mutation_subjects.h"
+
+#include "check/check.h"
 #include "simulate/simulate.h"
 
 namespace tessera::commands::testing {
@@ -54,6 +55,7 @@ class Oracle {
   struct Case {
     simulate::Launch launch;
     std::map<std::string, std::vector<double>> outputs;  // of the original
+    int64_t steps = 0;                                   // of the original's run
   };
   std::vector<Case> cases_;
   Effort effort_;
@@ -63,7 +65,8 @@ class Study {
  public:
   Study(const core::Kernel& original, Oracle::Effort effort);
   MutantRow judge(const core::testing::Mutant& mutant) const;
-  /// Of the original: why it cannot be studied; empty: it is proved, and the oracle's runs are clean.
+  /// Of the original: why it cannot be studied; empty: it is proved, and the oracle's runs are
+  /// clean.
   [[nodiscard]] const std::string& why_not() const { return why_not_; }
 
  private:
@@ -80,8 +83,8 @@ class Study {
 /// The row of a right kernel: its verdict and the seconds; "detail" has why it is not proved.
 MutantRow judge_correct(const std::string& name, const core::Kernel& kernel);
 
-/// Lines of the mutant's text that were edited, and storages that an edited op, or one that is gone,
-/// touches; of an op without storages, those of its neighbours.
+/// Lines of the mutant's text that were edited, and storages that an edited op, or one that is
+/// gone, touches; of an op without storages, those of its neighbours.
 struct Edited {
   std::set<int> lines;
   std::set<std::string> storages;

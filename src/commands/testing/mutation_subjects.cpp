@@ -16,13 +16,11 @@ using core::testing::Mutant;
 using Constants = std::map<std::string, language::Constant>;
 
 /// Epilogues that a caller would write.
-constexpr const char* functions =
-    "\n\ndef relu_part(x, batch, m, n):\n    return relu(x * 0.5)\n";
+constexpr const char* functions = "\n\ndef relu_part(x, batch, m, n):\n    return relu(x * 0.5)\n";
 
 /// kernels/gemm.py with these constants, others of small tiles.
 MutationSubject of_file(std::string name, Constants constants, std::string means = "") {
-  for (const auto& [constant, value] :
-       std::map<std::string, int64_t>{
+  for (const auto& [constant, value] : std::map<std::string, int64_t>{
            {"BM", 64}, {"BN", 32}, {"PART", 32}, {"BK", 16}, {"STAGES", 2}})
     constants.try_emplace(constant, value);
   return {std::move(name), [=](const std::string& root) {
@@ -64,11 +62,8 @@ const std::vector<MutationSubject>& mutation_subjects() {
                        {"K_MULTIPLE", 4}}),
       of_file("relu", {{"epilogue", "relu_part"}},
               "C[i, j] = relu(sum(A[i, k] * B[j, k], k) * 0.5)"),
-      of_generator("residual", {.bm = 64,
-                                .bn = 64,
-                                .bk = 16,
-                                .stages = 2,
-                                .epilogue = Epilogue::residual}),
+      of_generator("residual",
+                   {.bm = 64, .bn = 64, .bk = 16, .stages = 2, .epilogue = Epilogue::residual}),
       of_generator("bias_direct", {.bm = 64,
                                    .bn = 64,
                                    .bk = 16,

@@ -185,7 +185,8 @@ std::optional<std::string> all_lanes(Kernel&, const Site& s) {
   s.body->insert(s.body->begin() + static_cast<int64_t>(s.index), inside.begin(), inside.end());
   return "all lanes do what one did, in role `" + s.role + "`";
 }
-/// Loops whose counters have one name have the same bounds, so the last turn stays and does nothing.
+/// Loops whose counters have one name have the same bounds, so the last turn stays and does
+/// nothing.
 std::optional<std::string> shorter(Kernel&, const Site& s) {
   auto* loop = std::get_if<For>(&s.op().node);
   if (loop == nullptr || loop->unroll) return std::nullopt;
