@@ -71,21 +71,21 @@ std::vector<Replayer::Runs*> Replayer::runs_of(const check::Report& report,
   if (!launches_) launches_.emplace(kernel_, report.sizes);
   for (Small& s : launches_->near(turns, effort_.launches)) {
     std::unique_ptr<Runs>& runs = runs_[to_string(kernel_, s.launch)];
-    if (!runs) {
-      runs = std::make_unique<Runs>();
-      Result<simulate::Simulator> made = simulate::Simulator::make(kernel_, s.launch);
-      if (made)
-        runs->simulator = std::move(*made);
-      else
-        runs->why_not = made.error().message;
-      if (means_) runs->reference.emplace(kernel_, *means_, s.launch);
-      runs->small = std::move(s);
-    } else {
-      runs->small.exact = s.exact;
-    }
+    if (!runs) runs = std::make_unique<Runs>();
+    runs->small = std::move(s);
     out.push_back(runs.get());
   }
   return out;
+}
+
+bool Replayer::made(Runs& runs) {
+  if (runs.simulator || !runs.why_not.empty()) return runs.simulator.has_value();
+  Result<simulate::Simulator> made = simulate::Simulator::make(kernel_, runs.small.launch);
+  if (made)
+    runs.simulator = std::move(*made);
+  else
+    runs.why_not = made.error().message;
+  return runs.simulator.has_value();
 }
 
 const std::vector<Replayer::Fault>& Replayer::faults(Runs& runs, int seed) {
@@ -94,7 +94,8 @@ const std::vector<Replayer::Fault>& Replayer::faults(Runs& runs, int seed) {
         runs.simulator->run(simulate::Schedule::seeded(runs.by_seed.size()));
     std::vector<Fault>& found = runs.by_seed.emplace_back();
     for (const Diagnostic& d : o.findings) found.push_back({d.code, d.message});
-    if (!found.empty() || !runs.reference) continue;
+    if (!found.empty() || !means_) continue;
+    if (!runs.reference) runs.reference.emplace(kernel_, *means_, runs.small.launch);
     if (std::optional<std::string> wrong = runs.reference->wrong_element(o))
       found.push_back({std::string(codes::bad_output.id), std::move(*wrong)});
   }
@@ -123,7 +124,7 @@ Shown Replayer::replay(const check::Report& report, std::string_view kind, Diagn
   std::string other, why_not = "no small launch has these numbers of turns";
   int ran = 0;
   for (Runs* r : all) {
-    if (!r->simulator) why_not = r->why_not;
+    if (!made(*r)) why_not = r->why_not;
     for (int seed = 0; r->simulator && seed < effort_.schedules; ++seed, ++ran)
       for (const Fault& f : faults(*r, seed)) {
         if (shows.contains(f.code)) return end(Shown::same, seen(*r, seed, f, "replayed"));

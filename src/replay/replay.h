@@ -58,6 +58,8 @@ class Replayer {
     std::vector<std::vector<Fault>> by_seed;
   };
   std::vector<Runs*> runs_of(const check::Report& report, const std::vector<int64_t>& turns);
+  /// Whether the launch can be run.
+  bool made(Runs& runs);
   const std::vector<Fault>& faults(Runs& runs, int seed);
 
   const core::Kernel& kernel_;

@@ -105,6 +105,8 @@ Oracle::Oracle(const core::Kernel& original, const std::vector<core::Term>& size
   }
   std::stable_sort(cases_.begin(), cases_.end(),
                    [](const Case& a, const Case& b) { return a.steps < b.steps; });
+  if (static_cast<int>(cases_.size()) > effort_.launches)
+    cases_.erase(cases_.begin() + effort_.launches, cases_.end());
 }
 
 Oracle::Answer Oracle::ask(const core::Kernel& mutant, bool synchronization) const {

@@ -42,6 +42,7 @@ class Oracle {
   struct Effort {
     int64_t schedules = 1000;  // of all launches together
     int64_t explored = 300;    // runs of the exhaustive mode, of synchronization
+    int launches = 100;        // those with the fewest steps
   };
   struct Answer {
     std::string fault;  // empty: equivalent, as far as was tried
