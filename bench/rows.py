@@ -16,7 +16,7 @@ root = Path(__file__).resolve().parent.parent
 # What a row keeps of the toolchain: versions, not the places where a machine has it.
 TOOLCHAIN_FACTS = ("nvcc_version", "cxx_version", "cutlass_version", "fingerprint")
 UNKNOWN = "unknown"
-_ORDER = ("case", "precision", "peer", "door", "stop", "search_seconds")
+_ORDER = ("case", "precision", "operator", "peer", "door", "stop", "search_seconds")
 
 
 def commit() -> str:

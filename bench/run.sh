@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # bench/run.sh SUITE [CASE,...] [PRECISION,...] [options]: measures a suite (gemm, blocks, breadth, anytime), or a part of
 # it, on the GPU at hand and replaces the rows that it measured in bench/results/SUITE.json. Stopped, the same command goes
-# on with what has no rows of this commit. Needs no network: a built binary ($TESSERA_BINARY or build/bin/tessera) and a
+# on with what has no rows of this commit. mutations needs no GPU and no torch, but `ninja -C build mutations`. Needs no network: a built binary ($TESSERA_BINARY or build/bin/tessera) and a
 # Python with torch ($TESSERA_PYTHON or python3); breadth also wants KernelBench's files (--kernelbench DIR) and the
 # libraries whose layers it takes. --help lists the options; two GPUs side by side:
 #   CUDA_VISIBLE_DEVICES=0 bench/run.sh breadth --shard 1/2 & CUDA_VISIBLE_DEVICES=1 bench/run.sh breadth --shard 2/2

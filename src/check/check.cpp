@@ -83,6 +83,7 @@ Report check(const core::Kernel& kernel, const Effort& effort, const std::option
     out.findings.push_back(std::move(f));
   }
   count(kernel.body, runs, out.coverage);
+  out.sizes = runs.sizes;
   return out;
 }
 

@@ -47,6 +47,9 @@ struct Coverage {
 struct Report {
   std::vector<Finding> findings;  // one a kind, in the order of their names
   Coverage coverage;
+  /// Numbers of turns of the kernel's loops, as terms of its parameters and the block's index: what
+  /// "turns" in the data of the diagnostics are values of.
+  std::vector<core::Term> sizes;
 
   /// The worst of the verdicts: refuted, then unsupported, then unknown.
   [[nodiscard]] Verdict verdict() const;

@@ -99,17 +99,24 @@ std::string Machine::still_waits(int at, const Instruction& i, const core::Op*& 
 }
 
 void Machine::report_stuck() {
+  // Who waits where warps meet waits for those who wait at an mbarrier: these tell more.
   std::vector<std::string> blocked;
   int first = -1;
+  bool meets = true;
   for (int k = 0; k < warps(); ++k) {
-    if (state.warps[static_cast<std::size_t>(k)].ended) continue;
-    if (first < 0)
-      first = k;
-    else
-      blocked.push_back(blocks_ == 1 ? std::to_string(k)
-                                     : fmt::format("{}:{}", block_of(k), k % warps_));
+    const Warp& w = state.warps[static_cast<std::size_t>(k)];
+    if (w.ended || (first >= 0 && !meets)) continue;
+    const Instruction& i = program_.codes[static_cast<std::size_t>(w.code)].instructions[w.pc];
+    const auto* issue = i.op != nullptr ? i.op->as<core::Issue>() : nullptr;
+    const bool at_mbarrier = issue != nullptr && issue->form->name.starts_with("mbarrier.");
+    if (first < 0 || at_mbarrier) first = k;
+    meets = !at_mbarrier;
   }
   if (first < 0) return;
+  for (int k = 0; k < warps(); ++k)
+    if (k != first && !state.warps[static_cast<std::size_t>(k)].ended)
+      blocked.push_back(blocks_ == 1 ? std::to_string(k)
+                                     : fmt::format("{}:{}", block_of(k), k % warps_));
   const Warp& w = state.warps[static_cast<std::size_t>(first)];
   const Instruction& i = program_.codes[static_cast<std::size_t>(w.code)].instructions[w.pc];
   const core::Op* last = nullptr;

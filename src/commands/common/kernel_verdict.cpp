@@ -6,6 +6,7 @@
 
 #include "check/kind.h"
 #include "core/verify.h"
+#include "replay/replay.h"
 
 namespace tessera::commands {
 
@@ -21,6 +22,7 @@ Result<Judged> judge(const core::Kernel& kernel) {
   if (!out.runs) return out;
   TESSERA_TRY(means, check::means_of(kernel));
   out.report = check::check(kernel, {}, means);
+  replay::Replayer(kernel, means).replay(out.report);
   return out;
 }
 

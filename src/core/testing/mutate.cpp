@@ -194,11 +194,16 @@ std::optional<std::string> all_lanes(Kernel&, const Site& s) {
   s.body->insert(s.body->begin() + static_cast<int64_t>(s.index), inside.begin(), inside.end());
   return "all lanes do what one did, in role `" + s.role + "`";
 }
+/// Loops whose counters have one name have the same bounds, so the last turn stays and does
+/// nothing.
 std::optional<std::string> shorter(Kernel&, const Site& s) {
   auto* loop = std::get_if<For>(&s.op().node);
   if (loop == nullptr || loop->unroll) return std::nullopt;
-  loop->upper = plus(loop->upper, -1);
-  return fmt::format("the loop over `{}` in role `{}` ends one turn early",
+  const Term goes_on = term::less(loop->counter + loop->step, loop->upper);
+  Body inside = std::move(loop->body);
+  loop->body.clear();
+  loop->body.push_back({If{goes_on, std::move(inside), {}}, s.op().span});
+  return fmt::format("the loop over `{}` in role `{}` does nothing in its last turn",
                      to_string(loop->counter), s.role);
 }
 std::optional<std::string> unguarded(Kernel& k, const Site& s) {

@@ -1,0 +1,92 @@
+// A seeded share of what bench/run.sh mutations counts: nothing wrong is proved, nothing equivalent
+// is refuted, and what is refuted is replayed.
+#include <gtest/gtest.h>
+#include <random>
+
+#include "base/source_folder.h"
+#include "commands/testing/mutation_study.h"
+
+namespace tessera::commands {
+namespace {
+
+using testing::MutantRow;
+
+/// So many of all; ./dev test all takes more.
+int share(int count) {
+  return std::getenv("TESSERA_TEST_ALL") != nullptr ? 20 * count : count;
+}
+
+const testing::MutationSubject& subject(const std::string& name) {
+  for (const testing::MutationSubject& s : testing::mutation_subjects())
+    if (s.name == name) return s;
+  throw std::logic_error("no subject " + name);
+}
+
+void expect_caught(const std::string& name, int count) {
+  SCOPED_TRACE(name);
+  const Result<core::Kernel> kernel = subject(name).make(source_folder());
+  ASSERT_TRUE(kernel) << to_text(kernel.error());
+  const testing::Study study(*kernel, {.schedules = 16, .explored = 2, .launches = 6});
+  ASSERT_EQ(study.why_not(), "");
+  std::vector<core::testing::Mutant> all = testing::mutants_of(*kernel);
+  std::mt19937_64 random(7);
+  std::shuffle(all.begin(), all.end(), random);
+  int caught = 0, seen = 0;
+  for (const core::testing::Mutant& m : all) {
+    if (seen++ == count) break;
+    const MutantRow row = study.judge(m);
+    const std::string text = to_json(row).dump();
+    EXPECT_NE(row.oracle, "missed") << text;
+    EXPECT_NE(row.verdict, "unsupported") << text;
+    if (row.oracle == "equivalent") continue;
+    ++caught;
+    EXPECT_TRUE(row.verdict == "refused" || row.replayed == "same") << text;
+  }
+  EXPECT_GT(caught, count / 2);
+}
+
+TEST(Mutations, OfTheKernelFileAreCaughtAndReplayed) {
+  expect_caught("plain", share(6));
+}
+
+TEST(Mutations, OfClustersAreCaughtAndReplayed) {
+  expect_caught("clusters", share(4));
+}
+
+TEST(Mutations, OfTheGeneratorAreCaughtAndReplayed) {
+  expect_caught("residual", share(4));
+}
+
+TEST(Mutations, RightKernelsAreProved) {
+  const auto& all = testing::correct_variants();
+  EXPECT_GE(all.size(), 40u);
+  const std::size_t step = share(1) > 1 ? 1 : 6;
+  for (std::size_t i = 0; i < all.size(); i += step) {
+    const Result<core::Kernel> k = all[i].make(source_folder());
+    ASSERT_TRUE(k) << all[i].name << "\n" << to_text(k.error());
+    const MutantRow row = testing::judge_correct(all[i].name, *k);
+    EXPECT_EQ(row.verdict, "proved") << all[i].name << ": " << row.detail;
+  }
+}
+
+/// The study itself: what it calls edited, and an oracle that tells kernels apart.
+TEST(Mutations, TheOracleTellsAWrongKernelFromItself) {
+  const Result<core::Kernel> kernel = subject("plain").make(source_folder());
+  ASSERT_TRUE(kernel);
+  const testing::Oracle oracle(*kernel, check::check(*kernel).sizes,
+                               {.schedules = 20, .explored = 2, .launches = 6});
+  EXPECT_EQ(oracle.ask(*kernel, true).fault, "");
+  EXPECT_GE(oracle.ask(*kernel, true).runs, 20);
+  int told = 0;
+  for (const core::testing::Mutant& m : testing::mutants_of(*kernel)) {
+    if ((m.name != "next_k" && m.name != "drop_fence") || m.site != 0) continue;
+    EXPECT_NE(oracle.ask(m.kernel, false).fault, "") << m.name;
+    const testing::Edited e = testing::edited(*kernel, m.kernel);
+    EXPECT_FALSE(e.storages.empty()) << m.name;
+    ++told;
+  }
+  EXPECT_EQ(told, 2);
+}
+
+}  // namespace
+}  // namespace tessera::commands

@@ -1,0 +1,138 @@
+#include "commands/testing/mutation_subjects.h"
+
+#include "base/files.h"
+
+#include "core/testing/attention.h"
+#include "core/testing/gemm.h"
+#include "core/testing/mutate_cluster.h"
+#include "language/language.h"
+
+namespace tessera::commands::testing {
+namespace {
+
+using core::testing::AttentionShape;
+using core::testing::GemmShape;
+using core::testing::Mutant;
+using Constants = std::map<std::string, language::Constant>;
+
+/// Epilogues that a caller would write.
+constexpr const char* functions = "\n\ndef relu_part(x, batch, m, n):\n    return relu(x * 0.5)\n";
+
+/// kernels/gemm.py with these constants, others of small tiles.
+MutationSubject of_file(std::string name, Constants constants, std::string means = "") {
+  for (const auto& [constant, value] : std::map<std::string, int64_t>{
+           {"BM", 64}, {"BN", 32}, {"PART", 32}, {"BK", 16}, {"STAGES", 2}})
+    constants.try_emplace(constant, value);
+  return {std::move(name), [=](const std::string& root) {
+            const std::string file = "kernels/gemm.py";
+            return language::elaborate({file, read_file(root + "/" + file) + functions}, "gemm",
+                                       {constants, means});
+          }};
+}
+
+MutationSubject of_generator(std::string name, const GemmShape& shape) {
+  return {std::move(name), [=](const std::string&) { return core::testing::gemm(shape); }};
+}
+
+MutationSubject of_attention(std::string name, const AttentionShape& shape) {
+  return {std::move(name), [=](const std::string&) { return core::testing::attention(shape); }};
+}
+
+constexpr int64_t yes = 1;
+
+}  // namespace
+
+const std::vector<MutationSubject>& mutation_subjects() {
+  using core::testing::Epilogue;
+  const Constants batches = {{"BATCHES", yes}, {"A_BATCHES", yes}, {"B_BATCHES", yes}};
+  static const std::vector<MutationSubject> all = {
+      of_file("plain", {{"STAGES", 3}, {"BM", 128}}),
+      of_file("clusters", {{"CLUSTER", 2}}),
+      of_file("clusters_beside", {{"CLUSTER", 2}, {"BESIDE", yes}}),
+      of_file("turns", {{"TURNS", 2}}),
+      of_file("direct", {{"DIRECT", yes}}),
+      of_file("turns_direct", {{"TURNS", 2}, {"DIRECT", yes}, {"STAGES", 3}}),
+      of_file("columns", {{"A_ORDER", 2}, {"B_ORDER", 2}, {"BN", 64}, {"PART", 64}}),
+      of_file("batches", batches),
+      of_file("tf32", {{"ELEMENT", "f32"},
+                       {"DIRECT", yes},
+                       {"ROUND", yes},
+                       {"M_MULTIPLE", 4},
+                       {"N_MULTIPLE", 4},
+                       {"K_MULTIPLE", 4}}),
+      of_file("relu", {{"epilogue", "relu_part"}},
+              "C[i, j] = relu(sum(A[i, k] * B[j, k], k) * 0.5)"),
+      of_generator("residual",
+                   {.bm = 64, .bn = 64, .bk = 16, .stages = 2, .epilogue = Epilogue::residual}),
+      of_generator("bias_direct", {.bm = 64,
+                                   .bn = 64,
+                                   .bk = 16,
+                                   .stages = 2,
+                                   .batched = true,
+                                   .epilogue = Epilogue::bias,
+                                   .direct = true}),
+      of_attention("attention", {.keys = 32, .head_dim = 64}),
+      of_attention("attention_causal",
+                   {.keys = 32, .head_dim = 64, .causal = true, .turns = false}),
+  };
+  return all;
+}
+
+const std::vector<MutationSubject>& correct_variants() {
+  static const std::vector<MutationSubject> all = [] {
+    std::vector<MutationSubject> out;
+    const auto add = [&](const std::string& name, Constants c) {
+      out.push_back(of_file(name, std::move(c)));
+    };
+    const std::vector<std::pair<std::string, Constants>> ways = {
+        {"one block", {}},
+        {"clusters", {{"CLUSTER", 2}}},
+        {"clusters beside", {{"CLUSTER", 2}, {"BESIDE", yes}}},
+        {"turns", {{"TURNS", 2}}},
+        {"turns in clusters", {{"TURNS", 2}, {"CLUSTER", 2}}},
+        {"direct", {{"DIRECT", yes}}},
+        {"batches", {{"BATCHES", yes}, {"A_BATCHES", yes}, {"B_BATCHES", yes}}}};
+    const std::vector<std::pair<std::string, Constants>> tiles = {
+        {"128x256, 4 stages", {{"BM", 128}, {"BN", 256}, {"PART", 64}, {"BK", 64}, {"STAGES", 4}}},
+        {"64x32, 2 stages", {}},
+        {"64x192, 5 stages", {{"BN", 192}, {"PART", 64}, {"BK", 32}, {"STAGES", 5}}},
+        {"192x128, 3 stages", {{"BM", 192}, {"BN", 128}, {"PART", 64}, {"BK", 64}, {"STAGES", 3}}},
+        {"columns",
+         {{"A_ORDER", 2}, {"B_ORDER", 2}, {"BN", 64}, {"PART", 64}, {"BK", 64}, {"STAGES", 3}}},
+        {"rows apart", {{"A_ORDER", yes}, {"B_ORDER", yes}, {"C_ORDER", yes}, {"STAGES", 6}}}};
+    for (const auto& [way, one] : ways)
+      for (const auto& [tile, two] : tiles) {
+        // Two roles of three warpgroups and the producer are more threads than a block has, and
+        // stages of the largest tile leave no room for the results of two.
+        const bool turns = one.contains("TURNS");
+        if (turns && (tile.starts_with("192") || tile.starts_with("128x256"))) continue;
+        Constants both = one;
+        both.insert(two.begin(), two.end());
+        add(way + ", " + tile, both);
+      }
+    using core::testing::Epilogue;
+    for (const bool direct : {false, true})
+      for (const auto& [name, e] : {std::pair{"relu", Epilogue::relu},
+                                    {"bias", Epilogue::bias},
+                                    {"residual", Epilogue::residual}})
+        out.push_back(of_generator(fmt::format("{}{}", name, direct ? ", direct" : ""),
+                                   {.bn = 128, .stages = 3, .epilogue = e, .direct = direct}));
+    add("twice the rows", {{"BM", 128}, {"ROWS", 128}, {"BN", 128}, {"PART", 64}, {"TURNS", 2}});
+    return out;
+  }();
+  return all;
+}
+
+std::vector<Mutant> mutants_of(const core::Kernel& kernel, int sites) {
+  std::vector<Mutant> out;
+  for (auto&& more : {core::testing::mutants(kernel), core::testing::result_mutants(kernel),
+                      core::testing::cluster_mutants(kernel)})
+    for (const Mutant& m : more) {
+      if (m.site >= sites || (kernel.means.empty() && m.breaks == core::testing::Breaks::data))
+        continue;
+      out.push_back(m);
+    }
+  return out;
+}
+
+}  // namespace tessera::commands::testing

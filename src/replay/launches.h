@@ -1,0 +1,56 @@
+// Small launches of a kernel: those in which its loops have given numbers of turns, and others
+// near.
+#pragma once
+
+#include <vector>
+
+#include "core/kernel.h"
+#include "simulate/simulate.h"
+
+namespace tessera::replay {
+
+struct Small {
+  simulate::Launch launch;
+  bool exact = false;  // some block has the wanted numbers of turns
+};
+
+/// All small launches of a kernel, found once. Extents are tiles and parts of tiles; strides that
+/// are parameters leave no gaps but for their multiples. Inputs are small whole numbers, so that
+/// sums of their products are exact.
+class Launches {
+ public:
+  /// `sizes` are numbers of turns of the kernel's loops, as terms of its parameters and of the
+  /// block's index (check::Report::sizes).
+  Launches(const core::Kernel& kernel, const std::vector<core::Term>& sizes);
+
+  /// At most so many, for these numbers of turns: those that have them first (at most 4), then
+  /// those with at least so many turns, then others; of each those with less work first, and whole
+  /// tiles before parts of tiles. Without turns all are alike.
+  [[nodiscard]] std::vector<Small> near(const std::vector<int64_t>& turns, int most) const;
+
+ private:
+  struct Found {
+    simulate::Launch launch;  // without inputs
+    int64_t work = 0, elements = 0;
+    std::vector<std::vector<int64_t>> turns;  // by block
+  };
+  friend class Search;
+  [[nodiscard]] bool alike(const Found& a, const Found& b) const;
+  [[nodiscard]] simulate::Launch filled(simulate::Launch launch) const;
+
+  const core::Kernel& kernel_;
+  std::vector<std::string> varied_;  // parameters with more than two values
+  std::vector<Found> found_;
+};
+
+/// "M = 64, N = 128, K = 32, multiprocessors = 2", in the order of the kernel.
+std::string to_string(const core::Kernel& kernel, const simulate::Launch& launch);
+
+/// Extents and strides of a tensor in a launch, elements.
+struct Lie {
+  std::vector<int64_t> extents, strides;
+  [[nodiscard]] int64_t span() const;  // elements from its first to behind its last
+};
+Result<Lie> lie_of(const core::Tensor& tensor, const simulate::Launch& launch);
+
+}  // namespace tessera::replay

@@ -1,0 +1,105 @@
+#include "replay/reference.h"
+
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+
+#include "replay/launches.h"
+
+namespace tessera::replay {
+namespace {
+
+using check::Axis;
+using check::ElementAt;
+
+/// Values of row, column, batch and k, by Axis.
+using Point = std::array<int64_t, 4>;
+
+struct Factor {
+  const ElementAt* element;
+  Lie lie;
+  const std::vector<double>* values;  // of an input
+
+  [[nodiscard]] std::size_t offset(const Point& p) const {
+    int64_t out = 0;
+    for (std::size_t d = 0; d < element->at.size(); ++d) {
+      const check::Index& i = element->at[d];
+      const int64_t at = i.axis == Axis::number ? i.number : p[static_cast<std::size_t>(i.axis)];
+      out += at * lie.strides[d];
+    }
+    return static_cast<std::size_t>(out);
+  }
+  [[nodiscard]] double at(const Point& p) const { return values->at(offset(p)); }
+  [[nodiscard]] int64_t extent(Axis axis) const {
+    const int d = element->place(axis);
+    return d < 0 ? 1 : lie.extents[static_cast<std::size_t>(d)];
+  }
+  [[nodiscard]] std::string name(const std::string& tensor, const Point& p) const {
+    std::vector<std::string> at;
+    for (const check::Index& i : element->at)
+      at.push_back(
+          std::to_string(i.axis == Axis::number ? i.number : p[static_cast<std::size_t>(i.axis)]));
+    return tensor + "[" + join(at, ", ") + "]";
+  }
+};
+
+Factor factor(const core::Kernel& kernel, const ElementAt& e, const simulate::Launch& launch) {
+  const core::Tensor& t = kernel[e.tensor];
+  const auto input = launch.inputs.find(t.name);
+  return {&e, *lie_of(t, launch), input == launch.inputs.end() ? nullptr : &input->second};
+}
+
+/// Twice the distance of neighbours near 1.
+double step_of(DType t) {
+  switch (t) {
+    case DType::float8_e4m3fn:
+      return 0.25;
+    case DType::float8_e5m2:
+      return 0.5;
+    case DType::bfloat16:
+      return 1.0 / 64;
+    case DType::float16:
+      return 1.0 / 512;
+    default:
+      return 1e-5;
+  }
+}
+
+}  // namespace
+
+Reference::Reference(const core::Kernel& kernel, const check::Means& means,
+                     const simulate::Launch& launch) {
+  const Factor a = factor(kernel, means.a, launch), b = factor(kernel, means.b, launch);
+  const int64_t depth = a.extent(Axis::k);
+  for (const check::Output& o : means.outputs) {
+    const Factor to = factor(kernel, o.to, launch);
+    const core::Tensor& tensor = kernel[o.to.tensor];
+    std::vector<Factor> others;
+    for (const ElementAt& e : o.elements) others.push_back(factor(kernel, e, launch));
+    Point p{};
+    auto& [row, column, batch, k] = p;
+    for (batch = 0; batch < to.extent(Axis::batch); ++batch)
+      for (row = 0; row < to.extent(Axis::row); ++row)
+        for (column = 0; column < to.extent(Axis::column); ++column) {
+          std::vector<double> operands = {0};
+          for (k = 0; k < depth; ++k) operands[0] += a.at(p) * b.at(p);
+          for (const Factor& f : others) operands.push_back(f.at(p));
+          const double value = o.value.eval(operands).at(0);
+          elements_.push_back({to.name(tensor.name, p), tensor.name, to.offset(p), value,
+                               step_of(tensor.element) * std::abs(value) + 1e-4});
+        }
+  }
+}
+
+std::optional<std::string> Reference::wrong_element(const simulate::Outcome& outcome) const {
+  for (const Element& e : elements_) {
+    const double found = outcome.outputs.at(e.tensor).at(e.at);
+    if (found == e.value || (std::isnan(found) && std::isnan(e.value))) continue;
+    if (!(std::abs(found - e.value) <= e.room))
+      return fmt::format("{} is {}, not {}", e.name, found, e.value);
+  }
+  return std::nullopt;
+}
+
+}  // namespace tessera::replay

@@ -1,0 +1,31 @@
+// What a kernel means, computed for a small launch: every element of its outputs, in double.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "check/means.h"
+#include "simulate/simulate.h"
+
+namespace tessera::replay {
+
+class Reference {
+ public:
+  Reference(const core::Kernel& kernel, const check::Means& means, const simulate::Launch& launch);
+
+  /// "C[0, 3, 5] is 4, not 7" of the first element that is not what is meant, rounded to the
+  /// tensor's type (with room for functions in float32); nothing: all are.
+  [[nodiscard]] std::optional<std::string> wrong_element(const simulate::Outcome& outcome) const;
+
+ private:
+  struct Element {
+    std::string name;  // "C[0, 3, 5]"
+    std::string tensor;
+    std::size_t at = 0;  // in the order of memory
+    double value = 0;
+    double room = 0;  // by how much what is stored may differ
+  };
+  std::vector<Element> elements_;
+};
+
+}  // namespace tessera::replay
