@@ -103,7 +103,6 @@ def attention(
                 wgmma(q, k[step].T, scores, start=True)
                 wgmma.commit()
                 if step.index > 0:
-                    v_full[step - 1].wait()
                     wgmma.fence()
                     wgmma(powers, v[step - 1].T, sums)
                     wgmma.commit()
@@ -115,12 +114,13 @@ def attention(
                 k_empty[step].arrive()
                 mask(scores, queries.start, first_key, TQ, TK, CAUSAL)
                 factor = soften(scores, most, total, SCALE if SCALE > 0 else D**-0.5)
+                # Here, for ptxas would wait for the products of V before the softmax, if it met no branch up to there.
+                v_full[step].wait()
                 if step.index > 0:
                     wgmma.wait(0)
                     v_empty[step - 1].arrive()
                     sums *= factor
                 powers[:] = scores
-            v_full[steps.last].wait()
             wgmma.fence()
             wgmma(powers, v[steps.last].T, sums)
             wgmma.commit()
@@ -148,8 +148,8 @@ def longest_first(m, TQ, causal):
 
 
 def steps_of(queries, TQ, TK, size, stages, causal):
-    """Steps over the keys that these queries see."""
-    return ring(min(TK, queries.start + queries.size + TK - TQ) if causal == 1 else TK, size, stages)
+    """Steps over the keys that these queries see; one at least."""
+    return ring(max(1, min(TK, queries.start + queries.size + TK - TQ)) if causal == 1 else TK, size, stages)
 
 
 def mask(scores, first_query, first_key, TQ, TK, causal):
