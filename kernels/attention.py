@@ -20,8 +20,8 @@ LOG2_E = 1.4426950408889634
 
 @kernel
 def attention(
-    TQ: index(below=1 << 20),  # queries, and keys: of a head
-    TK: index(below=1 << 20),
+    TQ: index(below=1 << (20 if D <= 128 else 19)),  # queries, and keys: of a head
+    TK: index(below=1 << (20 if D <= 128 else 19)),
     H: index(below=1 << 12),  # heads of queries, of keys and values, and batches
     G: index(below=1 << 12),
     B: index(below=1 << 14),
@@ -52,6 +52,7 @@ def attention(
     SCALE: const = 0.0,  # of the scores; 0: 1 / sqrt(D)
 ):
     assert D % 32 == 0 and D <= 256 and KEYS % 16 == 0 and KEYS <= 256, "wgmma makes at most 256 columns"
+    assert TURNS == 0 or GROUPS > 1, "one consumer alone takes no turns"
     assert GROUPS >= 1 and GROUPS <= 3, "the registers of a block are those of three consumers"
 
     swizzle = 128 if D % 64 == 0 else 64

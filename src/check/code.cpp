@@ -76,10 +76,25 @@ class Compiler {
     add(Instruction::Kind::end, nullptr);
     for (std::size_t i = 0; i < code_.instructions.size(); ++i)
       if (acts(code_.instructions[i])) code_.quiet = i + 1;
+    code_.idle = idle();
     return std::move(code_);
   }
 
  private:
+  [[nodiscard]] std::size_t idle() const {
+    using Kind = Instruction::Kind;
+    std::size_t out = 0;
+    for (std::size_t i = 0; i < code_.instructions.size(); ++i) {
+      const Instruction& at = code_.instructions[i];
+      const bool control = at.kind == Kind::enter || at.kind == Kind::test ||
+                           at.kind == Kind::next || at.kind == Kind::jump || at.kind == Kind::end;
+      const bool back = (at.kind == Kind::next || at.kind == Kind::jump) &&
+                        at.target < static_cast<int>(out);
+      if (!control || back) out = i + 1;
+    }
+    return out;
+  }
+
   std::size_t add(Instruction::Kind kind, const Op* op) {
     Instruction i;
     i.kind = kind;

@@ -54,6 +54,7 @@ struct Piece {
   int warp_symbol = -1;  // of the warp's place in the role
   std::vector<Instruction> instructions;
   std::size_t quiet = 0;  // no loop and no access of shared memory stands from here on
+  std::size_t idle = 0;   // whoever is here, or behind it, does nothing more but to pass turns
 };
 
 struct Program {
