@@ -75,10 +75,25 @@ class Compiler {
     add(Instruction::Kind::end, nullptr);
     for (std::size_t i = 0; i < code_.instructions.size(); ++i)
       if (acts(code_.instructions[i])) code_.quiet = i + 1;
+    code_.idle = idle();
     return std::move(code_);
   }
 
  private:
+  [[nodiscard]] std::size_t idle() const {
+    using Kind = Instruction::Kind;
+    std::size_t out = 0;
+    for (std::size_t i = 0; i < code_.instructions.size(); ++i) {
+      const Instruction& at = code_.instructions[i];
+      const bool control = at.kind == Kind::enter || at.kind == Kind::test ||
+                           at.kind == Kind::next || at.kind == Kind::jump || at.kind == Kind::end;
+      const bool back = (at.kind == Kind::next || at.kind == Kind::jump) &&
+                        at.target < static_cast<int>(out);
+      if (!control || back) out = i + 1;
+    }
+    return out;
+  }
+
   std::size_t add(Instruction::Kind kind, const Op* op) {
     Instruction i;
     i.kind = kind;
@@ -218,7 +233,28 @@ class Compiler {
     for (const auto& input : c.inputs)
       if (const auto* r = std::get_if<core::Run>(&input)) firsts.push_back({value(r->first)});
     for (const core::Run& r : c.results) firsts.push_back({value(r.first)});
-    at(add(Instruction::Kind::compute, &op)).arguments = std::move(firsts);
+    const std::size_t i = add(Instruction::Kind::compute, &op);
+    at(i).arguments = std::move(firsts);
+    at(i).perhaps = perhaps_;
+  }
+
+  /// A mask by position: its condition depends on more than sizes, and all that it guards computes
+  /// registers anew from themselves. Whether it holds changes nothing that a run knows.
+  [[nodiscard]] bool masks(const core::If& branch) {
+    if (!branch.otherwise.empty() || sizes_.of_sizes(sizes_.rewrite(branch.condition)) ||
+        term::any_node(branch.condition, [&](Term n) { return n == kernel_.at.lane; }))
+      return false;
+    return std::all_of(branch.body.begin(), branch.body.end(), [](const Op& op) {
+      const auto* c = op.as<core::Compute>();
+      return c != nullptr &&
+             std::all_of(c->results.begin(), c->results.end(), [&](const core::Run& to) {
+               return std::any_of(c->inputs.begin(), c->inputs.end(), [&](const auto& input) {
+                 const auto* from = std::get_if<core::Run>(&input);
+                 return from != nullptr && from->registers == to.registers &&
+                        from->first == to.first && from->steps == to.steps;
+               });
+             });
+    });
   }
 
   void take_note_of(const core::For& loop, int size) {
@@ -299,6 +335,12 @@ class Compiler {
 
   // NOLINTNEXTLINE(misc-no-recursion): bodies nest
   void choose(const Op& op, const core::If& branch) {
+    if (masks(branch)) {
+      perhaps_ = true;
+      body(branch.body);
+      perhaps_ = false;
+      return;
+    }
     const std::size_t test = add(Instruction::Kind::branch, &op);
     if (term::any_node(branch.condition, [&](Term n) { return n == kernel_.at.lane; }) &&
         out_.unsupported.empty()) {
@@ -325,6 +367,7 @@ class Compiler {
   const core::Role* role_ = nullptr;
   Piece code_;
   bool elected_ = false;
+  bool perhaps_ = false;
   std::vector<Running> loops_;
   std::vector<Term> counters_;
   std::vector<int> done_;

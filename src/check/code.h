@@ -31,6 +31,7 @@ struct Instruction {
   const core::Op* op = nullptr;
   bool elected = false;       // one lane of each warp alone
   bool outer = false;         // of loops: of a size with others within
+  bool perhaps = false;       // a computation that a run may leave out, by what it does not know
   int target = 0;             // test, branch: where it goes on when it fails; next, jump: always
   int counter = -1;           // of loops: Symbol::index
   int size = -1;              // of loops: place in Sizes::all, or -1
@@ -53,6 +54,7 @@ struct Piece {
   int warp_symbol = -1;  // of the warp's place in the role
   std::vector<Instruction> instructions;
   std::size_t quiet = 0;  // no loop and no access of shared memory stands from here on
+  std::size_t idle = 0;   // whoever is here, or behind it, does nothing more but to pass turns
 };
 
 struct Program {

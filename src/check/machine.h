@@ -99,6 +99,7 @@ struct Warp {
   bool wgmma_open = false, bulk_open = false;
   std::vector<Flight> flights;
   SlotSet touched;               // since the last wgmma.fence
+  SlotSet perhaps_touched;       // of these: by what Instruction::perhaps says of
   SlotSet holds;                 // have a value
   std::vector<int> initialized;  // barriers that the elected lane has, since its last fence
   bool cluster_come = false;     // to the cluster's barrier, and has not waited yet

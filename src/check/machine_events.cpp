@@ -151,6 +151,7 @@ void Machine::fence(int at, const Instruction& i, const arch::Fence& f) {
     w.together = false;
   } else if (f.kind == arch::FenceKind::wgmma_registers) {
     w.touched.clear();
+    w.perhaps_touched.clear();
   } else if (f.kind == arch::FenceKind::barrier_init) {
     for (int b : w.initialized) {
       int32_t& known = w.elected[static_cast<std::size_t>(of_barrier(b))];

@@ -42,7 +42,7 @@ Clock Machine::common() const {
     some = true;
   };
   for (const Warp& w : state.warps) {
-    if (w.ended) continue;
+    if (w.ended || w.pc >= program_.codes[static_cast<std::size_t>(w.code)].idle) continue;
     const bool waits = waits_for_cluster(w) && w.cluster_generation == state.cluster.generation;
     meet(w.elected, waits);
     if (!w.forgot) meet(w.others, waits);

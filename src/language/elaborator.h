@@ -124,9 +124,16 @@ class Elaborator {
   Result<int64_t> slots_of(const Fragment& f, Span span);
   Result<Fragment> part_of(const Fragment& f, const std::vector<std::optional<Position>>& parts,
                            Span span);
+  /// The index of each element along a dimension of its tile: an integer of the thread and of the
+  /// element that is being computed, for computations of registers that lie as these do.
+  Result<Term> index_of_elements(const Fragment& f, int dim, Span span);
+  /// Whether the integer is another one for each element of a tile.
+  [[nodiscard]] bool of_elements(Term t) const;
   /// Where slots begin, and how they go on.
   Result<core::Run> run_of(const Fragment& f, Span span);
 
+  /// The coordinate of the elements in `t`, where it has one, becomes that of the computation.
+  Status name_element(core::Compute& c, Term t, const Fragment& to, Span span);
   Diagnostic apart(const Fragment& f, const Fragment& to, const Layout& from, const Layout& there,
                    Span span);
 
@@ -143,6 +150,8 @@ class Elaborator {
   Status arrives(core::BarriersId id, Span span, int64_t blocks = 1);
   [[nodiscard]] bool complete_at_start(core::BarriersId id) const;
   Result<int> barrier_id(bool of_warpgroup, Span span);
+  /// The first of `count` named barriers that nobody else has.
+  Result<int> named_barriers(int64_t count, Span span);
   [[nodiscard]] Threads& threads() { return threads_; }
 
   // tma.cpp in builtins
@@ -228,6 +237,7 @@ class Elaborator {
   Result<Value> part(const BoxRef& b, const syntax::Subscript& s, Span span);
   Result<Value> part(const SharedRef& b, const syntax::Subscript& s, Span span);
   Result<Value> slot(const BarriersRef& b, const syntax::Subscript& s, Span span);
+  Result<Value> place(const NamedRef& n, const syntax::Subscript& s, Span span);
   Result<Value> part(const Fragment& f, const syntax::Subscript& s, Span span);
   // tensor_type.cpp
   Result<Value> tensor_type(const syntax::Subscript& s, Span span);
@@ -278,6 +288,12 @@ class Elaborator {
   std::set<int32_t> unlaid_;
   std::map<int32_t, Span> registers_span_;
   std::map<int32_t, int> versions_;
+  struct Indexed {
+    Term element;  // a coordinate of a thread's slots
+    std::vector<int64_t> tile;
+    Layout layout;
+  };
+  std::vector<Indexed> indexed_;
   std::set<std::string> used_names_;
   std::vector<std::string> active_counters_;
   mutable std::set<std::string> named_;  // what has been looked up

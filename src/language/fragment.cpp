@@ -3,6 +3,7 @@
 
 #include "language/elaborator.h"
 #include "language/tile_layout.h"
+#include "term/rules.h"
 
 namespace tessera::language {
 namespace {
@@ -76,8 +77,10 @@ Result<Elementwise> Elaborator::elementwise(const Value& v, Span span) {
     out.dag.results = {out.dag.add_operand(0)};
     return out;
   }
-  if (const auto* t = v.as<Term>(); t != nullptr && !(*t)->predicate()) {
-    out.inputs = {{*t, 0}};
+  if (const auto* t = v.as<Term>()) {
+    const bool truth = (*t)->predicate();
+    out.inputs = {
+        {truth ? builder_->select(*t, builder_->number(1), builder_->number(0)) : *t, 0}};
     out.dag.results = {out.dag.add_operand(0)};
     return out;
   }
@@ -111,6 +114,56 @@ Diagnostic Elaborator::apart(const Fragment& f, const Fragment& to, const Layout
       .help("move them through shared memory");
 }
 
+Result<Term> Elaborator::index_of_elements(const Fragment& f, int dim, Span span) {
+  TESSERA_TRY(layout, layout_of(f, span));
+  const int64_t slots = layout.mode(1).size();
+  Term element;
+  for (const Indexed& known : indexed_)
+    if (known.tile == f.tile && same_layout(known.layout, layout)) element = known.element;
+  if (!element) {
+    const std::string name = fmt::format("e{}", indexed_.size());
+    element = builder_->take(builder_->kernel().pool->coordinate(name, slots));
+    indexed_.push_back({element, f.tile, layout});
+  }
+  const Term thread = threads_.warp * 32 + builder_->at().lane;
+  Term out = builder_->number(0);
+  const auto add = [&](const Layout& mode, Term index) {
+    for (const Digit& d : digits(mode, f.tile)) {
+      if (d.dim != dim || d.extent == 1) continue;
+      Term part = d.weight == 1 ? index : floor_div(index, d.weight);
+      if (d.weight * d.extent < mode.size()) part = floor_mod(part, d.extent);
+      part = term::simplify(d.distance == 1 ? part : part * d.distance);
+      out = out->op == term::Op::constant ? part : out + part;
+    }
+  };
+  add(layout.mode(0), thread);
+  add(layout.mode(1), element);
+  return out;
+}
+
+bool Elaborator::of_elements(Term t) const {
+  return term::any_node(t, [&](Term n) {
+    return std::any_of(indexed_.begin(), indexed_.end(),
+                       [&](const Indexed& i) { return i.element == n; });
+  });
+}
+
+Status Elaborator::name_element(core::Compute& c, Term t, const Fragment& to, Span span) {
+  for (const Indexed& i : indexed_) {
+    if (!term::any_node(t, [&](Term n) { return n == i.element; })) continue;
+    TESSERA_TRY(there, layout_of(to, span));
+    if (i.tile != to.tile || !same_layout(i.layout, there))
+      return error(fail(no_layout, "the indices are those of elements that lie elsewhere")
+                       .label(label(span))
+                       .expect("indices of {}, which lies as {}", shape_text(to.tile),
+                               to_string(there))
+                       .but_found("of {}, as {}", shape_text(i.tile), to_string(i.layout))
+                       .help("take `indices` of registers that lie as these do"));
+    c.element = i.element;
+  }
+  return {};
+}
+
 Status Elaborator::compute(const Fragment& to, const Elementwise& e, Span span) {
   if (threads_.who != Threads::Who::all)
     return error(fail(wrong_place, "all threads of a role compute their elements")
@@ -132,6 +185,7 @@ Status Elaborator::compute(const Fragment& to, const Elementwise& e, Span span) 
   core::Compute c{.dag = std::make_shared<pointwise::Dag>(e.dag)};
   for (const Elementwise::Input& in : e.inputs) {
     if (const auto* t = std::get_if<Term>(&in.from)) {
+      TESSERA_CHECK(name_element(c, *t, to, span));
       c.inputs.emplace_back(*t);
       continue;
     }

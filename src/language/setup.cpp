@@ -184,14 +184,18 @@ Result<int> Elaborator::barrier_id(bool of_warpgroup, Span span) {
   if (threads_.role.empty() && !of_warpgroup) return 0;
   int& id = of_warpgroup ? threads_.group_barrier_id : threads_.barrier_id;
   if (id == 0) {
-    id = next_barrier_id_;
-    next_barrier_id_ += of_warpgroup ? threads_.warpgroups() : 1;
+    TESSERA_TRY(first, named_barriers(of_warpgroup ? threads_.warpgroups() : 1, span));
+    id = first;
   }
-  if (next_barrier_id_ > 16)
+  return id;
+}
+
+Result<int> Elaborator::named_barriers(int64_t count, Span span) {
+  if (count < 1 || next_barrier_id_ + count > 16)
     return error(fail(wrong_place, "the kernel has more than 16 named barriers")
                      .label(label(span))
                      .help("let fewer roles and warpgroups have a `sync` of their own"));
-  return id;
+  return std::exchange(next_barrier_id_, next_barrier_id_ + static_cast<int>(count));
 }
 
 /// One site of each role reaches a phase, or all of them: what `arrivals=` says has to be either.

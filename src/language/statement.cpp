@@ -216,6 +216,12 @@ Status Elaborator::branch(const syntax::If& i, Span span) {
   TESSERA_TRY(c, condition(i.condition));
   if (const bool* known = std::get_if<bool>(&c)) return block(*known ? i.body : i.otherwise);
   const Term test = std::get<Term>(c);
+  if (of_elements(test))
+    return error(fail(wrong_place, "the condition is another one for each element")
+                     .label(label(i.condition.span))
+                     .expect("a condition of the thread, of a loop or of the launch")
+                     .but_found("`indices` of a tile in it")
+                     .help("choose elements by `where(condition, a, b)`"));
   TESSERA_TRY(b, emit(span));
   Status yes, no;
   const bool apart = threads_.apart;

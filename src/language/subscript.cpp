@@ -22,6 +22,7 @@ Result<Value> Elaborator::subscript(const Value& of, const syntax::Subscript& s,
   if (const auto* b = of.as<BoxRef>()) return part(*b, s, span);
   if (const auto* b = of.as<SharedRef>()) return part(*b, s, span);
   if (const auto* b = of.as<BarriersRef>()) return slot(*b, s, span);
+  if (const auto* n = of.as<NamedRef>(); n != nullptr && !n->one) return place(*n, s, span);
   if (const auto* f = of.as<Fragment>()) return part(*f, s, span);
   if (const auto* p = of.as<Position>()) return part(*p, s, span);
   if (const auto* items = of.as<Sequence>()) {
@@ -206,6 +207,24 @@ Result<Value> Elaborator::slot(const BarriersRef& b, const syntax::Subscript& s,
   if (!at.position) return Value{BarrierRef{b.id, at.start, {}}};
   TESSERA_TRY(slot, ring_slot(*at.position, barriers.count, barriers.name, s.indices.front().span));
   return Value{BarrierRef{b.id, slot, at.position->count}};
+}
+
+Result<Value> Elaborator::place(const NamedRef& n, const syntax::Subscript& s, Span span) {
+  TESSERA_CHECK(dimensions(s, 1, "the array of named barriers", span));
+  TESSERA_TRY(v, evaluate(s.indices.front()));
+  TESSERA_TRY(at, number(v, s.indices.front().span));
+  if (at->op == term::Op::constant && (at->value < 0 || at->value >= n.count))
+    return error(fail(wrong_shape, "the index lies outside")
+                     .label(label(s.indices.front().span))
+                     .expect("0 to {}", n.count - 1)
+                     .but_found("{}", at->value)
+                     .help("the first has the index 0"));
+  NamedRef out = n;
+  out.one = true;
+  out.first = at->op == term::Op::constant && n.first->op == term::Op::constant
+                  ? builder_->number(n.first->value + at->value)
+                  : sum(n.first, at);
+  return Value{out};
 }
 
 Result<Value> Elaborator::part(const Fragment& f, const syntax::Subscript& s, Span span) {

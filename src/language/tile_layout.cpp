@@ -1,6 +1,7 @@
 #include "language/tile_layout.h"
 
 #include <map>
+#include <functional>
 #include <numeric>
 
 namespace tessera::language {
@@ -157,6 +158,49 @@ Layout without(const Layout& layout, const std::vector<int64_t>& tile, int dim) 
   return {IntTuple::tuple({layout.mode(0).shape(), IntTuple::tuple(std::move(extents))}),
           IntTuple::tuple(
               {moved(layout.mode(0).stride(), tile, left), IntTuple::tuple(std::move(strides))})};
+}
+
+Layout one_a_lane(const Layout& layout, std::vector<int64_t>& tile, int dim) {
+  const std::vector<int64_t> from = tile;
+  const std::vector<Digit> lanes = digits(layout.mode(0), from);
+  int64_t along = 1;
+  for (const Digit& d : lanes)
+    if (d.dim == dim) along *= d.extent;
+  tile[static_cast<std::size_t>(dim)] = along;
+  std::vector<int64_t> unit(tile.size(), 0);
+  unit[static_cast<std::size_t>(dim)] = 1;
+  const int64_t step = element_at(unit, tile);
+  const std::vector<int64_t> extents = flatten(layout.mode(0).shape()),
+                             strides = flatten(layout.mode(0).stride());
+  std::vector<int64_t> out;
+  int64_t next = 1;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    if (lanes[i].dim != dim) {
+      out.push_back(moved(IntTuple(strides[i]), from, tile).value);
+      continue;
+    }
+    out.push_back(next * step);
+    next *= extents[i];
+  }
+  const Layout slots = without(layout, from, dim).mode(1);
+  std::vector<int64_t> left = from;
+  left[static_cast<std::size_t>(dim)] = 1;
+  return {IntTuple::tuple({IntTuple::flat(extents), slots.shape()}),
+          IntTuple::tuple({IntTuple::flat(out), moved(slots.stride(), left, tile)})};
+}
+
+Layout accumulators(const Layout& one, int64_t rows) {
+  const std::function<IntTuple(const IntTuple&)> widen = [&](const IntTuple& stride) -> IntTuple {
+    if (stride.is_leaf) return stride.value >= 64 ? stride.value / 64 * rows : stride.value;
+    std::vector<IntTuple> items;
+    for (const IntTuple& i : stride.items) items.push_back(widen(i));
+    return IntTuple::tuple(std::move(items));
+  };
+  IntTuple shape = one.mode(0).shape(), stride = widen(one.mode(0).stride());
+  shape.items.emplace_back(rows / 64);
+  stride.items.emplace_back(64);
+  return {IntTuple::tuple({shape, one.mode(1).shape()}),
+          IntTuple::tuple({stride, widen(one.mode(1).stride())})};
 }
 
 std::optional<Layout> row_layout(const std::vector<int64_t>& tile, int64_t vector, int64_t lanes,

@@ -48,6 +48,13 @@ std::optional<Layout> broadcast(const Layout& small, const std::vector<int64_t>&
 /// The layout of what is left of a tile when one element stands for all along a dimension.
 Layout without(const Layout& layout, const std::vector<int64_t>& tile, int dim);
 
+/// The layout of a tile that has one element along `dim` for each lane that shares it: what a thread
+/// has along it, put together. `tile` becomes that tile.
+Layout one_a_lane(const Layout& layout, std::vector<int64_t>& tile, int dim);
+/// Fragments of 64 rows a warpgroup (arch/wgmma.h), one warpgroup below the other, in a tile of
+/// `rows`.
+Layout accumulators(const Layout& one, int64_t rows);
+
 /// Rows of a tile [.., R, C] in vectors of `vector` elements, `lanes` threads side by side along a
 /// row (0: as many as there is work for). A single row is in every group of threads. Nothing where
 /// `threads` do not share it evenly.

@@ -40,6 +40,10 @@ Word word(const Value& v) {
           [](const SharedRef&) { return Word{"shared memory", "shared"}; },
           [](const BarriersRef&) { return Word{"several barriers", "barriers"}; },
           [](const BarrierRef&) { return Word{"a barrier", "barrier"}; },
+          [](const NamedRef& n) {
+            return n.one ? Word{"a named barrier", "named"}
+                         : Word{"several named barriers", "several_named"};
+          },
           [](const Fragment&) { return Word{"registers", "registers"}; },
           [](const Elementwise&) { return Word{"elements", "elements"}; },
           [](const UserFunction&) { return Word{"a function", "function"}; },

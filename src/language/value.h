@@ -64,6 +64,13 @@ struct BarrierRef {
   Term slot;
   Term count;  // of the ring position that chose the slot; empty: chosen by an integer
 };
+/// Named barriers of the block, where warps meet: `count` from `first` on, or one of them.
+struct NamedRef {
+  Term first;
+  int64_t count = 1;
+  int64_t threads = 0;  // that come to each of its turns
+  bool one = false;
+};
 
 /// A tile in registers, or a part of one.
 struct Fragment {
@@ -146,7 +153,7 @@ struct Sequence {
 
 struct Value {
   std::variant<None, bool, int64_t, double, std::string, DType, Term, Sequence, Position, TensorRef,
-               BoxRef, MapValue, SharedRef, BarriersRef, BarrierRef, Fragment, Elementwise,
+               BoxRef, MapValue, SharedRef, BarriersRef, BarrierRef, NamedRef, Fragment, Elementwise,
                UserFunction, BuiltinRef, FormRef, PointwiseRef, Namespace, ScopeRef, LoopRef,
                IndexType, TensorType>
       data;

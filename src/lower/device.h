@@ -3,6 +3,7 @@
 
 #include "lower/address.h"
 #include "lower/expression.h"
+#include "lower/flight.h"
 #include "lower/instruction.h"
 #include "lower/matrix.h"
 #include "lower/ring.h"
@@ -63,6 +64,8 @@ class Device {
   void write(const core::Compute& c);
   void write_origin(const core::Op& op);
   void unroll(const core::For& l);
+  [[nodiscard]] bool first_differs(const core::For& l) const;
+  void write_first(const core::For& l, const std::string& upper);
   void meet();
 
   // Arguments of instructions: device_issue.cpp.
@@ -75,6 +78,7 @@ class Device {
   std::string sum(const std::string& base, const SplitSum& offset, int64_t scale = 1);
   bool is_constant_in_text(Term t) const;
   void pin_registers();
+  void take_off(const core::Issue& i);
 
   // Computes: device_compute.cpp.
   void check_runs(const core::Compute& c);
@@ -102,6 +106,7 @@ class Device {
   std::vector<std::string> maps_, tensors_, shared_, barriers_, registers_;
   std::set<int32_t> addressed_;              // tensors
   std::set<int32_t> in_flight_;              // registers that some wgmma has while it runs
+  Flight flight_;
   std::vector<core::RegistersId> declared_;  // in the bodies that are open
   std::set<const term::Symbol*> in_text_;    // counters that are constants of the text
   std::set<std::string> helpers_;            // of helpers.h, by name

@@ -258,9 +258,25 @@ Passed Device::passed(const core::Issue& i, std::size_t operand) {
 }
 
 /// Those that wgmma may have in flight, and that are declared here.
+/// What is under way behind the instruction.
+void Device::take_off(const core::Issue& i) {
+  for (std::size_t o = 0; o < i.arguments.size() && o < i.form->operands.size(); ++o)
+    if (const auto* const s = std::get_if<core::Slice>(&i.arguments[o]))
+      if (i.form->effects.locked_until(i.form->operands[o].name) == arch::Completion::wgmma_group)
+        flight_.product(s->registers.index);
+  if (has_event(*i.form, arch::Verb::signals, arch::EventKind::wgmma_group)) flight_.commit();
+  if (!has_event(*i.form, arch::Verb::awaits, arch::EventKind::wgmma_group)) return;
+  const auto* const pending =
+      i.arguments.empty() ? nullptr : std::get_if<core::Integers>(&i.arguments[0]);
+  const bool known = pending != nullptr && pending->values.size() == 1 &&
+                     pending->values[0]->op == term::Op::constant;
+  flight_.wait(known ? static_cast<std::size_t>(pending->values[0]->value) : 0);
+}
+
+/// Not those that products under way have: what is made of pins may read them, and ptxas then waits.
 void Device::pin_registers() {
   for (const core::RegistersId r : declared_)
-    if (in_flight_.count(r.index) != 0) {
+    if (in_flight_.count(r.index) != 0 && !flight_.has(r.index)) {
       helpers_.insert("pin");
       text_.line("pin({});", registers_.at(r.index));
     }
@@ -285,6 +301,7 @@ void Device::write(const core::Issue& i) {
       text_.raw(line);
     text_.close();
   }
+  take_off(i);
   if (has_event(*i.form, arch::Verb::awaits, arch::EventKind::wgmma_group)) pin_registers();
 }
 

@@ -191,9 +191,24 @@ def amax(x: Any, axis: int) -> Any:
     _refuse("amax")
 
 
+def lane_sum(x: Any, axis: int) -> Any:
+    """Sums along a dimension of what each lane has, which is left with one element a lane."""
+    _refuse("lane_sum")
+
+
+def indices(x: Any, axis: int) -> Any:
+    """The index of each element along a dimension, an integer of the element."""
+    _refuse("indices")
+
+
 def cdiv(a: int, b: int) -> int:
     """a / b rounded up."""
     _refuse("cdiv")
+
+
+def named_barrier(count: int, threads: int) -> Any:
+    """Named barriers of the block, each of whose turns so many threads come to."""
+    _refuse("named_barrier")
 
 
 def issue(form: str, *operands: Any, **named: Any) -> None:
@@ -205,6 +220,8 @@ def tensor_map(box: Any, part: Any) -> Any:
     """The tensor map for boxes like this one, for `issue`."""
     _refuse("tensor_map")
 
+
+inf = float("inf")
 
 # Words that have instructions behind a dot as well: barrier(4) and barrier.sync(1, 128).
 barrier, wgmma, stmatrix, store = (Word(n) for n in ("barrier", "wgmma", "stmatrix", "store"))

@@ -1,4 +1,6 @@
 // Functions of values that are no functions of single elements: the identity, conversions, bounds.
+#include <limits>
+
 #include "language/elaborator.h"
 
 namespace tessera::language {
@@ -56,7 +58,29 @@ Result<Value> shape(Call& c) {
   return list(c.self->as<Elementwise>()->tile);
 }
 
+/// Where each element lies along a dimension of its tile.
+Result<Value> indices(Call& c) {
+  TESSERA_TRY(f, c.the<Fragment>("x", "registers: acc"));
+  TESSERA_TRY(axis, c.integer("axis"));
+  const auto rank = static_cast<int64_t>(f.tile.size());
+  if (axis < -rank || axis >= rank)
+    return error(fail(wrong_shape, "the tile has no dimension {}", axis)
+                     .label(c.e.label(c.span_of("axis")))
+                     .expect("{} to {}", -rank, rank - 1)
+                     .but_found("{}", axis)
+                     .help("-1 is the last one"));
+  TESSERA_TRY(out, c.e.index_of_elements(f, static_cast<int>(axis < 0 ? axis + rank : axis), c.span));
+  return Value{out};
+}
+
+Result<Value> infinity(Call&) {
+  return Value{std::numeric_limits<double>::infinity()};
+}
+
 constexpr Builtin records[] = {
+    {"indices", "x, axis", "The index of each element along a dimension, an integer of the element",
+     indices},
+    {"inf", "", "Infinity", infinity, true, true},
     {"identity", "x", "x itself: the epilogue that does nothing", identity, false, true},
     {".registers.to", "element", "The elements, rounded to another type", to},
     {".elements.to", "element", "The elements, rounded to another type", to},

@@ -44,7 +44,9 @@ Status in_threads(Call& c, const Reduction& r) {
   if (!sum) begin.inputs = {core::Run{r.from.id, zero, first}};
   b->compute(std::move(begin));
   core::Run into = to;
-  into.steps = *broadcast(without(r.layout, r.from.tile, r.dim), r.to.tile, r.layout, r.from.tile);
+  std::vector<int64_t> left = r.from.tile;
+  left[static_cast<std::size_t>(r.dim)] = 1;
+  into.steps = *broadcast(without(r.layout, r.from.tile, r.dim), left, r.layout, r.from.tile);
   b->compute({of_two(r.function), {from, into}, {into}, slots, {}});
   e.wrote(r.to.id);
   return {};
@@ -86,20 +88,23 @@ Status in_lanes(Call& c, const Reduction& r) {
   return {};
 }
 
+Result<int> dimension(Call& c, const Fragment& of) {
+  TESSERA_TRY(axis, c.integer("axis"));
+  const auto rank = static_cast<int64_t>(of.tile.size());
+  if (axis >= -rank && axis < rank) return static_cast<int>(axis < 0 ? axis + rank : axis);
+  return error(fail(wrong_shape, "the tile has no dimension {}", axis)
+                   .label(c.e.label(c.span_of("axis")))
+                   .expect("{} to {}", -rank, rank - 1)
+                   .but_found("{}", axis)
+                   .help("-1 is the last one"));
+}
+
 Result<Value> reduce(Call& c, const char* function) {
   Elaborator& e = c.e;
   const std::string name = e.naming;
   e.naming += "_of";
   TESSERA_TRY(from, e.keep(c["x"], c.span_of("x")));
-  TESSERA_TRY(axis, c.integer("axis"));
-  const auto rank = static_cast<int64_t>(from.tile.size());
-  if (axis < -rank || axis >= rank)
-    return error(fail(wrong_shape, "the tile has no dimension {}", axis)
-                     .label(e.label(c.span_of("axis")))
-                     .expect("{} to {}", -rank, rank - 1)
-                     .but_found("{}", axis)
-                     .help("-1 is the last one"));
-  const int dim = static_cast<int>(axis < 0 ? axis + rank : axis);
+  TESSERA_TRY(dim, dimension(c, from));
   TESSERA_TRY(layout, e.layout_of(from, c.span));
   std::vector<int64_t> tile = from.tile;
   tile[static_cast<std::size_t>(dim)] = 1;
@@ -118,7 +123,26 @@ Result<Value> amax(Call& c) {
   return reduce(c, "maximum");
 }
 
+/// Sums of what each lane has. Lanes that share a row keep theirs apart: `sum` puts them together.
+Result<Value> lane_sum(Call& c) {
+  Elaborator& e = c.e;
+  const std::string name = e.naming;
+  e.naming += "_of";
+  TESSERA_TRY(from, e.keep(c["x"], c.span_of("x")));
+  TESSERA_TRY(dim, dimension(c, from));
+  TESSERA_TRY(layout, e.layout_of(from, c.span));
+  std::vector<int64_t> tile = from.tile;
+  const Layout lanes = one_a_lane(layout, tile, dim);
+  e.naming = name;
+  TESSERA_TRY(to, e.registers(DType::float32, tile, lanes, c.span));
+  TESSERA_CHECK(in_threads(c, {from, to, layout, dim, "add"}));
+  return Value{to};
+}
+
 constexpr Builtin records[] = {
+    {"lane_sum", "x, axis",
+     "Sums along a dimension of what each lane has, which is left with an element a lane",
+     lane_sum},
     {"sum", "x, axis", "Sums along a dimension, which is left with one element", sum},
     {"amax", "x, axis", "The greatest element along a dimension", amax},
 };

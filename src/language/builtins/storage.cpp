@@ -1,5 +1,8 @@
 // Storage: shared memory, barriers, registers, and the types of a kernel's parameters.
+#include "arch/wgmma.h"
+
 #include "language/elaborator.h"
+#include "language/tile_layout.h"
 
 namespace tessera::language {
 namespace {
@@ -128,22 +131,58 @@ Result<Value> barrier(Call& c) {
   return Value{out};
 }
 
+/// "wgmma": as its sums lie; else a layout as it is written.
+Result<Layout> named_layout(Call& c, const std::vector<int64_t>& tile) {
+  TESSERA_TRY(text, c.text("layout", ""));
+  if (text == "wgmma" && tile.size() == 2 && tile[0] % 64 == 0) {
+    using arch::Element;
+    const auto w =
+        arch::wgmma(Element::f16, Element::f16, Element::f32, arch::Feed::shared, tile[1]);
+    if (w) return accumulators(w->c_layout(), tile[0]);
+  }
+  auto parsed = parse_layout(text);
+  if (parsed && parsed->rank() == 2) return *parsed;
+  return error(fail(no_layout, "this is no layout of threads and their elements")
+                   .label(c.e.label(c.span_of("layout")))
+                   .expect("a layout of two modes, as docs/layouts.md writes them, or \"wgmma\"")
+                   .but_found("{}", parsed ? to_string(*parsed) : parsed.error().message)
+                   .help("write `layout=\"(128,4):(1,128)\"`, from (thread, slot) to the element, "
+                         "first dimension fastest"));
+}
+
+/// Beside other registers: along a dimension one element goes with all of theirs, or each lane that
+/// shares it has one.
+Result<Layout> layout_like(Call& c, const std::vector<int64_t>& tile) {
+  TESSERA_TRY(like, c.the<Fragment>("like", "registers: acc"));
+  TESSERA_TRY(layout, c.e.layout_of(like, c.span_of("like")));
+  std::vector<int64_t> shape = like.tile;
+  for (std::size_t d = 0; tile.size() == shape.size() && d < tile.size(); ++d) {
+    if (tile[d] == shape[d]) continue;
+    const int dim = static_cast<int>(d);
+    std::vector<int64_t> lanes = shape;
+    const Layout apart = one_a_lane(layout, lanes, dim);
+    layout = tile[d] == lanes[d] ? apart : without(layout, shape, dim);
+    shape[d] = tile[d] == lanes[d] ? lanes[d] : 1;
+  }
+  if (shape == tile) return layout;
+  return error(fail(wrong_shape, "the tile does not go together with the registers")
+                   .label(c.e.label(c.span_of("like"), "registers of " + shape_text(like.tile)))
+                   .expect("{}, or along a dimension 1, or as many as lanes share it",
+                           shape_text(like.tile))
+                   .but_found("{}", shape_text(tile))
+                   .help("give both the same extents"));
+}
+
 Result<Value> registers(Call& c) {
   TESSERA_TRY(element, c.element("element"));
   TESSERA_TRY(extents, c.extents("extents"));
   std::optional<Layout> layout;
   if (c.find("layout") != nullptr) {
-    TESSERA_TRY(text, c.text("layout", ""));
-    auto parsed = parse_layout(text);
-    if (!parsed || parsed->rank() != 2)
-      return error(
-          fail(no_layout, "this is no layout of threads and their elements")
-              .label(c.e.label(c.span_of("layout")))
-              .expect("a layout of two modes, as docs/layouts.md writes them")
-              .but_found("{}", parsed ? to_string(*parsed) : parsed.error().message)
-              .help("write `layout=\"(128,4):(1,128)\"`, from (thread, slot) to the element, "
-                    "first dimension fastest"));
-    layout = *parsed;
+    TESSERA_TRY(named, named_layout(c, extents));
+    layout = named;
+  } else if (c.find("like") != nullptr) {
+    TESSERA_TRY(beside, layout_like(c, extents));
+    layout = beside;
   }
   TESSERA_TRY(out, c.e.registers(element, extents, layout, c.span));
   return Value{std::move(out)};
@@ -176,7 +215,7 @@ constexpr Builtin records[] = {
     {".element.bytes", "", "Bytes of one element", bytes, true},
     {"barrier", "count, arrivals=, starts_complete=",
      "Barriers of shared memory; without `arrivals` they are counted", barrier},
-    {"registers", "element, extents, layout=",
+    {"registers", "element, extents, layout=, like=",
      "A tile in the registers of the threads that are here", registers},
     {"zeros", "element, extents", "Registers that hold zeros", zeros},
     {"index", "multiple=, at_least=, below=", "The type of an integer of the launch", index, false,

@@ -152,12 +152,11 @@ Result<Copy> copy_of(Call& c, std::string_view box_name, std::string_view part_n
   TESSERA_TRY(part, c.the<SharedRef>(part_name, "shared memory: a[k]"));
   const core::Tensor& tensor = e.builder().kernel()[box.id];
   const core::Shared& shared = e.builder().kernel()[part.id];
-  if (part.transposed)
-    return error(fail(wrong_place, "TMA copies no transposed matrix")
-                     .label(e.label(c.span_of(part_name)))
-                     .expect("shared memory as it lies")
-                     .but_found("a transposed matrix")
-                     .help("take the `.T` away: what reads it says how"));
+  if (part.transposed) {  // the same memory, its dimensions in the other order
+    std::swap(part.kept[0], part.kept[1]);
+    std::swap(part.extents[0], part.extents[1]);
+    part.transposed = false;
+  }
   TESSERA_TRY(pairs, pairs_of(c, box, part, box_name, part_name));
   if (tensor.element != shared.element)
     return error(fail(wrong_kind, "the box and the shared memory have elements of different types")

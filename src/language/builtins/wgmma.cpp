@@ -4,24 +4,10 @@
 #include "arch/ldmatrix.h"
 
 #include "language/elaborator.h"
+#include "language/tile_layout.h"
 
 namespace tessera::language {
 namespace {
-
-/// wgmma's accumulators of 64 rows a warpgroup, one warpgroup below the other, in a tile of `rows`.
-Layout accumulators(const Layout& one, int64_t rows) {
-  const std::function<IntTuple(const IntTuple&)> widen = [&](const IntTuple& stride) -> IntTuple {
-    if (stride.is_leaf) return stride.value >= 64 ? stride.value / 64 * rows : stride.value;
-    std::vector<IntTuple> items;
-    for (const IntTuple& i : stride.items) items.push_back(widen(i));
-    return IntTuple::tuple(std::move(items));
-  };
-  IntTuple shape = one.mode(0).shape(), stride = widen(one.mode(0).stride());
-  shape.items.emplace_back(rows / 64);
-  stride.items.emplace_back(64);
-  return {IntTuple::tuple({shape, one.mode(1).shape()}),
-          IntTuple::tuple({stride, widen(one.mode(1).stride())})};
-}
 
 std::optional<arch::Element> element_of(DType t) {
   switch (t) {
@@ -44,23 +30,33 @@ std::optional<arch::Element> element_of(DType t) {
   }
 }
 
+/// A, B in shared memory or A in registers, and the sums.
 struct Product {
-  SharedRef a, b;
+  std::variant<SharedRef, Fragment> a;
+  SharedRef b;
   Fragment sum;
-  arch::Wgmma instruction;
+  arch::Wgmma instruction = {};
+  [[nodiscard]] const SharedRef* shared_a() const { return std::get_if<SharedRef>(&a); }
+  [[nodiscard]] const Fragment* held_a() const { return std::get_if<Fragment>(&a); }
+  [[nodiscard]] std::vector<int64_t> shape_of_a() const {
+    return held_a() != nullptr ? held_a()->tile : shape_of(*shared_a());
+  }
 };
 
-Result<arch::Wgmma> instruction_of(Call& c, const SharedRef& a, const SharedRef& b,
-                                   const Fragment& sum) {
+Result<arch::Wgmma> instruction_of(Call& c, const Product& p) {
   const core::Kernel& kernel = c.e.builder().kernel();
-  const DType ta = kernel[a.id].element, tb = kernel[b.id].element, tc = kernel[sum.id].element;
+  const Fragment& sum = p.sum;
+  const DType ta = p.held_a() != nullptr ? kernel[p.held_a()->id].element
+                                         : kernel[p.shared_a()->id].element;
+  const DType tb = kernel[p.b.id].element, tc = kernel[sum.id].element;
+  const auto feed = p.held_a() != nullptr ? arch::Feed::registers : arch::Feed::shared;
   const auto ea = element_of(ta), eb = element_of(tb);
   const arch::Element ec = tc == DType::float16 ? arch::Element::f16
                            : tc == DType::int32 ? arch::Element::s32
                                                 : arch::Element::f32;
   const bool sums = tc == DType::float32 || tc == DType::float16 || tc == DType::int32;
   if (ea && eb && sums) {
-    auto w = arch::wgmma(*ea, *eb, ec, arch::Feed::shared, sum.tile[1]);
+    auto w = arch::wgmma(*ea, *eb, ec, feed, sum.tile[1]);
     if (w) return *w;
   }
   return error(
@@ -73,9 +69,10 @@ Result<arch::Wgmma> instruction_of(Call& c, const SharedRef& a, const SharedRef&
           .help("`acc = registers(f32, [BM, BN])` takes bf16 and f16"));
 }
 
-Status fits(Call& c, const SharedRef& a, const SharedRef& b, const Fragment& sum) {
+Status fits(Call& c, const Product& p) {
   Elaborator& e = c.e;
-  const std::vector<int64_t> sa = shape_of(a), sb = shape_of(b);
+  const Fragment& sum = p.sum;
+  const std::vector<int64_t> sa = p.shape_of_a(), sb = shape_of(p.b);
   const bool two = sa.size() == 2 && sb.size() == 2 && sum.tile.size() == 2;
   if (!two || sa[1] != sb[0] || sa[0] != sum.tile[0] || sb[1] != sum.tile[1])
     return error(
@@ -86,9 +83,10 @@ Status fits(Call& c, const SharedRef& a, const SharedRef& b, const Fragment& sum
             .expect("[m, k] by [k, n] into [m, n]")
             .but_found("{} by {} into {}", shape_text(sa), shape_text(sb), shape_text(sum.tile))
             .help("a matrix with k last is transposed by `.T`"));
-  if (a.transposed || !b.transposed)
+  const bool turned = p.shared_a() != nullptr && p.shared_a()->transposed;
+  if (turned || !p.b.transposed)
     return error(fail(no_instruction, "wgmma reads both matrices with k last in shared memory")
-                     .label(e.label(c.span_of(a.transposed ? "a" : "b")))
+                     .label(e.label(c.span_of(turned ? "a" : "b")))
                      .expect("`wgmma(a[k], b[k].T, acc)`, a and b with k as their last extent")
                      .help("store the matrix with k last"));
   const int64_t rows = int64_t{64} * e.threads().warpgroups();
@@ -133,50 +131,106 @@ std::vector<core::Argument> arguments(Call& c, const Product& p, int64_t step, T
   const auto turned = [&](const SharedRef& s) -> int64_t {
     return by_rows(b.kernel()[s.id], s) ? 1 : 0;
   };
+  const auto first_operand = [&]() -> core::Argument {
+    const Fragment* const held = p.held_a();
+    if (held == nullptr) return from(*p.shared_a(), group * 64);
+    const int64_t slot = step / 2;  // 64 rows in 128 threads
+    if (held->whole) return core::Slice{held->id, b.number(slot)};
+    return core::Slice{held->id, slot == 0 ? held->first : held->first + slot};
+  };
   std::vector<core::Argument> out;
   for (const arch::Operand& o : p.instruction.form().operands) {
     if (o.name == "d")
       out.emplace_back(core::Slice{p.sum.id, b.number(0)});
     else if (o.name == "a")
-      out.emplace_back(from(p.a, group * 64));
+      out.push_back(first_operand());
     else if (o.name == "b")
       out.emplace_back(from(p.b, b.number(0)));
     else if (o.name == "accumulate")
       out.emplace_back(core::Integers{{keeps}});
     else if (o.name == "transpose_a" || o.name == "transpose_b")
-      out.emplace_back(core::Integers{{b.number(turned(o.name == "transpose_a" ? p.a : p.b))}});
+      out.emplace_back(core::Integers{{b.number(turned(o.name == "transpose_a" ? *p.shared_a() : p.b))}});
     else
       out.emplace_back(core::Integers{{b.number(1)}});  // scale_a, scale_b
   }
   return out;
 }
 
-Result<Value> wgmma(Call& c) {
+/// A in registers lies as sums of as many columns as it has along k do.
+Status lies_right(Call& c, const Product& p) {
+  const Fragment* const held = p.held_a();
+  if (held == nullptr) return {};
   Elaborator& e = c.e;
-  TESSERA_TRY(a, c.the<SharedRef>("a", "a matrix in shared memory: a[k]"));
+  TESSERA_TRY(has, e.layout_of(*held, c.span_of("a")));
+  const Layout step = p.instruction.a_layout();
+  const int64_t steps = held->tile[1] / p.instruction.k();
+  const Layout one = accumulators(step, held->tile[0]);
+  const int64_t slots = one.mode(1).size();
+  bool right = has.mode(0).size() == one.mode(0).size() && has.mode(1).size() == slots * steps &&
+               (held->whole || held->steps == Layout(held->layout.mode(1).size(), 1));
+  const int64_t further = held->tile[0] * p.instruction.k();  // elements of a step
+  for (int64_t t = 0; right && t < has.mode(0).size(); ++t)
+    right = has.mode(0)(t) == one.mode(0)(t);
+  for (int64_t s = 0; right && s < has.mode(1).size(); ++s)
+    right = has.mode(1)(s) == one.mode(1)(s % slots) + s / slots * further;
+  if (right) return {};
+  return error(fail(no_layout, "the first matrix does not lie in registers as wgmma takes it")
+                   .label(e.label(c.span_of("a")))
+                   .expect("{}, for each {} of k", to_string(one), p.instruction.k())
+                   .but_found("{}", to_string(has))
+                   .help("round the sums of a product to it: `p[:] = acc`"));
+}
+
+/// The sums, which lie as the instruction has them from its first use on.
+Status take_sums(Call& c, const Product& p) {
+  Elaborator& e = c.e;
+  const Fragment& sum = p.sum;
+  const Layout layout = accumulators(p.instruction.c_layout(), sum.tile[0]);
+  if (sum.whole && !e.laid(sum.id)) e.lay(sum.id, layout);
+  TESSERA_TRY(has, e.layout_of(sum, c.span));
+  if (sum.whole && has == layout) return {};
+  return error(fail(no_layout, "the sums do not lie as wgmma has them")
+                   .label(e.label(c.span_of("sum")))
+                   .expect("{}", to_string(layout))
+                   .but_found("{}", to_string(has))
+                   .help("let the product be the first that takes these registers, whole"));
+}
+
+Result<Product> product_of(Call& c) {
+  Elaborator& e = c.e;
+  Product p;
+  if (const auto* held = c["a"].as<Fragment>()) {
+    p.a = *held;
+  } else {
+    TESSERA_TRY(a, c.the<SharedRef>("a", "a matrix in shared memory or in registers: a[k]"));
+    p.a = a;
+  }
   TESSERA_TRY(b, c.the<SharedRef>("b", "a matrix in shared memory: b[k].T"));
   TESSERA_TRY(sum, c.the<Fragment>("sum", "registers: acc"));
+  p.b = b;
+  p.sum = sum;
   TESSERA_CHECK(e.may_issue(*arch::find_form("wgmma.fence"), c.span));
-  TESSERA_CHECK(fits(c, a, b, sum));
-  TESSERA_TRY(w, instruction_of(c, a, b, sum));
-  TESSERA_CHECK(may_transpose(c, "a", a, w));
-  TESSERA_CHECK(may_transpose(c, "b", b, w));
-  const int64_t k = shape_of(a)[1];
+  TESSERA_CHECK(fits(c, p));
+  TESSERA_TRY(w, instruction_of(c, p));
+  p.instruction = w;
+  return p;
+}
+
+Result<Value> wgmma(Call& c) {
+  Elaborator& e = c.e;
+  TESSERA_TRY(p, product_of(c));
+  const arch::Wgmma& w = p.instruction;
+  if (p.shared_a() != nullptr) TESSERA_CHECK(may_transpose(c, "a", *p.shared_a(), w));
+  TESSERA_CHECK(may_transpose(c, "b", p.b, w));
+  const int64_t k = p.shape_of_a()[1];
   if (k % w.k() != 0)
     return error(fail(wrong_shape, "the instruction takes {} along k at a time", w.k())
-                     .label(e.label(c.span_of("a"), shape_text(shape_of(a))))
+                     .label(e.label(c.span_of("a"), shape_text(p.shape_of_a())))
                      .expect("a multiple of {}", w.k())
                      .but_found("{}", k)
                      .help("choose a larger last extent"));
-  const Layout layout = accumulators(w.c_layout(), sum.tile[0]);
-  if (sum.whole && !e.laid(sum.id)) e.lay(sum.id, layout);
-  TESSERA_TRY(has, e.layout_of(sum, c.span));
-  if (!sum.whole || has != layout)
-    return error(fail(no_layout, "the sums do not lie as wgmma has them")
-                     .label(e.label(c.span_of("sum")))
-                     .expect("{}", to_string(layout))
-                     .but_found("{}", to_string(has))
-                     .help("let the product be the first that takes these registers, whole"));
+  TESSERA_CHECK(lies_right(c, p));
+  TESSERA_CHECK(take_sums(c, p));
   TESSERA_TRY(to, e.emit(c.span));
   Term first = to->number(1);
   if (c["start"].as<Term>() != nullptr) {
@@ -185,11 +239,9 @@ Result<Value> wgmma(Call& c) {
     TESSERA_TRY(starts, c.flag("start", false));
     first = to->number(starts ? 0 : 1);
   }
-  const Product product{a, b, sum, w};
   for (int64_t step = 0; step < k; step += w.k())
-    to->issue(w.form().name, arguments(c, product, step, step > 0 ? to->number(1) : first),
-              w.choices());
-  e.wrote(sum.id);
+    to->issue(w.form().name, arguments(c, p, step, step > 0 ? to->number(1) : first), w.choices());
+  e.wrote(p.sum.id);
   return Value{};
 }
 

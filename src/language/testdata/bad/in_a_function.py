@@ -3,7 +3,7 @@ from tessera.language import *
 
 def load_tile(box, to, barrier):
     barrier.expect(to)
-    tma.load(box, to.T, barrier)
+    tma.load(box, to[part(0, 32), :], barrier)
 
 
 @kernel(threads=128)

@@ -1,0 +1,208 @@
+// kernels/attention.py in its variants, run by the interpreter: every element of O beside softmax in
+// double, under several schedules; what the checker proves of them; and edits that are found.
+#include <gtest/gtest.h>
+#include <cmath>
+#include <random>
+
+#include "base/files.h"
+#include "base/source_folder.h"
+
+#include "check/check.h"
+#include "check/kind.h"
+#include "core/verify.h"
+#include "language/language.h"
+#include "lower/lower.h"
+#include "numeric/round.h"
+#include "simulate/simulate.h"
+
+namespace tessera::commands {
+namespace {
+
+using Constants = std::map<std::string, language::Constant>;
+
+struct Case {
+  Constants constants;
+  int64_t queries = 70, keys = 50, heads = 2, shared_heads = 1, batches = 1;
+  [[nodiscard]] int64_t constant(const std::string& name, int64_t otherwise) const {
+    const auto known = constants.find(name);
+    return known == constants.end() ? otherwise : std::get<int64_t>(known->second);
+  }
+  [[nodiscard]] int64_t dim() const { return constant("D", 64); }
+  [[nodiscard]] bool causal() const { return constant("CAUSAL", 0) == 1; }
+  /// Element (batch, head, row, column): dense, or [batch, row, head, column] with a gap.
+  [[nodiscard]] std::size_t at(int64_t of_heads, int64_t of_rows, int64_t b, int64_t h, int64_t i,
+                               int64_t c) const {
+    const bool strided = constant("STRIDED", 0) == 1;
+    const int64_t row = of_heads * dim() + 8;
+    return static_cast<std::size_t>(strided
+                                        ? (b * of_rows + i) * row + h * dim() + c
+                                        : ((b * of_heads + h) * of_rows + i) * dim() + c);
+  }
+};
+
+std::string text_of_kernel() {
+  return read_file(source_folder() + "/kernels/attention.py");
+}
+
+core::Kernel kernel_of(const Case& c, const std::string& text) {
+  Constants constants = c.constants;
+  for (const auto& [name, value] : std::map<std::string, int64_t>{{"D", 64}, {"KEYS", 16}})
+    constants.try_emplace(name, value);
+  Result<core::Kernel> k = language::elaborate({"attention.py", text}, "attention", {constants});
+  if (!k) throw std::runtime_error(to_text(k.error()));
+  return std::move(*k);
+}
+
+simulate::Launch launch_of(const Case& c, const core::Kernel& kernel) {
+  const int64_t d = c.dim();
+  std::map<std::string, int64_t> known = {{"TQ", c.queries},
+                                          {"TK", c.keys},
+                                          {"H", c.heads},
+                                          {"G", c.shared_heads},
+                                          {"B", c.batches}};
+  simulate::Launch out;
+  std::mt19937_64 random(7);
+  std::normal_distribution<double> normal(0, 1.5);
+  for (const std::string tensor : {"Q", "K", "V", "O"}) {
+    const bool wide = tensor == "Q" || tensor == "O";
+    const int64_t heads = wide ? c.heads : c.shared_heads, rows = wide ? c.queries : c.keys;
+    known[tensor + "_ROW"] = heads * d + 8;
+    known[tensor + "_HEAD"] = d;
+    known[tensor + "_BATCH"] = rows * (heads * d + 8);
+    if (tensor == "O") continue;
+    const std::size_t last = c.at(heads, rows, c.batches - 1, heads - 1, rows - 1, d - 1);
+    for (std::size_t i = 0; i <= last; ++i)
+      out.inputs[tensor].push_back(round_to(DType::bfloat16, normal(random)));
+  }
+  for (const core::Term p : kernel.parameters)
+    out.parameters[p->symbol->name] = known.at(p->symbol->name);
+  return out;
+}
+
+/// The first row of O that is not softmax(Q K^T / sqrt(D)) V to the accuracy of bfloat16 powers.
+std::string wrong_row(const Case& c, const simulate::Launch& l, const std::vector<double>& o) {
+  const int64_t d = c.dim();
+  const std::vector<double>&q = l.inputs.at("Q"), &k = l.inputs.at("K"), &v = l.inputs.at("V");
+  for (int64_t b = 0; b < c.batches; ++b)
+    for (int64_t h = 0; h < c.heads; ++h)
+      for (int64_t i = 0; i < c.queries; ++i) {
+        const int64_t g = h * c.shared_heads / c.heads;
+        std::vector<double> sums(static_cast<std::size_t>(d)), powers;
+        double total = 0;
+        for (int64_t j = 0; j < c.keys; ++j) {
+          double score = 0;
+          for (int64_t x = 0; x < d; ++x)
+            score += q[c.at(c.heads, c.queries, b, h, i, x)] *
+                     k[c.at(c.shared_heads, c.keys, b, g, j, x)];
+          const bool seen = !c.causal() || j <= i + c.keys - c.queries;
+          powers.push_back(seen ? std::exp(score / std::sqrt(static_cast<double>(d))) : 0);
+          total += powers.back();
+        }
+        for (int64_t x = 0; x < d; ++x) {
+          double sum = 0;
+          for (int64_t j = 0; j < c.keys; ++j)
+            sum += powers[static_cast<std::size_t>(j)] / total *
+                   v[c.at(c.shared_heads, c.keys, b, g, j, x)];
+          const double found = o[c.at(c.heads, c.queries, b, h, i, x)];
+          if (!(std::abs(found - sum) < 0.03))
+            return fmt::format("O[{}, {}, {}, {}] is {}, not {}", b, h, i, x, found, sum);
+        }
+      }
+  return "";
+}
+
+/// What a few schedules show: the first finding, or a wrong row.
+std::string shown(const Case& c, const core::Kernel& kernel, int64_t schedules) {
+  const simulate::Launch launch = launch_of(c, kernel);
+  const Result<simulate::Simulator> simulator = simulate::Simulator::make(kernel, launch);
+  if (!simulator) return to_text(simulator.error());
+  for (int64_t seed = 0; seed < schedules; ++seed) {
+    const simulate::Outcome o = simulator->run(simulate::Schedule::seeded(seed));
+    if (!o.findings.empty()) return to_text(o.findings.front());
+    if (std::string wrong = wrong_row(c, launch, o.outputs.at("O")); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+void expect_right(const Case& c, int64_t schedules = 2) {
+  const core::Kernel kernel = kernel_of(c, text_of_kernel());
+  const auto arch = arch::find("sm_90a");
+  ASSERT_TRUE(arch);
+  for (const Diagnostic& d : core::verify(kernel, **arch)) ADD_FAILURE() << to_text(d);
+  const auto text = lower::lower(kernel);
+  EXPECT_TRUE(text) << to_text(text.error());
+  EXPECT_EQ(shown(c, kernel, schedules), "");
+}
+
+const Constants alone = {{"GROUPS", int64_t{1}}, {"TURNS", int64_t{0}}};
+
+Case small(Constants more, Case c = {}) {
+  c.constants = alone;
+  for (auto& [name, value] : more) c.constants[name] = value;
+  return c;
+}
+
+TEST(AttentionValues, StepsOneTwoAndMoreThanSlots) {
+  for (int64_t keys : {9, 32, 50}) expect_right(small({}, {.queries = 40, .keys = keys}));
+}
+TEST(AttentionValues, SharedHeadsAndBatchesWithStrides) {
+  expect_right(small({{"STRIDED", int64_t{1}}, {"ELEMENT", std::string("bf16")}},
+                     {.queries = 20, .keys = 24, .heads = 4, .shared_heads = 2, .batches = 2}),
+               1);
+}
+TEST(AttentionValues, Causal) {
+  expect_right(small({{"CAUSAL", int64_t{1}}}, {.queries = 70, .keys = 70, .heads = 1}));
+  expect_right(small({{"CAUSAL", int64_t{1}}}, {.queries = 20, .keys = 50, .heads = 1}));
+}
+TEST(AttentionValues, HeadsOf96AndConsumersInTurns) {
+  Case c{.constants = {{"D", int64_t{96}}}, .queries = 100, .keys = 40, .heads = 1};
+  expect_right(c);
+  if (std::getenv("TESSERA_TEST_ALL") == nullptr) return;
+  c.constants["GROUPS"] = int64_t{3};
+  expect_right(c, 20);
+}
+
+TEST(AttentionValues, EditsAreFound) {
+  const std::vector<std::pair<std::string, std::string>> edits = {
+      {"                v_full[step].wait()\n", ""},
+      {"                k_empty[step].wait()\n", ""},
+      {"                    wgmma.wait(1)\n", "                    wgmma.wait(2)\n"},
+      {"                    sums *= factor\n", ""},
+      {"where(TK <= key", "where(TK < key"},
+      {"            fence.async_shared()\n", ""},
+      {"wgmma(powers, v[step - 1].T, sums)", "wgmma(powers, v[step].T, sums)"},
+      {"key = first_key + indices(scores, axis=1)", "key = first_key + indices(scores, axis=0)"},
+      {"total[:] = total * factor + ", "total[:] = total + "},
+      {"                    v_empty[step - 1].arrive()\n", ""},
+  };
+  const Case c = small({}, {.queries = 40, .keys = 50, .heads = 1});
+  for (const auto& [from, to] : edits) {
+    std::string text = text_of_kernel();
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    EXPECT_NE(shown(c, kernel_of(c, text), 6), "") << "not found: " << from;
+  }
+}
+
+/// Everything but what needs a meaning, which attention has none of yet.
+TEST(AttentionValues, SynchronizationIsProved) {
+  for (const Constants& constants :
+       {Constants{}, Constants{{"CAUSAL", int64_t{1}}},
+        Constants{{"GROUPS", int64_t{3}}, {"KEYS", int64_t{80}}}}) {
+    Constants all = constants;
+    all.try_emplace("D", int64_t{128});
+    all.try_emplace("KEYS", int64_t{128});
+    const core::Kernel kernel = kernel_of({.constants = all}, text_of_kernel());
+    for (const check::Finding& f : check::check(kernel).findings) {
+      const std::string name(f.kind->name);
+      const bool of_meaning = name == "k_agreement" || name == "placement" ||
+                              name == "reduction" || name == "output_once";
+      EXPECT_EQ(f.verdict, of_meaning ? check::Verdict::unknown : check::Verdict::proved)
+          << name << ": " << f.reason;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::commands
