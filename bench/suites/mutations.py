@@ -27,6 +27,9 @@ CASES = [
     "relu",
     "residual",
     "bias_direct",
+    "storages",
+    "storages_clusters",
+    "storages_direct",
     "correct",
 ]
 HOME = "shared"

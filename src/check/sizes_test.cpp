@@ -83,5 +83,12 @@ TEST(CheckSizes, WhatDependsOnOtherParametersIsNotOfSizes) {
   EXPECT_FALSE(l.sizes.of_sizes(l.sizes.rewrite(l.kernel.at.blocks + 1)));
 }
 
+TEST(CheckSizes, AConditionOfParametersIsNoNumberOfTurns) {
+  Loops l;
+  const Term condition = term::less(l.k, l.t);
+  EXPECT_TRUE(l.sizes.rewrite(condition)->predicate());
+  EXPECT_TRUE(l.sizes.of_sizes(l.sizes.rewrite(condition))) << "both are sizes";
+}
+
 }  // namespace
 }  // namespace tessera::check

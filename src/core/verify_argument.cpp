@@ -157,6 +157,7 @@ struct Checker {
     const auto* g = std::get_if<GlobalAt>(&argument());
     if (g == nullptr) return wrong("a tensor's element: `A[...]`");
     const Tensor& t = i.site.kernel[g->tensor];
+    if (!writable(t)) return false;
     if (g->at.size() != t.strides.size()) {
       i.site.report(fail(bad_argument, "`{}` is given the wrong number of indices", t.name)
                         .expect("{}, one a dimension", t.strides.size())
@@ -174,9 +175,24 @@ struct Checker {
     return true;
   }
 
+  /// Of a tensor that the instruction reaches by this operand.
+  bool writable(const Tensor& t) const {
+    const std::vector<arch::Access>& all = i.form().effects.accesses;
+    const bool writes = std::any_of(all.begin(), all.end(), [&](const arch::Access& a) {
+      return a.space == arch::Space::global && a.action != arch::Action::read &&
+             a.operand == operand.name;
+    });
+    if (!writes || t.access != Access::input) return true;
+    i.site.report(fail(bad_argument, "`{}` writes `{}`, which is an input", i.form().name, t.name)
+                      .expect("a tensor that is `out` or `workspace`"),
+                  span());
+    return false;
+  }
+
   bool map() const {
     const auto* m = std::get_if<MapRef>(&argument());
     if (m == nullptr) return wrong("a tensor map");
+    if (!writable(i.site.kernel[i.site.kernel[m->map].tensor])) return false;
     const auto rank = value_of(arch::Amount::modifier("rank"), i.issue.choices);
     const TensorMap& map = i.site.kernel[m->map];
     if (!rank || *rank == static_cast<int64_t>(map.dims.size())) return true;

@@ -118,7 +118,7 @@ const Bad bad[] = {
      "C_map = tensor_map(C, dims=[1, 2], box=[64, 64], swizzle=128, fill=0)",
      "TS0813: `C_map` names a dimension that `C` does not have, or twice | expected dimensions 0 "
      "to 1, each once | found 2"},
-    {"swizzle=128, at=32768", "swizzle=128, at=32896", 2,
+    {"swizzle=128, at=32768", "swizzle=128, at=32896", 4,
      "c = shared(bf16, \"(64,64):(64,1)\", swizzle=128, at=32896)",
      "TS0813: `c` does not begin where its swizzle does | expected a multiple of 1024 bytes, for "
      "swizzle 128 | found byte 32896 | help: at=33792"},
@@ -136,9 +136,16 @@ const Bad bad[] = {
      "empty = barriers(2, at=40968)",
      "TS0813: `full` and `empty` share mbarriers | expected bytes of its own for each | found "
      "bytes 40960 to 40975 and 40968 to 40983"},
-    {"c = shared(bf16, \"(64,64):(64,1)\"", "c = shared(bf16, \"(64,64):(72,1)\"", 1, "c[0, 0]",
+    {"empty = barriers(2, at=40976)", "empty = barriers(2, at=40944)", 1,
+     "empty = barriers(2, at=40944)",
+     "TS0813: `empty` and `c` share bytes | expected mbarriers outside of all shared memory that "
+     "holds elements | found bytes 40944 to 40959 and 32768 to 40959"},
+    {"C: Tensor[bf16, (M, 64), (64, 1), out]", "C: Tensor[bf16, (M, 64), (64, 1)]", 1, "C_map",
+     "TS0814: `tma.store` writes `C`, which is an input | expected a tensor that is `out` or "
+     "`workspace`"},
+    {"c = shared(bf16, \"(64,64):(64,1)\"", "c = shared(bf16, \"(64,64):(56,1)\"", 1, "c[0, 0]",
      "TS0816: the box of `C_map` does not lie in `c` as TMA lays it | expected a mode with stride "
-     "64: the box is 4096 elements without gaps | found \"(64,64):(72,1)\" | help: lay it out with "
+     "64: the box is 4096 elements without gaps | found \"(64,64):(56,1)\" | help: lay it out with "
      "the box's dimensions, [64, 64], fastest first"},
     {"b = shared(bf16, \"(2,64,64):(4096,64,1)\"", "b = shared(bf16, \"(2,64,64):(4096,1,64)\"", 1,
      "b[k % 2, 0, step * 16]",

@@ -38,7 +38,7 @@ struct Stage {
       extents.push_back(b.number(16));
       strides.assign(1, b.number(1));
       while (strides.size() < extents.size()) strides.insert(strides.begin(), strides[0] * 16);
-      x = b.tensor({fmt::format("x{}", rank), DType::bfloat16, extents, strides});
+      x = b.tensor({fmt::format("x{}", rank), DType::bfloat16, extents, strides, Access::output});
       std::vector<int> dims;
       for (int d = rank; d-- > 0;) dims.push_back(d);
       std::vector<int64_t> box(rank, 1);

@@ -171,6 +171,14 @@ void verify_barriers(const Site& site) {
                         .but_found("bytes {} to {} and {} to {}", all[j].at,
                                    all[j].at + 8 * all[j].count - 1, b.at, b.at + 8 * b.count - 1),
                     b.span);
+    // Buffers may share bytes on purpose, at different times. A barrier is always in use.
+    for (const Shared& s : site.kernel.shared)
+      if (b.at < s.at + s.bytes() && s.at < b.at + 8 * b.count)
+        site.report(fail(bad_storage, "`{}` and `{}` share bytes", b.name, s.name)
+                        .expect("mbarriers outside of all shared memory that holds elements")
+                        .but_found("bytes {} to {} and {} to {}", b.at, b.at + 8 * b.count - 1,
+                                   s.at, s.at + s.bytes() - 1),
+                    b.span);
   }
 }
 

@@ -172,6 +172,12 @@ int rank_of(const std::vector<std::vector<int64_t>>& blocks, const std::vector<i
   return out;
 }
 
+/// The first `count` behind the others.
+std::vector<Small> last_first(std::vector<Small> all, std::ptrdiff_t count) {
+  std::rotate(all.begin(), all.begin() + count, all.end());
+  return all;
+}
+
 }  // namespace
 
 Launches::Launches(const core::Kernel& kernel, const std::vector<Term>& sizes) : kernel_(kernel) {
@@ -191,11 +197,16 @@ bool Launches::alike(const Found& a, const Found& b) const {
 std::vector<Small> Launches::near(const std::vector<int64_t>& turns, int most) const {
   constexpr int most_exact = 4;
   std::vector<Small> out;
+  // Barriers that count too few drift apart over many turns.
+  for (const Found* f : longest())
+    if (!turns.empty() && most > 2 && rank_of(f->turns, turns) < 2)
+      out.push_back({filled(f->launch), false});
+  const auto long_ones = static_cast<std::ptrdiff_t>(out.size());
   std::map<std::vector<std::vector<int64_t>>, std::vector<const Found*>> taken;
   for (int rank = 0; rank < 3; ++rank) {
     int with_rank = 0;
     for (const Found& f : found_) {
-      if (static_cast<int>(out.size()) >= most) return out;
+      if (static_cast<int>(out.size()) >= most) return last_first(std::move(out), long_ones);
       if (rank == 0 && !turns.empty() && with_rank >= most_exact) break;
       if (rank_of(f.turns, turns) != rank) continue;
       // Of the same numbers of turns two: whole tiles, and parts of tiles alone.
@@ -205,6 +216,20 @@ std::vector<Small> Launches::near(const std::vector<int64_t>& turns, int most) c
       ++with_rank;
       out.push_back({filled(f.launch), rank == 0});
     }
+  }
+  return last_first(std::move(out), long_ones);
+}
+
+std::vector<const Launches::Found*> Launches::longest() const {
+  std::vector<const Found*> out;
+  const std::size_t sizes = found_.empty() ? 0 : found_.front().turns.front().size();
+  for (std::size_t i = 0; i < sizes; ++i) {
+    const Found* best = nullptr;
+    int64_t most = 0;
+    for (const Found& f : found_)
+      for (const std::vector<int64_t>& block : f.turns)
+        if (block[i] > most) most = block[i], best = &f;
+    if (best != nullptr) out.push_back(best);
   }
   return out;
 }

@@ -24,8 +24,8 @@ class Launches {
   Launches(const core::Kernel& kernel, const std::vector<core::Term>& sizes);
 
   /// At most so many, for these numbers of turns: those that have them first (at most 4), then
-  /// those with at least so many turns, then others; of each those with less work first, and whole
-  /// tiles before parts of tiles. Without turns all are alike.
+  /// those with at least so many turns, then others, then those with the most turns; of each those
+  /// with less work first, and whole tiles before parts of tiles. Without turns all are alike.
   [[nodiscard]] std::vector<Small> near(const std::vector<int64_t>& turns, int most) const;
 
  private:
@@ -35,6 +35,8 @@ class Launches {
     std::vector<std::vector<int64_t>> turns;  // by block
   };
   friend class Search;
+  /// For each loop the shortest launch in which it turns most.
+  [[nodiscard]] std::vector<const Found*> longest() const;
   [[nodiscard]] bool alike(const Found& a, const Found& b) const;
   [[nodiscard]] simulate::Launch filled(simulate::Launch launch) const;
 

@@ -28,7 +28,7 @@ void expect_caught(const std::string& name, int count) {
   ASSERT_TRUE(kernel) << to_text(kernel.error());
   const testing::Study study(*kernel, {.schedules = 16, .explored = 2, .launches = 6});
   ASSERT_EQ(study.why_not(), "");
-  std::vector<core::testing::Mutant> all = testing::mutants_of(*kernel);
+  std::vector<core::testing::Mutant> all = testing::mutants_of(*kernel, false);
   std::mt19937_64 random(7);
   std::shuffle(all.begin(), all.end(), random);
   int caught = 0, seen = 0;
@@ -78,7 +78,7 @@ TEST(Mutations, TheOracleTellsAWrongKernelFromItself) {
   EXPECT_EQ(oracle.ask(*kernel, true).fault, "");
   EXPECT_GE(oracle.ask(*kernel, true).runs, 20);
   int told = 0;
-  for (const core::testing::Mutant& m : testing::mutants_of(*kernel)) {
+  for (const core::testing::Mutant& m : testing::mutants_of(*kernel, false)) {
     if ((m.name != "next_k" && m.name != "drop_fence") || m.site != 0) continue;
     EXPECT_NE(oracle.ask(m.kernel, false).fault, "") << m.name;
     const testing::Edited e = testing::edited(*kernel, m.kernel);

@@ -65,7 +65,7 @@ std::string difference(const std::map<std::string, std::vector<double>>& a,
 
 /// All vectors of numbers of turns for `sizes` loops.
 std::vector<std::vector<int64_t>> trips(std::size_t sizes, int64_t slots) {
-  std::set<int64_t> some = {0, 1, 2, 3, slots, slots + 1};
+  std::set<int64_t> some = {0, 1, 2, 3, slots, slots + 1, 2 * slots + 1};
   std::vector<std::vector<int64_t>> out = {{}};
   for (std::size_t s = 0; s < sizes; ++s) {
     std::vector<std::vector<int64_t>> longer;

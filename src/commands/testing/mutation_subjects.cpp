@@ -2,7 +2,6 @@
 
 #include "base/files.h"
 
-#include "core/testing/attention.h"
 #include "core/testing/gemm.h"
 #include "core/testing/mutate_cluster.h"
 #include "language/language.h"
@@ -10,7 +9,6 @@
 namespace tessera::commands::testing {
 namespace {
 
-using core::testing::AttentionShape;
 using core::testing::GemmShape;
 using core::testing::Mutant;
 using Constants = std::map<std::string, language::Constant>;
@@ -34,8 +32,9 @@ MutationSubject of_generator(std::string name, const GemmShape& shape) {
   return {std::move(name), [=](const std::string&) { return core::testing::gemm(shape); }};
 }
 
-MutationSubject of_attention(std::string name, const AttentionShape& shape) {
-  return {std::move(name), [=](const std::string&) { return core::testing::attention(shape); }};
+MutationSubject storages_of(MutationSubject s) {
+  s.storages = true;
+  return s;
 }
 
 constexpr int64_t yes = 1;
@@ -71,9 +70,9 @@ const std::vector<MutationSubject>& mutation_subjects() {
                                    .batched = true,
                                    .epilogue = Epilogue::bias,
                                    .direct = true}),
-      of_attention("attention", {.keys = 32, .head_dim = 64}),
-      of_attention("attention_causal",
-                   {.keys = 32, .head_dim = 64, .causal = true, .turns = false}),
+      storages_of(of_file("storages", {{"STAGES", 3}})),
+      storages_of(of_file("storages_clusters", {{"CLUSTER", 2}})),
+      storages_of(of_file("storages_direct", {{"DIRECT", yes}})),
   };
   return all;
 }
@@ -123,11 +122,16 @@ const std::vector<MutationSubject>& correct_variants() {
   return all;
 }
 
-std::vector<Mutant> mutants_of(const core::Kernel& kernel, int sites) {
+std::vector<Mutant> mutants_of(const core::Kernel& kernel, bool storages, int sites) {
+  std::vector<std::vector<Mutant>> all;
+  if (storages)
+    all = {core::testing::storage_mutants(kernel)};
+  else
+    all = {core::testing::mutants(kernel), core::testing::result_mutants(kernel),
+           core::testing::cluster_mutants(kernel)};
   std::vector<Mutant> out;
-  for (auto&& more : {core::testing::mutants(kernel), core::testing::result_mutants(kernel),
-                      core::testing::cluster_mutants(kernel)})
-    for (const Mutant& m : more) {
+  for (const std::vector<Mutant>& some : all)
+    for (const Mutant& m : some) {
       if (m.site >= sites || (kernel.means.empty() && m.breaks == core::testing::Breaks::data))
         continue;
       out.push_back(m);

@@ -18,7 +18,7 @@ void say(const Json& row) {
 }
 
 int studied(const MutationSubject& subject, const std::string& root, std::size_t first,
-            std::size_t step) {
+            std::size_t step, const std::string& only) {
   const Result<core::Kernel> kernel = subject.make(root);
   if (!kernel) {
     std::cerr << to_text(kernel.error());
@@ -29,8 +29,9 @@ int studied(const MutationSubject& subject, const std::string& root, std::size_t
     std::cerr << subject.name << " cannot be studied: " << study.why_not() << "\n";
     return 1;
   }
-  const std::vector<core::testing::Mutant> all = mutants_of(*kernel);
-  for (std::size_t i = first; i < all.size(); i += step) say(to_json(study.judge(all[i])));
+  const std::vector<core::testing::Mutant> all = mutants_of(*kernel, subject.storages);
+  for (std::size_t i = first; i < all.size(); i += step)
+    if (only.empty() || all[i].name == only) say(to_json(study.judge(all[i])));
   return 0;
 }
 
@@ -55,16 +56,17 @@ int main(int count, char** words) {
     for (const MutationSubject& s : mutation_subjects()) std::cout << s.name << "\n";
     return 0;
   }
-  const std::size_t slash = args.size() == 3 ? args[2].find('/') : std::string::npos;
+  const std::size_t slash =
+      args.size() == 3 || args.size() == 4 ? args[2].find('/') : std::string::npos;
   if (slash == std::string::npos) {
-    std::cerr << "usage: mutations list ROOT | mutations SUBJECT|correct ROOT I/N\n";
+    std::cerr << "usage: mutations list ROOT | mutations SUBJECT|correct ROOT I/N [OPERATOR]\n";
     return 3;
   }
   const std::size_t first = std::stoul(args[2].substr(0, slash)) - 1;
   const std::size_t step = std::stoul(args[2].substr(slash + 1));
   if (args[0] == "correct") return proved(args[1], first, step);
   for (const MutationSubject& s : mutation_subjects())
-    if (s.name == args[0]) return studied(s, args[1], first, step);
+    if (s.name == args[0]) return studied(s, args[1], first, step, args.size() == 4 ? args[3] : "");
   std::cerr << "no subject `" << args[0] << "`\n";
   return 3;
 }
