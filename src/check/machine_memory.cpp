@@ -275,11 +275,10 @@ bool Machine::ordered(int at, const Instruction& i, const Access& before, const 
 void Machine::use_registers(int at, const Instruction& i, const Slots& s, bool read, bool write) {
   Warp& w = state.warps[static_cast<std::size_t>(at)];
   const std::string& name = kernel_[s.id].name;
-  const bool in_flight =
-      std::any_of(w.flights.begin(), w.flights.end(), [&](const Flight& f) {
-        return std::any_of(f.locked.begin(), f.locked.end(),
-                           [&](const Slots& locked) { return locked.overlaps(s); });
-      });
+  const bool in_flight = std::any_of(w.flights.begin(), w.flights.end(), [&](const Flight& f) {
+    return std::any_of(f.locked.begin(), f.locked.end(),
+                       [&](const Slots& locked) { return locked.overlaps(s); });
+  });
   if (i.perhaps && (in_flight || (read && !w.holds.covers(s)))) {
     doubt = fmt::format("a condition on more than numbers of turns may touch registers `{}`", name);
     return;

@@ -1,7 +1,7 @@
-// kernels/attention.py in its variants, run by the interpreter: every element of O beside softmax in
-// double, under several schedules; what the checker proves of them; and edits that are found.
-#include <gtest/gtest.h>
+// kernels/attention.py in its variants, run by the interpreter: every element of O beside softmax
+// in double, under several schedules; what the checker proves of them; and edits that are found.
 #include <cmath>
+#include <gtest/gtest.h>
 #include <random>
 
 #include "base/files.h"
@@ -12,7 +12,6 @@
 #include "core/verify.h"
 #include "language/language.h"
 #include "lower/lower.h"
-#include "numeric/round.h"
 #include "simulate/simulate.h"
 
 namespace tessera::commands {
@@ -34,9 +33,8 @@ struct Case {
                                int64_t c) const {
     const bool strided = constant("STRIDED", 0) == 1;
     const int64_t row = of_heads * dim() + 8;
-    return static_cast<std::size_t>(strided
-                                        ? (b * of_rows + i) * row + h * dim() + c
-                                        : ((b * of_heads + h) * of_rows + i) * dim() + c);
+    return static_cast<std::size_t>(strided ? (b * of_rows + i) * row + h * dim() + c
+                                            : ((b * of_heads + h) * of_rows + i) * dim() + c);
   }
 };
 
@@ -55,14 +53,12 @@ core::Kernel kernel_of(const Case& c, const std::string& text) {
 
 simulate::Launch launch_of(const Case& c, const core::Kernel& kernel) {
   const int64_t d = c.dim();
-  std::map<std::string, int64_t> known = {{"TQ", c.queries},
-                                          {"TK", c.keys},
-                                          {"H", c.heads},
-                                          {"G", c.shared_heads},
-                                          {"B", c.batches}};
+  std::map<std::string, int64_t> known = {
+      {"TQ", c.queries}, {"TK", c.keys}, {"H", c.heads}, {"G", c.shared_heads}, {"B", c.batches}};
   simulate::Launch out;
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal(0, 1.5);
+  // Eighths, which 16 bits hold.
   for (const std::string tensor : {"Q", "K", "V", "O"}) {
     const bool wide = tensor == "Q" || tensor == "O";
     const int64_t heads = wide ? c.heads : c.shared_heads, rows = wide ? c.queries : c.keys;
@@ -72,7 +68,7 @@ simulate::Launch launch_of(const Case& c, const core::Kernel& kernel) {
     if (tensor == "O") continue;
     const std::size_t last = c.at(heads, rows, c.batches - 1, heads - 1, rows - 1, d - 1);
     for (std::size_t i = 0; i <= last; ++i)
-      out.inputs[tensor].push_back(round_to(DType::bfloat16, normal(random)));
+      out.inputs[tensor].push_back(std::round(normal(random) * 8) / 8);
   }
   for (const core::Term p : kernel.parameters)
     out.parameters[p->symbol->name] = known.at(p->symbol->name);
@@ -181,8 +177,8 @@ TEST(AttentionValues, EditsAreFound) {
       {"                    v_empty[step - 1].arrive()\n", "", true},
       {"                v_empty[step].wait()\n", "", true},
       {"            q_full[0].wait(parity=0)\n", "", true},
-      {"                k_empty[step].arrive()\n                mask(",
-       "                mask(", true},
+      {"                k_empty[step].arrive()\n                mask(", "                mask(",
+       true},
       {"bulk.wait_read(0)", "pass", true},
   };
   for (const Edit& edit : edits) {
@@ -205,17 +201,16 @@ TEST(AttentionValues, EditsAreFound) {
 
 /// Everything but what needs a meaning, which attention has none of yet.
 TEST(AttentionValues, SynchronizationIsProved) {
-  for (const Constants& constants :
-       {Constants{}, Constants{{"CAUSAL", int64_t{1}}},
-        Constants{{"GROUPS", int64_t{3}}, {"KEYS", int64_t{80}}}}) {
+  for (const Constants& constants : {Constants{}, Constants{{"CAUSAL", int64_t{1}}},
+                                     Constants{{"GROUPS", int64_t{3}}, {"KEYS", int64_t{80}}}}) {
     Constants all = constants;
     all.try_emplace("D", int64_t{128});
     all.try_emplace("KEYS", int64_t{128});
     const core::Kernel kernel = kernel_of({.constants = all}, text_of_kernel());
     for (const check::Finding& f : check::check(kernel).findings) {
       const std::string name(f.kind->name);
-      const bool of_meaning = name == "k_agreement" || name == "placement" ||
-                              name == "reduction" || name == "output_once";
+      const bool of_meaning = name == "k_agreement" || name == "placement" || name == "reduction" ||
+                              name == "output_once";
       EXPECT_EQ(f.verdict, of_meaning ? check::Verdict::unknown : check::Verdict::proved)
           << name << ": " << f.reason;
     }
