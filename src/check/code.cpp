@@ -87,8 +87,8 @@ class Compiler {
       const Instruction& at = code_.instructions[i];
       const bool control = at.kind == Kind::enter || at.kind == Kind::test ||
                            at.kind == Kind::next || at.kind == Kind::jump || at.kind == Kind::end;
-      const bool back = (at.kind == Kind::next || at.kind == Kind::jump) &&
-                        at.target < static_cast<int>(out);
+      const bool back =
+          (at.kind == Kind::next || at.kind == Kind::jump) && at.target < static_cast<int>(out);
       if (!control || back) out = i + 1;
     }
     return out;

@@ -211,6 +211,7 @@ class Machine {
   std::set<const core::Op*> seen;  // ops that ran
   std::vector<int64_t> least;      // turns of a loop, by size: fewer are told apart by key()
   std::string failed;              // a value that could not be computed
+  std::string doubt;               // what a computation would violate that a run may leave out
   int64_t events = 0;
 
   /// The state but for what has no influence: equal texts go on alike (state_key.cpp).

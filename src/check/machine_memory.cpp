@@ -275,13 +275,12 @@ bool Machine::ordered(int at, const Instruction& i, const Access& before, const 
 void Machine::use_registers(int at, const Instruction& i, const Slots& s, bool read, bool write) {
   Warp& w = state.warps[static_cast<std::size_t>(at)];
   const std::string& name = kernel_[s.id].name;
-  const bool in_flight =
-      std::any_of(w.flights.begin(), w.flights.end(), [&](const Flight& f) {
-        return std::any_of(f.locked.begin(), f.locked.end(),
-                           [&](const Slots& locked) { return locked.overlaps(s); });
-      });
+  const bool in_flight = std::any_of(w.flights.begin(), w.flights.end(), [&](const Flight& f) {
+    return std::any_of(f.locked.begin(), f.locked.end(),
+                       [&](const Slots& locked) { return locked.overlaps(s); });
+  });
   if (i.perhaps && (in_flight || (read && !w.holds.covers(s)))) {
-    failed = fmt::format("a condition on more than numbers of turns may touch registers `{}`", name);
+    doubt = fmt::format("a condition on more than numbers of turns may touch registers `{}`", name);
     return;
   }
   if (i.perhaps) w.perhaps_touched.add(s);
@@ -309,8 +308,8 @@ void Machine::multiply(int at, const Instruction& i,
   for (const auto& [operand, s] : used) {
     const arch::Operand& o = issue.form->operands[operand];
     if (w.perhaps_touched.overlaps(s))
-      failed = fmt::format("a condition on more than numbers of turns may touch registers `{}`",
-                           kernel_[s.id].name);
+      doubt = fmt::format("a condition on more than numbers of turns may touch registers `{}`",
+                          kernel_[s.id].name);
     else if (w.touched.overlaps(s))
       report("async_registers", at, i,
              fmt::format("no fence stands between accesses of registers `{}` and this",

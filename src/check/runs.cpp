@@ -35,6 +35,7 @@ class Runner {
     refute(false);
     if (clean() && program_.not_shifted.empty()) all();
     if (why_.empty()) why_ = !machine_.failed.empty() ? machine_.failed : program_.not_shifted;
+    if (why_.empty()) why_ = machine_.doubt;
     out.proved = clean() && why_.empty();
     // Where there is no proof, more sizes are tried.
     if (clean() && !out.proved) refute(true);

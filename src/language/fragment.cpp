@@ -79,8 +79,7 @@ Result<Elementwise> Elaborator::elementwise(const Value& v, Span span) {
   }
   if (const auto* t = v.as<Term>()) {
     const bool truth = (*t)->predicate();
-    out.inputs = {
-        {truth ? builder_->select(*t, builder_->number(1), builder_->number(0)) : *t, 0}};
+    out.inputs = {{truth ? builder_->select(*t, builder_->number(1), builder_->number(0)) : *t, 0}};
     out.dag.results = {out.dag.add_operand(0)};
     return out;
   }
@@ -153,12 +152,12 @@ Status Elaborator::name_element(core::Compute& c, Term t, const Fragment& to, Sp
     if (!term::any_node(t, [&](Term n) { return n == i.element; })) continue;
     TESSERA_TRY(there, layout_of(to, span));
     if (i.tile != to.tile || !same_layout(i.layout, there))
-      return error(fail(no_layout, "the indices are those of elements that lie elsewhere")
-                       .label(label(span))
-                       .expect("indices of {}, which lies as {}", shape_text(to.tile),
-                               to_string(there))
-                       .but_found("of {}, as {}", shape_text(i.tile), to_string(i.layout))
-                       .help("take `indices` of registers that lie as these do"));
+      return error(
+          fail(no_layout, "the indices are those of elements that lie elsewhere")
+              .label(label(span))
+              .expect("indices of {}, which lies as {}", shape_text(to.tile), to_string(there))
+              .but_found("of {}, as {}", shape_text(i.tile), to_string(i.layout))
+              .help("take `indices` of registers that lie as these do"));
     c.element = i.element;
   }
   return {};

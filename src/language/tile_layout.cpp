@@ -1,7 +1,7 @@
 #include "language/tile_layout.h"
 
-#include <map>
 #include <functional>
+#include <map>
 #include <numeric>
 
 namespace tessera::language {

@@ -48,8 +48,8 @@ std::optional<Layout> broadcast(const Layout& small, const std::vector<int64_t>&
 /// The layout of what is left of a tile when one element stands for all along a dimension.
 Layout without(const Layout& layout, const std::vector<int64_t>& tile, int dim);
 
-/// The layout of a tile that has one element along `dim` for each lane that shares it: what a thread
-/// has along it, put together. `tile` becomes that tile.
+/// The layout of a tile that has one element along `dim` for each lane that shares it: what a
+/// thread has along it, put together. `tile` becomes that tile.
 Layout one_a_lane(const Layout& layout, std::vector<int64_t>& tile, int dim);
 /// Fragments of 64 rows a warpgroup (arch/wgmma.h), one warpgroup below the other, in a tile of
 /// `rows`.

@@ -153,9 +153,9 @@ struct Sequence {
 
 struct Value {
   std::variant<None, bool, int64_t, double, std::string, DType, Term, Sequence, Position, TensorRef,
-               BoxRef, MapValue, SharedRef, BarriersRef, BarrierRef, NamedRef, Fragment, Elementwise,
-               UserFunction, BuiltinRef, FormRef, PointwiseRef, Namespace, ScopeRef, LoopRef,
-               IndexType, TensorType>
+               BoxRef, MapValue, SharedRef, BarriersRef, BarrierRef, NamedRef, Fragment,
+               Elementwise, UserFunction, BuiltinRef, FormRef, PointwiseRef, Namespace, ScopeRef,
+               LoopRef, IndexType, TensorType>
       data;
 
   template <class T>

@@ -104,8 +104,8 @@ class Device {
   std::map<const core::For*, std::vector<Ring>> rings_;
   std::map<const Ring*, std::vector<std::string>> ring_names_;  // the slot's, perhaps the round's
   std::vector<std::string> maps_, tensors_, shared_, barriers_, registers_;
-  std::set<int32_t> addressed_;              // tensors
-  std::set<int32_t> in_flight_;              // registers that some wgmma has while it runs
+  std::set<int32_t> addressed_;  // tensors
+  std::set<int32_t> in_flight_;  // registers that some wgmma has while it runs
   Flight flight_;
   std::vector<core::RegistersId> declared_;  // in the bodies that are open
   std::set<const term::Symbol*> in_text_;    // counters that are constants of the text

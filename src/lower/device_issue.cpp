@@ -273,7 +273,8 @@ void Device::take_off(const core::Issue& i) {
   flight_.wait(known ? static_cast<std::size_t>(pending->values[0]->value) : 0);
 }
 
-/// Not those that products under way have: what is made of pins may read them, and ptxas then waits.
+/// Not those that products under way have: what is made of pins may read them, and ptxas then
+/// waits.
 void Device::pin_registers() {
   for (const core::RegistersId r : declared_)
     if (in_flight_.count(r.index) != 0 && !flight_.has(r.index)) {

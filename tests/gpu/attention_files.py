@@ -54,7 +54,10 @@ def build(directory, only, tessera):
         words = [w for c, value in constants.items() for w in ("--set", f"{c}={value}")]
         # What softmax means is not proved yet.
         done = subprocess.run(
-            [tessera, "build", FILE, *words, "--unproved", "--json", "-o", out], capture_output=True, text=True, check=False
+            [tessera, "build", FILE, *words, "--unproved", "--json", "-o", out],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         (out / "build.json").write_text(done.stdout)
         print(name, "built" if done.returncode == 0 else (done.stdout + done.stderr)[-2000:], flush=True)
@@ -72,7 +75,9 @@ def run(directory, only, seconds):
         if entry["dtype"] == "float16":
             problem.group += " f16"
         kernel = core_kernels.Kernel(next((directory / name).glob("*.so")))
-        faults = [f"{size}: {fault}" for size in problem.sizes if (fault := core_kernels.check(torch, kernel, problem, size))]
+        faults = [
+            f"{size}: {fault}" for size in problem.sizes if (fault := core_kernels.check(torch, kernel, problem, size))
+        ]
         print(f"{'WRONG' if faults else 'right'} {name}", *faults, sep="\n    " if faults else " ", flush=True)
         wrong += bool(faults)
         if not faults:

@@ -69,7 +69,8 @@ Result<Value> indices(Call& c) {
                      .expect("{} to {}", -rank, rank - 1)
                      .but_found("{}", axis)
                      .help("-1 is the last one"));
-  TESSERA_TRY(out, c.e.index_of_elements(f, static_cast<int>(axis < 0 ? axis + rank : axis), c.span));
+  TESSERA_TRY(out,
+              c.e.index_of_elements(f, static_cast<int>(axis < 0 ? axis + rank : axis), c.span));
   return Value{out};
 }
 

@@ -165,12 +165,12 @@ Result<Layout> layout_like(Call& c, const std::vector<int64_t>& tile) {
     shape[d] = tile[d] == lanes[d] ? lanes[d] : 1;
   }
   if (shape == tile) return layout;
-  return error(fail(wrong_shape, "the tile does not go together with the registers")
-                   .label(c.e.label(c.span_of("like"), "registers of " + shape_text(like.tile)))
-                   .expect("{}, or along a dimension 1, or as many as lanes share it",
-                           shape_text(like.tile))
-                   .but_found("{}", shape_text(tile))
-                   .help("give both the same extents"));
+  return error(
+      fail(wrong_shape, "the tile does not go together with the registers")
+          .label(c.e.label(c.span_of("like"), "registers of " + shape_text(like.tile)))
+          .expect("{}, or along a dimension 1, or as many as lanes share it", shape_text(like.tile))
+          .but_found("{}", shape_text(tile))
+          .help("give both the same extents"));
 }
 
 Result<Value> registers(Call& c) {

@@ -46,8 +46,8 @@ struct Product {
 Result<arch::Wgmma> instruction_of(Call& c, const Product& p) {
   const core::Kernel& kernel = c.e.builder().kernel();
   const Fragment& sum = p.sum;
-  const DType ta = p.held_a() != nullptr ? kernel[p.held_a()->id].element
-                                         : kernel[p.shared_a()->id].element;
+  const DType ta =
+      p.held_a() != nullptr ? kernel[p.held_a()->id].element : kernel[p.shared_a()->id].element;
   const DType tb = kernel[p.b.id].element, tc = kernel[sum.id].element;
   const auto feed = p.held_a() != nullptr ? arch::Feed::registers : arch::Feed::shared;
   const auto ea = element_of(ta), eb = element_of(tb);
@@ -149,7 +149,8 @@ std::vector<core::Argument> arguments(Call& c, const Product& p, int64_t step, T
     else if (o.name == "accumulate")
       out.emplace_back(core::Integers{{keeps}});
     else if (o.name == "transpose_a" || o.name == "transpose_b")
-      out.emplace_back(core::Integers{{b.number(turned(o.name == "transpose_a" ? *p.shared_a() : p.b))}});
+      out.emplace_back(
+          core::Integers{{b.number(turned(o.name == "transpose_a" ? *p.shared_a() : p.b))}});
     else
       out.emplace_back(core::Integers{{b.number(1)}});  // scale_a, scale_b
   }
