@@ -1,6 +1,7 @@
 // kernels/gemm.py with two roles of consumers that take tiles by turns: proved in its variants, and
 // refuted with an edit of the order between the roles or of the turns that they take.
 #include <gtest/gtest.h>
+#include <span>
 
 #include "base/files.h"
 #include "base/source_folder.h"
@@ -35,6 +36,9 @@ TEST(Turns, AreProved) {
                              {{"DIRECT", 1}},
                              {{"BM", 128}, {"BN", 64}},
                              {{"STAGES", 8}, {"BN", 64}},
+                             {{"BM", 128}, {"ROWS", 128}},
+                             {{"BM", 128}, {"ROWS", 128}, {"BN", 96}, {"PART", 32}, {"DIRECT", 1}},
+                             {{"BM", 256}, {"ROWS", 128}, {"TURNS", 1}, {"CLUSTER", 2}},
                              {{"A_ORDER", 2}, {"B_ORDER", 2}},
                              {{"BATCHES", 1}, {"A_BATCHES", 1}, {"B_BATCHES", 1}, {"C_ORDER", 1}},
                              {{"CLUSTER", 2}},
@@ -60,6 +64,16 @@ std::string edited(const Edit& e) {
   return place == std::string::npos ? text : text.replace(place, std::string(e.from).size(), e.to);
 }
 
+void refuted(std::span<const Edit> edits, const Constants& constants) {
+  for (const Edit& e : edits) {
+    const auto r = report(edited(e), constants);
+    ASSERT_TRUE(r) << e.what;
+    EXPECT_NE(r->verdict(), check::Verdict::proved) << e.what;
+    if (e.kind == nullptr) continue;
+    EXPECT_EQ(r->find(e.kind)->verdict, check::Verdict::refuted) << e.what << "\n" << to_text(*r);
+  }
+}
+
 TEST(Turns, WithAnEditAreRefuted) {
   const char* const condition = "TURNS == 1 or work.turn.index % 2 == w:";
   const char* const out = "for c in parts(BN, PART):";
@@ -75,7 +89,7 @@ TEST(Turns, WithAnEditAreRefuted) {
        "work.turn.index % (2 + 2 * w) == w:", "deadlock"},
       {"the second frees no slots", "empty[steps.last].arrive(cluster=True)",
        "if w == 0:\n                        empty[steps.last].arrive(cluster=True)", "deadlock"},
-      {"both have the same buffers", "warpgroup + BM // 64", "warpgroup", "race_shared"},
+      {"both have the same buffers", "warpgroup + groups", "warpgroup", "race_shared"},
       {"one of two tiles is stored", out,
        "for c in parts(BN if w == 0 else PART, PART):", "placement"},
       {"the first turn is not stored", "store_part(x, result",
@@ -85,13 +99,25 @@ TEST(Turns, WithAnEditAreRefuted) {
       {"every other turn of a role is not stored", "store_part(x, result",
        "if work.turn.index % 4 < 2: store_part(x, result", "placement"},
   };
-  for (const Edit& e : edits) {
-    const auto r = report(edited(e), {});
-    ASSERT_TRUE(r) << e.what;
-    EXPECT_NE(r->verdict(), check::Verdict::proved) << e.what;
-    if (e.kind == nullptr) continue;
-    EXPECT_EQ(r->find(e.kind)->verdict, check::Verdict::refuted) << e.what << "\n" << to_text(*r);
-  }
+  refuted(edits, {});
+}
+
+/// Two accumulators a warpgroup, for the upper and the lower half of its rows.
+TEST(Turns, WithAnEditOfTheHalvesAreRefuted) {
+  const char* const product = "wgmma(a[k, part(h, high)], b[k].T, sums[h], start=k.first)";
+  const char* const x = "x = epilogue(sums[h][:, c], batch, rows, n[c])";
+  const char* const rows = "rows = m[part(h, high)]";
+  const Edit edits[] = {
+      {"both have the upper rows", product,
+       "wgmma(a[k, part(0, high)], b[k].T, sums[h], start=k.first)", "placement"},
+      {"the lower half starts one turn late", product,
+       "wgmma(a[k, part(h, high)], b[k].T, sums[h], start=k.index == h)", "initialized"},
+      {"the halves are exchanged", x, "x = epilogue(sums[1 - h][:, c], batch, rows, n[c])",
+       "placement"},
+      {"one is stored twice", x, "x = epilogue(acc[:, c], batch, rows, n[c])", "placement"},
+      {"both are stored above", rows, "rows = m[part(0, high)]", "placement"},
+  };
+  refuted(edits, {{"BM", 128}, {"ROWS", 128}});
 }
 
 }  // namespace
