@@ -121,7 +121,7 @@ class Tracer {
     Operand out;
     const std::string why =
         trace({kernel_, p, *at, writers, is_a ? arch::Wgmma::m : w.n, w.k(), known,
-               is_a ? means_.a : means_.b, is_a ? Axis::row : Axis::column},
+               is_a ? means_.a : means_.b, is_a ? means_.b : means_.a, is_a ? Axis::row : Axis::column},
               out);
     if (!why.empty()) return give_up("k_agreement", why), std::nullopt;
     return out;

@@ -55,5 +55,28 @@ TEST(CheckFlow, AnotherMeaningIsRefuted) {
   EXPECT_EQ(check(*k).find("placement")->verdict, Verdict::unknown);
 }
 
+TEST(CheckFlow, ATensorThatIsNoFactorIsRefuted) {
+  core::Kernel k =
+      *core::testing::gemm({.bn = 128, .stages = 2, .epilogue = core::testing::Epilogue::residual});
+  const auto means = means_of(k);
+  ASSERT_TRUE(means && *means);
+  const auto tensor = [&](std::string_view name) {
+    for (std::size_t t = 0; t < k.tensors.size(); ++t)
+      if (k.tensors[t].name == name) return core::TensorId(static_cast<int32_t>(t));
+    ADD_FAILURE() << name;
+    return core::TensorId(0);
+  };
+  const auto verdict = [&](core::TensorId t) {
+    k.maps[0].tensor = t;
+    const Report r = check(k, {}, **means);
+    return std::pair(r.find("k_agreement")->verdict, to_text(r));
+  };
+  ASSERT_EQ(verdict(tensor("A")).first, Verdict::proved);
+  const auto [residual, text] = verdict(tensor("X1"));
+  EXPECT_EQ(residual, Verdict::refuted) << text;
+  EXPECT_NE(text.find("found: `X1`"), std::string::npos) << text;
+  EXPECT_EQ(verdict(tensor("B")).first, Verdict::unknown);
+}
+
 }  // namespace
 }  // namespace tessera::check

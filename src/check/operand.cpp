@@ -41,8 +41,12 @@ class Trace {
     const auto* ref = argument<core::MapRef>(from.issue(), "map");
     const auto* blocks = argument<core::Integers>(from.issue(), "blocks");
     if (ref == nullptr) return "an operand is not copied by a tensor map";
-    if (kernel_[ref->map].tensor != r_.factor.tensor)
-      return "an operand is another tensor than the meaning has";
+    if (const core::TensorId of = kernel_[ref->map].tensor; of != r_.factor.tensor) {
+      // A kernel may exchange A and B and turn the result, which is not looked into.
+      if (of == r_.other.tensor) return "an operand is the other factor of the meaning";
+      return wrong("a product takes a tensor that is no factor of the meaning",
+                   fmt::format("`{}`", name()), fmt::format("`{}`", kernel_[of].name));
+    }
     if (from.loops.size() != r_.reader.loops.size())
       return "a copy and its product stand in different loops";
     for (std::size_t i = 0; i < from.loops.size(); ++i)

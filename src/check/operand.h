@@ -31,6 +31,7 @@ struct Reading {
   int64_t rows, steps;
   Known known;              // what is known where it is read
   const ElementAt& factor;  // of the meaning
+  const ElementAt& other;   // that it is multiplied with
   Axis row;                 // which of its indices the rows are
 };
 
