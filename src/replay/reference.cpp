@@ -1,5 +1,6 @@
 #include "replay/reference.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -29,6 +30,16 @@ struct Factor {
       out += at * lie.strides[d];
     }
     return static_cast<std::size_t>(out);
+  }
+  /// Whether the tensor reaches so far: a meaning that is wrong may ask for more.
+  [[nodiscard]] bool has(const Point& p) const {
+    for (std::size_t d = 0; d < element->at.size(); ++d) {
+      const check::Index& i = element->at[d];
+      if ((i.axis == Axis::number ? i.number : p[static_cast<std::size_t>(i.axis)]) >=
+          lie.extents[d])
+        return false;
+    }
+    return true;
   }
   [[nodiscard]] double at(const Point& p) const { return values->at(offset(p)); }
   [[nodiscard]] int64_t extent(Axis axis) const {
@@ -82,6 +93,10 @@ Reference::Reference(const core::Kernel& kernel, const check::Means& means,
     for (batch = 0; batch < to.extent(Axis::batch); ++batch)
       for (row = 0; row < to.extent(Axis::row); ++row)
         for (column = 0; column < to.extent(Axis::column); ++column) {
+          k = std::max<int64_t>(depth - 1, 0);
+          if (!a.has(p) || !b.has(p) ||
+              !std::all_of(others.begin(), others.end(), [&](const Factor& f) { return f.has(p); }))
+            continue;
           std::vector<double> operands = {0};
           for (k = 0; k < depth; ++k) operands[0] += a.at(p) * b.at(p);
           for (const Factor& f : others) operands.push_back(f.at(p));

@@ -11,6 +11,7 @@ namespace tessera::replay {
 
 class Reference {
  public:
+  /// Elements that the meaning makes of more than the tensors have are left out.
   Reference(const core::Kernel& kernel, const check::Means& means, const simulate::Launch& launch);
 
   /// "C[0, 3, 5] is 4, not 7" of the first element that is not what is meant, rounded to the
