@@ -119,10 +119,10 @@ class Tracer {
     const std::vector<const Place*> writers = copies(p, at->shared);
     if (!out_.why.empty()) return std::nullopt;
     Operand out;
-    const std::string why =
-        trace({kernel_, p, *at, writers, is_a ? arch::Wgmma::m : w.n, w.k(), known,
-               is_a ? means_.a : means_.b, is_a ? means_.b : means_.a, is_a ? Axis::row : Axis::column},
-              out);
+    const std::string why = trace(
+        {kernel_, p, *at, writers, is_a ? arch::Wgmma::m : w.n, w.k(), known,
+         is_a ? means_.a : means_.b, is_a ? means_.b : means_.a, is_a ? Axis::row : Axis::column},
+        out);
     if (!why.empty()) return give_up("k_agreement", why), std::nullopt;
     return out;
   }

@@ -195,7 +195,9 @@ void Machine::touch_cells(int at, const Instruction& i, const Access& mine, int 
                           bool needs_fence) {
   const Warp& w = state.warps[static_cast<std::size_t>(at)];
   for (int c : footprints_.cells(print)) {
-    Cell& cell = state.cells[static_cast<std::size_t>(mine.block * footprints_.cell_count() + c)];
+    Cell& cell = state.cells[static_cast<std::size_t>(mine.block) *
+                                 static_cast<std::size_t>(footprints_.cell_count()) +
+                             static_cast<std::size_t>(c)];
     if (cell.written) ordered(at, i, *cell.written, mine, needs_fence, c);
     if (mine.write) {
       for (const Access& read : cell.reads) ordered(at, i, read, mine, needs_fence, c);

@@ -132,7 +132,7 @@ std::optional<Layout> broadcast(const Layout& small, const std::vector<int64_t>&
     if (found == slot_of.end()) return {};
     steps.push_back(d.extent > 1 ? found->second : 0);
   }
-  const Layout out(IntTuple::flat(flatten(slots.shape())), IntTuple::flat(steps));
+  Layout out(IntTuple::flat(flatten(slots.shape())), IntTuple::flat(steps));
   for (int64_t s = 0; s < slots.size(); ++s) {
     const auto found = slot_of.find(projected(slots(s)));
     if (found == slot_of.end() || out(s) != found->second) return {};
@@ -217,7 +217,7 @@ std::optional<Layout> row_layout(const std::vector<int64_t>& tile, int64_t vecto
     along = std::gcd(vectors, threads);
     if (along % 32 != 0) along = std::gcd(along, int64_t{32});
   }
-  if (vectors % along != 0 || threads % along != 0) return {};
+  if (along < 1 || along > threads || vectors % along != 0 || threads % along != 0) return {};
   const int64_t at_once = threads / along;
   if (rows == 1)  // every group of threads has it
     return Layout(

@@ -89,16 +89,22 @@ Reference::Reference(const core::Kernel& kernel, const check::Means& means,
     std::vector<Factor> others;
     for (const ElementAt& e : o.elements) others.push_back(factor(kernel, e, launch));
     Point p{};
-    auto& [row, column, batch, k] = p;
-    for (batch = 0; batch < to.extent(Axis::batch); ++batch)
-      for (row = 0; row < to.extent(Axis::row); ++row)
-        for (column = 0; column < to.extent(Axis::column); ++column) {
+    int64_t& k = p[static_cast<std::size_t>(Axis::k)];
+    for (int64_t batch = 0; batch < to.extent(Axis::batch); ++batch)
+      for (int64_t row = 0; row < to.extent(Axis::row); ++row)
+        for (int64_t column = 0; column < to.extent(Axis::column); ++column) {
+          p[static_cast<std::size_t>(Axis::row)] = row;
+          p[static_cast<std::size_t>(Axis::column)] = column;
+          p[static_cast<std::size_t>(Axis::batch)] = batch;
           k = std::max<int64_t>(depth - 1, 0);
           if (!a.has(p) || !b.has(p) ||
               !std::all_of(others.begin(), others.end(), [&](const Factor& f) { return f.has(p); }))
             continue;
           std::vector<double> operands = {0};
-          for (k = 0; k < depth; ++k) operands[0] += a.at(p) * b.at(p);
+          for (int64_t step = 0; step < depth; ++step) {
+            k = step;
+            operands[0] += a.at(p) * b.at(p);
+          }
           for (const Factor& f : others) operands.push_back(f.at(p));
           const double value = o.value.eval(operands).at(0);
           elements_.push_back({to.name(tensor.name, p), tensor.name, to.offset(p), value,

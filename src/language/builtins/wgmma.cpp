@@ -148,9 +148,10 @@ std::vector<core::Argument> arguments(Call& c, const Product& p, int64_t step, T
       out.emplace_back(from(p.b, b.number(0)));
     else if (o.name == "accumulate")
       out.emplace_back(core::Integers{{keeps}});
-    else if (o.name == "transpose_a" || o.name == "transpose_b")
-      out.emplace_back(
-          core::Integers{{b.number(turned(o.name == "transpose_a" ? *p.shared_a() : p.b))}});
+    else if (const auto* const a = p.shared_a(); o.name == "transpose_a" && a != nullptr)
+      out.emplace_back(core::Integers{{b.number(turned(*a))}});
+    else if (o.name == "transpose_b")
+      out.emplace_back(core::Integers{{b.number(turned(p.b))}});
     else
       out.emplace_back(core::Integers{{b.number(1)}});  // scale_a, scale_b
   }
