@@ -11,6 +11,7 @@
 
 #include "check/check.h"
 #include "check/kind.h"
+#include "core/builder.h"
 #include "core/testing/gemm.h"
 #include "core/testing/mutate.h"
 #include "core/testing/mutate_cluster.h"
@@ -93,6 +94,39 @@ TEST(CheckKinds, ProveTheGoodAndRefuteTheBad) {
     EXPECT_FALSE(d.helps.empty());
     EXPECT_EQ(d.data["kind"], std::string(k->name));
   }
+}
+
+/// Where the wait for the grids before stands, and what that is worth to accesses behind it.
+TEST(CheckKinds, AWaitForGridsCountsForItsOwnThread) {
+  const auto verdict = [](const std::function<void(core::Builder&)>& waits, bool in_role) {
+    core::Builder b("k", 64);
+    const core::TensorId c =
+        b.tensor({"C", DType::float32, {b.number(64)}, {b.number(1)}, core::Access::output});
+    const core::RegistersId v = b.registers("v", DType::float32, {32}, Layout(32, 1));
+    const auto store = [&] {
+      b.issue("store.global.4", {core::GlobalAt{c, {b.at().lane}}, core::Slice{v, b.number(0)}});
+    };
+    if (!in_role) waits(b);
+    b.role("first", 0, 1, [&](Term) {
+      if (in_role) waits(b);
+    });
+    b.role("second", 1, 1, [&](Term) { store(); });
+    const Result<core::Kernel> k = b.finish();
+    EXPECT_TRUE(k) << to_text(k.error());
+    return check(*k).find("early_access")->verdict;
+  };
+  const auto wait = [](core::Builder& b) { b.issue("grid.wait"); };
+  EXPECT_EQ(verdict([](core::Builder&) {}, false), Verdict::proved) << "it does not start early";
+  EXPECT_EQ(verdict(wait, false), Verdict::proved);
+  EXPECT_EQ(verdict(wait, true), Verdict::refuted) << "another role's";
+  const auto sometimes = [&](core::Builder& b) {
+    b.when(less(b.at().block, b.number(1)), [&] { wait(b); });
+  };
+  EXPECT_EQ(verdict(sometimes, false), Verdict::unknown);
+  const auto always = [&](core::Builder& b) {
+    b.when(less(b.at().block, b.number(1)), [&] { wait(b); }, [&] { wait(b); });
+  };
+  EXPECT_EQ(verdict(always, false), Verdict::proved);
 }
 
 TEST(CheckKinds, HaveNumbersAndNamesOfTheirOwn) {

@@ -24,7 +24,13 @@ class Walk {
 
   // NOLINTNEXTLINE(misc-no-recursion): bodies nest
   Waited body(const core::Body& b, Waited before) {
-    for (const core::Op& op : b) before = after(op, before);
+    Waited others = before;  // threads that have come through none of the roles so far
+    for (const core::Op& op : b) {
+      if (const auto* role = op.as<core::Role>())
+        before = less(before, body(role->body, others));
+      else
+        before = others = after(op, before);
+    }
     return before;
   }
   Finding finding;
@@ -36,7 +42,6 @@ class Walk {
 
   // NOLINTNEXTLINE(misc-no-recursion): bodies nest
   Waited after(const core::Op& op, Waited before) {
-    if (const auto* role = op.as<core::Role>()) return less(before, body(role->body, before));
     if (const auto* lane = op.as<core::Elected>()) return less(before, body(lane->body, before));
     if (const auto* loop = op.as<core::For>()) return less(before, body(loop->body, before));
     if (const auto* branch = op.as<core::If>()) {
