@@ -171,9 +171,11 @@ def gemm(
                     empty[steps.last].arrive(cluster=True)
                     for h in static_range(ROWS // 64):
                         rows = m[part(h, high)]
+                        if PROMOTE > 0:
+                            totals[h][:] = totals[h] + sums[h]
+                        whole = totals[h] if PROMOTE > 0 else sums[h]
                         for c in parts(BN, PART):
-                            whole = sums[h][:, c] if PROMOTE == 0 else totals[h][:, c] + sums[h][:, c]
-                            x = epilogue(whole, batch, rows, n[c])
+                            x = epilogue(whole[:, c], batch, rows, n[c])
                             if DIRECT == 1:
                                 store(x, C[batch.index, rows, n[c]])
                             else:

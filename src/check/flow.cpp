@@ -237,32 +237,13 @@ class Tracer {
     return whole(first, loop, per_turn, a, b);
   }
 
-  /// The first product of a tile overwrites, all others add; or sums are added up when they begin
-  /// anew.
+  /// The first product of a tile overwrites, all others add; or sums are added up on the way.
   bool starts(const Place& p, const core::For& loop, bool is_first) {
-    if (is_first) {
-      const Promoted sums = promoted(kernel_, places_, p, loop);
-      if (!sums.why.empty()) return give_up("reduction", sums.why);
-      if (!sums.fault.empty())
-        return refute("reduction", p, sums.fault, sums.expected, sums.found,
-                      "add up the accumulators once, before a product overwrites them", 0,
-                      sums.addition, "added up here");
-      if (sums.to) return promotions_.emplace(p.op, *sums.to), true;
-    }
-    const auto* keeps = argument<core::Integers>(p.issue(), "accumulate");
-    if (keeps == nullptr) return give_up("reduction", "a wgmma without an accumulate operand");
-    term::Pool& pool = *kernel_.pool;
-    const Term one = pool.constant(1), begins = term::equals(loop.counter, loop.lower);
-    const Term wanted =
-        is_first ? pool.must(term::Op::select, {begins, pool.constant(0), one}) : one;
-    const term::Verdict v = term::equal(keeps->values[0], wanted);
-    if (v.proved()) return true;
-    if (!v.refuted()) return give_up("reduction", v.reason);
-    return refute("reduction", p,
-                  is_first ? "the first product of a tile does not overwrite, or a later one does"
-                           : "a product drops what has been summed before it",
-                  fmt::format("accumulate = {}", to_string(wanted)), to_string(keeps->values[0]),
-                  "overwrite in the first product of the first turn alone");
+    const Begins b = is_first ? first_begins(kernel_, places_, p, loop) : goes_on(kernel_, p);
+    if (!b.why.empty()) return give_up("reduction", b.why);
+    if (b.to) promotions_.emplace(p.op, *b.to);
+    return b.fault.empty() || refute("reduction", p, b.fault, b.expected, b.found, b.help, 0,
+                                     b.addition, b.addition != nullptr ? "added up here" : "");
   }
 
   /// The loop reaches the end of k; what lies beyond is zero.

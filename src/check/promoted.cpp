@@ -80,12 +80,12 @@ class Promotions {
         loop_(loop),
         sums_(argument<core::Slice>(product.issue(), "d")->registers) {}
 
-  Promoted find() {
+  std::optional<Begins> find() {
     meet(loop_.body, {}, met_);
     std::vector<const Met*> additions;
     for (const Met& m : met_)
       if (adds(m)) additions.push_back(&m);
-    if (additions.empty()) return {};
+    if (additions.empty()) return std::nullopt;
     out_.addition = additions.front()->op;
     if (!additions.front()->plain) return unknown("sums are added up within another loop");
     Promotion to;
@@ -97,7 +97,7 @@ class Promotions {
   }
 
  private:
-  Promoted unknown(std::string why) {
+  Begins unknown(std::string why) {
     out_.why = std::move(why);
     return std::move(out_);
   }
@@ -106,9 +106,12 @@ class Promotions {
     return false;
   }
   bool refute(std::string fault, std::string expected, std::string found) {
+    if (!read_later(out_.addition->as<core::Compute>()->results[0].registers))
+      return give_up("sums are added up that nothing reads");
     out_.fault = std::move(fault);
     out_.expected = std::move(expected);
     out_.found = std::move(found);
+    out_.help = "add up the accumulators once, before a product overwrites them";
     return false;
   }
 
@@ -135,8 +138,7 @@ class Promotions {
     if (before.registers != result.registers || sums.registers != sums_) return give_up(form);
     Formulas formulas;
     const Formulas::Id x = formulas.elements({.tensor = 0}), y = formulas.elements({.tensor = 1});
-    if (formulas.results(*c.dag, {x, y}).front() !=
-        formulas.call(*pointwise::find("add"), {x, y}))
+    if (formulas.results(*c.dag, {x, y}).front() != formulas.call(*pointwise::find("add"), {x, y}))
       return give_up(form);
     if (kernel_[result.registers].element != DType::float32)
       return give_up("sums are added up in another type than f32");
@@ -165,8 +167,7 @@ class Promotions {
       if (m.op == out_.addition || !writes(*m.op, total)) continue;
       const auto again = std::find_if(additions.begin(), additions.end(),
                                       [&](const Met* a) { return a->op == m.op; });
-      if (again == additions.end())
-        return give_up("what sums are added to is changed otherwise");
+      if (again == additions.end()) return give_up("what sums are added to is changed otherwise");
       const Term both = logical_and(all_of(*additions.front()), all_of(m));
       if (const auto found = fails(kernel_, product_.loops, logical_not(both)))
         return refute("a sum is added up twice", "once when the accumulators begin anew", *found);
@@ -184,8 +185,8 @@ class Promotions {
           issue != nullptr && wgmma_of(*issue) && writes(*m.op, sums_))
         break;
     }
-    return give_up(fmt::format("sums are added to `{}` behind products of the turn",
-                               kernel_[total].name));
+    return give_up(
+        fmt::format("sums are added to `{}` behind products of the turn", kernel_[total].name));
   }
 
   Term all_of(const Met& m) {
@@ -208,12 +209,9 @@ class Promotions {
     if (keeps == nullptr) return give_up("a wgmma without an accumulate operand");
     const Term begins = keeps->values[0], added = all_of(addition);
     for (Term t : {begins, added})
-      if (term::any_node(t, [](Term n) {
-            return n->op == term::Op::coordinate || n->op == term::Op::read;
-          }))
+      if (term::any_node(
+              t, [](Term n) { return n->op == term::Op::coordinate || n->op == term::Op::read; }))
         return give_up(fmt::format("`{}` depends on the thread or on memory", to_string(t)));
-    if (!read_later(out_.addition->as<core::Compute>()->results[0].registers))
-      return give_up("sums are added up and never read");
     if (loop_.lower->op != term::Op::constant) return give_up("a loop over k with a varying begin");
     const Result<Term> later =
         pool.derive(fmt::format("turn_from_{}", loop_.lower->value + 1), term::Op::parameter,
@@ -249,14 +247,45 @@ class Promotions {
   const core::For& loop_;
   core::RegistersId sums_;
   std::vector<Met> met_;
-  Promoted out_;
+  Begins out_;
 };
+
+/// `wanted`: the operand's value, 0 to overwrite, else 1.
+Begins accumulates(const Place& product, Term wanted, const char* fault) {
+  Begins out;
+  const auto* keeps = argument<core::Integers>(product.issue(), "accumulate");
+  if (keeps == nullptr) {
+    out.why = "a wgmma without an accumulate operand";
+    return out;
+  }
+  const term::Verdict v = term::equal(keeps->values[0], wanted);
+  if (v.proved()) return out;
+  if (!v.refuted()) {
+    out.why = v.reason;
+    return out;
+  }
+  out.fault = fault;
+  out.expected = fmt::format("accumulate = {}", to_string(wanted));
+  out.found = to_string(keeps->values[0]);
+  out.help = "overwrite in the first product of the first turn alone";
+  return out;
+}
 
 }  // namespace
 
-Promoted promoted(const core::Kernel& kernel, const std::vector<Place>& all, const Place& product,
-                  const core::For& loop) {
-  return Promotions(kernel, all, product, loop).find();
+Begins first_begins(const core::Kernel& kernel, const std::vector<Place>& all, const Place& product,
+                    const core::For& loop) {
+  if (const auto sums = Promotions(kernel, all, product, loop).find()) return *sums;
+  term::Pool& pool = *kernel.pool;
+  return accumulates(product,
+                     pool.must(term::Op::select, {equals(loop.counter, loop.lower),
+                                                  pool.constant(0), pool.constant(1)}),
+                     "the first product of a tile does not overwrite, or a later one does");
+}
+
+Begins goes_on(const core::Kernel& kernel, const Place& product) {
+  return accumulates(product, kernel.pool->constant(1),
+                     "a product drops what has been summed before it");
 }
 
 }  // namespace tessera::check

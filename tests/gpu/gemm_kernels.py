@@ -7,7 +7,7 @@ Two steps, because the generator needs the C++ build and the GPU machine only nv
 
 `build DIR` compiles only; `run` takes what is built.
 
-`generate --sets gated,array` (SETS of gemm_problems.py) makes a part. `run` compiles every distinct source in parallel, verifies each candidate against fp64 (outputs poisoned, zero-mean inputs; RMS
+`generate --sets gated,array` (SETS of gemm_problems.py) makes a part. `run` compiles every distinct source in parallel, verifies each candidate against fp64 (outputs poisoned, zero-mean inputs, or positive ones where a problem says so; RMS
 relative error beside torch's own), sweeps the launches, and prints a short table of the best for each problem.
 """
 
@@ -99,6 +99,8 @@ def tensors_of(torch, p, seed):
 
     def random(*shape, dtype=dtype, scale=1.0):
         wide = torch.bfloat16 if dtype.itemsize == 1 else dtype
+        if p.get("positive"):  # uniform in [0, 1), as one of verification's inputs
+            return torch.rand(shape, device="cuda", dtype=wide).to(dtype)
         return (torch.randn(shape, device="cuda", dtype=wide) * scale).to(dtype)
 
     def stored(rows, columns, columns_contiguous=True, batches=batch, scale=1.0, dtype=dtype):
@@ -261,7 +263,7 @@ class Checked:
         """Problems that are timed keep the bounds of the tables; checks have the evaluator's budget (docs/measuring.md),
         for cuBLAS leaves the tensor cores where extents are odd."""
         precision = self.p.get("precision", "bf16")
-        if not self.p.get("check_only"):
+        if not (self.p.get("check_only") or self.p.get("positive")):
             return {"tf32": 1.05, "fp32": 3.0, "fp8": 1.5}.get(precision, 1.05) * self.peer_error
         from tessera.judging import rounded, verify
 
