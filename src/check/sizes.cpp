@@ -68,8 +68,13 @@ bool Sizes::of_sizes(Term t) const {
   });
 }
 
-bool Sizes::has_other_sum(Term t) const {
-  return term::any_node(t, [&](Term n) { return carried_.count(n.node()) != 0; });
+std::string Sizes::why_not_exact(Term t, Term rewritten) const {
+  if (term::any_node(rewritten, [&](Term n) { return carried_.count(n.node()) != 0; }))
+    return fmt::format("`{}` adds up over turns what is no number of turns of a loop",
+                       to_string(t));
+  if (!of_sizes(rewritten))
+    return fmt::format("`{}` depends on parameters by more than numbers of turns", to_string(t));
+  return "";
 }
 
 Term Sizes::alike(Term t) {
@@ -248,8 +253,10 @@ std::optional<int64_t> Sizes::steady_from(Term t, Term counter) {
   return std::nullopt;
 }
 
-Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops, const std::vector<int>& done,
-                            const std::vector<std::pair<int, int>>& within) {
+/// What counts of finished turns stand for: sums over turns, and products of turns.
+std::map<const term::Node*, Term> Sizes::counts(const std::vector<Running>& loops,
+                                                const std::vector<int>& done,
+                                                const std::vector<std::pair<int, int>>& within) {
   const auto is_done = [&](std::size_t size) {
     return std::find(done.begin(), done.end(), static_cast<int>(size)) != done.end();
   };
@@ -278,6 +285,15 @@ Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops, const std
     by[pool_.must(Op::multiply, {o.symbol, i.symbol}).node()] = i.count;
     by[pool_.must(Op::multiply, {i.symbol, o.symbol}).node()] = i.count;
   }
+  return by;
+}
+
+Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops, const std::vector<int>& done,
+                            const std::vector<std::pair<int, int>>& within) {
+  const auto is_done = [&](std::size_t size) {
+    return std::find(done.begin(), done.end(), static_cast<int>(size)) != done.end();
+  };
+  std::map<const term::Node*, Term> by = counts(loops, done, within);
   Term out = term::simplify(replace(term::simplify(t), by));
   const auto size_at = [&](const Running& r) { return all_[static_cast<std::size_t>(r.size)]; };
   by.clear();

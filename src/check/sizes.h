@@ -59,8 +59,8 @@ class Sizes {
   Term rewrite(Term t);
   /// Whether a rewritten term depends on no parameter but sizes, and reads no memory.
   [[nodiscard]] bool of_sizes(Term t) const;
-  /// Whether a rewritten term has a sum over turns of something that is no size.
-  [[nodiscard]] bool has_other_sum(Term t) const;
+  /// Why values of the sizes do not give the rewritten term of `t` a value; empty where they do.
+  [[nodiscard]] std::string why_not_exact(Term t, Term rewritten) const;
   /// A rewritten term where a size that varies is the same in each turn.
   Term alike(Term t);
   /// The size of a loop that runs 0 to it by steps of 1; -1: none, or another number of turns.
@@ -88,6 +88,9 @@ class Sizes {
   Term rewrite_within(Term t);
   Term replace(Term t, const std::map<const term::Node*, Term>& by);
   Shifted periodic(Term t);
+  [[nodiscard]] std::map<const term::Node*, Term> counts(
+      const std::vector<Running>& loops, const std::vector<int>& done,
+      const std::vector<std::pair<int, int>>& within);
   bool repeats(Term t, Term count, int64_t period);
   std::optional<int64_t> steady_from(Term t, Term counter);
 

@@ -98,8 +98,10 @@ TEST(CheckSizes, TurnsThatVaryAreNotMultiplied) {
 
 TEST(CheckSizes, ASumOfWhatIsNoSizeIsKnownToBeOne) {
   Varying l;
-  EXPECT_TRUE(l.sizes.has_other_sum(l.sizes.rewrite(l.doubled + l.step)));
-  EXPECT_FALSE(l.sizes.has_other_sum(l.sizes.rewrite(l.before + l.step)));
+  const Term doubled = l.doubled + l.step, before = l.before + l.step;
+  EXPECT_NE(l.sizes.why_not_exact(doubled, l.sizes.rewrite(doubled)).find("adds up over turns"),
+            std::string::npos);
+  EXPECT_EQ(l.sizes.why_not_exact(before, l.sizes.rewrite(before)), "");
 }
 
 TEST(CheckSizes, BehindBothLoopsTheirProductIsTheCount) {
