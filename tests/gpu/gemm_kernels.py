@@ -317,7 +317,7 @@ def check_and_time(torch, entry, built, flush, failures):
             kernels.append((kernel, candidate, launch, error))
     if p.get("check_only"):
         print(f"{label[:110]:110s} {'ok' if kernels else 'FAILED'}")
-        return
+        return None
     peer = fast_peer(torch, p, checked.tensors)
     coarse = timed(torch, [peer, *(k[0].call for k in kernels)], flush, 3)
     order = sorted(range(len(kernels)), key=lambda i: coarse[i + 1])
@@ -325,6 +325,9 @@ def check_and_time(torch, entry, built, flush, failures):
     for i in order:
         best.setdefault(kernels[i][1]["file"], []).append(i)
     chosen = [i for group in list(best.values())[:6] for i in group[:2]]
+    for realizer in {kernels[i][1]["realizer"] for i in order}:  # the best of each, however slow
+        first = next(i for i in order if kernels[i][1]["realizer"] == realizer)
+        chosen += [] if first in chosen else [first]
     fine = timed(torch, [peer, *(kernels[i][0].call for i in chosen)], flush, 15)
     print(f"\n{label}: torch {fine[0]:.4f} ms, rms {checked.peer_error:.2e}; {len(kernels)} launches right")
     for ms, i in sorted(zip(fine[1:], chosen)):
@@ -333,6 +336,22 @@ def check_and_time(torch, entry, built, flush, failures):
             f"  {ms:.4f} ms  {fine[0] / ms:.3f}x  rms {error:.2e}  predicted {candidate['predicted_ms']:.3f}  "
             f"{candidate['label']} {json.dumps(launch['knobs'])}"
         )
+    return {
+        "problem": label,
+        "precision": p.get("precision", "bf16"),
+        "torch_ms": round(fine[0], 5),
+        "torch_rms": checked.peer_error,
+        "kernels": [
+            {
+                "label": kernels[i][1]["label"],
+                "knobs": kernels[i][2]["knobs"],
+                "ms": round(ms, 5),
+                "rms": kernels[i][3],
+                "predicted_ms": kernels[i][1]["predicted_ms"],
+            }
+            for ms, i in sorted(zip(fine[1:], chosen))
+        ],
+    }
 
 
 def build(directory, index):
@@ -350,7 +369,7 @@ def build(directory, index):
     return built, failures
 
 
-def run(directory, only_build):
+def run(directory, only_build, results):
     import torch
 
     start = time.time()
@@ -359,11 +378,13 @@ def run(directory, only_build):
     if only_build:
         return 1 if failures else 0
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    rows = []
     for entry in sorted(index, key=lambda e: not e["problem"].get("check_only", False)):
         for realizer, reason in entry["unsupported"].items():
             failures.append(f"{entry['problem'].get('name')}: {realizer} unsupported: {reason}")
         try:
-            check_and_time(torch, entry, built, flush, failures)
+            row = check_and_time(torch, entry, built, flush, failures)
+            rows += [row] if row else []
         except (RuntimeError, torch.cuda.OutOfMemoryError) as problem:
             failures.append(f"{entry['problem']}: {str(problem)[:300]}")
             break  # the context is gone after a fault in a kernel
@@ -371,6 +392,16 @@ def run(directory, only_build):
     print(f"\n{len(failures)} remarks, {time.time() - start:.0f} s in total")
     for text in failures:
         print(" -", text[:700])
+    if results:
+        about = {
+            "script": "tests/gpu/gemm_kernels.py generate DIR --sets SETS; tests/gpu/gemm_kernels.py run DIR --results FILE",
+            "commit": os.environ.get("TESSERA_COMMIT", ""),
+            "device": torch.cuda.get_device_name(),
+            "torch": torch.__version__,
+            "method": "median of 15 rounds, all kernels of a problem in turns in one process, behind a spin, L2 flushed "
+            "before each call; the best launches of the six fastest binaries, and of each realizer",
+        }
+        results.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
     return 1 if failures else 0
 
 
@@ -381,13 +412,14 @@ def main():
     parser.add_argument("--tool", default=str(ROOT / "build/src/realize_tool"))
     everything = ["base", *SETS, "checks"]
     parser.add_argument("--sets", default=",".join(everything), help="a comma-separated part of the default")
+    parser.add_argument("--results", type=pathlib.Path, help="where the rows of `run` go, as JSON")
     arguments = parser.parse_args()
     sets = arguments.sets.split(",")
     if unknown := set(sets) - set(everything):
         parser.error(f"no such set: {', '.join(sorted(unknown))}; there are {', '.join(everything)}")
     if arguments.step == "generate":
         return generate(arguments.directory, arguments.tool, sets)
-    return run(arguments.directory, arguments.step == "build")
+    return run(arguments.directory, arguments.step == "build", arguments.results)
 
 
 if __name__ == "__main__":
