@@ -23,6 +23,7 @@ import time
 
 from building import run_commands
 from gemm_problems import SETS, problems_of
+from measured import timed, write_rows
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
@@ -222,25 +223,6 @@ def set_precision(torch, p):
     torch.backends.cuda.matmul.allow_tf32 = p.get("precision") == "tf32"
 
 
-def timed(torch, calls, flush, rounds):
-    """Median milliseconds of each call, interleaved, the L2 flushed before each."""
-    times = [[] for _ in calls]
-    for _ in range(rounds):
-        events = []
-        torch.cuda._sleep(300_000 * len(calls))  # the host enqueues the round meanwhile, however slow it is
-        for call in calls:
-            flush.zero_()
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            call()
-            end.record()
-            events.append((begin, end))
-        torch.cuda.synchronize()
-        for i, (begin, end) in enumerate(events):
-            times[i].append(begin.elapsed_time(end))
-    return [sorted(t)[len(t) // 2] for t in times]
-
-
 class Checked:
     """A problem's tensors and truth."""
 
@@ -393,15 +375,8 @@ def run(directory, only_build, results):
     for text in failures:
         print(" -", text[:700])
     if results:
-        about = {
-            "script": "tests/gpu/gemm_kernels.py generate DIR --sets SETS; tests/gpu/gemm_kernels.py run DIR --results FILE",
-            "commit": os.environ.get("TESSERA_COMMIT", ""),
-            "device": torch.cuda.get_device_name(),
-            "torch": torch.__version__,
-            "method": "median of 15 rounds, all kernels of a problem in turns in one process, behind a spin, L2 flushed "
-            "before each call; the best launches of the six fastest binaries, and of each realizer",
-        }
-        results.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+        how = "; the best launches of the six fastest binaries, and of each realizer"
+        write_rows(torch, results, "gemm_kernels.py generate DIR --sets SETS; ... run DIR", how, {"rows": rows})
     return 1 if failures else 0
 
 
