@@ -7,8 +7,9 @@ Two steps, because the generator needs the C++ build and the GPU machine only nv
 
 `build DIR` compiles only; `run` takes what is built.
 
-`generate --sets gated,array` (SETS of gemm_problems.py) makes a part. `run` compiles every distinct source in parallel, verifies each candidate against fp64 (outputs poisoned, zero-mean inputs; RMS
-relative error beside torch's own), sweeps the launches, and prints a short table of the best for each problem.
+`generate --sets gated,array` (SETS of gemm_problems.py) makes a part. `run` compiles every distinct source in parallel,
+verifies each candidate against fp64 (outputs poisoned, zero-mean inputs; RMS relative error beside torch's own), sweeps the
+launches, and prints a short table of the best for each problem.
 """
 
 import argparse
@@ -35,8 +36,12 @@ def generate(directory, tool, sets):
     subprocess.run([tool, directory, "sm_90a"], input=json.dumps(problems).encode(), check=True)
     index = json.loads((directory / "index.json").read_text())
     for entry in index:
-        problem = entry["problem"]
-        print(problem.get("name", problem), len(entry["candidates"]), "candidates", entry["unsupported"] or "")
+        print(
+            entry["problem"].get("name", entry["problem"]),
+            len(entry["candidates"]),
+            "candidates",
+            entry["unsupported"] or "",
+        )
     print(len({c["file"] for e in index for c in e["candidates"]}), "distinct sources")
 
 
@@ -51,9 +56,8 @@ def compile_one(directory, candidate):
     else:
         right, log = run_commands(candidate["commands"], source, output)
         failure = "" if right else log[-1500:]
-        if right:
-            said.write_text(log)
-    spills = [line for line in log.splitlines() if "spill stores" in line and " 0 bytes spill stores" not in line]
+        said.write_text(log) if right else None
+    spills = any("spill stores" in line and " 0 bytes spill stores" not in line for line in log.splitlines())
     notes = ("SPILLS " if spills else "") + ("SERIALIZED" if "C7510" in log else "")
     return candidate["file"], None if failure else output, time.time() - start, notes, failure
 
@@ -276,8 +280,8 @@ class Checked:
 
 def check_and_time(torch, entry, built, flush, failures):
     p = entry["problem"]
-    hidden = ("realizers", "limit", "check_only", "every_launch")
-    label = p.get("name") or "check " + json.dumps({k: v for k, v in p.items() if k not in hidden})
+    shown = {k: v for k, v in p.items() if k not in ("realizers", "limit", "check_only", "every_launch")}
+    label = p.get("name") or "check " + json.dumps(shown)
     checked = Checked(torch, p)
     limit = checked.limit()
     kernels = []
