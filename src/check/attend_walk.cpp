@@ -93,8 +93,12 @@ bool AttendWalk::run() {
   const auto at = std::find_if(all.begin(), all.end(), [&](const core::Op& op) {
     return op.as<core::For>() == products_.loop;
   });
-  if (!body(core::Body(all.begin(), at), warps)) return false;
-  const core::Body rest(at + 1, all.end());
+  const auto outside = [&](auto from, auto to) {
+    for (; from != to; ++from)
+      if (!one(*from, warps)) return false;
+    return !failed_;
+  };
+  if (!outside(all.begin(), at)) return false;
   std::vector<std::vector<std::vector<Id>>> before;
   for (turn_ = 0; turn_ < turns; ++turn_) {
     value_of_symbol(products_.loop->counter) = turn_;
@@ -113,7 +117,7 @@ bool AttendWalk::run() {
     const int turn = turn_++;
     behind_ = true;
     stored_.assign(static_cast<std::size_t>(products_.rows * products_.columns), 0);
-    if (!body(rest, warps) || !covered(turn_)) return false;
+    if (!outside(at + 1, all.end()) || !covered(turn_)) return false;
     behind_ = false;
     turn_ = turn;
     state_ = kept;
