@@ -154,7 +154,8 @@ class Attend {
       if (h.by_row != 0 && (h.at_least ? h.by_row > 0 : h.by_row < 0) != (worst != 0))
         return products_.give_up("reduction", "rows see other last keys in both directions");
     const Term end = loop_->upper * products_.keys;
-    if (term::always(term::logical_not(seen_at(worst, 0, end))).proved() || by_rounding(worst))
+    if (term::always(term::logical_not(seen_at(worst, 0, end))).proved() ||
+        by_rounding(term::simplify(loop_->upper), worst) || by_rounding(loop_->upper, worst))
       return true;
     for (const int64_t row : {worst, int64_t{0}, products_.rows / 2}) {
       const Term rows = kernel_[means_.o.tensor]
@@ -173,13 +174,24 @@ class Attend {
     return products_.give_up("reduction", "it is not known that the loop reaches the last key");
   }
 
-  /// The loop turns (n + size - 1) // size times, which reaches n; and key n is not seen.
-  [[nodiscard]] bool by_rounding(int64_t row) const {
-    const Term turns = term::simplify(loop_->upper);
-    if (turns->op != term::Op::divide || turns->args[1]->op != term::Op::constant ||
-        turns->args[1]->value != products_.keys)
+  /// Whether so many turns reach the last key that the row sees: (n + size - 1) // size of them
+  /// reach n.
+  // NOLINTNEXTLINE(misc-no-recursion): terms nest
+  [[nodiscard]] bool by_rounding(Term turns, int64_t row) const {
+    const auto& args = turns->args;
+    if (turns->op == term::Op::max) return by_rounding(args[0], row) || by_rounding(args[1], row);
+    if (turns->op == term::Op::min) return by_rounding(args[0], row) && by_rounding(args[1], row);
+    if (turns->op != term::Op::divide || args[1]->op != term::Op::constant ||
+        args[1]->value != products_.keys)
       return false;
-    const Term n = turns->args[0] - (products_.keys - 1);
+    return hidden_from(term::simplify(args[0] - (products_.keys - 1)), row);
+  }
+
+  /// Whether the row sees no key from n on: key n is not seen, so none that follows is.
+  // NOLINTNEXTLINE(misc-no-recursion): terms nest
+  [[nodiscard]] bool hidden_from(Term n, int64_t row) const {
+    if (n->op == term::Op::max) return hidden_from(n->args[0], row) || hidden_from(n->args[1], row);
+    if (n->op == term::Op::min) return hidden_from(n->args[0], row) && hidden_from(n->args[1], row);
     return term::always(term::logical_not(seen_at(row, 0, n))).proved();
   }
 

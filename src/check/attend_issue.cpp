@@ -47,7 +47,7 @@ void AttendWalk::forget(const core::Issue& issue, int warp) {
   for (std::size_t i = 0; i < issue.arguments.size(); ++i)
     if (const auto* slice = std::get_if<core::Slice>(&issue.arguments[i]);
         slice != nullptr && issue.form->operands[i].direction != arch::Direction::in)
-      slots(warp, slice->registers).assign(slots(warp, slice->registers).size(), Online::none);
+      std::fill(slots(warp, slice->registers).begin(), slots(warp, slice->registers).end(), Cell{});
 }
 
 void AttendWalk::product(const core::Op& op, const std::vector<int>& warps) {
@@ -90,7 +90,7 @@ void AttendWalk::scores(const core::Issue& issue, const AttendProducts::Product&
   for (int64_t s = 0; s < c.mode(1).size(); ++s)
     for (int thread = 0; thread < arch::Wgmma::threads; ++thread) {
       const int64_t at = c(thread + arch::Wgmma::threads * s);
-      Id& to = slot(4 * group + thread / lanes, thread % lanes, d->registers, *first + s);
+      Id& to = slot(4 * group + thread / lanes, thread % lanes, d->registers, *first + s).value;
       if (*adds != 0 && to == Online::none) {
         give_up("a product adds to what is not followed");
         return;
@@ -116,12 +116,13 @@ void AttendWalk::values(const core::Issue& issue, const AttendProducts::Product&
     give_up("a product whose registers are not followed");
     return;
   }
-  // The weights of a row, each with the value that it meets, summed: their column comes later.
-  std::vector<Id> weights(64, online_.number(0));
+  // The weights of a row, each with the value that it meets, summed.
+  std::vector<std::vector<Id>> weights(64);
   for (int64_t s = 0; s < a.mode(1).size(); ++s)
     for (int thread = 0; thread < arch::Wgmma::threads; ++thread) {
       const int64_t at = a(thread + arch::Wgmma::threads * s);
-      const Id power = slot(4 * group + thread / lanes, thread % lanes, from->registers, *first + s);
+      const Id power =
+          slot(4 * group + thread / lanes, thread % lanes, from->registers, *first + s).value;
       if (power == Online::none) {
         give_up(online_.why.empty() ? "weights whose values are not followed" : online_.why);
         return;
@@ -141,22 +142,27 @@ void AttendWalk::values(const core::Issue& issue, const AttendProducts::Product&
             "let the weights in registers and the values in shared memory be of the same keys"};
         return;
       }
-      Id& row = weights[static_cast<std::size_t>(at % 64)];
-      row = online_.add(row, power);
-      if (row == Online::none) {
-        if (online_.fault.kind.empty()) give_up("weights that are not of one row");
-        return;
-      }
+      weights[static_cast<std::size_t>(at % 64)].push_back(power);
     }
+  std::vector<Id> rows;
+  for (const std::vector<Id>& of_row : weights) {
+    rows.push_back(online_.times_values(online_.all_of(of_row)));
+    if (rows.back() != Online::none) continue;
+    if (online_.fault.kind.empty()) give_up("weights that are not of one row");
+    return;
+  }
   for (int64_t s = 0; s < c.mode(1).size(); ++s)
     for (int thread = 0; thread < arch::Wgmma::threads; ++thread) {
       const int64_t at = c(thread + arch::Wgmma::threads * s);
-      Id& sum = slot(4 * group + thread / lanes, thread % lanes, d->registers, *to + s);
-      const Id more =
-          online_.times_value(weights[static_cast<std::size_t>(at % 64)],
-                              static_cast<int>(b.rows[static_cast<std::size_t>(at / 64)]));
-      sum = *adds != 0 ? online_.add(sum, more) : more;
-      if (sum == Online::none || failed_) {
+      const int column = static_cast<int>(b.rows[static_cast<std::size_t>(at / 64)]);
+      Cell& sum = slot(4 * group + thread / lanes, thread % lanes, d->registers, *to + s);
+      const Id more = rows[static_cast<std::size_t>(at % 64)];
+      if (*adds != 0 && sum.column >= 0 && sum.column != column) {
+        give_up("a product adds another column of the values");
+        return;
+      }
+      sum = {*adds != 0 ? online_.add(sum.value, more) : more, column};
+      if (sum.value == Online::none || failed_) {
         if (online_.fault.kind.empty()) give_up("a product adds to what is not followed");
         return;
       }
@@ -179,7 +185,7 @@ void AttendWalk::shuffle(const core::Issue& issue, int warp) {
     return;
   }
   const int64_t first = eval(to->first).value_or(-1), source = eval(from->first).value_or(-1);
-  std::vector<Id> moved;
+  std::vector<Cell> moved;
   for (int lane = 0; lane < lanes; ++lane)
     moved.push_back(slot(warp, lane ^ static_cast<int>(*by), from->registers, source));
   for (int lane = 0; lane < lanes; ++lane)
@@ -259,13 +265,14 @@ void AttendWalk::copy_out(const core::Op& op, int warp) {
     int64_t rest = n;
     for (std::size_t m = 0; m < map.box.size(); rest /= map.box[m++]) i[m] = rest % map.box[m];
     const auto half = static_cast<std::size_t>(swizzle(start + 2 * n) / 2);
-    stored(op, warp, half < state_.shared.size() ? state_.shared[half] : Online::none,
+    stored(op, warp, half < state_.shared.size() ? state_.shared[half] : Cell{},
            corner[0] + i[static_cast<std::size_t>(dim[0])],
            corner[1] + i[static_cast<std::size_t>(dim[1])]);
   }
 }
 
-void AttendWalk::stored(const core::Op& op, int warp, Id value, int64_t row, int64_t column) {
+void AttendWalk::stored(const core::Op& op, int warp, Cell cell, int64_t row, int64_t column) {
+  const Id value = cell.value;
   if (value == Online::none) {
     give_up(online_.why.empty() ? "what is stored is not followed" : online_.why);
     return;
@@ -275,13 +282,15 @@ void AttendWalk::stored(const core::Op& op, int warp, Id value, int64_t row, int
                            const std::string& expected, const std::string& help) {
     failed_ = true;
     products_.refute(kind, &op, products_.role->first_warp + warp, message, expected,
-                     online_.text(value), help);
+                     online_.text(value) +
+                         (cell.column < 0 ? "" : fmt::format(", column {}", cell.column)),
+                     help);
   };
   if (v.kind != Online::Kind::result)
     return refuted("placement", "an element of the output gets no mean of values",
                    "a sum of weighted values over the total of the weights",
                    "divide by the total of the weights, with all its lanes' parts");
-  if (v.row != row || v.column != column || row < 0 || row >= products_.rows || column < 0 ||
+  if (v.row != row || cell.column != column || row < 0 || row >= products_.rows || column < 0 ||
       column >= products_.columns)
     return refuted("placement", "an element of the output gets the result of another",
                    fmt::format("row {}, column {}", row, column),

@@ -18,8 +18,8 @@ AttendWalk::AttendWalk(const core::Kernel& kernel, AttendProducts& products, See
     : kernel_(kernel), products_(products), seen_(seen), online_(online), scale_(scale) {
   values_.assign(4096, -1);
   state_.registers.assign(static_cast<std::size_t>(products.role->warps),
-                          std::vector<std::vector<Id>>(kernel.registers.size()));
-  state_.shared.assign(static_cast<std::size_t>(kernel.shared_bytes() / 2 + 1), Online::none);
+                          std::vector<std::vector<Cell>>(kernel.registers.size()));
+  state_.shared.assign(static_cast<std::size_t>(kernel.shared_bytes() / 2 + 1), {});
 }
 
 bool AttendWalk::give_up(std::string why) {
@@ -44,21 +44,21 @@ std::optional<int64_t> AttendWalk::eval(Term t) {
   return known(e) ? e(values_) : std::nullopt;
 }
 
-std::vector<Online::Id>& AttendWalk::slots(int warp, core::RegistersId registers) {
+std::vector<AttendWalk::Cell>& AttendWalk::slots(int warp, core::RegistersId registers) {
   auto& out = state_.registers[static_cast<std::size_t>(warp)]
                               [static_cast<std::size_t>(registers.index)];
   if (out.empty())
-    out.assign(static_cast<std::size_t>(lanes * kernel_[registers].slots()), Online::none);
+    out.assign(static_cast<std::size_t>(lanes * kernel_[registers].slots()), {});
   return out;
 }
 
-Online::Id& AttendWalk::slot(int warp, int lane, core::RegistersId registers, int64_t at) {
-  static Id outside;
-  std::vector<Id>& all = slots(warp, registers);
+AttendWalk::Cell& AttendWalk::slot(int warp, int lane, core::RegistersId registers, int64_t at) {
+  static Cell outside;
+  std::vector<Cell>& all = slots(warp, registers);
   const auto i = static_cast<std::size_t>(lane + lanes * at);
   if (at >= 0 && i < all.size()) return all[i];
   give_up("an index leaves its registers");
-  return outside = Online::none;
+  return outside = {};
 }
 
 /// Tells what the last operation found wrong.
@@ -99,12 +99,12 @@ bool AttendWalk::run() {
     return !failed_;
   };
   if (!outside(all.begin(), at)) return false;
-  std::vector<std::vector<std::vector<Id>>> before;
+  Registers before;
   for (turn_ = 0; turn_ < turns; ++turn_) {
     value_of_symbol(products_.loop->counter) = turn_;
     if (!body(products_.loop->body, warps)) return false;
     value_of_symbol(products_.loop->counter) = -1;
-    std::vector<std::vector<std::vector<Id>>> like;
+    Registers like;
     if (turn_ >= 2) {
       if (!settled(like, turn_)) return false;
       if (turn_ == turns - 1 && like != before)
@@ -126,12 +126,12 @@ bool AttendWalk::run() {
 }
 
 /// The state with turns before the last as one.
-bool AttendWalk::settled(std::vector<std::vector<std::vector<Id>>>& out, int turn) {
+bool AttendWalk::settled(Registers& out, int turn) {
   out = state_.registers;
   std::unordered_map<Id, Id> done;
   for (auto& of_warp : out)
     for (auto& slots : of_warp)
-      for (Id& value : slots) {
+      for (auto& [value, column] : slots) {
         const auto [found, is_new] = done.try_emplace(value, Online::none);
         if (is_new) found->second = online_.as_of(value, turn);
         value = found->second;
@@ -167,7 +167,7 @@ bool AttendWalk::one(const core::Op& op, const std::vector<int>& warps) {
   }
   if (op.as<core::Compute>() != nullptr) return compute(op, warps);
   if (const auto* declared = op.as<core::Declare>()) {
-    for (int w : warps) slots(w, declared->registers).assign(slots(w, declared->registers).size(), Online::none);
+    for (int w : warps) std::fill(slots(w, declared->registers).begin(), slots(w, declared->registers).end(), Cell{});
     return true;
   }
   if (op.as<core::Issue>() != nullptr) return issue(op, warps);
@@ -239,11 +239,11 @@ bool AttendWalk::guarded(const core::If& branch, const std::vector<int>& warps) 
     const auto w = static_cast<std::size_t>(warp);
     for (std::size_t r = 0; r < before[w].size(); ++r)
       for (std::size_t i = 0; i < before[w][r].size(); ++i) {
-        Id& now = state_.registers[w][r][i];
-        const Id old = before[w][r][i];
+        Cell& now = state_.registers[w][r][i];
+        const Cell old = before[w][r][i];
         if (now == old) continue;
-        now = online_.under(now, old, guard);
-        if (now == Online::none && old != Online::none)
+        now.value = online_.under(now.value, old.value, guard);
+        if (now.value == Online::none && old.value != Online::none)
           return give_up(fmt::format("registers `{}` depend on `{}`", kernel_.registers[r].name,
                                      to_string(branch.condition)));
       }
@@ -251,30 +251,44 @@ bool AttendWalk::guarded(const core::If& branch, const std::vector<int>& warps) 
   return true;
 }
 
-Online::Id AttendWalk::operand(const std::variant<core::Run, Term>& in, int64_t step, int warp,
+AttendWalk::Cell AttendWalk::operand(const std::variant<core::Run, Term>& in, int64_t step, int warp,
                                int lane) {
   if (const auto* run = std::get_if<core::Run>(&in)) {
     const std::optional<int64_t> first = eval(run->first);
-    if (!first) return give_up("the registers of a computation are not known"), Online::none;
+    if (!first) return give_up("the registers of a computation are not known"), Cell{};
     return slot(warp, lane, run->registers, *first + step);
   }
   const Term t = std::get<Term>(in);
-  if (const std::optional<int64_t> v = eval(t)) return online_.number(static_cast<double>(*v));
+  if (const std::optional<int64_t> v = eval(t)) return {online_.number(static_cast<double>(*v)), -1};
   auto found = conditions_.find(t.node());
   if (found == conditions_.end()) found = conditions_.emplace(t.node(), seen_.compile(t)).first;
   if (!found->second) {
     give_up(fmt::format("`{}` is no condition that is followed", to_string(t)));
-    return Online::none;
+    return {};
   }
   const std::optional<Any> yes = seen_.at(*found->second, false, values_),
                            no = seen_.at(*found->second, true, values_);
-  return online_.condition(seen_.condition({yes, no}));
+  return {online_.condition(seen_.condition({yes, no})), -1};
+}
+
+/// The one column of all operands that have one.
+bool AttendWalk::column_of(const std::vector<Cell>& operands, int& column) {
+  column = -1;
+  for (const Cell& c : operands) {
+    if (c.column < 0) continue;
+    if (column >= 0 && column != c.column)
+      return give_up("sums of different columns of the values come together");
+    column = c.column;
+  }
+  return true;
 }
 
 bool AttendWalk::compute(const core::Op& op, const std::vector<int>& warps) {
   const auto& c = *op.as<core::Compute>();
   if (one_lane_) return give_up("one lane computes alone");
+  std::vector<Cell> cells(c.inputs.size());
   std::vector<Id> operands(c.inputs.size());
+  int column = -1;
   int64_t& lane_value = value_of_symbol(kernel_.at.lane);
   for (int w : warps) {
     value_of_symbol(products_.role->warp) = w;
@@ -284,13 +298,16 @@ bool AttendWalk::compute(const core::Op& op, const std::vector<int>& warps) {
         if (c.element) value_of_symbol(c.element) = e;
         for (std::size_t i = 0; i < c.inputs.size(); ++i) {
           const auto* run = std::get_if<core::Run>(&c.inputs[i]);
-          operands[i] = operand(c.inputs[i], run != nullptr ? run->steps(e) : 0, w, lane);
+          cells[i] = operand(c.inputs[i], run != nullptr ? run->steps(e) : 0, w, lane);
+          operands[i] = cells[i].value;
         }
+        if (!column_of(cells, column)) return false;
         const std::vector<Id> made = online_.results(*c.dag, operands);
         if (failed_ || !told(op, w, lane)) return lane_value = -1, false;
         for (std::size_t r = 0; r < made.size(); ++r)
           slot(w, lane, c.results[r].registers,
-               eval(c.results[r].first).value_or(-1) + c.results[r].steps(e)) = made[r];
+               eval(c.results[r].first).value_or(-1) + c.results[r].steps(e)) = {
+              made[r], online_.of_values(made[r]) ? column : -1};
       }
     }
   }

@@ -24,10 +24,17 @@ class AttendWalk {
  private:
   using Id = Online::Id;
   static constexpr int lanes = 32;
+  /// What a register holds: of sums over values, of this column of V.
+  struct Cell {
+    Id value = Online::none;
+    int column = -1;
+    friend bool operator==(const Cell&, const Cell&) = default;
+  };
+  using Registers = std::vector<std::vector<std::vector<Cell>>>;
   /// By warp and registers: lane + 32 * slot.
   struct State {
-    std::vector<std::vector<std::vector<Id>>> registers;
-    std::vector<Id> shared;  // of 16 bits, by byte / 2
+    Registers registers;
+    std::vector<Cell> shared;  // of 16 bits, by byte / 2
   };
 
   bool give_up(std::string why);
@@ -44,15 +51,16 @@ class AttendWalk {
   void matrices(const core::Issue& issue, int warp);
   void copy_out(const core::Op& op, int warp);
   void forget(const core::Issue& issue, int warp);
+  bool column_of(const std::vector<Cell>& operands, int& column);
   bool told(const core::Op& op, int warp, int lane);
-  void stored(const core::Op& op, int warp, Id value, int64_t row, int64_t column);
+  void stored(const core::Op& op, int warp, Cell cell, int64_t row, int64_t column);
   bool covered(int turns);
-  bool settled(std::vector<std::vector<std::vector<Id>>>& out, int turn);
+  bool settled(Registers& out, int turn);
   bool repeats(Term condition);
   std::optional<int64_t> eval(Term t);
-  Id operand(const std::variant<core::Run, Term>& in, int64_t step, int warp, int lane);
-  std::vector<Id>& slots(int warp, core::RegistersId registers);
-  Id& slot(int warp, int lane, core::RegistersId registers, int64_t slot);
+  Cell operand(const std::variant<core::Run, Term>& in, int64_t step, int warp, int lane);
+  std::vector<Cell>& slots(int warp, core::RegistersId registers);
+  Cell& slot(int warp, int lane, core::RegistersId registers, int64_t slot);
   const Expression& compiled(Term t);
   int64_t& value_of_symbol(Term leaf) {
     return values_[static_cast<std::size_t>(leaf->symbol->index)];

@@ -128,14 +128,39 @@ bool Online::one_key(Id power, int& turn, int& column) const {
   return found == 1;
 }
 
-Online::Id Online::times_value(Id power, int column) {
+Online::Id Online::times_values(Id power) {
   if (power == none) return none;
   Value v = (*this)[power];
   if (v.kind == Kind::number && v.number == 0) return power;
   if (v.kind != Kind::sum || v.column >= 0 || v.keys < 0)
     return unknown("what is multiplied with values is no power of a score");
-  v.column = column;
+  v.column = 0;
   return intern(v);
+}
+
+Online::Id Online::all_of(const std::vector<Id>& some) {
+  Id out = number(0);
+  Value all;
+  Keys of;
+  for (Id i : some) {
+    if (i == none) return none;
+    const Value& v = (*this)[i];
+    if (v.kind != Kind::sum || v.keys < 0) {
+      out = add(out, i);
+    } else if (all.kind != Kind::sum) {
+      all = v;
+      of = keys(v);
+    } else if (v.linear != all.linear || v.row != all.row || v.column != all.column ||
+               v.scale != all.scale || v.number != all.number || of.meets(keys(v))) {
+      out = add(out, i);  // which tells what is wrong
+    } else {
+      of.add(keys(v));
+    }
+    if (out == none) return none;
+  }
+  if (all.kind != Kind::sum) return out;
+  all.keys = set(of);
+  return add(out, intern(all));
 }
 
 Online::Linear Online::settled(const Linear& l, const Keys& of) const {

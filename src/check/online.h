@@ -44,9 +44,9 @@ class Online {
     condition,  // on parameters and places: a number of `seen`
     is_none,    // whether the greatest score `of` is -inf
     linear,     // a sum of scores and greatest scores with coefficients
-    sum,        // number * sum of 2^(scale * score + linear) over keys, or times V[key, column]
+    sum,        // number * sum of 2^(scale * score + linear) over keys, or times V[key, .]
     inverse,    // of a sum
-    result,     // a sum over a sum: the softmax's mean of V[., column] over `keys`
+    result,     // a sum over a sum: the softmax's mean of V[key, .] over `keys`
   };
 
   struct Value {
@@ -55,7 +55,7 @@ class Online {
     double scale = 0;     // of `sum` and `result`
     int row = -1;         // of the tile
     int turn = -1;        // of `score`: of its block of keys
-    int column = -1;      // of `score`: the key in its block; of `sum` and `result`: of V, or -1
+    int column = -1;      // of `score`: the key in its block; of `sum`: 0: times V[key, .], -1: not
     uint64_t depth = 0;   // of `score`: which sixteenths of elements are summed
     int mask = 0;         // of `score`: a number of SeenKeys
     int keys = -1;        // a number of sets
@@ -87,8 +87,14 @@ class Online {
   /// A product's sum over a part of the depth, added to what was there before or in its place.
   Id score(int row, int turn, int column, uint64_t depth, Id before);
   Id condition(int number);
-  /// The sum of powers times V[key, column], of powers that are of one key each and the value.
-  Id times_value(Id power, int column);
+  /// The sum of powers, each times V[key, .]: which column, whoever holds it knows.
+  Id times_values(Id power);
+  [[nodiscard]] bool of_values(Id i) const {
+    return i != none && ((*this)[i].kind == Kind::result ||
+                         ((*this)[i].kind == Kind::sum && (*this)[i].column >= 0));
+  }
+  /// The sum of all.
+  Id all_of(const std::vector<Id>& some);
   /// The power's one key, where it is a power of one score: turn and column.
   [[nodiscard]] bool one_key(Id power, int& turn, int& column) const;
   Id add(Id a, Id b);

@@ -172,11 +172,11 @@ std::string Online::text(Id i) const {
       return fmt::format("the greatest score of row {} over {}", v.row, keys_text(v));
     case Kind::sum:
       return fmt::format("the sum of powers of row {} over {}{}", v.row, keys_text(v),
-                         v.column < 0 ? "" : fmt::format(", times column {} of values", v.column));
+                         v.column < 0 ? "" : ", times values");
     case Kind::inverse:
       return "1 over " + text(v.of);
     case Kind::result:
-      return fmt::format("the result of row {}, column {} over {}", v.row, v.column, keys_text(v));
+      return fmt::format("the result of row {} over {}", v.row, keys_text(v));
     case Kind::linear:
       return "a difference: " + exponents_of(forms_[static_cast<std::size_t>(v.linear)]);
     default:

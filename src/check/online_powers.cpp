@@ -56,8 +56,7 @@ Online::Id Online::divide(Id a, Id b) {
   if (!same(x.number, y.number) || !same(x.scale, y.scale) || !same_forms(l, m))
     return wrong("rescale", "a sum of values and the total of its weights have different factors",
                  exponents(x), exponents(y), "multiply both by the same factors");
-  return intern({.kind = Kind::result, .scale = x.scale, .row = x.row, .column = x.column,
-                 .keys = x.keys});
+  return intern({.kind = Kind::result, .scale = x.scale, .row = x.row, .keys = x.keys});
 }
 
 Online::Id Online::power(Id exponent, double base_log2) {
