@@ -55,7 +55,6 @@ class Attend {
     seen.means(*hidden);
     if (!reaches(*hidden)) return;
     Online online(seen);
-    online.whole_depth = (uint64_t{1} << (products_.depth / 16)) - 1;
     AttendWalk walk(kernel_, products_, seen, online, means_.scale * std::numbers::log2e);
     if (!walk.run()) return;
     if (walk.needing() != nullptr && !a_key_at_first(*walk.needing())) return;

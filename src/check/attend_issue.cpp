@@ -90,14 +90,20 @@ void AttendWalk::scores(const core::Issue& issue, const AttendProducts::Product&
   for (int64_t s = 0; s < c.mode(1).size(); ++s)
     for (int thread = 0; thread < arch::Wgmma::threads; ++thread) {
       const int64_t at = c(thread + arch::Wgmma::threads * s);
-      Id& to = slot(4 * group + thread / lanes, thread % lanes, d->registers, *first + s).value;
-      if (*adds != 0 && to == Online::none) {
-        give_up("a product adds to what is not followed");
-        return;
-      }
-      to = online_.score(static_cast<int>(p.a[g].rows[static_cast<std::size_t>(at % 64)]), turn_,
-                         static_cast<int>(p.b[g].rows[static_cast<std::size_t>(at / 64)]),
-                         p.depth[g], *adds != 0 ? to : Online::none);
+      Cell& to = slot(4 * group + thread / lanes, thread % lanes, d->registers, *first + s);
+      const Id score =
+          online_.score(static_cast<int>(p.a[g].rows[static_cast<std::size_t>(at % 64)]), turn_,
+                        static_cast<int>(p.b[g].rows[static_cast<std::size_t>(at / 64)]));
+      if (*adds == 0) to = {score, -1, 0};
+      if (to.value != score)
+        online_.fault = {"reduction", "a score is added to what is no part of it",
+                         "a sum over d of one query and one key", online_.text(to.value),
+                         "overwrite in the first product of a block of keys alone"};
+      else if ((to.depth & p.depth[g]) != 0)
+        online_.fault = {"reduction", "an element of the depth is summed twice in a score",
+                         "each d once", online_.text(score),
+                         "let each step of the descriptor begin where the last one ended"};
+      to.depth |= p.depth[g];
       if (failed_ || !online_.fault.kind.empty()) return;
     }
 }

@@ -15,7 +15,8 @@ constexpr int turns = 4;  // that are walked: one after those that two others st
 
 AttendWalk::AttendWalk(const core::Kernel& kernel, AttendProducts& products, SeenKeys& seen,
                        Online& online, double scale)
-    : kernel_(kernel), products_(products), seen_(seen), online_(online), scale_(scale) {
+    : kernel_(kernel), products_(products), seen_(seen), online_(online), scale_(scale),
+      whole_depth_((uint64_t{1} << (products.depth / 16)) - 1) {
   values_.assign(4096, -1);
   state_.registers.assign(static_cast<std::size_t>(products.role->warps),
                           std::vector<std::vector<Cell>>(kernel.registers.size()));
@@ -131,7 +132,8 @@ bool AttendWalk::settled(Registers& out, int turn) {
   std::unordered_map<Id, Id> done;
   for (auto& of_warp : out)
     for (auto& slots : of_warp)
-      for (auto& [value, column] : slots) {
+      for (Cell& cell : slots) {
+        Id& value = cell.value;
         const auto [found, is_new] = done.try_emplace(value, Online::none);
         if (is_new) found->second = online_.as_of(value, turn);
         value = found->second;
@@ -259,7 +261,7 @@ AttendWalk::Cell AttendWalk::operand(const std::variant<core::Run, Term>& in, in
     return slot(warp, lane, run->registers, *first + step);
   }
   const Term t = std::get<Term>(in);
-  if (const std::optional<int64_t> v = eval(t)) return {online_.number(static_cast<double>(*v)), -1};
+  if (const std::optional<int64_t> v = eval(t)) return {online_.number(static_cast<double>(*v)), -1, 0};
   auto found = conditions_.find(t.node());
   if (found == conditions_.end()) found = conditions_.emplace(t.node(), seen_.compile(t)).first;
   if (!found->second) {
@@ -268,7 +270,21 @@ AttendWalk::Cell AttendWalk::operand(const std::variant<core::Run, Term>& in, in
   }
   const std::optional<Any> yes = seen_.at(*found->second, false, values_),
                            no = seen_.at(*found->second, true, values_);
-  return {online_.condition(seen_.condition({yes, no})), -1};
+  return {online_.condition(seen_.condition({yes, no})), -1, 0};
+}
+
+/// Scores are read when they are sums over the whole depth.
+bool AttendWalk::whole(const std::vector<Cell>& operands) {
+  for (const Cell& c : operands) {
+    if (c.value == Online::none || online_[c.value].kind != Online::Kind::score ||
+        c.depth == whole_depth_)
+      continue;
+    online_.fault = {"reduction", "a score leaves out a part of the depth", "the sum over each d",
+                     online_.text(c.value) + fmt::format(", of sixteenths {:#x} of d", c.depth),
+                     "let the steps of the products cover the depth"};
+    return false;
+  }
+  return true;
 }
 
 /// The one column of all operands that have one.
@@ -302,12 +318,14 @@ bool AttendWalk::compute(const core::Op& op, const std::vector<int>& warps) {
           operands[i] = cells[i].value;
         }
         if (!column_of(cells, column)) return false;
+        if (!whole(cells)) return told(op, w, lane);
         const std::vector<Id> made = online_.results(*c.dag, operands);
         if (failed_ || !told(op, w, lane)) return lane_value = -1, false;
         for (std::size_t r = 0; r < made.size(); ++r)
           slot(w, lane, c.results[r].registers,
                eval(c.results[r].first).value_or(-1) + c.results[r].steps(e)) = {
-              made[r], online_.of_values(made[r]) ? column : -1};
+              made[r], online_.of_values(made[r]) ? column : -1,
+              made[r] != Online::none && online_[made[r]].kind == Online::Kind::score ? whole_depth_ : 0};
       }
     }
   }

@@ -24,10 +24,12 @@ class AttendWalk {
  private:
   using Id = Online::Id;
   static constexpr int lanes = 32;
-  /// What a register holds: of sums over values, of this column of V.
+  /// What a register holds: of sums over values, of this column of V; of scores, the sixteenths of
+  /// the depth that are summed.
   struct Cell {
     Id value = Online::none;
     int column = -1;
+    uint64_t depth = 0;
     friend bool operator==(const Cell&, const Cell&) = default;
   };
   using Registers = std::vector<std::vector<std::vector<Cell>>>;
@@ -51,6 +53,7 @@ class AttendWalk {
   void matrices(const core::Issue& issue, int warp);
   void copy_out(const core::Op& op, int warp);
   void forget(const core::Issue& issue, int warp);
+  bool whole(const std::vector<Cell>& operands);
   bool column_of(const std::vector<Cell>& operands, int& column);
   bool told(const core::Op& op, int warp, int lane);
   void stored(const core::Op& op, int warp, Cell cell, int64_t row, int64_t column);
@@ -72,6 +75,7 @@ class AttendWalk {
   SeenKeys& seen_;
   Online& online_;
   double scale_;
+  uint64_t whole_depth_;
   State state_;
   Values values_;
   int turn_ = 0;           // of the loop over keys; behind it: how many there were

@@ -44,7 +44,7 @@ void Keys::add(const Keys& others) {
 
 std::size_t Online::Hash::operator()(const Value& v) const {
   uint64_t h = mixed(static_cast<uint64_t>(v.kind), bits(v.number));
-  for (uint64_t x : {bits(v.scale), v.depth}) h = mixed(h, x);
+  h = mixed(h, bits(v.scale));
   for (int x : {v.row, v.turn, v.column, v.mask, v.keys, v.linear, v.of})
     h = mixed(h, static_cast<uint64_t>(x));
   return h;
@@ -97,20 +97,8 @@ Online::Id Online::wrong(std::string kind, std::string message, std::string expe
   return none;
 }
 
-Online::Id Online::score(int row, int turn, int column, uint64_t depth, Id before) {
-  if (before != none) {
-    const Value& b = (*this)[before];
-    if (b.kind != Kind::score || b.row != row || b.turn != turn || b.column != column ||
-        b.mask != 0)
-      return wrong("reduction", "a score is added to what is no part of it",
-                   "a sum over d of one query and one key", text(before),
-                   "overwrite in the first product of a block of keys alone");
-    if ((b.depth & depth) != 0)
-      return wrong("reduction", "an element of the depth is summed twice in a score", "each d once",
-                   text(before), "let each step of the descriptor begin where the last one ended");
-    depth |= b.depth;
-  }
-  return intern({.kind = Kind::score, .row = row, .turn = turn, .column = column, .depth = depth});
+Online::Id Online::score(int row, int turn, int column) {
+  return intern({.kind = Kind::score, .row = row, .turn = turn, .column = column});
 }
 
 bool Online::one_key(Id power, int& turn, int& column) const {
@@ -290,12 +278,12 @@ Online::Id Online::scaled(Id a, double by) {
 
 bool Online::score_is_seen(Id id) {
   const Value& s = (*this)[id];
-  if (s.depth != whole_depth) {
-    wrong("reduction", "a score leaves out a part of the depth", "the sum over each d", text(id),
-          "let the steps of the products cover the depth");
-    return false;
+  const auto place = static_cast<std::size_t>(id);
+  if (place < seen_rightly_.size() && seen_rightly_[place]) return true;
+  if (seen_.right(s.mask, s.row, s.column)) {
+    seen_rightly_.resize(std::max(seen_rightly_.size(), place + 1));
+    return seen_rightly_[place] = true;
   }
-  if (seen_.right(s.mask, s.row, s.column)) return true;
   wrong("mask", "a mask hides other keys than the meaning",
         fmt::format("{} is -inf where {}", text(id), seen_.text(s.row, s.column)),
         seen_.text(s.mask), "compare the key's place with the end, and with what the query sees");

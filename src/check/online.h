@@ -39,7 +39,7 @@ class Online {
 
   enum class Kind : uint8_t {
     number,
-    score,      // of a row and a key; perhaps of a part of the depth, perhaps masked
+    score,      // of a row and a key, perhaps masked
     greatest,   // of a row's scores of `keys`
     condition,  // on parameters and places: a number of `seen`
     is_none,    // whether the greatest score `of` is -inf
@@ -56,7 +56,6 @@ class Online {
     int row = -1;         // of the tile
     int turn = -1;        // of `score`: of its block of keys
     int column = -1;      // of `score`: the key in its block; of `sum`: 0: times V[key, .], -1: not
-    uint64_t depth = 0;   // of `score`: which sixteenths of elements are summed
     int mask = 0;         // of `score`: a number of SeenKeys
     int keys = -1;        // a number of sets
     int linear = -1;      // a number of linear forms: exponents of `sum` besides scores
@@ -84,8 +83,8 @@ class Online {
   static bool same(double a, double b);
 
   Id number(double v);
-  /// A product's sum over a part of the depth, added to what was there before or in its place.
-  Id score(int row, int turn, int column, uint64_t depth, Id before);
+  /// The product of a query and a key of a turn's block.
+  Id score(int row, int turn, int column);
   Id condition(int number);
   /// The sum of powers, each times V[key, .]: which column, whoever holds it knows.
   Id times_values(Id power);
@@ -114,7 +113,6 @@ class Online {
   /// The value of a score in words, for messages.
   [[nodiscard]] std::string text(Id i) const;
 
-  uint64_t whole_depth = 0;  // all sixteenths
   /// Where it is known that every row has seen a key before a row's first power is taken.
   bool always_a_key = false;
   bool needs_a_key = false;  // a difference of greatest scores was taken that may be -inf - -inf
@@ -166,6 +164,7 @@ class Online {
   std::unordered_map<Keys, int, Hash> known_sets_;
   std::unordered_map<Linear, int, Hash> known_forms_;
   std::unordered_map<uint64_t, Id> sums_;  // of two values
+  std::vector<bool> seen_rightly_;         // by score: its mask is right
   std::vector<Id> nodes_;                  // of the DAG under way
 };
 

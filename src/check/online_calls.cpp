@@ -166,8 +166,7 @@ std::string Online::text(Id i) const {
     case Kind::number:
       return fmt::format("{}", v.number);
     case Kind::score:
-      return fmt::format("the score of row {} and column {} of turn {}{}", v.row, v.column, v.turn,
-                         v.depth == whole_depth ? "" : ", of a part of the depth");
+      return fmt::format("the score of row {} and column {} of turn {}", v.row, v.column, v.turn);
     case Kind::greatest:
       return fmt::format("the greatest score of row {} over {}", v.row, keys_text(v));
     case Kind::sum:
