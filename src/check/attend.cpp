@@ -73,21 +73,17 @@ class Attend {
     Names names = products_.names();
     names.emplace(means_.row, products_.row_corner + row);
     names.emplace(means_.key, j);
-    const Term inside = term::less(j, key_extent());
+    const Term inside = term::less(j, products_.key_count());
     if (!means_.seen) return inside;
     const Term seen = term_of(kernel_, *means_.seen, names);
     return seen ? term::logical_and(inside, seen) : Term();
-  }
-
-  [[nodiscard]] Term key_extent() const {
-    return kernel_[means_.k.tensor].extents[static_cast<std::size_t>(means_.k.place(means_.key))];
   }
 
   /// K has as many rows as V; a tile has all columns of V.
   bool extents() {
     const Term values =
         kernel_[means_.v.tensor].extents[static_cast<std::size_t>(means_.v.place(means_.key))];
-    if (term::simplify(values) != term::simplify(key_extent()))
+    if (term::simplify(values) != term::simplify(products_.key_count()))
       return products_.give_up("reduction", "K and V have different numbers of keys");
     const auto queries = term::simplify(
         kernel_[means_.q.tensor].extents[static_cast<std::size_t>(means_.q.place(means_.row))]);
@@ -157,9 +153,7 @@ class Attend {
         by_rounding(term::simplify(loop_->upper), worst) || by_rounding(loop_->upper, worst))
       return true;
     for (const int64_t row : {worst, int64_t{0}, products_.rows / 2}) {
-      const Term rows = kernel_[means_.o.tensor]
-                            .extents[static_cast<std::size_t>(products_.output_place(true))];
-      const Term inside = term::less_equal(rows, products_.row_corner + row);
+      const Term inside = term::less_equal(products_.queries(), products_.row_corner + row);
       if (const auto found = fails(
               kernel_, {},
               term::logical_or(inside, term::logical_not(seen_at(row, 0, end)))))
@@ -197,8 +191,6 @@ class Attend {
   /// Each row sees a key in the first turn: then no greatest score is -inf.
   bool a_key_at_first(const core::Op& op) {
     const Term zero = kernel_.pool->constant(0);
-    const Term rows =
-        kernel_[means_.o.tensor].extents[static_cast<std::size_t>(products_.output_place(true))];
     const auto first = [&](int64_t row) {
       return with_term(seen_at(row, 0), loop_->counter, zero);
     };
@@ -211,7 +203,7 @@ class Attend {
     for (const int64_t row : {int64_t{0}, products_.rows / 2})
       if (const auto found =
               fails(kernel_, {},
-                    term::logical_or(term::less_equal(rows, products_.row_corner + row), first(row))))
+                    term::logical_or(term::less_equal(products_.queries(), products_.row_corner + row), first(row))))
         return products_.refute(
             "degenerate", &op, products_.role->first_warp,
             "a row that has seen no key yet takes -inf from -inf",

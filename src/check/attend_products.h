@@ -42,6 +42,13 @@ class AttendProducts {
   [[nodiscard]] int output_place(bool row) const {
     return means_.o.place(row ? means_.row : means_.column);
   }
+  /// Extents: rows of the output, and of keys.
+  [[nodiscard]] Term queries() const {
+    return kernel_[means_.o.tensor].extents[static_cast<std::size_t>(output_place(true))];
+  }
+  [[nodiscard]] Term key_count() const {
+    return kernel_[means_.k.tensor].extents[static_cast<std::size_t>(means_.k.place(means_.key))];
+  }
   /// Names of the output's indices: batches as the stores have them.
   [[nodiscard]] Names names() const;
   /// Whether a term is 0 for all sizes; where it is not, or not known, told as of `kind`.

@@ -53,6 +53,7 @@ class AttendWalk {
   void matrices(const core::Issue& issue, int warp);
   void copy_out(const core::Op& op, int warp);
   void forget(const core::Issue& issue, int warp);
+  std::optional<std::string> mask_fails(const Online::Value& score);
   bool whole(const std::vector<Cell>& operands);
   bool column_of(const std::vector<Cell>& operands, int& column);
   bool told(const core::Op& op, int warp, int lane);

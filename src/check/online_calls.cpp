@@ -31,6 +31,12 @@ Online::Id Online::choose(Id condition, Id yes, Id no) {
   const bool hides = a.kind == Kind::number && a.number == -infinity;
   const Value& score = hides ? b : a;
   const std::optional<Any>& when = hides ? place.yes : place.no;
+  const double fill = a.kind == Kind::number ? a.number : b.number;
+  const Value& other = a.kind == Kind::number ? b : a;
+  if (other.kind == Kind::score && std::isfinite(fill) && fill > -1e4)
+    return wrong("mask", "a key that is not seen has a finite score",
+                 "-inf, whose power is 0", fmt::format("{}", fill),
+                 "let scores that are masked be -inf");
   if (score.kind != Kind::score || (!hides && (b.kind != Kind::number || b.number != -infinity)))
     return unknown("a choice by place that is no mask of scores");
   if (!when) return unknown("a mask that hides where several conditions hold together");

@@ -263,14 +263,14 @@ std::string SeenKeys::text(int mask) const {
   std::vector<std::string> out;
   for (const Entry& e : masks_[static_cast<std::size_t>(mask)])
     out.push_back(e.guard.empty()
-                      ? to_string(term(e.any))
-                      : fmt::format("({}) where {}", to_string(term(e.any)),
-                                    to_string(term(e.guard))));
+                      ? to_string(term::simplify(term(e.any)))
+                      : fmt::format("({}) where {}", to_string(term::simplify(term(e.any))),
+                                    to_string(term::simplify(term(e.guard)))));
   return out.empty() ? "nowhere" : join(out, ", or ");
 }
 
 std::string SeenKeys::text(int row, int column) const {
-  return hidden_.empty() ? "nowhere" : to_string(term(hidden_at(row, column)));
+  return hidden_.empty() ? "nowhere" : to_string(term::simplify(term(hidden_at(row, column))));
 }
 
 }  // namespace tessera::check
