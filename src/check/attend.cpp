@@ -15,7 +15,8 @@ namespace {
 // NOLINTNEXTLINE(misc-no-recursion): bodies nest
 void add_places(const core::Body& body, std::vector<Term>& out) {
   for (const core::Op& op : body) {
-    if (const auto* c = op.as<core::Compute>(); c != nullptr && c->element) out.push_back(c->element);
+    if (const auto* c = op.as<core::Compute>(); c != nullptr && c->element)
+      out.push_back(c->element);
     if (const auto* loop = op.as<core::For>()) {
       if (loop->unroll) out.push_back(loop->counter);
       add_places(loop->body, out);
@@ -87,12 +88,13 @@ class Attend {
       return products_.give_up("reduction", "K and V have different numbers of keys");
     const auto queries = term::simplify(
         kernel_[means_.q.tensor].extents[static_cast<std::size_t>(means_.q.place(means_.row))]);
-    if (queries != term::simplify(kernel_[means_.o.tensor].extents[static_cast<std::size_t>(
-                       products_.output_place(true))]))
+    if (queries !=
+        term::simplify(kernel_[means_.o.tensor]
+                           .extents[static_cast<std::size_t>(products_.output_place(true))]))
       return products_.give_up("placement", "Q and the output have different numbers of rows");
-    const auto columns = value_of(kernel_[means_.o.tensor].extents[static_cast<std::size_t>(
-                                      products_.output_place(false))],
-                                  {});
+    const auto columns = value_of(
+        kernel_[means_.o.tensor].extents[static_cast<std::size_t>(products_.output_place(false))],
+        {});
     if (columns != products_.columns)
       return products_.give_up("placement", "a tile has not all columns of the values");
     const auto depth_of_keys = value_of(
@@ -154,15 +156,14 @@ class Attend {
       return true;
     for (const int64_t row : {worst, int64_t{0}, products_.rows / 2}) {
       const Term inside = term::less_equal(products_.queries(), products_.row_corner + row);
-      if (const auto found = fails(
-              kernel_, {},
-              term::logical_or(inside, term::logical_not(seen_at(row, 0, end)))))
-        return products_.refute("reduction", at_.op, products_.role->first_warp,
-                                "the loop over keys ends before the last key that a row sees",
-                                "all keys that are seen, in blocks",
-                                fmt::format("row {} of the tile sees key {}, at {}", row,
-                                            to_string(end), *found),
-                                "round the number of turns up");
+      if (const auto found =
+              fails(kernel_, {}, term::logical_or(inside, term::logical_not(seen_at(row, 0, end)))))
+        return products_.refute(
+            "reduction", at_.op, products_.role->first_warp,
+            "the loop over keys ends before the last key that a row sees",
+            "all keys that are seen, in blocks",
+            fmt::format("row {} of the tile sees key {}, at {}", row, to_string(end), *found),
+            "round the number of turns up");
     }
     return products_.give_up("reduction", "it is not known that the loop reaches the last key");
   }
@@ -201,15 +202,16 @@ class Attend {
     // Where no key of the block is seen, the first is not: later ones are not, if seen keys are
     // those up to some key.
     for (const int64_t row : {int64_t{0}, products_.rows / 2})
-      if (const auto found =
-              fails(kernel_, {},
-                    term::logical_or(term::less_equal(products_.queries(), products_.row_corner + row), first(row))))
-        return products_.refute(
-            "degenerate", &op, products_.role->first_warp,
-            "a row that has seen no key yet takes -inf from -inf",
-            "a finite number in the place of a greatest score of -inf", "NaN at " + *found,
-            "take off 0 where the greatest score is -inf");
-    return products_.give_up("degenerate", "it is not known that a row sees a key in the first turn");
+      if (const auto found = fails(
+              kernel_, {},
+              term::logical_or(term::less_equal(products_.queries(), products_.row_corner + row),
+                               first(row))))
+        return products_.refute("degenerate", &op, products_.role->first_warp,
+                                "a row that has seen no key yet takes -inf from -inf",
+                                "a finite number in the place of a greatest score of -inf",
+                                "NaN at " + *found, "take off 0 where the greatest score is -inf");
+    return products_.give_up("degenerate",
+                             "it is not known that a row sees a key in the first turn");
   }
 
   const core::Kernel& kernel_;

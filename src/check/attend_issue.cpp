@@ -18,9 +18,9 @@ bool AttendWalk::issue(const core::Op& op, const std::vector<int>& warps) {
     product(op, warps);
     return !failed_;
   }
-  const bool moves = std::any_of(
-      issue.arguments.begin(), issue.arguments.end(),
-      [](const core::Argument& a) { return std::get_if<core::Slice>(&a) != nullptr; });
+  const bool moves =
+      std::any_of(issue.arguments.begin(), issue.arguments.end(),
+                  [](const core::Argument& a) { return std::get_if<core::Slice>(&a) != nullptr; });
   if (moves && (one_lane_ || masking_))
     return give_up(fmt::format("`{}` is done by some lanes alone", name));
   for (int w : warps) {
@@ -108,12 +108,57 @@ void AttendWalk::scores(const core::Issue& issue, const AttendProducts::Product&
     }
 }
 
+/// The weights of each row, with the values that they meet, summed; nothing where one meets the
+/// value of another key, or is not followed.
+std::vector<Online::Id> AttendWalk::weights(const core::Issue& issue, int64_t first,
+                                            const AttendProducts::Product& p, int group) {
+  const auto* from = argument<core::Slice>(issue, "a");
+  const Layout a = wgmma_of(issue)->a_layout();
+  const auto& b = p.b[static_cast<std::size_t>(group)];
+  std::vector<std::vector<Id>> of_rows(64);
+  for (int64_t s = 0; s < a.mode(1).size(); ++s)
+    for (int thread = 0; thread < arch::Wgmma::threads; ++thread) {
+      const int64_t at = a(thread + arch::Wgmma::threads * s);
+      const Id power =
+          slot(4 * group + thread / lanes, thread % lanes, from->registers, first + s).value;
+      if (power == Online::none) {
+        give_up(online_.why.empty() ? "weights whose values are not followed" : online_.why);
+        return {};
+      }
+      int turn = -1, column = -1;
+      const int64_t meets = b.k[static_cast<std::size_t>(at / 64)], of = turn_ - p.lag;
+      const bool nothing =
+          online_[power].kind == Online::Kind::number && online_[power].number == 0;
+      if (!nothing && !online_.one_key(power, turn, column)) {
+        give_up("a weight that is no power of one score");
+        return {};
+      }
+      if (!nothing && (turn != of || column != meets)) {
+        online_.fault = {
+            "k_agreement", "the weight of a key is multiplied with the value of another",
+            fmt::format("the weight of key {} of turn {}", meets, of),
+            fmt::format("that of key {} of turn {}", column, turn),
+            "let the weights in registers and the values in shared memory be of the same keys"};
+        return {};
+      }
+      of_rows[static_cast<std::size_t>(at % 64)].push_back(power);
+    }
+  std::vector<Id> rows;
+  for (const std::vector<Id>& of_row : of_rows) {
+    rows.push_back(online_.times_values(online_.all_of(of_row)));
+    if (rows.back() != Online::none) continue;
+    if (online_.fault.kind.empty()) give_up("weights that are not of one row");
+    return {};
+  }
+  return rows;
+}
+
 void AttendWalk::values(const core::Issue& issue, const AttendProducts::Product& p, int group) {
   const auto* d = argument<core::Slice>(issue, "d");
   const auto* from = argument<core::Slice>(issue, "a");
   const auto* keeps = argument<core::Integers>(issue, "accumulate");
   const arch::Wgmma w = *wgmma_of(issue);
-  const Layout c = w.c_layout(), a = w.a_layout();
+  const Layout c = w.c_layout();
   const auto& b = p.b[static_cast<std::size_t>(group)];
   const std::optional<int64_t> to = d == nullptr ? std::nullopt : eval(d->first),
                                first = from == nullptr ? std::nullopt : eval(from->first),
@@ -122,41 +167,8 @@ void AttendWalk::values(const core::Issue& issue, const AttendProducts::Product&
     give_up("a product whose registers are not followed");
     return;
   }
-  // The weights of a row, each with the value that it meets, summed.
-  std::vector<std::vector<Id>> weights(64);
-  for (int64_t s = 0; s < a.mode(1).size(); ++s)
-    for (int thread = 0; thread < arch::Wgmma::threads; ++thread) {
-      const int64_t at = a(thread + arch::Wgmma::threads * s);
-      const Id power =
-          slot(4 * group + thread / lanes, thread % lanes, from->registers, *first + s).value;
-      if (power == Online::none) {
-        give_up(online_.why.empty() ? "weights whose values are not followed" : online_.why);
-        return;
-      }
-      int turn = -1, column = -1;
-      const int64_t meets = b.k[static_cast<std::size_t>(at / 64)], of = turn_ - p.lag;
-      const bool nothing = online_[power].kind == Online::Kind::number && online_[power].number == 0;
-      if (!nothing && !online_.one_key(power, turn, column)) {
-        give_up("a weight that is no power of one score");
-        return;
-      }
-      if (!nothing && (turn != of || column != meets)) {
-        online_.fault = {
-            "k_agreement", "the weight of a key is multiplied with the value of another",
-            fmt::format("the weight of key {} of turn {}", meets, of),
-            fmt::format("that of key {} of turn {}", column, turn),
-            "let the weights in registers and the values in shared memory be of the same keys"};
-        return;
-      }
-      weights[static_cast<std::size_t>(at % 64)].push_back(power);
-    }
-  std::vector<Id> rows;
-  for (const std::vector<Id>& of_row : weights) {
-    rows.push_back(online_.times_values(online_.all_of(of_row)));
-    if (rows.back() != Online::none) continue;
-    if (online_.fault.kind.empty()) give_up("weights that are not of one row");
-    return;
-  }
+  const std::vector<Id> rows = weights(issue, *first, p, group);
+  if (rows.empty()) return;
   for (int64_t s = 0; s < c.mode(1).size(); ++s)
     for (int thread = 0; thread < arch::Wgmma::threads; ++thread) {
       const int64_t at = c(thread + arch::Wgmma::threads * s);
@@ -287,10 +299,10 @@ void AttendWalk::stored(const core::Op& op, int warp, Cell cell, int64_t row, in
   const auto refuted = [&](std::string_view kind, const std::string& message,
                            const std::string& expected, const std::string& help) {
     failed_ = true;
-    products_.refute(kind, &op, products_.role->first_warp + warp, message, expected,
-                     online_.text(value) +
-                         (cell.column < 0 ? "" : fmt::format(", column {}", cell.column)),
-                     help);
+    products_.refute(
+        kind, &op, products_.role->first_warp + warp, message, expected,
+        online_.text(value) + (cell.column < 0 ? "" : fmt::format(", column {}", cell.column)),
+        help);
   };
   if (v.kind != Online::Kind::result)
     return refuted("placement", "an element of the output gets no mean of values",
@@ -317,8 +329,7 @@ void AttendWalk::stored(const core::Op& op, int warp, Cell cell, int64_t row, in
 }
 
 bool AttendWalk::covered(int turns) {
-  const auto bad =
-      std::find_if(stored_.begin(), stored_.end(), [](int n) { return n != 1; });
+  const auto bad = std::find_if(stored_.begin(), stored_.end(), [](int n) { return n != 1; });
   if (bad == stored_.end()) return true;
   failed_ = true;
   if (last_store_ == nullptr) return products_.give_up("placement", "no store follows the loop");

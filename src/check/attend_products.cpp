@@ -53,8 +53,8 @@ bool AttendProducts::is_zero(Term t, const Place& p, std::string_view kind,
   const Term rest = term::simplify(t);
   const std::optional<int64_t> number = value_of(rest, {});
   if (number == 0) return true;
-  const auto found = number ? std::optional(fmt::format("apart by {}", *number))
-                            : varies(kernel_, {loop}, rest);
+  const auto found =
+      number ? std::optional(fmt::format("apart by {}", *number)) : varies(kernel_, {loop}, rest);
   if (found) return refute(kind, p.op, p.role->first_warp, message, expected, *found, help);
   return give_up(kind, fmt::format("it is not known that `{}` is 0", to_string(rest)));
 }
@@ -83,8 +83,8 @@ bool AttendProducts::trace(Flow& out) {
       const bool is_scores = argument<SharedAt>(p.issue(), "a") != nullptr;
       if (is_scores == scores_first && !product(p)) return false;
     }
-  const bool both = std::any_of(products.begin(), products.end(),
-                                [](const auto& p) { return !p.second.scores; });
+  const bool both =
+      std::any_of(products.begin(), products.end(), [](const auto& p) { return !p.second.scores; });
   return (both && key_corner) || give_up("k_agreement", "there are no products of both kinds");
 }
 
@@ -104,9 +104,8 @@ bool AttendProducts::find_loop() {
     loop = p.loops[0];
   }
   if (loop == nullptr) return give_up("k_agreement", "the kernel has no wgmma in a loop");
-  const bool direct = std::any_of(role->body.begin(), role->body.end(), [&](const core::Op& op) {
-    return op.as<core::For>() == loop;
-  });
+  const bool direct = std::any_of(role->body.begin(), role->body.end(),
+                                  [&](const core::Op& op) { return op.as<core::For>() == loop; });
   if (!direct) return give_up("k_agreement", "the loop over keys stands in another op");
   if (value_of(loop->lower, {}) != 0 || value_of(loop->step, {}) != 1)
     return give_up("k_agreement", "the loop over keys does not count from 0 by 1");
@@ -119,11 +118,11 @@ bool AttendProducts::stores() {
   for (const Place& p : places_) {
     if (p.op->as<core::Issue>() == nullptr) continue;
     const core::Issue& issue = p.issue();
-    const bool writes = std::any_of(issue.form->effects.accesses.begin(),
-                                    issue.form->effects.accesses.end(), [](const arch::Access& a) {
-                                      return a.space == arch::Space::global &&
-                                             a.action != arch::Action::read;
-                                    });
+    const bool writes =
+        std::any_of(issue.form->effects.accesses.begin(), issue.form->effects.accesses.end(),
+                    [](const arch::Access& a) {
+                      return a.space == arch::Space::global && a.action != arch::Action::read;
+                    });
     if (!writes) continue;
     const auto* ref = argument<core::MapRef>(issue, "map");
     const auto* at = argument<core::Integers>(issue, "at");
@@ -202,7 +201,8 @@ bool AttendProducts::operand(const Place& p, std::string_view name, const Indexe
   const int warp = p.role->first_warp + 4 * group;
   if (says != lies)
     return refute("k_agreement", p.op, warp, "an operand is read along another axis than it lies",
-                  fmt::format("transposed = {}", lies), says ? std::to_string(*says) : "no constant",
+                  fmt::format("transposed = {}", lies),
+                  says ? std::to_string(*says) : "no constant",
                   "transpose an operand exactly if its rows are contiguous");
   Copies from;
   if (!copies(p, at->shared, from)) return false;
@@ -214,8 +214,8 @@ bool AttendProducts::operand(const Place& p, std::string_view name, const Indexe
   lag = depth_of_loops == 1 ? from.lag : 0;
   const ElementAt one = as_factor(factor, row, k);
   // Another tensor than the factor is refuted, also where the meaning has it elsewhere.
-  Reading reading{kernel_, p, *at, from.ops, name == "a" ? arch::Wgmma::m : w.n, w.k(), known,
-                  one, one, Axis::row};
+  Reading reading{kernel_, p,     *at, from.ops, name == "a" ? arch::Wgmma::m : w.n,
+                  w.k(),   known, one, one,      Axis::row};
   reading.other_loops = true;
   if (depth_of_loops == 1) {
     reading.counter = loop->counter;
@@ -283,10 +283,9 @@ bool AttendProducts::scores(const Place& p, Product& out) {
 
 /// Copies of one turn are of one block of keys.
 bool AttendProducts::blocks_agree(const Place& p, Term corner) {
-  return is_zero(corner - key_corner, p, "k_agreement",
-                 "keys and values of a turn are of different blocks",
-                 "copies of K and of V at the same key",
-                 "load keys and values of a turn at the same key");
+  return is_zero(
+      corner - key_corner, p, "k_agreement", "keys and values of a turn are of different blocks",
+      "copies of K and of V at the same key", "load keys and values of a turn at the same key");
 }
 
 bool AttendProducts::values(const Place& p, Product& out) {

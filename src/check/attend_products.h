@@ -20,17 +20,17 @@ class AttendProducts {
   bool trace(Flow& out);
 
   struct Product {
-    bool scores = false;             // of queries and keys; else of weights and values
-    int64_t lag = 0;                 // turns since its keys, or values, were copied
-    std::vector<Operand> a, b;       // by warpgroup of the role; a: of scores alone
-    std::vector<uint64_t> depth;     // by warpgroup, of scores: which sixteenth of d
+    bool scores = false;          // of queries and keys; else of weights and values
+    int64_t lag = 0;              // turns since its keys, or values, were copied
+    std::vector<Operand> a, b;    // by warpgroup of the role; a: of scores alone
+    std::vector<uint64_t> depth;  // by warpgroup, of scores: which sixteenth of d
   };
   std::map<const core::Op*, Product> products;
   const core::Role* role = nullptr;
-  const core::For* loop = nullptr;   // over blocks of keys
-  Term row_corner;                   // of the tile's queries
-  Term key_corner;                   // of a turn's keys, by the loop's counter
-  std::vector<Term> batches;         // by dimension of the output; null for row and column
+  const core::For* loop = nullptr;  // over blocks of keys
+  Term row_corner;                  // of the tile's queries
+  Term key_corner;                  // of a turn's keys, by the loop's counter
+  std::vector<Term> batches;        // by dimension of the output; null for row and column
   int64_t rows = 0, keys = 0, columns = 0, depth = 0;
 
   bool refute(std::string_view kind, const core::Op* op, int warp, std::string message,
@@ -64,8 +64,8 @@ class AttendProducts {
   bool stores();
   bool product(const Place& p);
   bool copies(const Place& p, core::SharedId shared, Copies& out);
-  bool operand(const Place& p, std::string_view name, const IndexedBy& factor,
-               std::string_view row, std::string_view k, int group, Operand& out, int64_t& lag);
+  bool operand(const Place& p, std::string_view name, const IndexedBy& factor, std::string_view row,
+               std::string_view k, int group, Operand& out, int64_t& lag);
   bool batches_agree(const Place& p, const IndexedBy& factor, const Operand& o);
   bool scores(const Place& p, Product& out);
   bool values(const Place& p, Product& out);

@@ -86,7 +86,8 @@ class Tiles {
     int64_t expected = tiles;
     for (std::size_t d : batches_) expected *= term::evaluate(extent(d), a).value_or(1);
     for (const auto& [tile, times] : taken) {
-      bool inside = tile[0] >= 0 && tile[0] < tiles * products_.rows && tile[0] % products_.rows == 0;
+      bool inside =
+          tile[0] >= 0 && tile[0] < tiles * products_.rows && tile[0] % products_.rows == 0;
       for (std::size_t n = 0; n < batches_.size(); ++n)
         inside = inside && tile[n + 1] >= 0 &&
                  tile[n + 1] < term::evaluate(extent(batches_[n]), a).value_or(1);

@@ -15,7 +15,11 @@ constexpr int turns = 4;  // that are walked: one after those that two others st
 
 AttendWalk::AttendWalk(const core::Kernel& kernel, AttendProducts& products, SeenKeys& seen,
                        Online& online, double scale)
-    : kernel_(kernel), products_(products), seen_(seen), online_(online), scale_(scale),
+    : kernel_(kernel),
+      products_(products),
+      seen_(seen),
+      online_(online),
+      scale_(scale),
       whole_depth_((uint64_t{1} << (products.depth / 16)) - 1) {
   values_.assign(4096, -1);
   state_.registers.assign(static_cast<std::size_t>(products.role->warps),
@@ -30,7 +34,8 @@ bool AttendWalk::give_up(std::string why) {
 
 bool AttendWalk::known(const Expression& e) const {
   return std::all_of(e.symbols().begin(), e.symbols().end(), [&](int s) {
-    return static_cast<std::size_t>(s) < values_.size() && values_[static_cast<std::size_t>(s)] >= 0;
+    return static_cast<std::size_t>(s) < values_.size() &&
+           values_[static_cast<std::size_t>(s)] >= 0;
   });
 }
 
@@ -46,10 +51,9 @@ std::optional<int64_t> AttendWalk::eval(Term t) {
 }
 
 std::vector<AttendWalk::Cell>& AttendWalk::slots(int warp, core::RegistersId registers) {
-  auto& out = state_.registers[static_cast<std::size_t>(warp)]
-                              [static_cast<std::size_t>(registers.index)];
-  if (out.empty())
-    out.assign(static_cast<std::size_t>(lanes * kernel_[registers].slots()), {});
+  auto& out =
+      state_.registers[static_cast<std::size_t>(warp)][static_cast<std::size_t>(registers.index)];
+  if (out.empty()) out.assign(static_cast<std::size_t>(lanes * kernel_[registers].slots()), {});
   return out;
 }
 
@@ -98,8 +102,8 @@ std::optional<std::string> AttendWalk::mask_fails(const Online::Value& s) {
     return at[static_cast<std::size_t>(leaf->symbol->index)];
   };
   for (Term p : kernel_.parameters) value(p) = p->symbol->facts.lower.value_or(1);
-  for (const int64_t q : {int64_t{1}, products_.rows / 2, products_.rows, products_.rows + 2,
-                          2 * products_.rows})
+  for (const int64_t q :
+       {int64_t{1}, products_.rows / 2, products_.rows, products_.rows + 2, 2 * products_.rows})
     for (int64_t k = 1; k <= 3 * products_.keys + 1; ++k) {
       value(queries) = q;
       value(keys) = k;
@@ -198,7 +202,8 @@ bool AttendWalk::one(const core::Op& op, const std::vector<int>& warps) {
   }
   if (op.as<core::Compute>() != nullptr) return compute(op, warps);
   if (const auto* declared = op.as<core::Declare>()) {
-    for (int w : warps) std::fill(slots(w, declared->registers).begin(), slots(w, declared->registers).end(), Cell{});
+    for (int w : warps)
+      std::fill(slots(w, declared->registers).begin(), slots(w, declared->registers).end(), Cell{});
     return true;
   }
   if (op.as<core::Issue>() != nullptr) return issue(op, warps);
@@ -230,16 +235,16 @@ bool AttendWalk::repeats(Term condition) {
 bool AttendWalk::branch(const core::Op& op, const std::vector<int>& warps) {
   const auto& branch = *op.as<core::If>();
   const Term condition = term::simplify(branch.condition);
-  const bool by_turn = term::any_node(
-      condition, [&](Term n) { return n == products_.loop->counter; });
+  const bool by_turn =
+      term::any_node(condition, [&](Term n) { return n == products_.loop->counter; });
   std::vector<int> yes, no;
   for (int w : warps) {
     value_of_symbol(products_.role->warp) = w;
     const std::optional<int64_t> v = eval(condition);
     if (!v) return guarded(branch, warps);
     if (by_turn && !repeats(condition))
-      return give_up(fmt::format("`{}` is not the same from the third turn on",
-                                 to_string(condition)));
+      return give_up(
+          fmt::format("`{}` is not the same from the third turn on", to_string(condition)));
     (*v != 0 ? yes : no).push_back(w);
   }
   return (yes.empty() || body(branch.body, yes)) && (no.empty() || body(branch.otherwise, no));
@@ -259,8 +264,8 @@ bool AttendWalk::guarded(const core::If& branch, const std::vector<int>& warps) 
     return op.as<core::Compute>() != nullptr || op.as<core::Declare>() != nullptr;
   });
   if (guards.size() != warps.size() || !masks || !branch.otherwise.empty() || masking_ || one_lane_)
-    return give_up(fmt::format("what stands under `{}` is not followed",
-                               to_string(branch.condition)));
+    return give_up(
+        fmt::format("what stands under `{}` is not followed", to_string(branch.condition)));
   const auto before = state_.registers;
   masking_ = true;
   const bool fine = body(branch.body, warps);
@@ -282,15 +287,16 @@ bool AttendWalk::guarded(const core::If& branch, const std::vector<int>& warps) 
   return true;
 }
 
-AttendWalk::Cell AttendWalk::operand(const std::variant<core::Run, Term>& in, int64_t step, int warp,
-                               int lane) {
+AttendWalk::Cell AttendWalk::operand(const std::variant<core::Run, Term>& in, int64_t step,
+                                     int warp, int lane) {
   if (const auto* run = std::get_if<core::Run>(&in)) {
     const std::optional<int64_t> first = eval(run->first);
     if (!first) return give_up("the registers of a computation are not known"), Cell{};
     return slot(warp, lane, run->registers, *first + step);
   }
   const Term t = std::get<Term>(in);
-  if (const std::optional<int64_t> v = eval(t)) return {online_.number(static_cast<double>(*v)), -1, 0};
+  if (const std::optional<int64_t> v = eval(t))
+    return {online_.number(static_cast<double>(*v)), -1, 0};
   auto found = conditions_.find(t.node());
   if (found == conditions_.end()) found = conditions_.emplace(t.node(), seen_.compile(t)).first;
   if (!found->second) {
@@ -354,7 +360,8 @@ bool AttendWalk::compute(const core::Op& op, const std::vector<int>& warps) {
           slot(w, lane, c.results[r].registers,
                eval(c.results[r].first).value_or(-1) + c.results[r].steps(e)) = {
               made[r], online_.of_values(made[r]) ? column : -1,
-              made[r] != Online::none && online_[made[r]].kind == Online::Kind::score ? whole_depth_ : 0};
+              made[r] != Online::none && online_[made[r]].kind == Online::Kind::score ? whole_depth_
+                                                                                      : 0};
       }
     }
   }

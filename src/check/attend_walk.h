@@ -49,6 +49,8 @@ class AttendWalk {
   void product(const core::Op& op, const std::vector<int>& warps);
   void scores(const core::Issue& issue, const AttendProducts::Product& p, int group);
   void values(const core::Issue& issue, const AttendProducts::Product& p, int group);
+  std::vector<Id> weights(const core::Issue& issue, int64_t first, const AttendProducts::Product& p,
+                          int group);
   void shuffle(const core::Issue& issue, int warp);
   void matrices(const core::Issue& issue, int warp);
   void copy_out(const core::Op& op, int warp);
@@ -79,12 +81,12 @@ class AttendWalk {
   uint64_t whole_depth_;
   State state_;
   Values values_;
-  int turn_ = 0;           // of the loop over keys; behind it: how many there were
-  bool behind_ = false;    // the loop
+  int turn_ = 0;         // of the loop over keys; behind it: how many there were
+  bool behind_ = false;  // the loop
   bool one_lane_ = false;
   bool failed_ = false;
-  bool masking_ = false;   // in a branch that depends on the launch
-  std::vector<int> stored_;             // times, by row and column
+  bool masking_ = false;     // in a branch that depends on the launch
+  std::vector<int> stored_;  // times, by row and column
   const core::Op* last_store_ = nullptr;
   const core::Op* needing_ = nullptr;
   std::unordered_map<const term::Node*, Expression> compiled_;

@@ -59,10 +59,9 @@ std::optional<double> number(const Expr& e) {
 
 Term operation(term::Pool& pool, const std::string& op, Term a, Term b) {
   static const std::map<std::string, Op, std::less<>> all = {
-      {"+", Op::add},        {"-", Op::subtract},     {"*", Op::multiply},
-      {"//", Op::divide},    {"%", Op::remainder},    {"and", Op::logical_and},
-      {"or", Op::logical_or}, {"<", Op::less},        {"<=", Op::less_equal},
-      {"==", Op::equal},     {"!=", Op::not_equal}};
+      {"+", Op::add},         {"-", Op::subtract},      {"*", Op::multiply},    {"//", Op::divide},
+      {"%", Op::remainder},   {"and", Op::logical_and}, {"or", Op::logical_or}, {"<", Op::less},
+      {"<=", Op::less_equal}, {"==", Op::equal},        {"!=", Op::not_equal}};
   if (op == ">" || op == ">=") return operation(pool, op == ">" ? "<" : "<=", b, a);
   const auto found = all.find(op);
   if (found == all.end()) return {};
@@ -278,7 +277,8 @@ std::optional<int64_t> value_of(const Expr& e, const Numbers& numbers) {
 
 // NOLINTNEXTLINE(misc-no-recursion): expressions nest
 bool has_softmax(const Expr& e) {
-  if (const auto* b = e.as<syntax::Binary>()) return has_softmax(*b->left) || has_softmax(*b->right);
+  if (const auto* b = e.as<syntax::Binary>())
+    return has_softmax(*b->left) || has_softmax(*b->right);
   const auto* c = e.as<syntax::Call>();
   if (c == nullptr) return false;
   if (const std::string* n = name_of(*c->function); n != nullptr && *n == "softmax") return true;

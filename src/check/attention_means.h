@@ -1,6 +1,7 @@
 // The meaning of attention: rows of a tensor, weighted by the softmax of scores.
 //
-//   O[b, h, i, e] = sum(softmax(where(j <= i + TK - TQ, 0.125 * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d), -inf), j)
+//   O[b, h, i, e] = sum(softmax(where(j <= i + TK - TQ, 0.125 * sum(Q[b, h, i, d] * K[b, h * G //
+//   H, j, d], d), -inf), j)
 //                       * V[b, h * G // H, j, e], j)
 //
 // softmax(s, j) is exp(s) over the sum of exp(s) of all j. A score of -inf is none: its key is not

@@ -89,7 +89,8 @@ core::Kernel bad(std::string_view kind) {
   // The softmax of attention: a mask, a factor, the greatest score, rows without keys.
   if (kind == "mask") return attention("% 2)) + TK - TQ < ", "% 2)) + TK - TQ <= ");
   if (kind == "rescale") return attention("add(mul(x0, x1), x2)", "add(mul(x0, mul(x1, x1)), x2)");
-  if (kind == "dominance") return attention("most[0, \"2:1\"], values[", "values[0, \"2:1\"], values[");
+  if (kind == "dominance")
+    return attention("most[0, \"2:1\"], values[", "values[0, \"2:1\"], values[");
   if (kind == "degenerate")
     return attention("where(eq(x0, -inf), 0, mul(x0, 0.25503486164919736))",
                      "mul(x0, 0.25503486164919736)");

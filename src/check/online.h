@@ -1,5 +1,5 @@
-// What registers hold while a softmax is computed as keys come: scores, the greatest of some, powers
-// of 2 of their differences, sums of powers, and of powers times values.
+// What registers hold while a softmax is computed as keys come: scores, the greatest of some,
+// powers of 2 of their differences, sums of powers, and of powers times values.
 //
 // A sum of powers is known by its keys, and by what its exponents have besides the score: the
 // greatest score that was taken off, of which keys. A factor of 2^(m - n) changes m for n, if m is
@@ -15,9 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "pointwise/pointwise.h"
-
 #include "check/seen_keys.h"
+#include "pointwise/pointwise.h"
 
 namespace tessera::check {
 
@@ -51,14 +50,14 @@ class Online {
 
   struct Value {
     Kind kind = Kind::number;
-    double number = 0;    // of `sum`: what it is multiplied with
-    double scale = 0;     // of `sum` and `result`
-    int row = -1;         // of the tile
-    int turn = -1;        // of `score`: of its block of keys
-    int column = -1;      // of `score`: the key in its block; of `sum`: 0: times V[key, .], -1: not
-    int mask = 0;         // of `score`: a number of SeenKeys
-    int keys = -1;        // a number of sets
-    int linear = -1;      // a number of linear forms: exponents of `sum` besides scores
+    double number = 0;  // of `sum`: what it is multiplied with
+    double scale = 0;   // of `sum` and `result`
+    int row = -1;       // of the tile
+    int turn = -1;      // of `score`: of its block of keys
+    int column = -1;    // of `score`: the key in its block; of `sum`: 0: times V[key, .], -1: not
+    int mask = 0;       // of `score`: a number of SeenKeys
+    int keys = -1;      // a number of sets
+    int linear = -1;    // a number of linear forms: exponents of `sum` besides scores
     Id of = none;
     friend bool operator==(const Value&, const Value&) = default;
   };
@@ -97,8 +96,8 @@ class Online {
   /// The power's one key, where it is a power of one score: turn and column.
   [[nodiscard]] bool one_key(Id power, int& turn, int& column) const;
   Id add(Id a, Id b);
-  /// What was `before`, and is `now` where the guard holds: a score that is masked there. None where
-  /// it is anything else.
+  /// What was `before`, and is `now` where the guard holds: a score that is masked there. None
+  /// where it is anything else.
   Id under(Id now, Id before, const Any& guard);
   /// The DAG's results with these operands; none where one is no form that is known.
   std::vector<Id> results(const pointwise::Dag& dag, const std::vector<Id>& operands);

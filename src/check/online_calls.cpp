@@ -34,9 +34,8 @@ Online::Id Online::choose(Id condition, Id yes, Id no) {
   const double fill = a.kind == Kind::number ? a.number : b.number;
   const Value& other = a.kind == Kind::number ? b : a;
   if (other.kind == Kind::score && std::isfinite(fill) && fill > -1e4)
-    return wrong("mask", "a key that is not seen has a finite score",
-                 "-inf, whose power is 0", fmt::format("{}", fill),
-                 "let scores that are masked be -inf");
+    return wrong("mask", "a key that is not seen has a finite score", "-inf, whose power is 0",
+                 fmt::format("{}", fill), "let scores that are masked be -inf");
   if (score.kind != Kind::score || (!hides && (b.kind != Kind::number || b.number != -infinity)))
     return unknown("a choice by place that is no mask of scores");
   if (!when) return unknown("a mask that hides where several conditions hold together");
@@ -121,8 +120,7 @@ Online::Id Online::as_of(Id id, int last_turn) {
   }
   if (v.keys >= 0) {
     const Keys k = keys(v);
-    for (int t = 1; t < last_turn; ++t)
-      irregular |= k.of[static_cast<std::size_t>(t)] != k.of[0];
+    for (int t = 1; t < last_turn; ++t) irregular |= k.of[static_cast<std::size_t>(t)] != k.of[0];
     Keys out;
     out.of[0] = k.of[0];
     out.of[1] = k.of[static_cast<std::size_t>(last_turn)];

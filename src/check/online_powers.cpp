@@ -41,7 +41,8 @@ Online::Id Online::multiply(Id a, Id b) {
 
 Online::Id Online::divide(Id a, Id b) {
   const Value x = (*this)[a], y = (*this)[b];
-  if (y.kind == Kind::number) return y.number == 0 ? unknown("a division by 0") : scaled(a, 1 / y.number);
+  if (y.kind == Kind::number)
+    return y.number == 0 ? unknown("a division by 0") : scaled(a, 1 / y.number);
   if (y.kind != Kind::sum || y.keys < 0) return unknown("a division by what is no sum of powers");
   if (x.kind == Kind::number && x.number == 1) return intern({.kind = Kind::inverse, .of = b});
   if (x.kind != Kind::sum || x.keys < 0) return unknown("a division of unlike values");
@@ -50,7 +51,8 @@ Online::Id Online::divide(Id a, Id b) {
                  "divide by the total of the accumulator's row");
   if (keys(x) != keys(y))
     return wrong("reduction", "a sum of values and the total of its weights are of different keys",
-                 text(a), text(b), "let both take in the same keys, and add the parts of all lanes");
+                 text(a), text(b),
+                 "let both take in the same keys, and add the parts of all lanes");
   const Linear &l = forms_[static_cast<std::size_t>(x.linear)],
                &m = forms_[static_cast<std::size_t>(y.linear)];
   if (!same(x.number, y.number) || !same(x.scale, y.scale) || !same_forms(l, m))

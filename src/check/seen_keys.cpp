@@ -251,7 +251,8 @@ Term SeenKeys::claim(int mask, int row, int column) const {
   Term actual = kernel_.pool->truth(false);
   for (const Entry& e : masks_[static_cast<std::size_t>(mask)]) {
     const Term any = term(e.any);
-    actual = term::logical_or(actual, e.guard.empty() ? any : term::logical_and(term(e.guard), any));
+    actual =
+        term::logical_or(actual, e.guard.empty() ? any : term::logical_and(term(e.guard), any));
   }
   const Term expected = term(hidden_at(row, column));
   return term::logical_or(

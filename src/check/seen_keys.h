@@ -1,7 +1,8 @@
 // Which keys a row sees, and which a kernel hides from it, as conditions on the launch.
 //
-// A condition on one row and one key is a bound on a term: TK - first_key >= 5. The term is the same
-// for all rows and keys of a tile, the number is theirs. So conditions are compared by numbers.
+// A condition on one row and one key is a bound on a term: TK - first_key >= 5. The term is the
+// same for all rows and keys of a tile, the number is theirs. So conditions are compared by
+// numbers.
 #pragma once
 
 #include <functional>
@@ -38,7 +39,7 @@ class Condition {
     enum class Kind : uint8_t { both, either, bound, truth } kind = Kind::truth;
     int left = -1, right = -1;
     int term = -1;
-    int64_t sign = 1;     // sign * term + rest + off >= 0
+    int64_t sign = 1;  // sign * term + rest + off >= 0
     int64_t rest = 0;
     Expression off = {};  // of lanes, warps and elements
     bool value = true;    // of truth

@@ -97,7 +97,8 @@ void Reference::attention(const core::Kernel& kernel, const check::Attention& me
         const double weight = weights[static_cast<std::size_t>(j)] / total;
         // A value that no weight is for may be anything.
         if (weight == 0) continue;
-        const double one = weight * v.at(*v0 + j * v.stride(means.key) + e * v.stride(means.column));
+        const double one =
+            weight * v.at(*v0 + j * v.stride(means.key) + e * v.stride(means.column));
         value += one;
         size += std::abs(one);
       }

@@ -1,7 +1,7 @@
 // How far results may be from what is meant.
 #pragma once
 
-#include "numeric/dtype.h"
+#include "core/kernel.h"
 
 namespace tessera::replay {
 

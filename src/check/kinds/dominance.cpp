@@ -8,7 +8,9 @@ namespace tessera::check::kinds {
 extern const Kind dominance = {
     .name = "dominance",
     .number = 24,
-    .law = "Each power has the greatest of scores taken off, of its own row, with its own score among them.",
+    .law =
+        "Each power has the greatest of scores taken off, of its own row, with its own score among "
+        "them.",
     .code = {"TS0884", "check.dominance"},
     .judge = judge_by_flow,
 };

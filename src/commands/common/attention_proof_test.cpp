@@ -1,5 +1,5 @@
-// Attention is proved in its variants, and refuted with an edit of what its softmax, its masks or its
-// copies do. The kernel has a block for each tile: tests/kernels/attention_tiles.py.
+// Attention is proved in its variants, and refuted with an edit of what its softmax, its masks or
+// its copies do. The kernel has a block for each tile: tests/kernels/attention_tiles.py.
 #include <gtest/gtest.h>
 
 #include "base/files.h"
@@ -79,8 +79,8 @@ constexpr Edit edits[] = {
     {"one batch", "V[batch.index, shared_head", "V[0, shared_head", "k_agreement"},
     {"queries of one head", "Q[batch.index, head.index, queries", "Q[batch.index, 0, queries",
      "k_agreement"},
-    {"a block too far", "keys = part(steps.turns - 1 - step.index", "keys = part(steps.turns - step.index",
-     "reduction"},
+    {"a block too far", "keys = part(steps.turns - 1 - step.index",
+     "keys = part(steps.turns - step.index", "reduction"},
     {"values in another order", "V[batch.index, shared_head, keys,",
      "V[batch.index, shared_head, part(step.index, KEYS),", "k_agreement"},
     {"one key past the end", "TK <= key or", "TK < key or", "mask", 0},
@@ -92,12 +92,13 @@ constexpr Edit edits[] = {
      "first_query + 64 + TK - TQ < last_key", "mask"},
     {"a mask one key off", "mask(scores, queries.start, first_key, TQ",
      "mask(scores, queries.start, first_key + 1, TQ", "mask"},
-    {"no mask", "                mask(scores, queries.start, first_key, TQ, TK, CAUSAL)\n", "", "mask"},
+    {"no mask", "                mask(scores, queries.start, first_key, TQ, TK, CAUSAL)\n", "",
+     "mask"},
     {"hidden scores of 0", "-inf, scores)", "0.0, scores)", "mask"},
     {"no way out of -inf", "where(most == -inf, 0.0, most * (scale * LOG2_E))",
      "most * (scale * LOG2_E)", "degenerate"},
-    {"no way out of -inf, where none is needed", "where(most == -inf, 0.0, most * (scale * LOG2_E))",
-     "most * (scale * LOG2_E)", nullptr, 0},
+    {"no way out of -inf, where none is needed",
+     "where(most == -inf, 0.0, most * (scale * LOG2_E))", "most * (scale * LOG2_E)", nullptr, 0},
     {"a total that begins with 1", "total[:] = 0.0", "total[:] = 1.0", nullptr},
     {"no division", "result[:] = sums * share", "result[:] = sums", "placement"},
     {"values of the first turn", "v[steps.last].T, sums)", "v[0].T, sums)", "k_agreement"},
@@ -117,7 +118,8 @@ TEST(AttentionProof, EditsAreRefuted) {
       EXPECT_EQ(r->verdict(), check::Verdict::proved) << e.what << "\n" << to_text(*r);
     } else {
       EXPECT_EQ(r->find(e.kind)->verdict, check::Verdict::refuted)
-          << e.what << " shall be of " << e.kind << "\n" << to_text(*r);
+          << e.what << " shall be of " << e.kind << "\n"
+          << to_text(*r);
     }
   }
 }
