@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "check/attend.h"
 #include "check/footprint.h"
 #include "check/launch.h"
 #include "check/operand.h"
@@ -384,6 +385,7 @@ class Tracer {
 }  // namespace
 
 Flow flow(const core::Kernel& kernel, const Runs& runs, const Means& means) {
+  if (means.attention) return attend(kernel, runs, *means.attention);
   return Tracer(kernel, runs, means).go();
 }
 

@@ -106,7 +106,8 @@ Finding judge_by_flow(const Subject& s, const Kind& k) {
     out.verdict = Verdict::refuted;
     return out;
   }
-  for (std::string_view kind : {"k_agreement", "reduction", "placement", "output_once"}) {
+  for (std::string_view kind : {"k_agreement", "mask", "dominance", "rescale", "degenerate",
+                                "reduction", "placement", "output_once"}) {
     if (const auto why = s.flow->why.find(kind); why != s.flow->why.end())
       return unknown(kind == k.name ? why->second : fmt::format("not decided without `{}`", kind));
     for (const Violation& v : s.flow->violations)

@@ -12,6 +12,7 @@
 #include "check/check.h"
 #include "check/kind.h"
 #include "core/builder.h"
+#include "core/parse.h"
 #include "core/testing/gemm.h"
 #include "core/testing/mutate.h"
 #include "core/testing/mutate_cluster.h"
@@ -48,6 +49,22 @@ void shorten(core::Body& body, const std::string& counter) {
   }
 }
 
+/// Attention of one tile a block, as the core's text, with one edit.
+core::Kernel attention(const std::string& from = "", const std::string& to = "") {
+  std::ifstream file(source_folder() + "/src/check/testdata/attention.txt");
+  std::stringstream text;
+  text << file.rdbuf();
+  std::string all = text.str();
+  if (!from.empty()) {
+    const std::size_t at = all.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    all.replace(at, from.size(), to);
+  }
+  Result<core::Kernel> k = core::parse("attention", all);
+  EXPECT_TRUE(k) << to_text(k.error());
+  return k ? std::move(*k) : good();
+}
+
 core::Kernel without_cluster_arrive() {
   for (core::testing::Mutant& m :
        core::testing::cluster_mutants(*core::testing::gemm({.bn = 128, .stages = 2, .cluster = 2})))
@@ -69,6 +86,14 @@ core::Kernel bad(std::string_view kind) {
   };
   if (const auto edit = edits.find(kind); edit != edits.end())
     return mutant(edit->second.first, edit->second.second);
+  // The softmax of attention: a mask, a factor, the greatest score, rows without keys.
+  if (kind == "mask") return attention("% 2)) + TK - TQ < ", "% 2)) + TK - TQ <= ");
+  if (kind == "rescale") return attention("add(mul(x0, x1), x2)", "add(mul(x0, mul(x1, x1)), x2)");
+  if (kind == "dominance")
+    return attention("most[0, \"2:1\"], values[", "values[0, \"2:1\"], values[");
+  if (kind == "degenerate")
+    return attention("where(eq(x0, -inf), 0, mul(x0, 0.25503486164919736))",
+                     "mul(x0, 0.25503486164919736)");
   core::Kernel k = good();
   if (kind == "cluster_barrier") k = without_cluster_arrive();
   if (kind == "output_once") shorten(k.body, "turn");
@@ -78,12 +103,19 @@ core::Kernel bad(std::string_view kind) {
   return k;
 }
 
+TEST(CheckKinds, ProveAttention) {
+  const core::Kernel k = attention();
+  const Report r = check(k, {}, **means_of(k));
+  EXPECT_EQ(r.verdict(), Verdict::proved) << to_text(r);
+}
+
 TEST(CheckKinds, ProveTheGoodAndRefuteTheBad) {
   const Report right = check(good(), {}, product());
   ASSERT_EQ(right.findings.size(), kinds::all().size());
   for (const Kind* k : kinds::all()) {
     EXPECT_EQ(right.find(k->name)->verdict, Verdict::proved) << k->name << "\n" << to_text(right);
-    const Report wrong = check(bad(k->name), {}, product());
+    const core::Kernel with_fault = bad(k->name);
+    const Report wrong = check(with_fault, {}, **means_of(with_fault));
     const Finding* f = wrong.find(k->name);
     ASSERT_NE(f, nullptr);
     EXPECT_EQ(f->verdict, Verdict::refuted) << k->name << "\n" << to_text(wrong);

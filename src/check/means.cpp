@@ -220,6 +220,15 @@ Result<std::optional<Means>> means_of(const core::Kernel& kernel) {
     const auto* assign = parsed.module.body.front().as<syntax::Assign>();
     if (assign == nullptr || assign->targets.size() != 1 || !assign->value || !assign->op.empty())
       return error(wrong(kernel, "it is not one assignment"));
+    if (has_softmax(*assign->value)) {
+      if (kernel.means.find(';') != std::string::npos)
+        return error(wrong(kernel, "attention is not one equation"));
+      TESSERA_TRY(attention,
+                  attention_of(kernel, assign->targets.front(), *assign->value,
+                               [&](std::string_view what) { return wrong(kernel, what); }));
+      out.attention = std::move(attention);
+      return std::optional(std::move(out));
+    }
     Equation e(kernel);
     TESSERA_CHECK(e.read(assign->targets.front(), *assign->value));
     TESSERA_TRY(output, e.output());

@@ -5,6 +5,7 @@
 // Several outputs are several equations of the same sum, with `;` between them.
 #pragma once
 
+#include "check/attention_means.h"
 #include "core/kernel.h"
 #include "pointwise/pointwise.h"
 
@@ -13,8 +14,8 @@ namespace tessera::check {
 inline constexpr Code bad_meaning{"TS0878", "check.bad_meaning"};
 
 /// What an index of an element is: the output's row i, its column j, its batch b, the k of the sum,
-/// or a number.
-enum class Axis : uint8_t { row, column, batch, k, number };
+/// a number, or one that is compared by whoever traces it.
+enum class Axis : uint8_t { row, column, batch, k, number, free };
 
 struct Index {
   Axis axis = Axis::number;
@@ -42,6 +43,8 @@ struct Output {
 struct Means {
   ElementAt a, b;  // the factors: a has the row, b the column, both have k
   std::vector<Output> outputs;
+  /// Where it is attention: nothing else is set.
+  std::optional<Attention> attention;
 };
 
 /// Kernel::means taken apart, with the kernel's tensors and any names of indices. Indices of

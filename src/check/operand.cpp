@@ -47,9 +47,9 @@ class Trace {
       return wrong("a product takes a tensor that is no factor of the meaning",
                    fmt::format("`{}`", name()), fmt::format("`{}`", kernel_[of].name));
     }
-    if (from.loops.size() != r_.reader.loops.size())
+    if (!r_.other_loops && from.loops.size() != r_.reader.loops.size())
       return "a copy and its product stand in different loops";
-    for (std::size_t i = 0; i < from.loops.size(); ++i)
+    for (std::size_t i = 0; i < from.loops.size() && !r_.other_loops; ++i)
       if (from.loops[i]->counter != r_.reader.loops[i]->counter)
         return "the loops of a copy and of its product have different counters";
     for (Known turn : turns_of(from.unrolled))
@@ -72,13 +72,15 @@ class Trace {
     out_.zeros &= p.map->fill == arch::OutOfBounds::zeros;
     const bool first = pieces_.empty();
     Term k, row, batch;
+    std::vector<Term> free(r_.factor.at.size());
     for (std::size_t m = 0; m < p.map->dims.size() && m < corner->values.size(); ++m) {
       const Index& index = r_.factor.at[static_cast<std::size_t>(p.map->dims[m])];
       const Term at = with_values(corner->values[m], turn);
       if (index.axis == Axis::k) p.k_dim = static_cast<int>(m), k = at;
       if (index.axis == r_.row) p.row_dim = static_cast<int>(m), row = at;
       if (index.axis == Axis::batch) batch = at;
-      if (index.axis != Axis::batch && index.axis != Axis::number) continue;
+      if (index.axis == Axis::free) free[static_cast<std::size_t>(p.map->dims[m])] = at;
+      if (index.axis == Axis::row || index.axis == Axis::column || index.axis == Axis::k) continue;
       if (p.map->box[m] != 1)
         return "a box has several elements along an index that is no row or k";
       if (index.axis == Axis::number)
@@ -89,13 +91,16 @@ class Trace {
     if (first) {
       out_.map = map;
       out_.writer = from.op;
-      out_.k_corner = k, out_.row_corner = row, out_.batch = batch;
+      out_.k_corner = k, out_.row_corner = row, out_.batch = batch, out_.free = free;
     } else {
       std::string why = apart(k - out_.k_corner, p.k);
       if (why.empty()) why = apart(row - out_.row_corner, p.row);
       if (!why.empty()) return why;
       if (batch && term::simplify(batch) != term::simplify(out_.batch))
         return "the copies of one operand have different batches";
+      for (std::size_t d = 0; d < free.size(); ++d)
+        if (free[d] && term::simplify(free[d]) != term::simplify(out_.free[d]))
+          return "the copies of one operand have different batches";
     }
     return start(*to, turn, p);
   }
@@ -127,7 +132,8 @@ class Trace {
     std::vector<int64_t> writes;
     coordinates_.clear();
     for (std::size_t i = 0; i < r_.at.at.size(); ++i) {
-      const Term written = with_values(to.at[i], turn);
+      Term written = with_values(to.at[i], turn);
+      if (r_.as) written = with_term(written, r_.counter, r_.as);
       const std::optional<int64_t> r = value_of(r_.at.at[i], r_.known), w = value_of(written, {});
       if (!r || !w) {
         if (term::simplify(r_.at.at[i]) != term::simplify(written))

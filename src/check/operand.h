@@ -15,6 +15,7 @@ struct Operand {
   const core::Op* writer = nullptr;
   Term k_corner, row_corner;  // of the box, in the tensor
   Term batch;                 // its index; null where the factor has none
+  std::vector<Term> free;     // by dimension of the tensor: of Axis::free; null elsewhere
   bool zeros = true;          // all copies put zeros where a box leaves the tensor
   std::vector<int64_t> k;     // of each step of the instruction, from the corner
   std::vector<int64_t> rows;  // of each row of the matrix, from the corner
@@ -33,6 +34,10 @@ struct Reading {
   const ElementAt& factor;  // of the meaning
   const ElementAt& other;   // that it is multiplied with
   Axis row;                 // which of its indices the rows are
+  /// The copies are of another turn than the reader, or stand in other loops: what `counter` of
+  /// theirs was, where it is read. Null: both stand in the same loops and the same turn.
+  Term counter = {}, as = {};
+  bool other_loops = false;
 };
 
 /// Fills `out`; the answer is what could not be decided.

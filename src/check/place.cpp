@@ -87,6 +87,15 @@ Term with_values(Term t, const Known& known) {
   return args == t->args ? t : t.pool().must(t->op, std::move(args));
 }
 
+// NOLINTNEXTLINE(misc-no-recursion): terms nest
+Term with_term(Term t, Term symbol, Term by) {
+  if (t == symbol) return by;
+  if (t->args.empty() || t->op == term::Op::read) return t;
+  std::vector<Term> args;
+  for (Term a : t->args) args.push_back(with_term(a, symbol, by));
+  return args == t->args ? t : t.pool().must(t->op, std::move(args));
+}
+
 std::vector<Known> turns_of(const std::vector<const core::For*>& unrolled) {
   std::vector<Known> out = {{}};
   for (const core::For* loop : unrolled) {

@@ -43,6 +43,8 @@ std::optional<BoxIndex> box_element(const core::Kernel& kernel, const core::Tens
 
 /// `t` with numbers in the place of symbols.
 Term with_values(Term t, const Known& known);
+/// `t` with `by` in the place of a symbol.
+Term with_term(Term t, Term symbol, Term by);
 /// Values of the counters of unrolled loops, in the order of execution: one empty where there are
 /// none.
 std::vector<Known> turns_of(const std::vector<const core::For*>& unrolled);

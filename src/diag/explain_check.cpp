@@ -147,6 +147,33 @@ with role("producer", warpgroups=1): tma.load(...)
              R"(
 two roles of 128 threads with 240 registers and one with 40: 66560 of 65536
 )"},
+    {"TS0882", "check.mask", R"(A mask of scores hides other keys than the meaning.)",
+     R"(For a row and a key of a tile, the conditions under which the score becomes -inf were compared with those under which the meaning does not see the key: past the end of the keys, or past what `where` in `softmax` says. A branch around a mask counts with it. The message has a small launch where they differ; or a masked score is finite, or what lies beyond the values is multiplied by 0 and is not finite.)",
+     R"(Compare the key's place with the end by `<=`, take first places of the tile that the turn is of, and skip a mask only where it hides nothing of all rows.)",
+     R"(
+scores[:] = where(TK <= key or query + TK - TQ < key, -inf, scores)
+)"},
+    {"TS0883", "check.rescale",
+     R"(Sums of powers are added that have had different scores taken off.)",
+     R"(A softmax whose keys come in turns takes off the greatest score so far. When a greater one comes, what was summed before has to be multiplied by 2^(before - now), once: the sum of the powers, and the sums over the values alike.)",
+     R"(Multiply each accumulator by the factor of the turn before anything of the turn is added.)",
+     R"(
+total[:] = total * factor + lane_sum(scores, axis=1); sums *= factor
+)"},
+    {"TS0884", "check.dominance",
+     R"(A power is taken of a score from which no greater score is taken off.)",
+     R"(exp of a score overflows unless the greatest is taken off: of the same row, times the same scale, and with this score among those that it is the greatest of.)",
+     R"(Take the maximum of the scores before and of this turn, and subtract it.)",
+     R"(
+most[:] = max(most, amax(scores, axis=1))
+)"},
+    {"TS0885", "check.degenerate",
+     R"(Where no key has been seen yet, a kernel of attention computes nothing or NaN.)",
+     R"(The loop over keys has to turn once at least, and a row whose keys are all masked so far has -inf as its greatest score: -inf - -inf is NaN, which later keys do not mend.)",
+     R"(Take off 0 where the greatest score is -inf, and let the loop turn once.)",
+     R"(
+shift[:] = where(most == -inf, 0.0, most)
+)"},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "language/elaborator.h"
+#include "language/means_text.h"
 #include "syntax/parse.h"
 
 namespace tessera::language {
@@ -94,7 +95,7 @@ Result<core::Kernel> Elaborator::run() {
   }
   core::Kernel& k = builder_->kernel();
   k.min_blocks = min_blocks_;
-  k.means = options_.means.empty() ? means_ : options_.means;
+  k.means = with_numbers(options_.means.empty() ? means_ : options_.means, numbers_);
   k.source = source_;
   k.span = kernel_.name_span;
   return builder_->finish();

@@ -283,8 +283,9 @@ class Elaborator {
   Span grid_span_;
   int cluster_ = 1, min_blocks_ = 1;
   std::string means_;
-  bool in_body_ = false;  // the signature has been read
-  bool begun_ = false;    // the first op has been written
+  std::map<std::string, std::string> numbers_;  // of constants, as text: for means_
+  bool in_body_ = false;                        // the signature has been read
+  bool begun_ = false;                          // the first op has been written
   std::map<int32_t, BarrierFacts> barriers_;
   std::set<int32_t> unlaid_;
   std::map<int32_t, Span> registers_span_;

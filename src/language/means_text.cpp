@@ -61,4 +61,23 @@ std::string without_dimensions(std::string_view means, std::string_view tensor,
   return out;
 }
 
+std::string with_numbers(std::string_view means,
+                         const std::map<std::string, std::string>& numbers) {
+  std::string out;
+  for (std::size_t i = 0; i < means.size();) {
+    std::size_t end = i;
+    while (end < means.size() && is_letter(means[end])) ++end;
+    if (end == i) {
+      out += means[i++];
+      continue;
+    }
+    const std::string word(means.substr(i, end - i));
+    const auto number = numbers.find(word);
+    const bool named = number != numbers.end() && (end == means.size() || means[end] != '[');
+    out += named ? number->second : word;
+    i = end;
+  }
+  return out;
+}
+
 }  // namespace tessera::language

@@ -182,8 +182,14 @@ Status Elaborator::signature() {
   TESSERA_CHECK(decorators());
   if (threads_asked_ > 0) measured_.threads = threads_asked_;
   builder_ = std::make_unique<core::Builder>(kernel_.name, measured_.threads, cluster_);
-  for (const std::string& name : constants)
-    if (const auto* n = find(name)->value.as<int64_t>()) builder_->kernel().constants[name] = *n;
+  for (const std::string& name : constants) {
+    const Value& v = find(name)->value;
+    if (const auto* n = v.as<int64_t>()) {
+      builder_->kernel().constants[name] = *n;
+      numbers_[name] = std::to_string(*n);
+    }
+    if (const auto* x = v.as<double>()) numbers_[name] = fmt::format("{}", *x);
+  }
   std::vector<const syntax::Parameter*> own;
   for (const syntax::Parameter& p : kernel_.parameters)
     if (!is_name(p.annotation, "const") && !is_name(p.annotation, "fn") && !unused(p))

@@ -7,6 +7,7 @@
 #include "base/text.h"
 
 #include "replay/launches.h"
+#include "replay/reference_step.h"
 
 namespace tessera::replay {
 namespace {
@@ -61,7 +62,8 @@ Factor factor(const core::Kernel& kernel, const ElementAt& e, const simulate::La
   return {&e, *lie_of(t, launch), input == launch.inputs.end() ? nullptr : &input->second};
 }
 
-/// Twice the distance of neighbours near 1.
+}  // namespace
+
 double step_of(DType t) {
   switch (t) {
     case DType::float8_e4m3fn:
@@ -77,10 +79,12 @@ double step_of(DType t) {
   }
 }
 
-}  // namespace
-
 Reference::Reference(const core::Kernel& kernel, const check::Means& means,
                      const simulate::Launch& launch) {
+  if (means.attention) {
+    attention(kernel, *means.attention, launch);
+    return;
+  }
   const Factor a = factor(kernel, means.a, launch), b = factor(kernel, means.b, launch);
   const int64_t depth = a.extent(Axis::k);
   for (const check::Output& o : means.outputs) {

@@ -26,6 +26,8 @@ class Reference {
     double value = 0;
     double room = 0;  // by how much what is stored may differ
   };
+  void attention(const core::Kernel& kernel, const check::Attention& means,
+                 const simulate::Launch& launch);
   std::vector<Element> elements_;
 };
 

@@ -28,6 +28,18 @@ MutationSubject of_file(std::string name, Constants constants, std::string means
           }};
 }
 
+/// Attention with a block for each tile, others of small tiles.
+MutationSubject of_attention(std::string name, Constants constants) {
+  for (const auto& [constant, value] : std::map<std::string, int64_t>{
+           {"D", 32}, {"KEYS", 16}, {"GROUPS", 1}, {"TURNS", 0}, {"STAGES", 2}})
+    constants.try_emplace(constant, value);
+  return {std::move(name), [=](const std::string& root) {
+            const std::string file = "tests/kernels/attention_tiles.py";
+            return language::elaborate({file, read_file(root + "/" + file)}, "attention",
+                                       {constants, ""});
+          }};
+}
+
 MutationSubject of_generator(std::string name, const GemmShape& shape) {
   return {std::move(name), [=](const std::string&) { return core::testing::gemm(shape); }};
 }
@@ -70,6 +82,9 @@ const std::vector<MutationSubject>& mutation_subjects() {
                                    .batched = true,
                                    .epilogue = Epilogue::bias,
                                    .direct = true}),
+      of_attention("attention", {{"STAGES", 3}}),
+      of_attention("attention_causal", {{"CAUSAL", yes}}),
+      of_attention("attention_turns", {{"GROUPS", 2}, {"TURNS", yes}}),
       storages_of(of_file("storages", {{"STAGES", 3}})),
       storages_of(of_file("storages_clusters", {{"CLUSTER", 2}})),
       storages_of(of_file("storages_direct", {{"DIRECT", yes}})),
@@ -116,6 +131,17 @@ const std::vector<MutationSubject>& correct_variants() {
                                     {"residual", Epilogue::residual}})
         out.push_back(of_generator(fmt::format("{}{}", name, direct ? ", direct" : ""),
                                    {.bn = 128, .stages = 3, .epilogue = e, .direct = direct}));
+    for (const int64_t causal : {0, 1})
+      for (const auto& [name, c] : std::map<std::string, Constants>{
+               {"one consumer", {}},
+               {"two consumers by turns", {{"GROUPS", 2}, {"TURNS", yes}}},
+               {"three consumers", {{"GROUPS", 3}, {"D", 64}, {"KEYS", 32}}},
+               {"strides", {{"STRIDED", yes}, {"STAGES", 3}}}}) {
+        Constants both = c;
+        both["CAUSAL"] = causal;
+        out.push_back(of_attention(
+            fmt::format("attention{}, {}", causal == 1 ? " with a mask" : "", name), both));
+      }
     add("twice the rows", {{"BM", 128}, {"ROWS", 128}, {"BN", 128}, {"PART", 64}, {"TURNS", 2}});
     return out;
   }();

@@ -85,6 +85,34 @@ Edit function(const std::string& how,
   };
 }
 
+/// `t` with its first comparison that there is changed: < for <=, or <= for <.
+// NOLINTNEXTLINE(misc-no-recursion): terms nest
+Term other_comparison(Term t) {
+  if (t->op == term::Op::less || t->op == term::Op::less_equal)
+    return t.pool().must(t->op == term::Op::less ? term::Op::less_equal : term::Op::less, t->args);
+  std::vector<Term> args = t->args;
+  for (Term& a : args) {
+    const Term before = a;
+    a = other_comparison(a);
+    if (a != before) return t.pool().must(t->op, std::move(args));
+  }
+  return t;
+}
+
+/// What is compared with places of registers, as a mask of scores is, is off by one.
+std::optional<std::string> other_mask(Kernel&, Op& op) {
+  auto* c = std::get_if<Compute>(&op.node);
+  if (c == nullptr) return std::nullopt;
+  for (auto& in : c->inputs)
+    if (auto* t = std::get_if<Term>(&in)) {
+      const Term changed = other_comparison(*t);
+      if (changed == *t) continue;
+      *t = changed;
+      return "a mask has <= for <, or < for <=";
+    }
+  return std::nullopt;
+}
+
 /// A term of the box's corner, from the end, changed.
 Edit corner(std::string_view form, std::size_t d, const std::string& how,
             const std::function<std::optional<Term>(Term)>& change) {
@@ -168,6 +196,7 @@ std::vector<std::pair<std::string, Edit>> edits() {
                                       return std::swap(c.inputs[1], c.inputs[2]), true;
                                     })},
       {"dropped_computation", dropped},
+      {"other_mask", other_mask},
       {"next_batch", corner("tma.", 2, "the next batch", more)},
       {"panel_twice", corner("tma.load", 0, "the first panel again", first_panel)},
       {"other_rank", other_rank("at", false)},

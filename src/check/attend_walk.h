@@ -1,0 +1,96 @@
+// The walk of a role that computes attention: op by op, for all warps, lanes and registers, in the
+// first turns of the loop over keys.
+//
+// What a turn does is the same from the third on, and its outcome depends on the turns before the
+// last one only by which of their keys were taken in: if those are the same keys in each of them
+// (Online::as_of), two turns that leave like states stand for all that follow.
+#pragma once
+
+#include "check/attend_products.h"
+
+namespace tessera::check {
+
+class AttendWalk {
+ public:
+  /// `scale`: what powers of 2 have to multiply scores with.
+  AttendWalk(const core::Kernel& kernel, AttendProducts& products, SeenKeys& seen, Online& online,
+             double scale);
+  /// Walks turns, and after each of the first ones what follows the loop. False where something is
+  /// refuted or not known: told to the products.
+  bool run();
+  /// The op that first took a difference of greatest scores which may be -inf - -inf; null: none.
+  [[nodiscard]] const core::Op* needing() const { return needing_; }
+
+ private:
+  using Id = Online::Id;
+  static constexpr int lanes = 32;
+  /// What a register holds: of sums over values, of this column of V; of scores, the sixteenths of
+  /// the depth that are summed.
+  struct Cell {
+    Id value = Online::none;
+    int column = -1;
+    uint64_t depth = 0;
+    friend bool operator==(const Cell&, const Cell&) = default;
+  };
+  using Registers = std::vector<std::vector<std::vector<Cell>>>;
+  /// By warp and registers: lane + 32 * slot.
+  struct State {
+    Registers registers;
+    std::vector<Cell> shared;  // of 16 bits, by byte / 2
+  };
+
+  bool give_up(std::string why);
+  bool body(const core::Body& b, const std::vector<int>& warps);
+  bool one(const core::Op& op, const std::vector<int>& warps);
+  bool branch(const core::Op& op, const std::vector<int>& warps);
+  bool guarded(const core::If& branch, const std::vector<int>& warps);
+  bool compute(const core::Op& op, const std::vector<int>& warps);
+  bool issue(const core::Op& op, const std::vector<int>& warps);
+  void product(const core::Op& op, const std::vector<int>& warps);
+  void scores(const core::Issue& issue, const AttendProducts::Product& p, int group);
+  void values(const core::Issue& issue, const AttendProducts::Product& p, int group);
+  std::vector<Id> weights(const core::Issue& issue, int64_t first, const AttendProducts::Product& p,
+                          int group);
+  void shuffle(const core::Issue& issue, int warp);
+  void matrices(const core::Issue& issue, int warp);
+  void copy_out(const core::Op& op, int warp);
+  void forget(const core::Issue& issue, int warp);
+  std::optional<std::string> mask_fails(const Online::Value& score);
+  bool whole(const std::vector<Cell>& operands);
+  bool column_of(const std::vector<Cell>& operands, int& column);
+  bool told(const core::Op& op, int warp, int lane);
+  void stored(const core::Op& op, int warp, Cell cell, int64_t row, int64_t column);
+  bool covered(int turns);
+  bool settled(Registers& out, int turn);
+  bool repeats(Term condition);
+  std::optional<int64_t> eval(Term t);
+  Cell operand(const std::variant<core::Run, Term>& in, int64_t step, int warp, int lane);
+  std::vector<Cell>& slots(int warp, core::RegistersId registers);
+  Cell& slot(int warp, int lane, core::RegistersId registers, int64_t slot);
+  const Expression& compiled(Term t);
+  int64_t& value_of_symbol(Term leaf) {
+    return values_[static_cast<std::size_t>(leaf->symbol->index)];
+  }
+  [[nodiscard]] bool known(const Expression& e) const;
+
+  const core::Kernel& kernel_;
+  AttendProducts& products_;
+  SeenKeys& seen_;
+  Online& online_;
+  double scale_;
+  uint64_t whole_depth_;
+  State state_;
+  Values values_;
+  int turn_ = 0;         // of the loop over keys; behind it: how many there were
+  bool behind_ = false;  // the loop
+  bool one_lane_ = false;
+  bool failed_ = false;
+  bool masking_ = false;     // in a branch that depends on the launch
+  std::vector<int> stored_;  // times, by row and column
+  const core::Op* last_store_ = nullptr;
+  const core::Op* needing_ = nullptr;
+  std::unordered_map<const term::Node*, Expression> compiled_;
+  std::unordered_map<const term::Node*, std::optional<Condition>> conditions_;
+};
+
+}  // namespace tessera::check

@@ -1,0 +1,277 @@
+#include "check/seen_keys.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+#include "term/query.h"
+#include "term/rules.h"
+
+namespace tessera::check {
+namespace {
+
+using term::Op;
+using Node = Condition::Node;
+
+/// One of them, told once; one that is always true alone.
+Any tidy(Any any) {
+  for (const Bound& b : any)
+    if (b.term < 0) return {Bound{}};
+  std::sort(any.begin(), any.end());
+  any.erase(std::unique(any.begin(), any.end()), any.end());
+  return any;
+}
+
+/// Of the tree from `i` on.
+// NOLINTNEXTLINE(misc-no-recursion): conditions nest
+std::optional<Any> any_of(const std::vector<Node>& nodes, int i, const Values& values) {
+  const Node& n = nodes[static_cast<std::size_t>(i)];
+  if (n.kind == Node::Kind::truth) return n.value ? Any{Bound{}} : Any{};
+  if (n.kind == Node::Kind::bound) {
+    const std::optional<int64_t> off = n.off.empty() ? 0 : n.off(values);
+    if (!off) return std::nullopt;
+    const int64_t rest = n.rest + *off;
+    if (n.term < 0) return rest >= 0 ? Any{Bound{}} : Any{};
+    return Any{{n.term, n.sign > 0, n.sign > 0 ? -rest : rest}};
+  }
+  std::optional<Any> left = any_of(nodes, n.left, values), right = any_of(nodes, n.right, values);
+  if (!left || !right) return std::nullopt;
+  if (n.kind == Node::Kind::either) {
+    left->insert(left->end(), right->begin(), right->end());
+    return tidy(std::move(*left));
+  }
+  const Any always = {Bound{}};
+  if (*left == always || right->empty() || *left == *right) return right;
+  if (*right == always || left->empty()) return left;
+  return std::nullopt;
+}
+
+}  // namespace
+
+SeenKeys::SeenKeys(const core::Kernel& kernel, std::vector<Term> places)
+    : kernel_(kernel), places_(std::move(places)) {
+  masks_.emplace_back();
+  known_masks_.emplace(Mask(), 0);
+}
+
+int SeenKeys::term_number(Term t) {
+  const auto [found, is_new] = known_terms_.try_emplace(t.node(), static_cast<int>(terms_.size()));
+  if (is_new) terms_.push_back(t);
+  return found->second;
+}
+
+/// difference + rest >= 0; -1 where it is no such bound.
+int SeenKeys::bound(Term difference, int64_t rest, std::vector<Node>& out) {
+  const term::Sum sum = term::sum_of(term::simplify(difference));
+  Node n{.kind = Node::Kind::bound, .rest = rest + sum.constant};
+  term::Sum of_places, others;
+  for (const term::Part& part : sum.parts) {
+    bool place = true, other = true;
+    for (Term s : term::symbols_of({part.atom})) {
+      const bool is_place = std::find(places_.begin(), places_.end(), s) != places_.end();
+      (is_place ? other : place) = false;
+    }
+    if (!place && !other) return -1;
+    (place ? of_places : others).parts.push_back(part);
+  }
+  term::Pool& pool = *kernel_.pool;
+  if (!of_places.parts.empty()) n.off = Expression(term::term_of(pool, of_places));
+  if (!others.parts.empty()) {
+    if (others.parts.front().coefficient < 0) {
+      n.sign = -1;
+      for (term::Part& part : others.parts) part.coefficient = -part.coefficient;
+    }
+    n.term = term_number(term::term_of(pool, others));
+  }
+  out.push_back(std::move(n));
+  return static_cast<int>(out.size()) - 1;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): conditions nest
+int SeenKeys::compile(Term p, bool contrary, std::vector<Node>& out) {
+  const auto pair = [&](Node::Kind kind, int left, int right) {
+    if (left < 0 || right < 0) return -1;
+    Node n;
+    n.kind = kind;
+    n.left = left;
+    n.right = right;
+    out.push_back(std::move(n));
+    return static_cast<int>(out.size()) - 1;
+  };
+  switch (p->op) {
+    case Op::truth: {
+      Node n;
+      n.value = (p->value != 0) != contrary;
+      out.push_back(std::move(n));
+      return static_cast<int>(out.size()) - 1;
+    }
+    case Op::logical_not:
+      return compile(p->args[0], !contrary, out);
+    case Op::logical_and:
+    case Op::logical_or: {
+      const int left = compile(p->args[0], contrary, out),
+                right = compile(p->args[1], contrary, out);
+      const bool both = (p->op == Op::logical_and) != contrary;
+      return pair(both ? Node::Kind::both : Node::Kind::either, left, right);
+    }
+    case Op::less:
+    case Op::less_equal: {
+      const int64_t strict = p->op == Op::less ? 1 : 0;
+      return contrary ? bound(p->args[0] - p->args[1], strict - 1, out)
+                      : bound(p->args[1] - p->args[0], -strict, out);
+    }
+    case Op::equal:
+    case Op::not_equal: {
+      if (p->args[0]->predicate()) return -1;
+      const bool same = (p->op == Op::equal) != contrary;
+      const int left = bound(p->args[0] - p->args[1], same ? 0 : -1, out),
+                right = bound(p->args[1] - p->args[0], same ? 0 : -1, out);
+      return pair(same ? Node::Kind::both : Node::Kind::either, left, right);
+    }
+    default:
+      return -1;
+  }
+}
+
+std::optional<Condition> SeenKeys::compile(Term predicate) {
+  if (predicate->op == Op::select && predicate->args[1]->op == Op::constant &&
+      predicate->args[2]->op == Op::constant && predicate->args[1]->value != 0 &&
+      predicate->args[2]->value == 0)
+    predicate = predicate->args[0];
+  Condition out;
+  if (!predicate->predicate() || compile(predicate, false, out.nodes) < 0 ||
+      compile(predicate, true, out.negated) < 0)
+    return std::nullopt;
+  return out;
+}
+
+std::optional<Any> SeenKeys::at(const Condition& c, bool contrary, const Values& values) const {
+  const std::vector<Node>& nodes = contrary ? c.negated : c.nodes;
+  return any_of(nodes, static_cast<int>(nodes.size()) - 1, values);
+}
+
+std::optional<std::vector<SeenKeys::Hidden>> SeenKeys::hidden(
+    const std::function<Term(int64_t, int64_t)>& seen) {
+  const auto at_place = [&](int64_t row, int64_t column) -> std::optional<Any> {
+    const Term t = seen(row, column);
+    const std::optional<Condition> c = t ? compile(t) : std::nullopt;
+    return c ? at(*c, true, {}) : std::nullopt;
+  };
+  const std::optional<Any> here = at_place(0, 0), below = at_place(1, 0), beside = at_place(0, 1),
+                           far = at_place(5, 7);
+  if (!here || !below || !beside || !far || below->size() != here->size() ||
+      beside->size() != here->size() || far->size() != here->size())
+    return std::nullopt;
+  std::vector<Hidden> out;
+  for (std::size_t i = 0; i < here->size(); ++i) {
+    const Bound& b = (*here)[i];
+    Hidden h{b.term, b.at_least, b.number, (*below)[i].number - b.number,
+             (*beside)[i].number - b.number};
+    if ((*far)[i] != h.at(5, 7) || (*below)[i] != h.at(1, 0) || (*beside)[i] != h.at(0, 1))
+      return std::nullopt;
+    out.push_back(h);
+  }
+  return out;
+}
+
+int SeenKeys::condition(Place p) {
+  conditions_.push_back(std::move(p));
+  return static_cast<int>(conditions_.size()) - 1;
+}
+
+int SeenKeys::intern(Mask m) {
+  std::sort(m.begin(), m.end());
+  m.erase(std::unique(m.begin(), m.end()), m.end());
+  const auto [found, is_new] = known_masks_.try_emplace(m, static_cast<int>(masks_.size()));
+  if (is_new) masks_.push_back(std::move(m));
+  return found->second;
+}
+
+int SeenKeys::masked(int mask, const Any& more, const Any& guard) {
+  if (more.empty()) return mask;
+  Mask m = masks_[static_cast<std::size_t>(mask)];
+  m.push_back({more, guard});
+  return intern(std::move(m));
+}
+
+int SeenKeys::guarded(int mask, int before, const Any& guard) {
+  const Mask& old = masks_[static_cast<std::size_t>(before)];
+  Mask m;
+  for (Entry e : masks_[static_cast<std::size_t>(mask)]) {
+    if (std::find(old.begin(), old.end(), e) == old.end()) e.guard = guard;
+    m.push_back(std::move(e));
+  }
+  return intern(std::move(m));
+}
+
+Any SeenKeys::hidden_at(int row, int column) const {
+  Any out;
+  for (const Hidden& h : hidden_) out.push_back(h.at(row, column));
+  return out;
+}
+
+bool SeenKeys::impossible(const Bound& b) {
+  const auto [found, is_new] = impossible_.try_emplace(b, false);
+  if (is_new) found->second = term::always(term::logical_not(term(b))).proved();
+  return found->second;
+}
+
+bool SeenKeys::right(int mask, int row, int column) {
+  const Any expected = hidden_at(row, column);
+  const Mask& m = masks_[static_cast<std::size_t>(mask)];
+  const auto some = [](const Any& any, const Bound& of) {
+    return std::any_of(any.begin(), any.end(), [&](const Bound& b) { return b.follows(of); });
+  };
+  for (const Entry& e : m)
+    for (const Bound& b : e.any)
+      if (!some(expected, b)) return false;
+  return std::all_of(expected.begin(), expected.end(), [&](const Bound& h) {
+    return std::any_of(m.begin(), m.end(),
+                       [&](const Entry& e) {
+                         return some(e.any, h) && (e.guard.empty() || some(e.guard, h));
+                       }) ||
+           impossible(h);
+  });
+}
+
+Term SeenKeys::term(const Bound& b) const {
+  term::Pool& pool = *kernel_.pool;
+  if (b.term < 0) return pool.truth(true);
+  const Term t = terms_[static_cast<std::size_t>(b.term)], n = pool.constant(b.number);
+  return b.at_least ? term::less_equal(n, t) : term::less_equal(t, n);
+}
+
+Term SeenKeys::term(const Any& any) const {
+  Term out = kernel_.pool->truth(false);
+  for (const Bound& b : any) out = term::logical_or(out, term(b));
+  return out;
+}
+
+Term SeenKeys::claim(int mask, int row, int column) const {
+  Term actual = kernel_.pool->truth(false);
+  for (const Entry& e : masks_[static_cast<std::size_t>(mask)]) {
+    const Term any = term(e.any);
+    actual =
+        term::logical_or(actual, e.guard.empty() ? any : term::logical_and(term(e.guard), any));
+  }
+  const Term expected = term(hidden_at(row, column));
+  return term::logical_or(
+      term::logical_and(actual, expected),
+      term::logical_and(term::logical_not(actual), term::logical_not(expected)));
+}
+
+std::string SeenKeys::text(int mask) const {
+  std::vector<std::string> out;
+  for (const Entry& e : masks_[static_cast<std::size_t>(mask)])
+    out.push_back(e.guard.empty()
+                      ? to_string(term::simplify(term(e.any)))
+                      : fmt::format("({}) where {}", to_string(term::simplify(term(e.any))),
+                                    to_string(term::simplify(term(e.guard)))));
+  return out.empty() ? "nowhere" : join(out, ", or ");
+}
+
+std::string SeenKeys::text(int row, int column) const {
+  return hidden_.empty() ? "nowhere" : to_string(term::simplify(term(hidden_at(row, column))));
+}
+
+}  // namespace tessera::check

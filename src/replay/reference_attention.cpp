@@ -1,0 +1,113 @@
+// Attention of a small launch, in double: what check/attention_means.h says.
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+
+#include "replay/launches.h"
+#include "replay/reference.h"
+#include "replay/reference_step.h"
+
+namespace tessera::replay {
+namespace {
+
+using check::IndexedBy;
+using check::Numbers;
+
+/// Elements of an input by the values of names.
+class Input {
+ public:
+  Input(const core::Kernel& kernel, const IndexedBy& by, const simulate::Launch& launch)
+      : by_(by),
+        lie_(*lie_of(kernel[by.tensor], launch)),
+        values_(launch.inputs.at(kernel[by.tensor].name)) {}
+
+  [[nodiscard]] int64_t extent(std::string_view name) const {
+    return lie_.extents[static_cast<std::size_t>(by_.place(name))];
+  }
+  /// Of the element with `name` at 0; nothing where the tensor has no such place.
+  [[nodiscard]] std::optional<int64_t> offset(const Numbers& at) const {
+    int64_t out = 0;
+    for (std::size_t d = 0; d < by_.at.size(); ++d) {
+      const std::optional<int64_t> i = check::value_of(by_.at[d], at);
+      if (!i || *i < 0 || *i >= lie_.extents[d]) return std::nullopt;
+      out += *i * lie_.strides[d];
+    }
+    return out;
+  }
+  [[nodiscard]] int64_t stride(std::string_view name) const {
+    return lie_.strides[static_cast<std::size_t>(by_.place(name))];
+  }
+  [[nodiscard]] double at(int64_t offset) const {
+    return values_.at(static_cast<std::size_t>(offset));
+  }
+
+ private:
+  const IndexedBy& by_;
+  Lie lie_;
+  const std::vector<double>& values_;
+};
+
+}  // namespace
+
+void Reference::attention(const core::Kernel& kernel, const check::Attention& means,
+                          const simulate::Launch& launch) {
+  const Input q(kernel, means.q, launch), k(kernel, means.k, launch), v(kernel, means.v, launch);
+  const core::Tensor& tensor = kernel[means.o.tensor];
+  const Lie to = *lie_of(tensor, launch);
+  const int64_t keys = k.extent(means.key), depth = k.extent(means.depth);
+  Numbers at{launch.parameters.begin(), launch.parameters.end()};
+  std::vector<std::string> names;
+  for (const syntax::Expr& e : means.o.at) names.push_back(e.as<syntax::Name>()->id);
+  const auto column = static_cast<std::size_t>(means.o.place(means.column));
+  int64_t rows = 1;
+  for (std::size_t d = 0; d < names.size(); ++d)
+    if (d != column) rows *= to.extents[d];
+  std::vector<double> weights(static_cast<std::size_t>(keys));
+  for (int64_t n = 0; n < rows; ++n) {
+    int64_t rest = n, place = 0;
+    std::vector<std::string> text(names.size());
+    for (std::size_t d = names.size(); d-- > 0;) {
+      const int64_t i = d == column ? 0 : rest % to.extents[d];
+      if (d != column) rest /= to.extents[d];
+      at[names[d]] = i;
+      text[d] = std::to_string(i);
+      place += i * to.strides[d];
+    }
+    at[means.key] = 0;
+    at[means.depth] = 0;
+    const auto q0 = q.offset(at), k0 = k.offset(at), v0 = v.offset(at);
+    if (!q0 || !k0 || !v0) continue;
+    double most = -std::numeric_limits<double>::infinity(), total = 0;
+    for (int64_t j = 0; j < keys; ++j) {
+      at[means.key] = j;
+      double score = 0;
+      for (int64_t d = 0; d < depth; ++d)
+        score += q.at(*q0 + d * q.stride(means.depth)) *
+                 k.at(*k0 + j * k.stride(means.key) + d * k.stride(means.depth));
+      const bool seen = !means.seen || check::value_of(*means.seen, at).value_or(1) != 0;
+      weights[static_cast<std::size_t>(j)] =
+          seen ? score * means.scale : -std::numeric_limits<double>::infinity();
+      most = std::max(most, weights[static_cast<std::size_t>(j)]);
+    }
+    for (double& w : weights) total += w = std::exp(w - most);
+    for (int64_t e = 0; e < to.extents[column]; ++e) {
+      double value = 0, size = 0;
+      for (int64_t j = 0; j < keys; ++j) {
+        const double weight = weights[static_cast<std::size_t>(j)] / total;
+        // A value that no weight is for may be anything.
+        if (weight == 0) continue;
+        const double one =
+            weight * v.at(*v0 + j * v.stride(means.key) + e * v.stride(means.column));
+        value += one;
+        size += std::abs(one);
+      }
+      text[column] = std::to_string(e);
+      elements_.push_back({tensor.name + "[" + join(text, ", ") + "]", tensor.name,
+                           static_cast<std::size_t>(place + e * to.strides[column]), value,
+                           2 * step_of(tensor.element) * size + 1e-3});
+    }
+  }
+}
+
+}  // namespace tessera::replay
