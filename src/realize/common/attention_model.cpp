@@ -1,0 +1,99 @@
+#include "realize/common/attention_model.h"
+
+#include <algorithm>
+
+#include "base/integers.h"
+
+namespace tessera::realize {
+namespace {
+
+/// Registers a thread of a multiplying warpgroup may have: those of the multiprocessor less the
+/// loader's, in the steps of setmaxnreg.
+int register_limit(const AttentionTile& t) {
+  return t.queries == 128 ? 240 : 160;
+}
+
+/// Scores and their rounded powers, sums, and what addresses and rows take: more where uniform
+/// registers do not hold the queries' descriptors of 16 columns each beside the turns' numbers.
+int64_t registers(const rules::AttentionBody& body, const AttentionTile& t) {
+  const int64_t depth = rounded_dim(body.head_dim);
+  const int64_t rest = t.turns && t.queries == 128 && depth > 128 ? 52 : 28;
+  return t.keys / 2 + t.keys / 4 + rounded_dim(body.value_dim) / 2 + rest;
+}
+
+}  // namespace
+
+int64_t rounded_dim(int64_t dim) {
+  return (dim + 15) / 16 * 16;
+}
+
+Status check_attention(const rules::Pattern& pattern, const rules::AttentionBody& body,
+                       const arch::Arch& arch) {
+  if (!arch.has("wgmma") || !arch.has("tma"))
+    return error(fail(unsupported_attention, "{} has no wgmma and TMA", arch.name));
+  if (pattern.outputs.size() != 1)
+    return error(fail(unsupported_attention, "attention with more than one output"));
+  if (body.mask)
+    return error(fail(unsupported_attention, "a mask tensor").expect("causal or full attention"));
+  if (!(body.scale > 0))
+    return error(fail(unsupported_attention, "scores scaled by {}", body.scale));
+  if (std::max(rounded_dim(body.head_dim), rounded_dim(body.value_dim)) > 256)
+    return error(fail(unsupported_attention, "head dims {} and {}", body.head_dim, body.value_dim)
+                     .expect("at most 256"));
+  for (const rules::TensorView* v : {&body.q, &body.k, &body.v, &body.output}) {
+    if (v->dtype != body.q.dtype || (v->dtype != DType::bfloat16 && v->dtype != DType::float16))
+      return error(fail(unsupported_attention, "{} among the tensors", name_of(v->dtype))
+                       .expect("bfloat16 or float16, the same of all"));
+    bool aligned = v->offset % 8 == 0 && v->strides[3] == 1;
+    for (int d = 0; d < 3; ++d)
+      aligned &= v->shape[d] == 1 || (v->strides[d] > 0 && v->strides[d] % 8 == 0);
+    if (!aligned)
+      return error(fail(unsupported_attention, "a tensor that TMA cannot follow")
+                       .expect("adjoining columns, other strides and offset multiples of 16 bytes")
+                       .but_found("{}", v->to_string()));
+  }
+  return {};
+}
+
+int64_t shared_bytes(const rules::AttentionBody& body, const AttentionTile& t) {
+  const int64_t depth = rounded_dim(body.head_dim), width = rounded_dim(body.value_dim);
+  constexpr int64_t barriers = 1024;
+  const int64_t tiles = t.queries * (t.query_slots * depth + (width == depth ? 0 : width));
+  const int64_t blocks = t.keys * (t.key_stages * depth + t.value_stages * width);
+  return 2 * (tiles + blocks) + barriers;
+}
+
+double predict_ms(const rules::AttentionBody& body, const AttentionTile& t,
+                  const arch::Arch& arch) {
+  constexpr double products_per_clock = 4096;  // dense 16-bit operations of a multiprocessor
+  constexpr double clocks_per_ms = 1.6e6, waits = 120, around_a_tile = 1500;
+  const double scores = static_cast<double>(t.queries) * t.keys;
+  const auto dims = static_cast<double>(rounded_dim(body.head_dim) + rounded_dim(body.value_dim));
+  const double products = 2 * scores * dims / products_per_clock;
+  const double powers = scores / 16 + scores * 4 / 128;  // special functions; the other arithmetic
+  const double shown = t.turns ? 0.2 : 0.24;
+  const double overlapped = std::max(products, powers) + shown * std::min(products, powers);
+  // One stage of values is loaded while nothing but the next scores is multiplied.
+  const double block = overlapped + waits + (t.value_stages == 1 ? products / 8 : 0);
+  const int64_t tiles = ceil_div(body.q_length, t.queries);
+  // A warpgroup has those that its own 64 rows see.
+  const int groups = t.queries / 64;
+  int64_t group_blocks = 0;
+  for (int64_t g = 1; g <= tiles * groups; ++g) {
+    const int64_t seen = body.causal ? std::min(body.kv_length, g * 64) : body.kv_length;
+    group_blocks += ceil_div(seen, t.keys);
+  }
+  const double blocks = static_cast<double>(group_blocks) / groups;
+  const double share = static_cast<double>(body.heads * body.batch) / arch.multiprocessors;
+  const double own_tiles = std::max(1.0, static_cast<double>(tiles) * share);
+  return (blocks * share * block + own_tiles * around_a_tile) / clocks_per_ms;
+}
+
+std::optional<std::string_view> too_large(const rules::AttentionBody& body, const AttentionTile& t,
+                                          const arch::Arch& arch) {
+  if (registers(body, t) > register_limit(t)) return "registers";
+  if (shared_bytes(body, t) > arch.shared_memory_per_block) return "shared memory";
+  return std::nullopt;
+}
+
+}  // namespace tessera::realize

@@ -1,0 +1,192 @@
+// Attention written in the kernel language: kernels/attention.py, proved before it is compiled.
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "realize/common/attention_model.h"
+#include "realize/common/kernel_files.h"
+#include "realize/common/proof.h"
+
+#include "core/verify.h"
+#include "language/language.h"
+#include "lower/lower.h"
+
+namespace tessera::realize {
+namespace {
+
+constexpr std::string_view name = "tile_flash_attention";
+
+struct Config {
+  AttentionTile tile;
+  int64_t section = 8;  // heads that are worked on at a time
+
+  [[nodiscard]] Json to_json() const {
+    return {{"block_queries", tile.queries},
+            {"block_keys", tile.keys},
+            {"turns", tile.turns},
+            {"query_slots", tile.query_slots},
+            {"section", section}};
+  }
+};
+
+Status check(const rules::Pattern& pattern, const rules::AttentionBody& body,
+             const arch::Arch& arch) {
+  TESSERA_CHECK(check_attention(pattern, body, arch));
+  if (body.head_dim != body.value_dim || body.head_dim % 32 != 0)
+    return error(fail(unsupported_attention, "head dims {} and {}", body.head_dim, body.value_dim)
+                     .expect("the same multiple of 32 for keys and values"));
+  // The kernel's diagonal ends at the last key, the pattern's begins at the first.
+  if (body.causal && body.q_length != body.kv_length)
+    return error(fail(unsupported_attention, "a causal mask of {} queries and {} keys",
+                      body.q_length, body.kv_length)
+                     .expect("as many queries as keys"));
+  return {};
+}
+
+/// A power of two above the value, and at least what the file has by itself.
+language::Constant bound_above(int64_t value, int64_t least) {
+  return std::max(least,
+                  static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(value) + uint64_t{1})));
+}
+
+/// A number of the language, with a point.
+std::string decimal(double v) {
+  std::string text = fmt::format("{}", v);
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+language::Options options_of(const rules::AttentionBody& body, const Config& c) {
+  const auto integer = [](int64_t v) { return language::Constant(v); };
+  return {
+      .constants = {{"ELEMENT", language::Constant(std::string(short_name(body.q.dtype)))},
+                    {"D", integer(body.head_dim)},
+                    {"GROUPS", integer(c.tile.queries / 64)},
+                    {"KEYS", integer(c.tile.keys)},
+                    {"STAGES", integer(c.tile.key_stages)},
+                    {"Q_SLOTS", integer(c.tile.query_slots)},
+                    {"SECTION", integer(c.section)},
+                    {"CAUSAL", integer(body.causal ? 1 : 0)},
+                    {"TURNS", integer(c.tile.turns ? 1 : 0)},
+                    {"STRIDED", integer(1)},
+                    {"SCALE", language::Constant(decimal(body.scale))},
+                    {"MOST_KEYS", bound_above(std::max(body.q_length, body.kv_length), 1 << 17)},
+                    {"MOST_HEADS", bound_above(body.heads, 1 << 9)}}};
+}
+
+/// Parameters of the kernel, and where its tensors are, by name.
+std::map<std::string, int64_t> values_of(const rules::AttentionBody& body) {
+  std::map<std::string, int64_t> v = {{"TQ", body.q_length},
+                                      {"TK", body.kv_length},
+                                      {"H", body.heads},
+                                      {"G", body.kv_heads},
+                                      {"B", body.batch}};
+  const auto place = [&](const std::string& tensor, const rules::TensorView& view) {
+    // Along an extent of 1 any stride is right that TMA can hold.
+    const auto stride = [&](std::size_t d) { return view.shape[d] == 1 ? 8 : view.strides[d]; };
+    v[tensor + "_tensor"] = view.tensor;
+    v[tensor + "_offset"] = view.offset;
+    v[tensor + "_BATCH"] = stride(0);
+    v[tensor + "_HEAD"] = stride(1);
+    v[tensor + "_ROW"] = stride(2);
+  };
+  place("Q", body.q);
+  place("K", body.k);
+  place("V", body.v);
+  place("O", body.output);
+  return v;
+}
+
+Result<Candidate> candidate(const rules::AttentionBody& body, const Config& c,
+                            const arch::Arch& arch) {
+  const Source source("kernels/attention.py", std::string(kernel_file("attention.py")));
+  TESSERA_TRY(made, language::elaborate(source, "attention", options_of(body, c)));
+  for (const Diagnostic& finding : core::verify(made, arch)) return error(finding);
+  auto kernel = std::make_shared<const core::Kernel>(std::move(made));
+  lower::Options options;
+  options.places_at_launch = true;
+  options.describe_name = std::string(name);
+  TESSERA_TRY(lowered, lower::lower(*kernel, options));
+  Candidate out;
+  out.realizer = std::string(name);
+  out.config = c.to_json();
+  out.predicted_ms = predict_ms(body, c.tile, arch);
+  out.source = toolchain::Source{.name = std::string(name),
+                                 .text = lowered.text,
+                                 .arch = std::string(arch.name),
+                                 .prove = proof_of(kernel)};
+  Launch launch;
+  const std::map<std::string, int64_t> values = values_of(body);
+  for (const std::string& integer : lowered.ints) launch.ints.push_back(values.at(integer));
+  out.launches.push_back(std::move(launch));
+  return out;
+}
+
+/// Sections of heads: few, so that keys and values stay in the cache, and more, which share the
+/// work out more evenly. Heads that share keys and values belong together.
+std::vector<int64_t> sections(const rules::AttentionBody& body) {
+  const int64_t group = body.heads / body.kv_heads;
+  return group > 1 ? std::vector<int64_t>{group, 4 * group} : std::vector<int64_t>{2, 8};
+}
+
+std::vector<Config> configs(const rules::AttentionBody& body, const arch::Arch& arch,
+                            std::map<std::string, int>& pruned) {
+  std::vector<Config> out;
+  for (const int queries : {128, 192})
+    for (int keys = 64; keys <= 192; keys += 16)
+      for (const bool turns : {true, false}) {
+        AttentionTile tile{.queries = queries, .keys = keys, .turns = turns, .query_slots = 2};
+        if (too_large(body, tile, arch)) tile.query_slots = 1;
+        if (const auto why = too_large(body, tile, arch)) {
+          ++pruned[std::string(*why)];
+          continue;
+        }
+        for (const int64_t section : sections(body)) out.push_back({tile, section});
+      }
+  return out;
+}
+
+Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
+  const auto* body = dynamic_cast<const rules::AttentionBody*>(pattern.body.get());
+  if (body == nullptr)
+    return error(fail(unsupported_attention, "the pattern has no attention body"));
+  TESSERA_CHECK(check(pattern, *body, arch));
+  std::map<std::string, int> pruned;
+  std::vector<Config> found = configs(*body, arch, pruned);
+  std::stable_sort(found.begin(), found.end(), [&](const Config& a, const Config& b) {
+    return predict_ms(*body, a.tile, arch) < predict_ms(*body, b.tile, arch);
+  });
+  // Only those that are offered are written: it takes some milliseconds each.
+  constexpr std::size_t most = 12;
+  Space space;
+  for (const Config& c : found) {
+    if (space.candidates.size() == most) break;
+    Result<Candidate> made = candidate(*body, c, arch);
+    if (made)
+      space.candidates.push_back(std::move(*made));
+    else
+      ++pruned[made.error().message];
+  }
+  // Candidates that are not proved would be refused one by one: where the first is not, none is.
+  if (!space.candidates.empty()) {
+    const Result<Json> proof = space.candidates.front().source->prove();
+    if (!proof) return error(proof.error());
+  }
+  if (space.candidates.empty()) {
+    Diagnostic d = fail(unsupported_attention, "no tile fits head dim {}", body->head_dim);
+    for (const auto& [reason, times] : pruned)
+      d.notes.push_back(fmt::format("{}: {}", times, reason));
+    return error(std::move(d));
+  }
+  space.pruned.assign(pruned.begin(), pruned.end());
+  return space;
+}
+
+}  // namespace
+
+extern const Realizer tile_flash_attention{
+    "tile_flash_attention",
+    "kernels/attention.py, written in the kernel language and proved before it is compiled: 16 "
+    "bits, causal or full, grouped heads, any strides that TMA can follow",
+    Kind::synthesized, "attention", realize};
+
+}  // namespace tessera::realize
