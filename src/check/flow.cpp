@@ -8,6 +8,7 @@
 #include "check/launch.h"
 #include "check/operand.h"
 #include "check/place.h"
+#include "check/promoted.h"
 #include "check/raster.h"
 #include "check/tile.h"
 #include "term/query.h"
@@ -237,24 +238,13 @@ class Tracer {
     return whole(first, loop, per_turn, a, b);
   }
 
-  /// The first product of a tile overwrites, all others add.
+  /// The first product of a tile overwrites, all others add; or sums are added up on the way.
   bool starts(const Place& p, const core::For& loop, bool is_first) {
-    const auto* keeps = argument<core::Integers>(p.issue(), "accumulate");
-    if (keeps == nullptr) return give_up("reduction", "a wgmma without an accumulate operand");
-    term::Pool& pool = *kernel_.pool;
-    const Term one = pool.constant(1);
-    const Term wanted =
-        is_first ? pool.must(term::Op::select,
-                             {term::equals(loop.counter, loop.lower), pool.constant(0), one})
-                 : one;
-    const term::Verdict v = term::equal(keeps->values[0], wanted);
-    if (v.proved()) return true;
-    if (!v.refuted()) return give_up("reduction", v.reason);
-    return refute("reduction", p,
-                  is_first ? "the first product of a tile does not overwrite, or a later one does"
-                           : "a product drops what has been summed before it",
-                  fmt::format("accumulate = {}", to_string(wanted)), to_string(keeps->values[0]),
-                  "overwrite in the first product of the first turn alone");
+    const Begins b = is_first ? first_begins(kernel_, places_, p, loop) : goes_on(kernel_, p);
+    if (!b.why.empty()) return give_up("reduction", b.why);
+    if (b.to) promotions_.emplace(p.op, *b.to);
+    return b.fault.empty() || refute("reduction", p, b.fault, b.expected, b.found, b.help, 0,
+                                     b.addition, b.addition != nullptr ? "added up here" : "");
   }
 
   /// The loop reaches the end of k; what lies beyond is zero.
@@ -306,7 +296,8 @@ class Tracer {
     Tile tile(kernel_, places_, p, runs_, means_);
     const auto& [first_a, first_b] = traced_.at({p.op, 0});
     for (const Products& products : role) {
-      tile.add_sums(products.front().issue());
+      const auto to = promotions_.find(products.front().op);
+      tile.add_sums(products.front().issue(), to == promotions_.end() ? nullptr : &to->second);
       for (int group = 0; 4 * group < p.role->warps; ++group) {
         const auto& [a, b] = traced_.at({products.front().op, group});
         for (const Place& q : products) {
@@ -387,6 +378,7 @@ class Tracer {
   std::vector<Place> products_;
   std::vector<std::vector<Products>> roles_;  // of each role that multiplies
   std::map<std::pair<const core::Op*, int>, std::pair<Operand, Operand>> traced_;
+  std::map<const core::Op*, Promotion> promotions_;  // by the first product of a turn
   Flow out_;
 };
 

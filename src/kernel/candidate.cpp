@@ -58,7 +58,8 @@ std::string Candidate::label() const {
   for (const char* key : {"tile", "cluster"}) {
     if (const Json* v = pick(key)) text += " " + (v->is_array() ? extents(*v) : v->dump());
   }
-  for (const char* key : {"schedule", "scheduler", "slices", "splits", "algo", "backend"}) {
+  for (const char* key :
+       {"schedule", "scheduler", "slices", "splits", "promote", "algo", "backend"}) {
     const Json* v = pick(key);
     if (v == nullptr) continue;
     if (v->is_string()) {

@@ -106,6 +106,16 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   }
   diversify(sketches);
   Space space;
+  // Those whose sums verification refuses, unless eager sums so itself, come last, and few.
+  const auto inexact = [&](const Candidate& c) {
+    return tile_gemm_inexact(config_of.at(c.config.dump()), p);
+  };
+  const auto last = std::stable_partition(sketches.begin(), sketches.end(),
+                                          [&](const Candidate& c) { return !inexact(c); });
+  if (last != sketches.begin() && last != sketches.end()) {
+    constexpr std::ptrdiff_t exact = limit * 3 / 4;
+    sketches.erase(sketches.begin() + std::min(last - sketches.begin(), exact), last);
+  }
   for (Candidate& c : sketches) {
     if (space.candidates.size() == limit) break;
     const Status written = write(c, p, config_of.at(c.config.dump()), arch);

@@ -130,6 +130,29 @@ TEST(TileGemm, EveryCandidateIsProved) {
   }
 }
 
+/// Sums of 8-bit products that are so long that verification refuses them are promoted; a few that
+/// are not come last, for modules that sum so themselves.
+TEST(TileGemm, LongSumsOfEightBitsArePromoted) {
+  const char* problem =
+      R"({"m":4096,"n":4096,"k":4096,"dtype":"float8_e4m3fn","precision":"fp8",
+          "out_dtype":"bfloat16","epilogue":"bias_gelu"})";
+  const Space s = expect_space(problem);
+  ASSERT_EQ(s.candidates.size(), 16U);
+  for (std::size_t i = 0; i < s.candidates.size(); ++i)
+    EXPECT_EQ(s.candidates[i].config.contains("promote"), i < 12) << s.candidates[i].label();
+  const bool all = std::getenv("TESSERA_TEST_ALL") != nullptr;
+  for (std::size_t i = 0; i < (all ? s.candidates.size() : 3); ++i) {
+    const auto proof = s.candidates[i].source->prove();
+    EXPECT_TRUE(proof) << s.candidates[i].label() << " " << to_text(proof.error());
+  }
+  testing::expect_compiles(*s.candidates.front().source);
+  const char* shorter =
+      R"({"m":4096,"n":4096,"k":256,"dtype":"float8_e4m3fn","precision":"fp8",
+          "out_dtype":"bfloat16"})";
+  for (const Candidate& c : expect_space(shorter).candidates)
+    EXPECT_FALSE(c.config.contains("promote")) << c.label();
+}
+
 TEST(TileGemm, WhereBlocksHaveSeveralTilesTwoRolesMayTakeThemByTurns) {
   const auto by_turns = [](const char* problem) {
     std::vector<Candidate> out;

@@ -25,6 +25,7 @@ import core_kernels
 import gemm_kernels
 import wgmma_attention
 from building import run_commands
+from measured import timed, write_rows
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = ROOT / "kernels/attention.py"
@@ -149,7 +150,6 @@ class Case:
 
     def race(self, flush):
         """Milliseconds by name, of torch's backends and the two best of each kind of ours."""
-        timed = gemm_kernels.timed
         names = list(self.calls)
         coarse = dict(zip(names, timed(self.torch, [self.calls[n] for n in names], flush, 3), strict=True))
         chosen = [n for n in names if n in ("cudnn", "flash")]
@@ -195,14 +195,8 @@ def run(directory, only, results):
     mean = {k: math.exp(sum(math.log(r[k]) for r in rows) / len(rows)) for k in ("of_cudnn", "of_wgmma")}
     print(f"geometric means {mean}, {time.time() - begin:.0f} s", *failures, sep="\n")
     if results:
-        about = {
-            "script": "tests/gpu/attention_race.py generate DIR; tests/gpu/attention_race.py run DIR --results FILE",
-            "commit": os.environ.get("TESSERA_COMMIT", ""),
-            "device": torch.cuda.get_device_name(),
-            "torch": torch.__version__,
-            "method": "median of 15 rounds in turns in one process, L2 flushed before each call",
-        }
-        results.write_text(json.dumps({"about": about, "geomean": mean, "rows": rows}, indent=1) + "\n")
+        script = "attention_race.py generate DIR; ... run DIR"
+        write_rows(torch, results, script, "; the two best of each kind", {"geomean": mean, "rows": rows})
     return int(bool(failures))
 
 

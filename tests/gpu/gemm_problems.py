@@ -7,6 +7,7 @@ SQUARE = dict(m=4096, n=4096, k=4096, b_major="n")
 TF32 = dict(dtype="float32", precision="tf32")
 FP32 = dict(dtype="float32", precision="fp32")
 FP8 = dict(dtype="float8_e4m3fn", precision="fp8", out_dtype="bfloat16")
+POSITIVE = dict(FP8, positive=True)
 GATED = dict(n=14336, k=4096, epilogue="gated_silu")
 ROTARY = dict(m=2048, n=6144, k=4096, epilogue="rotary", rotated=5120, head_dim=128)
 ONE, TWO = ["cutlass_gated_fused"], ["cutlass_gated"]
@@ -116,6 +117,9 @@ SETS["tile"] = [
     dict(m=8192, n=4096, k=1024, epilogue="bias_gelu", name="up+gelu tf32", **BESIDE, **TF32),
     dict(m=4096, n=4096, k=4096, name="square fp8", limit=8, realizers=[*TILE, "cublaslt"], **FP8),
     dict(m=8192, n=8192, k=8192, name="8192 fp8", limit=8, realizers=[*TILE, "cublaslt"], **FP8),
+    # Sums of one sign: what the tensor cores cut off adds up.
+    dict(m=4096, n=4096, k=4096, name="square fp8, positive", limit=12, realizers=TILE, **POSITIVE),
+    dict(m=8192, n=8192, k=8192, name="8192 fp8, positive", limit=12, realizers=TILE, **POSITIVE),
 ]
 # Verified with it: extents that no tile divides, all layouts, every kind of operand.
 TILE_CHECKS = [
@@ -130,6 +134,8 @@ TILE_CHECKS = [
     dict(m=67, n=70, k=136, epilogue="bias_residual"),
     dict(m=264, n=136, k=200, out_dtype="float32", epilogue="bias_gelu"),
     dict(m=272, n=144, k=80, epilogue="bias_gelu", **FP8),
+    dict(m=528, n=272, k=4112, **POSITIVE),
+    dict(m=272, n=144, k=1040, epilogue="bias_gelu", **FP8),
     dict(m=520, n=264, k=136, batch=3, epilogue="bias_silu_saved"),
     dict(m=520, n=264, k=1032, epilogue="bias_residual", **TF32),
 ]

@@ -166,6 +166,20 @@ TEST(GemmValues, OfClusters) {
   }
 }
 
+TEST(GemmValues, OfSumsThatArePromoted) {
+  const auto with = [](std::map<std::string, language::Constant> more) {
+    more.insert({{"PROMOTE", int64_t{2}}, {"STAGES", int64_t{3}}});
+    return more;
+  };
+  // Of seven turns, whole intervals and what is left; of one turn, which none is added to.
+  expect_right({"seven turns", with({}), 136, 72, 104, 1, 1});
+  expect_right({"one turn", with({}), 72, 72, 16, 1, 2});
+  expect_right({"each turn", with({{"PROMOTE", 1}}), 72, 136, 72, 1, 1});
+  expect_right({"halves", with({{"BM", 128}, {"ROWS", 128}}), 136, 72, 72, 1, 1});
+  expect_right({"by turns", with({{"TURNS", 2}, {"DIRECT", 1}}), 200, 72, 72, 1, 1});
+  expect_right({"clusters", with({{"CLUSTER", 2}, {"PROMOTE", 3}}), 136, 136, 104, 1, 4});
+}
+
 TEST(GemmValues, OfRolesThatTakeTilesByTurns) {
   const auto with = [](std::map<std::string, language::Constant> more) {
     more.insert({"TURNS", int64_t{2}});

@@ -104,17 +104,16 @@ TEST(Turns, WithAnEditAreRefuted) {
 
 /// Two accumulators a warpgroup, for the upper and the lower half of its rows.
 TEST(Turns, WithAnEditOfTheHalvesAreRefuted) {
-  const char* const product = "wgmma(a[k, part(h, high)], b[k].T, sums[h], start=k.first)";
-  const char* const x = "x = epilogue(sums[h][:, c], batch, rows, n[c])";
+  const char* const product = "wgmma(a[k, part(h, high)], b[k].T, sums[h], start=begins)";
+  const char* const whole = "if PROMOTE > 0 else sums[h]";
   const char* const rows = "rows = m[part(h, high)]";
   const Edit edits[] = {
       {"both have the upper rows", product,
-       "wgmma(a[k, part(0, high)], b[k].T, sums[h], start=k.first)", "placement"},
+       "wgmma(a[k, part(0, high)], b[k].T, sums[h], start=begins)", "placement"},
       {"the lower half starts one turn late", product,
        "wgmma(a[k, part(h, high)], b[k].T, sums[h], start=k.index == h)", "initialized"},
-      {"the halves are exchanged", x, "x = epilogue(sums[1 - h][:, c], batch, rows, n[c])",
-       "placement"},
-      {"one is stored twice", x, "x = epilogue(acc[:, c], batch, rows, n[c])", "placement"},
+      {"the halves are exchanged", whole, "if PROMOTE > 0 else sums[1 - h]", "placement"},
+      {"one is stored twice", whole, "if PROMOTE > 0 else acc", "placement"},
       {"both are stored above", rows, "rows = m[part(0, high)]", "placement"},
   };
   refuted(edits, {{"BM", 128}, {"ROWS", 128}});

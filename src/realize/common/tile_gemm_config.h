@@ -19,16 +19,27 @@ struct TileGemmConfig {
   int stages = 0;
   int group = 8;        // clusters' rows of tiles that are taken side by side
   bool direct = false;  // results leave from registers, not by TMA
+  /// Slots of the ring that the tensor cores sum before float32 takes over; 0: all of k.
+  int promote = 0;
 
   [[nodiscard]] Json to_json(const GemmProblem& p) const;
   /// Roles of consumers.
   [[nodiscard]] int turns() const { return schedule == Schedule::pingpong ? 2 : 1; }
   /// Consumer warpgroups of a role.
   [[nodiscard]] int warpgroups() const { return rows / warpgroup_rows; }
+  /// Accumulators of a consumer's thread, with those that sums are promoted to.
+  [[nodiscard]] int accumulators() const {
+    return warpgroup_rows * columns / 128 * (promote > 0 ? 2 : 1);
+  }
 };
 
 /// Elements of k in a slot of the ring: a row of 128 bytes.
 int tile_gemm_depth(const GemmProblem& p);
+/// The relative error that tensor cores may make of a sum of positive elements: 8-bit products are
+/// cut to some 13 bits below the largest, and what is cut has one sign. 0 for wider elements.
+double tile_gemm_sum_error(const TileGemmConfig& c, const GemmProblem& p);
+/// Above what a baseline with promoted sums permits: only one that sums as inexactly itself will.
+bool tile_gemm_inexact(const TileGemmConfig& c, const GemmProblem& p);
 /// Columns that leave at a time.
 int tile_gemm_part(const TileGemmConfig& c);
 /// Slots that fit into a block's shared memory beside what results leave by.

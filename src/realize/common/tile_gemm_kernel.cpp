@@ -197,6 +197,7 @@ Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig
                     {"TURNS", integer(c.turns())},
                     {"PART", integer(tile_gemm_part(c))},
                     {"DIRECT", integer(c.direct ? 1 : 0)},
+                    {"PROMOTE", integer(c.promote)},
                     {"epilogue", language::Constant(std::string("epilogue"))}},
       .means = meaning_of(p)};
   TESSERA_TRY(kernel, language::elaborate(source, "gemm", options));
