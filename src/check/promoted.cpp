@@ -92,6 +92,8 @@ class Promotions {
     if (!(element_by_element(*out_.addition, to) && alone(to.total, additions) &&
           ahead_of_products(to.total) && each_once(*additions.front())))
       return std::move(out_);
+    to.happens =
+        fails(kernel_, product_.loops, logical_not(all_of(*additions.front()))).has_value();
     out_.to = to;
     return std::move(out_);
   }
@@ -147,7 +149,7 @@ class Promotions {
                first = value_of(argument<core::Slice>(product_.issue(), "d")->first, {});
     if (!into || !old || !from || !first) return give_up(form);
     std::set<int64_t> slots;
-    to = {result.registers, *into + result.steps(0) - *from - sums.steps(0)};
+    to = {result.registers, *into + result.steps(0) - *from - sums.steps(0), false};
     for (int64_t e = 0; e < c.count; ++e) {
       const int64_t slot = *from + sums.steps(e);
       if (*into + result.steps(e) != slot + to.off || *old + before.steps(e) != slot + to.off ||

@@ -22,6 +22,8 @@ namespace tessera::check {
 struct Promotion {
   core::RegistersId total;
   int64_t off = 0;  // its slot of the total, less the accumulator's slot
+  /// Some launch has more than one such sum: what the accumulators have is not the whole one there.
+  bool happens = false;
 };
 
 /// How a product treats what has been summed before it. With neither a reason nor a fault it

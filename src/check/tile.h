@@ -114,6 +114,7 @@ class Tile {
               int output);
   bool other_function(const core::Op& op, int warp, int lane, Id value, Id wanted, int output);
   bool may_be_same(Id value, Id wanted);
+  bool may_be_whole(Id value);
   Id wanted(Id sum, int output);
   std::string text(Id f, int lane, Id sum);
   bool corner(const core::Op& op, int warp, const Index& index, Term at, int64_t& off);

@@ -154,6 +154,16 @@ bool Tile::may_be_same(Id value, Id wanted) {
   return false;
 }
 
+/// What accumulators have that begin anew on the way is the whole sum where they never do.
+bool Tile::may_be_whole(Id value) {
+  const bool some = std::any_of(sums_of_role_.begin(), sums_of_role_.end(),
+                                [](const Sums& s) { return s.to != nullptr && !s.to->happens; });
+  for (Id x : some ? formulas_.leaves(value) : std::vector<Id>())
+    if (formulas_.elements_of(x).tensor == Elements::of_last_sum)
+      why = "no launch was found in which the sum is made of several";
+  return !why.empty();
+}
+
 bool Tile::other_function(const core::Op& op, int warp, int lane, Id value, Id wanted, int output) {
   const Id sum = formulas_.sum_of(value);
   const ElementAt& to = means_.outputs[static_cast<std::size_t>(output)].to;
@@ -166,6 +176,7 @@ bool Tile::other_function(const core::Op& op, int warp, int lane, Id value, Id w
             : i.axis == Axis::batch  ? "b"
                                      : std::to_string(i.number);
   }
+  if (may_be_whole(value)) return false;
   if (!formulas_.differ(value, wanted, lane) || may_be_same(value, wanted)) {
     why = fmt::format("it is not known that {} is {}", text(value, lane, sum),
                       text(wanted, lane, sum));
@@ -190,6 +201,7 @@ bool Tile::stored(const core::Op& op, int warp, int lane, Id value, int64_t row,
     has_row = of.at[static_cast<std::size_t>(lane)];
     has_column = of.at[static_cast<std::size_t>(Elements::lanes + lane)];
   }
+  if (sum == Formulas::none && may_be_whole(value)) return false;
   if (has_row != row || has_column != column || row < 0 || row >= rows_ || column < 0 ||
       column >= columns_)
     return refute(

@@ -20,7 +20,8 @@ import subprocess
 import sys
 import tempfile
 
-from gemm_kernels import Kernel, compile_one
+from building import compile_one
+from gemm_kernels import Kernel
 
 # Rows of the activations, of `WIDTH` columns. Kernels of 2 us, where nothing hides a launch, and longer ones.
 SIZES = {"small": 256, "large": 2048}

@@ -16,7 +16,8 @@ import shutil
 import tempfile
 import threading
 
-from gemm_kernels import Kernel, compile_one
+from building import compile_one
+from gemm_kernels import Kernel
 from launches import SIZES, run_library, shapes
 
 RESULTS = "xhuvypqorzs"

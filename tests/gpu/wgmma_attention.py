@@ -1,5 +1,5 @@
-"""Checks and times attention kernels by wgmma (realizer wgmma_attention) beside torch's attention backends on a Hopper
-GPU.
+"""Checks and times attention kernels by wgmma beside torch's attention backends on a Hopper GPU: those of the realizer
+wgmma_attention, or with --realizer tile_flash_attention those of the kernel language, where they take the problem.
 
     python tests/gpu/wgmma_attention.py generate DIR --tool BUILD/src/realize_tool       # anywhere
     python tests/gpu/wgmma_attention.py run DIR [--only WORD]                            # on the GPU: builds (all cores)
@@ -63,7 +63,7 @@ ODD = [
 ]
 
 
-def descriptions() -> list[dict]:
+def descriptions(realizer: str) -> list[dict]:
     """What realize_tool reads. `limit` is all instances, so that those that another problem builds are checked too. Of an
     odd problem those at `builds` are built, around the list and each time others, so that all kinds of configurations are
     among them; of a problem that is timed, all."""
@@ -71,7 +71,7 @@ def descriptions() -> list[dict]:
     everything += [(spec, None, more) for spec, more in RACES]
     return [
         {
-            **{"rule": "attention", "realizers": [REALIZER], "limit": 100, "layout": "bhld"},
+            **{"rule": "attention", "realizers": [realizer], "limit": 100, "layout": "bhld"},
             **{"value_dim": spec["head_dim"], **spec, "dtype": attention.DTYPES[spec["dtype"]], **more},
             **{"spec": spec, "builds": builds, "race": builds is None},
         }
@@ -89,9 +89,9 @@ def chosen(index: list[dict]) -> list[dict]:
     return out
 
 
-def generate(directory: pathlib.Path, tool: str) -> int:
+def generate(directory: pathlib.Path, tool: str, realizer: str) -> int:
     directory.mkdir(parents=True, exist_ok=True)
-    subprocess.run([tool, directory, "sm_90a"], input=json.dumps(descriptions()).encode(), check=True)
+    subprocess.run([tool, directory, "sm_90a"], input=json.dumps(descriptions(realizer)).encode(), check=True)
     index = json.loads((directory / "index.json").read_text())
     built = {c["file"] for e in chosen(index) for c in e["candidates"]}
     for source in {c["file"] for e in index for c in e["candidates"]} - built:
@@ -100,7 +100,7 @@ def generate(directory: pathlib.Path, tool: str) -> int:
         count = sum(c["file"] in built for c in entry["candidates"])
         print(f"{title(entry['problem'])}: {count} of {len(entry['candidates'])} instances", entry["unsupported"] or "")
     print(f"{len(built)} distinct sources")
-    return 1 if any(e["unsupported"] or not e["candidates"] for e in index) else 0
+    return 1 if realizer == REALIZER and any(e["unsupported"] or not e["candidates"] for e in index) else 0
 
 
 def title(p: dict) -> str:
@@ -204,6 +204,8 @@ def fused(peers: dict) -> dict:
 def orders(candidate: dict) -> list[list[int]]:
     """The ints of the launches, and of one more for each of SECTIONS."""
     own = [launch["ints"] for launch in candidate["launches"]]
+    if candidate["realizer"] != REALIZER:  # whose last integer is no section
+        return own
     return own + [[*own[0][:-1], s] for s in SECTIONS if all(ints[-1] != s for ints in own)]
 
 
@@ -299,6 +301,7 @@ def run(directory: pathlib.Path, only: str) -> int:
     start = time.time()
     index = json.loads((directory / "index.json").read_text())
     index = [e for e in index if only in title(e["problem"])]
+    index = [e for e in index if REALIZER in e["problem"]["realizers"] or e["candidates"]]
     built, failures = gemm.build(directory, chosen(index))
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     for entry in sorted(index, key=lambda e: e["problem"]["race"]):
@@ -321,10 +324,11 @@ def main() -> int:
     parser.add_argument("step", choices=("generate", "run"))
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--tool", default=str(gemm.ROOT / "build/src/realize_tool"))
+    parser.add_argument("--realizer", default=REALIZER, help="for generate: another of 16-bit attention")
     parser.add_argument("--only", default="", help="for run: problems whose title has this")
     arguments = parser.parse_args()
     if arguments.step == "generate":
-        return generate(arguments.directory, arguments.tool)
+        return generate(arguments.directory, arguments.tool, arguments.realizer)
     return run(arguments.directory, arguments.only)
 
 

@@ -107,6 +107,18 @@ TEST(Promoted, SumsWithAnEditAreRefuted) {
   }
 }
 
+/// With at most two turns a tile no later turn's count is a multiple of four: the last sum is all
+/// of it, in every launch, and nothing is refuted.
+TEST(Promoted, SumsThatAreNeverPartedAreNotRefuted) {
+  const std::string bound = "below=1 << (19 if BATCHES == 1 else 20)";
+  std::string text = edited({"", last, "totals[h][:] = sums[h]", nullptr});
+  text.replace(text.find(bound, text.find("    K: index(")), bound.size(), "below=257");
+  const auto r = report(text, {{"PROMOTE", 4}});
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->find("reduction")->verdict, check::Verdict::proved) << to_text(*r);
+  EXPECT_EQ(r->find("placement")->verdict, check::Verdict::unknown) << to_text(*r);
+}
+
 TEST(Promoted, SumsOfHalvesWithAnEditAreNotProved) {
   const Edit halves[] = {
       {"one half is added to both", add, "totals[u][:] = totals[u] + sums[0]", nullptr},
