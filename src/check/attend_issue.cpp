@@ -130,7 +130,9 @@ std::vector<Online::Id> AttendWalk::weights(const core::Issue& issue, int64_t fi
       const bool nothing =
           online_[power].kind == Online::Kind::number && online_[power].number == 0;
       if (!nothing && !online_.one_key(power, turn, column)) {
-        give_up("a weight that is no power of one score");
+        online_.fault = {"reduction", "what is multiplied with a value is no weight of a key",
+                         "a power of the score of one query and one key", online_.text(power),
+                         "let the registers of the product hold the powers of the scores"};
         return {};
       }
       if (!nothing && (turn != of || column != meets)) {

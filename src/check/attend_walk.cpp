@@ -120,6 +120,22 @@ std::optional<std::string> AttendWalk::mask_fails(const Online::Value& s) {
   return std::nullopt;
 }
 
+/// What follows the loop, had it ended with this turn.
+bool AttendWalk::ended(core::Body::const_iterator from, core::Body::const_iterator to,
+                       const std::vector<int>& warps) {
+  const State kept = state_;
+  const int turn = turn_++;
+  behind_ = true;
+  stored_.assign(static_cast<std::size_t>(products_.rows * products_.columns), 0);
+  for (; from != to; ++from)
+    if (!one(*from, warps)) return false;
+  if (failed_ || !covered(turn_)) return false;
+  behind_ = false;
+  turn_ = turn;
+  state_ = kept;
+  return true;
+}
+
 bool AttendWalk::run() {
   std::vector<int> warps;
   for (int w = 0; w < products_.role->warps; ++w) warps.push_back(w);
@@ -138,6 +154,7 @@ bool AttendWalk::run() {
     value_of_symbol(products_.loop->counter) = turn_;
     if (!body(products_.loop->body, warps)) return false;
     value_of_symbol(products_.loop->counter) = -1;
+    if (turn_ + 1 < turns && !ended(at + 1, all.end(), warps)) return false;
     Registers like;
     if (turn_ >= 2) {
       if (!settled(like, turn_)) return false;
@@ -145,16 +162,6 @@ bool AttendWalk::run() {
         return give_up("what a turn leaves in registers is not known to repeat");
       before = std::move(like);
     }
-    if (turn_ + 1 == turns) break;
-    // What follows the loop, had it ended here.
-    const State kept = state_;
-    const int turn = turn_++;
-    behind_ = true;
-    stored_.assign(static_cast<std::size_t>(products_.rows * products_.columns), 0);
-    if (!outside(at + 1, all.end()) || !covered(turn_)) return false;
-    behind_ = false;
-    turn_ = turn;
-    state_ = kept;
   }
   return true;
 }

@@ -61,6 +61,8 @@ class AttendWalk {
   bool told(const core::Op& op, int warp, int lane);
   void stored(const core::Op& op, int warp, Cell cell, int64_t row, int64_t column);
   bool covered(int turns);
+  bool ended(core::Body::const_iterator from, core::Body::const_iterator to,
+             const std::vector<int>& warps);
   bool settled(Registers& out, int turn);
   bool repeats(Term condition);
   std::optional<int64_t> eval(Term t);

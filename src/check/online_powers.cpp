@@ -18,8 +18,8 @@ Online::Id Online::multiply(Id a, Id b) {
   if (y.kind == Kind::number && x.kind == Kind::inverse && y.number == 1) return a;
   if (y.kind == Kind::number && x.kind != Kind::inverse && x.kind != Kind::result)
     return scaled(a, y.number);
-  if (x.kind == Kind::inverse && y.kind == Kind::sum) return divide(b, x.of);
-  if (y.kind == Kind::inverse && x.kind == Kind::sum) return divide(a, y.of);
+  if (x.kind == Kind::inverse && y.kind == Kind::sum) return divide(scaled(b, x.number), x.of);
+  if (y.kind == Kind::inverse && x.kind == Kind::sum) return divide(scaled(a, y.number), y.of);
   if (x.kind != Kind::sum || y.kind != Kind::sum || (x.keys >= 0 && y.keys >= 0))
     return unknown("a product of unlike values");
   Value out = x.keys >= 0 ? x : y;
@@ -41,10 +41,13 @@ Online::Id Online::multiply(Id a, Id b) {
 
 Online::Id Online::divide(Id a, Id b) {
   const Value x = (*this)[a], y = (*this)[b];
-  if (y.kind == Kind::number)
-    return y.number == 0 ? unknown("a division by 0") : scaled(a, 1 / y.number);
+  if (y.kind == Kind::number && y.number == 0)
+    return wrong("reduction", "a total of weights takes in no key", "the sum of all weights", "0",
+                 "add each turn's weights to the total");
+  if (y.kind == Kind::number) return scaled(a, 1 / y.number);
   if (y.kind != Kind::sum || y.keys < 0) return unknown("a division by what is no sum of powers");
-  if (x.kind == Kind::number && x.number == 1) return intern({.kind = Kind::inverse, .of = b});
+  if (x.kind == Kind::number && x.number != 0)
+    return intern({.kind = Kind::inverse, .number = x.number, .of = b});
   if (x.kind != Kind::sum || x.keys < 0) return unknown("a division of unlike values");
   if (x.row != y.row || y.column >= 0 || x.column < 0)
     return wrong("placement", "a sum is divided by another row's total", text(a), text(b),

@@ -116,6 +116,19 @@ int SeenKeys::compile(Term p, bool contrary, std::vector<Node>& out) {
     }
     case Op::less:
     case Op::less_equal: {
+      for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+        const Term choice = p->args[side], other = p->args[1 - side];
+        if (choice->op != Op::min && choice->op != Op::max) continue;
+        // min(a, b) < c where a < c or b < c; the other three the same way.
+        const auto with = [&](Term one) {
+          return kernel_.pool->must(
+              p->op, side == 0 ? std::vector<Term>{one, other} : std::vector<Term>{other, one});
+        };
+        const int left = compile(with(choice->args[0]), contrary, out),
+                  right = compile(with(choice->args[1]), contrary, out);
+        const bool either = ((choice->op == Op::min) == (side == 0)) != contrary;
+        return pair(either ? Node::Kind::either : Node::Kind::both, left, right);
+      }
       const int64_t strict = p->op == Op::less ? 1 : 0;
       return contrary ? bound(p->args[0] - p->args[1], strict - 1, out)
                       : bound(p->args[1] - p->args[0], -strict, out);

@@ -18,5 +18,10 @@ TEST(LanguageMeans, WhatHasOtherIndicesStays) {
   EXPECT_EQ(without_dimensions("C[i, j] = A[i", "C", {false, true, true}), "C[i, j] = A[i");
 }
 
+TEST(LanguageMeans, NumbersStandForConstants) {
+  EXPECT_EQ(with_numbers("O[i] = D**-0.5 * sum(D[i] * KD[i], D2) if D > 0", {{"D", "64"}}),
+            "O[i] = 64**-0.5 * sum(D[i] * KD[i], D2) if 64 > 0");
+}
+
 }  // namespace
 }  // namespace tessera::language

@@ -125,8 +125,10 @@ def _element(t: torch.Tensor, indices: list[ast.expr]) -> _Value:
     for i in indices:
         if isinstance(i, ast.Constant):
             t = t.select(len(names), i.value)
-        else:
+        elif isinstance(i, ast.Name):
             names.append(i.id)
+        else:
+            raise _unreadable(ast.unparse(i))
     return _Value(t, tuple(names))
 
 
