@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 
+from tessera.judging import misses
 from tessera.judging.deviation import reference_errors
 from tessera.judging.guarded import Guarded
 from tessera.judging.problem import FULL, QUICK, Dataset, Problem
@@ -41,7 +42,8 @@ def budget(precision: str, dtype: torch.dtype, baseline: dict) -> dict:
 
 
 def compare(problem: Problem, data: Dataset, outputs: list[torch.Tensor]) -> tuple[list[dict], dict | None]:
-    """The errors of every output, and the first breach: {"kind", "reason"}."""
+    """The errors of every output, and the first breach: {"kind", "reason"}, with where it is wrong
+    (misses.describe) as "wrong" where single elements are."""
     errors, breach = [], None
     for value, out, reference, base, permitted in zip(
         problem.outputs, outputs, data.references, data.baseline, data.permitted, strict=True
@@ -77,6 +79,8 @@ def compare(problem: Problem, data: Dataset, outputs: list[torch.Tensor]) -> tup
                 f"{allowed['max']:.3g} allowed, eager has {base['max']:.3g} "
                 f"({where})",
             }
+        if breach and (wrong := misses.describe(value, out, reference, allowed, f"{data.kind} inputs, seed {data.seed}")):
+            breach["wrong"] = wrong
     return errors, breach
 
 
@@ -100,6 +104,7 @@ def check_memory(problem: Problem, data: Dataset, outputs: list[Guarded]) -> dic
             return {
                 "kind": "incomplete",
                 "reason": f"{count} of {left.numel()} elements of output {value['name']} were never written",
+                "wrong": misses.unwritten(value, left, reference, f"{data.kind} inputs, seed {data.seed}"),
             }
     return None
 
