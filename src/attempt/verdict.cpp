@@ -34,24 +34,6 @@ Json json_of(const Wrong& w) {
           {"inputs", w.inputs}};
 }
 
-Wrong wrong_of(const Json& j) {
-  Wrong w;
-  w.output = j.at("output");
-  w.shape = j.at("shape").get<std::vector<int64_t>>();
-  w.index = j.at("index").get<std::vector<int64_t>>();
-  w.expected = j.at("expected");
-  w.found = j.at("found");
-  w.count = j.at("count");
-  w.of = j.at("of");
-  w.lies = j.at("lies");
-  w.box = j.at("box").get<std::vector<std::vector<int64_t>>>();
-  w.details = j.at("details");
-  w.relation = j.at("relation");
-  w.relation_details = j.at("relation_details");
-  w.inputs = j.at("inputs");
-  return w;
-}
-
 Json json_of(const Measured& m) {
   Json j = {{"ms", m.ms},           {"ci95", m.ci95},   {"sustained_ms", m.sustained_ms},
             {"floor_ms", m.floor_ms}, {"bound", m.bound}, {"unreliable", m.unreliable},
@@ -113,6 +95,24 @@ void read_lists(const Json& j, Verdict& v) {
 }
 
 }  // namespace
+
+Wrong wrong_from_json(const Json& j) {
+  Wrong w;
+  w.output = j.at("output");
+  w.shape = j.at("shape").get<std::vector<int64_t>>();
+  w.index = j.at("index").get<std::vector<int64_t>>();
+  w.expected = j.at("expected");
+  w.found = j.at("found");
+  w.count = j.at("count");
+  w.of = j.at("of");
+  w.lies = j.at("lies");
+  w.box = j.at("box").get<std::vector<std::vector<int64_t>>>();
+  w.details = j.at("details");
+  w.relation = j.at("relation");
+  w.relation_details = j.at("relation_details");
+  w.inputs = j.at("inputs");
+  return w;
+}
 
 std::string_view name_of(Gate gate) {
   return gates.at(static_cast<std::size_t>(gate));
@@ -185,7 +185,7 @@ Verdict verdict_from_json(const Json& j) {
   v.place = {.file = j.at("place").at("file"),
              .line = j.at("place").at("line"),
              .column = j.at("place").at("column")};
-  if (!j.at("wrong").is_null()) v.wrong = wrong_of(j.at("wrong"));
+  if (!j.at("wrong").is_null()) v.wrong = wrong_from_json(j.at("wrong"));
   v.counterexample = j.at("counterexample");
   v.resources = j.at("resources");
   v.warnings = j.at("warnings").get<std::vector<std::string>>();

@@ -139,6 +139,9 @@ struct Verdict {
   [[nodiscard]] const GateResult* find(Gate gate) const;
 };
 
+/// As the evaluator says it (docs/protocol.md, `verify`), and as a verdict's JSON has it.
+Wrong wrong_from_json(const Json& j);
+
 /// Schema "tessera.verdict/1" (docs/try.md).
 Json to_json(const Verdict& v);
 /// The inverse. Throws Json::exception where a field is of another type, std::invalid_argument for

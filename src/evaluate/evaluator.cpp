@@ -107,6 +107,10 @@ Result<kernel::Winner> Evaluator::revive(const rules::Pattern& pattern,
   return w;
 }
 
+void Evaluator::limit(std::chrono::seconds each) {
+  state_->options.measure_limit = each;
+}
+
 Result<std::pair<tune::Trial, Json>> Evaluator::examine(
     const rules::Pattern& pattern, const kernel::Candidate& candidate,
     const std::optional<toolchain::Built>& built) {
