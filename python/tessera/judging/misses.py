@@ -23,7 +23,9 @@ def describe(value: dict, out: torch.Tensor, reference: Reference, allowed: dict
         return None
     first = [int(i) for i in bad.nonzero()[0]] if out.dim() else []
     lies, box, details = _how_they_lie(bad)
-    relation, about = _relation(out, expected, bad)
+    relation, about = "other_type", _as_other_type(out, reference)
+    if not about:
+        relation, about = _relation(out, expected, bad)
     return {
         "output": value["name"],
         "shape": list(out.shape),
@@ -41,8 +43,9 @@ def describe(value: dict, out: torch.Tensor, reference: Reference, allowed: dict
     }
 
 
-def unwritten(value: dict, left: torch.Tensor, reference: Reference, inputs: str) -> dict:
+def unwritten(value: dict, out: torch.Tensor, left: torch.Tensor, reference: Reference, inputs: str) -> dict:
     """The same of elements that nobody wrote: `left` marks them."""
+    about = _as_other_type(out, reference)
     first = [int(i) for i in left.nonzero()[0]] if left.dim() else []
     lies, box, details = _how_they_lie(left)
     return {
@@ -56,10 +59,19 @@ def unwritten(value: dict, left: torch.Tensor, reference: Reference, inputs: str
         "lies": lies,
         "box": box,
         "details": details,
-        "relation": "",
-        "relation_details": "",
+        "relation": "other_type" if about else "",
+        "relation_details": about,
         "inputs": inputs,
     }
+
+
+def written_beside(value: dict, out: torch.Tensor, reference: Reference, inputs: str) -> dict | None:
+    """The same where bytes beside the output were written, and it holds elements of another type; None where not."""
+    about = _as_other_type(out, reference)
+    if not about:
+        return None
+    everything = torch.ones(out.shape, dtype=torch.bool)
+    return unwritten(value, out, everything, reference, inputs) | {"found": _text(out.reshape(-1)[0])}
 
 
 def _text(element: torch.Tensor) -> str:
@@ -132,8 +144,8 @@ def _relation(out: torch.Tensor, expected: torch.Tensor, bad: torch.Tensor) -> t
     if not bool(usable.any()):
         return "", ""
     scale = float(w[usable].abs().mean()) or 1.0
-    for name, test in (("other_type", _as_other_type), ("shifted", _as_shifted), ("transposed", _as_transposed)):
-        if about := test(out, found, wanted, bad, scale):
+    for name, test in (("shifted", _as_shifted), ("transposed", _as_transposed)):
+        if about := test(found, wanted, bad, scale):
             return name, about
     if float(usable.double().mean()) < _ALMOST:
         return "", ""
@@ -160,26 +172,32 @@ def _as_number(f: torch.Tensor, w: torch.Tensor, scale: float) -> tuple[str, str
 
 
 def _agree(a: torch.Tensor, b: torch.Tensor, scale: float, tolerance: float = 1e-2) -> bool:
-    """Whether two texts of numbers are the same, and no constants."""
+    """Whether two rows of numbers are the same, and no constants."""
     close = ((a - b).abs() <= tolerance * (b.abs() + 0.01 * scale)) | (a.isnan() & b.isnan())
     return a.numel() > 3 and float(close.double().mean()) >= _ALMOST and float(b.std()) > 1e-6
 
 
-def _as_other_type(out, found, wanted, bad, scale) -> str:
-    if not out.is_contiguous() or out.numel() < 8:
+def _as_other_type(out: torch.Tensor, reference: Reference) -> str:
+    """Whether the output's memory holds what was expected in another element type, as far as there is room for it."""
+    if not out.is_floating_point() or not out.is_contiguous() or out.numel() < 8:
         return ""
-    flat = out.reshape(-1)
+    flat, wanted = out.reshape(-1), reference.value.reshape(-1).double()
+    scale = float(wanted[wanted.isfinite()].abs().mean()) or 1.0
     for dtype in _TYPES:
         if dtype == out.dtype or (flat.numel() * flat.element_size()) % dtype.itemsize:
             continue
         read = flat.view(dtype).double()
         n = min(len(read), flat.numel())
-        if _agree(read[:n], wanted.reshape(-1)[:n], scale):
-            return f"the memory of the output holds {str(dtype).split('.')[1]}, it is {str(out.dtype).split('.')[1]}"
+        if _agree(read[:n], wanted[:n], scale):
+            return f"the memory of the output holds {_short(dtype)}, the tensor is {_short(out.dtype)}"
     return ""
 
 
-def _as_shifted(out, found, wanted, bad, scale) -> str:
+def _short(dtype: torch.dtype) -> str:
+    return str(dtype).split(".")[1]
+
+
+def _as_shifted(found: torch.Tensor, wanted: torch.Tensor, bad: torch.Tensor, scale: float) -> str:
     for k in range(found.dim()):
         for by in _SHIFTS:
             n = found.shape[k] - abs(by)
@@ -191,7 +209,7 @@ def _as_shifted(out, found, wanted, bad, scale) -> str:
     return ""
 
 
-def _as_transposed(out, found, wanted, bad, scale) -> str:
+def _as_transposed(found: torch.Tensor, wanted: torch.Tensor, bad: torch.Tensor, scale: float) -> str:
     if found.dim() < 2:
         return ""
     rows, columns = found.shape[-2:]

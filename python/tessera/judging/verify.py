@@ -51,7 +51,7 @@ def compare(problem: Problem, data: Dataset, outputs: list[torch.Tensor]) -> tup
         e = reference_errors(out, reference)
         allowed = budget(problem.precision, out.dtype, permitted)
         errors.append({**e, "baseline": base, "budget": allowed})
-        where = f"output {value['name']}, {data.kind} inputs, seed {data.seed}"
+        where = f"output {value['name']}, {data.name}"
         if breach:
             continue
         if e["wrong"]:
@@ -79,16 +79,18 @@ def compare(problem: Problem, data: Dataset, outputs: list[torch.Tensor]) -> tup
                 f"{allowed['max']:.3g} allowed, eager has {base['max']:.3g} "
                 f"({where})",
             }
-        if breach and (wrong := misses.describe(value, out, reference, allowed, f"{data.kind} inputs, seed {data.seed}")):
+        if breach and (wrong := misses.describe(value, out, reference, allowed, data.name)):
             breach["wrong"] = wrong
     return errors, breach
 
 
 def check_memory(problem: Problem, data: Dataset, outputs: list[Guarded]) -> dict | None:
     """Breaches of memory discipline after a run: stray writes, changed inputs, elements left unwritten."""
-    for value, g in zip(problem.outputs, outputs, strict=True):
+    for value, g, reference in zip(problem.outputs, outputs, data.references, strict=True):
         if stray := g.stray_writes():
-            return {"kind": "out_of_bounds", "reason": f"{stray} bytes beside output {value['name']} were overwritten"}
+            found = {"kind": "out_of_bounds", "reason": f"{stray} bytes beside output {value['name']} were overwritten"}
+            wrong = misses.written_beside(value, g.tensor, reference, data.name)
+            return found | ({"wrong": wrong} if wrong else {})
     for value, g in zip(problem.inputs, data.inputs, strict=True):
         if stray := g.stray_writes():
             return {"kind": "out_of_bounds", "reason": f"{stray} bytes beside input {value['name']} were overwritten"}
@@ -104,7 +106,7 @@ def check_memory(problem: Problem, data: Dataset, outputs: list[Guarded]) -> dic
             return {
                 "kind": "incomplete",
                 "reason": f"{count} of {left.numel()} elements of output {value['name']} were never written",
-                "wrong": misses.unwritten(value, left, reference, f"{data.kind} inputs, seed {data.seed}"),
+                "wrong": misses.unwritten(value, g.tensor, left, reference, data.name),
             }
     return None
 

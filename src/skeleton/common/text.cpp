@@ -29,13 +29,19 @@ std::string store(const rules::TensorView& v, const std::vector<std::string>& in
 std::string split_item(const std::vector<int64_t>& shape, const std::string& prefix,
                        std::vector<std::string>& names) {
   std::string out;
-  int64_t below = 1;
+  int64_t below = 1, total = 1;
+  for (const int64_t n : shape) total *= n;
   std::vector<std::string> lines;
   names.assign(shape.size(), "");
   for (std::size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] == 1) {
+      names[d] = "0";
+      continue;
+    }
     names[d] = fmt::format("{}{}", prefix, d);
     const std::string whole = below == 1 ? "item" : fmt::format("item / {}", below);
-    const std::string value = d == 0 ? whole : fmt::format("{} % {}", whole, shape[d]);
+    const bool outermost = below * shape[d] >= total;
+    const std::string value = outermost ? whole : fmt::format("{} % {}", whole, shape[d]);
     lines.push_back(fmt::format("const index {} = {};  // of {}\n", names[d], value, shape[d]));
     below *= shape[d];
   }

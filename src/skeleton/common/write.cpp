@@ -92,8 +92,8 @@ std::string head(const rules::Pattern& p, const graph::Graph& g, const arch::Arc
       "//\n// Budgets: {} accuracy (errors beside eager's, docs/measuring.md); {:.4g} FLOP and "
       "{:.4g} bytes at\n// least, {:.4g} ms on the roofline. Nothing beside a tensor may be written, "
       "no input changed, no\n// element left out; what lies around the inputs is NaN.\n//\n"
-      "// Tunables, which `tessera try` sweeps, are lines of their own, the default first:\n"
-      "//   tunable: TILE = 16, 32, 64    (two slashes before it; a macro TILE then)\n",
+      "// A line `// tunable: TILE = 16, 32, 64` makes TILE a macro, and `tessera try` sweeps its "
+      "values; the\n// first is the default.\n",
       name_of(p.precision), p.flops, p.min_bytes, p.floor_ms);
   return out;
 }
