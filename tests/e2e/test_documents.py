@@ -16,7 +16,7 @@ from core import BINARY, ROOT, environment
 from pages import blocks_of
 
 PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").glob("*.md")))]
-RUN = ("README.md", "docs/tutorial.md", "docs/api.md")
+RUN = ("README.md", "docs/tutorial.md", "docs/api.md", "docs/try.md")
 
 # What a reader has already, for pages that do not begin with it. A search of seconds shows as much as one of minutes.
 GIVEN = """

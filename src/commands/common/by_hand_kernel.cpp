@@ -130,7 +130,7 @@ pipeline::FromLanguage checked(const Judged& judged) {
     if (f.verdict != verdict) continue;
     for (const Diagnostic& d : f.diagnostics) out.diagnostics.push_back(d);
     if (f.diagnostics.empty())
-      out.diagnostics.push_back(fail(Code{"TS0415", "realize.not_proved"}, "{}: {}", f.kind->name, f.reason));
+      out.diagnostics.push_back(fail(Code{"TS0415", "realize.unproved"}, "{}: {}", f.kind->name, f.reason));
   }
   return out;
 }
