@@ -16,7 +16,9 @@ def said(change, shape=(12, 20)) -> dict | None:
     right = torch.randn(shape)
     out = right.clone()
     result = change(out)
-    return misses.describe(VALUE, out if result is None else result, reference_of(right.double(), right), ALLOWED, "normal")
+    return misses.describe(
+        VALUE, out if result is None else result, reference_of(right.double(), right), ALLOWED, "normal"
+    )
 
 
 def test_what_is_right_has_nothing_to_say():
@@ -54,7 +56,10 @@ def test_how_they_lie(change, lies, index, count):
         (lambda y: torch.roll(y, 1, 1), "shifted"),
         (lambda y: y.t().contiguous().reshape(y.shape), "transposed"),
         (lambda y: y.bfloat16().float(), "rounded"),
-        (lambda y: torch.cat([y.half().reshape(-1), torch.zeros(240).half()]).view(torch.float32).reshape(y.shape), "other_type"),
+        (
+            lambda y: torch.cat([y.half().reshape(-1), torch.zeros(240).half()]).view(torch.float32).reshape(y.shape),
+            "other_type",
+        ),
         (lambda y: y.reshape(-1)[:120].double().view(torch.float32).reshape(y.shape), "other_type"),
         (lambda y: y + torch.randn(y.shape), ""),
     ],

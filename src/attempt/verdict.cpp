@@ -11,10 +11,12 @@ constexpr std::array<std::string_view, 6> gates = {"parse",  "check",    "build"
                                                    "verify", "sanitize", "measure"};
 constexpr std::array<std::string_view, 3> passages = {"passed", "failed", "skipped"};
 constexpr std::array<std::string_view, 18> failures = {
-    "none",           "bad_source",     "refuted",       "undecided",     "not_the_pattern",
-    "does_not_compile", "compiler_hangs", "not_loadable",  "crash",         "hang",
-    "wrong_result",   "non_finite",     "incomplete",    "out_of_bounds", "input_modified",
-    "invalid_access", "out_of_memory",  "unsupported"};
+    "none",           "bad_source",      "refuted",
+    "undecided",      "not_the_pattern", "does_not_compile",
+    "compiler_hangs", "not_loadable",    "crash",
+    "hang",           "wrong_result",    "non_finite",
+    "incomplete",     "out_of_bounds",   "input_modified",
+    "invalid_access", "out_of_memory",   "unsupported"};
 
 template <class E, std::size_t N>
 E read(const std::array<std::string_view, N>& names, const std::string& word) {
@@ -25,18 +27,28 @@ E read(const std::array<std::string_view, N>& names, const std::string& word) {
 }
 
 Json json_of(const Wrong& w) {
-  return {{"output", w.output},     {"shape", w.shape},
-          {"index", w.index},       {"expected", w.expected},
-          {"found", w.found},       {"count", w.count},
-          {"of", w.of},             {"lies", w.lies},
-          {"box", w.box},           {"details", w.details},
-          {"relation", w.relation}, {"relation_details", w.relation_details},
+  return {{"output", w.output},
+          {"shape", w.shape},
+          {"index", w.index},
+          {"expected", w.expected},
+          {"found", w.found},
+          {"count", w.count},
+          {"of", w.of},
+          {"lies", w.lies},
+          {"box", w.box},
+          {"details", w.details},
+          {"relation", w.relation},
+          {"relation_details", w.relation_details},
           {"inputs", w.inputs}};
 }
 
 Json json_of(const Measured& m) {
-  Json j = {{"ms", m.ms},           {"ci95", m.ci95},   {"sustained_ms", m.sustained_ms},
-            {"floor_ms", m.floor_ms}, {"bound", m.bound}, {"unreliable", m.unreliable},
+  Json j = {{"ms", m.ms},
+            {"ci95", m.ci95},
+            {"sustained_ms", m.sustained_ms},
+            {"floor_ms", m.floor_ms},
+            {"bound", m.bound},
+            {"unreliable", m.unreliable},
             {"peers", Json::array()}};
   if (m.ms > 0) j["share_of_roofline"] = m.floor_ms / m.ms;
   for (const Peer& p : m.peers)
@@ -69,10 +81,8 @@ void write_lists(const Verdict& v, Json& j) {
     j["variants"].push_back(
         {{"tunables", t.tunables}, {"outcome", t.outcome}, {"ms", t.ms}, {"reason", t.reason}});
   for (const Advice& a : v.advice)
-    j["advice"].push_back({{"symptom", a.symptom},
-                           {"cause", a.cause},
-                           {"where", a.where},
-                           {"remedy", a.remedy}});
+    j["advice"].push_back(
+        {{"symptom", a.symptom}, {"cause", a.cause}, {"where", a.where}, {"remedy", a.remedy}});
 }
 
 void read_lists(const Json& j, Verdict& v) {
@@ -152,8 +162,7 @@ Json to_json(const Verdict& v) {
             {"reached", name_of(v.reached())},
             {"failure", name_of(v.failure)},
             {"cause", v.cause},
-            {"place",
-             {{"file", v.place.file}, {"line", v.place.line}, {"column", v.place.column}}},
+            {"place", {{"file", v.place.file}, {"line", v.place.line}, {"column", v.place.column}}},
             {"wrong", v.wrong ? json_of(*v.wrong) : Json()},
             {"counterexample", v.counterexample},
             {"resources", v.resources},

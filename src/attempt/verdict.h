@@ -81,11 +81,11 @@ struct Peer {
 
 struct Measured {
   double ms = 0;
-  double ci95 = 0;            // half of the interval
-  double sustained_ms = 0;    // a call back to back; 0: not measured
-  double floor_ms = 0;        // of the roofline
-  std::string bound;          // "memory", "arithmetic", "launch"
-  bool unreliable = false;    // the machine was too noisy
+  double ci95 = 0;          // half of the interval
+  double sustained_ms = 0;  // a call back to back; 0: not measured
+  double floor_ms = 0;      // of the roofline
+  std::string bound;        // "memory", "arithmetic", "launch"
+  bool unreliable = false;  // the machine was too noisy
   std::vector<Peer> peers;
 };
 

@@ -3,9 +3,10 @@
 #include <fstream>
 #include <gtest/gtest.h>
 
+#include "base/files.h"
+
 #include "attempt/source.h"
 #include "attempt/symptom.h"
-#include "base/files.h"
 
 namespace tessera::attempt {
 namespace {
@@ -19,12 +20,25 @@ Verdict whole() {
   v.cause = "relative RMS error 1";
   v.place = {.file = "k.cpp", .line = 7, .column = 2};
   v.diagnostics = {fail(Code{"TS0303", "build.compile_failed"}, "it does not compile")};
-  v.wrong = Wrong{.output = "y", .shape = {4, 8}, .index = {3, 0}, .expected = "1", .found = "nan",
-                  .count = 8, .of = 32, .lies = "tail of rows", .box = {{3, 3}, {0, 7}},
-                  .details = "the last 1 of dim 0", .relation = "", .inputs = "normal"};
+  v.wrong = Wrong{.output = "y",
+                  .shape = {4, 8},
+                  .index = {3, 0},
+                  .expected = "1",
+                  .found = "nan",
+                  .count = 8,
+                  .of = 32,
+                  .lies = "tail of rows",
+                  .box = {{3, 3}, {0, 7}},
+                  .details = "the last 1 of dim 0",
+                  .relation = "",
+                  .inputs = "normal"};
   v.warnings = {"source.cpp:3: warning"};
-  v.measured = Measured{.ms = 2, .ci95 = 0.1, .sustained_ms = 1.5, .floor_ms = 0.5,
-                        .bound = "memory", .peers = {{.name = "eager", .ms = 1}}};
+  v.measured = Measured{.ms = 2,
+                        .ci95 = 0.1,
+                        .sustained_ms = 1.5,
+                        .floor_ms = 0.5,
+                        .bound = "memory",
+                        .peers = {{.name = "eager", .ms = 1}}};
   v.variants = {{.tunables = {{"TILE", 8}}, .outcome = "measured", .ms = 2}};
   v.advice = {{.symptom = "s", .cause = "c", .where = "w", .remedy = "r"}};
   return v;
@@ -86,7 +100,8 @@ TEST(Symptom, ThoseThatNoHostKernelBringsAbout) {
   EXPECT_EQ(symptoms_of(v), std::vector<std::string>{"registers spill"});
   v = {};
   v.measured = Measured{.ms = 3, .floor_ms = 1, .bound = "memory", .peers = {{"eager", 2}}};
-  EXPECT_EQ(symptoms_of(v), (std::vector<std::string>{"slower than PyTorch", "far from the roofline"}));
+  EXPECT_EQ(symptoms_of(v),
+            (std::vector<std::string>{"slower than PyTorch", "far from the roofline"}));
   v.measured = Measured{.ms = 1, .floor_ms = 0.9, .bound = "memory", .peers = {{"eager", 2}}};
   EXPECT_TRUE(symptoms_of(v).empty());
 }
@@ -120,7 +135,8 @@ TEST(Source, WhatIsNoTunableIsRefusedWithItsLine) {
   }
   EXPECT_TRUE(read("k.cpp", "// a tunable: A\n# tunable: A\n"));
   EXPECT_TRUE(read("k.cpp", "// tunable: A = 1\n// tunable: B = 1\n"));
-  EXPECT_FALSE(read("k.cpp", "// tunable: A = 1,2,3,4,5,6,7,8,9\n// tunable: B = 1,2,3,4,5,6,7,8\n"));
+  EXPECT_FALSE(
+      read("k.cpp", "// tunable: A = 1,2,3,4,5,6,7,8,9\n// tunable: B = 1,2,3,4,5,6,7,8\n"));
   EXPECT_EQ(read("k.rs", "").error().code, "TS0050");
 }
 

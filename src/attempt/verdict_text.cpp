@@ -17,9 +17,8 @@ std::string gates_of(const Verdict& v) {
 }
 
 std::string wrong_of(const Wrong& w) {
-  std::string out =
-      fmt::format("first wrong: {}[{}] expected {}, found {} ({})\n", w.output,
-                  fmt::join(w.index, ", "), w.expected, w.found, w.inputs);
+  std::string out = fmt::format("first wrong: {}[{}] expected {}, found {} ({})\n", w.output,
+                                fmt::join(w.index, ", "), w.expected, w.found, w.inputs);
   out += fmt::format("{} of {} are wrong: {}\n", w.count, w.of, w.details);
   if (!w.relation.empty()) out += w.relation_details + "\n";
   return out;
@@ -57,7 +56,8 @@ std::string to_text(const Verdict& v) {
                                 v.summary, v.arch, v.known ? " (known from before)" : "");
   out += gates_of(v);
   if (!v.passed()) {
-    const std::string line = v.place.line > 0 ? fmt::format("{}:{}: ", v.place.file, v.place.line) : "";
+    const std::string line =
+        v.place.line > 0 ? fmt::format("{}:{}: ", v.place.file, v.place.line) : "";
     out += fmt::format("{}: {}{}\n", name_of(v.failure), line, v.cause);
   }
   for (const Diagnostic& d : v.diagnostics) out += tessera::to_text(d);
@@ -67,8 +67,8 @@ std::string to_text(const Verdict& v) {
   for (const std::string& w : v.warnings) out += fmt::format("compiler: {}\n", w);
   if (!v.standing.empty()) out += v.standing + "\n";
   for (const Advice& a : v.advice)
-    out += fmt::format("next, {}: {}\n  where: {}\n  do: {}\n", a.symptom, a.cause, a.where,
-                       a.remedy);
+    out +=
+        fmt::format("next, {}: {}\n  where: {}\n  do: {}\n", a.symptom, a.cause, a.where, a.remedy);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "commands/common/by_hand_kernel.h"
 #include "commands/common/model.h"
 #include "commands/common/optimizing.h"
+
 #include "skeleton/skeleton.h"
 
 namespace tessera::commands {
@@ -37,9 +38,8 @@ Exit exit_of(const attempt::Verdict& v) {
   return open ? Exit::undecided : Exit::refuted;
 }
 
-Result<Outcome> judged(const Json& arguments, const Json& traced,
-                       const pipeline::Options& options, attempt::SourceFile source,
-                       Context& context) {
+Result<Outcome> judged(const Json& arguments, const Json& traced, const pipeline::Options& options,
+                       attempt::SourceFile source, Context& context) {
   pipeline::ByHand given{.pattern = arguments.at("pattern"), .source = std::move(source)};
   given.peers = arguments.at("peers").get<std::vector<std::string>>();
   given.limit = std::chrono::seconds(std::max<int64_t>(1, arguments.at("limit").get<int64_t>()));
@@ -60,8 +60,9 @@ Result<Outcome> run(const Json& arguments, Context& context) {
   const std::string file = arguments.value("source", "");
   const bool skeleton = arguments.value("skeleton", false);
   if (skeleton != file.empty()) {
-    return error(fail(one_of_two, "{}", skeleton ? "a skeleton is written, or a source is judged"
-                                                 : "there is no source to judge")
+    return error(fail(one_of_two, "{}",
+                      skeleton ? "a skeleton is written, or a source is judged"
+                               : "there is no source to judge")
                      .expect("--source FILE or --skeleton"));
   }
   // Before the long way to the module.
@@ -125,7 +126,8 @@ const Command try_kernel = {
     .details =
         "tessera try MODEL.py p03 --skeleton --output k.cpp\ntessera try MODEL.py p03 --source "
         "k.cpp\nGates in order: parse, check, build, verify, sanitize, measure. Exit code 0: it "
-        "passed all. 1: it is wrong. 2: undecided, or this machine cannot tell. docs/try.md has the "
+        "passed all. 1: it is wrong. 2: undecided, or this machine cannot tell. docs/try.md has "
+        "the "
         "verdict's fields.",
     .parameters = parameters(),
     .run = run,

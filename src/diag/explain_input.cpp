@@ -301,8 +301,7 @@ tessera explain TS02        # the family
      R"(
 tessera try model.py p01 --source gelu.cpp
 )"},
-    {"TS0051", "input.no_such_pattern",
-     R"(The module has no pattern of this name.)",
+    {"TS0051", "input.no_such_pattern", R"(The module has no pattern of this name.)",
      R"(Names are those of `tessera discover` for the same module, precision and architecture; another
      version of the module may number them anew.)",
      R"(Take a name from `tessera discover MODEL.py`.)",
@@ -318,8 +317,7 @@ tessera try model.py p02 --skeleton
      R"(
 tessera try model.py p01 --source gelu.cu --device cuda
 )"},
-    {"TS0053", "input.no_skeleton",
-     R"(There is no naive kernel to start from for this pattern.)",
+    {"TS0053", "input.no_skeleton", R"(There is no naive kernel to start from for this pattern.)",
      R"(Its rule has no writer in src/skeleton/, or a tensor has an element type (fp8, small integers)
      that skeletons do not load.)",
      R"(Begin with the skeleton of another pattern: the contract at its end is the same.)",
@@ -337,8 +335,7 @@ error[TS0054]: the kernel's tensor B is not the pattern's %weight: its elements 
 )"},
     {"TS0055", "input.source_or_skeleton",
      R"(`tessera try` was given neither a source nor --skeleton, or both.)",
-     R"(It judges one source, or it writes one to start from.)",
-     R"(Give one of the two.)",
+     R"(It judges one source, or it writes one to start from.)", R"(Give one of the two.)",
      R"(
 tessera try model.py p01 --skeleton --output gelu.cpp
 tessera try model.py p01 --source gelu.cpp

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <regex>
 
-#include "attempt/symptom.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/hash.h"
@@ -13,6 +12,8 @@
 #include "pipeline/stages.h"
 #include "toolchain/flags.h"
 #include "toolchain/sanitize.h"
+
+#include "attempt/symptom.h"
 
 namespace tessera::pipeline {
 namespace {
@@ -49,9 +50,12 @@ std::vector<std::string> warnings_of(const toolchain::Built& built) {
 Failure failure_of(const tune::Trial& trial) {
   const std::string kind = trial.detail.value("kind", "");
   switch (trial.outcome) {
-    case tune::Outcome::crashed: return Failure::crash;
-    case tune::Outcome::timed_out: return Failure::hang;
-    default: break;
+    case tune::Outcome::crashed:
+      return Failure::crash;
+    case tune::Outcome::timed_out:
+      return Failure::hang;
+    default:
+      break;
   }
   for (const Failure f : {Failure::non_finite, Failure::incomplete, Failure::out_of_bounds,
                           Failure::input_modified, Failure::out_of_memory, Failure::unsupported}) {
@@ -71,12 +75,18 @@ Json errors_of(const Json& reply) {
 /// Bytes of the elements that a tensor is filled with: a quarter, the index 0, true.
 std::string filling(DType t) {
   switch (t) {
-    case DType::float64: return std::string("\0\0\0\0\0\0\xd0\x3f", 8);
-    case DType::float32: return std::string("\0\0\x80\x3e", 4);
-    case DType::bfloat16: return std::string("\x80\x3e", 2);
-    case DType::float16: return std::string("\0\x34", 2);
-    case DType::boolean: return std::string("\1", 1);
-    default: return std::string(1, '\0');
+    case DType::float64:
+      return std::string("\0\0\0\0\0\0\xd0\x3f", 8);
+    case DType::float32:
+      return std::string("\0\0\x80\x3e", 4);
+    case DType::bfloat16:
+      return std::string("\x80\x3e", 2);
+    case DType::float16:
+      return std::string("\0\x34", 2);
+    case DType::boolean:
+      return std::string("\1", 1);
+    default:
+      return std::string(1, '\0');
   }
 }
 
@@ -288,9 +298,9 @@ Result<bool> Try::verified() {
 bool Try::sanitized(bool ran) {
   const auto begin = Clock::now();
   const toolchain::Source& source = *candidates_.front().source;
-  const auto found = toolchain::sanitize(s_.tools.evaluation.tools, source,
-                                         storages(pattern_, s_.found.graph),
-                                         candidates_.front().launches.front().ints, given_.limit);
+  const auto found =
+      toolchain::sanitize(s_.tools.evaluation.tools, source, storages(pattern_, s_.found.graph),
+                          candidates_.front().launches.front().ints, given_.limit);
   if (!found.ran) {
     note(Gate::sanitize, Passage::skipped, found.why, begin);
     return true;
@@ -337,8 +347,8 @@ Result<Verdict> Try::run() {
   if (auto before = known()) return *before;
   TESSERA_CHECK(pass());
   v_.advice = attempt::advice_for(v_);
-  for (const Failure f : {Failure::hang, Failure::compiler_hangs, Failure::out_of_memory,
-                          Failure::unsupported})
+  for (const Failure f :
+       {Failure::hang, Failure::compiler_hangs, Failure::out_of_memory, Failure::unsupported})
     v_.reliable = v_.reliable && v_.failure != f;
   if (v_.measured && v_.measured->unreliable) v_.reliable = false;
   if (s_.stopped()) v_.reliable = false;
@@ -353,11 +363,11 @@ Result<Verdict> Try::run() {
 Status check_source(const attempt::SourceFile& source, const arch::Arch& arch) {
   const bool cuda = arch.device == "cuda";
   if ((source.language == attempt::Language::cxx) != cuda) return {};
-  return error(fail(other_device, "`{}` is no source for the architecture {}", source.file,
-                    arch.name)
-                   .expect("{}", cuda ? ".cu (CUDA C++) or .py (tile language)" : ".cpp (C++)")
-                   .but_found("{}", attempt::name_of(source.language))
-                   .help("`--device` and `--arch` say where the module runs"));
+  return error(
+      fail(other_device, "`{}` is no source for the architecture {}", source.file, arch.name)
+          .expect("{}", cuda ? ".cu (CUDA C++) or .py (tile language)" : ".cpp (C++)")
+          .but_found("{}", attempt::name_of(source.language))
+          .help("`--device` and `--arch` say where the module runs"));
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "attempt/source.h"
-#include "attempt/verdict.h"
 #include "pipeline/pipeline.h"
 
+#include "attempt/source.h"
+#include "attempt/verdict.h"
 #include "kernel/candidate.h"
 
 namespace tessera::pipeline {

@@ -35,8 +35,8 @@ Field field_of(const Session& s, Work& w, const ByHand& given,
                const std::vector<Candidate>& variants) {
   Field f{.candidates = variants, .names = std::vector<std::string>(variants.size())};
   const auto add = [&](Candidate c, const std::string& name) {
-    const bool there = std::any_of(
-        f.candidates.begin(), f.candidates.end(), [&](const Candidate& o) {
+    const bool there =
+        std::any_of(f.candidates.begin(), f.candidates.end(), [&](const Candidate& o) {
           return o.realizer == c.realizer && kernel::same(o.config, c.config);
         });
     if (there) return false;
@@ -148,10 +148,9 @@ Status measure_by_hand(Session& s, Work& work, const ByHand& given,
   const std::atomic<bool>& stop = s.context.stop != nullptr ? *s.context.stop : never;
   const rules::Pattern& p = s.pattern(work.patterns.front());
   const Field f = field_of(s, work, given, variants);
-  TESSERA_TRY(tuned, s.tools.evaluator->tune(p, f.candidates, Json::array(), s.options.seconds,
-                                             stop, [&](const Json& event) {
-                                               s.say("try", event.value("message", ""));
-                                             }));
+  TESSERA_TRY(tuned, s.tools.evaluator->tune(
+                         p, f.candidates, Json::array(), s.options.seconds, stop,
+                         [&](const Json& event) { s.say("try", event.value("message", "")); }));
   take_times(s, p, f, last_words(f, tuned), tuned, v);
   settle(s, v, tuned);
   if (!v.won || !s.tools.registry || s.stopped()) return {};

@@ -4,9 +4,10 @@
 #include <string_view>
 #include <vector>
 
-#include "attempt/verdict.h"
 #include "pipeline/by_hand.h"
 #include "pipeline/stages.h"
+
+#include "attempt/verdict.h"
 
 namespace tessera::pipeline {
 

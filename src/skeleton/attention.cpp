@@ -36,10 +36,9 @@ Result<std::vector<Loop>> write(const rules::Pattern& pattern) {
   text += "accumulator most = -tsr_inf();\n";
   text += over_keys(*b, each + "most = score != score || score > most ? score : most;\n");
   text += fmt::format("accumulator sum = 0, out[{}] = {{}};\n", b->value_dim);
-  text += over_keys(
-      *b, each + "const accumulator weight = exp(score - most);\nsum += weight;\n" +
-              fmt::format("for (index d = 0; d < {}; ++d) out[d] += weight * {};\n", b->value_dim,
-                          load(b->v, {at[0], kv, "j", "d"})));
+  text += over_keys(*b, each + "const accumulator weight = exp(score - most);\nsum += weight;\n" +
+                            fmt::format("for (index d = 0; d < {}; ++d) out[d] += weight * {};\n",
+                                        b->value_dim, load(b->v, {at[0], kv, "j", "d"})));
   text += fmt::format("for (index d = 0; d < {}; ++d) {}", b->value_dim,
                       store(b->output, {at[0], at[1], at[2], "d"}, "float(out[d] / sum)"));
   return std::vector<Loop>{

@@ -21,7 +21,8 @@ Result<std::vector<Loop>> write(const rules::Pattern& pattern) {
   for (const rules::TensorView& v : body->operands) operands.push_back(load(v, at));
   text += evaluate(body->epilogue, operands, "e", results);
   for (std::size_t r = 0; r < results.size(); ++r) text += store(body->outputs[r], at, results[r]);
-  return std::vector<Loop>{{.name = "elements", .items = body->m * body->n, .body = indented(text)}};
+  return std::vector<Loop>{
+      {.name = "elements", .items = body->m * body->n, .body = indented(text)}};
 }
 
 }  // namespace

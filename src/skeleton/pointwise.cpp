@@ -27,7 +27,8 @@ Loop elementwise(const PointwiseBody::Group& group, std::size_t number) {
   std::string body = split_item(group.shape, "i", at);
   body += values(group, at, results);
   for (std::size_t r = 0; r < results.size(); ++r) body += store(group.outputs[r], at, results[r]);
-  return {.name = fmt::format("elements{}", number), .items = product(group.shape),
+  return {.name = fmt::format("elements{}", number),
+          .items = product(group.shape),
           .body = indented(body)};
 }
 
@@ -39,15 +40,18 @@ Loop reduction(const PointwiseBody& body, const PointwiseBody::Group& group, std
   std::string text = split_item(outer, "i", at);
   for (std::size_t r = 0; r < group.dag.results.size(); ++r) {
     const bool max = body.reduction == "amax", min = body.reduction == "amin";
-    const char* start = max ? "-tsr_inf()" : min ? "tsr_inf()" : body.reduction == "prod" ? "1" : "0";
+    const char* start = max                        ? "-tsr_inf()"
+                        : min                      ? "tsr_inf()"
+                        : body.reduction == "prod" ? "1"
+                                                   : "0";
     text += fmt::format("accumulator a{} = {};\n", r, start);
   }
   std::vector<std::string> inner = at;
   int levels = 0;
   for (std::size_t d = kept; d < group.shape.size(); ++d, ++levels) {
     inner.push_back(fmt::format("r{}", d));
-    text += indented(fmt::format("for (index r{0} = 0; r{0} < {1}; ++r{0}) {{\n", d, group.shape[d]),
-                     levels);
+    text += indented(
+        fmt::format("for (index r{0} = 0; r{0} < {1}; ++r{0}) {{\n", d, group.shape[d]), levels);
   }
   text += indented(values(group, inner, results), levels);
   for (std::size_t r = 0; r < results.size(); ++r) {
@@ -63,12 +67,11 @@ Loop reduction(const PointwiseBody& body, const PointwiseBody::Group& group, std
     std::string value = fmt::format("float(a{})", r);
     if (body.reduction == "mean") value = fmt::format("float(a{} / {})", r, count);
     std::vector<std::string> last = {value};
-    if (!body.finish.empty())
-      text += evaluate(body.finish, {value}, fmt::format("f{}_", r), last);
+    if (!body.finish.empty()) text += evaluate(body.finish, {value}, fmt::format("f{}_", r), last);
     text += store(group.outputs[r], at, last.front());
   }
-  return {.name = fmt::format("reduced{}", number), .items = product(outer),
-          .body = indented(text)};
+  return {
+      .name = fmt::format("reduced{}", number), .items = product(outer), .body = indented(text)};
 }
 
 Result<std::vector<Loop>> write(const rules::Pattern& pattern) {

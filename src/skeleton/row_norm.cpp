@@ -23,16 +23,17 @@ std::string statistics(const RowNormBody& body, const std::string& pre, const st
     return "accumulator sum = 0;\n" + pass(fmt::format("sum += {};\n", x)) +
            fmt::format("const accumulator mean = sum / {};\naccumulator squares = 0;\n", n) +
            pass(fmt::format("squares += ({0} - mean) * ({0} - mean);\n", x)) +
-           fmt::format("const accumulator scale = 1 / sqrt(squares / {} + {:.17g});\n", n, body.eps);
+           fmt::format("const accumulator scale = 1 / sqrt(squares / {} + {:.17g});\n", n,
+                       body.eps);
   }
   if (body.kind == "rms_norm") {
     return "accumulator squares = 0;\n" +
            pass(fmt::format("squares += accumulator({0}) * {0};\n", x)) +
-           fmt::format("const accumulator scale = 1 / sqrt(squares / {} + {:.17g});\n", n, body.eps);
+           fmt::format("const accumulator scale = 1 / sqrt(squares / {} + {:.17g});\n", n,
+                       body.eps);
   }
   return "float most = -tsr_inf();\n" + pass(fmt::format("most = tsr_maximum(most, {});\n", x)) +
-         "accumulator sum = 0;\n" +
-         pass(fmt::format("sum += exp(accumulator({}) - most);\n", x));
+         "accumulator sum = 0;\n" + pass(fmt::format("sum += exp(accumulator({}) - most);\n", x));
 }
 
 std::string normalized(const RowNormBody& body, const std::string& x) {

@@ -31,8 +31,8 @@ struct Skeleton {
 
 std::span<const Skeleton* const> all();
 
-/// The source text and the ending of its file (".cpp", ".cu"). Error TS0053: the rule has no writer,
-/// or a tensor has an element type that the skeleton does not load.
+/// The source text and the ending of its file (".cpp", ".cu"). Error TS0053: the rule has no
+/// writer, or a tensor has an element type that the skeleton does not load.
 struct Written {
   std::string text;
   std::string ending;

@@ -45,7 +45,8 @@ std::string program(const std::vector<Storage>& tensors, const std::vector<int64
   for (const Storage& t : tensors) {
     std::vector<int> bytes;
     for (const char c : t.element) bytes.push_back(static_cast<unsigned char>(c));
-    text += fmt::format("  tensors.push_back(filled({}, {{{}}}));\n", t.bytes, fmt::join(bytes, ","));
+    text +=
+        fmt::format("  tensors.push_back(filled({}, {{{}}}));\n", t.bytes, fmt::join(bytes, ","));
   }
   text += fmt::format("  std::vector<int64_t> ints = {{{}}};\n", fmt::join(ints, ","));
   return text + std::string(run_it);
@@ -53,8 +54,14 @@ std::string program(const std::vector<Storage>& tensors, const std::vector<int64
 
 std::vector<std::string> command(const Toolchain& tools, const Source& source,
                                  const std::string& file) {
-  std::vector<std::string> argv = {tools.cxx.string(), "-std=c++17", "-O1", "-g", "-fopenmp",
-                                   "-march=native", "-fno-omit-frame-pointer", "-w",
+  std::vector<std::string> argv = {tools.cxx.string(),
+                                   "-std=c++17",
+                                   "-O1",
+                                   "-g",
+                                   "-fopenmp",
+                                   "-march=native",
+                                   "-fno-omit-frame-pointer",
+                                   "-w",
                                    "-fsanitize=address,undefined",
                                    "-fno-sanitize-recover=undefined",
                                    "-I" + tools.own_include.string()};
@@ -92,8 +99,8 @@ Sanitized judged(const Finished& done, const std::string& file) {
   if (out.clean) return out;
   out.finding = finding_of(done.output);
   if (out.finding.empty()) {
-    out.finding = done.signal != 0 ? fmt::format("signal {}", done.signal)
-                                   : trim(done.output.substr(0, 300));
+    out.finding =
+        done.signal != 0 ? fmt::format("signal {}", done.signal) : trim(done.output.substr(0, 300));
   }
   out.line = line_of(done.output, file);
   return out;
@@ -117,11 +124,11 @@ Sanitized sanitize(const Toolchain& tools, const Source& source,
       return {.why = "it does not build with -fsanitize=address,undefined: " +
                      trim(built.output.substr(0, 300)),
               .seconds = built.seconds};
-    Finished done = run({.argv = {"./program"},
-                         .folder = folder.path(),
-                         .env = {{"ASAN_OPTIONS", "detect_leaks=0"},
-                                 {"UBSAN_OPTIONS", "print_stacktrace=1"}}},
-                        limit);
+    Finished done =
+        run({.argv = {"./program"},
+             .folder = folder.path(),
+             .env = {{"ASAN_OPTIONS", "detect_leaks=0"}, {"UBSAN_OPTIONS", "print_stacktrace=1"}}},
+            limit);
     done.seconds += built.seconds;
     return judged(done, file);
   } catch (const std::system_error& e) {

@@ -19,8 +19,8 @@ struct Storage {
 };
 
 struct Sanitized {
-  bool ran = false;     // else `why` says why not: no sanitizer on this machine, out of time
-  bool clean = false;   // where it ran
+  bool ran = false;    // else `why` says why not: no sanitizer on this machine, out of time
+  bool clean = false;  // where it ran
   std::string why;
   std::string finding;  // "heap-buffer-overflow: WRITE of size 4"
   int line = 0;         // of the source; 0: none of its own is named

@@ -84,7 +84,9 @@ def _wrong_elements(out: torch.Tensor, expected: torch.Tensor, reference: Refere
     if not expected.is_floating_point():
         return out != expected
     found = out.double()
-    must = reference.finite.reshape(out.shape) if reference.finite is not None else torch.ones_like(out, dtype=torch.bool)
+    must = (
+        reference.finite.reshape(out.shape) if reference.finite is not None else torch.ones_like(out, dtype=torch.bool)
+    )
     bad = must & ~found.isfinite()
     if reference.non_finite is not None:
         bad |= reference.non_finite.reshape(out.shape) & found.isfinite()
@@ -103,7 +105,9 @@ def _how_they_lie(bad: torch.Tensor) -> tuple[str, list[list[int]], str]:
     if bad.dim() == 0 or bad.numel() == 1:
         return "everywhere", [[0, 0]] * bad.dim(), "the one element"
     count, shape = int(bad.sum()), bad.shape
-    touched = [bad.any(dim=tuple(d for d in range(bad.dim()) if d != k)) if bad.dim() > 1 else bad for k in range(bad.dim())]
+    touched = [
+        bad.any(dim=tuple(d for d in range(bad.dim()) if d != k)) if bad.dim() > 1 else bad for k in range(bad.dim())
+    ]
     places = [t.nonzero().flatten() for t in touched]
     box = [[int(p[0]), int(p[-1])] for p in places]
     if count == 1:

@@ -7,7 +7,8 @@ extern const Symptom invalid_read;
 const Symptom invalid_read = {
     .name = "the sanitizer names an invalid access",
     .shows = [](const Verdict& v) -> bool {
-    return v.failure == Failure::invalid_access || (v.failure == Failure::crash && v.place.line > 0);
+      return v.failure == Failure::invalid_access ||
+             (v.failure == Failure::crash && v.place.line > 0);
     },
     .cause = "At the line that is named, an access leaves the tensor, or a value is undefined.",
     .where = "that line: its index at the last iteration",

@@ -4,9 +4,9 @@
 
 #include "commands/common/kernel_file.h"
 #include "commands/common/kernel_verdict.h"
-#include "lower/lower.h"
 
 #include "check/kind.h"
+#include "lower/lower.h"
 
 namespace tessera::commands {
 namespace {
@@ -20,8 +20,9 @@ Diagnostic other(const core::Tensor& t, const graph::Value& v, const std::string
               why)
       .but_found("{} ({}):({})", name_of(v.type.dtype), fmt::join(v.type.shape, ","),
                  fmt::join(v.type.strides, ","))
-      .help("a kernel's tensors are the pattern's inputs, then its outputs, in the order that "
-            "`tessera try MODEL.py PATTERN --skeleton` writes");
+      .help(
+          "a kernel's tensors are the pattern's inputs, then its outputs, in the order that "
+          "`tessera try MODEL.py PATTERN --skeleton` writes");
 }
 
 using Values = std::map<std::string, int64_t>;
@@ -79,8 +80,8 @@ Result<Values> bound(const core::Kernel& kernel, const rules::Pattern& p, const 
   for (const core::Tensor& t : kernel.tensors) {
     if (t.access == core::Access::workspace) continue;
     if (at == ids.size())
-      return error(fail(other_tensors, "the kernel has more tensors than the pattern's {}",
-                        ids.size()));
+      return error(
+          fail(other_tensors, "the kernel has more tensors than the pattern's {}", ids.size()));
     TESSERA_CHECK(bind_tensor(t, g.value(ids[at]), at >= p.inputs.size(), values));
     ++at;
   }
@@ -94,8 +95,8 @@ Result<kernel::Candidate> candidate_of(const core::Kernel& kernel, const rules::
   TESSERA_TRY(values, bound(kernel, p, g));
   TESSERA_TRY(lowered, tessera::lower::lower(kernel));
   kernel::Candidate c{.realizer = "by_hand"};
-  c.source = toolchain::Source{
-      .name = "by_hand", .text = lowered.text, .arch = std::string(arch.name)};
+  c.source =
+      toolchain::Source{.name = "by_hand", .text = lowered.text, .arch = std::string(arch.name)};
   kernel::Launch launch;
   for (const std::string& integer : lowered.ints) {
     const auto at = values.find(integer);
@@ -124,13 +125,13 @@ pipeline::FromLanguage checked(const Judged& judged) {
   const check::Verdict verdict = judged.verdict();
   out.note = "proved for all sizes";
   if (verdict == check::Verdict::proved) return out;
-  out.failure =
-      verdict == check::Verdict::refuted ? Failure::refuted : Failure::undecided;
+  out.failure = verdict == check::Verdict::refuted ? Failure::refuted : Failure::undecided;
   for (const check::Finding& f : judged.report.findings) {
     if (f.verdict != verdict) continue;
     for (const Diagnostic& d : f.diagnostics) out.diagnostics.push_back(d);
     if (f.diagnostics.empty())
-      out.diagnostics.push_back(fail(Code{"TS0415", "realize.unproved"}, "{}: {}", f.kind->name, f.reason));
+      out.diagnostics.push_back(
+          fail(Code{"TS0415", "realize.unproved"}, "{}: {}", f.kind->name, f.reason));
   }
   return out;
 }

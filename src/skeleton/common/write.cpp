@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "base/text.h"
+
 #include "skeleton/skeleton.h"
 
 namespace tessera::skeleton {
@@ -43,13 +44,20 @@ FN void store(int32_t* to, float v) { *to = int32_t(v); }
 
 Result<std::string_view> c_type(DType t) {
   switch (t) {
-    case DType::float32: return "float";
-    case DType::float64: return "double";
-    case DType::bfloat16: return "bf16";
-    case DType::float16: return "f16";
-    case DType::boolean: return "bool";
-    case DType::int64: return "int64_t";
-    case DType::int32: return "int32_t";
+    case DType::float32:
+      return "float";
+    case DType::float64:
+      return "double";
+    case DType::bfloat16:
+      return "bf16";
+    case DType::float16:
+      return "f16";
+    case DType::boolean:
+      return "bool";
+    case DType::int64:
+      return "int64_t";
+    case DType::int32:
+      return "int32_t";
     default:
       return error(fail(no_skeleton, "a skeleton has no loads of {}", name_of(t))
                        .help("begin with a kernel of another pattern, and take its contract"));
@@ -82,7 +90,8 @@ Result<std::vector<Tensor>> tensors_of(const rules::Pattern& p, const graph::Gra
 std::string head(const rules::Pattern& p, const graph::Graph& g, const arch::Arch& arch,
                  const std::vector<Tensor>& tensors) {
   std::string out = fmt::format(
-      "// {} {}: {}, for {}. A naive kernel to start from.\n//\n// Meaning, as ATen nodes; a result "
+      "// {} {}: {}, for {}. A naive kernel to start from.\n//\n// Meaning, as ATen nodes; a "
+      "result "
       "is held against them in fp64:\n",
       p.id, p.rule, p.summary, arch.name);
   for (const graph::NodeId n : p.nodes) out += "//   " + graph::to_text(g, n);
@@ -90,7 +99,8 @@ std::string head(const rules::Pattern& p, const graph::Graph& g, const arch::Arc
   for (const Tensor& t : tensors) out += t.line;
   out += fmt::format(
       "//\n// Budgets: {} accuracy (errors beside eager's, docs/measuring.md); {:.4g} FLOP and "
-      "{:.4g} bytes at\n// least, {:.4g} ms on the roofline. Nothing beside a tensor may be written, "
+      "{:.4g} bytes at\n// least, {:.4g} ms on the roofline. Nothing beside a tensor may be "
+      "written, "
       "no input changed, no\n// element left out; what lies around the inputs is NaN.\n//\n"
       "// A line `// tunable: TILE = 16, 32, 64` makes TILE a macro, and `tessera try` sweeps its "
       "values; the\n// first is the default.\n",
@@ -127,9 +137,10 @@ std::string launches(const std::vector<Loop>& loops, const std::vector<Tensor>& 
   std::string out;
   for (const Loop& l : loops) {
     if (!cuda) {
-      out += fmt::format("#pragma omp parallel for\n  for (index item = 0; item < {}; ++item) "
-                         "{}(item{});\n",
-                         l.items, l.name, parameters(tensors, false));
+      out += fmt::format(
+          "#pragma omp parallel for\n  for (index item = 0; item < {}; ++item) "
+          "{}(item{});\n",
+          l.items, l.name, parameters(tensors, false));
       continue;
     }
     constexpr int64_t threads = 128, most = 1 << 20;
@@ -150,8 +161,8 @@ std::string contract(const std::vector<Loop>& loops, const std::vector<Tensor>& 
   std::string casts;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     described["tensors"].push_back(fmt::format("t{}", i));
-    casts += fmt::format("  {0}* t{1} = static_cast<{0}*>(launch->tensors[{1}]);\n",
-                         tensors[i].type, i);
+    casts +=
+        fmt::format("  {0}* t{1} = static_cast<{0}*>(launch->tensors[{1}]);\n", tensors[i].type, i);
   }
   described["arch"] = arch.name;
   return fmt::format(
