@@ -1,11 +1,15 @@
-"""O = softmax(scale Q K^T) V for 16-bit elements, as Hopper runs it: one tile of queries of one head a block.
+"""O = softmax(scale Q K^T) V for 16-bit elements, as Hopper runs it.
 
-One warpgroup loads queries once, and keys and values by TMA into two rings of STAGES slots. Each of the others owns 64
-queries: their scores, the greatest score and the sum of the powers of each row, and their part of the result stay in
-registers, and are corrected when a greater score comes (Dao et al., FlashAttention). The products of a step are issued
-before the softmax of the step, so that tensor cores work on P V of the step before while powers are computed (Shah et al.,
-FlashAttention-3). With TURNS the consumers issue their products one after the other: the softmax of one overlaps the
-products of another.
+One warpgroup loads by TMA: queries into Q_SLOTS places, keys and values into two rings of STAGES slots. Each of the
+others owns 64 queries: their scores, the greatest score and the sum of the powers of each row, and their part of the
+result stay in registers, and are corrected when a greater score comes (Dao et al., FlashAttention). The products of a
+step are issued before the softmax of the step, so that tensor cores work on P V of the step before while powers are
+computed (Shah et al., FlashAttention-3). With TURNS the consumers issue their products one after the other: the softmax
+of one overlaps the products of another.
+
+The blocks are persistent: each goes over its share of the tiles of queries, and the rings run on from tile to tile, also
+where a mask leaves one tile with fewer steps than the next. With two places for queries those of the next tile are there
+when it begins, and a result has as long to leave.
 
 Keys come from the last to the first: what a mask cuts, past the end or past the diagonal, is in the first steps.
 Heads of keys and values serve H // G heads of queries each.
@@ -20,11 +24,11 @@ LOG2_E = 1.4426950408889634
 
 @kernel
 def attention(
-    TQ: index(below=1 << (20 if D <= 128 else 19)),  # queries, and keys: of a head
-    TK: index(below=1 << (20 if D <= 128 else 19)),
-    H: index(below=1 << 12),  # heads of queries, of keys and values, and batches
-    G: index(below=1 << 12),
-    B: index(below=1 << 14),
+    TQ: index(below=MOST_KEYS),  # queries, and keys: of a head
+    TK: index(below=MOST_KEYS),
+    H: index(below=MOST_HEADS),  # heads of queries, of keys and values, and batches
+    G: index(below=MOST_HEADS),
+    B: index(below=1 << 12),
     Q_ROW: index(multiple=8),
     Q_HEAD: index(multiple=8, below=1 << 38),
     Q_BATCH: index(multiple=8, below=1 << 38),
@@ -46,64 +50,78 @@ def attention(
     GROUPS: const = 2,  # consumer warpgroups, of 64 queries each: 1, 2 or 3
     KEYS: const = 128,  # keys of a step
     STAGES: const = 2,  # slots of each ring
+    Q_SLOTS: const = 2,  # tiles of queries that have a place
+    SECTION: const = 8,  # heads that are worked on at a time: their keys and values stay in the cache
     CAUSAL: const = 0,  # 1: query i sees keys up to i + TK - TQ
     TURNS: const = 1,  # 1: consumers issue their products by turns
     STRIDED: const = 0,  # 1: rows, heads and batches have strides of their own; 0: tensors are dense
     SCALE: const = 0.0,  # of the scores; 0: 1 / sqrt(D)
+    MOST_KEYS: const = 1 << 17,  # what TQ and TK, and H and G, stay below: tiles are counted in 32 bits
+    MOST_HEADS: const = 1 << 9,
 ):
     assert D % 32 == 0 and D <= 256 and KEYS % 16 == 0 and KEYS <= 256, "wgmma makes at most 256 columns"
     assert TURNS == 0 or GROUPS > 1, "one consumer alone takes no turns"
     assert GROUPS >= 1 and GROUPS <= 3, "the registers of a block are those of three consumers"
 
     swizzle = 128 if D % 64 == 0 else 64
-    q = shared(ELEMENT, [GROUPS * 64, D], swizzle=swizzle, contiguous=1)
+    q = shared(ELEMENT, [Q_SLOTS, GROUPS * 64, D], swizzle=swizzle, contiguous=2)
     k = shared(ELEMENT, [STAGES, KEYS, D], swizzle=swizzle, contiguous=2)
     v = shared(ELEMENT, [STAGES, D, KEYS], swizzle=swizzle, contiguous=1)  # as memory has it: D lies side by side
-    q_full = barrier(1)
+    q_full = barrier(Q_SLOTS)
+    q_empty = barrier(Q_SLOTS, arrivals=GROUPS, starts_complete=True)
     k_full = barrier(STAGES)
     v_full = barrier(STAGES)
     k_empty = barrier(STAGES, arrivals=GROUPS * 4, starts_complete=True)
     v_empty = barrier(STAGES, arrivals=GROUPS * 4, starts_complete=True)
     turn = named_barrier(GROUPS, threads=256)
-    work = tiles(B, 1, H, 1, TQ, GROUPS * 64, persistent=False)
+    # All tiles of SECTION heads, then the next: dealt back and forth, so that blocks have about as many steps.
+    work = tiles(B * H, 1, TQ, GROUPS * 64, group=SECTION, alternate=CAUSAL == 1, stages=Q_SLOTS)
 
     with role("producer", warpgroups=1, registers=24 if GROUPS < 3 else 32), one_thread():
-        for batch, head, m in work:
-            queries = longest_first(m, TQ, CAUSAL)
+        for pair, m in work:
+            batch = pair.index // H
+            head = pair.index % H
+            shared_head = head * G // H
+            queries = longest_first(m, TQ, CAUSAL, (B * H - 1) // SECTION - pair.index // SECTION)
             steps = steps_of(queries, TQ, TK, KEYS, STAGES, CAUSAL)
-            shared_head = head.index * G // H
-            q_full[0].expect(q)
-            tma.load(Q[batch.index, head.index, queries, :], q, q_full[0])
+            q_empty[work.turn].wait()
+            q_full[work.turn].expect(q[work.turn])
+            tma.load(Q[batch, head, queries, :], q[work.turn], q_full[work.turn])
             for step in steps:
                 keys = part(steps.turns - 1 - step.index, KEYS)
                 k_empty[step].wait()
                 k_full[step].expect(k[step])
-                tma.load(K[batch.index, shared_head, keys, :], k[step], k_full[step])
+                tma.load(K[batch, shared_head, keys, :], k[step], k_full[step])
                 v_empty[step].wait()
                 v_full[step].expect(v[step])
-                tma.load(V[batch.index, shared_head, keys, :], v[step].T, v_full[step])
+                tma.load(V[batch, shared_head, keys, :], v[step].T, v_full[step])
 
     with role("consumer", warpgroups=GROUPS, registers="rest"):
         scores = registers(f32, [GROUPS * 64, KEYS], layout="wgmma")
         powers = registers(ELEMENT, [GROUPS * 64, KEYS], like=scores)
-        sums = zeros(f32, [GROUPS * 64, D])
+        sums = registers(f32, [GROUPS * 64, D])
         most = registers(f32, [GROUPS * 64, 1], like=scores)
         total = registers(f32, [GROUPS * 64, 4], like=scores)  # of each lane, which all get the same factors
-        most[:] = -inf
-        total[:] = 0.0
-        for batch, head, m in work:
-            queries = longest_first(m, TQ, CAUSAL)
+        begin_turns(turn, GROUPS, TURNS)
+        for pair, m in work:
+            batch = pair.index // H
+            head = pair.index % H
+            queries = longest_first(m, TQ, CAUSAL, (B * H - 1) // SECTION - pair.index // SECTION)
+            sums[:] = 0.0
+            most[:] = -inf
+            total[:] = 0.0
             steps = steps_of(queries, TQ, TK, KEYS, STAGES, CAUSAL)
-            begin_turns(turn, GROUPS, TURNS)
-            q_full[0].wait(parity=0)
+            masked = steps.turns - seen_by_all(queries.start + warpgroup * 64, TQ, TK, CAUSAL) // KEYS
+            q_full[work.turn].wait()
             for step in steps:
                 first_key = (steps.turns - 1 - step.index) * KEYS
                 k_full[step].wait()
                 take_turn(turn, TURNS)
                 wgmma.fence()
-                wgmma(q, k[step].T, scores, start=True)
+                wgmma(q[work.turn], k[step].T, scores, start=True)
                 wgmma.commit()
                 if step.index > 0:
+                    v_full[step - 1].wait()
                     wgmma.fence()
                     wgmma(powers, v[step - 1].T, sums)
                     wgmma.commit()
@@ -113,39 +131,54 @@ def attention(
                     pass_turn(turn, GROUPS, TURNS)
                     wgmma.wait(0)
                 k_empty[step].arrive()
-                mask(scores, queries.start, first_key, TQ, TK, CAUSAL)
+                if Q_SLOTS > 1 and step.index == 0 and work.turn.index > 0:
+                    leave(q_empty[work.turn - 1])
+                if step.index < masked:
+                    mask(scores, queries.start, first_key, TQ, TK, CAUSAL)
                 factor = soften(scores, most, total, SCALE if SCALE > 0 else D**-0.5)
-                # Here, for ptxas would wait for the products of V before the softmax, if it met no branch up to there.
-                v_full[step].wait()
                 if step.index > 0:
                     wgmma.wait(0)
                     v_empty[step - 1].arrive()
-                    sums *= factor
                 powers[:] = scores
+                if step.index > 0:
+                    sums *= factor
+            v_full[steps.last].wait()
             wgmma.fence()
             wgmma(powers, v[steps.last].T, sums)
             wgmma.commit()
             wgmma.wait(0)
             v_empty[steps.last].arrive()
-            end_turns(turn, TURNS)
             own = part(warpgroup, 64)
             result = registers(ELEMENT, [GROUPS * 64, D])
             share = registers(f32, most.shape, like=scores)
             share[:] = 1.0 / sum(total, axis=1)
             result[:] = sums * share
             sync("warpgroup")  # the products of all four warps have read the queries: their place is free
-            stmatrix(result, q[own, :])
+            stmatrix(result, q[work.turn, own, :])
             fence.async_shared()
             sync("warpgroup")
             with one_thread("warpgroup"):
-                tma.store(q[own, :], O[batch.index, head.index, queries[own], :])
+                tma.store(q[work.turn, own, :], O[batch, head, queries[own], :])
                 bulk.commit()
-                bulk.wait_read(0)
+            if Q_SLOTS == 1:
+                leave(q_empty[work.turn])
+        with one_thread("warpgroup"):
+            bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
+        end_turns(turn, TURNS)
 
 
-def longest_first(m, TQ, causal):
-    """With a mask, the tiles of the last queries have the most steps: they begin first."""
-    return part(cdiv(TQ, m.size) - 1 - m.index, m.size) if causal == 1 else m
+def leave(place):
+    """The result that lies where queries were has been read: others may come."""
+    with one_thread("warpgroup"):
+        bulk.wait_read(0)
+        place.arrive()
+
+
+def longest_first(m, TQ, causal, sections_left):
+    """With a mask, the tiles of the last queries have the most steps: they begin, and end every second section before the
+    last, so that from section to section tiles are about alike."""
+    last = cdiv(TQ, m.size) - 1
+    return part(last - m.index if sections_left % 2 == 0 else m.index, m.size) if causal == 1 else m
 
 
 def steps_of(queries, TQ, TK, size, stages, causal):
@@ -153,13 +186,16 @@ def steps_of(queries, TQ, TK, size, stages, causal):
     return ring(max(1, min(TK, queries.start + queries.size + TK - TQ)) if causal == 1 else TK, size, stages)
 
 
+def seen_by_all(first_query, TQ, TK, causal):
+    """Keys that this query and all behind it see, from the first on."""
+    return max(0, min(TK, first_query + TK - TQ + 1)) if causal == 1 else TK
+
+
 def mask(scores, first_query, first_key, TQ, TK, causal):
-    """Scores of keys past the end, or past the diagonal, become -inf. Most steps have none."""
-    last_key = first_key + scores.shape[1]
-    if TK < last_key or (causal == 1 and first_query + TK - TQ + 1 < last_key):
-        key = first_key + indices(scores, axis=1)
-        query = first_query + indices(scores, axis=0)
-        scores[:] = where(TK <= key or (causal == 1 and query + TK - TQ < key), -inf, scores)
+    """Scores of keys past the end, or past the diagonal, become -inf."""
+    query = first_query + indices(scores, axis=0)
+    end = min(TK, query + TK - TQ + 1) if causal == 1 else TK
+    scores[:] = where(end <= first_key + indices(scores, axis=1), -inf, scores)
 
 
 def soften(scores, most, total, scale):

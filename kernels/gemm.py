@@ -6,6 +6,9 @@ The blocks are persistent: each goes over its share of C's tiles, and the ring r
 the next tile begin while the last one is stored. Results leave PART columns at a time, through stmatrix and TMA, or from
 registers. On their way out they pass through `epilogue`, which may read tensors of its own.
 
+With PROMOTE, the tensor cores sum few slots at a time, and the warpgroups add up these sums in float32: of elements of 8 bits
+the tensor cores keep 14 bits of a sum or so, and a long one loses the rest.
+
 Of two roles of consumers each takes every second tile: while one multiplies, the other's results leave.
 
 The blocks of a cluster work on tiles one above the other, or side by side. The operand that all of them need, B or A,
@@ -89,6 +92,7 @@ def gemm(
     ROUND: const = 0,  # 1: f32 operands are rounded to tf32 when they are loaded, not cut
     PART: const = 64,  # columns that leave at a time
     TURNS: const = 1,  # roles of consumers that take tiles by turns: 1 or 2
+    PROMOTE: const = 0,  # so many slots, at most, are summed by the tensor cores before float32 takes over; 0: all of k
     DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, which takes 16 bits
     epilogue: fn = plain,
 ):
@@ -130,8 +134,11 @@ def gemm(
 
     for w in static_range(TURNS):
         with role("consumer" if TURNS == 1 else ["first", "second"][w], warpgroups=groups, registers="rest"):
-            acc = registers(f32, [high, BN])
-            sums = [acc, registers(f32, [high, BN])] if ROWS == 128 else [acc]
+            acc = registers(f32, [high, BN], layout="wgmma")
+            sums = [acc, registers(f32, [high, BN], layout="wgmma")] if ROWS == 128 else [acc]
+            if PROMOTE > 0:
+                total = registers(f32, [high, BN], layout="wgmma")
+                totals = [total, registers(f32, [high, BN], layout="wgmma")] if ROWS == 128 else [total]
             if DIRECT == 0:
                 result = registers(RESULT, [high, PART])
                 buffers = warpgroup if w == 0 else warpgroup + groups
@@ -140,11 +147,20 @@ def gemm(
                     # Who has not waited for the phases before cannot tell one of `full` from the next but one.
                     if TURNS == 2 and work.turn.index > 0:
                         multiplied[work.turn - 1].wait()
+                    if PROMOTE > 0:
+                        clear(totals)
                     for k in steps:
                         full[k].wait()
+                        begins = k.first
+                        if PROMOTE > 0:
+                            begins = k.first or k.count % PROMOTE == 0  # of the ring: its slots repeat alike
+                            if k.index > 0 and k.count % PROMOTE == 0:
+                                wgmma.wait(0)
+                                for u in static_range(ROWS // 64):
+                                    totals[u][:] = totals[u] + sums[u]
                         wgmma.fence()
                         for h in static_range(ROWS // 64):
-                            wgmma(a[k, part(h, high)], b[k].T, sums[h], start=k.first)
+                            wgmma(a[k, part(h, high)], b[k].T, sums[h], start=begins)
                         wgmma.commit()
                         wgmma.wait(1)  # the products of turn k - 1 are complete: its slot may be filled again
                         if k.index > 0:
@@ -156,7 +172,8 @@ def gemm(
                     for h in static_range(ROWS // 64):
                         rows = m[part(h, high)]
                         for c in parts(BN, PART):
-                            x = epilogue(sums[h][:, c], batch, rows, n[c])
+                            whole = sums[h][:, c] if PROMOTE == 0 else totals[h][:, c] + sums[h][:, c]
+                            x = epilogue(whole, batch, rows, n[c])
                             if DIRECT == 1:
                                 store(x, C[batch.index, rows, n[c]])
                             else:
@@ -164,6 +181,11 @@ def gemm(
             if DIRECT == 0:
                 with one_thread("warpgroup"):
                     bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
+
+
+def clear(totals):
+    for total in totals:
+        total[:] = 0.0
 
 
 def store_part(x, result, buffer, to, first):

@@ -109,10 +109,8 @@ class Compiler {
 
   Value value(Term t) {
     const Term rewritten = sizes_.rewrite(t);
-    Value v{Expression(rewritten), {}};
-    if (out_.not_exact.empty() && !sizes_.of_sizes(rewritten))
-      out_.not_exact =
-          fmt::format("`{}` depends on parameters by more than numbers of turns", to_string(t));
+    Value v{Expression(sizes_.alike(rewritten)), {}};
+    if (out_.not_exact.empty()) out_.not_exact = sizes_.why_not_exact(t, rewritten);
     for (const Size& s : sizes_.all())
       if (s.negative && term::any_node(rewritten, [&](Term n) { return n == s.symbol; }))
         out_.not_shifted =

@@ -7,6 +7,7 @@
 #include "check/launch.h"
 #include "check/operand.h"
 #include "check/place.h"
+#include "check/promoted.h"
 #include "check/raster.h"
 #include "check/tile.h"
 #include "term/query.h"
@@ -236,16 +237,24 @@ class Tracer {
     return whole(first, loop, per_turn, a, b);
   }
 
-  /// The first product of a tile overwrites, all others add.
+  /// The first product of a tile overwrites, all others add; or sums are added up when they begin
+  /// anew.
   bool starts(const Place& p, const core::For& loop, bool is_first) {
+    if (is_first) {
+      const Promoted sums = promoted(kernel_, places_, p, loop);
+      if (!sums.why.empty()) return give_up("reduction", sums.why);
+      if (!sums.fault.empty())
+        return refute("reduction", p, sums.fault, sums.expected, sums.found,
+                      "add up the accumulators once, before a product overwrites them", 0,
+                      sums.addition, "added up here");
+      if (sums.to) return promotions_.emplace(p.op, *sums.to), true;
+    }
     const auto* keeps = argument<core::Integers>(p.issue(), "accumulate");
     if (keeps == nullptr) return give_up("reduction", "a wgmma without an accumulate operand");
     term::Pool& pool = *kernel_.pool;
-    const Term one = pool.constant(1);
+    const Term one = pool.constant(1), begins = term::equals(loop.counter, loop.lower);
     const Term wanted =
-        is_first ? pool.must(term::Op::select,
-                             {term::equals(loop.counter, loop.lower), pool.constant(0), one})
-                 : one;
+        is_first ? pool.must(term::Op::select, {begins, pool.constant(0), one}) : one;
     const term::Verdict v = term::equal(keeps->values[0], wanted);
     if (v.proved()) return true;
     if (!v.refuted()) return give_up("reduction", v.reason);
@@ -305,7 +314,8 @@ class Tracer {
     Tile tile(kernel_, places_, p, runs_, means_);
     const auto& [first_a, first_b] = traced_.at({p.op, 0});
     for (const Products& products : role) {
-      tile.add_sums(products.front().issue());
+      const auto to = promotions_.find(products.front().op);
+      tile.add_sums(products.front().issue(), to == promotions_.end() ? nullptr : &to->second);
       for (int group = 0; 4 * group < p.role->warps; ++group) {
         const auto& [a, b] = traced_.at({products.front().op, group});
         for (const Place& q : products) {
@@ -386,6 +396,7 @@ class Tracer {
   std::vector<Place> products_;
   std::vector<std::vector<Products>> roles_;  // of each role that multiplies
   std::map<std::pair<const core::Op*, int>, std::pair<Operand, Operand>> traced_;
+  std::map<const core::Op*, Promotion> promotions_;  // by the first product of a turn
   Flow out_;
 };
 

@@ -66,6 +66,34 @@ Formulas::Id Formulas::elements(Elements e) {
   return intern({.kind = Node::Kind::elements, .elements = place->second});
 }
 
+/// Of a sum: leaves out pairs x and x * -1.
+void Formulas::cancel(std::vector<Id>& of) const {
+  for (std::size_t i = 0; i < of.size();) {
+    const Node& n = at(of[i]);
+    const auto is_minus_one = [&](Id a) {
+      return at(a).kind == Node::Kind::number && at(a).number == -1;
+    };
+    auto x = of.end();
+    if (n.kind == Node::Kind::product && n.arguments.size() == 2)
+      for (const std::size_t other : {0U, 1U})
+        if (is_minus_one(n.arguments[1 - other]))
+          x = std::find(of.begin(), of.end(), n.arguments[other]);
+    if (x == of.end()) {
+      ++i;
+      continue;
+    }
+    const auto at_x = static_cast<std::size_t>(x - of.begin());
+    of.erase(of.begin() + static_cast<std::ptrdiff_t>(std::max(i, at_x)));
+    of.erase(of.begin() + static_cast<std::ptrdiff_t>(std::min(i, at_x)));
+    i = 0;
+  }
+}
+
+Formulas::Id Formulas::added(Id before, Id whole, Id last) {
+  if (before == none) return none;
+  return many(Node::Kind::sum, {before, whole, many(Node::Kind::product, {last, number(-1)})});
+}
+
 /// A sum or a product: operands of the same kind are taken apart, numbers are put together.
 Formulas::Id Formulas::many(Node::Kind kind, const std::vector<Id>& of) {
   const bool is_sum = kind == Node::Kind::sum;
@@ -83,6 +111,7 @@ Formulas::Id Formulas::many(Node::Kind kind, const std::vector<Id>& of) {
     const std::vector<Id> inner = at(a).arguments;
     for (Id b : inner) take(b);
   }
+  if (is_sum) cancel(out);
   if (constant != (is_sum ? 0 : 1) || out.empty()) out.push_back(number(constant));
   if (out.size() == 1) return out[0];
   std::sort(out.begin(), out.end());

@@ -16,11 +16,12 @@
 
 namespace tessera::check {
 
-/// For each lane an element of a tensor, or the sum of a row and a column.
+/// For each lane an element of a tensor, or the sum of a row and a column, or what the accumulators
+/// have of that sum when they begin anew on the way.
 struct Elements {
-  static constexpr int of_sum = -1;
+  static constexpr int of_sum = -1, of_last_sum = -2;
   static constexpr int lanes = 32;
-  int tensor = of_sum;      // its number, or of_sum: with a row and a column
+  int tensor = of_sum;      // its number; or of_sum, of_last_sum: with a row and a column
   std::vector<int> bases;   // by dimension: what the index is counted from (Formulas' owner knows)
   std::vector<int64_t> at;  // lane + 32 * dimension: the index from there
   friend bool operator==(const Elements&, const Elements&) = default;
@@ -35,6 +36,8 @@ class Formulas {
   Id number(double value);
   Id elements(Elements e);
   Id call(const pointwise::Function& f, std::vector<Id> arguments);
+  /// before + whole - last; none where `before` is.
+  Id added(Id before, Id whole, Id last);
   /// The DAG's result with these operands; none where an operand that it needs is.
   std::vector<Id> results(const pointwise::Dag& dag, const std::vector<Id>& operands);
 
@@ -72,6 +75,7 @@ class Formulas {
   };
   Id intern(Node n);
   Id many(Node::Kind kind, const std::vector<Id>& of);
+  void cancel(std::vector<Id>& of) const;
   [[nodiscard]] double value(Id f, int lane, uint64_t seed) const;
   [[nodiscard]] const Node& at(Id f) const { return nodes_[static_cast<std::size_t>(f)]; }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "check/expression.h"
+#include "core/deal.h"
 #include "term/evaluate.h"
 #include "term/rules.h"
 
@@ -40,12 +41,14 @@ class Cover {
       return out;
     }
     if (small(out) || !by_turns(out)) return out;
-    const Term turns = pool_.must(Op::divide, {tiles_ - first_ + step_ - 1, step_});
-    if (!same(r_.turn->upper, turns) || !same(r_.turn->lower, pool_.constant(0))) {
+    core::Deal deal{tiles_, first_, step_};
+    const Term turns = core::rounds_of(deal);
+    deal.alternates = !same(r_.turn->upper, turns);
+    if (!same(r_.turn->upper, core::rounds_of(deal)) || !same(r_.turn->lower, pool_.constant(0))) {
       out.found = fmt::format("the number of turns is not known to be `{}`", to_string(turns));
       return out;
     }
-    Term t = first_ + r_.turn->counter * step_;
+    Term t = core::item_of(deal, r_.turn->counter);
     if (l_) {
       const Term of_batch = row_tiles_ * column_tiles_;
       if (!same(r_.batch, pool_.must(Op::divide, {t, of_batch}))) {

@@ -24,8 +24,8 @@ struct Covering {
 };
 
 /// Of one raster a role, all with as many `taken` and one `steady`. Proved where exactly one role
-/// takes each turn, all have the same corners in it, the tile number is t = block + turn * blocks,
-/// t below the number of tiles, and the corner is one of these of t, which take each tile once for
+/// takes each turn, all have the same corners in it, the tile number t is the turn's item of a deal
+/// of all tiles (core/deal.h), and the corner is one of these of t, which take each tile once for
 /// all extents:
 ///   rows of tiles one after the other; columns one after the other;
 ///   bands of n rows of tiles, column by column in a band, the last band with the rows that remain.

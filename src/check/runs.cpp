@@ -20,7 +20,7 @@ class Runner {
 
   Runs go() {
     Runs out;
-    for (const Size& s : sizes_.all()) out.sizes.push_back(s.turns);
+    for (const Size& s : sizes_.all()) out.sizes.push_back(s.first);
     if (!program_.unsupported.empty()) {
       out.unsupported = true;
       out.why_not = program_.unsupported;
@@ -121,7 +121,8 @@ class Runner {
   }
 
   /// How often each loop of a size may turn. Few turns are run as such, in every turn of the outer
-  /// loop alike; of many the number may differ from turn to turn.
+  /// loop alike; of many the number may differ from turn to turn. Of a size that varies the number
+  /// may always differ.
   struct Range {
     int64_t least = 0;
     std::optional<int64_t> most;
@@ -134,7 +135,7 @@ class Runner {
     std::vector<Case> out = {{}};
     for (const Size& s : sizes_.all()) {
       std::vector<Range> ranges = {{s.least, std::nullopt}};
-      if (!s.outer && sizes_.all().size() > 1) {
+      if (!s.outer && !s.sum && sizes_.all().size() > 1) {
         ranges.clear();
         for (int64_t n = s.least; n < few(); ++n) ranges.push_back({n, n});
         ranges.push_back({std::max(s.least, few()), std::nullopt});

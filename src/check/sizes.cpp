@@ -14,12 +14,14 @@ namespace {
 
 using term::Op;
 
-/// Depends on parameters, and on nothing that changes within a launch's block.
-bool of_parameters(Term t) {
+/// Depends on parameters, and on what changes within a launch's block on counters of loops of sizes
+/// alone.
+bool of_parameters(Term t, const std::set<const term::Node*>& counters) {
   bool some = false;
   const bool other = term::any_node(t, [&](Term n) {
     some |= n->op == Op::parameter;
-    return n->op == Op::coordinate || n->op == Op::counter || n->op == Op::read;
+    return n->op == Op::coordinate || n->op == Op::read ||
+           (n->op == Op::counter && counters.count(n.node()) == 0);
   });
   return some && !other;
 }
@@ -60,9 +62,26 @@ Term Sizes::by_cluster(Term t) {
 bool Sizes::of_sizes(Term t) const {
   return !term::any_node(t, [&](Term n) {
     if (n->op == Op::read) return true;
-    return n->op == Op::parameter &&
-           std::none_of(all_.begin(), all_.end(), [&](const Size& s) { return n == s.symbol; });
+    return n->op == Op::parameter && std::none_of(all_.begin(), all_.end(), [&](const Size& s) {
+             return n == s.symbol || (s.sum && n == s.sum);
+           });
   });
+}
+
+std::string Sizes::why_not_exact(Term t, Term rewritten) const {
+  if (term::any_node(rewritten, [&](Term n) { return carried_.count(n.node()) != 0; }))
+    return fmt::format("`{}` adds up over turns what is no number of turns of a loop",
+                       to_string(t));
+  if (!of_sizes(rewritten))
+    return fmt::format("`{}` depends on parameters by more than numbers of turns", to_string(t));
+  return "";
+}
+
+Term Sizes::alike(Term t) {
+  std::map<const term::Node*, Term> by;
+  for (const Size& s : all_)
+    if (s.sum) by[s.sum.node()] = s.alike;
+  return by.empty() ? t : replace(t, by);
 }
 
 /// False only where no launch gives the term less than 0.
@@ -74,7 +93,7 @@ bool Sizes::may_be_negative(Term t) {
 }
 
 void Sizes::add(Term turns, bool negative) {
-  if (!of_parameters(turns) || rewrite(turns) != turns) return;
+  if (!of_parameters(turns, outer_) || rewrite(turns) != turns) return;
   Size s;
   s.turns = turns;
   s.least = std::max<int64_t>(turns->facts.lower.value_or(0), 0);
@@ -88,6 +107,16 @@ void Sizes::add(Term turns, bool negative) {
   if (!size || !count) return;
   s.symbol = *size;
   s.count = *count;
+  s.first = turns;
+  for (const term::Node* counter : outer_) {
+    const Term c(counter);
+    if (!has(turns, c)) continue;
+    s.first = term::simplify(replace(s.first, {{counter, pool_.constant(0)}}));
+    const Result<Term> sum = symbol("sum_" + number, 0);
+    if (!sum || s.sum) return;  // of two loops around: no size
+    s.sum = *sum;
+    s.alike = c * s.symbol;
+  }
   all_.push_back(s);
   rewritten_.clear();
 }
@@ -105,7 +134,9 @@ void Sizes::find(const core::Body& body, const std::vector<int>& around) {
         if (size >= 0) {
           for (int outer : around) all_[static_cast<std::size_t>(outer)].outer |= outer != size;
           within.push_back(size);
+          outer_.insert(loop->counter.node());
         }
+        for (const core::Carried& c : loop->carried) carried_[c.symbol.node()] = c;
       }
       find(loop->body, within);
     } else if (const auto* branch = op.as<core::If>()) {
@@ -133,13 +164,19 @@ Term Sizes::rewrite(Term t) {
 
 // NOLINTNEXTLINE(misc-no-recursion): terms nest
 Term Sizes::rewrite_within(Term t) {
+  if (const auto carried = carried_.find(t.node()); carried != carried_.end()) {
+    const Term amount = rewrite(term::simplify(carried->second.amount));
+    for (const Size& s : all_)
+      if (s.symbol == amount && s.sum) return s.sum;
+    return t;
+  }
   if (t->args.empty() && t->op != Op::parameter) return t;
   const auto known = rewritten_.find(t.node());
   if (known != rewritten_.end()) return known->second;
   Term out = t;
   bool is_size = false;
   if (const Term of_cluster = t->predicate() ? Term() : by_cluster(t);
-      of_cluster && of_parameters(of_cluster)) {
+      of_cluster && of_parameters(of_cluster, outer_)) {
     for (const Size& s : all_) {
       const term::Sum rest = term::sum_of(term::simplify(of_cluster - s.turns));
       if (is_size || !rest.is_constant()) continue;
@@ -216,8 +253,10 @@ std::optional<int64_t> Sizes::steady_from(Term t, Term counter) {
   return std::nullopt;
 }
 
-Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops, const std::vector<int>& done,
-                            const std::vector<std::pair<int, int>>& within) {
+/// What counts of finished turns stand for: sums over turns, and products of turns.
+std::map<const term::Node*, Term> Sizes::counts(const std::vector<Running>& loops,
+                                                const std::vector<int>& done,
+                                                const std::vector<std::pair<int, int>>& within) {
   const auto is_done = [&](std::size_t size) {
     return std::find(done.begin(), done.end(), static_cast<int>(size)) != done.end();
   };
@@ -230,6 +269,10 @@ Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops, const std
       const Term base = runs         ? s.count - loops[1].counter
                         : is_done(i) ? s.count - s.symbol
                                      : s.count;
+      if (s.sum) {
+        by[s.sum.node()] = base;
+        continue;
+      }
       by[pool_.must(Op::multiply, {turn, s.symbol}).node()] = base;
       by[pool_.must(Op::multiply, {s.symbol, turn}).node()] = base;
     }
@@ -238,9 +281,19 @@ Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops, const std
     if (!loops.empty() || !is_done(static_cast<std::size_t>(outer))) continue;
     const Size &o = all_[static_cast<std::size_t>(outer)],
                &i = all_[static_cast<std::size_t>(inner)];
+    if (i.sum) continue;
     by[pool_.must(Op::multiply, {o.symbol, i.symbol}).node()] = i.count;
     by[pool_.must(Op::multiply, {i.symbol, o.symbol}).node()] = i.count;
   }
+  return by;
+}
+
+Sizes::Shifted Sizes::shift(Term t, const std::vector<Running>& loops, const std::vector<int>& done,
+                            const std::vector<std::pair<int, int>>& within) {
+  const auto is_done = [&](std::size_t size) {
+    return std::find(done.begin(), done.end(), static_cast<int>(size)) != done.end();
+  };
+  std::map<const term::Node*, Term> by = counts(loops, done, within);
   Term out = term::simplify(replace(term::simplify(t), by));
   const auto size_at = [&](const Running& r) { return all_[static_cast<std::size_t>(r.size)]; };
   by.clear();

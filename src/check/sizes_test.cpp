@@ -58,6 +58,52 @@ TEST(CheckSizes, ATermThatRepeatsInBothCountsTogetherDoesNotRepeat) {
   EXPECT_NE(apart.why.find("does not repeat"), std::string::npos) << apart.why;
 }
 
+/// T turns, of K + turn turns each.
+struct Varying {
+  Builder b{"loops", 32};
+  Term t = b.parameter("T", 1, 1 << 20), k = b.parameter("K", 1, 1 << 20);
+  Term turn, step, before, doubled;
+  core::Kernel kernel = write();
+  Sizes sizes{kernel};
+
+  core::Kernel write() {
+    b.loop("turn", b.number(0), t, b.number(1), [&](Term outer) {
+      turn = outer;
+      before = b.carried(outer, "before", k + outer);
+      EXPECT_EQ(b.carried(outer, "again", k + outer), before);
+      doubled = b.carried(outer, "doubled", (k + outer) * 2);
+      b.loop("k", b.number(0), k + outer, b.number(1), [&](Term inner) { step = inner; });
+    });
+    return *b.finish();
+  }
+  Sizes::Shifted shift(Term term) {
+    return sizes.shift(sizes.rewrite(term), {{turn, 0}, {step, 1}}, {});
+  }
+};
+
+TEST(CheckSizes, TheSumOfASizeThatVariesIsTheCount) {
+  Varying l;
+  ASSERT_EQ(l.sizes.all().size(), 2u);
+  EXPECT_EQ(l.sizes.all()[1].first, l.k);
+  const Sizes::Shifted slot = l.shift(floor_mod(l.before + l.step, 3));
+  ASSERT_TRUE(slot.term) << slot.why;
+  EXPECT_EQ(slot.periods, (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(slot.term, floor_mod(l.sizes.all()[1].count, 3));
+}
+
+TEST(CheckSizes, TurnsThatVaryAreNotMultiplied) {
+  Varying l;
+  EXPECT_FALSE(l.shift(floor_mod(l.turn * (l.k + l.turn) + l.step, 3)).term);
+}
+
+TEST(CheckSizes, ASumOfWhatIsNoSizeIsKnownToBeOne) {
+  Varying l;
+  const Term doubled = l.doubled + l.step, before = l.before + l.step;
+  EXPECT_NE(l.sizes.why_not_exact(doubled, l.sizes.rewrite(doubled)).find("adds up over turns"),
+            std::string::npos);
+  EXPECT_EQ(l.sizes.why_not_exact(before, l.sizes.rewrite(before)), "");
+}
+
 TEST(CheckSizes, BehindBothLoopsTheirProductIsTheCount) {
   Loops l;
   const Term slot = l.sizes.rewrite(floor_mod(l.t * l.k + 1, 3));

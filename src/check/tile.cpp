@@ -163,6 +163,9 @@ void Tile::body(const core::Body& b, const std::vector<int>& warps) {
 /// Registers that the loop over k writes besides the accumulators: nothing is known of them.
 void Tile::forget() {
   const auto written = [&](core::RegistersId id) {
+    if (std::any_of(sums_of_role_.begin(), sums_of_role_.end(),
+                    [&](const Sums& s) { return s.to != nullptr && s.to->total == id; }))
+      return;
     for (const Sums& s : sums_of_role_)
       if (id == argument<core::Slice>(*s.product, "d")->registers && why.empty())
         why = "the accumulators are changed between products";
@@ -181,7 +184,7 @@ void Tile::forget() {
   }
 }
 
-/// The accumulators after the loop over k.
+/// The accumulators after the loop over k, and what has got sums of theirs (promoted.h).
 void Tile::products(const std::vector<int>& warps) {
   if (static_cast<int>(warps.size()) != role_.warps) {
     why = "products stand under a condition on the warp";
@@ -196,6 +199,7 @@ void Tile::summed(const Sums& sums) {
   const auto* d = argument<core::Slice>(*sums.product, "d");
   const int64_t first = eval(d->first);
   const int64_t slots = static_cast<int64_t>(place_.size()) / arch::Wgmma::threads;
+  if (sums.to != nullptr && !may_write(sums.to->total)) return;
   for (int w = 0; w < role_.warps; ++w) {
     const auto& [a, b] = sums.groups[static_cast<std::size_t>(w / 4)];
     for (int64_t s = 0; s < slots; ++s) {
@@ -207,7 +211,14 @@ void Tile::summed(const Sums& sums) {
         e.at[lane] = a.rows[static_cast<std::size_t>(at % 64)];
         e.at[Elements::lanes + lane] = b.rows[static_cast<std::size_t>(at / 64)];
       }
-      slot(w, d->registers, first + s) = formulas_.elements(std::move(e));
+      Id& last = slot(w, d->registers, first + s);
+      last = formulas_.elements(e);
+      if (sums.to == nullptr) continue;
+      const Id whole = last;
+      e.tensor = Elements::of_last_sum;
+      last = formulas_.elements(std::move(e));
+      Id& total = slot(w, sums.to->total, first + s + sums.to->off);
+      total = formulas_.added(total, whole, last);
     }
   }
 }

@@ -16,6 +16,7 @@
 #include "check/means.h"
 #include "check/operand.h"
 #include "check/place.h"
+#include "check/promoted.h"
 #include "check/runs.h"
 
 namespace tessera::check {
@@ -25,8 +26,11 @@ class Tile {
   Tile(const core::Kernel& kernel, const std::vector<Place>& all, const Place& product,
        const Runs& runs, const Means& means);
   /// Accumulators of the role, by a product that sums into them; those of a role lie in different
-  /// registers. All of its products stand in one loop, and are equally wide.
-  void add_sums(const core::Issue& product) { sums_of_role_.push_back({&product, {}}); }
+  /// registers. All of its products stand in one loop, and are equally wide. `to`: the registers
+  /// that get their sums in turns of that loop; nullptr: none.
+  void add_sums(const core::Issue& product, const Promotion* to) {
+    sums_of_role_.push_back({&product, {}, to});
+  }
   /// What the next warpgroup's products read, which sum into the accumulators added last.
   void add_group(const Operand& a, const Operand& b) {
     sums_of_role_.back().groups.emplace_back(a, b);
@@ -68,6 +72,7 @@ class Tile {
   struct Sums {
     const core::Issue* product;
     std::vector<std::pair<Operand, Operand>> groups;  // by warpgroup
+    const Promotion* to = nullptr;
   };
   void products(const std::vector<int>& warps);
   void summed(const Sums& sums);

@@ -121,8 +121,8 @@ std::string Tile::text(Id f, int lane, Id sum) {
   const Elements of = formulas_.elements_of(sum);
   return formulas_.text(f, [&](const Elements& e) {
     const auto at = static_cast<std::size_t>(lane);
-    std::string out = e.tensor == Elements::of_sum
-                          ? "sum"
+    std::string out = e.tensor == Elements::of_sum        ? "sum"
+                      : e.tensor == Elements::of_last_sum ? "last_sum"
                           : kernel_.tensors[static_cast<std::size_t>(e.tensor)].name;
     for (std::size_t d = 0; d < e.bases.size(); ++d) {
       const int64_t index = e.at[d * Elements::lanes + at];

@@ -63,6 +63,7 @@ struct Uses {
       if (const auto* f = ops[i].as<For>()) {
         for (const Term t : {f->lower, f->upper, f->step}) term(t, at);
         name(f->counter, at);
+        for (const Carried& c : f->carried) name(c.symbol, at);
         body(k, f->body, at);
       }
       if (const auto* b = ops[i].as<If>()) {

@@ -80,7 +80,25 @@ Body Builder::fill(const std::function<void()>& body) {
 void Builder::loop(const std::string& counter, Term lower, Term upper, Term step,
                    const std::function<void(Term)>& body) {
   const Term i = take(kernel_.pool->counter(counter, lower, upper));
-  add(For{i, lower, upper, step, false, fill([&] { body(i); })});
+  open_.push_back({i, {}});
+  Body filled = fill([&] { body(i); });
+  std::vector<Carried> carried = std::move(open_.back().carried);
+  open_.pop_back();
+  add(For{i, lower, upper, step, false, std::move(filled), std::move(carried)});
+}
+
+Term Builder::carried(Term counter, const std::string& name, Term amount) {
+  const auto loop =
+      std::find_if(open_.begin(), open_.end(), [&](const Open& o) { return o.counter == counter; });
+  if (loop == open_.end()) {
+    fail_with(fail(bad_kernel, "no loop over `{}` is being written", term::to_string(counter)));
+    return number(0);
+  }
+  for (const Carried& c : loop->carried)
+    if (c.amount == amount) return c.symbol;
+  const Term symbol = take(kernel_.pool->counter(name, number(0), number(most_carried)));
+  loop->carried.push_back({symbol, amount});
+  return symbol;
 }
 
 void Builder::unrolled(const std::string& counter, int64_t count,

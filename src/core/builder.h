@@ -52,6 +52,9 @@ class Builder {
   void compute(Compute c) { add(std::move(c)); }
   void loop(const std::string& counter, Term lower, Term upper, Term step,
             const std::function<void(Term)>& body);
+  /// The sum of `amount` over the turns before, of the loop that is being written and has
+  /// `counter`. Of equal amounts one sum, by the first name.
+  Term carried(Term counter, const std::string& name, Term amount);
   /// counter = 0, ..., count - 1, unrolled.
   void unrolled(const std::string& counter, int64_t count, const std::function<void(Term)>& body);
   void when(Term condition, const std::function<void()>& body,
@@ -78,6 +81,11 @@ class Builder {
   Kernel kernel_;
   Body top_;
   Body* body_ = &top_;
+  struct Open {
+    Term counter;
+    std::vector<Carried> carried;
+  };
+  std::vector<Open> open_;  // loops that are being written, the outermost first
   Span span_;
   std::optional<Diagnostic> failure_;
 };

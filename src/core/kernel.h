@@ -193,13 +193,23 @@ struct Declare {
   RegistersId registers;
 };
 
-/// counter = lower, lower + step, ... below upper. An unrolled loop has constant bounds.
+/// A sum over the turns of a loop before this one: 0 in the first, then `amount`, of each turn,
+/// more. A ring that has another number of turns in each goes on from it.
+struct Carried {
+  Term symbol;  // a counter of the pool in [0, most_carried), known in the loop's body
+  Term amount;  // of the turn, at least 0
+};
+inline constexpr int64_t most_carried = int64_t{1} << 62;
+
+/// counter = lower, lower + step, ... below upper. An unrolled loop has constant bounds, and
+/// carries nothing.
 struct For {
   Term counter;
   Term lower, upper;
   Term step;  // at least 1
   bool unroll = false;
   Body body;
+  std::vector<Carried> carried = {};
 };
 
 /// Where the condition depends on lane, the lanes go apart until the next op that a whole warp

@@ -11,8 +11,8 @@ namespace {
 using syntax::Expr;
 
 const std::vector<std::string> statements_of_core = {
-    "issue",      "map",   "registers", "shared", "barriers",
-    "tensor_map", "range", "unrolled",  "role",   "elected"};
+    "issue", "map",      "registers", "shared",  "barriers", "tensor_map",
+    "range", "unrolled", "role",      "elected", "carried"};
 
 }  // namespace
 
@@ -68,6 +68,7 @@ Status Reader::simple(const Expr& value, const std::vector<Expr>& targets,
     TESSERA_TRY(t, scope_.term(pool(), value));
     return scope_.define(*alias, t, targets[0].span);
   }
+  if (alias != nullptr && name == "carried") return carried(*alias, *c, targets[0].span, s.span);
   if (c != nullptr && name == "issue" && targets.empty()) return issue(*c, s, body);
   if (c != nullptr && name == "map" && !targets.empty()) return compute(targets, *c, s, body);
   if (c == nullptr || name == "issue" || name == "map")
@@ -108,10 +109,29 @@ Status Reader::loop(const syntax::For& f, const syntax::Statement& s, Body& body
                      .label(source_->label(f.targets[0].span))
                      .help("loops of other bounds have counters of other names"));
   scope_.redefine(*name, *counter);
+  std::vector<Carried> sums;
+  carried_.push_back({depth_ + 1, &sums});
   TESSERA_TRY(inside, inner(f.body));
+  carried_.pop_back();
   scope_.close();
   body.push_back(
-      {For{*counter, lower, upper, step, kind == "unrolled", std::move(inside)}, s.span});
+      {For{*counter, lower, upper, step, kind == "unrolled", std::move(inside), std::move(sums)},
+       s.span});
+  return {};
+}
+
+Status Reader::carried(const std::string& name, const syntax::Call& c, Span target, Span span) {
+  static const Signature signature{"carried", {"amount"}, {}, {}};
+  TESSERA_TRY(given, Call::bind(*source_, signature, c, span));
+  if (carried_.empty() || carried_.back().depth != depth_)
+    return wrong(span, "a sum over turns stands outside of their loop",
+                 "`carried` in the body of a `for` itself");
+  TESSERA_TRY(amount, scope_.term(pool(), given["amount"]));
+  const Result<Term> symbol =
+      pool().counter(name, pool().constant(0), pool().constant(most_carried));
+  if (!symbol) return placed(symbol.error(), target);
+  TESSERA_CHECK(scope_.define(name, *symbol, target));
+  carried_.back().sums->push_back({*symbol, amount});
   return {};
 }
 

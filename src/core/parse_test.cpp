@@ -25,6 +25,7 @@ def scale(
     with role(worker, warps=[2, 4]) as v:
         r = registers(f32, [64, 2], "(64,2):(1,64)")
         for k in range(0, M // 64):
+            sum = carried(k * 2)
             r[0, "2:1"] = map(lambda x0, x1: mul(x0, x1), r[0, "2:1"], k + e, count=2, element=e)
             issue("store.global.8", y[k, lane * 2], r[0])
 )py";

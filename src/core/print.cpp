@@ -193,7 +193,7 @@ class Writer {
   void op(const Op& op, const Path& at) {
     const std::string head = std::visit(HeadText{k_, {&names_}}, op.node);
     if (const auto* f = op.as<For>()) {
-      block(head, f->body, at);
+      block(head, f->body, at, 0, f->carried);
     } else if (const auto* i = op.as<If>()) {
       block(head, i->body, at);
       if (!i->otherwise.empty()) block("else", i->otherwise, at, otherwise_from);
@@ -206,10 +206,13 @@ class Writer {
     }
   }
 
-  void block(const std::string& head, const Body& body, const Path& at, int from = 0) {
+  void block(const std::string& head, const Body& body, const Path& at, int from = 0,
+             const std::vector<Carried>& carried = {}) {
     line(head + ":");
     ++depth_;
-    if (body.empty()) line("pass");
+    for (const Carried& c : carried)
+      line(fmt::format("{} = carried({})", terms_(c.symbol), terms_(c.amount)));
+    if (body.empty() && carried.empty()) line("pass");
     ops(body, at, from);
     --depth_;
   }

@@ -49,6 +49,8 @@ class Reader {
   Status simple(const syntax::Expr& value, const std::vector<syntax::Expr>& targets,
                 const syntax::Statement& s, Body& body);
   Status loop(const syntax::For& f, const syntax::Statement& s, Body& body);
+  /// `name = carried(amount)`, in the body of a loop.
+  Status carried(const std::string& name, const syntax::Call& c, Span target, Span span);
   Status branch(const syntax::If& i, const syntax::Statement& s, Body& body);
   Status with(const syntax::With& w, const syntax::Statement& s, Body& body);
   Status role(const syntax::Call& c, const syntax::WithItem& item, const syntax::With& w,
@@ -70,6 +72,11 @@ class Reader {
   Scope scope_;
   std::optional<Kernel> kernel_;
   int depth_ = 0;  // of blocks; 0: the kernel's own
+  struct OfLoop {
+    int depth = 0;  // of its body
+    std::vector<Carried>* sums = nullptr;
+  };
+  std::vector<OfLoop> carried_;  // of the loops that are being read
 };
 
 }  // namespace tessera::core

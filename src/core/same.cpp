@@ -87,8 +87,12 @@ struct Pair {
     return same(a[x.registers], b[y.registers]);
   }
   bool operator()(const For& x, const For& y) const {
+    const auto carried = [&](const Carried& u, const Carried& v) {
+      return same(u.symbol, v.symbol) && same(u.amount, v.amount);
+    };
     return same(x.counter, y.counter) && same(x.lower, y.lower) && same(x.upper, y.upper) &&
-           same(x.step, y.step) && x.unroll == y.unroll && bodies(x.body, y.body);
+           same(x.step, y.step) && x.unroll == y.unroll && all(x.carried, y.carried, carried) &&
+           bodies(x.body, y.body);
   }
   bool operator()(const If& x, const If& y) const {
     return same(x.condition, y.condition) && bodies(x.body, y.body) &&

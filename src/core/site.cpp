@@ -124,7 +124,10 @@ bool Site::may_name(Term s) const {
   if (s == at.lane || s == at.block || s == at.blocks || s == at.rank || s == warp()) return true;
   if (is_one_of(s, kernel.parameters)) return true;
   if (compute != nullptr && s == compute->element) return true;
-  return std::any_of(loops.begin(), loops.end(), [&](const For* f) { return f->counter == s; });
+  return std::any_of(loops.begin(), loops.end(), [&](const For* f) {
+    return f->counter == s || std::any_of(f->carried.begin(), f->carried.end(),
+                                          [&](const Carried& c) { return c.symbol == s; });
+  });
 }
 
 bool Site::known(Term t, Span span, bool predicate) const {

@@ -97,12 +97,48 @@ class Verifier {
     if (from && to && *from >= *to) return;  // no one ever comes to its body
     Site inside = site;
     inside.loops.push_back(&f);
+    if (!carried(f, site, inside)) return;
     if (!f.unroll)
       for (const Term t : {f.lower, f.upper, f.step}) inside.control.push_back(t);
     if (f.step->facts.constant() != 1 && f.step->facts.at_least(1))
       inside.conditions.push_back(
           equals(floor_mod(f.counter - f.lower, f.step), site.pool().constant(0)));
     body(f.body, inside);
+  }
+
+  /// Sums over the turns before: false where what follows would be told again.
+  bool carried(const For& f, const Site& site, const Site& inside) {
+    if (f.unroll && !f.carried.empty())
+      site.report(fail(bad_structure, "an unrolled loop carries a sum from turn to turn")
+                      .expect("sums in loops that count at run time"));
+    for (const Carried& c : f.carried) {
+      const term::Symbol* s = c.symbol ? c.symbol->symbol : nullptr;
+      if (s == nullptr || s->kind != term::Op::counter ||
+          s->bounds.lower != site.pool().constant(0) ||
+          s->bounds.upper != site.pool().constant(most_carried)) {
+        site.report(fail(bad_structure, "a sum over turns is no counter of its own")
+                        .expect("a counter of the pool from 0 to 2^62"));
+        return false;
+      }
+      if (!name_is_free(s->name, site) || !inside.known(c.amount, site.op->span)) return false;
+      const bool of_itself = any_node(c.amount, [&](Term n) {
+        return std::any_of(f.carried.begin(), f.carried.end(),
+                           [&](const Carried& o) { return o.symbol == n; });
+      });
+      const Term zero = site.pool().constant(0);
+      if (of_itself)
+        site.report(fail(bad_structure, "`{}` is added up and made of such sums", s->name)
+                        .expect("an amount of the loop's counter"));
+      else
+        inside.prove({.holds = less_equal(zero, c.amount),
+                      .code = bad_structure,
+                      .wrong = fmt::format("`{}` may count down", s->name),
+                      .expected = "an amount of at least 0",
+                      .found = fmt::format("`{}`", term::to_string(c.amount)),
+                      .whether = fmt::format("`{}` counts up", s->name)},
+                     site.op->span);
+    }
+    return true;
   }
 
   void branch(const If& i, const Site& site) {
@@ -141,7 +177,10 @@ class Verifier {
     bool free = !named(k.tensors) && !named(k.maps) && !named(k.shared) && !named(k.barriers) &&
                 k.constants.count(name) == 0 && is_name(name);
     for (const RegistersId r : site.declared) free = free && k[r].name != name;
-    for (const For* f : site.loops) free = free && f->counter->symbol->name != name;
+    for (const For* f : site.loops) {
+      free = free && f->counter->symbol->name != name;
+      for (const Carried& c : f->carried) free = free && c.symbol->symbol->name != name;
+    }
     if (!free)
       site.report(fail(bad_structure, "`{}` is no free name here", name)
                       .expect("a name of Python that no storage and no loop around it has"));

@@ -41,6 +41,48 @@ TEST(LanguageConstructs, PositionsHaveParts) {
       << k;
 }
 
+TEST(LanguageConstructs, ARingOfOtherTurnsEachTimeGoesOnFromTheirSum) {
+  const std::string k = dumped(
+      "@kernel(threads=128)\ndef k(N: index()):\n"
+      "    full = barrier(2)\n"
+      "    work = tiles(N, 1, N, 1)\n"
+      "    with one_thread():\n"
+      "        for m, n in work:\n"
+      "            steps = ring(m.index + 1, 4, 2)\n"
+      "            for s in steps:\n"
+      "                full[s].wait()\n"
+      "            full[steps.last].arrive()\n");
+  EXPECT_NE(k.find("carried #2 += ("), std::string::npos) << k;
+  EXPECT_NE(k.find("mbarrier.wait(barriers0[(#2 + #3) % 2], [(#2 + #3) // 2 % 2])"),
+            std::string::npos)
+      << k;
+}
+
+TEST(LanguageConstructs, ARingInTwoLoopsHasAsManyTurnsInEach) {
+  const std::string k = dumped(
+      "@kernel(threads=128)\ndef k(N: index()):\n"
+      "    full = barrier(2)\n"
+      "    with one_thread():\n"
+      "        for i in range(N):\n"
+      "            for j in range(N):\n"
+      "                for s in ring(j + 1, 4, 2):\n"
+      "                    full[s].wait()\n");
+  EXPECT_NE(k.find("the ring has another number of turns each time"), std::string::npos) << k;
+}
+
+TEST(LanguageConstructs, ArrivalsAreCountedBySlot) {
+  const std::string k = dumped(
+      "@kernel\ndef k(N: index()):\n"
+      "    each = barrier(2)\n"
+      "    all = barrier(2)\n"
+      "    with role(\"worker\", warpgroups=2):\n"
+      "        for i in range(N):\n"
+      "            each[warpgroup].arrive()\n"
+      "            all[i % 2].arrive()\n");
+  EXPECT_NE(k.find("mbarrier.init(barriers0[#0], [4])"), std::string::npos) << k;
+  EXPECT_NE(k.find("mbarrier.init(barriers1[#0], [8])"), std::string::npos) << k;
+}
+
 TEST(LanguageConstructs, WhatIsKnownIsComputed) {
   EXPECT_EQ(body("    if 7 // 2 == 3 and not (5 % 3 > 2) and 1 < 2 <= 2:\n        sync()\n"
                  "    else:\n        wgmma.fence()\n"),

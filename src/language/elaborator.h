@@ -147,7 +147,8 @@ class Elaborator {
   Status set_grid(Term grid, Span span);
   /// An `arrive` or `expect` at this place of the text, which `blocks` of the cluster execute for
   /// each barrier.
-  Status arrives(core::BarriersId id, Span span, int64_t blocks = 1);
+  Status arrives(core::BarriersId id, Term slot, Span span, int64_t blocks = 1);
+  [[nodiscard]] std::optional<int64_t> warps_of_slot(Term slot) const;
   [[nodiscard]] bool complete_at_start(core::BarriersId id) const;
   Result<int> barrier_id(bool of_warpgroup, Span span);
   /// The first of `count` named barriers that nobody else has.

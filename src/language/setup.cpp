@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "language/elaborator.h"
+#include "term/evaluate.h"
 
 namespace tessera::language {
 namespace {
@@ -133,9 +134,25 @@ bool Elaborator::complete_at_start(core::BarriersId id) const {
   return barriers_.at(id.index).complete;
 }
 
-Status Elaborator::arrives(core::BarriersId id, Span span, int64_t blocks) {
+/// How many of a role's warps come to one slot, where those of each slot are as many.
+std::optional<int64_t> Elaborator::warps_of_slot(Term slot) const {
+  const auto is_warp = [&](Term n) { return n == threads_.warp; };
+  if (!threads_.warp || !term::any_node(slot, is_warp)) return threads_.warps;
+  std::map<int64_t, int64_t> times;
+  for (int w = 0; w < threads_.warps; ++w) {
+    const Result<int64_t> at = term::evaluate(slot, {{{threads_.warp->symbol->name, w}}, {}, {}});
+    if (!at) return std::nullopt;
+    ++times[*at];
+  }
+  const int64_t one = times.begin()->second;
+  const bool alike = std::all_of(times.begin(), times.end(),
+                                 [&](const auto& slot_times) { return slot_times.second == one; });
+  return alike ? std::optional<int64_t>(one) : std::nullopt;
+}
+
+Status Elaborator::arrives(core::BarriersId id, Term slot, Span span, int64_t blocks) {
   std::optional<int64_t> n = threads_.count();
-  if (n && threads_.who == Threads::Who::all) n = threads_.warps;
+  if (n && threads_.who == Threads::Who::all) n = warps_of_slot(slot);
   if (n) *n *= blocks;
   if (some_turns_) n.reset();  // other roles may arrive in the turns that are left out
   barriers_[id.index].sites.push_back({threads_.role, n, span});

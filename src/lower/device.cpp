@@ -230,7 +230,7 @@ void Device::declare_before(Scope scope, int at) {
 // ---- ops
 // -----------------------------------------------------------------------------------------
 
-void Device::write(const core::Body& body) {
+void Device::write(const core::Body& body, const core::For* of) {
   const Expressions::Named outside = expressions_.named();
   const std::size_t declared = declared_.size();
   for (std::size_t i = 0; i < body.size(); ++i) {
@@ -241,6 +241,7 @@ void Device::write(const core::Body& body) {
     else
       write(body[i]);
   }
+  if (of != nullptr) add_to_sums(*of);  // by the names that their amounts have here
   declared_.resize(declared);
   expressions_.restore(outside);
 }

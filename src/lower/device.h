@@ -51,7 +51,8 @@ class Device {
   void advance_rings(const core::For& l);
   void declare_before(Scope scope, int at);
 
-  void write(const core::Body& body);
+  /// `of`: whose body it is, where that is a loop.
+  void write(const core::Body& body, const core::For* of = nullptr);
   void write(const core::Op& op);
   void write(const core::For& l);
   void write(const core::If& b);
@@ -66,6 +67,10 @@ class Device {
   void unroll(const core::For& l);
   [[nodiscard]] bool first_differs(const core::For& l) const;
   void write_first(const core::For& l, const std::string& upper);
+  [[nodiscard]] Term bound_of_branch(const core::For& l) const;
+  void begin_sums(const core::For& l);
+  void add_to_sums(const core::For& l);
+  void write_loop(const core::For& l, const std::string& head);
   void meet();
 
   // Arguments of instructions: device_issue.cpp.
@@ -109,6 +114,7 @@ class Device {
   Flight flight_;
   std::vector<core::RegistersId> declared_;  // in the bodies that are open
   std::set<const term::Symbol*> in_text_;    // counters that are constants of the text
+  std::map<const term::Node*, bool> known_;  // conditions that the text around decides
   std::set<std::string> helpers_;            // of helpers.h, by name
   std::string elected_;                      // the function of that name, once it is needed
   bool apart_ = false;                       // the lanes of a warp may be at different places

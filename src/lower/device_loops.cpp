@@ -1,4 +1,7 @@
-// Loops of the core as loops of C++: in one, unrolled by hand, or with the first turn apart.
+// Loops of the core as loops of C++: in one, unrolled by hand, with the first turn apart, or in
+// two.
+#include <set>
+
 #include "lower/codes.h"
 #include "lower/device.h"
 #include "lower/walk.h"
@@ -7,21 +10,31 @@ namespace tessera::lower {
 
 using core::Op;
 
+namespace {
+
+/// Products that run on behind their issue.
+bool has_products(const core::Body& body) {
+  bool product = false;
+  for_each_op(body, [&](const Op& op) {
+    const auto* const i = op.as<core::Issue>();
+    for (std::size_t o = 0; i != nullptr && o < i->form->operands.size(); ++o)
+      product = product || i->form->effects.locked_until(i->form->operands[o].name) ==
+                               arch::Completion::wgmma_group;
+  });
+  return product;
+}
+
+}  // namespace
+
 /// A product that waits for the first turn to be over: where such a loop is written as one,
 /// accumulators are in flight on one of two ways, and ptxas gives up their overlap.
 bool Device::first_differs(const core::For& l) const {
   if (l.unroll || l.lower->op != term::Op::constant) return false;
   for (const Op& op : l.body) {
     const auto* const branch = op.as<core::If>();
-    if (branch == nullptr || branch->condition != term::less(l.lower, l.counter)) continue;
-    bool product = false;
-    for_each_op(branch->body, [&](const Op& inner) {
-      const auto* const i = inner.as<core::Issue>();
-      for (std::size_t o = 0; i != nullptr && o < i->form->operands.size(); ++o)
-        product = product || i->form->effects.locked_until(i->form->operands[o].name) ==
-                                 arch::Completion::wgmma_group;
-    });
-    if (product) return true;
+    if (branch != nullptr && branch->condition == term::less(l.lower, l.counter) &&
+        has_products(branch->body))
+      return true;
   }
   return false;
 }
@@ -38,11 +51,35 @@ void Device::write_first(const core::For& l, const std::string& upper) {
   text_.line("constexpr {} {} = {};", expressions_.type_of(l.counter), name, l.lower->value);
   expressions_.name(l.counter, name);
   in_text_.insert(l.counter->symbol);
-  write(l.body);
+  write(l.body, &l);
   in_text_.erase(l.counter->symbol);
   advance_rings(l);
   text_.close();
   expressions_.restore(outside);
+}
+
+/// The bound below which a branch of the loop is taken: `if k < bound`, where nothing of the bound
+/// changes in the loop. A loop with products is written as two then, since ptxas moves nothing over
+/// a branch in it: not the products' issue, nor what runs while they do.
+Term Device::bound_of_branch(const core::For& l) const {
+  if (l.unroll || !has_products(l.body)) return {};
+  std::set<const term::Symbol*> inside = {l.counter->symbol};
+  for_each_op(l.body, [&](const Op& op) {
+    if (const auto* const inner = op.as<core::For>()) {
+      inside.insert(inner->counter->symbol);
+      for (const core::Carried& c : inner->carried) inside.insert(c.symbol->symbol);
+    }
+  });
+  for (const core::Carried& c : l.carried) inside.insert(c.symbol->symbol);
+  for (const Op& op : l.body) {
+    const auto* const branch = op.as<core::If>();
+    if (branch == nullptr || branch->condition->op != term::Op::less ||
+        branch->condition->args[0] != l.counter)
+      continue;
+    const Term bound = branch->condition->args[1];
+    if (!term::any_node(bound, [&](Term n) { return inside.count(n->symbol) != 0; })) return bound;
+  }
+  return {};
 }
 
 void Device::write(const core::For& l) {
@@ -69,20 +106,50 @@ void Device::write(const core::For& l) {
                                ? "++" + name
                                : fmt::format("{} += {}", name, expressions_.text(l.step));
   begin_rings(l);
+  begin_sums(l);
   const bool apart = first_differs(l);
   if (apart) write_first(l, upper);
   expressions_.name(l.counter, name);
+  const std::string from = apart ? expressions_.text(l.lower + l.step) : lower;
+  const Term bound = bound_of_branch(l);
+  if (!bound) {
+    write_loop(l, fmt::format("{} {} = {}; {} < {}; {}", type, name, from, name, upper, step));
+  } else {
+    const Term condition = term::less(l.counter, bound);
+    text_.line("{} {} = {};", type, name, from);
+    known_[condition.node()] = true;
+    write_loop(l,
+               fmt::format("; {} < {} && {}; {}", name, upper, expressions_.text(condition), step));
+    known_[condition.node()] = false;
+    write_loop(l, fmt::format("; {} < {}; {}", name, upper, step));
+    known_.erase(condition.node());
+  }
+  expressions_.restore(outside);
+}
+
+void Device::begin_sums(const core::For& l) {
+  for (const core::Carried& c : l.carried) {
+    const std::string name = names_.claim(c.symbol->symbol->name);
+    text_.line("{} {} = 0;", expressions_.type_of(c.symbol), name);
+    expressions_.name(c.symbol, name);
+  }
+}
+
+void Device::add_to_sums(const core::For& l) {
+  for (const core::Carried& c : l.carried)
+    text_.line("{} += {};", expressions_.operand(c.symbol), expressions_.text(c.amount));
+}
+
+void Device::write_loop(const core::For& l, const std::string& head) {
   text_.raw(l.unroll ? "#pragma unroll" : "#pragma unroll 1");
-  text_.open("for ({} {} = {}; {} < {}; {})", type, name,
-             apart ? expressions_.text(l.lower + l.step) : lower, name, upper, step);
+  text_.open("for ({})", head);
   if (l.unroll) in_text_.insert(l.counter->symbol);
   flight_.forget();
-  write(l.body);
+  write(l.body, &l);
   flight_.forget();
   in_text_.erase(l.counter->symbol);
   advance_rings(l);
   text_.close();
-  expressions_.restore(outside);
 }
 
 /// Once for each value of the counter, which is then a constant of C++.

@@ -8,6 +8,8 @@
 namespace tessera::lower {
 
 void Device::write(const core::If& b) {
+  if (const auto known = known_.find(b.condition.node()); known != known_.end())
+    return write(known->second ? b.body : b.otherwise);
   const bool lanes = depends_on_lane(kernel_, b.condition);
   const bool before = apart_;
   text_.open("if ({})", expressions_.text(b.condition));

@@ -103,20 +103,22 @@ Range Ranges::of_product(Term a, Term b) {
   return r;
 }
 
+/// The deal that t is an item of, whose blocks are the grid's or its clusters.
+std::optional<core::Deal> Ranges::dealt(Term t) const {
+  std::optional<core::Deal> deal = core::deal_of(t);
+  const Term block = kernel_.at.block;
+  const bool known =
+      deal && (deal->block == block || (kernel_.cluster > 1 && !deal->alternates &&
+                                        deal->block == term::floor_div(block, kernel_.cluster)));
+  return known ? deal : std::nullopt;
+}
+
 /// What t is below, as a term: items that a loop deals out, or a remainder's divisor.
 std::optional<Term> Ranges::above(Term t) const {
   if (t->op == Op::remainder) return t->args[1];
   if (t == kernel_.at.block) return kernel_.grid;
-  if (t->op != Op::add || t->args[1]->op != Op::multiply) return {};
-  const Term first = t->args[0], product = t->args[1];
-  for (const auto& [counter, step] :
-       {std::pair(product->args[0], product->args[1]), {product->args[1], product->args[0]}}) {
-    const Term upper = counter->op == Op::counter ? counter->symbol->bounds.upper : Term();
-    if (!upper || upper->op != Op::divide || upper->args[1] != step) continue;
-    // Turns of first, first + step, ... below n: (n - first + step - 1) // step.
-    return term::simplify(upper->args[0] + first - step + 1);
-  }
-  return {};
+  const std::optional<core::Deal> deal = dealt(t);
+  return deal ? std::optional<Term>(deal->items) : std::nullopt;
 }
 
 namespace {
@@ -179,8 +181,12 @@ Range Ranges::computed(Term t) {
   if (t->op == Op::divide) return of_quotient(t->args[0], t->args[1]);
   const Range a = of(t->args[0]), b = of(t->args[1]);
   switch (t->op) {
-    case Op::add:
-      return {plus(a.low, b.low), plus(a.high, b.high)};
+    case Op::add: {
+      const Range sum = {plus(a.low, b.low), plus(a.high, b.high)};
+      const std::optional<core::Deal> deal = dealt(t);
+      if (!deal) return sum;
+      return {std::max<Wide>(sum.low, 0), std::min(sum.high, plus(of(deal->items).high, -1))};
+    }
     case Op::subtract:
       return {plus(a.low, -b.high), plus(a.high, -b.low)};
     case Op::remainder:

@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "core/deal.h"
 #include "core/kernel.h"
 
 namespace tessera::lower {
@@ -36,6 +37,7 @@ class Ranges {
   Range of_symbol(term::Term t);
   Range of_product(term::Term a, term::Term b);
   Range of_quotient(term::Term t, term::Term d);
+  [[nodiscard]] std::optional<core::Deal> dealt(term::Term t) const;
   [[nodiscard]] std::optional<term::Term> above(term::Term t) const;
   Range of_bits(term::Term t);
 

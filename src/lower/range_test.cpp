@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/builder.h"
+#include "core/deal.h"
 
 namespace tessera::lower {
 namespace {
@@ -33,6 +34,19 @@ TEST(LowerRange, OperatorsOnBounds) {
   expect_range(ranges, b.make(Op::min, {m, n}), -5, 8);
   expect_range(ranges, b.select(less(m, n), m, b.number(100)), -5, 100);
   expect_range(ranges, less(m, n), 0, 1);
+}
+
+TEST(LowerRange, DealtItemsStayBelowTheirNumber) {
+  for (const bool alternates : {false, true}) {
+    Builder b("k", 128);
+    const Term n = b.parameter("n", 1, 1000);
+    b.kernel().grid = b.make(Op::min, {b.at().multiprocessors, n});
+    const core::Deal deal{n, b.at().block, b.at().blocks, alternates};
+    b.loop("turn", b.number(0), core::rounds_of(deal), b.number(1), [&](Term turn) {
+      Ranges ranges(b.kernel());
+      expect_range(ranges, core::item_of(deal, turn), 0, 998);
+    });
+  }
 }
 
 TEST(LowerRange, WhatLeaves64BitsIsSeen) {

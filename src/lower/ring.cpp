@@ -22,7 +22,10 @@ bool is_of_ring(Term t) {
 std::set<const term::Symbol*> bound_inside(const core::For& loop) {
   std::set<const term::Symbol*> out;
   for_each_op(loop.body, [&](const core::Op& op) {
-    if (const auto* const l = op.as<core::For>()) out.insert(l->counter->symbol);
+    if (const auto* const l = op.as<core::For>()) {
+      out.insert(l->counter->symbol);
+      for (const core::Carried& c : l->carried) out.insert(c.symbol->symbol);
+    }
     if (const auto* const c = op.as<core::Compute>(); c != nullptr && c->element)
       out.insert(c->element->symbol);
   });

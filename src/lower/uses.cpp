@@ -36,9 +36,11 @@ Uses::Uses(const core::Kernel& kernel, std::function<std::vector<Wanted>(const O
   settle();
 }
 
-int Uses::enter(Scope scope, int parent, int index, Term binds, bool loop) {
+int Uses::enter(Scope scope, int parent, int index, const std::vector<Term>& binds, bool loop) {
   const int depth = parent < 0 ? 0 : levels_[static_cast<std::size_t>(parent)].depth + 1;
-  levels_.push_back({parent, index, depth, binds ? binds->symbol : nullptr, loop});
+  levels_.push_back({parent, index, depth, {}, loop});
+  for (const Term t : binds)
+    if (t) levels_.back().binds.push_back(t->symbol);
   return numbers_[scope] = static_cast<int>(levels_.size()) - 1;
 }
 
@@ -47,7 +49,9 @@ void Uses::walk(const core::Body& body, int level) {
     const Op& op = body[static_cast<std::size_t>(i)];
     for (const Wanted& w : of_op_(op)) use(w, level, i);
     if (const auto* const l = op.as<core::For>()) {
-      const int inside = enter(&l->body, level, i, l->counter, true);
+      std::vector<Term> binds = {l->counter};
+      for (const core::Carried& c : l->carried) binds.push_back(c.symbol);
+      const int inside = enter(&l->body, level, i, binds, true);
       levels_[static_cast<std::size_t>(inside)].of = l;
       levels_[static_cast<std::size_t>(inside)].body = &l->body;
       walk(l->body, inside);
@@ -61,12 +65,12 @@ void Uses::walk(const core::Body& body, int level) {
     } else if (const auto* const e = op.as<core::Elected>()) {
       walk(e->body, enter(&e->body, level, i, {}, false));
     } else if (const auto* const r = op.as<core::Role>()) {
-      const int inside = enter(&r->body, level, i, r->warp, false);
+      const int inside = enter(&r->body, level, i, {r->warp}, false);
       levels_[static_cast<std::size_t>(inside)].role = true;
       levels_[static_cast<std::size_t>(inside)].body = &r->body;
       walk(r->body, inside);
     } else if (const auto* const c = op.as<core::Compute>()) {
-      const int inside = enter(c, level, i, c->element, true);
+      const int inside = enter(c, level, i, {c->element}, true);
       for (const Wanted& w : of_element_(*c)) use(w, inside, 0);
     }
   }
@@ -96,10 +100,15 @@ void Uses::meet(Use& u, int level, int index) const {
   u.index = std::min(u.index, index);
 }
 
+bool Uses::has_bound(Term t, const Level& l) {
+  return std::any_of(l.binds.begin(), l.binds.end(),
+                     [&](const term::Symbol* s) { return has(t, s); });
+}
+
 int Uses::binder(Term t, int level) {
   while (level >= 0) {
     const Level& l = levels_[static_cast<std::size_t>(level)];
-    if (l.binds != nullptr && has(t, l.binds)) return level;
+    if (has_bound(t, l)) return level;
     level = l.parent;
   }
   return level;
@@ -138,11 +147,11 @@ bool Uses::has(Term t, const term::Symbol* s) {
 /// To where a costly term is computed.
 void Uses::lift_early(Term t, int& level, int& index) {
   const int bound = binder(t, level);
-  const term::Symbol* const counter =
-      bound < 0 ? nullptr : levels_[static_cast<std::size_t>(bound)].binds;
   while (level != bound) {
     const Level& l = levels_[static_cast<std::size_t>(level)];
-    if (l.role || (l.condition && counter != nullptr && has(l.condition, counter))) break;
+    if (l.role || (l.condition && bound >= 0 &&
+                   has_bound(l.condition, levels_[static_cast<std::size_t>(bound)])))
+      break;
     lift(level, index);
   }
   const core::Body* const body = levels_[static_cast<std::size_t>(level)].body;
@@ -162,7 +171,7 @@ void Uses::settle() {
     } else if (u.count > 1 && !t->leaf()) {
       for (;;) {
         const Level& l = levels_[static_cast<std::size_t>(u.level)];
-        if (!l.loop || (l.binds != nullptr && has(t, l.binds))) break;
+        if (!l.loop || has_bound(t, l)) break;
         lift(u.level, u.index);
       }
       placed_[{u.level, u.index}].push_back({t, u.hint});

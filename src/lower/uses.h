@@ -52,7 +52,7 @@ class Uses {
     int parent = -1;
     int index = 0;  // of the op in the parent that this is the body of
     int depth = 0;
-    const term::Symbol* binds = nullptr;  // the counter of a loop, the warp of a role
+    std::vector<const term::Symbol*> binds;  // the counter and sums of a loop, the warp of a role
     bool loop = false;
     const core::For* of = nullptr;
     Term condition;                    // of a branch
@@ -68,8 +68,9 @@ class Uses {
   /// A term, and the innermost level that gives a symbol of it its meaning: the same counter may
   /// run in two loops. Users come first.
   using Key = std::pair<int32_t, int>;
-  int enter(Scope scope, int parent, int index, Term binds, bool loop);
+  int enter(Scope scope, int parent, int index, const std::vector<Term>& binds, bool loop);
   int binder(Term t, int level);
+  bool has_bound(Term t, const Level& l);
   [[nodiscard]] bool is_counted(Term t, int level) const;
   void walk(const core::Body& body, int level);
   void use(const Wanted& w, int level, int index);

@@ -51,6 +51,7 @@ void widen(Frame& frame, const core::Body& body) {
   for (const core::Op& op : body) {
     if (const auto* f = op.as<core::For>()) {
       hold(f->counter);
+      for (const core::Carried& c : f->carried) hold(c.symbol);
       widen(frame, f->body);
     } else if (const auto* i = op.as<core::If>()) {
       widen(frame, i->body);

@@ -88,6 +88,10 @@ class Flattener {
                         loop.counter->symbol->name)
                        .help("let the lanes share the loop, and add what is theirs within"));
     emit({.kind = CodeKind::set, .place = place(loop.counter), .value = std::move(lower)});
+    for (const core::Carried& c : loop.carried) {
+      TESSERA_TRY(zero, expression(p_, p_.kernel.pool->constant(0)));
+      emit({.kind = CodeKind::set, .place = place(c.symbol), .value = std::move(zero)});
+    }
     const bool varies = by_lane(more);
     const int test = emit({.kind = CodeKind::branch,
                            .place = place(loop.counter),
@@ -96,9 +100,20 @@ class Flattener {
     const int outside = scope_;
     LoopScope within = p_.scopes[scope_];
     within.emplace_back(loop.counter->symbol->name, place(loop.counter));
+    for (const core::Carried& c : loop.carried)
+      within.emplace_back(c.symbol->symbol->name, place(c.symbol));
     p_.scopes.push_back(std::move(within));
     scope_ = static_cast<int>(p_.scopes.size()) - 1;
     TESSERA_CHECK(body(loop.body));
+    op_ = op;
+    for (const core::Carried& c : loop.carried) {
+      TESSERA_TRY(sum, expression(p_, c.symbol + c.amount));
+      if (by_lane(sum))
+        return error(fail(not_executable, "the sum `{}` over turns differs among lanes",
+                          c.symbol->symbol->name)
+                         .help("let the lanes share the loop, and add what is theirs within"));
+      emit({.kind = CodeKind::set, .place = place(c.symbol), .value = std::move(sum)});
+    }
     scope_ = outside;
     op_ = op;
     emit({.kind = CodeKind::next,

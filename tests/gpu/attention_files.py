@@ -19,22 +19,22 @@ import core_kernels
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = ROOT / "kernels/attention.py"
-# What is raced; all are checked. Of head dim 128, keys of a step are what fits beside two consumers.
+# What is raced; all are checked.
 VARIANTS = {
-    "full_128": {"KEYS": 128},
-    "full_128_176": {"KEYS": 176},
-    "full_128_176_noturns": {"KEYS": 176, "TURNS": 0},
-    "full_128_noturns": {"KEYS": 128, "TURNS": 0},
+    "full_128": {},
+    "full_128_160": {"KEYS": 160},
+    "full_128_noturns": {"TURNS": 0},
     "causal_128": {"CAUSAL": 1},
-    "causal_128_noturns": {"CAUSAL": 1, "TURNS": 0},
+    "causal_128_160": {"CAUSAL": 1, "KEYS": 160},
+    "causal_128_one_place": {"CAUSAL": 1, "Q_SLOTS": 1, "KEYS": 176},
     "full_64": {"D": 64},
     "full_64_three": {"D": 64, "GROUPS": 3},
     "causal_64": {"D": 64, "CAUSAL": 1},
     "causal_64_three": {"D": 64, "GROUPS": 3, "CAUSAL": 1},
     "full_96": {"D": 96},
     "causal_96": {"D": 96, "CAUSAL": 1},
-    "full_256_80": {"D": 256, "KEYS": 80},
-    "causal_256_64": {"D": 256, "KEYS": 64, "CAUSAL": 1},
+    "full_256_80": {"D": 256, "KEYS": 80, "Q_SLOTS": 1},
+    "causal_256_64": {"D": 256, "KEYS": 64, "Q_SLOTS": 1, "CAUSAL": 1},
     "causal_128_f16": {"CAUSAL": 1, "ELEMENT": "f16"},
 }
 

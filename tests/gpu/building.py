@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def cutlass_tree():
     """The folder that holds include/cutlass."""
-    for place in (os.environ.get("TESSERA_CUTLASS_DIR", ""), "/work-tree/.pkg/cutlass", str(ROOT / ".pkg/cutlass")):
+    for place in (os.environ.get("TESSERA_CUTLASS_DIR", ""), str(ROOT / ".pkg/cutlass")):
         for folder in (pathlib.Path(place), pathlib.Path(place) / "source", pathlib.Path(place).parent):
             if place and (folder / "include/cutlass/cutlass.h").exists():
                 return folder

@@ -7,8 +7,9 @@ Two steps, because the generator needs the C++ build and the GPU machine only nv
 
 `build DIR` compiles only; `run` takes what is built.
 
-`generate --sets gated,array` (SETS of gemm_problems.py) makes a part. `run` compiles every distinct source in parallel, verifies each candidate against fp64 (outputs poisoned, zero-mean inputs; RMS
-relative error beside torch's own), sweeps the launches, and prints a short table of the best for each problem.
+`generate --sets gated,array` (SETS of gemm_problems.py) makes a part. `run` compiles every distinct source in parallel,
+verifies each candidate against fp64 (outputs poisoned, zero-mean inputs; RMS relative error beside torch's own), sweeps the
+launches, and prints a short table of the best for each problem.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import time
 
 from building import run_commands
 from gemm_problems import SETS, problems_of
+from measured import timed, write_rows
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
@@ -34,8 +36,12 @@ def generate(directory, tool, sets):
     subprocess.run([tool, directory, "sm_90a"], input=json.dumps(problems).encode(), check=True)
     index = json.loads((directory / "index.json").read_text())
     for entry in index:
-        problem = entry["problem"]
-        print(problem.get("name", problem), len(entry["candidates"]), "candidates", entry["unsupported"] or "")
+        print(
+            entry["problem"].get("name", entry["problem"]),
+            len(entry["candidates"]),
+            "candidates",
+            entry["unsupported"] or "",
+        )
     print(len({c["file"] for e in index for c in e["candidates"]}), "distinct sources")
 
 
@@ -50,9 +56,8 @@ def compile_one(directory, candidate):
     else:
         right, log = run_commands(candidate["commands"], source, output)
         failure = "" if right else log[-1500:]
-        if right:
-            said.write_text(log)
-    spills = [line for line in log.splitlines() if "spill stores" in line and " 0 bytes spill stores" not in line]
+        said.write_text(log) if right else None
+    spills = any("spill stores" in line and " 0 bytes spill stores" not in line for line in log.splitlines())
     notes = ("SPILLS " if spills else "") + ("SERIALIZED" if "C7510" in log else "")
     return candidate["file"], None if failure else output, time.time() - start, notes, failure
 
@@ -222,25 +227,6 @@ def set_precision(torch, p):
     torch.backends.cuda.matmul.allow_tf32 = p.get("precision") == "tf32"
 
 
-def timed(torch, calls, flush, rounds):
-    """Median milliseconds of each call, interleaved, the L2 flushed before each."""
-    times = [[] for _ in calls]
-    for _ in range(rounds):
-        events = []
-        torch.cuda._sleep(300_000 * len(calls))  # the host enqueues the round meanwhile, however slow it is
-        for call in calls:
-            flush.zero_()
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            call()
-            end.record()
-            events.append((begin, end))
-        torch.cuda.synchronize()
-        for i, (begin, end) in enumerate(events):
-            times[i].append(begin.elapsed_time(end))
-    return [sorted(t)[len(t) // 2] for t in times]
-
-
 class Checked:
     """A problem's tensors and truth."""
 
@@ -294,8 +280,8 @@ class Checked:
 
 def check_and_time(torch, entry, built, flush, failures):
     p = entry["problem"]
-    hidden = ("realizers", "limit", "check_only", "every_launch")
-    label = p.get("name") or "check " + json.dumps({k: v for k, v in p.items() if k not in hidden})
+    shown = {k: v for k, v in p.items() if k not in ("realizers", "limit", "check_only", "every_launch")}
+    label = p.get("name") or "check " + json.dumps(shown)
     checked = Checked(torch, p)
     limit = checked.limit()
     kernels = []
@@ -317,7 +303,7 @@ def check_and_time(torch, entry, built, flush, failures):
             kernels.append((kernel, candidate, launch, error))
     if p.get("check_only"):
         print(f"{label[:110]:110s} {'ok' if kernels else 'FAILED'}")
-        return
+        return None
     peer = fast_peer(torch, p, checked.tensors)
     coarse = timed(torch, [peer, *(k[0].call for k in kernels)], flush, 3)
     order = sorted(range(len(kernels)), key=lambda i: coarse[i + 1])
@@ -325,6 +311,9 @@ def check_and_time(torch, entry, built, flush, failures):
     for i in order:
         best.setdefault(kernels[i][1]["file"], []).append(i)
     chosen = [i for group in list(best.values())[:6] for i in group[:2]]
+    for realizer in {kernels[i][1]["realizer"] for i in order}:  # the best of each, however slow
+        first = next(i for i in order if kernels[i][1]["realizer"] == realizer)
+        chosen += [] if first in chosen else [first]
     fine = timed(torch, [peer, *(kernels[i][0].call for i in chosen)], flush, 15)
     print(f"\n{label}: torch {fine[0]:.4f} ms, rms {checked.peer_error:.2e}; {len(kernels)} launches right")
     for ms, i in sorted(zip(fine[1:], chosen)):
@@ -333,6 +322,22 @@ def check_and_time(torch, entry, built, flush, failures):
             f"  {ms:.4f} ms  {fine[0] / ms:.3f}x  rms {error:.2e}  predicted {candidate['predicted_ms']:.3f}  "
             f"{candidate['label']} {json.dumps(launch['knobs'])}"
         )
+    return {
+        "problem": label,
+        "precision": p.get("precision", "bf16"),
+        "torch_ms": round(fine[0], 5),
+        "torch_rms": checked.peer_error,
+        "kernels": [
+            {
+                "label": kernels[i][1]["label"],
+                "knobs": kernels[i][2]["knobs"],
+                "ms": round(ms, 5),
+                "rms": kernels[i][3],
+                "predicted_ms": kernels[i][1]["predicted_ms"],
+            }
+            for ms, i in sorted(zip(fine[1:], chosen))
+        ],
+    }
 
 
 def build(directory, index):
@@ -350,7 +355,7 @@ def build(directory, index):
     return built, failures
 
 
-def run(directory, only_build):
+def run(directory, only_build, results):
     import torch
 
     start = time.time()
@@ -359,11 +364,13 @@ def run(directory, only_build):
     if only_build:
         return 1 if failures else 0
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    rows = []
     for entry in sorted(index, key=lambda e: not e["problem"].get("check_only", False)):
         for realizer, reason in entry["unsupported"].items():
             failures.append(f"{entry['problem'].get('name')}: {realizer} unsupported: {reason}")
         try:
-            check_and_time(torch, entry, built, flush, failures)
+            row = check_and_time(torch, entry, built, flush, failures)
+            rows += [row] if row else []
         except (RuntimeError, torch.cuda.OutOfMemoryError) as problem:
             failures.append(f"{entry['problem']}: {str(problem)[:300]}")
             break  # the context is gone after a fault in a kernel
@@ -371,6 +378,9 @@ def run(directory, only_build):
     print(f"\n{len(failures)} remarks, {time.time() - start:.0f} s in total")
     for text in failures:
         print(" -", text[:700])
+    if results:
+        how = "; the best launches of the six fastest binaries, and of each realizer"
+        write_rows(torch, results, "gemm_kernels.py generate DIR --sets SETS; ... run DIR", how, {"rows": rows})
     return 1 if failures else 0
 
 
@@ -381,13 +391,14 @@ def main():
     parser.add_argument("--tool", default=str(ROOT / "build/src/realize_tool"))
     everything = ["base", *SETS, "checks"]
     parser.add_argument("--sets", default=",".join(everything), help="a comma-separated part of the default")
+    parser.add_argument("--results", type=pathlib.Path, help="where the rows of `run` go, as JSON")
     arguments = parser.parse_args()
     sets = arguments.sets.split(",")
     if unknown := set(sets) - set(everything):
         parser.error(f"no such set: {', '.join(sorted(unknown))}; there are {', '.join(everything)}")
     if arguments.step == "generate":
         return generate(arguments.directory, arguments.tool, sets)
-    return run(arguments.directory, arguments.step == "build")
+    return run(arguments.directory, arguments.step == "build", arguments.results)
 
 
 if __name__ == "__main__":

@@ -171,7 +171,9 @@ def next_turns(steps: Any, work: Any) -> Any:
     _refuse("next_turns")
 
 
-def tiles(*extents: int, group: int = 1, persistent: bool = True, cluster: str = "", stages: int = 0) -> Any:
+def tiles(
+    *extents: int, group: int = 1, persistent: bool = True, alternate: bool = False, cluster: str = "", stages: int = 0
+) -> Any:
     """The tiles of rows, of rows and columns, or with batches in front: an extent and a size by turns.
 
     `cluster`: the blocks of a cluster have tiles one above the other ("rows"), or side by side ("columns").

@@ -39,7 +39,7 @@ Result<Value> arrive(Call& c) {
   const BarrierRef barrier = self(c);
   TESSERA_TRY(everywhere, c.flag("cluster", false));
   const int64_t blocks = everywhere ? c.e.builder().kernel().cluster : 1;
-  TESSERA_CHECK(c.e.arrives(barrier.id, c.span, blocks));
+  TESSERA_CHECK(c.e.arrives(barrier.id, barrier.slot, c.span, blocks));
   TESSERA_TRY(b, c.e.emit(c.span));
   const auto issue = [&, b = b] {
     const core::BarrierAt at{barrier.id, barrier.slot};
@@ -73,7 +73,7 @@ Result<Value> expect(Call& c) {
     for (int64_t e : s->extents) n *= e;
     bytes += n;
   }
-  TESSERA_CHECK(c.e.arrives(barrier.id, c.span));
+  TESSERA_CHECK(c.e.arrives(barrier.id, barrier.slot, c.span));
   TESSERA_TRY(b, c.e.emit(c.span));
   b->issue("mbarrier.arrive_expect_tx",
            {core::BarrierAt{barrier.id, barrier.slot}, core::Integers{{b->number(bytes)}}});

@@ -84,29 +84,38 @@ struct Ring {
   Span span;
 };
 
-/// Turns of the ring before this loop's, over the loops around. They have to be the same number in
-/// each: the producer's and the consumers' loops then count alike.
-Result<std::optional<Term>> turns_before(Elaborator& e, const Ring& r) {
-  std::optional<Term> outer;
+bool has(Term t, Term leaf) {
+  return term::any_node(t, [&](Term n) { return n == leaf; });
+}
+
+/// Turns of the ring before this loop's first, over the loops around: a product where they are the
+/// same number in each turn, else a sum that the one loop around carries on. The producer's and the
+/// consumers' loops then count alike. Null: no loop is around.
+Result<Term> turns_before(Elaborator& e, const Ring& r) {
+  core::Builder& b = e.builder();
+  if (e.turns.size() == 1 && has(r.trips, e.turns[0].index)) {
+    const std::string name = e.counter_name("before", b.number(0), b.number(core::most_carried));
+    return b.carried(e.turns[0].index, name, r.trips);
+  }
+  Term outer;
   for (const Turn& t : e.turns) {
     for (const Turn& around : e.turns)
-      if (term::any_node(r.trips, [&](Term n) { return n == around.index; }) ||
-          term::any_node(t.trips, [&](Term n) { return n == around.index; }))
+      if (has(r.trips, around.index) || has(t.trips, around.index))
         return error(fail(wrong_ring, "the ring has another number of turns each time")
                          .label(e.label(r.span))
                          .but_found("{} turns", to_string(r.trips))
-                         .help("let the extents of the loops be the same in all turns of those "
-                               "around them"));
-    outer = outer ? *outer * t.trips + t.index : t.index;
+                         .help("let it stand in one loop alone, or the extents of the loops be "
+                               "the same in all turns of those around them"));
+    outer = outer ? outer * t.trips + t.index : t.index;
   }
-  return outer;
+  return outer ? outer * r.trips : Term();
 }
 
-Position turn_of(const Ring& r, const std::optional<Term>& outer, Term k) {
+Position turn_of(const Ring& r, Term before, Term k) {
   return {.index = k,
           .start = product(k, r.size),
           .size = r.size,
-          .count = outer ? *outer * r.trips + k : k,
+          .count = before ? before + k : k,
           .stages = r.stages};
 }
 
@@ -118,21 +127,21 @@ Result<Value> parts(Call& c) {
   const Ring r{c.e.builder().number(extent / size), size, stages, c.span};
   LoopRef out{.name = "parts"};
   out.run = [r](Elaborator& e, const std::string& counter, const LoopRef::Body& body) -> Status {
-    std::optional<Term> outer;
+    Term before;
     if (r.stages > 0) {
-      TESSERA_TRY(before, turns_before(e, r));
-      outer = before;
+      TESSERA_TRY(turns, turns_before(e, r));
+      before = turns;
     }
     return counted(e, counter, r.trips, true, r.span,
-                   [&](Term i) { return body({Value{turn_of(r, outer, i)}}); });
+                   [&](Term i) { return body({Value{turn_of(r, before, i)}}); });
   };
   return Value{std::move(out)};
 }
 
 Result<Value> last_turn(Elaborator& e, const Ring& r) {
-  TESSERA_TRY(outer, turns_before(e, r));
-  Position p = turn_of(r, outer, r.trips - 1);
-  p.count = (outer ? *outer * r.trips + r.trips : r.trips) - 1;
+  TESSERA_TRY(before, turns_before(e, r));
+  Position p = turn_of(r, before, r.trips - 1);
+  p.count = (before ? before + r.trips : r.trips) - 1;
   return Value{p};
 }
 
@@ -148,9 +157,9 @@ Result<Value> ring(Call& c) {
   const Ring r{c.e.builder().divide_up(extent, size), size, stages, c.span};
   LoopRef out{.name = "ring"};
   out.run = [r](Elaborator& e, const std::string& counter, const LoopRef::Body& body) -> Status {
-    TESSERA_TRY(outer, turns_before(e, r));
+    TESSERA_TRY(before, turns_before(e, r));
     return counted(e, counter, r.trips, false, r.span,
-                   [&](Term k) { return body({Value{turn_of(r, outer, k)}}); });
+                   [&](Term k) { return body({Value{turn_of(r, before, k)}}); });
   };
   out.attribute = [r](Elaborator& e, std::string_view name) -> Result<Value> {
     if (name == "last") return last_turn(e, r);
@@ -175,6 +184,11 @@ Result<Value> next_turns(Call& c) {
                      .but_found("`{}`", c.e.source().text(c.span))
                      .help("give both names first: `steps = ring(K, BK, STAGES)`"));
   const Term turns = steps->turns(c.e), done = work->turns(c.e) * turns;
+  if (term::any_node(turns, [](Term n) { return n->op == term::Op::counter; }))
+    return error(fail(wrong_ring, "the ring has another number of turns each time")
+                     .label(c.e.label(c.span))
+                     .but_found("{} turns", to_string(turns))
+                     .help("let the ring's extent be the same for all tiles"));
   const Span span = c.span;
   LoopRef out{.name = "next_turns"};
   out.run = [=, stages = steps->stages](Elaborator& e, const std::string& counter,

@@ -1,4 +1,5 @@
 // The tiles of a result, shared by the blocks of the grid.
+#include "core/deal.h"
 #include "language/elaborator.h"
 
 namespace tessera::language {
@@ -18,7 +19,8 @@ struct Tiles {
   std::vector<Extent> extents;  // batches, the outermost first, and then rows, or rows and columns
   int64_t group = 1;
   bool persistent = true;
-  int64_t cluster = 1;  // blocks that work on tiles beside each other
+  bool alternates = false;  // every second round of blocks goes from the last to the first
+  int64_t cluster = 1;      // blocks that work on tiles beside each other
   Along along = Along::rows;
   int64_t stages = 0;  // slots that the turns pass through; 0: none
   Span span;
@@ -96,12 +98,6 @@ std::vector<Value> place(core::Builder& b, const Tiles& t, Term at) {
   return out;
 }
 
-/// The block's share of the tiles: number `first` and every `step` further, `turns` in all. Of a
-/// cluster's blocks together.
-struct Share {
-  Term first, step, turns;
-};
-
 Term clusters(const Tiles& t, Term blocks) {
   return t.cluster == 1 ? blocks : floor_div(blocks, t.cluster);
 }
@@ -110,10 +106,10 @@ Term at_least_one(core::Builder& b, const Tiles& t, Term n) {
   return t.cluster == 1 ? n : b.make(Op::max, {n, b.number(1)});
 }
 
-Share share(core::Builder& b, const Tiles& t) {
-  const Term first = clusters(t, b.at().block);
-  const Term step = at_least_one(b, t, clusters(t, b.at().blocks));
-  return {first, step, b.make(Op::divide, {tiles_from(b, t, 0) - first + step - 1, step})};
+/// The block's share of the tiles; of a cluster's blocks together.
+core::Deal share(core::Builder& b, const Tiles& t) {
+  return {tiles_from(b, t, 0), clusters(t, b.at().block),
+          at_least_one(b, t, clusters(t, b.at().blocks)), t.alternates};
 }
 
 Status run(Elaborator& e, const Tiles& t, const LoopRef::Body& body) {
@@ -124,19 +120,19 @@ Status run(Elaborator& e, const Tiles& t, const LoopRef::Body& body) {
                    : all;
   TESSERA_CHECK(e.set_grid(t.cluster == 1 ? busy : busy * t.cluster, t.span));
   if (!t.persistent) return body(place(b, t, clusters(t, b.at().block)));
-  const auto [first, step, turns] = share(b, t);
-  return machine_loop(e, "turn", turns, false, t.span,
-                      [&, first = first, step = step, turns = turns](Term turn) {
-                        e.turns.push_back({turn, turns, true});
-                        Status status = body(place(b, t, first + turn * step));
-                        e.turns.pop_back();
-                        return status;
-                      });
+  const core::Deal deal = share(b, t);
+  const Term turns = core::rounds_of(deal);
+  return machine_loop(e, "turn", turns, false, t.span, [&](Term turn) {
+    e.turns.push_back({turn, turns, true});
+    Status status = body(place(b, t, core::item_of(deal, turn)));
+    e.turns.pop_back();
+    return status;
+  });
 }
 
 /// Which turn of the loop over these tiles the block is in.
 Result<Value> turn_of(Elaborator& e, const Tiles& t) {
-  const Term turns = share(e.builder(), t).turns;
+  const Term turns = core::rounds_of(share(e.builder(), t));
   for (const Turn& around : e.turns)
     if (t.persistent && around.of_tiles && around.trips == turns)
       return Value{Position{.index = around.index,
@@ -212,7 +208,9 @@ Result<Value> tiles(Call& c) {
   TESSERA_TRY(persistent, c.flag("persistent", true));
   TESSERA_TRY(stages, c.integer("stages", 0));
   t.group = group;
+  TESSERA_TRY(alternates, c.flag("alternate", false));
   t.persistent = persistent;
+  t.alternates = alternates;
   t.stages = stages;
   std::size_t given = 0;
   for (const Call::Bound& b : c.bound) given += b.name == "extents" ? 1 : 0;
@@ -227,12 +225,13 @@ Result<Value> tiles(Call& c) {
   out.attribute = [t](Elaborator& e, std::string_view name) -> Result<Value> {
     return name == "turn" ? turn_of(e, t) : Result<Value>(Value{});
   };
-  if (t.persistent) out.turns = [t](Elaborator& e) { return share(e.builder(), t).turns; };
+  if (t.persistent)
+    out.turns = [t](Elaborator& e) { return core::rounds_of(share(e.builder(), t)); };
   return Value{std::move(out)};
 }
 
 constexpr Builtin records[] = {
-    {"tiles", "*extents, group=, persistent=, cluster=, stages=",
+    {"tiles", "*extents, group=, persistent=, alternate=, cluster=, stages=",
      "The tiles of one extent or more, shared by the blocks", tiles},
 };
 

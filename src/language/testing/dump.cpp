@@ -63,6 +63,8 @@ void write(const core::Declare& d, const std::string& margin, std::string& out) 
 void write(const core::For& f, const std::string& margin, std::string& out) {
   out += fmt::format("{}{} {} in {}, {}, {}\n", margin, f.unroll ? "unrolled" : "for",
                      text(f.counter), text(f.lower), text(f.upper), text(f.step));
+  for (const core::Carried& c : f.carried)
+    out += fmt::format("{}  carried {} += {}\n", margin, text(c.symbol), text(c.amount));
   write(f.body, margin + "  ", out);
 }
 void write(const core::If& i, const std::string& margin, std::string& out) {
@@ -90,8 +92,11 @@ void write(const core::Body& body, const std::string& margin, std::string& out) 
 void name_counters(const core::Body& body, std::vector<std::string>& names) {
   for (const core::Op& op : body) {
     if (const auto* f = op.as<core::For>()) {
-      const std::string& name = f->counter->symbol->name;
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      const auto add = [&](const std::string& name) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      };
+      add(f->counter->symbol->name);
+      for (const core::Carried& c : f->carried) add(c.symbol->symbol->name);
       name_counters(f->body, names);
     } else if (const auto* i = op.as<core::If>()) {
       name_counters(i->body, names);
