@@ -93,13 +93,17 @@ std::string_view name_of(Language language) {
   return names.at(static_cast<std::size_t>(language));
 }
 
-Result<SourceFile> read_source(const std::string& file) {
+Result<SourceFile> read_source(const std::string& given) {
+  const std::size_t colon = given.rfind(".py:");
+  const bool named = colon != std::string::npos && !std::filesystem::is_regular_file(given);
+  const std::string file = named ? given.substr(0, colon + 3) : given;
   if (!std::filesystem::is_regular_file(file)) {
     return error(fail(no_such_file, "there is no file `{}`", file)
                      .expect("a kernel: FILE.py of the tile language, FILE.cu, or FILE.cpp")
                      .help("`tessera try MODEL.py PATTERN --skeleton` writes one to start from"));
   }
-  SourceFile out{.file = file};
+  SourceFile out{.file = given};
+  if (named) out.kernel = given.substr(colon + 4);
   const std::string ending = std::filesystem::path(file).extension();
   if (ending == ".py") {
     out.language = Language::tile;

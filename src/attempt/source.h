@@ -22,7 +22,8 @@ struct Tunable {
 };
 
 struct SourceFile {
-  std::string file;  // as it was given
+  std::string file;    // as it was given, with `:KERNEL` where it was
+  std::string kernel;  // the one that is meant in a kernel file of several; else ""
   std::string text;
   Language language = Language::cxx;
   std::vector<Tunable> tunables;
@@ -31,7 +32,7 @@ struct SourceFile {
 /// Most combinations of tunables that one source may declare.
 inline constexpr std::size_t most_variants = 64;
 
-/// Reads the file. Its ending says its language: .py, .cu, .cpp (.cc, .cxx). Errors: TS0001 no such
+/// Reads FILE, or FILE.py:KERNEL. Its ending says its language: .py, .cu, .cpp (.cc, .cxx). Errors: TS0001 no such
 /// file, TS0050 another ending, TS0049 a tunable that cannot be read, is declared twice, or makes
 /// too many combinations.
 Result<SourceFile> read_source(const std::string& file);

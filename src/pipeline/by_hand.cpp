@@ -163,6 +163,7 @@ std::filesystem::path Try::kept_at() {
                                                                      : toolchain::Language::cuda;
   const Json key = {{"schema", "tessera.verdict/1"},
                     {"language", v_.language},
+                    {"kernel", given_.source.kernel},
                     {"build", toolchain::cache_key(s_.tools.evaluation.tools, source)},
                     {"signature", work_.key.hash()},
                     {"toolchain", s_.tools.toolchain},
@@ -279,8 +280,21 @@ bool Try::built() {
   return false;
 }
 
+/// Whether kernels of the architecture run where the module lies; else they are built and no more.
+bool runs_here(const Session& s) {
+  return (s.found.arch->device == "cuda") == s.found.graph.device.starts_with("cuda");
+}
+
 Result<bool> Try::verified() {
   const auto begin = Clock::now();
+  if (!runs_here(s_)) {
+    stop(Gate::verify, Failure::unsupported,
+         fmt::format("the module is on {}, where no kernel of {} runs: it is checked and built, and "
+                     "no more",
+                     s_.found.graph.device, v_.arch),
+         begin);
+    return false;
+  }
   s_.say("try", "verifying " + given_.source.file);
   s_.tools.evaluator->limit(given_.limit);
   TESSERA_TRY(judged, s_.tools.evaluator->examine(pattern_, candidates_.front(), built_));
@@ -390,7 +404,8 @@ Result<Verdict> try_by_hand(const Json& traced, const Options& options, const By
   TESSERA_TRY(pattern, pattern_named(found, given.pattern));
   const std::ptrdiff_t place = pattern - found.discovery.patterns.data();
   TESSERA_CHECK(check_source(given.source, *found.arch));
-  TESSERA_CHECK(check_device(found.graph, *found.arch));
+  // Kernels for a GPU can be checked and built without one.
+  if (found.arch->device != "cuda") TESSERA_CHECK(check_device(found.graph, *found.arch));
   s.found = std::move(found);
   TESSERA_TRY(tools, open_tools(s));
   s.tools = std::move(tools);

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from core import tessera
+from core import ROOT, tessera
 
 MODEL = """
 import torch
@@ -281,3 +281,50 @@ def test_every_rule_has_a_skeleton_that_is_right(tmp_path, precision):
         verdict = json.loads(done.stdout)
         assert verdict["passed"], (rule, verdict)
         assert not verdict["warnings"], (rule, verdict["warnings"])
+
+
+ROWS = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.RMSNorm(1024, eps=1e-6)
+
+    def forward(self, x):
+        return self.norm(x)
+
+
+def get_init_inputs():
+    return []
+
+
+def get_inputs():
+    return [torch.randn(4, 50, 1024)]
+"""
+
+
+def test_a_kernel_file_is_checked_and_bound_without_a_gpu(tmp_path):
+    """No further than the build: the module is on the CPU."""
+    (tmp_path / "rows.py").write_text(ROWS)
+    text = (ROOT / "kernels/rows.py").read_text()
+    options = ("--arch", "sm_90a", "--precision", "bf16")
+
+    def of(name: str, text: str, kernel: str) -> dict:
+        (tmp_path / name).write_text(text)
+        done = tessera(tmp_path, "try", "rows.py", "p01", "--source", f"{name}:{kernel}", *options)
+        verdict = json.loads(done.stdout)
+        assert done.returncode == (2 if verdict["failure"] in ("unsupported", "undecided") else 1), done.stderr
+        return verdict
+
+    right = of("right.py", text, "rms_norm")
+    assert [g["gate"] for g in right["gates"] if g["passage"] == "passed"][:2] == ["parse", "check"], right
+    assert right["failure"] == "unsupported" and right["reached"] in ("build", "verify"), right
+    other = of("other.py", text, "scaled_sum")
+    assert other["failure"] == "not_the_pattern" and other["diagnostics"][0]["code"] == "TS0054", other
+    broken = of("broken.py", text.replace("* scale", "* scales"), "rms_norm")
+    assert broken["failure"] == "bad_source" and broken["reached"] == "parse" and broken["place"]["line"] > 0, broken
+    outside = of("outside.py", text.replace("Y[m, :])", "Y[m + 1, :])"), "rms_norm")
+    assert outside["failure"] in ("refuted", "bad_source"), outside
