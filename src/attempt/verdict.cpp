@@ -10,13 +10,23 @@ namespace {
 constexpr std::array<std::string_view, 6> gates = {"parse",  "check",    "build",
                                                    "verify", "sanitize", "measure"};
 constexpr std::array<std::string_view, 3> passages = {"passed", "failed", "skipped"};
-constexpr std::array<std::string_view, 18> failures = {
-    "none",           "bad_source",      "refuted",
-    "undecided",      "not_the_pattern", "does_not_compile",
-    "compiler_hangs", "not_loadable",    "crash",
-    "hang",           "wrong_result",    "non_finite",
-    "incomplete",     "out_of_bounds",   "input_modified",
-    "invalid_access", "out_of_memory",   "unsupported"};
+constexpr std::array<std::string_view, 17> failures = {"none",
+                                                       "bad_source",
+                                                       "refuted",
+                                                       "not_the_pattern",
+                                                       "does_not_compile",
+                                                       "compiler_hangs",
+                                                       "not_loadable",
+                                                       "crash",
+                                                       "hang",
+                                                       "wrong_result",
+                                                       "non_finite",
+                                                       "incomplete",
+                                                       "out_of_bounds",
+                                                       "input_modified",
+                                                       "invalid_access",
+                                                       "out_of_memory",
+                                                       "unsupported"};
 
 template <class E, std::size_t N>
 E read(const std::array<std::string_view, N>& names, const std::string& word) {

@@ -32,7 +32,6 @@ enum class Failure : uint8_t {
   none,
   bad_source,        // the file does not say what a source must: tunables, language
   refuted,           // the checker shows a schedule under which it is wrong
-  undecided,         // the checker can neither prove nor refute it
   not_the_pattern,   // its tensors are not those of the pattern
   does_not_compile,  //
   compiler_hangs,    //

@@ -32,9 +32,8 @@ Result<Outcome> skeleton_of(const Json& arguments, const Json& traced,
 
 Exit exit_of(const attempt::Verdict& v) {
   if (v.passed()) return Exit::ok;
-  const bool open = v.failure == attempt::Failure::undecided ||
-                    v.failure == attempt::Failure::unsupported ||
-                    v.failure == attempt::Failure::out_of_memory;
+  const bool open =
+      v.failure == attempt::Failure::unsupported || v.failure == attempt::Failure::out_of_memory;
   return open ? Exit::undecided : Exit::refuted;
 }
 
@@ -126,7 +125,7 @@ const Command try_kernel = {
     .details =
         "tessera try MODEL.py p03 --skeleton --output k.cpp\ntessera try MODEL.py p03 --source "
         "k.cpp\nGates in order: parse, check, build, verify, sanitize, measure. Exit code 0: it "
-        "passed all. 1: it is wrong. 2: undecided, or this machine cannot tell. docs/try.md has "
+        "passed all. 1: it is wrong. 2: this machine cannot tell. docs/try.md has "
         "the "
         "verdict's fields.",
     .parameters = parameters(),

@@ -238,8 +238,8 @@ bool Try::elaborated() {
     return false;
   }
   note(Gate::parse, Passage::passed,
-       fmt::format("{}, {} {}", v_.language, candidates_.size(),
-                   candidates_.size() == 1 ? "variant" : "variants"),
+       fmt::format("{}, {} choices of tunables", v_.language,
+                   attempt::combinations(given_.source.tunables).size()),
        begin);
   if (!language) {
     note(Gate::check, Passage::skipped, "only kernels of the tile language are proved", begin);
@@ -249,7 +249,8 @@ bool Try::elaborated() {
     stop(Gate::check, first.failure, cause, begin);
     return false;
   }
-  note(Gate::check, Passage::passed, first.note, begin);
+  // What is neither proved nor refuted is not held against it: other languages prove nothing.
+  note(Gate::check, first.proved ? Passage::passed : Passage::skipped, first.note, begin);
   return true;
 }
 
@@ -288,11 +289,12 @@ bool runs_here(const Session& s) {
 Result<bool> Try::verified() {
   const auto begin = Clock::now();
   if (!runs_here(s_)) {
-    stop(Gate::verify, Failure::unsupported,
-         fmt::format("the module is on {}, where no kernel of {} runs: it is checked and built, and "
-                     "no more",
-                     s_.found.graph.device, v_.arch),
-         begin);
+    stop(
+        Gate::verify, Failure::unsupported,
+        fmt::format("the module is on {}, where no kernel of {} runs: it is checked and built, and "
+                    "no more",
+                    s_.found.graph.device, v_.arch),
+        begin);
     return false;
   }
   s_.say("try", "verifying " + given_.source.file);

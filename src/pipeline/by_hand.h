@@ -19,7 +19,8 @@ namespace tessera::pipeline {
 struct FromLanguage {
   attempt::Failure failure = attempt::Failure::none;
   bool parsed = true;  // else `diagnostics` say why not
-  std::string note;    // what was proved
+  bool proved = false;
+  std::string note;  // what was proved, or what was not
   std::vector<Diagnostic> diagnostics;
   Json findings;  // of the checker; null where it was not asked
   std::optional<kernel::Candidate> candidate;

@@ -123,16 +123,15 @@ pipeline::FromLanguage checked(const Judged& judged) {
   }
   out.findings = findings_of(judged.report);
   const check::Verdict verdict = judged.verdict();
-  out.note = "proved for all sizes";
-  if (verdict == check::Verdict::proved) return out;
-  out.failure = verdict == check::Verdict::refuted ? Failure::refuted : Failure::undecided;
+  out.proved = verdict == check::Verdict::proved;
+  out.note = out.proved ? "proved for all sizes" : "not proved, so only running it tells:";
   for (const check::Finding& f : judged.report.findings) {
-    if (f.verdict != verdict) continue;
+    if (f.verdict != check::Verdict::proved && f.verdict != check::Verdict::refuted)
+      out.note += fmt::format(" {} ({})", f.kind->name, f.reason);
+    if (f.verdict != check::Verdict::refuted) continue;
     for (const Diagnostic& d : f.diagnostics) out.diagnostics.push_back(d);
-    if (f.diagnostics.empty())
-      out.diagnostics.push_back(
-          fail(Code{"TS0415", "realize.unproved"}, "{}: {}", f.kind->name, f.reason));
   }
+  if (verdict == check::Verdict::refuted) out.failure = Failure::refuted;
   return out;
 }
 
