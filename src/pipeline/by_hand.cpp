@@ -2,12 +2,12 @@
 #include "pipeline/by_hand.h"
 
 #include <filesystem>
-#include <regex>
 
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "pipeline/by_hand_facts.h"
 #include "pipeline/by_hand_measure.h"
 #include "pipeline/stages.h"
 #include "toolchain/flags.h"
@@ -26,26 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 inline constexpr Code no_such_pattern{"TS0051", "input.no_such_pattern"};
 inline constexpr Code other_device{"TS0052", "input.source_for_other_device"};
-
-/// The line of the source that a compiler's message names.
-int line_in(const std::string& message) {
-  static const std::regex place(R"(source\.(?:cpp|cu)[:(](\d+))");
-  std::smatch found;
-  return std::regex_search(message, found, place) ? std::stoi(found[1]) : 0;
-}
-
-std::vector<std::string> warnings_of(const toolchain::Built& built) {
-  constexpr std::size_t most = 8;
-  std::vector<std::string> out;
-  const std::filesystem::path log = built.library.parent_path() / "log.txt";
-  if (!std::filesystem::exists(log)) return out;
-  for (const std::string& line : split(read_file(log), '\n')) {
-    if (out.size() == most || line.find("warning") == std::string::npos) continue;
-    const std::size_t at = line.rfind("source.c", line.find("warning"));
-    out.push_back(trim(at == std::string::npos ? line : line.substr(at)));
-  }
-  return out;
-}
 
 Failure failure_of(const tune::Trial& trial) {
   const std::string kind = trial.detail.value("kind", "");
@@ -68,38 +48,6 @@ Json errors_of(const Json& reply) {
   Json out = Json::object();
   for (const char* key : {"rms_error", "max_error", "baseline_rms_error", "baseline_max_error"}) {
     if (reply.contains(key)) out[key] = reply.at(key);
-  }
-  return out;
-}
-
-/// Bytes of the elements that a tensor is filled with: a quarter, the index 0, true.
-std::string filling(DType t) {
-  switch (t) {
-    case DType::float64:
-      return std::string("\0\0\0\0\0\0\xd0\x3f", 8);
-    case DType::float32:
-      return std::string("\0\0\x80\x3e", 4);
-    case DType::bfloat16:
-      return std::string("\x80\x3e", 2);
-    case DType::float16:
-      return std::string("\0\x34", 2);
-    case DType::boolean:
-      return std::string("\1", 1);
-    default:
-      return std::string(1, '\0');
-  }
-}
-
-std::vector<toolchain::Storage> storages(const rules::Pattern& p, const graph::Graph& g) {
-  std::vector<toolchain::Storage> out;
-  for (const auto& list : {p.inputs, p.outputs}) {
-    for (const graph::ValueId id : list) {
-      const graph::TensorType& t = g.value(id).type;
-      int64_t extent = t.numel() > 0 ? 1 : 0;
-      for (std::size_t d = 0; d < t.shape.size() && extent > 0; ++d)
-        extent += (t.shape[d] - 1) * t.strides[d];
-      out.push_back({.bytes = extent * size_of(t.dtype), .element = filling(t.dtype)});
-    }
   }
   return out;
 }

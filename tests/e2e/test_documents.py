@@ -134,6 +134,11 @@ def test_the_tutorial(reader):
     assert "['p" in said and "'kind': 'shape', 'count': 1" in said and "TS0202 graph.untraceable" in said
 
 
+def test_the_page_of_try(reader):
+    said = reader.follow("docs/try.md")
+    assert "wrote norm.cpp" in said and "right on all inputs" in said and "of eager" in said
+
+
 def test_the_api_page(reader):
     after = """
 import json
