@@ -284,6 +284,62 @@ tessera.optimize(m, x, seconds=60, checkpoints=[15, 30])
 tessera explain TS0202
 tessera explain TS02        # the family
 )"},
+    {"TS0049", "input.bad_tunable",
+     R"(A line of a kernel's source begins as a tunable does and cannot be read as one, or all tunables
+     together make more than 64 combinations.)",
+     R"(A line `// tunable: NAME = VALUE, VALUE` (`#` in a kernel file) gives the values that
+     `tessera try` sweeps: whole numbers, each name on one line.)",
+     R"(Correct the line that is named, or give fewer values.)",
+     R"(
+// tunable: TILE = 16, 32, 64      the macro TILE; 16 is the default
+)"},
+    {"TS0050", "input.unknown_source",
+     R"(The ending of a kernel's file does not say in which language it is.)",
+     R"(`tessera try` takes .py (tile language), .cu (CUDA C++, CUTLASS) and .cpp, .cc, .cxx (C++ for
+     the host).)",
+     R"(Rename the file.)",
+     R"(
+tessera try model.py p01 --source gelu.cpp
+)"},
+    {"TS0051", "input.no_such_pattern", R"(The module has no pattern of this name.)",
+     R"(Names are those of `tessera discover` for the same module, precision and architecture; another
+     version of the module may number them anew.)",
+     R"(Take a name from `tessera discover MODEL.py`.)",
+     R"(
+tessera discover model.py          # p01, p02, ...
+tessera try model.py p02 --skeleton
+)"},
+    {"TS0052", "input.source_for_other_device",
+     R"(The kernel's language is not one of the architecture that the module runs on.)",
+     R"(C++ is for the architecture `host`, CUDA C++ and the tile language are for GPUs. A module runs
+     where it lies: on the CPU where PyTorch sees no GPU.)",
+     R"(Write a source for this device (`--skeleton` does), or choose the other by `--device`.)",
+     R"(
+tessera try model.py p01 --source gelu.cu --device cuda
+)"},
+    {"TS0053", "input.no_skeleton", R"(There is no naive kernel to start from for this pattern.)",
+     R"(Its rule has no writer in src/skeleton/, or a tensor has an element type (fp8, small integers)
+     that skeletons do not load.)",
+     R"(Begin with the skeleton of another pattern: the contract at its end is the same.)",
+     R"(
+error[TS0053]: a skeleton has no loads of float8_e4m3fn
+)"},
+    {"TS0054", "input.other_tensors",
+     R"(The tensors of a kernel file are not those of the pattern that it was given for.)",
+     R"(A kernel's tensors, in their order, are the pattern's inputs and then its outputs, with the same
+     element types. Integers of the launch take their values from extents and strides; leading dims of
+     a tensor without gaps may be one dim of the kernel.)",
+     R"(Compare the signature with the head that `tessera try MODEL.py PATTERN --skeleton` writes.)",
+     R"(
+error[TS0054]: the kernel's tensor B is not the pattern's %weight: its elements are float16
+)"},
+    {"TS0055", "input.source_or_skeleton",
+     R"(`tessera try` was given neither a source nor --skeleton, or both.)",
+     R"(It judges one source, or it writes one to start from.)", R"(Give one of the two.)",
+     R"(
+tessera try model.py p01 --skeleton --output gelu.cpp
+tessera try model.py p01 --source gelu.cpp
+)"},
 };
 
 }  // namespace

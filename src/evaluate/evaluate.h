@@ -120,6 +120,15 @@ class Evaluator {
   /// second run does.
   Result<kernel::Winner> revive(const rules::Pattern& pattern, const kernel::Candidate& candidate,
                                 int launch, bool verify);
+  /// What one verification may take from now on, before its process is ended; a measurement gets
+  /// some seconds more for every candidate in it.
+  void limit(std::chrono::seconds each);
+  /// One candidate, built by now (none of a library's call), with its default launch against fp64
+  /// on all inputs: the trial, measured when it is right, and the evaluator's reply as it is
+  /// (docs/protocol.md, `verify`). An error when the references cannot be made.
+  Result<std::pair<tune::Trial, Json>> examine(const rules::Pattern& pattern,
+                                               const kernel::Candidate& candidate,
+                                               const std::optional<toolchain::Built>& built);
 
   struct State;
 

@@ -107,4 +107,16 @@ Result<kernel::Winner> Evaluator::revive(const rules::Pattern& pattern,
   return w;
 }
 
+void Evaluator::limit(std::chrono::seconds each) {
+  state_->options.measure_limit = each;
+}
+
+Result<std::pair<tune::Trial, Json>> Evaluator::examine(
+    const rules::Pattern& pattern, const kernel::Candidate& candidate,
+    const std::optional<toolchain::Built>& built) {
+  TESSERA_CHECK(state_->session.open(pattern));
+  Gates gates{.shared = *state_, .pattern = pattern, .candidates = {candidate}, .built = {built}};
+  return gates.verify({0, 0}, "full");
+}
+
 }  // namespace tessera::evaluate

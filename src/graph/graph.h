@@ -173,5 +173,7 @@ Json to_json(const Graph& g);
 /// One line a node, diff-able: `%gelu : bf16[128,512,3072] = aten.gelu(%linear, approximate="tanh")
 /// # mlp.act`.
 std::string to_text(const Graph& g);
+/// Its line of one node.
+std::string to_text(const Graph& g, NodeId node);
 
 }  // namespace tessera::graph

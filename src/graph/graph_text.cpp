@@ -83,4 +83,8 @@ std::string to_text(const Graph& g) {
   return out;
 }
 
+std::string to_text(const Graph& g, NodeId node) {
+  return node_line(g, g.node(node));
+}
+
 }  // namespace tessera::graph

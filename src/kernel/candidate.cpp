@@ -69,6 +69,12 @@ std::string Candidate::label() const {
     }
   }
   if (config.value("fast_accum", false)) text += " fast_accum";
+  if (const Json* source = pick("source"); source != nullptr && source->is_string())
+    text += " " + source->get<std::string>();
+  if (const Json* tunables = pick("tunables"); tunables != nullptr && tunables->is_object()) {
+    for (const auto& [name, value] : tunables->items())
+      text += fmt::format(" {}={}", name, value.dump());
+  }
   return text;
 }
 

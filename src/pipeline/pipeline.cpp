@@ -39,6 +39,21 @@ Result<const arch::Arch*> arch_for(const graph::Graph& g, const std::string& nam
   return best;
 }
 
+void dump(const Options& options, const std::string& name, const std::string& text) {
+  if (!options.dump.empty()) write_file_atomically(options.dump / name, text);
+}
+
+// Runs a stage and records its seconds under `name`.
+template <class F>
+auto timed(Session& s, const char* name, F&& stage) {
+  const auto begin = std::chrono::steady_clock::now();
+  auto result = stage();
+  s.timings[name] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return result;
+}
+
+}  // namespace
+
 // A module runs where it lies: kernels for another kind of device could be neither verified nor
 // measured there.
 Status check_device(const graph::Graph& g, const arch::Arch& a) {
@@ -58,21 +73,6 @@ Status check_device(const graph::Graph& g, const arch::Arch& a) {
                 "has), or leave --arch out for kernels for the CPU")
           .help("`tessera discover --arch {}` shows without a GPU what would be found", a.name));
 }
-
-void dump(const Options& options, const std::string& name, const std::string& text) {
-  if (!options.dump.empty()) write_file_atomically(options.dump / name, text);
-}
-
-// Runs a stage and records its seconds under `name`.
-template <class F>
-auto timed(Session& s, const char* name, F&& stage) {
-  const auto begin = std::chrono::steady_clock::now();
-  auto result = stage();
-  s.timings[name] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return result;
-}
-
-}  // namespace
 
 Options options_from(const Json& a) {
   Options o;

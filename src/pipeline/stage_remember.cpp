@@ -67,6 +67,7 @@ Status remember(Session& s, const Work& w) {
   e.search = thoroughness(s, w);
   e.libraries = here_of(s, w).libraries;
   if (w.own) e.provenance = w.own->provenance;
+  if (!w.by_hand.empty()) e.provenance = {.file = w.by_hand, .when = e.created};
   if (w.imported) {
     e.provenance = w.imported->provenance;
     e.provenance.imported = false;

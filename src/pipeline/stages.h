@@ -35,6 +35,7 @@ struct Work {
   bool refined = false;     // its winners' order was settled in the module's own run
   bool reused = false;      // as the registry had it
   bool beside_own = false;  // the best of `own` was tried again beside what its winners are of
+  std::string by_hand;      // the file that its first winner is of, where a person gave it
   bool rechecked = false;   // not searched: what the registry had was timed again
   int64_t left_out_from =
       0;  // bytes of the least scratch memory for which a candidate was left out
@@ -198,6 +199,8 @@ struct Session {
 /// off until it is right, with a warning that names them, and patterns are found anew.
 Result<Rewritten> check_rewrites(Session& s, bridge::Peer& tracer, const Json& traced,
                                  Discovered found);
+/// Error TS0025: kernels of this architecture cannot run where the module lies.
+Status check_device(const graph::Graph& g, const arch::Arch& a);
 /// Python, compilers, evaluator, registry.
 Result<Tools> open_tools(Session& s);
 /// Distinct signatures, by priority.

@@ -16,7 +16,7 @@ from core import BINARY, ROOT, environment
 from pages import blocks_of
 
 PAGES = ["README.md", *(str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").glob("*.md")))]
-RUN = ("README.md", "docs/tutorial.md", "docs/api.md")
+RUN = ("README.md", "docs/tutorial.md", "docs/api.md", "docs/try.md")
 
 # What a reader has already, for pages that do not begin with it. A search of seconds shows as much as one of minutes.
 GIVEN = """
@@ -132,6 +132,11 @@ def test_the_tutorial(reader):
     assert documented("The report itself", fields) - {"checkpoints"} == set(report)
     assert documented("A pattern", fields) == {key for p in report["patterns"] for key in p}
     assert "['p" in said and "'kind': 'shape', 'count': 1" in said and "TS0202 graph.untraceable" in said
+
+
+def test_the_page_of_try(reader):
+    said = reader.follow("docs/try.md")
+    assert "wrote norm.cpp" in said and "right on all inputs" in said and "of eager" in said
 
 
 def test_the_api_page(reader):

@@ -49,6 +49,10 @@ class Dataset:
     permitted: list[dict] = field(default_factory=list)  # what budgets stand on: eager's, or the precision's own
 
     @property
+    def name(self) -> str:
+        return f"{self.kind} inputs, seed {self.seed}"
+
+    @property
     def tensors(self) -> list[torch.Tensor]:
         return [g.tensor for g in self.inputs]
 

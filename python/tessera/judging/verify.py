@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 
+from tessera.judging import misses
 from tessera.judging.deviation import reference_errors
 from tessera.judging.guarded import Guarded
 from tessera.judging.problem import FULL, QUICK, Dataset, Problem
@@ -41,7 +42,8 @@ def budget(precision: str, dtype: torch.dtype, baseline: dict) -> dict:
 
 
 def compare(problem: Problem, data: Dataset, outputs: list[torch.Tensor]) -> tuple[list[dict], dict | None]:
-    """The errors of every output, and the first breach: {"kind", "reason"}."""
+    """The errors of every output, and the first breach: {"kind", "reason"}, with where it is wrong
+    (misses.describe) as "wrong" where single elements are."""
     errors, breach = [], None
     for value, out, reference, base, permitted in zip(
         problem.outputs, outputs, data.references, data.baseline, data.permitted, strict=True
@@ -49,7 +51,7 @@ def compare(problem: Problem, data: Dataset, outputs: list[torch.Tensor]) -> tup
         e = reference_errors(out, reference)
         allowed = budget(problem.precision, out.dtype, permitted)
         errors.append({**e, "baseline": base, "budget": allowed})
-        where = f"output {value['name']}, {data.kind} inputs, seed {data.seed}"
+        where = f"output {value['name']}, {data.name}"
         if breach:
             continue
         if e["wrong"]:
@@ -77,14 +79,18 @@ def compare(problem: Problem, data: Dataset, outputs: list[torch.Tensor]) -> tup
                 f"{allowed['max']:.3g} allowed, eager has {base['max']:.3g} "
                 f"({where})",
             }
+        if breach and (wrong := misses.describe(value, out, reference, allowed, data.name)):
+            breach["wrong"] = wrong
     return errors, breach
 
 
 def check_memory(problem: Problem, data: Dataset, outputs: list[Guarded]) -> dict | None:
     """Breaches of memory discipline after a run: stray writes, changed inputs, elements left unwritten."""
-    for value, g in zip(problem.outputs, outputs, strict=True):
+    for value, g, reference in zip(problem.outputs, outputs, data.references, strict=True):
         if stray := g.stray_writes():
-            return {"kind": "out_of_bounds", "reason": f"{stray} bytes beside output {value['name']} were overwritten"}
+            found = {"kind": "out_of_bounds", "reason": f"{stray} bytes beside output {value['name']} were overwritten"}
+            wrong = misses.written_beside(value, g.tensor, reference, data.name)
+            return found | ({"wrong": wrong} if wrong else {})
     for value, g in zip(problem.inputs, data.inputs, strict=True):
         if stray := g.stray_writes():
             return {"kind": "out_of_bounds", "reason": f"{stray} bytes beside input {value['name']} were overwritten"}
@@ -100,6 +106,7 @@ def check_memory(problem: Problem, data: Dataset, outputs: list[Guarded]) -> dic
             return {
                 "kind": "incomplete",
                 "reason": f"{count} of {left.numel()} elements of output {value['name']} were never written",
+                "wrong": misses.unwritten(value, g.tensor, left, reference, data.name),
             }
     return None
 

@@ -206,9 +206,29 @@ def _op(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
     return run
 
 
+def _inductor(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
+    """The pattern's own nodes as torch.compile has them: a peer to be timed beside, that no plan places."""
+    executor = Executor(graph, device, share_clones=True)
+    nodes, names, outputs = pattern["nodes"], pattern["inputs"], pattern["outputs"]
+
+    def run(*tensors: torch.Tensor) -> Tensors:
+        result = executor.run(nodes, dict(zip(names, tensors, strict=True)), outputs, None)
+        return [result[name] for name in outputs] if isinstance(result, dict) else list(result)
+
+    compiled = torch.compile(run, dynamic=False)
+    wanted = [(v["shape"], v["strides"]) for v in _values(pattern, graph)]
+
+    def call(tensors: Tensors) -> Tensors:
+        found = compiled(*tensors)
+        return [_in_layout(t, shape, strides) for t, (shape, strides) in zip(found, wanted, strict=True)]
+
+    return call
+
+
 functions: dict[str, Callable[[dict, dict, dict, str], Function]] = {
     "aten": _aten,
     "op": _op,
     "sdpa": _sdpa,
     "linear": _linear,
+    "inductor": _inductor,
 }

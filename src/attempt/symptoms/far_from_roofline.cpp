@@ -1,0 +1,20 @@
+// Far from the roofline.
+#include "attempt/symptom.h"
+
+namespace tessera::attempt::symptoms {
+
+extern const Symptom far_from_roofline;
+const Symptom far_from_roofline = {
+    .name = "far from the roofline",
+    .shows = [](const Verdict& v) -> bool {
+      return v.measured && v.measured->ms > 0 && v.measured->bound != "launch" &&
+             v.measured->floor_ms < 0.5 * v.measured->ms;
+    },
+    .cause = "The machine could do it in less than half of the time.",
+    .where = "what bounds it, as the verdict says",
+    .remedy =
+        "Declare tunables (tiles, unrolling, threads) and try again: all combinations are timed.",
+    .weight = 2,
+};
+
+}  // namespace tessera::attempt::symptoms

@@ -1,0 +1,144 @@
+#include "attempt/verdict.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+
+#include "attempt/source.h"
+#include "attempt/symptom.h"
+
+namespace tessera::attempt {
+namespace {
+
+Verdict whole() {
+  Verdict v{.source = "k.cpp", .hash = "ab", .language = "cxx", .pattern = "p01", .rule = "gemm"};
+  v.gates = {{.gate = Gate::parse, .seconds = 0.5},
+             {.gate = Gate::check, .passage = Passage::skipped, .note = "no tile language"},
+             {.gate = Gate::verify, .passage = Passage::failed}};
+  v.failure = Failure::wrong_result;
+  v.cause = "relative RMS error 1";
+  v.place = {.file = "k.cpp", .line = 7, .column = 2};
+  v.diagnostics = {fail(Code{"TS0303", "build.compile_failed"}, "it does not compile")};
+  v.wrong = Wrong{.output = "y",
+                  .shape = {4, 8},
+                  .index = {3, 0},
+                  .expected = "1",
+                  .found = "nan",
+                  .count = 8,
+                  .of = 32,
+                  .lies = "tail of rows",
+                  .box = {{3, 3}, {0, 7}},
+                  .details = "the last 1 of dim 0",
+                  .relation = "",
+                  .inputs = "normal"};
+  v.warnings = {"source.cpp:3: warning"};
+  v.measured = Measured{.ms = 2,
+                        .ci95 = 0.1,
+                        .sustained_ms = 1.5,
+                        .floor_ms = 0.5,
+                        .bound = "memory",
+                        .peers = {{.name = "eager", .ms = 1}}};
+  v.variants = {{.tunables = {{"TILE", 8}}, .outcome = "measured", .ms = 2}};
+  v.advice = {{.symptom = "s", .cause = "c", .where = "w", .remedy = "r"}};
+  return v;
+}
+
+std::vector<std::string> symptoms_of(const Verdict& v) {
+  std::vector<std::string> out;
+  for (const Advice& a : advice_for(v)) out.push_back(a.symptom);
+  return out;
+}
+
+Result<SourceFile> read(const std::string& name, const std::string& text) {
+  const TemporaryFolder folder;
+  write_file_atomically(folder.path() / name, text);
+  return read_source((folder.path() / name).string());
+}
+
+TEST(Verdict, ReadsBackAsItWasWritten) {
+  const Json j = to_json(whole());
+  EXPECT_EQ(to_json(verdict_from_json(j)), j);
+  EXPECT_EQ(j.at("failure"), "wrong_result");
+  EXPECT_EQ(j.at("reached"), "verify");
+  EXPECT_FALSE(j.at("passed").get<bool>());
+  EXPECT_EQ(j.at("measured").at("share_of_roofline"), 0.25);
+}
+
+TEST(Verdict, EveryFailureHasAWordThatReadsBack) {
+  for (int f = 0; f <= static_cast<int>(Failure::unsupported); ++f) {
+    Verdict v = whole();
+    v.failure = static_cast<Failure>(f);
+    EXPECT_EQ(verdict_from_json(to_json(v)).failure, v.failure) << name_of(v.failure);
+  }
+  Json j = to_json(whole());
+  j["failure"] = "mistaken";
+  EXPECT_THROW(verdict_from_json(j), std::invalid_argument);
+}
+
+TEST(Verdict, ForPeopleNamesLineElementAndWhatToDo) {
+  const std::string text = to_text(whole());
+  for (const char* part : {"k.cpp:7: relative RMS error 1", "y[3, 0] expected 1, found nan",
+                           "8 of 32 are wrong: the last 1 of dim 0", "0.50x of eager", "do: r"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST(Symptom, TheMostTellingComeFirstAndThreeAtMost) {
+  Verdict v = whole();
+  EXPECT_EQ(symptoms_of(v).front(), "part of the end is missing or wrong");
+  EXPECT_LE(symptoms_of(v).size(), 3U);
+  v.wrong->relation = "transposed";
+  EXPECT_EQ(symptoms_of(v).front(), "the result is transposed");
+}
+
+TEST(Symptom, ThoseThatNoHostKernelBringsAbout) {
+  Verdict v;
+  v.failure = Failure::refuted;
+  EXPECT_EQ(symptoms_of(v), std::vector<std::string>{"the checker shows a wrong schedule"});
+  v = {};
+  v.resources = {{"spill_bytes", 64}};
+  EXPECT_EQ(symptoms_of(v), std::vector<std::string>{"registers spill"});
+  v = {};
+  v.measured = Measured{.ms = 3, .floor_ms = 1, .bound = "memory", .peers = {{"eager", 2}}};
+  EXPECT_EQ(symptoms_of(v),
+            (std::vector<std::string>{"slower than PyTorch", "far from the roofline"}));
+  v.measured = Measured{.ms = 1, .floor_ms = 0.9, .bound = "memory", .peers = {{"eager", 2}}};
+  EXPECT_TRUE(symptoms_of(v).empty());
+}
+
+TEST(Symptom, EveryRowIsWhole) {
+  for (const Symptom* s : symptoms::all()) {
+    for (const std::string_view text : {s->cause, s->where, s->remedy})
+      EXPECT_GT(text.size(), 20U) << s->name;
+    EXPECT_FALSE(s->shows(Verdict{})) << s->name << " is seen where nothing is wrong";
+  }
+}
+
+TEST(Source, TunablesAreReadAndCombined) {
+  const auto s = read("k.cpp", "// tunable: A = 8, 16\nint x;\n  // tunable: B = -1, 2, 2\n");
+  ASSERT_TRUE(s);
+  ASSERT_EQ(s->tunables.size(), 2U);
+  EXPECT_EQ(s->tunables[1].values, (std::vector<int64_t>{-1, 2}));
+  const auto all = combinations(s->tunables);
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(all.front(), Json({{"A", 8}, {"B", -1}}));
+  EXPECT_EQ(combinations({}).size(), 1U);
+}
+
+TEST(Source, WhatIsNoTunableIsRefusedWithItsLine) {
+  for (const char* bad : {"// tunable: A\n", "// tunable: A = x\n", "// tunable: 1A = 2\n",
+                          "// tunable: A = 1,\n", "// tunable: A = 1\n// tunable: A = 2\n"}) {
+    const auto s = read("k.cpp", bad);
+    ASSERT_FALSE(s) << bad;
+    EXPECT_EQ(s.error().code, "TS0049");
+    EXPECT_GT(s.error().place.line, 0);
+  }
+  EXPECT_TRUE(read("k.cpp", "// a tunable: A\n# tunable: A\n"));
+  EXPECT_TRUE(read("k.cpp", "// tunable: A = 1\n// tunable: B = 1\n"));
+  EXPECT_FALSE(
+      read("k.cpp", "// tunable: A = 1,2,3,4,5,6,7,8,9\n// tunable: B = 1,2,3,4,5,6,7,8\n"));
+  EXPECT_EQ(read("k.rs", "").error().code, "TS0050");
+}
+
+}  // namespace
+}  // namespace tessera::attempt
