@@ -9,9 +9,7 @@ from tessera.language import *
 LOG2_E = 1.4426950408889634
 
 
-@kernel(
-    means="O[b, h, i, e] = sum(softmax(where(CAUSAL == 0 or j <= i + TK - TQ, (SCALE if SCALE > 0 else D**-0.5) * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d), -inf), j) * V[b, h * G // H, j, e], j)"
-)
+@kernel(means="O[b, h, i, e] = sum(softmax(where(CAUSAL == 0 or j <= i + TK - TQ, (SCALE if SCALE > 0 else D**-0.5) * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d), -inf), j) * V[b, h * G // H, j, e], j)")
 def attention(
     TQ: index(below=1 << (20 if D <= 128 else 19)),  # queries, and keys: of a head
     TK: index(below=1 << (20 if D <= 128 else 19)),
