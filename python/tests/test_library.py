@@ -284,6 +284,19 @@ def test_guarded_tensors_know_what_was_written():
     assert g.changed()
 
 
+def test_a_stray_write_of_what_a_stray_read_gave_shows():
+    from tessera.judging.guarded import Guarded
+
+    read, written = Guarded([4], [1], torch.float32, "cpu"), Guarded([4], [1], torch.float32, "cpu")
+    written.poison()
+
+    def beside(g):
+        return torch.as_strided(g.flat, [1], [1], g.flat.storage_offset() + 4)
+
+    beside(written).copy_(beside(read))  # NaN of ones alone
+    assert beside(written).isnan().all() and written.stray_writes() > 0
+
+
 def running_sum(dtype="float32"):
     """cumsum over the columns of x, which lies transposed."""
     values = [

@@ -6,11 +6,14 @@ import torch
 
 GUARD_BYTES = 4096
 _GUARD = 0xFF  # all ones is NaN in every floating type: a stray read poisons what it feeds
+# Beside outputs: a stray write of what a stray read gave, all ones, has to change something.
+_BESIDE_OUTPUTS = 0x5A
 _EXACT_COPY_BYTES = 64 << 20
 
 
 class Guarded:
-    """A strided tensor inside a larger buffer of 0xFF bytes. `flat` is its storage from first to last element."""
+    """A strided tensor inside a larger buffer of 0xFF bytes; poisoned, as outputs are, of 0x5A bytes. `flat` is its storage
+    from first to last element."""
 
     def __init__(self, shape, strides, dtype: torch.dtype, device):
         shape, strides = [int(s) for s in shape], [int(s) for s in strides]
@@ -20,6 +23,7 @@ class Guarded:
         self._bytes = extent * size
         padded = (self._bytes + 255) // 256 * 256
         self._buffer = torch.full((padded + 2 * GUARD_BYTES + 256,), _GUARD, dtype=torch.uint8, device=device)
+        self._beside = _GUARD
         shift = -self._buffer.data_ptr() % 256
         self._begin = GUARD_BYTES + shift
         self.flat = self._buffer[self._begin : self._begin + self._bytes].view(dtype)
@@ -35,7 +39,9 @@ class Guarded:
         return self._bytes
 
     def poison(self) -> None:
-        self._buffer.fill_(_GUARD)
+        self._beside = _BESIDE_OUTPUTS
+        self._buffer.fill_(self._beside)
+        self._buffer[self._begin : self._begin + self._bytes].fill_(_GUARD)
 
     def unwritten(self) -> torch.Tensor:
         """Which elements still hold the poison, in logical shape."""
@@ -47,7 +53,7 @@ class Guarded:
         """Bytes outside of the tensor that were changed."""
         head = self._buffer[: self._begin]
         tail = self._buffer[self._begin + self._bytes :]
-        return int((head != _GUARD).sum() + (tail != _GUARD).sum())
+        return int((head != self._beside).sum() + (tail != self._beside).sum())
 
     def remember(self) -> None:
         """Notes the content, for `changed`: an exact copy, or a checksum where a copy would be dear."""

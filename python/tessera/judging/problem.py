@@ -198,7 +198,10 @@ class Problem:
         self._kept.forget(self)
 
     def new_outputs(self) -> list[Guarded]:
-        return [Guarded(v["shape"], v["strides"], dtype_of(v), self.device) for v in self.outputs]
+        made = [Guarded(v["shape"], v["strides"], dtype_of(v), self.device) for v in self.outputs]
+        for guarded in made:
+            guarded.poison()
+        return made
 
     def is_weight(self, value: dict) -> bool:
         return value["name"] in self._weights
