@@ -32,9 +32,9 @@ struct SourceFile {
 /// Most combinations of tunables that one source may declare.
 inline constexpr std::size_t most_variants = 64;
 
-/// Reads FILE, or FILE.py:KERNEL. Its ending says its language: .py, .cu, .cpp (.cc, .cxx). Errors: TS0001 no such
-/// file, TS0050 another ending, TS0049 a tunable that cannot be read, is declared twice, or makes
-/// too many combinations.
+/// Reads FILE, or FILE.py:KERNEL. Its ending says its language: .py, .cu, .cpp (.cc, .cxx). Errors:
+/// TS0001 no such file, TS0050 another ending, TS0049 a tunable that cannot be read, is declared
+/// twice, or makes too many combinations.
 Result<SourceFile> read_source(const std::string& file);
 
 /// All combinations, {"TILE": 16, ...} each; the default first. One empty object without tunables.
