@@ -1,5 +1,7 @@
 #include "check/kind.h"
 
+#include <algorithm>
+#include <array>
 #include <set>
 
 #include "term/query.h"
@@ -96,6 +98,11 @@ Finding judge_by_runs(const Subject& s, const Kind& k) {
   return out;
 }
 
+// What Flow decides, in the order in which one needs those before it.
+constexpr std::array<std::string_view, 8> by_flow = {"k_agreement", "mask",       "dominance",
+                                                     "rescale",     "degenerate", "reduction",
+                                                     "placement",   "output_once"};
+
 Finding judge_by_flow(const Subject& s, const Kind& k) {
   if (!s.means) return unknown("the kernel's meaning is not stated");
   if (!s.flow) return unknown("not decided where synchronization is not proved");
@@ -106,8 +113,15 @@ Finding judge_by_flow(const Subject& s, const Kind& k) {
     out.verdict = Verdict::refuted;
     return out;
   }
-  for (std::string_view kind : {"k_agreement", "mask", "dominance", "rescale", "degenerate",
-                                "reduction", "placement", "output_once"}) {
+  // What is told under a name that no kind asks for would be lost, and all would be proved.
+  const auto lost = [](std::string_view kind) {
+    return std::ranges::find(by_flow, kind) == by_flow.end();
+  };
+  for (const Violation& v : s.flow->violations)
+    if (lost(v.kind)) return unknown(fmt::format("`{}`, found here, is no kind", v.kind));
+  for (const auto& [kind, why] : s.flow->why)
+    if (lost(kind)) return unknown(why);
+  for (std::string_view kind : by_flow) {
     if (const auto why = s.flow->why.find(kind); why != s.flow->why.end())
       return unknown(kind == k.name ? why->second : fmt::format("not decided without `{}`", kind));
     for (const Violation& v : s.flow->violations)

@@ -89,11 +89,10 @@ Online::Id Online::unknown(std::string what) {
   return none;
 }
 
-Online::Id Online::wrong(std::string kind, std::string message, std::string expected,
+Online::Id Online::wrong(std::string_view kind, std::string message, std::string expected,
                          std::string found, std::string help) {
   if (fault.kind.empty())
-    fault = {std::move(kind), std::move(message), std::move(expected), std::move(found),
-             std::move(help)};
+    fault = {kind, std::move(message), std::move(expected), std::move(found), std::move(help)};
   return none;
 }
 

@@ -118,7 +118,8 @@ class Online {
 
   /// What contradicts a law: set by the first operation that does.
   struct Fault {
-    std::string kind, message, expected, found, help;
+    std::string_view kind;  // a kind's name: a literal, as in Violation
+    std::string message, expected, found, help;
   } fault;
   Id masked_score = none;  // that a fault of kind `mask` speaks of
   std::string why;         // the first form that is not known
@@ -142,7 +143,7 @@ class Online {
   Linear settled(const Linear& l, const Keys& keys) const;
   bool score_is_seen(Id score);
   Id unknown(std::string what);
-  Id wrong(std::string kind, std::string message, std::string expected, std::string found,
+  Id wrong(std::string_view kind, std::string message, std::string expected, std::string found,
            std::string help);
   [[nodiscard]] std::string exponents(const Value& sum) const;
   [[nodiscard]] std::string exponents_of(const Linear& l) const;

@@ -48,7 +48,7 @@ TEST(LanguageGemm, OpsHaveThePlacesOfTheTextThatTheyComeFrom) {
     return op == nullptr ? "none" : std::string(k->source->text(op->span));
   };
   EXPECT_EQ(text("wgmma.f32.bf16.bf16.ss"),
-            "wgmma(a[k, part(h, high)], b[k].T, sums[h], start=k.first)");
+            "wgmma(a[k, part(h, high)], b[k].T, sums[h], start=begins)");
   EXPECT_EQ(text("tma.load"),
             "tma.load(A[batch.index, m, k], a[k], full[k], share=BESIDE == 1, round=ROUND == 1)");
   EXPECT_EQ(text("mbarrier.arrive_expect_tx"), "full[k].expect(a[k], b[k])");

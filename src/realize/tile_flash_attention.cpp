@@ -161,15 +161,14 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   for (const Config& c : found) {
     if (space.candidates.size() == most) break;
     Result<Candidate> made = candidate(*body, c, arch);
-    if (made)
-      space.candidates.push_back(std::move(*made));
-    else
+    if (!made) {
       ++pruned[made.error().message];
-  }
-  // Candidates that are not proved would be refused one by one: where the first is not, none is.
-  if (!space.candidates.empty()) {
-    const Result<Json> proof = space.candidates.front().source->prove();
-    if (!proof) return error(proof.error());
+      continue;
+    }
+    // Candidates that are not proved would be refused one by one: where the first is not, none is.
+    if (space.candidates.empty())
+      if (const Result<Json> proof = made->source->prove(); !proof) return error(proof.error());
+    space.candidates.push_back(std::move(*made));
   }
   if (space.candidates.empty()) {
     Diagnostic d = fail(unsupported_attention, "no tile fits head dim {}", body->head_dim);
