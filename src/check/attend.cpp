@@ -42,11 +42,11 @@ class Attend {
  private:
   void rest() {
     loop_ = products_.loop;
-    at_ = {loop_of_keys(), products_.role, {loop_}, {}, {}, 0};
+    at_ = {loop_of_keys(), products_.role, products_.loops(), {}, {}, 0};
     if (!extents() || !blocks() || !at_least_one()) return;
     std::vector<Term> places = {kernel_.at.lane, products_.role->warp};
     add_places(products_.role->body, places);
-    SeenKeys seen(kernel_, std::move(places));
+    SeenKeys seen(kernel_, std::move(places), *loop_);
     const std::optional<std::vector<SeenKeys::Hidden>> hidden =
         seen.hidden([&](int64_t row, int64_t column) { return seen_at(row, column); });
     if (!hidden) {
@@ -62,8 +62,13 @@ class Attend {
     tiles_once(kernel_, products_, means_);
   }
 
+  /// Loops around the work on a tile.
+  [[nodiscard]] std::vector<const core::For*> around() const {
+    return products_.tiles ? std::vector{products_.tiles} : std::vector<const core::For*>();
+  }
+
   const core::Op* loop_of_keys() const {
-    for (const core::Op& op : products_.role->body)
+    for (const core::Op& op : products_.body())
       if (op.as<core::For>() == products_.loop) return &op;
     return nullptr;
   }
@@ -117,7 +122,7 @@ class Attend {
                           term::equals(term::floor_mod(corner, size), kernel_.pool->constant(0))));
     const Term moves = term::logical_or(term::equals(turn + 1, turns),
                                         term::logical_not(term::equals(next, corner)));
-    if (const auto found = fails(kernel_, {loop_}, term::logical_and(inside, moves)))
+    if (const auto found = fails(kernel_, products_.loops(), term::logical_and(inside, moves)))
       return products_.refute(
           "reduction", at_.op, products_.role->first_warp,
           "the turns of the loop do not take in each block of keys once",
@@ -130,7 +135,7 @@ class Attend {
   bool at_least_one() {
     const Term claim = term::less_equal(kernel_.pool->constant(1), loop_->upper);
     if (term::always(claim).proved()) return true;
-    if (const auto found = fails(kernel_, {}, claim))
+    if (const auto found = fails(kernel_, around(), claim))
       return products_.refute("degenerate", at_.op, products_.role->first_warp,
                               "the loop over keys may turn no time", "one turn at least",
                               "none at " + *found, "let the loop turn once where no key is seen");
@@ -157,7 +162,7 @@ class Attend {
     for (const int64_t row : {worst, int64_t{0}, products_.rows / 2}) {
       const Term inside = term::less_equal(products_.queries(), products_.row_corner + row);
       if (const auto found =
-              fails(kernel_, {}, term::logical_or(inside, term::logical_not(seen_at(row, 0, end)))))
+              fails(kernel_, around(), term::logical_or(inside, term::logical_not(seen_at(row, 0, end)))))
         return products_.refute(
             "reduction", at_.op, products_.role->first_warp,
             "the loop over keys ends before the last key that a row sees",
@@ -203,7 +208,7 @@ class Attend {
     // those up to some key.
     for (const int64_t row : {int64_t{0}, products_.rows / 2})
       if (const auto found = fails(
-              kernel_, {},
+              kernel_, around(),
               term::logical_or(term::less_equal(products_.queries(), products_.row_corner + row),
                                first(row))))
         return products_.refute("degenerate", &op, products_.role->first_warp,

@@ -42,6 +42,49 @@ bool AttendWalk::issue(const core::Op& op, const std::vector<int>& warps) {
   return true;
 }
 
+/// Whether nothing that is followed changes by the ops: they wait, and tell others.
+// NOLINTNEXTLINE(misc-no-recursion): bodies nest
+bool AttendWalk::leaves_alone(const core::Body& b) {
+  return std::all_of(b.begin(), b.end(), [](const core::Op& op) {
+    if (const auto* branch = op.as<core::If>())
+      return leaves_alone(branch->body) && leaves_alone(branch->otherwise);
+    if (const auto* elected = op.as<core::Elected>()) return leaves_alone(elected->body);
+    const auto* issue = op.as<core::Issue>();
+    if (issue == nullptr) return false;
+    const bool moves = std::any_of(
+        issue->arguments.begin(), issue->arguments.end(),
+        [](const core::Argument& a) { return std::get_if<core::Slice>(&a) != nullptr; });
+    const std::string& name = issue->form->name;
+    return !moves && (name.starts_with("mbarrier") || name == "bulk.wait_read");
+  });
+}
+
+/// Coordinates of a place of results. An index that the tile's turn gives, not the place in the
+/// tile, is the same wherever results are written and read: it counts as 0.
+bool AttendWalk::coordinates(const core::SharedAt& at, std::vector<int64_t>& out) {
+  const core::Shared& s = kernel_[at.shared];
+  if (products_.tiles == nullptr) {
+    for (Term t : at.at) out.push_back(eval(t).value_or(-1));
+    return true;
+  }
+  if (!results_.valid()) results_ = at.shared;
+  if (results_ != at.shared) return give_up("results lie in two shared memories");
+  for (std::size_t i = 0; i < at.at.size(); ++i) {
+    const std::optional<int64_t> known = eval(at.at[i]);
+    out.push_back(known.value_or(0));
+    const Term t = known ? Term() : term::simplify(at.at[i]);
+    const auto [slot, is_new] = slot_.try_emplace(i, t);
+    if (slot->second != t) return give_up("results of a tile lie in several slots");
+    if (!t) continue;
+    if (term::any_node(t, [&](Term n) { return n->symbol && n != products_.tiles->counter; }))
+      return give_up("the slot of a tile's results is not known by its turn");
+    const int64_t stride = size_of(s.element) * s.layout.stride().mode(static_cast<int>(i)).value;
+    if (i + 2 >= at.at.size() || stride % 1024 != 0)
+      return give_up("slots of results do not lie a multiple of 1024 bytes apart");
+  }
+  return true;
+}
+
 /// Registers that something else writes.
 void AttendWalk::forget(const core::Issue& issue, int warp) {
   for (std::size_t i = 0; i < issue.arguments.size(); ++i)
@@ -169,6 +212,10 @@ void AttendWalk::values(const core::Issue& issue, const AttendProducts::Product&
     give_up("a product whose registers are not followed");
     return;
   }
+  if (products_.tiles != nullptr && turn_ < p.lag) {
+    give_up("values of the tile before are read");
+    return;
+  }
   const std::vector<Id> rows = weights(issue, *first, p, group);
   if (rows.empty()) return;
   for (int64_t s = 0; s < c.mode(1).size(); ++s)
@@ -229,7 +276,7 @@ void AttendWalk::matrices(const core::Issue& issue, int warp) {
   for (int64_t r = 0; r < int64_t{8} * move.matrices; ++r) {
     value_of_symbol(kernel_.at.lane) = of_row(r);
     std::vector<int64_t> at;
-    for (Term t : to->at) at.push_back(eval(t).value_or(-1));
+    if (!coordinates(*to, at)) return;
     const std::optional<int64_t> byte = byte_of(kernel_[to->shared], at);
     if (!byte) give_up("stmatrix leaves its shared memory, or its place is not known");
     start.push_back(byte.value_or(0));
@@ -273,7 +320,7 @@ void AttendWalk::copy_out(const core::Op& op, int warp) {
       corner[row ? 0 : 1] = *off;
     }
   std::vector<int64_t> place;
-  for (Term t : from->at) place.push_back(eval(t).value_or(-1));
+  if (!coordinates(*from, place)) return;
   if (!byte_of(s, place)) {
     give_up("a copy leaves its shared memory, or its place is not known");
     return;

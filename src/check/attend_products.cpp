@@ -19,6 +19,13 @@ ElementAt as_factor(const IndexedBy& of, std::string_view row, std::string_view 
   return out;
 }
 
+/// Loops of two roles over the same turns.
+bool same_turns(const core::For& a, const core::For& b) {
+  const auto same = [](Term x, Term y) { return term::simplify(x) == term::simplify(y); };
+  return a.counter == b.counter && same(a.lower, b.lower) && same(a.upper, b.upper) &&
+         same(a.step, b.step);
+}
+
 }  // namespace
 
 AttendProducts::AttendProducts(const core::Kernel& kernel, const Runs& runs, const Attention& means)
@@ -54,7 +61,7 @@ bool AttendProducts::is_zero(Term t, const Place& p, std::string_view kind,
   const std::optional<int64_t> number = value_of(rest, {});
   if (number == 0) return true;
   const auto found =
-      number ? std::optional(fmt::format("apart by {}", *number)) : varies(kernel_, {loop}, rest);
+      number ? std::optional(fmt::format("apart by {}", *number)) : varies(kernel_, loops(), rest);
   if (found) return refute(kind, p.op, p.role->first_warp, message, expected, *found, help);
   return give_up(kind, fmt::format("it is not known that `{}` is 0", to_string(rest)));
 }
@@ -90,26 +97,56 @@ bool AttendProducts::trace(Flow& out) {
 
 /// The one loop that products stand in, of one role.
 bool AttendProducts::find_loop() {
+  std::vector<const core::For*> deepest;
   for (const Place& p : places_) {
     if (p.op->as<core::Issue>() == nullptr || !wgmma_of(p.issue())) continue;
     if (p.role == nullptr) return give_up("k_agreement", "a wgmma stands outside of roles");
     if (role != nullptr && role != p.role)
       return give_up("k_agreement", "products of attention stand in two roles");
     role = p.role;
-    if (p.loops.size() > 1)
-      return give_up("k_agreement", "products of attention stand in two loops");
-    if (p.loops.empty()) continue;
-    if (loop != nullptr && loop != p.loops[0])
-      return give_up("k_agreement", "products of attention stand in two loops");
-    loop = p.loops[0];
+    if (p.loops.size() > deepest.size()) deepest = p.loops;
   }
-  if (loop == nullptr) return give_up("k_agreement", "the kernel has no wgmma in a loop");
-  const bool direct = std::any_of(role->body.begin(), role->body.end(),
-                                  [&](const core::Op& op) { return op.as<core::For>() == loop; });
-  if (!direct) return give_up("k_agreement", "the loop over keys stands in another op");
-  if (value_of(loop->lower, {}) != 0 || value_of(loop->step, {}) != 1)
-    return give_up("k_agreement", "the loop over keys does not count from 0 by 1");
+  if (deepest.empty()) return give_up("k_agreement", "the kernel has no wgmma in a loop");
+  if (deepest.size() > 2) return give_up("k_agreement", "products stand in three loops");
+  loop = deepest.back();
+  if (deepest.size() == 2) tiles = deepest.front();
+  for (const Place& p : places_) {
+    if (p.op->as<core::Issue>() == nullptr || !wgmma_of(p.issue())) continue;
+    const auto inner = within(p);
+    if (!inner || (!inner->empty() && inner->front() != loop))
+      return give_up("k_agreement", "products of attention stand in two loops");
+  }
+  const auto directly = [](const core::Body& b, const core::For* f) {
+    return std::any_of(b.begin(), b.end(),
+                       [&](const core::Op& op) { return op.as<core::For>() == f; });
+  };
+  if (!directly(body(), loop) || (tiles != nullptr && !directly(role->body, tiles)))
+    return give_up("k_agreement", "the loop over keys stands in another op");
+  for (const core::For* f : loops())
+    if (value_of(f->lower, {}) != 0 || value_of(f->step, {}) != 1)
+      return give_up("k_agreement", "a loop over tiles or keys does not count from 0 by 1");
   return true;
+}
+
+std::optional<std::vector<const core::For*>> AttendProducts::within(const Place& p) const {
+  if (tiles == nullptr) return p.loops;
+  if (p.loops.empty() || !same_turns(*p.loops[0], *tiles)) return std::nullopt;
+  return std::vector(p.loops.begin() + 1, p.loops.end());
+}
+
+/// What a store takes to the output, the role wrote for the same tile.
+bool AttendProducts::only_results(const Place& p) {
+  bool any = false;
+  for (const ReadsFrom& r : runs_.reads_from) {
+    if (r.read != p.op) continue;
+    any = true;
+    const auto q = std::find_if(places_.begin(), places_.end(),
+                                [&](const Place& x) { return x.op == r.write; });
+    const auto inner = q == places_.end() ? std::nullopt : within(*q);
+    if (!inner || !inner->empty() || q->role != role || r.turns != 0 || r.reader != r.writer)
+      return give_up("placement", "a store takes what was not written for its tile");
+  }
+  return any || give_up("placement", "a store takes what nothing wrote");
 }
 
 /// The batches that the tile is stored to.
@@ -126,9 +163,11 @@ bool AttendProducts::stores() {
     if (!writes) continue;
     const auto* ref = argument<core::MapRef>(issue, "map");
     const auto* at = argument<core::Integers>(issue, "at");
-    if (p.role != role || ref == nullptr || at == nullptr || !p.loops.empty() ||
+    const auto inner = within(p);
+    if (p.role != role || ref == nullptr || at == nullptr || !inner || !inner->empty() ||
         !issue.form->name.starts_with("tma.store"))
       return give_up("placement", "a store is no copy by TMA behind the loop over keys");
+    if (!only_results(p)) return false;
     const core::TensorMap& map = kernel_[ref->map];
     if (map.tensor != means_.o.tensor)
       return give_up("placement", "a store goes to another tensor than the meaning has");
@@ -160,13 +199,20 @@ bool AttendProducts::product(const Place& p) {
 bool AttendProducts::copies(const Place& p, core::SharedId shared, Copies& out) {
   std::set<const core::Op*> ops;
   std::set<int64_t> lags;
+  const auto* a = argument<SharedAt>(p.issue(), "a");
+  const auto* b = argument<SharedAt>(p.issue(), "b");
   for (const ReadsFrom& r : runs_.reads_from) {
     if (r.read != p.op) continue;
     const auto q = std::find_if(places_.begin(), places_.end(),
                                 [&](const Place& x) { return x.op == r.write; });
-    if (q == places_.end() || q->op->as<core::Issue>() == nullptr) continue;
-    const auto* to = argument<SharedAt>(q->issue(), "to");
-    if (to == nullptr || to->shared != shared) continue;
+    const bool issued = q != places_.end() && q->op->as<core::Issue>() != nullptr;
+    const auto* to = issued ? argument<SharedAt>(q->issue(), "to") : nullptr;
+    const bool other = to != nullptr && to->shared != shared &&
+                       ((a != nullptr && to->shared == a->shared) ||
+                        (b != nullptr && to->shared == b->shared));
+    if (other) continue;
+    if (to == nullptr || to->shared != shared)
+      return give_up("k_agreement", "an operand comes from what is no copy to its place");
     if (r.reader != r.writer)
       return give_up("k_agreement", "a product reads what another block copied");
     if (ops.insert(r.write).second) out.ops.push_back(&*q);
@@ -174,7 +220,7 @@ bool AttendProducts::copies(const Place& p, core::SharedId shared, Copies& out) 
   }
   if (ops.empty()) return give_up("k_agreement", "an operand comes from no copy");
   if (lags.size() != 1) {
-    if (p.loops.empty() && !lags.empty() && *lags.begin() >= 0)
+    if (tiles == nullptr && p.loops.empty() && *lags.begin() >= 0)
       return refute("k_agreement", p.op, p.role->first_warp,
                     "a product reads copies of different turns", "of one turn",
                     fmt::format("{} and {} turns before", *lags.begin(), *lags.rbegin()),
@@ -206,11 +252,16 @@ bool AttendProducts::operand(const Place& p, std::string_view name, const Indexe
                   "transpose an operand exactly if its rows are contiguous");
   Copies from;
   if (!copies(p, at->shared, from)) return false;
-  const std::size_t depth_of_loops = from.ops.front()->loops.size();
-  for (const Place* c : from.ops)
-    if (c->loops.size() != depth_of_loops || depth_of_loops > 1 ||
-        (depth_of_loops == 1 && c->loops[0]->counter != loop->counter))
+  std::size_t depth_of_loops = 0;
+  for (const Place* c : from.ops) {
+    const auto around = within(*c);
+    if (c == from.ops.front() && around) depth_of_loops = around->size();
+    if (!around || around->size() != depth_of_loops || depth_of_loops > 1 ||
+        (depth_of_loops == 1 && !same_turns(*around->front(), *loop)))
       return give_up("k_agreement", "a copy and its product stand in different loops");
+  }
+  if (tiles != nullptr && depth_of_loops == 0 && from.lag != 0)
+    return give_up("k_agreement", "a product reads the queries of another tile");
   lag = depth_of_loops == 1 ? from.lag : 0;
   const ElementAt one = as_factor(factor, row, k);
   // Another tensor than the factor is refuted, also where the meaning has it elsewhere.
@@ -219,7 +270,7 @@ bool AttendProducts::operand(const Place& p, std::string_view name, const Indexe
   reading.other_loops = true;
   if (depth_of_loops == 1) {
     reading.counter = loop->counter;
-    reading.as = (p.loops.empty() ? loop->upper : loop->counter) - lag;
+    reading.as = (within(p)->empty() ? loop->upper : loop->counter) - lag;
   }
   const std::string why = check::trace(reading, out);
   if (!why.empty()) return give_up("k_agreement", why);
@@ -246,7 +297,8 @@ bool AttendProducts::batches_agree(const Place& p, const IndexedBy& factor, cons
 }
 
 bool AttendProducts::scores(const Place& p, Product& out) {
-  if (p.loops.empty()) return give_up("k_agreement", "scores are computed outside of the loop");
+  if (within(p)->empty())
+    return give_up("k_agreement", "scores are computed outside of the loop");
   for (int group = 0; 4 * group < role->warps; ++group) {
     Operand a, b;
     int64_t lag = 0;

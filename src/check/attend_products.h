@@ -27,7 +27,8 @@ class AttendProducts {
   };
   std::map<const core::Op*, Product> products;
   const core::Role* role = nullptr;
-  const core::For* loop = nullptr;  // over blocks of keys
+  const core::For* tiles = nullptr;  // over tiles of the output, around `loop`; null: a block has one
+  const core::For* loop = nullptr;   // over blocks of keys
   Term row_corner;                  // of the tile's queries
   Term key_corner;                  // of a turn's keys, by the loop's counter
   std::vector<Term> batches;        // by dimension of the output; null for row and column
@@ -38,6 +39,14 @@ class AttendProducts {
               const core::Op* other = nullptr, std::string other_text = "");
   bool give_up(std::string_view kind, std::string why);
   [[nodiscard]] const std::vector<Place>& places() const { return places_; }
+  /// What is done for a tile: the body that the loop over keys stands in.
+  [[nodiscard]] const core::Body& body() const { return tiles ? tiles->body : role->body; }
+  /// The loops over tiles and keys, the outermost first.
+  [[nodiscard]] std::vector<const core::For*> loops() const {
+    return tiles ? std::vector{tiles, loop} : std::vector{loop};
+  }
+  /// Those around an op within the work on a tile; nothing where it stands outside of that.
+  [[nodiscard]] std::optional<std::vector<const core::For*>> within(const Place& p) const;
   /// The output's dimension of rows, or of columns.
   [[nodiscard]] int output_place(bool row) const {
     return means_.o.place(row ? means_.row : means_.column);
@@ -61,6 +70,7 @@ class AttendProducts {
     int64_t lag = 0;
   };
   bool find_loop();
+  bool only_results(const Place& p);
   bool stores();
   bool product(const Place& p);
   bool copies(const Place& p, core::SharedId shared, Copies& out);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
+#include "core/deal.h"
 #include "term/evaluate.h"
 #include "term/rules.h"
 
@@ -27,7 +29,7 @@ class Tiles {
     }
     std::vector<std::size_t> order = batches_;
     do {
-      if (in_order(order)) return;
+      if (products_.tiles == nullptr ? in_order(order) : in_turns(order)) return;
     } while (std::next_permutation(order.begin(), order.end()));
     if (!small())
       products_.give_up("output_once",
@@ -52,6 +54,68 @@ class Tiles {
            same(products_.row_corner, (tiles_ - 1 - rest) * products_.rows);
   }
 
+  /// Turns take the items of a deal, and item t is a tile: t // (n * tiles) tells n batches (the
+  /// last ones may be fewer), the rest of t which of these, and which of the batch's tiles.
+  [[nodiscard]] bool in_turns(const std::vector<std::size_t>& order) const {
+    Term pairs = kernel_.pool->constant(1);
+    for (std::size_t d : order) pairs = pairs * extent(d);
+    for (const bool alternates : {false, true}) {
+      const core::Deal deal{pairs * tiles_, kernel_.at.block, kernel_.at.blocks, alternates};
+      if (!same(products_.tiles->upper, core::rounds_of(deal))) continue;
+      const Term t = core::item_of(deal, products_.tiles->counter);
+      for (int64_t section : constants())
+        if (in_sections(order, pairs, t, section)) return true;
+    }
+    return false;
+  }
+
+  /// Numbers that may be how many batches a section has.
+  [[nodiscard]] std::vector<int64_t> constants() const {
+    std::set<int64_t> out;
+    for (std::size_t d : batches_)
+      term::any_node(products_.batches[d], [&](Term n) {
+        if (n->op == term::Op::constant && n->value > 0 && n->value <= 1024) out.insert(n->value);
+        return false;
+      });
+    return {out.begin(), out.end()};
+  }
+
+  [[nodiscard]] bool in_sections(const std::vector<std::size_t>& order, Term pairs, Term t,
+                                 int64_t section) const {
+    term::Pool& pool = *kernel_.pool;
+    const auto make = [&](term::Op op, Term a, Term b) { return pool.must(op, {a, b}); };
+    const Term first = make(term::Op::divide, t, tiles_ * section) * section,
+               rest = make(term::Op::remainder, t, tiles_ * section),
+               most = make(term::Op::min, pairs - first, pool.constant(section)),
+               here = make(term::Op::max, pool.constant(1), most),
+               pair = first + make(term::Op::remainder, rest, here),
+               m = make(term::Op::divide, rest, here);
+    Term of_pair = pair;
+    for (std::size_t n = 0; n < order.size(); ++n) {
+      Term inner = pool.constant(1);
+      for (std::size_t k = n + 1; k < order.size(); ++k) inner = inner * extent(order[k]);
+      if (!same(products_.batches[order[n]], make(term::Op::divide, of_pair, inner))) return false;
+      if (n + 1 < order.size()) of_pair = make(term::Op::remainder, of_pair, inner);
+    }
+    return in_either_order(m, pair, pairs, section);
+  }
+
+  /// The rows of tile m: up, or down, or by turns from section to section.
+  [[nodiscard]] bool in_either_order(Term m, Term pair, Term pairs, int64_t section) const {
+    term::Pool& pool = *kernel_.pool;
+    const auto over = [&](Term n) {
+      return pool.must(term::Op::divide, {n, pool.constant(section)});
+    };
+    const Term down = tiles_ - 1 - m,
+               even = term::equals(term::floor_mod(over(pairs - 1) - over(pair), 2),
+                                   pool.constant(0));
+    const Term orders[] = {m, down, pool.must(term::Op::select, {even, down, m}),
+                           pool.must(term::Op::select, {even, m, down})};
+    return std::any_of(std::begin(orders), std::end(orders), [&](Term tile) {
+      return same(products_.row_corner, tile * products_.rows);
+    });
+  }
+
   /// True where some small launch takes a tile twice, or leaves one out.
   bool small() {
     for (const auto& [tiles, others] :
@@ -71,17 +135,22 @@ class Tiles {
       if (extent(d)->op != term::Op::parameter) return false;
       a.symbols[extent(d)->symbol->name] = more++;
     }
-    a.symbols[kernel_.at.multiprocessors->symbol->name] = 132;
+    a.symbols[kernel_.at.multiprocessors->symbol->name] = products_.tiles == nullptr ? 132 : 4;
     const int64_t blocks = term::evaluate(kernel_.grid, a).value_or(-1);
     if (blocks < 1 || blocks > 4096) return false;
     a.symbols["blocks"] = blocks;
     std::map<std::vector<int64_t>, int> taken;
     for (int64_t block = 0; block < blocks; ++block) {
       a.symbols["block"] = block;
-      std::vector<int64_t> tile = {term::evaluate(products_.row_corner, a).value_or(-1)};
-      for (std::size_t d : batches_)
-        tile.push_back(term::evaluate(products_.batches[d], a).value_or(-1));
-      ++taken[tile];
+      const core::For* turns = products_.tiles;
+      const int64_t all = turns == nullptr ? 1 : term::evaluate(turns->upper, a).value_or(0);
+      for (int64_t turn = 0; turn < all; ++turn) {
+        if (turns != nullptr) a.symbols[turns->counter->symbol->name] = turn;
+        std::vector<int64_t> tile = {term::evaluate(products_.row_corner, a).value_or(-1)};
+        for (std::size_t d : batches_)
+          tile.push_back(term::evaluate(products_.batches[d], a).value_or(-1));
+        ++taken[tile];
+      }
     }
     int64_t expected = tiles;
     for (std::size_t d : batches_) expected *= term::evaluate(extent(d), a).value_or(1);

@@ -102,12 +102,15 @@ std::optional<std::string> AttendWalk::mask_fails(const Online::Value& s) {
     return at[static_cast<std::size_t>(leaf->symbol->index)];
   };
   for (Term p : kernel_.parameters) value(p) = p->symbol->facts.lower.value_or(1);
+  value(kernel_.at.multiprocessors) = 132;
   for (const int64_t q :
        {int64_t{1}, products_.rows / 2, products_.rows, products_.rows + 2, 2 * products_.rows})
     for (int64_t k = 1; k <= 3 * products_.keys + 1; ++k) {
       value(queries) = q;
       value(keys) = k;
-      for (int64_t b = 0; b < std::min<int64_t>(grid(at).value_or(0), 3); ++b) {
+      const int64_t blocks = grid(at).value_or(0);
+      value(kernel_.at.blocks) = blocks;
+      for (int64_t b = 0; b < std::min<int64_t>(blocks, 3); ++b) {
         value(kernel_.at.block) = b;
         for (int64_t t = 0; t < upper(at).value_or(0); ++t) {
           value(counter) = t;
@@ -139,7 +142,8 @@ bool AttendWalk::ended(core::Body::const_iterator from, core::Body::const_iterat
 bool AttendWalk::run() {
   std::vector<int> warps;
   for (int w = 0; w < products_.role->warps; ++w) warps.push_back(w);
-  const core::Body& all = products_.role->body;
+  // Nothing is known of what the tile before left.
+  const core::Body& all = products_.body();
   const auto at = std::find_if(all.begin(), all.end(), [&](const core::Op& op) {
     return op.as<core::For>() == products_.loop;
   });
@@ -248,6 +252,7 @@ bool AttendWalk::branch(const core::Op& op, const std::vector<int>& warps) {
   for (int w : warps) {
     value_of_symbol(products_.role->warp) = w;
     const std::optional<int64_t> v = eval(condition);
+    if (!v && leaves_alone(branch.body) && leaves_alone(branch.otherwise)) return true;
     if (!v) return guarded(branch, warps);
     if (by_turn && !repeats(condition))
       return give_up(

@@ -65,6 +65,8 @@ class AttendWalk {
              const std::vector<int>& warps);
   bool settled(Registers& out, int turn);
   bool repeats(Term condition);
+  static bool leaves_alone(const core::Body& b);
+  bool coordinates(const core::SharedAt& at, std::vector<int64_t>& out);
   std::optional<int64_t> eval(Term t);
   Cell operand(const std::variant<core::Run, Term>& in, int64_t step, int warp, int lane);
   std::vector<Cell>& slots(int warp, core::RegistersId registers);
@@ -90,6 +92,8 @@ class AttendWalk {
   bool masking_ = false;     // in a branch that depends on the launch
   std::vector<int> stored_;  // times, by row and column
   const core::Op* last_store_ = nullptr;
+  core::SharedId results_;         // where results lie on their way out
+  std::map<std::size_t, Term> slot_;  // of it, by dimension: of the tile's turn
   const core::Op* needing_ = nullptr;
   std::unordered_map<const term::Node*, Expression> compiled_;
   std::unordered_map<const term::Node*, std::optional<Condition>> conditions_;

@@ -48,8 +48,12 @@ std::optional<Any> any_of(const std::vector<Node>& nodes, int i, const Values& v
 
 }  // namespace
 
-SeenKeys::SeenKeys(const core::Kernel& kernel, std::vector<Term> places)
-    : kernel_(kernel), places_(std::move(places)) {
+SeenKeys::SeenKeys(const core::Kernel& kernel, std::vector<Term> places,
+                   const core::For& blocks)
+    : kernel_(kernel),
+      places_(std::move(places)),
+      turn_(blocks.counter),
+      turns_(term::simplify(blocks.upper)) {
   masks_.emplace_back();
   known_masks_.emplace(Mask(), 0);
 }
@@ -85,6 +89,38 @@ int SeenKeys::bound(Term difference, int64_t rest, std::vector<Node>& out) {
   }
   out.push_back(std::move(n));
   return static_cast<int>(out.size()) - 1;
+}
+
+/// difference + rest >= 0 without a quotient n // size, where there is one: n // size <= r exactly
+/// if n < (r + 1) * size, and n // size >= r exactly if n >= r * size. An invalid term where there
+/// is none.
+Term SeenKeys::without_quotient(Term difference, int64_t rest) {
+  term::Sum sum = term::sum_of(term::simplify(difference));
+  const auto quotient = std::find_if(sum.parts.begin(), sum.parts.end(), [&](const term::Part& p) {
+    return p.atom->op == Op::divide && p.atom != turns_ && p.atom->args[1]->op == Op::constant &&
+           p.atom->args[1]->value > 0 && (p.coefficient == 1 || p.coefficient == -1);
+  });
+  if (quotient == sum.parts.end()) return {};
+  Term n = quotient->atom->args[0];
+  const Term size = quotient->atom->args[1];
+  const bool below = quotient->coefficient == -1;
+  sum.parts.erase(quotient);
+  sum.constant += rest;
+  const Term r = term::term_of(*kernel_.pool, sum);
+  const Term end = below ? (r + 1) * size : kernel_.pool->constant(0) - r * size;
+  // A turn before the last ends at `size` or more: max(c, n) is below that where n is, if c is.
+  if (n->op == Op::max && term::simplify(end) == term::simplify((turns_ - turn_) * size))
+    for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
+      if (n->op == Op::max && n->args[i]->op == Op::constant && n->args[i]->value < size->value)
+        n = n->args[1 - i];
+  return below ? term::less(n, end) : term::less_equal(end, n);
+}
+
+/// difference + rest >= 0.
+// NOLINTNEXTLINE(misc-no-recursion): quotients nest
+int SeenKeys::ordered(Term difference, int64_t rest, std::vector<Node>& out) {
+  const Term same = without_quotient(difference, rest);
+  return same ? compile(same, false, out) : bound(difference, rest, out);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): conditions nest
@@ -130,8 +166,8 @@ int SeenKeys::compile(Term p, bool contrary, std::vector<Node>& out) {
         return pair(either ? Node::Kind::either : Node::Kind::both, left, right);
       }
       const int64_t strict = p->op == Op::less ? 1 : 0;
-      return contrary ? bound(p->args[0] - p->args[1], strict - 1, out)
-                      : bound(p->args[1] - p->args[0], -strict, out);
+      return contrary ? ordered(p->args[0] - p->args[1], strict - 1, out)
+                      : ordered(p->args[1] - p->args[0], -strict, out);
     }
     case Op::equal:
     case Op::not_equal: {

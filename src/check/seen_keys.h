@@ -50,8 +50,9 @@ class Condition {
 
 class SeenKeys {
  public:
-  /// `places`: symbols of which a row and a key are made, lane and warp among them.
-  SeenKeys(const core::Kernel& kernel, std::vector<Term> places);
+  /// `places`: symbols of which a row and a key are made, lane and warp among them. `blocks`:
+  /// the loop over blocks of keys; conditions are asked in its turns.
+  SeenKeys(const core::Kernel& kernel, std::vector<Term> places, const core::For& blocks);
 
   /// Nothing where a comparison mixes places with other symbols by products, or divides.
   std::optional<Condition> compile(Term predicate);
@@ -107,6 +108,8 @@ class SeenKeys {
   int term_number(Term t);
   int bound(Term difference, int64_t rest, std::vector<Condition::Node>& out);
   int compile(Term p, bool contrary, std::vector<Condition::Node>& out);
+  int ordered(Term difference, int64_t rest, std::vector<Condition::Node>& out);
+  Term without_quotient(Term difference, int64_t rest);
   bool impossible(const Bound& b);
   [[nodiscard]] Term term(const Bound& b) const;
   [[nodiscard]] Term term(const Any& any) const;
@@ -114,6 +117,7 @@ class SeenKeys {
 
   const core::Kernel& kernel_;
   std::vector<Term> places_;
+  Term turn_, turns_;
   std::vector<Term> terms_;
   std::map<const term::Node*, int> known_terms_;
   std::vector<Mask> masks_;
