@@ -1,6 +1,7 @@
 #include "check/seen_keys.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/text.h"
 
@@ -30,7 +31,7 @@ std::optional<Any> any_of(const std::vector<Node>& nodes, int i, const Values& v
   if (n.kind == Node::Kind::bound) {
     const std::optional<int64_t> off = n.off.empty() ? 0 : n.off(values);
     if (!off) return std::nullopt;
-    const int64_t rest = n.rest + *off;
+    const int64_t rest = term::floor_quotient(n.rest + *off, n.scale);
     if (n.term < 0) return rest >= 0 ? Any{Bound{}} : Any{};
     return Any{{n.term, n.sign > 0, n.sign > 0 ? -rest : rest}};
   }
@@ -81,10 +82,13 @@ int SeenKeys::bound(Term difference, int64_t rest, std::vector<Node>& out) {
   term::Pool& pool = *kernel_.pool;
   if (!of_places.parts.empty()) n.off = Expression(term::term_of(pool, of_places));
   if (!others.parts.empty()) {
+    n.scale = 0;
     if (others.parts.front().coefficient < 0) {
       n.sign = -1;
       for (term::Part& part : others.parts) part.coefficient = -part.coefficient;
     }
+    for (const term::Part& part : others.parts) n.scale = std::gcd(n.scale, part.coefficient);
+    for (term::Part& part : others.parts) part.coefficient /= n.scale;
     n.term = term_number(term::term_of(pool, others));
   }
   out.push_back(std::move(n));

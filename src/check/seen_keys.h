@@ -39,7 +39,8 @@ class Condition {
     enum class Kind : uint8_t { both, either, bound, truth } kind = Kind::truth;
     int left = -1, right = -1;
     int term = -1;
-    int64_t sign = 1;  // sign * term + rest + off >= 0
+    int64_t sign = 1;   // scale * sign * term + rest + off >= 0
+    int64_t scale = 1;  // above 0
     int64_t rest = 0;
     Expression off = {};  // of lanes, warps and elements
     bool value = true;    // of truth
