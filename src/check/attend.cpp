@@ -161,8 +161,8 @@ class Attend {
       return true;
     for (const int64_t row : {worst, int64_t{0}, products_.rows / 2}) {
       const Term inside = term::less_equal(products_.queries(), products_.row_corner + row);
-      if (const auto found =
-              fails(kernel_, around(), term::logical_or(inside, term::logical_not(seen_at(row, 0, end)))))
+      if (const auto found = fails(
+              kernel_, around(), term::logical_or(inside, term::logical_not(seen_at(row, 0, end)))))
         return products_.refute(
             "reduction", at_.op, products_.role->first_warp,
             "the loop over keys ends before the last key that a row sees",

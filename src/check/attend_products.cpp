@@ -207,9 +207,9 @@ bool AttendProducts::copies(const Place& p, core::SharedId shared, Copies& out) 
                                 [&](const Place& x) { return x.op == r.write; });
     const bool issued = q != places_.end() && q->op->as<core::Issue>() != nullptr;
     const auto* to = issued ? argument<SharedAt>(q->issue(), "to") : nullptr;
-    const bool other = to != nullptr && to->shared != shared &&
-                       ((a != nullptr && to->shared == a->shared) ||
-                        (b != nullptr && to->shared == b->shared));
+    const bool other =
+        to != nullptr && to->shared != shared &&
+        ((a != nullptr && to->shared == a->shared) || (b != nullptr && to->shared == b->shared));
     if (other) continue;
     if (to == nullptr || to->shared != shared)
       return give_up("k_agreement", "an operand comes from what is no copy to its place");
@@ -297,8 +297,7 @@ bool AttendProducts::batches_agree(const Place& p, const IndexedBy& factor, cons
 }
 
 bool AttendProducts::scores(const Place& p, Product& out) {
-  if (within(p)->empty())
-    return give_up("k_agreement", "scores are computed outside of the loop");
+  if (within(p)->empty()) return give_up("k_agreement", "scores are computed outside of the loop");
   for (int group = 0; 4 * group < role->warps; ++group) {
     Operand a, b;
     int64_t lag = 0;

@@ -27,8 +27,9 @@ class AttendProducts {
   };
   std::map<const core::Op*, Product> products;
   const core::Role* role = nullptr;
-  const core::For* tiles = nullptr;  // over tiles of the output, around `loop`; null: a block has one
-  const core::For* loop = nullptr;   // over blocks of keys
+  const core::For* tiles =
+      nullptr;  // over tiles of the output, around `loop`; null: a block has one
+  const core::For* loop = nullptr;  // over blocks of keys
   Term row_corner;                  // of the tile's queries
   Term key_corner;                  // of a turn's keys, by the loop's counter
   std::vector<Term> batches;        // by dimension of the output; null for row and column

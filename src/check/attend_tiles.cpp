@@ -107,8 +107,8 @@ class Tiles {
       return pool.must(term::Op::divide, {n, pool.constant(section)});
     };
     const Term down = tiles_ - 1 - m,
-               even = term::equals(term::floor_mod(over(pairs - 1) - over(pair), 2),
-                                   pool.constant(0));
+               even =
+                   term::equals(term::floor_mod(over(pairs - 1) - over(pair), 2), pool.constant(0));
     const Term orders[] = {m, down, pool.must(term::Op::select, {even, down, m}),
                            pool.must(term::Op::select, {even, m, down})};
     return std::any_of(std::begin(orders), std::end(orders), [&](Term tile) {

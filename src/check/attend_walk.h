@@ -92,7 +92,7 @@ class AttendWalk {
   bool masking_ = false;     // in a branch that depends on the launch
   std::vector<int> stored_;  // times, by row and column
   const core::Op* last_store_ = nullptr;
-  core::SharedId results_;         // where results lie on their way out
+  core::SharedId results_;            // where results lie on their way out
   std::map<std::size_t, Term> slot_;  // of it, by dimension: of the tile's turn
   const core::Op* needing_ = nullptr;
   std::unordered_map<const term::Node*, Expression> compiled_;

@@ -49,8 +49,7 @@ std::optional<Any> any_of(const std::vector<Node>& nodes, int i, const Values& v
 
 }  // namespace
 
-SeenKeys::SeenKeys(const core::Kernel& kernel, std::vector<Term> places,
-                   const core::For& blocks)
+SeenKeys::SeenKeys(const core::Kernel& kernel, std::vector<Term> places, const core::For& blocks)
     : kernel_(kernel),
       places_(std::move(places)),
       turn_(blocks.counter),

@@ -36,6 +36,11 @@ const std::map<std::string_view, std::set<std::string_view>>& manifestations() {
       {"exit_order", {exit, race}},
       {"barrier_init", {fence, barrier, race}},
       {"cluster_barrier", {barrier, stuck, exit}},
+      {"mask", {value}},
+      {"rescale", {value}},
+      {"dominance", {value}},
+      {"degenerate", {value}},
+      {"early_access", {}},
       {"alignment", {}},
       {"resources", {}},
   };
