@@ -1,0 +1,122 @@
+// The attention kernel that is offered, whose blocks go over many tiles: proved in its variants,
+// and never with an edit of what ties a turn to its tile.
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "base/source_folder.h"
+
+#include "check/check.h"
+#include "check/kind.h"
+#include "language/language.h"
+
+namespace tessera::commands {
+namespace {
+
+using Constants = std::map<std::string, language::Constant>;
+
+std::string kernel_text() {
+  return read_file(source_folder() + "/kernels/attention.py");
+}
+
+std::optional<check::Report> report(const std::string& text, Constants constants) {
+  constants.insert({{"D", int64_t{32}}, {"KEYS", int64_t{16}}, {"GROUPS", int64_t{1}}});
+  constants.insert({"TURNS", std::get<int64_t>(constants.at("GROUPS")) > 1 ? 1 : 0});
+  const auto kernel = language::elaborate({"attention.py", text}, "attention", {constants});
+  EXPECT_TRUE(kernel) << to_text(kernel.error());
+  if (!kernel) return std::nullopt;
+  const auto means = check::means_of(*kernel);
+  EXPECT_TRUE(means) << to_text(means.error());
+  if (!means) return std::nullopt;
+  return check::check(*kernel, {}, *means);
+}
+
+TEST(AttentionPersistent, VariantsAreProved) {
+  std::vector<Constants> variants = {
+      {}, {{"CAUSAL", 1}}, {{"CAUSAL", 1}, {"GROUPS", 2}, {"Q_SLOTS", 1}}};
+  if (std::getenv("TESSERA_TEST_ALL") != nullptr)
+    for (const int64_t causal : {0, 1})
+      variants.insert(variants.end(),
+                      {{{"CAUSAL", causal}, {"GROUPS", 2}, {"TURNS", 0}, {"KEYS", 32}},
+                       {{"CAUSAL", causal}, {"STAGES", 3}, {"D", 64}, {"STRIDED", 1}},
+                       {{"CAUSAL", causal}, {"D", 128}, {"GROUPS", 3}, {"KEYS", 80}},
+                       {{"CAUSAL", causal}, {"D", 256}, {"KEYS", 64}, {"Q_SLOTS", 1}},
+                       {{"CAUSAL", causal}, {"SECTION", 16}, {"SCALE", std::string("0.25")}},
+                       {{"CAUSAL", causal}, {"SECTION", 1}, {"ELEMENT", std::string("f16")}}});
+  for (const Constants& c : variants) {
+    const auto r = report(kernel_text(), c);
+    ASSERT_TRUE(r);
+    EXPECT_EQ(r->verdict(), check::Verdict::proved) << to_text(*r);
+  }
+}
+
+struct Edit {
+  const char* what;
+  const char* from;
+  const char* to;
+  const char* kind = nullptr;  // that is refuted; nullptr: it is not proved
+  int64_t causal = 1;
+};
+
+/// The kernel's text with one edit behind its meaning.
+std::string edited(const Edit& e) {
+  std::string text = kernel_text();
+  const std::size_t at = text.find(e.from, text.find("def attention"));
+  EXPECT_NE(at, std::string::npos) << e.what;
+  return at == std::string::npos ? text : text.replace(at, std::string(e.from).size(), e.to);
+}
+
+constexpr Edit edits[] = {
+    {"sums of the tile before", "            sums[:] = 0.0\n", ""},
+    {"the greatest of the tile before", "            most[:] = -inf\n", ""},
+    {"the total of the tile before", "            total[:] = 0.0\n", ""},
+    {"queries of another slot", "wgmma(q[work.turn], k[step].T", "wgmma(q[0], k[step].T"},
+    {"queries of the tile before", "wgmma(q[work.turn], k[step].T",
+     "wgmma(q[work.turn - 1], k[step].T"},
+    {"values of the tile before", "                if step.index > 0:\n                    v_full",
+     "                if step.index >= 0:\n                    v_full"},
+    {"a result from another slot", "tma.store(q[work.turn, own", "tma.store(q[work.turn - 1, own"},
+    {"a masked step too few", "seen_by_all(queries.start + warpgroup * 64, TQ, TK, CAUSAL) // KEYS",
+     "seen_by_all(queries.start + warpgroup * 64, TQ, TK, CAUSAL) // KEYS - 1"},
+    {"a masked step too few of all keys",
+     "seen_by_all(queries.start + warpgroup * 64, TQ, TK, CAUSAL) // KEYS",
+     "seen_by_all(queries.start + warpgroup * 64, TQ, TK, CAUSAL) // KEYS - 1", "mask", 0},
+    {"masked steps of the last row", "seen_by_all(queries.start + warpgroup * 64,",
+     "seen_by_all(queries.start + warpgroup * 64 + 63,", "mask"},
+    {"masked steps that begin late",
+     "if step.index < masked:", "if step.index > 0 and step.index < masked:"},
+    {"steps that count up to what all see", "if step.index < masked:", "if step.index > masked:"},
+    {"the diagonal one key off", "min(TK, query + TK - TQ + 1) if", "min(TK, query + TK - TQ) if",
+     "mask"},
+    {"one key past the end", "end <= first_key +", "end < first_key +", "mask", 0},
+    {"the head of keys", "head * G // H", "head", "k_agreement"},
+    {"the batch of the stored tile", "O[batch, head, queries[own]", "O[0, head, queries[own]"},
+    {"the head of the queries", "Q[batch, head, queries, :]", "Q[batch, 0, queries, :]",
+     "k_agreement"},
+    {"tiles dealt to one more", "part(last - m.index if", "part(last + 1 - m.index if",
+     "output_once"},
+    {"batches by another count", "            batch = pair.index // H\n",
+     "            batch = pair.index // G\n"},
+    {"no factor", "sums *= factor\n", "sums *= 1.0\n", "rescale"},
+    {"the greatest of the turn alone", "max(most, amax(scores, axis=1))", "amax(scores, axis=1)",
+     "dominance"},
+    {"too few steps", "queries.start + queries.size + TK - TQ)) if", "queries.start + TK - TQ)) if",
+     "reduction"},
+    {"a block too far", "keys = part(steps.turns - 1 - step.index",
+     "keys = part(steps.turns - step.index", "reduction"},
+};
+
+TEST(AttentionPersistent, EditsAreNotProved) {
+  for (const Edit& e : edits) {
+    const auto r = report(edited(e), {{"CAUSAL", e.causal}});
+    ASSERT_TRUE(r) << e.what;
+    EXPECT_NE(r->verdict(), check::Verdict::proved) << e.what;
+    if (e.kind != nullptr)
+      EXPECT_EQ(r->find(e.kind)->verdict, check::Verdict::refuted)
+          << e.what << " shall be of " << e.kind << "\n"
+          << to_text(*r);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::commands
