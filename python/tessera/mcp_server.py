@@ -27,10 +27,10 @@ except ModuleNotFoundError:
     print(MISSING.format(python=sys.executable), file=sys.stderr)
     sys.exit(3)
 
-from tessera.serving import resources
-from tessera.serving.calls import Program, call
-from tessera.serving.files import Place, Refused
-from tessera.serving.schemas import description, input_schema, output_schema, tools
+from tessera.serving import resources  # noqa: E402
+from tessera.serving.calls import Program, call  # noqa: E402
+from tessera.serving.files import Place, Refused  # noqa: E402
+from tessera.serving.schemas import description, input_schema, output_schema, tools  # noqa: E402
 
 INVALID = -32602  # JSON-RPC: invalid params
 

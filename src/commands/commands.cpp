@@ -7,12 +7,18 @@ namespace {
 std::string_view name_of(Parameter::Type type) {
   using Type = Parameter::Type;
   switch (type) {
-    case Type::text: return "text";
-    case Type::integer: return "integer";
-    case Type::real: return "real";
-    case Type::flag: return "flag";
-    case Type::list: return "list";
-    case Type::numbers: return "numbers";
+    case Type::text:
+      return "text";
+    case Type::integer:
+      return "integer";
+    case Type::real:
+      return "real";
+    case Type::flag:
+      return "flag";
+    case Type::list:
+      return "list";
+    case Type::numbers:
+      return "numbers";
   }
   return "text";
 }
@@ -20,13 +26,20 @@ std::string_view name_of(Parameter::Type type) {
 std::string_view name_of(Parameter::Names names) {
   using Names = Parameter::Names;
   switch (names) {
-    case Names::nothing: return "nothing";
-    case Names::model: return "model";
-    case Names::source: return "source";
-    case Names::kernel_file: return "kernel_file";
-    case Names::input: return "input";
-    case Names::output: return "output";
-    case Names::place: return "place";
+    case Names::nothing:
+      return "nothing";
+    case Names::model:
+      return "model";
+    case Names::source:
+      return "source";
+    case Names::kernel_file:
+      return "kernel_file";
+    case Names::input:
+      return "input";
+    case Names::output:
+      return "output";
+    case Names::place:
+      return "place";
   }
   return "nothing";
 }
@@ -48,8 +61,12 @@ Json json_of(const Parameter& p) {
 Json json_of(const Command& c) {
   Json parameters = Json::array();
   for (const Parameter& p : c.parameters) parameters.push_back(json_of(p));
-  return {{"name", c.name},       {"doc", c.doc},         {"details", c.details},
-          {"schemas", c.schemas}, {"door", c.door},       {"hidden", c.hidden},
+  return {{"name", c.name},
+          {"doc", c.doc},
+          {"details", c.details},
+          {"schemas", c.schemas},
+          {"door", c.door},
+          {"hidden", c.hidden},
           {"parameters", std::move(parameters)}};
 }
 

@@ -34,7 +34,6 @@ def get_inputs():
     return [torch.randn(512, 512)]
 """
 SLOW = "import time\ntime.sleep(600)\n"
-COPY = "import os\n" + (ROOT / "kernels" / "rows.py").read_text()
 
 
 @pytest.fixture
@@ -73,7 +72,9 @@ def test_every_command_is_a_tool(root):
             shown = tools["try"].input_schema
             assert shown["required"] == ["model", "pattern"]
             assert "registry" not in shown["properties"] and "cache" not in shown["properties"]
-            assert "tessera.verdict/1" in tools["try"].output_schema["properties"]["data"]["properties"]["schema"]["enum"]
+            assert (
+                "tessera.verdict/1" in tools["try"].output_schema["properties"]["data"]["properties"]["schema"]["enum"]
+            )
             assert "skeleton" in text_of(await client.call_tool("skill", {}))
             assert "model.py" in text_of(await client.call_tool("files", {}))
 
@@ -89,11 +90,8 @@ def test_a_file_as_text_and_answers_by_the_schema(root):
             assert not done.is_error and done.structured_content["data"]["schema"] == "tessera.explained/1"
             kernel = {"name": "rows.py", "text": (ROOT / "kernels" / "rows.py").read_text()}
             done = await client.call_tool("check", {"kernel": kernel})
-            told = text_of(done)
-            assert "several" in told or done.structured_content["data"]["schema"] in (
-                "tessera.checked/1",
-                "tessera.diagnostic/1",
-            )
+            assert done.is_error and done.structured_content["data"]["schema"] == "tessera.diagnostic/1"
+            assert "rows.py" in text_of(done)  # it has several kernels, and none is named
             gemm = {"name": "g.py:gemm", "text": (ROOT / "kernels" / "gemm.py").read_text()}
             done = await client.call_tool("check", {"kernel": gemm})
             assert done.structured_content["exit"] == 0 and done.structured_content["data"]["kernel"] == "gemm"
@@ -104,34 +102,31 @@ def test_a_file_as_text_and_answers_by_the_schema(root):
     anyio.run(go)
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "says"),
-    [
-        ("discover", {}, "'model' is a required property"),
-        ("discover", {"model": "model.py", "effort": "x"}, "Additional properties"),
-        ("discover", {"model": "../outside.py"}, "not under the root"),
-        ("discover", {"model": "/etc/passwd"}, "not under the root"),
-        ("discover", {"model": "link.py"}, "not under the root"),
-        ("discover", {"model": "none.py"}, "there is no `none.py`"),
-        ("discover", {"model": {"name": "m.py", "text": MODEL}}, "there is no sandbox"),
-        ("try", {"model": "model.py", "pattern": "p01", "source": {"name": "k.cpp", "text": ""}}, "there is no sandbox"),
-        ("check", {"kernel": {"name": "../k.py", "text": ""}}, "no plain file name"),
-        ("registry", {"action": "import", "what": "/etc/passwd"}, "not under the root"),
-        ("explain", {"code": "--output=/tmp/x"}, "TS"),
-    ],
-)
-def test_what_is_refused(root, tool, arguments, says):
+REFUSED = [
+    ("discover", {}, "'model' is a required property"),
+    ("discover", {"model": "model.py", "effort": "x"}, "Additional properties"),
+    ("discover", {"model": "../outside.py"}, "not under the root"),
+    ("discover", {"model": "/etc/passwd"}, "not under the root"),
+    ("discover", {"model": "link.py"}, "not under the root"),
+    ("discover", {"model": "none.py"}, "there is no `none.py`"),
+    ("discover", {"model": {"name": "m.py", "text": MODEL}}, "there is no sandbox"),
+    ("try", {"model": "model.py", "pattern": "p01", "source": {"name": "k.cpp", "text": ""}}, "there is no sandbox"),
+    ("check", {"kernel": {"name": "../k.py", "text": ""}}, "no plain file name"),
+    ("registry", {"action": "import", "what": "/etc/passwd"}, "not under the root"),
+    ("explain", {"code": "--output=/tmp/x"}, "TS"),
+    ("explain", {"code": "TS0202", "extra": 1}, "Additional properties"),
+    ("check", {"kernel": {"name": "k.py", "text": 5}}, "5 is not of type 'string'"),
+]
+
+
+def test_what_is_refused(root):
+    """By one server: whatever an argument is, the next call is answered."""
+
     async def go():
         async with stdio(root) as client:
-            done = await client.call_tool(tool, arguments)
-            assert done.is_error and says in text_of(done)
-
-    anyio.run(go)
-
-
-def test_an_unknown_tool(root):
-    async def go():
-        async with stdio(root) as client:
+            for tool, arguments, says in REFUSED:
+                done = await client.call_tool(tool, arguments)
+                assert done.is_error and says in text_of(done), (arguments, text_of(done))
             with pytest.raises(MCPError, match="there is no tool `nothing`"):
                 await client.call_tool("nothing", {})
 
@@ -220,10 +215,10 @@ def test_http_wants_the_token(root):
                 async with httpx2.AsyncClient(headers=header) as web:
                     answer = await web.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
                     assert answer.status_code == 401
-            async with httpx2.AsyncClient(headers={"Authorization": "Bearer of-the-test"}) as web:
-                async with Client(streamable_http_client(url, http_client=web)) as client:
-                    done = await client.call_tool("explain", {"code": "TS0202"})
-                    assert done.structured_content["data"]["schema"] == "tessera.explained/1"
+            right = httpx2.AsyncClient(headers={"Authorization": "Bearer of-the-test"})
+            async with right as web, Client(streamable_http_client(url, http_client=web)) as client:
+                done = await client.call_tool("explain", {"code": "TS0202"})
+                assert done.structured_content["data"]["schema"] == "tessera.explained/1"
 
     anyio.run(go)
 
