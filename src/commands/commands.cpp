@@ -61,13 +61,10 @@ Json json_of(const Parameter& p) {
 Json json_of(const Command& c) {
   Json parameters = Json::array();
   for (const Parameter& p : c.parameters) parameters.push_back(json_of(p));
-  return {{"name", c.name},
-          {"doc", c.doc},
-          {"details", c.details},
-          {"schemas", c.schemas},
-          {"door", c.door},
-          {"hidden", c.hidden},
-          {"parameters", std::move(parameters)}};
+  return {{"name", c.name},       {"doc", c.doc},
+          {"details", c.details}, {"schemas", c.schemas},
+          {"door", c.door},       {"keeps", c.keeps},
+          {"hidden", c.hidden},   {"parameters", std::move(parameters)}};
 }
 
 Result<Outcome> run(const Json&, Context&) {

@@ -61,6 +61,7 @@ struct Command {
   bool hidden = false;
   std::vector<std::string_view> schemas = {};  // of what --json prints when nothing fails
   bool door = false;                           // it speaks a protocol of its own
+  bool keeps = false;                          // when it is stopped, the best so far
 };
 
 std::span<const Command* const> all();

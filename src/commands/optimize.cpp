@@ -86,6 +86,7 @@ extern const Command optimize = {
     }))),
     .run = run,
     .schemas = {"tessera.optimized/1"},
+    .keeps = true,
 };
 
 }  // namespace tessera::commands

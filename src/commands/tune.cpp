@@ -25,6 +25,7 @@ extern const Command tune = {
     .parameters = model_parameters(tuning_parameters()),
     .run = run,
     .schemas = {"tessera.report/1"},
+    .keeps = true,
 };
 
 }  // namespace tessera::commands

@@ -232,7 +232,7 @@ def test_from_a_skeleton_to_a_verdict(root):
             where["pattern"] = found.structured_content["data"]["patterns"][0]["id"]
             first = (await client.call_tool("try", {**where, "skeleton": True})).structured_content["data"]
             name = "k" + first["ending"]
-            broken = first["text"].replace("store(", "stor(", 1)
+            broken = first["text"].replace("store(&", "stor(&", 1)
             for text, failure in ((broken, "does_not_compile"), (first["text"], "none")):
                 source = {"name": name, "text": text}
                 done = await client.call_tool("try", {**where, "source": source, "peers": ["eager"]})

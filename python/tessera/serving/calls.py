@@ -75,9 +75,9 @@ def session_of(process: int) -> list[int]:
     return out
 
 
-async def end(process: anyio.abc.Process) -> None:
-    """First asked, so that the best so far is kept; then whatever is left of its session is killed."""
-    if process.returncode is None:
+async def end(process: anyio.abc.Process, keeps: bool) -> None:
+    """First asked, where the best so far is kept; then whatever is left of its session is killed."""
+    if keeps and process.returncode is None:
         process.send_signal(signal.SIGTERM)
         with anyio.move_on_after(SECONDS_TO_STOP):
             await process.wait()
@@ -135,7 +135,7 @@ async def call(program: Program, command: dict, arguments: dict, tell: Tell) -> 
             outcome = await outcome_of(process, tell)
         finally:
             with anyio.CancelScope(shield=True):
-                await end(process)
+                await end(process, command["keeps"])
                 await process.aclose()
         answer = {
             "exit": outcome["exit"],
