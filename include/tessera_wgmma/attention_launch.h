@@ -19,8 +19,9 @@ struct AttentionInts {
   };
   View q, k, v, o;
   int64_t batch, heads, kv_heads, queries, keys, head_dim, value_dim;
-  int64_t scale;    // the bits of a float: of the scores, positive
-  int64_t section;  // (batch, head) pairs that are worked on at once
+  int64_t scale;         // the bits of a float: of the scores, positive
+  int64_t lower, upper;  // of a band, within 2^30
+  int64_t section;       // (batch, head) pairs that are worked on at once
 };
 
 /// A map that moves one block of a matrix at a time.
@@ -89,6 +90,8 @@ int fill_params(AttentionParams& p, const tessera_launch* launch, const Attentio
   p.kv_heads = static_cast<int>(n.kv_heads);
   p.batch = static_cast<int>(n.batch);
   p.section = static_cast<int>(n.section);
+  p.lower = static_cast<int>(n.lower);
+  p.upper = static_cast<int>(n.upper);
   std::memcpy(&p.scale, &n.scale, sizeof(float));  // its low half, on a little-endian host
   p.scale *= 1.44269504F;
   return 0;

@@ -108,4 +108,13 @@ __device__ __forceinline__ void hide_columns(float (&scores)[N], const int (&lim
   }
 }
 
+/// Columns before `first`, counted from the thread's first, become minus infinity.
+template <int N>
+__device__ __forceinline__ void hide_columns_before(float (&scores)[N], const int (&first)[2]) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    if (j / 4 * 8 + j % 2 < first[j / 2 % 2]) scores[j] = -INFINITY;
+  }
+}
+
 }  // namespace tessera_wgmma

@@ -44,6 +44,45 @@ def test_block():
     assert not rules["_"]["uncovered"]
 
 
+class Masked(nn.Module):
+    def __init__(self, forward, window):
+        super().__init__()
+        self.call = forward
+        self.register_buffer("window", window)
+
+    def forward(self, q, k, v):
+        return self.call(self, q, k, v)
+
+
+def sdpa(mask):
+    return lambda s, q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=mask(s))
+
+
+INSIDE = torch.ones(10, 10, dtype=torch.bool).tril().triu(-3)
+BANDS = {
+    "attended": (sdpa(lambda s: torch.ones(10, 10, dtype=torch.bool).tril().triu(-3)), INSIDE),
+    "held": (sdpa(lambda s: s.window), INSIDE),
+    "expanded": (sdpa(lambda s: s.window[None, None].expand(2, 1, 10, 10)), INSIDE),
+    "positions": (sdpa(lambda s: ((d := torch.arange(10)[:, None] - torch.arange(10)) >= 0) & (d < 4)), INSIDE),
+    "added": (sdpa(lambda s: s.window), torch.zeros(10, 10).masked_fill(~INSIDE, float("-inf"))),
+    "filled": (lambda s, q, k, v: (q @ k.mT * 0.25).masked_fill(s.window, float("-inf")).softmax(-1) @ v, ~INSIDE),
+}
+
+
+@pytest.mark.parametrize("name", BANDS)
+def test_masks_that_are_bands(name):
+    forward, window = BANDS[name]
+    q, k, v = (torch.randn(2, 4, 10, 8) for _ in range(3))
+    (pattern,) = check(Masked(forward, window), q, k, v)["attention"]
+    assert pattern["body"]["band"] == {"lower": -3, "upper": 0}
+
+
+def test_what_is_outside_a_band_is_none():
+    q, k, v = (torch.randn(2, 4, 10, 8) for _ in range(3))
+    (pattern,) = check(Masked(BANDS["held"][0], ~INSIDE), q, k, v)["attention"]
+    assert pattern["body"]["band"] is None and pattern["body"]["mask"] is not None
+
+
 def rotate(x, cos, sin):
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat((-second, first), dim=-1) * sin

@@ -153,6 +153,24 @@ ValueId transposed(Graph& g, ValueId v, NodeId before, const Node& like) {
                 before, like);
 }
 
+/// What facts of truth values say of their negation.
+Json negated(const Json& facts) {
+  const auto kept = [&](const char* kind) {
+    Json out = {{kind, true}};
+    for (const char* bound : {"lower", "upper"})
+      if (facts.contains(bound)) out[bound] = facts.at(bound);
+    return out;
+  };
+  const auto diagonal = [&](const char* kind, int64_t further) {
+    return Json{{kind, true}, {"diagonal", facts.at("diagonal").get<int64_t>() + further}};
+  };
+  if (facts.contains("lower_triangular")) return diagonal("upper_triangular", 1);
+  if (facts.contains("upper_triangular")) return diagonal("lower_triangular", -1);
+  if (facts.contains("band")) return kept("outside_band");
+  if (facts.contains("outside_band")) return kept("band");
+  return Json::object();
+}
+
 /// attn_mask for one term that is not causal: additive as it is, a condition as "true where
 /// attended".
 ValueId mask_argument(Graph& g, const MaskTerm& term, DType type, NodeId before, const Node& like) {
@@ -160,12 +178,14 @@ ValueId mask_argument(Graph& g, const MaskTerm& term, DType type, NodeId before,
   if (!term.replaces) return converted(g, term.value, type, before, like, "mask");
   if (t.dtype != DType::boolean) return {};
   if (!term.where) return term.value;
-  return insert(g,
-                {"attended",
-                 "aten.logical_not.default",
-                 {{"self", term.value}},
-                 {DType::boolean, t.shape, contiguous_strides(t.shape)}},
-                before, like);
+  const ValueId attended = insert(g,
+                                  {"attended",
+                                   "aten.logical_not.default",
+                                   {{"self", term.value}},
+                                   {DType::boolean, t.shape, contiguous_strides(t.shape)}},
+                                  before, like);
+  g.value(attended).facts = negated(g.value(term.value).facts);
+  return attended;
 }
 
 ValueId unsqueezed(Graph& g, ValueId v, NodeId before, const Node& like) {
@@ -296,6 +316,7 @@ bool name_mask(Graph& g, RewriteLog& log, NodeId id) {
   if (!is_op(n, "aten.scaled_dot_product_attention") || !mask.valid() ||
       n.flag("is_causal").value_or(false))
     return false;
+  tell_base(g, mask);
   MaskTerm term{.value = mask};
   term.replaces = g.value(mask).type.dtype == DType::boolean;
   term.where = false;

@@ -6,6 +6,8 @@
 #include "rules/common/attention_near_misses.h"
 #include "rules/common/region.h"
 
+#include "rewrite/score_mask.h"
+
 namespace tessera::rules {
 namespace {
 
@@ -65,6 +67,33 @@ SharedHeads without_repetition(const Flow& flow, const Operand& o, NodeId reader
     return {*split, group, copy};
   }
   return {o, 1, {}};
+}
+
+/// The band that a mask [queries, keys] is by its facts: truth values, true where attended, or
+/// numbers that are added, low enough to mask.
+std::optional<Band> band_of(const graph::Graph& g, ValueId mask, int64_t queries, int64_t keys) {
+  const graph::TensorType& type = g.value(mask).type;
+  const std::size_t r = type.shape.size();
+  if (r < 2 || type.shape[r - 2] != queries || type.shape[r - 1] != keys) return std::nullopt;
+  const Json& facts = rewrite::facts_of_mask(g, mask);
+  const std::string prefix = type.dtype == DType::boolean ? "" : "additive_";
+  const auto number = [&](const char* name) { return facts.at(name).get<int64_t>(); };
+  Band b;
+  if (facts.contains(prefix + "lower_triangular"))
+    b.upper = number("diagonal");
+  else if (facts.contains(prefix + "upper_triangular"))
+    b.lower = number("diagonal");
+  else if (facts.contains(prefix + "band"))
+    b = {number("lower"), number("upper")};
+  else
+    return std::nullopt;
+  if (facts.contains("masked") && facts.at("masked").is_number() &&
+      facts.at("masked").get<double>() > rewrite::low_enough)
+    return std::nullopt;
+  // Each bound cuts the first query or the last most. Where a query sees nothing, masks of -inf and
+  // of low numbers differ.
+  const bool all_see = b.upper.value_or(0) >= 0 && queries - 1 + b.lower.value_or(-queries) < keys;
+  return all_see ? std::optional(b) : std::nullopt;
 }
 
 struct Site {
@@ -143,6 +172,7 @@ Result<Site> find_site(const Flow& flow, NodeId id) {
       m.shape[d] = full[d];
     }
     s.mask = m;
+    s.body.band = band_of(flow.g, mask, s.body.q_length, s.body.kv_length);
   }
   return s;
 }
@@ -176,11 +206,14 @@ Result<Pattern> build(const Flow& flow, const Site& s, const NodeSet& set) {
   const double pairs = static_cast<double>(body->batch * body->heads) *
                        static_cast<double>(body->q_length) * static_cast<double>(body->kv_length);
   p.flops = 2 * pairs * static_cast<double>(body->head_dim + body->value_dim) *
-            (body->causal ? 0.5 : 1.0);
+            (body->causal ? 0.5 : seen_share(*body));
   p.summary = fmt::format("{}x{}{} {}->{} d{} {}{}{}", body->batch, body->heads,
                           body->kv_heads != body->heads ? fmt::format("/{}", body->kv_heads) : "",
                           body->q_length, body->kv_length, body->head_dim, name_of(precision),
-                          body->causal ? ", causal" : "", body->mask ? ", mask" : "");
+                          body->causal ? ", causal" : "",
+                          body->band   ? ", " + body->band->text()
+                          : body->mask ? ", mask"
+                                       : "");
   for (const std::string& note :
        {alignment_note("Q", body->q), alignment_note("K", body->k), alignment_note("V", body->v)})
     if (!note.empty()) p.challenges.push_back(note);
@@ -221,6 +254,31 @@ Matches match(const graph::Graph& g) {
 
 }  // namespace
 
+Json Band::to_json() const {
+  return {{"lower", lower ? Json(*lower) : Json(nullptr)},
+          {"upper", upper ? Json(*upper) : Json(nullptr)}};
+}
+
+std::string Band::text() const {
+  const auto bound = [](std::optional<int64_t> b) { return b ? fmt::format("{}", *b) : ""; };
+  return fmt::format("band {}..{}", bound(lower), bound(upper));
+}
+
+std::pair<int64_t, int64_t> Band::keys_of(int64_t query, int64_t keys) const {
+  return {lower ? std::max<int64_t>(0, query + *lower) : 0,
+          upper ? std::min(keys, query + *upper + 1) : keys};
+}
+
+double seen_share(const AttentionBody& body) {
+  if (!body.band) return 1;
+  double seen = 0;
+  for (int64_t i = 0; i < body.q_length; ++i) {
+    const auto [first, end] = body.band->keys_of(i, body.kv_length);
+    seen += static_cast<double>(end - first);
+  }
+  return seen / static_cast<double>(body.q_length) / static_cast<double>(body.kv_length);
+}
+
 Json AttentionBody::to_json() const {
   Json j = {{"batch", batch},         {"heads", heads},         {"kv_heads", kv_heads},
             {"q_length", q_length},   {"kv_length", kv_length}, {"head_dim", head_dim},
@@ -229,6 +287,7 @@ Json AttentionBody::to_json() const {
   j["k"] = k.to_json();
   j["v"] = v.to_json();
   j["mask"] = mask ? mask->to_json() : Json(nullptr);
+  j["band"] = band ? band->to_json() : Json(nullptr);
   j["output"] = output.to_json();
   return j;
 }

@@ -61,5 +61,50 @@ TEST(Attention, KeepsTheResultWhereTwoLayoutsAreNeeded) {
   EXPECT_EQ(m.patterns[0].flops, 2.0 * 2 * 4 * 8 * 8 * 32 / 2);
 }
 
+/// The body of attention of 8 queries and so many keys under a mask of such content.
+AttentionBody masked(const Json& facts, DType type = DType::boolean, int64_t keys = 8) {
+  GraphBuilder b;
+  const ValueId q = b.input("q", {2, 4, 8, 16}), k = b.input("k", {2, 4, keys, 16});
+  const ValueId mask = b.input("mask", {1, 1, 8, keys}, type);
+  b.g.value(mask).facts = facts;
+  b.output(b.sdpa(q, k, k, false, false, mask));
+  const Pattern p = rule("attention").match(b.g).patterns.at(0);
+  return dynamic_cast<const AttentionBody&>(*p.body);
+}
+
+TEST(Attention, MasksOfKnownContentAreBands) {
+  const Json window = {{"band", true}, {"lower", -3}, {"upper", 0}};
+  const AttentionBody body = masked(window);
+  ASSERT_TRUE(body.band && body.mask);
+  EXPECT_EQ(body.band->text(), "band -3..0");
+  EXPECT_EQ(body.band->keys_of(5, 8), (std::pair<int64_t, int64_t>(2, 6)));
+  EXPECT_DOUBLE_EQ(seen_share(body), (1 + 2 + 3 + 5 * 4) / 64.0);
+  // A part of a prompt behind what a cache holds.
+  const AttentionBody later =
+      masked({{"lower_triangular", true}, {"diagonal", 4}}, DType::boolean, 12);
+  ASSERT_TRUE(later.band);
+  EXPECT_EQ(later.band->keys_of(0, 12), (std::pair<int64_t, int64_t>(0, 5)));
+  EXPECT_EQ(masked({{"upper_triangular", true}, {"diagonal", -2}}).band->text(), "band -2..");
+  Json added = {{"additive_band", true}, {"lower", -3}, {"upper", 0}, {"masked", -1e9}};
+  EXPECT_TRUE(masked(added, DType::float32).band);
+  added["masked"] = "-inf";
+  EXPECT_TRUE(masked(added, DType::float32).band);
+}
+
+TEST(Attention, WhatIsNoBandStaysAMask) {
+  const Json window = {{"band", true}, {"lower", -3}, {"upper", 0}};
+  EXPECT_FALSE(masked(Json::object()).band);
+  EXPECT_FALSE(masked(window, DType::float32).band) << "ones are added to scores";
+  EXPECT_FALSE(masked({{"outside_band", true}, {"lower", -3}, {"upper", 0}}).band);
+  EXPECT_FALSE(masked({{"band", true}, {"lower", -3}, {"upper", -1}}).band)
+      << "the first query sees nothing";
+  EXPECT_FALSE(masked({{"upper_triangular", true}, {"diagonal", 1}}).band)
+      << "the last query sees nothing";
+  EXPECT_FALSE(masked({{"additive_band", true}, {"lower", -3}, {"upper", 0}, {"masked", -1.0}},
+                      DType::float32)
+                   .band)
+      << "a small number hides nothing";
+}
+
 }  // namespace
 }  // namespace tessera::rules

@@ -31,6 +31,8 @@ def fitting(spec: dict) -> bool:
     return spec["precision"] in ("bf16", "fp16") and not spec["mask"]
 
 
+FAR = -(1 << 20)  # no lower bound
+
 # (problem, what the description has besides)
 RACES = [
     *((spec, {}) for spec, _ in attention.RACES if fitting(spec)),
@@ -38,6 +40,12 @@ RACES = [
     (problem(1, 32, 8, 2048, 2048, 128, "bf16", causal=False), {}),
     (problem(4, 16, 16, 4096, 4096, 64, "bf16"), {"layout": "blhd"}),
     (problem(1, 16, 16, 8192, 8192, 128, "fp16"), {}),
+    # Sliding windows; a part of a prompt behind what a cache holds.
+    (problem(1, 32, 8, 8192, 8192, 128, "bf16", band=(-4095, 0)), {"layout": "blhd"}),
+    (problem(1, 32, 8, 8192, 8192, 128, "bf16", band=(-1023, 0)), {}),
+    (problem(2, 16, 8, 4096, 4096, 64, "bf16", band=(-511, 0)), {}),
+    (problem(1, 8, 4, 8192, 8192, 256, "bf16", band=(-4095, 0)), {}),
+    (problem(1, 32, 8, 1024, 8192, 128, "bf16", band=(FAR, 7168)), {}),
 ]
 ODD = [
     *((spec, {}) for spec in attention.ODD if fitting(spec)),
@@ -60,6 +68,15 @@ ODD = [
     (problem(1, 4, 2, 300, 130, 64, "bf16"), {"value_dim": 128}),
     (problem(1, 4, 1, 77, 200, 128, "fp16", causal=False), {"value_dim": 64, "layout": "blhd"}),
     (problem(1, 2, 1, 77, 200, 72, "bf16", causal=False), {"value_dim": 40}),
+    (problem(1, 4, 2, 333, 333, 128, "bf16", band=(-20, 0)), {}),
+    (problem(1, 4, 4, 1000, 1000, 64, "fp16", band=(-300, 0)), {"layout": "blhd"}),
+    (problem(2, 4, 2, 77, 200, 96, "bf16", band=(-70, 40)), {}),
+    (problem(1, 4, 2, 300, 130, 64, "bf16", band=(-200, 0)), {}),
+    (problem(1, 2, 2, 500, 900, 128, "bf16", band=(FAR, 400)), {}),
+    (problem(1, 2, 1, 700, 700, 256, "bf16", band=(-64, 64)), {}),
+    (problem(1, 2, 2, 700, 700, 128, "bf16", band=(0, 0)), {}),
+    (problem(1, 2, 2, 400, 900, 64, "bf16", band=(350, 420)), {}),
+    (problem(1, 2, 2, 640, 640, 128, "fp16", band=(-100, 1 << 20)), {}),
 ]
 
 
@@ -106,6 +123,7 @@ def generate(directory: pathlib.Path, tool: str, realizer: str) -> int:
 def title(p: dict) -> str:
     text = attention.title(p["spec"])
     text += f", {p['keys']} keys" if p["keys"] != p["queries"] else ""
+    text += ", band {}..{}".format(*p["band"]) if p["band"] else ""
     text += f", values of {p['value_dim']}" if p["value_dim"] != p["head_dim"] else ""
     return text + (", causal" if p["causal"] else "") + (", heads in rows" if p["layout"] == "blhd" else "")
 
@@ -244,6 +262,8 @@ def race(case: Case, right: list[tuple], flush) -> str:
     """The fastest instances and orders beside torch's backends."""
     torch, p = case.torch, case.p
     theirs = fused(attention.peers(case.spec, case.views()))
+    if p["band"]:
+        theirs["flex"] = attention.flex(case.spec, case.views())
     calls = [
         (case.call_of(library, launch["ints"]), candidate, launch, error)
         for library, candidate, error in right
@@ -255,6 +275,8 @@ def race(case: Case, right: list[tuple], flush) -> str:
     ours = sorted(zip(fine[len(theirs) :], best), key=lambda pair: pair[0])
     operations = 2 * p["batch"] * p["heads"] * p["queries"] * p["keys"] * (p["head_dim"] + p["value_dim"])
     operations /= 2 if p["causal"] else 1
+    if p["band"]:
+        operations *= attention.seen(case.spec, "cuda").double().mean().item()
     ms, (_, _, _, error) = ours[0]
     peers = "".join(f", {name} {t:.4f} ms x{t / ms:.3f}" for name, t in zip(theirs, fine, strict=False))
     lines = [f"{title(p)}: {ms:.4f} ms {operations / ms / 1e9:.0f} TFLOP/s, rms {error:.2e}{peers or ', no peer'}"]

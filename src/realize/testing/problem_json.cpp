@@ -287,6 +287,11 @@ rules::Pattern attention_pattern(const Json& j) {
   rules::Pattern pattern;
   pattern.rule = "attention";
   pattern.inputs = {graph::ValueId{0}, graph::ValueId{1}, graph::ValueId{2}};
+  if (j.contains("band") && !j.at("band").is_null()) {
+    body->band = {j.at("band").at(0).get<int64_t>(), j.at("band").at(1).get<int64_t>()};
+    body->mask = view(4, body->heads, body->q_length, body->kv_length);
+    body->mask->dtype = DType::boolean;
+  }
   pattern.outputs = {graph::ValueId{3}};
   pattern.precision = precision_of(t);
   pattern.body = std::move(body);
