@@ -2,7 +2,7 @@
 wgmma_attention, or with --realizer tile_flash_attention those of the kernel language, where they take the problem.
 
     python tests/gpu/wgmma_attention.py generate DIR --tool BUILD/src/realize_tool       # anywhere
-    python tests/gpu/wgmma_attention.py run DIR [--only WORD]                            # on the GPU: builds (all cores)
+    python tests/gpu/wgmma_attention.py run DIR [--only WORD] [--results FILE.json]      # on the GPU: builds (all cores)
 
 `run` holds each problem against fp64 with every built instance that takes it: RMS error within the evaluator's budget
 (docs/measuring.md) around the best of torch's fused backends, on a poisoned result amid margins that must stay as they
@@ -19,6 +19,7 @@ import time
 
 import attention_kernels as attention
 import gemm_kernels as gemm
+from measured import write_rows
 
 problem = attention.problem
 REALIZER = "wgmma_attention"
@@ -258,8 +259,8 @@ def check_broken(case: Case, library: pathlib.Path, candidate: dict, limit: floa
         raise Wrong(f"NaN and inf in two queries: RMS error {error:.3e} of the others, at most {limit:.3e}")
 
 
-def race(case: Case, right: list[tuple], flush) -> str:
-    """The fastest instances and orders beside torch's backends."""
+def race(case: Case, right: list[tuple], flush) -> tuple[str, dict]:
+    """The fastest instances and orders beside torch's backends; in words and as a row."""
     torch, p = case.torch, case.p
     theirs = fused(attention.peers(case.spec, case.views()))
     if p["band"]:
@@ -283,11 +284,16 @@ def race(case: Case, right: list[tuple], flush) -> str:
     for t, (_, candidate, launch, _) in ours:
         predicted = f"predicted {candidate['predicted_ms']:.4f}"
         lines.append(f"    {t:.4f} {predicted} {candidate['config']} {json.dumps(launch['knobs'])}")
-    return "\n".join(lines)
+    row = {
+        **{"case": title(p), "precision": case.spec["precision"], "ms": round(ms, 5), "error": error},
+        **{"config": ours[0][1][1]["config"], "launch": ours[0][1][2]["knobs"]},
+        **{"tflops": round(operations / ms / 1e9), "peers_ms": {n: round(t, 5) for n, t in zip(theirs, fine)}},
+    }
+    return "\n".join(lines), row
 
 
-def check_and_race(torch, entry: dict, built: dict, flush) -> list[str]:
-    """What is wrong."""
+def check_and_race(torch, entry: dict, built: dict, flush, rows: list) -> list[str]:
+    """What is wrong; `rows` gets what was timed."""
     p, failures, right = entry["problem"], [], []
     candidates = [c for c in entry["candidates"] if c["file"] in built]
     if not candidates:
@@ -309,7 +315,9 @@ def check_and_race(torch, entry: dict, built: dict, flush) -> list[str]:
         except Wrong as wrong:
             failures.append(f"{candidate['config']}: {wrong}")
     if right and p["race"]:
-        print(race(case, right, flush), flush=True)
+        text, row = race(case, right, flush)
+        rows.append(row)
+        print(text, flush=True)
     else:
         worst = max((error for _, _, error in right), default=float("nan"))
         found = f"rms {worst:.2e} of {limit:.2e}, torch {library:.2e}"
@@ -317,10 +325,10 @@ def check_and_race(torch, entry: dict, built: dict, flush) -> list[str]:
     return failures
 
 
-def run(directory: pathlib.Path, only: str) -> int:
+def run(directory: pathlib.Path, only: str, results: pathlib.Path | None) -> int:
     import torch
 
-    start = time.time()
+    start, rows = time.time(), []
     index = json.loads((directory / "index.json").read_text())
     index = [e for e in index if only in title(e["problem"])]
     index = [e for e in index if REALIZER in e["problem"]["realizers"] or e["candidates"]]
@@ -330,11 +338,13 @@ def run(directory: pathlib.Path, only: str) -> int:
         name = title(entry["problem"])
         failures += [f"{name}: unsupported: {why}" for why in entry["unsupported"].values()]
         try:
-            failures += [f"{name}: {wrong}" for wrong in check_and_race(torch, entry, built, flush)]
+            failures += [f"{name}: {wrong}" for wrong in check_and_race(torch, entry, built, flush, rows)]
         except RuntimeError as fault:  # also out of memory
             failures.append(f"{name}: {str(fault)[:300]}")
             break  # the context is gone after a fault in a kernel
         torch.cuda.empty_cache()
+    if results:
+        write_rows(torch, results, "wgmma_attention.py run DIR", ", the best of all configurations", {"rows": rows})
     print(f"\n{len(failures)} remarks, {time.time() - start:.0f} s in total")
     for text in failures:
         print(" -", text[:700])
@@ -347,11 +357,12 @@ def main() -> int:
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--tool", default=str(gemm.ROOT / "build/src/realize_tool"))
     parser.add_argument("--realizer", default=REALIZER, help="for generate: another of 16-bit attention")
+    parser.add_argument("--results", type=pathlib.Path, help="for run: file for what was timed")
     parser.add_argument("--only", default="", help="for run: problems whose title has this")
     arguments = parser.parse_args()
     if arguments.step == "generate":
         return generate(arguments.directory, arguments.tool, arguments.realizer)
-    return run(arguments.directory, arguments.only)
+    return run(arguments.directory, arguments.only, arguments.results)
 
 
 if __name__ == "__main__":
