@@ -1,4 +1,5 @@
-// Attention on Hopper: O = softmax(scale * Q K^T) V in 16 bits, scores in registers.
+// Attention on Hopper: O = softmax(scale * Q K^T) V in 16 bits, scores in registers, capped by a
+// tanh or not.
 //
 // One warpgroup loads by TMA, the others own 64 queries each and multiply with wgmma: scores from
 // shared memory, the weighted sum with its powers in registers. While a warpgroup takes powers of a
@@ -250,6 +251,7 @@ struct Attention {
       pin(scores);
       free_keys();
       if (Shape::own_room && n == lowest) free_buffer(b.q_empty(group));
+      if constexpr (C::capped) take_tanh(scores, p.cap_scale);
       hide(n);
       softmax(scores, correction);
       round_all(scores, powers);
@@ -267,6 +269,7 @@ struct Attention {
         pin(scores);
         free_keys();
         if (Shape::own_room && key_block == lowest) free_buffer(b.q_empty(group));
+        if constexpr (C::capped) take_tanh(scores, p.cap_scale);
         if constexpr (decltype(hidden)::on) hide(key_block);
         bool corrected = true;
         if constexpr (C::lazy) {

@@ -77,6 +77,35 @@ def test_masks_that_are_bands(name):
     assert pattern["body"]["band"] == {"lower": -3, "upper": 0}
 
 
+class Capped(nn.Module):
+    """As Gemma 2: repeated heads, capped scores, a mask that is added, a softmax in fp32."""
+
+    def __init__(self, window=4):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(32, 32), nn.Linear(32, 16), nn.Linear(32, 16)
+        self.window = window
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = (f(x).view(b, t, -1, 8).transpose(1, 2) for f in (self.q, self.k, self.v))
+        k, v = (a[:, :, None].expand(b, 2, 2, t, 8).reshape(b, 4, t, 8) for a in (k, v))
+        scores = torch.matmul(q, k.transpose(2, 3)) * 0.3
+        scores = torch.tanh(scores / 5.0) * 5.0
+        i = torch.arange(t)
+        seen = (i[None] <= i[:, None]) & (i[None] > i[:, None] - self.window)
+        scores = scores + torch.zeros(1, 1, t, t).masked_fill(~seen, torch.finfo(x.dtype).min)
+        weights = scores.softmax(-1, dtype=torch.float32).to(x.dtype)
+        return torch.matmul(weights, v).transpose(1, 2).reshape(b, t, 32)
+
+
+@pytest.mark.parametrize(("window", "band"), [(4, {"lower": -3, "upper": 0}), (100, None)])
+def test_capped_scores(window, band):
+    (pattern,) = check(Capped(window), torch.randn(2, 10, 32))["attention"]
+    body = pattern["body"]
+    assert body["softcap"] == pytest.approx(5) and body["scale"] == pytest.approx(0.3)
+    assert (body["heads"], body["kv_heads"], body["band"], body["causal"]) == (4, 2, band, band is None)
+
+
 def test_what_is_outside_a_band_is_none():
     q, k, v = (torch.randn(2, 4, 10, 8) for _ in range(3))
     (pattern,) = check(Masked(BANDS["held"][0], ~INSIDE), q, k, v)["attention"]

@@ -173,9 +173,9 @@ TEST(WgmmaAttention, TheSourceNamesTheInstanceOfItsConfiguration) {
                                       int(g["block_queries"]), keys)));
     EXPECT_THAT(c.source->text, HasSubstr("key_stages = 2, value_stages = 2;"));
     EXPECT_THAT(c.source->text,
-                HasSubstr(fmt::format(
-                    "causal = false, band = false, turns = {}, lazy = {}, bfloat16 = false;",
-                    bool(g["turns"]), bool(g["lazy"]))));
+                HasSubstr(fmt::format("causal = false, band = false, capped = false, turns = {}, "
+                                      "lazy = {}, bfloat16 = false;",
+                                      bool(g["turns"]), bool(g["lazy"]))));
     // Scores of all keys of a block, sums of all columns of the values.
     EXPECT_THAT(c.source->text, HasSubstr(fmt::format("m64n{}k16.f32.f16.f16", keys)));
     EXPECT_THAT(c.source->text, HasSubstr("m64n48k16.f32.f16.f16"));
@@ -393,6 +393,7 @@ TEST(WgmmaAttention, CompilesForHopperWithoutSpills) {
   compiles({{"head_dim", 256}}, 128, 96, true);
   compiles({{"head_dim", 96}}, 128, 128, true);
   compiles({{"causal", false}, {"band", {-255, 0}}}, 128, 128);
+  compiles({{"softcap", 50.0}}, 128, 128, true);
   compiles({{"head_dim", 72}, {"value_dim", 40}, {"dtype", "float16"}}, 128, 160);
 }
 

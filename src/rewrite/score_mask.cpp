@@ -87,6 +87,23 @@ void tell_base(Graph& g, ValueId mask) {
   if (base.type.numel() == o.shape[r - 1] * o.shape[r - 2]) base.facts.update(facts);
 }
 
+Json negated(const Json& facts) {
+  const auto kept = [&](const char* kind) {
+    Json out = {{kind, true}};
+    for (const char* bound : {"lower", "upper"})
+      if (facts.contains(bound)) out[bound] = facts.at(bound);
+    return out;
+  };
+  const auto diagonal = [&](const char* kind, int64_t further) {
+    return Json{{kind, true}, {"diagonal", facts.at("diagonal").get<int64_t>() + further}};
+  };
+  if (facts.contains("lower_triangular")) return diagonal("upper_triangular", 1);
+  if (facts.contains("upper_triangular")) return diagonal("lower_triangular", -1);
+  if (facts.contains("band")) return kept("outside_band");
+  if (facts.contains("outside_band")) return kept("band");
+  return Json::object();
+}
+
 MaskKind classify(const Graph& g, const std::vector<MaskTerm>& masks, int64_t rows,
                   int64_t columns) {
   bool any = false;

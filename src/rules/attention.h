@@ -28,6 +28,8 @@ struct AttentionBody : PatternBody {
   int64_t head_dim = 0;
   int64_t value_dim = 0;
   double scale = 0;
+  /// Above 0: scaled scores s become softcap * tanh(s / softcap), before the mask.
+  double softcap = 0;
   /// Query i sees keys 0 .. i (aligned at the top left, as torch's is_causal).
   bool causal = false;
   TensorView q;  // [batch, heads, q_length, head_dim]

@@ -11,6 +11,8 @@ def run(body: dict, s: Storage) -> None:
     group = body["heads"] // body["kv_heads"]
     k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
     scores = q @ k.transpose(-1, -2) * body["scale"]
+    if body["softcap"]:
+        scores = body["softcap"] * (scores / body["softcap"]).tanh()
     if body["causal"]:
         scores = scores.masked_fill(torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1), -math.inf)
     if body["band"] is not None:  # what the mask says

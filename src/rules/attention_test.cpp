@@ -41,12 +41,13 @@ TEST(Attention, NamesWhatStandsInTheWayOfANearMiss) {
   GraphBuilder b;
   const ValueId q = b.input("q", {4, 8, 16}), k = b.input("k", {4, 16, 8});
   const ValueId capped =
-      b.unary("tanh", b.call("aten.bmm.default", {{"self", q}, {"mat2", k}}, {4, 8, 8}));
+      b.unary("sin", b.call("aten.bmm.default", {{"self", q}, {"mat2", k}}, {4, 8, 8}));
   const ValueId weights =
       b.call("aten.softmax.int", {{"self", capped}, {"dim", int64_t{-1}}}, {4, 8, 8});
   const ValueId v = b.input("v", {4, 8, 16});
   b.output(b.call("aten.bmm.default", {{"self", weights}, {"mat2", v}}, {4, 8, 16}));
-  EXPECT_TRUE(rejected(rule("attention").near_misses(b.g), b.node(weights), "soft-capping"));
+  EXPECT_TRUE(rejected(rule("attention").near_misses(b.g), b.node(weights),
+                       "`aten.sin` changes the scores"));
 }
 
 TEST(Attention, KeepsTheResultWhereTwoLayoutsAreNeeded) {
@@ -59,6 +60,34 @@ TEST(Attention, KeepsTheResultWhereTwoLayoutsAreNeeded) {
   ASSERT_EQ(m.patterns.size(), 1u);
   EXPECT_EQ(m.patterns[0].computing.size(), 1u);
   EXPECT_EQ(m.patterns[0].flops, 2.0 * 2 * 4 * 8 * 8 * 32 / 2);
+}
+
+/// Scores capped at 50 and masked by what is added, as Gemma 2 writes them.
+TEST(Attention, TakesCappedScores) {
+  GraphBuilder b;
+  const ValueId q = b.input("q", {2, 4, 8, 16}), k = b.input("k", {2, 4, 16, 8});
+  const ValueId v = b.input("v", {2, 4, 8, 16}), mask = b.input("mask", {1, 1, 8, 8});
+  b.g.value(mask).facts = {
+      {"additive_band", true}, {"lower", -3}, {"upper", 0}, {"masked", "-inf"}};
+  const auto times = [&](ValueId x, double by) {
+    return b.call("aten.mul.Tensor", {{"self", x}, {"other", by}}, b.type(x).shape);
+  };
+  const ValueId product = b.call("aten.matmul.default", {{"self", q}, {"other", k}}, {2, 4, 8, 8});
+  const ValueId capped = times(b.unary("tanh", times(times(product, 0.25), 0.02)), 50);
+  const ValueId weights =
+      b.call("aten.softmax.int", {{"self", b.binary("add", capped, mask)}, {"dim", int64_t{-1}}},
+             {2, 4, 8, 8});
+  b.output(b.call("aten.matmul.default", {{"self", weights}, {"other", v}}, {2, 4, 8, 16}));
+  const Matches m = rule("attention").match(b.g);
+  ASSERT_EQ(m.patterns.size(), 1u);
+  const auto& body = dynamic_cast<const AttentionBody&>(*m.patterns[0].body);
+  EXPECT_DOUBLE_EQ(body.softcap, 50);
+  EXPECT_DOUBLE_EQ(body.scale, 0.25);
+  EXPECT_EQ(body.k.strides, (Shape{4 * 16 * 8, 16 * 8, 1, 8})) << "the product's right side";
+  ASSERT_TRUE(body.band);
+  EXPECT_EQ(body.band->text(), "band -3..0");
+  EXPECT_EQ(m.patterns[0].computing.size(), 8u);
+  EXPECT_TRUE(rule("attention").near_misses(b.g).empty());
 }
 
 /// The body of attention of 8 queries and so many keys under a mask of such content.

@@ -5,7 +5,9 @@ import math
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 
 
-def problem(batch, heads, kv_heads, queries, keys, head_dim, precision, causal=True, mask=False, band=None) -> dict:
+def problem(
+    batch, heads, kv_heads, queries, keys, head_dim, precision, causal=True, mask=False, band=None, softcap=0.0
+):
     """`band`: (lower, upper), the keys that a query sees by their distance from it; then neither causal nor mask."""
     dtype = {"tf32": "f32", "fp32": "f32", "bf16": "bf16", "fp16": "f16"}[precision]
     return {
@@ -18,6 +20,7 @@ def problem(batch, heads, kv_heads, queries, keys, head_dim, precision, causal=T
         "causal": causal and band is None,
         "mask": mask,
         "band": band,
+        "softcap": softcap,
         "dtype": dtype,
         "precision": precision,
     }
@@ -71,11 +74,15 @@ def seen(spec: dict, device):
 
 
 def flex(spec: dict, tensors: list):
-    """FlexAttention, compiled, of a band: blocks outside of it are skipped."""
+    """FlexAttention, compiled, of a band or of a causal mask: blocks outside of it are skipped."""
     import torch
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-    lower, upper = spec["band"]
+    lower, upper = spec["band"] or (-spec["queries"], 0 if spec["causal"] else spec["keys"])
+    cap = spec["softcap"]
+
+    def capped(score, _batch, _head, _query, _key):
+        return cap * torch.tanh(score / cap)
 
     def visible(_batch, _head, query, key):
         return (key - query >= lower) & (key - query <= upper)
@@ -83,7 +90,7 @@ def flex(spec: dict, tensors: list):
     blocks = create_block_mask(visible, None, None, spec["queries"], spec["keys"])
     compiled = torch.compile(flex_attention, dynamic=False)
     shared = spec["heads"] != spec["kv_heads"]
-    return lambda: compiled(*tensors[:3], block_mask=blocks, enable_gqa=shared)
+    return lambda: compiled(*tensors[:3], block_mask=blocks, enable_gqa=shared, score_mod=capped if cap else None)
 
 
 def reference(spec: dict, tensors: list):
@@ -96,6 +103,8 @@ def reference(spec: dict, tensors: list):
         q, k, v = (t[b].double() for t in tensors[:3])
         k, v = k.repeat_interleave(group, 0), v.repeat_interleave(group, 0)
         s = q @ k.transpose(-1, -2) / math.sqrt(spec["head_dim"])
+        if spec["softcap"]:
+            s = spec["softcap"] * (s / spec["softcap"]).tanh()
         if spec["mask"]:
             s = s + tensors[3].double()
         if spec["band"]:
@@ -123,6 +132,8 @@ def peers(spec: dict, tensors: list) -> dict:
     shared = spec["heads"] != spec["kv_heads"]
     mask = seen(spec, "cuda") if spec["band"] else tensors[3] if spec["mask"] else None
     calls = {}
+    if spec["softcap"]:  # none of them caps scores
+        return {"flex": flex(spec, tensors)}
     for name, backend in backends.items():
 
         def call(backend=backend):

@@ -2,7 +2,7 @@
 wgmma_attention, or with --realizer tile_flash_attention those of the kernel language, where they take the problem.
 
     python tests/gpu/wgmma_attention.py generate DIR --tool BUILD/src/realize_tool       # anywhere
-    python tests/gpu/wgmma_attention.py run DIR [--only WORD] [--results FILE.json]      # on the GPU: builds (all cores)
+    python tests/gpu/wgmma_attention.py run DIR [--only REGEX] [--results FILE.json]      # on the GPU: builds (all cores)
 
 `run` holds each problem against fp64 with every built instance that takes it: RMS error within the evaluator's budget
 (docs/measuring.md) around the best of torch's fused backends, on a poisoned result amid margins that must stay as they
@@ -13,6 +13,7 @@ come last. Exit code 1 when something is wrong.
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -47,6 +48,11 @@ RACES = [
     (problem(2, 16, 8, 4096, 4096, 64, "bf16", band=(-511, 0)), {}),
     (problem(1, 8, 4, 8192, 8192, 256, "bf16", band=(-4095, 0)), {}),
     (problem(1, 32, 8, 1024, 8192, 128, "bf16", band=(FAR, 7168)), {}),
+    # Gemma 2: capped scores, every second layer with a window.
+    (problem(1, 8, 4, 8192, 8192, 256, "bf16", softcap=50.0), {}),
+    (problem(1, 8, 4, 8192, 8192, 256, "bf16", band=(-4095, 0), softcap=50.0), {}),
+    (problem(1, 32, 16, 8192, 8192, 128, "bf16", softcap=50.0), {"layout": "blhd"}),
+    (problem(1, 32, 16, 8192, 8192, 128, "bf16", band=(-4095, 0), softcap=50.0), {"layout": "blhd"}),
 ]
 ODD = [
     *((spec, {}) for spec in attention.ODD if fitting(spec)),
@@ -78,6 +84,9 @@ ODD = [
     (problem(1, 2, 2, 700, 700, 128, "bf16", band=(0, 0)), {}),
     (problem(1, 2, 2, 400, 900, 64, "bf16", band=(350, 420)), {}),
     (problem(1, 2, 2, 640, 640, 128, "fp16", band=(-100, 1 << 20)), {}),
+    (problem(1, 4, 2, 333, 333, 128, "bf16", softcap=2.0), {}),
+    (problem(1, 4, 2, 333, 500, 64, "fp16", causal=False, softcap=20.0), {"layout": "blhd"}),
+    (problem(1, 4, 2, 333, 333, 256, "bf16", band=(-70, 0), softcap=1.0), {}),
 ]
 
 
@@ -125,6 +134,7 @@ def title(p: dict) -> str:
     text = attention.title(p["spec"])
     text += f", {p['keys']} keys" if p["keys"] != p["queries"] else ""
     text += ", band {}..{}".format(*p["band"]) if p["band"] else ""
+    text += ", capped at {}".format(p["softcap"]) if p["softcap"] else ""
     text += f", values of {p['value_dim']}" if p["value_dim"] != p["head_dim"] else ""
     return text + (", causal" if p["causal"] else "") + (", heads in rows" if p["layout"] == "blhd" else "")
 
@@ -263,7 +273,7 @@ def race(case: Case, right: list[tuple], flush) -> tuple[str, dict]:
     """The fastest instances and orders beside torch's backends; in words and as a row."""
     torch, p = case.torch, case.p
     theirs = fused(attention.peers(case.spec, case.views()))
-    if p["band"]:
+    if p["band"] and not p["softcap"]:
         theirs["flex"] = attention.flex(case.spec, case.views())
     calls = [
         (case.call_of(library, launch["ints"]), candidate, launch, error)
@@ -330,7 +340,7 @@ def run(directory: pathlib.Path, only: str, results: pathlib.Path | None) -> int
 
     start, rows = time.time(), []
     index = json.loads((directory / "index.json").read_text())
-    index = [e for e in index if only in title(e["problem"])]
+    index = [e for e in index if re.search(only, title(e["problem"]))]
     index = [e for e in index if REALIZER in e["problem"]["realizers"] or e["candidates"]]
     built, failures = gemm.build(directory, chosen(index))
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
@@ -358,7 +368,7 @@ def main() -> int:
     parser.add_argument("--tool", default=str(gemm.ROOT / "build/src/realize_tool"))
     parser.add_argument("--realizer", default=REALIZER, help="for generate: another of 16-bit attention")
     parser.add_argument("--results", type=pathlib.Path, help="for run: file for what was timed")
-    parser.add_argument("--only", default="", help="for run: problems whose title has this")
+    parser.add_argument("--only", default="", help="for run: problems whose title this expression finds")
     arguments = parser.parse_args()
     if arguments.step == "generate":
         return generate(arguments.directory, arguments.tool, arguments.realizer)

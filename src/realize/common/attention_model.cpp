@@ -72,7 +72,8 @@ double predict_ms(const rules::AttentionBody& body, const AttentionTile& t,
   const double scores = static_cast<double>(t.queries) * t.keys;
   const auto dims = static_cast<double>(rounded_dim(body.head_dim) + rounded_dim(body.value_dim));
   const double products = 2 * scores * dims / products_per_clock;
-  const double powers = scores / 16 + scores * 4 / 128;  // special functions; the other arithmetic
+  const int functions = body.softcap > 0 ? 2 : 1;
+  const double powers = functions * scores / 16 + scores * 4 / 128;  // the other arithmetic
   const double shown = t.turns ? 0.2 : 0.24;
   const double overlapped = std::max(products, powers) + shown * std::min(products, powers);
   // One stage of values is loaded while nothing but the next scores is multiplied.

@@ -274,6 +274,7 @@ rules::Pattern attention_pattern(const Json& j) {
   body->value_dim = j.value("value_dim", body->head_dim);
   body->scale = 1 / std::sqrt(static_cast<double>(body->head_dim));
   body->causal = j.value("causal", false);
+  body->softcap = j.value("softcap", 0.0);
   const DType t = parse_dtype(j.value("dtype", "bfloat16")).value();
   const std::string layout = j.value("layout", "bhld");
   if (layout != "bhld" && layout != "blhd") throw std::invalid_argument("layout " + layout);

@@ -14,7 +14,7 @@
 // B1), the operands in the epilogue's order, then the results.
 //
 //   {"rule":"attention","batch":1,"heads":32,"kv_heads":8,"queries":2048,"keys":2048,"head_dim":128,
-//    "value_dim":128,"causal":true,"dtype":"bfloat16","layout":"bhld"}
+//    "value_dim":128,"causal":true,"softcap":50.0,"dtype":"bfloat16","layout":"bhld"}
 //
 // "band":[-255,0]: a mask whose content is known, the keys from 255 before a query to its own; it
 // is the tensor behind the others, which kernels that go by the band do not read. Else attention
