@@ -88,7 +88,8 @@ def flex(spec: dict, tensors: list):
         return (key - query >= lower) & (key - query <= upper)
 
     blocks = create_block_mask(visible, None, None, spec["queries"], spec["keys"])
-    compiled = torch.compile(flex_attention, dynamic=False)
+    torch._dynamo.reset()  # beyond some recompilations it would run op by op
+    compiled = torch.compile(flex_attention, dynamic=False, fullgraph=True)
     shared = spec["heads"] != spec["kv_heads"]
     return lambda: compiled(*tensors[:3], block_mask=blocks, enable_gqa=shared, score_mod=capped if cap else None)
 

@@ -257,8 +257,7 @@ def check(case: Case, library: pathlib.Path, candidate: dict, limit: float) -> f
 
 def check_broken(case: Case, library: pathlib.Path, candidate: dict, limit: float) -> None:
     """Exactly the queries with a NaN or an inf have no finite result, the others are as right as ever."""
-    broken = case.torch.zeros_like(case.want, dtype=case.torch.bool)
-    broken[0, 0, list(BROKEN)] = True
+    broken = ~case.torch.isfinite(case.want)  # a cap makes what is infinite finite again
     call = case.call_of(library, candidate["launches"][0]["ints"])
     error, _ = case.run(call)
     finite = case.torch.isfinite(case.result.view)

@@ -22,8 +22,9 @@ import torch
 
 from tessera.common.precision import readable
 
-# Elements: a mask of 4096 x 4096, and one of truth values, which takes a byte each, of 16384 x 16384.
-LARGEST, LARGEST_OF_BOOL = 1 << 24, 1 << 28
+# Elements: a mask of 11585 x 11585, and one of truth values, which takes a byte each, of 16384 x 16384.
+LARGEST, LARGEST_OF_BOOL = 1 << 27, 1 << 28
+SAMPLED_FROM = 1 << 24  # elements: of more, weights most often, a sample says first whether it may be a mask
 
 # Facts that say all of a tensor's content but its numbers.
 MASKS = ("lower_triangular", "upper_triangular", "additive_lower_triangular", "band", "outside_band", "additive_band")
@@ -56,6 +57,8 @@ def facts_of(tensor: torch.Tensor) -> dict:
     if t.numel() == 0 or too_large(t) or t.is_complex() or t.layout != torch.strided:
         return {}
     t = readable(t)
+    if t.numel() > SAMPLED_FROM and len(t.flatten()[:: t.numel() // 4096].unique()) > 2:
+        return {}
     facts = {}
     first = t.flatten()[0]
     if bool((t == first).all()):
@@ -111,8 +114,8 @@ def _two_values(t: torch.Tensor) -> tuple:
     """The smaller and the larger one of a tensor whose elements are not all equal; (None, None) where it has more."""
     if t.dtype == torch.bool:
         return False, True
-    values = torch.unique(t)
-    return (values[0], values[1]) if values.numel() == 2 else (None, None)
+    low, high = t.min(), t.max()
+    return (low, high) if bool(((t == low) | (t == high)).all()) else (None, None)
 
 
 def _diagonal(kept: torch.Tensor) -> int | None:
