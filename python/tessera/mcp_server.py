@@ -13,8 +13,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-MISSING = """error[TS0716]: `tessera mcp` needs the package mcp, which this Python does not have
-  help: {python} -m pip install 'mcp>=2.3'"""
+from tessera.common import errors
 
 try:
     import anyio
@@ -24,7 +23,13 @@ try:
     from mcp.server.stdio import stdio_server
     from mcp.shared.exceptions import MCPError
 except ModuleNotFoundError:
-    print(MISSING.format(python=sys.executable), file=sys.stderr)
+    missing = errors.diagnostic(
+        "TS0716",
+        "process.no_mcp",
+        "`tessera mcp` needs the package mcp, which this Python does not have",
+        helps=[f"{sys.executable} -m pip install 'mcp>=2.3,<3'"],
+    )
+    print(errors.to_text(missing), file=sys.stderr)
     sys.exit(3)
 
 from tessera.serving import resources  # noqa: E402

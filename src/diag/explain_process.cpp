@@ -107,7 +107,7 @@ error[TS0714]: no open problem has the handle 7
 ./dev build
 PYTHONPATH=python python infer.py
 )"},
-    {"TS0716", "world.no_mcp",
+    {"TS0716", "process.no_mcp",
      R"(`tessera mcp` was started with a Python that has no package mcp.)",
      R"(The protocol is spoken by its own package, which is optional.)",
      R"(Install it into the Python that the message names.)", R"(
