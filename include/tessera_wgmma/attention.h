@@ -1,4 +1,5 @@
-// Attention on Hopper: O = softmax(scale * Q K^T) V in 16 bits, scores in registers.
+// Attention on Hopper: O = softmax(scale * Q K^T) V in 16 bits, scores in registers, capped by a
+// tanh or not.
 //
 // One warpgroup loads by TMA, the others own 64 queries each and multiply with wgmma: scores from
 // shared memory, the weighted sum with its powers in registers. While a warpgroup takes powers of a
@@ -29,6 +30,7 @@ template <class C, class Mma>
 struct Attention {
   using Shape = AttentionShape<C>;
   using Tiles = AttentionTiles<C>;
+  using Seen = SeenKeys<C>;
   using Q = typename Shape::Q;
   using K = typename Shape::K;
   using V = typename Shape::V;
@@ -100,11 +102,11 @@ struct Attention {
                 t.row_tile * C::queries + group * 64, t.head, t.batch);
       }
       turn_q ^= 1;
-      for (; n > 0; --n) {
+      for (; n > t.first_block; --n) {
         load_k(n - 1);
         load_v(n);
       }
-      load_v(0);
+      load_v(n);
     }
     // The next kernel's blocks find no room before this one's end anyway.
     tessera::allow_next();
@@ -215,31 +217,41 @@ struct Attention {
         const int begin = n * C::keys + column;
         int limit[2];
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-          limit[i] = (C::causal ? min(p.columns, row + 8 * i + 1) : p.columns) - begin;
+        for (int i = 0; i < 2; ++i) limit[i] = Seen::end(p, row + 8 * i) - begin;
         hide_columns(scores, limit);
+        if constexpr (C::band) {
+#pragma unroll
+          for (int i = 0; i < 2; ++i) limit[i] = Seen::first(p, row + 8 * i) - begin;
+          hide_columns_before(scores, limit);
+        }
+      };
+      // A block that only rows of other groups see.
+      const auto pass_over = [&] {
+        wait_for_turn(group);
+        end_turn(group);
+        mbarrier_wait(b.k_full(at_k.stage), at_k.parity);
+        free_keys();
+        mbarrier_wait(b.v_full(at_v.stage), at_v.parity);
+        free_values();
       };
       float correction[2];
       int n = t.blocks - 1;
-      if constexpr (C::causal) {
-        // Blocks that only the rows of later groups see.
+      if constexpr (Seen::cut_behind) {
+        const int last = C::band ? max(t.first_block, (Seen::end(p, first_row + 63) - 1) / C::keys)
+                                 : (first_row + 63) / C::keys;
 #pragma unroll 1
-        for (; n > (first_row + 63) / C::keys; --n) {
-          wait_for_turn(group);
-          end_turn(group);
-          mbarrier_wait(b.k_full(at_k.stage), at_k.parity);
-          free_keys();
-          mbarrier_wait(b.v_full(at_v.stage), at_v.parity);
-          free_values();
-        }
+        for (; n > last; --n) pass_over();
       }
+      // The last block that the group works on: of the first keys that it sees.
+      const int lowest = C::band ? min(n, Seen::first(p, first_row) / C::keys) : 0;
       mbarrier_wait(b.q_full(group), turn_q);
       mbarrier_wait(b.k_full(at_k.stage), at_k.parity);
       multiply_keys();
       wgmma_wait<0>();
       pin(scores);
       free_keys();
-      if (Shape::own_room && n == 0) free_buffer(b.q_empty(group));
+      if (Shape::own_room && n == lowest) free_buffer(b.q_empty(group));
+      if constexpr (C::capped) take_tanh(scores, p.cap_scale);
       hide(n);
       softmax(scores, correction);
       round_all(scores, powers);
@@ -256,7 +268,8 @@ struct Attention {
         wgmma_wait<1>();
         pin(scores);
         free_keys();
-        if (Shape::own_room && key_block == 0) free_buffer(b.q_empty(group));
+        if (Shape::own_room && key_block == lowest) free_buffer(b.q_empty(group));
+        if constexpr (C::capped) take_tanh(scores, p.cap_scale);
         if constexpr (decltype(hidden)::on) hide(key_block);
         bool corrected = true;
         if constexpr (C::lazy) {
@@ -271,11 +284,16 @@ struct Attention {
         if (corrected) scale_rows(sums, correction);
       };
       --n;
-      if constexpr (C::causal) {
+      if constexpr (Seen::cut_behind) {
         // Blocks that reach above the group's first row.
-        for (; n >= 0 && (n + 1) * C::keys > first_row + 1; --n) step(n, Flag<true>{});
+        const int above = C::band ? p.upper + 1 : 1;
+        for (; n >= lowest && (n + 1) * C::keys > first_row + above; --n) step(n, Flag<true>{});
       }
-      for (; n >= 0; --n) step(n, Flag<false>{});
+      // In a band, those that reach below the group's last row follow.
+      const int below = C::band ? Seen::first(p, first_row + 63) : 0;
+      for (; n >= lowest && n * C::keys >= below; --n) step(n, Flag<false>{});
+      if constexpr (C::band)
+        for (; n >= lowest; --n) step(n, Flag<true>{});
 
       mbarrier_wait(b.v_full(at_v.stage), at_v.parity);
       multiply_values();
@@ -283,6 +301,9 @@ struct Attention {
       wgmma_wait<0>();
       pin(sums);
       free_values();
+      if constexpr (C::band)
+#pragma unroll 1
+        for (; n >= t.first_block; --n) pass_over();
       turn_q ^= 1;
       scale_rows(sums, correction);
       store(p, sums, memory, b, t, group, thread);

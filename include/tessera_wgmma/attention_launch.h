@@ -19,8 +19,10 @@ struct AttentionInts {
   };
   View q, k, v, o;
   int64_t batch, heads, kv_heads, queries, keys, head_dim, value_dim;
-  int64_t scale;    // the bits of a float: of the scores, positive
-  int64_t section;  // (batch, head) pairs that are worked on at once
+  int64_t scale;         // the bits of a float: of the scores, positive
+  int64_t softcap;       // the bits of a float: above 0 where scores are capped
+  int64_t lower, upper;  // of a band, within 2^30
+  int64_t section;       // (batch, head) pairs that are worked on at once
 };
 
 /// A map that moves one block of a matrix at a time.
@@ -89,7 +91,17 @@ int fill_params(AttentionParams& p, const tessera_launch* launch, const Attentio
   p.kv_heads = static_cast<int>(n.kv_heads);
   p.batch = static_cast<int>(n.batch);
   p.section = static_cast<int>(n.section);
+  p.lower = static_cast<int>(n.lower);
+  p.upper = static_cast<int>(n.upper);
   std::memcpy(&p.scale, &n.scale, sizeof(float));  // its low half, on a little-endian host
+  if constexpr (C::capped) {
+    float cap;
+    std::memcpy(&cap, &n.softcap, sizeof(float));
+    if (!(cap > 0))
+      return fail("scores are capped at %g, which is not above 0", static_cast<double>(cap));
+    p.cap_scale = p.scale / cap;
+    p.scale = cap;
+  }
   p.scale *= 1.44269504F;
   return 0;
 }

@@ -5,7 +5,10 @@
 //   queries          of a tile, 64 a multiplying warpgroup, two or three of them
 //   keys             of a block
 //   key_stages, value_stages   blocks of keys and of values that are in shared memory
-//   causal           a query sees the keys up to its own number, else all
+//   causal           a query sees the keys up to its own number
+//   band             instead, a query sees keys between two distances from its own number; with
+//                    neither it sees all
+//   capped           scores s become softcap * tanh(s / softcap)
 //   turns            warpgroups issue their products in turns
 //   lazy             sums are corrected only where a row's highest score has grown by much
 //   bfloat16         the elements' type, else float16
@@ -21,8 +24,10 @@ struct AttentionParams {
   int rows, columns;       // queries and keys of a head
   int row_tiles;           // of a head
   int heads, kv_heads, batch;
-  int section;  // so many (batch, head) pairs before the next
-  float scale;  // of the scores, times log2(e)
+  int section;       // so many (batch, head) pairs before the next
+  float scale;       // of the scores, or of the tanh of capped ones, times log2(e)
+  float cap_scale;   // of what the tanh takes
+  int lower, upper;  // of a band: query i sees keys i + lower to i + upper, one at least
 };
 
 /// A matrix of 16-bit elements in shared memory: blocks of the most columns that a swizzle takes

@@ -7,6 +7,19 @@
 #if TESSERA_DEVICE_SIDE
 namespace tessera_wgmma {
 
+/// Which keys a query sees, from the first to the end.
+template <class C>
+struct SeenKeys {
+  static constexpr bool cut_behind = C::causal || C::band;
+
+  static __device__ __forceinline__ int first(const AttentionParams& p, int query) {
+    return C::band ? max(0, query + p.lower) : 0;
+  }
+  static __device__ __forceinline__ int end(const AttentionParams& p, int query) {
+    return cut_behind ? min(p.columns, query + (C::band ? p.upper : 0) + 1) : p.columns;
+  }
+};
+
 /// The tiles of one block of threads, in order.
 template <class C>
 struct AttentionTiles {
@@ -15,7 +28,7 @@ struct AttentionTiles {
 
   // The tile that next() has found.
   int row_tile = 0, head = 0, batch = 0;
-  int blocks = 0;  // of keys that it sees
+  int first_block = 0, blocks = 0;  // of keys that it sees: the first, the end
 
   __device__ __forceinline__ bool next() {
     const int pairs = p.heads * p.batch;
@@ -37,8 +50,10 @@ struct AttentionTiles {
     row_tile = rising ? rest / here : p.row_tiles - 1 - rest / here;
     head = pair % p.heads;
     batch = pair / p.heads;
-    const int seen = C::causal ? min(p.columns, (row_tile + 1) * C::queries) : p.columns;
-    blocks = (seen + C::keys - 1) / C::keys;
+    blocks = (SeenKeys<C>::end(p, (row_tile + 1) * C::queries - 1) + C::keys - 1) / C::keys;
+    // Of a last tile that reaches beyond the queries one block stays at least.
+    if constexpr (C::band)
+      first_block = min(SeenKeys<C>::first(p, row_tile * C::queries) / C::keys, blocks - 1);
     return true;
   }
 };

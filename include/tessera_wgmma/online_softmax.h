@@ -99,12 +99,31 @@ __device__ __forceinline__ void scale_rows(float (&values)[N], const float (&fac
   for (int j = 0; j < N; ++j) values[j] *= factor[j / 2 % 2];
 }
 
+/// Scores become the tanh of their multiples; its relative error is at most 2^-11.
+template <int N>
+__device__ __forceinline__ void take_tanh(float (&scores)[N], float scale) {
+#pragma unroll
+  for (float& score : scores) {
+    score *= scale;
+    asm("tanh.approx.f32 %0, %0;" : "+f"(score));
+  }
+}
+
 /// Columns from `limit` on, counted from the thread's first, become minus infinity.
 template <int N>
 __device__ __forceinline__ void hide_columns(float (&scores)[N], const int (&limit)[2]) {
 #pragma unroll
   for (int j = 0; j < N; ++j) {
     if (j / 4 * 8 + j % 2 >= limit[j / 2 % 2]) scores[j] = -INFINITY;
+  }
+}
+
+/// Columns before `first`, counted from the thread's first, become minus infinity.
+template <int N>
+__device__ __forceinline__ void hide_columns_before(float (&scores)[N], const int (&first)[2]) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    if (j / 4 * 8 + j % 2 < first[j / 2 % 2]) scores[j] = -INFINITY;
   }
 }
 

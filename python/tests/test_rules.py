@@ -44,6 +44,74 @@ def test_block():
     assert not rules["_"]["uncovered"]
 
 
+class Masked(nn.Module):
+    def __init__(self, forward, window):
+        super().__init__()
+        self.call = forward
+        self.register_buffer("window", window)
+
+    def forward(self, q, k, v):
+        return self.call(self, q, k, v)
+
+
+def sdpa(mask):
+    return lambda s, q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=mask(s))
+
+
+INSIDE = torch.ones(10, 10, dtype=torch.bool).tril().triu(-3)
+BANDS = {
+    "attended": (sdpa(lambda s: torch.ones(10, 10, dtype=torch.bool).tril().triu(-3)), INSIDE),
+    "held": (sdpa(lambda s: s.window), INSIDE),
+    "expanded": (sdpa(lambda s: s.window[None, None].expand(2, 1, 10, 10)), INSIDE),
+    "positions": (sdpa(lambda s: ((d := torch.arange(10)[:, None] - torch.arange(10)) >= 0) & (d < 4)), INSIDE),
+    "added": (sdpa(lambda s: s.window), torch.zeros(10, 10).masked_fill(~INSIDE, float("-inf"))),
+    "filled": (lambda s, q, k, v: (q @ k.mT * 0.25).masked_fill(s.window, float("-inf")).softmax(-1) @ v, ~INSIDE),
+}
+
+
+@pytest.mark.parametrize("name", BANDS)
+def test_masks_that_are_bands(name):
+    forward, window = BANDS[name]
+    q, k, v = (torch.randn(2, 4, 10, 8) for _ in range(3))
+    (pattern,) = check(Masked(forward, window), q, k, v)["attention"]
+    assert pattern["body"]["band"] == {"lower": -3, "upper": 0}
+
+
+class Capped(nn.Module):
+    """As Gemma 2: repeated heads, capped scores, a mask that is added, a softmax in fp32."""
+
+    def __init__(self, window=4):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(32, 32), nn.Linear(32, 16), nn.Linear(32, 16)
+        self.window = window
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = (f(x).view(b, t, -1, 8).transpose(1, 2) for f in (self.q, self.k, self.v))
+        k, v = (a[:, :, None].expand(b, 2, 2, t, 8).reshape(b, 4, t, 8) for a in (k, v))
+        scores = torch.matmul(q, k.transpose(2, 3)) * 0.3
+        scores = torch.tanh(scores / 5.0) * 5.0
+        i = torch.arange(t)
+        seen = (i[None] <= i[:, None]) & (i[None] > i[:, None] - self.window)
+        scores = scores + torch.zeros(1, 1, t, t).masked_fill(~seen, torch.finfo(x.dtype).min)
+        weights = scores.softmax(-1, dtype=torch.float32).to(x.dtype)
+        return torch.matmul(weights, v).transpose(1, 2).reshape(b, t, 32)
+
+
+@pytest.mark.parametrize(("window", "band"), [(4, {"lower": -3, "upper": 0}), (100, None)])
+def test_capped_scores(window, band):
+    (pattern,) = check(Capped(window), torch.randn(2, 10, 32))["attention"]
+    body = pattern["body"]
+    assert body["softcap"] == pytest.approx(5) and body["scale"] == pytest.approx(0.3)
+    assert (body["heads"], body["kv_heads"], body["band"], body["causal"]) == (4, 2, band, band is None)
+
+
+def test_what_is_outside_a_band_is_none():
+    q, k, v = (torch.randn(2, 4, 10, 8) for _ in range(3))
+    (pattern,) = check(Masked(BANDS["held"][0], ~INSIDE), q, k, v)["attention"]
+    assert pattern["body"]["band"] is None and pattern["body"]["mask"] is not None
+
+
 def rotate(x, cos, sin):
     first, second = x.chunk(2, dim=-1)
     return x * cos + torch.cat((-second, first), dim=-1) * sin

@@ -4,7 +4,6 @@ import pytest
 import torch
 from graph_tools import check, ops
 from tessera.common.errors import Error
-from tessera.common.facts import facts_of
 from tessera.common.reference import Executor
 from tessera.tracing.tracer import load_problem, trace, trace_graph_module, trace_module
 from torch import nn
@@ -64,46 +63,6 @@ def test_float_arguments_stay_floats():
     )
     graph = trace(nn.LayerNorm(4, eps=1), (torch.randn(4),))
     assert isinstance(graph["nodes"][0]["arguments"]["eps"], float)
-
-
-@pytest.mark.parametrize(
-    ("tensor", "facts"),
-    [
-        (torch.full((3, 4), 0.5), {"scalar": 0.5}),
-        (torch.full((2,), float("-inf")), {"scalar": "-inf"}),
-        (torch.ones(5, 5).tril(), {"lower_triangular": True, "diagonal": 0}),
-        (torch.ones(1, 1, 4, 6).tril(2), {"lower_triangular": True, "diagonal": 2}),
-        (torch.ones(5, 5, dtype=torch.bool).tril(-1), {"lower_triangular": True, "diagonal": -1}),
-        (torch.ones(5, 5).triu(1), {"upper_triangular": True, "diagonal": 1}),
-        (
-            torch.full((4, 4), float("-inf")).triu(1),
-            {"additive_lower_triangular": True, "diagonal": 0, "masked": "-inf"},
-        ),
-        (torch.full((4, 4), -1e9).triu(2), {"additive_lower_triangular": True, "diagonal": 1, "masked": -1e9}),
-        (torch.arange(6), {"min": 0, "max": 5}),
-        (torch.arange(3.0).repeat(4, 2), {"halves_equal": True}),
-        (torch.arange(3.0).repeat(2), {"halves_equal": True}),
-        (torch.arange(3.0).repeat(2, 3), {}),
-        (torch.tensor([[1.0, 2, 1, 2], [1, 2, 2, 1]]), {}),
-        (torch.eye(4), {}),
-        (torch.ones(2, 4, 4).tril(), {}),
-        (torch.tensor([[1.0, 0, 0], [1, 1, 0], [1, 0, 1]]), {}),
-    ],
-)
-def test_facts(tensor, facts):
-    found = facts_of(tensor)
-    assert found.get("masked", 0) == pytest.approx(facts.get("masked", 0)) if "masked" in facts else found == facts
-    assert set(found) == set(facts)
-
-
-def test_truth_values_are_looked_at_where_numbers_are_too_many(monkeypatch):
-    from tessera.common import facts
-
-    monkeypatch.setattr(facts, "LARGEST", 8)
-    mask = torch.ones(6, 6).tril()
-    assert facts_of(mask) == {} and facts_of(mask.bool()) == {"lower_triangular": True, "diagonal": 0}
-    monkeypatch.setattr(facts, "LARGEST_OF_BOOL", 8)
-    assert facts_of(mask.bool()) == {}
 
 
 SMALL = {

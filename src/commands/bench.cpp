@@ -20,6 +20,7 @@ const Command bench = {
         "wrong, and nothing is timed.",
     .parameters = running_parameters(),
     .run = on_gpu,
+    .schemas = {"tessera.built/1", "tessera.benched/1"},
 };
 
 }  // namespace tessera::commands

@@ -75,8 +75,10 @@ const Command build = {
         "interface, as DIR/KERNEL.so, .cu and .json.",
     .parameters = building_parameters({{.type = Parameter::Type::text,
                                         .name = "output",
-                                        .doc = "a folder that gets a copy of the library"}}),
+                                        .doc = "a folder that gets a copy of the library",
+                                        .names = Parameter::Names::output}}),
     .run = run,
+    .schemas = {"tessera.built/1"},
 };
 
 }  // namespace tessera::commands

@@ -36,6 +36,7 @@ const Command check = {
         "witness. 2: something could not be decided.",
     .parameters = kernel_parameters(),
     .run = run,
+    .schemas = {"tessera.checked/1"},
 };
 
 }  // namespace tessera::commands

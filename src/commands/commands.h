@@ -25,6 +25,17 @@ struct Parameter {
   bool words = false;         // a text of several words, which the command line takes one by one
   bool not_negative = false;  // of an integer or a real; nor undefined
   bool rising = false;        // of numbers: positive, each above the one before
+  /// What a text names: doors that share no folder with their caller pass the content instead.
+  enum class Names : uint8_t {
+    nothing,      // the text itself
+    model,        // FILE.py or FILE.py:Class, whose code is run
+    source,       // a file whose text is compiled and run
+    kernel_file,  // FILE.py or FILE.py:KERNEL of the tile language, of which no Python is run
+    input,        // a file or a folder that is read
+    output,       // a file or a folder that is written
+    place,        // of the user's own state: a registry, a cache
+  } names = Names::nothing;
+  std::string_view only_when = "";  // the choice of the first parameter with which it names that
 };
 
 /// How a command speaks while it works and how it is stopped.
@@ -48,6 +59,9 @@ struct Command {
   /// Arguments by parameter name, presets filled in.
   Result<Outcome> (*run)(const Json& arguments, Context& context);
   bool hidden = false;
+  std::vector<std::string_view> schemas = {};  // of what --json prints when nothing fails
+  bool door = false;                           // it speaks a protocol of its own
+  bool keeps = false;                          // when it is stopped, the best so far
 };
 
 std::span<const Command* const> all();

@@ -20,6 +20,7 @@ extern const Command discover = {
     .doc = "find the subgraphs worth a kernel of their own, with headroom and reasons",
     .parameters = model_parameters(),
     .run = run,
+    .schemas = {"tessera.discovery/1"},
 };
 
 }  // namespace tessera::commands

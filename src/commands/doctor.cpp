@@ -144,6 +144,7 @@ extern const Command doctor = {
     .details =
         "Exits with 3 when something that `tessera optimize` needs on this machine is missing.",
     .run = run,
+    .schemas = {"tessera.doctor/1"},
 };
 
 }  // namespace tessera::commands

@@ -58,6 +58,7 @@ const Command explain = {
                     .doc = "a code, its name, or the first letters of a code",
                     .positional = true}},
     .run = run,
+    .schemas = {"tessera.explained/1"},
 };
 
 }  // namespace tessera::commands

@@ -144,6 +144,7 @@ const Command interpret = {
                             .preset = "2",
                             .not_negative = true}}),
     .run = run,
+    .schemas = {"tessera.interpreted/1"},
 };
 
 }  // namespace tessera::commands

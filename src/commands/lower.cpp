@@ -52,6 +52,7 @@ const Command lower = {
                                       .preset = "cuda",
                                       .choices = {"core", "cuda", "ptx", "sass"}}}),
     .run = run,
+    .schemas = {"tessera.lowered/1"},
 };
 
 }  // namespace tessera::commands

@@ -81,9 +81,12 @@ extern const Command optimize = {
     .parameters = model_parameters(tuning_parameters(composing_parameters({
         {.type = Parameter::Type::text,
          .name = "output",
-         .doc = "folder for the module and its report (default: out/NAME)"},
+         .doc = "folder for the module and its report (default: out/NAME)",
+         .names = Parameter::Names::output},
     }))),
     .run = run,
+    .schemas = {"tessera.optimized/1"},
+    .keeps = true,
 };
 
 }  // namespace tessera::commands

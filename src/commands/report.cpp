@@ -42,13 +42,16 @@ extern const Command report = {
           .name = "report",
           .doc = "report.json or its folder",
           .positional = true,
-          .required = true},
+          .required = true,
+          .names = Parameter::Names::input},
          {.type = Parameter::Type::text,
           .name = "html",
           .doc =
               "the HTML file to write; its plots need plotly in the Python that `tessera doctor` "
-              "shows, without it tables stand in their place"}},
+              "shows, without it tables stand in their place",
+          .names = Parameter::Names::output}},
     .run = run,
+    .schemas = {"tessera.report/1"},
 };
 
 }  // namespace tessera::commands

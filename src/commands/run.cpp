@@ -21,6 +21,7 @@ const Command run = {
         "GPU.",
     .parameters = running_parameters(),
     .run = on_gpu,
+    .schemas = {"tessera.built/1", "tessera.ran/1"},
 };
 
 }  // namespace tessera::commands

@@ -46,6 +46,7 @@ extern const Command serve = {
         "speak the protocol of docs/protocol.md on stdin and stdout (what tessera.optimize starts)",
     .run = run,
     .hidden = true,
+    .door = true,
 };
 
 }  // namespace tessera::commands

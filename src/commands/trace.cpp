@@ -29,6 +29,7 @@ extern const Command trace = {
     .parameters = model_parameters(
         {{.type = Parameter::Type::flag, .name = "raw", .doc = "as traced, before any rewrite"}}),
     .run = run,
+    .schemas = {"tessera.graph/1"},
 };
 
 }  // namespace tessera::commands

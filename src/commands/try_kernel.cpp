@@ -88,11 +88,15 @@ std::vector<Parameter> parameters() {
        .required = true},
       {.type = Type::text,
        .name = "source",
-       .doc = "the kernel: .py of the tile language, .cu (CUDA C++, CUTLASS), .cpp for the host"},
+       .doc = "the kernel: .py of the tile language, .cu (CUDA C++, CUTLASS), .cpp for the host",
+       .names = Parameter::Names::source},
       {.type = Type::flag,
        .name = "skeleton",
        .doc = "write a correct naive kernel to start from, and judge nothing"},
-      {.type = Type::text, .name = "output", .doc = "file that the skeleton is written to"},
+      {.type = Type::text,
+       .name = "output",
+       .doc = "file that the skeleton is written to",
+       .names = Parameter::Names::output},
       {.type = Type::list,
        .name = "peers",
        .doc = "what to time beside; the best so far is always there",
@@ -130,6 +134,7 @@ const Command try_kernel = {
         "verdict's fields.",
     .parameters = parameters(),
     .run = run,
+    .schemas = {"tessera.skeleton/1", "tessera.verdict/1"},
 };
 
 }  // namespace tessera::commands

@@ -24,6 +24,8 @@ extern const Command tune = {
     .doc = "find the best kernel of every pattern of a module and store it in the registry",
     .parameters = model_parameters(tuning_parameters()),
     .run = run,
+    .schemas = {"tessera.report/1"},
+    .keeps = true,
 };
 
 }  // namespace tessera::commands

@@ -340,6 +340,11 @@ error[TS0054]: the kernel's tensor B is not the pattern's %weight: its elements 
 tessera try model.py p01 --skeleton --output gelu.cpp
 tessera try model.py p01 --source gelu.cpp
 )"},
+    {"TS0056", "input.no_root", R"(`tessera mcp` was given a --root that is no folder.)",
+     R"(Its tools read files of one folder alone, and they are told which.)",
+     R"(Give the folder that has the models.)", R"(
+tessera mcp --root ~/models
+)"},
 };
 
 }  // namespace

@@ -107,6 +107,12 @@ error[TS0714]: no open problem has the handle 7
 ./dev build
 PYTHONPATH=python python infer.py
 )"},
+    {"TS0716", "process.no_mcp",
+     R"(`tessera mcp` was started with a Python that has no package mcp.)",
+     R"(The protocol is spoken by its own package, which is optional.)",
+     R"(Install it into the Python that the message names.)", R"(
+pip install 'tessera[mcp]'
+)"},
     {"TS0720", "protocol.unknown_method",
      R"(`tessera serve` was asked for something else than `optimize`.)",
      R"(The Python package is newer than the program.)", R"(Install both from the same version.)",

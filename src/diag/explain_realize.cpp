@@ -129,11 +129,12 @@ unsupported: tile_attention  the pattern has no attention body
     {"TS0447", "realize.wgmma_attention_unsupported",
      R"(The attention kernel for Hopper's matrix instructions does not take this attention.)",
      R"(It takes bfloat16 or float16, full or causal, head dims up to 256, and tensors whose rows
-     start at multiples of 16 bytes. A mask tensor is not taken.)",
-     R"(Nothing has to be done: the tile language's kernel and libraries are tried. A causal mask
-     that is given as is_causal=True, instead of as a tensor, is taken.)",
+     start at multiples of 16 bytes. A mask tensor is taken where its content is known when the
+     module is traced and is a band: a sliding window, or a part of a prompt behind a cache.)",
+     R"(Nothing has to be done: the tile language's kernel and libraries are tried. Make the mask from
+     positions alone (torch.arange), or hold it as a buffer, so that its content is known.)",
      R"(
-unsupported: wgmma_attention  a mask tensor; expected causal or full attention
+unsupported: wgmma_attention  a mask tensor; expected causal or full attention, or a mask of known content that is a band
 )"},
     {"TS0450", "arch.no_such_form",
      R"(An instruction does not exist in this shape, with these types or with this qualifier.)",

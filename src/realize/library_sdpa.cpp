@@ -28,6 +28,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   if (body == nullptr) return error(fail(not_attention, "the pattern has no attention body"));
   if (pattern.outputs.size() != 1)
     return error(fail(not_attention, "attention with more than one output"));
+  if (body->softcap > 0)
+    return error(fail(not_attention, "torch's scaled_dot_product_attention caps no scores"));
   if (body->causal && body->mask)
     return error(fail(not_attention, "torch takes a causal flag or a mask, not both"));
   Space space;

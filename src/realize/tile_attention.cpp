@@ -12,6 +12,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph& g,
                       const arch::Arch& arch) {
   const auto* body = dynamic_cast<const rules::AttentionBody*>(pattern.body.get());
   if (body == nullptr) return error(fail(unsupported, "the pattern has no attention body"));
+  if (body->softcap > 0 || (body->band && !body->mask))
+    return error(fail(unsupported, "capped scores").expect("softmax(scale Q K^T + mask) V"));
   tile::build::AttentionProblem p{.batch = body->batch,
                                   .heads = body->heads,
                                   .kv_heads = body->kv_heads,

@@ -32,6 +32,10 @@ struct Config {
 Status check(const rules::Pattern& pattern, const rules::AttentionBody& body,
              const arch::Arch& arch) {
   TESSERA_CHECK(check_attention(pattern, body, arch));
+  if (body.band)
+    return error(
+        fail(unsupported_attention, "a mask that is a band").expect("causal or full attention"));
+  if (body.softcap > 0) return error(fail(unsupported_attention, "capped scores"));
   if (body.head_dim != body.value_dim || body.head_dim % 32 != 0)
     return error(fail(unsupported_attention, "head dims {} and {}", body.head_dim, body.value_dim)
                      .expect("the same multiple of 32 for keys and values"));

@@ -1,5 +1,6 @@
-// Attention on Hopper by wgmma: 16-bit operands, causal or full, grouped heads, any strides that
-// TMA can follow; in plain CUDA C++ (tessera_wgmma/attention.h), so that it builds in seconds.
+// Attention on Hopper by wgmma: 16-bit operands, causal, full or a band of keys, capped scores,
+// grouped heads, any strides that TMA can follow; in plain CUDA C++ (tessera_wgmma/attention.h), so
+// that it builds in seconds.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -57,9 +58,14 @@ std::vector<int64_t> launch_ints(const rules::AttentionBody& body, int64_t secti
     // Along an extent of 1 any stride is right that TMA can hold.
     for (int d = 0; d < 3; ++d) out.push_back(v->shape[d] == 1 ? 8 : v->strides[d]);
   }
-  const auto scale = std::bit_cast<int32_t>(static_cast<float>(body.scale));
+  const auto bits = [](double v) { return int64_t{std::bit_cast<int32_t>(static_cast<float>(v))}; };
+  // Beyond all keys, or before them, a bound cuts nothing; sums with positions stay in 32 bits.
+  const int64_t far = int64_t{1} << 30;
+  const rules::Band band = body.band.value_or(rules::Band{});
   out.insert(out.end(), {body.batch, body.heads, body.kv_heads, body.q_length, body.kv_length,
-                         body.head_dim, body.value_dim, scale, section});
+                         body.head_dim, body.value_dim, bits(body.scale), bits(body.softcap),
+                         std::max(-far, band.lower.value_or(-far)),
+                         std::min(far, band.upper.value_or(far)), section});
   return out;
 }
 
@@ -69,7 +75,7 @@ std::vector<std::string> names_of_ints() {
     for (const char* field : {"tensor", "offset", "batch_stride", "head_stride", "row_stride"})
       names.push_back(fmt::format("{}_{}", view, field));
   for (const char* name : {"batch", "heads", "kv_heads", "queries", "keys", "head_dim", "value_dim",
-                           "scale", "section"})
+                           "scale", "softcap", "lower", "upper", "section"})
     names.emplace_back(name);
   return names;
 }
@@ -87,6 +93,8 @@ Candidate candidate(const rules::AttentionBody& body, const Config& c, const arc
                                  .key_stages = Config::key_stages,
                                  .value_stages = c.value_stages,
                                  .causal = body.causal,
+                                 .capped = body.softcap > 0,
+                                 .band = body.band.has_value(),
                                  .turns = c.turns,
                                  .lazy = c.lazy};
   toolchain::Source source;

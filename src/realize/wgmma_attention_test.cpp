@@ -94,6 +94,34 @@ const Candidate& with(const Space& s, int queries, int keys, bool lazy = false) 
   return s.candidates.front();
 }
 
+TEST(WgmmaAttention, BandsComeWithTheLaunch) {
+  const auto s = space_of(attention(llama, {{"causal", false}, {"band", {-255, 0}}}));
+  ASSERT_TRUE(s) << to_text(s.error());
+  const Candidate& best = s->candidates.front();
+  EXPECT_THAT(best.source->text, HasSubstr("causal = false, band = true"));
+  const auto ints = named(best, best.launches.front());
+  EXPECT_EQ(ints.at("lower"), -255);
+  EXPECT_EQ(ints.at("upper"), 0);
+  // Another band is the same kernel, and a wider one takes longer.
+  const auto other = space_of(attention(llama, {{"causal", false}, {"band", {-1023, 0}}}));
+  ASSERT_TRUE(other);
+  const int queries = best.config["block_queries"], keys = best.config["block_keys"];
+  const Candidate& wider = with(*other, queries, keys);
+  EXPECT_EQ(wider.source->text, with(*s, queries, keys).source->text);
+  EXPECT_GT(wider.predicted_ms, 2 * best.predicted_ms);
+  // A bound that cuts nothing.
+  const auto open = changed([](rules::AttentionBody& b) {
+    b.causal = false;
+    b.mask = b.q;
+    b.band = rules::Band{std::nullopt, 5};
+  });
+  const auto without = space_of(open);
+  ASSERT_TRUE(without);
+  const auto far = named(without->candidates.front(), without->candidates.front().launches.front());
+  EXPECT_LT(far.at("lower"), -int64_t{2048});
+  EXPECT_EQ(far.at("upper"), 5);
+}
+
 TEST(WgmmaAttention, BuildsWithoutCutlass) {
   const auto s = space_of(attention(llama));
   ASSERT_TRUE(s) << to_text(s.error());
@@ -145,7 +173,8 @@ TEST(WgmmaAttention, TheSourceNamesTheInstanceOfItsConfiguration) {
                                       int(g["block_queries"]), keys)));
     EXPECT_THAT(c.source->text, HasSubstr("key_stages = 2, value_stages = 2;"));
     EXPECT_THAT(c.source->text,
-                HasSubstr(fmt::format("causal = false, turns = {}, lazy = {}, bfloat16 = false;",
+                HasSubstr(fmt::format("causal = false, band = false, capped = false, turns = {}, "
+                                      "lazy = {}, bfloat16 = false;",
                                       bool(g["turns"]), bool(g["lazy"]))));
     // Scores of all keys of a block, sums of all columns of the values.
     EXPECT_THAT(c.source->text, HasSubstr(fmt::format("m64n{}k16.f32.f16.f16", keys)));
@@ -363,6 +392,8 @@ TEST(WgmmaAttention, CompilesForHopperWithoutSpills) {
   compiles({{"head_dim", 256}}, 128, 80);
   compiles({{"head_dim", 256}}, 128, 96, true);
   compiles({{"head_dim", 96}}, 128, 128, true);
+  compiles({{"causal", false}, {"band", {-255, 0}}}, 128, 128);
+  compiles({{"softcap", 50.0}}, 128, 128, true);
   compiles({{"head_dim", 72}, {"value_dim", 40}, {"dtype", "float16"}}, 128, 160);
 }
 

@@ -27,8 +27,15 @@ double fact_number(const Json& j) {
 
 std::optional<double> from_facts(const Value& v, const Index& index) {
   if (v.facts.contains("scalar")) return fact_number(v.facts.at("scalar"));
-  if (!v.facts.contains("diagonal") || index.size() < 2) return std::nullopt;
+  if (index.size() < 2) return std::nullopt;
   const int64_t distance = index[index.size() - 1] - index[index.size() - 2];
+  if (v.facts.contains("upper")) {
+    const bool inside = v.facts.at("lower").get<int64_t>() <= distance &&
+                        distance <= v.facts.at("upper").get<int64_t>();
+    if (v.facts.contains("additive_band")) return inside ? 0 : fact_number(v.facts.at("masked"));
+    return inside == v.facts.contains("band") ? 1 : 0;
+  }
+  if (!v.facts.contains("diagonal")) return std::nullopt;
   const int64_t diagonal = v.facts.at("diagonal").get<int64_t>();
   if (v.facts.contains("lower_triangular")) return distance <= diagonal ? 1 : 0;
   if (v.facts.contains("upper_triangular")) return distance >= diagonal ? 1 : 0;

@@ -3,8 +3,24 @@
 #include <algorithm>
 #include <random>
 
+#include "graph/operand.h"
+
 namespace tessera::rewrite {
 namespace {
+
+/// Whether facts (python/tessera/common/facts.py) give every element.
+bool says_all(const Json& facts) {
+  return facts.contains("scalar") || facts.contains("diagonal") || facts.contains("upper");
+}
+
+/// Whether the last two dims are the base's: other dims may repeat or choose.
+bool has_whole_matrices(const Operand& o, const TensorType& base) {
+  const std::size_t r = o.shape.size(), b = base.shape.size();
+  bool whole = r >= 2 && b >= 2 && o.offset == 0;
+  for (std::size_t d = 1; whole && d <= 2; ++d)
+    whole = o.shape[r - d] == base.shape[b - d] && o.strides[r - d] == base.strides[b - d];
+  return whole;
+}
 
 /// Whether score (row, column) is masked by this term; nullopt when the mask is not known, or adds
 /// something finite.
@@ -12,7 +28,11 @@ std::optional<bool> masks_out(const Graph& g, const MaskTerm& term, int64_t row,
   const auto& shape = g.value(term.value).type.shape;
   std::vector<int64_t> index(shape.size(), 0);
   const std::size_t r = shape.size();
-  for (std::size_t i = 0; i + 2 < r; ++i) {
+  // What facts say of numbers and masks holds for all batches and heads.
+  const Json& facts = facts_of_mask(g, term.value);
+  const bool said =
+      facts.contains("scalar") || facts.contains("diagonal") || facts.contains("upper");
+  for (std::size_t i = 0; i + 2 < r && !said; ++i) {
     if (shape[i] != 1) return std::nullopt;  // differs by batch or head
   }
   if (r > 0) index[r - 1] = shape[r - 1] == 1 ? 0 : column;
@@ -50,6 +70,39 @@ std::vector<std::pair<int64_t, int64_t>> positions(int64_t rows, int64_t columns
 }
 
 }  // namespace
+
+const Json& facts_of_mask(const Graph& g, ValueId mask) {
+  static const Json none = Json::object();
+  const Operand o = resolve(g, mask);
+  const Value& base = g.value(o.base);
+  return has_whole_matrices(o, base.type) ? base.facts : none;
+}
+
+void tell_base(Graph& g, ValueId mask) {
+  const Json& facts = g.value(mask).facts;
+  const Operand o = resolve(g, mask);
+  Value& base = g.value(o.base);
+  if (!says_all(facts) || says_all(base.facts) || !has_whole_matrices(o, base.type)) return;
+  const std::size_t r = o.shape.size();
+  if (base.type.numel() == o.shape[r - 1] * o.shape[r - 2]) base.facts.update(facts);
+}
+
+Json negated(const Json& facts) {
+  const auto kept = [&](const char* kind) {
+    Json out = {{kind, true}};
+    for (const char* bound : {"lower", "upper"})
+      if (facts.contains(bound)) out[bound] = facts.at(bound);
+    return out;
+  };
+  const auto diagonal = [&](const char* kind, int64_t further) {
+    return Json{{kind, true}, {"diagonal", facts.at("diagonal").get<int64_t>() + further}};
+  };
+  if (facts.contains("lower_triangular")) return diagonal("upper_triangular", 1);
+  if (facts.contains("upper_triangular")) return diagonal("lower_triangular", -1);
+  if (facts.contains("band")) return kept("outside_band");
+  if (facts.contains("outside_band")) return kept("band");
+  return Json::object();
+}
 
 MaskKind classify(const Graph& g, const std::vector<MaskTerm>& masks, int64_t rows,
                   int64_t columns) {

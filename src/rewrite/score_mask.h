@@ -22,6 +22,16 @@ struct MaskTerm {
 
 enum class MaskKind { none, causal, other, unknown };
 
+/// What is known of the last two dims of the value that a mask is a view of whole matrices of
+/// (itself, most often), the same for all batches and heads.
+const Json& facts_of_mask(const Graph& g, ValueId mask);
+
+/// What is known of a view of one whole matrix is known of the matrix: patterns have it as input.
+void tell_base(Graph& g, ValueId mask);
+
+/// What facts of truth values say of their negation.
+Json negated(const Json& facts);
+
 /// What all terms together do to scores [rows, columns]; unknown where an element of a term is.
 MaskKind classify(const Graph& g, const std::vector<MaskTerm>& masks, int64_t rows,
                   int64_t columns);

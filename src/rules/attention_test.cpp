@@ -41,12 +41,13 @@ TEST(Attention, NamesWhatStandsInTheWayOfANearMiss) {
   GraphBuilder b;
   const ValueId q = b.input("q", {4, 8, 16}), k = b.input("k", {4, 16, 8});
   const ValueId capped =
-      b.unary("tanh", b.call("aten.bmm.default", {{"self", q}, {"mat2", k}}, {4, 8, 8}));
+      b.unary("sin", b.call("aten.bmm.default", {{"self", q}, {"mat2", k}}, {4, 8, 8}));
   const ValueId weights =
       b.call("aten.softmax.int", {{"self", capped}, {"dim", int64_t{-1}}}, {4, 8, 8});
   const ValueId v = b.input("v", {4, 8, 16});
   b.output(b.call("aten.bmm.default", {{"self", weights}, {"mat2", v}}, {4, 8, 16}));
-  EXPECT_TRUE(rejected(rule("attention").near_misses(b.g), b.node(weights), "soft-capping"));
+  EXPECT_TRUE(rejected(rule("attention").near_misses(b.g), b.node(weights),
+                       "`aten.sin` changes the scores"));
 }
 
 TEST(Attention, KeepsTheResultWhereTwoLayoutsAreNeeded) {
@@ -59,6 +60,79 @@ TEST(Attention, KeepsTheResultWhereTwoLayoutsAreNeeded) {
   ASSERT_EQ(m.patterns.size(), 1u);
   EXPECT_EQ(m.patterns[0].computing.size(), 1u);
   EXPECT_EQ(m.patterns[0].flops, 2.0 * 2 * 4 * 8 * 8 * 32 / 2);
+}
+
+/// Scores capped at 50 and masked by what is added, as Gemma 2 writes them.
+TEST(Attention, TakesCappedScores) {
+  GraphBuilder b;
+  const ValueId q = b.input("q", {2, 4, 8, 16}), k = b.input("k", {2, 4, 16, 8});
+  const ValueId v = b.input("v", {2, 4, 8, 16}), mask = b.input("mask", {1, 1, 8, 8});
+  b.g.value(mask).facts = {
+      {"additive_band", true}, {"lower", -3}, {"upper", 0}, {"masked", "-inf"}};
+  const auto times = [&](ValueId x, double by) {
+    return b.call("aten.mul.Tensor", {{"self", x}, {"other", by}}, b.type(x).shape);
+  };
+  const ValueId product = b.call("aten.matmul.default", {{"self", q}, {"other", k}}, {2, 4, 8, 8});
+  const ValueId capped = times(b.unary("tanh", times(times(product, 0.25), 0.02)), 50);
+  const ValueId weights =
+      b.call("aten.softmax.int", {{"self", b.binary("add", capped, mask)}, {"dim", int64_t{-1}}},
+             {2, 4, 8, 8});
+  b.output(b.call("aten.matmul.default", {{"self", weights}, {"other", v}}, {2, 4, 8, 16}));
+  const Matches m = rule("attention").match(b.g);
+  ASSERT_EQ(m.patterns.size(), 1u);
+  const auto& body = dynamic_cast<const AttentionBody&>(*m.patterns[0].body);
+  EXPECT_DOUBLE_EQ(body.softcap, 50);
+  EXPECT_DOUBLE_EQ(body.scale, 0.25);
+  EXPECT_EQ(body.k.strides, (Shape{4 * 16 * 8, 16 * 8, 1, 8})) << "the product's right side";
+  ASSERT_TRUE(body.band);
+  EXPECT_EQ(body.band->text(), "band -3..0");
+  EXPECT_EQ(m.patterns[0].computing.size(), 8u);
+  EXPECT_TRUE(rule("attention").near_misses(b.g).empty());
+}
+
+/// The body of attention of 8 queries and so many keys under a mask of such content.
+AttentionBody masked(const Json& facts, DType type = DType::boolean, int64_t keys = 8) {
+  GraphBuilder b;
+  const ValueId q = b.input("q", {2, 4, 8, 16}), k = b.input("k", {2, 4, keys, 16});
+  const ValueId mask = b.input("mask", {1, 1, 8, keys}, type);
+  b.g.value(mask).facts = facts;
+  b.output(b.sdpa(q, k, k, false, false, mask));
+  const Pattern p = rule("attention").match(b.g).patterns.at(0);
+  return dynamic_cast<const AttentionBody&>(*p.body);
+}
+
+TEST(Attention, MasksOfKnownContentAreBands) {
+  const Json window = {{"band", true}, {"lower", -3}, {"upper", 0}};
+  const AttentionBody body = masked(window);
+  ASSERT_TRUE(body.band && body.mask);
+  EXPECT_EQ(body.band->text(), "band -3..0");
+  EXPECT_EQ(body.band->keys_of(5, 8), (std::pair<int64_t, int64_t>(2, 6)));
+  EXPECT_DOUBLE_EQ(seen_share(body), (1 + 2 + 3 + 5 * 4) / 64.0);
+  // A part of a prompt behind what a cache holds.
+  const AttentionBody later =
+      masked({{"lower_triangular", true}, {"diagonal", 4}}, DType::boolean, 12);
+  ASSERT_TRUE(later.band);
+  EXPECT_EQ(later.band->keys_of(0, 12), (std::pair<int64_t, int64_t>(0, 5)));
+  EXPECT_EQ(masked({{"upper_triangular", true}, {"diagonal", -2}}).band->text(), "band -2..");
+  Json added = {{"additive_band", true}, {"lower", -3}, {"upper", 0}, {"masked", -1e9}};
+  EXPECT_TRUE(masked(added, DType::float32).band);
+  added["masked"] = "-inf";
+  EXPECT_TRUE(masked(added, DType::float32).band);
+}
+
+TEST(Attention, WhatIsNoBandStaysAMask) {
+  const Json window = {{"band", true}, {"lower", -3}, {"upper", 0}};
+  EXPECT_FALSE(masked(Json::object()).band);
+  EXPECT_FALSE(masked(window, DType::float32).band) << "ones are added to scores";
+  EXPECT_FALSE(masked({{"outside_band", true}, {"lower", -3}, {"upper", 0}}).band);
+  EXPECT_FALSE(masked({{"band", true}, {"lower", -3}, {"upper", -1}}).band)
+      << "the first query sees nothing";
+  EXPECT_FALSE(masked({{"upper_triangular", true}, {"diagonal", 1}}).band)
+      << "the last query sees nothing";
+  EXPECT_FALSE(masked({{"additive_band", true}, {"lower", -3}, {"upper", 0}, {"masked", -1.0}},
+                      DType::float32)
+                   .band)
+      << "a small number hides nothing";
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 std::string score(const rules::AttentionBody& b, const std::vector<std::string>& at) {
   const std::string kv = fmt::format("({} / {})", at[1], b.heads / b.kv_heads);
   std::string text = fmt::format(
-      "accumulator score = 0;\nfor (index d = 0; d < {}; ++d) score += accumulator({}) * {};\n"
+      "accumulator score = 0;\nfor (Index d = 0; d < {}; ++d) score += accumulator({}) * {};\n"
       "score *= {:.17g};\n",
       b.head_dim, load(b.q, {at[0], at[1], at[2], "d"}), load(b.k, {at[0], kv, "j", "d"}), b.scale);
   if (b.causal) text += fmt::format("if (j > {}) score = -tsr_inf();\n", at[2]);
@@ -23,7 +23,7 @@ std::string score(const rules::AttentionBody& b, const std::vector<std::string>&
 }
 
 std::string over_keys(const rules::AttentionBody& b, const std::string& text) {
-  return fmt::format("for (index j = 0; j < {}; ++j) {{\n", b.kv_length) + indented(text) + "}\n";
+  return fmt::format("for (Index j = 0; j < {}; ++j) {{\n", b.kv_length) + indented(text) + "}\n";
 }
 
 Result<std::vector<Loop>> write(const rules::Pattern& pattern) {
@@ -37,9 +37,9 @@ Result<std::vector<Loop>> write(const rules::Pattern& pattern) {
   text += over_keys(*b, each + "most = score != score || score > most ? score : most;\n");
   text += fmt::format("accumulator sum = 0, out[{}] = {{}};\n", b->value_dim);
   text += over_keys(*b, each + "const accumulator weight = exp(score - most);\nsum += weight;\n" +
-                            fmt::format("for (index d = 0; d < {}; ++d) out[d] += weight * {};\n",
+                            fmt::format("for (Index d = 0; d < {}; ++d) out[d] += weight * {};\n",
                                         b->value_dim, load(b->v, {at[0], kv, "j", "d"})));
-  text += fmt::format("for (index d = 0; d < {}; ++d) {}", b->value_dim,
+  text += fmt::format("for (Index d = 0; d < {}; ++d) {}", b->value_dim,
                       store(b->output, {at[0], at[1], at[2], "d"}, "float(out[d] / sum)"));
   return std::vector<Loop>{
       {.name = "queries", .items = b->batch * b->heads * b->q_length, .body = indented(text)}};

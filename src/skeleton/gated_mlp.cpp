@@ -13,7 +13,7 @@ Result<std::vector<Loop>> write(const rules::Pattern& pattern) {
   std::vector<std::string> at, results;
   std::string text = split_item({body->m, body->n}, "i", at);
   text += "accumulator gate = 0, up = 0;\n";
-  text += fmt::format("for (index k = 0; k < {}; ++k) {{\n", body->k);
+  text += fmt::format("for (Index k = 0; k < {}; ++k) {{\n", body->k);
   text += fmt::format("  const accumulator a = {};\n", load(body->a, {at[0], "k"}));
   text += fmt::format("  gate += a * {};\n  up += a * {};\n}}\n", load(body->b0, {at[1], "k"}),
                       load(body->b1, {at[1], "k"}));

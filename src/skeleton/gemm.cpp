@@ -19,7 +19,7 @@ std::string dot(const GemmBody& body, const Names& batch, const std::string& row
   a.insert(a.end(), {row, "k"});
   b.insert(b.end(), {column, "k"});
   return fmt::format(
-      "accumulator {0} = 0;\nfor (index k = 0; k < {1}; ++k) {0} += accumulator({2}) * {3};\n", acc,
+      "accumulator {0} = 0;\nfor (Index k = 0; k < {1}; ++k) {0} += accumulator({2}) * {3};\n", acc,
       body.k, load(body.a, a), load(body.b, b));
 }
 
@@ -44,14 +44,14 @@ std::string part(const GemmBody& body, const rules::ColumnPart& p, const Names& 
   const Names batch(at.begin(), at.end() - 2);
   const std::string m = at[at.size() - 2], n = at.back();
   const int64_t half = p.period / 2;
-  std::string text = fmt::format("const index c = {} - {};  // within the part\n", n, p.first);
+  std::string text = fmt::format("const Index c = {} - {};  // within the part\n", n, p.first);
   Names operands, results, columns;
   if (p.period == 0) {
     text += dot(body, batch, m, n, "acc");
     operands = {"float(acc)"};
     columns = {"c"};
   } else {
-    text += fmt::format("const index group = c / {0}, h = c % {1}, low = {2} + group * {0} + h;\n",
+    text += fmt::format("const Index group = c / {0}, h = c % {1}, low = {2} + group * {0} + h;\n",
                         p.period, half, p.first);
     text += dot(body, batch, m, "low", "acc") +
             dot(body, batch, m, fmt::format("(low + {})", half), "other");

@@ -51,7 +51,7 @@ Loop reduction(const PointwiseBody& body, const PointwiseBody::Group& group, std
   for (std::size_t d = kept; d < group.shape.size(); ++d, ++levels) {
     inner.push_back(fmt::format("r{}", d));
     text += indented(
-        fmt::format("for (index r{0} = 0; r{0} < {1}; ++r{0}) {{\n", d, group.shape[d]), levels);
+        fmt::format("for (Index r{0} = 0; r{0} < {1}; ++r{0}) {{\n", d, group.shape[d]), levels);
   }
   text += indented(values(group, inner, results), levels);
   for (std::size_t r = 0; r < results.size(); ++r) {

@@ -12,7 +12,7 @@ namespace {
 using rules::RowNormBody;
 
 std::string over_columns(const RowNormBody& body, const std::string& text) {
-  return fmt::format("for (index j = 0; j < {}; ++j) {{\n", body.columns) + indented(text) + "}\n";
+  return fmt::format("for (Index j = 0; j < {}; ++j) {{\n", body.columns) + indented(text) + "}\n";
 }
 
 /// Passes over the row that find what `normalized` names.

@@ -18,6 +18,7 @@ FOLDER = ROOT / "tests/kernels/bugs"
 BUGGY = sorted(f for f in FOLDER.glob("*.py") if not f.stem.endswith("_fixed"))
 
 OF_MEANINGS = {"k_agreement", "output_once", "placement", "reduction"}
+OF_MEANINGS |= {"mask", "dominance", "rescale", "degenerate"}
 
 
 def flagged(text: str) -> str:

@@ -150,7 +150,7 @@ def test_ptx_has_the_author_s_lines(tmp_path):
     lines = done.stdout.splitlines()
     product = next(i for i, line in enumerate(lines) if "wgmma.mma_async" in line)
     marks = [line for line in lines[:product] if "kernels/gemm.py:" in line]
-    assert "wgmma(a[k, part(h, high)], b[k].T, sums[h], start=k.first)" in marks[-1]
+    assert "wgmma(a[k, part(h, high)], b[k].T, sums[h], start=begins)" in marks[-1]
     assert ".loc" not in done.stdout
 
 

@@ -284,6 +284,22 @@ def test_every_rule_has_a_skeleton_that_is_right(tmp_path, precision):
         assert not verdict["warnings"], (rule, verdict["warnings"])
 
 
+ON_A_GPU = ("attention",) if not os.environ.get("TESSERA_TEST_ALL") else ("gemm", "row_norm", "attention", "gated_mlp")
+
+
+@pytest.mark.parametrize("rule", ON_A_GPU)
+def test_skeletons_for_a_gpu_compile(tmp_path, rule):
+    (tmp_path / "block.py").write_text(BLOCK)
+    options = ("--precision", "bf16", "--arch", "sm_90a")
+    found = json.loads(tessera(tmp_path, "discover", "block.py", *options).stdout)["patterns"]
+    pattern = next(p["id"] for p in found if p["rule"] == rule)
+    text = json.loads(tessera(tmp_path, "try", "block.py", pattern, "--skeleton", *options).stdout)["text"]
+    (tmp_path / "k.cu").write_text(text)
+    verdict = json.loads(tessera(tmp_path, "try", "block.py", pattern, "--source", "k.cu", *options).stdout)
+    assert next(g for g in verdict["gates"] if g["gate"] == "build")["passage"] == "passed", verdict
+    assert verdict["failure"] == "unsupported" and not verdict["warnings"], verdict
+
+
 ROWS = """
 import torch
 from torch import nn

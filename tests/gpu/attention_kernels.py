@@ -5,7 +5,10 @@ import math
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 
 
-def problem(batch, heads, kv_heads, queries, keys, head_dim, precision, causal=True, mask=False) -> dict:
+def problem(
+    batch, heads, kv_heads, queries, keys, head_dim, precision, causal=True, mask=False, band=None, softcap=0.0
+):
+    """`band`: (lower, upper), the keys that a query sees by their distance from it; then neither causal nor mask."""
     dtype = {"tf32": "f32", "fp32": "f32", "bf16": "bf16", "fp16": "f16"}[precision]
     return {
         "batch": batch,
@@ -14,8 +17,10 @@ def problem(batch, heads, kv_heads, queries, keys, head_dim, precision, causal=T
         "queries": queries,
         "keys": keys,
         "head_dim": head_dim,
-        "causal": causal,
+        "causal": causal and band is None,
         "mask": mask,
+        "band": band,
+        "softcap": softcap,
         "dtype": dtype,
         "precision": precision,
     }
@@ -60,6 +65,35 @@ def inputs(spec: dict, broken: bool) -> list:
     return out
 
 
+def seen(spec: dict, device):
+    """The band as a mask of truth values."""
+    import torch
+
+    lower, upper = spec["band"]
+    return torch.ones(spec["queries"], spec["keys"], dtype=torch.bool, device=device).triu(lower).tril(upper)
+
+
+def flex(spec: dict, tensors: list):
+    """FlexAttention, compiled, of a band or of a causal mask: blocks outside of it are skipped."""
+    import torch
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    lower, upper = spec["band"] or (-spec["queries"], 0 if spec["causal"] else spec["keys"])
+    cap = spec["softcap"]
+
+    def capped(score, _batch, _head, _query, _key):
+        return cap * torch.tanh(score / cap)
+
+    def visible(_batch, _head, query, key):
+        return (key - query >= lower) & (key - query <= upper)
+
+    blocks = create_block_mask(visible, None, None, spec["queries"], spec["keys"])
+    torch._dynamo.reset()  # beyond some recompilations it would run op by op
+    compiled = torch.compile(flex_attention, dynamic=False, fullgraph=True)
+    shared = spec["heads"] != spec["kv_heads"]
+    return lambda: compiled(*tensors[:3], block_mask=blocks, enable_gqa=shared, score_mod=capped if cap else None)
+
+
 def reference(spec: dict, tensors: list):
     """In fp64, a batch entry at a time."""
     import torch
@@ -70,8 +104,12 @@ def reference(spec: dict, tensors: list):
         q, k, v = (t[b].double() for t in tensors[:3])
         k, v = k.repeat_interleave(group, 0), v.repeat_interleave(group, 0)
         s = q @ k.transpose(-1, -2) / math.sqrt(spec["head_dim"])
+        if spec["softcap"]:
+            s = spec["softcap"] * (s / spec["softcap"]).tanh()
         if spec["mask"]:
             s = s + tensors[3].double()
+        if spec["band"]:
+            s = s.masked_fill(~seen(spec, "cuda"), -math.inf)
         if spec["causal"]:
             hidden = torch.ones(s.shape[-2:], dtype=torch.bool, device="cuda").triu(1)
             s = s.masked_fill(hidden, -math.inf)
@@ -93,14 +131,17 @@ def peers(spec: dict, tensors: list) -> dict:
         "math": SDPBackend.MATH,
     }
     shared = spec["heads"] != spec["kv_heads"]
+    mask = seen(spec, "cuda") if spec["band"] else tensors[3] if spec["mask"] else None
     calls = {}
+    if spec["softcap"]:  # none of them caps scores
+        return {"flex": flex(spec, tensors)}
     for name, backend in backends.items():
 
         def call(backend=backend):
             with sdpa_kernel(backend):
                 return F.scaled_dot_product_attention(
                     *tensors[:3],
-                    attn_mask=tensors[3] if spec["mask"] else None,
+                    attn_mask=mask,
                     is_causal=spec["causal"],
                     enable_gqa=shared,
                 )

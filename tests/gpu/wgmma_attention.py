@@ -2,7 +2,7 @@
 wgmma_attention, or with --realizer tile_flash_attention those of the kernel language, where they take the problem.
 
     python tests/gpu/wgmma_attention.py generate DIR --tool BUILD/src/realize_tool       # anywhere
-    python tests/gpu/wgmma_attention.py run DIR [--only WORD]                            # on the GPU: builds (all cores)
+    python tests/gpu/wgmma_attention.py run DIR [--only REGEX] [--results FILE.json]      # on the GPU: builds (all cores)
 
 `run` holds each problem against fp64 with every built instance that takes it: RMS error within the evaluator's budget
 (docs/measuring.md) around the best of torch's fused backends, on a poisoned result amid margins that must stay as they
@@ -13,12 +13,14 @@ come last. Exit code 1 when something is wrong.
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import time
 
 import attention_kernels as attention
 import gemm_kernels as gemm
+from measured import write_rows
 
 problem = attention.problem
 REALIZER = "wgmma_attention"
@@ -31,6 +33,8 @@ def fitting(spec: dict) -> bool:
     return spec["precision"] in ("bf16", "fp16") and not spec["mask"]
 
 
+FAR = -(1 << 20)  # no lower bound
+
 # (problem, what the description has besides)
 RACES = [
     *((spec, {}) for spec, _ in attention.RACES if fitting(spec)),
@@ -38,6 +42,17 @@ RACES = [
     (problem(1, 32, 8, 2048, 2048, 128, "bf16", causal=False), {}),
     (problem(4, 16, 16, 4096, 4096, 64, "bf16"), {"layout": "blhd"}),
     (problem(1, 16, 16, 8192, 8192, 128, "fp16"), {}),
+    # Sliding windows; a part of a prompt behind what a cache holds.
+    (problem(1, 32, 8, 8192, 8192, 128, "bf16", band=(-4095, 0)), {"layout": "blhd"}),
+    (problem(1, 32, 8, 8192, 8192, 128, "bf16", band=(-1023, 0)), {}),
+    (problem(2, 16, 8, 4096, 4096, 64, "bf16", band=(-511, 0)), {}),
+    (problem(1, 8, 4, 8192, 8192, 256, "bf16", band=(-4095, 0)), {}),
+    (problem(1, 32, 8, 1024, 8192, 128, "bf16", band=(FAR, 7168)), {}),
+    # Gemma 2: capped scores, every second layer with a window.
+    (problem(1, 8, 4, 8192, 8192, 256, "bf16", softcap=50.0), {}),
+    (problem(1, 8, 4, 8192, 8192, 256, "bf16", band=(-4095, 0), softcap=50.0), {}),
+    (problem(1, 32, 16, 8192, 8192, 128, "bf16", softcap=50.0), {"layout": "blhd"}),
+    (problem(1, 32, 16, 8192, 8192, 128, "bf16", band=(-4095, 0), softcap=50.0), {"layout": "blhd"}),
 ]
 ODD = [
     *((spec, {}) for spec in attention.ODD if fitting(spec)),
@@ -60,6 +75,18 @@ ODD = [
     (problem(1, 4, 2, 300, 130, 64, "bf16"), {"value_dim": 128}),
     (problem(1, 4, 1, 77, 200, 128, "fp16", causal=False), {"value_dim": 64, "layout": "blhd"}),
     (problem(1, 2, 1, 77, 200, 72, "bf16", causal=False), {"value_dim": 40}),
+    (problem(1, 4, 2, 333, 333, 128, "bf16", band=(-20, 0)), {}),
+    (problem(1, 4, 4, 1000, 1000, 64, "fp16", band=(-300, 0)), {"layout": "blhd"}),
+    (problem(2, 4, 2, 77, 200, 96, "bf16", band=(-70, 40)), {}),
+    (problem(1, 4, 2, 300, 130, 64, "bf16", band=(-200, 0)), {}),
+    (problem(1, 2, 2, 500, 900, 128, "bf16", band=(FAR, 400)), {}),
+    (problem(1, 2, 1, 700, 700, 256, "bf16", band=(-64, 64)), {}),
+    (problem(1, 2, 2, 700, 700, 128, "bf16", band=(0, 0)), {}),
+    (problem(1, 2, 2, 400, 900, 64, "bf16", band=(350, 420)), {}),
+    (problem(1, 2, 2, 640, 640, 128, "fp16", band=(-100, 1 << 20)), {}),
+    (problem(1, 4, 2, 333, 333, 128, "bf16", softcap=2.0), {}),
+    (problem(1, 4, 2, 333, 500, 64, "fp16", causal=False, softcap=20.0), {"layout": "blhd"}),
+    (problem(1, 4, 2, 333, 333, 256, "bf16", band=(-70, 0), softcap=1.0), {}),
 ]
 
 
@@ -106,6 +133,8 @@ def generate(directory: pathlib.Path, tool: str, realizer: str) -> int:
 def title(p: dict) -> str:
     text = attention.title(p["spec"])
     text += f", {p['keys']} keys" if p["keys"] != p["queries"] else ""
+    text += ", band {}..{}".format(*p["band"]) if p["band"] else ""
+    text += ", capped at {}".format(p["softcap"]) if p["softcap"] else ""
     text += f", values of {p['value_dim']}" if p["value_dim"] != p["head_dim"] else ""
     return text + (", causal" if p["causal"] else "") + (", heads in rows" if p["layout"] == "blhd" else "")
 
@@ -228,8 +257,7 @@ def check(case: Case, library: pathlib.Path, candidate: dict, limit: float) -> f
 
 def check_broken(case: Case, library: pathlib.Path, candidate: dict, limit: float) -> None:
     """Exactly the queries with a NaN or an inf have no finite result, the others are as right as ever."""
-    broken = case.torch.zeros_like(case.want, dtype=case.torch.bool)
-    broken[0, 0, list(BROKEN)] = True
+    broken = ~case.torch.isfinite(case.want)  # a cap makes what is infinite finite again
     call = case.call_of(library, candidate["launches"][0]["ints"])
     error, _ = case.run(call)
     finite = case.torch.isfinite(case.result.view)
@@ -240,10 +268,12 @@ def check_broken(case: Case, library: pathlib.Path, candidate: dict, limit: floa
         raise Wrong(f"NaN and inf in two queries: RMS error {error:.3e} of the others, at most {limit:.3e}")
 
 
-def race(case: Case, right: list[tuple], flush) -> str:
-    """The fastest instances and orders beside torch's backends."""
+def race(case: Case, right: list[tuple], flush) -> tuple[str, dict]:
+    """The fastest instances and orders beside torch's backends; in words and as a row."""
     torch, p = case.torch, case.p
     theirs = fused(attention.peers(case.spec, case.views()))
+    if p["band"] and not p["softcap"]:
+        theirs["flex"] = attention.flex(case.spec, case.views())
     calls = [
         (case.call_of(library, launch["ints"]), candidate, launch, error)
         for library, candidate, error in right
@@ -255,17 +285,24 @@ def race(case: Case, right: list[tuple], flush) -> str:
     ours = sorted(zip(fine[len(theirs) :], best), key=lambda pair: pair[0])
     operations = 2 * p["batch"] * p["heads"] * p["queries"] * p["keys"] * (p["head_dim"] + p["value_dim"])
     operations /= 2 if p["causal"] else 1
+    if p["band"]:
+        operations *= attention.seen(case.spec, "cuda").double().mean().item()
     ms, (_, _, _, error) = ours[0]
     peers = "".join(f", {name} {t:.4f} ms x{t / ms:.3f}" for name, t in zip(theirs, fine, strict=False))
     lines = [f"{title(p)}: {ms:.4f} ms {operations / ms / 1e9:.0f} TFLOP/s, rms {error:.2e}{peers or ', no peer'}"]
     for t, (_, candidate, launch, _) in ours:
         predicted = f"predicted {candidate['predicted_ms']:.4f}"
         lines.append(f"    {t:.4f} {predicted} {candidate['config']} {json.dumps(launch['knobs'])}")
-    return "\n".join(lines)
+    row = {
+        **{"case": title(p), "precision": case.spec["precision"], "ms": round(ms, 5), "error": error},
+        **{"config": ours[0][1][1]["config"], "launch": ours[0][1][2]["knobs"]},
+        **{"tflops": round(operations / ms / 1e9), "peers_ms": {n: round(t, 5) for n, t in zip(theirs, fine)}},
+    }
+    return "\n".join(lines), row
 
 
-def check_and_race(torch, entry: dict, built: dict, flush) -> list[str]:
-    """What is wrong."""
+def check_and_race(torch, entry: dict, built: dict, flush, rows: list) -> list[str]:
+    """What is wrong; `rows` gets what was timed."""
     p, failures, right = entry["problem"], [], []
     candidates = [c for c in entry["candidates"] if c["file"] in built]
     if not candidates:
@@ -287,7 +324,9 @@ def check_and_race(torch, entry: dict, built: dict, flush) -> list[str]:
         except Wrong as wrong:
             failures.append(f"{candidate['config']}: {wrong}")
     if right and p["race"]:
-        print(race(case, right, flush), flush=True)
+        text, row = race(case, right, flush)
+        rows.append(row)
+        print(text, flush=True)
     else:
         worst = max((error for _, _, error in right), default=float("nan"))
         found = f"rms {worst:.2e} of {limit:.2e}, torch {library:.2e}"
@@ -295,12 +334,12 @@ def check_and_race(torch, entry: dict, built: dict, flush) -> list[str]:
     return failures
 
 
-def run(directory: pathlib.Path, only: str) -> int:
+def run(directory: pathlib.Path, only: str, results: pathlib.Path | None) -> int:
     import torch
 
-    start = time.time()
+    start, rows = time.time(), []
     index = json.loads((directory / "index.json").read_text())
-    index = [e for e in index if only in title(e["problem"])]
+    index = [e for e in index if re.search(only, title(e["problem"]))]
     index = [e for e in index if REALIZER in e["problem"]["realizers"] or e["candidates"]]
     built, failures = gemm.build(directory, chosen(index))
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
@@ -308,11 +347,13 @@ def run(directory: pathlib.Path, only: str) -> int:
         name = title(entry["problem"])
         failures += [f"{name}: unsupported: {why}" for why in entry["unsupported"].values()]
         try:
-            failures += [f"{name}: {wrong}" for wrong in check_and_race(torch, entry, built, flush)]
+            failures += [f"{name}: {wrong}" for wrong in check_and_race(torch, entry, built, flush, rows)]
         except RuntimeError as fault:  # also out of memory
             failures.append(f"{name}: {str(fault)[:300]}")
             break  # the context is gone after a fault in a kernel
         torch.cuda.empty_cache()
+    if results:
+        write_rows(torch, results, "wgmma_attention.py run DIR", ", the best of all configurations", {"rows": rows})
     print(f"\n{len(failures)} remarks, {time.time() - start:.0f} s in total")
     for text in failures:
         print(" -", text[:700])
@@ -325,11 +366,12 @@ def main() -> int:
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--tool", default=str(gemm.ROOT / "build/src/realize_tool"))
     parser.add_argument("--realizer", default=REALIZER, help="for generate: another of 16-bit attention")
-    parser.add_argument("--only", default="", help="for run: problems whose title has this")
+    parser.add_argument("--results", type=pathlib.Path, help="for run: file for what was timed")
+    parser.add_argument("--only", default="", help="for run: problems whose title this expression finds")
     arguments = parser.parse_args()
     if arguments.step == "generate":
         return generate(arguments.directory, arguments.tool, arguments.realizer)
-    return run(arguments.directory, arguments.only)
+    return run(arguments.directory, arguments.only, arguments.results)
 
 
 if __name__ == "__main__":

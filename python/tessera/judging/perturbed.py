@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 import torch
 
+from tessera.common.facts import MASKS
 from tessera.common.precision import readable
 
 AMPLITUDE = 0.2
@@ -90,7 +91,7 @@ def perturbed_inputs(given: dict[str, torch.Tensor], seed: int) -> dict[str, tor
 
 
 def _kept(t: torch.Tensor, facts: dict) -> bool:
-    guarded = any(facts.get(k) for k in ("lower_triangular", "upper_triangular", "additive_lower_triangular"))
+    guarded = any(facts.get(k) for k in MASKS)
     return not t.is_floating_point() or t.numel() == 0 or "scalar" in facts or guarded
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import torch
 
 from tessera.common.errors import fail
+from tessera.common.facts import MASKS, mask_of
 from tessera.common.reference import Executor
 from tessera.judging import rounded
 from tessera.judging.deviation import Reference, larger_errors, reference_errors, reference_of
@@ -250,11 +251,9 @@ def _fill(problem: Problem, value: dict, flat: torch.Tensor, guarded: Guarded, k
     facts = value.get("facts") or {}
     if "scalar" in facts:
         flat.fill_(facts["scalar"])
-    elif facts.get("lower_triangular"):
-        shape = value["shape"]
-        mask = torch.ones(shape[-2:], device=flat.device).tril(facts.get("diagonal", 0))
+    elif any(facts.get(k) for k in MASKS):
         flat.zero_()
-        guarded.tensor.copy_(mask.expand(shape).to(flat.dtype))
+        guarded.tensor.copy_(mask_of(facts, *value["shape"][-2:], flat.device))
     elif flat.dtype == torch.bool:
         flat.copy_(torch.rand(flat.shape, generator=generator, device=flat.device) < 0.8)
         if guarded.tensor.dim():

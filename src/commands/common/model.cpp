@@ -23,7 +23,8 @@ std::vector<Parameter> model_parameters(std::vector<Parameter> more) {
            "a Python file with a torch.nn.Module: MODEL.py or MODEL.py:Class; "
            "KernelBench problem files (Model, get_inputs, get_init_inputs) are taken as they are",
        .positional = true,
-       .required = true},
+       .required = true,
+       .names = Parameter::Names::model},
       {.type = Type::text,
        .name = "arch",
        .doc = "architecture to build for; auto takes the one of the device",
@@ -41,9 +42,16 @@ std::vector<Parameter> model_parameters(std::vector<Parameter> more) {
        .choices = {"auto", "cpu", "cuda"}},
       {.type = Type::text,
        .name = "cache",
-       .doc = "folder of built kernels (default: the user's cache)"},
-      {.type = Type::text, .name = "registry", .doc = "registry file (default: the user's)"},
-      {.type = Type::text, .name = "dump", .doc = "folder to write the result of every stage to"},
+       .doc = "folder of built kernels (default: the user's cache)",
+       .names = Parameter::Names::place},
+      {.type = Type::text,
+       .name = "registry",
+       .doc = "registry file (default: the user's)",
+       .names = Parameter::Names::place},
+      {.type = Type::text,
+       .name = "dump",
+       .doc = "folder to write the result of every stage to",
+       .names = Parameter::Names::output},
   };
   out.insert(out.end(), more.begin(), more.end());
   return out;

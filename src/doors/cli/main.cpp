@@ -120,7 +120,33 @@ void show_progress(const Json& event) {
   std::fflush(stderr);
 }
 
-int finish(const commands::Outcome& outcome, bool json) {
+/// What is told of a command: people's text, one JSON value, or --wire's lines for another program.
+struct Manner {
+  bool json = false;
+  bool quiet = false;
+  bool wire = false;
+};
+
+// One line of the wire, whatever bytes a text has.
+void put_line(const Json& line) {
+  put(stdout, "{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+  std::fflush(stdout);
+}
+
+int finish_wire(const commands::Outcome& outcome) {
+  Json told = Json::array();
+  for (const Diagnostic& d : outcome.diagnostics) told.push_back(to_json(d));
+  put_line({{"outcome",
+             {{"exit", static_cast<int>(outcome.exit)},
+              {"data", outcome.data},
+              {"text", outcome.text},
+              {"diagnostics", told}}}});
+  return static_cast<int>(outcome.exit);
+}
+
+int finish(const commands::Outcome& outcome, const Manner& manner) {
+  if (manner.wire) return finish_wire(outcome);
+  const bool json = manner.json;
   for (const Diagnostic& d : outcome.diagnostics) {
     put(stderr, "{}", json ? to_json(d).dump() + "\n" : to_text(d));
   }
@@ -132,8 +158,15 @@ int finish(const commands::Outcome& outcome, bool json) {
   return static_cast<int>(outcome.exit);
 }
 
-int fail_with(const Diagnostic& d, bool json) {
-  if (json) {
+int fail_with(const Diagnostic& d, const Manner& manner) {
+  if (manner.wire) {
+    commands::Outcome none;
+    none.data = to_json(d);
+    none.text = fmt::format("{}  = more: tessera explain {}\n", to_text(d), d.code);
+    none.exit = exit_code(d);
+    return finish_wire(none);
+  }
+  if (manner.json) {
     put(stdout, "{}\n", to_json(d).dump());
   } else {
     put(stderr, "{}  = more: tessera explain {}\n", to_text(d), d.code);
@@ -142,29 +175,33 @@ int fail_with(const Diagnostic& d, bool json) {
 }
 
 int run_command(const commands::Command& command, const std::map<std::string_view, Slot>& slots,
-                bool json, bool quiet) {
+                const Manner& manner) {
   auto arguments = commands::complete(command, to_arguments(command, slots));
-  if (!arguments) return fail_with(arguments.error(), json);
+  if (!arguments) return fail_with(arguments.error(), manner);
   commands::Context context;
   context.stop = &stop_requested;
-  speaks = !quiet;
-  if (!quiet) context.progress = show_progress;
+  speaks = !manner.quiet && !manner.wire;
+  if (manner.wire) {
+    context.progress = [](const Json& event) { put_line({{"progress", event}}); };
+  } else if (!manner.quiet) {
+    context.progress = show_progress;
+  }
   ::signal(SIGPIPE, SIG_IGN);
   catch_stop_signals();
   try {
     auto outcome = command.run(*arguments, context);
-    if (!outcome) return fail_with(outcome.error(), json);
-    return finish(*outcome, json);
+    if (!outcome) return fail_with(outcome.error(), manner);
+    return finish(*outcome, manner);
   } catch (const std::system_error& e) {
     // The world's fault (disk, permissions, processes), told with the place that the error carries.
     return fail_with(tessera::fail(tessera::Code{"TS0030", "world.system_error"}, "{}", e.what())
                          .help("see `tessera doctor` for places and free space"),
-                     json);
+                     manner);
   } catch (const std::exception& e) {
     return fail_with(
         tessera::fail(tessera::Code{"TS0900", "bug.exception"}, "fault in tessera: {}", e.what())
             .help("please report it with the command that you ran"),
-        json);
+        manner);
   }
 }
 
@@ -186,8 +223,7 @@ int main(int argc, char** argv) {
   CLI::App app{"tessera: a PyTorch module in, a verified, faster module out", "tessera"};
   app.require_subcommand(1);
   app.set_version_flag("--version", TESSERA_VERSION);
-  bool json = false;
-  bool quiet = false;
+  Manner manner;
   std::map<const commands::Command*, std::map<std::string_view, Slot>> slots;
   std::map<CLI::App*, const commands::Command*> by_app;
   for (const commands::Command* command : commands::all()) {
@@ -196,8 +232,9 @@ int main(int argc, char** argv) {
     if (command->hidden) sub->group("");
     for (const commands::Parameter& p : command->parameters)
       add_parameter(*sub, p, slots[command][p.name]);
-    sub->add_flag("--json", json, "print JSON");
-    sub->add_flag("-q,--quiet", quiet, "no progress");
+    sub->add_flag("--json", manner.json, "print JSON");
+    sub->add_flag("-q,--quiet", manner.quiet, "no progress");
+    sub->add_flag("--wire", manner.wire, "JSON lines for another program")->group("");
     by_app[sub] = command;
   }
   try {
@@ -206,7 +243,7 @@ int main(int argc, char** argv) {
     const auto given = app.get_subcommands();
     if (!given.empty()) {
       if (const auto d = unknown_option(*by_app.at(given.front()), given.front()->remaining()))
-        return fail_with(*d, json);
+        return fail_with(*d, manner);
     }
     app.exit(e);
     return static_cast<int>(Exit::bad_input);
@@ -215,5 +252,5 @@ int main(int argc, char** argv) {
     return code == 0 ? 0 : static_cast<int>(Exit::bad_input);
   }
   const commands::Command* command = by_app.at(app.get_subcommands().front());
-  return run_command(*command, slots[command], json, quiet);
+  return run_command(*command, slots[command], manner);
 }

@@ -33,8 +33,10 @@ Status check_attention(const rules::Pattern& pattern, const rules::AttentionBody
     return error(fail(unsupported_attention, "{} has no wgmma and TMA", arch.name));
   if (pattern.outputs.size() != 1)
     return error(fail(unsupported_attention, "attention with more than one output"));
-  if (body.mask)
-    return error(fail(unsupported_attention, "a mask tensor").expect("causal or full attention"));
+  if (body.mask && (!body.band || body.causal))
+    return error(
+        fail(unsupported_attention, "a mask tensor")
+            .expect("causal or full attention, or a mask of known content that is a band"));
   if (!(body.scale > 0))
     return error(fail(unsupported_attention, "scores scaled by {}", body.scale));
   if (std::max(rounded_dim(body.head_dim), rounded_dim(body.value_dim)) > 256)
@@ -70,7 +72,8 @@ double predict_ms(const rules::AttentionBody& body, const AttentionTile& t,
   const double scores = static_cast<double>(t.queries) * t.keys;
   const auto dims = static_cast<double>(rounded_dim(body.head_dim) + rounded_dim(body.value_dim));
   const double products = 2 * scores * dims / products_per_clock;
-  const double powers = scores / 16 + scores * 4 / 128;  // special functions; the other arithmetic
+  const int functions = body.softcap > 0 ? 2 : 1;
+  const double powers = functions * scores / 16 + scores * 4 / 128;  // the other arithmetic
   const double shown = t.turns ? 0.2 : 0.24;
   const double overlapped = std::max(products, powers) + shown * std::min(products, powers);
   // One stage of values is loaded while nothing but the next scores is multiplied.
@@ -79,9 +82,12 @@ double predict_ms(const rules::AttentionBody& body, const AttentionTile& t,
   // A warpgroup has those that its own 64 rows see.
   const int groups = t.queries / 64;
   int64_t group_blocks = 0;
-  for (int64_t g = 1; g <= tiles * groups; ++g) {
-    const int64_t seen = body.causal ? std::min(body.kv_length, g * 64) : body.kv_length;
-    group_blocks += ceil_div(seen, t.keys);
+  const rules::Band seen =
+      body.causal ? rules::Band{std::nullopt, 0} : body.band.value_or(rules::Band{});
+  for (int64_t g = 0; g < tiles * groups; ++g) {
+    const int64_t first = seen.keys_of(g * 64, body.kv_length).first;
+    const int64_t end = seen.keys_of(g * 64 + 63, body.kv_length).second;
+    group_blocks += std::max<int64_t>(1, ceil_div(end, t.keys) - first / t.keys);
   }
   const double blocks = static_cast<double>(group_blocks) / groups;
   const double share = static_cast<double>(body.heads * body.batch) / arch.multiprocessors;

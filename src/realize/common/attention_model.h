@@ -24,7 +24,8 @@ struct AttentionTile {
 /// As wgmma takes it: a multiple of 16.
 int64_t rounded_dim(int64_t dim);
 
-/// One output, no mask tensor, 16-bit elements that TMA can follow, head dims of at most 256.
+/// One output, no mask but a band of known content, 16-bit elements that TMA can follow, head dims
+/// of at most 256.
 Status check_attention(const rules::Pattern& pattern, const rules::AttentionBody& body,
                        const arch::Arch& arch);
 

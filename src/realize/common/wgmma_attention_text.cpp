@@ -11,11 +11,11 @@ std::string constants(const WgmmaAttention& a) {
   return fmt::format(R"(struct Config {{
   static constexpr int depth = {}, width = {}, queries = {}, keys = {};
   static constexpr int key_stages = {}, value_stages = {};
-  static constexpr bool causal = {}, turns = {}, lazy = {}, bfloat16 = {};
+  static constexpr bool causal = {}, band = {}, capped = {}, turns = {}, lazy = {}, bfloat16 = {};
 }};
 )",
                      a.depth, a.width, a.queries, a.keys, a.key_stages, a.value_stages, a.causal,
-                     a.turns, a.lazy, a.dtype == DType::bfloat16);
+                     a.band, a.capped, a.turns, a.lazy, a.dtype == DType::bfloat16);
 }
 
 constexpr const char* file =

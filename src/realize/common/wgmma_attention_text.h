@@ -17,8 +17,10 @@ struct WgmmaAttention {
   int keys = 128;                 // of a block
   int key_stages = 2, value_stages = 2;
   bool causal = false;
-  bool turns = false;  // warpgroups issue their products in turns
-  bool lazy = false;   // sums are corrected only where a row's highest score has grown by much
+  bool capped = false;  // scores are capped by a tanh
+  bool band = false;    // instead: keys between two distances, which the launch brings
+  bool turns = false;   // warpgroups issue their products in turns
+  bool lazy = false;    // sums are corrected only where a row's highest score has grown by much
 };
 
 /// The whole file, named `realizer` in its description, which reads integers of these names.

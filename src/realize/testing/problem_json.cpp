@@ -274,6 +274,7 @@ rules::Pattern attention_pattern(const Json& j) {
   body->value_dim = j.value("value_dim", body->head_dim);
   body->scale = 1 / std::sqrt(static_cast<double>(body->head_dim));
   body->causal = j.value("causal", false);
+  body->softcap = j.value("softcap", 0.0);
   const DType t = parse_dtype(j.value("dtype", "bfloat16")).value();
   const std::string layout = j.value("layout", "bhld");
   if (layout != "bhld" && layout != "blhd") throw std::invalid_argument("layout " + layout);
@@ -287,6 +288,11 @@ rules::Pattern attention_pattern(const Json& j) {
   rules::Pattern pattern;
   pattern.rule = "attention";
   pattern.inputs = {graph::ValueId{0}, graph::ValueId{1}, graph::ValueId{2}};
+  if (j.contains("band") && !j.at("band").is_null()) {
+    body->band = {j.at("band").at(0).get<int64_t>(), j.at("band").at(1).get<int64_t>()};
+    body->mask = view(4, body->heads, body->q_length, body->kv_length);
+    body->mask->dtype = DType::boolean;
+  }
   pattern.outputs = {graph::ValueId{3}};
   pattern.precision = precision_of(t);
   pattern.body = std::move(body);

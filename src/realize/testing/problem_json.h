@@ -14,12 +14,14 @@
 // B1), the operands in the epilogue's order, then the results.
 //
 //   {"rule":"attention","batch":1,"heads":32,"kv_heads":8,"queries":2048,"keys":2048,"head_dim":128,
-//    "value_dim":128,"causal":true,"dtype":"bfloat16","layout":"bhld"}
+//    "value_dim":128,"causal":true,"softcap":50.0,"dtype":"bfloat16","layout":"bhld"}
 //
-// Attention without a mask, scaled by 1 / sqrt(head_dim), at the precision of its dtype. Defaults:
-// batch 1, kv_heads as heads, keys as queries, value_dim as head_dim, not causal, bfloat16. Tensors
-// are q, k, v, o, each stored as `layout` says: "bhld" (default) row-major [batch, heads, length,
-// dim], "blhd" the heads inside the rows, as a projection leaves them. No graph stands behind it:
+// "band":[-255,0]: a mask whose content is known, the keys from 255 before a query to its own; it
+// is the tensor behind the others, which kernels that go by the band do not read. Else attention
+// without a mask, scaled by 1 / sqrt(head_dim), at the precision of its dtype. Defaults: batch 1,
+// kv_heads as heads, keys as queries, value_dim as head_dim, not causal, bfloat16. Tensors are q,
+// k, v, o, each stored as `layout` says: "bhld" (default) row-major [batch, heads, length, dim],
+// "blhd" the heads inside the rows, as a projection leaves them. No graph stands behind it:
 // realizers that read the tensors' types there (tile_attention) cannot take it.
 #pragma once
 

@@ -2,6 +2,8 @@
 
 #include "rules/common/flow.h"
 
+#include "rewrite/written_attention.h"
+
 namespace tessera::rules {
 
 using graph::Node;
@@ -35,8 +37,7 @@ struct Scores {
 std::string obstacle_of(const Node& n) {
   const auto name = base_name(n.op);
   if (name == "aten.tanh")
-    return "the scores are capped by `tanh` (soft-capping), which no attention kernel here "
-           "computes; the two products, the capping and the softmax are patterns of their own";
+    return "the scores are capped by `tanh`, in another form than cap * tanh(scores / cap)";
   if (name == "aten.add" || name == "aten.mul" || name == "aten.div" ||
       name == "aten.masked_fill" || name == "aten.where")
     return {};
@@ -116,6 +117,8 @@ std::vector<Rejection> near_attention(const graph::Graph& g) {
     if (p == nullptr) continue;
     const auto name = base_name(p->op);
     if (name != "aten.softmax" && name != "aten._softmax") continue;
+    // The rule itself says what becomes of scores that it sees capped.
+    if (const auto written = rewrite::read_attention(g, id); written && written->cap != 0) continue;
     const Scores s = walk(g, p->tensor("self"));
     if (!s.product.valid()) continue;
     NodeSet nodes(s.between.begin(), s.between.end());

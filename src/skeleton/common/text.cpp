@@ -42,7 +42,7 @@ std::string split_item(const std::vector<int64_t>& shape, const std::string& pre
     const std::string whole = below == 1 ? "item" : fmt::format("item / {}", below);
     const bool outermost = below * shape[d] >= total;
     const std::string value = outermost ? whole : fmt::format("{} % {}", whole, shape[d]);
-    lines.push_back(fmt::format("const index {} = {};  // of {}\n", names[d], value, shape[d]));
+    lines.push_back(fmt::format("const Index {} = {};  // of {}\n", names[d], value, shape[d]));
     below *= shape[d];
   }
   for (std::size_t i = lines.size(); i-- > 0;) out += lines[i];

@@ -119,13 +119,13 @@ std::string functions(const std::vector<Loop>& loops, const std::vector<Tensor>&
                       bool cuda) {
   std::string out;
   for (const Loop& l : loops) {
-    out += fmt::format("FN void {}(index item{}) {{\n{}}}\n\n", l.name, parameters(tensors, true),
+    out += fmt::format("FN void {}(Index item{}) {{\n{}}}\n\n", l.name, parameters(tensors, true),
                        l.body);
     if (!cuda) continue;
     out += fmt::format(
-        "__global__ void {0}_kernel(index items{1}) {{\n"
-        "  const index step = index(gridDim.x) * blockDim.x;\n"
-        "  for (index item = index(blockIdx.x) * blockDim.x + threadIdx.x; item < items; item += "
+        "__global__ void {0}_kernel(Index items{1}) {{\n"
+        "  const Index step = Index(gridDim.x) * blockDim.x;\n"
+        "  for (Index item = Index(blockIdx.x) * blockDim.x + threadIdx.x; item < items; item += "
         "step)\n    {0}(item{2});\n}}\n\n",
         l.name, parameters(tensors, true), parameters(tensors, false));
   }
@@ -138,7 +138,7 @@ std::string launches(const std::vector<Loop>& loops, const std::vector<Tensor>& 
   for (const Loop& l : loops) {
     if (!cuda) {
       out += fmt::format(
-          "#pragma omp parallel for\n  for (index item = 0; item < {}; ++item) "
+          "#pragma omp parallel for\n  for (Index item = 0; item < {}; ++item) "
           "{}(item{});\n",
           l.items, l.name, parameters(tensors, false));
       continue;
@@ -198,8 +198,9 @@ Result<Written> write(const rules::Pattern& pattern, const graph::Graph& g,
   if (cuda) text += "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n";
   text += "\n// Functions of single elements.\n" +
           pointwise::prelude(cuda ? pointwise::Target::cuda : pointwise::Target::host);
-  text += fmt::format("\n#define FN {}\nusing index = int64_t;\nusing accumulator = double;\n",
-                      cuda ? "static __device__ inline" : "[[maybe_unused]] static inline");
+  text += fmt::format(
+      "\n#define FN {}\nusing Index = int64_t;\nusing accumulator = double;\n",
+      cuda ? "[[maybe_unused]] static __device__ inline" : "[[maybe_unused]] static inline");
   text += std::string(cuda ? cuda_types : host_types) + std::string(both_types);
   text += functions(loops, tensors, cuda) + contract(loops, tensors, cuda, pattern, arch);
   return Written{.text = std::move(text), .ending = cuda ? ".cu" : ".cpp"};

@@ -1,0 +1,1 @@
+"""The command table as tools for an agent: schemas, files that travel as text, calls of the program."""

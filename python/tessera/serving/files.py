@@ -1,0 +1,71 @@
+"""Files of a call: read under one root alone or given as text, written into a folder of the call, returned as text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+MOST_OF_FILE, MOST_OF_ALL = 256 * 1024, 1024 * 1024  # bytes of text in an answer
+
+
+class Refused(Exception):
+    """An argument that a tool does not take; its text is for the agent."""
+
+
+@dataclass(frozen=True)
+class Place:
+    root: Path  # resolved
+    unsandboxed: bool
+
+
+def under_root(place: Place, given: str) -> Path:
+    """The file or folder that a path means, symbolic links followed."""
+    if "\0" in given:
+        raise Refused("a path has no zero byte")
+    path = (place.root / given).resolve()
+    if not path.is_relative_to(place.root):
+        raise Refused(f"`{given}` is not under the root: give a path under it, or the text as {{name, text}}")
+    if not path.exists():
+        raise Refused(f"there is no `{given}` under the root: the tool `files` lists what is there")
+    return path
+
+
+def given(place: Place, p: dict, value: str | dict, folder: Path) -> str:
+    """What the program is given for a parameter that names a file: an absolute path, with `:Class` as it was."""
+    called = p["names"] in ("model", "kernel_file")
+    name, colon, chosen = (value if isinstance(value, str) else value["name"]).partition(":")
+    if colon and not (called and re.fullmatch(r"\w+", chosen)):
+        raise Refused(f"{p['name']}: after the colon stands the name of a class or a kernel, as in model.py:Model")
+    if isinstance(value, str):
+        return f"{under_root(place, name)}{colon}{chosen}"
+    if p["names"] in ("model", "source") and not place.unsandboxed:
+        raise Refused(
+            f"{p['name']} as text would run with all rights of the user: there is no sandbox yet. Name a file under the "
+            "root, or ask the user to start the server with --unsandboxed"
+        )
+    if not NAME.fullmatch(name):
+        raise Refused(f"{p['name']}: `{name}` is no plain file name, as k.cpp")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(value["text"])
+    return f"{folder / name}{colon}{chosen}"
+
+
+def produced(folders: list[Path]) -> list[dict]:
+    """Every file of a call's folders; text as it is, the rest by size."""
+    out, total = [], 0
+    for folder in folders:
+        for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
+            size = path.stat().st_size
+            row = {"name": str(path.relative_to(folder)), "bytes": size}
+            if size > MOST_OF_FILE or total + size > MOST_OF_ALL:
+                row["left_out"] = "too long for an answer"
+            else:
+                try:
+                    row["text"] = path.read_bytes().decode()
+                    total += size
+                except UnicodeDecodeError:
+                    row["left_out"] = "not text"
+            out.append(row)
+    return out
