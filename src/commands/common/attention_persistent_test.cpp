@@ -42,7 +42,7 @@ TEST(AttentionPersistent, VariantsAreProved) {
                        {{"CAUSAL", causal}, {"D", 128}, {"GROUPS", 3}, {"KEYS", 80}},
                        {{"CAUSAL", causal}, {"D", 256}, {"KEYS", 64}, {"Q_SLOTS", 1}},
                        {{"CAUSAL", causal}, {"SECTION", 16}, {"SCALE", std::string("0.25")}},
-                       {{"CAUSAL", causal}, {"SECTION", 1}, {"ELEMENT", std::string("f16")}}});
+                       {{"CAUSAL", causal}, {"SECTION", 2}, {"ELEMENT", std::string("f16")}}});
   for (const Constants& c : variants) {
     const auto r = report(kernel_text(), c);
     ASSERT_TRUE(r);
