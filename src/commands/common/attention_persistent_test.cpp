@@ -111,10 +111,29 @@ TEST(AttentionPersistent, EditsAreNotProved) {
     const auto r = report(edited(e), {{"CAUSAL", e.causal}});
     ASSERT_TRUE(r) << e.what;
     EXPECT_NE(r->verdict(), check::Verdict::proved) << e.what;
-    if (e.kind != nullptr)
+    if (e.kind != nullptr) {
       EXPECT_EQ(r->find(e.kind)->verdict, check::Verdict::refuted)
           << e.what << " shall be of " << e.kind << "\n"
           << to_text(*r);
+    }
+  }
+}
+
+/// All memory is written, and synchronization is right: only the sums say that a tile goes on from
+/// the one before.
+TEST(AttentionPersistent, WhatBeginsAheadOfTheTilesIsNotProved) {
+  for (const std::string begin : {"sums[:] = 0.0\n", "most[:] = -inf\n", "total[:] = 0.0\n"}) {
+    std::string text = kernel_text();
+    const std::string ahead = "        begin_turns(turn, GROUPS, TURNS)\n";
+    const std::size_t to = text.find(ahead);
+    const std::size_t at = text.find("            " + begin, to);
+    ASSERT_NE(at, std::string::npos) << begin;
+    text.erase(at, 12 + begin.size());
+    text.insert(to, "        " + begin);
+    const auto r = report(text, {});
+    ASSERT_TRUE(r) << begin;
+    EXPECT_NE(r->verdict(), check::Verdict::proved) << begin;
+    EXPECT_EQ(r->find("initialized")->verdict, check::Verdict::proved) << begin << to_text(*r);
   }
 }
 
