@@ -75,9 +75,9 @@ def test_latent_attention_has_narrower_values():
     assert b["head_dim"] == blocks.HEAD + 4 and b["value_dim"] == blocks.HEAD
 
 
-def test_soft_capped_scores_are_no_attention_pattern_and_say_so():
+def test_capped_scores_are_attention():
     found = discovered("gemma2")
-    assert "attention" not in found and norms(found, "softmax") == 1 and norms(found, "rms_norm") == 4
-    assert any("div, tanh, mul, where" in p["summary"] for p in found["pointwise"])
-    reasons = [r["reason"] for r in found["_"]["rejections"] if r["rule"] == "attention"]
-    assert len(reasons) == 1 and "tanh" in reasons[0]
+    b = body(found, "attention")
+    assert (b["softcap"], b["causal"], b["mask"], b["kv_heads"]) == (50, True, None, 2)
+    assert norms(found, "rms_norm") == 4
+    assert not [r for r in found["_"]["rejections"] if r["rule"] == "attention"]

@@ -38,7 +38,7 @@ def get_inputs():
 EPILOGUE = "store(&t3[i1 * 40 + i2], e3)"
 BEGIN = "(void)workspace, (void)stream;"
 WRONG = {
-    "off_by_one": ("index k = 0", "index k = 1", "wrong_result", "everything is wrong by different amounts", {}),
+    "off_by_one": ("Index k = 0", "Index k = 1", "wrong_result", "everything is wrong by different amounts", {}),
     "crash": (BEGIN, "*(volatile int*)8 = 1;", "crash", "the process died", {}),
     "does_not_compile": (EPILOGUE, "stor(e3)", "does_not_compile", "the compiler does not know a name", {}),
     "all_hang": (BEGIN, "for (volatile int go = 1; go;) {}", "hang", "the kernel does not end", {}),
