@@ -175,6 +175,7 @@ async def serve(given: dict) -> None:
     done = subprocess.run([binary, "commands", "--json"], check=True, capture_output=True, text=True)
     place = Place(Path(given["root"]).resolve(), given.get("unsandboxed", False))
     own = {k: str(Path(given[k]).resolve()) for k in ("registry", "cache") if given.get(k)}
+    own["unsandboxed"] = place.unsandboxed  # of commands that have it: no agent chooses it
     handlers = Tools(Program(binary, place, own), json.loads(done.stdout))
     server = Server(
         "tessera",

@@ -10,7 +10,7 @@ namespace {
 constexpr std::array<std::string_view, 6> gates = {"parse",  "check",    "build",
                                                    "verify", "sanitize", "measure"};
 constexpr std::array<std::string_view, 3> passages = {"passed", "failed", "skipped"};
-constexpr std::array<std::string_view, 17> failures = {"none",
+constexpr std::array<std::string_view, 18> failures = {"none",
                                                        "bad_source",
                                                        "refuted",
                                                        "not_the_pattern",
@@ -26,6 +26,7 @@ constexpr std::array<std::string_view, 17> failures = {"none",
                                                        "input_modified",
                                                        "invalid_access",
                                                        "out_of_memory",
+                                                       "forbidden",
                                                        "unsupported"};
 
 template <class E, std::size_t N>

@@ -45,6 +45,7 @@ enum class Failure : uint8_t {
   input_modified,    //
   invalid_access,    // the sanitizer's word
   out_of_memory,     //
+  forbidden,         // it tried what the sandbox does not allow; the cause says what
   unsupported        // this machine or architecture cannot build or run such a source
 };
 std::string_view name_of(Failure failure);

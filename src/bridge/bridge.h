@@ -47,9 +47,13 @@ class Peer {
 /// the first call).
 std::filesystem::path find_python();
 
-/// Spawns `python -m <module>` with the package's folder on its path.
+/// What a command is started as: confined, say.
+using Wrap = std::function<Result<Command>(const Command&)>;
+
+/// Spawns `python -m <module>` with the package's folder on its path, through `wrap` where it is
+/// given.
 Result<std::unique_ptr<Peer>> spawn(const std::filesystem::path& python, const std::string& module,
-                                    const std::filesystem::path& log);
+                                    const std::filesystem::path& log, const Wrap& wrap = {});
 
 /// The folder to put on PYTHONPATH so that `import tessera` finds the Python edge of this binary
 /// (source tree or wheel): $TESSERA_PYTHONPATH, else beside the binary or above it.

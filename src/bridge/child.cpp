@@ -83,7 +83,7 @@ fs::path python_path() {
 }
 
 Result<std::unique_ptr<Peer>> spawn(const fs::path& python, const std::string& module,
-                                    const fs::path& log) {
+                                    const fs::path& log, const Wrap& wrap) {
   if (python.empty()) {
     return error(fail(peer_did_not_start, "there is no Python to run `{}`", module)
                      .help("install Python 3.10 or later with torch, or set TESSERA_PYTHON to an "
@@ -94,6 +94,10 @@ Result<std::unique_ptr<Peer>> spawn(const fs::path& python, const std::string& m
     const char* path = std::getenv("PYTHONPATH");
     command.env["PYTHONPATH"] =
         path != nullptr && *path != 0 ? package.string() + ":" + path : package.string();
+  }
+  if (wrap) {
+    TESSERA_TRY(wrapped, wrap(command));
+    command = std::move(wrapped);
   }
   try {
     if (log.has_parent_path()) fs::create_directories(log.parent_path());

@@ -1,6 +1,7 @@
 // `tessera doctor`: what is installed, what is missing, how to get it.
 #include <filesystem>
 #include <fmt/format.h>
+#include <tuple>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -11,6 +12,7 @@
 #include "commands/common/machine_checks.h"
 #include "registry/registry.h"
 
+#include "sandbox/sandbox.h"
 #include "smt/library.h"
 
 namespace tessera::commands {
@@ -69,6 +71,18 @@ std::vector<std::string> gpus_by_driver() {
   return names;
 }
 
+/// The one that is used, and else why there is none.
+std::pair<std::string, std::string> sandbox_of_machine() {
+  std::string faults = sandbox::machine().fault;
+  for (const sandbox::Mechanism& m : sandbox::machine().mechanisms) {
+    std::string line = fmt::format("{}: {}", m.name, m.summary);
+    if (!m.missing.empty()) line += "; not protected: " + join(m.missing, ", ");
+    if (m.works) return {line, ""};
+    faults += fmt::format("{}{}: {}", faults.empty() ? "" : "; ", m.name, m.fault);
+  }
+  return {"", faults};
+}
+
 // The nearest existing folder says whether the place can be made, and how much room there is.
 PlaceFacts facts_of(std::string name, const fs::path& path) {
   PlaceFacts out{.name = std::move(name), .path = path};
@@ -105,6 +119,7 @@ Result<Outcome> run(const Json&, Context& context) {
     facts.solver = fmt::format("{} ({})", z3->version, z3->file.string());
   else
     facts.solver_fault = z3.error().found;
+  std::tie(facts.sandbox, facts.sandbox_fault) = sandbox_of_machine();
   facts.places = {facts_of("cache", cache_home()), facts_of("registry", registry::default_place())};
   Outcome out;
   out.data = {{"schema", "tessera.doctor/1"},
@@ -112,7 +127,8 @@ Result<Outcome> run(const Json&, Context& context) {
               {"checks", Json::array()},
               {"toolchain", facts.tools.to_json()},
               {"fingerprint", facts.tools.fingerprint()},
-              {"packages", facts.packages}};
+              {"packages", facts.packages},
+              {"sandbox", sandbox::to_json(sandbox::machine())}};
   std::string table =
       fmt::format("{:<18}{:<9}{}\n{}\n", "what", "state", "found", std::string(79, '-'));
   std::string advice;

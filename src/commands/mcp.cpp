@@ -42,9 +42,9 @@ extern const Command mcp = {
     .details =
         "On stdin and stdout, or with --http on 127.0.0.1 with a bearer token: $TESSERA_MCP_TOKEN, "
         "or one that is made and told on stderr. Tools read files under --root alone. Every file "
-        "argument also takes its text. What would run code given as text (a model, a kernel in "
-        "C++ or CUDA) is refused unless --unsandboxed: there is no sandbox. docs/skill.md is for "
-        "the agent.",
+        "argument also takes its text. Kernels run in a sandbox (docs/sandbox.md). A model that is "
+        "given as text would run with your rights and is refused unless --unsandboxed. "
+        "docs/skill.md is for the agent.",
     .parameters =
         {{.type = Parameter::Type::text,
           .name = "root",
@@ -52,7 +52,7 @@ extern const Command mcp = {
           .preset = "."},
          {.type = Parameter::Type::flag,
           .name = "unsandboxed",
-          .doc = "run code that the agent gives as text, with all that you may do yourself"},
+          .doc = "run kernels, and models given as text, with all that you may do yourself"},
          {.type = Parameter::Type::flag, .name = "http", .doc = "streamable HTTP on 127.0.0.1"},
          {.type = Parameter::Type::integer,
           .name = "port",

@@ -73,6 +73,7 @@ Result<Outcome> run(const Json& arguments, Context& context) {
   TESSERA_TRY(model, load_model(arguments, context));
   pipeline::Options options = pipeline::options_from(arguments);
   options.compose = false;
+  options.confined = !arguments.value("unsandboxed", false);
   if (skeleton) return skeleton_of(arguments, model.traced, options);
   return judged(arguments, model.traced, options, std::move(*source), context);
 }
@@ -107,6 +108,10 @@ std::vector<Parameter> parameters() {
        .doc = "seconds that one verification of it may take, and a tenth of what its build may",
        .preset = "60",
        .not_negative = true},
+      {.type = Type::flag,
+       .name = "unsandboxed",
+       .doc = "build and run it with all that you may do yourself",
+       .names = Parameter::Names::place},
       {.type = Type::flag, .name = "again", .doc = "judge it anew, whatever is known of it"},
       {.type = Type::text,
        .name = "use-registry",

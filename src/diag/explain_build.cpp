@@ -148,6 +148,15 @@ pip install nvidia-cutlass==4.2.0.0
 apt install cuda-nvdisasm-13-0
 tessera lower kernels/gemm.py --emit ptx
 )"},
+    {"TS0327", "build.forbidden",
+     R"(A source that was given made the compiler do what its sandbox does not allow.)",
+     R"(Its text names a file that is none of the compilers', as in `#include "/home/u/.ssh/id_rsa"`,
+     or it was ended at a limit of memory, disk or processes. The notes say which.)",
+     R"(Put what the source needs into its text.)",
+     R"(
+error[TS0327]: the compiler of `by_hand` was told to do what is not allowed
+  = note: it tried to read /home/u/.ssh/id_rsa
+)"},
 };
 
 }  // namespace

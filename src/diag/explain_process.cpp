@@ -113,6 +113,16 @@ PYTHONPATH=python python infer.py
      R"(Install it into the Python that the message names.)", R"(
 pip install 'tessera[mcp]'
 )"},
+    {"TS0717", "sandbox.none",
+     R"(Code that was given is not run, as nothing on this machine confines it.)",
+     R"(What `tessera try` builds and runs is somebody else's text. It runs where it reads and writes
+     its own folder alone, by namespaces of the kernel or by Landlock; here neither works. Containers
+     often forbid the first, and kernels before 5.13 have no second.)",
+     R"(`tessera doctor` says what fails. Allow user namespaces, or run on a kernel with Landlock. For
+     code that you trust as your own there is --unsandboxed.)",
+     R"(
+tessera try mlp.py p01 --source k.cpp --unsandboxed     # with all that you may do yourself
+)"},
     {"TS0720", "protocol.unknown_method",
      R"(`tessera serve` was asked for something else than `optimize`.)",
      R"(The Python package is newer than the program.)", R"(Install both from the same version.)",

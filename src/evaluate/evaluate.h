@@ -37,6 +37,8 @@ struct Options {
   std::string only_kind;  // "synthesized" or "library": what may be placed; "" for both
   std::chrono::seconds build_limit{600};
   std::chrono::seconds measure_limit{60};
+  /// The process that runs candidates is confined, as `tools` are: they are somebody else's.
+  bool confined = false;
 };
 
 /// A candidate by name.

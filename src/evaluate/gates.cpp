@@ -103,6 +103,11 @@ Json Gates::wire(tune::Point p) const {
 std::pair<Trial, Json> Gates::verify(tune::Point p, const char* level) {
   const Answer a = shared.session.ask(pattern, "verify", {{"candidate", wire(p)}, {"level", level}},
                                       shared.options.measure_limit);
+  if (!a.forbidden.empty()) {
+    Trial t{.point = p, .outcome = Outcome::crashed, .reason = a.forbidden};
+    t.detail = {{"kind", "forbidden"}};
+    return {t, a.reply.value_or(Json::object())};
+  }
   if (!a.reply)
     return {Trial{.point = p, .outcome = a.outcome, .reason = a.reason}, Json::object()};
   if (!a.reply->value("ok", false)) {

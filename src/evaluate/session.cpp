@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sandbox/sandbox.h"
+
 namespace tessera::evaluate {
 namespace {
 
@@ -16,6 +18,11 @@ std::optional<tune::Outcome> death_of(const Diagnostic& d) {
   if (d.code == bridge::peer_died.id || d.code == bridge::peer_broke_protocol.id)
     return tune::Outcome::crashed;
   return std::nullopt;
+}
+
+/// Of the clock by which the sandbox tells when something was tried.
+double seconds_of_machine() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 std::string text_of(const Diagnostic& d) {
@@ -40,8 +47,10 @@ void Session::drop() {
 Status Session::start() {
   if (peer_ && peer_->alive()) return {};
   drop();
+  bridge::Wrap wrap;
+  if (options_.confined) wrap = [this](const Command& command) { return confined(command); };
   TESSERA_TRY(peer, bridge::spawn(options_.python, "tessera.evaluator_process",
-                                  options_.log_folder / "evaluator.log"));
+                                  options_.log_folder / "evaluator.log", wrap));
   peer_ = std::move(peer);
   graph_sent_ = false;
   return {};
@@ -109,15 +118,45 @@ Answer Session::ask(const rules::Pattern& pattern, const std::string& method, Js
     return {.reply = {}, .outcome = tune::Outcome::crashed, .reason = text_of(handle.error())};
   }
   params["handle"] = *handle;
+  const double begin = seconds_of_machine();
   Result<Json> reply = peer_->call(method, params, limit);
-  if (reply) return {.reply = std::move(*reply), .outcome = tune::Outcome::measured, .reason = ""};
+  std::string tried = forbidden(begin);
+  if (reply)
+    return {.reply = std::move(*reply),
+            .outcome = tune::Outcome::measured,
+            .reason = "",
+            .forbidden = std::move(tried)};
   const auto death = death_of(reply.error());
   // An error that the process answered may have left it on a broken device: a fresh one takes over
   // in any case.
   drop();
   return {.reply = {},
           .outcome = death.value_or(tune::Outcome::crashed),
-          .reason = text_of(reply.error())};
+          .reason = text_of(reply.error()),
+          .forbidden = std::move(tried)};
+}
+
+// It reads the system, its interpreter, this package and the built kernels.
+Result<Command> Session::confined(const Command& command) {
+  room_ = std::make_unique<TemporaryFolder>("tessera-evaluator");
+  std::filesystem::create_directories(room_->path() / "own");
+  sandbox::Policy policy = sandbox::usual();
+  for (const std::string& f : sandbox::folders_of_python(options_.python))
+    policy.readable.push_back(f);
+  for (const std::filesystem::path& f : {bridge::python_path(), options_.cache})
+    policy.readable.push_back(std::filesystem::absolute(f).lexically_normal().string());
+  if (arch_.device == "cuda" || graph_.device.starts_with("cuda")) sandbox::add_gpu(policy);
+  policy.writable = {(room_->path() / "own").string()};
+  policy.report = (room_->path() / "report.json").string();
+  Command inside = command;
+  inside.folder = room_->path() / "own";
+  return sandbox::confine(inside, policy);
+}
+
+std::string Session::forbidden(double since) const {
+  if (!room_) return "";
+  const auto report = sandbox::read_report(room_->path() / "report.json");
+  return report ? sandbox::told(*report, since) : "";
 }
 
 }  // namespace tessera::evaluate

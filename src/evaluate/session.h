@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "bridge/bridge.h"
 #include "evaluate/evaluate.h"
 
@@ -17,6 +18,7 @@ struct Answer {
   std::optional<Json> reply;
   tune::Outcome outcome = tune::Outcome::crashed;  // crashed or timed_out, when there is no reply
   std::string reason;
+  std::string forbidden;  // what was tried meanwhile that the sandbox does not allow
 };
 
 class Session {
@@ -40,12 +42,16 @@ class Session {
   Result<int64_t> handle_of(const rules::Pattern& pattern);
   void make_room();
   void drop();
+  Result<Command> confined(const Command& command);
+  std::string forbidden(double since) const;
 
   const Options& options_;
   const graph::Graph& graph_;
   const arch::Arch& arch_;
   Json graph_json_;
   bool graph_sent_ = false;
+  /// Of a confined process: what it may write, and the report on it. It outlives the process.
+  std::unique_ptr<TemporaryFolder> room_;
   std::unique_ptr<bridge::Peer> peer_;
   struct Open {
     const rules::Pattern* pattern = nullptr;

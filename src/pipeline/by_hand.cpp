@@ -14,6 +14,7 @@
 #include "toolchain/sanitize.h"
 
 #include "attempt/symptom.h"
+#include "sandbox/sandbox.h"
 
 namespace tessera::pipeline {
 namespace {
@@ -29,6 +30,7 @@ inline constexpr Code other_device{"TS0052", "input.source_for_other_device"};
 
 Failure failure_of(const tune::Trial& trial) {
   const std::string kind = trial.detail.value("kind", "");
+  if (kind == attempt::name_of(Failure::forbidden)) return Failure::forbidden;
   switch (trial.outcome) {
     case tune::Outcome::crashed:
       return Failure::crash;
@@ -116,7 +118,8 @@ std::filesystem::path Try::kept_at() {
                     {"signature", work_.key.hash()},
                     {"toolchain", s_.tools.toolchain},
                     {"libraries", s_.found.graph.meta.value("libraries", Json::object())},
-                    {"peers", given_.peers}};
+                    {"peers", given_.peers},
+                    {"confined", s_.options.confined}};
   return s_.tools.evaluation.cache.parent_path() / "verdicts" /
          (content_hash(key.dump()) + ".json");
 }
@@ -219,6 +222,7 @@ bool Try::built() {
   Failure failure = Failure::unsupported;
   if (d.code == "TS0303") failure = Failure::does_not_compile;
   if (d.code == "TS0304") failure = Failure::compiler_hangs;
+  if (d.code == "TS0327") failure = Failure::forbidden;
   stop(Gate::build, failure, d.notes.empty() ? d.message : d.notes.front(), begin);
   for (const std::string& n : d.notes) {
     if (v_.place.line == 0) v_.place = {.file = v_.source, .line = line_in(n)};
@@ -265,6 +269,10 @@ bool Try::sanitized(bool ran) {
   const auto found =
       toolchain::sanitize(s_.tools.evaluation.tools, source, storages(pattern_, s_.found.graph),
                           candidates_.front().launches.front().ints, given_.limit);
+  if (!found.forbidden.empty()) {
+    if (ran) stop(Gate::sanitize, Failure::forbidden, found.forbidden, begin);
+    return false;
+  }
   if (!found.ran) {
     note(Gate::sanitize, Passage::skipped, found.why, begin);
     return true;
@@ -349,6 +357,7 @@ Result<const rules::Pattern*> pattern_named(const Discovered& found, const std::
 
 Result<Verdict> try_by_hand(const Json& traced, const Options& options, const ByHand& given,
                             const Context& context) {
+  if (options.confined) TESSERA_CHECK(sandbox::ready());
   Session s{.options = options, .context = context};
   TESSERA_TRY(found, discover(traced, options));
   TESSERA_TRY(pattern, pattern_named(found, given.pattern));

@@ -36,6 +36,7 @@ struct Options {
   bool use_registry = true;        // false: neither read nor written
   bool place_all = false;          // place the best kernel even where eager is faster: benchmarks
   bool retune = false;             // true: stored winners are challenged again
+  bool confined = false;           // compilers and candidates run in a sandbox
   std::string only_kind;           // "synthesized" or "library": what may be placed; "" for both
   std::filesystem::path registry;  // empty: the user's own
   std::filesystem::path cache;     // empty: the user's own

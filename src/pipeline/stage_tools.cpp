@@ -52,6 +52,7 @@ Result<Tools> open_tools(Session& s) {
   out.evaluation.effort = s.options.effort;
   out.evaluation.parallel_builds = s.options.parallel_builds;
   out.evaluation.only_kind = s.options.only_kind;
+  out.evaluation.confined = out.evaluation.tools.confined = s.options.confined;
   TESSERA_CHECK(toolchain::ready_cache(out.evaluation.cache));
   TESSERA_CHECK(toolchain::ready_cache(out.evaluation.log_folder));
   out.evaluator =

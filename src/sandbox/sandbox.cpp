@@ -55,6 +55,17 @@ std::string words_of(const Attempt& a) {
   return fmt::format("to gain rights ({})", a.detail);
 }
 
+Diagnostic none() {
+  std::string found = machine().fault;
+  for (const Mechanism& m : machine().mechanisms)
+    found += fmt::format("{}{}: {}", found.empty() ? "" : "; ", m.name, m.fault);
+  return fail(no_sandbox, "code that was given is not run: nothing here confines it")
+      .expect("namespaces or Landlock")
+      .but_found("{}", found)
+      .help("`tessera doctor` says what is missing")
+      .help("--unsandboxed runs it with all that you may do yourself");
+}
+
 }  // namespace
 
 fs::path launcher() {
@@ -71,6 +82,17 @@ fs::path launcher() {
 const Machine& machine() {
   static const Machine found = ask();
   return found;
+}
+
+Json to_json(const Machine& m) {
+  Json rows = Json::array();
+  for (const Mechanism& one : m.mechanisms)
+    rows.push_back({{"name", one.name},
+                    {"summary", one.summary},
+                    {"works", one.works},
+                    {"fault", one.fault},
+                    {"missing", one.missing}});
+  return {{"fault", m.fault}, {"mechanisms", std::move(rows)}};
 }
 
 const Mechanism* strongest() {
@@ -123,19 +145,14 @@ Policy usual() {
   return p;
 }
 
+Status ready() {
+  if (strongest() != nullptr) return {};
+  return error(none());
+}
+
 Result<Command> confine(const Command& command, Policy policy) {
-  if (policy.mechanism.empty()) {
-    std::string found = machine().fault;
-    for (const Mechanism& m : machine().mechanisms)
-      found += fmt::format("{}{}: {}", found.empty() ? "" : "; ", m.name, m.fault);
-    return error(fail(no_sandbox, "code that was given is not run: nothing here confines it")
-                     .expect("namespaces or Landlock")
-                     .but_found("{}", found)
-                     .help("`tessera doctor` says what is missing")
-                     .help("--unsandboxed runs it with all that you may do yourself"));
-  }
+  if (policy.mechanism.empty()) return error(none());
   Command out = command;
-  // The launcher looks programs up in what it is given alone.
   out.argv.insert(out.argv.begin(), {launcher().string(), to_json(policy).dump(), "--"});
   return out;
 }

@@ -13,7 +13,7 @@
 
 namespace tessera::sandbox {
 
-inline constexpr Code no_sandbox{"TS0720", "sandbox.none"};
+inline constexpr Code no_sandbox{"TS0717", "sandbox.none"};
 
 /// One mechanism on this machine, as the launcher tried it.
 struct Mechanism {
@@ -30,6 +30,8 @@ struct Machine {
   std::string fault;
 };
 const Machine& machine();
+/// {"fault", "mechanisms": [{"name", "summary", "works", "fault", "missing"}]}
+Json to_json(const Machine& m);
 /// The strongest that works here; null where none does.
 const Mechanism* strongest();
 
@@ -46,7 +48,10 @@ void add_gpu(Policy& policy);
 /// A policy without folders: the strongest mechanism, and limits that suit one kernel.
 Policy usual();
 
-/// The command, confined. Error TS0720: nothing on this machine confines it.
+/// Error TS0717 where nothing on this machine confines a program.
+Status ready();
+
+/// The command, confined. Error TS0717: nothing on this machine confines it.
 Result<Command> confine(const Command& command, Policy policy);
 
 /// What the launcher wrote; empty where it wrote nothing (it did not come so far).

@@ -267,7 +267,7 @@ TEST(Sandbox, WithoutAMechanismNothingRuns) {
   p.mechanism = "";
   const auto made = confine({.argv = {"/bin/true"}}, p);
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().code, "TS0720");
+  EXPECT_EQ(made.error().code, "TS0717");
 }
 
 TEST(Sandbox, AnUnknownMechanismRefuses) {

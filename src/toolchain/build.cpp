@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "toolchain/confined.h"
 #include "toolchain/flags.h"
 #include "toolchain/ptxas.h"
 #include "toolchain/ready.h"
@@ -20,6 +21,7 @@ inline constexpr Code compile_failed{"TS0303", "build.compile_failed"};
 inline constexpr Code compile_timed_out{"TS0304", "build.timed_out"};
 inline constexpr Code compiler_did_not_start{"TS0306", "build.compiler_did_not_start"};
 inline constexpr Code cancelled{"TS0307", "build.cancelled"};
+inline constexpr Code forbidden{"TS0327", "build.forbidden"};
 
 /// Compilers run beside what takes times and what feeds it, and use every core that is left.
 constexpr int gives_way = 10;
@@ -132,22 +134,26 @@ struct Aside {
 
 /// One command after the other until one fails, all within `limit`: the last one's outcome, with
 /// what all have printed and the seconds of all.
-Finished run_all(const std::vector<std::vector<std::string>>& commands, const fs::path& folder,
-                 std::chrono::seconds limit, const std::atomic<bool>* cancel) {
+Result<Outcome> run_all(const Toolchain& tools,
+                        const std::vector<std::vector<std::string>>& commands,
+                        const fs::path& folder, std::chrono::seconds limit,
+                        const std::atomic<bool>* cancel) {
   using std::chrono::milliseconds;
-  Finished all;
+  Outcome all;
   for (const std::vector<std::string>& argv : commands) {
-    const auto left = milliseconds(limit) - milliseconds(static_cast<int64_t>(all.seconds * 1e3));
+    const auto left =
+        milliseconds(limit) - milliseconds(static_cast<int64_t>(all.done.seconds * 1e3));
     // Compilers write their temporaries beside the build: they vanish with it when it is killed.
-    Finished one = run({.argv = argv,
-                        .folder = folder,
-                        .env = {{"TMPDIR", folder.string()}},
-                        .niceness = gives_way},
-                       std::max(left, milliseconds(0)), cancel);
-    one.output.insert(0, all.output);
-    one.seconds += all.seconds;
+    TESSERA_TRY(one, run_compiler(tools,
+                                  {.argv = argv,
+                                   .folder = folder,
+                                   .env = {{"TMPDIR", folder.string()}},
+                                   .niceness = gives_way},
+                                  std::max(left, milliseconds(0)), cancel));
+    one.done.output.insert(0, all.done.output);
+    one.done.seconds += all.done.seconds;
     all = std::move(one);
-    if (!all.ok()) break;
+    if (!all.done.ok() || !all.forbidden.empty()) break;
   }
   return all;
 }
@@ -182,6 +188,15 @@ Status ended_by_itself(const Finished& done, const Source& source, const fs::pat
   return {};
 }
 
+Diagnostic not_allowed(const Source& source, const Outcome& all) {
+  Diagnostic d =
+      fail(forbidden, "the compiler of `{}` was told to do what is not allowed", source.name)
+          .help("a source reads its own text and the headers of the compilers alone");
+  d.notes = telling_lines(all.done.output, 2);
+  d.notes.insert(d.notes.begin(), all.forbidden);
+  return d;
+}
+
 Result<Built> compile(const Toolchain& tools, const Source& source, const fs::path& cache,
                       const std::string& hash, std::chrono::seconds limit,
                       const std::atomic<bool>* cancel) {
@@ -193,13 +208,16 @@ Result<Built> compile(const Toolchain& tools, const Source& source, const fs::pa
   TESSERA_TRY(proof, proof_of(source));
   Finished done;
   try {
-    done = run_all(compile_commands(tools, source, input, output), aside.path, limit, cancel);
+    TESSERA_TRY(all, run_all(tools, compile_commands(tools, source, input, output), aside.path,
+                             limit, cancel));
+    if (!all.forbidden.empty()) return error(not_allowed(source, all));
+    done = std::move(all.done);
   } catch (const std::system_error& e) {
     return error(fail(compiler_did_not_start, "the compiler did not start: {}", e.what())
                      .help("`tessera doctor` says what is installed"));
   }
   TESSERA_CHECK(ended_by_itself(done, source, cache, limit));
-  const bool ok = done.ok() && fs::exists(output);
+  const bool ok = done.ok() && fs::is_regular_file(fs::symlink_status(output));
   Json resources = source.language == Language::cuda ? parse_ptxas(done.output) : Json::object();
   if (!proof.is_null()) {
     done.seconds += proof.at("seconds").get<double>();

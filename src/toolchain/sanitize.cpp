@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "toolchain/confined.h"
 #include "toolchain/flags.h"
 
 namespace tessera::toolchain {
@@ -118,19 +119,25 @@ Sanitized sanitize(const Toolchain& tools, const Source& source,
   write_file_atomically(folder.path() / file, source.text);
   write_file_atomically(folder.path() / "driver.cpp", program(tensors, ints));
   try {
-    const Finished built =
-        run({.argv = command(tools, source, file), .folder = folder.path()}, limit);
+    const auto compiled = run_compiler(
+        tools, {.argv = command(tools, source, file), .folder = folder.path()}, limit, nullptr);
+    if (!compiled) return {.why = compiled.error().message};
+    const Finished& built = compiled->done;
     if (!built.ok())
       return {.why = "it does not build with -fsanitize=address,undefined: " +
                      trim(built.output.substr(0, 300)),
               .seconds = built.seconds};
-    Finished done =
-        run({.argv = {"./program"},
-             .folder = folder.path(),
-             .env = {{"ASAN_OPTIONS", "detect_leaks=0"}, {"UBSAN_OPTIONS", "print_stacktrace=1"}}},
-            limit);
-    done.seconds += built.seconds;
-    return judged(done, file);
+    auto ran = run_compiler(
+        tools,
+        {.argv = {"./program"},
+         .folder = folder.path(),
+         .env = {{"ASAN_OPTIONS", "detect_leaks=0"}, {"UBSAN_OPTIONS", "print_stacktrace=1"}}},
+        limit, nullptr);
+    if (!ran) return {.why = ran.error().message};
+    ran->done.seconds += built.seconds;
+    Sanitized out = judged(ran->done, file);
+    out.forbidden = ran->forbidden;
+    return out;
   } catch (const std::system_error& e) {
     return {.why = fmt::format("it did not start: {}", e.what())};
   }

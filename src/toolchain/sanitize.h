@@ -25,6 +25,7 @@ struct Sanitized {
   std::string finding;  // "heap-buffer-overflow: WRITE of size 4"
   int line = 0;         // of the source; 0: none of its own is named
   double seconds = 0;
+  std::string forbidden;  // what it tried that the sandbox does not allow
 };
 
 /// `source` is C++; `ints` are those of the launch. Compiles and runs in at most `limit`.

@@ -67,6 +67,8 @@ struct Toolchain {
   std::vector<std::filesystem::path> host_includes;
   std::filesystem::path host_runtime;
   std::string together_because;
+  /// Compilers run in a sandbox, as the text is somebody else's. What they make is the same.
+  bool confined = false;
   /// One text that changes whenever generated code might.
   [[nodiscard]] std::string fingerprint() const;
   [[nodiscard]] Json to_json() const;
@@ -79,7 +81,8 @@ Toolchain locate(const std::filesystem::path& python);
 
 /// Builds, or takes from the cache under `cache`; safe with many processes at once (built aside,
 /// published by one atomic rename). A failed build is remembered with its log and not tried again
-/// for the same content; one that ran out of time or disk, or whose `cancel` was set, is not. An
+/// for the same content; TS0327 where a confined compiler tried what is not allowed, which is not
+/// remembered; one that ran out of time or disk, or whose `cancel` was set, is not. An
 /// entry is a folder `cache/<2 digits>/<hash>/` with kernel.so (absent when the build failed),
 /// source.cu or source.cpp, log.txt and meta.json (schema tessera.build/1).
 Result<Built> build(const Toolchain& tools, const Source& source,

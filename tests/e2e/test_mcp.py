@@ -109,8 +109,8 @@ REFUSED = [
     ("discover", {"model": "/etc/passwd"}, "not under the root"),
     ("discover", {"model": "link.py"}, "not under the root"),
     ("discover", {"model": "none.py"}, "there is no `none.py`"),
-    ("discover", {"model": {"name": "m.py", "text": MODEL}}, "there is no sandbox"),
-    ("try", {"model": "model.py", "pattern": "p01", "source": {"name": "k.cpp", "text": ""}}, "there is no sandbox"),
+    ("discover", {"model": {"name": "m.py", "text": MODEL}}, "outside of the sandbox"),
+    ("try", {"model": "model.py", "pattern": "p01", "unsandboxed": True}, "Additional properties"),
     ("check", {"kernel": {"name": "../k.py", "text": ""}}, "no plain file name"),
     ("registry", {"action": "import", "what": "/etc/passwd"}, "not under the root"),
     ("explain", {"code": "--output=/tmp/x"}, "TS"),
@@ -226,7 +226,7 @@ def test_http_wants_the_token(root):
 @LONG
 def test_from_a_skeleton_to_a_verdict(root):
     async def go():
-        async with stdio(root, "--unsandboxed") as client:
+        async with stdio(root) as client:
             where = {"model": "model.py", "pattern": "p01"}
             found = await client.call_tool("discover", {"model": "model.py"})
             where["pattern"] = found.structured_content["data"]["patterns"][0]["id"]

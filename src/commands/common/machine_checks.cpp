@@ -87,6 +87,10 @@ std::vector<Check> judge(const MachineFacts& f) {
   out.push_back(check("z3", !f.solver.empty(), false, f.solver.empty() ? f.solver_fault : f.solver,
                       "proofs that index arithmetic alone leaves open",
                       pip("z3-solver") + ", or set TESSERA_LIBZ3 to a libz3.so"));
+  out.push_back(check("sandbox", !f.sandbox.empty(), false,
+                      f.sandbox.empty() ? f.sandbox_fault : f.sandbox,
+                      "kernels that others wrote (`tessera try`, `tessera mcp`)",
+                      "allow user namespaces, or run on a kernel with Landlock (5.13 or newer)"));
   for (const PlaceFacts& p : f.places) out.push_back(check_place(p));
   return out;
 }

@@ -29,6 +29,8 @@ struct MachineFacts {
   std::vector<std::string> gpus;  // names by the driver
   std::string solver;             // version and file of Z3's library; empty when none can be used
   std::string solver_fault;       // then: why
+  std::string sandbox;            // mechanism, with what it does not protect; empty when none works
+  std::string sandbox_fault;      // then: why
   std::vector<PlaceFacts> places;
 };
 
