@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <map>
 
+#include "base/thorough.h"
+
 #include "check/check.h"
 #include "check/runs.h"
 #include "core/print.h"
@@ -150,7 +152,7 @@ TEST(AgreementPipeline, EveryMistakeAloneIsFoundByBoth) {
 }
 
 TEST(AgreementPipeline, OfCheckerAndInterpreter) {
-  const bool all = std::getenv("TESSERA_TEST_ALL") != nullptr;
+  const bool all = thorough();
   const int64_t count = all ? 10'000 : 100;
   const Patience patience = all ? Patience{4000, 400} : Patience{};
   std::map<std::string, int64_t> counts;

@@ -1,9 +1,9 @@
 // Functions of the sums on their way out, stores from registers, batches and operands with m or n
 // contiguous: right kernels are proved, those with an edit are not.
-#include <cstdlib>
 #include <gtest/gtest.h>
 
 #include "arch/arch.h"
+#include "base/thorough.h"
 
 #include "check/check.h"
 #include "check/kind.h"
@@ -130,7 +130,7 @@ TEST(CheckEpilogue, EditsOfResultsAreRefuted) {
       10);
   expect_refuted({.bn = 128, .stages = 2, .a_rows = true, .b_rows = true}, 4);
   // The blocks beside each other are ./dev test all's.
-  const bool all_ways = std::getenv("TESSERA_TEST_ALL") != nullptr;
+  const bool all_ways = thorough();
   for (const bool beside : all_ways ? std::vector{false, true} : std::vector{false})
     expect_refuted({.bn = 128, .stages = 3, .cluster = 2, .beside = beside}, 12);
 }

@@ -1,8 +1,9 @@
 // Every kernel with one edit that breaks its synchronization is refuted, and no equivalent one is.
-#include <cstdlib>
 #include <gtest/gtest.h>
 #include <map>
 #include <set>
+
+#include "base/thorough.h"
 
 #include "check/check.h"
 #include "check/kind.h"
@@ -45,7 +46,7 @@ TEST(CheckMutants, OfPairsAreRefuted) {
   std::set<std::pair<std::string, int>> harmless = equivalent;
   harmless.insert({{"drop_cluster_wait", 1}, {"drop_cluster_wait", 2}});
   // The blocks beside each other are ./dev test all's.
-  const bool all_ways = std::getenv("TESSERA_TEST_ALL") != nullptr;
+  const bool all_ways = thorough();
   for (bool beside : all_ways ? std::vector{false, true} : std::vector{false}) {
     const Result<core::Kernel> k =
         core::testing::gemm({.bm = 128, .bn = 192, .stages = 3, .cluster = 2, .beside = beside});

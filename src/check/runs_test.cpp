@@ -1,8 +1,9 @@
 #include "check/runs.h"
 
-#include <cstdlib>
 #include <gtest/gtest.h>
 #include <set>
+
+#include "base/thorough.h"
 
 #include "core/testing/gemm.h"
 
@@ -36,7 +37,7 @@ TEST(CheckRuns, CorrectProductsAreProved) {
 
 TEST(CheckRuns, PairsOfBlocksAreProved) {
   // The blocks beside each other are ./dev test all's.
-  const bool all_ways = std::getenv("TESSERA_TEST_ALL") != nullptr;
+  const bool all_ways = thorough();
   for (bool beside : all_ways ? std::vector{false, true} : std::vector{false})
     for (GemmShape s : {GemmShape{.stages = 3}, GemmShape{}, GemmShape{.bn = 128, .stages = 5},
                         GemmShape{.bn = 128, .stages = 6}, GemmShape{.bm = 64, .stages = 4},

@@ -1,9 +1,10 @@
 // Texts with a piece changed at random: each is refused with a diagnostic at a place, or is a
 // kernel whose text comes back, and whose verification ends.
 #include <cctype>
-#include <cstdlib>
 #include <gtest/gtest.h>
 #include <random>
+
+#include "base/thorough.h"
 
 #include "core/parse.h"
 #include "core/print.h"
@@ -58,7 +59,7 @@ TEST(CoreMutation, EveryTextIsRefusedOrAKernel) {
   const Result<Kernel> gemm = testing::gemm({.bm = 64, .bn = 64, .stages = 2});
   ASSERT_TRUE(gemm) << to_text(gemm.error());
   const std::vector<std::string> all = words(to_string(*gemm));
-  const int count = std::getenv("TESSERA_TEST_ALL") != nullptr ? 3000 : 100;
+  const int count = thorough() ? 3000 : 100;
   int refused = 0, wrong = 0, right = 0;
   for (int i = 0; i < count; ++i) {
     const std::string text = changed(all, random);

@@ -1,6 +1,7 @@
 // The GEMM realizers beside cutlass_gemm: K slices, fp32 accuracy, Ampere, cublasLt.
 #include <gmock/gmock.h>
 
+#include "base/thorough.h"
 #include "realize/common/sliced.h"
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
@@ -87,6 +88,7 @@ TEST(Fp32Gemm, BothMainloopsCompileForHopper) {
     if (testing::quick_to_compile(*c.source) == compiled.empty()) continue;
     if (!compiled.insert(c.config["mainloop"]).second) continue;
     testing::expect_compiles(*c.source, 128);  // two accumulators of 96 registers
+    if (!thorough()) return;                   // the other takes a minute too
   }
   EXPECT_EQ(compiled.size(), 2u);
 }
@@ -138,6 +140,7 @@ TEST(CutlassGemm8Bit, PromotesAccumulatorsOrNot) {
 }
 
 TEST(CutlassGemm8Bit, CompilesForHopper) {
+  if (!thorough()) GTEST_SKIP() << "a minute of nvcc: ./dev test all";
   const auto s = space_of(
       "cutlass_gemm",
       R"({"m":4096,"n":4096,"k":4096,"dtype":"float8_e4m3fn","precision":"fp8","out_dtype":"bfloat16"})");

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <set>
 
+#include "base/thorough.h"
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
 #include "realize/testing/problem_json.h"
@@ -124,6 +125,7 @@ TEST(GatedInOne, SaysWhyItCannot) {
 }
 
 TEST(GatedInOne, EveryElementIsWrittenOnceFromItsTwoAccumulators) {
+  if (!thorough()) GTEST_SKIP() << "a minute of nvcc: ./dev test all";
   testing::expect_runs_on_host("gated_layouts.cu");
 }
 

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "base/thorough.h"
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
 #include "realize/testing/problem_json.h"
@@ -65,6 +66,7 @@ TEST(ArrayGemm, SaysWhyItCannot) {
 }
 
 TEST(ArrayGemm, CompilesForHopper) {
+  if (!thorough()) GTEST_SKIP() << "a minute of nvcc: ./dev test all";
   const auto s = space_of(R"({"m":512,"n":1024,"k":2048,"batch":16,"epilogue":"bias_residual"})");
   ASSERT_TRUE(s) << to_text(s.error());
   // CUTLASS' own kernel keeps one pointer too many in its producer.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <set>
 
+#include "base/thorough.h"
 #include "realize/common/sm90_config.h"
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
@@ -269,6 +270,7 @@ TEST(CutlassGemm, StreamKCompilesForHopper) {
 
 // Two results contain what one has; the 8-bit family compiles the plain store.
 TEST(CutlassGemm, CompilesSeveralResultsOfWideRowsForHopper) {
+  if (!thorough()) GTEST_SKIP() << "a minute of nvcc: ./dev test all";
   const auto s = space_of(
       R"({"m":4096,"n":4096,"k":512,"b_major":"n","dtype":"float32","precision":"tf32","epilogue":"bias_silu_saved"})");
   ASSERT_TRUE(s) << to_text(s.error());

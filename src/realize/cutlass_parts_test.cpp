@@ -2,6 +2,7 @@
 // that makes queries and keys.
 #include <gmock/gmock.h>
 
+#include "base/thorough.h"
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
 #include "realize/testing/problem_json.h"
@@ -130,6 +131,7 @@ TEST(Parts, OthersSayThatTheyHaveOneEpilogueForAllColumns) {
 }
 
 TEST(Parts, EveryAccumulatorMeetsItsPartnerAndItsOperands) {
+  if (!thorough()) GTEST_SKIP() << "a minute of nvcc: ./dev test all";
   testing::expect_runs_on_host("turned_layouts.cu");
 }
 

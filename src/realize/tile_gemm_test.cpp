@@ -1,8 +1,8 @@
-#include <cstdlib>
 #include <gmock/gmock.h>
 #include <iterator>
 #include <set>
 
+#include "base/thorough.h"
 #include "realize/common/tile_gemm_kernel.h"
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
@@ -117,7 +117,7 @@ TEST(TileGemm, EveryCandidateIsProved) {
       R"({"m":392,"n":200,"k":328,"d_major":"m","epilogue":"bias"})",
       R"({"m":264,"n":136,"k":200,"dtype":"float16","epilogue":"bias_gelu"})",
       R"({"m":520,"n":264,"k":136,"batch":3,"epilogue":"bias_silu_saved"})"};
-  const bool all = std::getenv("TESSERA_TEST_ALL") != nullptr;
+  const bool all = thorough();
   // Each takes a tenth of a second: one in thirty, another one for each problem.
   const std::size_t step = all ? 1 : 30, most = all ? std::size(problems) : 4;
   for (std::size_t which = 0; which < most; ++which) {
@@ -140,7 +140,7 @@ TEST(TileGemm, LongSumsOfEightBitsArePromoted) {
   ASSERT_EQ(s.candidates.size(), 16U);
   for (std::size_t i = 0; i < s.candidates.size(); ++i)
     EXPECT_EQ(s.candidates[i].config.contains("promote"), i < 12) << s.candidates[i].label();
-  const bool all = std::getenv("TESSERA_TEST_ALL") != nullptr;
+  const bool all = thorough();
   for (std::size_t i = 0; i < (all ? s.candidates.size() : 1); ++i) {
     const auto proof = s.candidates[i].source->prove();
     EXPECT_TRUE(proof) << s.candidates[i].label() << " " << to_text(proof.error());

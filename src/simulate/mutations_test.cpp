@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <set>
 
+#include "base/thorough.h"
+
 #include "simulate/testing/product.h"
 
 namespace tessera::simulate {
@@ -182,7 +184,7 @@ TEST(SimulateMutations, EachIsFoundOnEverySchedule) {
   const core::testing::GemmShape shape{.bm = 64, .bn = 64, .bk = 16, .stages = 2, .early = true};
   // Three tiles on one block: the first staging buffer is taken again, with more trips than stages.
   const Launch launch = testing::launch({.m = 64, .n = 192, .k = 48, .multiprocessors = 1});
-  const uint64_t schedules = std::getenv("TESSERA_TEST_ALL") != nullptr ? 100 : 2;
+  const uint64_t schedules = thorough() ? 100 : 2;
   std::vector<Mutation> all = waits();
   for (const auto& more : {counts(), others()}) all.insert(all.end(), more.begin(), more.end());
   EXPECT_EQ(all.size(), 24u);

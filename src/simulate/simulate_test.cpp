@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
+#include "base/thorough.h"
 
 #include "simulate/testing/product.h"
 
@@ -58,7 +59,7 @@ TEST(Simulate, ProductIsRightWithTwoConsumers) {
 
 /// A thousand schedules, where TESSERA_TEST_ALL asks for them.
 TEST(Simulate, ProductIsRightOnManySchedules) {
-  const bool all = std::getenv("TESSERA_TEST_ALL") != nullptr;
+  const bool all = thorough();
   run({{.bm = 64, .bn = 64, .bk = 16, .stages = 2},
        {.m = 72, .n = 72, .k = 40, .multiprocessors = 2}},
       all ? 1000 : 10);

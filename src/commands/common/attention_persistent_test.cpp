@@ -1,10 +1,10 @@
 // The attention kernel that is offered, whose blocks go over many tiles: proved in its variants,
 // and never with an edit of what ties a turn to its tile.
-#include <cstdlib>
 #include <gtest/gtest.h>
 
 #include "base/files.h"
 #include "base/source_folder.h"
+#include "base/thorough.h"
 
 #include "check/check.h"
 #include "check/kind.h"
@@ -34,7 +34,7 @@ std::optional<check::Report> report(const std::string& text, Constants constants
 TEST(AttentionPersistent, VariantsAreProved) {
   std::vector<Constants> variants = {
       {}, {{"CAUSAL", 1}}, {{"CAUSAL", 1}, {"GROUPS", 2}, {"Q_SLOTS", 1}}};
-  if (std::getenv("TESSERA_TEST_ALL") != nullptr)
+  if (thorough())
     for (const int64_t causal : {0, 1})
       variants.insert(variants.end(),
                       {{{"CAUSAL", causal}, {"GROUPS", 2}, {"TURNS", 0}, {"KEYS", 32}},

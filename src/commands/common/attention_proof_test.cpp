@@ -1,10 +1,10 @@
 // Attention is proved in its variants, and refuted with an edit of what its softmax, its masks or
 // its copies do. The kernel has a block for each tile: tests/kernels/attention_tiles.py.
-#include <cstdlib>
 #include <gtest/gtest.h>
 
 #include "base/files.h"
 #include "base/source_folder.h"
+#include "base/thorough.h"
 
 #include "check/check.h"
 #include "check/kind.h"
@@ -33,7 +33,7 @@ std::optional<check::Report> report(const std::string& text, Constants constants
 
 TEST(AttentionProof, VariantsAreProved) {
   std::vector<Constants> variants = {{}, {{"CAUSAL", 1}}, {{"CAUSAL", 1}, {"GROUPS", 2}}};
-  if (std::getenv("TESSERA_TEST_ALL") != nullptr)
+  if (thorough())
     variants.insert(variants.end(), {{{"GROUPS", 2}, {"TURNS", 0}, {"KEYS", 32}},
                                      {{"STAGES", 3}, {"D", 64}, {"STRIDED", 1}},
                                      {{"GROUPS", 3}, {"CAUSAL", 1}, {"STAGES", 3}}});

@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/source_folder.h"
+#include "base/thorough.h"
 
 #include "check/check.h"
 #include "check/kind.h"
@@ -159,14 +160,14 @@ TEST(AttentionValues, TilesOfDifferentSteps) {
       {{"CAUSAL", int64_t{1}}, {"D", int64_t{32}}, {"KEYS", int64_t{64}}, {"SECTION", int64_t{2}}},
       {.queries = 140, .keys = 140, .heads = 3});
   expect_right(c, 1);
-  if (std::getenv("TESSERA_TEST_ALL") == nullptr) return;
+  if (!thorough()) return;
   c.constants["Q_SLOTS"] = int64_t{1};
   expect_right(c, 20);
 }
 TEST(AttentionValues, HeadsOf96AndConsumersInTurns) {
   Case c{.constants = {{"D", int64_t{96}}}, .queries = 100, .keys = 40, .heads = 1};
   expect_right(c);
-  if (std::getenv("TESSERA_TEST_ALL") == nullptr) return;
+  if (!thorough()) return;
   c.constants["GROUPS"] = int64_t{3};
   expect_right(c, 20);
 }

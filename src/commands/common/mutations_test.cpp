@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/source_folder.h"
+#include "base/thorough.h"
 #include "commands/testing/mutation_study.h"
 
 namespace tessera::commands {
@@ -13,7 +14,7 @@ using testing::MutantRow;
 
 /// So many of all; ./dev test all takes more.
 int share(int count) {
-  return std::getenv("TESSERA_TEST_ALL") != nullptr ? 20 * count : count;
+  return thorough() ? 20 * count : count;
 }
 
 const testing::MutationSubject& subject(const std::string& name) {

@@ -1,12 +1,12 @@
 // Random layouts for tests of laws, and how many of them are tried.
 #pragma once
 
-#include <cstdlib>
 #include <functional>
 #include <gtest/gtest.h>
 #include <random>
 #include <set>
 
+#include "base/thorough.h"
 #include "layout/swizzled_layout.h"
 
 namespace tessera::testing {
@@ -116,7 +116,7 @@ class Random {
 /// `./dev test all` does), always the same. A law returns whether its case said anything; at least
 /// a `useful`th of the cases must.
 inline void for_cases(int share, int useful, const std::function<bool(Random&)>& law) {
-  const int64_t all = std::getenv("TESSERA_TEST_ALL") != nullptr ? 1'000'000 : 15'000;
+  const int64_t all = thorough() ? 1'000'000 : 15'000;
   const int64_t cases = all * share / 1000;
   int64_t said = 0;
   for (int64_t i = 0; i < cases; ++i) {

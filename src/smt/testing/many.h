@@ -1,13 +1,13 @@
 // How many random cases a test tries.
 #pragma once
 
-#include <cstdlib>
+#include "base/thorough.h"
 
 namespace tessera::smt::testing {
 
 /// Twenty times as many under `./dev test all`.
 inline int many(int usual) {
-  return std::getenv("TESSERA_TEST_ALL") != nullptr ? 20 * usual : usual;
+  return thorough() ? 20 * usual : usual;
 }
 
 }  // namespace tessera::smt::testing
