@@ -33,7 +33,12 @@ ESCAPES = {
         "verify",
         "it tried to read {secret}",
     ),
-    "include": ('#if __has_include("{secret}")\n#include "{secret}"\n#endif\n', "", "build", "it tried to read {secret}"),
+    "include": (
+        '#if __has_include("{secret}")\n#include "{secret}"\n#endif\n',
+        "",
+        "build",
+        "it tried to read {secret}",
+    ),
     "all_write": ("", 'close(open("{beside}", O_WRONLY | O_CREAT, 0644));', "verify", "it tried to write {beside}"),
     "all_socket": ("", "close(socket(AF_INET, SOCK_STREAM, 0));", "verify", "it tried to use the network (socket)"),
 }
