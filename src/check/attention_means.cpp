@@ -221,6 +221,10 @@ Term term_of(const core::Kernel& kernel, const Expr& e, const Names& names) {
       if (p->symbol->name == *n) return p;
     return {};
   }
+  if (const auto* u = e.as<syntax::Unary>()) {
+    const Term of = u->op == "-" ? term_of(kernel, *u->operand, names) : Term();
+    return of && !of->predicate() ? operation(pool, "-", pool.constant(0), of) : Term();
+  }
   if (const auto* c = e.as<syntax::Compare>()) {
     Term out;
     for (std::size_t i = 0; i + 1 < c->values.size(); ++i) {
@@ -259,6 +263,10 @@ std::optional<int64_t> value_of(const Expr& e, const Numbers& numbers) {
     if (op == "==" || op == "!=") return static_cast<int64_t>((a == b) == (op == "=="));
     return std::nullopt;
   };
+  if (const auto* u = e.as<syntax::Unary>(); u != nullptr && u->op == "-") {
+    const std::optional<int64_t> of = value_of(*u->operand, numbers);
+    return of ? std::optional(-*of) : std::nullopt;
+  }
   if (const auto* c = e.as<syntax::Compare>()) {
     bool all = true;
     for (std::size_t i = 0; i + 1 < c->values.size(); ++i) {
