@@ -36,6 +36,7 @@ class Attend {
       : kernel_(kernel), means_(means), products_(kernel, runs, means) {}
 
   Flow go() {
+    out_.whole = false;
     if (products_.trace(out_)) rest();
     return std::move(out_);
   }
@@ -62,6 +63,7 @@ class Attend {
     Online online(seen);
     AttendWalk walk(kernel_, products_, seen, online, means_.scale * std::numbers::log2e);
     if (!walk.run()) return;
+    out_.whole = true;
     if (walk.needing() != nullptr && !a_key_at_first(*walk.needing())) return;
     tiles_once(kernel_, products_, means_);
   }

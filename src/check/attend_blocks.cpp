@@ -17,6 +17,12 @@ std::vector<const core::For*> KeyBlocks::around() const {
   return products_.tiles ? std::vector{products_.tiles} : std::vector<const core::For*>();
 }
 
+/// A small launch, and a tile of it, of which the claim does not hold.
+std::optional<std::string> KeyBlocks::found(Term claim) const {
+  const auto few = fails(kernel_, around(), claim);
+  return few ? few : fails_at_lengths(kernel_, around(), claim, products_.lengths());
+}
+
 bool KeyBlocks::in_order() {
   const Term zero = kernel_.pool->constant(0), turn = loop_.counter, corner = products_.key_corner;
   first_ = term::simplify(with_term(corner, turn, zero));
@@ -26,10 +32,11 @@ bool KeyBlocks::in_order() {
     down_ = down;
     return starts_at_zero() && at_least_one();
   }
-  const Term next = with_term(corner, turn, turn + 1), size = kernel_.pool->constant(products_.keys);
-  const Term moves = term::logical_or(term::equals(turn + 1, loop_.upper),
-                                      term::logical_or(term::equals(next, corner + size),
-                                                       term::equals(next, corner - size)));
+  const Term next = with_term(corner, turn, turn + 1),
+             size = kernel_.pool->constant(products_.keys);
+  const Term moves = term::logical_or(
+      term::equals(turn + 1, loop_.upper),
+      term::logical_or(term::equals(next, corner + size), term::equals(next, corner - size)));
   if (const auto found = fails(kernel_, products_.loops(), moves))
     return products_.refute(
         "reduction", op_, products_.role->first_warp,
@@ -53,21 +60,21 @@ bool KeyBlocks::starts_at_zero() {
   if (fine(term::simplify(loop_.upper))) return true;
   if (const auto found =
           fails(kernel_, products_.loops(), term::less_equal(zero, products_.key_corner)))
-    return products_.refute("reduction", op_, products_.role->first_warp,
-                            "a turn takes in keys before the first", "blocks from key 0 on",
-                            fmt::format("a block at `{}`, at {}", to_string(products_.key_corner),
-                                        *found),
-                            "let the last block be the first that is seen");
+    return products_.refute(
+        "reduction", op_, products_.role->first_warp, "a turn takes in keys before the first",
+        "blocks from key 0 on",
+        fmt::format("a block at `{}`, at {}", to_string(products_.key_corner), *found),
+        "let the last block be the first that is seen");
   return products_.give_up("reduction", "it is not known that blocks of keys begin at 0 or behind");
 }
 
 bool KeyBlocks::at_least_one() {
   const Term claim = term::less_equal(kernel_.pool->constant(1), loop_.upper);
   if (term::always(claim).proved()) return true;
-  if (const auto found = fails(kernel_, around(), claim))
+  if (const auto at = found(claim))
     return products_.refute("degenerate", op_, products_.role->first_warp,
                             "the loop over keys may turn no time", "one turn at least",
-                            "none at " + *found, "let the loop turn once where no key is seen");
+                            "none at " + *at, "let the loop turn once where no key is seen");
   return products_.give_up("degenerate", "it is not known that the loop over keys turns once");
 }
 
@@ -123,13 +130,12 @@ bool KeyBlocks::ends_late() {
     return true;
   for (const int64_t row : {behind_.worst, int64_t{0}, products_.rows / 2}) {
     const Term inside = term::less_equal(products_.queries(), products_.row_corner + row);
-    if (const auto found = fails(
-            kernel_, around(), term::logical_or(inside, term::logical_not(seen_(row, end)))))
+    if (const auto at = found(term::logical_or(inside, term::logical_not(seen_(row, end)))))
       return products_.refute(
           "reduction", op_, products_.role->first_warp,
           "the loop over keys ends before the last key that a row sees",
           "all keys that are seen, in blocks",
-          fmt::format("row {} of the tile sees key {}, at {}", row, to_string(end), *found),
+          fmt::format("row {} of the tile sees key {}, at {}", row, to_string(end), *at),
           "round the number of turns up");
   }
   return products_.give_up("reduction", "it is not known that the loop reaches the last key");
@@ -140,6 +146,11 @@ bool KeyBlocks::ends_late() {
 // NOLINTNEXTLINE(misc-no-recursion): terms nest
 bool KeyBlocks::by_rounding(Term blocks) const {
   const auto& args = blocks->args;
+  term::Sum sum = term::sum_of(blocks);
+  if (sum.constant > 0) {
+    sum.constant = 0;
+    return by_rounding(term::term_of(*kernel_.pool, sum));
+  }
   if (blocks->op == term::Op::max) return by_rounding(args[0]) || by_rounding(args[1]);
   if (blocks->op == term::Op::min) return by_rounding(args[0]) && by_rounding(args[1]);
   if (blocks->op != term::Op::divide || args[1]->op != term::Op::constant ||
@@ -161,16 +172,15 @@ bool KeyBlocks::begins_early() {
   if (down_ ? begins_in_time(term::simplify(loop_.upper)) : hidden_up_to(first_)) return true;
   const Term start = down_ ? first_ - (loop_.upper - 1) * products_.keys : first_;
   for (const int64_t row : {before_.worst, products_.rows / 2, products_.rows - 1}) {
-    const Term outside = term::logical_or(
-        term::less_equal(products_.queries(), products_.row_corner + row),
-        term::less_equal(start, kernel_.pool->constant(0)));
-    if (const auto found = fails(
-            kernel_, around(), term::logical_or(outside, term::logical_not(seen_(row, start - 1)))))
+    const Term outside =
+        term::logical_or(term::less_equal(products_.queries(), products_.row_corner + row),
+                         term::less_equal(start, kernel_.pool->constant(0)));
+    if (const auto at = found(term::logical_or(outside, term::logical_not(seen_(row, start - 1)))))
       return products_.refute(
           "reduction", op_, products_.role->first_warp,
           "the blocks of keys begin behind the first key that a row sees",
           "all keys that are seen, in blocks",
-          fmt::format("row {} of the tile sees key {}, at {}", row, to_string(start - 1), *found),
+          fmt::format("row {} of the tile sees key {}, at {}", row, to_string(start - 1), *at),
           "let the first block be that of the first key which the tile's first row sees");
   }
   return products_.give_up("reduction", "it is not known that the loop reaches the first key");

@@ -27,6 +27,7 @@ class KeyBlocks {
   };
   bool side(const std::vector<SeenKeys::Hidden>& hidden, bool behind, Side& out);
   [[nodiscard]] std::vector<const core::For*> around() const;
+  [[nodiscard]] std::optional<std::string> found(Term claim) const;
   bool starts_at_zero();
   bool at_least_one();
   [[nodiscard]] Term quotient(Term keys) const;

@@ -230,10 +230,9 @@ std::optional<std::vector<SeenKeys::Hidden>> SeenKeys::hidden(
     const Term t = seen(row, column);
     const std::optional<Condition> c = t ? compile(t) : std::nullopt;
     // Where a bound's term is taken several times its number is rounded, and not linear.
-    const bool exact =
-        c && std::all_of(c->negated.begin(), c->negated.end(), [](const Node& n) {
-          return n.kind != Node::Kind::bound || n.term < 0 || n.scale == 1;
-        });
+    const bool exact = c && std::all_of(c->negated.begin(), c->negated.end(), [](const Node& n) {
+                         return n.kind != Node::Kind::bound || n.term < 0 || n.scale == 1;
+                       });
     return exact ? at(*c, true, {}) : std::nullopt;
   };
   const std::optional<Any> here = at_place(0, 0), below = at_place(1, 0), beside = at_place(0, 1),
