@@ -23,7 +23,7 @@ from tessera.language import *
 LOG2_E = 1.4426950408889634
 
 
-@kernel(means="O[b, h, i, e] = sum(softmax(where((CAUSAL == 0 or j <= i + TK - TQ) and (LEFT < 0 or i + TK - TQ - LEFT <= j) and (RIGHT < 0 or j <= i + TK - TQ + RIGHT), (SCALE if SCALE > 0 else D**-0.5) * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d), -inf), j) * V[b, h * G // H, j, e], j)")
+@kernel(means="O[b, h, i, e] = sum(softmax(where((CAUSAL == 0 or j <= i + TK - TQ) and (LEFT < 0 or i + TK - TQ - LEFT <= j) and (RIGHT < 0 or j <= i + TK - TQ + RIGHT), CAP * tanh((SCALE if SCALE > 0 else D**-0.5) / CAP * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d)) if CAP > 0 else (SCALE if SCALE > 0 else D**-0.5) * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d), -inf), j) * V[b, h * G // H, j, e], j)")
 def attention(
     TQ: index(below=MOST_KEYS),  # queries, and keys: of a head
     TK: index(below=MOST_KEYS),
@@ -59,6 +59,7 @@ def attention(
     TURNS: const = 1,  # 1: consumers issue their products by turns
     STRIDED: const = 0,  # 1: rows, heads and batches have strides of their own; 0: tensors are dense
     SCALE: const = 0.0,  # of the scores; 0: 1 / sqrt(D)
+    CAP: const = 0.0,  # scores s become CAP * tanh(s / CAP); 0: they stay
     MOST_KEYS: const = 1 << 17,  # what TQ and TK, and H and G, stay below: tiles are counted in 32 bits
     MOST_HEADS: const = 1 << 9,
 ):
@@ -67,6 +68,7 @@ def attention(
     assert TURNS == 0 or GROUPS > 1, "one consumer alone takes no turns"
     assert GROUPS >= 1 and GROUPS <= 3, "the registers of a block are those of three consumers"
 
+    scale = SCALE if SCALE > 0 else D**-0.5
     right = 0 if CAUSAL == 1 else RIGHT
     longest = 1 if right >= 0 and LEFT < 0 else 0  # tiles have the more steps the later they come
     swizzle = 128 if D % 64 == 0 else 64
@@ -143,9 +145,11 @@ def attention(
                 k_empty[step].arrive()
                 if Q_SLOTS > 1 and step.index == 0 and work.turn.index > 0:
                     leave(q_empty[work.turn - 1])
+                if CAP > 0:
+                    scores[:] = tanh_approx(scores * (scale / CAP))
                 if step.index < masked or LEFT >= 0 and leaving <= step.index:
                     mask(scores, queries.start, first_key, TQ, TK, LEFT, right)
-                factor = soften(scores, most, total, SCALE if SCALE > 0 else D**-0.5)
+                factor = soften(scores, most, total, CAP if CAP > 0 else scale)
                 if step.index > 0:
                     wgmma.wait(0)
                     v_empty[step - 1].arrive()

@@ -1,7 +1,5 @@
 #include "check/attend.h"
 
-#include <numbers>
-
 #include "check/attend_blocks.h"
 #include "check/attend_tiles.h"
 #include "check/attend_walk.h"
@@ -61,7 +59,7 @@ class Attend {
     if (!blocks.reach(seen, *hidden, [&](int64_t row, Term key) { return seen_at(row, 0, key); }))
       return;
     Online online(seen);
-    AttendWalk walk(kernel_, products_, seen, online, means_.scale * std::numbers::log2e);
+    AttendWalk walk(kernel_, products_, seen, online, means_);
     if (!walk.run()) return;
     out_.whole = true;
     if (walk.needing() != nullptr && !a_key_at_first(*walk.needing())) return;

@@ -1,7 +1,7 @@
 #include "check/attend_walk.h"
 
 #include <algorithm>
-#include <limits>
+#include <numbers>
 
 #include "check/launch.h"
 #include "term/rules.h"
@@ -14,12 +14,13 @@ constexpr int turns = 4;  // that are walked: one after those that two others st
 }  // namespace
 
 AttendWalk::AttendWalk(const core::Kernel& kernel, AttendProducts& products, SeenKeys& seen,
-                       Online& online, double scale)
+                       Online& online, const Attention& means)
     : kernel_(kernel),
       products_(products),
       seen_(seen),
       online_(online),
-      scale_(scale),
+      scale_(means.scale * std::numbers::log2e),
+      inner_(means.inner),
       whole_depth_((uint64_t{1} << (products.depth / 16)) - 1) {
   values_.assign(4096, -1);
   state_.registers.assign(static_cast<std::size_t>(products.role->warps),

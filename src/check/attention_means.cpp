@@ -26,6 +26,18 @@ const syntax::Call* call_of(const Expr& e, std::string_view f, std::size_t argum
   return name != nullptr && *name == f && c->arguments.size() == arguments ? c : nullptr;
 }
 
+std::optional<double> number(const Expr& e);
+
+/// The side of `x if a > b else y` that numbers decide; null: they do not.
+// NOLINTNEXTLINE(misc-no-recursion): expressions nest
+const Expr* side_of(const syntax::Conditional& c) {
+  const auto* test = c.condition->as<syntax::Compare>();
+  if (test == nullptr || test->values.size() != 2) return nullptr;
+  const std::optional<double> x = number(test->values[0]), y = number(test->values[1]);
+  if (!x || !y || (test->ops[0] != ">" && test->ops[0] != "==")) return nullptr;
+  return (test->ops[0] == ">" ? *x > *y : *x == *y) ? &*c.yes : &*c.no;
+}
+
 /// The value of an expression of numbers alone.
 // NOLINTNEXTLINE(misc-no-recursion): expressions nest
 std::optional<double> number(const Expr& e) {
@@ -39,11 +51,8 @@ std::optional<double> number(const Expr& e) {
     return -*of;
   }
   if (const auto* c = e.as<syntax::Conditional>()) {
-    const auto* test = c->condition->as<syntax::Compare>();
-    if (test == nullptr || test->values.size() != 2) return std::nullopt;
-    const std::optional<double> x = number(test->values[0]), y = number(test->values[1]);
-    if (!x || !y || (test->ops[0] != ">" && test->ops[0] != "==")) return std::nullopt;
-    return number(*((test->ops[0] == ">" ? *x > *y : *x == *y) ? c->yes : c->no));
+    const Expr* side = side_of(*c);
+    return side == nullptr ? std::nullopt : number(*side);
   }
   const auto* b = e.as<syntax::Binary>();
   if (b == nullptr) return std::nullopt;
@@ -122,8 +131,22 @@ class Reader {
     return scaled(choice->arguments[1].value);
   }
 
-  /// scale * sum(Q * K, d), in either order; or the sum alone.
+  /// scale * sum(Q * K, d), in either order; or the sum alone. The same of a tanh of these.
+  // NOLINTNEXTLINE(misc-no-recursion): expressions nest
   Status scaled(const Expr& e) {
+    if (const auto* c = e.as<syntax::Conditional>()) {
+      const Expr* side = side_of(*c);
+      return side == nullptr ? Status(refuse("a choice of scores that no numbers decide"))
+                             : scaled(*side);
+    }
+    if (const syntax::Call* capped = call_of(e, "tanh", 1)) {
+      if (out_.inner > 0) return refuse("scores are capped twice");
+      const double cap = std::exchange(out_.scale, 1);
+      out_.inner = 1;  // until the scale of what it takes is read
+      TESSERA_CHECK(scaled(capped->arguments[0].value));
+      out_.inner = std::exchange(out_.scale, cap);
+      return {};
+    }
     if (const auto* b = e.as<syntax::Binary>(); b != nullptr && (b->op == "*" || b->op == "/")) {
       std::optional<double> by = number(*b->left);
       const bool first = by.has_value() && b->op == "*";

@@ -29,6 +29,10 @@ struct Case {
     return known == constants.end() ? otherwise : std::get<int64_t>(known->second);
   }
   [[nodiscard]] int64_t dim() const { return constant("D", 64); }
+  [[nodiscard]] double cap() const {
+    const auto known = constants.find("CAP");
+    return known == constants.end() ? 0 : std::stod(std::get<std::string>(known->second));
+  }
   /// Whether query i sees key j, as the file says of CAUSAL, LEFT and RIGHT.
   [[nodiscard]] bool sees(int64_t i, int64_t j) const {
     const int64_t at = i + keys - queries, left = constant("LEFT", -1),
@@ -98,7 +102,9 @@ std::string wrong_row(const Case& c, const simulate::Launch& l, const std::vecto
           for (int64_t x = 0; x < d; ++x)
             score += q[c.at(c.heads, c.queries, b, h, i, x)] *
                      k[c.at(c.shared_heads, c.keys, b, g, j, x)];
-          powers.push_back(c.sees(i, j) ? std::exp(score / std::sqrt(static_cast<double>(d))) : 0);
+          score /= std::sqrt(static_cast<double>(d));
+          if (c.cap() > 0) score = c.cap() * std::tanh(score / c.cap());
+          powers.push_back(c.sees(i, j) ? std::exp(score) : 0);
           total += powers.back();
         }
         for (int64_t x = 0; x < d; ++x) {
@@ -166,6 +172,11 @@ TEST(AttentionValues, Windows) {
   for (const Constants& window : {left, both, Constants{{"LEFT", int64_t{0}}}})
     for (const int64_t keys : {1, 50, 90, 150})
       expect_right(small(window, {.queries = 90, .keys = keys, .heads = 1}));
+}
+TEST(AttentionValues, CappedScores) {
+  expect_right(small({{"CAP", std::string("2.5")}, {"CAUSAL", int64_t{1}}, {"D", int64_t{32}}},
+                     {.queries = 40, .keys = 40, .heads = 1}),
+               1);
 }
 TEST(AttentionValues, TilesOfDifferentSteps) {
   // One to three steps, for each of three heads, in sections of two, dealt to two blocks.
