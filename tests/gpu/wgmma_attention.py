@@ -305,7 +305,7 @@ def race(case: Case, right: list[tuple], flush) -> tuple[str, dict]:
     row = {
         **{"case": title(p), "precision": case.spec["precision"], "ms": round(ms, 5), "error": error},
         **{"realizer": ours[0][1][1]["realizer"], "config": ours[0][1][1]["config"], "launch": ours[0][1][2]["knobs"]},
-        **{"ms_of": {r: round(min((t for t, c in ours if c[1]["realizer"] == r), default=0), 5) for r in p["realizers"]}},
+        "ms_of": {c[1]["realizer"]: round(t, 5) for t, c in reversed(ours)},
         **{"tflops": round(operations / ms / 1e9), "peers_ms": {n: round(t, 5) for n, t in zip(theirs, fine)}},
     }
     return "\n".join(lines), row
