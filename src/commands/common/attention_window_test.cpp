@@ -122,5 +122,26 @@ TEST(AttentionWindow, AnotherWindowIsNotProved) {
   }
 }
 
+/// Where no length moves the diagonal, bounds on keys are bounds on blocks of them, with numbers
+/// that are rounded: a mask of whole blocks has the same ones.
+TEST(AttentionWindow, AMaskOfWholeBlocksIsNoDiagonal) {
+  std::string text = attention_text();
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  replace("j <= i + TK - TQ + RIGHT", "j <= i + RIGHT");
+  replace("return max(1, min(TK, queries.start + (queries.size + right) + TK - TQ)) if right >= 0",
+          "return TK if right >= 0");
+  replace("if step.index < masked or LEFT >= 0 and leaving <= step.index:", "if KEYS > 0:");
+  replace("if left >= 0 else end <= key\n",
+          "if left >= 0 else TK <= key or first_query < first_key\n");
+  const check::Report r = attention_report(text, {{"RIGHT", 8}});
+  EXPECT_NE(r.verdict(), check::Verdict::proved);
+  EXPECT_EQ(r.find("deadlock")->verdict, check::Verdict::proved) << to_text(r);
+  EXPECT_NE(r.find("mask")->verdict, check::Verdict::proved) << to_text(r);
+}
+
 }  // namespace
 }  // namespace tessera::commands
