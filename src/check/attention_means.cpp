@@ -1,5 +1,6 @@
 #include "check/attention_means.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -204,7 +205,19 @@ class Reader {
     known.emplace(out_.key, kernel_.pool->constant(0));
     const Term t = term_of(kernel_, *out_.seen, known);
     if (!t || !t->predicate()) return refuse("what is seen is no condition on rows and keys");
+    if (rounds(*out_.seen)) return refuse("what is seen has a quotient or a remainder in it");
     return {};
+  }
+
+  /// Whether there is a quotient or a remainder: bounds on rows and keys have to be linear.
+  // NOLINTNEXTLINE(misc-no-recursion): expressions nest
+  static bool rounds(const Expr& e) {
+    if (const auto* u = e.as<syntax::Unary>()) return rounds(*u->operand);
+    if (const auto* b = e.as<syntax::Binary>())
+      return b->op == "//" || b->op == "%" || rounds(*b->left) || rounds(*b->right);
+    const auto* c = e.as<syntax::Compare>();
+    return c != nullptr && std::any_of(c->values.begin(), c->values.end(),
+                                       [](const Expr& of) { return rounds(of); });
   }
 
   [[nodiscard]] bool mentions(const IndexedBy& of, const std::string& name) const {

@@ -122,6 +122,14 @@ TEST(AttentionWindow, AnotherWindowIsNotProved) {
   }
 }
 
+/// Bounds that are rounded would be taken for linear ones where blocks are as long.
+TEST(AttentionWindow, QuotientsOfKeysAreNoWindow) {
+  std::string text = attention_text();
+  const std::string from = "j <= i + TK - TQ + RIGHT";
+  text.replace(text.find(from), from.size(), "j // 16 * 16 <= i + TK - TQ + RIGHT");
+  EXPECT_THROW(attention_report(text, {{"RIGHT", 8}}), std::runtime_error);
+}
+
 /// Where no length moves the diagonal, bounds on keys are bounds on blocks of them, with numbers
 /// that are rounded: a mask of whole blocks has the same ones.
 TEST(AttentionWindow, AMaskOfWholeBlocksIsNoDiagonal) {
