@@ -11,7 +11,8 @@ The blocks are persistent: each goes over its share of the tiles of queries, and
 where a mask leaves one tile with fewer steps than the next. With two places for queries those of the next tile are there
 when it begins, and a result has as long to leave.
 
-Keys come from the last to the first: what a mask cuts, past the end or past the diagonal, is in the first steps.
+Keys come from the last to the first: what a mask cuts, past the end or past the diagonal, is in the first steps. With a
+window, keys before it are in the last steps, and blocks of keys that no query of the tile sees are never loaded.
 Heads of keys and values serve H // G heads of queries each.
 """
 
@@ -22,7 +23,7 @@ from tessera.language import *
 LOG2_E = 1.4426950408889634
 
 
-@kernel(means="O[b, h, i, e] = sum(softmax(where(CAUSAL == 0 or j <= i + TK - TQ, (SCALE if SCALE > 0 else D**-0.5) * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d), -inf), j) * V[b, h * G // H, j, e], j)")
+@kernel(means="O[b, h, i, e] = sum(softmax(where((CAUSAL == 0 or j <= i + TK - TQ) and (LEFT < 0 or i + TK - TQ - LEFT <= j) and (RIGHT < 0 or j <= i + TK - TQ + RIGHT), CAP * tanh((SCALE if SCALE > 0 else D**-0.5) / CAP * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d)) if CAP > 0 else (SCALE if SCALE > 0 else D**-0.5) * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d), -inf), j) * V[b, h * G // H, j, e], j)")
 def attention(
     TQ: index(below=MOST_KEYS),  # queries, and keys: of a head
     TK: index(below=MOST_KEYS),
@@ -53,16 +54,23 @@ def attention(
     Q_SLOTS: const = 2,  # tiles of queries that have a place
     SECTION: const = 8,  # heads that are worked on at a time: their keys and values stay in the cache
     CAUSAL: const = 0,  # 1: query i sees keys up to i + TK - TQ
+    LEFT: const = -1,  # of a window: so many keys before i + TK - TQ are seen; below 0: all
+    RIGHT: const = -1,  # so many behind it; below 0: all. With CAUSAL: none
     TURNS: const = 1,  # 1: consumers issue their products by turns
     STRIDED: const = 0,  # 1: rows, heads and batches have strides of their own; 0: tensors are dense
     SCALE: const = 0.0,  # of the scores; 0: 1 / sqrt(D)
+    CAP: const = 0.0,  # scores s become CAP * tanh(s / CAP); 0: they stay
     MOST_KEYS: const = 1 << 17,  # what TQ and TK, and H and G, stay below: tiles are counted in 32 bits
     MOST_HEADS: const = 1 << 9,
 ):
     assert D % 32 == 0 and D <= 256 and KEYS % 16 == 0 and KEYS <= 256, "wgmma makes at most 256 columns"
+    assert CAUSAL == 0 or RIGHT < 0, "a causal mask is the right end of a window, with no key behind the diagonal"
     assert TURNS == 0 or GROUPS > 1, "one consumer alone takes no turns"
     assert GROUPS >= 1 and GROUPS <= 3, "the registers of a block are those of three consumers"
 
+    scale = SCALE if SCALE > 0 else D**-0.5
+    right = 0 if CAUSAL == 1 else RIGHT
+    longest = 1 if right >= 0 and LEFT < 0 else 0  # tiles have the more steps the later they come
     swizzle = 128 if D % 64 == 0 else 64
     q = shared(ELEMENT, [Q_SLOTS, GROUPS * 64, D], swizzle=swizzle, contiguous=2)
     k = shared(ELEMENT, [STAGES, KEYS, D], swizzle=swizzle, contiguous=2)
@@ -75,20 +83,21 @@ def attention(
     v_empty = barrier(STAGES, arrivals=GROUPS * 4, starts_complete=True)
     turn = named_barrier(GROUPS, threads=256)
     # All tiles of SECTION heads, then the next: dealt back and forth, so that blocks have about as many steps.
-    work = tiles(B * H, 1, TQ, GROUPS * 64, group=SECTION, alternate=CAUSAL == 1, stages=Q_SLOTS)
+    work = tiles(B * H, 1, TQ, GROUPS * 64, group=SECTION, alternate=longest == 1, stages=Q_SLOTS)
 
     with role("producer", warpgroups=1, registers=24 if GROUPS < 3 else 32), one_thread():
         for pair, m in work:
             batch = pair.index // H
             head = pair.index % H
             shared_head = head * G // H
-            queries = longest_first(m, TQ, CAUSAL, (B * H - 1) // SECTION - pair.index // SECTION)
-            steps = steps_of(queries, TQ, TK, KEYS, STAGES, CAUSAL)
+            queries = longest_first(m, TQ, longest, (B * H - 1) // SECTION - pair.index // SECTION)
+            steps = steps_of(queries, TQ, TK, KEYS, STAGES, LEFT, right)
+            key_blocks = blocks_up_to_end(steps, queries, TQ, TK, KEYS, LEFT, right)
             q_empty[work.turn].wait()
             q_full[work.turn].expect(q[work.turn])
             tma.load(Q[batch, head, queries, :], q[work.turn], q_full[work.turn])
             for step in steps:
-                keys = part(steps.turns - 1 - step.index, KEYS)
+                keys = part(key_blocks - 1 - step.index, KEYS)
                 k_empty[step].wait()
                 k_full[step].expect(k[step])
                 tma.load(K[batch, shared_head, keys, :], k[step], k_full[step])
@@ -106,15 +115,18 @@ def attention(
         for pair, m in work:
             batch = pair.index // H
             head = pair.index % H
-            queries = longest_first(m, TQ, CAUSAL, (B * H - 1) // SECTION - pair.index // SECTION)
+            queries = longest_first(m, TQ, longest, (B * H - 1) // SECTION - pair.index // SECTION)
             sums[:] = 0.0
             most[:] = -inf
             total[:] = 0.0
-            steps = steps_of(queries, TQ, TK, KEYS, STAGES, CAUSAL)
-            masked = steps.turns - seen_by_all(queries.start + warpgroup * 64, TQ, TK, CAUSAL) // KEYS
+            steps = steps_of(queries, TQ, TK, KEYS, STAGES, LEFT, right)
+            key_blocks = blocks_up_to_end(steps, queries, TQ, TK, KEYS, LEFT, right)
+            own_first = queries.start + warpgroup * 64
+            masked = key_blocks - seen_by_all(own_first, TQ, TK, right) // KEYS
+            leaving = key_blocks - cdiv(before_all(own_first + 63, TQ, TK, LEFT), KEYS)
             q_full[work.turn].wait()
             for step in steps:
-                first_key = (steps.turns - 1 - step.index) * KEYS
+                first_key = (key_blocks - 1 - step.index) * KEYS
                 k_full[step].wait()
                 take_turn(turn, TURNS)
                 wgmma.fence()
@@ -133,9 +145,11 @@ def attention(
                 k_empty[step].arrive()
                 if Q_SLOTS > 1 and step.index == 0 and work.turn.index > 0:
                     leave(q_empty[work.turn - 1])
-                if step.index < masked:
-                    mask(scores, queries.start, first_key, TQ, TK, CAUSAL)
-                factor = soften(scores, most, total, SCALE if SCALE > 0 else D**-0.5)
+                if CAP > 0:
+                    scores[:] = tanh_approx(scores * (scale / CAP))
+                if step.index < masked or LEFT >= 0 and leaving <= step.index:
+                    mask(scores, queries.start, first_key, TQ, TK, LEFT, right)
+                factor = soften(scores, most, total, CAP if CAP > 0 else scale)
                 if step.index > 0:
                     wgmma.wait(0)
                     v_empty[step - 1].arrive()
@@ -174,28 +188,47 @@ def leave(place):
         place.arrive()
 
 
-def longest_first(m, TQ, causal, sections_left):
-    """With a mask, the tiles of the last queries have the most steps: they begin, and end every second section before the
-    last, so that from section to section tiles are about alike."""
+def longest_first(m, TQ, longest, sections_left):
+    """Where the tiles of the last queries have the most steps they begin, and end every second section before the last, so
+    that from section to section tiles are about alike."""
     last = cdiv(TQ, m.size) - 1
-    return part(last - m.index if sections_left % 2 == 0 else m.index, m.size) if causal == 1 else m
+    return part(last - m.index if sections_left % 2 == 0 else m.index, m.size) if longest == 1 else m
 
 
-def steps_of(queries, TQ, TK, size, stages, causal):
-    """Steps over the keys that these queries see; one at least."""
-    return ring(max(1, min(TK, queries.start + queries.size + TK - TQ)) if causal == 1 else TK, size, stages)
+def steps_of(queries, TQ, TK, size, stages, left, right):
+    """Steps over the blocks of keys that these queries see; one at least."""
+    end = end_of_keys(queries, TQ, TK, right)
+    first = before_all(queries.start, TQ, TK, left) // size
+    return ring(end if left < 0 else max(1, cdiv(end, size) - first) * size, size, stages)
 
 
-def seen_by_all(first_query, TQ, TK, causal):
-    """Keys that this query and all behind it see, from the first on."""
-    return max(0, min(TK, first_query + TK - TQ + 1)) if causal == 1 else TK
+def blocks_up_to_end(steps, queries, TQ, TK, size, left, right):
+    """Blocks of keys up to the last one that these queries see; the steps begin with that one."""
+    return steps.turns if left < 0 else cdiv(end_of_keys(queries, TQ, TK, right), size)
 
 
-def mask(scores, first_query, first_key, TQ, TK, causal):
-    """Scores of keys past the end, or past the diagonal, become -inf."""
+def end_of_keys(queries, TQ, TK, right):
+    """The end of the keys that these queries see; 1 at least."""
+    return max(1, min(TK, queries.start + (queries.size + right) + TK - TQ)) if right >= 0 else TK
+
+
+def seen_by_all(first_query, TQ, TK, right):
+    """The first key past what this query sees; those behind it see more."""
+    return max(0, min(TK, first_query + TK - TQ + (1 + right))) if right >= 0 else TK
+
+
+def before_all(query, TQ, TK, left):
+    """Keys before the window of this query."""
+    return max(0, query + TK - TQ - left) if left >= 0 else 0
+
+
+def mask(scores, first_query, first_key, TQ, TK, left, right):
+    """Scores of keys past the end, or outside of the window, become -inf."""
     query = first_query + indices(scores, axis=0)
-    end = min(TK, query + TK - TQ + 1) if causal == 1 else TK
-    scores[:] = where(end <= first_key + indices(scores, axis=1), -inf, scores)
+    key = first_key + indices(scores, axis=1)
+    end = min(TK, query + TK - TQ + (1 + right)) if right >= 0 else TK
+    hidden = end <= key or key < query + TK - TQ - left if left >= 0 else end <= key
+    scores[:] = where(hidden, -inf, scores)
 
 
 def soften(scores, most, total, scale):

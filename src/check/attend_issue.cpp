@@ -374,6 +374,11 @@ void AttendWalk::stored(const core::Op& op, int warp, Cell cell, int64_t row, in
     return refuted("placement", "scores are scaled by another number than the meaning has",
                    fmt::format("powers of 2 of {} * score", scale_),
                    fmt::format("scale scores by {}", scale_));
+  if (!Online::same(v.inner, inner_))
+    return refuted("placement", "scores are capped otherwise than the meaning has it",
+                   inner_ > 0 ? fmt::format("tanh({} * score)", inner_) : "scores without a cap",
+                   v.inner > 0 ? fmt::format("let the tanh take {} * score", inner_)
+                               : "take the tanh of scaled scores before they are masked");
   ++stored_[static_cast<std::size_t>(row * products_.columns + column)];
 }
 

@@ -6,6 +6,7 @@
 
 #include "check/attention_means.h"
 #include "check/flow.h"
+#include "check/launch.h"
 #include "check/online.h"
 #include "check/operand.h"
 #include "check/place.h"
@@ -59,6 +60,7 @@ class AttendProducts {
   [[nodiscard]] Term key_count() const {
     return kernel_[means_.k.tensor].extents[static_cast<std::size_t>(means_.k.place(means_.key))];
   }
+  [[nodiscard]] Lengths lengths() const { return {queries(), key_count(), rows, keys}; }
   /// Names of the output's indices: batches as the stores have them.
   [[nodiscard]] Names names() const;
   /// Whether a term is 0 for all sizes; where it is not, or not known, told as of `kind`.

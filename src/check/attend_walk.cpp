@@ -1,7 +1,7 @@
 #include "check/attend_walk.h"
 
 #include <algorithm>
-#include <limits>
+#include <numbers>
 
 #include "check/launch.h"
 #include "term/rules.h"
@@ -14,12 +14,13 @@ constexpr int turns = 4;  // that are walked: one after those that two others st
 }  // namespace
 
 AttendWalk::AttendWalk(const core::Kernel& kernel, AttendProducts& products, SeenKeys& seen,
-                       Online& online, double scale)
+                       Online& online, const Attention& means)
     : kernel_(kernel),
       products_(products),
       seen_(seen),
       online_(online),
-      scale_(scale),
+      scale_(means.scale * std::numbers::log2e),
+      inner_(means.inner),
       whole_depth_((uint64_t{1} << (products.depth / 16)) - 1) {
   values_.assign(4096, -1);
   state_.registers.assign(static_cast<std::size_t>(products.role->warps),
@@ -91,36 +92,10 @@ bool AttendWalk::told(const core::Op& op, int warp, int lane) {
 
 /// A small launch in which the mask hides another key of a row than the meaning.
 std::optional<std::string> AttendWalk::mask_fails(const Online::Value& s) {
-  const Term queries = products_.queries(), keys = products_.key_count(),
-             counter = products_.loop->counter;
-  const Expression claim(term::logical_or(term::less_equal(queries, products_.row_corner + s.row),
-                                          seen_.claim(s.mask, s.row, s.column))),
-      upper(products_.loop->upper), grid(kernel_.grid);
-  if (queries->op != term::Op::parameter || keys->op != term::Op::parameter) return std::nullopt;
-  Values at(values_.size(), 0);
-  const auto value = [&](Term leaf) -> int64_t& {
-    return at[static_cast<std::size_t>(leaf->symbol->index)];
-  };
-  for (Term p : kernel_.parameters) value(p) = p->symbol->facts.lower.value_or(1);
-  value(kernel_.at.multiprocessors) = 132;
-  for (const int64_t q :
-       {int64_t{1}, products_.rows / 2, products_.rows, products_.rows + 2, 2 * products_.rows})
-    for (int64_t k = 1; k <= 3 * products_.keys + 1; ++k) {
-      value(queries) = q;
-      value(keys) = k;
-      const int64_t blocks = grid(at).value_or(0);
-      value(kernel_.at.blocks) = blocks;
-      for (int64_t b = 0; b < std::min<int64_t>(blocks, 3); ++b) {
-        value(kernel_.at.block) = b;
-        for (int64_t t = 0; t < upper(at).value_or(0); ++t) {
-          value(counter) = t;
-          if (claim(at) == 0)
-            return fmt::format("{} = {}, {} = {}, block = {}, {} = {}", queries->symbol->name, q,
-                               keys->symbol->name, k, b, counter->symbol->name, t);
-        }
-      }
-    }
-  return std::nullopt;
+  const Term outside = term::less_equal(products_.queries(), products_.row_corner + s.row);
+  return fails_at_lengths(kernel_, products_.loops(),
+                          term::logical_or(outside, seen_.claim(s.mask, s.row, s.column)),
+                          products_.lengths());
 }
 
 /// What follows the loop, had it ended with this turn.

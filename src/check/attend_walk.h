@@ -12,9 +12,9 @@ namespace tessera::check {
 
 class AttendWalk {
  public:
-  /// `scale`: what powers of 2 have to multiply scores with.
+  /// The meaning's scale and cap are what the results are held to.
   AttendWalk(const core::Kernel& kernel, AttendProducts& products, SeenKeys& seen, Online& online,
-             double scale);
+             const Attention& means);
   /// Walks turns, and after each of the first ones what follows the loop. False where something is
   /// refuted or not known: told to the products.
   bool run();
@@ -81,7 +81,8 @@ class AttendWalk {
   AttendProducts& products_;
   SeenKeys& seen_;
   Online& online_;
-  double scale_;
+  double scale_;  // what powers of 2 have to multiply scores with, or their tanh
+  double inner_;  // what a tanh of scores has to take them times; 0: there is none
   uint64_t whole_depth_;
   State state_;
   Values values_;

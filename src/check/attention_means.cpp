@@ -1,5 +1,6 @@
 #include "check/attention_means.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -26,6 +27,18 @@ const syntax::Call* call_of(const Expr& e, std::string_view f, std::size_t argum
   return name != nullptr && *name == f && c->arguments.size() == arguments ? c : nullptr;
 }
 
+std::optional<double> number(const Expr& e);
+
+/// The side of `x if a > b else y` that numbers decide; null: they do not.
+// NOLINTNEXTLINE(misc-no-recursion): expressions nest
+const Expr* side_of(const syntax::Conditional& c) {
+  const auto* test = c.condition->as<syntax::Compare>();
+  if (test == nullptr || test->values.size() != 2) return nullptr;
+  const std::optional<double> x = number(test->values[0]), y = number(test->values[1]);
+  if (!x || !y || (test->ops[0] != ">" && test->ops[0] != "==")) return nullptr;
+  return (test->ops[0] == ">" ? *x > *y : *x == *y) ? &*c.yes : &*c.no;
+}
+
 /// The value of an expression of numbers alone.
 // NOLINTNEXTLINE(misc-no-recursion): expressions nest
 std::optional<double> number(const Expr& e) {
@@ -39,11 +52,8 @@ std::optional<double> number(const Expr& e) {
     return -*of;
   }
   if (const auto* c = e.as<syntax::Conditional>()) {
-    const auto* test = c->condition->as<syntax::Compare>();
-    if (test == nullptr || test->values.size() != 2) return std::nullopt;
-    const std::optional<double> x = number(test->values[0]), y = number(test->values[1]);
-    if (!x || !y || (test->ops[0] != ">" && test->ops[0] != "==")) return std::nullopt;
-    return number(*((test->ops[0] == ">" ? *x > *y : *x == *y) ? c->yes : c->no));
+    const Expr* side = side_of(*c);
+    return side == nullptr ? std::nullopt : number(*side);
   }
   const auto* b = e.as<syntax::Binary>();
   if (b == nullptr) return std::nullopt;
@@ -122,8 +132,22 @@ class Reader {
     return scaled(choice->arguments[1].value);
   }
 
-  /// scale * sum(Q * K, d), in either order; or the sum alone.
+  /// scale * sum(Q * K, d), in either order; or the sum alone. The same of a tanh of these.
+  // NOLINTNEXTLINE(misc-no-recursion): expressions nest
   Status scaled(const Expr& e) {
+    if (const auto* c = e.as<syntax::Conditional>()) {
+      const Expr* side = side_of(*c);
+      return side == nullptr ? Status(refuse("a choice of scores that no numbers decide"))
+                             : scaled(*side);
+    }
+    if (const syntax::Call* capped = call_of(e, "tanh", 1)) {
+      if (out_.inner > 0) return refuse("scores are capped twice");
+      const double cap = std::exchange(out_.scale, 1);
+      out_.inner = 1;  // until the scale of what it takes is read
+      TESSERA_CHECK(scaled(capped->arguments[0].value));
+      out_.inner = std::exchange(out_.scale, cap);
+      return {};
+    }
     if (const auto* b = e.as<syntax::Binary>(); b != nullptr && (b->op == "*" || b->op == "/")) {
       std::optional<double> by = number(*b->left);
       const bool first = by.has_value() && b->op == "*";
@@ -181,7 +205,19 @@ class Reader {
     known.emplace(out_.key, kernel_.pool->constant(0));
     const Term t = term_of(kernel_, *out_.seen, known);
     if (!t || !t->predicate()) return refuse("what is seen is no condition on rows and keys");
+    if (rounds(*out_.seen)) return refuse("what is seen has a quotient or a remainder in it");
     return {};
+  }
+
+  /// Whether there is a quotient or a remainder: bounds on rows and keys have to be linear.
+  // NOLINTNEXTLINE(misc-no-recursion): expressions nest
+  static bool rounds(const Expr& e) {
+    if (const auto* u = e.as<syntax::Unary>()) return rounds(*u->operand);
+    if (const auto* b = e.as<syntax::Binary>())
+      return b->op == "//" || b->op == "%" || rounds(*b->left) || rounds(*b->right);
+    const auto* c = e.as<syntax::Compare>();
+    return c != nullptr && std::any_of(c->values.begin(), c->values.end(),
+                                       [](const Expr& of) { return rounds(of); });
   }
 
   [[nodiscard]] bool mentions(const IndexedBy& of, const std::string& name) const {
@@ -221,6 +257,10 @@ Term term_of(const core::Kernel& kernel, const Expr& e, const Names& names) {
       if (p->symbol->name == *n) return p;
     return {};
   }
+  if (const auto* u = e.as<syntax::Unary>()) {
+    const Term of = u->op == "-" ? term_of(kernel, *u->operand, names) : Term();
+    return of && !of->predicate() ? operation(pool, "-", pool.constant(0), of) : Term();
+  }
   if (const auto* c = e.as<syntax::Compare>()) {
     Term out;
     for (std::size_t i = 0; i + 1 < c->values.size(); ++i) {
@@ -259,6 +299,10 @@ std::optional<int64_t> value_of(const Expr& e, const Numbers& numbers) {
     if (op == "==" || op == "!=") return static_cast<int64_t>((a == b) == (op == "=="));
     return std::nullopt;
   };
+  if (const auto* u = e.as<syntax::Unary>(); u != nullptr && u->op == "-") {
+    const std::optional<int64_t> of = value_of(*u->operand, numbers);
+    return of ? std::optional(-*of) : std::nullopt;
+  }
   if (const auto* c = e.as<syntax::Compare>()) {
     bool all = true;
     for (std::size_t i = 0; i + 1 < c->values.size(); ++i) {

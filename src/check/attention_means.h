@@ -5,7 +5,7 @@
 //                       * V[b, h * G // H, j, e], j)
 //
 // softmax(s, j) is exp(s) over the sum of exp(s) of all j. A score of -inf is none: its key is not
-// seen. A row that sees no key is NaN.
+// seen. Scores may be capped: cap * tanh(0.125 * sum(..) / cap). A row that sees no key is NaN.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,8 @@ struct IndexedBy {
 struct Attention {
   IndexedBy o, q, k, v;
   std::string row, column, key, depth;  // names: i, e, j, d. The others of `o` are batches
-  double scale = 1;                     // of the scores
+  double scale = 1;                     // of the scores, or of their tanh
+  double inner = 0;                     // above 0: scores are scale * tanh(inner * sum)
   std::optional<syntax::Expr> seen;     // a predicate on row and key; none: every key is seen
 };
 

@@ -17,6 +17,7 @@ namespace tessera::check {
 struct Flow {
   std::vector<Violation> violations;            // of k_agreement, reduction, placement, output_once
   std::map<std::string_view, std::string> why;  // kind that could not be decided: the reason
+  bool whole = true;  // false: what was found ended the tracing, and nothing more is known
 };
 
 /// `runs` have been proved.

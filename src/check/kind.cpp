@@ -129,6 +129,8 @@ Finding judge_by_flow(const Subject& s, const Kind& k) {
         return unknown(fmt::format("not decided where `{}` is refuted", kind));
     if (kind == k.name) break;
   }
+  if (!s.flow->whole && k.name != by_flow.front())
+    return unknown("not decided where the tracing ends early");
   return proved("all elements of a tile, for all corners");
 }
 

@@ -135,4 +135,47 @@ std::optional<std::string> fails(const core::Kernel& kernel,
   return Launches(kernel, loops, predicate, known, true).find();
 }
 
+std::optional<std::string> fails_at_lengths(const core::Kernel& kernel,
+                                            const std::vector<const core::For*>& loops,
+                                            Term predicate, const Lengths& lengths) {
+  if (lengths.queries->op != term::Op::parameter || lengths.keys->op != term::Op::parameter)
+    return std::nullopt;
+  const Expression claim(predicate), grid(kernel.grid);
+  std::vector<Term> all = {predicate,        kernel.grid,    kernel.at.block,
+                           kernel.at.blocks, kernel.at.rank, kernel.at.multiprocessors};
+  all.insert(all.end(), kernel.parameters.begin(), kernel.parameters.end());
+  for (const core::For* f : loops) all.insert(all.end(), {f->lower, f->upper, f->counter});
+  int most = 0;
+  for (Term s : term::symbols_of(all)) most = std::max(most, s->symbol->index);
+  Values at(static_cast<std::size_t>(most) + 1, 0);
+  const auto value = [&](Term leaf) -> int64_t& {
+    return at[static_cast<std::size_t>(leaf->symbol->index)];
+  };
+  for (Term p : kernel.parameters) value(p) = p->symbol->facts.lower.value_or(1);
+  value(kernel.at.multiprocessors) = 132;
+  const Expression upper(loops.empty() ? kernel.pool->constant(1) : loops.back()->upper);
+  const int64_t rows = lengths.rows, dense = 3 * lengths.block + 1;
+  for (const int64_t q : {int64_t{1}, rows / 2, rows, rows + 2, 2 * rows})
+    for (int64_t k = 1; k <= std::max(dense, 8 * rows); k += k < dense ? 1 : 7) {
+      value(lengths.queries) = q;
+      value(lengths.keys) = k;
+      const int64_t blocks = grid(at).value_or(0);
+      value(kernel.at.blocks) = blocks;
+      for (int64_t b = 0; b < std::min<int64_t>(blocks, 3); ++b) {
+        value(kernel.at.block) = b;
+        for (int64_t t = 0; t < upper(at).value_or(0); ++t) {
+          if (!loops.empty()) value(loops.back()->counter) = t;
+          if (claim(at) == 0)
+            return fmt::format(
+                "{} = {}, {} = {}, block = {}{}", lengths.queries->symbol->name, q,
+                lengths.keys->symbol->name, k, b,
+                loops.empty() ? ""
+                              : fmt::format(", {} = {}", loops.back()->counter->symbol->name, t));
+        }
+        if (!loops.empty()) value(loops.back()->counter) = 0;
+      }
+    }
+  return std::nullopt;
+}
+
 }  // namespace tessera::check

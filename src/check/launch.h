@@ -17,4 +17,15 @@ std::optional<std::string> fails(const core::Kernel& kernel,
                                  const std::vector<const core::For*>& loops, Term predicate,
                                  const Known& known = {});
 
+/// The lengths of attention: parameters, and what a tile and a block have of them.
+struct Lengths {
+  Term queries, keys;
+  int64_t rows = 1, block = 1;
+};
+/// The same for launches of many lengths, all other parameters at their least, each tile in a block
+/// of its own, in the first blocks: as windows and masks differ at few lengths alone.
+std::optional<std::string> fails_at_lengths(const core::Kernel& kernel,
+                                            const std::vector<const core::For*>& loops,
+                                            Term predicate, const Lengths& lengths);
+
 }  // namespace tessera::check

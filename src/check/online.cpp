@@ -44,7 +44,7 @@ void Keys::add(const Keys& others) {
 
 std::size_t Online::Hash::operator()(const Value& v) const {
   uint64_t h = mixed(static_cast<uint64_t>(v.kind), bits(v.number));
-  h = mixed(h, bits(v.scale));
+  h = mixed(mixed(h, bits(v.scale)), bits(v.inner));
   for (int x : {v.row, v.turn, v.column, v.mask, v.keys, v.linear, v.of})
     h = mixed(h, static_cast<uint64_t>(x));
   return h;
@@ -138,7 +138,8 @@ Online::Id Online::all_of(const std::vector<Id>& some) {
       all = v;
       of = keys(v);
     } else if (v.linear != all.linear || v.row != all.row || v.column != all.column ||
-               v.scale != all.scale || v.number != all.number || of.meets(keys(v))) {
+               v.scale != all.scale || v.inner != all.inner || v.number != all.number ||
+               of.meets(keys(v))) {
       out = add(out, i);  // which tells what is wrong
     } else {
       of.add(keys(v));
@@ -201,6 +202,7 @@ Online::Id Online::add_sums(const Value& a, const Value& b) {
                  "powers of one row's scores, times one column of the values",
                  text(intern(a)) + " and " + text(intern(b)),
                  "add what belongs to one element of the output");
+  if (a.inner != b.inner) return capped_apart(intern(a), intern(b));
   if (keys(a).meets(keys(b)))
     return wrong("reduction", "a key is summed twice", "each key once",
                  text(intern(a)) + " and " + text(intern(b)),
@@ -302,7 +304,9 @@ Online::Id Online::greatest(Id a, Id b) {
       return wrong("dominance", "the greatest score is taken over several rows",
                    fmt::format("scores of row {}", out.row), fmt::format("one of row {}", v.row),
                    "take the greatest score along the keys");
+    if (out.row >= 0 && out.inner != v.inner) return capped_apart(a, b);
     out.row = v.row;
+    out.inner = v.inner;
     if (v.kind == Kind::greatest) {
       all.add(keys(v));
     } else {

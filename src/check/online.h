@@ -52,6 +52,7 @@ class Online {
     Kind kind = Kind::number;
     double number = 0;  // of `sum`: what it is multiplied with
     double scale = 0;   // of `sum` and `result`
+    double inner = 0;   // above 0: not of scores s, but of tanh(inner * s)
     int row = -1;       // of the tile
     int turn = -1;      // of `score`: of its block of keys
     int column = -1;    // of `score`: the key in its block; of `sum`: 0: times V[key, .], -1: not
@@ -131,6 +132,8 @@ class Online {
   Id call(const pointwise::Function& f, const std::vector<Id>& of);
   Id multiply(Id a, Id b);
   Id divide(Id a, Id b);
+  Id capped(Id score);
+  Id capped_apart(Id a, Id b);
   Id power(Id exponent, double base_log2);
   Id bounded(Value out, Id score, Linear rest);
   Id greatest(Id a, Id b);

@@ -70,6 +70,7 @@ Online::Id Online::call(const pointwise::Function& f, const std::vector<Id>& of)
   if (name == "maximum") return greatest(of[0], of[1]);
   if (name == "exp2" || name == "exp2_flushed") return power(of[0], 1);
   if (name == "exp") return power(of[0], std::numbers::log2e);
+  if (name.starts_with("tanh") && (*this)[of[0]].kind != Kind::number) return capped(of[0]);
   if (name == "where") return choose(of[0], of[1], of[2]);
   bool numbers = true;
   std::vector<double> values;
@@ -170,11 +171,14 @@ std::string Online::text(Id i) const {
     case Kind::number:
       return fmt::format("{}", v.number);
     case Kind::score:
-      return fmt::format("the score of row {} and column {} of turn {}", v.row, v.column, v.turn);
+      return fmt::format("the {}score of row {} and column {} of turn {}",
+                         v.inner > 0 ? "capped " : "", v.row, v.column, v.turn);
     case Kind::greatest:
-      return fmt::format("the greatest score of row {} over {}", v.row, keys_text(v));
+      return fmt::format("the greatest {}score of row {} over {}", v.inner > 0 ? "capped " : "",
+                         v.row, keys_text(v));
     case Kind::sum:
-      return fmt::format("the sum of powers of row {} over {}{}", v.row, keys_text(v),
+      return fmt::format("the sum of powers of row {} over {}{}{}", v.row, keys_text(v),
+                         v.inner > 0 ? ", of capped scores" : "",
                          v.column < 0 ? "" : ", times values");
     case Kind::inverse:
       return "1 over " + text(v.of);

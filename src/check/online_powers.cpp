@@ -28,6 +28,7 @@ Online::Id Online::multiply(Id a, Id b) {
     return wrong("rescale", "a sum is multiplied by another row's factor",
                  fmt::format("the factor of row {}", out.row), fmt::format("of row {}", factor.row),
                  "let the factor be of the accumulator's row");
+  if (out.inner != factor.inner) return capped_apart(a, b);
   if (out.row < 0) out.row = factor.row;
   out.number *= factor.number;
   Linear l = forms_[static_cast<std::size_t>(out.linear)];
@@ -52,6 +53,7 @@ Online::Id Online::divide(Id a, Id b) {
   if (x.row != y.row || y.column >= 0 || x.column < 0)
     return wrong("placement", "a sum is divided by another row's total", text(a), text(b),
                  "divide by the total of the accumulator's row");
+  if (x.inner != y.inner) return capped_apart(a, b);
   if (keys(x) != keys(y))
     return wrong("reduction", "a sum of values and the total of its weights are of different keys",
                  text(a), text(b),
@@ -61,7 +63,29 @@ Online::Id Online::divide(Id a, Id b) {
   if (!same(x.number, y.number) || !same(x.scale, y.scale) || !same_forms(l, m))
     return wrong("rescale", "a sum of values and the total of its weights have different factors",
                  exponents(x), exponents(y), "multiply both by the same factors");
-  return intern({.kind = Kind::result, .scale = x.scale, .row = x.row, .keys = x.keys});
+  return intern(
+      {.kind = Kind::result, .scale = x.scale, .inner = x.inner, .row = x.row, .keys = x.keys});
+}
+
+/// tanh of a score, perhaps scaled.
+Online::Id Online::capped(Id id) {
+  Linear l;
+  if (!linear_of(id, l) || l.parts.size() != 1 || l.constant != 0 || !(l.parts[0].by > 0))
+    return unknown("a tanh of what is no score");
+  Value out = (*this)[l.parts[0].of];
+  if (out.kind != Kind::score || out.inner > 0) return unknown("a tanh of what is no product");
+  if (out.mask != 0)
+    return wrong("mask", "a score is capped that is masked before: tanh(-inf) is -1", "-inf",
+                 text(l.parts[0].of), "cap scores first, then mask them");
+  out.inner = l.parts[0].by;
+  return intern(out);
+}
+
+/// Of scores that are not capped the same way.
+Online::Id Online::capped_apart(Id a, Id b) {
+  return wrong("rescale", "scores come together that are not capped the same way",
+               "one cap for all scores of a row", text(a) + " and " + text(b),
+               "cap all scores, in each step, before the greatest is taken");
 }
 
 Online::Id Online::power(Id exponent, double base_log2) {
@@ -78,7 +102,9 @@ Online::Id Online::power(Id exponent, double base_log2) {
       return wrong("rescale", "scores of different rows are subtracted",
                    fmt::format("row {}", out.row), fmt::format("row {}", v.row),
                    "take off the greatest score of the same row");
+    if (out.row >= 0 && out.inner != v.inner) return capped_apart(l.parts.front().of, p.of);
     out.row = v.row;
+    out.inner = v.inner;
     if (v.kind == Kind::greatest) {
       if (p.by < 0 && !p.finite && !always_a_key) needs_a_key = true;
       rest.parts.push_back(p);

@@ -47,13 +47,23 @@ std::optional<Any> any_of(const std::vector<Node>& nodes, int i, const Values& v
   return std::nullopt;
 }
 
+/// Both conditions, or either; -1 where one is none.
+int pair(Node::Kind kind, int left, int right, std::vector<Node>& out) {
+  if (left < 0 || right < 0) return -1;
+  Node n;
+  n.kind = kind;
+  n.left = left;
+  n.right = right;
+  out.push_back(std::move(n));
+  return static_cast<int>(out.size()) - 1;
+}
+
 }  // namespace
 
-SeenKeys::SeenKeys(const core::Kernel& kernel, std::vector<Term> places, const core::For& blocks)
-    : kernel_(kernel),
-      places_(std::move(places)),
-      turn_(blocks.counter),
-      turns_(term::simplify(blocks.upper)) {
+SeenKeys::SeenKeys(const core::Kernel& kernel, std::vector<Term> places, Term corner)
+    : kernel_(kernel), places_(std::move(places)), corner_(corner) {
+  for (const term::Part& p : term::sum_of(term::simplify(corner)).parts)
+    of_corner_.push_back(p.atom);
   masks_.emplace_back();
   known_masks_.emplace(Mask(), 0);
 }
@@ -96,12 +106,13 @@ int SeenKeys::bound(Term difference, int64_t rest, std::vector<Node>& out) {
 
 /// difference + rest >= 0 without a quotient n // size, where there is one: n // size <= r exactly
 /// if n < (r + 1) * size, and n // size >= r exactly if n >= r * size. An invalid term where there
-/// is none.
+/// is none. Quotients that the block's corner is made of stay.
 Term SeenKeys::without_quotient(Term difference, int64_t rest) {
   term::Sum sum = term::sum_of(term::simplify(difference));
   const auto quotient = std::find_if(sum.parts.begin(), sum.parts.end(), [&](const term::Part& p) {
-    return p.atom->op == Op::divide && p.atom != turns_ && p.atom->args[1]->op == Op::constant &&
-           p.atom->args[1]->value > 0 && (p.coefficient == 1 || p.coefficient == -1);
+    return p.atom->op == Op::divide && p.atom->args[1]->op == Op::constant &&
+           p.atom->args[1]->value > 0 && (p.coefficient == 1 || p.coefficient == -1) &&
+           !in_corner(p.atom);
   });
   if (quotient == sum.parts.end()) return {};
   Term n = quotient->atom->args[0];
@@ -111,32 +122,43 @@ Term SeenKeys::without_quotient(Term difference, int64_t rest) {
   sum.constant += rest;
   const Term r = term::term_of(*kernel_.pool, sum);
   const Term end = below ? (r + 1) * size : kernel_.pool->constant(0) - r * size;
-  // A turn before the last ends at `size` or more: max(c, n) is below that where n is, if c is.
-  if (n->op == Op::max && term::simplify(end) == term::simplify((turns_ - turn_) * size))
+  // The corner is at least 0: max(c, n) is below corner + d where n is, if c is below d.
+  const Term beyond = term::simplify(end - corner_);
+  if (below && n->op == Op::max && beyond->op == Op::constant)
     for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
-      if (n->op == Op::max && n->args[i]->op == Op::constant && n->args[i]->value < size->value)
+      if (n->op == Op::max && n->args[i]->op == Op::constant && n->args[i]->value < beyond->value)
         n = n->args[1 - i];
   return below ? term::less(n, end) : term::less_equal(end, n);
 }
 
+bool SeenKeys::in_corner(Term atom) const {
+  return std::find(of_corner_.begin(), of_corner_.end(), atom) != of_corner_.end();
+}
+
 /// difference + rest >= 0.
-// NOLINTNEXTLINE(misc-no-recursion): quotients nest
+// NOLINTNEXTLINE(misc-no-recursion): quotients and choices nest
 int SeenKeys::ordered(Term difference, int64_t rest, std::vector<Node>& out) {
   const Term same = without_quotient(difference, rest);
-  return same ? compile(same, false, out) : bound(difference, rest, out);
+  if (same) return compile(same, false, out);
+  // max(a, b) + c >= 0 where a + c >= 0 or b + c >= 0.
+  term::Sum sum = term::sum_of(term::simplify(difference));
+  for (std::size_t i = 0; i < sum.parts.size(); ++i) {
+    const term::Part part = sum.parts[i];
+    if ((part.atom->op != Op::max && part.atom->op != Op::min) || in_corner(part.atom)) continue;
+    sum.parts.erase(sum.parts.begin() + static_cast<std::ptrdiff_t>(i));
+    const Term others = term::term_of(*kernel_.pool, sum);
+    const auto with = [&](Term one) {
+      return ordered(others + one * kernel_.pool->constant(part.coefficient), rest, out);
+    };
+    const bool either = (part.atom->op == Op::max) == (part.coefficient > 0);
+    return pair(either ? Node::Kind::either : Node::Kind::both, with(part.atom->args[0]),
+                with(part.atom->args[1]), out);
+  }
+  return bound(difference, rest, out);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): conditions nest
 int SeenKeys::compile(Term p, bool contrary, std::vector<Node>& out) {
-  const auto pair = [&](Node::Kind kind, int left, int right) {
-    if (left < 0 || right < 0) return -1;
-    Node n;
-    n.kind = kind;
-    n.left = left;
-    n.right = right;
-    out.push_back(std::move(n));
-    return static_cast<int>(out.size()) - 1;
-  };
   switch (p->op) {
     case Op::truth: {
       Node n;
@@ -151,7 +173,7 @@ int SeenKeys::compile(Term p, bool contrary, std::vector<Node>& out) {
       const int left = compile(p->args[0], contrary, out),
                 right = compile(p->args[1], contrary, out);
       const bool both = (p->op == Op::logical_and) != contrary;
-      return pair(both ? Node::Kind::both : Node::Kind::either, left, right);
+      return pair(both ? Node::Kind::both : Node::Kind::either, left, right, out);
     }
     case Op::less:
     case Op::less_equal: {
@@ -166,7 +188,7 @@ int SeenKeys::compile(Term p, bool contrary, std::vector<Node>& out) {
         const int left = compile(with(choice->args[0]), contrary, out),
                   right = compile(with(choice->args[1]), contrary, out);
         const bool either = ((choice->op == Op::min) == (side == 0)) != contrary;
-        return pair(either ? Node::Kind::either : Node::Kind::both, left, right);
+        return pair(either ? Node::Kind::either : Node::Kind::both, left, right, out);
       }
       const int64_t strict = p->op == Op::less ? 1 : 0;
       return contrary ? ordered(p->args[0] - p->args[1], strict - 1, out)
@@ -178,7 +200,7 @@ int SeenKeys::compile(Term p, bool contrary, std::vector<Node>& out) {
       const bool same = (p->op == Op::equal) != contrary;
       const int left = bound(p->args[0] - p->args[1], same ? 0 : -1, out),
                 right = bound(p->args[1] - p->args[0], same ? 0 : -1, out);
-      return pair(same ? Node::Kind::both : Node::Kind::either, left, right);
+      return pair(same ? Node::Kind::both : Node::Kind::either, left, right, out);
     }
     default:
       return -1;
@@ -207,7 +229,11 @@ std::optional<std::vector<SeenKeys::Hidden>> SeenKeys::hidden(
   const auto at_place = [&](int64_t row, int64_t column) -> std::optional<Any> {
     const Term t = seen(row, column);
     const std::optional<Condition> c = t ? compile(t) : std::nullopt;
-    return c ? at(*c, true, {}) : std::nullopt;
+    // Where a bound's term is taken several times its number is rounded, and not linear.
+    const bool exact = c && std::all_of(c->negated.begin(), c->negated.end(), [](const Node& n) {
+                         return n.kind != Node::Kind::bound || n.term < 0 || n.scale == 1;
+                       });
+    return exact ? at(*c, true, {}) : std::nullopt;
   };
   const std::optional<Any> here = at_place(0, 0), below = at_place(1, 0), beside = at_place(0, 1),
                            far = at_place(5, 7);
@@ -224,6 +250,13 @@ std::optional<std::vector<SeenKeys::Hidden>> SeenKeys::hidden(
     out.push_back(h);
   }
   return out;
+}
+
+Term SeenKeys::hides(const Hidden& h, int64_t row, Term key) const {
+  const Term number = (key - corner_) * h.by_column + (h.number + h.by_row * row);
+  if (h.term < 0) return kernel_.pool->truth(true);
+  const Term t = terms_[static_cast<std::size_t>(h.term)];
+  return h.at_least ? term::less_equal(number, t) : term::less_equal(t, number);
 }
 
 int SeenKeys::condition(Place p) {

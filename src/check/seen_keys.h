@@ -51,9 +51,10 @@ class Condition {
 
 class SeenKeys {
  public:
-  /// `places`: symbols of which a row and a key are made, lane and warp among them. `blocks`:
-  /// the loop over blocks of keys; conditions are asked in its turns.
-  SeenKeys(const core::Kernel& kernel, std::vector<Term> places, const core::For& blocks);
+  /// `places`: symbols of which a row and a key are made, lane and warp among them. `corner`: the
+  /// first key of a turn's block, by the loop's counter, which is known to be at least 0 in each
+  /// turn; conditions are asked in these turns.
+  SeenKeys(const core::Kernel& kernel, std::vector<Term> places, Term corner);
 
   /// Nothing where a comparison mixes places with other symbols by products, or divides.
   std::optional<Condition> compile(Term predicate);
@@ -75,6 +76,8 @@ class SeenKeys {
   /// Nothing where it is no such bound.
   std::optional<std::vector<Hidden>> hidden(const std::function<Term(int64_t, int64_t)>& seen);
   void means(std::vector<Hidden> hidden) { hidden_ = std::move(hidden); }
+  /// That key `key` of the row is hidden by this bound.
+  [[nodiscard]] Term hides(const Hidden& h, int64_t row, Term key) const;
 
   /// A condition at a place: its number, and back.
   struct Place {
@@ -111,6 +114,7 @@ class SeenKeys {
   int compile(Term p, bool contrary, std::vector<Condition::Node>& out);
   int ordered(Term difference, int64_t rest, std::vector<Condition::Node>& out);
   Term without_quotient(Term difference, int64_t rest);
+  [[nodiscard]] bool in_corner(Term atom) const;
   bool impossible(const Bound& b);
   [[nodiscard]] Term term(const Bound& b) const;
   [[nodiscard]] Term term(const Any& any) const;
@@ -118,7 +122,8 @@ class SeenKeys {
 
   const core::Kernel& kernel_;
   std::vector<Term> places_;
-  Term turn_, turns_;
+  Term corner_;
+  std::vector<Term> of_corner_;  // what the corner is a sum of
   std::vector<Term> terms_;
   std::map<const term::Node*, int> known_terms_;
   std::vector<Mask> masks_;

@@ -67,7 +67,10 @@ class Device {
   void unroll(const core::For& l);
   [[nodiscard]] bool first_differs(const core::For& l) const;
   void write_first(const core::For& l, const std::string& upper);
-  [[nodiscard]] Term bound_of_branch(const core::For& l) const;
+  struct Ends {
+    Term condition, below, from;  // from: none where the branch is taken at the beginning alone
+  };
+  [[nodiscard]] Ends ends_of_branch(const core::For& l) const;
   void begin_sums(const core::For& l);
   void add_to_sums(const core::For& l);
   void write_loop(const core::For& l, const std::string& head);

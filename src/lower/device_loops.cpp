@@ -58,10 +58,11 @@ void Device::write_first(const core::For& l, const std::string& upper) {
   expressions_.restore(outside);
 }
 
-/// The bound below which a branch of the loop is taken: `if k < bound`, where nothing of the bound
-/// changes in the loop. A loop with products is written as two then, since ptxas moves nothing over
-/// a branch in it: not the products' issue, nor what runs while they do.
-Term Device::bound_of_branch(const core::For& l) const {
+/// The branch of a loop that is taken in its first turns, `if k < below`, or in these and in its
+/// last ones, `if k < below or from <= k`, where nothing of the bounds changes in the loop. A loop
+/// with products is written as two or three then, since ptxas moves nothing over a branch in it:
+/// not the products' issue, nor what runs while they do.
+Device::Ends Device::ends_of_branch(const core::For& l) const {
   if (l.unroll || !has_products(l.body)) return {};
   std::set<const term::Symbol*> inside = {l.counter->symbol};
   for_each_op(l.body, [&](const Op& op) {
@@ -71,13 +72,21 @@ Term Device::bound_of_branch(const core::For& l) const {
     }
   });
   for (const core::Carried& c : l.carried) inside.insert(c.symbol->symbol);
+  const auto stays = [&](Term bound) {
+    return !term::any_node(bound, [&](Term n) { return inside.count(n->symbol) != 0; });
+  };
   for (const Op& op : l.body) {
     const auto* const branch = op.as<core::If>();
-    if (branch == nullptr || branch->condition->op != term::Op::less ||
-        branch->condition->args[0] != l.counter)
+    if (branch == nullptr) continue;
+    const Term condition = branch->condition;
+    const bool both = condition->op == term::Op::logical_or;
+    const Term first = both ? condition->args[0] : condition;
+    if (first->op != term::Op::less || first->args[0] != l.counter || !stays(first->args[1]))
       continue;
-    const Term bound = branch->condition->args[1];
-    if (!term::any_node(bound, [&](Term n) { return inside.count(n->symbol) != 0; })) return bound;
+    if (!both) return {condition, first->args[1], {}};
+    const Term last = condition->args[1];
+    if (last->op == term::Op::less_equal && last->args[1] == l.counter && stays(last->args[0]))
+      return {condition, first->args[1], last->args[0]};
   }
   return {};
 }
@@ -111,18 +120,21 @@ void Device::write(const core::For& l) {
   if (apart) write_first(l, upper);
   expressions_.name(l.counter, name);
   const std::string from = apart ? expressions_.text(l.lower + l.step) : lower;
-  const Term bound = bound_of_branch(l);
-  if (!bound) {
+  const Ends ends = ends_of_branch(l);
+  if (!ends.condition) {
     write_loop(l, fmt::format("{} {} = {}; {} < {}; {}", type, name, from, name, upper, step));
   } else {
-    const Term condition = term::less(l.counter, bound);
     text_.line("{} {} = {};", type, name, from);
-    known_[condition.node()] = true;
-    write_loop(l,
-               fmt::format("; {} < {} && {}; {}", name, upper, expressions_.text(condition), step));
-    known_[condition.node()] = false;
+    const auto turns_below = [&](Term bound, bool taken) {
+      known_[ends.condition.node()] = taken;
+      write_loop(l, fmt::format("; {} < {} && {}; {}", name, upper,
+                                expressions_.text(term::less(l.counter, bound)), step));
+    };
+    turns_below(ends.below, true);
+    if (ends.from) turns_below(ends.from, false);
+    known_[ends.condition.node()] = static_cast<bool>(ends.from);
     write_loop(l, fmt::format("; {} < {}; {}", name, upper, step));
-    known_.erase(condition.node());
+    known_.erase(ends.condition.node());
   }
   expressions_.restore(outside);
 }

@@ -74,6 +74,30 @@ TEST(LowerLoops, ABranchUpToABoundIsALoopOfItsOwn) {
   EXPECT_EQ(text.find("    bulk_commit();", first + 1), std::string::npos) << text;
 }
 
+TEST(LowerLoops, ABranchAtBothEndsIsTwoLoopsOfThree) {
+  const auto at_ends = [](Builder& b, Term k) {
+    const Term n = b.kernel().parameters[0];
+    return logical_or(less(k, floor_div(n, 3)), less_equal(n - 2, k));
+  };
+  const std::string text = branched(true, at_ends);
+  EXPECT_THAT(text, Not(HasSubstr("if (k_2")));
+  // The body with the branch, without, and with it again; each up to its bound.
+  std::vector<std::size_t> loops, branches;
+  for (std::size_t at = text.find("for (; k_2 < n"); at != std::string::npos;
+       at = text.find("for (; k_2 < n", at + 1))
+    loops.push_back(at);
+  for (std::size_t at = text.find("    bulk_commit();"); at != std::string::npos;
+       at = text.find("    bulk_commit();", at + 1))
+    branches.push_back(at);
+  ASSERT_EQ(loops.size(), 3U) << text;
+  ASSERT_EQ(branches.size(), 2U) << text;
+  EXPECT_LT(loops[0], branches[0]);
+  EXPECT_LT(branches[0], loops[1]);
+  EXPECT_LT(loops[2], branches[1]);
+  EXPECT_THAT(text, HasSubstr("for (; k_2 < n && k_2 < (n - 2); ++k_2) {"));
+  EXPECT_THAT(text, HasSubstr("for (; k_2 < n; ++k_2) {"));
+}
+
 TEST(LowerLoops, OtherBranchesStay) {
   // Without products there is nothing to gain; from a bound on is no such branch.
   const auto up_to = [](Builder& b, Term k) {

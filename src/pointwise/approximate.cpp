@@ -5,6 +5,7 @@
 namespace tessera::pointwise {
 
 std::string approximated(std::string statements, int mantissa_bits) {
+  statements = replace_all(std::move(statements), "tsr_tanh_approx(", "tsb_tanh(");
   if (mantissa_bits > 11) return statements;
   const auto rename = [&](const std::string& to, const std::string& f) {
     statements = replace_all(std::move(statements), "tsr_" + f, to + f);

@@ -10,6 +10,7 @@ TEST(Approximate, FollowsTheBitsOfTheResult) {
   EXPECT_EQ(approximated(text, 8), "t = tsb_silu(x) + tsf_exp(y) + tsr_log(z);");
   EXPECT_EQ(approximated(text, 11), "t = tsf_silu(x) + tsf_exp(y) + tsr_log(z);");
   EXPECT_EQ(approximated(text, 24), text);
+  EXPECT_EQ(approximated("tsr_tanh(tsr_tanh_approx(x))", 24), "tsr_tanh(tsb_tanh(x))");
 }
 
 }  // namespace

@@ -177,9 +177,9 @@ TEST_F(HostPrelude, OneArgumentFunctionsAreWithinUlps) {
   // Those built from others add their rounding; where a result is a difference of near-equal
   // numbers, PyTorch's own formula loses the same digits, so those are compared absolutely below.
   const std::map<std::string_view, double> looser = {
-      {"mish", 5},    {"log_sigmoid", 3}, {"log10", 2.5},    {"tanh", 3},
-      {"rsqrt", 2},   {"sigmoid", 3},     {"silu", 3},       {"selu", 3},
-      {"log1p", 2.5}, {"hardswish", 3},   {"hardsigmoid", 3}};
+      {"mish", 5},        {"log_sigmoid", 3}, {"log10", 2.5},   {"tanh", 3},
+      {"tanh_approx", 3}, {"rsqrt", 2},       {"sigmoid", 3},   {"silu", 3},
+      {"selu", 3},        {"log1p", 2.5},     {"hardswish", 3}, {"hardsigmoid", 3}};
   const std::map<std::string_view, double> domain = {{"sin", 1e6},      {"cos", 1e6}, {"tan", 1e6},
                                                      {"gelu_tanh", 80}, {"mish", 80}, {"silu", 80},
                                                      {"sigmoid", 80}};
@@ -239,6 +239,7 @@ TEST_F(HostPrelude, LoopsVectorize) {
     const std::string name = lines[i].substr(16, lines[i].find("_loop") - 16);
     if (testing::Value(name, testing::AnyOf("pow", "fmod", "remainder", "atan", "atan2", "tan")))
       continue;
+    if (name == "tanh_approx") continue;  // on a host it is tanh, and the compiler makes one loop
     const std::string place = fmt::format("prelude.cpp:{}:", i + 3);
     EXPECT_NE(report.find(place), std::string::npos) << name << " is not vectorized";
   }

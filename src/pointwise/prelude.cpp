@@ -144,6 +144,7 @@ TSR_FN float tsr_tanh(float x) {
   const float t = tsr_expm1(2.0f * (a > 10.0f ? 10.0f : a));
   return tsr_copysign(t / (t + 2.0f), x);
 }
+TSR_FN float tsr_tanh_approx(float x) { return tsr_tanh(x); }
 TSR_FN float tsr_erf(float x) {  // an odd polynomial near 0, 1 - e^q(|x|) beyond
   const float a = tsr_abs(x);
   const float s = x * x;

@@ -29,21 +29,40 @@ struct Config {
   }
 };
 
+/// Keys before and behind the diagonal that a query sees; below 0: all.
+struct Window {
+  int64_t left = -1, right = -1;
+};
+
+/// The kernel's diagonal ends at the last key, the pattern's begins at the first. Nothing where the
+/// window does not have the kernel's diagonal in it. A bound that cuts no key is none.
+std::optional<Window> window_of(const rules::AttentionBody& body) {
+  const rules::Band band =
+      body.causal ? rules::Band{std::nullopt, 0} : body.band.value_or(rules::Band{});
+  const int64_t diagonal = body.kv_length - body.q_length;
+  Window out;
+  if (band.lower && *band.lower > 1 - body.q_length) {
+    out.left = diagonal - *band.lower;
+    if (out.left < 0) return std::nullopt;
+  }
+  if (band.upper && *band.upper < body.kv_length - 1) {
+    out.right = *band.upper - diagonal;
+    if (out.right < 0) return std::nullopt;
+  }
+  return out;
+}
+
 Status check(const rules::Pattern& pattern, const rules::AttentionBody& body,
              const arch::Arch& arch) {
   TESSERA_CHECK(check_attention(pattern, body, arch));
-  if (body.band)
-    return error(
-        fail(unsupported_attention, "a mask that is a band").expect("causal or full attention"));
-  if (body.softcap > 0) return error(fail(unsupported_attention, "capped scores"));
   if (body.head_dim != body.value_dim || body.head_dim % 32 != 0)
     return error(fail(unsupported_attention, "head dims {} and {}", body.head_dim, body.value_dim)
                      .expect("the same multiple of 32 for keys and values"));
-  // The kernel's diagonal ends at the last key, the pattern's begins at the first.
-  if (body.causal && body.q_length != body.kv_length)
-    return error(fail(unsupported_attention, "a causal mask of {} queries and {} keys",
-                      body.q_length, body.kv_length)
-                     .expect("as many queries as keys"));
+  if (!window_of(body))
+    return error(fail(unsupported_attention, "{} of {} queries and {} keys",
+                      body.band ? body.band->text() : "a causal mask", body.q_length,
+                      body.kv_length)
+                     .expect("a window around the diagonal that ends at the last key"));
   return {};
 }
 
@@ -61,6 +80,7 @@ std::string decimal(double v) {
 
 language::Options options_of(const rules::AttentionBody& body, const Config& c) {
   const auto integer = [](int64_t v) { return language::Constant(v); };
+  const Window window = *window_of(body);  // which `check` has asked for
   return {
       .constants = {{"ELEMENT", language::Constant(std::string(short_name(body.q.dtype)))},
                     {"D", integer(body.head_dim)},
@@ -69,7 +89,10 @@ language::Options options_of(const rules::AttentionBody& body, const Config& c) 
                     {"STAGES", integer(c.tile.key_stages)},
                     {"Q_SLOTS", integer(c.tile.query_slots)},
                     {"SECTION", integer(c.section)},
-                    {"CAUSAL", integer(body.causal ? 1 : 0)},
+                    {"CAUSAL", integer(window.right == 0 ? 1 : 0)},
+                    {"LEFT", integer(window.left)},
+                    {"RIGHT", integer(window.right == 0 ? -1 : window.right)},
+                    {"CAP", language::Constant(decimal(body.softcap))},
                     {"TURNS", integer(c.tile.turns ? 1 : 0)},
                     {"STRIDED", integer(1)},
                     {"SCALE", language::Constant(decimal(body.scale))},
@@ -187,7 +210,9 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 extern const Realizer tile_flash_attention{
     "tile_flash_attention",
     "kernels/attention.py, written in the kernel language and proved before it is compiled: 16 "
-    "bits, causal or full, grouped heads, any strides that TMA can follow",
+    "bits, causal, full or a window of keys, capped scores, grouped heads, any strides that TMA "
+    "can "
+    "follow",
     Kind::synthesized, "attention", realize};
 
 }  // namespace tessera::realize

@@ -1,4 +1,5 @@
 // Attention in the kernel language: what it refuses, and that what it offers is proved.
+#include <cstdlib>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +31,7 @@ TEST(TileFlashAttention, RefusesWhatTheKernelDoesNotTake) {
   EXPECT_THAT(refusal({{"head_dim", 72}}), HasSubstr("head dims 72 and 72"));
   EXPECT_THAT(refusal({{"head_dim", 64}, {"value_dim", 128}}), HasSubstr("head dims 64 and 128"));
   EXPECT_THAT(refusal({{"head_dim", 288}}), HasSubstr("at most 256"));
-  EXPECT_THAT(refusal({{"keys", 512}}), HasSubstr("a causal mask of 2048 queries and 512 keys"));
+  EXPECT_THAT(refusal({{"keys", 4096}}), HasSubstr("a causal mask of 2048 queries and 4096 keys"));
   EXPECT_THAT(refusal({{"dtype", "float32"}}), HasSubstr("float32 among the tensors"));
   EXPECT_THAT(refusal(Json::object(), "sm_80"), HasSubstr("no wgmma and TMA"));
 }
@@ -40,6 +41,63 @@ TEST(TileFlashAttention, OffersWhatIsProvedAndCompiles) {
   ASSERT_TRUE(s) << to_text(s.error());
   ASSERT_FALSE(s->candidates.empty());
   const Candidate& best = s->candidates.front();
+  EXPECT_TRUE(best.source->prove());
+  testing::expect_compiles(*best.source);
+}
+
+/// A constant of the kernel's file, as its text names it.
+std::string constant(const Space& s, const std::string& name) {
+  const std::string& text = s.candidates.front().source->text;
+  const std::size_t at = text.find("//   " + name + " = ");
+  return at == std::string::npos
+             ? ""
+             : text.substr(at + 8 + name.size(), text.find('\n', at) - at - 8 - name.size());
+}
+
+TEST(TileFlashAttention, WindowsAreThoseOfTheBand) {
+  struct Case {
+    Json instead;
+    std::string causal, left, right;
+  };
+  const Json band = {{"causal", false}};
+  const auto with = [&](Json more) {
+    more.update(band);
+    return more;
+  };
+  std::vector<Case> cases = {
+      {with({{"band", {-255, 16}}}), "0", "255", "16"},
+      // The pattern's diagonal begins at the first key, the kernel's ends at the last.
+      {with({{"keys", 2112}, {"band", {-255, 64}}}), "1", "319", "-1"},
+  };
+  if (std::getenv("TESSERA_TEST_ALL") != nullptr)
+    cases.insert(cases.end(), {{Json::object(), "1", "-1", "-1"},
+                               {with({{"band", {-255, 0}}}), "1", "255", "-1"},
+                               {with({{"band", {-4095, 0}}}), "1", "-1", "-1"},  // cuts nothing
+                               {with({{"band", {-8, 4095}}}), "0", "8", "-1"},
+                               {{{"keys", 512}}, "0", "-1", "1536"}});
+  for (const Case& c : cases) {
+    const Result<Space> s = space_of(c.instead);
+    ASSERT_TRUE(s) << c.instead.dump() << to_text(s.error());
+    EXPECT_EQ(constant(*s, "CAUSAL"), c.causal) << c.instead.dump();
+    EXPECT_EQ(constant(*s, "LEFT"), c.left) << c.instead.dump();
+    EXPECT_EQ(constant(*s, "RIGHT"), c.right) << c.instead.dump();
+  }
+  EXPECT_THAT(refusal(with({{"band", {4, 16}}})), HasSubstr("band 4..16"));
+  EXPECT_THAT(refusal(with({{"band", {-9, -2}}})), HasSubstr("band -9..-2"));
+}
+
+/// Gemma 2's local layers.
+TEST(TileFlashAttention, WindowsAndCapsAreProvedAndCompile) {
+  const Result<Space> s = space_of({{"heads", 8},
+                                    {"kv_heads", 4},
+                                    {"head_dim", 256},
+                                    {"queries", 8192},
+                                    {"causal", false},
+                                    {"band", {-4095, 0}},
+                                    {"softcap", 50.0}});
+  ASSERT_TRUE(s) << to_text(s.error());
+  const Candidate& best = s->candidates.front();
+  EXPECT_THAT(best.source->text, HasSubstr("tsb_tanh("));
   EXPECT_TRUE(best.source->prove());
   testing::expect_compiles(*best.source);
 }

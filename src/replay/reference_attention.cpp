@@ -86,8 +86,9 @@ void Reference::attention(const core::Kernel& kernel, const check::Attention& me
         score += q.at(*q0 + d * q.stride(means.depth)) *
                  k.at(*k0 + j * k.stride(means.key) + d * k.stride(means.depth));
       const bool seen = !means.seen || check::value_of(*means.seen, at).value_or(1) != 0;
+      const double capped = means.inner > 0 ? std::tanh(means.inner * score) : score;
       weights[static_cast<std::size_t>(j)] =
-          seen ? score * means.scale : -std::numeric_limits<double>::infinity();
+          seen ? capped * means.scale : -std::numeric_limits<double>::infinity();
       most = std::max(most, weights[static_cast<std::size_t>(j)]);
     }
     for (double& w : weights) total += w = std::exp(w - most);

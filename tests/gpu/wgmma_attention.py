@@ -1,5 +1,6 @@
 """Checks and times attention kernels by wgmma beside torch's attention backends on a Hopper GPU: those of the realizer
-wgmma_attention, or with --realizer tile_flash_attention those of the kernel language, where they take the problem.
+wgmma_attention, or with --realizer tile_flash_attention those of the kernel language, where they take the problem; with
+--realizer wgmma_attention tile_flash_attention both, which are timed in one process.
 
     python tests/gpu/wgmma_attention.py generate DIR --tool BUILD/src/realize_tool       # anywhere
     python tests/gpu/wgmma_attention.py run DIR [--only REGEX] [--results FILE.json]      # on the GPU: builds (all cores)
@@ -90,7 +91,7 @@ ODD = [
 ]
 
 
-def descriptions(realizer: str) -> list[dict]:
+def descriptions(realizers: list[str]) -> list[dict]:
     """What realize_tool reads. `limit` is all instances, so that those that another problem builds are checked too. Of an
     odd problem those at `builds` are built, around the list and each time others, so that all kinds of configurations are
     among them; of a problem that is timed, all."""
@@ -98,7 +99,7 @@ def descriptions(realizer: str) -> list[dict]:
     everything += [(spec, None, more) for spec, more in RACES]
     return [
         {
-            **{"rule": "attention", "realizers": [realizer], "limit": 100, "layout": "bhld"},
+            **{"rule": "attention", "realizers": realizers, "limit": 100, "layout": "bhld"},
             **{"value_dim": spec["head_dim"], **spec, "dtype": attention.DTYPES[spec["dtype"]], **more},
             **{"spec": spec, "builds": builds, "race": builds is None},
         }
@@ -110,15 +111,18 @@ def chosen(index: list[dict]) -> list[dict]:
     """The index with the candidates that are built."""
     out = []
     for entry in index:
-        own, at = entry["candidates"], entry["problem"]["builds"]
-        built = own if at is None else [own[i] for i in sorted({i % len(own) for i in at if own})]
+        at, built = entry["problem"]["builds"], []
+        for realizer in entry["problem"]["realizers"]:
+            own = [c for c in entry["candidates"] if c["realizer"] == realizer]
+            built += own if at is None else [own[i] for i in sorted({i % len(own) for i in at if own})]
         out.append({**entry, "candidates": built})
     return out
 
 
-def generate(directory: pathlib.Path, tool: str, realizer: str) -> int:
+def generate(directory: pathlib.Path, tool: str, realizers: list[str], races: str) -> int:
     directory.mkdir(parents=True, exist_ok=True)
-    subprocess.run([tool, directory, "sm_90a"], input=json.dumps(descriptions(realizer)).encode(), check=True)
+    problems = [d for d in descriptions(realizers) if not d["race"] or re.search(races, title(d))]
+    subprocess.run([tool, directory, "sm_90a"], input=json.dumps(problems).encode(), check=True)
     index = json.loads((directory / "index.json").read_text())
     built = {c["file"] for e in chosen(index) for c in e["candidates"]}
     for source in {c["file"] for e in index for c in e["candidates"]} - built:
@@ -127,7 +131,8 @@ def generate(directory: pathlib.Path, tool: str, realizer: str) -> int:
         count = sum(c["file"] in built for c in entry["candidates"])
         print(f"{title(entry['problem'])}: {count} of {len(entry['candidates'])} instances", entry["unsupported"] or "")
     print(f"{len(built)} distinct sources")
-    return 1 if realizer == REALIZER and any(e["unsupported"] or not e["candidates"] for e in index) else 0
+    missing = any(REALIZER in e["unsupported"] or not e["candidates"] for e in index)
+    return int(REALIZER in realizers and missing)
 
 
 def title(p: dict) -> str:
@@ -280,7 +285,10 @@ def race(case: Case, right: list[tuple], flush) -> tuple[str, dict]:
         for launch in candidate["launches"]
     ]
     coarse = gemm.timed(torch, [c[0] for c in calls], flush, 3)
-    best = [calls[i] for i in sorted(range(len(calls)), key=lambda i: coarse[i])[:5]]
+    best = []
+    for realizer in p["realizers"]:
+        own = [i for i in range(len(calls)) if calls[i][1]["realizer"] == realizer]
+        best += [calls[i] for i in sorted(own, key=lambda i: coarse[i])[: 5 if len(p["realizers"]) == 1 else 3]]
     fine = gemm.timed(torch, [*theirs.values(), *(c[0] for c in best)], flush, 15)
     ours = sorted(zip(fine[len(theirs) :], best), key=lambda pair: pair[0])
     operations = 2 * p["batch"] * p["heads"] * p["queries"] * p["keys"] * (p["head_dim"] + p["value_dim"])
@@ -292,10 +300,12 @@ def race(case: Case, right: list[tuple], flush) -> tuple[str, dict]:
     lines = [f"{title(p)}: {ms:.4f} ms {operations / ms / 1e9:.0f} TFLOP/s, rms {error:.2e}{peers or ', no peer'}"]
     for t, (_, candidate, launch, _) in ours:
         predicted = f"predicted {candidate['predicted_ms']:.4f}"
-        lines.append(f"    {t:.4f} {predicted} {candidate['config']} {json.dumps(launch['knobs'])}")
+        which = f"{candidate['realizer']} {candidate['config']} {json.dumps(launch['knobs'])}"
+        lines.append(f"    {t:.4f} {predicted} {which}")
     row = {
         **{"case": title(p), "precision": case.spec["precision"], "ms": round(ms, 5), "error": error},
-        **{"config": ours[0][1][1]["config"], "launch": ours[0][1][2]["knobs"]},
+        **{"realizer": ours[0][1][1]["realizer"], "config": ours[0][1][1]["config"], "launch": ours[0][1][2]["knobs"]},
+        "ms_of": {c[1]["realizer"]: round(t, 5) for t, c in reversed(ours)},
         **{"tflops": round(operations / ms / 1e9), "peers_ms": {n: round(t, 5) for n, t in zip(theirs, fine)}},
     }
     return "\n".join(lines), row
@@ -345,7 +355,8 @@ def run(directory: pathlib.Path, only: str, results: pathlib.Path | None) -> int
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     for entry in sorted(index, key=lambda e: e["problem"]["race"]):
         name = title(entry["problem"])
-        failures += [f"{name}: unsupported: {why}" for why in entry["unsupported"].values()]
+        # The kernel language takes fewer problems.
+        failures += [f"{name}: unsupported: {why}" for who, why in entry["unsupported"].items() if who == REALIZER]
         try:
             failures += [f"{name}: {wrong}" for wrong in check_and_race(torch, entry, built, flush, rows)]
         except RuntimeError as fault:  # also out of memory
@@ -365,12 +376,13 @@ def main() -> int:
     parser.add_argument("step", choices=("generate", "run"))
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--tool", default=str(gemm.ROOT / "build/src/realize_tool"))
-    parser.add_argument("--realizer", default=REALIZER, help="for generate: another of 16-bit attention")
+    parser.add_argument("--realizer", nargs="+", default=[REALIZER], help="for generate: others of 16-bit attention")
+    parser.add_argument("--races", default="", help="for generate: of the timed problems those whose title this finds")
     parser.add_argument("--results", type=pathlib.Path, help="for run: file for what was timed")
     parser.add_argument("--only", default="", help="for run: problems whose title this expression finds")
     arguments = parser.parse_args()
     if arguments.step == "generate":
-        return generate(arguments.directory, arguments.tool, arguments.realizer)
+        return generate(arguments.directory, arguments.tool, arguments.realizer, arguments.races)
     return run(arguments.directory, arguments.only, arguments.results)
 
 

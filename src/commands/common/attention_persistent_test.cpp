@@ -2,34 +2,18 @@
 // and never with an edit of what ties a turn to its tile.
 #include <gtest/gtest.h>
 
-#include "base/files.h"
-#include "base/source_folder.h"
 #include "base/thorough.h"
+#include "commands/testing/attention_variant.h"
 
-#include "check/check.h"
 #include "check/kind.h"
-#include "language/language.h"
 
 namespace tessera::commands {
 namespace {
 
-using Constants = std::map<std::string, language::Constant>;
-
-std::string kernel_text() {
-  return read_file(source_folder() + "/kernels/attention.py");
-}
-
-std::optional<check::Report> report(const std::string& text, Constants constants) {
-  constants.insert({{"D", int64_t{32}}, {"KEYS", int64_t{16}}, {"GROUPS", int64_t{1}}});
-  constants.insert({"TURNS", std::get<int64_t>(constants.at("GROUPS")) > 1 ? 1 : 0});
-  const auto kernel = language::elaborate({"attention.py", text}, "attention", {constants});
-  EXPECT_TRUE(kernel) << to_text(kernel.error());
-  if (!kernel) return std::nullopt;
-  const auto means = check::means_of(*kernel);
-  EXPECT_TRUE(means) << to_text(means.error());
-  if (!means) return std::nullopt;
-  return check::check(*kernel, {}, *means);
-}
+using testing::attention_report;
+using testing::attention_text;
+using testing::Constants;
+using testing::edited_attention;
 
 TEST(AttentionPersistent, VariantsAreProved) {
   std::vector<Constants> variants = {
@@ -44,9 +28,8 @@ TEST(AttentionPersistent, VariantsAreProved) {
                        {{"CAUSAL", causal}, {"SECTION", 16}, {"SCALE", std::string("0.25")}},
                        {{"CAUSAL", causal}, {"SECTION", 2}, {"ELEMENT", std::string("f16")}}});
   for (const Constants& c : variants) {
-    const auto r = report(kernel_text(), c);
-    ASSERT_TRUE(r);
-    EXPECT_EQ(r->verdict(), check::Verdict::proved) << to_text(*r);
+    const check::Report r = attention_report(attention_text(), c);
+    EXPECT_EQ(r.verdict(), check::Verdict::proved) << to_text(r);
   }
 }
 
@@ -58,14 +41,6 @@ struct Edit {
   int64_t causal = 1;
 };
 
-/// The kernel's text with one edit behind its meaning.
-std::string edited(const Edit& e) {
-  std::string text = kernel_text();
-  const std::size_t at = text.find(e.from, text.find("def attention"));
-  EXPECT_NE(at, std::string::npos) << e.what;
-  return at == std::string::npos ? text : text.replace(at, std::string(e.from).size(), e.to);
-}
-
 constexpr Edit edits[] = {
     {"sums of the tile before", "            sums[:] = 0.0\n", ""},
     {"the greatest of the tile before", "            most[:] = -inf\n", ""},
@@ -76,19 +51,19 @@ constexpr Edit edits[] = {
     {"values of the tile before", "                if step.index > 0:\n                    v_full",
      "                if step.index >= 0:\n                    v_full"},
     {"a result from another slot", "tma.store(q[work.turn, own", "tma.store(q[work.turn - 1, own"},
-    {"a masked step too few", "seen_by_all(queries.start + warpgroup * 64, TQ, TK, CAUSAL) // KEYS",
-     "seen_by_all(queries.start + warpgroup * 64, TQ, TK, CAUSAL) // KEYS - 1"},
-    {"a masked step too few of all keys",
-     "seen_by_all(queries.start + warpgroup * 64, TQ, TK, CAUSAL) // KEYS",
-     "seen_by_all(queries.start + warpgroup * 64, TQ, TK, CAUSAL) // KEYS - 1", "mask", 0},
-    {"masked steps of the last row", "seen_by_all(queries.start + warpgroup * 64,",
-     "seen_by_all(queries.start + warpgroup * 64 + 63,", "mask"},
-    {"masked steps that begin late",
-     "if step.index < masked:", "if step.index > 0 and step.index < masked:"},
-    {"steps that count up to what all see", "if step.index < masked:", "if step.index > masked:"},
-    {"the diagonal one key off", "min(TK, query + TK - TQ + 1) if", "min(TK, query + TK - TQ) if",
+    {"a masked step too few", "seen_by_all(own_first, TQ, TK, right) // KEYS",
+     "seen_by_all(own_first, TQ, TK, right) // KEYS - 1"},
+    {"a masked step too few of all keys", "seen_by_all(own_first, TQ, TK, right) // KEYS",
+     "seen_by_all(own_first, TQ, TK, right) // KEYS - 1", "mask", 0},
+    {"masked steps of the last row", "seen_by_all(own_first,", "seen_by_all(own_first + 63,",
      "mask"},
-    {"one key past the end", "end <= first_key +", "end < first_key +", "mask", 0},
+    {"masked steps that begin late", "if step.index < masked or",
+     "if step.index > 0 and step.index < masked or"},
+    {"steps that count up to what all see", "if step.index < masked or",
+     "if step.index > masked or"},
+    {"the diagonal one key off", "min(TK, query + TK - TQ + (1 + right)) if",
+     "min(TK, query + TK - TQ + right) if", "mask"},
+    {"one key past the end", "else end <= key", "else end < key", "mask", 0},
     {"the head of keys", "head * G // H", "head", "k_agreement"},
     {"the batch of the stored tile", "O[batch, head, queries[own]", "O[0, head, queries[own]"},
     {"the head of the queries", "Q[batch, head, queries, :]", "Q[batch, 0, queries, :]",
@@ -100,21 +75,21 @@ constexpr Edit edits[] = {
     {"no factor", "sums *= factor\n", "sums *= 1.0\n", "rescale"},
     {"the greatest of the turn alone", "max(most, amax(scores, axis=1))", "amax(scores, axis=1)",
      "dominance"},
-    {"too few steps", "queries.start + queries.size + TK - TQ)) if", "queries.start + TK - TQ)) if",
-     "reduction"},
-    {"a block too far", "keys = part(steps.turns - 1 - step.index",
-     "keys = part(steps.turns - step.index", "reduction"},
+    {"too few steps", "queries.start + (queries.size + right) + TK - TQ)) if",
+     "queries.start + right + TK - TQ)) if", "reduction"},
+    {"a block too far", "keys = part(key_blocks - 1 - step.index",
+     "keys = part(key_blocks - step.index", "reduction"},
 };
 
 TEST(AttentionPersistent, EditsAreNotProved) {
   for (const Edit& e : edits) {
-    const auto r = report(edited(e), {{"CAUSAL", e.causal}});
-    ASSERT_TRUE(r) << e.what;
-    EXPECT_NE(r->verdict(), check::Verdict::proved) << e.what;
+    const check::Report r =
+        attention_report(edited_attention(e.from, e.to), {{"CAUSAL", e.causal}});
+    EXPECT_NE(r.verdict(), check::Verdict::proved) << e.what;
     if (e.kind != nullptr) {
-      EXPECT_EQ(r->find(e.kind)->verdict, check::Verdict::refuted)
+      EXPECT_EQ(r.find(e.kind)->verdict, check::Verdict::refuted)
           << e.what << " shall be of " << e.kind << "\n"
-          << to_text(*r);
+          << to_text(r);
     }
   }
 }
@@ -123,17 +98,16 @@ TEST(AttentionPersistent, EditsAreNotProved) {
 /// the one before.
 TEST(AttentionPersistent, WhatBeginsAheadOfTheTilesIsNotProved) {
   for (const std::string begin : {"sums[:] = 0.0\n", "most[:] = -inf\n", "total[:] = 0.0\n"}) {
-    std::string text = kernel_text();
+    std::string text = attention_text();
     const std::string ahead = "        begin_turns(turn, GROUPS, TURNS)\n";
     const std::size_t to = text.find(ahead);
     const std::size_t at = text.find("            " + begin, to);
     ASSERT_NE(at, std::string::npos) << begin;
     text.erase(at, 12 + begin.size());
     text.insert(to, "        " + begin);
-    const auto r = report(text, {});
-    ASSERT_TRUE(r) << begin;
-    EXPECT_NE(r->verdict(), check::Verdict::proved) << begin;
-    EXPECT_EQ(r->find("initialized")->verdict, check::Verdict::proved) << begin << to_text(*r);
+    const check::Report r = attention_report(text, {});
+    EXPECT_NE(r.verdict(), check::Verdict::proved) << begin;
+    EXPECT_EQ(r.find("initialized")->verdict, check::Verdict::proved) << begin << to_text(r);
   }
 }
 

@@ -30,7 +30,16 @@ struct Case {
     return known == constants.end() ? otherwise : std::get<int64_t>(known->second);
   }
   [[nodiscard]] int64_t dim() const { return constant("D", 64); }
-  [[nodiscard]] bool causal() const { return constant("CAUSAL", 0) == 1; }
+  [[nodiscard]] double cap() const {
+    const auto known = constants.find("CAP");
+    return known == constants.end() ? 0 : std::stod(std::get<std::string>(known->second));
+  }
+  /// Whether query i sees key j, as the file says of CAUSAL, LEFT and RIGHT.
+  [[nodiscard]] bool sees(int64_t i, int64_t j) const {
+    const int64_t at = i + keys - queries, left = constant("LEFT", -1),
+                  right = constant("CAUSAL", 0) == 1 ? 0 : constant("RIGHT", -1);
+    return (left < 0 || at - left <= j) && (right < 0 || j <= at + right);
+  }
   /// Element (batch, head, row, column): dense, or [batch, row, head, column] with a gap.
   [[nodiscard]] std::size_t at(int64_t of_heads, int64_t of_rows, int64_t b, int64_t h, int64_t i,
                                int64_t c) const {
@@ -94,8 +103,9 @@ std::string wrong_row(const Case& c, const simulate::Launch& l, const std::vecto
           for (int64_t x = 0; x < d; ++x)
             score += q[c.at(c.heads, c.queries, b, h, i, x)] *
                      k[c.at(c.shared_heads, c.keys, b, g, j, x)];
-          const bool seen = !c.causal() || j <= i + c.keys - c.queries;
-          powers.push_back(seen ? std::exp(score / std::sqrt(static_cast<double>(d))) : 0);
+          score /= std::sqrt(static_cast<double>(d));
+          if (c.cap() > 0) score = c.cap() * std::tanh(score / c.cap());
+          powers.push_back(c.sees(i, j) ? std::exp(score) : 0);
           total += powers.back();
         }
         for (int64_t x = 0; x < d; ++x) {
@@ -104,7 +114,7 @@ std::string wrong_row(const Case& c, const simulate::Launch& l, const std::vecto
             sum += powers[static_cast<std::size_t>(j)] / total *
                    v[c.at(c.shared_heads, c.keys, b, g, j, x)];
           const double found = o[c.at(c.heads, c.queries, b, h, i, x)];
-          if (!(std::abs(found - sum) < 0.03))
+          if (total == 0 ? !std::isnan(found) : !(std::abs(found - sum) < 0.03))
             return fmt::format("O[{}, {}, {}, {}] is {}, not {}", b, h, i, x, found, sum);
         }
       }
@@ -154,6 +164,21 @@ TEST(AttentionValues, Causal) {
   expect_right(small({{"CAUSAL", int64_t{1}}}, {.queries = 70, .keys = 70, .heads = 1}));
   expect_right(small({{"CAUSAL", int64_t{1}}}, {.queries = 20, .keys = 50, .heads = 1}));
 }
+TEST(AttentionValues, Windows) {
+  const Constants left = {{"LEFT", int64_t{20}}, {"CAUSAL", int64_t{1}}, {"D", int64_t{32}}},
+                  both = {{"LEFT", int64_t{5}}, {"RIGHT", int64_t{9}}, {"D", int64_t{32}}};
+  expect_right(small(left, {.queries = 70, .keys = 100, .heads = 1}), 1);
+  expect_right(small(both, {.queries = 130, .keys = 100, .heads = 1}), 1);  // rows without a key
+  if (!thorough()) return;
+  for (const Constants& window : {left, both, Constants{{"LEFT", int64_t{0}}}})
+    for (const int64_t keys : {1, 50, 90, 150})
+      expect_right(small(window, {.queries = 90, .keys = keys, .heads = 1}));
+}
+TEST(AttentionValues, CappedScores) {
+  expect_right(small({{"CAP", std::string("2.5")}, {"CAUSAL", int64_t{1}}, {"D", int64_t{32}}},
+                     {.queries = 40, .keys = 40, .heads = 1}),
+               1);
+}
 TEST(AttentionValues, TilesOfDifferentSteps) {
   // One to three steps, for each of three heads, in sections of two, dealt to two blocks.
   Case c = small(
@@ -183,7 +208,7 @@ TEST(AttentionValues, EditsAreFound) {
       {"                k_empty[step].wait()\n", "", true},
       {"                    wgmma.wait(1)\n", "                    wgmma.wait(2)\n", true},
       {"                    sums *= factor\n", "                    pass\n", false},
-      {"where(end <= first_key", "where(end < first_key", false},
+      {"else end <= key", "else end < key", false},
       {"            fence.async_shared()\n", "", true},
       {"wgmma(powers, v[step - 1].T, sums)", "wgmma(powers, v[step].T, sums)", true},
       {"first_key + indices(scores, axis=1)", "first_key + indices(scores, axis=0)", false},
