@@ -168,13 +168,13 @@ def _hold(module, args: tuple, kwargs: dict, precision: str | None) -> Held:
         *module.buffers(),
         *(a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)),
     ]
-    devices = {str(t.device) for t in tensors}
+    devices = {str(t.device) for t in tensors if t.dim()}  # PyTorch's ops take scalars from anywhere
     if len(devices) > 1:
         raise fail(
             "TS0014",
             "input.several_devices",
             "the module and its inputs lie on several devices",
-            expected="one device",
+            expected="one device; only tensors without dimensions may lie elsewhere",
             found=", ".join(sorted(devices)),
             helps=["move them with .to(device)"],
         )

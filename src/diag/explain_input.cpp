@@ -119,7 +119,8 @@ tessera.optimize(m, x, mode="reduce-overhead", leftover="eager")      # refused
 tessera.optimize(m, x, mode="reduce-overhead")                        # right
 )"},
     {"TS0014", "input.several_devices",
-     R"(Parameters, buffers and inputs lie on more than one device.)",
+     R"(Parameters, buffers and inputs lie on more than one device. Tensors without dimensions do not
+     count: PyTorch's operators take them from the CPU.)",
      R"(One tensor was left on the CPU, or the model is spread over several GPUs.)",
      R"(Move everything to one device. Of a model on several GPUs, optimize the parts.)",
      R"(

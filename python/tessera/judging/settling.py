@@ -24,6 +24,7 @@ from tessera.common.errors import Error
 from tessera.judging.rewind import Rewind
 from tessera.judging.timing import CLOCK_FOLLOWS_MS, median_ci95
 from tessera.running import leftover as leftovers
+from tessera.running.composed_status import why_not_served
 from tessera.tracing.held import Held, copies, free, inputs_of, restore, snapshot
 
 TURNS = 15  # at least, of each way
@@ -159,6 +160,8 @@ class Settler:
                 if compile and way.leftover == "inductor":
                     compile.took(way.seconds)
             _take_turns([w for w in ways if not w.reason], self.held.device, sets, seconds)
+            for way in ways:
+                way.reason = way.reason or _not_its_own(way)
         restore(self.held.module, before)
         del sets
         free(self.held.device)  # the processes of the search are other ones
@@ -197,6 +200,7 @@ def _prepare(way: Way, device: torch.device, inputs: Inputs) -> None:
         inputs.call(way.run)
         _synchronize(device)
         way.seconds = time.perf_counter() - begin
+        way.reason = _not_its_own(way)
         way.estimate_ms = _once(way, device, inputs)
     except torch.OutOfMemoryError as e:
         torch.cuda.empty_cache()
@@ -205,6 +209,12 @@ def _prepare(way: Way, device: torch.device, inputs: Inputs) -> None:
         way.reason = e.diagnostic["message"]
     except Exception as e:  # noqa: BLE001 - Inductor raises many kinds; each costs this way alone
         way.reason = f"{type(e).__name__}: {(str(e).strip() or 'no text').splitlines()[0]}"[:500]
+
+
+def _not_its_own(way: Way) -> str:
+    """Why what was timed was not the plan: the original module ran in some call. "" where the plan ran in each."""
+    why = why_not_served(way.run) if way.plan is not None and way.run is not None else ""
+    return why and f"the original module ran in place of the kernels: {why}"
 
 
 def _peak_of(run: Callable, device: torch.device, inputs: Inputs) -> int:

@@ -27,7 +27,7 @@ from tessera.running.leftover import RUNNERS
 from tessera.running.outputs import Outputs, wrapper
 from tessera.running.packing import Packing
 from tessera.running.places_of_state import aliased, private_constants, slots_of
-from tessera.running.plan_graph import Built, build, type_of
+from tessera.running.plan_graph import Built, build, device_of, type_of
 
 _shared = (
     "_parameters",
@@ -106,14 +106,17 @@ class ComposedModule(nn.Module):
         self._inputs = InputGuard(
             users,
             [type_of(self._values[n]) for n in users],
-            self._device,
+            [device_of(self._values[n], self._device) for n in users],
             frozenset(aliased(graph, users)),
             signature,
             self.example,
         )
         tf32 = self.plan["graph"].get("precision") == "tf32" if self._has_fp32() else None
         self._state = StateGuard(
-            self.original, slots_of(self.original, graph, self._built, self.constants), self._device, tf32
+            self.original,
+            slots_of(self.original, graph, self._built, self.constants, self._device),
+            self._device,
+            tf32,
         )
         self._events = Events(self._refuse if self.strict else None)
         # Whether kernels may be enqueued before the modes are looked at.

@@ -5,11 +5,18 @@ from __future__ import annotations
 from tessera.running import extension
 from tessera.running.plan_graph import PatternUse
 
+_SERVED = ("layout", "repack", "apart")  # events in which the kernels ran nevertheless
+
+
+def why_not_served(composed) -> str:
+    """Why the original module ran in place of the kernels in some call; "" where that never happened."""
+    return next((e["reason"] for e in composed._events.to_list() if e["kind"] not in _SERVED), "")
+
 
 def status_of(composed) -> dict:
     """The dictionary of ComposedModule.status()."""
     events = composed._events.to_list()
-    away = sum(e["count"] for e in events if e["kind"] not in ("layout", "repack", "apart"))
+    away = sum(e["count"] for e in events if e["kind"] not in _SERVED)
     ran = composed._counts.calls - away
     whole = not composed._lost or composed.runner != "kernels"
     patterns = [_pattern_status(composed, p, ran) for p in composed._built.patterns]

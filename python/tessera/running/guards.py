@@ -36,20 +36,21 @@ _plain = (type(None), bool, int, float, str)
 
 
 class InputGuard:
-    """The traced user inputs. `signature` binds keyword and positional spellings of a call to one form."""
+    """The traced user inputs; `devices`: where each lies. `signature` binds keyword and positional spellings of a call to one
+    form."""
 
     def __init__(
         self,
         names: list[str],
         types: list[TensorType],
-        device: torch.device,
+        devices: list[torch.device],
         aliased: frozenset[int],
         signature: inspect.Signature | None,
         example: tuple | None,
     ):
-        self.names, self.types, self.device, self.aliased, self.signature = names, types, device, aliased, signature
+        self.names, self.types, self.aliased, self.signature = names, types, aliased, signature
         self.count = len(types)
-        self.checks = [(t.shape, t.strides, t.dtype) for t in types]
+        self.checks = [(t.shape, t.strides, t.dtype, d) for t, d in zip(types, devices, strict=True)]
         self.spec, self.constants = None, None
         # By (how many are positional, names of the others): places of tensors, and what the others were (`_remember`).
         self._forms: dict[tuple, tuple[list[int], list[tuple[int, object]]]] = {}
@@ -116,15 +117,15 @@ class InputGuard:
     def check(self, tensors: list) -> Miss | list[int] | None:
         """None; a Miss; or the indices of inputs that hold the right elements in another layout."""
         other = None
-        for i, (x, (shape, strides, dtype)) in enumerate(zip(tensors, self.checks)):
+        for i, (x, (shape, strides, dtype, device)) in enumerate(zip(tensors, self.checks)):
             if type(x) is not torch.Tensor and type(x) is not nn.Parameter:
                 return self._strange(i, x)
             if x.shape != shape:
                 return Miss("shape", f"input `{self.names[i]}` has shape {list(x.shape)}; traced with {list(shape)}")
             if x.dtype is not dtype:
                 return Miss("dtype", f"input `{self.names[i]}` is {x.dtype}; traced as {dtype}")
-            if x.device != self.device:
-                return Miss("device", f"input `{self.names[i]}` is on {x.device}; traced on {self.device}")
+            if x.device != device:
+                return Miss("device", f"input `{self.names[i]}` is on {x.device}; traced on {device}")
             if (x.stride() != strides and not self.types[i].matches_layout(x)) or x.data_ptr() % input_alignment:
                 if i in self.aliased:
                     return Miss(
@@ -142,10 +143,10 @@ class InputGuard:
 
     def check_symbolic(self, tensors: list) -> bool:
         """The same while torch.compile or torch.export traces the call: their own guards hold it from there on."""
-        for x, (shape, strides, dtype) in zip(tensors, self.checks):
+        for x, (shape, strides, dtype, device) in zip(tensors, self.checks):
             if not isinstance(x, torch.Tensor):
                 return False
-            if tuple(x.shape) != shape or x.dtype != dtype or x.device != self.device or x.stride() != strides:
+            if tuple(x.shape) != shape or x.dtype != dtype or x.device != device or x.stride() != strides:
                 return False
         return True
 
@@ -159,6 +160,7 @@ class Slot:
 
     value: str  # its name in the graph
     type: TensorType
+    device: torch.device
     owner: dict | None  # the module's _parameters, _buffers or __dict__; None for a constant that only the trace holds
     key: str
     tensor: torch.Tensor | None  # as last checked
@@ -215,7 +217,7 @@ class StateGuard:
     `tf32`: whether kernels stand for fp32 products whose operands torch's flags round; None where that does not matter."""
 
     def __init__(self, module: nn.Module, slots: list[Slot], device: torch.device, tf32: bool | None = None):
-        self.slots, self.device, self.tf32 = slots, device, tf32
+        self.slots, self.tf32 = slots, tf32
         self.module = module
         every = list(module.modules())
         # What a call of the original would go through and kernels do not: which submodules there are, what their
@@ -329,8 +331,8 @@ class StateGuard:
             return Miss(
                 "parameter", f"`{s.key}` is {t.dtype} {list(t.shape)}; traced as {s.type.dtype} {list(s.type.shape)}"
             )
-        if t.device != self.device:
-            return Miss("device", f"`{s.key}` is on {t.device}; traced on {self.device}")
+        if t.device != s.device:
+            return Miss("device", f"`{s.key}` is on {t.device}; traced on {s.device}")
         if not s.type.matches_layout(t):
             return Miss("parameter", f"`{s.key}` has strides {list(t.stride())}; traced with {list(s.type.strides)}")
         if s.facts:

@@ -9,7 +9,7 @@ from torch.utils import _pytree as pytree
 from tessera.common.errors import fail
 from tessera.common.reference import tensor_arguments
 from tessera.running.guards import Slot
-from tessera.running.plan_graph import Built, may_alias, type_of
+from tessera.running.plan_graph import Built, device_of, may_alias, type_of
 
 
 def private_constants(module: nn.Module, constants: dict[str, torch.Tensor]) -> frozenset[str]:
@@ -21,8 +21,11 @@ def private_constants(module: nn.Module, constants: dict[str, torch.Tensor]) -> 
     return frozenset(n for n, t in constants.items() if t.untyped_storage().data_ptr() not in seen)
 
 
-def slots_of(module: nn.Module, graph: dict, built: Built, constants: dict[str, torch.Tensor]) -> list[Slot]:
-    """The parameters, buffers and constants that the built graphs read, or whose content the plan relies on."""
+def slots_of(
+    module: nn.Module, graph: dict, built: Built, constants: dict[str, torch.Tensor], device: torch.device
+) -> list[Slot]:
+    """The parameters, buffers and constants that the built graphs read, or whose content the plan relies on. `device`: the
+    graph's."""
     packed = set(built.pack_feeds)
     used = set(built.feeds) | packed | {name for parts in built.neighbours.values() for name in parts}
     values = {v["name"]: v for v in graph["values"]}
@@ -32,7 +35,8 @@ def slots_of(module: nn.Module, graph: dict, built: Built, constants: dict[str, 
         if v["origin"] == "user_input" or (name not in used and not v.get("facts")):
             continue
         home, owner, key, tensor = _find(module, name, v, constants)
-        slots.append(Slot(name, type_of(v), owner, key, tensor, v.get("facts") or {}, name in packed, (home, key)))
+        place, facts = device_of(v, device), v.get("facts") or {}
+        slots.append(Slot(name, type_of(v), place, owner, key, tensor, facts, name in packed, (home, key)))
     return slots
 
 

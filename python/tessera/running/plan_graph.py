@@ -64,6 +64,11 @@ def type_of(value: dict) -> TensorType:
     return TensorType(dtype_of(value["dtype"]), tuple(value["shape"]), tuple(value["strides"]))
 
 
+def device_of(value: dict, device: torch.device) -> torch.device:
+    """Where a value lies: a graph may have some elsewhere than on its own `device`, as scalars on the host."""
+    return torch.device(value["device"]) if "device" in value else device
+
+
 _enums = {torch.memory_format: "memory_format", torch.layout: "layout"}
 
 
@@ -136,7 +141,7 @@ class _Emitter:
                     raise fail("TS0214", "plan.malformed", f"node `{node['name']}` lacks the argument `{a.name}`")
                 value = a.default_value
             else:
-                value = self._argument(node["arguments"][a.name], str(a.type))
+                value = self._argument(node["arguments"][a.name], str(a.type), node)
             if a.kwarg_only:
                 kwargs[a.name] = value
             else:
@@ -147,13 +152,13 @@ class _Emitter:
             len(op._schema.returns) > 1 or str(op._schema.returns[0].type).startswith("List["),
         )
 
-    def _argument(self, value, schema_type: str):
+    def _argument(self, value, schema_type: str, node: dict):
         if isinstance(value, list):
-            return [self._argument(v, schema_type) for v in value]
+            return [self._argument(v, schema_type, node) for v in value]
         if isinstance(value, dict) and "value" in value:
             return self.have[value["value"]]
         if isinstance(value, str) and "Device" in schema_type:
-            return self.device
+            return device_of(self.values[node["outputs"][0]], self.device)
         return _plain(value, schema_type)
 
     def renew(self, value: str, node: fx.Node) -> None:

@@ -86,7 +86,7 @@ class Builder:
         self.closed = facts_of_closed(self.exported, self.literals)
         self.user_inputs: list[str | None] = []
         given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
-        given.sort(key=lambda t: t.dim() == 0)  # numbers may lie on the host
+        given.sort(key=lambda t: t.numel() <= 1)  # numbers may lie on the host
         self.device = next(itertools.chain(given, module.parameters(), [torch.empty(0)])).device
         self.constants: dict[str, torch.Tensor] = {}
 
