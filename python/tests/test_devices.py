@@ -8,7 +8,9 @@ import warnings
 
 import pytest
 import torch
+from graph_tools import canonical, ops
 from tessera.common.reference import Executor
+from tessera.judging.module_check import Expected
 from tessera.judging.settling import Settler
 from tessera.running.plan_graph import build
 from tessera.tracing.held import hold
@@ -85,3 +87,30 @@ def test_what_an_op_makes_elsewhere_stays_there():
     made = build(aten_plan(held)).main(x)
     assert [t.device.type for t in made] == ["meta", "cpu"] and made[1].tolist() == [0, 2, 4, 6]
     assert Executor(held.graph, "cpu").run_all({held.graph["inputs"][0]: torch.zeros(8)})
+
+
+def test_a_move_to_another_device_is_no_copy_to_leave_out():
+    """As of a cache's counter, which begins on the host: its successor has to lie where the module puts it."""
+
+    class Moves(nn.Module):
+        def forward(self, x, at):
+            there = at.to(x.device)
+            return x * 2, there + 1, there.to(x.device) + 2
+
+    held = hold(Moves().eval(), (torch.empty(8, device="meta"), torch.zeros((), dtype=torch.int64)), {})
+    graph = canonical(held.graph)
+    assert ops(graph).count("_to_copy") == 1  # the second moves nothing
+    made = build(
+        aten_plan(held) | {"graph": graph, "steps": [{"kind": "aten", "node": n["name"]} for n in graph["nodes"]]}
+    )
+    feeds = {n: t for n, t in zip(graph["inputs"], (torch.empty(8, device="meta"), torch.tensor(5)), strict=True)}
+    assert [t.device.type for t in made.main(*(feeds[n] for n in made.feeds))] == ["meta"] * 3
+
+
+def test_a_result_on_another_device_is_wrong():
+    module = nn.LayerNorm(16).eval()
+    held = hold(module, (torch.randn(4, 16),), {})
+    expected = Expected(held, 1)
+    (result,) = [module(expected.args[0]).detach()]
+    assert expected.judge([result], "fp32")[1] == ""
+    assert "on meta; the original's" in expected.judge([result.to("meta")], "fp32")[1]

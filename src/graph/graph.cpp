@@ -48,6 +48,12 @@ bool TensorType::contiguous() const {
   return true;
 }
 
+bool changes_device(const Graph& g, const Node& n) {
+  const ValueId in = n.tensor(n.find("self") != nullptr ? "self" : "input");
+  return in.valid() && !n.outputs.empty() &&
+         g.value(in).device != g.value(n.outputs.front()).device;
+}
+
 std::string to_string(const TensorType& t) {
   std::string out = fmt::format("{}[{}]", short_name(t.dtype), fmt::join(t.shape, ","));
   if (!t.contiguous()) out += fmt::format(":[{}]", fmt::join(t.strides, ","));

@@ -176,4 +176,7 @@ std::string to_text(const Graph& g);
 /// Its line of one node.
 std::string to_text(const Graph& g, NodeId node);
 
+/// Whether a result lies elsewhere than the tensor that it is made of, as of `to(device)`.
+bool changes_device(const Graph& g, const Node& n);
+
 }  // namespace tessera::graph

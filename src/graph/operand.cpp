@@ -116,8 +116,8 @@ bool is_split(std::string_view op) {
          op == "aten.tensor_split";
 }
 
-/// contiguous, clone and conversions to the same type change no value; they are folded when the
-/// reader may read the source in place of the copy.
+/// contiguous, clone and conversions to the same type and device change no value; they are folded
+/// when the reader may read the source in place of the copy.
 bool is_plain_copy(const Graph& g, const Node& n, std::string_view op) {
   if (op != "aten.contiguous" && op != "aten.clone" && op != "aten._to_copy" && op != "aten.to" &&
       op != "aten.dropout") {
@@ -125,7 +125,8 @@ bool is_plain_copy(const Graph& g, const Node& n, std::string_view op) {
   }
   if (op == "aten.dropout" && kind_of(n) != OpKind::view) return false;
   const ValueId in = n.tensor(op == "aten.dropout" ? "input" : "self");
-  return in.valid() && g.value(in).type.dtype == g.value(n.outputs.front()).type.dtype;
+  return in.valid() && g.value(in).type.dtype == g.value(n.outputs.front()).type.dtype &&
+         !changes_device(g, n);
 }
 
 ValueId source_of(const Node& n) {

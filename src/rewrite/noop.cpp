@@ -43,9 +43,8 @@ std::string_view why_noop(const Graph& g, const Node& n) {
   const std::string_view op = base_op(n);
   if (reshapes_to_itself(op)) return "a view of everything";
   if (op == "aten.dropout" && kind_of(n) == OpKind::view) return "dropout that drops nothing";
-  const bool device_change =
-      n.find("device") != nullptr && !n.text("device").empty() && n.text("device") != g.device;
-  if ((op == "aten._to_copy" || op == "aten.to") && from.strides == to.strides && !device_change)
+  if ((op == "aten._to_copy" || op == "aten.to") && from.strides == to.strides &&
+      !graph::changes_device(g, n))
     return "a conversion to the same type";
   if ((op == "aten.clone" || op == "aten.contiguous") && from.strides == to.strides)
     return "a copy in the same layout";

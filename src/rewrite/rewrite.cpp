@@ -42,7 +42,7 @@ bool keeps_values(const Graph& g, const Node& n) {
   const TensorType& from = g.value(in).type;
   const TensorType& to = g.value(n.outputs.front()).type;
   if (op == "aten._to_copy" || op == "aten.to")
-    return is_floating(from.dtype) && is_floating(to.dtype);
+    return is_floating(from.dtype) && is_floating(to.dtype) && !graph::changes_device(g, n);
   const bool reshaping =
       op == "aten.expand" || op == "aten.view" || op == "aten.reshape" || op == "aten._unsafe_view";
   return reshaping && from.shape == to.shape;

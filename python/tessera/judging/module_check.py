@@ -66,7 +66,7 @@ class Expected:
         if self.form == "eager":
             off = _beside_the_original[held.precision]
             self.permitted = [{**b, "rms": off, "max": 8 * off * b["peak"]} for b in self.baseline]
-        self.dtypes = [t.dtype for t in eager]
+        self.kinds = [(t.dtype, t.device) for t in eager]
 
     def _exact(self, held: Held, named: dict[str, torch.Tensor], seed: int) -> list[torch.Tensor] | None:
         self.form = "eager"
@@ -110,14 +110,12 @@ class Expected:
         if len(results) != len(self.references):
             return [], f"{len(results)} results; the original gives {len(self.references)}"
         errors, reason = [], ""
-        for i, (out, ref, base, dtype) in enumerate(
-            zip(results, self.references, self.permitted, self.dtypes, strict=True)
+        for i, (out, ref, base, (dtype, device)) in enumerate(
+            zip(results, self.references, self.permitted, self.kinds, strict=True)
         ):
-            if out.dtype != dtype or out.shape != ref.value.shape:
-                return (
-                    errors,
-                    f"result {i} is {out.dtype} {list(out.shape)}; the original's {dtype} {list(ref.value.shape)}",
-                )
+            if out.dtype != dtype or out.shape != ref.value.shape or out.device != device:
+                ours = f"{out.dtype} {list(out.shape)} on {out.device}"
+                return errors, f"result {i} is {ours}; the original's {dtype} {list(ref.value.shape)} on {device}"
             e = reference_errors(out, ref)
             errors.append(e)
             allowed = budget(precision, out.dtype, base)
