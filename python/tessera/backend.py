@@ -4,7 +4,7 @@ torch.compile's; torch takes either of them, so the mode may stand among the opt
 Every graph that torch.compile captures is searched like a module. What tessera does not take goes to Inductor, compiled as
 plain torch.compile would: sizes that vary, gradients, and graphs in which no kernel gains anything (but those whose ops run
 faster one by one than by Inductor, as measured). All graphs of one torch.compile call share `seconds` of search (60 by
-default): nobody knows how many will come, so that each may take two thirds of what is left. `status(model)` tells what became of
+default): nobody knows how many will come, so that each may take half of what is left. `status(model)` tells what became of
 each.
 """
 
@@ -23,7 +23,9 @@ from tessera.common.errors import Error, fail
 from tessera.running import leftover, modes
 
 SECONDS = 60.0  # of search for all graphs of a model
-SHARE = 2 / 3  # of what is left of them, for a graph: a language model's second one, of a token, is called more often
+SHARE = (
+    1 / 2
+)  # of what is left of them, for a graph: no other share leaves a second one (a language model's token) more
 LEAST = 1.0  # seconds that are worth a search
 WRONG_OPTIONS = {
     "input.unknown_argument",

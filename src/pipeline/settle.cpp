@@ -200,8 +200,9 @@ double rest_seconds(double whole) {
   return std::max(1.0, whole - start);
 }
 
-double kept_seconds(double rest, double search) {
-  return rest <= 0.5 * search ? rest : 0;
+double kept_seconds(double rest, double search, double gain) {
+  const double share = gain >= much_faster ? 0.75 : 0.5;
+  return rest <= share * search ? rest : 0;
 }
 
 }  // namespace tessera::pipeline

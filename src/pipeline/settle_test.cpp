@@ -155,9 +155,12 @@ TEST(Settle, RowsAreRead) {
 TEST(Settle, TheRestIsCompiledWithinTheSearchOrNotAtAll) {
   EXPECT_DOUBLE_EQ(rest_seconds(1), 1);
   EXPECT_DOUBLE_EQ(rest_seconds(18), 15);
-  EXPECT_DOUBLE_EQ(kept_seconds(15, 30), 15);
-  EXPECT_DOUBLE_EQ(kept_seconds(51, 30), 0);
-  EXPECT_DOUBLE_EQ(kept_seconds(51, 600), 51);
+  EXPECT_DOUBLE_EQ(kept_seconds(15, 30, 1), 15);
+  EXPECT_DOUBLE_EQ(kept_seconds(16, 30, 1), 0);
+  EXPECT_DOUBLE_EQ(kept_seconds(51, 600, 1), 51);
+  // Eager for the rest would lose more than kernels gain.
+  EXPECT_DOUBLE_EQ(kept_seconds(22, 30, 3), 22);
+  EXPECT_DOUBLE_EQ(kept_seconds(23, 30, 3), 0);
 }
 
 }  // namespace

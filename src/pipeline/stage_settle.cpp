@@ -157,7 +157,8 @@ Result<Baseline> prepare_baseline(const Session& s, bridge::Peer& tracer) {
       out.fused_share = fused_share(s.found.graph, *s.found.arch, ways.front().back_ms, w.back_ms);
     if (w.runner == "inductor" && w.reason.empty() && leftover_runners(s, false).size() > 1) {
       out.rest_seconds = rest_seconds(w.seconds);
-      out.kept_seconds = kept_seconds(out.rest_seconds, s.options.seconds - s.options.spent);
+      const double gain = ways.front().reason.empty() ? ways.front().back_ms / w.back_ms : 1;
+      out.kept_seconds = kept_seconds(out.rest_seconds, s.options.seconds - s.options.spent, gain);
     }
   }
   return out;

@@ -138,6 +138,8 @@ def main() -> int:
         graphs = backend.status(ours)
         for g in graphs:
             note(f"a graph by {g['runner']}, {len((g['status'] or {}).get('active', ()))} kernels: {g['reason'][:300]}")
+            stages = (g["report"] or {}).get("stage_seconds", {}).items()
+            note("  seconds: " + ", ".join(f"{name} {s:.1f}" for name, s in stages if s > 0.5))
         assert len(graphs) == 2 and all(g["runner"] == "kernels" for g in graphs), [g["runner"] for g in graphs]
         return f"{len(graphs)} graphs"
 
