@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <thread>
 #include <unistd.h>
 
@@ -27,6 +29,7 @@ constexpr std::string_view program = R"(
 #include <string>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 static int said(bool done) { puts(done ? "DONE" : "REFUSED"); fflush(stdout); return done ? 0 : 1; }
 int main(int, char** w) {
@@ -35,6 +38,15 @@ int main(int, char** w) {
   if (what == "read") { int f = open(w[2], O_RDONLY); return said(f >= 0 && read(f, text, 1) == 1); }
   if (what == "write") { int f = open(w[2], O_WRONLY | O_CREAT, 0644); return said(f >= 0 && write(f, "x", 1) == 1); }
   if (what == "socket") return said(socket(AF_INET, SOCK_STREAM, 0) >= 0);
+  if (what == "local") {
+    const int f = socket(AF_UNIX, atoi(w[3]), 0);
+    if (f < 0) return said(false);
+    puts("MADE");
+    sockaddr_un to{};
+    to.sun_family = AF_UNIX;
+    strcpy(to.sun_path, w[2]);
+    return said(connect(f, (sockaddr*)&to, sizeof to) == 0);
+  }
   if (what == "trace") return said(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
   if (what == "kill") { said(kill(atoi(w[2]), SIGKILL) == 0); return 0; }
   if (what == "secret") { const char* s = getenv("TESSERA_TEST_SECRET"); return said(s != nullptr); }
@@ -167,6 +179,30 @@ TEST_P(Escapes, OpeningASocket) {
   const Ran ran = confined({"socket"});
   EXPECT_THAT(ran.done.output, HasSubstr("REFUSED"));
   EXPECT_EQ(told(ran.report), "it tried to use the network (socket)");
+}
+
+/// CUDA cannot start where it is refused a local socket, which it connects to nothing.
+TEST_P(Escapes, LocalSocketsAreMadeForGpusAndReachNothing) {
+  const std::string at = (inside_ / "socket").string();
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  ASSERT_LT(at.size(), sizeof address.sun_path);
+  std::copy(at.begin(), at.end(), address.sun_path);
+  ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::chmod(at.c_str(), 0777), 0);
+  ASSERT_EQ(::listen(listener, 4), 0);
+  const auto attempt = [&](int type, bool gpu) {
+    Policy p = policy();
+    if (gpu) p.devices = {"/dev/null"};
+    return confined(command({"local", at, std::to_string(type)}), p);
+  };
+  EXPECT_THAT(free({"local", at, std::to_string(SOCK_STREAM)}).output, HasSubstr("DONE"));
+  const Ran ran = attempt(SOCK_STREAM, true);
+  EXPECT_EQ(ran.done.output, "MADE\nREFUSED\n");
+  EXPECT_EQ(told(ran.report), "it tried to use the network (connect " + at + ")");
+  EXPECT_EQ(attempt(SOCK_DGRAM, true).done.output, "REFUSED\n");
+  EXPECT_EQ(attempt(SOCK_STREAM, false).done.output, "REFUSED\n");
+  ::close(listener);
 }
 
 TEST_P(Escapes, TracingAndSecretsOfTheEnvironment) {

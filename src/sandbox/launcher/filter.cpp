@@ -34,6 +34,7 @@ constexpr int told[] = {SYS_openat,
                         SYS_creat,
 #endif
                         SYS_socket,
+                        SYS_connect,
                         SYS_ptrace,
                         SYS_process_vm_readv,
                         SYS_process_vm_writev,

@@ -1,6 +1,7 @@
 // Notices of system calls: what is refused, and what a path that is opened says of the intent.
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "sandbox/launcher/launcher.h"
@@ -97,6 +99,24 @@ std::optional<Attempt> opened(const fs::path& path, uint64_t flags, const Policy
   return Attempt{.what = "read", .detail = path.string()};
 }
 
+/// CUDA makes such sockets of itself: to ask whether there is a service of MPS, and to be asked for
+/// its memory by processes that are told to. Without datagrams none of them sends before it is
+/// connected, and connecting is refused.
+bool is_socket_of_gpu(uint64_t family, uint64_t type, const Policy& policy) {
+  const uint64_t kind = type & 0xf;  // without SOCK_CLOEXEC and SOCK_NONBLOCK
+  return family == AF_UNIX && (kind == SOCK_STREAM || kind == SOCK_SEQPACKET) &&
+         !policy.devices.empty();
+}
+
+/// Only a process that may have such sockets comes here. What CUDA and the C library look for of
+/// themselves is no attempt.
+std::optional<Attempt> connected(pid_t process, uint64_t address) {
+  const std::string path = text_at(process, address + offsetof(sockaddr_un, sun_path));
+  if (path.find("nvidia-mps") != std::string::npos || path.ends_with("nscd/socket"))
+    return std::nullopt;
+  return Attempt{.what = "network", .detail = "connect " + path};
+}
+
 struct Named {
   int call;
   const char* what;
@@ -124,6 +144,7 @@ std::optional<Attempt> answer_notice(int listener, const Policy& policy) {
   const auto process = static_cast<pid_t>(notice.pid);
   const auto& a = notice.data.args;
   bool goes_on = true;
+  int refusal = EPERM;
   switch (notice.data.nr) {
 #ifdef SYS_open
     case SYS_open:
@@ -144,8 +165,14 @@ std::optional<Attempt> answer_notice(int listener, const Policy& policy) {
       if (const int to = static_cast<int>(a[0]); (to == 1 || to == -1) && a[1] != 0)
         tried = Attempt{.what = "signal", .detail = "kill " + std::to_string(to)};
       break;
-    case SYS_socket:
+    case SYS_connect:
       goes_on = false;
+      refusal = ENOENT;
+      tried = connected(process, a[1]);
+      break;
+    case SYS_socket:
+      goes_on = is_socket_of_gpu(a[0], a[1], policy);
+      if (goes_on) break;
       // The C library asks nscd and the kernel for names of itself: refused, and no attempt.
       if (a[0] != AF_UNIX && a[0] != AF_NETLINK)
         tried = Attempt{.what = "network", .detail = "socket"};
@@ -160,7 +187,7 @@ std::optional<Attempt> answer_notice(int listener, const Policy& policy) {
   if (goes_on) {
     reply.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
   } else {
-    reply.error = -EPERM;
+    reply.error = -refusal;
   }
   ::ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &reply);  // it may have ended meanwhile
   if (tried) tried->at = monotonic_seconds();
