@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from composing import mlp_plan
 from tessera.running.plan_graph import build
 from test_library import KV, B, D, H, L, attention, attention_that_writes, value
 
@@ -65,3 +66,16 @@ def test_two_clones_for_the_caller_are_two(monkeypatch):
     graph["nodes"].append({"name": "flat", "op": "aten.view.default", "outputs": ["flat"], "arguments": viewed})
     (c, d), _ = run(graph, True, monkeypatch)
     assert c.data_ptr() != d.data_ptr()
+
+
+def test_what_a_kernel_is_spared_is_neither_made_nor_fed(library):
+    """Its first input stands in the place: what a kernel does not look at has no type of its own."""
+    plan = mlp_plan(library)
+    assert "b1" in build(plan).feeds
+    plan["steps"][3]["spared"] = [2]
+    built = build(plan)
+    assert "b1" not in built.feeds
+    spec = built.patterns[0].operator.spec
+    assert spec.inputs[2] == spec.inputs[0] != spec.inputs[1]
+    (call,) = (n for n in built.main.graph.nodes if n.target is built.patterns[0].operator.op)
+    assert call.args[2] is call.args[0]

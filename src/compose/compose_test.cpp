@@ -151,6 +151,43 @@ TEST(Plan, WithoutALeftoverItIsOfItsKernelsKind) {
   EXPECT_EQ(make_plan(b.g, {}, {}, {})->kind(), "library");  // PyTorch runs its vendor's
 }
 
+// An attention kernel goes by what a mask is known to be. Where the mask is made of numbers it is
+// not made at all, and the kernels that were to make it are not needed.
+TEST(Plan, WhatAKernelDoesNotReadIsNotMade) {
+  Builder b;
+  const ValueId x = b.input("x");
+  const ValueId ones = b.node("ones", "aten.ones.default", {});
+  const ValueId mask = b.relu("mask", ones);
+  const ValueId y = b.add("y", x, mask);
+  b.g.outputs = {y};
+  const auto reader = b.pattern("reader", {"y"}, {x, mask}, {y});
+  const auto maker = b.pattern("maker", {"mask"}, {ones}, {mask});
+  std::vector<Placed> placed = {{.pattern = &reader, .winner = built()},
+                                {.pattern = &maker, .winner = built()}};
+  EXPECT_EQ(*unneeded(b.g, placed), std::vector<int>{});
+  EXPECT_EQ(to_json(*make_plan(b.g, placed, {}, {})).at("steps").size(), 3);
+  placed[0].winner.candidate.unread = {1};
+  EXPECT_EQ(*unneeded(b.g, placed), std::vector<int>{1});
+  const Json steps = to_json(*make_plan(b.g, placed, {}, {})).at("steps");
+  ASSERT_EQ(steps.size(), 1);
+  EXPECT_EQ(steps[0].at("inputs"), Json::array({"x", "mask"}));
+  EXPECT_EQ(steps[0].at("spared"), Json::array({1}));
+}
+
+// Its guards hold what is known of it, and go with it.
+TEST(Plan, WhatComesFromOutsideIsTakenThoughAKernelDoesNotReadIt) {
+  Builder b;
+  const ValueId x = b.input("x");
+  const ValueId mask = b.relu("mask", b.input("given"));
+  const ValueId y = b.add("y", x, mask);
+  b.g.outputs = {y};
+  const auto reader = b.pattern("reader", {"y"}, {x, mask}, {y});
+  std::vector<Placed> placed = {{.pattern = &reader, .winner = built()}};
+  placed[0].winner.candidate.unread = {1};
+  EXPECT_TRUE(spared_inputs(b.g, placed[0]).empty());
+  EXPECT_EQ(to_json(*make_plan(b.g, placed, {}, {})).at("steps").size(), 2);
+}
+
 // A value inside a pattern that someone else reads is computed again by PyTorch: slower, never
 // wrong.
 TEST(Plan, RecomputesAnInnerValueThatIsReadOutside) {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "graph/operand.h"
+#include "graph/ops.h"
 
 namespace tessera::composer {
 namespace {
@@ -46,10 +47,12 @@ class Planner {
     std::vector<ValueId> reads;
     std::vector<ValueId> writes;
     if (const auto it = made_by_.find(v); it != made_by_.end()) {
-      const rules::Pattern& p = *placed_[static_cast<std::size_t>(it->second)].pattern;
+      const Placed& placed = placed_[static_cast<std::size_t>(it->second)];
       unit.placed = it->second;
-      reads = p.inputs;
-      writes = p.outputs;
+      reads = placed.pattern->inputs;
+      for (const int spared : spared_inputs(g_, placed))
+        reads[static_cast<std::size_t>(spared)] = ValueId{};
+      writes = placed.pattern->outputs;
     } else {
       unit.node = g_.value(v).producer;
       reads = graph::tensor_arguments(g_.node(unit.node));
@@ -97,12 +100,15 @@ Json step_json(const Graph& g, const Placed& placed) {
   }
   Json evidence = kernel::to_json(placed.winner.evidence);
   evidence["eager_ms"] = placed.eager_ms;
-  return {{"kind", placed.winner.candidate.call ? "call" : "kernel"},
-          {"pattern", rules::to_json(g, *placed.pattern)},
-          {"inputs", names(g, placed.pattern->inputs)},
-          {"outputs", std::move(outputs)},
-          {"candidate", kernel::wire_form(placed.winner)},
-          {"evidence", std::move(evidence)}};
+  Json step = {{"kind", placed.winner.candidate.call ? "call" : "kernel"},
+               {"pattern", rules::to_json(g, *placed.pattern)},
+               {"inputs", names(g, placed.pattern->inputs)},
+               {"outputs", std::move(outputs)},
+               {"candidate", kernel::wire_form(placed.winner)},
+               {"evidence", std::move(evidence)}};
+  if (const std::vector<int> spared = spared_inputs(g, placed); !spared.empty())
+    step["spared"] = spared;
+  return step;
 }
 
 Json step_json(const Graph& g, const Prepack& step) {
@@ -114,7 +120,49 @@ Json step_json(const Graph& g, const Aten& step) {
   return {{"kind", "aten"}, {"node", g.node(step.node).name}};
 }
 
+/// Nothing that it is made of comes from outside, nor from chance.
+bool made_of_numbers(const Graph& g, ValueId v) {
+  std::set<ValueId> seen = {v};
+  std::vector<ValueId> todo = {v};
+  while (!todo.empty()) {
+    const graph::Value& value = g.value(todo.back());
+    todo.pop_back();
+    if (value.origin != graph::Origin::node) {
+      if (!value.literal) return false;
+      continue;
+    }
+    const graph::Node& n = g.node(value.producer);
+    const graph::OpKind kind = graph::kind_of(n);
+    if (kind == graph::OpKind::random || kind == graph::OpKind::opaque) return false;
+    for (const ValueId read : graph::tensor_arguments(n))
+      if (seen.insert(read).second) todo.push_back(read);
+  }
+  return true;
+}
+
 }  // namespace
+
+std::vector<int> spared_inputs(const Graph& g, const Placed& placed) {
+  std::vector<int> out;
+  for (const int i : placed.winner.candidate.unread) {
+    const auto at = static_cast<std::size_t>(i);
+    // Another input stands in its place, which has to be there.
+    if (at == 0 || at >= placed.pattern->inputs.size()) continue;
+    if (made_of_numbers(g, placed.pattern->inputs[at])) out.push_back(i);
+  }
+  return out;
+}
+
+Result<std::vector<int>> unneeded(const Graph& g, const std::vector<Placed>& placed) {
+  Planner planner(g, placed);
+  TESSERA_CHECK(planner.run());
+  std::set<int> needed;
+  for (const Unit& u : planner.units()) needed.insert(u.placed);
+  std::vector<int> out;
+  for (int i = 0; i < static_cast<int>(placed.size()); ++i)
+    if (!needed.contains(i)) out.push_back(i);
+  return out;
+}
 
 std::string_view Plan::kind() const {
   bool synthesized = false;

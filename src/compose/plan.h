@@ -57,6 +57,14 @@ struct Plan {
   [[nodiscard]] bool runs_kernels() const { return runner == "kernels"; }
 };
 
+/// The inputs of a placed pattern, by their places, that need not be computed: its kernel does not
+/// look at them, and they are made of numbers alone, so that what is known of them cannot change.
+std::vector<int> spared_inputs(const graph::Graph& g, const Placed& placed);
+
+/// Those of the placed, by their places, that nothing needs that runs: what they make was for
+/// inputs that are spared.
+Result<std::vector<int>> unneeded(const graph::Graph& g, const std::vector<Placed>& placed);
+
 /// Works back from the module's outputs and mutations to what must run: kernels for the chosen
 /// patterns, prepack steps, PyTorch for the rest. A view that only kernels read is not a step.
 /// `why_left` gives the reason for an op that no chosen pattern covers (by node). An error is a

@@ -85,6 +85,7 @@ Json to_json(const Candidate& c) {
     j["source_hash"] = hash_of(j.at("source"));
   }
   if (c.call) j["call"] = {{"function", c.call->function}, {"arguments", c.call->arguments}};
+  if (!c.unread.empty()) j["unread"] = c.unread;
   return j;
 }
 
@@ -94,6 +95,7 @@ Result<Candidate> candidate_from_json(const Json& j) {
     c.realizer = j.at("realizer");
     c.kind = j.at("kind") == name_of(Kind::library) ? Kind::library : Kind::synthesized;
     c.config = j.at("config");
+    c.unread = j.value("unread", c.unread);
     if (j.contains("source")) {
       if (j.value("source_hash", "") != hash_of(j.at("source"))) {
         return error(fail(bad_candidate,

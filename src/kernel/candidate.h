@@ -39,6 +39,9 @@ struct Candidate {
   double predicted_ms = 0;       // orders the search; 0 when there is no model
   /// Bytes of scratch memory that a launch takes, where they are many and known before it is built.
   int64_t workspace_bytes = 0;
+  /// Inputs of the pattern, by their places, that the kernel is given and never looks at: it goes
+  /// by what is known of them.
+  std::vector<int> unread;
   bool proven = false;  // won for a relative of the pattern: the search begins with it
   /// A compiler's seconds for it, before one of its realizer was built: few for plain code, half a
   /// minute for CUTLASS' templates; 0 for a library's call.
@@ -53,8 +56,8 @@ struct Candidate {
 
 inline constexpr Code bad_candidate{"TS0610", "registry.bad_candidate_record"};
 
-/// {"realizer", "kind", "config", "source"?, "source_hash"?, "call"?}: what rebuilds it without its
-/// realizer. Launches and what orders a search are left out.
+/// {"realizer", "kind", "config", "source"?, "source_hash"?, "call"?, "unread"?}: what rebuilds it
+/// without its realizer. Launches and what orders a search are left out.
 Json to_json(const Candidate& c);
 /// Reads that. Error `bad_candidate`: a field is missing or of a wrong type, or the source text is
 /// not the one that its hash was taken of.

@@ -19,6 +19,7 @@ Winner synthesized() {
                                          .arch = "host",
                                          .flags = {"-O3"},
                                          .links = {"m"}};
+  w.candidate.unread = {3};
   w.candidate.launches = {{.knobs = {{"raster", "m"}}, .ints = {1}},
                           {.knobs = {{"raster", "n"}}, .ints = {2}}};
   w.launch = 1;
@@ -43,6 +44,7 @@ TEST(Winner, ComesBackAsItWasStoredWithTheLaunchThatWon) {
   EXPECT_EQ(to_json(*back).dump(), stored.dump());
   ASSERT_EQ(back->candidate.launches.size(), 1u);
   EXPECT_EQ(back->launched().ints, std::vector<int64_t>{2});
+  EXPECT_EQ(back->candidate.unread, std::vector<int>{3});
   EXPECT_EQ(back->binary, "abc");
   EXPECT_FALSE(back->built);
   EXPECT_TRUE(back->candidate.can_run());

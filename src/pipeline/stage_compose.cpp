@@ -9,6 +9,39 @@
 
 namespace tessera::pipeline {
 
+namespace {
+
+std::vector<composer::Placed> placed_of(const Session& s, const Chosen& chosen) {
+  std::vector<composer::Placed> placed;
+  for (const int o : chosen.choice.chosen) {
+    const auto at = static_cast<std::size_t>(o);
+    const Work& w = s.work[chosen.origins[at].work];
+    placed.push_back({.pattern = chosen.options[at].pattern,
+                      .winner = *placeable(s, w),
+                      .eager_ms = w.tuned->eager_ms});
+  }
+  return placed;
+}
+
+/// Takes back what was chosen for values that another kernel spares the module.
+void leave_out_unneeded(const Session& s, Chosen& chosen) {
+  const std::vector<composer::Placed> placed = placed_of(s, chosen);
+  const bool spares = std::any_of(placed.begin(), placed.end(), [&](const composer::Placed& p) {
+    return !composer::spared_inputs(s.found.graph, p).empty();
+  });
+  if (!spares) return;
+  const auto unneeded = composer::unneeded(s.found.graph, placed);
+  if (!unneeded) return;  // whoever makes the plan says so
+  composer::Choice& choice = chosen.choice;
+  for (auto i = unneeded->rbegin(); i != unneeded->rend(); ++i) {
+    const auto at = choice.chosen.begin() + *i;
+    choice.left_out.emplace_back(*at, "a kernel that is placed spares the module what it makes");
+    choice.chosen.erase(at);
+  }
+}
+
+}  // namespace
+
 Chosen choose_kernels(const Session& s) {
   Chosen out;
   for (std::size_t w = 0; w < s.work.size(); ++w) {
@@ -23,6 +56,7 @@ Chosen choose_kernels(const Session& s) {
     }
   }
   out.choice = composer::choose(s.found.graph, out.options);
+  leave_out_unneeded(s, out);
   return out;
 }
 
@@ -36,14 +70,7 @@ Result<Chosen> compose(const Session& s) {
 
 Result<composer::Plan> plan_of(const Session& s, const Chosen& chosen,
                                const std::string& leftover_runner) {
-  std::vector<composer::Placed> placed;
-  for (const int o : chosen.choice.chosen) {
-    const auto at = static_cast<std::size_t>(o);
-    const Work& w = s.work[chosen.origins[at].work];
-    placed.push_back({.pattern = chosen.options[at].pattern,
-                      .winner = *placeable(s, w),
-                      .eager_ms = w.tuned->eager_ms});
-  }
+  const std::vector<composer::Placed> placed = placed_of(s, chosen);
   std::map<graph::NodeId, std::string> why_left;
   for (const auto& [node, reason] : s.found.discovery.uncovered) why_left[node] = reason;
   for (int i = 0; i < static_cast<int>(s.found.discovery.patterns.size()); ++i) {

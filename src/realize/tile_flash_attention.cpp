@@ -136,6 +136,7 @@ Result<Candidate> candidate(const rules::AttentionBody& body, const Config& c,
   Candidate out;
   out.realizer = std::string(name);
   out.config = c.to_json();
+  if (body.mask) out.unread = {body.mask->tensor};
   out.predicted_ms = predict_ms(body, c.tile, arch);
   out.source = toolchain::Source{.name = std::string(name),
                                  .text = lowered.text,

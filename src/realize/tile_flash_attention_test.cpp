@@ -98,6 +98,7 @@ TEST(TileFlashAttention, WindowsAndCapsAreProvedAndCompile) {
   ASSERT_TRUE(s) << to_text(s.error());
   const Candidate& best = s->candidates.front();
   EXPECT_THAT(best.source->text, HasSubstr("tsb_tanh("));
+  EXPECT_EQ(best.unread, std::vector<int>{4}) << "the mask";
   EXPECT_TRUE(best.source->prove());
   testing::expect_compiles(*best.source);
 }

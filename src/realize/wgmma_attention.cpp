@@ -84,6 +84,7 @@ Candidate candidate(const rules::AttentionBody& body, const Config& c, const arc
   Candidate out;
   out.realizer = "wgmma_attention";
   out.config = c.to_json();
+  if (body.mask) out.unread = {body.mask->tensor};
   out.predicted_ms = predict_ms(body, c.tile(), arch);
   const WgmmaAttention attention{.dtype = body.q.dtype,
                                  .depth = static_cast<int>(rounded_dim(body.head_dim)),

@@ -232,6 +232,13 @@ def _identifier(name: str) -> str:
     return "".join(c if c.isalnum() else "_" for c in name)
 
 
+def passed(step: dict) -> list[str]:
+    """The values that a kernel is given. In the place of one that it is spared (it never looks at it, and nobody computes it)
+    stands its first."""
+    spared = set(step.get("spared", ()))
+    return [step["inputs"][0] if i in spared else name for i, name in enumerate(step["inputs"])]
+
+
 def kernel_spec(step: dict, values: dict[str, dict]) -> KernelSpec:
     c = step["candidate"]
     return KernelSpec(
@@ -239,7 +246,7 @@ def kernel_spec(step: dict, values: dict[str, dict]) -> KernelSpec:
         library=c["library"],
         sha=c.get("sha") or "",
         ints=tuple(int(i) for i in c.get("launch", {}).get("ints", ())),
-        inputs=tuple(type_of(values[name]) for name in step["inputs"]),
+        inputs=tuple(type_of(values[name]) for name in passed(step)),
         outputs=tuple(type_of(o) for o in step["outputs"]),
     )
 
@@ -283,7 +290,7 @@ def _emit_step(e: _Emitter, step: dict, use: PatternUse, graph: dict) -> None:
     except Error as error:
         use.active, use.reason = False, str(error)
         return
-    given = tuple(e.get(v) for v in step["inputs"])
+    given = tuple(e.get(v) for v in passed(step))
     made = library_steps.emit(e.fx, step, e.values, list(given)) if step["kind"] == "call" else None
     e.results(names, e.fx.call_function(function, given) if made is None else made, len(names) > 1)
 
