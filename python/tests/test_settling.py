@@ -195,6 +195,7 @@ def test_rests_are_compiled_within_what_is_left_of_the_search(held, library):
     reasons = {(r["plan"], r["leftover"]): r["reason"] for r in rows if r["runner"] == "kernels"}
     assert reasons[(1, "inductor")] == "" and "Inductor would take about" in reasons[(0, "inductor")], reasons
     assert reasons[(0, "eager")] == reasons[(1, "eager")] == ""
+    assert [r["plan"] for r in rows if r.get("no_time")] == [0]
     assert made == ["eager", "eager", "inductor"]
 
     rows = Settler(held).settle(both, ["eager"], 0.1, settling.Compile(seconds=0.5, expected=0.6))

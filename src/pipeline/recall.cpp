@@ -12,20 +12,27 @@ namespace {
 /// Of the way whole modules are timed: a change of it changes this.
 constexpr std::string_view method = "whole modules/1";
 
-std::string key_of(const Session& s, const Question& question) {
+/// `within`: the seconds of the search, where the answer is one of a search of so many; else 0.
+std::string key_of(const Session& s, const Question& question, double within) {
   const Json& meta = s.found.graph.meta;
-  const Json key = {{"method", method},
-                    {"graph", graph::to_text(s.found.graph)},
-                    {"device", s.tools.device_name},
-                    {"toolchain", s.tools.toolchain},
-                    {"libraries", meta.value("libraries", Json())},
-                    {"circumstances", meta.value("circumstances", Json())},
-                    {"about", question.about}};
+  Json key = {{"method", method},
+              {"graph", graph::to_text(s.found.graph)},
+              {"device", s.tools.device_name},
+              {"toolchain", s.tools.toolchain},
+              {"libraries", meta.value("libraries", Json())},
+              {"circumstances", meta.value("circumstances", Json())},
+              {"about", question.about}};
+  if (within > 0) key["within"] = within;
   return key.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 bool quiet(const Json& row, const char* ms, const char* ci95) {
   return row.contains(ms) && row.value(ci95, 0.0) <= most_noise * row.value(ms, 0.0);
+}
+
+/// There was no time left to compile it: a search of as many seconds would say so again.
+bool without_time(const Json& row) {
+  return row.value("no_time", false);
 }
 
 bool quiet_way(const Json& row) {
@@ -48,7 +55,9 @@ Json timed_part(const Json& plan) {
 
 bool worth_keeping(const Json& answer) {
   const Json ways = answer.value("ways", Json::array());
-  if (!ways.empty()) return std::all_of(ways.begin(), ways.end(), quiet_way);
+  if (!ways.empty())
+    return std::all_of(ways.begin(), ways.end(),
+                       [](const Json& row) { return without_time(row) || quiet_way(row); });
   const Json times = answer.value("times", Json());
   if (times.empty() || !answer.value("absent", Json::object()).empty()) return false;
   return std::all_of(times.begin(), times.end(), [](const Json& row) {
@@ -66,15 +75,19 @@ Result<Json> ask_or_recall(const Session& s, bridge::Peer& tracer, const Questio
 Result<Json> ask_or_recall(const Session& s, const Answerer& ask, const Question& question) {
   const bool remembers = s.options.use_registry && !s.options.retune;
   const Kept kept(s.tools.evaluation.log_folder.parent_path());
-  const std::string key = remembers ? key_of(s, question) : "";
-  if (remembers) {
-    if (auto answer = kept.find(question.method, key)) return std::move(*answer);
+  for (const double within : {0.0, question.within}) {
+    if (!remembers) break;
+    if (auto answer = kept.find(question.method, key_of(s, question, within)))
+      return std::move(*answer);
   }
   TESSERA_TRY(answer, ask(question.request));
   if (remembers && !s.stopped() && worth_keeping(answer)) {
+    const Json ways = answer.value("ways", Json::array());
+    const bool cut = std::any_of(ways.begin(), ways.end(), without_time);
+    if (cut && question.within <= 0) return answer;
     Json told = answer;
     told["measured"] = now_utc();
-    kept.keep(question.method, key, told);
+    kept.keep(question.method, key_of(s, question, cut ? question.within : 0), told);
   }
   return answer;
 }

@@ -17,6 +17,9 @@ struct Question {
   /// timed_part().
   Json about;
   std::chrono::seconds limit;
+  /// The seconds of the search, which an answer with ways that had no time (`no_time`) is of: it is
+  /// recalled by searches of as many.
+  double within = 0;
 };
 
 /// What of a plan (tessera.plan/1) decides how long it takes: its steps, without what is known of
@@ -32,7 +35,8 @@ Result<Json> ask_or_recall(const Session& s, bridge::Peer& tracer, const Questio
 using Answerer = std::function<Result<Json>(const Json& request)>;
 Result<Json> ask_or_recall(const Session& s, const Answerer& ask, const Question& question);
 
-/// Whether all times of an answer are there and none is noisier than a comparison allows.
+/// Whether all times of an answer are there, but of ways that had no time, and none is noisier than
+/// a comparison allows.
 bool worth_keeping(const Json& answer);
 
 }  // namespace tessera::pipeline

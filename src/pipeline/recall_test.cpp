@@ -16,6 +16,8 @@ TEST(Recall, KeepsWaysOfAQuietMachineThatAllRan) {
   Json failed = way(0.01, 0.01);
   failed["reason"] = "Inductor would take about 30 s for it";
   EXPECT_FALSE(worth_keeping({{"ways", {way(0.01, 0.01), failed}}}));
+  failed["no_time"] = true;
+  EXPECT_TRUE(worth_keeping({{"ways", {way(0.01, 0.01), failed}}}));
   EXPECT_FALSE(worth_keeping({{"ways", Json::array()}}));
 }
 
@@ -70,7 +72,8 @@ class Recalling : public testing::Test {
                           {.method = "measure_module",
                            .request = {{"plan", plan}, {"seconds", 10}},
                            .about = {{"plan", plan}},
-                           .limit = std::chrono::seconds(1)});
+                           .limit = std::chrono::seconds(1),
+                           .within = options.seconds});
   }
 };
 
@@ -86,6 +89,22 @@ TEST_F(Recalling, TheSameQuestionIsAskedOnce) {
   circumstances_["flags"] = 2;
   ask("a");
   EXPECT_EQ(asked_, 3);
+}
+
+TEST_F(Recalling, AWayThatHadNoTimeIsOfSearchesOfAsManySeconds) {
+  Json refused = way(0, 0);
+  refused["no_time"] = true;
+  answer_ = {{"ways", {way(0.01, 0.01), refused}}};
+  ask("a", {.seconds = 60});
+  ask("a", {.seconds = 60});
+  EXPECT_EQ(asked_, 1);
+  ask("a", {.seconds = 120});
+  ask("a");
+  EXPECT_EQ(asked_, 3);
+  answer_ = {{"ways", {way(0.01, 0.01), way(0.01, 0.01)}}};
+  ask("a", {.seconds = 240});
+  ask("a", {.seconds = 300});
+  EXPECT_EQ(asked_, 4) << "where every way was timed the seconds do not matter";
 }
 
 TEST_F(Recalling, WhoWantsItMeasuredIsNotToldWhatWas) {

@@ -109,7 +109,8 @@ Result<Timed> time_ways(const Session& s, bridge::Peer& tracer,
                                                 {"seconds", seconds},
                                                 {"compile", compile}},
                                     .about = {{"plans", timed}, {"runners", torch_runners(s)}},
-                                    .limit = limit}));
+                                    .limit = limit,
+                                    .within = s.options.seconds}));
   Timed out{.ways = ways_from(reply.at("ways")), .decision = {}, .told = {}};
   out.decision = decide(out.ways, resident_bytes(s.found.graph));
   out.told = {

@@ -59,6 +59,7 @@ class Way:
     run: Callable | None = None
     seconds: float = 0.0  # to compile and warm
     reason: str = ""
+    no_time: bool = False  # that is the reason: the search's seconds are spent
     estimate_ms: float = 0.0
     peak_bytes: int = 0
     synchronized: list[list[float]] = field(default_factory=list)  # by turn
@@ -68,7 +69,7 @@ class Way:
     def to_json(self) -> dict:
         row = {"runner": self.runner, "plan": self.plan, "leftover": self.leftover, "seconds": self.seconds}
         if self.reason:
-            return row | {"reason": self.reason}
+            return row | {"reason": self.reason} | ({"no_time": True} if self.no_time else {})
         return row | self.times | {"peak_bytes": self.peak_bytes, "reason": ""}
 
 
@@ -153,7 +154,7 @@ class Settler:
                 if way.run is not None or way.reason:
                     continue
                 if compile and way.leftover == "inductor" and (reason := compile.refuses()):
-                    way.reason = reason
+                    way.reason, way.no_time = reason, True
                     continue
                 self.held.notify(f"preparing {_name(way)}")
                 _prepare(way, self.held.device, sets[0])
