@@ -100,10 +100,8 @@ TEST(WgmmaAttention, BandsComeWithTheLaunch) {
   const Candidate& best = s->candidates.front();
   EXPECT_THAT(best.source->text, HasSubstr("causal = false, band = true"));
   const auto ints = named(best, best.launches.front());
-  EXPECT_EQ(ints.at("lower"), -255);
-  EXPECT_EQ(ints.at("upper"), 0);
+  EXPECT_EQ(std::pair(ints.at("lower"), ints.at("upper")), std::pair(int64_t{-255}, int64_t{0}));
   EXPECT_EQ(best.unread, std::vector<int>{4}) << "the mask";
-  EXPECT_TRUE(space_of(attention(llama))->candidates.front().unread.empty());
   // Another band is the same kernel, and a wider one takes longer.
   const auto other = space_of(attention(llama, {{"causal", false}, {"band", {-1023, 0}}}));
   ASSERT_TRUE(other);
