@@ -103,7 +103,7 @@ def test_a_move_to_another_device_is_no_copy_to_leave_out():
     made = build(
         aten_plan(held) | {"graph": graph, "steps": [{"kind": "aten", "node": n["name"]} for n in graph["nodes"]]}
     )
-    feeds = {n: t for n, t in zip(graph["inputs"], (torch.empty(8, device="meta"), torch.tensor(5)), strict=True)}
+    feeds = dict(zip(graph["inputs"], (torch.empty(8, device="meta"), torch.tensor(5)), strict=True))
     assert [t.device.type for t in made.main(*(feeds[n] for n in made.feeds))] == ["meta"] * 3
 
 

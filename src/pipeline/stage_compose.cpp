@@ -1,6 +1,7 @@
 // From kernels to a module: choose, order and measure end to end.
 #include <algorithm>
 #include <fmt/format.h>
+#include <ranges>
 
 #include "pipeline/gains.h"
 #include "pipeline/recall.h"
@@ -33,8 +34,8 @@ void leave_out_unneeded(const Session& s, Chosen& chosen) {
   const auto unneeded = composer::unneeded(s.found.graph, placed);
   if (!unneeded) return;  // whoever makes the plan says so
   composer::Choice& choice = chosen.choice;
-  for (auto i = unneeded->rbegin(); i != unneeded->rend(); ++i) {
-    const auto at = choice.chosen.begin() + *i;
+  for (const int i : std::views::reverse(*unneeded)) {
+    const auto at = choice.chosen.begin() + i;
     choice.left_out.emplace_back(*at, "a kernel that is placed spares the module what it makes");
     choice.chosen.erase(at);
   }
