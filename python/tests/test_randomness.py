@@ -17,6 +17,15 @@ class Noisy(nn.Module):
         return noisy(x)
 
 
+class Attending(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.options = options
+
+    def forward(self, x):
+        return nn.functional.scaled_dot_product_attention(x, x, x, **self.options)
+
+
 def dropping(p: float) -> nn.Module:
     return nn.Sequential(nn.Linear(4, 4), nn.Dropout(p), nn.ReLU())
 
@@ -24,14 +33,25 @@ def dropping(p: float) -> nn.Module:
 X = (torch.randn(2, 4),)
 
 
-@pytest.mark.parametrize("module", [dropping(0.5).train(), nn.Sequential(nn.Linear(4, 4), Noisy()).train()])
+@pytest.mark.parametrize(
+    "module", [dropping(0.5).train(), nn.Sequential(nn.Linear(4, 4), Noisy()).train(), Attending(dropout_p=0.1).train()]
+)
 def test_training_mode_is_told(module):
     text = of_training(module, holding.hold(module, X, {}).graph)
     assert "in training mode and draws random numbers" in text and "call .eval()" in text
 
 
 @pytest.mark.parametrize(
-    "module", [dropping(0.5).eval(), dropping(0.0).train(), nn.Linear(4, 4).train(), Noisy().eval(), nn.BatchNorm1d(4)]
+    "module",
+    [
+        dropping(0.5).eval(),
+        dropping(0.0).train(),
+        nn.Linear(4, 4).train(),
+        Noisy().eval(),
+        nn.BatchNorm1d(4),
+        Attending().train(),
+        Attending(dropout_p=0.0, is_causal=True).train(),
+    ],
 )
 def test_nothing_is_said_of_the_others(module):
     assert of_training(module, holding.hold(module, X, {}).graph) == ""

@@ -30,6 +30,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
     return error(fail(not_attention, "attention with more than one output"));
   if (body->softcap > 0)
     return error(fail(not_attention, "torch's scaled_dot_product_attention caps no scores"));
+  if (body->band && !body->mask)
+    return error(fail(not_attention, "torch's scaled_dot_product_attention takes no band"));
   if (body->causal && body->mask)
     return error(fail(not_attention, "torch takes a causal flag or a mask, not both"));
   Space space;

@@ -150,7 +150,7 @@ Status ready() {
   return error(none());
 }
 
-Result<Command> confine(const Command& command, Policy policy) {
+Result<Command> confine(const Command& command, const Policy& policy) {
   if (policy.mechanism.empty()) return error(none());
   Command out = command;
   out.argv.insert(out.argv.begin(), {launcher().string(), to_json(policy).dump(), "--"});

@@ -52,7 +52,7 @@ Policy usual();
 Status ready();
 
 /// The command, confined. Error TS0717: nothing on this machine confines it.
-Result<Command> confine(const Command& command, Policy policy);
+Result<Command> confine(const Command& command, const Policy& policy);
 
 /// What the launcher wrote; empty where it wrote nothing (it did not come so far).
 std::optional<Report> read_report(const std::filesystem::path& file);

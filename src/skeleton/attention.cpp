@@ -7,6 +7,16 @@
 namespace tessera::skeleton {
 namespace {
 
+/// The keys of `query` outside the band are masked.
+std::string cut(const rules::Band& band, const std::string& query) {
+  std::string text;
+  if (band.lower)
+    text += fmt::format("if (j < {} + ({})) score = -tsr_inf();\n", query, *band.lower);
+  if (band.upper)
+    text += fmt::format("if (j > {} + ({})) score = -tsr_inf();\n", query, *band.upper);
+  return text;
+}
+
 /// `score`, of query row `i` and key `j`.
 std::string score(const rules::AttentionBody& b, const std::vector<std::string>& at) {
   const std::string kv = fmt::format("({} / {})", at[1], b.heads / b.kv_heads);
@@ -14,7 +24,9 @@ std::string score(const rules::AttentionBody& b, const std::vector<std::string>&
       "accumulator score = 0;\nfor (Index d = 0; d < {}; ++d) score += accumulator({}) * {};\n"
       "score *= {:.17g};\n",
       b.head_dim, load(b.q, {at[0], at[1], at[2], "d"}), load(b.k, {at[0], kv, "j", "d"}), b.scale);
+  if (b.softcap > 0) text += fmt::format("score = {0:.17g} * tanh(score / {0:.17g});\n", b.softcap);
   if (b.causal) text += fmt::format("if (j > {}) score = -tsr_inf();\n", at[2]);
+  if (b.band && !b.mask) text += cut(*b.band, at[2]);
   if (!b.mask) return text;
   const std::string mask = load(*b.mask, {at[0], at[1], at[2], "j"});
   return text + (b.mask->dtype == DType::boolean

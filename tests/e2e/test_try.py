@@ -284,6 +284,40 @@ def test_every_rule_has_a_skeleton_that_is_right(tmp_path, precision):
         assert not verdict["warnings"], (rule, verdict["warnings"])
 
 
+CAPPED = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, q, k, v):
+        i = torch.arange(40)
+        far = (i[None, :] > i[:, None]) | (i[None, :] < i[:, None] - 8)
+        scores = torch.tanh((q @ k.transpose(-1, -2)) * 0.25 / 3.0) * 3.0
+        return torch.softmax(scores.masked_fill(far, float("-inf")), -1) @ v
+
+
+def get_init_inputs():
+    return []
+
+
+def get_inputs():
+    return [torch.randn(1, 4, 40, 16) for _ in range(3)]
+"""
+
+
+@pytest.mark.skipif(not os.environ.get("TESSERA_TEST_ALL"), reason="under TESSERA_TEST_ALL=1")
+def test_the_skeleton_of_capped_scores_in_a_window_is_right(tmp_path):
+    (tmp_path / "capped.py").write_text(CAPPED)
+    patterns = json.loads(tessera(tmp_path, "discover", "capped.py").stdout)["patterns"]
+    (found,) = [p for p in patterns if p["rule"] == "attention"]
+    assert found["summary"].endswith("band -8..0, capped at 3")
+    text = json.loads(tessera(tmp_path, "try", "capped.py", found["id"], "--skeleton").stdout)["text"]
+    (tmp_path / "k.cpp").write_text(text)
+    done = tessera(tmp_path, "try", "capped.py", found["id"], "--source", "k.cpp", "--peers", "eager")
+    verdict = json.loads(done.stdout)
+    assert verdict["passed"], verdict
+
+
 ON_A_GPU = ("attention",) if not os.environ.get("TESSERA_TEST_ALL") else ("gemm", "row_norm", "attention", "gated_mlp")
 
 

@@ -67,6 +67,6 @@ void send_descriptor(int socket, int descriptor);
 int take_descriptor(int socket);
 
 /// Confines `argv` and watches it until it ends. The exit code; a signal is raised again.
-int watch(Policy policy, const Mechanism& mechanism, const std::vector<std::string>& argv);
+int watch(const Policy& policy, const Mechanism& mechanism, const std::vector<std::string>& argv);
 
 }  // namespace tessera::sandbox

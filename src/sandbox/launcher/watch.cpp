@@ -22,8 +22,6 @@
 
 #include "sandbox/launcher/launcher.h"
 
-extern char** environ;
-
 namespace tessera::sandbox {
 namespace {
 
@@ -257,7 +255,7 @@ class Watcher {
 
 }  // namespace
 
-int watch(Policy policy, const Mechanism& mechanism, const std::vector<std::string>& argv) {
+int watch(const Policy& policy, const Mechanism& mechanism, const std::vector<std::string>& argv) {
   const Identity who = identity();
   Start start{.policy = policy, .mechanism = mechanism, .argv = argv};
   start.folder = std::filesystem::current_path();
