@@ -346,6 +346,30 @@ tessera try model.py p01 --source gelu.cpp
      R"(Give the folder that has the models.)", R"(
 tessera mcp --root ~/models
 )"},
+    {"TS0057", "input.examples_needs_what",
+     R"(`tessera examples` was not told what to show or to check, or --shape is no NAME=NUMBER.)",
+     R"(`show` takes a path or a configuration's name, `check` a file; extents are positive
+     integers.)",
+     R"(Take a path or a name from `tessera examples search`.)", R"(
+tessera examples search --rule gemm --shape m=4096 --shape n=4096 --shape k=4096
+tessera examples show kernels/gemm.py
+)"},
+    {"TS0058", "input.no_such_example",
+     R"(No example has that path, and no configuration that name.)",
+     R"(A configuration's name is taken of its content, so it changes with it.)",
+     R"(List what there is: `tessera examples search`.)", R"(
+tessera examples show 48_hopper_warp_specialized_gemm.cu
+)"},
+    {"TS0059", "input.bad_configuration",
+     R"(The configuration that `tessera examples check` was given cannot be compared.)",
+     R"(The file is no JSON object, lacks a field, or names a rule that there is not.)",
+     R"(Give `rule`, `precision`, `arch`, `realizer` and `config`; `extents` where the shape
+     counts.)",
+     R"(
+{"rule": "gemm", "precision": "bf16", "arch": "sm_90a", "realizer": "wgmma_gemm",
+ "config": {"tile": [128, 256, 64], "cluster": [2, 1], "schedule": "cooperative"},
+ "extents": {"m": 4096, "n": 4096, "k": 4096}}
+)"},
 };
 
 }  // namespace

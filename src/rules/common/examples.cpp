@@ -14,8 +14,9 @@ namespace fs = std::filesystem;
 namespace {
 
 int rank_of(const std::string& kind) {
-  if (kind == "example") return 0;
-  return kind == "unit_test" ? 1 : 2;
+  if (kind == "kernel_file") return 0;
+  if (kind == "example") return 1;
+  return kind == "unit_test" ? 2 : 3;
 }
 
 bool contains(const std::vector<std::string>& list, std::string_view word) {
@@ -42,8 +43,8 @@ ExampleIndex::ExampleIndex(const fs::path& folder) {
     }
     for (const Json& e : j["examples"]) {
       examples_.push_back({e.value("rule", ""), e.value("precisions", std::vector<std::string>{}),
-                           e.value("archs", std::vector<std::string>{}), e.value("path", ""),
-                           e.value("kind", ""), e.value("shows", "")});
+                           e.value("archs", std::vector<std::string>{}), j.value("root", "cutlass"),
+                           e.value("path", ""), e.value("kind", ""), e.value("shows", "")});
     }
   }
   std::stable_sort(examples_.begin(), examples_.end(), [](const Example& a, const Example& b) {
@@ -61,12 +62,16 @@ std::vector<std::string> ExampleIndex::find(std::string_view rule, Precision pre
 }
 
 fs::path examples_folder() {
+  return knowledge_folder("examples");
+}
+
+fs::path knowledge_folder(std::string_view part) {
   if (const char* home = std::getenv("TESSERA_KNOWLEDGE"); home != nullptr && *home != 0)
-    return fs::path(home) / "examples";
+    return fs::path(home) / part;
   std::error_code ec;
   for (fs::path at = executable_folder();; at = at.parent_path()) {
     for (const fs::path& place :
-         {at / "knowledge" / "examples", at / "share" / "tessera" / "knowledge" / "examples"})
+         {at / "knowledge" / part, at / "share" / "tessera" / "knowledge" / part})
       if (fs::is_directory(place, ec)) return place;
     if (at == at.parent_path()) return {};
   }

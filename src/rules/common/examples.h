@@ -15,8 +15,9 @@ struct Example {
   std::string rule;
   std::vector<std::string> precisions;
   std::vector<std::string> archs;
-  std::string path;   // within the CUTLASS tree
-  std::string kind;   // "example", "unit_test", "header"
+  std::string root;   // "cutlass" or "tessera": whose tree
+  std::string path;   // within it; of a kernel file with several kernels, FILE.py:KERNEL
+  std::string kind;   // "kernel_file", "example", "unit_test", "header"
   std::string shows;  // what to learn from it
 };
 
@@ -24,9 +25,11 @@ class ExampleIndex {
  public:
   /// Reads every *.json of `folder`; a missing folder or a bad file becomes a note.
   explicit ExampleIndex(const std::filesystem::path& folder);
-  /// Paths with what they show, best first: examples before unit tests before headers.
+  /// Paths with what they show, best first: kernel files, examples, unit tests, headers.
   [[nodiscard]] std::vector<std::string> find(std::string_view rule, Precision precision,
                                               std::string_view arch) const;
+  /// All of them, best first.
+  [[nodiscard]] const std::vector<Example>& examples() const { return examples_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
   [[nodiscard]] bool empty() const { return examples_.empty(); }
 
@@ -39,5 +42,7 @@ class ExampleIndex {
 /// share/tessera/knowledge/examples, in a folder above the executable; an empty path when there is
 /// none.
 std::filesystem::path examples_folder();
+/// Likewise, of another part of the knowledge folder: "configurations".
+std::filesystem::path knowledge_folder(std::string_view part);
 
 }  // namespace tessera::rules
