@@ -106,6 +106,34 @@ TEST(Symptom, ThoseThatNoHostKernelBringsAbout) {
   EXPECT_TRUE(symptoms_of(v).empty());
 }
 
+/// A verdict that stopped so, with what the machine said.
+Verdict stopped(Failure failure, const std::string& cause) {
+  Verdict v;
+  v.failure = failure;
+  v.cause = cause;
+  return v;
+}
+
+TEST(Symptom, WhatAGpuOrACompilerSays) {
+  const auto first = [](const Verdict& v) { return symptoms_of(v).at(0); };
+  // cudaGetErrorString and ptxas in CUDA 13.0.
+  EXPECT_EQ(first(stopped(Failure::not_loadable, "too many resources requested for launch")),
+            "the launch was refused");
+  EXPECT_EQ(first(stopped(Failure::not_loadable, "invalid configuration argument")),
+            "the launch was refused");
+  EXPECT_EQ(first(stopped(Failure::crash, "CUDA error: misaligned address")),
+            "an access is not aligned");
+  EXPECT_EQ(first(stopped(Failure::out_of_memory, "")), "there was not enough memory");
+  EXPECT_EQ(first(stopped(Failure::compiler_hangs, "")), "the compiler does not come to an end");
+  EXPECT_EQ(first(stopped(Failure::not_the_pattern, "")),
+            "the kernel takes other tensors than the pattern has");
+  Verdict v;
+  v.measured = Measured{.ms = 0.01, .floor_ms = 0.002, .bound = "launch"};
+  EXPECT_EQ(symptoms_of(v), std::vector<std::string>{"the launch takes most of the time"});
+  v.measured->ms = 0.003;
+  EXPECT_TRUE(symptoms_of(v).empty());
+}
+
 TEST(Symptom, EveryRowIsWhole) {
   for (const Symptom* s : symptoms::all()) {
     for (const std::string_view text : {s->cause, s->where, s->remedy})
