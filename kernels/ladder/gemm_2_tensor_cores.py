@@ -8,7 +8,7 @@ from __future__ import annotations
 from tessera.language import *
 
 
-@kernel(threads=128, means="C[i, j] = sum(A[i, k] * B[j, k], k)")
+@kernel(means="C[i, j] = sum(A[i, k] * B[j, k], k)")
 def gemm(
     M: index(multiple=8, below=1 << 19),
     N: index(multiple=8, below=1 << 19),
@@ -22,17 +22,18 @@ def gemm(
     a = shared(bf16, [64, BK], swizzle=BK * 2)
     b = shared(bf16, [BN, BK], swizzle=BK * 2)
     full = barrier(1)
-    acc = registers(f32, [64, BN])
-    for m, n in tiles(M, 64, N, BN, persistent=False):
-        for k in ring(K, BK, 1):
-            with one_thread():
-                full[k].expect(a, b)
-                tma.load(A[m, k], a, full[k])
-                tma.load(B[n, k], b, full[k])
-            full[k].wait()
-            wgmma.fence()
-            wgmma(a, b.T, acc, start=k.first)
-            wgmma.commit()
-            wgmma.wait(0)
-            sync()  # all four warps have multiplied: the place is free
-        store(acc.to(bf16), C[m, n])
+    with role("all", warpgroups=1):
+        acc = registers(f32, [64, BN])
+        for m, n in tiles(M, 64, N, BN):
+            for k in ring(K, BK, 1):
+                with one_thread():
+                    full[k].expect(a, b)
+                    tma.load(A[m, k], a, full[k])
+                    tma.load(B[n, k], b, full[k])
+                full[k].wait()
+                wgmma.fence()
+                wgmma(a, b.T, acc, start=k.first)
+                wgmma.commit()
+                wgmma.wait(0)
+                sync()  # all four warps have multiplied: the place is free
+            store(acc.to(bf16), C[m, n])

@@ -26,7 +26,7 @@ def gemm(
     full = barrier(STAGES)
     empty = barrier(STAGES, starts_complete=True)
     steps = ring(K, BK, STAGES)
-    work = tiles(M, 128, N, BN, persistent=False)
+    work = tiles(M, 128, N, BN)
 
     with role("producer", warpgroups=1), one_thread():
         for m, n in work:

@@ -1,7 +1,8 @@
-"""O = softmax(Q K^T / sqrt(D)) V with rings: one warpgroup loads keys and values, two have 64 queries each.
+"""O = softmax(Q K^T / sqrt(D)) V, one step after the other: scores, powers, products with values.
 
-Loads run ahead. In each consumer the tensor cores still wait for the powers, and the powers for the tensor cores; while one
-computes powers the other may multiply, by chance.
+Scores never leave registers. A row keeps the greatest score and the sum of its powers so far; when a greater score comes, what
+was summed is corrected (Dao et al., FlashAttention). One warpgroup loads blocks of keys and values into rings of STAGES slots; the
+others own 64 queries each. Within each of them, tensor cores and powers wait for each other.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ def attention(
     O: Tensor[bf16, "B", "H", "TQ", D, out],
     D: const = 128,
     KEYS: const = 128,
-    STAGES: const = 2,
+    GROUPS: const = 2,  # consumer warpgroups, of 64 queries each
+    STAGES: const = 2,  # slots of each ring
 ):
     swizzle = 128 if D % 64 == 0 else 64
-    q = shared(bf16, [128, D], swizzle=swizzle, contiguous=1)
+    q = shared(bf16, [GROUPS * 64, D], swizzle=swizzle, contiguous=1)
     k = shared(bf16, [STAGES, KEYS, D], swizzle=swizzle, contiguous=2)
     v = shared(bf16, [STAGES, D, KEYS], swizzle=swizzle, contiguous=1)  # as memory has it: D lies side by side
     q_full = barrier(1)
     k_full = barrier(STAGES)
     v_full = barrier(STAGES)
-    k_empty = barrier(STAGES, arrivals=8, starts_complete=True)
-    v_empty = barrier(STAGES, arrivals=8, starts_complete=True)
+    k_empty = barrier(STAGES, arrivals=GROUPS * 4, starts_complete=True)
+    v_empty = barrier(STAGES, arrivals=GROUPS * 4, starts_complete=True)
     steps = ring(TK, KEYS, STAGES)
-    work = tiles(B, 1, H, 1, TQ, 128, persistent=False)
+    work = tiles(B, 1, H, 1, TQ, GROUPS * 64, persistent=False)
 
     with role("producer", warpgroups=1, registers=24), one_thread():
         for batch, head, m in work:
@@ -49,12 +51,13 @@ def attention(
                 v_full[step].expect(v[step])
                 tma.load(V[batch.index, head.index, step, :], v[step].T, v_full[step])
 
-    with role("consumer", warpgroups=2, registers="rest"):
-        scores = registers(f32, [128, KEYS], layout="wgmma")
-        powers = registers(bf16, [128, KEYS], like=scores)
-        sums = zeros(f32, [128, D])
-        most = registers(f32, [128, 1], like=scores)
-        total = registers(f32, [128, 4], like=scores)  # of each lane, which all get the same factors
+    with role("consumer", warpgroups=GROUPS, registers="rest"):
+        scores = registers(f32, [GROUPS * 64, KEYS], layout="wgmma")
+        powers = registers(bf16, [GROUPS * 64, KEYS], like=scores)
+        sums = registers(f32, [GROUPS * 64, D], layout="wgmma")
+        most = registers(f32, [GROUPS * 64, 1], like=scores)
+        total = registers(f32, [GROUPS * 64, 4], like=scores)  # of each lane, which all get the same factors
+        sums[:] = 0.0
         most[:] = -inf
         total[:] = 0.0
         for batch, head, m in work:
@@ -76,9 +79,19 @@ def attention(
                 wgmma.commit()
                 wgmma.wait(0)
                 v_empty[step].arrive()
+            own = part(warpgroup, 64)
+            result = registers(bf16, [GROUPS * 64, D])
             share = registers(f32, most.shape, like=scores)
             share[:] = 1.0 / sum(total, axis=1)
-            store((sums * share).to(bf16), O[batch.index, head.index, m, :])
+            result[:] = sums * share
+            sync("warpgroup")  # the products of all four warps have read the queries: their place is free
+            stmatrix(result, q[own, :])
+            fence.async_shared()
+            sync("warpgroup")
+            with one_thread("warpgroup"):
+                tma.store(q[own, :], O[batch.index, head.index, m[own], :])
+                bulk.commit()
+                bulk.wait_read(0)
 
 
 def hide(scores, first_key, TK):
