@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 os.environ.setdefault("TESSERA_PYTHON", sys.executable)
+os.environ.setdefault("TESSERA_INCLUDE", str(ROOT / "include"))
 os.environ.setdefault("TESSERA_HOME", tempfile.mkdtemp(prefix="tessera-ladder-"))
 
 PAGE = ROOT / "docs/ladder.md"

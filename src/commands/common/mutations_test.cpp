@@ -70,6 +70,19 @@ TEST(Mutations, RightKernelsAreProved) {
   }
 }
 
+/// Slots of 512 bytes: the swizzle of rows of 32 bytes repeats every 256.
+TEST(Mutations, TilesOf16ColumnsAreProved) {
+  int seen = 0;
+  for (const testing::MutationSubject& s : testing::correct_variants()) {
+    if (s.name.find("16 columns") == std::string::npos) continue;
+    const Result<core::Kernel> k = s.make(source_folder());
+    ASSERT_TRUE(k) << s.name << "\n" << to_text(k.error());
+    EXPECT_EQ(testing::judge_correct(s.name, *k).detail, "") << s.name;
+    ++seen;
+  }
+  EXPECT_GE(seen, 5);
+}
+
 /// The study itself: what it calls edited, and an oracle that tells kernels apart.
 TEST(Mutations, TheOracleTellsAWrongKernelFromItself) {
   const Result<core::Kernel> kernel = subject("plain").make(source_folder());
