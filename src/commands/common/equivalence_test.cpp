@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/source_folder.h"
 #include "base/thorough.h"
+#include "check/kind.h"
 #include "commands/testing/attention_variant.h"
 
 namespace tessera::commands {
@@ -135,12 +136,16 @@ TEST(KernelEquivalence, WrongAttention) {
   }
 }
 
-/// Any value may be taken off: the greatest is for numbers' sake, and `dominance` asks for it.
+/// Any value may be taken off, and cancels: here the greatest of the last block alone. That it is
+/// no greatest of all is for `dominance` to say.
 TEST(KernelEquivalence, TheGreatestScoreCancels) {
-  const Answer a = attention(
-      testing::edited_attention("max(most, amax(scores, axis=1))", "min(most, amax(scores, axis=1))"),
-      {{"CAUSAL", 0}});
-  EXPECT_NE(a.verdict, Verdict::undecided) << to_text(a);
+  const std::string text = testing::edited_attention(
+      "most[:] = max(most, amax(scores, axis=1))", "most[:] = amax(scores, axis=1)");
+  const Answer a = attention(text, {{"CAUSAL", 0}});
+  EXPECT_EQ(a.verdict, Verdict::equal) << to_text(a);
+  const check::Report r =
+      testing::attention_report(text, {{"CAUSAL", 0}, {"KEYS", 16}, {"GROUPS", 1}});
+  EXPECT_EQ(r.find("dominance")->verdict, check::Verdict::refuted) << to_text(r);
 }
 
 }  // namespace
