@@ -13,7 +13,7 @@ constexpr uint64_t small = uint64_t{1} << 16;
 
 /// 2^e modulo both, for the exponents that a double has.
 struct Doublings {
-  static constexpr int most = 1100;
+  static constexpr int most = 1200;
   std::array<Pair, 2 * most + 1> at{};
   Doublings() {
     Pair up{1, 1}, down{1, 1};

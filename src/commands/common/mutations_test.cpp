@@ -58,6 +58,10 @@ TEST(Mutations, OfTheGeneratorAreCaughtAndReplayed) {
   expect_caught("residual", share(4));
 }
 
+TEST(Mutations, OfAttentionAreCaughtAndReplayed) {
+  expect_caught("attention", share(3));
+}
+
 TEST(Mutations, RightKernelsAreProved) {
   const auto& all = testing::correct_variants();
   EXPECT_GE(all.size(), 40u);

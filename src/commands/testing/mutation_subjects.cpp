@@ -155,7 +155,7 @@ std::vector<Mutant> mutants_of(const core::Kernel& kernel, bool storages, int si
     all = {core::testing::storage_mutants(kernel)};
   else
     all = {core::testing::mutants(kernel), core::testing::result_mutants(kernel),
-           core::testing::cluster_mutants(kernel)};
+           core::testing::power_mutants(kernel), core::testing::cluster_mutants(kernel)};
   std::vector<Mutant> out;
   for (const std::vector<Mutant>& some : all)
     for (const Mutant& m : some) {
