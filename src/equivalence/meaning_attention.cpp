@@ -55,7 +55,7 @@ Value power_of(const check::Attention& means, const Value& sum) {
   const Value by = residue::constant(means.scale * log2_e);
   if (means.inner <= 0) return residue::power(residue::multiply(sum, by));
   const Value inner = residue::multiply(sum, residue::constant(means.inner));
-  const Value capped = residue::apply(*pointwise::find("tanh"), std::vector<Value>{inner});
+  const Value capped = residue::result_of(*pointwise::find("tanh"), std::vector<Value>{inner});
   return residue::power(residue::multiply(capped, by));
 }
 

@@ -150,7 +150,7 @@ Value greatest(const Value& a, const Value& b) {
   return below(a, b) ? b : a;
 }
 
-Value apply(const pointwise::Function& f, Args arguments) {
+Value result_of(const pointwise::Function& f, Args arguments) {
   const auto is_nothing = [](const Value& v) { return v.is_nothing(); };
   if (f.name == "where" && !arguments[0].is_nothing())
     return is_true(arguments[0]) ? arguments[1] : arguments[2];
@@ -175,7 +175,7 @@ std::vector<Value> evaluate(const pointwise::Dag& dag, std::span<const Value> op
     } else {
       arguments.clear();
       for (const int a : n.arguments) arguments.push_back(values[static_cast<std::size_t>(a)]);
-      values.push_back(apply(*n.function, arguments));
+      values.push_back(result_of(*n.function, arguments));
     }
   }
   std::vector<Value> out;

@@ -24,7 +24,7 @@ double rank(const Value& v);
 Value least(const Value& a, const Value& b);
 Value greatest(const Value& a, const Value& b);
 
-Value apply(const pointwise::Function& f, std::span<const Value> arguments);
+Value result_of(const pointwise::Function& f, std::span<const Value> arguments);
 /// The results for these operand values.
 std::vector<Value> evaluate(const pointwise::Dag& dag, std::span<const Value> operands);
 

@@ -12,7 +12,7 @@ Value drawn(uint64_t seed) {
   return residues(random() % p, random() % q);
 }
 Value call(std::string_view name, const std::vector<Value>& arguments) {
-  return apply(*pointwise::find(name), arguments);
+  return result_of(*pointwise::find(name), arguments);
 }
 
 TEST(ResidueFunctions, WhatIsMadeOfPowersHasTheirLaws) {
