@@ -133,7 +133,8 @@ int64_t products_of(const core::Kernel& kernel, const check::Means& means,
                     const simulate::Launch& launch) {
   const auto elements = [&](core::TensorId t) {
     int64_t n = 1;
-    for (const int64_t extent : replay::lie_of(kernel[t], launch)->extents) n *= extent;
+    const replay::Lie lie = *replay::lie_of(kernel[t], launch);
+    for (const int64_t extent : lie.extents) n *= extent;
     return n;
   };
   if (means.attention) {

@@ -121,8 +121,7 @@ Value unknown(std::string_view name, Args arguments) {
       draw = mixed(draw ^ (v.number > 0 ? 3 : 5));
       continue;
     }
-    const Pair at = pair_of(v);
-    draw = mixed(draw ^ (uint64_t{at.mod_p} << 32 | at.mod_q));
+    draw = mixed(draw ^ uint64_t{pair_of(v).mod_p} << 8);
   }
   return residues(draw % p, mixed(draw) % q);
 }
@@ -136,7 +135,7 @@ Value constant(double n) {
 double rank(const Value& v) {
   if (v.is_number()) return v.number;
   constexpr double widest = 8;
-  const uint64_t draw = mixed(~(uint64_t{v.mod_p} << 32 | v.mod_q));
+  const uint64_t draw = mixed(~uint64_t{v.mod_p});
   return std::ldexp(static_cast<double>(draw >> 11), -52) * widest - widest;
 }
 

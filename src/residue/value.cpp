@@ -140,16 +140,15 @@ Value power(const Value& x) {
                                                  std::floor(x.number) == x.number)))
     return number(std::exp2(x.number));
   // Nothing is known of powers of powers.
-  const Pair at = pair_of(x);
-  return residues(raised(2, at.mod_q, p), mixed(uint64_t{at.mod_p} << 32 | at.mod_q) % q);
+  const uint64_t of_p = raised(2, pair_of(x).mod_q, p);
+  return residues(of_p, mixed(of_p) % q);
 }
 
 bool same(const Value& a, const Value& b) {
   if (a.is_nothing() || b.is_nothing()) return false;
   if (a.is_number() && b.is_number()) return a.number == b.number;
   if (!has_pair(a) || !has_pair(b)) return false;
-  const Pair x = pair_of(a), y = pair_of(b);
-  return x.mod_p == y.mod_p && x.mod_q == y.mod_q;
+  return pair_of(a).mod_p == pair_of(b).mod_p;
 }
 
 }  // namespace tessera::residue

@@ -56,7 +56,8 @@ Value divide(const Value& a, const Value& b);
 /// 2^x.
 Value power(const Value& x);
 
-/// Whether both are the same value; nothing is like nothing else.
+/// Whether both are the same value modulo p: of a power, and of what is made of it, what it is
+/// modulo q has no meaning. Nothing is like nothing else.
 bool same(const Value& a, const Value& b);
 
 }  // namespace tessera::residue
