@@ -14,7 +14,7 @@ namespace {
 
 using residue::Value;
 
-/// Numbers of turns of every loop, few in all first.
+/// Numbers of turns of every loop.
 std::vector<std::vector<int64_t>> turns_of(std::size_t loops, int64_t slots) {
   std::vector<std::vector<int64_t>> out = {{}};
   for (std::size_t n = 0; n < loops; ++n) {
@@ -52,6 +52,9 @@ std::vector<simulate::Launch> launches_of(const core::Kernel& kernel,
           known.insert(replay::to_string(kernel, s.launch)).second)
         out.push_back(std::move(s.launch));
   }
+  // Loops that never turn so often: a loop over elements, of which there are eight at least.
+  if (out.empty())
+    for (replay::Small& s : all.near({}, most)) out.push_back(std::move(s.launch));
   return out;
 }
 
@@ -125,6 +128,7 @@ Answer compare(const core::Kernel& kernel, const check::Means& means,
     out.launches.push_back(replay::to_string(kernel, launch));
     out.element = differing(kernel, means, launch, *o, &out.elements);
     if (!out.element.empty()) {
+      out.reason.clear();
       out.verdict = Verdict::different;
       out.numbers_differ = numbers_differ(kernel, means, launch);
       return out;
