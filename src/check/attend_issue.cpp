@@ -79,8 +79,8 @@ bool AttendWalk::coordinates(const core::SharedAt& at, std::vector<int64_t>& out
     if (term::any_node(t, [&](Term n) { return n->symbol && n != products_.tiles->counter; }))
       return give_up("the slot of a tile's results is not known by its turn");
     const int64_t stride = size_of(s.element) * s.layout.stride().mode(static_cast<int>(i)).value;
-    if (i + 2 >= at.at.size() || stride % 1024 != 0)
-      return give_up("slots of results do not lie a multiple of 1024 bytes apart");
+    if (i + 2 >= at.at.size() || stride % arch::alignment_of(s.swizzle) != 0)
+      return give_up("slots of results do not lie apart as their swizzle repeats");
   }
   return true;
 }

@@ -8,7 +8,7 @@ namespace {
 
 Result<Outcome> run(const Json& arguments, Context&) {
   TESSERA_TRY(kernel, load_kernel(arguments));
-  TESSERA_TRY(judged, judge(kernel));
+  TESSERA_TRY(judged, judge(kernel, arguments.at("equivalence").get<bool>()));
   Outcome out;
   out.exit = exit_of(judged.verdict());
   out.diagnostics = judged.diagnostics;
@@ -22,6 +22,10 @@ Result<Outcome> run(const Json& arguments, Context&) {
   out.data["findings"] = findings_of(judged.report);
   out.text = fmt::format("{}: {}\n{}", kernel.name, name_of(judged.verdict()),
                          tessera::check::to_text(judged.report));
+  if (judged.equal) {
+    out.data["equivalence"] = to_json(*judged.equal);
+    out.text += to_text(*judged.equal) + "\n";
+  }
   return out;
 }
 
@@ -34,7 +38,10 @@ const Command check = {
     .details =
         "tessera check kernels/gemm.py --set BN=128\nExit code 0: proved. 1: refuted, with a "
         "witness. 2: something could not be decided.",
-    .parameters = kernel_parameters(),
+    .parameters = kernel_parameters(
+        {{.type = Parameter::Type::flag,
+          .name = "equivalence",
+          .doc = "run it beside its meaning on random residues too: docs/checker.md"}}),
     .run = run,
     .schemas = {"tessera.checked/1"},
 };

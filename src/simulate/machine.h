@@ -37,7 +37,9 @@ class Machine {
 
   // What values need (values_*.cpp).
   const Program& program() const { return program_; }
-  /// The memory's bytes, from `at`.
+  /// Bytes here that hold so many bytes of the machine (simulate/domain.h).
+  [[nodiscard]] int64_t held(int64_t bytes) const { return bytes * program_.cell; }
+  /// The memory's bytes, from the machine's byte `at`.
   uint8_t* memory(arch::Space space, int place, int64_t at);
   const uint8_t* read_memory(arch::Space space, int place, int64_t at);
   /// The bytes of an operand's element in a lane's registers: to be read, which is TS0842 where
@@ -73,6 +75,8 @@ class Machine {
   uint32_t component(bool lasting);
   [[nodiscard]] bool can_go(const Strand& s) const;
   [[nodiscard]] int64_t object_of(const Strand& s, bool* waits) const;
+  template <class Values>
+  void take_output(Values values, int tensor);
   Outcome outcome();
 
   // strands.cpp
@@ -105,7 +109,8 @@ class Machine {
   void check_needs(const Call& call, const Knowledge& knows);
   void check_made(const Call& call, const Barrier& b, const Knowledge& knows);
   void compute(Strand& s, const Instruction& i);
-  void compute_lane(Strand& s, const Call& call, const ComputeCode& code, int lane,
+  template <class Values>
+  void compute_lane(Values values, Strand& s, const Call& call, const ComputeCode& code, int lane,
                     const std::vector<int64_t>& first);
   bool asynchronous_product(const Call& call) const { return call.code->wgmma.has_value(); }
 

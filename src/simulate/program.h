@@ -116,7 +116,7 @@ struct TensorCode {
   int64_t elements = 0;  // that it spans
   std::vector<int64_t> extents, strides;
   int64_t unit = 1;            // bytes of a piece of its shadow
-  std::vector<uint8_t> bytes;  // of an input
+  std::vector<uint8_t> bytes;  // of an input, in cells
 };
 struct MapCode {
   std::vector<int64_t> extents, strides, box;  // elements, dimension 0 fastest
@@ -126,6 +126,7 @@ struct MapCode {
 struct Program {
   core::Kernel kernel{"", 32};
   Launch launch;
+  int64_t cell = 1;  // bytes here for one of the machine (simulate/domain.h)
   std::vector<Instruction> code;
   std::vector<LoopScope> scopes = {{}};
   std::vector<IssueCode> issues;

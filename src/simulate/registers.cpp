@@ -10,7 +10,7 @@ void Machine::declare(Strand& s, int registers) {
   RegisterFile& f = warps_[s.warp].registers[registers];
   const auto slots = static_cast<std::size_t>(program_.slots[registers]);
   if (!f.declared) {
-    f.bytes.assign(slots * 32 * size_of(r.element), 0xff);
+    f.bytes.assign(slots * 32 * held(size_of(r.element)), 0xff);
     f.has.assign(slots, 0);
     f.locked.assign(slots, 0);
     f.touched.assign(slots, 0);
@@ -41,14 +41,16 @@ const uint8_t* Machine::read_slot(const Call& call, int registers, int lane, int
            call.event);
     f.has[slot] |= 1U << lane;  // said once
   }
-  return f.bytes.data() + (lane * program_.slots[registers] + slot) * size_of(r.element);
+  return f.bytes.data() +
+         held((lane * program_.slots[registers] + slot) * size_of(r.element));
 }
 
 uint8_t* Machine::write_slot(const Call& call, int registers, int lane, int64_t slot) {
   RegisterFile& f = warps_[call.warp].registers[registers];
   const core::Registers& r = program_.kernel.registers[registers];
   f.has[slot] |= 1U << lane;
-  return f.bytes.data() + (lane * program_.slots[registers] + slot) * size_of(r.element);
+  return f.bytes.data() +
+         held((lane * program_.slots[registers] + slot) * size_of(r.element));
 }
 
 /// An access by the warp itself, at once.

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "simulate/encode.h"
+#include "simulate/domain.h"
 #include "simulate/machine.h"
 #include "simulate/update.h"
 #include "simulate/value_families.h"
@@ -45,8 +45,8 @@ void load(Call& call) {
     const int64_t at = call.given[m.address](lane);
     const uint8_t* from = call.machine->read_memory(m.space, m.place, at);
     for (int64_t e = 0; e < m.elements; ++e)
-      std::memcpy(call.machine->write_registers(call, m.registers, lane, e), from + e * m.size,
-                  m.size);
+      std::memcpy(call.machine->write_registers(call, m.registers, lane, e),
+                  from + call.machine->held(e * m.size), call.machine->held(m.size));
   });
 }
 
@@ -55,8 +55,9 @@ void store(Call& call) {
   each_lane(call, [&](int lane) {
     uint8_t* to = call.machine->memory(m.space, m.place, call.given[m.address](lane));
     for (int64_t e = 0; e < m.elements; ++e)
-      std::memcpy(to + e * m.size, call.machine->read_registers(call, m.registers, lane, e),
-                  m.size);
+      std::memcpy(to + call.machine->held(e * m.size),
+                  call.machine->read_registers(call, m.registers, lane, e),
+                  call.machine->held(m.size));
   });
 }
 
@@ -70,10 +71,12 @@ void update(Call& call) {
     uint8_t* at = call.machine->memory(m.space, m.place, call.given[m.address](lane));
     if (returns)
       std::memcpy(call.machine->write_registers(call, call.code->operand("old"), lane, 0), at,
-                  size_of(type));
-    for (int64_t e = 0; e < m.elements; ++e)
-      update_element(type, op, call.machine->read_registers(call, m.registers, lane, e),
-                     at + e * size_of(type));
+                  call.machine->held(size_of(type)));
+    with_values(call.machine->program(), [&](auto values) {
+      for (int64_t e = 0; e < m.elements; ++e)
+        update_element(values, type, op, call.machine->read_registers(call, m.registers, lane, e),
+                       at + call.machine->held(e * size_of(type)));
+    });
   });
 }
 

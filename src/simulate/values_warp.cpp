@@ -36,12 +36,18 @@ int source_lane(std::string_view mode, int lane, int64_t by, int64_t clamp) {
 
 void shuffle(Call& call) {
   const std::string mode = call.code->issue->choices.front().second;
-  std::array<uint32_t, 32> values{};
-  for (int lane = 0; lane < 32; ++lane) values[lane] = read(call, "from", lane);
+  const int from = call.code->operand("from"), to = call.code->operand("to");
+  const auto bytes = static_cast<std::size_t>(call.machine->held(4));
+  std::vector<uint8_t> values(32 * bytes);
   for (int lane = 0; lane < 32; ++lane)
-    write(call, "to", lane,
-          values[source_lane(mode, lane, call.given[call.code->operand("by")](lane),
-                             call.given[call.code->operand("clamp")](lane))]);
+    std::memcpy(values.data() + lane * bytes, call.machine->read_registers(call, from, lane, 0),
+                bytes);
+  for (int lane = 0; lane < 32; ++lane) {
+    const int source = source_lane(mode, lane, call.given[call.code->operand("by")](lane),
+                                   call.given[call.code->operand("clamp")](lane));
+    std::memcpy(call.machine->write_registers(call, to, lane, 0), values.data() + source * bytes,
+                bytes);
+  }
 }
 
 void vote(Call& call) {
