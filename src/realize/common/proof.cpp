@@ -32,4 +32,20 @@ std::function<Result<Json>()> proof_of(std::shared_ptr<const core::Kernel> kerne
   return [kernel = std::move(kernel)] { return prove(*kernel); };
 }
 
+std::function<Result<Json>()> proof_of(std::vector<std::shared_ptr<const core::Kernel>> kernels) {
+  return [kernels = std::move(kernels)]() -> Result<Json> {
+    Json all;
+    for (const auto& kernel : kernels) {
+      TESSERA_TRY(one, prove(*kernel));
+      if (all.is_null()) {
+        all = std::move(one);
+        continue;
+      }
+      for (const char* number : {"stores", "loads", "products", "waits", "executed"})
+        all[number] = all[number].get<int64_t>() + one[number].get<int64_t>();
+    }
+    return all;
+  };
+}
+
 }  // namespace tessera::realize
