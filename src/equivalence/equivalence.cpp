@@ -75,9 +75,12 @@ std::string differing(const core::Kernel& kernel, const check::Means& means,
                       int64_t* compared) {
   std::string out;
   each_element(kernel, means, launch,
-               [&](const std::string& tensor, int64_t at, const std::string& name,
-                   const Value& value) {
-                 const Value& other = found.residues.at(tensor).at(static_cast<std::size_t>(at));
+               [&](const std::string& tensor, const std::vector<int64_t>& at,
+                   const std::string& name, const Value& value) {
+                 Value other = residue::number(0);
+                 for (const int64_t i : at)
+                   other = residue::add(
+                       other, found.residues.at(tensor).at(static_cast<std::size_t>(i)));
                  ++*compared;
                  // Where what is meant is no number, anything may stand.
                  if (out.empty() && !value.is_nothing() && !same(value, other)) out = name;

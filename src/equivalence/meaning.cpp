@@ -62,9 +62,9 @@ int64_t& at(Point& p, Axis axis) {
 }
 
 template <class F>
-void each_point(const Place& to, const F& see) {
+void each_point(const Place& to, int64_t batches, const F& see) {
   Point p{};
-  for (at(p, Axis::batch) = 0; at(p, Axis::batch) < to.extent(Axis::batch); ++at(p, Axis::batch))
+  for (at(p, Axis::batch) = 0; at(p, Axis::batch) < batches; ++at(p, Axis::batch))
     for (at(p, Axis::row) = 0; at(p, Axis::row) < to.extent(Axis::row); ++at(p, Axis::row))
       for (at(p, Axis::column) = 0; at(p, Axis::column) < to.extent(Axis::column);
            ++at(p, Axis::column))
@@ -98,25 +98,34 @@ void each_product(const core::Kernel& kernel, const check::Means& means,
   const auto values_of = [&](const ElementAt& e) -> const std::vector<Value>& {
     return launch.residues->at(kernel[e.tensor].name);
   };
-  const Place a = place(kernel, means.a, launch), b = place(kernel, means.b, launch);
-  const Pairs left = pairs_of(values_of(means.a)), right = pairs_of(values_of(means.b));
+  // Of elements alone the sum is that of their products with 1.
+  const bool multiplies = means.multiplies();
+  const Place a = place(kernel, means.a, launch);
+  const Place b = multiplies ? place(kernel, means.b, launch) : a;
+  const Pairs left = pairs_of(values_of(means.a));
+  const Pairs right = multiplies ? pairs_of(values_of(means.b)) : Pairs{{1, 1}};
   const int64_t depth = a.extent(Axis::k);
   for (const check::Output& o : means.outputs) {
     const Place to = place(kernel, o.to, launch);
     const std::string& name = kernel[o.to.tensor].name;
     std::vector<Place> others;
     for (const ElementAt& e : o.elements) others.push_back(place(kernel, e, launch));
-    each_point(to, [&](const Point& p) {
+    const int64_t slices = means.slices ? to.extent(Axis::batch) : 1;
+    each_point(to, means.slices ? 1 : to.extent(Axis::batch), [&](Point p) {
       const auto from_a = a.offset(p), from_b = b.offset(p);
       if (!from_a || !from_b || b.extent(Axis::k) < depth) return;
-      std::vector<Value> operands = {dot({left, *from_a, a.stride(Axis::k)},
-                                         {right, *from_b, b.stride(Axis::k)}, depth)};
+      const Walk other = multiplies ? Walk{right, *from_b, b.stride(Axis::k)} : Walk{right, 0, 0};
+      std::vector<Value> operands = {dot({left, *from_a, a.stride(Axis::k)}, other, depth)};
       for (std::size_t n = 0; n < others.size(); ++n) {
         const auto from = others[n].offset(p);
         if (!from) return;
         operands.push_back(values_of(o.elements[n]).at(static_cast<std::size_t>(*from)));
       }
-      see(name, *to.offset(p), to.name(name, p), residue::evaluate(o.value, operands).at(0));
+      const std::string text = to.name(name, p);
+      std::vector<int64_t> places = {*to.offset(p)};
+      for (at(p, Axis::batch) = 1; at(p, Axis::batch) < slices; ++at(p, Axis::batch))
+        places.push_back(*to.offset(p));
+      see(name, places, text, residue::evaluate(o.value, operands).at(0));
     });
   }
 }

@@ -133,7 +133,7 @@ void each_attention(const core::Kernel& kernel, const check::Attention& means,
     if (!rows.begin(at)) continue;
     for (int64_t e = 0; e < to.extents[column]; ++e) {
       text[column] = std::to_string(e);
-      see(tensor.name, place + e * to.strides[column],
+      see(tensor.name, {place + e * to.strides[column]},
           tensor.name + "[" + join(text, ", ") + "]", rows.element(e));
     }
   }
