@@ -142,8 +142,8 @@ class Trace {
             size_of(s.element) * s.layout.stride().mode(static_cast<int>(i)).value;
         const int64_t period = arch::alignment_of(s.swizzle);
         if (stride % period != 0)
-          return fmt::format("slots do not lie a multiple of {} bytes apart, as their swizzle repeats",
-                             period);
+          return fmt::format(
+              "slots do not lie a multiple of {} bytes apart, as their swizzle repeats", period);
       }
       coordinates_.push_back(r && w ? *r : 0);
       writes.push_back(r && w ? *w : 0);

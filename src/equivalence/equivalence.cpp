@@ -79,8 +79,8 @@ std::string differing(const core::Kernel& kernel, const check::Means& means,
                    const std::string& name, const Value& value) {
                  Value other = residue::number(0);
                  for (const int64_t i : at)
-                   other = residue::add(
-                       other, found.residues.at(tensor).at(static_cast<std::size_t>(i)));
+                   other = residue::add(other,
+                                        found.residues.at(tensor).at(static_cast<std::size_t>(i)));
                  ++*compared;
                  // Where what is meant is no number, anything may stand.
                  if (out.empty() && !value.is_nothing() && !same(value, other)) out = name;
@@ -124,8 +124,8 @@ Answer compare(const core::Kernel& kernel, const check::Means& means,
     const Result<simulate::Outcome> o = simulate::simulate(kernel, launch);
     if (!o || !o->findings.empty()) {
       out.verdict = Verdict::undecided;
-      out.reason = o ? o->findings.front().code + " " + o->findings.front().message
-                     : o.error().message;
+      out.reason =
+          o ? o->findings.front().code + " " + o->findings.front().message : o.error().message;
       return out;
     }
     out.launches.push_back(replay::to_string(kernel, launch));
@@ -151,7 +151,8 @@ std::string to_text(const Answer& a) {
     return fmt::format("equivalence: different: {} is not what is meant (at {}){}", a.element, at,
                        a.numbers_differ ? "" : "; numbers agree within their rounding");
   return fmt::format(
-      "equivalence: equal in {} elements of {} launches, modulo primes; functions that differ there "
+      "equivalence: equal in {} elements of {} launches, modulo primes; functions that differ "
+      "there "
       "would show but for a chance of {:.1g} (the largest: {})",
       a.elements, a.launches.size(), a.error, at);
 }

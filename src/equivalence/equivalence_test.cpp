@@ -1,4 +1,5 @@
-// Generated products, right ones and wrong ones. Kernel files: commands/common/equivalence_test.cpp.
+// Generated products, right ones and wrong ones. Kernel files:
+// commands/common/equivalence_test.cpp.
 #include "equivalence/equivalence.h"
 
 #include <gtest/gtest.h>

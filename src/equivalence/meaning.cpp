@@ -171,8 +171,7 @@ int degree_of(const check::Means& means) {
                         : n.kind == Kind::operand ? (n.operand == 0 ? 2 : 1)
                                                   : degree_of(*n.function, arguments));
     }
-    for (const int r : o.value.results)
-      most = std::max(most, degrees[static_cast<std::size_t>(r)]);
+    for (const int r : o.value.results) most = std::max(most, degrees[static_cast<std::size_t>(r)]);
   }
   return most;
 }

@@ -14,9 +14,8 @@ namespace tessera::equivalence {
 /// Elements of outputs, with the name of the tensor and the place in the order of memory: several
 /// places of slices of k, which are added. An element that the meaning makes of more than the
 /// tensors have is left out.
-using SeeElement =
-    std::function<void(const std::string& tensor, const std::vector<int64_t>& at,
-                       const std::string& name, const residue::Value& value)>;
+using SeeElement = std::function<void(const std::string& tensor, const std::vector<int64_t>& at,
+                                      const std::string& name, const residue::Value& value)>;
 
 /// Every element that is meant, for a launch on residues.
 void each_element(const core::Kernel& kernel, const check::Means& means,

@@ -41,16 +41,14 @@ const uint8_t* Machine::read_slot(const Call& call, int registers, int lane, int
            call.event);
     f.has[slot] |= 1U << lane;  // said once
   }
-  return f.bytes.data() +
-         held((lane * program_.slots[registers] + slot) * size_of(r.element));
+  return f.bytes.data() + held((lane * program_.slots[registers] + slot) * size_of(r.element));
 }
 
 uint8_t* Machine::write_slot(const Call& call, int registers, int lane, int64_t slot) {
   RegisterFile& f = warps_[call.warp].registers[registers];
   const core::Registers& r = program_.kernel.registers[registers];
   f.has[slot] |= 1U << lane;
-  return f.bytes.data() +
-         held((lane * program_.slots[registers] + slot) * size_of(r.element));
+  return f.bytes.data() + held((lane * program_.slots[registers] + slot) * size_of(r.element));
 }
 
 /// An access by the warp itself, at once.

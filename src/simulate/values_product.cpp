@@ -110,8 +110,8 @@ void mma_sync(Call& call, Values values) {
   for (int lane = 0; lane < 32; ++lane)
     for (int64_t e = 0; e < 4; ++e) {
       const int64_t place = layout(lane + 32 * e);
-      const auto before = values.decode(
-          type, call.machine->read_registers(call, call.code->operand("c"), lane, e));
+      const auto before =
+          values.decode(type, call.machine->read_registers(call, call.code->operand("c"), lane, e));
       const auto v = values.add(before, sums[place % 16 * 8 + place / 16]);
       values.encode(type, m.saturating ? values.saturated(v) : v,
                     call.machine->write_registers(call, call.code->operand("d"), lane, e));
