@@ -20,6 +20,7 @@ Result<Outcome> run(const Json& arguments, Context&) {
     return out;
   }
   out.data["findings"] = findings_of(judged.report);
+  out.data["coverage"] = coverage_of(judged.report);
   out.text = fmt::format("{}: {}\n{}", kernel.name, name_of(judged.verdict()),
                          tessera::check::to_text(judged.report));
   return out;

@@ -6,6 +6,7 @@
 
 #include "check/kind.h"
 #include "core/verify.h"
+#include "replay/repair.h"
 #include "replay/replay.h"
 
 namespace tessera::commands {
@@ -23,6 +24,8 @@ Result<Judged> judge(const core::Kernel& kernel) {
   TESSERA_TRY(means, check::means_of(kernel));
   out.report = check::check(kernel, {}, means);
   replay::Replayer(kernel, means).replay(out.report);
+  if (const auto repair = replay::repair(kernel, means, out.report))
+    replay::show(*repair, kernel, out.report);
   return out;
 }
 
@@ -42,6 +45,13 @@ Json findings_of(const check::Report& r) {
       findings.back()["diagnostics"].push_back(tessera::to_json(d));
   }
   return findings;
+}
+
+Json coverage_of(const check::Report& r) {
+  const check::Coverage& c = r.coverage;
+  return {{"stores", {{"all", c.outputs}, {"proved", c.outputs_proved}}},
+          {"loads", {{"all", c.inputs}, {"untagged", c.untagged}}},
+          {"assertions", {{"all", c.assertions}, {"proved", c.assertions_proved}}}};
 }
 
 }  // namespace tessera::commands

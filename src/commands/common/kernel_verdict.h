@@ -26,5 +26,7 @@ Exit exit_of(check::Verdict v);
 
 /// [{"kind", "verdict", "reason", "diagnostics"}], one a kind.
 Json findings_of(const check::Report& r);
+/// {"stores": {"all", "proved"}, "loads": {"all", "untagged"}, "assertions": {"all", "proved"}}
+Json coverage_of(const check::Report& r);
 
 }  // namespace tessera::commands
