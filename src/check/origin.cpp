@@ -69,6 +69,7 @@ class Finder {
       return true;
     }
     if (turns == 0) return true;
+    out_.by_turn = true;
     const core::For* l = writer.loops.empty() ? nullptr : writer.loops.back();
     if (l == nullptr || turns != 1 || !by_one(*l) ||
         std::find(later_.begin(), later_.end(), reader_.loops[writer.loops.size() - 1]) ==

@@ -20,6 +20,7 @@ struct Origins {
   std::vector<CopiedBox> boxes;
   std::vector<const core::Op*> stores;  // by the generic proxy, in the reader's own turn
   std::vector<bool> ring;               // by mode: it is a slot, which a run chooses
+  bool by_turn = false;                 // whether it depends on which turns are known to be over
   std::string why;                      // what could not be traced
 };
 

@@ -29,6 +29,8 @@ TagWalk::TagWalk(Tagging& shared, const core::Role* role)
       warp_(role != nullptr ? role->warp : shared.kernel.at.warp) {
   for (const Place& p : shared.places) places_.emplace(p.op, &p);
   state_.registers.resize(kernel_.registers.size());
+  for (const term::Node* n : shared.numbered)
+    numbers_.resize(std::max(numbers_.size(), static_cast<std::size_t>(n->symbol->index) + 1), 0);
 }
 
 void TagWalk::run() {
@@ -46,9 +48,6 @@ int64_t& TagWalk::number(Term symbol) {
 Split& TagWalk::split_of(Term t) {
   auto found = splits_.find(t.node());
   if (found == splits_.end()) found = splits_.emplace(t.node(), Split(t, tagging_.numbered)).first;
-  for (const auto& n : tagging_.numbered)
-    if (static_cast<std::size_t>(n->symbol->index) >= numbers_.size())
-      numbers_.resize(static_cast<std::size_t>(n->symbol->index) + 1, 0);
   return found->second;
 }
 

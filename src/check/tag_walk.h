@@ -5,6 +5,10 @@
 // condition is open both sides are walked, and only what is the same after both is known.
 #pragma once
 
+#include <array>
+
+#include "arch/wgmma.h"
+
 #include "check/assertions.h"
 #include "check/carried.h"
 #include "check/origin.h"
@@ -82,7 +86,11 @@ class TagWalk {
   void compute(const core::Op& op, const std::vector<int>& warps);
   void issue(const core::Op& op, const std::vector<int>& warps);
   void product(const core::Op& op, const std::vector<int>& warps);
-  std::vector<Id> side(const core::Op& op, std::string_view operand, int64_t rows, int64_t steps);
+  /// A cached one has a key, which is empty where it depends on what has been stored.
+  std::vector<Id> side(const core::Op& op, std::string_view operand, int64_t rows, int64_t steps,
+                       std::string& key);
+  /// Of the sums of a wgmma that is n wide: slot, thread to m + 64 n.
+  const std::vector<int64_t>& places_of_sums(const arch::Wgmma& w);
   void load_global(const core::Op& op, int warp);
   void load_shared(const core::Op& op, int warp);
   void store_matrices(const core::Op& op, int warp);
@@ -102,7 +110,7 @@ class TagWalk {
   void asserted(const core::Op& op, const std::vector<int>& warps);
   struct Side {
     Scalar value = Carried::none;
-    std::vector<int64_t> numbers;  // of the symbols, in the assertion's order
+    std::array<int64_t, 8> numbers = {};  // of the symbols, in the assertion's order
   };
   struct Sides {
     std::vector<Term> here, there, both;  // symbols
@@ -137,14 +145,12 @@ class TagWalk {
   Values numbers_;
   std::map<const term::Node*, Split> splits_;
   std::map<const term::Node*, Expression> expressions_;
-  struct Seen {
-    Origins origins;
-    std::map<int64_t, Id> bytes;
-  };
-  std::map<std::string, Seen> seen_;  // by reader, storage and turns
+  std::map<std::string, Origins> seen_;  // by reader, storage, and turns where they matter
   std::map<std::pair<const void*, int>, Split> box_tags_;
   std::map<std::string, std::vector<Id>> sides_;
   std::map<std::string, std::vector<Id>> products_;
+  std::map<int64_t, std::vector<int64_t>> places_of_sums_;
+  std::set<std::tuple<const core::Op*, const Origins*, const Origins*>> seen_alike_;
   std::map<std::string, std::optional<bool>> decisions_;
   std::map<int, std::vector<const core::Op*>> writers_;  // of registers: warp * slots + slot
 };

@@ -175,6 +175,11 @@ void TagWalk::asserted(const core::Op& op, const std::vector<int>& warps) {
   if (!sides(op, s)) return;
   const bool by_lane = of_registers(a) || uses(a, kernel_.at.lane);
   const bool by_warp = of_registers(a) || uses(a, warp_);
+  // In another turn, what copies have brought is the same, by its counter.
+  if (!of_registers(a) && s.here_from != nullptr && s.here_from->stores.empty() &&
+      (s.there_from == nullptr || s.there_from->stores.empty()) &&
+      !seen_alike_.emplace(&op, s.here_from, s.there_from).second)
+    return;
   for (const int w : warps) {
     number(warp_) = w;
     for (int lane = 0; lane < (by_lane ? 32 : 1) && !d.refuted; ++lane) {
@@ -189,7 +194,8 @@ void TagWalk::asserted(const core::Op& op, const std::vector<int>& warps) {
 TagWalk::Side TagWalk::side_at(const core::AssertTag& a, const core::Tagged& at,
                                const Origins* from, int name, int warp, int lane) {
   Side out;
-  for (const Term s : a.over) out.numbers.push_back(number(s));
+  for (std::size_t i = 0; i < a.over.size() && i < out.numbers.size(); ++i)
+    out.numbers[i] = number(a.over[i]);
   Id id = tagging_.carried.all_unknown();
   if (const auto* r = std::get_if<core::Slice>(&at)) {
     if (const auto i = value(r->first)) id = slot(warp, r->registers, *i, lane);
@@ -227,7 +233,6 @@ void TagWalk::check(const core::Op& op, const Sides& s, int warp, int lane) {
           there.push_back(side_at(a, *other, s.there_from, s.name, warp, lane));
         } else {
           there.push_back({scalar(std::get<Term>(a.to)), {}});
-          for (const Term t : a.over) there.back().numbers.push_back(number(t));
         }
         return true;
       });

@@ -17,6 +17,16 @@ void made_of(const pointwise::Dag& dag, int node, std::set<int>& out) {
   for (const int a : n.arguments) made_of(dag, a, out);
 }
 
+/// All at once: what comes in may name a symbol that is exchanged.
+// NOLINTNEXTLINE(misc-no-recursion): terms nest
+Term exchanged(Term t, const std::map<const term::Node*, Term>& by) {
+  if (const auto found = by.find(t.node()); found != by.end()) return found->second;
+  if (t->args.empty() || t->op == term::Op::read) return t;
+  std::vector<Term> args;
+  for (const Term a : t->args) args.push_back(exchanged(a, by));
+  return args == t->args ? t : t.pool().must(t->op, std::move(args));
+}
+
 }  // namespace
 
 void TagWalk::declare(const core::Declare& d, const std::vector<int>& warps) {
@@ -123,13 +133,13 @@ void TagWalk::issue(const core::Op& op, const std::vector<int>& warps) {
 }
 
 const Origins& TagWalk::origins_of(const core::Op& op, core::SharedId shared) {
-  std::string key = fmt::format("{} {}", static_cast<const void*>(&op), shared.index);
+  const std::string always = fmt::format("{} {}", static_cast<const void*>(&op), shared.index);
+  if (const auto found = seen_.find(always); found != seen_.end()) return found->second;
+  std::string key = always;
   for (const core::For* l : later()) key += fmt::format(" {}", static_cast<const void*>(l));
-  const auto [found, is_new] = seen_.try_emplace(key);
-  if (is_new)
-    found->second.origins =
-        origins(kernel_, tagging_.runs, tagging_.places, place(op), shared, later());
-  return found->second.origins;
+  if (const auto found = seen_.find(key); found != seen_.end()) return found->second;
+  Origins made = origins(kernel_, tagging_.runs, tagging_.places, place(op), shared, later());
+  return seen_.emplace(made.by_turn ? key : always, std::move(made)).first->second;
 }
 
 std::optional<int64_t> TagWalk::byte_at(const Origins& o, const core::SharedAt& at, int64_t row,
@@ -161,9 +171,10 @@ TagWalk::Id TagWalk::of_tensor(core::TensorId t, const std::vector<Term>& corner
   for (const TensorTag& tag : tags->second) {
     auto found = box_tags_.find({key, tag.name});
     if (found == box_tags_.end()) {
-      Term value = tag.value;
+      std::map<const term::Node*, Term> at_element;
       for (std::size_t d = 0; d < corner.size(); ++d)
-        value = with_term(value, tag.indices[d], corner[d] + offsets[d]);
+        at_element[tag.indices[d].node()] = corner[d] + offsets[d];
+      const Term value = exchanged(tag.value, at_element);
       found = box_tags_.emplace(std::pair(key, tag.name), Split(value, tagging_.numbered)).first;
     }
     out = tagging_.carried.with(out, tag.name, found->second(tagging_.carried, numbers_));
@@ -197,14 +208,14 @@ TagWalk::Id TagWalk::of_byte(const Origins& o, core::SharedId shared, int64_t by
 
 /// By row of A or of B, what its elements along k carry together.
 std::vector<TagWalk::Id> TagWalk::side(const core::Op& op, std::string_view operand, int64_t rows,
-                                       int64_t steps) {
+                                       int64_t steps, std::string& key) {
   const auto& issue = *op.as<core::Issue>();
   const auto* at = argument<core::SharedAt>(issue, operand);
   const Origins& o = origins_of(op, at->shared);
-  std::string key = fmt::format("{} {}", static_cast<const void*>(&o), operand);
-  for (const Term t : at->at) key += fmt::format(" {}", value(t).value_or(-1));
-  const bool fixed = o.stores.empty();  // and not by what has been stored so far
-  if (const auto found = sides_.find(key); fixed && found != sides_.end()) return found->second;
+  key = o.stores.empty() ? fmt::format("{} {}", static_cast<const void*>(&o), operand) : "";
+  for (std::size_t i = 0; i < at->at.size() && !key.empty(); ++i)
+    key += fmt::format(" {}", value(at->at[i]).value_or(-1));
+  if (const auto found = sides_.find(key); found != sides_.end()) return found->second;
   std::vector<Id> out(static_cast<std::size_t>(rows), 0);
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t k = 0; k < steps; ++k) {
@@ -213,7 +224,15 @@ std::vector<TagWalk::Id> TagWalk::side(const core::Op& op, std::string_view oper
       to = tagging_.carried.join(
           to, byte ? of_byte(o, at->shared, *byte) : tagging_.carried.all_unknown());
     }
-  if (fixed) sides_[key] = out;
+  if (!key.empty()) sides_[key] = out;
+  return out;
+}
+
+const std::vector<int64_t>& TagWalk::places_of_sums(const arch::Wgmma& w) {
+  std::vector<int64_t>& out = places_of_sums_[w.n];
+  if (!out.empty()) return out;
+  const Layout c = w.c_layout();
+  for (int64_t i = 0; i < c.size(); ++i) out.push_back(c(i));
   return out;
 }
 
@@ -224,11 +243,14 @@ void TagWalk::product(const core::Op& op, const std::vector<int>& warps) {
   const auto* d = argument<core::Slice>(issue, "d");
   const auto* keeps = argument<core::Integers>(issue, "accumulate");
   const int64_t m = arch::Wgmma::m, n = w.n;
-  const std::vector<Id> columns = side(op, "b", n, w.k());
+  std::string key, key_of_a;
+  const std::vector<Id> columns = side(op, "b", n, w.k(), key);
   std::vector<Id> rows(static_cast<std::size_t>(m), 0);
   if (argument<core::SharedAt>(issue, "a") != nullptr) {
-    rows = side(op, "a", m, w.k());
+    rows = side(op, "a", m, w.k(), key_of_a);
+    key = key.empty() || key_of_a.empty() ? "" : key + " " + key_of_a;
   } else {
+    key.clear();
     const auto* a = argument<core::Slice>(issue, "a");
     const Layout layout = w.a_layout();
     const int64_t first = value(a->first).value_or(0);
@@ -240,25 +262,38 @@ void TagWalk::product(const core::Op& op, const std::vector<int>& warps) {
           to = carried.join(to, slot(warps[i], a->registers, first + e, lane));
         }
   }
+  std::vector<Id>& made = products_[key];
+  if (key.empty() || made.empty()) {
+    made.clear();
+    for (int64_t j = 0; j < n; ++j)
+      for (int64_t i = 0; i < m; ++i)
+        made.push_back(
+            carried.join(rows[static_cast<std::size_t>(i)], columns[static_cast<std::size_t>(j)]));
+  }
   std::optional<bool> adds = true;
   if (keeps != nullptr)
     adds = decide(
         kernel_.pool->must(term::Op::not_equal, {keeps->values[0], kernel_.pool->constant(0)}),
         warps.front());
-  const Layout c = w.c_layout();
-  const int64_t slots = c.mode(1).size(), first = value(d->first).value_or(0);
+  const std::vector<int64_t>& places = places_of_sums(w);
+  const int64_t slots = static_cast<int64_t>(places.size()) / arch::Wgmma::threads;
+  const int64_t first = value(d->first).value_or(0);
+  if (first < 0 || first + slots > kernel_[d->registers].slots()) return unknown_results(op, warps);
   for (std::size_t i = 0; i < warps.size(); ++i)
-    for (int64_t s = 0; s < slots; ++s)
-      for (int lane = 0; lane < 32; ++lane) {
-        const int64_t at = c(s * arch::Wgmma::threads + 32 * static_cast<int64_t>(i) + lane);
-        const Id made = carried.join(rows[static_cast<std::size_t>(at % m)],
-                                     columns[static_cast<std::size_t>(at / m)]);
-        Id& to = slot(warps[i], d->registers, first + s, lane);
-        if (!adds)
-          to = carried.either(made, carried.join(to, made));
+    for (int64_t s = 0; s < slots; ++s) {
+      Id* const to = &slot(warps[i], d->registers, first + s, 0);
+      const auto from = static_cast<std::size_t>(s * arch::Wgmma::threads) + 32 * i;
+      for (std::size_t lane = 0; lane < 32; ++lane) {
+        const Id sum = made[static_cast<std::size_t>(places[from + lane])];
+        if (to[lane] == sum) continue;
+        if (adds && !*adds)
+          to[lane] = sum;
+        else if (adds)
+          to[lane] = carried.join(to[lane], sum);
         else
-          to = *adds ? carried.join(to, made) : made;
+          to[lane] = carried.either(sum, carried.join(to[lane], sum));
       }
+    }
 }
 
 void TagWalk::load_global(const core::Op& op, int warp) {

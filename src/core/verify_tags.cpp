@@ -90,7 +90,13 @@ void verify_tag(const Site& outside, const Tag& t) {
   Site site = outside;
   site.over = &t.over;
   if (tensor != nullptr ? !of_tensor(site, *tensor, t.over) : !place(site, t.at)) return;
-  if (t.value) site.known(t.value, site.op->span);
+  if (!t.value || !site.known(t.value, site.op->span) || tensor == nullptr) return;
+  const Coordinates& c = site.kernel.at;
+  for (const Term s : {c.lane, c.warp, c.block, c.blocks, c.rank})
+    if (depends_on(t.value, s))
+      return site.report(fail(bad_structure, "a tensor's tags depend on who reads them")
+                             .expect("indices and integers of the launch")
+                             .but_found("`{}`", term::to_string(t.value)));
 }
 
 void verify_assertion(const Site& outside, const AssertTag& a) {

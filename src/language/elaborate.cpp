@@ -127,7 +127,7 @@ Result<core::Kernel> Elaborator::run() {
   TESSERA_TRY(said, this->said());
   TESSERA_TRY(kernel, builder_->finish());
   put_in_place(kernel.body, said);
-  return std::move(kernel);
+  return kernel;
 }
 
 Result<core::Builder*> Elaborator::emit(Span span) {

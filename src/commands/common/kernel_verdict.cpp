@@ -6,7 +6,6 @@
 
 #include "check/kind.h"
 #include "core/verify.h"
-#include "replay/repair.h"
 #include "replay/replay.h"
 
 namespace tessera::commands {
@@ -24,8 +23,6 @@ Result<Judged> judge(const core::Kernel& kernel) {
   TESSERA_TRY(means, check::means_of(kernel));
   out.report = check::check(kernel, {}, means);
   replay::Replayer(kernel, means).replay(out.report);
-  if (const auto repair = replay::repair(kernel, means, out.report))
-    replay::show(*repair, kernel, out.report);
   return out;
 }
 
