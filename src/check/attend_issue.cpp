@@ -6,6 +6,7 @@
 #include "check/attend_walk.h"
 #include "check/footprint.h"
 #include "check/launch.h"
+#include "core/walk.h"
 #include "term/rules.h"
 
 namespace tessera::check {
@@ -49,6 +50,7 @@ bool AttendWalk::leaves_alone(const core::Body& b) {
     if (const auto* branch = op.as<core::If>())
       return leaves_alone(branch->body) && leaves_alone(branch->otherwise);
     if (const auto* elected = op.as<core::Elected>()) return leaves_alone(elected->body);
+    if (core::is_tags(op)) return true;
     const auto* issue = op.as<core::Issue>();
     if (issue == nullptr) return false;
     const bool moves = std::any_of(

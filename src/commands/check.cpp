@@ -2,6 +2,7 @@
 // it for all sizes.
 #include "commands/common/kernel_file.h"
 #include "commands/common/kernel_verdict.h"
+#include "replay/repair.h"
 
 namespace tessera::commands {
 namespace {
@@ -19,7 +20,13 @@ Result<Outcome> run(const Json& arguments, Context&) {
     out.text = fmt::format("{}: the machine cannot run it\n", kernel.name);
     return out;
   }
+  if (judged.verdict() == tessera::check::Verdict::refuted) {
+    TESSERA_TRY(means, tessera::check::means_of(kernel));
+    if (const auto found = replay::repair(kernel, means, judged.report))
+      replay::show(*found, kernel, judged.report);
+  }
   out.data["findings"] = findings_of(judged.report);
+  out.data["coverage"] = coverage_of(judged.report);
   out.text = fmt::format("{}: {}\n{}", kernel.name, name_of(judged.verdict()),
                          tessera::check::to_text(judged.report));
   if (judged.equal) {

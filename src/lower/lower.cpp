@@ -4,6 +4,8 @@
 
 #include "arch/arch.h"
 
+#include "core/terms.h"
+#include "core/walk.h"
 #include "lower/codes.h"
 #include "lower/host.h"
 #include "lower/sequence.h"
@@ -55,6 +57,11 @@ Status check_limits(const core::Kernel& k) {
   return {};
 }
 
+/// Neither what an author says of tags, nor what a checker has asked, is to change a letter.
+core::Kernel bare(const core::Kernel& given) {
+  return core::in_own_pool(core::without_tags(given));
+}
+
 /// Both sides of a kernel.
 struct Lowered {
   DeviceSide device;
@@ -75,7 +82,8 @@ Result<Lowered> both_sides(const core::Kernel& kernel, const Options& options) {
 
 }  // namespace
 
-Result<CudaSource> lower(const core::Kernel& kernel, const Options& options) {
+Result<CudaSource> lower(const core::Kernel& given, const Options& options) {
+  const core::Kernel kernel = bare(given);
   TESSERA_TRY(sides, both_sides(kernel, options));
   CudaSource out{kernel.name, about(kernel), std::move(sides.host.ints),
                  std::move(sides.host.tensors), kernel.shared_bytes()};
@@ -93,16 +101,17 @@ Result<CudaSource> lower(const Sequence& s, const Options& options) {
   std::string device, host;
   bool waits = false, approximates = false;
   std::size_t part = 0, of_first = 0;
-  for (const core::Kernel* k : {&s.first, &s.second}) {
-    TESSERA_TRY(sides, both_sides(*k, inner));
+  for (const core::Kernel* given : {&s.first, &s.second}) {
+    const core::Kernel k = bare(*given);
+    TESSERA_TRY(sides, both_sides(k, inner));
     const std::string space = sequence_space(part);
     if (part++ == 0) of_first = sides.host.ints.size();
-    out.text += about(*k);
-    out.shared_bytes = std::max(out.shared_bytes, k->shared_bytes());
-    for (const std::string& name : sides.host.ints) out.ints.push_back(k->name + "_" + name);
+    out.text += about(k);
+    out.shared_bytes = std::max(out.shared_bytes, k.shared_bytes());
+    for (const std::string& name : sides.host.ints) out.ints.push_back(k.name + "_" + name);
     device += fmt::format("namespace {0} {{\n{1}}}  // namespace {0}\n", space, sides.device.text);
     host += fmt::format("namespace {0} {{\n{1}}}  // namespace {0}\n\n", space, sides.host.text);
-    waits |= waits_for_grids(*k);
+    waits |= waits_for_grids(k);
     approximates |= sides.approximates();
   }
   TESSERA_TRY(joined, sequence_host(s, options, out.ints, of_first));

@@ -43,6 +43,7 @@ void Machine::compute_lane(Values values, Strand& s, const Call& call, const Com
       values.encode(k.registers[r.registers].element, results[n],
                     write_slot(call, r.registers, lane, first[operands.size() + n] + r.steps[e]));
     }
+    if (tags_ != nullptr) compute_tags(call, code, lane, e, first);
   }
 }
 

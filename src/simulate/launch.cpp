@@ -63,6 +63,10 @@ void widen(Frame& frame, const core::Body& body) {
       widen(frame, r->body);
     } else if (const auto* c = op.as<core::Compute>()) {
       hold(c->element);
+    } else if (const auto* t = op.as<core::Tag>()) {
+      for (term::Term s : t->over) hold(s);
+    } else if (const auto* a = op.as<core::AssertTag>()) {
+      for (term::Term s : a->over) hold(s);
     }
   }
 }

@@ -69,6 +69,7 @@ void Machine::start() {
       advancing_.push_back(s.id);
     }
   }
+  begin_tags();
   drain();
 }
 
@@ -210,12 +211,14 @@ Outcome Machine::outcome() {
 }
 
 uint8_t* Machine::memory(arch::Space space, int place, int64_t at) {
+  if (plane_ >= 0) return tag_byte(space, place, at);
   std::vector<uint8_t>& bytes =
       space == arch::Space::global ? tensors_[place].bytes : blocks_[place].shared;
   return bytes.data() + held(at);
 }
 
 const uint8_t* Machine::read_memory(arch::Space space, int place, int64_t at) {
+  if (plane_ >= 0) return tag_byte(space, place, at);
   if (space == arch::Space::global && tensors_[place].bytes.empty())
     return program_.tensors[place].bytes.data() + held(at);
   return memory(space, place, at);

@@ -33,6 +33,7 @@ inline constexpr Code bad_barrier{"TS0845", "simulate.bad_barrier"};
 inline constexpr Code registers_in_flight{"TS0846", "simulate.registers_in_flight"};
 inline constexpr Code bad_output{"TS0847", "simulate.bad_output"};
 inline constexpr Code early_exit{"TS0848", "simulate.early_exit"};
+inline constexpr Code bad_tag{"TS0887", "simulate.bad_tag"};
 inline constexpr Code not_executable{"TS0849", "simulate.not_executable"};
 
 struct Launch {

@@ -82,11 +82,11 @@ std::span<const Semantics> copy_values() {
       {"cp_async.16", nullptr, copy_lanes},
       {"bulk.load", take, put},
       {"bulk.store", take, put},
-      {"bulk.reduce.f16", take, put_update},
-      {"bulk.reduce.bf16", take, put_update},
-      {"bulk.reduce.f32", take, put_update},
-      {"bulk.reduce.f64", take, put_update},
-      {"bulk.reduce.s32", take, put_update},
+      {"bulk.reduce.f16", take, put_update, false},
+      {"bulk.reduce.bf16", take, put_update, false},
+      {"bulk.reduce.f32", take, put_update, false},
+      {"bulk.reduce.f64", take, put_update, false},
+      {"bulk.reduce.s32", take, put_update, false},
   };
   return all;
 }

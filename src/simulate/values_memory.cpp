@@ -80,20 +80,45 @@ void update(Call& call) {
   });
 }
 
+/// What lies outside of its tensor, and is not loaded, carries the tags of its index all the same.
+void loaded(Call& call) {
+  const Moved m = moved(call, "to", "from");
+  if (m.space == arch::Space::shared) return call.machine->move_tags(call, load);
+  for (uint32_t rest = call.lanes; rest != 0; rest &= rest - 1)
+    call.machine->load_tags(call, m.registers, m.address, __builtin_ctz(rest));
+}
+
+void updated(Call& call) {
+  const Moved m = moved(call, "by", "at");
+  const int64_t size = size_of(element_of_update(call.code->form->name));
+  const int old = call.code->form->operand("old") != nullptr ? call.code->operand("old") : -1;
+  each_lane(call, [&](int lane) {
+    const int64_t at = call.given[m.address](lane);
+    for (int64_t e = 0; e < m.elements; ++e) {
+      const TagId before = call.machine->memory_tag(m.space, m.place, at + e * size, size);
+      if (old >= 0 && e == 0) call.machine->set_register_tag(call, old, lane, 0, before);
+      call.machine->set_memory_tag(
+          m.space, m.place, at + e * size, size,
+          call.machine->tags().join(before,
+                                    call.machine->register_tag(call, m.registers, lane, e)));
+    }
+  });
+}
+
 }  // namespace
 
 std::span<const Semantics> memory_values() {
   static constexpr Semantics all[] = {
-      {"load.", load, nullptr},
+      {"load.", load, nullptr, true, loaded},
       {"store.", store, nullptr},
-      {"reduce.global.f32", update, nullptr},
-      {"reduce.shared.f32", update, nullptr},
-      {"reduce.global.s32", update, nullptr},
-      {"reduce.shared.s32", update, nullptr},
-      {"atomic.global.f32", update, nullptr},
-      {"atomic.shared.f32", update, nullptr},
-      {"atomic.global.s32", update, nullptr},
-      {"atomic.shared.s32", update, nullptr},
+      {"reduce.global.f32", update, nullptr, false, updated},
+      {"reduce.shared.f32", update, nullptr, false, updated},
+      {"reduce.global.s32", update, nullptr, false, updated},
+      {"reduce.shared.s32", update, nullptr, false, updated},
+      {"atomic.global.f32", update, nullptr, false, updated},
+      {"atomic.shared.f32", update, nullptr, false, updated},
+      {"atomic.global.s32", update, nullptr, false, updated},
+      {"atomic.shared.s32", update, nullptr, false, updated},
   };
   return all;
 }

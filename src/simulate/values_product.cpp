@@ -118,14 +118,89 @@ void mma_sync(Call& call, Values values) {
     }
 }
 
+/// Of a matrix in shared memory, the warp's 16 rows of A, or all of B.
+std::vector<TagId> tags_of_shared(Call& call, int operand, int64_t mn) {
+  const Machine::Matrix m = call.machine->matrix(call, operand);
+  const int storage = call.code->operands[operand].storage;
+  const int64_t size = size_of(call.machine->program().kernel.shared[storage].element);
+  std::vector<TagId> out(static_cast<std::size_t>(mn), 0);
+  for (int64_t r = 0; r < m.rows; ++r)
+    for (int64_t p = 0; p < m.pieces; ++p)
+      for (int64_t i = 0; i < 16 / size; ++i) {
+        TagId& to = out[static_cast<std::size_t>(m.k_contiguous ? r : p * (16 / size) + i)];
+        to = call.machine->tags().join(
+            to, call.machine->memory_tag(arch::Space::shared, call.block,
+                                         m.at[r * m.pieces + p] + i * size, size));
+      }
+  return out;
+}
+
+/// A sum carries what all elements carry that are multiplied and added up in it.
+void wgmma_tags(Call& call) {
+  const arch::Wgmma& w = *call.code->wgmma;
+  Machine& machine = *call.machine;
+  const int a = call.code->operand("a"), d = call.code->operand("d");
+  std::vector<TagId> rows(16, 0);
+  if (w.a_from == arch::Feed::shared) {
+    rows = tags_of_shared(call, a, 16);
+  } else {
+    const Layout layout = w.a_layout();
+    for (int lane = 0; lane < 32; ++lane)
+      for (int64_t e = 0; e < 4 * w.a_per_register(); ++e) {
+        TagId& to = rows[static_cast<std::size_t>(layout(lane + 128 * e) % 64)];
+        to = machine.tags().join(to, machine.register_tag(call, a, lane, e));
+      }
+  }
+  const std::vector<TagId> columns = tags_of_shared(call, call.code->operand("b"), w.n);
+  const bool accumulate = call.given[call.code->operand("accumulate")](0) != 0;
+  for (int lane = 0; lane < 32; ++lane)
+    for (int64_t e = 0; e < w.n / 2; ++e) {
+      const int32_t place = call.code->sums[e * 32 + lane];
+      TagId tag = machine.tags().join(rows[static_cast<std::size_t>(place % 64)],
+                                      columns[static_cast<std::size_t>(place / 64)]);
+      if (accumulate) tag = machine.tags().join(tag, machine.register_tag(call, d, lane, e));
+      machine.set_register_tag(call, d, lane, e, tag);
+    }
+}
+
+void mma_tags(Call& call) {
+  const std::vector<arch::MmaSync> kinds = arch::mma_sync_kinds();
+  const arch::MmaSync& m = *std::find_if(kinds.begin(), kinds.end(), [&](const arch::MmaSync& k) {
+    return &k.form() == call.code->form;
+  });
+  Machine& machine = *call.machine;
+  const auto side = [&](std::string_view name, const Layout& layout, int64_t rows,
+                        int64_t elements) {
+    std::vector<TagId> out(static_cast<std::size_t>(rows), 0);
+    for (int lane = 0; lane < 32; ++lane)
+      for (int64_t i = 0; i < elements; ++i) {
+        TagId& to = out[static_cast<std::size_t>(layout(lane + 32 * i) % rows)];
+        to = machine.tags().join(to, machine.register_tag(call, call.code->operand(name), lane, i));
+      }
+    return out;
+  };
+  const std::vector<TagId> a = side("a", m.a_layout(), 16, m.k / 2);
+  const std::vector<TagId> b = side("b", m.b_layout(), 8, m.k / 4);
+  const Layout layout = arch::MmaSync::c_layout();
+  for (int lane = 0; lane < 32; ++lane)
+    for (int64_t e = 0; e < 4; ++e) {
+      const int64_t place = layout(lane + 32 * e);
+      const TagId tag = machine.tags().join(a[static_cast<std::size_t>(place % 16)],
+                                            b[static_cast<std::size_t>(place / 16)]);
+      machine.set_register_tag(
+          call, call.code->operand("d"), lane, e,
+          machine.tags().join(tag, machine.register_tag(call, call.code->operand("c"), lane, e)));
+    }
+}
+
 }  // namespace
 
 std::span<const Semantics> product_values() {
   static constexpr Semantics all[] = {
       {"wgmma.", [](Call& c) { with_values(c.machine->program(), [&](auto v) { wgmma(c, v); }); },
-       nullptr},
+       nullptr, false, wgmma_tags},
       {"mma.", [](Call& c) { with_values(c.machine->program(), [&](auto v) { mma_sync(c, v); }); },
-       nullptr},
+       nullptr, false, mma_tags},
   };
   return all;
 }

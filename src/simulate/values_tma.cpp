@@ -84,6 +84,26 @@ void gather(Call& call) {
   with_values(call.machine->program(), [&](auto values) { gather(call, values); });
 }
 
+/// An element of the box carries the tags of its index, outside of the tensor too.
+void gather_tags(Call& call) {
+  const Box b = box_of(call);
+  const Given& at = call.given[call.code->operand("at")];
+  const auto rank = b.map.dims.size();
+  std::vector<int64_t> index(rank);
+  call.machine->begin_tags(call, b.code.bytes);
+  each_run(call, b, [&](int64_t first, int64_t count, int64_t element) {
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t rest = first + i;
+      for (std::size_t d = 0; element < 0 && d < rank; rest /= b.code.box[d++])
+        index[static_cast<std::size_t>(b.map.dims[d])] =
+            at(0, static_cast<int64_t>(d)) + rest % b.code.box[d];
+      const TagId tag = element >= 0 ? call.machine->tensor_tag(b.map.tensor.index, element + i)
+                                     : call.machine->tensor_tag(b.map.tensor.index, index);
+      call.machine->take_tag(call, (first + i) * b.size, b.size, tag);
+    }
+  });
+}
+
 /// 16 bytes at a time, which no swizzle parts.
 template <class Piece>
 void each_piece(const Box& b, int64_t at, const Piece& piece) {
@@ -140,9 +160,9 @@ void scatter_update(Call& call) {
 
 std::span<const Semantics> tma_values() {
   static constexpr Semantics all[] = {
-      {"tma.load", gather, fill_shared},
+      {"tma.load", gather, fill_shared, true, gather_tags},
       {"tma.store", take_shared, scatter},
-      {"tma.reduce", take_shared, scatter_update},
+      {"tma.reduce", take_shared, scatter_update, false},
   };
   return all;
 }

@@ -80,13 +80,22 @@ void reduce(Call& call) {
   for (int lane = 0; lane < 32; ++lane) write(call, "to", lane, sum);
 }
 
+/// Each lane gets what all lanes have.
+void mixed(Call& call) {
+  TagId all = 0;
+  const int from = call.code->operand("from"), to = call.code->operand("to");
+  for (int lane = 0; lane < 32; ++lane)
+    all = call.machine->tags().join(all, call.machine->register_tag(call, from, lane, 0));
+  for (int lane = 0; lane < 32; ++lane) call.machine->set_register_tag(call, to, lane, 0, all);
+}
+
 }  // namespace
 
 std::span<const Semantics> warp_values() {
   static constexpr Semantics all[] = {
       {"shuffle", shuffle, nullptr},
-      {"vote.", vote, nullptr},
-      {"warp.reduce", reduce, nullptr},
+      {"vote.", vote, nullptr, false, mixed},
+      {"warp.reduce", reduce, nullptr, false, mixed},
   };
   return all;
 }

@@ -63,4 +63,11 @@ Json findings_of(const check::Report& r) {
   return findings;
 }
 
+Json coverage_of(const check::Report& r) {
+  const check::Coverage& c = r.coverage;
+  return {{"stores", {{"all", c.outputs}, {"proved", c.outputs_proved}}},
+          {"loads", {{"all", c.inputs}, {"untagged", c.untagged}}},
+          {"assertions", {{"all", c.assertions}, {"proved", c.assertions_proved}}}};
+}
+
 }  // namespace tessera::commands

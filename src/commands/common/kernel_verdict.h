@@ -30,5 +30,7 @@ Json to_json(const equivalence::Answer& a);
 
 /// [{"kind", "verdict", "reason", "diagnostics"}], one a kind.
 Json findings_of(const check::Report& r);
+/// {"stores": {"all", "proved"}, "loads": {"all", "untagged"}, "assertions": {"all", "proved"}}
+Json coverage_of(const check::Report& r);
 
 }  // namespace tessera::commands

@@ -21,9 +21,9 @@ Result<Json> prove(const core::Kernel& kernel) {
                      .help("`tessera check` says what is known of each kind"));
   }
   const check::Coverage& c = report.coverage;
-  return Json{{"verdict", "proved"},  {"kinds", report.findings.size()}, {"stores", c.stores},
-              {"loads", c.loads},     {"products", c.products},          {"waits", c.waits},
-              {"executed", c.reached}};
+  return Json{{"verdict", "proved"},   {"kinds", report.findings.size()}, {"stores", c.stores},
+              {"loads", c.loads},      {"products", c.products},          {"waits", c.waits},
+              {"executed", c.reached}, {"assertions", c.assertions}};
 }
 
 }  // namespace
