@@ -102,10 +102,10 @@ def _of_advice(verdict: dict, p: Patch) -> float:
 
 def _of_names(verdict: dict, p: Patch) -> float:
     """Names that come in, of the author's or the language's, which the advice uses as words."""
-    come = {w.lower() for t in set(p.added) - set(p.removed) for w in t.split("_") if len(w) > 2}
+    come = {w.lower() for t in set(p.added) - set(p.removed) for w in t.split("_") if len(w) > 2 or w.isdigit()}
     score = 0.0
     for rank, a in enumerate(verdict.get("advice", [])):
-        told = set(re.findall(r"[a-z]{3,}", a["remedy"].lower()))
+        told = set(re.findall(r"[a-z]{3,}|\b\d+\b", a["remedy"].lower()))
         score += min(2, len(come & told)) / (rank + 1)
     return score
 
@@ -137,6 +137,12 @@ def _of_weights(verdict: dict, p: Patch) -> float:
         return 0.0
     way = 1 if missing else -1
     return 2.0 * max(-1, min(1, way * p.wider))
+
+
+def _of_extent(verdict: dict, p: Patch) -> float:
+    """As many come in as are missing at the end."""
+    found = re.search(r"the last (\d+) of dim", (verdict.get("wrong") or {}).get("details", ""))
+    return 1.5 if found and int(found[1]) in p.shrinks else 0.0
 
 
 def _of_rounding(verdict: dict, p: Patch) -> float:
@@ -185,7 +191,9 @@ def _of_storage(verdict: dict, p: Patch) -> float:
         for label in d.get("labels", []):
             names = set(re.findall(r"\b([A-Za-z_]\w*)\b", label.get("source") or "")) - _KNOWN
             score += 0.7 / (1 + rank) * bool(names & own)
-        quoted = set(re.findall(r"`([A-Za-z_]\w*)", d.get("message", "") + d.get("found", "") + " ".join(d.get("notes", [])[3:])))
+        quoted = set(
+            re.findall(r"`([A-Za-z_]\w*)", d.get("message", "") + d.get("found", "") + " ".join(d.get("notes", [])[3:]))
+        )
         score += 0.7 / (1 + rank) * bool(quoted & own)
     return score
 
@@ -231,6 +239,7 @@ _PARTS: tuple[Callable[[dict, Patch], float], ...] = (
     _of_names,
     _of_inputs,
     _of_weights,
+    _of_extent,
     _of_rounding,
     _of_lines,
     _of_words,
@@ -255,7 +264,14 @@ def _learned(first: dict, tried: Patch, verdict: dict, p: Patch) -> float:
         if verdict.get("failure") in ("out_of_bounds", "invalid_access", "crash") and tried.wider > 0:
             score -= 1.5 * (p.wider > tried.wider)
         return score
-    return -1.0 * alike
+    return (1.5 if _amount(verdict) < _amount(first) else -1.0) * alike
+
+
+def _amount(verdict: dict) -> tuple:
+    """How much is wrong: over how many indices inputs weigh otherwise, how many elements are off, and by how much."""
+    wrong = verdict.get("wrong") or {}
+    indices = sum(d["last"] - d["first"] + 1 for d in wrong.get("depends", []) if d["dim"] >= 0)
+    return indices, wrong.get("count", 0), round(verdict.get("errors", {}).get("rms_error", 0.0), 3)
 
 
 def _alike(a: Patch, b: Patch) -> float:

@@ -5,13 +5,16 @@ It knows C++ and the kernel language as far as brackets, loops, declarations and
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 
 from wrong_kernels import Edit
 
-_TOKEN = re.compile(r"\"[^\"]*\"|\d[\w.+]*?(?:[eE]-?\d+)?[fuUlL]*\b|[A-Za-z_]\w*|<=|>=|==|!=|\+=|-=|\*=|/=|\+\+|--|&&|\|\||//|\S")
+_TOKEN = re.compile(
+    r"\"[^\"]*\"|\d[\w.+]*?(?:[eE]-?\d+)?[fuUlL]*\b|[A-Za-z_]\w*|<=|>=|==|!=|\+=|-=|\*=|/=|\+\+|--|&&|\|\||//|\S"
+)
 _TYPES = {"float", "double", "int", "bf16", "f16", "half", "unsigned", "long", "f32", "char", "int64_t", "uint16_t"}
 _WORD = re.compile(r"[A-Za-z_]\w*$")
 _BRACKET = {"(": ")", "[": "]", "{": "}"}
@@ -27,13 +30,16 @@ class Patch:
     less."""
 
     facets: Counter = field(default_factory=Counter)
-    lines: list[tuple[int, int]] = field(default_factory=list)  # [first, last] of the lines that it replaces or stands before
+    lines: list[tuple[int, int]] = field(
+        default_factory=list
+    )  # [first, last] of the lines that it replaces or stands before
     tensors: set[int] = field(default_factory=set)  # that the lines name
     changed_tensors: set[int] = field(default_factory=set)  # that stand where something changes
     added: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     subjects: set[str] = field(default_factory=set)  # calls and storages whose arguments or indices change
     wider: int = 0
+    shrinks: set[int] = field(default_factory=set)  # numbers that are no longer taken off, or are added
     inserts: bool = False  # lines come in and none goes
     idle: bool = False  # by its text the kernel computes the same
 
@@ -74,6 +80,9 @@ def _compare(p: Patch, old: list[str], new: list[str]) -> None:
             for at in range(begin, end):
                 _of_token(p, text, at, place)
         p.wider += _direction(old, new, a, b, c, d)
+        p.shrinks |= _steps(old[a:b], "-") | _steps(new[c:d], "+")
+        if _steps(old[a:b], "-+") | _steps(new[c:d], "-+"):
+            p.facets["bound"] += 1  # by a number
     for facet in p.facets:
         p.facets[facet] = min(p.facets[facet], 2)
 
@@ -168,13 +177,18 @@ def _direction(old: list[str], new: list[str], a: int, b: int, c: int, d: int) -
     gone, come = old[a:b], new[c:d]
     if "if" in come or "?" in come or "%" in come:
         return -1
-    if not place & {"bound", "condition", "start", "value", "index"}:
+    if not place & {"bound", "condition", "start"}:
         return 0
     way = 0
     way += ("<=" in come) - ("<=" in gone) - ("<" in come) * ("<=" in gone)
     way += ("-" in gone) - ("-" in come)
     way += ("+" in come) - ("+" in gone)
     return -way if place == {"start"} else way
+
+
+def _steps(text: list[str], signs: str) -> set[int]:
+    """The numbers that are added or taken off."""
+    return {int(b) for a, b in itertools.pairwise(text) if a in signs and b.isdigit()}
 
 
 def _number(token: str) -> float | None:
@@ -193,4 +207,9 @@ def _is_idle(p: Patch) -> bool:
             return abs(a - b) <= 1e-6 * abs(a)
     if set(come) <= {"double", "float", "(", ")", "std", ":"} and set(gone) <= {"float"}:
         return True
-    return bool(gone) and Counter(gone) == Counter(come) and all(_WORD.match(t) or t in "*+" for t in gone) and len(gone) <= 4
+    return (
+        bool(gone)
+        and Counter(gone) == Counter(come)
+        and all(_WORD.match(t) or t in "*+" for t in gone)
+        and len(gone) <= 4
+    )

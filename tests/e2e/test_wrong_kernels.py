@@ -6,9 +6,9 @@ docs/diagnosis.md has the table, which is held to what the model needs. TESSERA_
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import tomllib
 from fractions import Fraction
 from pathlib import Path
 
@@ -25,7 +25,7 @@ PAGE = ROOT / "docs/diagnosis.md"
 
 def right_of(name: str) -> int:
     """Which edit is right. The model is never told."""
-    return tomllib.loads((FOLDER / name / "edits.toml").read_text())["right"]
+    return json.loads((FOLDER / name / "edits.json").read_text())["right"]
 
 
 def rows() -> dict[str, list[str]]:

@@ -1,21 +1,20 @@
 """Wrong kernels with edits that an agent might propose: tests/kernels/wrong/, a folder a class. What each is, and how the
 gates judge it with an edit.
 
-`edits.toml` says where the kernel is judged (`host`: by `tessera try`; `checker`: by `tessera check`), for which model and
+`edits.json` says where the kernel is judged (`host`: by `tessera try`; `checker`: by `tessera check`), for which model and
 rule, and has the edits. An edit replaces texts that each stand once in the kernel. Which edit is right stands nowhere: the
 gates say it."""
 
 from __future__ import annotations
 
 import json
-import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from core import ROOT, tessera
 
 FOLDER = ROOT / "tests/kernels/wrong"
-CLASSES = sorted(f.parent.name for f in FOLDER.glob("*/edits.toml"))
+CLASSES = sorted(f.parent.name for f in FOLDER.glob("*/edits.json"))
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Wrong:
 
 def load(name: str) -> Wrong:
     folder = FOLDER / name
-    data = tomllib.loads((folder / "edits.toml").read_text())
+    data = json.loads((folder / "edits.json").read_text())
     kernel = folder / ("kernel.cpp" if data["judged"] == "host" else "kernel.py")
     made = Wrong(
         name,
@@ -62,12 +61,12 @@ def load(name: str) -> Wrong:
         data.get("model", ""),
         data.get("rule", ""),
         data.get("precision", "fp32"),
-        [e["title"] for e in data["edit"]],
+        [e["title"] for e in data["edits"]],
         [],
     )
-    for edit in data["edit"]:
-        made.edits.append(Edit(tuple(_change(made, c) for c in edit["change"])))
-        made.texts.append(_edited(made.text, edit["change"]))
+    for edit in data["edits"]:
+        made.edits.append(Edit(tuple(_change(made, c) for c in edit["changes"])))
+        made.texts.append(_edited(made.text, edit["changes"]))
     return made
 
 
@@ -104,7 +103,7 @@ def judge(wrong: Wrong, home: Path, text: str, name: str) -> dict:
     options = ("--precision", wrong.precision)
     model = FOLDER / "models" / f"{wrong.model}.py"
     done = tessera(
-        home, "try", model, pattern_of(wrong, home), "--source", file, "--peers", "eager", "--limit", "10", *options
+        home, "try", model, pattern_of(wrong, home), "--source", file, "--peers", "eager", "--limit", "60", *options
     )
     verdict = json.loads(done.stdout)
     assert verdict.get("schema") == "tessera.verdict/1", (wrong.name, done.stdout, done.stderr)

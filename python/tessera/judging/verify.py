@@ -24,6 +24,10 @@ BUDGET = {
 }
 
 
+# Relations that say enough; and what is rounded moves in steps.
+_TELL_ALL = ("zero", "constant", "shifted", "transposed", "other_type", "rounded", "rounded_input")
+
+
 def half_ulp(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps / 2
 
@@ -160,7 +164,7 @@ def explain(
         word, about = as_if.relation_of(problem, data.tensors, outputs[at], at, errors[at]["budget"])
         if word:
             wrong |= {"relation": word, "relation_details": about}
-    if wrong["relation"] not in ("rounded", "rounded_input"):  # what is rounded moves in steps
+    if wrong["relation"] not in _TELL_ALL:
         wrong["depends"] = influence.depends(problem, data, runner, at, outputs[at])
 
 
