@@ -30,6 +30,7 @@ _POINTS = {
     r"order of functions|inside out|in its argument|another order": ("order", "call"),
     r"[Ee]xchange": ("order", "both places"),
 }
+_SHAPES = ("order", "both places")  # of a patch as a whole
 _POINTED = {facet for facets in _POINTS.values() for facet in facets}
 # What a diagnostic calls the words of instructions.
 _MEANS = {
@@ -96,17 +97,19 @@ def _of_advice(verdict: dict, p: Patch) -> float:
     size = sum(wanted.values())
     if not size:
         return 0.0
-    own = sum(n for f, n in p.facets.items() if f in _POINTED) or 1
-    return 6.0 * sum(wanted[f] * n for f, n in p.facets.items()) / size / own
+    places = {f: n for f, n in p.facets.items() if f in _POINTED and f not in _SHAPES}
+    at_places = sum(wanted[f] * n for f, n in places.items()) / (sum(places.values()) or 1)
+    return 6.0 * (at_places + sum(wanted[f] for f in _SHAPES if f in p.facets)) / size
 
 
 def _of_names(verdict: dict, p: Patch) -> float:
-    """Names that come in, of the author's or the language's, which the advice uses as words."""
+    """Names that come in or stand beside what changes, the author's or the language's, which the advice uses as words."""
     come = {w.lower() for t in set(p.added) - set(p.removed) for w in t.split("_") if len(w) > 2 or w.isdigit()}
+    stay = p.names - come
     score = 0.0
     for rank, a in enumerate(verdict.get("advice", [])):
         told = set(re.findall(r"[a-z]{3,}|\b\d+\b", a["remedy"].lower()))
-        score += min(2, len(come & told)) / (rank + 1)
+        score += (min(2, len(come & told)) + 0.5 * min(2, len(stay & told))) / (rank + 1)
     return score
 
 
@@ -180,7 +183,9 @@ def _of_words(verdict: dict, p: Patch) -> float:
         if come:
             score += weight * (3.0 * len(come & told) + 2.0 * len(come & quoted)) / math.sqrt(len(come))
             score += weight * 1.0 * len(come & about) / math.sqrt(len(come))
-        score += weight * _number_after(d, p)
+        gone = _words(" ".join(p.removed)) - _words(" ".join(p.added))
+        score -= weight * 2.0 * len(gone & told)
+        score += weight * (_number_after(d, p) + _numbers(d, p))
     return score
 
 
@@ -264,7 +269,9 @@ def _learned(first: dict, tried: Patch, verdict: dict, p: Patch) -> float:
         if verdict.get("failure") in ("out_of_bounds", "invalid_access", "crash") and tried.wider > 0:
             score -= 1.5 * (p.wider > tried.wider)
         return score
-    return (1.5 if _amount(verdict) < _amount(first) else -1.0) * alike
+    # The place has a part in what is wrong; other changes of it may do better.
+    place = 1.0 if set(tried.lines) & set(p.lines) else 0.0
+    return place + (alike if _amount(verdict) < _amount(first) else 0.0)
 
 
 def _amount(verdict: dict) -> tuple:
@@ -277,8 +284,12 @@ def _amount(verdict: dict) -> tuple:
 def _alike(a: Patch, b: Patch) -> float:
     """From 0 to 1: the same lines, the same tokens."""
     lines = bool(set(a.lines) & set(b.lines))
-    one, other = set(a.added + a.removed), set(b.added + b.removed)
-    return 0.4 * lines + 0.6 * len(one & other) / max(1, len(one | other))
+    tokens = max(_share(set(a.added), set(b.added)), _share(set(a.removed), set(b.removed)))
+    return 0.6 * lines + 0.4 * tokens
+
+
+def _share(one: set[str], other: set[str]) -> float:
+    return len(one & other) / max(1, len(one | other))
 
 
 def _finding(verdict: dict) -> tuple:
@@ -316,6 +327,13 @@ def _words(text: str) -> set[str]:
         if word in _KNOWN:
             found.add(word)
     return found
+
+
+def _numbers(d: dict, p: Patch) -> float:
+    """Sizes that the diagnostic speaks of, which come in."""
+    told = re.findall(r"\d+", " ".join([d.get("message", ""), d.get("expected", ""), *d.get("help", [])]))
+    come = {t for t in set(p.added) - set(p.removed) if t.isdigit() and int(t) > 1}
+    return 1.5 if come & set(told) else 0.0
 
 
 def _number_after(d: dict, p: Patch) -> float:

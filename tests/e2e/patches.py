@@ -37,6 +37,7 @@ class Patch:
     changed_tensors: set[int] = field(default_factory=set)  # that stand where something changes
     added: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)  # parts of the names in its lines
     subjects: set[str] = field(default_factory=set)  # calls and storages whose arguments or indices change
     wider: int = 0
     shrinks: set[int] = field(default_factory=set)  # numbers that are no longer taken off, or are added
@@ -53,6 +54,7 @@ def read(edit: Edit) -> Patch:
         inserted.append(not change.old)
         _compare(p, old, new)
         p.tensors |= _tensors(old) | _tensors(new)
+        p.names |= {w.lower() for t in old + new for w in t.split("_") if len(w) > 2}
     p.inserts = all(inserted)
     if len(edit.changes) > 1:
         p.facets["both places"] += 1
@@ -81,8 +83,6 @@ def _compare(p: Patch, old: list[str], new: list[str]) -> None:
                 _of_token(p, text, at, place)
         p.wider += _direction(old, new, a, b, c, d)
         p.shrinks |= _steps(old[a:b], "-") | _steps(new[c:d], "+")
-        if _steps(old[a:b], "-+") | _steps(new[c:d], "-+"):
-            p.facets["bound"] += 1  # by a number
     for facet in p.facets:
         p.facets[facet] = min(p.facets[facet], 2)
 
@@ -123,7 +123,7 @@ def _place(text: list[str], at: int) -> str:
     if "=" in head and _is_pointer(text):
         return "index"
     if "=" in head and _declares(text):
-        return "initial" if len(text) - text.index("=") <= 4 else "value"
+        return "initial" if len(text) - text.index("=") <= 4 and "[" not in text else "value"
     if "?" in text and "=" in head:
         return "condition"
     return "value"
@@ -157,6 +157,8 @@ def _of_token(p: Patch, text: list[str], at: int, place: str) -> None:
     behind_operand = at > 0 and bool(re.match(r"[\w)\]]", text[at - 1])) and text[at - 1] != "return"
     if token in ("*", "/", "*=", "/="):
         p.facets["factor"] += 1
+    elif token in "+-" and text[at + 1 : at + 2] and text[at + 1].isdigit():
+        p.facets["bound"] += 1  # by a number
     elif token in ("+", "+="):
         p.facets["addend"] += 1
     elif token in ("-", "-=") and behind_operand:
@@ -207,6 +209,8 @@ def _is_idle(p: Patch) -> bool:
             return abs(a - b) <= 1e-6 * abs(a)
     if set(come) <= {"double", "float", "(", ")", "std", ":"} and set(gone) <= {"float"}:
         return True
+    if "index" in p.facets or "both places" in p.facets:
+        return False
     return (
         bool(gone)
         and Counter(gone) == Counter(come)

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-constexpr int batches = 3, rows = 20, columns = 24, depth = 24;
+constexpr int batches = 3, rows = 20, columns = 32, depth = 24;
 
 static void product(const float* a, const float* b, float* c) {
   for (int m = 0; m < rows; ++m) {

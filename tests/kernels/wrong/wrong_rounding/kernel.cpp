@@ -24,7 +24,7 @@ static void run(const float* t0, const float* t1, const float* t2, float* t3) {
     float column[depth];
     for (int k = 0; k < depth; ++k) {
       const float w = t1[n * depth + k];
-      column[k] = std::isfinite(w) ? coarse(w) : w;
+      column[k] = coarse(w);
     }
     for (int m = 0; m < rows; ++m) {
       float sum = 0;
