@@ -224,7 +224,7 @@ def _of_strength(verdict: dict, p: Patch) -> float:
     come, gone = Counter(p.added), Counter(p.removed)
     score = sum((come[w] > gone[w]) - 2.0 * (come[w] < gone[w]) for w in _STRENGTHENS)
     numbers = [[int(t) for t in side if t.isdigit()] for side in (p.removed, p.added)]
-    if len(numbers[0]) == len(numbers[1]) == 1:
+    if len(numbers[0]) == len(numbers[1]) == 1 and any(w.startswith("wait") for w in p.subjects):
         score += 1.5 if numbers[1] < numbers[0] else -1.5
     return score
 
@@ -278,7 +278,7 @@ def _amount(verdict: dict) -> tuple:
     """How much is wrong: over how many indices inputs weigh otherwise, how many elements are off, and by how much."""
     wrong = verdict.get("wrong") or {}
     indices = sum(d["last"] - d["first"] + 1 for d in wrong.get("depends", []) if d["dim"] >= 0)
-    return indices, wrong.get("count", 0), round(verdict.get("errors", {}).get("rms_error", 0.0), 3)
+    return indices, wrong.get("count", 0), round(verdict.get("errors", {}).get("rms_error", 0.0), 1)
 
 
 def _alike(a: Patch, b: Patch) -> float:
