@@ -28,12 +28,18 @@ Diagnostic malformed(std::string_view what) {
           R"({{"proposals": [{{"name": "gate", "nodes": ["cumsum", "mul"], "rationale": "..."}}]}})");
 }
 
-/// The node of this name, or those that a rewrite put in the place of the traced one.
+bool makes(const graph::Graph& g, const graph::Node& node, const std::string& value) {
+  return std::any_of(node.outputs.begin(), node.outputs.end(),
+                     [&](ValueId v) { return v.valid() && g.value(v).name == value; });
+}
+
+/// The node of this name, or that makes the value of this name, or those that a rewrite put in the
+/// place of the traced one.
 std::vector<NodeId> nodes_named(const graph::Graph& g, const std::string& name) {
   std::vector<NodeId> out;
   for (const NodeId n : g.order) {
     const graph::Node& node = g.node(n);
-    if (node.name == name) return {n};
+    if (node.name == name || makes(g, node, name)) return {n};
     if (std::find(node.covers.begin(), node.covers.end(), name) != node.covers.end())
       out.push_back(n);
   }
