@@ -5,6 +5,7 @@
 #include "commands/common/html_report.h"
 #include "commands/common/model.h"
 #include "commands/common/optimizing.h"
+#include "commands/common/output_folder.h"
 
 namespace tessera::commands {
 namespace {
@@ -21,29 +22,14 @@ void render_html(const std::filesystem::path& folder, Outcome& out) {
   out.diagnostics.push_back(std::move(d));
 }
 
-// A search must not end with results that cannot be written.
-Status check_output(const std::filesystem::path& folder) {
-  try {
-    std::filesystem::create_directories(folder);
-    write_file_atomically(folder / ".probe", "");
-    std::filesystem::remove(folder / ".probe");
-    return {};
-  } catch (const std::filesystem::filesystem_error& e) {
-    return error(fail(Code{"TS0033", "input.output_not_writable"},
-                      "the output folder {} cannot be written", folder.string())
-                     .expect("a folder that can be made and written")
-                     .but_found("{}", e.code().message())
-                     .help("give another one with -o DIR"));
-  }
-}
-
 Result<Outcome> run(const Json& arguments, Context& context) {
   const std::string given = arguments.value("output", "");
-  if (!given.empty()) TESSERA_CHECK(check_output(given));  // at once, else when the name is known
+  if (!given.empty())
+    TESSERA_CHECK(writable_output(given));  // at once, else when the name is known
   TESSERA_TRY(model, load_model(arguments, context));
   const std::filesystem::path folder =
       given.empty() ? std::filesystem::path("out") / model.stem : std::filesystem::path(given);
-  if (given.empty()) TESSERA_CHECK(check_output(folder));
+  if (given.empty()) TESSERA_CHECK(writable_output(folder));
   const pipeline::Options options = pipeline::options_from(arguments);
   TESSERA_TRY(done,
               pipeline::optimize(*model.tracer, model.traced, options, pipeline_context(context)));
