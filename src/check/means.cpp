@@ -46,13 +46,25 @@ class Equation {
   explicit Equation(const core::Kernel& k) : kernel_(k) {}
 
   Status read(const Expr& left, const Expr& right) {
-    TESSERA_TRY(to, element(left));
+    const auto* c = left.as<syntax::Call>();
+    const auto* name = c == nullptr ? nullptr : c->function->as<syntax::Name>();
+    const bool adds = name != nullptr && name->id == "sum" && c->arguments.size() == 2;
+    if (adds) {
+      const auto* slice = c->arguments[1].value.as<syntax::Name>();
+      if (slice == nullptr) return refuse("the left side is none of a sum over one name");
+      slice_ = slice->id;
+    }
+    TESSERA_TRY(to, element(adds ? c->arguments[0].value : left));
     to_ = std::move(to);
     TESSERA_TRY(result, node(right));
     value_.results = {result};
     if (over_.empty()) return refuse("the right side has no sum");
-    return name_axes();
+    if (in_slices() && (value_.nodes.size() != 1 || !right_.tensor.valid()))
+      return refuse("slices add up to something else than a product");
+    return right_.tensor.valid() ? name_axes() : name_elements();
   }
+
+  [[nodiscard]] bool in_slices() const { return !slice_.empty(); }
 
   [[nodiscard]] ElementAt to() const { return placed(to_); }
   [[nodiscard]] ElementAt a() const { return placed(left_); }
@@ -98,15 +110,22 @@ class Equation {
     return out;
   }
 
-  /// `sum(A[i, k] * B[j, k], k)`: operand 0. A second one has to be the same.
+  /// `sum(A[i, k] * B[j, k], k)`, or `sum(P[s, i, j], s)`: operand 0. A second one has to be the
+  /// same.
   Result<int> sum(const syntax::Call& c) {
     if (c.arguments.size() != 2) return refuse("a sum has not two arguments");
-    const auto* times = c.arguments[0].value.as<syntax::Binary>();
+    const Expr& of = c.arguments[0].value;
+    const auto* times = of.as<syntax::Binary>();
     const auto* over = c.arguments[1].value.as<syntax::Name>();
-    if (times == nullptr || times->op != "*" || over == nullptr)
+    const bool plain = of.as<syntax::Subscript>() != nullptr;
+    if ((!plain && (times == nullptr || times->op != "*")) || over == nullptr)
       return refuse("the sum is none of a product over one name");
-    TESSERA_TRY(left, element(*times->left));
-    TESSERA_TRY(right, element(*times->right));
+    TESSERA_TRY(left, element(plain ? of : *times->left));
+    Named right;
+    if (!plain) {
+      TESSERA_TRY(factor, element(*times->right));
+      right = std::move(factor);
+    }
     const bool same = left.tensor == left_.tensor && left.names == left_.names &&
                       right.tensor == right_.tensor && right.names == right_.names;
     if (!over_.empty() && (!same || over_ != over->id)) return refuse("it has two different sums");
@@ -159,7 +178,7 @@ class Equation {
   Status name_axes() {
     std::vector<std::string> left, right, both;  // the output's names that the factors have
     for (const std::string& n : to_.names) {
-      if (n.empty()) continue;
+      if (n.empty() || n == slice_) continue;
       const bool in_left = left_.has(n), in_right = right_.has(n);
       if (in_left || in_right) (in_left && in_right ? both : in_left ? left : right).push_back(n);
     }
@@ -172,13 +191,33 @@ class Equation {
       return refuse("its names are not those of a product of matrices");
     // The first factor of the text is A, whichever of the output's dimensions comes first.
     axes_ = {{left.front(), Axis::row}, {right.front(), Axis::column}, {over_, Axis::k}};
+    if (in_slices() && (!both.empty() || !to_.has(slice_) || left_.has(slice_) ||
+                        right_.has(slice_) || slice_ == over_))
+      return refuse("slices are not the output's alone");
     if (!both.empty()) axes_[both.front()] = Axis::batch;
+    if (in_slices()) axes_[slice_] = Axis::batch;
     for (const Named* n : {&to_, &left_, &right_})
       for (const std::string& name : n->names)
         if (!name.empty() && !axes_.contains(name))
           return refuse("its names are not those of a product of matrices");
     if (to_.has(over_) || !left_.has(over_) || !right_.has(over_))
       return refuse("its names are not those of a product of matrices");
+    return {};
+  }
+
+  /// Of a sum of elements.
+  Status name_elements() {
+    std::vector<std::string> names;
+    for (const std::string& n : to_.names)
+      if (!n.empty()) names.push_back(n);
+    if (names.size() != 2 || to_.has(over_) || !left_.has(over_))
+      return refuse("its names are not those of a sum of matrices");
+    axes_ = {{names[0], Axis::row}, {names[1], Axis::column}, {over_, Axis::k}};
+    for (const std::string& n : names)
+      if (!left_.has(n)) return refuse("its names are not those of a sum of matrices");
+    for (const std::string& n : left_.names)
+      if (!n.empty() && !axes_.contains(n))
+        return refuse("its names are not those of a sum of matrices");
     return {};
   }
 
@@ -194,11 +233,38 @@ class Equation {
 
   const core::Kernel& kernel_;
   Named to_, left_, right_;
-  std::string over_;
+  std::string over_, slice_;
   std::vector<Named> elements_;
   pointwise::Dag value_;
   std::map<std::string, Axis> axes_;
 };
+
+/// The one statement of a text.
+Result<syntax::Parsed> parsed(const core::Kernel& kernel, const std::string& text) {
+  const Source source("means", text + "\n");
+  syntax::Parsed out = syntax::parse(source);
+  if (!out.errors.empty() || out.module.body.size() != 1)
+    return error(wrong(kernel, "it is not one assignment"));
+  return out;
+}
+
+/// Both sides of an equation. Python assigns to no call, so one with a sum on its left is read by
+/// halves.
+Result<std::pair<Expr, Expr>> sides_of(const core::Kernel& kernel, const std::string& text) {
+  if (const std::size_t at = text.find(" = "); text.starts_with("sum(") && at != text.npos) {
+    TESSERA_TRY(left, parsed(kernel, text.substr(0, at)));
+    TESSERA_TRY(right, parsed(kernel, text.substr(at + 3)));
+    const auto* from = left.module.body.front().as<syntax::Evaluate>();
+    const auto* to = right.module.body.front().as<syntax::Evaluate>();
+    if (from != nullptr && to != nullptr) return std::pair(from->value, to->value);
+    return error(wrong(kernel, "its sides are no expressions"));
+  }
+  TESSERA_TRY(whole, parsed(kernel, text));
+  const auto* assign = whole.module.body.front().as<syntax::Assign>();
+  if (assign == nullptr || assign->targets.size() != 1 || !assign->value || !assign->op.empty())
+    return error(wrong(kernel, "it is not one assignment"));
+  return std::pair(assign->targets.front(), *assign->value);
+}
 
 }  // namespace
 
@@ -213,27 +279,25 @@ Result<std::optional<Means>> means_of(const core::Kernel& kernel) {
   Means out;
   std::set<core::TensorId> written;
   for (const std::string& text : split(kernel.means, ';')) {
-    const Source source("means", std::string(trim(text)) + "\n");
-    const syntax::Parsed parsed = syntax::parse(source);
-    if (!parsed.errors.empty() || parsed.module.body.size() != 1)
-      return error(wrong(kernel, "it is not one assignment"));
-    const auto* assign = parsed.module.body.front().as<syntax::Assign>();
-    if (assign == nullptr || assign->targets.size() != 1 || !assign->value || !assign->op.empty())
-      return error(wrong(kernel, "it is not one assignment"));
-    if (has_softmax(*assign->value)) {
+    TESSERA_TRY(sides, sides_of(kernel, std::string(trim(text))));
+    const auto& [left, right] = sides;
+    if (has_softmax(right)) {
       if (kernel.means.find(';') != std::string::npos)
         return error(wrong(kernel, "attention is not one equation"));
-      TESSERA_TRY(attention,
-                  attention_of(kernel, assign->targets.front(), *assign->value,
-                               [&](std::string_view what) { return wrong(kernel, what); }));
+      TESSERA_TRY(attention, attention_of(kernel, left, right, [&](std::string_view what) {
+                    return wrong(kernel, what);
+                  }));
       out.attention = std::move(attention);
       return std::optional(std::move(out));
     }
     Equation e(kernel);
-    TESSERA_CHECK(e.read(assign->targets.front(), *assign->value));
+    TESSERA_CHECK(e.read(left, right));
     TESSERA_TRY(output, e.output());
     if (!out.outputs.empty() && (e.a() != out.a || e.b() != out.b))
       return error(wrong(kernel, "its equations have different sums"));
+    if ((e.in_slices() || out.slices) && !out.outputs.empty())
+      return error(wrong(kernel, "slices add up to more than one equation"));
+    out.slices = e.in_slices();
     if (!written.insert(output.to.tensor).second)
       return error(wrong(kernel, "two equations have one output"));
     out.a = e.a();

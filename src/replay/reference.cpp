@@ -85,7 +85,9 @@ Reference::Reference(const core::Kernel& kernel, const check::Means& means,
     attention(kernel, *means.attention, launch);
     return;
   }
-  const Factor a = factor(kernel, means.a, launch), b = factor(kernel, means.b, launch);
+  const Factor a = factor(kernel, means.a, launch);
+  const std::optional<Factor> b =
+      means.multiplies() ? std::optional(factor(kernel, means.b, launch)) : std::nullopt;
   const int64_t depth = a.extent(Axis::k);
   for (const check::Output& o : means.outputs) {
     const Factor to = factor(kernel, o.to, launch);
@@ -94,24 +96,32 @@ Reference::Reference(const core::Kernel& kernel, const check::Means& means,
     for (const ElementAt& e : o.elements) others.push_back(factor(kernel, e, launch));
     Point p{};
     int64_t& k = p[static_cast<std::size_t>(Axis::k)];
-    for (int64_t batch = 0; batch < to.extent(Axis::batch); ++batch)
+    int64_t& slice = p[static_cast<std::size_t>(Axis::batch)];
+    const int64_t batches = means.slices ? 1 : to.extent(Axis::batch);
+    for (int64_t batch = 0; batch < batches; ++batch)
       for (int64_t row = 0; row < to.extent(Axis::row); ++row)
         for (int64_t column = 0; column < to.extent(Axis::column); ++column) {
           p[static_cast<std::size_t>(Axis::row)] = row;
           p[static_cast<std::size_t>(Axis::column)] = column;
           p[static_cast<std::size_t>(Axis::batch)] = batch;
           k = std::max<int64_t>(depth - 1, 0);
-          if (!a.has(p) || !b.has(p) ||
+          if (!a.has(p) || (b && !b->has(p)) ||
               !std::all_of(others.begin(), others.end(), [&](const Factor& f) { return f.has(p); }))
             continue;
           std::vector<double> operands = {0};
           for (int64_t step = 0; step < depth; ++step) {
             k = step;
-            operands[0] += a.at(p) * b.at(p);
+            operands[0] += a.at(p) * (b ? b->at(p) : 1);
           }
           for (const Factor& f : others) operands.push_back(f.at(p));
           const double value = o.value.eval(operands).at(0);
-          elements_.push_back({to.name(tensor.name, p), tensor.name, to.offset(p), value,
+          std::vector<std::size_t> places = {to.offset(p)};
+          for (slice = 1; means.slices && slice < to.extent(Axis::batch); ++slice)
+            places.push_back(to.offset(p));
+          slice = batch;
+          const std::string name = to.name(tensor.name, p);
+          elements_.push_back({means.slices ? "the sum of all slices at " + name : name,
+                               tensor.name, std::move(places), value,
                                step_of(tensor.element) * std::abs(value) + 1e-4});
         }
   }
@@ -119,7 +129,8 @@ Reference::Reference(const core::Kernel& kernel, const check::Means& means,
 
 std::optional<std::string> Reference::wrong_element(const simulate::Outcome& outcome) const {
   for (const Element& e : elements_) {
-    const double found = outcome.outputs.at(e.tensor).at(e.at);
+    double found = 0;
+    for (const std::size_t at : e.at) found += outcome.outputs.at(e.tensor).at(at);
     if (found == e.value || (std::isnan(found) && std::isnan(e.value))) continue;
     if (!(std::abs(found - e.value) <= e.room))
       return fmt::format("{} is {}, not {}", e.name, found, e.value);

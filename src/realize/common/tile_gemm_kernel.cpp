@@ -140,7 +140,7 @@ Result<std::string> epilogue_function(const GemmProblem& p) {
                      join(lines, "\n    "));
 }
 
-std::string meaning_of(const GemmProblem& p) {
+std::string meaning_of(const GemmProblem& p, const std::string& sum) {
   const std::string batch = p.l > 1 ? "b, " : "";
   const auto element = [](std::string_view name, const std::string& of, std::string_view row,
                           std::string_view column) {
@@ -149,6 +149,7 @@ std::string meaning_of(const GemmProblem& p) {
   std::vector<std::string> operands = {
       fmt::format("sum({} * {}, k)", element("A", p.a.batch == 0 ? "" : batch, "i", "k"),
                   element("B", p.b.batch == 0 ? "" : batch, "j", "k"))};
+  if (!sum.empty()) operands = {sum};
   for (std::size_t i = 0; i < p.leaves.size(); ++i) {
     const LeafKind kind = p.leaves[i].kind;
     const bool rows = kind == LeafKind::full || kind == LeafKind::column;

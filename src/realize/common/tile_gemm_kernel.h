@@ -17,8 +17,9 @@ namespace tessera::realize {
 /// matrix, row, column or scalar, and for a number that is not finite.
 Result<std::string> epilogue_function(const GemmProblem& p);
 
-/// What the kernel computes, as `@kernel(means=...)` says it.
-std::string meaning_of(const GemmProblem& p);
+/// What the kernel computes, as `@kernel(means=...)` says it. `sum` stands in the place of the sum
+/// of products, where one is given.
+std::string meaning_of(const GemmProblem& p, const std::string& sum = "");
 
 /// The kernel, verified. Its source is kernels/gemm.py with the function behind it.
 Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig& c,
