@@ -137,7 +137,7 @@ def measured(torch, problem, rungs, flush) -> dict[str, float]:
 
 def table(rows: list[dict], family: str) -> str:
     problems = list(dict.fromkeys(r["case"] for r in rows if r["family"] == family))
-    names = list(dict.fromkeys(r["rung"] for r in rows if r["family"] == family))
+    names = sorted(dict.fromkeys(r["rung"] for r in rows if r["family"] == family), key=rung_number)
     lines = ["| rung | " + " | ".join(problems) + " |", "|---|" + "---|" * len(problems)]
     for name in names:
         cells = []
@@ -150,6 +150,12 @@ def table(rows: list[dict], family: str) -> str:
             )
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def rung_number(name: str) -> int:
+    """Peers come last."""
+    number = name.split(".")[0]
+    return int(number) if number.isdigit() else len(RUNGS) + 1
 
 
 def put_into_page(family: str, text: str, about: str) -> None:
