@@ -4,6 +4,7 @@
 #include <set>
 
 #include "check/attend.h"
+#include "check/extents.h"
 #include "check/footprint.h"
 #include "check/launch.h"
 #include "check/operand.h"
@@ -121,10 +122,18 @@ class Tracer {
     const std::vector<const Place*> writers = copies(p, at->shared);
     if (!out_.why.empty()) return std::nullopt;
     Operand out;
-    const std::string why = trace(
-        {kernel_, p, *at, writers, is_a ? arch::Wgmma::m : w.n, w.k(), known,
-         is_a ? means_.a : means_.b, is_a ? means_.b : means_.a, is_a ? Axis::row : Axis::column},
-        out);
+    Reading reading{kernel_,
+                    p,
+                    *at,
+                    writers,
+                    is_a ? arch::Wgmma::m : w.n,
+                    w.k(),
+                    known,
+                    is_a ? means_.a : means_.b.front(),
+                    is_a ? means_.b.front() : means_.a,
+                    is_a ? Axis::row : Axis::column};
+    if (!is_a) reading.more.assign(means_.b.begin() + 1, means_.b.end());
+    const std::string why = trace(reading, out);
     if (!why.empty()) return give_up("k_agreement", why), std::nullopt;
     return out;
   }
@@ -266,30 +275,6 @@ class Tracer {
     return true;
   }
 
-  /// The meaning's elements exist wherever the output's do.
-  bool fits() {
-    const ElementAt& to = means_.outputs.front().to;
-    for (const Output& o : means_.outputs)
-      for (std::size_t n = 0; n <= o.elements.size(); ++n) {
-        const ElementAt& e = n == 0 ? o.to : o.elements[n - 1];
-        for (std::size_t d = 0; d < e.at.size(); ++d) {
-          const Term extent = kernel_[e.tensor].extents[d];
-          const int of = to.place(e.at[d].axis);
-          const Term last = e.at[d].axis == Axis::number
-                                ? kernel_.pool->constant(e.at[d].number + 1)
-                            : of >= 0 ? kernel_[to.tensor].extents[static_cast<std::size_t>(of)]
-                                      : Term();
-          const bool equal = last && term::simplify(last) == term::simplify(extent);
-          if (equal || (n > 0 && last && term::always(term::less_equal(last, extent)).proved()))
-            continue;
-          return give_up("placement", fmt::format("`{}` has other extents than its place in the "
-                                                  "meaning",
-                                                  kernel_[e.tensor].name));
-        }
-      }
-    return true;
-  }
-
   /// The tiles that a role makes.
   std::optional<Raster> made(const std::vector<Products>& role, Place& last_store) {
     const Place& p = role.front().front();
@@ -302,7 +287,7 @@ class Tracer {
         const auto& [a, b] = traced_.at({products.front().op, group});
         for (const Place& q : products) {
           const auto& [c, d] = traced_.at({q.op, group});
-          if (c.rows != a.rows || d.rows != b.rows || !same_corner(c, first_a) ||
+          if (c.rows != a.rows || d.rows != b.rows || d.factors != b.factors || !same_corner(c, first_a) ||
               !same_corner(d, first_b)) {
             give_up("placement", "products of a tile have different rows");
             return std::nullopt;
@@ -336,7 +321,11 @@ class Tracer {
   }
 
   void store() {
-    if (!fits() || others_store()) return;
+    if (const std::string why = misfit(kernel_, means_); !why.empty()) {
+      give_up("placement", why);
+      return;
+    }
+    if (others_store()) return;
     std::vector<Raster> rasters;
     Place last_store = roles_.front().front().front();
     for (const std::vector<Products>& role : roles_) {

@@ -2,7 +2,14 @@
 //
 //   C[b, i, j] = relu(sum(A[b, i, k] * B[b, j, k], k) * 0.5 + X0[b, 0, j]) + X1[b, i, j]
 //
-// Several outputs are several equations of the same sum, with `;` between them.
+// Several outputs are several equations of the same sums, with `;` between them. Sums of different
+// right factors have one left factor:
+//
+//   C[i, j] = silu(sum(A[i, k] * B[j, k], k)) * sum(A[i, k] * D[j, k], k)
+//
+// Columns may be of several parts, and take sums of other columns:
+//
+//   C[i, j] = sum(A[i, k] * B[j + 32, k], k) * X0[i, j % 64] if j % 64 < 32 else 0 * sum(...)
 #pragma once
 
 #include "check/attention_means.h"
@@ -19,7 +26,8 @@ enum class Axis : uint8_t { row, column, batch, k, number, free };
 
 struct Index {
   Axis axis = Axis::number;
-  int64_t number = 0;  // of Axis::number
+  int64_t number = 0;   // of Axis::number; of a row or a column: what is added to it
+  int64_t modulus = 0;  // above 0: the remainder by it, of the index with what is added
   friend bool operator==(const Index&, const Index&) = default;
 };
 
@@ -32,16 +40,39 @@ struct ElementAt {
   friend bool operator==(const ElementAt&, const ElementAt&) = default;
 };
 
-/// One equation: an element of an output is a function of the sum and of elements of inputs.
+/// What a function is of: an element of an input, or a sum.
+struct Read {
+  ElementAt element;
+  /// Of a sum, which of the right factors it has: `element` is one of it, at the column that the
+  /// sum is of. -1: no sum.
+  int factor = -1;
+  friend bool operator==(const Read&, const Read&) = default;
+};
+
+/// `index < below`, of a column; or not, where `holds` is false.
+struct ColumnBound {
+  Index index;
+  int64_t below = 0;
+  bool holds = true;
+};
+
+/// A function, where all of `where` are so.
+struct Case {
+  std::vector<ColumnBound> where;
+  /// One result. Operand n is reads[n].
+  pointwise::Dag value;
+  std::vector<Read> reads;
+};
+
+/// One equation: an element of an output is one of these functions. Exactly one is for each column.
 struct Output {
   ElementAt to;
-  /// One result. Operand 0 is the sum, operand n + 1 is elements[n].
-  pointwise::Dag value;
-  std::vector<ElementAt> elements;
+  std::vector<Case> cases;
 };
 
 struct Means {
-  ElementAt a, b;  // the factors: a has the row, b the column, both have k
+  ElementAt a;               // the left factor of all sums: it has the row and k
+  std::vector<ElementAt> b;  // the right ones, by tensor: they have the column and k
   std::vector<Output> outputs;
   /// Where it is attention: nothing else is set.
   std::optional<Attention> attention;
@@ -50,8 +81,8 @@ struct Means {
 /// Kernel::means taken apart, with the kernel's tensors and any names of indices. Indices of
 /// tensors are names or numbers. A name is that of k if both factors and not the output have it; of
 /// the batch if both factors and the output have it, or if it is the first of two that one factor
-/// alone shares with the output. Nothing where the kernel says nothing. TS0878 for a text of
-/// another form.
+/// alone shares with the output. Rows and columns may have numbers added, and a remainder taken.
+/// Nothing where the kernel says nothing. TS0878 for a text of another form.
 Result<std::optional<Means>> means_of(const core::Kernel& kernel);
 
 }  // namespace tessera::check

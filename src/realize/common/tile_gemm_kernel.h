@@ -13,9 +13,16 @@
 namespace tessera::realize {
 
 /// `def epilogue(x, b, m, n, ...)`: the DAG over the sums x of a part of a tile, with the problem's
-/// leaves as tensors of its own, X0, X1, ... An error (unsupported_gemm) for a leaf that is no
+/// leaves as tensors of its own, X0, X1, ... Of a paired problem, `def epilogue(gate, up, b, m, n,
+/// ...)` over both sums. An error (unsupported_gemm) for a leaf that is no
 /// matrix, row, column or scalar, and for a number that is not finite.
 Result<std::string> epilogue_function(const GemmProblem& p);
+
+/// A node of the DAG as one expression over the operands' texts.
+std::string expression_text(const pointwise::Dag& dag, const std::vector<std::string>& operands,
+                            int node);
+/// An error (unsupported_gemm) for a number that is not finite.
+Status finite_numbers(const pointwise::Dag& dag);
 
 /// What the kernel computes, as `@kernel(means=...)` says it.
 std::string meaning_of(const GemmProblem& p);

@@ -1,0 +1,14 @@
+// Whether the elements that a meaning reads exist wherever those of its output do.
+#pragma once
+
+#include <string>
+
+#include "check/means.h"
+
+namespace tessera::check {
+
+/// What is not known of extents; nothing where all tensors have the elements that the meaning asks
+/// them for, and outputs have no others. `means` is that of a product.
+std::string misfit(const core::Kernel& kernel, const Means& means);
+
+}  // namespace tessera::check
