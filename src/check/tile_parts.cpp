@@ -78,7 +78,8 @@ void Tile::find_parts() {
 bool Tile::corner_below(int64_t bound) {
   if (part_.first >= bound) return false;
   if (part_.end >= 0 && part_.end - columns_ < bound) return true;
-  split_ = splits_.insert((bound + columns_ - 1) / columns_ * columns_).second;
+  splits_.insert((bound + columns_ - 1) / columns_ * columns_);
+  split_ = true;
   return false;
 }
 
