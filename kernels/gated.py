@@ -127,9 +127,7 @@ def gated(
                         wgmma.fence()
                         for h in static_range(ROWS // 64):
                             for p in static_range(products):
-                                wgmma(
-                                    a[k, part(h, high)], b[k, part(p, wide)].T, sums[h * products + p], start=k.first
-                                )
+                                wgmma(a[k, part(h, high)], b[k, part(p, wide)].T, sums[h * products + p], start=k.first)
                         wgmma.commit()
                         wgmma.wait(1)  # the products of turn k - 1 are complete: its slot may be filled again
                         if k.index > 0:
