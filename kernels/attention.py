@@ -23,9 +23,7 @@ from tessera.language import *
 LOG2_E = 1.4426950408889634
 
 
-@kernel(
-    means="O[b, h, i, e] = sum(softmax(where((CAUSAL == 0 or j <= i + TK - TQ) and (LEFT < 0 or i + TK - TQ - LEFT <= j) and (RIGHT < 0 or j <= i + TK - TQ + RIGHT), CAP * tanh((SCALE if SCALE > 0 else D**-0.5) / CAP * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d)) if CAP > 0 else (SCALE if SCALE > 0 else D**-0.5) * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d), -inf), j) * V[b, h * G // H, j, e], j)"
-)
+@kernel(means="O[b, h, i, e] = sum(softmax(where((CAUSAL == 0 or j <= i + TK - TQ) and (LEFT < 0 or i + TK - TQ - LEFT <= j) and (RIGHT < 0 or j <= i + TK - TQ + RIGHT), CAP * tanh((SCALE if SCALE > 0 else D**-0.5) / CAP * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d)) if CAP > 0 else (SCALE if SCALE > 0 else D**-0.5) * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d), -inf), j) * V[b, h * G // H, j, e], j)")
 def attention(
     TQ: index(below=MOST_KEYS),  # queries, and keys: of a head
     TK: index(below=MOST_KEYS),

@@ -287,8 +287,8 @@ class Tracer {
         const auto& [a, b] = traced_.at({products.front().op, group});
         for (const Place& q : products) {
           const auto& [c, d] = traced_.at({q.op, group});
-          if (c.rows != a.rows || d.rows != b.rows || d.factors != b.factors || !same_corner(c, first_a) ||
-              !same_corner(d, first_b)) {
+          if (c.rows != a.rows || d.rows != b.rows || d.factors != b.factors ||
+              !same_corner(c, first_a) || !same_corner(d, first_b)) {
             give_up("placement", "products of a tile have different rows");
             return std::nullopt;
           }

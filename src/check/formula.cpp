@@ -191,7 +191,8 @@ double Formulas::value(Id f, int lane, uint64_t seed) const {
   if (n.kind == Node::Kind::number) return n.number;
   if (n.kind == Node::Kind::elements) {
     const Elements& e = elements_[static_cast<std::size_t>(n.elements)];
-    uint64_t h = mixed(mixed(seed, static_cast<uint64_t>(e.tensor)), static_cast<uint64_t>(e.factor));
+    uint64_t h =
+        mixed(mixed(seed, static_cast<uint64_t>(e.tensor)), static_cast<uint64_t>(e.factor));
     for (std::size_t d = 0; d < e.bases.size(); ++d) {
       h = mixed(h, static_cast<uint64_t>(e.bases[d]));
       h = mixed(h,

@@ -230,8 +230,7 @@ class Equation {
   Result<int> node(const Expr& e) {
     if (const auto* i = e.as<syntax::Integer>())
       return cases_.back().value.add_constant(static_cast<double>(i->value));
-    if (const auto* f = e.as<syntax::Float>())
-      return cases_.back().value.add_constant(f->value);
+    if (const auto* f = e.as<syntax::Float>()) return cases_.back().value.add_constant(f->value);
     if (const auto* u = e.as<syntax::Unary>(); u != nullptr && u->op == "-")
       return call("neg", {&*u->operand});
     if (const auto* b = e.as<syntax::Binary>()) return call(b->op, {&*b->left, &*b->right});
@@ -321,8 +320,8 @@ class Equation {
     ElementAt out{n.tensor, {}};
     for (std::size_t d = 0; d < n.names.size(); ++d) {
       const auto axis = axes_.find(n.names[d]);
-      out.at.push_back({axis == axes_.end() ? Axis::number : axis->second, n.numbers[d],
-                        n.moduli[d]});
+      out.at.push_back(
+          {axis == axes_.end() ? Axis::number : axis->second, n.numbers[d], n.moduli[d]});
     }
     return out;
   }

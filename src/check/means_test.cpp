@@ -75,7 +75,8 @@ TEST(CheckMeans, ReadsSeveralOutputsOfOneSum) {
 
 TEST(CheckMeans, ReadsSumsOfSeveralRightFactors) {
   const core::testing::GemmShape shape{.epilogue = core::testing::Epilogue::residual};
-  const auto m = read("C[i, j] = silu(sum(A[i, k] * X1[j, k], k)) * sum(A[i, k] * B[j, k], k)", shape);
+  const auto m =
+      read("C[i, j] = silu(sum(A[i, k] * X1[j, k], k)) * sum(A[i, k] * B[j, k], k)", shape);
   ASSERT_TRUE(m && *m) << to_text(m.error());
   ASSERT_EQ((*m)->b.size(), 2U);
   const Case& p = (*m)->outputs.front().cases.front();
@@ -103,7 +104,8 @@ TEST(CheckMeans, ReadsPartsOfTheColumns) {
   EXPECT_FALSE(p[1].where[1].holds);
   EXPECT_FALSE(p[2].where[0].holds);
   EXPECT_EQ(p[0].reads[2].element.at[0], (Index{Axis::column, 64}));
-  EXPECT_EQ(p[1].reads[1].element.at, (std::vector<Index>{{Axis::row, 0, 32}, {Axis::column, -64, 128}}));
+  EXPECT_EQ(p[1].reads[1].element.at,
+            (std::vector<Index>{{Axis::row, 0, 32}, {Axis::column, -64, 128}}));
   for (const char* other :
        {"C[i, j] = sum(A[i, k] * B[j, k], k) if i < 64 else sum(A[i, k] * B[j, k], k)",
         "C[i, j] = sum(A[i, k] * B[j, k], k) if j > 64 else sum(A[i, k] * B[j, k], k)",

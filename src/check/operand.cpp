@@ -62,8 +62,8 @@ class Trace {
     if (const core::TensorId of = kernel_[ref->map].tensor; factor_of(of) < 0) {
       // A kernel may exchange A and B and turn the result, which is not looked into.
       if (of == r_.other.tensor) return "an operand is the other factor of the meaning";
-      return wrong("a product takes a tensor that is no factor of the meaning",
-                   names(), fmt::format("`{}`", kernel_[of].name));
+      return wrong("a product takes a tensor that is no factor of the meaning", names(),
+                   fmt::format("`{}`", kernel_[of].name));
     }
     if (!r_.other_loops && from.loops.size() != r_.reader.loops.size())
       return "a copy and its product stand in different loops";

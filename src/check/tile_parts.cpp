@@ -1,8 +1,8 @@
 // Parts of the columns that have functions of their own, and remainders of rows and columns.
 //
-// A part begins and ends at a number of the meaning, or of a condition of the kernel. Where tiles are
-// as wide as fits between these numbers, a tile lies in one part. So it is walked once for each,
-// with its corner anywhere in the part, and conditions on the corner are decided by that.
+// A part begins and ends at a number of the meaning, or of a condition of the kernel. Where tiles
+// are as wide as fits between these numbers, a tile lies in one part. So it is walked once for
+// each, with its corner anywhere in the part, and conditions on the corner are decided by that.
 #include <algorithm>
 #include <set>
 
@@ -131,11 +131,10 @@ const Case* Tile::case_of(const Elements& sum, int output) {
 std::optional<int64_t> Tile::known(Term t) {
   const Term simple = term::simplify(t);
   const std::vector<Term> symbols = term::symbols_of({simple});
-  const bool all = std::all_of(symbols.begin(), symbols.end(),
-                               [&](Term s) {
-                                 const auto i = static_cast<std::size_t>(s->symbol->index);
-                                 return i < values_.size() && values_[i] >= 0;
-                               });
+  const bool all = std::all_of(symbols.begin(), symbols.end(), [&](Term s) {
+    const auto i = static_cast<std::size_t>(s->symbol->index);
+    return i < values_.size() && values_[i] >= 0;
+  });
   return all ? compiled(simple)(values_) : std::nullopt;
 }
 

@@ -1,9 +1,8 @@
-#include "realize/common/tile_parts_text.h"
-
 #include <gtest/gtest.h>
 
 #include "base/thorough.h"
 #include "realize/common/tile_gemm_kernel.h"
+#include "realize/common/tile_parts_text.h"
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
 #include "realize/testing/problem_json.h"

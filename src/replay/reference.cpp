@@ -69,9 +69,9 @@ struct Function {
 
   /// Whether it is the one for this column.
   [[nodiscard]] bool is_for(const Point& p) const {
-    return std::all_of(
-        which->where.begin(), which->where.end(),
-        [&](const check::ColumnBound& c) { return (index_at(c.index, p) < c.below) == c.holds; });
+    return std::all_of(which->where.begin(), which->where.end(), [&](const check::ColumnBound& c) {
+      return (index_at(c.index, p) < c.below) == c.holds;
+    });
   }
   /// Nothing where a tensor does not reach so far.
   [[nodiscard]] std::optional<double> at(const Factor& a, Point p) const {

@@ -56,8 +56,7 @@ Result<core::Kernel> kernel_of(const std::string& text, Constants constants) {
                     {"HALF", int64_t{32}},
                     {"PART", int64_t{32}},
                     {"turned", std::string("rotary")}});
-  return language::elaborate({"gemm.py", text}, "gemm",
-                             {.constants = constants, .means = meaning});
+  return language::elaborate({"gemm.py", text}, "gemm", {.constants = constants, .means = meaning});
 }
 
 std::optional<check::Report> report(const std::string& text, const Constants& constants) {

@@ -55,9 +55,7 @@ Status check(const GemmProblem& p, const Part& part) {
 /// The parameters of an operand's tensor.
 std::vector<std::string> parameters(const GemmProblem& p, const Part& part, const PartOperand& x,
                                     const std::string& name) {
-  const std::string rows = !has_rows(x)     ? "1"
-                           : repeats(p, x) ? fmt::format("{}", x.rows)
-                                           : "\"M\"";
+  const std::string rows = !has_rows(x) ? "1" : repeats(p, x) ? fmt::format("{}", x.rows) : "\"M\"";
   const std::string columns = !x.along_columns   ? "1"
                               : of_half(part, x) ? fmt::format("{}", part.period / 2)
                                                  : "\"N\"";
@@ -71,12 +69,14 @@ std::vector<std::string> parameters(const GemmProblem& p, const Part& part, cons
 std::string box(const GemmProblem& p, const Part& part, const PartOperand& x,
                 const std::string& name, const std::string& place, int64_t rows) {
   const std::string one = "part(0, 1)";
-  const std::string row =
-      !has_rows(x)     ? one
-      : repeats(p, x) ? fmt::format("part(m.index % {}, {})", x.rows / rows, rows)
-                      : "m";
+  const std::string row = !has_rows(x) ? one
+                          : repeats(p, x)
+                              ? fmt::format("part(m.index % {}, {})", x.rows / rows, rows)
+                              : "m";
   return fmt::format("{}[{}, {}]", name, row,
-                     !x.along_columns ? one : of_half(part, x) ? "half" : place);
+                     !x.along_columns   ? one
+                     : of_half(part, x) ? "half"
+                                        : place);
 }
 
 /// `0 <= left.start and left.start < 5120`, as far as the result has other columns.
@@ -174,7 +174,7 @@ std::string meaning(const GemmProblem& p, std::size_t i, bool right) {
     operands = {sum(right ? before : "j"), sum(right ? std::string("j") : behind)};
   for (std::size_t o = 0; o < part.operands.size(); ++o) {
     const PartOperand& x = part.operands[o];
-    const std::string row = !has_rows(x)     ? "0"
+    const std::string row = !has_rows(x)    ? "0"
                             : repeats(p, x) ? fmt::format("i % {}", x.rows)
                                             : "i";
     const std::string column = !x.along_columns   ? "0"
