@@ -18,6 +18,7 @@ A, B, X = torch.randn(2, 3, 5), torch.randn(2, 4, 5), torch.randn(1, 4)
         ("C[b, i, j] = relu(sum(A[b, i, k] * B[b, j, k], k) * 0.5 + X[0, j])",
          lambda: ((A.double() @ B.double().mT) * 0.5 + X.double()).relu()),
         ("C[i] = -A[1, i, 0]", lambda: -A.double()[1, :, 0]),
+        ("C[i, k] = relu(sum(A[b, i, k], b))", lambda: A.double().sum(0).relu()),
         ("C[i, b] = sum(exp(A[b, i, k]), k) ** 2", lambda: (A.double().exp().sum(-1) ** 2).T),
     ],
 )  # fmt: skip
@@ -34,7 +35,16 @@ def test_several_outputs():
     assert meaning("", {}) == {}
 
 
-@pytest.mark.parametrize("means", ["C[i] = nothing(A[0, i, 0])", "C[i] = A[0, i, 0]()", "C = 1", "C[i] = Q[i]"])
+@pytest.mark.parametrize(
+    "means",
+    [
+        "C[i] = nothing(A[0, i, 0])",
+        "C[i] = A[0, i, 0]()",
+        "C = 1",
+        "C[i] = Q[i]",
+        "sum(C[s, i], s) = sum(A[s, i, k], k)",
+    ],
+)
 def test_what_cannot_be_computed_is_refused(means):
     with pytest.raises(Error, match="TS0899"):
         meaning(means, {"A": A})
@@ -48,3 +58,4 @@ def test_plain_products_are_known():
     assert is_plain_product("C[i, j] = sum(A[k, i] * B[j, k], k)") is None
     assert is_plain_product("C[j, i] = sum(A[i, k] * B[j, k], k)") is None
     assert is_plain_product("") is None
+    assert is_plain_product("sum(P[s, i, j], s) = sum(A[i, k] * B[j, k], k)") is None

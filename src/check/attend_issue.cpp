@@ -6,6 +6,7 @@
 #include "check/attend_walk.h"
 #include "check/footprint.h"
 #include "check/launch.h"
+#include "core/walk.h"
 #include "term/rules.h"
 
 namespace tessera::check {
@@ -49,6 +50,7 @@ bool AttendWalk::leaves_alone(const core::Body& b) {
     if (const auto* branch = op.as<core::If>())
       return leaves_alone(branch->body) && leaves_alone(branch->otherwise);
     if (const auto* elected = op.as<core::Elected>()) return leaves_alone(elected->body);
+    if (core::is_tags(op)) return true;
     const auto* issue = op.as<core::Issue>();
     if (issue == nullptr) return false;
     const bool moves = std::any_of(
@@ -79,8 +81,8 @@ bool AttendWalk::coordinates(const core::SharedAt& at, std::vector<int64_t>& out
     if (term::any_node(t, [&](Term n) { return n->symbol && n != products_.tiles->counter; }))
       return give_up("the slot of a tile's results is not known by its turn");
     const int64_t stride = size_of(s.element) * s.layout.stride().mode(static_cast<int>(i)).value;
-    if (i + 2 >= at.at.size() || stride % 1024 != 0)
-      return give_up("slots of results do not lie a multiple of 1024 bytes apart");
+    if (i + 2 >= at.at.size() || stride % arch::alignment_of(s.swizzle) != 0)
+      return give_up("slots of results do not lie apart as their swizzle repeats");
   }
   return true;
 }

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "check/launch.h"
+#include "core/walk.h"
 #include "term/rules.h"
 
 namespace tessera::check {
@@ -193,6 +194,7 @@ bool AttendWalk::one(const core::Op& op, const std::vector<int>& warps) {
     return true;
   }
   if (op.as<core::Issue>() != nullptr) return issue(op, warps);
+  if (core::is_tags(op)) return true;
   return give_up("a role stands in a role");
 }
 
@@ -248,7 +250,8 @@ bool AttendWalk::guarded(const core::If& branch, const std::vector<int>& warps) 
     if (guard && !guard->empty()) guards.emplace(w, *guard);
   }
   const bool masks = std::all_of(branch.body.begin(), branch.body.end(), [](const core::Op& op) {
-    return op.as<core::Compute>() != nullptr || op.as<core::Declare>() != nullptr;
+    return op.as<core::Compute>() != nullptr || op.as<core::Declare>() != nullptr ||
+           core::is_tags(op);
   });
   if (guards.size() != warps.size() || !masks || !branch.otherwise.empty() || masking_ || one_lane_)
     return give_up(

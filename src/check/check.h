@@ -9,6 +9,7 @@
 
 #include "diag/diagnostic.h"
 
+#include "check/coverage.h"
 #include "check/means.h"
 #include "core/kernel.h"
 
@@ -35,13 +36,8 @@ struct Finding {
   Verdict verdict = Verdict::unknown;
   std::string reason;                   // of unknown and unsupported; of proved: how
   std::vector<Diagnostic> diagnostics;  // of refuted: at least one
-};
-
-/// Ops of the kernel, and those that all kinds prove.
-struct Coverage {
-  int stores = 0, loads = 0, products = 0, waits = 0;
-  int reached = 0;  // of all these: executed in some run
-  [[nodiscard]] int all() const { return stores + loads + products + waits; }
+  /// Of each diagnostic, where it comes of a run or of tracing: the op, and the other or null.
+  std::vector<std::pair<const core::Op*, const core::Op*>> ops = {};
 };
 
 struct Report {

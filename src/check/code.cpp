@@ -7,6 +7,7 @@
 
 #include "check/place.h"
 #include "core/operand.h"
+#include "core/walk.h"
 
 namespace tessera::check {
 namespace {
@@ -244,6 +245,7 @@ class Compiler {
       return false;
     return std::all_of(branch.body.begin(), branch.body.end(), [](const Op& op) {
       const auto* c = op.as<core::Compute>();
+      if (core::is_tags(op)) return true;
       return c != nullptr &&
              std::all_of(c->results.begin(), c->results.end(), [&](const core::Run& to) {
                return std::any_of(c->inputs.begin(), c->inputs.end(), [&](const auto& input) {

@@ -13,13 +13,14 @@ class Fit {
   Fit(const core::Kernel& kernel, const Means& means)
       : kernel_(kernel), to_(means.outputs.front().to) {}
 
-  /// Whether the tensor has all of these elements; an output has to have no others.
-  [[nodiscard]] bool has(const ElementAt& e, bool output) const {
+  /// Whether the tensor has all of these elements; with `exactly` it has to have no others.
+  [[nodiscard]] bool has(const ElementAt& e, bool exactly) const {
     for (std::size_t d = 0; d < e.at.size(); ++d) {
+      if (e.at[d].axis == Axis::k) continue;  // of a sum of elements: its loop is held to it
       const Term extent = kernel_[e.tensor].extents[d], needed = extent_of(e.at[d]);
       if (!needed) return false;
       if (term::simplify(needed) == term::simplify(extent)) continue;
-      if (output || !term::always(term::less_equal(needed, extent)).proved()) return false;
+      if (exactly || !term::always(term::less_equal(needed, extent)).proved()) return false;
     }
     return true;
   }
@@ -53,6 +54,7 @@ std::string misfit(const core::Kernel& kernel, const Means& means) {
       for (const Read& r : p.reads)
         if (r.factor < 0 && !fit.has(r.element, false)) return other(r.element);
   }
+  if (!means.multiplies() && !fit.has(means.a, true)) return other(means.a);
   return "";
 }
 

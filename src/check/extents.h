@@ -4,11 +4,13 @@
 #include <string>
 
 #include "check/means.h"
+#include "core/kernel.h"
 
 namespace tessera::check {
 
 /// What is not known of extents; nothing where all tensors have the elements that the meaning asks
-/// them for, and outputs have no others. `means` is that of a product.
+/// them for, and outputs have no others; of a sum of elements its tensor has no others either.
+/// `means` is no attention.
 std::string misfit(const core::Kernel& kernel, const Means& means);
 
 }  // namespace tessera::check

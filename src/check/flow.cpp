@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "check/added.h"
 #include "check/attend.h"
 #include "check/extents.h"
 #include "check/footprint.h"
@@ -11,6 +12,7 @@
 #include "check/place.h"
 #include "check/promoted.h"
 #include "check/raster.h"
+#include "check/slices.h"
 #include "check/tile.h"
 #include "term/query.h"
 #include "term/rules.h"
@@ -215,16 +217,12 @@ class Tracer {
     if (first.loops.empty()) return give_up("reduction", "products stand in no loop");
     const core::For& loop = *first.loops.back();
     const auto& [a, b] = traced_.at({first.op, 0});
-    std::vector<int64_t> times;
-    const term::Sum corner = term::sum_of(term::simplify(a.k_corner));
-    if (corner.constant != 0 || corner.parts.size() != 1 || corner.parts[0].atom != loop.counter)
-      return refute("reduction", first,
-                    "a sum does not begin at k = 0, or does not go on where the last turn ended",
-                    fmt::format("the corner is a multiple of `{}`", to_string(loop.counter)),
-                    to_string(term::simplify(a.k_corner)), "copy the tile of k that the turn is of",
-                    0, a.writer, "copied here");
-    const int64_t per_turn = corner.parts[0].coefficient;
-    times.assign(static_cast<std::size_t>(per_turn), 0);
+    if (loop.step->facts.constant() != 1)
+      return give_up("reduction", "the loop over k leaves out turns");
+    const std::optional<int64_t> per_turn_or = per_turn_of(products, loop, a);
+    if (!per_turn_or) return false;
+    const int64_t per_turn = *per_turn_or;
+    std::vector<int64_t> times(static_cast<std::size_t>(per_turn), 0);
     for (const Place& p : products) {
       if (p.loops.empty() || p.loops.back() != &loop || p.branches.size() != p.outside ||
           !p.unrolled.empty())
@@ -247,6 +245,26 @@ class Tracer {
     return whole(first, loop, per_turn, a, b);
   }
 
+  /// Elements of k of a turn. Of slices the corner is looked into later.
+  std::optional<int64_t> per_turn_of(const Products& products, const core::For& loop,
+                                     const Operand& a) {
+    if (means_.slices) {
+      int64_t steps = 0;
+      for (const Place& p : products)
+        steps += static_cast<int64_t>(traced_.at({p.op, 0}).first.k.size());
+      return steps;
+    }
+    const term::Sum corner = term::sum_of(term::simplify(a.k_corner));
+    if (corner.constant == 0 && corner.parts.size() == 1 && corner.parts[0].atom == loop.counter)
+      return corner.parts[0].coefficient;
+    refute("reduction", products.front(),
+           "a sum does not begin at k = 0, or does not go on where the last turn ended",
+           fmt::format("the corner is a multiple of `{}`", to_string(loop.counter)),
+           to_string(term::simplify(a.k_corner)), "copy the tile of k that the turn is of", 0,
+           a.writer, "copied here");
+    return std::nullopt;
+  }
+
   /// The first product of a tile overwrites, all others add; or sums are added up on the way.
   bool starts(const Place& p, const core::For& loop, bool is_first) {
     const Begins b = is_first ? first_begins(kernel_, places_, p, loop) : goes_on(kernel_, p);
@@ -261,6 +279,7 @@ class Tracer {
              const Operand& b) {
     const Term extent =
         kernel_[means_.a.tensor].extents[static_cast<std::size_t>(means_.a.place(Axis::k))];
+    if (means_.slices) return sliced(p, extent, per_turn, a, b) && beyond_is_zero(p, a, b);
     const term::Verdict v = term::always(term::less_equal(extent, loop.upper * per_turn));
     if (v.refuted())
       return refute(
@@ -268,6 +287,25 @@ class Tracer {
           fmt::format("{} <= {} * ({})", to_string(extent), per_turn, to_string(loop.upper)),
           "not at " + term::to_string(v.witness, *kernel_.pool), "round the number of turns up");
     if (!v.proved()) return give_up("reduction", v.reason);
+    return beyond_is_zero(p, a, b);
+  }
+
+  /// Each element of k is in one slice (slices.h).
+  bool sliced(const Place& p, Term extent, int64_t per_turn, const Operand& a, const Operand& b) {
+    const ElementAt& to = means_.outputs.front().to;
+    slice_ = stored_slice(kernel_, places_, to);
+    if (!slice_) return give_up("reduction", "no slice is stored");
+    const Term count = kernel_[to.tensor].extents[static_cast<std::size_t>(to.place(Axis::batch))];
+    const Sliced s = judge_slices(
+        {kernel_, p, a.k_corner, a.row_corner, b.row_corner, *slice_, count, extent, per_turn});
+    if (!s.why.empty()) return give_up("reduction", s.why);
+    return s.fault.empty() ||
+           refute("reduction", p, s.fault, s.expected, s.found,
+                  "let turn k of slice s copy part s * turns + k, or k * slices + s", 0, a.writer,
+                  "copied here");
+  }
+
+  bool beyond_is_zero(const Place& p, const Operand& a, const Operand& b) {
     for (const Operand* o : {&a, &b})
       if (!o->zeros)
         return refute("reduction", p, "what lies beyond k is not zero",
@@ -296,36 +334,28 @@ class Tracer {
         tile.add_group(a, b);
       }
     }
+    if (slice_) tile.set_batch(*slice_);
     tile.run();
     for (const Violation& v : tile.violations) out_.violations.push_back(v);
     if (!tile.violations.empty()) return std::nullopt;
     if (!tile.why.empty()) give_up("placement", tile.why);
-    if (!tile.why.empty() || !copies_of_this_turn(tile)) return std::nullopt;
+    if (!tile.why.empty()) return std::nullopt;
+    if (!tile.copies_its_own(runs_)) {
+      give_up("placement", "a copy to the output reads what another turn or role wrote");
+      return std::nullopt;
+    }
     if (tile.last_store().op != nullptr) last_store = tile.last_store();
     return Raster{first_a.row_corner, first_b.row_corner, tile.batch(), tile.rows(),
                   tile.columns(),     p.loops.front(),    tile.taken(), runs_.steady};
   }
 
-  /// Roles without products leave global memory alone.
-  bool others_store() {
-    for (const Place& q : places_) {
-      const bool multiplies = std::any_of(roles_.begin(), roles_.end(), [&](const auto& role) {
-        return role.front().front().role == q.role;
-      });
-      if (multiplies || q.op->as<core::Issue>() == nullptr) continue;
-      for (const arch::Access& a : q.issue().form->effects.accesses)
-        if (a.space == arch::Space::global && a.action != arch::Action::read)
-          return !give_up("placement", "a store stands in a role without products");
-    }
-    return false;
-  }
-
   void store() {
-    if (const std::string why = misfit(kernel_, means_); !why.empty()) {
-      give_up("placement", why);
-      return;
-    }
-    if (others_store()) return;
+    std::set<const core::Role*> multiply;
+    for (const std::vector<Products>& role : roles_) multiply.insert(role.front().front().role);
+    std::string why = misfit(kernel_, means_);
+    if (why.empty() && stores_elsewhere(places_, multiply))
+      why = "a store stands in a role without products";
+    if (!why.empty()) return void(give_up("placement", std::move(why)));
     std::vector<Raster> rasters;
     Place last_store = roles_.front().front().front();
     for (const std::vector<Products>& role : roles_) {
@@ -339,19 +369,6 @@ class Tracer {
              "let turns and blocks count the tiles one by one");
     else if (c.verdict == Covering::Verdict::unknown)
       give_up("output_once", c.found);
-  }
-
-  /// What is copied out was written by ops that the tile's walk has seen, in the same turn.
-  bool copies_of_this_turn(const Tile& tile) {
-    for (const ReadsFrom& r : runs_.reads_from) {
-      const auto* store = r.read->as<core::Issue>();
-      if (store == nullptr || !store->form->name.starts_with("tma.store") ||
-          !tile.walked().contains(r.read))
-        continue;
-      if (r.turns != 0 || r.reader != r.writer || !tile.walked().contains(r.write))
-        return give_up("placement", "a copy to the output reads what another turn or role wrote");
-    }
-    return true;
   }
 
   static bool same_corner(const Operand& x, const Operand& y) {
@@ -368,6 +385,7 @@ class Tracer {
   std::vector<std::vector<Products>> roles_;  // of each role that multiplies
   std::map<std::pair<const core::Op*, int>, std::pair<Operand, Operand>> traced_;
   std::map<const core::Op*, Promotion> promotions_;  // by the first product of a turn
+  std::optional<Term> slice_;                        // the index of its output, where it has slices
   Flow out_;
 };
 
@@ -375,6 +393,7 @@ class Tracer {
 
 Flow flow(const core::Kernel& kernel, const Runs& runs, const Means& means) {
   if (means.attention) return attend(kernel, runs, *means.attention);
+  if (!means.multiplies()) return add_up(kernel, runs, means);
   return Tracer(kernel, runs, means).go();
 }
 

@@ -17,11 +17,13 @@
 namespace tessera::check {
 
 /// For each lane an element of a tensor, or the sum of a row and a column, or what the accumulators
-/// have of that sum when they begin anew on the way.
+/// have of that sum when they begin anew on the way, or what registers have at the beginning of a
+/// turn that adds to them.
 struct Elements {
-  static constexpr int of_sum = -1, of_last_sum = -2;
+  static constexpr int of_sum = -1, of_last_sum = -2, of_before = -3;
   static constexpr int lanes = 32;
-  int tensor = of_sum;      // its number; or of_sum, of_last_sum: with a row and a column
+  int tensor = of_sum;      // its number; or of_sum, of_last_sum: with a row and a column;
+                            // of_before: with a number of the registers and a slot
   std::vector<int> bases;   // by dimension: what the index is counted from (Formulas' owner knows)
   std::vector<int64_t> at;  // lane + 32 * dimension: the index from there
   int factor = 0;           // of a sum: which of the right factors it has

@@ -12,6 +12,8 @@ namespace {
 std::string name_of(const core::Op& op) {
   if (const auto* issue = op.as<core::Issue>()) return issue->form->name;
   if (op.as<core::Compute>() != nullptr) return "compute";
+  if (op.as<core::AssertTag>() != nullptr) return "assert_tag";
+  if (op.as<core::Tag>() != nullptr) return "tag";
   return "declare";
 }
 
@@ -68,6 +70,8 @@ Diagnostic refutation(const Subject& s, const Kind& k, const Violation& v) {
     d.labels.push_back(s.kernel.source->label(v.op->span, v.message));
     d.place = d.labels.front().from;
     if (v.other != nullptr) d.labels.push_back(s.kernel.source->label(v.other->span, v.other_text));
+    for (const auto& [op, text] : v.chain)
+      d.labels.push_back(s.kernel.source->label(op->span, text));
   }
   return std::move(d)
       .with("kind", k.name)
@@ -83,8 +87,10 @@ Finding judge_by_runs(const Subject& s, const Kind& k) {
   // The same two ops at other bytes or by other warps say nothing more.
   std::set<std::pair<const core::Op*, const core::Op*>> told;
   for (const Violation& v : s.runs.violations)
-    if (v.kind == k.name && told.emplace(v.op, v.other).second)
+    if (v.kind == k.name && told.emplace(v.op, v.other).second) {
       out.diagnostics.push_back(refutation(s, k, v));
+      out.ops.emplace_back(v.op, v.other);
+    }
   if (!out.diagnostics.empty()) {
     out.verdict = Verdict::refuted;
   } else if (s.runs.proved) {
@@ -108,7 +114,10 @@ Finding judge_by_flow(const Subject& s, const Kind& k) {
   if (!s.flow) return unknown("not decided where synchronization is not proved");
   Finding out;
   for (const Violation& v : s.flow->violations)
-    if (v.kind == k.name) out.diagnostics.push_back(refutation(s, k, v));
+    if (v.kind == k.name) {
+      out.diagnostics.push_back(refutation(s, k, v));
+      out.ops.emplace_back(v.op, v.other);
+    }
   if (!out.diagnostics.empty()) {
     out.verdict = Verdict::refuted;
     return out;

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "check/assertions.h"
 #include "check/check.h"
 #include "check/flow.h"
 #include "check/runs.h"
@@ -16,6 +17,7 @@ struct Subject {
   const Runs& runs;
   const std::optional<Means>& means;
   const std::optional<Flow>& flow;  // where there is a meaning, and the runs are proved
+  const std::optional<Assertions>& assertions = std::nullopt;  // where the runs are proved
 };
 
 struct Kind {

@@ -21,7 +21,7 @@ namespace tessera::check {
 namespace {
 
 core::Kernel good() {
-  return *core::testing::gemm({.bn = 128, .stages = 2, .early = true});
+  return *core::testing::gemm({.bn = 128, .stages = 2, .early = true, .tagged = true});
 }
 
 Means product() {
@@ -100,6 +100,8 @@ core::Kernel bad(std::string_view kind) {
   if (kind == "bounds") k.barriers[0].count = 1;
   if (kind == "alignment") k.shared[0].at += 128;
   if (kind == "resources") k.min_blocks = 2;
+  if (kind == "tags")
+    std::erase_if(k.body, [](const core::Op& op) { return op.as<core::Tag>() != nullptr; });
   return k;
 }
 

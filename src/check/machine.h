@@ -171,6 +171,8 @@ struct Violation {
   std::string message, expected, found, help;
   const core::Op* other = nullptr;
   std::string other_text;
+  /// How it comes about, op by op: what each does.
+  std::vector<std::pair<const core::Op*, std::string>> chain;
   std::vector<int64_t> sizes;
 };
 

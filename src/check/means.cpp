@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 
+#include "check/means_names.h"
 #include "syntax/parse.h"
 
 namespace tessera::check {
@@ -20,90 +21,33 @@ Diagnostic wrong(const core::Kernel& k, std::string_view what) {
       .help("name tensors of the kernel, with a name or a number for each dimension");
 }
 
-/// `A[i, k]`, `X[0, j]`, `X[i, j % 64]`, `B[j + 32, k]`: an index a dimension.
-struct Named {
-  core::TensorId tensor;
-  std::vector<std::string> names;  // empty: a number
-  std::vector<int64_t> numbers;    // itself, or what is added to the name
-  std::vector<int64_t> moduli;     // 0: no remainder is taken
-  [[nodiscard]] bool has(std::string_view name) const {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  }
-  /// Without what is added to names.
-  [[nodiscard]] Named plain() const {
-    Named out = *this;
-    for (std::size_t d = 0; d < names.size(); ++d)
-      if (!names[d].empty()) out.numbers[d] = 0;
-    return out;
-  }
-  friend bool operator==(const Named&, const Named&) = default;
-};
-
-/// An index, of a name or none.
-struct NamedIndex {
-  std::string name;
-  int64_t number = 0, modulus = 0;
-};
-
-/// `j`, `3`, `j + 32`, `j - 32`, `j % 64`, `(j - 32) % 64`.
-// NOLINTNEXTLINE(misc-no-recursion): a remainder is taken once
-std::optional<NamedIndex> index_of(const Expr& e) {
-  if (const auto* n = e.as<syntax::Name>()) return NamedIndex{n->id};
-  if (const auto* i = e.as<syntax::Integer>()) return NamedIndex{"", i->value};
-  const auto* b = e.as<syntax::Binary>();
-  const auto* by = b == nullptr ? nullptr : b->right->as<syntax::Integer>();
-  if (by == nullptr) return std::nullopt;
-  std::optional<NamedIndex> of = index_of(*b->left);
-  if (!of || of->name.empty() || of->modulus != 0) return std::nullopt;
-  if (b->op == "%" && by->value > 0)
-    of->modulus = by->value;
-  else if ((b->op == "+" || b->op == "-") && of->number == 0)
-    of->number = b->op == "+" ? by->value : -by->value;
-  else
-    return std::nullopt;
-  return of;
-}
-
-/// A function of an equation before it is known what its names are.
-struct NamedCase {
-  struct NamedRead {
-    Named element;
-    bool sum = false;
-    friend bool operator==(const NamedRead&, const NamedRead&) = default;
-  };
-  struct NamedCondition {
-    NamedIndex index;
-    int64_t below = 0;
-    bool holds = true;
-  };
-  std::vector<NamedCondition> where;
-  pointwise::Dag value;
-  std::vector<NamedRead> reads;
-};
-
-/// Functions that the language names otherwise than pointwise/functions/.
-std::string_view function_of(std::string_view name) {
-  static const std::map<std::string_view, std::string_view> others = {
-      {"+", "add"}, {"-", "sub"},       {"*", "mul"},      {"/", "div"}, {"**", "pow"},
-      {"<", "lt"},  {"<=", "le"},       {">", "gt"},       {">=", "ge"}, {"==", "eq"},
-      {"!=", "ne"}, {"max", "maximum"}, {"min", "minimum"}};
-  const auto found = others.find(name);
-  return found == others.end() ? name : found->second;
-}
-
 /// One equation before it is known what its names are.
 class Equation {
  public:
   explicit Equation(const core::Kernel& k) : kernel_(k) {}
 
   Status read(const Expr& left, const Expr& right) {
-    TESSERA_TRY(to, element(left));
-    if (to != to.plain() || to.moduli != std::vector<int64_t>(to.moduli.size(), 0))
-      return refuse("an index of the output is neither a name nor a number");
+    const auto* c = left.as<syntax::Call>();
+    const auto* name = c == nullptr ? nullptr : c->function->as<syntax::Name>();
+    const bool adds = name != nullptr && name->id == "sum" && c->arguments.size() == 2;
+    if (adds) {
+      const auto* slice = c->arguments[1].value.as<syntax::Name>();
+      if (slice == nullptr) return refuse("the left side is none of a sum over one name");
+      slice_ = slice->id;
+    }
+    TESSERA_TRY(to, element(adds ? c->arguments[0].value : left));
+    if (!to.as_it_is()) return refuse("an index of the output is neither a name nor a number");
     to_ = std::move(to);
     TESSERA_CHECK(cases(right, {}));
-    return name_axes();
+    const bool product = cases_.size() == 1 && cases_[0].value.nodes.size() == 1 && multiplies() &&
+                         cases_[0].reads[0].element.as_it_is();
+    if (in_slices() && !product) return refuse("slices add up to something else than a product");
+    return multiplies() ? name_axes() : name_elements();
   }
+
+  [[nodiscard]] bool in_slices() const { return !slice_.empty(); }
+  /// Its sums are of products, and not of elements.
+  [[nodiscard]] bool multiplies() const { return !rights_.empty(); }
 
   [[nodiscard]] ElementAt a() const { return placed(left_); }
   /// With its sums' right factors as numbers of `factors`, to which new ones are added.
@@ -119,7 +63,9 @@ class Equation {
             {{Axis::column, c.index.number, c.index.modulus}, c.below, c.holds});
       }
       for (const auto& r : p.reads) {
-        TESSERA_TRY(read, r.sum ? of_sum(r.element, factors) : of_input(r.element));
+        TESSERA_TRY(read, !r.sum         ? of_input(r.element)
+                          : multiplies() ? of_sum(r.element, factors)
+                                         : Result<Read>(Read{placed(r.element), 0}));
         out.cases.back().reads.push_back(std::move(read));
       }
     }
@@ -131,11 +77,11 @@ class Equation {
     return error(wrong(kernel_, what));
   }
 
-  [[nodiscard]] Result<Named> element(const Expr& e) const {
+  [[nodiscard]] Result<NamedElement> element(const Expr& e) const {
     const auto* s = e.as<syntax::Subscript>();
     const auto* name = s == nullptr ? nullptr : s->of->as<syntax::Name>();
     if (name == nullptr) return refuse("a factor is no element of a tensor");
-    Named out;
+    NamedElement out;
     for (std::size_t i = 0; i < kernel_.tensors.size(); ++i)
       if (kernel_.tensors[i].name == name->id) out.tensor = core::TensorId(i);
     if (!out.tensor.valid()) return refuse(fmt::format("there is no tensor `{}`", name->id));
@@ -178,7 +124,7 @@ class Equation {
   }
 
   /// The operand that is this.
-  int operand(Named element, bool sum) {
+  int operand(NamedElement element, bool sum) {
     std::vector<NamedCase::NamedRead>& reads = cases_.back().reads;
     const NamedCase::NamedRead read{std::move(element), sum};
     const auto known = std::find(reads.begin(), reads.end(), read);
@@ -187,28 +133,35 @@ class Equation {
     return cases_.back().value.add_operand(place);
   }
 
-  /// `sum(A[i, k] * B[j, k], k)`. All have one left factor.
+  /// `sum(A[i, k] * B[j, k], k)`: all have one left factor. Or `sum(P[s, i, j], s)`: all are this.
   Result<int> sum(const syntax::Call& c) {
     if (c.arguments.size() != 2) return refuse("a sum has not two arguments");
-    const auto* times = c.arguments[0].value.as<syntax::Binary>();
+    const Expr& of = c.arguments[0].value;
+    const auto* times = of.as<syntax::Binary>();
     const auto* over = c.arguments[1].value.as<syntax::Name>();
-    if (times == nullptr || times->op != "*" || over == nullptr)
+    const bool plain = of.as<syntax::Subscript>() != nullptr;
+    if ((!plain && (times == nullptr || times->op != "*")) || over == nullptr)
       return refuse("the sum is none of a product over one name");
-    TESSERA_TRY(left, element(*times->left));
-    TESSERA_TRY(right, element(*times->right));
+    TESSERA_TRY(left, element(plain ? of : *times->left));
     if (left != left.plain()) return refuse("a number is added to an index of the left factor");
-    for (const Named* factor : {&left, &right})
+    NamedElement right;
+    if (!plain) {
+      TESSERA_TRY(factor, element(*times->right));
+      right = std::move(factor);
+    }
+    for (const NamedElement* factor : {&left, &right})
       if (factor->moduli != std::vector<int64_t>(factor->moduli.size(), 0))
         return refuse("a factor is taken at a remainder");
-    if (!over_.empty() && (left != left_ || over_ != over->id))
+    if (!over_.empty() && (left != left_ || over_ != over->id || plain == multiplies()))
       return refuse("its sums have different left factors");
     left_ = std::move(left);
     over_ = over->id;
-    const Named plain = right.plain();
-    const auto of_tensor = [&](const Named& n) { return n.tensor == plain.tensor; };
+    if (plain) return operand(left_, true);
+    const NamedElement at_column = right.plain();
+    const auto of_tensor = [&](const NamedElement& n) { return n.tensor == at_column.tensor; };
     const auto known = std::find_if(rights_.begin(), rights_.end(), of_tensor);
-    if (known != rights_.end() && *known != plain) return refuse("it has two different sums");
-    if (known == rights_.end()) rights_.push_back(plain);
+    if (known != rights_.end() && *known != at_column) return refuse("it has two different sums");
+    if (known == rights_.end()) rights_.push_back(at_column);
     return operand(std::move(right), true);
   }
 
@@ -252,10 +205,10 @@ class Equation {
 
   /// What each name is the index of.
   Status name_axes() {
-    const Named& first = rights_.front();
+    const NamedElement& first = rights_.front();
     std::vector<std::string> left, right, both;  // the output's names that the factors have
     for (const std::string& n : to_.names) {
-      if (n.empty()) continue;
+      if (n.empty() || n == slice_) continue;
       const bool in_left = left_.has(n), in_right = first.has(n);
       if (in_left || in_right) (in_left && in_right ? both : in_left ? left : right).push_back(n);
     }
@@ -268,18 +221,22 @@ class Equation {
       return refuse("its names are not those of a product of matrices");
     // The first factor of the text is A, whichever of the output's dimensions comes first.
     axes_ = {{left.front(), Axis::row}, {right.front(), Axis::column}, {over_, Axis::k}};
+    if (in_slices() && (!both.empty() || !to_.has(slice_) || left_.has(slice_) ||
+                        first.has(slice_) || slice_ == over_))
+      return refuse("slices are not the output's alone");
     if (!both.empty()) axes_[both.front()] = Axis::batch;
+    if (in_slices()) axes_[slice_] = Axis::batch;
     return are_products(right.front());
   }
 
   /// All names are those of a product, and the right factors have the same.
   [[nodiscard]] Status are_products(const std::string& column) const {
-    std::vector<const Named*> all = {&to_, &left_};
-    for (const Named& n : rights_) all.push_back(&n);
+    std::vector<const NamedElement*> all = {&to_, &left_};
+    for (const NamedElement& n : rights_) all.push_back(&n);
     bool right = !to_.has(over_) && left_.has(over_);
-    for (const Named* n : all)
+    for (const NamedElement* n : all)
       for (const std::string& name : n->names) right &= name.empty() || axes_.contains(name);
-    for (const Named& n : rights_) {
+    for (const NamedElement& n : rights_) {
       right &= n.has(over_) && n.has(column);
       for (const auto& [name, axis] : axes_)
         if (axis == Axis::batch || axis == Axis::row)
@@ -290,7 +247,8 @@ class Equation {
   }
 
   /// Numbers are added to the column alone.
-  [[nodiscard]] Result<Read> of_sum(const Named& right, std::vector<ElementAt>& factors) const {
+  [[nodiscard]] Result<Read> of_sum(const NamedElement& right,
+                                    std::vector<ElementAt>& factors) const {
     Read out{placed(right), 0};
     for (const Index& i : out.element.at)
       if (i.axis != Axis::column && i.axis != Axis::number && i.number != 0)
@@ -302,7 +260,7 @@ class Equation {
     return out;
   }
 
-  [[nodiscard]] Result<Read> of_input(const Named& e) const {
+  [[nodiscard]] Result<Read> of_input(const NamedElement& e) const {
     const core::Tensor& tensor = kernel_[e.tensor];
     for (const std::string& name : e.names)
       if (!name.empty() && (!axes_.contains(name) || name == over_))
@@ -316,7 +274,27 @@ class Equation {
     return out;
   }
 
-  [[nodiscard]] ElementAt placed(const Named& n) const {
+  /// Of a sum of elements.
+  Status name_elements() {
+    std::vector<std::string> names;
+    for (const std::string& n : to_.names)
+      if (!n.empty()) names.push_back(n);
+    if (names.size() != 2 || to_.has(over_) || !left_.has(over_))
+      return refuse("its names are not those of a sum of matrices");
+    for (const NamedCase& c : cases_)
+      if (!c.where.empty() || !std::all_of(c.reads.begin(), c.reads.end(),
+                                           [](const auto& r) { return r.element.as_it_is(); }))
+        return refuse("a function of sums of elements is not the same for all columns");
+    axes_ = {{names[0], Axis::row}, {names[1], Axis::column}, {over_, Axis::k}};
+    for (const std::string& n : names)
+      if (!left_.has(n)) return refuse("its names are not those of a sum of matrices");
+    for (const std::string& n : left_.names)
+      if (!n.empty() && !axes_.contains(n))
+        return refuse("its names are not those of a sum of matrices");
+    return {};
+  }
+
+  [[nodiscard]] ElementAt placed(const NamedElement& n) const {
     ElementAt out{n.tensor, {}};
     for (std::size_t d = 0; d < n.names.size(); ++d) {
       const auto axis = axes_.find(n.names[d]);
@@ -327,12 +305,39 @@ class Equation {
   }
 
   const core::Kernel& kernel_;
-  Named to_, left_;
-  std::vector<Named> rights_;  // without numbers at their columns, each tensor once
-  std::string over_;
+  NamedElement to_, left_;
+  std::vector<NamedElement> rights_;  // without numbers at their columns, each tensor once
+  std::string over_, slice_;
   std::vector<NamedCase> cases_;
   std::map<std::string, Axis> axes_;
 };
+
+/// The one statement of a text.
+Result<syntax::Parsed> parsed(const core::Kernel& kernel, const std::string& text) {
+  const Source source("means", text + "\n");
+  syntax::Parsed out = syntax::parse(source);
+  if (!out.errors.empty() || out.module.body.size() != 1)
+    return error(wrong(kernel, "it is not one assignment"));
+  return out;
+}
+
+/// Both sides of an equation. Python assigns to no call, so one with a sum on its left is read by
+/// halves.
+Result<std::pair<Expr, Expr>> sides_of(const core::Kernel& kernel, const std::string& text) {
+  if (const std::size_t at = text.find(" = "); text.starts_with("sum(") && at != text.npos) {
+    TESSERA_TRY(left, parsed(kernel, text.substr(0, at)));
+    TESSERA_TRY(right, parsed(kernel, text.substr(at + 3)));
+    const auto* from = left.module.body.front().as<syntax::Evaluate>();
+    const auto* to = right.module.body.front().as<syntax::Evaluate>();
+    if (from != nullptr && to != nullptr) return std::pair(from->value, to->value);
+    return error(wrong(kernel, "its sides are no expressions"));
+  }
+  TESSERA_TRY(whole, parsed(kernel, text));
+  const auto* assign = whole.module.body.front().as<syntax::Assign>();
+  if (assign == nullptr || assign->targets.size() != 1 || !assign->value || !assign->op.empty())
+    return error(wrong(kernel, "it is not one assignment"));
+  return std::pair(assign->targets.front(), *assign->value);
+}
 
 }  // namespace
 
@@ -347,30 +352,29 @@ Result<std::optional<Means>> means_of(const core::Kernel& kernel) {
   Means out;
   std::set<core::TensorId> written;
   for (const std::string& text : split(kernel.means, ';')) {
-    const Source source("means", std::string(trim(text)) + "\n");
-    const syntax::Parsed parsed = syntax::parse(source);
-    if (!parsed.errors.empty() || parsed.module.body.size() != 1)
-      return error(wrong(kernel, "it is not one assignment"));
-    const auto* assign = parsed.module.body.front().as<syntax::Assign>();
-    if (assign == nullptr || assign->targets.size() != 1 || !assign->value || !assign->op.empty())
-      return error(wrong(kernel, "it is not one assignment"));
-    if (has_softmax(*assign->value)) {
+    TESSERA_TRY(sides, sides_of(kernel, std::string(trim(text))));
+    const auto& [left, right] = sides;
+    if (has_softmax(right)) {
       if (kernel.means.find(';') != std::string::npos)
         return error(wrong(kernel, "attention is not one equation"));
-      TESSERA_TRY(attention,
-                  attention_of(kernel, assign->targets.front(), *assign->value,
-                               [&](std::string_view what) { return wrong(kernel, what); }));
+      TESSERA_TRY(attention, attention_of(kernel, left, right, [&](std::string_view what) {
+                    return wrong(kernel, what);
+                  }));
       out.attention = std::move(attention);
       return std::optional(std::move(out));
     }
     Equation e(kernel);
-    TESSERA_CHECK(e.read(assign->targets.front(), *assign->value));
+    TESSERA_CHECK(e.read(left, right));
     std::vector<ElementAt> factors = out.b;
     TESSERA_TRY(output, e.output(factors));
     std::set<core::TensorId> tensors;
     for (const ElementAt& f : factors) tensors.insert(f.tensor);
-    if ((!out.outputs.empty() && e.a() != out.a) || tensors.size() != factors.size())
+    const bool other_sums = e.a() != out.a || e.multiplies() != out.multiplies();
+    if ((!out.outputs.empty() && other_sums) || tensors.size() != factors.size())
       return error(wrong(kernel, "its equations have different sums"));
+    if ((e.in_slices() || out.slices) && !out.outputs.empty())
+      return error(wrong(kernel, "slices add up to more than one equation"));
+    out.slices = e.in_slices();
     if (!written.insert(output.to.tensor).second)
       return error(wrong(kernel, "two equations have one output"));
     out.a = e.a();

@@ -10,6 +10,11 @@
 // Columns may be of several parts, and take sums of other columns:
 //
 //   C[i, j] = sum(A[i, k] * B[j + 32, k], k) * X0[i, j % 64] if j % 64 < 32 else 0 * sum(...)
+//
+// A product may be made in slices of k, by two kernels:
+//
+//   sum(P[s, i, j], s) = sum(A[i, k] * B[j, k], k)     what the slices hold adds up to the product
+//   C[i, j] = relu(sum(P[s, i, j], s)) + X0[0, j]      a sum of elements, and a function of it
 #pragma once
 
 #include "check/attention_means.h"
@@ -44,7 +49,7 @@ struct ElementAt {
 struct Read {
   ElementAt element;
   /// Of a sum, which of the right factors it has: `element` is one of it, at the column that the
-  /// sum is of. -1: no sum.
+  /// sum is of. Of a sum of elements 0: `element` is one of these. -1: no sum.
   int factor = -1;
   friend bool operator==(const Read&, const Read&) = default;
 };
@@ -71,18 +76,25 @@ struct Output {
 };
 
 struct Means {
-  ElementAt a;               // the left factor of all sums: it has the row and k
+  /// The left factor of all sums: it has the row and k. Or its elements alone are summed, with a
+  /// row and a column: there is no right factor.
+  ElementAt a;
   std::vector<ElementAt> b;  // the right ones, by tensor: they have the column and k
   std::vector<Output> outputs;
+  /// The output's batch numbers slices of k, whose sums add up to the right side.
+  bool slices = false;
   /// Where it is attention: nothing else is set.
   std::optional<Attention> attention;
+  /// Of products; else of elements.
+  [[nodiscard]] bool multiplies() const { return !b.empty(); }
 };
 
 /// Kernel::means taken apart, with the kernel's tensors and any names of indices. Indices of
 /// tensors are names or numbers. A name is that of k if both factors and not the output have it; of
 /// the batch if both factors and the output have it, or if it is the first of two that one factor
-/// alone shares with the output. Rows and columns may have numbers added, and a remainder taken.
-/// Nothing where the kernel says nothing. TS0878 for a text of another form.
+/// alone shares with the output. Rows and columns may have numbers added, and a remainder taken;
+/// not of a sum of elements, where the output has the row and the column, in this order. Nothing
+/// where the kernel says nothing. TS0878 for a text of another form.
 Result<std::optional<Means>> means_of(const core::Kernel& kernel);
 
 }  // namespace tessera::check

@@ -115,6 +115,31 @@ TEST(CheckMeans, ReadsPartsOfTheColumns) {
     EXPECT_FALSE(read(other, shape)) << other;
 }
 
+/// Two kernels that make a product together.
+TEST(CheckMeans, ReadsSlicesAndTheirSums) {
+  const auto slices =
+      read("sum(C[s, i, j], s) = sum(A[0, i, k] * B[0, j, k], k)", {.batched = true});
+  ASSERT_TRUE(slices && *slices) << to_text(slices.error());
+  EXPECT_TRUE((*slices)->slices && (*slices)->multiplies());
+  EXPECT_EQ((*slices)->outputs[0].to.place(Axis::batch), 0);
+  EXPECT_EQ((*slices)->a.place(Axis::batch), -1);
+  const auto added = read("C[0, i, j] = relu(sum(A[s, j, i], s))", {.batched = true});
+  ASSERT_TRUE(added && *added) << to_text(added.error());
+  EXPECT_FALSE((*added)->slices || (*added)->multiplies());
+  EXPECT_EQ((*added)->a.place(Axis::k), 0);
+  EXPECT_EQ((*added)->a.place(Axis::row), 2);
+  for (const char* text :
+       {"sum(C[s, i, j], s) = relu(sum(A[0, i, k] * B[0, j, k], k))",
+        "sum(C[s, i, j], s) = sum(A[s, i, k] * B[0, j, k], k)",
+        "sum(C[s, i, j], t) = sum(A[0, i, k] * B[0, j, k], k)",
+        "sum(C[s, i, j], s) = sum(A[s, i, j], s)", "C[0, i, j] = sum(A[s, i, i], s)",
+        "C[0, i, j] = sum(A[s, i, 0], s)", "C[b, i, j] = sum(A[s, i, j], s)"}) {
+    const auto m = read(text, {.batched = true});
+    ASSERT_FALSE(m) << text;
+    EXPECT_EQ(m.error().code, bad_meaning.id) << text;
+  }
+}
+
 TEST(CheckMeans, NothingSaidIsNothing) {
   const auto none = read("");
   ASSERT_TRUE(none);

@@ -159,7 +159,10 @@ class Trace {
           return "a copy and its product name slots differently";
         const int64_t stride =
             size_of(s.element) * s.layout.stride().mode(static_cast<int>(i)).value;
-        if (stride % 1024 != 0) return "slots do not lie a multiple of 1024 bytes apart";
+        const int64_t period = arch::alignment_of(s.swizzle);
+        if (stride % period != 0)
+          return fmt::format(
+              "slots do not lie a multiple of {} bytes apart, as their swizzle repeats", period);
       }
       coordinates_.push_back(r && w ? *r : 0);
       writes.push_back(r && w ? *w : 0);

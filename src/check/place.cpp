@@ -1,5 +1,7 @@
 #include "check/place.h"
 
+#include <algorithm>
+
 #include "term/rules.h"
 
 namespace tessera::check {
@@ -54,6 +56,16 @@ std::vector<Place> places(const core::Kernel& kernel) {
   std::vector<Place> out;
   walk(kernel.body, {}, out);
   return out;
+}
+
+bool stores_elsewhere(const std::vector<Place>& all, const std::set<const core::Role*>& roles) {
+  return std::any_of(all.begin(), all.end(), [&](const Place& p) {
+    if (roles.contains(p.role) || p.op->as<core::Issue>() == nullptr) return false;
+    const auto& accesses = p.issue().form->effects.accesses;
+    return std::any_of(accesses.begin(), accesses.end(), [](const arch::Access& a) {
+      return a.space == arch::Space::global && a.action != arch::Action::read;
+    });
+  });
 }
 
 std::optional<int64_t> value_of(Term t, const Known& known) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 
 #include "check/expression.h"
 #include "core/kernel.h"
@@ -21,6 +22,9 @@ struct Place {
 
 /// Instructions and computations, in the order of the text.
 std::vector<Place> places(const core::Kernel& kernel);
+
+/// Whether an instruction outside of these roles writes global memory.
+bool stores_elsewhere(const std::vector<Place>& all, const std::set<const core::Role*>& roles);
 
 /// Values of coordinates and unrolled counters.
 using Known = std::map<const term::Node*, int64_t>;

@@ -144,8 +144,21 @@ class Cover {
                                                    {9, 3, 1, 4},
                                                    {11, 2, 2, 7},
                                                    {17, 5, 1, 132}})
-      if (launch(m, n, l, multiprocessors, out)) return true;
+      for (const bool whole : {true, false})
+        if (launch({m, n, l, multiprocessors, whole}, out)) return true;
     return false;
+  }
+  struct Small {
+    int64_t m, n, batches, multiprocessors;  // m and n: tiles
+    bool whole;                              // the last tile of each row and column too
+  };
+  /// The extent of so many tiles: whole ones, or the last one as small as the parameter allows.
+  static int64_t extent_of(Term parameter, int64_t tiles, int64_t tile, bool whole) {
+    if (whole) return tiles * tile;
+    const term::Facts& f = parameter->symbol->facts;
+    const int64_t least = std::max((tiles - 1) * tile + 1, f.lower.value_or(1));
+    const int64_t step = std::max<int64_t>(f.modulus, 1);
+    return std::min(least + term::floor_remainder(f.residue - least, step), tiles * tile);
   }
 
   /// The tiles that all blocks of a launch take: batch, row and column of the corner.
@@ -168,22 +181,24 @@ class Cover {
     return times;
   }
 
-  bool launch(int64_t m, int64_t n, int64_t batches, int64_t multiprocessors, Covering& out) {
+  bool launch(const Small& of, Covering& out) {
+    const int64_t rows = extent_of(m_, of.m, r_.rows, of.whole);
+    const int64_t columns = extent_of(n_, of.n, r_.columns, of.whole);
     term::Assignment a;
     for (Term p : kernel_.parameters)
       a.symbols[p->symbol->name] = p->symbol->facts.lower.value_or(1);
-    a.symbols[m_->symbol->name] = m * r_.rows;
-    a.symbols[n_->symbol->name] = n * r_.columns;
-    if (l_ && l_->op == Op::parameter) a.symbols[l_->symbol->name] = batches;
-    a.symbols[kernel_.at.multiprocessors->symbol->name] = multiprocessors;
+    a.symbols[m_->symbol->name] = rows;
+    a.symbols[n_->symbol->name] = columns;
+    if (l_ && l_->op == Op::parameter) a.symbols[l_->symbol->name] = of.batches;
+    a.symbols[kernel_.at.multiprocessors->symbol->name] = of.multiprocessors;
     const int64_t blocks = term::evaluate(kernel_.grid, a).value_or(-1);
     if (blocks < 1) return false;
     a.symbols["blocks"] = blocks;
     Tiles times = taken(a, blocks);
     const int64_t all = l_ ? term::evaluate(l_, a).value_or(1) : 1;
     for (int64_t b = 0; b < all; ++b)
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < n; ++j) {
+      for (int64_t i = 0; i < of.m; ++i)
+        for (int64_t j = 0; j < of.n; ++j) {
           const int count = times[{b, i * r_.rows, j * r_.columns}];
           if (count == 1) continue;
           out.verdict = Covering::Verdict::refuted;
@@ -192,7 +207,7 @@ class Cover {
           out.found =
               fmt::format("the tile at [{}{}, {}] {} times, at {} = {}, {} = {}, {} blocks",
                           l_ ? fmt::format("{}, ", b) : "", i * r_.rows, j * r_.columns, count,
-                          m_->symbol->name, m * r_.rows, n_->symbol->name, n * r_.columns, blocks);
+                          m_->symbol->name, rows, n_->symbol->name, columns, blocks);
           return true;
         }
     return false;

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include "check/check.h"
+#include "check/kind.h"
 #include "check/place.h"
 #include "core/testing/gemm.h"
+#include "core/testing/mutate.h"
 
 namespace tessera::check {
 namespace {
@@ -52,6 +55,20 @@ TEST(CheckRaster, RolesMeanTheSameTileByATurn) {
   const Covering late = by_turns(*k, {{true, true, true, true, true, true, true, true, false}}, 8);
   EXPECT_EQ(late.verdict, Covering::Verdict::unknown);
   EXPECT_EQ(late.found, "0 roles make the tile of turn 8");
+}
+
+/// `M // 64` tiles in the place of `(M + 63) // 64`: whole tiles are there, the last part is not.
+TEST(CheckRaster, TurnsThatLeaveOutTheLastPartAreRefuted) {
+  const Result<core::Kernel> k = core::testing::gemm({.bm = 64, .bn = 64, .bk = 16, .stages = 2});
+  ASSERT_TRUE(k);
+  int loops = 0;
+  for (const core::testing::Mutant& m : core::testing::storage_mutants(*k)) {
+    if (m.name != "floor_for_ceil") continue;
+    ++loops;
+    const Report r = check(m.kernel, {}, **means_of(m.kernel));
+    EXPECT_EQ(r.verdict(), Verdict::refuted) << m.edit << "\n" << to_text(r);
+  }
+  EXPECT_GE(loops, 1);
 }
 
 }  // namespace

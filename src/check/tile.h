@@ -18,6 +18,7 @@
 #include "check/place.h"
 #include "check/promoted.h"
 #include "check/runs.h"
+#include "term/rules.h"
 
 namespace tessera::check {
 
@@ -35,6 +36,8 @@ class Tile {
   void add_group(const Operand& a, const Operand& b) {
     sums_of_role_.back().groups.emplace_back(a, b);
   }
+  /// What numbers the output's batches where no operand has one.
+  void set_batch(Term t) { bases_[batch_base] = term::simplify(t); }
   void run();
 
   [[nodiscard]] int64_t rows() const { return rows_; }
@@ -45,6 +48,11 @@ class Tile {
   [[nodiscard]] const std::vector<bool>& taken() const { return taken_; }
   /// Ops that were followed.
   [[nodiscard]] const std::set<const core::Op*>& walked() const { return walked_; }
+  [[nodiscard]] bool copies_its_own(const Runs& runs) const;
+  /// Of a sum of elements: the tile's corner, and how many elements a turn of the loop adds up.
+  [[nodiscard]] Term row() const { return bases_[row_base]; }
+  [[nodiscard]] Term column() const { return bases_[column_base]; }
+  [[nodiscard]] int64_t per_turn() const { return per_turn_; }
   std::vector<Violation> violations;
   std::string why;  // what could not be decided
 
@@ -64,6 +72,7 @@ class Tile {
     std::vector<int> bases;     // by dimension
     std::vector<Term> offsets;  // by dimension: the index from there
     std::vector<Term> lanes;    // conditions on what is known
+    bool bounded = false;       // what lies outside of the tensor is left out
   };
 
   // tile.cpp: the walk
@@ -74,9 +83,19 @@ class Tile {
     std::vector<std::pair<Operand, Operand>> groups;  // by warpgroup
     const Promotion* to = nullptr;
   };
+  // tile_sums.cpp: sums of products
+  void corners_of_products();
   void products(const std::vector<int>& warps);
   void summed(const Sums& sums);
   void forget();
+  // tile_added.cpp: sums of elements
+  void corners_of_elements();
+  [[nodiscard]] const core::GlobalAt* loaded(const Place& p) const;
+  void extend(const Place& load, const core::GlobalAt& at);
+  void elements(const std::vector<int>& warps);
+  [[nodiscard]] std::set<core::RegistersId> written_in_sums() const;
+  Id before(core::RegistersId registers, int64_t slot);
+  Id added_up(int warp, Id now, Id start, Id from);
   bool may_write(core::RegistersId registers);
   void compute(const core::Op& op, const std::vector<int>& warps);
   void matrices(const core::Op& op, int warp);
@@ -145,6 +164,7 @@ class Tile {
   const core::Kernel& kernel_;
   const Means& means_;
   const core::Role& role_;
+  const Place& product_;  // or, of a sum of elements, one of its loads
   const core::For* turn_ = nullptr;
   const core::For* sums_ = nullptr;
   std::unordered_map<const core::Op*, const Place*> places_;
@@ -176,7 +196,10 @@ class Tile {
   std::unordered_map<const term::Node*, Term> simple_;
   Values values_;
   int64_t rows_ = 0, columns_ = 0;
-  int64_t turns_ = 1;  // that may differ: from there on they repeat
+  int64_t per_turn_ = 0;
+  int sum_base_ = -1;    // of the elements of a turn of the loop that adds them up
+  bool adding_ = false;  // the walk is in that loop
+  int64_t turns_ = 1;    // that may differ: from there on they repeat
   int64_t turn_number_ = 0;
   bool multiplied_ = false;  // in this turn
   std::vector<bool> taken_;

@@ -124,7 +124,7 @@ bool Tile::conditions(const Place& p, const core::GlobalAt& at, Global& out,
     bool is_bound = false;
     for (std::size_t d = 0; d < at.at.size() && c->op == term::Op::less; ++d)
       if (same(c->args[0], at.at[d]) && same(c->args[1], tensor.extents[d]))
-        bounded[d] = is_bound = true;
+        out.bounded = bounded[d] = is_bound = true;
     if (is_bound) continue;
     if (known_at(p, c)) {
       out.lanes.push_back(c);
@@ -223,6 +223,8 @@ void Tile::load(const core::Op& op, int warp) {
   }
   const int64_t first = eval(g->first);
   for (int64_t e = 0; e < g->elements; ++e) {
+    if (adding_ && g->bounded && slot(warp, g->registers, first + e) != formulas_.number(0))
+      why = "what lies outside of a tensor is not known to add zero";
     slot(warp, g->registers, first + e) = formulas_.elements({g->tensor.index, g->bases, at});
     if (g->along < 0) continue;
     const auto along = static_cast<std::size_t>(g->along) * Elements::lanes;

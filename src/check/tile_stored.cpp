@@ -137,13 +137,17 @@ Tile::Id Tile::wanted(Id sum, int output) {
 
 /// With i and j for the row and the column of the sum.
 std::string Tile::text(Id f, int lane, Id sum) {
-  const Elements of = formulas_.elements_of(sum);
+  Elements of;
+  if (sum != Formulas::none) of = formulas_.elements_of(sum);
+  of.at.resize(std::size_t{2} * Elements::lanes);
   return formulas_.text(f, [&](const Elements& e) {
     const auto at = static_cast<std::size_t>(lane);
-    std::string out = e.tensor == Elements::of_sum ? "sum"
-                      : e.tensor == Elements::of_last_sum
-                          ? "last_sum"
+    std::string out = e.tensor == Elements::of_sum        ? "sum"
+                      : e.tensor == Elements::of_last_sum ? "last_sum"
+                      : e.tensor == Elements::of_before
+                          ? "before"
                           : kernel_.tensors[static_cast<std::size_t>(e.tensor)].name;
+    if (e.tensor == Elements::of_before) return out;
     if (e.tensor < 0 && means_.b.size() > 1)
       out += "_" + kernel_[means_.b[static_cast<std::size_t>(e.factor)].tensor].name;
     for (std::size_t d = 0; d < e.bases.size(); ++d) {

@@ -45,6 +45,23 @@ struct Uses {
     for (const Run& r : c.results) term(r.first, at);
     if (c.element && c.element->symbol != nullptr) names.insert(c.element->symbol->name);
   }
+  void tagged(const Tagged& where, const std::vector<Term>& over, const Path& at) {
+    std::visit([&](const auto& a) { argument(a, at); }, where);
+    for (const Term s : over) names.insert(s->symbol->name);
+  }
+  void tags(const Op& op, const Path& at) {
+    if (const auto* t = op.as<Tag>()) {
+      tagged(t->at, t->over, at);
+      term(t->value, at);
+    }
+    const auto* a = op.as<AssertTag>();
+    if (a == nullptr) return;
+    tagged(a->at, a->over, at);
+    if (const auto* other = std::get_if<Tagged>(&a->to))
+      tagged(*other, {}, at);
+    else
+      term(std::get<Term>(a->to), at);
+  }
   void name(Term symbol, const Path& body) {
     if (!symbol || symbol->symbol == nullptr) return;
     symbols[body].push_back(symbol);
@@ -58,6 +75,7 @@ struct Uses {
       if (const auto* s = ops[i].as<Issue>())
         for (const Argument& a : s->arguments) argument(a, at);
       if (const auto* c = ops[i].as<Compute>()) compute(*c, at);
+      tags(ops[i], at);
       if (const auto* d = ops[i].as<Declare>()) names.insert(k[d->registers].name);
       if (const auto* e = ops[i].as<Elected>()) body(k, e->body, at);
       if (const auto* f = ops[i].as<For>()) {

@@ -50,6 +50,8 @@ class Builder {
   void issue(std::string_view form, std::vector<Argument> arguments = {},
              arch::Choices choices = {});
   void compute(Compute c) { add(std::move(c)); }
+  void tag(Tag t) { add(std::move(t)); }
+  void assert_tag(AssertTag a) { add(std::move(a)); }
   void loop(const std::string& counter, Term lower, Term upper, Term step,
             const std::function<void(Term)>& body);
   /// The sum of `amount` over the turns before, of the loop that is being written and has

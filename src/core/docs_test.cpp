@@ -54,7 +54,8 @@ std::vector<std::string> examples(const std::string& block) {
 /// The lines at the end of the kernel, as deep as they belong.
 std::string inserted(const std::string& kernel, const std::string& lines) {
   const auto holds = [&](std::string_view word) { return lines.find(word) != std::string::npos; };
-  const bool storage = holds(" = shared(") || holds(" = barriers(") || holds(" = tensor_map(");
+  const bool storage = holds(" = shared(") || holds(" = barriers(") || holds(" = tensor_map(") ||
+                       holds("tag(x[") || holds("tag(y[");
   std::string out = kernel;
   for (const std::string& line : split(trim(lines), '\n'))
     out += std::string(storage ? 4 : 8, ' ') + line + "\n";

@@ -235,8 +235,34 @@ struct Role {
   Body body;
 };
 
+/// Where elements lie that carry tags: an element of a tensor, of shared memory, or a slot of each
+/// thread's registers.
+using Tagged = std::variant<GlobalAt, SharedAt, Slice>;
+
+/// What the author says of elements: for all values of the symbols `over`, the element at `at`
+/// carries `value` under `name` from here on; without a value it carries nothing under it. Values
+/// move with what is copied, and meet where elements are computed (docs/core.md). The machine does
+/// nothing for it.
+struct Tag {
+  Tagged at;
+  std::string name;
+  Term value;              // null: nothing
+  std::vector<Term> over;  // coordinates, or of a tensor counters from 0 to its extents
+};
+
+/// What the author asserts: for all values of `over`, the element at `at` carries under `name` the
+/// value of `to`, or the same as the element there; with `apart`, another one. Both have to carry
+/// one value: what carries none agrees with nothing. The machine does nothing for it.
+struct AssertTag {
+  Tagged at;
+  std::string name;
+  bool apart = false;
+  std::variant<Term, Tagged> to;
+  std::vector<Term> over;
+};
+
 struct Op {
-  std::variant<Issue, Compute, Declare, For, If, Elected, Role> node;
+  std::variant<Issue, Compute, Declare, For, If, Elected, Role, Tag, AssertTag> node;
   Span span;  // of Kernel::source
 
   template <class T>

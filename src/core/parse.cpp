@@ -11,8 +11,8 @@ namespace {
 using syntax::Expr;
 
 const std::vector<std::string> statements_of_core = {
-    "issue", "map",      "registers", "shared",  "barriers", "tensor_map",
-    "range", "unrolled", "role",      "elected", "carried"};
+    "issue", "map",     "registers", "shared", "barriers",  "tensor_map", "range",       "unrolled",
+    "role",  "elected", "carried",   "tag",    "reset_tag", "assert_tag", "assert_apart"};
 
 }  // namespace
 
@@ -71,6 +71,7 @@ Status Reader::simple(const Expr& value, const std::vector<Expr>& targets,
   if (alias != nullptr && name == "carried") return carried(*alias, *c, targets[0].span, s.span);
   if (c != nullptr && name == "issue" && targets.empty()) return issue(*c, s, body);
   if (c != nullptr && name == "map" && !targets.empty()) return compute(targets, *c, s, body);
+  if (c != nullptr && is_tags(name) && targets.empty()) return tags(name, *c, s, body);
   if (c == nullptr || name == "issue" || name == "map")
     return error(bad_text_at(*source_, s.span, "this does nothing in the core",
                              "`issue(...)`, or `out[0, \"4:1\"] = map(...)`")

@@ -105,6 +105,26 @@ struct HeadText {
   }
   std::string operator()(const If& i) const { return "if " + text(i.condition); }
   std::string operator()(const Elected&) const { return "with elected()"; }
+  [[nodiscard]] std::string tagged(const Tagged& at) const {
+    return std::visit([&](const auto& a) { return ArgumentText{k, text}(a); }, at);
+  }
+  /// `over=[(i, 64), (j, K)]`
+  [[nodiscard]] std::string over(const std::vector<Term>& symbols) const {
+    std::vector<std::string> out;
+    for (const Term s : symbols)
+      out.push_back(fmt::format("({}, {})", text(s), Terms()(s->symbol->bounds.upper)));
+    return out.empty() ? "" : ", over=[" + join(out, ", ") + "]";
+  }
+  std::string operator()(const Tag& t) const {
+    return fmt::format("{}({}, \"{}\"{}{})", t.value ? "tag" : "reset_tag", tagged(t.at), t.name,
+                       t.value ? ", " + text(t.value) : "", over(t.over));
+  }
+  std::string operator()(const AssertTag& a) const {
+    const auto* other = std::get_if<Tagged>(&a.to);
+    return fmt::format(
+        "{}({}, \"{}\", {}{})", a.apart ? "assert_apart" : "assert_tag", tagged(a.at), a.name,
+        other != nullptr ? tagged(*other) : text(std::get<Term>(a.to)), over(a.over));
+  }
   std::string operator()(const Role& r) const {
     return fmt::format("with role({}, warps=[{}, {}]) as {}", r.name, r.first_warp,
                        r.first_warp + r.warps, text(r.warp));

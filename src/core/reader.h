@@ -43,6 +43,14 @@ class Reader {
   Status take_inputs(const syntax::Call& c, Compute& out);
   Result<Run> run_of(const syntax::Expr& e);
 
+  // parse_tags.cpp: `tag`, `reset_tag`, `assert_tag`, `assert_apart`.
+  /// Whether a call of this name is one of these.
+  static bool is_tags(std::string_view name);
+  Status tags(std::string_view name, const syntax::Call& c, const syntax::Statement& s, Body& body);
+  Result<Tagged> tagged(const syntax::Expr& e);
+  /// Defines the symbols of `over=[(i, 64), (j, K)]` in the innermost scope.
+  Result<std::vector<Term>> over(const syntax::Expr& e);
+
   // parse.cpp: blocks.
   Status statements(const syntax::Block& block, Body& body);
   Status statement(const syntax::Statement& s, Body& body);

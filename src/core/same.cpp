@@ -104,6 +104,24 @@ struct Pair {
            same(x.warp, y.warp) && bodies(x.body, y.body);
   }
 
+  bool operator()(const Tag& x, const Tag& y) const {
+    return variants(std::vector{x.at}, std::vector{y.at}) && x.name == y.name &&
+           same(x.value, y.value) && same_over(x.over, y.over);
+  }
+  bool operator()(const AssertTag& x, const AssertTag& y) const {
+    const auto *u = std::get_if<Tagged>(&x.to), *v = std::get_if<Tagged>(&y.to);
+    const bool to = u == nullptr || v == nullptr
+                        ? u == v && same(std::get<Term>(x.to), std::get<Term>(y.to))
+                        : variants(std::vector{*u}, std::vector{*v});
+    return variants(std::vector{x.at}, std::vector{y.at}) && x.name == y.name &&
+           x.apart == y.apart && to && same_over(x.over, y.over);
+  }
+  [[nodiscard]] static bool same_over(const std::vector<Term>& x, const std::vector<Term>& y) {
+    return all(x, y, [](Term u, Term v) {
+      return same(u, v) && same(u->symbol->bounds.upper, v->symbol->bounds.upper);
+    });
+  }
+
   /// Of different alternatives.
   template <class T, class U>
   bool operator()(const T&, const U&) const {

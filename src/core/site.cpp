@@ -81,6 +81,9 @@ std::optional<std::vector<int64_t>> Site::values(Term t) const {
   std::vector<Term> counters;
   for (const For* f : loops)
     if (f->unroll) counters.push_back(f->counter);
+  if (over != nullptr)
+    for (const Term s : *over)
+      if (s->symbol->bounds.upper->facts.constant()) counters.push_back(s);
   for (const Term s : wanted)
     if (!is_one_of(s, counters)) return std::nullopt;
   std::vector<Term> filters;
@@ -91,20 +94,28 @@ std::optional<std::vector<int64_t>> Site::values(Term t) const {
       filters.push_back(c);
   }
   std::vector<term::Assignment> points = {{}};
+  const auto each = [&](Term symbol, int64_t lower, int64_t upper, int64_t step) {
+    std::vector<term::Assignment> longer;
+    for (const term::Assignment& p : points)
+      for (int64_t i = lower; i < upper; i += step) {
+        if (static_cast<int64_t>(longer.size()) == most_values) return false;
+        longer.push_back(p);
+        longer.back().symbols[symbol->symbol->name] = i;
+      }
+    points = std::move(longer);
+    return true;
+  };
   for (const For* f : loops) {
     if (!is_one_of(f->counter, wanted)) continue;
     const auto lower = f->lower->facts.constant(), upper = f->upper->facts.constant(),
                step = f->step->facts.constant();
     if (!lower || !upper || !step || *step < 1) return std::nullopt;
-    std::vector<term::Assignment> longer;
-    for (const term::Assignment& p : points)
-      for (int64_t i = *lower; i < *upper; i += *step) {
-        if (static_cast<int64_t>(longer.size()) == most_values) return std::nullopt;
-        longer.push_back(p);
-        longer.back().symbols[f->counter->symbol->name] = i;
-      }
-    points = std::move(longer);
+    if (!each(f->counter, *lower, *upper, *step)) return std::nullopt;
   }
+  if (over != nullptr)
+    for (const Term s : *over)
+      if (is_one_of(s, wanted) && !each(s, 0, *s->symbol->bounds.upper->facts.constant(), 1))
+        return std::nullopt;
   std::vector<int64_t> out;
   for (const term::Assignment& p : points) {
     const bool here = std::all_of(filters.begin(), filters.end(),
@@ -124,6 +135,7 @@ bool Site::may_name(Term s) const {
   if (s == at.lane || s == at.block || s == at.blocks || s == at.rank || s == warp()) return true;
   if (is_one_of(s, kernel.parameters)) return true;
   if (compute != nullptr && s == compute->element) return true;
+  if (over != nullptr && is_one_of(s, *over)) return true;
   return std::any_of(loops.begin(), loops.end(), [&](const For* f) {
     return f->counter == s || std::any_of(f->carried.begin(), f->carried.end(),
                                           [&](const Carried& c) { return c.symbol == s; });

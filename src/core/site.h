@@ -28,8 +28,9 @@ class Site {
   const Kernel& kernel;
   const arch::Arch& arch;
   const Op* op = nullptr;
-  const Role* role = nullptr;        // null: the whole block
-  const Compute* compute = nullptr;  // whose inputs may name its element
+  const Role* role = nullptr;               // null: the whole block
+  const Compute* compute = nullptr;         // whose inputs may name its element
+  const std::vector<Term>* over = nullptr;  // what a tag's terms may name besides
   bool elected = false;
   /// Roles that have been told once that they are no whole warpgroups.
   std::shared_ptr<std::set<const Role*>> told = std::make_shared<std::set<const Role*>>();
@@ -57,6 +58,8 @@ class Site {
   /// Whether the term may stand here: a number (or a predicate) of names that are known here.
   bool known(Term t, Span span, bool predicate = false) const;
   [[nodiscard]] bool is_declared(RegistersId r) const;
+  /// Whether the symbol has a meaning here already.
+  [[nodiscard]] bool known_symbol(Term s) const { return may_name(s); }
 
  private:
   [[nodiscard]] bool may_name(Term symbol) const;

@@ -32,8 +32,16 @@ bool verify_arguments(const Issued& i);
 
 // verify_registers.cpp
 void verify_declared(const Site& site, RegistersId id);
+/// Registers that may be named here; with the values of a first slot that is known before the
+/// kernel runs, as Site::values says it.
+std::optional<std::vector<int64_t>> verify_slots(const Site& site, RegistersId id, Term first,
+                                                 Span span);
 bool verify_slice(const Issued& i, std::size_t operand, const Slice& s);
 void verify_compute(const Site& site, const Compute& c);
+
+// verify_tags.cpp
+void verify_tag(const Site& site, const Tag& t);
+void verify_assertion(const Site& site, const AssertTag& a);
 
 // verify_issuer.cpp
 void verify_issuer(const Issued& i);

@@ -31,6 +31,8 @@ class Verifier {
       site.op = &op;
       if (const auto* i = op.as<Issue>()) issue({site, *i});
       if (const auto* c = op.as<Compute>()) verify_compute(site, *c);
+      if (const auto* t = op.as<Tag>()) verify_tag(site, *t);
+      if (const auto* a = op.as<AssertTag>()) verify_assertion(site, *a);
       if (const auto* d = op.as<Declare>()) {
         verify_declared(site, d->registers);
         site.declared.push_back(d->registers);

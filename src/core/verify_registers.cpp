@@ -64,6 +64,15 @@ void verify_run(const Site& site, const Run& run, int64_t count) {
 
 }  // namespace
 
+std::optional<std::vector<int64_t>> verify_slots(const Site& site, RegistersId id, Term first,
+                                                 Span span) {
+  if (!usable(site, id, span)) return std::nullopt;
+  auto values = firsts(site, site.kernel[id], first, span);
+  if (!values || values->empty()) return values;
+  if (!inside(site, site.kernel[id], values->front(), values->back(), span)) return std::nullopt;
+  return values;
+}
+
 void verify_declared(const Site& site, RegistersId id) {
   const Kernel& k = site.kernel;
   const Registers& r = k[id];

@@ -23,6 +23,13 @@ void for_each_op(const Body& body, Visit&& visit) {
   }
 }
 
+/// Whether the op is what an author says or asserts of tags: nothing that the machine executes.
+bool is_tags(const Op& op);
+/// Whether the kernel has such ops.
+bool has_tags(const Kernel& kernel);
+/// The kernel without them, and without the branches that have nothing else.
+Kernel without_tags(const Kernel& kernel);
+
 /// Whether some op waits for the grids before this one (`grid.wait`): then the kernel is launched
 /// so that it may start before they have ended.
 bool waits_for_grids(const Kernel& kernel);

@@ -131,6 +131,18 @@ turns = (tiles - block + blocks - 1) // blocks
      R"(
 a = shared(bf16, (4,128,64):(8192,64,1), swizzle=128, at=1024)
 )"},
+    {"TS0886", "check.tags", R"(An assertion about tags does not hold.)",
+     R"(What the element carries was followed from the tensors that are tagged, through copies, shared memory, products and
+     registers, for all sizes. Where several elements are computed together, a tag that they do not share becomes several
+     values, which no assertion agrees with; what nothing tags carries nothing, and that agrees with nothing either. The
+     labels show where the element comes from.)",
+     R"(Mend the copy, the slot or the index that brings the wrong element; or tag the tensor that it comes from; or reset a
+     tag that a sum over all elements would mix in.)",
+     R"(
+tag(A, k=lambda i, k: k)
+tag(B, k=lambda j, k: k)
+assert_same(a[k], b[k], "k", axis=1)
+)"},
     {"TS0889", "check.early_access",
      R"(A kernel that may start early touches global memory before it has waited.)",
      R"(A kernel with `grid.wait` is launched so that it starts while the grids before it in the stream still run. Until the wait returns they may write what this kernel reads, and read what it writes.)",

@@ -52,6 +52,14 @@ error[TS0844]: nothing can go on: 9 wait
   note: block 0, warp 0 (producer), lane 0, turn = 0, k = 0 waits for phase 0 of `empty[0]`, which
         lacks 4 of 4 arrivals and 0 bytes
 )"},
+    {"TS0887", "simulate.bad_tag", R"(An element carries another tag than its author asserts.)",
+     R"(In this run the element came from somewhere else, or nothing has tagged what it came from. The message has the
+     place, the value that is asserted and the one that is there.)",
+     R"(Follow the element back to the copy that brought it: its coordinates, its slot, or the wait before it is wrong. Or the
+     assertion means another element.)",
+     R"(
+assert_same(a[k], b[k - 1], "k", axis=1)     # b of the turn before
+)"},
     {"TS0845", "simulate.bad_barrier", R"(A barrier is used against its rules.)",
      R"(More threads arrive than a phase has arrivals; bytes come that the phase did not expect; a wait comes
      two phases late, so that one bit of parity cannot tell them apart; a named barrier is told two

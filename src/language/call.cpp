@@ -37,9 +37,13 @@ std::string signature_text(std::string_view name, const std::vector<Declared>& p
 
 }  // namespace
 
-Result<std::vector<Call::Bound>> Elaborator::arguments(const syntax::Call& c) {
+Result<std::vector<Call::Bound>> Elaborator::arguments(const syntax::Call& c, bool lambdas) {
   std::vector<Call::Bound> out;
   for (const syntax::Argument& a : c.arguments) {
+    if (const auto* l = a.value.as<syntax::Lambda>(); l != nullptr && lambdas) {
+      out.push_back({a.keyword, Value{LambdaRef{l, a.value.span}}, a.value.span});
+      continue;
+    }
     TESSERA_TRY(v, evaluate(a.value));
     out.push_back({a.keyword, std::move(v), a.value.span});
   }
@@ -55,7 +59,7 @@ Result<Value> Elaborator::call(const syntax::Call& c, Span span) {
     TESSERA_TRY(v, evaluate(*c.function));
     function = v;
   }
-  TESSERA_TRY(given, arguments(c));
+  TESSERA_TRY(given, arguments(c, function.as<BuiltinRef>() != nullptr));
   if (const auto* b = function.as<BuiltinRef>())
     return invoke(*b->builtin, b->self, std::move(given), span);
   if (const auto* f = function.as<FormRef>()) {

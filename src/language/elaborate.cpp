@@ -78,6 +78,32 @@ Status Elaborator::module_names() {
   return {};
 }
 
+/// What has been said of tags, where its place has been kept by a number.
+// NOLINTNEXTLINE(misc-no-recursion): bodies nest
+static void put_in_place(core::Body& body, std::vector<Elaborator::Said>& said) {
+  for (core::Op& op : body) {
+    if (auto* t = std::get_if<core::Tag>(&op.node)) {
+      Elaborator::Said& what = said.at(std::stoul(t->name));
+      if (auto* asserted = std::get_if<core::AssertTag>(&what)) {
+        core::AssertTag a = std::move(*asserted);
+        op.node = std::move(a);
+      } else {
+        core::Tag tag = std::move(std::get<core::Tag>(what));
+        op.node = std::move(tag);
+      }
+    } else if (auto* f = std::get_if<core::For>(&op.node)) {
+      put_in_place(f->body, said);
+    } else if (auto* i = std::get_if<core::If>(&op.node)) {
+      put_in_place(i->body, said);
+      put_in_place(i->otherwise, said);
+    } else if (auto* e = std::get_if<core::Elected>(&op.node)) {
+      put_in_place(e->body, said);
+    } else if (auto* r = std::get_if<core::Role>(&op.node)) {
+      put_in_place(r->body, said);
+    }
+  }
+}
+
 Result<core::Kernel> Elaborator::run() {
   TESSERA_CHECK(module_names());
   frames_.push_back({{}, Frame::Of::function});
@@ -98,7 +124,10 @@ Result<core::Kernel> Elaborator::run() {
   k.means = with_numbers(options_.means.empty() ? means_ : options_.means, numbers_);
   k.source = source_;
   k.span = kernel_.name_span;
-  return builder_->finish();
+  TESSERA_TRY(said, this->said());
+  TESSERA_TRY(kernel, builder_->finish());
+  put_in_place(kernel.body, said);
+  return kernel;
 }
 
 Result<core::Builder*> Elaborator::emit(Span span) {

@@ -137,6 +137,18 @@ class Elaborator {
   Diagnostic apart(const Fragment& f, const Fragment& to, const Layout& from, const Layout& there,
                    Span span);
 
+  // tags.cpp
+  using Said = std::variant<core::Tag, core::AssertTag>;
+  /// An op here for what an author says of tags. Its terms are made when all others are, with the
+  /// names and threads that are here: what the machine does is not written otherwise for it.
+  void say_later(Span span, std::function<Result<Said>()> make);
+  /// The number that a lambda is of these.
+  Result<Term> value_of(const LambdaRef& l, const std::vector<Value>& arguments);
+  /// A symbol with values from 0 below `extent`, called `wanted` where nothing else is.
+  Result<Term> symbol_below(const std::string& wanted, Term extent, Span span);
+  /// The coordinate of a thread's slots, for registers that lie so.
+  Result<Term> element_of(const Fragment& f, Span span);
+
   // setup.cpp
   Status role(const std::string& name, int64_t warps, std::optional<int64_t> registers, Span span,
               const std::function<Status()>& body);
@@ -250,7 +262,8 @@ class Elaborator {
   /// The node of `to`'s DAG that has e's elements.
   static int append(Elementwise& to, const Elementwise& e);
   // call.cpp
-  Result<std::vector<Call::Bound>> arguments(const syntax::Call& c);
+  /// `lambdas`: what is called may take some.
+  Result<std::vector<Call::Bound>> arguments(const syntax::Call& c, bool lambdas);
   Result<Value> call_user(const UserFunction& f, std::vector<Call::Bound> given, Span span);
   Result<Value> call_pointwise(const pointwise::Function& f, const std::vector<Call::Bound>& given,
                                Span span);
@@ -296,6 +309,14 @@ class Elaborator {
     Layout layout;
   };
   std::vector<Indexed> indexed_;
+  struct Later {
+    std::vector<Frame> frames;
+    std::vector<std::string> counters;
+    Threads threads;
+    std::function<Result<Said>()> make;
+  };
+  std::vector<Later> later_;
+  Result<std::vector<Said>> said();
   std::set<std::string> used_names_;
   std::vector<std::string> active_counters_;
   mutable std::set<std::string> named_;  // what has been looked up

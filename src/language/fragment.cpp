@@ -113,17 +113,20 @@ Diagnostic Elaborator::apart(const Fragment& f, const Fragment& to, const Layout
       .help("move them through shared memory");
 }
 
+Result<Term> Elaborator::element_of(const Fragment& f, Span span) {
+  TESSERA_TRY(layout, layout_of(f, span));
+  for (const Indexed& known : indexed_)
+    if (known.tile == f.tile && same_layout(known.layout, layout)) return known.element;
+  const std::string name = fmt::format("e{}", indexed_.size());
+  const Term element =
+      builder_->take(builder_->kernel().pool->coordinate(name, layout.mode(1).size()));
+  indexed_.push_back({element, f.tile, layout});
+  return element;
+}
+
 Result<Term> Elaborator::index_of_elements(const Fragment& f, int dim, Span span) {
   TESSERA_TRY(layout, layout_of(f, span));
-  const int64_t slots = layout.mode(1).size();
-  Term element;
-  for (const Indexed& known : indexed_)
-    if (known.tile == f.tile && same_layout(known.layout, layout)) element = known.element;
-  if (!element) {
-    const std::string name = fmt::format("e{}", indexed_.size());
-    element = builder_->take(builder_->kernel().pool->coordinate(name, slots));
-    indexed_.push_back({element, f.tile, layout});
-  }
+  TESSERA_TRY(element, element_of(f, span));
   const Term thread = threads_.warp * 32 + builder_->at().lane;
   Term out = builder_->number(0);
   const auto add = [&](const Layout& mode, Term index) {

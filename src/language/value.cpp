@@ -50,6 +50,7 @@ Word word(const Value& v) {
           [](const BuiltinRef&) { return Word{"a function of the language", "function"}; },
           [](const FormRef&) { return Word{"an instruction", "function"}; },
           [](const PointwiseRef&) { return Word{"a function of elements", "function"}; },
+          [](const LambdaRef&) { return Word{"a lambda", "lambda"}; },
           [](const Namespace&) { return Word{"a group of names", "names"}; },
           [](const ScopeRef&) { return Word{"what `with` enters", "scope"}; },
           [](const LoopRef&) { return Word{"what `for` goes over", "loop"}; },

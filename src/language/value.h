@@ -113,6 +113,11 @@ struct PointwiseRef {
   /// It stands for a function of more values, and takes the first of them.
   bool first_values = false;
 };
+/// A lambda, as an argument of a word that takes one: what it is of values, where it stands.
+struct LambdaRef {
+  const syntax::Lambda* lambda = nullptr;
+  Span span;
+};
 /// What dotted names begin with: `tma`, `fence`.
 struct Namespace {
   std::string path;
@@ -154,8 +159,8 @@ struct Sequence {
 struct Value {
   std::variant<None, bool, int64_t, double, std::string, DType, Term, Sequence, Position, TensorRef,
                BoxRef, MapValue, SharedRef, BarriersRef, BarrierRef, NamedRef, Fragment,
-               Elementwise, UserFunction, BuiltinRef, FormRef, PointwiseRef, Namespace, ScopeRef,
-               LoopRef, IndexType, TensorType>
+               Elementwise, UserFunction, BuiltinRef, FormRef, PointwiseRef, LambdaRef, Namespace,
+               ScopeRef, LoopRef, IndexType, TensorType>
       data;
 
   template <class T>

@@ -63,6 +63,8 @@ class Device {
   void write(const core::Declare& d);
   void write(const core::Issue& i);
   void write(const core::Compute& c);
+  void write(const core::Tag&) {}  // `lower` has taken these away
+  void write(const core::AssertTag&) {}
   void write_origin(const core::Op& op);
   void unroll(const core::For& l);
   [[nodiscard]] bool first_differs(const core::For& l) const;

@@ -51,25 +51,34 @@ class Host {
     expressions_.name(kernel_.at.multiprocessors, names_.claim("multiprocessors"));
     TESSERA_CHECK(bind());
     for (const core::TensorMap& m : kernel_.maps) TESSERA_CHECK(check_map(m));
-    describe();
-    open_function("int64_t tessera_workspace_size(const tessera_launch* launch)");
+    const bool alone = options_.left_in_workspace.empty();
+    if (alone) describe();
+    open_function(alone
+                      ? R"(extern "C" int64_t tessera_workspace_size(const tessera_launch* launch))"
+                      : "int64_t workspace_size(const tessera_launch* launch)");
     text_.line("return {};", join(workspace_sizes(), " + "));
     text_.close();
-    run();
-    text_.open(R"(extern "C" const char* tessera_last_error(void))");
-    text_.line("return tessera_launch_error::last_error();");
-    text_.close();
+    run(alone ? R"(extern "C" int tessera_run)" : "int run");
+    if (alone) {
+      text_.open(R"(extern "C" const char* tessera_last_error(void))");
+      text_.line("return tessera_launch_error::last_error();");
+      text_.close();
+    }
     if (failure_) return error(*failure_);
     out_.text = text_.text();
     return std::move(out_);
   }
 
  private:
+  [[nodiscard]] bool in_workspace(const core::Tensor& t) const {
+    return t.access == Access::workspace || t.name == options_.left_in_workspace;
+  }
+
   /// Which tensor of the launch each of the kernel's is.
   Status bind() {
     for (const core::Tensor& t : kernel_.tensors) {
       tensors_.push_back(names_.claim(t.name));
-      if (t.access == Access::workspace) {
+      if (in_workspace(t)) {
         if (t.extents.empty() || t.strides.empty())
           return error(fail(bad_launch, "the workspace `{}` has no extent", t.name));
         continue;
@@ -121,7 +130,7 @@ class Host {
   std::vector<std::string> workspace_sizes() {
     std::vector<std::string> all;
     for (const core::Tensor& t : kernel_.tensors)
-      if (t.access == Access::workspace)
+      if (in_workspace(t))
         all.push_back(fmt::format("({} * {} * {} + 255) / 256 * 256",
                                   expressions_.operand(t.extents.at(0)),
                                   expressions_.operand(t.strides.at(0)), size_of(t.element)));
@@ -144,7 +153,7 @@ class Host {
 
   /// With the launch's integers read and checked.
   void open_function(const std::string& head) {
-    text_.open("extern \"C\" {}", head);
+    text_.open("{}", head);
     text_.line("if (tessera::check_counts(launch, {}, {})) return -1;", out_.ints.size(),
                out_.tensors.size());
     for (std::size_t i = 0; i < kernel_.parameters.size(); ++i)
@@ -165,7 +174,8 @@ class Host {
     const std::vector<std::string> sizes = workspace_sizes();
     std::size_t workspace = 0;
     for (std::size_t i = 0; i < kernel_.tensors.size(); ++i) {
-      if (kernel_.tensors[i].access != Access::workspace && options_.places_at_launch) {
+      const bool in_launch = !in_workspace(kernel_.tensors[i]);
+      if (in_launch && options_.places_at_launch) {
         text_.line("[[maybe_unused]] void* {} = nullptr;", tensors_[i]);
         text_.line("if (tessera::find_tensor(launch, {}, {}, {}, &{})) return -1;",
                    quoted(kernel_.tensors[i].name), place, size_of(kernel_.tensors[i].element),
@@ -173,7 +183,7 @@ class Host {
         place += 2;
         continue;
       }
-      if (kernel_.tensors[i].access != Access::workspace) {
+      if (in_launch) {
         const Binding& b = bindings_[at++];
         const int64_t bytes = b.offset * size_of(kernel_.tensors[i].element);
         const std::string start = fmt::format("launch->tensors[{}]", b.launch_tensor);
@@ -216,11 +226,11 @@ class Host {
     return name;
   }
 
-  void run() {
+  void run(std::string_view function) {
     text_.raw("");
-    open_function(
-        "int tessera_run(const tessera_launch* launch, [[maybe_unused]] void* workspace, void* "
-        "stream)");
+    open_function(fmt::format(
+        "{}(const tessera_launch* launch, [[maybe_unused]] void* workspace, void* stream)",
+        function));
     text_.line("constexpr tessera::Shape shape{{{}, {}, {}, {}}};", kernel_.threads,
                kernel_.cluster, kernel_.shared_bytes(), waits_for_grids(kernel_));
     text_.line("static tessera::PerDevice<tessera::Room> rooms;");

@@ -1,21 +1,40 @@
 #include "lower/lower.h"
 
+#include <algorithm>
+
 #include "arch/arch.h"
 
+#include "core/terms.h"
+#include "core/walk.h"
 #include "lower/codes.h"
 #include "lower/host.h"
+#include "lower/sequence.h"
 #include "lower/walk.h"
 
 namespace tessera::lower {
 namespace {
 
-std::string head(const core::Kernel& kernel) {
+std::string about(const core::Kernel& kernel) {
   std::string out = "// " + kernel.name + ": a kernel of the core, lowered.\n";
   for (const auto& [name, value] : kernel.constants)
     out += fmt::format("//   {} = {}\n", name, value);
-  out += "#define TESSERA_SIDES_APART 1\n";
-  if (waits_for_grids(kernel)) out += "#define TESSERA_PROGRAMMATIC_LAUNCH 1\n";
-  return out + "#include \"tessera/integers.h\"\n#include \"tessera/sides.h\"\n";
+  return out;
+}
+
+std::string head(bool waits, bool approximates) {
+  std::string out = "#define TESSERA_SIDES_APART 1\n";
+  if (waits) out += "#define TESSERA_PROGRAMMATIC_LAUNCH 1\n";
+  out += "#include \"tessera/integers.h\"\n#include \"tessera/sides.h\"\n";
+  if (approximates) out += "#include \"tessera_cutlass/functors.hpp\"\n";
+  return out;
+}
+
+std::string device_part(const std::string& text) {
+  return "\n#if TESSERA_DEVICE_SIDE\n" + text + "#endif  // TESSERA_DEVICE_SIDE\n";
+}
+std::string host_part(const std::string& text) {
+  return "\n#if TESSERA_HOST_SIDE\n#include \"tessera/core_launch.h\"\n\n" + text +
+         "#endif  // TESSERA_HOST_SIDE\n";
 }
 
 Status check_limits(const core::Kernel& k) {
@@ -38,21 +57,65 @@ Status check_limits(const core::Kernel& k) {
   return {};
 }
 
-}  // namespace
+/// Neither what an author says of tags, nor what a checker has asked, is to change a letter.
+core::Kernel bare(const core::Kernel& given) {
+  return core::in_own_pool(core::without_tags(given));
+}
 
-Result<CudaSource> lower(const core::Kernel& kernel, const Options& options) {
+/// Both sides of a kernel.
+struct Lowered {
+  DeviceSide device;
+  HostSide host;
+  [[nodiscard]] bool approximates() const {
+    return device.text.find("tsb_") != std::string::npos ||
+           device.text.find("tsf_") != std::string::npos;
+  }
+};
+
+Result<Lowered> both_sides(const core::Kernel& kernel, const Options& options) {
   TESSERA_CHECK(check_limits(kernel));
   Ranges ranges(kernel);
   TESSERA_TRY(device, device_side(kernel, ranges));
   TESSERA_TRY(host, host_side(kernel, ranges, device, options));
-  CudaSource out{kernel.name, head(kernel), std::move(host.ints), std::move(host.tensors),
-                 kernel.shared_bytes()};
-  const bool approximates = device.text.find("tsb_") != std::string::npos ||
-                            device.text.find("tsf_") != std::string::npos;
-  if (approximates) out.text += "#include \"tessera_cutlass/functors.hpp\"\n";
-  out.text += "\n#if TESSERA_DEVICE_SIDE\n" + device.text + "#endif  // TESSERA_DEVICE_SIDE\n";
-  out.text += "\n#if TESSERA_HOST_SIDE\n#include \"tessera/core_launch.h\"\n\n" + host.text +
-              "#endif  // TESSERA_HOST_SIDE\n";
+  return Lowered{std::move(device), std::move(host)};
+}
+
+}  // namespace
+
+Result<CudaSource> lower(const core::Kernel& given, const Options& options) {
+  const core::Kernel kernel = bare(given);
+  TESSERA_TRY(sides, both_sides(kernel, options));
+  CudaSource out{kernel.name, about(kernel), std::move(sides.host.ints),
+                 std::move(sides.host.tensors), kernel.shared_bytes()};
+  out.text += head(waits_for_grids(kernel), sides.approximates()) + device_part(sides.device.text) +
+              host_part(sides.host.text);
+  return out;
+}
+
+Result<CudaSource> lower(const Sequence& s, const Options& options) {
+  TESSERA_CHECK(check_sequence(s));
+  Options inner = options;
+  inner.left_in_workspace = s.between;
+  inner.places_at_launch = true;
+  CudaSource out{options.describe_name, "", {}, {}, 0};
+  std::string device, host;
+  bool waits = false, approximates = false;
+  std::size_t part = 0, of_first = 0;
+  for (const core::Kernel* given : {&s.first, &s.second}) {
+    const core::Kernel k = bare(*given);
+    TESSERA_TRY(sides, both_sides(k, inner));
+    const std::string space = sequence_space(part);
+    if (part++ == 0) of_first = sides.host.ints.size();
+    out.text += about(k);
+    out.shared_bytes = std::max(out.shared_bytes, k.shared_bytes());
+    for (const std::string& name : sides.host.ints) out.ints.push_back(k.name + "_" + name);
+    device += fmt::format("namespace {0} {{\n{1}}}  // namespace {0}\n", space, sides.device.text);
+    host += fmt::format("namespace {0} {{\n{1}}}  // namespace {0}\n\n", space, sides.host.text);
+    waits |= waits_for_grids(k);
+    approximates |= sides.approximates();
+  }
+  TESSERA_TRY(joined, sequence_host(s, options, out.ints, of_first));
+  out.text += head(waits, approximates) + device_part(device) + host_part(host + joined);
   return out;
 }
 

@@ -39,6 +39,10 @@ struct Options {
   /// library then serves patterns that find the same matrices at other places.
   bool places_at_launch = false;
   std::string describe_name;  // what tessera_describe() says; empty: the kernel's name
+  /// The tensor that lies in the workspace, and is the launch's in no other way: what a kernel of a
+  /// sequence (sequence.h) leaves for the next one. Its host side then is two functions, `run` and
+  /// `workspace_size`, instead of the C interface.
+  std::string left_in_workspace;
 };
 
 /// Errors, each with the author's line where there is one: TS0850 what this lowering cannot write,

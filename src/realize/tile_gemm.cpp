@@ -1,10 +1,12 @@
 // Products written in the kernel language: kernels/gemm.py with the pattern's epilogue as a
 // function. They are proved before they are compiled, and a compiler takes a second for one.
 #include <algorithm>
+#include <limits>
 
 #include "realize/common/proof.h"
 #include "realize/common/sm90_library.h"
 #include "realize/common/tile_gemm_kernel.h"
+#include "realize/common/tile_slices.h"
 
 #include "lower/lower.h"
 
@@ -90,6 +92,28 @@ Diagnostic none_of(const GemmProblem& p, const std::map<std::string, int>& prune
   return d;
 }
 
+/// Products whose k is cut into slices, where they may win over those in one piece.
+std::map<std::string, TileSlices> slices(const GemmProblem& p, const arch::Arch& arch,
+                                         const TileGemmSpace& whole,
+                                         std::vector<Candidate>& sketches,
+                                         std::map<std::string, int>& pruned) {
+  constexpr double margin = 1.25;  // what the model of times may be off
+  double best = std::numeric_limits<double>::infinity();
+  for (const auto& [config, ms] : whole.configs) best = std::min(best, ms);
+  TileSlicesSpace found = tile_slices_configs(p, arch);
+  pruned.merge(found.pruned);
+  std::map<std::string, TileSlices> out;
+  for (const auto& [config, ms] : found.configs) {
+    if (ms > margin * best) {
+      ++pruned["slices are slower than the product in one piece"];
+      continue;
+    }
+    sketches.push_back(tile_slices_sketch(p, config, ms, arch));
+    out.emplace(sketches.back().config.dump(), config);
+  }
+  return out;
+}
+
 Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
   const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
   if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
@@ -105,11 +129,13 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
     sketches.push_back(sketch(p, config, ms));
     config_of.emplace(sketches.back().config.dump(), config);
   }
+  const auto sliced = slices(p, arch, found, sketches, found.pruned);
   diversify(sketches);
   Space space;
   // Those whose sums verification refuses, unless eager sums so itself, come last, and few.
   const auto inexact = [&](const Candidate& c) {
-    return tile_gemm_inexact(config_of.at(c.config.dump()), p);
+    const auto config = config_of.find(c.config.dump());
+    return config != config_of.end() && tile_gemm_inexact(config->second, p);
   };
   const auto last = std::stable_partition(sketches.begin(), sketches.end(),
                                           [&](const Candidate& c) { return !inexact(c); });
@@ -119,7 +145,10 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
   }
   for (Candidate& c : sketches) {
     if (space.candidates.size() == limit) break;
-    const Status written = write(c, p, config_of.at(c.config.dump()), arch);
+    const auto in_slices = sliced.find(c.config.dump());
+    const Status written = in_slices != sliced.end()
+                               ? write_tile_slices(c, p, in_slices->second, arch)
+                               : write(c, p, config_of.at(c.config.dump()), arch);
     if (written)
       space.candidates.push_back(std::move(c));
     else
@@ -134,8 +163,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 extern const Realizer tile_gemm{
     "tile_gemm",
-    "kernels/gemm.py, written in the kernel language and proved before it is compiled: operands "
-    "of 16 and 8 bits, tf32 along K; epilogues as functions",
+    "kernels/gemm.py and kernels/gemm_slices.py, written in the kernel language and proved before "
+    "they are compiled: operands of 16 and 8 bits, tf32 along K; epilogues as functions",
     Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

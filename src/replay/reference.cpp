@@ -66,6 +66,7 @@ Factor factor(const core::Kernel& kernel, const ElementAt& e, const simulate::La
 struct Function {
   const check::Case* which;
   std::vector<Factor> reads;
+  bool multiplies;  // sums are of products; else of elements
 
   /// Whether it is the one for this column.
   [[nodiscard]] bool is_for(const Point& p) const {
@@ -88,7 +89,7 @@ struct Function {
         continue;
       }
       operands.push_back(0);
-      for (k = 0; k < depth; ++k) operands.back() += a.at(p) * reads[i].at(p);
+      for (k = 0; k < depth; ++k) operands.back() += a.at(p) * (multiplies ? reads[i].at(p) : 1);
     }
     return which->value.eval(operands).at(0);
   }
@@ -123,12 +124,14 @@ Reference::Reference(const core::Kernel& kernel, const check::Means& means,
     const core::Tensor& tensor = kernel[o.to.tensor];
     std::vector<Function> functions;
     for (const check::Case& which : o.cases) {
-      functions.push_back({&which, {}});
+      functions.push_back({&which, {}, means.multiplies()});
       for (const check::Read& r : which.reads)
         functions.back().reads.push_back(factor(kernel, r.element, launch));
     }
     Point p{};
-    for (int64_t batch = 0; batch < to.extent(Axis::batch); ++batch)
+    int64_t& slice = p[static_cast<std::size_t>(Axis::batch)];
+    const int64_t batches = means.slices ? 1 : to.extent(Axis::batch);
+    for (int64_t batch = 0; batch < batches; ++batch)
       for (int64_t row = 0; row < to.extent(Axis::row); ++row)
         for (int64_t column = 0; column < to.extent(Axis::column); ++column) {
           p[static_cast<std::size_t>(Axis::row)] = row;
@@ -138,7 +141,13 @@ Reference::Reference(const core::Kernel& kernel, const check::Means& means,
                                       [&](const Function& one) { return one.is_for(p); });
           const auto value = f == functions.end() ? std::nullopt : f->at(a, p);
           if (!value) continue;
-          elements_.push_back({to.name(tensor.name, p), tensor.name, to.offset(p), *value,
+          std::vector<std::size_t> places = {to.offset(p)};
+          for (slice = 1; means.slices && slice < to.extent(Axis::batch); ++slice)
+            places.push_back(to.offset(p));
+          slice = batch;
+          const std::string name = to.name(tensor.name, p);
+          elements_.push_back({means.slices ? "the sum of all slices at " + name : name,
+                               tensor.name, std::move(places), *value,
                                step_of(tensor.element) * std::abs(*value) + 1e-4});
         }
   }
@@ -146,7 +155,8 @@ Reference::Reference(const core::Kernel& kernel, const check::Means& means,
 
 std::optional<std::string> Reference::wrong_element(const simulate::Outcome& outcome) const {
   for (const Element& e : elements_) {
-    const double found = outcome.outputs.at(e.tensor).at(e.at);
+    double found = 0;
+    for (const std::size_t at : e.at) found += outcome.outputs.at(e.tensor).at(at);
     if (found == e.value || (std::isnan(found) && std::isnan(e.value))) continue;
     if (!(std::abs(found - e.value) <= e.room))
       return fmt::format("{} is {}, not {}", e.name, found, e.value);

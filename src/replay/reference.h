@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "check/means.h"
 #include "simulate/simulate.h"
@@ -22,7 +23,7 @@ class Reference {
   struct Element {
     std::string name;  // "C[0, 3, 5]"
     std::string tensor;
-    std::size_t at = 0;  // in the order of memory
+    std::vector<std::size_t> at;  // in the order of memory: of slices several, which are added
     double value = 0;
     double room = 0;  // by how much what is stored may differ
   };

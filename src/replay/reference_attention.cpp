@@ -104,8 +104,9 @@ void Reference::attention(const core::Kernel& kernel, const check::Attention& me
         size += std::abs(one);
       }
       text[column] = std::to_string(e);
-      elements_.push_back({tensor.name + "[" + join(text, ", ") + "]", tensor.name,
-                           static_cast<std::size_t>(place + e * to.strides[column]), value,
+      const std::vector<std::size_t> places = {
+          static_cast<std::size_t>(place + e * to.strides[column])};
+      elements_.push_back({tensor.name + "[" + join(text, ", ") + "]", tensor.name, places, value,
                            2 * step_of(tensor.element) * size + 1e-3});
     }
   }

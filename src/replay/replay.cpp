@@ -40,6 +40,7 @@ const std::map<std::string_view, std::set<std::string_view>>& manifestations() {
       {"rescale", {value}},
       {"dominance", {value}},
       {"degenerate", {value}},
+      {"tags", {codes::bad_tag.id}},
       {"early_access", {}},
       {"alignment", {}},
       {"resources", {}},

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "pointwise/pointwise.h"
-#include "simulate/encode.h"
+#include "simulate/domain.h"
 #include "simulate/machine.h"
 
 namespace tessera::simulate {
@@ -15,33 +15,35 @@ const RunCode* run_of(const std::variant<RunCode, Expression>& input) {
 }  // namespace
 
 /// `first`: the slots where the runs begin, those of inputs before those of results.
-void Machine::compute_lane(Strand& s, const Call& call, const ComputeCode& code, int lane,
-                           const std::vector<int64_t>& first) {
+template <class Values>
+void Machine::compute_lane(Values values, Strand& s, const Call& call, const ComputeCode& code,
+                           int lane, const std::vector<int64_t>& first) {
   const core::Kernel& k = program_.kernel;
   const pointwise::Dag& dag = *code.compute->dag;
   const pointwise::Dag::Node& last = dag.nodes[dag.results.front()];
   const bool copies = dag.results.size() == 1 && last.kind == pointwise::Dag::Node::Kind::operand;
-  std::vector<double> operands(code.inputs.size());
-  std::vector<double> results;
+  std::vector<typename Values::Value> operands(code.inputs.size());
+  std::vector<typename Values::Value> results;
   Frame& frame = frame_of_lane(s, lane);
   for (int64_t e = 0; e < code.compute->count; ++e) {
     if (code.element >= 0) frame[code.element] = e;
     for (std::size_t n = 0; n < operands.size(); ++n) {
       if (const RunCode* r = run_of(code.inputs[n]))
-        operands[n] = decode(k.registers[r->registers].element,
-                             read_slot(call, r->registers, lane, first[n] + r->steps[e]));
+        operands[n] = values.decode(k.registers[r->registers].element,
+                                    read_slot(call, r->registers, lane, first[n] + r->steps[e]));
       else
-        operands[n] = static_cast<double>(std::get<Expression>(code.inputs[n])(frame));
+        operands[n] = values.integer(std::get<Expression>(code.inputs[n])(frame));
     }
     if (copies)
       results.assign(1, operands[last.operand]);
     else
-      results = dag.eval(operands);
+      results = values.evaluate(dag, operands);
     for (std::size_t n = 0; n < code.results.size(); ++n) {
       const RunCode& r = code.results[n];
-      encode(k.registers[r.registers].element, results[n],
-             write_slot(call, r.registers, lane, first[operands.size() + n] + r.steps[e]));
+      values.encode(k.registers[r.registers].element, results[n],
+                    write_slot(call, r.registers, lane, first[operands.size() + n] + r.steps[e]));
     }
+    if (tags_ != nullptr) compute_tags(call, code, lane, e, first);
   }
 }
 
@@ -65,8 +67,10 @@ void Machine::compute(Strand& s, const Instruction& i) {
       first.push_back(0);
   }
   for (const RunCode& r : code.results) begin(r, true);
-  for (uint32_t rest = s.mask; rest != 0; rest &= rest - 1)
-    compute_lane(s, call, code, first_lane(rest), first);
+  with_values(program_, [&](auto values) {
+    for (uint32_t rest = s.mask; rest != 0; rest &= rest - 1)
+      compute_lane(values, s, call, code, first_lane(rest), first);
+  });
   s.frame[program_.lane] = 0;
   if (code.element >= 0) s.frame[code.element] = 0;
 }

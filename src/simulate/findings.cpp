@@ -41,6 +41,7 @@ uint32_t Machine::log(const Strand& s) {
 std::string Machine::what(uint32_t event) const {
   const Instruction& i = program_.code[events_[event].pc];
   if (i.kind == CodeKind::compute) return "a pointwise function";
+  if (i.kind == CodeKind::tags) return "an assertion";
   if (i.kind != CodeKind::issue) return "the body";
   const IssueCode& code = program_.issues[i.index];
   std::vector<std::string> names;

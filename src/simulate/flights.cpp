@@ -111,7 +111,9 @@ void Machine::fly(Flight& f) {
   }
   const Semantics& semantics = *f.call.code->semantics;
   if (first && semantics.take != nullptr) semantics.take(f.call);
+  if (first) follow(f.call, false);
   if (last && semantics.put != nullptr) semantics.put(f.call);
+  if (last) follow(f.call, true);
   f.stage = Flight::Stage::read;
   if (last) land(f);
 }
@@ -131,6 +133,7 @@ void Machine::land(Flight& f) {
   count_bytes(f);
   f.call.taken.clear();
   f.call.taken.shrink_to_fit();
+  f.call.tags_taken = {};
   f.knows.clear();
 }
 

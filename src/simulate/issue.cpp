@@ -242,6 +242,7 @@ void Machine::at_once(Strand& s, Call& call) {
       touch(call, a, mark, s.knows);
     }
     if (call.code->semantics->take != nullptr) call.code->semantics->take(call);
+    follow(call, false);
   }
   apply_fences(s, call);
   for (const EventCode& e : call.code->events) {

@@ -6,6 +6,7 @@
 #include "arch/wgmma.h"
 
 #include "simulate/compile.h"
+#include "simulate/domain.h"
 #include "simulate/values.h"
 
 namespace tessera::simulate {
@@ -26,6 +27,9 @@ class Maker {
     if (code_.semantics == nullptr)
       return error(fail(not_executable, "`{}` has no meaning in the interpreter", form.name)
                        .help("add it to src/simulate/values_*.cpp"));
+    if (program_.launch.residues && !Residues::have(form.name))
+      return error(fail(not_executable, "`{}` computes with bits, which residues do not have", form.name)
+                       .help("run the kernel on numbers"));
     TESSERA_CHECK(arch::check(form, issue_.choices));
     if (issue_.arguments.size() != form.operands.size())
       return error(fail(not_executable, "`{}` has {} arguments", form.name, issue_.arguments.size())

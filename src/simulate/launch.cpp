@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "simulate/compile.h"
-#include "simulate/encode.h"
+#include "simulate/domain.h"
 #include "term/evaluate.h"
 
 namespace tessera::simulate {
@@ -63,6 +63,10 @@ void widen(Frame& frame, const core::Body& body) {
       widen(frame, r->body);
     } else if (const auto* c = op.as<core::Compute>()) {
       hold(c->element);
+    } else if (const auto* t = op.as<core::Tag>()) {
+      for (term::Term s : t->over) hold(s);
+    } else if (const auto* a = op.as<core::AssertTag>()) {
+      for (term::Term s : a->over) hold(s);
     }
   }
 }
@@ -83,16 +87,18 @@ Status grid(Program& p) {
   return {};
 }
 
-Status input(Program& p, const core::Tensor& tensor, TensorCode& code) {
-  const auto found = p.launch.inputs.find(tensor.name);
-  if (found == p.launch.inputs.end() || static_cast<int64_t>(found->second.size()) != code.elements)
+template <class Values>
+Status input(Values values, const std::map<std::string, std::vector<typename Values::Value>>& given,
+             const core::Tensor& tensor, TensorCode& code) {
+  const auto found = given.find(tensor.name);
+  if (found == given.end() || static_cast<int64_t>(found->second.size()) != code.elements)
     return error(fail(not_executable, "input `{}` has {} elements in the launch", tensor.name,
-                      found == p.launch.inputs.end() ? 0 : found->second.size())
+                      found == given.end() ? 0 : found->second.size())
                      .expect("{}", code.elements));
-  const int size = size_of(tensor.element);
-  code.bytes.resize(static_cast<std::size_t>(code.elements) * size);
+  const int64_t size = size_of(tensor.element) * Values::cell;
+  code.bytes.resize(static_cast<std::size_t>(code.elements * size));
   for (int64_t i = 0; i < code.elements; ++i)
-    encode(tensor.element, found->second[i], code.bytes.data() + i * size);
+    values.encode(tensor.element, found->second[i], code.bytes.data() + i * size);
   return {};
 }
 
@@ -112,7 +118,9 @@ Status tensors(Program& p) {
     }
     if (tensor.access == core::Access::workspace)
       code.elements = code.extents.at(0) * code.strides.at(0);
-    if (tensor.access == core::Access::input) TESSERA_CHECK(input(p, tensor, code));
+    if (tensor.access == core::Access::input)
+      TESSERA_CHECK(p.launch.residues ? input(Residues{}, *p.launch.residues, tensor, code)
+                                      : input(Numbers{}, p.launch.inputs, tensor, code));
     p.tensors.push_back(std::move(code));
   }
   return {};
@@ -143,6 +151,7 @@ Status maps(Program& p) {
 }  // namespace
 
 Status bind(Program& p) {
+  p.cell = p.launch.residues ? Residues::cell : Numbers::cell;
   TESSERA_CHECK(parameters(p));
   widen(p.frame, p.kernel.body);
   TESSERA_CHECK(grid(p));

@@ -1,9 +1,8 @@
 #include "simulate/machine.h"
 
 #include <algorithm>
-#include <limits>
 
-#include "simulate/encode.h"
+#include "simulate/domain.h"
 
 namespace tessera::simulate {
 namespace {
@@ -39,7 +38,7 @@ void Machine::start() {
     TensorState state;
     if (k.tensors[t].access != core::Access::input) {
       const int64_t bytes = code.elements * size_of(k.tensors[t].element);
-      state.bytes.assign(static_cast<std::size_t>(bytes), 0xff);
+      state.bytes.assign(static_cast<std::size_t>(held(bytes)), 0xff);
       state.shadow = Shadow(bytes, code.unit, true, false);
       state.writes.assign(static_cast<std::size_t>(code.elements), 0);
     }
@@ -50,7 +49,7 @@ void Machine::start() {
   for (int b = 0; b < program_.blocks; ++b) {
     Block& block = blocks_[b];
     const int64_t bytes = k.shared_bytes();
-    block.shared.assign(static_cast<std::size_t>(bytes), 0xff);
+    block.shared.assign(static_cast<std::size_t>(held(bytes)), 0xff);
     block.shadow = Shadow(bytes, program_.shared_unit, false, false);
     block.barriers.resize(static_cast<std::size_t>(program_.barriers));
     for (Barrier& barrier : block.barriers) barrier.component = component(true);
@@ -70,6 +69,7 @@ void Machine::start() {
       advancing_.push_back(s.id);
     }
   }
+  begin_tags();
   drain();
 }
 
@@ -184,30 +184,43 @@ Outcome Machine::run() {
   return outcome();
 }
 
+template <class Values>
+void Machine::take_output(Values values, int tensor) {
+  const core::Tensor& t = program_.kernel.tensors[tensor];
+  const TensorState& state = tensors_[tensor];
+  const int64_t size = size_of(t.element);
+  std::vector<typename Values::Value> out(state.writes.size());
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const int64_t at = static_cast<int64_t>(i) * size;
+    out[i] = state.shadow.written(at) ? values.decode(t.element, state.bytes.data() + held(at))
+                                      : values.nothing();
+  }
+  if constexpr (std::is_same_v<Values, Residues>)
+    out_.residues[t.name] = std::move(out);
+  else
+    out_.outputs[t.name] = std::move(out);
+}
+
 Outcome Machine::outcome() {
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     const core::Tensor& tensor = program_.kernel.tensors[t];
     if (tensor.access != core::Access::output) continue;
-    const int size = size_of(tensor.element);
-    std::vector<double> values(tensors_[t].writes.size());
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = tensors_[t].shadow.written(static_cast<int64_t>(i) * size)
-                      ? decode(tensor.element, tensors_[t].bytes.data() + i * size)
-                      : std::numeric_limits<double>::quiet_NaN();
-    out_.outputs[tensor.name] = std::move(values);
+    with_values(program_, [&](auto values) { take_output(values, static_cast<int>(t)); });
   }
   return std::move(out_);
 }
 
 uint8_t* Machine::memory(arch::Space space, int place, int64_t at) {
+  if (plane_ >= 0) return tag_byte(space, place, at);
   std::vector<uint8_t>& bytes =
       space == arch::Space::global ? tensors_[place].bytes : blocks_[place].shared;
-  return bytes.data() + at;
+  return bytes.data() + held(at);
 }
 
 const uint8_t* Machine::read_memory(arch::Space space, int place, int64_t at) {
+  if (plane_ >= 0) return tag_byte(space, place, at);
   if (space == arch::Space::global && tensors_[place].bytes.empty())
-    return program_.tensors[place].bytes.data() + at;
+    return program_.tensors[place].bytes.data() + held(at);
   return memory(space, place, at);
 }
 

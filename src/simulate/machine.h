@@ -37,7 +37,9 @@ class Machine {
 
   // What values need (values_*.cpp).
   const Program& program() const { return program_; }
-  /// The memory's bytes, from `at`.
+  /// Bytes here that hold so many bytes of the machine (simulate/domain.h).
+  [[nodiscard]] int64_t held(int64_t bytes) const { return bytes * program_.cell; }
+  /// The memory's bytes, from the machine's byte `at`.
   uint8_t* memory(arch::Space space, int place, int64_t at);
   const uint8_t* read_memory(arch::Space space, int place, int64_t at);
   /// The bytes of an operand's element in a lane's registers: to be read, which is TS0842 where
@@ -60,6 +62,28 @@ class Machine {
   Matrix matrix(const Call& call, int operand);
   /// Blocks that get the bytes: those of the mask operand, else the call's own.
   std::vector<int> targets(const Call& call, int blocks_operand);
+  // Tags (tags_machine.cpp), where the kernel has some.
+  Tags& tags() { return *tags_; }
+  /// Does what moves bytes again with the bytes of their tags.
+  void move_tags(Call& call, void (*what)(Call&));
+  TagId memory_tag(arch::Space space, int place, int64_t at, int64_t size);
+  void set_memory_tag(arch::Space space, int place, int64_t at, int64_t size, TagId tag);
+  TagId register_tag(const Call& call, int operand, int lane, int64_t element) {
+    return slot_tag(call, call.code->operands[operand].storage, lane,
+                    call.given[operand](lane) + element);
+  }
+  void set_register_tag(const Call& call, int operand, int lane, int64_t element, TagId tag) {
+    set_slot_tag(call, call.code->operands[operand].storage, lane,
+                 call.given[operand](lane) + element, tag);
+  }
+  /// Of an element of a tensor, by its place or by its index, which may lie outside of an input.
+  TagId tensor_tag(int tensor, int64_t element);
+  TagId tensor_tag(int tensor, const std::vector<int64_t>& index);
+  /// What an asynchronous copy takes with the bytes that it has read.
+  static void begin_tags(Call& call, int64_t bytes);
+  static void take_tag(Call& call, int64_t at, int64_t size, TagId tag);
+  /// Of what a lane loads from global memory.
+  void load_tags(const Call& call, int to, int from, int lane);
   /// Whether the access happens for the lane.
   static bool happens(const Call& call, const AccessCode& access, int lane);
 
@@ -73,6 +97,8 @@ class Machine {
   uint32_t component(bool lasting);
   [[nodiscard]] bool can_go(const Strand& s) const;
   [[nodiscard]] int64_t object_of(const Strand& s, bool* waits) const;
+  template <class Values>
+  void take_output(Values values, int tensor);
   Outcome outcome();
 
   // strands.cpp
@@ -105,7 +131,8 @@ class Machine {
   void check_needs(const Call& call, const Knowledge& knows);
   void check_made(const Call& call, const Barrier& b, const Knowledge& knows);
   void compute(Strand& s, const Instruction& i);
-  void compute_lane(Strand& s, const Call& call, const ComputeCode& code, int lane,
+  template <class Values>
+  void compute_lane(Values values, Strand& s, const Call& call, const ComputeCode& code, int lane,
                     const std::vector<int64_t>& first);
   bool asynchronous_product(const Call& call) const { return call.code->wgmma.has_value(); }
 
@@ -131,6 +158,33 @@ class Machine {
   void touch_operands(const Call& call);
   void issue_product(const Call& call);
   void compare_products(const Call& call);
+
+  // tags_machine.cpp
+  void begin_tags();
+  void begin_tags(int registers, RegisterFile& f) const;
+  void follow(Call& call, bool puts);
+  uint8_t* tag_byte(arch::Space space, int place, int64_t at);
+  TagId slot_tag(const Call& call, int registers, int lane, int64_t slot);
+  void set_slot_tag(const Call& call, int registers, int lane, int64_t slot, TagId tag);
+  void compute_tags(const Call& call, const ComputeCode& code, int lane, int64_t element,
+                    const std::vector<int64_t>& first);
+  // tags_asserted.cpp
+  /// What one side of an assertion carries, and where.
+  struct Carried {
+    int64_t value = Tags::none;
+    const TagCode::At* at = nullptr;  // null: nowhere, a value alone
+    int64_t place = 0;                // the slot, or the byte of shared memory
+  };
+  std::string place_text(const Call& call, const Carried& c) const;
+  void tag(Strand& s, const Instruction& i);
+  void say(const Call& call, const TagCode& code, Frame& frame, int lane);
+  bool holds(const Call& call, const TagCode& code, Frame& frame, int lane);
+  bool agrees(const Call& call, const TagCode& code, int lane, const std::vector<Carried>& here,
+              const std::vector<Carried>& there);
+  Carried carried(const Call& call, const TagCode& code, const TagCode::At& at, const Frame& frame,
+                  int lane);
+  std::pair<arch::Space, int64_t> byte_at(const Call& call, const TagCode::At& at,
+                                          const Frame& frame) const;
 
   // barriers.cpp
   bool signal(Strand& s, const Call& call, const EventCode& e);
@@ -205,6 +259,8 @@ class Machine {
   std::vector<uint32_t> last_clock_;  // of each component of a flight
   std::vector<Event> events_;
   std::set<std::string> said_;
+  std::unique_ptr<Tags> tags_;  // null: the kernel has none
+  int plane_ = -1;              // the byte of tags that is moved; -1: values are
   Outcome out_;
 };
 

@@ -1,6 +1,7 @@
 #include "simulate/program.h"
 
 #include <algorithm>
+#include <set>
 
 #include "core/walk.h"
 #include "simulate/compile.h"
@@ -10,6 +11,14 @@ namespace {
 
 using core::Body;
 using core::Op;
+
+/// The operands that a node of the DAG is a function of.
+// NOLINTNEXTLINE(misc-no-recursion): functions nest
+void made_of(const pointwise::Dag& dag, int node, std::set<int>& out) {
+  const pointwise::Dag::Node& n = dag.nodes[node];
+  if (n.kind == pointwise::Dag::Node::Kind::operand) out.insert(n.operand);
+  for (const int a : n.arguments) made_of(dag, a, out);
+}
 
 class Flattener {
  public:
@@ -68,8 +77,92 @@ class Flattener {
       TESSERA_TRY(made, run(r, c.count));
       code.results.push_back(std::move(made));
     }
+    for (const int result : c.dag->results) {
+      std::set<int> operands;
+      made_of(*c.dag, result, operands);
+      code.made_of.emplace_back(operands.begin(), operands.end());
+    }
     p_.computes.push_back(std::move(code));
     emit({.kind = CodeKind::compute, .index = static_cast<int>(p_.computes.size()) - 1});
+    return {};
+  }
+
+  Status one(const core::Tag& t) {
+    if (const auto* tensor = std::get_if<core::GlobalAt>(&t.at)) {
+      if (!t.value) return {};  // as it begins
+      TensorTags tags{.name = tag_name(t.name)};
+      for (term::Term s : tensor->at) tags.places.push_back(place(s));
+      TESSERA_TRY(value, expression(p_, t.value));
+      tags.value = std::move(value);
+      p_.tensor_tags[tensor->tensor.index].push_back(std::move(tags));
+      return {};
+    }
+    TagCode code{.says = &t, .name = tag_name(t.name)};
+    TESSERA_TRY(at, tagged(t.at));
+    code.at = std::move(at);
+    if (t.value) {
+      TESSERA_TRY(value, expression(p_, t.value));
+      code.value = std::move(value);
+    }
+    return tags(std::move(code), t.over);
+  }
+  Status one(const core::AssertTag& a) {
+    TagCode code{.asserts = &a, .name = tag_name(a.name)};
+    TESSERA_TRY(at, tagged(a.at));
+    code.at = std::move(at);
+    if (const auto* other = std::get_if<core::Tagged>(&a.to)) {
+      TESSERA_TRY(place, tagged(*other));
+      code.other = std::move(place);
+    } else {
+      TESSERA_TRY(value, expression(p_, std::get<term::Term>(a.to)));
+      code.value = std::move(value);
+    }
+    return tags(std::move(code), a.over);
+  }
+  int tag_name(const std::string& name) {
+    const auto found = std::find(p_.tag_names.begin(), p_.tag_names.end(), name);
+    if (found != p_.tag_names.end()) return static_cast<int>(found - p_.tag_names.begin());
+    p_.tag_names.push_back(name);
+    return static_cast<int>(p_.tag_names.size()) - 1;
+  }
+  Result<TagCode::At> tagged(const core::Tagged& t) {
+    TagCode::At out;
+    std::vector<term::Term> at;
+    if (const auto* r = std::get_if<core::Slice>(&t)) {
+      out.registers = true;
+      out.storage = r->registers.index;
+      at = {r->first};
+    } else {
+      const auto* s = std::get_if<core::SharedAt>(&t);
+      if (s == nullptr) return error(fail(not_executable, "a tensor is asserted something of"));
+      out.storage = s->shared.index;
+      at = s->at;
+    }
+    for (term::Term one : at) {
+      TESSERA_TRY(e, expression(p_, one));
+      out.at.push_back(std::move(e));
+    }
+    return out;
+  }
+  /// Which symbols each side has, and whether lanes differ.
+  Status tags(TagCode code, const std::vector<term::Term>& over) {
+    const auto uses = [](const TagCode::At& at, const term::Symbol* s) {
+      return std::any_of(at.at.begin(), at.at.end(),
+                         [&](const Expression& e) { return e.uses(s); });
+    };
+    const auto other = [&](const term::Symbol* s) {
+      return code.other ? uses(*code.other, s) : !code.value.empty() && code.value.uses(s);
+    };
+    const term::Symbol* lane = p_.kernel.at.lane->symbol;
+    code.by_lane = code.at.registers || (code.other && code.other->registers) ||
+                   uses(code.at, lane) || other(lane);
+    for (term::Term t : over) {
+      const TagCode::Symbol s{place(t), t->symbol->bounds.upper->facts.constant().value_or(1)};
+      const bool a = uses(code.at, t->symbol), b = other(t->symbol);
+      if (a || b) (a && b ? code.both : a ? code.here : code.there).push_back(s);
+    }
+    p_.tags.push_back(std::move(code));
+    emit({.kind = CodeKind::tags, .index = static_cast<int>(p_.tags.size()) - 1});
     return {};
   }
 
@@ -223,6 +316,7 @@ Result<std::shared_ptr<const Program>> compile(const core::Kernel& kernel, const
     p.barriers_end = std::max(p.barriers_end, end);
     p.barriers += static_cast<int>(b.count);
   }
+  p.tensor_tags.resize(p.kernel.tensors.size());
   Flattener f(p);
   TESSERA_CHECK(f.body(p.kernel.body));
   f.emit({.kind = CodeKind::end});

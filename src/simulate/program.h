@@ -83,12 +83,42 @@ struct ComputeCode {
   const core::Compute* compute = nullptr;
   std::vector<std::variant<RunCode, Expression>> inputs;
   std::vector<RunCode> results;
-  int element = -1;  // its place in the frame
+  std::vector<std::vector<int>> made_of;  // of each result: the inputs that it is a function of
+  int element = -1;                       // its place in the frame
+};
+
+/// What an author says or asserts of tags.
+struct TagCode {
+  struct At {
+    bool registers = false;
+    int storage = -1;
+    std::vector<Expression> at;  // coordinates, or the slot
+  };
+  struct Symbol {
+    int place = 0;  // in the frame
+    int64_t extent = 1;
+  };
+  const core::Tag* says = nullptr;  // one of both
+  const core::AssertTag* asserts = nullptr;
+  int name = 0;  // in Program::tag_names
+  At at;
+  std::optional<At> other;  // that is compared with
+  Expression value;         // else
+  std::vector<Symbol> here, there,
+      both;  // of `over`: what the place alone, the other side, both have
+  bool by_lane = false;
+};
+/// The tags that a tensor's elements have from the beginning: a value of the indices a name.
+struct TensorTags {
+  int name = 0;
+  std::vector<int> places;  // of the indices, in the frame
+  Expression value;
 };
 
 enum class CodeKind : uint8_t {
   issue,
   compute,
+  tags,  // of `index`
   declare,
   branch,  // where `condition` is false, to `target`
   jump,    // to `target`
@@ -101,7 +131,7 @@ enum class CodeKind : uint8_t {
 struct Instruction {
   CodeKind kind = CodeKind::end;
   int target = 0;
-  int index = 0;   // of issue, compute; the registers of declare
+  int index = 0;   // of issue, compute, tags; the registers of declare
   int place = -1;  // in the frame
   int first = 0, count = 0;
   Expression value;  // the condition of a branch
@@ -116,7 +146,7 @@ struct TensorCode {
   int64_t elements = 0;  // that it spans
   std::vector<int64_t> extents, strides;
   int64_t unit = 1;            // bytes of a piece of its shadow
-  std::vector<uint8_t> bytes;  // of an input
+  std::vector<uint8_t> bytes;  // of an input, in cells
 };
 struct MapCode {
   std::vector<int64_t> extents, strides, box;  // elements, dimension 0 fastest
@@ -126,10 +156,14 @@ struct MapCode {
 struct Program {
   core::Kernel kernel{"", 32};
   Launch launch;
+  int64_t cell = 1;  // bytes here for one of the machine (simulate/domain.h)
   std::vector<Instruction> code;
   std::vector<LoopScope> scopes = {{}};
   std::vector<IssueCode> issues;
   std::vector<ComputeCode> computes;
+  std::vector<std::string> tag_names;  // none: nothing is tagged
+  std::vector<TagCode> tags;
+  std::vector<std::vector<TensorTags>> tensor_tags;  // by tensor
   std::vector<TensorCode> tensors;
   std::vector<MapCode> maps;
   std::vector<std::vector<Mode>> shared;  // the modes of each run of shared memory

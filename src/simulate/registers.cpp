@@ -10,14 +10,19 @@ void Machine::declare(Strand& s, int registers) {
   RegisterFile& f = warps_[s.warp].registers[registers];
   const auto slots = static_cast<std::size_t>(program_.slots[registers]);
   if (!f.declared) {
-    f.bytes.assign(slots * 32 * size_of(r.element), 0xff);
+    f.bytes.assign(slots * 32 * held(size_of(r.element)), 0xff);
     f.has.assign(slots, 0);
     f.locked.assign(slots, 0);
     f.touched.assign(slots, 0);
     f.shape.assign(slots, 0);
     f.declared = true;
+    begin_tags(registers, f);
   }
   for (uint32_t& lanes : f.has) lanes &= ~s.mask;
+  const int64_t bytes = program_.slots[registers] * size_of(r.element);  // of a lane
+  for (std::vector<uint8_t>& tags : f.tags)
+    for (uint32_t rest = tags.empty() ? 0 : s.mask; rest != 0; rest &= rest - 1)
+      std::fill_n(tags.begin() + first_lane(rest) * bytes, bytes, 0);
 }
 
 RegisterFile& Machine::file(const Call& call, int registers) {
@@ -33,6 +38,9 @@ RegisterFile& Machine::file(const Call& call, int registers) {
 const uint8_t* Machine::read_slot(const Call& call, int registers, int lane, int64_t slot) {
   RegisterFile& f = warps_[call.warp].registers[registers];
   const core::Registers& r = program_.kernel.registers[registers];
+  if (plane_ >= 0)
+    return f.tags[static_cast<std::size_t>(plane_)].data() +
+           (lane * program_.slots[registers] + slot) * size_of(r.element);
   if ((f.has[slot] >> lane & 1) == 0) {
     report(fail(uninitialized, "element {} of registers `{}` is read before it has a value", slot,
                 r.name)
@@ -41,14 +49,19 @@ const uint8_t* Machine::read_slot(const Call& call, int registers, int lane, int
            call.event);
     f.has[slot] |= 1U << lane;  // said once
   }
-  return f.bytes.data() + (lane * program_.slots[registers] + slot) * size_of(r.element);
+  return f.bytes.data() +
+         held((lane * program_.slots[registers] + slot) * size_of(r.element));
 }
 
 uint8_t* Machine::write_slot(const Call& call, int registers, int lane, int64_t slot) {
   RegisterFile& f = warps_[call.warp].registers[registers];
   const core::Registers& r = program_.kernel.registers[registers];
+  if (plane_ >= 0)
+    return f.tags[static_cast<std::size_t>(plane_)].data() +
+           (lane * program_.slots[registers] + slot) * size_of(r.element);
   f.has[slot] |= 1U << lane;
-  return f.bytes.data() + (lane * program_.slots[registers] + slot) * size_of(r.element);
+  return f.bytes.data() +
+         held((lane * program_.slots[registers] + slot) * size_of(r.element));
 }
 
 /// An access by the warp itself, at once.

@@ -7,17 +7,20 @@
 //
 // The memory model is docs/memory-model.md. Values are those of the element types, held as their
 // bytes in memory and registers; sums of products are kept in double and rounded to the
-// accumulator's type once an instruction.
+// accumulator's type once an instruction. A launch may ask for residues in their place
+// (simulate/domain.h).
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "diag/result.h"
 
 #include "core/kernel.h"
+#include "residue/value.h"
 
 namespace tessera::simulate {
 
@@ -30,6 +33,7 @@ inline constexpr Code bad_barrier{"TS0845", "simulate.bad_barrier"};
 inline constexpr Code registers_in_flight{"TS0846", "simulate.registers_in_flight"};
 inline constexpr Code bad_output{"TS0847", "simulate.bad_output"};
 inline constexpr Code early_exit{"TS0848", "simulate.early_exit"};
+inline constexpr Code bad_tag{"TS0887", "simulate.bad_tag"};
 inline constexpr Code not_executable{"TS0849", "simulate.not_executable"};
 
 struct Launch {
@@ -38,6 +42,9 @@ struct Launch {
   /// spans. They are rounded to the tensor's type.
   std::map<std::string, std::vector<double>> inputs;
   int64_t multiprocessors = 132;
+  /// Set: the kernel runs on residues in the place of numbers, with these inputs in the place of
+  /// `inputs`. Instructions that compute with bits have no meaning then.
+  std::optional<std::map<std::string, std::vector<residue::Value>>> residues = std::nullopt;
 };
 
 /// Which of the possible steps is taken next, where there are several.
@@ -50,6 +57,8 @@ struct Schedule {
 struct Outcome {
   /// By name: elements in the order of memory; NaN where nothing was written.
   std::map<std::string, std::vector<double>> outputs;
+  /// The same of a run on residues: nothing where nothing was written.
+  std::map<std::string, std::vector<residue::Value>> residues;
   /// Each carries, in its data, the schedule that leads to it: "seed" and "choices".
   std::vector<Diagnostic> findings;
   int64_t steps = 0;

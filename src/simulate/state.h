@@ -10,10 +10,15 @@
 #include "simulate/clock.h"
 #include "simulate/program.h"
 #include "simulate/shadow.h"
+#include "simulate/tags.h"
 
 namespace tessera::simulate {
 
 constexpr uint32_t all_lanes = ~0U;
+
+/// The bytes of the numbers of tags (tags.h) of as many bytes of a memory or of registers: where
+/// values are moved, so are they.
+using TagBytes = std::array<std::vector<uint8_t>, sizeof(TagId)>;
 
 /// An argument's values in one execution: `per` integers, of each lane where lanes differ. Of
 /// shared memory: the byte in the block, but of a descriptor the coordinates; of a barrier: its
@@ -37,6 +42,7 @@ struct Call {
   uint32_t event = 0;  // in the log
   std::vector<Given> given;
   std::vector<uint8_t> taken;  // of an asynchronous one: what it has read
+  TagBytes tags_taken;         // and the tags of it
 };
 
 /// What a diagnostic says of an executed instruction.
@@ -84,7 +90,8 @@ struct Strand {
 /// The registers of one declaration in one warp.
 struct RegisterFile {
   bool declared = false;
-  std::vector<uint8_t> bytes;     // lane by lane
+  std::vector<uint8_t> bytes;  // lane by lane
+  TagBytes tags;
   std::vector<uint32_t> has;      // of each element slot: lanes that have a value
   std::vector<uint32_t> locked;   // of each slot: the wgmma that last uses it, from 1
   std::vector<uint32_t> touched;  // of each slot: fences of wgmma before its last access, and 1
@@ -153,6 +160,7 @@ struct ClusterBarrier {
 
 struct Block {
   std::vector<uint8_t> shared;
+  TagBytes tags;  // of shared memory
   Shadow shadow;
   std::vector<Barrier> barriers;
   std::array<Named, 16> named;
@@ -170,6 +178,8 @@ struct Block {
 
 struct TensorState {
   std::vector<uint8_t> bytes;  // empty: the launch's, an input
+  TagBytes tags;
+  std::vector<TagId> elements;  // of an input: the tags of its elements
   Shadow shadow;
   std::vector<uint8_t> writes;  // of each element of an output
 };

@@ -90,6 +90,10 @@ bool Machine::control(Strand& s, const Instruction& i) {
       compute(s, i);
       ++s.pc;
       return true;
+    case CodeKind::tags:
+      tag(s, i);
+      ++s.pc;
+      return true;
     case CodeKind::declare:
       declare(s, i.index);
       ++s.pc;

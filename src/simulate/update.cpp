@@ -1,12 +1,9 @@
 #include "simulate/update.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 
 #include "base/text.h"
-
-#include "simulate/encode.h"
 
 namespace tessera::simulate {
 
@@ -19,19 +16,6 @@ DType element_of_update(std::string_view form) {
     if (part == "s32") return DType::int32;
   }
   throw std::logic_error("no element type in " + std::string(form));
-}
-
-void update_element(DType type, std::string_view op, const unsigned char* by, unsigned char* at) {
-  const double x = decode(type, at);
-  const double y = decode(type, by);
-  if (op == "add")
-    encode(type, x + y, at);
-  else if (op == "min")
-    encode(type, std::min(x, y), at);
-  else if (op == "max")
-    encode(type, std::max(x, y), at);
-  else
-    throw std::logic_error("no update by " + std::string(op));
 }
 
 }  // namespace tessera::simulate

@@ -15,6 +15,10 @@ struct Semantics {
   void (*take)(Call&);
   /// Of an asynchronous form: what it puts into its destinations.
   void (*put)(Call&);
+  /// What becomes of tags: where elements are moved, that is done again with the bytes of their
+  /// tags; where they are computed, `computed`, if any, says it.
+  bool moves = true;
+  void (*computed)(Call&) = nullptr;
 };
 
 /// Null: no instruction of that name has a meaning here.

@@ -1,6 +1,7 @@
 // cp.async and bulk copies: runs of bytes.
 #include <cstring>
 
+#include "simulate/domain.h"
 #include "simulate/machine.h"
 #include "simulate/update.h"
 #include "simulate/value_families.h"
@@ -20,10 +21,10 @@ void copy_lanes(Call& call) {
     const int lane = __builtin_ctz(rest);
     uint8_t* at = call.machine->memory(Space::shared, call.block, call.given[to](lane));
     const int64_t filled = read.bytes >= 0 ? call.given[read.bytes](lane) : width;
-    std::memset(at, 0, width);
+    std::memset(at, 0, call.machine->held(width));
     if (filled > 0)
       std::memcpy(at, call.machine->read_memory(Space::global, tensor, call.given[from](lane)),
-                  filled);
+                  call.machine->held(filled));
   }
 }
 
@@ -41,7 +42,7 @@ const uint8_t* source(const Call& call, int64_t* bytes) {
 void take(Call& call) {
   int64_t bytes = 0;
   const uint8_t* from = source(call, &bytes);
-  call.taken.assign(from, from + bytes);
+  call.taken.assign(from, from + call.machine->held(bytes));
 }
 
 uint8_t* global_target(const Call& call) {
@@ -66,8 +67,10 @@ void put_update(Call& call) {
   const DType type = element_of_update(call.code->form->name);
   const std::string op = call.code->issue->choices.front().second;
   uint8_t* at = global_target(call);
-  for (std::size_t i = 0; i < call.taken.size(); i += size_of(type))
-    update_element(type, op, call.taken.data() + i, at + i);
+  with_values(call.machine->program(), [&](auto values) {
+    for (std::size_t i = 0; i < call.taken.size(); i += call.machine->held(size_of(type)))
+      update_element(values, type, op, call.taken.data() + i, at + i);
+  });
 }
 
 }  // namespace
@@ -79,11 +82,11 @@ std::span<const Semantics> copy_values() {
       {"cp_async.16", nullptr, copy_lanes},
       {"bulk.load", take, put},
       {"bulk.store", take, put},
-      {"bulk.reduce.f16", take, put_update},
-      {"bulk.reduce.bf16", take, put_update},
-      {"bulk.reduce.f32", take, put_update},
-      {"bulk.reduce.f64", take, put_update},
-      {"bulk.reduce.s32", take, put_update},
+      {"bulk.reduce.f16", take, put_update, false},
+      {"bulk.reduce.bf16", take, put_update, false},
+      {"bulk.reduce.f32", take, put_update, false},
+      {"bulk.reduce.f64", take, put_update, false},
+      {"bulk.reduce.s32", take, put_update, false},
   };
   return all;
 }

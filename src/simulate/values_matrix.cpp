@@ -54,8 +54,10 @@ void load(Call& call) {
   const int to = call.code->operand("to");
   const int64_t size = size_of_registers(call, to);
   each_element(call, "from", [&](int lane, int64_t byte, int64_t at) {
-    std::memcpy(call.machine->write_registers(call, to, lane, byte / size) + byte % size,
-                call.machine->read_memory(arch::Space::shared, call.block, at), 2);
+    std::memcpy(call.machine->write_registers(call, to, lane, byte / size) +
+                    call.machine->held(byte % size),
+                call.machine->read_memory(arch::Space::shared, call.block, at),
+                call.machine->held(2));
   });
 }
 
@@ -64,7 +66,9 @@ void store(Call& call) {
   const int64_t size = size_of_registers(call, from);
   each_element(call, "to", [&](int lane, int64_t byte, int64_t at) {
     std::memcpy(call.machine->memory(arch::Space::shared, call.block, at),
-                call.machine->read_registers(call, from, lane, byte / size) + byte % size, 2);
+                call.machine->read_registers(call, from, lane, byte / size) +
+                    call.machine->held(byte % size),
+                call.machine->held(2));
   });
 }
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "simulate/encode.h"
+#include "simulate/domain.h"
 #include "simulate/machine.h"
 #include "simulate/update.h"
 #include "simulate/value_families.h"
@@ -45,8 +45,8 @@ void load(Call& call) {
     const int64_t at = call.given[m.address](lane);
     const uint8_t* from = call.machine->read_memory(m.space, m.place, at);
     for (int64_t e = 0; e < m.elements; ++e)
-      std::memcpy(call.machine->write_registers(call, m.registers, lane, e), from + e * m.size,
-                  m.size);
+      std::memcpy(call.machine->write_registers(call, m.registers, lane, e),
+                  from + call.machine->held(e * m.size), call.machine->held(m.size));
   });
 }
 
@@ -55,8 +55,9 @@ void store(Call& call) {
   each_lane(call, [&](int lane) {
     uint8_t* to = call.machine->memory(m.space, m.place, call.given[m.address](lane));
     for (int64_t e = 0; e < m.elements; ++e)
-      std::memcpy(to + e * m.size, call.machine->read_registers(call, m.registers, lane, e),
-                  m.size);
+      std::memcpy(to + call.machine->held(e * m.size),
+                  call.machine->read_registers(call, m.registers, lane, e),
+                  call.machine->held(m.size));
   });
 }
 
@@ -70,10 +71,37 @@ void update(Call& call) {
     uint8_t* at = call.machine->memory(m.space, m.place, call.given[m.address](lane));
     if (returns)
       std::memcpy(call.machine->write_registers(call, call.code->operand("old"), lane, 0), at,
-                  size_of(type));
-    for (int64_t e = 0; e < m.elements; ++e)
-      update_element(type, op, call.machine->read_registers(call, m.registers, lane, e),
-                     at + e * size_of(type));
+                  call.machine->held(size_of(type)));
+    with_values(call.machine->program(), [&](auto values) {
+      for (int64_t e = 0; e < m.elements; ++e)
+        update_element(values, type, op, call.machine->read_registers(call, m.registers, lane, e),
+                       at + call.machine->held(e * size_of(type)));
+    });
+  });
+}
+
+/// What lies outside of its tensor, and is not loaded, carries the tags of its index all the same.
+void loaded(Call& call) {
+  const Moved m = moved(call, "to", "from");
+  if (m.space == arch::Space::shared) return call.machine->move_tags(call, load);
+  for (uint32_t rest = call.lanes; rest != 0; rest &= rest - 1)
+    call.machine->load_tags(call, m.registers, m.address, __builtin_ctz(rest));
+}
+
+void updated(Call& call) {
+  const Moved m = moved(call, "by", "at");
+  const int64_t size = size_of(element_of_update(call.code->form->name));
+  const int old = call.code->form->operand("old") != nullptr ? call.code->operand("old") : -1;
+  each_lane(call, [&](int lane) {
+    const int64_t at = call.given[m.address](lane);
+    for (int64_t e = 0; e < m.elements; ++e) {
+      const TagId before = call.machine->memory_tag(m.space, m.place, at + e * size, size);
+      if (old >= 0 && e == 0) call.machine->set_register_tag(call, old, lane, 0, before);
+      call.machine->set_memory_tag(
+          m.space, m.place, at + e * size, size,
+          call.machine->tags().join(before,
+                                    call.machine->register_tag(call, m.registers, lane, e)));
+    }
   });
 }
 
@@ -81,16 +109,16 @@ void update(Call& call) {
 
 std::span<const Semantics> memory_values() {
   static constexpr Semantics all[] = {
-      {"load.", load, nullptr},
+      {"load.", load, nullptr, true, loaded},
       {"store.", store, nullptr},
-      {"reduce.global.f32", update, nullptr},
-      {"reduce.shared.f32", update, nullptr},
-      {"reduce.global.s32", update, nullptr},
-      {"reduce.shared.s32", update, nullptr},
-      {"atomic.global.f32", update, nullptr},
-      {"atomic.shared.f32", update, nullptr},
-      {"atomic.global.s32", update, nullptr},
-      {"atomic.shared.s32", update, nullptr},
+      {"reduce.global.f32", update, nullptr, false, updated},
+      {"reduce.shared.f32", update, nullptr, false, updated},
+      {"reduce.global.s32", update, nullptr, false, updated},
+      {"reduce.shared.s32", update, nullptr, false, updated},
+      {"atomic.global.f32", update, nullptr, false, updated},
+      {"atomic.shared.f32", update, nullptr, false, updated},
+      {"atomic.global.s32", update, nullptr, false, updated},
+      {"atomic.shared.s32", update, nullptr, false, updated},
   };
   return all;
 }

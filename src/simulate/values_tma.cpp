@@ -1,13 +1,10 @@
 // Boxes of tensors. A box lies in shared memory without gaps, dimension 0 fastest, under its map's
 // swizzle of byte addresses.
-#include <bit>
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "arch/shared_tile.h"
 
-#include "simulate/encode.h"
+#include "simulate/domain.h"
 #include "simulate/machine.h"
 #include "simulate/update.h"
 #include "simulate/value_families.h"
@@ -64,34 +61,47 @@ void each_run(const Call& call, const Box& b, const Run& run) {
   }
 }
 
-/// float32 rounded to the nearest number of tf32, ties away from zero.
-float to_tf32(float v) {
-  if (!std::isfinite(v)) return v;
-  return std::bit_cast<float>((std::bit_cast<uint32_t>(v) + 0x1000U) & ~0x1fffU);
-}
-
-void gather(Call& call) {
+template <class Values>
+void gather(Call& call, Values values) {
   const Box b = box_of(call);
-  call.taken.assign(static_cast<std::size_t>(b.code.bytes), 0);
-  std::vector<uint8_t> outside(static_cast<std::size_t>(b.size), 0);
+  const int64_t size = call.machine->held(b.size);
+  call.taken.assign(static_cast<std::size_t>(call.machine->held(b.code.bytes)), 0);
+  std::vector<uint8_t> outside(static_cast<std::size_t>(size), 0);
   if (b.map.fill == arch::OutOfBounds::nan)
-    encode(b.element, std::numeric_limits<double>::quiet_NaN(), outside.data());
+    values.encode(b.element, values.nothing(), outside.data());
   each_run(call, b, [&](int64_t first, int64_t count, int64_t element) {
-    uint8_t* to = call.taken.data() + first * b.size;
+    uint8_t* to = call.taken.data() + first * size;
     if (element >= 0)
       std::memcpy(to,
                   call.machine->read_memory(Space::global, b.map.tensor.index, element * b.size),
-                  count * b.size);
+                  count * size);
     else
-      for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * b.size, outside.data(), b.size);
+      for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * size, outside.data(), size);
   });
-  if (!b.map.rounded) return;
-  for (std::size_t i = 0; i + 4 <= call.taken.size(); i += 4) {
-    float v = 0;
-    std::memcpy(&v, call.taken.data() + i, 4);
-    v = to_tf32(v);
-    std::memcpy(call.taken.data() + i, &v, 4);
-  }
+  if (b.map.rounded) values.round_to_tf32(call.taken);
+}
+void gather(Call& call) {
+  with_values(call.machine->program(), [&](auto values) { gather(call, values); });
+}
+
+/// An element of the box carries the tags of its index, outside of the tensor too.
+void gather_tags(Call& call) {
+  const Box b = box_of(call);
+  const Given& at = call.given[call.code->operand("at")];
+  const auto rank = b.map.dims.size();
+  std::vector<int64_t> index(rank);
+  call.machine->begin_tags(call, b.code.bytes);
+  each_run(call, b, [&](int64_t first, int64_t count, int64_t element) {
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t rest = first + i;
+      for (std::size_t d = 0; element < 0 && d < rank; rest /= b.code.box[d++])
+        index[static_cast<std::size_t>(b.map.dims[d])] =
+            at(0, static_cast<int64_t>(d)) + rest % b.code.box[d];
+      const TagId tag = element >= 0 ? call.machine->tensor_tag(b.map.tensor.index, element + i)
+                                     : call.machine->tensor_tag(b.map.tensor.index, index);
+      call.machine->take_tag(call, (first + i) * b.size, b.size, tag);
+    }
+  });
 }
 
 /// 16 bytes at a time, which no swizzle parts.
@@ -106,17 +116,19 @@ void fill_shared(Call& call) {
   const int64_t at = call.given[call.code->operand("to")](0);
   for (int block : call.machine->targets(call, call.code->accesses.back().blocks))
     each_piece(b, at, [&](int64_t i, int64_t to) {
-      std::memcpy(call.machine->memory(Space::shared, block, to), call.taken.data() + i, 16);
+      std::memcpy(call.machine->memory(Space::shared, block, to),
+                  call.taken.data() + call.machine->held(i), call.machine->held(16));
     });
 }
 
 void take_shared(Call& call) {
   const Box b = box_of(call);
   const int64_t at = call.given[call.code->operand("from")](0);
-  call.taken.resize(static_cast<std::size_t>(b.code.bytes));
+  call.taken.resize(static_cast<std::size_t>(call.machine->held(b.code.bytes)));
   each_piece(b, at, [&](int64_t i, int64_t from) {
-    std::memcpy(call.taken.data() + i, call.machine->read_memory(Space::shared, call.block, from),
-                16);
+    std::memcpy(call.taken.data() + call.machine->held(i),
+                call.machine->read_memory(Space::shared, call.block, from),
+                call.machine->held(16));
   });
 }
 
@@ -125,7 +137,8 @@ void scatter(Call& call) {
   each_run(call, b, [&](int64_t first, int64_t count, int64_t element) {
     if (element >= 0)
       std::memcpy(call.machine->memory(Space::global, b.map.tensor.index, element * b.size),
-                  call.taken.data() + first * b.size, count * b.size);
+                  call.taken.data() + call.machine->held(first * b.size),
+                  call.machine->held(count * b.size));
   });
 }
 
@@ -135,10 +148,12 @@ void scatter_update(Call& call) {
   for (const auto& [name, value] : call.code->issue->choices)
     if (name == "op") op = value;
   each_run(call, b, [&](int64_t first, int64_t count, int64_t element) {
-    for (int64_t i = 0; element >= 0 && i < count; ++i)
-      update_element(
-          b.element, op, call.taken.data() + (first + i) * b.size,
-          call.machine->memory(Space::global, b.map.tensor.index, (element + i) * b.size));
+    with_values(call.machine->program(), [&](auto values) {
+      for (int64_t i = 0; element >= 0 && i < count; ++i)
+        update_element(
+            values, b.element, op, call.taken.data() + call.machine->held((first + i) * b.size),
+            call.machine->memory(Space::global, b.map.tensor.index, (element + i) * b.size));
+    });
   });
 }
 
@@ -146,9 +161,9 @@ void scatter_update(Call& call) {
 
 std::span<const Semantics> tma_values() {
   static constexpr Semantics all[] = {
-      {"tma.load", gather, fill_shared},
+      {"tma.load", gather, fill_shared, true, gather_tags},
       {"tma.store", take_shared, scatter},
-      {"tma.reduce", take_shared, scatter_update},
+      {"tma.reduce", take_shared, scatter_update, false},
   };
   return all;
 }

@@ -36,12 +36,18 @@ int source_lane(std::string_view mode, int lane, int64_t by, int64_t clamp) {
 
 void shuffle(Call& call) {
   const std::string mode = call.code->issue->choices.front().second;
-  std::array<uint32_t, 32> values{};
-  for (int lane = 0; lane < 32; ++lane) values[lane] = read(call, "from", lane);
+  const int from = call.code->operand("from"), to = call.code->operand("to");
+  const auto bytes = static_cast<std::size_t>(call.machine->held(4));
+  std::vector<uint8_t> values(32 * bytes);
   for (int lane = 0; lane < 32; ++lane)
-    write(call, "to", lane,
-          values[source_lane(mode, lane, call.given[call.code->operand("by")](lane),
-                             call.given[call.code->operand("clamp")](lane))]);
+    std::memcpy(values.data() + lane * bytes, call.machine->read_registers(call, from, lane, 0),
+                bytes);
+  for (int lane = 0; lane < 32; ++lane) {
+    const int source = source_lane(mode, lane, call.given[call.code->operand("by")](lane),
+                                   call.given[call.code->operand("clamp")](lane));
+    std::memcpy(call.machine->write_registers(call, to, lane, 0), values.data() + source * bytes,
+                bytes);
+  }
 }
 
 void vote(Call& call) {
@@ -74,13 +80,22 @@ void reduce(Call& call) {
   for (int lane = 0; lane < 32; ++lane) write(call, "to", lane, sum);
 }
 
+/// Each lane gets what all lanes have.
+void mixed(Call& call) {
+  TagId all = 0;
+  const int from = call.code->operand("from"), to = call.code->operand("to");
+  for (int lane = 0; lane < 32; ++lane)
+    all = call.machine->tags().join(all, call.machine->register_tag(call, from, lane, 0));
+  for (int lane = 0; lane < 32; ++lane) call.machine->set_register_tag(call, to, lane, 0, all);
+}
+
 }  // namespace
 
 std::span<const Semantics> warp_values() {
   static constexpr Semantics all[] = {
       {"shuffle", shuffle, nullptr},
-      {"vote.", vote, nullptr},
-      {"warp.reduce", reduce, nullptr},
+      {"vote.", vote, nullptr, false, mixed},
+      {"warp.reduce", reduce, nullptr, false, mixed},
   };
   return all;
 }

@@ -1,12 +1,12 @@
 #include "smt/library.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <malloc.h>
 #include <tuple>
 
 #include "base/files.h"
+#include "base/python_packages.h"
 #include "base/text.h"
 
 namespace tessera::smt {
@@ -21,18 +21,8 @@ fs::path from_environment(const char* name) {
   return value == nullptr ? fs::path{} : fs::path{value};
 }
 
-// The file of z3-solver in a virtual environment, or in an installation with the same folders.
-void in_environment(const fs::path& root, std::vector<fs::path>& out) {
-  std::vector<fs::path> versions;
-  for (const char* lib : {"lib", "lib64"}) {
-    std::error_code ec;
-    for (const fs::directory_entry& e : fs::directory_iterator(root / lib, ec))
-      if (e.path().filename().string().starts_with("python")) versions.push_back(e.path());
-  }
-  std::sort(versions.begin(), versions.end());
-  for (const char* packages : {"site-packages", "dist-packages"})
-    for (const fs::path& python : versions)
-      out.push_back(python / packages / "z3" / "lib" / "libz3.so");
+fs::path of_package(const fs::path& packages) {
+  return packages / "z3" / "lib" / "libz3.so";
 }
 
 // The names of the functions that the library lacks.
@@ -83,17 +73,18 @@ Result<Library> load_file(const fs::path& file) {
 }  // namespace
 
 Surroundings surroundings() {
-  return {from_environment("TESSERA_LIBZ3"), from_environment("TESSERA_PYTHON"),
+  return {from_environment("TESSERA_LIBZ3"), python_packages(from_environment("TESSERA_PYTHON")),
           executable_folder()};
 }
 
 std::vector<fs::path> candidates(const Surroundings& from) {
   if (!from.library.empty()) return {from.library};
   std::vector<fs::path> out;
-  if (from.python.has_parent_path()) in_environment(from.python.parent_path().parent_path(), out);
+  for (const fs::path& packages : from.packages) out.push_back(of_package(packages));
   for (fs::path at = from.executable; at.has_relative_path(); at = at.parent_path()) {
-    out.push_back(at / "z3" / "lib" / "libz3.so");
-    in_environment(at / ".venv", out);
+    out.push_back(of_package(at));
+    for (const fs::path& packages : packages_below(at / ".venv"))
+      out.push_back(of_package(packages));
   }
   return out;
 }

@@ -16,13 +16,13 @@ inline constexpr Code wrong_solver{"TS0881", "smt.wrong_solver"};
 
 /// What a search for libz3 starts from. Empty fields are not searched.
 struct Surroundings {
-  std::filesystem::path library;     // $TESSERA_LIBZ3: this file and no other
-  std::filesystem::path python;      // $TESSERA_PYTHON: the interpreter of an environment
-  std::filesystem::path executable;  // the folder of the program
+  std::filesystem::path library;                // $TESSERA_LIBZ3: this file and no other
+  std::vector<std::filesystem::path> packages;  // python_packages() of $TESSERA_PYTHON
+  std::filesystem::path executable;             // the folder of the program
 };
 Surroundings surroundings();
 
-/// The files that are tried, in order: of the package z3-solver in Python's environment, in the
+/// The files that are tried, in order: of the package z3-solver among Python's, in the
 /// folder that the program's own package lies in, in the virtual environment of a source tree
 /// around the program. The system's libz3 is not among them: which verdicts are reached depends on
 /// the version, which requirements.txt chooses.

@@ -27,11 +27,11 @@ TEST(Library, IsSoughtWhereThePackageIs) {
   fs::create_directories(packages(tree / ".venv"));
   const std::vector<fs::path> found =
       candidates({.library = {},
-                  .python = environment / "bin" / "python",
+                  .packages = {packages(environment)},
                   .executable = packages(environment) / "tessera" / "bin"});
   const fs::path there = packages(environment) / "z3" / "lib" / "libz3.so";
   ASSERT_FALSE(found.empty());
-  EXPECT_EQ(found[0], there) << "Python's environment comes first";
+  EXPECT_EQ(found[0], there) << "Python's own come first";
   // An installed program finds the package beside its own, without being told of Python.
   const std::vector<fs::path> beside =
       candidates({.executable = packages(environment) / "tessera" / "bin"});
@@ -40,7 +40,7 @@ TEST(Library, IsSoughtWhereThePackageIs) {
   EXPECT_NE(
       std::find(built.begin(), built.end(), packages(tree / ".venv") / "z3" / "lib" / "libz3.so"),
       built.end());
-  EXPECT_EQ(candidates({.library = "/x/libz3.so", .python = environment / "bin" / "python"}),
+  EXPECT_EQ(candidates({.library = "/x/libz3.so", .packages = {packages(environment)}}),
             (std::vector<fs::path>{"/x/libz3.so"}))
       << "what is named is not sought elsewhere";
 }

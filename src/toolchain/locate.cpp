@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "base/process.h"
+#include "base/python_packages.h"
 #include "base/text.h"
 #include "toolchain/machine.h"
 #include "toolchain/toolchain.h"
@@ -16,31 +17,6 @@ namespace {
 std::string environment(const char* name) {
   const char* v = std::getenv(name);
   return v != nullptr ? v : "";
-}
-
-// Folders of installed Python packages for an interpreter: those of $PYTHONPATH,
-// <prefix>/lib/python3.X/site-packages, its dist-packages variants, and the user's own.
-std::vector<fs::path> site_packages(const fs::path& python) {
-  std::vector<fs::path> out;
-  for (const std::string& folder : split(environment("PYTHONPATH"), ':')) {
-    if (!folder.empty()) out.emplace_back(folder);
-  }
-  std::vector<fs::path> prefixes;
-  if (!python.empty()) prefixes.push_back(python.parent_path().parent_path());
-  if (const std::string home = environment("HOME"); !home.empty())
-    prefixes.emplace_back(fs::path(home) / ".local");
-  std::error_code ignored;
-  for (const fs::path& prefix : prefixes) {
-    for (const char* lib : {"lib", "local/lib"}) {
-      for (const auto& entry : fs::directory_iterator(prefix / lib, ignored)) {
-        if (!entry.path().filename().string().starts_with("python3")) continue;
-        for (const char* kind : {"site-packages", "dist-packages"}) {
-          if (fs::is_directory(entry.path() / kind, ignored)) out.push_back(entry.path() / kind);
-        }
-      }
-    }
-  }
-  return out;
 }
 
 bool is_program(const fs::path& p) {
@@ -178,7 +154,7 @@ fs::path find_own_include() {
 
 Toolchain locate(const fs::path& python) {
   Toolchain t;
-  const std::vector<fs::path> sites = site_packages(python);
+  const std::vector<fs::path> sites = python_packages(python);
   find_nvcc(t, sites);
   find_cutlass(t, sites);
   t.own_include = find_own_include();

@@ -42,6 +42,8 @@ case "${1:-}" in
     check threads "$python" tests/gpu/threads.py "$dir/launches"
     check kernel_files env PYTHONPATH=python TESSERA_BINARY="${TESSERA_BINARY:-$dir/tessera}" \
       TESSERA_INCLUDE="$PWD/include" "$python" tests/gpu/kernel_files.py
+    check ladder env PYTHONPATH=python TESSERA_BINARY="${TESSERA_BINARY:-$dir/tessera}" \
+      TESSERA_INCLUDE="$PWD/include" "$python" tests/gpu/ladder.py --results "$logs/ladder.json"
     check composed "$python" tests/gpu/composed.py
     check host_times "$python" tests/gpu/host_times.py
     check graph_modes "$python" tests/gpu/graph_modes.py graphs

@@ -129,6 +129,31 @@ SETS["tile_pairs"] = [
     dict(dict(ROTARY, epilogue="scaled_rotary"), name="llama qkv of raw + rotary", **BESIDE),
 ]
 SETS["tile"] += SETS["tile_pairs"]
+# Products with too few tiles for the machine: slices of k (kernels/gemm_slices.py). They belong to `tile`.
+BY_SLICES = dict(realizers=["tile_gemm", "wgmma_split_k"], limit=16)
+SETS["slices"] = [
+    dict(m=16, n=4096, k=14336, name="decode 16", **BY_SLICES),
+    dict(m=1, n=4096, k=14336, name="decode 1", **BY_SLICES),
+    dict(m=64, n=4096, k=14336, name="decode 64", **BY_SLICES),
+    dict(m=16, n=4096, k=14336, epilogue="bias_residual", name="decode 16, bias and residual", **BY_SLICES),
+    dict(LONG_K, name="L1-6 bf16", **BY_SLICES),
+    dict(LONG_K, dtype="float16", name="L1-6 fp16", **BY_SLICES),
+    dict(m=256, n=256, k=524288, name="256 x 256 x 524288 tf32", **BY_SLICES, **TF32),
+    dict(m=512, n=512, k=4096, epilogue="bias_gelu", name="small, long k", **BY_SLICES),
+    dict(m=1024, n=1024, k=8192, name="1024, long k", **BY_SLICES),
+]
+# Verified with them: all slice counts, extents that no tile or slice divides, all layouts.
+IN_SLICES = dict(limit=16, every_launch=True)
+SLICE_CHECKS = [
+    dict(m=5, n=264, k=4104, epilogue="bias", **IN_SLICES),
+    dict(m=128, n=64, k=8200, epilogue="bias_gelu", **IN_SLICES),
+    dict(m=136, n=72, k=8200, a_major="m", b_major="n", epilogue="residual", **IN_SLICES),
+    dict(m=264, n=200, k=16392, d_major="m", epilogue="column_scale", **IN_SLICES),
+    dict(m=67, n=70, k=8200, epilogue="bias_residual", **IN_SLICES),
+    dict(m=24, n=520, k=8200, b_major="n", epilogue="bias_silu_saved", **IN_SLICES),
+    dict(m=40, n=520, k=8200, out_dtype="float32", epilogue="scalar", **IN_SLICES),
+    dict(m=132, n=68, k=8188, epilogue="bias_residual", **IN_SLICES, **TF32),
+]
 # Verified with it: extents that no tile divides, all layouts, every kind of operand.
 TILE_CHECKS = [
     dict(m=520, n=264, k=136),
@@ -234,6 +259,8 @@ CHECKS = [
 
 def problems_of(sets: list[str]) -> list[dict]:
     problems = PROBLEMS if "base" in sets else []
+    if "tile" in sets and "slices" not in sets:
+        sets = [*sets, "slices"]
     problems = problems + [p for name in sets if name in SETS for p in SETS[name]]
     if "rotary" in sets:
         problems += [dict(dict(realizers=STOCK, limit=3, check_only=True), **c) for c in ROTARY_CHECKS]
@@ -243,6 +270,8 @@ def problems_of(sets: list[str]) -> list[dict]:
         problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in TILE_CHECKS]
     if "tile" in sets or "tile_pairs" in sets:
         problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in TILE_PAIR_CHECKS]
+    if "slices" in sets:
+        problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in SLICE_CHECKS]
     if "checks" in sets:
         problems += [dict(dict(realizers=STOCK, limit=1, check_only=True), **c) for c in CHECKS]
     return problems

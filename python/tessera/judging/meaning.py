@@ -54,7 +54,10 @@ class _Value:
 
 def is_plain_product(means: str) -> tuple[str, str] | None:
     """The factors A and B of C[..., i, j] = sum(A[..., i, k] * B[..., j, k], k), one output and no function; else None."""
-    body = ast.parse(means.strip()).body if ";" not in means else []
+    try:
+        body = ast.parse(means.strip()).body if ";" not in means else []
+    except SyntaxError:
+        return None
     match body:
         case [
             ast.Assign(
@@ -86,7 +89,11 @@ def meaning(means: str, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tens
     """The outputs, in fp64. Error TS0899: a text of another form, or a function that has no reference."""
     outputs = {}
     for equation in filter(str.strip, means.split(";")):
-        match ast.parse(equation.strip()).body:
+        try:
+            body = ast.parse(equation.strip()).body
+        except SyntaxError:  # sums of slices stand on the left
+            raise _unreadable(equation) from None
+        match body:
             case [ast.Assign(targets=[ast.Subscript(value=ast.Name(name)) as target], value=value)]:
                 names = tuple(i.id for i in _indices(target))
                 outputs[name] = _of(value, inputs).over(names)

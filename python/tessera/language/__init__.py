@@ -122,6 +122,31 @@ def load(box: Any, fill: float = 0.0, lanes: int = 0, like: Any = None) -> Any:
 
 
 # Threads.
+def tag(of: Any, **names: Callable[..., Any]) -> None:
+    """What each element of a tensor or of registers carries, a function of its indices for each name."""
+    _refuse("tag")
+
+
+def reset_tags(of: Any, *names: str) -> None:
+    """The elements carry nothing under these names from here on."""
+    _refuse("reset_tags")
+
+
+def assert_tag(of: Any, **names: Callable[..., Any]) -> None:
+    """What each element has to carry, a function of its indices for each name; `tessera check` proves it."""
+    _refuse("assert_tag")
+
+
+def assert_same(x: Any, y: Any, *names: str, axis: int | None = None) -> None:
+    """Elements of both carry the same; with `axis`, all that have one index along it. `tessera check` proves it."""
+    _refuse("assert_same")
+
+
+def assert_apart(x: Any, y: Any, *names: str, axis: int | None = None) -> None:
+    """No element of one carries what one of the other does. `tessera check` proves it."""
+    _refuse("assert_apart")
+
+
 def role(name: str, warpgroups: int = 0, warps: int = 0, registers: int | str = 0) -> Any:
     """Warps that do one thing, with the registers that each thread has; "rest": what the other roles leave."""
     _refuse("role")

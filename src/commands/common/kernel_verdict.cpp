@@ -12,7 +12,15 @@ namespace tessera::commands {
 
 using check::Verdict;
 
-Result<Judged> judge(const core::Kernel& kernel) {
+Verdict Judged::verdict() const {
+  if (!runs) return Verdict::refuted;
+  const Verdict v = report.verdict();
+  if (!equal || equal->verdict == equivalence::Verdict::equal || v == Verdict::refuted) return v;
+  const bool differs = equal->verdict == equivalence::Verdict::different && equal->numbers_differ;
+  return differs ? Verdict::refuted : Verdict::unknown;
+}
+
+Result<Judged> judge(const core::Kernel& kernel, bool compare) {
   TESSERA_TRY(arch, arch::find("sm_90a"));
   Judged out;
   out.diagnostics = core::verify(kernel, *arch);
@@ -23,7 +31,18 @@ Result<Judged> judge(const core::Kernel& kernel) {
   TESSERA_TRY(means, check::means_of(kernel));
   out.report = check::check(kernel, {}, means);
   replay::Replayer(kernel, means).replay(out.report);
+  if (compare && means) out.equal = equivalence::compare(kernel, *means, out.report.sizes);
   return out;
+}
+
+Json to_json(const equivalence::Answer& a) {
+  return {{"verdict", std::string(name_of(a.verdict))},
+          {"launches", a.launches},
+          {"elements", a.elements},
+          {"error", a.error},
+          {"reason", a.reason},
+          {"element", a.element},
+          {"numbers_differ", a.numbers_differ}};
 }
 
 Exit exit_of(Verdict v) {
@@ -42,6 +61,13 @@ Json findings_of(const check::Report& r) {
       findings.back()["diagnostics"].push_back(tessera::to_json(d));
   }
   return findings;
+}
+
+Json coverage_of(const check::Report& r) {
+  const check::Coverage& c = r.coverage;
+  return {{"stores", {{"all", c.outputs}, {"proved", c.outputs_proved}}},
+          {"loads", {{"all", c.inputs}, {"untagged", c.untagged}}},
+          {"assertions", {{"all", c.assertions}, {"proved", c.assertions_proved}}}};
 }
 
 }  // namespace tessera::commands

@@ -5,6 +5,7 @@
 
 #include "check/check.h"
 #include "core/kernel.h"
+#include "equivalence/equivalence.h"
 
 namespace tessera::commands {
 
@@ -12,19 +13,24 @@ struct Judged {
   bool runs = true;                     // the machine can run it; else nothing is proved
   std::vector<Diagnostic> diagnostics;  // of the verifier
   check::Report report;
-  [[nodiscard]] check::Verdict verdict() const {
-    return runs ? report.verdict() : check::Verdict::refuted;
-  }
+  std::optional<equivalence::Answer> equal;  // asked for, and the kernel has a meaning
+  /// The worst of all: what differs is refuted where numbers differ, and unknown otherwise.
+  [[nodiscard]] check::Verdict verdict() const;
 };
 
-/// The kernel verified, then checked against what it says that it means. TS0878 for a meaning that
-/// cannot be read.
-Result<Judged> judge(const core::Kernel& kernel);
+/// The kernel verified, then checked against what it says that it means; with `compare`, run
+/// beside it on residues too. TS0878 for a meaning that cannot be read.
+Result<Judged> judge(const core::Kernel& kernel, bool compare = false);
 
 /// ok, refuted or undecided.
 Exit exit_of(check::Verdict v);
 
+/// {"verdict", "launches", "elements", "error", "reason", "element", "numbers_differ"}.
+Json to_json(const equivalence::Answer& a);
+
 /// [{"kind", "verdict", "reason", "diagnostics"}], one a kind.
 Json findings_of(const check::Report& r);
+/// {"stores": {"all", "proved"}, "loads": {"all", "untagged"}, "assertions": {"all", "proved"}}
+Json coverage_of(const check::Report& r);
 
 }  // namespace tessera::commands

@@ -58,6 +58,10 @@ TEST(Mutations, OfTheGeneratorAreCaughtAndReplayed) {
   expect_caught("residual", share(4));
 }
 
+TEST(Mutations, OfAttentionAreCaughtAndReplayed) {
+  expect_caught("attention", share(3));
+}
+
 TEST(Mutations, RightKernelsAreProved) {
   const auto& all = testing::correct_variants();
   EXPECT_GE(all.size(), 40u);
@@ -68,6 +72,19 @@ TEST(Mutations, RightKernelsAreProved) {
     const MutantRow row = testing::judge_correct(all[i].name, *k);
     EXPECT_EQ(row.verdict, "proved") << all[i].name << ": " << row.detail;
   }
+}
+
+/// Slots of 512 bytes: the swizzle of rows of 32 bytes repeats every 256.
+TEST(Mutations, TilesOf16ColumnsAreProved) {
+  int seen = 0;
+  for (const testing::MutationSubject& s : testing::correct_variants()) {
+    if (s.name.find("16 columns") == std::string::npos) continue;
+    const Result<core::Kernel> k = s.make(source_folder());
+    ASSERT_TRUE(k) << s.name << "\n" << to_text(k.error());
+    EXPECT_EQ(testing::judge_correct(s.name, *k).detail, "") << s.name;
+    ++seen;
+  }
+  EXPECT_GE(seen, 5);
 }
 
 /// The study itself: what it calls edited, and an oracle that tells kernels apart.

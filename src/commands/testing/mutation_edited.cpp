@@ -123,6 +123,12 @@ void compare(const std::vector<T>& a, const std::vector<T>& b, const Kernel& mut
   }
 }
 
+const std::string& storage_of(const Kernel& k, const core::Tagged& at) {
+  if (const auto* s = std::get_if<core::SharedAt>(&at)) return k[s->shared].name;
+  if (const auto* r = std::get_if<core::Slice>(&at)) return k[r->registers].name;
+  return k[std::get<core::GlobalAt>(at).tensor].name;
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(misc-no-recursion): bodies nest
@@ -140,6 +146,11 @@ std::set<std::string> storages_of(const Kernel& k, const Op& op) {
     for (const auto& in : c->inputs)
       if (const auto* run = std::get_if<core::Run>(&in)) out.insert(k[run->registers].name);
     for (const core::Run& run : c->results) out.insert(k[run.registers].name);
+  } else if (const auto* t = op.as<core::Tag>()) {
+    out.insert(storage_of(k, t->at));
+  } else if (const auto* a = op.as<core::AssertTag>()) {
+    out.insert(storage_of(k, a->at));
+    if (const auto* other = std::get_if<core::Tagged>(&a->to)) out.insert(storage_of(k, *other));
   }
   for (const Body* b : bodies_of(op))
     for (const Op& inner : *b) out.merge(storages_of(k, inner));

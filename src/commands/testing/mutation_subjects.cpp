@@ -113,6 +113,7 @@ const std::vector<MutationSubject>& correct_variants() {
         {"192x128, 3 stages", {{"BM", 192}, {"BN", 128}, {"PART", 64}, {"BK", 64}, {"STAGES", 3}}},
         {"columns",
          {{"A_ORDER", 2}, {"B_ORDER", 2}, {"BN", 64}, {"PART", 64}, {"BK", 64}, {"STAGES", 3}}},
+        {"16 columns", {{"BN", 16}, {"PART", 16}}},
         {"rows apart", {{"A_ORDER", yes}, {"B_ORDER", yes}, {"C_ORDER", yes}, {"STAGES", 6}}}};
     for (const auto& [way, one] : ways)
       for (const auto& [tile, two] : tiles) {
@@ -154,7 +155,7 @@ std::vector<Mutant> mutants_of(const core::Kernel& kernel, bool storages, int si
     all = {core::testing::storage_mutants(kernel)};
   else
     all = {core::testing::mutants(kernel), core::testing::result_mutants(kernel),
-           core::testing::cluster_mutants(kernel)};
+           core::testing::power_mutants(kernel), core::testing::cluster_mutants(kernel)};
   std::vector<Mutant> out;
   for (const std::vector<Mutant>& some : all)
     for (const Mutant& m : some) {

@@ -22,6 +22,7 @@ class Gemm {
 
   Result<Kernel> write() {
     storages();
+    if (s_.tagged) tag();
     raster();
     setup();
     // What the producers give back, on top of what launch bounds leave to a thread.
@@ -160,6 +161,44 @@ class Gemm {
     column_ = own(column, true) * s_.bn;
   }
 
+  /// Of the elements of A and of B: row, column and k.
+  void tag() {
+    for (const TensorId id : {TensorId(0), TensorId(1)}) {
+      const Tensor& t = b_.kernel()[id];
+      std::vector<Term> at;
+      for (std::size_t d = 0; d < t.extents.size(); ++d) {
+        const std::string name = fmt::format("{}{}", t.name == "A" ? "i" : "j", d);
+        const bool fixed = t.extents[d]->op == Op::constant;
+        at.push_back(b_.take(fixed ? b_.kernel().pool->coordinate(name, t.extents[d]->value)
+                                   : b_.kernel().pool->counter(name, b_.number(0), t.extents[d])));
+      }
+      const Term row = at[at.size() - 2], k = at.back();
+      b_.tag({GlobalAt{id, at}, t.name == "A" ? "row" : "column", row, at});
+      b_.tag({GlobalAt{id, at}, "k", k, at});
+    }
+  }
+  /// What is multiplied has one k.
+  void assert_operands(Term at) {
+    const auto symbol = [&](const std::string& name, int64_t extent) {
+      return b_.take(b_.kernel().pool->coordinate(name, extent));
+    };
+    const Term m = symbol("at_m", s_.bm), n = symbol("at_n", s_.bn), k = symbol("at_k", s_.bk);
+    b_.assert_tag({SharedAt{a_shared_, {at, m, k}},
+                   "k",
+                   false,
+                   Tagged(SharedAt{b_shared_, {at, n, k}}),
+                   {m, n, k}});
+  }
+  /// Each sum is of its row and its column.
+  void assert_sums() {
+    const Term e = b_.take(b_.kernel().pool->coordinate("at_e", s_.bn / 2));
+    const Term lane = b_.at().lane;
+    const Term row = row_ + warp_ * 16 + floor_div(lane, 4) + floor_mod(floor_div(e, 2), 2) * 8;
+    const Term column = column_ + floor_div(e, 4) * 8 + floor_mod(lane, 4) * 2 + floor_mod(e, 2);
+    b_.assert_tag({Slice{acc_, e}, "row", false, row, {e}});
+    b_.assert_tag({Slice{acc_, e}, "column", false, column, {e}});
+  }
+
   void setup() {
     b_.when(equals(b_.at().warp, b_.number(0)), [&] {
       b_.elected([&] {
@@ -291,12 +330,14 @@ class Gemm {
         const Term count = turn * k_tiles_ + k;
         const Term at = ring_.slot(count);
         b_.issue("mbarrier.wait", {BarrierAt{full_, at}, ring_.parity(count)});
+        if (s_.tagged) assert_operands(at);
         multiply(k, at);
         b_.issue("wgmma.wait", {number(1)});
         b_.when(less(b_.number(0), k), [&] { release(count - 1); });
       });
       b_.issue("wgmma.wait", {number(0)});
       release(turn * k_tiles_ + k_tiles_ - 1);
+      if (s_.tagged) assert_sums();
       store_.store({acc_, warp_, row_, column_, batch_, turn});
     });
     // Shared memory must stay until the last stores have read it.

@@ -45,6 +45,9 @@ struct GemmShape {
   bool drains =
       false;         // the producer waits until a cluster has left its slots; else all threads meet
   bool two = false;  // D has the sums themselves beside C; direct stores alone
+  /// A and B are tagged: `row`, `column` and `k`. It is asserted that operands have one k, and that
+  /// sums have their rows and columns.
+  bool tagged = false;
   [[nodiscard]] int consumers() const { return static_cast<int>(bm / 64); }
   /// M, N and K are parameters of the launch, multiples of 8, K of 16 bytes.
 };

@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include "core/walk.h"
+
 namespace tessera::core::testing {
 namespace {
 
@@ -139,7 +141,8 @@ std::vector<Operator> of_waits() {
        where(
            [](const Site& s) {
              return s.is("wgmma.wait") && s.index + 1 < s.body->size() &&
-                    (*s.body)[s.index + 1].as<Issue>() == nullptr;
+                    (*s.body)[s.index + 1].as<Issue>() == nullptr &&
+                    !is_tags((*s.body)[s.index + 1]);
            },
            exchange)},
   };

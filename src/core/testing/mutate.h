@@ -27,6 +27,9 @@ std::vector<Mutant> mutants(const Kernel& kernel);
 /// of batches, and of operands that several copies fill. All break data.
 std::vector<Mutant> result_mutants(const Kernel& kernel);
 
+/// Edits of what a softmax computes; of other results what of these applies.
+std::vector<Mutant> power_mutants(const Kernel& kernel);
+
 /// Edits of where storages lie and of what tensor maps are made of, loops that leave out the last
 /// part of an extent, waits whose phases begin anew with an outer loop.
 std::vector<Mutant> storage_mutants(const Kernel& kernel);

@@ -83,6 +83,19 @@ void write(const core::Role& r, const std::string& margin, std::string& out) {
   write(r.body, margin + "  ", out);
 }
 
+std::string text(const core::Tagged& at) {
+  return std::visit([](const auto& a) { return OfArgument{}(a); }, at);
+}
+void write(const core::Tag& t, const std::string& margin, std::string& out) {
+  out += fmt::format("{}tag {} {} {}\n", margin, t.name, text(t.at),
+                     t.value ? text(t.value) : "nothing");
+}
+void write(const core::AssertTag& a, const std::string& margin, std::string& out) {
+  const auto* other = std::get_if<core::Tagged>(&a.to);
+  out += fmt::format("{}assert {} {} {} {}\n", margin, a.name, a.apart ? "apart" : "same",
+                     text(a.at), other != nullptr ? text(*other) : text(std::get<Term>(a.to)));
+}
+
 void write(const core::Body& body, const std::string& margin, std::string& out) {
   for (const core::Op& op : body)
     std::visit([&](const auto& node) { write(node, margin, out); }, op.node);

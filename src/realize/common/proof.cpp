@@ -21,15 +21,31 @@ Result<Json> prove(const core::Kernel& kernel) {
                      .help("`tessera check` says what is known of each kind"));
   }
   const check::Coverage& c = report.coverage;
-  return Json{{"verdict", "proved"},  {"kinds", report.findings.size()}, {"stores", c.stores},
-              {"loads", c.loads},     {"products", c.products},          {"waits", c.waits},
-              {"executed", c.reached}};
+  return Json{{"verdict", "proved"},   {"kinds", report.findings.size()}, {"stores", c.stores},
+              {"loads", c.loads},      {"products", c.products},          {"waits", c.waits},
+              {"executed", c.reached}, {"assertions", c.assertions}};
 }
 
 }  // namespace
 
 std::function<Result<Json>()> proof_of(std::shared_ptr<const core::Kernel> kernel) {
   return [kernel = std::move(kernel)] { return prove(*kernel); };
+}
+
+std::function<Result<Json>()> proof_of(std::vector<std::shared_ptr<const core::Kernel>> kernels) {
+  return [kernels = std::move(kernels)]() -> Result<Json> {
+    Json all;
+    for (const auto& kernel : kernels) {
+      TESSERA_TRY(one, prove(*kernel));
+      if (all.is_null()) {
+        all = std::move(one);
+        continue;
+      }
+      for (const char* number : {"stores", "loads", "products", "waits", "executed"})
+        all[number] = all[number].get<int64_t>() + one[number].get<int64_t>();
+    }
+    return all;
+  };
 }
 
 }  // namespace tessera::realize

@@ -12,14 +12,6 @@ constexpr int row_bytes = 128;  // of an operand's tile: one swizzle's width
 constexpr int least_stages = 3;
 constexpr int store_buffers = 2;  // a consumer warpgroup
 
-/// Registers of a consumer's thread: what the producers leave, as kernels/gemm.py asks for it.
-int consumer_registers(const TileGemmConfig& c) {
-  constexpr int producer = 40, all = 65536;
-  const int consumers = c.turns() * c.warpgroups() * 128, threads = consumers + 128;
-  const int launch = std::min(all / threads / 8 * 8, 256);
-  return std::min((launch * threads - 128 * producer) / consumers / 8 * 8, 256);
-}
-
 }  // namespace
 
 std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const GemmProblem& p,
@@ -27,7 +19,7 @@ std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const Gemm
   // Addresses, counters, and the results of one part. Of two sets of accumulators each part is done
   // with when its results leave.
   const int beside = c.promote > 0 && p.leaves.empty() ? 40 : 60;
-  if (c.accumulators() + beside > consumer_registers(c))
+  if (c.accumulators() + beside > tile_gemm_registers(c))
     return "more accumulators than a thread has registers for";
   if (c.stages < least_stages) return "shared memory: too few stages";
   if (auto reason = tile_refuses_parts(c, p)) return reason;
@@ -62,6 +54,13 @@ Json TileGemmConfig::to_json(const GemmProblem& p) const {
             {"group", group}};
   if (promote > 0) j["promote"] = promote;
   return j;
+}
+
+int tile_gemm_registers(const TileGemmConfig& c) {
+  constexpr int producer = 40, all = 65536;
+  const int consumers = c.turns() * c.warpgroups() * 128, threads = consumers + 128;
+  const int launch = std::min(all / threads / 8 * 8, 256);
+  return std::min((launch * threads - 128 * producer) / consumers / 8 * 8, 256);
 }
 
 int tile_gemm_depth(const GemmProblem& p) {

@@ -33,6 +33,8 @@ struct TileGemmConfig {
   }
 };
 
+/// Registers of a consumer's thread: what the producers leave.
+int tile_gemm_registers(const TileGemmConfig& c);
 /// Elements of k in a slot of the ring: a row of 128 bytes.
 int tile_gemm_depth(const GemmProblem& p);
 /// The relative error that tensor cores may make of a sum of positive elements: 8-bit products are

@@ -141,7 +141,7 @@ Result<std::string> epilogue_function(const GemmProblem& p) {
                      join(lines, "\n    "));
 }
 
-std::string meaning_of(const GemmProblem& p) {
+std::string meaning_of(const GemmProblem& p, const std::string& sum) {
   if (!p.parts.empty()) return parts_meaning(p);
   const std::string batch = p.l > 1 ? "b, " : "";
   const auto element = [](std::string_view name, const std::string& of, std::string_view row,
@@ -151,6 +151,7 @@ std::string meaning_of(const GemmProblem& p) {
   std::vector<std::string> operands = {
       fmt::format("sum({} * {}, k)", element("A", p.a.batch == 0 ? "" : batch, "i", "k"),
                   element("B", p.b.batch == 0 ? "" : batch, "j", "k"))};
+  if (!sum.empty()) operands = {sum};
   for (std::size_t i = 0; i < p.leaves.size(); ++i) {
     const LeafKind kind = p.leaves[i].kind;
     if (kind == LeafKind::product) {

@@ -24,8 +24,9 @@ std::string expression_text(const pointwise::Dag& dag, const std::vector<std::st
 /// An error (unsupported_gemm) for a number that is not finite.
 Status finite_numbers(const pointwise::Dag& dag);
 
-/// What the kernel computes, as `@kernel(means=...)` says it.
-std::string meaning_of(const GemmProblem& p);
+/// What the kernel computes, as `@kernel(means=...)` says it. `sum` stands in the place of the sum
+/// of products, where one is given: then the problem has neither parts nor pairs.
+std::string meaning_of(const GemmProblem& p, const std::string& sum = "");
 
 /// The kernel, verified. Its source is kernels/gemm.py with the function behind it.
 Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig& c,

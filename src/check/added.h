@@ -1,0 +1,13 @@
+// Sums of the elements of a tensor, C[i, j] = f(sum(P[s, i, j], s)): which element is added to
+// which sum, and where it is stored; for all sizes and lanes. No tensor cores take part.
+#pragma once
+
+#include "check/flow.h"
+
+namespace tessera::check {
+
+/// `runs` have been proved. The kernel has one role that loads, adds up and stores, in a loop over
+/// tiles with one over the elements of a sum in it.
+Flow add_up(const core::Kernel& kernel, const Runs& runs, const Means& means);
+
+}  // namespace tessera::check

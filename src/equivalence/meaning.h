@@ -1,0 +1,31 @@
+// What a kernel means, computed on residues for a small launch.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "check/means.h"
+#include "residue/value.h"
+#include "simulate/simulate.h"
+
+namespace tessera::equivalence {
+
+/// Elements of outputs in the order of memory, with the name of the tensor. An element that the
+/// meaning makes of more than the tensors have is left out.
+using SeeElement =
+    std::function<void(const std::string& tensor, int64_t at, const std::string& name,
+                       const residue::Value& value)>;
+
+/// Every element that is meant, for a launch on residues.
+void each_element(const core::Kernel& kernel, const check::Means& means,
+                  const simulate::Launch& launch, const SeeElement& see);
+
+/// Multiplications that this takes, about.
+int64_t products_of(const core::Kernel& kernel, const check::Means& means,
+                    const simulate::Launch& launch);
+
+/// The degree of what is meant in the inputs: how often a random point may be a zero of a
+/// difference.
+int degree_of(const check::Means& means);
+
+}  // namespace tessera::equivalence

@@ -1,0 +1,142 @@
+// Attention of a small launch on residues: what check/attention_means.h says, with 2^s for e^s of
+// scores that were multiplied with log2 e. No greatest score is taken off: it would cancel.
+#include "base/text.h"
+
+#include "equivalence/dot.h"
+#include "equivalence/meaning_parts.h"
+#include "pointwise/pointwise.h"
+#include "replay/launches.h"
+#include "residue/functions.h"
+
+namespace tessera::equivalence {
+namespace {
+
+using check::IndexedBy;
+using check::Numbers;
+using residue::Value;
+
+constexpr double log2_e = 1.4426950408889634;
+
+/// Elements of an input by the values of names.
+class Input {
+ public:
+  Input(const core::Kernel& kernel, const IndexedBy& by, const simulate::Launch& launch)
+      : by_(by),
+        lie_(*replay::lie_of(kernel[by.tensor], launch)),
+        elements_(pairs_of(launch.residues->at(kernel[by.tensor].name))) {}
+
+  [[nodiscard]] int64_t extent(std::string_view name) const { return lie_.extents[at(name)]; }
+  /// Nothing where the tensor has no such place.
+  [[nodiscard]] std::optional<int64_t> offset(const Numbers& numbers) const {
+    int64_t out = 0;
+    for (std::size_t d = 0; d < by_.at.size(); ++d) {
+      const std::optional<int64_t> i = check::value_of(by_.at[d], numbers);
+      if (!i || *i < 0 || *i >= lie_.extents[d]) return std::nullopt;
+      out += *i * lie_.strides[d];
+    }
+    return out;
+  }
+  [[nodiscard]] Walk along(std::string_view name, int64_t from) const {
+    return {elements_, from, stride(name)};
+  }
+  [[nodiscard]] int64_t stride(std::string_view name) const { return lie_.strides[at(name)]; }
+
+ private:
+  [[nodiscard]] std::size_t at(std::string_view name) const {
+    return static_cast<std::size_t>(by_.place(name));
+  }
+  const IndexedBy& by_;
+  replay::Lie lie_;
+  Pairs elements_;
+};
+
+/// 2^(log2 e times the score that the meaning makes of a sum).
+Value power_of(const check::Attention& means, const Value& sum) {
+  const Value by = residue::constant(means.scale * log2_e);
+  if (means.inner <= 0) return residue::power(residue::multiply(sum, by));
+  const Value inner = residue::multiply(sum, residue::constant(means.inner));
+  const Value capped = residue::result_of(*pointwise::find("tanh"), std::vector<Value>{inner});
+  return residue::power(residue::multiply(capped, by));
+}
+
+class Rows {
+ public:
+  Rows(const core::Kernel& kernel, const check::Attention& means, const simulate::Launch& launch)
+      : means_(means),
+        q_(kernel, means.q, launch),
+        k_(kernel, means.k, launch),
+        v_(kernel, means.v, launch) {}
+
+  /// The weights of one row's keys, and one over their sum: nothing where it sees no key. `at` has
+  /// the row.
+  bool begin(Numbers& at) {
+    at[means_.key] = 0;
+    at[means_.depth] = 0;
+    at[means_.column] = 0;
+    const auto q0 = q_.offset(at), k0 = k_.offset(at), v0 = v_.offset(at);
+    if (!q0 || !k0 || !v0) return false;
+    first_ = *v0;
+    weights_.clear();
+    Value total = residue::number(0);
+    for (int64_t j = 0; j < k_.extent(means_.key); ++j) {
+      at[means_.key] = j;
+      Value weight = residue::number(0);
+      if (!means_.seen || check::value_of(*means_.seen, at).value_or(1) != 0)
+        weight = power_of(means_, dot(q_.along(means_.depth, *q0),
+                                      k_.along(means_.depth, *k0 + j * k_.stride(means_.key)),
+                                      k_.extent(means_.depth)));
+      weights_.push_back(residue::pair_of(weight));
+      total = residue::add(total, weight);
+    }
+    const bool sees = !(total.is_number() && total.number == 0);
+    share_ = sees ? residue::divide(residue::number(1), total) : residue::nothing();
+    return true;
+  }
+  [[nodiscard]] Value element(int64_t column) const {
+    const Walk values = v_.along(means_.key, first_ + column * v_.stride(means_.column));
+    return residue::multiply(
+        share_, dot({weights_, 0, 1}, values, static_cast<int64_t>(weights_.size())));
+  }
+
+ private:
+  const check::Attention& means_;
+  Input q_, k_, v_;
+  Pairs weights_;
+  int64_t first_ = 0;
+  Value share_;
+};
+
+}  // namespace
+
+void each_attention(const core::Kernel& kernel, const check::Attention& means,
+                    const simulate::Launch& launch, const SeeElement& see) {
+  Rows rows(kernel, means, launch);
+  const core::Tensor& tensor = kernel[means.o.tensor];
+  const replay::Lie to = *replay::lie_of(tensor, launch);
+  std::vector<std::string> names;
+  for (const syntax::Expr& e : means.o.at) names.push_back(e.as<syntax::Name>()->id);
+  const auto column = static_cast<std::size_t>(means.o.place(means.column));
+  int64_t count = 1;
+  for (std::size_t d = 0; d < names.size(); ++d)
+    if (d != column) count *= to.extents[d];
+  Numbers at{launch.parameters.begin(), launch.parameters.end()};
+  for (int64_t n = 0; n < count; ++n) {
+    int64_t rest = n, place = 0;
+    std::vector<std::string> text(names.size());
+    for (std::size_t d = names.size(); d-- > 0;) {
+      const int64_t i = d == column ? 0 : rest % to.extents[d];
+      if (d != column) rest /= to.extents[d];
+      at[names[d]] = i;
+      text[d] = std::to_string(i);
+      place += i * to.strides[d];
+    }
+    if (!rows.begin(at)) continue;
+    for (int64_t e = 0; e < to.extents[column]; ++e) {
+      text[column] = std::to_string(e);
+      see(tensor.name, place + e * to.strides[column],
+          tensor.name + "[" + join(text, ", ") + "]", rows.element(e));
+    }
+  }
+}
+
+}  // namespace tessera::equivalence
