@@ -1,3 +1,4 @@
+#!/usr/bin/env -S python3 -m pytest
 """`tessera judge`: what is right passes, and of every cheat of tests/judge/cheats what it is, is said.
 
 Cheats are judged in folders, beside one reference; each in a process of its own."""
