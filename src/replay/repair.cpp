@@ -84,10 +84,11 @@ void show(const Repair& r, const core::Kernel& kernel, check::Report& report) {
                         std::string(kernel.source->text(r.span)).substr(0, 120));
   }
   for (Finding& f : report.findings)
-    if (f.verdict == Verdict::refuted && !f.diagnostics.empty())
-      f.diagnostics.front() = std::move(f.diagnostics.front())
-                                  .help("{}{} is proved", r.edit, where)
-                                  .with("repair", r.edit);
+    if (f.verdict == Verdict::refuted && !f.diagnostics.empty()) {
+      Diagnostic told = f.diagnostics.front();
+      f.diagnostics.front() =
+          std::move(told).help("{}{} is proved", r.edit, where).with("repair", r.edit);
+    }
 }
 
 }  // namespace tessera::replay
