@@ -125,9 +125,6 @@ def gemm(
     empty = barrier(STAGES, arrivals=groups * 4 * CLUSTER, starts_complete=True)  # one of each warp of a role
     if TURNS == 2:
         multiplied = barrier(2, arrivals=groups * 4)  # a role has seen all that is loaded for its tile
-    # What elements are of, for the assertions below. `tessera check` follows it, and the machine does nothing for it.
-    tag(A, row=lambda batch, i, k: i, k=lambda batch, i, k: k)
-    tag(B, column=lambda batch, j, k: j, k=lambda batch, j, k: k)
     steps = ring(K, BK, STAGES)
     along = "columns" if BESIDE == 1 else "rows"
     work = tiles(L if BATCHES == 1 else 1, 1, M, BM, N, BN, group=GROUP, cluster=along, stages=2)
@@ -166,7 +163,6 @@ def gemm(
                         clear(totals)
                     for k in steps:
                         full[k].wait()
-                        assert_same(a[k], b[k], "k", axis=1)  # what is multiplied has one k
                         begins = k.first
                         if PROMOTE > 0:
                             begins = k.first or k.count % PROMOTE == 0  # of the ring: its slots repeat alike
@@ -192,8 +188,6 @@ def gemm(
                         whole = totals[h] if PROMOTE > 0 else sums[h]
                         if HALF == 0:
                             for c in parts(BN, PART):
-                                # Each sum is of its own row of A and its own row of B.
-                                assert_tag(whole[:, c], row=lambda i, j: rows.start + i, column=lambda i, j: n[c].start + j)
                                 x = epilogue(whole[:, c], batch, rows, n[c])
                                 to = C[batch.index, rows, n[c]]
                                 if DIRECT == 1:

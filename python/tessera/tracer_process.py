@@ -8,7 +8,7 @@ from tessera.common.errors import fail
 from tessera.common.protocol import Connection, over_stdio
 from tessera.judging import module_check, module_times, rewrite_check
 from tessera.judging.settling import Compile, Settler
-from tessera.running import extension
+from tessera.running import extension, kernelbench_export
 from tessera.tracing import resizes
 from tessera.tracing.circumstances import circumstances
 from tessera.tracing.held import Held, hold
@@ -140,6 +140,8 @@ class Tracer:
 
         held = self._need()
         files = export_module(held.traced, held.args, held.kwargs, params["plan"], params["folder"])
+        if params.get("form") == "kernelbench":
+            files += kernelbench_export.write(params["folder"], held.path, held.graph["meta"]["class"], params["plan"])
         return {"files": files}
 
 

@@ -51,6 +51,7 @@ def test_how_they_lie(change, lies, index, count):
     [
         (lambda y: y * 0, "zero"),
         (lambda y: y * 0.5, "scaled"),
+        (lambda y: y * torch.linspace(0.3, 0.9, 12)[:, None], "scaled_rows"),
         (lambda y: y + 3, "offset"),
         (lambda y: y * 0 + 7, "constant"),
         (lambda y: torch.roll(y, 1, 1), "shifted"),

@@ -50,6 +50,7 @@ Json json_of(const Wrong& w) {
           {"details", w.details},
           {"relation", w.relation},
           {"relation_details", w.relation_details},
+          {"depends", w.depends},
           {"inputs", w.inputs}};
 }
 
@@ -131,6 +132,7 @@ Wrong wrong_from_json(const Json& j) {
   w.details = j.at("details");
   w.relation = j.at("relation");
   w.relation_details = j.at("relation_details");
+  w.depends = j.at("depends");
   w.inputs = j.at("inputs");
   return w;
 }

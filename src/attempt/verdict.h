@@ -64,10 +64,15 @@ struct Wrong {
   std::string lies;
   std::vector<std::vector<int64_t>> box;  // [first, last] of the wrong ones, one a dim
   std::string details;                    // the same for people
-  /// What the found values are of the expected ones: "zero", "scaled", "shifted", "transposed",
-  /// "other_type", "constant", "offset"; "" where nothing simple fits.
+  /// What the found values are of the expected ones: "zero", "scaled", "scaled_rows", "shifted",
+  /// "transposed", "other_type", "constant", "offset"; or the mistake that they come from:
+  /// "exchanged_inputs", "transposed_input", "first_for_all", "left_out", "negated_input",
+  /// "rounded_input". "" where nothing simple fits.
   std::string relation;
   std::string relation_details;
+  /// What the worst element depends on otherwise than it must: {"tensor", "dim", "first", "last",
+  /// "weight", "text"} each, the weight null for what it must not depend on (docs/try.md).
+  Json depends = Json::array();
   std::string inputs;  // the distribution and the seed that showed it
 };
 

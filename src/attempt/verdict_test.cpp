@@ -11,6 +11,16 @@
 namespace tessera::attempt {
 namespace {
 
+/// An entry of `depends`, of tensor 1.
+Json depends(int dim, Json weight) {
+  return {{"tensor", 1},
+          {"dim", dim},
+          {"first", 2},
+          {"last", 3},
+          {"weight", std::move(weight)},
+          {"text", "depends on t1, and must not"}};
+}
+
 Verdict whole() {
   Verdict v{.source = "k.cpp", .hash = "ab", .language = "cxx", .pattern = "p01", .rule = "gemm"};
   v.gates = {{.gate = Gate::parse, .seconds = 0.5},
@@ -31,6 +41,7 @@ Verdict whole() {
                   .box = {{3, 3}, {0, 7}},
                   .details = "the last 1 of dim 0",
                   .relation = "",
+                  .depends = Json::array({depends(1, nullptr)}),
                   .inputs = "normal"};
   v.warnings = {"source.cpp:3: warning"};
   v.measured = Measured{.ms = 2,
@@ -79,16 +90,52 @@ TEST(Verdict, EveryFailureHasAWordThatReadsBack) {
 TEST(Verdict, ForPeopleNamesLineElementAndWhatToDo) {
   const std::string text = to_text(whole());
   for (const char* part : {"k.cpp:7: relative RMS error 1", "y[3, 0] expected 1, found nan",
-                           "8 of 32 are wrong: the last 1 of dim 0", "0.50x of eager", "do: r"})
+                           "8 of 32 are wrong: the last 1 of dim 0",
+                           "it depends on t1, and must not", "0.50x of eager", "do: r"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
 TEST(Symptom, TheMostTellingComeFirstAndThreeAtMost) {
   Verdict v = whole();
+  v.wrong->depends = Json::array();
   EXPECT_EQ(symptoms_of(v).front(), "part of the end is missing or wrong");
   EXPECT_LE(symptoms_of(v).size(), 3U);
   v.wrong->relation = "transposed";
   EXPECT_EQ(symptoms_of(v).front(), "the result is transposed");
+}
+
+TEST(Symptom, WhatAWrongElementDependsOn) {
+  const auto first = [](const std::vector<Json>& entries) {
+    Verdict v = whole();
+    v.wrong->lies = "everywhere";
+    v.wrong->depends = entries;
+    return symptoms_of(v).at(0);
+  };
+  EXPECT_EQ(first({depends(1, nullptr)}), "it depends on elements that it must not depend on");
+  EXPECT_EQ(first({depends(1, 0.0)}), "elements have no part in the result that must have one");
+  EXPECT_EQ(first({depends(1, 0.0), depends(0, nullptr)}),
+            "it depends on other elements than it must");
+  EXPECT_EQ(first({depends(1, 2.0)}),
+            "some elements count another number of times than the others");
+  EXPECT_EQ(first({depends(-1, 1.5), depends(-1, 1.0)}),
+            "inputs weigh unevenly against each other");
+  EXPECT_EQ(first({depends(-1, 1.5)}), "everything is wrong by different amounts");
+}
+
+TEST(Symptom, TheMistakeThatAResultLooksLike) {
+  Verdict v = whole();
+  v.wrong->depends = Json::array();
+  for (const auto& [relation, symptom] : std::vector<std::pair<std::string, std::string>>{
+           {"exchanged_inputs", "two inputs are exchanged"},
+           {"transposed_input", "an input is transposed"},
+           {"first_for_all", "the first part of an input is taken for all"},
+           {"left_out", "an input is left out"},
+           {"negated_input", "the sign of an input is wrong"},
+           {"rounded_input", "an input is rounded"},
+           {"scaled_rows", "each row is a multiple of what it must be"}}) {
+    v.wrong->relation = relation;
+    EXPECT_EQ(symptoms_of(v).at(0), symptom);
+  }
 }
 
 TEST(Symptom, ThoseThatNoHostKernelBringsAbout) {

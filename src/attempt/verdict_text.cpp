@@ -21,6 +21,7 @@ std::string wrong_of(const Wrong& w) {
                                 fmt::join(w.index, ", "), w.expected, w.found, w.inputs);
   out += fmt::format("{} of {} are wrong: {}\n", w.count, w.of, w.details);
   if (!w.relation.empty()) out += w.relation_details + "\n";
+  for (const Json& d : w.depends) out += fmt::format("it {}\n", d.at("text").get<std::string>());
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "check/assertions.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "check/tag_walk.h"
 #include "core/walk.h"
@@ -36,9 +37,11 @@ void gather(Tagging& t) {
   });
   for (int d = 0; d < most_dimensions; ++d) {
     const std::string name = fmt::format("u{}", d);
+    // With a point in its name, it is nobody's symbol.
     const Result<Term> u =
-        k.pool->derive("at " + name, term::Op::coordinate,
+        k.pool->derive("box." + name, term::Op::coordinate,
                        {k.pool->constant(0), k.pool->constant(int64_t{1} << 16)});
+    if (!u) throw std::logic_error("a place in a box: " + u.error().message);
     t.offsets[name] = *u;
     t.numbered.insert(u->node());
   }

@@ -342,6 +342,7 @@ class Machine {
   void leaves(int w, const Instruction& i, const core::Shared& s,
               const std::vector<int64_t>& coordinates);
   void copy(int w, const Instruction& i, const arch::Access& a, Access mine, int footprint);
+  void report_unwritten(int w, const Instruction& i, int block, int cell);
   void touch_cells(int w, const Instruction& i, const Access& mine, int footprint,
                    bool needs_fence);
   bool ordered(int w, const Instruction& i, const Access& before, const Access& mine,

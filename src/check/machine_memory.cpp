@@ -205,11 +205,7 @@ void Machine::touch_cells(int at, const Instruction& i, const Access& mine, int 
       cell.reads.clear();
       continue;
     }
-    if (!cell.written)
-      report("initialized", at, i, "shared memory is read that nothing has written",
-             "a write before it in every execution",
-             fmt::format("none at byte {}", footprints_.byte(c)),
-             "wait for the copy that fills it before it is read");
+    if (!cell.written) report_unwritten(at, i, mine.block, c);
     note_read(mine, cell, w);
     const bool there = std::any_of(cell.reads.begin(), cell.reads.end(), [&](const Access& r) {
       return r.op == mine.op && r.warp == mine.warp && r.elected == mine.elected &&

@@ -133,7 +133,15 @@ TEST(CheckMeans, ReadsSlicesAndTheirSums) {
         "sum(C[s, i, j], s) = sum(A[s, i, k] * B[0, j, k], k)",
         "sum(C[s, i, j], t) = sum(A[0, i, k] * B[0, j, k], k)",
         "sum(C[s, i, j], s) = sum(A[s, i, j], s)", "C[0, i, j] = sum(A[s, i, i], s)",
-        "C[0, i, j] = sum(A[s, i, 0], s)", "C[b, i, j] = sum(A[s, i, j], s)"}) {
+        "C[0, i, j] = sum(A[s, i, 0], s)", "C[b, i, j] = sum(A[s, i, j], s)",
+        // One column's function alone, and sums of one kind.
+        "sum(C[s, i, j], s) = sum(A[0, i, k] * B[0, j + 8, k], k)",
+        "sum(C[s, i, j], s) = sum(A[0, i, k] * B[0, j, k], k) if j < 64 else"
+        " sum(A[0, i, k] * B[0, j, k], k)",
+        "C[0, i, j] = sum(A[s, i, j], s) if j < 64 else relu(sum(A[s, i, j], s))",
+        "C[0, i, j] = sum(A[s, i, j], s) + B[0, i, j % 8]",
+        "C[0, i, j] = sum(A[s, i, j], s) + sum(A[s, i, j] * B[0, j, s], s)",
+        "C[0, i, j] = sum(A[0, i, s] * B[0, j, s], s) + sum(A[0, i, s], s)"}) {
     const auto m = read(text, {.batched = true});
     ASSERT_FALSE(m) << text;
     EXPECT_EQ(m.error().code, bad_meaning.id) << text;

@@ -204,10 +204,9 @@ class Cover {
           out.verdict = Covering::Verdict::refuted;
           out.message = count == 0 ? "a tile of the output is written by no block"
                                    : "a tile of the output is written twice";
-          out.found =
-              fmt::format("the tile at [{}{}, {}] {} times, at {} = {}, {} = {}, {} blocks",
-                          l_ ? fmt::format("{}, ", b) : "", i * r_.rows, j * r_.columns, count,
-                          m_->symbol->name, rows, n_->symbol->name, columns, blocks);
+          out.found = fmt::format("the tile at [{}{}, {}] {} times, at {} = {}, {} = {}, {} blocks",
+                                  l_ ? fmt::format("{}, ", b) : "", i * r_.rows, j * r_.columns,
+                                  count, m_->symbol->name, rows, n_->symbol->name, columns, blocks);
           return true;
         }
     return false;

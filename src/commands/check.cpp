@@ -2,6 +2,7 @@
 // it for all sizes.
 #include "commands/common/kernel_file.h"
 #include "commands/common/kernel_verdict.h"
+
 #include "replay/repair.h"
 
 namespace tessera::commands {

@@ -55,7 +55,8 @@ Json json_of(const Parameter& p) {
           {"words", p.words},
           {"not_negative", p.not_negative},
           {"names", name_of(p.names)},
-          {"only_when", p.only_when}};
+          {"only_when", p.only_when},
+          {"option", p.option}};
 }
 
 Json json_of(const Command& c) {

@@ -33,9 +33,10 @@ struct Parameter {
     kernel_file,  // FILE.py or FILE.py:KERNEL of the tile language, of which no Python is run
     input,        // a file or a folder that is read
     output,       // a file or a folder that is written
-    place,        // of the user's own state: a registry, a cache
+    place,        // what is the user's own: a registry, a cache, a key and the money behind it
   } names = Names::nothing;
   std::string_view only_when = "";  // the choice of the first parameter with which it names that
+  std::string_view option = "";     // what the command line calls it, where that is not its name
 };
 
 /// How a command speaks while it works and how it is stopped.

@@ -1,15 +1,74 @@
+#include <fmt/format.h>
+
+#include "base/files.h"
 #include "commands/common/model.h"
+#include "pipeline/propose.h"
 
 namespace tessera::commands {
 namespace {
 
+inline constexpr Code no_such_file{"TS0001", "input.no_such_file"};
+
+Result<std::vector<rules::Proposal>> proposals_in(const std::string& file) {
+  if (!std::filesystem::is_regular_file(file))
+    return error(
+        fail(no_such_file, "there is no file `{}`", file).expect("a JSON file of proposals"));
+  return rules::proposals_from_json(Json::parse(read_file(file), nullptr, false));
+}
+
+/// The pattern that a legal proposal became.
+const rules::Pattern* pattern_of(const pipeline::Discovered& found, const std::string& signature) {
+  for (const rules::Pattern& p : found.discovery.patterns)
+    if (p.signature() == signature) return &p;
+  return nullptr;
+}
+
+void tell(const pipeline::Discovered& found, const std::vector<pipeline::Proposed>& proposed,
+          Outcome& out) {
+  out.data["proposals"] = Json::array();
+  out.text += "\nproposed:\n";
+  for (const pipeline::Proposed& p : proposed) {
+    Json row = {{"name", p.proposal.name},
+                {"nodes", p.proposal.nodes},
+                {"rationale", p.proposal.rationale},
+                {"legal", !p.refused}};
+    if (p.refused) {
+      row["diagnostic"] = to_json(*p.refused);
+      out.diagnostics.push_back(*p.refused);
+      out.exit = Exit::undecided;
+      out.text += fmt::format("  {}: no pattern, {}\n", p.proposal.name, p.refused->message);
+    } else if (const rules::Pattern* pattern = pattern_of(found, p.signature)) {
+      row["pattern"] = pattern->id;
+      out.text +=
+          fmt::format("  {}: {}, stored; `tessera try MODEL.py {} --skeleton` begins a kernel\n",
+                      p.proposal.name, pattern->id, pattern->id);
+    }
+    out.data["proposals"].push_back(std::move(row));
+  }
+}
+
 Result<Outcome> run(const Json& arguments, Context& context) {
+  const std::string file = arguments.value("propose", "");
+  std::vector<rules::Proposal> proposals;
+  if (!file.empty()) {
+    TESSERA_TRY(read, proposals_in(file));
+    proposals = std::move(read);
+  }
   TESSERA_TRY(model, load_model(arguments, context));
-  TESSERA_TRY(found, pipeline::discover(model.traced, pipeline::options_from(arguments)));
+  const pipeline::Options options = pipeline::options_from(arguments);
+  TESSERA_TRY(found, pipeline::discover(model.traced, options));
+  std::vector<pipeline::Proposed> proposed;
+  if (!proposals.empty()) {
+    TESSERA_TRY(judged, pipeline::propose(found, proposals, options));
+    proposed = std::move(judged);
+    TESSERA_TRY(again, pipeline::discover(model.traced, options));
+    found = std::move(again);
+  }
   pipeline::ask_realizers(found);
   Outcome out;
   out.data = rules::to_json(found.graph, found.discovery);
   out.text = rules::to_table(found.graph, found.discovery);
+  if (!proposals.empty()) tell(found, proposed, out);
   return out;
 }
 
@@ -18,7 +77,18 @@ Result<Outcome> run(const Json& arguments, Context& context) {
 extern const Command discover = {
     .name = "discover",
     .doc = "find the subgraphs worth a kernel of their own, with headroom and reasons",
-    .parameters = model_parameters(),
+    .details =
+        "--propose FILE takes subgraphs that no rule knows: {\"proposals\": [{\"name\": \"gate\", "
+        "\"nodes\": [\"cumsum\", \"mul\"], \"rationale\": \"...\"}]}, nodes as --json names them. "
+        "The graph "
+        "says of each whether it can run as one step, and why not. What is legal is kept in the "
+        "registry: it is a pattern for `try`, and later runs find it in any module. Exit code 2: "
+        "one "
+        "was refused.",
+    .parameters = model_parameters({{.type = Parameter::Type::text,
+                                     .name = "propose",
+                                     .doc = "a JSON file of subgraphs to take as patterns",
+                                     .names = Parameter::Names::input}}),
     .run = run,
     .schemas = {"tessera.discovery/1"},
 };

@@ -46,10 +46,10 @@ Result<Tagged> Reader::tagged(const Expr& e) {
 
 Status Reader::tags(std::string_view name, const syntax::Call& c, const syntax::Statement& s,
                     Body& body) {
-  static const Signature says{"tag", {"at", "name", "value"}, {}, {"over"}};
-  static const Signature resets{"reset_tag", {"at", "name"}, {}, {"over"}};
-  static const Signature asserts{"assert_tag", {"at", "name", "to"}, {}, {"over"}};
-  static const Signature apart{"assert_apart", {"at", "name", "to"}, {}, {"over"}};
+  static const Signature says{"tag", {"at", "name", "value"}, {"over"}, {"over"}};
+  static const Signature resets{"reset_tag", {"at", "name"}, {"over"}, {"over"}};
+  static const Signature asserts{"assert_tag", {"at", "name", "to"}, {"over"}, {"over"}};
+  static const Signature apart{"assert_apart", {"at", "name", "to"}, {"over"}, {"over"}};
   const Signature& signature = name == "tag"          ? says
                                : name == "reset_tag"  ? resets
                                : name == "assert_tag" ? asserts

@@ -68,7 +68,7 @@ TEST(CoreTags, WhatIsWrongIsRefused) {
   EXPECT_EQ(refused("assert_tag(v[e], \"row\", 0, over=[(e, 5)])"), "slots of `v` lie outside");
   EXPECT_EQ(refused("assert_tag(s[a, 0], \"row\", 0, over=[(a, 9)])"),
             "index 0 of `s` lies outside");
-  EXPECT_EQ(refused("assert_tag(s[a, 0], \"row\", 0)"), "`a` is not known here");
+  EXPECT_EQ(refused("assert_tag(s[a, 0], \"row\", 0)"), "`a` is not defined here");
   EXPECT_EQ(refused("tag(v[0], \"not a name\", 0)"), "`not a name` is no name of a tag");
   EXPECT_THAT(refused("assert_tags(v[0], \"row\", 0)"), HasSubstr("the core has no `assert_tags`"));
 }

@@ -76,7 +76,7 @@ const std::vector<Explanation>& explanations() {
           explained_realize(), explained_verify(), explained_registry(), explained_language(),
           explained_term(), explained_lower(), explained_process(), explained_core(),
           explained_simulate(), explained_smt(), explained_elaborate(), explained_check(),
-          explained_call()})
+          explained_call(), explained_mind()})
       out.insert(out.end(), family.begin(), family.end());
     std::sort(out.begin(), out.end(),
               [](const Explanation& a, const Explanation& b) { return a.code < b.code; });

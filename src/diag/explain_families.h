@@ -18,6 +18,7 @@ std::span<const Explanation> explained_language();   // TS080, TS081
 std::span<const Explanation> explained_lower();      // TS085: explain_lower.cpp
 std::span<const Explanation> explained_core();       // TS0812 to TS0819
 std::span<const Explanation> explained_process();    // TS07, TS09
+std::span<const Explanation> explained_mind();       // TS073, TS074: explain_mind.cpp
 std::span<const Explanation> explained_term();       // TS082
 std::span<const Explanation> explained_simulate();   // TS084
 std::span<const Explanation> explained_smt();        // TS088

@@ -129,6 +129,69 @@ error[TS0221]: the nodes neither make nor are given `view_3`
      R"(
 y = torch._scaled_mm(a, b, sa, sb, out_dtype=torch.bfloat16)
 )"},
+    {"TS0230", "propose.no_such_node",
+     R"(A proposal of `tessera discover --propose` names a node that the graph has not.)",
+     R"(Names are those of the traced graph, or of the graph after its rewrites. A node that nobody
+     needs is in neither.)",
+     R"(Take names from `tessera discover MODEL.py --json` (`subgraph`, `uncovered`).)", R"(
+{"proposals": [{"name": "gate", "nodes": ["cumsum", "mul"]}]}
+)"},
+    {"TS0231", "propose.not_convex",
+     R"(A proposed subgraph cannot run as one step: a node outside needs its results and gives it
+     inputs.)",
+     R"(A kernel starts when all its inputs are there and ends with all its results.)",
+     R"(Take the node that is named in, or leave out what needs it.)", R"(
+{"nodes": ["exp", "add"]}            # refused where add also reads sum, and sum reads exp
+{"nodes": ["exp", "sum", "add"]}
+)"},
+    {"TS0232", "propose.effects",
+     R"(A proposed subgraph holds an op that changes what it is given, or is not computed by a call.)",
+     R"(A pattern means its ops as functions. Ops in place have effects; what is made of parameters alone
+     is computed once and kept.)",
+     R"(Leave the node out; its result is an input.)", R"(
+{"nodes": ["mul", "sum"]}            # without copy_
+)"},
+    {"TS0233", "propose.random", R"(A proposed subgraph holds an op that draws random numbers.)",
+     R"(Its results could be compared with nothing.)",
+     R"(Propose what comes before it, and what comes behind it, as two.)", R"(
+{"proposals": [{"nodes": ["mul"]}, {"nodes": ["add", "sum"]}]}     # dropout lies between
+)"},
+    {"TS0234", "propose.devices", R"(A proposed subgraph has tensors of several devices.)",
+     R"(A kernel reads and writes tensors of the device that it runs on.)",
+     R"(Leave out what moves a tensor, or what reads one that lies elsewhere.)", R"(
+model.cuda()     # with all its buffers
+)"},
+    {"TS0235", "propose.computes_nothing",
+     R"(A proposal names no node that computes, or nothing of it is needed.)",
+     R"(The list is empty, or a rewrite took the node away.)",
+     R"(Name nodes as `tessera discover MODEL.py --json` has them.)", R"(
+{"proposals": [{"name": "gate", "nodes": ["cumsum", "mul"]}]}
+)"},
+    {"TS0236", "propose.not_aten", R"(A proposed subgraph holds an op that is not ATen's.)",
+     R"(Results are held against the ops in fp64, and an operator of somebody else's may know one type
+     alone.)",
+     R"(Leave it out.)", R"(
+{"nodes": ["mul", "sum"]}            # without my_library.fused
+)"},
+    {"TS0237", "propose.aliasing",
+     R"(A proposed subgraph only looks at memory of others, so that its result would be memory of its
+     input.)",
+     R"(Views move nothing: a kernel in their place would copy, and writes to the one would no longer
+     show in the other.)",
+     R"(Propose nodes that compute. A pattern reads through views between them.)", R"(
+{"nodes": ["roll", "mul"]}           # and not ["transpose"]
+)"},
+    {"TS0238", "propose.bad_file", R"(A file of proposals cannot be read.)",
+     R"(It is no JSON, or lacks the lists that it must have.)",
+     R"(Write it as below; `name` and `rationale` may be left out.)", R"(
+{"proposals": [{"name": "gate", "nodes": ["cumsum", "mul"], "rationale": "one pass instead of two"}]}
+)"},
+    {"TS0239", "propose.no_registry",
+     R"(Something is proposed, and the registry that would keep it is not used.)",
+     R"(A pattern that was proposed is found again by its form, which the registry has.)",
+     R"(Leave --use-registry at true; --registry names another file.)", R"(
+tessera discover model.py --propose gate.json --registry trial.sqlite
+)"},
 };
 
 }  // namespace

@@ -370,6 +370,19 @@ tessera examples show 48_hopper_warp_specialized_gemm.cu
  "config": {"tile": [128, 256, 64], "cluster": [2, 1], "schedule": "cooperative"},
  "extents": {"m": 4096, "n": 4096, "k": 4096}}
 )"},
+    {"TS0071", "input.argument_not_data",
+     R"(An argument of the reference's call is an object that cannot go to another process.)",
+     R"(`tessera judge` runs reference and judged module in processes of their own.)",
+     R"(Let get_inputs() return tensors, numbers, texts, and lists or dictionaries of them.)", R"(
+def get_inputs():
+    return [torch.rand(8, 256), 0.5]
+)"},
+    {"TS0072", "input.no_reference",
+     R"(`tessera judge` was given a folder of files and no reference.)",
+     R"(One file may hold both `Model` and `ModelNew`; several are judged beside one reference.)",
+     R"(Name it.)", R"(
+tessera judge solutions/ --reference problem.py
+)"},
 };
 
 }  // namespace

@@ -137,6 +137,31 @@ error[TS0530]: what was measured is not what the plan claims: ['p1']
      R"(
 m.eval()
 )"},
+    {"TS0540", "judge.random",
+     R"(The reference of `tessera judge` draws random numbers, so no other module can be compared with
+     it.)",
+     R"(Dropout in training mode, most often: KernelBench's harness never calls eval().)",
+     R"(Set the probability to 0, or call .eval() in the reference's constructor.)", R"(
+self.drop = nn.Dropout(0.0)
+)"},
+    {"TS0541", "judge.unsteady",
+     R"(The reference of `tessera judge` is another graph when it is built from another seed.)",
+     R"(Its constructor decides by random numbers what forward does.)",
+     R"(Decide that by get_init_inputs().)", R"(
+def get_init_inputs():
+    return [256, True]
+)"},
+    {"TS0542", "judge.no_reference",
+     R"(The state of the reference could not be handed to the judge.)",
+     R"(The disk is full, or the process that made it was ended.)",
+     R"(Free some room where temporary files lie (TMPDIR) and run it again.)", R"(
+TMPDIR=/data/tmp tessera judge solution.py
+)"},
+    {"TS0543", "judge.no_results", R"(The reference of `tessera judge` returns no tensor.)",
+     R"(There is nothing to compare.)", R"(Let forward return what it computes.)", R"(
+def forward(self, x):
+    return self.linear(x)
+)"},
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 // Whether a kernel computes what it means, tried on random residues (residue/value.h).
 //
 // The interpreter runs the kernel at small sizes on residues in the place of numbers, and the
-// meaning is computed on the same. Where both are functions that differ, they differ at random inputs
-// but for the probability that the answer states (docs/checker.md). Nothing here knows how the
-// kernel computes: neither the formulas of src/check nor the order of its steps.
+// meaning is computed on the same. Where both are functions that differ, they differ at random
+// inputs but for the probability that the answer states (docs/checker.md). Nothing here knows how
+// the kernel computes: neither the formulas of src/check nor the order of its steps.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ struct Effort {
 enum class Verdict : uint8_t {
   equal,      // in every element of every launch
   different,  // in an element that is named
-  undecided,  // no launch could be run, a fault ended the run, or slices are added by others
+  undecided,  // no launch could be run, or a fault ended the run
 };
 std::string_view name_of(Verdict v);
 
@@ -42,7 +42,8 @@ struct Answer {
   bool numbers_differ = false;
 };
 
-/// `sizes`: numbers of turns of the kernel's loops (check::Report::sizes), which choose the launches.
+/// `sizes`: numbers of turns of the kernel's loops (check::Report::sizes), which choose the
+/// launches.
 Answer compare(const core::Kernel& kernel, const check::Means& means,
                const std::vector<core::Term>& sizes, const Effort& effort = {});
 

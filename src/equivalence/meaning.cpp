@@ -67,9 +67,9 @@ int64_t& at(Point& p, Axis axis) {
 }
 
 template <class F>
-void each_point(const Place& to, const F& see) {
+void each_point(const Place& to, int64_t batches, const F& see) {
   Point p{};
-  for (at(p, Axis::batch) = 0; at(p, Axis::batch) < to.extent(Axis::batch); ++at(p, Axis::batch))
+  for (at(p, Axis::batch) = 0; at(p, Axis::batch) < batches; ++at(p, Axis::batch))
     for (at(p, Axis::row) = 0; at(p, Axis::row) < to.extent(Axis::row); ++at(p, Axis::row))
       for (at(p, Axis::column) = 0; at(p, Axis::column) < to.extent(Axis::column);
            ++at(p, Axis::column))
@@ -122,13 +122,18 @@ class Products {
     for (std::size_t c = 0; c < o.cases.size(); ++c)
       for (const check::Read& r : o.cases[c].reads)
         reads[c].push_back(place(kernel_, r.element, launch_));
-    each_point(to, [&](const Point& p) {
-      for (std::size_t c = 0; c < o.cases.size(); ++c) {
-        if (!is_for(o.cases[c], p)) continue;
-        if (const auto value = at(o.cases[c], reads[c], p))
-          see(name, *to.offset(p), to.name(name, p), *value);
-        return;
-      }
+    const int64_t slices = means_.slices ? to.extent(Axis::batch) : 1;
+    each_point(to, means_.slices ? 1 : to.extent(Axis::batch), [&](Point p) {
+      const auto c = std::find_if(o.cases.begin(), o.cases.end(),
+                                  [&](const check::Case& one) { return is_for(one, p); });
+      if (c == o.cases.end()) return;
+      const auto value = value_at(*c, reads[static_cast<std::size_t>(c - o.cases.begin())], p);
+      if (!value) return;
+      const std::string text = to.name(name, p);
+      std::vector<int64_t> places = {*to.offset(p)};
+      for (at(p, Axis::batch) = 1; at(p, Axis::batch) < slices; ++at(p, Axis::batch))
+        places.push_back(*to.offset(p));
+      see(name, places, text, *value);
     });
   }
 
@@ -142,8 +147,8 @@ class Products {
     });
   }
   /// Nothing where a tensor does not reach so far.
-  [[nodiscard]] std::optional<Value> at(const check::Case& c, const std::vector<Place>& reads,
-                                        const Point& p) const {
+  [[nodiscard]] std::optional<Value> value_at(const check::Case& c, const std::vector<Place>& reads,
+                                              const Point& p) const {
     const auto from_a = a_.offset(p);
     const int64_t depth = a_.extent(Axis::k), step = a_.stride(Axis::k);
     std::vector<Value> operands;

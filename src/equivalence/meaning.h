@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "check/means.h"
 #include "residue/value.h"
@@ -10,11 +11,11 @@
 
 namespace tessera::equivalence {
 
-/// Elements of outputs in the order of memory, with the name of the tensor. An element that the
-/// meaning makes of more than the tensors have is left out.
-using SeeElement =
-    std::function<void(const std::string& tensor, int64_t at, const std::string& name,
-                       const residue::Value& value)>;
+/// Elements of outputs, with the name of the tensor and the place in the order of memory: several
+/// places of slices of k, which are added. An element that the meaning makes of more than the
+/// tensors have is left out.
+using SeeElement = std::function<void(const std::string& tensor, const std::vector<int64_t>& at,
+                                      const std::string& name, const residue::Value& value)>;
 
 /// Every element that is meant, for a launch on residues.
 void each_element(const core::Kernel& kernel, const check::Means& means,

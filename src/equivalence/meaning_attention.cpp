@@ -94,8 +94,8 @@ class Rows {
   }
   [[nodiscard]] Value element(int64_t column) const {
     const Walk values = v_.along(means_.key, first_ + column * v_.stride(means_.column));
-    return residue::multiply(
-        share_, dot({weights_, 0, 1}, values, static_cast<int64_t>(weights_.size())));
+    return residue::multiply(share_,
+                             dot({weights_, 0, 1}, values, static_cast<int64_t>(weights_.size())));
   }
 
  private:
@@ -133,8 +133,8 @@ void each_attention(const core::Kernel& kernel, const check::Attention& means,
     if (!rows.begin(at)) continue;
     for (int64_t e = 0; e < to.extents[column]; ++e) {
       text[column] = std::to_string(e);
-      see(tensor.name, place + e * to.strides[column],
-          tensor.name + "[" + join(text, ", ") + "]", rows.element(e));
+      see(tensor.name, {place + e * to.strides[column]}, tensor.name + "[" + join(text, ", ") + "]",
+          rows.element(e));
     }
   }
 }

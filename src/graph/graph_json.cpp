@@ -4,6 +4,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "graph/argument_json.h"
 #include "graph/graph.h"
 
 namespace tessera::graph {
@@ -196,6 +197,10 @@ Result<Graph> import_graph(const Json& j) {
   } catch (const Json::exception& e) {
     return malformed(e.what());
   }
+}
+
+Json to_json(const Graph& g, const Argument& a) {
+  return write_argument(g, a);
 }
 
 Json to_json(const Graph& g) {

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 const std::string head =
     "from tessera.language import *\n\n"
     "@kernel(threads=128)\n"
-    "def k(M: index(), N: index(), X: Tensor[f32, \"M\", 64], Y: Tensor[f32, \"M\", 64, out]):\n"
+    "def k(M: index(), X: Tensor[f32, \"M\", 64], Y: Tensor[f32, \"M\", 64, out]):\n"
     "    s = shared(f32, [2, 8, 32])\n";
 
 Result<core::Kernel> made(const std::string& lines) {
@@ -54,7 +54,7 @@ TEST(LanguageTags, ChangeNothingElse) {
   const Result<core::Kernel> plain = made(before + after);
   const Result<core::Kernel> tagged = made(
       "    tag(X, row=lambda i, j: i)\n" + before +
-      "        assert_tag(x, row=lambda i, j: 3 * m.start + i + N - (2 * m.start + N))\n" + after);
+      "        assert_tag(x, row=lambda i, j: 3 * m.start + i + M - (2 * m.start + M))\n" + after);
   ASSERT_TRUE(plain && tagged);
   EXPECT_TRUE(core::has_tags(*tagged));
   EXPECT_TRUE(core::same(*plain, core::without_tags(*tagged)));

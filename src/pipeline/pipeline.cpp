@@ -7,6 +7,7 @@
 #include "arch/arch.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "pipeline/propose.h"
 #include "pipeline/report.h"
 #include "pipeline/stages.h"
 
@@ -116,7 +117,8 @@ Result<Discovered> discover(const Json& traced, const Options& options) {
   d.arch = found_arch;
   d.rewrites = rewrite::canonicalize(d.graph, options.rewrites_off);
   dump(options, "2-canonical.txt", graph::to_text(d.graph));
-  d.discovery = rules::discover(d.graph, *d.arch);
+  TESSERA_TRY(proposed, proposed_before(options));
+  d.discovery = rules::discover(d.graph, *d.arch, proposed);
   dump(options, "3-discovery.txt", rules::to_table(d.graph, d.discovery));
   dump(options, "3-discovery.json", rules::to_json(d.graph, d.discovery).dump(1));
   return d;

@@ -12,6 +12,8 @@
 #include "registry/import.h"
 #include "registry/mend.h"
 #include "registry/rank.h"
+#include "registry/subgraph_table.h"
+#include "registry/subgraphs.h"
 #include "registry/tables.h"
 #include "store/journal.h"
 #include "store/lock.h"
@@ -70,7 +72,7 @@ Result<std::function<bool(const Entry&)>> chosen(const std::string& what) {
                    .help("`tessera registry list` shows what there is"));
 }
 
-class SqliteRegistry final : public Registry {
+class SqliteRegistry final : public Registry, public Subgraphs {
  public:
   SqliteRegistry(store::FileLock lock, Opened opened)
       : lock_(std::move(lock)), db_(std::move(opened.db)), mended_(std::move(opened.note)) {}
@@ -165,7 +167,7 @@ class SqliteRegistry final : public Registry {
         if (!imported) TESSERA_CHECK(forget.bind(1, e.key.hash()).bind(2, e.toolchain).run());
         ++gone;
       }
-      if (what == "all") TESSERA_CHECK(db_.execute("DELETE FROM trials"));
+      if (what == "all") TESSERA_CHECK(db_.execute("DELETE FROM trials; DELETE FROM subgraphs"));
       return rewrite_journal(db_);
     }));
     TESSERA_CHECK(db_.execute("VACUUM"));
@@ -212,6 +214,12 @@ class SqliteRegistry final : public Registry {
   Status forget_imported(const Key& key, const std::string& toolchain) override {
     return write({tried_record(key.hash(), toolchain)}).map([](int) {});
   }
+
+  Status store_subgraph(const Json& proposed) override {
+    return write({subgraph_record(proposed)}).map([](int) {});
+  }
+
+  Result<std::vector<Json>> subgraphs() override { return subgraphs_of(db_); }
 
   [[nodiscard]] std::string mended() const override { return mended_; }
 
@@ -295,11 +303,25 @@ class SqliteRegistry final : public Registry {
 
 }  // namespace
 
-Result<std::unique_ptr<Registry>> Registry::open(const std::filesystem::path& file) {
+namespace {
+
+Result<std::unique_ptr<SqliteRegistry>> opened_at(const std::filesystem::path& file) {
   const std::filesystem::path place = std::filesystem::absolute(file);
   TESSERA_TRY(lock, store::FileLock::shared(place.string() + ".lock"));
   TESSERA_TRY(opened, open_and_mend(place, lock));
   return std::make_unique<SqliteRegistry>(std::move(lock), std::move(opened));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Registry>> Registry::open(const std::filesystem::path& file) {
+  TESSERA_TRY(opened, opened_at(file));
+  return opened;
+}
+
+Result<std::unique_ptr<Subgraphs>> Subgraphs::open(const std::filesystem::path& file) {
+  TESSERA_TRY(opened, opened_at(file));
+  return opened;
 }
 
 }  // namespace tessera::registry

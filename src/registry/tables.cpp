@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "registry/rank.h"
+#include "registry/subgraph_table.h"
 #include "registry/wrong.h"
 
 namespace tessera::registry {
@@ -13,7 +14,7 @@ namespace {
 
 inline constexpr Code bad_record{"TS0633", "registry.bad_record"};
 
-constexpr std::array<store::Migration, 4> history{{
+constexpr std::array<store::Migration, 5> history{{
     {"0001_entries",
      "CREATE TABLE entries(id INTEGER PRIMARY KEY, hash TEXT NOT NULL, toolchain TEXT NOT NULL, "
      "rule TEXT NOT NULL,"
@@ -41,6 +42,10 @@ constexpr std::array<store::Migration, 4> history{{
      "CREATE INDEX entries_by_kind ON entries(rule, precision, arch);"
      "ALTER TABLE trials ADD COLUMN toolchain TEXT NOT NULL DEFAULT '';"
      "CREATE INDEX trials_by_key ON trials(key_hash, toolchain)"},
+    {"0005_subgraphs",
+     "CREATE TABLE subgraphs(id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, body TEXT NOT "
+     "NULL, "
+     "body_hash TEXT NOT NULL)"},
 }};
 
 std::string text_of(const Json& j) {
@@ -202,6 +207,16 @@ Result<bool> apply_wrong(store::Database& db, const Json& record) {
   return changed || noted || !gone.empty();
 }
 
+// By its form without names: who proposes it again, by whatever name, changes nothing.
+Result<bool> apply_subgraph(store::Database& db, const Json& record) {
+  const std::string body = text_of(record.at("subgraph"));
+  TESSERA_TRY(
+      put, db.prepare("INSERT OR IGNORE INTO subgraphs(hash, body, body_hash) VALUES(?1,?2,?3)"));
+  put.bind(1, content_hash(text_of(record.at("subgraph").at("subgraph")))).bind(2, body);
+  TESSERA_CHECK(put.bind(3, content_hash(body)).run());
+  return db.changes() > 0;
+}
+
 // Reads a table forwards until the end or a fault, and from a fault on backwards.
 void scan(store::Database& db, const std::string& select,
           const std::function<void(store::Statement&)>& take, Rows& rows) {
@@ -263,6 +278,21 @@ Json wrong_record(const std::string& key_hash, const std::string& toolchain, con
           {"trial", wrong_trial(wrong)}};
 }
 
+Json subgraph_record(const Json& proposed) {
+  return {{"what", "subgraph"}, {"subgraph", proposed}};
+}
+
+Result<std::vector<Json>> subgraphs_of(store::Database& db) {
+  TESSERA_TRY(select, db.prepare("SELECT body FROM subgraphs ORDER BY id"));
+  std::vector<Json> out;
+  while (true) {
+    TESSERA_TRY(row, select.step());
+    if (!row) return out;
+    Json body = Json::parse(select.text(0), nullptr, false);
+    if (body.is_object() && body.contains("subgraph")) out.push_back(std::move(body));
+  }
+}
+
 Result<std::vector<Json>> trials_of(store::Database& db, const std::string& key_hash,
                                     const std::string& toolchain) {
   TESSERA_TRY(rows, trial_rows(db, key_hash, toolchain));
@@ -277,6 +307,7 @@ Result<bool> apply(store::Database& db, const Json& record) {
   if (what == "trial") return apply_trial(db, record);
   if (what == "settle") return apply_settle(db, record);
   if (what == "wrong") return apply_wrong(db, record);
+  if (what == "subgraph") return apply_subgraph(db, record);
   if (what == "tried") return drop_imported(db, record.at("key"), record.at("toolchain"));
   if (what == "forget") {  // written by versions that kept no trials of a search that had ended
     TESSERA_TRY(statement, db.prepare("DELETE FROM trials WHERE key_hash=?1"));
@@ -312,6 +343,10 @@ Rows readable_rows(store::Database& db) {
           return Json{{"what", "trial"}, {"key", s.text(3)}, {"trial", std::move(body)}};
         });
       },
+      rows);
+  scan(
+      db, "SELECT id, body, body_hash, hash FROM subgraphs",
+      [&](store::Statement& s) { take(s, [&](Json body) { return subgraph_record(body); }); },
       rows);
   return rows;
 }

@@ -45,8 +45,8 @@ Value cube(const Value& x) {
   return multiply(multiply(x, x), x);
 }
 Value gelu_tanh(const Value& x) {
-  const Value inner = multiply(constant(std::sqrt(2 / M_PI)),
-                               add(x, multiply(constant(0.044715), cube(x))));
+  const Value inner =
+      multiply(constant(std::sqrt(2 / M_PI)), add(x, multiply(constant(0.044715), cube(x))));
   return multiply(multiply(constant(0.5), x), add(number(1), tanh(inner)));
 }
 /// The whole exponents that are small; nothing of others, whose law is not known.
@@ -83,8 +83,7 @@ const std::map<std::string_view, Law>& laws() {
       {"relu", [](Args a) { return below(a[0], number(0)) ? number(0) : a[0]; }},
       {"relu6", [](Args a) { return clamped(a[0], number(0), number(6)); }},
       {"clamp", [](Args a) { return clamped(a[0], a[1], a[2]); }},
-      {"leaky_relu",
-       [](Args a) { return below(number(0), a[0]) ? a[0] : multiply(a[0], a[1]); }},
+      {"leaky_relu", [](Args a) { return below(number(0), a[0]) ? a[0] : multiply(a[0], a[1]); }},
       {"hardsigmoid",
        [](Args a) {
          return divide(clamped(add(a[0], number(3)), number(0), number(6)), number(6));

@@ -3,9 +3,9 @@
 // Sums, products, quotients and powers are what they are of real numbers, and so is what is made of
 // them: sigmoid is 1 / (1 + 2^(-x log2 e)). Rounding is left out. Residues have an order, drawn at
 // random, in which numbers keep theirs: the greatest of some values is one of them, the same one
-// in whatever order they come. A function of which no law is known (erf, log, ...) is an unknown one:
-// random, and the same for the same arguments. Equal expressions stay equal; of those that are equal by
-// another law (log(x y) = log x + log y) it is not seen.
+// in whatever order they come. A function of which no law is known (erf, log, ...) is an unknown
+// one: random, and the same for the same arguments. Equal expressions stay equal; of those that are
+// equal by another law (log(x y) = log x + log y) it is not seen.
 #pragma once
 
 #include <span>

@@ -58,8 +58,8 @@ TEST(ResidueFunctions, TheOrderIsOne) {
 }
 
 TEST(ResidueFunctions, NumbersCompareAsNumbers) {
-  EXPECT_TRUE(same(call("where", {call("lt", {number(3), number(4)}), number(1), nothing()}),
-                   number(1)));
+  EXPECT_TRUE(
+      same(call("where", {call("lt", {number(3), number(4)}), number(1), nothing()}), number(1)));
   EXPECT_TRUE(same(call("clamp", {number(9), number(0), number(6)}), number(6)));
   EXPECT_TRUE(same(call("isnan", {nothing()}), number(1)));
 }

@@ -136,8 +136,8 @@ Value divide(const Value& a, const Value& b) {
 Value power(const Value& x) {
   constexpr double most = 1000;  // of exponents whose powers a double has
   if (x.is_nothing()) return x;
-  if (x.is_number() && (std::isinf(x.number) || (std::fabs(x.number) <= most &&
-                                                 std::floor(x.number) == x.number)))
+  if (x.is_number() &&
+      (std::isinf(x.number) || (std::fabs(x.number) <= most && std::floor(x.number) == x.number)))
     return number(std::exp2(x.number));
   // Nothing is known of powers of powers.
   const uint64_t of_p = raised(2, pair_of(x).mod_q, p);

@@ -19,7 +19,8 @@ inline constexpr uint64_t p = 2147481143, q = 1073740571;
 struct Value {
   enum class Kind : uint32_t { number = 0, residues = 1, nothing = 0xffffffff };
   Kind kind = Kind::number;
-  uint32_t type = 0;  // for whoever keeps values in memory (simulate/domain.h); no part of the value
+  uint32_t type =
+      0;  // for whoever keeps values in memory (simulate/domain.h); no part of the value
   union {
     double number = 0;  // infinities too, never NaN
     struct {

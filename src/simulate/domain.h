@@ -1,9 +1,9 @@
 // What values are while a kernel runs, and how bytes hold them: a parameter of a launch.
 //
 // Numbers are those of the element types, rounded as the machine rounds them. Residues are those of
-// residue/value.h, never rounded. Instructions move bytes, and know nothing of either: of residues a
-// byte of the machine is a cell of 16 bytes here, so that an element's first cell has its value. The
-// few instructions that compute are written once, for both.
+// residue/value.h, never rounded. Instructions move bytes, and know nothing of either: of residues
+// a byte of the machine is a cell of 16 bytes here, so that an element's first cell has its value.
+// The few instructions that compute are written once, for both.
 #pragma once
 
 #include <array>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "arch/element.h"
+
 #include "pointwise/pointwise.h"
 #include "residue/functions.h"
 #include "simulate/encode.h"

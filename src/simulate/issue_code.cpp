@@ -28,8 +28,9 @@ class Maker {
       return error(fail(not_executable, "`{}` has no meaning in the interpreter", form.name)
                        .help("add it to src/simulate/values_*.cpp"));
     if (program_.launch.residues && !Residues::have(form.name))
-      return error(fail(not_executable, "`{}` computes with bits, which residues do not have", form.name)
-                       .help("run the kernel on numbers"));
+      return error(
+          fail(not_executable, "`{}` computes with bits, which residues do not have", form.name)
+              .help("run the kernel on numbers"));
     TESSERA_CHECK(arch::check(form, issue_.choices));
     if (issue_.arguments.size() != form.operands.size())
       return error(fail(not_executable, "`{}` has {} arguments", form.name, issue_.arguments.size())

@@ -37,8 +37,10 @@ class Machine {
 
   // What values need (values_*.cpp).
   const Program& program() const { return program_; }
-  /// Bytes here that hold so many bytes of the machine (simulate/domain.h).
-  [[nodiscard]] int64_t held(int64_t bytes) const { return bytes * program_.cell; }
+  /// Bytes here that hold so many bytes of the machine (simulate/domain.h); of tags, one each.
+  [[nodiscard]] int64_t held(int64_t bytes) const {
+    return plane_ < 0 ? bytes * program_.cell : bytes;
+  }
   /// The memory's bytes, from the machine's byte `at`.
   uint8_t* memory(arch::Space space, int place, int64_t at);
   const uint8_t* read_memory(arch::Space space, int place, int64_t at);

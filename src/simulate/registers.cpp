@@ -49,8 +49,7 @@ const uint8_t* Machine::read_slot(const Call& call, int registers, int lane, int
            call.event);
     f.has[slot] |= 1U << lane;  // said once
   }
-  return f.bytes.data() +
-         held((lane * program_.slots[registers] + slot) * size_of(r.element));
+  return f.bytes.data() + held((lane * program_.slots[registers] + slot) * size_of(r.element));
 }
 
 uint8_t* Machine::write_slot(const Call& call, int registers, int lane, int64_t slot) {
@@ -60,8 +59,7 @@ uint8_t* Machine::write_slot(const Call& call, int registers, int lane, int64_t 
     return f.tags[static_cast<std::size_t>(plane_)].data() +
            (lane * program_.slots[registers] + slot) * size_of(r.element);
   f.has[slot] |= 1U << lane;
-  return f.bytes.data() +
-         held((lane * program_.slots[registers] + slot) * size_of(r.element));
+  return f.bytes.data() + held((lane * program_.slots[registers] + slot) * size_of(r.element));
 }
 
 /// An access by the warp itself, at once.

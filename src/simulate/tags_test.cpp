@@ -36,9 +36,8 @@ TEST(SimulateTags, JoinKeepsWhatIsShared) {
 
 /// Also at the edge, where boxes leave their tensors.
 TEST(SimulateTags, HoldInARightKernel) {
-  for (const testing::Sizes& s : {testing::Sizes{64, 64, 64}, testing::Sizes{72, 40, 40}})
-    for (const core::Kernel& k : {product(), product(2), product(1, true)})
-      EXPECT_EQ(findings(run(k, testing::launch(s), 3)), "");
+  for (const core::Kernel& k : {product(), product(2), product(1, true)})
+    EXPECT_EQ(findings(run(k, testing::launch({72, 40, 40}), 3)), "");
 }
 
 TEST(SimulateTags, AnotherElementIsAFaultWithItsPlace) {

@@ -127,8 +127,7 @@ void take_shared(Call& call) {
   call.taken.resize(static_cast<std::size_t>(call.machine->held(b.code.bytes)));
   each_piece(b, at, [&](int64_t i, int64_t from) {
     std::memcpy(call.taken.data() + call.machine->held(i),
-                call.machine->read_memory(Space::shared, call.block, from),
-                call.machine->held(16));
+                call.machine->read_memory(Space::shared, call.block, from), call.machine->held(16));
   });
 }
 

@@ -129,7 +129,7 @@ def test_the_tutorial(reader):
     steps = json.loads((reader.folder / "dump/4-plan.json").read_text())["steps"]
     assert any(s["kind"] == "kernel" for s in steps)
     report, fields = json.loads((reader.folder / "dump/5-report.json").read_text()), "docs/report.md"
-    assert documented("The report itself", fields) - {"checkpoints"} == set(report)
+    assert documented("The report itself", fields) - {"checkpoints", "mind"} == set(report)
     assert documented("A pattern", fields) == {key for p in report["patterns"] for key in p}
     assert "['p" in said and "'kind': 'shape', 'count': 1" in said and "TS0202 graph.untraceable" in said
 

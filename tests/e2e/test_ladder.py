@@ -27,10 +27,14 @@ UNKNOWN |= {"degenerate", "dominance", "mask", "rescale"}
 THOROUGH = bool(os.environ.get("TESSERA_TEST_ALL"))
 
 
-def program(home: Path, command: str, file: Path, constants: dict, *words: str, text: bool = False) -> subprocess.CompletedProcess:
+def program(
+    home: Path, command: str, file: Path, constants: dict, *words: str, text: bool = False
+) -> subprocess.CompletedProcess:
     sets = [w for name, value in constants.items() for w in ("--set", f"{name}={value}")]
     asked = [BINARY, command, file, *sets, *words, *([] if text else ["--json"])]
-    return subprocess.run(asked, env=environment(home), cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
+    return subprocess.run(
+        asked, env=environment(home), cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
+    )
 
 
 def ids(rung: dict) -> str:
@@ -74,13 +78,17 @@ def test_the_rung_runs_and_is_what_it_means(rung: dict, tmp_path: Path):
     sizes = [w for name, n in small["sizes"].items() for w in ("--size", f"{name}={n}")]
     done = program(tmp_path, "interpret", ROOT / rung["file"], constants, *sizes, "--schedules", "2")
     assert done.returncode == 0, done.stdout + done.stderr
-    equal = json.loads(program(tmp_path, "check", ROOT / rung["file"], constants, "--equivalence").stdout)["equivalence"]
+    equal = json.loads(program(tmp_path, "check", ROOT / rung["file"], constants, "--equivalence").stdout)[
+        "equivalence"
+    ]
     assert equal["verdict"] == "equal", equal
 
 
 @pytest.mark.parametrize("rung", FORGOTTEN, ids=ids)
 def test_the_page_shows_what_is_said_of_a_forgotten_line(rung: dict, tmp_path: Path):
-    assert block_of(PAGE.read_text(), rung) == forgotten(tmp_path, rung), "python tests/e2e/test_ladder.py writes the page anew"
+    assert block_of(PAGE.read_text(), rung) == forgotten(tmp_path, rung), (
+        "python tests/e2e/test_ladder.py writes the page anew"
+    )
 
 
 def test_the_page_has_every_rung():

@@ -39,6 +39,12 @@ WRONG = {
     ),
     "offset": (*stored("e3 + 1"), "the result differs by one constant", None),
     "constant": (*stored("0.25f"), "every element of the result is the same", None),
+    "too_few": (
+        "Index k = 0; k < 48; ++k",
+        "Index k = 47; k < 48; ++k",
+        "elements have no part in the result that must have one",
+        None,
+    ),
     "template": (
         BEGIN,
         'static_assert(sizeof(Index) == 4, "the index");',

@@ -110,6 +110,15 @@ WRONG = {
         {},
     ),
     "all_input": (BEGIN, "const_cast<float*>(t0)[0] += 1;", "input_modified", "an input was modified", {}),
+    # Cheats: the same for all inputs, and nothing at all.
+    "all_constant": (
+        EPILOGUE,
+        EPILOGUE.replace("e3", "0.25f"),
+        "wrong_result",
+        "every element of the result is the same",
+        {},
+    ),
+    "all_nothing": ("item < 2680", "item < 0", "incomplete", "elements were never written", {}),
     "all_no_contract": (
         "int tessera_run(",
         "int tessera_walk(",

@@ -64,6 +64,7 @@ def test_every_header_and_example_is_there(site):
     assert headers(site / "tessera") == headers(ROOT)
     assert {f.parent.name for f in headers(ROOT)} >= {"tessera", "tessera_cutlass", "tessera_wgmma"}
     assert (site / "tessera/knowledge/examples").is_dir()
+    assert (site / "tessera/knowledge/prompts/write.md").is_file()
     assert (site / "tessera/docs/glossary.md").is_file()
 
 

@@ -12,9 +12,10 @@ case "${1:-}" in
   prepare)
     dir=${2:?a folder} build=${3:-build}
     set -e
-    ninja -C "$build" realize_tool tile_emit core_emit tessera
+    ninja -C "$build" realize_tool tile_emit core_emit tessera bin/tessera-sandbox
     mkdir -p "$dir"
     cp "$build/bin/tessera" "$dir/tessera"
+    cp "$build/bin/tessera-sandbox" "$dir/tessera-sandbox"
     "$build/src/realize_tool" flags sm_90a >"$dir/flags.json"
     "$python" tests/gpu/gemm_kernels.py generate "$dir/gemm" --tool "$build/src/realize_tool"
     "$python" tests/gpu/wgmma_attention.py generate "$dir/attention" --tool "$build/src/realize_tool"
@@ -42,6 +43,7 @@ case "${1:-}" in
     check threads "$python" tests/gpu/threads.py "$dir/launches"
     check kernel_files env PYTHONPATH=python TESSERA_BINARY="${TESSERA_BINARY:-$dir/tessera}" \
       TESSERA_INCLUDE="$PWD/include" "$python" tests/gpu/kernel_files.py
+    check judge env PYTHONPATH=python "$python" tests/gpu/judge.py --binary "${TESSERA_BINARY:-$dir/tessera}"
     check ladder env PYTHONPATH=python TESSERA_BINARY="${TESSERA_BINARY:-$dir/tessera}" \
       TESSERA_INCLUDE="$PWD/include" "$python" tests/gpu/ladder.py --results "$logs/ladder.json"
     check composed "$python" tests/gpu/composed.py

@@ -37,7 +37,9 @@ ROUNDS, SLOW_ROUNDS = 15, 3
 def commit() -> str:
     found = os.environ.get("TESSERA_COMMIT", "")
     if not found and (ROOT / ".git").exists():
-        found = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
+        found = subprocess.run(
+            ["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+        ).stdout
     return found.strip()
 
 
@@ -135,15 +137,25 @@ def measured(torch, problem, rungs, flush) -> dict[str, float]:
 
 def table(rows: list[dict], family: str) -> str:
     problems = list(dict.fromkeys(r["case"] for r in rows if r["family"] == family))
-    names = list(dict.fromkeys(r["rung"] for r in rows if r["family"] == family))
+    names = sorted(dict.fromkeys(r["rung"] for r in rows if r["family"] == family), key=rung_number)
     lines = ["| rung | " + " | ".join(problems) + " |", "|---|" + "---|" * len(problems)]
     for name in names:
         cells = []
         for case in problems:
             found = next((r for r in rows if (r["family"], r["rung"], r["case"]) == (family, name, case)), None)
-            cells.append(f"{found['ms']:.3f} ms, {found['tflops']:.0f} TFLOP/s, {found['of_peer']:.2f}x" if found else "not timed")
+            cells.append(
+                f"{found['ms']:.3f} ms, {found['tflops']:.0f} TFLOP/s, {found['of_peer']:.2f}x"
+                if found
+                else "not timed"
+            )
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def rung_number(name: str) -> int:
+    """Peers come last."""
+    number = name.split(".")[0]
+    return int(number) if number.isdigit() else len(RUNGS) + 1
 
 
 def put_into_page(family: str, text: str, about: str) -> None:
@@ -182,14 +194,18 @@ def main() -> int:
             peer = times[problem.peer]
             for key, ms in times.items():
                 row = {"family": kind.family, "case": problem.text, "precision": "bf16", "ms": round(ms, 5)}
-                row |= {"rung": key if isinstance(key, str) else f"{key + 1 - first_of(kind.family)}. {RUNGS[key]['name']}"}
+                row |= {
+                    "rung": key if isinstance(key, str) else f"{key + 1 - first_of(kind.family)}. {RUNGS[key]['name']}"
+                }
                 rows.append(row | {"tflops": round(problem.flops / ms / 1e9, 1), "of_peer": round(peer / ms, 4)})
             del problem
     about = f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}, torch {torch.__version__.split('+')[0]}, commit {commit()}, bf16."
     for family, peer in (("gemm", "cuBLAS"), ("attention", "cuDNN")):
         print(f"\n{table(rows, family)}")
         if asked.page and not failed:
-            put_into_page(family, table(rows, family), f"{about} The last figure of a cell is the speed beside {peer}'s.")
+            put_into_page(
+                family, table(rows, family), f"{about} The last figure of a cell is the speed beside {peer}'s."
+            )
     how = "; the first rung of products alone, in 3 rounds"
     write(torch, asked.results, how, rows)
     return int(failed)

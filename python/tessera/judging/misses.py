@@ -39,6 +39,7 @@ def describe(value: dict, out: torch.Tensor, reference: Reference, allowed: dict
         "details": details,
         "relation": relation,
         "relation_details": about,
+        "depends": [],
         "inputs": inputs,
     }
 
@@ -61,6 +62,7 @@ def unwritten(value: dict, out: torch.Tensor, left: torch.Tensor, reference: Ref
         "details": details,
         "relation": "other_type" if about else "",
         "relation_details": about,
+        "depends": [],
         "inputs": inputs,
     }
 
@@ -153,7 +155,8 @@ def _relation(out: torch.Tensor, expected: torch.Tensor, bad: torch.Tensor) -> t
             return name, about
     if float(usable.double().mean()) < _ALMOST:
         return "", ""
-    return _as_number(f[usable], w[usable], scale)
+    relation, about = _as_number(f[usable], w[usable], scale)
+    return (relation, about) if relation else _as_scaled_rows(found, wanted, bad)
 
 
 def _as_number(f: torch.Tensor, w: torch.Tensor, scale: float) -> tuple[str, str]:
@@ -173,6 +176,23 @@ def _as_number(f: torch.Tensor, w: torch.Tensor, scale: float) -> tuple[str, str
     if error < 2**-6:
         return "rounded", f"they are off by {error:.2g} of their size: as if rounded to a coarser type"
     return "", ""
+
+
+def _as_scaled_rows(found: torch.Tensor, wanted: torch.Tensor, bad: torch.Tensor) -> tuple[str, str]:
+    """Whether each wrong row is a multiple of what it must be, each another one."""
+    if found.dim() < 2 or found.shape[-1] < 4:
+        return "", ""
+    of = bad.flatten(0, -2).any(-1) if found.dim() > 1 else bad
+    f, w = found.flatten(0, -2)[of], wanted.flatten(0, -2)[of]
+    if len(f) < 2 or not bool(f.isfinite().all() and w.isfinite().all()):
+        return "", ""
+    factor = (f * w).sum(-1, keepdim=True) / w.square().sum(-1, keepdim=True).clamp_min(1e-300)
+    size = w.abs().mean(-1, keepdim=True)
+    fits = ((f - factor * w).abs() < 1e-3 * size).double().mean()
+    if float(fits) < _ALMOST or float((factor - 1).abs().median()) < 0.01:
+        return "", ""
+    low, high = float(factor.min()), float(factor.max())
+    return "scaled_rows", f"each wrong row is a multiple of what was expected, by {low:.4g} to {high:.4g}"
 
 
 def _agree(a: torch.Tensor, b: torch.Tensor, scale: float, tolerance: float = 1e-2) -> bool:

@@ -341,6 +341,11 @@ def _sprinkle(problem: Problem, tensors: list[torch.Tensor]) -> None:
             for v, t in zip(problem.inputs, tensors, strict=True)
             if t.is_floating_point() and not problem.is_weight(v)
         ]
+    sprinkle(targets)
+
+
+def sprinkle(targets: list[torch.Tensor]) -> None:
+    """-inf, inf and NaN at one place each, in different rows."""
     for target in targets:
         rows = math.prod(target.shape[:-1])
         for i, bad in enumerate((float("inf"), float("-inf"), float("nan"))):

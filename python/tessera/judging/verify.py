@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from tessera.judging import misses
+from tessera.judging import as_if, influence, misses
 from tessera.judging.deviation import reference_errors
 from tessera.judging.guarded import Guarded
 from tessera.judging.problem import FULL, QUICK, Dataset, Problem
@@ -22,6 +22,10 @@ BUDGET = {
     "fp16": (1.5, 2.5, 1.0),
     "fp8": (1.5, 2.5, 1.0),
 }
+
+
+# Relations that say enough; and what is rounded moves in steps.
+_TELL_ALL = ("zero", "constant", "shifted", "transposed", "other_type", "rounded", "rounded_input")
 
 
 def half_ulp(dtype: torch.dtype) -> float:
@@ -150,13 +154,29 @@ def check_form(problem: Problem, results: list[torch.Tensor]) -> dict | None:
     return None
 
 
+def explain(
+    problem: Problem, data: Dataset, runner, outputs: list[torch.Tensor], errors: list[dict], wrong: dict
+) -> None:
+    """Adds to where a result is wrong: the mistake that it looks like, and on which inputs it depends otherwise than it
+    must. Both run the meaning again, often, so they are for small tensors alone."""
+    at = next(i for i, v in enumerate(problem.outputs) if v["name"] == wrong["output"])
+    if not wrong["relation"] or wrong["relation"] in ("scaled", "rounded"):
+        word, about = as_if.relation_of(problem, data.tensors, outputs[at], at, errors[at]["budget"])
+        if word:
+            wrong |= {"relation": word, "relation_details": about}
+    if wrong["relation"] not in _TELL_ALL:
+        wrong["depends"] = influence.depends(problem, data, runner, at, outputs[at])
+
+
 def verify(problem: Problem, runner, level: str) -> dict:
     """The reply of `verify`: errors are those of the zero-mean inputs of seed 0, the worst output of them."""
     reply: dict = {"ok": True, "reason": "", "kind": ""}
     worst = 0.0
     for kind, seed in FULL if level == "full" else QUICK:
         data = problem.dataset(kind, seed)
-        errors, breach = check_run(problem, data, runner)
+        outputs, errors, breach = run_and_check(problem, data, runner)
+        if level == "full" and errors and breach and "wrong" in breach:
+            explain(problem, data, runner, outputs, errors, breach["wrong"])
         if (kind, seed) == ("normal", 0) and errors:
             e = max(errors, key=lambda e: e["rms"])
             reply |= {

@@ -25,30 +25,47 @@ class Loaded:
     path: str
 
 
-def load_problem(path: str, class_name: str | None = None, device: str = "cpu", seed: int = 0) -> Loaded:
-    """The file's class (`class_name`, else `Model`, else the only one), built from `get_init_inputs()`, and the inputs of
-    `get_inputs()` or `example_inputs`. A class may have its own of these as static methods. Raises tessera.Error.
-    """
-    source = _import(path)
-    cls = _pick(source, path, class_name)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        init_args, init_kwargs = _init_inputs(source, cls, path)
+class ProblemFile:
+    """A problem file that was imported: its class (`class_name`, else `Model`, else the only one), with modules and inputs of
+    any seed. A class may have its own get_inputs and get_init_inputs as static methods. Raises tessera.Error."""
+
+    def __init__(self, path: str, class_name: str | None = None):
+        self.path = path
+        self._source = _import(path)
+        self.cls = _pick(self._source, path, class_name)
+
+    def init_inputs(self) -> tuple[tuple, dict]:
+        """What the class is built from, by get_init_inputs()."""
+        return _init_inputs(self._source, self.cls, self.path)
+
+    def build(self, init: tuple[tuple, dict]) -> nn.Module:
         try:
-            module = cls(*init_args, **init_kwargs)
+            return self.cls(*init[0], **init[1])
         except Exception as e:  # noqa: BLE001 - the user's code
             raise _user_error(
                 "TS0006",
                 "input.construction_failed",
-                f"building `{cls.__name__}` failed",
-                path,
+                f"building `{self.cls.__name__}` failed",
+                self.path,
                 e,
                 ["give the constructor's arguments by get_init_inputs()"],
             ) from e
-        args, kwargs = _inputs(source, cls, path)
+
+    def inputs(self) -> tuple[tuple, dict]:
+        """A call's arguments, by get_inputs() or example_inputs."""
+        return _inputs(self._source, self.cls, self.path)
+
+
+def load_problem(path: str, class_name: str | None = None, device: str = "cpu", seed: int = 0) -> Loaded:
+    """A module of a problem file, with the arguments of a call. Raises tessera.Error."""
+    file = ProblemFile(path, class_name)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        module = file.build(file.init_inputs())
+        args, kwargs = file.inputs()
     module.to(device)
     args, kwargs = pytree.tree_map(lambda x: x.to(device) if isinstance(x, torch.Tensor) else x, (args, kwargs))
-    return Loaded(module, tuple(args), kwargs, cls.__name__, os.path.abspath(path))
+    return Loaded(module, tuple(args), kwargs, file.cls.__name__, os.path.abspath(path))
 
 
 def _import(path: str):

@@ -20,7 +20,8 @@ inline constexpr Code bad_checkpoints{"TS0047", "input.bad_checkpoints"};
 using Type = Parameter::Type;
 
 std::string as_option(const Parameter& p) {
-  return p.positional ? std::string(p.name) : "--" + std::string(p.name);
+  const std::string word(p.option.empty() ? p.name : p.option);
+  return p.positional ? word : "--" + word;
 }
 
 std::string_view wanted(Type type) {

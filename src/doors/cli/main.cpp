@@ -67,7 +67,8 @@ struct Slot {
 
 void add_parameter(CLI::App& app, const commands::Parameter& p, Slot& slot) {
   using Type = commands::Parameter::Type;
-  const std::string name = p.positional ? std::string(p.name) : "--" + std::string(p.name);
+  const std::string word(p.option.empty() ? p.name : p.option);
+  const std::string name = p.positional ? word : "--" + word;
   std::string doc(p.doc);
   if (!p.choices.empty()) {
     std::vector<std::string> words(p.choices.begin(), p.choices.end());

@@ -8,6 +8,7 @@
 #include "rules/common/cost.h"
 #include "rules/common/examples.h"
 #include "rules/common/flow.h"
+#include "rules/proposed.h"
 #include "rules/rules.h"
 
 namespace tessera::rules {
@@ -74,6 +75,11 @@ const Rule* find(std::string_view name) {
 }
 
 Discovery discover(const graph::Graph& g, const arch::Arch& arch) {
+  return discover(g, arch, {});
+}
+
+Discovery discover(const graph::Graph& g, const arch::Arch& arch,
+                   const std::vector<Json>& proposed) {
   const Flow flow(g);
   Discovery d;
   for (const Rule* rule : all()) {
@@ -85,6 +91,10 @@ Discovery discover(const graph::Graph& g, const arch::Arch& arch) {
     if (rule->near_misses == nullptr) continue;
     std::vector<Rejection> near = rule->near_misses(g);
     std::move(near.begin(), near.end(), std::back_inserter(d.rejections));
+  }
+  for (const Json& stored : proposed) {
+    std::vector<Pattern> found = find_proposed(flow, stored);
+    std::move(found.begin(), found.end(), std::back_inserter(d.patterns));
   }
   d.arch = arch.name;
   drop_duplicates(d.patterns);

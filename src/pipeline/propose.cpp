@@ -1,0 +1,54 @@
+#include "pipeline/propose.h"
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "registry/registry.h"
+#include "registry/subgraphs.h"
+
+namespace tessera::pipeline {
+namespace {
+
+inline constexpr Code no_registry{"TS0239", "propose.no_registry"};
+
+std::filesystem::path place_of(const Options& options) {
+  return options.registry.empty() ? registry::default_place() : options.registry;
+}
+
+}  // namespace
+
+Result<std::vector<Json>> proposed_before(const Options& options) {
+  const std::filesystem::path place = place_of(options);
+  std::error_code ignored;
+  if (!options.use_registry || !std::filesystem::exists(place, ignored)) return std::vector<Json>();
+  TESSERA_TRY(opened, registry::Subgraphs::open(place));
+  return opened->subgraphs();
+}
+
+Result<std::vector<Proposed>> propose(const Discovered& found,
+                                      const std::vector<rules::Proposal>& proposals,
+                                      const Options& options) {
+  if (!options.use_registry)
+    return error(fail(no_registry, "what is proposed is kept in the registry, which is not used")
+                     .help("leave out --use-registry false"));
+  TESSERA_TRY(opened, registry::Subgraphs::open(place_of(options)));
+  const rules::Flow flow(found.graph);
+  std::vector<Proposed> out;
+  for (const rules::Proposal& p : proposals) {
+    Proposed one{.proposal = p};
+    const auto pattern = rules::propose(flow, p);
+    if (pattern) {
+      one.signature = pattern->signature();
+      TESSERA_CHECK(opened->store_subgraph({{"name", p.name},
+                                            {"rationale", p.rationale},
+                                            {"model", found.graph.name},
+                                            {"subgraph", pattern->body->to_json()}}));
+    } else {
+      one.refused = pattern.error();
+    }
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace tessera::pipeline
