@@ -51,10 +51,6 @@ def forgotten(home: Path, rung: dict) -> str:
     done = program(home, "check", file, rung["constants"] | rung.get("forgotten_constants", {}), text=True)
     assert done.returncode == 1, done.stdout + done.stderr
     said = (done.stdout + done.stderr).replace(str(file), file.name)
-    # The page has the finding; the edit that repairs it is `tests/e2e/test_tags.py`'s and the checker's page's to tell.
-    said = "".join(
-        f"{line}\n" for line in said.splitlines() if not (line.startswith("  = help: ") and line.endswith(" is proved"))
-    )
     first = said[said.index("error") :]
     end = re.search(r"\n(?=error|warning)|\Z", first[5:])
     return first[: 5 + end.start()].rstrip() + "\n"
