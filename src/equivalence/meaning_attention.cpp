@@ -1,11 +1,10 @@
 // Attention of a small launch on residues: what check/attention_means.h says, with 2^s for e^s of
 // scores that were multiplied with log2 e. No greatest score is taken off: it would cancel.
-#include "base/text.h"
-
 #include "equivalence/dot.h"
 #include "equivalence/meaning_parts.h"
 #include "pointwise/pointwise.h"
 #include "replay/launches.h"
+#include "replay/output_rows.h"
 #include "residue/functions.h"
 
 namespace tessera::equivalence {
@@ -113,30 +112,12 @@ void each_attention(const core::Kernel& kernel, const check::Attention& means,
   Rows rows(kernel, means, launch);
   const core::Tensor& tensor = kernel[means.o.tensor];
   const replay::Lie to = *replay::lie_of(tensor, launch);
-  std::vector<std::string> names;
-  for (const syntax::Expr& e : means.o.at) names.push_back(e.as<syntax::Name>()->id);
-  const auto column = static_cast<std::size_t>(means.o.place(means.column));
-  int64_t count = 1;
-  for (std::size_t d = 0; d < names.size(); ++d)
-    if (d != column) count *= to.extents[d];
   Numbers at{launch.parameters.begin(), launch.parameters.end()};
-  for (int64_t n = 0; n < count; ++n) {
-    int64_t rest = n, place = 0;
-    std::vector<std::string> text(names.size());
-    for (std::size_t d = names.size(); d-- > 0;) {
-      const int64_t i = d == column ? 0 : rest % to.extents[d];
-      if (d != column) rest /= to.extents[d];
-      at[names[d]] = i;
-      text[d] = std::to_string(i);
-      place += i * to.strides[d];
-    }
-    if (!rows.begin(at)) continue;
-    for (int64_t e = 0; e < to.extents[column]; ++e) {
-      text[column] = std::to_string(e);
-      see(tensor.name, {place + e * to.strides[column]}, tensor.name + "[" + join(text, ", ") + "]",
-          rows.element(e));
-    }
-  }
+  replay::each_output_row(means, to, at, [&](replay::OutputRow& row) {
+    if (!rows.begin(at)) return;
+    for (int64_t e = 0; e < row.elements; ++e)
+      see(tensor.name, {row.place + e * row.stride}, row.name(tensor.name, e), rows.element(e));
+  });
 }
 
 }  // namespace tessera::equivalence

@@ -2,9 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "base/text.h"
-
 #include "replay/launches.h"
+#include "replay/output_rows.h"
 #include "replay/reference.h"
 #include "replay/reference_step.h"
 
@@ -57,27 +56,12 @@ void Reference::attention(const core::Kernel& kernel, const check::Attention& me
   const Lie to = *lie_of(tensor, launch);
   const int64_t keys = k.extent(means.key), depth = k.extent(means.depth);
   Numbers at{launch.parameters.begin(), launch.parameters.end()};
-  std::vector<std::string> names;
-  for (const syntax::Expr& e : means.o.at) names.push_back(e.as<syntax::Name>()->id);
-  const auto column = static_cast<std::size_t>(means.o.place(means.column));
-  int64_t rows = 1;
-  for (std::size_t d = 0; d < names.size(); ++d)
-    if (d != column) rows *= to.extents[d];
   std::vector<double> weights(static_cast<std::size_t>(keys));
-  for (int64_t n = 0; n < rows; ++n) {
-    int64_t rest = n, place = 0;
-    std::vector<std::string> text(names.size());
-    for (std::size_t d = names.size(); d-- > 0;) {
-      const int64_t i = d == column ? 0 : rest % to.extents[d];
-      if (d != column) rest /= to.extents[d];
-      at[names[d]] = i;
-      text[d] = std::to_string(i);
-      place += i * to.strides[d];
-    }
+  each_output_row(means, to, at, [&](OutputRow& row) {
     at[means.key] = 0;
     at[means.depth] = 0;
     const auto q0 = q.offset(at), k0 = k.offset(at), v0 = v.offset(at);
-    if (!q0 || !k0 || !v0) continue;
+    if (!q0 || !k0 || !v0) return;
     double most = -std::numeric_limits<double>::infinity(), total = 0;
     for (int64_t j = 0; j < keys; ++j) {
       at[means.key] = j;
@@ -92,7 +76,7 @@ void Reference::attention(const core::Kernel& kernel, const check::Attention& me
       most = std::max(most, weights[static_cast<std::size_t>(j)]);
     }
     for (double& w : weights) total += w = std::exp(w - most);
-    for (int64_t e = 0; e < to.extents[column]; ++e) {
+    for (int64_t e = 0; e < row.elements; ++e) {
       double value = 0, size = 0;
       for (int64_t j = 0; j < keys; ++j) {
         const double weight = weights[static_cast<std::size_t>(j)] / total;
@@ -103,13 +87,12 @@ void Reference::attention(const core::Kernel& kernel, const check::Attention& me
         value += one;
         size += std::abs(one);
       }
-      text[column] = std::to_string(e);
       const std::vector<std::size_t> places = {
-          static_cast<std::size_t>(place + e * to.strides[column])};
-      elements_.push_back({tensor.name + "[" + join(text, ", ") + "]", tensor.name, places, value,
+          static_cast<std::size_t>(row.place + e * row.stride)};
+      elements_.push_back({row.name(tensor.name, e), tensor.name, places, value,
                            2 * step_of(tensor.element) * size + 1e-3});
     }
-  }
+  });
 }
 
 }  // namespace tessera::replay

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "core/testing/mutate.h"
+#include "core/testing/ops.h"
 
 namespace tessera::core::testing {
 namespace {
@@ -107,18 +108,11 @@ constexpr Operator operators[] = {
     {"twice_the_exponent", "a power has twice the exponent", twice_the_exponent},
 };
 
-// NOLINTNEXTLINE(misc-no-recursion): bodies nest
-void collect(Body& body, std::vector<Compute*>& out) {
-  for (Op& op : body) {
-    if (auto* c = std::get_if<Compute>(&op.node)) out.push_back(c);
-    if (auto* loop = std::get_if<For>(&op.node)) collect(loop->body, out);
-    if (auto* branch = std::get_if<If>(&op.node)) {
-      collect(branch->body, out);
-      collect(branch->otherwise, out);
-    }
-    if (auto* elected = std::get_if<Elected>(&op.node)) collect(elected->body, out);
-    if (auto* role = std::get_if<Role>(&op.node)) collect(role->body, out);
-  }
+std::vector<Compute*> computes_of(Kernel& kernel) {
+  std::vector<Compute*> out;
+  for (Op* op : ops_of(kernel.body))
+    if (auto* c = std::get_if<Compute>(&op->node)) out.push_back(c);
+  return out;
 }
 
 }  // namespace
@@ -127,15 +121,12 @@ std::vector<Mutant> power_mutants(const Kernel& kernel) {
   std::vector<Mutant> out;
   for (const Operator& o : operators) {
     Kernel seen = kernel;
-    std::vector<Compute*> all;
-    collect(seen.body, all);
+    const std::vector<Compute*> all = computes_of(seen);
     for (std::size_t i = 0, found = 0; i < all.size(); ++i) {
       Dag dag = *all[i]->dag;
       if (!o.edit(dag)) continue;
       Mutant m{o.name, Breaks::data, static_cast<int>(found++), o.what, kernel};
-      std::vector<Compute*> copies;
-      collect(m.kernel.body, copies);
-      copies[i]->dag = std::make_shared<Dag>(std::move(dag));
+      computes_of(m.kernel)[i]->dag = std::make_shared<Dag>(std::move(dag));
       out.push_back(std::move(m));
     }
   }

@@ -1,6 +1,7 @@
 #include <functional>
 
 #include "core/testing/mutate.h"
+#include "core/testing/ops.h"
 
 namespace tessera::core::testing {
 namespace {
@@ -208,33 +209,17 @@ std::vector<std::pair<std::string, Edit>> edits() {
   };
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): bodies nest
-void collect(Body& body, std::vector<Op*>& out) {
-  for (Op& op : body) {
-    out.push_back(&op);
-    if (auto* loop = std::get_if<For>(&op.node)) collect(loop->body, out);
-    if (auto* branch = std::get_if<If>(&op.node)) {
-      collect(branch->body, out);
-      collect(branch->otherwise, out);
-    }
-    if (auto* elected = std::get_if<Elected>(&op.node)) collect(elected->body, out);
-    if (auto* role = std::get_if<Role>(&op.node)) collect(role->body, out);
-  }
-}
-
 }  // namespace
 
 std::vector<Mutant> result_mutants(const Kernel& kernel) {
   std::vector<Mutant> out;
   Kernel original = kernel;
-  std::vector<Op*> all;
-  collect(original.body, all);
+  const std::vector<Op*> all = ops_of(original.body);
   for (const auto& [name, edit] : edits()) {
     int found = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
       Kernel copy = kernel;
-      std::vector<Op*> ops;
-      collect(copy.body, ops);
+      const std::vector<Op*> ops = ops_of(copy.body);
       if (const std::optional<std::string> what = edit(copy, *ops[i]))
         out.push_back({name, Breaks::data, found++, *what, std::move(copy)});
     }
