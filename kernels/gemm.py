@@ -6,6 +6,10 @@ The blocks are persistent: each goes over its share of C's tiles, and the ring r
 the next tile begin while the last one is stored. Results leave PART columns at a time, through stmatrix and TMA, or from
 registers. On their way out they pass through `epilogue`, which may read tensors of its own.
 
+With HALF, two columns that lie HALF apart in a group make two results together, as rotary embedding does. Tiles hold whole
+groups, so a thread has both columns, and `turned` gets them side by side. Parts of the columns are told apart by where they
+lie in C.
+
 With PROMOTE, the tensor cores sum few slots at a time, and the warpgroups add up these sums in float32: of elements of 8 bits
 the tensor cores keep 14 bits of a sum or so, and a long one loses the rest.
 
@@ -25,6 +29,11 @@ from tessera.language import *
 def plain(x, batch, m, n):
     """The sums themselves. x is a part of a tile; batch, m and n are where it lies in C."""
     return x
+
+
+def both(low, high, batch, m, left, right, half):
+    """The sums themselves: columns `left`, those HALF to the right of them, and where `left` lies in its half group."""
+    return [low, high]
 
 
 @kernel(cluster="CLUSTER", means="C[b, i, j] = sum(A[b, i, k] * B[b, j, k], k)")
@@ -94,11 +103,14 @@ def gemm(
     TURNS: const = 1,  # roles of consumers that take tiles by turns: 1 or 2
     PROMOTE: const = 0,  # so many slots, at most, are summed by the tensor cores before float32 takes over; 0: all of k
     DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, which takes 16 bits
+    HALF: const = 0,  # columns of half a group, whose halves make results together; 0: each column its own
     epilogue: fn = plain,
+    turned: fn = both,  # in the place of `epilogue`, with HALF
 ):
     assert BATCHES == 1 or A_BATCHES + B_BATCHES == 0, "C has a matrix for each batch"
     assert BM % ROWS == 0 and (ROWS == 64 or ROWS == 128), "a consumer warpgroup makes 64 rows, or 128"
     assert BN % PART == 0 and BN <= 256, "results leave PART columns at a time, and wgmma makes at most 256"
+    assert HALF == 0 or HALF % PART == 0 and BN % (2 * HALF) == 0, "tiles hold whole groups, and halves leave in parts"
     assert TURNS == 1 or TURNS == 2, "tiles are taken by one role of consumers, or by two"
 
     groups = BM // ROWS  # consumer warpgroups of a role
@@ -174,12 +186,28 @@ def gemm(
                         if PROMOTE > 0:
                             totals[h][:] = totals[h] + sums[h]
                         whole = totals[h] if PROMOTE > 0 else sums[h]
-                        for c in parts(BN, PART):
-                            x = epilogue(whole[:, c], batch, rows, n[c])
-                            if DIRECT == 1:
-                                store(x, C[batch.index, rows, n[c]])
-                            else:
-                                store_part(x, result, staging[buffers, c.index % 2], C[batch.index, rows, n[c]], c.first)
+                        if HALF == 0:
+                            for c in parts(BN, PART):
+                                x = epilogue(whole[:, c], batch, rows, n[c])
+                                to = C[batch.index, rows, n[c]]
+                                if DIRECT == 1:
+                                    store(x, to)
+                                else:
+                                    store_part(x, result, staging[buffers, c.index % 2], to, c.first)
+                        else:
+                            for g in parts(BN, 2 * HALF):
+                                for p in static_range(HALF // PART):
+                                    half = part(p, PART)
+                                    left = g[half]
+                                    right = g[part(p + HALF // PART, PART)]
+                                    x = turned(whole[:, left], whole[:, right], batch, rows, n[left], n[right], half)
+                                    for s in static_range(2):
+                                        to = C[batch.index, rows, n[[left, right][s]]]
+                                        if DIRECT == 1:
+                                            store(x[s], to)
+                                        else:
+                                            first = g.first if p + s == 0 else False
+                                            store_part(x[s], result, staging[buffers, s], to, first)
             if DIRECT == 0:
                 with one_thread("warpgroup"):
                     bulk.wait_read(0)  # shared memory has to stay until the last stores have read it

@@ -58,9 +58,11 @@ std::set<int> meant(const Means& m) {
   std::set<int> out;
   if (m.attention)
     return {m.attention->q.tensor.index, m.attention->k.tensor.index, m.attention->v.tensor.index};
-  out = {m.a.tensor.index, m.b.tensor.index};
+  out = {m.a.tensor.index};
+  for (const ElementAt& b : m.b) out.insert(b.tensor.index);
   for (const Output& o : m.outputs)
-    for (const ElementAt& e : o.elements) out.insert(e.tensor.index);
+    for (const Case& c : o.cases)
+      for (const Read& r : c.reads) out.insert(r.element.tensor.index);
   return out;
 }
 

@@ -1,4 +1,4 @@
-// Whether the meaning's elements exist wherever the output's do.
+// Whether the elements that a meaning reads exist wherever those of its output do.
 #pragma once
 
 #include <string>
@@ -8,7 +8,9 @@
 
 namespace tessera::check {
 
-/// What is not known to fit, or empty.
+/// What is not known of extents; nothing where all tensors have the elements that the meaning asks
+/// them for, and outputs have no others; of a sum of elements its tensor has no others either.
+/// `means` is no attention.
 std::string misfit(const core::Kernel& kernel, const Means& means);
 
 }  // namespace tessera::check

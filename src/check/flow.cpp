@@ -124,10 +124,18 @@ class Tracer {
     const std::vector<const Place*> writers = copies(p, at->shared);
     if (!out_.why.empty()) return std::nullopt;
     Operand out;
-    const std::string why = trace(
-        {kernel_, p, *at, writers, is_a ? arch::Wgmma::m : w.n, w.k(), known,
-         is_a ? means_.a : means_.b, is_a ? means_.b : means_.a, is_a ? Axis::row : Axis::column},
-        out);
+    Reading reading{kernel_,
+                    p,
+                    *at,
+                    writers,
+                    is_a ? arch::Wgmma::m : w.n,
+                    w.k(),
+                    known,
+                    is_a ? means_.a : means_.b.front(),
+                    is_a ? means_.b.front() : means_.a,
+                    is_a ? Axis::row : Axis::column};
+    if (!is_a) reading.more.assign(means_.b.begin() + 1, means_.b.end());
+    const std::string why = trace(reading, out);
     if (!why.empty()) return give_up("k_agreement", why), std::nullopt;
     return out;
   }
@@ -317,8 +325,8 @@ class Tracer {
         const auto& [a, b] = traced_.at({products.front().op, group});
         for (const Place& q : products) {
           const auto& [c, d] = traced_.at({q.op, group});
-          if (c.rows != a.rows || d.rows != b.rows || !same_corner(c, first_a) ||
-              !same_corner(d, first_b)) {
+          if (c.rows != a.rows || d.rows != b.rows || d.factors != b.factors ||
+              !same_corner(c, first_a) || !same_corner(d, first_b)) {
             give_up("placement", "products of a tile have different rows");
             return std::nullopt;
           }
@@ -342,16 +350,12 @@ class Tracer {
   }
 
   void store() {
-    if (const std::string why = misfit(kernel_, means_); !why.empty()) {
-      give_up("placement", why);
-      return;
-    }
     std::set<const core::Role*> multiply;
     for (const std::vector<Products>& role : roles_) multiply.insert(role.front().front().role);
-    if (stores_elsewhere(places_, multiply)) {
-      give_up("placement", "a store stands in a role without products");
-      return;
-    }
+    std::string why = misfit(kernel_, means_);
+    if (why.empty() && stores_elsewhere(places_, multiply))
+      why = "a store stands in a role without products";
+    if (!why.empty()) return void(give_up("placement", std::move(why)));
     std::vector<Raster> rasters;
     Place last_store = roles_.front().front().front();
     for (const std::vector<Products>& role : roles_) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
 
 namespace tessera::check {
 namespace {
@@ -33,7 +34,7 @@ std::size_t Formulas::Hash::operator()(const Node& n) const {
 }
 
 std::size_t Formulas::Hash::operator()(const Elements& e) const {
-  uint64_t h = static_cast<uint64_t>(e.tensor);
+  uint64_t h = mixed(static_cast<uint64_t>(e.tensor), static_cast<uint64_t>(e.factor));
   for (int b : e.bases) h = mixed(h, static_cast<uint64_t>(b));
   for (int64_t i : e.at) h = mixed(h, static_cast<uint64_t>(i));
   return h;
@@ -43,14 +44,15 @@ Formulas::Id Formulas::intern(Node n) {
   const auto found = known_.find(n);
   if (found != known_.end()) return found->second;
   for (Id a : n.arguments) {
-    const Node& of = at(a);
-    n.many_sums |= of.many_sums || (n.sum != none && of.sum != none && n.sum != of.sum);
-    if (of.sum != none) n.sum = of.sum;
+    std::vector<Id> both;
+    std::set_union(n.sums.begin(), n.sums.end(), at(a).sums.begin(), at(a).sums.end(),
+                   std::back_inserter(both));
+    n.sums = std::move(both);
   }
   const Id id = static_cast<Id>(nodes_.size());
   if (n.kind == Node::Kind::elements &&
       elements_[static_cast<std::size_t>(n.elements)].tensor == Elements::of_sum)
-    n.sum = id;
+    n.sums = {id};
   nodes_.push_back(n);
   known_.emplace(std::move(n), id);
   return id;
@@ -160,8 +162,9 @@ std::vector<Formulas::Id> Formulas::results(const pointwise::Dag& dag,
   return out;
 }
 
-Formulas::Id Formulas::sum_of(Id f) const {
-  return f == none || at(f).many_sums ? none : at(f).sum;
+const std::vector<Formulas::Id>& Formulas::sums_of(Id f) const {
+  static const std::vector<Id> nothing;
+  return f == none ? nothing : at(f).sums;
 }
 
 const Elements& Formulas::elements_of(Id f) const {
@@ -188,7 +191,8 @@ double Formulas::value(Id f, int lane, uint64_t seed) const {
   if (n.kind == Node::Kind::number) return n.number;
   if (n.kind == Node::Kind::elements) {
     const Elements& e = elements_[static_cast<std::size_t>(n.elements)];
-    uint64_t h = mixed(seed, static_cast<uint64_t>(e.tensor));
+    uint64_t h =
+        mixed(mixed(seed, static_cast<uint64_t>(e.tensor)), static_cast<uint64_t>(e.factor));
     for (std::size_t d = 0; d < e.bases.size(); ++d) {
       h = mixed(h, static_cast<uint64_t>(e.bases[d]));
       h = mixed(h,

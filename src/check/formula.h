@@ -26,6 +26,7 @@ struct Elements {
                             // of_before: with a number of the registers and a slot
   std::vector<int> bases;   // by dimension: what the index is counted from (Formulas' owner knows)
   std::vector<int64_t> at;  // lane + 32 * dimension: the index from there
+  int factor = 0;           // of a sum: which of the right factors it has
   friend bool operator==(const Elements&, const Elements&) = default;
 };
 
@@ -43,8 +44,8 @@ class Formulas {
   /// The DAG's result with these operands; none where an operand that it needs is.
   std::vector<Id> results(const pointwise::Dag& dag, const std::vector<Id>& operands);
 
-  /// The one sum that the formula is a function of; none where it has none or several.
-  [[nodiscard]] Id sum_of(Id f) const;
+  /// The sums that the formula is a function of, each once.
+  [[nodiscard]] const std::vector<Id>& sums_of(Id f) const;
   [[nodiscard]] const Elements& elements_of(Id f) const;
   /// All elements that it is a function of, sums among them.
   [[nodiscard]] std::vector<Id> leaves(Id f) const;
@@ -63,8 +64,7 @@ class Formulas {
     double number = 0;
     std::vector<Id> arguments;
     int elements = -1;
-    Id sum = none;
-    bool many_sums = false;
+    std::vector<Id> sums;
     friend bool operator==(const Node& a, const Node& b) {
       return a.kind == b.kind && a.function == b.function &&
              std::bit_cast<uint64_t>(a.number) == std::bit_cast<uint64_t>(b.number) &&

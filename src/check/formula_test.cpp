@@ -42,17 +42,23 @@ TEST_F(CheckFormula, SumsAndProductsHaveOneForm) {
 
 TEST_F(CheckFormula, NothingIsNoFormula) {
   EXPECT_EQ(call("add", {x, Formulas::none}), Formulas::none);
-  EXPECT_EQ(f.sum_of(Formulas::none), Formulas::none);
+  EXPECT_TRUE(f.sums_of(Formulas::none).empty());
 }
 
-TEST_F(CheckFormula, KnowsTheOneSumOfAFormula) {
+TEST_F(CheckFormula, KnowsTheSumsOfAFormula) {
+  using Ids = std::vector<Id>;
   const Id sum = f.elements({Elements::of_sum, {1, 2}, std::vector<int64_t>(64, 3)});
   const Id other = f.elements({Elements::of_sum, {1, 2}, std::vector<int64_t>(64, 4)});
-  EXPECT_EQ(f.sum_of(sum), sum);
-  EXPECT_EQ(f.sum_of(call("add", {call("relu", {sum}), call("mul", {sum, x})})), sum);
-  EXPECT_EQ(f.sum_of(call("add", {sum, other})), Formulas::none);
-  EXPECT_EQ(f.sum_of(call("add", {call("add", {sum, other}), sum})), Formulas::none);
-  EXPECT_EQ(f.sum_of(x), Formulas::none);
+  const Id further = f.elements({Elements::of_sum, {1, 2}, std::vector<int64_t>(64, 3), 1});
+  EXPECT_NE(further, sum);
+  EXPECT_EQ(f.sums_of(sum), Ids{sum});
+  EXPECT_EQ(f.sums_of(call("add", {call("relu", {sum}), call("mul", {sum, x})})), Ids{sum});
+  EXPECT_EQ(f.sums_of(call("add", {sum, other})), (Ids{sum, other}));
+  EXPECT_EQ(f.sums_of(call("add", {call("mul", {further, other}), sum})),
+            (Ids{sum, other, further}));
+  EXPECT_TRUE(f.sums_of(x).empty());
+  EXPECT_TRUE(f.sums_of(Formulas::none).empty());
+  EXPECT_TRUE(f.differ(sum, further, 0));
 }
 
 TEST_F(CheckFormula, ValuesTellFormulasApart) {

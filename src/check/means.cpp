@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 
+#include "check/means_names.h"
 #include "syntax/parse.h"
 
 namespace tessera::check {
@@ -18,26 +19,6 @@ Diagnostic wrong(const core::Kernel& k, std::string_view what) {
       .expect("C[i, j] = sum(A[i, k] * B[j, k], k), or a function of the sum")
       .but_found("{}", k.means)
       .help("name tensors of the kernel, with a name or a number for each dimension");
-}
-
-/// `A[i, k]`, `X[0, j]`: a name or a number a dimension.
-struct Named {
-  core::TensorId tensor;
-  std::vector<std::string> names;  // empty: a number
-  std::vector<int64_t> numbers;
-  [[nodiscard]] bool has(std::string_view name) const {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  }
-};
-
-/// Functions that the language names otherwise than pointwise/functions/.
-std::string_view function_of(std::string_view name) {
-  static const std::map<std::string_view, std::string_view> others = {
-      {"+", "add"}, {"-", "sub"},       {"*", "mul"},      {"/", "div"}, {"**", "pow"},
-      {"<", "lt"},  {"<=", "le"},       {">", "gt"},       {">=", "ge"}, {"==", "eq"},
-      {"!=", "ne"}, {"max", "maximum"}, {"min", "minimum"}};
-  const auto found = others.find(name);
-  return found == others.end() ? name : found->second;
 }
 
 /// One equation before it is known what its names are.
@@ -55,30 +36,38 @@ class Equation {
       slice_ = slice->id;
     }
     TESSERA_TRY(to, element(adds ? c->arguments[0].value : left));
+    if (!to.as_it_is()) return refuse("an index of the output is neither a name nor a number");
     to_ = std::move(to);
-    TESSERA_TRY(result, node(right));
-    value_.results = {result};
-    if (over_.empty()) return refuse("the right side has no sum");
-    if (in_slices() && (value_.nodes.size() != 1 || !right_.tensor.valid()))
-      return refuse("slices add up to something else than a product");
-    return right_.tensor.valid() ? name_axes() : name_elements();
+    TESSERA_CHECK(cases(right, {}));
+    const bool product = cases_.size() == 1 && cases_[0].value.nodes.size() == 1 && multiplies() &&
+                         cases_[0].reads[0].element.as_it_is();
+    if (in_slices() && !product) return refuse("slices add up to something else than a product");
+    return multiplies() ? name_axes() : name_elements();
   }
 
   [[nodiscard]] bool in_slices() const { return !slice_.empty(); }
+  /// Its sums are of products, and not of elements.
+  [[nodiscard]] bool multiplies() const { return !rights_.empty(); }
 
-  [[nodiscard]] ElementAt to() const { return placed(to_); }
   [[nodiscard]] ElementAt a() const { return placed(left_); }
-  [[nodiscard]] ElementAt b() const { return placed(right_); }
-  Result<Output> output() const {
-    Output out{to(), value_, {}};
-    for (const Named& e : elements_) {
-      out.elements.push_back(placed(e));
-      for (const std::string& name : e.names)
-        if (!name.empty() && (!axes_.contains(name) || name == over_))
-          return error(wrong(kernel_, fmt::format("`{}` is no index of the output", name)));
-      if (kernel_[e.tensor].access != core::Access::input)
-        return error(
-            wrong(kernel_, fmt::format("`{}` is read and is no input", kernel_[e.tensor].name)));
+  /// With its sums' right factors as numbers of `factors`, to which new ones are added.
+  Result<Output> output(std::vector<ElementAt>& factors) const {
+    Output out{placed(to_), {}};
+    for (const NamedCase& p : cases_) {
+      out.cases.push_back({{}, p.value, {}});
+      for (const auto& c : p.where) {
+        const auto axis = axes_.find(c.index.name);
+        if (axis == axes_.end() || axis->second != Axis::column)
+          return refuse("a condition is not about the column");
+        out.cases.back().where.push_back(
+            {{Axis::column, c.index.number, c.index.modulus}, c.below, c.holds});
+      }
+      for (const auto& r : p.reads) {
+        TESSERA_TRY(read, !r.sum         ? of_input(r.element)
+                          : multiplies() ? of_sum(r.element, factors)
+                                         : Result<Read>(Read{placed(r.element), 0}));
+        out.cases.back().reads.push_back(std::move(read));
+      }
     }
     return out;
   }
@@ -88,30 +77,63 @@ class Equation {
     return error(wrong(kernel_, what));
   }
 
-  [[nodiscard]] Result<Named> element(const Expr& e) const {
+  [[nodiscard]] Result<NamedElement> element(const Expr& e) const {
     const auto* s = e.as<syntax::Subscript>();
     const auto* name = s == nullptr ? nullptr : s->of->as<syntax::Name>();
     if (name == nullptr) return refuse("a factor is no element of a tensor");
-    Named out;
+    NamedElement out;
     for (std::size_t i = 0; i < kernel_.tensors.size(); ++i)
       if (kernel_.tensors[i].name == name->id) out.tensor = core::TensorId(i);
     if (!out.tensor.valid()) return refuse(fmt::format("there is no tensor `{}`", name->id));
     for (const Expr& index : s->indices) {
-      const auto* n = index.as<syntax::Name>();
-      const auto* number = index.as<syntax::Integer>();
-      if ((n == nullptr && number == nullptr) || (n != nullptr && out.has(n->id)))
+      const std::optional<NamedIndex> i = index_of(index);
+      if (!i || (!i->name.empty() && out.has(i->name)))
         return refuse(
             fmt::format("the indices of `{}` are not names, each once, and numbers", name->id));
-      out.names.push_back(n != nullptr ? n->id : "");
-      out.numbers.push_back(number != nullptr ? number->value : 0);
+      out.names.push_back(i->name);
+      out.numbers.push_back(i->number);
+      out.moduli.push_back(i->modulus);
     }
     if (out.names.size() != kernel_[out.tensor].extents.size())
       return refuse(fmt::format("`{}` has not {} dimensions", name->id, out.names.size()));
     return out;
   }
 
-  /// `sum(A[i, k] * B[j, k], k)`, or `sum(P[s, i, j], s)`: operand 0. A second one has to be the
-  /// same.
+  /// `x if j < 64 else y`: each side is a function of its own.
+  // NOLINTNEXTLINE(misc-no-recursion): conditions nest
+  Status cases(const Expr& e, std::vector<NamedCase::NamedCondition> where) {
+    if (const auto* c = e.as<syntax::Conditional>()) {
+      const auto* less = c->condition->as<syntax::Compare>();
+      const bool one = less != nullptr && less->values.size() == 2 && less->ops[0] == "<";
+      const auto index = one ? index_of(less->values[0]) : std::nullopt;
+      const auto* below = one ? less->values[1].as<syntax::Integer>() : nullptr;
+      if (!index || index->name.empty() || below == nullptr)
+        return refuse("a condition is none of a column below a number");
+      where.push_back({*index, below->value, true});
+      TESSERA_CHECK(cases(*c->yes, where));
+      where.back().holds = false;
+      return cases(*c->no, where);
+    }
+    cases_.push_back({std::move(where), {}, {}});
+    TESSERA_TRY(result, node(e));
+    NamedCase& which = cases_.back();
+    which.value.results = {result};
+    if (std::none_of(which.reads.begin(), which.reads.end(), [](const auto& r) { return r.sum; }))
+      return refuse("the right side has no sum");
+    return {};
+  }
+
+  /// The operand that is this.
+  int operand(NamedElement element, bool sum) {
+    std::vector<NamedCase::NamedRead>& reads = cases_.back().reads;
+    const NamedCase::NamedRead read{std::move(element), sum};
+    const auto known = std::find(reads.begin(), reads.end(), read);
+    const auto place = static_cast<int>(known - reads.begin());
+    if (known == reads.end()) reads.push_back(read);
+    return cases_.back().value.add_operand(place);
+  }
+
+  /// `sum(A[i, k] * B[j, k], k)`: all have one left factor. Or `sum(P[s, i, j], s)`: all are this.
   Result<int> sum(const syntax::Call& c) {
     if (c.arguments.size() != 2) return refuse("a sum has not two arguments");
     const Expr& of = c.arguments[0].value;
@@ -121,18 +143,26 @@ class Equation {
     if ((!plain && (times == nullptr || times->op != "*")) || over == nullptr)
       return refuse("the sum is none of a product over one name");
     TESSERA_TRY(left, element(plain ? of : *times->left));
-    Named right;
+    if (left != left.plain()) return refuse("a number is added to an index of the left factor");
+    NamedElement right;
     if (!plain) {
       TESSERA_TRY(factor, element(*times->right));
       right = std::move(factor);
     }
-    const bool same = left.tensor == left_.tensor && left.names == left_.names &&
-                      right.tensor == right_.tensor && right.names == right_.names;
-    if (!over_.empty() && (!same || over_ != over->id)) return refuse("it has two different sums");
+    for (const NamedElement* factor : {&left, &right})
+      if (factor->moduli != std::vector<int64_t>(factor->moduli.size(), 0))
+        return refuse("a factor is taken at a remainder");
+    if (!over_.empty() && (left != left_ || over_ != over->id || plain == multiplies()))
+      return refuse("its sums have different left factors");
     left_ = std::move(left);
-    right_ = std::move(right);
     over_ = over->id;
-    return value_.add_operand(0);
+    if (plain) return operand(left_, true);
+    const NamedElement at_column = right.plain();
+    const auto of_tensor = [&](const NamedElement& n) { return n.tensor == at_column.tensor; };
+    const auto known = std::find_if(rights_.begin(), rights_.end(), of_tensor);
+    if (known != rights_.end() && *known != at_column) return refuse("it has two different sums");
+    if (known == rights_.end()) rights_.push_back(at_column);
+    return operand(std::move(right), true);
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): expressions nest
@@ -146,14 +176,14 @@ class Equation {
       TESSERA_TRY(i, node(*e));
       arguments.push_back(i);
     }
-    return value_.add_call(f->name, std::move(arguments));
+    return cases_.back().value.add_call(f->name, std::move(arguments));
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): expressions nest
   Result<int> node(const Expr& e) {
     if (const auto* i = e.as<syntax::Integer>())
-      return value_.add_constant(static_cast<double>(i->value));
-    if (const auto* f = e.as<syntax::Float>()) return value_.add_constant(f->value);
+      return cases_.back().value.add_constant(static_cast<double>(i->value));
+    if (const auto* f = e.as<syntax::Float>()) return cases_.back().value.add_constant(f->value);
     if (const auto* u = e.as<syntax::Unary>(); u != nullptr && u->op == "-")
       return call("neg", {&*u->operand});
     if (const auto* b = e.as<syntax::Binary>()) return call(b->op, {&*b->left, &*b->right});
@@ -170,16 +200,16 @@ class Equation {
     if (e.as<syntax::Subscript>() == nullptr)
       return refuse("something is neither the sum nor an element, a number or a function");
     TESSERA_TRY(read, element(e));
-    elements_.push_back(std::move(read));
-    return value_.add_operand(static_cast<int>(elements_.size()));
+    return operand(std::move(read), false);
   }
 
   /// What each name is the index of.
   Status name_axes() {
+    const NamedElement& first = rights_.front();
     std::vector<std::string> left, right, both;  // the output's names that the factors have
     for (const std::string& n : to_.names) {
       if (n.empty() || n == slice_) continue;
-      const bool in_left = left_.has(n), in_right = right_.has(n);
+      const bool in_left = left_.has(n), in_right = first.has(n);
       if (in_left || in_right) (in_left && in_right ? both : in_left ? left : right).push_back(n);
     }
     for (std::vector<std::string>* one : {&left, &right})
@@ -192,17 +222,56 @@ class Equation {
     // The first factor of the text is A, whichever of the output's dimensions comes first.
     axes_ = {{left.front(), Axis::row}, {right.front(), Axis::column}, {over_, Axis::k}};
     if (in_slices() && (!both.empty() || !to_.has(slice_) || left_.has(slice_) ||
-                        right_.has(slice_) || slice_ == over_))
+                        first.has(slice_) || slice_ == over_))
       return refuse("slices are not the output's alone");
     if (!both.empty()) axes_[both.front()] = Axis::batch;
     if (in_slices()) axes_[slice_] = Axis::batch;
-    for (const Named* n : {&to_, &left_, &right_})
-      for (const std::string& name : n->names)
-        if (!name.empty() && !axes_.contains(name))
-          return refuse("its names are not those of a product of matrices");
-    if (to_.has(over_) || !left_.has(over_) || !right_.has(over_))
-      return refuse("its names are not those of a product of matrices");
+    return are_products(right.front());
+  }
+
+  /// All names are those of a product, and the right factors have the same.
+  [[nodiscard]] Status are_products(const std::string& column) const {
+    std::vector<const NamedElement*> all = {&to_, &left_};
+    for (const NamedElement& n : rights_) all.push_back(&n);
+    bool right = !to_.has(over_) && left_.has(over_);
+    for (const NamedElement* n : all)
+      for (const std::string& name : n->names) right &= name.empty() || axes_.contains(name);
+    for (const NamedElement& n : rights_) {
+      right &= n.has(over_) && n.has(column);
+      for (const auto& [name, axis] : axes_)
+        if (axis == Axis::batch || axis == Axis::row)
+          right &= n.has(name) == rights_.front().has(name);
+    }
+    if (!right) return refuse("its names are not those of a product of matrices");
     return {};
+  }
+
+  /// Numbers are added to the column alone.
+  [[nodiscard]] Result<Read> of_sum(const NamedElement& right,
+                                    std::vector<ElementAt>& factors) const {
+    Read out{placed(right), 0};
+    for (const Index& i : out.element.at)
+      if (i.axis != Axis::column && i.axis != Axis::number && i.number != 0)
+        return refuse("a number is added to another index of a factor than the column");
+    const ElementAt factor = placed(right.plain());
+    const auto known = std::find(factors.begin(), factors.end(), factor);
+    out.factor = static_cast<int>(known - factors.begin());
+    if (known == factors.end()) factors.push_back(factor);
+    return out;
+  }
+
+  [[nodiscard]] Result<Read> of_input(const NamedElement& e) const {
+    const core::Tensor& tensor = kernel_[e.tensor];
+    for (const std::string& name : e.names)
+      if (!name.empty() && (!axes_.contains(name) || name == over_))
+        return refuse(fmt::format("`{}` is no index of the output", name));
+    if (tensor.access != core::Access::input)
+      return refuse(fmt::format("`{}` is read and is no input", tensor.name));
+    Read out{placed(e), -1};
+    for (const Index& i : out.element.at)
+      if (i.axis == Axis::batch && (i.number != 0 || i.modulus != 0))
+        return refuse("a batch is taken at another index than its own");
+    return out;
   }
 
   /// Of a sum of elements.
@@ -212,6 +281,10 @@ class Equation {
       if (!n.empty()) names.push_back(n);
     if (names.size() != 2 || to_.has(over_) || !left_.has(over_))
       return refuse("its names are not those of a sum of matrices");
+    for (const NamedCase& c : cases_)
+      if (!c.where.empty() || !std::all_of(c.reads.begin(), c.reads.end(),
+                                           [](const auto& r) { return r.element.as_it_is(); }))
+        return refuse("a function of sums of elements is not the same for all columns");
     axes_ = {{names[0], Axis::row}, {names[1], Axis::column}, {over_, Axis::k}};
     for (const std::string& n : names)
       if (!left_.has(n)) return refuse("its names are not those of a sum of matrices");
@@ -221,21 +294,21 @@ class Equation {
     return {};
   }
 
-  [[nodiscard]] ElementAt placed(const Named& n) const {
+  [[nodiscard]] ElementAt placed(const NamedElement& n) const {
     ElementAt out{n.tensor, {}};
     for (std::size_t d = 0; d < n.names.size(); ++d) {
       const auto axis = axes_.find(n.names[d]);
-      out.at.push_back(axis == axes_.end() ? Index{Axis::number, n.numbers[d]}
-                                           : Index{axis->second, 0});
+      out.at.push_back(
+          {axis == axes_.end() ? Axis::number : axis->second, n.numbers[d], n.moduli[d]});
     }
     return out;
   }
 
   const core::Kernel& kernel_;
-  Named to_, left_, right_;
+  NamedElement to_, left_;
+  std::vector<NamedElement> rights_;  // without numbers at their columns, each tensor once
   std::string over_, slice_;
-  std::vector<Named> elements_;
-  pointwise::Dag value_;
+  std::vector<NamedCase> cases_;
   std::map<std::string, Axis> axes_;
 };
 
@@ -292,8 +365,12 @@ Result<std::optional<Means>> means_of(const core::Kernel& kernel) {
     }
     Equation e(kernel);
     TESSERA_CHECK(e.read(left, right));
-    TESSERA_TRY(output, e.output());
-    if (!out.outputs.empty() && (e.a() != out.a || e.b() != out.b))
+    std::vector<ElementAt> factors = out.b;
+    TESSERA_TRY(output, e.output(factors));
+    std::set<core::TensorId> tensors;
+    for (const ElementAt& f : factors) tensors.insert(f.tensor);
+    const bool other_sums = e.a() != out.a || e.multiplies() != out.multiplies();
+    if ((!out.outputs.empty() && other_sums) || tensors.size() != factors.size())
       return error(wrong(kernel, "its equations have different sums"));
     if ((e.in_slices() || out.slices) && !out.outputs.empty())
       return error(wrong(kernel, "slices add up to more than one equation"));
@@ -301,7 +378,7 @@ Result<std::optional<Means>> means_of(const core::Kernel& kernel) {
     if (!written.insert(output.to.tensor).second)
       return error(wrong(kernel, "two equations have one output"));
     out.a = e.a();
-    out.b = e.b();
+    out.b = std::move(factors);
     out.outputs.push_back(std::move(output));
   }
   return std::optional(std::move(out));

@@ -19,7 +19,7 @@ TEST(CheckMeans, ReadsProducts) {
   const auto plain = read("C[i, j] = sum(A[i, k] * B[j, k], k)");
   ASSERT_TRUE(plain && *plain) << to_text(plain.error());
   EXPECT_EQ((*plain)->a.tensor.index, 0);
-  EXPECT_EQ((*plain)->b.tensor.index, 1);
+  EXPECT_EQ((*plain)->b.front().tensor.index, 1);
   EXPECT_EQ((*plain)->outputs[0].to.tensor.index, 2);
   EXPECT_EQ((*plain)->outputs[0].to.place(Axis::column), 1);
   const auto turned = read("C[y, x] = sum(A[s, x] * B[y, s], s)");
@@ -36,10 +36,13 @@ TEST(CheckMeans, ReadsFunctionsOfTheSumAndOfOtherTensors) {
       read("C[i, j] = max(relu(sum(A[i, k] * B[j, k], k) / 2 + X0[j]), -X1[0, j]) ** 2", shape);
   ASSERT_TRUE(m && *m) << to_text(m.error());
   const Output& o = (*m)->outputs.front();
-  EXPECT_EQ(o.value.to_string(), "pow(maximum(relu(add(div(%0, 2), %1)), neg(%2)), 2)");
-  ASSERT_EQ(o.elements.size(), 2U);
-  EXPECT_EQ(o.elements[0].at, (std::vector<Index>{{Axis::column}}));
-  EXPECT_EQ(o.elements[1].at, (std::vector<Index>{{Axis::number, 0}, {Axis::column}}));
+  ASSERT_EQ(o.cases.size(), 1U);
+  const Case& p = o.cases.front();
+  EXPECT_EQ(p.value.to_string(), "pow(maximum(relu(add(div(%0, 2), %1)), neg(%2)), 2)");
+  ASSERT_EQ(p.reads.size(), 3U);
+  EXPECT_EQ(p.reads[0].factor, 0);
+  EXPECT_EQ(p.reads[1].element.at, (std::vector<Index>{{Axis::column}}));
+  EXPECT_EQ(p.reads[2].element.at, (std::vector<Index>{{Axis::number, 0}, {Axis::column}}));
 }
 
 TEST(CheckMeans, ReadsBatches) {
@@ -51,11 +54,11 @@ TEST(CheckMeans, ReadsBatches) {
       read("C[n, y, x] = sum(A[y, s] * B[n, x, s], s)", {.batched = true, .one_a = true});
   ASSERT_TRUE(one && *one) << to_text(one.error());
   EXPECT_EQ((*one)->a.place(Axis::batch), -1);
-  EXPECT_EQ((*one)->b.place(Axis::batch), 0);
-  EXPECT_EQ((*one)->b.place(Axis::column), 1);
+  EXPECT_EQ((*one)->b.front().place(Axis::batch), 0);
+  EXPECT_EQ((*one)->b.front().place(Axis::column), 1);
   const auto zero = read("C[b, i, j] = sum(A[b, i, k] * B[0, j, k], k)", {.batched = true});
   ASSERT_TRUE(zero && *zero) << to_text(zero.error());
-  EXPECT_EQ((*zero)->b.at[0], (Index{Axis::number, 0}));
+  EXPECT_EQ((*zero)->b.front().at[0], (Index{Axis::number, 0}));
 }
 
 TEST(CheckMeans, ReadsSeveralOutputsOfOneSum) {
@@ -68,6 +71,48 @@ TEST(CheckMeans, ReadsSeveralOutputsOfOneSum) {
       read("C[i, j] = sum(A[i, k] * B[j, k], k); D[i, j] = sum(B[j, k] * A[i, k], k)", shape));
   EXPECT_FALSE(
       read("C[i, j] = sum(A[i, k] * B[j, k], k); C[i, j] = sum(A[i, k] * B[j, k], k)", shape));
+}
+
+TEST(CheckMeans, ReadsSumsOfSeveralRightFactors) {
+  const core::testing::GemmShape shape{.epilogue = core::testing::Epilogue::residual};
+  const auto m =
+      read("C[i, j] = silu(sum(A[i, k] * X1[j, k], k)) * sum(A[i, k] * B[j, k], k)", shape);
+  ASSERT_TRUE(m && *m) << to_text(m.error());
+  ASSERT_EQ((*m)->b.size(), 2U);
+  const Case& p = (*m)->outputs.front().cases.front();
+  EXPECT_EQ(p.value.to_string(), "mul(silu(%0), %1)");
+  EXPECT_EQ(p.reads[0].factor, 0);
+  EXPECT_EQ(p.reads[1].factor, 1);
+  EXPECT_FALSE(read("C[i, j] = sum(A[i, k] * B[j, k], k) * sum(X1[i, k] * B[j, k], k)", shape));
+  EXPECT_FALSE(read("C[i, j] = sum(A[i, k] * B[j, k], k) * sum(A[i, k] * X1[k, j], l)", shape));
+}
+
+TEST(CheckMeans, ReadsPartsOfTheColumns) {
+  const core::testing::GemmShape shape{.epilogue = core::testing::Epilogue::residual};
+  const auto m = read(
+      "C[i, j] = (sum(A[i, k] * B[j, k], k) * X1[i, j % 64] - sum(A[i, k] * B[j + 64, k], k)"
+      " if j % 128 < 64 else sum(A[i, k] * B[j - 64, k], k) * X1[i % 32, (j - 64) % 128])"
+      " if j < 256 else sum(A[i, k] * B[j, k], k)",
+      shape);
+  ASSERT_TRUE(m && *m) << to_text(m.error());
+  ASSERT_EQ((*m)->b.size(), 1U);
+  const std::vector<Case>& p = (*m)->outputs.front().cases;
+  ASSERT_EQ(p.size(), 3U);
+  ASSERT_EQ(p[0].where.size(), 2U);
+  EXPECT_EQ(p[0].where[0].below, 256);
+  EXPECT_EQ(p[1].where[1].index, (Index{Axis::column, 0, 128}));
+  EXPECT_FALSE(p[1].where[1].holds);
+  EXPECT_FALSE(p[2].where[0].holds);
+  EXPECT_EQ(p[0].reads[2].element.at[0], (Index{Axis::column, 64}));
+  EXPECT_EQ(p[1].reads[1].element.at,
+            (std::vector<Index>{{Axis::row, 0, 32}, {Axis::column, -64, 128}}));
+  for (const char* other :
+       {"C[i, j] = sum(A[i, k] * B[j, k], k) if i < 64 else sum(A[i, k] * B[j, k], k)",
+        "C[i, j] = sum(A[i, k] * B[j, k], k) if j > 64 else sum(A[i, k] * B[j, k], k)",
+        "C[i, j] = sum(A[i, k] * B[j, k], k) if j < 64 else X1[i, j]",
+        "C[i, j] = sum(A[i + 8, k] * B[j, k], k)", "C[i, j] = sum(A[i, k] * B[j % 8, k], k)",
+        "C[i, j] = sum(A[i, k] * B[j, k + 1], k)", "C[i, j % 8] = sum(A[i, k] * B[j, k], k)"})
+    EXPECT_FALSE(read(other, shape)) << other;
 }
 
 /// Two kernels that make a product together.
@@ -88,7 +133,15 @@ TEST(CheckMeans, ReadsSlicesAndTheirSums) {
         "sum(C[s, i, j], s) = sum(A[s, i, k] * B[0, j, k], k)",
         "sum(C[s, i, j], t) = sum(A[0, i, k] * B[0, j, k], k)",
         "sum(C[s, i, j], s) = sum(A[s, i, j], s)", "C[0, i, j] = sum(A[s, i, i], s)",
-        "C[0, i, j] = sum(A[s, i, 0], s)", "C[b, i, j] = sum(A[s, i, j], s)"}) {
+        "C[0, i, j] = sum(A[s, i, 0], s)", "C[b, i, j] = sum(A[s, i, j], s)",
+        // One column's function alone, and sums of one kind.
+        "sum(C[s, i, j], s) = sum(A[0, i, k] * B[0, j + 8, k], k)",
+        "sum(C[s, i, j], s) = sum(A[0, i, k] * B[0, j, k], k) if j < 64 else"
+        " sum(A[0, i, k] * B[0, j, k], k)",
+        "C[0, i, j] = sum(A[s, i, j], s) if j < 64 else relu(sum(A[s, i, j], s))",
+        "C[0, i, j] = sum(A[s, i, j], s) + B[0, i, j % 8]",
+        "C[0, i, j] = sum(A[s, i, j], s) + sum(A[s, i, j] * B[0, j, s], s)",
+        "C[0, i, j] = sum(A[0, i, s] * B[0, j, s], s) + sum(A[0, i, s], s)"}) {
     const auto m = read(text, {.batched = true});
     ASSERT_FALSE(m) << text;
     EXPECT_EQ(m.error().code, bad_meaning.id) << text;

@@ -10,6 +10,7 @@ namespace {
 /// One box of one copy.
 struct Piece {
   const core::TensorMap* map = nullptr;
+  int factor = 0;                // which of those that the operand may be of
   int64_t start = 0;             // its first byte, before the swizzle
   int k_dim = -1, row_dim = -1;  // of the map
   int64_t k = 0, row = 0;        // its corner, from that of the first piece
@@ -33,7 +34,24 @@ class Trace {
     out_.fault_found = std::move(found);
     return "";
   }
-  [[nodiscard]] const std::string& name() const { return kernel_[r_.factor.tensor].name; }
+  [[nodiscard]] const ElementAt& factor(int which) const {
+    return which == 0 ? r_.factor : r_.more[static_cast<std::size_t>(which - 1)];
+  }
+  [[nodiscard]] const std::string& name(int which = 0) const {
+    return kernel_[factor(which).tensor].name;
+  }
+  /// The factor that is this tensor; -1: none is.
+  [[nodiscard]] int factor_of(core::TensorId tensor) const {
+    for (int f = 0; f <= static_cast<int>(r_.more.size()); ++f)
+      if (factor(f).tensor == tensor) return f;
+    return -1;
+  }
+  [[nodiscard]] std::string names() const {
+    std::string out = fmt::format("`{}`", name());
+    for (int f = 1; f <= static_cast<int>(r_.more.size()); ++f)
+      out += fmt::format(" or `{}`", name(f));
+    return out;
+  }
 
   /// The pieces of one op: one for each turn of unrolled loops, and for each block of the cluster
   /// that copies for all.
@@ -41,11 +59,11 @@ class Trace {
     const auto* ref = argument<core::MapRef>(from.issue(), "map");
     const auto* blocks = argument<core::Integers>(from.issue(), "blocks");
     if (ref == nullptr) return "an operand is not copied by a tensor map";
-    if (const core::TensorId of = kernel_[ref->map].tensor; of != r_.factor.tensor) {
+    if (const core::TensorId of = kernel_[ref->map].tensor; factor_of(of) < 0) {
       // A kernel may exchange A and B and turn the result, which is not looked into.
       if (of == r_.other.tensor) return "an operand is the other factor of the meaning";
-      return wrong("a product takes a tensor that is no factor of the meaning",
-                   fmt::format("`{}`", name()), fmt::format("`{}`", kernel_[of].name));
+      return wrong("a product takes a tensor that is no factor of the meaning", names(),
+                   fmt::format("`{}`", kernel_[of].name));
     }
     if (!r_.other_loops && from.loops.size() != r_.reader.loops.size())
       return "a copy and its product stand in different loops";
@@ -68,13 +86,14 @@ class Trace {
   std::string piece(const Place& from, core::MapId map, const Known& turn) {
     const auto* to = argument<core::SharedAt>(from.issue(), "to");
     const auto* corner = argument<core::Integers>(from.issue(), "at");
-    Piece p{.map = &kernel_[map]};
+    Piece p{.map = &kernel_[map], .factor = factor_of(kernel_[map].tensor)};
+    const ElementAt& of = factor(p.factor);
     out_.zeros &= p.map->fill == arch::OutOfBounds::zeros;
     const bool first = pieces_.empty();
     Term k, row, batch;
-    std::vector<Term> free(r_.factor.at.size());
+    std::vector<Term> free(of.at.size());
     for (std::size_t m = 0; m < p.map->dims.size() && m < corner->values.size(); ++m) {
-      const Index& index = r_.factor.at[static_cast<std::size_t>(p.map->dims[m])];
+      const Index& index = of.at[static_cast<std::size_t>(p.map->dims[m])];
       const Term at = with_values(corner->values[m], turn);
       if (index.axis == Axis::k) p.k_dim = static_cast<int>(m), k = at;
       if (index.axis == r_.row) p.row_dim = static_cast<int>(m), row = at;
@@ -156,6 +175,7 @@ class Trace {
 
   struct Found {
     int64_t k = 0, row = 0;
+    int factor = 0;
     int times = 0;
   };
   [[nodiscard]] Found find(int64_t byte) const {
@@ -164,6 +184,7 @@ class Trace {
       if (const auto e = box_element(kernel_, *p.map, p.start, byte)) {
         out.k = p.k + (*e)[static_cast<std::size_t>(p.k_dim)];
         out.row = p.row + (*e)[static_cast<std::size_t>(p.row_dim)];
+        out.factor = p.factor;
         ++out.times;
       }
     return out;
@@ -175,6 +196,7 @@ class Trace {
     const int64_t row = coordinates_[rank - 2], step = coordinates_[rank - 1];
     out_.k.assign(static_cast<std::size_t>(r_.steps), -1);
     out_.rows.assign(static_cast<std::size_t>(r_.rows), -1);
+    out_.factors.assign(static_cast<std::size_t>(r_.rows), 0);
     for (int64_t i = 0; i < r_.rows; ++i)
       for (int64_t j = 0; j < r_.steps; ++j) {
         coordinates_[rank - 2] = row + i;
@@ -193,13 +215,15 @@ class Trace {
         int64_t& k_of = out_.k[static_cast<std::size_t>(j)];
         int64_t& row_of = out_.rows[static_cast<std::size_t>(i)];
         if (i == 0) k_of = here.k;
-        if (j == 0) row_of = here.row;
-        if (k_of != here.k || row_of != here.row)
+        int& factor_of = out_.factors[static_cast<std::size_t>(i)];
+        if (j == 0) row_of = here.row, factor_of = here.factor;
+        if (k_of != here.k || row_of != here.row || factor_of != here.factor)
           return wrong(
-              fmt::format("a product reads other elements of `{}` than its place says", name()),
-              fmt::format("{}[corner + {}, k corner + {}] at row {}, step {}", name(), row_of, k_of,
-                          i, j),
-              fmt::format("{}[corner + {}, k corner + {}]", name(), here.row, here.k));
+              fmt::format("a product reads other elements of `{}` than its place says",
+                          name(factor_of)),
+              fmt::format("{}[corner + {}, k corner + {}] at row {}, step {}", name(factor_of),
+                          row_of, k_of, i, j),
+              fmt::format("{}[corner + {}, k corner + {}]", name(here.factor), here.row, here.k));
       }
     return "";
   }

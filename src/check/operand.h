@@ -1,8 +1,8 @@
 // A matrix of a wgmma, traced to the tensor that was copied: through the descriptor, shared memory,
 // swizzles and the boxes of the copies that filled it.
 //
-// One copy may fill it, or several: a panel each, or a share from each block of a cluster. Each
-// place of the matrix is traced to the one copy that brings it.
+// One copy may fill it, or several: a panel each, a share from each block of a cluster, or rows of
+// several tensors. Each place of the matrix is traced to the one copy that brings it.
 #pragma once
 
 #include "check/means.h"
@@ -19,6 +19,7 @@ struct Operand {
   bool zeros = true;          // all copies put zeros where a box leaves the tensor
   std::vector<int64_t> k;     // of each step of the instruction, from the corner
   std::vector<int64_t> rows;  // of each row of the matrix, from the corner
+  std::vector<int> factors;   // of each row: the factor, of those that it may be of
   std::string fault;          // what contradicts the law, or empty
   std::string fault_expected, fault_found;
 };
@@ -38,6 +39,8 @@ struct Reading {
   /// theirs was, where it is read. Null: both stand in the same loops and the same turn.
   Term counter = {}, as = {};
   bool other_loops = false;
+  /// Factors of the meaning that rows may be of as well. They have the same axes as `factor`.
+  std::vector<ElementAt> more = {};
 };
 
 /// Fills `out`; the answer is what could not be decided.

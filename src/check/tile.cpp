@@ -81,12 +81,11 @@ void Tile::run() {
   if (stopped()) return;
   count_bases();
   last_stores_.assign(means_.outputs.size(), nullptr);
-  // Places in shared memory and conditions repeat with the period; corners are compared for all
-  // turns at once.
-  for (turn_number_ = 0; turn_number_ < (by_turn_ ? turns_ : 1) && !stopped(); ++turn_number_) {
-    turn();
-    taken_.push_back(multiplied_);
-  }
+  find_remainders();
+  do {
+    split_ = false;
+    walk_parts();
+  } while (split_);
   if (!stopped()) taken_.resize(static_cast<std::size_t>(turns_), taken_.front());
   for (const auto& [op, place] : places_) {
     if (stopped() || place->role != &role_ || op->as<core::Issue>() == nullptr ||
@@ -142,7 +141,7 @@ void Tile::body(const core::Body& b, const std::vector<int>& warps) {
       std::vector<int> yes, no;
       for (int w : warps) {
         value_of_symbol(role_.warp) = w;
-        (in_turn(branch->condition) != 0 ? yes : no).push_back(w);
+        (condition(branch->condition) != 0 ? yes : no).push_back(w);
       }
       if (!yes.empty()) body(branch->body, yes);
       if (!no.empty()) body(branch->otherwise, no);

@@ -104,7 +104,7 @@ class Tile {
   const Expression& compiled(Term t);
   int64_t eval(Term t);
   int64_t in_turn(Term t);
-  [[nodiscard]] bool stopped() const { return !why.empty() || !violations.empty(); }
+  [[nodiscard]] bool stopped() const { return !why.empty() || !violations.empty() || split_; }
   int64_t& value_of_symbol(Term leaf) {
     return values_[static_cast<std::size_t>(leaf->symbol->index)];
   }
@@ -131,15 +131,33 @@ class Tile {
   [[nodiscard]] int output_of(core::TensorId tensor) const;
   bool stored(const core::Op& op, int warp, int lane, Id value, int64_t row, int64_t column,
               int output);
-  bool other_function(const core::Op& op, int warp, int lane, Id value, Id wanted, int output);
+  bool other_function(const core::Op& op, int warp, int lane, Id value, Id sum, int output);
   bool may_be_same(Id value, Id wanted);
   bool may_be_whole(Id value);
+  Id sum_at(Id value, int lane, int64_t row, int64_t column);
   Id wanted(Id sum, int output);
   std::string text(Id f, int lane, Id sum);
   bool corner(const core::Op& op, int warp, const Index& index, Term at, int64_t& off);
   bool at_batch(const core::Op& op, int warp, const Index& index, int64_t off);
   void covered();
   void left_out();
+
+  // tile_parts.cpp: parts of the columns, and remainders of indices
+  /// The tile's corner lies in [first, end), a part of the columns; end -1: there is none.
+  struct Part {
+    int64_t first = 0, end = -1;
+  };
+  void find_parts();
+  void walk_parts();
+  void find_remainders();
+  std::optional<int64_t> remainder(Base base, int64_t modulus) const;
+  std::optional<std::pair<int, int64_t>> placed(const Index& index, int64_t row, int64_t column);
+  const Case* case_of(const Elements& sum, int output);
+  bool holds(const ColumnBound& c, int64_t column);
+  std::optional<int64_t> known(Term t);
+  std::optional<bool> about_columns(Term condition);
+  bool corner_below(int64_t bound);
+  int64_t condition(Term t);
   bool refute(const core::Op& op, int warp, std::string lanes, std::string message,
               std::string expected, std::string found, std::string help);
 
@@ -154,6 +172,11 @@ class Tile {
   std::vector<Term> bases_ = std::vector<Term>(bases);  // null: there is none
   std::vector<std::pair<int, int64_t>>
       counted_;  // by base: which one loads count from, and how far
+  std::map<std::pair<Base, int64_t>, int> remainders_;  // of corners by a modulus: their base
+  std::vector<Part> parts_ = {{}};
+  Part part_;                 // the one that is walked
+  std::set<int64_t> splits_;  // bounds of parts that conditions of the kernel have
+  bool split_ = false;        // one was found: the walk begins anew
   Formulas formulas_;
   std::vector<std::vector<std::vector<Id>>> registers_;  // by warp, registers and slot
   struct Held {

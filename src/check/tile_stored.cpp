@@ -93,27 +93,46 @@ bool Tile::at_batch(const core::Op& op, int warp, const Index& index, int64_t of
                 fmt::format("off by {}", off), "store to the batch that the operands are of");
 }
 
-/// The meaning's function of this sum, and of the elements that belong to it.
+/// The sum of this row and column of which the value is a function; none: it is of no such.
+Tile::Id Tile::sum_at(Id value, int lane, int64_t row, int64_t column) {
+  for (Id sum : formulas_.sums_of(value)) {
+    const std::vector<int64_t>& at = formulas_.elements_of(sum).at;
+    if (at[static_cast<std::size_t>(lane)] == row &&
+        at[static_cast<std::size_t>(Elements::lanes + lane)] == column)
+      return sum;
+  }
+  return Formulas::none;
+}
+
+/// The meaning's function at the row and the column of this sum; none where `why` says so.
 Tile::Id Tile::wanted(Id sum, int output) {
   const auto [place, is_new] = wanted_.try_emplace({sum, output}, Formulas::none);
   if (!is_new) return place->second;
-  const Output& o = means_.outputs[static_cast<std::size_t>(output)];
   const Elements of = formulas_.elements_of(sum);
-  std::vector<Id> operands = {sum};
-  for (const ElementAt& e : o.elements) {
+  const Case* which = case_of(of, output);
+  if (which == nullptr) return Formulas::none;
+  std::vector<Id> operands;
+  for (const Read& r : which->reads) {
+    const ElementAt& e = r.element;
     Elements leaf{e.tensor.index, {}, {}};
-    for (const Index& i : e.at) {
-      const auto& [base, more] = counted_[base_of(i.axis)];
-      leaf.bases.push_back(base);
+    if (r.factor >= 0) {
+      leaf = {Elements::of_sum, of.bases, of.at, r.factor};
+      const int64_t moved = e.at[static_cast<std::size_t>(e.place(Axis::column))].number;
       for (std::size_t lane = 0; lane < Elements::lanes; ++lane)
-        leaf.at.push_back(i.number + more +
-                          (i.axis == Axis::row      ? of.at[lane]
-                           : i.axis == Axis::column ? of.at[Elements::lanes + lane]
-                                                    : 0));
+        leaf.at[Elements::lanes + lane] += moved;
+    }
+    for (std::size_t d = 0; r.factor < 0 && d < e.at.size(); ++d) {
+      leaf.bases.push_back(absolute);
+      for (std::size_t lane = 0; lane < Elements::lanes; ++lane) {
+        const auto at = placed(e.at[d], of.at[lane], of.at[Elements::lanes + lane]);
+        if (!at) return Formulas::none;
+        leaf.bases.back() = at->first;
+        leaf.at.push_back(at->second);
+      }
     }
     operands.push_back(formulas_.elements(std::move(leaf)));
   }
-  return wanted_[{sum, output}] = formulas_.results(o.value, operands).front();
+  return wanted_[{sum, output}] = formulas_.results(which->value, operands).front();
 }
 
 /// With i and j for the row and the column of the sum.
@@ -129,6 +148,8 @@ std::string Tile::text(Id f, int lane, Id sum) {
                           ? "before"
                           : kernel_.tensors[static_cast<std::size_t>(e.tensor)].name;
     if (e.tensor == Elements::of_before) return out;
+    if (e.tensor < 0 && means_.b.size() > 1)
+      out += "_" + kernel_[means_.b[static_cast<std::size_t>(e.factor)].tensor].name;
     for (std::size_t d = 0; d < e.bases.size(); ++d) {
       const int64_t index = e.at[d * Elements::lanes + at];
       out += d == 0 ? "[" : ", ";
@@ -168,8 +189,8 @@ bool Tile::may_be_whole(Id value) {
   return !why.empty();
 }
 
-bool Tile::other_function(const core::Op& op, int warp, int lane, Id value, Id wanted, int output) {
-  const Id sum = formulas_.sum_of(value);
+bool Tile::other_function(const core::Op& op, int warp, int lane, Id value, Id sum, int output) {
+  const Id meant = wanted(sum, output);
   const ElementAt& to = means_.outputs[static_cast<std::size_t>(output)].to;
   std::string name = kernel_[to.tensor].name;
   for (std::size_t d = 0; d < to.at.size(); ++d) {
@@ -181,14 +202,17 @@ bool Tile::other_function(const core::Op& op, int warp, int lane, Id value, Id w
                                      : std::to_string(i.number);
   }
   if (may_be_whole(value)) return false;
-  if (!formulas_.differ(value, wanted, lane) || may_be_same(value, wanted)) {
+  // A lane may have the right elements where another one of the register has not.
+  for (int other = 0; other < Elements::lanes && !formulas_.differ(value, meant, lane); ++other)
+    if (formulas_.differ(value, meant, other)) lane = other;
+  if (!formulas_.differ(value, meant, lane) || may_be_same(value, meant)) {
     why = fmt::format("it is not known that {} is {}", text(value, lane, sum),
-                      text(wanted, lane, sum));
+                      text(meant, lane, sum));
     return false;
   }
   return refute(op, warp, fmt::format("lane {}", lane),
                 "an element of the output gets another function than the meaning has",
-                fmt::format("{}] = {}", name, text(wanted, lane, sum)), text(value, lane, sum),
+                fmt::format("{}] = {}", name, text(meant, lane, sum)), text(value, lane, sum),
                 "let functions and the indices of their elements be those of the meaning");
 }
 
@@ -196,28 +220,28 @@ bool Tile::stored(const core::Op& op, int warp, int lane, Id value, int64_t row,
                   int output) {
   last_stores_[static_cast<std::size_t>(output)] = &op;
   last_store_.op = &op;
-  const Id sum = formulas_.sum_of(value);
+  const std::vector<Id>& sums = formulas_.sums_of(value);
   const std::string& name =
       kernel_[means_.outputs[static_cast<std::size_t>(output)].to.tensor].name;
-  int64_t has_row = -1, has_column = -1;
-  if (sum != Formulas::none) {
-    const Elements& of = formulas_.elements_of(sum);
-    has_row = of.at[static_cast<std::size_t>(lane)];
-    has_column = of.at[static_cast<std::size_t>(Elements::lanes + lane)];
-  }
-  if (sum == Formulas::none && may_be_whole(value)) return false;
-  if (has_row != row || has_column != column || row < 0 || row >= rows_ || column < 0 ||
-      column >= columns_)
+  if (sums.empty() && may_be_whole(value)) return false;
+  const Id sum = sum_at(value, lane, row, column);
+  if (sum == Formulas::none || row < 0 || row >= rows_ || column < 0 || column >= columns_) {
+    std::string found = "a place that holds no sum";
+    if (!sums.empty()) {
+      const std::vector<int64_t>& at = formulas_.elements_of(sums.front()).at;
+      found = fmt::format("that of row {} of A and row {} of B", at[static_cast<std::size_t>(lane)],
+                          at[static_cast<std::size_t>(Elements::lanes + lane)]);
+    }
     return refute(
         op, warp, "the elected lane", "an element of the output gets the sum of another",
         fmt::format("{}[corner + {}, corner + {}] has the sum of row {} of A and row {} of B", name,
                     row, column, row, column),
-        sum == Formulas::none
-            ? std::string("a place that holds no sum")
-            : fmt::format("that of row {} of A and row {} of B", has_row, has_column),
+        std::move(found),
         "let the tile's place in shared memory and the coordinates of its copy agree");
+  }
   const Id meant = wanted(sum, output);
-  if (value != meant) return other_function(op, warp, lane, value, meant, output);
+  if (!why.empty()) return false;
+  if (value != meant) return other_function(op, warp, lane, value, sum, output);
   ++stored_[static_cast<std::size_t>(output)][static_cast<std::size_t>(row * columns_ + column)];
   return true;
 }

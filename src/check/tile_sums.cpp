@@ -79,6 +79,9 @@ void Tile::summed(const Sums& sums) {
                                   32 * static_cast<std::size_t>(w % 4) + lane];
         e.at[lane] = a.rows[static_cast<std::size_t>(at % 64)];
         e.at[Elements::lanes + lane] = b.rows[static_cast<std::size_t>(at / 64)];
+        const int factor = b.factors[static_cast<std::size_t>(at / 64)];
+        if (lane > 0 && factor != e.factor) why = "lanes of a register sum different factors";
+        e.factor = factor;
       }
       Id& last = slot(w, d->registers, first + s);
       last = formulas_.elements(e);

@@ -20,20 +20,25 @@ using residue::Value;
 /// Values of row, column, batch and k, by Axis.
 using Point = std::array<int64_t, 4>;
 
+int64_t index_at(const check::Index& i, const Point& p) {
+  if (i.axis == Axis::number) return i.number;
+  const int64_t at = p[static_cast<std::size_t>(i.axis)] + i.number;
+  return i.modulus > 0 ? (at % i.modulus + i.modulus) % i.modulus : at;
+}
+
 /// An element of a tensor at this launch.
 struct Place {
   const ElementAt* element;
   replay::Lie lie;
 
   [[nodiscard]] int64_t index(std::size_t d, const Point& p) const {
-    const check::Index& i = element->at[d];
-    return i.axis == Axis::number ? i.number : p[static_cast<std::size_t>(i.axis)];
+    return index_at(element->at[d], p);
   }
   /// Nothing where the tensor does not reach so far: a meaning that is wrong may ask for more.
   [[nodiscard]] std::optional<int64_t> offset(const Point& p) const {
     int64_t out = 0;
     for (std::size_t d = 0; d < element->at.size(); ++d) {
-      if (index(d, p) >= lie.extents[d]) return std::nullopt;
+      if (index(d, p) < 0 || index(d, p) >= lie.extents[d]) return std::nullopt;
       out += index(d, p) * lie.strides[d];
     }
     return out;
@@ -84,6 +89,93 @@ int degree_of(const pointwise::Function& f, const std::vector<int>& arguments) {
   return f.name == "mul" || f.name == "div" ? sum : others * sum;
 }
 
+/// Of a function's results, where sums are of degree `sum`.
+std::vector<int> degrees_of(const check::Case& c, int sum) {
+  using Kind = pointwise::Dag::Node::Kind;
+  std::vector<int> degrees, out;
+  for (const pointwise::Dag::Node& n : c.value.nodes) {
+    std::vector<int> arguments;
+    for (const int i : n.arguments) arguments.push_back(degrees[static_cast<std::size_t>(i)]);
+    if (n.kind == Kind::operand)
+      degrees.push_back(c.reads[static_cast<std::size_t>(n.operand)].factor >= 0 ? sum : 1);
+    else
+      degrees.push_back(n.kind == Kind::constant ? 0 : degree_of(*n.function, arguments));
+  }
+  for (const int r : c.value.results) out.push_back(degrees[static_cast<std::size_t>(r)]);
+  return out;
+}
+
+/// Sums, and functions of them.
+class Products {
+ public:
+  Products(const core::Kernel& kernel, const check::Means& means, const simulate::Launch& launch)
+      : kernel_(kernel), means_(means), launch_(launch), a_(place(kernel, means.a, launch)) {
+    left_ = pairs_of(values_of(means.a));
+    for (const ElementAt& b : means.b) right_.push_back(pairs_of(values_of(b)));
+    if (!means.multiplies()) right_.push_back({residue::pair_of(residue::number(1))});
+  }
+
+  void each(const check::Output& o, const SeeElement& see) const {
+    const Place to = place(kernel_, o.to, launch_);
+    const std::string& name = kernel_[o.to.tensor].name;
+    std::vector<std::vector<Place>> reads(o.cases.size());  // by case
+    for (std::size_t c = 0; c < o.cases.size(); ++c)
+      for (const check::Read& r : o.cases[c].reads)
+        reads[c].push_back(place(kernel_, r.element, launch_));
+    const int64_t slices = means_.slices ? to.extent(Axis::batch) : 1;
+    each_point(to, means_.slices ? 1 : to.extent(Axis::batch), [&](Point p) {
+      const auto c = std::find_if(o.cases.begin(), o.cases.end(),
+                                  [&](const check::Case& one) { return is_for(one, p); });
+      if (c == o.cases.end()) return;
+      const auto value = value_at(*c, reads[static_cast<std::size_t>(c - o.cases.begin())], p);
+      if (!value) return;
+      const std::string text = to.name(name, p);
+      std::vector<int64_t> places = {*to.offset(p)};
+      for (at(p, Axis::batch) = 1; at(p, Axis::batch) < slices; ++at(p, Axis::batch))
+        places.push_back(*to.offset(p));
+      see(name, places, text, *value);
+    });
+  }
+
+ private:
+  [[nodiscard]] const std::vector<Value>& values_of(const ElementAt& e) const {
+    return launch_.residues->at(kernel_[e.tensor].name);
+  }
+  static bool is_for(const check::Case& c, const Point& p) {
+    return std::all_of(c.where.begin(), c.where.end(), [&](const check::ColumnBound& b) {
+      return (index_at(b.index, p) < b.below) == b.holds;
+    });
+  }
+  /// Nothing where a tensor does not reach so far.
+  [[nodiscard]] std::optional<Value> value_at(const check::Case& c, const std::vector<Place>& reads,
+                                              const Point& p) const {
+    const auto from_a = a_.offset(p);
+    const int64_t depth = a_.extent(Axis::k), step = a_.stride(Axis::k);
+    std::vector<Value> operands;
+    for (std::size_t n = 0; n < reads.size(); ++n) {
+      const auto from = reads[n].offset(p);
+      if (!from_a || !from || (c.reads[n].factor >= 0 && reads[n].extent(Axis::k) < depth))
+        return std::nullopt;
+      if (c.reads[n].factor < 0) {
+        operands.push_back(values_of(c.reads[n].element).at(static_cast<std::size_t>(*from)));
+        continue;
+      }
+      const Pairs& right = right_[static_cast<std::size_t>(c.reads[n].factor)];
+      operands.push_back(means_.multiplies() ? dot({left_, *from_a, step},
+                                                   {right, *from, reads[n].stride(Axis::k)}, depth)
+                                             : dot({left_, *from_a, step}, {right, 0, 0}, depth));
+    }
+    return residue::evaluate(c.value, operands).at(0);
+  }
+
+  const core::Kernel& kernel_;
+  const check::Means& means_;
+  const simulate::Launch& launch_;
+  Place a_;
+  Pairs left_;
+  std::vector<Pairs> right_;  // by factor; of sums of elements a one
+};
+
 }  // namespace
 
 Pairs pairs_of(const std::vector<Value>& values) {
@@ -93,49 +185,11 @@ Pairs pairs_of(const std::vector<Value>& values) {
   return out;
 }
 
-void each_product(const core::Kernel& kernel, const check::Means& means,
-                  const simulate::Launch& launch, const SeeElement& see) {
-  const auto values_of = [&](const ElementAt& e) -> const std::vector<Value>& {
-    return launch.residues->at(kernel[e.tensor].name);
-  };
-  // Of elements alone the sum is that of their products with 1.
-  const bool multiplies = means.multiplies();
-  const Place a = place(kernel, means.a, launch);
-  const Place b = multiplies ? place(kernel, means.b, launch) : a;
-  const Pairs left = pairs_of(values_of(means.a));
-  const Pairs right = multiplies ? pairs_of(values_of(means.b)) : Pairs{{1, 1}};
-  const int64_t depth = a.extent(Axis::k);
-  for (const check::Output& o : means.outputs) {
-    const Place to = place(kernel, o.to, launch);
-    const std::string& name = kernel[o.to.tensor].name;
-    std::vector<Place> others;
-    for (const ElementAt& e : o.elements) others.push_back(place(kernel, e, launch));
-    const int64_t slices = means.slices ? to.extent(Axis::batch) : 1;
-    each_point(to, means.slices ? 1 : to.extent(Axis::batch), [&](Point p) {
-      const auto from_a = a.offset(p), from_b = b.offset(p);
-      if (!from_a || !from_b || b.extent(Axis::k) < depth) return;
-      const Walk other = multiplies ? Walk{right, *from_b, b.stride(Axis::k)} : Walk{right, 0, 0};
-      std::vector<Value> operands = {dot({left, *from_a, a.stride(Axis::k)}, other, depth)};
-      for (std::size_t n = 0; n < others.size(); ++n) {
-        const auto from = others[n].offset(p);
-        if (!from) return;
-        operands.push_back(values_of(o.elements[n]).at(static_cast<std::size_t>(*from)));
-      }
-      const std::string text = to.name(name, p);
-      std::vector<int64_t> places = {*to.offset(p)};
-      for (at(p, Axis::batch) = 1; at(p, Axis::batch) < slices; ++at(p, Axis::batch))
-        places.push_back(*to.offset(p));
-      see(name, places, text, residue::evaluate(o.value, operands).at(0));
-    });
-  }
-}
-
 void each_element(const core::Kernel& kernel, const check::Means& means,
                   const simulate::Launch& launch, const SeeElement& see) {
-  if (means.attention)
-    each_attention(kernel, *means.attention, launch, see);
-  else
-    each_product(kernel, means, launch, see);
+  if (means.attention) return each_attention(kernel, *means.attention, launch, see);
+  const Products products(kernel, means, launch);
+  for (const check::Output& o : means.outputs) products.each(o, see);
 }
 
 int64_t products_of(const core::Kernel& kernel, const check::Means& means,
@@ -161,18 +215,9 @@ int degree_of(const check::Means& means) {
   // A row of values, and a quotient of two sums of powers, each of its own score.
   if (means.attention) return means.attention->inner > 0 ? 16 : 4;
   int most = 0;
-  for (const check::Output& o : means.outputs) {
-    std::vector<int> degrees;
-    for (const pointwise::Dag::Node& n : o.value.nodes) {
-      using Kind = pointwise::Dag::Node::Kind;
-      std::vector<int> arguments;
-      for (const int i : n.arguments) arguments.push_back(degrees[static_cast<std::size_t>(i)]);
-      degrees.push_back(n.kind == Kind::constant  ? 0
-                        : n.kind == Kind::operand ? (n.operand == 0 ? 2 : 1)
-                                                  : degree_of(*n.function, arguments));
-    }
-    for (const int r : o.value.results) most = std::max(most, degrees[static_cast<std::size_t>(r)]);
-  }
+  for (const check::Output& o : means.outputs)
+    for (const check::Case& c : o.cases)
+      for (const int d : degrees_of(c, means.multiplies() ? 2 : 1)) most = std::max(most, d);
   return most;
 }
 

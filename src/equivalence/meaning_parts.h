@@ -1,12 +1,10 @@
-// The two families of meanings, a file each.
+// Meanings that have a file of their own.
 #pragma once
 
 #include "equivalence/meaning.h"
 
 namespace tessera::equivalence {
 
-void each_product(const core::Kernel& kernel, const check::Means& means,
-                  const simulate::Launch& launch, const SeeElement& see);
 void each_attention(const core::Kernel& kernel, const check::Attention& means,
                     const simulate::Launch& launch, const SeeElement& see);
 

@@ -21,6 +21,7 @@ Candidate sketch(const GemmProblem& p, const TileGemmConfig& c, double ms) {
   out.realizer = std::string(name);
   out.config = c.to_json(p);
   out.config["transposed"] = p.exchanged;
+  if (!p.parts.empty()) out.config["columns"] = "parts";
   out.predicted_ms = ms;
   return out;
 }
@@ -78,7 +79,7 @@ Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
 /// The problem as the kernel computes it: with a row-major result.
 Result<GemmProblem> restate(const rules::GemmBody& body, const rules::Pattern& pattern,
                             const arch::Arch& arch) {
-  TESSERA_TRY(p, gemm_problem(body, pattern.precision));
+  TESSERA_TRY(p, parted_problem(body, pattern.precision));
   if (!p.outputs.front().columns_contiguous) p = exchange(p);
   TESSERA_CHECK(check_operands(p, arch));
   return p;

@@ -8,6 +8,7 @@
 
 #include "replay/launches.h"
 #include "replay/reference_step.h"
+#include "term/facts.h"
 
 namespace tessera::replay {
 namespace {
@@ -18,6 +19,12 @@ using check::ElementAt;
 /// Values of row, column, batch and k, by Axis.
 using Point = std::array<int64_t, 4>;
 
+int64_t index_at(const check::Index& i, const Point& p) {
+  if (i.axis == Axis::number) return i.number;
+  const int64_t at = p[static_cast<std::size_t>(i.axis)] + i.number;
+  return i.modulus > 0 ? term::floor_remainder(at, i.modulus) : at;
+}
+
 struct Factor {
   const ElementAt* element;
   Lie lie;
@@ -25,20 +32,15 @@ struct Factor {
 
   [[nodiscard]] std::size_t offset(const Point& p) const {
     int64_t out = 0;
-    for (std::size_t d = 0; d < element->at.size(); ++d) {
-      const check::Index& i = element->at[d];
-      const int64_t at = i.axis == Axis::number ? i.number : p[static_cast<std::size_t>(i.axis)];
-      out += at * lie.strides[d];
-    }
+    for (std::size_t d = 0; d < element->at.size(); ++d)
+      out += index_at(element->at[d], p) * lie.strides[d];
     return static_cast<std::size_t>(out);
   }
   /// Whether the tensor reaches so far: a meaning that is wrong may ask for more.
   [[nodiscard]] bool has(const Point& p) const {
     for (std::size_t d = 0; d < element->at.size(); ++d) {
-      const check::Index& i = element->at[d];
-      if ((i.axis == Axis::number ? i.number : p[static_cast<std::size_t>(i.axis)]) >=
-          lie.extents[d])
-        return false;
+      const int64_t at = index_at(element->at[d], p);
+      if (at < 0 || at >= lie.extents[d]) return false;
     }
     return true;
   }
@@ -49,9 +51,7 @@ struct Factor {
   }
   [[nodiscard]] std::string name(const std::string& tensor, const Point& p) const {
     std::vector<std::string> at;
-    for (const check::Index& i : element->at)
-      at.push_back(
-          std::to_string(i.axis == Axis::number ? i.number : p[static_cast<std::size_t>(i.axis)]));
+    for (const check::Index& i : element->at) at.push_back(std::to_string(index_at(i, p)));
     return tensor + "[" + join(at, ", ") + "]";
   }
 };
@@ -61,6 +61,39 @@ Factor factor(const core::Kernel& kernel, const ElementAt& e, const simulate::La
   const auto input = launch.inputs.find(t.name);
   return {&e, *lie_of(t, launch), input == launch.inputs.end() ? nullptr : &input->second};
 }
+
+/// One of an output's functions, with what it reads.
+struct Function {
+  const check::Case* which;
+  std::vector<Factor> reads;
+  bool multiplies;  // sums are of products; else of elements
+
+  /// Whether it is the one for this column.
+  [[nodiscard]] bool is_for(const Point& p) const {
+    return std::all_of(which->where.begin(), which->where.end(), [&](const check::ColumnBound& c) {
+      return (index_at(c.index, p) < c.below) == c.holds;
+    });
+  }
+  /// Nothing where a tensor does not reach so far.
+  [[nodiscard]] std::optional<double> at(const Factor& a, Point p) const {
+    int64_t& k = p[static_cast<std::size_t>(Axis::k)];
+    const int64_t depth = a.extent(Axis::k);
+    k = std::max<int64_t>(depth - 1, 0);
+    if (!a.has(p) ||
+        !std::all_of(reads.begin(), reads.end(), [&](const Factor& f) { return f.has(p); }))
+      return std::nullopt;
+    std::vector<double> operands;
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      if (which->reads[i].factor < 0) {
+        operands.push_back(reads[i].at(p));
+        continue;
+      }
+      operands.push_back(0);
+      for (k = 0; k < depth; ++k) operands.back() += a.at(p) * (multiplies ? reads[i].at(p) : 1);
+    }
+    return which->value.eval(operands).at(0);
+  }
+};
 
 }  // namespace
 
@@ -86,16 +119,16 @@ Reference::Reference(const core::Kernel& kernel, const check::Means& means,
     return;
   }
   const Factor a = factor(kernel, means.a, launch);
-  const std::optional<Factor> b =
-      means.multiplies() ? std::optional(factor(kernel, means.b, launch)) : std::nullopt;
-  const int64_t depth = a.extent(Axis::k);
   for (const check::Output& o : means.outputs) {
     const Factor to = factor(kernel, o.to, launch);
     const core::Tensor& tensor = kernel[o.to.tensor];
-    std::vector<Factor> others;
-    for (const ElementAt& e : o.elements) others.push_back(factor(kernel, e, launch));
+    std::vector<Function> functions;
+    for (const check::Case& which : o.cases) {
+      functions.push_back({&which, {}, means.multiplies()});
+      for (const check::Read& r : which.reads)
+        functions.back().reads.push_back(factor(kernel, r.element, launch));
+    }
     Point p{};
-    int64_t& k = p[static_cast<std::size_t>(Axis::k)];
     int64_t& slice = p[static_cast<std::size_t>(Axis::batch)];
     const int64_t batches = means.slices ? 1 : to.extent(Axis::batch);
     for (int64_t batch = 0; batch < batches; ++batch)
@@ -104,25 +137,18 @@ Reference::Reference(const core::Kernel& kernel, const check::Means& means,
           p[static_cast<std::size_t>(Axis::row)] = row;
           p[static_cast<std::size_t>(Axis::column)] = column;
           p[static_cast<std::size_t>(Axis::batch)] = batch;
-          k = std::max<int64_t>(depth - 1, 0);
-          if (!a.has(p) || (b && !b->has(p)) ||
-              !std::all_of(others.begin(), others.end(), [&](const Factor& f) { return f.has(p); }))
-            continue;
-          std::vector<double> operands = {0};
-          for (int64_t step = 0; step < depth; ++step) {
-            k = step;
-            operands[0] += a.at(p) * (b ? b->at(p) : 1);
-          }
-          for (const Factor& f : others) operands.push_back(f.at(p));
-          const double value = o.value.eval(operands).at(0);
+          const auto f = std::find_if(functions.begin(), functions.end(),
+                                      [&](const Function& one) { return one.is_for(p); });
+          const auto value = f == functions.end() ? std::nullopt : f->at(a, p);
+          if (!value) continue;
           std::vector<std::size_t> places = {to.offset(p)};
           for (slice = 1; means.slices && slice < to.extent(Axis::batch); ++slice)
             places.push_back(to.offset(p));
           slice = batch;
           const std::string name = to.name(tensor.name, p);
           elements_.push_back({means.slices ? "the sum of all slices at " + name : name,
-                               tensor.name, std::move(places), value,
-                               step_of(tensor.element) * std::abs(value) + 1e-4});
+                               tensor.name, std::move(places), *value,
+                               step_of(tensor.element) * std::abs(*value) + 1e-4});
         }
   }
 }

@@ -121,6 +121,14 @@ SETS["tile"] = [
     dict(m=4096, n=4096, k=4096, name="square fp8, positive", limit=12, realizers=TILE, **POSITIVE),
     dict(m=8192, n=8192, k=8192, name="8192 fp8, positive", limit=12, realizers=TILE, **POSITIVE),
 ]
+# Two products that share A, and columns that make results in pairs.
+SETS["tile_pairs"] = [
+    dict(GATED, m=2048, name="gated, 2048", limit=12, realizers=["tile_gated", "wgmma_gated"]),
+    dict(GATED, m=8192, name="gated, 8192", limit=8, realizers=["tile_gated", "wgmma_gated"]),
+    dict(ROTARY, name="llama qkv + rotary", **dict(BESIDE, limit=12)),
+    dict(dict(ROTARY, epilogue="scaled_rotary"), name="llama qkv of raw + rotary", **BESIDE),
+]
+SETS["tile"] += SETS["tile_pairs"]
 # Products with too few tiles for the machine: slices of k (kernels/gemm_slices.py). They belong to `tile`.
 BY_SLICES = dict(realizers=["tile_gemm", "wgmma_split_k"], limit=16)
 SETS["slices"] = [
@@ -164,6 +172,19 @@ TILE_CHECKS = [
     dict(m=272, n=144, k=1040, epilogue="bias_gelu", limit=12, **FP8),
     dict(m=520, n=264, k=136, batch=3, epilogue="bias_silu_saved"),
     dict(m=520, n=264, k=1032, epilogue="bias_residual", **TF32),
+]
+# Verified with "tile" and "tile_pairs": rows that end within a tile, tables shorter than the rows, a part without an own
+# epilogue that ends within a tile, all columns turned, biases and factors before, both orders of the weights.
+TILE_PAIR_CHECKS = [
+    dict(m=520, n=264, k=136, epilogue="gated_silu", realizers=["tile_gated"]),
+    dict(m=520, n=264, k=136, b_major="n", epilogue="gated_silu_saved", realizers=["tile_gated"]),
+    dict(m=260, n=132, k=100, epilogue="gated_silu_saved", realizers=["tile_gated"], **TF32),
+    dict(m=519, n=1280, k=136, epilogue="rotary", rotated=1024, head_dim=128),
+    dict(m=263, n=456, k=136, epilogue="rotary", rotated=384, head_dim=64),
+    dict(m=384, n=512, k=72, epilogue="bias_rotary", rotated=512, head_dim=64, positions=128),
+    dict(m=65, n=256, k=136, epilogue="rotary", rotated=256, head_dim=128),
+    dict(m=519, n=384, k=136, epilogue="scaled_rotary", rotated=256, head_dim=128),
+    dict(m=132, n=384, k=72, epilogue="rotary", rotated=256, head_dim=64, **TF32),
 ]
 # Verified with it: every configuration, at extents that no tile divides, in all layouts.
 WGMMA_CHECKS = [
@@ -247,6 +268,8 @@ def problems_of(sets: list[str]) -> list[dict]:
         problems += [dict(dict(realizers=WGMMA, check_only=True), **c) for c in WGMMA_CHECKS + ROTARY_CHECKS]
     if "tile" in sets:
         problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in TILE_CHECKS]
+    if "tile" in sets or "tile_pairs" in sets:
+        problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in TILE_PAIR_CHECKS]
     if "slices" in sets:
         problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in SLICE_CHECKS]
     if "checks" in sets:

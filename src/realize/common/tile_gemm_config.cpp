@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/integers.h"
+#include "realize/common/tile_parts_text.h"
 
 namespace tessera::realize {
 namespace {
@@ -11,14 +12,17 @@ constexpr int row_bytes = 128;  // of an operand's tile: one swizzle's width
 constexpr int least_stages = 3;
 constexpr int store_buffers = 2;  // a consumer warpgroup
 
-std::optional<std::string> refuse(const TileGemmConfig& c, const GemmProblem& p,
-                                  const arch::Arch& arch) {
+}  // namespace
+
+std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const GemmProblem& p,
+                                             const arch::Arch& arch) {
   // Addresses, counters, and the results of one part. Of two sets of accumulators each part is done
   // with when its results leave.
   const int beside = c.promote > 0 && p.leaves.empty() ? 40 : 60;
   if (c.accumulators() + beside > tile_gemm_registers(c))
     return "more accumulators than a thread has registers for";
   if (c.stages < least_stages) return "shared memory: too few stages";
+  if (auto reason = tile_refuses_parts(c, p)) return reason;
   if (!p.b.columns_contiguous && c.columns % 64 != 0) return "N-major weights come in blocks of 64";
   if (!p.b.columns_contiguous && c.cluster_m == 2 && c.columns % 128 != 0)
     return "two blocks share N-major weights in blocks of 64";
@@ -38,8 +42,6 @@ std::optional<std::string> refuse(const TileGemmConfig& c, const GemmProblem& p,
   if (covered > 2 * p.m * p.n && !smallest) return "tile wastes half its work";
   return std::nullopt;
 }
-
-}  // namespace
 
 Json TileGemmConfig::to_json(const GemmProblem& p) const {
   Json j = {{"tile", {rows, columns, tile_gemm_depth(p)}},
@@ -121,7 +123,7 @@ TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
   const auto consider = [&](TileGemmConfig c) {
     c.direct = !tile_gemm_stores_by_tma(p);
     c.stages = tile_gemm_stages(c, p, arch.shared_memory_per_block);
-    if (const auto reason = refuse(c, p, arch))
+    if (const auto reason = tile_gemm_refuses(c, p, arch))
       ++space.pruned[*reason];
     else
       space.configs.emplace_back(c, with_additions(c, predict_ms(tile_gemm_model(c, p), p, arch)));

@@ -7,6 +7,7 @@
 #include "base/integers.h"
 #include "base/text.h"
 #include "realize/common/kernel_files.h"
+#include "realize/common/tile_parts_text.h"
 
 #include "core/verify.h"
 #include "language/language.h"
@@ -71,24 +72,6 @@ std::string call_text(const pointwise::Function& f, const std::vector<std::strin
   return fmt::format("{}({})", f.name, join(arguments, ", "));
 }
 
-/// The DAG's result `which` as one expression over the operands' texts.
-std::string expression(const Dag& dag, const std::vector<std::string>& operands, int node) {
-  const Dag::Node& n = dag.nodes[static_cast<std::size_t>(node)];
-  if (n.kind == Dag::Node::Kind::operand) return operands[static_cast<std::size_t>(n.operand)];
-  if (n.kind == Dag::Node::Kind::constant) return number(n.constant);
-  std::vector<std::string> arguments;
-  for (const int a : n.arguments) arguments.push_back(expression(dag, operands, a));
-  return call_text(*n.function, arguments);
-}
-
-Status finite(const Dag& dag) {
-  for (const Dag::Node& n : dag.nodes)
-    if (n.kind == Dag::Node::Kind::constant && !std::isfinite(n.constant))
-      return error(fail(unsupported_gemm, "the epilogue has the number {}", n.constant)
-                       .expect("finite numbers"));
-  return {};
-}
-
 std::string leaf_name(std::size_t i) {
   return fmt::format("X{}", i);
 }
@@ -99,18 +82,36 @@ std::string result_name(std::size_t i) {
 
 }  // namespace
 
+std::string expression_text(const Dag& dag, const std::vector<std::string>& operands, int node) {
+  const Dag::Node& n = dag.nodes[static_cast<std::size_t>(node)];
+  if (n.kind == Dag::Node::Kind::operand) return operands[static_cast<std::size_t>(n.operand)];
+  if (n.kind == Dag::Node::Kind::constant) return number(n.constant);
+  std::vector<std::string> arguments;
+  for (const int a : n.arguments) arguments.push_back(expression_text(dag, operands, a));
+  return call_text(*n.function, arguments);
+}
+
+Status finite_numbers(const Dag& dag) {
+  for (const Dag::Node& n : dag.nodes)
+    if (n.kind == Dag::Node::Kind::constant && !std::isfinite(n.constant))
+      return error(fail(unsupported_gemm, "the epilogue has the number {}", n.constant)
+                       .expect("finite numbers"));
+  return {};
+}
+
 Result<std::string> epilogue_function(const GemmProblem& p) {
-  TESSERA_CHECK(finite(p.epilogue));
-  std::vector<std::string> parameters = {"x", "batch", "m", "n"}, lines;
-  std::vector<std::string> names = {"x"};
+  TESSERA_CHECK(finite_numbers(p.epilogue));
+  std::vector<std::string> names = {"x"}, lines;
+  if (p.paired()) names = {"gate", "up"};
+  std::vector<std::string> parameters = names;
+  parameters.insert(parameters.end(), {"batch", "m", "n"});
+  const std::string like = names.front();
   const std::string_view batches = p.l > 1 ? "\"L\"" : "None";
-  for (std::size_t i = 0; i < p.leaves.size(); ++i) {
-    if (p.leaves[i].kind == LeafKind::product)
-      return error(fail(unsupported_gemm, "a second product in the epilogue"));
+  for (std::size_t i = p.paired() ? 1 : 0; i < p.leaves.size(); ++i) {
     const LeafText t = leaf_text(leaf_name(i), p.leaves[i], batches, "");
     for (const std::string& parameter : t.parameters) parameters.push_back(parameter);
     names.push_back(fmt::format("x{}", i));
-    lines.push_back(fmt::format("{} = load({}, like=x)", names.back(), t.box));
+    lines.push_back(fmt::format("{} = load({}, like={})", names.back(), t.box, like));
   }
   std::vector<std::string> nodes;
   for (const Dag::Node& n : p.epilogue.nodes) {
@@ -141,6 +142,7 @@ Result<std::string> epilogue_function(const GemmProblem& p) {
 }
 
 std::string meaning_of(const GemmProblem& p, const std::string& sum) {
+  if (!p.parts.empty()) return parts_meaning(p);
   const std::string batch = p.l > 1 ? "b, " : "";
   const auto element = [](std::string_view name, const std::string& of, std::string_view row,
                           std::string_view column) {
@@ -152,6 +154,10 @@ std::string meaning_of(const GemmProblem& p, const std::string& sum) {
   if (!sum.empty()) operands = {sum};
   for (std::size_t i = 0; i < p.leaves.size(); ++i) {
     const LeafKind kind = p.leaves[i].kind;
+    if (kind == LeafKind::product) {
+      operands.emplace_back("sum(A[i, k] * D[j, k], k)");
+      continue;
+    }
     const bool rows = kind == LeafKind::full || kind == LeafKind::column;
     const bool columns = kind == LeafKind::full || kind == LeafKind::row;
     operands.push_back(element(leaf_name(i), batch, rows ? "i" : "0", columns ? "j" : "0"));
@@ -159,13 +165,14 @@ std::string meaning_of(const GemmProblem& p, const std::string& sum) {
   std::vector<std::string> equations;
   for (std::size_t r = 0; r < p.outputs.size(); ++r)
     equations.push_back(element(result_name(r), batch, "i", "j") + " = " +
-                        expression(p.epilogue, operands, p.epilogue.results[r]));
+                        expression_text(p.epilogue, operands, p.epilogue.results[r]));
   return join(equations, "; ");
 }
 
 Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig& c,
                                       const arch::Arch& arch) {
-  TESSERA_TRY(epilogue, epilogue_function(p));
+  TESSERA_TRY(epilogue, p.parts.empty() ? epilogue_function(p)
+                                        : parts_function(p, int64_t{64} * c.warpgroups()));
   const Source source("kernels/gemm.py", std::string(kernel_file("gemm.py")) + epilogue);
   const Matrix& d = p.outputs.front();
   const auto element = [](DType t) { return language::Constant(std::string(short_name(t))); };
@@ -173,6 +180,8 @@ Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig
   // What leaves are loaded by depends on what is known of the columns.
   const int64_t columns = std::gcd(p.n, int64_t{8});
   const auto order = [](const Matrix& m) { return m.columns_contiguous ? 1 : 2; };
+  const int64_t half = tile_parts_half(p);
+  const std::string function = half > 0 ? "turned" : "epilogue";
   const language::Options options{
       .constants = {{"ELEMENT", element(p.a.dtype)},
                     {"RESULT", element(d.dtype)},
@@ -196,10 +205,11 @@ Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig
                     {"C_MULTIPLE", integer(d.alignment())},
                     {"ROUND", integer(p.a.dtype == DType::float32 ? 1 : 0)},
                     {"TURNS", integer(c.turns())},
-                    {"PART", integer(tile_gemm_part(c))},
+                    {"PART", integer(tile_parts_columns(c, p))},
+                    {"HALF", integer(half)},
                     {"DIRECT", integer(c.direct ? 1 : 0)},
                     {"PROMOTE", integer(c.promote)},
-                    {"epilogue", language::Constant(std::string("epilogue"))}},
+                    {function, language::Constant(function)}},
       .means = meaning_of(p)};
   TESSERA_TRY(kernel, language::elaborate(source, "gemm", options));
   for (const Diagnostic& finding : core::verify(kernel, arch)) return error(finding);
@@ -218,6 +228,7 @@ std::map<std::string, int64_t> tile_gemm_values(const GemmProblem& p) {
   place("B", p.b);
   for (std::size_t r = 0; r < p.outputs.size(); ++r) place(result_name(r), p.outputs[r]);
   for (std::size_t i = 0; i < p.leaves.size(); ++i) place(leaf_name(i), p.leaves[i].matrix);
+  add_part_places(p, v);
   return v;
 }
 

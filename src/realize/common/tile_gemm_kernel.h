@@ -13,12 +13,19 @@
 namespace tessera::realize {
 
 /// `def epilogue(x, b, m, n, ...)`: the DAG over the sums x of a part of a tile, with the problem's
-/// leaves as tensors of its own, X0, X1, ... An error (unsupported_gemm) for a leaf that is no
+/// leaves as tensors of its own, X0, X1, ... Of a paired problem, `def epilogue(gate, up, b, m, n,
+/// ...)` over both sums. An error (unsupported_gemm) for a leaf that is no
 /// matrix, row, column or scalar, and for a number that is not finite.
 Result<std::string> epilogue_function(const GemmProblem& p);
 
+/// A node of the DAG as one expression over the operands' texts.
+std::string expression_text(const pointwise::Dag& dag, const std::vector<std::string>& operands,
+                            int node);
+/// An error (unsupported_gemm) for a number that is not finite.
+Status finite_numbers(const pointwise::Dag& dag);
+
 /// What the kernel computes, as `@kernel(means=...)` says it. `sum` stands in the place of the sum
-/// of products, where one is given.
+/// of products, where one is given: then the problem has neither parts nor pairs.
 std::string meaning_of(const GemmProblem& p, const std::string& sum = "");
 
 /// The kernel, verified. Its source is kernels/gemm.py with the function behind it.

@@ -34,7 +34,8 @@ struct TileSlicesSpace {
   std::vector<std::pair<TileSlices, double>> configs;  // with predicted ms, in no order
   std::map<std::string, int> pruned;
 };
-/// None of products that fill the machine in one piece, of batches, and of 8-bit operands.
+/// None of products that fill the machine in one piece, of batches, of parts and pairs, and of
+/// 8-bit operands.
 TileSlicesSpace tile_slices_configs(const GemmProblem& p, const arch::Arch& arch);
 
 /// Both kernels, verified: the product's sums of slices, and their sum with the epilogue.

@@ -120,6 +120,8 @@ TileSlicesSpace tile_slices_configs(const GemmProblem& p, const arch::Arch& arch
   TileSlicesSpace space;
   const int64_t blocks = ceil_div(p.m, 128) * ceil_div(p.n, 128);
   if (p.l != 1 || size_of(p.a.dtype) == 1 || blocks > arch.multiprocessors) return space;
+  // Sums of slices meet what one column makes alone.
+  if (!p.parts.empty() || p.paired()) return space;
   constexpr int64_t few = 32, rather_few = 128;
   for (const bool turned : {false, true}) {
     if (turned ? p.m > rather_few || p.m >= p.n : p.m <= few && p.m < p.n) continue;
