@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "check/masked.h"
 #include "check/place.h"
 #include "core/operand.h"
 #include "core/walk.h"
@@ -159,13 +160,7 @@ class Compiler {
   /// keeps of them which registers they touch, so they are one instruction. False for other loops.
   bool at_once(const core::For& loop) {
     const auto* issue = loop.body.size() == 1 ? loop.body[0].as<core::Issue>() : nullptr;
-    if (!loop.unroll || issue == nullptr) return false;
-    const arch::Effects& e = issue->form->effects;
-    if (e.issuer != arch::Issuer::thread || !e.events.empty() || !e.fences.empty() ||
-        !e.needs.empty() || e.accesses.empty() ||
-        std::any_of(e.accesses.begin(), e.accesses.end(),
-                    [](const auto& a) { return a.space != arch::Space::global; }))
-      return false;
+    if (!loop.unroll || issue == nullptr || !only_global(*issue)) return false;
     const std::vector<Known> turns = turns_of({&loop});
     if (turns.empty()) return false;
     core::Issue all = *issue;
@@ -220,6 +215,7 @@ class Compiler {
     const std::size_t i = add(Instruction::Kind::issue, &op);
     at(i).arguments = std::move(arguments);
     at(i).slots = slots_of(issue);
+    at(i).perhaps = perhaps_;
     if (out_.unsupported.empty() && std::any_of(at(i).slots.begin(), at(i).slots.end(),
                                                 [](const auto& s) { return s.taken < 0; })) {
       out_.unsupported = fmt::format("`{}` takes registers of another type", issue.form->name);
@@ -237,24 +233,12 @@ class Compiler {
     at(i).perhaps = perhaps_;
   }
 
-  /// A mask by position: its condition depends on more than sizes, and all that it guards computes
-  /// registers anew from themselves. Whether it holds changes nothing that a run knows.
+  /// Its condition depends on more than sizes, and whether it holds changes nothing that a run
+  /// knows.
   [[nodiscard]] bool masks(const core::If& branch) {
-    if (!branch.otherwise.empty() || sizes_.of_sizes(sizes_.rewrite(branch.condition)) ||
-        term::any_node(branch.condition, [&](Term n) { return n == kernel_.at.lane; }))
-      return false;
-    return std::all_of(branch.body.begin(), branch.body.end(), [](const Op& op) {
-      const auto* c = op.as<core::Compute>();
-      if (core::is_tags(op)) return true;
-      return c != nullptr &&
-             std::all_of(c->results.begin(), c->results.end(), [&](const core::Run& to) {
-               return std::any_of(c->inputs.begin(), c->inputs.end(), [&](const auto& input) {
-                 const auto* from = std::get_if<core::Run>(&input);
-                 return from != nullptr && from->registers == to.registers &&
-                        from->first == to.first && from->steps == to.steps;
-               });
-             });
-    });
+    return branch.otherwise.empty() && only_masks(branch.body) &&
+           !sizes_.of_sizes(sizes_.rewrite(branch.condition)) &&
+           !term::any_node(branch.condition, [&](Term n) { return n == kernel_.at.lane; });
   }
 
   void take_note_of(const core::For& loop, int size) {

@@ -31,7 +31,7 @@ struct Instruction {
   const core::Op* op = nullptr;
   bool elected = false;       // one lane of each warp alone
   bool outer = false;         // of loops: of a size with others within
-  bool perhaps = false;       // a computation that a run may leave out, by what it does not know
+  bool perhaps = false;       // it may be left out, by what it does not know
   int target = 0;             // test, branch: where it goes on when it fails; next, jump: always
   int counter = -1;           // of loops: Symbol::index
   int size = -1;              // of loops: place in Sizes::all, or -1

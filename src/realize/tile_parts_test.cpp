@@ -61,11 +61,11 @@ def turned(
     x[:] = low
     y = registers(f32, high.shape)
     y[:] = high
-    p0_0 = load(P0_0[m, half], like=low)
-    p0_1 = load(P0_1[m, half], like=low)
-    p0_2 = load(P0_2[m, half], like=low)
-    p0_3 = load(P0_3[m, half], like=low)
     if left.start < 256:
+        p0_0 = load(P0_0[m, half], like=low)
+        p0_1 = load(P0_1[m, half], like=low)
+        p0_2 = load(P0_2[m, half], like=low)
+        p0_3 = load(P0_3[m, half], like=low)
         x[:] = ((x * p0_0) + (neg(high) * p0_1))
         y[:] = ((y * p0_2) + (low * p0_3))
     return [x, y]

@@ -27,13 +27,13 @@ def rotary(
     COS: Tensor[bf16, "M", 32],
     SIN: Tensor[bf16, "M", 32],
 ):
-    cos = load(COS[m, half], like=low)
-    sin = load(SIN[m, half], like=low)
     x = registers(f32, low.shape)
     y = registers(f32, high.shape)
     x[:] = low
     y[:] = high
     if left.start < 256:
+        cos = load(COS[m, half], like=low)
+        sin = load(SIN[m, half], like=low)
         x[:] = x * cos - high * sin
         y[:] = y * cos + low * sin
     return [x, y]
@@ -120,6 +120,20 @@ TEST(Rotary, AnEditIsRefuted) {
     ASSERT_EQ(f->verdict, check::Verdict::refuted) << e.what << "\n" << to_text(*r);
     EXPECT_THAT(to_text(f->diagnostics.front()), ::testing::HasSubstr(e.says)) << e.what;
   }
+}
+
+TEST(Rotary, RegistersOfOutsideAreNotKnownBehindAConditionOnThePlace) {
+  // They may hold nothing where the condition does not hold.
+  std::string kernel = text();
+  const std::string table = "        cos = load(COS[m, half], like=low)\n";
+  const auto place = kernel.find(table);
+  ASSERT_NE(place, std::string::npos);
+  kernel.replace(place, table.size(), "        cos[:] = load(COS[m, half], like=low)\n");
+  kernel.insert(kernel.find("    x = registers(f32, low.shape)"),
+                "    cos = registers(f32, low.shape)\n");
+  const auto r = report(kernel, {});
+  ASSERT_TRUE(r);
+  EXPECT_EQ(r->find("initialized")->verdict, check::Verdict::unknown) << to_text(*r);
 }
 
 TEST(Rotary, ATileThatLiesInTwoPartsIsNotDecided) {

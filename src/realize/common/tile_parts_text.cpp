@@ -44,7 +44,7 @@ Status check(const GemmProblem& p, const Part& part) {
     if (part.period > 0 && x.distance != 0 && (x.distance != part.period || !x.along_columns))
       return refuse("an operand of a part goes on otherwise from group to group",
                     "the same for all groups, or one column after the other");
-    // It is loaded for tiles of all parts, and has no elements for those.
+    // Columns of a part are counted from its first one, and tensors from the result's.
     if (x.along_columns && !of_half(part, x) && part.columns != p.n)
       return refuse("an operand has an element for each column of a part",
                     "one for each column of half a group, or a part that is the whole result");
@@ -121,7 +121,7 @@ class Text {
     const bool own = part.period == 0 && x.along_columns;
     if (own) to += "_" + side.place;
     if (loaded_.insert(to).second)
-      lines_.push_back(fmt::format("{} = load({}, like={})", to,
+      steps_.push_back(fmt::format("{} = load({}, like={})", to,
                                    box(p_, part, x, of, own ? side.place : sides_[0].place, rows_),
                                    sides_[0].sum));
     return to;
@@ -132,7 +132,7 @@ class Text {
     for (std::size_t o = 0; o < part.operands.size(); ++o)
       for (std::string& text : parameters(p_, part, part.operands[o], name_of(i, o)))
         parameters_of_all.push_back(std::move(text));
-    std::vector<std::string> results;
+    steps_.clear();
     for (std::size_t s = 0; s < sides_.size(); ++s) {
       // A result is computed of itself, so that it stays as it is in other parts.
       std::vector<std::string> operands = {sides_[s].result};
@@ -143,21 +143,21 @@ class Text {
       for (std::size_t o = 0; o < part.operands.size(); ++o)
         operands.push_back(load(i, o, sides_[s]));
       const std::size_t result = part.period > 0 ? s : 0;
-      results.push_back(fmt::format("{}[:] = {}", sides_[s].result,
-                                    expression_text(part.dag, operands, part.dag.results[result])));
+      steps_.push_back(fmt::format("{}[:] = {}", sides_[s].result,
+                                   expression_text(part.dag, operands, part.dag.results[result])));
     }
     const std::string where = condition(p_, part, sides_[0].place);
-    if (where.empty()) {
-      lines_.insert(lines_.end(), results.begin(), results.end());
-      return;
-    }
-    lines_.push_back(fmt::format("if {}:\n        {}", where, join(results, "\n        ")));
+    if (where.empty())
+      lines_.insert(lines_.end(), steps_.begin(), steps_.end());
+    else
+      lines_.push_back(fmt::format("if {}:\n        {}", where, join(steps_, "\n        ")));
   }
 
   const GemmProblem& p_;
   int64_t rows_;
   std::vector<Side> sides_;
   std::vector<std::string> lines_;
+  std::vector<std::string> steps_;  // of one part, in the order in which they run
   std::set<std::string> loaded_;
 };
 
