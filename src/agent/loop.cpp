@@ -9,20 +9,21 @@ namespace {
 
 class Loop {
  public:
-  Loop(const Module& module, Turns& turns) : module_(module), turns_(turns) {}
+  Loop(Module module, Turns& turns) : module_(std::move(module)), turns_(turns) {}
 
   Status run();
   Report report;
 
  private:
+  Status propose();
+  Result<bool> take(std::vector<Proposal> proposals, View& view);
   Result<std::vector<std::string>> plan();
   Result<std::vector<std::string>> approved(std::vector<std::string> order);
-  Status take_proposals(const Plan& plan);
   Status compose();
   Status judge_again();
   [[nodiscard]] const Subject* find(const std::string& id) const;
 
-  const Module& module_;
+  Module module_;
   Turns& turns_;
 };
 
@@ -33,17 +34,41 @@ const Subject* Loop::find(const std::string& id) const {
   return nullptr;
 }
 
-Status Loop::take_proposals(const Plan& plan) {
-  if (plan.proposals.empty()) return {};
-  const int all = static_cast<int>(plan.proposals.size());
-  report.named += all;
-  if (!turns_.tools().propose) {
-    report.proposals.push_back(fmt::format("{} subgraphs, which nobody takes here", all));
+/// Subgraphs beyond the rules, where ops are left that no rule takes. What the graph refuses is
+/// said to the model, which may mend it once.
+Status Loop::propose() {
+  constexpr int most_turns = 2;
+  if (!turns_.tools().propose || turns_.options().proposals == 0 || module_.without_pattern == 0)
     return {};
+  View view{.arch = module_.arch, .device = module_.device, .precision = module_.precision};
+  view.nodes = module_.nodes;
+  view.patterns = module_.ruled;
+  for (int turn = 0; turn < most_turns; ++turn) {
+    TESSERA_TRY(reply, turns_.ask("propose", view));
+    if (!reply) return {};
+    auto read = read_proposals_reply(reply->text);
+    if (const auto* wrong = std::get_if<Unreadable>(&read)) {
+      view.said = wrong->why + "\n";
+      continue;
+    }
+    TESSERA_TRY(whole, take(std::get<std::vector<Proposal>>(std::move(read)), view));
+    if (whole) return {};
   }
-  TESSERA_TRY(told, turns_.tools().propose(plan.proposals));
-  report.proposals = std::move(told);
   return {};
+}
+
+/// True where none was refused.
+Result<bool> Loop::take(std::vector<Proposal> proposals, View& view) {
+  const auto most = static_cast<std::size_t>(turns_.options().proposals);
+  if (proposals.size() > most) proposals.resize(most);
+  if (proposals.empty()) return true;
+  TESSERA_TRY(judged, turns_.tools().propose(proposals));
+  report.named += static_cast<int>(proposals.size());
+  report.found += judged.legal;
+  report.proposals.insert(report.proposals.end(), judged.told.begin(), judged.told.end());
+  module_.patterns = std::move(judged.patterns);
+  view.said = join(judged.told, "\n") + "\n";
+  return judged.legal == static_cast<int>(proposals.size());
 }
 
 /// The ids of the patterns to work on. A model whose plan cannot be read three times gets
@@ -62,7 +87,6 @@ Result<std::vector<std::string>> Loop::plan() {
       continue;
     }
     const Plan& plan = std::get<Plan>(read);
-    TESSERA_CHECK(take_proposals(plan));
     for (const std::string& id : plan.order) {
       ++report.named;
       if (find(id) == nullptr) continue;
@@ -134,6 +158,7 @@ Status Loop::judge_again() {
 }
 
 Status Loop::run() {
+  TESSERA_CHECK(propose());
   TESSERA_TRY(order, plan());
   for (const std::string& id : order) {
     if (!turns_.conversation().stopped().empty()) break;

@@ -35,11 +35,19 @@ struct Decision {
 enum class Approve : uint8_t { none, plan, each };
 
 struct Options {
+  int proposals = 4;             // subgraphs beyond the rules, at most; 0: the model is not asked
   int patterns = 4;              // worked on, at most
   int attempts = 5;              // replies for each
   int64_t view_tokens = 8000;    // of a prompt and its view
   int64_t reply_tokens = 16000;  // of a reply
   Approve approve = Approve::none;
+};
+
+/// What the graph says of subgraphs that the model proposed.
+struct Judged {
+  std::vector<std::string> told;  // what became of each, in a line
+  int legal = 0;                  // of them, that are patterns now
+  std::vector<Subject> patterns;  // of the module, with those
 };
 
 struct Tools {
@@ -49,9 +57,8 @@ struct Tools {
                                          const std::filesystem::path& source)>
       judge;
   std::function<Result<Decision>(const Checkpoint&)> person;
-  /// What became of each subgraph that the model proposes, in a line. Empty: nobody takes them, and
-  /// the model is not asked for any.
-  std::function<Result<std::vector<std::string>>(const std::vector<Proposal>&)> propose;
+  /// Makes patterns of subgraphs. Empty: nobody takes them, and the model is not asked for any.
+  std::function<Result<Judged>(const std::vector<Proposal>&)> propose;
   std::function<void(const std::string&)> say = [](const std::string&) {};
 };
 
@@ -59,6 +66,10 @@ struct Tools {
 struct Module {
   std::string arch, device, precision;
   std::vector<Subject> patterns;  // by expected gain
+  /// As the rules alone found it, whatever was proposed before: the same view in every run.
+  std::string nodes;           // View::nodes
+  int without_pattern = 0;     // nodes that compute and that no pattern has
+  std::vector<Subject> ruled;  // patterns of the rules
 };
 
 /// Errors: of the provider before anything came of it, of the archive, and the tools'. A provider

@@ -46,6 +46,8 @@ struct Bench {
   Options options;
   llm::Limits limits;
   std::optional<Diagnostic> judge_fails;
+  int left = 0;  // nodes without a pattern
+  std::vector<std::string> proposed;
 
   Result<Report> run(Archive::Use use = Archive::Use::record) {
     const auto prompts = Prompts::read(source_folder() + "/knowledge/prompts");
@@ -71,10 +73,24 @@ struct Bench {
       decisions.erase(decisions.begin());
       return d;
     };
-    const Module module{
-        .arch = "host",
-        .patterns = {{.id = "p01", .rule = "gemm", .skeleton = "s", .ending = ".cpp"},
-                     {.id = "p02", .rule = "row_norm", .ending = ".cpp"}}};
+    const std::vector<Subject> ruled = {
+        {.id = "p01", .rule = "gemm", .skeleton = "s", .ending = ".cpp"},
+        {.id = "p02", .rule = "row_norm", .ending = ".cpp"}};
+    tools.propose = [&](const std::vector<Proposal>& all) -> Result<Judged> {
+      Judged out{.patterns = ruled};
+      for (const Proposal& p : all) {
+        proposed.push_back(p.name);
+        out.legal += p.name != "hole" ? 1 : 0;
+        out.told.push_back(p.name + (p.name == "hole" ? ": refused" : ": p03"));
+      }
+      out.patterns.push_back({.id = "p03", .rule = "proposed", .ending = ".cpp"});
+      return out;
+    };
+    const Module module{.arch = "host",
+                        .patterns = ruled,
+                        .nodes = "  %add\n* %roll\n",
+                        .without_pattern = left,
+                        .ruled = ruled};
     return agent::run(module, options, *prompts, tools, c);
   }
 };
@@ -225,13 +241,43 @@ TEST(Loop, WhatTheEnvironmentCannotDoIsAnErrorAndAStopIsNone) {
   EXPECT_EQ(c.run().error().code, "TS0735");
 }
 
-TEST(Loop, ProposalsHaveAPlace) {
+TEST(Loop, ProposalsAreJudgedMendedOnceAndPlanned) {
   Bench b;
-  b.replies = {R"({"order": [], "proposals": [{"nodes": ["add"], "rationale": "r"}]})"};
+  b.left = 2;
+  b.replies = {R"({"proposals": [{"name": "hole", "nodes": ["add", "sum"]},
+                                 {"name": "both", "nodes": ["add", "mul"]}]})",
+               R"({"proposals": [{"name": "all", "nodes": ["add", "mul", "sum"]}]})",
+               R"({"order": ["p03"]})", source("right ms 4"), "DONE: enough"};
   const auto r = b.run();
-  ASSERT_TRUE(r);
-  EXPECT_EQ(r->named, 1);
-  EXPECT_EQ(r->proposals.front(), "1 subgraphs, which nobody takes here");
+  ASSERT_TRUE(r) << r.error().message;
+  EXPECT_EQ(b.proposed, (std::vector<std::string>{"hole", "both", "all"}));
+  EXPECT_EQ(r->proposals, (std::vector<std::string>{"hole: refused", "both: p03", "all: p03"}));
+  // The graph, then what it said, then the patterns with what was proposed.
+  EXPECT_NE(b.views[0].find("* %roll"), std::string::npos) << b.views[0];
+  EXPECT_NE(b.views[1].find("hole: refused"), std::string::npos) << b.views[1];
+  EXPECT_NE(b.views[2].find("p03"), std::string::npos) << b.views[2];
+  ASSERT_EQ(r->patterns.size(), 1U);
+  EXPECT_TRUE(r->patterns.front().won);
+  EXPECT_EQ(r->named, 4);
+  EXPECT_EQ(r->found, 3);
+}
+
+TEST(Loop, NothingIsProposedWhereRulesHaveAllOrWhereNobodyAsks) {
+  for (const auto& [left, most] : {std::pair{0, 4}, {2, 0}}) {
+    Bench b;
+    b.left = left;
+    b.options.proposals = most;
+    b.replies = {R"({"order": []})"};
+    const auto r = b.run();
+    ASSERT_TRUE(r) << r.error().message;
+    EXPECT_TRUE(b.proposed.empty());
+    EXPECT_EQ(b.views.size(), 1U);
+  }
+  Bench none;
+  none.left = 2;
+  none.replies = {"well", R"({"proposals": []})", R"({"order": []})"};
+  ASSERT_TRUE(none.run());
+  EXPECT_NE(none.views[1].find("no JSON object"), std::string::npos);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 inline constexpr Code bad_prompt{"TS0740", "mind.bad_prompt"};
 
 /// The turns that the loop takes.
-constexpr const char* names[] = {"plan", "write", "fix", "tune"};
+constexpr const char* names[] = {"propose", "plan", "write", "fix", "tune"};
 
 Result<Prompt> read_prompt(const std::filesystem::path& file, const std::string& name) {
   const auto refuse = [&](const std::string& found) {

@@ -51,6 +51,22 @@ std::optional<std::string> done_of(const std::string& text) {
   return std::nullopt;
 }
 
+/// What `fields` makes of the JSON object in a reply.
+template <typename T, typename F>
+std::variant<T, Unreadable> read_object(const std::string& text, const F& fields) {
+  const std::size_t first = text.find('{'), last = text.rfind('}');
+  if (first == std::string::npos || last == std::string::npos || last < first)
+    return Unreadable{"there was no JSON object"};
+  const Json j = Json::parse(text.substr(first, last - first + 1), nullptr, false);
+  if (j.is_discarded()) return Unreadable{"the JSON object could not be parsed"};
+  try {
+    return fields(j);
+  } catch (const Json::exception& e) {
+    return Unreadable{
+        fmt::format("the JSON object has not the fields that are asked for: {}", e.what())};
+  }
+}
+
 }  // namespace
 
 std::variant<Written, Done, Unreadable> read_source_reply(const std::string& text) {
@@ -68,24 +84,24 @@ std::variant<Written, Done, Unreadable> read_source_reply(const std::string& tex
 }
 
 std::variant<Plan, Unreadable> read_plan_reply(const std::string& text) {
-  const std::size_t first = text.find('{'), last = text.rfind('}');
-  if (first == std::string::npos || last == std::string::npos || last < first)
-    return Unreadable{"there was no JSON object"};
-  const Json j = Json::parse(text.substr(first, last - first + 1), nullptr, false);
-  if (j.is_discarded()) return Unreadable{"the JSON object could not be parsed"};
-  try {
+  return read_object<Plan>(text, [](const Json& j) {
     Plan plan{.order = j.at("order").get<std::vector<std::string>>()};
     const Json reasons = j.value("reasons", Json::object());
     for (const auto& [id, why] : reasons.items())
       plan.reasons.emplace_back(id, why.get<std::string>());
-    for (const Json& p : j.value("proposals", Json::array()))
-      plan.proposals.push_back({.nodes = p.at("nodes").get<std::vector<std::string>>(),
-                                .rationale = p.value("rationale", "")});
     return plan;
-  } catch (const Json::exception& e) {
-    return Unreadable{
-        fmt::format("the JSON object has not the fields that are asked for: {}", e.what())};
-  }
+  });
+}
+
+std::variant<std::vector<Proposal>, Unreadable> read_proposals_reply(const std::string& text) {
+  return read_object<std::vector<Proposal>>(text, [](const Json& j) {
+    std::vector<Proposal> all;
+    for (const Json& p : j.at("proposals"))
+      all.push_back({.name = p.at("name").get<std::string>(),
+                     .nodes = p.at("nodes").get<std::vector<std::string>>(),
+                     .rationale = p.value("rationale", "")});
+    return all;
+  });
 }
 
 }  // namespace tessera::agent

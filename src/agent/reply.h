@@ -11,6 +11,7 @@ namespace tessera::agent {
 
 /// A subgraph that no rule takes, as `discover --propose` wants it.
 struct Proposal {
+  std::string name;
   std::vector<std::string> nodes;
   std::string rationale;
 };
@@ -18,7 +19,6 @@ struct Proposal {
 struct Plan {
   std::vector<std::string> order;                            // ids of patterns
   std::vector<std::pair<std::string, std::string>> reasons;  // by id
-  std::vector<Proposal> proposals;
 };
 
 struct Written {
@@ -38,8 +38,9 @@ struct Unreadable {
 
 /// The longest fenced block is the source; `DONE: why` without one ends it.
 std::variant<Written, Done, Unreadable> read_source_reply(const std::string& text);
-/// A JSON object, in a fence or not: {"order": ["p02"], "reasons": {"p02": "..."}, "proposals":
-/// [{"nodes": [...], "rationale": "..."}]}.
+/// A JSON object, in a fence or not: {"order": ["p02"], "reasons": {"p02": "..."}}.
 std::variant<Plan, Unreadable> read_plan_reply(const std::string& text);
+/// {"proposals": [{"name": "...", "nodes": [...], "rationale": "..."}]}; none is an answer too.
+std::variant<std::vector<Proposal>, Unreadable> read_proposals_reply(const std::string& text);
 
 }  // namespace tessera::agent

@@ -35,14 +35,26 @@ TEST(Reply, TheEndAndWhatCannotBeRead) {
 
 TEST(Reply, APlanIsAJsonObjectWhereverItStands) {
   const auto read = read_plan_reply(
-      "Here:\n```json\n{\"order\": [\"p2\", \"p1\"], \"reasons\": {\"p2\": \"big\"}, "
-      "\"proposals\": [{\"nodes\": [\"add\", \"mul\"], \"rationale\": \"both read x\"}]}\n```\n");
+      "Here:\n```json\n{\"order\": [\"p2\", \"p1\"], \"reasons\": {\"p2\": \"big\"}}\n```\n");
   const Plan& plan = std::get<Plan>(read);
   EXPECT_EQ(plan.order, (std::vector<std::string>{"p2", "p1"}));
   EXPECT_EQ(plan.reasons.front().second, "big");
-  EXPECT_EQ(plan.proposals.front().nodes.size(), 2U);
   for (const char* bad : {"p2, then p1", "{order: p2}", "{\"order\": \"p2\"}", "} {"})
     EXPECT_TRUE(std::holds_alternative<Unreadable>(read_plan_reply(bad))) << bad;
+}
+
+TEST(Reply, ProposalsAreNamedSubgraphsOrNone) {
+  const auto read = read_proposals_reply(
+      R"({"proposals": [{"name": "gate", "nodes": ["add", "mul"], "rationale": "both read x"}]})");
+  const auto& all = std::get<std::vector<Proposal>>(read);
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].name, "gate");
+  EXPECT_EQ(all[0].nodes, (std::vector<std::string>{"add", "mul"}));
+  EXPECT_EQ(all[0].rationale, "both read x");
+  EXPECT_TRUE(
+      std::get<std::vector<Proposal>>(read_proposals_reply(R"({"proposals": []})")).empty());
+  for (const char* bad : {R"({"order": []})", R"({"proposals": [{"nodes": ["add"]}]})", "add"})
+    EXPECT_TRUE(std::holds_alternative<Unreadable>(read_proposals_reply(bad))) << bad;
 }
 
 TEST(Fit, WhatSaysLeastIsCutFirstAndSaysByHowMuch) {

@@ -58,7 +58,9 @@ Result<std::optional<llm::Reply>> Turns::ask(const std::string& prompt, const Vi
   const Prompt& p = prompts_.at(prompt);
   llm::Request request{.system = p.text, .max_tokens = options_.reply_tokens};
   const int64_t left = options_.view_tokens - llm::estimated_tokens(p.text);
-  request.view = clean(prompt == "plan" ? render_plan(view, left) : render(view, left));
+  request.view = clean(prompt == "propose" ? render_proposals(view, left)
+                       : prompt == "plan"  ? render_plan(view, left)
+                                           : render(view, left));
   tools_.say(fmt::format("asking to {}{}", prompt,
                          prompt == "plan" ? "" : " " + view.patterns.front().id));
   return conversation_.ask(p.id(), request);

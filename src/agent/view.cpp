@@ -50,6 +50,14 @@ std::string fenced(const std::string& text) {
 
 }  // namespace
 
+std::string render_proposals(const View& v, int64_t tokens) {
+  return fit({{.title = "machine", .text = machine_of(v), .keep = 9},
+              {.title = "patterns that the rules found", .text = table_of(v), .keep = 4},
+              {.title = "nodes", .text = v.nodes, .keep = 5},
+              {.title = "said about your last reply", .text = v.said, .keep = 8}},
+             tokens);
+}
+
 std::string render_plan(const View& v, int64_t tokens) {
   return fit({{.title = "machine", .text = machine_of(v), .keep = 9},
               {.title = "patterns, by expected gain", .text = table_of(v), .keep = 5},

@@ -42,7 +42,8 @@ struct View {
   std::string arch;
   std::string device;
   std::string precision;
-  std::vector<Subject> patterns;            // of a plan: all; else the one
+  std::string nodes;  // of proposals: the graph, a node a line, `*` before those without a pattern
+  std::vector<Subject> patterns;            // of a plan, and of proposals: all; else the one
   std::vector<Best> times;                  // of the pattern, the fastest first
   std::string source;                       // the last one; of a tuning turn the best one
   std::optional<attempt::Verdict> verdict;  // on it
@@ -51,6 +52,8 @@ struct View {
   std::string said;  // by a person, or about a reply that could not be read
 };
 
+/// What proposals are made from: the nodes, beside the patterns that the rules found.
+std::string render_proposals(const View& view, int64_t tokens);
 /// A plan's view: the patterns as a table.
 std::string render_plan(const View& view, int64_t tokens);
 /// The view of one pattern. Where all of it is more than `tokens` (llm::estimated_tokens), what

@@ -93,6 +93,13 @@ void expect_as_stored(const std::string& name, const std::string& prompt, const 
 
 constexpr int64_t enough = 8000;
 
+TEST(View, OfProposals) {
+  View v = view();
+  v.nodes = "  %relu : f32[8,8] = aten.relu(%x)\n* %roll : f32[8,8] = aten.roll(%relu)\n";
+  v.said = "hole: no pattern, a path leaves the nodes and comes back\n";
+  expect_as_stored("propose", "propose", render_proposals(v, enough));
+}
+
 TEST(View, OfAPlan) {
   View v = view();
   v.patterns.push_back(subject());

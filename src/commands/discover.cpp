@@ -16,13 +16,6 @@ Result<std::vector<rules::Proposal>> proposals_in(const std::string& file) {
   return rules::proposals_from_json(Json::parse(read_file(file), nullptr, false));
 }
 
-/// The pattern that a legal proposal became.
-const rules::Pattern* pattern_of(const pipeline::Discovered& found, const std::string& signature) {
-  for (const rules::Pattern& p : found.discovery.patterns)
-    if (p.signature() == signature) return &p;
-  return nullptr;
-}
-
 void tell(const pipeline::Discovered& found, const std::vector<pipeline::Proposed>& proposed,
           Outcome& out) {
   out.data["proposals"] = Json::array();
@@ -37,7 +30,7 @@ void tell(const pipeline::Discovered& found, const std::vector<pipeline::Propose
       out.diagnostics.push_back(*p.refused);
       out.exit = Exit::undecided;
       out.text += fmt::format("  {}: no pattern, {}\n", p.proposal.name, p.refused->message);
-    } else if (const rules::Pattern* pattern = pattern_of(found, p.signature)) {
+    } else if (const rules::Pattern* pattern = pipeline::pattern_of(found, p)) {
       row["pattern"] = pattern->id;
       out.text +=
           fmt::format("  {}: {}, stored; `tessera try MODEL.py {} --skeleton` begins a kernel\n",

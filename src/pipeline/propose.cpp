@@ -51,4 +51,11 @@ Result<std::vector<Proposed>> propose(const Discovered& found,
   return out;
 }
 
+const rules::Pattern* pattern_of(const Discovered& found, const Proposed& proposed) {
+  if (proposed.refused) return nullptr;
+  for (const rules::Pattern& p : found.discovery.patterns)
+    if (p.signature() == proposed.signature) return &p;
+  return nullptr;
+}
+
 }  // namespace tessera::pipeline

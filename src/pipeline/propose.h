@@ -25,4 +25,7 @@ Result<std::vector<Proposed>> propose(const Discovered& found,
                                       const std::vector<rules::Proposal>& proposals,
                                       const Options& options);
 
+/// The pattern that a legal proposal has become in what was discovered after it; null otherwise.
+const rules::Pattern* pattern_of(const Discovered& found, const Proposed& proposed);
+
 }  // namespace tessera::pipeline

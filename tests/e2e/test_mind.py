@@ -1,5 +1,5 @@
-"""`optimize --mind llm` with a scripted model: a wrong kernel, its diagnosis, a right one, tuning, the registry and the composed
-module; killed and resumed in the middle, and replayed without a model."""
+"""`optimize --mind llm` with a scripted model: a pattern that no rule knows, a wrong kernel, its diagnosis, a right one, tuning,
+the registry and the composed module; killed and resumed in the middle, and replayed without a model."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from core import BINARY, ROOT, environment, tessera
 sys.path.append(str(ROOT / "python/tests"))
 from fake_models import Turn, serving  # noqa: E402
 
-# Ten cheap ops, which one pass over the memory does: any kernel wins.
+# Cheap ops, which one pass over the memory does: any kernel of all of them wins. No rule takes `roll`.
 MODEL = """
 import torch
 
 
 class Model(torch.nn.Module):
     def forward(self, x):
-        y = torch.relu(x * 1.5 + 0.25) * x - 2.0
+        y = torch.relu(x * 1.5 + 0.25) * torch.roll(x, 3, 1) - 2.0
         y = torch.abs(y) + x * x
-        return (y * 0.5 + x) * y - x * 3.0
+        return (y * 0.5 + x) * y - torch.roll(x, 5, 1) * 3.0
 
 
 def get_inputs():
@@ -34,7 +34,14 @@ def get_inputs():
 """
 QUICK = ["--effort", "quick", "--seconds", "5", "--peers", "eager", "--ablation", "false", "--place-all"]
 PLAN, WRITE, FIX, TUNE = "You choose which", "You write one kernel", "did not pass", "passed all gates. Make it"
+NO_PROPOSALS = ["--mind-proposals", "0"]
+PROPOSE = "You look for subgraphs"
 LOOP = "#pragma omp parallel for\n"
+HOLE = ["roll", "sub_1"]
+ALL = [
+    *("mul", "add", "relu", "roll", "mul_1", "sub", "abs_1", "mul_2", "add_1", "mul_3", "add_2", "mul_4", "roll_1"),
+    *("mul_5", "sub_1"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +51,15 @@ def home(tmp_path_factory) -> Path:
     return folder
 
 
+def proposing(name: str, nodes: list[str]) -> str:
+    return json.dumps({"proposals": [{"name": name, "nodes": nodes, "rationale": "one pass"}]})
+
+
 def write_script(home: Path, slow: float) -> None:
-    """The model diagnoses by the verdict alone: it mends what is `incomplete`."""
+    """The model diagnoses by the answers alone: it takes in what is between the nodes, and mends what is `incomplete`."""
     rows = [
+        {"when": [PROPOSE, "hole: no pattern, ", "take %mul_4 in"], "text": proposing("all", ALL)},
+        {"when": [PROPOSE, "* %roll "], "text": proposing("hole", HOLE)},
         {"when": [PLAN], "text": '{"order": ["p01"], "reasons": {"p01": "one pass over the memory"}}'},
         {"when": [WRITE], "text": "The naive loop.", "file": "wrong.cpp"},
         {"when": [FIX, "\nincomplete: ", "symptom, "], "text": "The loop ended early.", "file": "right.cpp"},
@@ -70,7 +83,7 @@ def killed_when_tuning(home: Path, command: list, env: dict[str, str]) -> None:
     process.stdin.write("e\n")
     process.stdin.flush()
     end = time.monotonic() + 300
-    while sum(r["kind"] == "request" for r in lines_of(home / "out/mind")) < 4:
+    while sum(r["kind"] == "request" for r in lines_of(home / "out/mind")) < 6:
         assert process.poll() is None and time.monotonic() < end, process.communicate()[1][-3000:]
         time.sleep(0.1)
     process.send_signal(signal.SIGKILL)
@@ -82,7 +95,10 @@ def killed_when_tuning(home: Path, command: list, env: dict[str, str]) -> None:
 @pytest.fixture(scope="module")
 def finished(home) -> dict:
     """The run after it was killed, as --json told it."""
-    right = json.loads(tessera(home, "try", "model.py", "p01", "--skeleton").stdout)["text"]
+    scratch = ["--registry", "scratch.sqlite"]  # the run's own registry does not know the pattern
+    (home / "all.json").write_text(proposing("all", ALL))
+    assert tessera(home, "discover", "model.py", "--propose", "all.json", *scratch).returncode == 0
+    right = json.loads(tessera(home, "try", "model.py", "p01", "--skeleton", *scratch).stdout)["text"]
     assert LOOP in right and "item < 524288" in right
     (home / "right.cpp").write_text(right)
     (home / "wrong.cpp").write_text(right.replace("item < 524288", "item < 524000"))
@@ -105,13 +121,17 @@ def finished(home) -> dict:
 def test_from_a_wrong_kernel_to_the_module(finished, home):
     mind = finished["mind"]
     assert mind["schema"] == "tessera.mind_report/1" and mind["stopped"] == "" and mind["failure"] is None
+    assert len(mind["proposals"]) == 2 and mind["proposals"][0].startswith("hole: no pattern, "), mind["proposals"]
+    assert mind["proposals"][1] == "all: p01"
     (p,) = mind["patterns"]
+    assert p["rule"] == "proposed"
     assert [t["outcome"] for t in p["tried"]] == ["incomplete", "passed", "passed"], p
     assert p["first_passed"] == 2 and p["ended"].endswith("one pass is all") and p["won"], p
     assert 0 < p["best_ms"] < p["eager_ms"]
     m = mind["metrics"]
-    assert m["calls"] == 5 and m["tokens_in"] > 1000 and m["tokens_out"] > 1000 and m["money"] is None
-    assert (m["discovery_success"], m["pass_at_1"], m["pass_at_3"]) == (1, 0, 1)
+    assert m["calls"] == 7 and m["tokens_in"] > 1000 and m["tokens_out"] > 1000 and m["money"] is None
+    assert (m["pass_at_1"], m["pass_at_3"]) == (0, 1)
+    assert m["discovery_success"] == pytest.approx(2 / 3)
     assert m["verification_rate"] == pytest.approx(2 / 3)
     assert (home / "edited").exists()
     assert finished["report"]["verification"]["ok"] is True
@@ -125,14 +145,14 @@ def test_nothing_was_asked_twice_and_all_is_archived(finished, home):
     records = lines_of(home / "out/mind")
     assert records[0]["schema"] == "tessera.mind/1" and records[0]["of"]["model"] == "replies.json"
     asked = [r["about"] for r in records if r["kind"] == "request"]
-    assert len(asked) == len(set(asked)) == 5
+    assert len(asked) == len(set(asked)) == 7
     assert [r["about"] for r in records if r["kind"] == "reply"] == asked
     assert [r["data"]["failure"] for r in records if r["kind"] == "verdict"] == ["incomplete", "none", "none"]
     assert [r["data"]["decision"] for r in records if r["kind"] == "decision"] == ["edited", "approved"]
     notes = [r["event"] for r in records if r["kind"] == "note"]
     assert notes == ["resumed", "finished"]
     views = [r["data"] for r in records if r["kind"] == "request"]
-    assert [v["prompt"].split("/")[0] for v in views] == ["plan", "write", "fix", "tune", "tune"]
+    assert [v["prompt"].split("/")[0] for v in views] == ["propose"] * 2 + ["plan", "write", "fix", "tune", "tune"]
     assert all(v["estimated_tokens"] <= 8000 for v in views)
     assert "3. passed" in views[-1]["view"] and "(you: Chunks.)" in views[-1]["view"]
     tuned = [r["data"] for r in records if r["kind"] == "verdict"][-1]
@@ -162,7 +182,8 @@ def test_ctrl_c_while_the_model_is_asked(finished, home):
     """The reply is not waited for, and the best so far is composed."""
     rows = [{"when": [PLAN], "text": '{"order": ["p01"]}'}, {"text": "slow", "seconds": 600}]
     (home / "slow.json").write_text(json.dumps({"schema": "tessera.script/1", "replies": rows}))
-    command = [BINARY, "optimize", "model.py", "--mind", "llm", "--model", "slow.json", "-o", "slow", *QUICK, "--json"]
+    command = [BINARY, "optimize", "model.py", "--mind", "llm", "--model", "slow.json", "-o", "slow"]
+    command += [*NO_PROPOSALS, *QUICK, "--json"]
     process = subprocess.Popen(command, env=environment(home), cwd=home, stdout=subprocess.PIPE, text=True)
     while sum(r["kind"] == "request" for r in lines_of(home / "slow/mind")) < 2:
         assert process.poll() is None
@@ -226,7 +247,7 @@ def test_a_real_client_within_a_budget(home):
     with serving(Turn(plan)) as server:
         words = ["--mind", "llm", "--model", "claude-x", "--endpoint", server.url, "--budget-calls", "1"]
         env = {**NO_KEYS, "ANTHROPIC_API_KEY": key}
-        done = tessera(home, "optimize", "model.py", *words, *QUICK, "-o", "budget", env=env)
+        done = tessera(home, "optimize", "model.py", *words, *NO_PROPOSALS, *QUICK, "-o", "budget", env=env)
     assert done.returncode == 0, done.stderr
     (warning,) = [json.loads(line) for line in done.stderr.splitlines() if '"TS0736"' in line]
     assert "1 of 1 calls are made (--budget-calls)" in warning["message"]

@@ -2,6 +2,7 @@
 
 #include "base/hash.h"
 #include "commands/common/by_hand_kernel.h"
+#include "commands/common/mind_module.h"
 #include "commands/common/mind_person.h"
 #include "commands/common/mind_provider.h"
 #include "commands/common/optimizing.h"
@@ -9,54 +10,10 @@
 
 #include "agent/loop.h"
 #include "agent/prompt.h"
-#include "agent/trim.h"
-#include "skeleton/skeleton.h"
 
 namespace tessera::commands {
 namespace fs = std::filesystem;
 namespace {
-
-/// The comment that a skeleton begins with.
-std::string head_of(const std::string& skeleton) {
-  std::size_t end = 0;
-  while (skeleton.compare(end, 2, "//") == 0) end = skeleton.find('\n', end) + 1;
-  return skeleton.substr(0, end);
-}
-
-/// Meaning and tensors of a pattern that no skeleton can be written for.
-std::string facts_of(const rules::Pattern& p, const graph::Graph& g) {
-  std::string out = "Meaning, as ATen nodes:\n";
-  for (const graph::NodeId n : p.nodes) out += "  " + graph::to_text(g, n);
-  out += "Tensors of a launch, in order:";
-  for (const graph::ValueId id : p.inputs) out += " %" + g.value(id).name;
-  out += " ->";
-  for (const graph::ValueId id : p.outputs) out += " %" + g.value(id).name;
-  return out + "\n";
-}
-
-agent::Module module_of(const pipeline::Discovered& found) {
-  agent::Module out{.arch = std::string(found.arch->name),
-                    .device = found.graph.meta.value("device_name", found.graph.device),
-                    .precision = std::string(name_of(found.graph.precision))};
-  for (const rules::Pattern& p : found.discovery.patterns) {
-    agent::Subject s{.id = p.id,
-                     .rule = p.rule,
-                     .summary = p.summary,
-                     .floor_ms = p.floor_ms,
-                     .unfused_ms = p.unfused_ms,
-                     .gain_ms = p.priority,
-                     .ending = found.arch->device == "cuda" ? ".cu" : ".cpp"};
-    if (const auto written = skeleton::write(p, found.graph, *found.arch)) {
-      s.facts = head_of(written->text);
-      s.skeleton = agent::without_unused(written->text.substr(s.facts.size()), "TSR_FN ");
-      s.ending = written->ending;
-    } else {
-      s.facts = facts_of(p, found.graph);
-    }
-    out.patterns.push_back(std::move(s));
-  }
-  return out;
-}
 
 /// A source that cannot be read is a verdict too: the model is told, as a person would be.
 attempt::Verdict unreadable(const std::string& pattern, const fs::path& file,
@@ -105,6 +62,7 @@ Json run_of(const Json& a, const Json& traced, const agent::Module& module,
           {"precision", module.precision},
           {"prompts", prompts.hash()},
           {"approve", a.at("approve")},
+          {"mind-proposals", a.at("mind-proposals")},
           {"mind-patterns", a.at("mind-patterns")},
           {"mind-attempts", a.at("mind-attempts")},
           {"view-tokens", a.at("view-tokens")}};
@@ -113,7 +71,8 @@ Json run_of(const Json& a, const Json& traced, const agent::Module& module,
 agent::Options options_of(const Json& a) {
   using agent::Approve;
   const std::string approve = a.at("approve");
-  return {.patterns = a.at("mind-patterns"),
+  return {.proposals = a.at("mind-proposals"),
+          .patterns = a.at("mind-patterns"),
           .attempts = a.at("mind-attempts"),
           .view_tokens = a.at("view-tokens"),
           .reply_tokens = a.at("reply-tokens"),
@@ -133,13 +92,14 @@ Result<agent::Report> think(const Json& given, const Mind& mind, Model& model,
   Json arguments = given;
   const bool replay = mind.provider == nullptr;
   const fs::path folder = folder_of(mind, output);
-  TESSERA_TRY(found, pipeline::discover(model.traced, pipeline::options_from(arguments)));
-  const agent::Module module = module_of(found);
+  const pipeline::Options options = pipeline::options_from(arguments);
+  TESSERA_TRY(module, mind_module(model.traced, options));
   TESSERA_TRY(prompts, agent::Prompts::read(rules::knowledge_folder("prompts")));
   if (replay) {
     // As it was run: what is given beside it would only make it another run.
     TESSERA_TRY(of, llm::Archive::run_of(folder));
-    for (const char* key : {"approve", "mind-patterns", "mind-attempts", "view-tokens", "provider"})
+    for (const char* key :
+         {"approve", "mind-proposals", "mind-patterns", "mind-attempts", "view-tokens", "provider"})
       arguments[key] = of.at(key);
     arguments["llm"] = of.at("model");
   }
@@ -155,6 +115,10 @@ Result<agent::Report> think(const Json& given, const Mind& mind, Model& model,
   tools.judge = [&](const std::string& pattern, const fs::path& file) {
     return judge(arguments, model.traced, pattern, file, replay, context);
   };
+  if (options.use_registry)
+    tools.propose = [&](const std::vector<agent::Proposal>& proposals) {
+      return judge_proposals(proposals, model.traced, options);
+    };
   tools.person = ask_person;
   tools.say = [&](const std::string& text) {
     if (context.progress) context.progress({{"stage", "mind"}, {"message", text}});

@@ -43,6 +43,12 @@ std::vector<Parameter> of_the_model() {
 std::vector<Parameter> of_the_budget() {
   return {
       {.type = Type::integer,
+       .name = "mind-proposals",
+       .doc = "subgraphs that the model may propose where no rule takes an op, at most (0: it is "
+              "not asked)",
+       .preset = "4",
+       .not_negative = true},
+      {.type = Type::integer,
        .name = "mind-patterns",
        .doc = "patterns that the model works on, at most",
        .preset = "4",
