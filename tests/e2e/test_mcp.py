@@ -81,6 +81,18 @@ def test_every_command_is_a_tool(root):
     anyio.run(go)
 
 
+def test_each_list_has_its_own_choices():
+    from tessera.serving.schemas import input_schema, tools
+
+    shown = tools({"commands": table()})
+    assert shown
+    for command in shown:
+        properties = input_schema(command)["properties"]
+        for p in command["parameters"]:
+            if p["type"] == "list" and p["names"] == "nothing":
+                assert properties[p["name"]]["items"].get("enum", []) == p["choices"], (command["name"], p["name"])
+
+
 def test_a_file_as_text_and_answers_by_the_schema(root):
     """The client holds what comes to the output schema itself."""
 

@@ -37,10 +37,10 @@ def parameter(p: dict) -> dict:
         kinds = [{"type": "string", "description": "a path under the root" + SUFFIX.get(p["names"], "")}, TEXT]
         return {"anyOf": kinds, "description": doc}
     schema = {**PLAIN[p["type"]], "description": doc}
-    if p["choices"]:
-        (schema if p["type"] != "list" else schema.setdefault("items", {})).update(enum=list(p["choices"]))
-        if p["type"] == "list":
-            schema["items"] = {"type": "string", "enum": list(p["choices"])}
+    if p["choices"] and p["type"] == "list":
+        schema["items"] = {**schema["items"], "enum": list(p["choices"])}
+    elif p["choices"]:
+        schema["enum"] = list(p["choices"])
     if p["not_negative"]:
         schema["minimum"] = 0
     return schema
