@@ -17,7 +17,8 @@ Heads of keys and values serve H // G heads of queries each.
 
 A mask tensor is loaded by the consumers, two neighbours at a time, to where their scores lie: behind the product of queries and
 keys, and before it is awaited, so that the loads' way takes no time of its own. A ring in shared memory would need as much
-room as keys do. What waits takes one register for two elements. Heads that share a mask find it in the L2 cache.
+room as keys do. What waits takes one register for two elements. Heads that share a mask find it in the L2 cache. A row of which every key is hidden
+is 0, as PyTorch has it; by the least number of a type, which is finite, keys are hidden beside others alone.
 """
 
 from __future__ import annotations

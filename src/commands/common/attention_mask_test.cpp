@@ -86,7 +86,7 @@ constexpr Edit edits[] = {
     {"the added mask of another head", load,
      "M[batch, H - 1, mask_rows, part(key_blocks - 1 - step.index, KEYS)]", "mask", true},
     {"scaled twice", "exp2_flushed((scores - finite) * LOG2_E)",
-     "exp2_flushed((scores - finite) * (scale * LOG2_E))", nullptr, true},
+     "exp2_flushed((scores - finite) * (2 * LOG2_E))", nullptr, true},
 };
 
 TEST(AttentionMask, EditsAreNotProved) {

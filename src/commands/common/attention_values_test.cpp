@@ -95,7 +95,7 @@ simulate::Launch launch_of(const Case& c, const core::Kernel& kernel) {
     known["M_BATCH"] = static_cast<int64_t>(c.mask_at(1, 0, 0));
     // Of query 3 every key is hidden; of query 5 by the least number, which is none too few.
     std::vector<double>& mask = out.inputs["M"];
-    mask.resize(c.mask_at(c.batches, 0, 0));
+    mask.resize(c.mask_at(c.batches - 1, c.queries - 1, c.keys - 1) + 1);
     for (int64_t b = 0; b < c.batches; ++b)
       for (int64_t i = 0; i < c.queries; ++i)
         for (int64_t j = 0; j < c.keys; ++j) {
