@@ -274,9 +274,10 @@ Passed Device::global(const core::GlobalAt& at, bool loads) {
   const auto [constant, other] =
       s.rest && loads ? parts_in_text(s.rest) : std::pair(Term(), s.rest);
   std::string offset = s.rest ? expressions_.text(other) : "";
-  std::string more = constant ? fmt::format(" + {} * ({})", size_of(t.element),
-                                            expressions_.text(constant + s.constant))
-                              : "";
+  std::string more =
+      constant ? fmt::format(" + {} * ({})", size_of(t.element),
+                             expressions_.text(s.constant == 0 ? constant : constant + s.constant))
+               : "";
   if (!constant && (s.constant != 0 || !s.rest))
     offset += fmt::format("{}{}", offset.empty() ? "" : " + ", s.constant);
   return {By::value,
