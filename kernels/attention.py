@@ -14,6 +14,11 @@ when it begins, and a result has as long to leave.
 Keys come from the last to the first: what a mask cuts, past the end or past the diagonal, is in the first steps. With a
 window, keys before it are in the last steps, and blocks of keys that no query of the tile sees are never loaded.
 Heads of keys and values serve H // G heads of queries each.
+
+A mask tensor is loaded by the consumers, two neighbours at a time, to where their scores lie: behind the product of queries and
+keys, and before it is awaited, so that the loads' way takes no time of its own. A ring in shared memory would need as much
+room as keys do. What waits takes one register for two elements. Heads that share a mask find it in the L2 cache. A row of which every key is hidden
+is 0, as PyTorch has it; by the least number of a type, which is finite, keys are hidden beside others alone.
 """
 
 from __future__ import annotations
@@ -23,10 +28,10 @@ from tessera.language import *
 LOG2_E = 1.4426950408889634
 
 
-@kernel(means="O[b, h, i, e] = sum(softmax(where((CAUSAL == 0 or j <= i + TK - TQ) and (LEFT < 0 or i + TK - TQ - LEFT <= j) and (RIGHT < 0 or j <= i + TK - TQ + RIGHT), CAP * tanh((SCALE if SCALE > 0 else D**-0.5) / CAP * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d)) if CAP > 0 else (SCALE if SCALE > 0 else D**-0.5) * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d), -inf), j) * V[b, h * G // H, j, e], j)")
+@kernel(means="O[b, h, i, e] = sum(softmax(where((CAUSAL == 0 or j <= i + TK - TQ) and (LEFT < 0 or i + TK - TQ - LEFT <= j) and (RIGHT < 0 or j <= i + TK - TQ + RIGHT), (CAP * tanh((SCALE if SCALE > 0 else D**-0.5) / CAP * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d)) if CAP > 0 else (SCALE if SCALE > 0 else D**-0.5) * sum(Q[b, h, i, d] * K[b, h * G // H, j, d], d)) + (0 if MASK == 0 else where(M[b, h, i * MASK_ROWS, j], 0, -inf) if MASK == 1 else M[b, h, i * MASK_ROWS, j]), -inf), j, 0 if MASK > 0 else nan) * V[b, h * G // H, j, e], j)")
 def attention(
     TQ: index(below=MOST_KEYS),  # queries, and keys: of a head
-    TK: index(below=MOST_KEYS),
+    TK: index(multiple=MULTIPLE, below=MOST_KEYS),
     H: index(below=MOST_HEADS),  # heads of queries, of keys and values, and batches
     G: index(below=MOST_HEADS),
     B: index(below=1 << 12),
@@ -39,12 +44,25 @@ def attention(
     V_ROW: index(multiple=8),
     V_HEAD: index(multiple=8, below=1 << 38),
     V_BATCH: index(multiple=8, below=1 << 38),
+    M_ROW: index(multiple=MULTIPLE, at_least=0),  # of a mask: 0 where it is the same for all
+    M_HEAD: index(multiple=MULTIPLE, at_least=0, below=1 << 38),
+    M_BATCH: index(multiple=MULTIPLE, at_least=0, below=1 << 38),
     O_ROW: index(multiple=8),
     O_HEAD: index(multiple=8, below=1 << 38),
     O_BATCH: index(multiple=8, below=1 << 38),
     Q: Tensor[ELEMENT, "B", "H", "TQ", D, strides("Q_BATCH", "Q_HEAD", "Q_ROW", 1) if STRIDED == 1 else strides()],
     K: Tensor[ELEMENT, "B", "G", "TK", D, strides("K_BATCH", "K_HEAD", "K_ROW", 1) if STRIDED == 1 else strides()],
     V: Tensor[ELEMENT, "B", "G", "TK", D, strides("V_BATCH", "V_HEAD", "V_ROW", 1) if STRIDED == 1 else strides()],
+    M: Tensor[
+        b1 if MASK == 1 else MASK_ELEMENT,
+        "B",
+        "H",
+        "TQ" if MASK_ROWS == 1 else 1,
+        "TK",
+        strides("M_BATCH", "M_HEAD", "M_ROW" if MASK_ROWS == 1 else 16, 1),
+    ]
+    if MASK > 0
+    else None,
     O: Tensor[ELEMENT, "B", "H", "TQ", D, strides("O_BATCH", "O_HEAD", "O_ROW", 1) if STRIDED == 1 else strides(), out],
     ELEMENT: const = bf16,
     D: const = 128,  # of a head: a multiple of 32
@@ -60,6 +78,10 @@ def attention(
     STRIDED: const = 0,  # 1: rows, heads and batches have strides of their own; 0: tensors are dense
     SCALE: const = 0.0,  # of the scores; 0: 1 / sqrt(D)
     CAP: const = 0.0,  # scores s become CAP * tanh(s / CAP); 0: they stay
+    MASK: const = 0,  # 1: M tells which keys are seen; 2: it is added to the scores, which are scaled and capped; 0: none
+    MASK_ELEMENT: const = "ELEMENT",  # of what is added
+    MASK_ROWS: const = 1,  # 1: M has a row for each query; 0: one for all
+    MULTIPLE: const = 1,  # of TK and M's strides: masks are read as many elements at a time, 2 at most
     MOST_KEYS: const = 1 << 17,  # what TQ and TK, and H and G, stay below: tiles are counted in 32 bits
     MOST_HEADS: const = 1 << 9,
 ):
@@ -67,6 +89,7 @@ def attention(
     assert CAUSAL == 0 or RIGHT < 0, "a causal mask is the right end of a window, with no key behind the diagonal"
     assert TURNS == 0 or GROUPS > 1, "one consumer alone takes no turns"
     assert GROUPS >= 1 and GROUPS <= 3, "the registers of a block are those of three consumers"
+    assert MASK_ROWS == 0 or MASK_ROWS == 1, "a mask has a row for each query, or one for all"
 
     scale = SCALE if SCALE > 0 else D**-0.5
     right = 0 if CAUSAL == 1 else RIGHT
@@ -132,6 +155,9 @@ def attention(
                 wgmma.fence()
                 wgmma(q[work.turn], k[step].T, scores, start=True)
                 wgmma.commit()
+                if MASK > 0:
+                    mask_rows = queries if MASK_ROWS == 1 else part(0, 1)
+                    given = load(M[batch, head, mask_rows, part(key_blocks - 1 - step.index, KEYS)], like=scores)
                 if step.index > 0:
                     v_full[step - 1].wait()
                     wgmma.fence()
@@ -147,9 +173,16 @@ def attention(
                     leave(q_empty[work.turn - 1])
                 if CAP > 0:
                     scores[:] = tanh_approx(scores * (scale / CAP))
+                if MASK == 1:
+                    scores[:] = where(given, scores, -inf)
+                if MASK == 2:
+                    scores[:] = scores * (CAP if CAP > 0 else scale) + given
                 if step.index < masked or LEFT >= 0 and leaving <= step.index:
                     mask(scores, queries.start, first_key, TQ, TK, LEFT, right)
-                factor = soften(scores, most, total, CAP if CAP > 0 else scale)
+                if MASK == 2:
+                    factor = soften_added(scores, most, total)
+                else:
+                    factor = soften(scores, most, total, CAP if CAP > 0 else scale)
                 if step.index > 0:
                     wgmma.wait(0)
                     v_empty[step - 1].arrive()
@@ -166,6 +199,8 @@ def attention(
             result = registers(ELEMENT, [GROUPS * 64, D])
             share = registers(f32, most.shape, like=scores)
             share[:] = 1.0 / sum(total, axis=1)
+            if MASK > 0:
+                share[:] = where(most == -inf, 0.0, share)
             result[:] = sums * share
             sync("warpgroup")  # the products of all four warps have read the queries: their place is free
             stmatrix(result, q[work.turn, own, :])
@@ -241,6 +276,21 @@ def soften(scores, most, total, scale):
     factor = registers(f32, most.shape, like=scores)
     factor[:] = exp2_flushed(before * (scale * LOG2_E) - shift)
     scores[:] = exp2_flushed(scores * (scale * LOG2_E) - shift)
+    total[:] = total * factor + lane_sum(scores, axis=1)
+    return factor
+
+
+def soften_added(scores, most, total):
+    """`soften` of scores that are scaled, to which numbers are added: log2(e) times the least of float32, by which masks
+    hide keys, would be -inf, and a row that has no other number NaN. So differences come first."""
+    before = registers(f32, most.shape, like=scores)
+    before[:] = most
+    most[:] = max(most, amax(scores, axis=1))
+    finite = registers(f32, most.shape, like=scores)
+    finite[:] = where(most == -inf, 0.0, most)
+    factor = registers(f32, most.shape, like=scores)
+    factor[:] = exp2_flushed((before - finite) * LOG2_E)
+    scores[:] = exp2_flushed((scores - finite) * LOG2_E)
     total[:] = total * factor + lane_sum(scores, axis=1)
     return factor
 

@@ -59,6 +59,7 @@ class Attend {
     if (!blocks.reach(seen, *hidden, [&](int64_t row, Term key) { return seen_at(row, 0, key); }))
       return;
     Online online(seen);
+    if (means_.mask) online.tensor = means_.adds ? Online::Tensor::added : Online::Tensor::shows;
     AttendWalk walk(kernel_, products_, seen, online, means_);
     if (!walk.run()) return;
     out_.whole = true;
@@ -119,6 +120,12 @@ class Attend {
     const auto first = [&](int64_t row) {
       return with_term(seen_at(row, 0), loop_->counter, zero);
     };
+    if (means_.mask)
+      return products_.refute("degenerate", &op, products_.role->first_warp,
+                              "a row that has seen no key yet takes -inf from -inf",
+                              "a finite number in the place of a greatest score of -inf",
+                              "NaN where the mask hides all keys of the first block",
+                              "take off 0 where the greatest score is -inf");
     bool all = true;
     for (const int64_t row : {int64_t{0}, products_.rows - 1})
       all = all && term::always(first(row)).proved();

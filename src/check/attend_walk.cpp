@@ -20,8 +20,9 @@ AttendWalk::AttendWalk(const core::Kernel& kernel, AttendProducts& products, See
       products_(products),
       seen_(seen),
       online_(online),
-      scale_(means.scale * std::numbers::log2e),
+      scale_((means.adds ? 1 : means.scale) * std::numbers::log2e),
       inner_(means.inner),
+      means_(means),
       whole_depth_((uint64_t{1} << (products.depth / 16)) - 1) {
   values_.assign(4096, -1);
   state_.registers.assign(static_cast<std::size_t>(products.role->warps),

@@ -55,6 +55,19 @@ class AttendWalk {
   void matrices(const core::Issue& issue, int warp);
   void copy_out(const core::Op& op, int warp);
   void forget(const core::Issue& issue, int warp);
+  /// Where a load of the mask tensor takes its elements from, beside the tile's first query and the
+  /// turn's first key.
+  struct MaskLoad {
+    enum class Along : uint8_t { row, key, neither };
+    std::vector<Term> offsets;  // by dimension
+    std::vector<Along> along;
+    int64_t elements = 1;
+    int contiguous = -1;  // the dimension of neighbours
+  };
+  const MaskLoad* mask_load(const core::Op& op);
+  bool offsets_of(const core::Op& op, const core::GlobalAt& at, MaskLoad& out);
+  bool lies_inside(const core::Op& op, const core::GlobalAt& at, const MaskLoad& load);
+  void load(const core::Op& op, int warp);
   std::optional<std::string> mask_fails(const Online::Value& score);
   bool whole(const std::vector<Cell>& operands);
   bool column_of(const std::vector<Cell>& operands, int& column);
@@ -83,6 +96,8 @@ class AttendWalk {
   Online& online_;
   double scale_;  // what powers of 2 have to multiply scores with, or their tanh
   double inner_;  // what a tanh of scores has to take them times; 0: there is none
+  const Attention& means_;
+  std::unordered_map<const core::Op*, MaskLoad> mask_loads_;
   uint64_t whole_depth_;
   State state_;
   Values values_;

@@ -44,8 +44,10 @@ const Expr* side_of(const syntax::Conditional& c) {
 std::optional<double> number(const Expr& e) {
   if (const auto* i = e.as<syntax::Integer>()) return static_cast<double>(i->value);
   if (const auto* f = e.as<syntax::Float>()) return f->value;
-  if (const std::string* n = name_of(e); n != nullptr && *n == "inf")
-    return std::numeric_limits<double>::infinity();
+  if (const std::string* n = name_of(e)) {
+    if (*n == "inf") return std::numeric_limits<double>::infinity();
+    if (*n == "nan") return std::numeric_limits<double>::quiet_NaN();
+  }
   if (const auto* u = e.as<syntax::Unary>()) {
     const std::optional<double> of = number(*u->operand);
     if (!of || u->op != "-") return std::nullopt;
@@ -94,6 +96,10 @@ class Reader {
       return refuse("softmax stands in no sum of softmax(scores, j) * V[.., j, e] over j");
     out_.key = *key;
     const syntax::Call* weights = call_of(*times->left, "softmax", 2);
+    if (weights == nullptr) {
+      weights = call_of(*times->left, "softmax", 3);
+      TESSERA_CHECK(of_empty_rows(weights));
+    }
     const std::string* over = weights == nullptr ? nullptr : name_of(weights->arguments[1].value);
     if (over == nullptr || *over != out_.key)
       return refuse("the weights are no softmax over the index of the sum");
@@ -121,15 +127,56 @@ class Reader {
     return {};
   }
 
+  /// The third argument of a softmax.
+  Status of_empty_rows(const syntax::Call* weights) {
+    if (weights == nullptr) return {};
+    const std::optional<double> empty = number(weights->arguments[2].value);
+    out_.empty_is_zero = empty == 0;
+    if (empty && (out_.empty_is_zero || std::isnan(*empty))) return {};
+    return refuse("a row that sees no key is neither 0 nor nan");
+  }
+
   /// where(seen, scores, -inf), or scores alone.
   Status masked(const Expr& e) {
     const syntax::Call* choice = call_of(e, "where", 3);
-    if (choice == nullptr) return scaled(e);
+    if (choice == nullptr) return biased(e);
     const std::optional<double> other = number(choice->arguments[2].value);
     if (!other || !std::isinf(*other) || *other > 0)
       return refuse("keys that are not seen have another score than -inf");
     out_.seen = choice->arguments[0].value;
-    return scaled(choice->arguments[1].value);
+    return biased(choice->arguments[1].value);
+  }
+
+  /// Scores, perhaps with a mask added.
+  Status biased(const Expr& e) {
+    const auto* b = e.as<syntax::Binary>();
+    if (b == nullptr || b->op != "+") return scaled(e);
+    TESSERA_CHECK(scaled(*b->left));
+    return bias(*b->right);
+  }
+
+  /// An element, or 0 and -inf by its truth value; 0 alone is none.
+  // NOLINTNEXTLINE(misc-no-recursion): expressions nest
+  Status bias(const Expr& e) {
+    if (const auto* c = e.as<syntax::Conditional>()) {
+      const Expr* side = side_of(*c);
+      return side == nullptr ? Status(refuse("a choice of masks that no numbers decide"))
+                             : bias(*side);
+    }
+    if (number(e) == 0) return {};
+    const syntax::Call* choice = call_of(e, "where", 3);
+    const auto fill = choice == nullptr ? std::nullopt : number(choice->arguments[2].value);
+    if (choice != nullptr &&
+        (number(choice->arguments[1].value) != 0 || !fill || !std::isinf(*fill) || *fill > 0))
+      return refuse("a mask of truth values is no where(M[..], 0, -inf)");
+    out_.mask.emplace();
+    out_.adds = choice == nullptr;
+    TESSERA_CHECK(element(out_.adds ? e : choice->arguments[0].value, *out_.mask));
+    const DType of = kernel_[out_.mask->tensor].element;
+    const bool floating = of == DType::float32 || of == DType::bfloat16 || of == DType::float16;
+    return (out_.adds ? floating : of == DType::boolean)
+               ? Status()
+               : refuse("a mask that is added has float elements, and one of where has b1");
   }
 
   /// scale * sum(Q * K, d), in either order; or the sum alone. The same of a tanh of these.
@@ -192,10 +239,23 @@ class Reader {
         if (!term_of(kernel_, e, known))
           return refuse("an index is no expression of batches and parameters");
       }
-    for (const IndexedBy* of : {&out_.q, &out_.k, &out_.v})
+    std::vector<const IndexedBy*> read = {&out_.q, &out_.k, &out_.v};
+    if (out_.mask) read.push_back(&*out_.mask);
+    for (const IndexedBy* of : read)
       if (kernel_[of->tensor].access != core::Access::input)
         return refuse(fmt::format("`{}` is read and is no input", kernel_[of->tensor].name));
+    TESSERA_CHECK(mask());
     return seen();
+  }
+
+  Status mask() {
+    Names known = names_;
+    known.erase(out_.column);
+    known.emplace(out_.key, kernel_.pool->constant(0));
+    for (const Expr& e : out_.mask ? out_.mask->at : std::vector<Expr>())
+      if (!term_of(kernel_, e, known))
+        return refuse("an index of the mask is no expression of batches, row and key");
+    return {};
   }
 
   Status seen() {

@@ -5,7 +5,9 @@
 //                       * V[b, h * G // H, j, e], j)
 //
 // softmax(s, j) is exp(s) over the sum of exp(s) of all j. A score of -inf is none: its key is not
-// seen. Scores may be capped: cap * tanh(0.125 * sum(..) / cap). A row that sees no key is NaN.
+// seen. Scores may be capped: cap * tanh(0.125 * sum(..) / cap). What is scaled and capped may have
+// a mask tensor added: `+ M[b, h, i, j]`, or `+ where(M[b, h, i, j], 0, -inf)` of truth values. A
+// row that sees no key is NaN, or 0 where the softmax says so: softmax(s, j, 0).
 #pragma once
 
 #include <functional>
@@ -34,6 +36,9 @@ struct Attention {
   double scale = 1;                     // of the scores, or of their tanh
   double inner = 0;                     // above 0: scores are scale * tanh(inner * sum)
   std::optional<syntax::Expr> seen;     // a predicate on row and key; none: every key is seen
+  std::optional<IndexedBy> mask;        // by batches, row and key
+  bool adds = false;                    // the mask is added; else it tells which keys are seen
+  bool empty_is_zero = false;           // a row that sees no key: else NaN
 };
 
 /// Terms for the names of indices.

@@ -56,8 +56,11 @@ int tensor_of(const core::Kernel& kernel, const core::Issue& issue, bool* stores
 /// Tensors that a meaning speaks of.
 std::set<int> meant(const Means& m) {
   std::set<int> out;
-  if (m.attention)
-    return {m.attention->q.tensor.index, m.attention->k.tensor.index, m.attention->v.tensor.index};
+  if (m.attention) {
+    out = {m.attention->q.tensor.index, m.attention->k.tensor.index, m.attention->v.tensor.index};
+    if (m.attention->mask) out.insert(m.attention->mask->tensor.index);
+    return out;
+  }
   out = {m.a.tensor.index};
   for (const ElementAt& b : m.b) out.insert(b.tensor.index);
   for (const Output& o : m.outputs)

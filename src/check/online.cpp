@@ -44,7 +44,8 @@ void Keys::add(const Keys& others) {
 
 std::size_t Online::Hash::operator()(const Value& v) const {
   uint64_t h = mixed(static_cast<uint64_t>(v.kind), bits(v.number));
-  h = mixed(mixed(h, bits(v.scale)), bits(v.inner));
+  h = mixed(mixed(mixed(h, bits(v.scale)), bits(v.inner)), bits(v.weight));
+  h = mixed(h, (v.shown ? 2 : 0) + (v.or_zero ? 1 : 0));
   for (int x : {v.row, v.turn, v.column, v.mask, v.keys, v.linear, v.of})
     h = mixed(h, static_cast<uint64_t>(x));
   return h;
@@ -138,7 +139,7 @@ Online::Id Online::all_of(const std::vector<Id>& some) {
       all = v;
       of = keys(v);
     } else if (v.linear != all.linear || v.row != all.row || v.column != all.column ||
-               v.scale != all.scale || v.inner != all.inner || v.number != all.number ||
+               v.scale != all.scale || !alike(v, all) || v.number != all.number ||
                of.meets(keys(v))) {
       out = add(out, i);  // which tells what is wrong
     } else {
@@ -202,7 +203,7 @@ Online::Id Online::add_sums(const Value& a, const Value& b) {
                  "powers of one row's scores, times one column of the values",
                  text(intern(a)) + " and " + text(intern(b)),
                  "add what belongs to one element of the output");
-  if (a.inner != b.inner) return capped_apart(intern(a), intern(b));
+  if (!alike(a, b)) return capped_apart(intern(a), intern(b));
   if (keys(a).meets(keys(b)))
     return wrong("reduction", "a key is summed twice", "each key once",
                  text(intern(a)) + " and " + text(intern(b)),
@@ -233,6 +234,8 @@ Online::Id Online::add(Id a, Id b) {
     if (out != none) sums_.emplace(pair, out);
     return out;
   }
+  if (x.kind == Kind::element) return added(b, a);
+  if (y.kind == Kind::element) return added(a, b);
   Linear l, m;
   if (!linear_of(a, l) || !linear_of(b, m)) return unknown("a sum of unlike values");
   l.constant += m.constant;
@@ -281,6 +284,7 @@ bool Online::score_is_seen(Id id) {
   const Value& s = (*this)[id];
   const auto place = static_cast<std::size_t>(id);
   if (place < seen_rightly_.size() && seen_rightly_[place]) return true;
+  if (!has_its_element(id)) return false;
   if (seen_.right(s.mask, s.row, s.column)) {
     seen_rightly_.resize(std::max(seen_rightly_.size(), place + 1));
     return seen_rightly_[place] = true;
@@ -304,9 +308,10 @@ Online::Id Online::greatest(Id a, Id b) {
       return wrong("dominance", "the greatest score is taken over several rows",
                    fmt::format("scores of row {}", out.row), fmt::format("one of row {}", v.row),
                    "take the greatest score along the keys");
-    if (out.row >= 0 && out.inner != v.inner) return capped_apart(a, b);
+    if (out.row >= 0 && !alike(out, v)) return capped_apart(a, b);
     out.row = v.row;
     out.inner = v.inner;
+    out.weight = v.weight;
     if (v.kind == Kind::greatest) {
       all.add(keys(v));
     } else {

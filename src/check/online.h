@@ -39,6 +39,7 @@ class Online {
   enum class Kind : uint8_t {
     number,
     score,      // of a row and a key, perhaps masked
+    element,    // of the mask tensor: of a row and a key
     greatest,   // of a row's scores of `keys`
     condition,  // on parameters and places: a number of `seen`
     is_none,    // whether the greatest score `of` is -inf
@@ -50,15 +51,18 @@ class Online {
 
   struct Value {
     Kind kind = Kind::number;
-    double number = 0;  // of `sum`: what it is multiplied with
-    double scale = 0;   // of `sum` and `result`
-    double inner = 0;   // above 0: not of scores s, but of tanh(inner * s)
-    int row = -1;       // of the tile
-    int turn = -1;      // of `score`: of its block of keys
-    int column = -1;    // of `score`: the key in its block; of `sum`: 0: times V[key, .], -1: not
-    int mask = 0;       // of `score`: a number of SeenKeys
-    int keys = -1;      // a number of sets
-    int linear = -1;    // a number of linear forms: exponents of `sum` besides scores
+    double number = 0;     // of `sum`: what it is multiplied with
+    double scale = 0;      // of `sum` and `result`
+    double inner = 0;      // above 0: not of scores s, but of tanh(inner * s)
+    double weight = 0;     // above 0: of weight * score + its element of the mask
+    int row = -1;          // of the tile; of `element`: -1: of all rows
+    int turn = -1;         // of `score` and `element`: of its block of keys
+    int column = -1;       // of these: the key in its block; of `sum`: 0: times V[key, .], -1: not
+    int mask = 0;          // of `score`: a number of SeenKeys
+    bool shown = false;    // of `score`: it is -inf where its element of the mask is false
+    bool or_zero = false;  // of `inverse` and `result`: 0 where a row sees no key
+    int keys = -1;         // a number of sets
+    int linear = -1;       // a number of linear forms: exponents of `sum` besides scores
     Id of = none;
     friend bool operator==(const Value&, const Value&) = default;
   };
@@ -86,6 +90,8 @@ class Online {
   /// The product of a query and a key of a turn's block.
   Id score(int row, int turn, int column);
   Id condition(int number);
+  /// An element of the mask tensor. Row -1: of all rows.
+  Id element(int row, int turn, int column);
   /// The sum of powers, each times V[key, .]: which column, whoever holds it knows.
   Id times_values(Id power);
   [[nodiscard]] bool of_values(Id i) const {
@@ -113,6 +119,9 @@ class Online {
   /// The value of a score in words, for messages.
   [[nodiscard]] std::string text(Id i) const;
 
+  /// What the meaning does with the mask tensor; each score has to have it done.
+  enum class Tensor : uint8_t { none, shows, added } tensor = Tensor::none;
+
   /// Where it is known that every row has seen a key before a row's first power is taken.
   bool always_a_key = false;
   bool needs_a_key = false;  // a difference of greatest scores was taken that may be -inf - -inf
@@ -138,6 +147,14 @@ class Online {
   Id bounded(Value out, Id score, Linear rest);
   Id greatest(Id a, Id b);
   Id choose(Id condition, Id yes, Id no);
+  Id choose_none(const Value& none, Id yes, Id no);
+  Id shown(Id element, Id yes, Id no);
+  Id added(Id score, Id element);
+  bool of_one_place(Id score, Id element);
+  bool has_its_element(Id score);
+  static bool alike(const Value& a, const Value& b) {
+    return a.inner == b.inner && a.weight == b.weight;
+  }
   Id add_sums(const Value& a, const Value& b);
   Id scaled(Id a, double by);
   bool linear_of(Id a, Linear& out) const;

@@ -17,15 +17,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 Online::Id Online::choose(Id condition, Id yes, Id no) {
   const Value c = (*this)[condition], a = (*this)[yes], b = (*this)[no];
   if (c.kind == Kind::number) return c.number != 0 ? yes : no;
-  if (c.kind == Kind::is_none) {
-    // In the place of -inf stands a finite number: which, the powers do not tell.
-    Linear l;
-    if (a.kind != Kind::number || !std::isfinite(a.number) || !linear_of(no, l) ||
-        l.parts.size() != 1 || l.parts[0].of != c.of || l.constant != 0)
-      return unknown("a choice by whether a score is -inf");
-    l.parts[0].finite = true;
-    return of_linear(std::move(l));
-  }
+  if (c.kind == Kind::is_none) return choose_none(c, yes, no);
+  if (c.kind == Kind::element) return shown(condition, yes, no);
   if (c.kind != Kind::condition) return unknown("a choice by a value");
   const SeenKeys::Place& place = seen_.condition(c.mask);
   const bool hides = a.kind == Kind::number && a.number == -infinity;
@@ -115,7 +108,7 @@ std::vector<Online::Id> Online::results(const pointwise::Dag& dag,
 Online::Id Online::as_of(Id id, int last_turn) {
   if (id == none) return none;
   Value v = (*this)[id];
-  if (v.kind == Kind::score) {
+  if (v.kind == Kind::score || v.kind == Kind::element) {
     irregular |= v.turn != last_turn;
     v.turn = 1;
   }
@@ -173,6 +166,10 @@ std::string Online::text(Id i) const {
     case Kind::score:
       return fmt::format("the {}score of row {} and column {} of turn {}",
                          v.inner > 0 ? "capped " : "", v.row, v.column, v.turn);
+    case Kind::element:
+      return v.row < 0 ? fmt::format("the mask of column {} of turn {}", v.column, v.turn)
+                       : fmt::format("the mask of row {} and column {} of turn {}", v.row, v.column,
+                                     v.turn);
     case Kind::greatest:
       return fmt::format("the greatest {}score of row {} over {}", v.inner > 0 ? "capped " : "",
                          v.row, keys_text(v));

@@ -18,8 +18,15 @@ Online::Id Online::multiply(Id a, Id b) {
   if (y.kind == Kind::number && x.kind == Kind::inverse && y.number == 1) return a;
   if (y.kind == Kind::number && x.kind != Kind::inverse && x.kind != Kind::result)
     return scaled(a, y.number);
-  if (x.kind == Kind::inverse && y.kind == Kind::sum) return divide(scaled(b, x.number), x.of);
-  if (y.kind == Kind::inverse && x.kind == Kind::sum) return divide(scaled(a, y.number), y.of);
+  const bool first = x.kind == Kind::inverse && y.kind == Kind::sum;
+  if (first || (y.kind == Kind::inverse && x.kind == Kind::sum)) {
+    const Value& share = first ? x : y;
+    const Id out = divide(scaled(first ? b : a, share.number), share.of);
+    if (out == none || !share.or_zero) return out;
+    Value result = (*this)[out];
+    result.or_zero = true;
+    return intern(result);
+  }
   if (x.kind != Kind::sum || y.kind != Kind::sum || (x.keys >= 0 && y.keys >= 0))
     return unknown("a product of unlike values");
   Value out = x.keys >= 0 ? x : y;
@@ -28,7 +35,7 @@ Online::Id Online::multiply(Id a, Id b) {
     return wrong("rescale", "a sum is multiplied by another row's factor",
                  fmt::format("the factor of row {}", out.row), fmt::format("of row {}", factor.row),
                  "let the factor be of the accumulator's row");
-  if (out.inner != factor.inner) return capped_apart(a, b);
+  if (!alike(out, factor)) return capped_apart(a, b);
   if (out.row < 0) out.row = factor.row;
   out.number *= factor.number;
   Linear l = forms_[static_cast<std::size_t>(out.linear)];
@@ -53,7 +60,7 @@ Online::Id Online::divide(Id a, Id b) {
   if (x.row != y.row || y.column >= 0 || x.column < 0)
     return wrong("placement", "a sum is divided by another row's total", text(a), text(b),
                  "divide by the total of the accumulator's row");
-  if (x.inner != y.inner) return capped_apart(a, b);
+  if (!alike(x, y)) return capped_apart(a, b);
   if (keys(x) != keys(y))
     return wrong("reduction", "a sum of values and the total of its weights are of different keys",
                  text(a), text(b),
@@ -63,8 +70,12 @@ Online::Id Online::divide(Id a, Id b) {
   if (!same(x.number, y.number) || !same(x.scale, y.scale) || !same_forms(l, m))
     return wrong("rescale", "a sum of values and the total of its weights have different factors",
                  exponents(x), exponents(y), "multiply both by the same factors");
-  return intern(
-      {.kind = Kind::result, .scale = x.scale, .inner = x.inner, .row = x.row, .keys = x.keys});
+  return intern({.kind = Kind::result,
+                 .scale = x.scale,
+                 .inner = x.inner,
+                 .weight = x.weight,
+                 .row = x.row,
+                 .keys = x.keys});
 }
 
 /// tanh of a score, perhaps scaled.
@@ -73,8 +84,9 @@ Online::Id Online::capped(Id id) {
   if (!linear_of(id, l) || l.parts.size() != 1 || l.constant != 0 || !(l.parts[0].by > 0))
     return unknown("a tanh of what is no score");
   Value out = (*this)[l.parts[0].of];
-  if (out.kind != Kind::score || out.inner > 0) return unknown("a tanh of what is no product");
-  if (out.mask != 0)
+  if (out.kind != Kind::score || out.inner > 0 || out.weight > 0)
+    return unknown("a tanh of what is no product");
+  if (out.mask != 0 || out.shown)
     return wrong("mask", "a score is capped that is masked before: tanh(-inf) is -1", "-inf",
                  text(l.parts[0].of), "cap scores first, then mask them");
   out.inner = l.parts[0].by;
@@ -83,8 +95,8 @@ Online::Id Online::capped(Id id) {
 
 /// Of scores that are not capped the same way.
 Online::Id Online::capped_apart(Id a, Id b) {
-  return wrong("rescale", "scores come together that are not capped the same way",
-               "one cap for all scores of a row", text(a) + " and " + text(b),
+  return wrong("rescale", "scores come together that are not capped and scaled the same way",
+               "one cap and one scale for all scores of a row", text(a) + " and " + text(b),
                "cap all scores, in each step, before the greatest is taken");
 }
 
@@ -102,9 +114,10 @@ Online::Id Online::power(Id exponent, double base_log2) {
       return wrong("rescale", "scores of different rows are subtracted",
                    fmt::format("row {}", out.row), fmt::format("row {}", v.row),
                    "take off the greatest score of the same row");
-    if (out.row >= 0 && out.inner != v.inner) return capped_apart(l.parts.front().of, p.of);
+    if (out.row >= 0 && !alike(out, v)) return capped_apart(l.parts.front().of, p.of);
     out.row = v.row;
     out.inner = v.inner;
+    out.weight = v.weight;
     if (v.kind == Kind::greatest) {
       if (p.by < 0 && !p.finite && !always_a_key) needs_a_key = true;
       rest.parts.push_back(p);

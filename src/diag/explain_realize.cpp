@@ -129,8 +129,10 @@ unsupported: tile_attention  the pattern has no attention body
     {"TS0447", "realize.wgmma_attention_unsupported",
      R"(The attention kernel for Hopper's matrix instructions does not take this attention.)",
      R"(It takes bfloat16 or float16, full or causal, head dims up to 256, and tensors whose rows
-     start at multiples of 16 bytes. A mask tensor is taken where its content is known when the
-     module is traced and is a band: a sliding window, or a part of a prompt behind a cache.)",
+     start at multiples of 16 bytes. A mask tensor whose content is known when the module is traced
+     and is a band (a sliding window, or a part of a prompt behind a cache) is not read. Any other is
+     read by tile_flash_attention alone: truth values, or numbers of the queries' type or float32,
+     keys side by side, from a multiple of 16 bytes on.)",
      R"(Nothing has to be done: the tile language's kernel and libraries are tried. Make the mask from
      positions alone (torch.arange), or hold it as a buffer, so that its content is known.)",
      R"(

@@ -63,9 +63,17 @@ std::map<std::string, std::vector<Value>> drawn(const core::Kernel& kernel,
   std::mt19937_64 random(seed);
   std::uniform_int_distribution<uint64_t> of_p(0, residue::p - 1), of_q(0, residue::q - 1);
   std::map<std::string, std::vector<Value>> out;
-  for (const auto& [name, numbers] : launch.inputs)
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      out[name].push_back(residue::residues(of_p(random), of_q(random)));
+  const auto is_truth = [&](const std::string& name) {
+    return std::any_of(kernel.tensors.begin(), kernel.tensors.end(), [&](const core::Tensor& t) {
+      return t.name == name && t.element == DType::boolean;
+    });
+  };
+  for (const auto& [name, numbers] : launch.inputs) {
+    const bool truths = is_truth(name);  // 0 and 1 are what they are
+    for (const double n : numbers)
+      out[name].push_back(truths ? residue::number(n != 0 ? 1 : 0)
+                                 : residue::residues(of_p(random), of_q(random)));
+  }
   return out;
 }
 

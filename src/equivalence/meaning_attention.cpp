@@ -22,7 +22,8 @@ class Input {
   Input(const core::Kernel& kernel, const IndexedBy& by, const simulate::Launch& launch)
       : by_(by),
         lie_(*replay::lie_of(kernel[by.tensor], launch)),
-        elements_(pairs_of(launch.residues->at(kernel[by.tensor].name))) {}
+        values_(launch.residues->at(kernel[by.tensor].name)),
+        elements_(pairs_of(values_)) {}
 
   [[nodiscard]] int64_t extent(std::string_view name) const { return lie_.extents[at(name)]; }
   /// Nothing where the tensor has no such place.
@@ -35,6 +36,11 @@ class Input {
     }
     return out;
   }
+  /// Nothing where the tensor has no such place.
+  [[nodiscard]] Value element(const Numbers& numbers) const {
+    const std::optional<int64_t> place = offset(numbers);
+    return place ? values_.at(static_cast<std::size_t>(*place)) : residue::nothing();
+  }
   [[nodiscard]] Walk along(std::string_view name, int64_t from) const {
     return {elements_, from, stride(name)};
   }
@@ -46,16 +52,21 @@ class Input {
   }
   const IndexedBy& by_;
   replay::Lie lie_;
+  const std::vector<Value>& values_;
   Pairs elements_;
 };
 
-/// 2^(log2 e times the score that the meaning makes of a sum).
-Value power_of(const check::Attention& means, const Value& sum) {
-  const Value by = residue::constant(means.scale * log2_e);
-  if (means.inner <= 0) return residue::power(residue::multiply(sum, by));
-  const Value inner = residue::multiply(sum, residue::constant(means.inner));
-  const Value capped = residue::result_of(*pointwise::find("tanh"), std::vector<Value>{inner});
-  return residue::power(residue::multiply(capped, by));
+/// 2^(log2 e times the score that the meaning makes of a sum), plus what is added to the score.
+Value power_of(const check::Attention& means, const Value& sum, const Value& added) {
+  const Value by = residue::constant(means.scale);
+  Value score = sum;
+  if (means.inner > 0)
+    score = residue::result_of(*pointwise::find("tanh"), std::vector<Value>{residue::multiply(
+                                                             sum, residue::constant(means.inner))});
+  if (!means.adds)
+    return residue::power(residue::multiply(score, residue::constant(means.scale * log2_e)));
+  return residue::power(residue::multiply(residue::add(residue::multiply(score, by), added),
+                                          residue::constant(log2_e)));
 }
 
 class Rows {
@@ -64,7 +75,9 @@ class Rows {
       : means_(means),
         q_(kernel, means.q, launch),
         k_(kernel, means.k, launch),
-        v_(kernel, means.v, launch) {}
+        v_(kernel, means.v, launch) {
+    if (means.mask) mask_.emplace(kernel, *means.mask, launch);
+  }
 
   /// The weights of one row's keys, and one over their sum: nothing where it sees no key. `at` has
   /// the row.
@@ -80,15 +93,21 @@ class Rows {
     for (int64_t j = 0; j < k_.extent(means_.key); ++j) {
       at[means_.key] = j;
       Value weight = residue::number(0);
-      if (!means_.seen || check::value_of(*means_.seen, at).value_or(1) != 0)
-        weight = power_of(means_, dot(q_.along(means_.depth, *q0),
-                                      k_.along(means_.depth, *k0 + j * k_.stride(means_.key)),
-                                      k_.extent(means_.depth)));
+      const Value given = mask_ ? mask_->element(at) : residue::number(0);
+      const bool shown = !mask_ || means_.adds || !given.is_number() || given.number != 0;
+      if (shown && (!means_.seen || check::value_of(*means_.seen, at).value_or(1) != 0))
+        weight = power_of(
+            means_,
+            dot(q_.along(means_.depth, *q0),
+                k_.along(means_.depth, *k0 + j * k_.stride(means_.key)), k_.extent(means_.depth)),
+            given);
       weights_.push_back(residue::pair_of(weight));
       total = residue::add(total, weight);
     }
     const bool sees = !(total.is_number() && total.number == 0);
-    share_ = sees ? residue::divide(residue::number(1), total) : residue::nothing();
+    share_ = sees                   ? residue::divide(residue::number(1), total)
+             : means_.empty_is_zero ? residue::number(0)
+                                    : residue::nothing();
     return true;
   }
   [[nodiscard]] Value element(int64_t column) const {
@@ -100,6 +119,7 @@ class Rows {
  private:
   const check::Attention& means_;
   Input q_, k_, v_;
+  std::optional<Input> mask_;
   Pairs weights_;
   int64_t first_ = 0;
   Value share_;

@@ -41,6 +41,25 @@ TEST(LanguageConstructs, PositionsHaveParts) {
       << k;
 }
 
+TEST(LanguageConstructs, AParameterOfNoTypeIsNoneOfTheKernel) {
+  const auto of = [](int mask) {
+    return dumped(
+        "@kernel(threads=128)\ndef k(N: index(), S: index(at_least=0),\n"
+        "    M: Tensor[b1, \"N\", 32, strides(\"S\", 1)] if MASK == 1 else None,\n"
+        "    Y: Tensor[f32, \"N\", 32, out], MASK: const = " +
+        std::to_string(mask) +
+        "):\n"
+        "    for n in tiles(N, 4, persistent=False):\n"
+        "        y = load(Y[n, :])\n"
+        "        if MASK == 1:\n"
+        "            y[:] = where(load(M[n, :], like=y), y, 0.0)\n"
+        "        store(y, Y[n, :])\n");
+  };
+  EXPECT_NE(of(1).find("load.global.1."), std::string::npos) << of(1);
+  EXPECT_EQ(of(0).find("load.global.1."), std::string::npos) << of(0);
+  EXPECT_NE(of(0).find("store.global"), std::string::npos) << of(0);
+}
+
 TEST(LanguageConstructs, ARingOfOtherTurnsEachTimeGoesOnFromTheirSum) {
   const std::string k = dumped(
       "@kernel(threads=128)\ndef k(N: index()):\n"

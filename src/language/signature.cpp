@@ -196,8 +196,9 @@ Status Elaborator::signature() {
       own.push_back(&p);
   TESSERA_TRY(given, launch_parameters(own, "a kernel"));
   for (const syntax::Parameter* p : own)  // integers have got their names, which tensors use
-    if (given.at(p->name).as<TensorRef>() != nullptr)
-      TESSERA_CHECK(bind(p->name, given.at(p->name), p->span));
+    if (const auto found = given.find(p->name);
+        found != given.end() && found->second.as<TensorRef>() != nullptr)
+      TESSERA_CHECK(bind(p->name, found->second, p->span));
   return function_parameters();
 }
 
@@ -216,7 +217,7 @@ Result<std::map<std::string, Value>> Elaborator::launch_parameters(
       out[p->name] = v;
     } else if (const auto* tensor = type.as<TensorType>()) {
       tensors.emplace_back(p, *tensor);
-    } else {
+    } else if (!p->annotation || type.as<None>() == nullptr) {  // None: the kernel lacks it
       return error(fail(wrong_kind, "parameter `{}` of {} has no type of one", p->name, of)
                        .label(label(p->span))
                        .expect("`Tensor[...]`, `index(...)`, `const` or `fn`")

@@ -82,9 +82,12 @@ class Device {
   Passed passed(const core::Issue& i, std::size_t operand);
   Passed address(const core::Issue& i, std::size_t operand, const core::SharedAt& at);
   Passed slice(const core::Issue& i, std::size_t operand, const core::Slice& s);
-  Passed part(const arch::Operand& o, const core::Slice& s);
+  Passed part(const core::Issue& i, const arch::Operand& o, const core::Slice& s);
   Passed integers(const core::Issue& i, std::size_t operand, const core::Integers& v);
-  Passed global(const core::GlobalAt& at);
+  Passed global(const core::GlobalAt& at, bool loads);
+  [[nodiscard]] std::pair<Term, Term> parts_in_text(Term t) const;
+  [[nodiscard]] Term at_first(Term t) const;
+  [[nodiscard]] Term bounds_in_text(Term t) const;
   std::string sum(const std::string& base, const SplitSum& offset, int64_t scale = 1);
   bool is_constant_in_text(Term t) const;
   void pin_registers();

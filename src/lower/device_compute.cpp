@@ -33,6 +33,11 @@ std::string stepped(const Layout& steps, const std::string& element) {
   return join(parts, " + ");
 }
 
+/// One of four in a register: a whole number, or a truth value.
+bool is_8_bit(DType t) {
+  return t == DType::uint8 || t == DType::int8 || t == DType::boolean;
+}
+
 bool is_contiguous(const Layout& steps, int64_t count) {
   return count == 1 || coalesce(steps) == coalesce(Layout(count, 1));
 }
@@ -64,8 +69,15 @@ std::string Device::value_of(const Run& r, const std::string& element) {
     helpers_.insert(helper);
     return fmt::format("{0}({1}[({2}) / 2], ({2}) % 2)", helper, array, slot);
   }
+  if (is_8_bit(of.element)) {
+    helpers_.insert("field");
+    const std::string bits = fmt::format("field<8>({0}[({1}) / 4], ({1}) % 4)", array, slot);
+    if (of.element == DType::boolean) return fmt::format("({} != 0 ? 1.0f : 0.0f)", bits);
+    return fmt::format("static_cast<float>(static_cast<{}>({}))",
+                       of.element == DType::int8 ? "int8_t" : "uint8_t", bits);
+  }
   refuse(fail(unsupported, "a compute reads elements of {}: `{}`", short_name(of.element), of.name)
-             .expect("f32, bf16 or f16"));
+             .expect("f32, bf16, f16, or 8 bits that are no float"));
   return "0.0f";
 }
 
@@ -86,10 +98,15 @@ void Device::keep(const Run& r, const std::string& element, const std::string& v
   const std::string& array = registers_.at(r.registers.index);
   const std::string slot = slot_of(r, element);
   if (of.element == DType::float32) return text_.line("{}[{}] = {};", array, slot, value);
+  if (of.element == DType::boolean) {
+    helpers_.insert("set_field");
+    return text_.line("set_field<8>({0}[({1}) / 4], ({1}) % 4, {2} != 0.0f ? 1 : 0);", array, slot,
+                      value);
+  }
   if (!is_16_bit(of.element))
     return refuse(
         fail(unsupported, "a compute writes elements of {}: `{}`", short_name(of.element), of.name)
-            .expect("f32, bf16 or f16"));
+            .expect("f32, bf16, f16 or b1"));
   const std::string two = "two_" + std::string(tessera::name_of(of.element));
   helpers_.insert({two, "set_field"});
   text_.line("set_field<16>({0}[({1}) / 2], ({1}) % 2, {2}({3}, {3}));", array, slot, two, value);

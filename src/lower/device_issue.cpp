@@ -3,9 +3,12 @@
 
 #include "base/text.h"
 
+#include "core/operand.h"
 #include "lower/codes.h"
 #include "lower/device.h"
 #include "lower/walk.h"
+#include "term/rules.h"
+#include "term/sum.h"
 
 namespace tessera::lower {
 namespace {
@@ -130,20 +133,23 @@ Passed Device::address(const core::Issue& i, std::size_t operand, const core::Sh
                        bits->high)}};
 }
 
-/// 8 or 16 bits of a register.
-Passed Device::part(const Operand& o, const core::Slice& s) {
+/// 8 or 16 bits of a register. Of 16 bits that are two elements of 8, the first is an even one.
+Passed Device::part(const core::Issue& i, const Operand& o, const core::Slice& s) {
   const core::Registers& r = kernel_[s.registers];
-  const int64_t per = r.per_register();
-  const Term word = floor_div(s.first, per), at = floor_mod(s.first, per);
+  const int64_t per = r.per_register(),
+                each = core::slots_of(*i.form, o, i.choices, r.element).value_or(1);
+  const Term word = floor_div(s.first, per), slot = floor_mod(s.first, per),
+             at = each == 1 ? slot : floor_div(slot, each);
   helpers_.insert("field");
   const std::string place = fmt::format("{}[{}], {}", registers_.at(s.registers.index),
                                         expressions_.text(word), expressions_.text(at));
-  const std::string value = fmt::format("field<{}>({})", 32 / per, place);
+  const int64_t wide = 32 / per * each;
+  const std::string value = fmt::format("field<{}>({})", wide, place);
   if (o.direction == arch::Direction::in) return {By::value, "uint16_t", {value}};
   // The instruction writes a variable, which then takes its place in the register.
   helpers_.insert("set_field");
   before_ = fmt::format("uint16_t part = {};", value);
-  after_ = fmt::format("set_field<{}>({}, part);", 32 / per, place);
+  after_ = fmt::format("set_field<{}>({}, part);", wide, place);
   return {By::reference, "uint16_t", {"part"}};
 }
 
@@ -157,7 +163,7 @@ Passed Device::slice(const core::Issue& i, std::size_t operand, const core::Slic
     return {};
   }
   const int64_t bytes = size_of(r.element);
-  if (o.kind == OperandKind::b16 && bytes < 4) return part(o, s);
+  if (o.kind == OperandKind::b16 && bytes < 4) return part(i, o, s);
   const bool wide = o.kind == OperandKind::b64;
   const bool fits = wide ? bytes == 8 : bytes < 8;
   if (!fits || (o.kind == OperandKind::f32 && r.element != DType::float32) ||
@@ -197,7 +203,9 @@ Passed Device::integers(const core::Issue& i, std::size_t operand, const core::I
     return {};
   }
   Passed p{o.is_list() ? By::values : By::value, std::string(type_of(o.kind)), {}};
+  const bool bounds = i.form->name.starts_with("load.") && o.name == "inside";
   for (Term t : v.values) {
+    if (bounds) t = bounds_in_text(t);
     if (o.kind == OperandKind::immediate) {
       p.by = By::constant;
       if (!is_constant_in_text(t))
@@ -217,20 +225,65 @@ Passed Device::integers(const core::Issue& i, std::size_t operand, const core::I
   return p;
 }
 
-Passed Device::global(const core::GlobalAt& at) {
+/// A sum's parts that are constants of the text, and the others; invalid terms where there are
+/// none.
+std::pair<Term, Term> Device::parts_in_text(Term t) const {
+  term::Sum constant, other;
+  for (const term::Part& p : term::sum_of(t).parts)
+    (is_constant_in_text(p.atom) ? constant : other).parts.push_back(p);
+  if (constant.parts.empty() || other.parts.empty()) return {Term(), t};
+  return {term::term_of(t.pool(), constant), term::term_of(t.pool(), other)};
+}
+
+/// The term with 0 for each counter that is a constant of the text.
+// NOLINTNEXTLINE(misc-no-recursion): terms nest
+Term Device::at_first(Term t) const {
+  if (t->symbol != nullptr && in_text_.contains(t->symbol)) return t.pool().constant(0);
+  if (t->args.empty() || t->op == term::Op::read) return t;
+  std::vector<Term> args;
+  for (Term a : t->args) args.push_back(at_first(a));
+  return args == t->args ? t : t.pool().must(t->op, std::move(args));
+}
+
+/// Comparisons with what is constant on one side, and what all loads of an unrolled loop share on
+/// the other: an instruction each. The other side keeps the names that its parts have.
+// NOLINTNEXTLINE(misc-no-recursion): predicates nest
+Term Device::bounds_in_text(Term t) const {
+  if (t->op == term::Op::select || t->op == term::Op::logical_and) {
+    std::vector<Term> args = t->args;
+    for (Term& a : args)
+      if (a->predicate()) a = bounds_in_text(a);
+    return t.pool().must(t->op, args);
+  }
+  if (t->op != term::Op::less) return t;
+  const auto [constant, other] = parts_in_text(t->args[0]);
+  if (!constant || at_first(other) != other ||
+      term::simplify(at_first(constant)) != t.pool().constant(0))
+    return t;
+  return term::less(constant, t->args[1] - at_first(t->args[0]));
+}
+
+/// Loads have what is constant in the text apart: many in flight share a register for the rest.
+Passed Device::global(const core::GlobalAt& at, bool loads) {
   const core::Tensor& t = kernel_[at.tensor];
   if (!has_place(kernel_, at)) {
     refuse(no_place(t.name, t.strides.size(), at.at.size()));
     return {};
   }
   const SplitSum s = split_sum(element_of(kernel_, at));
-  std::string offset = s.rest ? expressions_.text(s.rest) : "";
-  if (s.constant != 0 || !s.rest)
+  const auto [constant, other] =
+      s.rest && loads ? parts_in_text(s.rest) : std::pair(Term(), s.rest);
+  std::string offset = s.rest ? expressions_.text(other) : "";
+  std::string more =
+      constant ? fmt::format(" + {} * ({})", size_of(t.element),
+                             expressions_.text(s.constant == 0 ? constant : constant + s.constant))
+               : "";
+  if (!constant && (s.constant != 0 || !s.rest))
     offset += fmt::format("{}{}", offset.empty() ? "" : " + ", s.constant);
   return {By::value,
           "const void*",
-          {fmt::format("{} + {} * int64_t({})", tensors_.at(at.tensor.index), size_of(t.element),
-                       offset)}};
+          {fmt::format("{} + {} * int64_t({}){}", tensors_.at(at.tensor.index), size_of(t.element),
+                       offset, more)}};
 }
 
 Passed Device::passed(const core::Issue& i, std::size_t operand) {
@@ -247,7 +300,7 @@ Passed Device::passed(const core::Issue& i, std::size_t operand) {
   }
   if (const auto* const g = std::get_if<core::GlobalAt>(&a);
       g != nullptr && kind == OperandKind::global)
-    return global(*g);
+    return global(*g, i.form->name.starts_with("load."));
   if (const auto* const m = std::get_if<core::MapRef>(&a);
       m != nullptr && kind == OperandKind::tensor_map)
     return {By::value, "const void*", {"&" + maps_.at(m->map.index)}};

@@ -54,7 +54,7 @@ std::optional<Window> window_of(const rules::AttentionBody& body) {
 
 Status check(const rules::Pattern& pattern, const rules::AttentionBody& body,
              const arch::Arch& arch) {
-  TESSERA_CHECK(check_attention(pattern, body, arch));
+  TESSERA_CHECK(check_attention(pattern, body, arch, true));
   if (body.head_dim != body.value_dim || body.head_dim % 32 != 0)
     return error(fail(unsupported_attention, "head dims {} and {}", body.head_dim, body.value_dim)
                      .expect("the same multiple of 32 for keys and values"));
@@ -81,7 +81,7 @@ std::string decimal(double v) {
 language::Options options_of(const rules::AttentionBody& body, const Config& c) {
   const auto integer = [](int64_t v) { return language::Constant(v); };
   const Window window = *window_of(body);  // which `check` has asked for
-  return {
+  language::Options out{
       .constants = {{"ELEMENT", language::Constant(std::string(short_name(body.q.dtype)))},
                     {"D", integer(body.head_dim)},
                     {"GROUPS", integer(c.tile.queries / 64)},
@@ -98,6 +98,14 @@ language::Options options_of(const rules::AttentionBody& body, const Config& c) 
                     {"SCALE", language::Constant(decimal(body.scale))},
                     {"MOST_KEYS", bound_above(std::max(body.q_length, body.kv_length), 1 << 17)},
                     {"MOST_HEADS", bound_above(body.heads, 1 << 9)}}};
+  if (!reads_mask(body)) return out;
+  const MaskReads mask = mask_reads(body);
+  const bool truths = body.mask->dtype == DType::boolean;
+  out.constants["MASK"] = integer(truths ? 1 : 2);
+  if (!truths) out.constants["MASK_ELEMENT"] = std::string(short_name(body.mask->dtype));
+  out.constants["MASK_ROWS"] = integer(mask.one_row ? 0 : 1);
+  out.constants["MULTIPLE"] = integer(mask.multiple);
+  return out;
 }
 
 /// Parameters of the kernel, and where its tensors are, by name.
@@ -120,6 +128,13 @@ std::map<std::string, int64_t> values_of(const rules::AttentionBody& body) {
   place("K", body.k);
   place("V", body.v);
   place("O", body.output);
+  if (!reads_mask(body)) return v;
+  const MaskReads mask = mask_reads(body);
+  v["M_tensor"] = body.mask->tensor;
+  v["M_offset"] = body.mask->offset;
+  v["M_BATCH"] = mask.batch;
+  v["M_HEAD"] = mask.head;
+  v["M_ROW"] = mask.row;
   return v;
 }
 
@@ -136,7 +151,7 @@ Result<Candidate> candidate(const rules::AttentionBody& body, const Config& c,
   Candidate out;
   out.realizer = std::string(name);
   out.config = c.to_json();
-  if (body.mask) out.unread = {body.mask->tensor};
+  if (body.mask && !reads_mask(body)) out.unread = {body.mask->tensor};
   out.predicted_ms = predict_ms(body, c.tile, arch);
   out.source = toolchain::Source{.name = std::string(name),
                                  .text = lowered.text,
@@ -211,9 +226,8 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 extern const Realizer tile_flash_attention{
     "tile_flash_attention",
     "kernels/attention.py, written in the kernel language and proved before it is compiled: 16 "
-    "bits, causal, full or a window of keys, capped scores, grouped heads, any strides that TMA "
-    "can "
-    "follow",
+    "bits, causal, full or a window of keys, mask tensors, capped scores, grouped heads, any "
+    "strides that TMA can follow",
     Kind::synthesized, "attention", realize};
 
 }  // namespace tessera::realize

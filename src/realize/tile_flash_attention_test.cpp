@@ -86,6 +86,46 @@ TEST(TileFlashAttention, WindowsAreThoseOfTheBand) {
   EXPECT_THAT(refusal(with({{"band", {-9, -2}}})), HasSubstr("band -9..-2"));
 }
 
+TEST(TileFlashAttention, MasksAreReadAsTheyLie) {
+  const auto with = [](const char* type, Json strides, Json more = Json::object()) {
+    more.update({{"causal", false}, {"mask", type}, {"mask_strides", std::move(strides)}});
+    return more;
+  };
+  struct Case {
+    Json instead;
+    std::string mask, rows, multiple;
+  };
+  std::vector<Case> cases = {{with("bool", {2048, 0, 0, 1}), "1", "0", "2"}};
+  if (std::getenv("TESSERA_TEST_ALL") != nullptr)
+    cases.insert(cases.end(),
+                 {{with("bfloat16", {0, 0, 2048, 1}), "2", "1", "2"},
+                  {with("float32", {0, 0, 2047, 1}, {{"keys", 2047}}), "2", "1", "1"}});
+  for (const Case& c : cases) {
+    const Result<Space> s = space_of(c.instead);
+    ASSERT_TRUE(s) << c.instead.dump() << to_text(s.error());
+    EXPECT_EQ(constant(*s, "MASK"), c.mask) << c.instead.dump();
+    EXPECT_EQ(constant(*s, "MASK_ROWS"), c.rows) << c.instead.dump();
+    EXPECT_EQ(constant(*s, "MULTIPLE"), c.multiple) << c.instead.dump();
+    EXPECT_TRUE(s->candidates.front().unread.empty());
+  }
+  EXPECT_THAT(refusal(with("float16", {0, 0, 2048, 1})), HasSubstr("a mask of float16"));
+  EXPECT_THAT(refusal(with("bool", {0, 0, 1, 2048})), HasSubstr("a mask that threads cannot load"));
+}
+
+/// What Hugging Face gives where sequences are padded: of each batch, for all heads.
+TEST(TileFlashAttention, MaskedKernelsAreProvedAndCompile) {
+  for (const char* type : {"bool", "bfloat16"}) {
+    const Result<Space> s = space_of({{"batch", 2},
+                                      {"causal", false},
+                                      {"mask", type},
+                                      {"mask_strides", {2048 * 2048, 0, 2048, 1}}});
+    ASSERT_TRUE(s) << to_text(s.error());
+    const Candidate& best = s->candidates.front();
+    EXPECT_TRUE(best.source->prove());
+    testing::expect_compiles(*best.source);
+  }
+}
+
 /// Gemma 2's local layers.
 TEST(TileFlashAttention, WindowsAndCapsAreProvedAndCompile) {
   const Result<Space> s = space_of({{"heads", 8},

@@ -47,11 +47,21 @@ class Input {
   const std::vector<double>& values_;
 };
 
+/// What the mask makes of a score, which is seen. `at` has the row and the key.
+double masked(const check::Attention& means, const Input& mask, const Numbers& at, double score) {
+  const std::optional<int64_t> place = mask.offset(at);
+  const double given = place ? mask.at(*place) : std::numeric_limits<double>::quiet_NaN();
+  if (means.adds) return score + given;
+  return given != 0 ? score : -std::numeric_limits<double>::infinity();
+}
+
 }  // namespace
 
 void Reference::attention(const core::Kernel& kernel, const check::Attention& means,
                           const simulate::Launch& launch) {
   const Input q(kernel, means.q, launch), k(kernel, means.k, launch), v(kernel, means.v, launch);
+  std::optional<Input> mask;
+  if (means.mask) mask.emplace(kernel, *means.mask, launch);
   const core::Tensor& tensor = kernel[means.o.tensor];
   const Lie to = *lie_of(tensor, launch);
   const int64_t keys = k.extent(means.key), depth = k.extent(means.depth);
@@ -71,11 +81,14 @@ void Reference::attention(const core::Kernel& kernel, const check::Attention& me
                  k.at(*k0 + j * k.stride(means.key) + d * k.stride(means.depth));
       const bool seen = !means.seen || check::value_of(*means.seen, at).value_or(1) != 0;
       const double capped = means.inner > 0 ? std::tanh(means.inner * score) : score;
-      weights[static_cast<std::size_t>(j)] =
-          seen ? capped * means.scale : -std::numeric_limits<double>::infinity();
-      most = std::max(most, weights[static_cast<std::size_t>(j)]);
+      double& weight = weights[static_cast<std::size_t>(j)];
+      weight = seen ? capped * means.scale : -std::numeric_limits<double>::infinity();
+      if (seen && mask) weight = masked(means, *mask, at, weight);
+      most = std::max(most, weight);
     }
-    for (double& w : weights) total += w = std::exp(w - most);
+    const bool none = means.empty_is_zero && most == -std::numeric_limits<double>::infinity();
+    for (double& w : weights) total += w = none ? 0 : std::exp(w - most);
+    if (none) total = 1;
     for (int64_t e = 0; e < row.elements; ++e) {
       double value = 0, size = 0;
       for (int64_t j = 0; j < keys; ++j) {

@@ -120,6 +120,15 @@ TEST(Attention, MasksOfKnownContentAreBands) {
   EXPECT_TRUE(masked(added, DType::float32).band);
 }
 
+/// Of each batch, for all heads: strides of 0 where dimensions are broadcast.
+TEST(Attention, MasksAreReadAsTheyAreBroadcast) {
+  const AttentionBody body = masked(Json::object());
+  ASSERT_TRUE(body.mask && !body.band);
+  EXPECT_EQ(body.mask->dtype, DType::boolean);
+  EXPECT_EQ(body.mask->shape, (Shape{2, 4, 8, 8}));
+  EXPECT_EQ(body.mask->strides, (Shape{0, 0, 8, 1}));
+}
+
 TEST(Attention, WhatIsNoBandStaysAMask) {
   const Json window = {{"band", true}, {"lower", -3}, {"upper", 0}};
   EXPECT_FALSE(masked(Json::object()).band);

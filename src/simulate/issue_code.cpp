@@ -5,6 +5,7 @@
 
 #include "arch/wgmma.h"
 
+#include "core/operand.h"
 #include "simulate/compile.h"
 #include "simulate/domain.h"
 #include "simulate/values.h"
@@ -81,12 +82,13 @@ class Maker {
     return {};
   }
 
-  /// Element slots that the operand's registers hold: a 16-bit register one of 16 bits, others
-  /// 32 bits, those of 64 bits two registers.
+  /// Element slots that the operand's registers hold: a 16-bit register what is moved, others 32
+  /// bits, those of 64 bits two registers.
   int64_t elements(const arch::Operand& form, const core::Registers& registers) {
     const int64_t count = arch::value_of(form.registers, issue_.choices).value_or(1);
     const int64_t size = size_of(registers.element);
-    if (form.kind == arch::OperandKind::b16) return count;
+    if (form.kind == arch::OperandKind::b16)
+      return core::slots_of(*issue_.form, form, issue_.choices, registers.element).value_or(count);
     const int64_t bytes = form.kind == arch::OperandKind::b64 ? 8 : 4;
     return std::max<int64_t>(1, count * bytes / size);
   }

@@ -47,8 +47,12 @@ def entries(only):
 
 
 def build(directory, only, tessera):
+    return build_all(directory, {name: constants for name, constants, _ in entries(only)}, tessera)
+
+
+def build_all(directory, variants, tessera):
     failed = False
-    for name, constants, _ in entries(only):
+    for name, constants in variants.items():
         out = directory / name
         out.mkdir(parents=True, exist_ok=True)
         words = [w for c, value in constants.items() for w in ("--set", f"{c}={value}")]

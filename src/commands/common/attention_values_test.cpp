@@ -34,6 +34,12 @@ struct Case {
     const auto known = constants.find("CAP");
     return known == constants.end() ? 0 : std::stod(std::get<std::string>(known->second));
   }
+  [[nodiscard]] int64_t mask() const { return constant("MASK", 0); }
+  /// The element of the mask for a batch, a head, a query and a key. Heads share rows of it.
+  [[nodiscard]] std::size_t mask_at(int64_t b, int64_t i, int64_t j) const {
+    const int64_t rows = constant("MASK_ROWS", 1) == 1 ? queries : 1, row = keys + keys % 2;
+    return static_cast<std::size_t>((b * rows + i % rows) * row + j);
+  }
   /// Whether query i sees key j, as the file says of CAUSAL, LEFT and RIGHT.
   [[nodiscard]] bool sees(int64_t i, int64_t j) const {
     const int64_t at = i + keys - queries, left = constant("LEFT", -1),
@@ -83,6 +89,24 @@ simulate::Launch launch_of(const Case& c, const core::Kernel& kernel) {
     for (std::size_t i = 0; i <= last; ++i)
       out.inputs[tensor].push_back(std::round(normal(random) * 8) / 8);
   }
+  if (c.mask() > 0) {
+    known["M_ROW"] = c.keys + c.keys % 2;
+    known["M_HEAD"] = 0;
+    known["M_BATCH"] = static_cast<int64_t>(c.mask_at(1, 0, 0));
+    // Of query 3 every key is hidden; of query 5 by the least number, which is none too few.
+    std::vector<double>& mask = out.inputs["M"];
+    mask.resize(c.mask_at(c.batches - 1, c.queries - 1, c.keys - 1) + 1);
+    for (int64_t b = 0; b < c.batches; ++b)
+      for (int64_t i = 0; i < c.queries; ++i)
+        for (int64_t j = 0; j < c.keys; ++j) {
+          const bool shown = i != 3 && random() % 4 != 0;
+          const double least = -3.3895313892515355e38;  // of bfloat16
+          mask[c.mask_at(b, i, j)] = c.mask() == 1 ? (shown ? 1 : 0)
+                                     : i == 5      ? least
+                                     : shown       ? std::round(normal(random) * 8) / 8
+                                                   : -std::numeric_limits<double>::infinity();
+        }
+  }
   for (const core::Term p : kernel.parameters)
     out.parameters[p->symbol->name] = known.at(p->symbol->name);
   return out;
@@ -92,12 +116,13 @@ simulate::Launch launch_of(const Case& c, const core::Kernel& kernel) {
 std::string wrong_row(const Case& c, const simulate::Launch& l, const std::vector<double>& o) {
   const int64_t d = c.dim();
   const std::vector<double>&q = l.inputs.at("Q"), &k = l.inputs.at("K"), &v = l.inputs.at("V");
+  constexpr double infinity = std::numeric_limits<double>::infinity();
   for (int64_t b = 0; b < c.batches; ++b)
     for (int64_t h = 0; h < c.heads; ++h)
       for (int64_t i = 0; i < c.queries; ++i) {
         const int64_t g = h * c.shared_heads / c.heads;
-        std::vector<double> sums(static_cast<std::size_t>(d)), powers;
-        double total = 0;
+        std::vector<double> powers;
+        double total = 0, most = -infinity;
         for (int64_t j = 0; j < c.keys; ++j) {
           double score = 0;
           for (int64_t x = 0; x < d; ++x)
@@ -105,16 +130,20 @@ std::string wrong_row(const Case& c, const simulate::Launch& l, const std::vecto
                      k[c.at(c.shared_heads, c.keys, b, g, j, x)];
           score /= std::sqrt(static_cast<double>(d));
           if (c.cap() > 0) score = c.cap() * std::tanh(score / c.cap());
-          powers.push_back(c.sees(i, j) ? std::exp(score) : 0);
-          total += powers.back();
+          if (c.mask() == 1 && l.inputs.at("M")[c.mask_at(b, i, j)] == 0) score = -infinity;
+          if (c.mask() == 2) score += l.inputs.at("M")[c.mask_at(b, i, j)];
+          powers.push_back(c.sees(i, j) ? score : -infinity);
+          most = std::max(most, powers.back());
         }
+        for (double& p : powers) total += p = most == -infinity ? 0 : std::exp(p - most);
+        const bool zero = total == 0 && c.mask() > 0;
         for (int64_t x = 0; x < d; ++x) {
           double sum = 0;
           for (int64_t j = 0; j < c.keys; ++j)
-            sum += powers[static_cast<std::size_t>(j)] / total *
+            sum += powers[static_cast<std::size_t>(j)] / (zero ? 1 : total) *
                    v[c.at(c.shared_heads, c.keys, b, g, j, x)];
           const double found = o[c.at(c.heads, c.queries, b, h, i, x)];
-          if (total == 0 ? !std::isnan(found) : !(std::abs(found - sum) < 0.03))
+          if (total == 0 && !zero ? !std::isnan(found) : !(std::abs(found - sum) < 0.03))
             return fmt::format("O[{}, {}, {}, {}] is {}, not {}", b, h, i, x, found, sum);
         }
       }
@@ -177,6 +206,25 @@ TEST(AttentionValues, Windows) {
 TEST(AttentionValues, CappedScores) {
   expect_right(small({{"CAP", std::string("2.5")}, {"CAUSAL", int64_t{1}}, {"D", int64_t{32}}},
                      {.queries = 40, .keys = 40, .heads = 1}),
+               1);
+}
+/// As scaled_dot_product_attention has it: rows of which each key is hidden are 0.
+TEST(AttentionValues, MaskTensors) {
+  const Constants shows = {{"MASK", int64_t{1}}, {"D", int64_t{32}}},
+                  added = {{"MASK", int64_t{2}}, {"D", int64_t{32}}, {"MULTIPLE", int64_t{2}}};
+  const Case uneven{.queries = 70, .keys = 45, .heads = 2, .batches = 2};
+  const Case even{.queries = 70, .keys = 46, .heads = 2};
+  const auto with = [](Constants c, const Constants& more) {
+    for (const auto& [name, value] : more) c[name] = value;
+    return c;
+  };
+  expect_right(small(shows, uneven), 1);
+  expect_right(small(with(shows, {{"MULTIPLE", int64_t{2}}, {"CAUSAL", int64_t{1}}}), even), 1);
+  expect_right(small(added, even), 1);
+  expect_right(small(with(added, {{"MASK_ELEMENT", std::string("f32")},
+                                  {"CAP", std::string("2.5")},
+                                  {"MASK_ROWS", int64_t{0}}}),
+                     {.queries = 70, .keys = 50, .heads = 1}),
                1);
 }
 TEST(AttentionValues, TilesOfDifferentSteps) {

@@ -13,27 +13,66 @@ int register_limit(const AttentionTile& t) {
   return t.queries == 128 ? 240 : 160;
 }
 
+/// Elements of a mask that wait for their scores: those of a load have a register.
+int64_t mask_registers(const rules::AttentionBody& body, const AttentionTile& t) {
+  if (!reads_mask(body)) return 0;
+  const MaskReads m = mask_reads(body);
+  const int64_t elements = t.keys / 2 / (m.one_row ? 2 : 1);
+  return body.mask->dtype == DType::float32 ? elements : elements / m.multiple;
+}
+
 /// Scores and their rounded powers, sums, and what addresses and rows take: more where uniform
 /// registers do not hold the queries' descriptors of 16 columns each beside the turns' numbers.
 int64_t registers(const rules::AttentionBody& body, const AttentionTile& t) {
   const int64_t depth = rounded_dim(body.head_dim);
   const int64_t rest = t.turns && t.queries == 128 && depth > 128 ? 52 : 28;
-  return t.keys / 2 + t.keys / 4 + rounded_dim(body.value_dim) / 2 + rest;
+  return t.keys / 2 + t.keys / 4 + rounded_dim(body.value_dim) / 2 + mask_registers(body, t) + rest;
+}
+
+/// A mask that threads load as it lies: keys side by side, from a multiple of 16 bytes on.
+Status check_mask(const rules::AttentionBody& body) {
+  const rules::TensorView& m = *body.mask;
+  if (m.dtype != DType::boolean && m.dtype != DType::float32 && m.dtype != body.q.dtype)
+    return error(
+        fail(unsupported_attention, "a mask of {}", name_of(m.dtype))
+            .expect("truth values, or float32 or {}, which are added", name_of(body.q.dtype)));
+  const bool lies = (m.shape[3] == 1 || m.strides[3] == 1) && m.offset * size_of(m.dtype) % 16 == 0;
+  const bool ahead =
+      std::all_of(m.strides.begin(), m.strides.end(), [](int64_t s) { return s >= 0; });
+  if (lies && ahead) return {};
+  return error(fail(unsupported_attention, "a mask that threads cannot load as it lies")
+                   .expect("keys side by side, from a multiple of 16 bytes on")
+                   .but_found("{}", m.to_string()));
 }
 
 }  // namespace
+
+bool reads_mask(const rules::AttentionBody& body) {
+  return body.mask && !body.band;
+}
+
+MaskReads mask_reads(const rules::AttentionBody& body) {
+  const rules::TensorView& m = *body.mask;
+  const auto stride = [&](std::size_t d) { return m.shape[d] == 1 ? 0 : m.strides[d]; };
+  MaskReads out{.batch = stride(0), .head = stride(1), .row = stride(2)};
+  out.one_row = out.row == 0;
+  const bool even = (body.kv_length % 2 | out.batch % 2 | out.head % 2 | out.row % 2) == 0;
+  out.multiple = even ? 2 : 1;
+  return out;
+}
 
 int64_t rounded_dim(int64_t dim) {
   return (dim + 15) / 16 * 16;
 }
 
 Status check_attention(const rules::Pattern& pattern, const rules::AttentionBody& body,
-                       const arch::Arch& arch) {
+                       const arch::Arch& arch, bool masks) {
   if (!arch.has("wgmma") || !arch.has("tma"))
     return error(fail(unsupported_attention, "{} has no wgmma and TMA", arch.name));
   if (pattern.outputs.size() != 1)
     return error(fail(unsupported_attention, "attention with more than one output"));
-  if (body.mask && (!body.band || body.causal))
+  if (masks && reads_mask(body)) TESSERA_CHECK(check_mask(body));
+  if (body.mask && !(masks && reads_mask(body)) && (!body.band || body.causal))
     return error(
         fail(unsupported_attention, "a mask tensor")
             .expect("causal or full attention, or a mask of known content that is a band"));
@@ -73,7 +112,9 @@ double predict_ms(const rules::AttentionBody& body, const AttentionTile& t,
   const auto dims = static_cast<double>(rounded_dim(body.head_dim) + rounded_dim(body.value_dim));
   const double products = 2 * scores * dims / products_per_clock;
   const int functions = body.softcap > 0 ? 2 : 1;
-  const double powers = functions * scores / 16 + scores * 4 / 128;  // the other arithmetic
+  // The other arithmetic; an element of a mask is loaded, taken apart and applied.
+  const int others = 4 + (!reads_mask(body) ? 0 : mask_reads(body).multiple == 1 ? 7 : 5);
+  const double powers = functions * scores / 16 + scores * others / 128;
   const double shown = t.turns ? 0.2 : 0.24;
   const double overlapped = std::max(products, powers) + shown * std::min(products, powers);
   // One stage of values is loaded while nothing but the next scores is multiplied.

@@ -24,10 +24,22 @@ struct AttentionTile {
 /// As wgmma takes it: a multiple of 16.
 int64_t rounded_dim(int64_t dim);
 
-/// One output, no mask but a band of known content, 16-bit elements that TMA can follow, head dims
-/// of at most 256.
+/// One output, 16-bit elements that TMA can follow, head dims of at most 256. No mask but a band of
+/// known content, unless `masks`: then also one that lies as loads of single threads can take it.
 Status check_attention(const rules::Pattern& pattern, const rules::AttentionBody& body,
-                       const arch::Arch& arch);
+                       const arch::Arch& arch, bool masks = false);
+
+/// A mask that a kernel reads: there is one, and no band that says the same.
+bool reads_mask(const rules::AttentionBody& body);
+
+/// How it is read: its strides, with 0 where a dimension has one element; whether all queries have
+/// one row; so many elements at a time, which its strides and the keys are multiples of.
+struct MaskReads {
+  int64_t batch = 0, head = 0, row = 0;
+  bool one_row = false;
+  int64_t multiple = 1;
+};
+MaskReads mask_reads(const rules::AttentionBody& body);
 
 /// Whether the registers of a multiplying thread and the block's shared memory are enough; else by
 /// which of them it is not: "registers", "shared memory".

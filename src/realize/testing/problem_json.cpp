@@ -293,6 +293,12 @@ rules::Pattern attention_pattern(const Json& j) {
     body->mask = view(4, body->heads, body->q_length, body->kv_length);
     body->mask->dtype = DType::boolean;
   }
+  if (j.contains("mask")) {  // an element type; "mask_strides": by batch, head, query and key
+    body->mask = view(4, body->heads, body->q_length, body->kv_length);
+    body->mask->dtype = parse_dtype(j.at("mask").get<std::string>()).value();
+    if (j.contains("mask_strides"))
+      body->mask->strides = j.at("mask_strides").get<std::vector<int64_t>>();
+  }
   pattern.outputs = {graph::ValueId{3}};
   pattern.precision = precision_of(t);
   pattern.body = std::move(body);
