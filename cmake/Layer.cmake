@@ -2,8 +2,7 @@
 # build from nothing takes almost twice as long.
 function(tessera_precompiled target)
   if(target STREQUAL "tessera_base")
-    target_precompile_headers(tessera_base PRIVATE <algorithm> <filesystem> <functional> <map> <optional> <set> <string>
-                              <vector> <fmt/format.h> <nlohmann/json.hpp> <tl/expected.hpp>)
+    target_precompile_headers(tessera_base PRIVATE <base/precompiled.h>)
     target_compile_options(tessera_base PRIVATE -fpch-preprocess)
   else()
     target_precompile_headers(${target} REUSE_FROM tessera_base)
