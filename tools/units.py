@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Writes units, C++ files that include several others: `units.py FOLDER FILE...`, files below src/ (option TESSERA_UNITY).
+
+Prints the files to compile in their place, separated by semicolons. Files that define a name for themselves which another
+file of the unit has as well go to different ones: in one, the compiler would refuse it or, worse, call the other's function.
+C++ is read as clang-format leaves it: what stands at the first column is at the top.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+MOST = 8  # files of a unit; twice as many save a twelfth more, and an edit costs twice as much
+SRC = Path(__file__).resolve().parent.parent / "src"
+RAW = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)
+TYPE = re.compile(r"(?:struct|class|enum|enum class|union) (\w+)")
+ALIAS = re.compile(r"(?:using|namespace) (\w+) = ")
+# The word before the first parenthesis, brace, `=`, `;` or array bound that no template's argument list holds.
+OTHER = re.compile(r"[^=({;]*?(?:<[^()]*>)?[^=({;]*?\b(\w+)(?:\[.*?\])*\s*(?:\(|=|\{|;)")
+TESTS = {"TEST", "TEST_F", "TEST_P", "INSTANTIATE_TEST_SUITE_P"}  # named by their arguments
+
+
+def own_names(text: str) -> dict[str, str]:
+    """What a file defines for itself, and for an alias the line, which another file may repeat."""
+    result, anonymous = {}, False
+    for line in RAW.sub('""', text).splitlines():
+        if macro := re.match(r"#define (\w+)", line):
+            result[macro[1]] = ""
+        if line == "namespace {" or line == "}  // namespace":
+            anonymous = line == "namespace {"
+            continue
+        if not line[:1].isalpha() or not (anonymous or re.match(r"static |constexpr |const ", line)):
+            continue
+        line = re.sub(r"^template <.*?>\s*", "", line)
+        alias = ALIAS.match(line)
+        if named := alias or TYPE.match(line) or (not line.startswith("using ") and OTHER.match(line)):
+            result[named[1]] = line if alias else ""
+    return {name: line for name, line in result.items() if name not in TESTS}
+
+
+def clash(names: dict[str, str], taken: dict[str, str]) -> bool:
+    return any(name in taken and not (line and taken[name] == line) for name, line in names.items())
+
+
+def units(files: list[Path], most: int = MOST) -> list[list[Path]]:
+    """Each file in the first unit that has room and none of its names."""
+    result: list[tuple[list[Path], dict[str, str]]] = []
+    for file in files:
+        names = own_names(file.read_text())
+        for members, taken in result:
+            if len(members) < most and not clash(names, taken):
+                break
+        else:
+            members, taken = [], {}
+            result.append((members, taken))
+        members.append(file)
+        taken.update(names)
+    return [members for members, _ in result]
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    compiled = []
+    for i, members in enumerate(units([Path(name) for name in sys.argv[2:]])):
+        if len(members) == 1:
+            compiled.append(members[0])
+            continue
+        # By the path within src/: the same in every checkout, so that they share what ccache has.
+        text = "".join(f'#include "{member.relative_to(SRC)}"\n' for member in members)
+        unit = folder / f"unit_{i}.cpp"
+        if not unit.exists() or unit.read_text() != text:
+            unit.write_text(text)
+        compiled.append(unit)
+    print(";".join(str(path) for path in compiled), end="")
+
+
+if __name__ == "__main__":
+    main()
