@@ -10,51 +10,57 @@ import re
 import sys
 from pathlib import Path
 
-MOST = 8  # files of a unit; twice as many save a twelfth more, and an edit costs twice as much
+MOST = 8  # files of a unit: more save little, and an edit compiles all of its unit
 SRC = Path(__file__).resolve().parent.parent / "src"
 RAW = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)
-TYPE = re.compile(r"(?:struct|class|enum|enum class|union) (\w+)")
+TYPE = re.compile(r"(?:struct|class|enum class|enum|union) (\w+)")
 ALIAS = re.compile(r"(?:using|namespace) (\w+) = ")
 # The word before the first parenthesis, brace, `=`, `;` or array bound that no template's argument list holds.
 OTHER = re.compile(r"[^=({;]*?(?:<[^()]*>)?[^=({;]*?\b(\w+)(?:\[.*?\])*\s*(?:\(|=|\{|;)")
 TESTS = {"TEST", "TEST_F", "TEST_P", "INSTANTIATE_TEST_SUITE_P"}  # named by their arguments
 
+OWN, FOR_ALL = "own", "for all"
 
-def own_names(text: str) -> dict[str, str]:
-    """What a file defines for itself, and for an alias the line, which another file may repeat."""
+
+def names(text: str) -> dict[str, str]:
+    """What a file defines for itself, OWN, and what for all; for an alias the line, which another file may repeat."""
     result, anonymous = {}, False
     for line in RAW.sub('""', text).splitlines():
         if macro := re.match(r"#define (\w+)", line):
-            result[macro[1]] = ""
+            result[macro[1]] = OWN
         if line == "namespace {" or line == "}  // namespace":
             anonymous = line == "namespace {"
             continue
-        if not line[:1].isalpha() or not (anonymous or re.match(r"static |constexpr |const ", line)):
+        if not line[:1].isalpha():
             continue
+        own = anonymous or re.match(r"static |constexpr |const ", line)
         line = re.sub(r"^template <.*?>\s*", "", line)
-        alias = ALIAS.match(line)
-        if named := alias or TYPE.match(line) or (not line.startswith("using ") and OTHER.match(line)):
-            result[named[1]] = line if alias else ""
-    return {name: line for name, line in result.items() if name not in TESTS}
+        if own and (alias := ALIAS.match(line)):
+            result[alias[1]] = line
+        elif named := TYPE.match(line) or (not line.startswith(("using ", "namespace ")) and OTHER.match(line)):
+            member = line[: named.start(1)].endswith("::")
+            result |= {} if named[1] in TESTS or member else {named[1]: OWN if own else FOR_ALL}
+    return result
 
 
-def clash(names: dict[str, str], taken: dict[str, str]) -> bool:
-    return any(name in taken and not (line and taken[name] == line) for name, line in names.items())
+def clash(some: dict[str, str], others: dict[str, str]) -> bool:
+    """A name that one of them has for itself alone; of what is for all, files may have several forms."""
+    return any(name in others and (others[name] != kind or kind == OWN) for name, kind in some.items())
 
 
 def units(files: list[Path], most: int = MOST) -> list[list[Path]]:
     """Each file in the first unit that has room and none of its names."""
     result: list[tuple[list[Path], dict[str, str]]] = []
     for file in files:
-        names = own_names(file.read_text())
+        defined = names(file.read_text())
         for members, taken in result:
-            if len(members) < most and not clash(names, taken):
+            if len(members) < most and not clash(defined, taken):
                 break
         else:
             members, taken = [], {}
             result.append((members, taken))
         members.append(file)
-        taken.update(names)
+        taken.update(defined)
     return [members for members, _ in result]
 
 
