@@ -30,5 +30,6 @@ ${refs}    nullptr};
 std::span<const ${type}* const> all() { return {table, std::size(table) - 1}; }
 }  // namespace tessera::${namespace}
 ")
+  tessera_units(files ${stem}_folder ${files})
   target_sources(${target} PRIVATE ${files} ${table})
 endfunction()

@@ -40,12 +40,10 @@ if [ "${TESSERA_LINT_ALL:-0}" != 1 ] && [ ${#lint[@]} -gt "$most" ]; then
                       while read -r f; do [ -f "$f" ] && echo "$f"; done | head -n "$most")
 fi
 if [ ${#lint[@]} -gt 0 ]; then
-  [ -f "$build/compile_commands.json" ] || cmake -S . -B "$build" -G Ninja >/dev/null
-  # clang cannot read g++'s precompiled header and includes its text instead, without a word.
-  tidy() {
-    printf '%s\n' "${lint[@]}" | xargs -P "$(nproc)" -n 1 clang-tidy-19 -p "$build" --quiet \
-      --extra-arg=-Wno-ignored-gch --extra-arg=-Wno-unknown-warning-option --extra-arg=-Wno-error 2>/dev/null
-  }
-  step "clang-tidy ($what)" tidy
+  # Only for the flags of every file: a build may compile units of several (TESSERA_UNITY).
+  cmake -S . -B "$build/plain" -G Ninja -DTESSERA_UNITY=OFF >/dev/null
+  alone=(--alone)
+  [ "${TESSERA_LINT_ALL:-0}" = 1 ] && alone=()
+  step "clang-tidy ($what)" "$venv/bin/python" tools/lint.py "$build/plain" "${alone[@]}" "${lint[@]}"
 fi
 exit $failed

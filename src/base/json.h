@@ -2,7 +2,14 @@
 // and diff-able.
 #pragma once
 
+// json.hpp's literal `_json` has the parser of nlohmann::json compiled in every file, half a second
+// each, and Json is another type. So its body becomes a template's, which nobody calls.
+#define _json(...)    \
+  _json(__VA_ARGS__); \
+  template <class>    \
+  nlohmann::json never_called(__VA_ARGS__)  // NOLINT(bugprone-reserved-identifier)
 #include <nlohmann/json.hpp>
+#undef _json
 #include <vector>
 
 namespace tessera {

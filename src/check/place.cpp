@@ -8,7 +8,7 @@ namespace tessera::check {
 namespace {
 
 // NOLINTNEXTLINE(misc-no-recursion): bodies nest
-void walk(const core::Body& body, Place around, std::vector<Place>& out) {
+void walk(const core::Body& body, const Place& around, std::vector<Place>& out) {
   for (const core::Op& op : body) {
     Place here = around;
     here.op = &op;

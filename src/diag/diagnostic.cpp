@@ -1,5 +1,6 @@
 #include "diag/diagnostic.h"
 
+#include "diag/result.h"
 #include "diag/snippet.h"
 
 namespace tessera {
@@ -22,6 +23,55 @@ std::vector<std::string> strings(const Json& j, const char* key) {
 }
 
 }  // namespace
+
+Diagnostic::Diagnostic() : data(Json::object()) {}
+Diagnostic::Diagnostic(const Code& c, std::string text)
+    : code(c.id), name(c.name), message(std::move(text)), data(Json::object()) {}
+Diagnostic::Diagnostic(const Diagnostic&) = default;
+Diagnostic::Diagnostic(Diagnostic&&) noexcept = default;
+Diagnostic& Diagnostic::operator=(const Diagnostic&) = default;
+Diagnostic& Diagnostic::operator=(Diagnostic&&) noexcept = default;
+Diagnostic::~Diagnostic() = default;
+
+Diagnostic&& Diagnostic::expect_text(std::string text) && {
+  expected = std::move(text);
+  return std::move(*this);
+}
+
+Diagnostic&& Diagnostic::but_found_text(std::string text) && {
+  found = std::move(text);
+  return std::move(*this);
+}
+
+Diagnostic&& Diagnostic::note_text(std::string text) && {
+  notes.push_back(std::move(text));
+  return std::move(*this);
+}
+
+Diagnostic&& Diagnostic::help_text(std::string text) && {
+  helps.push_back(std::move(text));
+  return std::move(*this);
+}
+
+Diagnostic&& Diagnostic::at(Place where) && {
+  place = std::move(where);
+  return std::move(*this);
+}
+
+Diagnostic&& Diagnostic::label(Label l) && {
+  if (labels.empty()) place = l.from;
+  labels.push_back(std::move(l));
+  return std::move(*this);
+}
+
+Diagnostic&& Diagnostic::with(std::string_view key, Json value) && {
+  data[std::string(key)] = std::move(value);
+  return std::move(*this);
+}
+
+tl::unexpected<Diagnostic> error(Diagnostic d) {
+  return tl::unexpected<Diagnostic>(std::move(d));
+}
 
 std::string to_text(const Diagnostic& d) {
   std::string out = fmt::format("{}[{}]: {}\n", level_name(d.level), d.code, d.message);

@@ -44,7 +44,17 @@ struct Label {
   std::string line;  // the author's whole line
 };
 
+/// What makes, moves and frees one is compiled once, in diagnostic.cpp: nearly every file returns
+/// diagnostics.
 struct Diagnostic {
+  Diagnostic();
+  Diagnostic(const Code& c, std::string text);
+  Diagnostic(const Diagnostic&);
+  Diagnostic(Diagnostic&&) noexcept;
+  Diagnostic& operator=(const Diagnostic&);
+  Diagnostic& operator=(Diagnostic&&) noexcept;
+  ~Diagnostic();
+
   std::string code;
   std::string name;
   Level level = Level::error;
@@ -54,52 +64,38 @@ struct Diagnostic {
   std::vector<std::string> notes;
   std::vector<std::string> helps;  // what to do next
   Place place;
-  std::vector<Label> labels;   // the first is what is wrong, the others explain it
-  Json data = Json::object();  // facts for programs
+  std::vector<Label> labels;  // the first is what is wrong, the others explain it
+  Json data;                  // facts for programs, an object
 
   template <class... Args>
   Diagnostic&& expect(fmt::format_string<Args...> f, Args&&... args) && {
-    expected = fmt::format(f, std::forward<Args>(args)...);
-    return std::move(*this);
+    return std::move(*this).expect_text(fmt::format(f, std::forward<Args>(args)...));
   }
   template <class... Args>
   Diagnostic&& but_found(fmt::format_string<Args...> f, Args&&... args) && {
-    found = fmt::format(f, std::forward<Args>(args)...);
-    return std::move(*this);
+    return std::move(*this).but_found_text(fmt::format(f, std::forward<Args>(args)...));
   }
   template <class... Args>
   Diagnostic&& note(fmt::format_string<Args...> f, Args&&... args) && {
-    notes.push_back(fmt::format(f, std::forward<Args>(args)...));
-    return std::move(*this);
+    return std::move(*this).note_text(fmt::format(f, std::forward<Args>(args)...));
   }
   template <class... Args>
   Diagnostic&& help(fmt::format_string<Args...> f, Args&&... args) && {
-    helps.push_back(fmt::format(f, std::forward<Args>(args)...));
-    return std::move(*this);
+    return std::move(*this).help_text(fmt::format(f, std::forward<Args>(args)...));
   }
-  Diagnostic&& at(Place where) && {
-    place = std::move(where);
-    return std::move(*this);
-  }
+  Diagnostic&& expect_text(std::string text) &&;
+  Diagnostic&& but_found_text(std::string text) &&;
+  Diagnostic&& note_text(std::string text) &&;
+  Diagnostic&& help_text(std::string text) &&;
+  Diagnostic&& at(Place where) &&;
   /// The first label is the place, too.
-  Diagnostic&& label(Label l) && {
-    if (labels.empty()) place = l.from;
-    labels.push_back(std::move(l));
-    return std::move(*this);
-  }
-  Diagnostic&& with(std::string_view key, Json value) && {
-    data[std::string(key)] = std::move(value);
-    return std::move(*this);
-  }
+  Diagnostic&& label(Label l) &&;
+  Diagnostic&& with(std::string_view key, Json value) &&;
 };
 
 template <class... Args>
 Diagnostic fail(const Code& code, fmt::format_string<Args...> f, Args&&... args) {
-  Diagnostic d;
-  d.code = std::string(code.id);
-  d.name = std::string(code.name);
-  d.message = fmt::format(f, std::forward<Args>(args)...);
-  return d;
+  return Diagnostic(code, fmt::format(f, std::forward<Args>(args)...));
 }
 
 /// Several lines of text: `error[TS0003]: message`, place, the author's lines with what is wrong

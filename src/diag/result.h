@@ -13,9 +13,7 @@ template <class T>
 using Result = tl::expected<T, Diagnostic>;
 using Status = Result<void>;
 
-inline tl::unexpected<Diagnostic> error(Diagnostic d) {
-  return tl::unexpected<Diagnostic>(std::move(d));
-}
+tl::unexpected<Diagnostic> error(Diagnostic d);
 
 /// Returns early with the diagnostic of a failed Result; else defines `name` as its value.
 #define TESSERA_CONCAT_(a, b) a##b

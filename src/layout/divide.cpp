@@ -81,7 +81,7 @@ Result<Layout> divide(const Layout& a, const Layout& tile) {
   return compose(a, concat({tile, rest}));
 }
 
-Result<Layout> multiply(const Layout& block, const Layout& copies) {
+Result<Layout> multiplied(const Layout& block, const Layout& copies) {
   TESSERA_TRY(rest, complement(block, block.size() * copies.cosize()));
   TESSERA_TRY(placed, compose(rest, copies));
   return concat({block, placed});
@@ -89,7 +89,7 @@ Result<Layout> multiply(const Layout& block, const Layout& copies) {
 
 /// Mode i is (block_i, copies_i), or the other way round.
 Result<Layout> paired_product(const Layout& block, const Layout& copies, bool block_first) {
-  TESSERA_TRY(product, multiply(block, copies));
+  TESSERA_TRY(product, multiplied(block, copies));
   const Layout placed = product.mode(1);
   std::vector<Layout> modes;
   for (int i = 0; i < std::max(block.rank(), copies.rank()); ++i) {
@@ -116,7 +116,7 @@ Result<Layout> flat_divide(const Layout& a, const Tiler& tiler) {
 }
 
 Result<Layout> logical_product(const Layout& block, const Tiler& copies) {
-  return apply(block, copies, multiply);
+  return apply(block, copies, multiplied);
 }
 Result<Layout> zipped_product(const Layout& block, const Tiler& copies) {
   return arranged(logical_product(block, copies), copies, Form::zipped);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <set>
 
 #include "base/hash.h"
@@ -124,7 +125,7 @@ Result<bool> apply_trial(store::Database& db, const Json& record) {
   TESSERA_TRY(cut, db.prepare("DELETE FROM trials WHERE key_hash=?1 AND toolchain=?2 AND id <= "
                               "(SELECT id FROM trials WHERE key_hash=?1 AND toolchain=?2 "
                               "ORDER BY id DESC LIMIT 1 OFFSET ?3)"));
-  TESSERA_CHECK(cut.bind(1, key).bind(2, toolchain).bind(3, int64_t{2 * most_trials}).run());
+  TESSERA_CHECK(cut.bind(1, key).bind(2, toolchain).bind(3, int64_t{2} * most_trials).run());
   return changed;
 }
 
@@ -168,9 +169,9 @@ Result<bool> apply_settle(store::Database& db, const Json& record) {
   TESSERA_TRY(rows, trial_rows(db, key, toolchain));
   std::set<std::string> points;
   std::vector<int64_t> gone;
-  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
-    const bool room = points.size() < most_trials || is_wrong_trial(row->trial);
-    if (!room || !points.insert(point_of(row->trial)).second) gone.push_back(row->id);
+  for (const Row& row : std::ranges::reverse_view(rows)) {
+    const bool room = points.size() < most_trials || is_wrong_trial(row.trial);
+    if (!room || !points.insert(point_of(row.trial)).second) gone.push_back(row.id);
   }
   TESSERA_CHECK(remove_trials(db, gone));
   TESSERA_TRY(adopt, db.prepare("UPDATE trials SET toolchain=?2 WHERE key_hash=?1 AND "
@@ -196,7 +197,7 @@ Result<bool> apply_wrong(store::Database& db, const Json& record) {
   std::vector<int64_t> gone;
   for (const Row& row : rows) {
     const bool same = row.trial.is_object() && !is_wrong_trial(row.trial) &&
-                      row.trial.value("realizer", "") == mark.at("realizer") &&
+                      row.trial.value("realizer", Json("")) == mark.at("realizer") &&
                       row.trial.value("config", Json()) == mark.at("config");
     if (same) gone.push_back(row.id);
   }
@@ -346,7 +347,9 @@ Rows readable_rows(store::Database& db) {
       rows);
   scan(
       db, "SELECT id, body, body_hash, hash FROM subgraphs",
-      [&](store::Statement& s) { take(s, [&](Json body) { return subgraph_record(body); }); },
+      [&](store::Statement& s) {
+        take(s, [&](const Json& body) { return subgraph_record(body); });
+      },
       rows);
   return rows;
 }

@@ -188,8 +188,7 @@ class Edits {
                      {BarrierAt{barriers, full->slot}, Integers{{parity}}}};
       };
       if (user == &op_)
-        for (const Op* at : {first_beside(op_), static_cast<const Op*>(&op_)})
-          insert(*at, wait(full->barriers, 0), true);
+        for (const Op* at : {first_beside(op_), &op_}) insert(*at, wait(full->barriers, 0), true);
       else
         for (std::size_t b = 0; b < kernel_.barriers.size(); ++b)
           if (static_cast<int>(b) != full->barriers.index && kernel_.barriers[b].count == slots)

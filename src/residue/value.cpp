@@ -13,11 +13,11 @@ constexpr uint64_t small = uint64_t{1} << 16;
 
 /// 2^e modulo both, for the exponents that a double has.
 struct Doublings {
-  static constexpr int most = 1200;
+  static constexpr int64_t most = 1200;
   std::array<Pair, 2 * most + 1> at{};
   Doublings() {
     Pair up{1, 1}, down{1, 1};
-    for (int e = 0; e <= most; ++e) {
+    for (int64_t e = 0; e <= most; ++e) {
       at[static_cast<std::size_t>(most + e)] = up;
       at[static_cast<std::size_t>(most - e)] = down;
       up = {static_cast<uint32_t>(2ULL * up.mod_p % p), static_cast<uint32_t>(2ULL * up.mod_q % q)};

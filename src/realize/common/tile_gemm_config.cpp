@@ -71,8 +71,8 @@ double tile_gemm_sum_error(const TileGemmConfig& c, const GemmProblem& p) {
   if (size_of(p.a.dtype) > 1) return 0;
   // Computed element by element with 13 bits, K = 4096 is off by 0.066 (measured 0.066 too), 512 by
   // 0.005, 256 by 0.002: a 2^16th for each element of k at most.
-  const double summed = static_cast<double>(c.promote > 0 ? c.promote * tile_gemm_depth(p) : p.k);
-  return std::min(summed, static_cast<double>(p.k)) / 65536;
+  const int64_t summed = c.promote > 0 ? int64_t{c.promote} * tile_gemm_depth(p) : p.k;
+  return static_cast<double>(std::min<int64_t>(summed, p.k)) / 65536;
 }
 
 bool tile_gemm_inexact(const TileGemmConfig& c, const GemmProblem& p) {

@@ -1,0 +1,6 @@
+#include "base/precompiled.h"
+
+template class std::basic_string<char>;
+template class std::vector<std::string>;
+template class std::vector<int>;
+template class std::vector<int64_t>;

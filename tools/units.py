@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Writes units, C++ files that include several others: `units.py FOLDER FILE...`, files below src/ (option TESSERA_UNITY).
+
+Prints the files to compile in their place, separated by semicolons. Files that define a name for themselves which another
+file of the unit has as well go to different ones: in one, the compiler would refuse it or, worse, call the other's function.
+C++ is read as clang-format leaves it: what stands at the first column is at the top.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+MOST = 8  # files of a unit: more save little, and an edit compiles all of its unit
+SRC = Path(__file__).resolve().parent.parent / "src"
+RAW = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)
+TYPE = re.compile(r"(?:struct|class|enum class|enum|union) (\w+)")
+ALIAS = re.compile(r"(?:using|namespace) (\w+) = ")
+# The word before the first parenthesis, brace, `=`, `;` or array bound that no template's argument list holds.
+OTHER = re.compile(r"[^=({;]*?(?:<[^()]*>)?[^=({;]*?\b(\w+)(?:\[.*?\])*\s*(?:\(|=|\{|;)")
+TESTS = {"TEST", "TEST_F", "TEST_P", "INSTANTIATE_TEST_SUITE_P"}  # named by their arguments
+
+OWN, FOR_ALL = "own", "for all"
+
+
+def names(text: str) -> dict[str, str]:
+    """What a file defines for itself, OWN, and what for all; for an alias the line, which another file may repeat."""
+    result, anonymous = {}, False
+    for line in RAW.sub('""', text).splitlines():
+        if macro := re.match(r"#define (\w+)", line):
+            result[macro[1]] = OWN
+        if line == "namespace {" or line == "}  // namespace":
+            anonymous = line == "namespace {"
+            continue
+        if not line[:1].isalpha():
+            continue
+        own = anonymous or re.match(r"static |constexpr |const ", line)
+        line = re.sub(r"^template <.*?>\s*", "", line)
+        if own and (alias := ALIAS.match(line)):
+            result[alias[1]] = line
+        elif named := TYPE.match(line) or (not line.startswith(("using ", "namespace ")) and OTHER.match(line)):
+            member = line[: named.start(1)].endswith("::")
+            result |= {} if named[1] in TESTS or member else {named[1]: OWN if own else FOR_ALL}
+    return result
+
+
+def clash(some: dict[str, str], others: dict[str, str]) -> bool:
+    """A name that one of them has for itself alone; of what is for all, files may have several forms."""
+    return any(name in others and (others[name] != kind or kind == OWN) for name, kind in some.items())
+
+
+def units(files: list[Path], most: int = MOST) -> list[list[Path]]:
+    """Each file in the first unit that has room and none of its names."""
+    result: list[tuple[list[Path], dict[str, str]]] = []
+    for file in files:
+        defined = names(file.read_text())
+        for members, taken in result:
+            if len(members) < most and not clash(defined, taken):
+                break
+        else:
+            members, taken = [], {}
+            result.append((members, taken))
+        members.append(file)
+        taken.update(defined)
+    return [members for members, _ in result]
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    compiled = []
+    for i, members in enumerate(units([Path(name) for name in sys.argv[2:]])):
+        if len(members) == 1:
+            compiled.append(members[0])
+            continue
+        # By the path within src/: the same in every checkout, so that they share what ccache has.
+        text = "".join(f'#include "{member.relative_to(SRC)}"\n' for member in members)
+        unit = folder / f"unit_{i}.cpp"
+        if not unit.exists() or unit.read_text() != text:
+            unit.write_text(text)
+        compiled.append(unit)
+    print(";".join(str(path) for path in compiled), end="")
+
+
+if __name__ == "__main__":
+    main()
