@@ -175,7 +175,7 @@ std::vector<Config> configs(const rules::AttentionBody& body, const arch::Arch& 
                             std::map<std::string, int>& pruned) {
   std::vector<Config> out;
   for (const int queries : {128, 192})
-    for (int keys = 64; keys <= 192; keys += 16)
+    for (int keys = reads_mask(body) ? 48 : 64; keys <= 192; keys += 16)
       for (const bool turns : {true, false}) {
         AttentionTile tile{.queries = queries, .keys = keys, .turns = turns, .query_slots = 2};
         if (too_large(body, tile, arch)) tile.query_slots = 1;

@@ -22,10 +22,12 @@ int64_t mask_registers(const rules::AttentionBody& body, const AttentionTile& t)
 }
 
 /// Scores and their rounded powers, sums, and what addresses and rows take: more where uniform
-/// registers do not hold the queries' descriptors of 16 columns each beside the turns' numbers.
+/// registers do not hold the queries' descriptors of 16 columns each beside the turns' numbers, or
+/// a mask's addresses.
 int64_t registers(const rules::AttentionBody& body, const AttentionTile& t) {
   const int64_t depth = rounded_dim(body.head_dim);
-  const int64_t rest = t.turns && t.queries == 128 && depth > 128 ? 52 : 28;
+  const bool crowded = t.queries == 128 && depth > 128 && (t.turns || reads_mask(body));
+  const int64_t rest = crowded ? 52 : 28;
   return t.keys / 2 + t.keys / 4 + rounded_dim(body.value_dim) / 2 + mask_registers(body, t) + rest;
 }
 
