@@ -8,12 +8,14 @@
 #include "check/extents.h"
 #include "check/footprint.h"
 #include "check/launch.h"
+#include "check/made.h"
 #include "check/operand.h"
 #include "check/place.h"
 #include "check/promoted.h"
 #include "check/raster.h"
 #include "check/slices.h"
 #include "check/tile.h"
+#include "check/turn_sum.h"
 #include "term/query.h"
 #include "term/rules.h"
 #include "term/sum.h"
@@ -29,7 +31,11 @@ using Products = std::vector<Place>;
 class Tracer {
  public:
   Tracer(const core::Kernel& kernel, const Runs& runs, const Means& means)
-      : kernel_(kernel), runs_(runs), means_(means), places_(places(kernel)) {}
+      : kernel_(kernel),
+        runs_(runs),
+        means_(means),
+        places_(places(kernel)),
+        made_(kernel, runs, places_, means) {}
 
   Flow go() {
     for (const Place& p : places_)
@@ -109,21 +115,26 @@ class Tracer {
                   "transpose an operand exactly if its rows are contiguous");
   }
 
-  /// What the operand's matrix was copied from, for the warps of a warpgroup.
+  /// What the operand's matrix was copied from, or made of, for the warps of a warpgroup.
   std::optional<Operand> operand(const Place& p, std::string_view name, const Known& known) {
     const auto* at = argument<SharedAt>(p.issue(), name);
     const arch::Wgmma w = *wgmma_of(p.issue());
-    if (at == nullptr)
-      return give_up("k_agreement", "an operand comes from registers"), std::nullopt;
     const bool is_a = name == "a";
     for (const char* scale : {"scale_a", "scale_b"})
       if (const auto* by = argument<core::Integers>(p.issue(), scale);
           by != nullptr && value_of(by->values[0], known) != 1)
         return give_up("k_agreement", "a product negates an operand"), std::nullopt;
-    if (!lies_as_read(p, *at, is_a ? "transpose_a" : "transpose_b", known)) return std::nullopt;
+    if (at != nullptr && !lies_as_read(p, *at, is_a ? "transpose_a" : "transpose_b", known))
+      return std::nullopt;
+    Operand out;
+    if (at == nullptr || stored_by_threads(runs_, places_, p, at->shared)) {
+      const auto group = static_cast<int>(known.at(p.role->warp.node()) / 4);
+      const std::string why = made_.operand(p, name, group, out);
+      if (!why.empty()) return give_up("k_agreement", why), std::nullopt;
+      return out;
+    }
     const std::vector<const Place*> writers = copies(p, at->shared);
     if (!out_.why.empty()) return std::nullopt;
-    Operand out;
     Reading reading{kernel_,
                     p,
                     *at,
@@ -222,26 +233,20 @@ class Tracer {
     const std::optional<int64_t> per_turn_or = per_turn_of(products, loop, a);
     if (!per_turn_or) return false;
     const int64_t per_turn = *per_turn_or;
-    std::vector<int64_t> times(static_cast<std::size_t>(per_turn), 0);
+    TurnSum turn(per_turn);
+    const auto wrong = [&](const Place& p, const TurnSum::Wrong& w) {
+      return refute("reduction", p, w.message, w.expected, w.found, w.help);
+    };
     for (const Place& p : products) {
       if (p.loops.empty() || p.loops.back() != &loop || p.branches.size() != p.outside ||
           !p.unrolled.empty())
         return give_up("reduction", "products stand in different loops, or under conditions");
       if (!starts(p, loop, &p == &products.front())) return false;
-      for (int64_t k : traced_.at({p.op, 0}).first.k) {
-        if (k < 0 || k >= per_turn || times[static_cast<std::size_t>(k)]++ != 0)
-          return refute("reduction", p,
-                        "an element of k is summed twice, or belongs to another turn",
-                        fmt::format("each k of the turn's {} once", per_turn),
-                        fmt::format("k = corner + {}", k),
-                        "let each step of the descriptor begin where the last one ended");
-      }
+      const auto& [x, y] = traced_.at({p.op, 0});
+      if (const auto w = turn.add(x, y)) return wrong(p, *w);
     }
-    if (const auto gap = std::find(times.begin(), times.end(), 0); gap != times.end())
-      return refute("reduction", first, "an element of k is left out of the sum",
-                    fmt::format("each k of the turn's {} once", per_turn),
-                    fmt::format("k = corner + {} is missing", gap - times.begin()),
-                    "let the steps of a turn cover the tile");
+    if (const auto w = turn.missing()) return wrong(first, *w);
+    if (turn.lacks_low()) out_.left_out = "products of low parts";
     return whole(first, loop, per_turn, a, b);
   }
 
@@ -381,6 +386,7 @@ class Tracer {
   const Runs& runs_;
   const Means& means_;
   std::vector<Place> places_;
+  MadeOperands made_;
   std::vector<Place> products_;
   std::vector<std::vector<Products>> roles_;  // of each role that multiplies
   std::map<std::pair<const core::Op*, int>, std::pair<Operand, Operand>> traced_;

@@ -96,7 +96,9 @@ TEST(TileGemm, WhatTmaCannotStoreLeavesFromRegisters) {
 TEST(TileGemm, SaysWhatItLeavesToOthers) {
   for (const char* problem :
        {R"({"m":512,"n":512,"k":512,"b_major":"n","dtype":"float32","precision":"tf32"})",
-        R"({"m":512,"n":512,"k":512,"dtype":"float32","precision":"fp32"})",
+        R"({"m":512,"n":512,"k":67,"dtype":"float32","precision":"fp32"})",
+        R"({"m":260,"n":512,"k":136,"dtype":"float32","precision":"fp32","epilogue":"bias_rotary",
+            "rotated":384,"head_dim":64,"positions":65})",
         R"({"m":64,"n":64,"k":67})",
         R"({"m":512,"n":512,"k":512,"epilogue":"rotary","rotated":384,"head_dim":8})"}) {
     const auto s = space_of(problem);
