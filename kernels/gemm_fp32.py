@@ -93,7 +93,8 @@ def gemm(
 
     a = shared(f32, [STAGES, 128, 32], swizzle=128, contiguous=1 if A_ORDER == 2 else 2)
     b = shared(f32, [STAGES, BN, 32], swizzle=128, contiguous=1 if B_ORDER == 2 else 2)
-    taken_apart = shared(f32, [2, 2, BN, 32], swizzle=128)  # of two slots the halves: 16 high parts, then the low ones
+    # B's parts: halves of two slots, in each row the high parts and behind them the low ones.
+    taken_apart = shared(f32, [2, 2, BN, 32], swizzle=128)
     high, low = part(0, 16), part(1, 16)
     full = barrier(STAGES, arrivals=1)  # the producer's, with the bytes that it loads
     empty = barrier(STAGES, arrivals=8, starts_complete=True)  # one of each consumer warp
@@ -150,15 +151,15 @@ def gemm(
 
 
 def shares(columns):
-    """Rows of B that 256 threads take apart at a time: 16 bytes each, but of the last 32 of an odd number."""
+    """Rows of B that threads take apart together: 16 bytes at a time, and 32 that are left over in smaller vectors."""
     odd = [part(0, columns - 32), part((columns - 32) // 32, 32)]
     return [part(0, columns)] if columns % 64 == 0 else odd
 
 
-def take_apart(x, high, low):
+def take_apart(matrix, to_high, to_low):
     """A matrix of shared memory, into its high and its low parts."""
-    all = load(x)
-    most = registers(f32, all.shape, like=all)
-    most[:] = round_tf32_finite(all)
-    store(most, high)
-    store(all - most, low)
+    x = load(matrix)
+    high = registers(f32, x.shape, like=x)
+    high[:] = round_tf32_finite(x)
+    store(high, to_high)
+    store(x - high, to_low)

@@ -13,6 +13,7 @@
 #include "check/place.h"
 #include "check/promoted.h"
 #include "check/raster.h"
+#include "check/reading.h"
 #include "check/slices.h"
 #include "check/tile.h"
 #include "check/turn_sum.h"
@@ -31,11 +32,7 @@ using Products = std::vector<Place>;
 class Tracer {
  public:
   Tracer(const core::Kernel& kernel, const Runs& runs, const Means& means)
-      : kernel_(kernel),
-        runs_(runs),
-        means_(means),
-        places_(places(kernel)),
-        made_(kernel, runs, places_, means) {}
+      : kernel_(kernel), runs_(runs), means_(means), places_(places(kernel)) {}
 
   Flow go() {
     for (const Place& p : places_)
@@ -83,9 +80,8 @@ class Tracer {
     std::set<const core::Op*> ops;
     for (const ReadsFrom& r : runs_.reads_from) {
       if (r.read != p.op) continue;
-      const auto q = std::find_if(places_.begin(), places_.end(),
-                                  [&](const Place& x) { return x.op == r.write; });
-      if (q == places_.end() || q->op->as<core::Issue>() == nullptr) continue;
+      const Place* const q = place_of(places_, r.write);
+      if (q == nullptr || q->op->as<core::Issue>() == nullptr) continue;
       const auto* to = argument<SharedAt>(q->issue(), "to");
       if (to == nullptr || to->shared != shared) continue;
       if (r.turns != 0) give_up("k_agreement", "a product reads what another turn copied");
@@ -129,23 +125,16 @@ class Tracer {
     Operand out;
     if (at == nullptr || stored_by_threads(runs_, places_, p, at->shared)) {
       const auto group = static_cast<int>(known.at(p.role->warp.node()) / 4);
-      const std::string why = made_.operand(p, name, group, out);
-      if (!why.empty()) return give_up("k_agreement", why), std::nullopt;
+      if (const std::string why = made_.operand(p, name, group, out); !why.empty())
+        return give_up("k_agreement", why), std::nullopt;
       return out;
     }
     const std::vector<const Place*> writers = copies(p, at->shared);
     if (!out_.why.empty()) return std::nullopt;
-    Reading reading{kernel_,
-                    p,
-                    *at,
-                    writers,
-                    is_a ? arch::Wgmma::m : w.n,
-                    w.k(),
-                    known,
-                    is_a ? means_.a : means_.b.front(),
-                    is_a ? means_.b.front() : means_.a,
-                    is_a ? Axis::row : Axis::column};
-    if (!is_a) reading.more.assign(means_.b.begin() + 1, means_.b.end());
+    Reading reading = reading_of(kernel_, means_, is_a, p, *at, writers);
+    reading.rows = is_a ? arch::Wgmma::m : w.n;
+    reading.steps = w.k();
+    reading.known = known;
     const std::string why = trace(reading, out);
     if (!why.empty()) return give_up("k_agreement", why), std::nullopt;
     return out;
@@ -386,7 +375,7 @@ class Tracer {
   const Runs& runs_;
   const Means& means_;
   std::vector<Place> places_;
-  MadeOperands made_;
+  MadeOperands made_{kernel_, runs_, places_, means_};
   std::vector<Place> products_;
   std::vector<std::vector<Products>> roles_;  // of each role that multiplies
   std::map<std::pair<const core::Op*, int>, std::pair<Operand, Operand>> traced_;

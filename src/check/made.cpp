@@ -32,8 +32,7 @@ void MadeOperands::Walk::product(const core::Op& op, int warp) {
   const arch::Wgmma w = *wgmma_of(issue);
   if (const auto* a = argument<core::Slice>(issue, "a")) keep_left(op, *a, warp, w.k());
   if (const auto* b = argument<SharedAt>(issue, "b");
-      b != nullptr && warp % 4 == 0 &&
-      stored_by_threads(runs_, all_, *places_.at(&op), b->shared))
+      b != nullptr && warp % 4 == 0 && stored_by_threads(runs_, all_, *places_.at(&op), b->shared))
     keep_right(op, *b, warp, w.n, w.k());
   const auto* d = argument<core::Slice>(issue, "d");
   registers_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(d->registers.index)].clear();
@@ -77,8 +76,9 @@ const MadeOperands::Walk::Matrix* MadeOperands::Walk::matrix(const core::Op* pro
 }
 
 std::optional<MadeElement> MadeOperands::Walk::element(const Held& held) {
+  if (held.value == Formulas::none) return std::nullopt;
   const std::vector<Id> leaves = formulas_.leaves(held.value);
-  if (leaves.empty()) return std::nullopt;
+  if (leaves.empty()) return Element{.other = true};  // a number
   const Elements e = formulas_.elements_of(leaves.front());
   Element out;
   out.of = sources_[static_cast<std::size_t>(e.tensor)].get();
@@ -92,7 +92,8 @@ std::optional<MadeElement> MadeOperands::Walk::element(const Held& held) {
   const pointwise::Function& less = *pointwise::find("sub");
   bool apart = formulas_.differ(held.value, x, held.lane);
   for (const char* name : {"round_tf32", "round_tf32_finite"}) {
-    const Id high = formulas_.call(*pointwise::find(name), {x}), low = formulas_.call(less, {x, high});
+    const Id high = formulas_.call(*pointwise::find(name), {x}),
+             low = formulas_.call(less, {x, high});
     out.part = held.value == high ? Part::high : Part::low;
     if (held.value == high || held.value == low) return out;
     apart = apart && formulas_.differ(held.value, high, held.lane) &&
@@ -139,9 +140,6 @@ void MadeOperands::begin(const Element& e, std::size_t size, int64_t depth, Oper
 /// Place `i` of the matrix has the row and the k of its row and its step.
 void MadeOperands::take(const Element& e, std::size_t i, int64_t depth, Operand& out) {
   const auto row = i / static_cast<std::size_t>(depth), k = i % static_cast<std::size_t>(depth);
-  if (e.other)
-    return wrong(out, "a product takes what is neither an element nor a part of one",
-                 "an element x, round_tf32(x), or x - round_tf32(x)", "another function");
   if (e.part != out.part)
     return wrong(out, "a product takes different parts of its elements",
                  fmt::format("the {} of each", name_of(out.part)),
@@ -160,8 +158,8 @@ std::string MadeOperands::operand(const Place& product, std::string_view name, i
   if (product.loops.empty()) return "a product of made operands stands in no loop";
   std::shared_ptr<Walk>& walk = walks_[product.loops.back()];
   if (walk == nullptr)
-    walk = std::make_shared<Walk>(kernel_, runs_, all_, means_, *product.role,
-                                  *product.loops.back());
+    walk =
+        std::make_shared<Walk>(kernel_, runs_, all_, means_, *product.role, *product.loops.back());
   if (!walk->why.empty()) return walk->why;
   if (const Operand* const faulty = walk->faulty()) return out = *faulty, "";
   const Walk::Matrix* const m = walk->matrix(product.op, name == "a", group);
@@ -171,12 +169,17 @@ std::string MadeOperands::operand(const Place& product, std::string_view name, i
   for (std::size_t i = 0; i < m->size() && out.fault.empty(); ++i) {
     const std::optional<Element> e = walk->element((*m)[i]);
     if (!e) return "what threads make of an operand's elements is not followed";
+    if (e->other)
+      return wrong(out, "a product takes what is neither an element nor a part of one",
+                   "an element x, round_tf32(x), or x - round_tf32(x)", "another function"),
+             "";
     if (first) begin(*e, m->size(), depth, out);
     if (e->of->map != out.map || e->of->writer != out.writer)
       return "an operand is made of several slots";
     first = false;
     take(*e, i, depth, out);
   }
+  if (!out.fault.empty()) return "";
   const bool left = kernel_[out.map].tensor == means_.a.tensor;
   return left == (name == "a") ? "" : "an operand is the other factor of the meaning";
 }

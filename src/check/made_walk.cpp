@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "check/footprint.h"
+#include "check/reading.h"
 #include "term/rules.h"
 
 namespace tessera::check {
@@ -11,12 +12,6 @@ namespace {
 using core::SharedAt;
 
 constexpr int lanes = Elements::lanes;
-
-const Place* place_of(const std::vector<Place>& all, const core::Op* op) {
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const Place& p) { return p.op == op; });
-  return found == all.end() ? nullptr : &*found;
-}
 
 /// The storage that an instruction writes.
 const SharedAt* written(const Place& p) {
@@ -70,7 +65,8 @@ MadeOperands::Walk::Id& MadeOperands::Walk::slot(int warp, core::RegistersId id,
   static Id outside;
   auto& slots = registers_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(id.index)];
   if (slots.empty()) slots.assign(static_cast<std::size_t>(kernel_[id].slots()), Formulas::none);
-  if (at >= 0 && at < static_cast<int64_t>(slots.size())) return slots[static_cast<std::size_t>(at)];
+  if (at >= 0 && at < static_cast<int64_t>(slots.size()))
+    return slots[static_cast<std::size_t>(at)];
   fail("an index leaves its registers");
   return outside = Formulas::none;
 }
@@ -150,9 +146,9 @@ void MadeOperands::Walk::compute(const core::Compute& c, int warp) {
     std::vector<Id> operands;
     for (const auto& in : c.inputs) {
       const auto* run = std::get_if<core::Run>(&in);
-      operands.push_back(run == nullptr ? Formulas::none
-                                        : slot(warp, run->registers,
-                                               number(run->first) + run->steps(e)));
+      operands.push_back(run == nullptr
+                             ? Formulas::none
+                             : slot(warp, run->registers, number(run->first) + run->steps(e)));
     }
     const std::vector<Id> made = formulas_.results(*c.dag, operands);
     for (std::size_t r = 0; r < made.size(); ++r)
@@ -215,11 +211,9 @@ std::optional<int> MadeOperands::Walk::source(const core::Op& op, const SharedAt
   for (std::size_t d = at.at.size() - 2; d < at.at.size(); ++d)
     whole.at[d] = kernel_.pool->constant(0);
   auto out = std::make_unique<Operand>();
-  Reading reading{kernel_,   reader, whole, writers, extent(2), extent(1), {},
-                  left ? means_.a : means_.b.front(),
-                  left ? means_.b.front() : means_.a,
-                  left ? Axis::row : Axis::column};
-  if (!left) reading.more.assign(means_.b.begin() + 1, means_.b.end());
+  Reading reading = reading_of(kernel_, means_, left, reader, whole, writers);
+  reading.rows = extent(2);
+  reading.steps = extent(1);
   if (std::string reason = trace(reading, *out); !reason.empty())
     return fail(std::move(reason)), std::nullopt;
   // Several loads of one slot have one source.

@@ -24,7 +24,7 @@ struct Operand {
   std::vector<int64_t> rows;  // of each row of the matrix, from the corner
   std::vector<int> factors;   // of each row: the factor, of those that it may be of
   Part part = Part::whole;
-  std::string fault;          // what contradicts the law, or empty
+  std::string fault;  // what contradicts the law, or empty
   std::string fault_expected, fault_found;
 };
 

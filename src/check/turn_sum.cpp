@@ -26,8 +26,8 @@ std::optional<TurnSum::Wrong> TurnSum::add(const Operand& a, const Operand& b) {
       const bool there = k >= 0 && k < static_cast<int64_t>(times_.size());
       if (there && times_[static_cast<std::size_t>(k)][static_cast<std::size_t>(which)]++ == 0)
         continue;
-      const std::string of = parts_ ? fmt::format(", {}", products[static_cast<std::size_t>(which)])
-                                    : "";
+      const std::string of =
+          parts_ ? fmt::format(", {}", products[static_cast<std::size_t>(which)]) : "";
       return Wrong{parts_ ? "a product of parts is summed twice, or belongs to another turn"
                           : "an element of k is summed twice, or belongs to another turn",
                    fmt::format("each k of the turn's {} once", times_.size()),

@@ -73,11 +73,12 @@ Result<Layout> layout_for(Call& c, const core::Shared& s, const SharedRef& box) 
     if (const auto found = by_rows(box.extents[0], box.extents[1], vector, most,
                                    last_is_contiguous(s, box), threads))
       return *found;
-  return error(fail(wrong_shape, "the threads do not share the matrix evenly")
-                   .label(c.e.label(c.span_of("box"), "shared memory of " + shape_text(box.extents)))
-                   .expect("rows and columns that {} threads share", threads)
-                   .but_found("{}", shape_text(box.extents))
-                   .help("choose extents that are multiples of powers of two"));
+  return error(
+      fail(wrong_shape, "the threads do not share the matrix evenly")
+          .label(c.e.label(c.span_of("box"), "shared memory of " + shape_text(box.extents)))
+          .expect("rows and columns that {} threads share", threads)
+          .but_found("{}", shape_text(box.extents))
+          .help("choose extents that are multiples of powers of two"));
 }
 
 Status transfer(Call& c, const SharedRef& box, const Fragment& registers, const Layout& layout,
@@ -142,16 +143,17 @@ Result<Value> store_shared(Call& c) {
   TESSERA_TRY(what, e.elementwise(c["values"], c.span_of("values")));
   const core::Shared s = e.builder().kernel()[box.id];
   if (what.tile != box.extents)
-    return error(fail(wrong_shape, "the values and the shared memory have different shapes")
-                     .label(e.label(c.span_of("values"), "values of " + shape_text(what.tile)))
-                     .label(e.label(c.span_of("box"), "shared memory of " + shape_text(box.extents)))
-                     .expect("{}", shape_text(box.extents))
-                     .but_found("{}", shape_text(what.tile))
-                     .help("give both the same extents"));
+    return error(
+        fail(wrong_shape, "the values and the shared memory have different shapes")
+            .label(e.label(c.span_of("values"), "values of " + shape_text(what.tile)))
+            .label(e.label(c.span_of("box"), "shared memory of " + shape_text(box.extents)))
+            .expect("{}", shape_text(box.extents))
+            .but_found("{}", shape_text(what.tile))
+            .help("give both the same extents"));
   what.element = s.element;
   const auto* same = c["values"].as<Fragment>();
-  const bool as_it_is = same != nullptr && same->whole &&
-                        e.builder().kernel()[same->id].element == s.element;
+  const bool as_it_is =
+      same != nullptr && same->whole && e.builder().kernel()[same->id].element == s.element;
   TESSERA_TRY(from, e.keep(as_it_is ? c["values"] : Value{what}, c.span));
   TESSERA_TRY(layout, e.layout_of(from, c.span));
   TESSERA_CHECK(each_once(c, from, layout));

@@ -1,5 +1,6 @@
 // Products written in the kernel language: kernels/gemm.py, or kernels/gemm_fp32.py at the accuracy
-// of float32, with the pattern's epilogue as a function. They are proved before they are compiled, and a compiler takes a second for one.
+// of float32, with the pattern's epilogue as a function. They are proved before they are compiled,
+// and a compiler takes a second for one.
 #include <algorithm>
 #include <limits>
 
@@ -166,11 +167,12 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer tile_gemm{
-    "tile_gemm",
-    "kernels/gemm.py, kernels/gemm_fp32.py and kernels/gemm_slices.py, written in the kernel language "
-    "and proved before they are compiled: operands of 16 and 8 bits, tf32 along K, float32; epilogues "
-    "as functions",
-    Kind::synthesized, "gemm", realize};
+extern const Realizer tile_gemm{"tile_gemm",
+                                "kernels/gemm.py, kernels/gemm_fp32.py and kernels/gemm_slices.py, "
+                                "written in the kernel language "
+                                "and proved before they are compiled: operands of 16 and 8 bits, "
+                                "tf32 along K, float32; epilogues "
+                                "as functions",
+                                Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

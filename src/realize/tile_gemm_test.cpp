@@ -182,6 +182,22 @@ TEST(TileGemm, WhereBlocksHaveSeveralTilesTwoRolesMayTakeThemByTurns) {
   EXPECT_TRUE(by_turns(R"({"m":520,"n":264,"k":136})").empty());
 }
 
+TEST(TileGemm, Float32IsTakenApart) {
+  const char* problem = R"({"m":260,"n":132,"k":100,"batch":2,"a_major":"m","b_major":"n",
+                            "dtype":"float32","precision":"fp32","epilogue":"bias_gelu"})";
+  const Space s = expect_space(problem);
+  std::set<int> columns;
+  for (const Candidate& c : s.candidates) {
+    EXPECT_EQ(c.config["mainloop"], "split_registers") << c.label();
+    EXPECT_EQ(c.config["promote"], 4) << c.label();
+    columns.insert(c.config["tile"][1].get<int>());
+  }
+  EXPECT_EQ(columns, (std::set<int>{64, 96, 128, 160}));
+  const auto proof = s.candidates.front().source->prove();
+  EXPECT_TRUE(proof) << to_text(proof.error());
+  testing::expect_compiles(*s.candidates.front().source);
+}
+
 TEST(TileGemm, Compiles) {
   for (const char* problem : {square, fused}) {
     const Space s = expect_space(problem);

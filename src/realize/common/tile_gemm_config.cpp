@@ -54,7 +54,8 @@ std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const Gemm
   if (c.stages < least_stages) return "shared memory: too few stages";
   if (auto reason = tile_refuses_parts(c, p)) return reason;
   const bool as_it_lies = c.split;  // threads read the operands, not wgmma
-  if (!as_it_lies && !p.b.columns_contiguous && c.columns % 64 != 0) return "N-major weights come in blocks of 64";
+  if (!as_it_lies && !p.b.columns_contiguous && c.columns % 64 != 0)
+    return "N-major weights come in blocks of 64";
   if (!p.b.columns_contiguous && c.cluster_m == 2 && c.columns % 128 != 0)
     return "two blocks share N-major weights in blocks of 64";
   if (!p.a.columns_contiguous && c.cluster_n == 2 && c.rows % 128 != 0)
@@ -69,7 +70,8 @@ std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const Gemm
   if ((tiles_m % c.cluster_m != 0 && tiles_m < 8) || (tiles_n % c.cluster_n != 0 && tiles_n < 8))
     return "cluster leaves blocks idle";
   const int64_t covered = tiles_m * c.rows * tiles_n * c.columns;
-  const bool smallest = (c.rows == 64 || tiles_m > 1) && (c.columns == 32 || tiles_n > 1);
+  const int low = c.split ? 128 : 64, narrow = c.split ? 64 : 32;
+  const bool smallest = (c.rows == low || tiles_m > 1) && (c.columns == narrow || tiles_n > 1);
   if (covered > 2 * p.m * p.n && !smallest) return "tile wastes half its work";
   return std::nullopt;
 }

@@ -1,5 +1,5 @@
-// The choices that make a product of kernels/gemm.py, or of kernels/gemm_fp32.py: tiles, cluster, stages of the ring, how
-// results leave.
+// The choices that make a product of kernels/gemm.py, or of kernels/gemm_fp32.py: tiles, cluster,
+// stages of the ring, how results leave.
 #pragma once
 
 #include <optional>
