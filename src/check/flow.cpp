@@ -8,12 +8,15 @@
 #include "check/extents.h"
 #include "check/footprint.h"
 #include "check/launch.h"
+#include "check/made.h"
 #include "check/operand.h"
 #include "check/place.h"
 #include "check/promoted.h"
 #include "check/raster.h"
+#include "check/reading.h"
 #include "check/slices.h"
 #include "check/tile.h"
+#include "check/turn_sum.h"
 #include "term/query.h"
 #include "term/rules.h"
 #include "term/sum.h"
@@ -77,9 +80,8 @@ class Tracer {
     std::set<const core::Op*> ops;
     for (const ReadsFrom& r : runs_.reads_from) {
       if (r.read != p.op) continue;
-      const auto q = std::find_if(places_.begin(), places_.end(),
-                                  [&](const Place& x) { return x.op == r.write; });
-      if (q == places_.end() || q->op->as<core::Issue>() == nullptr) continue;
+      const Place* const q = place_of(places_, r.write);
+      if (q == nullptr || q->op->as<core::Issue>() == nullptr) continue;
       const auto* to = argument<SharedAt>(q->issue(), "to");
       if (to == nullptr || to->shared != shared) continue;
       if (r.turns != 0) give_up("k_agreement", "a product reads what another turn copied");
@@ -109,32 +111,30 @@ class Tracer {
                   "transpose an operand exactly if its rows are contiguous");
   }
 
-  /// What the operand's matrix was copied from, for the warps of a warpgroup.
+  /// What the operand's matrix was copied from, or made of, for the warps of a warpgroup.
   std::optional<Operand> operand(const Place& p, std::string_view name, const Known& known) {
     const auto* at = argument<SharedAt>(p.issue(), name);
     const arch::Wgmma w = *wgmma_of(p.issue());
-    if (at == nullptr)
-      return give_up("k_agreement", "an operand comes from registers"), std::nullopt;
     const bool is_a = name == "a";
     for (const char* scale : {"scale_a", "scale_b"})
       if (const auto* by = argument<core::Integers>(p.issue(), scale);
           by != nullptr && value_of(by->values[0], known) != 1)
         return give_up("k_agreement", "a product negates an operand"), std::nullopt;
-    if (!lies_as_read(p, *at, is_a ? "transpose_a" : "transpose_b", known)) return std::nullopt;
+    if (at != nullptr && !lies_as_read(p, *at, is_a ? "transpose_a" : "transpose_b", known))
+      return std::nullopt;
+    Operand out;
+    if (at == nullptr || stored_by_threads(runs_, places_, p, at->shared)) {
+      const auto group = static_cast<int>(known.at(p.role->warp.node()) / 4);
+      if (const std::string why = made_.operand(p, name, group, out); !why.empty())
+        return give_up("k_agreement", why), std::nullopt;
+      return out;
+    }
     const std::vector<const Place*> writers = copies(p, at->shared);
     if (!out_.why.empty()) return std::nullopt;
-    Operand out;
-    Reading reading{kernel_,
-                    p,
-                    *at,
-                    writers,
-                    is_a ? arch::Wgmma::m : w.n,
-                    w.k(),
-                    known,
-                    is_a ? means_.a : means_.b.front(),
-                    is_a ? means_.b.front() : means_.a,
-                    is_a ? Axis::row : Axis::column};
-    if (!is_a) reading.more.assign(means_.b.begin() + 1, means_.b.end());
+    Reading reading = reading_of(kernel_, means_, is_a, p, *at, writers);
+    reading.rows = is_a ? arch::Wgmma::m : w.n;
+    reading.steps = w.k();
+    reading.known = known;
     const std::string why = trace(reading, out);
     if (!why.empty()) return give_up("k_agreement", why), std::nullopt;
     return out;
@@ -222,26 +222,20 @@ class Tracer {
     const std::optional<int64_t> per_turn_or = per_turn_of(products, loop, a);
     if (!per_turn_or) return false;
     const int64_t per_turn = *per_turn_or;
-    std::vector<int64_t> times(static_cast<std::size_t>(per_turn), 0);
+    TurnSum turn(per_turn);
+    const auto wrong = [&](const Place& p, const TurnSum::Wrong& w) {
+      return refute("reduction", p, w.message, w.expected, w.found, w.help);
+    };
     for (const Place& p : products) {
       if (p.loops.empty() || p.loops.back() != &loop || p.branches.size() != p.outside ||
           !p.unrolled.empty())
         return give_up("reduction", "products stand in different loops, or under conditions");
       if (!starts(p, loop, &p == &products.front())) return false;
-      for (int64_t k : traced_.at({p.op, 0}).first.k) {
-        if (k < 0 || k >= per_turn || times[static_cast<std::size_t>(k)]++ != 0)
-          return refute("reduction", p,
-                        "an element of k is summed twice, or belongs to another turn",
-                        fmt::format("each k of the turn's {} once", per_turn),
-                        fmt::format("k = corner + {}", k),
-                        "let each step of the descriptor begin where the last one ended");
-      }
+      const auto& [x, y] = traced_.at({p.op, 0});
+      if (const auto w = turn.add(x, y)) return wrong(p, *w);
     }
-    if (const auto gap = std::find(times.begin(), times.end(), 0); gap != times.end())
-      return refute("reduction", first, "an element of k is left out of the sum",
-                    fmt::format("each k of the turn's {} once", per_turn),
-                    fmt::format("k = corner + {} is missing", gap - times.begin()),
-                    "let the steps of a turn cover the tile");
+    if (const auto w = turn.missing()) return wrong(first, *w);
+    if (turn.lacks_low()) out_.left_out = "products of low parts";
     return whole(first, loop, per_turn, a, b);
   }
 
@@ -381,6 +375,7 @@ class Tracer {
   const Runs& runs_;
   const Means& means_;
   std::vector<Place> places_;
+  MadeOperands made_{kernel_, runs_, places_, means_};
   std::vector<Place> products_;
   std::vector<std::vector<Products>> roles_;  // of each role that multiplies
   std::map<std::pair<const core::Op*, int>, std::pair<Operand, Operand>> traced_;

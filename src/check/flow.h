@@ -17,6 +17,7 @@ namespace tessera::check {
 struct Flow {
   std::vector<Violation> violations;            // of k_agreement, reduction, placement, output_once
   std::map<std::string_view, std::string> why;  // kind that could not be decided: the reason
+  std::string left_out;                         // of the sums, small as it is: turn_sum.h
   bool whole = true;  // false: what was found ended the tracing, and nothing more is known
 };
 

@@ -140,7 +140,9 @@ Finding judge_by_flow(const Subject& s, const Kind& k) {
   }
   if (!s.flow->whole && k.name != by_flow.front())
     return unknown("not decided where the tracing ends early");
-  return proved("all elements of a tile, for all corners");
+  const bool but = k.name == "reduction" && !s.flow->left_out.empty();
+  return proved("all elements of a tile, for all corners" +
+                (but ? ", but for " + s.flow->left_out : ""));
 }
 
 }  // namespace tessera::check

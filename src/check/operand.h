@@ -10,6 +10,9 @@
 
 namespace tessera::check {
 
+/// What a product takes of an element x: x itself, high = round_tf32(x), or low = x - high.
+enum class Part : uint8_t { whole, high, low };
+
 struct Operand {
   core::MapId map;  // of the first copy, as the corners are
   const core::Op* writer = nullptr;
@@ -20,7 +23,8 @@ struct Operand {
   std::vector<int64_t> k;     // of each step of the instruction, from the corner
   std::vector<int64_t> rows;  // of each row of the matrix, from the corner
   std::vector<int> factors;   // of each row: the factor, of those that it may be of
-  std::string fault;          // what contradicts the law, or empty
+  Part part = Part::whole;
+  std::string fault;  // what contradicts the law, or empty
   std::string fault_expected, fault_found;
 };
 

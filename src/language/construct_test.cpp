@@ -250,6 +250,32 @@ TEST(LanguageConstructs, EveryInstructionIsACall) {
             "load.global.4.bounded(registers0[0], tensor0[lane], [select(lane < 3, 1, 0)])\n");
 }
 
+TEST(LanguageConstructs, ThreadsMoveSharedMemoryInVectors) {
+  const std::string k = body(
+      "    a = shared(f32, [2, 64, 32], swizzle=128)\n"
+      "    b = shared(f32, [64, 16], swizzle=64)\n"
+      "    x = load(a[1, :, part(1, 16)])\n"
+      "    store(2.0 * x, b[:, :])\n");
+  for (const char* part : {"load.shared.16(registers0[", "shared0[1, ", "store.shared.16(shared1["})
+    EXPECT_NE(k.find(part), std::string::npos) << part << "\n" << k;
+}
+
+TEST(LanguageConstructs, ElementsOfSharedMemoryLieAsRegistersDo) {
+  const std::string k = dumped(
+      "@kernel(threads=128)\ndef k():\n"
+      "    a = shared(f32, [64, 32], swizzle=128)\n"
+      "    left = registers(f32, [64, 16], layout=\"wgmma_a\")\n"
+      "    left[:] = load(a[:, part(0, 16)], like=left)\n");
+  for (const char* part :
+       {"((4,8,4,1),((1,2,2),2)):((64,1,16,64),((64,8,256),512))", "load.shared.4(registers1["})
+    EXPECT_NE(k.find(part), std::string::npos) << part << "\n" << k;
+  const std::string refused = body(
+      "    a = shared(f32, [64, 32], swizzle=128)\n"
+      "    x = load(a[:, :].T)\n");
+  EXPECT_NE(refused.find("threads move matrices of shared memory as they lie"), std::string::npos)
+      << refused;
+}
+
 TEST(LanguageConstructs, FunctionsAreInlinedWithTheirDefaults) {
   EXPECT_EQ(dumped("def pause(n, m=2):\n    wgmma.wait(n)\n    return n + m\n"
                    "@kernel(threads=128)\ndef k(f: fn = pause):\n    wgmma.wait(f(1))\n"

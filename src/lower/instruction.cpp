@@ -44,10 +44,20 @@ std::string element(const Operand& o, const Passed& p, int64_t i) {
   return name;
 }
 
+/// Products take tf32 as 32 bits, and no register of a float.
+bool takes_bits(const Form& form) {
+  return form.name.starts_with("wgmma.") || form.name.starts_with("mma.");
+}
+
 /// `"r"(barrier)`. A 32-bit register may hold a float where the instruction does not care.
-std::string bound(const arch::Slot& slot, const Operand& o, const Passed& p) {
+std::string bound(const Form& form, const arch::Slot& slot, const Operand& o, const Passed& p) {
   std::string constraint = slot.constraint;
-  if (constraint.back() == 'r' && p.type == "float") constraint.back() = 'f';
+  if (constraint.back() == 'r' && p.type == "float") {
+    if (takes_bits(form) && o.direction == arch::Direction::in)
+      return fmt::format("\"{}\"(__float_as_uint({}))", constraint,
+                         element(o, p, slot.register_index));
+    constraint.back() = 'f';
+  }
   return fmt::format("\"{}\"({})", constraint, element(o, p, slot.register_index));
 }
 
@@ -88,7 +98,7 @@ std::string function(const Form& form, const arch::Rendered& r, const std::strin
   for (const arch::Slot& s : r.slots) {
     const Operand& o = form.operands[s.operand];
     (o.direction == arch::Direction::in ? read : written)
-        .push_back(bound(s, o, operands[s.operand]));
+        .push_back(bound(form, s, o, operands[s.operand]));
   }
   std::string out = fmt::format("/// {}.\n", form.doc);
   if (!constants.empty()) out += fmt::format("template <{}>\n", join(constants, ", "));

@@ -45,6 +45,21 @@ TEST(LowerInstruction, ConstantsAndArraysAndFloats) {
   EXPECT_THAT(all.functions(), HasSubstr("\"f\"(from), \"r\"(by)"));
 }
 
+TEST(LowerInstruction, ProductsTakeFloatsAsBits) {
+  Names names;
+  Instructions all(names);
+  const Passed one{By::constant, "int", {"1"}};
+  ASSERT_TRUE(all.call(form("wgmma.f32.tf32.tf32.rs"), {{"n", "8"}},
+                       {{By::pointer, "float", {"sums"}},
+                        {By::pointer, "float", {"a + 4"}},
+                        {By::value, "uint64_t", {"b"}},
+                        {By::value, "uint32_t", {"1"}},
+                        one,
+                        one}));
+  EXPECT_THAT(all.functions(), HasSubstr("\"+f\"(d[0])"));
+  EXPECT_THAT(all.functions(), HasSubstr("\"r\"(__float_as_uint(a[0]))"));
+}
+
 TEST(LowerInstruction, RefusesModifiersThatTheFormLacks) {
   Names names;
   Instructions all(names);

@@ -72,6 +72,7 @@ TSR_FN float tsr_exp2(float x) {
   return tsr_scale(p, tsr_as_uint(big) - 0x4b400000u);
 }
 TSR_FN float tsr_round_tf32(float x) { return x - x == 0.0f ? tsr_as_float((tsr_as_uint(x) + 0x1000u) & 0xffffe000u) : x; }
+TSR_FN float tsr_round_tf32_finite(float x) { return tsr_as_float((tsr_as_uint(x) + 0x1000u) & 0xffffe000u); }
 TSR_FN float tsr_exp2_flushed(float x) { const float y = tsr_exp2(x); return y < 0x1p-126f ? 0.0f : y; }
 TSR_FN float tsr_expm1(float x) {
   x = x > 89.0f ? 89.0f : x;
@@ -217,6 +218,7 @@ TSR_FN float tsr_tan(float x) { return tanf(x); }
 TSR_FN float tsr_exp(float x) { return expf(x); }
 TSR_FN float tsr_exp2(float x) { return exp2f(x); }
 TSR_FN float tsr_round_tf32(float x) { return x - x == 0.0f ? __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u) : x; }
+TSR_FN float tsr_round_tf32_finite(float x) { return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u); }
 #ifdef __CUDACC__
 TSR_FN float tsr_exp2_flushed(float x) {
   float y;

@@ -1,5 +1,6 @@
-// Products written in the kernel language: kernels/gemm.py with the pattern's epilogue as a
-// function. They are proved before they are compiled, and a compiler takes a second for one.
+// Products written in the kernel language: kernels/gemm.py, or kernels/gemm_fp32.py at the accuracy
+// of float32, with the pattern's epilogue as a function. They are proved before they are compiled,
+// and a compiler takes a second for one.
 #include <algorithm>
 #include <limits>
 
@@ -50,25 +51,29 @@ Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
   if (!arch.has("wgmma") || !arch.has("tma"))
     return error(fail(unsupported_gemm, "{} has no wgmma and TMA", arch.name));
   const int bytes = size_of(p.a.dtype);
+  const bool splits = tile_gemm_splits(p);
   const bool tf32 = bytes == 4 && p.precision == Precision::tf32;
-  if (bytes > 2 && !tf32)
+  if (bytes > 2 && !tf32 && !splits)
     return error(fail(unsupported_gemm, "operands are {} at {} accuracy", name_of(p.a.dtype),
                       name_of(p.precision))
-                     .expect("elements of 16 or 8 bits, or float32 as tf32"));
+                     .expect("elements of 16 or 8 bits, or float32 as tf32 or at fp32 accuracy"));
+  if (splits && (p.paired() || !p.parts.empty()))
+    return error(fail(unsupported_gemm, "parts of the columns at fp32 accuracy")
+                     .expect("one function for all columns"));
   for (const Matrix* m : {&p.a, &p.b}) {
     if (!m->aligned())
       return error(fail(unsupported_gemm, "an operand is not aligned for TMA")
                        .expect("strides and offset that are multiples of 16 bytes")
                        .but_found("stride {}, batch stride {}, offset {} of {}", m->ld, m->batch,
                                   m->offset, name_of(m->dtype)));
-    if (bytes != 2 && !m->columns_contiguous)
+    if (bytes != 2 && !m->columns_contiguous && !splits)
       return error(fail(unsupported_gemm, "an operand of {} bytes is not contiguous along K", bytes)
                        .expect("rows along K: wgmma transposes elements of 16 bits alone"));
   }
   for (const Matrix& d : p.outputs)
     if (!d.columns_contiguous)
       return error(fail(unsupported_gemm, "results of different directions"));
-  // As kernels/gemm.py declares them.
+  // As the kernel files declare them.
   const int64_t most = int64_t{1} << (p.l > 1 ? 19 : 20);
   if (std::max({p.m, p.n, p.k}) >= most || p.l >= (1 << 16))
     return error(fail(unsupported_gemm, "{} x {} x {} in {} batches", p.m, p.n, p.k, p.l)
@@ -97,7 +102,8 @@ std::map<std::string, TileSlices> slices(const GemmProblem& p, const arch::Arch&
                                          const TileGemmSpace& whole,
                                          std::vector<Candidate>& sketches,
                                          std::map<std::string, int>& pruned) {
-  constexpr double margin = 1.25;  // what the model of times may be off
+  if (tile_gemm_splits(p)) return {};  // the language has no slices at that accuracy
+  constexpr double margin = 1.25;      // what the model of times may be off
   double best = std::numeric_limits<double>::infinity();
   for (const auto& [config, ms] : whole.configs) best = std::min(best, ms);
   TileSlicesSpace found = tile_slices_configs(p, arch);
@@ -161,10 +167,12 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer tile_gemm{
-    "tile_gemm",
-    "kernels/gemm.py and kernels/gemm_slices.py, written in the kernel language and proved before "
-    "they are compiled: operands of 16 and 8 bits, tf32 along K; epilogues as functions",
-    Kind::synthesized, "gemm", realize};
+extern const Realizer tile_gemm{"tile_gemm",
+                                "kernels/gemm.py, kernels/gemm_fp32.py and kernels/gemm_slices.py, "
+                                "written in the kernel language "
+                                "and proved before they are compiled: operands of 16 and 8 bits, "
+                                "tf32 along K, float32; epilogues "
+                                "as functions",
+                                Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

@@ -96,7 +96,9 @@ TEST(TileGemm, WhatTmaCannotStoreLeavesFromRegisters) {
 TEST(TileGemm, SaysWhatItLeavesToOthers) {
   for (const char* problem :
        {R"({"m":512,"n":512,"k":512,"b_major":"n","dtype":"float32","precision":"tf32"})",
-        R"({"m":512,"n":512,"k":512,"dtype":"float32","precision":"fp32"})",
+        R"({"m":512,"n":512,"k":67,"dtype":"float32","precision":"fp32"})",
+        R"({"m":260,"n":512,"k":136,"dtype":"float32","precision":"fp32","epilogue":"bias_rotary",
+            "rotated":384,"head_dim":64,"positions":65})",
         R"({"m":64,"n":64,"k":67})",
         R"({"m":512,"n":512,"k":512,"epilogue":"rotary","rotated":384,"head_dim":8})"}) {
     const auto s = space_of(problem);
@@ -178,6 +180,22 @@ TEST(TileGemm, WhereBlocksHaveSeveralTilesTwoRolesMayTakeThemByTurns) {
   EXPECT_GT(square_tiles, 0);
   testing::expect_compiles(*found.front().source);
   EXPECT_TRUE(by_turns(R"({"m":520,"n":264,"k":136})").empty());
+}
+
+TEST(TileGemm, Float32IsTakenApart) {
+  const char* problem = R"({"m":260,"n":132,"k":100,"batch":2,"a_major":"m","b_major":"n",
+                            "dtype":"float32","precision":"fp32","epilogue":"bias_gelu"})";
+  const Space s = expect_space(problem);
+  std::set<int> columns;
+  for (const Candidate& c : s.candidates) {
+    EXPECT_EQ(c.config["mainloop"], "split_registers") << c.label();
+    EXPECT_EQ(c.config["promote"], 4) << c.label();
+    columns.insert(c.config["tile"][1].get<int>());
+  }
+  EXPECT_EQ(columns, (std::set<int>{64, 96, 128, 160}));
+  const auto proof = s.candidates.front().source->prove();
+  EXPECT_TRUE(proof) << to_text(proof.error());
+  testing::expect_compiles(*s.candidates.front().source);
 }
 
 TEST(TileGemm, Compiles) {

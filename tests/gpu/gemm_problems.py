@@ -129,6 +129,27 @@ SETS["tile_pairs"] = [
     dict(dict(ROTARY, epilogue="scaled_rotary"), name="llama qkv of raw + rotary", **BESIDE),
 ]
 SETS["tile"] += SETS["tile_pairs"]
+# At the accuracy of float32 (kernels/gemm_fp32.py), beside both others that reach it.
+BY_PARTS = dict(realizers=["tile_gemm", "wgmma_gemm", "cutlass_gemm_fp32"], limit=12, **FP32)
+SETS["tile_fp32"] = [
+    dict(SQUARE, name="L1-1 fp32", **BY_PARTS),
+    dict(m=4096, n=4096, k=4096, name="4096 fp32, k-major", **BY_PARTS),
+    dict(BATCHED, name="L1-3 fp32", **BY_PARTS),
+    dict(m=65536, n=2304, k=768, epilogue="bias", name="qkv fp32", **BY_PARTS),
+    dict(m=65536, n=3072, k=768, epilogue="bias_gelu", name="up+gelu fp32", **BY_PARTS),
+    dict(m=65536, n=768, k=768, epilogue="bias", name="out fp32", **BY_PARTS),
+    # Sums of one sign: what the tensor cores cut off adds up.
+    dict(m=4096, n=4096, k=4096, name="4096 fp32, positive", positive=True, **BY_PARTS),
+]
+# Verified with it: every configuration, at extents that no tile divides, in all layouts.
+TILE_FP32_CHECKS = [
+    dict(m=520, n=264, k=136, epilogue="bias_residual", **FP32),
+    dict(m=520, n=264, k=1032, a_major="m", b_major="n", **FP32),
+    dict(m=260, n=132, k=100, batch=2, shared_b=True, a_major="m", epilogue="bias", **FP32),
+    dict(m=260, n=132, k=100, batch=2, b_major="n", epilogue="bias_gelu", **FP32),
+    dict(m=260, n=132, k=100, batch=3, d_major="m", epilogue="bias", **FP32),
+    dict(m=67, n=70, k=136, epilogue="bias_residual", **FP32),
+]
 # Products with too few tiles for the machine: slices of k (kernels/gemm_slices.py). They belong to `tile`.
 BY_SLICES = dict(realizers=["tile_gemm", "wgmma_split_k"], limit=16)
 SETS["slices"] = [
@@ -270,6 +291,8 @@ def problems_of(sets: list[str]) -> list[dict]:
         problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in TILE_CHECKS]
     if "tile" in sets or "tile_pairs" in sets:
         problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in TILE_PAIR_CHECKS]
+    if "tile_fp32" in sets:
+        problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in TILE_FP32_CHECKS]
     if "slices" in sets:
         problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in SLICE_CHECKS]
     if "checks" in sets:

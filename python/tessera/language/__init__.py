@@ -116,7 +116,8 @@ def zeros(element: Word, extents: list[int]) -> Any:
 def load(box: Any, fill: float = 0.0, lanes: int = 0, like: Any = None) -> Any:
     """A box of a tensor in registers; what lies outside of the tensor is `fill`. `lanes`: threads along a row.
 
-    `like`: registers that the box goes together with, and lies in the threads as.
+    `like`: registers that the box goes together with, and lies in the threads as. A matrix of shared memory in the
+    place of a box has neither `fill` nor `lanes`.
     """
     _refuse("load")
 
@@ -267,6 +268,7 @@ relu, silu, sigmoid, tanh, gelu_erf, gelu_tanh, exp, exp2, log, log2, sqrt, rsqr
         *("erf", "maximum", "minimum", "where"),
     )
 )
+round_tf32, round_tf32_finite = (Word(n) for n in ("round_tf32", "round_tf32_finite"))
 
 __all__ = [
     name

@@ -2,6 +2,7 @@
 // outside of the tensor is bounded.
 #include "language/elaborator.h"
 #include "language/tile_layout.h"
+#include "language/transfer.h"
 #include "term/query.h"
 #include "term/rules.h"
 
@@ -30,41 +31,9 @@ bool may_be_wide(const core::Tensor& t, const BoxRef& box, int64_t n) {
          box.dims[last].extent % n == 0;
 }
 
-/// Slots in vectors of n: neighbours along the last dimension, from a multiple of n on.
-bool has_vectors(const Layout& layout, const std::vector<int64_t>& tile, int64_t n) {
-  if (layout.mode(1).size() % n != 0) return false;
-  const auto column = [&](int64_t element) { return coordinates(element, tile).back(); };
-  for (const Digit& d : digits(layout.mode(0), tile))
-    if (d.extent > 1 && d.dim + 1 == static_cast<int>(tile.size()) && d.distance % n != 0)
-      return false;
-  const Layout slots = layout.mode(1);
-  for (int64_t s = 0; s < slots.size(); ++s)
-    if (column(slots(s)) % n != s % n ||
-        slots(s) - slots(s - s % n) != (s % n) * (elements_of(tile) / tile.back()))
-      return false;
-  return true;
-}
-
 /// Where slot `slot` of this thread lies in the tensor.
 std::vector<Term> place(Elaborator& e, const Transfer& t, Term slot) {
-  core::Builder& b = e.builder();
-  const std::vector<int64_t>& tile = t.registers.tile;
-  const Term lane = b.at().lane, warp = e.threads().warp;
-  const auto digit = [](Term index, const Digit& d, int64_t all) {
-    const Term high = d.weight == 1 ? index : floor_div(index, d.weight);
-    return term::simplify(d.weight * d.extent == all ? high : floor_mod(high, d.extent));
-  };
-  std::vector<Term> at(tile.size());
-  const auto add = [&](const Digit& d, Term value) {
-    if (d.dim < 0 || d.extent == 1 || value->facts.constant() == 0) return;
-    Term& sum = at[static_cast<std::size_t>(d.dim)];
-    const Term part = d.distance == 1 ? value : value * d.distance;
-    sum = sum ? sum + part : part;
-  };
-  const Term thread = warp * 32 + lane;
-  const int64_t threads = t.layout.mode(0).size(), slots = t.layout.mode(1).size();
-  for (const Digit& d : digits(t.layout.mode(0), tile)) add(d, digit(thread, d, threads));
-  for (const Digit& d : digits(t.layout.mode(1), tile)) add(d, digit(slot, d, slots));
+  const std::vector<Term> at = inside(e, t.registers.tile, t.layout, slot);
   std::vector<Term> out;
   std::size_t kept = 0;
   for (const BoxRef::Dim& d : t.box.dims) {
@@ -126,30 +95,6 @@ Status transfer(Call& c, const Transfer& t, const std::optional<Elementwise>& fi
   return {};
 }
 
-/// How a box lies beside registers that it goes together with: as they do, with one element along
-/// the dimensions where the box has one.
-Result<Layout> layout_beside(Call& c, const std::vector<int64_t>& tile) {
-  Elaborator& e = c.e;
-  TESSERA_TRY(like, c.the<Fragment>("like", "registers: acc"));
-  TESSERA_TRY(layout, e.layout_of(like, c.span_of("like")));
-  std::vector<int64_t> shape = like.tile;
-  bool fits = tile.size() == shape.size();
-  for (std::size_t d = 0; fits && d < tile.size(); ++d) {
-    if (tile[d] == 1 && shape[d] != 1) {
-      layout = without(layout, shape, static_cast<int>(d));
-      shape[d] = 1;
-    }
-    fits = tile[d] == shape[d];
-  }
-  if (fits) return layout;
-  return error(fail(wrong_shape, "the box does not go together with the registers")
-                   .label(e.label(c.span_of("box"), "a box of " + shape_text(tile)))
-                   .label(e.label(c.span_of("like"), "registers of " + shape_text(like.tile)))
-                   .expect("{}, or 1 along a dimension", shape_text(like.tile))
-                   .but_found("{}", shape_text(tile))
-                   .help("take a box of the same extents"));
-}
-
 /// The widest vectors that the addresses and the layout allow.
 int64_t vector_of(const core::Tensor& tensor, const BoxRef& box, const Layout& layout,
                   const std::vector<int64_t>& tile) {
@@ -160,8 +105,9 @@ int64_t vector_of(const core::Tensor& tensor, const BoxRef& box, const Layout& l
 }
 
 Result<Value> load(Call& c) {
+  if (c["box"].as<SharedRef>() != nullptr) return load_shared(c);
   Elaborator& e = c.e;
-  TESSERA_TRY(box, c.the<BoxRef>("box", "a box of a tensor: X[m, :]"));
+  TESSERA_TRY(box, c.the<BoxRef>("box", "a box of a tensor, X[m, :], or shared memory"));
   TESSERA_TRY(lanes, c.integer("lanes", 0));
   const core::Tensor tensor = e.builder().kernel()[box.id];
   const std::vector<int64_t> tile = shape_of(box);
@@ -193,8 +139,9 @@ Result<Value> load(Call& c) {
 }
 
 Result<Value> store(Call& c) {
+  if (c["box"].as<SharedRef>() != nullptr) return store_shared(c);
   Elaborator& e = c.e;
-  TESSERA_TRY(box, c.the<BoxRef>("box", "a box of a tensor: Y[m, n]"));
+  TESSERA_TRY(box, c.the<BoxRef>("box", "a box of a tensor, Y[m, n], or shared memory"));
   TESSERA_TRY(what, e.elementwise(c["values"], c.span_of("values")));
   const core::Tensor tensor = e.builder().kernel()[box.id];
   if (what.tile != shape_of(box))
@@ -223,9 +170,11 @@ Result<Value> store(Call& c) {
 
 constexpr Builtin records[] = {
     {"load", "box, fill=, lanes=, like=",
-     "A box of a tensor in registers; what lies outside of the tensor is `fill`, or 0", load},
-    {"store", "values, box", "Elements to a box of a tensor, as far as it lies in the tensor",
-     store},
+     "A box of a tensor in registers; what lies outside of the tensor is `fill`, or 0. Or a matrix "
+     "of shared memory",
+     load},
+    {"store", "values, box",
+     "Elements to a box of a tensor, as far as it lies in the tensor; or to shared memory", store},
 };
 
 }  // namespace

@@ -131,9 +131,25 @@ Result<Value> barrier(Call& c) {
   return Value{out};
 }
 
-/// "wgmma": as its sums lie; else a layout as it is written.
-Result<Layout> named_layout(Call& c, const std::vector<int64_t>& tile) {
+/// As wgmma takes its first operand in registers: what it takes along k at a time, side by side.
+std::optional<Layout> left_operand(DType element, const std::vector<int64_t>& tile) {
+  const auto type = element == DType::float32    ? arch::Element::tf32
+                    : element == DType::bfloat16 ? arch::Element::bf16
+                                                 : arch::Element::f16;
+  const auto w = arch::wgmma(type, type, arch::Element::f32, arch::Feed::registers, 8);
+  if (!w || tile[1] % w->k() != 0 || size_of(element) != arch::bytes_of(type)) return {};
+  const Layout one = accumulators(w->a_layout(), tile[0]);
+  return Layout(IntTuple::tuple({one.mode(0).shape(),
+                                 IntTuple::tuple({one.mode(1).shape(), tile[1] / w->k()})}),
+                IntTuple::tuple({one.mode(0).stride(),
+                                 IntTuple::tuple({one.mode(1).stride(), tile[0] * w->k()})}));
+}
+
+/// "wgmma": as its sums lie; "wgmma_a": as its first operand; else a layout as it is written.
+Result<Layout> named_layout(Call& c, DType element, const std::vector<int64_t>& tile) {
   TESSERA_TRY(text, c.text("layout", ""));
+  if (text == "wgmma_a" && tile.size() == 2 && tile[0] % 64 == 0)
+    if (const auto left = left_operand(element, tile)) return *left;
   if (text == "wgmma" && tile.size() == 2 && tile[0] % 64 == 0) {
     using arch::Element;
     const auto w =
@@ -144,7 +160,8 @@ Result<Layout> named_layout(Call& c, const std::vector<int64_t>& tile) {
   if (parsed && parsed->rank() == 2) return *parsed;
   return error(fail(no_layout, "this is no layout of threads and their elements")
                    .label(c.e.label(c.span_of("layout")))
-                   .expect("a layout of two modes, as docs/layouts.md writes them, or \"wgmma\"")
+                   .expect("a layout of two modes, as docs/layouts.md writes them, \"wgmma\" or "
+                           "\"wgmma_a\"")
                    .but_found("{}", parsed ? to_string(*parsed) : parsed.error().message)
                    .help("write `layout=\"(128,4):(1,128)\"`, from (thread, slot) to the element, "
                          "first dimension fastest"));
@@ -178,7 +195,7 @@ Result<Value> registers(Call& c) {
   TESSERA_TRY(extents, c.extents("extents"));
   std::optional<Layout> layout;
   if (c.find("layout") != nullptr) {
-    TESSERA_TRY(named, named_layout(c, extents));
+    TESSERA_TRY(named, named_layout(c, element, extents));
     layout = named;
   } else if (c.find("like") != nullptr) {
     TESSERA_TRY(beside, layout_like(c, extents));

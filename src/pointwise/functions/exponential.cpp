@@ -25,6 +25,9 @@ constexpr Function functions[] = {
     {"exp2", 1, [](Args a) { return std::exp2(a[0]); }, "tsr_exp2({0})", "aten.exp2"},
     // To 10 bits after the leading one, ties away from zero: an operand of a tf32 product.
     {"round_tf32", 1, round_tf32, "tsr_round_tf32({0})"},
+    // The same in two instructions. Of what is no number another bit pattern may come, and x less
+    // it is NaN all the same.
+    {"round_tf32_finite", 1, round_tf32, "tsr_round_tf32_finite({0})"},
     // Results below 2^-126 are 0, and on a GPU it is one instruction: for softmax.
     {"exp2_flushed", 1,
      [](Args a) {

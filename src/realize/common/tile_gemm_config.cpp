@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/integers.h"
+#include "realize/common/split_model.h"
 #include "realize/common/tile_parts_text.h"
 
 namespace tessera::realize {
@@ -11,8 +12,37 @@ namespace {
 constexpr int row_bytes = 128;  // of an operand's tile: one swizzle's width
 constexpr int least_stages = 3;
 constexpr int store_buffers = 2;  // a consumer warpgroup
+constexpr int split_halves = 4;   // of slots, of which both parts of B have a place
+
+/// What kernels/gemm_fp32.py makes: tiles of 128 rows.
+TileGemmSpace split_configs(const GemmProblem& p, const arch::Arch& arch) {
+  TileGemmSpace space;
+  for (const int columns : {64, 96, 128, 160})
+    for (const int group : {4, 8, 16}) {
+      TileGemmConfig c{.columns = columns,
+                       .group = group,
+                       .direct = true,
+                       .promote = 128 / tile_gemm_depth(p),
+                       .split = true};
+      c.stages = tile_gemm_stages(c, p, arch.shared_memory_per_block);
+      if (const auto reason = tile_gemm_refuses(c, p, arch)) {
+        ++space.pruned[*reason];
+        continue;
+      }
+      Sm90Config model = tile_gemm_model(c, p);
+      model.mainloop = Mainloop::split_registers;
+      // Tiles of rows side by side share B in the cache; which number is best is not known.
+      const double other = group == 8 ? 1.0 : 1.01;
+      space.configs.emplace_back(c, other * predict_split_ms(model, p, arch));
+    }
+  return space;
+}
 
 }  // namespace
+
+bool tile_gemm_splits(const GemmProblem& p) {
+  return p.precision == Precision::fp32 && p.a.dtype == DType::float32;
+}
 
 std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const GemmProblem& p,
                                              const arch::Arch& arch) {
@@ -23,7 +53,9 @@ std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const Gemm
     return "more accumulators than a thread has registers for";
   if (c.stages < least_stages) return "shared memory: too few stages";
   if (auto reason = tile_refuses_parts(c, p)) return reason;
-  if (!p.b.columns_contiguous && c.columns % 64 != 0) return "N-major weights come in blocks of 64";
+  const bool as_it_lies = c.split;  // threads read the operands, not wgmma
+  if (!as_it_lies && !p.b.columns_contiguous && c.columns % 64 != 0)
+    return "N-major weights come in blocks of 64";
   if (!p.b.columns_contiguous && c.cluster_m == 2 && c.columns % 128 != 0)
     return "two blocks share N-major weights in blocks of 64";
   if (!p.a.columns_contiguous && c.cluster_n == 2 && c.rows % 128 != 0)
@@ -38,7 +70,8 @@ std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const Gemm
   if ((tiles_m % c.cluster_m != 0 && tiles_m < 8) || (tiles_n % c.cluster_n != 0 && tiles_n < 8))
     return "cluster leaves blocks idle";
   const int64_t covered = tiles_m * c.rows * tiles_n * c.columns;
-  const bool smallest = (c.rows == 64 || tiles_m > 1) && (c.columns == 32 || tiles_n > 1);
+  const int low = c.split ? 128 : 64, narrow = c.split ? 64 : 32;
+  const bool smallest = (c.rows == low || tiles_m > 1) && (c.columns == narrow || tiles_n > 1);
   if (covered > 2 * p.m * p.n && !smallest) return "tile wastes half its work";
   return std::nullopt;
 }
@@ -53,6 +86,7 @@ Json TileGemmConfig::to_json(const GemmProblem& p) const {
             {"scheduler", "persistent"},
             {"group", group}};
   if (promote > 0) j["promote"] = promote;
+  if (split) j["mainloop"] = "split_registers";
   return j;
 }
 
@@ -94,7 +128,8 @@ int tile_gemm_stages(const TileGemmConfig& c, const GemmProblem& p, int64_t shar
                                   : int64_t{store_buffers} * c.turns() * c.warpgroups() * 64 *
                                         tile_gemm_part(c) * size_of(p.outputs.front().dtype);
   const int64_t stage = int64_t{row_bytes} * (c.rows + c.columns);
-  return static_cast<int>(std::min((shared_bytes - stores - barriers) / stage, most));
+  const int64_t parts = c.split ? int64_t{split_halves} * row_bytes * c.columns : 0;
+  return static_cast<int>(std::min((shared_bytes - stores - parts - barriers) / stage, most));
 }
 
 bool tile_gemm_stores_by_tma(const GemmProblem& p) {
@@ -113,6 +148,7 @@ Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p) {
 }
 
 TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
+  if (tile_gemm_splits(p)) return split_configs(p, arch);
   TileGemmSpace space;
   // What the additions take of a slot's time, where another warpgroup multiplies meanwhile and
   // where the tensor cores stand still: guesses.

@@ -1,5 +1,5 @@
-// The choices that make a product of kernels/gemm.py: tiles, cluster, stages of the ring, how
-// results leave.
+// The choices that make a product of kernels/gemm.py, or of kernels/gemm_fp32.py: tiles, cluster,
+// stages of the ring, how results leave.
 #pragma once
 
 #include <optional>
@@ -21,6 +21,8 @@ struct TileGemmConfig {
   bool direct = false;  // results leave from registers, not by TMA
   /// Slots of the ring that the tensor cores sum before float32 takes over; 0: all of k.
   int promote = 0;
+  /// kernels/gemm_fp32.py: each element in two parts of tf32.
+  bool split = false;
 
   [[nodiscard]] Json to_json(const GemmProblem& p) const;
   /// Roles of consumers.
@@ -53,6 +55,9 @@ std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const Gemm
 bool tile_gemm_stores_by_tma(const GemmProblem& p);
 /// The configuration as the model of times (sm90_config.h) knows it.
 Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p);
+
+/// Whether the problem asks for the accuracy of float32.
+bool tile_gemm_splits(const GemmProblem& p);
 
 struct TileGemmSpace {
   std::vector<std::pair<TileGemmConfig, double>> configs;  // with predicted ms, in no order

@@ -169,48 +169,68 @@ std::string meaning_of(const GemmProblem& p, const std::string& sum) {
   return join(equations, "; ");
 }
 
+namespace {
+
+using Constants = std::map<std::string, language::Constant>;
+
+language::Constant integer(int64_t v) {
+  return v;
+}
+language::Constant element(DType t) {
+  return std::string(short_name(t));
+}
+
+/// What both files say of a problem and its tiles.
+Constants common_constants(const GemmProblem& p, const TileGemmConfig& c) {
+  const Matrix& d = p.outputs.front();
+  const auto order = [](const Matrix& m) { return integer(m.columns_contiguous ? 1 : 2); };
+  return {{"RESULT", element(d.dtype)},
+          {"BN", integer(c.columns)},
+          {"STAGES", integer(c.stages)},
+          {"GROUP", integer(c.group)},
+          {"BATCHES", integer(p.l > 1 ? 1 : 0)},
+          {"A_BATCHES", integer(p.l > 1 && p.a.batch != 0 ? 1 : 0)},
+          {"B_BATCHES", integer(p.l > 1 && p.b.batch != 0 ? 1 : 0)},
+          {"A_ORDER", order(p.a)},
+          {"B_ORDER", order(p.b)},
+          {"C_ORDER", integer(1)},
+          {"M_MULTIPLE", integer(1)},
+          // What leaves are loaded by depends on what is known of the columns.
+          {"N_MULTIPLE", integer(std::gcd(p.n, int64_t{8}))},
+          {"K_MULTIPLE", integer(1)},
+          {"C_MULTIPLE", integer(d.alignment())},
+          {"PROMOTE", integer(c.promote)}};
+}
+
+/// What kernels/gemm.py says besides.
+Constants gemm_constants(const GemmProblem& p, const TileGemmConfig& c) {
+  Constants all = common_constants(p, c);
+  all.merge(Constants{{"ELEMENT", element(p.a.dtype)},
+                      {"BM", integer(c.rows)},
+                      {"ROWS", integer(c.warpgroup_rows)},
+                      {"BK", integer(tile_gemm_depth(p))},
+                      {"CLUSTER", integer(int64_t{c.cluster_m} * c.cluster_n)},
+                      {"BESIDE", integer(c.cluster_n > 1 ? 1 : 0)},
+                      {"ROUND", integer(p.a.dtype == DType::float32 ? 1 : 0)},
+                      {"TURNS", integer(c.turns())},
+                      {"PART", integer(tile_parts_columns(c, p))},
+                      {"HALF", integer(tile_parts_half(p))},
+                      {"DIRECT", integer(c.direct ? 1 : 0)}});
+  return all;
+}
+
+}  // namespace
+
 Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig& c,
                                       const arch::Arch& arch) {
   TESSERA_TRY(epilogue, p.parts.empty() ? epilogue_function(p)
                                         : parts_function(p, int64_t{64} * c.warpgroups()));
-  const Source source("kernels/gemm.py", std::string(kernel_file("gemm.py")) + epilogue);
-  const Matrix& d = p.outputs.front();
-  const auto element = [](DType t) { return language::Constant(std::string(short_name(t))); };
-  const auto integer = [](int64_t v) { return language::Constant(v); };
-  // What leaves are loaded by depends on what is known of the columns.
-  const int64_t columns = std::gcd(p.n, int64_t{8});
-  const auto order = [](const Matrix& m) { return m.columns_contiguous ? 1 : 2; };
-  const int64_t half = tile_parts_half(p);
-  const std::string function = half > 0 ? "turned" : "epilogue";
-  const language::Options options{
-      .constants = {{"ELEMENT", element(p.a.dtype)},
-                    {"RESULT", element(d.dtype)},
-                    {"BM", integer(c.rows)},
-                    {"ROWS", integer(c.warpgroup_rows)},
-                    {"BN", integer(c.columns)},
-                    {"BK", integer(tile_gemm_depth(p))},
-                    {"STAGES", integer(c.stages)},
-                    {"GROUP", integer(c.group)},
-                    {"CLUSTER", integer(int64_t{c.cluster_m} * c.cluster_n)},
-                    {"BESIDE", integer(c.cluster_n > 1 ? 1 : 0)},
-                    {"BATCHES", integer(p.l > 1 ? 1 : 0)},
-                    {"A_BATCHES", integer(p.l > 1 && p.a.batch != 0 ? 1 : 0)},
-                    {"B_BATCHES", integer(p.l > 1 && p.b.batch != 0 ? 1 : 0)},
-                    {"A_ORDER", integer(order(p.a))},
-                    {"B_ORDER", integer(order(p.b))},
-                    {"C_ORDER", integer(1)},
-                    {"M_MULTIPLE", integer(1)},
-                    {"N_MULTIPLE", integer(columns)},
-                    {"K_MULTIPLE", integer(1)},
-                    {"C_MULTIPLE", integer(d.alignment())},
-                    {"ROUND", integer(p.a.dtype == DType::float32 ? 1 : 0)},
-                    {"TURNS", integer(c.turns())},
-                    {"PART", integer(tile_parts_columns(c, p))},
-                    {"HALF", integer(half)},
-                    {"DIRECT", integer(c.direct ? 1 : 0)},
-                    {"PROMOTE", integer(c.promote)},
-                    {function, language::Constant(function)}},
-      .means = meaning_of(p)};
+  const std::string file = c.split ? "gemm_fp32.py" : "gemm.py";
+  const Source source("kernels/" + file, std::string(kernel_file(file)) + epilogue);
+  const std::string function = tile_parts_half(p) > 0 ? "turned" : "epilogue";
+  language::Options options{.constants = c.split ? common_constants(p, c) : gemm_constants(p, c),
+                            .means = meaning_of(p)};
+  options.constants.emplace(function, language::Constant(function));
   TESSERA_TRY(kernel, language::elaborate(source, "gemm", options));
   for (const Diagnostic& finding : core::verify(kernel, arch)) return error(finding);
   return kernel;

@@ -1,5 +1,5 @@
-// A product as a kernel of the kernel language: kernels/gemm.py with a problem's types and layouts,
-// and an epilogue function that is written from the problem's DAG.
+// A product as a kernel of the kernel language: kernels/gemm.py, or kernels/gemm_fp32.py, with a
+// problem's types and layouts, and an epilogue function that is written from the problem's DAG.
 #pragma once
 
 #include <map>
@@ -28,7 +28,7 @@ Status finite_numbers(const pointwise::Dag& dag);
 /// of products, where one is given: then the problem has neither parts nor pairs.
 std::string meaning_of(const GemmProblem& p, const std::string& sum = "");
 
-/// The kernel, verified. Its source is kernels/gemm.py with the function behind it.
+/// The kernel, verified. Its source is the file with the function behind it.
 Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig& c,
                                       const arch::Arch& arch);
 

@@ -1,0 +1,79 @@
+// The walk through one turn of a loop over k (made.h).
+#pragma once
+
+#include <set>
+#include <unordered_map>
+
+#include "check/expression.h"
+#include "check/made.h"
+
+namespace tessera::check {
+
+class MadeOperands::Walk {
+ public:
+  Walk(const core::Kernel& kernel, const Runs& runs, const std::vector<Place>& all,
+       const Means& means, const core::Role& role, const core::For& loop);
+
+  std::string why;  // what could not be decided of the turn
+
+  using Id = Formulas::Id;
+  /// What a place of a matrix holds: a formula, at a lane.
+  struct Held {
+    Id value = Formulas::none;
+    int lane = 0;
+    const core::Op* store = nullptr;
+  };
+  /// [row * steps + step]
+  using Matrix = std::vector<Held>;
+  /// A product's matrix, by its op, operand and warpgroup; nullptr: the walk did not come there.
+  [[nodiscard]] const Matrix* matrix(const core::Op* product, bool is_a, int group) const;
+  /// Nothing where the value is not followed.
+  std::optional<Element> element(const Held& held);
+  /// A slot of which a copy contradicts the law.
+  [[nodiscard]] const Operand* faulty() const;
+
+ private:
+  void body(const core::Body& b, const std::vector<int>& warps);
+  void branch(const core::If& branch, const std::vector<int>& warps);
+  void forget(const core::Body& b);
+  void compute(const core::Compute& c, int warp);
+  void issue(const core::Op& op, int warp);
+  void load(const core::Op& op, int warp);
+  void store(const core::Op& op, int warp);
+  void product(const core::Op& op, int warp);
+  void keep_left(const core::Op& op, const core::Slice& a, int warp, int64_t depth);
+  void keep_right(const core::Op& op, const core::SharedAt& at, int warp, int64_t rows,
+                  int64_t depth);
+  bool sees_stores(const core::Op& op, core::SharedId shared, const std::string& slot);
+
+  /// The slot of a ring that a reference names, as a text that other references to it have too;
+  /// nothing where it depends on the lane.
+  std::optional<std::string> slot_of(const core::SharedAt& at);
+  /// The operand that a load's slot was copied from, as a number of `sources_`.
+  std::optional<int> source(const core::Op& op, const core::SharedAt& at);
+  std::optional<int64_t> value(Term t);
+  int64_t number(Term t);
+  int64_t& symbol(Term leaf) { return values_[static_cast<std::size_t>(leaf->symbol->index)]; }
+  Id& slot(int warp, core::RegistersId registers, int64_t at);
+  void fail(std::string reason) {
+    if (why.empty()) why = std::move(reason);
+  }
+
+  const core::Kernel& kernel_;
+  const Runs& runs_;
+  const std::vector<Place>& all_;
+  const Means& means_;
+  const core::Role& role_;
+  std::unordered_map<const core::Op*, const Place*> places_;
+  std::unordered_map<const term::Node*, Expression> compiled_;
+  Values values_;
+  Formulas formulas_;
+  std::vector<std::vector<std::vector<Id>>> registers_;  // by warp, registers and slot
+  std::map<std::pair<int, std::string>, std::map<std::pair<int64_t, int64_t>, Held>> shared_;
+  std::map<const core::Op*, std::set<std::string>> stored_to_;  // slots, by the store
+  std::vector<std::unique_ptr<Operand>> sources_;
+  std::map<const core::Op*, int> source_of_;
+  std::map<std::tuple<const core::Op*, bool, int>, Matrix> matrices_;
+};
+
+}  // namespace tessera::check
