@@ -82,7 +82,9 @@ def main() -> None:
             compiled.append(members[0])
             continue
         # By the path within src/: the same in every checkout, so that they share what ccache has.
-        text = "".join(f'#include "{member.relative_to(SRC)}"\n' for member in members)
+        # Headers come first: none is read with the names of a file before it.
+        headers = {line for member in members for line in re.findall(r'^#include ".*"$', member.read_text(), re.M)}
+        text = "\n".join([*sorted(headers), *(f'#include "{member.relative_to(SRC)}"' for member in members), ""])
         unit = folder / f"unit_{i}.cpp"
         if not unit.exists() or unit.read_text() != text:
             unit.write_text(text)
