@@ -6,6 +6,7 @@ file of the unit has as well go to different ones: in one, the compiler would re
 C++ is read as clang-format leaves it: what stands at the first column is at the top.
 """
 
+import functools
 import re
 import sys
 from pathlib import Path
@@ -48,6 +49,20 @@ def names(text: str) -> dict[str, str]:
     return result
 
 
+@functools.cache
+def types_of_headers(file: Path, folder: str) -> frozenset[str]:
+    """The types of the folder's headers that a file includes, or a header of it."""
+    text = file.read_text()
+    result = (
+        set(re.findall(r"^(?:struct|class|enum class|enum|union|using) (\w+)", text, re.M))
+        if file.suffix == ".h"
+        else set()
+    )
+    for header in re.findall(rf'^#include "({folder}/.*\.h)"$', text, re.M):
+        result |= types_of_headers(SRC / header, folder)
+    return frozenset(result)
+
+
 def clash(some: dict[str, str], others: dict[str, str]) -> bool:
     """A name that means one thing in one of them and another in the other. A type that a file has for itself is another
     than the one that files mention; of a function that is for all, files may have several forms."""
@@ -62,6 +77,8 @@ def units(files: list[Path], most: int = MOST) -> list[list[Path]]:
     result: list[tuple[list[Path], dict[str, str]]] = []
     for file in files:
         defined = names(file.read_text())
+        for name in types_of_headers(file, file.resolve().relative_to(SRC).parts[0]):
+            defined.setdefault(name, MENTIONED)
         for members, taken in result:
             if len(members) < most and not clash(defined, taken):
                 break
@@ -83,7 +100,7 @@ def main() -> None:
             continue
         # By the path within src/: the same in every checkout, so that they share what ccache has.
         # Headers come first: none is read with the names of a file before it.
-        headers = {line for member in members for line in re.findall(r'^#include ".*"$', member.read_text(), re.M)}
+        headers = {line for member in members for line in re.findall(r'^#include ".*\.h"$', member.read_text(), re.M)}
         text = "\n".join([*sorted(headers), *(f'#include "{member.relative_to(SRC)}"' for member in members), ""])
         unit = folder / f"unit_{i}.cpp"
         if not unit.exists() or unit.read_text() != text:
