@@ -78,7 +78,8 @@ def units(files: list[Path], most: int = MOST) -> list[list[Path]]:
     for file in files:
         defined = names(file.read_text())
         for name in types_of_headers(file, file.resolve().relative_to(SRC).parts[0]):
-            defined.setdefault(name, MENTIONED)
+            known = defined.setdefault(name, MENTIONED)
+            defined[name] = known if known in (MENTIONED, FOR_ALL) else OWN
         for members, taken in result:
             if len(members) < most and not clash(defined, taken):
                 break
