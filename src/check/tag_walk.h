@@ -23,7 +23,7 @@ struct Decided {
 };
 
 /// The tags that tensors have from the beginning.
-struct TensorTag {
+struct TagOfTensor {
   const core::Op* op = nullptr;
   int name = 0;
   Term value;
@@ -36,9 +36,9 @@ struct Tagging {
   const Runs& runs;
   std::vector<Place> places;
   std::vector<std::string> names;
-  std::map<int, std::vector<TensorTag>> tensors;  // by tensor
-  std::map<const core::Op*, Decided> decided;     // by assertion
-  std::set<int> retagged;                         // shared memory whose tags are said anew
+  std::map<int, std::vector<TagOfTensor>> tensors;  // by tensor
+  std::map<const core::Op*, Decided> decided;       // by assertion
+  std::set<int> retagged;                           // shared memory whose tags are said anew
   Carried carried;
   std::set<const term::Node*> numbered;  // symbols that get numbers in a walk
   std::map<std::string, Term> offsets;   // symbols of places in boxes, by name

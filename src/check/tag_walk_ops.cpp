@@ -168,7 +168,7 @@ TagWalk::Id TagWalk::of_tensor(core::TensorId t, const std::vector<Term>& corner
     number(offset) = at[d];
     offsets.push_back(offset);
   }
-  for (const TensorTag& tag : tags->second) {
+  for (const TagOfTensor& tag : tags->second) {
     auto found = box_tags_.find({key, tag.name});
     if (found == box_tags_.end()) {
       std::map<const term::Node*, Term> at_element;

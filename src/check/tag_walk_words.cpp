@@ -74,7 +74,7 @@ void TagWalk::explain(const core::Op* op, int name, int depth, Violation& v) {
     const std::string& of = kernel_[t].name;
     bool tagged = false;
     if (const auto tags = tagging_.tensors.find(t.index); tags != tagging_.tensors.end())
-      for (const TensorTag& tag : tags->second)
+      for (const TagOfTensor& tag : tags->second)
         if (tag.name == name) {
           add(loaded, fmt::format("`{}` is loaded here", of));
           add(tag.op, fmt::format("`{}` of `{}` is said here", under, of));
