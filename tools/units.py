@@ -49,6 +49,10 @@ def names(text: str) -> dict[str, str]:
     return result
 
 
+def headers_of(text: str) -> list[str]:
+    return [name for name in re.findall(r'^#include "(.*\.h)"$', RAW.sub('""', text), re.M) if (SRC / name).exists()]
+
+
 @functools.cache
 def types_of_headers(file: Path, folder: str) -> frozenset[str]:
     """The types of the folder's headers that a file includes, or a header of it."""
@@ -58,8 +62,9 @@ def types_of_headers(file: Path, folder: str) -> frozenset[str]:
         if file.suffix == ".h"
         else set()
     )
-    for header in re.findall(rf'^#include "({folder}/.*\.h)"$', text, re.M):
-        result |= types_of_headers(SRC / header, folder)
+    for header in headers_of(text):
+        if header.startswith(folder + "/"):
+            result |= types_of_headers(SRC / header, folder)
     return frozenset(result)
 
 
@@ -101,7 +106,7 @@ def main() -> None:
             continue
         # By the path within src/: the same in every checkout, so that they share what ccache has.
         # Headers come first: none is read with the names of a file before it.
-        headers = {line for member in members for line in re.findall(r'^#include ".*\.h"$', member.read_text(), re.M)}
+        headers = {f'#include "{header}"' for member in members for header in headers_of(member.read_text())}
         text = "\n".join([*sorted(headers), *(f'#include "{member.relative_to(SRC)}"' for member in members), ""])
         unit = folder / f"unit_{i}.cpp"
         if not unit.exists() or unit.read_text() != text:
