@@ -154,7 +154,9 @@ def race(torch, entrants, size, seconds):
     times = core_kernels.flushed_times(torch, [call for _, call in calls], flush, 30)
     for (name, _), ms in zip(calls, times, strict=True):
         flops = problem.flops(size) / 1e9 / ms
-        print(f"{'x'.join(map(str, size)):19} {problem.group:28} {name:20} {ms:7.4f} ms {flops:7.1f} TFLOP/s", flush=True)
+        print(
+            f"{'x'.join(map(str, size)):19} {problem.group:28} {name:20} {ms:7.4f} ms {flops:7.1f} TFLOP/s", flush=True
+        )
 
 
 def run(directory, only, seconds):
