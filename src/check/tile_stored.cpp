@@ -98,7 +98,7 @@ Tile::Id Tile::sum_at(Id value, int lane, int64_t row, int64_t column) {
   for (Id sum : formulas_.sums_of(value)) {
     const std::vector<int64_t>& at = formulas_.elements_of(sum).at;
     if (at[static_cast<std::size_t>(lane)] == row &&
-        at[static_cast<std::size_t>(Elements::lanes + lane)] == column)
+        at[static_cast<std::size_t>(int64_t{Elements::lanes} + lane)] == column)
       return sum;
   }
   return Formulas::none;
@@ -230,7 +230,7 @@ bool Tile::stored(const core::Op& op, int warp, int lane, Id value, int64_t row,
     if (!sums.empty()) {
       const std::vector<int64_t>& at = formulas_.elements_of(sums.front()).at;
       found = fmt::format("that of row {} of A and row {} of B", at[static_cast<std::size_t>(lane)],
-                          at[static_cast<std::size_t>(Elements::lanes + lane)]);
+                          at[static_cast<std::size_t>(int64_t{Elements::lanes} + lane)]);
     }
     return refute(
         op, warp, "the elected lane", "an element of the output gets the sum of another",

@@ -7,11 +7,11 @@
 namespace tessera::pipeline {
 namespace {
 
-class KeptTest : public testing::Test {
+class KeptTest : public ::testing::Test {
  protected:
   const std::filesystem::path folder_ =
-      std::filesystem::path(testing::TempDir()) / "kept" /
-      testing::UnitTest::GetInstance()->current_test_info()->name();
+      std::filesystem::path(::testing::TempDir()) / "kept" /
+      ::testing::UnitTest::GetInstance()->current_test_info()->name();
   const Kept kept_{folder_};
   void SetUp() override { std::filesystem::remove_all(folder_); }
 };

@@ -48,10 +48,10 @@ TEST(Recall, KeepsTimesOfEveryPeer) {
       worth_keeping({{"times", Json::array({quiet, {{"reason", "a plan that failed"}}})}}));
 }
 
-class Recalling : public testing::Test {
+class Recalling : public ::testing::Test {
  protected:
-  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) / "recall" /
-                                  testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) / "recall" /
+                                  ::testing::UnitTest::GetInstance()->current_test_info()->name();
   Json circumstances_ = {{"flags", 1}};
   Json answer_ = {{"times", {{"tessera", {{"ms", 1.0}, {"ci95", 0.01}}}}}};
   int asked_ = 0;
