@@ -79,3 +79,20 @@ def test_infinities_and_integers():
     assert (found["index"], found["found"], found["count"]) == ([9], "10", 3)
     none = torch.empty(0, 4)
     assert misses.describe(VALUE, none, reference_of(none.double(), none), ALLOWED, "normal") is None
+
+
+@pytest.mark.parametrize(
+    ("change", "relation", "words"),
+    [
+        (lambda y: y * 1.001, "nearly_scaled", "1 + 0.001 times"),
+        (lambda y: y * (1 - torch.linspace(1e-4, 3e-3, 12)[:, None]), "nearly_scaled_rows", "all below 1"),
+        (lambda y: y * (1 + torch.linspace(1e-4, 3e-3, 20)), "nearly_scaled_rows", "line along dim 0"),
+        (lambda y: y * (1 + 1e-3 * torch.rand(12, 20)), "one_way", "towards larger values: no rounding does so"),
+        (lambda y: y * (1 + 1e-3 * (torch.rand(12, 20) - 0.5)), "rounded", "as if rounded"),
+        # Cut, not rounded: one way, with no digits left behind.
+        (lambda y: (y.view(torch.int32) & -65536).view(torch.float32), "rounded", "as if rounded"),
+    ],
+)
+def test_a_constant_is_told_from_a_rounding(change, relation, words):
+    found = said(change)
+    assert found["relation"] == relation and words in found["relation_details"], found

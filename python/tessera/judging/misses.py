@@ -6,18 +6,21 @@ import math
 
 import torch
 
+from tessera.judging import constants
 from tessera.judging.deviation import Reference
 
 _ALMOST = 0.995  # of the elements that a relation must explain
 _TYPES = (torch.float16, torch.bfloat16, torch.float64, torch.float32)
 _SHIFTS = (1, -1, 2, -2)
+# Of so many errors, more than so far from as many up as down: one way. By chance it is less than one set in a thousand.
+_FOR_A_SIGN, _ONE_WAY = 24, 0.7
 
 
 def describe(value: dict, out: torch.Tensor, reference: Reference, allowed: dict, inputs: str) -> dict | None:
     """{"output", "shape", "index", "expected", "found", "count", "of", "lies", "box", "details", "relation",
     "relation_details", "inputs"}; None where no element by itself is wrong. `allowed`: the budget that was broken."""
     expected = reference.value.reshape(out.shape)
-    bad = _wrong_elements(out, expected, reference, allowed)
+    bad = wrong_elements(out, expected, reference, allowed)
     count = int(bad.sum())
     if count == 0:
         return None
@@ -81,7 +84,7 @@ def _text(element: torch.Tensor) -> str:
     return f"{number:.6g}" if isinstance(number, float) else str(number)
 
 
-def _wrong_elements(out: torch.Tensor, expected: torch.Tensor, reference: Reference, allowed: dict) -> torch.Tensor:
+def wrong_elements(out: torch.Tensor, expected: torch.Tensor, reference: Reference, allowed: dict) -> torch.Tensor:
     """Those over the largest error that is allowed; where none is, those that carry the RMS error."""
     if not expected.is_floating_point():
         return out != expected
@@ -155,8 +158,14 @@ def _relation(out: torch.Tensor, expected: torch.Tensor, bad: torch.Tensor) -> t
             return name, about
     if float(usable.double().mean()) < _ALMOST:
         return "", ""
-    relation, about = _as_number(f[usable], w[usable], scale)
-    return (relation, about) if relation else _as_scaled_rows(found, wanted, bad)
+    for relation, about in (
+        _as_number(f[usable], w[usable], scale),
+        constants.nearly(found, wanted, bad),
+        _as_rounded(f[usable], w[usable], out.dtype),
+    ):
+        if relation:
+            return relation, about
+    return _as_scaled_rows(found, wanted, bad)
 
 
 def _as_number(f: torch.Tensor, w: torch.Tensor, scale: float) -> tuple[str, str]:
@@ -164,7 +173,6 @@ def _as_number(f: torch.Tensor, w: torch.Tensor, scale: float) -> tuple[str, str
         return "zero", "what was found there is zero"
     if len(f) < 3:
         return "", ""
-    error = float((f - w).square().mean().sqrt()) / (float(w.square().mean().sqrt()) or 1.0)
     factor = float((f * w).sum() / w.square().sum()) if float(w.square().sum()) else 0.0
     if factor and abs(factor - 1) > 0.02 and float(((f - factor * w).abs() < 1e-3 * scale).double().mean()) >= _ALMOST:
         return "scaled", f"what was found there is {factor:.6g} of what was expected"
@@ -173,9 +181,26 @@ def _as_number(f: torch.Tensor, w: torch.Tensor, scale: float) -> tuple[str, str
         return "offset", f"what was found there is larger by {offset:.6g} than what was expected"
     if len(f) > 8 and bool((f == f[0]).all()):
         return "constant", f"what was found there is always {float(f[0]):.6g}"
-    if error < 2**-6:
-        return "rounded", f"they are off by {error:.2g} of their size: as if rounded to a coarser type"
     return "", ""
+
+
+def _as_rounded(f: torch.Tensor, w: torch.Tensor, dtype: torch.dtype) -> tuple[str, str]:
+    """Roundings go both ways about as often; what is cut goes one way, and has no digits left behind."""
+    error = float((f - w).square().mean().sqrt()) / (float(w.square().mean().sqrt()) or 1.0)
+    if len(f) < 3 or error >= 2**-6:
+        return "", ""
+    about = f"they are off by {error:.2g} of their size"
+    ways = torch.sign((f - w) * w)
+    one = float(ways.mean())
+    if len(f) < _FOR_A_SIGN or abs(one) <= _ONE_WAY or _is_coarse(f, dtype):
+        return "rounded", f"{about}: as if rounded to a coarser type"
+    share = float((ways == math.copysign(1, one)).double().mean())
+    return "one_way", f"{about}, {share:.0%} of them towards {'larger' if one > 0 else 'smaller'} values: no rounding does so"
+
+
+def _is_coarse(f: torch.Tensor, dtype: torch.dtype) -> bool:
+    narrower = [t for t in (torch.bfloat16, torch.float16, torch.float32) if t.itemsize < dtype.itemsize]
+    return any(float((f.to(t).double() == f).double().mean()) >= _ALMOST for t in narrower)
 
 
 def _as_scaled_rows(found: torch.Tensor, wanted: torch.Tensor, bad: torch.Tensor) -> tuple[str, str]:

@@ -133,6 +133,12 @@ class Problem:
             result = self.executor.run(self.pattern["nodes"], named, self.pattern["outputs"], dtype)
         return [result[name] for name in self.pattern["outputs"]] if isinstance(result, dict) else list(result)
 
+    def values(self, tensors: list[torch.Tensor], names: list[str]) -> list[torch.Tensor]:
+        """What the pattern's nodes compute on their way, in fp64."""
+        named = {v["name"]: t for v, t in zip(self.inputs, tensors, strict=True)}
+        result = self.executor.run(self.pattern["nodes"], named, names, torch.float64)
+        return [result[name] for name in names]
+
     def _exact(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         try:
             return self.run(tensors, self.meaning)

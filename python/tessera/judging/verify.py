@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import torch
 
-from tessera.judging import as_if, influence, misses
+from tessera.judging import as_if, constants, influence, misses
 from tessera.judging.deviation import reference_errors
 from tessera.judging.guarded import Guarded
 from tessera.judging.problem import FULL, QUICK, Dataset, Problem
@@ -25,7 +25,14 @@ BUDGET = {
 
 
 # Relations that say enough; and what is rounded moves in steps.
-_TELL_ALL = ("zero", "constant", "shifted", "transposed", "other_type", "rounded", "rounded_input")
+_TELL_ALL = (
+    *("zero", "constant", "shifted", "transposed", "other_type", "rounded", "rounded_input"),
+    *("nearly_scaled", "nearly_scaled_rows", "wrong_constant"),
+)
+# Those behind which a mistake of the inputs may stand that says more.
+_OPEN = ("", "scaled", "rounded", "one_way", "nearly_scaled", "nearly_scaled_rows")
+# Those that only say how large the errors are.
+_VAGUE = ("", "rounded", "one_way")
 
 
 def half_ulp(dtype: torch.dtype) -> float:
@@ -160,10 +167,16 @@ def explain(
     """Adds to where a result is wrong: the mistake that it looks like, and on which inputs it depends otherwise than it
     must. Both run the meaning again, often, so they are for small tensors alone."""
     at = next(i for i, v in enumerate(problem.outputs) if v["name"] == wrong["output"])
-    if not wrong["relation"] or wrong["relation"] in ("scaled", "rounded"):
-        word, about = as_if.relation_of(problem, data.tensors, outputs[at], at, errors[at]["budget"])
-        if word:
-            wrong |= {"relation": word, "relation_details": about}
+    out, allowed, reference = outputs[at], errors[at]["budget"], data.references[at]
+    word, about = "", ""
+    if wrong["relation"] in _OPEN:
+        word, about = as_if.relation_of(problem, data.tensors, out, at, allowed)
+    if not word and wrong["relation"] in _VAGUE and out.is_floating_point():
+        expected = reference.value.reshape(out.shape)
+        bad = misses.wrong_elements(out, expected, reference, allowed)
+        word, about = constants.relation_of(problem, data.tensors, out, expected, bad)
+    if word:
+        wrong |= {"relation": word, "relation_details": about}
     if wrong["relation"] not in _TELL_ALL:
         wrong["depends"] = influence.depends(problem, data, runner, at, outputs[at])
 
