@@ -10,6 +10,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -35,6 +36,7 @@ except ModuleNotFoundError:
 from tessera.serving import resources  # noqa: E402
 from tessera.serving.calls import Program, call  # noqa: E402
 from tessera.serving.files import Place, Refused  # noqa: E402
+from tessera.serving.results import Results  # noqa: E402
 from tessera.serving.schemas import description, input_schema, output_schema, tools  # noqa: E402
 
 INVALID = -32602  # JSON-RPC: invalid params
@@ -46,8 +48,12 @@ def skill() -> str:
 
 FILES = types.Tool(
     name="files",
-    description="list the Python and kernel files under the root: what other tools take as paths",
-    input_schema={"type": "object", "properties": {}, "additionalProperties": False},
+    description="list what other tools take as paths: the Python and kernel files under the root, and what calls wrote",
+    input_schema={
+        "type": "object",
+        "properties": {"read": {"type": "string", "description": "the `uri` of a result or a resource: its text"}},
+        "additionalProperties": False,
+    },
 )
 SKILL = types.Tool(
     name="skill",
@@ -88,7 +94,7 @@ class Tools:
         if params.name == SKILL.name:
             return said(skill())
         if params.name == FILES.name:
-            return said(files_under(self.program.place.root))
+            return await self.files(arguments)
         command = self.commands.get(params.name)
         if command is None:
             raise MCPError(INVALID, f"there is no tool `{params.name}`; there are: {', '.join(self.commands)}")
@@ -112,29 +118,49 @@ class Tools:
         except Refused as e:
             return said(str(e), wrong=True)
         for row in answer["files"]:
-            shown = row.get("text", f"({row['bytes']} bytes, {row.get('left_out', '')})")
-            text += f"\n--- {row['name']}\n{shown}"
+            text += f"\n--- {row['name']}, {row['bytes']} bytes: {row['uri']}"
+            text += f"\n{row['text']}" if "text" in row else ""
+        if any("text" not in row for row in answer["files"]):
+            text += (
+                '\nto read one: `files` with "read", or the resource of that address; it stays while the server runs'
+            )
         return said(text, wrong=answer["exit"] >= 3, data=answer)
 
+    async def files(self, arguments: dict) -> types.CallToolResult:
+        uri = arguments.get("read")
+        if uri is None:
+            written = "".join(f"\n{address}" for address in self.program.results.listed())
+            return said(files_under(self.program.place.root) + written)
+        try:
+            return said(await self.text_of(str(uri)))
+        except Refused as e:
+            return said(str(e), wrong=True)
+
+    async def text_of(self, uri: str) -> str:
+        found = resources.listed(self.program.place.root, self.program.results)
+        if uri not in found:
+            raise Refused(f"there is no resource {uri}")
+        if (path := found[uri]) is not None:
+            return resources.text_of(uri, path)
+
+        async def quiet(event: dict) -> None:
+            """A resource has no progress to tell."""
+
+        _, text = await call(self.program, self.commands["registry"], {"action": "list"}, quiet)
+        return text
+
     async def resources(self, ctx, params) -> types.ListResourcesResult:
-        found = resources.listed(self.program.place.root)
+        found = resources.listed(self.program.place.root, self.program.results)
         return types.ListResourcesResult(
             resources=[types.Resource(uri=uri, name=uri.removeprefix("tessera://")) for uri in found]
         )
 
     async def read(self, ctx, params) -> types.ReadResourceResult:
         uri = str(params.uri)
-        found = resources.listed(self.program.place.root)
-        if uri not in found:
-            raise MCPError(INVALID, f"there is no resource {uri}")
-        if found[uri] is not None:
-            text = found[uri].read_text()
-        else:
-
-            async def quiet(event: dict) -> None:
-                """A resource has no progress to tell."""
-
-            _, text = await call(self.program, self.commands["registry"], {"action": "list"}, quiet)
+        try:
+            text = await self.text_of(uri)
+        except Refused as e:
+            raise MCPError(INVALID, str(e)) from None
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)]
         )
@@ -170,13 +196,13 @@ async def over_http(server: Server, port: int) -> None:
         await uvicorn.Server(config).serve([listening])
 
 
-async def serve(given: dict) -> None:
+async def serve(given: dict, kept: Path) -> None:
     binary = os.environ["TESSERA_BINARY"]
     done = subprocess.run([binary, "commands", "--json"], check=True, capture_output=True, text=True)
     place = Place(Path(given["root"]).resolve(), given.get("unsandboxed", False))
     own = {k: str(Path(given[k]).resolve()) for k in ("registry", "cache") if given.get(k)}
     own["unsandboxed"] = place.unsandboxed  # of commands that have it: no agent chooses it
-    handlers = Tools(Program(binary, place, own), json.loads(done.stdout))
+    handlers = Tools(Program(binary, place, Results(kept), own), json.loads(done.stdout))
     server = Server(
         "tessera",
         instructions="Kernels for PyTorch modules: written, proved, timed. Call the tool `skill` first.",
@@ -192,4 +218,5 @@ async def serve(given: dict) -> None:
 
 
 if __name__ == "__main__":
-    anyio.run(serve, json.loads(sys.argv[1]))
+    with tempfile.TemporaryDirectory(prefix="tessera-results-") as name:
+        anyio.run(serve, json.loads(sys.argv[1]), Path(name).resolve())

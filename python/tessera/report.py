@@ -27,7 +27,11 @@ def _head(r: dict) -> str:
     patterns = r.get("patterns", [])
     figures.append((f"{sum(bool(p.get('active')) for p in patterns)} of {len(patterns)}", "patterns active"))
     check = r.get("verification") or {}
-    if "ok" in check:
+    runs_none = str(check.get("form", "")).startswith("none")
+    if runs_none:
+        runner = "Inductor" if r.get("runner") == "inductor" else "PyTorch"
+        figures.append((Html('<span class="warn">no kernel placed</span>'), f"{runner} runs the module"))
+    elif "ok" in check:
         word = '<span class="good">right</span>' if check["ok"] else '<span class="bad">wrong</span>'
         figures.append((Html(word), "against fp64"))
     if r.get("stopped"):
@@ -132,7 +136,7 @@ def _rest(page: Page, r: dict) -> None:
 
 def _errors(page: Page, r: dict) -> None:
     check = r.get("verification") or {}
-    if "ok" not in check:
+    if "ok" not in check or str(check.get("form", "")).startswith("none"):
         return
     rows = [
         ("relative RMS", f"{check.get('rms_error', 0):.3g}", f"{check.get('baseline_rms_error', 0):.3g}"),

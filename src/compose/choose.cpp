@@ -18,7 +18,7 @@ std::set<NodeId> computing_nodes(const rules::Pattern& p) {
   return {p.computing.begin(), p.computing.end()};
 }
 
-bool overlap(const std::set<NodeId>& a, const std::set<NodeId>& b) {
+bool share(const std::set<NodeId>& a, const std::set<NodeId>& b) {
   return std::any_of(a.begin(), a.end(), [&](NodeId n) { return b.contains(n); });
 }
 
@@ -59,7 +59,7 @@ class Search {
   }
 
   [[nodiscard]] bool clash(int a, int b) const {
-    return overlap(nodes_[static_cast<std::size_t>(a)], nodes_[static_cast<std::size_t>(b)]);
+    return share(nodes_[static_cast<std::size_t>(a)], nodes_[static_cast<std::size_t>(b)]);
   }
 
   // Clusters of options connected by overlaps.
@@ -140,6 +140,25 @@ class Search {
 
 }  // namespace
 
+void raise_baselines(std::vector<Option>& options) {
+  std::vector<std::set<NodeId>> nodes;
+  for (const Option& o : options) nodes.push_back(computing_nodes(*o.pattern));
+  const std::vector<Option> measured = options;
+  for (std::size_t whole = 0; whole < options.size(); ++whole) {
+    for (std::size_t part = 0; part < options.size(); ++part) {
+      const bool may = !measured[part].estimated && nodes[part].size() <= nodes[whole].size() &&
+                       measured[part].eager_ms > options[whole].eager_ms;
+      if (may && std::includes(nodes[whole].begin(), nodes[whole].end(), nodes[part].begin(),
+                               nodes[part].end()))
+        options[whole].eager_ms = measured[part].eager_ms;
+    }
+  }
+}
+
+bool overlap(const Option& a, const Option& b) {
+  return share(computing_nodes(*a.pattern), computing_nodes(*b.pattern));
+}
+
 bool acyclic(const Graph& g, const std::vector<const rules::Pattern*>& patterns) {
   const Contraction c = contract(g, patterns);
   // Only units that the patterns can reach matter: a covered node is replaced by its pattern, so
@@ -195,6 +214,7 @@ Choice choose(const Graph& g, const std::vector<Option>& options, int exact_limi
       if (std::find(picked.begin(), picked.end(), o) != picked.end()) continue;
       const auto winner = std::find_if(picked.begin(), picked.end(),
                                        [&](int other) { return search.clash(o, other); });
+      if (winner != picked.end()) choice.displaced[o] = *winner;
       choice.left_out.emplace_back(
           o, winner == picked.end()
                  ? std::string("would make a cycle with chosen kernels")

@@ -2,6 +2,7 @@
 // that saves most time.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,16 +15,26 @@ namespace tessera::composer {
 /// A pattern with a kernel that passed its gates.
 struct Option {
   const rules::Pattern* pattern = nullptr;
-  double ms = 0;        // the kernel
-  double eager_ms = 0;  // the covered ops, one by one
+  double ms = 0;           // the kernel
+  double eager_ms = 0;     // the covered ops, one by one
+  double ci95 = 0;         // of the kernel
+  bool estimated = false;  // eager_ms is a model's: no other baseline goes by it
   [[nodiscard]] double gain() const { return eager_ms - ms; }
 };
 
 struct Choice {
   std::vector<int> chosen;                            // indices into the options
   std::vector<std::pair<int, std::string>> left_out;  // with the reason
+  std::map<int, int> displaced;  // of those left out: by which of the chosen, where they overlap
   double gain_ms = 0;
 };
+
+/// A pattern's ops take at least what those of a pattern took whose ops are all among them: the two
+/// were timed at different moments, and the noise between these is no gain.
+void raise_baselines(std::vector<Option>& options);
+
+/// "overlaps p03": whether two options share an op that computes.
+bool overlap(const Option& a, const Option& b);
 
 /// Maximizes the summed gain over sets of options that share no computing node and whose
 /// contraction leaves the graph acyclic. Exact for up to `exact_limit` options that overlap one

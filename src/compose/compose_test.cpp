@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <set>
 
+#include "compose/alternatives.h"
 #include "compose/choose.h"
 #include "compose/plan.h"
 
@@ -76,6 +78,64 @@ TEST(Choose, LeavesOutWhatDoesNotGain) {
   const Choice c = choose(b.g, {{&p, 2, 1}});
   EXPECT_TRUE(c.chosen.empty());
   EXPECT_NE(c.left_out.at(0).second.find("no gain"), std::string::npos);
+}
+
+/// A chain a -> b -> c -> d with patterns over it: the whole, its first three ops, its last.
+struct Chain {
+  Builder b;
+  rules::Pattern whole, part, last;
+  Chain() {
+    const ValueId x = b.input("x");
+    const ValueId a = b.relu("a", x);
+    const ValueId c = b.relu("c", b.relu("b", a));
+    const ValueId d = b.relu("d", c);
+    b.g.outputs = {d};
+    whole = b.pattern("p01", {"a", "b", "c", "d"}, {x}, {d});
+    part = b.pattern("p03", {"a", "b", "c"}, {x}, {c});
+    last = b.pattern("p04", {"d"}, {c}, {d});
+  }
+};
+
+// The part was timed at a noisier moment than the whole, and its kernel is the slower one.
+TEST(Choose, APartsNoisyBaselineIsTheWholesToo) {
+  const Chain c;
+  std::vector<Option> options = {{&c.whole, 16.1, 203.4}, {&c.part, 24.9, 216.5}};
+  EXPECT_EQ(choose(c.b.g, options).chosen, std::vector<int>{1});
+  raise_baselines(options);
+  EXPECT_EQ(options[0].eager_ms, 216.5);
+  EXPECT_EQ(options[1].eager_ms, 216.5);
+  const Choice choice = choose(c.b.g, options);
+  EXPECT_EQ(choice.chosen, std::vector<int>{0});
+  EXPECT_EQ(choice.displaced, (std::map<int, int>{{1, 0}}));
+}
+
+TEST(Choose, AnEstimateRaisesNoBaselineAndIsRaised) {
+  const Chain c;
+  std::vector<Option> options = {{&c.whole, 1, 3}, {&c.part, 1, 9}, {&c.last, 1, 4}};
+  options[1].estimated = true;
+  raise_baselines(options);
+  EXPECT_EQ(options[0].eager_ms, 4);
+  EXPECT_EQ(options[1].eager_ms, 9);
+  EXPECT_EQ(options[2].eager_ms, 4);
+}
+
+TEST(Alternatives, ALeftOutWinnerWithWhatIsCompatible) {
+  const Chain c;
+  const std::vector<Option> options = {{&c.whole, 16, 200}, {&c.part, 25, 190}, {&c.last, 1, 9}};
+  const Choice choice = choose(c.b.g, options);
+  ASSERT_EQ(choice.chosen, std::vector<int>{0});
+  const auto found = alternatives(c.b.g, options, choice, 0.01);
+  ASSERT_EQ(found.size(), 1U);  // the part and the last op find one another, once
+  EXPECT_EQ(std::set<int>(found[0].chosen.begin(), found[0].chosen.end()), (std::set<int>{1, 2}));
+  EXPECT_EQ(found[0].gain_ms, 173);
+  EXPECT_FALSE(found[0].near);
+  EXPECT_TRUE(alternatives(c.b.g, options, choice, 0.05)[0].near);
+}
+
+TEST(Alternatives, WhatSavesNothingHeadsNone) {
+  const Chain c;
+  const std::vector<Option> options = {{&c.whole, 16, 200}, {&c.part, 25, 20}};
+  EXPECT_TRUE(alternatives(c.b.g, options, choose(c.b.g, options), 1).empty());
 }
 
 // p = {a, d} and q = {b, c} with a -> b and c -> d: each is fine alone, together they wait for each

@@ -37,16 +37,37 @@ Price price_of(const Session& s, const Work& w) {
   return out;
 }
 
-Standing::Standing(const Session& s, std::vector<Price> prices) : saved_(s.work.size(), 0) {
+namespace {
+
+/// Every place of every work, in their order.
+std::vector<composer::Option> priced(const Session& s, const std::vector<Price>& prices) {
+  std::vector<composer::Option> out;
+  for (std::size_t w = 0; w < s.work.size(); ++w) {
+    const bool estimated = prices[w].eager_ms <= 0;
+    const double eager_ms =
+        estimated ? s.pattern(s.work[w].patterns.front()).unfused_ms : prices[w].eager_ms;
+    for (const int i : s.work[w].patterns) {
+      out.push_back({.pattern = &s.pattern(i),
+                     .ms = prices[w].best_ms,
+                     .eager_ms = eager_ms,
+                     .estimated = estimated});
+    }
+  }
+  composer::raise_baselines(out);
+  return out;
+}
+
+}  // namespace
+
+Standing::Standing(const Session& s, const std::vector<Price>& prices) : saved_(s.work.size(), 0) {
+  const std::vector<composer::Option> all = priced(s, prices);
   std::vector<composer::Option> options;
   std::vector<std::size_t> work_of;
+  std::size_t place = 0;
   for (std::size_t w = 0; w < s.work.size(); ++w) {
-    const double estimate = s.pattern(s.work[w].patterns.front()).unfused_ms;
-    if (prices[w].eager_ms <= 0) prices[w].eager_ms = estimate;
-    if (prices[w].best_ms <= 0) continue;
-    for (const int i : s.work[w].patterns) {
-      options.push_back(
-          {.pattern = &s.pattern(i), .ms = prices[w].best_ms, .eager_ms = prices[w].eager_ms});
+    for (std::size_t i = 0; i < s.work[w].patterns.size(); ++i, ++place) {
+      if (prices[w].best_ms <= 0) continue;
+      options.push_back(all[place]);
       work_of.push_back(w);
     }
   }
@@ -62,11 +83,12 @@ Standing::Standing(const Session& s, std::vector<Price> prices) : saved_(s.work.
     placed.push_back({option.pattern, {nodes.begin(), nodes.end()}, option.gain()});
     saved_[work_of[static_cast<std::size_t>(o)]] += option.gain();
   }
-  for (std::size_t w = 0; w < s.work.size(); ++w) {
+  place = 0;
+  for (const Work& w : s.work) {
     std::vector<double>& bars = bars_.emplace_back();
-    for (const int i : s.work[w].patterns) {
+    for (const int i : w.patterns) {
       const rules::Pattern& p = s.pattern(i);
-      double bar = prices[w].eager_ms;
+      double bar = all[place++].eager_ms;
       for (const Placed& other : placed) {
         const bool displaced =
             other.pattern != &p && s.options.effort != "max" &&

@@ -27,7 +27,7 @@ Price price_of(const Session& s, const Work& w);
 class Standing {
  public:
   /// `prices`: parallel to s.work.
-  Standing(const Session& s, std::vector<Price> prices);
+  Standing(const Session& s, const std::vector<Price>& prices);
 
   /// The ms that a kernel at each of the work's places has to come below to save anything: what its
   /// ops take one by one, less what the kernels of other works save that it would put out of their

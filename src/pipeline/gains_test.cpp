@@ -48,6 +48,16 @@ TEST(Standing, KernelsOfPartsStandAgainstTheWhole) {
   EXPECT_DOUBLE_EQ(e.standing().bar(both), 1.0);
 }
 
+TEST(Standing, AWholeTakesAtLeastWhatItsPartTook) {
+  Evaluated e;
+  const auto part = e.work(0, 1);
+  const auto whole = e.work(0, 3);
+  e.eager(part, 6);
+  e.synthesized(part, 2);
+  e.eager(whole, 5);  // at a quieter moment
+  EXPECT_DOUBLE_EQ(e.standing().bar(whole), 2);
+}
+
 TEST(Standing, TheOpsThemselvesSaveNothingButNoise) {
   Evaluated e;
   const auto whole = e.work(0, 1);

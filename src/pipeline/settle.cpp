@@ -23,10 +23,6 @@ bool runs(const Way& w) {
   return w.reason.empty() && w.call_ms > 0 && w.back_ms > 0;
 }
 
-double noise_of(const Way& w) {
-  return 0.5 * (w.call_ci95 / w.call_ms + w.back_ci95 / w.back_ms);
-}
-
 std::optional<Best> best_of_torch(const std::vector<Way>& ways) {
   std::optional<Best> best;
   for (const Way& w : ways) {
@@ -141,6 +137,10 @@ int choose(const std::vector<Way>& ways, const Best& best, int64_t resident_byte
 }
 
 }  // namespace
+
+double noise_of(const Way& w) {
+  return runs(w) ? 0.5 * (w.call_ci95 / w.call_ms + w.back_ci95 / w.back_ms) : 0;
+}
 
 std::vector<Way> ways_from(const Json& rows) {
   std::vector<Way> out;

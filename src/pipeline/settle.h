@@ -28,6 +28,9 @@ std::vector<Way> ways_from(const Json& rows);
 /// "eager", "kernels with inductor for the rest".
 std::string name_of(const Way& way);
 
+/// Half of an interval over both measures, relative; 0 of one that cannot run.
+double noise_of(const Way& way);
+
 struct Decision {
   int way = -1;     // -1: none can run
   std::string why;  // for people: the figures that decided

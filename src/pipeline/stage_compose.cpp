@@ -52,10 +52,14 @@ Chosen choose_kernels(const Session& s) {
       double eager_ms = s.work[w].tuned->eager_ms;
       // A benchmark asks what our kernel takes, also where it loses.
       if (s.options.place_all) eager_ms = std::max(eager_ms, ms * 1.001);
-      out.options.push_back({.pattern = &s.pattern(i), .ms = ms, .eager_ms = eager_ms});
+      out.options.push_back({.pattern = &s.pattern(i),
+                             .ms = ms,
+                             .eager_ms = eager_ms,
+                             .ci95 = placeable(s, s.work[w])->evidence.ci95});
       out.origins.push_back({.work = w, .pattern = i});
     }
   }
+  composer::raise_baselines(out.options);
   out.choice = composer::choose(s.found.graph, out.options);
   leave_out_unneeded(s, out);
   return out;

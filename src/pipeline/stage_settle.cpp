@@ -2,9 +2,13 @@
 // the rest, timed together. What wins is handed over.
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
+#include <set>
 #include <utility>
 
+#include "compose/alternatives.h"
 #include "pipeline/best_plan.h"
+#include "pipeline/last_reason.h"
 #include "pipeline/recall.h"
 #include "pipeline/settle.h"
 #include "pipeline/stages.h"
@@ -68,13 +72,46 @@ Result<std::vector<Variant>> variants_of(const Session& s, const Chosen& chosen,
   return out;
 }
 
-/// Keeps these of the chosen options; the others say why they went.
-void keep_only(composer::Choice& choice, const std::vector<int>& these, const std::string& why) {
-  for (const int o : choice.chosen) {
-    if (std::find(these.begin(), these.end(), o) == these.end())
-      choice.left_out.emplace_back(o, why);
+/// What two moments of a quiet machine differ by, relative (NOISE of settling.py); more where
+/// PyTorch's own times say so.
+double noise_of_baselines(const Session& s) {
+  constexpr double quiet = 0.01;
+  double noise = quiet;
+  if (s.baseline.ways.is_null()) return noise;
+  for (const Way& w : ways_from(s.baseline.ways)) noise = std::max(noise, noise_of(w));
+  return std::min(noise, most_noise);
+}
+
+/// Sets of kernels beside the one that was chosen.
+struct Beside {
+  std::vector<Variant> near;  // which may save as much: baselines were timed at other moments
+  std::vector<Variant> less;
+};
+
+Result<Beside> beside(const Session& s, const Chosen& chosen, const std::string& leftover_runner,
+                      const std::vector<std::string>& leftovers) {
+  constexpr std::size_t most = 4;  // each may cost a compilation of what it leaves to PyTorch
+  Beside out;
+  std::vector<composer::Alternative> found =
+      composer::alternatives(s.found.graph, chosen.options, chosen.choice, noise_of_baselines(s));
+  if (found.size() > most) found.resize(most);
+  for (composer::Alternative& one : found) {
+    TESSERA_TRY(plan, plan_with(s, chosen, one.chosen, leftover_runner));
+    (one.near ? out.near : out.less).push_back({std::move(one.chosen), std::move(plan), leftovers});
   }
-  choice.chosen = these;
+  return out;
+}
+
+/// The tracer compiles the last plan's rest first: what was chosen comes before alternatives.
+void put_in_front(std::vector<Variant>& variants, std::vector<Variant>&& more) {
+  variants.insert(variants.begin(), std::make_move_iterator(more.begin()),
+                  std::make_move_iterator(more.end()));
+}
+
+std::set<int> options_of(const std::vector<Variant>& variants) {
+  std::set<int> out;
+  for (const Variant& v : variants) out.insert(v.chosen.begin(), v.chosen.end());
+  return out;
 }
 
 struct Timed {
@@ -117,6 +154,32 @@ Result<Timed> time_ways(const Session& s, bridge::Peer& tracer,
       .ways = reply.at("ways"), .why = out.decision.why, .measured = reply.value("measured", "")};
   if (out.decision.way >= 0) out.told.chosen = out.decision.way;
   return out;
+}
+
+/// Seconds that Inductor took for the rests of plans.
+double compiled_seconds(const std::vector<Way>& ways) {
+  double sum = 0;
+  for (const Way& w : ways) sum += w.plan && w.leftover == "inductor" ? w.seconds : 0;
+  return sum;
+}
+
+/// The variants and their times, the alternatives that save less among them only where PyTorch
+/// beats what was chosen: an overlapping kernel may still win.
+Result<Timed> time_with_alternatives(const Session& s, bridge::Peer& tracer,
+                                     std::vector<Variant>& variants, Beside more,
+                                     Compilers compilers) {
+  const double seconds = s.stopped() ? 1.0 : 2.0;
+  put_in_front(variants, std::move(more.near));
+  TESSERA_TRY(timed, time_ways(s, tracer, variants, seconds, compile_budget(s, compilers)));
+  s.say("settle", timed.decision.why);
+  if (timed.taken() == nullptr || timed.taken()->plan || more.less.empty()) return timed;
+  s.say("settle", fmt::format("PyTorch beats what was chosen: {} other sets of kernels beside it",
+                              more.less.size()));
+  compilers.left_seconds -= compiled_seconds(timed.ways);
+  put_in_front(variants, std::move(more.less));
+  TESSERA_TRY(again, time_ways(s, tracer, variants, seconds, compile_budget(s, compilers)));
+  s.say("settle", again.decision.why);
+  return again;
 }
 
 }  // namespace
@@ -174,26 +237,28 @@ Result<Settled> settle_plan(Session& s, bridge::Peer& tracer, Chosen chosen,
   Settled out{.chosen = std::move(chosen), .plan = std::move(whole)};
   if (!settles(s)) return out;
   s.say("settle", "every way to run the module, side by side");
-  TESSERA_TRY(variants, variants_of(s, out.chosen, rest, leftover_runners(s, compilers.wrong)));
-  TESSERA_TRY(
-      timed, time_ways(s, tracer, variants, s.stopped() ? 1.0 : 2.0, compile_budget(s, compilers)));
-  s.say("settle", timed.decision.why);
+  const std::vector<std::string> leftovers = leftover_runners(s, compilers.wrong);
+  TESSERA_TRY(variants, variants_of(s, out.chosen, rest, leftovers));
+  TESSERA_TRY(more, beside(s, out.chosen, rest, leftovers));
+  TESSERA_TRY(timed, time_with_alternatives(s, tracer, variants, std::move(more), compilers));
   out.decided = timed.told;
   const Way* way = timed.taken();
   if (way == nullptr) return out;
   if (way->plan) {
     const Variant& taken = variants.at(static_cast<std::size_t>(*way->plan));
-    keep_only(out.chosen.choice, taken.chosen,
+    settle_on(out.chosen, taken.chosen,
               way->leftover == "inductor"
                   ? "with its neighbours in one kernel of Inductor the module is faster"
-                  : "run by PyTorch over its operands the module is faster, or needs less memory");
+                  : "run by PyTorch over its operands the module is faster, or needs less memory",
+              options_of(variants));
     // Once more, as what was left out has its reason now.
     TESSERA_TRY(plan, plan_of(s, out.chosen, way->leftover));
     out.plan = std::move(plan);
     return out;
   }
-  keep_only(out.chosen.choice, {},
-            fmt::format("the whole module is faster by {}: {}", way->runner, timed.decision.why));
+  settle_on(out.chosen, {},
+            fmt::format("the whole module is faster by {}: {}", way->runner, timed.decision.why),
+            options_of(variants));
   TESSERA_TRY(none, plan_of(s, out.chosen, rest));
   out.plan = std::move(none);
   out.plan.runner = way->runner;

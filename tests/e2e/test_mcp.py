@@ -114,6 +114,58 @@ def test_a_file_as_text_and_answers_by_the_schema(root):
     anyio.run(go)
 
 
+def test_what_a_call_wrote_stays(root):
+    """Named in the answer, read by its address, given to another tool; its text is in the answer where it was asked for."""
+    words = {"effort": "quick", "seconds": 1, "peers": ["eager"], "ablation": "false", "leftover": "eager"}
+
+    async def go():
+        async with stdio(root) as client:
+            done = await client.call_tool("optimize", {"model": "model.py", **words})
+            answer, text = done.structured_content, text_of(done)
+            assert answer["exit"] == 0, text
+            assert len(text) + len(json.dumps(answer)) < 20_000, text
+            folder = answer["data"]["folder"]
+            assert folder == "tessera://results/1/out/model" and f"written to {folder}" in text
+            report = f"{folder}/report.json"
+            assert answer["data"]["report"] == {"uri": report} and report in text
+            assert all("text" not in f and f["uri"].startswith(folder) for f in answer["files"])
+            full = text_of(await client.call_tool("files", {"read": report}))
+            assert json.loads(full)["schema"] == "tessera.report/1"
+            assert (await client.read_resource(report)).contents[0].text == full
+            assert report in text_of(await client.call_tool("files", {}))
+            assert report in {str(r.uri) for r in (await client.list_resources()).resources}
+            for given in (folder, report):
+                shown = await client.call_tool("report", {"report": given})
+                assert shown.structured_content["data"]["schema"] == "tessera.report/1", text_of(shown)
+            for wrong in ("tessera://results/2", "tessera://results/1/../../x", "tessera://results/"):
+                assert (await client.call_tool("report", {"report": wrong})).is_error
+                assert (await client.call_tool("files", {"read": wrong})).is_error
+            refused = await client.call_tool("discover", {"model": f"{folder}/plan.json"})
+            assert refused.is_error and "under the root, no result" in text_of(refused)
+            done = await client.call_tool("optimize", {"model": "model.py", "output": True, **words})
+            files = {f["name"]: f for f in done.structured_content["files"]}
+            assert json.loads(files["output/report.json"]["text"]) == done.structured_content["data"]["report"]
+
+    anyio.run(go)
+
+
+def test_texts_name_arguments():
+    from tessera.serving.schemas import description, input_schema, tools
+    from tessera.serving.words import diagnosed
+
+    shown = {c["name"]: c for c in tools({"commands": table()})}
+    for command in shown.values():
+        texts = [description(command), *(p["description"] for p in input_schema(command)["properties"].values())]
+        own = {p["name"] for p in command["parameters"] if p["names"] != "place"}
+        for text in texts:
+            assert "Ctrl-C" not in text and "--json" not in text and " -o" not in text, text
+            assert not text.startswith("tessera ") and not [n for n in own if f" --{n} " in text], text
+    assert "`propose` FILE takes subgraphs" in description(shown["discover"])
+    help = "add --size M=NUMBER, not --sizes; `tessera run k.py --size M=1` runs it; nvcc --expt-relaxed-constexpr"
+    said = diagnosed(shown["interpret"], {"code": "TS", "help": [help], "data": {"x": "--size"}})
+    assert said == {"code": "TS", "help": [help.replace("--size M=N", "`size` M=N")], "data": {"x": "--size"}}
+
+
 REFUSED = [
     ("discover", {}, "'model' is a required property"),
     ("discover", {"model": "model.py", "effort": "x"}, "Additional properties"),

@@ -13,7 +13,9 @@ from pathlib import Path
 import anyio
 
 from tessera.serving.files import Place, Refused, given, produced
+from tessera.serving.results import SCHEME, Results, said_once
 from tessera.serving.schemas import GIVEN
+from tessera.serving.words import diagnosed, for_tools
 
 MEANINGS = (
     "done",
@@ -30,7 +32,17 @@ Tell = Callable[[dict], Awaitable[None]]
 class Program:
     binary: str
     place: Place
+    results: Results
     own: dict = field(default_factory=dict)  # values of parameters that name the user's state
+
+
+def read_by(program: Program, p: dict, value: str | dict, folder: Path) -> str:
+    """The path of what a parameter names: of the root, of an earlier call, or given as text."""
+    if not isinstance(value, str) or not value.startswith(SCHEME):
+        return given(program.place, p, value, folder)
+    if p["names"] == "model":  # it would run outside of the sandbox, and an agent may have written it
+        raise Refused(f"{p['name']} is a file under the root, no result")
+    return str(program.results.path(value))
 
 
 def words_of(program: Program, command: dict, arguments: dict, folder: Path) -> list[str]:
@@ -44,7 +56,7 @@ def words_of(program: Program, command: dict, arguments: dict, folder: Path) -> 
         if p["names"] == "output":
             value = str(folder / "written" / p["name"])
         elif p["names"] in GIVEN and (not p["only_when"] or p["only_when"] == first):
-            value = given(program.place, p, value, folder / "given")
+            value = read_by(program, p, value, folder / "given")
         elif isinstance(value, dict):
             raise Refused(f"{p['name']} is a text here, no file")
         several = value if isinstance(value, list) else [value]
@@ -137,11 +149,27 @@ async def call(program: Program, command: dict, arguments: dict, tell: Tell) -> 
             with anyio.CancelScope(shield=True):
                 await end(process, command["keeps"])
                 await process.aclose()
-        answer = {
-            "exit": outcome["exit"],
-            "meaning": MEANINGS[outcome["exit"]],
-            "data": outcome["data"],
-            "diagnostics": outcome["diagnostics"],
-            "files": produced([folder / "written", folder / "work"]),
-        }
-        return answer, outcome["text"]
+        folders = [folder / "written", folder / "work"]
+        return answered(program, command, arguments, outcome, folders)
+
+
+def answered(program: Program, command: dict, arguments: dict, outcome: dict, folders: list[Path]) -> tuple[dict, str]:
+    results, data, text, rows = program.results, outcome["data"], outcome["text"], []
+    diagnostics = [diagnosed(command, d) for d in outcome["diagnostics"]]
+    if not isinstance(data.get("text"), str):  # else it is a source
+        text = for_tools(command, text)
+    if kept := results.keep(folders):
+        with_text = any(arguments.get(p["name"]) for p in command["parameters"] if p["names"] == "output")
+        files = {uri: p for uri, p in results.listed().items() if p.is_relative_to(kept)}
+        rows = produced(files, kept, with_text)
+        data = data if with_text else said_once(data, rows, files)
+        data = json.loads(results.named(json.dumps(data), kept, folders))
+        text = results.named(text, kept, folders)
+    answer = {
+        "exit": outcome["exit"],
+        "meaning": MEANINGS[outcome["exit"]],
+        "data": data,
+        "diagnostics": diagnostics,
+        "files": rows,
+    }
+    return answer, text

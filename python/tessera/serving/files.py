@@ -20,12 +20,18 @@ class Place:
     unsandboxed: bool
 
 
+def inside(root: Path, given: str) -> Path | None:
+    """Where a path under `root` leads, symbolic links followed; None where that is elsewhere."""
+    path = (root / given).resolve()
+    return path if path.is_relative_to(root) else None
+
+
 def under_root(place: Place, given: str) -> Path:
     """The file or folder that a path means, symbolic links followed."""
     if "\0" in given:
         raise Refused("a path has no zero byte")
-    path = (place.root / given).resolve()
-    if not path.is_relative_to(place.root):
+    path = inside(place.root, given)
+    if path is None:
         raise Refused(f"`{given}` is not under the root: give a path under it, or the text as {{name, text}}")
     if not path.exists():
         raise Refused(f"there is no `{given}` under the root: the tool `files` lists what is there")
@@ -53,20 +59,21 @@ def given(place: Place, p: dict, value: str | dict, folder: Path) -> str:
     return f"{folder / name}{colon}{chosen}"
 
 
-def produced(folders: list[Path]) -> list[dict]:
-    """Every file of a call's folders; text as it is, the rest by size."""
+def produced(files: dict[str, Path], folder: Path, with_text: bool) -> list[dict]:
+    """Every file of a call, by its address; text as it is where it was asked for, the rest by size."""
     out, total = [], 0
-    for folder in folders:
-        for path in sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink()):
-            size = path.stat().st_size
-            row = {"name": str(path.relative_to(folder)), "bytes": size}
-            if size > MOST_OF_FILE or total + size > MOST_OF_ALL:
-                row["left_out"] = "too long for an answer"
-            else:
-                try:
-                    row["text"] = path.read_bytes().decode()
-                    total += size
-                except UnicodeDecodeError:
-                    row["left_out"] = "not text"
-            out.append(row)
+    for uri, path in files.items():
+        size = path.stat().st_size
+        row = {"name": str(path.relative_to(folder)), "bytes": size, "uri": uri}
+        if not with_text:
+            row["left_out"] = "`output` was not asked for"
+        elif size > MOST_OF_FILE or total + size > MOST_OF_ALL:
+            row["left_out"] = "too long for an answer"
+        else:
+            try:
+                row["text"] = path.read_bytes().decode()
+                total += size
+            except UnicodeDecodeError:
+                row["left_out"] = "not text"
+        out.append(row)
     return out

@@ -1,20 +1,24 @@
-"""What an agent can read: the pages, the kernels and examples that come with tessera, the registry, reports under the root."""
+"""What an agent can read: the pages, the kernels and examples that come with tessera, the registry, reports under the root, and what
+calls wrote."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from tessera.common import places
+from tessera.serving.files import Refused
+from tessera.serving.results import Results
 
 FOLDERS = {"docs": "*.md", "kernels": "*.py", "knowledge/examples": "*.json", "include/tessera": "*.h"}
 MOST_REPORTS = 100
+MOST_OF_RESOURCE = 8 << 20  # bytes
 
 
 def home() -> Path:
     return places.source_tree() or places.package
 
 
-def listed(root: Path) -> dict[str, Path | None]:
+def listed(root: Path, results: Results) -> dict[str, Path | None]:
     """Files by their address; the registry has none."""
     out: dict[str, Path | None] = {"tessera://registry": None}
     for folder, pattern in FOLDERS.items():
@@ -23,4 +27,13 @@ def listed(root: Path) -> dict[str, Path | None]:
     reports = (p.resolve() for p in root.rglob("report.json"))
     for path in [p for p in reports if p.is_relative_to(root)][:MOST_REPORTS]:
         out[f"tessera://root/{path.relative_to(root)}"] = path
-    return out
+    return out | results.listed()
+
+
+def text_of(uri: str, path: Path) -> str:
+    if path.stat().st_size > MOST_OF_RESOURCE:
+        raise Refused(f"{uri} has {path.stat().st_size} bytes, more than an answer takes")
+    try:
+        return path.read_bytes().decode()
+    except UnicodeDecodeError:
+        raise Refused(f"{uri} is not text") from None

@@ -3,6 +3,8 @@ in and comes out. A new command is a tool by its row alone."""
 
 from __future__ import annotations
 
+from tessera.serving.words import described, for_tools
+
 GIVEN = ("model", "source", "kernel_file", "input")  # what a parameter names that is read
 PLAIN = {
     "text": {"type": "string"},
@@ -29,12 +31,18 @@ def tools(table: dict) -> list[dict]:
     return [c for c in table["commands"] if not c["door"] and not c["hidden"]]
 
 
-def parameter(p: dict) -> dict:
-    doc = p["doc"] + (f" (default: {p['preset']})" if p["preset"] else "")
+def parameter(command: dict, p: dict) -> dict:
+    doc = for_tools(command, p["doc"]) + (f" (default: {p['preset']})" if p["preset"] else "")
     if p["names"] == "output":
         return {"type": "boolean", "description": f"{doc}: true, and its text is in the answer's `files`"}
     if p["names"] in GIVEN:
-        kinds = [{"type": "string", "description": "a path under the root" + SUFFIX.get(p["names"], "")}, TEXT]
+        kinds = [
+            {
+                "type": "string",
+                "description": "a path under the root, or the `uri` of a result" + SUFFIX.get(p["names"], ""),
+            },
+            TEXT,
+        ]
         return {"anyOf": kinds, "description": doc}
     schema = {**PLAIN[p["type"]], "description": doc}
     if p["choices"] and p["type"] == "list":
@@ -51,7 +59,7 @@ def input_schema(command: dict) -> dict:
     shown = [p for p in command["parameters"] if p["names"] != "place"]
     return {
         "type": "object",
-        "properties": {p["name"]: parameter(p) for p in shown},
+        "properties": {p["name"]: parameter(command, p) for p in shown},
         "required": [p["name"] for p in shown if p["required"]],
         "additionalProperties": False,
     }
@@ -77,6 +85,7 @@ def output_schema(command: dict) -> dict:
                     "properties": {
                         "name": {"type": "string"},
                         "bytes": {"type": "integer"},
+                        "uri": {"type": "string", "description": "the resource; other tools take it as a path"},
                         "text": {"type": "string"},
                         "left_out": {"type": "string", "description": "why there is no text"},
                     },
@@ -89,4 +98,4 @@ def output_schema(command: dict) -> dict:
 
 
 def description(command: dict) -> str:
-    return "\n".join(filter(None, [command["doc"], command["details"]]))
+    return described(command)

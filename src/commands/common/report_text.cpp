@@ -113,8 +113,31 @@ std::string grouped(const Json& rows, const std::string& head, const char* what,
   return out;
 }
 
+// "Inductor": who of PyTorch runs a module, for people.
+std::string runner_name(const std::string& runner) {
+  return runner == "inductor" ? "Inductor" : runner == "eager" ? "PyTorch, eagerly," : runner;
+}
+
+bool places_kernels(const Json& report) {
+  const Json& patterns = report.at("patterns");
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [](const Json& p) { return p.value("active", false); });
+}
+
+// Without this the times of PyTorch's own way look like tessera's.
+std::string headline(const Json& report) {
+  if (report.value("verification", Json::object()).empty() && report.at("module").empty())
+    return "";  // a search alone places nothing
+  if (places_kernels(report)) return "";
+  const std::string runner = report.value("runner", "kernels");
+  const std::string who = runner == "kernels" ? report.value("leftover_runner", "eager") : runner;
+  return wrap(fmt::format("no kernel placed: {} runs the module", runner_name(who)), 0, 2);
+}
+
 std::string verification_text(const Json& check) {
   if (!check.contains("ok")) return "";
+  if (check.value("form", "").starts_with("none"))
+    return "\n" + wrap("nothing to verify: no kernel of tessera runs in the module", 0, 2);
   std::string out = "\n" + wrap(fmt::format("verified against fp64: {}; relative RMS error {:.3g} "
                                             "(the original: {:.3g})",
                                             check.at("ok").get<bool>() ? "right" : "WRONG",
@@ -146,14 +169,18 @@ std::string unreliable_names(const Json& times) {
   return join(names, ", ");
 }
 
-std::string module_text(const Json& module) {
+std::string module_text(const Json& report) {
+  const Json& module = report.at("module");
   if (!module.contains("times")) return "";
+  const std::string runner = report.value("runner", "kernels");
+  const std::string own = runner == "kernels" ? "tessera" : fmt::format("tessera: {}", runner);
   const Json& times = module.at("times");
   const double ours = times.contains("tessera") ? times.at("tessera").value("ms", 0.0) : 0.0;
   std::vector<std::vector<std::string>> rows;
   for (const auto& [name, t] : times.items()) {
     const double ms = t.value("ms", 0.0);
-    rows.push_back({name, fmt::format("{:.4g}", ms), fmt::format("±{:.2g}", t.value("ci95", 0.0)),
+    rows.push_back({name == "tessera" ? own : name, fmt::format("{:.4g}", ms),
+                    fmt::format("±{:.2g}", t.value("ci95", 0.0)),
                     name == "tessera" ? "" : ratio(ms, ours)});
   }
   std::string out = "\n" + render_table({"module", "ms", "ci95", "tessera is faster by"}, rows);
@@ -186,6 +213,38 @@ std::string ablation_text(const Json& module) {
   return "\n" + render_table({"ablation", "ms", "over eager"}, rows);
 }
 
+// A limit of seconds bounds the search; what it took in all surprises who sees that alone.
+std::string seconds_text(const Json& seconds) {
+  static const std::map<std::string, const char*> names = {
+      {"check_rewrites", "checking rewrites"},
+      {"baseline", "PyTorch's own ways"},
+      {"refine", "exchanging kernels in the module"},
+      {"settle", "every way beside the others"},
+      {"verify_module", "verifying the module"},
+      {"measure_module", "measuring the module"},
+      {"resizes", "other sizes"}};
+  double all = 0;
+  std::vector<std::pair<double, std::string>> rest;
+  for (const auto& [stage, took] : seconds.items()) {
+    all += took.get<double>();
+    if (stage == "evaluate") continue;
+    const auto name = names.find(stage);
+    rest.emplace_back(took.get<double>(), name == names.end() ? stage : name->second);
+  }
+  if (!seconds.contains("evaluate")) return "";
+  std::sort(rest.rbegin(), rest.rend());
+  std::vector<std::string> parts;
+  for (const auto& [took, name] : rest) {
+    constexpr double least = 0.01;
+    if (took >= least * all) parts.push_back(fmt::format("{} {:.1f} s", name, took));
+  }
+  const std::string others =
+      parts.empty() ? "" : "; the rest, which --seconds does not limit: " + join(parts, ", ");
+  return "\n" + wrap(fmt::format("{:.1f} s: search {:.1f} s{}", all,
+                                 seconds.at("evaluate").get<double>(), others),
+                     0, 2);
+}
+
 }  // namespace
 
 std::string report_text(const Json& report) {
@@ -193,7 +252,7 @@ std::string report_text(const Json& report) {
       wrap(fmt::format("{} on {} ({}), {}", report.value("name", ""), report.value("device", ""),
                        report.value("arch", ""), report.value("precision", "")),
            0, 2) +
-      "\n";
+      headline(report) + "\n";
   for (const Json& r : report.at("rewrites")) {
     out += wrap(fmt::format("recognized: {} ({} ops)", r.at("what").get<std::string>(),
                             r.at("nodes").size()),
@@ -203,7 +262,8 @@ std::string report_text(const Json& report) {
   out += grouped(report.at("leftover"), "left to PyTorch", "op", "node");
   out += grouped(report.at("rejections"), "not taken", "rule", "nodes");
   const Json& module = report.at("module");
-  out += verification_text(report.at("verification")) + module_text(module) + ablation_text(module);
+  out += verification_text(report.at("verification")) + module_text(report) + ablation_text(module);
+  out += seconds_text(report.value("stage_seconds", Json::object()));
   if (report.value("stopped", false))
     out += "\nstopped before the end: the best so far is kept; run again to go on\n";
   return out;

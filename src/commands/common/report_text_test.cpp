@@ -78,6 +78,39 @@ TEST(ReportText, SaysWhatCounts) {
   EXPECT_FALSE(has("not reliable")) << text;
 }
 
+TEST(ReportText, WhereNoKernelIsPlacedItSaysWhoRunsTheModule) {
+  EXPECT_EQ(report_text(example()).find("no kernel placed"), std::string::npos);
+  Json report = example();
+  for (Json& p : report["patterns"]) p["active"] = false;
+  report["runner"] = "inductor";
+  report["verification"] = {{"ok", true}, {"form", "none: PyTorch runs the module"}};
+  const std::string text = report_text(report);
+  EXPECT_NE(text.find("bf16\nno kernel placed: Inductor runs the module\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("tessera: inductor"), std::string::npos) << text;
+  EXPECT_NE(text.find("nothing to verify: no kernel of tessera runs"), std::string::npos) << text;
+  EXPECT_EQ(text.find("right"), std::string::npos) << text;
+  report["runner"] = "kernels";
+  EXPECT_NE(report_text(report).find("no kernel placed: PyTorch, eagerly, runs"),
+            std::string::npos);
+}
+
+TEST(ReportText, SaysWhatTheSecondsWentInto) {
+  Json report = example();
+  report["stage_seconds"] = {{"tools", 0.1},
+                             {"evaluate", 20.0},
+                             {"baseline", 60.0},
+                             {"settle", 30.0},
+                             {"measure_module", 100.0}};
+  const std::string text = replace_all(report_text(report), "\n  ", " ");
+  EXPECT_NE(text.find("210.1 s: search 20.0 s; the rest, which --seconds does not limit: measuring "
+                      "the module 100.0 s, PyTorch's own ways 60.0 s, every way beside the others "
+                      "30.0 s\n"),
+            std::string::npos)
+      << text;
+  for (const std::string& line : split(report_text(report), '\n')) EXPECT_LE(line.size(), 90U);
+}
+
 TEST(ReportText, SaysWhenTimesWereTaken) {
   Json report = example();
   report["module"]["measured"] = "2026-01-02T03:04:05Z";

@@ -1,0 +1,116 @@
+#include <gmock/gmock.h>
+
+#include "pipeline/testing/evaluated.h"
+#include "pipeline/why_not.h"
+
+namespace tessera::pipeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A tracer on which Inductor takes 10 ms and a plan what is written for its first kernel.
+class Tracer : public bridge::Peer {
+ public:
+  std::map<std::string, double> ms;             // by the pattern's id
+  std::vector<std::vector<std::string>> asked;  // the first kernels of each question's plans
+  std::vector<double> compile_seconds;          // of each question
+
+  Result<Json> call(const std::string&, const Json& params, std::chrono::seconds) override {
+    Json ways = Json::array();
+    ways.push_back(way("inductor", nullptr, "", 10));
+    asked.emplace_back();
+    if (const Json& compile = params.at("compile"); !compile.is_null())
+      compile_seconds.push_back(compile.at("seconds"));
+    int index = 0;
+    for (const Json& plan : params.at("plans")) {
+      const std::string first = plan.at("plan").at("steps").at(0).at("pattern").at("id");
+      asked.back().push_back(first);
+      for (const std::string leftover : plan.at("leftovers"))
+        ways.push_back(way("kernels", index, leftover, ms.at(first)));
+      ++index;
+    }
+    return Json{{"ways", ways}};
+  }
+  void notify(const std::string&, const Json&) override {}
+  void serve() override {}
+  [[nodiscard]] bool alive() const override { return true; }
+  [[nodiscard]] std::string epitaph() const override { return ""; }
+
+ private:
+  static Json way(const char* runner, const Json& plan, const std::string& leftover, double ms) {
+    return {{"runner", runner}, {"plan", plan},   {"leftover", leftover}, {"seconds", 3},
+            {"call_ms", ms},    {"call_ci95", 0}, {"back_ms", ms},        {"back_ci95", 0},
+            {"peak_bytes", 0},  {"reason", ""}};
+  }
+};
+
+/// p0 covers all that p1 covers and an op more; p1 saves more by the clock of single kernels.
+struct StageSettle : public ::testing::Test {
+  testing::Evaluated e;
+  Session& s = e.s;
+  Tracer tracer;
+
+  StageSettle() {
+    s.found.arch = *arch::find("host");
+    e.options.use_registry = false;
+    e.work(0, 2);
+    e.work(0, 1);
+    e.eager(0, 20);
+    e.eager(1, 20);
+    e.synthesized(0, 3);
+    e.synthesized(1, 2);
+  }
+  Settled settled() {
+    auto out = settle_plan(s, tracer, choose_kernels(s), {.left_seconds = 60});
+    EXPECT_TRUE(out) << to_text(out.error());
+    return *out;
+  }
+  std::string why(const Settled& done, int pattern) {
+    return what_decided(s, done.chosen, pattern);
+  }
+};
+
+TEST_F(StageSettle, WhereTheChoiceLosesTheOverlappingWinnerIsTimedToo) {
+  tracer.ms = {{"p0", 4}, {"p1", 12}};
+  const Settled done = settled();
+  EXPECT_EQ(tracer.asked, (std::vector<std::vector<std::string>>{{"p1"}, {"p0", "p1"}}));
+  EXPECT_TRUE(done.plan.runs_kernels());
+  EXPECT_EQ(done.chosen.choice.chosen, std::vector<int>{0});
+  EXPECT_EQ(why(done, 1), "overlaps p0, with which the whole module is faster");
+  EXPECT_EQ(done.decided.ways.size(), 5U);
+}
+
+TEST_F(StageSettle, AChoiceThatWinsClearlyIsNotHeldAgainstTheRest) {
+  tracer.ms = {{"p0", 4}, {"p1", 5}};
+  const Settled done = settled();
+  EXPECT_EQ(tracer.asked.size(), 1U);
+  EXPECT_EQ(done.chosen.choice.chosen, std::vector<int>{1});
+  EXPECT_EQ(why(done, 0), "overlaps p1, which saves more");
+}
+
+TEST_F(StageSettle, WithinTheirSpreadBothAreTimedAtOnce) {
+  s.work[0].tuned->winners[0].evidence.ms = 2.1;
+  tracer.ms = {{"p0", 4}, {"p1", 5}};
+  const Settled done = settled();
+  EXPECT_EQ(tracer.asked, (std::vector<std::vector<std::string>>{{"p0", "p1"}}));
+  EXPECT_EQ(done.chosen.choice.chosen, std::vector<int>{0});
+}
+
+TEST_F(StageSettle, WhereAllLoseEachSaysWhatItCameTo) {
+  tracer.ms = {{"p0", 11}, {"p1", 12}};
+  const Settled done = settled();
+  EXPECT_FALSE(done.plan.runs_kernels());
+  EXPECT_THAT(why(done, 0), HasSubstr("in place of p1 it was timed on the whole module: the whole "
+                                      "module is faster by inductor"));
+  EXPECT_THAT(why(done, 1), HasSubstr("the whole module is faster by inductor"));
+}
+
+TEST_F(StageSettle, AlternativesCompileWithinTheSecondsThatAreLeft) {
+  e.options.seconds = 30;
+  tracer.ms = {{"p0", 4}, {"p1", 12}};
+  settled();
+  EXPECT_EQ(tracer.compile_seconds, (std::vector<double>{60, 57}));
+}
+
+}  // namespace
+}  // namespace tessera::pipeline
