@@ -142,6 +142,15 @@ def test_has_every_section():
         assert words in text, words
 
 
+def test_where_no_kernel_is_placed_nothing_is_said_to_be_right():
+    report = example() | {"runner": "inductor"}
+    report["patterns"] = [p | {"active": False} for p in report["patterns"]]
+    report["verification"] = {"ok": True, "form": "none: PyTorch runs the module"}
+    text = render(report)
+    assert "no kernel placed" in text and "Inductor runs the module" in text
+    assert '<span class="good">right</span>' not in text and '<section id="errors">' not in text
+
+
 def test_loads_nothing():
     text = render(example())
     assert not re.search(r'<(script|link|img)[^>]+(src|href)="?http', text)

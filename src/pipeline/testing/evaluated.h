@@ -17,7 +17,8 @@ struct Evaluated {
 
   Evaluated() {
     graph::Graph& g = s.found.graph;
-    graph::ValueId x = g.add_value({.name = "x", .type = {DType::float32, {4}, {1}}});
+    graph::ValueId x = g.add_value(
+        {.name = "x", .type = {DType::float32, {4}, {1}}, .origin = graph::Origin::user_input});
     g.inputs = {x};
     for (const char* name : {"op0", "op1", "op2", "op3"}) {
       graph::Node n{.name = name, .op = "aten.relu.default"};
