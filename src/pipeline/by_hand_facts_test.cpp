@@ -10,17 +10,17 @@ graph::Graph graph_of(int values) {
   for (int i = 0; i < values; ++i) {
     graph::Value v;
     v.name = std::string(1, static_cast<char>('a' + i));
-    g.values.push_back(v);
+    g.add_value(std::move(v));
   }
   return g;
 }
 
-rules::Pattern pattern_of(const std::string& id, std::vector<graph::ValueId> inputs) {
+rules::Pattern pattern_of(const std::string& id, const std::vector<std::size_t>& inputs) {
   rules::Pattern p;
   p.id = id;
   p.rule = "gemm";
-  p.inputs = std::move(inputs);
-  p.outputs = {0};
+  for (const std::size_t i : inputs) p.inputs.push_back(graph::ValueId{i});
+  p.outputs = {graph::ValueId{0}};
   return p;
 }
 
