@@ -114,6 +114,15 @@ def test_a_file_as_text_and_answers_by_the_schema(root):
     anyio.run(go)
 
 
+def test_a_given_text_goes_by_its_name():
+    from tessera.serving.calls import by_names
+
+    told = json.dumps(
+        {"text": "wrong:\n/tmp/tessera-mcp-x1y/given/k.cpp:7: `/tmp/tessera-mcp-z/given/k.cpp`", "at": "/tmp/k.cpp"}
+    )
+    assert json.loads(by_names(told)) == {"text": "wrong:\nk.cpp:7: `k.cpp`", "at": "/tmp/k.cpp"}
+
+
 REFUSED = [
     ("discover", {}, "'model' is a required property"),
     ("discover", {"model": "model.py", "effort": "x"}, "Additional properties"),
