@@ -1,6 +1,7 @@
 #include "pipeline/by_hand_facts.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <regex>
 
