@@ -65,7 +65,8 @@ struct Wrong {
   std::vector<std::vector<int64_t>> box;  // [first, last] of the wrong ones, one a dim
   std::string details;                    // the same for people
   /// What the found values are of the expected ones: "zero", "scaled", "scaled_rows", "shifted",
-  /// "transposed", "other_type", "constant", "offset"; or the mistake that they come from:
+  /// "transposed", "other_type", "constant", "offset", "rounded", "one_way", "nearly_scaled",
+  /// "nearly_scaled_rows", "wrong_constant"; or the mistake that they come from:
   /// "exchanged_inputs", "transposed_input", "first_for_all", "left_out", "negated_input",
   /// "rounded_input". "" where nothing simple fits.
   std::string relation;

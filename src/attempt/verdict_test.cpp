@@ -95,6 +95,14 @@ TEST(Verdict, ForPeopleNamesLineElementAndWhatToDo) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
+TEST(Verdict, ATimeThatCannotBeReliedOnIsSaidToBeSo) {
+  Verdict v = whole();
+  const std::string words = "not reliable: other work ran on this machine";
+  EXPECT_EQ(to_text(v).find(words), std::string::npos);
+  v.measured->unreliable = true;
+  EXPECT_NE(to_text(v).find(words), std::string::npos);
+}
+
 TEST(Symptom, TheMostTellingComeFirstAndThreeAtMost) {
   Verdict v = whole();
   v.wrong->depends = Json::array();
@@ -132,6 +140,10 @@ TEST(Symptom, TheMistakeThatAResultLooksLike) {
            {"left_out", "an input is left out"},
            {"negated_input", "the sign of an input is wrong"},
            {"rounded_input", "an input is rounded"},
+           {"wrong_constant", "a constant is wrong"},
+           {"nearly_scaled", "a constant is wrong"},
+           {"nearly_scaled_rows", "each row has a factor near 1"},
+           {"one_way", "the errors all go one way"},
            {"scaled_rows", "each row is a multiple of what it must be"}}) {
     v.wrong->relation = relation;
     EXPECT_EQ(symptoms_of(v).at(0), symptom);

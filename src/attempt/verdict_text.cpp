@@ -26,8 +26,11 @@ std::string wrong_of(const Wrong& w) {
 }
 
 std::string times_of(const Measured& m) {
-  std::string out = fmt::format("time: {:.4g} ms +- {:.2g}{}\n", m.ms, m.ci95,
-                                m.unreliable ? " (unreliable: the machine was too noisy)" : "");
+  std::string out = fmt::format("time: {:.4g} ms +- {:.2g}\n", m.ms, m.ci95);
+  if (m.unreliable)
+    out +=
+        "not reliable: other work ran on this machine while it was timed, so how it compares is "
+        "not known; run it again when the machine is quiet\n";
   for (const Peer& p : m.peers) {
     if (p.ms > 0)
       out += fmt::format("  {:.2f}x of {} ({:.4g} ms)\n", p.ms / m.ms, p.name, p.ms);

@@ -188,9 +188,11 @@ bool Try::elaborated() {
     stop(Gate::parse, first.failure, cause, begin);
     return false;
   }
+  const std::size_t choices = attempt::combinations(given_.source.tunables).size();
   note(Gate::parse, Passage::passed,
-       fmt::format("{}, {} choices of tunables", v_.language,
-                   attempt::combinations(given_.source.tunables).size()),
+       given_.source.tunables.empty()
+           ? v_.language
+           : fmt::format("{}, {} choices of tunables", v_.language, choices),
        begin);
   if (!language) {
     note(Gate::check, Passage::skipped, "only kernels of the tile language are proved", begin);
@@ -259,6 +261,14 @@ Result<bool> Try::verified() {
     return true;
   }
   stop(Gate::verify, failure_of(trial), trial.reason, begin);
+  // Names of patterns move when patterns are proposed.
+  const std::string other =
+      for_other_tensors(given_.source.text, pattern_, s_.found.discovery.patterns, s_.found.graph);
+  if (!other.empty() && v_.failure != Failure::unsupported) {
+    v_.failure = Failure::not_the_pattern;
+    v_.cause = other;
+    return false;
+  }
   if (reply.contains("wrong")) v_.wrong = attempt::wrong_from_json(reply.at("wrong"));
   return false;
 }

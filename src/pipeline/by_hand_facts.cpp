@@ -1,13 +1,27 @@
 #include "pipeline/by_hand_facts.h"
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <regex>
 
 #include "base/files.h"
 #include "base/text.h"
+#include "pipeline/settle.h"
 
 namespace tessera::pipeline {
 namespace {
+
+std::vector<std::string> names_of(const std::vector<graph::ValueId>& values,
+                                  const graph::Graph& g) {
+  std::vector<std::string> out;
+  for (const graph::ValueId id : values) out.push_back("%" + g.value(id).name);
+  return out;
+}
+
+std::size_t tensors_of(const rules::Pattern& p) {
+  return p.inputs.size() + p.outputs.size();
+}
 
 /// Bytes of the elements that a tensor is filled with: a quarter, the index 0, true.
 std::string filling(DType t) {
@@ -60,6 +74,61 @@ std::vector<toolchain::Storage> storages(const rules::Pattern& p, const graph::G
     }
   }
   return out;
+}
+
+std::size_t described_tensors(const std::string& source) {
+  constexpr std::size_t most_between = 16;  // quotes, a colon, blanks: `tensors\": [`
+  const std::size_t function = source.find("tessera_describe");
+  const std::size_t word =
+      function == std::string::npos ? function : source.find("tensors", function);
+  if (word == std::string::npos) return 0;
+  const std::size_t open = source.find('[', word);
+  if (open == std::string::npos || open > word + most_between) return 0;
+  const std::size_t close = source.find(']', open);
+  if (close == std::string::npos) return 0;
+  // The list may be cut into several literals: what stands between names does not count.
+  const std::string list = source.substr(open + 1, close - open - 1);
+  std::size_t names = 0;
+  for (const std::string& part : split(list, ',')) {
+    names +=
+        std::any_of(part.begin(), part.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
+  }
+  return names;
+}
+
+std::string for_other_tensors(const std::string& source, const rules::Pattern& p,
+                              const std::vector<rules::Pattern>& all, const graph::Graph& g) {
+  constexpr std::size_t most = 4;
+  const std::size_t described = described_tensors(source);
+  if (described == 0 || described == tensors_of(p)) return "";
+  std::string out = fmt::format(
+      "the source is for {} tensors, as its tessera_describe says; pattern {} has {}: {} -> {}",
+      described, p.id, tensors_of(p), join(names_of(p.inputs, g), ", "),
+      join(names_of(p.outputs, g), ", "));
+  std::vector<std::string> others;
+  for (const rules::Pattern& o : all) {
+    if (tensors_of(o) == described && others.size() < most)
+      others.push_back(fmt::format("{} ({})", o.id, o.rule));
+  }
+  if (others.empty()) return out;
+  return out + fmt::format("; {} {} {}: is it for {}?", join(others, ", "),
+                           others.size() == 1 ? "has" : "have", described,
+                           others.size() == 1 ? "that one" : "one of those");
+}
+
+bool disturbed(double ms, double ci95) {
+  return ci95 > most_noise * ms;
+}
+
+std::string why_not_stored(const attempt::Measured& m, const kernel::Winner* stored) {
+  if (stored == nullptr || !m.unreliable) return "";
+  const kernel::Evidence& held = stored->evidence;
+  if (held.unreliable || !(held.ms > 0) || disturbed(held.ms, held.ci95)) return "";
+  if (held.ms > m.ms + m.ci95) return "";
+  return fmt::format(
+      "{}, stored with {:.4g} ms, is not slower within what this time can tell: not "
+      "stored",
+      stored->candidate.label(), held.ms);
 }
 
 }  // namespace tessera::pipeline

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pipeline/by_hand_facts.h"
+
 namespace tessera::pipeline {
 namespace {
 
@@ -103,12 +105,13 @@ void take_times(const Session& s, const rules::Pattern& p, const Field& f,
     if (time_of(t) > 0 && (best == nullptr || t.ms < best->ms)) best = &t;
   }
   if (best == nullptr) return;
-  attempt::Measured m{.ms = best->ms,
-                      .ci95 = best->ci95,
-                      .sustained_ms = best->detail.value("sustained_ms", 0.0),
-                      .floor_ms = p.floor_ms,
-                      .bound = bound_of(p, *s.found.arch),
-                      .unreliable = best->detail.value("unreliable", false)};
+  attempt::Measured m{
+      .ms = best->ms,
+      .ci95 = best->ci95,
+      .sustained_ms = best->detail.value("sustained_ms", 0.0),
+      .floor_ms = p.floor_ms,
+      .bound = bound_of(p, *s.found.arch),
+      .unreliable = best->detail.value("unreliable", false) || disturbed(best->ms, best->ci95)};
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (f.names[i].empty()) continue;
     const double ms = f.candidates[i].is_eager() ? tuned.eager_ms : time_of(words[i]);
@@ -121,7 +124,7 @@ void take_times(const Session& s, const rules::Pattern& p, const Field& f,
 }
 
 /// Whether it is the fastest of all that may be placed, and verified in full.
-void settle(const Session& s, Verdict& v, const evaluate::Tuned& tuned) {
+void settle(const Session& s, const Work& w, Verdict& v, const evaluate::Tuned& tuned) {
   if (tuned.winners.empty()) {
     v.standing = "nothing passed in full";
     return;
@@ -135,6 +138,10 @@ void settle(const Session& s, Verdict& v, const evaluate::Tuned& tuned) {
     v.standing = "the machine was too noisy for its time: not stored";
     return;
   }
+  const bool any = w.own && !w.own->winners.empty();
+  v.standing =
+      v.measured ? why_not_stored(*v.measured, any ? &w.own->winners.front() : nullptr) : "";
+  if (!v.standing.empty()) return;
   v.won = true;
   v.standing = s.tools.registry ? "the fastest there is: stored in the registry"
                                 : "the fastest there is; the registry is not used";
@@ -152,7 +159,7 @@ Status measure_by_hand(Session& s, Work& work, const ByHand& given,
                          p, f.candidates, Json::array(), s.options.seconds, stop,
                          [&](const Json& event) { s.say("try", event.value("message", "")); }));
   take_times(s, p, f, last_words(f, tuned), tuned, v);
-  settle(s, v, tuned);
+  settle(s, work, v, tuned);
   if (!v.won || !s.tools.registry || s.stopped()) return {};
   // torch.compile is a peer, which no plan places.
   std::erase_if(tuned.winners, [](const kernel::Winner& w) { return is_inductor(w.candidate); });

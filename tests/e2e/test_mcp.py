@@ -166,6 +166,15 @@ def test_texts_name_arguments():
     assert said == {"code": "TS", "help": [help.replace("--size M=N", "`size` M=N")], "data": {"x": "--size"}}
 
 
+def test_a_given_text_goes_by_its_name():
+    from tessera.serving.calls import by_names
+
+    told = json.dumps(
+        {"text": "wrong:\n/tmp/tessera-mcp-x1y/given/k.cpp:7: `/tmp/tessera-mcp-z/given/k.cpp`", "at": "/tmp/k.cpp"}
+    )
+    assert json.loads(by_names(told)) == {"text": "wrong:\nk.cpp:7: `k.cpp`", "at": "/tmp/k.cpp"}
+
+
 REFUSED = [
     ("discover", {}, "'model' is a required property"),
     ("discover", {"model": "model.py", "effort": "x"}, "Additional properties"),

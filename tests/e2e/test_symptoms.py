@@ -38,6 +38,8 @@ WRONG = {
         "scattered",
     ),
     "offset": (*stored("e3 + 1"), "the result differs by one constant", None),
+    "nearly": (*stored("1.001f * e3"), "a constant is wrong", "everywhere"),
+    "epsilon": (*stored("e3 * (1 - 1e-5f * float(i1 + 30))"), "each row has a factor near 1", None),
     "constant": (*stored("0.25f"), "every element of the result is the same", None),
     "too_few": (
         "Index k = 0; k < 48; ++k",
@@ -52,6 +54,17 @@ WRONG = {
         None,
     ),
 }
+
+
+def test_a_source_for_other_tensors_is_said_to_be_one(home):
+    text = skeleton(home)
+    assert text.count('"t3"]') == 1
+    text = text.replace('"t3"]', '"t3","t4","t5"]').replace(*stored("2 * e3"))
+    verdict = judged(home, "other.cpp", text)
+    assert verdict["failure"] == "not_the_pattern", verdict
+    assert "the source is for 6 tensors" in verdict["cause"] and "pattern p01 has 4: %" in verdict["cause"], verdict
+    assert verdict["advice"][0]["symptom"] == "the kernel takes other tensors than the pattern has"
+    assert verdict["gates"][0]["note"] == "cxx", "nothing of choices where there are none"
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -5,7 +5,9 @@ A fit must leave a tenth at most of what is off. Roundings do not lie along any 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import torch
 
@@ -20,18 +22,27 @@ _FLOATING = ("float32", "float64", "bfloat16", "float16")
 _LARGEST = 1 << 22  # elements of all tensors: beyond it the values of the meaning are not computed
 
 
+Named = tuple[str, torch.Tensor]
+
+
+@dataclass
+class Fit:
+    left: float  # of the RMS of what is off
+    relation: str
+    about: str
+
+
+def best(fits: Iterable[Fit | None]) -> tuple[str, str]:
+    """The relation of the first one that fits, unless a later one leaves half of what it leaves, or less."""
+    taken = Fit(1.0, "", "")
+    for fit in fits:
+        if fit and (not taken.relation or fit.left < 0.5 * taken.left):
+            taken = fit
+    return taken.relation, taken.about
+
+
 def _rms(t: torch.Tensor) -> float:
     return float(t.square().mean().sqrt())
-
-
-def multiple(off: torch.Tensor, of: torch.Tensor) -> float:
-    """By which factor `off` is a multiple of `of`; 0 where it is none, or where `of` says nothing: few elements, or equal ones."""
-    if len(off) < _FEWEST or not bool(of.isfinite().all()) or float(of.std()) <= 1e-3 * _rms(of):
-        return 0.0
-    if not _many(of.unsqueeze(0)):
-        return 0.0
-    factor = float((off * of).sum() / of.square().sum())
-    return factor if _rms(off - factor * of) <= _LEFT * _rms(off) else 0.0
 
 
 def _many(rows: torch.Tensor) -> bool:
@@ -41,37 +52,48 @@ def _many(rows: torch.Tensor) -> bool:
     return float(several.median()) >= 3
 
 
-def nearly(found: torch.Tensor, wanted: torch.Tensor, bad: torch.Tensor) -> tuple[str, str]:
-    """Whether what was found is what was expected by a factor near 1: ("nearly_scaled", ...) or ("nearly_scaled_rows", ...)."""
+def _multiple(off: torch.Tensor, of: torch.Tensor) -> tuple[float, float] | None:
+    """By which factor `off` is a multiple of `of`, and what that leaves; None where it is none, or where `of` says nothing: few
+    elements, or equal ones."""
+    if len(off) < _FEWEST or not bool(of.isfinite().all()) or float(of.std()) <= 1e-3 * _rms(of):
+        return None
+    if not _many(of.unsqueeze(0)):
+        return None
+    factor = float((off * of).sum() / of.square().sum())
+    left = _rms(off - factor * of) / (_rms(off) or 1.0)
+    return (factor, left) if left <= _LEFT else None
+
+
+def nearly(found: torch.Tensor, wanted: torch.Tensor, bad: torch.Tensor) -> Iterator[Fit]:
+    """Whether what was found is what was expected by a factor near 1, the same or one a row."""
     usable = bad & found.isfinite() & wanted.isfinite()
     f, w = found[usable], wanted[usable]
-    factor = multiple(f - w, w)
-    if factor and abs(factor) <= _NEAR:
-        return "nearly_scaled", f"what was found there is 1 {_signed(factor)} times what was expected"
+    fit = _multiple(f - w, w)
+    if fit and abs(fit[0]) <= _NEAR:
+        yield Fit(fit[1], "nearly_scaled", f"what was found there is 1 {_signed(fit[0])} times what was expected")
     for dim in reversed(range(found.dim())):
-        if about := _rows(found, wanted, bad, dim):
-            return "nearly_scaled_rows", about
-    return "", ""
+        if found.dim() > 1 and found.shape[dim] >= _SHORTEST and (rows := _rows(found, wanted, bad, dim)):
+            yield rows
 
 
-def _rows(found: torch.Tensor, wanted: torch.Tensor, bad: torch.Tensor, dim: int) -> str:
-    if found.dim() < 2 or found.shape[dim] < _SHORTEST:
-        return ""
+def _rows(found: torch.Tensor, wanted: torch.Tensor, bad: torch.Tensor, dim: int) -> Fit | None:
     f, w, touched = (t.movedim(dim, -1).flatten(0, -2) for t in (found, wanted, bad))
     of = touched.any(-1)
     f, w = f[of], w[of]
     if len(f) < 2 or not bool(f.isfinite().all() and w.isfinite().all()) or not _many(w):
-        return ""
+        return None
     off = f - w
     factor = (off * w).sum(-1, keepdim=True) / w.square().sum(-1, keepdim=True).clamp_min(1e-300)
-    left = off - factor * w
-    each = left.square().sum(-1) / off.square().sum(-1).clamp_min(1e-300)
-    if _rms(left) > _LEFT * _rms(off) or float(each.median()) > _LEFT**2 or float(factor.abs().median()) > _NEAR:
-        return ""
+    rest = off - factor * w
+    each = rest.square().sum(-1) / off.square().sum(-1).clamp_min(1e-300)
+    left = _rms(rest) / (_rms(off) or 1.0)
+    if left > _LEFT or float(each.median()) > _LEFT**2 or float(factor.abs().median()) > _NEAR:
+        return None
     low, high = float(factor.min()), float(factor.max())
     row = "row" if dim == found.dim() - 1 else f"line along dim {dim}"
     side = ", all below 1" if high < 0 else ", all above 1" if low > 0 else ""
-    return f"each wrong {row} is what was expected by a factor near 1: 1 {_signed(low)} to 1 {_signed(high)}{side}"
+    about = f"each wrong {row} is what was expected by a factor near 1: 1 {_signed(low)} to 1 {_signed(high)}{side}"
+    return Fit(left, "nearly_scaled_rows", about)
 
 
 def _signed(number: float) -> str:
@@ -84,36 +106,45 @@ def relation_of(
     """What is off, against the inputs and the values of the meaning; two empty texts where nothing fits."""
     out, wanted = found.double(), expected.double()
     bad = bad & out.isfinite() & wanted.isfinite()
-    off = (out - wanted)[bad]
     named = list(_shaped(inputs, [name_of(problem, i) for i in range(len(inputs))], out.shape))
-    for name, t in [*named, *_values(problem, inputs, out)]:
-        if factor := multiple(off, t[bad].double()):
+    return best(_fits(named, _values(problem, inputs, out), out, wanted, bad))
+
+
+def _fits(
+    inputs: list[Named], values: Iterable[Named], out: torch.Tensor, wanted: torch.Tensor, bad: torch.Tensor
+) -> Iterator[Fit]:
+    off = (out - wanted)[bad]
+    for name, t in itertools.chain(inputs, values):
+        if fit := _multiple(off, t[bad].double()):
+            factor, left = fit
             about = f"a constant is wrong: found - expected is {factor:.4g} x {name}"
-            return "wrong_constant", about + _SPECIAL.get(round(factor, 3), "")
-    for name, t in named:
-        word, about = nearly(out - t.double(), wanted - t.double(), bad)
-        if word:
-            return word, f"{about}, {name} taken off both"
-    return "", ""
+            yield Fit(left, "wrong_constant", about + _SPECIAL.get(round(factor, 3), ""))
+    for name, t in inputs:
+        for fit in nearly(out - t.double(), wanted - t.double(), bad):
+            yield Fit(fit.left, fit.relation, f"{fit.about}, {name} taken off both")
 
 
-_SPECIAL = {-1.0: ", as if it were left out", 1.0: ", as if it were added once more", -2.0: ", as if its sign were wrong"}
+_SPECIAL = {
+    -1.0: ", as if it were left out",
+    1.0: ", as if it were added once more",
+    -2.0: ", as if its sign were wrong",
+}
 
 
-def _shaped(
-    tensors: list[torch.Tensor], names: list[str], shape: torch.Size
-) -> Iterator[tuple[str, torch.Tensor]]:
+def _shaped(tensors: list[torch.Tensor], names: list[str], shape: torch.Size) -> Iterator[Named]:
     """Those that have the result's shape, or are broadcast to it."""
     for t, name in zip(tensors, names, strict=True):
         if not t.is_floating_point() or t.numel() < 2:
             continue
         if t.numel() == shape.numel():
             yield name, t.reshape(shape)
-        elif t.dim() <= len(shape) and all(n in (1, m) for n, m in zip(reversed(t.shape), reversed(shape), strict=False)):
+        elif t.dim() <= len(shape) and all(
+            n in (1, m) for n, m in zip(reversed(t.shape), reversed(shape), strict=False)
+        ):
             yield name, t.expand(shape)
 
 
-def _values(problem: Problem, inputs: list[torch.Tensor], out: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
+def _values(problem: Problem, inputs: list[torch.Tensor], out: torch.Tensor) -> Iterator[Named]:
     """What the meaning computes on its way, in fp64, under the names of the graph."""
     if sum(t.numel() for t in inputs) + out.numel() > _LARGEST:
         return

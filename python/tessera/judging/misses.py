@@ -160,7 +160,7 @@ def _relation(out: torch.Tensor, expected: torch.Tensor, bad: torch.Tensor) -> t
         return "", ""
     for relation, about in (
         _as_number(f[usable], w[usable], scale),
-        constants.nearly(found, wanted, bad),
+        constants.best(constants.nearly(found, wanted, bad)),
         _as_rounded(f[usable], w[usable], out.dtype),
     ):
         if relation:
@@ -195,7 +195,10 @@ def _as_rounded(f: torch.Tensor, w: torch.Tensor, dtype: torch.dtype) -> tuple[s
     if len(f) < _FOR_A_SIGN or abs(one) <= _ONE_WAY or _is_coarse(f, dtype):
         return "rounded", f"{about}: as if rounded to a coarser type"
     share = float((ways == math.copysign(1, one)).double().mean())
-    return "one_way", f"{about}, {share:.0%} of them towards {'larger' if one > 0 else 'smaller'} values: no rounding does so"
+    return (
+        "one_way",
+        f"{about}, {share:.0%} of them towards {'larger' if one > 0 else 'smaller'} values: no rounding does so",
+    )
 
 
 def _is_coarse(f: torch.Tensor, dtype: torch.dtype) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -100,6 +101,15 @@ async def end(process: anyio.abc.Process, keeps: bool) -> None:
             pass
 
 
+# Where a text that was given lies while a call runs, and lay in earlier ones: the agent knows it by its name.
+_GIVEN_AT = re.compile(r"""(?:/[^\s"'`()\\/]+)*/tessera-mcp-[^\s"'\\/]+/given/""")
+
+
+def by_names(line: str) -> str:
+    """A line of the program, with the files that were given as text under the names that they were given."""
+    return _GIVEN_AT.sub("", line)
+
+
 async def lines_of(stream: anyio.abc.ByteReceiveStream):
     rest = b""
     async for chunk in stream:
@@ -113,14 +123,14 @@ async def outcome_of(process: anyio.abc.Process, tell: Tell) -> dict:
 
     async def errors() -> None:
         async for line in lines_of(process.stderr):
-            said.append(line.decode(errors="replace"))
+            said.append(by_names(line.decode(errors="replace")))
             del said[:-40]
 
     async with anyio.create_task_group() as group:
         group.start_soon(errors)
         async for line in lines_of(process.stdout):
             try:
-                event = json.loads(line)
+                event = json.loads(by_names(line.decode()))
             except ValueError:
                 said.append(line.decode(errors="replace"))
                 continue
