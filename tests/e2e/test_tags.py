@@ -23,7 +23,7 @@ SAYS = {
         ),
         ("                        begins = k.first\n", ['assert_same(a[k], b[k], "k", axis=1)']),
         (
-            "                            x = epilogue(whole[:, c], batch, rows, n[c])\n",
+            "                                x = epilogue(whole[:, c], batch, rows, n[c])\n",
             ["assert_tag(whole[:, c], row=lambda i, j: rows.start + i, column=lambda i, j: n[c].start + j)"],
         ),
     ],

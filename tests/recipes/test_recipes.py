@@ -22,7 +22,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 BINARY = Path(os.environ.get("TESSERA_BINARY", ROOT / "build/bin/tessera"))
-PARTS = ("CMakeLists.txt", "cmake", "src", "include", "kernels", "python", "knowledge")
+PARTS = ("CMakeLists.txt", "cmake", "src", "include", "kernels", "python", "knowledge", "tools/units.py")
 ADDED = {
     "rule": [
         "src/rules/log_cumsum_exp.cpp",
@@ -87,7 +87,14 @@ def options_of_the_build() -> list[str]:
     if build is None or not shutil.which("cmake") or not shutil.which("ninja"):
         pytest.skip("the program is of no build folder, or there is no cmake")
     cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M))
-    kept = ("CMAKE_BUILD_TYPE", "CMAKE_CXX_FLAGS", "CMAKE_CXX_COMPILER", "TESSERA_SANITIZE", "TESSERA_WERROR")
+    kept = (
+        "CMAKE_BUILD_TYPE",
+        "CMAKE_CXX_FLAGS",
+        "CMAKE_CXX_COMPILER",
+        "TESSERA_SANITIZE",
+        "TESSERA_UNITY",
+        "TESSERA_WERROR",
+    )
     return [f"-D{name}={cache[name]}" for name in kept if name in cache]
 
 
@@ -98,6 +105,7 @@ def tree(tmp_path_factory) -> Tree:
     skip = shutil.ignore_patterns("__pycache__")
     for part in PARTS:
         source = ROOT / part
+        (root / part).parent.mkdir(exist_ok=True)
         shutil.copytree(source, root / part, ignore=skip) if source.is_dir() else shutil.copy(source, root / part)
     for recipe, files in ADDED.items():
         assert sorted(str(p.relative_to(HERE / recipe)) for p in (HERE / recipe).rglob("*.*")) == files
