@@ -84,7 +84,8 @@ TEST(AttentionCap, EditsAreNotProved) {
 /// tanh(-inf) is -1: a key that is hidden first would get a weight.
 TEST(AttentionCap, ACapBehindTheMaskIsRefuted) {
   std::string text = edited_attention(line, "");
-  const std::string before = "                if MASK == 2:\n                    factor = soften_added(";
+  const std::string before =
+      "                if MASK == 2:\n                    factor = soften_added(";
   const std::size_t at = text.find(before);
   ASSERT_NE(at, std::string::npos);
   text.insert(at, line);
