@@ -1,4 +1,5 @@
-// What nearly every file includes, parsed once for all (cmake/Layer.cmake). No file includes it.
+// What nearly every file includes, parsed once for all (cmake/Layer.cmake). None of them includes
+// it.
 #pragma once
 
 #include <algorithm>

@@ -146,7 +146,8 @@ void raise_baselines(std::vector<Option>& options) {
   const std::vector<Option> measured = options;
   for (std::size_t whole = 0; whole < options.size(); ++whole) {
     for (std::size_t part = 0; part < options.size(); ++part) {
-      const bool may = !measured[part].estimated && nodes[part].size() <= nodes[whole].size() &&
+      const bool may = measured[whole].gain() > 0 && !measured[part].estimated &&
+                       nodes[part].size() <= nodes[whole].size() &&
                        measured[part].eager_ms > options[whole].eager_ms;
       if (may && std::includes(nodes[whole].begin(), nodes[whole].end(), nodes[part].begin(),
                                nodes[part].end()))

@@ -30,7 +30,8 @@ struct Choice {
 };
 
 /// A pattern's ops take at least what those of a pattern took whose ops are all among them: the two
-/// were timed at different moments, and the noise between these is no gain.
+/// were timed at different moments, and the noise between these is no gain. A kernel that was no
+/// faster than its ops, timed beside them, gains nothing by it.
 void raise_baselines(std::vector<Option>& options);
 
 /// "overlaps p03": whether two options share an op that computes.

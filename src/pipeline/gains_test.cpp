@@ -110,5 +110,28 @@ TEST(ChooseKernels, AnOrderFromTheModulesRunChangesNothing) {
   EXPECT_TRUE(choose_kernels(e.s).choice.chosen.empty());
 }
 
+TEST(ChooseKernels, NoKernelGainsByTheTimeOfAPart) {
+  Evaluated e;
+  const auto part = e.work(0, 1);
+  const auto whole = e.work(0, 3);
+  e.eager(part, 6);
+  e.eager(whole, 5);  // at a quieter moment
+  e.synthesized(whole, 5.1);
+  EXPECT_TRUE(choose_kernels(e.s).choice.chosen.empty());
+  e.synthesized(whole, 4.9);
+  EXPECT_EQ(choose_kernels(e.s).choice.chosen.size(), 1U);
+}
+
+TEST(ChooseKernels, TheOpsThemselvesAreNoKernel) {
+  Evaluated e;
+  const auto part = e.work(0, 1);
+  const auto whole = e.work(0, 3);
+  e.eager(part, 6);
+  e.eager(whole, 5);
+  e.aten(whole, 5);
+  e.synthesized(whole, 4.99);  // faster by noise alone, which is why it comes second
+  EXPECT_TRUE(choose_kernels(e.s).choice.chosen.empty());
+}
+
 }  // namespace
 }  // namespace tessera::pipeline

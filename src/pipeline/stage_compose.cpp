@@ -46,8 +46,10 @@ void leave_out_unneeded(const Session& s, Chosen& chosen) {
 Chosen choose_kernels(const Session& s) {
   Chosen out;
   for (std::size_t w = 0; w < s.work.size(); ++w) {
-    if (placeable(s, s.work[w]) == nullptr) continue;
-    const double ms = alone_ms(s, s.work[w]);
+    const kernel::Winner* winner = placeable(s, s.work[w]);
+    if (winner == nullptr) continue;
+    // The ops themselves as a candidate gain nothing over the ops.
+    const double ms = winner->candidate.is_eager() ? winner->evidence.ms : alone_ms(s, s.work[w]);
     for (const int i : s.work[w].patterns) {
       double eager_ms = s.work[w].tuned->eager_ms;
       // A benchmark asks what our kernel takes, also where it loses.
@@ -55,7 +57,7 @@ Chosen choose_kernels(const Session& s) {
       out.options.push_back({.pattern = &s.pattern(i),
                              .ms = ms,
                              .eager_ms = eager_ms,
-                             .ci95 = placeable(s, s.work[w])->evidence.ci95});
+                             .ci95 = winner->evidence.ci95});
       out.origins.push_back({.work = w, .pattern = i});
     }
   }

@@ -88,16 +88,29 @@ struct Beside {
   std::vector<Variant> less;
 };
 
-Result<Beside> beside(const Session& s, const Chosen& chosen, const std::string& leftover_runner,
+/// How many rests of plans Inductor may compile, beside the module (docs/measuring.md).
+constexpr int most_compiled_rests = 2;
+
+bool compiles(const Variant& v) {
+  return std::find(v.leftovers.begin(), v.leftovers.end(), "inductor") != v.leftovers.end();
+}
+
+/// `variants`: of what was chosen. Inductor compiles their rests first; what is left of its turns
+/// goes to the alternatives that save most, and the others' rests are run without it.
+Result<Beside> beside(const Session& s, const Chosen& chosen, const std::vector<Variant>& variants,
+                      const std::string& leftover_runner,
                       const std::vector<std::string>& leftovers) {
-  constexpr std::size_t most = 4;  // each may cost a compilation of what it leaves to PyTorch
+  constexpr std::size_t most = 4;
   Beside out;
+  auto turns = most_compiled_rests - std::count_if(variants.begin(), variants.end(), compiles);
   std::vector<composer::Alternative> found =
       composer::alternatives(s.found.graph, chosen.options, chosen.choice, noise_of_baselines(s));
   if (found.size() > most) found.resize(most);
   for (composer::Alternative& one : found) {
     TESSERA_TRY(plan, plan_with(s, chosen, one.chosen, leftover_runner));
-    (one.near ? out.near : out.less).push_back({std::move(one.chosen), std::move(plan), leftovers});
+    Variant v{std::move(one.chosen), std::move(plan), leftovers};
+    if (compiles(v) && turns-- <= 0) std::erase(v.leftovers, "inductor");
+    if (!v.leftovers.empty()) (one.near ? out.near : out.less).push_back(std::move(v));
   }
   return out;
 }
@@ -239,7 +252,7 @@ Result<Settled> settle_plan(Session& s, bridge::Peer& tracer, Chosen chosen,
   s.say("settle", "every way to run the module, side by side");
   const std::vector<std::string> leftovers = leftover_runners(s, compilers.wrong);
   TESSERA_TRY(variants, variants_of(s, out.chosen, rest, leftovers));
-  TESSERA_TRY(more, beside(s, out.chosen, rest, leftovers));
+  TESSERA_TRY(more, beside(s, out.chosen, variants, rest, leftovers));
   TESSERA_TRY(timed, time_with_alternatives(s, tracer, variants, std::move(more), compilers));
   out.decided = timed.told;
   const Way* way = timed.taken();

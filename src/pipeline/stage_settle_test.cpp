@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <set>
 
 #include "pipeline/testing/evaluated.h"
 #include "pipeline/why_not.h"
@@ -14,6 +15,7 @@ class Tracer : public bridge::Peer {
   std::map<std::string, double> ms;             // by the pattern's id
   std::vector<std::vector<std::string>> asked;  // the first kernels of each question's plans
   std::vector<double> compile_seconds;          // of each question
+  std::set<std::string> compiled;               // first kernels of plans whose rest Inductor gets
 
   Result<Json> call(const std::string&, const Json& params, std::chrono::seconds) override {
     Json ways = Json::array();
@@ -25,8 +27,10 @@ class Tracer : public bridge::Peer {
     for (const Json& plan : params.at("plans")) {
       const std::string first = plan.at("plan").at("steps").at(0).at("pattern").at("id");
       asked.back().push_back(first);
-      for (const std::string leftover : plan.at("leftovers"))
+      for (const std::string leftover : plan.at("leftovers")) {
+        if (leftover == "inductor") compiled.insert(first);
         ways.push_back(way("kernels", index, leftover, ms.at(first)));
+      }
       ++index;
     }
     return Json{{"ways", ways}};
@@ -103,6 +107,17 @@ TEST_F(StageSettle, WhereAllLoseEachSaysWhatItCameTo) {
   EXPECT_THAT(why(done, 0), HasSubstr("in place of p1 it was timed on the whole module: the whole "
                                       "module is faster by inductor"));
   EXPECT_THAT(why(done, 1), HasSubstr("the whole module is faster by inductor"));
+}
+
+TEST_F(StageSettle, InductorCompilesTheRestsOfTwoPlansAtMost) {
+  e.work(0, 3);
+  e.eager(2, 20);
+  e.synthesized(2, 4);
+  tracer.ms = {{"p0", 11}, {"p1", 12}, {"p2", 5}};
+  const Settled done = settled();
+  EXPECT_EQ(tracer.asked.back().size(), 3U);
+  EXPECT_EQ(tracer.compiled, (std::set<std::string>{"p0", "p1"}));
+  EXPECT_EQ(done.chosen.choice.chosen, std::vector<int>{2});  // with eager for the rest
 }
 
 TEST_F(StageSettle, AlternativesCompileWithinTheSecondsThatAreLeft) {

@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/thorough.h"
-#include "commands/testing/attention_variant.h"
-
-#include "check/kind.h"
+#include "commands/testing/attention_edits.h"
 
 namespace tessera::commands {
 namespace {
@@ -24,10 +22,7 @@ TEST(AttentionCap, VariantsAreProved) {
     variants.insert(variants.end(),
                     {{{"CAP", cap}, {"CAUSAL", 1}, {"GROUPS", 2}, {"D", 256}, {"KEYS", 64}},
                      {{"CAP", cap}, {"CAUSAL", 1}, {"GROUPS", 3}, {"STRIDED", 1}}});
-  for (const Constants& c : variants) {
-    const check::Report r = attention_report(attention_text(), c);
-    EXPECT_EQ(r.verdict(), check::Verdict::proved) << to_text(r);
-  }
+  testing::expect_all_proved(variants);
 }
 
 struct Edit {
@@ -69,16 +64,8 @@ constexpr Edit edits[] = {
 };
 
 TEST(AttentionCap, EditsAreNotProved) {
-  for (const Edit& e : edits) {
-    const check::Report r =
-        attention_report(edited_attention(e.from, e.to), {{"CAP", cap}, {"CAUSAL", 1}});
-    EXPECT_NE(r.verdict(), check::Verdict::proved) << e.what;
-    if (e.kind != nullptr) {
-      EXPECT_EQ(r.find(e.kind)->verdict, check::Verdict::refuted)
-          << e.what << " shall be of " << e.kind << "\n"
-          << to_text(r);
-    }
-  }
+  for (const Edit& e : edits)
+    testing::expect_not_proved(e.what, e.from, e.to, e.kind, {{"CAP", cap}, {"CAUSAL", 1}});
 }
 
 /// tanh(-inf) is -1: a key that is hidden first would get a weight.

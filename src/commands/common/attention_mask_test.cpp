@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/thorough.h"
-#include "commands/testing/attention_variant.h"
-
-#include "check/kind.h"
+#include "commands/testing/attention_edits.h"
 
 namespace tessera::commands {
 namespace {
@@ -33,10 +31,7 @@ TEST(AttentionMask, VariantsAreProved) {
                      with(added, {{"SCALE", std::string("1.0")}}), with(shows, {{"MASK_ROWS", 0}}),
                      with(shows, {{"GROUPS", 2}, {"D", 128}, {"KEYS", 128}, {"STRIDED", 1}}),
                      with(added, {{"GROUPS", 2}, {"D", 128}, {"KEYS", 128}, {"STRIDED", 1}})});
-  for (const Constants& c : variants) {
-    const check::Report r = attention_report(attention_text(), c);
-    EXPECT_EQ(r.verdict(), check::Verdict::proved) << to_text(r);
-  }
+  testing::expect_all_proved(variants);
 }
 
 struct Edit {
@@ -90,16 +85,8 @@ constexpr Edit edits[] = {
 };
 
 TEST(AttentionMask, EditsAreNotProved) {
-  for (const Edit& e : edits) {
-    const check::Report r =
-        attention_report(edited_attention(e.from, e.to), e.of_added ? added : shows);
-    EXPECT_NE(r.verdict(), check::Verdict::proved) << e.what;
-    if (e.kind != nullptr) {
-      EXPECT_EQ(r.find(e.kind)->verdict, check::Verdict::refuted)
-          << e.what << " shall be of " << e.kind << "\n"
-          << to_text(r);
-    }
-  }
+  for (const Edit& e : edits)
+    testing::expect_not_proved(e.what, e.from, e.to, e.kind, e.of_added ? added : shows);
 }
 
 /// A right kernel beside another meaning.

@@ -3,9 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/thorough.h"
-#include "commands/testing/attention_variant.h"
-
-#include "check/kind.h"
+#include "commands/testing/attention_edits.h"
 
 namespace tessera::commands {
 namespace {
@@ -27,10 +25,7 @@ TEST(AttentionPersistent, VariantsAreProved) {
                        {{"CAUSAL", causal}, {"D", 256}, {"KEYS", 64}, {"Q_SLOTS", 1}},
                        {{"CAUSAL", causal}, {"SECTION", 16}, {"SCALE", std::string("0.25")}},
                        {{"CAUSAL", causal}, {"SECTION", 2}, {"ELEMENT", std::string("f16")}}});
-  for (const Constants& c : variants) {
-    const check::Report r = attention_report(attention_text(), c);
-    EXPECT_EQ(r.verdict(), check::Verdict::proved) << to_text(r);
-  }
+  testing::expect_all_proved(variants);
 }
 
 struct Edit {
@@ -82,16 +77,8 @@ constexpr Edit edits[] = {
 };
 
 TEST(AttentionPersistent, EditsAreNotProved) {
-  for (const Edit& e : edits) {
-    const check::Report r =
-        attention_report(edited_attention(e.from, e.to), {{"CAUSAL", e.causal}});
-    EXPECT_NE(r.verdict(), check::Verdict::proved) << e.what;
-    if (e.kind != nullptr) {
-      EXPECT_EQ(r.find(e.kind)->verdict, check::Verdict::refuted)
-          << e.what << " shall be of " << e.kind << "\n"
-          << to_text(r);
-    }
-  }
+  for (const Edit& e : edits)
+    testing::expect_not_proved(e.what, e.from, e.to, e.kind, {{"CAUSAL", e.causal}});
 }
 
 /// All memory is written, and synchronization is right: only the sums say that a tile goes on from

@@ -2,9 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/thorough.h"
-#include "commands/testing/attention_variant.h"
-
-#include "check/kind.h"
+#include "commands/testing/attention_edits.h"
 
 namespace tessera::commands {
 namespace {
@@ -26,10 +24,7 @@ TEST(AttentionWindow, VariantsAreProved) {
                      {{"LEFT", 4095}, {"CAUSAL", 1}, {"GROUPS", 2}, {"D", 256}, {"KEYS", 80}},
                      {{"LEFT", 100}, {"RIGHT", 100}, {"GROUPS", 3}, {"D", 64}, {"KEYS", 112}},
                      {{"LEFT", 64}, {"RIGHT", 0}, {"STRIDED", 1}, {"STAGES", 3}}});
-  for (const Constants& c : variants) {
-    const check::Report r = attention_report(attention_text(), c);
-    EXPECT_EQ(r.verdict(), check::Verdict::proved) << to_text(r);
-  }
+  testing::expect_all_proved(variants);
 }
 
 struct Edit {
@@ -95,15 +90,9 @@ TEST(AttentionWindow, EditsAreNotProved) {
       // One consumer has no warpgroup but 0.
       const bool of_groups = std::string(e.to).find("warpgroup") != std::string::npos;
       if (groups == 1 ? of_groups : !of_groups && !all) continue;
-      const check::Report r =
-          attention_report(edited_attention(e.from, e.to),
-                           {{"LEFT", e.left}, {"CAUSAL", 1}, {"GROUPS", groups}, {"STAGES", 2}});
-      EXPECT_NE(r.verdict(), check::Verdict::proved) << e.what;
-      if (e.kind != nullptr && groups == 1) {
-        EXPECT_EQ(r.find(e.kind)->verdict, check::Verdict::refuted)
-            << e.what << " shall be of " << e.kind << "\n"
-            << to_text(r);
-      }
+      testing::expect_not_proved(
+          e.what, e.from, e.to, groups == 1 ? e.kind : nullptr,
+          {{"LEFT", e.left}, {"CAUSAL", 1}, {"GROUPS", groups}, {"STAGES", 2}});
     }
 }
 
