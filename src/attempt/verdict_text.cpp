@@ -38,7 +38,7 @@ std::string times_of(const Measured& m) {
       out += fmt::format("  {}: no time, {}\n", p.name, p.reason);
   }
   if (m.floor_ms > 0)
-    out += fmt::format("  {:.0f} % of the roofline ({:.4g} ms), which {} bounds\n",
+    out += fmt::format("  {:.0f} % of the roofline ({:.4g} ms at peak rates), which {} bounds\n",
                        100 * m.floor_ms / m.ms, m.floor_ms, m.bound);
   return out;
 }

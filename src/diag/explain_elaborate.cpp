@@ -77,8 +77,8 @@ def total(x): return x + total(x)    # refused
      R"(How elements lie in the registers of the threads is not known, or does not suit.)",
      R"(The first instruction that takes a tile of registers says how it lies. Elements that are computed
      together lie alike, and a part of a tile is the same registers in every thread.)",
-     R"(Use the tile in an instruction before its parts are taken. Elements move between threads through
-     shared memory.)",
+     R"(Use the tile in an instruction before its parts are taken, or say how it lies by `layout=` or
+     `like=`. Elements move between threads through shared memory.)",
      R"(
 acc = registers(f32, [128, 256])
 y = acc[:, part(0, 64)]     # refused: before wgmma has taken acc

@@ -117,7 +117,9 @@ Result<core::Kernel> Elaborator::run() {
     const Span span = registers_span_.at(*unlaid_.begin());
     return error(fail(no_layout, "no instruction says how these registers lie in the threads")
                      .label(label(span, "never given to an instruction"))
-                     .help("use the tile in `wgmma`, or assign elements to it"));
+                     .expect("a tile that is used")
+                     .but_found("one that nothing takes")
+                     .help("use the tile in `wgmma`, assign elements to it, or leave it out"));
   }
   core::Kernel& k = builder_->kernel();
   k.min_blocks = min_blocks_;

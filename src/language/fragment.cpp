@@ -26,7 +26,8 @@ Result<Layout> Elaborator::layout_of(const Fragment& f, Span span) {
                    .label(label(registers_span_.at(f.id.index), "made here"))
                    .expect("registers that an instruction or an assignment has taken")
                    .but_found("`{}`, which none has taken so far", builder_->kernel()[f.id].name)
-                   .help("the first instruction that takes it says it: use it there first"));
+                   .help("the first instruction that takes it says it: use it there first, or say "
+                         "it, as `registers(.., layout=\"wgmma\")` or `registers(.., like=acc)`"));
 }
 
 Result<int64_t> Elaborator::slots_of(const Fragment& f, Span span) {
@@ -105,12 +106,20 @@ Result<core::Run> Elaborator::run_of(const Fragment& f, Span span) {
 Diagnostic Elaborator::apart(const Fragment& f, const Fragment& to, const Layout& from,
                              const Layout& there, Span span) {
   const core::Kernel& k = builder_->kernel();
-  return fail(no_layout, "the elements of `{}` and `{}` lie in different threads", k[f.id].name,
-              k[to.id].name)
-      .label(label(span))
-      .expect("{}", to_string(there))
-      .but_found("{}", to_string(from))
-      .help("move them through shared memory");
+  const std::string &name = k[f.id].name, &other = k[to.id].name;
+  Diagnostic d =
+      fail(no_layout, "the elements of `{}` and `{}` lie in different threads", name, other)
+          .label(label(span))
+          .expect("{}, as `{}` lies", to_string(there), other)
+          .but_found("{}, as `{}` does", to_string(from), name)
+          .help(
+              "lay one out as the other is, by `registers(.., like={})`, or move the elements "
+              "through shared memory",
+              other);
+  if (const auto e = first_elsewhere(from, f.tile, there, to.tile))
+    return std::move(d).note("element {} of `{}` is in thread {}, which has not element {} of `{}`",
+                             shape_text(e->at), other, e->thread, shape_text(e->of), name);
+  return d;
 }
 
 Result<Term> Elaborator::element_of(const Fragment& f, Span span) {

@@ -140,6 +140,26 @@ std::optional<Layout> broadcast(const Layout& small, const std::vector<int64_t>&
   return out;
 }
 
+std::optional<Elsewhere> first_elsewhere(const Layout& small,
+                                         const std::vector<int64_t>& small_tile,
+                                         const Layout& large,
+                                         const std::vector<int64_t>& large_tile) {
+  const int64_t threads = std::min(small.mode(0).size(), large.mode(0).size());
+  for (int64_t slot = 0; slot < large.mode(1).size(); ++slot)
+    for (int64_t thread = 0; thread < threads; ++thread) {
+      Elsewhere e{.thread = thread};
+      e.at = e.of = coordinates(large.mode(0)(thread) + large.mode(1)(slot), large_tile);
+      for (std::size_t d = 0; d < e.of.size(); ++d)
+        if (small_tile.at(d) == 1) e.of[d] = 0;
+      const int64_t wanted = element_at(e.of, small_tile) - small.mode(0)(thread);
+      bool there = false;
+      for (int64_t s = 0; s < small.mode(1).size() && !there; ++s)
+        there = small.mode(1)(s) == wanted;
+      if (!there) return e;
+    }
+  return {};
+}
+
 Layout without(const Layout& layout, const std::vector<int64_t>& tile, int dim) {
   std::vector<int64_t> left = tile;
   left[static_cast<std::size_t>(dim)] = 1;

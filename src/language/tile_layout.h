@@ -45,6 +45,16 @@ std::optional<int64_t> stride_of_parts(const Layout& layout, const std::vector<i
 /// `large`; nothing where they lie in other threads.
 std::optional<Layout> broadcast(const Layout& small, const std::vector<int64_t>& small_tile,
                                 const Layout& large, const std::vector<int64_t>& large_tile);
+/// An element of `large` that is in a thread which has not the element of `small` that goes with
+/// it; nothing where there is none.
+struct Elsewhere {
+  int64_t thread = 0;
+  std::vector<int64_t> at, of;  // of the large tile, of the small one
+};
+std::optional<Elsewhere> first_elsewhere(const Layout& small,
+                                         const std::vector<int64_t>& small_tile,
+                                         const Layout& large,
+                                         const std::vector<int64_t>& large_tile);
 /// The layout of what is left of a tile when one element stands for all along a dimension.
 Layout without(const Layout& layout, const std::vector<int64_t>& tile, int dim);
 

@@ -261,7 +261,7 @@ Result<bool> Try::verified() {
     return true;
   }
   stop(Gate::verify, failure_of(trial), trial.reason, begin);
-  // Names of patterns move when patterns are proposed.
+  // A name may be that of another pattern than was meant.
   const std::string other =
       for_other_tensors(given_.source.text, pattern_, s_.found.discovery.patterns, s_.found.graph);
   if (!other.empty() && v_.failure != Failure::unsupported) {

@@ -115,6 +115,24 @@ def test_it_is_found_again_in_another_module_by_its_form(home, proposed):
     assert not of_rule(json.loads(tessera(home, "discover", "longer.py").stdout))
 
 
+def test_names_of_patterns_stay_when_another_is_proposed(tmp_path):
+    (tmp_path / "gated.py").write_text(GATED)
+    names = json.loads(tessera(tmp_path, "discover", "gated.py").stdout)["order"]
+    assert names
+    known = {}
+    # The second pays more than the first, and stands before it in the order.
+    for nodes in (["sigmoid"], ["cumsum", "sigmoid", "mul"], ["roll", "mul_1"]):
+        (tmp_path / "p.json").write_text(json.dumps({"proposals": [{"name": "one", "nodes": nodes, "rationale": "r"}]}))
+        done = tessera(tmp_path, "discover", "gated.py", "--propose", "p.json")
+        assert done.returncode == 0, done.stdout + done.stderr
+        found = json.loads(done.stdout)
+        now = {p["id"]: p["signature"] for p in found["patterns"]}
+        assert [i for i in found["order"] if i in names] == names
+        assert known.items() <= now.items() and len(now) == len(found["order"])
+        known = now
+    assert found["order"] != sorted(found["order"])
+
+
 @pytest.mark.parametrize("name", ["gated scan", "rolled product"])
 def test_a_skeleton_of_it_passes_all_gates(home, proposed, name):
     pattern = rows(proposed)[name]["pattern"]

@@ -58,6 +58,11 @@ case "${1:-}" in
     check core "$python" tests/gpu/core_kernels.py run "$dir/core"
     check attention "$python" tests/gpu/wgmma_attention.py run "$dir/attention"
     check gemm "$python" tests/gpu/gemm_kernels.py run "$dir/gemm"
+    for files in attention_files attention_masks; do
+      check "$files built" env TESSERA_INCLUDE="$PWD/include" "$python" "tests/gpu/$files.py" build "$dir/$files" \
+        --tessera "${TESSERA_BINARY:-$dir/tessera}"
+      check "$files" "$python" "tests/gpu/$files.py" run "$dir/$files"
+    done
     exit $failed
     ;;
   *)

@@ -14,6 +14,7 @@ import os
 import pathlib
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import core_kernels
 
@@ -51,22 +52,21 @@ def build(directory, only, tessera):
 
 
 def build_all(directory, variants, tessera):
-    failed = False
-    for name, constants in variants.items():
+    """Each proved and compiled, a core each. 1 where one is not."""
+
+    def build_one(name, constants):
         out = directory / name
         out.mkdir(parents=True, exist_ok=True)
         words = [w for c, value in constants.items() for w in ("--set", f"{c}={value}")]
-        # What softmax means is not proved yet.
         done = subprocess.run(
-            [tessera, "build", FILE, *words, "--unproved", "--json", "-o", out],
-            capture_output=True,
-            text=True,
-            check=False,
+            [tessera, "build", FILE, *words, "--json", "-o", out], capture_output=True, text=True, check=False
         )
         (out / "build.json").write_text(done.stdout)
         print(name, "built" if done.returncode == 0 else (done.stdout + done.stderr)[-2000:], flush=True)
-        failed |= done.returncode != 0
-    return int(failed)
+        return done.returncode != 0
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return int(any([*pool.map(build_one, variants.keys(), variants.values())]))
 
 
 def run(directory, only, seconds):
@@ -101,7 +101,7 @@ def operator():
     torch.manual_seed(7)
     wrong = 0
     for causal in (False, True):
-        kernel = tessera.kernel(f"{FILE}:attention", CAUSAL=int(causal), STRIDED=1, unproved=True)
+        kernel = tessera.kernel(f"{FILE}:attention", CAUSAL=int(causal), STRIDED=1)
         b, h, g, t, d = 2, 8, 2, 777, 128
         rows = [torch.randn(b, t, n * d, device="cuda", dtype=torch.bfloat16) for n in (h, g, g)]
         q, k, v = (x.view(b, t, -1, d).transpose(1, 2) for x in rows)

@@ -37,6 +37,20 @@ void drop_those_of_two_devices(const graph::Graph& g, Discovery& d) {
   });
 }
 
+/// Those of the rules are p01, p02, ... in the order of `patterns`. Those that were proposed come
+/// behind, as they came: names stay when another one is proposed.
+void sort_and_name(std::vector<Pattern>& patterns) {
+  const auto of_rules = std::stable_partition(
+      patterns.begin(), patterns.end(), [](const Pattern& p) { return p.rule != proposed_rule; });
+  const auto pays_more = [](const Pattern& a, const Pattern& b) {
+    return std::pair(a.priority, a.unfused_ms) > std::pair(b.priority, b.unfused_ms);
+  };
+  std::stable_sort(patterns.begin(), of_rules, pays_more);
+  int number = 0;
+  for (Pattern& p : patterns) p.id = fmt::format("p{:02}", ++number);
+  std::stable_sort(patterns.begin(), patterns.end(), pays_more);
+}
+
 void look_up_examples(const ExampleIndex& index, const arch::Arch& arch, Discovery& d) {
   std::set<std::string> gaps;
   for (Pattern& p : d.patterns) {
@@ -100,14 +114,9 @@ Discovery discover(const graph::Graph& g, const arch::Arch& arch,
   drop_duplicates(d.patterns);
   drop_those_of_two_devices(g, d);
   for (Pattern& p : d.patterns) estimate(flow, arch, p);
-  std::stable_sort(d.patterns.begin(), d.patterns.end(), [](const Pattern& a, const Pattern& b) {
-    return std::pair(a.priority, a.unfused_ms) > std::pair(b.priority, b.unfused_ms);
-  });
+  sort_and_name(d.patterns);
   std::set<NodeId> covered;
-  for (std::size_t i = 0; i < d.patterns.size(); ++i) {
-    d.patterns[i].id = fmt::format("p{:02}", i + 1);
-    covered.insert(d.patterns[i].nodes.begin(), d.patterns[i].nodes.end());
-  }
+  for (const Pattern& p : d.patterns) covered.insert(p.nodes.begin(), p.nodes.end());
   look_up_examples(ExampleIndex(examples_folder()), arch, d);
   for (NodeId n : g.order)
     if (flow.computes(n) && !covered.contains(n))
