@@ -249,7 +249,7 @@ void mistake(Pipeline& p, std::mt19937_64& random) {
       p.empty_count_off = p.lanes_arrive ? 16 * p.readers * off() : p.readers == 1 ? 1 : off();
       break;
     case 5:
-      p.bytes_off = 16 * off();
+      p.bytes_off = int64_t{16} * off();
       break;
     case 6:
       p.producer_parity = 0;
@@ -307,7 +307,7 @@ Pipeline random_pipeline(uint64_t seed) {
     p.release = Release::a_turn_later;
     p.least = below(8) == 0 ? 0 : 1;  // with 0 the last release has a condition, on K
   }
-  if (below(3) == 0) p.meeting_threads = 32 * p.readers;
+  if (below(3) == 0) p.meeting_threads = int64_t{32} * p.readers;
   for (int64_t mistakes = std::max<int64_t>(below(6) - 2, 0); mistakes > 0; --mistakes)
     mistake(p, random);
   return p;

@@ -102,7 +102,7 @@ class Launches {
     if (holds_) {
       if (*value == 0) found_ = where();
     } else if (!first_) {
-      first_ = *value;
+      first_ = value;
       first_where_ = where();
     } else if (*value != *first_) {
       found_ = first_where_ + "; " + where();

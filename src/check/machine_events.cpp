@@ -67,7 +67,8 @@ bool Machine::can_pass(int at, const Instruction& i) {
     }
     if (e.kind == EventKind::named_barrier && w.waits_named) {
       const int64_t id = amount(w, i, arch::Amount::operand(e.operand));
-      const auto n = static_cast<std::size_t>(16 * block_of(at) + std::clamp<int64_t>(id, 0, 15));
+      const auto n =
+          static_cast<std::size_t>(int64_t{16} * block_of(at) + std::clamp<int64_t>(id, 0, 15));
       if (state.named[n].generation <= w.named_generation) return false;
     }
     if (e.kind == EventKind::cluster_barrier && w.cluster_come &&

@@ -133,17 +133,16 @@ Online::Id Online::all_of(const std::vector<Id>& some) {
   for (Id i : some) {
     if (i == none) return none;
     const Value& v = (*this)[i];
-    if (v.kind != Kind::sum || v.keys < 0) {
-      out = add(out, i);
-    } else if (all.kind != Kind::sum) {
+    const bool of_keys = v.kind == Kind::sum && v.keys >= 0;
+    if (of_keys && all.kind != Kind::sum) {
       all = v;
       of = keys(v);
-    } else if (v.linear != all.linear || v.row != all.row || v.column != all.column ||
-               v.scale != all.scale || !alike(v, all) || v.number != all.number ||
-               of.meets(keys(v))) {
-      out = add(out, i);  // which tells what is wrong
-    } else {
+    } else if (of_keys && v.linear == all.linear && v.row == all.row && v.column == all.column &&
+               v.scale == all.scale && alike(v, all) && v.number == all.number &&
+               !of.meets(keys(v))) {
       of.add(keys(v));
+    } else {
+      out = add(out, i);  // which tells what is wrong, where it is a sum of keys
     }
     if (out == none) return none;
   }

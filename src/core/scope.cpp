@@ -1,5 +1,7 @@
 #include "core/scope.h"
 
+#include <ranges>
+
 #include "base/text.h"
 
 #include "core/parse.h"
@@ -38,8 +40,8 @@ Status Scope::define(const std::string& name, Meaning m, Span span) {
 }
 
 const Meaning* Scope::find(std::string_view name) const {
-  for (auto level = levels_.rbegin(); level != levels_.rend(); ++level)
-    if (const auto found = level->find(name); found != level->end()) return &found->second;
+  for (const auto& level : std::views::reverse(levels_))
+    if (const auto found = level.find(name); found != level.end()) return &found->second;
   return nullptr;
 }
 

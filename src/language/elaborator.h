@@ -219,7 +219,7 @@ class Elaborator {
   Status loop(const syntax::For& f, Span span);
   Status branch(const syntax::If& i, Span span);
   Status with(const syntax::With& w, std::size_t item, Span span);
-  Status check(const syntax::Assert& a, Span span);
+  Status check(const syntax::Assert& a);
   Status give_back(const syntax::Return& r, Span span);
   /// Values that are still to be computed are, before a loop that may change what they read.
   Status settle(Span span);

@@ -91,7 +91,7 @@ Status Elaborator::one_thread(const std::string& of, Span span,
     });
   };
   const int all = threads_.warps;
-  if (of == "warp" || (of == "warpgroup" ? all == 1 : all == 1)) {
+  if (of == "warp" || all == 1) {
     threads_.who = of == "warp" && all > 1 ? Threads::Who::one_of_warp : Threads::Who::one;
     one();
   } else {

@@ -11,7 +11,7 @@ constexpr int64_t widest = 16;  // bytes of an access
 
 /// The matrix with two dimensions, as it lies.
 Result<SharedRef> matrix_of(Call& c) {
-  const SharedRef box = *c["box"].as<SharedRef>();
+  SharedRef box = *c["box"].as<SharedRef>();
   if (box.extents.size() == 2 && !box.transposed) return box;
   return error(fail(wrong_shape, "threads move matrices of shared memory as they lie")
                    .label(c.e.label(c.span_of("box")))

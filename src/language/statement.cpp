@@ -71,7 +71,7 @@ Status Elaborator::statement(const syntax::Statement& s) {
   if (const auto* f = s.as<syntax::For>()) return loop(*f, s.span);
   if (const auto* i = s.as<syntax::If>()) return branch(*i, s.span);
   if (const auto* w = s.as<syntax::With>()) return with(*w, 0, s.span);
-  if (const auto* a = s.as<syntax::Assert>()) return check(*a, s.span);
+  if (const auto* a = s.as<syntax::Assert>()) return check(*a);
   if (const auto* r = s.as<syntax::Return>()) return give_back(*r, s.span);
   if (s.as<syntax::Pass>() != nullptr) return {};
   if (const auto* e = s.as<syntax::Evaluate>()) {
@@ -261,7 +261,7 @@ Status Elaborator::with(const syntax::With& w, std::size_t item, Span span) {
   return scope->enter(*this, [&] { return with(w, item + 1, span); });
 }
 
-Status Elaborator::check(const syntax::Assert& a, Span span) {
+Status Elaborator::check(const syntax::Assert& a) {
   TESSERA_TRY(c, condition(a.condition));
   std::string why = "it does not hold";
   if (a.message) {

@@ -60,7 +60,7 @@ def write_script(home: Path, slow: float) -> None:
     rows = [
         {"when": [PROPOSE, "hole: no pattern, ", "take %mul_4 in"], "text": proposing("all", ALL)},
         {"when": [PROPOSE, "* %roll "], "text": proposing("hole", HOLE)},
-        {"when": [PLAN], "text": '{"order": ["p01"], "reasons": {"p01": "one pass over the memory"}}'},
+        {"when": [PLAN], "text": '{"order": ["p02"], "reasons": {"p02": "one pass over the memory"}}'},
         {"when": [WRITE], "text": "The naive loop.", "file": "wrong.cpp"},
         {"when": [FIX, "\nincomplete: ", "symptom, "], "text": "The loop ended early.", "file": "right.cpp"},
         {"when": [TUNE], "unless": ["you: Chunks."], "text": "Chunks.", "file": "tuned.cpp", "seconds": slow},
@@ -98,7 +98,7 @@ def finished(home) -> dict:
     scratch = ["--registry", "scratch.sqlite"]  # the run's own registry does not know the pattern
     (home / "all.json").write_text(proposing("all", ALL))
     assert tessera(home, "discover", "model.py", "--propose", "all.json", *scratch).returncode == 0
-    right = json.loads(tessera(home, "try", "model.py", "p01", "--skeleton", *scratch).stdout)["text"]
+    right = json.loads(tessera(home, "try", "model.py", "p02", "--skeleton", *scratch).stdout)["text"]
     assert LOOP in right and "item < 524288" in right
     (home / "right.cpp").write_text(right)
     (home / "wrong.cpp").write_text(right.replace("item < 524288", "item < 524000"))
@@ -122,7 +122,7 @@ def test_from_a_wrong_kernel_to_the_module(finished, home):
     mind = finished["mind"]
     assert mind["schema"] == "tessera.mind_report/1" and mind["stopped"] == "" and mind["failure"] is None
     assert len(mind["proposals"]) == 2 and mind["proposals"][0].startswith("hole: no pattern, "), mind["proposals"]
-    assert mind["proposals"][1] == "all: p01"
+    assert mind["proposals"][1] == "all: p02"
     (p,) = mind["patterns"]
     assert p["rule"] == "proposed"
     assert [t["outcome"] for t in p["tried"]] == ["incomplete", "passed", "passed"], p
@@ -136,7 +136,7 @@ def test_from_a_wrong_kernel_to_the_module(finished, home):
     assert (home / "edited").exists()
     assert finished["report"]["verification"]["ok"] is True
     labels = [w["label"] for q in finished["report"]["patterns"] for w in q["winners"]]
-    assert any(label.startswith("by_hand p01-") for label in labels), labels
+    assert any(label.startswith("by_hand p02-") for label in labels), labels
     assert "by the language model replies.json" in (home / "out/report.txt").read_text()
     assert json.loads((home / "out/report.json").read_text())["mind"] == mind
 
@@ -158,7 +158,7 @@ def test_nothing_was_asked_twice_and_all_is_archived(finished, home):
     tuned = [r["data"] for r in records if r["kind"] == "verdict"][-1]
     assert [v["tunables"] for v in tuned["variants"]] == [{"CHUNK": 65536}, {"CHUNK": 4096}]
     assert all(v["ms"] > 0 for v in tuned["variants"])
-    assert {f.name for f in (home / "out/mind/sources").iterdir()} == {"p01-1.cpp", "p01-2.cpp", "p01-3.cpp"}
+    assert {f.name for f in (home / "out/mind/sources").iterdir()} == {"p02-1.cpp", "p02-2.cpp", "p02-3.cpp"}
 
 
 def test_a_replay_needs_no_model_and_comes_to_the_same(finished, home):
@@ -174,13 +174,13 @@ def test_a_replay_needs_no_model_and_comes_to_the_same(finished, home):
     assert {k: mind["metrics"][k] for k in figures} == {k: finished["mind"]["metrics"][k] for k in figures}
     assert (home / "out/mind/turns.jsonl").read_bytes() == before
     labels = [w["label"] for q in json.loads(done.stdout)["report"]["patterns"] for w in q["winners"]]
-    assert any(label.startswith("by_hand p01-") for label in labels), labels
+    assert any(label.startswith("by_hand p02-") for label in labels), labels
 
 
 @pytest.mark.skipif("TESSERA_TEST_ALL" not in os.environ, reason="composes once more; TESSERA_TEST_ALL=1 runs it")
 def test_ctrl_c_while_the_model_is_asked(finished, home):
     """The reply is not waited for, and the best so far is composed."""
-    rows = [{"when": [PLAN], "text": '{"order": ["p01"]}'}, {"text": "slow", "seconds": 600}]
+    rows = [{"when": [PLAN], "text": '{"order": ["p02"]}'}, {"text": "slow", "seconds": 600}]
     (home / "slow.json").write_text(json.dumps({"schema": "tessera.script/1", "replies": rows}))
     command = [BINARY, "optimize", "model.py", "--mind", "llm", "--model", "slow.json", "-o", "slow"]
     command += [*NO_PROPOSALS, *QUICK, "--json"]

@@ -40,7 +40,7 @@ using Edit = std::function<std::optional<std::string>(Kernel&, Op&)>;
 
 /// Index `d` of an address from the end, moved; the bound with it or not.
 Edit moved_index(std::size_t d, int64_t by, bool with_bound) {
-  return [=](Kernel& k, Op& op) -> std::optional<std::string> {
+  return [=](Kernel&, Op& op) -> std::optional<std::string> {
     GlobalAt* at = address(op);
     if (at == nullptr || d >= at->at.size()) return std::nullopt;
     Term& t = at->at[at->at.size() - 1 - d];
