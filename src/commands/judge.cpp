@@ -65,7 +65,7 @@ Result<Outcome> run(const Json& arguments, Context& context) {
     for (const pipeline::Judged& j : judged) out.data["judged"].push_back(to_json(given, j));
   }
   for (const pipeline::Judged& j : judged) {
-    out.text += (out.text.empty() ? "" : "\n") + pipeline::to_text(given, j);
+    out.text += (out.text.empty() ? "" : "\n") + pipeline::to_text(j);
     out.exit = std::max(out.exit, exit_of(j.verdict));
   }
   return out;

@@ -160,9 +160,9 @@ void Uses::lift_early(Term t, int& level, int& index) {
 
 /// Users before what they use: then a term's place is known before its arguments are looked at.
 void Uses::settle() {
-  for (auto it = uses_.begin(); it != uses_.end(); ++it) {
-    const Term t = it->second.first;
-    Use u = it->second.second;
+  for (const auto& [order, used] : uses_) {
+    const Term t = used.first;
+    Use u = used.second;
     if (t->symbol != nullptr) symbols_.insert(t->symbol);
     if (is_counted(t, u.level)) continue;
     if (costly_(t)) {

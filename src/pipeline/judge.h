@@ -48,6 +48,6 @@ Result<std::vector<Judged>> judge(const Judging& given, const Options& options,
 
 /// Schema "tessera.judged/1" (docs/judge.md), and the same for people.
 Json to_json(const Judging& given, const Judged& judged);
-std::string to_text(const Judging& given, const Judged& judged);
+std::string to_text(const Judged& judged);
 
 }  // namespace tessera::pipeline

@@ -57,7 +57,7 @@ Json to_json(const Judging& given, const Judged& judged) {
           {"verdict", attempt::to_json(judged.verdict)}};
 }
 
-std::string to_text(const Judging& given, const Judged& judged) {
+std::string to_text(const Judged& judged) {
   std::string out = attempt::to_text(judged.verdict) + trials_text(judged.trials);
   if (!judged.work.is_null()) out += work_text(judged.work);
   if (judged.verdict.passed()) {
