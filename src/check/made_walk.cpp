@@ -253,7 +253,7 @@ void MadeOperands::Walk::load(const core::Op& op, int warp) {
       const auto k = static_cast<std::size_t>(number(at->at[rank - 1]) + (rows_lie ? 0 : n));
       if (row >= of.rows.size() || k >= of.k.size()) return fail("a load leaves its slot");
       e.at[static_cast<std::size_t>(lane)] = static_cast<int64_t>(row);
-      e.at[static_cast<std::size_t>(lane + lanes)] = static_cast<int64_t>(k);
+      e.at[static_cast<std::size_t>(lane) + lanes] = static_cast<int64_t>(k);
     }
     slot(warp, to->registers, first + n) = formulas_.elements(e);
   }

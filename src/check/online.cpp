@@ -58,7 +58,7 @@ std::size_t Online::Hash::operator()(const Keys& k) const {
 std::size_t Online::Hash::operator()(const Linear& l) const {
   uint64_t h = bits(l.constant);
   for (const Part& p : l.parts)
-    h = mixed(mixed(h, bits(p.by)), static_cast<uint64_t>(2 * p.of + (p.finite ? 1 : 0)));
+    h = mixed(mixed(h, bits(p.by)), 2 * static_cast<uint64_t>(p.of) + (p.finite ? 1 : 0));
   return h;
 }
 

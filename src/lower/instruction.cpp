@@ -38,7 +38,7 @@ std::string parameter(const Operand& o, const Passed& p, int64_t registers) {
 }
 
 std::string element(const Operand& o, const Passed& p, int64_t i) {
-  const std::string name(o.name);
+  std::string name(o.name);
   if (p.by == By::values) return fmt::format("{}{}", name, i);
   if (p.by == By::pointer) return fmt::format("{}[{}]", name, i);
   return name;
