@@ -10,6 +10,8 @@ namespace tessera {
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string trim(std::string_view text);
+/// Letters, digits and "_", of ASCII.
+bool is_name_character(char c);
 std::string replace_all(std::string text, std::string_view from, std::string_view to);
 
 /// Edit distance (Levenshtein), for "did you mean" hints.

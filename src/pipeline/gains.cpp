@@ -18,7 +18,9 @@ const kernel::Winner* placeable(const Session& s, const Work& w) {
 }
 
 double alone_ms(const Session& s, const Work& w) {
-  double least = placeable(s, w)->evidence.ms;
+  const kernel::Winner* first = placeable(s, w);
+  double least = first->evidence.ms;
+  if (first->candidate.is_eager()) return least;
   for (const kernel::Winner& winner : w.tuned->winners) {
     if (may_be_placed(s, winner)) least = std::min(least, winner.evidence.ms);
   }

@@ -12,6 +12,7 @@ namespace tessera::pipeline {
 bool may_be_placed(const Session& s, const kernel::Winner& winner);
 
 /// The least ms that a kernel which may be placed takes by itself; placeable() must not be null.
+/// Where that is the pattern's own ops it is their time: what is faster by noise is no gain.
 /// Which of them comes first may be settled by the module's own run, where that figure says
 /// nothing: with this a later run, which finds that order, chooses as the run that made it.
 double alone_ms(const Session& s, const Work& w);

@@ -48,8 +48,7 @@ Chosen choose_kernels(const Session& s) {
   for (std::size_t w = 0; w < s.work.size(); ++w) {
     const kernel::Winner* winner = placeable(s, s.work[w]);
     if (winner == nullptr) continue;
-    // The ops themselves as a candidate gain nothing over the ops.
-    const double ms = winner->candidate.is_eager() ? winner->evidence.ms : alone_ms(s, s.work[w]);
+    const double ms = alone_ms(s, s.work[w]);
     for (const int i : s.work[w].patterns) {
       double eager_ms = s.work[w].tuned->eager_ms;
       // A benchmark asks what our kernel takes, also where it loses.

@@ -2,8 +2,8 @@
 #include "pointwise/pointwise.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <fmt/format.h>
 #include <functional>
 #include <stdexcept>
@@ -14,7 +14,7 @@ namespace {
 using DagNode = Dag::Node;
 
 bool same_constant(double a, double b) {
-  return std::memcmp(&a, &b, sizeof a) == 0;
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
 }
 
 /// The index of an equal node, or of `node` appended: equal subexpressions are one node.

@@ -10,7 +10,7 @@ struct Repeated {
 };
 
 /// repeat_interleave(x, times, dim=1).
-std::optional<Repeated> interleaved(const Graph& g, const Node& n) {
+std::optional<Repeated> interleaved(const Node& n) {
   if (!is_op(n, "aten.repeat_interleave") || n.integer("dim").value_or(0) != 1) return std::nullopt;
   const auto times = n.integer("repeats");
   return times ? std::optional(Repeated{n.tensor("self"), *times}) : std::nullopt;
@@ -43,7 +43,7 @@ std::optional<Repeated> expanded(const Graph& g, const Node& n) {
 std::optional<Repeated> repeated(const Graph& g, ValueId v) {
   const Node* n = producer(g, through_copies(g, v));
   if (n == nullptr) return std::nullopt;
-  auto r = interleaved(g, *n);
+  auto r = interleaved(*n);
   if (!r) r = expanded(g, *n);
   if (!r || r->times < 2 || g.value(r->source).type.shape.size() != 4 ||
       g.value(r->source).type.dtype != g.value(v).type.dtype) {

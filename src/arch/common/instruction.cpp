@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 
 #include "base/text.h"
@@ -39,10 +38,6 @@ std::string_view constraint_of(OperandKind k) {
   return "";
 }
 
-bool is_name(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
 /// The form's text with `of(kind, name)` in the place of every <modifier> and $operand.
 template <class Of>
 std::string replaced(const std::string& text, Of&& of) {
@@ -53,7 +48,7 @@ std::string replaced(const std::string& text, Of&& of) {
       continue;
     }
     std::size_t end = i + 1;
-    while (end < text.size() && is_name(text[end])) ++end;
+    while (end < text.size() && is_name_character(text[end])) ++end;
     out += of(text[i], std::string_view(text).substr(i + 1, end - i - 1));
     i = text[i] == '<' ? end : end - 1;
   }

@@ -4,7 +4,6 @@
 
 #include "pipeline/propose.h"
 
-#include "agent/trim.h"
 #include "skeleton/skeleton.h"
 
 namespace tessera::commands {
@@ -40,7 +39,7 @@ std::vector<agent::Subject> subjects_of(const pipeline::Discovered& found) {
                      .ending = found.arch->device == "cuda" ? ".cu" : ".cpp"};
     if (const auto written = skeleton::write(p, found.graph, *found.arch)) {
       s.facts = head_of(written->text);
-      s.skeleton = agent::without_unused(written->text.substr(s.facts.size()), "TSR_FN ");
+      s.skeleton = written->text.substr(s.facts.size());
       s.ending = written->ending;
     } else {
       s.facts = facts_of(p, found.graph);

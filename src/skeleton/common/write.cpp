@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 
-#include "skeleton/common/called.h"
+#include "skeleton/common/unused.h"
 #include "skeleton/skeleton.h"
 
 namespace tessera::skeleton {
@@ -197,16 +197,14 @@ Result<Written> write(const rules::Pattern& pattern, const graph::Graph& g,
   std::string text = head(pattern, g, arch, tensors);
   text += "#include <cmath>\n#include <stdint.h>\n\n#include \"tessera/kernel.h\"\n";
   if (cuda) text += "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n";
-  const std::string types = std::string(cuda ? cuda_types : host_types) + std::string(both_types);
-  const std::string loops_text = functions(loops, tensors, cuda);
   text += "\n// Functions of single elements.\n" +
-          called(pointwise::prelude(cuda ? pointwise::Target::cuda : pointwise::Target::host),
-                 types + loops_text);
+          pointwise::prelude(cuda ? pointwise::Target::cuda : pointwise::Target::host);
   text += fmt::format(
       "\n#define FN {}\nusing Index = int64_t;\nusing accumulator = double;\n",
       cuda ? "[[maybe_unused]] static __device__ inline" : "[[maybe_unused]] static inline");
-  text += types + loops_text + contract(loops, tensors, cuda, pattern, arch);
-  return Written{.text = std::move(text), .ending = cuda ? ".cu" : ".cpp"};
+  text += std::string(cuda ? cuda_types : host_types) + std::string(both_types);
+  text += functions(loops, tensors, cuda) + contract(loops, tensors, cuda, pattern, arch);
+  return Written{.text = without_unused(text, "TSR_FN "), .ending = cuda ? ".cu" : ".cpp"};
 }
 
 }  // namespace tessera::skeleton

@@ -1,13 +1,12 @@
-#include "agent/trim.h"
+#include "skeleton/common/unused.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <vector>
 
 #include "base/text.h"
 
-namespace tessera::agent {
+namespace tessera::skeleton {
 namespace {
 
 struct Chunk {
@@ -16,15 +15,11 @@ struct Chunk {
   bool stays = false;
 };
 
-bool in_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-}
-
 std::set<std::string> words_of(const std::string& text) {
   std::set<std::string> out;
   for (std::size_t i = 0; i < text.size();) {
     std::size_t end = i;
-    while (end < text.size() && in_word(text[end])) ++end;
+    while (end < text.size() && is_name_character(text[end])) ++end;
     if (end > i) out.insert(text.substr(i, end - i));
     i = std::max(end, i + 1);
   }
@@ -36,7 +31,7 @@ std::string name_of(const std::string& line) {
   const std::size_t open = line.find('(');
   if (open == std::string::npos) return "";
   std::size_t begin = open;
-  while (begin > 0 && in_word(line[begin - 1])) --begin;
+  while (begin > 0 && is_name_character(line[begin - 1])) --begin;
   return line.substr(begin, open - begin);
 }
 
@@ -83,4 +78,4 @@ std::string without_unused(const std::string& source, std::string_view marker) {
   return out;
 }
 
-}  // namespace tessera::agent
+}  // namespace tessera::skeleton

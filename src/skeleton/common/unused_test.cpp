@@ -1,11 +1,11 @@
-#include "agent/trim.h"
+#include "skeleton/common/unused.h"
 
 #include <gtest/gtest.h>
 
-namespace tessera::agent {
+namespace tessera::skeleton {
 namespace {
 
-TEST(Trim, HelpersThatNothingUsesAreLeftOut) {
+TEST(SkeletonUnused, HelpersThatNothingUsesAreLeftOut) {
   const std::string source =
       "#define FN inline\n"
       "FN float one(float x) { return x; }\n"
@@ -22,4 +22,4 @@ TEST(Trim, HelpersThatNothingUsesAreLeftOut) {
 }
 
 }  // namespace
-}  // namespace tessera::agent
+}  // namespace tessera::skeleton
