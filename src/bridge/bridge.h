@@ -56,7 +56,8 @@ Result<std::unique_ptr<Peer>> spawn(const std::filesystem::path& python, const s
                                     const std::filesystem::path& log, const Wrap& wrap = {});
 
 /// The folder to put on PYTHONPATH so that `import tessera` finds the Python edge of this binary
-/// (source tree or wheel): $TESSERA_PYTHONPATH, else beside the binary or above it.
+/// (source tree or wheel): $TESSERA_PYTHONPATH, else beside the binary or above it, else the folder
+/// of $PYTHONPATH that has it. Empty: the interpreter has it installed, or nobody has.
 std::filesystem::path python_path();
 
 /// The process that spawned us, over our own stdin and stdout (`tessera serve`). From then on our

@@ -79,7 +79,12 @@ fs::path find_python() {
 fs::path python_path() {
   if (const char* own = std::getenv("TESSERA_PYTHONPATH"); own != nullptr && *own != 0) return own;
   const fs::path found = above_executable({"python/tessera/__init__.py", "tessera/__init__.py"});
-  return found.empty() ? fs::path{} : found.parent_path().parent_path();
+  if (!found.empty()) return found.parent_path().parent_path();
+  const char* path = std::getenv("PYTHONPATH");
+  for (const std::string& folder : split(path == nullptr ? "" : path, ':')) {
+    if (!folder.empty() && fs::exists(fs::path(folder) / "tessera/__init__.py")) return folder;
+  }
+  return {};
 }
 
 Result<std::unique_ptr<Peer>> spawn(const fs::path& python, const std::string& module,

@@ -144,7 +144,8 @@ Result<Command> Session::confined(const Command& command) {
   for (const std::string& f : sandbox::folders_of_python(options_.python))
     policy.readable.push_back(f);
   for (const std::filesystem::path& f : {bridge::python_path(), options_.cache})
-    policy.readable.push_back(std::filesystem::absolute(f).lexically_normal().string());
+    if (!f.empty())
+      policy.readable.push_back(std::filesystem::absolute(f).lexically_normal().string());
   if (arch_.device == "cuda" || graph_.device.starts_with("cuda")) sandbox::add_gpu(policy);
   policy.writable = {(room_->path() / "own").string()};
   policy.report = (room_->path() / "report.json").string();

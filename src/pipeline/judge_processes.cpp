@@ -20,7 +20,8 @@ Result<std::unique_ptr<Occupant>> Occupant::start(const std::string& module, con
     wrap = [&](const Command& command) -> Result<Command> {
       sandbox::Policy policy = sandbox::usual();
       for (const std::string& f : sandbox::folders_of_python(python)) policy.readable.push_back(f);
-      policy.readable.push_back(fs::absolute(bridge::python_path()).lexically_normal().string());
+      if (const fs::path package = bridge::python_path(); !package.empty())
+        policy.readable.push_back(fs::absolute(package).lexically_normal().string());
       policy.readable.insert(policy.readable.end(), room.readable.begin(), room.readable.end());
       if (room.gpu) sandbox::add_gpu(policy);
       policy.writable = {out->own().string()};
