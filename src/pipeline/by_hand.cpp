@@ -10,8 +10,8 @@
 #include "pipeline/by_hand_facts.h"
 #include "pipeline/by_hand_measure.h"
 #include "pipeline/stages.h"
+#include "toolchain/compute_sanitizer.h"
 #include "toolchain/flags.h"
-#include "toolchain/sanitize.h"
 
 #include "attempt/symptom.h"
 #include "sandbox/sandbox.h"
@@ -70,6 +70,7 @@ class Try {
   bool elaborated();
   bool built();
   Result<bool> verified();
+  toolchain::Sanitized sanitizer_says();
   bool sanitized(bool ran);
   Status measured();
   Status pass();
@@ -273,12 +274,32 @@ Result<bool> Try::verified() {
   return false;
 }
 
+/// By the sanitizers of the compiler on the host, by compute-sanitizer on a GPU. There the library
+/// is built once more where a finding is to get its line: lines of optimized code cost nothing but
+/// the build.
+toolchain::Sanitized Try::sanitizer_says() {
+  const auto& tools = s_.tools.evaluation.tools;
+  toolchain::Source source = *candidates_.front().source;
+  const auto tensors = storages(pattern_, s_.found.graph);
+  const auto& ints = candidates_.front().launches.front().ints;
+  if (source.language == toolchain::Language::cxx)
+    return toolchain::sanitize(tools, source, tensors, ints, given_.limit);
+  s_.say("try", "compute-sanitizer on " + given_.source.file);
+  auto found = toolchain::compute_sanitize(tools, built_->library, tensors, ints, given_.limit);
+  if (!found.ran || found.clean || !found.forbidden.empty()) return found;
+  source.flags.emplace_back("-lineinfo");
+  const auto lined = toolchain::build(tools, source, s_.tools.evaluation.cache, 10 * given_.limit);
+  if (!lined) return found;
+  auto again = toolchain::compute_sanitize(tools, lined->library, tensors, ints, given_.limit);
+  const bool own = again.file == "source.cu" ||
+                   again.file == std::filesystem::path(given_.source.file).filename().string();
+  if (again.ran && !again.clean && own) return again;
+  return found;
+}
+
 bool Try::sanitized(bool ran) {
   const auto begin = Clock::now();
-  const toolchain::Source& source = *candidates_.front().source;
-  const auto found =
-      toolchain::sanitize(s_.tools.evaluation.tools, source, storages(pattern_, s_.found.graph),
-                          candidates_.front().launches.front().ints, given_.limit);
+  const auto found = sanitizer_says();
   if (!found.forbidden.empty()) {
     if (ran) stop(Gate::sanitize, Failure::forbidden, found.forbidden, begin);
     return false;
@@ -288,7 +309,10 @@ bool Try::sanitized(bool ran) {
     return true;
   }
   if (found.clean) {
-    note(Gate::sanitize, Passage::passed, "no invalid access, nothing undefined", begin);
+    note(Gate::sanitize, Passage::passed,
+         given_.source.language == attempt::Language::cxx ? "no invalid access, nothing undefined"
+                                                          : "no invalid access, no race",
+         begin);
     return true;
   }
   if (found.line > 0) v_.place = {.file = v_.source, .line = found.line};

@@ -3,17 +3,12 @@
 namespace tessera::sandbox {
 
 Json to_json(const Policy& p) {
-  return {{"mechanism", p.mechanism},
-          {"readable", p.readable},
-          {"writable", p.writable},
-          {"devices", p.devices},
-          {"report", p.report},
-          {"cpu_seconds", p.cpu_seconds},
-          {"wall_seconds", p.wall_seconds},
-          {"memory_bytes", p.memory_bytes},
-          {"processes", p.processes},
-          {"file_bytes", p.file_bytes},
-          {"folder_bytes", p.folder_bytes}};
+  return {{"mechanism", p.mechanism},         {"readable", p.readable},
+          {"writable", p.writable},           {"devices", p.devices},
+          {"local_sockets", p.local_sockets}, {"report", p.report},
+          {"cpu_seconds", p.cpu_seconds},     {"wall_seconds", p.wall_seconds},
+          {"memory_bytes", p.memory_bytes},   {"processes", p.processes},
+          {"file_bytes", p.file_bytes},       {"folder_bytes", p.folder_bytes}};
 }
 
 Policy policy_from_json(const Json& j) {
@@ -22,6 +17,7 @@ Policy policy_from_json(const Json& j) {
   j.at("readable").get_to(p.readable);
   j.at("writable").get_to(p.writable);
   j.at("devices").get_to(p.devices);
+  j.at("local_sockets").get_to(p.local_sockets);
   j.at("report").get_to(p.report);
   j.at("cpu_seconds").get_to(p.cpu_seconds);
   j.at("wall_seconds").get_to(p.wall_seconds);

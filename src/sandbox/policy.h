@@ -16,6 +16,7 @@ struct Policy {
   std::vector<std::string> readable;  // files and folders, absolute; what is missing is left out
   std::vector<std::string> writable;  // folders; they exist
   std::vector<std::string> devices;   // "/dev/nvidia0"
+  bool local_sockets = false;         // AF_UNIX, of any type; connecting too
   std::string report;                 // the file that the launcher writes at the end; may be empty
   int64_t cpu_seconds = 0;            // of one process: RLIMIT_CPU
   int64_t wall_seconds = 0;           //

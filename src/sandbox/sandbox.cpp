@@ -135,6 +135,17 @@ void add_gpu(Policy& policy) {
     add_existing(policy.readable, p);
 }
 
+Status allow_local_sockets(Policy& policy) {
+  policy.local_sockets = policy.mechanism == "namespaces";
+  if (policy.local_sockets) return {};
+  return error(fail(no_sandbox,
+                    "a program that needs local sockets is not run: its sandbox has no network "
+                    "of its own")
+                   .expect("the mechanism namespaces")
+                   .but_found("{}", policy.mechanism)
+                   .help("`tessera doctor` says what is missing"));
+}
+
 Policy usual() {
   Policy p{.readable = system_folders()};
   if (const Mechanism* m = strongest()) p.mechanism = m->name;

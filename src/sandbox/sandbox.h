@@ -45,6 +45,9 @@ std::vector<std::string> system_folders();
 std::vector<std::string> folders_of_python(const std::filesystem::path& python);
 /// The driver's devices and the folders that it reads; none where there is no NVIDIA GPU.
 void add_gpu(Policy& policy);
+/// Lets the program's processes connect to each other's local sockets. Error TS0717 where the
+/// policy's mechanism leaves the machine's own sockets in reach.
+Status allow_local_sockets(Policy& policy);
 /// A policy without folders: the strongest mechanism, and limits that suit one kernel.
 Policy usual();
 

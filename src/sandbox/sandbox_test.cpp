@@ -47,6 +47,13 @@ int main(int, char** w) {
     strcpy(to.sun_path, w[2]);
     return said(connect(f, (sockaddr*)&to, sizeof to) == 0);
   }
+  if (what == "talk") {
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    strcpy(at.sun_path + 1, "talk");  // in no folder: of the network alone
+    const int a = socket(AF_UNIX, SOCK_STREAM, 0), b = socket(AF_UNIX, SOCK_STREAM, 0);
+    return said(bind(a, (sockaddr*)&at, sizeof at) == 0 && listen(a, 1) == 0 && connect(b, (sockaddr*)&at, sizeof at) == 0);
+  }
   if (what == "trace") return said(ptrace(PTRACE_TRACEME, 0, 0, 0) == 0);
   if (what == "kill") { said(kill(atoi(w[2]), SIGKILL) == 0); return 0; }
   if (what == "secret") { const char* s = getenv("TESSERA_TEST_SECRET"); return said(s != nullptr); }
@@ -202,6 +209,29 @@ TEST_P(Escapes, LocalSocketsAreMadeForGpusAndReachNothing) {
   EXPECT_EQ(told(ran.report), "it tried to use the network (connect " + at + ")");
   EXPECT_EQ(attempt(SOCK_DGRAM, true).done.output, "REFUSED\n");
   EXPECT_EQ(attempt(SOCK_STREAM, false).done.output, "REFUSED\n");
+  ::close(listener);
+}
+
+/// A program whose processes talk to each other; the machine's sockets stay out of reach.
+TEST_P(Escapes, LocalSocketsOfItsOwn) {
+  Policy p = policy();
+  if (GetParam() != "namespaces") {
+    ASSERT_FALSE(allow_local_sockets(p));
+    return;
+  }
+  EXPECT_EQ(confined(command({"talk"}), p).done.output, "REFUSED\n");
+  ASSERT_TRUE(allow_local_sockets(p));
+  EXPECT_EQ(confined(command({"talk"}), p).done.output, "DONE\n");
+  const std::string at = (folder_.path() / "socket").string();
+  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
+  ASSERT_LT(at.size(), sizeof name.sun_path);
+  std::copy(at.begin(), at.end(), name.sun_path);
+  ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+  ASSERT_EQ(::listen(listener, 8), 0);
+  ASSERT_EQ(::chmod(at.c_str(), 0777), 0);
+  EXPECT_EQ(confined(command({"local", at, std::to_string(SOCK_STREAM)}), p).done.output,
+            "MADE\nREFUSED\n");
   ::close(listener);
 }
 

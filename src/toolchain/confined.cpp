@@ -33,11 +33,20 @@ std::vector<std::string> folders_of(const Toolchain& tools) {
 
 Result<Outcome> run_compiler(const Toolchain& tools, const Command& command,
                              std::chrono::milliseconds limit, const std::atomic<bool>* cancel) {
+  return run_confined(tools, command, limit, cancel, {});
+}
+
+Result<Outcome> run_confined(const Toolchain& tools, const Command& command,
+                             std::chrono::milliseconds limit, const std::atomic<bool>* cancel,
+                             const Permissions& may) {
   if (!tools.confined) return Outcome{.done = run(command, limit, cancel), .forbidden = ""};
   const TemporaryFolder reports("tessera-report");
   sandbox::Policy policy = sandbox::usual();
   const std::vector<std::string> read = folders_of(tools);
   policy.readable.insert(policy.readable.end(), read.begin(), read.end());
+  policy.readable.insert(policy.readable.end(), may.readable.begin(), may.readable.end());
+  if (may.gpu) sandbox::add_gpu(policy);
+  if (may.local_sockets) TESSERA_CHECK(sandbox::allow_local_sockets(policy));
   policy.writable = {fs::absolute(command.folder).lexically_normal().string()};
   policy.report = (reports.path() / "report.json").string();
   TESSERA_TRY(confined, sandbox::confine(command, policy));

@@ -8,6 +8,7 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "toolchain/flags.h"
+#include "toolchain/machine.h"
 #include "toolchain/ready.h"
 
 namespace tessera::toolchain {
@@ -39,12 +40,8 @@ Result<std::string> run_tool(const Source& source, const std::vector<std::string
   return done.output;
 }
 
-/// nvcc's own neighbour comes first: it knows what this nvcc makes.
 Result<fs::path> disassembler(const Toolchain& tools) {
-  std::error_code ignored;
-  fs::path beside = tools.nvcc.parent_path() / "nvdisasm";
-  if (fs::is_regular_file(beside, ignored)) return beside;
-  if (const auto found = find_program("nvdisasm")) return *found;
+  if (const auto found = beside_nvcc(tools, "nvdisasm")) return *found;
   return error(fail(no_disassembler, "there is no nvdisasm to print machine code with")
                    .expect("nvdisasm beside {} or on PATH", tools.nvcc.string())
                    .but_found("neither")

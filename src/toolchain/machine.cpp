@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/process.h"
 #include "base/text.h"
 
 namespace tessera::toolchain {
@@ -125,6 +126,13 @@ std::string included_headers_hash(const fs::path& folder, const std::string& tex
   auto [at, fresh] = known.try_emplace(key);
   if (fresh || !at->second.as_they_are()) at->second = read_included(folder, text);
   return at->second.hash;
+}
+
+std::optional<fs::path> beside_nvcc(const Toolchain& tools, const std::string& name) {
+  std::error_code ignored;
+  fs::path beside = tools.nvcc.parent_path() / name;
+  if (!tools.nvcc.empty() && fs::is_regular_file(beside, ignored)) return beside;
+  return find_program(name);
 }
 
 }  // namespace tessera::toolchain

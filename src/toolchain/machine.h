@@ -1,8 +1,11 @@
-// Facts of this machine that decide what a compiler makes of a source.
+// Facts of this machine that decide what a compiler makes of a source, and the programs beside it.
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+
+#include "toolchain/toolchain.h"
 
 namespace tessera::toolchain {
 
@@ -14,5 +17,9 @@ std::string own_headers_hash(const std::filesystem::path& folder);
 
 /// One hash over those of our own headers that `text` includes, directly or through each other.
 std::string included_headers_hash(const std::filesystem::path& folder, const std::string& text);
+
+/// A program of the CUDA toolkit. nvcc's own neighbour comes first, since it knows what this nvcc
+/// makes; then PATH.
+std::optional<std::filesystem::path> beside_nvcc(const Toolchain& tools, const std::string& name);
 
 }  // namespace tessera::toolchain

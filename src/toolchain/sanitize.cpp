@@ -112,8 +112,6 @@ Sanitized judged(const Finished& done, const std::string& file) {
 Sanitized sanitize(const Toolchain& tools, const Source& source,
                    const std::vector<Storage>& tensors, const std::vector<int64_t>& ints,
                    std::chrono::seconds limit) {
-  if (source.language != Language::cxx)
-    return {.why = "compute-sanitizer is not run by this command; run it on the source's program"};
   const TemporaryFolder folder("tessera-sanitize");
   const std::string file = "kernel_source.cpp";
   write_file_atomically(folder.path() / file, source.text);

@@ -23,12 +23,14 @@ struct Sanitized {
   bool clean = false;  // where it ran
   std::string why;
   std::string finding;  // "heap-buffer-overflow: WRITE of size 4"
-  int line = 0;         // of the source; 0: none of its own is named
+  int line = 0;         // 0: none is named
+  std::string file;     // of the line, as the tool names it; empty: the source
   double seconds = 0;
   std::string forbidden;  // what it tried that the sandbox does not allow
 };
 
-/// `source` is C++; `ints` are those of the launch. Compiles and runs in at most `limit`.
+/// `source` is C++ for the host (compute_sanitizer.h has the GPU's); `ints` are those of the
+/// launch. Compiles and runs in at most `limit`.
 Sanitized sanitize(const Toolchain& tools, const Source& source,
                    const std::vector<Storage>& tensors, const std::vector<int64_t>& ints,
                    std::chrono::seconds limit);

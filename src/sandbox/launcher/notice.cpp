@@ -166,12 +166,14 @@ std::optional<Attempt> answer_notice(int listener, const Policy& policy) {
         tried = Attempt{.what = "signal", .detail = "kill " + std::to_string(to)};
       break;
     case SYS_connect:
+      // Such a process has local sockets alone, and a network of its own.
+      if (policy.local_sockets) break;
       goes_on = false;
       refusal = ENOENT;
       tried = connected(process, a[1]);
       break;
     case SYS_socket:
-      goes_on = is_socket_of_gpu(a[0], a[1], policy);
+      goes_on = is_socket_of_gpu(a[0], a[1], policy) || (policy.local_sockets && a[0] == AF_UNIX);
       if (goes_on) break;
       // The C library asks nscd and the kernel for names of itself: refused, and no attempt.
       if (a[0] != AF_UNIX && a[0] != AF_NETLINK)

@@ -1,0 +1,68 @@
+#include "toolchain/compute_sanitizer.h"
+
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+namespace tessera::toolchain {
+namespace {
+
+// As compute-sanitizer 2025.3 writes, with what the program prints between.
+constexpr const char* read_beyond = R"(========= COMPUTE-SANITIZER
+tensor 0 at 0x7f568e800000
+tensor 1 at 0x7f568e802000
+========= Invalid __global__ read of size 4 bytes
+=========     at beyond(const float *, float *, int)+0xc0 in source.cu:3
+=========     by thread (231,0,0) in block (3,0,0)
+=========     Access to 0x7f568e800fa0 is out of bounds
+=========     and is 1 bytes after the nearest allocation at 0x7f568e800000 of size 4,000 bytes
+=========     Saved host backtrace up to driver entry point at kernel launch time
+=========         Host Frame: tessera_run [0x8d2a] in kernel.so
+=========
+refused: unspecified launch failure
+========= Target application returned an error
+========= ERROR SUMMARY: 1 error
+)";
+
+constexpr const char* race = R"(========= COMPUTE-SANITIZER
+tensor 0 at 0x7faf70c00000
+========= Error: Race reported between Write access at racing(const float *, float *, int)+0xe0 in source.cu:4
+=========     and Read access at racing(const float *, float *, int)+0xf0 in source.cu:4 [1024 hazards]
+=========
+========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
+)";
+
+TEST(ComputeSanitizer, AnAccessBesideATensorIsSaidWithTheTensorAndTheLine) {
+  const auto found = finding_in(read_beyond);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->text, "Invalid __global__ read of size 4 bytes, 1 bytes after tensor 0");
+  EXPECT_EQ(found->file, "source.cu");
+  EXPECT_EQ(found->line, 3);
+}
+
+TEST(ComputeSanitizer, ARaceIsSaidWithTheLineOfItsFirstAccess) {
+  const auto found = finding_in(race);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->text,
+            "Race reported between Write access at racing(const float *, float *, int)+0xe0 in "
+            "source.cu:4");
+  EXPECT_EQ(found->line, 4);
+}
+
+TEST(ComputeSanitizer, WhatIsNoFindingIsNone) {
+  EXPECT_FALSE(
+      finding_in("========= COMPUTE-SANITIZER\nrefused: out of memory\n"
+                 "========= Target application returned an error\n"
+                 "========= ERROR SUMMARY: 0 errors\n"));
+}
+
+TEST(ComputeSanitizer, WithoutTheToolItSaysWhy) {
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", "/nowhere", 1);
+  const Sanitized out = compute_sanitize({}, "kernel.so", {}, {}, std::chrono::seconds(1));
+  ::setenv("PATH", path.c_str(), 1);
+  EXPECT_FALSE(out.ran);
+  EXPECT_NE(out.why.find("no compute-sanitizer"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera::toolchain
