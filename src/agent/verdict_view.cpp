@@ -59,8 +59,10 @@ std::string wrong_of(const attempt::Wrong& w) {
   std::string out =
       fmt::format("first wrong: {}[{}] of ({}): expected {}, found {} (inputs: {})\n", w.output,
                   fmt::join(w.index, ","), fmt::join(w.shape, ","), w.expected, w.found, w.inputs);
-  out += fmt::format("{} of {} are wrong: {}, {}\n", w.count, w.of, w.lies, w.details);
-  return w.relation.empty() ? out : out + w.relation_details + "\n";
+  out += fmt::format("{} of {} are wrong: {}: {}\n", w.count, w.of, w.lies, w.details);
+  if (!w.relation.empty()) out += w.relation_details + "\n";
+  for (const Json& d : w.depends) out += "it " + d.value("text", "") + "\n";
+  return out;
 }
 
 std::string measured_of(const Verdict& v) {
@@ -114,8 +116,8 @@ std::string verdict_text(const Verdict& v, const std::string& source) {
   if (v.measured) out += measured_of(v);
   out += variants_of(v);
   for (const attempt::Advice& a : v.advice)
-    out += fmt::format("symptom, {}: {}. Look at: {}. Do: {}\n", a.symptom, a.cause, a.where,
-                       a.remedy);
+    out +=
+        fmt::format("symptom, {}: {} Look at: {}. Do: {}\n", a.symptom, a.cause, a.where, a.remedy);
   return without_folders(out);
 }
 

@@ -60,7 +60,7 @@ struct Wrong {
   int64_t count = 0;
   int64_t of = 0;
   /// "everywhere", "one element", "rows", "columns", "tail of rows", "tail of columns", "a block",
-  /// "every n-th", "scattered".
+  /// "every n-th", "a diagonal", "a triangle", "a band", "scattered".
   std::string lies;
   std::vector<std::vector<int64_t>> box;  // [first, last] of the wrong ones, one a dim
   std::string details;                    // the same for people

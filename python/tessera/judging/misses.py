@@ -6,11 +6,12 @@ import math
 
 import torch
 
-from tessera.judging import constants
+from tessera.judging import constants, diagonals
 from tessera.judging.deviation import Reference
 
 _ALMOST = 0.995  # of the elements that a relation must explain
 _TYPES = (torch.float16, torch.bfloat16, torch.float64, torch.float32)
+_FULLER = 0.2  # a part between diagonals says more than the box around it where it is so much fuller of wrong elements
 _SHIFTS = (1, -1, 2, -2)
 # Of so many errors, more than so far from as many up as down: one way. By chance it is less than one set in a thousand.
 _FOR_A_SIGN, _ONE_WAY = 24, 0.7
@@ -119,6 +120,9 @@ def _how_they_lie(bad: torch.Tensor) -> tuple[str, list[list[int]], str]:
         return "one element", box, "a single element"
     # An element of a wrong region may be right by chance.
     inside = math.prod(last - first + 1 for first, last in box)
+    diagonal = diagonals.along(bad)
+    if diagonal and diagonal[0] > count / inside + _FULLER:
+        return diagonal[1], box, diagonal[2]
     if count >= 0.5 * bad.numel() and inside == bad.numel():
         return "everywhere", box, "they lie everywhere"
     for k, place in enumerate(places):
