@@ -11,6 +11,11 @@ using attempt::Verdict;
 using kernel::Candidate;
 using kernel::Kind;
 
+/// The sweep's seconds: what was asked for, and at least what one build may take (by_hand.h).
+double seconds_of(const Session& s, const ByHand& given) {
+  return std::max(s.options.seconds, 10.0 * static_cast<double>(given.limit.count()));
+}
+
 /// What is timed, and under which name a peer is reported; "" for the variants.
 struct Field {
   std::vector<Candidate> candidates;
@@ -94,6 +99,10 @@ std::string bound_of(const rules::Pattern& p, const arch::Arch& arch) {
 /// Of the fastest variant.
 void take_times(const Session& s, const rules::Pattern& p, const Field& f,
                 const std::vector<tune::Trial>& words, const evaluate::Tuned& tuned, Verdict& v) {
+  const auto reason = [&](const tune::Trial& t) {
+    const bool left = t.outcome == tune::Outcome::skipped && t.reason.empty();
+    return left ? "not built: " + tuned.stopped_because : t.reason;
+  };
   const tune::Trial* best = nullptr;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!f.names[i].empty()) continue;
@@ -101,7 +110,7 @@ void take_times(const Session& s, const rules::Pattern& p, const Field& f,
     v.variants.push_back({.tunables = f.candidates[i].config.at("tunables"),
                           .outcome = std::string(tune::name_of(t.outcome)),
                           .ms = time_of(t),
-                          .reason = t.reason});
+                          .reason = reason(t)});
     if (time_of(t) > 0 && (best == nullptr || t.ms < best->ms)) best = &t;
   }
   if (best == nullptr) return;
@@ -156,7 +165,7 @@ Status measure_by_hand(Session& s, Work& work, const ByHand& given,
   const rules::Pattern& p = s.pattern(work.patterns.front());
   const Field f = field_of(s, work, given, variants);
   TESSERA_TRY(tuned, s.tools.evaluator->tune(
-                         p, f.candidates, Json::array(), s.options.seconds, stop,
+                         p, f.candidates, Json::array(), seconds_of(s, given), stop,
                          [&](const Json& event) { s.say("try", event.value("message", "")); }));
   take_times(s, p, f, last_words(f, tuned), tuned, v);
   settle(s, work, v, tuned);
