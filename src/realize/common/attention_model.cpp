@@ -106,6 +106,22 @@ int64_t shared_bytes(const rules::AttentionBody& body, const AttentionTile& t) {
   return 2 * (tiles + blocks) + barriers;
 }
 
+/// Instructions a score beside its power, and what more of the products is seen behind them where
+/// warpgroups take turns: an element of a mask is loaded, taken apart and applied, and while its
+/// loads are waited for, the other warpgroup's turn is not taken. Rows of a mask that all queries
+/// share come from the cache. Fitted to bool and added masks of head dim 128 on an H100
+/// (tests/gpu/attention_masks.py).
+struct OtherWork {
+  int instructions = 4;
+  double waited = 0;
+};
+OtherWork other_work(const rules::AttentionBody& body) {
+  if (!reads_mask(body)) return {};
+  const MaskReads mask = mask_reads(body);
+  const int by_one = mask.multiple == 1 ? 2 : 0;  // elements at a time
+  return mask.one_row ? OtherWork{11 + by_one, 0} : OtherWork{16 + by_one, 0.4};
+}
+
 double predict_ms(const rules::AttentionBody& body, const AttentionTile& t,
                   const arch::Arch& arch) {
   constexpr double products_per_clock = 4096;  // dense 16-bit operations of a multiprocessor
@@ -114,10 +130,9 @@ double predict_ms(const rules::AttentionBody& body, const AttentionTile& t,
   const auto dims = static_cast<double>(rounded_dim(body.head_dim) + rounded_dim(body.value_dim));
   const double products = 2 * scores * dims / products_per_clock;
   const int functions = body.softcap > 0 ? 2 : 1;
-  // The other arithmetic; an element of a mask is loaded, taken apart and applied.
-  const int others = 4 + (!reads_mask(body) ? 0 : mask_reads(body).multiple == 1 ? 7 : 5);
+  const auto [others, waited] = other_work(body);
   const double powers = functions * scores / 16 + scores * others / 128;
-  const double shown = t.turns ? 0.2 : 0.24;
+  const double shown = (t.turns ? 0.2 : 0.24) + (t.turns ? waited : 0);
   const double overlapped = std::max(products, powers) + shown * std::min(products, powers);
   // One stage of values is loaded while nothing but the next scores is multiplied.
   const double block = overlapped + waits + (t.value_stages == 1 ? products / 8 : 0);
