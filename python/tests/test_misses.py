@@ -46,6 +46,36 @@ def test_how_they_lie(change, lies, index, count):
     assert found["of"] == 240 and found["expected"] != found["found"]
 
 
+NOISE = torch.rand(32, 40) + 1
+
+
+@pytest.mark.parametrize(
+    ("change", "lies", "details"),
+    [
+        (lambda y: y + NOISE * torch.eye(32, 40), "a diagonal", "where the index of dim 1 is that of dim 0"),
+        (
+            lambda y: y + NOISE * torch.ones(32, 40).triu(3).tril(3),
+            "a diagonal",
+            "where the index of dim 1 is that of dim 0 + 3",
+        ),
+        (lambda y: y + NOISE * torch.ones(32, 40).triu(1), "a triangle", "minus that of dim 0 is 1 or more"),
+        (lambda y: y + NOISE * torch.ones(32, 40).tril(-3), "a triangle", "minus that of dim 0 is -3 or less"),
+        (lambda y: y + NOISE * torch.ones(32, 40).triu(-2).tril(5), "a band", "minus that of dim 0 is -2 to 5"),
+        (lambda y: y + NOISE * (torch.arange(1280).reshape(32, 40) * 2654435761 % 997 < 300), "scattered", ""),
+    ],
+)
+def test_diagonals(change, lies, details):
+    found = said(change, (32, 40))
+    assert found["lies"] == lies and details in found["details"], found
+
+
+@pytest.mark.parametrize(("change", "by", "dim"), [(lambda y: y.roll(-9, 0), -9, 0), (lambda y: y.roll(13, 1), 13, 1)])
+def test_shifts_of_any_length(change, by, dim):
+    found = said(change, (32, 40))
+    assert found["relation"] == "shifted", found
+    assert found["relation_details"].endswith(f"shifted by {by} along dim {dim}")
+
+
 @pytest.mark.parametrize(
     ("change", "relation"),
     [

@@ -9,10 +9,11 @@ import json
 import os
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
-from core import ROOT, tessera
+from core import BINARY, ROOT, environment, tessera
 
 FOLDER = ROOT / "tests/judge"
 ALL = sorted(p.stem for p in (FOLDER / "cheats").glob("*.py"))
@@ -96,6 +97,17 @@ def test_a_kernel_of_its_own_passes(home):
     measured, clock = judged["verdict"]["measured"], judged["clock"]
     assert measured["floor_ms"] < measured["ms"] == clock["outside_ms"]
     assert judged["speedups"]["eager"] == pytest.approx(measured["peers"][0]["ms"] / measured["ms"])
+
+
+def test_a_program_apart_from_its_package_finds_it_by_pythonpath(home, tmp_path):
+    for name in ("tessera", "tessera-sandbox"):
+        shutil.copy(BINARY.parent / name, tmp_path)
+    words = [FOLDER / "honest/pytorch.py", "--reference", FOLDER / "reference.py", "--peers", "eager", "--rounds", "3"]
+    done = subprocess.run(
+        [tmp_path / "tessera", "judge", *words, "--json"],
+        env=environment(home, PYTHONPATH=str(ROOT / "python")), capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and json.loads(done.stdout)["passed"], done.stdout
 
 
 def test_pytorch_in_another_order_passes_as_a_librarys_work(home, tmp_path):

@@ -31,6 +31,7 @@ def stored(value: str) -> tuple[str, str]:
 WRONG = {
     "columns": (*stored("i2 == 5 || i2 == 6 ? e2 : e3"), "whole columns are wrong", "columns"),
     "block": (*stored("i1 / 16 == 1 && i2 / 8 == 2 ? e2 : e3"), "a block of the result is wrong", "a block"),
+    "diagonal": (*stored("i1 == i2 ? e2 : e3"), "wrong elements lie along a diagonal", "a diagonal"),
     "element": (*stored("i1 == 7 && i2 == 9 ? e2 : e3"), "a single element is wrong", "one element"),
     "scattered": (
         *stored("(i1 * 40 + i2) * 2654435761u % 997 < 300 ? e2 : e3"),

@@ -17,6 +17,7 @@ import time
 
 import attention_files
 import core_kernels
+from measured import write_rows
 
 BOOL, ADDED = {"MASK": 1, "MULTIPLE": 2}, {"MASK": 2, "MULTIPLE": 2}
 # Constants, and which of (batch, head, query) the mask has.
@@ -156,15 +157,16 @@ def race(torch, entrants, size, seconds):
             call()
         torch.cuda.synchronize()
     flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
-    times = core_kernels.flushed_times(torch, [call for _, call in calls], flush, 30)
-    for (name, _), ms in zip(calls, times, strict=True):
+    times = core_kernels.flushed_times(torch, [call for _, call in calls], flush, 15)
+    case, took = "x".join(map(str, size)), dict(zip((name for name, _ in calls), times, strict=True))
+    for name, ms in took.items():
         flops = problem.flops(size) / 1e9 / ms
-        print(
-            f"{'x'.join(map(str, size)):19} {problem.group:28} {name:20} {ms:7.4f} ms {flops:7.1f} TFLOP/s", flush=True
-        )
+        print(f"{case:19} {problem.group:28} {name:20} {ms:7.4f} ms {flops:7.1f} TFLOP/s", flush=True)
+    kernels = {name: took.pop(name) for name, _, _ in entrants}
+    return {"case": case, "mask": problem.group.removeprefix("attention "), "kernels_ms": kernels, "peers_ms": took}
 
 
-def run(directory, only, seconds):
+def run(directory, only, seconds, results):
     import torch  # noqa: PLC0415: `build` runs where torch may be missing
 
     torch.manual_seed(7)
@@ -179,9 +181,9 @@ def run(directory, only, seconds):
         wrong += bool(faults)
         if not faults:
             right.setdefault(problem.group, []).append((name, kernel, problem))
-    for entrants in right.values():
-        for size in entrants[0][2].races:
-            race(torch, entrants, size, seconds)
+    rows = [race(torch, e, size, seconds) for e in right.values() for size in e[0][2].races]
+    if results:
+        write_rows(torch, results, "attention_masks.py run DIR", "", {"precision": "bf16", "rows": rows})
     return int(wrong > 0)
 
 
@@ -192,9 +194,10 @@ def main():
     parser.add_argument("--tessera", default=str(attention_files.ROOT / "build/bin/tessera"))
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--results", type=pathlib.Path, help="where the rows of `run` go, as JSON")
     asked = parser.parse_args()
     if asked.step == "run":
-        return run(asked.directory, asked.only, asked.seconds)
+        return run(asked.directory, asked.only, asked.seconds, asked.results)
     chosen = {name: constants for name, (constants, _) in VARIANTS.items() if asked.only in name}
     failed = attention_files.build_all(asked.directory, chosen, asked.tessera)
     for name in chosen:

@@ -46,7 +46,7 @@ FIX, TUNE = "did not pass", "passed all gates. Make it"
 NODES = {"rolled": ["linear", "roll"], "lower": ["linear_1", "tril"]}
 # The edit that makes the first kernel wrong; a word of the facts that tells the pattern; what the verdict says of it.
 WRONG = {
-    "rolled": ("SHIFT = 2048;", "SHIFT = 1024;", "aten.roll(", "depends on other elements than it must"),
+    "rolled": ("SHIFT = 2048;", "SHIFT = 1024;", "aten.roll(", "shifted by -1024 along dim 0"),
     "lower": ("if (column + i > row)", "if (column + i >= row)", "aten.tril(", "wrong elements lie along a diagonal"),
 }
 

@@ -11,6 +11,7 @@ from tessera.judging.deviation import Reference
 
 _ALMOST = 0.995  # of the elements that a relation must explain
 _TYPES = (torch.float16, torch.bfloat16, torch.float64, torch.float32)
+_SAMPLE = 256
 _FULLER = 0.2  # a part between diagonals says more than the box around it where it is so much fuller of wrong elements
 _SHIFTS = (1, -1, 2, -2)
 # Of so many errors, more than so far from as many up as down: one way. By chance it is less than one set in a thousand.
@@ -254,15 +255,33 @@ def _short(dtype: torch.dtype) -> str:
 
 
 def _as_shifted(found: torch.Tensor, wanted: torch.Tensor, bad: torch.Tensor, scale: float) -> str:
+    if float(bad.double().mean()) < 0.2:
+        return ""
     for k in range(found.dim()):
-        for by in _SHIFTS:
+        for by in dict.fromkeys([*_SHIFTS, *_shifts_of_the_middle(found, wanted, k, scale)]):
             n = found.shape[k] - abs(by)
-            if n < 2 or float(bad.double().mean()) < 0.2:
+            if n < max(2, found.shape[k] / 4):
                 continue
             here, there = found.narrow(k, max(0, by), n), wanted.narrow(k, max(0, -by), n)
             if _agree(here.reshape(-1), there.reshape(-1), scale):
                 return f"what was found is what was expected, shifted by {by} along dim {k}"
     return ""
+
+
+def _shifts_of_the_middle(found: torch.Tensor, wanted: torch.Tensor, k: int, scale: float) -> list[int]:
+    """How far from where they were expected the values lie that were found at the middle index of dim k, in a sample of the
+    other dims."""
+    here, there = (x.movedim(k, 0).flatten(1) if x.dim() > 1 else x[:, None] for x in (found, wanted))
+    if here.shape[1] < 8:
+        return []
+    chosen = torch.linspace(0, here.shape[1] - 1, min(_SAMPLE, here.shape[1]), device=here.device).long()
+    middle = here.shape[0] // 2
+    one, all_of_them = here[middle, chosen], there[:, chosen]
+    same = ((all_of_them - one).abs() <= 1e-2 * (one.abs() + 0.01 * scale)).double().mean(dim=1) >= _ALMOST
+    at = same.nonzero().flatten()
+    if len(at) > 2:  # the values do not tell indices apart
+        return []
+    return [middle - int(j) for j in at if int(j) != middle]
 
 
 def _as_transposed(found: torch.Tensor, wanted: torch.Tensor, bad: torch.Tensor, scale: float) -> str:
