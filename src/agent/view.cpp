@@ -75,8 +75,12 @@ std::string render(const View& v, int64_t tokens) {
        .keep = 9},
       {.title = "facts", .text = s.facts, .keep = 7}};
   const bool first = v.source.empty();
+  const bool whole = s.skeleton.find("\n#error") == std::string::npos;
   if (first && !s.skeleton.empty())
-    out.push_back({.title = "skeleton (correct and slow)", .text = fenced(s.skeleton), .keep = 4});
+    out.push_back({.title = whole ? "skeleton (correct and slow)"
+                                  : "skeleton (slow; what an #error names is missing)",
+                   .text = fenced(s.skeleton),
+                   .keep = 4});
   if (!first) out.push_back({.title = "source", .text = fenced(v.source), .keep = 6});
   if (v.verdict)
     out.push_back(

@@ -1,5 +1,6 @@
 // `tessera try MODEL.py PATTERN --source FILE`: one kernel by hand for one pattern, judged.
 #include "base/files.h"
+#include "base/text.h"
 #include "commands/common/by_hand_kernel.h"
 #include "commands/common/model.h"
 #include "commands/common/optimizing.h"
@@ -17,15 +18,16 @@ Result<Outcome> skeleton_of(const Json& arguments, const Json& traced,
   TESSERA_TRY(pattern, pipeline::pattern_named(found, arguments.at("pattern")));
   TESSERA_TRY(written, skeleton::write(*pattern, found.graph, *found.arch));
   Outcome out;
-  out.data = {{"schema", "tessera.skeleton/1"},
-              {"pattern", pattern->id},
-              {"rule", pattern->rule},
-              {"ending", written.ending},
-              {"text", written.text}};
+  out.data = {{"schema", "tessera.skeleton/1"}, {"pattern", pattern->id},
+              {"rule", pattern->rule},          {"ending", written.ending},
+              {"text", written.text},           {"missing", written.missing}};
   out.text = written.text;
   if (const std::string file = arguments.value("output", ""); !file.empty()) {
     write_file_atomically(file, written.text);
     out.text = fmt::format("wrote {}\n", file);
+    if (!written.missing.empty())
+      out.text += fmt::format("to be written in it, where an #error stands: {}\n",
+                              join(written.missing, ", "));
   }
   return out;
 }

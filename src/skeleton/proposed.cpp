@@ -14,6 +14,7 @@
 #include "graph/ops.h"
 #include "graph/pointwise_import.h"
 
+#include "skeleton/common/moved.h"
 #include "skeleton/common/text.h"
 #include "skeleton/skeleton.h"
 
@@ -63,22 +64,24 @@ class Writer {
     for (std::size_t i = 0; i < g.inputs.size(); ++i) tensors_[g.inputs[i]] = static_cast<int>(i);
   }
 
-  Status write() {
+  /// A node that no loop is known for is left to the reader, with its place.
+  void write() {
     for (const graph::NodeId n : g_.order) {
       const graph::Node& node = g_.node(n);
       if (graph::resolve(g_, node.outputs.at(0)).base != node.outputs.at(0)) continue;  // a view
-      if (node.outputs.size() != 1) return cannot(node);
       const Indices at = indices(type_of(node.outputs[0]).shape.size(), "a");
-      TESSERA_TRY(body, body_of(node, at));
-      std::string parameters;
-      for (const std::string& a : at)
-        parameters +=
-            (parameters.empty() ? "[[maybe_unused]] Index " : ", [[maybe_unused]] Index ") + a;
-      text_ += fmt::format("// {}\nconst auto {} = [&]({}) -> float {{\n{}}};\n",
-                           trim(graph::to_text(g_, n)), function(n_of(node)), parameters,
-                           indented(body));
+      const auto body = node.outputs.size() == 1 ? body_of(node, at) : cannot(node);
+      text_ += "// " + trim(graph::to_text(g_, n)) + "\n";
+      if (body) {
+        text_ += function_of(node.outputs[0], at, *body);
+        continue;
+      }
+      const std::string op(graph::base_name(node.op));
+      missing_.push_back(op);
+      text_ += fmt::format("#error \"{}: write what one element of its result is\"\n", op);
+      for (const ValueId v : node.outputs)
+        text_ += function_of(v, indices(type_of(v).shape.size(), "a"), "return 0.0f;\n");
     }
-    return {};
   }
 
   /// The element of a value at these indices, as an expression.
@@ -109,6 +112,7 @@ class Writer {
   }
 
   [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] const std::vector<std::string>& missing() const { return missing_; }
   [[nodiscard]] const graph::TensorType& type_of(ValueId v) const { return g_.value(v).type; }
 
  private:
@@ -117,18 +121,23 @@ class Writer {
     for (std::size_t d = 0; d < rank; ++d) out.push_back(fmt::format("{}{}", prefix, d));
     return out;
   }
-  [[nodiscard]] std::string n_of(const graph::Node& node) const {
-    return g_.value(node.outputs.at(0)).name;
-  }
-  /// "n3.0" is made by `value3`.
+  /// "n3.0" is made by `value3`, "n3.1" by `value3_1`.
   static std::string function(const std::string& name) {
-    return "value" + name.substr(1, name.find('.') - 1);
+    const std::size_t dot = name.find('.');
+    const std::string of = "value" + name.substr(1, dot - 1), output = name.substr(dot + 1);
+    return output == "0" ? of : of + "_" + output;
   }
-  static tl::unexpected<Diagnostic> cannot(const graph::Node& node) {
-    return error(
-        fail(no_skeleton, "a skeleton has no loop for {}", node.op)
-            .help(
-                "begin with the skeleton of a pattern that has none of it, and take its contract"));
+  [[nodiscard]] std::string function_of(ValueId v, const Indices& at,
+                                        const std::string& body) const {
+    std::string parameters;
+    for (const std::string& a : at)
+      parameters +=
+          (parameters.empty() ? "[[maybe_unused]] Index " : ", [[maybe_unused]] Index ") + a;
+    return fmt::format("const auto {} = [&]({}) -> float {{\n{}}};\n", function(g_.value(v).name),
+                       parameters, indented(body));
+  }
+  static Result<std::string> cannot(const graph::Node& node) {
+    return error(fail(no_skeleton, "a skeleton has no loop for {}", node.op));
   }
 
   /// Elements of an operand that is broadcast to the result.
@@ -142,11 +151,17 @@ class Writer {
 
   Result<std::string> body_of(const graph::Node& node, const Indices& at) {
     const std::string_view op = graph::base_name(node.op);
-    if (op == "aten.cumsum") return scan(node, at);
-    if (op == "aten.roll") return rolled(node, at);
+    if (op == "aten.cumsum") return scan(node, at, "0", "s += {};");
+    if (op == "aten.cumprod") return scan(node, at, "1", "s *= {};");
+    if (op == "aten.softmax" || op == "aten.log_softmax") return softmax(node, at);
+    if (op == "aten.cat") return joined(node, at);
     if (op == "aten.mm" || op == "aten.bmm" || op == "aten.linear") return product(node, at);
-    if (op == "aten.clone" || op == "aten.contiguous")
-      return fmt::format("return {};\n", element(node.tensor("self"), at));
+    if (const ValueId self = node.tensor("self"); self.valid()) {
+      if (const auto from = moved(node, graph::resolve(g_, self).shape, at))
+        return from->condition.empty() ? fmt::format("return {};\n", element(self, from->at))
+                                       : fmt::format("return {} ? {} : {};\n", from->condition,
+                                                     element(self, from->at), from->otherwise);
+    }
     if (op == "aten.view" || op == "aten.reshape" || op == "aten._unsafe_view")
       return reshaped(node, at);
     if (graph::kind_of(node) == graph::OpKind::reduction) return reduction(node, at);
@@ -214,26 +229,46 @@ class Writer {
                                      : "return float(s);\n");
   }
 
-  Result<std::string> scan(const graph::Node& node, const Indices& at) {
+  /// `step`: one statement that takes in an element.
+  Result<std::string> scan(const graph::Node& node, const Indices& at, const char* start,
+                           const char* step) {
     const std::size_t d = graph::wrap_dim(node.integer("dim").value_or(0), at.size());
     Indices mine = at;
     mine[d] = "r";
     return fmt::format(
-        "accumulator s = 0;\nfor (Index r = 0; r <= {}; ++r) s += {};\nreturn float(s);\n", at[d],
-        element(node.tensor("self"), mine));
+        "accumulator s = {};\nfor (Index r = 0; r <= {}; ++r) {}\nreturn float(s);\n", start, at[d],
+        fmt::format(fmt::runtime(step), element(node.tensor("self"), mine)));
   }
 
-  Result<std::string> rolled(const graph::Node& node, const Indices& at) {
-    const auto shifts = node.integers("shifts"), dims = node.integers("dims");
-    if (dims.size() != shifts.size()) return cannot(node);
-    const auto& shape = type_of(node.outputs[0]).shape;
+  Result<std::string> softmax(const graph::Node& node, const Indices& at) {
+    const ValueId self = node.tensor("self");
+    const std::size_t d = graph::wrap_dim(node.integer("dim").value_or(-1), at.size());
     Indices mine = at;
-    for (std::size_t i = 0; i < dims.size(); ++i) {
-      const std::size_t d = graph::wrap_dim(dims[i], at.size());
-      const int64_t n = std::max<int64_t>(1, shape[d]);
-      mine[d] = fmt::format("({} + {}) % {}", mine[d], ((-shifts[i] % n) + n) % n, n);
+    mine[d] = "r";
+    const bool log = graph::base_name(node.op) == "aten.log_softmax";
+    return fmt::format(
+        "float m = -tsr_inf();\nfor (Index r = 0; r < {0}; ++r) m = tsr_maximum(m, {1});\n"
+        "accumulator s = 0;\nfor (Index r = 0; r < {0}; ++r) s += tsr_exp({1} - m);\n"
+        "return {2};\n",
+        graph::resolve(g_, self).shape[d], element(self, mine),
+        fmt::format(fmt::runtime(log ? "{} - m - tsr_log(float(s))" : "tsr_exp({} - m) / float(s)"),
+                    element(self, at)));
+  }
+
+  /// Each part has the indices that follow the part before it.
+  Result<std::string> joined(const graph::Node& node, const Indices& at) {
+    const std::size_t d = graph::wrap_dim(node.integer("dim").value_or(0), at.size());
+    std::string text;
+    int64_t before = 0;
+    for (const ValueId part : graph::tensor_arguments(node)) {
+      const auto& shape = graph::resolve(g_, part).shape;
+      if (shape.size() != at.size()) return cannot(node);
+      Indices mine = at;
+      if (before > 0) mine[d] = fmt::format("({} - {})", at[d], before);
+      before += shape[d];
+      text += fmt::format("if ({} < {}) return {};\n", at[d], before, element(part, mine));
     }
-    return fmt::format("return {};\n", element(node.tensor("self"), mine));
+    return text + "return 0.0f;\n";
   }
 
   Result<std::string> product(const graph::Node& node, const Indices& at) {
@@ -271,6 +306,7 @@ class Writer {
   const graph::Graph& g_;
   std::map<ValueId, int> tensors_;
   std::string text_;
+  std::vector<std::string> missing_;
 };
 
 Result<std::vector<Loop>> write(const rules::Pattern& pattern) {
@@ -278,7 +314,7 @@ Result<std::vector<Loop>> write(const rules::Pattern& pattern) {
   if (body == nullptr) return error(fail(no_skeleton, "the pattern was not proposed"));
   TESSERA_TRY(g, graph_of(body->subgraph));
   Writer writer(g);
-  TESSERA_CHECK(writer.write());
+  writer.write();
   std::vector<Loop> out;
   for (const ValueId v : g.outputs) {
     const graph::TensorType& t = writer.type_of(v);
@@ -289,8 +325,10 @@ Result<std::vector<Loop>> write(const rules::Pattern& pattern) {
                                .shape = t.shape,
                                .strides = t.strides};
     text += writer.text() + store(to, at, writer.element(v, at));
-    out.push_back(
-        {.name = fmt::format("result{}", out.size()), .items = t.numel(), .body = indented(text)});
+    out.push_back({.name = fmt::format("result{}", out.size()),
+                   .items = t.numel(),
+                   .body = indented(text),
+                   .missing = writer.missing()});
   }
   return out;
 }

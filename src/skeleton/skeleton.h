@@ -21,6 +21,8 @@ struct Loop {
   std::string name;  // "elements"
   int64_t items = 0;
   std::string body;  // C++ statements, each line indented by two spaces
+  /// ATen ops that no loop is known for: an #error stands in the place of each.
+  std::vector<std::string> missing = {};
 };
 
 /// One rule's writer, a file a rule, by the rule's name.
@@ -36,6 +38,7 @@ std::span<const Skeleton* const> all();
 struct Written {
   std::string text;
   std::string ending;
+  std::vector<std::string> missing;  // Loop::missing of all loops, each once
 };
 Result<Written> write(const rules::Pattern& pattern, const graph::Graph& g, const arch::Arch& arch);
 

@@ -204,7 +204,14 @@ Result<Written> write(const rules::Pattern& pattern, const graph::Graph& g,
       cuda ? "[[maybe_unused]] static __device__ inline" : "[[maybe_unused]] static inline");
   text += std::string(cuda ? cuda_types : host_types) + std::string(both_types);
   text += functions(loops, tensors, cuda) + contract(loops, tensors, cuda, pattern, arch);
-  return Written{.text = without_unused(text, "TSR_FN "), .ending = cuda ? ".cu" : ".cpp"};
+  Written out{
+      .text = without_unused(text, "TSR_FN "), .ending = cuda ? ".cu" : ".cpp", .missing = {}};
+  for (const Loop& l : loops) {
+    for (const std::string& op : l.missing)
+      if (std::find(out.missing.begin(), out.missing.end(), op) == out.missing.end())
+        out.missing.push_back(op);
+  }
+  return out;
 }
 
 }  // namespace tessera::skeleton

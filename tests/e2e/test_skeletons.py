@@ -1,0 +1,69 @@
+"""Skeletons of proposed subgraphs: each op that a loop is known for is right, and what is left to the reader is said."""
+
+from __future__ import annotations
+
+import json
+
+from core import tessera
+
+MODEL = """
+import torch
+from torch.nn import functional as F
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, y):
+        moved = torch.flip(torch.roll(x, 3, 1), [0]) + torch.tril(y, -1) - torch.triu(y, 2)
+        joined = torch.cat([F.pad(moved, (1, 2), value=0.5), torch.softmax(y, 1)[:, :6]], 1)
+        shares = F.log_softmax(joined, 0) * torch.cumprod(joined * 0.01 + 1, 1)
+        return shares, torch.sort(x, 1).values * 2
+
+
+def get_inputs():
+    return [torch.randn(24, 20), torch.randn(24, 20)]
+"""
+NODES = [
+    "roll",
+    "flip",
+    "tril",
+    "add",
+    "triu",
+    "sub",
+    "pad",
+    "softmax",
+    "cat",
+    "log_softmax",
+    "mul",
+    "add_1",
+    "cumprod",
+    "mul_1",
+]
+
+
+def proposed(tmp_path) -> dict[str, str]:
+    (tmp_path / "model.py").write_text(MODEL)
+    rows = [
+        {"name": "moves", "nodes": NODES, "rationale": ""},
+        {"name": "sorted", "nodes": ["sort", "mul_2"], "rationale": ""},
+    ]
+    (tmp_path / "rows.json").write_text(json.dumps({"proposals": rows}))
+    found = json.loads(tessera(tmp_path, "discover", "model.py", "--propose", "rows.json").stdout)
+    assert all(p["pattern"] for p in found["proposals"]), found["proposals"]
+    return {p["name"]: p["pattern"] for p in found["proposals"]}
+
+
+def test_what_is_moved_joined_and_scanned_is_right_and_what_is_missing_is_named(tmp_path):
+    patterns = proposed(tmp_path)
+    made = json.loads(tessera(tmp_path, "try", "model.py", patterns["moves"], "--skeleton").stdout)
+    assert made["missing"] == []
+    (tmp_path / "moves.cpp").write_text(made["text"])
+    done = tessera(tmp_path, "try", "model.py", patterns["moves"], "--source", "moves.cpp", "--peers", "eager")
+    verdict = json.loads(done.stdout)
+    assert done.returncode == 0 and verdict["passed"], verdict
+    made = json.loads(tessera(tmp_path, "try", "model.py", patterns["sorted"], "--skeleton").stdout)
+    assert made["missing"] == ["aten.sort"] and '#error "aten.sort: ' in made["text"]
+    assert "//   t0 input  float32 (24,20):(20,1)  %x" in made["text"]
+    (tmp_path / "sorted.cpp").write_text(made["text"])
+    done = tessera(tmp_path, "try", "model.py", patterns["sorted"], "--source", "sorted.cpp", "--peers", "eager")
+    verdict = json.loads(done.stdout)
+    assert verdict["failure"] == "does_not_compile" and "aten.sort" in verdict["cause"], verdict
