@@ -41,7 +41,7 @@ const std::map<std::string_view, std::set<std::string_view>>& manifestations() {
       {"dominance", {value}},
       {"degenerate", {value}},
       {"tags", {codes::bad_tag.id}},
-      {"early_access", {}},
+      {"early_access", {race}},
       {"alignment", {}},
       {"resources", {}},
   };

@@ -52,6 +52,21 @@ TEST(Replay, AWitnessOfEachKindIsSeenByTheInterpreter) {
   }
 }
 
+/// It reads its tensors before the grids before it have ended.
+TEST(Replay, AnEarlyAccessIsSeenByTheInterpreter) {
+  const core::Kernel k =
+      *core::testing::gemm({.bm = 64, .bn = 64, .bk = 16, .stages = 2, .early = true});
+  for (core::testing::Mutant& m : core::testing::mutants(k)) {
+    if (m.name != "late_grid_wait") continue;
+    const check::Report r = replayed(m.kernel);
+    const check::Finding* f = r.find("early_access");
+    ASSERT_EQ(f->verdict, check::Verdict::refuted) << to_text(r);
+    EXPECT_EQ(f->diagnostics.front().data.value("replayed", ""), "same") << to_text(r);
+    return;
+  }
+  FAIL() << "there is no such mutant";
+}
+
 /// The launch and the seed of a note lead to what it says.
 TEST(Replay, WhatWasSeenIsSeenAgain) {
   const core::Kernel k = mutant("drop_wait", 2);

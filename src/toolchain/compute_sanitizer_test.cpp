@@ -3,6 +3,10 @@
 #include <cstdlib>
 #include <gtest/gtest.h>
 
+#include "base/files.h"
+#include "base/source_folder.h"
+#include "toolchain/machine.h"
+
 namespace tessera::toolchain {
 namespace {
 
@@ -53,6 +57,36 @@ TEST(ComputeSanitizer, WhatIsNoFindingIsNone) {
       finding_in("========= COMPUTE-SANITIZER\nrefused: out of memory\n"
                  "========= Target application returned an error\n"
                  "========= ERROR SUMMARY: 0 errors\n"));
+}
+
+/// The tool, replaced by a script that knows only race conditions.
+constexpr const char* stand_in = R"(#!/bin/sh
+test -x "${11}" || exit 1
+echo "$2" >>tools
+case "$2" in racecheck) printf '%s\n' "$REPORT"; exit 86;; esac
+)";
+
+TEST(ComputeSanitizer, EachToolIsAskedUntilOneFinds) {
+  Toolchain tools = locate("");
+  if (tools.nvcc.empty()) GTEST_SKIP() << "there is no nvcc to build the program with";
+  if (beside_nvcc(tools, "compute-sanitizer")) GTEST_SKIP() << "the tool itself is there";
+  tools.own_include = std::filesystem::path(source_folder()) / "include";
+  const TemporaryFolder folder("tessera-stand-in");
+  const std::filesystem::path script = folder.path() / "compute-sanitizer";
+  write_file_atomically(script, stand_in);
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (folder.path().string() + ":" + path).c_str(), 1);
+  ::setenv("REPORT", race, 1);
+  const Sanitized out =
+      compute_sanitize(tools, "kernel.so", {{.bytes = 16, .element = std::string("\1\2", 2)}}, {3},
+                       std::chrono::seconds(100));
+  ::setenv("PATH", path.c_str(), 1);
+  ASSERT_TRUE(out.ran) << out.why;
+  EXPECT_FALSE(out.clean);
+  EXPECT_EQ(out.finding.substr(0, 24), "racecheck: Race reported");
+  EXPECT_EQ(out.file, "source.cu");
+  EXPECT_EQ(out.line, 4);
 }
 
 TEST(ComputeSanitizer, WithoutTheToolItSaysWhy) {
