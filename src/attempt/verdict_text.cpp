@@ -56,8 +56,9 @@ std::string variants_of(const Verdict& v) {
 }  // namespace
 
 std::string to_text(const Verdict& v) {
-  std::string out = fmt::format("{} for {} {}: {}, on {}{}\n", v.source, v.pattern, v.rule,
-                                v.summary, v.arch, v.known ? " (known from before)" : "");
+  std::string out =
+      fmt::format("{} for {} {}: {}, on {}{}\n", v.source, v.pattern, v.rule, v.summary, v.arch,
+                  v.known ? " (judged before, as it stood then; --again judges it anew)" : "");
   out += gates_of(v);
   if (!v.passed()) {
     const std::string line =

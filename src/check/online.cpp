@@ -323,4 +323,18 @@ Online::Id Online::greatest(Id a, Id b) {
   return intern(out);
 }
 
+/// No softmax needs the least of scores: it bounds no power.
+Online::Id Online::least(Id a, Id b) {
+  for (Id i : {a, b}) {
+    const Kind kind = (*this)[i].kind;
+    if (kind == Kind::score || kind == Kind::greatest)
+      return wrong("dominance", "the least of a row's scores is taken",
+                   "the greatest, from which no power overflows", text(i) + " among them",
+                   "take `max`, not `min`");
+  }
+  if ((*this)[a].kind != Kind::number || (*this)[b].kind != Kind::number)
+    return unknown("the least of what are no scores");
+  return number(std::min((*this)[a].number, (*this)[b].number));
+}
+
 }  // namespace tessera::check

@@ -146,6 +146,7 @@ class Online {
   Id power(Id exponent, double base_log2);
   Id bounded(Value out, Id score, Linear rest);
   Id greatest(Id a, Id b);
+  Id least(Id a, Id b);
   Id choose(Id condition, Id yes, Id no);
   Id choose_none(const Value& none, Id yes, Id no);
   Id shown(Id element, Id yes, Id no);

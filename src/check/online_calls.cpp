@@ -61,6 +61,7 @@ Online::Id Online::call(const pointwise::Function& f, const std::vector<Id>& of)
   if (name == "neg") return scaled(of[0], -1);
   if (name == "div") return divide(of[0], of[1]);
   if (name == "maximum") return greatest(of[0], of[1]);
+  if (name == "minimum") return least(of[0], of[1]);
   if (name == "exp2" || name == "exp2_flushed") return power(of[0], 1);
   if (name == "exp") return power(of[0], std::numbers::log2e);
   if (name.starts_with("tanh") && (*this)[of[0]].kind != Kind::number) return capped(of[0]);

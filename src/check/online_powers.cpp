@@ -121,8 +121,12 @@ Online::Id Online::power(Id exponent, double base_log2) {
     if (v.kind == Kind::greatest) {
       if (p.by < 0 && !p.finite && !always_a_key) needs_a_key = true;
       rest.parts.push_back(p);
-    } else if (score != none || !(p.by > 0)) {
-      return unknown("a power of several scores, or of a negated one");
+    } else if (p.by < 0) {
+      return wrong("dominance", "a power is taken of a negated score",
+                   "a score from which the greatest is taken off", "-" + text(p.of),
+                   "take the greatest off the score, not the score off the greatest");
+    } else if (score != none || p.by == 0) {
+      return unknown("a power of several scores");
     } else {
       score = p.of;
       out.scale = p.by;

@@ -29,7 +29,9 @@ void tell(const pipeline::Discovered& found, const std::vector<pipeline::Propose
       row["diagnostic"] = to_json(*p.refused);
       out.diagnostics.push_back(*p.refused);
       out.exit = Exit::undecided;
-      out.text += fmt::format("  {}: no pattern, {}\n", p.proposal.name, p.refused->message);
+      out.text += fmt::format("  {}: no pattern, {}: {}\n", p.proposal.name, p.refused->code,
+                              p.refused->message);
+      for (const std::string& help : p.refused->helps) out.text += "    " + help + "\n";
     } else if (const rules::Pattern* pattern = pipeline::pattern_of(found, p)) {
       row["pattern"] = pattern->id;
       out.text +=

@@ -319,9 +319,12 @@ tessera try model.py p02 --skeleton
 tessera try model.py p01 --source gelu.cu --device cuda
 )"},
     {"TS0053", "input.no_skeleton", R"(There is no naive kernel to start from for this pattern.)",
-     R"(Its rule has no writer in src/skeleton/, or a tensor has an element type (fp8, small integers)
-     that skeletons do not load.)",
-     R"(Begin with the skeleton of another pattern: the contract at its end is the same.)",
+     R"(A tensor has an element type that skeletons do not load (fp8, small integers), or nobody has
+     written skeletons for the pattern's rule. Ops without a loop are no reason: an `#error` stands
+     in the place of each.)",
+     R"(Begin with the skeleton of another pattern. The four functions at its end are the same; the
+     tensors of a launch are your pattern's inputs and then its outputs, in the order in which
+     `tessera discover --json` has them.)",
      R"(
 error[TS0053]: a skeleton has no loads of float8_e4m3fn
 )"},

@@ -9,8 +9,8 @@
 #include "base/text.h"
 #include "pipeline/by_hand_facts.h"
 #include "pipeline/by_hand_measure.h"
+#include "pipeline/by_hand_sanitize.h"
 #include "pipeline/stages.h"
-#include "toolchain/compute_sanitizer.h"
 #include "toolchain/flags.h"
 
 #include "attempt/symptom.h"
@@ -70,7 +70,6 @@ class Try {
   bool elaborated();
   bool built();
   Result<bool> verified();
-  toolchain::Sanitized sanitizer_says();
   bool sanitized(bool ran);
   Status measured();
   Status pass();
@@ -274,32 +273,11 @@ Result<bool> Try::verified() {
   return false;
 }
 
-/// By the sanitizers of the compiler on the host, by compute-sanitizer on a GPU. There the library
-/// is built once more where a finding is to get its line: lines of optimized code cost nothing but
-/// the build.
-toolchain::Sanitized Try::sanitizer_says() {
-  const auto& tools = s_.tools.evaluation.tools;
-  toolchain::Source source = *candidates_.front().source;
-  const auto tensors = storages(pattern_, s_.found.graph);
-  const auto& ints = candidates_.front().launches.front().ints;
-  if (source.language == toolchain::Language::cxx)
-    return toolchain::sanitize(tools, source, tensors, ints, given_.limit);
-  s_.say("try", "compute-sanitizer on " + given_.source.file);
-  auto found = toolchain::compute_sanitize(tools, built_->library, tensors, ints, given_.limit);
-  if (!found.ran || found.clean || !found.forbidden.empty()) return found;
-  source.flags.emplace_back("-lineinfo");
-  const auto lined = toolchain::build(tools, source, s_.tools.evaluation.cache, 10 * given_.limit);
-  if (!lined) return found;
-  auto again = toolchain::compute_sanitize(tools, lined->library, tensors, ints, given_.limit);
-  const bool own = again.file == "source.cu" ||
-                   again.file == std::filesystem::path(given_.source.file).filename().string();
-  if (again.ran && !again.clean && own) return again;
-  return found;
-}
-
 bool Try::sanitized(bool ran) {
   const auto begin = Clock::now();
-  const auto found = sanitizer_says();
+  const auto found = sanitizer_says(s_, given_, candidates_.front(),
+                                    built_ ? built_->library : std::filesystem::path(),
+                                    storages(pattern_, s_.found.graph));
   if (!found.forbidden.empty()) {
     if (ran) stop(Gate::sanitize, Failure::forbidden, found.forbidden, begin);
     return false;

@@ -72,13 +72,17 @@ std::string_view name_of(Shown s) {
 }
 
 std::vector<Replayer::Runs*> Replayer::runs_of(const check::Report& report,
-                                               const std::vector<int64_t>& turns) {
+                                               const std::vector<int64_t>& turns, double by) {
   std::vector<Runs*> out;
   if (!launches_) launches_.emplace(kernel_, report.sizes);
   for (Small& s : launches_->near(turns, effort_.launches)) {
-    std::unique_ptr<Runs>& runs = runs_[to_string(kernel_, s.launch)];
+    std::unique_ptr<Runs>& runs = runs_[fmt::format("{} {}", to_string(kernel_, s.launch), by)];
     if (!runs) runs = std::make_unique<Runs>();
     runs->small = std::move(s);
+    for (const core::Tensor& t : kernel_.tensors) {
+      if (by == 1 || t.access != core::Access::input || !is_floating(t.element)) continue;
+      for (double& v : runs->small.launch.inputs[t.name]) v *= by;
+    }
     out.push_back(runs.get());
   }
   return out;
@@ -117,7 +121,11 @@ Shown Replayer::replay(const check::Report& report, std::string_view kind, Diagn
   const std::set<std::string_view>& shows = manifestations().at(kind);
   if (shows.empty())
     return end(Shown::no_events, "not replayed: the text says it, no run is needed");
-  const std::vector<Runs*> all = runs_of(report, turns_of(d));
+  std::vector<Runs*> all = runs_of(report, turns_of(d), 1);
+  // A power that nothing bounds overflows where scores are large, and is off by roundings else.
+  constexpr double large = 16;
+  if (kind == "dominance")
+    for (Runs* r : runs_of(report, turns_of(d), large)) all.push_back(r);
   const auto seen = [&](const Runs& r, int seed, const Fault& f, std::string_view how) {
     d.data["launch"] = Json::object();
     for (const auto& [name, n] : r.small.launch.parameters) d.data["launch"][name] = n;

@@ -57,7 +57,9 @@ class Replayer {
     std::string why_not;
     std::vector<std::vector<Fault>> by_seed;
   };
-  std::vector<Runs*> runs_of(const check::Report& report, const std::vector<int64_t>& turns);
+  /// `by`: what inputs of floats are multiplied by.
+  std::vector<Runs*> runs_of(const check::Report& report, const std::vector<int64_t>& turns,
+                             double by);
   /// Whether the launch can be run.
   bool made(Runs& runs);
   const std::vector<Fault>& faults(Runs& runs, int seed);

@@ -41,14 +41,17 @@ std::optional<check::Means> means_of(const core::Kernel& k) {
 }
 
 /// The reason of the first kind that is not proved.
+/// What was found, or why nothing was: a kind's own reason rather than that it needs another one.
 std::string reason(const check::Report& r) {
+  std::string out;
   for (const check::Finding& f : r.findings) {
     if (f.verdict == Verdict::refuted)
       return fmt::format("{}: {}", f.kind->name, f.diagnostics.front().message);
-    if (f.verdict != Verdict::proved && r.verdict() != Verdict::refuted)
-      return fmt::format("{}: {}", f.kind->name, f.reason);
+    if (f.verdict == Verdict::proved || r.verdict() == Verdict::refuted) continue;
+    if (out.empty() || !f.reason.starts_with("not decided"))
+      out = fmt::format("{}: {}", f.kind->name, f.reason);
   }
-  return "";
+  return out;
 }
 
 /// The first place in which two runs' results differ; NaN, which nothing wrote, is like NaN.

@@ -46,6 +46,20 @@ std::vector<NodeId> nodes_named(const graph::Graph& g, const std::string& name) 
   return out;
 }
 
+Diagnostic unknown_node(const Flow& flow, const std::string& what, const std::string& name) {
+  constexpr std::size_t most = 60;
+  std::vector<std::string> names;
+  for (const NodeId n : flow.g.order)
+    if (flow.computes(n)) names.push_back(flow.g.node(n).name);
+  const std::string near = nearest(name, names);
+  Diagnostic d = fail(no_such_node, "`{}` names %{}, and the graph has no such node", what, name);
+  if (!near.empty()) d.helps.push_back("did you mean %" + near + "?");
+  d.helps.push_back(names.size() <= most
+                        ? "it has %" + join(names, ", %")
+                        : fmt::format("`tessera trace MODEL.py` names its {} nodes", names.size()));
+  return d;
+}
+
 /// Whether the op writes to one of its arguments: "aten.add_.Tensor", "aten.copy_.default".
 bool in_place(const graph::Node& node) {
   return base_name(node.op).ends_with('_');
@@ -227,10 +241,7 @@ Result<Pattern> propose(const Flow& flow, const Proposal& proposal) {
   std::string views;
   for (const std::string& name : proposal.nodes) {
     const std::vector<NodeId> found = nodes_named(flow.g, name);
-    if (found.empty())
-      return error(
-          fail(no_such_node, "`{}` names %{}, and the graph has no such node", proposal.name, name)
-              .help("`tessera discover MODEL.py --json` and `tessera trace MODEL.py` name them"));
+    if (found.empty()) return error(unknown_node(flow, proposal.name, name));
     for (const NodeId n : found) {
       const graph::Node& node = flow.g.node(n);
       if (node.prepack)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "rules/common/flow.h"
+#include "rules/proposed.h"
 #include "rules/rules.h"
 
 namespace tessera::rules {
@@ -41,8 +42,9 @@ double worth(const Pattern& p) {
   return p.priority + 0.05 * p.unfused_ms;
 }
 
+/// A proposed pattern waits for a kernel by hand, and is not left to a library for good.
 bool nothing_of_ours(const Pattern& p) {
-  return p.makers && p.makers->synthesized.empty();
+  return p.makers && p.makers->synthesized.empty() && p.rule != proposed_rule;
 }
 
 /// "low" too where no realizer writes a kernel: a library's is seldom better than PyTorch's.
@@ -65,6 +67,7 @@ Json to_json(const Makers& m) {
 std::string kernels_of(const Pattern& p) {
   if (!p.makers) return "";
   if (!p.makers->synthesized.empty()) return "ours";
+  if (p.rule == proposed_rule) return "by hand";
   return p.makers->library.empty() ? "none" : "library";
 }
 
@@ -85,6 +88,18 @@ std::string without_kernels(const Discovery& d) {
     text += fmt::format("\nno kernel of ours on {} for {}:\n{}", d.arch, join(patterns[why], ", "),
                         why);
   return text;
+}
+
+/// The nodes of each pattern by the names that `discover --propose` takes, where they are few.
+std::string nodes_of(const graph::Graph& g, const Discovery& d) {
+  constexpr std::size_t most_patterns = 16, most_nodes = 24;
+  if (d.patterns.size() > most_patterns) return "";
+  std::string text = "\nnodes:\n";
+  for (const Pattern& p : d.patterns) {
+    const std::vector<std::string> names = node_names(g, p.computing);
+    if (names.size() <= most_nodes) text += fmt::format("  {}: %{}\n", p.id, join(names, " %"));
+  }
+  return d.patterns.empty() ? "" : text;
 }
 
 /// The name that people read: rule, id and where the first covered op was called.
@@ -201,7 +216,7 @@ std::string to_table(const graph::Graph& g, const Discovery& d) {
                                   rows);
   for (const Pattern& p : d.patterns)
     for (const std::string& c : p.challenges) text += fmt::format("\n{}: {}", p.id, c);
-  text += without_kernels(d);
+  text += nodes_of(g, d) + without_kernels(d);
   if (!d.uncovered.empty()) text += "\n\nleft to PyTorch:\n";
   for (const auto& [n, reason] : d.uncovered)
     text += fmt::format("  %{} {}: {}\n", g.node(n).name, g.node(n).op, reason);

@@ -9,39 +9,46 @@
 namespace tessera::skeleton {
 namespace {
 
-constexpr std::string_view host_types = R"(
-struct bf16 { uint16_t bits; };
-struct f16 { uint16_t bits; };
-FN float load(bf16 x) { return tsr_as_float(uint32_t(x.bits) << 16); }
-FN float load(f16 x) { _Float16 h; __builtin_memcpy(&h, &x, 2); return float(h); }
-FN void store(bf16* to, float v) {
+/// How an element of a type is read and written; `type` is the C++ name.
+struct Element {
+  std::string_view type, declared, load, store;
+};
+
+constexpr Element host_elements[] = {
+    {"bf16", "struct bf16 { uint16_t bits; };\n",
+     "FN float load(bf16 x) { return tsr_as_float(uint32_t(x.bits) << 16); }\n",
+     R"(FN void store(bf16* to, float v) {
   const uint32_t b = tsr_as_uint(v);
   to->bits = v != v ? uint16_t((b >> 16) | 0x40u) : uint16_t((b + 0x7fffu + ((b >> 16) & 1u)) >> 16);
 }
-FN void store(f16* to, float v) { const _Float16 h = _Float16(v); __builtin_memcpy(to, &h, 2); }
-)";
+)"},
+    {"f16", "struct f16 { uint16_t bits; };\n",
+     "FN float load(f16 x) { _Float16 h; __builtin_memcpy(&h, &x, 2); return float(h); }\n",
+     "FN void store(f16* to, float v) { const _Float16 h = _Float16(v); __builtin_memcpy(to, &h, "
+     "2); "
+     "}\n"},
+};
 
-constexpr std::string_view cuda_types = R"(
-using bf16 = __nv_bfloat16;
-using f16 = __half;
-FN float load(bf16 x) { return __bfloat162float(x); }
-FN float load(f16 x) { return __half2float(x); }
-FN void store(bf16* to, float v) { *to = __float2bfloat16_rn(v); }
-FN void store(f16* to, float v) { *to = __float2half_rn(v); }
-)";
+constexpr Element cuda_elements[] = {
+    {"bf16", "using bf16 = __nv_bfloat16;\n",
+     "FN float load(bf16 x) { return __bfloat162float(x); }\n",
+     "FN void store(bf16* to, float v) { *to = __float2bfloat16_rn(v); }\n"},
+    {"f16", "using f16 = __half;\n", "FN float load(f16 x) { return __half2float(x); }\n",
+     "FN void store(f16* to, float v) { *to = __float2half_rn(v); }\n"},
+};
 
-constexpr std::string_view both_types = R"(FN float load(float x) { return x; }
-FN float load(double x) { return float(x); }
-FN float load(bool x) { return x ? 1.0f : 0.0f; }
-FN float load(int64_t x) { return float(x); }
-FN float load(int32_t x) { return float(x); }
-FN void store(float* to, float v) { *to = v; }
-FN void store(double* to, float v) { *to = v; }
-FN void store(bool* to, float v) { *to = v != 0; }
-FN void store(int64_t* to, float v) { *to = int64_t(v); }
-FN void store(int32_t* to, float v) { *to = int32_t(v); }
-
-)";
+constexpr Element both_elements[] = {
+    {"float", "", "FN float load(float x) { return x; }\n",
+     "FN void store(float* to, float v) { *to = v; }\n"},
+    {"double", "", "FN float load(double x) { return float(x); }\n",
+     "FN void store(double* to, float v) { *to = v; }\n"},
+    {"bool", "", "FN float load(bool x) { return x ? 1.0f : 0.0f; }\n",
+     "FN void store(bool* to, float v) { *to = v != 0; }\n"},
+    {"int64_t", "", "FN float load(int64_t x) { return float(x); }\n",
+     "FN void store(int64_t* to, float v) { *to = int64_t(v); }\n"},
+    {"int32_t", "", "FN float load(int32_t x) { return float(x); }\n",
+     "FN void store(int32_t* to, float v) { *to = int32_t(v); }\n"},
+};
 
 Result<std::string_view> c_type(DType t) {
   switch (t) {
@@ -86,6 +93,29 @@ Result<std::vector<Tensor>> tensors_of(const rules::Pattern& p, const graph::Gra
   for (const graph::ValueId id : p.inputs) TESSERA_CHECK(add(id, "input"));
   for (const graph::ValueId id : p.outputs) TESSERA_CHECK(add(id, "output"));
   return out;
+}
+
+/// Of the types that the tensors have, and no others.
+std::string accesses(const std::vector<Tensor>& tensors, bool cuda) {
+  const auto has = [&](const std::string& type) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const Tensor& t) { return t.type == type; });
+  };
+  std::string out = "\n";
+  const auto add = [&](const auto& elements) {
+    for (const Element& e : elements) {
+      const bool loaded = has("const " + std::string(e.type)), stored = has(std::string(e.type));
+      if (loaded || stored) out += e.declared;
+      if (loaded) out += e.load;
+      if (stored) out += e.store;
+    }
+  };
+  if (cuda)
+    add(cuda_elements);
+  else
+    add(host_elements);
+  add(both_elements);
+  return out + "\n";
 }
 
 std::string head(const rules::Pattern& p, const graph::Graph& g, const arch::Arch& arch,
@@ -195,15 +225,15 @@ Result<Written> write(const rules::Pattern& pattern, const graph::Graph& g,
   TESSERA_TRY(loops, writer->write(pattern));
   const bool cuda = arch.device == "cuda";
   std::string text = head(pattern, g, arch, tensors);
-  text += "#include <cmath>\n#include <stdint.h>\n\n#include \"tessera/kernel.h\"\n";
+  text += "#include <stdint.h>\n\n#include \"tessera/kernel.h\"\n";
   if (cuda) text += "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n";
   text += "\n// Functions of single elements.\n" +
           pointwise::prelude(cuda ? pointwise::Target::cuda : pointwise::Target::host);
   text += fmt::format(
       "\n#define FN {}\nusing Index = int64_t;\nusing accumulator = double;\n",
       cuda ? "[[maybe_unused]] static __device__ inline" : "[[maybe_unused]] static inline");
-  text += std::string(cuda ? cuda_types : host_types) + std::string(both_types);
-  text += functions(loops, tensors, cuda) + contract(loops, tensors, cuda, pattern, arch);
+  text += accesses(tensors, cuda) + functions(loops, tensors, cuda) +
+          contract(loops, tensors, cuda, pattern, arch);
   Written out{
       .text = without_unused(text, "TSR_FN "), .ending = cuda ? ".cu" : ".cpp", .missing = {}};
   for (const Loop& l : loops) {
