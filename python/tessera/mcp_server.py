@@ -152,7 +152,10 @@ class Tools:
     async def resources(self, ctx, params) -> types.ListResourcesResult:
         found = resources.listed(self.program.place.root, self.program.results)
         return types.ListResourcesResult(
-            resources=[types.Resource(uri=uri, name=uri.removeprefix("tessera://")) for uri in found]
+            resources=[
+                types.Resource(uri=uri, name=uri.removeprefix("tessera://"), description=resources.about(path) or None)
+                for uri, path in found.items()
+            ]
         )
 
     async def read(self, ctx, params) -> types.ReadResourceResult:

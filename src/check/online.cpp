@@ -273,7 +273,7 @@ Online::Id Online::scaled(Id a, double by) {
   }
   Linear l;
   if (!linear_of(a, l) || by == 0 || !std::isfinite(by))
-    return unknown("a product with a number is not followed");
+    return unknown(fmt::format("{} times {} is not followed", text(a), by));
   l.constant *= by;
   for (Part& p : l.parts) p.by *= by;
   return of_linear(std::move(l));

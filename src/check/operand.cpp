@@ -61,7 +61,12 @@ class Trace {
     if (ref == nullptr) return "an operand is not copied by a tensor map";
     if (const core::TensorId of = kernel_[ref->map].tensor; factor_of(of) < 0) {
       // A kernel may exchange A and B and turn the result, which is not looked into.
-      if (of == r_.other.tensor) return "an operand is the other factor of the meaning";
+      const bool brought = std::ranges::any_of(
+          kernel_.maps, [&](const core::TensorMap& m) { return factor_of(m.tensor) >= 0; });
+      if (of == r_.other.tensor && brought) return "an operand is the other factor of the meaning";
+      if (of == r_.other.tensor)
+        return wrong("a product takes the other factor of the meaning, and no copy is of this one",
+                     names(), fmt::format("`{}`", kernel_[of].name));
       return wrong("a product takes a tensor that is no factor of the meaning", names(),
                    fmt::format("`{}`", kernel_[of].name));
     }

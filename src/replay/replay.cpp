@@ -19,7 +19,7 @@ const std::map<std::string_view, std::set<std::string_view>>& manifestations() {
                                 stuck = codes::stuck.id, barrier = codes::bad_barrier.id,
                                 flight = codes::registers_in_flight.id, exit = codes::early_exit.id;
   static const std::map<std::string_view, std::set<std::string_view>> table = {
-      {"k_agreement", {value}},
+      {"k_agreement", {value, unwritten}},
       {"placement", {value, access, race}},
       {"reduction", {value, unwritten}},
       {"output_once", {value, race}},

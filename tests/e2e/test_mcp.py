@@ -209,9 +209,10 @@ def test_what_is_refused(root):
 def test_resources(root):
     async def go():
         async with stdio(root) as client:
-            found = {str(r.uri) for r in (await client.list_resources()).resources}
+            found = {str(r.uri): r.description for r in (await client.list_resources()).resources}
+            assert found["tessera://docs/try.md"] == "One kernel by hand: `tessera try`"
             wanted = {"tessera://docs/language.md", "tessera://kernels/gemm.py", "tessera://registry"}
-            assert wanted <= found and "tessera://knowledge/examples/cutlass_sm_90a.json" in found
+            assert wanted <= found.keys() and "tessera://knowledge/examples/cutlass_sm_90a.json" in found
             read = await client.read_resource("tessera://kernels/gemm.py")
             assert read.contents[0].text == (ROOT / "kernels" / "gemm.py").read_text()
             with pytest.raises(MCPError, match="no resource"):

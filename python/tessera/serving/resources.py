@@ -12,6 +12,7 @@ from tessera.serving.results import Results
 FOLDERS = {"docs": "*.md", "kernels": "*.py", "knowledge/examples": "*.json", "include/tessera": "*.h"}
 MOST_REPORTS = 100
 MOST_OF_RESOURCE = 8 << 20  # bytes
+MOST_OF_ABOUT = 160  # characters
 
 
 def home() -> Path:
@@ -28,6 +29,18 @@ def listed(root: Path, results: Results) -> dict[str, Path | None]:
     for path in [p for p in reports if p.is_relative_to(root)][:MOST_REPORTS]:
         out[f"tessera://root/{path.relative_to(root)}"] = path
     return out | results.listed()
+
+
+def about(path: Path | None) -> str:
+    """What a file says of itself first: its heading, the first line of its comment or of its text in quotes. "" where it is no
+    page, kernel or header."""
+    if path is None or path.suffix not in (".md", ".py", ".h"):
+        return ""
+    with path.open(errors="replace") as file:
+        for line in file:
+            if words := line.strip(' \t\n#/*"'):
+                return words[:MOST_OF_ABOUT]
+    return ""
 
 
 def text_of(uri: str, path: Path) -> str:

@@ -62,6 +62,22 @@ TEST(Mutations, OfAttentionAreCaughtAndReplayed) {
   expect_caught("attention", share(3));
 }
 
+/// Where nothing bounds a power, small scores are off by roundings alone.
+TEST(Mutations, OfWhatBoundsPowersAreShownWithLargeScores) {
+  const Result<core::Kernel> kernel = subject("attention").make(source_folder());
+  ASSERT_TRUE(kernel) << to_text(kernel.error());
+  const testing::Study study(*kernel, {.schedules = 1, .explored = 0, .launches = 1});
+  int seen = 0;
+  for (const core::testing::Mutant& m : testing::mutants_of(*kernel, false)) {
+    if (m.name != "least_for_greatest" && m.name != "exchanged_difference") continue;
+    const MutantRow row = study.judge(m);
+    EXPECT_EQ(row.verdict, "refuted") << to_json(row).dump();
+    EXPECT_EQ(row.replayed, "same") << to_json(row).dump();
+    ++seen;
+  }
+  EXPECT_GE(seen, 5);
+}
+
 TEST(Mutations, RightKernelsAreProved) {
   const auto& all = testing::correct_variants();
   EXPECT_GE(all.size(), 40u);
