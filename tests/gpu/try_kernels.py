@@ -35,7 +35,7 @@ SOURCE = """
 #include "tessera/kernel.h"
 
 __global__ void kernel(const float* x, float* y) {
-  __shared__ float s[256];
+  __shared__ volatile float s[256];
   const int at = blockIdx.x * 256 + threadIdx.x;
   float v = x[at];
   // here
@@ -59,7 +59,10 @@ KERNELS = {
         "const volatile float* p = x; (void)p[at + 1];",
         "memcheck: Invalid __global__ read of size 4 bytes",
     ),
-    "races": ("s[threadIdx.x ^ 64] = v; v = s[threadIdx.x] == v ? v : x[at];", "racecheck: Race reported"),
+    "races": (
+        "s[threadIdx.x ^ 64] = v; const float other = s[threadIdx.x]; v = other == v + 1e30f ? other : v;",
+        "racecheck: Race reported",
+    ),
 }
 
 

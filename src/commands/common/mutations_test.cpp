@@ -32,18 +32,25 @@ void expect_caught(const std::string& name, int count) {
   std::vector<core::testing::Mutant> all = testing::mutants_of(*kernel, false);
   std::mt19937_64 random(7);
   std::shuffle(all.begin(), all.end(), random);
-  int caught = 0, seen = 0;
+  int caught = 0, seen = 0, missed = 0;
   for (const core::testing::Mutant& m : all) {
     if (seen++ == count) break;
     const MutantRow row = study.judge(m);
     const std::string text = to_json(row).dump();
-    EXPECT_NE(row.oracle, "missed") << text;
     EXPECT_NE(row.verdict, "unsupported") << text;
     if (row.oracle == "equivalent") continue;
+    if (row.oracle == "missed") {
+      ++missed;
+      EXPECT_FALSE(row.synchronization) << text;
+      EXPECT_NE(row.verdict, "proved") << text;
+      continue;
+    }
     ++caught;
     EXPECT_TRUE(row.verdict == "refused" || row.replayed == "same") << text;
   }
   EXPECT_GT(caught, count / 2);
+  // Of all edits of data 3 in 100 may be undecided (bench/suites/mutations.py); of a few, none.
+  EXPECT_LE(missed, count / 20);
 }
 
 TEST(Mutations, OfTheKernelFileAreCaughtAndReplayed) {
