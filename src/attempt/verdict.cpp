@@ -61,6 +61,7 @@ Json json_of(const Measured& m) {
             {"floor_ms", m.floor_ms},
             {"bound", m.bound},
             {"unreliable", m.unreliable},
+            {"elsewhere", m.elsewhere},
             {"peers", Json::array()}};
   if (m.ms > 0) j["share_of_roofline"] = m.floor_ms / m.ms;
   for (const Peer& p : m.peers)
@@ -74,7 +75,8 @@ Measured measured_of(const Json& j) {
              .sustained_ms = j.at("sustained_ms"),
              .floor_ms = j.at("floor_ms"),
              .bound = j.at("bound"),
-             .unreliable = j.at("unreliable")};
+             .unreliable = j.at("unreliable"),
+             .elsewhere = j.value("elsewhere", 0.0)};
   for (const Json& p : j.at("peers"))
     m.peers.push_back(
         {.name = p.at("name"), .ms = p.at("ms"), .ci95 = p.at("ci95"), .reason = p.at("reason")});

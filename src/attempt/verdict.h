@@ -92,6 +92,7 @@ struct Measured {
   double floor_ms = 0;      // of the roofline
   std::string bound;        // "memory", "arithmetic", "launch"
   bool unreliable = false;  // the machine was too noisy
+  double elsewhere = 0;     // processors that other processes kept busy meanwhile
   std::vector<Peer> peers;
 };
 

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/elsewhere.h"
+
 #include "attempt/verdict.h"
 
 namespace tessera::attempt {
@@ -31,6 +33,12 @@ std::string times_of(const Measured& m) {
     out +=
         "not reliable: other work ran on this machine while it was timed, so how it compares is "
         "not known; run it again when the machine is quiet\n";
+  if (Elsewhere::disturbs(m.elsewhere))
+    out += fmt::format(
+        "other processes kept {:.1f} processors busy meanwhile: all times may be too long, those "
+        "of "
+        "many threads most\n",
+        m.elsewhere);
   for (const Peer& p : m.peers) {
     if (p.ms > 0)
       out += fmt::format("  {:.2f}x of {} ({:.4g} ms)\n", p.ms / m.ms, p.name, p.ms);

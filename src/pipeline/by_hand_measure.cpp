@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/elsewhere.h"
 #include "pipeline/by_hand_facts.h"
 
 namespace tessera::pipeline {
@@ -164,10 +165,12 @@ Status measure_by_hand(Session& s, Work& work, const ByHand& given,
   const std::atomic<bool>& stop = s.context.stop != nullptr ? *s.context.stop : never;
   const rules::Pattern& p = s.pattern(work.patterns.front());
   const Field f = field_of(s, work, given, variants);
+  const Elsewhere others;
   TESSERA_TRY(tuned, s.tools.evaluator->tune(
                          p, f.candidates, Json::array(), seconds_of(s, given), stop,
                          [&](const Json& event) { s.say("try", event.value("message", "")); }));
   take_times(s, p, f, last_words(f, tuned), tuned, v);
+  if (v.measured) v.measured->elsewhere = others.processors();
   settle(s, work, v, tuned);
   if (!v.won || !s.tools.registry || s.stopped()) return {};
   // torch.compile is a peer, which no plan places.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/elsewhere.h"
 #include "pipeline/kept.h"
 #include "pipeline/settle.h"
 
@@ -80,7 +81,9 @@ Result<Json> ask_or_recall(const Session& s, const Answerer& ask, const Question
     if (auto answer = kept.find(question.method, key_of(s, question, within)))
       return std::move(*answer);
   }
+  const Elsewhere others;
   TESSERA_TRY(answer, ask(question.request));
+  if (answer.contains("times")) answer["elsewhere"] = others.processors();
   if (remembers && !s.stopped() && worth_keeping(answer)) {
     const Json ways = answer.value("ways", Json::array());
     const bool cut = std::any_of(ways.begin(), ways.end(), without_time);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <map>
 
+#include "base/elsewhere.h"
 #include "base/text.h"
 #include "commands/common/optimizing.h"
 
@@ -190,6 +191,13 @@ std::string module_text(const Json& report) {
                             "when the machine is quiet",
                             noisy),
                 0, 2);
+  }
+  if (const double elsewhere = module.value("elsewhere", 0.0); Elsewhere::disturbs(elsewhere)) {
+    out +=
+        wrap(fmt::format("other processes kept {:.1f} processors busy while the module was timed: "
+                         "all times may be too long",
+                         elsewhere),
+             0, 2);
   }
   if (module.contains("measured")) {
     out += wrap(fmt::format("measured at {} with the same plan; --retune measures again",

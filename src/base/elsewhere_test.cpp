@@ -1,0 +1,80 @@
+#include "base/elsewhere.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace tessera {
+namespace {
+using std::chrono::milliseconds;
+
+void spin(milliseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end) {
+  }
+}
+
+double while_idle() {
+  const Elsewhere others;
+  std::this_thread::sleep_for(milliseconds(600));
+  return others.processors();
+}
+
+double while_this_and_a_child_spin() {
+  const Elsewhere others;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    spin(milliseconds(600));
+    ::_exit(0);
+  }
+  spin(milliseconds(600));
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  return others.processors();
+}
+
+/// What this process and its children do is not elsewhere. Other tests run beside this one and
+/// change what they take, so that one quiet moment of several is enough.
+TEST(Elsewhere, OwnWorkDoesNotCount) {
+  double least = 1e6;
+  for (int i = 0; i < 8 && least > 0.8; ++i) {
+    const double idle = while_idle();
+    least = std::min(least, while_this_and_a_child_spin() - idle);
+  }
+  EXPECT_LT(least, 0.8);
+}
+
+/// A process whose parent has ended is nobody's below this one.
+TEST(Elsewhere, WorkOfOthersCounts) {
+  int told[2];
+  ASSERT_EQ(::pipe(told), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const pid_t other = ::fork();
+    if (other == 0) {
+      ::setsid();
+      spin(std::chrono::seconds(20));
+      ::_exit(0);
+    }
+    ::_exit(::write(told[1], &other, sizeof other) == sizeof other ? 0 : 1);
+  }
+  pid_t other = 0;
+  ASSERT_EQ(::read(told[0], &other, sizeof other), static_cast<ssize_t>(sizeof other));
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const Elsewhere busy;
+  std::this_thread::sleep_for(milliseconds(1500));
+  const double seen = busy.processors();
+  ::kill(other, SIGKILL);
+  EXPECT_GT(seen, 0.2);
+}
+
+TEST(Elsewhere, AQuarterOfTheProcessorsDisturbs) {
+  EXPECT_FALSE(Elsewhere::disturbs(0));
+  EXPECT_TRUE(Elsewhere::disturbs(1e6));
+}
+
+}  // namespace
+}  // namespace tessera
