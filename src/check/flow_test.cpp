@@ -75,6 +75,11 @@ TEST(CheckFlow, ATensorThatIsNoFactorIsRefuted) {
   const auto [residual, text] = verdict(tensor("X1"));
   EXPECT_EQ(residual, Verdict::refuted) << text;
   EXPECT_NE(text.find("found: `X1`"), std::string::npos) << text;
+  const auto [twice, why] = verdict(tensor("B"));
+  EXPECT_EQ(twice, Verdict::refuted) << why;
+  EXPECT_NE(why.find("no copy is of this one"), std::string::npos) << why;
+  // Exchanged, both of them are brought.
+  k.maps[1].tensor = tensor("A");
   EXPECT_EQ(verdict(tensor("B")).first, Verdict::unknown);
 }
 
