@@ -172,8 +172,9 @@ def summary(rows: list[dict]) -> list[str]:
     ]
     for what, least, wanted in (("synchronization", 1.0, True), ("data", LEAST_REPLAYED_DATA, False)):
         some = [r for r in mutants if r["synchronization"] is wanted]
-        shown = total("replayed", some)
-        out.append(f"{what}: replayed {share(shown, total('refuted', some))}, at least {100 * least:.0f} %")
+        shown = total("refused", some) + total("replayed", some)
+        left = total("mutants", some) - total("equivalent", some)
+        out.append(f"{what}: refused, or refuted and replayed {share(shown, left)}, at least {100 * least:.0f} %")
     proved = sum(r["verdict"] == "proved" for r in correct)
     out.append(f"right kernels: proved {share(proved, len(correct))}; at least {CORRECT}, all")
     out.append(

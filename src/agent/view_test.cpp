@@ -52,7 +52,7 @@ attempt::Verdict wrong() {
   v.counterexample = {{"kind", "race"}, {"byte", 16}};
   v.warnings = {"/home/u/.cache/kernels/ab/source.cpp:7: unused variable `x`, a /b/ c"};
   v.advice = {{.symptom = "a tail is missing",
-               .cause = "the loop ends early",
+               .cause = "The loop ends early.",
                .where = "the bound of the loop",
                .remedy = "let it run to the extent"}};
   return v;

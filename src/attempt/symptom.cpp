@@ -23,6 +23,11 @@ bool mentions(const Verdict& v, std::string_view text) {
   });
 }
 
+bool far_from_peak(const Verdict& v) {
+  return v.measured && v.measured->ms > 0 && v.measured->bound != "launch" &&
+         v.measured->floor_ms < 0.5 * v.measured->ms;
+}
+
 std::vector<Advice> advice_for(const Verdict& v) {
   std::vector<const Symptom*> fitting;
   for (const Symptom* s : symptoms::all()) {

@@ -26,6 +26,10 @@ std::span<const Symptom* const> all();
 /// Whether the verdict's words hold this text: cause, diagnostics, warnings, notes of gates.
 bool mentions(const Verdict& v, std::string_view text);
 
+/// Whether peak rates would take less than half of the time, and the launch alone does not bound
+/// it.
+bool far_from_peak(const Verdict& v);
+
 /// The rows that fit, the most telling first, three at most.
 std::vector<Advice> advice_for(const Verdict& v);
 

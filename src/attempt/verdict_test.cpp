@@ -112,6 +112,19 @@ TEST(Symptom, TheMostTellingComeFirstAndThreeAtMost) {
   EXPECT_EQ(symptoms_of(v).front(), "the result is transposed");
 }
 
+TEST(Symptom, FarFromTheRooflineWithTunablesAndWithout) {
+  Verdict v;
+  v.measured = Measured{.ms = 1, .floor_ms = 0.4, .bound = "memory"};
+  EXPECT_EQ(symptoms_of(v), std::vector<std::string>{"far from the roofline"});
+  v.variants = {Variant{}, Variant{}};
+  EXPECT_EQ(symptoms_of(v),
+            std::vector<std::string>{"far from the roofline with all choices of tunables"});
+  v.measured->floor_ms = 0.6;
+  EXPECT_TRUE(symptoms_of(v).empty());
+  v.measured = Measured{.ms = 1, .floor_ms = 0.4, .bound = "launch"};
+  for (const std::string& s : symptoms_of(v)) EXPECT_FALSE(s.starts_with("far from")) << s;
+}
+
 TEST(Symptom, WhatAWrongElementDependsOn) {
   const auto first = [](const std::vector<Json>& entries) {
     Verdict v = whole();

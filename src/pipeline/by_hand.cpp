@@ -12,6 +12,7 @@
 #include "pipeline/by_hand_sanitize.h"
 #include "pipeline/stages.h"
 #include "toolchain/flags.h"
+#include "toolchain/machine.h"
 
 #include "attempt/symptom.h"
 #include "sandbox/sandbox.h"
@@ -111,15 +112,18 @@ std::filesystem::path Try::kept_at() {
   toolchain::Source source{.text = given_.source.text, .arch = v_.arch};
   source.language = given_.source.language == attempt::Language::cxx ? toolchain::Language::cxx
                                                                      : toolchain::Language::cuda;
-  const Json key = {{"schema", "tessera.verdict/1"},
-                    {"language", v_.language},
-                    {"kernel", given_.source.kernel},
-                    {"build", toolchain::cache_key(s_.tools.evaluation.tools, source)},
-                    {"signature", work_.key.hash()},
-                    {"toolchain", s_.tools.toolchain},
-                    {"libraries", s_.found.graph.meta.value("libraries", Json::object())},
-                    {"peers", given_.peers},
-                    {"confined", s_.options.confined}};
+  const Json key = {
+      {"schema", "tessera.verdict/1"},
+      {"language", v_.language},
+      {"kernel", given_.source.kernel},
+      {"build", toolchain::cache_key(s_.tools.evaluation.tools, source)},
+      {"signature", work_.key.hash()},
+      {"toolchain", s_.tools.toolchain},
+      {"libraries", s_.found.graph.meta.value("libraries", Json::object())},
+      {"peers", given_.peers},
+      {"sanitizer",
+       toolchain::beside_nvcc(s_.tools.evaluation.tools, "compute-sanitizer").has_value()},
+      {"confined", s_.options.confined}};
   return s_.tools.evaluation.cache.parent_path() / "verdicts" /
          (content_hash(key.dump()) + ".json");
 }

@@ -66,6 +66,8 @@ Diagnostic none() {
       .help("--unsandboxed runs it with all that you may do yourself");
 }
 
+constexpr const char* driver_daemon = "/run/nvidia-persistenced";
+
 }  // namespace
 
 fs::path launcher() {
@@ -131,12 +133,14 @@ void add_gpu(Policy& policy) {
   }
   if (policy.devices.empty()) return;
   for (const char* p : {"/sys/bus/pci", "/sys/class", "/sys/devices", "/sys/module/nvidia",
-                        "/run/nvidia-persistenced", "/etc/nvidia"})
+                        driver_daemon, "/etc/nvidia"})
     add_existing(policy.readable, p);
 }
 
 Status allow_local_sockets(Policy& policy) {
   policy.local_sockets = policy.mechanism == "namespaces";
+  // Its sockets are files: a network of one's own does not hide them.
+  std::erase(policy.readable, driver_daemon);
   if (policy.local_sockets) return {};
   return error(fail(no_sandbox,
                     "a program that needs local sockets is not run: its sandbox has no network "

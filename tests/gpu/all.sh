@@ -45,7 +45,7 @@ case "${1:-}" in
       TESSERA_INCLUDE="$PWD/include" "$python" tests/gpu/kernel_files.py
     check judge env PYTHONPATH=python "$python" tests/gpu/judge.py --binary "${TESSERA_BINARY:-$dir/tessera}"
     check try env PYTHONPATH=python "$python" tests/gpu/try_kernels.py --binary "${TESSERA_BINARY:-$dir/tessera}"
-    check mind env PYTHONPATH=python TESSERA_KNOWLEDGE="$PWD/knowledge" "$python" tests/gpu/mind.py \
+    TESSERA_GPU_LIMIT=900 check mind env PYTHONPATH=python TESSERA_KNOWLEDGE="$PWD/knowledge" "$python" tests/gpu/mind.py \
       --binary "${TESSERA_BINARY:-$dir/tessera}"
     check ladder env PYTHONPATH=python TESSERA_BINARY="${TESSERA_BINARY:-$dir/tessera}" \
       TESSERA_INCLUDE="$PWD/include" "$python" tests/gpu/ladder.py --results "$logs/ladder.json"

@@ -6,10 +6,7 @@ namespace tessera::attempt::symptoms {
 extern const Symptom far_from_roofline;
 const Symptom far_from_roofline = {
     .name = "far from the roofline",
-    .shows = [](const Verdict& v) -> bool {
-      return v.measured && v.measured->ms > 0 && v.measured->bound != "launch" &&
-             v.measured->floor_ms < 0.5 * v.measured->ms && v.variants.size() < 2;
-    },
+    .shows = [](const Verdict& v) -> bool { return far_from_peak(v) && v.variants.size() < 2; },
     .cause = "The machine could do it in less than half of the time.",
     .where = "what bounds it, as the verdict says",
     .remedy =

@@ -6,10 +6,7 @@ namespace tessera::attempt::symptoms {
 extern const Symptom far_though_swept;
 const Symptom far_though_swept = {
     .name = "far from the roofline with all choices of tunables",
-    .shows = [](const Verdict& v) -> bool {
-      return v.measured && v.measured->ms > 0 && v.measured->bound != "launch" &&
-             v.measured->floor_ms < 0.5 * v.measured->ms && v.variants.size() >= 2;
-    },
+    .shows = [](const Verdict& v) -> bool { return far_from_peak(v) && v.variants.size() >= 2; },
     .cause =
         "The roofline is of peak rates. What keeps a kernel from them is seldom a tile's size: too "
         "few accesses in flight, loops that are not vectorized, functions as exp and log, threads "

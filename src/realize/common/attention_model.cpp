@@ -106,6 +106,8 @@ int64_t shared_bytes(const rules::AttentionBody& body, const AttentionTile& t) {
   return 2 * (tiles + blocks) + barriers;
 }
 
+namespace {
+
 /// Instructions a score beside its power, and what more of the products is seen behind them where
 /// warpgroups take turns: an element of a mask is loaded, taken apart and applied, and while its
 /// loads are waited for, the other warpgroup's turn is not taken. Rows of a mask that all queries
@@ -122,6 +124,8 @@ OtherWork other_work(const rules::AttentionBody& body) {
   return mask.one_row ? OtherWork{11 + by_one, 0} : OtherWork{16 + by_one, 0.4};
 }
 
+}  // namespace
+
 double predict_ms(const rules::AttentionBody& body, const AttentionTile& t,
                   const arch::Arch& arch) {
   constexpr double products_per_clock = 4096;  // dense 16-bit operations of a multiprocessor
@@ -132,7 +136,7 @@ double predict_ms(const rules::AttentionBody& body, const AttentionTile& t,
   const int functions = body.softcap > 0 ? 2 : 1;
   const auto [others, waited] = other_work(body);
   const double powers = functions * scores / 16 + scores * others / 128;
-  const double shown = (t.turns ? 0.2 : 0.24) + (t.turns ? waited : 0);
+  const double shown = t.turns ? 0.2 + waited : 0.24;
   const double overlapped = std::max(products, powers) + shown * std::min(products, powers);
   // One stage of values is loaded while nothing but the next scores is multiplied.
   const double block = overlapped + waits + (t.value_stages == 1 ? products / 8 : 0);

@@ -24,9 +24,8 @@ constexpr Element host_elements[] = {
 )"},
     {"f16", "struct f16 { uint16_t bits; };\n",
      "FN float load(f16 x) { _Float16 h; __builtin_memcpy(&h, &x, 2); return float(h); }\n",
-     "FN void store(f16* to, float v) { const _Float16 h = _Float16(v); __builtin_memcpy(to, &h, "
-     "2); "
-     "}\n"},
+     "FN void store(f16* to, float v) {\n  const _Float16 h = _Float16(v);\n"
+     "  __builtin_memcpy(to, &h, 2);\n}\n"},
 };
 
 constexpr Element cuda_elements[] = {

@@ -1,4 +1,4 @@
-
+// Behind product.cu, whose run() it calls.
 // What is on and below the diagonal: a strip of STRIP rows is computed as far as its last row needs; the rest is zero.
 constexpr int M = 8192, K = 1024, STRIP = 1024;
 

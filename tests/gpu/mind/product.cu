@@ -37,9 +37,9 @@ static Gemm::Arguments product_of(const void* a, const void* b, void* d, int m, 
   const auto rows = make_stride(int64_t(k), _1{}, int64_t(0));
   const auto results = make_stride(row_of_d, _1{}, int64_t(0));
   Gemm::Arguments out{cutlass::gemm::GemmUniversalMode::kGemm,
-                         {m, n, k, 1},
-                         {static_cast<const Element*>(a), rows, static_cast<const Element*>(b), rows},
-                         {{1.0f, 0.0f}, nullptr, {}, static_cast<Element*>(d), results}};
+                      {m, n, k, 1},
+                      {static_cast<const Element*>(a), rows, static_cast<const Element*>(b), rows},
+                      {{1.0f, 0.0f}, nullptr, {}, static_cast<Element*>(d), results}};
   out.hw_info.sm_count = cutlass::KernelHardwareInfo::query_device_multiprocessor_count(0);
   return out;
 }

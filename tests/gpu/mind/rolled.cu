@@ -1,4 +1,4 @@
-
+// Behind product.cu, whose run() it calls.
 // Rows of the product move down by SHIFT; the last of them come to the top.
 constexpr int M = 16384, N = 4096, K = 512, SHIFT = 2048;
 
