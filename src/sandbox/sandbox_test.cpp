@@ -291,7 +291,8 @@ TEST_P(Escapes, AForkBomb) {  // without a control: it would take the machine
   EXPECT_EQ(ran.report.limit, "processes");
   EXPECT_LE(ran.report.peak_processes, 64);
   EXPECT_GT(ran.report.peak_processes, 8);
-  EXPECT_FALSE(lives("program forks"));
+  // By its path: the same test of another mechanism may run beside this one.
+  EXPECT_FALSE(lives((folder_.path() / "program").string() + " forks"));
 }
 
 TEST_P(Escapes, FillingTheDisk) {
