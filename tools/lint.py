@@ -16,7 +16,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from units import units
+from units import all_names, units
 
 MOST = 12  # files of a text
 # clang cannot read g++'s precompiled header and includes its text instead, without a word.
@@ -48,7 +48,11 @@ def batches(files: list[str], flags: dict[str, tuple[str, ...]], most: int) -> l
     for file in sorted(files):
         main = re.search(r"^int main\(", pathlib.Path(file).read_text(), re.M)
         alike[flags[file], file if main else ""].append(pathlib.Path(file))
-    result = [[str(file) for file in unit] for group in alike.values() for unit in units(group, most)]
+    result = [
+        [str(file) for file in unit]
+        for group in alike.values()
+        for unit in units({file: all_names(file) for file in group}, most)
+    ]
     return sorted(result, key=len, reverse=True)
 
 

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Writes units, C++ files that include several others: `units.py FOLDER FILE...`, files below src/ (option TESSERA_UNITY).
 
-Prints the files to compile in their place, separated by semicolons. Files that define a name for themselves which another
-file of the unit has as well go to different ones: in one, the compiler would refuse it or, worse, call the other's function.
-C++ is read as clang-format leaves it: what stands at the first column is at the top.
+Prints the files to compile in their place, separated by semicolons. A name that a file defines for itself and that another
+file has as well gets another one, by a macro around the file. Where a macro would change more than that name, the files go to
+different units: in one, the compiler would refuse it or, worse, call the other's function. C++ is read as clang-format leaves
+it: what stands at the first column is at the top.
 """
 
 import functools
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 MOST = 8  # files of a unit: more save little, and an edit compiles all of its unit
@@ -22,6 +24,9 @@ MENTION = re.compile(r"(?<![\w:.>])[A-Z]\w*[a-z]\w*")
 OTHER = re.compile(r"[^=({;]*?(?:<[^()]*>)?[^=({;]*?\b(\w+)(?:\[.*?\])*\s*(?:\(|=|\{|;)")
 TESTS = {"TEST", "TEST_F", "TEST_P", "INSTANTIATE_TEST_SUITE_P"}  # named by their arguments
 
+# A test's suite and name, and a matcher, become parts of longer names, which no macro changes.
+PASTED = re.compile(r"(?:TEST\w*|MATCHER\w*|INSTANTIATE_\w+)\(\s*(\w+)(?:,\s*(\w+))?")
+
 OWN, FOR_ALL, MENTIONED = "own", "for all", "mentioned"
 
 
@@ -29,6 +34,8 @@ def names(text: str) -> dict[str, str]:
     """What a file defines for itself, OWN, what for all, and what types it mentions besides; for an alias the line, which
     another file may repeat."""
     text = RAW.sub('""', text)
+    # clang-format leaves a short one's end without a comment.
+    text = re.sub(r"^namespace \{\n(.*)\n\}$", r"namespace {\n\1\n}  // namespace", text, flags=re.M)
     result, anonymous = dict.fromkeys(MENTION.findall(text), MENTIONED), False
     result["using namespace"] = "".join(re.findall(r"^using namespace .*", text, re.M))
     for line in text.splitlines():
@@ -54,18 +61,46 @@ def headers_of(text: str) -> list[str]:
 
 
 @functools.cache
-def types_of_headers(file: Path, folder: str) -> frozenset[str]:
-    """The types of the folder's headers that a file includes, or a header of it."""
-    text = file.read_text()
-    result = (
-        set(re.findall(r"^(?:struct|class|enum class|enum|union|using) (\w+)", text, re.M))
-        if file.suffix == ".h"
-        else set()
-    )
+def words_of_headers(file: Path) -> frozenset[str]:
+    """What stands, but in comments, in the headers that a file includes, and in theirs."""
+    text = re.sub(r"//[^\n]*|/\*[\s\S]*?\*/", "", file.read_text())
+    result = set(re.findall(r"\w+", text)) if file.suffix == ".h" else set()
+    for header in headers_of(file.read_text()):
+        result |= words_of_headers(SRC / header)
+    return frozenset(result)
+
+
+@functools.cache
+def types_of_headers(file: Path, folder: str) -> frozenset[tuple[str, str]]:
+    """The types of the folder's headers that a file includes, or a header of it: each with its namespace."""
+    text, result, space = file.read_text(), set(), ""
+    for line in text.splitlines() if file.suffix == ".h" else ():
+        if opened := re.match(r"namespace ([\w:]+) \{", line):
+            space = opened[1]
+        elif named := re.match(r"(?:struct|class|enum class|enum|union|using) (\w+)", line):
+            result.add((named[1], space))
     for header in headers_of(text):
         if header.startswith(folder + "/"):
             result |= types_of_headers(SRC / header, folder)
     return frozenset(result)
+
+
+def renamed(files: dict[Path, dict[str, str]]) -> dict[Path, dict[str, str]]:
+    """Other names for those that a file has for itself and another file has too: by file, what each becomes. None that the
+    file uses as a member or of a namespace, nor one of a header: those are not its own."""
+    shared = Counter(name for defined in files.values() for name in defined)
+    result = {}
+    for file, defined in files.items():
+        text = RAW.sub('""', file.read_text())
+        kept = {word for match in PASTED.finditer(text) for word in match.groups()}
+        kept |= set(re.findall(r"(?:\.|->|::)\s*~?(\w+)", text)) | set(re.findall(r"^\s*#\s*define (\w+)", text, re.M))
+        kept |= words_of_headers(file)
+        result[file] = {
+            name: f"{name}_of_{file.stem}"
+            for name, kind in defined.items()
+            if kind == OWN and shared[name] > 1 and name not in kept
+        }
+    return result
 
 
 def clash(some: dict[str, str], others: dict[str, str]) -> bool:
@@ -77,14 +112,20 @@ def clash(some: dict[str, str], others: dict[str, str]) -> bool:
     )
 
 
-def units(files: list[Path], most: int = MOST) -> list[list[Path]]:
+def all_names(file: Path) -> dict[str, str]:
+    defined = names(file.read_text())
+    for name, space in types_of_headers(file, file.resolve().relative_to(SRC).parts[0]):
+        known = defined.setdefault(name, MENTIONED)
+        by_a_shorter_name = known.startswith("using ") and f"{space}::{name};".endswith(known.removeprefix("using "))
+        if known not in (MENTIONED, FOR_ALL) and not by_a_shorter_name:
+            defined[name] = OWN
+    return defined
+
+
+def units(files: dict[Path, dict[str, str]], most: int = MOST) -> list[list[Path]]:
     """Each file in the first unit that has room and none of its names."""
     result: list[tuple[list[Path], dict[str, str]]] = []
-    for file in files:
-        defined = names(file.read_text())
-        for name in types_of_headers(file, file.resolve().relative_to(SRC).parts[0]):
-            known = defined.setdefault(name, MENTIONED)
-            defined[name] = known if known in (MENTIONED, FOR_ALL) else OWN
+    for file, defined in files.items():
         for members, taken in result:
             if len(members) < most and not clash(defined, taken):
                 break
@@ -96,18 +137,30 @@ def units(files: list[Path], most: int = MOST) -> list[list[Path]]:
     return [members for members, _ in result]
 
 
+def included(member: Path, other_names: dict[str, str]) -> str:
+    before = "".join(f"#define {name} {other}\n" for name, other in other_names.items())
+    behind = "".join(f"#undef {name}\n" for name in other_names)
+    return f'{before}#include "{member.relative_to(SRC)}"\n{behind}'
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     compiled = []
-    for i, members in enumerate(units([Path(name) for name in sys.argv[2:]])):
+    files = {file: all_names(file) for file in map(Path, sys.argv[2:])}
+    others = renamed(files)
+    for file, defined in files.items():
+        files[file] = {others[file].get(name, name): kind for name, kind in defined.items()}
+    for i, members in enumerate(units(files)):
         if len(members) == 1:
             compiled.append(members[0])
             continue
         # By the path within src/: the same in every checkout, so that they share what ccache has.
-        # Headers come first: none is read with the names of a file before it.
-        headers = {f'#include "{header}"' for member in members for header in headers_of(member.read_text())}
-        text = "\n".join([*sorted(headers), *(f'#include "{member.relative_to(SRC)}"' for member in members), ""])
+        # Headers come first: none is read with the names of a file before it, nor changed by a macro.
+        texts = [RAW.sub('""', member.read_text()) for member in members]
+        headers = {f'#include "{header}"' for text in texts for header in headers_of(text)}
+        headers |= {line for text in texts for line in re.findall(r"^#include <.*>$", text, re.M)}
+        text = "\n".join([*sorted(headers), *(included(member, others[member]) for member in members)])
         unit = folder / f"unit_{i}.cpp"
         if not unit.exists() or unit.read_text() != text:
             unit.write_text(text)
