@@ -10,7 +10,6 @@ import secrets
 import socket
 import subprocess
 import sys
-import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -36,10 +35,11 @@ except ModuleNotFoundError:
 from tessera.serving import resources  # noqa: E402
 from tessera.serving.calls import Program, call  # noqa: E402
 from tessera.serving.files import Place, Refused  # noqa: E402
-from tessera.serving.results import Results  # noqa: E402
+from tessera.serving.results import Results, place_of_results  # noqa: E402
 from tessera.serving.schemas import description, input_schema, output_schema, tools  # noqa: E402
 
 INVALID = -32602  # JSON-RPC: invalid params
+MOST_READ = 64 * 1024  # characters that one call of `files` gives
 
 
 def skill() -> str:
@@ -51,7 +51,10 @@ FILES = types.Tool(
     description="list what other tools take as paths: the Python and kernel files under the root, and what calls wrote",
     input_schema={
         "type": "object",
-        "properties": {"read": {"type": "string", "description": "the `uri` of a result or a resource: its text"}},
+        "properties": {
+            "read": {"type": "string", "description": "the `uri` of a result or a resource: its text"},
+            "from": {"type": "integer", "minimum": 0, "description": "of a long text: the first character to read"},
+        },
         "additionalProperties": False,
     },
 )
@@ -131,10 +134,14 @@ class Tools:
         if uri is None:
             written = "".join(f"\n{address}" for address in self.program.results.listed())
             return said(files_under(self.program.place.root) + written)
+        first = arguments.get("from", 0)
         try:
-            return said(await self.text_of(str(uri)))
+            text = await self.text_of(str(uri))
         except Refused as e:
             return said(str(e), wrong=True)
+        end = first + MOST_READ
+        more = f'\n[{len(text)} characters in all; read on with "from": {end}]' if end < len(text) else ""
+        return said(text[first:end] + more)
 
     async def text_of(self, uri: str) -> str:
         found = resources.listed(self.program.place.root, self.program.results)
@@ -193,6 +200,7 @@ async def over_http(server: Server, port: int) -> None:
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(("127.0.0.1", port))
+        listening.listen()  # before the address is told: who reads it connects at once
         told = "" if "TESSERA_MCP_TOKEN" in os.environ else f" token {token}"
         print(f"http://127.0.0.1:{listening.getsockname()[1]}/mcp{told}", file=sys.stderr, flush=True)
         config = uvicorn.Config(guarded(server.streamable_http_app(), token), log_level="warning")
@@ -221,5 +229,5 @@ async def serve(given: dict, kept: Path) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="tessera-results-") as name:
-        anyio.run(serve, json.loads(sys.argv[1]), Path(name).resolve())
+    with place_of_results() as kept:
+        anyio.run(serve, json.loads(sys.argv[1]), kept)

@@ -44,6 +44,7 @@ void tell(const pipeline::Discovered& found, const std::vector<pipeline::Propose
 
 Result<Outcome> run(const Json& arguments, Context& context) {
   const std::string file = arguments.value("propose", "");
+  const auto withdrawn = arguments.value("withdraw", std::vector<std::string>());
   std::vector<rules::Proposal> proposals;
   if (!file.empty()) {
     TESSERA_TRY(read, proposals_in(file));
@@ -51,6 +52,7 @@ Result<Outcome> run(const Json& arguments, Context& context) {
   }
   TESSERA_TRY(model, load_model(arguments, context));
   const pipeline::Options options = pipeline::options_from(arguments);
+  if (!withdrawn.empty()) TESSERA_CHECK(pipeline::withdraw(withdrawn, options));
   TESSERA_TRY(found, pipeline::discover(model.traced, options));
   std::vector<pipeline::Proposed> proposed;
   if (!proposals.empty()) {
@@ -79,11 +81,16 @@ extern const Command discover = {
         "says of each whether it can run as one step, and why not. What is legal is kept in the "
         "registry: it is a pattern for `try`, and later runs find it in any module. Exit code 2: "
         "one "
-        "was refused.",
+        "was refused. --withdraw NAME takes a proposal back, before the new ones are judged; "
+        "kernels that were stored for it stay in the registry.",
     .parameters = model_parameters({{.type = Parameter::Type::text,
                                      .name = "propose",
                                      .doc = "a JSON file of subgraphs to take as patterns",
-                                     .names = Parameter::Names::input}}),
+                                     .names = Parameter::Names::input},
+                                    {.type = Parameter::Type::list,
+                                     .name = "withdraw",
+                                     .doc = "the name of an earlier proposal that is no pattern "
+                                            "any more; may be repeated"}}),
     .run = run,
     .schemas = {"tessera.discovery/1"},
 };

@@ -192,6 +192,12 @@ model.cuda()     # with all its buffers
      R"(Leave --use-registry at true; --registry names another file.)", R"(
 tessera discover model.py --propose gate.json --registry trial.sqlite
 )"},
+    {"TS0260", "propose.no_proposal",
+     R"(`tessera discover --withdraw` names a proposal that the registry does not have.)",
+     R"(A proposal is taken back by the name that it was proposed with.)",
+     R"(The diagnostic lists the names that are kept.)", R"(
+tessera discover model.py --withdraw gate
+)"},
 };
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include "pipeline/propose.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "registry/registry.h"
 #include "registry/subgraphs.h"
 
@@ -10,6 +12,7 @@ namespace tessera::pipeline {
 namespace {
 
 inline constexpr Code no_registry{"TS0239", "propose.no_registry"};
+inline constexpr Code no_proposal{"TS0260", "propose.no_proposal"};
 
 std::filesystem::path place_of(const Options& options) {
   return options.registry.empty() ? registry::default_place() : options.registry;
@@ -49,6 +52,26 @@ Result<std::vector<Proposed>> propose(const Discovered& found,
     out.push_back(std::move(one));
   }
   return out;
+}
+
+Status withdraw(const std::vector<std::string>& names, const Options& options) {
+  if (!options.use_registry)
+    return error(fail(no_registry, "what was proposed is in the registry, which is not used")
+                     .help("leave out --use-registry false"));
+  TESSERA_TRY(opened, registry::Subgraphs::open(place_of(options)));
+  TESSERA_TRY(stored, opened->subgraphs());
+  std::vector<std::string> known;
+  for (const Json& one : stored) known.push_back(one.value("name", ""));
+  for (const std::string& name : names) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    Diagnostic unknown =
+        fail(no_proposal, "nothing of the name `{}` was proposed", name)
+            .expect("{}", known.empty() ? "nothing: no proposal is kept" : join(known, ", "));
+    const std::string near = nearest(name, known);
+    if (!near.empty()) unknown.helps.push_back(fmt::format("did you mean `{}`?", near));
+    return error(std::move(unknown));
+  }
+  return opened->withdraw(names).map([](int) {});
 }
 
 const rules::Pattern* pattern_of(const Discovered& found, const Proposed& proposed) {

@@ -25,6 +25,10 @@ Result<std::vector<Proposed>> propose(const Discovered& found,
                                       const std::vector<rules::Proposal>& proposals,
                                       const Options& options);
 
+/// Takes proposals of these names back: they are no patterns any more, in any module. Errors:
+/// TS0260 no proposal of that name, and then none is taken back; TS0239, of the registry.
+Status withdraw(const std::vector<std::string>& names, const Options& options);
+
 /// The pattern that a legal proposal has become in what was discovered after it; null otherwise.
 const rules::Pattern* pattern_of(const Discovered& found, const Proposed& proposed);
 

@@ -221,6 +221,17 @@ class SqliteRegistry final : public Registry, public Subgraphs {
 
   Result<std::vector<Json>> subgraphs() override { return subgraphs_of(db_); }
 
+  Result<int> withdraw(const std::vector<std::string>& names) override {
+    int gone = 0;
+    TESSERA_CHECK(db_.transaction([&]() -> Status {
+      TESSERA_CHECK(reconcile(db_));
+      TESSERA_TRY(deleted, delete_subgraphs(db_, names));
+      gone = deleted;
+      return gone == 0 ? Status{} : rewrite_journal(db_);
+    }));
+    return gone;
+  }
+
   [[nodiscard]] std::string mended() const override { return mended_; }
 
  private:

@@ -11,5 +11,7 @@ namespace tessera::registry {
 Json subgraph_record(const Json& proposed);
 /// In the order in which they came.
 Result<std::vector<Json>> subgraphs_of(store::Database& db);
+/// Those of these names; how many there were.
+Result<int> delete_subgraphs(store::Database& db, const std::vector<std::string>& names);
 
 }  // namespace tessera::registry

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/json.h"
@@ -22,6 +23,8 @@ class Subgraphs {
   virtual Status store_subgraph(const Json& proposed) = 0;
   /// All of them, in the order in which they came.
   virtual Result<std::vector<Json>> subgraphs() = 0;
+  /// Takes out those of these names; entries of their kernels stay. Returns how many there were.
+  virtual Result<int> withdraw(const std::vector<std::string>& names) = 0;
 };
 
 }  // namespace tessera::registry

@@ -294,6 +294,21 @@ Result<std::vector<Json>> subgraphs_of(store::Database& db) {
   }
 }
 
+Result<int> delete_subgraphs(store::Database& db, const std::vector<std::string>& names) {
+  TESSERA_TRY(select, db.prepare("SELECT id, body FROM subgraphs"));
+  std::vector<int64_t> gone;
+  while (true) {
+    TESSERA_TRY(row, select.step());
+    if (!row) break;
+    const Json body = Json::parse(select.text(1), nullptr, false);
+    if (body.is_object() && std::ranges::find(names, body.value("name", "")) != names.end())
+      gone.push_back(select.integer(0));
+  }
+  TESSERA_TRY(remove, db.prepare("DELETE FROM subgraphs WHERE id=?1"));
+  for (const int64_t id : gone) TESSERA_CHECK(remove.bind(1, id).run());
+  return static_cast<int>(gone.size());
+}
+
 Result<std::vector<Json>> trials_of(store::Database& db, const std::string& key_hash,
                                     const std::string& toolchain) {
   TESSERA_TRY(rows, trial_rows(db, key_hash, toolchain));

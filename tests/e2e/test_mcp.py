@@ -143,10 +143,52 @@ def test_what_a_call_wrote_stays(root):
             refused = await client.call_tool("discover", {"model": f"{folder}/plan.json"})
             assert refused.is_error and "under the root, no result" in text_of(refused)
             done = await client.call_tool("optimize", {"model": "model.py", "output": True, **words})
-            files = {f["name"]: f for f in done.structured_content["files"]}
-            assert json.loads(files["output/report.json"]["text"]) == done.structured_content["data"]["report"]
+            answer, text = done.structured_content, text_of(done)
+            with_text = [f for f in answer["files"] if "text" in f]
+            assert {f["name"] for f in with_text} >= {"output/plan.json"}
+            assert 0 < sum(f["bytes"] for f in with_text) <= 48 * 1024
+            why = {f["left_out"] for f in answer["files"] if f not in with_text}
+            assert why <= {"too long for this answer", "not text"}
+            # Nothing is in an answer twice: `data` names the report's file.
+            (report,) = [f for f in answer["files"] if f["name"] == "output/report.json"]
+            assert answer["data"]["report"] == {"uri": report["uri"]} and report["uri"] in text
+            assert all(f["text"] in text for f in with_text)
 
     anyio.run(go)
+
+
+def test_a_long_text_is_read_in_pieces(root):
+    async def go():
+        async with stdio(root) as client:
+            page = "tessera://docs/errors.md"
+            full = (await client.read_resource(page)).contents[0].text
+            size = 64 * 1024
+            assert size < len(full)
+            read = []
+            for first in range(0, len(full), size):
+                piece = text_of(await client.call_tool("files", {"read": page, "from": first}))
+                ended = first + size >= len(full)
+                assert ended or piece.endswith(f'{len(full)} characters in all; read on with "from": {first + size}]')
+                read.append(piece if ended else piece.rpartition("\n[")[0])
+            assert "".join(read) == full
+
+    anyio.run(go)
+
+
+def test_what_a_killed_server_left_is_taken_away(tmp_path, monkeypatch):
+    import tempfile
+
+    from tessera.serving.results import place_of_results
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = tmp_path / "tessera-results-left"
+    (left / "kept" / "1").mkdir(parents=True)
+    (left / "lock").touch()
+    with place_of_results() as first, place_of_results() as second:
+        assert not left.exists()
+        assert first.exists() and second.exists(), "those of a server that runs stay"
+        assert first != second
+    assert not list(tmp_path.iterdir())
 
 
 def test_texts_name_arguments():

@@ -133,6 +133,27 @@ def test_names_of_patterns_stay_when_another_is_proposed(tmp_path):
     assert found["order"] != sorted(found["order"])
 
 
+def test_a_proposal_is_taken_back_by_its_name(tmp_path):
+    (tmp_path / "gated.py").write_text(GATED)
+    listed = [{"name": n, "nodes": PROPOSALS[n], "rationale": "r"} for n in ("gated scan", "rolled product")]
+    (tmp_path / "p.json").write_text(json.dumps({"proposals": listed}))
+    assert len(of_rule(json.loads(tessera(tmp_path, "discover", "gated.py", "--propose", "p.json").stdout))) == 2
+    unknown = tessera(tmp_path, "discover", "gated.py", "--withdraw", "gated scan", "--withdraw", "gated sca")
+    assert unknown.returncode == 3 and "TS0260" in unknown.stderr + unknown.stdout
+    assert "did you mean `gated scan`" in unknown.stderr + unknown.stdout
+    assert len(of_rule(json.loads(tessera(tmp_path, "discover", "gated.py").stdout))) == 2, "none was taken back"
+    back = tessera(tmp_path, "discover", "gated.py", "--withdraw", "gated scan")
+    (left,) = of_rule(json.loads(back.stdout))
+    assert "aten.roll.default" in left["operations"]
+    # Not from the journal either, out of which a registry is mended.
+    assert len(of_rule(json.loads(tessera(tmp_path, "discover", "gated.py").stdout))) == 1
+    # In one call an earlier form makes room for the next one.
+    (tmp_path / "p.json").write_text(json.dumps({"proposals": listed[:1]}))
+    done = tessera(tmp_path, "discover", "gated.py", "--withdraw", "rolled product", "--propose", "p.json")
+    (now,) = of_rule(json.loads(done.stdout))
+    assert "aten.cumsum.default" in now["operations"]
+
+
 @pytest.mark.parametrize("name", ["gated scan", "rolled product"])
 def test_a_skeleton_of_it_passes_all_gates(home, proposed, name):
     pattern = rows(proposed)[name]["pattern"]

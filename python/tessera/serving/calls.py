@@ -172,7 +172,7 @@ def answered(program: Program, command: dict, arguments: dict, outcome: dict, fo
         with_text = any(arguments.get(p["name"]) for p in command["parameters"] if p["names"] == "output")
         files = {uri: p for uri, p in results.listed().items() if p.is_relative_to(kept)}
         rows = produced(files, kept, with_text)
-        data = data if with_text else said_once(data, rows, files)
+        data = said_once(data, rows, files)
         data = json.loads(results.named(json.dumps(data), kept, folders))
         text = results.named(text, kept, folders)
     answer = {

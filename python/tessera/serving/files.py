@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-MOST_OF_FILE, MOST_OF_ALL = 256 * 1024, 1024 * 1024  # bytes of text in an answer
+MOST_OF_ANSWER = 48 * 1024  # bytes of files in an answer: about 12,000 tokens
 
 
 class Refused(Exception):
@@ -60,20 +60,22 @@ def given(place: Place, p: dict, value: str | dict, folder: Path) -> str:
 
 
 def produced(files: dict[str, Path], folder: Path, with_text: bool) -> list[dict]:
-    """Every file of a call, by its address; text as it is where it was asked for, the rest by size."""
-    out, total = [], 0
-    for uri, path in files.items():
-        size = path.stat().st_size
-        row = {"name": str(path.relative_to(folder)), "bytes": size, "uri": uri}
+    """Every file of a call, by its address; with their text, where it was asked for, as many as an answer takes, the short
+    ones first."""
+    rows, left = {uri: row_of(uri, path, folder) for uri, path in files.items()}, MOST_OF_ANSWER
+    for row in sorted(rows.values(), key=lambda row: row["bytes"]):
         if not with_text:
             row["left_out"] = "`output` was not asked for"
-        elif size > MOST_OF_FILE or total + size > MOST_OF_ALL:
-            row["left_out"] = "too long for an answer"
+        elif row["bytes"] > left:
+            row["left_out"] = "too long for this answer"
         else:
             try:
-                row["text"] = path.read_bytes().decode()
-                total += size
+                row["text"] = files[row["uri"]].read_bytes().decode()
+                left -= row["bytes"]
             except UnicodeDecodeError:
                 row["left_out"] = "not text"
-        out.append(row)
-    return out
+    return list(rows.values())
+
+
+def row_of(uri: str, path: Path, folder: Path) -> dict:
+    return {"name": str(path.relative_to(folder)), "bytes": path.stat().st_size, "uri": uri}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
 import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +17,31 @@ from tessera.serving.files import Refused, inside
 
 SCHEME = "tessera://results/"
 MOST_KEPT = 16  # calls; the oldest goes
+
+
+PREFIX = "tessera-results-"
+
+
+@contextmanager
+def place_of_results() -> Iterator[Path]:
+    """A folder for as long as the server runs. What servers that were killed left goes: nobody holds its lock."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        if not left.is_symlink() and left.stat().st_uid == os.getuid():
+            forget_if_left(left)
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as name, (Path(name) / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = Path(name).resolve() / "kept"
+        kept.mkdir()
+        yield kept
+
+
+def forget_if_left(folder: Path) -> None:
+    try:
+        with (folder / "lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+    except OSError:
+        return  # its server runs, or is about to: the lock is not there yet
 
 
 def written(folder: Path) -> list[Path]:
