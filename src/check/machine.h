@@ -312,8 +312,10 @@ class Machine {
     mutable std::vector<uint8_t> ranks;  // a buffer
     /// How many recorded events are not after `index`.
     [[nodiscard]] uint8_t rank(std::size_t component, int32_t index) const {
+      const std::vector<int32_t>& all = marks[component];
+      const int32_t *const begin = all.data(), *const end = begin + all.size();
       uint8_t n = 0;
-      for (int32_t m : marks[component]) n += m <= index ? 1 : 0;
+      for (const int32_t* m = begin; m != end; ++m) n += *m <= index ? 1 : 0;
       return n;
     }
   };
@@ -333,7 +335,7 @@ class Machine {
   [[nodiscard]] std::vector<int64_t> furthest() const;
   static void mark(Horizon& h, int component, int32_t index);
   void mark(Horizon& h, const Access& a) const;
-  [[nodiscard]] Horizon horizon();
+  const Horizon& horizon();
 
   // machine_memory.cpp
   void access(int w, const Instruction& i, const arch::Access& a);
@@ -369,6 +371,8 @@ class Machine {
   std::vector<int64_t> coordinates_;  // buffers
   std::vector<int> targets_;
   Footprints::Key key_;
+  std::vector<int32_t> words_;
+  Horizon horizon_;
   std::set<std::pair<std::string_view, const core::Op*>> reported_;
   std::map<const core::Run*, std::vector<std::pair<int64_t, int64_t>>>
       runs_;  // slots from the first on

@@ -79,7 +79,9 @@ std::vector<int64_t> Machine::furthest() const {
 }
 
 void Machine::mark(Horizon& h, int component, int32_t index) {
-  if (index > 0) h.marks[static_cast<std::size_t>(component)].push_back(index);
+  if (index <= 0) return;
+  std::vector<int32_t>& m = h.marks[static_cast<std::size_t>(component)];
+  if (m.empty() || m.back() != index) m.push_back(index);
 }
 
 void Machine::mark(Horizon& h, const Access& a) const {
@@ -89,9 +91,14 @@ void Machine::mark(Horizon& h, const Access& a) const {
 }
 
 /// Reads that are settled go, and recorded events are gathered.
-Machine::Horizon Machine::horizon() {
-  Horizon h{latest(), common(), furthest(), {}, {}, {}};
+const Machine::Horizon& Machine::horizon() {
+  Horizon& h = horizon_;
+  h.now = latest();
+  h.known = common();
+  h.most = furthest();
+  h.marked.clear();
   h.marks.resize(static_cast<std::size_t>(components()));
+  for (std::vector<int32_t>& m : h.marks) m.clear();
   for (Cell& cell : state.cells) {
     std::erase_if(cell.reads, [&](const Access& a) { return settled(a, h.known); });
     if (cell.written && !settled(*cell.written, h.known)) mark(h, *cell.written);

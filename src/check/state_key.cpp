@@ -9,22 +9,35 @@
 
 namespace tessera::check {
 
+/// Words behind each other, in a buffer that the next one uses again.
 class StateText {
  public:
+  explicit StateText(std::vector<int32_t>& buffer) : buffer_(buffer) {
+    if (buffer_.empty()) buffer_.resize(1 << 12);
+    begin_ = at_ = buffer_.data();
+    end_ = begin_ + buffer_.size();
+  }
   /// A word, or three.
   void add(int64_t n) {
     constexpr int32_t escape = INT32_MIN;
-    if (n > escape && n <= INT32_MAX) return out_.push_back(static_cast<int32_t>(n));
-    out_.push_back(escape);
-    out_.push_back(static_cast<int32_t>(n));
-    out_.push_back(static_cast<int32_t>(n >> 32));
+    room(3);
+    if (n > escape && n <= INT32_MAX) {
+      *at_++ = static_cast<int32_t>(n);
+      return;
+    }
+    *at_++ = escape;
+    *at_++ = static_cast<int32_t>(n);
+    *at_++ = static_cast<int32_t>(n >> 32);
   }
   /// Four to a word.
   void add(const std::vector<uint8_t>& small) {
+    const std::size_t n = small.size();
+    room(n / 4 + 1);
+    const uint8_t* const from = small.data();
     uint32_t word = 0;
-    for (std::size_t k = 0; k < small.size(); ++k) {
-      word = word << 8U | small[k];
-      if (k % 4 == 3 || k + 1 == small.size()) out_.push_back(static_cast<int32_t>(word));
+    for (std::size_t k = 0; k < n; ++k) {
+      word = word << 8U | from[k];
+      if (k % 4 == 3 || k + 1 == n) *at_++ = static_cast<int32_t>(word);
     }
   }
   void add(const std::vector<Slots>& runs) {
@@ -36,12 +49,22 @@ class StateText {
     }
   }
   [[nodiscard]] std::string hash() const {
-    return content_hash({reinterpret_cast<const char*>(out_.data()), out_.size() * sizeof out_[0]});
+    return content_hash({reinterpret_cast<const char*>(begin_),
+                         static_cast<std::size_t>(at_ - begin_) * sizeof *begin_});
   }
-  StateText() { out_.reserve(1 << 14); }
 
  private:
-  std::vector<int32_t> out_;
+  void room(std::size_t words) {
+    if (static_cast<std::size_t>(end_ - at_) >= words) return;
+    const auto used = static_cast<std::size_t>(at_ - begin_);
+    buffer_.resize(2 * (used + words));
+    begin_ = buffer_.data();
+    at_ = begin_ + used;
+    end_ = begin_ + buffer_.size();
+  }
+
+  std::vector<int32_t>& buffer_;
+  int32_t *begin_ = nullptr, *at_ = nullptr, *end_ = nullptr;
 };
 
 namespace {
@@ -97,8 +120,10 @@ void Machine::drop_tapes() {
 }
 
 void Machine::tell_clock(StateText& text, const Clock& c, const Horizon& h) const {
-  h.ranks.clear();
-  for (std::size_t k : h.marked) h.ranks.push_back(h.rank(k, c[k]));
+  h.ranks.resize(h.marked.size());
+  uint8_t* rank = h.ranks.data();
+  const int32_t* const clock = c.data();
+  for (std::size_t k : h.marked) *rank++ = h.rank(k, clock[k]);
   text.add(h.ranks);
 }
 
@@ -231,8 +256,8 @@ std::string Machine::key() {
   drop_tapes();
   drop_uses();
   forget();
-  const Horizon h = horizon();
-  StateText text;
+  const Horizon& h = horizon();
+  StateText text(words_);
   for (std::size_t s = 0; s < state.tapes.size(); ++s) {
     text.add(static_cast<int64_t>(state.tapes[s].size()));
     for (bool more : state.tapes[s]) text.add(more ? 1 : 0);
