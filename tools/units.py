@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-MOST = 8  # files of a unit: more save little, and an edit compiles all of its unit
+MOST = 16  # files of a unit: more save little, and an edit compiles all of its unit
 SRC = Path(__file__).resolve().parent.parent / "src"
 RAW = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)
 TYPE = re.compile(r"(?:struct|class|enum class|enum|union) (\w+)")

@@ -57,7 +57,7 @@ std::variant<T, Unreadable> read_object(const std::string& text, const F& fields
   const std::size_t first = text.find('{'), last = text.rfind('}');
   if (first == std::string::npos || last == std::string::npos || last < first)
     return Unreadable{"there was no JSON object"};
-  const Json j = Json::parse(text.substr(first, last - first + 1), nullptr, false);
+  const Json j = try_parse_json(text.substr(first, last - first + 1));
   if (j.is_discarded()) return Unreadable{"the JSON object could not be parsed"};
   try {
     return fields(j);

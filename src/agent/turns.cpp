@@ -15,7 +15,7 @@ constexpr const char* replay_ended = "the archived run ends here";
 /// Text as JSON can carry it: bytes that are no UTF-8, as compilers and cut lines have them, are
 /// replaced.
 std::string clean(const std::string& text) {
-  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+  return parse_json(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 Json json_of(const Decision& d) {

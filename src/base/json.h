@@ -10,11 +10,18 @@
   nlohmann::json never_called(__VA_ARGS__)  // NOLINT(bugprone-reserved-identifier)
 #include <nlohmann/json.hpp>
 #undef _json
+#include <string_view>
 #include <vector>
 
 namespace tessera {
 using Json = nlohmann::ordered_json;
-}
+
+// Json::parse has a parser compiled in every file that calls it, for each kind of text.
+/// What a text says. Throws Json::parse_error where it is no JSON.
+Json parse_json(std::string_view text);
+/// The same; is_discarded() where it is no JSON.
+Json try_parse_json(std::string_view text);
+}  // namespace tessera
 
 // Compiled once, in json.cpp: without this every file that reads or writes JSON compiles all of it
 // again, a quarter of its time in a build without optimization.

@@ -13,7 +13,7 @@ Result<Json> outcome_of(const Json& reply) {
 }
 
 std::optional<Json> parse(const std::string& line) {
-  Json j = Json::parse(line, nullptr, false);
+  Json j = try_parse_json(line);
   if (j.is_discarded() || !j.is_object()) return std::nullopt;
   return j;
 }

@@ -13,7 +13,7 @@ Result<std::vector<rules::Proposal>> proposals_in(const std::string& file) {
   if (!std::filesystem::is_regular_file(file))
     return error(
         fail(no_such_file, "there is no file `{}`", file).expect("a JSON file of proposals"));
-  return rules::proposals_from_json(Json::parse(read_file(file), nullptr, false));
+  return rules::proposals_from_json(try_parse_json(read_file(file)));
 }
 
 void tell(const pipeline::Discovered& found, const std::vector<pipeline::Proposed>& proposed,

@@ -47,7 +47,7 @@ Json packages_of(const fs::path& python) {
     const Finished done =
         tessera::run({.argv = {python.string(), "-c", ask_python}}, std::chrono::seconds(120));
     // Warnings of packages share the output; the answer is its last line.
-    Json answer = Json::parse(split(trim(done.output), '\n').back(), nullptr, false);
+    Json answer = try_parse_json(split(trim(done.output), '\n').back());
     if (done.ok() && answer.is_object()) return answer;
     return {{"error", done.timed_out
                           ? "no answer in 120 s"

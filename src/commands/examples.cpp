@@ -119,8 +119,8 @@ Status known_names(const Asked& asked) {
 }
 
 Result<Asked> read_asked(const std::string& file) {
-  const Json j = fs::is_regular_file(file) ? Json::parse(read_file(file), nullptr, false)
-                                           : Json(Json::value_t::discarded);
+  const Json j =
+      fs::is_regular_file(file) ? try_parse_json(read_file(file)) : Json(Json::value_t::discarded);
   if (!j.is_object()) return error(misread(fmt::format("`{}` is no file of JSON", file)));
   Asked asked;
   for (const auto& [name, field] : {std::pair("rule", &asked.rule),

@@ -42,7 +42,7 @@ Machine this_machine(const std::string& effort) {
                       .env = {{"PYTHONPATH", bridge::python_path().string()}}},
                      std::chrono::seconds(120));
     // Warnings of packages share the output; the answer is its last line.
-    const Json said = Json::parse(split(trim(done.output), '\n').back(), nullptr, false);
+    const Json said = try_parse_json(split(trim(done.output), '\n').back());
     if (done.ok() && said.is_object()) {
       m.here.libraries = said.value("libraries", Json::object());
       m.device = said.value("device_name", "");
@@ -204,8 +204,8 @@ Result<Json> read_export(const std::string& file) {
                      .help("export a part of the registry: `tessera registry export FILTER`"));
   }
   const std::string text = read_file(file);
-  Json entries = nests_deeper(text, most_depth) ? Json(Json::value_t::discarded)
-                                                : Json::parse(text, nullptr, false);
+  Json entries =
+      nests_deeper(text, most_depth) ? Json(Json::value_t::discarded) : try_parse_json(text);
   if (entries.is_discarded()) {
     return error(fail(unreadable_export, "`{}` is not JSON, or nested too deep", file)
                      .help("make one with `tessera registry export -o FILE.json`"));

@@ -19,7 +19,7 @@ Result<Outcome> run(const Json& arguments, Context&) {
                      .help("run `tessera optimize MODEL.py` first"));
   }
   Outcome out;
-  out.data = Json::parse(read_file(file), nullptr, false);
+  out.data = try_parse_json(read_file(file));
   if (out.data.is_discarded() || out.data.value("schema", "") != "tessera.report/1") {
     return error(fail(not_a_report, "`{}` is not a report", file.string())
                      .expect("JSON with \"schema\": \"tessera.report/1\"")

@@ -75,7 +75,7 @@ class Evaluating : public ::testing::Test {
  protected:
   void SetUp() override {
     ::setenv("TESSERA_PYTHONPATH", (fs::path(source_folder()) / "python").c_str(), 1);
-    auto imported = graph::import_graph(Json::parse(graph_text));
+    auto imported = graph::import_graph(parse_json(graph_text));
     ASSERT_TRUE(imported) << to_text(imported.error());
     g = std::move(*imported);
     pattern.id = "p01";

@@ -58,7 +58,7 @@ Configurations measured(const fs::path& folder) {
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
     try {
-      const Json all = Json::parse(read_file(file));
+      const Json all = parse_json(read_file(file));
       for (const Json& c : all.at("configurations")) out.known.push_back(known_from_json(c));
     } catch (const Json::exception& e) {
       out.notes.push_back(fmt::format("{} is not a list of configurations: {}",

@@ -14,7 +14,7 @@ namespace tessera::graph {
 namespace {
 
 Json fixture(const std::string& name) {
-  return Json::parse(read_file(source_folder() + "/src/graph/testdata/" + name + ".json"));
+  return parse_json(read_file(source_folder() + "/src/graph/testdata/" + name + ".json"));
 }
 
 TEST(GraphJson, RoundTripIsStable) {

@@ -39,7 +39,7 @@ Winner library() {
 
 TEST(Winner, ComesBackAsItWasStoredWithTheLaunchThatWon) {
   const Json stored = to_json(synthesized());
-  const auto back = winner_from_json(Json::parse(stored.dump()));
+  const auto back = winner_from_json(parse_json(stored.dump()));
   ASSERT_TRUE(back) << to_text(back.error());
   EXPECT_EQ(to_json(*back).dump(), stored.dump());
   ASSERT_EQ(back->candidate.launches.size(), 1u);
@@ -68,7 +68,7 @@ TEST(Winner, OfASourceThatIsAnotherItsConfigurationStays) {
 
 TEST(Winner, WithoutARealizerItIsNone) {
   for (const char* text : {"7", "{}", R"({"candidate": {}})", R"({"candidate": []})"}) {
-    const auto back = winner_from_json(Json::parse(text));
+    const auto back = winner_from_json(parse_json(text));
     ASSERT_FALSE(back) << text;
     EXPECT_EQ(back.error().name, "registry.bad_candidate_record") << text;
   }
@@ -103,7 +103,7 @@ TEST(Winner, IsOfACandidateInWhateverOrderItsConfigurationIs) {
 
 TEST(Evidence, KeepsWhatJsonHasNoNumberFor) {
   Evidence e{.ms = 1, .baseline_max_error = INFINITY};
-  const Json once = Json::parse(to_json(e).dump());
+  const Json once = parse_json(to_json(e).dump());
   EXPECT_EQ(to_json(evidence_from_json(once)).dump(), once.dump());
   EXPECT_TRUE(std::isnan(evidence_from_json(once).baseline_max_error));
 }

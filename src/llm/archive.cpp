@@ -49,7 +49,7 @@ Status Archive::read() {
   for (const std::string& line : split(text.substr(0, whole), '\n')) {
     ++number;
     if (line.empty()) continue;
-    const Json record = Json::parse(line, nullptr, false);
+    const Json record = try_parse_json(line);
     if (!record.is_object() || !record.contains("kind") || !record.contains("at")) {
       return error(fail(bad_archive, "line {} of {} is no record of a run", number,
                         file_of(folder_).string())

@@ -27,7 +27,7 @@ Diagnostic unreadable(const std::string& name, const std::string& why) {
 Result<Prices> Prices::read(const std::string& text, const std::string& name) {
   Prices out;
   try {
-    const Json j = Json::parse(text);
+    const Json j = parse_json(text);
     if (j.at("schema") != "tessera.prices/1") return error(unreadable(name, j.at("schema").dump()));
     for (const Json& row : j.at("prices"))
       out.rows_.push_back(

@@ -131,7 +131,7 @@ std::filesystem::path Try::kept_at() {
 std::optional<Verdict> Try::known() {
   if (given_.again || !std::filesystem::exists(kept_at())) return std::nullopt;
   try {
-    Verdict v = attempt::verdict_from_json(Json::parse(read_file(kept_at())));
+    Verdict v = attempt::verdict_from_json(parse_json(read_file(kept_at())));
     v.known = true;
     v.source = v_.source;
     v.pattern = v_.pattern;

@@ -13,7 +13,7 @@ std::optional<Json> Kept::find(const std::string& kind, const std::string& key) 
   std::error_code ignored;
   const std::filesystem::path file = place(kind, key);
   if (!std::filesystem::exists(file, ignored)) return std::nullopt;
-  Json kept = Json::parse(read_file(file), nullptr, false);
+  Json kept = try_parse_json(read_file(file));
   if (!kept.is_object() || !kept.contains("result")) return std::nullopt;
   return std::move(kept.at("result"));
 }

@@ -39,7 +39,7 @@ class Searching : public ::testing::Test {
     options.registry = folder.path() / "registry.sqlite";
     options.parallel_builds = 2;
     context.stop = &stop;
-    auto found = discover(Json::parse(graph_text), options);
+    auto found = discover(parse_json(graph_text), options);
     ASSERT_TRUE(found) << to_text(found.error());
     s.found = std::move(*found);
     auto tools = open_tools(s);

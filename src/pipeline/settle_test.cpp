@@ -140,7 +140,7 @@ TEST(Settle, AllowsAFewPercentOfMemoryOrAWorkspace) {
 }
 
 TEST(Settle, RowsAreRead) {
-  const auto ways = ways_from(Json::parse(
+  const auto ways = ways_from(parse_json(
       R"([{"runner":"eager","plan":null,"leftover":"","seconds":0.5,"call_ms":1.5,"call_ci95":0.1,
            "back_ms":1.25,"back_ci95":0.2,"peak_bytes":7,"reason":""},
           {"runner":"kernels","plan":2,"leftover":"inductor","seconds":9,"reason":"no"}])"));

@@ -189,7 +189,7 @@ TEST_F(RememberTest, AWinnerThatIsWrongInTheModuleIsNotGivenAgain) {
 }
 
 TEST_F(RememberTest, StoredCandidatesAreFoundAmongTheOffers) {
-  const Json reordered = Json::parse(R"({"b":[1],"a":{"y":2,"x":1}})");
+  const Json reordered = parse_json(R"({"b":[1],"a":{"y":2,"x":1}})");
   kernel::Candidate c{.realizer = "r", .config = {{"a", {{"x", 1}, {"y", 2}}}, {"b", {1}}}};
   EXPECT_EQ(offered({candidates[0], c}, "r", reordered)->realizer, "r");
   c.config["b"] = {2};

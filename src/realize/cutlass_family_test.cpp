@@ -18,7 +18,7 @@ Result<Space> space_of(std::string_view name, const char* problem,
                        std::string_view machine = "sm_90a") {
   for (const Realizer* r : all()) {
     if (r->name != name) continue;
-    return r->realize(testing::pattern_of(Json::parse(problem)), graph::Graph{},
+    return r->realize(testing::pattern_of(parse_json(problem)), graph::Graph{},
                       **arch::find(machine));
   }
   return error(fail(Code{"TS0900", "test"}, "no realizer {}", name));
@@ -26,7 +26,7 @@ Result<Space> space_of(std::string_view name, const char* problem,
 
 TEST(SlicedGemm, IsABatchWhoseStrideIsTheSlice) {
   const rules::Pattern pattern = testing::pattern_of(
-      Json::parse(R"({"m":256,"n":256,"k":524288,"b_major":"n","epilogue":"bias"})"));
+      parse_json(R"({"m":256,"n":256,"k":524288,"b_major":"n","epilogue":"bias"})"));
   const GemmProblem p =
       *gemm_problem(dynamic_cast<const rules::GemmBody&>(*pattern.body), pattern.precision);
   const GemmProblem s = sliced(p, 64);

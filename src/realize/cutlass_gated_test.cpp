@@ -22,7 +22,7 @@ Result<Space> space_of(std::string_view name, const rules::Pattern& pattern) {
 }
 
 rules::Pattern gated(const char* problem) {
-  return testing::pattern_of(Json::parse(problem));
+  return testing::pattern_of(parse_json(problem));
 }
 
 constexpr const char* llama = R"({"m":2048,"n":14336,"k":4096,"epilogue":"gated_silu"})";

@@ -14,7 +14,7 @@ using ::testing::Not;
 Result<Space> space_of(const char* problem) {
   for (const Realizer* r : all()) {
     if (r->name != "cutlass_gemm_array") continue;
-    return r->realize(testing::pattern_of(Json::parse(problem)), graph::Graph{},
+    return r->realize(testing::pattern_of(parse_json(problem)), graph::Graph{},
                       **arch::find("sm_90a"));
   }
   return error(fail(Code{"TS0900", "test"}, "no realizer"));
@@ -40,7 +40,7 @@ TEST(ArrayGemm, MakesItsPointersOnTheDevice) {
 /// Heads inside the rows: [batch, head, m, k] of [batch, m, head, k], no common stride.
 TEST(ArrayGemm, TakesBatchesOfTwoStrides) {
   const rules::Pattern pattern = testing::pattern_of(
-      Json::parse(R"({"m":256,"n":128,"k":64,"batch":8,"heads":4,"epilogue":"bias_residual"})"));
+      parse_json(R"({"m":256,"n":128,"k":64,"batch":8,"heads":4,"epilogue":"bias_residual"})"));
   for (const Realizer* r : all()) {
     if (r->rule != "gemm") continue;
     const auto s = r->realize(pattern, graph::Graph{}, **arch::find("sm_90a"));

@@ -27,12 +27,12 @@ const Realizer& realizer(std::string_view name) {
 }
 
 Result<Space> space_of(const char* problem, std::string_view name = "cutlass_gemm") {
-  return realizer(name).realize(testing::pattern_of(Json::parse(problem)), graph::Graph{},
+  return realizer(name).realize(testing::pattern_of(parse_json(problem)), graph::Graph{},
                                 **arch::find("sm_90a"));
 }
 
 GemmProblem problem_of(const char* text) {
-  const rules::Pattern p = testing::pattern_of(Json::parse(text));
+  const rules::Pattern p = testing::pattern_of(parse_json(text));
   return *gemm_problem(dynamic_cast<const rules::GemmBody&>(*p.body), p.precision);
 }
 

@@ -28,7 +28,7 @@ Result<Space> space_of(const rules::Pattern& pattern, std::string_view name = "c
 }
 
 Result<Space> space_of(const char* problem) {
-  return space_of(testing::pattern_of(Json::parse(problem)));
+  return space_of(testing::pattern_of(parse_json(problem)));
 }
 
 TEST(Parts, EveryTileHoldsWholeGroupsOfOnePart) {
@@ -97,7 +97,7 @@ TEST(Parts, TablesRepeatAndBiasesDifferByHead) {
 
 // Elsewhere, and for parts of batches, nothing may leave the parts out.
 TEST(Parts, OthersSayThatTheyHaveOneEpilogueForAllColumns) {
-  const rules::Pattern pattern = testing::pattern_of(Json::parse(llama));
+  const rules::Pattern pattern = testing::pattern_of(parse_json(llama));
   rules::Pattern exact = pattern;
   exact.precision = Precision::fp32;
   // What takes the product without parts says that the parts are in its way.

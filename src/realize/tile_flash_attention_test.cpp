@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 
 Result<Space> space_of(const Json& instead = Json::object(), std::string_view arch = "sm_90a") {
-  Json problem = Json::parse(R"({"rule":"attention","heads":32,"kv_heads":8,"queries":2048,
+  Json problem = parse_json(R"({"rule":"attention","heads":32,"kv_heads":8,"queries":2048,
                                  "head_dim":128,"causal":true})");
   problem.update(instead);
   for (const Realizer* r : all())

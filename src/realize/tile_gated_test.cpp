@@ -12,7 +12,7 @@ namespace {
 Result<Space> space_of(const char* problem) {
   for (const Realizer* r : all()) {
     if (r->name != "tile_gated") continue;
-    return r->realize(testing::pattern_of(Json::parse(problem)), graph::Graph{},
+    return r->realize(testing::pattern_of(parse_json(problem)), graph::Graph{},
                       **arch::find("sm_90a"));
   }
   ADD_FAILURE() << "no realizer";

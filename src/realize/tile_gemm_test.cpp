@@ -18,7 +18,7 @@ using ::testing::Not;
 Result<Space> space_of(const char* problem) {
   for (const Realizer* r : all()) {
     if (r->name != "tile_gemm") continue;
-    return r->realize(testing::pattern_of(Json::parse(problem)), graph::Graph{},
+    return r->realize(testing::pattern_of(parse_json(problem)), graph::Graph{},
                       **arch::find("sm_90a"));
   }
   ADD_FAILURE() << "no realizer";
@@ -32,7 +32,7 @@ Space expect_space(const char* problem) {
 }
 
 GemmProblem problem_of(const char* text) {
-  const rules::Pattern pattern = testing::pattern_of(Json::parse(text));
+  const rules::Pattern pattern = testing::pattern_of(parse_json(text));
   const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
   auto p = gemm_problem(*body, pattern.precision);
   EXPECT_TRUE(p) << to_text(p.error());

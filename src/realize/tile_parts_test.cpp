@@ -11,7 +11,7 @@ namespace tessera::realize {
 namespace {
 
 GemmProblem problem_of(const char* text) {
-  const rules::Pattern pattern = testing::pattern_of(Json::parse(text));
+  const rules::Pattern pattern = testing::pattern_of(parse_json(text));
   const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
   auto p = parted_problem(*body, pattern.precision);
   EXPECT_TRUE(p) << to_text(p.error());
@@ -21,7 +21,7 @@ GemmProblem problem_of(const char* text) {
 Result<Space> space_of(const char* problem) {
   for (const Realizer* r : all())
     if (r->name == "tile_gemm")
-      return r->realize(testing::pattern_of(Json::parse(problem)), graph::Graph{},
+      return r->realize(testing::pattern_of(parse_json(problem)), graph::Graph{},
                         **arch::find("sm_90a"));
   ADD_FAILURE() << "no realizer";
   return Space{};

@@ -26,7 +26,7 @@ const std::vector<Candidate>& offered(const char* problem) {
   if (!is_new) return place->second;
   for (const Realizer* r : all()) {
     if (r->name != "tile_gemm") continue;
-    auto found = r->realize(testing::pattern_of(Json::parse(problem)), graph::Graph{},
+    auto found = r->realize(testing::pattern_of(parse_json(problem)), graph::Graph{},
                             **arch::find("sm_90a"));
     EXPECT_TRUE(found) << to_text(found.error());
     if (found) place->second = std::move(found->candidates);
@@ -53,7 +53,7 @@ TEST(TileSlices, AreOfferedWhereTilesAreTooFewForTheMachine) {
         R"({"m":256,"n":256,"k":128})",
         R"({"m":256,"n":256,"k":8192,"dtype":"float8_e4m3fn","precision":"fp8",
             "out_dtype":"bfloat16"})"}) {
-    const rules::Pattern pattern = testing::pattern_of(Json::parse(problem));
+    const rules::Pattern pattern = testing::pattern_of(parse_json(problem));
     const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
     const auto p = gemm_problem(*body, pattern.precision);
     ASSERT_TRUE(p);
@@ -76,7 +76,7 @@ TEST(TileSlices, EachNumberOfSlicesIsALaunch) {
   const Candidate c = in_slices(decode).front();
   ASSERT_GE(c.launches.size(), 1U);
   const std::string ints = c.source->text.substr(c.source->text.find("\"ints\":["));
-  const Json names = Json::parse(ints.substr(7, ints.find(']') - 6));
+  const Json names = parse_json(ints.substr(7, ints.find(']') - 6));
   for (const Launch& l : c.launches) {
     ASSERT_EQ(l.ints.size(), names.size());
     std::map<std::string, int64_t> v;

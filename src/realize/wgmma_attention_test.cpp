@@ -34,7 +34,7 @@ constexpr const char* llama = R"({"rule":"attention","heads":32,"kv_heads":8,"qu
 
 /// The problem, with these keys instead of its own.
 rules::Pattern attention(const char* problem, const Json& instead = Json::object()) {
-  Json j = Json::parse(problem);
+  Json j = parse_json(problem);
   j.update(instead);
   return testing::pattern_of(j);
 }
@@ -59,7 +59,7 @@ std::string refusal(const rules::Pattern& pattern, std::string_view arch = "sm_9
 std::map<std::string, int64_t> named(const Candidate& c, const Launch& launch) {
   const std::string& text = c.source->text;
   const std::size_t begin = text.find("R\"J(") + 4;
-  const Json names = Json::parse(text.substr(begin, text.find(")J\"", begin) - begin)).at("ints");
+  const Json names = parse_json(text.substr(begin, text.find(")J\"", begin) - begin)).at("ints");
   EXPECT_EQ(names.size(), launch.ints.size());
   std::map<std::string, int64_t> out;
   for (std::size_t i = 0; i < std::min(names.size(), launch.ints.size()); ++i)

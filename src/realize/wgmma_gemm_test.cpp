@@ -19,7 +19,7 @@ using ::testing::Pair;
 Result<Space> space_of(const char* problem, std::string_view name = "wgmma_gemm") {
   for (const Realizer* r : all()) {
     if (r->name != name) continue;
-    return r->realize(testing::pattern_of(Json::parse(problem)), graph::Graph{},
+    return r->realize(testing::pattern_of(parse_json(problem)), graph::Graph{},
                       **arch::find("sm_90a"));
   }
   ADD_FAILURE() << "no realizer " << name;
@@ -250,7 +250,7 @@ constexpr const char* long_k = R"({"m":256,"n":256,"k":524288,"b_major":"n"})";
 
 TEST(WgmmaSplitK, SlicesFillTheMachineAndCoverK) {
   for (const char* problem : {long_k, R"({"m":128,"n":64,"k":8200,"epilogue":"bias_gelu"})"}) {
-    const Json stated = Json::parse(problem);
+    const Json stated = parse_json(problem);
     for (const Candidate& c : expect_space(problem, "wgmma_split_k").candidates) {
       for (const Launch& l : c.launches) {
         const int64_t slices = l.knobs["splits"];

@@ -137,7 +137,7 @@ TEST_F(ImportTest, ExportTravelsWithoutSources) {
               Not(HasSubstr("PLANTED")));
   auto theirs = std::move(registry);
   registry = open("other.sqlite");
-  const Json travelled = Json::parse(exported.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const Json travelled = parse_json(exported.dump(-1, ' ', false, Json::error_handler_t::replace));
   EXPECT_EQ(take(travelled).taken, 1);
   EXPECT_EQ(take(travelled).taken, 0);
   const Entry e = registry->list("")->at(0);
@@ -166,7 +166,7 @@ std::vector<Malicious> malicious() {
       {"quote", [](Json& e) { config_of(e)["tile"] = "'; touch /tmp/x; '"; }, "`config`"},
       {"quoted key", [](Json& e) { config_of(e)["$(id)"] = 1; }, "`config`"},
       {"newline", [](Json& e) { config_of(e)["tile"] = "a\n#include <x>"; }, "`config`"},
-      {"deep", [](Json& e) { config_of(e)["a"] = Json::parse("[[[[[[1]]]]]]"); }, "nested"},
+      {"deep", [](Json& e) { config_of(e)["a"] = parse_json("[[[[[[1]]]]]]"); }, "nested"},
       {"long", [](Json& e) { config_of(e)["a"] = std::vector<int>(9000, 7); }, "longer"},
       {"realizer",
        [](Json& e) { e["candidate"]["winners"][0]["candidate"]["realizer"] = "../../evil"; },
@@ -218,12 +218,12 @@ TEST_F(ImportTest, WhatIsNoExportIsRefused) {
   for (const char* text : {"[]", "7", "null", R"({"schema":5,"entries":[]})", R"({"entries":[]})",
                            R"({"schema":"tessera.registry/9","entries":[]})",
                            R"({"schema":"tessera.registry/2","entries":{}})"}) {
-    const auto refused = registry->import_entries(Json::parse(text), "f");
+    const auto refused = registry->import_entries(parse_json(text), "f");
     ASSERT_FALSE(refused) << text;
     EXPECT_EQ(refused.error().name, "registry.bad_import") << text;
   }
   for (const char* text : {"3", "[]", "null", "\"x\""}) {
-    const Json file = {{"schema", "tessera.registry/2"}, {"entries", {Json::parse(text)}}};
+    const Json file = {{"schema", "tessera.registry/2"}, {"entries", {parse_json(text)}}};
     EXPECT_EQ(registry->import_entries(file, "f").error().name, "registry.bad_field") << text;
   }
 }

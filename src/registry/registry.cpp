@@ -244,7 +244,7 @@ class SqliteRegistry final : public Registry, public Subgraphs {
     while (true) {
       TESSERA_TRY(row, statement.step());
       if (!row) return out;
-      TESSERA_TRY(e, entry_from_json(Json::parse(statement.text(0), nullptr, false)));
+      TESSERA_TRY(e, entry_from_json(try_parse_json(statement.text(0))));
       out.push_back(std::move(e));
     }
   }

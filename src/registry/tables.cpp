@@ -64,7 +64,7 @@ Result<std::optional<Entry>> held(store::Database& db, const std::string& hash,
   select.bind(1, hash).bind(2, toolchain).bind(3, origin);
   TESSERA_TRY(there, select.step());
   if (!there) return std::optional<Entry>();
-  auto e = entry_from_json(Json::parse(select.text(0), nullptr, false));
+  auto e = entry_from_json(try_parse_json(select.text(0)));
   return e ? std::optional<Entry>(std::move(*e)) : std::nullopt;
 }
 
@@ -144,7 +144,7 @@ Result<std::vector<Row>> trial_rows(store::Database& db, const std::string& key,
   while (true) {
     TESSERA_TRY(row, select.step());
     if (!row) return out;
-    out.push_back({select.integer(0), Json::parse(select.text(1), nullptr, false)});
+    out.push_back({select.integer(0), try_parse_json(select.text(1))});
   }
 }
 
@@ -289,7 +289,7 @@ Result<std::vector<Json>> subgraphs_of(store::Database& db) {
   while (true) {
     TESSERA_TRY(row, select.step());
     if (!row) return out;
-    Json body = Json::parse(select.text(0), nullptr, false);
+    Json body = try_parse_json(select.text(0));
     if (body.is_object() && body.contains("subgraph")) out.push_back(std::move(body));
   }
 }
@@ -300,7 +300,7 @@ Result<int> delete_subgraphs(store::Database& db, const std::vector<std::string>
   while (true) {
     TESSERA_TRY(row, select.step());
     if (!row) break;
-    const Json body = Json::parse(select.text(1), nullptr, false);
+    const Json body = try_parse_json(select.text(1));
     if (body.is_object() && std::ranges::find(names, body.value("name", "")) != names.end())
       gone.push_back(select.integer(0));
   }
@@ -338,8 +338,8 @@ Rows readable_rows(store::Database& db) {
   Rows rows;
   const auto take = [&](store::Statement& s, const auto& make) {
     const std::string body = s.text(1);
-    Json parsed = content_hash(body) == s.text(2) ? Json::parse(body, nullptr, false)
-                                                  : Json(Json::value_t::discarded);
+    Json parsed =
+        content_hash(body) == s.text(2) ? try_parse_json(body) : Json(Json::value_t::discarded);
     if (parsed.is_discarded()) {
       ++rows.damaged;
     } else {

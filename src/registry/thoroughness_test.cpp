@@ -108,15 +108,15 @@ TEST(Thoroughness, ACutSearchAtAHigherEffortLeavesTheLowerOneComplete) {
 
 TEST(Thoroughness, SurvivesJsonAndRefusesNonsense) {
   const Thoroughness t = after("default", 10, 8, "budget of 10 s");
-  const Thoroughness back = thoroughness_from_json(Json::parse(to_json(t).dump()));
+  const Thoroughness back = thoroughness_from_json(parse_json(to_json(t).dump()));
   EXPECT_EQ(to_json(back), to_json(t));
   for (const char* nonsense :
        {R"(7)", R"({"passes":"all"})", R"({"passes":[3,{"effort":9},{"effort":"heroic"}]})",
         R"({"candidates":"many","passes":null})"}) {
-    const Thoroughness none = thoroughness_from_json(Json::parse(nonsense));
+    const Thoroughness none = thoroughness_from_json(parse_json(nonsense));
     EXPECT_TRUE(none.passes.empty()) << nonsense;
   }
-  const Json odd = Json::parse(
+  const Json odd = parse_json(
       R"({"candidates":-4,"passes":[{"effort":"max","complete":"yes","seconds_allowed":"9"}]})");
   const Thoroughness cut = thoroughness_from_json(odd);
   EXPECT_EQ(cut.candidates, 0);

@@ -277,7 +277,7 @@ void write_old_file(const std::filesystem::path& file) {
   const auto bytes = store::append_records(
       journal_of(file),
       {{{"what", "entry"}, {"entry", body}},
-       {{"what", "trial"}, {"key", e.key.hash()}, {"trial", Json::parse(trial_text)}},
+       {{"what", "trial"}, {"key", e.key.hash()}, {"trial", parse_json(trial_text)}},
        {{"what", "trial"}, {"key", "other"}, {"trial", {{"label", "x"}}}},
        {{"what", "forget"}, {"key", "other"}}});
   ASSERT_TRUE(bytes);

@@ -17,7 +17,7 @@ namespace {
 using testing::ElementsAre;
 
 Graph load(const std::string& name) {
-  const Json j = Json::parse(read_file(source_folder() + "/src/graph/testdata/" + name + ".json"));
+  const Json j = parse_json(read_file(source_folder() + "/src/graph/testdata/" + name + ".json"));
   auto g = graph::import_graph(j);
   EXPECT_TRUE(g.has_value()) << to_text(g.error());
   return *g;
@@ -242,7 +242,7 @@ TEST(Canonical, RotationsThatDifferOrAreReadBetweenStayApart) {
 }
 
 TEST(Canonical, EqualHalvesStayEqualThroughWholeRows) {
-  const auto json = [](const char* text) { return Json::parse(text); };
+  const auto json = [](const char* text) { return parse_json(text); };
   Json j = json(
       R"({"schema":"tessera.graph/1","name":"halves","device":"cpu","precision":"fp32","meta":{},
                     "inputs":["angles","buffer","x"],"outputs":[],"mutations":[],"values":[],"nodes":[]})");

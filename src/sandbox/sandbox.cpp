@@ -21,7 +21,7 @@ Machine ask() {
   Machine out;
   try {
     const Finished done = run({.argv = {program.string(), "--ask"}}, std::chrono::seconds(30));
-    const Json said = Json::parse(done.output, nullptr, false);
+    const Json said = try_parse_json(done.output);
     if (!done.ok() || !said.is_object()) return {.fault = "it does not answer: " + done.output};
     for (const Json& m : said.at("mechanisms")) {
       out.mechanisms.push_back({.name = m.at("name"),
@@ -174,7 +174,7 @@ Result<Command> confine(const Command& command, const Policy& policy) {
 
 std::optional<Report> read_report(const fs::path& file) {
   try {
-    return report_from_json(Json::parse(read_file(file)));
+    return report_from_json(parse_json(read_file(file)));
   } catch (const std::exception&) {  // it is not there, or not whole
     return std::nullopt;
   }

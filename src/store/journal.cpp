@@ -99,7 +99,7 @@ Result<Records> read_records(const fs::path& journal, int64_t from) {
     const bool framed = line.size() > hash_digits + 1 && line[hash_digits] == ' ';
     const std::string_view content = framed ? line.substr(hash_digits + 1) : std::string_view();
     Json record = framed && content_hash(content) == line.substr(0, hash_digits)
-                      ? Json::parse(content, nullptr, false)
+                      ? try_parse_json(content)
                       : Json(Json::value_t::discarded);
     if (record.is_discarded()) {
       ++out.damaged;

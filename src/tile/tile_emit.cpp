@@ -134,5 +134,5 @@ int run(const std::string& what, const Json& j) {
 
 int main(int argc, char** argv) {
   if (argc != 3) return std::fputs("usage: tile_emit rows|pointwise|attention JSON\n", stderr), 3;
-  return tessera::tile::build::run(argv[1], tessera::Json::parse(argv[2]));
+  return tessera::tile::build::run(argv[1], tessera::parse_json(argv[2]));
 }

@@ -65,7 +65,7 @@ std::optional<Result<Built>> stored(const Source& source, const fs::path& folder
   if (!fs::exists(folder / "meta.json", ignored)) return std::nullopt;
   Json meta;
   try {
-    meta = Json::parse(read_file(folder / "meta.json"));
+    meta = parse_json(read_file(folder / "meta.json"));
   } catch (const std::exception&) {
     return std::nullopt;  // damaged: built again and replaced
   }

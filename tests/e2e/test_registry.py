@@ -207,7 +207,7 @@ def test_libraries_of_other_versions_are_timed_again(tmp_path, monkeypatch):
     def run() -> dict:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            options = {"effort": "quick", "progress": False, "measure": False}
+            options = {"effort": "quick", "leftover": "eager", "progress": False, "measure": False}
             return {p["id"]: p for p in package.optimize(module.eval(), x, **options).report["patterns"]}
 
     first = run()

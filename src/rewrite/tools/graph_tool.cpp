@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   using namespace tessera;
   const std::string command = argc == 2 ? argv[1] : "";
   const std::string text(std::istreambuf_iterator<char>(std::cin), {});
-  auto g = graph::import_graph(Json::parse(text));
+  auto g = graph::import_graph(parse_json(text));
   if (!g) {
     fmt::print(stderr, "{}", to_text(g.error()));
     return static_cast<int>(exit_code(g.error()));

@@ -29,7 +29,7 @@ const arch::Arch& hopper() {
 
 graph::Graph fixture(const std::string& name) {
   const std::string path = fmt::format("{}/src/rules/testdata/{}.json", source_folder(), name);
-  auto g = graph::import_graph(Json::parse(read_file(path)));
+  auto g = graph::import_graph(parse_json(read_file(path)));
   if (!g) throw std::runtime_error(to_text(g.error()));
   rewrite::canonicalize(*g);
   return std::move(*g);

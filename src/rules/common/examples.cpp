@@ -36,7 +36,7 @@ ExampleIndex::ExampleIndex(const fs::path& folder) {
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
-    const Json j = Json::parse(read_file(file), nullptr, false);
+    const Json j = try_parse_json(read_file(file));
     if (!j.is_object() || !j.contains("examples") || !j["examples"].is_array()) {
       notes_.push_back(fmt::format("{} is not an examples index", file.filename().string()));
       continue;

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   auto run = [&]() -> Result<std::string> {
     TESSERA_TRY(arch, arch::find(argc == 3 ? argv[2] : "sm_90a"));
     const std::string text(std::istreambuf_iterator<char>(std::cin), {});
-    TESSERA_TRY(g, graph::import_graph(Json::parse(text, nullptr, false)));
+    TESSERA_TRY(g, graph::import_graph(try_parse_json(text)));
     rewrite::canonicalize(g);
     if (form == "canonical") return graph::to_json(g).dump() + "\n";
     const rules::Discovery d = rules::discover(g, *arch);

@@ -96,7 +96,7 @@ int main(int count, char** words) {
   const std::vector<std::string> given(words + 1, words + count);
   if (given.size() == 1 && given[0] == "--ask") return ask();
   if (given.size() < 3 || given[1] != "--") refuse("usage: tessera-sandbox POLICY -- PROGRAM ...");
-  const tessera::Json j = tessera::Json::parse(given[0], nullptr, false);
+  const tessera::Json j = tessera::try_parse_json(given[0]);
   if (j.is_discarded()) refuse("the policy is no JSON");
   Policy policy;
   try {
