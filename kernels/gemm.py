@@ -3,8 +3,8 @@
 One warpgroup loads tiles of A and B by TMA into a ring of STAGES slots; the others multiply them by wgmma, 64 or 128
 rows each.
 The blocks are persistent: each goes over its share of C's tiles, and the ring runs on from tile to tile, so the loads of
-the next tile begin while the last one is stored. Results leave PART columns at a time, through stmatrix and TMA, or from
-registers. On their way out they pass through `epilogue`, which may read tensors of its own.
+the next tile begin while the last one is stored. Results leave PART columns at a time, through shared memory and TMA, or
+from registers. On their way out they pass through `epilogue`, which may read tensors of its own.
 
 With HALF, two columns that lie HALF apart in a group make two results together, as rotary embedding does. Tiles hold whole
 groups, so a thread has both columns, and `turned` gets them side by side. Parts of the columns are told apart by where they
@@ -102,7 +102,7 @@ def gemm(
     PART: const = 64,  # columns that leave at a time
     TURNS: const = 1,  # roles of consumers that take tiles by turns: 1 or 2
     PROMOTE: const = 0,  # so many slots, at most, are summed by the tensor cores before float32 takes over; 0: all of k
-    DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, which takes 16 bits
+    DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, of 16 or 32 bits
     HALF: const = 0,  # columns of half a group, whose halves make results together; 0: each column its own
     epilogue: fn = plain,
     turned: fn = both,  # in the place of `epilogue`, with HALF
@@ -193,7 +193,7 @@ def gemm(
                                 if DIRECT == 1:
                                     store(x, to)
                                 else:
-                                    store_part(x, result, staging[buffers, c.index % 2], to, c.first)
+                                    store_part(x, result, staging[buffers, c.index % 2], to, c.first, RESULT.bytes)
                         else:
                             for g in parts(BN, 2 * HALF):
                                 for p in static_range(HALF // PART):
@@ -207,7 +207,7 @@ def gemm(
                                             store(x[s], to)
                                         else:
                                             first = g.first if p + s == 0 else False
-                                            store_part(x[s], result, staging[buffers, s], to, first)
+                                            store_part(x[s], result, staging[buffers, s], to, first, RESULT.bytes)
             if DIRECT == 0:
                 with one_thread("warpgroup"):
                     bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
@@ -218,7 +218,7 @@ def clear(totals):
         total[:] = 0.0
 
 
-def store_part(x, result, buffer, to, first):
+def store_part(x, result, buffer, to, first, width):
     """Each warpgroup's 64 rows, through a buffer of its own; TMA may still read the other one, but at a tile's first part."""
     with one_thread("warpgroup"):
         if first:
@@ -227,7 +227,10 @@ def store_part(x, result, buffer, to, first):
             bulk.wait_read(1)
     sync("warpgroup")
     result[:] = x
-    stmatrix(result, buffer)
+    if width == 2:
+        stmatrix(result, buffer)
+    else:
+        store_rows(result, buffer)
     fence.async_shared()
     sync("warpgroup")
     with one_thread("warpgroup"):

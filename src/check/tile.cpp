@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "arch/ldmatrix.h"
-
 #include "check/footprint.h"
 #include "term/rules.h"
 
@@ -210,82 +208,6 @@ void Tile::compute(const core::Op& op, const std::vector<int>& warps) {
   }
 }
 
-void Tile::matrices(const core::Op& op, int warp) {
-  const auto& issue = *op.as<core::Issue>();
-  const auto* to = argument<core::SharedAt>(issue, "to");
-  const auto* from = argument<core::Slice>(issue, "from");
-  if (size_of(kernel_[from->registers].element) != 2) {
-    why = "stmatrix moves elements that have not 16 bits";
-    return;
-  }
-  arch::MatrixMove move{
-      .matrices = 1, .transposed = issue.form->name.ends_with(".trans"), .stores = true};
-  for (const auto& [name, value] : issue.choices)
-    if (name == "matrices") move.matrices = std::stoi(value);
-  const core::Shared& s = kernel_[to->shared];
-  const Layout elements = move.elements(), lanes = move.lane_of_row();
-  const int64_t first = eval(from->first);
-  std::vector<int64_t> start;  // the byte of a row, by row and matrix
-  for (int64_t r = 0; r < int64_t{8} * move.matrices; ++r) {
-    value_of_symbol(kernel_.at.lane) = lanes(r);
-    std::vector<int64_t> at;
-    for (Term t : to->at) at.push_back(in_turn(t));
-    const std::optional<int64_t> byte = byte_of(s, at);
-    if (!byte && why.empty()) why = "stmatrix leaves its shared memory";
-    start.push_back(byte.value_or(0));
-  }
-  value_of_symbol(kernel_.at.lane) = -1;
-  for (int64_t e = 0; e < int64_t{2} * move.matrices && !stopped(); ++e) {
-    const Id value = slot(warp, from->registers, first + e);
-    if (value == Formulas::none && why.empty())
-      why = "registers are stored whose values are not followed";
-    for (int lane = 0; lane < 32; ++lane) {
-      const int64_t at = elements(lane + 32 * e);  // column + 8 row + 64 matrix
-      const int64_t byte = start[static_cast<std::size_t>(at / 8)] + 2 * (at % 8);
-      shared_[static_cast<std::size_t>(byte / 2)] = {value, lane};
-    }
-  }
-}
-
-void Tile::copy_out(const core::Op& op, int warp) {
-  const auto& issue = *op.as<core::Issue>();
-  const core::TensorMap& map = kernel_[argument<core::MapRef>(issue, "map")->map];
-  const auto* from = argument<core::SharedAt>(issue, "from");
-  const auto* at = argument<core::Integers>(issue, "at");
-  const core::Shared& s = kernel_[from->shared];
-  const int output = output_of(map.tensor);
-  if (output < 0 || size_of(s.element) != 2) {
-    why = output < 0 ? "a store goes to another tensor than the meaning has"
-                     : "a copy to the output is of elements that have not 16 bits";
-    return;
-  }
-  int row_dim = 0, column_dim = 0;
-  int64_t row = 0, column = 0;
-  for (std::size_t m = 0; m < map.dims.size(); ++m) {
-    const Index& index = means_.outputs[static_cast<std::size_t>(output)]
-                             .to.at[static_cast<std::size_t>(map.dims[m])];
-    int64_t off = 0;
-    if (!corner(op, warp, index, at->values[m], off)) return;
-    if (index.axis == Axis::row) row = off, row_dim = static_cast<int>(m);
-    if (index.axis == Axis::column) column = off, column_dim = static_cast<int>(m);
-    if (!at_batch(op, warp, index, off)) return;
-  }
-  std::vector<int64_t> place;
-  for (Term t : from->at) place.push_back(in_turn(t));
-  const Swizzle swizzle = arch::swizzle_of(map.swizzle);
-  const int64_t start = s.at + 2 * s.layout.at(place);
-  BoxIndex i{};
-  for (int64_t n = 0; n < product(IntTuple::flat(map.box)); ++n) {
-    int64_t rest = n;
-    for (std::size_t m = 0; m < map.box.size(); rest /= map.box[m++]) i[m] = rest % map.box[m];
-    const auto half = static_cast<std::size_t>(swizzle(start + 2 * n) / 2);
-    const Held held = half < shared_.size() ? shared_[half] : Held{};
-    if (!stored(op, warp, held.lane, held.value, row + i[static_cast<std::size_t>(row_dim)],
-                column + i[static_cast<std::size_t>(column_dim)], output))
-      return;
-  }
-}
-
 void Tile::issue(const core::Op& op, const std::vector<int>& warps) {
   const auto& issue = *op.as<core::Issue>();
   const std::string& name = issue.form->name;
@@ -301,6 +223,8 @@ void Tile::issue(const core::Op& op, const std::vector<int>& warps) {
     value_of_symbol(role_.warp) = w;
     if (name.starts_with("stmatrix"))
       matrices(op, w);
+    else if (name.starts_with("store.shared") && !name.ends_with(".bounded"))
+      vectors(op, w);
     else if (name == "tma.store" || name == "tma.store.hint")
       copy_out(op, w);
     else if (name.starts_with("load.global") || name.starts_with("load.constant"))

@@ -98,8 +98,6 @@ class Tile {
   Id added_up(int warp, Id now, Id start, Id from);
   bool may_write(core::RegistersId registers);
   void compute(const core::Op& op, const std::vector<int>& warps);
-  void matrices(const core::Op& op, int warp);
-  void copy_out(const core::Op& op, int warp);
   void issue(const core::Op& op, const std::vector<int>& warps);
   const Expression& compiled(Term t);
   int64_t eval(Term t);
@@ -109,6 +107,18 @@ class Tile {
     return values_[static_cast<std::size_t>(leaf->symbol->index)];
   }
   Id& slot(int warp, core::RegistersId registers, int64_t slot);
+
+  // tile_shared.cpp: through shared memory
+  struct Held {
+    Id value = Formulas::none;
+    int lane = 0;
+    int half = 0, halves = 0;  // of the element's 16 bits each
+  };
+  void hold(int64_t byte, int64_t size, Id value, int lane);
+  [[nodiscard]] Held held(int64_t byte, int64_t size) const;
+  void matrices(const core::Op& op, int warp);
+  void vectors(const core::Op& op, int warp);
+  void copy_out(const core::Op& op, int warp);
 
   // tile_global.cpp: loads and stores of registers
   const Global* global(const core::Op& op);
@@ -179,14 +189,10 @@ class Tile {
   bool split_ = false;        // one was found: the walk begins anew
   Formulas formulas_;
   std::vector<std::vector<std::vector<Id>>> registers_;  // by warp, registers and slot
-  struct Held {
-    Id value = Formulas::none;
-    int lane = 0;
-  };
-  std::vector<Held> shared_;                  // of 16 bits, by byte / 2
-  std::vector<std::vector<int>> stored_;      // times, by output and element of the tile
-  std::vector<const core::Op*> last_stores_;  // by output
-  std::map<std::pair<Id, int>, Id> wanted_;   // by sum and output
+  std::vector<Held> shared_;                             // of 16 bits, by byte / 2
+  std::vector<std::vector<int>> stored_;                 // times, by output and element of the tile
+  std::vector<const core::Op*> last_stores_;             // by output
+  std::map<std::pair<Id, int>, Id> wanted_;              // by sum and output
   std::map<const core::Op*, Global> globals_;
   std::set<const core::Op*> walked_;
   std::set<core::RegistersId> written_before_;    // the loop of turns

@@ -72,7 +72,7 @@ std::vector<std::pair<TileGemmConfig, double>> configs_of(const GemmProblem& p,
   constexpr int rows_of_a_band = 2048;
   constexpr double less_reuse = 1.01;
   const auto consider = [&](TileGemmConfig c) {
-    c.direct = !tile_gemm_stores_by_tma(p);
+    c.direct = !tile_gemm_stores_by_tma(p) || size_of(p.outputs.front().dtype) != 2;
     c.stages = stages_of(c, p, arch.shared_memory_per_block);
     if (const auto reason = refuse(c, p, arch)) {
       ++pruned[*reason];

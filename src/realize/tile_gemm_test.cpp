@@ -85,12 +85,34 @@ TEST(TileGemm, OneTextServesAllShapesOfOneKind) {
 
 TEST(TileGemm, WhatTmaCannotStoreLeavesFromRegisters) {
   for (const char* problem :
-       {R"({"m":67,"n":70,"k":136})", R"({"m":256,"n":264,"k":136,"out_dtype":"float32"})"}) {
+       {R"({"m":67,"n":70,"k":136})", R"({"m":256,"n":262,"k":136,"out_dtype":"float32"})"}) {
     const Candidate c = expect_space(problem).candidates.front();
     EXPECT_EQ(c.config["epilogue"], "registers") << problem;
     EXPECT_THAT(c.source->text, Not(HasSubstr("cp.async.bulk.tensor.2d.global.shared"))) << problem;
   }
   EXPECT_EQ(expect_space(square).candidates.front().config["epilogue"], "tma");
+}
+
+/// Buffers for them may take a slot of the ring: then both ways are offered.
+TEST(TileGemm, ResultsOf32BitsLeaveByTmaOrKeepASlot) {
+  std::map<std::string, std::map<std::string, int>> stages;  // by tile and schedule, by the way
+  for (const Candidate& c :
+       expect_space(R"({"m":8192,"n":4096,"k":1024,"dtype":"float32","precision":"tf32"})")
+           .candidates) {
+    Json form = c.config;
+    form.erase("epilogue");
+    form.erase("stages");
+    stages[form.dump()][c.config["epilogue"]] = c.config["stages"];
+    EXPECT_EQ(c.label().ends_with(" from registers"), c.config["epilogue"] == "registers");
+  }
+  int both = 0;
+  for (const auto& [form, ways] : stages) {
+    EXPECT_TRUE(ways.contains("tma") || ways.at("registers") == 3) << form;
+    if (ways.size() < 2) continue;
+    EXPECT_GT(ways.at("registers"), ways.at("tma")) << form;
+    ++both;
+  }
+  EXPECT_GT(both, 0);
 }
 
 TEST(TileGemm, SaysWhatItLeavesToOthers) {

@@ -244,6 +244,11 @@ def issue(form: str, *operands: Any, **named: Any) -> None:
     _refuse("issue")
 
 
+def store_rows(values: Any, to: Any) -> None:
+    """Each warpgroup's 64 rows of a product's sums, of 32 bits, to shared memory of its own."""
+    _refuse("store_rows")
+
+
 def tensor_map(box: Any, part: Any) -> Any:
     """The tensor map for boxes like this one, for `issue`."""
     _refuse("tensor_map")

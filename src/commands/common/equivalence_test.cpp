@@ -68,6 +68,7 @@ TEST(KernelEquivalence, Products) {
         {"K_MULTIPLE", 16}},
        ""},
       {{{"DIRECT", 1}, {"ELEMENT", std::string("f32")}, {"ROUND", 1}}, ""},
+      {{{"PART", 32}, {"ELEMENT", std::string("f32")}, {"ROUND", 1}}, ""},
       {{{"epilogue", std::string("gelu_tanh")}}, "C[i, j] = gelu_tanh(" + sum + ")"},
       {{{"epilogue", std::string("gate")}}, "C[i, j] = silu(" + sum + ")"},
       {{{"epilogue", std::string("erf")}}, "C[i, j] = erf(" + sum + ")"},

@@ -247,12 +247,28 @@ Result<Value> wgmma(Call& c) {
   return Value{};
 }
 
-/// The 64 rows of each warpgroup to shared memory of its own, 16 columns at a time.
-Result<Value> stmatrix(Call& c) {
+/// What warpgroups store of sums: 64 rows each, to shared memory of their own.
+struct Rows {
+  Fragment from;
+  SharedRef to;
+  int64_t columns = 0;
+  /// Where a thread's part begins: rows and columns from the first on.
+  [[nodiscard]] core::SharedAt at(core::Builder& b, Term row, Term column) const {
+    core::SharedAt out{to.id, to.at};
+    for (const auto& [dim, t] : {std::pair{0, row}, std::pair{1, column}}) {
+      Term& had = out.at[static_cast<std::size_t>(to.kept[static_cast<std::size_t>(dim)])];
+      had = had == b.number(0) ? t : had + t;
+    }
+    return out;
+  }
+};
+
+/// `bytes`: of an element that the word's instruction stores.
+Result<Rows> rows_of(Call& c, std::string_view word, std::string_view instruction, int64_t bytes) {
   Elaborator& e = c.e;
   TESSERA_TRY(from, e.keep(c["from"], c.span_of("from")));
   TESSERA_TRY(to, c.the<SharedRef>("to", "shared memory"));
-  TESSERA_CHECK(e.may_issue(*arch::find_form("stmatrix"), c.span));
+  TESSERA_CHECK(e.may_issue(*arch::find_form(instruction), c.span));
   const core::Registers& registers = e.builder().kernel()[from.id];
   const std::vector<int64_t> wanted = {64, from.tile.size() == 2 ? from.tile[1] : 0};
   if (shape_of(to) != wanted || to.transposed || wanted[1] % 16 != 0)
@@ -266,26 +282,51 @@ Result<Value> stmatrix(Call& c) {
   TESSERA_TRY(layout, e.layout_of(from, c.span));
   const auto fragment = arch::wgmma(arch::Element::f16, arch::Element::f16, arch::Element::f16,
                                     arch::Feed::shared, wanted[1]);
-  if (size_of(registers.element) != 2 || !fragment || !from.whole ||
-      layout != accumulators(fragment->c_layout(), from.tile[0]))
-    return error(fail(no_instruction, "stmatrix stores 16-bit elements that lie as wgmma's sums do")
+  const DType held = registers.element;
+  if (size_of(held) != bytes || e.builder().kernel()[to.id].element != held || !fragment ||
+      !from.whole || layout != accumulators(fragment->c_layout(), from.tile[0]))
+    return error(fail(no_instruction, "{} stores elements of {} bits that lie as wgmma's sums do",
+                      word, bytes * 8)
                      .label(e.label(c.span_of("from")))
-                     .expect("bf16 or f16 registers, assigned from parts of a product's sums")
-                     .but_found("{}, {}", short_name(registers.element), to_string(layout))
-                     .help("`out = registers(bf16, [BM, 64])`, then `out[:] = acc[:, c]`"));
-  TESSERA_TRY(b, e.emit(c.span));
-  const Term warp = floor_mod(e.threads().warp, int64_t{4});
+                     .expect("registers of {} bits, assigned from parts of a product's sums, and "
+                             "shared memory of their type",
+                             bytes * 8)
+                     .but_found("{}, {}", short_name(held), to_string(layout))
+                     .help("`out = registers({}, [BM, {}])`, then `out[:] = acc[:, c]`",
+                           bytes == 2 ? "bf16" : "f32", bytes == 2 ? 64 : 32));
+  return Rows{from, to, wanted[1]};
+}
+
+/// 16 columns at a time.
+Result<Value> stmatrix(Call& c) {
+  TESSERA_TRY(rows, rows_of(c, "stmatrix", "stmatrix", 2));
+  TESSERA_TRY(b, c.e.emit(c.span));
+  const Term warp = floor_mod(c.e.threads().warp, int64_t{4});
   const Term lane = b->at().lane;
-  const std::string counter = e.counter_name("j", b->number(0), b->number(wanted[1] / 16));
-  b->unrolled(counter, wanted[1] / 16, [&, b = b](Term j) {
-    core::SharedAt at{to.id, to.at};
-    const auto place = [&](std::size_t dim, Term t) {
-      Term& had = at.at[static_cast<std::size_t>(to.kept[dim])];
-      had = had == b->number(0) ? t : had + t;
-    };
-    place(0, warp * 16 + floor_mod(lane, int64_t{16}));
-    place(1, j * 16 + floor_div(lane, int64_t{16}) * 8);
-    b->issue("stmatrix", {at, core::Slice{from.id, j * 8}}, {{"matrices", "4"}});
+  const std::string counter = c.e.counter_name("j", b->number(0), b->number(rows.columns / 16));
+  b->unrolled(counter, rows.columns / 16, [&, b = b](Term j) {
+    b->issue("stmatrix",
+             {rows.at(*b, warp * 16 + floor_mod(lane, int64_t{16}),
+                      j * 16 + floor_div(lane, int64_t{16}) * 8),
+              core::Slice{rows.from.id, j * 8}},
+             {{"matrices", "4"}});
+  });
+  return Value{};
+}
+
+/// Two columns of a row at a time, as a thread has them side by side; of its rows the other lies 8
+/// below.
+Result<Value> store_rows(Call& c) {
+  TESSERA_TRY(rows, rows_of(c, "store_rows", "store.shared.8", 4));
+  TESSERA_TRY(b, c.e.emit(c.span));
+  const Term warp = floor_mod(c.e.threads().warp, int64_t{4});
+  const Term lane = b->at().lane;
+  const std::string counter = c.e.counter_name("j", b->number(0), b->number(rows.columns / 4));
+  b->unrolled(counter, rows.columns / 4, [&, b = b](Term j) {
+    b->issue("store.shared.8",
+             {rows.at(*b, warp * 16 + floor_mod(j, int64_t{2}) * 8 + floor_div(lane, int64_t{4}),
+                      floor_div(j, int64_t{2}) * 8 + floor_mod(lane, int64_t{4}) * 2),
+              core::Slice{rows.from.id, j * 2}});
   });
   return Value{};
 }
@@ -294,6 +335,7 @@ constexpr Builtin records[] = {
     {"wgmma", "a, b, sum, start=",
      "sum += a b by the warpgroups, 64 rows each; where `start` holds, sum = a b", wgmma},
     {"stmatrix", "from, to", "Each warpgroup's 64 rows to shared memory", stmatrix},
+    {"store_rows", "from, to", "The same of elements of 32 bits, each thread its own", store_rows},
 };
 
 }  // namespace

@@ -114,9 +114,11 @@ bool tile_gemm_inexact(const TileGemmConfig& c, const GemmProblem& p) {
   return tile_gemm_sum_error(c, p) > 1.0 / 256;
 }
 
-int tile_gemm_part(const TileGemmConfig& c) {
-  // The buffers of two roles take a stage of the widest tiles, which have few.
-  if (c.turns() > 1 && c.columns == 256) return 32;
+int tile_gemm_part(const TileGemmConfig& c, const GemmProblem& p) {
+  // The buffers of two roles take a stage of the widest tiles, which have few. A buffer's row is at
+  // most what a swizzle takes: 128 bytes.
+  const bool wide_results = size_of(p.outputs.front().dtype) > 2;
+  if ((c.turns() > 1 && c.columns == 256) || (wide_results && !c.direct)) return 32;
   return c.columns % 64 == 0 ? 64 : 32;
 }
 
@@ -126,14 +128,15 @@ int tile_gemm_stages(const TileGemmConfig& c, const GemmProblem& p, int64_t shar
   const int64_t most = c.turns() > 1 ? 8 : 12;
   const int64_t stores = c.direct ? 0
                                   : int64_t{store_buffers} * c.turns() * c.warpgroups() * 64 *
-                                        tile_gemm_part(c) * size_of(p.outputs.front().dtype);
+                                        tile_gemm_part(c, p) * size_of(p.outputs.front().dtype);
   const int64_t stage = int64_t{row_bytes} * (c.rows + c.columns);
   const int64_t parts = c.split ? int64_t{split_halves} * row_bytes * c.columns : 0;
   return static_cast<int>(std::min((shared_bytes - stores - parts - barriers) / stage, most));
 }
 
 bool tile_gemm_stores_by_tma(const GemmProblem& p) {
-  return size_of(p.outputs.front().dtype) == 2 && p.outputs.front().aligned();
+  const int64_t bytes = size_of(p.outputs.front().dtype);
+  return (bytes == 2 || bytes == 4) && p.outputs.front().aligned();
 }
 
 Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p) {
@@ -156,13 +159,28 @@ TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
     const double share = c.turns() == 1 && c.warpgroups() > 1 ? 0.06 : 0.4;
     return c.promote > 0 ? ms * (1 + share / c.promote) : ms;
   };
-  const auto consider = [&](TileGemmConfig c) {
-    c.direct = !tile_gemm_stores_by_tma(p);
+  const auto offer = [&](TileGemmConfig c, bool direct, double share) {
+    c.direct = direct;
     c.stages = tile_gemm_stages(c, p, arch.shared_memory_per_block);
-    if (const auto reason = tile_gemm_refuses(c, p, arch))
+    if (const auto reason = tile_gemm_refuses(c, p, arch)) {
       ++space.pruned[*reason];
-    else
-      space.configs.emplace_back(c, with_additions(c, predict_ms(tile_gemm_model(c, p), p, arch)));
+      return 0;
+    }
+    const double ms = with_additions(c, predict_ms(tile_gemm_model(c, p), p, arch));
+    space.configs.emplace_back(c, share * ms);
+    return c.stages;
+  };
+  const auto consider = [&](const TileGemmConfig& c) {
+    const bool direct = !tile_gemm_stores_by_tma(p);
+    const int stages = offer(c, direct, 1);
+    // Buffers for results of 32 bits may take a slot of the ring. Whether whole lines are worth it
+    // is measured; that they are is the guess.
+    constexpr double parts_of_lines = 1.02;
+    TileGemmConfig twin = c;
+    twin.direct = true;
+    if (!direct && size_of(p.outputs.front().dtype) == 4 &&
+        tile_gemm_stages(twin, p, arch.shared_memory_per_block) > stages)
+      offer(c, true, parts_of_lines);
   };
   // Slots of 128 elements of 8 bits. Sums of k that are as short as that need no promotion.
   const bool long_sums = tile_gemm_inexact({}, p);

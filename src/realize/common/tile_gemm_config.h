@@ -45,13 +45,13 @@ double tile_gemm_sum_error(const TileGemmConfig& c, const GemmProblem& p);
 /// Above what a baseline with promoted sums permits: only one that sums as inexactly itself will.
 bool tile_gemm_inexact(const TileGemmConfig& c, const GemmProblem& p);
 /// Columns that leave at a time.
-int tile_gemm_part(const TileGemmConfig& c);
+int tile_gemm_part(const TileGemmConfig& c, const GemmProblem& p);
 /// Slots that fit into a block's shared memory beside what results leave by.
 int tile_gemm_stages(const TileGemmConfig& c, const GemmProblem& p, int64_t shared_bytes);
 /// Why the kernel has no such form for this problem, or wastes its time; nothing when it is fine.
 std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const GemmProblem& p,
                                              const arch::Arch& arch);
-/// Whether TMA can store the results: of 16 bits, with strides of 16 bytes.
+/// Whether TMA can store the results: of 16 or 32 bits, with strides of 16 bytes.
 bool tile_gemm_stores_by_tma(const GemmProblem& p);
 /// The configuration as the model of times (sm90_config.h) knows it.
 Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p);

@@ -196,7 +196,7 @@ int64_t tile_parts_half(const GemmProblem& p) {
 
 int tile_parts_columns(const TileGemmConfig& c, const GemmProblem& p) {
   const int64_t half = tile_parts_half(p);
-  const int most = tile_gemm_part(c);
+  const int most = tile_gemm_part(c, p);
   if (half == 0) return most;
   // Two parts and their tables are in registers at a time: 64 columns of four tables spill 936
   // bytes beside 128 accumulators, 32 spill nothing.
