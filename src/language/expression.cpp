@@ -37,12 +37,18 @@ std::vector<std::string> Elaborator::names() const {
 
 Diagnostic Elaborator::unknown(const std::string& name, Span span) const {
   const std::string near = nearest(name, names());
+  const std::string help = near == name
+                               ? fmt::format(
+                                     "`{}` has a value where the function is called: give it as an "
+                                     "argument",
+                                     name)
+                           : near.empty() ? "give it a value before it is used"
+                                          : fmt::format("did you mean `{}`?", near);
   return fail(no_such_name, "`{}` is not known here", name)
       .label(label(span))
       .expect("a name that has a value here, or a word of the language")
       .but_found("`{}`", name)
-      .help("{}", near.empty() ? "give it a value before it is used"
-                               : fmt::format("did you mean `{}`?", near));
+      .help("{}", help);
 }
 
 /// `a.b.c` where `a` is no name of the file's.
