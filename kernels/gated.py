@@ -67,7 +67,7 @@ def gated(
     ROUND: const = 0,  # 1: f32 operands are rounded to tf32 when they are loaded, not cut
     PART: const = 64,  # columns that leave at a time
     TURNS: const = 1,  # roles of consumers that take tiles by turns: 1 or 2
-    DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, which takes 16 bits
+    DIRECT: const = 0,  # 1: results leave from registers; 0: by TMA, of 16 or 32 bits
     epilogue: fn = swiglu,
 ):
     assert BM % ROWS == 0 and (ROWS == 64 or ROWS == 128), "a consumer warpgroup makes 64 rows, or 128"
@@ -145,13 +145,13 @@ def gated(
                             if DIRECT == 1:
                                 store(x, C[rows, n[c]])
                             else:
-                                store_part(x, result, staging[buffers, c.index % 2], C[rows, n[c]], c.first)
+                                store_part(x, result, staging[buffers, c.index % 2], C[rows, n[c]], c.first, RESULT.bytes)
             if DIRECT == 0:
                 with one_thread("warpgroup"):
                     bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
 
 
-def store_part(x, result, buffer, to, first):
+def store_part(x, result, buffer, to, first, width):
     """Each warpgroup's 64 rows, through a buffer of its own; TMA may still read the other one, but at a tile's first part."""
     with one_thread("warpgroup"):
         if first:
@@ -160,7 +160,10 @@ def store_part(x, result, buffer, to, first):
             bulk.wait_read(1)
     sync("warpgroup")
     result[:] = x
-    stmatrix(result, buffer)
+    if width == 2:
+        stmatrix(result, buffer)
+    else:
+        store_rows(result, buffer)
     fence.async_shared()
     sync("warpgroup")
     with one_thread("warpgroup"):

@@ -27,9 +27,11 @@ TileGemmConfig as_product(TileGemmConfig c) {
 }
 
 /// Columns that leave at a time.
-int part_of(const TileGemmConfig& c) {
-  // As of products (tile_gemm_part): buffers of two roles take a stage of the widest tiles.
-  const bool small_buffers = c.turns() > 1 && c.columns == widest_of_both;
+int part_of(const TileGemmConfig& c, const GemmProblem& p) {
+  // As of products (tile_gemm_part): buffers of two roles take a stage of the widest tiles, and a
+  // row of a buffer is at most 128 bytes.
+  const bool small_buffers = (c.turns() > 1 && c.columns == widest_of_both) ||
+                             (!c.direct && size_of(p.outputs.front().dtype) > 2);
   return c.columns % 64 == 0 && !small_buffers ? 64 : 32;
 }
 
@@ -38,8 +40,8 @@ int stages_of(const TileGemmConfig& c, const GemmProblem& p, int64_t shared_byte
   constexpr int64_t row_bytes = 128, store_buffers = 2;
   const int64_t most = c.turns() > 1 ? 8 : 12;  // as of products: what a proof takes
   const int64_t stores = c.direct ? 0
-                                  : store_buffers * c.turns() * c.warpgroups() * 64 * part_of(c) *
-                                        size_of(p.outputs.front().dtype);
+                                  : store_buffers * c.turns() * c.warpgroups() * 64 *
+                                        part_of(c, p) * size_of(p.outputs.front().dtype);
   const int64_t stage = row_bytes * (c.rows + int64_t{2} * c.columns);
   return static_cast<int>(std::min((shared_bytes - stores - barriers) / stage, most));
 }
@@ -72,8 +74,14 @@ std::vector<std::pair<TileGemmConfig, double>> configs_of(const GemmProblem& p,
   constexpr int rows_of_a_band = 2048;
   constexpr double less_reuse = 1.01;
   const auto consider = [&](TileGemmConfig c) {
-    c.direct = !tile_gemm_stores_by_tma(p) || size_of(p.outputs.front().dtype) != 2;
+    c.direct = !tile_gemm_stores_by_tma(p);
     c.stages = stages_of(c, p, arch.shared_memory_per_block);
+    // Buffers for results of 32 bits may leave the ring too few slots.
+    constexpr int enough = 4;
+    if (!c.direct && size_of(p.outputs.front().dtype) == 4 && c.stages < enough) {
+      c.direct = true;
+      c.stages = stages_of(c, p, arch.shared_memory_per_block);
+    }
     if (const auto reason = refuse(c, p, arch)) {
       ++pruned[*reason];
       return;
@@ -129,7 +137,7 @@ Result<core::Kernel> kernel_of(const GemmProblem& p, const TileGemmConfig& c,
                     {"C_MULTIPLE", integer(d.alignment())},
                     {"ROUND", integer(p.a.dtype == DType::float32 ? 1 : 0)},
                     {"TURNS", integer(c.turns())},
-                    {"PART", integer(part_of(c))},
+                    {"PART", integer(part_of(c, p))},
                     {"DIRECT", integer(c.direct ? 1 : 0)},
                     {"epilogue", language::Constant(std::string("epilogue"))}},
       .means = meaning_of(p)};

@@ -42,7 +42,8 @@ TEST(Gated, IsProved) {
       {},
       {{"BM", 64}, {"BN", 160}, {"PART", 32}, {"STAGES", 3}},  // a wgmma for each product
       {{"CLUSTER", 2}, {"A_ORDER", 2}, {"B_ORDER", 2}, {"BN", 128}},
-      {{"TURNS", 2}, {"ROWS", 128}, {"BM", 128}, {"C_ORDER", 1}, {"DIRECT", 1}}};
+      {{"TURNS", 2}, {"ROWS", 128}, {"BM", 128}, {"C_ORDER", 1}, {"DIRECT", 1}},
+      {{"ELEMENT", std::string("f32")}, {"BK", 32}, {"ROUND", 1}, {"BN", 32}, {"PART", 32}}};
   if (thorough())
     all.insert(all.end(), {{{"BN", 128}},
                            {{"BM", 256}, {"ROWS", 128}, {"CLUSTER", 2}, {"BESIDE", 1}},
