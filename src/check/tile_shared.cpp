@@ -19,6 +19,10 @@ bool followed(int64_t size) {
 void Tile::hold(int64_t byte, int64_t size, Id value, int lane) {
   const auto half = static_cast<std::size_t>(byte / 2);
   const auto halves = static_cast<int>(size / 2);
+  if (byte < 0 || half + static_cast<std::size_t>(halves) > shared_.size()) {
+    if (why.empty()) why = "a store leaves its shared memory";
+    return;
+  }
   for (int n = 0; n < halves; ++n)
     shared_[half + static_cast<std::size_t>(n)] = {value, lane, n, halves};
 }
