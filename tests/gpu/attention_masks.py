@@ -37,9 +37,12 @@ VARIANTS = {
     "bool_128_heads_noturns": (BOOL | {"TURNS": 0}, "bhq"),
     "added_128_112": (ADDED | {"KEYS": 112}, "bq"),
     "added_128_heads": (ADDED, "bhq"),
+    "added_128_heads_noturns": (ADDED | {"TURNS": 0}, "bhq"),
     "added_128_f32": (ADDED | {"MASK_ELEMENT": "f32", "KEYS": 96}, "bq"),
     "bool_64": (BOOL | {"D": 64}, "bq"),
+    "bool_64_noturns": (BOOL | {"D": 64, "TURNS": 0}, "bq"),
     "added_64": (ADDED | {"D": 64}, "bq"),
+    "added_64_noturns": (ADDED | {"D": 64, "TURNS": 0}, "bq"),
     "bool_256_noturns": (BOOL | {"D": 256, "KEYS": 64, "Q_SLOTS": 1, "TURNS": 0}, "bq"),
 }
 
