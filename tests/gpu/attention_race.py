@@ -25,7 +25,7 @@ import core_kernels
 import gemm_kernels
 import wgmma_attention
 from building import run_commands
-from measured import timed, write_rows
+from measured import cold_cache, timed, write_rows
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILE = ROOT / "kernels/attention.py"
@@ -148,14 +148,14 @@ class Case:
 
                 self.add(f"wgmma {json.dumps(candidate['config'])} {launch['knobs']}", call)
 
-    def race(self, flush):
+    def race(self, cache):
         """Milliseconds by name, of torch's backends and the two best of each kind of ours."""
         names = list(self.calls)
-        coarse = dict(zip(names, timed(self.torch, [self.calls[n] for n in names], flush, 3), strict=True))
+        coarse = dict(zip(names, timed(self.torch, [self.calls[n] for n in names], cache, 3), strict=True))
         chosen = [n for n in names if n in ("cudnn", "flash")]
         for kind in ("language", "wgmma"):
             chosen += sorted((n for n in names if n.startswith(kind)), key=coarse.__getitem__)[:2]
-        return dict(zip(chosen, timed(self.torch, [self.calls[n] for n in chosen], flush, 15), strict=True))
+        return dict(zip(chosen, timed(self.torch, [self.calls[n] for n in chosen], cache, 15), strict=True))
 
 
 def row_of(title, spec, times):
@@ -177,13 +177,13 @@ def run(directory, only, results):
     index = [e for e in index if only in wgmma_attention.title(e["problem"])]
     built, failures = gemm_kernels.build(directory, index)
     language = built_by_language(directory)
-    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    cache = cold_cache()
     rows = []
     for entry in index:
         title = wgmma_attention.title(entry["problem"])
         case = Case(torch, entry, language, built)
         failures += [f"{title}: WRONG {name}" for name in case.wrong]
-        rows.append(row_of(title, case.spec, case.race(flush)))
+        rows.append(row_of(title, case.spec, case.race(cache)))
         r = rows[-1]
         best = min((n for n in r["ms"] if n.startswith("language")), key=r["ms"].__getitem__)
         print(

@@ -21,6 +21,7 @@ import sys
 import time
 
 from building import run_commands
+from measured import cold_cache
 
 MARGIN = 4096  # elements before and after each result
 # (M, N, K): whole tiles, edges in every dimension, K below one tile of k, one tile, more tiles than multiprocessors.
@@ -226,12 +227,12 @@ def check(torch, kernel, problem, size):
     return ""
 
 
-def flushed_times(torch, calls, flush, turns):
-    """Median ms of each call, in turns, the L2 cache flushed before each."""
+def flushed_times(torch, calls, cache, turns):
+    """Median ms of each call, in turns, the L2 `cache` (of measured.cold_cache) emptied before each."""
     events = [[] for _ in calls]
     for _ in range(turns):
         for call, found in zip(calls, events, strict=True):
-            flush.zero_()
+            cache.empty()
             begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             begin.record()
             call()
@@ -267,7 +268,7 @@ def race(torch, entrants, size, seconds):
     calls += [
         [kernel.prepared(torch, [*inputs, out], p.ints(size)) for inputs, out in sets] for _, kernel, p in entrants
     ]
-    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    cache = cold_cache()
     try:
         calls[0][0]()
     except RuntimeError as e:
@@ -278,9 +279,9 @@ def race(torch, entrants, size, seconds):
         for peer in calls:
             peer[0]()
         torch.cuda.synchronize()
-    cold = flushed_times(torch, [peer[0] for peer in calls], flush, 30)
+    cold = flushed_times(torch, [peer[0] for peer in calls], cache, 30)
     warm = burst_times(torch, calls, 10, max(4, int(8e12 / problem.flops(size))))
-    again = flushed_times(torch, [peer[1] for peer in calls], flush, 30)
+    again = flushed_times(torch, [peer[1] for peer in calls], cache, 30)
     flops = problem.flops(size) / 1e9
     for i, name in enumerate(["peer", *(name for name, _, _ in entrants)]):
         ms, other, peer = min(cold[i], again[i]), warm[i], min(cold[0], again[0])

@@ -23,7 +23,7 @@ import time
 from building import build
 from gemm_problems import SETS, problems_of
 from gemm_truth import fast_peer, reference, sample, tensors_of
-from measured import timed, write_rows
+from measured import cold_cache, timed, write_rows
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
@@ -137,7 +137,7 @@ class Checked:
         return rms_error(torch, self.cut(self.results), self.want)
 
 
-def check_and_time(torch, entry, built, flush, failures):
+def check_and_time(torch, entry, built, cache, failures):
     p = entry["problem"]
     shown = {k: v for k, v in p.items() if k not in ("realizers", "limit", "check_only", "every_launch")}
     label = p.get("name") or "check " + json.dumps(shown)
@@ -164,7 +164,7 @@ def check_and_time(torch, entry, built, flush, failures):
         print(f"{label[:110]:110s} {'ok' if kernels else 'FAILED'}")
         return None
     peer = fast_peer(torch, p, checked.tensors)
-    coarse = timed(torch, [peer, *(k[0].call for k in kernels)], flush, 3)
+    coarse = timed(torch, [peer, *(k[0].call for k in kernels)], cache, 3)
     order = sorted(range(len(kernels)), key=lambda i: coarse[i + 1])
     best = {}  # the two best launches of a binary, the six best binaries
     for i in order:
@@ -173,7 +173,7 @@ def check_and_time(torch, entry, built, flush, failures):
     for realizer in {kernels[i][1]["realizer"] for i in order}:  # the best of each, however slow
         first = next(i for i in order if kernels[i][1]["realizer"] == realizer)
         chosen += [] if first in chosen else [first]
-    fine = timed(torch, [peer, *(kernels[i][0].call for i in chosen)], flush, 15)
+    fine = timed(torch, [peer, *(kernels[i][0].call for i in chosen)], cache, 15)
     print(f"\n{label}: torch {fine[0]:.4f} ms, rms {checked.peer_error:.2e}; {len(kernels)} launches right")
     for ms, i in sorted(zip(fine[1:], chosen)):
         _, candidate, launch, error = kernels[i]
@@ -207,13 +207,13 @@ def run(directory, only_build, results):
     built, failures = build(directory, index)
     if only_build:
         return 1 if failures else 0
-    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    cache = cold_cache()
     rows = []
     for entry in sorted(index, key=lambda e: not e["problem"].get("check_only", False)):
         for realizer, reason in entry["unsupported"].items():
             failures.append(f"{entry['problem'].get('name')}: {realizer} unsupported: {reason}")
         try:
-            row = check_and_time(torch, entry, built, flush, failures)
+            row = check_and_time(torch, entry, built, cache, failures)
             rows += [row] if row else []
         except (RuntimeError, torch.cuda.OutOfMemoryError) as problem:
             failures.append(f"{entry['problem']}: {str(problem)[:300]}")

@@ -121,17 +121,17 @@ def wrong(torch, problem, rung, kernel) -> str:
     return "" if error <= most else f"{problem.text}: error {error:.2e}, at most {most:.2e}"
 
 
-def measured(torch, problem, rungs, flush) -> dict[str, float]:
+def measured(torch, problem, rungs, cache) -> dict[str, float]:
     """Milliseconds by the number of the rung among all, and of the peer."""
     from measured import timed
 
     fast = [(n, r, k) for n, r, k in rungs if r["name"] != SLOW]
     calls = [problem.call(r, k) for _, r, k in fast] + [problem.of_peer(torch)]
-    times = dict(zip([*(n for n, _, _ in fast), problem.peer], timed(torch, calls, flush, ROUNDS), strict=True))
+    times = dict(zip([*(n for n, _, _ in fast), problem.peer], timed(torch, calls, cache, ROUNDS), strict=True))
     if problem.text == f"{GEMMS[0][0]}^3":
         for n, r, k in rungs:
             if r["name"] == SLOW:
-                (times[n],) = timed(torch, [problem.call(r, k)], flush, SLOW_ROUNDS)
+                (times[n],) = timed(torch, [problem.call(r, k)], cache, SLOW_ROUNDS)
     return times
 
 
@@ -172,10 +172,11 @@ def main() -> int:
     parser.add_argument("--page", action="store_true")
     asked = parser.parse_args()
     import torch
+    from measured import cold_cache
 
     torch.manual_seed(7)
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+    cache = cold_cache()
     kernels, failed, rows = built(RUNGS), False, []
     for (kind, sizes), checked in zip(((Gemm, GEMMS), (Attention, ATTENTIONS)), CHECKED, strict=True):
         rungs = []
@@ -190,7 +191,7 @@ def main() -> int:
                 rungs.append((number, rung, kernel))
         for size in sizes:
             problem = kind(torch, size)
-            times = measured(torch, problem, rungs, flush)
+            times = measured(torch, problem, rungs, cache)
             peer = times[problem.peer]
             for key, ms in times.items():
                 row = {"family": kind.family, "case": problem.text, "precision": "bf16", "ms": round(ms, 5)}

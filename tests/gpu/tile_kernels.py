@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import attention_kernels as attention
 from building import run_commands
+from measured import cold_cache
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KINDS = ("layer_norm", "rms_norm", "softmax")
@@ -186,7 +187,7 @@ def times(calls: list, turns: int = 25) -> list[float]:
     """Median ms of each call, interleaved, the L2 cache flushed before every one."""
     import torch
 
-    flush = torch.empty(256 << 20, dtype=torch.int8, device="cuda")
+    cache = cold_cache()
     samples: list[list[float]] = [[] for _ in calls]
     events = [
         (torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(turns * len(calls))
@@ -196,7 +197,7 @@ def times(calls: list, turns: int = 25) -> list[float]:
     for turn in range(turns):
         for i, call in enumerate(calls):
             start, end = events[turn * len(calls) + i]
-            flush.zero_()
+            cache.empty()
             start.record()
             call()
             end.record()

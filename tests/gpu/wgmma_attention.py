@@ -21,7 +21,7 @@ import time
 
 import attention_kernels as attention
 import gemm_kernels as gemm
-from measured import write_rows
+from measured import cold_cache, write_rows
 
 problem = attention.problem
 REALIZER = "wgmma_attention"
@@ -273,7 +273,7 @@ def check_broken(case: Case, library: pathlib.Path, candidate: dict, limit: floa
         raise Wrong(f"NaN and inf in two queries: RMS error {error:.3e} of the others, at most {limit:.3e}")
 
 
-def race(case: Case, right: list[tuple], flush) -> tuple[str, dict]:
+def race(case: Case, right: list[tuple], cache) -> tuple[str, dict]:
     """The fastest instances and orders beside torch's backends; in words and as a row."""
     torch, p = case.torch, case.p
     theirs = fused(attention.peers(case.spec, case.views()))
@@ -284,12 +284,12 @@ def race(case: Case, right: list[tuple], flush) -> tuple[str, dict]:
         for library, candidate, error in right
         for launch in candidate["launches"]
     ]
-    coarse = gemm.timed(torch, [c[0] for c in calls], flush, 3)
+    coarse = gemm.timed(torch, [c[0] for c in calls], cache, 3)
     best = []
     for realizer in p["realizers"]:
         own = [i for i in range(len(calls)) if calls[i][1]["realizer"] == realizer]
         best += [calls[i] for i in sorted(own, key=lambda i: coarse[i])[: 5 if len(p["realizers"]) == 1 else 3]]
-    fine = gemm.timed(torch, [*theirs.values(), *(c[0] for c in best)], flush, 15)
+    fine = gemm.timed(torch, [*theirs.values(), *(c[0] for c in best)], cache, 15)
     ours = sorted(zip(fine[len(theirs) :], best), key=lambda pair: pair[0])
     operations = 2 * p["batch"] * p["heads"] * p["queries"] * p["keys"] * (p["head_dim"] + p["value_dim"])
     operations /= 2 if p["causal"] else 1
@@ -311,7 +311,7 @@ def race(case: Case, right: list[tuple], flush) -> tuple[str, dict]:
     return "\n".join(lines), row
 
 
-def check_and_race(torch, entry: dict, built: dict, flush, rows: list) -> list[str]:
+def check_and_race(torch, entry: dict, built: dict, cache, rows: list) -> list[str]:
     """What is wrong; `rows` gets what was timed."""
     p, failures, right = entry["problem"], [], []
     candidates = [c for c in entry["candidates"] if c["file"] in built]
@@ -334,7 +334,7 @@ def check_and_race(torch, entry: dict, built: dict, flush, rows: list) -> list[s
         except Wrong as wrong:
             failures.append(f"{candidate['config']}: {wrong}")
     if right and p["race"]:
-        text, row = race(case, right, flush)
+        text, row = race(case, right, cache)
         rows.append(row)
         print(text, flush=True)
     else:
@@ -352,13 +352,13 @@ def run(directory: pathlib.Path, only: str, results: pathlib.Path | None) -> int
     index = [e for e in index if re.search(only, title(e["problem"]))]
     index = [e for e in index if REALIZER in e["problem"]["realizers"] or e["candidates"]]
     built, failures = gemm.build(directory, chosen(index))
-    flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
+    cache = cold_cache()
     for entry in sorted(index, key=lambda e: e["problem"]["race"]):
         name = title(entry["problem"])
         # The kernel language takes fewer problems.
         failures += [f"{name}: unsupported: {why}" for who, why in entry["unsupported"].items() if who == REALIZER]
         try:
-            failures += [f"{name}: {wrong}" for wrong in check_and_race(torch, entry, built, flush, rows)]
+            failures += [f"{name}: {wrong}" for wrong in check_and_race(torch, entry, built, cache, rows)]
         except RuntimeError as fault:  # also out of memory
             failures.append(f"{name}: {str(fault)[:300]}")
             break  # the context is gone after a fault in a kernel

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from tessera.judging.cold_cache import ColdCache
 from tessera.judging.guarded import Guarded
 from tessera.judging.problem import Dataset, Problem, dtype_of
 from tessera.judging.verify import check_form, check_memory, compare
@@ -46,14 +47,12 @@ def reliable(samples: list[float]) -> bool:
 
 
 class CudaClock:
-    """Times one enqueued call by events. Before each, a write of twice the L2 (256 MiB at least) drives everything out of
-    it; then a spin keeps the device busy for as long as the host needs to enqueue the call, so that no gap between
-    launches is timed."""
+    """Times one enqueued call by events. Before each the L2 is emptied; then a spin keeps the device busy for as long as
+    the host needs to enqueue the call, so that no gap between launches is timed."""
 
     def __init__(self, device: torch.device):
         properties = torch.cuda.get_device_properties(device)
-        l2 = getattr(properties, "L2_cache_size", 64 << 20)
-        self._flush = torch.empty(max(2 * l2, 256 << 20), dtype=torch.uint8, device=device)
+        self._cache = ColdCache(device)
         self._cycles_per_ms = getattr(properties, "clock_rate", 2_000_000)  # kHz
 
     def warm(self, call: Callable) -> tuple[float, float]:
@@ -70,7 +69,7 @@ class CudaClock:
 
     def start(self, call: Callable, host_ms: float):
         """Enqueues one timed call; `elapsed` reads it after a synchronize."""
-        self._flush.zero_()
+        self._cache.empty()
         torch.cuda._sleep(int(min(host_ms * 1.5 + 0.02, 20.0) * self._cycles_per_ms))
         before, after = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         before.record()
