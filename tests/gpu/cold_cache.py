@@ -8,6 +8,7 @@ is what it has to move, so `TB/s` says how far it is from the memory's rate. Cal
 
 import argparse
 import json
+import os
 import statistics
 from pathlib import Path
 
@@ -50,6 +51,12 @@ def calls() -> dict:
         x, y = (torch.randn(mib << 18, device="cuda") for _ in range(2))
         out = torch.empty_like(x)
         made[f"add {mib} MiB"] = (lambda x=x, y=y, out=out: torch.add(x, y, out=out)), 3 * (mib << 20)
+    for mib in (32, 112, 512):
+        lines, total = (
+            torch.zeros(mib << 17, device="cuda", dtype=torch.int64),
+            torch.empty((), device="cuda", dtype=torch.int64),
+        )
+        made[f"sum of {mib} MiB"] = (lambda x=lines, y=total: torch.sum(x, dim=0, out=y)), mib << 20
     rows = torch.randn(8192, 4096, device="cuda", dtype=torch.bfloat16)
     weight = torch.ones(4096, device="cuda", dtype=torch.bfloat16)
     made["layer norm 8192x4096"] = (lambda: torch.nn.functional.layer_norm(rows, (4096,), weight)), 4 * rows.numel()
@@ -90,7 +97,14 @@ def main() -> None:
             flush=True,
         )
     if arguments.results:
-        about = {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "cuda": torch.version.cuda}
+        about = {
+            "script": "tests/gpu/cold_cache.py --results FILE",
+            "commit": os.environ.get("TESSERA_COMMIT", ""),
+            "device": torch.cuda.get_device_name(),
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda,
+            "method": f"median of {TURNS} turns, each call behind each way of emptying the L2, behind a spin",
+        }
         arguments.results.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
 
 
