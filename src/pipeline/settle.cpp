@@ -202,7 +202,9 @@ double rest_seconds(double whole) {
 
 double kept_seconds(double rest, double search, double gain) {
   const double share = gain >= much_faster ? 0.75 : 0.5;
-  return rest <= share * search ? rest : 0;
+  if (rest > share * search) return 0;
+  constexpr double little = 0.25;
+  return 2 * rest <= little * search ? 2 * rest : rest;
 }
 
 }  // namespace tessera::pipeline

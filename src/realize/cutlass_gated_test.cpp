@@ -130,6 +130,7 @@ TEST(GatedInOne, EveryElementIsWrittenOnceFromItsTwoAccumulators) {
 }
 
 TEST(GatedInOne, CompilesForHopperWithoutSpills) {
+  if (!thorough()) GTEST_SKIP() << "a minute of nvcc: ./dev test all";
   const auto s = space_of("cutlass_gated_fused", gated(llama));
   ASSERT_TRUE(s) << to_text(s.error());
   for (const Candidate& c : s->candidates) {

@@ -139,6 +139,7 @@ TEST(Parts, EveryAccumulatorMeetsItsPartnerAndItsOperands) {
 
 // 128 accumulators and 64 registers of tables: some of what is not in use may lie in memory.
 TEST(Parts, CompilesForHopper) {
+  if (!thorough()) GTEST_SKIP() << "a minute of nvcc: ./dev test all";
   const auto s = space_of(R"({"m":2048,"n":6144,"k":4096,"epilogue":"scaled_rotary","rotated":5120,
                               "head_dim":128})");
   ASSERT_TRUE(s) << to_text(s.error());

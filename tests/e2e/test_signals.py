@@ -120,6 +120,8 @@ def test_a_second_signal_ends_everything_at_once(tmp_path):
 
 @pytest.mark.parametrize("which", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_stopped_search_keeps_the_best_and_goes_on(tmp_path, which):
+    if which != signal.SIGTERM and not os.environ.get("TESSERA_TEST_ALL"):
+        pytest.skip("under TESSERA_TEST_ALL=1: signals take one way")
     search = Search(tmp_path)
     search.wait_for(" measured: ", times=3)
     while not any((tmp_path / "kernels").rglob("*.so")):  # libraries are measured first

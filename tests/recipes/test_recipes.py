@@ -118,7 +118,9 @@ def tree(tmp_path_factory) -> Tree:
 
     made = Tree(root)
     env = {**os.environ, "CCACHE_DEPEND": "1"}
-    run("cmake", "-S", root, "-B", made.build, "-G", "Ninja", *options_of_the_build(), env=env)
+    apart = ";".join(file for files in ADDED.values() for file in files if file.endswith(".cpp"))
+    options = [*options_of_the_build(), f"-DTESSERA_APART={apart}"]
+    run("cmake", "-S", root, "-B", made.build, "-G", "Ninja", *options, env=env)
     run("ninja", "-C", made.build, "bin/tessera", "rules_tool", "rules_test", "pointwise_test", "realize_test", env=env)
     return made
 
