@@ -1,8 +1,8 @@
 """Complex tensors of a traced module as real ones with a last dim of 2 (real, imaginary part).
 
-Rotary embeddings are often written with complex numbers. The graph has no complex element types: what `view_as_real` would
-give stands for a complex value, and every op on one becomes the real ops that it means. `view_as_complex` and
-`view_as_real` themselves vanish.
+Rotary embeddings are often written with complex numbers, and layers filter what they see by Fourier transforms. The graph has
+no complex element types: what `view_as_real` would give stands for a complex value, and every op on one becomes the real ops
+that it means, a transform an operator of ours (`common/transforms.py`). `view_as_complex` and `view_as_real` themselves vanish.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+
+from tessera.common import transforms
 
 aten = torch.ops.aten
 
@@ -33,6 +35,10 @@ def involved(node: torch.fx.Node) -> bool:
     return is_complex(node.meta.get("val")) or any(is_complex(n.meta.get("val")) for n in node.all_input_nodes)
 
 
+def _handler(node: torch.fx.Node) -> str:
+    return "_" + node.target._schema.name.removeprefix("aten::").removeprefix("_")
+
+
 class Unsupported(Exception):
     """The op has no form on real and imaginary parts here; the text says why."""
 
@@ -45,11 +51,14 @@ class Lowering:
         self.emit, self.of = emit, of
 
     def __call__(self, node: torch.fx.Node) -> Real:
-        name = node.target._schema.name.removeprefix("aten::")
-        handler = getattr(self, f"_{name.removeprefix('_')}", None)
-        if handler is None:
+        if not self.has(node):
+            name = node.target._schema.name.removeprefix("aten::")
             raise Unsupported(f"`{name}` of complex tensors is not expressed by real ops")
-        return handler(node, *node.args, **node.kwargs)
+        return getattr(self, _handler(node))(node, *node.args, **node.kwargs)
+
+    @classmethod
+    def has(cls, node: torch.fx.Node) -> bool:
+        return hasattr(cls, _handler(node))
 
     # Parts and pairs
 
@@ -85,9 +94,26 @@ class Lowering:
         z = self.of(z)
         return self.pair(self.part(z, 0), self.emit(aten.neg.default, self.part(z, 1)))
 
+    _conj_physical = _conj
+
+    def _angle(self, node, z):
+        z = self.of(z)
+        return self.emit(aten.atan2.default, self.part(z, 1), self.part(z, 0))
+
     def _abs(self, node, z):
         z = self.of(z)
         return self.emit(aten.sqrt.default, self.emit(aten.sum.dim_IntList, self.emit(aten.mul.Tensor, z, z), [-1]))
+
+    # Transforms
+
+    def _fft_c2c(self, node, z, dim, normalization, forward):
+        return self.emit(transforms.fft_c2c, self.of(z), _dims(z, dim), normalization, forward)
+
+    def _fft_r2c(self, node, x, dim, normalization, onesided):
+        return self.emit(transforms.fft_r2c, self.of(x), _dims(x, dim), normalization, onesided)
+
+    def _fft_c2r(self, node, z, dim, normalization, last_dim_size):
+        return self.emit(transforms.fft_c2r, self.of(z), _dims(z, dim), normalization, last_dim_size)
 
     # Arithmetic
 
@@ -104,16 +130,22 @@ class Lowering:
             z, w = w, z
         if not (isinstance(w, torch.fx.Node) and is_complex(w.meta["val"])):
             return self.emit(aten.mul.Tensor, self.of(z), self._factor(w))
-        z, w = self.of(z), self.of(w)
-        a, b, c, d = self.part(z, 0), self.part(z, 1), self.part(w, 0), self.part(w, 1)
+        return self._product_of(lambda x, y: self.emit(aten.mul.Tensor, x, y), z, w)
 
-        def product(x, y):
-            return self.emit(aten.mul.Tensor, x, y)
-
+    def _product_of(self, product, z, w):
+        """By four real products; by two where a factor is real."""
+        z, w = ([self.part(self.of(x), i) for i in range(2)] if is_complex(x.meta["val"]) else [self.of(x)] for x in (z, w))
+        if len(z) == 1 or len(w) == 1:
+            return self.pair(product(z[0], w[0]), product(z[-1], w[-1]))
         return self.pair(
-            self.emit(aten.sub.Tensor, product(a, c), product(b, d)),
-            self.emit(aten.add.Tensor, product(a, d), product(b, c)),
+            self.emit(aten.sub.Tensor, product(z[0], w[0]), product(z[1], w[1])),
+            self.emit(aten.add.Tensor, product(z[0], w[1]), product(z[1], w[0])),
         )
+
+    def _mm(self, node, z, w):
+        return self._product_of(lambda x, y: self.emit(node.target, x, y), z, w)
+
+    _bmm = _mm
 
     def _div(self, node, z, w):
         if isinstance(w, torch.fx.Node) and is_complex(w.meta["val"]):
@@ -127,6 +159,14 @@ class Lowering:
 
     def _add(self, node, z, w):
         return self._sum_of(aten.add.Tensor, z, w)
+
+    def _sum(self, node, z, dim=None, keepdim=False, **kwargs):
+        if kwargs.get("dtype") is not None:
+            raise Unsupported("a sum in another type")
+        every = list(range(z.meta["val"].dim()))
+        return self.emit(_over_dims[node.target._schema.name], self.of(z), _dims(z, dim) if dim else every, keepdim)
+
+    _mean = _sum
 
     def _sub(self, node, z, w):
         return self._sum_of(aten.sub.Tensor, z, w)
@@ -144,6 +184,9 @@ class Lowering:
     def _to_copy(self, node, z, *, dtype=None, **kwargs):
         if dtype is not None and dtype not in _real_of:
             raise Unsupported("a conversion to a real type")
+        if not is_complex(z.meta["val"]):
+            x = self.emit(aten._to_copy.default, self.of(z), dtype=_real_of[dtype], **kwargs)
+            return self.pair(x, self.emit(aten.zeros_like.default, x))
         return self.emit(aten._to_copy.default, self.of(z), dtype=_real_of.get(dtype), **kwargs)
 
     def _sized(self, node, z, size, **kwargs):
@@ -156,6 +199,27 @@ class Lowering:
 
     _select = _slice = _unsqueeze = _squeeze = _at_dim
 
+    def _slice_scatter(self, node, z, source, dim=0, *args, **kwargs):
+        if not is_complex(source.meta["val"]):
+            raise Unsupported("real numbers written into a complex tensor")
+        dim = dim if dim >= 0 else dim - 1
+        return self.emit(node.target, self.of(z), self.of(source), dim, *args, **kwargs)
+
+    _select_scatter = _slice_scatter
+
+    def _copy(self, node, z, source, *args):
+        if not (is_complex(z.meta["val"]) and is_complex(source.meta["val"])):
+            raise Unsupported("a copy between complex and real tensors")
+        return self.emit(node.target, self.of(z), self.of(source), *args)
+
+    def _roll(self, node, z, shifts, dims=()):
+        if not dims:
+            raise Unsupported("a roll of all elements")
+        return self.emit(node.target, self.of(z), shifts, _dims(z, dims))
+
+    def _flip(self, node, z, dims):
+        return self.emit(node.target, self.of(z), _dims(z, dims))
+
     def _transpose(self, node, z, a, b):
         return self.emit(node.target, self.of(z), *(d if d >= 0 else d - 1 for d in (a, b)))
 
@@ -167,3 +231,24 @@ class Lowering:
         return self.emit(node.target, [self.of(t) for t in tensors], dim if dim >= 0 else dim - 1)
 
     _cat = _stack = _joined
+
+    # New tensors
+
+    def _zeros(self, node, size, *, dtype=None, **kwargs):
+        return self.emit(aten.zeros.default, [*size, 2], dtype=_real_of[dtype], **kwargs)
+
+    def _new_zeros(self, node, x, size, *, dtype=None, **kwargs):
+        return self.emit(aten.new_zeros.default, self.of(x), [*size, 2], dtype=_real_of.get(dtype), **kwargs)
+
+    def _zeros_like(self, node, z, *, dtype=None, **kwargs):
+        if not is_complex(z.meta["val"]) or not is_complex(node.meta["val"]):
+            raise Unsupported("zeros of another kind than what they are like")
+        return self.emit(aten.zeros_like.default, self.of(z), dtype=_real_of.get(dtype), **kwargs)
+
+
+_over_dims = {"aten::sum": aten.sum.dim_IntList, "aten::mean": aten.mean.dim}
+
+
+def _dims(x: torch.fx.Node, dims) -> list[int]:
+    """Counted from 0, so that the dim of the parts does not shift them."""
+    return [d % x.meta["val"].dim() for d in dims]

@@ -251,7 +251,7 @@ class Builder:
             mode = node.meta["val"].fake_mode if hasattr(node.meta["val"], "fake_mode") else contextlib.nullcontext()
             with mode, torch.no_grad():
                 val = target(*[fake(a) for a in args], **kwargs)
-            name = self._fresh(f"{node.name}_{target._schema.name.removeprefix('aten::')}")
+            name = self._fresh(f"{node.name}_{target._schema.name.partition('::')[2]}")
             self._value(name, val, "node")
             self._record(node, name, target, self._encoded(node, target, args, kwargs), [name])
             return Real(name, val)

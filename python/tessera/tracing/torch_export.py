@@ -15,6 +15,7 @@ from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.common.precision import legacy_readable_flags
 from tessera.common.recurrent import recurrent_shapes
 from tessera.tracing import model_caches
+from tessera.tracing.composites import take_complex_apart
 from tessera.tracing.literals import literals, storages_alive
 
 
@@ -33,6 +34,7 @@ def export(module: nn.Module, args: tuple, kwargs: dict) -> Exported:
             exported, complaints = _exported(module, args, kwargs)
         if exported is None:
             raise complaints[0]
+        take_complex_apart(exported)
         return Exported(exported, literals(exported, alive))
     except Error:
         raise
