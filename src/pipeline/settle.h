@@ -58,8 +58,9 @@ int64_t allowed_bytes(int64_t peak_bytes, int64_t resident_bytes);
 double rest_seconds(double whole);
 /// Of a search of `search` seconds, what is kept for that: twice of it where that is at most a
 /// quarter of the search, for the plan of products alone and the whole one; else once; or 0 where
-/// it is more than half of the search; more than three quarters where Inductor makes the module `gain` times as
-/// fast as eager and that is `much_faster`: a plan without it would lose whatever was found.
+/// it is more than half of the search, or more than three quarters where Inductor makes the module
+/// `gain` times as fast as eager and that is `much_faster`: a plan without it would lose whatever
+/// was found.
 double kept_seconds(double rest, double search, double gain);
 
 /// Past this share the noise of a clock says that something else ran: no comparison rests on it

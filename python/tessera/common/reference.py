@@ -12,7 +12,7 @@ import math
 
 import torch
 
-from tessera.common import transforms  # noqa: F401: its operators are looked up by name
+from tessera.common import transforms  # noqa: F401 - its operators are looked up by name
 from tessera.common.errors import fail
 
 _memory_formats = {

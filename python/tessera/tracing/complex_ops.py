@@ -134,7 +134,9 @@ class Lowering:
 
     def _product_of(self, product, z, w):
         """By four real products; by two where a factor is real."""
-        z, w = ([self.part(self.of(x), i) for i in range(2)] if is_complex(x.meta["val"]) else [self.of(x)] for x in (z, w))
+        z, w = (
+            [self.part(self.of(x), i) for i in range(2)] if is_complex(x.meta["val"]) else [self.of(x)] for x in (z, w)
+        )
         if len(z) == 1 or len(w) == 1:
             return self.pair(product(z[0], w[0]), product(z[-1], w[-1]))
         return self.pair(

@@ -175,10 +175,10 @@ class Builder:
             raise fail(
                 "TS0205",
                 "graph.unsupported_dtype",
-                f"`{name}` is a {val.layout} tensor of {val.dtype}",
+                f"`{target or name}` is a {val.layout} tensor of {val.dtype}",
                 expected="strided tensors of floating, integer or boolean type",
                 helps=[
-                    "take and return complex tensors as torch.view_as_real(z)" if val.is_complex() else "convert it",
+                    _HELP_COMPLEX.get(origin, _HELP_COMPLEX[""]) if val.is_complex() else "convert it",
                     "or optimize the submodules that have no such tensors",
                     BY_GRAPHS,
                 ],
@@ -356,6 +356,10 @@ class Builder:
         return outputs, mutations, results
 
 
+_HELP_COMPLEX = {
+    "parameter": "keep it as pairs, nn.Parameter(torch.view_as_real(w)), and take torch.view_as_complex(self.w) in forward",
+    "": "take and return complex tensors as torch.view_as_real(z)",
+}
 _frame = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _torch_folder = os.path.dirname(torch.__file__) + os.sep
 
