@@ -38,7 +38,8 @@ std::string Key::hash() const {
 }
 
 std::string measuring_policy() {
-  return "3: interleaved with an anchor, L2 emptied by reads, median with 95% interval; finalists under load "
+  return "3: interleaved with an anchor, L2 emptied by reads, median with 95% interval; finalists "
+         "under load "
          "as well";
 }
 
