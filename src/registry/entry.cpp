@@ -39,8 +39,7 @@ std::string Key::hash() const {
 
 std::string measuring_policy() {
   return "3: interleaved with an anchor, L2 emptied by reads, median with 95% interval; finalists "
-         "under load "
-         "as well";
+         "under load as well";
 }
 
 std::filesystem::path default_place() {
