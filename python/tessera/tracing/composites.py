@@ -43,6 +43,9 @@ def _exchange(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
     parts = _traced(node, given)
     if parts is None or any(n.op == "get_attr" for n in parts.nodes) or not _changes_nothing(parts):
         return False
+    (result,) = next(n for n in parts.nodes if n.op == "output").args
+    if not isinstance(result, torch.fx.Node):  # several results
+        return False
     places = [n for n in parts.nodes if n.op == "placeholder"]
     with graph.inserting_before(node):
         made = dict(zip(places, given, strict=True))
@@ -50,9 +53,6 @@ def _exchange(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
             if part.op == "call_function":
                 made[part] = graph.node_copy(part, lambda n: made[n])
                 made[part].meta |= {key: node.meta[key] for key in _PLACE if key in node.meta}
-    (result,) = next(n for n in parts.nodes if n.op == "output").args
-    if not isinstance(result, torch.fx.Node):
-        return False
     node.replace_all_uses_with(made[result])
     graph.erase_node(node)
     return True
@@ -63,7 +63,7 @@ def _changes_nothing(parts: torch.fx.Graph) -> bool:
     what comes later reads its result."""
     place = {node: i for i, node in enumerate(parts.nodes)}
     for node in parts.nodes:
-        if node.op != "call_function" or not node.target._schema.is_mutable:
+        if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
             continue
         later = [user for user in node.args[0].users if place[user] > place[node]]
         if node.target not in _of_form or later:
@@ -86,4 +86,7 @@ def _traced(node: torch.fx.Node, given: list[torch.fx.Node]) -> torch.fx.Graph |
 
     with values[0].fake_mode, torch.no_grad():
         plain = [torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device=v.device) for v in values]
-        return make_fx(torch.func.functionalize(run))(*plain).graph
+        try:
+            return make_fx(torch.func.functionalize(run))(*plain).graph
+        except Exception:  # noqa: BLE001 - of many kinds; the op stays whole, and is refused by its place
+            return None
