@@ -53,7 +53,7 @@ def calls() -> dict:
         made[f"add {mib} MiB"] = (lambda x=x, y=y, out=out: torch.add(x, y, out=out)), 3 * (mib << 20)
     for mib in (32, 112, 512):
         lines, total = (
-            torch.zeros(mib << 17, device="cuda", dtype=torch.int64),
+            torch.randint(1 << 40, (mib << 17,), device="cuda"),
             torch.empty((), device="cuda", dtype=torch.int64),
         )
         made[f"sum of {mib} MiB"] = (lambda x=lines, y=total: torch.sum(x, dim=0, out=y)), mib << 20
