@@ -62,6 +62,7 @@ Json json_of(const Measured& m) {
             {"bound", m.bound},
             {"unreliable", m.unreliable},
             {"elsewhere", m.elsewhere},
+            {"busy", m.busy},
             {"peers", Json::array()}};
   if (m.ms > 0) j["share_of_roofline"] = m.floor_ms / m.ms;
   for (const Peer& p : m.peers)
@@ -76,7 +77,8 @@ Measured measured_of(const Json& j) {
              .floor_ms = j.at("floor_ms"),
              .bound = j.at("bound"),
              .unreliable = j.at("unreliable"),
-             .elsewhere = j.value("elsewhere", 0.0)};
+             .elsewhere = j.value("elsewhere", 0.0),
+             .busy = j.value("busy", std::vector<std::string>{})};
   for (const Json& p : j.at("peers"))
     m.peers.push_back(
         {.name = p.at("name"), .ms = p.at("ms"), .ci95 = p.at("ci95"), .reason = p.at("reason")});

@@ -87,12 +87,13 @@ struct Peer {
 
 struct Measured {
   double ms = 0;
-  double ci95 = 0;          // half of the interval
-  double sustained_ms = 0;  // a call back to back; 0: not measured
-  double floor_ms = 0;      // of the roofline
-  std::string bound;        // "memory", "arithmetic", "launch"
-  bool unreliable = false;  // the machine was too noisy
-  double elsewhere = 0;     // processors that other processes kept busy meanwhile
+  double ci95 = 0;                // half of the interval
+  double sustained_ms = 0;        // a call back to back; 0: not measured
+  double floor_ms = 0;            // of the roofline
+  std::string bound;              // "memory", "arithmetic", "launch"
+  bool unreliable = false;        // the machine was too noisy
+  double elsewhere = 0;           // processors that other processes kept busy meanwhile
+  std::vector<std::string> busy;  // the busiest of these: "python3 (pid 4711, 1.7 processors)"
   std::vector<Peer> peers;
 };
 

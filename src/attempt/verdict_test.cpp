@@ -103,6 +103,24 @@ TEST(Verdict, ATimeThatCannotBeReliedOnIsSaidToBeSo) {
   EXPECT_NE(to_text(v).find(words), std::string::npos);
 }
 
+TEST(Verdict, ErrorsAndSpreadsAreSaid) {
+  Verdict v = whole();
+  v.errors = {{"rms_error", 1.25e-7},
+              {"max_error", 3e-6},
+              {"baseline_rms_error", 1e-7},
+              {"baseline_max_error", 2e-6},
+              {"budget", {{"rms", 2e-7}, {"max", 8e-6}}}};
+  v.measured->peers = {{.name = "eager", .ms = 2, .ci95 = 0.25}};
+  v.measured->elsewhere = 1e6;
+  v.measured->busy = {"cc1plus (pid 7, 1.9 processors)"};
+  const std::string text = to_text(v);
+  for (const char* part :
+       {"rms 1.25e-07 (eager 1e-07, 2e-07 is allowed)", "greatest 3e-06 (eager 2e-06, 8e-06 is",
+        "(2 ms +- 0.25)", "most of all cc1plus (pid 7, 1.9 processors)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(to_json(verdict_from_json(to_json(v))), to_json(v));
+}
+
 TEST(Symptom, TheMostTellingComeFirstAndThreeAtMost) {
   Verdict v = whole();
   v.wrong->depends = Json::array();
@@ -115,7 +133,9 @@ TEST(Symptom, TheMostTellingComeFirstAndThreeAtMost) {
 TEST(Symptom, FarFromTheRooflineWithTunablesAndWithout) {
   Verdict v;
   v.measured = Measured{.ms = 1, .floor_ms = 0.4, .bound = "memory"};
-  EXPECT_EQ(symptoms_of(v), std::vector<std::string>{"far from the roofline"});
+  EXPECT_EQ(symptoms_of(v), std::vector<std::string>{"far from the memory's rate"});
+  v.measured->bound = "arithmetic";
+  EXPECT_EQ(symptoms_of(v), std::vector<std::string>{"far from the arithmetic's rate"});
   v.variants = {Variant{}, Variant{}};
   EXPECT_EQ(symptoms_of(v),
             std::vector<std::string>{"far from the roofline with all choices of tunables"});
@@ -173,7 +193,7 @@ TEST(Symptom, ThoseThatNoHostKernelBringsAbout) {
   v = {};
   v.measured = Measured{.ms = 3, .floor_ms = 1, .bound = "memory", .peers = {{"eager", 2}}};
   EXPECT_EQ(symptoms_of(v),
-            (std::vector<std::string>{"slower than PyTorch", "far from the roofline"}));
+            (std::vector<std::string>{"slower than PyTorch", "far from the memory's rate"}));
   v.measured = Measured{.ms = 1, .floor_ms = 0.9, .bound = "memory", .peers = {{"eager", 2}}};
   EXPECT_TRUE(symptoms_of(v).empty());
 }

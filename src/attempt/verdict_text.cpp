@@ -27,6 +27,24 @@ std::string wrong_of(const Wrong& w) {
   return out;
 }
 
+/// Relative, against the meaning in fp64.
+std::string errors_of(const Json& errors) {
+  const auto of = [&](const char* key) {
+    const Json value = errors.value(key, Json());
+    return value.is_number() ? fmt::format("{:.3g}", value.get<double>()) : std::string("unknown");
+  };
+  if (!errors.contains("rms_error")) return "";
+  const Json budget = errors.value("budget", Json::object());
+  const auto allowed = [&](const char* key) {
+    return budget.contains(key) && budget.at(key).is_number()
+               ? fmt::format(", {:.3g} is allowed", budget.at(key).get<double>())
+               : std::string();
+  };
+  return fmt::format("errors: rms {} (eager {}{}), greatest {} (eager {}{})\n", of("rms_error"),
+                     of("baseline_rms_error"), allowed("rms"), of("max_error"),
+                     of("baseline_max_error"), allowed("max"));
+}
+
 std::string times_of(const Measured& m) {
   std::string out = fmt::format("time: {:.4g} ms +- {:.2g}\n", m.ms, m.ci95);
   if (m.unreliable)
@@ -35,13 +53,13 @@ std::string times_of(const Measured& m) {
         "not known; run it again when the machine is quiet\n";
   if (Elsewhere::disturbs(m.elsewhere))
     out += fmt::format(
-        "other processes kept {:.1f} processors busy meanwhile: all times may be too long, those "
-        "of "
-        "many threads most\n",
-        m.elsewhere);
+        "other processes kept {:.1f} processors busy meanwhile{}{}: all times may be too long, "
+        "those of many threads most\n",
+        m.elsewhere, m.busy.empty() ? "" : ", most of all ", fmt::join(m.busy, ", "));
   for (const Peer& p : m.peers) {
     if (p.ms > 0)
-      out += fmt::format("  {:.2f}x of {} ({:.4g} ms)\n", p.ms / m.ms, p.name, p.ms);
+      out +=
+          fmt::format("  {:.2f}x of {} ({:.4g} ms +- {:.2g})\n", p.ms / m.ms, p.name, p.ms, p.ci95);
     else
       out += fmt::format("  {}: no time, {}\n", p.name, p.reason);
   }
@@ -75,6 +93,7 @@ std::string to_text(const Verdict& v) {
   }
   for (const Diagnostic& d : v.diagnostics) out += tessera::to_text(d);
   if (v.wrong) out += wrong_of(*v.wrong);
+  out += errors_of(v.errors);
   if (v.measured) out += times_of(*v.measured);
   out += variants_of(v);
   for (const std::string& w : v.warnings) out += fmt::format("compiler: {}\n", w);

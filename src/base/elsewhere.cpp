@@ -42,6 +42,7 @@ int64_t busy_ticks() {
 }
 
 struct Process {
+  std::string program;
   int parent = 0;
   int64_t ticks = 0;  // its own, and of children that have ended and were waited for
 };
@@ -56,11 +57,11 @@ std::map<int, Process> processes() {
     std::ifstream in(entry.path() / "stat");
     std::string text;
     std::getline(in, text);
-    const std::size_t end = text.rfind(')');
-    if (end == std::string::npos) continue;
+    const std::size_t open = text.find('('), end = text.rfind(')');
+    if (open == std::string::npos || end == std::string::npos) continue;
     std::istringstream fields(text.substr(end + 1));
     std::string state;
-    Process p;
+    Process p{.program = text.substr(open + 1, end - open - 1)};
     fields >> state >> p.parent;
     // Behind these stand nine fields, then utime, stime, cutime and cstime.
     constexpr int between = 9, times = 4;
@@ -72,17 +73,17 @@ std::map<int, Process> processes() {
   return out;
 }
 
-int64_t own_ticks() {
-  const std::map<int, Process> all = processes();
-  const int self = ::getpid();
-  int64_t out = 0;
-  for (const auto& [pid, process] : all) {
-    int at = pid;
-    while (at > 1 && at != self && all.contains(at)) at = all.at(at).parent;
-    if (at == self) out += process.ticks;
-  }
-  return out;
+bool is_below(int pid, int ancestor, const std::map<int, Process>& all) {
+  while (pid > 1 && pid != ancestor && all.contains(pid)) pid = all.at(pid).parent;
+  return pid == ancestor;
 }
+
+double ticks_a_second() {
+  return static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
+
+/// Ticks are of ten milliseconds: of less than half a second they say nothing.
+constexpr double least_seconds = 0.5;
 
 }  // namespace
 
@@ -91,16 +92,45 @@ Elsewhere::Elsewhere() : begin_(now()) {}
 Elsewhere::Ticks Elsewhere::now() {
   using std::chrono::steady_clock;
   const std::chrono::duration<double> at = steady_clock::now().time_since_epoch();
-  return {.busy = busy_ticks(), .own = own_ticks(), .seconds = at.count()};
+  Ticks out{.busy = busy_ticks(), .seconds = at.count()};
+  const std::map<int, Process> all = processes();
+  const int self = ::getpid();
+  for (const auto& [pid, process] : all) {
+    if (is_below(pid, self, all))
+      out.own += process.ticks;
+    else
+      out.others[pid] = {
+          .program = process.program, .pid = pid, .processors = static_cast<double>(process.ticks)};
+  }
+  return out;
+}
+
+std::vector<Elsewhere::Busy> Elsewhere::busiest(std::size_t most) const {
+  constexpr double least = 0.1;
+  const Ticks end = now();
+  const double seconds = end.seconds - begin_.seconds;
+  std::vector<Busy> out;
+  for (const auto& [pid, after] : end.others) {
+    const auto before = begin_.others.find(pid);
+    // Of one that began meanwhile all is counted. The number may be another process' by now.
+    const bool same = before != begin_.others.end() && before->second.program == after.program;
+    const double ticks = after.processors - (same ? before->second.processors : 0);
+    Busy one = after;
+    one.processors = ticks / ticks_a_second() / seconds;
+    if (seconds >= least_seconds && one.processors >= least) out.push_back(one);
+  }
+  std::sort(out.begin(), out.end(),
+            [](const Busy& a, const Busy& b) { return a.processors > b.processors; });
+  if (out.size() > most) out.resize(most);
+  return out;
 }
 
 double Elsewhere::processors() const {
   const Ticks end = now();
   const double seconds = end.seconds - begin_.seconds;
-  const double others = static_cast<double>((end.busy - begin_.busy) - (end.own - begin_.own)) /
-                        static_cast<double>(::sysconf(_SC_CLK_TCK));
-  // Ticks are of ten milliseconds: of less than half a second they say nothing.
-  return seconds < 0.5 ? 0 : std::max(0.0, others / seconds);
+  const double others =
+      static_cast<double>((end.busy - begin_.busy) - (end.own - begin_.own)) / ticks_a_second();
+  return seconds < least_seconds ? 0 : std::max(0.0, others / seconds);
 }
 
 bool Elsewhere::disturbs(double processors) {

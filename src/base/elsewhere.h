@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace tessera {
 
@@ -12,14 +15,23 @@ class Elsewhere {
   /// Processors that were kept busy since, on average, by others than this process and those below
   /// it, of those that this process may run on. 0 where /proc does not say.
   [[nodiscard]] double processors() const;
+  struct Busy {
+    std::string program;  // as /proc/PID/stat names it
+    int pid = 0;
+    double processors = 0;  // that it kept busy on average
+  };
+  /// The busiest of these others, `most` of them, each with a tenth of a processor at least. A
+  /// machine's other containers are not seen.
+  [[nodiscard]] std::vector<Busy> busiest(std::size_t most = 3) const;
   /// Whether that is more than a quarter of them: times of threads that wait for each other are
   /// then off, all by as much, so that no spread shows it.
   [[nodiscard]] static bool disturbs(double processors);
 
  private:
   struct Ticks {
-    int64_t busy = 0;  // of the processors
-    int64_t own = 0;   // of this process and those below it
+    int64_t busy = 0;                 // of the processors
+    int64_t own = 0;                  // of this process and those below it
+    std::map<int, Busy> others = {};  // by pid; `processors` in ticks since its start
     double seconds = 0;
   };
   static Ticks now();

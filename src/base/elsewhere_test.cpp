@@ -67,8 +67,14 @@ TEST(Elsewhere, WorkOfOthersCounts) {
   const Elsewhere busy;
   std::this_thread::sleep_for(milliseconds(1500));
   const double seen = busy.processors();
+  const std::vector<Elsewhere::Busy> busiest = busy.busiest(64);
   ::kill(other, SIGKILL);
   EXPECT_GT(seen, 0.2);
+  const auto is_it = [&](const Elsewhere::Busy& b) { return b.pid == other; };
+  const auto found = std::find_if(busiest.begin(), busiest.end(), is_it);
+  ASSERT_NE(found, busiest.end());
+  EXPECT_GE(found->processors, 0.1);
+  EXPECT_FALSE(found->program.empty());
 }
 
 TEST(Elsewhere, AQuarterOfTheProcessorsDisturbs) {

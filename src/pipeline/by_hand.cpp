@@ -49,7 +49,8 @@ Failure failure_of(const tune::Trial& trial) {
 
 Json errors_of(const Json& reply) {
   Json out = Json::object();
-  for (const char* key : {"rms_error", "max_error", "baseline_rms_error", "baseline_max_error"}) {
+  for (const char* key :
+       {"rms_error", "max_error", "baseline_rms_error", "baseline_max_error", "budget"}) {
     if (reply.contains(key)) out[key] = reply.at(key);
   }
   return out;

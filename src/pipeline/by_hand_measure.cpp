@@ -12,6 +12,9 @@ using attempt::Verdict;
 using kernel::Candidate;
 using kernel::Kind;
 
+/// A noisy machine may be quiet a moment later. Builds are in the cache by then.
+constexpr int most_measurements = 3;
+
 /// The sweep's seconds: what was asked for, and at least what one build may take (by_hand.h).
 double seconds_of(const Session& s, const ByHand& given) {
   return std::max(s.options.seconds, 10.0 * static_cast<double>(given.limit.count()));
@@ -145,7 +148,10 @@ void settle(const Session& s, const Work& w, Verdict& v, const evaluate::Tuned& 
     return;
   }
   if (first.evidence.unreliable) {
-    v.standing = "the machine was too noisy for its time: not stored";
+    v.standing = fmt::format(
+        "in {} measurements its times differed by more than a factor of two: not stored; run it "
+        "again when the machine is quiet",
+        most_measurements);
     return;
   }
   const bool any = w.own && !w.own->winners.empty();
@@ -157,6 +163,11 @@ void settle(const Session& s, const Work& w, Verdict& v, const evaluate::Tuned& 
                                 : "the fastest there is; the registry is not used";
 }
 
+bool noisy(const Verdict& v, const evaluate::Tuned& tuned) {
+  return (v.measured && v.measured->unreliable) ||
+         (!tuned.winners.empty() && tuned.winners.front().evidence.unreliable);
+}
+
 }  // namespace
 
 Status measure_by_hand(Session& s, Work& work, const ByHand& given,
@@ -165,12 +176,26 @@ Status measure_by_hand(Session& s, Work& work, const ByHand& given,
   const std::atomic<bool>& stop = s.context.stop != nullptr ? *s.context.stop : never;
   const rules::Pattern& p = s.pattern(work.patterns.front());
   const Field f = field_of(s, work, given, variants);
-  const Elsewhere others;
-  TESSERA_TRY(tuned, s.tools.evaluator->tune(
-                         p, f.candidates, Json::array(), seconds_of(s, given), stop,
-                         [&](const Json& event) { s.say("try", event.value("message", "")); }));
-  take_times(s, p, f, last_words(f, tuned), tuned, v);
-  if (v.measured) v.measured->elsewhere = others.processors();
+  const std::vector<attempt::Variant> refused = v.variants;
+  evaluate::Tuned tuned;
+  for (int turn = 1; turn <= most_measurements; ++turn) {
+    const Elsewhere others;
+    TESSERA_TRY(measured, s.tools.evaluator->tune(
+                              p, f.candidates, Json::array(), seconds_of(s, given), stop,
+                              [&](const Json& e) { s.say("try", e.value("message", "")); }));
+    tuned = std::move(measured);
+    v.variants = refused;
+    v.measured.reset();
+    take_times(s, p, f, last_words(f, tuned), tuned, v);
+    if (v.measured) {
+      v.measured->elsewhere = others.processors();
+      for (const Elsewhere::Busy& b : others.busiest())
+        v.measured->busy.push_back(
+            fmt::format("{} (pid {}, {:.1f} processors)", b.program, b.pid, b.processors));
+    }
+    if (s.stopped() || !noisy(v, tuned) || turn == most_measurements) break;
+    s.say("try", "the machine was noisy: timing " + given.source.file + " once more");
+  }
   settle(s, work, v, tuned);
   if (!v.won || !s.tools.registry || s.stopped()) return {};
   // torch.compile is a peer, which no plan places.

@@ -19,6 +19,7 @@ class Model(torch.nn.Module):
         return shares, torch.sort(x, 1).values * 2
 
 
+
 def get_inputs():
     return [torch.randn(24, 20), torch.randn(24, 20)]
 """
@@ -67,3 +68,38 @@ def test_what_is_moved_joined_and_scanned_is_right_and_what_is_missing_is_named(
     done = tessera(tmp_path, "try", "model.py", patterns["sorted"], "--source", "sorted.cpp", "--peers", "eager")
     verdict = json.loads(done.stdout)
     assert verdict["failure"] == "does_not_compile" and "aten.sort" in verdict["cause"], verdict
+
+
+WINDOWS = """
+import torch
+from torch.nn import functional as F
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        x = F.pad(F.pad(F.pad(x, (2, 1), mode="reflect"), (1, 1), mode="replicate"), (1, 2), mode="circular")
+        spans = x.unfold(2, 4, 3).amax(-1).repeat(2, 1, 1, 2)
+        return spans, x.unfold(1, 2, 1).mean(-1).repeat_interleave(2, 2)
+
+
+def get_inputs():
+    return [torch.randn(3, 5, 9)]
+"""
+OF_WINDOWS = ["pad", "pad_1", "pad_2", "unfold", "amax", "repeat", "unfold_1", "mean", "repeat_interleave"]
+
+
+def test_windows_repeats_and_pads_of_every_mode_are_right(tmp_path):
+    (tmp_path / "model.py").write_text(WINDOWS)
+    found = json.loads(tessera(tmp_path, "discover", "model.py").stdout)
+    assert found["proposable"] == [OF_WINDOWS], found["proposable"]
+    rows = [{"name": "windows", "nodes": found["proposable"][0], "rationale": ""}]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    found = json.loads(tessera(tmp_path, "discover", "model.py", "--propose", "rows.json").stdout)
+    assert found["proposable"] == [], "it is a pattern now"
+    pattern = found["proposals"][0]["pattern"]
+    made = json.loads(tessera(tmp_path, "try", "model.py", pattern, "--skeleton").stdout)
+    assert made["missing"] == []
+    (tmp_path / "windows.cpp").write_text(made["text"])
+    done = tessera(tmp_path, "try", "model.py", pattern, "--source", "windows.cpp", "--peers", "eager")
+    verdict = json.loads(done.stdout)
+    assert verdict["passed"] and verdict["errors"]["budget"]["rms"] > 0, verdict

@@ -8,6 +8,7 @@ from pathlib import Path
 
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 MOST_OF_ANSWER = 48 * 1024  # bytes of files in an answer: about 12,000 tokens
+MOST_OF_SEVERAL = 4 * 1024  # of one of several files: a folder's long ones are read when they are wanted
 
 
 class Refused(Exception):
@@ -60,13 +61,13 @@ def given(place: Place, p: dict, value: str | dict, folder: Path) -> str:
 
 
 def produced(files: dict[str, Path], folder: Path, with_text: bool) -> list[dict]:
-    """Every file of a call, by its address; with their text, where it was asked for, as many as an answer takes, the short
-    ones first."""
+    """Every file of a call, by its address. Where it was asked for: with the text of the only file, or of the short ones
+    among several, as many as an answer takes."""
     rows, left = {uri: row_of(uri, path, folder) for uri, path in files.items()}, MOST_OF_ANSWER
     for row in sorted(rows.values(), key=lambda row: row["bytes"]):
         if not with_text:
             row["left_out"] = "`output` was not asked for"
-        elif row["bytes"] > left:
+        elif row["bytes"] > (left if len(rows) == 1 else min(left, MOST_OF_SEVERAL)):
             row["left_out"] = "too long for this answer"
         else:
             try:

@@ -18,8 +18,8 @@ SUFFIX = {"model": "; `MODEL.py:Class` chooses a class", "kernel_file": "; `FILE
 TEXT = {
     "type": "object",
     "properties": {
-        "name": {"type": "string", "description": "a file name with its ending, as k.cpp; `:Class` may follow"},
-        "text": {"type": "string", "description": "the whole file"},
+        "name": {"type": "string", "description": "with its ending, as k.cpp"},
+        "text": {"type": "string"},
     },
     "required": ["name", "text"],
     "additionalProperties": False,
@@ -34,7 +34,7 @@ def tools(table: dict) -> list[dict]:
 def parameter(command: dict, p: dict) -> dict:
     doc = for_tools(command, p["doc"]) + (f" (default: {p['preset']})" if p["preset"] else "")
     if p["names"] == "output":
-        return {"type": "boolean", "description": f"{doc}: true, and its text is in the answer's `files`"}
+        return {"type": "boolean", "description": f"{doc}: true, for the answer's `files`"}
     if p["names"] in GIVEN:
         kinds = [
             {
@@ -66,32 +66,20 @@ def input_schema(command: dict) -> dict:
 
 
 def output_schema(command: dict) -> dict:
+    """Short, since every tool of the list has one: docs/skill.md says what `exit`, `diagnostics` and `files` hold."""
     known = [*command["schemas"], "tessera.diagnostic/1"]
     return {
         "type": "object",
         "properties": {
-            "exit": {"type": "integer", "enum": [0, 1, 2, 3, 4], "description": "of the program"},
+            "exit": {"type": "integer"},
             "meaning": {"type": "string"},
             "data": {
                 "type": "object",
                 "properties": {"schema": {"type": "string", "enum": known}},
                 "required": ["schema"],
             },
-            "diagnostics": {"type": "array", "items": {"type": "object"}},
-            "files": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "name": {"type": "string"},
-                        "bytes": {"type": "integer"},
-                        "uri": {"type": "string", "description": "the resource; other tools take it as a path"},
-                        "text": {"type": "string"},
-                        "left_out": {"type": "string", "description": "why there is no text"},
-                    },
-                    "required": ["name", "bytes"],
-                },
-            },
+            "diagnostics": {"type": "array"},
+            "files": {"type": "array"},
         },
         "required": ["exit", "meaning", "data", "diagnostics", "files"],
     }

@@ -8,6 +8,7 @@
 #include "rules/common/cost.h"
 #include "rules/common/examples.h"
 #include "rules/common/flow.h"
+#include "rules/common/proposable.h"
 #include "rules/proposed.h"
 #include "rules/rules.h"
 
@@ -118,9 +119,13 @@ Discovery discover(const graph::Graph& g, const arch::Arch& arch,
   std::set<NodeId> covered;
   for (const Pattern& p : d.patterns) covered.insert(p.nodes.begin(), p.nodes.end());
   look_up_examples(ExampleIndex(examples_folder()), arch, d);
-  for (NodeId n : g.order)
-    if (flow.computes(n) && !covered.contains(n))
-      d.uncovered.emplace_back(n, reason_for(flow, n, d.rejections));
+  std::vector<NodeId> uncovered;
+  for (NodeId n : g.order) {
+    if (!flow.computes(n) || covered.contains(n)) continue;
+    uncovered.push_back(n);
+    d.uncovered.emplace_back(n, reason_for(flow, n, d.rejections));
+  }
+  d.proposable = proposable(flow, uncovered);
   return d;
 }
 

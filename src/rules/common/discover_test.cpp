@@ -193,6 +193,22 @@ TEST(Discover, WhatIsLeftSaysWhatToDo) {
   EXPECT_THAT(d.uncovered[0].second, HasSubstr(".eval()"));
 }
 
+TEST(Discover, NeighboursThatNoRuleTakesAreSuggestedAsOneProposal) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4, 64, 32});
+  const ValueId scan = b.call("aten.cumsum.default", {{"self", x}, {"dim", 1}}, {4, 64, 32});
+  const ValueId flip =
+      b.call("aten.flip.default", {{"self", scan}, {"dims", ints({1})}}, {4, 64, 32});
+  b.output(b.binary("mul", flip, x));
+  const ValueId apart = b.call("aten.cumprod.default", {{"self", x}, {"dim", 1}}, {4, 64, 32});
+  b.output(b.linear(apart, 8));
+  const Discovery d = discover(b.g, hopper());
+  ASSERT_EQ(d.proposable.size(), 1u) << "one alone is no group, and a product is in none";
+  const Json names = to_json(b.g, d)["proposable"][0];
+  EXPECT_EQ(names, Json::parse(R"(["cumsum", "flip", "mul"])")) << names;
+  EXPECT_THAT(to_table(b.g, d), HasSubstr(R"(["cumsum","flip","mul"])"));
+}
+
 TEST(Examples, FoundByRulePrecisionAndArch) {
   const ExampleIndex index(std::filesystem::path(source_folder()) / "knowledge" / "examples");
   EXPECT_TRUE(index.notes().empty());

@@ -102,6 +102,25 @@ std::string nodes_of(const graph::Graph& g, const Discovery& d) {
   return d.patterns.empty() ? "" : text;
 }
 
+/// Of the columns of times and of `priority`.
+constexpr std::string_view estimates =
+    "Times are the least that the machine's peak rates allow, op by op (unfused) and as one kernel "
+    "(floor); nothing has run, and PyTorch may take several times as long. `priority` ranks this "
+    "module's patterns among themselves by the gain; it is low where only a library has a kernel.";
+
+/// What `discover --propose` would take, as a file of it has it.
+std::string suggestions(const graph::Graph& g, const Discovery& d) {
+  std::string text;
+  for (const std::vector<NodeId>& group : d.proposable) {
+    Json names = node_names(g, group);
+    text += fmt::format("  {}\n", names.dump());
+  }
+  if (text.empty()) return "";
+  return "one kernel by hand could take these together; `tessera discover MODEL.py --propose FILE` "
+         "makes a pattern of their \"nodes\":\n" +
+         text;
+}
+
 /// The name that people read: rule, id and where the first covered op was called.
 std::string display_name(const graph::Graph& g, const Pattern& p) {
   for (NodeId n : p.computing)
@@ -199,6 +218,10 @@ Json to_json(const graph::Graph& g, const Discovery& d) {
                               {"kind", graph::name_of(graph::kind_of(g.node(n)))},
                               {"place", g.node(n).place},
                               {"reason", reason}});
+  j["proposable"] = Json::array();
+  for (const std::vector<NodeId>& group : d.proposable)
+    j["proposable"].push_back(node_names(g, group));
+  j["estimates"] = estimates;
   j["notes"] = d.notes;
   return j;
 }
@@ -214,12 +237,14 @@ std::string to_table(const graph::Graph& g, const Discovery& d) {
   std::string text = render_table({"id", "rule", "priority", "unfused ms", "floor ms", "gain ms",
                                    "kernels", "registry", "examples", "at", "what"},
                                   rows);
+  if (!d.patterns.empty()) text += fmt::format("\n{}\n", estimates);
   for (const Pattern& p : d.patterns)
     for (const std::string& c : p.challenges) text += fmt::format("\n{}: {}", p.id, c);
   text += nodes_of(g, d) + without_kernels(d);
   if (!d.uncovered.empty()) text += "\n\nleft to PyTorch:\n";
   for (const auto& [n, reason] : d.uncovered)
     text += fmt::format("  %{} {}: {}\n", g.node(n).name, g.node(n).op, reason);
+  text += suggestions(g, d);
   if (!d.rejections.empty()) text += "\nnot taken:\n";
   for (const Rejection& r : d.rejections)
     text += fmt::format("  {} at %{}: {}\n", r.rule, join(node_names(g, r.nodes), " %"), r.reason);

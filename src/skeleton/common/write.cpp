@@ -128,6 +128,12 @@ std::string head(const rules::Pattern& p, const graph::Graph& g, const arch::Arc
   out += "//\n// Tensors of a launch, in order, as shape:strides in elements:\n";
   for (const Tensor& t : tensors) out += t.line;
   out += fmt::format(
+      "//\n// Shapes and strides are those of this pattern and may be constants of the code: "
+      "nothing "
+      "else is asked\n// of a launch. A tensor begins where PyTorch puts it: rely on the alignment "
+      "of "
+      "its element type, and test\n// an address before wider accesses. Inputs are drawn anew for "
+      "each run, of several distributions.\n"
       "//\n// Budgets: {} accuracy (errors beside eager's, docs/measuring.md); {:.4g} FLOP and "
       "{:.4g} bytes at\n// least, {:.4g} ms on the roofline. Nothing beside a tensor may be "
       "written, "
