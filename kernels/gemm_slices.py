@@ -17,10 +17,10 @@ from tessera.language import *
 
 @kernel(cluster="CLUSTER", means="sum(P[s, i, j], s) = sum(A[i, k] * B[j, k], k)")
 def partial(
-    M: index(multiple=M_MULTIPLE, below=1 << 20),
-    N: index(multiple=N_MULTIPLE, below=1 << 20),
+    M: index(multiple=M_MULTIPLE, below=M_BELOW),
+    N: index(multiple=N_MULTIPLE, below=N_BELOW),
     K: index(multiple=K_MULTIPLE, below=1 << 20),
-    S: index(below=1 << 12),  # slices
+    S: index(below=1 << 10),  # slices
     A_STRIDE: index(multiple=16 // ELEMENT.bytes),
     B_STRIDE: index(multiple=16 // ELEMENT.bytes),
     P_STRIDE: index(multiple=4),
@@ -46,6 +46,8 @@ def partial(
     A_ORDER: const = 1,  # how A lies: 1: rows, 2: columns, A_STRIDE elements apart
     B_ORDER: const = 1,
     P_ORDER: const = 1,  # of a slice of P
+    M_BELOW: const = 1 << 17,  # tiles times slices are counted in 32 bits: divisions of 64 delay the first load by 0.5 us
+    N_BELOW: const = 1 << 13,
     M_MULTIPLE: const = 1,  # what is known of M, N and K
     N_MULTIPLE: const = 1,
     K_MULTIPLE: const = 1,
@@ -112,9 +114,9 @@ def plain(x, batch, m, n):
 
 @kernel(means="C[i, j] = sum(P[s, i, j], s)")
 def reduce(
-    M: index(multiple=M_MULTIPLE, below=1 << 20),
-    N: index(multiple=N_MULTIPLE, below=1 << 20),
-    S: index(below=1 << 12),
+    M: index(multiple=M_MULTIPLE, below=1 << 17),
+    N: index(multiple=N_MULTIPLE, below=1 << 17),
+    S: index(below=1 << 10),
     P_STRIDE: index(multiple=4),
     P_SLICE: index(multiple=4, below=1 << 38),
     C_STRIDE: index(multiple=C_MULTIPLE),
@@ -133,13 +135,12 @@ def reduce(
     eight = "((32,8),4):((32,1),8)" if WARPS == 8 else "((32,16),4):((64,1),16)"
     lies = "((32,4),4):((16,1),4)" if WARPS == 4 else eight
 
-    grid.wait()
-    grid.launch()
-
     with role("adders", warps=WARPS):
         total = registers(f32, [WARPS, 128], layout=lies)
         for batch, m, n in tiles(1, 1, M, WARPS, N, 128):
             total[:] = 0.0
+            grid.wait()  # where the tile lies is known by now, and the first kernel's sums are there
+            grid.launch()
             for chunk in range(cdiv(S, AHEAD)):
                 more = load(P[chunk * AHEAD, m, n], like=total)
                 for u in static_range(AHEAD - 1):

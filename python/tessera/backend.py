@@ -4,13 +4,14 @@ torch.compile's; torch takes either of them, so the mode may stand among the opt
 Every graph that torch.compile captures is searched like a module. What tessera does not take goes to Inductor, compiled as
 plain torch.compile would: sizes that vary, gradients, and graphs in which no kernel gains anything (but those whose ops run
 faster one by one than by Inductor, as measured). All graphs of one torch.compile call share `seconds` of search (60 by
-default): nobody knows how many will come, so that each may take half of what is left. `status(model)` tells what became of
+default): nobody knows how many will come, so that each takes a share of what is left. `status(model)` tells what became of
 each.
 """
 
 from __future__ import annotations
 
 import contextlib
+import operator
 import sys
 import time
 import warnings
@@ -23,9 +24,8 @@ from tessera.common.errors import Error, fail
 from tessera.running import leftover, modes
 
 SECONDS = 60.0  # of search for all graphs of a model
-SHARE = (
-    1 / 2
-)  # of what is left of them, for a graph: no other share leaves a second one (a language model's token) more
+SHARE = 1 / 2  # of what is left of them, for a graph behind which others come: no other share leaves a second one more
+SHARE_OF_WHOLE = 0.8  # for a graph that is likely to be the only one
 LEAST = 1.0  # seconds that are worth a search
 WRONG_OPTIONS = {
     "input.unknown_argument",
@@ -71,8 +71,23 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
     # What Inductor takes for the graph as it is plain torch.compile takes too; what tracing and checks take beside the search is
     # not the next graph's loss.
     took = time.monotonic() - begin - _inductor_seconds(model.graphs[-1]["report"])
-    model.spent += min(max(0.0, took), SHARE * max(0.0, left))
+    model.spent += min(max(0.0, took), share_of(gm) * max(0.0, left))
     return run
+
+
+def share_of(gm: torch.fx.GraphModule) -> float:
+    """Of the seconds that are left, for this graph. Others follow where Dynamo broke the forward into pieces, and where the graph
+    writes to tensors that stay, as to the cache of a language model, whose prompt and token are two graphs."""
+    reason = getattr(gm, "compile_subgraph_reason", None)
+    if reason is None or reason.graph_break:
+        return SHARE
+    writes = any(
+        n.target is operator.setitem
+        if n.op == "call_function"
+        else n.op == "call_method" and n.target.endswith("_") and not n.target.endswith("__")
+        for n in gm.graph.nodes
+    )
+    return SHARE if writes else SHARE_OF_WHOLE
 
 
 def _check(options: dict, model: _Model) -> None:
@@ -174,7 +189,7 @@ def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: 
 
     # The registry is asked for what a search of all the seconds gives, so that a second run asks for the same.
     left = max(0.0, options["seconds"] - model.spent)
-    options = {**options, "spent": options["seconds"] - SHARE * left}
+    options = {**options, "spent": options["seconds"] - share_of(gm) * left}
     with unset_fake_temporarily():
         held = hold_graph(gm, inputs, settings)
         composed = api.optimize_held(held, **options)

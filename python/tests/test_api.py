@@ -281,6 +281,40 @@ def test_backend_spends_one_budget_a_model(inductor, monkeypatch):
     assert backend_module.status(again) == []
 
 
+def test_backend_gives_a_graph_that_is_likely_the_only_one_more_of_the_seconds():
+    shares = []
+
+    def backend(gm, inputs):
+        shares.append(backend_module.share_of(gm))
+        return gm.forward
+
+    class Whole(nn.Module):
+        def forward(self, x):
+            return torch.relu(x).tanh()
+
+    class Caching(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("cache", torch.zeros(8, 4))
+
+        def forward(self, x):
+            self.cache[2:4] = x
+            return self.cache.sum(0)
+
+    class Broken(nn.Module):
+        def forward(self, x):
+            x = torch.relu(x)
+            torch._dynamo.graph_break()
+            return torch.tanh(x)
+
+    for module in (Whole(), Caching(), Broken()):
+        torch.compiler.reset()
+        with torch.no_grad():
+            torch.compile(module, backend=backend)(torch.randn(2, 4))
+    # Behind a break nothing is known to follow.
+    assert shares == [0.8, 0.5, 0.5, 0.8]
+
+
 def test_tracer_process(tmp_path):
     model = tmp_path / "model.py"
     model.write_text(

@@ -50,6 +50,8 @@ Constants partial_constants(const GemmProblem& q, const TileSlices& c) {
           {"A_ORDER", order(q.a)},
           {"B_ORDER", order(q.b)},
           {"P_ORDER", integer(c.turned ? 2 : 1)},
+          {"M_BELOW", integer(q.m >= q.n ? TileSlices::longer_below : TileSlices::shorter_below)},
+          {"N_BELOW", integer(q.m >= q.n ? TileSlices::shorter_below : TileSlices::longer_below)},
           {"N_MULTIPLE", integer(std::gcd(q.n, int64_t{8}))},
           {"ROUND", integer(q.a.dtype == DType::float32 ? 1 : 0)},
           {"SPREAD", integer(c.spread ? 1 : 0)}};

@@ -24,6 +24,10 @@ struct TileSlices {
   bool spread = false;          // slices take slots by turns, instead of runs of slots
   std::vector<int64_t> counts;  // of slices: those to try, the best prediction first
 
+  /// The longer extent of the result, the shorter one and the number of slices are below these:
+  /// their tiles are counted in 32 bits (kernels/gemm_slices.py).
+  static constexpr int64_t longer_below = 1 << 17, shorter_below = 1 << 13, slices_below = 1 << 10;
+
   [[nodiscard]] Json to_json(const GemmProblem& p, const arch::Arch& arch) const;
 };
 
