@@ -153,7 +153,7 @@ struct Discovery {
   std::vector<Rejection> rejections;
   /// Computing nodes that no pattern covers, with the reason, for the plan's leftover list.
   std::vector<std::pair<NodeId, std::string>> uncovered;
-  /// Groups of them, with pointwise neighbours, that `discover --propose` would take
+  /// Groups of them, with their neighbours, that `discover --propose` would take
   /// (proposable.h).
   std::vector<std::vector<NodeId>> proposable;
   /// What could not be looked up: a missing examples index, rules without a vetted example.

@@ -193,20 +193,6 @@ def test_what_wins_is_stored_with_its_file_and_tunables_are_swept(home):
     assert "by_hand rows.cpp" in done.stdout
 
 
-def test_a_kernel_of_uneven_time_is_timed_again(home, skeleton):
-    # About every second run takes ten times as long as the others.
-    uneven = (
-        " static unsigned runs = 0; const unsigned turns = (++runs * 2654435761u >> 16) % 2 ? 200000 : 2000000;"
-        " for (volatile unsigned i = 0; i < turns; i = i + 1) {}"
-    )
-    (home / "uneven.cpp").write_text(skeleton.replace(BEGIN, BEGIN + uneven))
-    done = tessera(home, "try", "model.py", "p01", "--source", "uneven.cpp", "--peers", "eager")
-    verdict = json.loads(done.stdout)
-    assert verdict["passed"], verdict
-    assert done.stderr.count("once more") == 2, done.stderr
-    assert verdict["measured"]["unreliable"] and not verdict["reliable"]
-
-
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_kernel_is_classified(home, skeleton, name):
     if name.startswith("all_") and not os.environ.get("TESSERA_TEST_ALL"):

@@ -14,7 +14,7 @@ PLAIN = {
     "list": {"type": "array", "items": {"type": "string"}},
     "numbers": {"type": "array", "items": {"type": "number"}},
 }
-SUFFIX = {"model": "; `MODEL.py:Class` chooses a class", "kernel_file": "; `FILE.py:KERNEL` chooses a kernel"}
+SUFFIX = {"model": "; `MODEL.py:Class` chooses", "kernel_file": "; `FILE.py:KERNEL` chooses"}
 TEXT = {
     "type": "object",
     "properties": {
@@ -39,7 +39,7 @@ def parameter(command: dict, p: dict) -> dict:
         kinds = [
             {
                 "type": "string",
-                "description": "a path under the root, or the `uri` of a result" + SUFFIX.get(p["names"], ""),
+                "description": "path under the root, or a result's `uri`" + SUFFIX.get(p["names"], ""),
             },
             TEXT,
         ]

@@ -1,6 +1,7 @@
 #include "rules/common/proposable.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "rules/proposed.h"
 
@@ -47,6 +48,15 @@ NodeSet connected(const Flow& flow, NodeId start, const NodeSet& among) {
   return out;
 }
 
+std::vector<NodeSet> components(const Flow& flow, NodeSet left) {
+  std::vector<NodeSet> out;
+  while (!left.empty()) {
+    out.push_back(connected(flow, *left.begin(), left));
+    for (const NodeId n : out.back()) left.erase(n);
+  }
+  return out;
+}
+
 bool legal(const Flow& flow, const NodeSet& set) {
   return set.size() >= least && set.size() <= most && propose(flow, set, "").has_value();
 }
@@ -55,23 +65,24 @@ bool legal(const Flow& flow, const NodeSet& set) {
 
 std::vector<std::vector<NodeId>> proposable(const Flow& flow,
                                             const std::vector<NodeId>& uncovered) {
-  NodeSet left;
+  NodeSet alone;
   for (const NodeId n : uncovered)
-    if (worth_a_loop(flow.g.node(n))) left.insert(n);
+    if (worth_a_loop(flow.g.node(n))) alone.insert(n);
+  NodeSet all = alone;
+  for (const NodeId n : alone)
+    for (const NodeId m : neighbours(flow, n))
+      if (worth_a_loop(flow.g.node(m))) all.insert(m);
   std::vector<std::vector<NodeId>> out;
-  while (!left.empty()) {
-    const NodeSet bare = connected(flow, *left.begin(), left);
-    NodeSet wide = bare;
-    for (const NodeId n : bare) {
-      left.erase(n);
-      for (const NodeId m : neighbours(flow, n))
-        if (is_pointwise(flow, m)) wide.insert(m);
+  for (const NodeSet& wide : components(flow, all)) {
+    if (legal(flow, wide)) {
+      out.push_back(flow.in_order(wide));
+      continue;
     }
-    for (const NodeSet& set : {wide, bare}) {
-      if (!legal(flow, set)) continue;
-      out.push_back(flow.in_order(set));
-      break;
-    }
+    NodeSet within;
+    std::set_intersection(wide.begin(), wide.end(), alone.begin(), alone.end(),
+                          std::inserter(within, within.end()));
+    for (const NodeSet& bare : components(flow, within))
+      if (legal(flow, bare)) out.push_back(flow.in_order(bare));
   }
   std::sort(out.begin(), out.end(), [&](const auto& a, const auto& b) {
     return flow.position(a.front()) < flow.position(b.front());

@@ -9,9 +9,10 @@
 namespace tessera::rules {
 
 /// Groups of two to 24 computing nodes, each in execution order and legal as a proposal
-/// (`propose`). A group is made of `uncovered` nodes that read one another's results, and of the
-/// pointwise nodes beside them where it stays legal with those. Products, convolutions, attention
-/// and recurrent layers are in none: a naive kernel for one of them loses against the library.
+/// (`propose`). A group is made of `uncovered` nodes and of what stands directly beside them, where
+/// they read one another's results and stay legal together, else of the former alone: a window is
+/// worth a kernel together with the sum over it. Products, convolutions, attention and recurrent
+/// layers are in none: a naive kernel for one of them loses against the library.
 std::vector<std::vector<NodeId>> proposable(const Flow& flow, const std::vector<NodeId>& uncovered);
 
 }  // namespace tessera::rules
