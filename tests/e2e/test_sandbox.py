@@ -44,9 +44,11 @@ ESCAPES = {
 }
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("sandbox")
+@pytest.fixture
+def home(tmp_path) -> Path:
+    """Of one test: a kernel that won without a sandbox would run again, as the best so far, in the next."""
+    folder = tmp_path / "home"
+    folder.mkdir()
     (folder / "model.py").write_text(MODEL)
     (folder / "secret").write_text("int a_secret = 1;\n")
     doctor = json.loads(tessera(folder, "doctor").stdout)
@@ -55,7 +57,7 @@ def home(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def skeleton(home) -> str:
     return json.loads(tessera(home, "try", "model.py", "p01", "--skeleton").stdout)["text"]
 

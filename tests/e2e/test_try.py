@@ -36,6 +36,10 @@ def get_inputs():
 # What is replaced in the skeleton of gelu(x W^T + b), the class of the failure, the symptom that must be named, and what
 # else the verdict says. Those that are marked `all` run under TESSERA_TEST_ALL=1: each takes some ten seconds.
 EPILOGUE = "store(&t3[i1 * 40 + i2], e3)"
+STORES = {  # a skeleton has those of its own tensors
+    "double* t3": "FN void store(double* to, float v) { *to = v; }\n",
+    "f16* t3": "using f16 = _Float16;\nFN void store(f16* to, float v) { *to = f16(v); }\n",
+}
 BEGIN = "(void)workspace, (void)stream;"
 WRONG = {
     "off_by_one": ("Index k = 0", "Index k = 1", "wrong_result", "everything is wrong by different amounts", {}),
@@ -210,6 +214,7 @@ def test_a_wrong_kernel_is_classified(home, skeleton, name):
         text = skeleton.replace("float* t3", new).replace(
             "static_cast<float*>(launch->tensors[3])", f"static_cast<{new.split('*')[0]}*>(launch->tensors[3])"
         )
+        text = text.replace("FN void elements", STORES[new] + "FN void elements", 1)
     if name == "all_double":  # no further than the guard reaches
         text = text.replace(EPILOGUE, "if (i1 < 40) " + EPILOGUE)
     verdict = judged(home, f"{name}.cpp", text, "--limit", "8")
