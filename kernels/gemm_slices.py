@@ -46,7 +46,7 @@ def partial(
     A_ORDER: const = 1,  # how A lies: 1: rows, 2: columns, A_STRIDE elements apart
     B_ORDER: const = 1,
     P_ORDER: const = 1,  # of a slice of P
-    M_BELOW: const = 1 << 17,  # tiles times slices are counted in 32 bits: divisions of 64 delay the first load by 0.5 us
+    M_BELOW: const = 1 << 17,  # so that tiles times slices are counted in 32 bits: 64-bit divisions would precede the first load
     N_BELOW: const = 1 << 13,
     M_MULTIPLE: const = 1,  # what is known of M, N and K
     N_MULTIPLE: const = 1,

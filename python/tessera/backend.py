@@ -60,9 +60,11 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
         reason = f"the {options['seconds']:.0f} s of search of this model are spent"
     if reason:
         return _by_inductor(gm, example_inputs, settings, model, reason)
+    share = share_of(gm) * max(0.0, left)  # now: compilers may change the graph
     begin = time.monotonic()
     try:
-        run = _optimized(gm, example_inputs, options, settings, model)
+        # The registry is asked for what a search of all the seconds gives, so that a second run asks for the same.
+        run = _optimized(gm, example_inputs, {**options, "spent": options["seconds"] - share}, settings, model)
     except Error as e:
         if e.diagnostic["name"] in WRONG_OPTIONS:  # of the mode and the device together
             raise
@@ -71,7 +73,7 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
     # What Inductor takes for the graph as it is plain torch.compile takes too; what tracing and checks take beside the search is
     # not the next graph's loss.
     took = time.monotonic() - begin - _inductor_seconds(model.graphs[-1]["report"])
-    model.spent += min(max(0.0, took), share_of(gm) * max(0.0, left))
+    model.spent += min(max(0.0, took), share)
     return run
 
 
@@ -187,9 +189,6 @@ def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: 
     from tessera import api
     from tessera.tracing.captured import FlatCall, hold_graph
 
-    # The registry is asked for what a search of all the seconds gives, so that a second run asks for the same.
-    left = max(0.0, options["seconds"] - model.spent)
-    options = {**options, "spent": options["seconds"] - share_of(gm) * left}
     with unset_fake_temporarily():
         held = hold_graph(gm, inputs, settings)
         composed = api.optimize_held(held, **options)

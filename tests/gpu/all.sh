@@ -51,6 +51,7 @@ case "${1:-}" in
       TESSERA_INCLUDE="$PWD/include" "$python" tests/gpu/ladder.py --results "$logs/ladder.json"
     check composed "$python" tests/gpu/composed.py
     check host_times "$python" tests/gpu/host_times.py
+    check transforms "$python" tests/gpu/transforms.py
     check graph_modes "$python" tests/gpu/graph_modes.py graphs
     check graph_doors "$python" tests/gpu/graph_modes.py doors
     check graph_backend "$python" tests/gpu/graph_modes.py compile

@@ -71,15 +71,15 @@ def output_schema(command: dict) -> dict:
     return {
         "type": "object",
         "properties": {
-            "exit": {"type": "integer"},
+            "exit": {"type": "integer", "enum": [0, 1, 2, 3, 4]},
             "meaning": {"type": "string"},
             "data": {
                 "type": "object",
                 "properties": {"schema": {"type": "string", "enum": known}},
                 "required": ["schema"],
             },
-            "diagnostics": {"type": "array"},
-            "files": {"type": "array"},
+            "diagnostics": {"type": "array", "items": {"type": "object"}},
+            "files": {"type": "array", "items": {"type": "object", "required": ["name", "bytes"]}},
         },
         "required": ["exit", "meaning", "data", "diagnostics", "files"],
     }

@@ -77,6 +77,7 @@ std::optional<Moved> padded(const graph::Node& node, const std::vector<int64_t>&
 
 /// Windows of `size` elements, `step` apart; the last index is the place in the window.
 std::optional<Moved> windows(const graph::Node& node, const Indices& at) {
+  if (at.size() < 2) return std::nullopt;  // of a tensor without dims
   const std::size_t d = graph::wrap_dim(node.integer("dimension").value_or(0), at.size() - 1);
   Moved out{.at = Indices(at.begin(), at.end() - 1), .condition = ""};
   out.at[d] = fmt::format("({} * {} + {})", at[d], node.integer("step").value_or(1), at.back());
