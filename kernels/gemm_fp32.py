@@ -92,7 +92,8 @@ def gemm(
     assert PROMOTE > 0, "float32 adds up what the tensor cores sum"
 
     a = shared(f32, [STAGES, 128, 32], swizzle=128, contiguous=1 if A_ORDER == 2 else 2)
-    b = shared(f32, [STAGES, BN, 32], swizzle=128, contiguous=1 if B_ORDER == 2 else 2)
+    # Threads read columns of B as they lie, row after row, and take a row's neighbours from different banks.
+    b = shared(f32, [STAGES, BN, 32], swizzle=0 if B_ORDER == 2 else 128, contiguous=1 if B_ORDER == 2 else 2)
     # B's parts: halves of two slots, in each row the high parts and behind them the low ones.
     taken_apart = shared(f32, [2, 2, BN, 32], swizzle=128)
     high, low = part(0, 16), part(1, 16)
@@ -128,6 +129,7 @@ def gemm(
                     for rows in shares(BN):
                         take_apart(b[k, rows, half], parts_of_b[rows, high], parts_of_b[rows, low])
                     x = load(a[k, :, half], like=a_high[h])
+                    wgmma.wait(1)  # the products of two halves ago are complete: their registers are free
                     a_high[h][:] = round_tf32_finite(x)
                     a_low[h][:] = x - a_high[h]
                     begins = k.first or k.count % PROMOTE == 0 if h == 0 else False
@@ -143,7 +145,6 @@ def gemm(
                     wgmma(a_high[h], parts_of_b[:, low].T, sums)
                     wgmma(a_high[h], parts_of_b[:, high].T, sums)
                     wgmma.commit()
-                    wgmma.wait(1)  # the products of the half before are complete: its registers are free
             wgmma.wait(0)
             total[:] = total + sums
             for c in parts(BN, PART):
