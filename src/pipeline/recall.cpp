@@ -1,6 +1,7 @@
 #include "pipeline/recall.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/elsewhere.h"
@@ -36,9 +37,40 @@ bool without_time(const Json& row) {
   return row.value("no_time", false);
 }
 
-bool quiet_way(const Json& row) {
-  return row.value("reason", "").empty() && quiet(row, "call_ms", "call_ci95") &&
-         quiet(row, "back_ms", "back_ci95");
+/// Noise of a way, of its worse measure, relative; the figures are of `row`.
+double noise_of_row(const Json& row) {
+  double worst = 0;
+  for (const char* measure : {"call", "back"})
+    worst = std::max(worst, row.value(fmt::format("{}_ci95", measure), 0.0) /
+                                row.value(fmt::format("{}_ms", measure), 1e-9));
+  return worst;
+}
+
+/// However noisy, it is behind another way in both measures: nothing rests on how far.
+bool surely_slower(const Json& row, const Json& ways) {
+  const auto behind = [&](const std::string& measure) {
+    const auto end = [&](const Json& way, double sign) {
+      return way.value(measure + "_ms", 0.0) + sign * way.value(measure + "_ci95", 0.0);
+    };
+    return std::any_of(ways.begin(), ways.end(), [&](const Json& other) {
+      return other.value("reason", "").empty() && noise_of_row(other) <= most_noise &&
+             end(other, 1) < end(row, -1);
+    });
+  };
+  return behind("call") && behind("back");
+}
+
+std::string name_of_row(const Json& row) {
+  return name_of(ways_from(Json::array({row})).front());
+}
+
+std::string why_not_kept_way(const Json& row, const Json& ways) {
+  if (without_time(row)) return "";
+  if (const std::string reason = row.value("reason", ""); !reason.empty())
+    return fmt::format("{} could not be timed: {}", name_of_row(row), reason);
+  const double noise = noise_of_row(row);
+  if (noise <= most_noise || surely_slower(row, ways)) return "";
+  return fmt::format("{} is known to {:.0f} %", name_of_row(row), 100 * noise);
 }
 
 }  // namespace
@@ -54,16 +86,18 @@ Json timed_part(const Json& plan) {
   return {{"steps", std::move(steps)}, {"runner", plan.at("runner")}};
 }
 
-bool worth_keeping(const Json& answer) {
+std::string why_not_kept(const Json& answer) {
   const Json ways = answer.value("ways", Json::array());
-  if (!ways.empty())
-    return std::all_of(ways.begin(), ways.end(),
-                       [](const Json& row) { return without_time(row) || quiet_way(row); });
+  for (const Json& row : ways)
+    if (std::string why = why_not_kept_way(row, ways); !why.empty()) return why;
+  if (!ways.empty()) return "";
   const Json times = answer.value("times", Json());
-  if (times.empty() || !answer.value("absent", Json::object()).empty()) return false;
-  return std::all_of(times.begin(), times.end(), [](const Json& row) {
+  if (times.empty() || !answer.value("absent", Json::object()).empty())
+    return "not everybody was timed";
+  const bool all = std::all_of(times.begin(), times.end(), [](const Json& row) {
     return row.value("reason", "").empty() && quiet(row, "ms", "ci95");
   });
+  return all ? "" : "not every time is reliable";
 }
 
 Result<Json> ask_or_recall(const Session& s, bridge::Peer& tracer, const Question& question) {
@@ -84,14 +118,18 @@ Result<Json> ask_or_recall(const Session& s, const Answerer& ask, const Question
   const Elsewhere others;
   TESSERA_TRY(answer, ask(question.request));
   if (answer.contains("times")) answer["elsewhere"] = others.processors();
-  if (remembers && !s.stopped() && worth_keeping(answer)) {
-    const Json ways = answer.value("ways", Json::array());
-    const bool cut = std::any_of(ways.begin(), ways.end(), without_time);
-    if (cut && question.within <= 0) return answer;
-    Json told = answer;
-    told["measured"] = now_utc();
-    kept.keep(question.method, key_of(s, question, cut ? question.within : 0), told);
+  if (!remembers || s.stopped()) return answer;
+  const std::string why_not = why_not_kept(answer);
+  const Json ways = answer.value("ways", Json::array());
+  if (!why_not.empty()) {
+    s.say(ways.empty() ? "measure" : "settle", "the next run will measure again: " + why_not);
+    return answer;
   }
+  const bool cut = std::any_of(ways.begin(), ways.end(), without_time);
+  if (cut && question.within <= 0) return answer;
+  Json told = answer;
+  told["measured"] = now_utc();
+  kept.keep(question.method, key_of(s, question, cut ? question.within : 0), told);
   return answer;
 }
 

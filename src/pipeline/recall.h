@@ -35,8 +35,9 @@ Result<Json> ask_or_recall(const Session& s, bridge::Peer& tracer, const Questio
 using Answerer = std::function<Result<Json>(const Json& request)>;
 Result<Json> ask_or_recall(const Session& s, const Answerer& ask, const Question& question);
 
-/// Whether all times of an answer are there, but of ways that had no time, and none is noisier than
-/// a comparison allows.
-bool worth_keeping(const Json& answer);
+/// Why an answer is not kept for later runs: a time is missing, but of ways that had no time, or is
+/// noisier than a comparison allows, but of ways that are behind a reliable one in both measures,
+/// all of their interval. "" where it is kept.
+std::string why_not_kept(const Json& answer);
 
 }  // namespace tessera::pipeline
