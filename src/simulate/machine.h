@@ -163,7 +163,7 @@ class Machine {
 
   // tags_machine.cpp
   void begin_tags();
-  void begin_tags(int registers, RegisterFile& f) const;
+  void begin_tags(RegisterFile& f) const;
   void follow(Call& call, bool puts);
   uint8_t* tag_byte(arch::Space space, int place, int64_t at);
   TagId slot_tag(const Call& call, int registers, int lane, int64_t slot);
@@ -185,8 +185,7 @@ class Machine {
               const std::vector<Carried>& there);
   Carried carried(const Call& call, const TagCode& code, const TagCode::At& at, const Frame& frame,
                   int lane);
-  std::pair<arch::Space, int64_t> byte_at(const Call& call, const TagCode::At& at,
-                                          const Frame& frame) const;
+  std::pair<arch::Space, int64_t> byte_at(const TagCode::At& at, const Frame& frame) const;
 
   // barriers.cpp
   bool signal(Strand& s, const Call& call, const EventCode& e);

@@ -16,7 +16,7 @@ void Machine::declare(Strand& s, int registers) {
     f.touched.assign(slots, 0);
     f.shape.assign(slots, 0);
     f.declared = true;
-    begin_tags(registers, f);
+    begin_tags(f);
   }
   for (uint32_t& lanes : f.has) lanes &= ~s.mask;
   const int64_t bytes = program_.slots[registers] * size_of(r.element);  // of a lane

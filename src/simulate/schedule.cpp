@@ -78,7 +78,7 @@ std::optional<uint32_t> Exhaustive::choose(std::span<const Actor> actors) {
   node.chosen = *first;
   path_.push_back(std::move(node));
   ++depth_;
-  return *first;
+  return first;
 }
 
 bool Exhaustive::advance() {

@@ -32,9 +32,8 @@ std::string text(int64_t value) {
 
 }  // namespace
 
-/// The byte in shared memory of the call's block.
-std::pair<arch::Space, int64_t> Machine::byte_at(const Call& call, const TagCode::At& at,
-                                                 const Frame& frame) const {
+/// The byte in shared memory of a block.
+std::pair<arch::Space, int64_t> Machine::byte_at(const TagCode::At& at, const Frame& frame) const {
   const core::Shared& s = program_.kernel.shared[at.storage];
   const std::vector<Mode>& modes = program_.shared[at.storage];
   int64_t element = 0;
@@ -51,7 +50,7 @@ Machine::Carried Machine::carried(const Call& call, const TagCode& code, const T
     out.place = at.at[0](frame);
     tag = slot_tag(call, at.storage, lane, out.place);
   } else {
-    const auto [space, byte] = byte_at(call, at, frame);
+    const auto [space, byte] = byte_at(at, frame);
     const int64_t size = size_of(program_.kernel.shared[at.storage].element);
     out.place = byte;
     tag = memory_tag(space, call.block, byte, size);
@@ -81,7 +80,7 @@ void Machine::say(const Call& call, const TagCode& code, Frame& frame, int lane)
       return;
     }
     const int64_t size = size_of(program_.kernel.shared[code.at.storage].element);
-    const auto [space, byte] = byte_at(call, code.at, frame);
+    const auto [space, byte] = byte_at(code.at, frame);
     set_memory_tag(space, call.block, byte, size,
                    tags_->with(memory_tag(space, call.block, byte, size), code.name, value));
   });

@@ -36,7 +36,7 @@ void Machine::begin_tags() {
   for (TensorState& t : tensors_) clear(t.tags, t.bytes.size());
 }
 
-void Machine::begin_tags(int registers, RegisterFile& f) const {
+void Machine::begin_tags(RegisterFile& f) const {
   if (tags_ != nullptr) clear(f.tags, f.bytes.size());
 }
 

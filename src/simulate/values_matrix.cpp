@@ -41,7 +41,7 @@ void each_element(const Call& call, std::string_view address, const Move& move) 
   for (int e = 0; e < 2 * matrices; ++e)
     for (int lane = 0; lane < 32; ++lane) {
       const auto& [row_lane, column] = p.at[lane + 32 * e];
-      move(lane, 2 * e, at(row_lane) + 2 * column);
+      move(lane, 2 * e, at(row_lane) + int64_t{2} * column);
     }
 }
 

@@ -42,7 +42,7 @@ Names rows_of(const rules::TensorView& v, std::size_t columns, const std::string
 
 std::string part(const GemmBody& body, const rules::ColumnPart& p, const Names& at) {
   const Names batch(at.begin(), at.end() - 2);
-  const std::string m = at[at.size() - 2], n = at.back();
+  const std::string &m = at[at.size() - 2], &n = at.back();
   const int64_t half = p.period / 2;
   std::string text = fmt::format("const Index c = {} - {};  // within the part\n", n, p.first);
   Names operands, results, columns;

@@ -148,7 +148,7 @@ Oracle::Answer Oracle::ask(const core::Kernel& mutant, bool synchronization) con
 
 core::Kernel Study::printed(const core::Kernel& k) {
   Result<core::Kernel> again = core::parse(k.name, core::to_string(k));
-  return again ? std::move(*again) : k;
+  return again ? *again : k;
 }
 
 Study::Study(const core::Kernel& original, Oracle::Effort effort)

@@ -17,7 +17,7 @@ using Constants = std::map<std::string, language::Constant>;
 constexpr const char* functions = "\n\ndef relu_part(x, batch, m, n):\n    return relu(x * 0.5)\n";
 
 /// kernels/gemm.py with these constants, others of small tiles.
-MutationSubject of_file(std::string name, Constants constants, std::string means = "") {
+MutationSubject of_file(std::string name, Constants constants, const std::string& means = "") {
   for (const auto& [constant, value] : std::map<std::string, int64_t>{
            {"BM", 64}, {"BN", 32}, {"PART", 32}, {"BK", 16}, {"STAGES", 2}})
     constants.try_emplace(constant, value);

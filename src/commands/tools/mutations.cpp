@@ -14,7 +14,7 @@ using namespace tessera;
 using namespace tessera::commands::testing;
 
 void say(const Json& row) {
-  std::cout << row.dump() << std::endl;
+  std::cout << row.dump() << '\n' << std::flush;
 }
 
 int studied(const MutationSubject& subject, const std::string& root, std::size_t first,

@@ -30,8 +30,13 @@ int64_t number_after(const std::string& text, const char* key) {
 
 std::map<pid_t, std::string> all_status(int proc) {
   std::map<pid_t, std::string> out;
-  DIR* d = ::fdopendir(::openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (d == nullptr) return out;
+  const int folder = ::openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return out;
+  DIR* d = ::fdopendir(folder);
+  if (d == nullptr) {
+    ::close(folder);
+    return out;
+  }
   while (const dirent* e = ::readdir(d)) {
     const pid_t pid = std::atoi(e->d_name);
     if (pid <= 0) continue;

@@ -105,7 +105,7 @@ class RowWriter {
     for (std::size_t i = 0; i < operands.size(); ++i)
       x.push_back(d.add_operand(static_cast<int>(i)));
     d.results = {f(d, x)};
-    return b_.one("map", std::move(operands), map_of(std::move(d)), hint);
+    return b_.one("map", std::move(operands), map_of(d), hint);
   }
   ValueId spread_row(ValueId v, const Type& t, std::string_view hint) {
     return b_.one("broadcast", {v}, Like{t}, hint);
@@ -156,7 +156,7 @@ class RowWriter {
       if (read[i]) number[i] = static_cast<int>(used.size()), used.push_back(operands[i]);
     for (auto& n : d.nodes)
       if (n.kind == pointwise::Dag::Node::Kind::operand) n.operand = number[n.operand];
-    return b_.add("map", std::move(used), map_of(std::move(d)), hint);
+    return b_.add("map", std::move(used), map_of(d), hint);
   }
 
   /// Loads what pre reads; returns pre's results (result 0 first), stored where asked.
@@ -335,8 +335,7 @@ std::vector<ValueId> RowWriter::moments(const std::vector<ValueId>& carried, Val
   int cross =
       d.add_call("mul", {d.add_call("mul", {delta, delta}), d.add_call("mul", {v[2], part})});
   d.results = {mean_all, d.add_call("add", {d.add_call("add", {v[1], v[4]}), cross}), count};
-  return b_.add("map", {carried[0], carried[1], carried[2], mean, m2, n}, map_of(std::move(d)),
-                "next");
+  return b_.add("map", {carried[0], carried[1], carried[2], mean, m2, n}, map_of(d), "next");
 }
 
 /// Pass 1 folds the row chunk by chunk; pass 2 reads it again.
