@@ -133,8 +133,10 @@ Result<Results> assemble(Session& s, bridge::Peer& tracer, const Rewritten& rewr
   Results out;
   TESSERA_TRY(chosen, timed(s, "compose", [&] { return compose(s); }));
   if (options.measure) {
-    TESSERA_TRY(exchanged, timed(s, "refine", [&] { return refine_plan(s, tracer, chosen); }));
-    out.refinements = std::move(exchanged);
+    TESSERA_TRY(refined,
+                timed(s, "refine", [&] { return refine_plan(s, tracer, std::move(chosen)); }));
+    chosen = std::move(refined.chosen);
+    out.refinements = std::move(refined.exchanged);
   }
   TESSERA_TRY(settled,
               timed(s, "settle", [&] { return settle_plan(s, tracer, chosen, compilers); }));

@@ -134,14 +134,13 @@ Result<std::optional<Refinement>> refine_one(Session& s, bridge::Peer& tracer, c
 
 }  // namespace
 
-Result<std::vector<Refinement>> refine_plan(Session& s, bridge::Peer& tracer,
-                                            const Chosen& chosen) {
-  std::vector<Refinement> out;
+Result<Refined> refine_plan(Session& s, bridge::Peer& tracer, Chosen chosen) {
+  Refined out{.chosen = std::move(chosen)};
   double total = 0;
   std::vector<std::pair<double, std::size_t>> order;  // time in the module, work
-  for (const int o : chosen.choice.chosen) {
-    const std::size_t at = chosen.origins[static_cast<std::size_t>(o)].work;
-    const double ms = chosen.options[static_cast<std::size_t>(o)].ms;
+  for (const int o : out.chosen.choice.chosen) {
+    const std::size_t at = out.chosen.origins[static_cast<std::size_t>(o)].work;
+    const double ms = out.chosen.options[static_cast<std::size_t>(o)].ms;
     total += ms;
     const auto same =
         std::find_if(order.begin(), order.end(), [&](const auto& e) { return e.second == at; });
@@ -156,14 +155,17 @@ Result<std::vector<Refinement>> refine_plan(Session& s, bridge::Peer& tracer,
     // What was reused has been through this.
     const bool fresh = !w.tuned->trials.empty();
     if (!fresh || ms < least_share * total) continue;
-    if (s.stopped()) return out;
-    auto taken = refine_one(s, tracer, chosen, w);
+    if (s.stopped()) break;
+    auto taken = refine_one(s, tracer, out.chosen, w);
     if (!taken) {
       s.diagnostics.push_back(taken.error());
     } else if (*taken) {
-      out.push_back(std::move(**taken));
+      out.exchanged.push_back(std::move(**taken));
     }
   }
+  // By the times of the winners as they stand now: a run that finds them in the registry chooses by
+  // these, and asks the module's clock what this one asks.
+  if (!out.exchanged.empty()) out.chosen = choose_kernels(s);
   return out;
 }
 

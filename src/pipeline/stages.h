@@ -151,6 +151,12 @@ struct Refinement {
   double than_sustained = 0;
 };
 
+/// The choice by what the winners take after the exchanges, which are in order.
+struct Refined {
+  Chosen chosen;
+  std::vector<Refinement> exchanged;
+};
+
 /// What the report tells besides the patterns. A search without composing has none of it.
 struct Results {
   std::optional<Settled> settled;
@@ -241,8 +247,8 @@ Result<composer::Plan> plan_of(const Session& s, const Chosen& chosen,
                                const std::string& leftover_runner = "eager");
 /// Runner-ups that were nearly as fast by themselves, tried in the module's own run: where caches
 /// and power are shared with its other kernels another may be the fastest. What wins stands first
-/// among its work's winners and is stored. The exchanges, in order.
-Result<std::vector<Refinement>> refine_plan(Session& s, bridge::Peer& tracer, const Chosen& chosen);
+/// among its work's winners and is stored.
+Result<Refined> refine_plan(Session& s, bridge::Peer& tracer, Chosen chosen);
 /// Decides by the module's own times whether the chosen kernels are handed over, and who runs the
 /// rest; else the plan has none and PyTorch runs the module.
 Result<Settled> settle_plan(Session& s, bridge::Peer& tracer, Chosen chosen,
