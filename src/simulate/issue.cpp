@@ -192,17 +192,36 @@ void Machine::apply_fences(Strand& s, const Call& call) {
   for (const arch::Fence& f : call.code->form->effects.fences) {
     if (f.kind == FenceKind::wgmma_registers) ++w.queue.fences;
     if (f.kind != FenceKind::async_proxy && f.kind != FenceKind::barrier_init) continue;
-    for (const Warp::Party& p : w.parties) {
-      if ((p.lanes & ~s.mask) != 0) continue;
+    for (Warp::Party& p : w.parties) {
       const uint32_t seen = s.knows.seen[p.component];
       if (f.kind == FenceKind::barrier_init) {
-        announce_barriers(s, blocks_[w.block], p.component, seen);
+        if ((p.lanes & ~s.mask) == 0) announce_barriers(s, blocks_[w.block], p.component, seen);
         continue;
       }
-      s.knows.shared_fenced.raise(p.component, seen);
-      if (f.space == arch::Space::global) s.knows.global_fenced.raise(p.component, seen);
+      for (uint32_t rest = p.lanes & s.mask; rest != 0; rest &= rest - 1) {
+        const auto lane = static_cast<std::size_t>(first_lane(rest));
+        p.shared_fenced[lane] = seen;
+        if (f.space == arch::Space::global) p.global_fenced[lane] = seen;
+      }
     }
+    know_fences(s);
     tick(s);
+  }
+}
+
+/// What lanes did together is fenced as far as each of them has fenced it. Who is not among them
+/// learns that where they meet.
+void Machine::know_fences(Strand& s) {
+  for (const Warp::Party& p : warps_[s.warp].parties) {
+    if ((p.lanes & ~s.mask) != 0) continue;
+    uint32_t shared = UINT32_MAX, global = UINT32_MAX;
+    for (uint32_t rest = p.lanes; rest != 0; rest &= rest - 1) {
+      const auto lane = static_cast<std::size_t>(first_lane(rest));
+      shared = std::min(shared, p.shared_fenced[lane]);
+      global = std::min(global, p.global_fenced[lane]);
+    }
+    s.knows.shared_fenced.raise(p.component, shared);
+    s.knows.global_fenced.raise(p.component, global);
   }
 }
 

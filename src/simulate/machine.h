@@ -130,6 +130,7 @@ class Machine {
   bool visible(Strand& s);
   void announce_barriers(Strand& s, Block& block, uint32_t party, uint32_t clock);
   void apply_fences(Strand& s, const Call& call);
+  void know_fences(Strand& s);
   void check_needs(const Call& call, const Knowledge& knows);
   void check_made(const Call& call, const Barrier& b, const Knowledge& knows);
   void compute(Strand& s, const Instruction& i);

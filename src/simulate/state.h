@@ -123,6 +123,8 @@ struct Warp {
   struct Party {
     uint32_t lanes = 0, component = 0;
     uint32_t flights = 0;  // that these lanes have issued
+    /// How much of what they did together each lane has fenced towards the async proxy.
+    std::array<uint32_t, 32> shared_fenced = {}, global_fenced = {};
   };
   std::vector<Party> parties;  // each set of lanes that went together once
   std::vector<int> strands;    // those that have not ended

@@ -183,6 +183,7 @@ bool Machine::meet(Strand& s) {
   }
   s.status = Strand::Status::moving;
   become(s, all_lanes);
+  know_fences(s);
   return true;
 }
 
