@@ -206,6 +206,22 @@ TEST(LanguageConstructs, TheClusterMeetsAndItsBarriersAreArrivedAt) {
   EXPECT_NE(text.find("cluster.arrive_relaxed()\ncluster.wait()\nrole"), std::string::npos) << text;
 }
 
+TEST(LanguageConstructs, AnArrivalInTheClusterReleasesWhereItIsSaid) {
+  const auto arriving = [](const std::string& how) {
+    return dumped(
+        "@kernel(cluster=\"BLOCKS\")\ndef k(BLOCKS: const = 2):\n    a = barrier(1)\n"
+        "    with role(\"x\", warps=2):\n        a[0].arrive(" +
+        how + ")\n");
+  };
+  EXPECT_NE(arriving("cluster=True, release=True")
+                .find("    mbarrier.arrive(barriers0[0])\n"
+                      "    mbarrier.arrive_at(barriers0[0], [(rank + 1) % 2])\n"),
+            std::string::npos);
+  const std::string alone = arriving("release=True");
+  EXPECT_NE(alone.find("`release` is of arrivals in the whole cluster"), std::string::npos)
+      << alone;
+}
+
 TEST(LanguageConstructs, ATensorMayLackADimension) {
   const std::string text =
       body("    load.global_4(registers(i32, [128], layout=\"(128,1):(1,0)\"), A[block, lane])\n",

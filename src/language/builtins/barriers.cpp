@@ -34,18 +34,27 @@ Result<Value> wait(Call& c) {
 }
 
 /// One arrival of each warp that is here; of one thread, where one is. With `cluster` at the
-/// barrier of each block of the cluster, which then gets as many from all of them.
+/// barrier of each block of the cluster, which then gets as many from all of them. These tell of no
+/// accesses of the threads' own, for a release in the cluster waits for all of memory; with
+/// `release` the one at the block's own barrier does, which waits for nothing.
 Result<Value> arrive(Call& c) {
   const BarrierRef barrier = self(c);
   TESSERA_TRY(everywhere, c.flag("cluster", false));
+  TESSERA_TRY(release, c.flag("release", false));
+  if (release && !everywhere)
+    return error(fail(wrong_kind, "`release` is of arrivals in the whole cluster")
+                     .label(c.e.label(c.span_of("release")))
+                     .help("leave it out: an arrival in the block alone releases"));
   const int64_t blocks = everywhere ? c.e.builder().kernel().cluster : 1;
   TESSERA_CHECK(c.e.arrives(barrier.id, barrier.slot, c.span, blocks));
   TESSERA_TRY(b, c.e.emit(c.span));
   const auto issue = [&, b = b] {
     const core::BarrierAt at{barrier.id, barrier.slot};
-    if (blocks == 1) return b->issue("mbarrier.arrive", {at});
-    for (int64_t rank = 0; rank < blocks; ++rank)
-      b->issue("mbarrier.arrive_at", {at, core::Integers{{b->number(rank)}}});
+    if (blocks == 1 || release) b->issue("mbarrier.arrive", {at});
+    for (int64_t i = release ? 1 : 0; i < blocks && blocks > 1; ++i) {
+      const Term block = release ? floor_mod(b->at().rank + i, blocks) : b->number(i);
+      b->issue("mbarrier.arrive_at", {at, core::Integers{{block}}});
+    }
   };
   if (c.e.threads().who == Threads::Who::all)
     b->elected(issue);
@@ -82,7 +91,7 @@ Result<Value> expect(Call& c) {
 
 constexpr Builtin records[] = {
     {".barrier.wait", "parity=", "Waits until the turn's phase is complete", wait},
-    {".barrier.arrive", "cluster=",
+    {".barrier.arrive", "cluster=, release=",
      "One arrival of each warp, or of the one thread that is here, also in the cluster's others",
      arrive},
     {".barrier.expect", "*parts", "One arrival, and the bytes of these parts are to come", expect},
