@@ -135,7 +135,7 @@ tessera optimize mlp.py -o out/mlp
 )"},
     {"TS0325", "build.cutlass_missing",
      R"(A warning: without the CUTLASS headers some products have no kernel of tessera.)",
-     R"(Products in fp8, and in tf32 of operands that do not lie along K, are made with CUTLASS.)",
+     R"(Products in fp8 of operands that do not lie along K, and in tf32 where neither does, are made with CUTLASS. Others may be faster by it.)",
      R"(Install the headers if the module has such products.)",
      R"(
 pip install nvidia-cutlass==4.2.0.0

@@ -1,6 +1,6 @@
-// Products written in the kernel language: kernels/gemm.py, or kernels/gemm_fp32.py at the accuracy
-// of float32, with the pattern's epilogue as a function. They are proved before they are compiled,
-// and a compiler takes a second for one.
+// Products written in the kernel language: kernels/gemm.py, kernels/gemm_fp32.py at the accuracy of
+// float32, or kernels/gemm_tf32.py, with the pattern's epilogue as a function. They are proved
+// before they are compiled, and a compiler takes a second for one.
 #include <algorithm>
 #include <limits>
 
@@ -57,8 +57,9 @@ Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
     return error(fail(unsupported_gemm, "operands are {} at {} accuracy", name_of(p.a.dtype),
                       name_of(p.precision))
                      .expect("elements of 16 or 8 bits, or float32 as tf32 or at fp32 accuracy"));
-  if (splits && (p.paired() || !p.parts.empty()))
-    return error(fail(unsupported_gemm, "parts of the columns at fp32 accuracy")
+  const bool through_registers = tile_gemm_through_registers(p);
+  if ((splits || through_registers) && (p.paired() || !p.parts.empty()))
+    return error(fail(unsupported_gemm, "parts of the columns, with operands from registers")
                      .expect("one function for all columns"));
   for (const Matrix* m : {&p.a, &p.b}) {
     if (!m->aligned())
@@ -66,12 +67,12 @@ Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
                        .expect("strides and offset that are multiples of 16 bytes")
                        .but_found("stride {}, batch stride {}, offset {} of {}", m->ld, m->batch,
                                   m->offset, name_of(m->dtype)));
-    if (bytes != 2 && !m->columns_contiguous && !splits)
+    if (bytes != 2 && !m->columns_contiguous && !splits && !(through_registers && m == &p.a))
       return error(fail(unsupported_gemm, "an operand of {} bytes is not contiguous along K", bytes)
                        .expect("rows along K: wgmma transposes elements of 16 bits alone"));
   }
   for (const Matrix& d : p.outputs)
-    if (!d.columns_contiguous)
+    if (d.columns_contiguous != p.outputs.front().columns_contiguous)
       return error(fail(unsupported_gemm, "results of different directions"));
   // As the kernel files declare them.
   const int64_t most = int64_t{1} << (p.l > 1 ? 19 : 20);
@@ -81,11 +82,14 @@ Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
   return {};
 }
 
-/// The problem as the kernel computes it: with a row-major result.
+/// The problem as the kernel computes it: with a row-major result, but where that leaves tf32 a B
+/// that does not lie along k.
 Result<GemmProblem> restate(const rules::GemmBody& body, const rules::Pattern& pattern,
                             const arch::Arch& arch) {
   TESSERA_TRY(p, parted_problem(body, pattern.precision));
   if (!p.outputs.front().columns_contiguous) p = exchange(p);
+  const GemmProblem turned = exchange(p);
+  if (p.a.columns_contiguous && tile_gemm_through_registers(turned)) p = turned;
   TESSERA_CHECK(check_operands(p, arch));
   return p;
 }
@@ -102,8 +106,9 @@ std::map<std::string, TileSlices> slices(const GemmProblem& p, const arch::Arch&
                                          const TileGemmSpace& whole,
                                          std::vector<Candidate>& sketches,
                                          std::map<std::string, int>& pruned) {
-  if (tile_gemm_splits(p)) return {};  // the language has no slices at that accuracy
-  constexpr double margin = 1.25;      // what the model of times may be off
+  // The language has no slices of operands that come through registers.
+  if (tile_gemm_splits(p) || tile_gemm_through_registers(p)) return {};
+  constexpr double margin = 1.25;  // what the model of times may be off
   double best = std::numeric_limits<double>::infinity();
   for (const auto& [config, ms] : whole.configs) best = std::min(best, ms);
   TileSlicesSpace found = tile_slices_configs(p, arch);
@@ -168,11 +173,10 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 }  // namespace
 
 extern const Realizer tile_gemm{"tile_gemm",
-                                "kernels/gemm.py, kernels/gemm_fp32.py and kernels/gemm_slices.py, "
-                                "written in the kernel language "
-                                "and proved before they are compiled: operands of 16 and 8 bits, "
-                                "tf32 along K, float32; epilogues "
-                                "as functions",
+                                "kernels/gemm.py, kernels/gemm_fp32.py, kernels/gemm_tf32.py and "
+                                "kernels/gemm_slices.py, written in the kernel language and proved "
+                                "before they are compiled: operands of 16 and 8 bits, tf32, "
+                                "float32; epilogues as functions",
                                 Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

@@ -117,7 +117,8 @@ TEST(TileGemm, ResultsOf32BitsLeaveByTmaOrKeepASlot) {
 
 TEST(TileGemm, SaysWhatItLeavesToOthers) {
   for (const char* problem :
-       {R"({"m":512,"n":512,"k":512,"b_major":"n","dtype":"float32","precision":"tf32"})",
+       {R"({"m":512,"n":512,"k":512,"a_major":"m","b_major":"n","dtype":"float32",
+            "precision":"tf32"})",
         R"({"m":512,"n":512,"k":67,"dtype":"float32","precision":"fp32"})",
         R"({"m":260,"n":512,"k":136,"dtype":"float32","precision":"fp32","epilogue":"bias_rotary",
             "rotated":384,"head_dim":64,"positions":65})",
@@ -134,6 +135,8 @@ TEST(TileGemm, EveryCandidateIsProved) {
   const char* problems[] = {
       fused, R"({"m":67,"n":70,"k":136,"epilogue":"bias_residual"})",
       R"({"m":520,"n":264,"k":136,"dtype":"float32","precision":"tf32","epilogue":"bias_residual"})",
+      R"({"m":264,"n":520,"k":136,"b_major":"n","dtype":"float32","precision":"tf32",
+          "epilogue":"bias_residual"})",
       R"({"m":272,"n":144,"k":80,"epilogue":"bias_gelu","dtype":"float8_e4m3fn","precision":"fp8",
           "out_dtype":"bfloat16"})",
       // Those that ./dev test all asks for.
@@ -202,6 +205,24 @@ TEST(TileGemm, WhereBlocksHaveSeveralTilesTwoRolesMayTakeThemByTurns) {
   EXPECT_GT(square_tiles, 0);
   testing::expect_compiles(*found.front().source);
   EXPECT_TRUE(by_turns(R"({"m":520,"n":264,"k":136})").empty());
+}
+
+/// wgmma reads 4-byte elements along k only.
+TEST(TileGemm, Tf32ThatLiesOtherwiseComesThroughRegisters) {
+  const auto turned = [](const std::string& majors) {
+    std::set<bool> out;
+    const std::string problem =
+        R"({"m":4096,"n":2048,"k":1024,)" + majors + R"("dtype":"float32","precision":"tf32"})";
+    for (const Candidate& c : expect_space(problem.c_str()).candidates) {
+      EXPECT_EQ(c.config["mainloop"], "registers");
+      EXPECT_THAT(c.source->text, HasSubstr("wgmma_f32_tf32_tf32_rs"));
+      EXPECT_EQ(c.config["cluster"][1], 1);
+      out.insert(c.config["transposed"].get<bool>());
+    }
+    return out;
+  };
+  EXPECT_EQ(turned(R"("b_major":"n",)"), std::set<bool>{true});
+  EXPECT_EQ(turned(R"("a_major":"m",)"), std::set<bool>{false});
 }
 
 TEST(TileGemm, Float32IsTakenApart) {

@@ -115,6 +115,9 @@ SETS["tile"] = [
     dict(m=4096, n=1024, k=1024, epilogue="bias_gelu", name="small", **BESIDE),
     dict(m=4096, n=4096, k=4096, name="square tf32", **BESIDE, **TF32),
     dict(m=8192, n=4096, k=1024, epilogue="bias_gelu", name="up+gelu tf32", **BESIDE, **TF32),
+    # Of elements that do not lie along K, beside the only other kernels that take them.
+    dict(SQUARE, name="L1-1 tf32", limit=6, realizers=[*TILE, *STOCK], **TF32),
+    dict(BATCHED, name="L1-3 tf32", limit=6, realizers=[*TILE, *STOCK], **TF32),
     dict(m=4096, n=4096, k=4096, name="square fp8", limit=8, realizers=[*TILE, "cublaslt"], **FP8),
     dict(m=8192, n=8192, k=8192, name="8192 fp8", limit=8, realizers=[*TILE, "cublaslt"], **FP8),
     # Sums of one sign: what the tensor cores cut off adds up.
@@ -193,6 +196,9 @@ TILE_CHECKS = [
     dict(m=272, n=144, k=1040, epilogue="bias_gelu", limit=12, **FP8),
     dict(m=520, n=264, k=136, batch=3, epilogue="bias_silu_saved"),
     dict(m=520, n=264, k=1032, epilogue="bias_residual", **TF32),
+    dict(m=520, n=264, k=1032, b_major="n", epilogue="bias_residual", **TF32),
+    dict(m=520, n=264, k=136, a_major="m", epilogue="column_scale", **TF32),
+    dict(m=264, n=136, k=100, batch=3, b_major="n", epilogue="bias_gelu", **TF32),
 ]
 # Verified with "tile" and "tile_pairs": rows that end within a tile, tables shorter than the rows, a part without an own
 # epilogue that ends within a tile, all columns turned, biases and factors before, both orders of the weights.

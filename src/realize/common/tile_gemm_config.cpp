@@ -44,20 +44,27 @@ bool tile_gemm_splits(const GemmProblem& p) {
   return p.precision == Precision::fp32 && p.a.dtype == DType::float32;
 }
 
+bool tile_gemm_through_registers(const GemmProblem& p) {
+  return p.precision == Precision::tf32 && p.a.dtype == DType::float32 && !p.a.columns_contiguous;
+}
+
 std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const GemmProblem& p,
                                              const arch::Arch& arch) {
   // Addresses, counters, and the results of one part. Of two sets of accumulators each part is done
   // with when its results leave.
   const int beside = c.promote > 0 && p.leaves.empty() ? 40 : 60;
-  if (c.accumulators() + beside > tile_gemm_registers(c))
+  // A's elements of two halves of a slot, 16 of k each.
+  const int taken = c.through_registers ? 2 * c.warpgroup_rows * 16 / 128 : 0;
+  if (c.accumulators() + taken + beside > tile_gemm_registers(c))
     return "more accumulators than a thread has registers for";
   if (c.stages < least_stages) return "shared memory: too few stages";
   if (auto reason = tile_refuses_parts(c, p)) return reason;
-  const bool as_it_lies = c.split;  // threads read the operands, not wgmma
+  const bool as_it_lies = c.split || c.through_registers;  // threads read what wgmma cannot
   if (!as_it_lies && !p.b.columns_contiguous && c.columns % 64 != 0)
     return "N-major weights come in blocks of 64";
   if (!p.b.columns_contiguous && c.cluster_m == 2 && c.columns % 128 != 0)
     return "two blocks share N-major weights in blocks of 64";
+  if (c.through_registers && c.cluster_n > 1) return "blocks side by side would share columns of A";
   if (!p.a.columns_contiguous && c.cluster_n == 2 && c.rows % 128 != 0)
     return "two blocks share M-major rows in blocks of 64";
   const int64_t tiles_m = ceil_div(p.m, c.rows), tiles_n = ceil_div(p.n, c.columns);
@@ -87,6 +94,7 @@ Json TileGemmConfig::to_json(const GemmProblem& p) const {
             {"group", group}};
   if (promote > 0) j["promote"] = promote;
   if (split) j["mainloop"] = "split_registers";
+  if (through_registers) j["mainloop"] = "registers";
   return j;
 }
 
@@ -170,9 +178,12 @@ TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
     space.configs.emplace_back(c, share * ms);
     return c.stages;
   };
-  const auto consider = [&](const TileGemmConfig& c) {
-    const bool direct = !tile_gemm_stores_by_tma(p);
-    const int stages = offer(c, direct, 1);
+  const auto consider = [&](TileGemmConfig c) {
+    c.through_registers = tile_gemm_through_registers(p);
+    const bool direct = c.through_registers || !tile_gemm_stores_by_tma(p);
+    // Not timed beside CUTLASS' kernels for such operands, which are to be built as well.
+    constexpr double unknown = 1.06;
+    const int stages = offer(c, direct, c.through_registers ? unknown : 1);
     // Buffers for results of 32 bits may take a slot of the ring. Whether whole lines are worth it
     // is measured; that they are is the guess.
     constexpr double parts_of_lines = 1.02;

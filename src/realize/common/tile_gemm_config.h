@@ -1,5 +1,5 @@
-// The choices that make a product of kernels/gemm.py, or of kernels/gemm_fp32.py: tiles, cluster,
-// stages of the ring, how results leave.
+// The choices that make a product of kernels/gemm.py, kernels/gemm_fp32.py or kernels/gemm_tf32.py:
+// tiles, cluster, stages of the ring, how results leave.
 #pragma once
 
 #include <optional>
@@ -23,6 +23,8 @@ struct TileGemmConfig {
   int promote = 0;
   /// kernels/gemm_fp32.py: each element in two parts of tf32.
   bool split = false;
+  /// kernels/gemm_tf32.py: A comes through registers.
+  bool through_registers = false;
 
   [[nodiscard]] Json to_json(const GemmProblem& p) const;
   /// Roles of consumers.
@@ -58,6 +60,9 @@ Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p);
 
 /// Whether the problem asks for the accuracy of float32.
 bool tile_gemm_splits(const GemmProblem& p);
+/// Whether A's 4-byte elements, as tf32, do not lie along k, where wgmma would read them: threads
+/// do. Its results may lie column by column, those of the others may not.
+bool tile_gemm_through_registers(const GemmProblem& p);
 
 struct TileGemmSpace {
   std::vector<std::pair<TileGemmConfig, double>> configs;  // with predicted ms, in no order

@@ -180,10 +180,13 @@ language::Constant element(DType t) {
   return std::string(short_name(t));
 }
 
-/// What both files say of a problem and its tiles.
+language::Constant order(const Matrix& m) {
+  return integer(m.columns_contiguous ? 1 : 2);
+}
+
+/// What all files say of a problem and its tiles.
 Constants common_constants(const GemmProblem& p, const TileGemmConfig& c) {
   const Matrix& d = p.outputs.front();
-  const auto order = [](const Matrix& m) { return integer(m.columns_contiguous ? 1 : 2); };
   return {{"RESULT", element(d.dtype)},
           {"BN", integer(c.columns)},
           {"STAGES", integer(c.stages)},
@@ -191,20 +194,35 @@ Constants common_constants(const GemmProblem& p, const TileGemmConfig& c) {
           {"BATCHES", integer(p.l > 1 ? 1 : 0)},
           {"A_BATCHES", integer(p.l > 1 && p.a.batch != 0 ? 1 : 0)},
           {"B_BATCHES", integer(p.l > 1 && p.b.batch != 0 ? 1 : 0)},
-          {"A_ORDER", order(p.a)},
-          {"B_ORDER", order(p.b)},
-          {"C_ORDER", integer(1)},
+          {"C_ORDER", order(d)},
           {"M_MULTIPLE", integer(1)},
           // What leaves are loaded by depends on what is known of the columns.
           {"N_MULTIPLE", integer(std::gcd(p.n, int64_t{8}))},
           {"K_MULTIPLE", integer(1)},
-          {"C_MULTIPLE", integer(d.alignment())},
-          {"PROMOTE", integer(c.promote)}};
+          {"C_MULTIPLE", integer(d.alignment())}};
+}
+
+/// What kernels/gemm_fp32.py says besides.
+Constants split_constants(const GemmProblem& p, const TileGemmConfig& c) {
+  Constants all = common_constants(p, c);
+  all.merge(
+      Constants{{"A_ORDER", order(p.a)}, {"B_ORDER", order(p.b)}, {"PROMOTE", integer(c.promote)}});
+  return all;
+}
+
+/// What kernels/gemm_tf32.py says besides.
+Constants register_constants(const GemmProblem& p, const TileGemmConfig& c) {
+  Constants all = common_constants(p, c);
+  all.merge(Constants{{"BM", integer(c.rows)},
+                      {"ROWS", integer(c.warpgroup_rows)},
+                      {"CLUSTER", integer(c.cluster_m)},
+                      {"TURNS", integer(c.turns())}});
+  return all;
 }
 
 /// What kernels/gemm.py says besides.
 Constants gemm_constants(const GemmProblem& p, const TileGemmConfig& c) {
-  Constants all = common_constants(p, c);
+  Constants all = split_constants(p, c);
   all.merge(Constants{{"ELEMENT", element(p.a.dtype)},
                       {"BM", integer(c.rows)},
                       {"ROWS", integer(c.warpgroup_rows)},
@@ -225,10 +243,14 @@ Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig
                                       const arch::Arch& arch) {
   TESSERA_TRY(epilogue, p.parts.empty() ? epilogue_function(p)
                                         : parts_function(p, int64_t{64} * c.warpgroups()));
-  const std::string file = c.split ? "gemm_fp32.py" : "gemm.py";
+  const std::string file = c.split               ? "gemm_fp32.py"
+                           : c.through_registers ? "gemm_tf32.py"
+                                                 : "gemm.py";
   const Source source("kernels/" + file, std::string(kernel_file(file)) + epilogue);
   const std::string function = tile_parts_half(p) > 0 ? "turned" : "epilogue";
-  language::Options options{.constants = c.split ? common_constants(p, c) : gemm_constants(p, c),
+  language::Options options{.constants = c.split               ? split_constants(p, c)
+                                         : c.through_registers ? register_constants(p, c)
+                                                               : gemm_constants(p, c),
                             .means = meaning_of(p)};
   options.constants.emplace(function, language::Constant(function));
   TESSERA_TRY(kernel, language::elaborate(source, "gemm", options));
