@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,6 +44,7 @@ def make(root: Path, level: int, number: int, digest: str | None, device: str) -
     path = file_of(root, level, number, digest)
     spec = importlib.util.spec_from_file_location(f"kernelbench_level{level}_{number}", path)
     task = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = task  # Dynamo looks modules up by name
     spec.loader.exec_module(task)
     with torch.device(device):
         module = task.Model(*task.get_init_inputs())
