@@ -66,7 +66,11 @@ Json json_of(const Measured& m) {
             {"peers", Json::array()}};
   if (m.ms > 0) j["share_of_roofline"] = m.floor_ms / m.ms;
   for (const Peer& p : m.peers)
-    j["peers"].push_back({{"name", p.name}, {"ms", p.ms}, {"ci95", p.ci95}, {"reason", p.reason}});
+    j["peers"].push_back({{"name", p.name},
+                          {"ms", p.ms},
+                          {"ci95", p.ci95},
+                          {"reason", p.reason},
+                          {"unreliable", p.unreliable}});
   return j;
 }
 
@@ -80,8 +84,11 @@ Measured measured_of(const Json& j) {
              .elsewhere = j.value("elsewhere", 0.0),
              .busy = j.value("busy", std::vector<std::string>{})};
   for (const Json& p : j.at("peers"))
-    m.peers.push_back(
-        {.name = p.at("name"), .ms = p.at("ms"), .ci95 = p.at("ci95"), .reason = p.at("reason")});
+    m.peers.push_back({.name = p.at("name"),
+                       .ms = p.at("ms"),
+                       .ci95 = p.at("ci95"),
+                       .reason = p.at("reason"),
+                       .unreliable = p.value("unreliable", false)});
   return m;
 }
 

@@ -82,7 +82,8 @@ struct Peer {
   std::string name;  // "eager", "inductor", "library: ...", "best so far: ..."
   double ms = 0;
   double ci95 = 0;
-  std::string reason;  // why it has no time
+  std::string reason;       // why it has no time
+  bool unreliable = false;  // its interval is too wide for a comparison
 };
 
 struct Measured {

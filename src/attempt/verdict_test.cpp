@@ -110,13 +110,13 @@ TEST(Verdict, ErrorsAndSpreadsAreSaid) {
               {"baseline_rms_error", 1e-7},
               {"baseline_max_error", 2e-6},
               {"budget", {{"rms", 2e-7}, {"max", 8e-6}}}};
-  v.measured->peers = {{.name = "eager", .ms = 2, .ci95 = 0.25}};
+  v.measured->peers = {{.name = "eager", .ms = 2, .ci95 = 0.25, .unreliable = true}};
   v.measured->elsewhere = 1e6;
   v.measured->busy = {"cc1plus (pid 7, 1.9 processors)"};
   const std::string text = to_text(v);
   for (const char* part :
        {"rms 1.25e-07 (eager 1e-07, 2e-07 is allowed)", "greatest 3e-06 (eager 2e-06, 8e-06 is",
-        "(2 ms +- 0.25)", "most of all cc1plus (pid 7, 1.9 processors)"})
+        "(2 ms +- 0.25, not reliable)", "most of all cc1plus (pid 7, 1.9 processors)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(to_json(verdict_from_json(to_json(v))), to_json(v));
 }

@@ -58,8 +58,8 @@ std::string times_of(const Measured& m) {
         m.elsewhere, m.busy.empty() ? "" : ", most of all ", fmt::join(m.busy, ", "));
   for (const Peer& p : m.peers) {
     if (p.ms > 0)
-      out +=
-          fmt::format("  {:.2f}x of {} ({:.4g} ms +- {:.2g})\n", p.ms / m.ms, p.name, p.ms, p.ci95);
+      out += fmt::format("  {:.2f}x of {} ({:.4g} ms +- {:.2g}{})\n", p.ms / m.ms, p.name, p.ms,
+                         p.ci95, p.unreliable ? ", not reliable" : "");
     else
       out += fmt::format("  {}: no time, {}\n", p.name, p.reason);
   }

@@ -31,6 +31,8 @@ struct Options {
   std::filesystem::path cache;  // of built kernels
   std::filesystem::path log_folder;
   std::string effort = "default";
+  /// A list that somebody asked for, whatever the effort: it ends by seconds or a stop alone.
+  bool every_candidate = false;
   int parallel_builds = 0;  // 0: one a core
   /// Compilers run beside the clock also where they disturb it: for tests of the order of things.
   bool always_ahead = false;

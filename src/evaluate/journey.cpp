@@ -46,6 +46,10 @@ void Journey::State::prepare(const Json& known) {
   const int batch = std::max(4, compilers / (shared.builds_ahead() ? 2 : 1));
   tune::Budget budget;
   if (auto by_effort = tune::budget_for(shared.options.effort)) budget = *by_effort;
+  if (shared.options.every_candidate) {
+    budget.builds = budget.measurements = 0;
+    budget.gives_up = false;
+  }
   const std::vector<Trial> trials = trials_from_json(known, gates.candidates);
   for (const Trial& t : trials) {
     if (t.outcome == Outcome::measured) gates.eager_ms = t.detail.value("eager_ms", 0.0);

@@ -385,6 +385,9 @@ Result<Verdict> try_by_hand(const Json& traced, const Options& options, const By
   s.found = std::move(found);
   TESSERA_TRY(tools, open_tools(s));
   s.tools = std::move(tools);
+  s.tools.evaluation.every_candidate = true;  // a sweep takes all, and those it has to beat
+  s.tools.evaluator =
+      std::make_unique<evaluate::Evaluator>(s.tools.evaluation, s.found.graph, *s.found.arch);
   s.work = group_by_signature(s);
   TESSERA_CHECK(look_up(s));
   for (Work& w : s.work) {

@@ -105,7 +105,7 @@ void take_times(const Session& s, const rules::Pattern& p, const Field& f,
                 const std::vector<tune::Trial>& words, const evaluate::Tuned& tuned, Verdict& v) {
   const auto reason = [&](const tune::Trial& t) {
     const bool left = t.outcome == tune::Outcome::skipped && t.reason.empty();
-    return left ? "not built: " + tuned.stopped_because : t.reason;
+    return left ? "not tried: " + tuned.stopped_because : t.reason;
   };
   const tune::Trial* best = nullptr;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -131,19 +131,23 @@ void take_times(const Session& s, const rules::Pattern& p, const Field& f,
     m.peers.push_back({.name = f.names[i],
                        .ms = ms,
                        .ci95 = words[i].ci95,
-                       .reason = ms > 0 ? "" : words[i].reason});
+                       .reason = ms > 0 ? "" : reason(words[i]),
+                       .unreliable = ms > 0 && disturbed(ms, words[i].ci95)});
   }
   v.measured = std::move(m);
 }
 
-/// Whether it is the fastest of all that may be placed, and verified in full.
-void settle(const Session& s, const Work& w, Verdict& v, const evaluate::Tuned& tuned) {
+/// Whether it is the fastest of all that may be placed, and verified in full. What is stored is by
+/// hand, too: the first has to be one of this source's variants.
+void settle(const Session& s, const Work& w, const std::vector<Candidate>& variants, Verdict& v,
+            const evaluate::Tuned& tuned) {
   if (tuned.winners.empty()) {
     v.standing = "nothing passed in full";
     return;
   }
   const kernel::Winner& first = tuned.winners.front();
-  if (first.candidate.realizer != by_hand_realizer) {
+  if (std::none_of(variants.begin(), variants.end(),
+                   [&](const Candidate& c) { return first.is_of(c); })) {
     v.standing = fmt::format("{} is faster: not stored", first.candidate.label());
     return;
   }
@@ -196,7 +200,7 @@ Status measure_by_hand(Session& s, Work& work, const ByHand& given,
     if (s.stopped() || !noisy(v, tuned) || turn == most_measurements) break;
     s.say("try", "the machine was noisy: timing " + given.source.file + " once more");
   }
-  settle(s, work, v, tuned);
+  settle(s, work, variants, v, tuned);
   if (!v.won || !s.tools.registry || s.stopped()) return {};
   // torch.compile is a peer, which no plan places.
   std::erase_if(tuned.winners, [](const kernel::Winner& w) { return is_inductor(w.candidate); });

@@ -94,7 +94,7 @@ bool Search::ended() {
 bool Search::built_out() {
   if (budget_.seconds > 0 && spent_ >= building_share * budget_.seconds)
     why_built_out_ = fmt::format("budget of {:g} s", budget_.seconds);
-  if (built_ >= patience_floor && without_gain_ >= patience)
+  if (budget_.gives_up && built_ >= patience_floor && without_gain_ >= patience)
     why_built_out_ = fmt::format("no gain in {} candidates", without_gain_);
   return !why_built_out_.empty();
 }
@@ -111,7 +111,7 @@ double Search::bar(const Outlook& outlook) const {
 }
 
 bool Search::hopeless(int candidate, double bar_ms) const {
-  return bar_ms > 0 && forecast_.optimistic_ms(item(candidate)) >= bar_ms;
+  return budget_.gives_up && bar_ms > 0 && forecast_.optimistic_ms(item(candidate)) >= bar_ms;
 }
 
 // Whether its build would end too late, had it to begin now or is it under way.

@@ -17,6 +17,7 @@ struct Budget {
   double seconds = 0;    // 0: no limit
   int builds = 0;        // compile-time candidates at most; 0: no limit
   int measurements = 0;  // launches measured at most; 0: no limit
+  bool gives_up = true;  // leaves out what is not expected to win, and ends where many gain nothing
 };
 /// `quick`, `default` and `max` of the command line, for one pattern.
 Result<Budget> budget_for(const std::string& effort);

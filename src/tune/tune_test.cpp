@@ -201,6 +201,16 @@ TEST(Search, FinalsDecideAndKeepEveryFamily) {
   EXPECT_THAT(finals, ::testing::Contains(2));
 }
 
+TEST(Search, TakesEveryCandidateWhereItMayNotGiveUp) {
+  Machine m{.cost = [](Point p) { return 1.0 + p.candidate * 0.001; }};
+  const std::atomic<bool> stop = false;
+  const Outcomes o = search(items(100), {.gives_up = false}, m.callbacks(), {}, stop, 4);
+  EXPECT_EQ(o.stopped_because, "space exhausted");
+  std::set<int> measured;
+  for (const Trial& t : o.trials) measured.insert(t.point.candidate);
+  EXPECT_EQ(measured.size(), 100U);
+}
+
 TEST(Search, SweepsAfterItGaveUpBuilding) {
   Machine m{.cost = [](Point p) { return 1.0 + p.candidate * 0.001 - (p.launch == 1 ? 0.5 : 0); }};
   std::vector<Item> list = items(300);

@@ -13,9 +13,10 @@ const Symptom far_though_swept = {
         "that wait for each other, or results that are written through the cache.",
     .where = "the innermost loop, and what each thread does before and after it",
     .remedy =
-        "Take one part out at a time (the function, the store, the wait) and see by how much the "
-        "time falls: what falls most is what bounds it. Results that nobody reads soon can be "
-        "stored past the cache.",
+        "Put one part at a time behind a tunable, in two ways that are both right (another "
+        "formula of the function, stores past the cache or not, more or fewer elements at once): "
+        "what moves the time most is what bounds it. Without a part a kernel is wrong, and is not "
+        "timed.",
     .weight = 2,
 };
 

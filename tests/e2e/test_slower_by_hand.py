@@ -1,0 +1,46 @@
+"""A kernel by hand that is slower than one by hand before does not take its place, however many variants it has."""
+
+from __future__ import annotations
+
+import json
+
+from core import tessera
+
+MODEL = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.gelu(x) * 2
+
+
+def get_inputs():
+    return [torch.randn(64, 48)]
+"""
+BEGIN = "(void)workspace, (void)stream;"
+
+
+def test_what_was_stored_before_is_timed_beside_and_stays(tmp_path):
+    (tmp_path / "model.py").write_text(MODEL)
+
+    def judged(name, text):
+        (tmp_path / name).write_text(text)
+        done = tessera(tmp_path, "try", "model.py", "p01", "--source", name, "--peers", "eager")
+        return json.loads(done.stdout)
+
+    skeleton = json.loads(tessera(tmp_path, "try", "model.py", "p01", "--skeleton").stdout)["text"]
+    wait = " for (volatile unsigned i = 0; i < TURNS; i = i + 1) {}"
+    swept = "// tunable: TURNS = {}\n".format
+    first = judged("quick.cpp", swept("1000, 1001") + skeleton.replace(BEGIN, BEGIN + wait))
+    assert first["passed"], first
+    many = ", ".join(str(3000000 + i) for i in range(8))
+    second = judged("slow.cpp", swept(many) + skeleton.replace(BEGIN, BEGIN + wait))
+    assert second["passed"] and not second["won"], second
+    assert all(variant["outcome"] == "measured" for variant in second["variants"]), second["variants"]
+    assert len(second["variants"]) == 8
+    before = [p for p in second["measured"]["peers"] if p["name"].startswith(("best so far", "before"))]
+    assert all(p["ms"] > 0 or p["reason"] for p in second["measured"]["peers"])
+    if first["won"]:
+        assert any("quick.cpp" in p["name"] and p["ms"] > 0 for p in before), before
+        assert "quick.cpp" in second["standing"] and "is faster: not stored" in second["standing"]
