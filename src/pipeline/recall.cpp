@@ -42,7 +42,7 @@ double noise_of_row(const Json& row) {
   double worst = 0;
   for (const char* measure : {"call", "back"})
     worst = std::max(worst, row.value(fmt::format("{}_ci95", measure), 0.0) /
-                                row.value(fmt::format("{}_ms", measure), 1e-9));
+                                row.at(fmt::format("{}_ms", measure)).get<double>());
   return worst;
 }
 
@@ -53,7 +53,8 @@ bool surely_slower(const Json& row, const Json& ways) {
       return way.value(measure + "_ms", 0.0) + sign * way.value(measure + "_ci95", 0.0);
     };
     return std::any_of(ways.begin(), ways.end(), [&](const Json& other) {
-      return other.value("reason", "").empty() && noise_of_row(other) <= most_noise &&
+      return other.value("reason", "").empty() && other.contains("call_ms") &&
+             other.contains("back_ms") && noise_of_row(other) <= most_noise &&
              end(other, 1) < end(row, -1);
     });
   };
@@ -68,6 +69,8 @@ std::string why_not_kept_way(const Json& row, const Json& ways) {
   if (without_time(row)) return "";
   if (const std::string reason = row.value("reason", ""); !reason.empty())
     return fmt::format("{} could not be timed: {}", name_of_row(row), reason);
+  if (!row.contains("call_ms") || !row.contains("back_ms"))
+    return name_of_row(row) + " has no time";
   const double noise = noise_of_row(row);
   if (noise <= most_noise || surely_slower(row, ways)) return "";
   return fmt::format("{} is known to {:.0f} %", name_of_row(row), 100 * noise);

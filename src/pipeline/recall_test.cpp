@@ -27,6 +27,7 @@ TEST(Recall, KeepsWaysOfAQuietMachineThatAllRan) {
   failed["no_time"] = true;
   EXPECT_TRUE(kept({{"ways", {way(0.01, 0.01), failed}}}));
   EXPECT_FALSE(kept({{"ways", Json::array()}}));
+  EXPECT_FALSE(kept({{"ways", {way(0.01, 0.01), {{"runner", "inductor"}}}}}));
 }
 
 TEST(Recall, NoiseOfAWayThatIsSurelySlowerDoesNotMatter) {
