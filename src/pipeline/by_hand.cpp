@@ -383,11 +383,8 @@ Result<Verdict> try_by_hand(const Json& traced, const Options& options, const By
   // Kernels for a GPU can be checked and built without one.
   if (found.arch->device != "cuda") TESSERA_CHECK(check_device(found.graph, *found.arch));
   s.found = std::move(found);
-  TESSERA_TRY(tools, open_tools(s));
+  TESSERA_TRY(tools, open_tools(s, true));  // a sweep takes all, and those it has to beat
   s.tools = std::move(tools);
-  s.tools.evaluation.every_candidate = true;  // a sweep takes all, and those it has to beat
-  s.tools.evaluator =
-      std::make_unique<evaluate::Evaluator>(s.tools.evaluation, s.found.graph, *s.found.arch);
   s.work = group_by_signature(s);
   TESSERA_CHECK(look_up(s));
   for (Work& w : s.work) {

@@ -33,7 +33,7 @@ const Work* Session::work_of(int pattern) const {
   return at == work.end() ? nullptr : &*at;
 }
 
-Result<Tools> open_tools(Session& s) {
+Result<Tools> open_tools(Session& s, bool every_candidate) {
   Tools out;
   const std::filesystem::path cache = s.options.cache.empty() ? cache_home() : s.options.cache;
   out.evaluation.python = bridge::find_python();
@@ -50,6 +50,7 @@ Result<Tools> open_tools(Session& s) {
   out.evaluation.cache = cache / "kernels";
   out.evaluation.log_folder = cache / "logs";
   out.evaluation.effort = s.options.effort;
+  out.evaluation.every_candidate = every_candidate;
   out.evaluation.parallel_builds = s.options.parallel_builds;
   out.evaluation.only_kind = s.options.only_kind;
   out.evaluation.confined = out.evaluation.tools.confined = s.options.confined;

@@ -207,8 +207,8 @@ Result<Rewritten> check_rewrites(Session& s, bridge::Peer& tracer, const Json& t
                                  Discovered found);
 /// Error TS0025: kernels of this architecture cannot run where the module lies.
 Status check_device(const graph::Graph& g, const arch::Arch& a);
-/// Python, compilers, evaluator, registry.
-Result<Tools> open_tools(Session& s);
+/// Python, compilers, evaluator, registry. `every_candidate`: as of evaluate::Options.
+Result<Tools> open_tools(Session& s, bool every_candidate = false);
 /// Distinct signatures, by priority.
 std::vector<Work> group_by_signature(const Session& s);
 Status look_up(Session& s);  // REUSE / ADAPT / NEW

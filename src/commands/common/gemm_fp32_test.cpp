@@ -8,39 +8,25 @@
 #include "base/files.h"
 #include "base/source_folder.h"
 #include "base/thorough.h"
+#include "commands/testing/checked_kernel.h"
 
 #include "check/check.h"
 #include "check/kind.h"
-#include "core/verify.h"
-#include "language/language.h"
 #include "lower/lower.h"
 #include "simulate/simulate.h"
 
 namespace tessera::commands {
 namespace {
 
-using Constants = std::map<std::string, language::Constant>;
+using testing::Constants, testing::judged;
 
 std::string file_text() {
   return read_file(source_folder() + "/kernels/gemm_fp32.py");
 }
 
-std::optional<core::Kernel> kernel_of(const std::string& text, Constants constants) {
-  for (const auto& [name, value] :
-       std::map<std::string, int64_t>{{"BN", 64}, {"STAGES", 2}, {"PROMOTE", 2}})
-    constants.try_emplace(name, value);
-  auto kernel = language::elaborate({"kernels/gemm_fp32.py", text}, "gemm", {constants});
-  EXPECT_TRUE(kernel) << to_text(kernel.error());
-  if (!kernel) return std::nullopt;
-  for (const Diagnostic& d : core::verify(*kernel, **arch::find("sm_90a")))
-    ADD_FAILURE() << to_text(d);
-  return std::move(*kernel);
-}
-
-check::Report judged(const core::Kernel& kernel) {
-  const auto means = check::means_of(kernel);
-  if (!means) ADD_FAILURE() << to_text(means.error());
-  return check::check(kernel, {}, means ? *means : std::nullopt);
+std::optional<core::Kernel> kernel_of(const std::string& text, const Constants& constants) {
+  return testing::checked_kernel("kernels/gemm_fp32.py", text, "gemm", {constants},
+                                 {{"BN", 64}, {"STAGES", 2}, {"PROMOTE", 2}});
 }
 
 struct Sizes {

@@ -7,40 +7,27 @@
 #include "base/files.h"
 #include "base/source_folder.h"
 #include "base/thorough.h"
+#include "commands/testing/checked_kernel.h"
 
 #include "check/check.h"
 #include "check/kind.h"
-#include "core/verify.h"
-#include "language/language.h"
 #include "replay/replay.h"
 
 namespace tessera::commands {
 namespace {
 
-using Constants = std::map<std::string, language::Constant>;
+using testing::Constants, testing::judged;
 
 std::string file_text() {
   return read_file(source_folder() + "/kernels/gemm_slices.py");
 }
 
 std::optional<core::Kernel> kernel_of(const std::string& text, const std::string& name,
-                                      Constants constants, const std::string& means = "") {
+                                      const Constants& constants, const std::string& means = "") {
+  std::map<std::string, int64_t> small;
   if (name == "partial")
-    for (const auto& [constant, value] : std::map<std::string, int64_t>{
-             {"BM", 64}, {"BN", 32}, {"BK", 16}, {"STAGES", 2}, {"K_MULTIPLE", 8}})
-      constants.try_emplace(constant, value);
-  auto kernel = language::elaborate({"gemm_slices.py", text}, name, {constants, means});
-  EXPECT_TRUE(kernel) << to_text(kernel.error());
-  if (!kernel) return std::nullopt;
-  for (const Diagnostic& d : core::verify(*kernel, **arch::find("sm_90a")))
-    ADD_FAILURE() << to_text(d);
-  return std::move(*kernel);
-}
-
-check::Report judged(const core::Kernel& kernel) {
-  const auto means = check::means_of(kernel);
-  if (!means) ADD_FAILURE() << to_text(means.error());
-  return check::check(kernel, {}, means ? *means : std::nullopt);
+    small = {{"BM", 64}, {"BN", 32}, {"BK", 16}, {"STAGES", 2}, {"K_MULTIPLE", 8}};
+  return testing::checked_kernel("kernels/gemm_slices.py", text, name, {constants, means}, small);
 }
 
 /// Proved; the reference of the meaning finds each element right under some schedules.
