@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Format, lint, layers, sizes, docs. clang-tidy reads only the files that differ from $TESSERA_LINT_BASE (default: twenty
+# Format, lint, layers, sizes, docs, known configurations. clang-tidy reads only the files that differ from $TESSERA_LINT_BASE (default: twenty
 # commits ago; files that were only moved are left out), $TESSERA_LINT_MOST of them at most (default: 10); with TESSERA_LINT_ALL=1 every file.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -21,6 +21,7 @@ step "ruff format" "$venv/bin/ruff" format -q --check python src tools bench tes
 step "layers" "$venv/bin/python" tools/check_layers.py
 step "sizes" "$venv/bin/python" tools/check_sizes.py
 step "docs in sync" "$venv/bin/python" tools/check_docs.py --binary "$build/bin/tessera"
+step "known configurations in sync" "$venv/bin/python" tools/known_good.py
 
 base=${TESSERA_LINT_BASE:-$(git rev-parse -q --verify HEAD~20 || git rev-list --max-parents=0 HEAD | tail -n 1)}
 new() { git ls-files --others --exclude-standard; }
