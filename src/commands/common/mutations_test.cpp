@@ -61,6 +61,10 @@ TEST(Mutations, OfClustersAreCaughtAndReplayed) {
   expect_caught("clusters", share(4));
 }
 
+TEST(Mutations, OfOperandsInRegistersAreCaughtAndReplayed) {
+  expect_caught("tf32_registers", share(4));
+}
+
 TEST(Mutations, OfTheGeneratorAreCaughtAndReplayed) {
   expect_caught("residual", share(4));
 }

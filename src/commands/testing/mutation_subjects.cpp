@@ -16,28 +16,43 @@ using Constants = std::map<std::string, language::Constant>;
 /// Epilogues that a caller would write.
 constexpr const char* functions = "\n\ndef relu_part(x, batch, m, n):\n    return relu(x * 0.5)\n";
 
-/// kernels/gemm.py with these constants, others of small tiles.
-MutationSubject of_file(std::string name, Constants constants, const std::string& means = "") {
-  for (const auto& [constant, value] : std::map<std::string, int64_t>{
-           {"BM", 64}, {"BN", 32}, {"PART", 32}, {"BK", 16}, {"STAGES", 2}})
-    constants.try_emplace(constant, value);
+/// The kernel `entry` of a kernel file, which `functions` are appended to. Constants that are not
+/// given are `small`'s.
+MutationSubject of_kernel_file(std::string name, std::string file, const std::string& entry,
+                               const Constants& small, Constants constants,
+                               const std::string& means = "") {
+  constants.insert(small.begin(), small.end());
   return {std::move(name), [=](const std::string& root) {
-            const std::string file = "kernels/gemm.py";
-            return language::elaborate({file, read_file(root + "/" + file) + functions}, "gemm",
+            return language::elaborate({file, read_file(root + "/" + file) + functions}, entry,
                                        {constants, means});
           }};
 }
 
+/// kernels/gemm.py with these constants, others of small tiles.
+MutationSubject of_file(std::string name, Constants constants, const std::string& means = "") {
+  return of_kernel_file(std::move(name), "kernels/gemm.py", "gemm",
+                        {{"BM", 64}, {"BN", 32}, {"PART", 32}, {"BK", 16}, {"STAGES", 2}},
+                        std::move(constants), means);
+}
+
+/// Products whose operands come through registers: of tf32, and of float32's parts.
+MutationSubject of_tf32(std::string name, Constants constants) {
+  const Constants small = {{"BM", 64}, {"BN", 32}, {"STAGES", 2}};
+  return of_kernel_file(std::move(name), "kernels/gemm_tf32.py", "gemm", small,
+                        std::move(constants));
+}
+
+MutationSubject of_fp32(std::string name, Constants constants) {
+  const Constants small = {{"BN", 64}, {"STAGES", 2}, {"PROMOTE", 2}};
+  return of_kernel_file(std::move(name), "kernels/gemm_fp32.py", "gemm", small,
+                        std::move(constants));
+}
+
 /// Attention with a block for each tile, others of small tiles.
 MutationSubject of_attention(std::string name, Constants constants) {
-  for (const auto& [constant, value] : std::map<std::string, int64_t>{
-           {"D", 32}, {"KEYS", 16}, {"GROUPS", 1}, {"TURNS", 0}, {"STAGES", 2}})
-    constants.try_emplace(constant, value);
-  return {std::move(name), [=](const std::string& root) {
-            const std::string file = "tests/kernels/attention_tiles.py";
-            return language::elaborate({file, read_file(root + "/" + file)}, "attention",
-                                       {constants, ""});
-          }};
+  const Constants small = {{"D", 32}, {"KEYS", 16}, {"GROUPS", 1}, {"TURNS", 0}, {"STAGES", 2}};
+  return of_kernel_file(std::move(name), "tests/kernels/attention_tiles.py", "attention", small,
+                        std::move(constants));
 }
 
 MutationSubject of_generator(std::string name, const GemmShape& shape) {
@@ -73,6 +88,9 @@ const std::vector<MutationSubject>& mutation_subjects() {
                        {"K_MULTIPLE", 4}}),
       of_file("relu", {{"epilogue", "relu_part"}},
               "C[i, j] = relu(sum(A[i, k] * B[j, k], k) * 0.5)"),
+      of_tf32("tf32_registers", {}),
+      of_tf32("tf32_registers_turns", {{"TURNS", 2}, {"STAGES", 3}, {"CLUSTER", 2}}),
+      of_fp32("fp32", {}),
       of_generator("residual",
                    {.bm = 64, .bn = 64, .bk = 16, .stages = 2, .epilogue = Epilogue::residual}),
       of_generator("bias_direct", {.bm = 64,
