@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "core/walk.h"
 #include "term/evaluate.h"
 
 namespace tessera::replay {
@@ -27,6 +28,21 @@ void units(Term t, Term parameter, std::set<int64_t>& out) {
       has(t->args[0], parameter))
     out.insert(t->args[1]->value);
   for (Term a : t->args) units(a, parameter, out);
+}
+
+bool rounds_to_tf32(const core::Op& op) {
+  const auto* const c = op.as<core::Compute>();
+  return c != nullptr && std::any_of(c->dag->nodes.begin(), c->dag->nodes.end(), [](const auto& n) {
+           return n.function != nullptr && n.function->name.starts_with("round_tf32");
+         });
+}
+
+/// Whether threads round elements to tf32, which no load has rounded before.
+bool takes_apart(const core::Kernel& kernel) {
+  bool rounds = false;
+  core::for_each_op(kernel.body, [&](const core::Op& op) { rounds |= rounds_to_tf32(op); });
+  return rounds && std::none_of(kernel.maps.begin(), kernel.maps.end(),
+                                [](const core::TensorMap& m) { return m.rounded; });
 }
 
 }  // namespace
@@ -180,7 +196,8 @@ std::vector<Small> last_first(std::vector<Small> all, std::ptrdiff_t count) {
 
 }  // namespace
 
-Launches::Launches(const core::Kernel& kernel, const std::vector<Term>& sizes) : kernel_(kernel) {
+Launches::Launches(const core::Kernel& kernel, const std::vector<Term>& sizes)
+    : kernel_(kernel), apart_(takes_apart(kernel)) {
   Search(kernel, sizes).into(*this);
   std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
     return std::pair(a.work, -a.elements) < std::pair(b.work, -b.elements);
@@ -199,7 +216,8 @@ std::vector<Small> Launches::near(const std::vector<int64_t>& turns, int most) c
   std::vector<Small> out;
   // Barriers that count too few drift apart over many turns.
   for (const Found* f : longest())
-    if (!turns.empty() && most > 2 && rank_of(f->turns, turns) < 2)
+    if (!turns.empty() && most > 2 && static_cast<int>(out.size()) + 1 < most &&
+        rank_of(f->turns, turns) < 2)
       out.push_back({filled(f->launch), false});
   const auto long_ones = static_cast<std::ptrdiff_t>(out.size());
   std::map<std::vector<std::vector<int64_t>>, std::vector<const Found*>> taken;
@@ -231,16 +249,24 @@ std::vector<const Launches::Found*> Launches::longest() const {
         if (block[i] > most) most = block[i], best = &f;
     if (best != nullptr) out.push_back(best);
   }
+  // And what takes many turns of one loop in many of another.
+  if (!found_.empty() && std::count(out.begin(), out.end(), &found_.back()) == 0)
+    out.push_back(&found_.back());
   return out;
 }
 
 simulate::Launch Launches::filled(simulate::Launch launch) const {
   std::mt19937_64 random(1);
+  const auto some = [&] { return static_cast<double>(random() % 5) - 2; };
   for (const core::Tensor& t : kernel_.tensors) {
     const Result<Lie> lie = lie_of(t, launch);
     if (t.access != core::Access::input || !lie) continue;
     std::vector<double>& to = launch.inputs[t.name];
-    for (int64_t i = 0; i < lie->span(); ++i) to.push_back(static_cast<double>(random() % 5) - 2);
+    const bool rest = apart_ && t.element == DType::float32;
+    for (int64_t i = 0; i < lie->span(); ++i) {
+      to.push_back(some());
+      if (rest && to.back() != 0) to.back() += some() / 8192;
+    }
   }
   return launch;
 }

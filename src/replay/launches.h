@@ -16,7 +16,8 @@ struct Small {
 
 /// All small launches of a kernel, found once. Extents are tiles and parts of tiles; strides that
 /// are parameters leave no gaps but for their multiples. Inputs are small whole numbers, so that
-/// sums of their products are exact.
+/// sums of their products are exact; where threads take elements apart into what tf32 holds and the
+/// rest, with a rest of up to 2^-12.
 class Launches {
  public:
   /// `sizes` are numbers of turns of the kernel's loops, as terms of its parameters and of the
@@ -35,12 +36,14 @@ class Launches {
     std::vector<std::vector<int64_t>> turns;  // by block
   };
   friend class Search;
-  /// For each loop the shortest launch in which it turns most.
+  /// For each loop the shortest launch in which it turns most, and the one with the most turns of
+  /// all.
   [[nodiscard]] std::vector<const Found*> longest() const;
   [[nodiscard]] bool alike(const Found& a, const Found& b) const;
   [[nodiscard]] simulate::Launch filled(simulate::Launch launch) const;
 
   const core::Kernel& kernel_;
+  bool apart_ = false;               // threads take elements apart
   std::vector<std::string> varied_;  // parameters with more than two values
   std::vector<Found> found_;
 };

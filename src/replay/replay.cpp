@@ -48,6 +48,13 @@ const std::map<std::string_view, std::set<std::string_view>>& manifestations() {
   return table;
 }
 
+/// A wrong value, and an access outside of what there is, show under every schedule.
+bool depends_on_schedule(const std::set<std::string_view>& shows) {
+  const std::set<std::string_view> always = {codes::bad_output.id, codes::uninitialized.id,
+                                             codes::bad_access.id, codes::bad_tag.id};
+  return !std::includes(always.begin(), always.end(), shows.begin(), shows.end());
+}
+
 std::vector<int64_t> turns_of(const Diagnostic& d) {
   const auto turns = d.data.find("turns");
   return turns == d.data.end() ? std::vector<int64_t>{} : turns->get<std::vector<int64_t>>();
@@ -135,17 +142,28 @@ Shown Replayer::replay(const check::Report& report, std::string_view kind, Diagn
     return fmt::format("{}: {} {} (at {}, seed {})", how, f.code, f.message,
                        to_string(kernel_, r.small.launch), seed);
   };
-  std::string other, why_not = "no small launch has these numbers of turns";
+  std::string same, other, why_not = "no small launch has these numbers of turns";
   int ran = 0;
+  const auto look = [&](Runs& r, int seed) {
+    ++ran;
+    for (const Fault& f : faults(r, seed)) {
+      if (shows.contains(f.code)) return same = seen(r, seed, f, "replayed"), true;
+      if (other.empty())
+        other = seen(r, seed, f, "not replayed, the interpreter sees another fault");
+    }
+    return false;
+  };
+  std::vector<Runs*> runnable;
   for (Runs* r : all) {
     if (!made(*r)) why_not = r->why_not;
-    for (int seed = 0; r->simulator && seed < effort_.schedules; ++seed, ++ran)
-      for (const Fault& f : faults(*r, seed)) {
-        if (shows.contains(f.code)) return end(Shown::same, seen(*r, seed, f, "replayed"));
-        if (other.empty())
-          other = seen(*r, seed, f, "not replayed, the interpreter sees another fault");
-      }
+    if (r->simulator) runnable.push_back(r);
+    for (int seed = 0; r->simulator && seed < effort_.schedules; ++seed)
+      if (look(*r, seed)) return end(Shown::same, same);
   }
+  const int enough = ran + (runnable.empty() || !depends_on_schedule(shows) ? 0 : effort_.more);
+  for (int seed = effort_.schedules; other.empty() && ran < enough; ++seed)
+    for (Runs* r : runnable)
+      if (look(*r, seed)) return end(Shown::same, same);
   if (!other.empty()) return end(Shown::other, other);
   if (ran == 0) return end(Shown::not_run, "not replayed: " + why_not);
   return end(Shown::nothing,

@@ -21,6 +21,8 @@ namespace tessera::replay {
 struct Effort {
   int launches = 16;  // of a refutation
   int schedules = 3;  // of a launch
+  // Runs by other schedules, where those show nothing: a fault may want one that is rare.
+  int more = 384;
 };
 
 enum class Shown : uint8_t {

@@ -93,8 +93,11 @@ TEST(Replay, ARefutationWithoutAFaultIsNotCalledReplayed) {
   ASSERT_EQ(r.verdict(), check::Verdict::proved);
   Diagnostic d = fail(simulate::race, "a race that there is not");
   d.data["turns"] = std::vector<int64_t>(r.sizes.size(), 1);
-  Replayer replayer(right, means, {.launches = 3, .schedules = 2});
+  Replayer replayer(right, means, {.launches = 3, .schedules = 2, .more = 5});
   EXPECT_EQ(replayer.replay(r, "race_shared", d), Shown::nothing);
+  // Two schedules of each launch, and others of all three until five more have run.
+  EXPECT_THAT(d.notes.back(), HasSubstr("not replayed: 12 runs of small launches show nothing"));
+  EXPECT_EQ(replayer.replay(r, "k_agreement", d), Shown::nothing);
   EXPECT_THAT(d.notes.back(), HasSubstr("not replayed: 6 runs of small launches show nothing"));
   EXPECT_EQ(replayer.replay(r, "alignment", d), Shown::no_events);
 }
