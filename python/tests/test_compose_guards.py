@@ -6,6 +6,7 @@ import pytest
 import torch
 from composing import Mlp, kinds, same
 from tessera.common.errors import Error
+from tessera.running.hooks import HookGuard
 from torch import nn
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -80,3 +81,32 @@ def test_a_module_with_hooks_is_not_optimized():
     assert e.value.diagnostic["code"] == "TS0015" and "fc1" in e.value.diagnostic["message"]
     normed = nn.Sequential(torch.nn.utils.weight_norm(nn.Linear(16, 16)))
     assert hold(normed, (torch.randn(8, 16),), {}).graph["nodes"]
+
+
+def test_hooks_that_were_traced_are_not_skipped():
+    """torch's own compute with tensors; Transformers' collect what the forward around them asks for."""
+    m = nn.Sequential(torch.nn.utils.weight_norm(nn.Linear(16, 16)), nn.Linear(16, 16))
+    guard = HookGuard(m)
+    assert guard.changed() == "" and not guard.differ()
+
+    def collects(module, args, output):
+        pass
+
+    collects.__module__ = "transformers.utils.output_capturing"
+    handle = m[1].register_forward_hook(collects)
+    assert guard.differ() and guard.changed() == "" and not guard.differ(), "a model registers them in a call"
+    other = m[1].register_forward_hook(lambda module, args, output: output)
+    assert guard.changed() == "1 (Linear) has forward hooks; kernels would skip them"
+    other.remove()
+    handle.remove()
+    assert guard.changed() == ""
+    torch.nn.utils.remove_weight_norm(m[0])
+    assert guard.changed().startswith("a parametrization was added or removed")
+
+
+def test_a_hook_in_the_place_of_another_is_seen():
+    normed = nn.Sequential(torch.nn.utils.weight_norm(nn.Linear(16, 16)))
+    guard = HookGuard(normed)
+    hooks = normed[0]._forward_pre_hooks
+    hooks[next(iter(hooks))] = lambda module, args: None
+    assert guard.changed() == "0 (Linear) has forward hooks; kernels would skip them"

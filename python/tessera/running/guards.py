@@ -22,6 +22,7 @@ from tessera.common.facts import facts_of
 from tessera.common.precision import matmul_rounds_to_tf32
 from tessera.running.attributes import Attributes
 from tessera.running.extension import TensorType, input_alignment
+from tessera.running.hooks import HookGuard
 
 
 @dataclass(frozen=True)
@@ -194,20 +195,6 @@ _stateless = (
 )
 
 
-def _traced_hook(hook) -> bool:
-    """Hooks that torch's own parametrizations register compute with tensors alone: the trace holds what they do."""
-    return type(hook).__module__.startswith("torch.nn.utils.")
-
-
-def hooked(module: nn.Module) -> str:
-    """The name and class of a module with forward hooks, which kernels that take its place would skip; "" for none."""
-    for name, m in module.named_modules():
-        hooks = [*m._forward_pre_hooks.values(), *m._forward_hooks.values()]
-        if not all(map(_traced_hook, hooks)):
-            return f"{name or 'the module itself'} ({type(m).__name__})"
-    return ""
-
-
 _training_of = operator.itemgetter("training")
 
 
@@ -227,9 +214,7 @@ class StateGuard:
         self.own = [m.__dict__ for m in every]
         self.sizes = list(map(len, self.own))
         self.forwards = [d.get("forward") for d in self.own]
-        self.hooks = [d for m in every for d in (m._forward_pre_hooks, m._forward_hooks)]
-        self.hooks_then = list(map(len, self.hooks))
-        self.any_hooks = any(self.hooks_then)
+        self.hooks = HookGuard(module)
         self.modules = [m for m in every if type(m) not in _stateless]
         self.flagged = [m.__dict__ for m in self.modules]
         self.flags = [m.training for m in self.modules]
@@ -283,9 +268,8 @@ class StateGuard:
 
     def structure(self) -> Miss | None:
         """Hooks on submodules, another forward, another submodule."""
-        if list(map(len, self.hooks)) != self.hooks_then or (self.any_hooks and hooked(self.module)):
-            where = hooked(self.module)
-            return Miss("hooks", f"{where or 'a module'} has forward hooks; kernels would skip them")
+        if hooks := self.hooks.changed():
+            return Miss("hooks", hooks)
         if list(map(len, self.own)) != self.sizes and [d.get("forward") for d in self.own] != self.forwards:
             return Miss("structure", "the forward of a submodule was replaced")
         if list(chain.from_iterable(map(dict.values, self.children))) != self.children_then:
@@ -294,7 +278,7 @@ class StateGuard:
 
     def compiled_miss(self) -> bool:
         """Of `modes`, what torch.compile can trace and guard."""
-        if torch.is_autocast_enabled(self.autocast) or any(self.hooks):
+        if torch.is_autocast_enabled(self.autocast) or self.hooks.differ():
             return True
         return any(m.training is not flag for m, flag in zip(self.modules, self.flags))
 

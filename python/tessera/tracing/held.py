@@ -14,7 +14,7 @@ from tessera.common.errors import fail
 from tessera.common.precision import cast, readable
 from tessera.running import leftover
 from tessera.running.compose import ComposedModule, composed_of
-from tessera.running.guards import hooked
+from tessera.running.hooks import hooked
 from tessera.tracing.tracer import Traced, trace_module
 
 _kept_distinct = 16  # a tensor with at most so many values is a mask, a flag or a table of positions

@@ -1,0 +1,61 @@
+"""Forward hooks of submodules: those whose work a trace holds, and those that kernels would skip."""
+
+from __future__ import annotations
+
+from torch import nn
+
+
+def _parametrizes(hook) -> bool:
+    """Of torch's own parametrizations (weight norm): it computes with tensors alone, so the trace holds what it does."""
+    return type(hook).__module__.startswith("torch.nn.utils.")
+
+
+def _collects(hook) -> bool:
+    """Of Transformers: it collects what a submodule returns, for the forward of a module around it. The trace holds that where
+    this forward asked for it, and the hook does nothing where none asks. A model registers them in a call."""
+    return getattr(hook, "__module__", "") == "transformers.utils.output_capturing"
+
+
+def _of(module: nn.Module) -> list[dict]:
+    return [d for m in module.modules() for d in (m._forward_pre_hooks, m._forward_hooks)]
+
+
+def hooked(module: nn.Module) -> str:
+    """The name and class of a module with forward hooks, which kernels that take its place would skip; "" for none."""
+    for name, m in module.named_modules():
+        for hook in (*m._forward_pre_hooks.values(), *m._forward_hooks.values()):
+            if not _parametrizes(hook) and not _collects(hook):
+                return f"{name or 'the module itself'} ({type(m).__name__})"
+    return ""
+
+
+class HookGuard:
+    """Whether the hooks of a module and its submodules are those that were traced."""
+
+    def __init__(self, module: nn.Module):
+        self.module = module
+        self.dictionaries = _of(module)
+        self._remember()
+        self.traced = self._parametrizing()
+
+    def _remember(self) -> None:
+        self.counts = list(map(len, self.dictionaries))
+        self.hung = [(d, list(d.values())) for d in self.dictionaries if d]
+
+    def _parametrizing(self) -> list:
+        return [h for d in self.dictionaries for h in d.values() if _parametrizes(h)]
+
+    def changed(self) -> str:
+        """What has changed in what a call goes through, "" for nothing: calls with the same hooks take a microsecond or two."""
+        if list(map(len, self.dictionaries)) == self.counts and all(list(d.values()) == was for d, was in self.hung):
+            return ""
+        if where := hooked(self.module):
+            return f"{where} has forward hooks; kernels would skip them"
+        if self._parametrizing() != self.traced:
+            return "a parametrization was added or removed (its hooks are not those that were traced)"
+        self._remember()
+        return ""
+
+    def differ(self) -> bool:
+        """Whether there are more hooks than then, or fewer: what torch.compile can trace and guard."""
+        return any(len(d) != count for d, count in zip(self.dictionaries, self.counts))
