@@ -37,8 +37,9 @@ struct Arch {
   int64_t shared_memory_per_block = 0;  // bytes, opt-in limit
   int registers_per_multiprocessor = 0;
   int max_registers_per_thread = 0;
-  int64_t l2_bytes = 0;
-  int vector_bytes = 16;  // widest plain access of one thread
+  int64_t l2_bytes = 0;                  // of the last cache
+  std::span<const int64_t> core_caches;  // bytes of a core's own data caches, the nearest first
+  int vector_bytes = 16;                 // widest plain access of one thread
 
   Limits limits;  // of what instructions use; all 0 on host
 
@@ -54,6 +55,10 @@ struct Arch {
   /// The first of them whose operands are of this class; nullptr when there is none.
   [[nodiscard]] const Mma* product(Precision operands) const;
 };
+
+/// What a kernel has, in words: "2 threads, vectors of 64 bytes (fma, avx2, avx512), caches of 48
+/// KiB and 2 MiB a core, 480 MiB in all".
+std::string resources_of(const Arch& arch);
 
 std::span<const Arch* const> all();
 /// By name; the error lists what there is.

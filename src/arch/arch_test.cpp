@@ -42,6 +42,23 @@ TEST(Arch, DataThatTheCacheKeepsComeFaster) {
   EXPECT_EQ(rate(*hopper, 1024), (*hopper)->achievable_bandwidth_gbs);
 }
 
+TEST(Arch, ResourcesAreSaidInWords) {
+  static constexpr int64_t caches[] = {48 * 1024, 2 * 1024 * 1024};
+  static constexpr std::string_view abilities[] = {"host", "fma", "avx2", "simd"};
+  Arch small = **find("host");
+  small.multiprocessors = 8;
+  small.vector_bytes = 32;
+  small.core_caches = caches;
+  small.l2_bytes = 30 << 20;
+  small.capabilities = abilities;
+  EXPECT_EQ(resources_of(small),
+            "8 threads, vectors of 32 bytes (fma, avx2), caches of 48 KiB and 2 MiB a core, 30 MiB "
+            "in all");
+  EXPECT_EQ(resources_of(**find("sm_90a")),
+            "132 multiprocessors, each with 227 KiB of shared memory for a block and 65536 "
+            "registers (255 for a thread), an L2 cache of 60 MiB");
+}
+
 TEST(Arch, RatesArePositiveAndNamesUnique) {
   std::set<std::string_view> names;
   for (const Arch* a : all()) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include "arch/arch.h"
 
@@ -19,6 +20,7 @@ struct Host {
   int vector_bytes = 16;
   double flops_per_cycle = 8;  // fp32, one core, fused multiply-add counted as two
   int64_t last_cache = 8 << 20;
+  std::vector<int64_t> core_caches;
   std::string_view abilities[6] = {"host"};
   std::size_t ability_count = 1;
 };
@@ -63,6 +65,8 @@ Host detect() {
   h.ghz = stated_ghz();
   detect_simd(h);
   if (const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE); bytes > 0) h.last_cache = bytes;
+  for (const int level : {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
+    if (const long bytes = sysconf(level); bytes > 0) h.core_caches.push_back(bytes);
   return h;
 }
 
@@ -105,6 +109,7 @@ extern const Arch host = {
     .registers_per_multiprocessor = 0,
     .max_registers_per_thread = 0,
     .l2_bytes = machine().last_cache,
+    .core_caches = machine().core_caches,
     .vector_bytes = machine().vector_bytes,
     .capabilities = {machine().abilities, machine().ability_count},
 };

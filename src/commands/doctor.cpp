@@ -4,6 +4,7 @@
 #include <tuple>
 #include <unistd.h>
 
+#include "arch/arch.h"
 #include "base/files.h"
 #include "base/process.h"
 #include "base/text.h"
@@ -115,6 +116,8 @@ Result<Outcome> run(const Json&, Context& context) {
   facts.tools = toolchain::locate(facts.python);
   facts.packages = packages_of(facts.python);
   facts.gpus = gpus_by_driver();
+  TESSERA_TRY(host, arch::find("host"));
+  facts.processor = arch::resources_of(*host);
   if (const auto& z3 = smt::library())
     facts.solver = fmt::format("{} ({})", z3->version, z3->file.string());
   else

@@ -51,6 +51,7 @@ std::vector<Check> judge(const MachineFacts& f) {
     return fmt::format("{} -m pip install {}", interpreter, package);
   };
   std::vector<Check> out;
+  out.push_back(check("processor", true, true, f.processor, "kernels on host", ""));
   out.push_back(check("c++ compiler", !f.tools.cxx.empty(), true,
                       fmt::format("{} {}", f.tools.cxx.string(), f.tools.cxx_version),
                       "kernels on host",

@@ -26,6 +26,7 @@ struct MachineFacts {
   /// {"python","torch","torch_cuda","gpu","capability","plotly","numpy"}; a missing package is
   /// absent, "error" says why the interpreter told nothing.
   Json packages = Json::object();
+  std::string processor;          // what kernels on host have
   std::vector<std::string> gpus;  // names by the driver
   std::string solver;             // version and file of Z3's library; empty when none can be used
   std::string solver_fault;       // then: why

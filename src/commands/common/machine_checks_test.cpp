@@ -9,6 +9,7 @@ using State = Check::State;
 
 MachineFacts host() {
   MachineFacts f;
+  f.processor = "8 threads";
   f.tools.cxx = "/usr/bin/g++";
   f.tools.cxx_version = "12.2";
   f.tools.own_include = "/opt/tessera/include";
@@ -35,7 +36,8 @@ TEST(Judge, AMachineWithoutAGpuNeedsNoCudaTools) {
   for (const char* name : {"gpu", "nvcc", "cutlass", "torch on the gpu"}) {
     EXPECT_EQ(state_of(host(), name), State::optional) << name;
   }
-  for (const char* name : {"c++ compiler", "python", "torch", "plotly", "z3", "cache"}) {
+  for (const char* name :
+       {"processor", "c++ compiler", "python", "torch", "plotly", "z3", "cache"}) {
     EXPECT_EQ(state_of(host(), name), State::ok) << name;
   }
 }
@@ -59,7 +61,7 @@ TEST(Judge, WhatTheMainJobNeedsIsMissing) {
   f.packages.erase("torch");
   f.packages.erase("plotly");
   f.places[0].free_gib = 0.2;
-  for (const char* name : {"c++ compiler", "headers", "torch", "cache"})
+  for (const char* name : {"processor", "c++ compiler", "headers", "torch", "cache"})
     EXPECT_EQ(state_of(f, name), State::missing) << name;
   EXPECT_EQ(state_of(f, "plotly"), State::optional);
   f.solver.clear();

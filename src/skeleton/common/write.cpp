@@ -128,19 +128,21 @@ std::string head(const rules::Pattern& p, const graph::Graph& g, const arch::Arc
   out += "//\n// Tensors of a launch, in order, as shape:strides in elements:\n";
   for (const Tensor& t : tensors) out += t.line;
   out += fmt::format(
-      "//\n// Shapes and strides are those of this pattern and may be constants of the code: "
-      "nothing "
-      "else is asked\n// of a launch. A tensor begins where PyTorch puts it: rely on the alignment "
-      "of "
-      "its element type, and test\n// an address before wider accesses. Inputs are drawn anew for "
-      "each run, of several distributions.\n"
-      "//\n// Budgets: {} accuracy (errors beside eager's, docs/measuring.md); {:.4g} FLOP and "
-      "{:.4g} bytes at\n// least, {:.4g} ms on the roofline. Nothing beside a tensor may be "
-      "written, "
-      "no input changed, no\n// element left out; what lies around the inputs is NaN.\n//\n"
-      "// A line `// tunable: TILE = 16, 32, 64` makes TILE a macro, and `tessera try` sweeps its "
-      "values; the\n// first is the default.\n",
-      name_of(p.precision), p.flops, p.min_bytes, p.floor_ms);
+      R"(//
+// Shapes and strides are those of this pattern and may be constants of the code: nothing else is asked
+// of a launch. A tensor begins where PyTorch puts it: rely on the alignment of its element type, and test
+// an address before wider accesses. Inputs are drawn anew for each run, of several distributions.
+//
+// Budgets: {} accuracy (errors beside eager's, docs/measuring.md); {:.4g} FLOP and {:.4g} bytes at
+// least, {:.4g} ms on the roofline. Nothing beside a tensor may be written, no input changed, no
+// element left out; what lies around the inputs is NaN.
+//
+// The machine: {}.
+//
+// A line `// tunable: TILE = 16, 32, 64` makes TILE a macro, and `tessera try` sweeps its values; the
+// first is the default.
+)",
+      name_of(p.precision), p.flops, p.min_bytes, p.floor_ms, arch::resources_of(arch));
   return out;
 }
 
