@@ -128,7 +128,8 @@ m, x = m.to("cuda"), x.to("cuda")
 tessera.optimize(m, x)
 )"},
     {"TS0015", "input.hooks", R"(The module, or one inside it, has forward hooks.)",
-     R"(A kernel that takes the place of several submodules would skip their hooks.)",
+     R"(A kernel that takes the place of several submodules would skip their hooks. Those of weight norm,
+     and those by which Transformers collects outputs, are traced, and no reason.)",
      R"(Remove the hooks before optimizing. Hooks that are registered later are honoured: the
      original module runs while there are any.)",
      R"(
