@@ -61,7 +61,7 @@ TEST(Judge, WhatTheMainJobNeedsIsMissing) {
   f.packages.erase("torch");
   f.packages.erase("plotly");
   f.places[0].free_gib = 0.2;
-  for (const char* name : {"processor", "c++ compiler", "headers", "torch", "cache"})
+  for (const char* name : {"c++ compiler", "headers", "torch", "cache"})
     EXPECT_EQ(state_of(f, name), State::missing) << name;
   EXPECT_EQ(state_of(f, "plotly"), State::optional);
   f.solver.clear();
