@@ -18,7 +18,7 @@ constexpr const char* functions = "\n\ndef relu_part(x, batch, m, n):\n    retur
 
 /// The kernel `entry` of a kernel file, which `functions` are appended to. Constants that are not
 /// given are `small`'s.
-MutationSubject of_kernel_file(std::string name, std::string file, const std::string& entry,
+MutationSubject of_kernel_file(std::string name, const std::string& file, const std::string& entry,
                                const Constants& small, Constants constants,
                                const std::string& means = "") {
   constants.insert(small.begin(), small.end());
