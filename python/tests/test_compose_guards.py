@@ -84,7 +84,9 @@ def test_a_module_with_hooks_is_not_optimized():
 
 
 def test_hooks_that_were_traced_are_not_skipped():
-    """torch's own compute with tensors; Transformers' collect what the forward around them asks for."""
+    """torch's own compute with tensors; Transformers' collect what a forward asks for."""
+    from transformers.utils import output_capturing
+
     m = nn.Sequential(torch.nn.utils.weight_norm(nn.Linear(16, 16)), nn.Linear(16, 16))
     guard = HookGuard(m)
     assert guard.changed() == "" and not guard.differ()
@@ -92,9 +94,13 @@ def test_hooks_that_were_traced_are_not_skipped():
     def collects(module, args, output):
         pass
 
-    collects.__module__ = "transformers.utils.output_capturing"
+    collects.__module__ = output_capturing.__name__
     handle = m[1].register_forward_hook(collects)
     assert guard.differ() and guard.changed() == "" and not guard.differ(), "a model registers them in a call"
+    token = output_capturing._active_collector.set({"hidden_states": []})
+    assert guard.differ() and guard.changed().startswith("a module around this one collects")
+    output_capturing._active_collector.reset(token)
+    assert guard.changed() == "" and not guard.differ()
     other = m[1].register_forward_hook(lambda module, args, output: output)
     assert guard.changed() == "1 (Linear) has forward hooks; kernels would skip them"
     other.remove()
@@ -102,6 +108,26 @@ def test_hooks_that_were_traced_are_not_skipped():
     assert guard.changed() == ""
     torch.nn.utils.remove_weight_norm(m[0])
     assert guard.changed().startswith("a parametrization was added or removed")
+
+
+def test_what_transformers_collects_around_a_composed_part_is_collected(monkeypatch):
+    """The part was traced while nobody asked for hidden states: the original runs where its model does."""
+    import transformers
+
+    config = transformers.LlamaConfig(
+        vocab_size=32, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2
+    )
+    model = transformers.LlamaModel(config).eval()
+    ids = torch.arange(6).reshape(1, 6)
+    with torch.no_grad():
+        assert len(model(ids, output_hidden_states=True).hidden_states) == 3
+    guard, seen = HookGuard(model.layers[0]), []
+    original = model.layers[0].forward
+    monkeypatch.setattr(model.layers[0], "forward", lambda *a, **k: seen.append(guard.changed()) or original(*a, **k))
+    with torch.no_grad():
+        model(ids)
+        model(ids, output_hidden_states=True)
+    assert seen[0] == "" and seen[1].startswith("a module around this one collects"), seen
 
 
 def test_a_hook_in_the_place_of_another_is_seen():

@@ -129,7 +129,7 @@ tessera.optimize(m, x)
 )"},
     {"TS0015", "input.hooks", R"(The module, or one inside it, has forward hooks.)",
      R"(A kernel that takes the place of several submodules would skip their hooks. Those of weight norm,
-     and those by which Transformers collects outputs, are traced, and no reason.)",
+     and those by which Transformers collects outputs, are traced: a module may have them.)",
      R"(Remove the hooks before optimizing. Hooks that are registered later are honoured: the
      original module runs while there are any.)",
      R"(

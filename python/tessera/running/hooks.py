@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 from torch import nn
+
+_capturing = "transformers.utils.output_capturing"
 
 
 def _parametrizes(hook) -> bool:
@@ -11,9 +15,14 @@ def _parametrizes(hook) -> bool:
 
 
 def _collects(hook) -> bool:
-    """Of Transformers: it collects what a submodule returns, for the forward of a module around it. The trace holds that where
-    this forward asked for it, and the hook does nothing where none asks. A model registers them in a call."""
-    return getattr(hook, "__module__", "") == "transformers.utils.output_capturing"
+    """Of Transformers: it collects what a submodule returns, for a forward that asks for it, and does nothing else. A model
+    registers them in a call. Where the traced forward asks, the trace holds that; where one around it does, see `HookGuard`."""
+    return getattr(hook, "__module__", "") == _capturing and _collector() is not None
+
+
+def _collector():
+    """What such hooks collect into: `get()` is None, or empty, where no forward asks. None where this Transformers has another."""
+    return getattr(sys.modules.get(_capturing), "_active_collector", None)
 
 
 def _of(module: nn.Module) -> list[dict]:
@@ -41,6 +50,7 @@ class HookGuard:
     def _remember(self) -> None:
         self.counts = list(map(len, self.dictionaries))
         self.hung = [(d, list(d.values())) for d in self.dictionaries if d]
+        self.collector = _collector() if any(_collects(h) for _, hooks in self.hung for h in hooks) else None
 
     def _parametrizing(self) -> list:
         return [h for d in self.dictionaries for h in d.values() if _parametrizes(h)]
@@ -48,14 +58,22 @@ class HookGuard:
     def changed(self) -> str:
         """What has changed in what a call goes through; "" for nothing, which is seen without a look at each module."""
         if list(map(len, self.dictionaries)) == self.counts and all(list(d.values()) == was for d, was in self.hung):
-            return ""
+            return self._asked()
         if where := hooked(self.module):
             return f"{where} has forward hooks; kernels would skip them"
         if self._parametrizing() != self.traced:
             return "a parametrization was added or removed (its hooks are not those that were traced)"
         self._remember()
-        return ""
+        return self._asked()
+
+    def _asked(self) -> str:
+        """A forward around this call, which was not traced, may ask for what submodules return."""
+        if self.collector is None or not self.collector.get():
+            return ""
+        return "a module around this one collects what its submodules return; kernels would skip that"
 
     def differ(self) -> bool:
-        """Whether there are more hooks than then, or fewer: what torch.compile can trace and guard."""
+        """Whether there are more hooks than then, or fewer, or somebody collects: what torch.compile can trace and guard."""
+        if self.collector is not None and self.collector.get():
+            return True
         return any(len(d) != count for d, count in zip(self.dictionaries, self.counts))
