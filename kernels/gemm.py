@@ -127,7 +127,7 @@ def gemm(
         multiplied = barrier(2, arrivals=groups * 4)  # a role has seen all that is loaded for its tile
     steps = ring(K, BK, STAGES)
     along = "columns" if BESIDE == 1 else "rows"
-    work = tiles(L if BATCHES == 1 else 1, 1, M, BM, N, BN, group=GROUP, cluster=along, stages=2)
+    work = tiles(L if BATCHES == 1 else 1, 1, M, BM, N, BN, group=GROUP, even=True, cluster=along, stages=2)
 
     grid.wait()  # what follows touches tensors, which the kernel before this one may still write
     grid.launch()

@@ -100,7 +100,7 @@ def gemm(
     full = barrier(STAGES, arrivals=1)  # the producer's, with the bytes that it loads
     empty = barrier(STAGES, arrivals=8, starts_complete=True)  # one of each consumer warp
     steps = ring(K, 32, STAGES)
-    work = tiles(L if BATCHES == 1 else 1, 1, M, 128, N, BN, group=GROUP)
+    work = tiles(L if BATCHES == 1 else 1, 1, M, 128, N, BN, group=GROUP, even=True)
 
     grid.wait()  # what follows touches tensors, which the kernel before this one may still write
     grid.launch()

@@ -39,6 +39,7 @@ struct TiledTensor {
   cuuint32_t box[5];      // elements
   CUtensorMapSwizzle swizzle;
   CUtensorMapFloatOOBfill fill;
+  CUtensorMapL2promotion fetch;  // bytes that L2 fetches at least
 };
 
 /// 0, or -1 with the reason in tessera_last_error().
@@ -55,8 +56,7 @@ inline int encode(CUtensorMap& map, const TiledTensor& t) {
   const cuuint32_t steps[5] = {1, 1, 1, 1, 1};
   const CUresult status =
       function(&map, t.type, static_cast<cuuint32_t>(t.rank), const_cast<void*>(t.data), t.extents,
-               t.strides, t.box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, t.swizzle,
-               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, t.fill);
+               t.strides, t.box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, t.swizzle, t.fetch, t.fill);
   if (status == CUDA_SUCCESS) return 0;
   return fail("cuTensorMapEncodeTiled of %s: error %d", t.name, static_cast<int>(status));
 }

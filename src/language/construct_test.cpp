@@ -3,6 +3,7 @@
 
 #include "language/language.h"
 #include "language/testing/dump.h"
+#include "term/evaluate.h"
 
 namespace tessera::language {
 namespace {
@@ -190,6 +191,38 @@ TEST(LanguageConstructs, BlocksOfAClusterHaveTilesBesideEachOther) {
             std::string::npos)
       << rows;
   EXPECT_NE(columns.find("% 2 * 2 + rank) * 16]"), std::string::npos) << columns;
+}
+
+/// 21 tiles on 8 multiprocessors take three turns, for which seven blocks do.
+TEST(LanguageConstructs, EvenSharesTakeAsFewBlocksAsTheTurnsNeed) {
+  const auto blocks = [](const std::string& how, int64_t tiles,
+                         int64_t multiprocessors) -> Result<int64_t> {
+    const Result<core::Kernel> kernel =
+        elaborate({"k.py",
+                   "from tessera.language import *\n@kernel(threads=128, cluster=2)\n"
+                   "def k(M: index(), A: Tensor[i32, \"M\", 64]):\n"
+                   "    x = registers(i32, [128], layout=\"(128,1):(1,0)\")\n"
+                   "    for m in tiles(M, 4, cluster=\"rows\"" +
+                       how + "):\n        load.global_4(x, A[m.start, 0])\n"},
+                  "k");
+    if (!kernel) return error(kernel.error());
+    return term::evaluate(kernel->grid,
+                          {.symbols = {{"M", 8 * tiles}, {"multiprocessors", multiprocessors}}});
+  };
+  EXPECT_EQ(blocks("", 21, 17).value_or(0), 16);
+  EXPECT_EQ(blocks(", even=True", 21, 17).value_or(0), 14);
+  EXPECT_EQ(blocks(", even=True", 3, 17).value_or(0), 6);
+  EXPECT_EQ(blocks(", even=True", 24, 17).value_or(0), 16);
+  EXPECT_EQ(blocks(", even=True", 9, 1).value_or(0), 2);
+}
+
+TEST(LanguageConstructs, EvenSharesAreOfBlocksThatStay) {
+  for (const char* how : {"persistent=False", "alternate=True"}) {
+    const std::string text =
+        dumped("@kernel(threads=128)\ndef k(M: index()):\n    for m in tiles(M, 4, even=True, " +
+               std::string(how) + "):\n        pass\n");
+    EXPECT_NE(text.find("shares are even where blocks stay"), std::string::npos) << text;
+  }
 }
 
 TEST(LanguageConstructs, TheClusterMeetsAndItsBarriersAreArrivedAt) {

@@ -1,5 +1,7 @@
 #include "lower/host.h"
 
+#include <map>
+
 #include "base/integers.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -220,10 +222,31 @@ class Host {
     text_.line("{}{{{}}},", more, join(extents, ", "));
     text_.line("{}{{{}}},", more, join(strides, ", "));
     text_.line("{}{{{}}}, {},", more, join(box, ", "), swizzle_name(m.swizzle));
-    text_.line("{}CU_TENSOR_MAP_FLOAT_OOB_FILL_{}}}))", more,
-               m.fill == arch::OutOfBounds::nan ? "NAN_REQUEST_ZERO_FMA" : "NONE");
+    text_.line("{}CU_TENSOR_MAP_FLOAT_OOB_FILL_{}, CU_TENSOR_MAP_L2_PROMOTION_L2_{}B}}))", more,
+               m.fill == arch::OutOfBounds::nan ? "NAN_REQUEST_ZERO_FMA" : "NONE",
+               options_.fetch_bytes);
     text_.line("  return -1;");
     return name;
+  }
+
+  /// Gives names to the terms that `whole` has in several places, the inner ones first.
+  void name_repeated(Term whole) {
+    std::map<int32_t, int> times;  // by the term
+    std::vector<Term> inner_first;
+    count(whole, times, inner_first);
+    for (Term t : inner_first)
+      if (times.at(t->id) > 1) {
+        const std::string name = names_.claim("n");
+        text_.line("const int64_t {} = {};", name, expressions_.text(t));
+        expressions_.name(t, name);
+      }
+  }
+
+  // NOLINTNEXTLINE(misc-no-recursion): terms are trees
+  static void count(Term t, std::map<int32_t, int>& times, std::vector<Term>& inner_first) {
+    if (t->leaf() || times[t->id]++ > 0) return;
+    for (Term a : t->args) count(a, times, inner_first);
+    inner_first.push_back(t);
   }
 
   void run(std::string_view function) {
@@ -251,6 +274,7 @@ class Host {
       text_.line("{0} {1} = static_cast<{0}>({2});", type, name, expressions_.operand(t));
       arguments.push_back("&" + name);
     }
+    name_repeated(kernel_.grid);
     text_.line("const int64_t blocks = {};", expressions_.text(kernel_.grid));
     if (arguments.empty()) arguments.emplace_back("nullptr");
     text_.line("void* arguments[] = {{{}}};", join(arguments, ", "));

@@ -39,6 +39,9 @@ struct Options {
   /// library then serves patterns that find the same matrices at other places.
   bool places_at_launch = false;
   std::string describe_name;  // what tessera_describe() says; empty: the kernel's name
+  /// Bytes that L2 fetches at least where TMA asks for a part of them: 128 or 256. Neighbours that
+  /// come along are for nothing where they are gone before their turn.
+  int fetch_bytes = 256;
   /// The tensor that lies in the workspace, and is the launch's in no other way: what a kernel of a
   /// sequence (sequence.h) leaves for the next one. Its host side then is two functions, `run` and
   /// `workspace_size`, instead of the C interface.

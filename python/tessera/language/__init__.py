@@ -198,10 +198,17 @@ def next_turns(steps: Any, work: Any) -> Any:
 
 
 def tiles(
-    *extents: int, group: int = 1, persistent: bool = True, alternate: bool = False, cluster: str = "", stages: int = 0
+    *extents: int,
+    group: int = 1,
+    persistent: bool = True,
+    alternate: bool = False,
+    even: bool = False,
+    cluster: str = "",
+    stages: int = 0,
 ) -> Any:
     """The tiles of rows, of rows and columns, or with batches in front: an extent and a size by turns.
 
+    `even`: as few blocks as take no more turns than all would.
     `cluster`: the blocks of a cluster have tiles one above the other ("rows"), or side by side ("columns").
     `stages`: the turns of the loop, `.turn`, pass through so many slots.
     """

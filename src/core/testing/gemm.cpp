@@ -132,8 +132,12 @@ class Gemm {
     const auto clusters = [&](Term blocks) {
       return s_.cluster == 1 ? blocks : floor_div(blocks, s_.cluster);
     };
-    const Term most = b_.make(Op::min, {clusters(b_.at().multiprocessors), tiles_});
-    b_.kernel().grid = s_.cluster == 1 ? most : b_.make(Op::max, {most, b_.number(1)}) * s_.cluster;
+    const Term at_once = b_.make(Op::min, {clusters(b_.at().multiprocessors), tiles_});
+    const Term most = s_.cluster == 1 ? at_once : b_.make(Op::max, {at_once, b_.number(1)});
+    // As few as take no more turns.
+    const Term turns = b_.make(Op::divide, {tiles_ - 1, most}) + 1;
+    const Term even = b_.make(Op::divide, {tiles_ - 1, turns}) + 1;
+    b_.kernel().grid = s_.cluster == 1 ? even : even * s_.cluster;
     first_ = clusters(b_.at().block);
     step_ = s_.cluster == 1 ? b_.at().blocks
                             : b_.make(Op::max, {clusters(b_.at().blocks), b_.number(1)});

@@ -20,6 +20,7 @@ struct Tiles {
   int64_t group = 1;
   bool persistent = true;
   bool alternates = false;  // every second round of blocks goes from the last to the first
+  bool even = false;        // no more blocks than the number of turns takes
   int64_t cluster = 1;      // blocks that work on tiles beside each other
   Along along = Along::rows;
   int64_t stages = 0;  // slots that the turns pass through; 0: none
@@ -112,12 +113,24 @@ core::Deal share(core::Builder& b, const Tiles& t) {
           at_least_one(b, t, clusters(t, b.at().blocks)), t.alternates};
 }
 
+/// How many of `by` each `a` takes, of terms that are at least 1: at least 1, as divisors have to
+/// be.
+Term ceil_div(core::Builder& b, Term a, Term by) {
+  return b.make(Op::divide, {a - 1, by}) + 1;
+}
+
+/// The blocks of a grid that stays, clusters together: all that run at once, or where they are to
+/// have even shares as few as take no more turns.
+Term staying(core::Builder& b, const Tiles& t, Term all) {
+  const Term most = at_least_one(b, t, b.make(Op::min, {clusters(t, b.at().multiprocessors), all}));
+  if (!t.even) return most;
+  return ceil_div(b, all, ceil_div(b, all, most));
+}
+
 Status run(Elaborator& e, const Tiles& t, const LoopRef::Body& body) {
   core::Builder& b = e.builder();
   const Term all = tiles_from(b, t, 0);
-  const Term busy =
-      t.persistent ? at_least_one(b, t, b.make(Op::min, {clusters(t, b.at().multiprocessors), all}))
-                   : all;
+  const Term busy = t.persistent ? staying(b, t, all) : all;
   TESSERA_CHECK(e.set_grid(t.cluster == 1 ? busy : busy * t.cluster, t.span));
   if (!t.persistent) return body(place(b, t, clusters(t, b.at().block)));
   const core::Deal deal = share(b, t);
@@ -209,9 +222,15 @@ Result<Value> tiles(Call& c) {
   TESSERA_TRY(stages, c.integer("stages", 0));
   t.group = group;
   TESSERA_TRY(alternates, c.flag("alternate", false));
+  TESSERA_TRY(even, c.flag("even", false));
   t.persistent = persistent;
   t.alternates = alternates;
+  t.even = even;
   t.stages = stages;
+  if (even && (!persistent || alternates))
+    return error(fail(wrong_call, "shares are even where blocks stay, and take tiles in one order")
+                     .label(c.e.label(c.span_of("even")))
+                     .help("leave out `even`, `persistent` and `alternate`, or all but one"));
   std::size_t given = 0;
   for (const Call::Bound& b : c.bound) given += b.name == "extents" ? 1 : 0;
   t.extents.reserve(given / 2);
@@ -231,7 +250,7 @@ Result<Value> tiles(Call& c) {
 }
 
 constexpr Builtin records[] = {
-    {"tiles", "*extents, group=, persistent=, alternate=, cluster=, stages=",
+    {"tiles", "*extents, group=, persistent=, alternate=, even=, cluster=, stages=",
      "The tiles of one extent or more, shared by the blocks", tiles},
 };
 
