@@ -7,10 +7,11 @@ A product whose B lies column by column is this one turned: C^T = B A^T, and C l
 One warpgroup loads tiles of A and B by TMA into a ring of STAGES slots of 32 along k. The others make 64 rows each. A slot
 has two halves: while the tensor cores multiply one, the threads load their elements of the next.
 
-Panels of A in shared memory are 8 rows wide, so that lanes that load 8 rows of 4 columns read from all banks.
+Panels of A in shared memory are 32 rows wide: whole lines of the cache. Lanes that load 8 rows of 4 columns meet in a bank
+twice; of panels of 8 rows they would not, and the cache would serve four times as many requests (bench/notes.md).
 
-The blocks are persistent, and results leave from registers, through `epilogue`. Of two roles of consumers each takes every
-second tile: while one multiplies, the other's results leave.
+The blocks are persistent, and results leave through `epilogue`, PART columns at a time, through shared memory and TMA, or
+from registers. Of two roles of consumers each takes every second tile: while one multiplies, the other's results leave.
 
 The blocks of a cluster work on tiles one above the other. B, which all of them need, each loads in part for all. A block
 ends when the others have left its ring.
@@ -67,6 +68,7 @@ def gemm(
     C_MULTIPLE: const = 4,  # of C's strides
     PART: const = 32,  # columns that leave at a time
     TURNS: const = 1,  # roles of consumers that take tiles by turns: 1 or 2
+    DIRECT: const = 1,  # 1: results leave from registers; 0: by TMA, of 32 bits
     epilogue: fn = plain,
 ):
     assert BATCHES == 1 or A_BATCHES + B_BATCHES == 0, "C has a matrix for each batch"
@@ -76,14 +78,17 @@ def gemm(
 
     groups = BM // ROWS  # consumer warpgroups of a role
     high = groups * 64  # rows of a tile that they make at a time
-    a = shared(f32, [STAGES, BM, 32], swizzle=32, contiguous=1)
+    a = shared(f32, [STAGES, BM, 32], swizzle=128, contiguous=1)
     b = shared(f32, [STAGES, BN, 32], swizzle=128)
+    if DIRECT == 0:
+        # Two per consumer warpgroup, which lie as C does.
+        staging = shared(RESULT, [TURNS * groups, 2, 64, PART], swizzle=128, contiguous=3 if C_ORDER == 1 else 2)
     full = barrier(STAGES, arrivals=1)  # the producer's, with the bytes that it loads
     empty = barrier(STAGES, arrivals=groups * 4 * CLUSTER, starts_complete=True)  # one of each warp of a role
     if TURNS == 2:
         multiplied = barrier(2, arrivals=groups * 4)  # a role has seen all that is loaded for its tile
     steps = ring(K, 32, STAGES)
-    work = tiles(L if BATCHES == 1 else 1, 1, M, BM, N, BN, group=GROUP, cluster="rows", stages=2)
+    work = tiles(L if BATCHES == 1 else 1, 1, M, BM, N, BN, group=GROUP, even=True, cluster="rows", stages=2)
 
     grid.wait()  # what follows touches tensors, which the kernel before this one may still write
     grid.launch()
@@ -106,6 +111,9 @@ def gemm(
             sums = [acc, registers(f32, [high, BN], layout="wgmma")] if ROWS == 128 else [acc]
             # Of each half of a slot: the products of one are under way while the other is loaded.
             taken = [elements(high, ROWS // 64), elements(high, ROWS // 64)]
+            if DIRECT == 0:
+                result = registers(RESULT, [high, PART])
+                buffers = warpgroup if w == 0 else warpgroup + groups
             for batch, m, n in work:
                 if TURNS == 1 or work.turn.index % 2 == w:
                     # Who has not waited for the phases before cannot tell one of `full` from the next but one.
@@ -133,10 +141,35 @@ def gemm(
                     for u in static_range(ROWS // 64):
                         rows = m[part(u, high)]
                         for c in parts(BN, PART):
-                            store(epilogue(sums[u][:, c], batch, rows, n[c]), C[batch.index, rows, n[c]])
+                            x = epilogue(sums[u][:, c], batch, rows, n[c])
+                            to = C[batch.index, rows, n[c]]
+                            if DIRECT == 1:
+                                store(x, to)
+                            else:
+                                store_part(x, result, staging[buffers, c.index % 2], to, c.first)
+            if DIRECT == 0:
+                with one_thread("warpgroup"):
+                    bulk.wait_read(0)  # shared memory has to stay until the last stores have read it
 
 
 def elements(high, count):
     """Of A, for half a slot: `high` rows, once or twice."""
     some = registers(f32, [high, 16], layout="wgmma_a")
     return [some, registers(f32, [high, 16], layout="wgmma_a")] if count == 2 else [some]
+
+
+def store_part(x, result, buffer, to, first):
+    """Each warpgroup's 64 rows, through a buffer of its own; TMA may still read the other one, but at a tile's first part."""
+    with one_thread("warpgroup"):
+        if first:
+            bulk.wait_read(0)
+        else:
+            bulk.wait_read(1)
+    sync("warpgroup")
+    result[:] = x
+    store_rows(result, buffer)
+    fence.async_shared()
+    sync("warpgroup")
+    with one_thread("warpgroup"):
+        tma.store(buffer, to[part(warpgroup, 64), :])
+        bulk.commit()

@@ -27,11 +27,6 @@ Status no_argument(Call& c, const char* name) {
                    .help("shared memory has no outside; `like=` says how elements lie"));
 }
 
-/// The dimension whose elements lie side by side.
-bool last_is_contiguous(const core::Shared& s, const SharedRef& box) {
-  return flatten(s.layout.mode(box.kept[1]).stride()).front() == 1;
-}
-
 /// Vectors of n elements are whole: along the last dimension, from multiples of n on, everywhere.
 bool may_be_wide(const core::Shared& s, const SharedRef& box, int64_t n) {
   if (!last_is_contiguous(s, box) || box.extents[1] % n != 0) return false;
@@ -125,6 +120,10 @@ Status each_once(Call& c, const Fragment& f, const Layout& layout) {
 }
 
 }  // namespace
+
+bool last_is_contiguous(const core::Shared& s, const SharedRef& box) {
+  return flatten(s.layout.mode(box.kept[1]).stride()).front() == 1;
+}
 
 Result<Value> load_shared(Call& c) {
   TESSERA_TRY(box, matrix_of(c));

@@ -18,6 +18,10 @@ std::vector<Term> inside(Elaborator& e, const std::vector<int64_t>& tile, const 
 /// together with: as they do, with one element along the dimensions where the box has one.
 Result<Layout> layout_beside(Call& c, const std::vector<int64_t>& tile);
 
+/// Whether elements of a matrix in shared memory lie side by side along its second dimension; else
+/// they do along its first.
+bool last_is_contiguous(const core::Shared& s, const SharedRef& box);
+
 /// `load` and `store` where `box` is shared memory.
 Result<Value> load_shared(Call& c);
 Result<Value> store_shared(Call& c);

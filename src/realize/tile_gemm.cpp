@@ -27,6 +27,16 @@ Candidate sketch(const GemmProblem& p, const TileGemmConfig& c, double ms) {
   return out;
 }
 
+/// Bytes that L2 fetches at least of a line that TMA asks for. Neighbours are the next slot's, and
+/// come in time where the operands stay in the cache. Of larger ones the tiles of several blocks go
+/// through it at once, and what came early is gone when its turn comes (bench/notes.md).
+int fetch_bytes(const GemmProblem& p, const arch::Arch& arch) {
+  const auto bytes = [&](const Matrix& x, int64_t rows) {
+    return (x.batch == 0 ? 1 : p.l) * rows * p.k * size_of(x.dtype);
+  };
+  return bytes(p.a, p.m) + bytes(p.b, p.n) > arch.l2_bytes ? 128 : 256;
+}
+
 /// Fills in the source and its launch.
 Status write(Candidate& out, const GemmProblem& p, const TileGemmConfig& c,
              const arch::Arch& arch) {
@@ -35,6 +45,7 @@ Status write(Candidate& out, const GemmProblem& p, const TileGemmConfig& c,
   lower::Options options;
   options.places_at_launch = true;
   options.describe_name = std::string(name);
+  options.fetch_bytes = fetch_bytes(p, arch);
   TESSERA_TRY(lowered, lower::lower(*kernel, options));
   out.source = toolchain::Source{.name = std::string(name),
                                  .text = lowered.text,

@@ -225,6 +225,30 @@ TEST(TileGemm, Tf32ThatLiesOtherwiseComesThroughRegisters) {
   EXPECT_EQ(turned(R"("a_major":"m",)"), std::set<bool>{false});
 }
 
+/// TMA stores float32, by columns too; results of 16 bits would want other buffers.
+TEST(TileGemm, ResultsOfProductsThroughRegistersLeaveByTma) {
+  const auto first = [](const std::string& more) {
+    const std::string problem =
+        R"({"m":4096,"n":2048,"k":1024,"b_major":"n","dtype":"float32","precision":"tf32")" + more +
+        "}";
+    return expect_space(problem.c_str()).candidates.front();
+  };
+  EXPECT_EQ(first("").config["epilogue"], "tma");
+  EXPECT_THAT(first("").source->text, HasSubstr("tma_store_2(&C_map"));
+  EXPECT_EQ(first(R"(,"out_dtype":"bfloat16")").config["epilogue"], "registers");
+}
+
+/// Neighbours of a line are fetched with it, but of operands that do not stay in the cache.
+TEST(TileGemm, LargeOperandsAreFetchedByTheLine) {
+  const auto fetched = [](const std::string& problem) {
+    const Candidate c = expect_space(problem.c_str()).candidates.front();
+    return c.source->text.find("L2_PROMOTION_L2_128B") != std::string::npos ? 128 : 256;
+  };
+  EXPECT_EQ(fetched(R"({"m":4096,"n":2048,"k":1024})"), 256);
+  EXPECT_EQ(fetched(R"({"m":512,"n":1024,"k":2048,"batch":128})"), 128);
+  EXPECT_EQ(fetched(R"({"m":65536,"n":1024,"k":1024})"), 128);
+}
+
 TEST(TileGemm, Float32IsTakenApart) {
   const char* problem = R"({"m":260,"n":132,"k":100,"batch":2,"a_major":"m","b_major":"n",
                             "dtype":"float32","precision":"fp32","epilogue":"bias_gelu"})";

@@ -89,7 +89,7 @@ const std::vector<MutationSubject>& mutation_subjects() {
       of_file("relu", {{"epilogue", "relu_part"}},
               "C[i, j] = relu(sum(A[i, k] * B[j, k], k) * 0.5)"),
       of_tf32("tf32_registers", {}),
-      of_tf32("tf32_registers_turns", {{"TURNS", 2}, {"STAGES", 3}, {"CLUSTER", 2}}),
+      of_tf32("tf32_registers_turns", {{"TURNS", 2}, {"STAGES", 3}, {"CLUSTER", 2}, {"DIRECT", 0}}),
       of_fp32("fp32", {}),
       of_generator("residual",
                    {.bm = 64, .bn = 64, .bk = 16, .stages = 2, .epilogue = Epilogue::residual}),

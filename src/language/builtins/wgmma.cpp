@@ -5,6 +5,7 @@
 
 #include "language/elaborator.h"
 #include "language/tile_layout.h"
+#include "language/transfer.h"
 
 namespace tessera::language {
 namespace {
@@ -314,19 +315,25 @@ Result<Value> stmatrix(Call& c) {
   return Value{};
 }
 
-/// Two columns of a row at a time, as a thread has them side by side; of its rows the other lies 8
-/// below.
+/// A thread has two columns of a row side by side; of its rows the other lies 8 below. The two go
+/// together where they lie so in shared memory too.
 Result<Value> store_rows(Call& c) {
   TESSERA_TRY(rows, rows_of(c, "store_rows", "store.shared.8", 4));
   TESSERA_TRY(b, c.e.emit(c.span));
+  const int64_t together = last_is_contiguous(b->kernel()[rows.to.id], rows.to) ? 2 : 1;
+  const std::string instruction = fmt::format("store.shared.{}", 4 * together);
   const Term warp = floor_mod(c.e.threads().warp, int64_t{4});
   const Term lane = b->at().lane;
-  const std::string counter = c.e.counter_name("j", b->number(0), b->number(rows.columns / 4));
-  b->unrolled(counter, rows.columns / 4, [&, b = b](Term j) {
-    b->issue("store.shared.8",
-             {rows.at(*b, warp * 16 + floor_mod(j, int64_t{2}) * 8 + floor_div(lane, int64_t{4}),
-                      floor_div(j, int64_t{2}) * 8 + floor_mod(lane, int64_t{4}) * 2),
-              core::Slice{rows.from.id, j * 2}});
+  const int64_t stores = rows.columns / 2 / together;
+  const std::string counter = c.e.counter_name("j", b->number(0), b->number(stores));
+  b->unrolled(counter, stores, [&, b = b](Term j) {
+    const Term pair = together == 2 ? j : floor_div(j, int64_t{2});
+    Term column = floor_div(pair, int64_t{2}) * 8 + floor_mod(lane, int64_t{4}) * 2;
+    if (together == 1) column = column + floor_mod(j, int64_t{2});
+    b->issue(instruction,
+             {rows.at(*b, warp * 16 + floor_mod(pair, int64_t{2}) * 8 + floor_div(lane, int64_t{4}),
+                      column),
+              core::Slice{rows.from.id, j * together}});
   });
   return Value{};
 }

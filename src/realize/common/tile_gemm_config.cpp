@@ -180,10 +180,10 @@ TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
   };
   const auto consider = [&](TileGemmConfig c) {
     c.through_registers = tile_gemm_through_registers(p);
-    const bool direct = c.through_registers || !tile_gemm_stores_by_tma(p);
-    // It has not run on a GPU yet. CUTLASS' kernels for such operands are to be built as well.
-    constexpr double unknown = 1.06;
-    const int stages = offer(c, direct, c.through_registers ? unknown : 1);
+    // Of operands that come through registers TMA stores results of 32 bits alone.
+    const bool direct = !tile_gemm_stores_by_tma(p) ||
+                        (c.through_registers && size_of(p.outputs.front().dtype) != 4);
+    const int stages = offer(c, direct, 1);
     // Buffers for results of 32 bits may take a slot of the ring. Whether whole lines are worth it
     // is measured; that they are is the guess.
     constexpr double parts_of_lines = 1.02;

@@ -216,7 +216,8 @@ Constants register_constants(const GemmProblem& p, const TileGemmConfig& c) {
   all.merge(Constants{{"BM", integer(c.rows)},
                       {"ROWS", integer(c.warpgroup_rows)},
                       {"CLUSTER", integer(c.cluster_m)},
-                      {"TURNS", integer(c.turns())}});
+                      {"TURNS", integer(c.turns())},
+                      {"DIRECT", integer(c.direct ? 1 : 0)}});
   return all;
 }
 
