@@ -90,7 +90,9 @@ def test_what_slows_the_host_down_decides_nothing():
     assert ci > 0.2 * raw
 
 
-@pytest.mark.parametrize("spread, behind, undecided", [(0.0, 1.0, False), (0.2, 1.0, True), (0.2, 1.5, False)])
+@pytest.mark.parametrize(
+    "spread, behind, undecided", [(0.0, 1.0, False), (0.2, 1.0, True), (0.2, 1.5, False), (0.2, 0.5, False)]
+)
 def test_turns_go_on_while_a_way_that_may_win_is_known_badly(spread, behind, undecided):
     def way(ms, spread):
         turns = [[ms * (1 + spread * (7 * k % 10) / 10)] for k in range(20)]

@@ -12,8 +12,12 @@ class Elsewhere {
  public:
   /// From now on.
   Elsewhere();
-  /// Processors that were kept busy since, on average, by others than this process and those below
-  /// it, of those that this process may run on. 0 where /proc does not say.
+  /// What `pid` does is this process' work too, and what processes below it do: of a server, the
+  /// process that it serves. Said once, before the first of these is made.
+  static void serve(int pid);
+  /// Processors that were kept busy since, on average, by others than this process, the one that it
+  /// serves, and those below them, of those that this process may run on. 0 where /proc does not
+  /// say.
   [[nodiscard]] double processors() const;
   struct Busy {
     std::string program;  // as /proc/PID/stat names it

@@ -47,6 +47,34 @@ TEST(Elsewhere, OwnWorkDoesNotCount) {
   EXPECT_LT(least, 0.8);
 }
 
+/// What a child sees of this process, which spins meanwhile.
+double seen_by_a_child(bool serves) {
+  int told[2];
+  EXPECT_EQ(::pipe(told), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (serves) Elsewhere::serve(::getppid());
+    const double seen = while_idle();
+    const bool whole = ::write(told[1], &seen, sizeof seen) == sizeof seen;
+    ::_exit(whole ? 0 : 1);
+  }
+  spin(milliseconds(700));
+  double seen = 0;
+  EXPECT_EQ(::read(told[0], &seen, sizeof seen), static_cast<ssize_t>(sizeof seen));
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  ::close(told[0]);
+  ::close(told[1]);
+  return seen;
+}
+
+/// One quiet moment of several is enough, as above.
+TEST(Elsewhere, WhomAProcessServesIsNoneOfTheOthers) {
+  double most = 0;
+  for (int i = 0; i < 8 && most < 0.5; ++i)
+    most = std::max(most, seen_by_a_child(false) - seen_by_a_child(true));
+  EXPECT_GT(most, 0.5);
+}
+
 /// A process whose parent has ended is nobody's below this one.
 TEST(Elsewhere, WorkOfOthersCounts) {
   int told[2];

@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include "base/elsewhere.h"
 #include "bridge/bridge.h"
 #include "commands/common/optimizing.h"
 
@@ -28,6 +31,7 @@ Result<Json> optimize_held(bridge::Peer& tracer, const Json& params, Context& co
 
 Result<Outcome> run(const Json&, Context& context) {
   auto parent = bridge::parent_process();
+  Elsewhere::serve(::getppid());  // it runs and times the modules
   TESSERA_CHECK(
       bridge::serve(*parent, [&](const std::string& method, const Json& params) -> Result<Json> {
         if (method == "check_options") return check_options(params);

@@ -65,14 +65,14 @@ std::string name_of_row(const Json& row) {
   return name_of(ways_from(Json::array({row})).front());
 }
 
-std::string why_not_kept_way(const Json& row, const Json& ways) {
+std::string why_not_kept_way(const Json& row, const Json& ways, bool disturbed) {
   if (without_time(row)) return "";
   if (const std::string reason = row.value("reason", ""); !reason.empty())
     return fmt::format("{} could not be timed: {}", name_of_row(row), reason);
   if (!row.contains("call_ms") || !row.contains("back_ms"))
     return name_of_row(row) + " has no time";
   const double noise = noise_of_row(row);
-  if (noise <= most_noise || surely_slower(row, ways)) return "";
+  if (!disturbed || noise <= most_noise || surely_slower(row, ways)) return "";
   return fmt::format("{} is known to {:.0f} %", name_of_row(row), 100 * noise);
 }
 
@@ -89,10 +89,10 @@ Json timed_part(const Json& plan) {
   return {{"steps", std::move(steps)}, {"runner", plan.at("runner")}};
 }
 
-std::string why_not_kept(const Json& answer) {
+std::string why_not_kept(const Json& answer, bool disturbed) {
   const Json ways = answer.value("ways", Json::array());
   for (const Json& row : ways)
-    if (std::string why = why_not_kept_way(row, ways); !why.empty()) return why;
+    if (std::string why = why_not_kept_way(row, ways, disturbed); !why.empty()) return why;
   if (!ways.empty()) return "";
   const Json times = answer.value("times", Json());
   if (times.empty() || !answer.value("absent", Json::object()).empty())
@@ -120,9 +120,10 @@ Result<Json> ask_or_recall(const Session& s, const Answerer& ask, const Question
   }
   const Elsewhere others;
   TESSERA_TRY(answer, ask(question.request));
-  if (answer.contains("times")) answer["elsewhere"] = others.processors();
+  const double elsewhere = others.processors();
+  if (answer.contains("times")) answer["elsewhere"] = elsewhere;
   if (!remembers || s.stopped()) return answer;
-  const std::string why_not = why_not_kept(answer);
+  const std::string why_not = why_not_kept(answer, Elsewhere::disturbs(elsewhere));
   const Json ways = answer.value("ways", Json::array());
   if (!why_not.empty()) {
     s.say(ways.empty() ? "measure" : "settle", "the next run will measure again: " + why_not);

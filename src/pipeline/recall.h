@@ -37,7 +37,8 @@ Result<Json> ask_or_recall(const Session& s, const Answerer& ask, const Question
 
 /// Why an answer is not kept for later runs: a time is missing, but of ways that had no time, or is
 /// noisier than a comparison allows, but of ways that are behind a reliable one in both measures,
-/// all of their interval. "" where it is kept.
-std::string why_not_kept(const Json& answer);
+/// all of their interval. Noise of ways that came about while no other process disturbed the clock
+/// is this machine's own: the next run would not know them better. "" where it is kept.
+std::string why_not_kept(const Json& answer, bool disturbed);
 
 }  // namespace tessera::pipeline

@@ -14,7 +14,7 @@ Json way(double call_ci95, double back_ci95) {
 }
 
 bool kept(const Json& answer) {
-  return why_not_kept(answer).empty();
+  return why_not_kept(answer, true).empty();
 }
 
 TEST(Recall, KeepsWaysOfAQuietMachineThatAllRan) {
@@ -35,13 +35,22 @@ TEST(Recall, NoiseOfAWayThatIsSurelySlowerDoesNotMatter) {
   slow["call_ms"] = slow["back_ms"] = 1.4;
   EXPECT_TRUE(kept({{"ways", {slow, fast}}}));
   slow["call_ci95"] = 0.5;  // may be as fast
-  EXPECT_EQ(why_not_kept({{"ways", {slow, fast}}}), "eager is known to 36 %");
+  EXPECT_EQ(why_not_kept({{"ways", {slow, fast}}}, true), "eager is known to 36 %");
   slow["call_ci95"] = 0.2;
   slow["back_ms"] = 0.9;  // ahead in one measure
   EXPECT_FALSE(kept({{"ways", {slow, fast}}}));
   slow["back_ms"] = 1.4;
   fast["call_ci95"] = 0.1;  // nothing is known to be faster
   EXPECT_FALSE(kept({{"ways", {slow, fast}}}));
+}
+
+TEST(Recall, NoiseThatNobodyElseMadeIsTheMachines) {
+  const Json answer = {{"ways", {way(0.06, 0.01), way(0.02, 0.01)}}};
+  EXPECT_EQ(why_not_kept(answer, true), "eager is known to 6 %");
+  EXPECT_EQ(why_not_kept(answer, false), "");
+  Json failed = way(0.01, 0.01);
+  failed["reason"] = "out of memory";
+  EXPECT_NE(why_not_kept({{"ways", {failed}}}, false), "");
 }
 
 TEST(Recall, WhatIsKnownOfAKernelDoesNotChangeItsTime) {

@@ -142,6 +142,21 @@ double noise_of(const Way& w) {
   return runs(w) ? 0.5 * (w.call_ci95 / w.call_ms + w.back_ci95 / w.back_ms) : 0;
 }
 
+bool one_is_surely_first(const std::vector<Way>& ways) {
+  const auto surely = [](double ms, double ci95, double other_ms, double other_ci95) {
+    return (ms + ci95) * (1 + most_noise) < other_ms - other_ci95;
+  };
+  const auto before = [&](const Way& a, const Way& b) {
+    return surely(a.call_ms, a.call_ci95, b.call_ms, b.call_ci95) &&
+           surely(a.back_ms, a.back_ci95, b.back_ms, b.back_ci95);
+  };
+  return std::any_of(ways.begin(), ways.end(), [&](const Way& first) {
+    return runs(first) && std::all_of(ways.begin(), ways.end(), [&](const Way& w) {
+             return &w == &first || !runs(w) || before(first, w);
+           });
+  });
+}
+
 std::vector<Way> ways_from(const Json& rows) {
   std::vector<Way> out;
   for (const Json& row : rows) {

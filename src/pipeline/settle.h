@@ -30,6 +30,9 @@ std::string name_of(const Way& way);
 
 /// Half of an interval over both measures, relative; 0 of one that cannot run.
 double noise_of(const Way& way);
+/// Whether one of them is ahead of all others that run, in both measures: by more than both
+/// intervals and what moments of a machine may differ by (`most_noise`).
+bool one_is_surely_first(const std::vector<Way>& ways);
 
 struct Decision {
   int way = -1;     // -1: none can run

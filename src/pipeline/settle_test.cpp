@@ -139,6 +139,21 @@ TEST(Settle, AllowsAFewPercentOfMemoryOrAWorkspace) {
   EXPECT_NEAR(static_cast<double>(allowed_bytes(1000 * mb, 1000 * mb)), 1100.0 * mb, 1.0);
 }
 
+TEST(Settle, OneWayIsSurelyFirstWhereIntervalsAndMomentsLeaveNoDoubt) {
+  const auto first = [](double call, double back, double ci95) {
+    const Way quick{.runner = "inductor", .call_ms = 1, .call_ci95 = 0.01, .back_ms = 1};
+    const Way other{
+        .runner = "eager", .call_ms = call, .call_ci95 = ci95, .back_ms = back, .back_ci95 = ci95};
+    return one_is_surely_first({quick, other, {.runner = "kernels", .reason = "it failed"}});
+  };
+  EXPECT_TRUE(first(2, 2, 0.5));
+  EXPECT_TRUE(first(0.5, 0.5, 0.1));  // the other one
+  EXPECT_FALSE(first(2, 2, 0.95));    // it may be as fast
+  EXPECT_FALSE(first(1.05, 2, 0));    // another moment would say otherwise
+  EXPECT_FALSE(first(2, 0.5, 0));     // each in one measure
+  EXPECT_FALSE(one_is_surely_first({{.runner = "eager", .reason = "it failed"}}));
+}
+
 TEST(Settle, RowsAreRead) {
   const auto ways = ways_from(parse_json(
       R"([{"runner":"eager","plan":null,"leftover":"","seconds":0.5,"call_ms":1.5,"call_ci95":0.1,

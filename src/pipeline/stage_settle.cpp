@@ -169,6 +169,21 @@ Result<Timed> time_ways(const Session& s, bridge::Peer& tracer,
   return out;
 }
 
+/// PyTorch's own ways as they were timed before the search, where there is no plan to time beside
+/// them and one of them is surely the first; else nothing.
+std::optional<Timed> of_baseline(const Session& s, const std::vector<Variant>& variants,
+                                 const Beside& more) {
+  if (!variants.empty() || !more.near.empty() || !more.less.empty() || s.baseline.ways.is_null())
+    return std::nullopt;
+  Timed out{.ways = ways_from(s.baseline.ways), .decision = {}, .told = {}};
+  if (!one_is_surely_first(out.ways)) return std::nullopt;
+  out.decision = decide(out.ways, resident_bytes(s.found.graph));
+  out.told = {.ways = s.baseline.ways, .why = out.decision.why, .measured = ""};
+  if (out.decision.way >= 0) out.told.chosen = out.decision.way;
+  s.say("settle", out.decision.why);
+  return out;
+}
+
 /// Seconds that Inductor took for the rests of plans.
 double compiled_seconds(const std::vector<Way>& ways) {
   double sum = 0;
@@ -176,12 +191,22 @@ double compiled_seconds(const std::vector<Way>& ways) {
   return sum;
 }
 
+/// Seconds that the ways' clocks may take, four times as long where it stays undecided. Who asks
+/// for a short search does not wait longer for what decides about it.
+double clock_seconds(const Session& s) {
+  constexpr double usual = 2.0, of_search = 0.1, least = 0.5, after_stop = 1.0;
+  if (s.stopped()) return after_stop;
+  if (s.options.seconds == 0) return usual;
+  return std::clamp(of_search * (s.options.seconds - s.options.spent), least, usual);
+}
+
 /// The variants and their times, the alternatives that save less among them only where PyTorch
 /// beats what was chosen: an overlapping kernel may still win.
 Result<Timed> time_with_alternatives(const Session& s, bridge::Peer& tracer,
                                      std::vector<Variant>& variants, Beside more,
                                      Compilers compilers) {
-  const double seconds = s.stopped() ? 1.0 : 2.0;
+  s.say("settle", "every way to run the module, side by side");
+  const double seconds = clock_seconds(s);
   put_in_front(variants, std::move(more.near));
   TESSERA_TRY(timed, time_ways(s, tracer, variants, seconds, compile_budget(s, compilers)));
   s.say("settle", timed.decision.why);
@@ -249,11 +274,16 @@ Result<Settled> settle_plan(Session& s, bridge::Peer& tracer, Chosen chosen,
   TESSERA_TRY(whole, plan_of(s, chosen, rest));
   Settled out{.chosen = std::move(chosen), .plan = std::move(whole)};
   if (!settles(s)) return out;
-  s.say("settle", "every way to run the module, side by side");
   const std::vector<std::string> leftovers = leftover_runners(s, compilers.wrong);
   TESSERA_TRY(variants, variants_of(s, out.chosen, rest, leftovers));
   TESSERA_TRY(more, beside(s, out.chosen, variants, rest, leftovers));
-  TESSERA_TRY(timed, time_with_alternatives(s, tracer, variants, std::move(more), compilers));
+  Timed timed;
+  if (auto known = of_baseline(s, variants, more)) {
+    timed = std::move(*known);
+  } else {
+    TESSERA_TRY(now, time_with_alternatives(s, tracer, variants, std::move(more), compilers));
+    timed = std::move(now);
+  }
   out.decided = timed.told;
   const Way* way = timed.taken();
   if (way == nullptr) return out;

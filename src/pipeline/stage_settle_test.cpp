@@ -15,12 +15,14 @@ class Tracer : public bridge::Peer {
   std::map<std::string, double> ms;             // by the pattern's id
   std::vector<std::vector<std::string>> asked;  // the first kernels of each question's plans
   std::vector<double> compile_seconds;          // of each question
-  std::set<std::string> compiled;               // first kernels of plans whose rest Inductor gets
+  std::vector<double> clock_seconds;
+  std::set<std::string> compiled;  // first kernels of plans whose rest Inductor gets
 
   Result<Json> call(const std::string&, const Json& params, std::chrono::seconds) override {
     Json ways = Json::array();
     ways.push_back(way("inductor", nullptr, "", 10));
     asked.emplace_back();
+    clock_seconds.push_back(params.at("seconds"));
     if (const Json& compile = params.at("compile"); !compile.is_null())
       compile_seconds.push_back(compile.at("seconds"));
     int index = 0;
@@ -73,6 +75,37 @@ struct StageSettle : public ::testing::Test {
     return what_decided(s, done.chosen, pattern);
   }
 };
+
+/// Without kernels there is nothing to time anew, where PyTorch's ways are surely apart.
+TEST(StageSettleOfNothing, WhatTheBaselineDecidesIsNotTimedAgain) {
+  for (const double eager_ms : {11.0, 10.2}) {
+    testing::Evaluated e;
+    Tracer tracer;
+    e.s.found.arch = *arch::find("host");
+    e.options.use_registry = false;
+    e.work(0, 2);
+    e.eager(0, 20);
+    e.s.baseline.ways =
+        Json::array({{{"runner", "eager"}, {"call_ms", eager_ms}, {"back_ms", eager_ms}},
+                     {{"runner", "inductor"}, {"call_ms", 10}, {"back_ms", 10}}});
+    const auto out = settle_plan(e.s, tracer, choose_kernels(e.s), {.left_seconds = 60});
+    ASSERT_TRUE(out) << to_text(out.error());
+    EXPECT_EQ(out->plan.runner, "inductor");
+    EXPECT_EQ(tracer.asked.size(), eager_ms > 10.5 ? 0U : 1U);
+    EXPECT_FALSE(out->decided.why.empty());
+  }
+}
+
+TEST_F(StageSettle, ClocksTakeATenthOfAShortSearch) {
+  tracer.ms = {{"p0", 12}, {"p1", 4}};
+  for (const auto& [seconds, spent, clocks] :
+       {std::tuple{0, 0, 2.0}, {60, 0, 2.0}, {10, 0, 1.0}, {10, 8, 0.5}}) {
+    e.options.seconds = seconds;
+    e.options.spent = spent;
+    settled();
+    EXPECT_EQ(tracer.clock_seconds.back(), clocks) << seconds << " " << spent;
+  }
+}
 
 TEST_F(StageSettle, WhereTheChoiceLosesTheOverlappingWinnerIsTimedToo) {
   tracer.ms = {{"p0", 4}, {"p1", 12}};

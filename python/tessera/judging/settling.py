@@ -3,7 +3,7 @@
 Each way is timed as its user sees it: a call with a synchronize around it, host time included, and calls back to back. All
 take turns in one process, under torch's own flags, on the same sets of inputs, which rotate as a user's inputs do, while
 nothing compiles. A host that other work slows down slows all ways of a turn alike: what a turn was slower than the others is
-taken out (`steadied`), and turns go on while the ways that may win are known worse than by `NOISE`.
+taken out (`steadied`), and turns go on while several ways may win and one of them is known worse than by `NOISE`.
 """
 
 from __future__ import annotations
@@ -342,8 +342,10 @@ def _conclude(ways: list[Way]) -> None:
 
 
 def _undecided(ways: list[Way]) -> bool:
-    """Whether a way that may win is known too badly."""
+    """Whether one of several ways that may win is known too badly."""
     _conclude(ways)
     best = {key: min(w.times[key] for w in ways) for key in ("call_ms", "back_ms")}
     near = [w for w in ways if all(NEAR * w.times[key] <= best[key] for key in best)]
-    return any(w.times[f"{key}_ci95"] > NOISE * w.times[f"{key}_ms"] for w in near for key in ("call", "back"))
+    return len(near) > 1 and any(
+        w.times[f"{key}_ci95"] > NOISE * w.times[f"{key}_ms"] for w in near for key in ("call", "back")
+    )
