@@ -178,10 +178,13 @@ int enqueue(const Params<C>& p, Entry&& entry, cudaStream_t stream) {
   const auto whole = [](int64_t extent, int64_t step) { return (extent + step - 1) / step; };
   const int64_t tiles =
       whole(p.m, C::rows * C::cluster_m) * whole(p.n, D::result_columns * C::cluster_n) * p.l;
+  const int64_t most = tiles < room->clusters ? tiles : room->clusters;
+  // As few as take no more turns: the last one has work for all, and tiles that share operands stay
+  // beside each other.
+  const int64_t clusters = most > 0 ? whole(tiles, whole(tiles, most)) : 0;
   cudaLaunchAttribute attributes[2]{};
   cudaLaunchConfig_t config{};
-  config.gridDim =
-      dim3(static_cast<unsigned>((tiles < room->clusters ? tiles : room->clusters) * D::cluster));
+  config.gridDim = dim3(static_cast<unsigned>(clusters * D::cluster));
   config.blockDim = dim3(threads);
   config.dynamicSmemBytes = D::shared_bytes;
   config.stream = stream;
