@@ -4,10 +4,18 @@
 
 #include "toolchain/flags.h"
 
+#include "kernel/candidate.h"
+
 namespace tessera::evaluate {
 
 using toolchain::Built;
 using toolchain::Source;
+
+int slow_builds_at_once(int compilers, double seconds_left) {
+  constexpr double crowded = 1.7;  // times as long as one by itself
+  const bool in_time = seconds_left <= 0 || crowded * kernel::cutlass_build_seconds <= seconds_left;
+  return in_time ? std::max(1, compilers) : std::max(1, compilers / 2);
+}
 
 struct BuildFarm::Job {
   explicit Job(Source s) : source(std::move(s)) {}
@@ -20,7 +28,10 @@ struct BuildFarm::Job {
 
 BuildFarm::BuildFarm(toolchain::Toolchain tools, std::filesystem::path cache,
                      std::chrono::seconds limit, int compilers)
-    : tools_(std::move(tools)), cache_(std::move(cache)), limit_(limit) {
+    : tools_(std::move(tools)),
+      cache_(std::move(cache)),
+      limit_(limit),
+      most_slow_(std::max(1, compilers)) {
   for (int i = 0; i < std::max(1, compilers); ++i) workers_.emplace_back([this] { work(); });
 }
 
@@ -47,6 +58,14 @@ void BuildFarm::refill(Queue queue, const std::vector<const Source*>& sources) {
     const std::scoped_lock lock(mutex_);
     queue_[queue].clear();
     for (const Source* s : sources) queue_[queue].push_back(job_for(*s));
+  }
+  waiting_.notify_all();
+}
+
+void BuildFarm::slow_at_once(int builds) {
+  {
+    const std::scoped_lock lock(mutex_);
+    most_slow_ = std::max(1, builds);
   }
   waiting_.notify_all();
 }
@@ -143,18 +162,24 @@ std::vector<std::optional<Result<Built>>> BuildFarm::get(const std::vector<const
   return out;
 }
 
-// Under the lock: the first job of the queues that nobody has begun.
+// Under the lock.
+bool BuildFarm::may_begin(const Job& job) const {
+  return !job.source.cutlass || slow_ < most_slow_;
+}
+
+// Under the lock: the first job of the queues that nobody has begun, and may begin now.
 BuildFarm::JobPtr BuildFarm::next() {
   for (auto& queue : queue_) {
-    while (!queue.empty()) {
-      JobPtr job = queue.front();
-      queue.pop_front();
-      if (!job->started && !job->cancel) {
-        job->started = true;
-        job->begin = std::chrono::steady_clock::now();
-        return job;
-      }
-    }
+    std::erase_if(queue, [](const JobPtr& j) { return j->started || j->cancel; });
+    const auto at =
+        std::find_if(queue.begin(), queue.end(), [&](const JobPtr& j) { return may_begin(*j); });
+    if (at == queue.end()) continue;
+    const JobPtr job = *at;
+    queue.erase(at);
+    job->started = true;
+    job->begin = std::chrono::steady_clock::now();
+    slow_ += job->source.cutlass ? 1 : 0;
+    return job;
   }
   return nullptr;
 }
@@ -172,7 +197,9 @@ void BuildFarm::work() {
     lock.lock();
     job->result = std::move(result);
     ++ended_;
+    slow_ -= job->source.cutlass ? 1 : 0;
     finished_.notify_all();
+    waiting_.notify_all();  // others may begin a slow one now
   }
 }
 

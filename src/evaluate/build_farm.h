@@ -20,6 +20,12 @@
 
 namespace tessera::evaluate {
 
+/// How many builds with CUTLASS should run at once, of a search that has so many seconds left (0:
+/// no limit): as many as there are compilers, or half of them where a whole round would end too
+/// late. Two threads of one core build no faster than one and a bit: 16 on 16 threads took more
+/// than 58 s each, and none of a search of 60 s had ended.
+int slow_builds_at_once(int compilers, double seconds_left);
+
 class BuildFarm {
  public:
   /// `compilers` at once at most; each killed after `limit`.
@@ -32,6 +38,10 @@ class BuildFarm {
 
   /// What get() will be called for, in order; replaces what was said before, and ends no compiler.
   void expect(const std::vector<const toolchain::Source*>& sources);
+
+  /// Of sources with CUTLASS, which build for most of a minute, at most so many at once; from now
+  /// on.
+  void slow_at_once(int builds);
 
   /// What a source is known by in ended(); costs a hash of its text and headers.
   [[nodiscard]] std::string key_of(const toolchain::Source& source) const;
@@ -64,6 +74,7 @@ class BuildFarm {
   void wait_for(std::unique_lock<std::mutex>& lock, const std::vector<JobPtr>& jobs);
   std::vector<JobPtr> clear();
   JobPtr next();
+  bool may_begin(const Job& job) const;
   void work();
 
   const toolchain::Toolchain tools_;
@@ -75,6 +86,8 @@ class BuildFarm {
   std::map<std::string, JobPtr> jobs_;
   std::deque<JobPtr> queue_[queues];
   int64_t ended_ = 0;  // builds
+  int slow_ = 0;       // that run
+  int most_slow_;
   std::atomic<bool> closing_ = false;
   std::vector<std::jthread> workers_;  // last: joined before what they use goes away
 };

@@ -30,6 +30,7 @@ class Farm : public ::testing::Test {
     fs::permissions(compiler, fs::perms::owner_all);
     tools_.cxx = compiler;
     tools_.cxx_version = "test";
+    tools_.cutlass = folder_;  // whose headers nobody reads
   }
   void TearDown() override { fs::remove_all(folder_); }
 
@@ -86,6 +87,42 @@ TEST_F(Farm, SaysWhatHasEndedAndWaitsForTheNext) {
   f.cancel();
   EXPECT_FALSE(f.ended(f.key_of(slow)));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(25));
+}
+
+TEST_F(Farm, OfSlowBuildsRunAsManyAsAreAllowedAndQuickOnesGoPast) {
+  Source first = source("first", "1");
+  Source second = source("second", "0");
+  first.cutlass = second.cutlass = true;
+  const Source quick = source("quick", "0");
+  BuildFarm f(tools_, folder_ / "cache", std::chrono::seconds(60), 3);
+  f.slow_at_once(1);
+  f.expect({&first, &second, &quick});
+  while (!f.ended(f.key_of(quick))) f.wait(1);
+  EXPECT_FALSE(f.ended(f.key_of(first)));
+  EXPECT_EQ(f.running(f.key_of(second)), 0);
+  f.get({&second}, go_);
+  EXPECT_EQ(order().back(), "second");
+  EXPECT_TRUE(f.ended(f.key_of(first)));
+}
+
+TEST_F(Farm, MoreSlowBuildsBeginOnceTheyMay) {
+  Source first = source("first", "30");
+  Source second = source("second", "0");
+  first.cutlass = second.cutlass = true;
+  BuildFarm f(tools_, folder_ / "cache", std::chrono::seconds(60), 2);
+  f.slow_at_once(1);
+  f.expect({&first, &second});
+  while (order().empty()) std::this_thread::yield();
+  f.slow_at_once(2);
+  while (!f.ended(f.key_of(second))) f.wait(1);
+  EXPECT_FALSE(f.ended(f.key_of(first)));
+}
+
+TEST(SlowBuilds, AreHalfAsManyWhereAWholeRoundWouldEndTooLate) {
+  EXPECT_EQ(slow_builds_at_once(16, 0), 16);
+  EXPECT_EQ(slow_builds_at_once(16, 120), 16);
+  EXPECT_EQ(slow_builds_at_once(16, 58), 8);
+  EXPECT_EQ(slow_builds_at_once(1, 20), 1);
 }
 
 TEST_F(Farm, DrainsWhatRunsAndBeginsNothingMore) {

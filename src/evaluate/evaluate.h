@@ -94,8 +94,9 @@ class Evaluator {
   /// Begins to start the evaluator process, which takes seconds, and does not wait for it.
   Status wake();
   /// Starts the evaluator process, if it does not run, and waits until it answers; compilers begin
-  /// with these meanwhile. They go on where builds_ahead(), else none runs on return.
-  Status start(const std::vector<const toolchain::Source*>& sources);
+  /// with these meanwhile, of a search that has so many seconds (0: no limit). They go on where
+  /// builds_ahead(), else none runs on return.
+  Status start(const std::vector<const toolchain::Source*>& sources, double seconds_left = 0);
   /// The whole journey of one pattern, in at most `seconds` (0: what the effort allows). `known`
   /// trials (a list of trial_to_json) of an interrupted run are not repeated. `progress` hears
   /// {"pattern","stage","done","total", "best_ms","eager_ms","message"}, and for every new trial
@@ -114,8 +115,8 @@ class Evaluator {
   /// Whether compilers run beside the clock: not where they would disturb it.
   [[nodiscard]] bool builds_ahead() const;
   /// What journeys will ask for, in this order: compilers begin with it. Replaces what was said
-  /// before.
-  void expect(const std::vector<const toolchain::Source*>& sources);
+  /// before. `seconds_left` of the search, 0: no limit.
+  void expect(const std::vector<const toolchain::Source*>& sources, double seconds_left = 0);
   /// Until a build ends, at most so many seconds.
   void wait(double seconds);
   /// Forgets what is expected and kills the compilers that run.

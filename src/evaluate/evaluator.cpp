@@ -26,9 +26,9 @@ Status Evaluator::wake() {
   return state_->session.start();
 }
 
-Status Evaluator::start(const std::vector<const toolchain::Source*>& sources) {
+Status Evaluator::start(const std::vector<const toolchain::Source*>& sources, double seconds_left) {
   TESSERA_CHECK(state_->session.start());
-  state_->farm.expect(sources);
+  expect(sources, seconds_left);
   const auto hello = state_->session.hello();
   if (!builds_ahead()) state_->farm.drain();
   return hello ? Status{} : Status(error(hello.error()));
@@ -38,7 +38,8 @@ bool Evaluator::builds_ahead() const {
   return state_->builds_ahead();
 }
 
-void Evaluator::expect(const std::vector<const toolchain::Source*>& sources) {
+void Evaluator::expect(const std::vector<const toolchain::Source*>& sources, double seconds_left) {
+  state_->farm.slow_at_once(slow_builds_at_once(state_->compilers(), seconds_left));
   state_->farm.expect(sources);
 }
 

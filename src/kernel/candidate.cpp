@@ -41,7 +41,7 @@ std::string_view name_of(Kind kind) {
 
 double Candidate::build_seconds() const {
   if (!source) return 0;
-  return source->cutlass ? 35 : 3;
+  return source->cutlass ? cutlass_build_seconds : 3;
 }
 
 std::string Candidate::label() const {

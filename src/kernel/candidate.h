@@ -25,6 +25,9 @@ struct Launch {
   std::vector<int64_t> ints;  // in the order of the kernel's describe()
 };
 
+/// Of a source with CUTLASS' templates, on a core of its own (one of two builds on an H100's host).
+inline constexpr double cutlass_build_seconds = 35;
+
 struct Candidate {
   std::string realizer;
   Kind kind = Kind::synthesized;

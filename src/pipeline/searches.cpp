@@ -216,7 +216,9 @@ Searches::Searches(Session& s, std::vector<Realized> realized, std::function<dou
   if (all_.empty() || s.stopped()) return;
   for (const auto& one : all_) one->begin();
   told_ = true;
-  if (auto status = s.tools.evaluator->start(wanted(s.options.seconds)); !status)
+  const Options& o = s.options;
+  const double seconds = o.seconds == 0 ? 0 : std::max(1.0, o.seconds - o.spent);
+  if (auto status = s.tools.evaluator->start(wanted(seconds), seconds); !status)
     s.diagnostics.push_back(status.error());
 }
 
@@ -284,7 +286,7 @@ std::vector<const toolchain::Source*> Searches::wanted(double seconds_left) {
 void Searches::build_ahead(double seconds_left) {
   if (told_ || !s_.tools.evaluator->builds_ahead()) return;
   told_ = true;
-  s_.tools.evaluator->expect(wanted(seconds_left));
+  s_.tools.evaluator->expect(wanted(seconds_left), seconds_left);
 }
 
 void Searches::crown_so_far() {
