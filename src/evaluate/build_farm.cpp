@@ -174,7 +174,7 @@ BuildFarm::JobPtr BuildFarm::next() {
     const auto at =
         std::find_if(queue.begin(), queue.end(), [&](const JobPtr& j) { return may_begin(*j); });
     if (at == queue.end()) continue;
-    const JobPtr job = *at;
+    JobPtr job = std::move(*at);
     queue.erase(at);
     job->started = true;
     job->begin = std::chrono::steady_clock::now();
