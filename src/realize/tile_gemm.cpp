@@ -1,6 +1,6 @@
 // Products written in the kernel language: kernels/gemm.py, kernels/gemm_fp32.py at the accuracy of
-// float32, or kernels/gemm_tf32.py, with the pattern's epilogue as a function. They are proved
-// before they are compiled, and a compiler takes a second for one.
+// float32, or kernels/gemm_tf32.py, and in slices of k, with the pattern's epilogue as a function.
+// They are proved before they are compiled, and a compiler takes a second for one.
 #include <algorithm>
 #include <limits>
 
@@ -112,13 +112,16 @@ Diagnostic none_of(const GemmProblem& p, const std::map<std::string, int>& prune
   return d;
 }
 
+/// As slices are stated: with a result by rows.
+GemmProblem by_rows(const GemmProblem& p) {
+  return p.outputs.front().columns_contiguous ? p : exchange(p);
+}
+
 /// Products whose k is cut into slices, where they may win over those in one piece.
 std::map<std::string, TileSlices> slices(const GemmProblem& p, const arch::Arch& arch,
                                          const TileGemmSpace& whole,
                                          std::vector<Candidate>& sketches,
                                          std::map<std::string, int>& pruned) {
-  // The language has no slices of operands that come through registers.
-  if (tile_gemm_splits(p) || tile_gemm_through_registers(p)) return {};
   constexpr double margin = 1.25;  // what the model of times may be off
   double best = std::numeric_limits<double>::infinity();
   for (const auto& [config, ms] : whole.configs) best = std::min(best, ms);
@@ -151,7 +154,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
     sketches.push_back(sketch(p, config, ms));
     config_of.emplace(sketches.back().config.dump(), config);
   }
-  const auto sliced = slices(p, arch, found, sketches, found.pruned);
+  const auto sliced = slices(by_rows(p), arch, found, sketches, found.pruned);
   diversify(sketches);
   Space space;
   // Those whose sums verification refuses, unless eager sums so itself, come last, and few.
@@ -169,7 +172,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
     if (space.candidates.size() == limit) break;
     const auto in_slices = sliced.find(c.config.dump());
     const Status written = in_slices != sliced.end()
-                               ? write_tile_slices(c, p, in_slices->second, arch)
+                               ? write_tile_slices(c, by_rows(p), in_slices->second, arch)
                                : write(c, p, config_of.at(c.config.dump()), arch);
     if (written)
       space.candidates.push_back(std::move(c));
@@ -184,10 +187,10 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 }  // namespace
 
 extern const Realizer tile_gemm{"tile_gemm",
-                                "kernels/gemm.py, kernels/gemm_fp32.py, kernels/gemm_tf32.py and "
-                                "kernels/gemm_slices.py, written in the kernel language and proved "
-                                "before they are compiled: operands of 16 and 8 bits, tf32, "
-                                "float32; epilogues as functions",
+                                "kernels/gemm.py, gemm_fp32.py and gemm_tf32.py, and in slices of "
+                                "k gemm_slices.py and gemm_slices_tf32.py, written in the kernel "
+                                "language and proved before they are compiled: operands of 16 and "
+                                "8 bits, tf32, float32; epilogues as functions",
                                 Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

@@ -19,6 +19,10 @@ using ::testing::HasSubstr;
 constexpr const char* decode = R"({"m":16,"n":4096,"k":14336,"epilogue":"bias_residual"})";
 constexpr const char* long_k = R"({"m":256,"n":256,"k":524288,"b_major":"n"})";
 
+// Elements that wgmma does not read where they lie.
+constexpr const char* long_k_tf32 =
+    R"({"m":256,"n":256,"k":524288,"b_major":"n","dtype":"float32","precision":"tf32"})";
+
 /// Writing sixteen sources takes seconds: each problem is asked once.
 const std::vector<Candidate>& offered(const char* problem) {
   static std::map<std::string, std::vector<Candidate>> known;
@@ -42,7 +46,7 @@ std::vector<Candidate> in_slices(const char* problem) {
 }
 
 TEST(TileSlices, AreOfferedWhereTilesAreTooFewForTheMachine) {
-  for (const char* problem : {decode, long_k}) {
+  for (const char* problem : {decode, long_k, long_k_tf32}) {
     const std::vector<Candidate>& all = offered(problem);
     ASSERT_FALSE(all.empty());
     EXPECT_EQ(all.front().config.value("split", ""), "slices") << problem;
@@ -52,7 +56,8 @@ TEST(TileSlices, AreOfferedWhereTilesAreTooFewForTheMachine) {
        {R"({"m":4096,"n":4096,"k":4096})", R"({"m":256,"n":256,"k":8192,"batch":4})",
         R"({"m":256,"n":256,"k":128})",
         R"({"m":256,"n":256,"k":8192,"dtype":"float8_e4m3fn","precision":"fp8",
-            "out_dtype":"bfloat16"})"}) {
+            "out_dtype":"bfloat16"})",
+        R"({"m":256,"n":256,"k":524288,"dtype":"float32","precision":"fp32"})"}) {
     const rules::Pattern pattern = testing::pattern_of(parse_json(problem));
     const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
     const auto p = gemm_problem(*body, pattern.precision);
@@ -68,6 +73,22 @@ TEST(TileSlices, OfFewRowsAreTurned) {
     EXPECT_LE(c.config["tile"][1], 32) << c.label();
   }
   for (const Candidate& c : in_slices(long_k)) EXPECT_EQ(c.config["product"], "as it is");
+}
+
+/// Of 4 bytes, B lies along k: the product is turned where it does not, whatever its extents.
+TEST(TileSlices, OfElementsThatDoNotLieAlongKComeThroughRegisters) {
+  const auto expect = [](const char* problem, const char* product) {
+    const std::vector<Candidate> all = in_slices(problem);
+    EXPECT_FALSE(all.empty()) << problem;
+    for (const Candidate& c : all) {
+      EXPECT_EQ(c.config["product"], product) << problem;
+      EXPECT_EQ(c.config.value("mainloop", ""), "registers") << problem;
+      EXPECT_THAT(c.source->text, HasSubstr("kernels/gemm_slices_tf32.py"));
+    }
+  };
+  expect(long_k_tf32, "turned");
+  expect(R"({"m":16,"n":1024,"k":8192,"a_major":"m","dtype":"float32","precision":"tf32"})",
+         "as it is");
 }
 
 /// A launch is the integers of `partial` and then of `reduce`: the second's extents of the
@@ -100,7 +121,10 @@ TEST(TileSlices, BothKernelsAreProved) {
       R"({"m":67,"n":70,"k":8200,"epilogue":"bias_gelu"})",
       R"({"m":24,"n":520,"k":8200,"epilogue":"bias_silu_saved"})",
       R"({"m":132,"n":68,"k":8188,"epilogue":"bias_residual","dtype":"float32",
-          "precision":"tf32"})"};
+          "precision":"tf32"})",
+      long_k_tf32,
+      R"({"m":20,"n":516,"k":8188,"b_major":"n","d_major":"m","epilogue":"bias_residual",
+          "dtype":"float32","precision":"tf32"})"};
   const std::size_t most = thorough() ? std::size(problems) : 1;
   for (std::size_t which = 0; which < most; ++which) {
     const std::vector<Candidate> all = in_slices(problems[which]);

@@ -163,6 +163,8 @@ SETS["slices"] = [
     dict(LONG_K, name="L1-6 bf16", **BY_SLICES),
     dict(LONG_K, dtype="float16", name="L1-6 fp16", **BY_SLICES),
     dict(m=256, n=256, k=524288, name="256 x 256 x 524288 tf32", **BY_SLICES, **TF32),
+    # Of elements that do not lie along K, beside the only other kernels that take them.
+    dict(LONG_K, name="L1-6 tf32", realizers=["tile_gemm", "cutlass_split_k"], limit=16, **TF32),
     dict(m=512, n=512, k=4096, epilogue="bias_gelu", name="small, long k", **BY_SLICES),
     dict(m=1024, n=1024, k=8192, name="1024, long k", **BY_SLICES),
 ]
@@ -177,6 +179,9 @@ SLICE_CHECKS = [
     dict(m=24, n=520, k=8200, b_major="n", epilogue="bias_silu_saved", **IN_SLICES),
     dict(m=40, n=520, k=8200, out_dtype="float32", epilogue="scalar", **IN_SLICES),
     dict(m=132, n=68, k=8188, epilogue="bias_residual", **IN_SLICES, **TF32),
+    dict(m=132, n=68, k=8188, b_major="n", epilogue="bias_residual", **IN_SLICES, **TF32),
+    dict(m=260, n=132, k=8188, a_major="m", epilogue="bias_gelu", **IN_SLICES, **TF32),
+    dict(m=20, n=516, k=8188, b_major="n", d_major="m", epilogue="bias", **IN_SLICES, **TF32),
 ]
 # Verified with it: extents that no tile divides, all layouts, every kind of operand.
 TILE_CHECKS = [

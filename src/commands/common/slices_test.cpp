@@ -1,6 +1,6 @@
-// kernels/gemm_slices.py: both kernels are proved in their variants, give every element under
-// several schedules of the interpreter, and are refuted with an edit of which slice takes which
-// part of k, or of what is added up.
+// kernels/gemm_slices.py and gemm_slices_tf32.py: the kernels are proved in their variants, give
+// every element under several schedules of the interpreter, and are refuted with an edit of which
+// slice takes which part of k, or of what is added up.
 #include <gtest/gtest.h>
 #include <random>
 
@@ -18,16 +18,24 @@ namespace {
 
 using testing::Constants, testing::judged;
 
-std::string file_text() {
-  return read_file(source_folder() + "/kernels/gemm_slices.py");
+enum class File { general, tf32 };
+
+std::string path_of(File file) {
+  return file == File::tf32 ? "kernels/gemm_slices_tf32.py" : "kernels/gemm_slices.py";
+}
+
+std::string file_text(File file = File::general) {
+  return read_file(source_folder() + "/" + path_of(file));
 }
 
 std::optional<core::Kernel> kernel_of(const std::string& text, const std::string& name,
-                                      const Constants& constants, const std::string& means = "") {
+                                      const Constants& constants, const std::string& means = "",
+                                      File file = File::general) {
   std::map<std::string, int64_t> small;
   if (name == "partial")
     small = {{"BM", 64}, {"BN", 32}, {"BK", 16}, {"STAGES", 2}, {"K_MULTIPLE", 8}};
-  return testing::checked_kernel("kernels/gemm_slices.py", text, name, {constants, means}, small);
+  if (file == File::tf32) small.erase("BK");
+  return testing::checked_kernel(path_of(file), text, name, {constants, means}, small);
 }
 
 /// Proved; the reference of the meaning finds each element right under some schedules.
@@ -65,9 +73,11 @@ struct Sizes {
   int64_t multiprocessors = 4;
 };
 
-void expect_partial(const std::string& what, const Constants& c, const Sizes& s = {}) {
+void expect_partial(const std::string& what, Constants c, const Sizes& s = {},
+                    File file = File::general) {
   SCOPED_TRACE(what);
-  const auto kernel = kernel_of(file_text(), "partial", c);
+  const auto kernel = kernel_of(file_text(file), "partial", c, "", file);
+  if (file == File::tf32) c["A_ORDER"] = 2;
   ASSERT_TRUE(kernel);
   const auto is = [&](const char* name, int64_t value) {
     const auto known = c.find(name);
@@ -107,6 +117,23 @@ TEST(Slices, OfAProductAreRightAndProved) {
   expect_partial("128 rows a warpgroup", {{"BM", 256}, {"ROWS", 128}}, {264, 40, 72, 2, 4});
 }
 
+void expect_tf32(const std::string& what, const Constants& c, const Sizes& s = {}) {
+  expect_partial(what, c, s, File::tf32);
+}
+
+TEST(Slices, OfAProductThroughRegistersAreRightAndProved) {
+  expect_tf32("runs", {});
+  expect_tf32("turned, a cluster", {{"P_ORDER", 2}, {"CLUSTER", 2}, {"SPREAD", 1}, {"STAGES", 3}},
+              {136, 40, 200, 3, 4});
+  if (!thorough()) return;
+  expect_tf32("few columns", {{"BN", 16}, {"SPREAD", 1}}, {136, 16, 200, 3, 5});
+  expect_tf32("more slices than parts of k", {{"STAGES", 3}}, {64, 32, 40, 5, 3});
+  expect_tf32("one slice", {}, {72, 40, 40, 1, 4});
+  expect_tf32("several tiles a block", {{"SPREAD", 1}}, {136, 72, 72, 3, 2});
+  expect_tf32("several warpgroups", {{"BM", 128}}, {136, 40, 104, 3, 4});
+  expect_tf32("128 rows a warpgroup", {{"BM", 256}, {"ROWS", 128}}, {264, 40, 72, 2, 4});
+}
+
 void expect_reduce(const std::string& what, const Constants& c, const Sizes& s) {
   SCOPED_TRACE(what);
   const auto kernel = kernel_of(file_text(), "reduce", c);
@@ -140,13 +167,14 @@ struct Edit {
 };
 
 /// Not proved; where a kind is named, refuted by it, and what it shows is seen in a run.
-void expect_found(const Edit& e, const std::string& kernel, const Constants& c) {
+void expect_found(const Edit& e, const std::string& kernel, const Constants& c,
+                  File file = File::general) {
   SCOPED_TRACE(e.what);
-  std::string text = file_text();
+  std::string text = file_text(file);
   const auto place = text.find(e.from, text.find("def " + kernel + "("));
   ASSERT_NE(place, std::string::npos);
   text.replace(place, std::string(e.from).size(), e.to);
-  const auto edited = kernel_of(text, kernel, c);
+  const auto edited = kernel_of(text, kernel, c, "", file);
   if (!edited) return;
   check::Report r = judged(*edited);
   EXPECT_NE(r.verdict(), check::Verdict::proved);
@@ -185,6 +213,27 @@ TEST(Slices, OfAProductWithAnEditAreRefuted) {
   int which = 0;
   for (const Edit& e : edits)
     if (thorough() || which++ % 2 == 0) expect_found(e, "partial", {});
+}
+
+constexpr const char* part_of_tf32 =
+    "part(k.index * S + s.index if SPREAD == 1 else s.index * turns + k.index, 32)";
+
+TEST(Slices, OfAProductThroughRegistersWithAnEditAreRefuted) {
+  const Edit edits[] = {
+      {"the last part of k is lost", "turns = (cdiv(K, 32) - 1) // S + 1",
+       "turns = max((K // 32 - 1) // S + 1, 1)", "reduction"},
+      {"slices overlap", part_of_tf32, "part(s.index * (turns - 1) + k.index, 32)", "reduction"},
+      {"B of another slice", "tma.load(B[n, here]",
+       "tma.load(B[n, part(s.index + turns + k.index, 32)]", "k_agreement"},
+      {"the other half of A", "a[k, part(u, high), half]", "a[k, part(u, high), part(1 - h, 16)]",
+       "k_agreement"},
+      {"stored as the next slice", "P[s.index, m[", "P[s.index + 1, m[", "reduction"},
+      {"threads' reads are not fenced", "fence.async_shared()", "wgmma.fence()", "proxy_fence"},
+      {"a wait is missing", "full[k].wait()\n                for h", "for h", "race_shared"},
+  };
+  int which = 0;
+  for (const Edit& e : edits)
+    if (thorough() || which++ % 2 == 0) expect_found(e, "partial", {}, File::tf32);
 }
 
 constexpr const char* chunks = "range(cdiv(S, AHEAD))";

@@ -42,6 +42,12 @@ MutationSubject of_tf32(std::string name, Constants constants) {
                         std::move(constants));
 }
 
+MutationSubject of_slices_tf32(std::string name, Constants constants) {
+  const Constants small = {{"BM", 64}, {"BN", 32}, {"STAGES", 2}};
+  return of_kernel_file(std::move(name), "kernels/gemm_slices_tf32.py", "partial", small,
+                        std::move(constants));
+}
+
 MutationSubject of_fp32(std::string name, Constants constants) {
   const Constants small = {{"BN", 64}, {"STAGES", 2}, {"PROMOTE", 2}};
   return of_kernel_file(std::move(name), "kernels/gemm_fp32.py", "gemm", small,
@@ -90,6 +96,7 @@ const std::vector<MutationSubject>& mutation_subjects() {
               "C[i, j] = relu(sum(A[i, k] * B[j, k], k) * 0.5)"),
       of_tf32("tf32_registers", {}),
       of_tf32("tf32_registers_turns", {{"TURNS", 2}, {"STAGES", 3}, {"CLUSTER", 2}, {"DIRECT", 0}}),
+      of_slices_tf32("slices_tf32", {{"CLUSTER", 2}, {"P_ORDER", 2}}),
       of_fp32("fp32", {}),
       of_generator("residual",
                    {.bm = 64, .bn = 64, .bk = 16, .stages = 2, .epilogue = Epilogue::residual}),

@@ -53,9 +53,7 @@ std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const Gemm
   // Addresses, counters, and the results of one part. Of two sets of accumulators each part is done
   // with when its results leave.
   const int beside = c.promote > 0 && p.leaves.empty() ? 40 : 60;
-  // A's elements of two halves of a slot, 16 of k each.
-  const int taken = c.through_registers ? 2 * c.warpgroup_rows * 16 / 128 : 0;
-  if (c.accumulators() + taken + beside > tile_gemm_registers(c))
+  if (c.accumulators() + tile_gemm_taken(c) + beside > tile_gemm_registers(c))
     return "more accumulators than a thread has registers for";
   if (c.stages < least_stages) return "shared memory: too few stages";
   if (auto reason = tile_refuses_parts(c, p)) return reason;
@@ -96,6 +94,10 @@ Json TileGemmConfig::to_json(const GemmProblem& p) const {
   if (split) j["mainloop"] = "split_registers";
   if (through_registers) j["mainloop"] = "registers";
   return j;
+}
+
+int tile_gemm_taken(const TileGemmConfig& c) {
+  return c.through_registers ? 2 * c.warpgroup_rows * 16 / 128 : 0;
 }
 
 int tile_gemm_registers(const TileGemmConfig& c) {

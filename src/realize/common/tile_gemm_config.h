@@ -37,6 +37,9 @@ struct TileGemmConfig {
   }
 };
 
+/// Registers of a consumer's thread that hold its elements of A: of two halves of a slot, 16 of k
+/// each.
+int tile_gemm_taken(const TileGemmConfig& c);
 /// Registers of a consumer's thread: what the producers leave.
 int tile_gemm_registers(const TileGemmConfig& c);
 /// Elements of k in a slot of the ring: a row of 128 bytes.

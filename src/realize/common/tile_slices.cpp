@@ -37,24 +37,31 @@ int64_t ahead_of(const TileSlices& c) {
   return c.counts.front() <= 4 ? 4 : c.counts.front() <= 12 ? 8 : 16;
 }
 
+/// Of both files that make sums of slices.
 Constants partial_constants(const GemmProblem& q, const TileSlices& c) {
-  const auto order = [](const Matrix& m) { return integer(m.columns_contiguous ? 1 : 2); };
-  return {{"ELEMENT", element(q.a.dtype)},
-          {"BM", integer(c.rows)},
+  return {{"BM", integer(c.rows)},
           {"ROWS", integer(c.warpgroup_rows)},
           {"BN", integer(c.columns)},
-          {"BK", integer(tile_gemm_depth(q))},
           {"STAGES", integer(c.stages)},
           {"CLUSTER", integer(int64_t{c.cluster_m} * c.cluster_n)},
-          {"BESIDE", integer(c.cluster_n > 1 ? 1 : 0)},
-          {"A_ORDER", order(q.a)},
-          {"B_ORDER", order(q.b)},
           {"P_ORDER", integer(c.turned ? 2 : 1)},
           {"M_BELOW", integer(q.m >= q.n ? TileSlices::longer_below : TileSlices::shorter_below)},
           {"N_BELOW", integer(q.m >= q.n ? TileSlices::shorter_below : TileSlices::longer_below)},
           {"N_MULTIPLE", integer(std::gcd(q.n, int64_t{8}))},
-          {"ROUND", integer(q.a.dtype == DType::float32 ? 1 : 0)},
           {"SPREAD", integer(c.spread ? 1 : 0)}};
+}
+
+/// What kernels/gemm_slices.py says besides.
+Constants general_constants(const GemmProblem& q, const TileSlices& c) {
+  const auto order = [](const Matrix& m) { return integer(m.columns_contiguous ? 1 : 2); };
+  Constants all = partial_constants(q, c);
+  all.merge(Constants{{"ELEMENT", element(q.a.dtype)},
+                      {"BK", integer(tile_gemm_depth(q))},
+                      {"BESIDE", integer(c.cluster_n > 1 ? 1 : 0)},
+                      {"A_ORDER", order(q.a)},
+                      {"B_ORDER", order(q.b)},
+                      {"ROUND", integer(q.a.dtype == DType::float32 ? 1 : 0)}});
+  return all;
 }
 
 Constants reduce_constants(const GemmProblem& p, const TileSlices& c, const arch::Arch& arch) {
@@ -74,6 +81,15 @@ Result<core::Kernel> kernel_of(const Source& source, const char* name,
   return kernel;
 }
 
+/// The sums of slices of the product `q`.
+Result<core::Kernel> partial_of(const GemmProblem& q, const TileSlices& c, const arch::Arch& arch) {
+  const bool registers = tile_gemm_through_registers(q);
+  const std::string file = registers ? "gemm_slices_tf32.py" : "gemm_slices.py";
+  return kernel_of(Source("kernels/" + file, std::string(kernel_file(file))), "partial",
+                   {.constants = registers ? partial_constants(q, c) : general_constants(q, c)},
+                   arch);
+}
+
 /// The slices lie one behind the other, and each as C does, with rows of whole 16 bytes.
 std::map<std::string, int64_t> values_of(const GemmProblem& p, int64_t slices) {
   std::map<std::string, int64_t> v = tile_gemm_values(p);
@@ -86,17 +102,19 @@ std::map<std::string, int64_t> values_of(const GemmProblem& p, int64_t slices) {
 }  // namespace
 
 Json TileSlices::to_json(const GemmProblem& p, const arch::Arch& arch) const {
-  return {{"tile", {rows, columns, tile_gemm_depth(p)}},
-          {"warpgroup_rows", warpgroup_rows},
-          {"cluster", {cluster_m, cluster_n}},
-          {"schedule", "cooperative"},
-          {"epilogue", "reduction"},
-          {"stages", stages},
-          {"scheduler", "persistent"},
-          {"slices", spread ? "interleaved" : "runs"},
-          {"split", "slices"},
-          {"product", turned ? "turned" : "as it is"},
-          {"reduction", {warps_of(p, arch), ahead_of(*this)}}};
+  Json j = {{"tile", {rows, columns, tile_gemm_depth(p)}},
+            {"warpgroup_rows", warpgroup_rows},
+            {"cluster", {cluster_m, cluster_n}},
+            {"schedule", "cooperative"},
+            {"epilogue", "reduction"},
+            {"stages", stages},
+            {"scheduler", "persistent"},
+            {"slices", spread ? "interleaved" : "runs"},
+            {"split", "slices"},
+            {"product", turned ? "turned" : "as it is"},
+            {"reduction", {warps_of(p, arch), ahead_of(*this)}}};
+  if (tile_gemm_through_registers(tile_slices_product(*this, p))) j["mainloop"] = "registers";
+  return j;
 }
 
 Result<TileSlicesKernels> tile_slices_kernels(const GemmProblem& p, const TileSlices& c,
@@ -104,9 +122,7 @@ Result<TileSlicesKernels> tile_slices_kernels(const GemmProblem& p, const TileSl
   TESSERA_TRY(epilogue, epilogue_function(p));
   const Source source("kernels/gemm_slices.py",
                       std::string(kernel_file("gemm_slices.py")) + epilogue);
-  TESSERA_TRY(partial,
-              kernel_of(source, "partial",
-                        {.constants = partial_constants(tile_slices_product(c, p), c)}, arch));
+  TESSERA_TRY(partial, partial_of(tile_slices_product(c, p), c, arch));
   TESSERA_TRY(reduce, kernel_of(source, "reduce",
                                 {.constants = reduce_constants(p, c, arch),
                                  .means = meaning_of(p, "sum(P[s, i, j], s)")},

@@ -1,5 +1,5 @@
-// A product whose k is cut into slices, by kernels/gemm_slices.py: tiles and slices of the product,
-// what the sum over the slices takes, and both as one candidate.
+// A product whose k is cut into slices, by kernels/gemm_slices.py and kernels/gemm_slices_tf32.py:
+// tiles and slices of the product, what the sum over the slices takes, and both as one candidate.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct TileSlices {
   int cluster_m = 1, cluster_n = 1;  // blocks one above the other, or side by side: at most two
   int stages = 0;
   /// The product is stated as C^T = B A^T: of few rows, tiles have the columns as theirs, 64 and
-  /// more of them.
+  /// more of them; and a B that wgmma cannot read comes through registers as A.
   bool turned = false;
   bool spread = false;          // slices take slots by turns, instead of runs of slots
   std::vector<int64_t> counts;  // of slices: those to try, the best prediction first
@@ -38,8 +38,8 @@ struct TileSlicesSpace {
   std::vector<std::pair<TileSlices, double>> configs;  // with predicted ms, in no order
   std::map<std::string, int> pruned;
 };
-/// None of products that fill the machine in one piece, of batches, of parts and pairs, and of
-/// 8-bit operands.
+/// Of a result that lies by rows. None of products that fill the machine in one piece, of batches,
+/// of parts and pairs, of 8-bit operands, and at the accuracy of float32.
 TileSlicesSpace tile_slices_configs(const GemmProblem& p, const arch::Arch& arch);
 
 /// Both kernels, verified: the product's sums of slices, and their sum with the epilogue.

@@ -11,18 +11,20 @@ namespace {
 constexpr int row_bytes = 128;  // of an operand's tile: one swizzle's width
 constexpr double ghz = 1.45;
 
-TileGemmConfig as_gemm(const TileSlices& c) {
+TileGemmConfig as_gemm(const TileSlices& c, const GemmProblem& q) {
   return {.rows = c.rows,
           .warpgroup_rows = c.warpgroup_rows,
           .columns = c.columns,
           .cluster_m = c.cluster_m,
           .cluster_n = c.cluster_n,
-          .direct = true};
+          .direct = true,
+          .through_registers = tile_gemm_through_registers(q)};
 }
 
 std::optional<std::string> refuse(const TileSlices& c, const GemmProblem& q) {
   constexpr int least_stages = 3, beside = 60;
-  if (c.warpgroup_rows * c.columns / 128 + beside > tile_gemm_registers(as_gemm(c)))
+  const TileGemmConfig gemm = as_gemm(c, q);
+  if (gemm.accumulators() + tile_gemm_taken(gemm) + beside > tile_gemm_registers(gemm))
     return "more accumulators than a thread has registers for";
   if (c.stages < least_stages) return "shared memory: too few stages";
   if (c.warpgroup_rows == 128 && c.rows == 128)
@@ -30,6 +32,8 @@ std::optional<std::string> refuse(const TileSlices& c, const GemmProblem& q) {
   if (!q.b.columns_contiguous && c.columns % 64 != 0) return "N-major weights come in blocks of 64";
   if (!q.b.columns_contiguous && c.cluster_m == 2 && c.columns % 128 != 0)
     return "two blocks share N-major weights in blocks of 64";
+  if (gemm.through_registers && c.cluster_n > 1)
+    return "blocks side by side would share columns of A";
   if (!q.a.columns_contiguous && c.cluster_n == 2 && c.rows % 128 != 0)
     return "two blocks share M-major rows in blocks of 64";
   const int64_t tiles_m = ceil_div(q.m, c.rows), tiles_n = ceil_div(q.n, c.columns);
@@ -57,12 +61,14 @@ std::vector<int64_t> counts_of(const TileSlices& c, const GemmProblem& q, const 
 }
 
 /// What a block takes for a turn, in microseconds: the tensor cores, shared memory at 128 bytes a
-/// clock, and the L2 cache, bounded by the bytes on their way too.
-double turn_us(const TileSlices& c) {
+/// clock, and the L2 cache, bounded by the bytes on their way too. Threads that load A meet in each
+/// bank twice.
+double turn_us(const TileSlices& c, const GemmProblem& q) {
   constexpr double products_per_clock = 2048, latency_us = 1.0, gbs_of_block = 45;
   const double bytes = row_bytes * (c.rows + c.columns);
+  const double reads = tile_gemm_through_registers(q) ? 2 : 1;
   const double clocks =
-      std::max(c.rows * c.columns * 64 / products_per_clock, 1.0 * (c.rows + c.columns));
+      std::max(c.rows * c.columns * 64 / products_per_clock, reads * c.rows + c.columns);
   // Two blocks of a cluster read one of both operands once.
   const double read = row_bytes * (c.rows / (c.cluster_n > 1 ? 2.0 : 1.0) +
                                    c.columns / (c.cluster_m > 1 ? 2.0 : 1.0));
@@ -76,7 +82,7 @@ double predict(const TileSlices& c, const GemmProblem& q, int64_t slices, const 
   const double blocks = tiles * static_cast<double>(slices);
   const double waves = std::ceil(blocks / arch.multiprocessors);
   const auto turns = static_cast<double>(ceil_div(ceil_div(q.k, tile_gemm_depth(q)), slices));
-  const double product = waves * turns * turn_us(c);
+  const double product = waves * turns * turn_us(c, q);
   const double least = q.bytes() * 1e-3 / arch.achievable_bandwidth_gbs;
   // Written once and read once.
   const double sums =
@@ -88,7 +94,7 @@ double predict(const TileSlices& c, const GemmProblem& q, int64_t slices, const 
 
 void consider(TileSlices c, const GemmProblem& p, const arch::Arch& arch, TileSlicesSpace& space) {
   const GemmProblem q = tile_slices_product(c, p);
-  c.stages = tile_gemm_stages(as_gemm(c), q, arch.shared_memory_per_block);
+  c.stages = tile_gemm_stages(as_gemm(c, q), q, arch.shared_memory_per_block);
   if (const auto reason = refuse(c, q)) {
     ++space.pruned[*reason];
     return;
@@ -110,6 +116,17 @@ void consider(TileSlices c, const GemmProblem& p, const arch::Arch& arch, TileSl
   }
 }
 
+/// Whether products are stated so: of few rows turned, and of more as they are; but of elements of
+/// 4 bytes B has to lie along k.
+bool is_stated(bool turned, const GemmProblem& p) {
+  constexpr int64_t few = 32, rather_few = 128;
+  if (size_of(p.a.dtype) == 4) {
+    const bool a_along_k = p.a.columns_contiguous, b_along_k = p.b.columns_contiguous;
+    if (!a_along_k || !b_along_k) return turned ? a_along_k : b_along_k;
+  }
+  return turned ? p.m <= rather_few && p.m < p.n : p.m > few || p.m >= p.n;
+}
+
 }  // namespace
 
 GemmProblem tile_slices_product(const TileSlices& c, const GemmProblem& p) {
@@ -120,11 +137,11 @@ TileSlicesSpace tile_slices_configs(const GemmProblem& p, const arch::Arch& arch
   TileSlicesSpace space;
   const int64_t blocks = ceil_div(p.m, 128) * ceil_div(p.n, 128);
   if (p.l != 1 || size_of(p.a.dtype) == 1 || blocks > arch.multiprocessors) return space;
+  if (tile_gemm_splits(p)) return space;
   // Sums of slices meet what one column makes alone.
   if (!p.parts.empty() || p.paired()) return space;
-  constexpr int64_t few = 32, rather_few = 128;
   for (const bool turned : {false, true}) {
-    if (turned ? p.m > rather_few || p.m >= p.n : p.m <= few && p.m < p.n) continue;
+    if (!is_stated(turned, p)) continue;
     for (const int rows : {64, 128, 256})
       for (const int columns : {16, 32, 64, 96, 128, 192, 256})
         for (const auto& [cm, cn] : {std::pair{1, 1}, {2, 1}, {1, 2}})
