@@ -12,7 +12,7 @@ using toolchain::Built;
 using toolchain::Source;
 
 int slow_builds_at_once(int compilers, double seconds_left) {
-  constexpr double crowded = 1.7;  // times as long as one by itself
+  constexpr double crowded = 2;  // times as long as one by itself
   const bool in_time = seconds_left <= 0 || crowded * kernel::cutlass_build_seconds <= seconds_left;
   return in_time ? std::max(1, compilers) : std::max(1, compilers / 2);
 }

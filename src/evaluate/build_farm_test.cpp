@@ -121,7 +121,7 @@ TEST_F(Farm, MoreSlowBuildsBeginOnceTheyMay) {
 TEST(SlowBuilds, AreHalfAsManyWhereAWholeRoundWouldEndTooLate) {
   EXPECT_EQ(slow_builds_at_once(16, 0), 16);
   EXPECT_EQ(slow_builds_at_once(16, 120), 16);
-  EXPECT_EQ(slow_builds_at_once(16, 58), 8);
+  EXPECT_EQ(slow_builds_at_once(16, 60), 8);
   EXPECT_EQ(slow_builds_at_once(1, 20), 1);
 }
 
