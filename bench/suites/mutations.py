@@ -27,6 +27,7 @@ CASES = [
     "relu",
     "tf32_registers",
     "tf32_registers_turns",
+    "slices_tf32",
     "fp32",
     "residual",
     "bias_direct",

@@ -1,12 +1,14 @@
 """What the suites measure: the fixed list against its rule, and the reader of task files."""
 
 import hashlib
+import re
 
 import places  # noqa: F401  isort: skip
 import pytest
 import torch
 from cases import anytime, breadth, kernelbench, layers
 from suites import anytime as anytime_suite
+from suites import mutations
 
 TASK = """
 import torch
@@ -135,3 +137,8 @@ def test_anytime_lists_its_modules():
     assert draw()[0].shape == (32, 512, 768) and draw()[0].dtype == torch.bfloat16 and not module.training
     with pytest.raises(ValueError, match="no such case"):
         anytime.make("bert", "meta")
+
+
+def test_all_kernels_with_mutants_are_cases():
+    subjects = (places.ROOT / "src/commands/testing/mutation_subjects.cpp").read_text()
+    assert [*re.findall(r'\bof_\w+\(\s*"(\w+)"', subjects), "correct"] == mutations.CASES
