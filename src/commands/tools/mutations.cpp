@@ -64,6 +64,10 @@ int main(int count, char** words) {
   }
   const std::size_t first = std::stoul(args[2].substr(0, slash)) - 1;
   const std::size_t step = std::stoul(args[2].substr(slash + 1));
+  if (first >= step) {
+    std::cerr << "expected I/N with I from 1 to N, found " << args[2] << "\n";
+    return 3;
+  }
   if (args[0] == "correct") return proved(args[1], first, step);
   for (const MutationSubject& s : mutation_subjects())
     if (s.name == args[0]) return studied(s, args[1], first, step, args.size() == 4 ? args[3] : "");
