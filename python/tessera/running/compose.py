@@ -22,6 +22,7 @@ from tessera.common.errors import fail
 from tessera.running import leftover
 from tessera.running.composed_status import status_of
 from tessera.running.feeds import Counts, Feeds
+from tessera.running.func_transforms import transformed
 from tessera.running.guards import Events, InputGuard, Miss, StateGuard
 from tessera.running.leftover import RUNNERS
 from tessera.running.outputs import Outputs, wrapper
@@ -171,6 +172,8 @@ class ComposedModule(nn.Module):
         if torch.compiler.is_compiling():
             return self._forward_compiled(args, kwargs)
         self._counts.calls += 1
+        if (miss := transformed()) is not None:  # before all that asks where a tensor lies
+            return self._fall_back(miss, args, kwargs)
         tensors = self._inputs.tensors(args, kwargs)
         if type(tensors) is Miss:
             return self._fall_back(tensors, args, kwargs)
