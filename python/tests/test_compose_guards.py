@@ -1,4 +1,5 @@
-"""What a call of the original goes through and kernels do not: hooks, submodules and forwards that are replaced, autocast."""
+"""What a call of the original goes through and kernels do not: hooks, submodules and forwards that are replaced, autocast; and
+that what is set on the composed module is set on the original."""
 
 from __future__ import annotations
 
@@ -136,3 +137,26 @@ def test_a_hook_in_the_place_of_another_is_seen():
     hooks = normed[0]._forward_pre_hooks
     hooks[next(iter(hooks))] = lambda module, args: None
     assert guard.changed() == "0 (Linear) has forward hooks; kernels would skip them"
+
+
+def test_what_is_set_is_the_originals(pair):
+    c, ref = pair
+    x = torch.randn(8, 16)
+    for m in (c, ref):
+        m.fc1 = nn.Linear(16, 32, bias=False)
+        m.scale = 3.0
+        m.outputs = nn.Identity()  # named as what the composed module keeps for itself
+        torch.nn.init.ones_(m.fc1.weight)
+    assert c.original.scale == 3.0 and c.scale == 3.0 and c.outputs is c.original.outputs
+    same(c, ref, x)
+    assert kinds(c) == {"structure": 1} and list(c.state_dict()) == list(ref.state_dict())
+    del c.scale, c.fc1
+    assert not hasattr(c.original, "scale") and "fc1" not in c.original._modules
+
+
+def test_a_forward_is_set_on_the_composed_module(pair):
+    c, _ = pair
+    c.forward = torch.zeros_like
+    assert torch.equal(c(torch.ones(3)), torch.zeros(3)) and "forward" not in c.original.__dict__
+    del c.forward
+    assert c(torch.randn(8, 16)).shape == (8, 16)

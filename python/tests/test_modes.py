@@ -138,7 +138,7 @@ def test_optimize_in_every_mode(engine, mode, compiled):
     m = Mlp().eval()
     ref = copy.deepcopy(m)
     c = tessera.optimize(m, torch.randn(8, 16), mode=mode, progress=False)
-    assert c.inductor == modes.settings_of(mode) and c.report["options"]["leftover"] == "auto"
+    assert c._inductor == modes.settings_of(mode) and c.report["options"]["leftover"] == "auto"
     d = c._again(c.original, leftover="inductor")
     for _ in range(3):
         x = torch.randn(8, 16)
@@ -312,7 +312,7 @@ def test_results_are_judged_as_a_recorded_graph_gives_them(tmp_path):
 def test_copies_keep_the_mode(compiled):
     c = merged(Two().eval(), "max-autotune")
     for each in (copy.deepcopy(c), pickle.loads(pickle.dumps(c)), c.with_patterns()):
-        assert each.inductor == modes.settings_of("max-autotune") and each._runner is not c._runner
+        assert each._inductor == modes.settings_of("max-autotune") and each._runner is not c._runner
         same(each, c.original)
     assert [asked for *_, asked in compiled] == [{"graphs": True, "autotune": True}] * 3
     whole = ComposedModule(Two().eval(), merged_plan(), runner="inductor", inductor=GRAPHS)
@@ -365,8 +365,8 @@ def captured(compiled, mode: str) -> tuple[nn.Module, list]:
 def test_a_captured_graph_reads_parameters_and_buffers_where_they_lie(compiled):
     _, made = captured(compiled, "reduce-overhead")
     ((held, composed),) = made
-    assert len(held.args) == 3 and len(composed.captured) == 2  # the input moves, both buffers stay
-    (x,) = {0, 1, 2} - set(composed.captured)
+    assert len(held.args) == 3 and len(composed._captured) == 2  # the input moves, both buffers stay
+    (x,) = {0, 1, 2} - set(composed._captured)
     assert [(n, sorted(places)) for n, places, _ in compiled] == [(5, sorted({0, 1, 2, 3, 4} - {x}))]
 
 
@@ -376,7 +376,7 @@ def test_inputs_that_keep_their_addresses_do_so_while_they_are_timed(compiled):
     sets = [args for args, _ in settling._input_sets(held)]
     for i in range(3):
         places = {args[i].data_ptr() for args in sets}
-        assert len(places) == (1 if i in composed.captured else len(sets)) and held.args[i].data_ptr() not in places
+        assert len(places) == (1 if i in composed._captured else len(sets)) and held.args[i].data_ptr() not in places
 
 
 def test_the_backend_takes_the_same_rule(engine, monkeypatch, compiled):

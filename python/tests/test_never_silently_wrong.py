@@ -247,6 +247,16 @@ def test_attributes(pair, change, back, early):
     assert c.status()["served"] == 2
 
 
+def test_attributes_that_are_set_on_the_composed_module(pair):
+    c, ref = pair
+    c.scale = ref.scale = 3.0
+    same(c, ref)
+    assert c.original.scale == 3.0 and kinds(c) == {"attribute": 1}
+    c.scale = ref.scale = 2.0
+    same(c, ref)
+    assert kinds(c) == {"attribute": 1}
+
+
 def test_a_tensor_attribute():
     class Table(nn.Module):
         def __init__(self):

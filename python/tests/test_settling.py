@@ -116,7 +116,7 @@ def test_plans_beside_pytorch(held, library):
     assert all(r["reason"] == "" and r["call_ms"] > 0 and r["back_ms"] > 0 for r in rows), rows
     assert all(torch.equal(t, before[k]) for k, t in held.module.state_dict().items()), "the counter is put back"
     composed = settler.composed({**plan, "runner": "kernels"}, "inductor")
-    assert composed.leftover == "inductor" and settler.composed({**plan, "steps": []}, "inductor") is None
+    assert composed._leftover == "inductor" and settler.composed({**plan, "steps": []}, "inductor") is None
     done = composed.handed_over({**plan, "kind": "mixed"}, {"name": "r"})
     s = done.status()
     assert s["calls"] == 0 and not s["fallbacks"] and done.report == {"name": "r"} and done.plan["kind"] == "mixed"

@@ -262,7 +262,7 @@ def door(kind, seconds: float, way: str, **options) -> None:
 
     def copied() -> None:
         other = copy.deepcopy(found[0])
-        assert other.inductor == found[0].inductor
+        assert other._inductor == found[0]._inductor
         right(other, other.original, draw)
 
     check(f"{name}: searched", searched)

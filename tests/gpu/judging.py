@@ -40,7 +40,7 @@ def describe(fast) -> None:
     """What a composed module was settled on, and the figures that decided."""
     status, settled = fast.status(), (fast.report or {}).get("settled") or {}
     rest = f", {status['leftover_by']} for the rest" if status["runner"] == "kernels" else ""
-    note(f"runs by {status['runner']}{rest}, {len(status['active'])} kernels, settings {fast.inductor}")
+    note(f"runs by {status['runner']}{rest}, {len(status['active'])} kernels, settings {fast._inductor}")
     for way in settled.get("ways", ()):
         name = f"{way['runner']} {'' if way['plan'] is None else way['plan']} {way['leftover']}".strip()
         if way["reason"]:

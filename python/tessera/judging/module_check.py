@@ -269,7 +269,7 @@ def end_to_end(held: Held, composed: ComposedModule, plan: dict, seeds: int) -> 
 def _record(held: Held, composed: ComposedModule) -> None:
     """The two calls in which CUDA graphs of Inductor's are warmed and recorded: what is judged after them is a replay, as almost
     every call of a user is."""
-    if composed.leftover != "inductor" or not modes.records(held.settings):
+    if composed._leftover != "inductor" or not modes.records(held.settings):
         return
     before = snapshot(held.module)
     for _ in range(2):
@@ -286,9 +286,9 @@ def _end_to_end_culprits(
     def wrong(off: set[str]) -> str:
         return _check_seed(held, eager.with_patterns(without=off), expected, seed)[2]
 
-    eager = composed if composed.leftover == "eager" else held.compose(plan, "eager")
+    eager = composed if composed._leftover == "eager" else held.compose(plan, "eager")
     if eager is not composed and not wrong(set()):
-        return [{"pattern": "", "rule": "", "label": composed.leftover, "check": "leftover", "reason": why}]
+        return [{"pattern": "", "rule": "", "label": composed._leftover, "check": "leftover", "reason": why}]
     found, certain = blamed(claimed_by(plan), wrong, why)
     steps = {s["pattern"]["id"]: s for s in plan["steps"] if "pattern" in s}
     return [

@@ -226,7 +226,7 @@ def _sampled(c: _Contender, clock, inputs):
 
 def _draws_by_inductor(held: Held, composed: ComposedModule) -> bool:
     """Its random numbers are others than eager's, so that results cannot be compared."""
-    by_inductor = "inductor" in (composed.runner, composed.leftover if composed.runner == "kernels" else "")
+    by_inductor = "inductor" in (composed.runner, composed._leftover if composed.runner == "kernels" else "")
     return by_inductor and bool(draws(held.graph))
 
 

@@ -80,13 +80,14 @@ class ComposedModule(nn.Module):
         for name in _shared:
             self.__dict__[name] = original.__dict__[name]
         self.__dict__["training"] = original.training
-        self.plan, self.leftover, self.strict, self.report = plan, leftover, strict, report
-        self.runner, self.frozen, self.inductor = runner, frozen, dict(inductor or {})
-        self.example, self.constants, self.disabled = example, dict(constants or {}), frozenset(disabled)
-        self.outputs, self.captured = outputs, captured
+        self.plan, self._leftover, self._strict, self.report = plan, leftover, strict, report
+        self.runner, self._frozen, self._inductor = runner, frozen, dict(inductor or {})
+        self._example, self._constants, self._disabled = example, dict(constants or {}), frozenset(disabled)
+        self._outputs, self._captured = outputs, captured
         torch_way = self._torch_runner() if compiled is None else compiled
         self.__dict__["_torch"] = _direct(torch_way) if runner == "inductor" else torch_way
         self._prepare()
+        self.__dict__["_own"] = frozenset(self.__dict__)
 
     # Construction
 
@@ -97,9 +98,9 @@ class ComposedModule(nn.Module):
             self._device = torch.device("cuda", torch.cuda.current_device())
         self._values = {v["name"]: v for v in graph["values"]}
         self._counts = Counts()
-        self._private = private_constants(self.original, self.constants)
-        self._built: Built = build(self.plan, disabled=self.disabled, packing=Packing(self._private, self.frozen))
-        self._lost = [p for p in self._built.patterns if not p.active and p.id not in self.disabled]
+        self._private = private_constants(self.original, self._constants)
+        self._built: Built = build(self.plan, disabled=self._disabled, packing=Packing(self._private, self._frozen))
+        self._lost = [p for p in self._built.patterns if not p.active and p.id not in self._disabled]
         if self._lost and self.runner == "kernels":
             self._say_lost()
         users = [n for n in graph["inputs"] if self._values[n]["origin"] == "user_input"]
@@ -110,33 +111,33 @@ class ComposedModule(nn.Module):
             [device_of(self._values[n], self._device) for n in users],
             frozenset(aliased(graph, users)),
             signature,
-            self.example,
+            self._example,
         )
         tf32 = self.plan["graph"].get("precision") == "tf32" if self._has_fp32() else None
         self._state = StateGuard(
             self.original,
-            slots_of(self.original, graph, self._built, self.constants, self._device),
+            slots_of(self.original, graph, self._built, self._constants, self._device),
             self._device,
             tf32,
         )
-        self._events = Events(self._refuse if self.strict else None)
+        self._events = Events(self._refuse if self._strict else None)
         # Whether kernels may be enqueued before the modes are looked at.
         self._early = self._device.type == "cuda" and not graph.get("mutations")
         # Not submodules: those are the original's own.
-        runner = leftover.make(self.leftover, self._built.main, self.inductor, self.captured)
+        runner = leftover.make(self._leftover, self._built.main, self._inductor, self._captured)
         self.__dict__["_runner"] = runner
         self._feeds = Feeds(self._built, self._state, self._events, self._counts, len(users), runner)
         plain = self._built.packed or self._built.neighbours
-        self._inline = build(self.plan, disabled=self.disabled, packing=Packing(inline=True)) if plain else self._built
+        self._inline = build(self.plan, disabled=self._disabled, packing=Packing(inline=True)) if plain else self._built
         self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
         self._homes = {s.value: s.home for s in self._state.slots}
-        self._wrap = wrapper(self.outputs, len(graph["outputs"]))
+        self._wrap = wrapper(self._outputs, len(graph["outputs"]))
         if self.runner == "kernels":
             self._feeds.look()  # moves and packs now, never while a CUDA graph is captured; what misses is said by the call
 
     def _torch_runner(self) -> Callable | None:
         """The whole module by PyTorch, where that is the best plan."""
-        return None if self.runner == "kernels" else leftover.whole(self.runner, self.original, self.inductor)
+        return None if self.runner == "kernels" else leftover.whole(self.runner, self.original, self._inductor)
 
     def _has_fp32(self) -> bool:
         kernels = [s for s in self.plan["steps"] if s["kind"] in ("kernel", "call")]
@@ -144,7 +145,7 @@ class ComposedModule(nn.Module):
 
     def _say_lost(self) -> None:
         first = self._lost[0]
-        if self.strict:
+        if self._strict:
             raise fail(
                 "TS0521", "compose.inactive", f"pattern {first.id} ({first.rule}) cannot be active: {first.reason}"
             )
@@ -237,7 +238,7 @@ class ComposedModule(nn.Module):
                 feeds.append(tensors[i])
             else:
                 module, key = self._homes[name]
-                feeds.append(getattr(module, key) if module is not None else self.constants[key])
+                feeds.append(getattr(module, key) if module is not None else self._constants[key])
         return self._wrap(self._inline.main(*feeds))
 
     # The rest of nn.Module
@@ -255,6 +256,23 @@ class ComposedModule(nn.Module):
                 raise
             return getattr(self.__dict__["original"], name)
 
+    def _is_own(self, name: str) -> bool:
+        own = self.__dict__.get("_own")  # None: still being made
+        return own is None or name in own or hasattr(type(self), name)
+
+    def __setattr__(self, name: str, value):
+        """The original's, whose attributes are read here too: its forward and the guards are to see them."""
+        if self._is_own(name):
+            super().__setattr__(name, value)
+        else:
+            setattr(self.original, name, value)
+
+    def __delattr__(self, name: str):
+        if self._is_own(name):
+            super().__delattr__(name)
+        else:
+            delattr(self.original, name)
+
     def __deepcopy__(self, memo):
         return self._again(copy.deepcopy(self.original, memo))
 
@@ -270,7 +288,8 @@ class ComposedModule(nn.Module):
 
     def _options(self) -> dict:
         given = list(inspect.signature(ComposedModule.__init__).parameters)[3:]  # after self, original, plan
-        return {name: getattr(self, name) for name in given if name != "compiled"}
+        public = ("report", "runner")
+        return {n: getattr(self, n if n in public else f"_{n}") for n in given if n != "compiled"}
 
     def _again(self, original: nn.Module, **changes) -> ComposedModule:
         return ComposedModule(original, self.plan, **{**self._options(), **changes})
@@ -292,7 +311,7 @@ class ComposedModule(nn.Module):
         if self.runner != "kernels":
             return f"run by PyTorch ({self.runner}), which is faster as a whole"
         active = [p for p in self._built.patterns if p.active]
-        return f"{len(active)} of {len(self._built.patterns)} patterns active, leftover={self.leftover!r}"
+        return f"{len(active)} of {len(self._built.patterns)} patterns active, leftover={self._leftover!r}"
 
     # What happened
 

@@ -32,9 +32,9 @@ def status_of(composed) -> dict:
         "lost": [{"id": p.id, "rule": p.rule, "reason": p.reason} for p in composed._lost],
         "repacks": composed._counts.repacks,
         "leftover": composed._built.leftover,
-        "leftover_by": composed.leftover,
+        "leftover_by": composed._leftover,
         "launch": {"kind": b.kind, "reason": b.reason},
-        "strict": composed.strict,
+        "strict": composed._strict,
     }
 
 

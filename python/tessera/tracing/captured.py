@@ -84,7 +84,7 @@ class FlatCall:
             for i, v in enumerate(built.feeds)
             if v in built.neighbours
         ]
-        fixed = {**composed.constants, **composed._feeds.packed}
+        fixed = {**composed._constants, **composed._feeds.packed}
         self._fixed = [(i, fixed[v]) for i, v in enumerate(built.feeds) if v in fixed and v not in place]
         self._runner, self._wholes, self._rooms = composed._runner, {}, composed._feeds.rooms
 
