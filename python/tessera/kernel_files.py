@@ -15,7 +15,7 @@ import torch
 from tessera.api import find_binary
 from tessera.common.errors import Error, fail
 from tessera.common.protocol import from_the_wire
-from tessera.running.kernel_ops import operators
+from tessera.running.kernel_ops import operators, refuse_transforms
 
 _SHORT = {
     torch.float64: "f64", torch.float32: "f32", torch.bfloat16: "bf16", torch.float16: "f16", torch.float8_e4m3fn: "e4m3",
@@ -70,6 +70,8 @@ class KernelFile:
 
     def __call__(self, *tensors: torch.Tensor, out=None, **named):
         inputs = self._inputs(tensors, named)
+        if not torch.compiler.is_compiling():
+            refuse_transforms(self.name, inputs)
         if out is None:
             make = self._operators.make
             if make is None:

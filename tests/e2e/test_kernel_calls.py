@@ -12,6 +12,8 @@ import pytest
 import tessera
 import torch
 from core import BINARY, ROOT
+from torch import func
+from torch.autograd import forward_ad
 
 GEMM = f"{ROOT}/kernels/gemm.py"
 SMALL = {"BM": 64, "BN": 64, "BK": 16, "STAGES": 2}
@@ -69,6 +71,20 @@ def test_calls_that_are_wrong_are_refused(gemm):
     assert code_of(gemm, a, b) == "TS0892"
     assert code_of(gemm, B=b, A=a, out=torch.zeros(72, 96, dtype=torch.bfloat16)) == "TS0892"
     assert code_of(gemm, a.requires_grad_(), b) == "TS0897"
+
+
+def test_derivatives_by_transforms_are_refused(gemm):
+    """PyTorch would make zeros of them: an operator sees what the tensors of a transform stand for."""
+    a, b = inputs()
+    with torch.no_grad(), forward_ad.dual_level():
+        assert code_of(gemm, forward_ad.make_dual(a, a), b) == "TS0897"
+    assert code_of(func.jvp, lambda x: gemm(x, b), (a,), (a,)) == "TS0897"
+    assert code_of(func.grad(lambda x: gemm(x, b).sum()), a) == "TS0897"
+    assert code_of(func.vmap(func.grad(lambda x: gemm(x, b).sum())), a[None]) == "TS0897"
+    assert code_of(func.grad(lambda x: func.vmap(gemm, (0, None))(x[None], b).sum()), a) == "TS0897"
+    # What is not differentiated gets as far as the check of devices.
+    assert code_of(func.grad(lambda x: gemm(x.detach(), b).sum()), a) == "TS0892"
+    assert code_of(func.grad(lambda x: gemm(a, b).sum() * x.sum()), a) == "TS0892"
 
 
 def test_files_and_constants_that_are_wrong_are_refused(tmp_path):

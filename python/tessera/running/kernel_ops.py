@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from tessera.common.errors import Error, fail
+from tessera.running.func_transforms import differentiated, transforms
 from tessera.running.interface import Interface, Parameter, Shape
 from tessera.running.kernels import Kernel
 
@@ -184,14 +185,25 @@ def _shapes(parameters: list[Parameter], tensors) -> dict[str, Shape]:
 
 def _refuse_gradients(kernel: str, tensors) -> None:
     if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
-        raise fail(
-            "TS0897",
-            "call.no_gradient",
-            f"`{kernel}` has no backward pass, and a tensor of the call requires a gradient",
-            expected="tensors without gradients, or torch.no_grad()",
-            found="a tensor with requires_grad",
-            helps=["call it under torch.no_grad(), or wrap it in a torch.autograd.Function"],
-        )
+        raise _no_gradient(kernel, "a tensor with requires_grad")
+
+
+def refuse_transforms(kernel: str, tensors) -> None:
+    """What torch.func and forward-mode AD would differentiate. Asked before the operator is called, which sees only what their
+    tensors stand for."""
+    if transforms() and any(map(differentiated, tensors)):
+        raise _no_gradient(kernel, "a tensor that torch.func or forward-mode AD differentiates")
+
+
+def _no_gradient(kernel: str, found: str) -> Error:
+    return fail(
+        "TS0897",
+        "call.no_gradient",
+        f"`{kernel}` has no rules for derivatives, and a tensor of the call is differentiated",
+        expected="tensors without gradients or tangents, or torch.no_grad()",
+        found=found,
+        helps=["call it under torch.no_grad(), or wrap it in a torch.autograd.Function"],
+    )
 
 
 def _span(t: torch.Tensor) -> tuple[int, int]:
