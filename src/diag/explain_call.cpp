@@ -65,8 +65,8 @@ gemm(a, b, out=a)             # C would be written over A
      R"(
 y = spread(x, N=512)
 )"},
-    {"TS0897", "call.no_gradient", R"(A kernel was called with tensors that require gradients.)",
-     R"(A kernel file has no backward pass: the gradients would be lost without a word.)",
+    {"TS0897", "call.no_gradient", R"(A kernel was called with tensors that are differentiated.)",
+     R"(A kernel file has no rules for derivatives: gradients and tangents would be lost without a word.)",
      R"(Call it under torch.no_grad(), or wrap it in a torch.autograd.Function of your own.)",
      R"(
 with torch.no_grad():
