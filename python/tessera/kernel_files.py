@@ -70,9 +70,8 @@ class KernelFile:
 
     def __call__(self, *tensors: torch.Tensor, out=None, **named):
         inputs = self._inputs(tensors, named)
-        if not torch.compiler.is_compiling():
-            refuse_transforms(self.name, inputs)
         if out is None:
+            self._refuse_transforms(inputs)
             make = self._operators.make
             if make is None:
                 raise self._wrong("`out=`, as the kernel has no input that says where", "no tensor")
@@ -81,8 +80,13 @@ class KernelFile:
         if len(outputs) != len(self.outputs):
             raise self._wrong(f"`out=` with {', '.join(self.outputs)}", f"{len(outputs)} tensors")
         self._tensors(self.outputs, outputs)
+        self._refuse_transforms([*inputs, *outputs])
         self._operators.write(*inputs, *outputs, self._ints(self._operators.given_to_write, named))
         return out
+
+    def _refuse_transforms(self, tensors: list[torch.Tensor]) -> None:
+        if not torch.compiler.is_compiling():
+            refuse_transforms(self.name, tensors)
 
     def _inputs(self, tensors: tuple, named: dict) -> list[torch.Tensor]:
         """In order; those by name leave `named`."""

@@ -78,6 +78,8 @@ def test_derivatives_by_transforms_are_refused(gemm):
     a, b = inputs()
     with torch.no_grad(), forward_ad.dual_level():
         assert code_of(gemm, forward_ad.make_dual(a, a), b) == "TS0897"
+        c = torch.zeros(72, 96, dtype=torch.bfloat16)
+        assert code_of(gemm, a, b, out=forward_ad.make_dual(c, c)) == "TS0897"
     assert code_of(func.jvp, lambda x: gemm(x, b), (a,), (a,)) == "TS0897"
     assert code_of(func.grad(lambda x: gemm(x, b).sum()), a) == "TS0897"
     assert code_of(func.vmap(func.grad(lambda x: gemm(x, b).sum())), a[None]) == "TS0897"

@@ -24,11 +24,6 @@ def transformed() -> Miss | None:
     return None
 
 
-def transforms() -> bool:
-    """Whether `differentiated` may say more of a tensor than its `requires_grad`."""
-    return _level() is not None or forward_ad._current_level >= 0
-
-
 def differentiated(t: torch.Tensor) -> bool:
     """Whether a gradient or a tangent is recorded for it, in any of the transforms that it is part of."""
     while True:

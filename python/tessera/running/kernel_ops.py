@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from tessera.common.errors import Error, fail
-from tessera.running.func_transforms import differentiated, transforms
+from tessera.running.func_transforms import differentiated, transformed
 from tessera.running.interface import Interface, Parameter, Shape
 from tessera.running.kernels import Kernel
 
@@ -191,7 +191,7 @@ def _refuse_gradients(kernel: str, tensors) -> None:
 def refuse_transforms(kernel: str, tensors) -> None:
     """What torch.func and forward-mode AD would differentiate. Asked before the operator is called, which sees only what their
     tensors stand for."""
-    if transforms() and any(map(differentiated, tensors)):
+    if transformed() is not None and any(map(differentiated, tensors)):
         raise _no_gradient(kernel, "a tensor that torch.func or forward-mode AD differentiates")
 
 
