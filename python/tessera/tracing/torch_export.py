@@ -14,7 +14,7 @@ from torch.export import ExportedProgram
 from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.common.precision import legacy_readable_flags
 from tessera.common.recurrent import recurrent_shapes
-from tessera.tracing import model_caches
+from tessera.tracing import model_caches, partial_graphs
 from tessera.tracing.composites import take_complex_apart
 from tessera.tracing.literals import literals, storages_alive
 
@@ -49,7 +49,13 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict):
     hooks = nn.modules.module._global_buffer_registration_hooks
     before = set(hooks)
     try:
-        with torch.no_grad(), legacy_readable_flags(), recurrent_shapes(), warnings.catch_warnings(record=True) as said:
+        with (
+            torch.no_grad(),
+            legacy_readable_flags(),
+            recurrent_shapes(),
+            partial_graphs.unprinted(),
+            warnings.catch_warnings(record=True) as said,
+        ):
             warnings.simplefilter("always")
             exported = torch.export.export(module, args, kwargs, strict=False).run_decompositions({})
     except RuntimeError as e:
