@@ -2,6 +2,7 @@
 
 import torch
 import torch.nn.functional as F
+from evaluator_client import GRAPH, PATTERN
 from tessera.judging import rounded
 from tessera.judging.deviation import larger_errors
 from tessera.judging.problem import Problem
@@ -81,6 +82,50 @@ def test_attention_in_tf32_passes_where_eager_stays_at_fp32_and_less_than_tf32_d
         problem = Problem(graph, pattern, "cpu", precision)
         reply = verify(problem, Rounding(problem, into), "quick")
         assert reply["ok"] == right, (precision, reply)
+
+
+class Parts:
+    """relu(X W^T) of operands that are taken apart, as kernels for tensor cores make it at the accuracy of fp32."""
+
+    def __init__(self, spoil=lambda x, y: y):
+        self.spoil = spoil
+
+    def prepare(self, tensors, outputs):
+        x, w = tensors
+
+        def run():
+            highs = [rounded.round_to_tf32(t) for t in (x, w)]
+            lows = [t - high for t, high in zip((x, w), highs, strict=True)]
+            sums = highs[0] @ highs[1].T + highs[0] @ lows[1].T + lows[0] @ highs[1].T
+            return [self.spoil(x, sums.relu())]
+
+        return run
+
+
+def test_an_infinite_operand_may_count_as_nan_where_kernels_take_operands_apart():
+    problem = Problem(GRAPH, PATTERN, "cpu", "fp32")
+    data = problem.dataset("non_finite", 3)
+    (parts,), (eager,) = Parts().prepare(data.tensors, None)(), problem.run(data.tensors, None)
+    assert int((eager.isfinite() & parts.isnan()).sum()) > 4  # relu(-inf) is 0, relu(inf - inf) is not
+    assert verify(problem, Parts(), "full")["ok"]
+    for precision in ("tf32", "bf16"):
+        refused = verify(Problem(GRAPH, PATTERN, "cpu", precision), Parts(), "quick")
+        assert (refused["ok"], refused["kind"]) == (False, "non_finite"), refused
+
+
+def test_what_no_infinite_operand_reaches_stays_finite_and_infinities_are_not_swallowed():
+    def beside(x, y):
+        return y.masked_fill_(x.isfinite().all(1)[:, None], torch.nan)
+
+    def swallowed(x, y):
+        return y.nan_to_num_(0.0, 0.0, 0.0)
+
+    for spoil, words in (
+        (beside, "not finite where eager is finite"),
+        (swallowed, "finite where eager has inf or NaN"),
+    ):
+        reply = verify(Problem(GRAPH, PATTERN, "cpu", "fp32"), Parts(spoil), "quick")
+        assert not reply["ok"] and words in reply["reason"], reply
 
 
 def test_the_larger_error_counts():

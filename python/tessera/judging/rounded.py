@@ -1,13 +1,17 @@
-"""What a precision class itself costs: a graph run with the operands of every product rounded to the class.
+"""What a precision class itself costs: a graph run with the operands of every product as the class has them.
 
 Eager need not use what the class allows: torch's attention kernels split fp32 operands where tf32 is permitted, cuBLAS
 falls back to fp32 units for some extents. A kernel that rounds each operand once, to nearest, is then no worse than the
 class, though worse than eager. This run says how much.
+
+Tensor cores make products of fp32 from operands that are taken apart, x = high + low. Of an infinite x, low is inf - inf:
+its products are NaN, where eager's are infinite or NaN. A function that brings infinities back (relu, a sigmoid) shows it.
 """
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -33,10 +37,20 @@ def round_to_tf32(x: torch.Tensor) -> torch.Tensor:
     return torch.where(x.isfinite(), bits.view(torch.float32), x)
 
 
-class _Rounding(TorchDispatchMode):
+def infinite_to_nan(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x.isinf(), torch.nan, x)
+
+
+class _Operands(TorchDispatchMode):
+    """The fp32 operands of every product are what `change` makes of them."""
+
+    def __init__(self, change: Callable[[torch.Tensor], torch.Tensor]):
+        super().__init__()
+        self.change = change
+
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         if places := _PRODUCTS.get(function):
-            args = [round_to_tf32(a) if i in places and a.dtype == torch.float32 else a for i, a in enumerate(args)]
+            args = [self.change(a) if i in places and a.dtype == torch.float32 else a for i, a in enumerate(args)]
         return function(*args, **(kwargs or {}))
 
 
@@ -48,5 +62,17 @@ def has_own_cost(precision: str) -> bool:
 @contextlib.contextmanager
 def products():
     """In here operands of products are rounded to tf32, and attention is written out, so that its products are too."""
-    with sdpa_kernel(SDPBackend.MATH), _Rounding():
+    with sdpa_kernel(SDPBackend.MATH), _Operands(round_to_tf32):
+        yield
+
+
+def takes_apart(precision: str) -> bool:
+    """Whether kernels of the class may make products of operands that are taken apart."""
+    return precision == "fp32"
+
+
+@contextlib.contextmanager
+def infinite_operands():
+    """In here an infinite operand of a product counts as NaN, and attention is written out, so that its products are too."""
+    with sdpa_kernel(SDPBackend.MATH), _Operands(infinite_to_nan):
         yield
