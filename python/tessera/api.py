@@ -234,7 +234,9 @@ class _Engine:
 def _engine(handlers: dict, listen: Callable[[str, dict], None]) -> Iterator[_Engine]:
     """`tessera serve`, which asks the handlers and is ended on the way out."""
     binary = find_binary()
-    environment = os.environ | {"TESSERA_PYTHON": sys.executable}
+    # Its own Python processes are to find the package that is imported here, however it was found: not only by $PYTHONPATH.
+    package = os.environ.get("TESSERA_PYTHONPATH") or str(places.package.parent)
+    environment = os.environ | {"TESSERA_PYTHON": sys.executable, "TESSERA_PYTHONPATH": package}
     with tempfile.TemporaryFile(prefix="tessera-log-") as log:
         # A session of its own: a terminal's Ctrl-C reaches it only through us, as a wish to stop with the best so far.
         engine = subprocess.Popen(

@@ -42,6 +42,7 @@ def optimize(params: dict) -> dict:
         plan = plan_of_trace(SimpleNamespace(graph=params["graph"]), os.environ["FAKE_KERNEL"])
     check = connection.call("verify_module", {"plan": plan, "seeds": 1, "leftover": "eager"})
     report = {"verification": check, "options": params["options"], "stopped": bool(stopped)}
+    report["pythonpath"] = os.environ.get("TESSERA_PYTHONPATH")
     if params["options"].get("measure"):
         report["module"] = connection.call("measure_module", {"plan": plan, "peers": ["eager"], "seconds": 0.1})
     return {

@@ -70,6 +70,18 @@ def test_failures_of_the_engine(monkeypatch, mood, code, words):
     assert e.value.diagnostic["code"] == code
 
 
+def test_processes_of_the_engine_find_the_package_that_is_imported_here(monkeypatch):
+    """However it came to sys.path: a notebook's sys.path.insert is not in $PYTHONPATH."""
+    monkeypatch.delenv("TESSERA_PYTHONPATH", raising=False)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv("FAKE_ENGINE", "plain")
+    for of_user in (None, str(HERE)):
+        if of_user:
+            monkeypatch.setenv("TESSERA_PYTHONPATH", of_user)
+        report = tessera.optimize(Mlp().eval(), torch.ones(8, 16), progress=False).report
+        assert report["pythonpath"] == (of_user or str(Path(tessera.__file__).resolve().parents[1]))
+
+
 def test_wrong_arguments(monkeypatch, tmp_path):
     for args, code in (
         ((Mlp(), 3), "TS0008"),
