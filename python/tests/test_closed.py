@@ -2,6 +2,8 @@
 
 import torch
 from graph_tools import X, check, module, ops
+from tessera.common import facts as facts_module
+from tessera.tracing import closed
 from tessera.tracing.tracer import trace_module
 from torch.nn import functional as F
 
@@ -23,6 +25,20 @@ def test_a_mask_of_positions_is_known_to_be_causal():
     assert ops(graph) == ["scaled_dot_product_attention"] and graph["nodes"][0]["arguments"]["is_causal"]
     _, graph = check(module(lambda s, x: positions_mask(s, x, window=4)), x)
     assert graph["nodes"][-1]["arguments"]["attn_mask"] is not None
+
+
+def windowed(s, x):
+    n = x.shape[-2]
+    distance = torch.arange(n)[:, None] - torch.arange(n)
+    return F.scaled_dot_product_attention(x, x, x, attn_mask=(distance >= 0) & (distance < 3))
+
+
+def test_masks_are_known_up_to_a_size_that_counts_positions_as_truth_values(monkeypatch):
+    monkeypatch.setattr(closed, "_KEPT", 4)  # nothing is missing where what is large was dropped
+    for most, bands in ((144, [{"band": True, "lower": -2, "upper": 0}]), (143, [])):
+        monkeypatch.setattr(facts_module, "LARGEST", most)
+        found = known(windowed, torch.randn(1, 2, 12, 8))
+        assert [facts for facts in found.values() if "band" in facts] == bands
 
 
 def known(forward, x) -> dict[str, dict]:

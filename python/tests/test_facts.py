@@ -44,11 +44,10 @@ def test_facts(tensor, facts):
     assert mask is None or torch.equal(mask.expand(tensor.shape).to(tensor.dtype), tensor)
 
 
-def test_truth_values_are_looked_at_where_numbers_are_too_many(monkeypatch):
+def test_what_is_too_large_is_not_looked_at_whatever_its_type(monkeypatch):
     from tessera.common import facts
 
-    monkeypatch.setattr(facts, "LARGEST", 8)
     mask = torch.ones(6, 6).tril()
-    assert facts_of(mask) == {} and facts_of(mask.bool()) == {"lower_triangular": True, "diagonal": 0}
-    monkeypatch.setattr(facts, "LARGEST_OF_BOOL", 8)
-    assert facts_of(mask.bool()) == {}
+    for most, found in ((36, {"lower_triangular": True, "diagonal": 0}), (35, {})):
+        monkeypatch.setattr(facts, "LARGEST", most)
+        assert facts_of(mask) == found and facts_of(mask.bool()) == found

@@ -22,8 +22,9 @@ import torch
 
 from tessera.common.precision import readable
 
-# Elements: a mask of 11585 x 11585, and one of truth values, which takes a byte each, of 16384 x 16384.
-LARGEST, LARGEST_OF_BOOL = 1 << 27, 1 << 28
+# Elements of a tensor whose content is looked at: masks of 16384 x 16384, on a GPU of 32768 x 32768. The positions that a
+# module subtracts to get such a mask are as many, in 64 bits.
+LARGEST, LARGEST_ON_GPU = 1 << 28, 1 << 30
 SAMPLED_FROM = 1 << 24  # elements: of more, weights most often, a sample says first whether it may be a mask
 
 # Facts that say all of a tensor's content but its numbers.
@@ -49,7 +50,7 @@ def mask_of(facts: dict, rows: int, columns: int, device: torch.device) -> torch
 
 def too_large(tensor: torch.Tensor) -> bool:
     """Whether its content is not looked at."""
-    return tensor.numel() > (LARGEST_OF_BOOL if tensor.dtype == torch.bool else LARGEST)
+    return tensor.numel() > (LARGEST_ON_GPU if tensor.device.type == "cuda" else LARGEST)
 
 
 def facts_of(tensor: torch.Tensor) -> dict:

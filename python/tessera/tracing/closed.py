@@ -9,6 +9,7 @@ from torch.export import ExportedProgram
 from tessera.common.facts import facts_of, too_large
 
 _undefined = ("aten::empty", "aten::new_empty")  # memory as it was found
+_KEPT = 1 << 24  # elements: what is larger is computed again for the next value that needs it
 
 
 def facts_of_closed(exported: ExportedProgram, literals: dict[str, torch.Tensor]) -> dict[fx.Node, dict]:
@@ -21,11 +22,15 @@ def facts_of_closed(exported: ExportedProgram, literals: dict[str, torch.Tensor]
             closed.add(node)
     computed = closed - known.keys()
     wanted = [n for n in graph.nodes if n in computed and not closed.issuperset(n.users)]
+    found = {}
     try:
         with torch.no_grad():
-            found = {n: facts_of(_computed(n, known)) for n in wanted}
+            for node in wanted:
+                found[node] = facts_of(_computed(node, known))
+                for large in [n for n in computed & known.keys() if known[n].numel() > _KEPT]:
+                    del known[large]
     except torch.OutOfMemoryError:  # nothing depends on facts but speed
-        return {}
+        pass
     return {n: facts for n, facts in found.items() if facts}
 
 
