@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <unistd.h>
 #include <vector>
 
 #include "arch/arch.h"
+#include "base/processors.h"
 
 namespace tessera::arch {
 namespace {
@@ -61,7 +61,7 @@ void detect_simd(Host& h) {
 
 Host detect() {
   Host h;
-  h.cores = std::max(1u, std::thread::hardware_concurrency());
+  h.cores = processors();
   h.ghz = stated_ghz();
   detect_simd(h);
   if (const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE); bytes > 0) h.last_cache = bytes;

@@ -6,34 +6,27 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sched.h>
 #include <sstream>
 #include <string>
 #include <unistd.h>
+
+#include "base/processors.h"
 
 namespace tessera {
 namespace fs = std::filesystem;
 namespace {
 
-/// Those that this process may run on; none where the system does not say.
-cpu_set_t allowed() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  ::sched_getaffinity(0, sizeof set, &set);
-  return set;
-}
-
 /// Lines "cpu3 user nice system idle iowait irq softirq ..." of /proc/stat.
 int64_t busy_ticks() {
-  const cpu_set_t set = allowed();
+  const std::vector<int> mine = allowed_processors();
   std::ifstream in("/proc/stat");
   int64_t out = 0;
   for (std::string line; std::getline(in, line);) {
     if (!line.starts_with("cpu") || line.starts_with("cpu ")) continue;
     std::istringstream fields(line.substr(3));
-    std::size_t cpu = 0;
+    int cpu = -1;
     fields >> cpu;
-    if (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &set)) continue;
+    if (!std::binary_search(mine.begin(), mine.end(), cpu)) continue;
     int64_t ticks = 0;
     for (int i = 0; i < 7 && fields >> ticks; ++i)
       if (i != 3 && i != 4) out += ticks;  // neither idle nor waiting for a disk
@@ -140,8 +133,7 @@ double Elsewhere::processors() const {
 }
 
 bool Elsewhere::disturbs(double processors) {
-  const cpu_set_t set = allowed();
-  return processors > 0.25 * std::max(1, CPU_COUNT(&set));
+  return processors > 0.25 * std::max(1.0, static_cast<double>(allowed_processors().size()));
 }
 
 }  // namespace tessera

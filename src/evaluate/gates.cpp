@@ -1,8 +1,8 @@
 #include "evaluate/gates.h"
 
 #include <algorithm>
-#include <thread>
 
+#include "base/processors.h"
 #include "evaluate/builds.h"
 
 namespace tessera::evaluate {
@@ -51,7 +51,7 @@ Trial timed(const Json& row, double eager_ms) {
 
 int compilers_of(const Options& options) {
   if (options.parallel_builds > 0) return options.parallel_builds;
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return processors();
 }
 
 }  // namespace

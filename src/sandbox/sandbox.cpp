@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
-#include <thread>
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/processors.h"
 #include "base/text.h"
 
 namespace tessera::sandbox {
@@ -154,7 +154,7 @@ Policy usual() {
   Policy p{.readable = system_folders()};
   if (const Mechanism* m = strongest()) p.mechanism = m->name;
   p.memory_bytes = most_memory();
-  p.processes = 1024 + 32 * int64_t{std::max(1U, std::thread::hardware_concurrency())};
+  p.processes = 1024 + 32 * int64_t{processors()};
   p.file_bytes = 4 * gib;
   p.folder_bytes = 8 * gib;
   return p;
