@@ -65,7 +65,7 @@ def build_all(directory, variants, tessera):
         print(name, "built" if done.returncode == 0 else (done.stdout + done.stderr)[-2000:], flush=True)
         return done.returncode != 0
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         return int(any([*pool.map(build_one, variants.keys(), variants.values())]))
 
 

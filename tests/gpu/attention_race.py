@@ -96,7 +96,7 @@ def built_by_language(directory):
         right, log = run_commands(commands, source, library)
         return library if right else print("FAILED", source, log[-500:])
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         libraries = list(pool.map(compiled, sources))
     return [
         (json.loads(s.with_suffix(".json").read_text()), core_kernels.Kernel(library))

@@ -73,7 +73,7 @@ def build(directory, index):
     """Compiles every distinct source on all cores: the libraries by file, and what is to be said."""
     unique = {c["file"]: c for e in index for c in e["candidates"]}
     start, failures, built, slowest = time.time(), [], {}, 0.0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for name, path, seconds, notes, failure in pool.map(lambda c: compile_one(directory, c), unique.values()):
             slowest = max(slowest, seconds)
             if path:

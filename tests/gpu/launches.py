@@ -246,7 +246,7 @@ def run(folder: pathlib.Path, rounds: int) -> int:
     everything = json.loads((folder / "steps.json").read_text())
     unique = {s["file"]: s for made in everything.values() for s in made if "file" in s}
     built = {}
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         for name, path, _, _, failure in pool.map(lambda s: compile_one(folder, s), unique.values()):
             if failure:
                 raise SystemExit(f"{name}: {failure}")

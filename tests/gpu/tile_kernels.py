@@ -232,7 +232,7 @@ def race(group: list[dict], runs: dict) -> str:
 def run(folder: pathlib.Path, only: str) -> int:
 
     cases = [c for c in json.loads((folder / "cases.json").read_text()) if only in json.dumps([c["what"], c["spec"]])]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         logs = list(pool.map(lambda c: build(folder, c), cases))
     bad = 0
     for case, log in zip(cases, logs, strict=True):
