@@ -48,6 +48,44 @@ def held():
     return hold(Block().eval(), (torch.randn(2, LENGTH, WIDTH),), {}, "bf16")
 
 
+@torch.library.custom_op("tessera_tests::narrow_gelu", mutates_args=())
+def narrow_gelu(x: torch.Tensor) -> torch.Tensor:
+    """As kernels by hand are: of one type."""
+    if x.dtype is not torch.bfloat16:
+        raise RuntimeError("narrow_gelu takes bfloat16")
+    return F.gelu(x)
+
+
+@narrow_gelu.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+class Narrow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(WIDTH, 64), nn.Linear(64, WIDTH)
+
+    def forward(self, x):
+        return self.down(torch.ops.tessera_tests.narrow_gelu(self.up(x)))
+
+
+def test_an_op_that_does_not_know_fp64_runs_in_its_own_types():
+    torch.manual_seed(0)
+    held = hold(Narrow().bfloat16().eval(), (torch.randn(4, WIDTH, dtype=torch.bfloat16),), {}, "bf16")
+    reply = check_rewrites(held, canonical(held.graph))
+    assert (reply["ok"], reply["form"]) == (True, "fp64"), reply
+    assert reply["in_own_types"] == ["tessera_tests.narrow_gelu.default"]
+    wrong = copy.deepcopy(canonical(held.graph))
+    next(n for n in wrong["nodes"] if "narrow_gelu" in n["op"])["op"] = "aten.relu.default"
+    node(wrong, "relu")["arguments"] = {"self": node(wrong, "relu")["arguments"]["x"]}
+    assert check_rewrites(held, wrong)["ok"] is False
+    # Without a type to compute in, what an op refuses is an error.
+    values = {**held.traced.state(), **held.traced.flatten(held.args, held.kwargs)}
+    with pytest.raises(RuntimeError, match="takes bfloat16"):
+        Executor(held.graph).run_all({name: t.float() for name, t in values.items()})
+
+
 def node(graph: dict, op: str) -> dict:
     return next(n for n in graph["nodes"] if n["op"].startswith(f"aten.{op}"))
 

@@ -42,8 +42,10 @@ report: verification.rewrites.off  ["attention"]
 )"},
     {"TS0505", "verify.not_checked",
      R"(A warning: something was checked in a cheaper form than fp64, or not at all.)",
-     R"(The reference in fp64 did not fit into memory.)",
-     R"(Free memory on the device, or optimize at a smaller batch first.)",
+     R"(The reference in fp64 did not fit into memory. Or an op of the module, a custom one most often,
+     does not know fp64, and was run in its own types.)",
+     R"(Free memory on the device, or optimize at a smaller batch first. Of an op that does not know
+     fp64 nothing has to be done.)",
      R"(
 warning[TS0505]: the module was checked in a cheaper form, fp32
 )"},

@@ -40,6 +40,19 @@ void tell_unchecked(Session& s, const std::string& what, const Json& reply) {
               .with("check", reply));
 }
 
+/// Ops that know no fp64, as custom ops often do.
+void tell_in_own_types(Session& s, const Json& reply) {
+  const Json ops = reply.value("in_own_types", Json::array());
+  if (ops.empty()) return;
+  warn(
+      s,
+      fail(not_checked, "the module was checked with ops that do not know fp64 in their own types")
+          .but_found("{}", fmt::join(ops.get<std::vector<std::string>>(), ", "))
+          .help(
+              "nothing has to be done: the ops stay PyTorch's, and all others were checked in fp64")
+          .with("check", reply));
+}
+
 // --- rewrites ------------------------------------------------------------------------------------
 
 /// What the tracer says of the traced graph under other families of rewrites.
@@ -101,6 +114,7 @@ Result<Rewritten> check_rewrites(Session& s, bridge::Peer& tracer, const Json& t
   out.check = first;
   if (!is_wrong(first)) {
     tell_unchecked(s, "the rewritten graph", first);
+    tell_in_own_types(s, first);
     return out;
   }
   Rewriting rewriting(tracer, traced);

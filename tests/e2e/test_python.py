@@ -65,6 +65,31 @@ def test_an_unknown_option_is_refused_before_anything_is_traced(monkeypatch, giv
     assert e.value.diagnostic["code"] == "TS0041"
 
 
+@torch.library.custom_op("tessera_tests::float_gelu", mutates_args=())
+def float_gelu(x: torch.Tensor) -> torch.Tensor:
+    if x.dtype is not torch.float32:
+        raise RuntimeError("float_gelu takes float32")
+    return torch.nn.functional.gelu(x)
+
+
+@float_gelu.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+def test_a_custom_op_of_one_type_stays_and_the_rest_is_optimized():
+    class Custom(Block):
+        def forward(self, x):
+            return super().forward(torch.ops.tessera_tests.float_gelu(x))
+
+    module, x = Custom().eval(), torch.randn(64, 256)
+    with pytest.warns(UserWarning, match=r"do not know fp64(.|\n)*float_gelu"):
+        fast = tessera.optimize(module, x, **OPTIONS)
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)
+    assert fast.status()["active"] and fast.status()["served"] == 1
+
+
 @pytest.mark.parametrize(
     ("given", "value", "code"),
     [

@@ -79,7 +79,10 @@ def main() -> int:
     made = json.loads((arguments.folder / "steps.json").read_text())["small"]
     unique = {s["file"]: s for s in made if "file" in s}
     libraries = {}
-    with tempfile.TemporaryDirectory() as place, concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool,
+    ):
         for name, path, _, _, failure in pool.map(lambda s: compile_one(arguments.folder, s), unique.values()):
             if failure:
                 raise SystemExit(f"{name}: {failure}")

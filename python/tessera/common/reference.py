@@ -2,18 +2,19 @@
 
 With a compute dtype every floating tensor is held in it: inputs are converted, and dtype arguments that name a floating
 type (of conversions, softmax, sums, new tensors) name the compute dtype instead. In float64 this is the meaning that
-kernels are verified against; without one (None) it is what eager PyTorch computes.
+kernels are verified against; without one (None) it is what eager PyTorch computes. An op that does not know the compute dtype,
+as custom ops often do not, runs in the types that the graph gives it.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 
 import torch
 
 from tessera.common import transforms  # noqa: F401 - its operators are looked up by name
 from tessera.common.errors import fail
+from tessera.common.wide_types import WRITTEN_OUT
 
 _memory_formats = {
     "contiguous_format": torch.contiguous_format,
@@ -26,50 +27,6 @@ _views = ("aten.view.default", "aten._unsafe_view.default")
 _reshape = "aten.reshape.default"
 _attention = "aten.scaled_dot_product_attention.default"
 _views_of_results = (*_views, "aten.transpose.int", "aten.permute.default")
-
-
-def _scaled_product(a, b, scale_a, scale_b, bias=None, scale_result=None, out_dtype=None, use_fast_accum=False):
-    """aten._scaled_mm in a wider type: a (m, k), b (k, n), scales of one element, of the rows of a, of the columns of b."""
-    if scale_result is not None:
-        raise fail("TS0222", "graph.no_meaning", "a scale of the result of aten._scaled_mm has no meaning here")
-    y = (a @ b) * scale_a * scale_b
-    return y if bias is None else y + bias
-
-
-def _attention_in_pieces(
-    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
-):
-    """aten.scaled_dot_product_attention in a type that only torch's written-out form knows: [batch, heads, length, width]
-    cut along batch, then along heads, so that the scores of a piece stay near _PIECE_BYTES."""
-    op = torch.ops.aten.scaled_dot_product_attention.default
-    options = {"scale": scale, "enable_gqa": enable_gqa}
-    whole = query.dim() == key.dim() == value.dim() == 4 and not dropout_p
-    scores = query.shape[-2] * key.shape[-2] * query.element_size()  # of one head
-    if not whole or math.prod(query.shape[:2]) * scores <= _PIECE_BYTES or query.shape[0] != key.shape[0]:
-        return op(query, key, value, attn_mask, dropout_p, is_causal, **options)
-    times = query.shape[1] // key.shape[1]
-    step = min(key.shape[1], max(1, _PIECE_BYTES // (times * scores)))
-    out = query.new_empty((*query.shape[:-1], value.shape[-1]))
-    for i in range(query.shape[0]):
-        for h in range(0, key.shape[1], step):
-            heads, kv = slice(h * times, (h + step) * times), slice(h, h + step)
-            mask = attn_mask
-            if mask is not None:
-                full = mask.expand(*query.shape[:2], *mask.shape[-2:])
-                mask = full[i : i + 1, heads]
-            part = op(
-                query[i : i + 1, heads], key[i : i + 1, kv], value[i : i + 1, kv], mask, 0.0, is_causal, **options
-            )
-            out[i : i + 1, heads] = part
-    return out
-
-
-_PIECE_BYTES = 1 << 30
-# Ops that know fewer types than their meaning needs, or need more memory for it than they must.
-_written_out = {
-    torch.ops.aten._scaled_mm.default: _scaled_product,
-    torch.ops.aten.scaled_dot_product_attention.default: _attention_in_pieces,
-}
 
 
 @functools.cache
@@ -99,6 +56,7 @@ class Executor:
         self.nodes = {n["name"]: n for n in graph["nodes"]}
         self._values = {v["name"]: v for v in graph.get("values", ())}
         self._position = {n["name"]: i for i, n in enumerate(graph["nodes"])}
+        self.in_own_types: set[str] = set()  # ops that refused a compute dtype
 
     def run(
         self,
@@ -163,6 +121,38 @@ class Executor:
         return self.run(list(self.nodes), inputs, list(dict.fromkeys(wanted)), compute_dtype)
 
     def _call(self, node: dict, values: dict[str, torch.Tensor], compute_dtype: torch.dtype | None) -> None:
+        if compute_dtype is None or node["op"] not in self.in_own_types:
+            try:
+                result = self._result(node, values, compute_dtype)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as refused:  # ops refuse a type in many ways
+                if compute_dtype is None:
+                    raise
+                result = self._result_in_own_types(node, values, refused)
+                self.in_own_types.add(node["op"])
+        else:
+            result = self._result_in_own_types(node, values, None)
+        results = result if isinstance(result, (tuple, list)) else [result]
+        for name, tensor in zip(node["outputs"], results, strict=False):
+            if tensor is not None:
+                values[name] = _held(tensor, compute_dtype, self.device)
+
+    def _result_in_own_types(self, node: dict, values: dict[str, torch.Tensor], refused: Exception | None):
+        """What the op gives in the types of the graph; raises `refused` where it refuses these too."""
+        own = {}
+        for name in tensor_arguments(node):
+            declared = self._values.get(name, {}).get("dtype")
+            tensor = values[name]
+            own[name] = tensor.to(getattr(torch, declared)) if declared and tensor.is_floating_point() else tensor
+        try:
+            return self._result(node, own, None)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as again:
+            raise refused or again from None
+
+    def _result(self, node: dict, values: dict[str, torch.Tensor], compute_dtype: torch.dtype | None):
         # A rewrite may have changed the layout below a view: reshape is view where that is possible, else a copy.
         op = overload(_reshape if node["op"] in _views else node["op"])
         types = {a.name: a for a in op._schema.arguments}
@@ -176,13 +166,9 @@ class Executor:
                 keywords[name] = value
             else:
                 positional.append(value)
-        if compute_dtype is not None and op in _written_out:
-            op = _written_out[op]
-        result = op(*positional, **keywords)
-        results = result if isinstance(result, (tuple, list)) else [result]
-        for name, tensor in zip(node["outputs"], results, strict=False):
-            if tensor is not None:
-                values[name] = _held(tensor, compute_dtype, self.device)
+        if compute_dtype is not None and op in WRITTEN_OUT:
+            op = WRITTEN_OUT[op]
+        return op(*positional, **keywords)
 
     def _decode(self, encoded, kind, values, compute_dtype):
         if isinstance(encoded, list):

@@ -53,13 +53,15 @@ def check_rewrites(held: Held, graph: dict, seed: int = 1) -> dict:
 
 def _check_in(held: Held, graph: dict, given: dict, seed: int, dtype: torch.dtype) -> dict:
     amplitude = AMPLITUDE
-    wanted = _run(held, held.graph, given, seed, dtype, amplitude)
+    in_own_types: set[str] = set()
+    wanted = _run(held, held.graph, given, seed, dtype, amplitude, in_own_types)
     if not _mostly_finite(wanted):  # what grows with every layer may leave the range; closer to the module it does not
         amplitude /= 1000
-        wanted = _run(held, held.graph, given, seed, dtype, amplitude)
+        wanted = _run(held, held.graph, given, seed, dtype, amplitude, in_own_types)
     reply = {"ok": True, "form": _forms[dtype], "bound": BOUND[dtype], "rms_error": 0.0, "reason": ""}
+    reply["in_own_types"] = sorted(in_own_types)
     try:
-        made = _run(held, graph, given, seed, dtype, amplitude)
+        made = _run(held, graph, given, seed, dtype, amplitude, in_own_types)
     except torch.OutOfMemoryError:
         raise
     except (Error, RuntimeError, TypeError, ValueError, IndexError) as e:  # ATen's ways to refuse a call
@@ -76,12 +78,16 @@ def _check_in(held: Held, graph: dict, given: dict, seed: int, dtype: torch.dtyp
     return reply
 
 
-def _run(held: Held, graph: dict, given: dict, seed: int, dtype: torch.dtype, amplitude: float) -> list[torch.Tensor]:
-    """Outputs, then what mutations leave in buffers, by the buffers' names."""
+def _run(
+    held: Held, graph: dict, given: dict, seed: int, dtype: torch.dtype, amplitude: float, in_own_types: set[str]
+) -> list[torch.Tensor]:
+    """Outputs, then what mutations leave in buffers, by the buffers' names. Adds the ops that do not know `dtype`."""
     state = Perturbed(held.traced.state(), held.graph["values"], seed, amplitude)
     with torch.no_grad(), torch.random.fork_rng(devices=cuda_devices()), arithmetic("fp32"):
         torch.manual_seed(seed)
-        made = Executor(graph, held.device).run_all(ChainMap(given, state), dtype)
+        executor = Executor(graph, held.device)
+        made = executor.run_all(ChainMap(given, state), dtype)
+    in_own_types |= executor.in_own_types
     changed = sorted(graph.get("mutations", ()), key=lambda m: m["target"])
     return [made[name] for name in (*graph["outputs"], *(m["value"] for m in changed))]
 
