@@ -240,6 +240,17 @@ def test_data_dependent_modules_are_named(capsys):
     assert "def forward" not in said and "a word of forward" in said
 
 
+def test_an_op_with_captured_functions_is_named_with_the_way_out():
+    class Chooses(nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda y: y.sin(), lambda y: y.cos(), (x,))
+
+    d = diagnosed(lambda: trace(Chooses(), (torch.randn(4),)))
+    assert (
+        d["code"] == "TS0202" and d["message"].startswith("`cond`") and any("Inductor" in text for text in d["helps"])
+    )
+
+
 def test_module_that_fails_by_itself():
     d = diagnosed(lambda: trace(nn.Linear(4, 4), (torch.randn(2, 5),)))
     assert d["code"] == "TS0007" and "RuntimeError" in d["message"]

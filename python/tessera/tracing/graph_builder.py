@@ -71,6 +71,12 @@ class Traced:
         return pytree.tree_unflatten(leaves, self.out_spec)
 
 
+# Of torch.cond, flex_attention and the like.
+_TO_INDUCTOR = (
+    'or torch.compile(module, backend="tessera"): a graph with such an op goes to Inductor, the others are optimized'
+)
+
+
 class Builder:
     def __init__(self, exported: Exported, module, args, kwargs, precision, name):
         self.exported, self.literals = exported.program, exported.literals
@@ -96,7 +102,8 @@ class Builder:
             if node.op == "call_function":
                 self._call(node)
             elif node.op == "get_attr":
-                raise self._unsupported(node, "control flow with captured submodules")
+                op = next(iter(node.users), node)
+                raise self._unsupported(op, "it calls captured functions", _TO_INDUCTOR)
         outputs, mutations, results = self._outputs()
         graph = {
             "schema": "tessera.graph/1",
@@ -326,14 +333,14 @@ class Builder:
             return str(given).removeprefix("torch.")
         raise self._unsupported(node, f"an argument is a {type(given).__name__}")
 
-    def _unsupported(self, node: torch.fx.Node, why: str) -> Error:
+    def _unsupported(self, node: torch.fx.Node, why: str, *helps: str) -> Error:
         module, place = _origin(node)
         where = f" ({module}{', ' if module and place else ''}{place})" if module or place else ""
         return fail(
             "TS0202",
             "graph.untraceable",
             f"`{node.target}`{where} cannot be taken: {why}",
-            helps=["optimize the submodules that do not use it"],
+            helps=["optimize the submodules that do not use it", *helps],
         )
 
     # Outputs
