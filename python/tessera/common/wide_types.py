@@ -25,17 +25,17 @@ def _grouped_product(a, b, offs=None, bias=None, out_dtype=None):
         y = a @ b
     else:
         ends = offs.tolist()
-        groups = list(enumerate(zip([0, *ends], ends, strict=False)))
+        parts = [slice(i, j) for i, j in zip([0, *ends], ends, strict=False)]
         if a.dim() == 2 and b.dim() == 2:
-            y = torch.stack([a[:, i:j] @ b[i:j] for _, (i, j) in groups])
+            y = torch.stack([a[:, part] @ b[part] for part in parts])
         elif a.dim() == 2:
             y = a.new_zeros(a.shape[0], b.shape[2])
-            for g, (i, j) in groups:
-                y[i:j] = a[i:j] @ b[g]
+            for group, part in enumerate(parts):
+                y[part] = a[part] @ b[group]
         else:
             y = a.new_zeros(a.shape[1], b.shape[1])
-            for g, (i, j) in groups:
-                y[:, i:j] = a[g] @ b[:, i:j]
+            for group, part in enumerate(parts):
+                y[:, part] = a[group] @ b[:, part]
     return y if bias is None else y + bias
 
 

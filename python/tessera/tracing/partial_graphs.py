@@ -21,4 +21,5 @@ def unprinted() -> Iterator[None]:
         raise
     finally:
         text = written.getvalue()
-        sys.stderr.write(text if graph is None else text.replace(f"{graph}\n", ""))
+        if text and sys.stderr is not None:
+            sys.stderr.write(text if graph is None else text.replace(f"{graph}\n", ""))
