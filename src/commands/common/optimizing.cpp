@@ -18,7 +18,7 @@ std::vector<Parameter> tuning_parameters(std::vector<Parameter> more) {
        .not_negative = true},
       {.type = Type::integer,
        .name = "jobs",
-       .doc = "parallel compilations (0: one a processor that this process may use)",
+       .doc = "parallel compilations (0: one a core)",
        .preset = "0",
        .not_negative = true},
       {.type = Type::text,
