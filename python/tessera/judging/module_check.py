@@ -39,7 +39,7 @@ _beside_the_original = {"fp32": 1e-5, "tf32": 1e-3, "bf16": 8e-3, "fp16": 1e-3, 
 
 
 _NOISY_RUNS = 4
-_STEADY = 4.0  # times what is permitted before its factors: noise alone is about twice as much
+_STEADY = 4.0  # times the error that budgets stand on, and a unit: what a steady result does not move by
 
 
 class Expected:
@@ -73,9 +73,8 @@ class Expected:
             off = _beside_the_original[held.precision]
             self.permitted = [{**b, "rms": off, "max": 8 * off * b["peak"]} for b in self.baseline]
         self.kinds = [(t.dtype, t.device) for t in eager]
-        self.unsteady: float | None = (
-            None  # the largest relative RMS of such results (permit_unsteady), where it was asked for
-        )
+        # Of results that are permitted more (permit_unsteady) the largest relative RMS; None where it was not asked for.
+        self.unsteady: float | None = None
 
     def _exact(self, held: Held, named: dict[str, torch.Tensor], seed: int) -> list[torch.Tensor] | None:
         self.form = "eager"

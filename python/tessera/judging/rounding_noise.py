@@ -48,8 +48,7 @@ class Noise(TorchDispatchMode):
     def _moved(self, x: torch.Tensor) -> torch.Tensor:
         eps = unit(x.dtype, self.precision)
         up = torch.rand(x.shape, generator=self.generator, device=self.generator.device).to(x.device) < 0.5
-        wide = x.to(torch.promote_types(x.dtype, torch.float32)).double()
-        return (wide * torch.where(up, 1 + eps / 2, 1 - eps / 2)).to(x.dtype)
+        return (x.double() * torch.where(up, 1 + eps / 2, 1 - eps / 2)).to(x.dtype)
 
 
 def _floating(x) -> bool:
