@@ -52,9 +52,9 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     how.add_argument("--seconds", type=float, default=0, help="of search a case (0: the suite's, or by effort)")
     how.add_argument("--leftover", default="", help="instead of tessera's default")
     how.add_argument("--jobs", type=int, default=0, help="compilers at once (0: one a core)")
-    how.add_argument("--doors", default="optimize,compile", help="breadth: which of the two")
+    how.add_argument("--doors", default="optimize,compile", help="breadth, kinds: which of the two")
     how.add_argument(
-        "--second-door", choices=("shared", "empty"), default="shared", help="breadth: whose cache it finds"
+        "--second-door", choices=("shared", "empty"), default="shared", help="breadth, kinds: whose cache it finds"
     )
     how.add_argument("--peers", default="", help="gemm, blocks: instead of the suite's own")
     how.add_argument("--no-resizes", action="store_true", help="gemm, blocks: leave out the check at two other sizes")

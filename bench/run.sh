@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bench/run.sh SUITE [CASE,...] [PRECISION,...] [options]: measures a suite (gemm, attention, blocks, breadth, anytime), or a part of
+# bench/run.sh SUITE [CASE,...] [PRECISION,...] [options]: measures a suite (gemm, attention, blocks, breadth, kinds, anytime), or a part of
 # it, on the GPU at hand and replaces the rows that it measured in bench/results/SUITE.json. Stopped, the same command goes
 # on with what has no rows of this commit. mutations needs no GPU and no torch, but `ninja -C build mutations`. Needs no network: a built binary ($TESSERA_BINARY or build/bin/tessera) and a
 # Python with torch ($TESSERA_PYTHON or python3); breadth also wants KernelBench's files (--kernelbench DIR) and the

@@ -18,7 +18,7 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
-NAMES = ("gemm", "attention", "blocks", "breadth", "anytime", "mutations")
+NAMES = ("gemm", "attention", "blocks", "breadth", "kinds", "anytime", "mutations")
 
 
 def load(name: str) -> ModuleType:

@@ -211,8 +211,10 @@ Decision decide(const std::vector<Way>& ways, int64_t resident_bytes) {
 }
 
 double rest_seconds(double whole) {
-  constexpr double start = 3;  // of Inductor's workers and Triton, once a process
-  return std::max(1.0, whole - start);
+  // Of Inductor's workers and Triton, once a process; those that run already cost nothing, so a
+  // module that takes little leaves a rest that takes nearly as much.
+  constexpr double start = 3, little = 2;
+  return std::max(std::clamp(whole, 1.0, little), whole - start);
 }
 
 double kept_seconds(double rest, double search, double gain) {

@@ -57,7 +57,7 @@ Decision decide(const std::vector<Way>& ways, int64_t resident_bytes);
 int64_t allowed_bytes(int64_t peak_bytes, int64_t resident_bytes);
 
 /// Seconds that Inductor is expected to take for what a plan leaves to PyTorch, where it took
-/// `whole` for the module, the start of its workers among them.
+/// `whole` for the module, the start of its workers among them where they did not run already.
 double rest_seconds(double whole);
 /// Of a search of `search` seconds, what is kept for that: twice of it where that is at most a
 /// quarter of the search, for the plan of products alone and the whole one; else once; or 0 where

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/parallel.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -66,11 +67,14 @@ std::vector<Realized> realize(Session& s) {
     out.push_back({.work = at});
   }
   if (s.stopped()) return out;
-  for (Realized& of_one : out) {
+  // A realizer is a function of the pattern, the graph and the architecture; a work is its thread's
+  // own. One after the other a module of 60 works takes 4 s of its search.
+  in_parallel(out.size(), [&](std::size_t i) {
+    Realized& of_one = out[i];
     const auto begin = Clock::now();
     of_one.offers = searchable(s, s.work[of_one.work]);
     of_one.seconds = seconds_since(begin);
-  }
+  });
   return out;
 }
 
