@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -289,11 +290,13 @@ def _listener(progress: Progress) -> Callable[[str, dict], None]:
         return lambda method, params: progress(params) if method == "progress" else None
     if not progress:
         return lambda method, params: None
+    begin = time.monotonic()
 
     def show(method: str, params: dict) -> None:
         if method == "progress" and params.get("message"):
             count = f" [{params['done']}/{params['total']}]" if params.get("total") else ""
-            print(f"tessera {params.get('stage', '')}{count}: {params['message']}", file=sys.stderr, flush=True)
+            what = f"{params.get('stage', '')}{count}: {params['message']}"
+            print(f"tessera {time.monotonic() - begin:6.1f} s {what}", file=sys.stderr, flush=True)
 
     return show
 

@@ -68,8 +68,11 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
     except Error as e:
         if e.diagnostic["name"] in WRONG_OPTIONS:  # of the mode and the device together
             raise
-        warnings.warn(f"tessera: a graph goes to Inductor: {e}", stacklevel=2)
-        run = _by_inductor(gm, example_inputs, settings, model, str(e))
+        # Who is here needs no help to come here.
+        helps = [text for text in e.diagnostic["helps"] if 'backend="tessera"' not in text]
+        why = str(Error(e.diagnostic | {"helps": helps}))
+        warnings.warn(f"tessera: a graph goes to Inductor: {why}", stacklevel=2)
+        run = _by_inductor(gm, example_inputs, settings, model, why)
     # What Inductor takes for the graph as it is plain torch.compile takes too; what tracing and checks take beside the search is
     # not the next graph's loss.
     took = time.monotonic() - begin - _inductor_seconds(model.graphs[-1]["report"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -49,6 +50,31 @@ def test_optimize():
     with torch.no_grad():
         torch.testing.assert_close(c(x), ref(x), rtol=1e-5, atol=1e-5)
     assert m.count == 1  # verification and measuring left no trace
+
+
+def test_progress_says_when(monkeypatch, capsys):
+    monkeypatch.setenv("FAKE_ENGINE", "plain")
+    tessera.optimize(Mlp().eval(), torch.randn(8, 16))
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tessera ")]
+    seconds = [float(re.fullmatch(r"tessera +(\d+\.\d) s \w+.*: .+", line)[1]) for line in said]
+    assert seconds and seconds == sorted(seconds)
+
+
+def test_a_graph_that_is_refused_runs_and_the_help_is_of_use_there():
+    class Rotated(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.randn(4, dtype=torch.complex64))
+
+        def forward(self, x):
+            return (x * self.w).abs()
+
+    m, x = Rotated().eval(), torch.randn(4)
+    fast = torch.compile(m, backend=backend_module.tessera)
+    with torch.no_grad(), pytest.warns(UserWarning, match="a graph goes to Inductor") as said:
+        torch.testing.assert_close(fast(x), m(x))
+    (text,) = {str(w.message) for w in said if "a graph goes to Inductor" in str(w.message)}
+    assert "TS0205" in text and "torch.view_as_real(w)" in text and 'backend="tessera"' not in text
 
 
 @pytest.mark.parametrize(

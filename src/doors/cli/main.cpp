@@ -2,6 +2,7 @@
 // exit codes.
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
 #include <map>
@@ -11,6 +12,7 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "commands/commands.h"
@@ -108,11 +110,14 @@ Json to_arguments(const commands::Command& command, const std::map<std::string_v
   return out;
 }
 
+// The seconds are those since the first event.
 void show_progress(const Json& event) {
   static const bool terminal = ::isatty(2) != 0;
+  static const auto begin = std::chrono::steady_clock::now();
   const std::string message = event.value("message", "");
   if (message.empty()) return;
-  std::string line = fmt::format("{:>9}  {}", event.value("stage", ""), message);
+  std::string line = fmt::format("{:6.1f} s {:>9}  {}", tessera::seconds_since(begin),
+                                 event.value("stage", ""), message);
   if (event.contains("done") && event.contains("total")) {
     line += fmt::format("  {}/{}", event.at("done").dump(), event.at("total").dump());
   }
