@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
+from cases.layers import DTYPE, Made, perturbed
 from torch import nn
 from torch.nn import functional as F
-
-from cases.layers import DTYPE, Made, perturbed
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,7 @@ def _normal(*shapes: tuple[int, ...], dtype: torch.dtype = DTYPE) -> Callable[[]
 
 def _mlp(*widths: int) -> nn.Sequential:
     """Linear layers with ReLU after each."""
-    return nn.Sequential(
-        *[part for a, b in zip(widths, widths[1:], strict=False) for part in (nn.Linear(a, b), nn.ReLU())]
-    )
+    return nn.Sequential(*[part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())])
 
 
 def encoder_layer(small: bool = False) -> Made:
@@ -95,11 +93,7 @@ class Points(nn.Module):
         super().__init__()
         widths = (3, 64, 128, 1024)
         self.each = nn.Sequential(
-            *[
-                part
-                for a, b in zip(widths, widths[1:], strict=False)
-                for part in (nn.Conv1d(a, b, 1), nn.BatchNorm1d(b), nn.ReLU())
-            ]
+            *[part for a, b in pairwise(widths) for part in (nn.Conv1d(a, b, 1), nn.BatchNorm1d(b), nn.ReLU())]
         )
         self.all = nn.Sequential(_mlp(1024, 512, 256), nn.Linear(256, 40))
 

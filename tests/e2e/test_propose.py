@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -206,6 +207,7 @@ extern "C" int tessera_run(const tessera_launch* launch, void*, void*) {
 """
 
 
+@pytest.mark.skipif(not os.environ.get("TESSERA_TEST_ALL"), reason="under TESSERA_TEST_ALL=1")
 def test_the_stored_kernel_is_reused_in_another_module(home, proposed):
     pattern = rows(proposed)["gated scan"]["pattern"]
     (gate,) = [p for p in of_rule(proposed) if p["id"] == pattern]

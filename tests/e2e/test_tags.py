@@ -142,6 +142,7 @@ def test_what_is_asserted_of_the_product_is_proved_and_counted(tmp_path):
     assert "0 of 0 assertions" in done.stdout
 
 
+@pytest.mark.skipif(not os.environ.get("TESSERA_TEST_ALL"), reason="under TESSERA_TEST_ALL=1")
 def test_operands_of_different_k_are_refuted_and_replayed(tmp_path):
     load = "tma.load(B[batch.index, n, k], b[k]"
     found = finding(tmp_path, edited(tmp_path, (load, "tma.load(B[batch.index, n, k + 1], b[k]")))

@@ -277,6 +277,7 @@ TEST(AttentionValues, EditsAreFound) {
     text.replace(at, edit.from.size(), edit.to);
     std::string found;
     for (int64_t keys : {50, 1}) {  // of one key, every power that is too many shows
+      if (!found.empty()) break;
       const Case c = small({}, {.queries = 40, .keys = keys, .heads = 3, .multiprocessors = 1});
       found += shown(c, kernel_of(c, text), 6);
     }

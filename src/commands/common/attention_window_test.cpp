@@ -85,8 +85,9 @@ constexpr Edit edits[] = {
 
 TEST(AttentionWindow, EditsAreNotProved) {
   const bool all = thorough();
-  for (const Edit& e : edits)
+  for (std::size_t i = 0; i < std::size(edits); i += all ? 1 : 2)
     for (const int64_t groups : {1, 2}) {
+      const Edit& e = edits[i];
       // One consumer has no warpgroup but 0.
       const bool of_groups = std::string(e.to).find("warpgroup") != std::string::npos;
       if (groups == 1 ? of_groups : !of_groups && !all) continue;
