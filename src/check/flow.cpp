@@ -5,6 +5,7 @@
 
 #include "check/added.h"
 #include "check/attend.h"
+#include "check/brought.h"
 #include "check/extents.h"
 #include "check/footprint.h"
 #include "check/launch.h"
@@ -123,7 +124,8 @@ class Tracer {
     if (at != nullptr && !lies_as_read(p, *at, is_a ? "transpose_a" : "transpose_b", known))
       return std::nullopt;
     Operand out;
-    if (at == nullptr || stored_by_threads(runs_, places_, p, at->shared)) {
+    if (at == nullptr || (stored_by_threads(runs_, places_, p, at->shared) &&
+                          !stored_by_other_roles(runs_, places_, p, at->shared))) {
       const auto group = static_cast<int>(known.at(p.role->warp.node()) / 4);
       if (const std::string why = made_.operand(p, name, group, out); !why.empty())
         return give_up("k_agreement", why), std::nullopt;

@@ -1,5 +1,6 @@
 #include "check/operand.h"
 
+#include "check/brought.h"
 #include "check/footprint.h"
 #include "check/launch.h"
 #include "term/rules.h"
@@ -53,28 +54,36 @@ class Trace {
     return out;
   }
 
-  /// The pieces of one op: one for each turn of unrolled loops, and for each block of the cluster
-  /// that copies for all.
-  std::string copies(const Place& from) {
-    const auto* ref = argument<core::MapRef>(from.issue(), "map");
-    const auto* blocks = argument<core::Integers>(from.issue(), "blocks");
-    if (ref == nullptr) return "an operand is not copied by a tensor map";
-    if (const core::TensorId of = kernel_[ref->map].tensor; factor_of(of) < 0) {
-      // A kernel may exchange A and B and turn the result, which is not looked into.
-      const bool brought = std::ranges::any_of(
-          kernel_.maps, [&](const core::TensorMap& m) { return factor_of(m.tensor) >= 0; });
-      if (of == r_.other.tensor && brought) return "an operand is the other factor of the meaning";
-      if (of == r_.other.tensor)
-        return wrong("a product takes the other factor of the meaning, and no copy is of this one",
-                     names(), fmt::format("`{}`", kernel_[of].name));
-      return wrong("a product takes a tensor that is no factor of the meaning", names(),
-                   fmt::format("`{}`", kernel_[of].name));
-    }
+  /// What is taken of a tensor that is no factor which the operand may be of.
+  std::string other(core::TensorId of) {
+    // A kernel may exchange A and B and turn the result, which is not looked into.
+    const bool brought = std::ranges::any_of(
+        kernel_.maps, [&](const core::TensorMap& m) { return factor_of(m.tensor) >= 0; });
+    if (of == r_.other.tensor && brought) return "an operand is the other factor of the meaning";
+    if (of == r_.other.tensor)
+      return wrong("a product takes the other factor of the meaning, and no copy is of this one",
+                   names(), fmt::format("`{}`", kernel_[of].name));
+    return wrong("a product takes a tensor that is no factor of the meaning", names(),
+                 fmt::format("`{}`", kernel_[of].name));
+  }
+
+  [[nodiscard]] std::string same_loops(const Place& from) const {
     if (!r_.other_loops && from.loops.size() != r_.reader.loops.size())
       return "a copy and its product stand in different loops";
     for (std::size_t i = 0; i < from.loops.size() && !r_.other_loops; ++i)
       if (from.loops[i]->counter != r_.reader.loops[i]->counter)
         return "the loops of a copy and of its product have different counters";
+    return "";
+  }
+
+  /// The pieces of one op: one for each turn of unrolled loops, and for each block of the cluster
+  /// that copies for all.
+  std::string copies(const Place& from) {
+    const auto* ref = argument<core::MapRef>(from.issue(), "map");
+    const auto* blocks = argument<core::Integers>(from.issue(), "blocks");
+    if (std::string why = same_loops(from); !why.empty()) return why;
+    if (ref == nullptr) return stored(from);
+    if (const core::TensorId of = kernel_[ref->map].tensor; factor_of(of) < 0) return other(of);
     for (Known turn : turns_of(from.unrolled))
       for (int rank = 0; rank < (blocks != nullptr ? kernel_.cluster : 1); ++rank) {
         if (blocks != nullptr) {
@@ -129,6 +138,103 @@ class Trace {
     return start(*to, turn, p);
   }
 
+  /// The elements that one op stores, which the threads of its role have loaded.
+  std::string stored(const Place& from) {
+    if (from.role == nullptr || from.role == r_.reader.role || from.loops.empty())
+      return "an operand is not copied by a tensor map";
+    std::unique_ptr<Brought>& brought = brought_[from.loops.back()];
+    if (brought == nullptr)
+      brought = std::make_unique<Brought>(kernel_, *from.role, *from.loops.back());
+    if (!brought->why.empty()) return brought->why;
+    const auto* to = argument<core::SharedAt>(from.issue(), "to");
+    for (const BroughtStore& store : brought->stores(from.op)) {
+      std::vector<int64_t> place(r_.at.at.size());
+      for (std::size_t i = 0; i + 2 < place.size(); ++i)
+        if (std::string why = coordinate(*to, i, store.turn, place[i]); !why.empty()) return why;
+      coordinates_.resize(place.size());
+      for (std::size_t i = place.size() - 2; i < place.size(); ++i) {
+        const std::optional<int64_t> read = value_of(r_.at.at[i], r_.known);
+        if (!read) return "where a product's matrix begins is not known";
+        coordinates_[i] = *read;
+      }
+      for (const BroughtElement& e : store.elements) {
+        std::string why = put(from, e, place);
+        if (!why.empty() || !out_.fault.empty()) return why;
+      }
+    }
+    return "";
+  }
+
+  /// Of an element in shared memory: what it is of, from the corner, and how often it is brought.
+  struct Found {
+    int64_t k = 0, row = 0;
+    int factor = 0;
+    int times = 0;
+  };
+
+  /// A load's corner, from that of the first piece, and which dimensions are its row and its k.
+  struct Corner {
+    int factor = 0;
+    std::size_t k_dim = 0, row_dim = 0;
+    int64_t k = 0, row = 0;
+  };
+
+  std::string corner_of(const Place& from, const BroughtLoad& load, Corner& out) {
+    const ElementAt& of = factor(out.factor);
+    int dims = 0;
+    for (std::size_t d = 0; d < of.at.size(); ++d) {
+      if (of.at[d].axis == Axis::k) out.k_dim = d, ++dims;
+      if (of.at[d].axis == r_.row) out.row_dim = d, ++dims;
+    }
+    if (dims != 2) return "a load has no dimension of rows, or none of k";
+    const bool first = out_.writer == nullptr;
+    if (first) {
+      out_.writer = from.op;
+      out_.k_corner = load.base[out.k_dim], out_.row_corner = load.base[out.row_dim];
+      out_.free.resize(of.at.size());
+    }
+    for (std::size_t d = 0; d < of.at.size(); ++d) {
+      if (d == out.k_dim || d == out.row_dim) continue;
+      if (of.at[d].axis == Axis::number) {
+        const std::string why = fixed(load.base[d], of.at[d].number);
+        if (!why.empty() || !out_.fault.empty()) return why;
+        continue;
+      }
+      Term& kept = of.at[d].axis == Axis::batch ? out_.batch : out_.free[d];
+      if (first) kept = load.base[d];
+      if (!kept || term::simplify(kept) != term::simplify(load.base[d]))
+        return "the loads of one operand have different batches";
+    }
+    std::string why = apart(load.base[out.k_dim] - out_.k_corner, out.k);
+    return why.empty() ? apart(load.base[out.row_dim] - out_.row_corner, out.row) : why;
+  }
+
+  /// One element that threads have stored; `place` has the slots.
+  std::string put(const Place& from, const BroughtElement& e, std::vector<int64_t>& place) {
+    const auto [at, fresh] = corners_.try_emplace(e.load);
+    Corner& corner = at->second;
+    if (fresh) {
+      out_.zeros &= e.load->zeros;
+      corner.factor = factor_of(e.load->tensor);
+      if (corner.factor < 0) return other(e.load->tensor);
+      std::string why = corner_of(from, *e.load, corner);
+      if (!why.empty() || !out_.fault.empty()) return why;
+    }
+    for (std::size_t d = 0; d < e.at.size(); ++d)
+      if (d != corner.k_dim && d != corner.row_dim && e.at[d] != 0)
+        return "a load has several elements along an index that is no row or k";
+    place[place.size() - 2] = e.row, place[place.size() - 1] = e.column;
+    const core::Shared& s = kernel_[r_.at.shared];
+    const std::optional<int64_t> byte = byte_of(s, place);
+    if (!byte) return "threads store beyond their shared memory";
+    Found& found = put_[*byte];
+    found.k = corner.k + e.at[corner.k_dim];
+    found.row = corner.row + e.at[corner.row_dim];
+    found.factor = corner.factor;
+    ++found.times;
+    return "";
+  }
+
   /// An index that the meaning has as a number.
   std::string fixed(Term at, int64_t number) {
     const std::optional<int64_t> v = value_of(at, {});
@@ -150,41 +256,41 @@ class Trace {
     return "the corners of an operand's copies are not comparable";
   }
 
-  /// Where the box begins: slots of a ring are the same where it is read, and lie alike.
+  /// A coordinate as it is written. One of the slots of a ring is 0, there and where it is read: it
+  /// is the same, and slots lie alike.
+  std::string coordinate(const core::SharedAt& to, std::size_t i, const Known& turn, int64_t& out) {
+    const core::Shared& s = kernel_[r_.at.shared];
+    Term written = with_values(to.at[i], turn);
+    if (r_.as) written = with_term(written, r_.counter, r_.as);
+    const std::optional<int64_t> r = value_of(r_.at.at[i], r_.known), w = value_of(written, {});
+    coordinates_.resize(r_.at.at.size());
+    coordinates_[i] = r && w ? *r : 0;
+    out = r && w ? *w : 0;
+    if (r && w) return "";
+    if (term::simplify(r_.at.at[i]) != term::simplify(written))
+      return "a copy and its product name slots differently";
+    const int64_t stride = size_of(s.element) * s.layout.stride().mode(static_cast<int>(i)).value;
+    const int64_t period = arch::alignment_of(s.swizzle);
+    if (stride % period == 0) return "";
+    return fmt::format("slots do not lie a multiple of {} bytes apart, as their swizzle repeats",
+                       period);
+  }
+
+  /// Where the box begins.
   std::string start(const core::SharedAt& to, const Known& turn, Piece& p) {
     const core::Shared& s = kernel_[r_.at.shared];
-    std::vector<int64_t> writes;
-    coordinates_.clear();
-    for (std::size_t i = 0; i < r_.at.at.size(); ++i) {
-      Term written = with_values(to.at[i], turn);
-      if (r_.as) written = with_term(written, r_.counter, r_.as);
-      const std::optional<int64_t> r = value_of(r_.at.at[i], r_.known), w = value_of(written, {});
-      if (!r || !w) {
-        if (term::simplify(r_.at.at[i]) != term::simplify(written))
-          return "a copy and its product name slots differently";
-        const int64_t stride =
-            size_of(s.element) * s.layout.stride().mode(static_cast<int>(i)).value;
-        const int64_t period = arch::alignment_of(s.swizzle);
-        if (stride % period != 0)
-          return fmt::format(
-              "slots do not lie a multiple of {} bytes apart, as their swizzle repeats", period);
-      }
-      coordinates_.push_back(r && w ? *r : 0);
-      writes.push_back(r && w ? *w : 0);
-    }
+    std::vector<int64_t> writes(r_.at.at.size());
+    for (std::size_t i = 0; i < writes.size(); ++i)
+      if (std::string why = coordinate(to, i, turn, writes[i]); !why.empty()) return why;
     if (!byte_of(s, writes)) return "a copy leaves its shared memory";
     p.start = s.at + size_of(s.element) * s.layout.at(writes);
     pieces_.push_back(p);
     return "";
   }
 
-  struct Found {
-    int64_t k = 0, row = 0;
-    int factor = 0;
-    int times = 0;
-  };
   [[nodiscard]] Found find(int64_t byte) const {
-    Found out;
+    const auto put = put_.find(byte);
+    Found out = put == put_.end() ? Found{} : put->second;
     for (const Piece& p : pieces_)
       if (const auto e = box_element(kernel_, *p.map, p.start, byte)) {
         out.k = p.k + (*e)[static_cast<std::size_t>(p.k_dim)];
@@ -238,6 +344,9 @@ class Trace {
   Operand& out_;
   std::vector<Piece> pieces_;
   std::vector<int64_t> coordinates_;  // of the matrix's first element, slots at 0
+  std::map<const core::For*, std::unique_ptr<Brought>> brought_;  // by the loop around stores
+  std::map<const BroughtLoad*, Corner> corners_;
+  std::unordered_map<int64_t, Found> put_;  // by byte: what threads have stored
 };
 
 }  // namespace

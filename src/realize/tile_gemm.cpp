@@ -1,6 +1,7 @@
 // Products written in the kernel language: kernels/gemm.py, kernels/gemm_fp32.py at the accuracy of
-// float32, or kernels/gemm_tf32.py, and in slices of k, with the pattern's epilogue as a function.
-// They are proved before they are compiled, and a compiler takes a second for one.
+// float32, kernels/gemm_tf32.py or kernels/gemm_unaligned.py, and in slices of k, with the
+// pattern's epilogue as a function. They are proved before they are compiled, and a compiler takes
+// a second for one.
 #include <algorithm>
 #include <limits>
 
@@ -69,15 +70,18 @@ Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
                       name_of(p.precision))
                      .expect("elements of 16 or 8 bits, or float32 as tf32 or at fp32 accuracy"));
   const bool through_registers = tile_gemm_through_registers(p);
-  if ((splits || through_registers) && (p.paired() || !p.parts.empty()))
+  const bool by_threads = tile_gemm_width(p) > 0;
+  if ((splits || through_registers || by_threads) && (p.paired() || !p.parts.empty()))
     return error(fail(unsupported_gemm, "parts of the columns, with operands from registers")
                      .expect("one function for all columns"));
   for (const Matrix* m : {&p.a, &p.b}) {
-    if (!m->aligned())
-      return error(fail(unsupported_gemm, "an operand is not aligned for TMA")
-                       .expect("strides and offset that are multiples of 16 bytes")
-                       .but_found("stride {}, batch stride {}, offset {} of {}", m->ld, m->batch,
-                                  m->offset, name_of(m->dtype)));
+    if (!m->aligned() && !by_threads)
+      return error(
+          fail(unsupported_gemm, "an operand is not aligned for TMA")
+              .expect("strides and offset that are multiples of 16 bytes, or both operands "
+                      "of 16 bits with rows along k from such an offset")
+              .but_found("stride {}, batch stride {}, offset {} of {}", m->ld, m->batch, m->offset,
+                         name_of(m->dtype)));
     if (bytes != 2 && !m->columns_contiguous && !splits && !(through_registers && m == &p.a))
       return error(fail(unsupported_gemm, "an operand of {} bytes is not contiguous along K", bytes)
                        .expect("rows along K: wgmma transposes elements of 16 bits alone"));
@@ -154,7 +158,9 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
     sketches.push_back(sketch(p, config, ms));
     config_of.emplace(sketches.back().config.dump(), config);
   }
-  const auto sliced = slices(by_rows(p), arch, found, sketches, found.pruned);
+  const auto sliced = tile_gemm_width(p) > 0
+                          ? std::map<std::string, TileSlices>()
+                          : slices(by_rows(p), arch, found, sketches, found.pruned);
   diversify(sketches);
   Space space;
   // Those whose sums verification refuses, unless eager sums so itself, come last, and few.
@@ -186,11 +192,12 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 }  // namespace
 
-extern const Realizer tile_gemm{"tile_gemm",
-                                "kernels/gemm.py, gemm_fp32.py and gemm_tf32.py, and in slices of "
-                                "k gemm_slices.py and gemm_slices_tf32.py, written in the kernel "
-                                "language and proved before they are compiled: operands of 16 and "
-                                "8 bits, tf32, float32; epilogues as functions",
-                                Kind::synthesized, "gemm", realize};
+extern const Realizer tile_gemm{
+    "tile_gemm",
+    "kernels/gemm.py, gemm_fp32.py, gemm_tf32.py and gemm_unaligned.py, and in slices of "
+    "k gemm_slices.py and gemm_slices_tf32.py, written in the kernel "
+    "language and proved before they are compiled: operands of 16 and "
+    "8 bits, tf32, float32; epilogues as functions",
+    Kind::synthesized, "gemm", realize};
 
 }  // namespace tessera::realize

@@ -93,6 +93,31 @@ TEST(TileGemm, WhatTmaCannotStoreLeavesFromRegisters) {
   EXPECT_EQ(expect_space(square).candidates.front().config["epilogue"], "tma");
 }
 
+/// Rows that begin at no multiple of 16 bytes are loaded by threads, in vectors as wide as all
+/// beginnings allow.
+TEST(TileGemm, RowsThatTmaCannotTakeAreLoadedByThreads) {
+  const std::pair<const char*, int> problems[] = {
+      {R"({"m":262144,"n":256,"k":316,"epilogue":"bias_relu","dtype":"float16","precision":"fp16"})",
+       4},
+      {R"({"m":2048,"n":1000,"k":1022})", 2},
+      {R"({"m":200,"n":301,"k":77,"batch":3})", 1}};
+  for (const auto& [problem, width] : problems) {
+    const Space s = expect_space(problem);
+    for (const Candidate& c : s.candidates) {
+      EXPECT_EQ(c.config["mainloop"], "threads") << problem;
+      EXPECT_EQ(c.config["width"], width) << problem;
+    }
+    if (!thorough()) continue;
+    const auto proof = s.candidates.front().source->prove();
+    EXPECT_TRUE(proof) << problem << " " << to_text(proof.error());
+  }
+  testing::expect_compiles(*expect_space(problems[0].first).candidates.front().source);
+  // Rows that lie across k would be single elements.
+  EXPECT_FALSE(space_of(R"({"m":64,"n":63,"k":64,"b_major":"n"})"));
+  EXPECT_FALSE(
+      expect_space(R"({"m":64,"n":63,"k":64})").candidates.front().config.contains("width"));
+}
+
 /// Buffers for them may take a slot of the ring: then both ways are offered.
 TEST(TileGemm, ResultsOf32BitsLeaveByTmaOrKeepASlot) {
   std::map<std::string, std::map<std::string, int>> stages;  // by tile and schedule, by the way

@@ -1,6 +1,7 @@
 #include "realize/common/tile_gemm_config.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/integers.h"
 #include "realize/common/split_model.h"
@@ -38,7 +39,43 @@ TileGemmSpace split_configs(const GemmProblem& p, const arch::Arch& arch) {
   return space;
 }
 
+/// What kernels/gemm_unaligned.py makes. A thread loads 8 or 16 vectors for a slot, which are its
+/// registers then; more would spill.
+TileGemmSpace unaligned_configs(const GemmProblem& p, const arch::Arch& arch) {
+  TileGemmSpace space;
+  const int width = tile_gemm_width(p);
+  // Loads and stores of threads beside what TMA does alone: a guess, no time is known.
+  const double share = 1 + 2.0 / width;
+  for (const int rows : {64, 128})
+    for (const int columns : {64, 128, 192})
+      for (const int vectors : {8, 16}) {
+        TileGemmConfig c{.rows = rows,
+                         .columns = columns,
+                         .direct = true,
+                         .width = width,
+                         .depth = vectors * width};
+        if (c.depth < 16 || (vectors == 16 && columns > 128)) continue;
+        c.stages = tile_gemm_stages(c, p, arch.shared_memory_per_block);
+        if (const auto reason = tile_gemm_refuses(c, p, arch)) {
+          ++space.pruned[*reason];
+          continue;
+        }
+        space.configs.emplace_back(c, share * predict_ms(tile_gemm_model(c, p), p, arch));
+      }
+  return space;
+}
+
 }  // namespace
+
+int tile_gemm_width(const GemmProblem& p) {
+  const auto lies = [](const Matrix& x) {  // a tensor begins at a multiple of 16 bytes
+    return x.columns_contiguous && size_of(x.dtype) == 2 && x.offset % 8 == 0;
+  };
+  if (!lies(p.a) || !lies(p.b) || (p.a.aligned() && p.b.aligned())) return 0;
+  int64_t common = std::gcd(p.k, int64_t{4});
+  for (const Matrix* x : {&p.a, &p.b}) common = std::gcd(common, std::gcd(x->ld, x->batch));
+  return static_cast<int>(common);
+}
 
 bool tile_gemm_splits(const GemmProblem& p) {
   return p.precision == Precision::fp32 && p.a.dtype == DType::float32;
@@ -82,7 +119,7 @@ std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const Gemm
 }
 
 Json TileGemmConfig::to_json(const GemmProblem& p) const {
-  Json j = {{"tile", {rows, columns, tile_gemm_depth(p)}},
+  Json j = {{"tile", {rows, columns, width > 0 ? depth : tile_gemm_depth(p)}},
             {"warpgroup_rows", warpgroup_rows},
             {"cluster", {cluster_m, cluster_n}},
             {"schedule", schedule == Schedule::pingpong ? "pingpong" : "cooperative"},
@@ -93,6 +130,7 @@ Json TileGemmConfig::to_json(const GemmProblem& p) const {
   if (promote > 0) j["promote"] = promote;
   if (split) j["mainloop"] = "split_registers";
   if (through_registers) j["mainloop"] = "registers";
+  if (width > 0) j["mainloop"] = "threads", j["width"] = width;
   return j;
 }
 
@@ -101,10 +139,12 @@ int tile_gemm_taken(const TileGemmConfig& c) {
 }
 
 int tile_gemm_registers(const TileGemmConfig& c) {
-  constexpr int producer = 40, all = 65536;
-  const int consumers = c.turns() * c.warpgroups() * 128, threads = consumers + 128;
+  constexpr int all = 65536;
+  // Two warpgroups hold what they load (LOADER of the kernel file), or one starts TMA.
+  const int producers = c.width > 0 ? 256 : 128, producer = c.width > 0 ? 112 : 40;
+  const int consumers = c.turns() * c.warpgroups() * 128, threads = consumers + producers;
   const int launch = std::min(all / threads / 8 * 8, 256);
-  return std::min((launch * threads - 128 * producer) / consumers / 8 * 8, 256);
+  return std::min((launch * threads - producers * producer) / consumers / 8 * 8, 256);
 }
 
 int tile_gemm_depth(const GemmProblem& p) {
@@ -135,11 +175,14 @@ int tile_gemm_part(const TileGemmConfig& c, const GemmProblem& p) {
 int tile_gemm_stages(const TileGemmConfig& c, const GemmProblem& p, int64_t shared_bytes) {
   constexpr int64_t barriers = 1024;  // with what alignment takes
   // The proof of two roles has four times as many states, and they grow with the square.
-  const int64_t most = c.turns() > 1 ? 8 : 12;
+  // What threads have loaded waits in registers, and more slots would hold nothing that is on its
+  // way.
+  const int64_t most = c.width > 0 ? 4 : c.turns() > 1 ? 8 : 12;
   const int64_t stores = c.direct ? 0
                                   : int64_t{store_buffers} * c.turns() * c.warpgroups() * 64 *
                                         tile_gemm_part(c, p) * size_of(p.outputs.front().dtype);
-  const int64_t stage = int64_t{row_bytes} * (c.rows + c.columns);
+  const int64_t row = c.width > 0 ? int64_t{c.depth} * size_of(p.a.dtype) : row_bytes;
+  const int64_t stage = row * (c.rows + c.columns);
   const int64_t parts = c.split ? int64_t{split_halves} * row_bytes * c.columns : 0;
   return static_cast<int>(std::min((shared_bytes - stores - parts - barriers) / stage, most));
 }
@@ -153,7 +196,7 @@ Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p) {
   Sm90Config m;
   m.tile_m = c.rows;
   m.tile_n = c.columns;
-  m.tile_k = tile_gemm_depth(p);
+  m.tile_k = c.width > 0 ? c.depth : tile_gemm_depth(p);
   m.cluster_m = c.cluster_m;
   m.cluster_n = c.cluster_n;
   m.schedule = c.schedule;
@@ -162,6 +205,7 @@ Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p) {
 
 TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
   if (tile_gemm_splits(p)) return split_configs(p, arch);
+  if (tile_gemm_width(p) > 0) return unaligned_configs(p, arch);
   TileGemmSpace space;
   // What the additions take of a slot's time, where another warpgroup multiplies meanwhile and
   // where the tensor cores stand still: guesses.

@@ -1,0 +1,336 @@
+#include "check/brought.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "check/formula.h"
+#include "check/reading.h"
+#include "term/query.h"
+#include "term/rules.h"
+
+namespace tessera::check {
+namespace {
+
+using core::SharedAt;
+
+constexpr int lanes = 32;
+constexpr term::Effort little = {.operations = 1 << 18};  // for one bound
+
+bool same(Term a, Term b) {
+  return a == b || term::simplify(a) == term::simplify(b);
+}
+
+void conjuncts(Term t, std::vector<Term>& out) {  // NOLINT(misc-no-recursion): predicates nest
+  if (t->op == term::Op::logical_and) {
+    for (Term a : t->args) conjuncts(a, out);
+  } else {
+    out.push_back(t);
+  }
+}
+
+int64_t elements_of(const core::Issue& issue, DType element) {
+  const int64_t bytes =
+      arch::value_of(issue.form->effects.accesses[0].bytes, issue.choices).value_or(0);
+  return bytes % size_of(element) == 0 ? bytes / size_of(element) : 0;
+}
+
+/// Whether the computation puts zero into its result.
+bool makes_zero(const core::Compute& c) {
+  Formulas formulas;
+  const std::vector<Formulas::Id> operands(c.inputs.size(), Formulas::none);
+  return formulas.results(*c.dag, operands) == std::vector{formulas.number(0)};
+}
+
+}  // namespace
+
+bool stored_by_other_roles(const Runs& runs, const std::vector<Place>& all, const Place& reader,
+                           core::SharedId shared) {
+  bool any = false;
+  for (const ReadsFrom& r : runs.reads_from) {
+    const Place* const from = r.read == reader.op ? place_of(all, r.write) : nullptr;
+    if (from == nullptr || from->op->as<core::Issue>() == nullptr) continue;
+    const auto* to = argument<SharedAt>(from->issue(), "to");
+    if (to == nullptr || to->shared != shared) continue;
+    if (from->role == reader.role || argument<core::MapRef>(from->issue(), "map") != nullptr)
+      return false;
+    any = true;
+  }
+  return any;
+}
+
+Brought::Brought(const core::Kernel& kernel, const core::Role& role, const core::For& loop)
+    : kernel_(kernel), role_(role) {
+  values_.assign(4096, -1);
+  std::vector<int> warps;
+  for (int w = 0; w < role.warps; ++w) warps.push_back(w);
+  body(loop.body, warps);
+}
+
+const std::vector<BroughtStore>& Brought::stores(const core::Op* store) const {
+  static const std::vector<BroughtStore> none;
+  const auto found = stores_.find(store);
+  return found == stores_.end() ? none : found->second;
+}
+
+std::optional<int64_t> Brought::value(Term t) {
+  auto found = compiled_.find(t.node());
+  if (found == compiled_.end()) found = compiled_.emplace(t.node(), Expression(t)).first;
+  for (int s : found->second.symbols())
+    if (static_cast<std::size_t>(s) >= values_.size() || values_[static_cast<std::size_t>(s)] < 0)
+      return std::nullopt;
+  return found->second(values_);
+}
+
+int64_t Brought::number(Term t) {
+  const std::optional<int64_t> v = value(t);
+  if (!v) fail(fmt::format("`{}` is not known where threads bring an operand", to_string(t)));
+  return v.value_or(0);
+}
+
+Brought::Value& Brought::slot(int warp, core::RegistersId id, int64_t at) {
+  auto& slots = registers_[{warp, id.index}];
+  if (slots.empty()) slots.resize(static_cast<std::size_t>(kernel_[id].slots()));
+  if (at < 0 || at >= static_cast<int64_t>(slots.size())) {
+    fail("an index leaves its registers");
+    at = 0;
+  }
+  return slots[static_cast<std::size_t>(at)];
+}
+
+void Brought::lose(core::RegistersId registers) {
+  for (int w = 0; w < role_.warps; ++w) registers_.erase({w, registers.index});
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): bodies nest
+void Brought::body(const core::Body& b, const std::vector<int>& warps) {
+  for (const core::Op& op : b) {
+    if (!why.empty()) return;
+    if (const auto* loop = op.as<core::For>()) {
+      if (!loop->unroll) return void(fail("another loop stands in that of the stores"));
+      unrolled_.push_back(loop);
+      for (int64_t at = loop->lower->value; at < loop->upper->value; at += loop->step->value) {
+        symbol(loop->counter) = at;
+        body(loop->body, warps);
+      }
+      symbol(loop->counter) = -1;
+      unrolled_.pop_back();
+    } else if (const auto* choice = op.as<core::If>()) {
+      branch(*choice, warps);
+    } else if (const auto* elected = op.as<core::Elected>()) {
+      forget(elected->body);
+    } else if (const auto* c = op.as<core::Compute>()) {
+      for (int w : warps) compute(*c, w);
+    } else if (op.as<core::Issue>() != nullptr) {
+      for (int w : warps) issue(op, w);
+    }
+  }
+}
+
+/// A condition on the warp chooses warps. Of any other one nothing is known.
+// NOLINTNEXTLINE(misc-no-recursion): bodies nest
+void Brought::branch(const core::If& branch, const std::vector<int>& warps) {
+  std::vector<int> yes, no;
+  for (int w : warps) {
+    symbol(role_.warp) = w;
+    const std::optional<int64_t> holds = value(branch.condition);
+    if (!holds) {
+      forget(branch.body);
+      forget(branch.otherwise);
+      return;
+    }
+    (*holds != 0 ? yes : no).push_back(w);
+  }
+  if (!yes.empty()) body(branch.body, yes);
+  if (!no.empty()) body(branch.otherwise, no);
+}
+
+/// What is written there holds nothing known.
+// NOLINTNEXTLINE(misc-no-recursion): bodies nest
+void Brought::forget(const core::Body& b) {
+  for (const core::Op& op : b) {
+    if (const auto* c = op.as<core::Compute>()) {
+      for (const core::Run& r : c->results) lose(r.registers);
+    } else if (const auto* i = op.as<core::Issue>()) {
+      for (std::size_t n = 0; n < i->arguments.size(); ++n)
+        if (const auto* s = std::get_if<core::Slice>(&i->arguments[n]);
+            s != nullptr && i->form->operands[n].direction != arch::Direction::in)
+          lose(s->registers);
+      if (argument<SharedAt>(*i, "to") != nullptr && argument<core::MapRef>(*i, "map") == nullptr)
+        fail("threads bring an operand under a condition");
+    } else if (const auto* loop = op.as<core::For>()) {
+      forget(loop->body);
+    } else if (const auto* branch = op.as<core::If>()) {
+      forget(branch->body);
+      forget(branch->otherwise);
+    } else if (const auto* elected = op.as<core::Elected>()) {
+      forget(elected->body);
+    }
+  }
+}
+
+void Brought::compute(const core::Compute& c, int warp) {
+  symbol(role_.warp) = warp;
+  const bool zero = makes_zero(c);
+  for (int64_t e = 0; e < c.count && why.empty(); ++e)
+    for (const core::Run& r : c.results)
+      slot(warp, r.registers, number(r.first) + r.steps(e)) = {
+          .kind = zero ? Value::Kind::zero : Value::Kind::other, .load = nullptr, .at = nullptr};
+}
+
+void Brought::issue(const core::Op& op, int warp) {
+  const auto& issue = *op.as<core::Issue>();
+  const std::string& name = issue.form->name;
+  symbol(role_.warp) = warp;
+  if (name.starts_with("load.global")) return load(op, warp);
+  if (name.starts_with("store.shared") && !name.ends_with("bounded")) return store(op, warp);
+  for (std::size_t n = 0; n < issue.arguments.size(); ++n)
+    if (const auto* s = std::get_if<core::Slice>(&issue.arguments[n]);
+        s != nullptr && issue.form->operands[n].direction != arch::Direction::in)
+      registers_.erase({warp, s->registers.index});
+  if (argument<SharedAt>(issue, "to") != nullptr && argument<core::MapRef>(issue, "map") == nullptr)
+    fail(fmt::format("what `{}` stores is not followed", name));
+}
+
+/// Of lane, warp and counters of unrolled loops alone.
+bool Brought::known_at(Term t) const {
+  return !term::any_node(t, [&](Term n) {
+    if (!n->leaf() || n->symbol == nullptr) return n->op == term::Op::read;
+    return n != kernel_.at.lane && n != role_.warp &&
+           std::none_of(unrolled_.begin(), unrolled_.end(),
+                        [&](const core::For* f) { return f->counter == n; });
+  });
+}
+
+/// What a load is conditional on: bounds of the tensor, and nothing else.
+bool Brought::conditions(const core::Issue& issue, const core::GlobalAt& at,
+                         std::vector<bool>& bounded) {
+  const auto* inside = argument<core::Integers>(issue, "inside");
+  if (inside == nullptr) return true;
+  const Term t = inside->values[0];
+  term::Pool& pool = *kernel_.pool;
+  if (t->op != term::Op::select || t->args[1] != pool.constant(1) || t->args[2] != pool.constant(0))
+    return fail("what a load is conditional on is not followed");
+  std::vector<Term> all;
+  conjuncts(t->args[0], all);
+  for (Term c : all) {
+    bool is_bound = false;
+    for (std::size_t d = 0; d < at.at.size() && c->op == term::Op::less; ++d)
+      if (same(c->args[0], at.at[d]) && same(c->args[1], kernel_[at.tensor].extents[d]))
+        bounded[d] = is_bound = true;
+    if (!is_bound)
+      return fail(fmt::format("a load is conditional on `{}`, which is no bound of its tensor",
+                              to_string(c)));
+  }
+  return true;
+}
+
+/// Whether all elements that it loads lie in the tensor.
+bool Brought::lies_inside(const BroughtLoad& load, const core::GlobalAt& at,
+                          const std::vector<bool>& bounded) {
+  const core::Tensor& tensor = kernel_[at.tensor];
+  const auto holds = [&](Term claim) {
+    return term::always(claim, little).proved() ||
+           fail(fmt::format("it is not known that `{}`, where `{}` is loaded", to_string(claim),
+                            tensor.name));
+  };
+  for (std::size_t d = 0; d < at.at.size(); ++d) {
+    const Term index = at.at[d], extent = tensor.extents[d];
+    const int64_t last = static_cast<int>(d) == load.along ? load.count - 1 : 0;
+    if (!index->facts.at_least(0) && !holds(term::less_equal(kernel_.pool->constant(0), index)))
+      return false;
+    const bool whole = last == 0 || (index->facts.multiple_of(load.count) &&
+                                     extent->facts.multiple_of(load.count));
+    if (bounded[d] && whole) continue;
+    Term claim = term::less(index + last, extent);
+    if (bounded[d]) claim = term::logical_or(term::logical_not(term::less(index, extent)), claim);
+    if (!holds(claim)) return false;
+  }
+  return true;
+}
+
+BroughtLoad* Brought::load_of(const core::Op& op) {
+  if (const auto known = loads_.find(&op); known != loads_.end()) return known->second.get();
+  const auto& issue = *op.as<core::Issue>();
+  const auto* at = argument<core::GlobalAt>(issue, "from");
+  const auto* to = argument<core::Slice>(issue, "to");
+  if (at == nullptr || to == nullptr) return fail("a load is not followed"), nullptr;
+  const core::Tensor& tensor = kernel_[at->tensor];
+  auto out = std::make_unique<BroughtLoad>();
+  out->tensor = at->tensor;
+  out->count = elements_of(issue, tensor.element);
+  for (std::size_t d = 0; d < tensor.strides.size(); ++d)
+    if (tensor.strides[d]->facts.constant() == 1) out->along = static_cast<int>(d);
+  if (tensor.access != core::Access::input || tensor.element != kernel_[to->registers].element ||
+      out->count < 1 || (out->count > 1 && out->along < 0))
+    return fail(fmt::format("how `{}` is loaded is not followed", tensor.name)), nullptr;
+  Known first = {{kernel_.at.lane.node(), 0}, {role_.warp.node(), 0}};
+  for (const core::For* f : unrolled_) first[f->counter.node()] = 0;
+  for (Term t : at->at) {
+    out->base.push_back(term::simplify(with_values(t, first)));
+    const Term off = term::simplify(t - out->base.back());
+    if (!known_at(off))
+      return fail(fmt::format("an index of `{}` is no number from its tile's", tensor.name)),
+             nullptr;
+    out->offsets.emplace_back(off);
+  }
+  std::vector<bool> bounded(at->at.size(), false);
+  if (!conditions(issue, *at, bounded) || !lies_inside(*out, *at, bounded)) return nullptr;
+  out->bounded = std::find(bounded.begin(), bounded.end(), true) != bounded.end();
+  return loads_.emplace(&op, std::move(out)).first->second.get();
+}
+
+void Brought::load(const core::Op& op, int warp) {
+  BroughtLoad* const of = load_of(op);
+  if (of == nullptr) return;
+  const auto* to = argument<core::Slice>(*op.as<core::Issue>(), "to");
+  auto at = std::make_shared<std::vector<int64_t>>(of->offsets.size() * std::size_t{lanes});
+  for (int lane = 0; lane < lanes; ++lane) {
+    symbol(kernel_.at.lane) = lane;
+    for (std::size_t d = 0; d < of->offsets.size(); ++d) {
+      const std::optional<int64_t> v = of->offsets[d](values_);
+      if (!v) return void(fail("an index does not fit 64 bits"));
+      (*at)[d * lanes + static_cast<std::size_t>(lane)] = *v;
+    }
+  }
+  symbol(kernel_.at.lane) = -1;
+  const int64_t first = number(to->first);
+  for (int64_t n = 0; n < of->count && why.empty(); ++n) {
+    Value& v = slot(warp, to->registers, first + n);
+    if (of->bounded && v.kind != Value::Kind::zero) of->zeros = false;
+    v = {.kind = Value::Kind::element, .load = of, .at = at, .n = n};
+  }
+}
+
+void Brought::store(const core::Op& op, int warp) {
+  const auto& issue = *op.as<core::Issue>();
+  const auto* to = argument<SharedAt>(issue, "to");
+  const auto* from = argument<core::Slice>(issue, "from");
+  const core::Shared& s = kernel_[to->shared];
+  const int64_t count = elements_of(issue, s.element), first = number(from->first);
+  const std::size_t rank = to->at.size();
+  if (rank < 2 || count < 1 || s.element != kernel_[from->registers].element)
+    return void(fail("what threads store is not followed"));
+  const bool rows_lie = flatten(s.layout.mode(s.layout.rank() - 2).stride()).front() == 1;
+  BroughtStore out;
+  out.turn[role_.warp.node()] = warp;
+  for (const core::For* f : unrolled_) out.turn[f->counter.node()] = symbol(f->counter);
+  for (int64_t n = 0; n < count && why.empty(); ++n) {
+    const Value& v = slot(warp, from->registers, first + n);
+    if (v.kind != Value::Kind::element)
+      return void(fail("threads store what is no element that they have loaded in the turn"));
+    for (int lane = 0; lane < lanes; ++lane) {
+      symbol(kernel_.at.lane) = lane;
+      BroughtElement e{.row = number(to->at[rank - 2]) + (rows_lie ? n : 0),
+                       .column = number(to->at[rank - 1]) + (rows_lie ? 0 : n),
+                       .load = v.load};
+      for (std::size_t d = 0; d < v.load->offsets.size(); ++d)
+        e.at.push_back((*v.at)[d * lanes + static_cast<std::size_t>(lane)] +
+                       (static_cast<int>(d) == v.load->along ? v.n : 0));
+      out.elements.push_back(std::move(e));
+    }
+  }
+  symbol(kernel_.at.lane) = -1;
+  stores_[&op].push_back(std::move(out));
+}
+
+}  // namespace tessera::check

@@ -1,0 +1,95 @@
+// What the threads of a role bring to shared memory: elements of tensors that they load into
+// registers, and store there as they are.
+//
+// One turn of the loop around the stores is walked, for all turns at once. A slot of registers
+// holds zero, an element that a load of this turn brought, or what is not followed. Of a load each
+// lane has an index of its own; a bounded one keeps what the registers have where its element lies
+// outside of the tensor. That the stores of a turn come before what reads them, the runs prove.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "check/expression.h"
+#include "check/place.h"
+#include "check/runs.h"
+
+namespace tessera::check {
+
+/// A load of registers from a tensor.
+struct BroughtLoad {
+  core::TensorId tensor;
+  int64_t count = 1;                // elements of a lane
+  int along = -1;                   // the dimension along which they lie
+  std::vector<Term> base;           // by dimension: the index at lane 0, warp 0 and counters 0
+  std::vector<Expression> offsets;  // by dimension: from there, of lane, warp and counters
+  bool bounded = false;             // what lies outside of the tensor is left out
+  bool zeros = true;                // and what is left out was zero, wherever it is stored
+};
+
+/// An element in shared memory: its row and column, and what it is of.
+struct BroughtElement {
+  int64_t row = 0, column = 0;
+  const BroughtLoad* load = nullptr;
+  std::vector<int64_t> at;  // by dimension, from the load's base
+};
+
+/// What a store does in one of its warps, at values of the counters around it.
+struct BroughtStore {
+  Known turn;
+  std::vector<BroughtElement> elements;
+};
+
+class Brought {
+ public:
+  Brought(const core::Kernel& kernel, const core::Role& role, const core::For& loop);
+  std::string why;  // what could not be followed
+  [[nodiscard]] const std::vector<BroughtStore>& stores(const core::Op* store) const;
+
+ private:
+  /// A slot of registers, for all lanes of a warp.
+  struct Value {
+    enum class Kind : uint8_t { other, zero, element } kind = Kind::other;
+    BroughtLoad* load = nullptr;
+    std::shared_ptr<const std::vector<int64_t>> at;  // lane + 32 * dimension
+    int64_t n = 0;                                   // of the load's elements
+  };
+
+  void body(const core::Body& b, const std::vector<int>& warps);
+  void branch(const core::If& branch, const std::vector<int>& warps);
+  void forget(const core::Body& b);
+  void compute(const core::Compute& c, int warp);
+  void issue(const core::Op& op, int warp);
+  void load(const core::Op& op, int warp);
+  void store(const core::Op& op, int warp);
+  BroughtLoad* load_of(const core::Op& op);
+  bool conditions(const core::Issue& issue, const core::GlobalAt& at, std::vector<bool>& bounded);
+  bool lies_inside(const BroughtLoad& load, const core::GlobalAt& at,
+                   const std::vector<bool>& bounded);
+  [[nodiscard]] bool known_at(Term t) const;
+  std::optional<int64_t> value(Term t);
+  int64_t number(Term t);
+  int64_t& symbol(Term leaf) { return values_[static_cast<std::size_t>(leaf->symbol->index)]; }
+  Value& slot(int warp, core::RegistersId registers, int64_t at);
+  void lose(core::RegistersId registers);
+  bool fail(std::string reason) {
+    if (why.empty()) why = std::move(reason);
+    return false;
+  }
+
+  const core::Kernel& kernel_;
+  const core::Role& role_;
+  std::vector<const core::For*> unrolled_;  // around the op that is walked
+  Values values_;
+  std::map<const term::Node*, Expression> compiled_;
+  std::map<std::pair<int, int>, std::vector<Value>> registers_;  // by warp and registers
+  std::map<const core::Op*, std::unique_ptr<BroughtLoad>> loads_;
+  std::map<const core::Op*, std::vector<BroughtStore>> stores_;
+};
+
+/// Whether what the op at `reader` reads of a storage was stored by threads of other roles alone.
+bool stored_by_other_roles(const Runs& runs, const std::vector<Place>& all, const Place& reader,
+                           core::SharedId shared);
+
+}  // namespace tessera::check
