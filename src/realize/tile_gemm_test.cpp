@@ -112,6 +112,7 @@ TEST(TileGemm, RowsThatTmaCannotTakeAreLoadedByThreads) {
     EXPECT_TRUE(proof) << problem << " " << to_text(proof.error());
   }
   testing::expect_compiles(*expect_space(problems[0].first).candidates.front().source);
+  EXPECT_FALSE(expect_space(R"({"m":5,"n":33,"k":3})").candidates.empty());
   // Rows that lie across k would be single elements.
   EXPECT_FALSE(space_of(R"({"m":64,"n":63,"k":64,"b_major":"n"})"));
   EXPECT_FALSE(

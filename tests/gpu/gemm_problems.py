@@ -168,6 +168,26 @@ SETS["slices"] = [
     dict(m=512, n=512, k=4096, epilogue="bias_gelu", name="small, long k", **BY_SLICES),
     dict(m=1024, n=1024, k=8192, name="1024, long k", **BY_SLICES),
 ]
+# Rows that begin at no multiple of 16 bytes (kernels/gemm_unaligned.py), beside the only other kernels that take them.
+ANYWHERE = dict(realizers=["tile_gemm", "cutlass_gemm_sm80"], limit=16)
+SETS["unaligned"] = [
+    dict(
+        m=262144, n=256, k=316, epilogue="bias_relu", dtype="float16", precision="fp16", name="NeRF, k 316", **ANYWHERE
+    ),
+    dict(m=262144, n=256, k=60, epilogue="bias_relu", dtype="float16", precision="fp16", name="NeRF, k 60", **ANYWHERE),
+    dict(m=4096, n=4096, k=4092, name="4096 x 4096 x 4092", **ANYWHERE),
+    dict(m=4096, n=4096, k=4094, name="4096 x 4096 x 4094", **ANYWHERE),
+    dict(m=4096, n=4096, k=4095, name="4096 x 4096 x 4095", **ANYWHERE),
+]
+# Verified with them: vectors of 4, 2 and 1, extents that no tile divides, batches.
+UNALIGNED_CHECKS = [
+    dict(m=1000, n=301, k=77, epilogue="bias_gelu"),
+    dict(m=67, n=70, k=134, epilogue="bias_residual"),
+    dict(m=520, n=264, k=140, epilogue="column_scale", out_dtype="float32"),
+    dict(m=264, n=136, k=202, dtype="float16", precision="fp16", epilogue="bias_silu_saved"),
+    dict(m=200, n=301, k=77, batch=3, epilogue="scalar"),
+    dict(m=5, n=33, k=3),
+]
 # Verified with them: all slice counts, extents that no tile or slice divides, all layouts.
 IN_SLICES = dict(limit=16, every_launch=True)
 SLICE_CHECKS = [
@@ -300,6 +320,8 @@ def problems_of(sets: list[str]) -> list[dict]:
         problems += [dict(dict(realizers=WGMMA, check_only=True), **c) for c in WGMMA_CHECKS + ROTARY_CHECKS]
     if "tile" in sets:
         problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in TILE_CHECKS]
+    if "unaligned" in sets:
+        problems += [dict(dict(realizers=["tile_gemm"], limit=16, check_only=True), **c) for c in UNALIGNED_CHECKS]
     if "tile" in sets or "tile_pairs" in sets:
         problems += [dict(dict(realizers=TILE, check_only=True), **c) for c in TILE_PAIR_CHECKS]
     if "tile_fp32" in sets:

@@ -112,7 +112,7 @@ std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const Gemm
   if ((tiles_m % c.cluster_m != 0 && tiles_m < 8) || (tiles_n % c.cluster_n != 0 && tiles_n < 8))
     return "cluster leaves blocks idle";
   const int64_t covered = tiles_m * c.rows * tiles_n * c.columns;
-  const int low = c.split ? 128 : 64, narrow = c.split ? 64 : 32;
+  const int low = c.split ? 128 : 64, narrow = c.split || c.width > 0 ? 64 : 32;
   const bool smallest = (c.rows == low || tiles_m > 1) && (c.columns == narrow || tiles_n > 1);
   if (covered > 2 * p.m * p.n && !smallest) return "tile wastes half its work";
   return std::nullopt;
