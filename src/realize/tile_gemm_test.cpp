@@ -148,7 +148,7 @@ TEST(TileGemm, SaysWhatItLeavesToOthers) {
         R"({"m":512,"n":512,"k":67,"dtype":"float32","precision":"fp32"})",
         R"({"m":260,"n":512,"k":136,"dtype":"float32","precision":"fp32","epilogue":"bias_rotary",
             "rotated":384,"head_dim":64,"positions":65})",
-        R"({"m":64,"n":64,"k":67})",
+        R"({"m":64,"n":63,"k":64,"b_major":"n"})",
         R"({"m":512,"n":512,"k":512,"epilogue":"rotary","rotated":384,"head_dim":8})"}) {
     const auto s = space_of(problem);
     ASSERT_FALSE(s) << problem;
