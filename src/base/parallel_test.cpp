@@ -1,7 +1,9 @@
 #include "base/parallel.h"
 
+#include <chrono>
 #include <gtest/gtest.h>
 #include <stdexcept>
+#include <thread>
 
 namespace tessera {
 namespace {
@@ -22,6 +24,7 @@ TEST(Parallel, WhatACallThrowsIsThrownWhenAllThreadsHaveEnded) {
       --inside;
       throw std::runtime_error("of the third");
     }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
     --inside;
   };
   EXPECT_THROW(in_parallel(100, f), std::runtime_error);

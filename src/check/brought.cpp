@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "check/bounds.h"
 #include "check/formula.h"
 #include "check/reading.h"
-#include "term/query.h"
-#include "term/rules.h"
 
 namespace tessera::check {
 namespace {
@@ -14,19 +13,6 @@ namespace {
 using core::SharedAt;
 
 constexpr int lanes = 32;
-constexpr term::Effort little = {.operations = 1 << 18};  // for one bound
-
-bool same(Term a, Term b) {
-  return a == b || term::simplify(a) == term::simplify(b);
-}
-
-void conjuncts(Term t, std::vector<Term>& out) {  // NOLINT(misc-no-recursion): predicates nest
-  if (t->op == term::Op::logical_and) {
-    for (Term a : t->args) conjuncts(a, out);
-  } else {
-    out.push_back(t);
-  }
-}
 
 int64_t elements_of(const core::Issue& issue, DType element) {
   const int64_t bytes =
@@ -206,13 +192,7 @@ bool Brought::conditions(const core::Issue& issue, const core::GlobalAt& at,
                          std::vector<bool>& bounded) {
   const auto* inside = argument<core::Integers>(issue, "inside");
   if (inside == nullptr) return true;
-  const Term t = inside->values[0];
-  term::Pool& pool = *kernel_.pool;
-  if (t->op != term::Op::select || t->args[1] != pool.constant(1) || t->args[2] != pool.constant(0))
-    return fail("what a load is conditional on is not followed");
-  std::vector<Term> all;
-  conjuncts(t->args[0], all);
-  for (Term c : all) {
+  for (Term c : conditions_of(inside->values[0])) {
     bool is_bound = false;
     for (std::size_t d = 0; d < at.at.size() && c->op == term::Op::less; ++d)
       if (same(c->args[0], at.at[d]) && same(c->args[1], kernel_[at.tensor].extents[d]))
@@ -225,11 +205,10 @@ bool Brought::conditions(const core::Issue& issue, const core::GlobalAt& at,
 }
 
 /// Whether all elements that it loads lie in the tensor.
-bool Brought::lies_inside(const BroughtLoad& load, const core::GlobalAt& at,
-                          const std::vector<bool>& bounded) {
+bool Brought::lies_inside(const BroughtLoad& load, const core::GlobalAt& at) {
   const core::Tensor& tensor = kernel_[at.tensor];
   const auto holds = [&](Term claim) {
-    return term::always(claim, little).proved() ||
+    return term::always(claim, effort_of_a_bound).proved() ||
            fail(fmt::format("it is not known that `{}`, where `{}` is loaded", to_string(claim),
                             tensor.name));
   };
@@ -240,9 +219,10 @@ bool Brought::lies_inside(const BroughtLoad& load, const core::GlobalAt& at,
       return false;
     const bool whole = last == 0 || (index->facts.multiple_of(load.count) &&
                                      extent->facts.multiple_of(load.count));
-    if (bounded[d] && whole) continue;
+    if (load.bounded[d] && whole) continue;
     Term claim = term::less(index + last, extent);
-    if (bounded[d]) claim = term::logical_or(term::logical_not(term::less(index, extent)), claim);
+    if (load.bounded[d])
+      claim = term::logical_or(term::logical_not(term::less(index, extent)), claim);
     if (!holds(claim)) return false;
   }
   return true;
@@ -273,9 +253,8 @@ BroughtLoad* Brought::load_of(const core::Op& op) {
              nullptr;
     out->offsets.emplace_back(off);
   }
-  std::vector<bool> bounded(at->at.size(), false);
-  if (!conditions(issue, *at, bounded) || !lies_inside(*out, *at, bounded)) return nullptr;
-  out->bounded = std::find(bounded.begin(), bounded.end(), true) != bounded.end();
+  out->bounded.assign(at->at.size(), false);
+  if (!conditions(issue, *at, out->bounded) || !lies_inside(*out, *at)) return nullptr;
   return loads_.emplace(&op, std::move(out)).first->second.get();
 }
 
@@ -296,7 +275,7 @@ void Brought::load(const core::Op& op, int warp) {
   const int64_t first = number(to->first);
   for (int64_t n = 0; n < of->count && why.empty(); ++n) {
     Value& v = slot(warp, to->registers, first + n);
-    if (of->bounded && v.kind != Value::Kind::zero) of->zeros = false;
+    if (v.kind != Value::Kind::zero) of->over_zeros = false;
     v = {.kind = Value::Kind::element, .load = of, .at = at, .n = n};
   }
 }

@@ -24,8 +24,8 @@ struct BroughtLoad {
   int along = -1;                   // the dimension along which they lie
   std::vector<Term> base;           // by dimension: the index at lane 0, warp 0 and counters 0
   std::vector<Expression> offsets;  // by dimension: from there, of lane, warp and counters
-  bool bounded = false;             // what lies outside of the tensor is left out
-  bool zeros = true;                // and what is left out was zero, wherever it is stored
+  std::vector<bool> bounded;        // by dimension: what lies beyond the extent is left out
+  bool over_zeros = true;           // the registers held zero, which stays where it is left out
 };
 
 /// An element in shared memory: its row and column, and what it is of.
@@ -65,8 +65,7 @@ class Brought {
   void store(const core::Op& op, int warp);
   BroughtLoad* load_of(const core::Op& op);
   bool conditions(const core::Issue& issue, const core::GlobalAt& at, std::vector<bool>& bounded);
-  bool lies_inside(const BroughtLoad& load, const core::GlobalAt& at,
-                   const std::vector<bool>& bounded);
+  bool lies_inside(const BroughtLoad& load, const core::GlobalAt& at);
   [[nodiscard]] bool known_at(Term t) const;
   std::optional<int64_t> value(Term t);
   int64_t number(Term t);

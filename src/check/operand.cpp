@@ -214,11 +214,12 @@ class Trace {
     const auto [at, fresh] = corners_.try_emplace(e.load);
     Corner& corner = at->second;
     if (fresh) {
-      out_.zeros &= e.load->zeros;
       corner.factor = factor_of(e.load->tensor);
       if (corner.factor < 0) return other(e.load->tensor);
       std::string why = corner_of(from, *e.load, corner);
       if (!why.empty() || !out_.fault.empty()) return why;
+      // What rows beyond the extent hold goes to rows of the result that are not stored.
+      out_.zeros &= e.load->over_zeros || !e.load->bounded[corner.k_dim];
     }
     for (std::size_t d = 0; d < e.at.size(); ++d)
       if (d != corner.k_dim && d != corner.row_dim && e.at[d] != 0)

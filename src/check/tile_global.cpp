@@ -1,38 +1,11 @@
 // Loads of registers from global memory, and stores to it: an address a lane.
 #include <algorithm>
 
+#include "check/bounds.h"
 #include "check/launch.h"
 #include "check/tile.h"
-#include "term/query.h"
-#include "term/rules.h"
 
 namespace tessera::check {
-namespace {
-
-constexpr term::Effort little = {.operations = 1 << 18};  // for one bound
-
-bool same(Term a, Term b) {
-  return a == b || term::simplify(a) == term::simplify(b);
-}
-
-void conjuncts(Term t, std::vector<Term>& out) {  // NOLINT(misc-no-recursion): predicates nest
-  if (t->op == term::Op::logical_and) {
-    for (Term a : t->args) conjuncts(a, out);
-  } else if (t->op != term::Op::truth || t->value == 0) {
-    out.push_back(t);
-  }
-}
-
-/// The predicate that an operand of 1 and 0 stands for.
-Term predicate(Term t) {
-  term::Pool& pool = t.pool();
-  if (t->op == term::Op::select && t->args[1] == pool.constant(1) && t->args[2] == pool.constant(0))
-    return t->args[0];
-  return pool.must(term::Op::not_equal, {t, pool.constant(0)});
-}
-
-}  // namespace
-
 /// Of lane, warp and counters of unrolled loops alone.
 bool Tile::known_at(const Place& p, Term t) const {
   return !term::any_node(t, [&](Term n) {
@@ -95,7 +68,7 @@ void Tile::index_of(const Place& p, const core::GlobalAt& at, Global& out) {
 /// why it is not known.
 bool Tile::holds(const Place& p, Term claim, const std::string& message,
                  const std::string& expected) {
-  if (term::always(claim, little).proved()) return true;
+  if (term::always(claim, effort_of_a_bound).proved()) return true;
   const std::vector<Known> turns = turns_of(p.unrolled);
   for (const Known* turn : {&turns.back(), &turns.front()})
     for (int64_t lane : {31, 0}) {
@@ -118,9 +91,7 @@ bool Tile::conditions(const Place& p, const core::GlobalAt& at, Global& out,
   const auto* inside = argument<core::Integers>(p.issue(), "inside");
   if (inside == nullptr) return true;
   const core::Tensor& tensor = kernel_[at.tensor];
-  std::vector<Term> all;
-  conjuncts(predicate(inside->values[0]), all);
-  for (Term c : all) {
+  for (Term c : conditions_of(inside->values[0])) {
     bool is_bound = false;
     for (std::size_t d = 0; d < at.at.size() && c->op == term::Op::less; ++d)
       if (same(c->args[0], at.at[d]) && same(c->args[1], tensor.extents[d]))
@@ -155,7 +126,8 @@ bool Tile::is_inside(Term extent, int base, Term offset, int64_t last) {
   const int64_t size = axis == Axis::row ? rows_ : columns_;
   // A cluster's tiles are taken together: the last may lie outside unless all of them fill it.
   return of_output && axis != Axis::k && extent->facts.multiple_of(size * kernel_.cluster) &&
-         term::always(term::less(offset + last, kernel_.pool->constant(size)), little).proved();
+         term::always(term::less(offset + last, kernel_.pool->constant(size)), effort_of_a_bound)
+             .proved();
 }
 
 /// An index in words that are short: corners of tiles are long terms.

@@ -140,8 +140,8 @@ int tile_gemm_taken(const TileGemmConfig& c) {
 
 int tile_gemm_registers(const TileGemmConfig& c) {
   constexpr int all = 65536;
-  // Two warpgroups hold what they load (LOADER of the kernel file), or one starts TMA.
-  const int producers = c.width > 0 ? 256 : 128, producer = c.width > 0 ? 112 : 40;
+  // Two warpgroups hold what they load, or one starts TMA.
+  const int producers = c.width > 0 ? 256 : 128, producer = c.width > 0 ? tile_gemm_loader : 40;
   const int consumers = c.turns() * c.warpgroups() * 128, threads = consumers + producers;
   const int launch = std::min(all / threads / 8 * 8, 256);
   return std::min((launch * threads - producers * producer) / consumers / 8 * 8, 256);

@@ -43,6 +43,8 @@ struct TileGemmConfig {
 /// Registers of a consumer's thread that hold its elements of A: of two halves of a slot, 16 of k
 /// each.
 int tile_gemm_taken(const TileGemmConfig& c);
+/// Registers of a thread that loads, of kernels/gemm_unaligned.py: 16 vectors and their addresses.
+inline constexpr int tile_gemm_loader = 112;
 /// Registers of a consumer's thread: what the producers leave.
 int tile_gemm_registers(const TileGemmConfig& c);
 /// Elements of k in a slot of the ring: a row of 128 bytes.

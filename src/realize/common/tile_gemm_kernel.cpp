@@ -228,7 +228,8 @@ Constants unaligned_constants(const GemmProblem& p, const TileGemmConfig& c) {
   all.merge(Constants{{"ELEMENT", element(p.a.dtype)},
                       {"BM", integer(c.rows)},
                       {"BK", integer(c.depth)},
-                      {"WIDTH", integer(c.width)}});
+                      {"WIDTH", integer(c.width)},
+                      {"LOADER", integer(tile_gemm_loader)}});
   return all;
 }
 
