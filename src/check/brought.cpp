@@ -6,6 +6,7 @@
 #include "check/bounds.h"
 #include "check/formula.h"
 #include "check/reading.h"
+#include "core/walk.h"
 
 namespace tessera::check {
 namespace {
@@ -20,6 +21,15 @@ int64_t elements_of(const core::Issue& issue, DType element) {
   return bytes % size_of(element) == 0 ? bytes / size_of(element) : 0;
 }
 
+bool loads_from_tensors(const core::Body& b) {
+  bool any = false;
+  core::for_each_op(b, [&](const core::Op& op) {
+    const auto* issue = op.as<core::Issue>();
+    any |= issue != nullptr && issue->form->name.starts_with("load.global");
+  });
+  return any;
+}
+
 /// Whether the computation puts zero into its result.
 bool makes_zero(const core::Compute& c) {
   Formulas formulas;
@@ -29,15 +39,16 @@ bool makes_zero(const core::Compute& c) {
 
 }  // namespace
 
-bool stored_by_other_roles(const Runs& runs, const std::vector<Place>& all, const Place& reader,
-                           core::SharedId shared) {
+bool brought_by_other_roles(const Runs& runs, const std::vector<Place>& all, const Place& reader,
+                            core::SharedId shared) {
   bool any = false;
   for (const ReadsFrom& r : runs.reads_from) {
     const Place* const from = r.read == reader.op ? place_of(all, r.write) : nullptr;
     if (from == nullptr || from->op->as<core::Issue>() == nullptr) continue;
     const auto* to = argument<SharedAt>(from->issue(), "to");
     if (to == nullptr || to->shared != shared) continue;
-    if (from->role == reader.role || argument<core::MapRef>(from->issue(), "map") != nullptr)
+    if (from->role == reader.role || argument<core::MapRef>(from->issue(), "map") != nullptr ||
+        from->loops.empty() || !loads_from_tensors(from->loops.back()->body))
       return false;
     any = true;
   }

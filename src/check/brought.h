@@ -87,8 +87,9 @@ class Brought {
   std::map<const core::Op*, std::vector<BroughtStore>> stores_;
 };
 
-/// Whether what the op at `reader` reads of a storage was stored by threads of other roles alone.
-bool stored_by_other_roles(const Runs& runs, const std::vector<Place>& all, const Place& reader,
-                           core::SharedId shared);
+/// Whether what the op at `reader` reads of a storage was stored by threads of other roles alone,
+/// which load from tensors in the loop around the store.
+bool brought_by_other_roles(const Runs& runs, const std::vector<Place>& all, const Place& reader,
+                            core::SharedId shared);
 
 }  // namespace tessera::check

@@ -125,7 +125,7 @@ class Tracer {
       return std::nullopt;
     Operand out;
     if (at == nullptr || (stored_by_threads(runs_, places_, p, at->shared) &&
-                          !stored_by_other_roles(runs_, places_, p, at->shared))) {
+                          !brought_by_other_roles(runs_, places_, p, at->shared))) {
       const auto group = static_cast<int>(known.at(p.role->warp.node()) / 4);
       if (const std::string why = made_.operand(p, name, group, out); !why.empty())
         return give_up("k_agreement", why), std::nullopt;
@@ -221,38 +221,56 @@ class Tracer {
     const auto& [a, b] = traced_.at({first.op, 0});
     if (loop.step->facts.constant() != 1)
       return give_up("reduction", "the loop over k leaves out turns");
-    const std::optional<int64_t> per_turn_or = per_turn_of(products, loop, a);
-    if (!per_turn_or) return false;
-    const int64_t per_turn = *per_turn_or;
-    TurnSum turn(per_turn);
-    const auto wrong = [&](const Place& p, const TurnSum::Wrong& w) {
-      return refute("reduction", p, w.message, w.expected, w.found, w.help);
-    };
+    const std::optional<int64_t> per_turn = per_turn_of(products, loop);
+    if (!per_turn) return false;
     for (const Place& p : products) {
       if (p.loops.empty() || p.loops.back() != &loop || p.branches.size() != p.outside ||
           !p.unrolled.empty())
         return give_up("reduction", "products stand in different loops, or under conditions");
       if (!starts(p, loop, &p == &products.front())) return false;
-      const auto& [x, y] = traced_.at({p.op, 0});
-      if (const auto w = turn.add(x, y)) return wrong(p, *w);
     }
-    if (const auto w = turn.missing()) return wrong(first, *w);
+    const Term corner = means_.slices ? a.k_corner : loop.counter * *per_turn;
+    for (int group = 0; 4 * group < first.role->warps; ++group)
+      if (!turn_is_whole(products, group, corner, *per_turn)) return false;
+    return whole(products, loop, *per_turn, a, b);
+  }
+
+  /// The products of a warpgroup sum each element of a turn once.
+  bool turn_is_whole(const Products& products, int group, Term corner, int64_t per_turn) {
+    TurnSum turn(per_turn);
+    const auto wrong = [&](const Place& p, const TurnSum::Wrong& w) {
+      return refute("reduction", p, w.message, w.expected, w.found, w.help,
+                    p.role->first_warp + 4 * group);
+    };
+    for (const Place& p : products) {
+      const auto& [x, y] = traced_.at({p.op, group});
+      const std::optional<int64_t> from = value_of(x.k_corner - corner, {});
+      if (!from) return give_up("reduction", "the products of a turn are of different tiles of k");
+      if (const auto w = turn.add(x, y, *from)) return wrong(p, *w);
+    }
+    if (const auto w = turn.missing()) return wrong(products.front(), *w);
     if (turn.lacks_low()) out_.left_out = "products of low parts";
-    return whole(first, loop, per_turn, a, b);
+    return true;
   }
 
   /// Elements of k of a turn. Of slices the corner is looked into later.
-  std::optional<int64_t> per_turn_of(const Products& products, const core::For& loop,
-                                     const Operand& a) {
+  std::optional<int64_t> per_turn_of(const Products& products, const core::For& loop) {
     if (means_.slices) {
       int64_t steps = 0;
       for (const Place& p : products)
         steps += static_cast<int64_t>(traced_.at({p.op, 0}).first.k.size());
       return steps;
     }
-    const term::Sum corner = term::sum_of(term::simplify(a.k_corner));
-    if (corner.constant == 0 && corner.parts.size() == 1 && corner.parts[0].atom == loop.counter)
-      return corner.parts[0].coefficient;
+    // Several copies may bring a turn's elements: one of them begins where the turn does.
+    const auto begins = [&](const Place& p) {
+      const term::Sum corner = term::sum_of(term::simplify(traced_.at({p.op, 0}).first.k_corner));
+      const bool is =
+          corner.constant == 0 && corner.parts.size() == 1 && corner.parts[0].atom == loop.counter;
+      return is ? std::optional(corner.parts[0].coefficient) : std::nullopt;
+    };
+    for (const Place& p : products)
+      if (const std::optional<int64_t> per_turn = begins(p)) return per_turn;
+    const Operand& a = traced_.at({products.front().op, 0}).first;
     refute("reduction", products.front(),
            "a sum does not begin at k = 0, or does not go on where the last turn ended",
            fmt::format("the corner is a multiple of `{}`", to_string(loop.counter)),
@@ -271,11 +289,12 @@ class Tracer {
   }
 
   /// The loop reaches the end of k; what lies beyond is zero.
-  bool whole(const Place& p, const core::For& loop, int64_t per_turn, const Operand& a,
+  bool whole(const Products& products, const core::For& loop, int64_t per_turn, const Operand& a,
              const Operand& b) {
+    const Place& p = products.front();
     const Term extent =
         kernel_[means_.a.tensor].extents[static_cast<std::size_t>(means_.a.place(Axis::k))];
-    if (means_.slices) return sliced(p, extent, per_turn, a, b) && beyond_is_zero(p, a, b);
+    if (means_.slices) return sliced(p, extent, per_turn, a, b) && beyond_is_zero(products);
     const term::Verdict v = term::always(term::less_equal(extent, loop.upper * per_turn));
     if (v.refuted())
       return refute(
@@ -283,7 +302,7 @@ class Tracer {
           fmt::format("{} <= {} * ({})", to_string(extent), per_turn, to_string(loop.upper)),
           "not at " + term::to_string(v.witness, *kernel_.pool), "round the number of turns up");
     if (!v.proved()) return give_up("reduction", v.reason);
-    return beyond_is_zero(p, a, b);
+    return beyond_is_zero(products);
   }
 
   /// Each element of k is in one slice (slices.h).
@@ -301,11 +320,13 @@ class Tracer {
                   "copied here");
   }
 
-  bool beyond_is_zero(const Place& p, const Operand& a, const Operand& b) {
-    for (const Operand* o : {&a, &b})
-      if (!o->zeros)
+  bool beyond_is_zero(const Products& products) {
+    for (const Place& p : products) {
+      const auto& [a, b] = traced_.at({p.op, 0});
+      if (!a.zeros || !b.zeros)
         return refute("reduction", p, "what lies beyond k is not zero",
                       "a tensor map that fills with zeros", "NaN", "fill with zeros");
+    }
     return true;
   }
 

@@ -4,27 +4,50 @@
 
 #include "check/footprint.h"
 #include "check/made_walk.h"
+#include "check/reading.h"
 
 namespace tessera::check {
 
 using core::SharedAt;
 
-/// What an op reads was stored by ops that name the same slot as it does, in its own turn.
-bool MadeOperands::Walk::sees_stores(const core::Op& op, core::SharedId shared,
-                                     const std::string& slot) {
+/// The walk through the loop that a store stands in: this one, or that of another role which takes
+/// the same turns.
+MadeOperands::Walk* MadeOperands::Walk::walk_at(const Place& store) {
+  if (store.loops.empty() || store.role == nullptr || store.loops.back()->counter != loop_.counter)
+    return fail("a product reads what is stored in another loop"), nullptr;
+  if (store.role == &role_ && store.loops.back() == &loop_) return this;
+  const std::shared_ptr<Walk> other = all_walks_.walk(*store.role, *store.loops.back());
+  if (other == nullptr) return fail("two roles make operands for each other"), nullptr;
+  if (!other->why.empty()) return fail(other->why), nullptr;
+  return other.get();
+}
+
+/// Whose stores an op reads: they name the same slot as it does, in its own turn.
+MadeOperands::Walk* MadeOperands::Walk::maker(const core::Op& op, core::SharedId shared,
+                                              const std::string& slot) {
+  Walk* of = nullptr;
   for (const ReadsFrom& r : runs_.reads_from) {
     if (r.read != &op) continue;
-    const auto* issue = r.write->as<core::Issue>();
-    const auto* to = issue == nullptr ? nullptr : argument<SharedAt>(*issue, "to");
+    const Place* const from = place_of(all_, r.write);
+    const auto* to = from == nullptr || from->op->as<core::Issue>() == nullptr
+                         ? nullptr
+                         : argument<SharedAt>(from->issue(), "to");
     if (to == nullptr || to->shared != shared)
-      return fail("an operand comes from what is not stored to its place"), false;
-    const auto found = stored_to_.find(r.write);
-    if (found == stored_to_.end() || r.turns != 0 || r.reader != r.writer)
-      return fail("a product reads what another turn, role or block has stored"), false;
+      return fail("an operand comes from what is not stored to its place"), nullptr;
+    if (r.turns != 0 || r.reader != r.writer)
+      return fail("a product reads what another turn or block has stored"), nullptr;
+    Walk* const by = walk_at(*from);
+    if (by == nullptr) return nullptr;
+    if (of != nullptr && of != by) return fail("several roles make an operand together"), nullptr;
+    of = by;
+    const auto found = by->stored_to_.find(r.write);
+    if (found == by->stored_to_.end())
+      return fail("a product reads what is stored after it"), nullptr;
     if (found->second != std::set<std::string>{slot})
-      return fail("a product reads what is stored to another slot"), false;
+      return fail("a product reads what is stored to another slot"), nullptr;
   }
-  return true;
+  if (of == nullptr) fail("a product reads what nothing stores");
+  return of;
 }
 
 void MadeOperands::Walk::product(const core::Op& op, int warp) {
@@ -49,7 +72,7 @@ void MadeOperands::Walk::keep_left(const core::Op& op, const core::Slice& a, int
     for (int lane = 0; lane < Elements::lanes; ++lane) {
       const int64_t at = layout(warp % 4 * 32 + lane + arch::Wgmma::threads * s);  // m + 64 k
       m[static_cast<std::size_t>(at % 64 * depth + at / 64)] = {slot(warp, a.registers, first + s),
-                                                                lane, nullptr};
+                                                                lane, this};
     }
 }
 
@@ -57,8 +80,9 @@ void MadeOperands::Walk::keep_right(const core::Op& op, const SharedAt& at, int 
                                     int64_t depth) {
   const std::optional<std::string> where = slot_of(at);
   if (!where) return fail("a product's slot depends on the lane");
-  if (!sees_stores(op, at.shared, *where)) return;
-  const auto& stored = shared_[{at.shared.index, *where}];
+  Walk* const by = maker(op, at.shared, *where);
+  if (by == nullptr) return;
+  const auto& stored = by->shared_[{at.shared.index, *where}];
   Matrix& m = matrices_[{&op, false, warp / 4}];
   const std::size_t rank = at.at.size();
   const int64_t row = number(at.at[rank - 2]), k = number(at.at[rank - 1]);
@@ -77,6 +101,7 @@ const MadeOperands::Walk::Matrix* MadeOperands::Walk::matrix(const core::Op* pro
 
 std::optional<MadeElement> MadeOperands::Walk::element(const Held& held) {
   if (held.value == Formulas::none) return std::nullopt;
+  if (held.walk != this) return held.walk->element(held);
   const std::vector<Id> leaves = formulas_.leaves(held.value);
   if (leaves.empty()) return Element{.other = true};  // a number
   const Elements e = formulas_.elements_of(leaves.front());
@@ -113,6 +138,12 @@ const Operand* MadeOperands::Walk::faulty() const {
 MadeOperands::MadeOperands(const core::Kernel& kernel, const Runs& runs,
                            const std::vector<Place>& all, const Means& means)
     : kernel_(kernel), runs_(runs), all_(all), means_(means) {}
+
+std::shared_ptr<MadeOperands::Walk> MadeOperands::walk(const core::Role& role,
+                                                       const core::For& loop) {
+  if (walks_.try_emplace(&loop).second) walks_[&loop] = std::make_shared<Walk>(*this, role, loop);
+  return walks_[&loop];
+}
 
 namespace {
 
@@ -156,12 +187,11 @@ void MadeOperands::take(const Element& e, std::size_t i, int64_t depth, Operand&
 std::string MadeOperands::operand(const Place& product, std::string_view name, int group,
                                   Operand& out) {
   if (product.loops.empty()) return "a product of made operands stands in no loop";
-  std::shared_ptr<Walk>& walk = walks_[product.loops.back()];
-  if (walk == nullptr)
-    walk =
-        std::make_shared<Walk>(kernel_, runs_, all_, means_, *product.role, *product.loops.back());
-  if (!walk->why.empty()) return walk->why;
-  if (const Operand* const faulty = walk->faulty()) return out = *faulty, "";
+  const std::shared_ptr<Walk> walk = this->walk(*product.role, *product.loops.back());
+  for (const auto& [loop, other] : walks_) {
+    if (!other->why.empty()) return other->why;
+    if (const Operand* const faulty = other->faulty()) return out = *faulty, "";
+  }
   const Walk::Matrix* const m = walk->matrix(product.op, name == "a", group);
   if (m == nullptr) return "a product was not walked";
   const int64_t depth = wgmma_of(product.issue())->k();

@@ -1,10 +1,11 @@
 // Operands of products that threads make: elements that they load from shared memory, take apart,
-// and hold in registers or store to shared memory again.
+// and hold in registers or store to shared memory again. The threads are those that multiply, or
+// those of another role.
 //
-// One turn of the loop over k is walked, for all turns at once. Registers and places of shared
-// memory that were written in the turn hold formulas (formula.h) of elements, by lane; what an
-// element is, its row and its k, is traced as that of an operand is (operand.h). Which stores and
-// copies a read sees, and that they are of the same turn, the runs have proved.
+// One turn of the loop over k is walked, for all turns at once, of each role by itself. Registers
+// and places of shared memory that were written in the turn hold formulas (formula.h) of elements,
+// by lane; what an element is, its row and its k, is traced as that of an operand is (operand.h).
+// Which stores and copies a read sees, and that they are of the same turn, the runs have proved.
 #pragma once
 
 #include <map>
@@ -42,6 +43,8 @@ class MadeOperands {
  private:
   class Walk;
   using Element = MadeElement;
+  /// The walk through a role's loop; nullptr: it is under way.
+  std::shared_ptr<Walk> walk(const core::Role& role, const core::For& loop);
   static void begin(const Element& e, std::size_t size, int64_t depth, Operand& out);
   static void take(const Element& e, std::size_t i, int64_t depth, Operand& out);
 

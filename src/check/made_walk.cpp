@@ -33,14 +33,18 @@ bool stored_by_threads(const Runs& runs, const std::vector<Place>& all, const Pl
   });
 }
 
-MadeOperands::Walk::Walk(const core::Kernel& kernel, const Runs& runs,
-                         const std::vector<Place>& all, const Means& means, const core::Role& role,
-                         const core::For& loop)
-    : kernel_(kernel), runs_(runs), all_(all), means_(means), role_(role) {
-  for (const Place& p : all) places_.emplace(p.op, &p);
+MadeOperands::Walk::Walk(MadeOperands& all_walks, const core::Role& role, const core::For& loop)
+    : all_walks_(all_walks),
+      kernel_(all_walks.kernel_),
+      runs_(all_walks.runs_),
+      all_(all_walks.all_),
+      means_(all_walks.means_),
+      role_(role),
+      loop_(loop) {
+  for (const Place& p : all_) places_.emplace(p.op, &p);
   values_.assign(4096, -1);
   registers_.assign(static_cast<std::size_t>(role.warps),
-                    std::vector<std::vector<Id>>(kernel.registers.size()));
+                    std::vector<std::vector<Id>>(kernel_.registers.size()));
   std::vector<int> warps;
   for (int w = 0; w < role.warps; ++w) warps.push_back(w);
   body(loop.body, warps);
@@ -281,7 +285,7 @@ void MadeOperands::Walk::store(const core::Op& op, int warp) {
     for (int64_t n = 0; n < count; ++n) {
       const int64_t row = number(at->at[rank - 2]) + (rows_lie ? n : 0);
       const int64_t k = number(at->at[rank - 1]) + (rows_lie ? 0 : n);
-      const Held held{slot(warp, from->registers, first + n), lane, &op};
+      const Held held{slot(warp, from->registers, first + n), lane, this};
       if (!matrix.try_emplace({row, k}, held).second)
         fail("threads store twice to one place in a turn");
     }

@@ -11,8 +11,7 @@ namespace tessera::check {
 
 class MadeOperands::Walk {
  public:
-  Walk(const core::Kernel& kernel, const Runs& runs, const std::vector<Place>& all,
-       const Means& means, const core::Role& role, const core::For& loop);
+  Walk(MadeOperands& all_walks, const core::Role& role, const core::For& loop);
 
   std::string why;  // what could not be decided of the turn
 
@@ -21,7 +20,7 @@ class MadeOperands::Walk {
   struct Held {
     Id value = Formulas::none;
     int lane = 0;
-    const core::Op* store = nullptr;
+    Walk* walk = nullptr;  // whose formula it is
   };
   /// [row * steps + step]
   using Matrix = std::vector<Held>;
@@ -44,7 +43,8 @@ class MadeOperands::Walk {
   void keep_left(const core::Op& op, const core::Slice& a, int warp, int64_t depth);
   void keep_right(const core::Op& op, const core::SharedAt& at, int warp, int64_t rows,
                   int64_t depth);
-  bool sees_stores(const core::Op& op, core::SharedId shared, const std::string& slot);
+  Walk* maker(const core::Op& op, core::SharedId shared, const std::string& slot);
+  Walk* walk_at(const Place& store);
 
   /// The slot of a ring that a reference names, as a text that other references to it have too;
   /// nothing where it depends on the lane.
@@ -59,11 +59,13 @@ class MadeOperands::Walk {
     if (why.empty()) why = std::move(reason);
   }
 
+  MadeOperands& all_walks_;
   const core::Kernel& kernel_;
   const Runs& runs_;
   const std::vector<Place>& all_;
   const Means& means_;
   const core::Role& role_;
+  const core::For& loop_;
   std::unordered_map<const core::Op*, const Place*> places_;
   std::unordered_map<const term::Node*, Expression> compiled_;
   Values values_;

@@ -17,12 +17,13 @@ bool has(Part p, int low) {
 
 }  // namespace
 
-std::optional<TurnSum::Wrong> TurnSum::add(const Operand& a, const Operand& b) {
+std::optional<TurnSum::Wrong> TurnSum::add(const Operand& a, const Operand& b, int64_t from) {
   const bool whole = a.part == Part::whole && b.part == Part::whole;
   parts_ |= !whole;
-  for (int64_t k : a.k)
+  for (const int64_t step : a.k)
     for (int which = 0; which < 4; ++which) {
       if (!has(a.part, which % 2) || !has(b.part, which / 2)) continue;
+      const int64_t k = from + step;
       const bool there = k >= 0 && k < static_cast<int64_t>(times_.size());
       if (there && times_[static_cast<std::size_t>(k)][static_cast<std::size_t>(which)]++ == 0)
         continue;

@@ -19,8 +19,9 @@ class TurnSum {
   struct Wrong {
     std::string message, expected, found, help;
   };
-  /// Adds what one product multiplies; the answer is what is wrong with it.
-  std::optional<Wrong> add(const Operand& a, const Operand& b);
+  /// Adds what one product multiplies, whose k corner is `from` beyond the turn's; the answer is
+  /// what is wrong with it.
+  std::optional<Wrong> add(const Operand& a, const Operand& b, int64_t from);
   /// What is missing when all products have been added.
   [[nodiscard]] std::optional<Wrong> missing() const;
   /// Whether products of low parts are left out.
