@@ -3,10 +3,10 @@
 An element is x = high + low: `high` is the nearest number of 11 bits, `low` the rest, whose first 11 bits the tensor
 cores see. So x y is high high' + high low' + low high', and what is left out, low low', is at most 2^-22 of it.
 
-One warpgroup loads tiles of A and B by TMA into a ring of STAGES slots of 32 along k. Two others make 64 rows each.
-A slot has two halves, and while the tensor cores multiply one, the threads take the next apart. Of A each has in
-registers what its own products take. B is read from shared memory by both warpgroups: each takes half of it apart, and
-writes the parts side by side. There are places for four halves, so that nobody waits for the other's products.
+One warpgroup loads tiles of A and B by TMA into a ring of STAGES slots of 32 along k. Another takes B apart, and writes
+the high parts and the low parts side by side. Two others make 64 rows each: they read B's parts from shared memory, and of
+A each takes apart in registers what its own products take. A slot has two halves of 16 along k, and while the tensor cores
+multiply one, the threads are at the next.
 
 The tensor cores cut what they add up, 48 times in 128 of k, which makes a sum of positive products 1e-6 too low. So
 they sum PROMOTE slots at a time, and float32 registers add up these sums.
@@ -70,8 +70,8 @@ def gemm(
         out,
     ],
     RESULT: const = f32,
-    BN: const = 128,  # columns of a tile: a multiple of 32, 64 to 160
-    STAGES: const = 4,  # slots of the ring
+    BN: const = 128,  # columns of a tile: a multiple of 32, 64 to 128
+    STAGES: const = 3,  # slots of the ring
     GROUP: const = 8,  # tiles of rows that are taken side by side, for the cache
     BATCHES: const = 0,  # 1: C has L matrices; 0: it is one
     A_BATCHES: const = 0,  # 1: A has one for each batch; 0: one for all
@@ -85,20 +85,27 @@ def gemm(
     C_MULTIPLE: const = 4,  # of C's strides
     PART: const = 32,  # columns that leave at a time
     PROMOTE: const = 4,  # slots that the tensor cores sum before float32 takes over
+    DIVIDER: const = 72,  # registers of a thread that takes B apart
     epilogue: fn = plain,
 ):
     assert BATCHES == 1 or A_BATCHES + B_BATCHES == 0, "C has a matrix for each batch"
-    assert BN % 32 == 0 and BN % PART == 0 and BN <= 160, "a thread has no registers for wider tiles"
+    assert BN % 32 == 0 and BN % PART == 0 and BN <= 128, "a thread has no registers for wider tiles"
     assert PROMOTE > 0, "float32 adds up what the tensor cores sum"
 
     a = shared(f32, [STAGES, 128, 32], swizzle=128, contiguous=1 if A_ORDER == 2 else 2)
     # Threads read columns of B as they lie, row after row, and take a row's neighbours from different banks.
     b = shared(f32, [STAGES, BN, 32], swizzle=0 if B_ORDER == 2 else 128, contiguous=1 if B_ORDER == 2 else 2)
-    # B's parts: halves of two slots, in each row the high parts and behind them the low ones.
-    taken_apart = shared(f32, [2, 2, BN, 32], swizzle=128)
+    # B's parts: of each half of a slot, in each row the high parts and behind them the low ones.
+    taken_apart = shared(f32, [STAGES, 2, BN, 32], swizzle=128)
     high, low = part(0, 16), part(1, 16)
     full = barrier(STAGES, arrivals=1)  # the producer's, with the bytes that it loads
-    empty = barrier(STAGES, arrivals=8, starts_complete=True)  # one of each consumer warp
+    empty = barrier(STAGES, arrivals=12, starts_complete=True)  # one of each warp that reads what is loaded
+    # Of each half of a slot: one of each warp that takes B apart, and one of each consumer warp.
+    made = [barrier(STAGES, arrivals=4), barrier(STAGES, arrivals=4)]
+    used = [
+        barrier(STAGES, arrivals=8, starts_complete=True),
+        barrier(STAGES, arrivals=8, starts_complete=True),
+    ]
     steps = ring(K, 32, STAGES)
     work = tiles(L if BATCHES == 1 else 1, 1, M, 128, N, BN, group=GROUP, even=True)
 
@@ -113,6 +120,17 @@ def gemm(
                 tma.load(A[batch.index, m, k], a[k], full[k])
                 tma.load(B[batch.index, n, k], b[k], full[k])
 
+    with role("divider", warpgroups=1, registers=DIVIDER):
+        for batch, m, n in work:
+            for k in steps:
+                full[k].wait()
+                for h in static_range(2):
+                    used[h][k].wait()
+                    take_apart(b[k, :, part(h, 16)], taken_apart[k, h][:, high], taken_apart[k, h][:, low])
+                    fence.async_shared()
+                    made[h][k].arrive()
+                empty[k].arrive()
+
     with role("consumer", warpgroups=2, registers="rest"):
         sums = registers(f32, [128, BN], layout="wgmma")
         total = registers(f32, [128, BN], layout="wgmma")
@@ -124,37 +142,32 @@ def gemm(
             for k in steps:
                 full[k].wait()
                 for h in static_range(2):
-                    half = part(h, 16)
-                    parts_of_b = taken_apart[k.count % 2, h]
-                    for rows in shares(BN):
-                        take_apart(b[k, rows, half], parts_of_b[rows, high], parts_of_b[rows, low])
-                    x = load(a[k, :, half], like=a_high[h])
-                    wgmma.wait(1)  # the products of two halves ago are complete: their registers are free
+                    x = load(a[k, :, part(h, 16)], like=a_high[h])
+                    wgmma.wait(1)  # the products of two halves ago are complete: their operands are free
+                    if k.index > 0:
+                        used[h][k - 1].arrive()
                     a_high[h][:] = round_tf32_finite(x)
                     a_low[h][:] = x - a_high[h]
                     begins = k.first or k.count % PROMOTE == 0 if h == 0 else False
                     if h == 0 and k.index > 0 and k.count % PROMOTE == 0:
                         wgmma.wait(0)
                         total[:] = total + sums
-                    fence.async_shared()
-                    sync()  # both warpgroups' parts of B are there
                     if h == 1:
+                        fence.async_shared()  # a's slot is TMA's again
                         empty[k].arrive()
+                    made[h][k].wait()
+                    parts_of_b = taken_apart[k, h]
                     wgmma.fence()
                     wgmma(a_low[h], parts_of_b[:, high].T, sums, start=begins)
                     wgmma(a_high[h], parts_of_b[:, low].T, sums)
                     wgmma(a_high[h], parts_of_b[:, high].T, sums)
                     wgmma.commit()
             wgmma.wait(0)
+            for h in static_range(2):
+                used[h][steps.last].arrive()
             total[:] = total + sums
             for c in parts(BN, PART):
                 store(epilogue(total[:, c], batch, m, n[c]), C[batch.index, m, n[c]])
-
-
-def shares(columns):
-    """Rows of B that threads take apart together: 16 bytes at a time, and 32 that are left over in smaller vectors."""
-    odd = [part(0, columns - 32), part((columns - 32) // 32, 32)]
-    return [part(0, columns)] if columns % 64 == 0 else odd
 
 
 def take_apart(matrix, to_high, to_low):

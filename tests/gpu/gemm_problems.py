@@ -169,7 +169,7 @@ SETS["slices"] = [
     dict(m=1024, n=1024, k=8192, name="1024, long k", **BY_SLICES),
 ]
 # Rows that begin at no multiple of 16 bytes (kernels/gemm_unaligned.py), beside the only other kernels that take them.
-ANYWHERE = dict(realizers=["tile_gemm", "cutlass_gemm_sm80"], limit=16)
+ANYWHERE = dict(realizers=["tile_gemm", "cutlass_gemm_sm80"], limit=9)
 SETS["unaligned"] = [
     dict(
         m=262144, n=256, k=316, epilogue="bias_relu", dtype="float16", precision="fp16", name="NeRF, k 316", **ANYWHERE

@@ -15,8 +15,8 @@ namespace tessera::realize {
 enum class Schedule : uint8_t { cooperative, pingpong };
 enum class Scheduler : uint8_t { persistent, stream_k };
 /// CUTLASS' own, or ours at fp32 accuracy: operands split in two tf32 parts by a pass before, or on
-/// the way, both into shared memory or A into registers.
-enum class Mainloop : uint8_t { stock, split_packed, split_inline, split_registers };
+/// the way, both into shared memory or A into registers; with warps that split B alone (divided).
+enum class Mainloop : uint8_t { stock, split_packed, split_inline, split_registers, split_divided };
 
 struct Sm90Config {
   int tile_m = 128, tile_n = 128, tile_k = 64;

@@ -13,12 +13,11 @@ namespace {
 constexpr int row_bytes = 128;  // of an operand's tile: one swizzle's width
 constexpr int least_stages = 3;
 constexpr int store_buffers = 2;  // a consumer warpgroup
-constexpr int split_halves = 4;   // of slots, of which both parts of B have a place
 
 /// What kernels/gemm_fp32.py makes: tiles of 128 rows.
 TileGemmSpace split_configs(const GemmProblem& p, const arch::Arch& arch) {
   TileGemmSpace space;
-  for (const int columns : {64, 96, 128, 160})
+  for (const int columns : {64, 96, 128})
     for (const int group : {4, 8, 16}) {
       TileGemmConfig c{.columns = columns,
                        .group = group,
@@ -31,7 +30,7 @@ TileGemmSpace split_configs(const GemmProblem& p, const arch::Arch& arch) {
         continue;
       }
       Sm90Config model = tile_gemm_model(c, p);
-      model.mainloop = Mainloop::split_registers;
+      model.mainloop = Mainloop::split_divided;
       // Tiles of rows side by side share B in the cache; which number is best is not known.
       const double other = group == 8 ? 1.0 : 1.01;
       space.configs.emplace_back(c, other * predict_split_ms(model, p, arch));
@@ -128,7 +127,7 @@ Json TileGemmConfig::to_json(const GemmProblem& p) const {
             {"scheduler", "persistent"},
             {"group", group}};
   if (promote > 0) j["promote"] = promote;
-  if (split) j["mainloop"] = "split_registers";
+  if (split) j["mainloop"] = "split_divided";
   if (through_registers) j["mainloop"] = "registers";
   if (width > 0) j["mainloop"] = "threads", j["width"] = width;
   return j;
@@ -140,8 +139,12 @@ int tile_gemm_taken(const TileGemmConfig& c) {
 
 int tile_gemm_registers(const TileGemmConfig& c) {
   constexpr int all = 65536;
-  // Two warpgroups hold what they load, or one starts TMA.
-  const int producers = c.width > 0 ? 256 : 128, producer = c.width > 0 ? tile_gemm_loader : 40;
+  // Two warpgroups hold what they load; or one starts TMA, and another may take B apart.
+  constexpr int starter = 40;
+  const int producers = c.width > 0 || c.split ? 256 : 128;
+  const int producer = c.width > 0 ? tile_gemm_loader
+                       : c.split   ? (starter + tile_gemm_divider) / 2
+                                   : starter;
   const int consumers = c.turns() * c.warpgroups() * 128, threads = consumers + producers;
   const int launch = std::min(all / threads / 8 * 8, 256);
   return std::min((launch * threads - producers * producer) / consumers / 8 * 8, 256);
@@ -182,9 +185,9 @@ int tile_gemm_stages(const TileGemmConfig& c, const GemmProblem& p, int64_t shar
                                   : int64_t{store_buffers} * c.turns() * c.warpgroups() * 64 *
                                         tile_gemm_part(c, p) * size_of(p.outputs.front().dtype);
   const int64_t row = c.width > 0 ? int64_t{c.depth} * size_of(p.a.dtype) : row_bytes;
-  const int64_t stage = row * (c.rows + c.columns);
-  const int64_t parts = c.split ? int64_t{split_halves} * row_bytes * c.columns : 0;
-  return static_cast<int>(std::min((shared_bytes - stores - parts - barriers) / stage, most));
+  // Both parts of B have places beside it.
+  const int64_t stage = row * (c.rows + (c.split ? 3 : 1) * c.columns);
+  return static_cast<int>(std::min((shared_bytes - stores - barriers) / stage, most));
 }
 
 bool tile_gemm_stores_by_tma(const GemmProblem& p) {

@@ -45,6 +45,8 @@ struct TileGemmConfig {
 int tile_gemm_taken(const TileGemmConfig& c);
 /// Registers of a thread that loads, of kernels/gemm_unaligned.py: 16 vectors and their addresses.
 inline constexpr int tile_gemm_loader = 112;
+/// Registers of a thread that takes B apart, of kernels/gemm_fp32.py.
+inline constexpr int tile_gemm_divider = 72;
 /// Registers of a consumer's thread: what the producers leave.
 int tile_gemm_registers(const TileGemmConfig& c);
 /// Elements of k in a slot of the ring: a row of 128 bytes.

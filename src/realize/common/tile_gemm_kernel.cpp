@@ -207,6 +207,7 @@ Constants split_constants(const GemmProblem& p, const TileGemmConfig& c) {
   Constants all = common_constants(p, c);
   all.merge(
       Constants{{"A_ORDER", order(p.a)}, {"B_ORDER", order(p.b)}, {"PROMOTE", integer(c.promote)}});
+  if (c.split) all["DIVIDER"] = integer(tile_gemm_divider);
   return all;
 }
 
