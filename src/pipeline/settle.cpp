@@ -60,24 +60,31 @@ bool memory_fits(const Way& w, const Best& best, int64_t resident_bytes) {
   return w.peak_bytes <= allowed_bytes(best.peak_bytes, resident_bytes);
 }
 
-bool fast_enough(const Speed& speed) {
-  return speed.worse >= least || (speed.worse >= promised && speed.mean >= clear_win);
+/// Of two ways' times, beside each other.
+double noise_beside(const Way& w, const Best& best) {
+  return std::min(most_noise, std::max(best.noise, noise_of(w)));
+}
+
+bool fast_enough(const Way& w, const Best& best) {
+  const Speed speed = speed_of(w, best);
+  const double unsure = noise_beside(w, best) / 2;
+  return speed.worse >= least ||
+         (speed.worse + unsure >= promised && speed.mean >= clear_win + unsure);
 }
 
 bool gains(const Way& w, const Best& best) {
-  const double noise = std::min(most_noise, std::max(best.noise, noise_of(w)));
-  return speed_of(w, best).mean >= std::max(least_win, 1 + noise);
+  return speed_of(w, best).mean >= std::max(least_win, 1 + noise_beside(w, best));
 }
 
 /// Which bound a way misses; "" when it keeps both.
 std::string missed(const Way& w, const Best& best, int64_t resident_bytes) {
-  const Speed speed = speed_of(w, best);
   if (!memory_fits(w, best, resident_bytes)) {
     return fmt::format("needs {:.1f} MB of memory, PyTorch {:.1f} MB",
                        static_cast<double>(w.peak_bytes + resident_bytes) * 1e-6,
                        static_cast<double>(best.peak_bytes + resident_bytes) * 1e-6);
   }
-  if (!fast_enough(speed)) return fmt::format("is at {:.3f} of PyTorch's best way", speed.worse);
+  if (!fast_enough(w, best))
+    return fmt::format("is at {:.3f} of PyTorch's best way", speed_of(w, best).worse);
   return "";
 }
 
@@ -124,7 +131,7 @@ int choose(const std::vector<Way>& ways, const Best& best, int64_t resident_byte
     chosen = most(ways, [&](const Way& w) { return w.plan && keeps_both(w) ? mean(w) : 0; });
   if (chosen < 0) {
     chosen = most(ways, [&](const Way& w) {
-      const bool counts = !w.plan && fast_enough(speed_of(w, best));
+      const bool counts = !w.plan && fast_enough(w, best);
       return counts ? 1.0 / static_cast<double>(w.peak_bytes + 1) : 0;
     });
   }

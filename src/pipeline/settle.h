@@ -41,8 +41,9 @@ struct Decision {
 
 /// The way that is handed over. Time comes first, memory among those that are fast enough. A way is
 /// fast enough where it is at `least` or more of PyTorch's better way in each measure, or at
-/// `promised` with a gain of `clear_win` in the geometric mean; it fits where with `resident_bytes`
-/// it needs at most `most_memory` of Inductor's memory (eager's where Inductor cannot run).
+/// `promised` with a gain of `clear_win` in the geometric mean, where half of the clock's noise is
+/// granted in the one and asked for in the other; it fits where with `resident_bytes` it needs at
+/// most `most_memory` of Inductor's memory (eager's where Inductor cannot run).
 ///   1. of the plans that are fast enough, fit, and gain more than the clock's noise, the fastest;
 ///   2. of PyTorch's ways that are fast enough and fit, the nearest to the better one in both
 ///      measures; eager among equals, for it compiles nothing;

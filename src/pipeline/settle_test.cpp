@@ -57,6 +57,19 @@ TEST(Settle, ASmallMissWithAClearGainIsTheClocks) {
   EXPECT_EQ(way_of(1.03, 0.80), 0);   // less than was promised
 }
 
+/// Calls of 0.2 ms and more of host time scatter by a tenth back to back.
+TEST(Settle, AMissWithinTheNoiseWithAGainBeyondItIsTheClocks) {
+  auto ours = plan_way(0.80, 1.024);
+  EXPECT_EQ(decide({torch_way("inductor", 1, 1), ours}, 0).way, 0);
+  ours.back_ci95 = 0.13;
+  EXPECT_EQ(decide({torch_way("inductor", 1, 1), ours}, 0).way, 1);
+  ours.back_ms = 1.06;
+  EXPECT_EQ(decide({torch_way("inductor", 1, 1), ours}, 0).way, 0);  // more than the clock is off
+  ours.back_ms = 1.024;
+  ours.call_ms = 0.94;
+  EXPECT_EQ(decide({torch_way("inductor", 1, 1), ours}, 0).way, 0);  // a gain of 2 % in the mean
+}
+
 TEST(Settle, AGainWithinTheNoiseIsNone) {
   auto ours = plan_way(0.98, 0.98);
   EXPECT_EQ(decide({torch_way("inductor", 1, 1), ours}, 0).way, 1);

@@ -43,8 +43,14 @@ TileGemmSpace split_configs(const GemmProblem& p, const arch::Arch& arch) {
 TileGemmSpace unaligned_configs(const GemmProblem& p, const arch::Arch& arch) {
   TileGemmSpace space;
   const int width = tile_gemm_width(p);
-  // Loads and stores of threads beside what TMA does alone: a guess, no time is known.
-  const double share = 1 + 2.0 / width;
+  // What all threads of an H200 load and store, beside what a product by TMA takes: fitted to
+  // three widths at 4096^3 and to 262144 x 256 x 316, within 10 % (bench/notes.md).
+  constexpr double vectors_per_ms = 0.95e9;
+  const auto loads_of = [&](const TileGemmConfig& c) {
+    const double tiles =
+        static_cast<double>(ceil_div(p.m, c.rows) * ceil_div(p.n, c.columns) * p.l);
+    return tiles * static_cast<double>(p.k) * (c.rows + c.columns) / width;
+  };
   for (const int rows : {64, 128})
     for (const int columns : {64, 128, 192})
       for (const int vectors : {8, 16}) {
@@ -59,7 +65,8 @@ TileGemmSpace unaligned_configs(const GemmProblem& p, const arch::Arch& arch) {
           ++space.pruned[*reason];
           continue;
         }
-        space.configs.emplace_back(c, share * predict_ms(tile_gemm_model(c, p), p, arch));
+        space.configs.emplace_back(
+            c, predict_ms(tile_gemm_model(c, p), p, arch) + loads_of(c) / vectors_per_ms);
       }
   return space;
 }
