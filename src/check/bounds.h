@@ -1,8 +1,13 @@
-// What a bounded access of registers is conditional on.
+// What a bounded access of registers is conditional on, and whether what it touches lies in its
+// tensor.
 #pragma once
 
+#include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "check/place.h"
 #include "term/query.h"
 #include "term/rules.h"
 
@@ -32,5 +37,22 @@ inline std::vector<term::Term> conditions_of(term::Term inside) {
   }
   return out;
 }
+
+/// An access of registers in global memory, by a lane: so many elements that lie side by side along
+/// a dimension (-1: none has them so), and of which dimensions it leaves out what lies beyond.
+struct Reach {
+  const core::GlobalAt* at = nullptr;
+  int64_t count = 1;
+  int along = -1;
+  std::vector<bool> bounded;
+};
+
+/// What is not known of the access for all launches, that an index is at least 0 or below its
+/// extent; nothing where all elements lie in the tensor.
+std::optional<term::Term> unproved_bound(const core::Kernel& kernel, const Reach& r);
+/// The first access by threads, of those that are not in `followed`, of which that is not known, as
+/// a text; "" where there is none.
+std::string open_bound(const core::Kernel& kernel, const std::vector<Place>& all,
+                       const std::set<const core::Op*>& followed);
 
 }  // namespace tessera::check

@@ -217,26 +217,9 @@ bool Brought::conditions(const core::Issue& issue, const core::GlobalAt& at,
 
 /// Whether all elements that it loads lie in the tensor.
 bool Brought::lies_inside(const BroughtLoad& load, const core::GlobalAt& at) {
-  const core::Tensor& tensor = kernel_[at.tensor];
-  const auto holds = [&](Term claim) {
-    return term::always(claim, effort_of_a_bound).proved() ||
-           fail(fmt::format("it is not known that `{}`, where `{}` is loaded", to_string(claim),
-                            tensor.name));
-  };
-  for (std::size_t d = 0; d < at.at.size(); ++d) {
-    const Term index = at.at[d], extent = tensor.extents[d];
-    const int64_t last = static_cast<int>(d) == load.along ? load.count - 1 : 0;
-    if (!index->facts.at_least(0) && !holds(term::less_equal(kernel_.pool->constant(0), index)))
-      return false;
-    const bool whole = last == 0 || (index->facts.multiple_of(load.count) &&
-                                     extent->facts.multiple_of(load.count));
-    if (load.bounded[d] && whole) continue;
-    Term claim = term::less(index + last, extent);
-    if (load.bounded[d])
-      claim = term::logical_or(term::logical_not(term::less(index, extent)), claim);
-    if (!holds(claim)) return false;
-  }
-  return true;
+  const auto open = unproved_bound(kernel_, {&at, load.count, load.along, load.bounded});
+  return !open || fail(fmt::format("it is not known that `{}`, where `{}` is loaded",
+                                   to_string(*open), kernel_[at.tensor].name));
 }
 
 BroughtLoad* Brought::load_of(const core::Op& op) {

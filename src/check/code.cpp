@@ -9,6 +9,7 @@
 #include "check/place.h"
 #include "core/operand.h"
 #include "core/walk.h"
+#include "term/rules.h"
 
 namespace tessera::check {
 namespace {
@@ -237,7 +238,8 @@ class Compiler {
   /// knows.
   [[nodiscard]] bool masks(const core::If& branch) {
     return branch.otherwise.empty() && only_masks(branch.body) &&
-           !sizes_.of_sizes(sizes_.rewrite(branch.condition)) &&
+           // As walks of a tile see it: what simplifies away is no part of it.
+           !sizes_.of_sizes(sizes_.rewrite(term::simplify(branch.condition))) &&
            !term::any_node(branch.condition, [&](Term n) { return n == kernel_.at.lane; });
   }
 

@@ -16,13 +16,24 @@ class Fit {
   /// Whether the tensor has all of these elements; with `exactly` it has to have no others.
   [[nodiscard]] bool has(const ElementAt& e, bool exactly) const {
     for (std::size_t d = 0; d < e.at.size(); ++d) {
-      if (e.at[d].axis == Axis::k) continue;  // of a sum of elements: its loop is held to it
+      // Of a sum of elements the loop is held to k, and a free index to the tensor.
+      if (e.at[d].axis == Axis::k || e.at[d].axis == Axis::free) continue;
       const Term extent = kernel_[e.tensor].extents[d], needed = extent_of(e.at[d]);
       if (!needed) return false;
       if (term::simplify(needed) == term::simplify(extent)) continue;
       if (exactly || !term::always(term::less_equal(needed, extent)).proved()) return false;
     }
     return true;
+  }
+
+  /// Whether both have the same extents of k.
+  [[nodiscard]] bool sums_alike(const ElementAt& x, const ElementAt& y) const {
+    const auto extent = [&](const ElementAt& e) {
+      const int d = e.place(Axis::k);
+      return d < 0 ? Term()
+                   : term::simplify(kernel_[e.tensor].extents[static_cast<std::size_t>(d)]);
+    };
+    return extent(x) && extent(x) == extent(y);
   }
 
  private:
@@ -54,7 +65,11 @@ std::string misfit(const core::Kernel& kernel, const Means& means) {
       for (const Read& r : p.reads)
         if (r.factor < 0 && !fit.has(r.element, false)) return other(r.element);
   }
-  if (!means.multiplies() && !fit.has(means.a, true)) return other(means.a);
+  if (!means.multiplies()) return fit.has(means.a, true) ? "" : other(means.a);
+  std::vector<const ElementAt*> factors = {&means.a};
+  for (const ElementAt& b : means.b) factors.push_back(&b);
+  for (const ElementAt* f : factors)
+    if (!fit.has(*f, false) || !fit.sums_alike(*f, means.a)) return other(*f);
   return "";
 }
 

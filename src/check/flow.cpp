@@ -5,6 +5,7 @@
 
 #include "check/added.h"
 #include "check/attend.h"
+#include "check/bounds.h"
 #include "check/brought.h"
 #include "check/extents.h"
 #include "check/footprint.h"
@@ -12,6 +13,7 @@
 #include "check/made.h"
 #include "check/operand.h"
 #include "check/place.h"
+#include "check/products.h"
 #include "check/promoted.h"
 #include "check/raster.h"
 #include "check/reading.h"
@@ -26,9 +28,6 @@ namespace tessera::check {
 namespace {
 
 using core::SharedAt;
-
-/// Those of a role that have the same accumulators.
-using Products = std::vector<Place>;
 
 class Tracer {
  public:
@@ -45,7 +44,8 @@ class Tracer {
     for (const Place& p : products_)
       if (!agree(p)) return std::move(out_);
     for (const Place& p : products_)
-      if (!belongs(p)) return std::move(out_);
+      if (std::string open = add_product(p, roles_); !open.empty())
+        return give_up("reduction", std::move(open)), std::move(out_);
     for (const std::vector<Products>& role : roles_)
       for (const Products& p : role)
         if (!sums(p)) return std::move(out_);
@@ -84,7 +84,9 @@ class Tracer {
       const Place* const q = place_of(places_, r.write);
       if (q == nullptr || q->op->as<core::Issue>() == nullptr) continue;
       const auto* to = argument<SharedAt>(q->issue(), "to");
-      if (to == nullptr || to->shared != shared) continue;
+      if (to == nullptr)
+        give_up("k_agreement", "an operand comes from what is no copy to its place");
+      if (to == nullptr || to->shared != shared) continue;  // the other operand's
       if (r.turns != 0) give_up("k_agreement", "a product reads what another turn copied");
       if (r.reader != r.writer && argument<core::Integers>(q->issue(), "blocks") == nullptr)
         give_up("k_agreement", "a product reads what another block copied");
@@ -192,34 +194,13 @@ class Tracer {
     return true;
   }
 
-  /// Adds a product to those of its role that have the same accumulators.
-  bool belongs(const Place& p) {
-    if (roles_.empty() || roles_.back().front().front().role != p.role) roles_.emplace_back();
-    std::vector<Products>& role = roles_.back();
-    const auto* d = argument<core::Slice>(p.issue(), "d");
-    for (Products& others : role) {
-      const Place& other = others.front();
-      const auto* e = argument<core::Slice>(other.issue(), "d");
-      if (e->registers != d->registers) continue;
-      if (e->first != d->first)
-        return give_up("reduction", "products have different parts of registers as accumulators");
-      others.push_back(p);
-      return true;
-    }
-    if (!role.empty() && (role.front().front().loops != p.loops ||
-                          wgmma_of(role.front().front().issue())->n != wgmma_of(p.issue())->n))
-      return give_up("reduction", "accumulators of a role have different loops, or widths");
-    role.push_back({p});
-    return true;
-  }
-
   /// The sums that stand in accumulators of a role after the loop over k.
   bool sums(const Products& products) {
     const Place& first = products.front();
     if (first.loops.empty()) return give_up("reduction", "products stand in no loop");
     const core::For& loop = *first.loops.back();
     const auto& [a, b] = traced_.at({first.op, 0});
-    if (loop.step->facts.constant() != 1)
+    if (loop.step->facts.constant() != 1 || loop.lower->facts.constant() != 0)
       return give_up("reduction", "the loop over k leaves out turns");
     const std::optional<int64_t> per_turn = per_turn_of(products, loop);
     if (!per_turn) return false;
@@ -321,12 +302,13 @@ class Tracer {
   }
 
   bool beyond_is_zero(const Products& products) {
-    for (const Place& p : products) {
-      const auto& [a, b] = traced_.at({p.op, 0});
-      if (!a.zeros || !b.zeros)
-        return refute("reduction", p, "what lies beyond k is not zero",
-                      "a tensor map that fills with zeros", "NaN", "fill with zeros");
-    }
+    for (const Place& p : products)
+      for (int group = 0; 4 * group < p.role->warps; ++group) {
+        const auto& [a, b] = traced_.at({p.op, group});
+        if (!a.zeros || !b.zeros)
+          return refute("reduction", p, "what lies beyond k is not zero",
+                        "a tensor map that fills with zeros", "NaN", "fill with zeros");
+      }
     return true;
   }
 
@@ -362,6 +344,7 @@ class Tracer {
       return std::nullopt;
     }
     if (tile.last_store().op != nullptr) last_store = tile.last_store();
+    followed_.insert(tile.walked().begin(), tile.walked().end());
     return Raster{first_a.row_corner, first_b.row_corner, tile.batch(), tile.rows(),
                   tile.columns(),     p.loops.front(),    tile.taken(), runs_.steady};
   }
@@ -380,18 +363,14 @@ class Tracer {
       if (!r) return;
       rasters.push_back(std::move(*r));
     }
+    if (std::string open = open_bound(kernel_, places_, followed_); !open.empty())
+      give_up("placement", std::move(open));
     const Covering c = covering(kernel_, rasters, means_.outputs.front().to);
     if (c.verdict == Covering::Verdict::refuted)
       refute("output_once", last_store, c.message, "each tile of the output once", c.found,
              "let turns and blocks count the tiles one by one");
     else if (c.verdict == Covering::Verdict::unknown)
       give_up("output_once", c.found);
-  }
-
-  static bool same_corner(const Operand& x, const Operand& y) {
-    return term::simplify(x.row_corner) == term::simplify(y.row_corner) &&
-           (x.batch ? term::simplify(x.batch) : Term()) ==
-               (y.batch ? term::simplify(y.batch) : Term());
   }
 
   const core::Kernel& kernel_;
@@ -403,6 +382,7 @@ class Tracer {
   std::vector<std::vector<Products>> roles_;  // of each role that multiplies
   std::map<std::pair<const core::Op*, int>, std::pair<Operand, Operand>> traced_;
   std::map<const core::Op*, Promotion> promotions_;  // by the first product of a turn
+  std::set<const core::Op*> followed_;               // by the walk of a tile
   std::optional<Term> slice_;                        // the index of its output, where it has slices
   Flow out_;
 };

@@ -143,6 +143,7 @@ struct Barrier {
 /// A barrier of warps: a named one of a block, or the cluster's.
 struct Named {
   int64_t expects = 0, come = 0;
+  std::vector<int> who;    // warps that have come, in order
   int32_t generation = 0;  // completed
   Clock coming, done;
 };

@@ -353,8 +353,14 @@ void Machine::come(int at, const Instruction& i, int64_t id, int64_t threads) {
   w.named_generation = n.generation;
   learn(n.coming, w.elected);
   learn(n.coming, w.others);
+  const auto place = std::lower_bound(n.who.begin(), n.who.end(), at);
+  if (place != n.who.end() && *place == at)
+    report("named_barriers", at, i, fmt::format("a warp comes to barrier {} twice in a turn", id),
+           "each warp once", "it has come already", "let a warp either arrive or wait");
+  n.who.insert(place, at);
   n.come += 32;
   if (n.come < n.expects) return;
+  n.who.clear();
   n.done = n.coming;
   n.coming.assign(n.coming.size(), 0);
   n.come = 0;

@@ -128,7 +128,7 @@ int Machine::lanes_footprint(int at, const Instruction& i, const arch::Access& a
       }
     }
     w.values[lane] = 0;
-    if (a.place == Place::lanes && !i.elected) own = lanes_of(ranges);
+    if (!i.elected) own = lanes_of(ranges);
     return ranges;
   });
   if (own) footprints_.set_lanes(print, *own);
@@ -145,6 +145,13 @@ void Machine::access(int at, const Instruction& i, const arch::Access& a) {
   if (w.forgot && !i.elected) failed = "lanes that are not elected go on alone";
   const int print = footprint(at, i, a, *operand);
   if (print < 0 || footprints_.grown()) return;
+  if (a.action == arch::Action::write && !i.elected && footprints_.lanes(print) == 0 &&
+      (a.place == Place::lanes || a.place == Place::rows) && !operand_of(*issue.form, "inside"))
+    report("race_shared", at, i, "two lanes of one instruction write one byte",
+           "bytes of its own for each lane",
+           fmt::format("lanes share bytes of `{}`",
+                       kernel_[std::get<core::SharedAt>(issue.arguments[*operand]).shared].name),
+           "let each lane write elements of its own");
   Access mine;
   mine.op = i.op;
   mine.lanes = footprints_.lanes(print);

@@ -203,6 +203,8 @@ std::string MadeOperands::operand(const Place& product, std::string_view name, i
       return wrong(out, "a product takes what is neither an element nor a part of one",
                    "an element x, round_tf32(x), or x - round_tf32(x)", "another function"),
              "";
+    if (e->part != Part::whole && kernel_[e->of->map].rounded)
+      return "a copy rounds the elements that threads take apart";
     if (first) begin(*e, m->size(), depth, out);
     if (e->of->map != out.map || e->of->writer != out.writer)
       return "an operand is made of several slots";

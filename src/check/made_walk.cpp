@@ -206,8 +206,13 @@ std::optional<int> MadeOperands::Walk::source(const core::Op& op, const SharedAt
     if (std::find(writers.begin(), writers.end(), from) == writers.end()) writers.push_back(from);
   }
   if (writers.empty()) return fail("threads load what nothing brings"), std::nullopt;
-  const core::TensorId of =
-      kernel_[argument<core::MapRef>(writers.front()->issue(), "map")->map].tensor;
+  const auto map_of = [&](const Place* w) -> const core::TensorMap& {
+    return kernel_[argument<core::MapRef>(w->issue(), "map")->map];
+  };
+  for (const Place* w : writers)
+    if (map_of(w).rounded != map_of(writers.front()).rounded)
+      return fail("one copy rounds elements, and another does not"), std::nullopt;
+  const core::TensorId of = map_of(writers.front()).tensor;
   const bool left = of == means_.a.tensor;
   SharedAt whole = at;
   const Layout& layout = kernel_[at.shared].layout;

@@ -18,6 +18,7 @@ class Finder {
   void from(const Place& writer, const ReadsFrom& r) {
     if (!out_.why.empty()) return;
     const auto* to = argument<core::SharedAt>(writer.issue(), "to");
+    if (to == nullptr) out_.why = "what is neither a store nor a copy to its place is not followed";
     if (to == nullptr || to->shared != shared_) return;
     const auto* map = argument<core::MapRef>(writer.issue(), "map");
     if (map == nullptr) {

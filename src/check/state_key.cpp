@@ -205,6 +205,7 @@ void Machine::tell_named(StateText& text, const Named& n, bool read, const Horiz
   text.add(n.come);
   if (n.come > 0) text.add(n.expects);
   if (n.come > 0) tell_clock(text, n.coming, h);
+  for (const int warp : n.who) text.add(warp);
   if (read) tell_clock(text, n.done, h);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/walk.h"
 #include "term/query.h"
 #include "term/rules.h"
 
@@ -156,6 +157,26 @@ TagWalk::State TagWalk::either(const State& a, const State& b) {
   return out;
 }
 
+/// Nothing is known of the registers that the body writes.
+void TagWalk::forget(const core::Body& body, State& s) {
+  const auto lose = [&](core::RegistersId r) {
+    for (Id& id : s.registers[static_cast<std::size_t>(r.index)])
+      id = tagging_.carried.all_unknown();
+  };
+  core::for_each_op(body, [&](const core::Op& op) {
+    if (const auto* c = op.as<core::Compute>()) {
+      for (const core::Run& r : c->results) lose(r.registers);
+    } else if (const auto* i = op.as<core::Issue>()) {
+      for (std::size_t n = 0; n < i->arguments.size(); ++n)
+        if (const auto* slice = std::get_if<core::Slice>(&i->arguments[n]);
+            slice != nullptr && i->form->operands[n].direction != arch::Direction::in)
+          lose(slice->registers);
+    } else if (const auto* t = op.as<core::Tag>()) {
+      if (const auto* slice = std::get_if<core::Slice>(&t->at)) lose(slice->registers);
+    }
+  });
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): bodies nest
 void TagWalk::loop(const core::For& l, const std::vector<int>& warps) {
   const bool by_one = l.step->op == term::Op::constant && l.step->value == 1;
@@ -171,6 +192,14 @@ void TagWalk::loop(const core::For& l, const std::vector<int>& warps) {
     body(l.body, warps);
     turns_.pop_back();
     if (state_.registers == left.registers) break;
+    left = either(left, state_);
+    if (walk < most_walks - 1) continue;
+    // It goes on changing from turn to turn: what a turn writes is not known.
+    forget(l.body, left);
+    state_ = with(left, l, by_one ? l.counter - 1 : Term());
+    turns_.push_back({&l, false});
+    body(l.body, warps);
+    turns_.pop_back();
     left = either(left, state_);
   }
   state_ = with(left, l, by_one ? l.upper - 1 : Term());

@@ -66,6 +66,7 @@ class TagWalk {
   // tag_walk.cpp: control
   void body(const core::Body& b, const std::vector<int>& warps);
   void loop(const core::For& l, const std::vector<int>& warps);
+  void forget(const core::Body& body, State& s);
   void branch(const core::If& i, const std::vector<int>& warps);
   std::optional<bool> decide(Term condition, int warp);
   State with(const State& s, const core::For& l, Term by);

@@ -113,8 +113,9 @@ class Tile {
     Id value = Formulas::none;
     int lane = 0;
     int half = 0, halves = 0;  // of the element's 16 bits each
+    int warp = -1;             // that stored it in this turn; -1: none has
   };
-  void hold(int64_t byte, int64_t size, Id value, int lane);
+  void hold(int64_t byte, int64_t size, Id value, int lane, int warp);
   [[nodiscard]] Held held(int64_t byte, int64_t size) const;
   void matrices(const core::Op& op, int warp);
   void vectors(const core::Op& op, int warp);

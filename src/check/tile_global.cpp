@@ -146,6 +146,11 @@ bool Tile::lies_inside(const Place& p, const core::GlobalAt& at, const Global& g
   for (std::size_t d = 0; d < at.at.size(); ++d) {
     const int64_t last = static_cast<int>(d) == g.along ? g.elements - 1 : 0;
     const Term index = at.at[d], extent = tensor.extents[d];
+    if (!index->facts.at_least(0) &&
+        !holds(p, term::less_equal(kernel_.pool->constant(0), index),
+               fmt::format("an access leaves the tensor `{}`", tensor.name),
+               fmt::format("`0 <= {}`", from_base(g.bases[d], g.offsets[d]))))
+      return false;
     if (!bounded[d] && is_inside(extent, g.bases[d], g.offsets[d], last)) continue;
     if (bounded[d] && last == 0) continue;
     if (bounded[d] && index->facts.multiple_of(g.elements) && extent->facts.multiple_of(g.elements))

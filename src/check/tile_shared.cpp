@@ -16,15 +16,21 @@ bool followed(int64_t size) {
 
 }  // namespace
 
-void Tile::hold(int64_t byte, int64_t size, Id value, int lane) {
+/// Warps are walked one after the other, which is not the order in which they run: a place is one
+/// warp's in a turn.
+void Tile::hold(int64_t byte, int64_t size, Id value, int lane, int warp) {
   const auto half = static_cast<std::size_t>(byte / 2);
   const auto halves = static_cast<int>(size / 2);
   if (byte < 0 || half + static_cast<std::size_t>(halves) > shared_.size()) {
     if (why.empty()) why = "a store leaves its shared memory";
     return;
   }
-  for (int n = 0; n < halves; ++n)
-    shared_[half + static_cast<std::size_t>(n)] = {value, lane, n, halves};
+  for (int n = 0; n < halves; ++n) {
+    Held& h = shared_[half + static_cast<std::size_t>(n)];
+    if (h.warp >= 0 && h.warp != warp && why.empty())
+      why = "two warps store to one place of shared memory in a turn";
+    h = {value, lane, n, halves, warp};
+  }
 }
 
 /// The element at a byte; none where no store left all of it there.
@@ -74,7 +80,7 @@ void Tile::matrices(const core::Op& op, int warp) {
     for (int lane = 0; lane < 32; ++lane) {
       const int64_t at = elements(lane + 32 * e);  // column + 8 row + 64 matrix
       const int64_t byte = start[static_cast<std::size_t>(at / 8)] + 2 * (at % 8);
-      hold(byte, 2, value, lane);
+      hold(byte, 2, value, lane, warp);
     }
   }
 }
@@ -139,7 +145,7 @@ void Tile::vectors(const core::Op& op, int warp) {
     for (int64_t e = 0; e < bytes / size && why.empty(); ++e) {
       const Id value = slot(warp, from->registers, first + e);
       if (value == Formulas::none) why = "registers are stored whose values are not followed";
-      hold(*byte + size * e, size, value, lane);
+      hold(*byte + size * e, size, value, lane, warp);
     }
   }
   value_of_symbol(kernel_.at.lane) = -1;

@@ -89,9 +89,10 @@ std::string differing(const core::Kernel& kernel, const check::Means& means,
                  for (const int64_t i : at)
                    other = residue::add(other,
                                         found.residues.at(tensor).at(static_cast<std::size_t>(i)));
-                 ++*compared;
                  // Where what is meant is no number, anything may stand.
-                 if (out.empty() && !value.is_nothing() && !same(value, other)) out = name;
+                 if (value.is_nothing()) return;
+                 ++*compared;
+                 if (out.empty() && !same(value, other)) out = name;
                });
   return out;
 }
@@ -146,6 +147,8 @@ Answer compare(const core::Kernel& kernel, const check::Means& means,
     }
   }
   if (out.launches.empty()) return out;
+  out.reason = "no element of a result is meant to be a number";
+  if (out.elements == 0) return out;
   out.verdict = Verdict::equal;
   out.reason.clear();
   out.error = static_cast<double>(degree_of(means)) / static_cast<double>(residue::q);

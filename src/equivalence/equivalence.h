@@ -25,7 +25,7 @@ struct Effort {
 enum class Verdict : uint8_t {
   equal,      // in every element of every launch
   different,  // in an element that is named
-  undecided,  // no launch could be run, or a fault ended the run
+  undecided,  // no launch could be run, a fault ended the run, or nothing could be compared
 };
 std::string_view name_of(Verdict v);
 
