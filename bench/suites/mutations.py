@@ -29,6 +29,7 @@ CASES = [
     "tf32_registers_turns",
     "slices_tf32",
     "fp32",
+    "unaligned",
     "residual",
     "bias_direct",
     "attention",

@@ -54,6 +54,12 @@ MutationSubject of_fp32(std::string name, Constants constants) {
                         std::move(constants));
 }
 
+MutationSubject of_unaligned(std::string name, Constants constants) {
+  const Constants small = {{"BM", 64}, {"BN", 32}, {"STAGES", 2}};
+  return of_kernel_file(std::move(name), "kernels/gemm_unaligned.py", "gemm", small,
+                        std::move(constants));
+}
+
 /// Attention with a block for each tile, others of small tiles.
 MutationSubject of_attention(std::string name, Constants constants) {
   const Constants small = {{"D", 32}, {"KEYS", 16}, {"GROUPS", 1}, {"TURNS", 0}, {"STAGES", 2}};
@@ -98,6 +104,7 @@ const std::vector<MutationSubject>& mutation_subjects() {
       of_tf32("tf32_registers_turns", {{"TURNS", 2}, {"STAGES", 3}, {"CLUSTER", 2}, {"DIRECT", 0}}),
       of_slices_tf32("slices_tf32", {{"CLUSTER", 2}, {"P_ORDER", 2}}),
       of_fp32("fp32", {}),
+      of_unaligned("unaligned", {{"WIDTH", 2}}),
       of_generator("residual",
                    {.bm = 64, .bn = 64, .bk = 16, .stages = 2, .epilogue = Epilogue::residual}),
       of_generator("bias_direct", {.bm = 64,
