@@ -1,6 +1,7 @@
 #include "check/attend.h"
 
 #include "check/attend_blocks.h"
+#include "check/attend_loads.h"
 #include "check/attend_tiles.h"
 #include "check/attend_walk.h"
 #include "check/launch.h"
@@ -50,19 +51,22 @@ class Attend {
     add_places(products_.role->body, places);
     SeenKeys seen(kernel_, std::move(places), products_.key_corner);
     const std::optional<std::vector<SeenKeys::Hidden>> hidden =
-        seen.hidden([&](int64_t row, int64_t column) { return seen_at(row, column); });
+        seen.hidden(products_.rows, [&](Term row, Term key) { return seen_at(row, key); });
     if (!hidden) {
       products_.give_up("mask", "which keys are seen is no bound on the key's place");
       return;
     }
     seen.means(*hidden);
-    if (!blocks.reach(seen, *hidden, [&](int64_t row, Term key) { return seen_at(row, 0, key); }))
+    if (!blocks.reach(seen, *hidden, [&](int64_t row, Term key) {
+          return seen_at(kernel_.pool->constant(row), key);
+        }))
       return;
     Online online(seen);
     if (means_.mask) online.tensor = means_.adds ? Online::Tensor::added : Online::Tensor::shows;
     AttendWalk walk(kernel_, products_, seen, online, means_);
     if (!walk.run()) return;
     out_.whole = true;
+    loads_stay_inside(kernel_, products_);
     if (walk.needing() != nullptr && !a_key_at_first(*walk.needing())) return;
     tiles_once(kernel_, products_, means_);
   }
@@ -78,13 +82,12 @@ class Attend {
     return nullptr;
   }
 
-  /// A row of the tile and a key of the turn's block: whether it is seen, by the meaning.
-  [[nodiscard]] Term seen_at(int64_t row, int64_t key, Term from = {}) const {
-    const Term j = (from ? from : products_.key_corner) + key;
+  /// Whether a row of the tile sees a key, by the meaning.
+  [[nodiscard]] Term seen_at(Term row, Term key) const {
     Names names = products_.names();
     names.emplace(means_.row, products_.row_corner + row);
-    names.emplace(means_.key, j);
-    const Term inside = term::less(j, products_.key_count());
+    names.emplace(means_.key, key);
+    const Term inside = term::less(key, products_.key_count());
     if (!means_.seen) return inside;
     const Term seen = term_of(kernel_, *means_.seen, names);
     return seen ? term::logical_and(inside, seen) : Term();
@@ -118,7 +121,8 @@ class Attend {
   bool a_key_at_first(const core::Op& op) {
     const Term zero = kernel_.pool->constant(0);
     const auto first = [&](int64_t row) {
-      return with_term(seen_at(row, 0), loop_->counter, zero);
+      return with_term(seen_at(kernel_.pool->constant(row), products_.key_corner), loop_->counter,
+                       zero);
     };
     if (means_.mask)
       return products_.refute("degenerate", &op, products_.role->first_warp,

@@ -27,15 +27,17 @@ bool AttendWalk::issue(const core::Op& op, const std::vector<int>& warps) {
   for (int w : warps) {
     value_of_symbol(products_.role->warp) = w;
     if (name.starts_with("stmatrix"))
-      matrices(issue, w);
+      matrices(op, w);
     else if (name.starts_with("tma.store"))
       copy_out(op, w);
     else if (name == "shuffle")
       shuffle(issue, w);
     else if (name.starts_with("load.global"))
       load(op, w);
-    else if (moves)
+    else if (moves && leaves_results(issue))
       forget(issue, w);
+    else if (moves)
+      give_up(fmt::format("`{}` writes where results lie, or where it is not followed", name));
     else if (std::any_of(issue.form->effects.accesses.begin(), issue.form->effects.accesses.end(),
                          [](const arch::Access& a) { return a.action != arch::Action::read; }) &&
              !name.starts_with("mbarrier"))
@@ -263,7 +265,8 @@ void AttendWalk::shuffle(const core::Issue& issue, int warp) {
     slot(warp, lane, to->registers, first) = moved[static_cast<std::size_t>(lane)];
 }
 
-void AttendWalk::matrices(const core::Issue& issue, int warp) {
+void AttendWalk::matrices(const core::Op& op, int warp) {
+  const auto& issue = *op.as<core::Issue>();
   const auto* to = argument<core::SharedAt>(issue, "to");
   const auto* from = argument<core::Slice>(issue, "from");
   if (size_of(kernel_[from->registers].element) != 2) {
@@ -290,8 +293,7 @@ void AttendWalk::matrices(const core::Issue& issue, int warp) {
     for (int lane = 0; lane < lanes; ++lane) {
       const int64_t at = elements(lane + lanes * e);  // column + 8 row + 64 matrix
       const int64_t byte = start[static_cast<std::size_t>(at / 8)] + 2 * (at % 8);
-      state_.shared[static_cast<std::size_t>(byte / 2)] =
-          slot(warp, lane, from->registers, first + e);
+      keep(op, warp, byte, slot(warp, lane, from->registers, first + e));
     }
 }
 

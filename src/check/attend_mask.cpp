@@ -1,22 +1,13 @@
 // Loads of a mask tensor into registers: which element is which row's and which key's.
+#include "check/attend_loads.h"
 #include "check/attend_walk.h"
+#include "check/bounds.h"
 #include "check/footprint.h"
 #include "core/walk.h"
 #include "term/query.h"
 #include "term/rules.h"
 
 namespace tessera::check {
-namespace {
-
-// NOLINTNEXTLINE(misc-no-recursion): predicates nest
-void conjuncts(Term t, std::vector<Term>& out) {
-  if (t->op == term::Op::select) return conjuncts(t->args[0], out);
-  if (t->op != term::Op::logical_and) return out.push_back(t);
-  for (Term a : t->args) conjuncts(a, out);
-}
-
-}  // namespace
-
 const AttendWalk::MaskLoad* AttendWalk::mask_load(const core::Op& op) {
   if (const auto known = mask_loads_.find(&op); known != mask_loads_.end()) return &known->second;
   const auto& issue = *op.as<core::Issue>();
@@ -33,7 +24,7 @@ const AttendWalk::MaskLoad* AttendWalk::mask_load(const core::Op& op) {
     give_up("a load of the mask that is not followed");
     return nullptr;
   }
-  if (!offsets_of(op, *at, out) || !lies_inside(op, *at, out)) return nullptr;
+  if (!offsets_of(op, *at, out) || !only_bounds(issue, *at)) return nullptr;
   return &mask_loads_.emplace(&op, std::move(out)).first->second;
 }
 
@@ -60,6 +51,8 @@ bool AttendWalk::offsets_of(const core::Op& op, const core::GlobalAt& at, MaskLo
     const bool is_known = eval(out.offsets.back()).has_value();
     value_of_symbol(kernel_.at.lane) = -1;
     if (is_known) continue;
+    if (varies(out.offsets.back()))
+      return give_up("the mask is loaded at another place from turn to turn");
     failed_ = true;
     return products_.is_zero(out.offsets.back(), {&op, products_.role, {}, {}, {}, 0}, "mask",
                              "the mask is taken at another index than the meaning has for the tile",
@@ -70,32 +63,13 @@ bool AttendWalk::offsets_of(const core::Op& op, const core::GlobalAt& at, MaskLo
   return true;
 }
 
-/// What is not bounded by the load itself is inside of the tensor.
-bool AttendWalk::lies_inside(const core::Op& op, const core::GlobalAt& at, const MaskLoad& load) {
-  const core::Tensor& tensor = kernel_[at.tensor];
-  const auto* inside = argument<core::Integers>(*op.as<core::Issue>(), "inside");
-  std::vector<Term> all;
-  if (inside != nullptr) conjuncts(inside->values[0], all);
-  std::vector<bool> bounded(at.at.size(), false);
-  const auto same = [](Term a, Term b) { return a == b || term::simplify(a) == term::simplify(b); };
-  for (Term c : all) {
-    bool is_bound = false;
-    for (std::size_t d = 0; d < at.at.size() && c->op == term::Op::less; ++d)
-      if (same(c->args[0], at.at[d]) && same(c->args[1], tensor.extents[d]))
-        bounded[d] = is_bound = true;
-    if (!is_bound) return give_up(fmt::format("a load of the mask depends on `{}`", to_string(c)));
-  }
-  for (std::size_t d = 0; d < at.at.size(); ++d) {
-    const int64_t last = static_cast<int>(d) == load.contiguous ? load.elements - 1 : 0;
-    const bool whole = last == 0 || (at.at[d]->facts.multiple_of(load.elements) &&
-                                     tensor.extents[d]->facts.multiple_of(load.elements));
-    if (bounded[d] && whole) continue;
-    if (term::always(term::less(at.at[d] + last, tensor.extents[d])).proved()) continue;
-    failed_ = true;
-    return products_.give_up("placement",
-                             fmt::format("it is not known that `{}` lies in the mask's {} elements",
-                                         to_string(at.at[d]), to_string(tensor.extents[d])));
-  }
+/// Nothing but bounds of the tensor leaves an element of the mask out.
+bool AttendWalk::only_bounds(const core::Issue& issue, const core::GlobalAt& at) {
+  const auto* inside = argument<core::Integers>(issue, "inside");
+  if (inside == nullptr) return true;
+  for (Term c : conditions_of(inside->values[0]))
+    if (!bounds_an_index(kernel_, at, c))
+      return give_up(fmt::format("a load of the mask depends on `{}`", to_string(c)));
   return true;
 }
 
@@ -116,6 +90,7 @@ void AttendWalk::load(const core::Op& op, int warp) {
       for (std::size_t d = 0; d < load->offsets.size(); ++d) {
         const int64_t off =
             eval(load->offsets[d]).value_or(-1) + (static_cast<int>(d) == load->contiguous ? e : 0);
+        if (off < 0) return give_up("the mask is loaded ahead of the tile's rows or keys"), void();
         if (load->along[d] == MaskLoad::Along::row) row = static_cast<int>(off);
         if (load->along[d] == MaskLoad::Along::key) column = static_cast<int>(off);
         if (load->along[d] == MaskLoad::Along::neither && off != 0)

@@ -134,6 +134,11 @@ std::optional<std::vector<const core::For*>> AttendProducts::within(const Place&
   return std::vector(p.loops.begin() + 1, p.loops.end());
 }
 
+bool AttendProducts::sees(const core::Op* read, const core::Op* write) const {
+  return std::any_of(runs_.reads_from.begin(), runs_.reads_from.end(),
+                     [&](const ReadsFrom& r) { return r.read == read && r.write == write; });
+}
+
 /// What a store takes to the output, the role wrote for the same tile.
 bool AttendProducts::only_results(const Place& p) {
   bool any = false;

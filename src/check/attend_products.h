@@ -41,6 +41,8 @@ class AttendProducts {
               const core::Op* other = nullptr, std::string other_text = "");
   bool give_up(std::string_view kind, std::string why);
   [[nodiscard]] const std::vector<Place>& places() const { return places_; }
+  /// Whether a read may see what a write left.
+  [[nodiscard]] bool sees(const core::Op* read, const core::Op* write) const;
   /// What is done for a tile: the body that the loop over keys stands in.
   [[nodiscard]] const core::Body& body() const { return tiles ? tiles->body : role->body; }
   /// The loops over tiles and keys, the outermost first.

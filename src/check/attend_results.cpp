@@ -48,8 +48,9 @@ void AttendWalk::copy_out(const core::Op& op, int warp) {
     int64_t rest = n;
     for (std::size_t m = 0; m < map.box.size(); rest /= map.box[m++]) i[m] = rest % map.box[m];
     const auto half = static_cast<std::size_t>(swizzle(start + 2 * n) / 2);
-    stored(op, warp, half < state_.shared.size() ? state_.shared[half] : Cell{},
-           corner[0] + i[static_cast<std::size_t>(dim[0])],
+    const Cell& cell = taken(op, warp, half);
+    if (failed_) return;
+    stored(op, warp, cell, corner[0] + i[static_cast<std::size_t>(dim[0])],
            corner[1] + i[static_cast<std::size_t>(dim[1])]);
   }
 }

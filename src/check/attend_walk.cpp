@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "check/launch.h"
+#include "check/steady.h"
 #include "core/walk.h"
 #include "term/rules.h"
 
@@ -32,6 +33,8 @@ AttendWalk::AttendWalk(const core::Kernel& kernel, AttendProducts& products, See
 
 bool AttendWalk::give_up(std::string why) {
   failed_ = true;
+  if (!varying_.empty())
+    why += fmt::format("; `{}` is not known to be the same from the third turn on", varying_);
   return products_.give_up("reduction", std::move(why));
 }
 
@@ -42,15 +45,32 @@ bool AttendWalk::known(const Expression& e) const {
   });
 }
 
-const Expression& AttendWalk::compiled(Term t) {
+/// The value of the term where it is known. In the loop over keys one that varies after the third
+/// turn is not: the turns that are walked do not stand for those that follow.
+std::optional<int64_t> AttendWalk::eval(Term t) {
   auto found = compiled_.find(t.node());
-  if (found == compiled_.end()) found = compiled_.emplace(t.node(), Expression(t)).first;
-  return found->second;
+  if (found == compiled_.end()) found = compiled_.emplace(t.node(), Compiled{Expression(t)}).first;
+  Compiled& c = found->second;
+  return known(c.expression) && keeps(t, c) ? c.expression(values_) : std::nullopt;
 }
 
-std::optional<int64_t> AttendWalk::eval(Term t) {
-  const Expression& e = compiled(t);
-  return known(e) ? e(values_) : std::nullopt;
+/// Whether the term has one value from the third turn on.
+bool AttendWalk::keeps(Term t, Compiled& of) {
+  if (of.turn == Compiled::Turn::not_asked) {
+    const Term counter = products_.loop->counter, simple = term::simplify(t);
+    const bool by_turn = term::any_node(simple, [&](Term n) { return n == counter; });
+    of.turn = !by_turn || steady_from(simple, counter, 2) ? Compiled::Turn::keeps
+                                                          : Compiled::Turn::varies;
+  }
+  if (of.turn == Compiled::Turn::keeps) return true;
+  if (varying_.empty()) varying_ = to_string(t);
+  return false;
+}
+
+/// Whether a value was asked of the term that it does not keep.
+bool AttendWalk::varies(Term t) const {
+  const auto found = compiled_.find(t.node());
+  return found != compiled_.end() && found->second.turn == Compiled::Turn::varies;
 }
 
 std::vector<AttendWalk::Cell>& AttendWalk::slots(int warp, core::RegistersId registers) {
@@ -199,42 +219,16 @@ bool AttendWalk::one(const core::Op& op, const std::vector<int>& warps) {
   return give_up("a role stands in a role");
 }
 
-/// Whether a condition on the turn is the same from the third turn on.
-bool AttendWalk::repeats(Term condition) {
-  bool simple = true;
-  term::any_node(condition, [&](Term n) {
-    simple &= n->op != term::Op::read && n->op != term::Op::multiply;
-    if (n->op == term::Op::constant) simple &= n->value >= -32 && n->value <= 32;
-    if (n->op == term::Op::divide || n->op == term::Op::remainder)
-      simple &= !term::any_node(n, [&](Term m) { return m == products_.loop->counter; });
-    return false;
-  });
-  if (!simple) return false;
-  int64_t& counter = value_of_symbol(products_.loop->counter);
-  const int64_t now = counter;
-  counter = 2;
-  const std::optional<int64_t> third = eval(condition);
-  bool same = third.has_value();
-  for (counter = 3; counter < 256 && same; ++counter) same = eval(condition) == third;
-  counter = now;
-  return same;
-}
-
 // NOLINTNEXTLINE(misc-no-recursion): bodies nest
 bool AttendWalk::branch(const core::Op& op, const std::vector<int>& warps) {
   const auto& branch = *op.as<core::If>();
   const Term condition = term::simplify(branch.condition);
-  const bool by_turn =
-      term::any_node(condition, [&](Term n) { return n == products_.loop->counter; });
   std::vector<int> yes, no;
   for (int w : warps) {
     value_of_symbol(products_.role->warp) = w;
     const std::optional<int64_t> v = eval(condition);
     if (!v && leaves_alone(branch.body) && leaves_alone(branch.otherwise)) return true;
     if (!v) return guarded(branch, warps);
-    if (by_turn && !repeats(condition))
-      return give_up(
-          fmt::format("`{}` is not the same from the third turn on", to_string(condition)));
     (*v != 0 ? yes : no).push_back(w);
   }
   return (yes.empty() || body(branch.body, yes)) && (no.empty() || body(branch.otherwise, no));

@@ -1,9 +1,13 @@
 // The walk of a role that computes attention: op by op, for all warps, lanes and registers, in the
 // first turns of the loop over keys.
 //
-// What a turn does is the same from the third on, and its outcome depends on the turns before the
-// last one only by which of their keys were taken in: if those are the same keys in each of them
+// What a turn does is the same from the third on: a term is given a value by the turn alone where
+// it is proved to keep it from then on. A turn's outcome depends on the turns before the last one
+// only by which of their keys were taken in: if those are the same keys in each of them
 // (Online::as_of), two turns that leave like states stand for all that follow.
+//
+// Warps are walked in the order of the text. In which order two of them come to one place of shared
+// memory is not known from that: where it matters, what is there is not followed.
 #pragma once
 
 #include "check/attend_products.h"
@@ -33,10 +37,27 @@ class AttendWalk {
     friend bool operator==(const Cell&, const Cell&) = default;
   };
   using Registers = std::vector<std::vector<std::vector<Cell>>>;
+  /// An op of a warp that wrote, or read, a place of shared memory.
+  struct Access {
+    const core::Op* op = nullptr;
+    int warp = -1;
+  };
+  /// 16 bits of shared memory.
+  struct Kept {
+    Cell cell;
+    Access writer, reader;                  // the last ones
+    const core::Op* overwritten = nullptr;  // that another warp than the writer wrote
+    bool many_readers = false;
+  };
   /// By warp and registers: lane + 32 * slot.
   struct State {
     Registers registers;
-    std::vector<Cell> shared;  // of 16 bits, by byte / 2
+    std::vector<Kept> shared;  // by byte / 2
+  };
+  /// A term compiled, and whether it keeps one value from the third turn on.
+  struct Compiled {
+    Expression expression;
+    enum class Turn : uint8_t { not_asked, keeps, varies } turn = Turn::not_asked;
   };
 
   bool give_up(std::string why);
@@ -52,7 +73,10 @@ class AttendWalk {
   std::vector<Id> weights(const core::Issue& issue, int64_t first, const AttendProducts::Product& p,
                           int group);
   void shuffle(const core::Issue& issue, int warp);
-  void matrices(const core::Issue& issue, int warp);
+  void matrices(const core::Op& op, int warp);
+  void keep(const core::Op& op, int warp, int64_t byte, const Cell& cell);
+  const Cell& taken(const core::Op& op, int warp, std::size_t half);
+  bool leaves_results(const core::Issue& issue);
   void copy_out(const core::Op& op, int warp);
   void forget(const core::Issue& issue, int warp);
   /// Where a load of the mask tensor takes its elements from, beside the tile's first query and the
@@ -65,8 +89,8 @@ class AttendWalk {
     int contiguous = -1;  // the dimension of neighbours
   };
   const MaskLoad* mask_load(const core::Op& op);
+  bool only_bounds(const core::Issue& issue, const core::GlobalAt& at);
   bool offsets_of(const core::Op& op, const core::GlobalAt& at, MaskLoad& out);
-  bool lies_inside(const core::Op& op, const core::GlobalAt& at, const MaskLoad& load);
   void load(const core::Op& op, int warp);
   std::optional<std::string> mask_fails(const Online::Value& score);
   bool whole(const std::vector<Cell>& operands);
@@ -77,14 +101,14 @@ class AttendWalk {
   bool ended(core::Body::const_iterator from, core::Body::const_iterator to,
              const std::vector<int>& warps);
   bool settled(Registers& out, int turn);
-  bool repeats(Term condition);
+  bool keeps(Term t, Compiled& of);
+  [[nodiscard]] bool varies(Term t) const;
   static bool leaves_alone(const core::Body& b);
   bool coordinates(const core::SharedAt& at, std::vector<int64_t>& out);
   std::optional<int64_t> eval(Term t);
   Cell operand(const std::variant<core::Run, Term>& in, int64_t step, int warp, int lane);
   std::vector<Cell>& slots(int warp, core::RegistersId registers);
   Cell& slot(int warp, int lane, core::RegistersId registers, int64_t slot);
-  const Expression& compiled(Term t);
   int64_t& value_of_symbol(Term leaf) {
     return values_[static_cast<std::size_t>(leaf->symbol->index)];
   }
@@ -111,7 +135,8 @@ class AttendWalk {
   core::SharedId results_;            // where results lie on their way out
   std::map<std::size_t, Term> slot_;  // of it, by dimension: of the tile's turn
   const core::Op* needing_ = nullptr;
-  std::unordered_map<const term::Node*, Expression> compiled_;
+  std::string varying_;  // the first term whose value is not known as it may vary from turn to turn
+  std::unordered_map<const term::Node*, Compiled> compiled_;
   std::unordered_map<const term::Node*, std::optional<Condition>> conditions_;
 };
 

@@ -89,6 +89,8 @@ int SeenKeys::bound(Term difference, int64_t rest, std::vector<Node>& out) {
     (place ? of_places : others).parts.push_back(part);
   }
   term::Pool& pool = *kernel_.pool;
+  n.linear = std::all_of(of_places.parts.begin(), of_places.parts.end(),
+                         [](const term::Part& part) { return part.atom->leaf(); });
   if (!of_places.parts.empty()) n.off = Expression(term::term_of(pool, of_places));
   if (!others.parts.empty()) {
     n.scale = 0;
@@ -97,6 +99,7 @@ int SeenKeys::bound(Term difference, int64_t rest, std::vector<Node>& out) {
       for (term::Part& part : others.parts) part.coefficient = -part.coefficient;
     }
     for (const term::Part& part : others.parts) n.scale = std::gcd(n.scale, part.coefficient);
+    n.scale = std::max<int64_t>(n.scale, 1);
     for (term::Part& part : others.parts) part.coefficient /= n.scale;
     n.term = term_number(term::term_of(pool, others));
   }
@@ -222,34 +225,6 @@ std::optional<Condition> SeenKeys::compile(Term predicate) {
 std::optional<Any> SeenKeys::at(const Condition& c, bool contrary, const Values& values) const {
   const std::vector<Node>& nodes = contrary ? c.negated : c.nodes;
   return any_of(nodes, static_cast<int>(nodes.size()) - 1, values);
-}
-
-std::optional<std::vector<SeenKeys::Hidden>> SeenKeys::hidden(
-    const std::function<Term(int64_t, int64_t)>& seen) {
-  const auto at_place = [&](int64_t row, int64_t column) -> std::optional<Any> {
-    const Term t = seen(row, column);
-    const std::optional<Condition> c = t ? compile(t) : std::nullopt;
-    // Where a bound's term is taken several times its number is rounded, and not linear.
-    const bool exact = c && std::all_of(c->negated.begin(), c->negated.end(), [](const Node& n) {
-                         return n.kind != Node::Kind::bound || n.term < 0 || n.scale == 1;
-                       });
-    return exact ? at(*c, true, {}) : std::nullopt;
-  };
-  const std::optional<Any> here = at_place(0, 0), below = at_place(1, 0), beside = at_place(0, 1),
-                           far = at_place(5, 7);
-  if (!here || !below || !beside || !far || below->size() != here->size() ||
-      beside->size() != here->size() || far->size() != here->size())
-    return std::nullopt;
-  std::vector<Hidden> out;
-  for (std::size_t i = 0; i < here->size(); ++i) {
-    const Bound& b = (*here)[i];
-    Hidden h{b.term, b.at_least, b.number, (*below)[i].number - b.number,
-             (*beside)[i].number - b.number};
-    if ((*far)[i] != h.at(5, 7) || (*below)[i] != h.at(1, 0) || (*beside)[i] != h.at(0, 1))
-      return std::nullopt;
-    out.push_back(h);
-  }
-  return out;
 }
 
 Term SeenKeys::hides(const Hidden& h, int64_t row, Term key) const {

@@ -43,6 +43,7 @@ class Condition {
     int64_t scale = 1;  // above 0
     int64_t rest = 0;
     Expression off = {};  // of lanes, warps and elements
+    bool linear = true;   // `off` is a sum of these, times numbers
     bool value = true;    // of truth
   };
   std::vector<Node> nodes;
@@ -63,7 +64,7 @@ class SeenKeys {
   std::optional<Any> at(const Condition& c, bool contrary, const Values& values) const;
 
   /// The keys that are not seen by the meaning: bounds for a row and a column of the tile, each
-  /// linear in both.
+  /// linear in both; a column may lie outside of the block, where its key is 0 or more.
   struct Hidden {
     int term = -1;
     bool at_least = true;
@@ -71,10 +72,12 @@ class SeenKeys {
     [[nodiscard]] Bound at(int row, int column) const {
       return {term, at_least, number + by_row * row + by_column * column};
     }
+    friend bool operator==(const Hidden&, const Hidden&) = default;
   };
-  /// `predicate` with the row and the key of the tile's place (row, column) in it is hidden.
-  /// Nothing where it is no such bound.
-  std::optional<std::vector<Hidden>> hidden(const std::function<Term(int64_t, int64_t)>& seen);
+  /// `seen`: the meaning's predicate on a row of the tile, of `rows`, and a key. Nothing where its
+  /// contrary is no such bounds, for all rows of the tile and all keys from 0 on.
+  std::optional<std::vector<Hidden>> hidden(int64_t rows,
+                                            const std::function<Term(Term, Term)>& seen);
   void means(std::vector<Hidden> hidden) { hidden_ = std::move(hidden); }
   /// That key `key` of the row is hidden by this bound.
   [[nodiscard]] Term hides(const Hidden& h, int64_t row, Term key) const;
@@ -108,6 +111,7 @@ class SeenKeys {
     friend auto operator<=>(const Entry&, const Entry&) = default;
   };
   using Mask = std::vector<Entry>;
+  std::optional<Hidden> hidden_by(const Condition::Node& n, Term row, Term key);
   int intern(Mask m);
   int term_number(Term t);
   int bound(Term difference, int64_t rest, std::vector<Condition::Node>& out);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 
+#include "check/steady.h"
 #include "term/query.h"
 #include "term/rules.h"
 #include "term/sum.h"
@@ -239,17 +240,8 @@ Sizes::Shifted Sizes::periodic(Term t) {
 
 /// From which value of the counter on the term has one value.
 std::optional<int64_t> Sizes::steady_from(Term t, Term counter) {
-  const Term one = pool_.constant(1), zero = pool_.constant(0);
-  const Term value = t->predicate() ? pool_.must(Op::select, {t, one, zero}) : t;
-  for (int64_t from : {1, 2, 4, 8}) {
-    const Term first = pool_.constant(from);
-    const Result<Term> later =
-        pool_.derive("turn_from_" + std::to_string(from), Op::parameter, {.lower = first});
-    if (later && term::equal(replace(value, {{counter.node(), *later}}),
-                             replace(value, {{counter.node(), first}}))
-                     .proved())
-      return from;
-  }
+  for (int64_t from : {1, 2, 4, 8})
+    if (check::steady_from(t, counter, from)) return from;
   return std::nullopt;
 }
 

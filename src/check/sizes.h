@@ -92,7 +92,7 @@ class Sizes {
       const std::vector<Running>& loops, const std::vector<int>& done,
       const std::vector<std::pair<int, int>>& within);
   bool repeats(Term t, Term count, int64_t period);
-  std::optional<int64_t> steady_from(Term t, Term counter);
+  static std::optional<int64_t> steady_from(Term t, Term counter);
 
   term::Pool& pool_;
   Term block_;       // the block's index; empty where a cluster is one block
