@@ -13,7 +13,7 @@ extern const Kind race_shared = {
     .number = 8,
     .law =
         "Of two accesses of a byte of shared memory, one of them a write, one is known to be "
-        "finished before the other begins.",
+        "finished before the other begins. The lanes of one store write bytes of their own.",
     .code = {"TS0863", "check.race"},
     .judge = judge_by_runs,
 };
