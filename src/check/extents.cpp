@@ -51,25 +51,31 @@ class Fit {
   const ElementAt& to_;
 };
 
+std::string other_extents(const core::Kernel& kernel, const ElementAt& e) {
+  return fmt::format("`{}` has other extents than its place in the meaning", kernel[e.tensor].name);
+}
+
 }  // namespace
 
 std::string misfit(const core::Kernel& kernel, const Means& means) {
   const Fit fit(kernel, means);
-  const auto other = [&](const ElementAt& e) {
-    return fmt::format("`{}` has other extents than its place in the meaning",
-                       kernel[e.tensor].name);
-  };
+  const auto other = [&](const ElementAt& e) { return other_extents(kernel, e); };
   for (const Output& o : means.outputs) {
     if (!fit.has(o.to, true)) return other(o.to);
     for (const Case& p : o.cases)
       for (const Read& r : p.reads)
         if (r.factor < 0 && !fit.has(r.element, false)) return other(r.element);
   }
-  if (!means.multiplies()) return fit.has(means.a, true) ? "" : other(means.a);
+  if (!means.multiplies() && !fit.has(means.a, true)) return other(means.a);
+  return "";
+}
+
+std::string misfit_of_factors(const core::Kernel& kernel, const Means& means) {
+  const Fit fit(kernel, means);
   std::vector<const ElementAt*> factors = {&means.a};
   for (const ElementAt& b : means.b) factors.push_back(&b);
   for (const ElementAt* f : factors)
-    if (!fit.has(*f, false) || !fit.sums_alike(*f, means.a)) return other(*f);
+    if (!fit.has(*f, false) || !fit.sums_alike(*f, means.a)) return other_extents(kernel, *f);
   return "";
 }
 

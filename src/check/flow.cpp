@@ -363,8 +363,9 @@ class Tracer {
       if (!r) return;
       rasters.push_back(std::move(*r));
     }
-    if (std::string open = open_bound(kernel_, places_, followed_); !open.empty())
-      give_up("placement", std::move(open));
+    std::string open = open_bound(kernel_, places_, followed_);
+    if (open.empty() && means_.multiplies()) open = misfit_of_factors(kernel_, means_);
+    if (!open.empty()) give_up("placement", std::move(open));
     const Covering c = covering(kernel_, rasters, means_.outputs.front().to);
     if (c.verdict == Covering::Verdict::refuted)
       refute("output_once", last_store, c.message, "each tile of the output once", c.found,
