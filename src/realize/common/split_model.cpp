@@ -15,8 +15,9 @@ constexpr double inline_factor = 1.15;
 /// Of 16 k, where A's parts stay in registers: the tensor core's clocks, or those of shared memory
 /// at 128 bytes a clock. It takes and gives both raw operands (64 bytes a row or column), takes B's
 /// packed parts (128 a column), and gives them to the three products of every 64 rows (192 each).
-/// Fitted to an H200, within 8 %: what is not hidden, and the fragments of tall tiles; at five
-/// tiles, and at two where warps of their own split B.
+/// Fitted to an H200, within 8 %, at five tiles: what is not hidden, and the fragments of tall
+/// tiles. Where warps of their own split B, at 4096^3 and two tiles; for other problems it was 7 %
+/// too fast to 9 % too slow for 128 columns, and 19 % too slow for 96 (bench/results/tile_fp32).
 double registers_clocks(const Sm90Config& c) {
   const double m = c.tile_m, n = c.tile_n;
   const double shared = (128 * m + 128 * n + 128 * n + 192 * n * m / 64) / 128;
