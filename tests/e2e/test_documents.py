@@ -134,6 +134,22 @@ def test_the_tutorial(reader):
     assert "['p" in said and "'kind': 'shape', 'count': 1" in said and "TS0202 graph.untraceable" in said
 
 
+def test_the_tutorials_snippet_reads_every_kind_of_step(reader):
+    """Which kinds a plan has depends on what was fastest on the machine that follows the page."""
+    ours = {"pattern": {"id": "p10"}, "inputs": ["x"], "candidate": {"label": "tile_row"}}
+    steps = [
+        {"kind": "kernel"} | ours,
+        {"kind": "call"} | ours,
+        {"kind": "aten", "node": "silu"},
+        {"kind": "prepack", "nodes": ["cat"]},
+    ]
+    (reader.folder / "dump").mkdir()
+    (reader.folder / "dump/4-plan.json").write_text(json.dumps({"steps": steps}))
+    (snippet,) = (b.text for b in blocks_of(ROOT, "docs/tutorial.md") if "4-plan.json" in b.text)
+    said = reader.run("bash", "-euc", snippet).splitlines()
+    assert said == ["kernel p10 ['x'] -> tile_row", "call p10 ['x'] -> tile_row", "aten silu", "prepack ['cat']"]
+
+
 def test_the_page_of_try(reader):
     said = reader.follow("docs/try.md")
     assert "wrote norm.cpp" in said and "right on all inputs" in said and "of eager" in said
