@@ -33,9 +33,20 @@ Carried::Scalar Carried::scalar(Term t) {
 }
 
 Term Carried::term(Scalar s) const {
-  const Value& v = values_[static_cast<std::size_t>(s - values)];
+  const Value& v = values_[index(s)];
   if (!v.base) return pool_.constant(v.offset);
   return v.offset == 0 ? v.base : v.base + v.offset;
+}
+
+Carried::Scalar Carried::shifted(Scalar to, Scalar s) {
+  const Value v = values_[index(to)];
+  return scalar(v.base, v.offset + values_[index(s)].offset);
+}
+
+std::size_t Carried::Hash::operator()(const std::vector<Scalar>& v) const {
+  std::size_t h = v.size();
+  for (const Scalar s : v) h = (h ^ static_cast<std::size_t>(s)) * 0x9e3779b97f4a7c15U;
+  return h ^ h >> 32;
 }
 
 Carried::Id Carried::get(const std::vector<Scalar>& under) {
@@ -56,8 +67,7 @@ Carried::Id Carried::all_unknown() {
 
 Carried::Relation Carried::compare(Scalar a, Scalar b) {
   if (a == b) return Relation::equal;
-  const Value &x = values_[static_cast<std::size_t>(a - values)],
-              &y = values_[static_cast<std::size_t>(b - values)];
+  const Value &x = values_[index(a)], &y = values_[index(b)];
   if (x.base == y.base) return Relation::different;
   const auto [place, is_new] = compared_.try_emplace(std::minmax(a, b), Relation::undecided);
   if (!is_new || ++asked_ > most_asked) return place->second;

@@ -29,6 +29,10 @@ class Carried {
   /// base + offset, where the base is in normal form without a constant, or null.
   Scalar scalar(Term base, int64_t offset);
   [[nodiscard]] Term term(Scalar s) const;
+  /// Of a value: what is left without its constant; null: nothing. Many values share one.
+  [[nodiscard]] Term base(Scalar s) const { return values_[index(s)].base; }
+  /// The value `to` with the constant of `s` added.
+  Scalar shifted(Scalar to, Scalar s);
 
   Id get(const std::vector<Scalar>& under);
   [[nodiscard]] Scalar under(Id id, int name) const {
@@ -53,6 +57,10 @@ class Carried {
     int64_t offset = 0;
     friend bool operator==(const Value&, const Value&) = default;
   };
+  struct Hash {
+    std::size_t operator()(const std::vector<Scalar>& v) const;
+  };
+  static std::size_t index(Scalar s) { return static_cast<std::size_t>(s - values); }
   Scalar join_scalars(Scalar a, Scalar b);
 
   term::Pool& pool_;
@@ -60,7 +68,7 @@ class Carried {
   std::vector<Value> values_;
   std::map<std::pair<const term::Node*, int64_t>, Scalar> known_values_;
   std::vector<std::vector<Scalar>> all_;
-  std::map<std::vector<Scalar>, Id> known_;
+  std::unordered_map<std::vector<Scalar>, Id, Hash> known_;
   std::unordered_map<uint64_t, Id> joined_;
   std::map<std::pair<Scalar, Scalar>, Relation> compared_;
   int asked_ = 0;

@@ -29,8 +29,9 @@ Means product() {
 }
 
 core::Kernel mutant(const std::string& name, int site) {
-  for (core::testing::Mutant& m : core::testing::mutants(good()))
-    if (m.name == name && m.site == site) return std::move(m.kernel);
+  static const std::vector<core::testing::Mutant> all = core::testing::mutants(good());
+  for (const core::testing::Mutant& m : all)
+    if (m.name == name && m.site == site) return m.kernel;
   ADD_FAILURE() << "no mutant " << name << " " << site;
   return good();
 }

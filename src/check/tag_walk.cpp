@@ -70,7 +70,7 @@ std::vector<TagWalk::Id>& TagWalk::all_of(core::RegistersId r) {
 TagWalk::Id& TagWalk::slot(int warp, core::RegistersId r, int64_t slot, int lane) {
   static Id outside;
   std::vector<Id>& all = all_of(r);
-  const int64_t slots = kernel_[r].slots();
+  const int64_t slots = std::ssize(all) / (warps_ * 32);  // slots() walks a layout
   if (slot < 0 || slot >= slots) return outside = 0;
   return all[static_cast<std::size_t>((warp * slots + slot) * 32 + lane)];
 }
@@ -118,19 +118,27 @@ void TagWalk::body(const core::Body& b, const std::vector<int>& warps) {
 
 /// The state with `by` in the place of the loop's counter; sums over its turns are not known.
 TagWalk::State TagWalk::with(const State& s, const core::For& l, Term by) {
-  std::vector<Id> memo(tagging_.carried.size(), -1);
+  Carried& carried = tagging_.carried;
+  std::unordered_map<const term::Node*, Scalar> of_bases;
+  const auto exchanged_base = [&](Term t) {
+    for (const core::Carried& c : l.carried)
+      if (has(t, c.symbol)) return Carried::unknown;
+    if (!has(t, l.counter)) return carried.scalar(t, 0);
+    return by ? carried.scalar(with_term(t, l.counter, by)) : Carried::unknown;
+  };
+  const auto exchanged_value = [&](Scalar v) {
+    const Term base = carried.base(v);
+    if (!base) return v;
+    const auto [place, is_new] = of_bases.try_emplace(base.node(), Carried::unknown);
+    if (is_new) place->second = exchanged_base(base);
+    return place->second == Carried::unknown ? Carried::unknown : carried.shifted(place->second, v);
+  };
+  std::vector<Id> memo(carried.size(), -1);
   const auto exchanged = [&](Id id) {
-    if (static_cast<std::size_t>(id) >= memo.size()) memo.resize(tagging_.carried.size(), -1);
+    if (static_cast<std::size_t>(id) >= memo.size()) memo.resize(carried.size(), -1);
     Id& to = memo[static_cast<std::size_t>(id)];
-    if (to >= 0) return to;
-    const Id out = tagging_.carried.mapped(id, [&](Scalar v) {
-      const Term t = tagging_.carried.term(v);
-      for (const core::Carried& c : l.carried)
-        if (has(t, c.symbol)) return Carried::unknown;
-      if (!has(t, l.counter)) return v;
-      return by ? tagging_.carried.scalar(with_term(t, l.counter, by)) : Carried::unknown;
-    });
-    return memo[static_cast<std::size_t>(id)] = out;
+    if (to < 0) to = carried.mapped(id, exchanged_value);
+    return to;
   };
   State out = s;
   for (std::vector<Id>& all : out.registers)

@@ -113,7 +113,7 @@ struct Registers {
   std::vector<int64_t> tile;
   Layout layout;
   Span span = {};
-  [[nodiscard]] int64_t slots() const { return layout.mode(1).size(); }
+  [[nodiscard]] int64_t slots() const { return product(layout.shape().mode(1)); }
   [[nodiscard]] int64_t per_register() const {
     return size_of(element) >= 4 ? 1 : 4 / size_of(element);
   }
