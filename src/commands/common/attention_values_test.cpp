@@ -124,10 +124,12 @@ std::string wrong_row(const Case& c, const simulate::Launch& l, const std::vecto
         std::vector<double> powers;
         double total = 0, most = -infinity;
         for (int64_t j = 0; j < c.keys; ++j) {
+          // Of a row the elements lie side by side.
+          const std::size_t of_q = c.at(c.heads, c.queries, b, h, i, 0),
+                            of_k = c.at(c.shared_heads, c.keys, b, g, j, 0);
           double score = 0;
-          for (int64_t x = 0; x < d; ++x)
-            score += q[c.at(c.heads, c.queries, b, h, i, x)] *
-                     k[c.at(c.shared_heads, c.keys, b, g, j, x)];
+          for (std::size_t x = 0; x < static_cast<std::size_t>(d); ++x)
+            score += q[of_q + x] * k[of_k + x];
           score /= std::sqrt(static_cast<double>(d));
           if (c.cap() > 0) score = c.cap() * std::tanh(score / c.cap());
           if (c.mask() == 1 && l.inputs.at("M")[c.mask_at(b, i, j)] == 0) score = -infinity;
@@ -137,12 +139,15 @@ std::string wrong_row(const Case& c, const simulate::Launch& l, const std::vecto
         }
         for (double& p : powers) total += p = most == -infinity ? 0 : std::exp(p - most);
         const bool zero = total == 0 && c.mask() > 0;
+        std::vector<double> sums(static_cast<std::size_t>(d), 0);
+        for (int64_t j = 0; j < c.keys; ++j) {
+          const double share = powers[static_cast<std::size_t>(j)] / (zero ? 1 : total);
+          const std::size_t of_v = c.at(c.shared_heads, c.keys, b, g, j, 0);
+          for (std::size_t x = 0; x < sums.size(); ++x) sums[x] += share * v[of_v + x];
+        }
         for (int64_t x = 0; x < d; ++x) {
-          double sum = 0;
-          for (int64_t j = 0; j < c.keys; ++j)
-            sum += powers[static_cast<std::size_t>(j)] / (zero ? 1 : total) *
-                   v[c.at(c.shared_heads, c.keys, b, g, j, x)];
-          const double found = o[c.at(c.heads, c.queries, b, h, i, x)];
+          const double sum = sums[static_cast<std::size_t>(x)],
+                       found = o[c.at(c.heads, c.queries, b, h, i, x)];
           if (total == 0 && !zero ? !std::isnan(found) : !(std::abs(found - sum) < 0.03))
             return fmt::format("O[{}, {}, {}, {}] is {}, not {}", b, h, i, x, found, sum);
         }

@@ -135,7 +135,8 @@ constexpr Edit edits[] = {
 };
 
 TEST(KernelEquivalence, WrongAttention) {
-  for (const Edit& e : edits) {
+  for (int which = 0; const Edit& e : edits) {
+    if (!thorough() && which++ % 2 != 0) continue;
     const Answer a =
         attention(testing::edited_attention(e.from, e.to), {{"CAUSAL", 1}, {"KEYS", 16}}, 6);
     EXPECT_EQ(a.verdict, Verdict::different) << e.what << ": " << to_text(a);
