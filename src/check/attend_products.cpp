@@ -280,9 +280,8 @@ bool AttendProducts::operand(const Place& p, std::string_view name, const Indexe
   const std::string why = check::trace(reading, out);
   if (!why.empty()) return give_up("k_agreement", why);
   if (out.fault.empty()) return batches_agree(p, factor, out);
-  return refute("k_agreement", p.op, warp, out.fault, out.fault_expected, out.fault_found,
-                "let the tensor map, the shared memory and the descriptor have one layout",
-                out.writer, "copied here");
+  return refute(out.fault_kind, p.op, warp, out.fault, out.fault_expected, out.fault_found,
+                out.fault_help, out.writer, "copied here");
 }
 
 /// The indices that are neither rows nor k are those that the meaning has for the stored tile.

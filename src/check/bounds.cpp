@@ -5,6 +5,18 @@
 
 namespace tessera::check {
 
+term::Term stays_inside(const core::Kernel& kernel, const Reach& r) {
+  const core::Tensor& tensor = kernel[r.at->tensor];
+  term::Term all = kernel.pool->truth(true);
+  for (std::size_t d = 0; d < r.at->at.size(); ++d) {
+    const term::Term index = r.at->at[d];
+    const int64_t last = static_cast<int>(d) == r.along ? r.count - 1 : 0;
+    all = term::logical_and(all, term::less_equal(kernel.pool->constant(0), index));
+    all = term::logical_and(all, term::less(index + last, tensor.extents[d]));
+  }
+  return all;
+}
+
 std::optional<term::Term> unproved_bound(const core::Kernel& kernel, const Reach& r) {
   using term::Term;
   const core::Tensor& tensor = kernel[r.at->tensor];

@@ -25,7 +25,8 @@ inline std::vector<term::Term> conditions_of(term::Term inside) {
   const bool chooses = inside->op == term::Op::select && inside->args[1] == pool.constant(1) &&
                        inside->args[2] == pool.constant(0);
   std::vector<term::Term> open = {
-      chooses ? inside->args[0] : pool.must(term::Op::not_equal, {inside, pool.constant(0)})};
+      chooses ? inside->args[0]
+              : term::simplify(pool.must(term::Op::not_equal, {inside, pool.constant(0)}))};
   std::vector<term::Term> out;
   while (!open.empty()) {
     const term::Term t = open.back();
@@ -47,6 +48,8 @@ struct Reach {
   std::vector<bool> bounded;
 };
 
+/// That all elements of it lie in the tensor, as a predicate, where it is not bounded.
+term::Term stays_inside(const core::Kernel& kernel, const Reach& r);
 /// What is not known of the access for all launches, that an index is at least 0 or below its
 /// extent; nothing where all elements lie in the tensor.
 std::optional<term::Term> unproved_bound(const core::Kernel& kernel, const Reach& r);

@@ -5,6 +5,7 @@
 
 #include "check/bounds.h"
 #include "check/formula.h"
+#include "check/launch.h"
 #include "check/reading.h"
 #include "core/walk.h"
 
@@ -55,12 +56,13 @@ bool brought_by_other_roles(const Runs& runs, const std::vector<Place>& all, con
   return any;
 }
 
-Brought::Brought(const core::Kernel& kernel, const core::Role& role, const core::For& loop)
-    : kernel_(kernel), role_(role) {
+Brought::Brought(const core::Kernel& kernel, const core::Role& role,
+                 const std::vector<const core::For*>& loops)
+    : kernel_(kernel), role_(role), loops_(loops) {
   values_.assign(4096, -1);
   std::vector<int> warps;
   for (int w = 0; w < role.warps; ++w) warps.push_back(w);
-  body(loop.body, warps);
+  body(loops.back()->body, warps);
 }
 
 const std::vector<BroughtStore>& Brought::stores(const core::Op* store) const {
@@ -199,9 +201,9 @@ bool Brought::known_at(Term t) const {
 }
 
 /// What a load is conditional on: bounds of the tensor, and nothing else.
-bool Brought::conditions(const core::Issue& issue, const core::GlobalAt& at,
+bool Brought::conditions(const core::Op& op, const BroughtLoad& load, const core::GlobalAt& at,
                          std::vector<bool>& bounded) {
-  const auto* inside = argument<core::Integers>(issue, "inside");
+  const auto* inside = argument<core::Integers>(*op.as<core::Issue>(), "inside");
   if (inside == nullptr) return true;
   for (Term c : conditions_of(inside->values[0])) {
     bool is_bound = false;
@@ -209,17 +211,40 @@ bool Brought::conditions(const core::Issue& issue, const core::GlobalAt& at,
       if (same(c->args[0], at.at[d]) && same(c->args[1], kernel_[at.tensor].extents[d]))
         bounded[d] = is_bound = true;
     if (!is_bound)
-      return fail(fmt::format("a load is conditional on `{}`, which is no bound of its tensor",
+      return open(op, load, at,
+                  fmt::format("a load is conditional on `{}`, which is no bound of its tensor",
                               to_string(c)));
   }
   return true;
 }
 
 /// Whether all elements that it loads lie in the tensor.
-bool Brought::lies_inside(const BroughtLoad& load, const core::GlobalAt& at) {
-  const auto open = unproved_bound(kernel_, {&at, load.count, load.along, load.bounded});
-  return !open || fail(fmt::format("it is not known that `{}`, where `{}` is loaded",
-                                   to_string(*open), kernel_[at.tensor].name));
+bool Brought::lies_inside(const core::Op& op, const BroughtLoad& load, const core::GlobalAt& at) {
+  const auto claim = unproved_bound(kernel_, {&at, load.count, load.along, load.bounded});
+  return !claim || open(op, load, at,
+                        fmt::format("it is not known that `{}`, where `{}` is loaded",
+                                    to_string(*claim), kernel_[at.tensor].name));
+}
+
+/// The load is not known to stay in its tensor: small launches may show that it does not.
+bool Brought::open(const core::Op& op, const BroughtLoad& load, const core::GlobalAt& at,
+                   std::string reason) {
+  const Reach reach{&at, load.count, load.along, {}};
+  const auto* inside = argument<core::Integers>(*op.as<core::Issue>(), "inside");
+  Term claim = stays_inside(kernel_, reach);
+  if (inside != nullptr)
+    claim = term::logical_or(term::equals(inside->values[0], kernel_.pool->constant(0)), claim);
+  Known known = {{role_.warp.node(), symbol(role_.warp)}};
+  for (const core::For* f : unrolled_) known[f->counter.node()] = symbol(f->counter);
+  for (int lane = 0; lane < lanes && !fault; ++lane) {
+    known[kernel_.at.lane.node()] = lane;
+    if (const auto found = fails(kernel_, loops_, claim, known))
+      fault = {
+          &op, fmt::format("a load leaves the tensor `{}`", kernel_[at.tensor].name),
+          "all elements of each lane in the tensor",
+          fmt::format("not those of lane {}, warp {} at {}", lane, symbol(role_.warp), *found)};
+  }
+  return fail(std::move(reason));
 }
 
 BroughtLoad* Brought::load_of(const core::Op& op) {
@@ -248,7 +273,7 @@ BroughtLoad* Brought::load_of(const core::Op& op) {
     out->offsets.emplace_back(off);
   }
   out->bounded.assign(at->at.size(), false);
-  if (!conditions(issue, *at, out->bounded) || !lies_inside(*out, *at)) return nullptr;
+  if (!conditions(op, *out, *at, out->bounded) || !lies_inside(op, *out, *at)) return nullptr;
   return loads_.emplace(&op, std::move(out)).first->second.get();
 }
 
@@ -289,14 +314,14 @@ void Brought::store(const core::Op& op, int warp) {
   for (const core::For* f : unrolled_) out.turn[f->counter.node()] = symbol(f->counter);
   for (int64_t n = 0; n < count && why.empty(); ++n) {
     const Value& v = slot(warp, from->registers, first + n);
-    if (v.kind != Value::Kind::element)
+    if (v.kind == Value::Kind::other)
       return void(fail("threads store what is no element that they have loaded in the turn"));
     for (int lane = 0; lane < lanes; ++lane) {
       symbol(kernel_.at.lane) = lane;
       BroughtElement e{.row = number(to->at[rank - 2]) + (rows_lie ? n : 0),
                        .column = number(to->at[rank - 1]) + (rows_lie ? 0 : n),
                        .load = v.load};
-      for (std::size_t d = 0; d < v.load->offsets.size(); ++d)
+      for (std::size_t d = 0; v.load != nullptr && d < v.load->offsets.size(); ++d)
         e.at.push_back((*v.at)[d * lanes + static_cast<std::size_t>(lane)] +
                        (static_cast<int>(d) == v.load->along ? v.n : 0));
       out.elements.push_back(std::move(e));

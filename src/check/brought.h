@@ -5,6 +5,7 @@
 // holds zero, an element that a load of this turn brought, or what is not followed. Of a load each
 // lane has an index of its own; a bounded one keeps what the registers have where its element lies
 // outside of the tensor. That the stores of a turn come before what reads them, the runs prove.
+// A load that is not known to stay in its tensor is tried in small launches.
 #pragma once
 
 #include <map>
@@ -31,8 +32,8 @@ struct BroughtLoad {
 /// An element in shared memory: its row and column, and what it is of.
 struct BroughtElement {
   int64_t row = 0, column = 0;
-  const BroughtLoad* load = nullptr;
-  std::vector<int64_t> at;  // by dimension, from the load's base
+  const BroughtLoad* load = nullptr;  // null: zero, which no load has replaced
+  std::vector<int64_t> at;            // by dimension, from the load's base
 };
 
 /// What a store does in one of its warps, at values of the counters around it.
@@ -41,10 +42,19 @@ struct BroughtStore {
   std::vector<BroughtElement> elements;
 };
 
+/// A load that leaves its tensor, and a launch in which it does.
+struct BroughtFault {
+  const core::Op* load = nullptr;
+  std::string message, expected, found;
+};
+
 class Brought {
  public:
-  Brought(const core::Kernel& kernel, const core::Role& role, const core::For& loop);
+  /// `loops`: around the stores, the outermost first; a turn of the last one is walked.
+  Brought(const core::Kernel& kernel, const core::Role& role,
+          const std::vector<const core::For*>& loops);
   std::string why;  // what could not be followed
+  std::optional<BroughtFault> fault;
   [[nodiscard]] const std::vector<BroughtStore>& stores(const core::Op* store) const;
 
  private:
@@ -64,8 +74,10 @@ class Brought {
   void load(const core::Op& op, int warp);
   void store(const core::Op& op, int warp);
   BroughtLoad* load_of(const core::Op& op);
-  bool conditions(const core::Issue& issue, const core::GlobalAt& at, std::vector<bool>& bounded);
-  bool lies_inside(const BroughtLoad& load, const core::GlobalAt& at);
+  bool conditions(const core::Op& op, const BroughtLoad& load, const core::GlobalAt& at,
+                  std::vector<bool>& bounded);
+  bool lies_inside(const core::Op& op, const BroughtLoad& load, const core::GlobalAt& at);
+  bool open(const core::Op& op, const BroughtLoad& load, const core::GlobalAt& at, std::string why);
   [[nodiscard]] bool known_at(Term t) const;
   std::optional<int64_t> value(Term t);
   int64_t number(Term t);
@@ -79,6 +91,7 @@ class Brought {
 
   const core::Kernel& kernel_;
   const core::Role& role_;
+  const std::vector<const core::For*> loops_;
   std::vector<const core::For*> unrolled_;  // around the op that is walked
   Values values_;
   std::map<const term::Node*, Expression> compiled_;

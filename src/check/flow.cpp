@@ -167,9 +167,8 @@ class Tracer {
       const int warp = p.role->first_warp + 4 * group;
       for (const Operand* o : {&*a, &*b})
         if (!o->fault.empty())
-          return refute("k_agreement", p, o->fault, o->fault_expected, o->fault_found,
-                        "let the tensor map, the shared memory and the descriptor have one layout",
-                        warp, o->writer, "copied here");
+          return refute(o->fault_kind, p, o->fault, o->fault_expected, o->fault_found,
+                        o->fault_help, warp, o->writer, "copied here");
       if (!same_batch(p, *a, *b, warp)) return false;
       const std::optional<int64_t> apart = value_of(a->k_corner - b->k_corner, {});
       if (!apart) {

@@ -143,8 +143,13 @@ class Trace {
     if (from.role == nullptr || from.role == r_.reader.role || from.loops.empty())
       return "an operand is not copied by a tensor map";
     std::unique_ptr<Brought>& brought = brought_[from.loops.back()];
-    if (brought == nullptr)
-      brought = std::make_unique<Brought>(kernel_, *from.role, *from.loops.back());
+    if (brought == nullptr) brought = std::make_unique<Brought>(kernel_, *from.role, from.loops);
+    if (const auto& fault = brought->fault) {
+      out_.writer = fault->load;
+      out_.fault_kind = "placement";
+      out_.fault_help = "let the load happen where its elements lie in the tensor, and there alone";
+      return wrong(fault->message, fault->expected, fault->found);
+    }
     if (!brought->why.empty()) return brought->why;
     const auto* to = argument<core::SharedAt>(from.issue(), "to");
     for (const BroughtStore& store : brought->stores(from.op)) {
@@ -165,6 +170,7 @@ class Trace {
     return "";
   }
 
+  static constexpr int zero = -1;  // in the place of a factor: threads have stored it as it was
   /// Of an element in shared memory: what it is of, from the corner, and how often it is brought.
   struct Found {
     int64_t k = 0, row = 0;
@@ -211,6 +217,13 @@ class Trace {
 
   /// One element that threads have stored; `place` has the slots.
   std::string put(const Place& from, const BroughtElement& e, std::vector<int64_t>& place) {
+    place[place.size() - 2] = e.row, place[place.size() - 1] = e.column;
+    const std::optional<int64_t> byte = byte_of(kernel_[r_.at.shared], place);
+    if (!byte) return "threads store beyond their shared memory";
+    Found& found = put_[*byte];
+    ++found.times;
+    found.factor = zero;
+    if (e.load == nullptr) return "";
     const auto [at, fresh] = corners_.try_emplace(e.load);
     Corner& corner = at->second;
     if (fresh) {
@@ -224,15 +237,9 @@ class Trace {
     for (std::size_t d = 0; d < e.at.size(); ++d)
       if (d != corner.k_dim && d != corner.row_dim && e.at[d] != 0)
         return "a load has several elements along an index that is no row or k";
-    place[place.size() - 2] = e.row, place[place.size() - 1] = e.column;
-    const core::Shared& s = kernel_[r_.at.shared];
-    const std::optional<int64_t> byte = byte_of(s, place);
-    if (!byte) return "threads store beyond their shared memory";
-    Found& found = put_[*byte];
     found.k = corner.k + e.at[corner.k_dim];
     found.row = corner.row + e.at[corner.row_dim];
     found.factor = corner.factor;
-    ++found.times;
     return "";
   }
 
@@ -309,6 +316,8 @@ class Trace {
     out_.k.assign(static_cast<std::size_t>(r_.steps), -1);
     out_.rows.assign(static_cast<std::size_t>(r_.rows), -1);
     out_.factors.assign(static_cast<std::size_t>(r_.rows), 0);
+    std::optional<std::pair<int64_t, int64_t>> zero_at;
+    bool some = false;
     for (int64_t i = 0; i < r_.rows; ++i)
       for (int64_t j = 0; j < r_.steps; ++j) {
         coordinates_[rank - 2] = row + i;
@@ -324,6 +333,18 @@ class Trace {
           return wrong(fmt::format("a product reads of `{}` what its copy does not bring", s.name),
                        fmt::format("row {}, k {} of the instruction lies in the box", i, j),
                        fmt::format("byte {} lies outside of it", *byte));
+        if (here.factor == zero)
+          zero_at = {i, j};
+        else
+          some = true;
+        if (zero_at && some)
+          return wrong(
+              fmt::format("a product reads zero where the other places of `{}` have "
+                          "elements",
+                          s.name),
+              fmt::format("an element at row {}, step {}", zero_at->first, zero_at->second),
+              "zero, which no load has replaced");
+        if (zero_at) continue;
         int64_t& k_of = out_.k[static_cast<std::size_t>(j)];
         int64_t& row_of = out_.rows[static_cast<std::size_t>(i)];
         if (i == 0) k_of = here.k;
@@ -337,7 +358,7 @@ class Trace {
                           row_of, k_of, i, j),
               fmt::format("{}[corner + {}, k corner + {}]", name(here.factor), here.row, here.k));
       }
-    return "";
+    return zero_at ? "threads store zeros for an operand" : "";
   }
 
   const Reading& r_;

@@ -24,8 +24,11 @@ struct Operand {
   std::vector<int64_t> rows;  // of each row of the matrix, from the corner
   std::vector<int> factors;   // of each row: the factor, of those that it may be of
   Part part = Part::whole;
-  std::string fault;  // what contradicts the law, or empty
+  std::string fault;  // what contradicts the law of `fault_kind`, or empty
   std::string fault_expected, fault_found;
+  std::string_view fault_kind = "k_agreement";
+  std::string fault_help =
+      "let the tensor map, the shared memory and the descriptor have one layout";
 };
 
 /// `rows` x `steps` elements that an op reads from `at`, which the copies at `writers` fill.

@@ -153,14 +153,19 @@ Shown Replayer::replay(const check::Report& report, std::string_view kind, Diagn
     }
     return false;
   };
+  const bool by_schedule = depends_on_schedule(shows);
   std::vector<Runs*> runnable;
   for (Runs* r : all) {
     if (!made(*r)) why_not = r->why_not;
     if (r->simulator) runnable.push_back(r);
     for (int seed = 0; r->simulator && seed < effort_.schedules; ++seed)
       if (look(*r, seed)) return end(Shown::same, same);
+    // Where warps go by chance, a fault of another kind may always come first.
+    for (int n = 0; by_schedule && r->simulator && !other.empty() && n < effort_.of_roles; ++n)
+      if (look(*r, static_cast<int>(simulate::Schedule::of_roles(n).seed)))
+        return end(Shown::same, same);
   }
-  const int enough = ran + (runnable.empty() || !depends_on_schedule(shows) ? 0 : effort_.more);
+  const int enough = ran + (runnable.empty() || !by_schedule ? 0 : effort_.more);
   for (int seed = effort_.schedules; other.empty() && ran < enough; ++seed)
     for (Runs* r : runnable)
       if (look(*r, seed)) return end(Shown::same, same);

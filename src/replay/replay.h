@@ -21,6 +21,7 @@ namespace tessera::replay {
 struct Effort {
   int launches = 16;  // of a refutation
   int schedules = 3;  // of a launch
+  int of_roles = 4;   // of a launch that shows another fault: all warps of a role go ahead
   // Runs by other schedules, where those show nothing: a fault may want one that is rare.
   int more = 384;
 };

@@ -15,6 +15,15 @@ uint64_t key_of(int warp, uint32_t lanes, uint64_t number) {
   return (key ^ (key >> 29) ^ number) * 0xc4ceb9fe1a85ec53ULL;
 }
 
+/// A number for the role of a warp in a block; 0: it has none.
+uint64_t role_of(const core::Kernel& kernel, int block, int warp) {
+  for (const core::Op& op : kernel.body)
+    if (const auto* r = op.as<core::Role>();
+        r != nullptr && r->first_warp <= warp && warp < r->first_warp + r->warps)
+      return key_of(block, static_cast<uint32_t>(r->first_warp), 1);
+  return 0;
+}
+
 }  // namespace
 
 Machine::Machine(const Program& program, Scheduler& scheduler, uint64_t seed)
@@ -55,7 +64,7 @@ void Machine::start() {
     for (Barrier& barrier : block.barriers) barrier.component = component(true);
     block.running = warps;
     for (int w = 0; w < warps; ++w) {
-      Warp warp{.block = b, .index = w};
+      Warp warp{.block = b, .index = w, .role = role_of(k, b, w)};
       warp.registers.resize(k.registers.size());
       warp.queue.component = component(true);
       warp.pool_registers = share;
@@ -119,7 +128,7 @@ std::vector<Actor> Machine::actors() {
   std::vector<Actor> out;
   for (const Strand& s : strands_) {
     if (!can_go(s)) continue;
-    Actor a{.key = key_of(s.warp, s.mask, 0), .strand = s.id};
+    Actor a{.key = key_of(s.warp, s.mask, 0), .strand = s.id, .role = warps_[s.warp].role};
     if (lazy_) a.object = object_of(s, &a.waits);
     if (lazy_ && a.object == Actor::nothing) return {a};
     out.push_back(a);

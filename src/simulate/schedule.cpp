@@ -22,7 +22,8 @@ Seeded::Seeded(Schedule schedule)
     : schedule_(std::move(schedule)),
       state_(mix(schedule_.seed)),
       favour_(mix(state_)),
-      patience_(patiences[schedule_.seed % patiences.size()]) {}
+      patience_(patiences[schedule_.seed % patiences.size()]),
+      by_role_(schedule_.by_role()) {}
 
 uint64_t Seeded::draw() {
   state_ += 0x9e3779b97f4a7c15ULL;
@@ -38,12 +39,15 @@ std::optional<uint32_t> Seeded::choose(std::span<const Actor> actors) {
   if (patience_ == 1) return static_cast<uint32_t>(draw() % actors.size());
   if (draw() % patience_ == 0) favour_ = draw();
   uint32_t best = 0;
-  uint64_t most = 0;
-  for (uint32_t i = 0; i < actors.size(); ++i)
-    if (const uint64_t favour = mix(actors[i].key ^ favour_); favour >= most) {
-      most = favour;
-      best = i;
-    }
+  std::pair<uint64_t, uint64_t> most;
+  for (uint32_t i = 0; i < actors.size(); ++i) {
+    const Actor& a = actors[i];
+    const uint64_t own = mix(a.key ^ favour_);
+    const std::pair favour(by_role_ ? mix((a.role != 0 ? a.role : a.key) ^ favour_) : own, own);
+    if (favour < most) continue;
+    most = favour;
+    best = i;
+  }
   return best;
 }
 

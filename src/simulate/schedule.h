@@ -15,6 +15,7 @@ struct Actor {
   uint64_t key = 0;  // the same in every run that has come the same way
   int strand = -1;   // one of them
   int flight = -1;
+  uint64_t role = 0;  // the same for all warps of a block's role; 0: it is of none
   static constexpr int64_t nothing = -1, everything = -2;
   int64_t object = nothing;  // what the step communicates through
   bool waits = false;        // it only reads the object
@@ -31,7 +32,8 @@ class Scheduler {
 };
 
 /// The schedule's choices, then choices by its seed: a third of the seeds choose evenly; the others
-/// let some go far ahead of the rest, and change their minds seldom.
+/// let some go far ahead of the rest, and change their minds seldom. Every sixth seed lets all
+/// warps of a role go ahead: that a role of eight warps stays behind is too rare by chance.
 class Seeded : public Scheduler {
  public:
   explicit Seeded(Schedule schedule);
@@ -44,6 +46,7 @@ class Seeded : public Scheduler {
   uint64_t state_;
   uint64_t favour_ = 0;
   uint64_t patience_ = 1;  // steps, on average, until the favourites change
+  bool by_role_ = false;
 };
 
 /// Depth first through all choices, run by run. Two steps of different actors that do not

@@ -52,6 +52,9 @@ struct Schedule {
   uint64_t seed = 0;              // of what is not in `choices`
   std::vector<uint32_t> choices;  // the first choices, as a run reported them
   static Schedule seeded(uint64_t seed) { return {seed, {}}; }
+  /// One of those in which all warps of a role go ahead, or stay behind.
+  static Schedule of_roles(uint64_t n) { return seeded(6 * n + 5); }
+  [[nodiscard]] bool by_role() const { return seed % 6 == 5; }
 };
 
 struct Outcome {

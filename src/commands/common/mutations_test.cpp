@@ -1,5 +1,6 @@
 // A seeded share of what bench/run.sh mutations counts: nothing wrong is proved, nothing equivalent
 // is refuted, and what is refuted is replayed.
+#include <functional>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -73,20 +74,46 @@ TEST(Mutations, OfAttentionAreCaughtAndReplayed) {
   expect_caught("attention", share(3));
 }
 
-/// Where nothing bounds a power, small scores are off by roundings alone.
-TEST(Mutations, OfWhatBoundsPowersAreShownWithLargeScores) {
-  const Result<core::Kernel> kernel = subject("attention").make(source_folder());
+/// All mutants that are `wanted`, of which there are so many.
+void expect_shown(const std::string& name, int at_least,
+                  const std::function<bool(const core::testing::Mutant&)>& wanted) {
+  SCOPED_TRACE(name);
+  const Result<core::Kernel> kernel = subject(name).make(source_folder());
   ASSERT_TRUE(kernel) << to_text(kernel.error());
   const testing::Study study(*kernel, {.schedules = 1, .explored = 0, .launches = 1});
   int seen = 0;
   for (const core::testing::Mutant& m : testing::mutants_of(*kernel, false)) {
-    if (m.name != "least_for_greatest" && m.name != "exchanged_difference") continue;
+    if (!wanted(m)) continue;
     const MutantRow row = study.judge(m);
     EXPECT_EQ(row.verdict, "refuted") << to_json(row).dump();
     EXPECT_EQ(row.replayed, "same") << to_json(row).dump();
     ++seen;
   }
-  EXPECT_GE(seen, 5);
+  EXPECT_GE(seen, at_least);
+}
+
+/// Where nothing bounds a power, small scores are off by roundings alone.
+TEST(Mutations, OfWhatBoundsPowersAreShownWithLargeScores) {
+  expect_shown("attention", 5, [](const core::testing::Mutant& m) {
+    return m.name == "least_for_greatest" || m.name == "exchanged_difference";
+  });
+}
+
+/// A launch in which a load leaves its tensor, and zeros in the place of elements.
+TEST(Mutations, OfWhatThreadsBringAreShown) {
+  expect_shown("unaligned", 9, [](const core::testing::Mutant& m) {
+    const bool some = m.name == "unbounded" || m.name == "first_slot" || m.name == "moved_index" ||
+                      (m.name == "exchanged_indices" && m.site == 0);
+    return some && m.edit.find("load.global") != std::string::npos;
+  });
+}
+
+/// It shows only where the consumers stay behind; else they read what is not yet written.
+TEST(Mutations, ADeadlockBehindARaceIsShown) {
+  if (!thorough()) GTEST_SKIP() << "half a minute of runs: ./dev test all";
+  expect_shown("fp32", 1, [](const core::testing::Mutant& m) {
+    return m.name == "flip_parity" && m.site == 5;
+  });
 }
 
 TEST(Mutations, RightKernelsAreProved) {
