@@ -344,8 +344,10 @@ class Tracer {
     }
     if (tile.last_store().op != nullptr) last_store = tile.last_store();
     followed_.insert(tile.walked().begin(), tile.walked().end());
-    return Raster{first_a.row_corner, first_b.row_corner, tile.batch(), tile.rows(),
-                  tile.columns(),     p.loops.front(),    tile.taken(), runs_.steady};
+    return Raster{first_a.row_corner, first_b.row_corner - means_.column_shift(),
+                  tile.batch(),       tile.rows(),
+                  tile.columns(),     p.loops.front(),
+                  tile.taken(),       runs_.steady};
   }
 
   void store() {

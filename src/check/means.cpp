@@ -347,6 +347,19 @@ int ElementAt::place(Axis axis) const {
   return found == at.end() ? -1 : static_cast<int>(found - at.begin());
 }
 
+int64_t Means::column_shift() const {
+  std::optional<int64_t> least;
+  for (const Output& o : outputs)
+    for (const Case& c : o.cases)
+      for (const Read& r : c.reads) {
+        if (r.factor < 0) continue;
+        const int place = r.element.place(Axis::column);
+        const int64_t added = place < 0 ? 0 : r.element.at[static_cast<std::size_t>(place)].number;
+        if (!least || std::abs(added) < std::abs(*least)) least = added;
+      }
+  return least.value_or(0);
+}
+
 Result<std::optional<Means>> means_of(const core::Kernel& kernel) {
   if (kernel.means.empty()) return std::optional<Means>();
   Means out;

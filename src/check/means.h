@@ -87,6 +87,10 @@ struct Means {
   std::optional<Attention> attention;
   /// Of products; else of elements.
   [[nodiscard]] bool multiplies() const { return !b.empty(); }
+  /// What is added to the output's column in all sums: 64 of sum(A[i, k] * B[j + 64, k], k). Where
+  /// they differ and none has the column itself, the least. A tile of the output lies so far before
+  /// the rows of B that it is made of.
+  [[nodiscard]] int64_t column_shift() const;
 };
 
 /// Kernel::means taken apart, with the kernel's tensors and any names of indices. Indices of

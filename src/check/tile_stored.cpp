@@ -117,7 +117,8 @@ Tile::Id Tile::wanted(Id sum, int output) {
     Elements leaf{e.tensor.index, {}, {}};
     if (r.factor >= 0) {
       leaf = {Elements::of_sum, of.bases, of.at, r.factor};
-      const int64_t moved = e.at[static_cast<std::size_t>(e.place(Axis::column))].number;
+      const int64_t moved =
+          e.at[static_cast<std::size_t>(e.place(Axis::column))].number - means_.column_shift();
       for (std::size_t lane = 0; lane < Elements::lanes; ++lane)
         leaf.at[Elements::lanes + lane] += moved;
     }

@@ -15,7 +15,7 @@ void Tile::corners_of_products() {
     }
   const auto& [a, b] = sums_of_role_.front().groups.front();
   bases_[row_base] = term::simplify(a.row_corner);
-  bases_[column_base] = term::simplify(b.row_corner);
+  bases_[column_base] = term::simplify(b.row_corner - means_.column_shift());
   if (a.batch || b.batch) bases_[batch_base] = term::simplify(a.batch ? a.batch : b.batch);
 }
 

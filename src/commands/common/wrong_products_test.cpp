@@ -151,6 +151,27 @@ TEST(WrongProducts, AreNotProved) {
 }
 
 /// Extents that have nothing to do with each other leave nothing to compare.
+constexpr const char* factor = "B[j, k]";
+constexpr const char* copied = "tma.load(B[n, k]";
+constexpr const char* copied_beside = "tma.load(B[part(n.index + 1, 64), k]";
+
+/// Where all sums are of columns further on, a tile of the output lies before its rows of B.
+TEST(WrongProducts, TheirColumnsMayAllBeMoved) {
+  const auto verdict = [](const Edits& edits) { return judged_with(edits).verdict(); };
+  EXPECT_EQ(verdict({{factor, "B[j + 64, k]"}, {copied, copied_beside}}), check::Verdict::proved);
+  for (const Edits& edits :
+       std::vector<Edits>{{{factor, "B[j + 64, k]"}},
+                          {{copied, copied_beside}},
+                          {{factor, "B[j + 128, k]"}, {copied, copied_beside}},
+                          {{factor, "B[j + 64, k]"},
+                           {copied, copied_beside},
+                           {"C[m, n])", "C[m, part(n.index + 1, 64)])"}},
+                          {{"sum(A[i, k] * B[j, k], k)",
+                            "sum(A[i, k] * B[j + 64, k], k) + sum(A[i, k] * B[j + 96, k], k)"},
+                           {copied, copied_beside}}})
+    EXPECT_EQ(verdict(edits), check::Verdict::refuted) << edits.front().second;
+}
+
 TEST(WrongProducts, OfWhichNoElementIsMeantAreNotEqual) {
   std::string text = product;
   text.replace(text.find("\"N\", \"K\""), 8, "\"N\", \"K2\"");
