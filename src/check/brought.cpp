@@ -58,32 +58,14 @@ bool brought_by_other_roles(const Runs& runs, const std::vector<Place>& all, con
 
 Brought::Brought(const core::Kernel& kernel, const core::Role& role,
                  const std::vector<const core::For*>& loops)
-    : kernel_(kernel), role_(role), loops_(loops) {
-  values_.assign(4096, -1);
-  std::vector<int> warps;
-  for (int w = 0; w < role.warps; ++w) warps.push_back(w);
-  body(loops.back()->body, warps);
+    : TurnWalk(kernel, role), loops_(loops) {
+  turn(*loops.back());
 }
 
 const std::vector<BroughtStore>& Brought::stores(const core::Op* store) const {
   static const std::vector<BroughtStore> none;
   const auto found = stores_.find(store);
   return found == stores_.end() ? none : found->second;
-}
-
-std::optional<int64_t> Brought::value(Term t) {
-  auto found = compiled_.find(t.node());
-  if (found == compiled_.end()) found = compiled_.emplace(t.node(), Expression(t)).first;
-  for (int s : found->second.symbols())
-    if (static_cast<std::size_t>(s) >= values_.size() || values_[static_cast<std::size_t>(s)] < 0)
-      return std::nullopt;
-  return found->second(values_);
-}
-
-int64_t Brought::number(Term t) {
-  const std::optional<int64_t> v = value(t);
-  if (!v) fail(fmt::format("`{}` is not known where threads bring an operand", to_string(t)));
-  return v.value_or(0);
 }
 
 Brought::Value& Brought::slot(int warp, core::RegistersId id, int64_t at) {
@@ -96,79 +78,17 @@ Brought::Value& Brought::slot(int warp, core::RegistersId id, int64_t at) {
   return slots[static_cast<std::size_t>(at)];
 }
 
-void Brought::lose(core::RegistersId registers) {
-  for (int w = 0; w < role_.warps; ++w) registers_.erase({w, registers.index});
+void Brought::lose(core::RegistersId registers, int warp) {
+  registers_.erase({warp, registers.index});
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): bodies nest
-void Brought::body(const core::Body& b, const std::vector<int>& warps) {
-  for (const core::Op& op : b) {
-    if (!why.empty()) return;
-    if (const auto* loop = op.as<core::For>()) {
-      if (!loop->unroll) return void(fail("another loop stands in that of the stores"));
-      unrolled_.push_back(loop);
-      for (int64_t at = loop->lower->value; at < loop->upper->value; at += loop->step->value) {
-        symbol(loop->counter) = at;
-        body(loop->body, warps);
-      }
-      symbol(loop->counter) = -1;
-      unrolled_.pop_back();
-    } else if (const auto* choice = op.as<core::If>()) {
-      branch(*choice, warps);
-    } else if (const auto* elected = op.as<core::Elected>()) {
-      forget(elected->body);
-    } else if (const auto* c = op.as<core::Compute>()) {
-      for (int w : warps) compute(*c, w);
-    } else if (op.as<core::Issue>() != nullptr) {
-      for (int w : warps) issue(op, w);
-    }
-  }
-}
-
-/// A condition on the warp chooses warps. Of any other one nothing is known.
-// NOLINTNEXTLINE(misc-no-recursion): bodies nest
-void Brought::branch(const core::If& branch, const std::vector<int>& warps) {
-  std::vector<int> yes, no;
-  for (int w : warps) {
-    symbol(role_.warp) = w;
-    const std::optional<int64_t> holds = value(branch.condition);
-    if (!holds) {
-      forget(branch.body);
-      forget(branch.otherwise);
-      return;
-    }
-    (*holds != 0 ? yes : no).push_back(w);
-  }
-  if (!yes.empty()) body(branch.body, yes);
-  if (!no.empty()) body(branch.otherwise, no);
-}
-
-/// What is written there holds nothing known.
-// NOLINTNEXTLINE(misc-no-recursion): bodies nest
-void Brought::forget(const core::Body& b) {
-  for (const core::Op& op : b) {
-    if (const auto* c = op.as<core::Compute>()) {
-      for (const core::Run& r : c->results) lose(r.registers);
-    } else if (const auto* i = op.as<core::Issue>()) {
-      for (std::size_t n = 0; n < i->arguments.size(); ++n)
-        if (const auto* s = std::get_if<core::Slice>(&i->arguments[n]);
-            s != nullptr && i->form->operands[n].direction != arch::Direction::in)
-          lose(s->registers);
-      if (argument<SharedAt>(*i, "to") != nullptr && argument<core::MapRef>(*i, "map") == nullptr)
-        fail("threads bring an operand under a condition");
-    } else if (const auto* loop = op.as<core::For>()) {
-      forget(loop->body);
-    } else if (const auto* branch = op.as<core::If>()) {
-      forget(branch->body);
-      forget(branch->otherwise);
-    } else if (const auto* elected = op.as<core::Elected>()) {
-      forget(elected->body);
-    }
-  }
+std::string Brought::needed(const core::Issue& issue) {
+  const bool stores =
+      argument<SharedAt>(issue, "to") != nullptr && argument<core::MapRef>(issue, "map") == nullptr;
+  return stores ? "threads bring an operand under a condition" : "";
 }
 
 void Brought::compute(const core::Compute& c, int warp) {
-  symbol(role_.warp) = warp;
   const bool zero = makes_zero(c);
   for (int64_t e = 0; e < c.count && why.empty(); ++e)
     for (const core::Run& r : c.results)
@@ -179,13 +99,9 @@ void Brought::compute(const core::Compute& c, int warp) {
 void Brought::issue(const core::Op& op, int warp) {
   const auto& issue = *op.as<core::Issue>();
   const std::string& name = issue.form->name;
-  symbol(role_.warp) = warp;
   if (name.starts_with("load.global")) return load(op, warp);
   if (name.starts_with("store.shared") && !name.ends_with("bounded")) return store(op, warp);
-  for (std::size_t n = 0; n < issue.arguments.size(); ++n)
-    if (const auto* s = std::get_if<core::Slice>(&issue.arguments[n]);
-        s != nullptr && issue.form->operands[n].direction != arch::Direction::in)
-      registers_.erase({warp, s->registers.index});
+  lose_results(issue, warp);
   if (argument<SharedAt>(issue, "to") != nullptr && argument<core::MapRef>(issue, "map") == nullptr)
     fail(fmt::format("what `{}` stores is not followed", name));
 }

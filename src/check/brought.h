@@ -12,9 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "check/expression.h"
-#include "check/place.h"
 #include "check/runs.h"
+#include "check/turn_walk.h"
 
 namespace tessera::check {
 
@@ -48,12 +47,11 @@ struct BroughtFault {
   std::string message, expected, found;
 };
 
-class Brought {
+class Brought final : public TurnWalk {
  public:
   /// `loops`: around the stores, the outermost first; a turn of the last one is walked.
   Brought(const core::Kernel& kernel, const core::Role& role,
           const std::vector<const core::For*>& loops);
-  std::string why;  // what could not be followed
   std::optional<BroughtFault> fault;
   [[nodiscard]] const std::vector<BroughtStore>& stores(const core::Op* store) const;
 
@@ -66,11 +64,10 @@ class Brought {
     int64_t n = 0;                                   // of the load's elements
   };
 
-  void body(const core::Body& b, const std::vector<int>& warps);
-  void branch(const core::If& branch, const std::vector<int>& warps);
-  void forget(const core::Body& b);
-  void compute(const core::Compute& c, int warp);
-  void issue(const core::Op& op, int warp);
+  void compute(const core::Compute& c, int warp) override;
+  void issue(const core::Op& op, int warp) override;
+  void lose(core::RegistersId registers, int warp) override;
+  std::string needed(const core::Issue& issue) override;
   void load(const core::Op& op, int warp);
   void store(const core::Op& op, int warp);
   BroughtLoad* load_of(const core::Op& op);
@@ -79,22 +76,9 @@ class Brought {
   bool lies_inside(const core::Op& op, const BroughtLoad& load, const core::GlobalAt& at);
   bool open(const core::Op& op, const BroughtLoad& load, const core::GlobalAt& at, std::string why);
   [[nodiscard]] bool known_at(Term t) const;
-  std::optional<int64_t> value(Term t);
-  int64_t number(Term t);
-  int64_t& symbol(Term leaf) { return values_[static_cast<std::size_t>(leaf->symbol->index)]; }
   Value& slot(int warp, core::RegistersId registers, int64_t at);
-  void lose(core::RegistersId registers);
-  bool fail(std::string reason) {
-    if (why.empty()) why = std::move(reason);
-    return false;
-  }
 
-  const core::Kernel& kernel_;
-  const core::Role& role_;
   const std::vector<const core::For*> loops_;
-  std::vector<const core::For*> unrolled_;  // around the op that is walked
-  Values values_;
-  std::map<const term::Node*, Expression> compiled_;
   std::map<std::pair<int, int>, std::vector<Value>> registers_;  // by warp and registers
   std::map<const core::Op*, std::unique_ptr<BroughtLoad>> loads_;
   std::map<const core::Op*, std::vector<BroughtStore>> stores_;

@@ -79,7 +79,7 @@ void MadeOperands::Walk::keep_left(const core::Op& op, const core::Slice& a, int
 void MadeOperands::Walk::keep_right(const core::Op& op, const SharedAt& at, int warp, int64_t rows,
                                     int64_t depth) {
   const std::optional<std::string> where = slot_of(at);
-  if (!where) return fail("a product's slot depends on the lane");
+  if (!where) return void(fail("a product's slot depends on the lane"));
   Walk* const by = maker(op, at.shared, *where);
   if (by == nullptr) return;
   const auto& stored = by->shared_[{at.shared.index, *where}];

@@ -34,35 +34,16 @@ bool stored_by_threads(const Runs& runs, const std::vector<Place>& all, const Pl
 }
 
 MadeOperands::Walk::Walk(MadeOperands& all_walks, const core::Role& role, const core::For& loop)
-    : all_walks_(all_walks),
-      kernel_(all_walks.kernel_),
+    : TurnWalk(all_walks.kernel_, role),
+      all_walks_(all_walks),
       runs_(all_walks.runs_),
       all_(all_walks.all_),
       means_(all_walks.means_),
-      role_(role),
       loop_(loop) {
   for (const Place& p : all_) places_.emplace(p.op, &p);
-  values_.assign(4096, -1);
   registers_.assign(static_cast<std::size_t>(role.warps),
                     std::vector<std::vector<Id>>(kernel_.registers.size()));
-  std::vector<int> warps;
-  for (int w = 0; w < role.warps; ++w) warps.push_back(w);
-  body(loop.body, warps);
-}
-
-std::optional<int64_t> MadeOperands::Walk::value(Term t) {
-  auto found = compiled_.find(t.node());
-  if (found == compiled_.end()) found = compiled_.emplace(t.node(), Expression(t)).first;
-  for (int s : found->second.symbols())
-    if (static_cast<std::size_t>(s) >= values_.size() || values_[static_cast<std::size_t>(s)] < 0)
-      return std::nullopt;
-  return found->second(values_);
-}
-
-int64_t MadeOperands::Walk::number(Term t) {
-  const std::optional<int64_t> v = value(t);
-  if (!v) fail(fmt::format("`{}` is not known there", to_string(t)));
-  return v.value_or(0);
+  turn(loop);
 }
 
 MadeOperands::Walk::Id& MadeOperands::Walk::slot(int warp, core::RegistersId id, int64_t at) {
@@ -75,77 +56,16 @@ MadeOperands::Walk::Id& MadeOperands::Walk::slot(int warp, core::RegistersId id,
   return outside = Formulas::none;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): bodies nest
-void MadeOperands::Walk::body(const core::Body& b, const std::vector<int>& warps) {
-  for (const core::Op& op : b) {
-    if (!why.empty()) return;
-    if (const auto* loop = op.as<core::For>()) {
-      if (!loop->unroll) return fail("another loop stands in that over k");
-      for (int64_t at = loop->lower->value; at < loop->upper->value; at += loop->step->value) {
-        symbol(loop->counter) = at;
-        body(loop->body, warps);
-      }
-      symbol(loop->counter) = -1;
-    } else if (const auto* choice = op.as<core::If>()) {
-      branch(*choice, warps);
-    } else if (const auto* elected = op.as<core::Elected>()) {
-      forget(elected->body);
-    } else if (const auto* c = op.as<core::Compute>()) {
-      for (int w : warps) compute(*c, w);
-    } else if (op.as<core::Issue>() != nullptr) {
-      for (int w : warps) issue(op, w);
-    }
-  }
+void MadeOperands::Walk::lose(core::RegistersId registers, int warp) {
+  registers_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(registers.index)].clear();
 }
 
-/// A condition on the warp chooses warps. Of any other one nothing is known: what it may write
-/// holds nothing from there on.
-// NOLINTNEXTLINE(misc-no-recursion): bodies nest
-void MadeOperands::Walk::branch(const core::If& branch, const std::vector<int>& warps) {
-  std::vector<int> yes, no;
-  for (int w : warps) {
-    symbol(role_.warp) = w;
-    const std::optional<int64_t> holds = value(branch.condition);
-    if (!holds) {
-      forget(branch.body);
-      forget(branch.otherwise);
-      return;
-    }
-    (*holds != 0 ? yes : no).push_back(w);
-  }
-  if (!yes.empty()) body(branch.body, yes);
-  if (!no.empty()) body(branch.otherwise, no);
-}
-
-/// What is written there holds nothing known.
-// NOLINTNEXTLINE(misc-no-recursion): bodies nest
-void MadeOperands::Walk::forget(const core::Body& b) {
-  const auto lose = [&](core::RegistersId id) {
-    for (auto& of_warp : registers_) of_warp[static_cast<std::size_t>(id.index)].clear();
-  };
-  for (const core::Op& op : b) {
-    if (const auto* c = op.as<core::Compute>()) {
-      for (const core::Run& r : c->results) lose(r.registers);
-    } else if (const auto* i = op.as<core::Issue>()) {
-      for (std::size_t n = 0; n < i->arguments.size(); ++n)
-        if (const auto* s = std::get_if<core::Slice>(&i->arguments[n]);
-            s != nullptr && i->form->operands[n].direction != arch::Direction::in)
-          lose(s->registers);
-      if (argument<SharedAt>(*i, "to") != nullptr || wgmma_of(*i))
-        fail("operands are made, or multiplied, under a condition");
-    } else if (const auto* loop = op.as<core::For>()) {
-      forget(loop->body);
-    } else if (const auto* branch = op.as<core::If>()) {
-      forget(branch->body);
-      forget(branch->otherwise);
-    } else if (const auto* elected = op.as<core::Elected>()) {
-      forget(elected->body);
-    }
-  }
+std::string MadeOperands::Walk::needed(const core::Issue& issue) {
+  const bool operands = argument<SharedAt>(issue, "to") != nullptr || wgmma_of(issue);
+  return operands ? "operands are made, or multiplied, under a condition" : "";
 }
 
 void MadeOperands::Walk::compute(const core::Compute& c, int warp) {
-  symbol(role_.warp) = warp;
   for (int64_t e = 0; e < c.count && why.empty(); ++e) {
     std::vector<Id> operands;
     for (const auto& in : c.inputs) {
@@ -165,15 +85,10 @@ void MadeOperands::Walk::compute(const core::Compute& c, int warp) {
 void MadeOperands::Walk::issue(const core::Op& op, int warp) {
   const auto& issue = *op.as<core::Issue>();
   const std::string& name = issue.form->name;
-  symbol(role_.warp) = warp;
   if (wgmma_of(issue)) return product(op, warp);
   if (name.starts_with("load.shared") && !name.ends_with("bounded")) return load(op, warp);
   if (name.starts_with("store.shared") && !name.ends_with("bounded")) return store(op, warp);
-  for (std::size_t n = 0; n < issue.arguments.size(); ++n)
-    if (const auto* s = std::get_if<core::Slice>(&issue.arguments[n]);
-        s != nullptr && issue.form->operands[n].direction != arch::Direction::in)
-      registers_[static_cast<std::size_t>(warp)][static_cast<std::size_t>(s->registers.index)]
-          .clear();
+  lose_results(issue, warp);
   if (argument<SharedAt>(issue, "to") != nullptr)
     fail(fmt::format("what `{}` stores is not followed", name));
 }
@@ -260,7 +175,7 @@ void MadeOperands::Walk::load(const core::Op& op, int warp) {
       symbol(kernel_.at.lane) = lane;
       const auto row = static_cast<std::size_t>(number(at->at[rank - 2]) + (rows_lie ? n : 0));
       const auto k = static_cast<std::size_t>(number(at->at[rank - 1]) + (rows_lie ? 0 : n));
-      if (row >= of.rows.size() || k >= of.k.size()) return fail("a load leaves its slot");
+      if (row >= of.rows.size() || k >= of.k.size()) return void(fail("a load leaves its slot"));
       e.at[static_cast<std::size_t>(lane)] = static_cast<int64_t>(row);
       e.at[static_cast<std::size_t>(lane) + lanes] = static_cast<int64_t>(k);
     }
@@ -281,7 +196,7 @@ void MadeOperands::Walk::store(const core::Op& op, int warp) {
   const std::optional<std::string> where = slot_of(*at);
   if (!where || at->at.size() < 2 || s.element != DType::float32 ||
       kernel_[from->registers].element != s.element)
-    return fail("what threads store is not followed");
+    return void(fail("what threads store is not followed"));
   stored_to_[&op].insert(*where);
   auto& matrix = shared_[{at->shared.index, *where}];
   const std::size_t rank = at->at.size();

@@ -4,16 +4,14 @@
 #include <set>
 #include <unordered_map>
 
-#include "check/expression.h"
 #include "check/made.h"
+#include "check/turn_walk.h"
 
 namespace tessera::check {
 
-class MadeOperands::Walk {
+class MadeOperands::Walk final : public TurnWalk {
  public:
   Walk(MadeOperands& all_walks, const core::Role& role, const core::For& loop);
-
-  std::string why;  // what could not be decided of the turn
 
   using Id = Formulas::Id;
   /// What a place of a matrix holds: a formula, at a lane.
@@ -32,11 +30,10 @@ class MadeOperands::Walk {
   [[nodiscard]] const Operand* faulty() const;
 
  private:
-  void body(const core::Body& b, const std::vector<int>& warps);
-  void branch(const core::If& branch, const std::vector<int>& warps);
-  void forget(const core::Body& b);
-  void compute(const core::Compute& c, int warp);
-  void issue(const core::Op& op, int warp);
+  void compute(const core::Compute& c, int warp) override;
+  void issue(const core::Op& op, int warp) override;
+  void lose(core::RegistersId registers, int warp) override;
+  std::string needed(const core::Issue& issue) override;
   void load(const core::Op& op, int warp);
   void store(const core::Op& op, int warp);
   void product(const core::Op& op, int warp);
@@ -51,24 +48,14 @@ class MadeOperands::Walk {
   std::optional<std::string> slot_of(const core::SharedAt& at);
   /// The operand that a load's slot was copied from, as a number of `sources_`.
   std::optional<int> source(const core::Op& op, const core::SharedAt& at);
-  std::optional<int64_t> value(Term t);
-  int64_t number(Term t);
-  int64_t& symbol(Term leaf) { return values_[static_cast<std::size_t>(leaf->symbol->index)]; }
   Id& slot(int warp, core::RegistersId registers, int64_t at);
-  void fail(std::string reason) {
-    if (why.empty()) why = std::move(reason);
-  }
 
   MadeOperands& all_walks_;
-  const core::Kernel& kernel_;
   const Runs& runs_;
   const std::vector<Place>& all_;
   const Means& means_;
-  const core::Role& role_;
   const core::For& loop_;
   std::unordered_map<const core::Op*, const Place*> places_;
-  std::unordered_map<const term::Node*, Expression> compiled_;
-  Values values_;
   Formulas formulas_;
   std::vector<std::vector<std::vector<Id>>> registers_;  // by warp, registers and slot
   std::map<std::pair<int, std::string>, std::map<std::pair<int64_t, int64_t>, Held>> shared_;
