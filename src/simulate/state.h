@@ -116,7 +116,7 @@ struct Groups {
 
 struct Warp {
   int block = 0;
-  int index = 0;  // in the block
+  int index = 0;      // in the block
   uint64_t role = 0;  // a number for its role in the block; 0: it has none
   std::vector<RegisterFile> registers;
   Queue queue;
