@@ -108,7 +108,7 @@ core::Kernel bad(std::string_view kind) {
 
 TEST(CheckKinds, ProveAttention) {
   const core::Kernel k = attention();
-  const Report r = check(k, {}, **means_of(k));
+  const Report r = check(k, {}, *means_of(k));
   EXPECT_EQ(r.verdict(), Verdict::proved) << to_text(r);
 }
 
@@ -118,7 +118,7 @@ TEST(CheckKinds, ProveTheGoodAndRefuteTheBad) {
   for (const Kind* k : kinds::all()) {
     EXPECT_EQ(right.find(k->name)->verdict, Verdict::proved) << k->name << "\n" << to_text(right);
     const core::Kernel with_fault = bad(k->name);
-    const Report wrong = check(with_fault, {}, **means_of(with_fault));
+    const Report wrong = check(with_fault, {}, *means_of(with_fault));
     const Finding* f = wrong.find(k->name);
     ASSERT_NE(f, nullptr);
     EXPECT_EQ(f->verdict, Verdict::refuted) << k->name << "\n" << to_text(wrong);
