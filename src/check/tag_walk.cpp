@@ -70,7 +70,7 @@ std::vector<TagWalk::Id>& TagWalk::all_of(core::RegistersId r) {
 TagWalk::Id& TagWalk::slot(int warp, core::RegistersId r, int64_t slot, int lane) {
   static Id outside;
   std::vector<Id>& all = all_of(r);
-  const int64_t slots = std::ssize(all) / (warps_ * 32);  // slots() walks a layout
+  const int64_t slots = std::ssize(all) / (int64_t{32} * warps_);  // slots() walks a layout
   if (slot < 0 || slot >= slots) return outside = 0;
   return all[static_cast<std::size_t>((warp * slots + slot) * 32 + lane)];
 }

@@ -180,9 +180,9 @@ void expect_right(const Case& c, int64_t schedules = 2) {
 
 const Constants alone = {{"GROUPS", int64_t{1}}, {"TURNS", int64_t{0}}};
 
-Case small(Constants more, Case c = {}) {
+Case small(const Constants& more, Case c = {}) {
   c.constants = alone;
-  for (auto& [name, value] : more) c.constants[name] = value;
+  for (const auto& [name, value] : more) c.constants[name] = value;
   return c;
 }
 
