@@ -230,14 +230,14 @@ void Brought::store(const core::Op& op, int warp) {
   for (const core::For* f : unrolled_) out.turn[f->counter.node()] = symbol(f->counter);
   for (int64_t n = 0; n < count && why.empty(); ++n) {
     const Value& v = slot(warp, from->registers, first + n);
-    if (v.kind == Value::Kind::other)
+    if (v.kind != Value::Kind::element)
       return void(fail("threads store what is no element that they have loaded in the turn"));
     for (int lane = 0; lane < lanes; ++lane) {
       symbol(kernel_.at.lane) = lane;
       BroughtElement e{.row = number(to->at[rank - 2]) + (rows_lie ? n : 0),
                        .column = number(to->at[rank - 1]) + (rows_lie ? 0 : n),
                        .load = v.load};
-      for (std::size_t d = 0; v.load != nullptr && d < v.load->offsets.size(); ++d)
+      for (std::size_t d = 0; d < v.load->offsets.size(); ++d)
         e.at.push_back((*v.at)[d * lanes + static_cast<std::size_t>(lane)] +
                        (static_cast<int>(d) == v.load->along ? v.n : 0));
       out.elements.push_back(std::move(e));

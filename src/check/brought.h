@@ -31,7 +31,7 @@ struct BroughtLoad {
 /// An element in shared memory: its row and column, and what it is of.
 struct BroughtElement {
   int64_t row = 0, column = 0;
-  const BroughtLoad* load = nullptr;  // null: zero, which no load has replaced
+  const BroughtLoad* load = nullptr;
   std::vector<int64_t> at;            // by dimension, from the load's base
 };
 

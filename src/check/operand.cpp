@@ -170,7 +170,6 @@ class Trace {
     return "";
   }
 
-  static constexpr int zero = -1;  // in the place of a factor: threads have stored it as it was
   /// Of an element in shared memory: what it is of, from the corner, and how often it is brought.
   struct Found {
     int64_t k = 0, row = 0;
@@ -222,8 +221,6 @@ class Trace {
     if (!byte) return "threads store beyond their shared memory";
     Found& found = put_[*byte];
     ++found.times;
-    found.factor = zero;
-    if (e.load == nullptr) return "";
     const auto [at, fresh] = corners_.try_emplace(e.load);
     Corner& corner = at->second;
     if (fresh) {
@@ -316,8 +313,6 @@ class Trace {
     out_.k.assign(static_cast<std::size_t>(r_.steps), -1);
     out_.rows.assign(static_cast<std::size_t>(r_.rows), -1);
     out_.factors.assign(static_cast<std::size_t>(r_.rows), 0);
-    std::optional<std::pair<int64_t, int64_t>> zero_at;
-    bool some = false;
     for (int64_t i = 0; i < r_.rows; ++i)
       for (int64_t j = 0; j < r_.steps; ++j) {
         coordinates_[rank - 2] = row + i;
@@ -333,18 +328,6 @@ class Trace {
           return wrong(fmt::format("a product reads of `{}` what its copy does not bring", s.name),
                        fmt::format("row {}, k {} of the instruction lies in the box", i, j),
                        fmt::format("byte {} lies outside of it", *byte));
-        if (here.factor == zero)
-          zero_at = {i, j};
-        else
-          some = true;
-        if (zero_at && some)
-          return wrong(
-              fmt::format("a product reads zero where the other places of `{}` have "
-                          "elements",
-                          s.name),
-              fmt::format("an element at row {}, step {}", zero_at->first, zero_at->second),
-              "zero, which no load has replaced");
-        if (zero_at) continue;
         int64_t& k_of = out_.k[static_cast<std::size_t>(j)];
         int64_t& row_of = out_.rows[static_cast<std::size_t>(i)];
         if (i == 0) k_of = here.k;
@@ -358,7 +341,7 @@ class Trace {
                           row_of, k_of, i, j),
               fmt::format("{}[corner + {}, k corner + {}]", name(here.factor), here.row, here.k));
       }
-    return zero_at ? "threads store zeros for an operand" : "";
+    return "";
   }
 
   const Reading& r_;
