@@ -32,7 +32,7 @@ struct BroughtLoad {
 struct BroughtElement {
   int64_t row = 0, column = 0;
   const BroughtLoad* load = nullptr;
-  std::vector<int64_t> at;            // by dimension, from the load's base
+  std::vector<int64_t> at;  // by dimension, from the load's base
 };
 
 /// What a store does in one of its warps, at values of the counters around it.
