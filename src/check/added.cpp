@@ -1,5 +1,6 @@
 #include "check/added.h"
 
+#include "check/bounds.h"
 #include "check/extents.h"
 #include "check/place.h"
 #include "check/raster.h"
@@ -15,18 +16,20 @@ class Adding {
       : kernel_(kernel), runs_(runs), means_(means), places_(places(kernel)) {}
 
   Flow go() {
-    const Place* load = the_load();
-    if (load == nullptr) return std::move(out_);
+    const Place* access = means_.sums() ? the_load() : the_store();
+    if (access == nullptr) return std::move(out_);
     if (std::string why = misfit(kernel_, means_); !why.empty()) return give_up("placement", why);
-    if (stores_elsewhere(places_, {load->role}))
-      return give_up("placement", "a store stands in a role that adds nothing up");
-    Tile tile(kernel_, places_, *load, runs_, means_);
+    if (stores_elsewhere(places_, {access->role}))
+      return give_up("placement", "a store stands in another role than the others");
+    Tile tile(kernel_, places_, *access, runs_, means_);
     tile.run();
     out_.violations = tile.violations;
     if (!tile.violations.empty()) return std::move(out_);
-    if (!tile.why.empty()) return give_up("reduction", tile.why);
-    if (!reaches(*load, tile.per_turn())) return std::move(out_);
-    cover(*load, tile);
+    if (!tile.why.empty()) return give_up(means_.sums() ? "reduction" : "placement", tile.why);
+    if (means_.sums() && !reaches(*access, tile.per_turn())) return std::move(out_);
+    if (std::string open = open_bound(kernel_, places_, tile.walked()); !open.empty())
+      return give_up("placement", std::move(open));
+    cover(*access, tile);
     return std::move(out_);
   }
 
@@ -73,6 +76,23 @@ class Adding {
     return out;
   }
 
+  /// The first that stores elements of the first output.
+  const Place* the_store() {
+    const core::TensorId to = means_.outputs.front().to.tensor;
+    for (const Place& p : places_) {
+      if (p.op->as<core::Issue>() == nullptr || !p.issue().form->name.starts_with("store"))
+        continue;
+      const auto* at = argument<core::GlobalAt>(p.issue(), "to");
+      if (at == nullptr || at->tensor != to) continue;
+      if (p.role != nullptr && p.loops.size() < 2) return &p;
+      give_up("placement", fmt::format("a store of `{}` stands in no role, or in several loops",
+                                       kernel_[to].name));
+      return nullptr;
+    }
+    give_up("placement", fmt::format("`{}` is not stored from registers", kernel_[to].name));
+    return nullptr;
+  }
+
   /// The loop reaches the last element; beyond it, loads add zero (Tile::load).
   bool reaches(const Place& load, int64_t per_turn) {
     const core::For& loop = *load.loops.back();
@@ -94,12 +114,14 @@ class Adding {
         "not at " + term::to_string(v.witness, *kernel_.pool), "round the number of turns up");
   }
 
-  void cover(const Place& load, const Tile& tile) {
-    const Raster raster{tile.row(),     tile.column(),      Term(),       tile.rows(),
-                        tile.columns(), load.loops.front(), tile.taken(), runs_.steady};
+  void cover(const Place& access, const Tile& tile) {
+    const Raster raster{tile.row(),     tile.column(),
+                        tile.batch(),   tile.rows(),
+                        tile.columns(), access.loops.empty() ? nullptr : access.loops.front(),
+                        tile.taken(),   runs_.steady};
     const Covering c = covering(kernel_, {raster}, means_.outputs.front().to);
     if (c.verdict == Covering::Verdict::refuted)
-      refute("output_once", load, c.message, "each tile of the output once", c.found,
+      refute("output_once", access, c.message, "each tile of the output once", c.found,
              "let turns and blocks count the tiles one by one");
     else if (c.verdict == Covering::Verdict::unknown)
       give_up("output_once", c.found);

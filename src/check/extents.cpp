@@ -66,7 +66,7 @@ std::string misfit(const core::Kernel& kernel, const Means& means) {
       for (const Read& r : p.reads)
         if (r.factor < 0 && !fit.has(r.element, false)) return other(r.element);
   }
-  if (!means.multiplies() && !fit.has(means.a, true)) return other(means.a);
+  if (means.sums() && !means.multiplies() && !fit.has(means.a, true)) return other(means.a);
   return "";
 }
 

@@ -7,7 +7,6 @@
 #include "base/text.h"
 
 #include "check/means_names.h"
-#include "syntax/parse.h"
 
 namespace tessera::check {
 namespace {
@@ -16,7 +15,7 @@ using syntax::Expr;
 
 Diagnostic wrong(const core::Kernel& k, std::string_view what) {
   return fail(bad_meaning, "the meaning of `{}` cannot be read: {}", k.name, what)
-      .expect("C[i, j] = sum(A[i, k] * B[j, k], k), or a function of the sum")
+      .expect("C[i, j] = sum(A[i, k] * B[j, k], k), a function of the sum, or of elements alone")
       .but_found("{}", k.means)
       .help("name tensors of the kernel, with a name or a number for each dimension");
 }
@@ -39,9 +38,15 @@ class Equation {
     if (!to.as_it_is()) return refuse("an index of the output is neither a name nor a number");
     to_ = std::move(to);
     TESSERA_CHECK(cases(right, {}));
+    const auto sums = [](const NamedCase& c) {
+      return std::any_of(c.reads.begin(), c.reads.end(), [](const auto& r) { return r.sum; });
+    };
+    if (!over_.empty() && !std::all_of(cases_.begin(), cases_.end(), sums))
+      return refuse("a sum is not part of all cases");
     const bool product = cases_.size() == 1 && cases_[0].value.nodes.size() == 1 && multiplies() &&
                          cases_[0].reads[0].element.as_it_is();
     if (in_slices() && !product) return refuse("slices add up to something else than a product");
+    if (over_.empty()) return name_output();
     return multiplies() ? name_axes() : name_elements();
   }
 
@@ -116,10 +121,7 @@ class Equation {
     }
     cases_.push_back({std::move(where), {}, {}});
     TESSERA_TRY(result, node(e));
-    NamedCase& which = cases_.back();
-    which.value.results = {result};
-    if (std::none_of(which.reads.begin(), which.reads.end(), [](const auto& r) { return r.sum; }))
-      return refuse("the right side has no sum");
+    cases_.back().value.results = {result};
     return {};
   }
 
@@ -274,6 +276,19 @@ class Equation {
     return out;
   }
 
+  /// Of functions without sums: what the output's indices are goes by their order.
+  Status name_output() {
+    constexpr Axis batch_first[] = {Axis::batch, Axis::row, Axis::column};
+    std::vector<std::string> names;
+    for (const std::string& n : to_.names)
+      if (!n.empty()) names.push_back(n);
+    if (names.size() != 2 && names.size() != 3)
+      return refuse("an output without a sum has not two names, or three with a batch");
+    for (std::size_t i = 0; i < names.size(); ++i)
+      axes_[names[i]] = batch_first[3 - names.size() + i];
+    return {};
+  }
+
   /// Of a sum of elements.
   Status name_elements() {
     std::vector<std::string> names;
@@ -312,33 +327,6 @@ class Equation {
   std::map<std::string, Axis> axes_;
 };
 
-/// The one statement of a text.
-Result<syntax::Parsed> parsed(const core::Kernel& kernel, const std::string& text) {
-  const Source source("means", text + "\n");
-  syntax::Parsed out = syntax::parse(source);
-  if (!out.errors.empty() || out.module.body.size() != 1)
-    return error(wrong(kernel, "it is not one assignment"));
-  return out;
-}
-
-/// Both sides of an equation. Python assigns to no call, so one with a sum on its left is read by
-/// halves.
-Result<std::pair<Expr, Expr>> sides_of(const core::Kernel& kernel, const std::string& text) {
-  if (const std::size_t at = text.find(" = "); text.starts_with("sum(") && at != text.npos) {
-    TESSERA_TRY(left, parsed(kernel, text.substr(0, at)));
-    TESSERA_TRY(right, parsed(kernel, text.substr(at + 3)));
-    const auto* from = left.module.body.front().as<syntax::Evaluate>();
-    const auto* to = right.module.body.front().as<syntax::Evaluate>();
-    if (from != nullptr && to != nullptr) return std::pair(from->value, to->value);
-    return error(wrong(kernel, "its sides are no expressions"));
-  }
-  TESSERA_TRY(whole, parsed(kernel, text));
-  const auto* assign = whole.module.body.front().as<syntax::Assign>();
-  if (assign == nullptr || assign->targets.size() != 1 || !assign->value || !assign->op.empty())
-    return error(wrong(kernel, "it is not one assignment"));
-  return std::pair(assign->targets.front(), *assign->value);
-}
-
 }  // namespace
 
 int ElementAt::place(Axis axis) const {
@@ -365,8 +353,9 @@ Result<std::optional<Means>> means_of(const core::Kernel& kernel) {
   Means out;
   std::set<core::TensorId> written;
   for (const std::string& text : split(kernel.means, ';')) {
-    TESSERA_TRY(sides, sides_of(kernel, std::string(trim(text))));
-    const auto& [left, right] = sides;
+    const auto sides = sides_of(std::string(trim(text)));
+    if (!sides) return error(wrong(kernel, sides.error()));
+    const auto& [left, right] = *sides;
     if (has_softmax(right)) {
       if (kernel.means.find(';') != std::string::npos)
         return error(wrong(kernel, "attention is not one equation"));

@@ -15,6 +15,10 @@
 //
 //   sum(P[s, i, j], s) = sum(A[i, k] * B[j, k], k)     what the slices hold adds up to the product
 //   C[i, j] = relu(sum(P[s, i, j], s)) + X0[0, j]      a sum of elements, and a function of it
+//
+// Nothing has to be summed: the right side is a function of elements then.
+//
+//   C[b, i, j] = A[b, i, j]                            a copy
 #pragma once
 
 #include "check/attention_means.h"
@@ -87,6 +91,8 @@ struct Means {
   std::optional<Attention> attention;
   /// Of products; else of elements.
   [[nodiscard]] bool multiplies() const { return !b.empty(); }
+  /// Else there is no `a`.
+  [[nodiscard]] bool sums() const { return a.tensor.valid(); }
   /// What is added to the output's column in all sums: 64 of sum(A[i, k] * B[j + 64, k], k). Where
   /// they differ and none has the column itself, the least. A tile of the output lies so far before
   /// the rows of B that it is made of.
@@ -97,8 +103,9 @@ struct Means {
 /// tensors are names or numbers. A name is that of k if both factors and not the output have it; of
 /// the batch if both factors and the output have it, or if it is the first of two that one factor
 /// alone shares with the output. Rows and columns may have numbers added, and a remainder taken;
-/// not of a sum of elements, where the output has the row and the column, in this order. Nothing
-/// where the kernel says nothing. TS0878 for a text of another form.
+/// not of a sum of elements, where the output has the row and the column, in this order; without a
+/// sum it has them so, with the batch before them where it has three names. Nothing where the
+/// kernel says nothing. TS0878 for a text of another form.
 Result<std::optional<Means>> means_of(const core::Kernel& kernel);
 
 }  // namespace tessera::check

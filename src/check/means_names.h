@@ -1,9 +1,11 @@
-// An equation's text before it is known what its names are: indices of elements, and functions.
+// An equation's text before it is known what its names are: its sides, indices of elements, and
+// functions.
 #pragma once
 
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/kernel.h"
@@ -60,6 +62,9 @@ struct NamedCase {
   pointwise::Dag value;
   std::vector<NamedRead> reads;
 };
+
+/// Both sides of an equation; or what is wrong with its text.
+tl::expected<std::pair<syntax::Expr, syntax::Expr>, std::string> sides_of(const std::string& text);
 
 /// Functions that the language names otherwise than pointwise/functions/.
 std::string_view function_of(std::string_view name);

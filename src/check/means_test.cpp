@@ -148,6 +148,30 @@ TEST(CheckMeans, ReadsSlicesAndTheirSums) {
   }
 }
 
+/// Functions of elements alone.
+TEST(CheckMeans, NothingHasToBeSummed) {
+  const auto copy = read("C[i, j] = A[i, j]");
+  ASSERT_TRUE(copy && *copy) << to_text(copy.error());
+  EXPECT_FALSE((*copy)->sums() || (*copy)->multiplies());
+  EXPECT_EQ((*copy)->outputs[0].to.place(Axis::row), 0);
+  EXPECT_EQ((*copy)->outputs[0].to.place(Axis::column), 1);
+  const auto turned = read("C[b, i, j] = relu(A[b, j, i]) + 2", {.batched = true});
+  ASSERT_TRUE(turned && *turned) << to_text(turned.error());
+  const Output& o = (*turned)->outputs[0];
+  EXPECT_EQ(o.to.place(Axis::batch), 0);
+  ASSERT_EQ(o.cases[0].reads.size(), 1U);
+  EXPECT_EQ(o.cases[0].reads[0].factor, -1);
+  EXPECT_EQ(o.cases[0].reads[0].element.place(Axis::row), 2);
+  for (const char* text :
+       {"C[0, 0, j] = A[0, 0, j]", "C[b, i, j] = A[b, i, k]", "C[b, i, j] = C[b, i, j]",
+        "sum(C[s, i, j], s) = A[0, i, j]",
+        "C[0, i, j] = A[0, i, j] if j < 64 else sum(A[0, i, k] * B[0, j, k], k)"}) {
+    const auto m = read(text, {.batched = true});
+    ASSERT_FALSE(m) << text;
+    EXPECT_EQ(m.error().code, bad_meaning.id) << text;
+  }
+}
+
 TEST(CheckMeans, NothingSaidIsNothing) {
   const auto none = read("");
   ASSERT_TRUE(none);
@@ -156,7 +180,7 @@ TEST(CheckMeans, NothingSaidIsNothing) {
 
 TEST(CheckMeans, RefusesOtherForms) {
   for (const char* text :
-       {"C[i, j]", "C[i, j] = A[i, j]", "C[i, j] = sum(A[i, k] + B[j, k], k)",
+       {"C[i, j]", "C[i, j] = A[i, k]", "C[i, j] = sum(A[i, k] + B[j, k], k)",
         "C[i, j] = sum(A[i, k] * Z[j, k], k)", "C[i, j] = sum(A[i, k] * B[i, k], k)",
         "C[i, j] = sum(A[i, i] * B[j, k], k)", "C[i, l] = sum(A[i, k] * B[j, k], k)",
         "C[i, j] = relu(sum(A[i, k] * B[j, k], k), 2)", "C[i, j] = what(sum(A[i, k] * B[j, k], k))",

@@ -41,14 +41,8 @@ class Cover {
       return out;
     }
     if (small(out) || !by_turns(out)) return out;
-    core::Deal deal{tiles_, first_, step_};
-    const Term turns = core::rounds_of(deal);
-    deal.alternates = !same(r_.turn->upper, turns);
-    if (!same(r_.turn->upper, core::rounds_of(deal)) || !same(r_.turn->lower, pool_.constant(0))) {
-      out.found = fmt::format("the number of turns is not known to be `{}`", to_string(turns));
-      return out;
-    }
-    Term t = core::item_of(deal, r_.turn->counter);
+    Term t = r_.turn == nullptr ? only_tile(out) : tile_of_turn(out);
+    if (!t) return out;
     if (l_) {
       const Term of_batch = row_tiles_ * column_tiles_;
       if (!same(r_.batch, pool_.must(Op::divide, {t, of_batch}))) {
@@ -69,6 +63,24 @@ class Cover {
  private:
   static bool same(Term a, Term b) { return term::simplify(a) == term::simplify(b); }
 
+  /// The number of a turn's tile; none where `out` says why.
+  Term tile_of_turn(Covering& out) const {
+    core::Deal deal{tiles_, first_, step_};
+    const Term turns = core::rounds_of(deal);
+    deal.alternates = !same(r_.turn->upper, turns);
+    if (same(r_.turn->upper, core::rounds_of(deal)) && same(r_.turn->lower, pool_.constant(0)))
+      return core::item_of(deal, r_.turn->counter);
+    out.found = fmt::format("the number of turns is not known to be `{}`", to_string(turns));
+    return {};
+  }
+
+  Term only_tile(Covering& out) const {
+    if (same(kernel_.grid, kernel_.cluster == 1 ? tiles_ : tiles_ * kernel_.cluster)) return first_;
+    out.found = fmt::format("the number of blocks is not known to be that of tiles, `{}`",
+                            to_string(tiles_));
+    return {};
+  }
+
   /// Each turn is one role's, and all mean the same tile by it.
   bool by_turns(Covering& out) const {
     for (std::size_t turn = 0; turn < r_.taken.size(); ++turn) {
@@ -80,9 +92,12 @@ class Cover {
     }
     for (const Raster& r : roles_) {
       const bool batches = r.batch && r_.batch ? same(r.batch, r_.batch) : r.batch == r_.batch;
-      if (batches && same(r.row, r_.row) && same(r.column, r_.column) && r.rows == r_.rows &&
-          r.columns == r_.columns && r.turn->counter == r_.turn->counter &&
-          same(r.turn->upper, r_.turn->upper))
+      const bool turns =
+          r.turn == nullptr || r_.turn == nullptr
+              ? r.turn == r_.turn
+              : r.turn->counter == r_.turn->counter && same(r.turn->upper, r_.turn->upper);
+      if (batches && turns && same(r.row, r_.row) && same(r.column, r_.column) &&
+          r.rows == r_.rows && r.columns == r_.columns)
         continue;
       out.found = "two roles have tiles of different orders";
       return false;
@@ -170,10 +185,10 @@ class Cover {
       a.symbols["block"] = block;
       a.symbols["rank"] = block % kernel_.cluster;
       for (const Raster& r : roles_) {
-        const int64_t turns = value(r.turn->upper);
-        for (int64_t turn = value(r.turn->lower); turn < turns; ++turn) {
+        const int64_t turns = r.turn == nullptr ? 1 : value(r.turn->upper);
+        for (int64_t turn = r.turn == nullptr ? 0 : value(r.turn->lower); turn < turns; ++turn) {
           if (!r.takes(turn)) continue;
-          a.symbols[r.turn->counter->symbol->name] = turn;
+          if (r.turn != nullptr) a.symbols[r.turn->counter->symbol->name] = turn;
           ++times[{l_ ? value(r.batch) : 0, value(r.row), value(r.column)}];
         }
       }

@@ -10,9 +10,9 @@ namespace tessera::check {
 /// The corner of the tile that a block has in a turn, and the turns in which a role makes it.
 struct Raster {
   term::Term row, column;
-  term::Term batch;               // null: the output has none
-  int64_t rows = 0, columns = 0;  // of a tile
-  const core::For* turn = nullptr;
+  term::Term batch;                  // null: the output has none
+  int64_t rows = 0, columns = 0;     // of a tile
+  const core::For* turn = nullptr;   // null: a block has one tile, and no loop
   std::vector<bool> taken = {true};  // by turn: from `steady` on they repeat
   int64_t steady = 0;
   [[nodiscard]] bool takes(int64_t turn) const;
@@ -35,6 +35,8 @@ struct Covering {
 /// With batches, t // (rows * columns) is the batch, and the rest is the tile's number in it. In
 /// clusters the same holds of clusters in the place of blocks, whose tiles are as many times as
 /// high, or as wide, as a cluster has blocks; a block has the part of its rank.
+///
+/// Without a loop, the block's number is the tile's, and there are as many blocks as tiles.
 Covering covering(const core::Kernel& kernel, const std::vector<Raster>& roles,
                   const ElementAt& to);
 

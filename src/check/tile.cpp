@@ -15,10 +15,11 @@ Tile::Tile(const core::Kernel& kernel, const std::vector<Place>& all, const Plac
       product_(product),
       turns_(runs.steady + runs.period) {
   for (const Place& p : all) places_.emplace(p.op, &p);
-  if (product.loops.size() == 2) {
+  if (means.sums() && product.loops.size() == 2) {
     turn_ = product.loops[0];
     sums_ = product.loops[1];
   }
+  if (!means.sums() && product.loops.size() == 1) turn_ = product.loops[0];
   if (!means.multiplies()) return;
   const arch::Wgmma w = *wgmma_of(product.issue());
   const Layout c = w.c_layout();
@@ -49,6 +50,7 @@ int64_t Tile::eval(Term t) {
 int64_t Tile::in_turn(Term t) {
   auto found = simple_.find(t.node());
   if (found == simple_.end()) found = simple_.emplace(t.node(), term::simplify(t)).first;
+  if (turn_ == nullptr) return eval(found->second);
   const Term counter = turn_->counter;
   by_turn_ |= term::any_node(found->second, [&](Term n) { return n == counter; });
   value_of_symbol(counter) = turn_number_;
@@ -69,13 +71,15 @@ Tile::Id& Tile::slot(int warp, core::RegistersId registers, int64_t slot) {
 }
 
 void Tile::run() {
-  if (turn_ == nullptr) {
+  if (turn_ == nullptr && means_.sums()) {
     why = "products do not stand in two loops";
     return;
   }
   values_.assign(4096, -1);
   bases_[absolute] = kernel_.pool->constant(0);
-  means_.multiplies() ? corners_of_products() : corners_of_elements();
+  !means_.sums()        ? corners_of_functions()
+  : means_.multiplies() ? corners_of_products()
+                        : corners_of_elements();
   if (stopped()) return;
   count_bases();
   last_stores_.assign(means_.outputs.size(), nullptr);
@@ -104,6 +108,11 @@ void Tile::turn() {
   shared_.assign(static_cast<std::size_t>(kernel_.shared_bytes() / 2 + 1), {});
   std::vector<int> warps;
   for (int w = 0; w < role_.warps; ++w) warps.push_back(w);
+  if (turn_ == nullptr) {
+    body(role_.body, warps);
+    if (!stopped()) multiplied_ ? covered() : left_out();
+    return;
+  }
   // What stands before the loop of turns may leave its values in registers.
   for (const core::Op& op : role_.body) {
     if (op.as<core::For>() == turn_) {

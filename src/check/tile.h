@@ -49,7 +49,7 @@ class Tile {
   /// Ops that were followed.
   [[nodiscard]] const std::set<const core::Op*>& walked() const { return walked_; }
   [[nodiscard]] bool copies_its_own(const Runs& runs) const;
-  /// Of a sum of elements: the tile's corner, and how many elements a turn of the loop adds up.
+  /// Of elements: the tile's corner, and how many of a sum a turn of the loop adds up.
   [[nodiscard]] Term row() const { return bases_[row_base]; }
   [[nodiscard]] Term column() const { return bases_[column_base]; }
   [[nodiscard]] int64_t per_turn() const { return per_turn_; }
@@ -91,7 +91,8 @@ class Tile {
   // tile_added.cpp: sums of elements
   void corners_of_elements();
   [[nodiscard]] const core::GlobalAt* loaded(const Place& p) const;
-  void extend(const Place& load, const core::GlobalAt& at);
+  Term first_index(const Place& access, const core::GlobalAt& at, int dimension);
+  void extend(const Place& access, const core::GlobalAt& at, const ElementAt& element);
   void elements(const std::vector<int>& warps);
   [[nodiscard]] std::set<core::RegistersId> written_in_sums() const;
   Id before(core::RegistersId registers, int64_t slot);
@@ -153,6 +154,12 @@ class Tile {
   void covered();
   void left_out();
 
+  // tile_elementwise.cpp: functions of elements, which sum nothing
+  void corners_of_functions();
+  [[nodiscard]] const core::GlobalAt* stored_at(const Place& p) const;
+  bool stored_function(const core::Op& op, int warp, Id value, const Elements& place,
+                       const std::vector<bool>& active, int output);
+
   // tile_parts.cpp: parts of the columns, and remainders of indices
   /// The tile's corner lies in [first, end), a part of the columns; end -1: there is none.
   struct Part {
@@ -171,12 +178,16 @@ class Tile {
   int64_t condition(Term t);
   bool refute(const core::Op& op, int warp, std::string lanes, std::string message,
               std::string expected, std::string found, std::string help);
+  /// Those around what is walked.
+  [[nodiscard]] std::vector<const core::For*> loops() const {
+    return turn_ == nullptr ? std::vector<const core::For*>() : std::vector{turn_};
+  }
 
   const core::Kernel& kernel_;
   const Means& means_;
   const core::Role& role_;
-  const Place& product_;  // or, of a sum of elements, one of its loads
-  const core::For* turn_ = nullptr;
+  const Place& product_;  // or, of a sum of elements, one of its loads; of no sum, a store
+  const core::For* turn_ = nullptr;  // null: the role makes one tile, in no loop
   const core::For* sums_ = nullptr;
   std::unordered_map<const core::Op*, const Place*> places_;
   std::vector<Sums> sums_of_role_;

@@ -26,11 +26,8 @@ void Tile::corners_of_elements() {
     why = "the sum's loop does not stand in a loop over tiles";
     return;
   }
-  Known first = {{kernel_.at.lane.node(), 0}, {role_.warp.node(), 0}};
-  for (const core::For* f : product_.unrolled) first[f->counter.node()] = f->lower->value;
   const auto corner = [&](Axis axis) {
-    const Term at = loaded(product_)->at[static_cast<std::size_t>(means_.a.place(axis))];
-    return term::simplify(with_values(at, first));
+    return first_index(product_, *loaded(product_), means_.a.place(axis));
   };
   bases_[row_base] = corner(Axis::row);
   bases_[column_base] = corner(Axis::column);
@@ -43,23 +40,31 @@ void Tile::corners_of_elements() {
   sum_base_ = static_cast<int>(bases_.size());
   bases_.push_back(term::simplify(sums_->counter * per_turn_));
   for (const auto& [op, p] : places_)
-    if (const core::GlobalAt* at = loaded(*p); at != nullptr && !stopped()) extend(*p, *at);
+    if (const core::GlobalAt* at = loaded(*p); at != nullptr && !stopped())
+      extend(*p, *at, means_.a);
 }
 
-/// The tile has the elements that are loaded.
-void Tile::extend(const Place& load, const core::GlobalAt& at) {
-  const std::vector<Known> turns = turns_of(load.unrolled);
+/// That of the first lane of the first warp, in the first turns of unrolled loops.
+Term Tile::first_index(const Place& access, const core::GlobalAt& at, int dimension) {
+  Known first = {{kernel_.at.lane.node(), 0}, {role_.warp.node(), 0}};
+  for (const core::For* f : access.unrolled) first[f->counter.node()] = f->lower->value;
+  return term::simplify(with_values(at.at[static_cast<std::size_t>(dimension)], first));
+}
+
+/// The tile has the elements that are loaded, or stored.
+void Tile::extend(const Place& access, const core::GlobalAt& at, const ElementAt& element) {
+  const std::vector<Known> turns = turns_of(access.unrolled);
   for (const Axis axis : {Axis::row, Axis::column}) {
     const Term base = bases_[base_of(axis)];
-    const auto d = static_cast<std::size_t>(means_.a.place(axis));
+    const auto d = static_cast<std::size_t>(element.place(axis));
     const Term off = term::simplify(at.at[d] - base);
-    if (!known_at(load, off)) {
+    if (!known_at(access, off)) {
       why = fmt::format("`{}` is not counted from the tile's corner", to_string(off));
       return;
     }
     const bool along = kernel_[at.tensor].strides[d]->facts.constant() == 1;
     const int64_t bytes =
-        arch::value_of(load.issue().form->effects.accesses[0].bytes, load.issue().choices)
+        arch::value_of(access.issue().form->effects.accesses[0].bytes, access.issue().choices)
             .value_or(0);
     const int64_t more = along ? bytes / size_of(kernel_[at.tensor].element) : 1;
     int64_t& extent = axis == Axis::row ? rows_ : columns_;

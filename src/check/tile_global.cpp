@@ -75,7 +75,7 @@ bool Tile::holds(const Place& p, Term claim, const std::string& message,
       Known known = *turn;
       known[kernel_.at.lane.node()] = lane;
       known[role_.warp.node()] = role_.warps - 1;
-      const auto found = fails(kernel_, {turn_}, claim, known);
+      const auto found = fails(kernel_, loops(), claim, known);
       if (!found) continue;
       return refute(*p.op, role_.warps - 1, fmt::format("lane {}", lane), message, expected,
                     "not at " + *found,
@@ -230,18 +230,22 @@ void Tile::store(const core::Op& op, int warp) {
     const Id value = slot(warp, g->registers, first + e);
     if (value == Formulas::none && why.empty())
       why = "registers are stored whose values are not followed";
+    Elements place{Elements::of_sum, {row_base, column_base}, {}};
+    place.at.resize(std::size_t{2} * Elements::lanes);
     for (int lane = 0; lane < Elements::lanes && !stopped(); ++lane) {
-      if (!active[static_cast<std::size_t>(lane)]) continue;
-      int64_t row = 0, column = 0;
+      const auto at_lane = static_cast<std::size_t>(lane);
+      int64_t &row = place.at[at_lane], &column = place.at[Elements::lanes + at_lane];
       for (std::size_t d = 0; d < to.at.size() && !stopped(); ++d) {
-        const int64_t index = base[d] + at[d * Elements::lanes + static_cast<std::size_t>(lane)] +
-                              (static_cast<int>(d) == g->along ? e : 0);
+        const int64_t index =
+            base[d] + at[d * Elements::lanes + at_lane] + (static_cast<int>(d) == g->along ? e : 0);
         if (to.at[d].axis == Axis::row) row = index;
         if (to.at[d].axis == Axis::column) column = index;
-        at_batch(op, warp, to.at[d], index);
+        if (active[at_lane]) at_batch(op, warp, to.at[d], index);
       }
-      if (!stopped()) stored(op, warp, lane, value, row, column, output);
+      if (!stopped() && means_.sums() && active[at_lane])
+        stored(op, warp, lane, value, row, column, output);
     }
+    if (!stopped() && !means_.sums()) stored_function(op, warp, value, place, active, output);
   }
 }
 

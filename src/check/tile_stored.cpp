@@ -73,7 +73,7 @@ bool Tile::corner(const core::Op& op, int warp, const Index& index, Term at, int
   Known known;
   for (Term s : term::symbols_of({t}))
     if (const int64_t v = value_of_symbol(s); v >= 0) known.emplace(s.node(), v);
-  if (const auto found = varies(kernel_, {turn_}, t, known)) {
+  if (const auto found = varies(kernel_, loops(), t, known)) {
     why.clear();
     return refute(op, warp, "the elected lane",
                   "a tile is stored at another place than its operands come from",
@@ -172,7 +172,7 @@ bool Tile::may_be_same(Id value, Id wanted) {
     for (Id y : formulas_.leaves(wanted)) {
       const Elements &a = formulas_.elements_of(x), &b = formulas_.elements_of(y);
       for (std::size_t d = 0; a.tensor == b.tensor && d < a.bases.size(); ++d)
-        if (a.bases[d] != b.bases[d] && !varies(kernel_, {turn_},
+        if (a.bases[d] != b.bases[d] && !varies(kernel_, loops(),
                                                 bases_[static_cast<std::size_t>(a.bases[d])] -
                                                     bases_[static_cast<std::size_t>(b.bases[d])]))
           return true;
@@ -219,6 +219,10 @@ bool Tile::other_function(const core::Op& op, int warp, int lane, Id value, Id s
 
 bool Tile::stored(const core::Op& op, int warp, int lane, Id value, int64_t row, int64_t column,
                   int output) {
+  if (!means_.sums()) {
+    why = "elements that are no sums are followed where they leave from registers alone";
+    return false;
+  }
   last_stores_[static_cast<std::size_t>(output)] = &op;
   last_store_.op = &op;
   const std::vector<Id>& sums = formulas_.sums_of(value);

@@ -120,7 +120,7 @@ accumulate = select(k == 0, 0, 1); for k in range(0, (K + 63) // 64)
 turns = (tiles - block + blocks - 1) // blocks
 )"},
     {"TS0878", "check.bad_meaning", R"(What a kernel says that it computes cannot be read.)",
-     R"(`means` is an assignment to an element of a tensor for each output, with `;` between them: a function of a sum of products of elements over one name, and of elements of inputs at the output's indices or at numbers.)",
+     R"(`means` is an assignment to an element of a tensor for each output, with `;` between them: a function of a sum of products over one name, or of no sum, and of inputs' elements at the output's indices or numbers.)",
      R"(Write it in the form that the message shows, with tensors of the kernel.)",
      R"(
 @kernel(means='C[i, j] = relu(sum(A[i, k] * B[j, k], k) * 0.5 + X[j])')

@@ -105,11 +105,13 @@ std::vector<int> degrees_of(const check::Case& c, int sum) {
   return out;
 }
 
-/// Sums, and functions of them.
+/// Sums, and functions of them or of elements alone.
 class Products {
  public:
   Products(const core::Kernel& kernel, const check::Means& means, const simulate::Launch& launch)
-      : kernel_(kernel), means_(means), launch_(launch), a_(place(kernel, means.a, launch)) {
+      : kernel_(kernel), means_(means), launch_(launch) {
+    if (!means.sums()) return;
+    a_ = place(kernel, means.a, launch);
     left_ = pairs_of(values_of(means.a));
     for (const ElementAt& b : means.b) right_.push_back(pairs_of(values_of(b)));
     if (!means.multiplies()) right_.push_back({residue::pair_of(residue::number(1))});
@@ -149,8 +151,8 @@ class Products {
   /// Nothing where a tensor does not reach so far.
   [[nodiscard]] std::optional<Value> value_at(const check::Case& c, const std::vector<Place>& reads,
                                               const Point& p) const {
-    const auto from_a = a_.offset(p);
-    const int64_t depth = a_.extent(Axis::k), step = a_.stride(Axis::k);
+    const auto from_a = a_ ? a_->offset(p) : 0;
+    const int64_t depth = a_ ? a_->extent(Axis::k) : 0, step = a_ ? a_->stride(Axis::k) : 0;
     std::vector<Value> operands;
     for (std::size_t n = 0; n < reads.size(); ++n) {
       const auto from = reads[n].offset(p);
@@ -171,7 +173,7 @@ class Products {
   const core::Kernel& kernel_;
   const check::Means& means_;
   const simulate::Launch& launch_;
-  Place a_;
+  std::optional<Place> a_;  // nothing where nothing is summed
   Pairs left_;
   std::vector<Pairs> right_;  // by factor; of sums of elements a one
 };
@@ -207,7 +209,8 @@ int64_t products_of(const core::Kernel& kernel, const check::Means& means,
   }
   int64_t out = 0;
   for (const check::Output& o : means.outputs)
-    out += elements(o.to.tensor) * place(kernel, means.a, launch).extent(Axis::k);
+    out +=
+        elements(o.to.tensor) * (means.sums() ? place(kernel, means.a, launch).extent(Axis::k) : 1);
   return out;
 }
 

@@ -103,10 +103,15 @@ void Device::keep(const Run& r, const std::string& element, const std::string& v
     return text_.line("set_field<8>({0}[({1}) / 4], ({1}) % 4, {2} != 0.0f ? 1 : 0);", array, slot,
                       value);
   }
+  // Zero, which what lies outside of a tensor is filled with, has no bits in any format.
+  if (size_of(of.element) == 1 && value == "0.0f") {
+    helpers_.insert("set_field");
+    return text_.line("set_field<8>({0}[({1}) / 4], ({1}) % 4, 0);", array, slot);
+  }
   if (!is_16_bit(of.element))
     return refuse(
         fail(unsupported, "a compute writes elements of {}: `{}`", short_name(of.element), of.name)
-            .expect("f32, bf16, f16 or b1"));
+            .expect("f32, bf16, f16 or b1, or zeros of 8 bits"));
   const std::string two = "two_" + std::string(tessera::name_of(of.element));
   helpers_.insert({two, "set_field"});
   text_.line("set_field<16>({0}[({1}) / 2], ({1}) % 2, {2}({3}, {3}));", array, slot, two, value);

@@ -74,12 +74,12 @@ struct Function {
       return (index_at(c.index, p) < c.below) == c.holds;
     });
   }
-  /// Nothing where a tensor does not reach so far.
-  [[nodiscard]] std::optional<double> at(const Factor& a, Point p) const {
+  /// Nothing where a tensor does not reach so far. `a`: the left factor of sums, if there are any.
+  [[nodiscard]] std::optional<double> at(const std::optional<Factor>& a, Point p) const {
     int64_t& k = p[static_cast<std::size_t>(Axis::k)];
-    const int64_t depth = a.extent(Axis::k);
+    const int64_t depth = a ? a->extent(Axis::k) : 0;
     k = std::max<int64_t>(depth - 1, 0);
-    if (!a.has(p) ||
+    if ((a && !a->has(p)) ||
         !std::all_of(reads.begin(), reads.end(), [&](const Factor& f) { return f.has(p); }))
       return std::nullopt;
     std::vector<double> operands;
@@ -89,7 +89,7 @@ struct Function {
         continue;
       }
       operands.push_back(0);
-      for (k = 0; k < depth; ++k) operands.back() += a.at(p) * (multiplies ? reads[i].at(p) : 1);
+      for (k = 0; k < depth; ++k) operands.back() += a->at(p) * (multiplies ? reads[i].at(p) : 1);
     }
     return which->value.eval(operands).at(0);
   }
@@ -118,7 +118,7 @@ Reference::Reference(const core::Kernel& kernel, const check::Means& means,
     attention(kernel, *means.attention, launch);
     return;
   }
-  const Factor a = factor(kernel, means.a, launch);
+  const auto a = means.sums() ? std::optional(factor(kernel, means.a, launch)) : std::nullopt;
   for (const check::Output& o : means.outputs) {
     const Factor to = factor(kernel, o.to, launch);
     const core::Tensor& tensor = kernel[o.to.tensor];

@@ -60,6 +60,11 @@ MutationSubject of_unaligned(std::string name, Constants constants) {
                         std::move(constants));
 }
 
+MutationSubject of_copies(std::string name, Constants constants) {
+  return of_kernel_file(std::move(name), "kernels/copies.py", "copy",
+                        {{"WARPS", 2}, {"VECTORS", 2}}, std::move(constants));
+}
+
 /// Attention with a block for each tile, others of small tiles.
 MutationSubject of_attention(std::string name, Constants constants) {
   const Constants small = {{"D", 32}, {"KEYS", 16}, {"GROUPS", 1}, {"TURNS", 0}, {"STAGES", 2}};
@@ -105,6 +110,7 @@ const std::vector<MutationSubject>& mutation_subjects() {
       of_slices_tf32("slices_tf32", {{"CLUSTER", 2}, {"P_ORDER", 2}}),
       of_fp32("fp32", {}),
       of_unaligned("unaligned", {{"WIDTH", 2}}),
+      of_copies("copies", {{"WIDTH", 2}}),
       of_generator("residual",
                    {.bm = 64, .bn = 64, .bk = 16, .stages = 2, .epilogue = Epilogue::residual}),
       of_generator("bias_direct", {.bm = 64,
