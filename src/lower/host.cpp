@@ -1,5 +1,6 @@
 #include "lower/host.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/integers.h"
@@ -40,8 +41,9 @@ class Host {
             },
             true),
         device_types_(ranges, [](const Diagnostic&) {}) {
-    for (const std::string_view own : {std::string_view(device.symbol), std::string_view("shape"),
-                                       std::string_view("rooms"), std::string_view("blocks")})
+    for (const std::string_view own :
+         {std::string_view(device.symbol), std::string_view("shape"), std::string_view("rooms"),
+          std::string_view("blocks"), std::string_view("passed")})
       names_.claim(own);
   }
 
@@ -53,14 +55,15 @@ class Host {
     expressions_.name(kernel_.at.multiprocessors, names_.claim("multiprocessors"));
     TESSERA_CHECK(bind());
     for (const core::TensorMap& m : kernel_.maps) TESSERA_CHECK(check_map(m));
-    const bool alone = options_.left_in_workspace.empty();
+    const bool alone = options_.in_workspace.empty();
     if (alone) describe();
     open_function(alone
                       ? R"(extern "C" int64_t tessera_workspace_size(const tessera_launch* launch))"
                       : "int64_t workspace_size(const tessera_launch* launch)");
     text_.line("return {};", join(workspace_sizes(), " + "));
     text_.close();
-    run(alone ? R"(extern "C" int tessera_run)" : "int run");
+    alone ? run(R"(extern "C" int tessera_run)", "void* workspace")
+          : run("int run", "void* const* passed");
     if (alone) {
       text_.open(R"(extern "C" const char* tessera_last_error(void))");
       text_.line("return tessera_launch_error::last_error();");
@@ -73,7 +76,12 @@ class Host {
 
  private:
   [[nodiscard]] bool in_workspace(const core::Tensor& t) const {
-    return t.access == Access::workspace || t.name == options_.left_in_workspace;
+    return t.access == Access::workspace || passes(t);
+  }
+  /// From one kernel of a sequence to another.
+  [[nodiscard]] bool passes(const core::Tensor& t) const {
+    return std::find(options_.in_workspace.begin(), options_.in_workspace.end(), t.name) !=
+           options_.in_workspace.end();
   }
 
   /// Which tensor of the launch each of the kernel's is.
@@ -128,11 +136,11 @@ class Host {
     return {};
   }
 
-  /// Bytes of each workspace; "0" where there is none.
+  /// Bytes of each workspace, and of what is left for a later kernel; "0" where there is none.
   std::vector<std::string> workspace_sizes() {
     std::vector<std::string> all;
     for (const core::Tensor& t : kernel_.tensors)
-      if (in_workspace(t))
+      if (in_workspace(t) && t.access != Access::input)
         all.push_back(fmt::format("({} * {} * {} + 255) / 256 * 256",
                                   expressions_.operand(t.extents.at(0)),
                                   expressions_.operand(t.strides.at(0)), size_of(t.element)));
@@ -193,6 +201,10 @@ class Host {
                    bytes == 0 ? start : fmt::format("static_cast<char*>({}) + {}", start, bytes));
         continue;
       }
+      if (passes(kernel_.tensors[i])) {
+        text_.line("[[maybe_unused]] void* {} = passed[{}];", tensors_[i], workspace++);
+        continue;
+      }
       text_.line("[[maybe_unused]] void* {} = static_cast<char*>(workspace) + {};", tensors_[i],
                  offset);
       offset += " + " + sizes[workspace++];
@@ -249,11 +261,10 @@ class Host {
     inner_first.push_back(t);
   }
 
-  void run(std::string_view function) {
+  void run(std::string_view function, std::string_view workspace) {
     text_.raw("");
-    open_function(fmt::format(
-        "{}(const tessera_launch* launch, [[maybe_unused]] void* workspace, void* stream)",
-        function));
+    open_function(fmt::format("{}(const tessera_launch* launch, [[maybe_unused]] {}, void* stream)",
+                              function, workspace));
     text_.line("constexpr tessera::Shape shape{{{}, {}, {}, {}}};", kernel_.threads,
                kernel_.cluster, kernel_.shared_bytes(), waits_for_grids(kernel_));
     text_.line("static tessera::PerDevice<tessera::Room> rooms;");

@@ -95,26 +95,27 @@ Result<CudaSource> lower(const core::Kernel& given, const Options& options) {
 Result<CudaSource> lower(const Sequence& s, const Options& options) {
   TESSERA_CHECK(check_sequence(s));
   Options inner = options;
-  inner.left_in_workspace = s.between;
   inner.places_at_launch = true;
   CudaSource out{options.describe_name, "", {}, {}, 0};
   std::string device, host;
+  std::vector<std::vector<std::string>> ints;
   bool waits = false, approximates = false;
-  std::size_t part = 0, of_first = 0;
-  for (const core::Kernel* given : {&s.first, &s.second}) {
-    const core::Kernel k = bare(*given);
+  for (std::size_t i = 0; i < s.kernels.size(); ++i) {
+    const core::Kernel k = bare(*s.kernels[i]);
+    inner.in_workspace = in_workspace(s, i);
     TESSERA_TRY(sides, both_sides(k, inner));
-    const std::string space = sequence_space(part);
-    if (part++ == 0) of_first = sides.host.ints.size();
+    const std::string space = sequence_space(i);
     out.text += about(k);
     out.shared_bytes = std::max(out.shared_bytes, k.shared_bytes());
-    for (const std::string& name : sides.host.ints) out.ints.push_back(k.name + "_" + name);
+    ints.emplace_back();
+    for (const std::string& name : sides.host.ints) ints.back().push_back(k.name + "_" + name);
+    out.ints.insert(out.ints.end(), ints.back().begin(), ints.back().end());
     device += fmt::format("namespace {0} {{\n{1}}}  // namespace {0}\n", space, sides.device.text);
     host += fmt::format("namespace {0} {{\n{1}}}  // namespace {0}\n\n", space, sides.host.text);
     waits |= waits_for_grids(k);
     approximates |= sides.approximates();
   }
-  TESSERA_TRY(joined, sequence_host(s, options, out.ints, of_first));
+  TESSERA_TRY(joined, sequence_host(s, options, ints));
   out.text += head(waits, approximates) + device_part(device) + host_part(host + joined);
   return out;
 }

@@ -42,10 +42,11 @@ struct Options {
   /// Bytes that L2 fetches at least where TMA asks for a part of them: 128 or 256. Neighbours that
   /// come along are for nothing where they are gone before their turn.
   int fetch_bytes = 256;
-  /// The tensor that lies in the workspace, and is the launch's in no other way: what a kernel of a
-  /// sequence (sequence.h) leaves for the next one. Its host side then is two functions, `run` and
-  /// `workspace_size`, instead of the C interface.
-  std::string left_in_workspace;
+  /// Tensors that lie in the workspace, and are the launch's in no other way: what kernels of a
+  /// sequence (sequence.h) leave for later ones. The host side then is two functions instead of the
+  /// C interface: `run`, which is told where they are, and `workspace_size`, of those that it
+  /// leaves.
+  std::vector<std::string> in_workspace;
 };
 
 /// Errors, each with the author's line where there is one: TS0850 what this lowering cannot write,

@@ -1,6 +1,7 @@
 #include "lower/sequence.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -17,46 +18,75 @@ const core::Tensor* tensor_of(const core::Kernel& k, const std::string& name) {
   return found == k.tensors.end() ? nullptr : &*found;
 }
 
+/// What is wrong with it; "" for nothing.
+std::string misfit(const Sequence& s, const Sequence::Passed& p) {
+  if (p.from >= p.to || p.to >= s.kernels.size())
+    return "the kernel that takes it does not come after the one that leaves it";
+  const core::Tensor *from = tensor_of(*s.kernels[p.from], p.output),
+                     *to = tensor_of(*s.kernels[p.to], p.input);
+  if (from == nullptr || to == nullptr) return "one of them has no such tensor";
+  if (from->access != core::Access::output || to->access != core::Access::input)
+    return "it is not written by the first and read by the second";
+  if (from->element != to->element) return "it has two element types";
+  return "";
+}
+
 }  // namespace
 
 Status check_sequence(const Sequence& s) {
-  const core::Tensor *from = tensor_of(s.first, s.between), *to = tensor_of(s.second, s.between);
-  const auto refuse = [&](std::string_view why) {
-    return error(fail(bad_launch, "`{}` does not pass from `{}` to `{}`: {}", s.between,
-                      s.first.name, s.second.name, why)
-                     .expect("an output of the first and an input of the second, of one element "
-                             "type, and no other workspace"));
+  const auto refuse = [&](std::string message) {
+    return error(fail(bad_launch, "{}", message)
+                     .expect("outputs of kernels that are inputs of later ones, of one element "
+                             "type, one of each kernel but the last, and no other workspace"));
   };
-  if (from == nullptr || to == nullptr) return refuse("one of them has no such tensor");
-  if (from->access != core::Access::output || to->access != core::Access::input)
-    return refuse("it is not written by the first and read by the second");
-  if (from->element != to->element) return refuse("it has two element types");
-  if (s.first.name == s.second.name) return refuse("they have one name");
-  for (const core::Kernel* k : {&s.first, &s.second})
-    for (const core::Tensor& t : k->tensors)
-      if (t.access == core::Access::workspace) return refuse("there is another workspace");
+  std::vector<int> leaves(s.kernels.size());
+  for (const Sequence::Passed& p : s.passed) {
+    if (const std::string why = misfit(s, p); !why.empty())
+      return refuse(fmt::format("`{}` does not pass to `{}`: {}", p.output, p.input, why));
+    ++leaves[p.from];
+  }
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < s.kernels.size(); ++i) {
+    const core::Kernel& k = *s.kernels[i];
+    if (!names.insert(k.name).second) return refuse(fmt::format("two are called `{}`", k.name));
+    if (leaves[i] != (i + 1 < s.kernels.size() ? 1 : 0))
+      return refuse(fmt::format("`{}` leaves {} tensors for others", k.name, leaves[i]));
+    for (const core::Tensor& t : k.tensors)
+      if (t.access == core::Access::workspace)
+        return refuse(fmt::format("`{}` has the workspace `{}`", k.name, t.name));
+  }
   return {};
 }
 
-std::string sequence_space(std::size_t part) {
-  return part == 0 ? "tessera_first" : "tessera_second";
+std::vector<std::string> in_workspace(const Sequence& s, std::size_t kernel) {
+  std::vector<std::string> out;
+  for (const Sequence::Passed& p : s.passed) {
+    if (p.from == kernel) out.push_back(p.output);
+    if (p.to == kernel) out.push_back(p.input);
+  }
+  return out;
+}
+
+std::string sequence_space(std::size_t kernel) {
+  return fmt::format("tessera_kernel{}", kernel);
 }
 
 namespace {
 
 /// `agrees(launch)`: whether it has all integers, and those that are one are equal.
 Status write_agreement(const Sequence& s, const std::vector<std::string>& ints, Text& text) {
-  const auto place = [&](const core::Kernel& k, const std::string& name) {
-    const auto found = std::find(ints.begin(), ints.end(), k.name + "_" + name);
+  const auto place = [&](std::size_t kernel, const std::string& name) {
+    const auto found = std::find(ints.begin(), ints.end(), s.kernels[kernel]->name + "_" + name);
     return found == ints.end() ? -1 : static_cast<int>(found - ints.begin());
   };
   text.open("static bool agrees(const tessera_launch* launch)");
   text.line("if (tessera::check_counts(launch, {}, 0)) return false;", ints.size());
-  for (const auto& [a, b] : s.agree) {
-    const int left = place(s.first, a), right = place(s.second, b);
+  for (const Sequence::Same& same : s.agree) {
+    const int left = place(same.first, same.of_first), right = place(same.second, same.of_second);
     if (left < 0 || right < 0)
       return error(fail(bad_launch, "`{}` of `{}` and `{}` of `{}` are not integers of the launch",
-                        a, s.first.name, b, s.second.name));
+                        same.of_first, s.kernels[same.first]->name, same.of_second,
+                        s.kernels[same.second]->name));
     text.open("if (launch->ints[{}] != launch->ints[{}])", left, right);
     text.line("tessera::fail(\"{} and {} differ\");", ints[static_cast<std::size_t>(left)],
               ints[static_cast<std::size_t>(right)]);
@@ -68,38 +98,65 @@ Status write_agreement(const Sequence& s, const std::vector<std::string>& ints, 
   return {};
 }
 
+/// The launch of each kernel, and where in the workspace each leaves its tensor: `at0`, `at1`, ...
+void write_parts(const std::vector<std::vector<std::string>>& ints, Text& text) {
+  text.line("if (!agrees(launch)) return -1;");
+  std::size_t first = 0;
+  std::string at = "0";
+  for (std::size_t i = 0; i < ints.size(); ++i) {
+    text.line(
+        "const tessera_launch part{} = {{launch->tensors, launch->tensor_count, launch->ints + {}, "
+        "{}}};",
+        i, first, ints[i].size());
+    first += ints[i].size();
+    text.line("const int64_t bytes{} = {}::workspace_size(&part{});", i, sequence_space(i), i);
+    text.line("if (bytes{} < 0) return -1;", i);
+    text.line("[[maybe_unused]] const int64_t at{} = {};", i, at);
+    at = fmt::format("at{0} + bytes{0}", i);
+  }
+}
+
+/// The places of a kernel's tensors in the workspace, in its order.
+std::vector<std::string> places_passed(const Sequence& s, std::size_t kernel) {
+  std::vector<std::string> out;
+  for (const core::Tensor& t : s.kernels[kernel]->tensors)
+    for (const Sequence::Passed& p : s.passed)
+      if ((p.from == kernel && p.output == t.name) || (p.to == kernel && p.input == t.name)) {
+        out.push_back(fmt::format("static_cast<char*>(workspace) + at{}", p.from));
+        break;
+      }
+  return out;
+}
+
 }  // namespace
 
 Result<std::string> sequence_host(const Sequence& s, const Options& options,
-                                  const std::vector<std::string>& ints, std::size_t of_first) {
+                                  const std::vector<std::vector<std::string>>& ints) {
   Text text;
+  std::vector<std::string> all;
+  for (const auto& of_kernel : ints) all.insert(all.end(), of_kernel.begin(), of_kernel.end());
   const Json described = {{"abi", 1},
                           {"name", options.describe_name},
                           {"arch", "sm_90a"},
-                          {"ints", ints},
+                          {"ints", all},
                           {"tensors", Json::array()}};
   text.open(R"(extern "C" const char* tessera_describe(void))");
   text.line("return R\"({})\";", described.dump());
   text.close();
-  TESSERA_CHECK(write_agreement(s, ints, text));
-  const auto parts = [&] {
-    const std::string tensors = "launch->tensors, launch->tensor_count";
-    text.line("const tessera_launch first = {{{}, launch->ints, {}}};", tensors, of_first);
-    text.line("const tessera_launch second = {{{0}, launch->ints + {1}, {2}}};", tensors, of_first,
-              ints.size() - of_first);
-  };
+  TESSERA_CHECK(write_agreement(s, all, text));
+  const std::size_t last = ints.size() - 1;
   text.open(R"(extern "C" int64_t tessera_workspace_size(const tessera_launch* launch))");
-  text.line("if (!agrees(launch)) return -1;");
-  parts();
-  text.line("const int64_t bytes = {}::workspace_size(&first);", sequence_space(0));
-  text.line("return {}::workspace_size(&second) < 0 ? -1 : bytes;", sequence_space(1));
+  write_parts(ints, text);
+  text.line("return at{0} + bytes{0};", last);
   text.close();
   text.open(
       R"(extern "C" int tessera_run(const tessera_launch* launch, void* workspace, void* stream))");
-  text.line("if (!agrees(launch)) return -1;");
-  parts();
-  text.line("if ({}::run(&first, workspace, stream)) return -1;", sequence_space(0));
-  text.line("return {}::run(&second, workspace, stream);", sequence_space(1));
+  write_parts(ints, text);
+  for (std::size_t i = 0; i <= last; ++i) {
+    text.line("void* const passed{}[] = {{{}}};", i, join(places_passed(s, i), ", "));
+    text.line("if ({}::run(&part{}, passed{}, stream)) return -1;", sequence_space(i), i, i);
+  }
+  text.line("return 0;");
   text.close();
   text.open(R"(extern "C" const char* tessera_last_error(void))");
   text.line("return tessera_launch_error::last_error();");

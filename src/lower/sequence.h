@@ -1,37 +1,52 @@
-// Two kernels in one library, launched one after the other: what the first leaves in the workspace,
-// the second takes from there.
+// Kernels in one library, launched one after the other: what one leaves in the workspace, later
+// ones take from there.
 //
-// Each kernel is checked by itself, against a meaning of its own. Together they mean the second's
-// where what it reads is what the first one writes: `agree` names integers of both that say so, and
+// Each kernel is checked by itself, against a meaning of its own. Together they mean the last one's
+// where what it reads is what others write: `agree` names integers of two kernels that say so, and
 // each launch is refused where they differ.
 #pragma once
 
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "lower/lower.h"
 
 namespace tessera::lower {
 
 struct Sequence {
-  const core::Kernel& first;
-  const core::Kernel& second;
-  std::string between;  // the tensor, an output of the first and an input of the second
-  std::vector<std::pair<std::string, std::string>> agree;
+  /// An output of kernel `from` that is an input of kernel `to`. It lies in the workspace.
+  struct Passed {
+    std::size_t from = 0;
+    std::string output;
+    std::size_t to = 0;
+    std::string input;
+  };
+  /// Integers of two kernels that are one number.
+  struct Same {
+    std::size_t first = 0;
+    std::string of_first;
+    std::size_t second = 0;
+    std::string of_second;
+  };
+  std::vector<const core::Kernel*> kernels;  // in the order of their launches
+  std::vector<Passed> passed;
+  std::vector<Same> agree;
 };
 
 /// As lower() of one kernel. The integers of a launch are those of the first kernel, then those of
-/// the second, each name behind its kernel's: `partial_M`. `places_at_launch` goes without saying.
-/// TS0855 where the tensor is not such.
+/// the next, each name behind its kernel's: `partial_M`. `places_at_launch` goes without saying.
+/// TS0855 where a tensor cannot be passed.
 Result<CudaSource> lower(const Sequence& s, const Options& options);
 
 // For lower() alone.
 
 Status check_sequence(const Sequence& s);
+/// What of a kernel's tensors lies in the workspace.
+std::vector<std::string> in_workspace(const Sequence& s, std::size_t kernel);
 /// The namespace of a kernel's functions, on both sides.
-std::string sequence_space(std::size_t part);
-/// The C interface around `run` of both; `ints` are those of a launch, the first `of_first` the
-/// first kernel's.
+std::string sequence_space(std::size_t kernel);
+/// The C interface around `run` of all; `ints` are those of a launch, by kernel.
 Result<std::string> sequence_host(const Sequence& s, const Options& options,
-                                  const std::vector<std::string>& ints, std::size_t of_first);
+                                  const std::vector<std::vector<std::string>>& ints);
 
 }  // namespace tessera::lower

@@ -110,7 +110,7 @@ TEST(TileSlices, EachNumberOfSlicesIsALaunch) {
     EXPECT_EQ(v["partial_P_SLICE"], 16 * 4096);
     EXPECT_EQ(v["partial_K"], 14336);
   }
-  EXPECT_THAT(c.source->text, HasSubstr("tessera_first::run(&first, workspace, stream)"));
+  EXPECT_THAT(c.source->text, HasSubstr("tessera_kernel0::run(&part0, passed0, stream)"));
 }
 
 TEST(TileSlices, BothKernelsAreProved) {

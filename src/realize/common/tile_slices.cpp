@@ -149,15 +149,16 @@ Status write_tile_slices(Candidate& out, const GemmProblem& p, const TileSlices&
   const char *m = c.turned ? "N" : "M", *n = c.turned ? "M" : "N";
   lower::Options options;
   options.describe_name = out.realizer;
-  TESSERA_TRY(lowered, lower::lower(lower::Sequence{.first = *partial,
-                                                    .second = *reduce,
-                                                    .between = "P",
-                                                    .agree = {{"S", "S"},
-                                                              {"P_STRIDE", "P_STRIDE"},
-                                                              {"P_SLICE", "P_SLICE"},
-                                                              {m, "M"},
-                                                              {n, "N"}}},
-                                    options));
+  const auto same = [](const char* of_partial, const char* of_reduce) {
+    return lower::Sequence::Same{0, of_partial, 1, of_reduce};
+  };
+  TESSERA_TRY(lowered,
+              lower::lower(lower::Sequence{.kernels = {partial.get(), reduce.get()},
+                                           .passed = {{0, "P", 1, "P"}},
+                                           .agree = {same("S", "S"), same("P_STRIDE", "P_STRIDE"),
+                                                     same("P_SLICE", "P_SLICE"), same(m, "M"),
+                                                     same(n, "N")}},
+                           options));
   out.source = toolchain::Source{.name = out.realizer,
                                  .text = lowered.text,
                                  .arch = std::string(arch.name),
