@@ -70,6 +70,8 @@ std::string Candidate::label() const {
   }
   if (config.value("fast_accum", false)) text += " fast_accum";
   if (config.value("epilogue", "") == "registers") text += " from registers";
+  if (const Json* copies = pick("copies"); copies != nullptr)
+    for (const Json& operand : *copies) text += " copy=" + operand.get<std::string>();
   if (const Json* source = pick("source"); source != nullptr && source->is_string())
     text += " " + source->get<std::string>();
   if (const Json* tunables = pick("tunables"); tunables != nullptr && tunables->is_object()) {

@@ -1,12 +1,13 @@
 // Products written in the kernel language: kernels/gemm.py, kernels/gemm_fp32.py at the accuracy of
 // float32, kernels/gemm_tf32.py or kernels/gemm_unaligned.py, and in slices of k, with the
-// pattern's epilogue as a function. They are proved before they are compiled, and a compiler takes
-// a second for one.
+// pattern's epilogue as a function. What TMA cannot read is copied first, by kernels/copies.py.
+// They are proved before they are compiled, and a compiler takes a second for one.
 #include <algorithm>
 #include <limits>
 
 #include "realize/common/proof.h"
 #include "realize/common/sm90_library.h"
+#include "realize/common/tile_copies.h"
 #include "realize/common/tile_gemm_kernel.h"
 #include "realize/common/tile_slices.h"
 
@@ -17,14 +18,23 @@ namespace {
 
 constexpr std::string_view name = "tile_gemm";
 
+/// A way to make the product, and what it is expected to take.
+struct Way {
+  TileGemmConfig config;
+  double ms = 0;
+  bool copies = false;  // operands are copied first
+};
+
 /// What it is called and what it is expected to take: enough to choose among them.
-Candidate sketch(const GemmProblem& p, const TileGemmConfig& c, double ms) {
+Candidate sketch(const GemmProblem& p, const Way& way, const std::vector<TileCopy>& copies) {
   Candidate out;
   out.realizer = std::string(name);
-  out.config = c.to_json(p);
+  out.config = way.config.to_json(p);
+  if (way.copies)
+    for (const TileCopy& c : copies) out.config["copies"].push_back(c.operand);
   out.config["transposed"] = p.exchanged;
   if (!p.parts.empty()) out.config["columns"] = "parts";
-  out.predicted_ms = ms;
+  out.predicted_ms = way.ms;
   return out;
 }
 
@@ -39,8 +49,8 @@ int fetch_bytes(const GemmProblem& p, const arch::Arch& arch) {
 }
 
 /// Fills in the source and its launch.
-Status write(Candidate& out, const GemmProblem& p, const TileGemmConfig& c,
-             const arch::Arch& arch) {
+Status write_plain(Candidate& out, const GemmProblem& p, const TileGemmConfig& c,
+                   const arch::Arch& arch) {
   TESSERA_TRY(made, tile_gemm_kernel(p, c, arch));
   auto kernel = std::make_shared<const core::Kernel>(std::move(made));
   lower::Options options;
@@ -57,6 +67,40 @@ Status write(Candidate& out, const GemmProblem& p, const TileGemmConfig& c,
   for (const std::string& integer : lowered.ints) launch.ints.push_back(values.at(integer));
   out.launches.push_back(std::move(launch));
   return {};
+}
+
+/// The same of a product whose operands are copied first.
+Status write_copied(Candidate& out, const GemmProblem& p, const std::vector<TileCopy>& copies,
+                    const TileGemmConfig& c, const arch::Arch& arch) {
+  const GemmProblem copied = tile_copied(p, copies);
+  TESSERA_TRY(product, tile_gemm_kernel(copied, c, arch));
+  std::vector<std::shared_ptr<const core::Kernel>> kernels;
+  for (const TileCopy& copy : copies) kernels.push_back(copy.kernel);
+  kernels.push_back(std::make_shared<const core::Kernel>(std::move(product)));
+  lower::Options options;
+  options.describe_name = std::string(name);
+  options.fetch_bytes = fetch_bytes(p, arch);
+  TESSERA_TRY(lowered, lower::lower(tile_copies_first(copies, *kernels.back()), options));
+  std::map<std::string, int64_t> values;  // by the kernel's name and the integer's
+  const auto take = [&](const std::string& kernel, const std::map<std::string, int64_t>& own) {
+    for (const auto& [integer, value] : own) values[kernel + "_" + integer] = value;
+  };
+  for (const TileCopy& copy : copies) take(copy.kernel->name, tile_copy_values(copy));
+  take(kernels.back()->name, tile_gemm_values(copied));
+  Launch launch;
+  for (const std::string& integer : lowered.ints) launch.ints.push_back(values.at(integer));
+  out.launches.push_back(std::move(launch));
+  out.source = toolchain::Source{.name = std::string(name),
+                                 .text = lowered.text,
+                                 .arch = std::string(arch.name),
+                                 .prove = proof_of(std::move(kernels))};
+  return {};
+}
+
+Status write(Candidate& out, const GemmProblem& p, const Way& way,
+             const std::vector<TileCopy>& copies, const arch::Arch& arch) {
+  return way.copies ? write_copied(out, p, copies, way.config, arch)
+                    : write_plain(out, p, way.config, arch);
 }
 
 Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
@@ -78,8 +122,8 @@ Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
     if (!m->aligned() && !by_threads)
       return error(
           fail(unsupported_gemm, "an operand is not aligned for TMA")
-              .expect("strides and offset that are multiples of 16 bytes, or both operands "
-                      "of 16 bits with rows along k from such an offset")
+              .expect("strides and offset that are multiples of 16 bytes, where two products "
+                      "share an operand")
               .but_found("stride {}, batch stride {}, offset {} of {}", m->ld, m->batch, m->offset,
                          name_of(m->dtype)));
     if (bytes != 2 && !m->columns_contiguous && !splits && !(through_registers && m == &p.a))
@@ -99,14 +143,32 @@ Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
 
 /// The problem as the kernel computes it: with a row-major result, but where that leaves tf32 a B
 /// that does not lie along k.
-Result<GemmProblem> restate(const rules::GemmBody& body, const rules::Pattern& pattern,
-                            const arch::Arch& arch) {
+Result<GemmProblem> restate(const rules::GemmBody& body, const rules::Pattern& pattern) {
   TESSERA_TRY(p, parted_problem(body, pattern.precision));
   if (!p.outputs.front().columns_contiguous) p = exchange(p);
   const GemmProblem turned = exchange(p);
   if (p.a.columns_contiguous && tile_gemm_through_registers(turned)) p = turned;
-  TESSERA_CHECK(check_operands(p, arch));
   return p;
+}
+
+struct Ways {
+  std::vector<Way> all;  // the best prediction first
+  std::map<std::string, int> pruned;
+};
+
+/// In one piece, as the operands are, and from copies.
+Ways ways_of(const GemmProblem& p, const std::vector<TileCopy>& copies, const arch::Arch& arch) {
+  Ways out;
+  const auto offer = [&](const GemmProblem& of, double more, bool copied) {
+    TileGemmSpace found = tile_gemm_configs(of, arch);
+    for (const auto& [config, ms] : found.configs) out.all.push_back({config, ms + more, copied});
+    out.pruned.merge(found.pruned);
+  };
+  if (copies.empty() || (tile_gemm_width(p) > 0 && p.parts.empty())) offer(p, 0, false);
+  if (!copies.empty()) offer(tile_copied(p, copies), tile_copies_ms(copies, arch), true);
+  std::stable_sort(out.all.begin(), out.all.end(),
+                   [](const Way& x, const Way& y) { return x.ms < y.ms; });
+  return out;
 }
 
 Diagnostic none_of(const GemmProblem& p, const std::map<std::string, int>& pruned) {
@@ -123,12 +185,11 @@ GemmProblem by_rows(const GemmProblem& p) {
 
 /// Products whose k is cut into slices, where they may win over those in one piece.
 std::map<std::string, TileSlices> slices(const GemmProblem& p, const arch::Arch& arch,
-                                         const TileGemmSpace& whole,
-                                         std::vector<Candidate>& sketches,
+                                         const Ways& whole, std::vector<Candidate>& sketches,
                                          std::map<std::string, int>& pruned) {
   constexpr double margin = 1.25;  // what the model of times may be off
   double best = std::numeric_limits<double>::infinity();
-  for (const auto& [config, ms] : whole.configs) best = std::min(best, ms);
+  for (const Way& w : whole.all) best = std::min(best, w.ms);
   TileSlicesSpace found = tile_slices_configs(p, arch);
   pruned.merge(found.pruned);
   std::map<std::string, TileSlices> out;
@@ -146,27 +207,26 @@ std::map<std::string, TileSlices> slices(const GemmProblem& p, const arch::Arch&
 Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const arch::Arch& arch) {
   const auto* body = dynamic_cast<const rules::GemmBody*>(pattern.body.get());
   if (body == nullptr) return error(fail(unsupported_gemm, "not a gemm pattern"));
-  TESSERA_TRY(p, restate(*body, pattern, arch));
-  TileGemmSpace found = tile_gemm_configs(p, arch);
-  std::stable_sort(found.configs.begin(), found.configs.end(),
-                   [](const auto& x, const auto& y) { return x.second < y.second; });
+  TESSERA_TRY(p, restate(*body, pattern));
+  TESSERA_TRY(copies, tile_copies(p, arch));
+  TESSERA_CHECK(check_operands(tile_copied(p, copies), arch));
+  Ways found = ways_of(p, copies, arch);
   // Only those that are offered are written: it takes some milliseconds each.
   constexpr std::size_t limit = 16;
   std::vector<Candidate> sketches;
-  std::map<std::string, TileGemmConfig> config_of;
-  for (const auto& [config, ms] : found.configs) {
-    sketches.push_back(sketch(p, config, ms));
-    config_of.emplace(sketches.back().config.dump(), config);
+  std::map<std::string, Way> way_of;
+  for (const Way& way : found.all) {
+    sketches.push_back(sketch(p, way, copies));
+    way_of.emplace(sketches.back().config.dump(), way);
   }
-  const auto sliced = tile_gemm_width(p) > 0
-                          ? std::map<std::string, TileSlices>()
-                          : slices(by_rows(p), arch, found, sketches, found.pruned);
+  const auto sliced = !copies.empty() ? std::map<std::string, TileSlices>()
+                                      : slices(by_rows(p), arch, found, sketches, found.pruned);
   diversify(sketches);
   Space space;
   // Those whose sums verification refuses, unless eager sums so itself, come last, and few.
   const auto inexact = [&](const Candidate& c) {
-    const auto config = config_of.find(c.config.dump());
-    return config != config_of.end() && tile_gemm_inexact(config->second, p);
+    const auto way = way_of.find(c.config.dump());
+    return way != way_of.end() && tile_gemm_inexact(way->second.config, p);
   };
   const auto last = std::stable_partition(sketches.begin(), sketches.end(),
                                           [&](const Candidate& c) { return !inexact(c); });
@@ -179,7 +239,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
     const auto in_slices = sliced.find(c.config.dump());
     const Status written = in_slices != sliced.end()
                                ? write_tile_slices(c, by_rows(p), in_slices->second, arch)
-                               : write(c, p, config_of.at(c.config.dump()), arch);
+                               : write(c, p, way_of.at(c.config.dump()), copies, arch);
     if (written)
       space.candidates.push_back(std::move(c));
     else
@@ -195,7 +255,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 extern const Realizer tile_gemm{
     "tile_gemm",
     "kernels/gemm.py, gemm_fp32.py, gemm_tf32.py and gemm_unaligned.py, and in slices of "
-    "k gemm_slices.py and gemm_slices_tf32.py, written in the kernel "
+    "k gemm_slices.py and gemm_slices_tf32.py, with copies.py before them, written in the kernel "
     "language and proved before they are compiled: operands of 16 and "
     "8 bits, tf32, float32; epilogues as functions",
     Kind::synthesized, "gemm", realize};
