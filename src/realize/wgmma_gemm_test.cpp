@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <set>
 
+#include "base/thorough.h"
 #include "realize/common/wgmma_library.h"
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
@@ -204,24 +205,33 @@ TEST(WgmmaParts, TablesRepeatAndBiasesDifferByHead) {
 }
 
 TEST(WgmmaParts, Compiles) {
-  for (
-      const char* problem :
-      {llama,
-       R"({"m":2048,"n":6144,"k":4096,"epilogue":"scaled_rotary","rotated":5120,"head_dim":128})"}) {
-    const Space s = expect_space(problem);
-    testing::expect_compiles(*with(s, {128, 256, 64}, "cooperative").source);
-    testing::expect_compiles(*with(s, {128, 128, 64}, "pingpong").source);
-  }
+  struct Form {
+    const char* problem;
+    std::vector<int> tile;
+    const char* schedule;
+    int spilled = 0;
+  };
+  constexpr const char* scaled =
+      R"({"m":2048,"n":6144,"k":4096,"epilogue":"scaled_rotary","rotated":5120,"head_dim":128})";
+  constexpr const char* biased = R"({"m":2048,"n":1024,"k":512,"epilogue":"bias_rotary",
+      "rotated":768,"head_dim":64,"positions":512,"dtype":"float16"})";
+  constexpr const char* exact = R"({"m":2048,"n":6144,"k":4096,"epilogue":"rotary",
+      "rotated":5120,"head_dim":64,"dtype":"float32","precision":"fp32"})";
   // Both tables and a bias of each head beside 128 accumulators: some addresses lie in memory
   // between the mainloop and the stores.
-  const Space biased = expect_space(R"({"m":2048,"n":1024,"k":512,"epilogue":"bias_rotary",
-      "rotated":768,"head_dim":64,"positions":512,"dtype":"float16"})");
-  testing::expect_compiles(*with(biased, {128, 128, 64}, "cooperative").source);
-  testing::expect_compiles(*with(biased, {128, 128, 64}, "pingpong").source, 64);
-  const Space exact = expect_space(R"({"m":2048,"n":6144,"k":4096,"epilogue":"rotary",
-      "rotated":5120,"head_dim":64,"dtype":"float32","precision":"fp32"})");
-  testing::expect_compiles(*with(exact, {128, 128, 16}, "cooperative").source);
-  testing::expect_host_side_compiles(*exact.candidates.front().source);
+  const Form forms[] = {{llama, {128, 256, 64}, "cooperative"},
+                        {biased, {128, 128, 64}, "pingpong", 64},
+                        // Those that ./dev test all asks for: each takes five seconds.
+                        {llama, {128, 128, 64}, "pingpong"},
+                        {scaled, {128, 256, 64}, "cooperative"},
+                        {scaled, {128, 128, 64}, "pingpong"},
+                        {biased, {128, 128, 64}, "cooperative"},
+                        {exact, {128, 128, 16}, "cooperative"}};
+  for (std::size_t i = 0; i < (thorough() ? std::size(forms) : 2); ++i) {
+    const Form& f = forms[i];
+    testing::expect_compiles(*with(expect_space(f.problem), f.tile, f.schedule).source, f.spilled);
+  }
+  testing::expect_host_side_compiles(*expect_space(exact).candidates.front().source);
 }
 
 /// Heads inside the rows: [batch, head, m, k] of [batch, m, head, k], no common stride.
