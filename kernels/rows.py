@@ -27,7 +27,7 @@ def rms_norm(
         store(x * scale * w, Y[m, :])
 
 
-@kernel(threads=128)
+@kernel(threads=128, means="Z[i, j] = X[i, j] + SCALE * Y[i, j]")
 def scaled_sum(
     M: index(),
     N: index(multiple=4),

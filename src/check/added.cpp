@@ -16,34 +16,35 @@ class Adding {
       : kernel_(kernel), runs_(runs), means_(means), places_(places(kernel)) {}
 
   Flow go() {
+    follow();
+    return std::move(out_);
+  }
+
+ private:
+  void follow() {
     const Place* access = means_.sums() ? the_load() : the_store();
-    if (access == nullptr) return std::move(out_);
+    if (access == nullptr) return;
     if (std::string why = misfit(kernel_, means_); !why.empty()) return give_up("placement", why);
     if (stores_elsewhere(places_, {access->role}))
       return give_up("placement", "a store stands in another role than the others");
     Tile tile(kernel_, places_, *access, runs_, means_);
     tile.run();
     out_.violations = tile.violations;
-    if (!tile.violations.empty()) return std::move(out_);
+    if (!tile.violations.empty()) return;
     if (!tile.why.empty()) return give_up(means_.sums() ? "reduction" : "placement", tile.why);
-    if (means_.sums() && !reaches(*access, tile.per_turn())) return std::move(out_);
+    if (means_.sums() && !reaches(*access, tile.per_turn())) return;
     if (std::string open = open_bound(kernel_, places_, tile.walked()); !open.empty())
       return give_up("placement", std::move(open));
     cover(*access, tile);
-    return std::move(out_);
   }
 
- private:
-  Flow give_up(std::string_view kind, std::string why) {
-    out_.why.emplace(kind, std::move(why));
-    return std::move(out_);
-  }
+  void give_up(std::string_view kind, std::string why) { out_.why.emplace(kind, std::move(why)); }
   bool refute(std::string_view kind, const Place& p, std::string message, std::string expected,
               std::string found, std::string help) {
     Violation v;
     v.kind = kind;
     v.op = p.op;
-    v.warp = p.role->first_warp;
+    v.warp = p.role == nullptr ? 0 : p.role->first_warp;
     v.lanes = "all lanes";
     v.message = std::move(message);
     v.expected = std::move(expected);
@@ -61,10 +62,9 @@ class Adding {
       if (p.op->as<core::Issue>() == nullptr || !p.issue().form->name.starts_with("load")) continue;
       const auto* at = argument<core::GlobalAt>(p.issue(), "from");
       if (at == nullptr || at->tensor != means_.a.tensor) continue;
-      if (p.role == nullptr || p.loops.size() != 2)
-        return give_up("reduction", fmt::format("a load of `{}` does not stand in two loops of a "
-                                                "role",
-                                                name)),
+      if (p.loops.size() != 2)
+        return give_up("reduction",
+                       fmt::format("a load of `{}` does not stand in two loops", name)),
                nullptr;
       if (p.branches.size() != p.outside)
         return give_up("reduction", "elements are added under conditions"), nullptr;
@@ -84,9 +84,9 @@ class Adding {
         continue;
       const auto* at = argument<core::GlobalAt>(p.issue(), "to");
       if (at == nullptr || at->tensor != to) continue;
-      if (p.role != nullptr && p.loops.size() < 2) return &p;
-      give_up("placement", fmt::format("a store of `{}` stands in no role, or in several loops",
-                                       kernel_[to].name));
+      if (p.loops.size() < 2) return &p;
+      give_up("placement",
+              fmt::format("a store of `{}` stands in several loops", kernel_[to].name));
       return nullptr;
     }
     give_up("placement", fmt::format("`{}` is not stored from registers", kernel_[to].name));

@@ -7,9 +7,9 @@
 
 namespace tessera::check {
 
-/// `runs` have been proved. The kernel has one role that loads, adds up and stores, in a loop over
-/// tiles with one over the elements of a sum in it. Without a sum, in a loop over tiles or, where a
-/// block has one tile, in none.
+/// `runs` have been proved. One role of the kernel, or all its warps, loads, adds up and stores, in
+/// a loop over tiles with one over the elements of a sum in it. Without a sum, in a loop over tiles
+/// or, where a block has one tile, in none.
 Flow add_up(const core::Kernel& kernel, const Runs& runs, const Means& means);
 
 }  // namespace tessera::check

@@ -11,7 +11,7 @@ Tile::Tile(const core::Kernel& kernel, const std::vector<Place>& all, const Plac
            const Runs& runs, const Means& means)
     : kernel_(kernel),
       means_(means),
-      role_(*product.role),
+      role_(crew_of(kernel, product.role)),
       product_(product),
       turns_(runs.steady + runs.period) {
   for (const Place& p : all) places_.emplace(p.op, &p);
@@ -26,6 +26,11 @@ Tile::Tile(const core::Kernel& kernel, const std::vector<Place>& all, const Plac
   const int64_t slots = c.mode(1).size();
   place_.resize(static_cast<std::size_t>(arch::Wgmma::threads * slots));
   for (std::size_t i = 0; i < place_.size(); ++i) place_[i] = c(static_cast<int64_t>(i));
+}
+
+Tile::Crew Tile::crew_of(const core::Kernel& kernel, const core::Role* role) {
+  if (role == nullptr) return {nullptr, 0, kernel.threads / 32, kernel.at.warp, &kernel.body};
+  return {role, role->first_warp, role->warps, role->warp, &role->body};
 }
 
 const Expression& Tile::compiled(Term t) {
@@ -90,7 +95,7 @@ void Tile::run() {
   } while (split_);
   if (!stopped()) taken_.resize(static_cast<std::size_t>(turns_), taken_.front());
   for (const auto& [op, place] : places_) {
-    if (stopped() || place->role != &role_ || op->as<core::Issue>() == nullptr ||
+    if (stopped() || place->role != role_.role || op->as<core::Issue>() == nullptr ||
         walked_.contains(op))
       continue;
     for (const arch::Access& a : place->issue().form->effects.accesses)
@@ -109,12 +114,12 @@ void Tile::turn() {
   std::vector<int> warps;
   for (int w = 0; w < role_.warps; ++w) warps.push_back(w);
   if (turn_ == nullptr) {
-    body(role_.body, warps);
+    body(*role_.body, warps);
     if (!stopped()) multiplied_ ? covered() : left_out();
     return;
   }
   // What stands before the loop of turns may leave its values in registers.
-  for (const core::Op& op : role_.body) {
+  for (const core::Op& op : *role_.body) {
     if (op.as<core::For>() == turn_) {
       body(turn_->body, warps);
       if (!stopped()) multiplied_ ? covered() : left_out();

@@ -58,6 +58,14 @@ class Tile {
 
  private:
   using Id = Formulas::Id;
+  /// Who makes the tile: a role, or all warps of a kernel without roles.
+  struct Crew {
+    const core::Role* role = nullptr;
+    int first_warp = 0, warps = 0;
+    Term warp;
+    const core::Body* body = nullptr;
+  };
+  static Crew crew_of(const core::Kernel& kernel, const core::Role* role);
   /// What indices are counted from: Elements::bases. Further ones are indices that are no number
   /// from any of these.
   enum Base : int { absolute, row_base, column_base, batch_base, bases };
@@ -185,7 +193,7 @@ class Tile {
 
   const core::Kernel& kernel_;
   const Means& means_;
-  const core::Role& role_;
+  const Crew role_;
   const Place& product_;  // or, of a sum of elements, one of its loads; of no sum, a store
   const core::For* turn_ = nullptr;  // null: the role makes one tile, in no loop
   const core::For* sums_ = nullptr;

@@ -13,7 +13,7 @@ namespace tessera::check {
 
 /// Where an op of the role loads elements of the sum; nullptr for other ops.
 const core::GlobalAt* Tile::loaded(const Place& p) const {
-  if (p.role != &role_ || p.op->as<core::Issue>() == nullptr ||
+  if (p.role != role_.role || p.op->as<core::Issue>() == nullptr ||
       !p.issue().form->name.starts_with("load"))
     return nullptr;
   const auto* at = argument<core::GlobalAt>(p.issue(), "from");
@@ -87,7 +87,7 @@ void Tile::extend(const Place& access, const core::GlobalAt& at, const ElementAt
 std::set<core::RegistersId> Tile::written_in_sums() const {
   std::set<core::RegistersId> out;
   for (const auto& [op, p] : places_) {
-    if (p->loops.empty() || p->loops.back() != sums_ || p->role != &role_) continue;
+    if (p->loops.empty() || p->loops.back() != sums_ || p->role != role_.role) continue;
     if (const auto* c = op->as<core::Compute>())
       for (const core::Run& r : c->results) out.insert(r.registers);
     if (op->as<core::Issue>() == nullptr) continue;

@@ -9,7 +9,7 @@ namespace tessera::check {
 
 /// Where an op of the role stores elements of the first output; nullptr for other ops.
 const core::GlobalAt* Tile::stored_at(const Place& p) const {
-  if (p.role != &role_ || p.op->as<core::Issue>() == nullptr ||
+  if (p.role != role_.role || p.op->as<core::Issue>() == nullptr ||
       !p.issue().form->name.starts_with("store"))
     return nullptr;
   const auto* at = argument<core::GlobalAt>(p.issue(), "to");

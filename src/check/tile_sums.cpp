@@ -41,7 +41,7 @@ void Tile::forget() {
     for (auto& of_warp : registers_) of_warp[static_cast<std::size_t>(id.index)].clear();
   };
   for (const auto& [op, place] : places_) {
-    if (place->loops.empty() || place->loops.back() != sums_ || place->role != &role_) continue;
+    if (place->loops.empty() || place->loops.back() != sums_ || place->role != role_.role) continue;
     if (const auto* c = op->as<core::Compute>())
       for (const core::Run& r : c->results) written(r.registers);
     if (op->as<core::Issue>() == nullptr || wgmma_of(place->issue())) continue;

@@ -94,7 +94,7 @@ def test_files_and_constants_that_are_wrong_are_refused(tmp_path):
     assert code_of(tessera.kernel, GEMM, BM=100) == "TS0831"
     assert code_of(tessera.kernel, GEMM, BX=1) == "TS0836"
     assert code_of(tessera.kernel, GEMM, BM=[64]) == "TS0038"
-    assert code_of(tessera.kernel, f"{ROOT}/kernels/rows.py:scaled_sum") == "TS0890"
+    assert code_of(tessera.kernel, f"{ROOT}/kernels/rows.py:rms_norm") == "TS0890"
     wrong = tmp_path / "wrong.py"
     lines = Path(GEMM).read_text().splitlines()
     wrong.write_text("\n".join(line for line in lines if line.strip() != "full[k].wait()"))
@@ -104,8 +104,10 @@ def test_files_and_constants_that_are_wrong_are_refused(tmp_path):
 def test_a_meaning_is_given_and_what_has_none_is_taken_on_demand():
     relu = tessera.kernel(GEMM, **SMALL, epilogue="relu", means="C[i, j] = relu(sum(A[i, k] * B[j, k], k))")
     assert relu.report["verdict"] == "proved"
-    scaled = tessera.kernel(f"{ROOT}/kernels/rows.py:scaled_sum", unproved=True, SCALE=0.25)
-    assert (scaled.inputs, scaled.outputs, scaled.report["verdict"]) == (("X", "Y"), ("Z",), "unknown")
+    scaled = tessera.kernel(f"{ROOT}/kernels/rows.py:scaled_sum", SCALE=0.25)
+    assert (scaled.inputs, scaled.outputs, scaled.report["verdict"]) == (("X", "Y"), ("Z",), "proved")
+    norm = tessera.kernel(f"{ROOT}/kernels/rows.py:rms_norm", unproved=True)
+    assert (norm.inputs, norm.outputs, norm.report["verdict"]) == (("X", "W"), ("Y",), "unknown")
 
 
 def test_it_is_traced(gemm):

@@ -106,7 +106,7 @@ def test_a_library_is_built_once_with_its_interface(tmp_path):
 
 @needs_nvcc
 def test_what_is_not_proved_is_built_on_demand_alone(tmp_path):
-    rows = f"{ROOT}/kernels/rows.py:scaled_sum"
+    rows = f"{ROOT}/kernels/rows.py:rms_norm"
     done = run(tmp_path, "build", rows)
     assert done.returncode == 2 and "error[TS0890]" in done.stderr and "--unproved" in done.stderr
     assert not list(tmp_path.glob("kernels/*/*"))
@@ -139,7 +139,7 @@ def test_what_runs_on_a_gpu_says_that_there_is_none(tmp_path, command):
     assert done.returncode == 3 and "error[TS0713]" in done.stderr, done.stdout + done.stderr
     done = run(tmp_path, command, GEMM, *SMALL, "--size", "M=many")
     assert done.returncode == 3 and "error[TS0039]" in done.stderr
-    done = run(tmp_path, command, f"{ROOT}/kernels/rows.py:scaled_sum", "--size", "M=8")
+    done = run(tmp_path, command, f"{ROOT}/kernels/rows.py:rms_norm", "--size", "M=8")
     assert done.returncode == 2 and "error[TS0890]" in done.stderr
 
 

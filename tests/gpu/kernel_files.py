@@ -65,7 +65,7 @@ def kernels(folder: Path) -> dict[str, tessera.kernel_files.KernelFile]:
         "relu": (GEMM, {"epilogue": "relu", "means": f"C[i, j] = relu({SUM})"}),
         "bias": (own, {"epilogue": "bias_relu", "means": f"C[i, j] = relu({SUM} + BIAS[0, j])"}),
         "residual": (own, {"epilogue": "residual", "DIRECT": 1, "means": f"C[i, j] = {SUM} * 0.5 + R[i, j]"}),
-        "scaled_sum": (f"{ROOT}/kernels/rows.py:scaled_sum", {"unproved": True, "SCALE": 0.25}),
+        "scaled_sum": (f"{ROOT}/kernels/rows.py:scaled_sum", {"SCALE": 0.25}),
     }
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         futures = {name: pool.submit(tessera.kernel, file, **words) for name, (file, words) in asked.items()}

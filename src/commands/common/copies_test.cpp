@@ -85,6 +85,10 @@ constexpr Edit edits[] = {
     {"one batch's elements for all", "load(X[b.index, m, n]", "load(X[0, m, n]", "placement"},
     {"another batch", "Y[b.index, m, n])", "Y[0, m, n])", nullptr},
     {"tiles of another extent", "tiles(L, 1, M, WARPS, N,", "tiles(L, 1, M, WARPS, M,", nullptr},
+    {"nothing is stored", "store(load(X[b.index, m, n], lanes=32), Y[b.index, m, n])",
+     "x = load(X[b.index, m, n], lanes=32)", nullptr},
+    {"an order of batches that is not known", "load(X[b.index, m, n], lanes=32), Y[b.index, m, n]",
+     "load(X[L - 1 - b.index, m, n], lanes=32), Y[L - 1 - b.index, m, n]", nullptr},
     {"extents of another tensor", "X: Tensor[ELEMENT, \"L\", \"M\", \"N\"",
      "X: Tensor[ELEMENT, \"L\", \"N\", \"M\"", nullptr},
     {"it loads before it waits",
@@ -94,6 +98,24 @@ constexpr Edit edits[] = {
      "            store(x, ",
      "early_access"},
 };
+
+/// All warps of a kernel without roles, and several elements in a function.
+TEST(Copies, AFunctionOfElementsNeedsNoRole) {
+  const std::string path = "kernels/rows.py", text = read_file(source_folder() + "/" + path);
+  const auto judge = [&](const std::string& from, const std::string& to) {
+    std::string edited = text;
+    const auto place = edited.find(from);
+    EXPECT_NE(place, std::string::npos) << from;
+    const auto kernel = testing::checked_kernel(path, edited.replace(place, from.size(), to),
+                                                "scaled_sum", {}, {{"ROWS", 4}, {"COLUMNS", 256}});
+    return kernel ? judged(*kernel).verdict() : check::Verdict::unsupported;
+  };
+  EXPECT_EQ(judge("SCALE * load(Y[m, n])", "SCALE * load(Y[m, n])"), check::Verdict::proved);
+  EXPECT_EQ(judge("SCALE * load(Y[m, n])", "load(Y[m, n])"), check::Verdict::refuted);
+  EXPECT_EQ(judge("SCALE * load(Y[m, n])", "SCALE * load(Y[m, n + 1])"), check::Verdict::refuted);
+  EXPECT_EQ(judge("Z[m, n])", "Z[m, n])\n        store(load(X[m, n]), Z[m, n])"),
+            check::Verdict::refuted);
+}
 
 TEST(Copies, WithAnEditAreNotProved) {
   for (const Edit& e : edits) {
