@@ -83,7 +83,6 @@ void Machine::say_stuck() {
 void Machine::end_run() {
   for (const Strand& s : strands_)
     if (s.status != Strand::Status::gone) say_stuck();
-  const uint32_t event = events_.empty() ? 0 : static_cast<uint32_t>(events_.size()) - 1;
   for (std::size_t block = 0; block < blocks_.size(); ++block)
     for (std::size_t i = 0; i < blocks_[block].barriers.size(); ++i) {
       const Barrier& b = blocks_[block].barriers[i];
@@ -114,11 +113,14 @@ void Machine::end_run() {
       if (missing++ == 0) first = join(place, ", ");
     }
     if (missing == 0) continue;
-    report(fail(bad_output, "{} of {} elements of output `{}` are never written", missing, total,
-                tensor.name)
-               .but_found("`{}[{}]` is the first", tensor.name, first)
-               .help("see which tiles the blocks take, and where their stores are bounded"),
-           event);
+    Diagnostic d = fail(bad_output, "{} of {} elements of output `{}` are never written", missing,
+                        total, tensor.name)
+                       .but_found("`{}[{}]` is the first", tensor.name, first)
+                       .help("see which tiles the blocks take, and where their stores are bounded");
+    if (events_.empty())
+      keep(std::move(d));  // nothing was done, so there is no place to show
+    else
+      report(std::move(d), static_cast<uint32_t>(events_.size()) - 1);
   }
 }
 

@@ -126,6 +126,10 @@ void Machine::report(Diagnostic d, uint32_t event, std::optional<uint32_t> earli
   d.data["warp"] = warps_[events_[event].warp].index;
   d.data["block"] = warps_[events_[event].warp].block;
   d.data["lanes"] = events_[event].lanes;
+  keep(std::move(d));
+}
+
+void Machine::keep(Diagnostic d) {
   d.data["step"] = out_.steps;
   d.data["seed"] = out_.schedule.seed;
   d.data["choices"] = out_.schedule.choices;

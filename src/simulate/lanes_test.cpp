@@ -137,6 +137,11 @@ TEST(SimulateLanes, OutputsAreWrittenOnce) {
   for (int i = 0; i < 2; ++i)
     twice.issue("store.global.4", {GlobalAt{out, {twice.at().lane}}, first(twice, w)});
   EXPECT_EQ(verdict(finished(twice)), bad_output.id);
+
+  // A kernel that does nothing at all has no place to show.
+  Builder never("never", 32);
+  testing::vector(never, "C", 32, Access::output);
+  EXPECT_EQ(verdict(finished(never)), bad_output.id);
 }
 
 TEST(SimulateLanes, RegistersHaveNoValueAtFirst) {

@@ -232,6 +232,7 @@ class Machine {
   [[noreturn]] void report_and_end(Diagnostic d, uint32_t event,
                                    std::optional<uint32_t> earlier = {});
   void report(const Conflict& c, const Call& call, const AccessCode& access, const Range& r);
+  void keep(Diagnostic d);  // of no event, or with what is said of one
   std::string what(uint32_t event) const;
   std::string who(uint32_t event) const;
   std::string barrier_text(int block, int64_t slot) const;

@@ -60,6 +60,12 @@ MutationSubject of_unaligned(std::string name, Constants constants) {
                         std::move(constants));
 }
 
+/// The sum over slices.
+MutationSubject of_reduce(std::string name, Constants constants) {
+  return of_kernel_file(std::move(name), "kernels/gemm_slices.py", "reduce", {{"AHEAD", 4}},
+                        std::move(constants));
+}
+
 MutationSubject of_copies(std::string name, Constants constants) {
   return of_kernel_file(std::move(name), "kernels/copies.py", "copy",
                         {{"WARPS", 2}, {"VECTORS", 2}}, std::move(constants));
@@ -110,6 +116,7 @@ const std::vector<MutationSubject>& mutation_subjects() {
       of_slices_tf32("slices_tf32", {{"CLUSTER", 2}, {"P_ORDER", 2}}),
       of_fp32("fp32", {}),
       of_unaligned("unaligned", {{"WIDTH", 2}}),
+      of_reduce("added_up", {}),
       of_copies("copies", {{"WIDTH", 2}}),
       of_generator("residual",
                    {.bm = 64, .bn = 64, .bk = 16, .stages = 2, .epilogue = Epilogue::residual}),
