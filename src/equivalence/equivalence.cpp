@@ -44,6 +44,11 @@ std::vector<simulate::Launch> launches_of(const core::Kernel& kernel,
   }
   std::vector<simulate::Launch> out;
   std::set<std::string> known;
+  // In many of the others there is one batch, or one head.
+  if (std::optional<replay::Small> s = all.several()) {
+    known.insert(replay::to_string(kernel, s->launch));
+    out.push_back(std::move(s->launch));
+  }
   // The last ones have the most turns: half of the launches are of these.
   for (std::size_t n = 0; n < found.size() && static_cast<int>(out.size()) < most; ++n) {
     const std::size_t at = n % 2 == 0 ? n / 2 : found.size() - 1 - n / 2;
@@ -53,8 +58,10 @@ std::vector<simulate::Launch> launches_of(const core::Kernel& kernel,
         out.push_back(std::move(s.launch));
   }
   // Loops that never turn so often: a loop over elements, of which there are eight at least.
-  if (out.empty())
-    for (replay::Small& s : all.near({}, most)) out.push_back(std::move(s.launch));
+  if (out.size() < 2)
+    for (replay::Small& s : all.near({}, most))
+      if (known.insert(replay::to_string(kernel, s.launch)).second)
+        out.push_back(std::move(s.launch));
   return out;
 }
 
@@ -98,12 +105,23 @@ std::string differing(const core::Kernel& kernel, const check::Means& means,
 }
 
 /// Whether a run on numbers differs from what is meant by more than rounding.
-bool numbers_differ(const core::Kernel& kernel, const check::Means& means,
-                    simulate::Launch launch) {
+std::string seen(const core::Kernel& kernel, const simulate::Launch& launch,
+                 const std::string& what) {
+  return fmt::format("{} (at {})", what, replay::to_string(kernel, launch));
+}
+std::string text_of(const Diagnostic& d) {
+  return d.code + " " + d.message;
+}
+
+/// What numbers show of it; "" for nothing.
+std::string in_numbers(const core::Kernel& kernel, const check::Means& means,
+                       simulate::Launch launch) {
   launch.residues.reset();
   const Result<simulate::Outcome> o = simulate::simulate(kernel, launch);
-  if (!o || !o->findings.empty()) return true;
-  return replay::Reference(kernel, means, launch).wrong_element(*o).has_value();
+  if (!o) return "";
+  if (!o->findings.empty()) return seen(kernel, launch, text_of(o->findings.front()));
+  const auto wrong = replay::Reference(kernel, means, launch).wrong_element(*o);
+  return wrong ? seen(kernel, launch, *wrong) : "";
 }
 
 }  // namespace
@@ -133,8 +151,8 @@ Answer compare(const core::Kernel& kernel, const check::Means& means,
     const Result<simulate::Outcome> o = simulate::simulate(kernel, launch);
     if (!o || !o->findings.empty()) {
       out.verdict = Verdict::undecided;
-      out.reason =
-          o ? o->findings.front().code + " " + o->findings.front().message : o.error().message;
+      out.reason = o ? text_of(o->findings.front()) : o.error().message;
+      if (o) out.seen = seen(kernel, launch, out.reason);
       return out;
     }
     out.launches.push_back(replay::to_string(kernel, launch));
@@ -142,7 +160,8 @@ Answer compare(const core::Kernel& kernel, const check::Means& means,
     if (!out.element.empty()) {
       out.reason.clear();
       out.verdict = Verdict::different;
-      out.numbers_differ = numbers_differ(kernel, means, launch);
+      out.seen = in_numbers(kernel, means, launch);
+      out.numbers_differ = !out.seen.empty();
       return out;
     }
   }

@@ -40,6 +40,9 @@ struct Answer {
   /// Of different: the element, and whether numbers show it too (both within their rounding).
   std::string element;
   bool numbers_differ = false;
+  /// Of different, if numbers show it, and of undecided, if a fault ended the run: what is seen, at
+  /// which launch.
+  std::string seen;
 };
 
 /// `sizes`: numbers of turns of the kernel's loops (check::Report::sizes), which choose the

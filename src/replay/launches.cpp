@@ -133,7 +133,10 @@ class Search {
     if (!set_strides(at) || !term::admissible(kernel_.parameters, at)) return;
     Launches::Found f;
     f.launch.parameters = {at.symbols.begin(), at.symbols.end()};
-    for (const auto& [p, values] : free_) f.elements += at.symbols.at(p->symbol->name);
+    for (const auto& [p, values] : free_) {
+      f.elements += at.symbols.at(p->symbol->name);
+      f.several += at.symbols.at(p->symbol->name) > values.front() ? 1 : 0;
+    }
     std::set<int64_t> grids;
     for (const int64_t clusters : {1, 2}) {
       f.launch.multiprocessors = clusters * kernel_.cluster;
@@ -236,6 +239,14 @@ std::vector<Small> Launches::near(const std::vector<int64_t>& turns, int most) c
     }
   }
   return last_first(std::move(out), long_ones);
+}
+
+std::optional<Small> Launches::several() const {
+  const Found* best = nullptr;
+  for (const Found& f : found_)
+    if (best == nullptr || f.several > best->several) best = &f;
+  if (best == nullptr) return std::nullopt;
+  return Small{filled(best->launch), false};
 }
 
 std::vector<const Launches::Found*> Launches::longest() const {

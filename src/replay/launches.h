@@ -2,6 +2,7 @@
 // near.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/kernel.h"
@@ -28,11 +29,15 @@ class Launches {
   /// those with at least so many turns, then others, then those with the most turns; of each those
   /// with less work first, and whole tiles before parts of tiles. Without turns all are alike.
   [[nodiscard]] std::vector<Small> near(const std::vector<int64_t>& turns, int most) const;
+  /// Of those in which the most parameters are above the least that is tried, the one with the
+  /// least work: several batches, heads and tiles at once. Nothing where there is no launch.
+  [[nodiscard]] std::optional<Small> several() const;
 
  private:
   struct Found {
     simulate::Launch launch;  // without inputs
     int64_t work = 0, elements = 0;
+    int several = 0;                          // parameters that are above the least
     std::vector<std::vector<int64_t>> turns;  // by block
   };
   friend class Search;

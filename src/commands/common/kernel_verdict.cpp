@@ -6,6 +6,7 @@
 
 #include "check/kind.h"
 #include "core/verify.h"
+#include "equivalence/decide.h"
 #include "replay/replay.h"
 
 namespace tessera::commands {
@@ -31,7 +32,9 @@ Result<Judged> judge(const core::Kernel& kernel, bool compare) {
   TESSERA_TRY(means, check::means_of(kernel));
   out.report = check::check(kernel, {}, means);
   replay::Replayer(kernel, means).replay(out.report);
-  if (compare && means) out.equal = equivalence::compare(kernel, *means, out.report.sizes);
+  const Verdict v = out.report.verdict();
+  if (means && (compare || (v != Verdict::proved && v != Verdict::refuted)))
+    out.equal = equivalence::decide(kernel, *means, out.report);
   return out;
 }
 

@@ -13,13 +13,15 @@ struct Judged {
   bool runs = true;                     // the machine can run it; else nothing is proved
   std::vector<Diagnostic> diagnostics;  // of the verifier
   check::Report report;
-  std::optional<equivalence::Answer> equal;  // asked for, and the kernel has a meaning
+  /// The kernel has a meaning, and this is asked for or something is not decided.
+  std::optional<equivalence::Answer> equal;
   /// The worst of all: what differs is refuted where numbers differ, and unknown otherwise.
   [[nodiscard]] check::Verdict verdict() const;
 };
 
-/// The kernel verified, then checked against what it says that it means; with `compare`, run
-/// beside it on residues too. TS0878 for a meaning that cannot be read.
+/// The kernel verified, then checked against what it says that it means; with `compare`, or where
+/// something is not decided, run beside it on residues too. TS0878 for a meaning that cannot be
+/// read.
 Result<Judged> judge(const core::Kernel& kernel, bool compare = false);
 
 /// ok, refuted or undecided.

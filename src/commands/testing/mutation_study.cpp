@@ -10,6 +10,7 @@
 #include "core/parse.h"
 #include "core/print.h"
 #include "core/verify.h"
+#include "equivalence/decide.h"
 #include "replay/replay.h"
 
 namespace tessera::commands::testing {
@@ -211,6 +212,8 @@ MutantRow Study::judge(const core::testing::Mutant& mutant) const {
   std::vector<Diagnostic> told = verified(k);
   check::Report r;
   if (told.empty()) r = check::check(k, {}, means_);
+  if (means_ && (r.verdict() == Verdict::unknown || r.verdict() == Verdict::unsupported))
+    equivalence::decide(k, *means_, r);
   out.seconds = core_seconds() - begin;
   if (!told.empty()) {
     out.verdict = "refused";
@@ -232,7 +235,8 @@ MutantRow Study::judge(const core::testing::Mutant& mutant) const {
     auto best = replay::Shown::no_events;
     for (check::Finding& f : r.findings)
       for (Diagnostic& d : f.diagnostics) {
-        best = std::min(best, replayer.replay(r, f.kind->name, d));
+        const bool by_a_run = d.data.contains("replayed");
+        best = std::min(best, by_a_run ? replay::Shown::same : replayer.replay(r, f.kind->name, d));
         told.push_back(d);
       }
     out.replayed = replay::name_of(best);
