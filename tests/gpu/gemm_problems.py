@@ -168,7 +168,8 @@ SETS["slices"] = [
     dict(m=512, n=512, k=4096, epilogue="bias_gelu", name="small, long k", **BY_SLICES),
     dict(m=1024, n=1024, k=8192, name="1024, long k", **BY_SLICES),
 ]
-# Rows that begin at no multiple of 16 bytes (kernels/gemm_unaligned.py), beside the only other kernels that take them.
+# Rows that begin at no multiple of 16 bytes: copied first (kernels/copies.py) or loaded by threads (gemm_unaligned.py), beside
+# the only other kernels that take them.
 ANYWHERE = dict(realizers=["tile_gemm", "cutlass_gemm_sm80"], limit=9)
 SETS["unaligned"] = [
     dict(
@@ -179,8 +180,15 @@ SETS["unaligned"] = [
     dict(m=4096, n=4096, k=4094, name="4096 x 4096 x 4094", **ANYWHERE),
     dict(m=4096, n=4096, k=4095, name="4096 x 4096 x 4095", **ANYWHERE),
 ]
-# Verified with them: vectors of 4, 2 and 1, extents that no tile divides, batches.
+# Verified with them: vectors of 4, 2 and 1, extents that no tile divides, batches; copies of one operand, and of all types.
 UNALIGNED_CHECKS = [
+    dict(m=264, n=511, k=512, b_major="n", epilogue="bias"),
+    dict(m=511, n=264, k=333, a_major="m", epilogue="bias_residual"),
+    dict(m=201, n=203, k=77, batch=3, a_major="m", b_major="n"),
+    dict(m=300, n=513, k=511, epilogue="bias_gelu", **TF32),
+    dict(m=301, n=200, k=511, epilogue="bias", **FP32),
+    dict(m=300, n=512, k=1000, dtype="float8_e4m3fn", precision="fp8", out_dtype="bfloat16"),
+    dict(m=300, n=512, k=1001, dtype="float8_e4m3fn", precision="fp8", out_dtype="bfloat16"),
     dict(m=1000, n=301, k=77, epilogue="bias_gelu"),
     dict(m=67, n=70, k=134, epilogue="bias_residual"),
     dict(m=520, n=264, k=140, epilogue="column_scale", out_dtype="float32"),
