@@ -19,6 +19,13 @@ check::Finding* open_finding(check::Report& report) {
   return out;
 }
 
+/// A kind's own reason, rather than that it needs another one.
+std::string reason_of(const check::Report& report, const check::Finding& told) {
+  for (const check::Finding& f : report.findings)
+    if (is_open(f) && !f.reason.starts_with("not decided")) return f.reason;
+  return told.reason;
+}
+
 /// Where the kernel writes global memory first: what is wrong is seen there.
 const core::Op* first_store(const core::Kernel& kernel) {
   for (const check::Place& p : check::places(kernel))
@@ -28,14 +35,14 @@ const core::Op* first_store(const core::Kernel& kernel) {
   return nullptr;
 }
 
-Diagnostic refutation(const core::Kernel& kernel, const check::Finding& f, const Answer& a) {
+Diagnostic refutation(const core::Kernel& kernel, const check::Finding& f, const core::Op* store,
+                      const std::string& reason, const Answer& a) {
   constexpr std::string_view message = "a run shows that the kernel is wrong";
   Diagnostic d =
       fail(f.kind->code, "{}", message).expect("{}", kernel.means).but_found("{}", a.seen);
-  d.notes.push_back(fmt::format("the checker could not decide it: {}", f.reason));
+  d.notes.push_back(fmt::format("the checker could not decide it: {}", reason));
   d.notes.push_back("replayed: " + a.seen);
   d.helps.emplace_back("look at where this element comes from");
-  const core::Op* store = first_store(kernel);
   if (kernel.source != nullptr && store != nullptr) {
     d.labels.push_back(kernel.source->label(store->span, std::string(message)));
     d.place = d.labels.front().from;
@@ -52,8 +59,9 @@ Answer decide(const core::Kernel& kernel, const check::Means& means, check::Repo
                              ? nullptr
                              : open_finding(report);
   if (open == nullptr) return out;
-  open->diagnostics.push_back(refutation(kernel, *open, out));
-  open->ops.emplace_back(nullptr, nullptr);
+  const core::Op* store = first_store(kernel);
+  open->diagnostics.push_back(refutation(kernel, *open, store, reason_of(report, *open), out));
+  if (store != nullptr) open->ops.emplace_back(store, nullptr);
   open->verdict = check::Verdict::refuted;
   open->reason.clear();
   return out;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -102,6 +103,16 @@ def test_a_library_is_built_once_with_its_interface(tmp_path):
     assert json.loads((tmp_path / "out/gemm.json").read_text()) == first
     again = run(tmp_path, "build", GEMM, *SMALL)
     assert again.returncode == 0 and "proved" in again.stdout and "from the cache" in again.stdout
+
+
+def test_what_is_left_open_is_run_beside_its_meaning(tmp_path):
+    text = (ROOT / "kernels/gemm_slices.py").read_text()
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(text.replace("P[chunk * AHEAD + u + 1, m, n]", "P[chunk + u + 1, m, n]"))
+    done = run(tmp_path, "check", f"{wrong}:reduce")
+    assert done.returncode == 1, done.stdout + done.stderr
+    said = done.stdout + done.stderr
+    assert "a run shows that the kernel is wrong" in said and re.search(r"found: C\[0, 0\] is -?\d+, not -?\d+", said)
 
 
 @needs_nvcc
