@@ -30,6 +30,8 @@ CASES = [
     "slices_tf32",
     "fp32",
     "unaligned",
+    "added_up",
+    "copies",
     "residual",
     "bias_direct",
     "attention",
