@@ -136,8 +136,7 @@ TEST(CheckMeans, ReadsSlicesAndTheirSums) {
         "C[0, i, j] = sum(A[s, i, 0], s)", "C[b, i, j] = sum(A[s, i, j], s)",
         // One column's function alone, and sums of one kind.
         "sum(C[s, i, j], s) = sum(A[0, i, k] * B[0, j + 8, k], k)",
-        "sum(C[s, i, j], s) = sum(A[0, i, k] * B[0, j, k], k) if j < 64 else"
-        " sum(A[0, i, k] * B[0, j, k], k)",
+        "sum(C[s, i, j], s) = sum(A[0, i, k] * B[0, j, k], k) if j < 64 else A[0, i, j]",
         "C[0, i, j] = sum(A[s, i, j], s) if j < 64 else relu(sum(A[s, i, j], s))",
         "C[0, i, j] = sum(A[s, i, j], s) + B[0, i, j % 8]",
         "C[0, i, j] = sum(A[s, i, j], s) + sum(A[s, i, j] * B[0, j, s], s)",

@@ -39,7 +39,7 @@ bool Tile::stored_function(const core::Op& op, int warp, Id value, const Element
   for (int lane = 0; lane < Elements::lanes && !stopped(); ++lane) {
     if (!active[static_cast<std::size_t>(lane)]) continue;
     const int64_t row = place.at[static_cast<std::size_t>(lane)];
-    const int64_t column = place.at[static_cast<std::size_t>(Elements::lanes + lane)];
+    const int64_t column = place.at[Elements::lanes + static_cast<std::size_t>(lane)];
     if (row < 0 || row >= rows_ || column < 0 || column >= columns_) {
       why = "a store lies ahead of the corner of its tile";
       return false;

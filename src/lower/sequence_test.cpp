@@ -75,10 +75,9 @@ TEST(LowerSequence, EachTensorThatIsPassedHasAPlace) {
                                      "second_X_tensor", "second_X_offset", "sum_N", "sum_Y_tensor",
                                      "sum_Y_offset"));
   for (const char* text : {"const int64_t at1 = at0 + bytes0;", "const int64_t at2 = at1 + bytes1;",
-                           "void* const passed2[] = {static_cast<char*>(workspace) + at0, "
-                           "static_cast<char*>(workspace) "
-                           "+ at1};",
-                           "void* A = passed[0];", "void* B = passed[1];", "return at2 + bytes2;"})
+                           "void* const passed2[] = {static_cast<char*>(workspace) + at0,",
+                           "static_cast<char*>(workspace) + at1};", "void* A = passed[0];",
+                           "void* B = passed[1];", "return at2 + bytes2;"})
     EXPECT_THAT(out->text, HasSubstr(text));
 }
 
