@@ -68,6 +68,7 @@ def test_every_header_and_example_is_there(site):
     assert (site / "tessera/docs/glossary.md").is_file()
 
 
+@pytest.mark.skipif(not os.environ.get("TESSERA_TEST_ALL"), reason="a search: under TESSERA_TEST_ALL=1")
 def test_doctor_and_optimize(site, tmp_path):
     binary = site / "tessera/bin/tessera"
     checks = json.loads(run(site, binary, "doctor", "--json", home=tmp_path))

@@ -94,6 +94,7 @@ void expect_shown(const std::string& name, int at_least,
 
 /// Where nothing bounds a power, small scores are off by roundings alone.
 TEST(Mutations, OfWhatBoundsPowersAreShownWithLargeScores) {
+  if (!thorough()) GTEST_SKIP() << "half a minute of runs: ./dev test all";
   expect_shown("attention", 5, [](const core::testing::Mutant& m) {
     return m.name == "least_for_greatest" || m.name == "exchanged_difference";
   });
