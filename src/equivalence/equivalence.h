@@ -40,8 +40,8 @@ struct Answer {
   /// Of different: the element, and whether numbers show it too (both within their rounding).
   std::string element;
   bool numbers_differ = false;
-  /// Of different, if numbers show it, and of undecided, if a fault ended the run: what is seen, at
-  /// which launch.
+  /// Of different, and of undecided where a fault ended the run: what numbers show of it, at which
+  /// launch; "" for nothing.
   std::string seen;
 };
 

@@ -106,8 +106,8 @@ lower::Sequence tile_copies_first(const std::vector<TileCopy>& copies,
     s.passed.push_back({i, "Y", product, c.operand});
     const bool rows = c.from.columns_contiguous;
     const std::string extent = c.operand == "A" ? "M" : "N";
-    const auto same = [&](const char* of_copy, const std::string& of_product) {
-      s.agree.push_back({i, of_copy, product, of_product});
+    const auto same = [&](const char* of_copy, const std::string& integer) {
+      s.agree.push_back({i, of_copy, product, integer});
     };
     same("M", rows ? extent : "K");
     same("N", rows ? "K" : extent);
