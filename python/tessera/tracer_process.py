@@ -36,6 +36,7 @@ class Tracer:
             "verify_module": self.verify_module,
             "measure_module": self.measure_module,
             "compare_plans": self.compare_plans,
+            "compile_torch": self.compile_torch,
             "prepare_torch": self.prepare_torch,
             "settle": self.settle,
             "export_module": self.export_module,
@@ -121,6 +122,10 @@ class Tracer:
         if self.settler is None or self.settler.held is not held:
             self.settler = Settler(held)
         return self.settler
+
+    def compile_torch(self, params: dict) -> dict:
+        self._settler().compile(params["runners"])
+        return {}
 
     def prepare_torch(self, params: dict) -> dict:
         return {"ways": self._settler().prepare(params["runners"])}

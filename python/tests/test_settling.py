@@ -149,6 +149,25 @@ def test_a_way_that_fails_costs_itself_alone(held, error, words):
     assert words in inductor["reason"] and "call_ms" not in inductor and eager["reason"] == ""
 
 
+def test_ways_are_compiled_once_and_timed_later(held, monkeypatch):
+    """While they are compiled, compilers of the search run: no time may be taken."""
+    made, timed = [], []
+
+    def make(name):
+        made.append(name)
+        return sleeping(1.0)
+
+    held.torch_runner = make
+    take_turns = settling._take_turns
+    monkeypatch.setattr(settling, "_take_turns", lambda *args: (timed.append(list(made)), take_turns(*args)))
+    settler = Settler(held)
+    settler.compile(["eager", "inductor"])
+    assert made == ["eager", "inductor"] and not timed
+    eager, inductor = settler.prepare(["eager", "inductor"])
+    assert made == ["eager", "inductor"] and timed == [made]
+    assert eager["call_ms"] >= 1.0 and inductor["call_ms"] >= 1.0 and inductor["seconds"] > 0
+
+
 def test_memory_is_that_of_the_second_call(held, monkeypatch):
     """CUDA graphs are recorded in it; what they replay later allocates nothing."""
     calls = []

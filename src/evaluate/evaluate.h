@@ -117,6 +117,8 @@ class Evaluator {
   /// What journeys will ask for, in this order: compilers begin with it. Replaces what was said
   /// before. `seconds_left` of the search, 0: no limit.
   void expect(const std::vector<const toolchain::Source*>& sources, double seconds_left = 0);
+  /// How many of these have ended, well or badly.
+  [[nodiscard]] int ended(const std::vector<const toolchain::Source*>& sources);
   /// Until a build ends, at most so many seconds.
   void wait(double seconds);
   /// Forgets what is expected and kills the compilers that run.

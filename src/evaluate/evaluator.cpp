@@ -43,6 +43,13 @@ void Evaluator::expect(const std::vector<const toolchain::Source*>& sources, dou
   state_->farm.expect(sources);
 }
 
+int Evaluator::ended(const std::vector<const toolchain::Source*>& sources) {
+  BuildFarm& farm = state_->farm;
+  return static_cast<int>(std::count_if(
+      sources.begin(), sources.end(),
+      [&](const toolchain::Source* source) { return farm.ended(farm.key_of(*source)); }));
+}
+
 void Evaluator::wait(double seconds) {
   state_->farm.wait(seconds);
 }

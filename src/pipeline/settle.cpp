@@ -221,7 +221,10 @@ double rest_seconds(double whole) {
   // Of Inductor's workers and Triton, once a process; those that run already cost nothing, so a
   // module that takes little leaves a rest that takes nearly as much.
   constexpr double start = 3, little = 2;
-  return std::max(std::clamp(whole, 1.0, little), whole - start);
+  // Kernels that Triton compiled for the module are in its cache: of 30 modules that took more than
+  // 4 s by `optimize`, rests took 0.02 to 0.46 of that (bench/results/breadth.json, kinds.json).
+  constexpr double part = 0.55;
+  return std::max(std::clamp(whole, 1.0, little), std::min(whole - start, part * whole));
 }
 
 double kept_seconds(double rest, double search, double gain) {

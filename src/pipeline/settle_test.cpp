@@ -185,7 +185,8 @@ TEST(Settle, TheRestIsCompiledWithinTheSearchOrNotAtAll) {
   EXPECT_DOUBLE_EQ(rest_seconds(1.5), 1.5);
   EXPECT_DOUBLE_EQ(rest_seconds(2), 2);
   EXPECT_DOUBLE_EQ(rest_seconds(3.5), 2);
-  EXPECT_DOUBLE_EQ(rest_seconds(18), 15);
+  EXPECT_DOUBLE_EQ(rest_seconds(6), 3);
+  EXPECT_DOUBLE_EQ(rest_seconds(20), 11);
   EXPECT_DOUBLE_EQ(kept_seconds(15, 30, 1), 15);
   EXPECT_DOUBLE_EQ(kept_seconds(16, 30, 1), 0);
   EXPECT_DOUBLE_EQ(kept_seconds(51, 300, 1), 51);

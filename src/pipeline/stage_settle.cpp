@@ -8,6 +8,7 @@
 
 #include "compose/alternatives.h"
 #include "pipeline/best_plan.h"
+#include "pipeline/builds_ahead.h"
 #include "pipeline/last_reason.h"
 #include "pipeline/recall.h"
 #include "pipeline/settle.h"
@@ -234,16 +235,23 @@ std::optional<int64_t> workspace_limit(const Session& s, const Work& w) {
   return std::max<int64_t>(0, *s.baseline.call_bytes - results);
 }
 
-Result<Baseline> prepare_baseline(const Session& s, bridge::Peer& tracer) {
+Result<Baseline> prepare_baseline(Session& s, bridge::Peer& tracer) {
   Baseline out;
   if (!settles(s)) return out;
   s.say("baseline", "PyTorch's own ways to run the module");
-  const Json request = {{"runners", torch_runners(s)}};
+  const Json runners = {{"runners", torch_runners(s)}};
+  const auto compiled_and_timed = [&](const Json& request) -> Result<Json> {
+    BuildsAhead ahead(s);
+    TESSERA_TRY(compiled, tracer.call("compile_torch", request, limit));
+    if (const int built = ahead.end(); built > 0)
+      s.say("baseline", fmt::format("{} kernels were built meanwhile", built));
+    return tracer.call("prepare_torch", request, limit);
+  };
   TESSERA_TRY(
       reply,
       ask_or_recall(
-          s, tracer,
-          {.method = "prepare_torch", .request = request, .about = request, .limit = limit}));
+          s, Answerer(compiled_and_timed),
+          {.method = "prepare_torch", .request = runners, .about = runners, .limit = limit}));
   out.ways = reply.at("ways");
   const std::vector<Way> ways = ways_from(out.ways);
   for (const Way& w : ways) {

@@ -228,8 +228,9 @@ void keep_what_was_found(Session& s);
 /// anything is to be searched.
 Status wake_evaluator(Session& s);
 Status check_builders(const Session& s);  // compilers and headers, where something is to be built
-/// PyTorch's own ways to run the module: compiled, and timed before anything is searched.
-Result<Baseline> prepare_baseline(const Session& s, bridge::Peer& tracer);
+/// PyTorch's own ways to run the module: compiled, and timed before anything is searched. While
+/// they are compiled, so are the kernels that the search would ask for first (builds_ahead.h).
+Result<Baseline> prepare_baseline(Session& s, bridge::Peer& tracer);
 /// Asks the realizers for the candidates of every work that has neither winners nor a reason to be
 /// passed over, with their sources emitted. Without any where the run was stopped.
 std::vector<Realized> realize(Session& s);

@@ -110,6 +110,13 @@ class Settler:
         self.held = held
         self.ways: dict[str, Way] = {}
 
+    def compile(self, runners: list[str]) -> None:
+        """Compiles and warms PyTorch's own ways, and times nothing: other work may run meanwhile."""
+        before = snapshot(self.held.module)
+        self._prepared([self._torch(name) for name in runners], _all_inputs(self.held))
+        restore(self.held.module, before)
+        free(self.held.device)
+
     def prepare(self, runners: list[str]) -> list[dict]:
         """PyTorch's own ways, compiled, warmed and timed: what a plan has to beat."""
         ways = [self._torch(name) for name in runners]
@@ -148,18 +155,9 @@ class Settler:
 
     def _measured(self, ways: list[Way], seconds: float, compile: Compile | None = None) -> list[dict]:
         before = snapshot(self.held.module)
-        sets = [Inputs(*given, Rewind(self.held, *given)) for given in _input_sets(self.held)]
+        sets = _all_inputs(self.held)
+        self._prepared(ways, sets, compile)
         with torch.no_grad():
-            for way in sorted(ways, key=_compiled_last):
-                if way.run is not None or way.reason:
-                    continue
-                if compile and way.leftover == "inductor" and (reason := compile.refuses()):
-                    way.reason, way.no_time = reason, True
-                    continue
-                self.held.notify(f"preparing {_name(way)}")
-                _prepare(way, self.held.device, sets[0])
-                if compile and way.leftover == "inductor":
-                    compile.took(way.seconds)
             _take_turns([w for w in ways if not w.reason], self.held.device, sets, seconds)
             for way in ways:
                 way.reason = way.reason or _not_its_own(way)
@@ -167,6 +165,19 @@ class Settler:
         del sets
         free(self.held.device)  # the processes of the search are other ones
         return [way.to_json() for way in ways]
+
+    @torch.no_grad()
+    def _prepared(self, ways: list[Way], sets: list[Inputs], compile: Compile | None = None) -> None:
+        for way in sorted(ways, key=_compiled_last):
+            if way.run is not None or way.reason:
+                continue
+            if compile and way.leftover == "inductor" and (reason := compile.refuses()):
+                way.reason, way.no_time = reason, True
+                continue
+            self.held.notify(f"preparing {_name(way)}")
+            _prepare(way, self.held.device, sets[0])
+            if compile and way.leftover == "inductor":
+                compile.took(way.seconds)
 
 
 def _compiled_last(way: Way) -> tuple:
@@ -230,6 +241,10 @@ def _peak_of(run: Callable, device: torch.device, inputs: Inputs) -> int:
     inputs.call(run)
     torch.cuda.synchronize(device)
     return torch.cuda.max_memory_allocated(device) - before
+
+
+def _all_inputs(held: Held) -> list[Inputs]:
+    return [Inputs(*given, Rewind(held, *given)) for given in _input_sets(held)]
 
 
 def _input_sets(held: Held) -> list[tuple[tuple, dict]]:
