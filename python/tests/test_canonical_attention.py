@@ -85,6 +85,62 @@ def test_additive_mask_is_passed_on():
     assert call["arguments"]["attn_mask"] == {"value": "m"} and not call["arguments"]["is_causal"]
 
 
+def padding(seed=8):
+    """True where a key is no padding: two batches of ten, of which at least one key stays."""
+    keep = torch.rand(2, 10, generator=torch.Generator().manual_seed(seed)) > 0.4
+    keep[:, 0] = True
+    return keep[:, None, None, :]
+
+
+AT = torch.arange(10)  # positions
+JOINED = {
+    "a bias for each head, then causal": (
+        lambda s, a, keep: (a + s.bias).masked_fill(AT[None, :] > AT[:, None], float("-inf")),
+        "float",
+    ),
+    "causal, then a bias": (
+        lambda s, a, keep: a.masked_fill(AT[None, :] > AT[:, None], float("-inf")) + s.bias,
+        "float",
+    ),
+    "a bias and a mask, both added": (lambda s, a, keep: a + s.bias + torch.where(keep, 0.0, -1e30), "float"),
+    "a bias, where a key is none": (lambda s, a, keep: torch.where(keep, a + s.bias, float("-inf")), "float"),
+    "causal and padding": (
+        lambda s, a, keep: a.masked_fill(AT[None, :] > AT[:, None], float("-inf")).masked_fill(~keep, float("-inf")),
+        "bool",
+    ),
+    "two conditions and two biases": (
+        lambda s, a, keep: torch.where(keep, s.bias + a, float("-inf")).masked_fill(s.mask, float("-inf")) + s.more,
+        "float",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_several_masks_become_one(name):
+    """ALiBi and relative positions beside causal masks and padding: one call, whose mask all of them make."""
+    masked, kind = JOINED[name]
+    mask = torch.ones(10, 10, dtype=torch.bool).triu(6)
+    state = {"bias": torch.randn(4, 10, 10), "more": torch.randn(1, 10), "mask": mask}
+    _, graph = check(
+        module(lambda s, q, k, v, keep: masked(s, q @ k.mT * 0.25, keep).softmax(-1) @ v, **state), *heads(2), padding()
+    )
+    (call,) = (n for n in graph["nodes"] if "attention" in n["op"])
+    assert not set(ops(graph)) & {"softmax", "matmul"} and not call["arguments"]["is_causal"]
+    values = {v["name"]: v for v in graph["values"]}
+    assert values[call["arguments"]["attn_mask"]["value"]]["dtype"].startswith(kind)
+
+
+@pytest.mark.parametrize("value", [-1e9, torch.finfo(torch.float32).min])
+def test_a_row_that_numbers_mask_attends_to_everything(value):
+    """Only -inf takes a key out of a row that is masked as a whole."""
+    forward = module(
+        lambda s, q, k, v, keep: (q @ k.mT + s.bias).masked_fill(~keep, value).softmax(-1) @ v,
+        bias=torch.randn(4, 10, 10),
+    )
+    _, graph = check(forward, *heads(2), padding())
+    assert "softmax" in ops(graph)
+
+
 MASKS = {
     "additive": (lambda n: torch.full((n, n), float("-inf")).triu(1), True, False),
     "boolean": (lambda n: torch.ones(n, n, dtype=torch.bool).tril(), True, False),

@@ -2,6 +2,7 @@
 #include "graph/operand.h"
 #include "graph/ops.h"
 
+#include "rewrite/mask_argument.h"
 #include "rewrite/rewrite.h"
 #include "rewrite/written_attention.h"
 
@@ -19,23 +20,6 @@ ValueId transposed(Graph& g, ValueId v, NodeId before, const Node& like) {
                  {{"self", v}, {"dim0", int64_t{-2}}, {"dim1", int64_t{-1}}},
                  t},
                 before, like);
-}
-
-/// attn_mask for one term that is not causal: additive as it is, a condition as "true where
-/// attended".
-ValueId mask_argument(Graph& g, const MaskTerm& term, DType type, NodeId before, const Node& like) {
-  const TensorType t = g.value(term.value).type;
-  if (!term.replaces) return converted(g, term.value, type, before, like, "mask");
-  if (t.dtype != DType::boolean) return {};
-  if (!term.where) return term.value;
-  const ValueId attended = insert(g,
-                                  {"attended",
-                                   "aten.logical_not.default",
-                                   {{"self", term.value}},
-                                   {DType::boolean, t.shape, contiguous_strides(t.shape)}},
-                                  before, like);
-  g.value(attended).facts = negated(g.value(term.value).facts);
-  return attended;
 }
 
 ValueId unsqueezed(Graph& g, ValueId v, NodeId before, const Node& like) {
@@ -87,11 +71,7 @@ bool settle_mask(Graph& g, const WrittenAttention& s, DType type, NodeId before,
   const MaskKind kind = classify(g, s.masks, s.queries, s.keys);
   a.causal = kind == MaskKind::causal;
   if (kind == MaskKind::causal || kind == MaskKind::none) return true;
-  if (s.masks.size() != 1) return false;
-  // A row that a finite value masks as a whole attends to everything; only -inf means "not
-  // attended" there too.
-  if (s.masks[0].replaces && std::isfinite(s.masks[0].masked)) return false;
-  const ValueId mask = mask_argument(g, s.masks[0], type, before, like);
+  const ValueId mask = mask_argument(g, s.masks, type, before, like);
   if (!mask.valid()) return false;
   a.mask = mask;
   return true;

@@ -63,8 +63,8 @@ bool rewrite_linear(Graph& g, RewriteLog& log);
 bool rewrite_row_order(Graph& g, RewriteLog& log);
 /// Activations, softmax, RMSNorm and LayerNorm in any spelling, recognized by evaluating it.
 bool rewrite_by_value(Graph& g, RewriteLog& log);
-/// softmax(Q K^T * scale + mask) V written out: aten.scaled_dot_product_attention; repeated key and
-/// value heads: enable_gqa.
+/// softmax(Q K^T * scale + mask) V written out, also of several masks, which become one:
+/// aten.scaled_dot_product_attention; repeated key and value heads: enable_gqa.
 bool rewrite_attention(Graph& g, RewriteLog& log);
 bool rewrite_grouped_heads(Graph& g, RewriteLog& log);
 /// Linears of one input, unless two are a gated pair: one linear over concatenated weights.

@@ -88,10 +88,10 @@ std::string why_not(const Flow& flow, const Scores& s, ValueId weights, bool dro
   for (const NodeId n : s.between) {
     const auto name = base_name(flow.g.node(n).op);
     if (name == "aten.masked_fill" || name == "aten.where")
-      return "the mask fills scores with a finite number, or one mask follows another: only -inf "
-             "(or one additive mask) means the same in an attention kernel where a row is masked "
-             "as a whole; fill with float('-inf'), or pass one attn_mask to "
-             "scaled_dot_product_attention";
+      return "the mask fills scores with a finite number: only -inf (or an additive mask) means "
+             "the "
+             "same in an attention kernel where a row is masked as a whole; fill with "
+             "float('-inf'), or pass attn_mask to scaled_dot_product_attention";
   }
   return "it is not one call of scaled_dot_product_attention: heads, lengths, element types or the "
          "order of scale and mask differ from softmax(scale * Q K^T + mask) V; call it directly";
