@@ -103,6 +103,7 @@ JOINED = {
         "float",
     ),
     "a bias and a mask, both added": (lambda s, a, keep: a + s.bias + torch.where(keep, 0.0, -1e30), "float"),
+    "numbers of two types": (lambda s, a, keep: a + s.bias + s.whole, "float"),
     "a bias, where a key is none": (lambda s, a, keep: torch.where(keep, a + s.bias, float("-inf")), "float"),
     "causal and padding": (
         lambda s, a, keep: a.masked_fill(AT[None, :] > AT[:, None], float("-inf")).masked_fill(~keep, float("-inf")),
@@ -120,7 +121,7 @@ def test_several_masks_become_one(name):
     """ALiBi and relative positions beside causal masks and padding: one call, whose mask all of them make."""
     masked, kind = JOINED[name]
     mask = torch.ones(10, 10, dtype=torch.bool).triu(6)
-    state = {"bias": torch.randn(4, 10, 10), "more": torch.randn(1, 10), "mask": mask}
+    state = {"bias": torch.randn(4, 10, 10), "more": torch.randn(1, 10), "mask": mask, "whole": torch.arange(10)}
     _, graph = check(
         module(lambda s, q, k, v, keep: masked(s, q @ k.mT * 0.25, keep).softmax(-1) @ v, **state), *heads(2), padding()
     )

@@ -226,6 +226,11 @@ CASES = {
     ),
     "layer norm": (lambda x, r, w: F.layer_norm(x + r, (8,), w) * 2, [t(3, 5, 8), t(3, 5, 8), t(8)], "row_norm"),
     "layer norm over two dims": (lambda x: F.layer_norm(x, (5, 8)), [t(3, 5, 8)], "row_norm"),
+    "norm scaled and shifted by image": (
+        lambda x, g, y, s, b: F.layer_norm(x + g * y, (8,)) * (1 + s) + b,
+        [t(3, 5, 8), t(3, 1, 8), t(3, 5, 8), t(3, 1, 8), t(3, 1, 8)],
+        "row_norm",
+    ),
     "norm and sum": (lambda x, r: ((s := x + r), F.rms_norm(s, (8,), eps=1e-5) + s), [t(3, 8), t(3, 8)], "row_norm"),
     "norm of a broadcast sum": (lambda x, p: F.layer_norm(x + p, (8,)), [t(3, 5, 8), t(5, 8)], "row_norm"),
     "rms norm over channels": (

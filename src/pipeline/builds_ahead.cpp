@@ -12,7 +12,7 @@ namespace {
 /// Of what ops take one by one: what they are taken to take in PyTorch's best plan where it fuses
 /// them, before that was timed.
 constexpr double fused_guess = 0.25;
-constexpr double least_gain = 0.1;   // of the ops' time: few kernels' rooflines say nothing
+constexpr double least_gain = 0.1;   // of the ops' time: they seldom reach their roofline
 constexpr std::size_t of_one = 48;   // a work's sources at most, as a search looks for in the cache
 constexpr std::size_t of_all = 256;  // more than 16 compilers build in half a minute
 
@@ -63,7 +63,7 @@ std::vector<const toolchain::Source*> first_builds(Session& s, std::size_t most)
 }
 
 BuildsAhead::BuildsAhead(Session& s) : s_(s) {
-  if (!s.tools.evaluator->builds_ahead() || s.options.only_kind == "library") return;
+  if (!s.tools.evaluator->builds_ahead()) return;
   told_ = std::async(std::launch::async, [&s] {
     std::vector<const toolchain::Source*> sources = first_builds(s, of_all);
     s.tools.evaluator->expect(sources);
@@ -72,14 +72,18 @@ BuildsAhead::BuildsAhead(Session& s) : s_(s) {
 }
 
 BuildsAhead::~BuildsAhead() {
-  end();
+  stop();
+}
+
+void BuildsAhead::stop() {
+  if (!told_.valid()) return;
+  told_.wait();
+  s_.tools.evaluator->end_builds();
 }
 
 int BuildsAhead::end() {
-  if (!told_.valid()) return 0;
-  const std::vector<const toolchain::Source*> sources = told_.get();
-  s_.tools.evaluator->end_builds();
-  return s_.tools.evaluator->ended(sources);
+  stop();
+  return told_.valid() ? s_.tools.evaluator->ended(told_.get()) : 0;
 }
 
 }  // namespace tessera::pipeline

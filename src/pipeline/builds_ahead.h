@@ -30,6 +30,8 @@ class BuildsAhead {
   int end();
 
  private:
+  void stop();
+
   Session& s_;
   std::future<std::vector<const toolchain::Source*>> told_;
 };

@@ -138,12 +138,5 @@ TEST_F(Ahead, NotWhereCompilersWouldDisturbTheClock) {
   for (const Work& w : s.work) EXPECT_FALSE(w.offers);
 }
 
-TEST_F(Ahead, NotWhereNoKernelOfOursIsAskedFor) {
-  options.only_kind = "library";
-  BuildsAhead ahead(s);
-  EXPECT_EQ(ahead.end(), 0);
-  for (const Work& w : s.work) EXPECT_FALSE(w.offers);
-}
-
 }  // namespace
 }  // namespace tessera::pipeline

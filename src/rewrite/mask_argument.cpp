@@ -72,9 +72,8 @@ class Joining {
 };
 
 bool can_be_joined(const Graph& g, const MaskTerm& term) {
-  const DType dtype = g.value(term.value).type.dtype;
-  return term.replaces ? dtype == DType::boolean && !std::isfinite(term.masked)
-                       : is_floating(dtype);
+  if (!term.replaces) return true;
+  return g.value(term.value).type.dtype == DType::boolean && !std::isfinite(term.masked);
 }
 
 }  // namespace
@@ -95,10 +94,11 @@ ValueId mask_argument(Graph& g, const std::vector<MaskTerm>& masks, DType type, 
     }
   }
   if (added.empty()) return *attended;
-  // Numbers of one type are summed as they are: conversion rounds.
-  const bool alike = std::all_of(added.begin(), added.end(), [&](ValueId v) {
-    return join.dtype(v) == join.dtype(added.front());
-  });
+  // Floats of one type are summed as they are: conversion rounds.
+  const DType first = join.dtype(added.front());
+  const bool alike = is_floating(first) && std::all_of(added.begin(), added.end(), [&](ValueId v) {
+                       return join.dtype(v) == first;
+                     });
   ValueId out;
   for (ValueId v : added) {
     if (!alike) v = join.as(type, v);

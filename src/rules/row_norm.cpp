@@ -34,27 +34,30 @@ double epsilon_of(DType t) {
   }
 }
 
-/// Both operands with the rows merged into one dim where strides allow it, else with their own row
-/// dims.
-Status place(Norm& n, Operand x, const Operand& y, std::size_t normalized) {
+/// Both operands with the rows merged into one dim, and with their own row dims, where strides
+/// allow it: operands of the work around it may need the one or the other.
+Result<std::vector<Norm>> place(const Norm& norm, const Operand& x, const Operand& y,
+                                std::size_t normalized) {
   const std::size_t rows = x.shape.size() - normalized;
   std::vector<int64_t> shape(x.shape.begin(), x.shape.begin() + static_cast<std::ptrdiff_t>(rows));
   const int64_t columns =
       layout::numel({x.shape.end() - static_cast<std::ptrdiff_t>(normalized), x.shape.end()});
   const int64_t count = layout::numel(shape);
   shape.push_back(columns);
+  std::vector<Norm> placed;
   for (const std::vector<int64_t>& to : {std::vector<int64_t>{count, columns}, shape}) {
     auto from = graph::reshaped(x, to);
     auto out = graph::reshaped(y, to);
-    if (!from || !out) continue;
+    if (!from || !out || (!placed.empty() && placed.back().shape == to)) continue;
+    Norm& n = placed.emplace_back(norm);
     n.shape = to;
     n.x = *from;
     n.map = {out->offset, out->strides};
     for (std::size_t d = 0; d < to.size(); ++d)
       if (to[d] == 1) n.map.strides[d] = n.x.strides[d] = 0;
-    return {};
   }
-  return refuse("the normalized dims do not merge into one stride");
+  if (placed.empty()) return refuse("the normalized dims do not merge into one stride");
+  return placed;
 }
 
 Operand with_last(Operand o, int64_t dim) {
@@ -64,7 +67,8 @@ Operand with_last(Operand o, int64_t dim) {
   return o;
 }
 
-Result<Norm> find_norm(const Flow& flow, NodeId id) {
+/// The norm with its rows merged, and as they are.
+Result<std::vector<Norm>> find_norm(const Flow& flow, NodeId id) {
   const Node& node = flow.g.node(id);
   const auto name = base_name(node.op);
   Norm n;
@@ -82,8 +86,7 @@ Result<Norm> find_norm(const Flow& flow, NodeId id) {
     const Operand x = graph::resolve(flow.g, node.tensor("self"));
     if (x.shape.empty()) return refuse("a scalar has no rows");
     const int64_t dim = node.integer("dim").value_or(-1);
-    TESSERA_CHECK(place(n, with_last(x, dim), with_last(y, dim), 1));
-    return n;
+    return place(n, with_last(x, dim), with_last(y, dim), 1);
   }
   if (name == "aten.layer_norm" || name == "aten.native_layer_norm") {
     n.kind = "layer_norm";
@@ -97,8 +100,7 @@ Result<Norm> find_norm(const Flow& flow, NodeId id) {
   }
   n.weight = node.tensor("weight");
   const std::size_t normalized = node.integers("normalized_shape").size();
-  TESSERA_CHECK(place(n, graph::resolve(flow.g, node.tensor("input")), y, normalized));
-  return n;
+  return place(n, graph::resolve(flow.g, node.tensor("input")), y, normalized);
 }
 
 /// The normalized element with weight and bias.
@@ -178,30 +180,60 @@ Result<Pattern> build(const Flow& flow, const Norm& n, const NodeSet& set) {
   return p;
 }
 
+/// The pointwise work that a kernel takes with a norm.
+struct Region {
+  Norm norm;
+  NodeSet with_pre;  // the norm and what makes its rows
+  NodeSet full;      // and what follows
+  std::vector<Rejection> rejections;
+};
+
+Result<Region> region_of(const Flow& flow, const Norm& norm) {
+  const auto attempt = [&](const NodeSet& set) -> Status {
+    TESSERA_TRY(ok, build(flow, norm, set));
+    return {};
+  };
+  TESSERA_CHECK(attempt({norm.node}));
+  Region r{.norm = norm};
+  r.with_pre = grow_back(flow, {norm.node}, norm.x.base, true, attempt);
+  r.full = grow(flow, r.with_pre, attempt, "row_norm", &r.rejections);
+  return r;
+}
+
+/// Of the norm's placements the one that takes the most work, the first among equals.
+Result<Region> largest_region(const Flow& flow, NodeId id) {
+  TESSERA_TRY(norms, find_norm(flow, id));
+  std::optional<Region> best;
+  std::optional<Diagnostic> first;
+  for (const Norm& norm : norms) {
+    auto region = region_of(flow, norm);
+    if (!region && !first) first = region.error();
+    if (region && (!best || region->full.size() > best->full.size())) best = std::move(*region);
+  }
+  if (!best) return error(*first);
+  return std::move(*best);
+}
+
 Matches match(const graph::Graph& g) {
   const Flow flow(g);
   Matches found;
   for (NodeId id : g.order) {
     if (!flow.computes(id) || graph::kind_of(g.node(id)) != graph::OpKind::normalize) continue;
-    auto norm = find_norm(flow, id);
-    if (!norm) {
-      found.rejections.push_back({"row_norm", {id}, norm.error().message});
+    auto region = largest_region(flow, id);
+    if (!region) {
+      found.rejections.push_back({"row_norm", {id}, region.error().message});
       continue;
     }
-    auto attempt = [&](const NodeSet& set) -> Status {
-      TESSERA_TRY(ok, build(flow, *norm, set));
+    found.rejections.insert(found.rejections.end(), region->rejections.begin(),
+                            region->rejections.end());
+    found.patterns.push_back(std::move(*build(flow, region->norm, region->full)));
+    if (region->with_pre.size() == 1) continue;
+    const auto attempt = [&](const NodeSet& set) -> Status {
+      TESSERA_TRY(ok, build(flow, region->norm, set));
       return {};
     };
-    if (Status bare = attempt({id}); !bare) {
-      found.rejections.push_back({"row_norm", {id}, bare.error().message});
-      continue;
-    }
-    const NodeSet with_pre = grow_back(flow, {id}, norm->x.base, true, attempt);
-    const NodeSet full = grow(flow, with_pre, attempt, "row_norm", &found.rejections);
-    found.patterns.push_back(std::move(*build(flow, *norm, full)));
-    if (with_pre.size() == 1) continue;
     const NodeSet without_pre = grow(flow, {id}, attempt, "row_norm", nullptr);
-    found.patterns.push_back(std::move(*build(flow, *norm, without_pre)));
+    found.patterns.push_back(std::move(*build(flow, region->norm, without_pre)));
   }
   return found;
 }

@@ -26,6 +26,26 @@ TEST(RowNorm, TakesTheResidualAndLeavesItAsAnAlternative) {
   EXPECT_EQ(body<RowNormBody>(m.patterns[1]).pre.to_string(), "%0");
 }
 
+// Adaptive norms: a scale and a shift of each image, which no stride over all rows has.
+TEST(RowNorm, RowsStayApartWhereWhatFollowsNeedsIt) {
+  GraphBuilder b;
+  const ValueId norm = b.layer_norm(b.input("x", {4, 16, 32}));
+  b.output(b.binary("mul", norm, b.input("s", {4, 1, 32})));
+  const Matches m = rule("row_norm").match(b.g);
+  ASSERT_EQ(m.patterns.size(), 1u);
+  EXPECT_EQ(body<RowNormBody>(m.patterns[0]).rows, (Shape{4, 16}));
+  EXPECT_EQ(m.patterns[0].nodes.size(), 2u);
+  EXPECT_TRUE(m.rejections.empty());
+
+  GraphBuilder c;
+  const ValueId plain = c.layer_norm(c.input("x", {4, 16, 32}));
+  c.output(c.binary("mul", plain, c.input("s", {32})));
+  const Matches merged = rule("row_norm").match(c.g);
+  ASSERT_EQ(merged.patterns.size(), 1u);
+  EXPECT_EQ(body<RowNormBody>(merged.patterns[0]).rows, (Shape{64}));
+  EXPECT_EQ(merged.patterns[0].nodes.size(), 2u);
+}
+
 TEST(RowNorm, RefusesWhenStatisticsAreNeeded) {
   GraphBuilder b;
   const ValueId x = b.input("x", {16, 32});
