@@ -131,11 +131,32 @@ def test_several_masks_become_one(name):
     assert values[call["arguments"]["attn_mask"]["value"]]["dtype"].startswith(kind)
 
 
-@pytest.mark.parametrize("value", [-1e9, torch.finfo(torch.float32).min])
-def test_a_row_that_numbers_mask_attends_to_everything(value):
-    """Only -inf takes a key out of a row that is masked as a whole."""
+LOWEST = torch.finfo(torch.float32).min
+FILLED = {
+    "by itself": lambda s, a, keep: a.masked_fill(~keep, LOWEST),
+    "over a bias": lambda s, a, keep: torch.where(keep, a + s.bias, LOWEST),
+    "below a bias": lambda s, a, keep: a.masked_fill(~keep, -1e38) + s.bias,
+    "over -inf": lambda s, a, keep: a.masked_fill(AT[None, :] > AT[:, None], float("-inf")).masked_fill(~keep, LOWEST),
+}
+
+
+@pytest.mark.parametrize("name", FILLED)
+def test_the_lowest_numbers_are_added(name):
+    """Scores vanish beside them. A row that they mask as a whole attends to all its keys alike."""
+    keep = padding()
+    keep[1] = False
     forward = module(
-        lambda s, q, k, v, keep: (q @ k.mT + s.bias).masked_fill(~keep, value).softmax(-1) @ v,
+        lambda s, q, k, v, keep: FILLED[name](s, q @ k.mT, keep).softmax(-1) @ v, bias=torch.randn(4, 10, 10)
+    )
+    _, graph = check(forward, *heads(2), keep)
+    (call,) = (n for n in graph["nodes"] if "attention" in n["op"])
+    assert call["arguments"]["attn_mask"] and "softmax" not in ops(graph)
+
+
+def test_a_row_that_other_numbers_mask_stays_as_it_is():
+    """Scores beside -1e9 tell the keys of a row apart that is masked as a whole; eager has filled them all alike."""
+    forward = module(
+        lambda s, q, k, v, keep: (q @ k.mT + s.bias).masked_fill(~keep, -1e9).softmax(-1) @ v,
         bias=torch.randn(4, 10, 10),
     )
     _, graph = check(forward, *heads(2), padding())

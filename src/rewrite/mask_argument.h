@@ -10,9 +10,9 @@ namespace tessera::rewrite {
 
 /// One value that does to scores what all `masks` do, inserted before `before`: truth values, true
 /// where attended, where each of them fills scores with -inf; else what is added to scores of
-/// `type`, -inf where one of them fills. Nothing where no one value says the same: scores that are
-/// filled with a finite number (a row that is masked as a whole attends to everything then), or by
-/// a condition of numbers. `masks` is not empty.
+/// `type`. Nothing where no one value says the same: scores that are filled by a condition of
+/// numbers, or with a number beside which they do not vanish, so that a row that is masked as a
+/// whole would tell its keys apart. `masks` is not empty, the outermost first.
 ValueId mask_argument(Graph& g, const std::vector<MaskTerm>& masks, DType type, NodeId before,
                       const Node& like);
 

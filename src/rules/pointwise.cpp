@@ -68,6 +68,7 @@ void coalesce(Nest& nest, std::ptrdiff_t* keep) {
     nest.shape[outer + 1] *= nest.shape[outer];
     erase(l);
   }
+  for (Fragment& f : nest.fragments) f.shape = nest.shape;
 }
 
 std::vector<Nest> nests_of(const Flow& flow, std::vector<Fragment> fragments) {

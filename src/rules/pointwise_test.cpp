@@ -49,6 +49,19 @@ TEST(Pointwise, SplitsRotaryAtTheConcatenation) {
   EXPECT_EQ(groups[0].operands.size(), 6u);  // both halves of x, c and s
 }
 
+TEST(Pointwise, ATableOfTwoEqualHalvesIsReadInLoopsThatWereMerged) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {4, 16, 64}), table = b.input("table", {4, 16, 64});
+  b.g.value(table).facts["halves_equal"] = true;
+  b.output(b.unary("exp", b.binary("mul", x, table)));
+  const Matches m = rule("pointwise").match(b.g);
+  ASSERT_EQ(m.patterns.size(), 1u);
+  const auto& groups = body<PointwiseBody>(m.patterns[0]).groups;
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_THAT(groups[0].shape, ::testing::ElementsAre(4096));
+  EXPECT_EQ(groups[0].operands[1].offset, 0);
+}
+
 TEST(Pointwise, LeavesAChainThatWouldCloseACycle) {
   GraphBuilder b;
   const ValueId x = b.input("x", {256, 256});
