@@ -77,9 +77,6 @@ class Joining {
   const Node& like_;
 };
 
-/// Scores vanish beside a number so low, in float64 too: filling with it is adding it.
-constexpr double absorbs_scores = -1e30;
-
 bool can_be_joined(const Graph& g, const MaskTerm& term, DType type) {
   if (!term.replaces) return true;
   if (g.value(term.value).type.dtype != DType::boolean) return false;

@@ -11,6 +11,9 @@ namespace tessera::rewrite {
 /// A masked score this low has weight 0 in any precision, unless its whole row is masked.
 inline constexpr double low_enough = -1e8;
 
+/// Scores vanish beside a number so low, in float64 too: filling with it is adding it.
+inline constexpr double absorbs_scores = -1e30;
+
 /// One mask term: added to the scores, or (`replaces`) scores become `masked` where the condition
 /// equals `where`.
 struct MaskTerm {

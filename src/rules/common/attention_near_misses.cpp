@@ -1,5 +1,7 @@
 #include "rules/common/attention_near_misses.h"
 
+#include <optional>
+
 #include "rules/common/flow.h"
 
 #include "rewrite/written_attention.h"
@@ -78,6 +80,17 @@ Scores walk(const graph::Graph& g, ValueId v) {
   return s;
 }
 
+/// The number that scores are filled with, where adding it is not the same.
+std::optional<double> filled_with(const graph::Graph& g, const Node& n) {
+  const bool fills = base_name(n.op) == "aten.masked_fill";
+  if (!fills && base_name(n.op) != "aten.where") return std::nullopt;
+  for (const char* argument : {"value", "self", "other"}) {
+    const auto number = rewrite::scalar_argument(g, n, argument);
+    if (number && *number > rewrite::absorbs_scores) return number;
+  }
+  return std::nullopt;
+}
+
 std::string why_not(const Flow& flow, const Scores& s, ValueId weights, bool dropout) {
   if (dropout)
     return "dropout of the attention weights draws random numbers: call .eval(), or set p = 0";
@@ -85,14 +98,13 @@ std::string why_not(const Flow& flow, const Scores& s, ValueId weights, bool dro
     return "the attention weights are needed themselves: an attention kernel never writes them; "
            "return the result alone (need_weights=False)";
   if (!s.obstacle.empty()) return s.obstacle;
-  for (const NodeId n : s.between) {
-    const auto name = base_name(flow.g.node(n).op);
-    if (name == "aten.masked_fill" || name == "aten.where")
-      return "the mask fills scores with a finite number: only -inf (or an additive mask) means "
-             "the "
-             "same in an attention kernel where a row is masked as a whole; fill with "
-             "float('-inf'), or pass attn_mask to scaled_dot_product_attention";
-  }
+  for (const NodeId n : s.between)
+    if (const auto filled = filled_with(flow.g, flow.g.node(n)))
+      return fmt::format(
+          "the mask fills scores with {:g}: only -inf, numbers below {:g} and additive masks mean "
+          "the same in an attention kernel where a row is masked as a whole; fill with "
+          "float('-inf'), or pass attn_mask to scaled_dot_product_attention",
+          *filled, rewrite::absorbs_scores);
   return "it is not one call of scaled_dot_product_attention: heads, lengths, element types or the "
          "order of scale and mask differ from softmax(scale * Q K^T + mask) V; call it directly";
 }
