@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <ranges>
 
 namespace tessera::rewrite {
 namespace {
@@ -27,14 +28,8 @@ class Joining {
  public:
   Joining(Graph& g, NodeId before, const Node& like) : g_(g), before_(before), like_(like) {}
 
-  /// True where attended.
-  ValueId attended(const MaskTerm& term) {
-    if (!term.where) return term.value;
-    const ValueId out = made("attended", "aten.logical_not.default", {{"self", term.value}},
-                             contiguous(DType::boolean, shape(term.value)));
-    g_.value(out).facts = negated(g_.value(term.value).facts);
-    return out;
-  }
+  /// True where the term does not fill.
+  ValueId attended(const MaskTerm& term) { return term.where ? negation(term.value) : term.value; }
 
   ValueId both(ValueId a, ValueId b) {
     return made("attended", "aten.logical_and.default", {{"self", a}, {"other", b}},
@@ -46,19 +41,18 @@ class Joining {
                 contiguous(dtype(a), broadcast(shape(a), shape(b))));
   }
 
-  /// What is added, and `masked` where the condition is `where`.
-  ValueId filled(ValueId added, ValueId condition, bool where, double masked) {
-    return made("mask", where ? "aten.where.ScalarSelf" : "aten.where.ScalarOther",
-                where ? Arguments{{"condition", condition}, {"self", masked}, {"other", added}}
-                      : Arguments{{"condition", condition}, {"self", added}, {"other", masked}},
+  /// What is added, and `masked` where the term fills.
+  ValueId filled(ValueId added, const MaskTerm& term, double masked) {
+    const ValueId condition = term.value;
+    return made("mask", term.where ? "aten.where.ScalarSelf" : "aten.where.ScalarOther",
+                term.where
+                    ? Arguments{{"condition", condition}, {"self", masked}, {"other", added}}
+                    : Arguments{{"condition", condition}, {"self", added}, {"other", masked}},
                 contiguous(dtype(added), broadcast(shape(added), shape(condition))));
   }
-  /// The same of zeros.
-  ValueId filled(ValueId condition, bool where, double masked) {
-    return made(
-        "mask", "aten.where.Scalar",
-        {{"condition", condition}, {"self", where ? masked : 0.0}, {"other", where ? 0.0 : masked}},
-        contiguous(DType::float32, shape(condition)));
+  /// Numbers of `type` that are 0 where the term does not fill.
+  ValueId zeros_beside(const MaskTerm& term, DType type) {
+    return as(type, term.where ? term.value : negation(term.value));
   }
 
   ValueId as(DType type, ValueId v) { return converted(g_, v, type, before_, like_, "mask"); }
@@ -69,6 +63,12 @@ class Joining {
 
   ValueId made(const char* stem, const char* op, Arguments arguments, const TensorType& type) {
     return insert(g_, {stem, op, std::move(arguments), type}, before_, like_);
+  }
+  ValueId negation(ValueId v) {
+    const ValueId out = made("attended", "aten.logical_not.default", {{"self", v}},
+                             contiguous(DType::boolean, shape(v)));
+    g_.value(out).facts = negated(g_.value(v).facts);
+    return out;
   }
   [[nodiscard]] const Shape& shape(ValueId v) const { return g_.value(v).type.shape; }
 
@@ -126,15 +126,14 @@ ValueId mask_argument(Graph& g, const std::vector<MaskTerm>& masks, DType type, 
   if (std::all_of(masks.begin(), masks.end(), takes_away)) return attended_by_all(join, masks);
   const DType sum = type_of_sum(g, masks, type);
   ValueId out;
-  for (auto term = masks.rbegin(); term != masks.rend(); ++term) {
-    if (!term->replaces) {
-      const ValueId added = join.as(sum, term->value);
+  for (const MaskTerm& term : std::ranges::reverse_view(masks)) {
+    if (!term.replaces) {
+      const ValueId added = join.as(sum, term.value);
       out = out.valid() ? join.sum(out, added) : added;
       continue;
     }
-    const double masked = added_for(term->masked, type);
-    out = out.valid() ? join.filled(out, term->value, term->where, masked)
-                      : join.as(sum, join.filled(term->value, term->where, masked));
+    if (!out.valid()) out = join.zeros_beside(term, sum);
+    out = join.filled(out, term, added_for(term.masked, type));
   }
   return join.as(type, out);
 }
