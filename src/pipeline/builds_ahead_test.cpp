@@ -3,17 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <gmock/gmock.h>
 #include <thread>
 
 #include "base/clock.h"
-#include "base/files.h"
-#include "base/source_folder.h"
+#include "pipeline/testing/on_host.h"
 
 namespace tessera::pipeline {
 namespace {
-namespace fs = std::filesystem;
 using Sources = std::vector<const toolchain::Source*>;
 
 // Functions of the elements of a small matrix, and of a large one.
@@ -34,30 +31,12 @@ const char* const graph_text =
            {"name": "w", "op": "aten.relu.default", "outputs": ["w"], "arguments": {"self": {"value": "v"}}}],
  "outputs": ["z", "w"]})";
 
-class Ahead : public ::testing::Test {
+class Ahead : public testing::OnHost {
  protected:
   void SetUp() override {
-    ::setenv("TESSERA_PYTHONPATH", (fs::path(source_folder()) / "python").c_str(), 1);
-    options.cache = folder.path() / "cache";
-    options.registry = folder.path() / "registry.sqlite";
-    options.parallel_builds = 2;
-    context.stop = &stop;
-    auto found = discover(parse_json(graph_text), options);
-    ASSERT_TRUE(found) << to_text(found.error());
-    s.found = std::move(*found);
-    auto tools = open_tools(s);
-    ASSERT_TRUE(tools) << to_text(tools.error());
-    s.tools = std::move(*tools);
-    s.tools.evaluation.tools.own_include = fs::path(source_folder()) / "include";
-    s.work = group_by_signature(s);
+    open(graph_text);
     ASSERT_EQ(s.work.size(), 2u);
     beside_the_clock(true);
-  }
-
-  void beside_the_clock(bool may) {
-    s.tools.evaluation.always_ahead = may;
-    s.tools.evaluator =
-        std::make_unique<evaluate::Evaluator>(s.tools.evaluation, s.found.graph, *s.found.arch);
   }
 
   /// The work over matrices of so many rows.
@@ -91,12 +70,6 @@ class Ahead : public ::testing::Test {
     }
     return out;
   }
-
-  TemporaryFolder folder;
-  std::atomic<bool> stop = false;
-  Options options;
-  Context context;
-  Session s{.options = options, .context = context};
 };
 
 TEST_F(Ahead, WhatMaySaveMoreComesFirst) {

@@ -1,14 +1,11 @@
 // The search of a small module on the host: real compilers, the real evaluator process.
-#include <cstdlib>
 #include <gmock/gmock.h>
 
-#include "base/files.h"
-#include "base/source_folder.h"
 #include "pipeline/stages.h"
+#include "pipeline/testing/on_host.h"
 
 namespace tessera::pipeline {
 namespace {
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -31,32 +28,9 @@ Result<double> evaluate_work(Session& s) {
   return search(s, realize(s), begin);
 }
 
-class Searching : public ::testing::Test {
+class Searching : public testing::OnHost {
  protected:
-  void SetUp() override {
-    ::setenv("TESSERA_PYTHONPATH", (fs::path(source_folder()) / "python").c_str(), 1);
-    options.cache = folder.path() / "cache";
-    options.registry = folder.path() / "registry.sqlite";
-    options.parallel_builds = 2;
-    context.stop = &stop;
-    auto found = discover(parse_json(graph_text), options);
-    ASSERT_TRUE(found) << to_text(found.error());
-    s.found = std::move(*found);
-    auto tools = open_tools(s);
-    ASSERT_TRUE(tools) << to_text(tools.error());
-    s.tools = std::move(*tools);
-    s.tools.evaluation.tools.own_include = fs::path(source_folder()) / "include";
-    s.tools.evaluator =
-        std::make_unique<evaluate::Evaluator>(s.tools.evaluation, s.found.graph, *s.found.arch);
-    s.work = group_by_signature(s);
-    ASSERT_FALSE(s.work.empty());
-  }
-
-  TemporaryFolder folder;
-  std::atomic<bool> stop = false;
-  Options options;
-  Context context;
-  Session s{.options = options, .context = context};
+  void SetUp() override { open(graph_text); }
 };
 
 TEST_F(Searching, EveryPatternHasItsWinnersAndWhatItTookIsTold) {
@@ -106,9 +80,7 @@ TEST_F(Searching, APatternIsRealizedOnce) {
 
 // As on a GPU: what is built beside the clock is measured when it is ready.
 TEST_F(Searching, CompilersRunAhead) {
-  s.tools.evaluation.always_ahead = true;
-  s.tools.evaluator =
-      std::make_unique<evaluate::Evaluator>(s.tools.evaluation, s.found.graph, *s.found.arch);
+  beside_the_clock(true);
   ASSERT_TRUE(evaluate_work(s));
   for (const Work& w : s.work) {
     ASSERT_TRUE(w.tuned) << w.skipped;

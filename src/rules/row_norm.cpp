@@ -1,6 +1,7 @@
 // Row normalizations with the pointwise work before and after them.
 #include "rules/row_norm.h"
 
+#include <functional>
 #include <limits>
 
 #include "rules/common/region.h"
@@ -188,11 +189,16 @@ struct Region {
   std::vector<Rejection> rejections;
 };
 
-Result<Region> region_of(const Flow& flow, const Norm& norm) {
-  const auto attempt = [&](const NodeSet& set) -> Status {
+/// Whether a kernel takes a set with the norm; for as long as both live.
+std::function<Status(const NodeSet&)> attempt_with(const Flow& flow, const Norm& norm) {
+  return [&](const NodeSet& set) -> Status {
     TESSERA_TRY(ok, build(flow, norm, set));
     return {};
   };
+}
+
+Result<Region> region_of(const Flow& flow, const Norm& norm) {
+  const auto attempt = attempt_with(flow, norm);
   TESSERA_CHECK(attempt({norm.node}));
   Region r{.norm = norm};
   r.with_pre = grow_back(flow, {norm.node}, norm.x.base, true, attempt);
@@ -228,11 +234,8 @@ Matches match(const graph::Graph& g) {
                             region->rejections.end());
     found.patterns.push_back(std::move(*build(flow, region->norm, region->full)));
     if (region->with_pre.size() == 1) continue;
-    const auto attempt = [&](const NodeSet& set) -> Status {
-      TESSERA_TRY(ok, build(flow, region->norm, set));
-      return {};
-    };
-    const NodeSet without_pre = grow(flow, {id}, attempt, "row_norm", nullptr);
+    const NodeSet without_pre =
+        grow(flow, {id}, attempt_with(flow, region->norm), "row_norm", nullptr);
     found.patterns.push_back(std::move(*build(flow, region->norm, without_pre)));
   }
   return found;
