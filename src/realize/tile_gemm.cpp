@@ -1,6 +1,5 @@
 // Products written in the kernel language: kernels/gemm.py, kernels/gemm_fp32.py at the accuracy of
-// float32, kernels/gemm_tf32.py or kernels/gemm_unaligned.py, and in slices of k, with the
-// pattern's epilogue as a function. What TMA cannot read is copied first, by kernels/copies.py.
+// float32 or kernels/gemm_tf32.py, and in slices of k, with the pattern's epilogue as a function. What TMA cannot read is copied first, by kernels/copies.py.
 // They are proved before they are compiled, and a compiler takes a second for one.
 #include <algorithm>
 #include <limits>
@@ -114,12 +113,11 @@ Status check_operands(const GemmProblem& p, const arch::Arch& arch) {
                       name_of(p.precision))
                      .expect("elements of 16 or 8 bits, or float32 as tf32 or at fp32 accuracy"));
   const bool through_registers = tile_gemm_through_registers(p);
-  const bool by_threads = tile_gemm_width(p) > 0;
-  if ((splits || through_registers || by_threads) && (p.paired() || !p.parts.empty()))
+  if ((splits || through_registers) && (p.paired() || !p.parts.empty()))
     return error(fail(unsupported_gemm, "parts of the columns, with operands from registers")
                      .expect("one function for all columns"));
   for (const Matrix* m : {&p.a, &p.b}) {
-    if (!m->aligned() && !by_threads)
+    if (!m->aligned())
       return error(
           fail(unsupported_gemm, "an operand is not aligned for TMA")
               .expect("strides and offset that are multiples of 16 bytes, where two products "
@@ -156,7 +154,7 @@ struct Ways {
   std::map<std::string, int> pruned;
 };
 
-/// In one piece, as the operands are, and from copies.
+/// In one piece, as the operands are or from copies.
 Ways ways_of(const GemmProblem& p, const std::vector<TileCopy>& copies, const arch::Arch& arch) {
   Ways out;
   const auto offer = [&](const GemmProblem& of, double more, bool copied) {
@@ -164,8 +162,10 @@ Ways ways_of(const GemmProblem& p, const std::vector<TileCopy>& copies, const ar
     for (const auto& [config, ms] : found.configs) out.all.push_back({config, ms + more, copied});
     out.pruned.merge(found.pruned);
   };
-  if (copies.empty() || (tile_gemm_width(p) > 0 && p.parts.empty())) offer(p, 0, false);
-  if (!copies.empty()) offer(tile_copied(p, copies), tile_copies_ms(copies, arch), true);
+  if (copies.empty())
+    offer(p, 0, false);
+  else
+    offer(tile_copied(p, copies), tile_copies_ms(copies, arch), true);
   std::stable_sort(out.all.begin(), out.all.end(),
                    [](const Way& x, const Way& y) { return x.ms < y.ms; });
   return out;
@@ -254,7 +254,7 @@ Result<Space> realize(const rules::Pattern& pattern, const graph::Graph&, const 
 
 extern const Realizer tile_gemm{
     "tile_gemm",
-    "kernels/gemm.py, gemm_fp32.py, gemm_tf32.py and gemm_unaligned.py, and in slices of "
+    "kernels/gemm.py, gemm_fp32.py and gemm_tf32.py, and in slices of "
     "k gemm_slices.py and gemm_slices_tf32.py, with copies.py before them, written in the kernel "
     "language and proved before they are compiled: operands of 16 and "
     "8 bits, tf32, float32; epilogues as functions",

@@ -93,33 +93,6 @@ TEST(TileGemm, WhatTmaCannotStoreLeavesFromRegisters) {
   EXPECT_EQ(expect_space(square).candidates.front().config["epilogue"], "tma");
 }
 
-/// Rows that begin at no multiple of 16 bytes may be loaded by threads, in vectors as wide as all
-/// beginnings allow: that pays where copies would take longer than the product.
-TEST(TileGemm, RowsThatTmaCannotTakeAreLoadedByThreads) {
-  const std::pair<const char*, int> problems[] = {
-      {R"({"m":200,"n":301,"k":77,"batch":3})", 1},
-      {R"({"m":64,"n":63,"k":62})", 2},
-      {R"({"m":70,"n":64,"k":60,"epilogue":"bias_relu","dtype":"float16","precision":"fp16"})", 4}};
-  for (const auto& [problem, width] : problems) {
-    const Space s = expect_space(problem);
-    int by_threads = 0;
-    for (const Candidate& c : s.candidates) {
-      if (c.config.contains("copies")) continue;
-      ++by_threads;
-      EXPECT_EQ(c.config["mainloop"], "threads") << problem;
-      EXPECT_EQ(c.config["width"], width) << problem;
-    }
-    EXPECT_GT(by_threads, 0) << problem;
-    EXPECT_EQ(s.candidates.front().config.value("mainloop", ""), "threads") << problem;
-    if (!thorough()) continue;
-    const auto proof = s.candidates.front().source->prove();
-    EXPECT_TRUE(proof) << problem << " " << to_text(proof.error());
-  }
-  testing::expect_compiles(*expect_space(problems[2].first).candidates.front().source);
-  EXPECT_FALSE(
-      expect_space(R"({"m":64,"n":63,"k":64})").candidates.front().config.contains("width"));
-}
-
 /// Buffers for them may take a slot of the ring: then both ways are offered.
 TEST(TileGemm, ResultsOf32BitsLeaveByTmaOrKeepASlot) {
   std::map<std::string, std::map<std::string, int>> stages;  // by tile and schedule, by the way

@@ -168,8 +168,7 @@ SETS["slices"] = [
     dict(m=512, n=512, k=4096, epilogue="bias_gelu", name="small, long k", **BY_SLICES),
     dict(m=1024, n=1024, k=8192, name="1024, long k", **BY_SLICES),
 ]
-# Rows that begin at no multiple of 16 bytes: copied first (kernels/copies.py) or loaded by threads (gemm_unaligned.py), beside
-# the only other kernels that take them.
+# Rows that begin at no multiple of 16 bytes: copied first (kernels/copies.py), beside the only other kernels that take them.
 ANYWHERE = dict(realizers=["tile_gemm", "cutlass_gemm_sm80"], limit=9)
 SETS["unaligned"] = [
     dict(
@@ -179,7 +178,7 @@ SETS["unaligned"] = [
     dict(m=4096, n=4096, k=4092, name="4096 x 4096 x 4092", **ANYWHERE),
     dict(m=4096, n=4096, k=4094, name="4096 x 4096 x 4094", **ANYWHERE),
     dict(m=4096, n=4096, k=4095, name="4096 x 4096 x 4095", **ANYWHERE),
-    # Where a launch takes as long as the work, one without copies may win.
+    # Where a launch takes as long as the work.
     dict(m=512, n=512, k=510, epilogue="bias_gelu", name="512 x 512 x 510", **ANYWHERE),
     dict(m=64, n=304, k=77, epilogue="bias_relu", name="64 x 304 x 77", **ANYWHERE),
 ]

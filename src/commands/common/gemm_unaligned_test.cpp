@@ -1,4 +1,4 @@
-// kernels/gemm_unaligned.py: proved in its variants, right under schedules of the interpreter, and
+// tests/kernels/gemm_unaligned.py: proved in its variants, right under schedules of the interpreter, and
 // never proved with an edit of what threads bring, or of who waits for whom.
 #include <gtest/gtest.h>
 #include <random>
@@ -18,11 +18,11 @@ namespace {
 using testing::Constants, testing::judged;
 
 std::string file_text() {
-  return read_file(source_folder() + "/kernels/gemm_unaligned.py");
+  return read_file(source_folder() + "/tests/kernels/gemm_unaligned.py");
 }
 
 std::optional<core::Kernel> kernel_of(const std::string& text, const Constants& constants) {
-  return testing::checked_kernel("kernels/gemm_unaligned.py", text, "gemm", {constants},
+  return testing::checked_kernel("tests/kernels/gemm_unaligned.py", text, "gemm", {constants},
                                  {{"BM", 64}, {"BN", 64}, {"STAGES", 2}});
 }
 

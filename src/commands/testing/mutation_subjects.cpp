@@ -56,7 +56,7 @@ MutationSubject of_fp32(std::string name, Constants constants) {
 
 MutationSubject of_unaligned(std::string name, Constants constants) {
   const Constants small = {{"BM", 64}, {"BN", 32}, {"STAGES", 2}};
-  return of_kernel_file(std::move(name), "kernels/gemm_unaligned.py", "gemm", small,
+  return of_kernel_file(std::move(name), "tests/kernels/gemm_unaligned.py", "gemm", small,
                         std::move(constants));
 }
 

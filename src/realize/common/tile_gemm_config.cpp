@@ -1,7 +1,6 @@
 #include "realize/common/tile_gemm_config.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/integers.h"
 #include "realize/common/split_model.h"
@@ -38,50 +37,7 @@ TileGemmSpace split_configs(const GemmProblem& p, const arch::Arch& arch) {
   return space;
 }
 
-/// What kernels/gemm_unaligned.py makes. A thread loads 8 or 16 vectors for a slot, which are its
-/// registers then; more would spill.
-TileGemmSpace unaligned_configs(const GemmProblem& p, const arch::Arch& arch) {
-  TileGemmSpace space;
-  const int width = tile_gemm_width(p);
-  // What all threads of an H200 load and store, beside what a product by TMA takes: fitted to
-  // three widths at 4096^3 and to 262144 x 256 x 316, within 10 % (bench/notes.md).
-  constexpr double vectors_per_ms = 0.95e9;
-  const auto loads_of = [&](const TileGemmConfig& c) {
-    const double tiles =
-        static_cast<double>(ceil_div(p.m, c.rows) * ceil_div(p.n, c.columns) * p.l);
-    return tiles * static_cast<double>(p.k) * (c.rows + c.columns) / width;
-  };
-  for (const int rows : {64, 128})
-    for (const int columns : {64, 128, 192})
-      for (const int vectors : {8, 16}) {
-        TileGemmConfig c{.rows = rows,
-                         .columns = columns,
-                         .direct = true,
-                         .width = width,
-                         .depth = vectors * width};
-        if (c.depth < 16 || (vectors == 16 && columns > 128)) continue;
-        c.stages = tile_gemm_stages(c, p, arch.shared_memory_per_block);
-        if (const auto reason = tile_gemm_refuses(c, p, arch)) {
-          ++space.pruned[*reason];
-          continue;
-        }
-        space.configs.emplace_back(
-            c, predict_ms(tile_gemm_model(c, p), p, arch) + loads_of(c) / vectors_per_ms);
-      }
-  return space;
-}
-
 }  // namespace
-
-int tile_gemm_width(const GemmProblem& p) {
-  const auto lies = [](const Matrix& x) {  // a tensor begins at a multiple of 16 bytes
-    return x.columns_contiguous && size_of(x.dtype) == 2 && x.offset % 8 == 0;
-  };
-  if (!lies(p.a) || !lies(p.b) || (p.a.aligned() && p.b.aligned())) return 0;
-  int64_t common = std::gcd(p.k, int64_t{4});
-  for (const Matrix* x : {&p.a, &p.b}) common = std::gcd(common, std::gcd(x->ld, x->batch));
-  return static_cast<int>(common);
-}
 
 bool tile_gemm_splits(const GemmProblem& p) {
   return p.precision == Precision::fp32 && p.a.dtype == DType::float32;
@@ -118,14 +74,14 @@ std::optional<std::string> tile_gemm_refuses(const TileGemmConfig& c, const Gemm
   if ((tiles_m % c.cluster_m != 0 && tiles_m < 8) || (tiles_n % c.cluster_n != 0 && tiles_n < 8))
     return "cluster leaves blocks idle";
   const int64_t covered = tiles_m * c.rows * tiles_n * c.columns;
-  const int low = c.split ? 128 : 64, narrow = c.split || c.width > 0 ? 64 : 32;
+  const int low = c.split ? 128 : 64, narrow = c.split ? 64 : 32;
   const bool smallest = (c.rows == low || tiles_m > 1) && (c.columns == narrow || tiles_n > 1);
   if (covered > 2 * p.m * p.n && !smallest) return "tile wastes half its work";
   return std::nullopt;
 }
 
 Json TileGemmConfig::to_json(const GemmProblem& p) const {
-  Json j = {{"tile", {rows, columns, width > 0 ? depth : tile_gemm_depth(p)}},
+  Json j = {{"tile", {rows, columns, tile_gemm_depth(p)}},
             {"warpgroup_rows", warpgroup_rows},
             {"cluster", {cluster_m, cluster_n}},
             {"schedule", schedule == Schedule::pingpong ? "pingpong" : "cooperative"},
@@ -136,7 +92,6 @@ Json TileGemmConfig::to_json(const GemmProblem& p) const {
   if (promote > 0) j["promote"] = promote;
   if (split) j["mainloop"] = "split_divided";
   if (through_registers) j["mainloop"] = "registers";
-  if (width > 0) j["mainloop"] = "threads", j["width"] = width;
   return j;
 }
 
@@ -146,12 +101,10 @@ int tile_gemm_taken(const TileGemmConfig& c) {
 
 int tile_gemm_registers(const TileGemmConfig& c) {
   constexpr int all = 65536;
-  // Two warpgroups hold what they load; or one starts TMA, and another may take B apart.
+  // A warpgroup starts TMA, and another may take B apart.
   constexpr int starter = 40;
-  const int producers = c.width > 0 || c.split ? 256 : 128;
-  const int producer = c.width > 0 ? tile_gemm_loader
-                       : c.split   ? (starter + tile_gemm_divider) / 2
-                                   : starter;
+  const int producers = c.split ? 256 : 128;
+  const int producer = c.split ? (starter + tile_gemm_divider) / 2 : starter;
   const int consumers = c.turns() * c.warpgroups() * 128, threads = consumers + producers;
   const int launch = std::min(all / threads / 8 * 8, 256);
   return std::min((launch * threads - producers * producer) / consumers / 8 * 8, 256);
@@ -185,15 +138,12 @@ int tile_gemm_part(const TileGemmConfig& c, const GemmProblem& p) {
 int tile_gemm_stages(const TileGemmConfig& c, const GemmProblem& p, int64_t shared_bytes) {
   constexpr int64_t barriers = 1024;  // with what alignment takes
   // The proof of two roles has four times as many states, and they grow with the square.
-  // What threads have loaded waits in registers, and more slots would hold nothing that is on its
-  // way.
-  const int64_t most = c.width > 0 ? 4 : c.turns() > 1 ? 8 : 12;
+  const int64_t most = c.turns() > 1 ? 8 : 12;
   const int64_t stores = c.direct ? 0
                                   : int64_t{store_buffers} * c.turns() * c.warpgroups() * 64 *
                                         tile_gemm_part(c, p) * size_of(p.outputs.front().dtype);
-  const int64_t row = c.width > 0 ? int64_t{c.depth} * size_of(p.a.dtype) : row_bytes;
   // Both parts of B have places beside it.
-  const int64_t stage = row * (c.rows + (c.split ? 3 : 1) * c.columns);
+  const int64_t stage = row_bytes * (c.rows + (c.split ? 3 : 1) * c.columns);
   return static_cast<int>(std::min((shared_bytes - stores - barriers) / stage, most));
 }
 
@@ -206,7 +156,7 @@ Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p) {
   Sm90Config m;
   m.tile_m = c.rows;
   m.tile_n = c.columns;
-  m.tile_k = c.width > 0 ? c.depth : tile_gemm_depth(p);
+  m.tile_k = tile_gemm_depth(p);
   m.cluster_m = c.cluster_m;
   m.cluster_n = c.cluster_n;
   m.schedule = c.schedule;
@@ -215,7 +165,6 @@ Sm90Config tile_gemm_model(const TileGemmConfig& c, const GemmProblem& p) {
 
 TileGemmSpace tile_gemm_configs(const GemmProblem& p, const arch::Arch& arch) {
   if (tile_gemm_splits(p)) return split_configs(p, arch);
-  if (tile_gemm_width(p) > 0) return unaligned_configs(p, arch);
   TileGemmSpace space;
   // What the additions take of a slot's time, where another warpgroup multiplies meanwhile and
   // where the tensor cores stand still: guesses.

@@ -1,5 +1,5 @@
-// The choices that make a product of kernels/gemm.py, kernels/gemm_fp32.py, kernels/gemm_tf32.py or
-// kernels/gemm_unaligned.py: tiles, cluster, stages of the ring, how results leave.
+// The choices that make a product of kernels/gemm.py, kernels/gemm_fp32.py or kernels/gemm_tf32.py:
+// tiles, cluster, stages of the ring, how results leave.
 #pragma once
 
 #include <optional>
@@ -25,9 +25,6 @@ struct TileGemmConfig {
   bool split = false;
   /// kernels/gemm_tf32.py: A comes through registers.
   bool through_registers = false;
-  /// kernels/gemm_unaligned.py: threads load so many elements at once; 0: TMA loads.
-  int width = 0;
-  int depth = 0;  // and so many elements of k are in a slot
 
   [[nodiscard]] Json to_json(const GemmProblem& p) const;
   /// Roles of consumers.
@@ -43,8 +40,6 @@ struct TileGemmConfig {
 /// Registers of a consumer's thread that hold its elements of A: of two halves of a slot, 16 of k
 /// each.
 int tile_gemm_taken(const TileGemmConfig& c);
-/// Registers of a thread that loads, of kernels/gemm_unaligned.py: 16 vectors and their addresses.
-inline constexpr int tile_gemm_loader = 112;
 /// Registers of a thread that takes B apart, of kernels/gemm_fp32.py.
 inline constexpr int tile_gemm_divider = 72;
 /// Registers of a consumer's thread: what the producers leave.
@@ -73,9 +68,6 @@ bool tile_gemm_splits(const GemmProblem& p);
 /// Whether A's 4-byte elements, as tf32, do not lie along k, where wgmma would read them: threads
 /// do. Its results may lie column by column, those of the others may not.
 bool tile_gemm_through_registers(const GemmProblem& p);
-/// How many elements threads can load at once, 4, 2 or 1, of 16-bit operands whose rows lie along k
-/// and are not aligned for TMA; 0: it is no such problem.
-int tile_gemm_width(const GemmProblem& p);
 
 struct TileGemmSpace {
   std::vector<std::pair<TileGemmConfig, double>> configs;  // with predicted ms, in no order

@@ -222,18 +222,6 @@ Constants register_constants(const GemmProblem& p, const TileGemmConfig& c) {
   return all;
 }
 
-/// What kernels/gemm_unaligned.py says besides: it has one order of each matrix.
-Constants unaligned_constants(const GemmProblem& p, const TileGemmConfig& c) {
-  Constants all = common_constants(p, c);
-  for (const char* name : {"C_ORDER", "K_MULTIPLE"}) all.erase(name);
-  all.merge(Constants{{"ELEMENT", element(p.a.dtype)},
-                      {"BM", integer(c.rows)},
-                      {"BK", integer(c.depth)},
-                      {"WIDTH", integer(c.width)},
-                      {"LOADER", integer(tile_gemm_loader)}});
-  return all;
-}
-
 /// What kernels/gemm.py says besides.
 Constants gemm_constants(const GemmProblem& p, const TileGemmConfig& c) {
   Constants all = split_constants(p, c);
@@ -257,14 +245,12 @@ Result<core::Kernel> tile_gemm_kernel(const GemmProblem& p, const TileGemmConfig
                                       const arch::Arch& arch) {
   TESSERA_TRY(epilogue, p.parts.empty() ? epilogue_function(p)
                                         : parts_function(p, int64_t{64} * c.warpgroups()));
-  const std::string file = c.width > 0           ? "gemm_unaligned.py"
-                           : c.split             ? "gemm_fp32.py"
+  const std::string file = c.split               ? "gemm_fp32.py"
                            : c.through_registers ? "gemm_tf32.py"
                                                  : "gemm.py";
   const Source source("kernels/" + file, std::string(kernel_file(file)) + epilogue);
   const std::string function = tile_parts_half(p) > 0 ? "turned" : "epilogue";
-  language::Options options{.constants = c.width > 0           ? unaligned_constants(p, c)
-                                         : c.split             ? split_constants(p, c)
+  language::Options options{.constants = c.split               ? split_constants(p, c)
                                          : c.through_registers ? register_constants(p, c)
                                                                : gemm_constants(p, c),
                             .means = meaning_of(p)};
