@@ -8,6 +8,7 @@ from torch import nn
 from tessera.common.errors import fail
 from tessera.common.precision import cast, detect, set_flags
 from tessera.tracing import model_caches
+from tessera.tracing.fused_layers import take_apart
 from tessera.tracing.graph_builder import Builder, Traced
 from tessera.tracing.loading import Loaded, load_problem
 from tessera.tracing.torch_export import export
@@ -50,7 +51,7 @@ def trace_graph_module(gm: torch.fx.GraphModule, inputs: list, targets: list[str
     names = [n.name for n in gm.graph.nodes if n.op == "placeholder"]
     if targets is None:
         targets = [name if isinstance(t, nn.Parameter) else "" for name, t in zip(names, inputs, strict=True)]
-    exported = export(gm, tuple(t.detach() for t in inputs), {})
+    exported = export(take_apart(gm), tuple(t.detach() for t in inputs), {})
     builder = Builder(exported, gm, tuple(inputs), {}, detect(gm, inputs, {}), type(gm).__name__)
     builder.parameter_targets = dict(enumerate(targets))
     return builder.build()
