@@ -1,5 +1,5 @@
-// tests/kernels/gemm_unaligned.py: proved in its variants, right under schedules of the interpreter, and
-// never proved with an edit of what threads bring, or of who waits for whom.
+// tests/kernels/gemm_unaligned.py: proved in its variants, right under schedules of the
+// interpreter, and never proved with an edit of what threads bring, or of who waits for whom.
 #include <gtest/gtest.h>
 #include <random>
 
