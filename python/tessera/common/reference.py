@@ -12,7 +12,7 @@ import functools
 
 import torch
 
-from tessera.common import transforms  # noqa: F401 - its operators are looked up by name
+from tessera.common import flex_calls, transforms  # noqa: F401 - its operators are looked up by name
 from tessera.common.errors import fail
 from tessera.common.wide_types import WRITTEN_OUT
 
@@ -51,6 +51,7 @@ class Executor:
 
     def __init__(self, graph: dict, device: str | torch.device | None = None, share_clones: bool = False):
         self.graph = graph
+        flex_calls.define(graph.get("meta", {}).get("calls", {}))
         self.share_clones = share_clones
         self.device = torch.device(device or graph.get("device", "cpu"))
         self.nodes = {n["name"]: n for n in graph["nodes"]}

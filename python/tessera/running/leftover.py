@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import fx, nn
 
-from tessera.common import recurrent
+from tessera.common import flex_calls, recurrent
 from tessera.running import modes
 from tessera.running.extension import input_alignment
 from tessera.running.straight import Straight
@@ -90,7 +90,7 @@ class Inductor:
     def _compile(self, feeds: tuple) -> Callable:
         # The caller's guards hold shapes, strides and alignment: Inductor's own asserts would cost every call host time.
         options = {"size_asserts": False, "alignment_asserts": False, **self._options}
-        own = fx.GraphModule(self._main, copy.deepcopy(self._main.graph))
+        own = flex_calls.opened(fx.GraphModule(self._main, copy.deepcopy(self._main.graph)))
         recurrent.closed(own.graph)
         own.recompile()
         kept = ()

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import fx
 
+from tessera.common import flex_calls
 from tessera.common.errors import Error, fail
 from tessera.common.reference import attention_results, cloned_result, keeps_layout, overload, tensor_arguments
 from tessera.running import library, library_steps
@@ -298,6 +299,7 @@ def _emit_step(e: _Emitter, step: dict, use: PatternUse, graph: dict) -> None:
 def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packing = Packing()) -> Built:  # noqa: B008
     """`disabled`: ids of patterns to run as ATen. Errors: TS02xx for a malformed plan."""
     graph = plan["graph"]
+    flex_calls.define(graph.get("meta", {}).get("calls", {}))
     inputs = set(graph["inputs"])
     kept, neighbours = kept_and_neighbours(plan, packing)
     pack = _Emitter(graph, inputs)

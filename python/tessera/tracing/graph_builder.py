@@ -71,7 +71,7 @@ class Traced:
         return pytree.tree_unflatten(leaves, self.out_spec)
 
 
-# Of torch.cond, flex_attention and the like.
+# Of torch.cond and the like.
 _TO_INDUCTOR = (
     'or torch.compile(module, backend="tessera"): a graph with such an op goes to Inductor, the others are optimized'
 )
@@ -79,7 +79,7 @@ _TO_INDUCTOR = (
 
 class Builder:
     def __init__(self, exported: Exported, module, args, kwargs, precision, name):
-        self.exported, self.literals = exported.program, exported.literals
+        self.exported, self.literals, self.calls = exported.program, exported.literals, exported.calls
         self.module, self.args, self.kwargs = module, args, kwargs
         self.precision, self.name = precision, name
         self.parameter_targets: dict[int, str] = {}
@@ -115,6 +115,7 @@ class Builder:
                 "class": type(self.module).__qualname__,
                 "training": self.module.training,
                 **machine(self.device),
+                **({"calls": self.calls} if self.calls else {}),
             },
             "inputs": self.inputs,
             "outputs": outputs,

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
+from tessera.common import flex_calls
 from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.common.precision import legacy_readable_flags
 from tessera.common.recurrent import recurrent_shapes
@@ -23,6 +24,7 @@ from tessera.tracing.literals import literals, storages_alive
 class Exported:
     program: ExportedProgram
     literals: dict[str, torch.Tensor]  # see literals.py
+    calls: dict[str, dict]  # what operators of its graph mean (flex_calls.py)
 
 
 def export(module: nn.Module, args: tuple, kwargs: dict) -> Exported:
@@ -35,7 +37,8 @@ def export(module: nn.Module, args: tuple, kwargs: dict) -> Exported:
         if exported is None:
             raise complaints[0]
         take_complex_apart(exported)
-        return Exported(exported, literals(exported, alive))
+        calls = flex_calls.close(exported)
+        return Exported(exported, literals(exported, alive), calls)
     except Error:
         raise
     except Exception as e:  # noqa: BLE001 - export raises many kinds; each becomes a diagnostic
