@@ -198,6 +198,11 @@ _stateless = (
 _training_of = operator.itemgetter("training")
 
 
+def _replaced(module: nn.Module) -> dict[str, object]:
+    """Methods of its class that it has others for."""
+    return {key: own for key, own in module.__dict__.items() if callable(getattr(type(module), key, None))}
+
+
 class StateGuard:
     """Parameters, buffers, the module's structure, attributes, flags and hooks, and torch's modes. `check` is the fast path; where it misses,
     `renew` looks closely: a changed value with the traced type is accepted, and `renew` says whether kept values are stale.
@@ -211,14 +216,14 @@ class StateGuard:
         # forward is, what hangs on it.
         self.children = [m._modules for m in every if m._modules]
         self.children_then = list(chain.from_iterable(map(dict.values, self.children)))
-        self.own = [m.__dict__ for m in every]
+        self.every, self.own = every, [m.__dict__ for m in every]
         self.sizes = list(map(len, self.own))
-        self.forwards = [d.get("forward") for d in self.own]
+        self.replaced = list(map(_replaced, every))
         self.hooks = HookGuard(module)
         self.modules = [m for m in every if type(m) not in _stateless]
         self.flagged = [m.__dict__ for m in self.modules]
         self.flags = [m.training for m in self.modules]
-        self.attributes = Attributes(module)
+        self.attributes = Attributes(module, [s.tensor for s in slots if s.owner is None])
         self.held = [s for s in slots if s.owner is not None]
         self.owners, self.keys = [s.owner for s in self.held], [s.key for s in self.held]
         self.watched = [s for s in self.held if s.packed or s.facts]  # whose content matters, not only its place
@@ -267,11 +272,11 @@ class StateGuard:
         )
 
     def structure(self) -> Miss | None:
-        """Hooks on submodules, another forward, another submodule."""
+        """Hooks on submodules, another forward or another method, another submodule."""
         if hooks := self.hooks.changed():
             return Miss("hooks", hooks)
-        if list(map(len, self.own)) != self.sizes and [d.get("forward") for d in self.own] != self.forwards:
-            return Miss("structure", "the forward of a submodule was replaced")
+        if list(map(len, self.own)) != self.sizes and list(map(_replaced, self.every)) != self.replaced:
+            return Miss("structure", "the forward or another method of a submodule was replaced")
         if list(chain.from_iterable(map(dict.values, self.children))) != self.children_then:
             return Miss("structure", "a submodule was replaced, added or removed")
         return None

@@ -1,0 +1,111 @@
+"""What a module's forward reads besides tensors of its own: another function, object, list or method is never taken for the traced one."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+
+import pytest
+import torch
+import torch.nn.functional as F
+from tessera.running.attributes import Attributes
+from tessera.running.compose import ComposedModule
+from tessera.tracing.tracer import trace_module
+from torch import nn
+
+
+class Configuration:
+    def __init__(self, scale: float, table: float = 0.5):
+        self.scale, self.table = scale, torch.full((4,), table)
+
+
+class Numbers:
+    def __init__(self, shift: float, unused: float = 0.0):
+        self.shift, self.unused = shift, torch.full((2,), unused)
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act, self.function, self.several = nn.GELU(), F.gelu, [F.relu, F.silu]
+        self.bound = functools.partial(F.leaky_relu, negative_slope=0.1)
+        self.config, self.numbers = Configuration(2.0), Numbers(1.0)
+        self.tables, self.named = [torch.ones(4)], {"one": torch.ones(4)}
+
+    def weighted(self, x):
+        return 3 * x
+
+    def forward(self, x):
+        y = self.several[0](self.act(x) * self.config.scale) + self.function(x) * self.config.table
+        return self.weighted(self.bound(y)) + self.tables[0] * self.numbers.shift + self.named["one"]
+
+
+CHANGES = {
+    "a submodule": lambda m: setattr(m, "act", nn.ReLU()),
+    "a function": lambda m: setattr(m, "function", F.relu),
+    "a function in a list": lambda m: m.several.__setitem__(0, F.silu),
+    "a partial function": lambda m: setattr(m, "bound", functools.partial(F.leaky_relu, negative_slope=0.5)),
+    "a method": lambda m: setattr(m, "weighted", lambda x: 5 * x),
+    "an object": lambda m: setattr(m, "config", Configuration(3.0)),
+    "an object of other numbers": lambda m: setattr(m, "numbers", Numbers(4.0)),
+    "a tensor in an object": lambda m: setattr(m.config, "table", torch.full((4,), 7.0)),
+    "a tensor in a list": lambda m: m.tables.__setitem__(0, torch.full((4,), 7.0)),
+    "a tensor in a dict": lambda m: m.named.__setitem__("one", torch.full((4,), 7.0)),
+    "a list": lambda m: setattr(m, "tables", [torch.full((4,), 7.0)]),
+    "nothing in a list": lambda m: m.several.pop(),
+}
+
+
+def composed() -> tuple[ComposedModule, Reader]:
+    module = Reader().eval()
+    held = trace_module(module, (torch.zeros(3, 4),))
+    steps = [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]
+    return ComposedModule(module, {"graph": held.graph, "steps": steps}, constants=held.constants), module
+
+
+def same(made: ComposedModule, module: Reader) -> None:
+    x = torch.randn(3, 4)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.testing.assert_close(made(x), module(x))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_another_one_is_seen(change):
+    made, module = composed()
+    same(made, module)
+    assert not made.status()["fallbacks"]
+    CHANGES[change](module)
+    same(made, module)
+    assert [f["count"] for f in made.status()["fallbacks"]] == [1]
+
+
+def test_content_is_read_in_the_call():
+    made, module = composed()
+    module.config.table.mul_(3), module.tables[0].add_(1)
+    same(made, module)
+    assert not made.status()["fallbacks"]
+
+
+def test_an_equal_object_may_stand_for_another():
+    made, module = composed()
+    module.numbers = Numbers(1.0, unused=9.0)  # the graph reads no tensor of it
+    same(made, module)
+    module.numbers.shift = 2.0  # of the one that stands there now
+    same(made, module)
+    assert [f["count"] for f in made.status()["fallbacks"]] == [1]
+
+
+def test_what_a_forward_leaves_behind_does_not_count():
+    class Leaving(nn.Module):
+        def forward(self, x):
+            self.seen = [x.sum()]
+            return 2 * x
+
+    module = Leaving().eval()
+    guard = Attributes(module)
+    module(torch.ones(2))
+    assert guard.changed() is None
+    guard = Attributes(module)
+    module(torch.ones(2))
+    assert guard.changed() is None
