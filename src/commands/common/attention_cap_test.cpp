@@ -19,9 +19,10 @@ TEST(AttentionCap, VariantsAreProved) {
                                      {{"CAP", cap}, {"CAUSAL", 1}, {"LEFT", 20}},
                                      {{"CAP", cap}, {"SCALE", std::string("0.0625")}}};
   if (thorough())
-    variants.insert(variants.end(),
-                    {{{"CAP", cap}, {"CAUSAL", 1}, {"GROUPS", 2}, {"D", 256}, {"KEYS", 64}},
-                     {{"CAP", cap}, {"CAUSAL", 1}, {"GROUPS", 3}, {"STRIDED", 1}}});
+    variants.insert(
+        variants.end(),
+        {{{"CAP", cap}, {"CAUSAL", 1}, {"GROUPS", 2}, {"D", 256}, {"KEYS", 64}, {"Q_SLOTS", 1}},
+         {{"CAP", cap}, {"CAUSAL", 1}, {"GROUPS", 3}, {"STRIDED", 1}}});
   testing::expect_all_proved(variants);
 }
 

@@ -18,12 +18,13 @@ TEST(AttentionWindow, VariantsAreProved) {
                                      {{"RIGHT", 5}},
                                      {{"LEFT", 7}, {"RIGHT", 9}, {"GROUPS", 2}, {"Q_SLOTS", 1}}};
   if (thorough())
-    variants.insert(variants.end(),
-                    {{{"LEFT", 0}, {"CAUSAL", 1}},
-                     {{"LEFT", 1023}, {"CAUSAL", 1}, {"GROUPS", 2}, {"D", 128}, {"KEYS", 128}},
-                     {{"LEFT", 4095}, {"CAUSAL", 1}, {"GROUPS", 2}, {"D", 256}, {"KEYS", 80}},
-                     {{"LEFT", 100}, {"RIGHT", 100}, {"GROUPS", 3}, {"D", 64}, {"KEYS", 112}},
-                     {{"LEFT", 64}, {"RIGHT", 0}, {"STRIDED", 1}, {"STAGES", 3}}});
+    variants.insert(
+        variants.end(),
+        {{{"LEFT", 0}, {"CAUSAL", 1}},
+         {{"LEFT", 1023}, {"CAUSAL", 1}, {"GROUPS", 2}, {"D", 128}, {"KEYS", 128}},
+         {{"LEFT", 4095}, {"CAUSAL", 1}, {"GROUPS", 2}, {"D", 256}, {"KEYS", 80}, {"Q_SLOTS", 1}},
+         {{"LEFT", 100}, {"RIGHT", 100}, {"GROUPS", 3}, {"D", 64}, {"KEYS", 112}},
+         {{"LEFT", 64}, {"RIGHT", 0}, {"STRIDED", 1}, {"STAGES", 3}}});
   testing::expect_all_proved(variants);
 }
 
