@@ -1,10 +1,14 @@
-"""What a module's forward reads besides tensors of its own: another function, object, list or method is never taken for the traced one."""
+"""What a module's forward reads besides its tensors: another function, object, list or method is never taken for the traced one."""
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import functools
+import types
 import warnings
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -24,6 +28,28 @@ class Numbers:
         self.shift, self.unused = shift, torch.full((2,), unused)
 
 
+Pair = collections.namedtuple("Pair", ["first", "second"])
+
+
+@dataclasses.dataclass(slots=True)
+class Slots:
+    power: int
+    names: list
+
+
+class Scaling:
+    def __init__(self, by: float):
+        self.by = by
+
+    def __call__(self, x):
+        return x * self.by
+
+
+class Nested:
+    def __init__(self, factor: float):
+        self.inner = types.SimpleNamespace(factor=factor, deeper=types.SimpleNamespace(offset=0.0))
+
+
 class Reader(nn.Module):
     def __init__(self):
         super().__init__()
@@ -31,13 +57,17 @@ class Reader(nn.Module):
         self.bound = functools.partial(F.leaky_relu, negative_slope=0.1)
         self.config, self.numbers = Configuration(2.0), Numbers(1.0)
         self.tables, self.named = [torch.ones(4)], {"one": torch.ones(4)}
+        self.pair, self.slots, self.nested = Pair(1.0, 2.0), Slots(1, ["a"]), Nested(1.0)
+        self.wide, self.dims, self.called = np.float32(1.5), {-1}, Scaling(2.0)
 
     def weighted(self, x):
         return 3 * x
 
     def forward(self, x):
         y = self.several[0](self.act(x) * self.config.scale) + self.function(x) * self.config.table
-        return self.weighted(self.bound(y)) + self.tables[0] * self.numbers.shift + self.named["one"]
+        y = self.weighted(self.bound(y)) + self.tables[0] * self.numbers.shift + self.named["one"]
+        y = (y * self.pair.second) ** self.slots.power * self.nested.inner.factor + self.nested.inner.deeper.offset
+        return self.called(y) * float(self.wide) + y.sum(tuple(self.dims), keepdim=True)
 
 
 CHANGES = {
@@ -53,6 +83,16 @@ CHANGES = {
     "a tensor in a dict": lambda m: m.named.__setitem__("one", torch.full((4,), 7.0)),
     "a list": lambda m: setattr(m, "tables", [torch.full((4,), 7.0)]),
     "nothing in a list": lambda m: m.several.pop(),
+    "a named tuple": lambda m: setattr(m, "pair", Pair(1.0, 3.0)),
+    "a slot": lambda m: setattr(m.slots, "power", 2),
+    "a dataclass of slots": lambda m: setattr(m, "slots", Slots(3, ["a"])),
+    "a number in an object in an object": lambda m: setattr(m.nested.inner, "factor", 2.0),
+    "a number still deeper": lambda m: setattr(m.nested.inner.deeper, "offset", 2.0),
+    "an object in an object": lambda m: setattr(m.nested, "inner", Nested(4.0).inner),
+    "a number of numpy": lambda m: setattr(m, "wide", np.float32(2.5)),
+    "an object that is called": lambda m: setattr(m, "called", Scaling(3.0)),
+    "a number in an object that is called": lambda m: setattr(m.called, "by", 3.0),
+    "a set": lambda m: m.dims.add(0),
 }
 
 

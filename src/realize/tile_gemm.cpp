@@ -1,6 +1,7 @@
 // Products written in the kernel language: kernels/gemm.py, kernels/gemm_fp32.py at the accuracy of
-// float32 or kernels/gemm_tf32.py, and in slices of k, with the pattern's epilogue as a function. What TMA cannot read is copied first, by kernels/copies.py.
-// They are proved before they are compiled, and a compiler takes a second for one.
+// float32 or kernels/gemm_tf32.py, and in slices of k, with the pattern's epilogue as a function.
+// What TMA cannot read is copied first, by kernels/copies.py. They are proved before they are
+// compiled, and a compiler takes a second for one.
 #include <algorithm>
 #include <limits>
 
