@@ -72,7 +72,7 @@ def _objects_of(module: nn.Module) -> dict[int, tuple[object, dict, str]]:
     found: dict[int, tuple[object, dict, str]] = {}
 
     def add(value, path: str, depth: int) -> None:
-        found.setdefault(id(value.__dict__), (value, value.__dict__, path))
+        found[id(value.__dict__)] = (value, value.__dict__, path)
         for key, inner in value.__dict__.items():
             if _is_object(inner) and id(inner.__dict__) not in found and _is_data(inner, depth):
                 add(inner, f"{path}.{key}", depth - 1)
@@ -80,7 +80,7 @@ def _objects_of(module: nn.Module) -> dict[int, tuple[object, dict, str]]:
     for path, m in module.named_modules():
         found[id(m.__dict__)] = (m, m.__dict__, path)
         for key, value in m.__dict__.items():
-            if key not in _bookkeeping and _is_object(value):
+            if key not in _bookkeeping and _is_object(value) and id(value.__dict__) not in found:
                 add(value, f"{path}.{key}".lstrip("."), _deepest)
     return found
 
