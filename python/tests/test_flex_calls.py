@@ -12,9 +12,10 @@ import torch
 from tessera.common import flex_calls
 from tessera.common.reference import Executor, overload
 from tessera.running.compose import ComposedModule
+from tessera.tracing import held as holding
 from tessera.tracing.tracer import trace_module
 from torch import nn
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 BATCH, HEADS, TOKENS, DIM = 2, 2, 128, 16
 WIDTH = HEADS * DIM
@@ -91,6 +92,35 @@ def test_inductor_is_given_the_call_itself():
     assert not any("tessera" in str(n.target) for n in opened.graph.nodes)
     assert str(main.graph) == before
     assert flex_calls.opened(opened) is opened
+
+
+class Given(nn.Module):
+    """The mask of blocks, and what it was made of, are inputs, as behind torch.compile."""
+
+    def forward(self, x, blocks, document, unrelated):
+        q, k, v = (x.unflatten(-1, (HEADS, DIM)).transpose(1, 2) * s for s in (1, 2, 3))
+        block_mask = BlockMask.from_kv_blocks(
+            blocks[0],
+            blocks[1],
+            BLOCK_SIZE=16,
+            mask_mod=lambda b, h, i, j: document[i] == document[j],
+            seq_lengths=(20 * 16, 20 * 16),
+        )
+        return flex_attention(q, k, v, block_mask=block_mask).transpose(1, 2).flatten(2) * unrelated[:, None]
+
+
+def test_masks_are_not_drawn_anew():
+    length = 20 * 16
+    document = (torch.arange(length) * 37 % length) // 16
+    blocks = (
+        torch.full((1, 1, 20), 20, dtype=torch.int32),
+        torch.arange(20, dtype=torch.int32).flip(0).expand(1, 1, 20, 20),
+    )
+    given = (torch.randn(1, length, WIDTH), blocks, document, torch.arange(length).flip(0))
+    held = holding.hold(Given().eval(), given, {})
+    (x, drawn, documents, unrelated), _ = holding.inputs_of(held, 1)
+    assert all(map(torch.equal, (*drawn, documents), (*blocks, document)))
+    assert not torch.equal(x, given[0]) and not torch.equal(unrelated, given[3])
 
 
 def test_another_process_learns_it_from_the_graph(tmp_path):

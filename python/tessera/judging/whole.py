@@ -13,7 +13,7 @@ from tessera.common.reference import tensor_arguments
 from tessera.judging.problem import Dataset, Problem, sprinkle
 from tessera.judging.verify import compare
 from tessera.running import leftover, plan_graph
-from tessera.tracing.held import redraw
+from tessera.tracing.held import of_masks, redraw
 
 # (kind, which build). A build is the module made from another seed. `given` inputs are the file's own, drawn anew;
 # `twin` inputs differ from the `normal` ones before them in their middle alone: what is looked up by a few elements shows.
@@ -48,7 +48,7 @@ class Whole:
         self.device = torch.device(device)
         pattern = {"id": "module", "rule": "module", "nodes": [n["name"] for n in graph["nodes"]]}
         pattern |= {"inputs": graph["inputs"], "outputs": graph["outputs"]}
-        self.graph, self.precision = graph, precision
+        self.graph, self.precision, self._masks = graph, precision, of_masks(graph)
         self.problem = Problem(graph, pattern, device, precision)
         self.states, self.given, self.seed = states, given, seed
         self._twin: dict[str, torch.Tensor] = {}
@@ -76,7 +76,7 @@ class Whole:
         for i, (name, given) in enumerate(self.given[build].items()):
             generator = torch.Generator(self.device).manual_seed((seed * 64 + i) % (1 << 62))
             if kind == "given" or not given.is_floating_point() or _special(given):
-                made[name] = redraw(given, number)
+                made[name] = redraw(given, 0 if name in self._masks else number)
             else:
                 made[name] = _alike(_drawn(given, kind, generator), given)
         if kind == "twin":

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 
 from tessera.common.errors import fail
 from tessera.common.precision import cast, readable
+from tessera.common.reference import tensor_arguments
 from tessera.running import leftover
 from tessera.running.compose import ComposedModule, composed_of
 from tessera.running.hooks import hooked
@@ -19,6 +20,7 @@ from tessera.tracing.tracer import Traced, trace_module
 
 _kept_distinct = 16  # a tensor with at most so many values is a mask, a flag or a table of positions
 _fully_shuffled = 1 << 22  # elements
+_whole = ("int64", "int32", "int16", "int8", "uint8", "bool")
 
 
 @dataclass
@@ -125,8 +127,28 @@ def _shuffled(flat: torch.Tensor, seed: int) -> torch.Tensor:
     return made
 
 
+def of_masks(graph: dict) -> set[str]:
+    """Values of the graph that calls' integers and flags follow from: a mask of blocks and the function that it was made of. Other
+    content of one alone would let a call compute what no caller means."""
+    calls = {f"tessera.{name}.default" for name in graph.get("meta", {}).get("calls", {})}
+    dtypes = {v["name"]: v["dtype"] for v in graph["values"]}
+    found: set[str] = set()
+    for node in reversed(graph["nodes"]) if calls else ():
+        read = tensor_arguments(node)
+        if node["op"] in calls:
+            found |= {name for name in read if dtypes[name] in _whole}
+        elif found & set(node["outputs"]):
+            found |= set(read)
+    return found
+
+
 def inputs_of(held: Held, seed: int) -> tuple[tuple, dict]:
-    return pytree.tree_map_only(torch.Tensor, lambda t: redraw(t, seed), (held.args, held.kwargs))
+    leaves, form = pytree.tree_flatten((held.args, held.kwargs))
+    kept = of_masks(held.graph)
+    for i, (leaf, name) in enumerate(zip(leaves, held.traced.user_inputs, strict=True)):
+        if isinstance(leaf, torch.Tensor):
+            leaves[i] = redraw(leaf, 0 if name in kept else seed)
+    return pytree.tree_unflatten(leaves, form)
 
 
 # --- running it without leaving a trace -------------------------------------------------------------------------------
