@@ -143,7 +143,7 @@ int tile_gemm_stages(const TileGemmConfig& c, const GemmProblem& p, int64_t shar
                                   : int64_t{store_buffers} * c.turns() * c.warpgroups() * 64 *
                                         tile_gemm_part(c, p) * size_of(p.outputs.front().dtype);
   // Both parts of B have places beside it.
-  const int64_t stage = row_bytes * (c.rows + (c.split ? 3 : 1) * c.columns);
+  const int64_t stage = int64_t{row_bytes} * (c.rows + (c.split ? 3 : 1) * c.columns);
   return static_cast<int>(std::min((shared_bytes - stores - barriers) / stage, most));
 }
 
