@@ -10,8 +10,10 @@ import sys
 import pytest
 import torch
 from tessera.common import flex_calls
+from tessera.common.errors import Error
 from tessera.common.reference import Executor, overload
 from tessera.running.compose import ComposedModule
+from tessera.tracing import flex_attention as flex_attention_of_programs
 from tessera.tracing import held as holding
 from tessera.tracing.tracer import trace_module
 from torch import nn
@@ -150,15 +152,20 @@ def test_a_name_says_what_the_call_means():
     changed = copy.deepcopy(first)
     (meaning,) = changed.values()
     meaning["functions"][0]["nodes"][0]["options"]["more"] = 1
-    flex_calls.define(changed)
-    assert len({id(overload(f"tessera.{n}.default")) for n in flex_calls._calls}) == len(flex_calls._calls)
+    before = dict(flex_calls._calls)
+    flex_calls.define(changed)  # under the name of another: it gets its own
+    assert {name: flex_calls._calls[name] for name in before} == before
+    assert len(flex_calls._calls) == len(before) + 1
+    assert all(overload(f"tessera.{name}.default") for name in flex_calls._calls)
 
 
-@pytest.mark.parametrize("op", ["os.system.default", "tessera.anything.default", "c10d.all_reduce_.default"])
+@pytest.mark.parametrize(
+    "op", ["os.system.default", "tessera.anything.default", "c10d.all_reduce_.default", "aten.nothing.default", "aten"]
+)
 def test_functions_call_atens_ops_alone(op):
     function = {"inputs": 1, "nodes": [{"op": op, "arguments": [], "options": {}}], "result": {"node": 0}}
     meaning = {"functions": [function], "arguments": [], "options": {}, "results": [0], "dtypes": ["float32"]}
-    with pytest.raises(ValueError, match="calls"):
+    with pytest.raises(Error, match="TS0214"):
         flex_calls.define({"any": meaning})
 
 
@@ -168,5 +175,5 @@ def test_a_function_with_a_tensor_of_its_own_has_no_word():
     graph = torch.fx.Graph()
     score = graph.placeholder("score")
     graph.output(graph.call_function(torch.ops.aten.add.Tensor, (score, graph.get_attr("table"))))
-    with pytest.raises(flex_calls._NoWord):
-        flex_calls._function(torch.fx.GraphModule(module, graph))
+    with pytest.raises(flex_attention_of_programs._NoWord):
+        flex_attention_of_programs._function(torch.fx.GraphModule(module, graph))

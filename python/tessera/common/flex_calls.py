@@ -16,7 +16,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-import math
 import operator
 import threading
 from dataclasses import dataclass, field
@@ -25,10 +24,11 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 
-_FLEX = torch.ops.higher_order.flex_attention
+from tessera.common.errors import fail
+
+FLEX = torch.ops.higher_order.flex_attention
 _PREFIX = "flex_attention_"
-_NAMESPACES = ("aten", "prims")  # of the ops in functions
-_PLACE = ("nn_module_stack", "stack_trace")  # of a node's meta: where the author wrote it
+NAMESPACES = ("aten", "prims")  # of the ops in functions
 
 
 @dataclass
@@ -41,7 +41,7 @@ class _Call:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, tensors: list[torch.Tensor]):
-        as_traced = _name_of(tensors[0].dtype) == self.meaning["dtypes"][0]
+        as_traced = name_of(tensors[0].dtype) == self.meaning["dtypes"][0]
         if as_traced and not isinstance(tensors[0], FakeTensor):
             made = self._by_inductor(tensors)(*tensors)
         else:
@@ -65,13 +65,17 @@ _calls: dict[str, _Call] = {}  # by the operator's name
 _defining = threading.Lock()
 
 
+def name_of(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
 def define(meanings: dict[str, dict]) -> None:
     """Makes the operators of a graph's `meta.calls`."""
     for meaning in meanings.values():
-        _defined(meaning)
+        defined(meaning)
 
 
-def _defined(meaning: dict) -> tuple[str, object]:
+def defined(meaning: dict) -> tuple[str, object]:
     """The operator that means this, and its name."""
     text = json.dumps(meaning, sort_keys=True)
     name = _PREFIX + hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -86,113 +90,6 @@ def _defined(meaning: dict) -> tuple[str, object]:
     return name, getattr(torch.ops.tessera, name).default
 
 
-# --- from a traced program ---------------------------------------------------------------------------------------------
-
-
-class _NoWord(Exception):
-    """Something in a call that a meaning cannot hold."""
-
-
-def close(program: torch.export.ExportedProgram) -> dict[str, dict]:
-    """Exchanges, in the program's graph, calls of FlexAttention for operators of tensors, and returns what they mean. A call whose
-    functions hold tensors of their own stays."""
-    meanings = {}
-    for node in [n for n in program.graph.nodes if n.op == "call_function" and n.target is _FLEX]:
-        try:
-            name, meaning = _close(program.graph_module, node)
-        except _NoWord:
-            continue
-        meanings[name] = meaning
-    for node in [n for n in program.graph.nodes if n.op == "get_attr" and not n.users] if meanings else ():
-        program.graph.erase_node(node)
-    return meanings
-
-
-def _close(owner: fx.GraphModule, node: fx.Node) -> tuple[str, dict]:
-    getters = [u for u in node.users if u.target is operator.getitem]
-    used = sorted({g.args[1] for g in getters})
-    if not used or len(getters) < len(node.users):
-        raise _NoWord
-    functions = [n for n in node.all_input_nodes if n.op == "get_attr"]
-    given = [n for n in node.all_input_nodes if n.op != "get_attr"]
-    words = {n: {"tensor": i} for i, n in enumerate(given)} | {n: {"function": i} for i, n in enumerate(functions)}
-    meaning = {
-        "functions": [_function(getattr(owner, n.target, None)) for n in functions],
-        "arguments": [_encoded(a, words) for a in node.args],
-        "options": {key: _encoded(a, words) for key, a in node.kwargs.items()},
-        "results": used,
-        "dtypes": [_name_of(n.meta["val"].dtype) for n in given],
-    }
-    name, op = _defined(meaning)
-    values = [node.meta["val"][i] for i in used]
-    with node.graph.inserting_before(node):
-        made = node.graph.call_function(op, (given,))
-    made.meta |= {key: node.meta[key] for key in _PLACE if key in node.meta}
-    made.meta["val"] = tuple(values) if len(used) > 1 else values[0]
-    for getter in getters:
-        if len(used) > 1:
-            getter.args = (made, used.index(getter.args[1]))
-        else:
-            getter.replace_all_uses_with(made)
-            node.graph.erase_node(getter)
-    node.graph.erase_node(node)
-    return name, meaning
-
-
-def _function(module) -> dict:
-    if not isinstance(module, fx.GraphModule):
-        raise _NoWord
-    words, inputs, nodes = {}, 0, []
-    for n in module.graph.nodes:
-        if n.op == "placeholder":
-            words[n] = {"input": inputs}
-            inputs += 1
-        elif n.op == "call_function":
-            if not isinstance(n.target, torch._ops.OpOverload) or n.target.namespace not in _NAMESPACES:
-                raise _NoWord
-            words[n] = {"node": len(nodes)}
-            nodes.append(
-                {
-                    "op": str(n.target),
-                    "arguments": [_encoded(a, words) for a in n.args],
-                    "options": {key: _encoded(a, words) for key, a in n.kwargs.items()},
-                }
-            )
-        elif n.op == "output":
-            (result,) = n.args
-            return {"inputs": inputs, "nodes": nodes, "result": _encoded(result, words)}
-        else:  # a tensor of its own
-            raise _NoWord
-    raise _NoWord
-
-
-def _encoded(given, words: dict[fx.Node, dict]):
-    if isinstance(given, fx.Node):
-        return words[given]
-    if isinstance(given, tuple):
-        return {"tuple": [_encoded(g, words) for g in given]}
-    if isinstance(given, list):
-        return [_encoded(g, words) for g in given]
-    if isinstance(given, dict) and all(isinstance(key, str) for key in given):
-        return {"mapping": {key: _encoded(g, words) for key, g in given.items()}}
-    if given is None or type(given) in (bool, int, str):
-        return given
-    if isinstance(given, float):
-        return given if math.isfinite(given) else {"float": str(given)}
-    if isinstance(given, torch.dtype):
-        return {"dtype": _name_of(given)}
-    if isinstance(given, torch.device):
-        return {"device": str(given)}
-    raise _NoWord
-
-
-def _name_of(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-# --- to what it means --------------------------------------------------------------------------------------------------
-
-
 def _module(meaning: dict) -> fx.GraphModule:
     """The call as a module of its tensors."""
     graph, root = fx.Graph(), torch.nn.Module()
@@ -204,7 +101,7 @@ def _module(meaning: dict) -> fx.GraphModule:
     words = {"tensor": tensors, "function": functions}
     args = tuple(_decoded(a, words) for a in meaning["arguments"])
     kwargs = {key: _decoded(a, words) for key, a in meaning["options"].items()}
-    made = graph.call_function(_FLEX, args, kwargs)
+    made = graph.call_function(FLEX, args, kwargs)
     graph.output(tuple(graph.call_function(operator.getitem, (made, i)) for i in meaning["results"]))
     return fx.GraphModule(root, graph)
 
@@ -213,15 +110,28 @@ def _callable(function: dict) -> fx.GraphModule:
     graph = fx.Graph()
     words = {"input": [graph.placeholder(f"i{i}") for i in range(function["inputs"])], "node": []}
     for node in function["nodes"]:
-        namespace, name, overload = node["op"].split(".")
-        if namespace not in _NAMESPACES:
-            raise ValueError(f"a function in FlexAttention calls `{node['op']}`")
-        op = getattr(getattr(getattr(torch.ops, namespace), name), overload)
+        op = _op(node["op"])
         args = tuple(_decoded(a, words) for a in node["arguments"])
         kwargs = {key: _decoded(a, words) for key, a in node["options"].items()}
         words["node"].append(graph.call_function(op, args, kwargs))
     graph.output(_decoded(function["result"], words))
     return fx.GraphModule(torch.nn.Module(), graph)
+
+
+def _op(text: str):
+    namespace, _, rest = text.partition(".")
+    name, _, overload = rest.partition(".")
+    found = (
+        getattr(getattr(getattr(torch.ops, namespace), name, None), overload, None) if namespace in NAMESPACES else None
+    )
+    if found is None:
+        raise fail(
+            "TS0214",
+            "plan.malformed",
+            f"a function in FlexAttention calls `{text}`",
+            expected=f"an op of {' or '.join(NAMESPACES)} that this PyTorch ({torch.__version__}) has",
+        )
+    return found
 
 
 def _decoded(word, words: dict[str, list]):

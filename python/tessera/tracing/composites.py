@@ -19,7 +19,7 @@ _of_form = {
     aten.squeeze_.dim: aten.squeeze.dim,
     aten.unsqueeze_.default: aten.unsqueeze.default,
 }
-_PLACE = ("nn_module_stack", "stack_trace")  # of a node's meta: where the author wrote it
+PLACE = ("nn_module_stack", "stack_trace")  # of a node's meta: where the author wrote it
 
 
 def take_complex_apart(program: torch.export.ExportedProgram) -> None:
@@ -52,7 +52,7 @@ def _exchange(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
         for part in parts.nodes:
             if part.op == "call_function":
                 made[part] = graph.node_copy(part, lambda n: made[n])
-                made[part].meta |= {key: node.meta[key] for key in _PLACE if key in node.meta}
+                made[part].meta |= {key: node.meta[key] for key in PLACE if key in node.meta}
     node.replace_all_uses_with(made[result])
     graph.erase_node(node)
     return True

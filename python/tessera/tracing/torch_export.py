@@ -11,12 +11,12 @@ import torch
 from torch import nn
 from torch.export import ExportedProgram
 
-from tessera.common import flex_calls
 from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.common.precision import legacy_readable_flags
 from tessera.common.recurrent import recurrent_shapes
 from tessera.tracing import model_caches, partial_graphs
 from tessera.tracing.composites import take_complex_apart
+from tessera.tracing.flex_attention import close_flex_attention
 from tessera.tracing.literals import literals, storages_alive
 
 
@@ -24,7 +24,7 @@ from tessera.tracing.literals import literals, storages_alive
 class Exported:
     program: ExportedProgram
     literals: dict[str, torch.Tensor]  # see literals.py
-    calls: dict[str, dict]  # what operators of its graph mean (flex_calls.py)
+    calls: dict[str, dict]  # what operators of its graph mean (common/flex_calls.py)
 
 
 def export(module: nn.Module, args: tuple, kwargs: dict) -> Exported:
@@ -37,7 +37,7 @@ def export(module: nn.Module, args: tuple, kwargs: dict) -> Exported:
         if exported is None:
             raise complaints[0]
         take_complex_apart(exported)
-        calls = flex_calls.close(exported)
+        calls = close_flex_attention(exported)
         return Exported(exported, literals(exported, alive), calls)
     except Error:
         raise
