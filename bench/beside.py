@@ -41,6 +41,7 @@ def _captured_times(ways, sets, clock: Clock, seconds: float, absent: dict[str, 
             captured[name] = devices.Captured(way, static, pool)
         except Exception as e:
             absent[name] = f"not captured: {first_line(e)}"
+            pool = torch.cuda.graph_pool_handle()  # PyTorch gives up a pool whose only graph is gone
     if not captured:
         return {}
     fill = functools.partial(devices.fill, static)
