@@ -2,6 +2,8 @@
 // says, all kernels' proofs, and one source that compiles.
 #include "realize/common/tile_copies.h"
 
+#include <atomic>
+#include <future>
 #include <gmock/gmock.h>
 
 #include "base/thorough.h"
@@ -97,6 +99,27 @@ TEST(TileCopies, OfBothOperandsPrecedeTheProduct) {
   EXPECT_FALSE(v.contains("gemm_B_tensor"));
   const auto proof = c.source->prove();
   EXPECT_TRUE(proof) << to_text(proof.error());
+}
+
+/// The sources of one problem share the copies' kernels, and compilers run side by side.
+TEST(TileCopies, AreProvedForManyAtOnce) {
+  const std::vector<TileCopy> both = copies_of(batches);
+  std::vector<std::future<Result<Json>>> proofs;
+  for (int asked = 0; asked < 4; ++asked)
+    for (const TileCopy& copy : both) proofs.push_back(std::async(std::launch::async, copy.proof));
+  for (auto& one : proofs) {
+    const Result<Json> proof = one.get();
+    EXPECT_TRUE(proof) << to_text(proof.error());
+  }
+}
+
+TEST(TileCopies, AProofIsMadeOnce) {
+  std::atomic<int> asked = 0;
+  const Proof proof = made_once([&]() -> Result<Json> { return Json(++asked); });
+  std::vector<std::future<Result<Json>>> answers;
+  for (int i = 0; i < 8; ++i) answers.push_back(std::async(std::launch::async, Proof(proof)));
+  for (auto& one : answers) EXPECT_EQ(one.get(), Json(1));
+  EXPECT_EQ(asked, 1);
 }
 
 TEST(TileCopies, OfOneOperandCompile) {

@@ -73,27 +73,30 @@ Status write_plain(Candidate& out, const GemmProblem& p, const TileGemmConfig& c
 Status write_copied(Candidate& out, const GemmProblem& p, const std::vector<TileCopy>& copies,
                     const TileGemmConfig& c, const arch::Arch& arch) {
   const GemmProblem copied = tile_copied(p, copies);
-  TESSERA_TRY(product, tile_gemm_kernel(copied, c, arch));
-  std::vector<std::shared_ptr<const core::Kernel>> kernels;
-  for (const TileCopy& copy : copies) kernels.push_back(copy.kernel);
-  kernels.push_back(std::make_shared<const core::Kernel>(std::move(product)));
+  TESSERA_TRY(made, tile_gemm_kernel(copied, c, arch));
+  const auto product = std::make_shared<const core::Kernel>(std::move(made));
   lower::Options options;
   options.describe_name = std::string(name);
   options.fetch_bytes = fetch_bytes(p, arch);
-  TESSERA_TRY(lowered, lower::lower(tile_copies_first(copies, *kernels.back()), options));
+  TESSERA_TRY(lowered, lower::lower(tile_copies_first(copies, *product), options));
   std::map<std::string, int64_t> values;  // by the kernel's name and the integer's
   const auto take = [&](const std::string& kernel, const std::map<std::string, int64_t>& own) {
     for (const auto& [integer, value] : own) values[kernel + "_" + integer] = value;
   };
-  for (const TileCopy& copy : copies) take(copy.kernel->name, tile_copy_values(copy));
-  take(kernels.back()->name, tile_gemm_values(copied));
+  std::vector<Proof> proofs;
+  for (const TileCopy& copy : copies) {
+    take(copy.kernel->name, tile_copy_values(copy));
+    proofs.push_back(copy.proof);
+  }
+  take(product->name, tile_gemm_values(copied));
+  proofs.push_back(proof_of(product));
   Launch launch;
   for (const std::string& integer : lowered.ints) launch.ints.push_back(values.at(integer));
   out.launches.push_back(std::move(launch));
   out.source = toolchain::Source{.name = std::string(name),
                                  .text = lowered.text,
                                  .arch = std::string(arch.name),
-                                 .prove = proof_of(std::move(kernels))};
+                                 .prove = proof_of_all(std::move(proofs))};
   return {};
 }
 

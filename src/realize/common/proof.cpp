@@ -1,5 +1,8 @@
 #include "realize/common/proof.h"
 
+#include <mutex>
+#include <optional>
+
 #include "check/check.h"
 #include "check/kind.h"
 
@@ -28,15 +31,29 @@ Result<Json> prove(const core::Kernel& kernel) {
 
 }  // namespace
 
-std::function<Result<Json>()> proof_of(std::shared_ptr<const core::Kernel> kernel) {
-  return [kernel = std::move(kernel)] { return prove(*kernel); };
+Proof made_once(Proof proof) {
+  struct Once {
+    Proof proof;
+    std::once_flag asked;
+    std::optional<Result<Json>> answer;
+  };
+  const auto once = std::make_shared<Once>();
+  once->proof = std::move(proof);
+  return [once] {
+    std::call_once(once->asked, [&] { once->answer = once->proof(); });
+    return *once->answer;
+  };
 }
 
-std::function<Result<Json>()> proof_of(std::vector<std::shared_ptr<const core::Kernel>> kernels) {
-  return [kernels = std::move(kernels)]() -> Result<Json> {
+Proof proof_of(std::shared_ptr<const core::Kernel> kernel) {
+  return made_once([kernel = std::move(kernel)] { return prove(*kernel); });
+}
+
+Proof proof_of_all(std::vector<Proof> proofs) {
+  return [proofs = std::move(proofs)]() -> Result<Json> {
     Json all;
-    for (const auto& kernel : kernels) {
-      TESSERA_TRY(one, prove(*kernel));
+    for (const Proof& proof : proofs) {
+      TESSERA_TRY(one, proof());
       if (all.is_null()) {
         all = std::move(one);
         continue;

@@ -11,11 +11,18 @@
 
 namespace tessera::realize {
 
-/// For toolchain::Source::prove: runs the checker (check/check.h) over the kernel with its meaning.
-/// {"verdict": "proved", "kinds", "stores", "loads", "products", "waits"}, or the diagnostic of
-/// what was refuted, or TS0415 for what could not be decided.
-std::function<Result<Json>()> proof_of(std::shared_ptr<const core::Kernel> kernel);
-/// Of each of them, against a meaning of its own; the numbers are of all together.
-std::function<Result<Json>()> proof_of(std::vector<std::shared_ptr<const core::Kernel>> kernels);
+/// As toolchain::Source::prove.
+using Proof = std::function<Result<Json>()>;
+
+/// The first call asks `proof`. All others, of copies and from other threads too, get its answer.
+Proof made_once(Proof proof);
+
+/// Runs the checker (check/check.h) over the kernel with its meaning: {"verdict": "proved",
+/// "kinds", "stores", "loads", "products", "waits"}, or the diagnostic of what was refuted, or
+/// TS0415 for what could not be decided. Made once: the checker adds to the kernel's terms, which
+/// one thread at a time may do, and sources that share a kernel are built side by side.
+Proof proof_of(std::shared_ptr<const core::Kernel> kernel);
+/// All of them, each against a meaning of its own; the numbers are of all together.
+Proof proof_of_all(std::vector<Proof> proofs);
 
 }  // namespace tessera::realize

@@ -61,6 +61,7 @@ Result<std::vector<TileCopy>> tile_copies(const GemmProblem& p, const arch::Arch
     c.to.batch = m->batch == 0 ? 0 : c.rows * c.to.ld;
     TESSERA_TRY(kernel, kernel_of(c, arch));
     c.kernel = std::make_shared<const core::Kernel>(std::move(kernel));
+    c.proof = proof_of(c.kernel);
     out.push_back(std::move(c));
   }
   return out;

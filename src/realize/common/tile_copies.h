@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "realize/common/gemm_problem.h"
+#include "realize/common/proof.h"
 
 #include "core/kernel.h"
 #include "lower/sequence.h"
@@ -21,6 +22,7 @@ struct TileCopy {
   int64_t matrices = 1;  // of batches
   Matrix from, to;
   std::shared_ptr<const core::Kernel> kernel;  // verified; `copy_A` or `copy_B`
+  Proof proof;                                 // of that kernel, which all candidates share
 };
 
 /// One for A and one for B where TMA cannot read it. None of a problem with pairs: its second right

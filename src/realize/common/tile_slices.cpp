@@ -162,7 +162,7 @@ Status write_tile_slices(Candidate& out, const GemmProblem& p, const TileSlices&
   out.source = toolchain::Source{.name = out.realizer,
                                  .text = lowered.text,
                                  .arch = std::string(arch.name),
-                                 .prove = proof_of({partial, reduce})};
+                                 .prove = proof_of_all({proof_of(partial), proof_of(reduce)})};
   const GemmProblem q = tile_slices_product(c, p);
   for (const int64_t slices : c.counts) {
     Launch launch;
