@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compose/alternatives.h"
+#include "graph/operand.h"
 #include "pipeline/best_plan.h"
 #include "pipeline/builds_ahead.h"
 #include "pipeline/last_reason.h"
@@ -43,6 +44,18 @@ int64_t bytes_of(const graph::Value& v) {
 int64_t resident_bytes(const graph::Graph& g) {
   int64_t sum = 0;
   for (const graph::ValueId v : g.inputs) sum += bytes_of(g.value(v));
+  return sum;
+}
+
+/// Bytes that a call has allocated at least while the pattern's kernel runs: its results, and what
+/// it reads of other nodes' results.
+int64_t call_bytes_during(const Session& s, const rules::Pattern& p) {
+  const graph::Graph& g = s.found.graph;
+  std::set<graph::ValueId> held(p.outputs.begin(), p.outputs.end());
+  for (const graph::ValueId v : p.inputs) held.insert(graph::resolve(g, v).base);
+  int64_t sum = 0;
+  for (const graph::ValueId v : held)
+    if (g.value(v).origin == graph::Origin::node) sum += bytes_of(g.value(v));
   return sum;
 }
 
@@ -229,10 +242,9 @@ bool settles(const Session& s) {
 
 std::optional<int64_t> workspace_limit(const Session& s, const Work& w) {
   if (!s.baseline.call_bytes) return std::nullopt;
-  int64_t results = 0;
-  for (const graph::ValueId v : s.pattern(w.patterns.front()).outputs)
-    results += bytes_of(s.found.graph.value(v));
-  return std::max<int64_t>(0, *s.baseline.call_bytes - results);
+  int64_t most = 0;
+  for (const int i : w.patterns) most = std::max(most, call_bytes_during(s, s.pattern(i)));
+  return std::max<int64_t>(0, *s.baseline.call_bytes - most);
 }
 
 Result<Baseline> prepare_baseline(Session& s, bridge::Peer& tracer) {

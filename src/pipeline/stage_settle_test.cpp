@@ -76,6 +76,21 @@ struct StageSettle : public ::testing::Test {
   }
 };
 
+/// Of what a call may allocate, a kernel's results take a part, and what it reads that another op
+/// made: each is 16 bytes here.
+TEST(WorkspaceLimit, IsWhatTheOperandsAndResultsOfEveryPlaceLeave) {
+  testing::Evaluated e;
+  const std::size_t first = e.work(0, 0), second = e.work(1, 1);
+  EXPECT_EQ(workspace_limit(e.s, e.s.work[first]), std::nullopt);
+  e.s.baseline.call_bytes = 100;
+  EXPECT_EQ(workspace_limit(e.s, e.s.work[first]), 84);
+  EXPECT_EQ(workspace_limit(e.s, e.s.work[second]), 68);
+  e.also_at(first, 2);
+  EXPECT_EQ(workspace_limit(e.s, e.s.work[first]), 68);
+  e.s.baseline.call_bytes = 20;
+  EXPECT_EQ(workspace_limit(e.s, e.s.work[second]), 0);
+}
+
 /// Without kernels there is nothing to time anew, where PyTorch's ways are surely apart.
 TEST(StageSettleOfNothing, WhatTheBaselineDecidesIsNotTimedAgain) {
   for (const double eager_ms : {11.0, 10.2}) {
