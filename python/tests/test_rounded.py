@@ -1,5 +1,8 @@
 """What the class tf32 costs by itself, and the budgets that stand on it."""
 
+import subprocess
+import sys
+
 import torch
 import torch.nn.functional as F
 from evaluator_client import GRAPH, PATTERN
@@ -132,3 +135,14 @@ def test_the_larger_error_counts():
     eager = [{"rms": 1e-7, "max": 5e-6, "peak": 3.0}]
     assert larger_errors(eager, []) is eager
     assert larger_errors(eager, [{"rms": 3e-4, "max": 1e-6, "peak": 1.0}]) == [{"rms": 3e-4, "max": 5e-6, "peak": 3.0}]
+
+
+def test_no_compiler_of_pytorch_s_is_imported_for_it():
+    """Dynamo takes seconds to import, which a search would spend before its first kernel."""
+    text = (
+        "import sys, torch; from tessera.judging import rounded\n"
+        "for changed in (rounded.products, rounded.infinite_operands):\n"
+        "    with changed(): torch.ones(2, 2) @ torch.ones(2, 2)\n"
+        "sys.exit('torch._dynamo' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", text], check=True)

@@ -48,6 +48,11 @@ class _Operands(TorchDispatchMode):
         super().__init__()
         self.change = change
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled in here, and PyTorch would import Dynamo to keep it out: 5 s of a search's first pattern."""
+        return False
+
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         if places := _PRODUCTS.get(function):
             args = [self.change(a) if i in places and a.dtype == torch.float32 else a for i, a in enumerate(args)]
