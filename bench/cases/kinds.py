@@ -8,15 +8,14 @@ a few percent of their size, for the tests. `products` is as in cases/breadth.py
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
-from cases.layers import DTYPE, Made, perturbed
+from cases.layers import DTYPE, Made, normal, perturbed
+from cases.packed_documents import packed_documents  # noqa: F401 - by its name, as all cases
 from torch import nn
 from torch.nn import functional as F
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,6 @@ KINDS = (
 CASES = {kind.name: kind for kind in KINDS}
 
 
-def _normal(*shapes: tuple[int, ...], dtype: torch.dtype = DTYPE) -> Callable[[], tuple]:
-    return lambda: tuple(torch.randn(shape).to(dtype) for shape in shapes)
-
-
 def _mlp(*widths: int) -> nn.Sequential:
     """Linear layers with ReLU after each."""
     return nn.Sequential(*[part for a, b in pairwise(widths) for part in (nn.Linear(a, b), nn.ReLU())])
@@ -60,7 +55,7 @@ def _mlp(*widths: int) -> nn.Sequential:
 
 def encoder_layer(small: bool = False) -> Made:
     layer = nn.TransformerEncoderLayer(768, 12, 3072, batch_first=True, activation="gelu")
-    return perturbed(layer), _normal((2, 32, 768) if small else (32, 512, 768))
+    return perturbed(layer), normal((2, 32, 768) if small else (32, 512, 768))
 
 
 class Recommendation(nn.Module):
@@ -104,7 +99,7 @@ class Points(nn.Module):
 
 
 def pointnet(small: bool = False) -> Made:
-    return Points().eval(), _normal((2, 3, 64) if small else (64, 3, 2048), dtype=torch.float32)
+    return Points().eval(), normal((2, 3, 64) if small else (64, 3, 2048), dtype=torch.float32)
 
 
 class Neighbours(nn.Module):
@@ -185,7 +180,7 @@ class ConformerConvolution(nn.Module):
 
 def conformer(small: bool = False) -> Made:
     batch, length, width = (2, 64, 64) if small else (16, 1024, 512)
-    return perturbed(ConformerConvolution(width)), _normal((batch, length, width))
+    return perturbed(ConformerConvolution(width)), normal((batch, length, width))
 
 
 class Adapted(nn.Module):
@@ -205,7 +200,7 @@ class Adapted(nn.Module):
 
 def lora(small: bool = False) -> Made:
     width, length = (128, 32) if small else (4096, 1024)
-    return perturbed(Adapted(width)), _normal((2, length, width))
+    return perturbed(Adapted(width)), normal((2, length, width))
 
 
 class QuantizedMlp(nn.Module):
@@ -227,7 +222,7 @@ class QuantizedMlp(nn.Module):
 
 def int8_mlp(small: bool = False) -> Made:
     width, hidden = (128, 352) if small else (4096, 11008)
-    return QuantizedMlp(width, hidden).eval(), _normal((16, width))
+    return QuantizedMlp(width, hidden).eval(), normal((16, width))
 
 
 class GroupedAttention(nn.Module):
@@ -237,7 +232,7 @@ class GroupedAttention(nn.Module):
 
 def decode_attention(small: bool = False) -> Made:
     keys = 128 if small else 8192
-    return GroupedAttention().eval(), _normal((8, 32, 1, 128), (8, 8, keys, 128), (8, 8, keys, 128))
+    return GroupedAttention().eval(), normal((8, 32, 1, 128), (8, 8, keys, 128), (8, 8, keys, 128))
 
 
 class Perceiver(nn.Module):
@@ -266,7 +261,7 @@ class Perceiver(nn.Module):
 
 
 def perceiver(small: bool = False) -> Made:
-    return perturbed(Perceiver()), _normal((1, 64, 512) if small else (8, 16384, 512))
+    return perturbed(Perceiver()), normal((1, 64, 512) if small else (8, 16384, 512))
 
 
 class Losses(nn.Module):
@@ -281,7 +276,7 @@ class Losses(nn.Module):
 
 def losses(small: bool = False) -> Made:
     n = 128 if small else 8192
-    return Losses().eval(), _normal((n, n), (n, n), dtype=torch.float32)
+    return Losses().eval(), normal((n, n), (n, n), dtype=torch.float32)
 
 
 class Retention(nn.Module):
@@ -310,7 +305,7 @@ class Retention(nn.Module):
 
 def retention(small: bool = False) -> Made:
     width, length = (64, 16) if small else (1024, 1024)
-    return perturbed(Retention(width)), _normal((4, length, width))
+    return perturbed(Retention(width)), normal((4, length, width))
 
 
 class LatentAttention(nn.Module):
@@ -344,7 +339,7 @@ def latent_attention(small: bool = False) -> Made:
         attn_implementation="sdpa",
     )
     module = LatentAttention(deepseek.DeepseekV3Attention(config, 0), deepseek.DeepseekV3RotaryEmbedding(config))
-    return perturbed(module), _normal((2, length, 128 * heads))
+    return perturbed(module), normal((2, length, 128 * heads))
 
 
 def experts(small: bool = False) -> Made:
@@ -362,44 +357,7 @@ def experts(small: bool = False) -> Made:
     block = MixtralSparseMoeBlock(config)
     for p in block.parameters():
         nn.init.normal_(p, std=0.02)  # the block alone leaves them as they were allocated
-    return perturbed(block), _normal((2, length, 1024))
-
-
-class PackedDocuments(nn.Module):
-    """A decoder's layer over sequences that hold several documents each. A token sees its own document's tokens before it;
-    scores are capped as in Gemma 2."""
-
-    CAP = 50.0
-
-    def __init__(self, width: int, hidden: int, heads: int, length: int, document: int):
-        super().__init__()
-        self.heads = heads
-        self.norms = nn.ModuleList(nn.RMSNorm(width) for _ in range(2))
-        self.qkv = nn.Linear(width, 3 * width, bias=False)
-        self.out = nn.Linear(width, width, bias=False)
-        self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
-        self.down = nn.Linear(hidden, width, bias=False)
-        of = torch.arange(length) // document
-        self.blocks = create_block_mask(
-            lambda b, h, i, j: (i >= j) & (of[i] == of[j]), None, None, length, length, of.device
-        )
-
-    def capped(self, score: torch.Tensor, *place: torch.Tensor) -> torch.Tensor:
-        return self.CAP * torch.tanh(score / self.CAP)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        qkv = self.qkv(self.norms[0](x)).chunk(3, -1)
-        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in qkv)
-        capped = lambda *of: self.capped(*of)  # noqa: E731 - Dynamo takes no method
-        seen = flex_attention(q, k, v, score_mod=capped, block_mask=self.blocks)
-        x = x + self.out(seen.transpose(1, 2).flatten(-2))
-        y = self.norms[1](x)
-        return x + self.down(F.silu(self.gate(y)) * self.up(y))
-
-
-def packed_documents(small: bool = False) -> Made:
-    width, hidden, heads, length, document = (64, 160, 2, 256, 96) if small else (2048, 5632, 16, 4096, 700)
-    return perturbed(PackedDocuments(width, hidden, heads, length, document)), _normal((2, length, width))
+    return perturbed(block), normal((2, length, 1024))
 
 
 def make(name: str, device: str, small: bool = False) -> Made:

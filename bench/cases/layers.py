@@ -51,8 +51,8 @@ class OfHiddenAndText(nn.Module):
         return self.block(x, encoder_hidden_states=text)
 
 
-def _drawn(*shapes: tuple[int, ...]) -> Callable[[], tuple]:
-    return lambda: tuple(torch.randn(shape).to(DTYPE) for shape in shapes)
+def normal(*shapes: tuple[int, ...], dtype: torch.dtype = DTYPE) -> Callable[[], tuple]:
+    return lambda: tuple(torch.randn(shape).to(dtype) for shape in shapes)
 
 
 def perturbed(module: nn.Module) -> nn.Module:
@@ -78,7 +78,7 @@ def qwen3_decoder(length: int = 2048) -> Made:
         attn_implementation="sdpa",
     )
     cos, sin = Qwen3RotaryEmbedding(config)(torch.empty(1, dtype=DTYPE), torch.arange(length)[None])
-    return perturbed(OfHiddenAndRotary(Qwen3DecoderLayer(config, 0), cos, sin)), _drawn((1, length, 4096))
+    return perturbed(OfHiddenAndRotary(Qwen3DecoderLayer(config, 0), cos, sin)), normal((1, length, 4096))
 
 
 def gpt2_block(batch: int = 8) -> Made:
@@ -86,7 +86,7 @@ def gpt2_block(batch: int = 8) -> Made:
     from transformers.models.gpt2.modeling_gpt2 import GPT2Block
 
     config = GPT2Config(n_embd=1024, n_head=16, n_layer=1, attn_implementation="sdpa")
-    return perturbed(OfHidden(GPT2Block(config, 0))), _drawn((batch, 1024, 1024))
+    return perturbed(OfHidden(GPT2Block(config, 0))), normal((batch, 1024, 1024))
 
 
 def roberta_layer(batch: int = 32) -> Made:
@@ -94,7 +94,7 @@ def roberta_layer(batch: int = 32) -> Made:
     from transformers.models.roberta.modeling_roberta import RobertaLayer
 
     config = RobertaConfig(hidden_size=1024, num_attention_heads=16, intermediate_size=4096, attn_implementation="sdpa")
-    return perturbed(OfHidden(RobertaLayer(config, 0))), _drawn((batch, 512, 1024))
+    return perturbed(OfHidden(RobertaLayer(config, 0))), normal((batch, 512, 1024))
 
 
 def whisper_encoder(batch: int = 8) -> Made:
@@ -102,34 +102,34 @@ def whisper_encoder(batch: int = 8) -> Made:
     from transformers.models.whisper.modeling_whisper import WhisperEncoderLayer
 
     config = WhisperConfig(d_model=1280, encoder_attention_heads=20, encoder_ffn_dim=5120, attn_implementation="sdpa")
-    return perturbed(OfHidden(WhisperEncoderLayer(config))), _drawn((batch, 1500, 1280))
+    return perturbed(OfHidden(WhisperEncoderLayer(config))), normal((batch, 1500, 1280))
 
 
 def vit_block(batch: int = 64) -> Made:
     from timm.models.vision_transformer import Block
 
-    return perturbed(Block(1024, 16, qkv_bias=True)), _drawn((batch, 197, 1024))
+    return perturbed(Block(1024, 16, qkv_bias=True)), normal((batch, 197, 1024))
 
 
 def convnext_block(batch: int = 64) -> Made:
     from timm.models.convnext import ConvNeXtBlock
 
     # The scale of the branch starts at 1e-6, which would hide what the branch computes.
-    return perturbed(ConvNeXtBlock(512, ls_init_value=1.0)), _drawn((batch, 512, 14, 14))
+    return perturbed(ConvNeXtBlock(512, ls_init_value=1.0)), normal((batch, 512, 14, 14))
 
 
 def sdxl_transformer(batch: int = 2) -> Made:
     from diffusers.models.attention import BasicTransformerBlock
 
     block = BasicTransformerBlock(1280, 20, 64, cross_attention_dim=2048)
-    return perturbed(OfHiddenAndText(block)), _drawn((batch, 1024, 1280), (batch, 77, 2048))
+    return perturbed(OfHiddenAndText(block)), normal((batch, 1024, 1280), (batch, 77, 2048))
 
 
 def sdxl_resnet(batch: int = 2) -> Made:
     from diffusers.models.resnet import ResnetBlock2D
 
     block = ResnetBlock2D(in_channels=640, out_channels=640, temb_channels=1280)
-    return perturbed(block), _drawn((batch, 640, 64, 64), (batch, 1280))
+    return perturbed(block), normal((batch, 640, 64, 64), (batch, 1280))
 
 
 def make(name: str, device: str) -> Made:
