@@ -100,6 +100,39 @@ std::string against(const Way& w, const Best& best, int64_t resident_bytes) {
   return "";
 }
 
+/// Why the ways other than the chosen one were not taken, each reason once: sets of kernels often
+/// share it. What is refused for its memory alone is said with its speed.
+std::string reasons_against_others(const std::vector<Way>& ways, int chosen, const Best& best,
+                                   int64_t resident_bytes) {
+  struct Reason {
+    std::string text;
+    int ways = 0;
+    double fastest = 0;
+  };
+  std::vector<Reason> reasons;
+  const bool plan = ways[static_cast<std::size_t>(chosen)].plan.has_value();
+  for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
+    const Way& w = ways[static_cast<std::size_t>(i)];
+    if (i == chosen || (plan && w.plan)) continue;  // of plans the faster one needs no reason
+    const std::string no = against(w, best, resident_bytes);
+    if (no.empty()) continue;
+    const std::string text = fmt::format("{} {}", name_of(w), no);
+    auto at = std::find_if(reasons.begin(), reasons.end(),
+                           [&](const Reason& r) { return r.text == text; });
+    if (at == reasons.end()) at = reasons.insert(at, {.text = text});
+    ++at->ways;
+    if (runs(w) && !memory_fits(w, best, resident_bytes))
+      at->fastest = std::max(at->fastest, speed_of(w, best).worse);
+  }
+  std::string out;
+  for (const Reason& r : reasons) {
+    out += "; " + r.text;
+    if (r.ways > 1) out += fmt::format(" ({} such ways)", r.ways);
+    if (r.fastest > 1) out += fmt::format(", at {:.3f} of PyTorch's best way", r.fastest);
+  }
+  return out;
+}
+
 /// The index of the way that `worth` is the largest of, if above zero; -1 for none.
 template <class F>
 int most(const std::vector<Way>& ways, F worth) {
@@ -207,14 +240,7 @@ Decision decide(const std::vector<Way>& ways, int64_t resident_bytes) {
     const Way& w = ways[static_cast<std::size_t>(i)];
     if (i != chosen && !w.plan && runs(w)) why += "; " + figures(w);
   }
-  const bool plan = ways[static_cast<std::size_t>(chosen)].plan.has_value();
-  for (int i = 0; i < static_cast<int>(ways.size()); ++i) {
-    const Way& w = ways[static_cast<std::size_t>(i)];
-    if (i == chosen || (plan && w.plan)) continue;  // of plans the faster one needs no reason
-    if (const std::string no = against(w, *best, resident_bytes); !no.empty())
-      why += fmt::format("; {} {}", name_of(w), no);
-  }
-  return {chosen, why};
+  return {chosen, why + reasons_against_others(ways, chosen, *best, resident_bytes)};
 }
 
 double rest_seconds(double whole) {

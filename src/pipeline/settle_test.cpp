@@ -135,6 +135,21 @@ TEST(Settle, WhereNoWayIsFastEnoughMemoryWeighsLittle) {
   EXPECT_EQ(way_of(2.00), 1);
 }
 
+TEST(Settle, WhatManyPlansAreRefusedForIsSaidOnce) {
+  constexpr int64_t mb = 1'000'000;
+  const Decision d =
+      decide({torch_way("eager", 1.2, 1.2, 300 * mb), torch_way("inductor", 1, 1, 300 * mb),
+              plan_way(0.8, 0.8, "eager", 400 * mb), plan_way(0.5, 0.5, "eager", 400 * mb),
+              plan_way(2.0, 2.0, "inductor", 300 * mb)},
+             0);
+  EXPECT_EQ(d.way, 1);
+  EXPECT_NE(d.why.find("; kernels with eager for the rest needs 400.0 MB of memory, PyTorch 300.0 "
+                       "MB (2 such ways), at 2.000 of PyTorch's best way; kernels with inductor "
+                       "for the rest is at 0.500 of PyTorch's best way"),
+            std::string::npos)
+      << d.why;
+}
+
 TEST(Settle, WhatFailsIsPassedOver) {
   auto inductor = torch_way("inductor", 0, 0);
   inductor.reason = "BackendCompilerFailed: no";

@@ -82,6 +82,7 @@ TEST(TileCopies, OfBothOperandsPrecedeTheProduct) {
   const Candidate& c = all.front();
   EXPECT_THAT(c.config["copies"], ElementsAre("A", "B"));
   EXPECT_THAT(c.label(), HasSubstr("copy=A copy=B"));
+  EXPECT_EQ(c.workspace_bytes, 2 * 3 * (255 + 257) * 336);
   ASSERT_EQ(c.launches.size(), 1U);
   const std::string ints = c.source->text.substr(c.source->text.find("\"ints\":["));
   const Json names = parse_json(ints.substr(7, ints.find(']') - 6));

@@ -30,8 +30,10 @@ Candidate sketch(const GemmProblem& p, const Way& way, const std::vector<TileCop
   Candidate out;
   out.realizer = std::string(name);
   out.config = way.config.to_json(p);
-  if (way.copies)
+  if (way.copies) {
     for (const TileCopy& c : copies) out.config["copies"].push_back(c.operand);
+    out.workspace_bytes = tile_copies_bytes(copies);
+  }
   out.config["transposed"] = p.exchanged;
   if (!p.parts.empty()) out.config["columns"] = "parts";
   out.predicted_ms = way.ms;

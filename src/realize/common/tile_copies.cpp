@@ -83,6 +83,12 @@ double tile_copies_ms(const std::vector<TileCopy>& copies, const arch::Arch& arc
   return ms;
 }
 
+int64_t tile_copies_bytes(const std::vector<TileCopy>& copies) {
+  int64_t bytes = 0;
+  for (const TileCopy& c : copies) bytes += c.matrices * c.rows * c.to.ld * size_of(c.to.dtype);
+  return bytes;
+}
+
 std::map<std::string, int64_t> tile_copy_values(const TileCopy& copy) {
   return {{"M", copy.rows},
           {"N", copy.columns},

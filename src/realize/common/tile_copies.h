@@ -32,6 +32,8 @@ Result<std::vector<TileCopy>> tile_copies(const GemmProblem& p, const arch::Arch
 GemmProblem tile_copied(GemmProblem p, const std::vector<TileCopy>& copies);
 /// What the copies take at least: each element is read and written once.
 double tile_copies_ms(const std::vector<TileCopy>& copies, const arch::Arch& arch);
+/// Bytes of the workspace that they take.
+int64_t tile_copies_bytes(const std::vector<TileCopy>& copies);
 
 /// The launch's integers, by their names in the kernel, with the place of what is copied.
 std::map<std::string, int64_t> tile_copy_values(const TileCopy& copy);
