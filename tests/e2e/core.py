@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,13 @@ def environment(home: Path, **more: str) -> dict[str, str]:
         "OMP_WAIT_POLICY": "passive",
         **more,
     }
+
+
+def hear_signals() -> None:
+    """Before a process that a test signals is started: whoever runs the tests in the background or under nohup has signals
+    ignored, and children inherit that."""
+    for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(which, signal.SIG_DFL)
 
 
 def tessera(home: Path, *arguments, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from core import BINARY, ROOT, environment, tessera
+from core import BINARY, ROOT, environment, hear_signals, tessera
 
 sys.path.append(str(ROOT / "python/tests"))
 from fake_models import Turn, serving  # noqa: E402
@@ -184,7 +184,9 @@ def test_ctrl_c_while_the_model_is_asked(finished, home):
     (home / "slow.json").write_text(json.dumps({"schema": "tessera.script/1", "replies": rows}))
     command = [BINARY, "optimize", "model.py", "--mind", "llm", "--model", "slow.json", "-o", "slow"]
     command += [*NO_PROPOSALS, *QUICK, "--json"]
-    process = subprocess.Popen(command, env=environment(home), cwd=home, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, env=environment(home), cwd=home, stdout=subprocess.PIPE, text=True, preexec_fn=hear_signals
+    )
     while sum(r["kind"] == "request" for r in lines_of(home / "slow/mind")) < 2:
         assert process.poll() is None
         time.sleep(0.1)

@@ -11,13 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from core import BINARY, SMALL, environment
-
-
-def _hear_signals() -> None:
-    """Whoever runs the tests in the background or under nohup has signals ignored, and children inherit that."""
-    for which in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(which, signal.SIG_DFL)
+from core import BINARY, SMALL, environment, hear_signals
 
 
 class Search:
@@ -37,7 +31,7 @@ class Search:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=_hear_signals,
+            preexec_fn=hear_signals,
         )
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
