@@ -7,27 +7,17 @@ that it means, a transform an operator of ours (`common/transforms.py`). `view_a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+import itertools
 
 import torch
 
 from tessera.common import transforms
+from tessera.tracing.complex_arithmetic import Arithmetic, Real, Unsupported, is_complex, of_complex
 
 aten = torch.ops.aten
 
 _real_of = {torch.complex64: torch.float32, torch.complex128: torch.float64, torch.complex32: torch.float16}
-
-
-@dataclass
-class Real:
-    """A value of the graph by name, with the fake tensor that says its shape, strides and type."""
-
-    name: str
-    fake: torch.Tensor
-
-
-def is_complex(val) -> bool:
-    return isinstance(val, torch.Tensor) and val.is_complex()
 
 
 def involved(node: torch.fx.Node) -> bool:
@@ -39,34 +29,25 @@ def _handler(node: torch.fx.Node) -> str:
     return "_" + node.target._schema.name.removeprefix("aten::").removeprefix("_")
 
 
-class Unsupported(Exception):
-    """The op has no form on real and imaginary parts here; the text says why."""
+class Lowering(Arithmetic):
+    """One node; an op of several results gives a list."""
 
-
-class Lowering:
-    """One node. `emit(op, *args)` adds a call on Reals, numbers and lists to the graph and returns its Real; `of(node)` is
-    the Real behind an argument."""
-
-    def __init__(self, emit, of):
-        self.emit, self.of = emit, of
-
-    def __call__(self, node: torch.fx.Node) -> Real:
+    def __call__(self, node: torch.fx.Node) -> Real | list[Real]:
         if not self.has(node):
             name = node.target._schema.name.removeprefix("aten::")
             raise Unsupported(f"`{name}` of complex tensors is not expressed by real ops")
-        return getattr(self, _handler(node))(node, *node.args, **node.kwargs)
+        handler = getattr(self, _handler(node))
+        try:
+            bound = inspect.signature(handler).bind(node, *node.args, **node.kwargs)
+        except TypeError as why:
+            raise Unsupported(f"`{node.target}` is taken with fewer arguments than here: {why}") from why
+        return handler(*bound.args, **bound.kwargs)
 
     @classmethod
     def has(cls, node: torch.fx.Node) -> bool:
         return hasattr(cls, _handler(node))
 
     # Parts and pairs
-
-    def part(self, z: Real, i: int) -> Real:
-        return self.emit(aten.select.int, z, -1, i)
-
-    def pair(self, re: Real, im: Real) -> Real:
-        return self.emit(aten.stack.default, [re, im], -1)
 
     def _view_as_complex(self, node, x):
         return self.of(x)
@@ -83,26 +64,11 @@ class Lowering:
     def _complex(self, node, re, im):
         return self.pair(self.of(re), self.of(im))
 
-    def _polar(self, node, size, angle):
-        r, a = self.of(size), self.of(angle)
-        return self.pair(
-            self.emit(aten.mul.Tensor, r, self.emit(aten.cos.default, a)),
-            self.emit(aten.mul.Tensor, r, self.emit(aten.sin.default, a)),
-        )
-
     def _conj(self, node, z):
         z = self.of(z)
         return self.pair(self.part(z, 0), self.emit(aten.neg.default, self.part(z, 1)))
 
     _conj_physical = _conj
-
-    def _angle(self, node, z):
-        z = self.of(z)
-        return self.emit(aten.atan2.default, self.part(z, 1), self.part(z, 0))
-
-    def _abs(self, node, z):
-        z = self.of(z)
-        return self.emit(aten.sqrt.default, self.emit(aten.sum.dim_IntList, self.emit(aten.mul.Tensor, z, z), [-1]))
 
     # Transforms
 
@@ -114,67 +80,6 @@ class Lowering:
 
     def _fft_c2r(self, node, z, dim, normalization, last_dim_size):
         return self.emit(transforms.fft_c2r, self.of(z), _dims(z, dim), normalization, last_dim_size)
-
-    # Arithmetic
-
-    def _factor(self, x):
-        """A real factor that broadcasts over the parts."""
-        if isinstance(x, torch.fx.Node):
-            return self.emit(aten.unsqueeze.default, self.of(x), -1)
-        if isinstance(x, complex):
-            raise Unsupported("a complex number as an operand")
-        return x
-
-    def _mul(self, node, z, w):
-        if not is_complex(getattr(z, "meta", {}).get("val")):
-            z, w = w, z
-        if not (isinstance(w, torch.fx.Node) and is_complex(w.meta["val"])):
-            return self.emit(aten.mul.Tensor, self.of(z), self._factor(w))
-        return self._product_of(lambda x, y: self.emit(aten.mul.Tensor, x, y), z, w)
-
-    def _product_of(self, product, z, w):
-        """By four real products; by two where a factor is real."""
-        z, w = (
-            [self.part(self.of(x), i) for i in range(2)] if is_complex(x.meta["val"]) else [self.of(x)] for x in (z, w)
-        )
-        if len(z) == 1 or len(w) == 1:
-            return self.pair(product(z[0], w[0]), product(z[-1], w[-1]))
-        return self.pair(
-            self.emit(aten.sub.Tensor, product(z[0], w[0]), product(z[1], w[1])),
-            self.emit(aten.add.Tensor, product(z[0], w[1]), product(z[1], w[0])),
-        )
-
-    def _mm(self, node, z, w):
-        return self._product_of(lambda x, y: self.emit(node.target, x, y), z, w)
-
-    _bmm = _mm
-
-    def _div(self, node, z, w):
-        if isinstance(w, torch.fx.Node) and is_complex(w.meta["val"]):
-            raise Unsupported("a division by complex numbers")
-        return self.emit(aten.div.Tensor, self.of(z), self._factor(w))
-
-    def _sum_of(self, op, z, w):
-        if not all(isinstance(x, torch.fx.Node) and is_complex(x.meta["val"]) for x in (z, w)):
-            raise Unsupported("a sum of a complex and a real operand")
-        return self.emit(op, self.of(z), self.of(w))
-
-    def _add(self, node, z, w):
-        return self._sum_of(aten.add.Tensor, z, w)
-
-    def _sum(self, node, z, dim=None, keepdim=False, **kwargs):
-        if kwargs.get("dtype") is not None:
-            raise Unsupported("a sum in another type")
-        every = list(range(z.meta["val"].dim()))
-        return self.emit(_over_dims[node.target._schema.name], self.of(z), _dims(z, dim) if dim else every, keepdim)
-
-    _mean = _sum
-
-    def _sub(self, node, z, w):
-        return self._sum_of(aten.sub.Tensor, z, w)
-
-    def _neg(self, node, z):
-        return self.emit(aten.neg.default, self.of(z))
 
     # Views and copies: the parts are one more dim at the end.
 
@@ -199,7 +104,69 @@ class Lowering:
     def _at_dim(self, node, z, dim=0, *args, **kwargs):
         return self.emit(node.target, self.of(z), dim if dim >= 0 else dim - 1, *args, **kwargs)
 
-    _select = _slice = _unsqueeze = _squeeze = _at_dim
+    _select = _slice = _unsqueeze = _cumsum = _at_dim
+
+    def _squeeze(self, node, z, dim=None):
+        if dim is None:
+            return self.emit(node.target, self.of(z))
+        return self.emit(node.target, self.of(z), _dims(z, dim) if isinstance(dim, (list, tuple)) else dim % _rank(z))
+
+    def _split(self, node, z, sizes, dim=0):
+        dim %= _rank(z)
+        extent = z.meta["val"].shape[dim]
+        if isinstance(sizes, int):
+            sizes = [min(sizes, extent - start) for start in range(0, extent, sizes)]
+        ends = list(itertools.accumulate(sizes))
+        return [self.emit(aten.slice.Tensor, self.of(z), dim, end - n, end) for n, end in zip(sizes, ends, strict=True)]
+
+    _split_with_sizes = _split
+
+    def _chunk(self, node, z, chunks, dim=0):
+        return self._split(node, z, max(1, -(-z.meta["val"].shape[dim] // chunks)), dim)
+
+    def _unbind(self, node, z, dim=0):
+        dim %= _rank(z)
+        return [self.emit(aten.select.int, self.of(z), dim, i) for i in range(z.meta["val"].shape[dim])]
+
+    def _unfold(self, node, z, dim, size, step):
+        windows = self.emit(aten.unfold.default, self.of(z), dim % _rank(z), size, step)
+        return self.emit(aten.transpose.int, windows, -1, -2)
+
+    def _constant_pad_nd(self, node, z, pad, value=0):
+        if value != 0:
+            raise Unsupported("padding with other than zero")
+        return self.emit(node.target, self.of(z), [0, 0, *pad], 0)
+
+    def _repeat(self, node, z, counts):
+        return self.emit(node.target, self.of(z), [*counts, 1])
+
+    def _index(self, node, z, indices):
+        return self.emit(node.target, self.of(z), [None if i is None else self.of(i) for i in indices])
+
+    def _index_select(self, node, z, dim, index):
+        return self.emit(node.target, self.of(z), dim % _rank(z), self.of(index))
+
+    def _gather(self, node, z, dim, index, **kwargs):
+        every = self.emit(aten.expand.default, self.factor(index), [*index.meta["val"].shape, 2])
+        return self.emit(node.target, self.of(z), dim % _rank(z), every)
+
+    def _where(self, node, condition, z, w):
+        if not all(of_complex(x) or _is_zero(x) for x in (z, w)):
+            raise Unsupported("a choice between complex and real numbers")
+        return self.emit(node.target, self.factor(condition), *(x if _is_zero(x) else self.of(x) for x in (z, w)))
+
+    def _masked_fill(self, node, z, mask, value):
+        if not _is_zero(value):
+            raise Unsupported("filling with other than zero")
+        return self.emit(node.target, self.of(z), self.factor(mask), 0)
+
+    def _fill(self, node, z, value):
+        if isinstance(value, torch.fx.Node):
+            given = self.of(value)
+            if not of_complex(value):
+                given = self.pair(given, self.emit(aten.zeros_like.default, given))
+            return self.emit(aten.copy.default, self.of(z), given)
+        return self._full(node, node.meta["val"].shape, value, device=node.meta["val"].device)
 
     def _slice_scatter(self, node, z, source, dim=0, *args, **kwargs):
         if not is_complex(source.meta["val"]):
@@ -225,6 +192,9 @@ class Lowering:
     def _transpose(self, node, z, a, b):
         return self.emit(node.target, self.of(z), *(d if d >= 0 else d - 1 for d in (a, b)))
 
+    def _t(self, node, z):
+        return self.emit(aten.transpose.int, self.of(z), 0, 1) if _rank(z) == 2 else self.of(z)
+
     def _permute(self, node, z, dims):
         rank = len(dims)
         return self.emit(node.target, self.of(z), [*(d % rank for d in dims), rank])
@@ -235,6 +205,14 @@ class Lowering:
     _cat = _stack = _joined
 
     # New tensors
+
+    def _full(self, node, size, value, *, dtype=None, **kwargs):
+        kwargs["dtype"] = _real_of[node.meta["val"].dtype]
+        value = complex(value)
+        return self.pair(*(self.emit(aten.full.default, size, part, **kwargs) for part in (value.real, value.imag)))
+
+    def _ones(self, node, size, **kwargs):
+        return self._full(node, size, 1, **kwargs)
 
     def _zeros(self, node, size, *, dtype=None, **kwargs):
         return self.emit(aten.zeros.default, [*size, 2], dtype=_real_of[dtype], **kwargs)
@@ -248,9 +226,14 @@ class Lowering:
         return self.emit(aten.zeros_like.default, self.of(z), dtype=_real_of.get(dtype), **kwargs)
 
 
-_over_dims = {"aten::sum": aten.sum.dim_IntList, "aten::mean": aten.mean.dim}
+def _is_zero(x) -> bool:
+    return not isinstance(x, torch.fx.Node) and x == 0
+
+
+def _rank(x: torch.fx.Node) -> int:
+    return x.meta["val"].dim()
 
 
 def _dims(x: torch.fx.Node, dims) -> list[int]:
     """Counted from 0, so that the dim of the parts does not shift them."""
-    return [d % x.meta["val"].dim() for d in dims]
+    return [d % _rank(x) for d in dims]

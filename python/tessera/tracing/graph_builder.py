@@ -16,7 +16,8 @@ from torch.utils import _pytree as pytree
 from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.common.facts import facts_of
 from tessera.tracing.closed import facts_of_closed
-from tessera.tracing.complex_ops import Lowering, Real, Unsupported, involved, is_complex
+from tessera.tracing.complex_arithmetic import Real, Unsupported, is_complex
+from tessera.tracing.complex_ops import Lowering, involved
 from tessera.tracing.library_versions import machine
 from tessera.tracing.torch_export import Exported
 
@@ -256,7 +257,8 @@ class Builder:
             def fake(x):
                 return [fake(i) for i in x] if isinstance(x, list) else x.fake if isinstance(x, Real) else x
 
-            mode = node.meta["val"].fake_mode if hasattr(node.meta["val"], "fake_mode") else contextlib.nullcontext()
+            val = node.meta["val"]
+            mode = getattr(val[0] if isinstance(val, (list, tuple)) else val, "fake_mode", contextlib.nullcontext())
             with mode, torch.no_grad():
                 val = target(*[fake(a) for a in args], **kwargs)
             name = self._fresh(f"{node.name}_{target._schema.name.partition('::')[2]}")
@@ -269,7 +271,7 @@ class Builder:
         except Unsupported as why:
             raise self._unsupported(node, str(why)) from why
         self.reals[node] = made
-        self.value_of[node] = made.name
+        self.value_of[node] = [m.name for m in made] if isinstance(made, list) else made.name
 
     def _fresh(self, name: str) -> str:
         while name in self.names:
@@ -291,7 +293,10 @@ class Builder:
         return names
 
     def _getitem(self, node: torch.fx.Node) -> None:
-        self.value_of[node] = self.value_of[node.args[0]][node.args[1]]
+        several, i = node.args
+        self.value_of[node] = self.value_of[several][i]
+        if several in self.reals:
+            self.reals[node] = self.reals[several][i]
 
     def _arguments(self, node: torch.fx.Node) -> dict:
         return self._encoded(node, node.target, node.args, node.kwargs)
