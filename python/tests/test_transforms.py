@@ -104,15 +104,6 @@ def test_parts_that_do_not_lie_in_pairs_are_copied():
     torch.testing.assert_close(transforms.fft_c2c(pairs.permute(1, 2, 0), [0], 0, True), want)
 
 
-def test_a_complex_parameter_is_named_with_the_way_out():
-    module = Of(lambda x: torch.fft.irfft(torch.fft.rfft(x) * module.weight, n=8))
-    module.weight = nn.Parameter(torch.randn(5, dtype=torch.cfloat))
-    with pytest.raises(Error) as raised:
-        trace_module(module, (torch.randn(4, 8),))
-    d = raised.value.diagnostic
-    assert d["code"] == "TS0205" and "`weight`" in d["message"] and "torch.view_as_real(w)" in d["helps"][0]
-
-
 def test_what_no_parts_express_is_refused_by_its_place():
     with pytest.raises(Error) as raised:
         trace_module(Of(lambda x: torch.fft.fft(x).tanh().real), (torch.randn(4),))

@@ -13,6 +13,11 @@ import torch
 _aten = torch.ops.aten
 
 
+def as_parts(t: torch.Tensor) -> torch.Tensor:
+    """What the graph has for a tensor of the module: of a complex one the parts, which share its memory and its version."""
+    return torch.view_as_real(t.detach()) if t.is_complex() else t
+
+
 def _complex(x: torch.Tensor) -> torch.Tensor:
     """The complex tensor that x is the parts of; a copy of it where memory does not hold them in pairs."""
     pairs = x.stride(-1) == 1 and x.storage_offset() % 2 == 0 and all(s % 2 == 0 for s in x.stride()[:-1])

@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from tessera.common.errors import fail
+from tessera.common.transforms import as_parts
 from tessera.running import leftover
 from tessera.running.composed_status import status_of
 from tessera.running.feeds import Counts, Feeds
@@ -238,7 +239,7 @@ class ComposedModule(nn.Module):
                 feeds.append(tensors[i])
             else:
                 module, key = self._homes[name]
-                feeds.append(getattr(module, key) if module is not None else self._constants[key])
+                feeds.append(as_parts(getattr(module, key)) if module is not None else self._constants[key])
         return self._wrap(self._inline.main(*feeds))
 
     # The rest of nn.Module

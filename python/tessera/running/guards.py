@@ -20,6 +20,7 @@ from torch.utils import _pytree as pytree
 
 from tessera.common.facts import facts_of
 from tessera.common.precision import matmul_rounds_to_tf32
+from tessera.common.transforms import as_parts
 from tessera.running.attributes import Attributes
 from tessera.running.extension import TensorType, input_alignment
 from tessera.running.hooks import HookGuard
@@ -164,10 +165,17 @@ class Slot:
     device: torch.device
     owner: dict | None  # the module's _parameters, _buffers or __dict__; None for a constant that only the trace holds
     key: str
-    tensor: torch.Tensor | None  # as last checked
+    source: torch.Tensor  # the module's, as last checked
     facts: dict
     packed: bool  # a value that is kept from call to call is made from it
     home: tuple[nn.Module | None, str] = (None, "")  # the module that holds it
+
+    def __post_init__(self):
+        self.of_parts, self.tensor = self.source.is_complex(), as_parts(self.source)
+
+    def take(self, source: torch.Tensor) -> None:
+        """Of the kind that it had (`StateGuard._fits`)."""
+        self.source, self.tensor = source, as_parts(source)
 
 
 def version_of(t: torch.Tensor) -> int:
@@ -223,7 +231,7 @@ class StateGuard:
         self.modules = [m for m in every if type(m) not in _stateless]
         self.flagged = [m.__dict__ for m in self.modules]
         self.flags = [m.training for m in self.modules]
-        self.attributes = Attributes(module, [s.tensor for s in slots if s.owner is None])
+        self.attributes = Attributes(module, [s.source for s in slots if s.owner is None])
         self.held = [s for s in slots if s.owner is not None]
         self.owners, self.keys = [s.owner for s in self.held], [s.key for s in self.held]
         self.watched = [s for s in self.held if s.packed or s.facts]  # whose content matters, not only its place
@@ -239,11 +247,11 @@ class StateGuard:
         now = map(dict.get, self.owners, self.keys)
         if not all(map(operator.is_, now, tensors)) or list(map(torch.Tensor.data_ptr, tensors)) != pointers:
             return False
-        return not self.watched or [version_of(s.tensor) for s in self.watched] == versions
+        return not self.watched or [version_of(s.source) for s in self.watched] == versions
 
     def recording(self, tensors: list) -> bool:
         """Whether gradients are recorded for an input or a parameter."""
-        return torch.is_grad_enabled() and any(t.requires_grad for t in (*tensors, *(s.tensor for s in self.held)))
+        return torch.is_grad_enabled() and any(t.requires_grad for t in (*tensors, *(s.source for s in self.held)))
 
     def modes(self, tensors: list) -> Miss | None:
         if self.recording(tensors):
@@ -296,9 +304,9 @@ class StateGuard:
             miss = self._fits(s, t)
             if miss:
                 return miss
-            if s.packed and (t is not s.tensor or (t.data_ptr(), version_of(t)) != self._before(s)):
+            if s.packed and (t is not s.source or (t.data_ptr(), version_of(t)) != self._before(s)):
                 stale, what = True, what or s.value
-            s.tensor = t
+            s.take(t)
         return stale, what
 
     def _before(self, s: Slot) -> tuple:
@@ -307,15 +315,19 @@ class StateGuard:
         return self.stamp[1][self.held.index(s)], self.stamp[2][self.watched.index(s)]
 
     def commit(self) -> None:
-        tensors = [s.tensor for s in self.held]
-        self.volatile = any(s.packed and s.tensor.is_inference() for s in self.held)
-        self.stamp = (tensors, [t.data_ptr() for t in tensors], [version_of(s.tensor) for s in self.watched])
+        tensors = [s.source for s in self.held]
+        self.volatile = any(s.packed and s.source.is_inference() for s in self.held)
+        self.stamp = (tensors, [t.data_ptr() for t in tensors], [version_of(s.source) for s in self.watched])
 
     def _fits(self, s: Slot, t) -> Miss | None:
         if not isinstance(t, torch.Tensor):
             return Miss("parameter", f"`{s.key}` is no tensor any more")
         if type(t) not in (torch.Tensor, nn.Parameter):
             return Miss("parameter", f"`{s.key}` is a {type(t).__name__}")
+        if t.is_complex() is not s.of_parts or t.is_conj():
+            lazily, traced = ", lazily conjugated" if t.is_conj() else "", "complex" if s.of_parts else "real"
+            return Miss("parameter", f"`{s.key}` is {t.dtype}{lazily}; traced as {traced} numbers in memory")
+        t = as_parts(t)
         if tuple(t.shape) != s.type.shape or t.dtype != s.type.dtype:
             return Miss(
                 "parameter", f"`{s.key}` is {t.dtype} {list(t.shape)}; traced as {s.type.dtype} {list(s.type.shape)}"

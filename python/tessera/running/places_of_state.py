@@ -7,6 +7,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import fail
+from tessera.common.module_state import owner_of
 from tessera.common.reference import tensor_arguments
 from tessera.running.guards import Slot
 from tessera.running.plan_graph import Built, device_of, may_alias, type_of
@@ -44,31 +45,18 @@ def _find(
     root: nn.Module, name: str, v: dict, constants: dict[str, torch.Tensor]
 ) -> tuple[nn.Module | None, dict | None, str, torch.Tensor]:
     """Where a parameter, buffer or constant lives: its module, the dictionary and key; None for a loose constant."""
-    path, _, key = v.get("target", "").rpartition(".")
-    if name in constants and not _is_attribute(root, path, key, constants[name]):
+    place = owner_of(root, v.get("target", ""))
+    if name in constants and not (place and place[1] is place[0].__dict__ and place[1][place[2]] is constants[name]):
         return None, None, name, constants[name]
-    try:
-        module = root.get_submodule(path)
-    except AttributeError:
-        module = None
-    if module is not None:
-        for owner in (module._parameters, module._buffers, module.__dict__):
-            if isinstance(owner.get(key), torch.Tensor):
-                return module, owner, key, owner[key]
+    if place is not None:
+        module, owner, key = place
+        return module, owner, key, owner[key]
     raise fail(
         "TS0215",
         "plan.unknown_tensor",
         f"the module has no {v['origin']} `{v.get('target') or name}`",
         helps=["the plan is of another module: optimize this one"],
     )
-
-
-def _is_attribute(root: nn.Module, path: str, key: str, tensor: torch.Tensor) -> bool:
-    """Whether a constant is an attribute of a module, which may be set anew."""
-    try:
-        return root.get_submodule(path).__dict__.get(key) is tensor
-    except AttributeError:
-        return False
 
 
 def aliased(graph: dict, users: list[str]) -> set[int]:

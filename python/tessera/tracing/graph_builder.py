@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import os
-import re
 from dataclasses import dataclass, field
 
 import torch
@@ -15,10 +13,13 @@ from torch.utils import _pytree as pytree
 
 from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.common.facts import facts_of
+from tessera.common.module_state import owner_of
+from tessera.common.transforms import as_parts
 from tessera.tracing.closed import facts_of_closed
 from tessera.tracing.complex_arithmetic import Real, Unsupported, is_complex
 from tessera.tracing.complex_ops import Lowering, involved
 from tessera.tracing.library_versions import machine
+from tessera.tracing.origin import origin_of
 from tessera.tracing.torch_export import Exported
 
 _dtypes = {
@@ -64,6 +65,9 @@ class Traced:
         for value in self.graph["values"]:
             if value["origin"] in ("parameter", "buffer"):
                 out[value["name"]] = live[value["target"]].detach()
+            elif value["origin"] == "constant" and value["name"] not in out:  # the parts of a complex tensor
+                _, owner, key = owner_of(self.module, value["target"])
+                out[value["name"]] = as_parts(owner[key])
         return out
 
     def unflatten(self, outputs: list[torch.Tensor]):
@@ -159,15 +163,27 @@ class Builder:
             content = self._content(kind, target, node.name)
             facts = facts_of(content) if content is not None and not changes else {}
             val = node.meta["val"]
-            if is_complex(val) and kind in ("buffer", "constant") and not changes:
-                # The parts of the live tensor: they share its memory and its version.
-                self.constants[node.name] = torch.view_as_real(content)
-                val = torch.view_as_real(val)
+            if (
+                is_complex(val)
+                and not changes
+                and (place := self._place_of_parts(node, kind, target, content)) is not None
+            ):
+                kind, target, val = "constant", place, torch.view_as_real(val)
                 self.reals[node] = Real(node.name, val)
-                kind, target = "constant", ""
             self._value(node.name, val, kind, target, facts)
             self.inputs.append(node.name)
             self.value_of[node] = node.name
+
+    def _place_of_parts(self, node: torch.fx.Node, kind: str, target: str, content: torch.Tensor | None) -> str | None:
+        """Where the complex tensor is held whose parts the graph reads; an empty name: by the trace; None: not in its parts."""
+        held = None if isinstance(self.module, torch.fx.GraphModule) else owner_of(self.module, target)
+        if held is not None and kind != "user_input" and not held[1][held[2]].is_conj():
+            self.constants.pop(node.name, None)
+            return target
+        if content is None or content.is_conj():
+            return None
+        self.constants[node.name] = as_parts(content)
+        return ""
 
     def _content(self, kind: str, target: str, name: str) -> torch.Tensor | None:
         if kind not in ("buffer", "constant"):
@@ -242,7 +258,7 @@ class Builder:
 
     def _record(self, node: torch.fx.Node, name: str, target, arguments: dict, outputs: list[str]) -> None:
         record = {"name": name, "op": str(target), "arguments": arguments, "outputs": outputs}
-        module, place = _origin(node)
+        module, place = origin_of(node)
         if module:
             record["module"] = module
         if place:
@@ -340,7 +356,7 @@ class Builder:
         raise self._unsupported(node, f"an argument is a {type(given).__name__}")
 
     def _unsupported(self, node: torch.fx.Node, why: str, *helps: str) -> Error:
-        module, place = _origin(node)
+        module, place = origin_of(node)
         where = f" ({module}{', ' if module and place else ''}{place})" if module or place else ""
         return fail(
             "TS0202",
@@ -373,20 +389,3 @@ _HELP_COMPLEX = {
     "parameter": "keep it as pairs, nn.Parameter(torch.view_as_real(w)), and take torch.view_as_complex(self.w) in forward",
     "": "take and return complex tensors as torch.view_as_real(z)",
 }
-_frame = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
-_torch_folder = os.path.dirname(torch.__file__) + os.sep
-
-
-def _origin(node: torch.fx.Node) -> tuple[str, str]:
-    """The module's path and `file:line`: the innermost frame that is the author's, not PyTorch's."""
-    stack = list((node.meta.get("nn_module_stack") or {}).values())
-    path = stack[-1][0] if stack else ""
-    path = re.sub(r"\[(?:'|\")?(\w+)(?:'|\")?\]", r".\1", path).removeprefix("L.self").removeprefix(".")
-    path = path.replace("_modules.", "")
-    frames = _frame.findall(node.meta.get("stack_trace") or "")
-    own = [f for f in frames if not f[0].startswith(_torch_folder)] or frames
-    if not own:
-        return path, ""
-    file, line = own[-1]
-    short = os.path.relpath(file) if file.startswith(os.getcwd() + os.sep) else file
-    return path, f"{short}:{line}"
