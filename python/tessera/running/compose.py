@@ -1,11 +1,11 @@
 """The composed module: a plan's kernels and the original's remaining ATen calls behind the original's interface.
 
 It shares the original's parameters, buffers and submodules (the very dictionaries), so state_dict, load_state_dict,
-optimizers and .to() act on both at once. Guards run on every call (guards.py); where one misses, the original runs, the
+optimizers and .to() act on both at once. Guards run on every call (call_guard.py); where one misses, the original runs, the
 event is counted in status() and warned once, and `strict=True` raises instead. Parameters that a kernel reads as one are moved
 into one allocation (neighbours.py); nothing else that follows from parameters is kept from call to call, but under
-`frozen=True`. An input with the traced shape in another layout is copied into the traced one (counted as `layout`),
-unless an output may share its memory; then the original runs.
+`frozen=True`. An input whose address kernels cannot read is copied (counted as `alignment`), unless an output may share
+its memory; then the original runs.
 """
 
 from __future__ import annotations
@@ -21,15 +21,19 @@ from torch import nn
 from tessera.common.errors import fail
 from tessera.common.transforms import as_parts
 from tessera.running import leftover
+from tessera.running.call_guard import CallGuard
 from tessera.running.composed_status import status_of
 from tessera.running.feeds import Counts, Feeds
-from tessera.running.func_transforms import transformed
-from tessera.running.guards import Events, InputGuard, Miss, StateGuard
+from tessera.running.guards import Events, Miss
+from tessera.running.hooks import for_every_module, hooked
+from tessera.running.input_guard import InputGuard
 from tessera.running.leftover import RUNNERS
+from tessera.running.memory_guard import MemoryGuard
 from tessera.running.outputs import Outputs, wrapper
 from tessera.running.packing import Packing
 from tessera.running.places_of_state import aliased, private_constants, slots_of
 from tessera.running.plan_graph import Built, build, device_of, type_of
+from tessera.running.state_guard import StateGuard
 
 _shared = (
     "_parameters",
@@ -115,19 +119,22 @@ class ComposedModule(nn.Module):
             self._example,
         )
         tf32 = self.plan["graph"].get("precision") == "tf32" if self._has_fp32() else None
+        meta = graph.get("meta") or {}
+        memory = MemoryGuard(users, self._inputs.types, meta.get("memory"))
         self._state = StateGuard(
             self.original,
             slots_of(self.original, graph, self._built, self._constants, self._device),
             self._device,
             tf32,
+            memory.tied,
+            meta.get("surroundings"),
         )
         self._events = Events(self._refuse if self._strict else None)
-        # Whether kernels may be enqueued before the modes are looked at.
-        self._early = self._device.type == "cuda" and not graph.get("mutations")
         # Not submodules: those are the original's own.
         runner = leftover.make(self._leftover, self._built.main, self._inductor, self._captured)
-        self.__dict__["_runner"] = runner
+        self.__dict__["_runner"] = self._built.completed(runner)
         self._feeds = Feeds(self._built, self._state, self._events, self._counts, len(users), runner)
+        self._guard = CallGuard(self._inputs, memory, self._state, self._feeds, self._events)
         plain = self._built.packed or self._built.neighbours
         self._inline = build(self.plan, disabled=self._disabled, packing=Packing(inline=True)) if plain else self._built
         self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
@@ -167,6 +174,13 @@ class ComposedModule(nn.Module):
 
     # The call
 
+    def _call_impl(self, *args, **kwargs):
+        if for_every_module() and not (self._forward_hooks or self._forward_pre_hooks):
+            # Torch's hooks for every module are run around the original, and would be again around this one.
+            self._counts.calls += 1
+            return self._fall_back(Miss("hooks", hooked(self.original)), args, kwargs)
+        return super()._call_impl(*args, **kwargs)
+
     def forward(self, *args, **kwargs):
         if self._torch is not None:
             self._counts.calls += 1
@@ -174,51 +188,15 @@ class ComposedModule(nn.Module):
         if torch.compiler.is_compiling():
             return self._forward_compiled(args, kwargs)
         self._counts.calls += 1
-        if (miss := transformed()) is not None:  # before all that asks where a tensor lies
-            return self._fall_back(miss, args, kwargs)
-        tensors = self._inputs.tensors(args, kwargs)
+        tensors = self._guard(args, kwargs)
         if type(tensors) is Miss:
             return self._fall_back(tensors, args, kwargs)
-        other = self._inputs.check(tensors)
-        if other is not None:
-            if type(other) is Miss:
-                return self._fall_back(other, args, kwargs)
-            self._relayout(tensors, other)
-        miss = self._feeds.look()
-        if miss is not None:
-            return self._fall_back(miss, args, kwargs)
         rest, apart = self._feeds.now
-        if self._early and not apart and not self._state.recording(tensors):
-            # Kernels are enqueued first and the modes are looked at while they run. What they give is thrown away where
-            # one misses: they read tensors that are held, and change none. Parameters are looked at before: memory of
-            # another type or size is read past its end.
-            made = self._runner(*tensors, *rest)
-            miss = self._state.modes(tensors)
-            if miss is None:
-                return self._wrap(made)
-            del made
-            return self._fall_back(miss, args, kwargs)
-        miss = self._state.modes(tensors)
-        if miss is not None:
-            return self._fall_back(miss, args, kwargs)
         return self._wrap(self._runner(*tensors, *(self._feeds.joined() if apart else rest)))
 
     def _fall_back(self, miss: Miss, args, kwargs):
         self._events.add(miss, "the original module runs")
         return self.original(*args, **kwargs)
-
-    def _relayout(self, tensors: list, which: list[int]) -> None:
-        for i in which:
-            x, t = tensors[i], self._inputs.types[i]
-            self._events.add(
-                Miss(
-                    "layout",
-                    f"input `{self._inputs.names[i]}` has strides {list(x.stride())} or an "
-                    f"unaligned address; traced with {list(t.strides)}",
-                ),
-                "it is copied on every call",
-            )
-            tensors[i] = t.empty(x.device).copy_(x)
 
     def _forward_compiled(self, args, kwargs):
         """While torch.compile or torch.export traces. Their own guards replace ours from there on; packed values are
@@ -240,7 +218,7 @@ class ComposedModule(nn.Module):
             else:
                 module, key = self._homes[name]
                 feeds.append(as_parts(getattr(module, key)) if module is not None else self._constants[key])
-        return self._wrap(self._inline.main(*feeds))
+        return self._wrap(self._inline.completed(self._inline.main)(*feeds))
 
     # The rest of nn.Module
 
@@ -319,7 +297,7 @@ class ComposedModule(nn.Module):
     def status(self) -> dict:
         """What is active and what was met. `calls`: of this module; `served`: those in which every kernel of the plan ran (or
         PyTorch, where `runner` is PyTorch's); a pattern's `calls`: those that its kernel served; `fallbacks`: events by kind
-        with the latest reason (`layout`, `repack` and `apart` did not run the original)."""
+        with the latest reason (`alignment`, `repack` and `apart` did not run the original)."""
         return status_of(self)
 
 

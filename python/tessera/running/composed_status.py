@@ -5,7 +5,7 @@ from __future__ import annotations
 from tessera.running import extension
 from tessera.running.plan_graph import PatternUse
 
-_SERVED = ("layout", "repack", "apart")  # events in which the kernels ran nevertheless
+_SERVED = ("alignment", "repack", "apart")  # events in which the kernels ran nevertheless
 
 
 def why_not_served(composed) -> str:

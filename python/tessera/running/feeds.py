@@ -13,9 +13,10 @@ import torch
 
 from tessera.running import neighbours
 from tessera.running.extension import input_alignment
-from tessera.running.guards import Events, Miss, StateGuard
+from tessera.running.guards import Events, Miss
 from tessera.running.leftover import Inductor
 from tessera.running.plan_graph import Built
+from tessera.running.state_guard import StateGuard
 
 
 class Counts:

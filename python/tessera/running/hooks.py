@@ -1,10 +1,14 @@
-"""Forward hooks of submodules: those whose work a trace holds, and those that kernels would skip."""
+"""Forward hooks of submodules, and those that torch keeps for every module: those whose work a trace holds, and those that kernels
+would skip."""
 
 from __future__ import annotations
 
 import sys
 
 from torch import nn
+from torch.nn.modules import module as torch_modules
+
+from tessera.running.watched import Watched
 
 _capturing = "transformers.utils.output_capturing"
 
@@ -25,12 +29,19 @@ def _collector():
     return getattr(sys.modules.get(_capturing), "_active_collector", None)
 
 
+def for_every_module() -> int:
+    """How many hooks torch runs around every module's forward (nn.modules.module.register_module_forward_hook)."""
+    return len(torch_modules._global_forward_hooks) + len(torch_modules._global_forward_pre_hooks)
+
+
 def _of(module: nn.Module) -> list[dict]:
     return [d for m in module.modules() for d in (m._forward_pre_hooks, m._forward_hooks)]
 
 
 def hooked(module: nn.Module) -> str:
     """The name and class of a module with forward hooks, which kernels that take its place would skip; "" for none."""
+    if for_every_module():
+        return "every module (torch.nn.modules.module.register_module_forward_hook)"
     for name, m in module.named_modules():
         for hook in (*m._forward_pre_hooks.values(), *m._forward_hooks.values()):
             if not _parametrizes(hook) and not _collects(hook):
@@ -57,6 +68,8 @@ class HookGuard:
 
     def changed(self) -> str:
         """What has changed in what a call goes through; "" for nothing, which is seen without a look at each module."""
+        if for_every_module():
+            return "every module has forward hooks (register_module_forward_hook); kernels would skip them"
         if list(map(len, self.dictionaries)) == self.counts and all(list(d.values()) == was for d, was in self.hung):
             return self._asked()
         if where := hooked(self.module):
@@ -76,4 +89,17 @@ class HookGuard:
         """Whether there are more hooks than then, or fewer, or somebody collects: what torch.compile can trace and guard."""
         if self.collector is not None and self.collector.get():
             return True
-        return any(len(d) != count for d, count in zip(self.dictionaries, self.counts))
+        return bool(for_every_module()) or any(len(d) != n for d, n in zip(self.dictionaries, self.counts))
+
+    @property
+    def watched(self) -> Watched:
+        """All that has to stay as it is for `changed` to say nothing, for who has asked it."""
+        watched = Watched()
+        for d in (torch_modules._global_forward_hooks, torch_modules._global_forward_pre_hooks, *self.dictionaries):
+            watched.size(d)
+        for d, _ in self.hung:
+            for key, hook in d.items():
+                watched.item(d, key, hook)
+        if self.collector is not None:
+            watched.call(self._asked, expected="")
+        return watched

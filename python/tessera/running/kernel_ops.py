@@ -191,7 +191,7 @@ def _refuse_gradients(kernel: str, tensors) -> None:
 def refuse_transforms(kernel: str, tensors) -> None:
     """What torch.func and forward-mode AD would differentiate. Asked before the operator is called, which sees only what their
     tensors stand for."""
-    if transformed() is not None and any(map(differentiated, tensors)):
+    if transformed() and any(map(differentiated, tensors)):
         raise _no_gradient(kernel, "a tensor that torch.func or forward-mode AD differentiates")
 
 

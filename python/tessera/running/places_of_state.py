@@ -9,8 +9,8 @@ from torch.utils import _pytree as pytree
 from tessera.common.errors import fail
 from tessera.common.module_state import owner_of
 from tessera.common.reference import tensor_arguments
-from tessera.running.guards import Slot
 from tessera.running.plan_graph import Built, device_of, may_alias, type_of
+from tessera.running.state_guard import Slot
 
 
 def private_constants(module: nn.Module, constants: dict[str, torch.Tensor]) -> frozenset[str]:

@@ -1,0 +1,224 @@
+"""What the code of a module's forward finds outside of the module: globals, what functions close over, attributes of classes, the
+functions that it calls.
+
+The code is read, not run: from the forwards of all submodules on, through the functions and classes of the user that it names.
+Of libraries only the names themselves are watched (another function in the place of `F.gelu` is seen), not what lies behind.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import sys
+import sysconfig
+import types
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from tessera.running.attributes import objects_of
+from tessera.running.plain_places import Places, Reading, deepest, is_data, is_object
+
+_most_functions = 512
+_most_entries = 1024  # of a class: more is a table
+_loads = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
+_attributes = ("LOAD_ATTR", "LOAD_METHOD")
+_between = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "RESUME")
+_special = (
+    "__call__",
+    "__getattr__",
+    "__getitem__",
+    "__len__",
+    "__iter__",
+)  # methods that a forward runs without naming them
+_whole = (torch.Tensor, nn.Module, types.ModuleType, types.CodeType)  # not looked into
+# Functions that forward may ask how it is run, and what the trace was told.
+questions = {torch.is_grad_enabled: False, torch.is_inference_mode_enabled: False}
+_libraries = (
+    *(sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")),
+    str(Path(__file__).parents[1]),
+)
+
+
+@functools.cache
+def _of_library(module: str) -> bool:
+    """Whether a Python module is torch's, Python's or an installed package's. What has no file is a notebook's or a session's."""
+    top = sys.modules.get(module.partition(".")[0])
+    if top is torch or module in sys.builtin_module_names:
+        return True
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file is not None and file.startswith(_libraries)
+
+
+def _is_users(thing) -> bool:
+    where = thing.__globals__.get("__name__") if isinstance(thing, types.FunctionType) else thing.__module__
+    return not _of_library(where or "builtins")
+
+
+@functools.lru_cache(4096)
+def _chains(code: types.CodeType) -> frozenset[tuple[str, ...]]:
+    """The names that code loads from outside, each with the attributes that it asks it for in one go: ("CFG",), ("F", "gelu")."""
+    found, chain = set(), []
+    for op in dis.get_instructions(code):
+        if op.opname in _between:
+            continue
+        if op.opname in _attributes and chain:
+            chain.append(op.argval)
+            continue
+        if chain:
+            found.add(tuple(chain))
+        chain = [op.argval] if op.opname in _loads else []
+    if chain:
+        found.add(tuple(chain))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= _chains(constant)
+    return frozenset(found)
+
+
+class _Reader:
+    def __init__(self, tensors: frozenset[int]):
+        self.places, self.asked = Places(tensors), set()
+        self._functions: dict[int, types.FunctionType] = {}
+        self._classes: dict[int, type] = {}
+        self._pending: list[types.FunctionType] = []
+        self._seen: set[tuple[int, object]] = set()
+
+    def read(self) -> None:
+        """All code that was found, and what is found in it."""
+        while self._pending:
+            self._read(self._pending.pop())
+
+    def function(self, value) -> None:
+        """Is read later, if it is a function of the user's."""
+        while (inner := _within(value)) is not None:
+            if isinstance(value, types.FunctionType) and _is_users(value):
+                self._later(value)
+            value = inner
+        if isinstance(value, types.FunctionType) and _is_users(value):
+            self._later(value)
+
+    def _later(self, f: types.FunctionType) -> None:
+        if id(f) not in self._functions and len(self._functions) < _most_functions:
+            self._functions[id(f)] = f
+            self._pending.append(f)
+
+    def klass(self, kind: type) -> None:
+        """Its methods and the data among its attributes, and those of its bases; of a library's class the forward alone."""
+        for c in kind.__mro__:
+            if c is object or id(c) in self._classes:
+                continue
+            self._classes[id(c)] = c
+            own, path = vars(c), f"{c.__module__}.{c.__qualname__}"
+            if not _is_users(c):
+                for name in ("forward", "__call__", "_call_impl"):
+                    if issubclass(c, nn.Module) and name in own:
+                        self.places.keep(own, name, own[name], f"{path}.{name}")
+            elif len(own) <= _most_entries:
+                self.places.watched.size(own)
+                for name, value in list(own.items()):
+                    if not name.startswith("__") or name in _special:
+                        self.entry(own, name, value, f"{path}.{name}")
+
+    def entry(self, container, key, value, path: str, chain: tuple[str, ...] = ()) -> None:
+        """What stands at a place that code reads, and what the code asks it for."""
+        if (id(container), key) not in self._seen:
+            self._seen.add((id(container), key))
+            self._watch(container, key, value, path)
+        self._follow(value, path, chain)
+
+    def _watch(self, container, key, value, path: str, field: bool = False) -> None:
+        if self._is_thing(value):
+            self.places.keep(container, key, value, path, type(value), field=field)
+        elif isinstance(value, _whole) or callable(value) or _within(value):
+            self.places.keep(container, key, value, path, field=field)
+            self.asked |= {q for q in questions if q is value}
+        else:
+            self.places.add(container, key, value, path, field=field)
+
+    def _is_thing(self, value) -> bool:
+        return is_object(value) and (_is_users(type(value)) or is_data(value, deepest))
+
+    def _follow(self, value, path: str, chain: tuple[str, ...]) -> None:
+        if isinstance(value, types.ModuleType):
+            if chain and chain[0] in vars(value):
+                self.entry(vars(value), chain[0], vars(value)[chain[0]], f"{path}.{chain[0]}", chain[1:])
+        elif isinstance(value, type):
+            if _is_users(value):
+                self.klass(value)
+        elif self._is_thing(value):
+            own = vars(value)
+            if _is_users(type(value)):
+                self.klass(type(value))
+            for name in chain[:1] if chain and chain[0] in own else list(own):
+                self.entry(own, name, own[name], f"{path}.{name}", chain[1:])
+        else:
+            self.function(value)
+
+    def _read(self, f: types.FunctionType) -> None:
+        path = f"{f.__module__}.{f.__qualname__}"
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            self._watch(f, name, getattr(f, name), f"{path}.{name}", field=True)
+        cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=False))
+        for name, *chain in sorted(_chains(f.__code__)):
+            if name in cells:
+                self._cell(cells[name], f"{path}.{name}", tuple(chain))
+            elif name in f.__globals__:
+                self.entry(
+                    f.__globals__, name, f.__globals__[name], f"{f.__globals__['__name__']}.{name}", tuple(chain)
+                )
+
+    def _cell(self, cell, path: str, chain: tuple[str, ...]) -> None:
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not filled yet
+            return
+        if id(cell) not in self._seen:
+            self._seen.add(id(cell))
+            self._watch(cell, "cell_contents", value, path, field=True)
+        self._follow(value, path, chain)
+
+
+def _within(value):
+    """What a wrapper of a function holds."""
+    if isinstance(value, functools.partial):
+        return value.func
+    if isinstance(value, property):
+        return value.fget
+    if isinstance(value, (types.MethodType, staticmethod, classmethod)):
+        return value.__func__
+    return (
+        vars(value).get("__wrapped__")
+        if isinstance(value, (types.FunctionType, functools._lru_cache_wrapper))
+        else None
+    )
+
+
+class CodeReads(Reading):
+    """What a module's code finds outside of the module, as it is now. `tensors`: addresses of the graph's loose constants."""
+
+    def __init__(self, module: nn.Module, tensors: Sequence[torch.Tensor] = ()):
+        addresses = frozenset(t.data_ptr() for t in tensors) - {0}
+        self.asked: set = set()  # of `questions`, those that the code asks
+        super().__init__(lambda: self._found(module, addresses), "what forward reads changed:")
+
+    def _found(self, module: nn.Module, tensors: frozenset[int]) -> Places:
+        reader = _Reader(tensors)
+        for thing, own, _ in objects_of(module).values():
+            if isinstance(thing, nn.Module) or _is_users(type(thing)):
+                reader.klass(type(thing))
+            for value in list(own.values()):
+                reader.function(value)
+        reader.read()
+        self.asked = reader.asked
+        for question in reader.asked:
+            reader.places.watched.call(question, expected=questions[question])
+        return reader.places
+
+    def changed(self) -> str | None:
+        for question in self.asked:
+            if question() is not questions[question]:
+                return f"forward asks {question.__name__}(), which is {question()}; it was {questions[question]} when traced"
+        return super().changed()

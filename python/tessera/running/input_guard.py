@@ -1,0 +1,144 @@
+"""The arguments of a call: bound to the form that was traced, and held against what was traced."""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from tessera.running.extension import TensorType, input_alignment
+from tessera.running.guards import Miss
+from tessera.running.plain_tensors import is_plain, kind_of
+from tessera.running.same_value import same_value
+
+_plain = (type(None), bool, int, float, str)
+
+
+class InputGuard:
+    """The traced user inputs; `devices`: where each lies. `signature` binds keyword and positional spellings of a call to one
+    form."""
+
+    def __init__(
+        self,
+        names: list[str],
+        types: list[TensorType],
+        devices: list[torch.device],
+        aliased: frozenset[int],
+        signature: inspect.Signature | None,
+        example: tuple | None,
+    ):
+        self.names, self.types, self.aliased, self.signature = names, types, aliased, signature
+        self.count = len(types)
+        self.checks = [(t.shape, t.strides, t.dtype, d) for t, d in zip(types, devices, strict=True)]
+        self.spec, self.constants = None, None
+        # By (how many are positional, names of the others): places of tensors, and what the others were (`_remember`).
+        self._forms: dict[tuple, tuple[list[int], list[tuple[int, object]]]] = {}
+        self.simple = True  # a call with exactly `count` positional tensors, and defaults for the rest
+        if example is not None:
+            leaves, self.spec = pytree.tree_flatten(self._normal(*example))
+            self.constants = [None if isinstance(x, torch.Tensor) else (i, x) for i, x in enumerate(leaves)]
+            self.simple = (
+                len(example[0]) == self.count
+                and not example[1]
+                and all(isinstance(x, torch.Tensor) for x in example[0])
+            )
+
+    def _normal(self, args: tuple, kwargs: dict):
+        if self.signature is None:
+            return args, kwargs
+        bound = self.signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    def tensors(self, args: tuple, kwargs: dict) -> list | Miss:
+        """The tensors of a call in the order of the traced user inputs."""
+        if self.simple and not kwargs and len(args) == self.count:
+            return list(args)
+        form = self._forms.get((len(args), *kwargs))
+        if form is not None:
+            given = (*args, *kwargs.values())
+            if all(same_value(x, given[i]) for i, x in form[1]):
+                return [given[i] for i in form[0]]
+        found = self._bound(args, kwargs)
+        if type(found) is list:
+            self._remember(args, kwargs, found)
+        return found
+
+    def _remember(self, args: tuple, kwargs: dict, found: list) -> None:
+        """Calls of this form need no binding, where every argument is a tensor or a plain value."""
+        given = (*args, *kwargs.values())
+        tensors = [i for i, x in enumerate(given) if isinstance(x, torch.Tensor)]
+        others = [(i, x) for i, x in enumerate(given) if not isinstance(x, torch.Tensor)]
+        places = {id(given[i]): i for i in tensors}
+        if len(places) == len(found) == len(tensors) and all(type(x) in _plain for _, x in others):
+            self._forms[(len(args), *kwargs)] = [places[id(x)] for x in found], others
+
+    def _bound(self, args: tuple, kwargs: dict) -> list | Miss:
+        try:
+            leaves, spec = pytree.tree_flatten(self._normal(args, kwargs))
+        except TypeError as e:
+            return Miss("structure", f"the arguments do not fit forward(): {e}")
+        if self.spec is None:
+            found = [x for x in leaves if isinstance(x, torch.Tensor)]
+            if len(found) != self.count or any(x is not None and not isinstance(x, torch.Tensor) for x in leaves):
+                return Miss("structure", f"{self.count} tensors were traced; the call has {len(found)} and others")
+            return found
+        if spec != self.spec:
+            return Miss("structure", "the arguments are nested or named differently than traced")
+        found = []
+        for x, constant in zip(leaves, self.constants, strict=True):
+            if constant is None:
+                found.append(x)
+            elif not same_value(constant[1], x):
+                return Miss("structure", f"argument {constant[0]} was {constant[1]!r} when traced and is now {x!r}")
+        return found
+
+    def check(self, tensors: list) -> Miss | list[int] | None:
+        """None; a Miss; or the indices of inputs that are as traced, but for an address that kernels cannot read."""
+        unaligned = None
+        for i, (x, (shape, strides, dtype, device)) in enumerate(zip(tensors, self.checks)):
+            if type(x) is not torch.Tensor and type(x) is not nn.Parameter:
+                return self._strange(i, x)
+            if x.device != device:
+                return Miss("device", f"input `{self.names[i]}` is on {x.device}; traced on {device}")
+            if not is_plain(x):
+                return Miss("layout", f"input `{self.names[i]}` is {kind_of(x)}")
+            if x.shape != shape:
+                return Miss("shape", f"input `{self.names[i]}` has shape {list(x.shape)}; traced with {list(shape)}")
+            if x.dtype is not dtype:
+                return Miss("dtype", f"input `{self.names[i]}` is {x.dtype}; traced as {dtype}")
+            if x.stride() != strides:
+                return Miss(
+                    "layout", f"input `{self.names[i]}` has strides {list(x.stride())}; traced with {list(strides)}"
+                )
+            if x.data_ptr() % input_alignment:
+                if i in self.aliased:
+                    return Miss(
+                        "aliased address",
+                        f"input `{self.names[i]}` has an unaligned address, and forward writes to it or an output may "
+                        "share its memory",
+                    )
+                unaligned = [*(unaligned or ()), i]
+        return unaligned
+
+    def form(self, args: tuple, kwargs: dict) -> tuple[list[int], list[tuple[int, object]]] | None:
+        """Of calls of this form: places of the tensors, and what the others are; None where that is not known."""
+        if self.simple and not kwargs and len(args) == self.count:
+            return list(range(self.count)), []
+        return self._forms.get((len(args), *kwargs))
+
+    def _strange(self, i: int, x) -> Miss:
+        if isinstance(x, torch.Tensor):
+            return Miss("subclass", f"input `{self.names[i]}` is a {type(x).__name__}")
+        return Miss("structure", f"input `{self.names[i]}` is a {type(x).__name__}, not a tensor")
+
+    def check_symbolic(self, tensors: list) -> bool:
+        """The same while torch.compile or torch.export traces the call: their own guards hold it from there on."""
+        for x, (shape, strides, dtype, device) in zip(tensors, self.checks):
+            if not isinstance(x, torch.Tensor):
+                return False
+            if tuple(x.shape) != shape or x.dtype != dtype or x.device != device or x.stride() != strides:
+                return False
+        return True

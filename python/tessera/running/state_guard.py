@@ -1,0 +1,251 @@
+"""The module in a call: its parameters and buffers, submodules, flags, hooks and attributes, and torch's modes.
+
+`check` is the fast look at parameters and buffers; where it misses, `renew` looks closely: a changed value with the traced type
+is accepted, and `renew` says whether kept values are stale.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+from torch import nn
+
+from tessera.common.facts import facts_of
+from tessera.common.precision import matmul_rounds_to_tf32
+from tessera.common.transforms import as_parts
+from tessera.running.attributes import Attributes
+from tessera.running.code_reads import CodeReads
+from tessera.running.extension import TensorType
+from tessera.running.guards import Miss
+from tessera.running.hooks import HookGuard
+from tessera.running.names_of_state import NamesOfState
+from tessera.running.plain_tensors import is_plain, kind_of
+from tessera.running.surroundings import Surroundings
+from tessera.running.watched import Watched
+
+
+@dataclass
+class Slot:
+    """One parameter, buffer or constant that the plan reads."""
+
+    value: str  # its name in the graph
+    type: TensorType
+    device: torch.device
+    owner: dict | None  # the module's _parameters, _buffers or __dict__; None for a constant that only the trace holds
+    key: str
+    source: torch.Tensor  # the module's, as last checked
+    facts: dict
+    packed: bool  # a value that is kept from call to call is made from it
+    home: tuple[nn.Module | None, str] = (None, "")  # the module that holds it
+
+    def __post_init__(self):
+        self.of_parts, self.tensor = self.source.is_complex(), as_parts(self.source)
+
+    def take(self, source: torch.Tensor) -> None:
+        """Of the kind that it had (`StateGuard._fits`)."""
+        self.source, self.tensor = source, as_parts(source)
+
+
+def version_of(t: torch.Tensor) -> int:
+    """The in-place counter; -1 for inference tensors, which have none."""
+    return -1 if t.is_inference() else t._version
+
+
+def lie_of(t: torch.Tensor) -> tuple:
+    """Where it lies, and as what."""
+    return t.data_ptr(), t.dtype, t.size(), t.stride()
+
+
+_stateless = (
+    nn.Linear,
+    nn.LayerNorm,
+    nn.Embedding,
+    nn.GELU,
+    nn.ReLU,
+    nn.SiLU,
+    nn.Identity,
+    nn.Sequential,
+    nn.ModuleList,
+    nn.ModuleDict,
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.Sigmoid,
+    nn.Tanh,
+    nn.Softmax,
+)
+
+
+_training_of = operator.itemgetter("training")
+
+
+def _replaced(module: nn.Module) -> dict[str, object]:
+    """Methods of its class that it has others for."""
+    return {key: own for key, own in module.__dict__.items() if callable(getattr(type(module), key, None))}
+
+
+class StateGuard:
+    """`tf32`: whether kernels stand for fp32 products whose operands torch's flags round; None where that does not matter. `tied`:
+    names of parameters and buffers that were one tensor when traced. `surroundings`: as traced (surroundings.taken), if known."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        slots: list[Slot],
+        device: torch.device,
+        tf32: bool | None = None,
+        tied: list[list[str]] = (),
+        surroundings: dict[str, str] | None = None,
+    ):
+        self.slots, self.tf32 = slots, tf32
+        self.module = module
+        every = list(module.modules())
+        # What a call of the original would go through and kernels do not: which submodules there are, what their
+        # forward is, what hangs on it.
+        self.children = [m._modules for m in every if m._modules]
+        self.children_then = list(chain.from_iterable(map(dict.values, self.children)))
+        self.every, self.own = every, [m.__dict__ for m in every]
+        self.sizes = list(map(len, self.own))
+        self.replaced = list(map(_replaced, every))
+        self.hooks = HookGuard(module)
+        self.modules = [m for m in every if type(m) not in _stateless]
+        self.flagged = [m.__dict__ for m in self.modules]
+        self.flags = [m.training for m in self.modules]
+        loose = [s.source for s in slots if s.owner is None]
+        self.attributes, self.code = Attributes(module, loose), CodeReads(module, loose)
+        self.surroundings = Surroundings(device, surroundings)
+        self.held = [s for s in slots if s.owner is not None]
+        self.owners, self.keys = [s.owner for s in self.held], [s.key for s in self.held]
+        self.names = NamesOfState(module, {(id(s.owner), s.key) for s in self.held}, tied)
+        self.watched = [s for s in self.held if s.packed or s.facts]  # whose content matters, not only its place
+        self.stamp: tuple = ()
+        self.volatile = False  # a kept value is made from an inference tensor, whose changes cannot be seen
+        self.autocast, self.default_dtype = device.type, torch.get_default_dtype()
+
+    def check(self) -> bool:
+        """Whether nothing has changed since the last `renew`: identities, addresses, layouts, versions."""
+        if not self.stamp or self.volatile or not self.names.unchanged():
+            return False
+        tensors, lies, versions = self.stamp
+        now = map(dict.get, self.owners, self.keys)
+        if not all(map(operator.is_, now, tensors)) or list(map(lie_of, tensors)) != lies:
+            return False
+        return not self.watched or [version_of(s.source) for s in self.watched] == versions
+
+    def recording(self, tensors: list) -> bool:
+        """Whether gradients are recorded for an input or a parameter."""
+        return torch.is_grad_enabled() and any(t.requires_grad for t in (*tensors, *(s.source for s in self.held)))
+
+    def modes(self, tensors: list) -> Miss | None:
+        if self.recording(tensors):
+            return Miss(
+                "grad",
+                "gradients are recorded for an input or a parameter; kernels have no backward "
+                "(call it under torch.no_grad() or torch.inference_mode())",
+            )
+        if list(map(_training_of, self.flagged)) != self.flags:
+            m = next(m for m, flag in zip(self.modules, self.flags) if m.training is not flag)
+            return Miss("training", f"{type(m).__name__}.training is {m.training}; it was {not m.training} when traced")
+        if (miss := self.surroundings.changed() or self.precision() or self.structure()) is not None:
+            return miss
+        if (changed := self.attributes.changed()) is not None:
+            return Miss("attribute", changed)
+        return None if (changed := self.code.changed()) is None else Miss("code", changed)
+
+    def precision(self) -> Miss | None:
+        if self.tf32 is None or matmul_rounds_to_tf32() is self.tf32:
+            return None
+        return Miss(
+            "precision",
+            f"torch.backends.cuda.matmul.fp32_precision is {torch.backends.cuda.matmul.fp32_precision}; kernels were "
+            f"made for {'tf32' if self.tf32 else 'fp32 accuracy'}",
+        )
+
+    def structure(self) -> Miss | None:
+        """Hooks on submodules, another forward or another method, another submodule."""
+        if hooks := self.hooks.changed():
+            return Miss("hooks", hooks)
+        if (sizes := list(map(len, self.own))) != self.sizes:
+            if list(map(_replaced, self.every)) != self.replaced:
+                return Miss("structure", "the forward or another method of a submodule was replaced")
+            self.sizes = sizes
+        if list(chain.from_iterable(map(dict.values, self.children))) != self.children_then:
+            return Miss("structure", "a submodule was replaced, added or removed")
+        return None
+
+    def compiled_miss(self) -> bool:
+        """Of `modes`, what torch.compile can trace and guard."""
+        if torch.is_autocast_enabled(self.autocast) or torch.get_default_dtype() is not self.default_dtype:
+            return True
+        return self.hooks.differ() or any(m.training is not flag for m, flag in zip(self.modules, self.flags))
+
+    def places(self) -> Watched:
+        """All that has to stay as it is for `modes` to say nothing, for who has asked it, but for gradients."""
+        watched = Watched()
+        for part in (self.surroundings, self.hooks, self.attributes, self.code):
+            watched.add(part.watched)
+        for own, flag in zip(self.flagged, self.flags):
+            watched.item(own, "training", flag)
+        for children in self.children:
+            watched.size(children)
+            for name, child in children.items():
+                watched.item(children, name, child)
+        for own in self.own:
+            watched.size(own)
+        if self.tf32 is not None:
+            watched.call(matmul_rounds_to_tf32, expected=self.tf32)
+        return watched
+
+    def renew(self) -> Miss | tuple[bool, str]:
+        """Looks at every slot. A Miss, or (whether a kept value is stale, what changed). `check` holds again after
+        `commit`: until then other threads wait for the caller."""
+        stale, what = False, ""
+        for s in self.held:
+            t = s.owner.get(s.key)
+            miss = self._fits(s, t)
+            if miss:
+                return miss
+            if s.packed and (t is not s.source or (lie_of(t), version_of(t)) != self._before(s)):
+                stale, what = True, what or s.value
+            s.take(t)
+        if (changed := self.names.changed()) is not None:
+            return Miss("parameter", changed)
+        return stale, what
+
+    def _before(self, s: Slot) -> tuple:
+        if not self.stamp:
+            return ()
+        return self.stamp[1][self.held.index(s)], self.stamp[2][self.watched.index(s)]
+
+    def commit(self) -> None:
+        tensors = [s.source for s in self.held]
+        self.volatile = any(s.packed and s.source.is_inference() for s in self.held)
+        self.stamp = (tensors, list(map(lie_of, tensors)), [version_of(s.source) for s in self.watched])
+
+    def _fits(self, s: Slot, t) -> Miss | None:
+        if not isinstance(t, torch.Tensor):
+            return Miss("parameter", f"`{s.key}` is no tensor any more")
+        if type(t) not in (torch.Tensor, nn.Parameter):
+            return Miss("parameter", f"`{s.key}` is a {type(t).__name__}")
+        if not is_plain(t):
+            return Miss("parameter", f"`{s.key}` is {kind_of(t)}")
+        if t.is_complex() is not s.of_parts:
+            return Miss("parameter", f"`{s.key}` is {t.dtype}; traced as {'complex' if s.of_parts else 'real'} numbers")
+        t = as_parts(t)
+        if tuple(t.shape) != s.type.shape or t.dtype != s.type.dtype:
+            return Miss(
+                "parameter", f"`{s.key}` is {t.dtype} {list(t.shape)}; traced as {s.type.dtype} {list(s.type.shape)}"
+            )
+        if t.device != s.device:
+            return Miss("device", f"`{s.key}` is on {t.device}; traced on {s.device}")
+        if not s.type.matches_layout(t):
+            return Miss("parameter", f"`{s.key}` has strides {list(t.stride())}; traced with {list(s.type.strides)}")
+        if s.facts:
+            now = facts_of(t)
+            for name, wanted in s.facts.items():
+                if now.get(name) != wanted:
+                    return Miss("facts", f"the content of `{s.key}` changed: `{name}` = {wanted} no longer holds")
+        return None

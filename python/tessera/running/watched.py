@@ -1,0 +1,69 @@
+"""Places where a program finds something, and what was found there: entries of dictionaries and lists, fields of objects, lengths,
+members of sets, answers of functions.
+
+Nothing here is compared by value: in every call it is enough that the same objects stand there. Where another one does, who
+made the list of places looks closely, and makes it anew where the values are those that were.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+
+class Watched:
+    """Columns, as the extension reads them (guards.cpp)."""
+
+    def __init__(self):
+        self.items: tuple[list, list, list] = ([], [], [])  # containers, keys or indices, values
+        self.fields: tuple[list, list, list] = ([], [], [])  # objects, names, values
+        self.sizes: tuple[list, list] = ([], [])  # containers, lengths
+        self.sets: tuple[list, list] = ([], [])  # sets, members in their order
+        self.calls: tuple[list, list, list] = ([], [], [])  # functions, arguments, answers: numbers, names, objects
+
+    def item(self, container, key, value) -> None:
+        _append(self.items, container, key, value)
+
+    def field(self, thing, name: str, value) -> None:
+        _append(self.fields, thing, name, value)
+
+    def size(self, container) -> None:
+        _append(self.sizes, container, len(container))
+
+    def members(self, of: set) -> None:
+        _append(self.sets, of, list(of))
+
+    def call(self, function: Callable, *arguments, expected) -> None:
+        _append(self.calls, function, arguments, expected)
+
+    def add(self, other: Watched) -> None:
+        for name in _columns:
+            for mine, column in zip(getattr(self, name), getattr(other, name), strict=True):
+                mine += column
+
+    def unchanged(self) -> bool:
+        """Whether the same objects stand everywhere."""
+        containers, keys, values = self.items
+        things, names, found = self.fields
+        try:
+            return (
+                list(map(len, self.sizes[0])) == self.sizes[1]
+                and all(map(operator.is_, map(operator.getitem, containers, keys), values))
+                and all(map(operator.is_, map(getattr, things, names), found))
+                and all(all(map(operator.is_, s, then)) for s, then in zip(*self.sets))
+                and all(_same_answer(f(*a), then) for f, a, then in zip(*self.calls))
+            )
+        except (KeyError, IndexError, AttributeError):
+            return False
+
+
+_columns = ("items", "fields", "sizes", "sets", "calls")
+
+
+def _append(columns: tuple[list, ...], *row) -> None:
+    for column, x in zip(columns, row, strict=True):
+        column.append(x)
+
+
+def _same_answer(now, then) -> bool:
+    return now is then or (type(now) is type(then) and type(then) in (int, str) and now == then)
