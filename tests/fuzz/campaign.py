@@ -1,0 +1,96 @@
+"""A run over many programs: batches through one export, what fails alone again, the first of each kind made small and kept."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from generator import generate
+from program import Program
+from scripts import script
+from shrinking import shrunk
+from tally import Tally
+from tessera.common.errors import Error
+from trial import Failure, Together, staged
+
+BATCH = 12
+_SHRUNK_OF_A_KIND = 1
+
+
+@dataclass
+class Found:
+    program: Program
+    failure: Failure
+    seed: int
+
+
+@dataclass
+class Campaign:
+    first: int
+    count: int
+    minutes: float = 0.0
+    say: Callable[[str], None] = print
+    shrink_seconds: float = 45.0
+    trial: Callable[[Program], Failure | None] = staged
+    tally: Tally = field(default_factory=Tally)
+    found: list[Found] = field(default_factory=list)
+
+    def run(self) -> Tally:
+        end = time.monotonic() + 60 * self.minutes if self.minutes else float("inf")
+        for first in range(self.first, self.first + self.count, BATCH):
+            if time.monotonic() > end:
+                break
+            seeds = range(first, min(first + BATCH, self.first + self.count))
+            self.batch([(seed, generate(seed)) for seed in seeds])
+        return self.tally
+
+    def batch(self, programs: list[tuple[int, Program]]) -> None:
+        for _, p in programs:
+            self.tally.take(p)
+        suspects = self._together(programs)
+        for i, (seed, p) in enumerate(programs):
+            if i in suspects:
+                self._alone(seed, p)
+            else:
+                self.tally.right += 1
+
+    def _together(self, programs: list[tuple[int, Program]]) -> set[int]:
+        """The places of those that have to be tried alone. One that the tracer refuses is taken out by its name, or found by
+        halving."""
+        places, suspects = list(range(len(programs))), set()
+        while len(places) > 1:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    together = Together([programs[i][1] for i in places])
+                    self.tally.exact += sum(together.exact)
+                    return suspects | {places[i] for i in together.run()}
+            except Exception as e:  # noqa: BLE001 - the tracer, or the tool
+                named = {int(n) for n in re.findall(r"programs\.(\d+)\.", str(e))} if isinstance(e, Error) else set()
+                if named and max(named) < len(places):
+                    suspects |= {places[n] for n in named}
+                    places = [i for n, i in enumerate(places) if n not in named]
+                else:
+                    half = len(places) // 2
+                    return suspects.union(
+                        *({part[i] for i in self._together([programs[j] for j in part])} for part in (places[:half], places[half:]))
+                    )
+        return suspects | set(places)
+
+    def _alone(self, seed: int, p: Program) -> None:
+        failure = self.trial(p)
+        if failure is None:
+            self.tally.right += 1
+            return
+        self.tally.kinds[failure.kind] += 1
+        self.found.append(Found(p, failure, seed))
+        if self.tally.kinds[failure.kind] <= _SHRUNK_OF_A_KIND and self.shrink_seconds:
+            small = shrunk(p, failure, self.trial, self.shrink_seconds)
+            failure = self.trial(small) or failure
+            self.found[-1] = Found(small, failure, seed)
+            self.say(f"seed {seed}: {failure}\n{small.to_json()}\n{script(small, str(failure))}")
+        else:
+            self.say(f"seed {seed}: {failure.kind}")

@@ -1,0 +1,92 @@
+"""The fuzzer: random programs beside eager PyTorch.
+
+    python tests/fuzz/run.py --programs 20000 --seed 0             traced, rewritten, run op by op; no compiler
+    python tests/fuzz/run.py --programs 100 --kernels              with kernels placed on `host`
+    python tests/fuzz/run.py --seeds                               the programs that failed once (tests/fuzz/seeds/)
+    python tests/fuzz/run.py --script tests/fuzz/seeds/failed.jsonl:3      one of them as a script that runs by itself
+
+What fails is made small and printed as a script; `--keep FILE` appends it to a file of seeds. Exit code 1 where something is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+sys.path[:0] = [str(Path(__file__).resolve().parent)]
+
+import road  # noqa: E402
+from campaign import Campaign  # noqa: E402
+from program import Program  # noqa: E402
+from scripts import script  # noqa: E402
+from trial import staged  # noqa: E402
+
+SEEDS = Path(__file__).resolve().parent / "seeds"
+
+
+def kept(name: str = "failed.jsonl") -> list[dict]:
+    """Programs that failed once: {"why", "program"}."""
+    path = SEEDS / name
+    return [json.loads(line) for line in path.read_text().splitlines() if line] if path.exists() else []
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--programs", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--minutes", type=float, default=0.0)
+    parser.add_argument("--kernels", action="store_true")
+    parser.add_argument("--shrink", type=float, default=45.0, help="seconds a failure is made smaller for")
+    parser.add_argument("--keep", help="a file that failing programs are appended to")
+    parser.add_argument("--seeds", action="store_true")
+    parser.add_argument("--script", help="FILE:LINE of a kept program")
+    return parser.parse_args()
+
+
+def _again() -> int:
+    wrong = 0
+    for row in kept():
+        failure = staged(Program(**row["program"]))
+        if failure:
+            wrong += 1
+            print(f"{row['why']}\n{failure}\n")
+    print(f"{wrong} of {len(kept())} kept programs fail")
+    return wrong
+
+
+def main() -> int:
+    o = _options()
+    torch.set_num_threads(1)
+    if o.script:
+        path, _, line = o.script.rpartition(":")
+        row = json.loads(Path(path).read_text().splitlines()[int(line) - 1])
+        print(script(Program(**row["program"]), row["why"]))
+        return 0
+    if road.tool() is None:
+        raise SystemExit("graph_tool is not built: ninja -C build graph_tool")
+    if o.seeds:
+        return bool(_again())
+    begin = time.monotonic()
+    if o.kernels:
+        from placing import KernelCampaign as Kind
+    else:
+        Kind = Campaign
+    campaign = Kind(o.seed, o.programs, o.minutes, shrink_seconds=o.shrink)
+    tally = campaign.run()
+    if o.keep:
+        with open(o.keep, "a") as file:
+            for f in campaign.found:
+                row = {"why": f"seed {f.seed}: {f.failure.kind}", "program": json.loads(f.program.to_json())}
+                file.write(json.dumps(row) + "\n")
+    print(tally.text())
+    print(f"{time.monotonic() - begin:.0f} s")
+    return bool(campaign.found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
