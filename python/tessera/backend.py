@@ -11,17 +11,26 @@ each.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import inspect
+import json
 import operator
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from tessera import breaks
 from tessera.common.errors import Error, fail
-from tessera.running import leftover, modes
+from tessera.running import autocast, leftover, modes
+
+if TYPE_CHECKING:
+    from tessera.tracing.captured import HeldGraph
 
 SECONDS = 60.0  # of search for all graphs of a model
 SHARE = 1 / 2  # of what is left of them, for a graph behind which others come: no other share leaves a second one more
@@ -38,12 +47,38 @@ EAGER_WINS = 0.97  # of Inductor's time, in both measures
 
 
 @dataclass
-class _Model:
+class Known:
+    """What a search gave for a graph, which serves the same graph when Dynamo captures it again."""
+
+    runner: str
+    plan: dict
+    leftover: str
+    report: dict | None
+
+
+@dataclass
+class Model:
     """One torch.compile call: its budget, and what became of its graphs."""
 
     spent: float = 0.0
     checked: bool = False  # its options are right
     graphs: list[dict] = field(default_factory=list)
+    known: dict[str, Known] = field(default_factory=dict)
+    collected: list[Part] | None = None  # where graphs wait until all are captured (tessera.optimize in parts)
+
+
+@dataclass
+class Part:
+    """A captured graph, called with its flat inputs: op by op until it was searched."""
+
+    gm: torch.fx.GraphModule
+    held: HeldGraph
+    row: dict
+    wanted: autocast.States  # that the graph was captured under
+    run: Callable
+
+    def __call__(self, *flat):
+        return self.run(*flat)
 
 
 def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | None = None, mode: str | None = None):
@@ -54,30 +89,102 @@ def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | N
     settings = modes.settings_of(options.pop("mode", mode))
     model = _model_of_call()
     _check(options, model)
-    reason = _unfit(gm, example_inputs)
+    return take(gm, example_inputs, options, settings, model)
+
+
+def take(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, model: Model) -> Callable:
+    """A captured graph as what runs it. What is no kernels' goes to Inductor, with the reason in the model's rows."""
+    row = {"runner": "inductor", "reason": _unfit(gm, inputs), "composed": None, "report": None}
+    model.graphs.append(row)
     left = options["seconds"] - model.spent
-    if not reason and left < LEAST and model.spent > 0 < options["seconds"]:
-        reason = f"the {options['seconds']:.0f} s of search of this model are spent"
-    if reason:
-        return _by_inductor(gm, example_inputs, settings, model, reason)
+    none_left = left < LEAST and model.spent > 0 < options["seconds"]
+    if none_left and not model.known:
+        row["reason"] = row["reason"] or f"the {options['seconds']:.0f} s of search of this model are spent"
+    if row["reason"]:
+        return leftover.compile_inductor(gm, inputs, settings)
     share = share_of(gm) * max(0.0, left)  # now: compilers may change the graph
     begin = time.monotonic()
     try:
+        part = _held(gm, inputs, settings, row)
+        if model.collected is not None:
+            model.collected.append(part)
+            return part
         # The registry is asked for what a search of all the seconds gives, so that a second run asks for the same.
-        run = _optimized(gm, example_inputs, {**options, "spent": options["seconds"] - share}, settings, model)
+        search(part, {**options, "spent": options["seconds"] - share}, model, none_left)
+        run = part.run
     except Error as e:
-        if e.diagnostic["name"] in WRONG_OPTIONS:  # of the mode and the device together
-            raise
-        # Who is here needs no help to come here.
-        helps = [text for text in e.diagnostic["helps"] if 'backend="tessera"' not in text]
-        why = str(Error(e.diagnostic | {"helps": helps}))
-        warnings.warn(f"tessera: a graph goes to Inductor: {why}", stacklevel=2)
-        run = _by_inductor(gm, example_inputs, settings, model, why)
+        given_up(e, row)
+        run = leftover.compile_inductor(gm, inputs, settings)
     # What Inductor takes for the graph as it is plain torch.compile takes too; what tracing and checks take beside the search is
     # not the next graph's loss.
-    took = time.monotonic() - begin - _inductor_seconds(model.graphs[-1]["report"])
+    took = time.monotonic() - begin - _inductor_seconds(row["report"])
     model.spent += min(max(0.0, took), share)
     return run
+
+
+def _held(gm: torch.fx.GraphModule, inputs: list, settings: dict, row: dict) -> Part:
+    from tessera.tracing.captured import hold_graph
+
+    wanted = autocast.states()
+    with unset_fake_temporarily(), autocast.entered(()):
+        held = hold_graph(autocast.written_into(gm, wanted), inputs, settings)
+    return Part(gm, held, row, wanted, gm.forward)
+
+
+def search(part: Part, options: dict, model: Model, none_left: bool = False) -> None:
+    """Searches the graph, or takes what is known of the same one, and has the part run it. Raises tessera.Error."""
+    with unset_fake_temporarily(), autocast.entered(()):
+        run = _searched(part, options, model, none_left)
+    part.run = _with_autocast_off(run) if part.wanted else run
+
+
+def _searched(part: Part, options: dict, model: Model, none_left: bool) -> Callable:
+    from tessera import engine
+    from tessera.tracing.captured import FlatCall
+
+    held, row = part.held, part.row
+    key = hash_of(held.graph)
+    known = model.known.get(key)
+    if known is None and none_left:
+        row["reason"] = f"the {options['seconds']:.0f} s of search of this model are spent"
+        return held.inductor()
+    if known is None:
+        composed = engine.optimize_held(held, **options)
+        known = Known(composed.runner, composed.plan, composed._leftover, composed.report)
+        model.known[key] = known
+    elif known.runner == "kernels":
+        composed = held.compose(known.plan, known.leftover, report=known.report)
+    row["reason"] = (known.report or {}).get("settled", {}).get("why", "")
+    row["report"] = known.report
+    if known.runner != "kernels":
+        row["runner"] = "eager" if _eager_wins(known.report) else "inductor"
+        return held.module.gm.forward if row["runner"] == "eager" else held.inductor()
+    row["runner"], row["composed"] = "kernels", composed
+    return FlatCall(composed, held)
+
+
+def hash_of(graph: dict) -> str:
+    return hashlib.sha256(json.dumps(graph, sort_keys=True, default=repr).encode()).hexdigest()
+
+
+def _with_autocast_off(run: Callable) -> Callable:
+    """The graph holds the casts of the autocast that Dynamo guards."""
+
+    def call(*flat):
+        with autocast.entered(()):
+            return run(*flat)
+
+    return call
+
+
+def given_up(e: Error, row: dict) -> None:
+    """Says why Inductor runs the graph, as plain torch.compile would. Raises `e` where it is about the options."""
+    if e.diagnostic["name"] in WRONG_OPTIONS:  # of the mode and the device together
+        raise e
+    # Who is here needs no help to come here.
+    helps = [text for text in e.diagnostic["helps"] if 'backend="tessera"' not in text]
+    row["reason"] = str(Error(e.diagnostic | {"helps": helps}))
+    warnings.warn(f"tessera: a graph goes to Inductor: {row['reason']}", stacklevel=3)
 
 
 def share_of(gm: torch.fx.GraphModule) -> float:
@@ -95,14 +202,14 @@ def share_of(gm: torch.fx.GraphModule) -> float:
     return SHARE if writes else SHARE_OF_WHOLE
 
 
-def _check(options: dict, model: _Model) -> None:
+def _check(options: dict, model: Model) -> None:
     """Once a model, before anything is traced. What else keeps the engine from answering is said where the graph goes to Inductor."""
-    from tessera import api
+    from tessera import engine
 
     if model.checked:
         return
     try:
-        api.check_options(**options)
+        engine.check_options(**options)
     except Error as e:
         if e.diagnostic["name"] in WRONG_OPTIONS:
             raise
@@ -112,23 +219,36 @@ def _check(options: dict, model: _Model) -> None:
 def status(compiled) -> list[dict]:
     """What became of the graphs of a module, function or method that torch.compile(..., backend="tessera") made, in the order of their
     compilation: {"runner", "reason", "status", "report"}; `status` is that of the composed module where kernels run, `report`
-    (schema tessera.report/1) what the search found, None where there was none."""
+    (schema tessera.report/1) what the search found, None where there was none. Behind the graphs, with the runner `python`, what
+    was not captured and why."""
     context = _context_of(compiled)
     link = compiled if context is None else context.callback
+    rows = []
     for _ in range(8):  # torch's chain of wrappers ends at the one that stands for this call of torch.compile
         model = getattr(link, "__dict__", {}).get("_tessera_model")
         if model is not None:
-            return [
-                {
-                    "runner": g["runner"],
-                    "reason": g["reason"],
-                    "status": g["composed"] and g["composed"].status(),
-                    "report": g["report"],
-                }
-                for g in model.graphs
-            ]
+            rows = rows_of(model)
+            break
         link = getattr(link, "_torchdynamo_orig_backend", None)
-    return []
+    return rows + rows_of_python(compiled) if context is not None else rows
+
+
+def rows_of(model: Model) -> list[dict]:
+    return [
+        {
+            "runner": g["runner"],
+            "reason": g["reason"],
+            "status": g["composed"] and g["composed"].status(),
+            "report": g["report"],
+        }
+        for g in model.graphs
+    ]
+
+
+def rows_of_python(compiled) -> list[dict]:
+    original = getattr(compiled, "_orig_mod", None) or inspect.unwrap(compiled)
+    places = breaks.not_captured(original)
+    return [{"runner": "python", "reason": breaks.text_of(p), "status": None, "report": None} for p in places]
 
 
 def _context_of(compiled):
@@ -142,7 +262,7 @@ def _context_of(compiled):
     return None
 
 
-def _model_of_call() -> _Model:
+def _model_of_call() -> Model:
     """The torch.compile call that this graph belongs to: torch's wrapper of the backend is on the stack, one a call."""
     frame = sys._getframe(1)
     for _ in range(12):
@@ -151,13 +271,8 @@ def _model_of_call() -> _Model:
             break
         wrapper = frame.f_locals.get("self")
         if type(wrapper).__name__ == "_TorchCompileWrapper":
-            return wrapper.__dict__.setdefault("_tessera_model", _Model())
-    return _Model()  # called in another way: a budget of its own
-
-
-def _by_inductor(gm, inputs: list, settings: dict, model: _Model, reason: str):
-    model.graphs.append({"runner": "inductor", "reason": reason, "composed": None, "report": None})
-    return leftover.compile_inductor(gm, inputs, settings)
+            return wrapper.__dict__.setdefault("_tessera_model", Model())
+    return Model()  # called in another way: a budget of its own
 
 
 def _unfit(gm: torch.fx.GraphModule, inputs: list) -> str:
@@ -186,19 +301,3 @@ def _inductor_seconds(report: dict | None) -> float:
     """What Inductor took for the graph as it is."""
     ways = (report or {}).get("settled", {}).get("baseline", ())
     return sum(w["seconds"] for w in ways if w["runner"] == "inductor")
-
-
-def _optimized(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, model: _Model):
-    from tessera import api
-    from tessera.tracing.captured import FlatCall, hold_graph
-
-    with unset_fake_temporarily():
-        held = hold_graph(gm, inputs, settings)
-        composed = api.optimize_held(held, **options)
-        why = (composed.report or {}).get("settled", {}).get("why", "")
-        if composed.runner != "kernels":
-            runner = "eager" if _eager_wins(composed.report) else "inductor"
-            model.graphs.append({"runner": runner, "reason": why, "composed": None, "report": composed.report})
-            return gm.forward if runner == "eager" else held.inductor()
-    model.graphs.append({"runner": "kernels", "reason": why, "composed": composed, "report": composed.report})
-    return FlatCall(composed, held)

@@ -170,7 +170,7 @@ def test_backend_runs_kernels():
 
     # The stand-in finds weights by the names of an Mlp, a captured graph has its own: the plan is made here.
     from composing import plan_of_trace
-    from tessera import api
+    from tessera import engine
 
     def run_engine(tracer, options, progress):
         graph = copy.deepcopy(tracer.held.graph)
@@ -189,7 +189,7 @@ def test_backend_runs_kernels():
         return {"plan": plan, "report": {}}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(api, "run_engine", run_engine)
+        patch.setattr(engine, "run_engine", run_engine)
         m = Plain().eval()
         ref = copy.deepcopy(m)
         f = torch.compile(m, backend=spy)
@@ -289,7 +289,7 @@ def test_backend_refuses_options_it_does_not_know_before_anything_is_traced(trac
 
 
 def test_backend_spends_one_budget_a_model(inductor, monkeypatch):
-    from tessera import api
+    from tessera import engine
 
     asked, now = [], [0.0]
 
@@ -306,17 +306,18 @@ def test_backend_spends_one_budget_a_model(inductor, monkeypatch):
             torch._dynamo.graph_break()
             return torch.sigmoid(x)
 
-    monkeypatch.setattr(api, "run_engine", run_engine)
+    monkeypatch.setattr(engine, "run_engine", run_engine)
     monkeypatch.setattr(backend_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     f = torch.compile(Broken(), backend=backend_module.tessera, options={"seconds": 3.0})
     with torch.no_grad(), pytest.warns(UserWarning, match="nothing found"):
         f(torch.randn(2, 4))
     # Half of what is left for each, whatever a graph took beside its search; three quarters of a second are no search.
     assert asked == [(3.0, pytest.approx(1.5)), (3.0, pytest.approx(2.25))]
-    reasons = [g["reason"] for g in backend_module.status(f)]
-    assert len(reasons) == 3 and "are spent" in reasons[2]
+    rows = [(g["runner"], g["reason"]) for g in backend_module.status(f)]
+    assert [runner for runner, _ in rows] == ["inductor"] * 3 + ["python"] * 2 and "are spent" in rows[2][1]
+    assert all("test_api.py:" in reason and "graph break" in reason for _, reason in rows[3:])
     again = torch.compile(Broken(), backend=backend_module.tessera)
-    assert backend_module.status(again) == []
+    assert all(g["runner"] == "python" for g in backend_module.status(again))
 
 
 def test_backend_gives_a_graph_that_is_likely_the_only_one_more_of_the_seconds():

@@ -1,6 +1,6 @@
 import pytest
 import torch
-from tessera import api
+from tessera import api, engine
 from tessera.common.errors import Error, fail
 from tessera.judging.module_times import measure_module
 from tessera.tracing import held as holding
@@ -61,7 +61,7 @@ def test_the_search_begins_with_it(monkeypatch):
     def run_engine(*given):
         raise fail("TS0999", "test.none", "nothing is searched")
 
-    monkeypatch.setattr(api, "run_engine", run_engine)
+    monkeypatch.setattr(engine, "run_engine", run_engine)
     with pytest.warns(UserWarning, match="in training mode"), pytest.raises(Error, match="nothing is searched"):
         api.optimize(dropping(0.5).train(), X)
 

@@ -13,7 +13,7 @@ import tessera
 import torch
 from core import BINARY, ROOT
 from core import tessera as command
-from tessera import api
+from tessera import engine
 from tessera.common.errors import Error
 from tessera.tracer_process import Tracer
 from torch import nn
@@ -89,7 +89,7 @@ def wrong_attention(monkeypatch, where) -> None:
             self.checked = params["graph"], reply
             return reply
 
-    monkeypatch.setattr(api, "Tracer", Damaged)
+    monkeypatch.setattr(engine, "Tracer", Damaged)
 
 
 def test_a_wrong_rewrite_is_not_made(home, monkeypatch):
@@ -122,7 +122,7 @@ def test_a_wrong_compiler_of_the_rest_is_not_used(home, monkeypatch):
                 return {"ok": False, "reason": "miscompiled", "culprits": [culprit]}
             return super().verify_module(params)
 
-    monkeypatch.setattr(api, "Tracer", Miscompiled)
+    monkeypatch.setattr(engine, "Tracer", Miscompiled)
     module, x = Written().eval(), torch.randn(X)
     fast, said = optimized(module, x, leftover="inductor", only="synthesized", place_all=True)
     assert any("TS0507" in w and "miscompiled" in w for w in said), said
@@ -157,7 +157,7 @@ def test_without_the_compiler_the_way_is_chosen_anew(home, monkeypatch):
         times = {"call_ms": ms, "call_ci95": 0.0, "back_ms": ms, "back_ci95": 0.0, "peak_bytes": 0}
         return {"runner": runner, "plan": plan, "leftover": leftover, "seconds": 0.0, "reason": "", **times}
 
-    monkeypatch.setattr(api, "Tracer", Miscompiled)
+    monkeypatch.setattr(engine, "Tracer", Miscompiled)
     fast, said = optimized(Written().eval(), torch.randn(X), resizes=False)
     assert any("TS0507" in w for w in said), said
     assert len(asked) == 2 and "inductor" in asked[0][0], asked

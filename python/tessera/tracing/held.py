@@ -10,12 +10,15 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from tessera.common.errors import fail
+from tessera.common.errors import BY_GRAPHS, fail
 from tessera.common.precision import cast, readable
 from tessera.common.reference import tensor_arguments
 from tessera.running import leftover
 from tessera.running.compose import ComposedModule, composed_of
 from tessera.running.hooks import hooked
+from tessera.tracing.bounded import TRACE_SECONDS, OutOfTime, within
+from tessera.tracing.python_state import changes_of_calls, listed
+from tessera.tracing.torch_export import places_of_user
 from tessera.tracing.tracer import Traced, trace_module
 
 _kept_distinct = 16  # a tensor with at most so many values is a mask, a flag or a table of positions
@@ -64,11 +67,29 @@ class Held:
 
 
 def hold(
-    module: nn.Module, args: tuple, kwargs: dict, precision: str | None = None, path: str = "", name: str | None = None
+    module: nn.Module,
+    args: tuple,
+    kwargs: dict,
+    precision: str | None = None,
+    path: str = "",
+    name: str | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Held:
-    """Traces a module and keeps what evaluation needs. `precision` converts the module in place (tracer.trace_module)."""
+    """Traces a module and keeps what evaluation needs. `precision` converts the module in place (tracer.trace_module). What a first
+    call makes in Python is made first, and stays. `say` is told how it goes."""
     if precision is not None:
         args, kwargs = cast(module, tuple(args), dict(kwargs), precision)
+    changes = changes_of_calls(module, args, kwargs, lambda: redrawn(args, kwargs))
+    if changes.reasons:
+        raise fail(
+            "TS0202",
+            "graph.untraceable",
+            f"a call does more than compute tensors, and no graph holds that: {'; '.join(changes.reasons)}",
+            helps=["without it the module can be traced", BY_GRAPHS],
+            data={"changes": changes.reasons},
+        )
+    if changes.made:
+        say(f"the first call makes {listed(changes.made)}: made now, and kept")
     if where := hooked(module):
         raise fail(
             "TS0015",
@@ -78,11 +99,33 @@ def hold(
             helps=[
                 "remove them (handle.remove()) and optimize again",
                 "hooks that are registered afterwards are honoured: the original runs while there are any",
+                BY_GRAPHS,
             ],
         )
-    traced = trace_module(module, args, kwargs, precision, name)
+    traced = in_time(lambda: trace_module(module, args, kwargs, precision, name), say)
     describe_device(traced.graph)
     return Held(module, tuple(args), dict(kwargs), traced, path)
+
+
+def redrawn(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    return pytree.tree_map_only(torch.Tensor, lambda t: redraw(t, 1), (tuple(args), dict(kwargs)))
+
+
+def in_time(trace: Callable[[], Traced], say: Callable[[str], None]) -> Traced:
+    """Error: TS0202, with `out_of_time` among its data, where it takes more than a minute."""
+    try:
+        return within(TRACE_SECONDS, trace, lambda seconds: say(f"tracing for {seconds:.0f} s; Ctrl-C gives up"))
+    except OutOfTime as e:
+        raise fail(
+            "TS0202",
+            "graph.untraceable",
+            f"tracing was given up after {TRACE_SECONDS:.0f} s",
+            notes=[f"it was at {place}" for place in places_of_user(e)[-1:]],
+            helps=[
+                "a loop that runs some thousand ops is one graph of as many: optimize the module that one step calls"
+            ],
+            data={"out_of_time": True},
+        ) from None
 
 
 def describe_device(graph: dict) -> None:

@@ -1,0 +1,259 @@
+"""A module that cannot be traced whole, captured in parts: torch.compile finds the graphs in one call on the example inputs, each is
+searched like a module, and what lies between them stays Python. The seconds are shared by what the parts take in eager."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tessera import backend, breaks
+from tessera.common.errors import Error
+from tessera.engine import listener
+from tessera.running import autocast, leftover
+from tessera.running.compose import ComposedModule, _shared
+from tessera.running.feeds import Counts
+from tessera.running.guards import Events
+from tessera.tracing.held import copies
+from tessera.tracing.picture import Picture
+from tessera.tracing.python_state import random_numbers, silent
+from tessera.tracing.torch_export import module_fails
+
+MOST_OPS = 5000  # of a call: Inductor takes about 20 ms an op, minutes for more
+
+
+class ModuleInParts(ComposedModule):
+    """`original`, run by graphs that torch.compile captures and by Python between them; the interface is a composed module's. `why`: why
+    it is not one graph. `options`: of the backend. `runner`: `parts`, or `eager` and `inductor` for PyTorch's own way. `known`: what
+    was found for graphs before (backend.Known). `counts`: whether forward counts in integers, by which Dynamo would make a graph
+    for each number."""
+
+    def __init__(
+        self,
+        original: nn.Module,
+        why: Error,
+        options: dict,
+        *,
+        runner: str = "parts",
+        known: dict | None = None,
+        counts: bool = False,
+        report: dict | None = None,
+    ):
+        nn.Module.__init__(self)
+        self.__dict__["original"] = original  # not a submodule: state_dict names stay
+        for name in _shared:
+            self.__dict__[name] = original.__dict__[name]
+        self.__dict__["training"] = original.training
+        self.runner, self.report, self.why, self.given = runner, report, why, dict(options)
+        self.model, self.counting = backend.Model(checked=True, known=known if known is not None else {}), counts
+        self._counts, self._events, self._served = Counts(), Events(None), 0
+        self.__dict__["_run"] = self._runs(runner)
+        self.__dict__["_own"] = frozenset(self.__dict__)
+
+    def _runs(self, runner: str) -> Callable:
+        settings = self.given.get("settings", {})
+        if runner != "parts":
+            whole = leftover.whole(runner, self.original, settings)
+        else:
+            options = {k: v for k, v in self.given.items() if k != "settings"}
+
+            def capture(gm, inputs):
+                return backend.take(gm, inputs, options, settings, self.model)
+
+            whole = torch.compile(self.original, backend=capture)
+        return whole.forward if isinstance(whole, torch._dynamo.OptimizedModule) else whole
+
+    def forward(self, *args, **kwargs):
+        if torch.compiler.is_compiling():
+            return self.original(*args, **kwargs)
+        self._counts.calls += 1
+        before = self._kernel_calls()
+        with self._numbers():
+            result = self._run(*args, **kwargs)
+        self._served += self._kernel_calls() > before
+        return result
+
+    def _numbers(self):
+        if not self.counting:
+            return contextlib.nullcontext()
+        return torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True)
+
+    def _kernel_calls(self) -> int:
+        return sum(g["composed"]._counts.calls for g in self.model.graphs if g["composed"])
+
+    def __deepcopy__(self, memo):
+        return self._again(copy.deepcopy(self.original, memo))
+
+    def _again(self, original: nn.Module, **changes) -> ComposedModule:
+        return _restored(original, self.why, self.given, self._kept() | changes)
+
+    def _kept(self) -> dict:
+        return {"runner": self.runner, "known": self.model.known, "counts": self.counting, "report": self.report}
+
+    def __reduce__(self):
+        return _restored, (self.original, self.why, self.given, self._kept())
+
+    def extra_repr(self) -> str:
+        if self.runner != "parts":
+            return f"run by PyTorch ({self.runner})"
+        return (
+            f"{sum(g['runner'] == 'kernels' for g in self.model.graphs)} of {len(self.model.graphs)} graphs by kernels"
+        )
+
+    def status(self) -> dict:
+        """`graphs`: what became of each, as tessera.status says of a compiled module; `not_captured`: file, line and reason of what
+        stays Python; `served`: calls in which a kernel ran."""
+        graphs = backend.rows_of(self.model)
+        patterns = [p | {"graph": i} for i, g in enumerate(graphs) for p in (g["status"] or {}).get("patterns", ())]
+        return {
+            "schema": "tessera.status/1",
+            "runner": self.runner,
+            "reason": self.why.diagnostic["message"],
+            "active": [f"{p['graph']}:{p['id']}" for p in patterns if p["active"]],
+            "patterns": patterns,
+            "calls": self._counts.calls,
+            "served": self._served if self.runner == "parts" else self._counts.calls,
+            "fallbacks": [f for g in graphs for f in (g["status"] or {}).get("fallbacks", ())],
+            "lost": [x for g in graphs for x in (g["status"] or {}).get("lost", ())],
+            "graphs": graphs,
+            "not_captured": breaks.not_captured(self.original) if self.runner == "parts" else [],
+            "strict": False,
+        }
+
+
+def _restored(original: nn.Module, why: Error, options: dict, kept: dict) -> ModuleInParts:
+    return ModuleInParts(original, why, options, **kept)
+
+
+def optimize_in_parts(
+    module: nn.Module, args: tuple, kwargs: dict, why: Error, options: dict, progress
+) -> ModuleInParts:
+    """`options`: of the backend, with Inductor's as `settings`; `why`: why the module is not one graph."""
+    say = listener(progress)
+
+    def tell(text: str) -> None:
+        say("progress", {"stage": "parts", "message": text})
+
+    tell(f"the module is captured in parts: {why.diagnostic['message']}")
+    options = {**options, "seconds": options.get("seconds") or backend.SECONDS, "progress": progress}
+    made = ModuleInParts(module, why, options, counts=bool((why.diagnostic.get("data") or {}).get("changes")))
+    made.model.collected = []
+    begin = time.monotonic()
+    try:
+        with _undone(module):
+            given = copies(args, kwargs)
+            made(*given[0], **given[1])
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as e:  # noqa: BLE001 - torch.compile cannot take it either
+        _run_by_itself(module, args, kwargs, why)
+        tell(f"torch.compile does not take it: {e}")
+        return ModuleInParts(module, why, options, runner="eager")
+    collected, made.model.collected = made.model.collected, None
+    _search(collected, made.model, options, tell)
+    made._counts, made._served = Counts(), 0
+    made.report = _report(made, time.monotonic() - begin)
+    return made
+
+
+def by_torch(module: nn.Module, args: tuple, kwargs: dict, why: Error, settings: dict, progress) -> ModuleInParts:
+    """PyTorch's own plan, where tracing was given up: torch.compile's in the first call, or eager where that would take minutes."""
+    ops = _Ops()
+    with _undone(module), ops:
+        given = copies(args, kwargs)
+        module(*given[0], **given[1])
+    runner = "eager" if ops.count > MOST_OPS else "inductor"
+    say = listener(progress)
+    say(
+        "progress",
+        {"stage": "trace", "message": f"{why.diagnostic['message']}; a call has {ops.count} ops: {runner} runs it"},
+    )
+    return ModuleInParts(module, why, {"settings": settings}, runner=runner)
+
+
+def _run_by_itself(module: nn.Module, args: tuple, kwargs: dict, why: Error) -> None:
+    """Raises what is wrong where the module itself fails."""
+    try:
+        with _undone(module):
+            given = copies(args, kwargs)
+            module(*given[0], **given[1])
+    except Exception as e:
+        raise module_fails(e) if why.diagnostic["code"] != "TS0014" else why from e
+
+
+class _Ops(TorchDispatchMode):
+    """Counts the ops of a call."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.count += 1
+        return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def _undone(module: nn.Module):
+    """A call that nobody made: what it changes is put back, and nobody hears of it."""
+    before = Picture(module)
+    try:
+        with random_numbers(), silent(), torch.no_grad(), torch.random.fork_rng():
+            yield
+    finally:
+        before.restore()
+
+
+def _search(parts: list[backend.Part], model: backend.Model, options: dict, tell: Callable[[str], None]) -> None:
+    """The longest first: what a search leaves of its seconds is the others'."""
+    times = {id(p): _seconds_of(p) for p in parts}
+    parts = sorted(parts, key=lambda p: -times[id(p)])
+    seconds = options["seconds"]
+    for i, part in enumerate(parts):
+        rest = sum(times[id(p)] for p in parts[i:])
+        share = (seconds - model.spent) * times[id(part)] / rest if rest else 0.0
+        tell(f"graph {i + 1} of {len(parts)}, {share:.0f} s of search")
+        begin = time.monotonic()
+        try:
+            backend.search(part, {**_engine_options(options), "spent": seconds - share}, model, share < backend.LEAST)
+        except Error as e:
+            backend.given_up(e, part.row)
+            part.run = part.held.inductor()
+        model.spent += min(time.monotonic() - begin, share)
+
+
+def _engine_options(options: dict) -> dict:
+    return {k: v for k, v in options.items() if k != "settings"}
+
+
+def _seconds_of(part: backend.Part) -> float:
+    """Of a call in eager, the second one."""
+    held = part.held
+    for _ in range(2):
+        args, kwargs = copies(held.args, held.kwargs)
+        _synchronize(held.device)
+        begin = time.perf_counter()
+        with torch.no_grad(), autocast.entered(()):
+            held.module(*args, **kwargs)
+        _synchronize(held.device)
+    return time.perf_counter() - begin
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _report(made: ModuleInParts, seconds: float) -> dict:
+    graphs = made.model.graphs
+    return {
+        "schema": "tessera.parts/1",
+        "runner": made.runner,
+        "why": made.why.diagnostic,
+        "seconds": seconds,
+        "graphs": [{"runner": g["runner"], "reason": g["reason"], "report": g["report"]} for g in graphs],
+        "not_captured": breaks.not_captured(made.original),
+    }

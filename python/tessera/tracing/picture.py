@@ -1,0 +1,362 @@
+"""What a module holds in Python, as it is now: attributes of its modules and of the objects in them, lists, dictionaries, names of
+classes, globals and closures that forward reads. A picture says later what has changed, and puts it back."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import numbers
+import random
+import sys
+import types
+from collections import deque
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+
+_atoms = (str, bytes, type(None), range, slice, torch.dtype, torch.device, torch.Size, numbers.Number)
+_entered = (
+    "builtins",
+    "collections",
+    "types",
+    "functools",
+    "random",
+    "dataclasses",
+    "itertools",
+)  # of the standard library
+_many = 100_000  # elements: of what has more, the number alone is looked at
+_large = 1 << 20  # bytes of an array of NumPy, likewise
+
+
+@dataclass
+class _Holder:
+    """Something that holds values by name or place: `names` of them, in the order that it has them."""
+
+    value: object
+    path: str
+    held: dict  # as it was
+    kind: type  # of the value, which a lazy module changes
+    keys: tuple[str, ...] | None = None  # the names that are looked at, of a class or of globals
+
+    @property
+    def identity(self) -> tuple:
+        return id(self.value), self.keys
+
+    def now(self) -> dict:
+        return _held_by(self.value, self.keys)
+
+    def restore(self) -> None:
+        value = self.value
+        if type(value) is not self.kind:
+            value.__class__ = self.kind
+        if not _same_items(self.held, self.now()):
+            _put_back(value, self.held, self.keys)
+
+
+@dataclass
+class Picture:
+    """Of a module, and of what its forward reads besides. `also`: other roots by their names."""
+
+    module: nn.Module
+    also: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self._holders: dict[tuple, _Holder] = {}
+        self._tensors: dict[int, tuple[torch.Tensor, str, int, torch.Tensor | None]] = {}
+        self._states: list[tuple[object, str, object]] = []  # generators of random numbers, iterators, arrays
+        self._followed = {id(t) for t in _followed_by_export(self.module)}
+        self._ignored = _recomputed(self.module)
+        pending: list[tuple[object, str]] = [(self.module, ""), *((v, name) for name, v in self.also.items())]
+        for holder in _surroundings(self.module):
+            self._holders[holder.identity] = holder
+            pending += [(v, f"{holder.path}.{k}") for k, v in holder.held.items()]
+        while pending:
+            self._look(*pending.pop(), pending)
+
+    def _look(self, value, path: str, pending: list) -> None:
+        if isinstance(value, torch.Tensor):
+            if id(value) not in self._tensors and not isinstance(value, nn.parameter.UninitializedTensorMixin):
+                self._tensors[id(value)] = value, path, _version(value), self._copy(value)
+        elif (state := _state_of(value)) is not None:
+            self._states.append((value, path, state))
+        elif (id(value), None) not in self._holders and _holds(value):
+            held = _held_by(value)
+            self._holders[id(value), None] = _Holder(value, path, held, type(value))
+            pending += [(v, _joined(path, k)) for k, v in held.items()]
+
+    def _copy(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        """Of what a call may write to: not of parameters, which are large, and which calls do not write to."""
+        if isinstance(tensor, nn.Parameter) or tensor.is_meta:
+            return None
+        try:
+            return tensor.detach().clone()
+        except torch.OutOfMemoryError:
+            return tensor.detach().cpu()
+
+    def changed(self) -> list[str]:
+        """The names of what is another value now, or holds other values; "" for none. In-place writes to parameters, buffers and
+        tensor attributes are not among them: torch.export follows those."""
+        names = []
+        for holder in self._holders.values():
+            if type(holder.value) is not holder.kind:
+                names.append(holder.path or type(holder.value).__name__)
+            now = holder.now()
+            for key in dict.fromkeys([*holder.held, *now]):
+                if (holder.path, key) in self._ignored:
+                    continue
+                if key not in now or key not in holder.held or not _same(holder.held[key], now[key]):
+                    names.append(_joined(holder.path, key))
+        names += [path for value, path, state in self._states if repr(state) != repr(_state_of(value))]
+        names += [path for t, path, v, _ in self._tensors.values() if _version(t) != v and id(t) not in self._followed]
+        return list(dict.fromkeys(names))
+
+    @torch.no_grad()
+    def restore(self, python: bool = True) -> None:
+        """All as it was; without `python` the content of tensors alone."""
+        for tensor, _, version, copy in self._tensors.values():
+            if copy is not None and (_version(tensor) != version or tensor.is_inference()):
+                tensor.copy_(copy)
+        if not python:
+            return
+        for holder in self._holders.values():
+            holder.restore()
+        for value, _, state in self._states:
+            _set_state(value, state)
+
+    def written(self, names: Container[str]) -> list[str]:
+        """Those of these tensors that were written to."""
+        return [path for t, path, v, _ in self._tensors.values() if path in names and _version(t) != v]
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return {path: t for t, path, _, _ in self._tensors.values()}
+
+
+# --- what holds values, and how ---------------------------------------------------------------------------------------
+
+
+def _holds(value) -> bool:
+    if isinstance(value, (list, dict, set, deque)):
+        return len(value) <= _many
+    if isinstance(value, (tuple, types.FunctionType, types.MethodType, functools.partial)):
+        return True
+    if isinstance(
+        value, (*_atoms, frozenset, type, types.ModuleType, types.BuiltinFunctionType, torch._ops.OpOverload)
+    ):
+        return False
+    home = type(value).__module__.partition(".")[0]
+    if home in sys.stdlib_module_names:
+        return home in _entered
+    if home in ("torch", "numpy"):
+        return isinstance(value, nn.Module)
+    return True
+
+
+def _held_by(value, keys: tuple[str, ...] | None = None) -> dict:
+    if keys is not None:
+        own = value if isinstance(value, dict) else vars(value)
+        return {k: own[k] for k in keys if k in own}
+    held: dict = {}
+    if isinstance(value, types.MethodType):
+        return {"__self__": value.__self__}
+    if isinstance(value, functools.partial):
+        return {"func": value.func, "args": value.args, "keywords": value.keywords}
+    if isinstance(value, types.FunctionType):
+        names = zip(value.__code__.co_freevars, value.__closure__ or ())
+        return {name: cell.cell_contents for name, cell in names if _is_full(cell)}
+    if isinstance(value, dict):
+        held.update({("item", k): v for k, v in value.items()})
+    elif isinstance(value, (list, tuple, deque)):
+        held.update({("item", i): v for i, v in enumerate(value)})
+    elif isinstance(value, set):
+        held[("item", "")] = frozenset(value)
+    if type(getattr(value, "__dict__", None)) is dict:
+        held.update(vars(value))
+    for name in _slots(type(value)):
+        if hasattr(value, name):
+            held[name] = getattr(value, name)
+    return held
+
+
+def _put_back(value, held: dict, keys: tuple[str, ...] | None) -> None:
+    if keys is not None:
+        if isinstance(value, dict):
+            value.update(held)
+        else:
+            for k, v in held.items():
+                setattr(value, k, v)
+        return
+    if isinstance(value, types.FunctionType):
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
+            if name in held:
+                cell.cell_contents = held[name]
+        return
+    items = {k[1]: v for k, v in held.items() if type(k) is tuple}
+    rest = {k: v for k, v in held.items() if type(k) is not tuple}
+    if isinstance(value, dict):
+        dict.clear(value)
+        value.update(items)
+    elif isinstance(value, (list, deque)):
+        value.clear()
+        value.extend(items.values())
+    elif isinstance(value, set):
+        value.clear()
+        value.update(items[""])
+    if type(getattr(value, "__dict__", None)) is dict:
+        own, slots = vars(value), _slots(type(value))
+        own.clear()
+        own.update({k: v for k, v in rest.items() if k not in slots})
+    for name in _slots(type(value)):
+        if name in rest:
+            object.__setattr__(value, name, rest[name])
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    found = []
+    for c in kind.__mro__:
+        given = c.__dict__.get("__slots__", ())
+        found += [given] if isinstance(given, str) else list(given)
+    return tuple(n for n in found if n not in ("__dict__", "__weakref__"))
+
+
+def _is_full(cell) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def _surroundings(module: nn.Module) -> Iterator[_Holder]:
+    """Attributes of the classes of modules, globals that their methods read, and what those methods enclose."""
+    seen: set[int] = set()
+    for cls in dict.fromkeys(c for m in module.modules() for c in type(m).__mro__):
+        if cls.__module__.partition(".")[0] in ("torch", "builtins"):
+            continue
+        data = tuple(k for k, v in vars(cls).items() if not k.startswith("__") and _is_data(v))
+        yield _Holder(cls, cls.__name__, _held_by(cls, data), type(cls), data)
+        for f in vars(cls).values():
+            if isinstance(f, types.FunctionType):
+                yield from _of_function(f, seen)
+
+
+def _of_function(f: types.FunctionType, seen: set[int]) -> Iterator[_Holder]:
+    if id(f) in seen:
+        return
+    seen.add(id(f))
+    if f.__closure__:
+        yield _Holder(f, f.__qualname__, _held_by(f), type(f))
+    names = tuple(n for n in _names(f.__code__) if n in f.__globals__)
+    data = tuple(n for n in names if _is_data(f.__globals__[n]))
+    if data:
+        space = f.__globals__
+        yield _Holder(space, f.__module__, _held_by(space, data), dict, data)
+    for n in names:
+        g = f.__globals__[n]
+        if isinstance(g, types.FunctionType) and g.__module__ == f.__module__:
+            yield from _of_function(g, seen)
+
+
+def _names(code: types.CodeType) -> set[str]:
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return set(code.co_names).union(*map(_names, inner)) if inner else set(code.co_names)
+
+
+def _is_data(value) -> bool:
+    if isinstance(value, (types.FunctionType, type, property, classmethod, staticmethod, types.ModuleType)):
+        return False
+    return isinstance(value, (*_atoms, torch.Tensor)) or _state_of(value) is not None or _holds(value)
+
+
+def _followed_by_export(module: nn.Module) -> Iterator[torch.Tensor]:
+    """Tensors whose content torch.export lets forward change."""
+    yield from module.parameters()
+    yield from module.buffers()
+    for m in module.modules():
+        yield from (v for v in vars(m).values() if isinstance(v, torch.Tensor))
+
+
+def _recomputed(module: nn.Module) -> set[tuple[str, str]]:
+    """Attributes that hooks of torch.nn.utils compute before each call, as of weight norm."""
+    return {
+        (path, hook.name)
+        for path, m in module.named_modules()
+        for hook in m._forward_pre_hooks.values()
+        if type(hook).__module__.startswith("torch.nn.utils.") and hasattr(hook, "name")
+    }
+
+
+# --- one value and another --------------------------------------------------------------------------------------------
+
+
+def _state_of(value):
+    """Of what changes by being used and holds no values by name: generators of random numbers, arrays, iterators. None for
+    anything else."""
+    numpy = sys.modules.get("numpy")
+    if isinstance(value, torch.Generator):
+        return value.get_state().tolist()
+    if numpy and isinstance(value, numpy.ndarray):
+        return value.tobytes() if value.nbytes <= _large else value.shape
+    if numpy and isinstance(value, numpy.random.Generator):
+        return value.bit_generator.state
+    if numpy and isinstance(value, numpy.random.RandomState):
+        return value.get_state(legacy=False)
+    if isinstance(value, random.Random):
+        return value.getstate()
+    if isinstance(value, itertools.count):
+        return repr(value)
+    if type(value).__module__ == "builtins" and hasattr(type(value), "__length_hint__"):
+        return value.__length_hint__()
+    return None
+
+
+def _set_state(value, state) -> None:
+    """Iterators stay where they are."""
+    numpy = sys.modules.get("numpy")
+    if isinstance(value, torch.Generator):
+        value.set_state(torch.tensor(state, dtype=torch.uint8))
+    elif numpy and isinstance(value, numpy.ndarray) and isinstance(state, bytes) and value.flags.writeable:
+        value[...] = numpy.frombuffer(state, value.dtype).reshape(value.shape)
+    elif numpy and isinstance(value, numpy.random.Generator):
+        value.bit_generator.state = state
+    elif numpy and isinstance(value, numpy.random.RandomState):
+        value.set_state(state)
+    elif isinstance(value, random.Random):
+        value.setstate(state)
+
+
+def _same(then, now, depth: int = 4) -> bool:
+    """Whether one stands for the other: the same object, or the same data. What an object holds is compared by itself."""
+    if now is then:
+        return True
+    if type(now) is not type(then) or isinstance(then, torch.Tensor) or depth == 0:
+        return False
+    if isinstance(then, _atoms):
+        return bool(now == then or (now != now and then != then))  # NaN
+    if isinstance(then, types.MethodType):
+        return now.__self__ is then.__self__ and now.__func__ is then.__func__
+    if type(then) in (list, tuple, dict, set, frozenset, deque) and len(then) == len(now):
+        if type(then) in (set, frozenset):
+            return then == now
+        a, b = _held_by(then), _held_by(now)
+        return a.keys() == b.keys() and all(_same(v, b[k], depth - 1) for k, v in a.items())
+    return False
+
+
+def _same_items(then: dict, now: dict) -> bool:
+    return list(then) == list(now) and all(v is now[k] for k, v in then.items())
+
+
+def _version(t: torch.Tensor) -> int:
+    return -1 if t.is_inference() else t._version
+
+
+def _joined(path: str, key) -> str:
+    if isinstance(key, tuple):
+        key = key[1]
+        inside = path.rpartition(".")
+        if inside[2] in ("_parameters", "_buffers", "_modules"):
+            return f"{inside[0]}.{key}".lstrip(".")
+        return f"{path}[{key!r}]"
+    return f"{path}.{key}".lstrip(".")

@@ -1,0 +1,161 @@
+"""What calls of a module do in Python beside computing tensors, found by calling it: before it is traced, for a trace holds tensors
+alone. What is made once and then stays is kept as a call leaves it; what each call changes cannot be traced as one graph."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import nn
+from torch.utils import _pytree as pytree
+
+from tessera.tracing.picture import Picture
+from tessera.tracing.torch_export import module_fails
+
+MOST_NAMED = 4
+
+
+@dataclass
+class Changes:
+    """`made`: attributes that the first call made, and that stay. `reasons`: what each call does anew."""
+
+    made: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+
+def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callable[[], tuple]) -> Changes:
+    """Calls the module once where it changes nothing, else up to four times. It is left as it was, but for what the first call
+    makes and later ones leave alone. `other`: gives arguments with other values. Error: TS0007 where the module itself fails."""
+    lazy = [name for name, p in module.named_parameters() if isinstance(p, nn.parameter.UninitializedTensorMixin)]
+    if lazy:
+        _materialize(module, args, kwargs)
+    before = Picture(module)
+    first = _called(module, args, kwargs)
+    changed = before.changed()
+    if not changed or first.reasons:
+        before.restore()
+        return Changes(lazy, [*first.reasons, *_assigned(changed)] if first.reasons else [])
+    after = Picture(module)
+    made = {name: t for name, t in after.tensors().items() if before.tensors().get(name) is not t}
+    second = _called(module, args, kwargs)
+    # What export follows in place too: the first call of the user's is to begin with it as it is made.
+    again = [*after.changed(), *after.written(made)]
+    if again or second.reasons:
+        before.restore()
+        return Changes(reasons=[*second.reasons, *_assigned(list(dict.fromkeys(again)))])
+    if from_inputs := _differing(module, before, made, other):
+        before.restore()
+        return Changes(reasons=[f"{listed(from_inputs)}: the first call makes it of the values of its inputs"])
+    after.restore()
+    before.restore(python=False)
+    return Changes([*lazy, *changed])
+
+
+def _materialize(module: nn.Module, args: tuple, kwargs: dict) -> None:
+    """Lazy modules make their parameters in a call; statistics are to stay as they are made."""
+    modes = [(m, m.training) for m in module.modules()]
+    module.eval()
+    _called(module, args, kwargs)
+    for m, training in modes:
+        m.training = training
+
+
+def _differing(
+    module: nn.Module, before: Picture, made: dict[str, torch.Tensor], other: Callable[[], tuple]
+) -> list[str]:
+    """Names of the tensors that a first call with other arguments makes with other content."""
+    if not made:
+        return []
+    then = {name: t.detach().clone() for name, t in made.items()}
+    before.restore()
+    with contextlib.suppress(Exception):  # values that fit together may not when they are drawn anew
+        _called(module, *other())
+    now = Picture(module).tensors()
+    return [name for name, t in then.items() if name in now and not _equal(t, now[name])]
+
+
+def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype or a.device != b.device:
+        return False
+    return a.layout != torch.strided or bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+@dataclass
+class _Call:
+    reasons: list[str]
+
+
+def _called(module: nn.Module, args: tuple, kwargs: dict) -> _Call:
+    """A call on copies of the tensors, whose numbers are drawn alike each time, and what it did besides."""
+    copied: dict[int, torch.Tensor] = {}  # one tensor given twice is one copy
+
+    def copy(t: torch.Tensor) -> torch.Tensor:
+        return copied.setdefault(id(t), t.detach().clone())
+
+    given = pytree.tree_map_only(torch.Tensor, copy, (tuple(args), dict(kwargs)))
+    leaves, form = pytree.tree_flatten(given)
+    objects = Picture(_Nothing(), {"arguments": [x for x in leaves if not isinstance(x, torch.Tensor)]})
+    with random_numbers() as drawn, silent() as heard, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the trace says them
+        try:
+            with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()):
+                torch.manual_seed(0)
+                module(*given[0], **given[1])
+        except Exception as e:
+            raise module_fails(e) from e
+    call = _Call(list(drawn))
+    if heard.getvalue():
+        call.reasons.append(f"it prints ({heard.getvalue().strip()[:40]!r})")
+    now, form_now = pytree.tree_flatten(given)
+    if objects.changed() or form_now != form or any(a is not b for a, b in zip(now, leaves)):
+        call.reasons.append("it changes an argument that is no tensor")
+    objects.restore()
+    return call
+
+
+class _Nothing(nn.Module):
+    """Of which nothing is looked at but its arguments."""
+
+
+def _assigned(names: list[str]) -> list[str]:
+    return [f"it changes {listed(names)}"] if names else []
+
+
+def listed(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(f"`{n}`" for n in names[:MOST_NAMED]) + more
+
+
+@contextlib.contextmanager
+def random_numbers() -> Iterator[list[str]]:
+    """Says at the end whose random numbers besides torch's were drawn in here, and puts the generators back."""
+    drawn: list[str] = []
+    numpy = sys.modules.get("numpy")
+    python, arrays = random.getstate(), numpy.random.get_state(legacy=False) if numpy else None
+    try:
+        yield drawn
+    finally:
+        if random.getstate() != python:
+            drawn.append("it draws random numbers of Python's `random`")
+            random.setstate(python)
+        if numpy and repr(numpy.random.get_state(legacy=False)) != repr(arrays):
+            drawn.append("it draws random numbers of NumPy")
+            numpy.random.set_state(arrays)
+
+
+@contextlib.contextmanager
+def silent() -> Iterator[io.StringIO]:
+    """What is printed in here, which nobody sees: the caller did not call the module."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        yield said
+
+
+def _cuda_devices() -> list[int]:
+    return [torch.cuda.current_device()] if torch.cuda.is_available() else []
