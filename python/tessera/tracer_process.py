@@ -8,7 +8,7 @@ from tessera.common.errors import fail
 from tessera.common.protocol import Connection, over_stdio
 from tessera.judging import module_check, module_times, rewrite_check
 from tessera.judging.settling import Compile, Settler
-from tessera.running import extension, kernelbench_export
+from tessera.running import extension, fast_guard, kernelbench_export
 from tessera.tracing import resizes
 from tessera.tracing.circumstances import circumstances
 from tessera.tracing.held import Held, hold
@@ -20,7 +20,7 @@ class Tracer:
     """Answers for one module: loaded from a file here, or handed in by tessera.optimize."""
 
     def __init__(self, held: Held | None = None):
-        extension.build_early()  # the first plan is composed with it
+        extension.build_early(fast_guard.extension)  # the first plan is composed with both
         self.held = held
         self.connection: Connection | None = None
         self.settler: Settler | None = None

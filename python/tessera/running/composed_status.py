@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tessera.running import extension
+from tessera.running import extension, fast_guard
 from tessera.running.plan_graph import PatternUse
 
 _SERVED = ("alignment", "repack", "apart")  # events in which the kernels ran nevertheless
@@ -34,6 +34,7 @@ def status_of(composed) -> dict:
         "leftover": composed._built.leftover,
         "leftover_by": composed._leftover,
         "launch": {"kind": b.kind, "reason": b.reason},
+        "guards": fast_guard.status(),
         "strict": composed._strict,
     }
 

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,9 +120,8 @@ def find_compiler() -> str | None:
     )
 
 
-def _compile_command(compiler: str, include: Path, out: str) -> list[str]:
+def _compile_command(compiler: str, source: Path, includes: list[Path], libraries: list[str], out: str) -> list[str]:
     root = Path(torch.__file__).parent
-    libraries = ["torch_cpu", "c10"] + (["torch_cuda"] if (root / "lib" / "libtorch_cuda.so").exists() else [])
     return [
         compiler,
         "-std=c++20",
@@ -129,9 +129,8 @@ def _compile_command(compiler: str, include: Path, out: str) -> list[str]:
         "-fPIC",
         "-shared",
         "-fvisibility=hidden",
-        f"-I{include}",
-        f"-I{root / 'include'}",
-        str(_source),
+        *[f"-I{folder}" for folder in (*includes, root / "include")],
+        str(source),
         "-o",
         out,
         f"-L{root / 'lib'}",
@@ -142,43 +141,58 @@ def _compile_command(compiler: str, include: Path, out: str) -> list[str]:
 
 
 def build_extension() -> Path:
-    """The extension's path, compiled when the cache does not have it. Errors: TS0320 (no compiler, no header), TS0321."""
+    """The path of the operators' library. Errors: TS0320 (no compiler, no header), TS0321."""
     include = places.include_folder()
+    if include is None:
+        raise _no_compiler("no tessera/kernel.h", "kernels are launched")
+    libraries = ["torch_cpu", "c10"]
+    if (Path(torch.__file__).parent / "lib" / "libtorch_cuda.so").exists():
+        libraries.append("torch_cuda")
+    content = (include / "tessera" / "kernel.h").read_bytes()
+    return compiled(_source, [include], libraries, content, "kernels are launched")
+
+
+def compiled(source: Path, includes: list[Path], libraries: list[str], content: bytes, then: str) -> Path:
+    """The library of a C++ file of this folder, compiled for this torch when the cache does not have it. `content`: what else it is
+    made of. `then`: what is done by Python without it. Errors: TS0320 (no compiler), TS0321."""
     compiler = find_compiler()
     key = hashlib.sha256()
     for text in (torch.__version__, str(torch.version.cuda), sys.platform, Path(torch.__file__).parent.as_posix()):
         key.update(text.encode() + b"\0")
-    key.update(_source.read_bytes())
-    key.update((include / "tessera" / "kernel.h").read_bytes() if include else b"")
-    target = places.cache_folder() / "extension" / f"ops-{key.hexdigest()[:16]}.so"
+    key.update(source.read_bytes() + content)
+    target = places.cache_folder() / "extension" / f"{source.stem}-{key.hexdigest()[:16]}.so"
     if target.is_file():
         return target
-    if compiler is None or include is None:
-        raise fail(
-            "TS0320",
-            "build.no_extension_compiler",
-            "no C++ compiler for the operator extension",
-            expected="g++ or clang++ in PATH (or $CXX), and tessera/kernel.h in the package",
-            found="no compiler" if compiler is None else "no tessera/kernel.h",
-            helps=["install g++ (C++20); until then kernels are launched from Python, some microseconds slower"],
-        )
+    if compiler is None:
+        raise _no_compiler("no compiler", then)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        made = os.path.join(folder, "ops.so")
-        command = _compile_command(compiler, include, made)
+        made = os.path.join(folder, "made.so")
+        command = _compile_command(compiler, source, includes, libraries, made)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise fail(
                 "TS0321",
                 "build.extension_failed",
-                "the operator extension does not compile",
+                f"the extension `{source.name}` does not compile",
                 expected=f"a C++20 compiler and the headers of torch {torch.__version__}",
                 found=done.stderr.strip()[-2000:],
                 notes=[" ".join(command)],
-                helps=["set CXX to another compiler; until then kernels are launched from Python"],
+                helps=[f"set CXX to another compiler; until then {then} from Python"],
             )
         os.replace(made, target)
     return target
+
+
+def _no_compiler(found: str, then: str) -> Error:
+    return fail(
+        "TS0320",
+        "build.no_extension_compiler",
+        "no C++ compiler for the extension",
+        expected="g++ or clang++ in PATH (or $CXX), and tessera/kernel.h in the package",
+        found=found,
+        helps=[f"install g++ (C++20); until then {then} from Python, some microseconds slower"],
+    )
 
 
 def backend() -> Backend:
@@ -187,13 +201,14 @@ def backend() -> Backend:
         return _backend()
 
 
-def build_early() -> None:
-    """Begins to find the implementation, whose compiler takes seconds, on a thread that gives way to others."""
+def build_early(*others: Callable) -> None:
+    """Begins to find the implementation, whose compiler takes seconds, on a thread that gives way to others; then calls these."""
 
     def find() -> None:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)  # of the thread, and what it starts
-        backend()
+        for find_one in (backend, *others):
+            find_one()
 
     threading.Thread(target=find, name="tessera extension", daemon=True).start()
 

@@ -34,7 +34,7 @@ class InputGuard:
         self.checks = [(t.shape, t.strides, t.dtype, d) for t, d in zip(types, devices, strict=True)]
         self.spec, self.constants = None, None
         # By (how many are positional, names of the others): places of tensors, and what the others were (`_remember`).
-        self._forms: dict[tuple, tuple[list[int], list[tuple[int, object]]]] = {}
+        self.forms: dict[tuple, tuple[list[int], list[tuple[int, object]]]] = {}
         self.simple = True  # a call with exactly `count` positional tensors, and defaults for the rest
         if example is not None:
             leaves, self.spec = pytree.tree_flatten(self._normal(*example))
@@ -56,7 +56,7 @@ class InputGuard:
         """The tensors of a call in the order of the traced user inputs."""
         if self.simple and not kwargs and len(args) == self.count:
             return list(args)
-        form = self._forms.get((len(args), *kwargs))
+        form = self.forms.get((len(args), *kwargs))
         if form is not None:
             given = (*args, *kwargs.values())
             if all(same_value(x, given[i]) for i, x in form[1]):
@@ -73,7 +73,7 @@ class InputGuard:
         others = [(i, x) for i, x in enumerate(given) if not isinstance(x, torch.Tensor)]
         places = {id(given[i]): i for i in tensors}
         if len(places) == len(found) == len(tensors) and all(type(x) in _plain for _, x in others):
-            self._forms[(len(args), *kwargs)] = [places[id(x)] for x in found], others
+            self.forms[(len(args), *kwargs)] = [places[id(x)] for x in found], others
 
     def _bound(self, args: tuple, kwargs: dict) -> list | Miss:
         try:
@@ -127,7 +127,7 @@ class InputGuard:
         """Of calls of this form: places of the tensors, and what the others are; None where that is not known."""
         if self.simple and not kwargs and len(args) == self.count:
             return list(range(self.count)), []
-        return self._forms.get((len(args), *kwargs))
+        return self.forms.get((len(args), *kwargs))
 
     def _strange(self, i: int, x) -> Miss:
         if isinstance(x, torch.Tensor):

@@ -67,6 +67,9 @@ class NamesOfState:
         """The dictionaries with their keys and what they hold."""
         return [(own, list(own), list(own.values())) for _, own in self._dicts]
 
+    def by_name(self) -> dict[str, torch.Tensor]:
+        return {name: own[key] for name, own, key in self._all() if own[key] is not None}
+
     def changed(self) -> str | None:
         """What to say of another name, or of one that stands for something else; None where the graph can be fed."""
         now = {name: self._kind(own, key) for name, own, key in self._all()}

@@ -23,7 +23,7 @@ from tessera.running.guards import Miss
 from tessera.running.hooks import HookGuard
 from tessera.running.names_of_state import NamesOfState
 from tessera.running.plain_tensors import is_plain, kind_of
-from tessera.running.surroundings import Surroundings
+from tessera.running.surroundings import Surroundings, precision_of
 from tessera.running.watched import Watched
 
 
@@ -122,7 +122,7 @@ class StateGuard:
         self.names = NamesOfState(module, {(id(s.owner), s.key) for s in self.held}, tied)
         self.watched = [s for s in self.held if s.packed or s.facts]  # whose content matters, not only its place
         self.stamp: tuple = ()
-        self.volatile = False  # a kept value is made from an inference tensor, whose changes cannot be seen
+        self.volatile = False  # content that matters is an inference tensor's, whose changes cannot be seen
         self.autocast, self.default_dtype = device.type, torch.get_default_dtype()
 
     def check(self) -> bool:
@@ -196,7 +196,7 @@ class StateGuard:
         for own in self.own:
             watched.size(own)
         if self.tf32 is not None:
-            watched.call(matmul_rounds_to_tf32, expected=self.tf32)
+            watched.call(precision_of, "cuda", "matmul", expected=precision_of("cuda", "matmul"))
         return watched
 
     def renew(self) -> Miss | tuple[bool, str]:
@@ -222,7 +222,7 @@ class StateGuard:
 
     def commit(self) -> None:
         tensors = [s.source for s in self.held]
-        self.volatile = any(s.packed and s.source.is_inference() for s in self.held)
+        self.volatile = any(s.source.is_inference() for s in self.watched)
         self.stamp = (tensors, list(map(lie_of, tensors)), [version_of(s.source) for s in self.watched])
 
     def _fits(self, s: Slot, t) -> Miss | None:

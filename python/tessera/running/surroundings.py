@@ -16,20 +16,24 @@ from torch.utils import _device
 from tessera.running.guards import Miss
 from tessera.running.watched import Watched
 
-_precision = getattr(torch._C, "_get_fp32_precision_getter", lambda *names: "")
-_transforms = torch._C._functorch.maybe_current_level
+_c = torch._C
+precision_of = getattr(_c, "_get_fp32_precision_getter", lambda *names: "")
+_transforms = _c._functorch.maybe_current_level
 
 
 @dataclass(frozen=True)
 class Setting:
     """`read(*arguments)` answers with a number, a name or an object that torch has once. `fixed`: what it has to be in every trace,
-    where that is known."""
+    where that is known. `native`: its name in guards.cpp, where it is read without Python; `entry`: the module and name under which
+    Python finds it; without either it is asked for by a call."""
 
     kind: str
     what: str
     read: Callable
     arguments: tuple = ()
     fixed: tuple = ()
+    native: str = ""
+    entry: tuple = ()
     cuda: bool = False  # says nothing of a module on another device
 
     def now(self):
@@ -38,7 +42,15 @@ class Setting:
 
 def _foreign_modes() -> int:
     """Modes that see calls of torch's functions, but for the one that stands for the default device."""
-    return torch._C._len_torch_function_stack() - (_device.CURRENT_DEVICE is not None)
+    return _c._len_torch_function_stack() - (_device.CURRENT_DEVICE is not None)
+
+
+def _level() -> int:
+    return forward_ad._current_level
+
+
+def _default_device() -> torch.device | None:
+    return _device.CURRENT_DEVICE
 
 
 def _autocast_type(device: str) -> torch.dtype | None:
@@ -47,26 +59,44 @@ def _autocast_type(device: str) -> torch.dtype | None:
 
 SETTINGS = (
     # Inputs and parameters may stand for others that have no memory, or carry tangents, which no_grad does not end.
-    Setting("transform", "the level of torch.func's transforms (vmap, grad, jvp)", _transforms, fixed=(None,)),
-    Setting("transform", "the level of forward-mode AD", lambda: forward_ad._current_level, fixed=(-1,)),
-    Setting("modes", "the number of active __torch_dispatch__ modes", torch._C._len_torch_dispatch_stack, fixed=(0,)),
-    Setting("modes", "the number of active __torch_function__ modes", _foreign_modes, fixed=(0,)),
-    Setting("default dtype", "the default dtype", torch.get_default_dtype),
-    Setting("default device", "the default device", lambda: _device.CURRENT_DEVICE),
-    Setting("deterministic", "deterministic mode", torch._C._get_deterministic_algorithms),
-    Setting("deterministic", "deterministic mode that only warns", torch._C._get_deterministic_algorithms_warn_only),
-    Setting("deterministic", "filling of new memory", torch._C._get_deterministic_fill_uninitialized_memory),
-    Setting("autocast", "autocast's type on the CPU", _autocast_type, ("cpu",)),
-    Setting("autocast", "autocast's type on CUDA", _autocast_type, ("cuda",), cuda=True),
-    Setting("mkldnn", "torch.backends.mkldnn", torch._C._get_mkldnn_enabled),
-    Setting("attention", "flash attention", torch._C._get_flash_sdp_enabled),
-    Setting("attention", "attention by blocks", torch._C._get_mem_efficient_sdp_enabled),
-    Setting("attention", "attention by separate ops", torch._C._get_math_sdp_enabled),
-    Setting("attention", "attention by cuDNN", torch._C._get_cudnn_sdp_enabled),
-    Setting("cudnn", "torch.backends.cudnn.enabled", torch._C._get_cudnn_enabled, cuda=True),
-    Setting("cudnn", "torch.backends.cudnn.deterministic", torch._C._get_cudnn_deterministic, cuda=True),
-    Setting("cudnn", "the precision of convolutions", _precision, ("cuda", "conv"), cuda=True),
-    Setting("cudnn", "the precision of recurrent layers", _precision, ("cuda", "rnn"), cuda=True),
+    Setting("transform", "torch.func's level (vmap, grad, jvp)", _transforms, fixed=(None,), native="transform"),
+    Setting("transform", "the level of forward-mode AD", _level, fixed=(-1,), entry=(forward_ad, "_current_level")),
+    Setting(
+        "modes", "the number of __torch_dispatch__ modes", _c._len_torch_dispatch_stack, (), (0,), "dispatch_modes"
+    ),
+    Setting("modes", "the number of __torch_function__ modes", _foreign_modes, (), (0,), "function_modes"),
+    Setting("default dtype", "the default dtype", torch.get_default_dtype, native="default_type"),
+    Setting("default device", "the default device", _default_device, entry=(_device, "CURRENT_DEVICE")),
+    Setting("deterministic", "deterministic mode", _c._get_deterministic_algorithms, native="deterministic"),
+    Setting(
+        "deterministic",
+        "deterministic mode that only warns",
+        _c._get_deterministic_algorithms_warn_only,
+        native="deterministic_warns",
+    ),
+    Setting(
+        "deterministic",
+        "filling of new memory",
+        _c._get_deterministic_fill_uninitialized_memory,
+        native="deterministic_fill",
+    ),
+    Setting("autocast", "autocast's type on the CPU", _autocast_type, ("cpu",), native="autocast_cpu"),
+    Setting("autocast", "autocast's type on CUDA", _autocast_type, ("cuda",), native="autocast_cuda", cuda=True),
+    Setting("mkldnn", "torch.backends.mkldnn", _c._get_mkldnn_enabled, native="mkldnn"),
+    Setting("attention", "flash attention", _c._get_flash_sdp_enabled, native="sdp_flash"),
+    Setting("attention", "attention by blocks", _c._get_mem_efficient_sdp_enabled, native="sdp_blocks"),
+    Setting("attention", "attention by separate ops", _c._get_math_sdp_enabled, native="sdp_math"),
+    Setting("attention", "attention by cuDNN", _c._get_cudnn_sdp_enabled, native="sdp_cudnn"),
+    Setting("cudnn", "torch.backends.cudnn.enabled", _c._get_cudnn_enabled, native="cudnn", cuda=True),
+    Setting(
+        "cudnn",
+        "torch.backends.cudnn.deterministic",
+        _c._get_cudnn_deterministic,
+        native="cudnn_deterministic",
+        cuda=True,
+    ),
+    Setting("cudnn", "the precision of convolutions", precision_of, ("cuda", "conv"), cuda=True),
+    Setting("cudnn", "the precision of recurrent layers", precision_of, ("cuda", "rnn"), cuda=True),
 )
 
 
@@ -96,8 +126,16 @@ class Surroundings:
 
     @property
     def watched(self) -> Watched:
-        """As they are now, for whoever has asked `changed` before."""
+        """As they are now, for whoever has asked `changed` before; but for `natives`."""
         watched = Watched()
         for s in self._settings:
-            watched.call(s.read, *s.arguments, expected=s.now())
+            if s.entry:
+                module, name = s.entry
+                watched.item(vars(module), name, vars(module)[name])
+            elif not s.native:
+                watched.call(s.read, *s.arguments, expected=s.now())
         return watched
+
+    @property
+    def natives(self) -> list[str]:
+        return [s.native for s in self._settings if s.native]

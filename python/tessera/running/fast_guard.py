@@ -1,0 +1,118 @@
+"""What the guards of a composed module expect, laid out for the extension (guards.cpp), which compares it in one call.
+
+Where the extension cannot be had, Python's guards are asked in every call, some ten microseconds or more; status() says so.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib.machinery
+import importlib.util
+import os
+import sysconfig
+import threading
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+from tessera.common.errors import Error
+from tessera.running.extension import compiled, input_alignment
+from tessera.running.input_guard import InputGuard
+from tessera.running.memory_guard import MemoryGuard
+from tessera.running.plain_tensors import plain_keys
+from tessera.running.state_guard import StateGuard
+
+_source = Path(__file__).with_name("guards.cpp")
+_finding = threading.Lock()
+
+
+def extension() -> tuple[types.ModuleType | None, str]:
+    """The extension, or why there is none; found once. `TESSERA_EXTENSION=python` asks for none."""
+    with _finding:
+        return _extension()
+
+
+@functools.cache
+def _extension() -> tuple[types.ModuleType | None, str]:
+    if os.environ.get("TESSERA_EXTENSION") == "python":
+        return None, "asked for by TESSERA_EXTENSION=python"
+    headers = Path(sysconfig.get_path("include"))
+    try:
+        path = compiled(
+            _source,
+            [headers],
+            ["torch_python", "torch_cpu", "c10"],
+            sysconfig.get_config_var("SOABI").encode(),
+            "guards are asked",
+        )
+        loader = importlib.machinery.ExtensionFileLoader("tessera_guards", str(path))
+        spec = importlib.util.spec_from_file_location("tessera_guards", path, loader=loader)
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+    except Error as e:
+        return None, str(e)
+    except (ImportError, OSError) as e:
+        return None, f"the extension of the guards does not load: {e}"
+    return module, ""
+
+
+def status() -> dict:
+    """Who compares what the guards expect in every call, and why not the extension."""
+    module, reason = extension()
+    return {"kind": "python" if module is None else "extension", "reason": reason}
+
+
+def prepared(inputs: InputGuard, memory: MemoryGuard, state: StateGuard) -> Callable | None:
+    """(args, kwargs) -> the call's tensors, or None where anything is another than at the last look; None where there is no
+    extension. All guards have just been asked."""
+    module, _ = extension()
+    if module is None:
+        return None
+    places, names = state.places(), state.names
+    in_dicts = {id(own) for own, _, _ in names.rows()}
+    for slot in state.held:
+        if id(slot.owner) not in in_dicts:  # a tensor among the attributes
+            places.item(slot.owner, slot.key, slot.source)
+    places.items = ([_behind(container) for container in places.items[0]], *places.items[1:])
+    expected = (
+        _inputs(inputs, memory, names.by_name()),
+        [(len(inputs.checks), (), list(range(inputs.count)), [])] * inputs.simple
+        + [(key[0], key[1:], *form) for key, form in inputs.forms.items()],
+        _held(memory, state),
+        names.rows(),
+        places.items,
+        places.fields,
+        places.sizes,
+        places.sets,
+        places.calls,
+        memory.known,
+        memory.writes,
+        input_alignment,
+        state.surroundings.natives,
+    )
+    return module.Guard(expected).check
+
+
+def _behind(container):
+    """The dictionary of a class, which shows itself through a proxy."""
+    found = gc.get_referents(container) if isinstance(container, types.MappingProxyType) else ()
+    return found[0] if len(found) == 1 and type(found[0]) is dict else container
+
+
+def _inputs(inputs: InputGuard, memory: MemoryGuard, state: dict) -> list[tuple]:
+    return [
+        (shape, strides, dtype, device, plain_keys(device), first, state.get(memory.of_state.get(i)), written)
+        for i, ((shape, strides, dtype, device), first, written) in enumerate(
+            zip(inputs.checks, memory.first, memory.written, strict=True)
+        )
+    ]
+
+
+def _held(memory: MemoryGuard, state: StateGuard) -> list[tuple]:
+    tensors, lies, versions = state.stamp
+    version = dict(zip(map(id, state.watched), versions, strict=True))
+    return [
+        (t, lie, version.get(id(slot), -1), slot.value in memory.written_state)
+        for slot, t, lie in zip(state.held, tensors, lies, strict=True)
+    ]
