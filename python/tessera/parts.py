@@ -20,8 +20,7 @@ from tessera.running.compose import ComposedModule, _shared
 from tessera.running.feeds import Counts
 from tessera.running.guards import Events
 from tessera.tracing.held import copies
-from tessera.tracing.picture import Picture
-from tessera.tracing.python_state import random_numbers, silent
+from tessera.tracing.python_state import random_numbers, silent, undone
 from tessera.tracing.torch_export import module_fails
 
 MOST_OPS = 5000  # of a call: Inductor takes about 20 ms an op, minutes for more
@@ -145,7 +144,7 @@ def optimize_in_parts(
     made.model.collected = []
     begin = time.monotonic()
     try:
-        with _undone(module):
+        with _undone(module, args, kwargs):
             given = copies(args, kwargs)
             made(*given[0], **given[1])
     except torch.OutOfMemoryError:
@@ -164,7 +163,7 @@ def optimize_in_parts(
 def by_torch(module: nn.Module, args: tuple, kwargs: dict, why: Error, settings: dict, progress) -> ModuleInParts:
     """PyTorch's own plan, where tracing was given up: torch.compile's in the first call, or eager where that would take minutes."""
     ops = _Ops()
-    with _undone(module), ops:
+    with _undone(module, args, kwargs), ops:
         given = copies(args, kwargs)
         module(*given[0], **given[1])
     runner = "eager" if ops.count > MOST_OPS else "inductor"
@@ -179,7 +178,7 @@ def by_torch(module: nn.Module, args: tuple, kwargs: dict, why: Error, settings:
 def _run_by_itself(module: nn.Module, args: tuple, kwargs: dict, why: Error) -> None:
     """Raises what is wrong where the module itself fails."""
     try:
-        with _undone(module):
+        with _undone(module, args, kwargs):
             given = copies(args, kwargs)
             module(*given[0], **given[1])
     except Exception as e:
@@ -197,14 +196,10 @@ class _Ops(TorchDispatchMode):
 
 
 @contextlib.contextmanager
-def _undone(module: nn.Module):
+def _undone(module: nn.Module, args: tuple, kwargs: dict):
     """A call that nobody made: what it changes is put back, and nobody hears of it."""
-    before = Picture(module)
-    try:
-        with random_numbers(), silent(), torch.no_grad(), torch.random.fork_rng():
-            yield
-    finally:
-        before.restore()
+    with undone(module, args, kwargs), random_numbers(), silent(), torch.no_grad(), torch.random.fork_rng():
+        yield
 
 
 def _search(parts: list[backend.Part], model: backend.Model, options: dict, tell: Callable[[str], None]) -> None:

@@ -391,5 +391,6 @@ def test_the_backend_takes_the_same_rule(engine, monkeypatch, compiled):
     assert asked == [("auto", GRAPHS, HOST)]
     monkeypatch.setattr(modes, "rest_runner", lambda wanted, settings, device: rule("eager", settings, GPU))
     torch.compiler.reset()
+    f = torch.compile(m, backend=backend.tessera, mode="reduce-overhead")
     with pytest.raises(Exception, match="leftover=`eager` in a mode with CUDA graphs"):
         f(x)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 _atoms = (str, bytes, type(None), range, slice, torch.dtype, torch.device, torch.Size, numbers.Number)
 _entered = (
@@ -64,7 +65,8 @@ class Picture:
 
     def __post_init__(self):
         self._holders: dict[tuple, _Holder] = {}
-        self._tensors: dict[int, tuple[torch.Tensor, str, int, torch.Tensor | None]] = {}
+        self._tensors: dict[int, tuple[torch.Tensor, str, int]] = {}
+        self._saved: dict[int, torch.Tensor] = {}
         self._states: list[tuple[object, str, object]] = []  # generators of random numbers, iterators, arrays
         self._followed = {id(t) for t in _followed_by_export(self.module)}
         self._ignored = _recomputed(self.module)
@@ -78,7 +80,7 @@ class Picture:
     def _look(self, value, path: str, pending: list) -> None:
         if isinstance(value, torch.Tensor):
             if id(value) not in self._tensors and not isinstance(value, nn.parameter.UninitializedTensorMixin):
-                self._tensors[id(value)] = value, path, _version(value), self._copy(value)
+                self._tensors[id(value)] = value, path, _version(value)
         elif (state := _state_of(value)) is not None:
             self._states.append((value, path, state))
         elif (id(value), None) not in self._holders and _holds(value):
@@ -86,14 +88,19 @@ class Picture:
             self._holders[id(value), None] = _Holder(value, path, held, type(value))
             pending += [(v, _joined(path, k)) for k, v in held.items()]
 
-    def _copy(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """Of what a call may write to: not of parameters, which are large, and which calls do not write to."""
-        if isinstance(tensor, nn.Parameter) or tensor.is_meta:
-            return None
-        try:
-            return tensor.detach().clone()
-        except torch.OutOfMemoryError:
-            return tensor.detach().cpu()
+    def saving(self) -> Saving:
+        """Within it, the content of a tensor of the picture is copied before the first op that writes to its memory."""
+        by_memory: dict[int, list[torch.Tensor]] = {}
+        for tensor, *_ in self._tensors.values():
+            if (at := _memory_of(tensor)) is not None:
+                by_memory.setdefault(at, []).append(tensor)
+        return Saving(by_memory, self._saved)
+
+    def save_all(self) -> None:
+        """Copies all that a call may write to, but parameters, which are large: for calls that `saving` cannot watch."""
+        for tensor, *_ in self._tensors.values():
+            if not isinstance(tensor, nn.Parameter) and id(tensor) not in self._saved:
+                self._saved[id(tensor)] = _copied(tensor)
 
     def changed(self) -> list[str]:
         """The names of what is another value now, or holds other values; "" for none. In-place writes to parameters, buffers and
@@ -109,15 +116,15 @@ class Picture:
                 if key not in now or key not in holder.held or not _same(holder.held[key], now[key]):
                     names.append(_joined(holder.path, key))
         names += [path for value, path, state in self._states if repr(state) != repr(_state_of(value))]
-        names += [path for t, path, v, _ in self._tensors.values() if _version(t) != v and id(t) not in self._followed]
+        names += [path for t, path, v in self._tensors.values() if _version(t) != v and id(t) not in self._followed]
         return list(dict.fromkeys(names))
 
     @torch.no_grad()
     def restore(self, python: bool = True) -> None:
         """All as it was; without `python` the content of tensors alone."""
-        for tensor, _, version, copy in self._tensors.values():
-            if copy is not None and (_version(tensor) != version or tensor.is_inference()):
-                tensor.copy_(copy)
+        for tensor, *_ in self._tensors.values():
+            if id(tensor) in self._saved:
+                tensor.copy_(self._saved[id(tensor)])
         if not python:
             return
         for holder in self._holders.values():
@@ -127,10 +134,56 @@ class Picture:
 
     def written(self, names: Container[str]) -> list[str]:
         """Those of these tensors that were written to."""
-        return [path for t, path, v, _ in self._tensors.values() if path in names and _version(t) != v]
+        return [path for t, path, v in self._tensors.values() if path in names and _version(t) != v]
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        return {path: t for t, path, _, _ in self._tensors.values()}
+        return {path: t for t, path, _ in self._tensors.values()}
+
+
+class Saving(TorchDispatchMode):
+    """See Picture.saving."""
+
+    def __init__(self, by_memory: dict[int, list[torch.Tensor]], saved: dict[int, torch.Tensor]):
+        super().__init__()
+        self._by_memory, self._saved = by_memory, saved
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        for at in _written_by(func, args, kwargs):
+            for tensor in self._by_memory.pop(at, ()):
+                if id(tensor) not in self._saved:
+                    self._saved[id(tensor)] = _copied(tensor)
+        return func(*args, **kwargs)
+
+
+def _written_by(func, args: tuple, kwargs: dict) -> Iterator[int]:
+    """The memory that an op writes to. Norms write to their running statistics, and the schemas of some do not say so."""
+    schema = getattr(func, "_schema", None)
+    if schema is None:
+        return
+    norm = schema.name.endswith(("batch_norm", "instance_norm"))
+    if not schema.is_mutable and not norm:
+        return
+    for i, a in enumerate(schema.arguments):
+        if (a.alias_info is not None and a.alias_info.is_write) or (norm and a.name.startswith("running_")):
+            given = args[i] if i < len(args) else kwargs.get(a.name)
+            for t in given if isinstance(given, (list, tuple)) else (given,):
+                if isinstance(t, torch.Tensor) and (at := _memory_of(t)) is not None:
+                    yield at
+
+
+def _memory_of(t: torch.Tensor) -> int | None:
+    return t.untyped_storage()._cdata if t.layout == torch.strided and type(t) in _own_memory else None
+
+
+def _copied(t: torch.Tensor) -> torch.Tensor:
+    try:
+        return t.detach().clone()
+    except torch.OutOfMemoryError:
+        return t.detach().cpu()
+
+
+_own_memory = (torch.Tensor, nn.Parameter, nn.Buffer)
 
 
 # --- what holds values, and how ---------------------------------------------------------------------------------------
@@ -181,11 +234,12 @@ def _held_by(value, keys: tuple[str, ...] | None = None) -> dict:
 
 def _put_back(value, held: dict, keys: tuple[str, ...] | None) -> None:
     if keys is not None:
-        if isinstance(value, dict):
-            value.update(held)
-        else:
-            for k, v in held.items():
-                setattr(value, k, v)
+        now = _held_by(value, keys)
+        for k in now.keys() - held.keys():
+            value.pop(k) if isinstance(value, dict) else delattr(value, k)
+        for k, v in held.items():
+            if now.get(k) is not v:
+                value.update({k: v}) if isinstance(value, dict) else setattr(value, k, v)
         return
     if isinstance(value, types.FunctionType):
         for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
@@ -231,11 +285,12 @@ def _is_full(cell) -> bool:
 def _surroundings(module: nn.Module) -> Iterator[_Holder]:
     """Attributes of the classes of modules, globals that their methods read, and what those methods enclose."""
     seen: set[int] = set()
-    for cls in dict.fromkeys(c for m in module.modules() for c in type(m).__mro__):
-        if cls.__module__.partition(".")[0] in ("torch", "builtins"):
-            continue
-        data = tuple(k for k, v in vars(cls).items() if not k.startswith("__") and _is_data(v))
-        yield _Holder(cls, cls.__name__, _held_by(cls, data), type(cls), data)
+    classes = dict.fromkeys(c for m in module.modules() for c in type(m).__mro__)
+    classes = [c for c in classes if c.__module__.partition(".")[0] not in ("torch", "builtins")]
+    # A class may get a value of its own for a name of a class that it derives from.
+    data = {k: None for cls in classes for k, v in vars(cls).items() if not k.startswith("__") and _is_data(v)}
+    for cls in classes:
+        yield _Holder(cls, cls.__name__, _held_by(cls, tuple(data)), type(cls), tuple(data))
         for f in vars(cls).values():
             if isinstance(f, types.FunctionType):
                 yield from _of_function(f, seen)

@@ -36,14 +36,14 @@ def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callab
     if lazy:
         _materialize(module, args, kwargs)
     before = Picture(module)
-    first = _called(module, args, kwargs)
+    first = _called(module, args, kwargs, before)
     changed = before.changed()
     if not changed or first.reasons:
         before.restore()
         return Changes(lazy, [*first.reasons, *_assigned(changed)] if first.reasons else [])
     after = Picture(module)
     made = {name: t for name, t in after.tensors().items() if before.tensors().get(name) is not t}
-    second = _called(module, args, kwargs)
+    second = _called(module, args, kwargs, after)
     # What export follows in place too: the first call of the user's is to begin with it as it is made.
     again = [*after.changed(), *after.written(made)]
     if again or second.reasons:
@@ -61,7 +61,7 @@ def _materialize(module: nn.Module, args: tuple, kwargs: dict) -> None:
     """Lazy modules make their parameters in a call; statistics are to stay as they are made."""
     modes = [(m, m.training) for m in module.modules()]
     module.eval()
-    _called(module, args, kwargs)
+    _called(module, args, kwargs, Picture(module))
     for m, training in modes:
         m.training = training
 
@@ -75,7 +75,7 @@ def _differing(
     then = {name: t.detach().clone() for name, t in made.items()}
     before.restore()
     with contextlib.suppress(Exception):  # values that fit together may not when they are drawn anew
-        _called(module, *other())
+        _called(module, *other(), before)
     now = Picture(module).tensors()
     return [name for name, t in then.items() if name in now and not _equal(t, now[name])]
 
@@ -86,13 +86,40 @@ def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.layout != torch.strided or bool(((a == b) | ((a != a) & (b != b))).all())
 
 
+@contextlib.contextmanager
+def undone(module: nn.Module, args: tuple, kwargs: dict) -> Iterator[None]:
+    """Puts back what a call in here changes. What it writes over is found by a call before, since code that is compiled cannot be
+    watched. Error: TS0007."""
+    before = Picture(module)
+    _called(module, args, kwargs, before)
+    before.restore()
+    try:
+        yield
+    finally:
+        before.restore()
+
+
 @dataclass
 class _Call:
     reasons: list[str]
 
 
-def _called(module: nn.Module, args: tuple, kwargs: dict) -> _Call:
-    """A call on copies of the tensors, whose numbers are drawn alike each time, and what it did besides."""
+def _called(module: nn.Module, args: tuple, kwargs: dict, picture: Picture) -> _Call:
+    """A call on copies of the tensors, whose numbers are drawn alike each time, and what it did besides. `picture`: gets what the
+    call writes over. Error: TS0007."""
+    try:
+        return _watched(module, args, kwargs, picture.saving())
+    except Exception:  # noqa: BLE001 - some operators run under no such mode; what the module itself raises comes again
+        picture.restore()
+        picture.save_all()
+    try:
+        return _watched(module, args, kwargs, contextlib.nullcontext())
+    except Exception as e:
+        picture.restore()
+        raise module_fails(e) from e
+
+
+def _watched(module: nn.Module, args: tuple, kwargs: dict, saving: contextlib.AbstractContextManager) -> _Call:
     copied: dict[int, torch.Tensor] = {}  # one tensor given twice is one copy
 
     def copy(t: torch.Tensor) -> torch.Tensor:
@@ -103,12 +130,9 @@ def _called(module: nn.Module, args: tuple, kwargs: dict) -> _Call:
     objects = Picture(_Nothing(), {"arguments": [x for x in leaves if not isinstance(x, torch.Tensor)]})
     with random_numbers() as drawn, silent() as heard, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the trace says them
-        try:
-            with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()):
-                torch.manual_seed(0)
-                module(*given[0], **given[1])
-        except Exception as e:
-            raise module_fails(e) from e
+        with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()), saving:
+            torch.manual_seed(0)
+            module(*given[0], **given[1])
     call = _Call(list(drawn))
     if heard.getvalue():
         call.reasons.append(f"it prints ({heard.getvalue().strip()[:40]!r})")
