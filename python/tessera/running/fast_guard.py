@@ -24,6 +24,7 @@ from tessera.running.plain_tensors import plain_keys
 from tessera.running.state_guard import StateGuard
 
 _source = Path(__file__).with_name("guards.cpp")
+_headers = [_source.with_name(name) for name in ("guards_places.h", "guards_tensors.h")]
 _finding = threading.Lock()
 
 
@@ -43,7 +44,7 @@ def _extension() -> tuple[types.ModuleType | None, str]:
             _source,
             [headers],
             ["torch_python", "torch_cpu", "c10"],
-            sysconfig.get_config_var("SOABI").encode(),
+            sysconfig.get_config_var("SOABI").encode() + b"".join(h.read_bytes() for h in _headers),
             "guards are asked",
         )
         loader = importlib.machinery.ExtensionFileLoader("tessera_guards", str(path))
