@@ -82,7 +82,7 @@ def _planned(traced: Traced, graph: dict, args: tuple, kwargs: dict) -> list:
         for value, parts in built.neighbours.items():
             values[value] = torch.cat([values[name] for name in parts])
         feeds = [values[name] for name in built.feeds]
-        results, straight = list(built.main(*feeds)), Straight(built.main)
+        results, straight = list(built.completed(built.main)(*feeds)), built.completed(Straight(built.main))
         for _ in range(3):  # interpreted, then as it was written down
             _same(list(straight(*[t.clone() for t in feeds])), results, 0)
         _same(list(straight(*feeds)), results, 0)

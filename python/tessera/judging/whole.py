@@ -103,7 +103,7 @@ class Whole:
             return reason
         plan = {"graph": self.graph, "steps": [{"kind": "aten", "node": n["name"]} for n in self.graph["nodes"]]}
         built = plan_graph.build(plan)
-        run = leftover.make(name, built.main)
+        run = built.completed(leftover.make(name, built.main))
         state = {n: t.clone() for n, t in self.states[build].items()}
         users = list(self.given[build])
 

@@ -10,6 +10,7 @@ stands for, with no special case.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
@@ -23,6 +24,7 @@ from tessera.running import library, library_steps
 from tessera.running.extension import KernelSpec, Operator, TensorType
 from tessera.running.extension import operator as kernel_operator
 from tessera.running.packing import Packing, kept_and_neighbours
+from tessera.running.results import Ending, Lent, completed, lent_results, may_alias
 from tessera.running.whole_ops import whole
 
 
@@ -52,6 +54,11 @@ class Built:
     neighbours: dict[str, tuple[str, ...]]  # value: the parameters whose concatenation along dim 0 it is
     patterns: list[PatternUse] = field(default_factory=list)
     leftover: list[dict] = field(default_factory=list)
+    lent: list[Lent | None] = field(default_factory=list)  # by result: what is taken from a feed, which `main` does not return
+
+    def completed(self, run: Callable) -> Callable:
+        """`main`, or what runs it, with all results of the graph."""
+        return completed(run, self.lent, self.feeds)
 
 
 def dtype_of(name: str) -> torch.dtype:
@@ -100,7 +107,6 @@ class _Emitter:
         self.have: dict[str, fx.Node] = {}
         self.feeds: list[str] = []
         self.shareable = _shareable(graph)
-        self.renewed: set[str] = set()
 
     def get(self, value: str) -> fx.Node:
         """The fx node of a value; its producers are emitted first. Iterative: chains may be deeper than the stack."""
@@ -162,29 +168,6 @@ class _Emitter:
             return device_of(self.values[node["outputs"][0]], self.device)
         return _plain(value, schema_type)
 
-    def renew(self, value: str, node: fx.Node) -> None:
-        """From here on the value is what lies in the memory that it was written to."""
-        self.have[value] = node
-        self.renewed.add(value)
-
-    def latest(self, value: str) -> fx.Node:
-        """A value whose views look at renewed memory, so that a result shares memory with what the module changed."""
-
-        def refresh(name: str) -> bool:
-            if name in self.renewed:
-                return True
-            node = self.producer.get(name)
-            if node is None or not may_alias(node["op"]):
-                return False
-            renewed = [refresh(t) for t in tensor_arguments(node)]
-            if not any(renewed):
-                return False
-            self._emit(node)
-            return True
-
-        refresh(value)
-        return self.have[value]
-
     def results(self, names: list[str], made: fx.Node, several: bool) -> None:
         """Names the result of a call, or its parts."""
         if not several:
@@ -197,6 +180,9 @@ class _Emitter:
 
 def _contiguous(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if tensor.is_contiguous() else tensor.clone(memory_format=torch.contiguous_format)
+
+
+_contiguous.passes_memory = True
 
 
 def _shareable(graph: dict) -> dict[str, str]:
@@ -212,21 +198,6 @@ def _shareable(graph: dict) -> dict[str, str]:
     roots = [own[source] for source, name in clones if source is not None and name in seen]
     kept |= {root for root in roots if roots.count(root) > 1}
     return {view: root for view, root in own.items() if root not in kept}
-
-
-def may_alias(op: str) -> bool:
-    """Whether a result of the op may share memory with an argument."""
-    schema = overload(op)._schema
-    return any(r.alias_info is not None for r in schema.returns) or op.split(".")[1] in (
-        "reshape",
-        "contiguous",
-        "to",
-        "flatten",
-        "_to_copy",
-        "dropout",
-        "matrix_H",
-        "type_as",
-    )
 
 
 def _identifier(name: str) -> str:
@@ -330,17 +301,13 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packin
             raise fail(
                 "TS0214", "plan.malformed", f"a step of kind `{step['kind']}`", expected="prepack, kernel, call or aten"
             )
-    for v in graph["outputs"]:
-        main.get(v)
-    # A mutated buffer (or input, `input:<value>`) gets its new content last, when nothing reads the old one any more.
-    targets = {v["target"]: v["name"] for v in graph["values"] if v.get("target") and v["name"] in inputs}
-    for m in graph.get("mutations", ()):
-        new = main.get(m["value"])
-        old = m["target"].removeprefix("input:")
-        main.renew(
-            m["value"], main.fx.call_function(torch.ops.aten.copy_.default, (main.get(targets.get(old, old)), new))
-        )
-    main.fx.output(tuple(main.latest(v) for v in graph["outputs"]))
+    lent = lent_results(graph)
+    for of in filter(None, lent):
+        main.get(of.feed)
+    ending = Ending(main.fx, graph)
+    returned = tuple(ending.results(main.get))
+    ending.writes(main.get)
+    main.fx.output(returned)
     packed = [v for v in main.feeds if v in kept]  # what only other kept values are made from is not kept
     pack_module = None
     if packed:
@@ -355,4 +322,5 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packin
         {v: parts for v, parts in neighbours.items() if v in main.feeds},
         patterns,
         list(plan.get("leftover", ())),
+        lent,
     )

@@ -11,6 +11,7 @@ from torch import nn
 
 from tessera.running import leftover, neighbours
 from tessera.running.compose import ComposedModule
+from tessera.running.guards import Miss
 from tessera.tracing.held import Held, describe_device
 from tessera.tracing.tracer import trace_graph_module
 
@@ -71,8 +72,9 @@ def _keeps_its_address(placeholder: torch.fx.Node) -> bool:
 
 
 class FlatCall:
-    """The plan on a captured graph's flat inputs. torch.compile guards shapes, types, modes and attributes; what is left to
-    look at is torch's precision flag, and whether weights lie where kernels read several as one."""
+    """The plan on a captured graph's flat inputs. torch.compile guards shapes, types, modes, attributes and which arguments are one
+    object; what is left to look at is torch's precision flag, memory that the graph writes to and arguments share, and whether
+    weights lie where kernels read several as one."""
 
     def __init__(self, composed: ComposedModule, held: HeldGraph):
         built = composed._built
@@ -87,6 +89,9 @@ class FlatCall:
         fixed = {**composed._constants, **composed._feeds.packed}
         self._fixed = [(i, fixed[v]) for i, v in enumerate(built.feeds) if v in fixed and v not in place]
         self._runner, self._wholes, self._rooms = composed._runner, {}, composed._feeds.rooms
+        self._memory = composed._guard.memory
+        self._named = [(value, place[value]) for value in self._memory.names]
+        self._weights = [(value, i) for value, i in place.items() if value not in self._memory.names]
 
     def __call__(self, *flat):
         composed = self.composed
@@ -94,12 +99,18 @@ class FlatCall:
         if (miss := composed._state.precision()) is not None:
             composed._events.add(miss, "Inductor runs the graph")
             return self._held.inductor()(*flat)
+        if self._memory.writes and (miss := self._overlap(flat)) is not None:
+            composed._events.add(miss, "the graph runs op by op")
+            return self._held.module.gm.forward(*flat)
         values = [flat[i] if i >= 0 else None for i in self._from]
         for i, tensor in self._fixed:
             values[i] = tensor
         for i, parts in self._joined:
             values[i] = self._join(i, [flat[p] for p in parts])
         return self._runner(*values)
+
+    def _overlap(self, flat: tuple) -> Miss | None:
+        return self._memory.overlap([flat[i] for _, i in self._named], [(v, flat[i]) for v, i in self._weights])
 
     def _join(self, i: int, parts: list[torch.Tensor]) -> torch.Tensor:
         pointers = [t.data_ptr() for t in parts]

@@ -15,6 +15,7 @@ from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.common.facts import facts_of
 from tessera.common.module_state import owner_of
 from tessera.common.transforms import as_parts
+from tessera.running import surroundings
 from tessera.tracing.closed import facts_of_closed
 from tessera.tracing.complex_arithmetic import Real, Unsupported, is_complex
 from tessera.tracing.complex_ops import Lowering, involved
@@ -85,6 +86,7 @@ _TO_INDUCTOR = (
 class Builder:
     def __init__(self, exported: Exported, module, args, kwargs, precision, name):
         self.exported, self.literals, self.calls = exported.program, exported.literals, exported.calls
+        self.memory = exported.memory
         self.module, self.args, self.kwargs = module, args, kwargs
         self.precision, self.name = precision, name
         self.parameter_targets: dict[int, str] = {}
@@ -119,6 +121,8 @@ class Builder:
                 "torch": torch.__version__,
                 "class": type(self.module).__qualname__,
                 "training": self.module.training,
+                "memory": self.memory,
+                "surroundings": surroundings.taken(self.device),
                 **machine(self.device),
                 **({"calls": self.calls} if self.calls else {}),
             },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import traceback
 import warnings
 from dataclasses import dataclass
 
@@ -16,8 +17,10 @@ from tessera.common.precision import legacy_readable_flags
 from tessera.common.recurrent import recurrent_shapes
 from tessera.tracing import model_caches, partial_graphs
 from tessera.tracing.composites import take_complex_apart
+from tessera.tracing.dropouts import ReturnedAsGiven
 from tessera.tracing.flex_attention import close_flex_attention
 from tessera.tracing.literals import literals, storages_alive
+from tessera.tracing.memory import memory_of
 
 
 @dataclass
@@ -25,29 +28,30 @@ class Exported:
     program: ExportedProgram
     literals: dict[str, torch.Tensor]  # see literals.py
     calls: dict[str, dict]  # what operators of its graph mean (common/flex_calls.py)
+    memory: dict  # see memory.py
 
 
 def export(module: nn.Module, args: tuple, kwargs: dict) -> Exported:
     model_caches.refuse_given(args, kwargs)
     alive = storages_alive()
     try:
-        exported, complaints = _exported(module, args, kwargs)
+        exported, memory, complaints = _exported(module, args, kwargs, alive)
         if (exported is None or complaints) and _keep_as_buffers(module, complaints):
-            exported, complaints = _exported(module, args, kwargs)
+            exported, memory, complaints = _exported(module, args, kwargs, alive)
         if exported is None:
             raise complaints[0]
         take_complex_apart(exported)
         calls = close_flex_attention(exported)
-        return Exported(exported, literals(exported, alive), calls)
+        return Exported(exported, literals(exported, alive), calls, memory)
     except Error:
         raise
     except Exception as e:  # noqa: BLE001 - export raises many kinds; each becomes a diagnostic
         raise _untraceable(module, args, kwargs, e) from e
 
 
-def _exported(module: nn.Module, args: tuple, kwargs: dict):
-    """The exported program, or None, and what export said of tensor attributes that forward assigns: its error, or its
-    warnings. Any other error is raised."""
+def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: set[int]):
+    """The exported program and its record of memory, or None, and what export said of tensor attributes that forward assigns:
+    its error, or its warnings. Any other error is raised."""
     training = [(m, m.training) for m in module.modules()]
     hooks = nn.modules.module._global_buffer_registration_hooks
     before = set(hooks)
@@ -57,14 +61,17 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict):
             legacy_readable_flags(),
             recurrent_shapes(),
             partial_graphs.unprinted(),
+            ReturnedAsGiven(),
             warnings.catch_warnings(record=True) as said,
         ):
             warnings.simplefilter("always")
-            exported = torch.export.export(module, args, kwargs, strict=False).run_decompositions({})
+            captured = torch.export.export(module, args, kwargs, strict=False)
+            memory = memory_of(captured, module, args, kwargs, set(literals(captured, alive)))
+            exported = captured.run_decompositions({})
     except RuntimeError as e:
         if not _state_of.search(str(e)):
             raise
-        return None, [e]
+        return None, {}, [e]
     finally:
         for m, mode in training:
             m.training = mode
@@ -74,7 +81,7 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict):
     for w in said:
         if w.message not in mine and not issubclass(w.category, (FutureWarning, DeprecationWarning)):
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
-    return exported, mine
+    return exported, memory, mine
 
 
 _state_of = re.compile(r"Constant (\S+) is mutated in the forward method|tensor attributes? (.*?) w(?:as|ere) assigned")
@@ -110,15 +117,8 @@ def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception)
         with torch.no_grad(), torch.random.fork_rng():
             module(*args, **kwargs)
     except Exception as own:  # noqa: BLE001
-        return fail(
-            "TS0007",
-            "input.module_fails",
-            f"the module itself fails on its inputs: {type(own).__name__}: {own}",
-            helps=["make `module(*inputs)` run in eager PyTorch first"],
-        )
-    notes = [line.strip() for line in text.splitlines() if 'File "' in line and os.sep + "torch" + os.sep not in line][
-        -2:
-    ]
+        return module_fails(own)
+    notes = [f"at {place}" for place in places_of_user(error)[-2:]]
     kind = type(error).__name__ + text
     if any(word in kind for word in ("DataDependent", "data-dependent", "unbacked", "Unbacked", "nonzero")):
         return fail(
@@ -142,4 +142,31 @@ def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception)
             "or optimize the submodules that it can trace",
             BY_GRAPHS,
         ],
+    )
+
+
+def places_of_user(error: BaseException) -> list[str]:
+    """FILE:LINE of the user's code that the traceback goes through, or that the error's text names, outermost first."""
+    frames = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__)]
+    own = [(file, line) for file, line in frames if not file.startswith(_not_of_user)]
+    if not own:
+        named = re.findall(r'File "([^"]+)", line (\d+)', str(error))
+        own = [(file, line) for file, line in named if not file.startswith(_not_of_user)]
+    return list(dict.fromkeys(f"{file}:{line}" for file, line in own))
+
+
+_not_of_user = (
+    os.path.dirname(torch.__file__) + os.sep,
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+    os.path.dirname(os.__file__) + os.sep,
+    "<",
+)
+
+
+def module_fails(e: Exception) -> Error:
+    return fail(
+        "TS0007",
+        "input.module_fails",
+        f"the module itself fails on its inputs: {type(e).__name__}: {e}",
+        helps=["make `module(*inputs)` run in eager PyTorch first"],
     )

@@ -1,0 +1,233 @@
+"""Results and writes of a plan's graph in the memory that the module gives them.
+
+The graph is one of values: it says what results and changed tensors hold. Which memory they lie in is a fact of the trace
+(tracing/memory.py). A result that looks at an input, parameter or buffer is taken from that tensor after the call. Another one
+gets memory of its own: where a rewrite dropped the copy that the module makes, it is made here. Writes come last, all from
+values as they were before the first of them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import fx
+
+from tessera.common.errors import fail
+from tessera.common.reference import overload
+
+_copy = torch.ops.aten.copy_.default
+_clone = torch.ops.aten.clone.default
+# Ops without an annotation whose results may be views all the same.
+_may_view = ("reshape", "contiguous", "to", "flatten", "_to_copy", "dropout", "matrix_H", "type_as")
+
+
+def may_alias(op: str) -> bool:
+    """Whether a result of the op may share memory with an argument."""
+    return _may_alias(overload(op)._schema)
+
+
+def _may_alias(schema: torch._C.FunctionSchema) -> bool:
+    annotated = any(r.alias_info is not None for r in schema.returns)
+    return annotated or schema.name.removeprefix("aten::") in _may_view
+
+
+@dataclass(frozen=True)
+class Lent:
+    """A result that looks at the memory of a feed: that very tensor, or a view that begins `offset` elements behind it."""
+
+    feed: str
+    shape: tuple[int, ...] | None = None
+    strides: tuple[int, ...] = ()
+    offset: int = 0
+
+    def of(self, tensor: torch.Tensor) -> torch.Tensor:
+        if self.shape is None:
+            return tensor
+        return tensor.as_strided(self.shape, self.strides, tensor.storage_offset() + self.offset)
+
+
+class Completed:
+    """`run`, with the results that it does not make: `results` holds a place among the feeds and what is lent there, or None
+    for the next that is made."""
+
+    def __init__(self, run: Callable, results: list[tuple[int, Lent] | None]):
+        self.run, self.results = run, results
+
+    def __call__(self, *feeds):
+        made = iter(self.run(*feeds))
+        return tuple(next(made) if r is None else r[1].of(feeds[r[0]]) for r in self.results)
+
+
+def completed(run: Callable, lent: list[Lent | None], feeds: list[str]) -> Callable:
+    """`run` itself where it makes every result."""
+    if not any(lent):
+        return run
+    return Completed(run, [(feeds.index(r.feed), r) if r else None for r in lent])
+
+
+def lent_results(graph: dict) -> list[Lent | None]:
+    """By result: what is taken from a feed instead of being computed."""
+    return [_lent(row) for row in _rows(graph)]
+
+
+def _rows(graph: dict) -> list[dict | None]:
+    memory = graph.get("meta", {}).get("memory")
+    return memory["outputs"] if memory else [None] * len(graph["outputs"])
+
+
+def _lent(row: dict | None) -> Lent | None:
+    if row is None or not isinstance(row["of"], str) or "dtype" in row:
+        return None
+    if row.get("same"):
+        return Lent(row["of"])
+    return Lent(row["of"], tuple(row["shape"]), tuple(row["strides"]), row["offset"])
+
+
+class Ending:
+    """What stands behind a graph's calls: copies of results that must have memory of their own, then writes."""
+
+    def __init__(self, ops: fx.Graph, graph: dict):
+        self.fx, self.graph = ops, graph
+        self._owner: dict[fx.Node, int] = {}  # by what made the memory: the first result that lies in it
+
+    def results(self, get: Callable[[str], fx.Node]) -> list[fx.Node]:
+        """Of the results that no feed lends, in their order, the nodes that are returned."""
+        made: dict[int, fx.Node] = {}
+        rows = _rows(self.graph)
+        known = "memory" in self.graph.get("meta", {})
+        for first, members in self._together(rows).items():
+            nodes = [get(self.graph["outputs"][i]) for i in members]
+            made |= zip(members, self._apart(nodes, first) if known else nodes, strict=True)
+        for i, row in enumerate(rows):
+            if row is not None and i in made and isinstance(row["of"], int):
+                made[i] = self._shared(made[i], made[row["of"]], row)
+        return [made[i] for i in sorted(made)]
+
+    def _together(self, rows: list[dict | None]) -> dict[int, list[int]]:
+        """Results that share memory among themselves, by the first of them. A view of an input in another type is left as the
+        graph makes it."""
+        groups: dict[int, list[int]] = {}
+        for i, row in enumerate(rows):
+            if row is None:
+                groups[i] = [i]
+            elif isinstance(row["of"], int):
+                first = next(f for f, members in groups.items() if row["of"] in members)
+                groups[first].append(i)
+            elif "dtype" in row:
+                groups[i] = [i]
+        return groups
+
+    def _apart(self, nodes: list[fx.Node], first: int) -> list[fx.Node]:
+        """The same values in memory that neither the caller nor another result sees."""
+        seen = {m for n in nodes for m in memory_of(n) if m.op == "placeholder" or m in self._owner}
+        row = _rows(self.graph)[first]
+        if seen and row is None:
+            again: dict[fx.Node, fx.Node] = {m: self.fx.call_function(_clone, (m,)) for m in seen}
+            nodes = [self._replayed(n, again) for n in nodes]
+        for n in nodes:
+            for m in memory_of(n):
+                self._owner.setdefault(m, first)
+        return nodes
+
+    def _replayed(self, node: fx.Node, again: dict[fx.Node, fx.Node]) -> fx.Node:
+        """The views between the memory and a result, over other memory."""
+        if node not in again and node.op == "call_function" and _passes_memory(node):
+            args = fx.map_arg(node.args, lambda a: self._replayed(a, again))
+            kwargs = fx.map_arg(node.kwargs, lambda a: self._replayed(a, again))
+            changed = args != node.args or kwargs != node.kwargs
+            again[node] = self.fx.call_function(node.target, args, kwargs) if changed else node
+        return again.get(node, node)
+
+    def _shared(self, node: fx.Node, other: fx.Node, row: dict) -> fx.Node:
+        """The result as a view of another one, in whose memory the module has it."""
+        if row.get("same"):
+            return other
+        if memory_of(node) & memory_of(other):
+            return node
+        if "dtype" in row or row["offset"] < 0:
+            raise fail(
+                "TS0214",
+                "plan.malformed",
+                "two results look at one memory in the module, and no view of the one is the other in the plan",
+            )
+        return self.fx.call_function(_view_of, (other, row["shape"], row["strides"], row["offset"]))
+
+    def writes(self, get: Callable[[str], fx.Node]) -> None:
+        """Mutated buffers and inputs (`input:<value>`) get their new contents."""
+        mutations = self.graph.get("mutations", ())
+        inputs = set(self.graph["inputs"])
+        names = {v["target"]: v["name"] for v in self.graph["values"] if v.get("target") and v["name"] in inputs}
+        targets = [(t := m["target"].removeprefix("input:")) and get(names.get(t, t)) for m in mutations]
+        values = [get(m["value"]) for m in mutations]
+        for i, value in enumerate(values):
+            if value is not targets[i] and _holds_content_of(value) & set(targets):
+                values[i] = self.fx.call_function(_content, (_uncloned(value),))
+        for target, value in zip(targets, values, strict=True):
+            if value is not target:
+                self.fx.call_function(_copy, (target, value))
+
+
+# A copy that no compiler takes for nothing. Inductor drops a clone whose source is overwritten later in the same graph, and then
+# reads what was written.
+_library = torch.library.Library("tessera", "FRAGMENT")
+_library.define("content(Tensor tensor) -> Tensor", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
+_library.impl("content", lambda tensor: tensor.clone(), "CompositeExplicitAutograd")
+torch.library.register_fake("tessera::content", torch.empty_like, lib=_library)
+_content = torch.ops.tessera.content.default
+# Ops that may give the very elements of their argument, and that Inductor drops where they do.
+_elements_of = (
+    *("clone", "copy", "lift_fresh_copy", "slice_scatter", "repeat", "constant_pad_nd", "cat"),
+    *("ceil", "floor", "round", "trunc", "pow"),
+)
+
+
+def _holds_content_of(node: fx.Node) -> set[fx.Node]:
+    """The placeholders whose elements a value may be, in their memory or copied."""
+    found, pending = set(), [node]
+    while pending:
+        for n in memory_of(pending.pop()):
+            name = getattr(getattr(n.target, "_schema", None), "name", "").removeprefix("aten::")
+            if name in _elements_of:
+                pending += n.all_input_nodes
+            elif n.op == "placeholder":
+                found.add(n)
+    return found
+
+
+def _uncloned(node: fx.Node) -> fx.Node:
+    while node.target is _clone and node.kwargs.get("memory_format") in (None, torch.preserve_format):
+        node = node.args[0]
+    return node
+
+
+def _view_of(tensor: torch.Tensor, shape: list[int], strides: list[int], offset: int) -> torch.Tensor:
+    return tensor.as_strided(shape, strides, tensor.storage_offset() + offset)
+
+
+_view_of.passes_memory = True
+
+
+def _passes_memory(node: fx.Node) -> bool:
+    """Whether the node's value may lie in memory of its arguments. A Python function says so by the attribute of this name."""
+    if node.target is operator.getitem:
+        return _passes_memory(node.args[0])
+    schema = getattr(node.target, "_schema", None)
+    return _may_alias(schema) if schema is not None else getattr(node.target, "passes_memory", False)
+
+
+def memory_of(node: fx.Node) -> frozenset[fx.Node]:
+    """The nodes that made the memory that a node's value may lie in."""
+    found, pending, seen = set(), [node], set()
+    while pending:
+        n = pending.pop()
+        if n in seen:
+            continue
+        seen.add(n)
+        if n.op == "call_function" and _passes_memory(n) and n.all_input_nodes:
+            pending += n.all_input_nodes
+        else:
+            found.add(n)
+    return frozenset(found)

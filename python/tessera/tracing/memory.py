@@ -1,0 +1,218 @@
+"""Which tensors of a call are one object, whose memory forward writes to, and which memory its results look at.
+
+All of it is read off the program that torch.export captured, before its writes become results: ops that write and ops that
+give views still stand in it, and values that share memory share a storage. The record stands in the graph's meta as
+`memory` (docs/protocol.md); guards, plans and verification read it there.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import fx, nn
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils import _pytree as pytree
+
+from tessera.common.errors import fail
+from tessera.common.module_state import owner_of
+
+_state = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer"}
+
+
+def memory_of(captured: ExportedProgram, module: nn.Module, args: tuple, kwargs: dict, literals: set[str]) -> dict:
+    """`captured`: not yet decomposed. `literals`: targets of constants that forward makes anew in each call. The record: `same`, groups of user inputs, and of parameters or buffers with them, that
+    are one object; `written`, inputs that forward writes to; `outputs`, one row a tensor that forward returns: None where
+    nothing shares its memory, else `of` (the name of an input, or the index of an earlier result), `same` where it is that
+    very object, and where it lies in it: `shape`, `strides` and `offset`, in elements from where the other one begins.
+    Error TS0206: forward writes to memory that several inputs share, which no graph of values holds."""
+    inputs = _Inputs(captured, module, args, kwargs)
+    written = _written(captured.graph)
+    changed = [n for n in inputs.nodes if _storage(n) in written]
+    for node in changed:
+        if other := inputs.overlapping(node):
+            raise fail(
+                "TS0206",
+                "graph.shared_memory",
+                f"forward writes to {inputs.label(node)}, whose memory {inputs.label(other)} shares",
+                expected="what is written to shares no memory with another argument, parameter or buffer",
+                helps=["give it memory of its own: `.clone()`"],
+            )
+    return {"same": inputs.same(), "written": [n.name for n in changed], "outputs": _outputs(captured, inputs.lasting(literals))}
+
+
+class _Inputs:
+    """The program's inputs with the tensors that they stand for."""
+
+    def __init__(self, captured: ExportedProgram, module: nn.Module, args: tuple, kwargs: dict):
+        by_name = {n.name: n for n in captured.graph.nodes if n.op == "placeholder"}
+        leaves = iter(pytree.tree_leaves((args, kwargs)))
+        self.nodes: list[fx.Node] = []
+        self._real: dict[fx.Node, torch.Tensor | None] = {}
+        self._labels: dict[fx.Node, str] = {}
+        self._targets: dict[fx.Node, str] = {}
+        for spec in captured.graph_signature.input_specs:
+            node = by_name.get(getattr(spec.arg, "name", None))
+            given = next(leaves) if spec.kind == InputKind.USER_INPUT else _held(module, spec.target)
+            if node is None or not isinstance(node.meta.get("val"), torch.Tensor):
+                continue
+            self.nodes.append(node)
+            self._real[node] = given
+            self._targets[node] = spec.target or ""
+            self._labels[node] = f"{_state[spec.kind]}:{spec.target}" if spec.kind in _state else node.name
+
+    def label(self, node: fx.Node) -> str:
+        kind, _, name = self._labels[node].rpartition(":")
+        return f"the {kind or 'argument'} `{name}`"
+
+    def lasting(self, literals: set[str]) -> set[fx.Node]:
+        return {n for n in self.nodes if self._targets[n] not in literals}
+
+    def same(self) -> list[list[str]]:
+        groups: dict[int, list[fx.Node]] = {}
+        for node, tensor in self._real.items():
+            if tensor is not None:
+                groups.setdefault(id(tensor), []).append(node)
+        of_users = [g for g in groups.values() if len(g) > 1 and any(":" not in self._labels[n] for n in g)]
+        return [[self._labels[n] for n in group] for group in of_users]
+
+    def overlapping(self, node: fx.Node) -> fx.Node | None:
+        """The same tensor under another name, or one that the program reads or returns and that lies where this one does."""
+        first, last = _extent(node)
+        for other in self.nodes:
+            if other is node or _storage(other) != _storage(node):
+                continue
+            begin, end = _extent(other)
+            one = self._real[node] is not None and self._real[node] is self._real[other]
+            if one or (other.users and begin < last and first < end):
+                return other
+        return None
+
+
+def _held(module: nn.Module, target: str | None) -> torch.Tensor | None:
+    place = owner_of(module, target) if target else None
+    return place[1][place[2]] if place else None
+
+
+def _storage(node: fx.Node) -> int:
+    """An identity of the memory behind a value: programs hold all their values, so none is given twice."""
+    return node.meta["val"].untyped_storage()._cdata
+
+
+def _extent(node: fx.Node) -> tuple[int, int]:
+    """The bytes of the storage from the first element's to behind the last one's."""
+    t = node.meta["val"]
+    if t.numel() == 0:
+        return 0, 0
+    reach = sum((n - 1) * s for n, s in zip(t.shape, t.stride(), strict=True)) + 1
+    return t.storage_offset() * t.itemsize, (t.storage_offset() + reach) * t.itemsize
+
+
+def _is_strided(node) -> bool:
+    val = node.meta.get("val") if isinstance(node, fx.Node) else None
+    return isinstance(val, torch.Tensor) and val.layout == torch.strided
+
+
+def _written(graph: fx.Graph) -> set[int]:
+    """The storages that an op of the graph writes to."""
+    found = set()
+    for node in graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if node.op != "call_function" or schema is None or not schema.is_mutable:
+            continue
+        given = dict(zip((a.name for a in schema.arguments), node.args, strict=False)) | node.kwargs
+        for argument in schema.arguments:
+            if argument.alias_info is not None and argument.alias_info.is_write:
+                found |= {_storage(n) for n in pytree.tree_leaves(given.get(argument.name)) if _is_strided(n)}
+    return found
+
+
+def _outputs(captured: ExportedProgram, inputs: set[fx.Node]) -> list[dict | None]:
+    returned = next(n for n in captured.graph.nodes if n.op == "output").args[0]
+    specs = captured.graph_signature.output_specs
+    rows: list[dict | None] = []
+    objects: dict[fx.Node, int] = {}  # the results so far
+    memories: dict[int, fx.Node] = {}  # by storage: the first result that looks at it
+    for spec, node in zip(specs, returned, strict=True):
+        if spec.kind != OutputKind.USER_OUTPUT or not isinstance(node, fx.Node):
+            continue
+        row = None
+        if _is_strided(node):
+            node = _object(node)
+            if (source := _source(node)) in inputs:
+                row = _place(node, source, source.name)
+            elif (first := memories.setdefault(_storage(node), node)) is not node or node in objects:
+                row = _place(node, node, objects[node]) if node in objects else _place(node, first, objects[first])
+            objects.setdefault(node, len(rows))
+        rows.append(row)
+    return rows
+
+
+# Ops that return the tensor that they are given where there is nothing to do; views return another one.
+_itself = {
+    *("to", "contiguous", "type_as", "flatten", "positive", "real", "conj", "resolve_conj", "resolve_neg"),
+    *("atleast_1d", "atleast_2d", "atleast_3d"),
+}
+
+
+def _object(node: fx.Node) -> fx.Node:
+    """The node that made the tensor: an op that writes in place returns the object that it was given."""
+    while (schema := getattr(node.target, "_schema", None)) is not None and len(schema.returns) == 1:
+        given = dict(zip((a.name for a in schema.arguments), node.args, strict=False)) | node.kwargs
+        info = schema.returns[0].alias_info
+        if info is not None and info.is_write:
+            written = (a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write)
+            node = next(given[name] for name in written if name in given)
+        elif schema.name.removeprefix("aten::") in _itself and _is_alike(node, node.args[0]):
+            node = node.args[0]
+        else:
+            break
+    return node
+
+
+def _is_alike(node: fx.Node, other: fx.Node) -> bool:
+    a, b = node.meta["val"], other.meta["val"]
+    alike = (a.dtype, a.shape, a.stride(), a.storage_offset()) == (b.dtype, b.shape, b.stride(), b.storage_offset())
+    return alike and _storage(node) == _storage(other)
+
+
+def _source(node: fx.Node) -> fx.Node | None:
+    """The input that a value looks at, directly or through other views and writes."""
+    storage = _storage(node)
+    while node.op != "placeholder":
+        node = next((a for a in node.all_input_nodes if _is_strided(a) and _storage(a) == storage), None) or _through(
+            node
+        )
+        if node is None:
+            return None
+    return node
+
+
+def _through(node: fx.Node) -> fx.Node | None:
+    """The op whose several results a value is taken from."""
+    several = [a for a in node.all_input_nodes if isinstance(a.meta.get("val"), (tuple, list))]
+    return several[0] if several else None
+
+
+def _place(node: fx.Node, other: fx.Node, of: str | int) -> dict:
+    t, base = node.meta["val"], other.meta["val"]
+    if node is other:
+        return {"of": of, "same": True}
+    offset = t.storage_offset() * t.itemsize - base.storage_offset() * base.itemsize
+    row = {"of": of, "shape": list(t.shape), "strides": list(t.stride()), "offset": offset // t.itemsize}
+    return row if t.dtype == base.dtype else {**row, "dtype": str(t.dtype).removeprefix("torch.")}
+
+
+# --- of live tensors ---------------------------------------------------------------------------------------------------
+
+
+def relations(results: list[torch.Tensor], state: list[torch.Tensor]) -> list[tuple | None]:
+    """By result: None where no memory is shared, else the place in `state`, or behind its end among the results, of the first
+    tensor that shares it, how many bytes further it begins, and whether it is that very object."""
+    first: dict[int, tuple[int, torch.Tensor]] = {}
+    objects = {id(t): i for i, t in reversed(list(enumerate([*state, *results])))}
+    rows: list[tuple | None] = []
+    for i, t in enumerate([*state, *results]):
+        at, other = first.setdefault(t.untyped_storage()._cdata, (i, t))
+        offset = t.storage_offset() * t.itemsize - other.storage_offset() * other.itemsize
+        rows.append(None if at == i else (at, offset, objects[id(t)] if objects[id(t)] != i else None))
+    return rows[len(state) :]

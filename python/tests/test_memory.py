@@ -1,0 +1,184 @@
+"""Results, inputs and buffers lie in the memory that the original has them in, after canonicalization too, whoever runs the rest."""
+
+from __future__ import annotations
+
+import copy
+
+import graph_tools
+import pytest
+import torch
+from tessera.common.errors import Error
+from tessera.tracing.held import hold
+from tessera.tracing.memory import relations
+from tessera.tracing.tracer import trace_module
+from torch import nn
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def clones(m, x, y):
+    return x.clone().view(-1), (x * 1).t(), (x - 0)[:4], m.b.clone().view(-1), m.w.clone()[None], (y / 1).expand(2, 8, 8)
+
+
+def views(m, x, y):
+    return x.view(-1), x, m.b, m.b[2:].t(), m.w, m.w[None], y.chunk(2)[1], y.diagonal()
+
+
+def shared(m, x, y):
+    z = x * y
+    first, second = z.split(3, 1)[:2]
+    return z[1:], z, z.t(), first, second, z, torch.relu(z), z.reshape(-1)
+
+
+def old_beside_new(m, x, y):
+    old = m.b.clone().view(-1)
+    kept = x.clone()[:2]
+    x.mul_(3)
+    m.b.mul_(0.5).add_(x)
+    return old, kept, x, m.b, x.view(-1), m.b[1:]
+
+
+def delay_line(m, x, y):
+    m.older.copy_(m.b)
+    m.b.copy_(x)
+    return m.b - m.older
+
+
+def exchanged(m, x, y):
+    t = m.b.clone()
+    m.b.copy_(m.older)
+    m.older.copy_(t)
+    return m.b + x
+
+
+def turned(m, x, y):
+    m.b.copy_(m.b.t().clone())
+    m.older.copy_(m.b.flip(0))
+    return x + m.older
+
+
+def copied(m, x, y):
+    z = x * 2
+    x.copy_(z)
+    return z, x, z.view(-1)
+
+
+def through_views(m, x, y):
+    m.b[0].copy_(x[1])
+    m.b[:, 1].add_(y[0])
+    x.view(-1)[3:9].zero_()
+    return m.b.sum(), x
+
+
+def literal(m, x, y):
+    c = torch.tensor([1.0, 2.0])
+    return c, c[1:], torch.zeros(3), x + c.sum()
+
+
+def parameters_in(m, x, y):
+    m.w.mul_(0.5)
+    return m.w + x[0], m.w
+
+
+def conversions(m, x, y):
+    return x.to(torch.float32), x.float().view(-1), x.contiguous(), x.t().contiguous(), x.reshape(8, 8), y.detach()
+
+
+EVERY = [
+    clones,
+    views,
+    shared,
+    old_beside_new,
+    delay_line,
+    exchanged,
+    turned,
+    copied,
+    through_views,
+    literal,
+    parameters_in,
+    conversions,
+]
+
+
+def made(forward) -> nn.Module:
+    torch.manual_seed(0)
+    m = graph_tools.module(lambda self, x, y: forward(self, x, y), b=torch.randn(8, 8), older=torch.randn(8, 8))
+    m.w = nn.Parameter(torch.randn(8))
+    return m.eval()
+
+
+def arguments(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    torch.manual_seed(seed)
+    return torch.randn(8, 8), torch.randn(8, 8)
+
+
+def observed(m: nn.Module, args: tuple, result) -> list:
+    """What a caller can see of a call: values, strides, memory, and what a write into each result changes."""
+    leaves = [t for t in torch.utils._pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+    state = [*args, *m.buffers(), *m.parameters()]
+    values = [t.clone() for t in (*leaves, *state)]
+    seen = [(t.dtype, t.shape, t.stride()) for t in leaves]
+    return [seen, relations(leaves, state), *values]
+
+
+@pytest.mark.parametrize("runner", ["eager", "inductor"])
+@pytest.mark.parametrize("form", ["traced", "canonical"])
+@pytest.mark.parametrize("forward", EVERY, ids=lambda f: f.__name__)
+def test_as_the_original(forward, form, runner):
+    m, mine = made(forward), made(forward)
+    with torch.no_grad():
+        held = hold(mine, arguments(0), {})
+        graph = held.graph if form == "traced" else graph_tools.canonical(held.graph)
+        steps = [{"kind": "prepack" if n.get("prepack") else "aten", "node": n["name"]} for n in graph["nodes"]]
+        for step, node in zip(steps, graph["nodes"], strict=True):
+            step |= {"nodes": [node["name"]], "outputs": node["outputs"]}
+        composed = held.compose({"graph": graph, "steps": steps}, runner)
+        for call in range(3):
+            ours, theirs = arguments(call), arguments(call)
+            got, wanted = observed(mine, ours, composed(*ours)), observed(m, theirs, m(*theirs))
+            assert got[:2] == wanted[:2]
+            for a, b in zip(got[2:], wanted[2:], strict=True):
+                torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-6)
+        assert composed.status()["served"] == 3
+        if runner == "eager":  # what the caller writes into a result is seen where it is seen of the original's
+            ours, theirs = arguments(9), arguments(9)
+            for a, b in zip(composed(*ours), m(*theirs), strict=True):
+                if a._is_view() or not b.is_leaf or b.dim():
+                    a.select(0, 0).fill_(7.0)
+                    b.select(0, 0).fill_(7.0)
+            for a, b in zip((*ours, *mine.buffers(), *mine.parameters()), (*theirs, *m.buffers(), *m.parameters())):
+                assert torch.equal(a, b)
+
+
+def test_what_is_one_object():
+    m, x = made(clones), torch.randn(8, 8)
+    assert trace_module(m, (x, x)).graph["meta"]["memory"]["same"] == [["x", "y"]]
+    assert trace_module(m, (x, m.b)).graph["meta"]["memory"]["same"] == [["buffer:b", "y"]]
+    assert trace_module(m, (x, x.clone())).graph["meta"]["memory"]["same"] == []
+
+
+@pytest.mark.parametrize("kind", ["one tensor", "overlapping", "buffer"])
+def test_writes_to_shared_memory_are_refused(kind):
+    m, base = made(old_beside_new), torch.randn(10, 8)
+    args = {"one tensor": (base[:8],) * 2, "overlapping": (base[:8], base[2:]), "buffer": (m.b, base[:8])}[kind]
+    m = made(copied) if kind == "overlapping" else m
+    if kind == "overlapping":
+        m = graph_tools.module(lambda self, x, y: x.mul_(2) + y)
+    with pytest.raises(Error) as e:
+        trace_module(m, args)
+    assert e.value.diagnostic["code"] == "TS0206"
+
+
+def test_writes_beside_each_other_are_taken():
+    base = torch.randn(16, 8)
+    m = graph_tools.module(lambda self, x, y: x.mul_(2) + y)
+    memory = trace_module(m, (base[:8], base[8:])).graph["meta"]["memory"]
+    assert "x" in memory["written"]
+
+
+def test_record_is_of_the_trace():
+    m = made(shared)
+    rows = trace_module(m, arguments(0)).graph["meta"]["memory"]["outputs"]
+    assert rows[0] is None and rows[6] is None and [r["of"] for r in rows if r] == [0, 0, 0, 0, 1, 0]
+    assert rows[5] == {"of": 1, "same": True} and rows[3]["offset"] == -8
+    assert copy.deepcopy(m) is not m
