@@ -55,6 +55,11 @@ FUNCTIONS = {
     "hardshrink": lambda x, width: F.hardshrink(x, width.item()),
     "threshold": lambda x, t, value: F.threshold(x, t.item(), value.item()),
     "where": lambda c, x, y: torch.where(c != 0, x, y),
+    "div_floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    **{
+        f"round_{name}": lambda x, dtype=getattr(torch, name): x.to(dtype)
+        for name in ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2")
+    },
 }
 
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/conversion.h"
 #include "graph/ops.h"
 
 namespace tessera::graph {
@@ -32,10 +33,24 @@ tl::unexpected<Diagnostic> unsupported(const Node& node, std::string_view why) {
                     node.name, node.op, why));
 }
 
+/// A tensor is compared with a number in the tensor's type: bfloat16(0.1) == 0.1.
+std::optional<double> compared_number(const Graph& g, const Node& n) {
+  const auto number = n.number("other");
+  const ValueId self = n.tensor("self");
+  if (!number || !self.valid() || g.value(n.outputs.front()).type.dtype != DType::boolean)
+    return std::nullopt;
+  const std::string rounding = fmt::format("round_{}", name_of(g.value(self).type.dtype));
+  const pointwise::Function* f = pointwise::find(rounding);
+  return f == nullptr ? *number : f->eval(std::span(&*number, 1));
+}
+
 /// The function of `self` and, where it has two arguments, `other`.
-int call_by_name(ElementCall& call, std::string_view name) {
+int call_by_name(ElementCall& call, const Graph& g, std::string_view name) {
   std::vector<int> arguments = {call.arg("self")};
-  if (pointwise::find(name)->arity == 2) arguments.push_back(call.arg("other"));
+  if (pointwise::find(name)->arity == 2) {
+    const auto number = compared_number(g, call.node());
+    arguments.push_back(number ? call.constant(*number) : call.arg("other"));
+  }
   return call.call(name, std::move(arguments));
 }
 
@@ -84,6 +99,10 @@ DType ElementCall::output_type() const {
   return g_.value(node_.outputs.front()).type.dtype;
 }
 
+std::string_view ElementCall::rounding() const {
+  return rounding_of(g_, node_);
+}
+
 int same_value(ElementCall& call) {
   return call.arg(call.node().find("self") != nullptr ? "self" : "input");
 }
@@ -98,7 +117,7 @@ Result<int> append_pointwise(pointwise::Dag& dag, const Graph& g, const Node& no
   ElementCall call(dag, g, node, tensors);
   const Elements& elements = record->pointwise;
   const int index =
-      elements.build != nullptr ? elements.build(call) : call_by_name(call, elements.function);
+      elements.build != nullptr ? elements.build(call) : call_by_name(call, g, elements.function);
   if (call.error()) return unsupported(node, *call.error());
   return index;
 }

@@ -38,6 +38,9 @@ class ElementCall {
 
   [[nodiscard]] const Node& node() const { return node_; }
   [[nodiscard]] DType output_type() const;
+  /// The function that a conversion rounds by; empty where it keeps the value (conversion.h).
+  [[nodiscard]] std::string_view rounding() const;
+  [[nodiscard]] bool on_gpu() const { return g_.device.starts_with("cuda"); }
   [[nodiscard]] const std::optional<std::string>& error() const { return error_; }
 
  private:

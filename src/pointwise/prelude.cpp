@@ -1,12 +1,12 @@
 // The C text of the `tsr_*` helper functions.
 //
 // Host bodies are branch-free, so that gcc vectorizes loops over them without -ffast-math; the
-// exceptions (pow, fmod, remainder, atan, atan2, tan) call the C library. For the others two
+// exceptions (pow, fmod, remainder, div_floor, atan, atan2, tan; sin and cos of what is beyond 1e6)
+// call the C library. For the others two
 // options are needed that keep every value: -fno-math-errno from the command line (sqrt's errno is
 // a branch) and no trapping comparisons, set here by pragma. Ranges are reduced as by Cody and
 // Waite; polynomial coefficients are minimax fits, rounded to float one by one. Errors over all
-// floats are at most 2 ulp for exp, exp2, expm1, log, log1p, tanh, erf, sigmoid; sin and cos up to
-// |x| = 1e9.
+// floats are at most 2 ulp for exp, exp2, expm1, log, log1p, tanh, erf, sigmoid, sin, cos.
 #include "pointwise/pointwise.h"
 
 namespace tessera::pointwise {
@@ -186,8 +186,8 @@ TSR_FN float tsr_sin_quadrant(float x, unsigned quadrant) {  // sin(x + quadrant
   const float y = (k & 1u) != 0u ? cosine : sine;
   return (k & 2u) != 0u ? -y : y;
 }
-TSR_FN float tsr_sin(float x) { return tsr_sin_quadrant(x, 0u); }
-TSR_FN float tsr_cos(float x) { return tsr_sin_quadrant(x, 1u); }
+TSR_FN float tsr_sin(float x) { return tsr_abs(x) < 1e6f ? tsr_sin_quadrant(x, 0u) : __builtin_sinf(x); }
+TSR_FN float tsr_cos(float x) { return tsr_abs(x) < 1e6f ? tsr_sin_quadrant(x, 1u) : __builtin_cosf(x); }
 TSR_FN float tsr_sigmoid(float x) { return 1.0f / (1.0f + tsr_exp(-x)); }
 TSR_FN float tsr_silu(float x) { return x / (1.0f + tsr_exp(-x)); }
 TSR_FN float tsr_gelu_tanh(float x) {
@@ -200,6 +200,8 @@ TSR_FN float tsr_gelu_tanh(float x) {
 // flushes what is below 2^-126, where the result is 1 or less than 1e-36. t is rounded: at x = -10,
 // where sigmoid is 5e-5, that is 1e-6 of it, and less where the result is larger.
 constexpr std::string_view cuda_head = R"(#define TSR_FN __device__ __forceinline__
+TSR_FN float tsr_as_float(unsigned u) { return __uint_as_float(u); }
+TSR_FN unsigned tsr_as_uint(float f) { return __float_as_uint(f); }
 TSR_FN float tsr_inf() { return __int_as_float(0x7f800000); }
 TSR_FN float tsr_nan() { return __int_as_float(0x7fffffff); }
 TSR_FN float tsr_abs(float x) { return fabsf(x); }

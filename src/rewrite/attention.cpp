@@ -1,4 +1,10 @@
 // Attention written out: softmax(scale * Q K^T + mask) V.
+//
+// Where all keys of a query are masked by -inf, softmax is NaN and PyTorch's call is 0. The call's
+// result is NaN there, too, by a `where` behind it, unless the mask is known to leave a key to
+// every query.
+#include <cmath>
+
 #include "graph/operand.h"
 #include "graph/ops.h"
 
@@ -34,8 +40,36 @@ struct Attention {
   ValueId q, k, v;
   Argument mask = NoValue{};
   bool causal = false;
+  bool leaves_none = false;  // a query may be left without keys
   double scale = 1;
 };
+
+/// NaN where the mask takes every key away.
+ValueId without_keys(Graph& g, ValueId out, ValueId mask, NodeId before, const Node& like) {
+  TensorType rows = g.value(mask).type;
+  if (!rows.shape.empty()) rows.shape.back() = 1;
+  rows.strides = contiguous_strides(rows.shape);
+  const bool truth = rows.dtype == DType::boolean;
+  ValueId any = insert(g,
+                       {"any_key",
+                        truth ? "aten.any.dim" : "aten.amax.default",
+                        {{"self", mask},
+                         {"dim", truth ? Argument(int64_t{-1}) : ArgumentList{int64_t{-1}}},
+                         {"keepdim", true}},
+                        rows},
+                       before, like);
+  if (!truth) {
+    rows.dtype = DType::boolean;
+    any = insert(g, {"any_key", "aten.ne.Scalar", {{"self", any}, {"other", -HUGE_VAL}}, rows},
+                 before, like);
+  }
+  return insert(g,
+                {"attention",
+                 "aten.where.ScalarOther",
+                 {{"condition", any}, {"self", out}, {"other", std::nan("")}},
+                 g.value(out).type},
+                before, like);
+}
 
 ValueId insert_attention(Graph& g, Attention a, const TensorType& type, NodeId before,
                          const Node& like) {
@@ -70,6 +104,7 @@ bool settle_mask(Graph& g, const WrittenAttention& s, DType type, NodeId before,
   if (s.masks.empty()) return true;
   const MaskKind kind = classify(g, s.masks, s.queries, s.keys);
   a.causal = kind == MaskKind::causal;
+  a.leaves_none = may_leave_no_key(g, s.masks, kind, s.queries, s.keys);
   if (kind == MaskKind::causal || kind == MaskKind::none) return true;
   const ValueId mask = mask_argument(g, s.masks, type, before, like);
   if (!mask.valid()) return false;
@@ -85,17 +120,18 @@ bool rewrite_one(Graph& g, RewriteLog& log, NodeId last) {
   Attention a{.q = written->q, .k = written->k, .v = written->v, .scale = written->scale};
   if (written->k_is_transposed) a.k = transposed(g, a.k, last, pv);
   if (!settle_mask(g, *written, type.dtype, last, pv, a)) return false;
-  const bool causal = a.causal;
-  const ValueId out = insert_attention(g, a, type, last, pv);
-  substitute(g, log, causal ? "causal attention written out" : "attention written out", last, out,
+  const ValueId called = insert_attention(g, a, type, last, pv);
+  const auto* mask = std::get_if<ValueId>(&a.mask);
+  const ValueId out =
+      a.leaves_none && mask != nullptr ? without_keys(g, called, *mask, last, pv) : called;
+  substitute(g, log, a.causal ? "causal attention written out" : "attention written out", last, out,
              written->nodes);
-  // Behind a squeeze, the call itself stands for the same nodes.
+  // Whatever is behind it, the call itself stands for the same nodes.
   const Node& made = g.node(g.value(out).producer);
-  if (const Node* call = is_op(made, "aten.squeeze") ? producer(g, made.tensor("self")) : nullptr) {
-    Node& attention = g.node(g.value(call->outputs.front()).producer);
-    attention.covers = made.covers;
-    attention.rewritten_from = made.rewritten_from;
-  }
+  NodeId call = g.value(called).producer;
+  if (is_op(g.node(call), "aten.squeeze")) call = g.value(g.node(call).tensor("self")).producer;
+  g.node(call).covers = made.covers;
+  g.node(call).rewritten_from = made.rewritten_from;
   return true;
 }
 

@@ -4,7 +4,8 @@
 // Scale and shift are computed once. They stay pointwise work, for the epilogue of whatever makes
 // x, and are not multiplied into the weight before x, which would round it once more. Against
 // (x - mean) * rstd the shift cancels digits only where |mean| is large beside the deviation, and
-// there x itself has lost them.
+// there x itself has lost them. On a host PyTorch computes the same two numbers; elsewhere
+// (x - mean) * rstd * weight overflows where x * scale does, but for an x as large as the mean.
 #include "graph/ops.h"
 
 #include "rewrite/rewrite.h"

@@ -53,7 +53,10 @@ void apply(Graph& g, RewriteLog& log, const RowRegion& r, RowFunction found) {
   for (auto& [name, argument] : found.node.arguments) {
     const auto* v = norm ? std::get_if<ValueId>(&argument) : nullptr;
     if (v == nullptr || (name != "weight" && name != "bias")) continue;
-    const ValueId flat = regrouped(g, *v, {type.shape[r.dim]}, r.last, like);
+    ValueId flat = regrouped(g, *v, {type.shape[r.dim]}, r.last, like);
+    // A row in float is multiplied by a weight of 16 bits as it is; the op takes one type.
+    if (size_of(g.value(flat).type.dtype) < size_of(type.dtype))
+      flat = converted(g, flat, type.dtype, r.last, like);
     argument = found.one_plus_weight && name == "weight" ? one_plus(g, flat, like) : flat;
   }
   const bool inner = norm && r.dim + 1 != type.shape.size();

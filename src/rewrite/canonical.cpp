@@ -33,7 +33,6 @@ const std::vector<std::vector<Family>>& groups() {
        {"attention", rewrite_attention},
        {"grouped_heads", rewrite_grouped_heads}},
       {{"batch_norm", rewrite_batch_norm},
-       {"scale", rewrite_scale},
        {"row_order", rewrite_row_order},
        {"batches", rewrite_batches},
        noops},

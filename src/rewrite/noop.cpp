@@ -1,5 +1,6 @@
 // Nodes that change nothing.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "graph/ops.h"
@@ -13,10 +14,19 @@ bool is_number(const Node& n, std::string_view argument, double value) {
   return !n.tensor(argument).valid() && n.number(argument) == value;
 }
 
+/// A zero that leaves every number as it is: of floating numbers -0.0 in a sum and 0.0 in a
+/// difference, since -0.0 + 0.0 is 0.0.
+bool neutral_zero(const Node& n, DType type) {
+  if (!is_number(n, "other", 0)) return false;
+  if (!is_floating(type)) return true;
+  return n.number("alpha").value_or(1) == 1 &&
+         std::signbit(*n.number("other")) == is_op(n, "aten.add");
+}
+
 /// Arithmetic with a neutral number, not changing type or shape.
-bool neutral(const Node& n) {
+bool neutral(const Node& n, DType type) {
   const std::string_view op = base_op(n);
-  if (op == "aten.add" || op == "aten.sub") return is_number(n, "other", 0);
+  if (op == "aten.add" || op == "aten.sub") return neutral_zero(n, type);
   if (op == "aten.mul") return is_number(n, "other", 1);
   if (op == "aten.div") return is_number(n, "other", 1) && n.text("rounding_mode").empty();
   if (op == "aten.pow") return is_number(n, "exponent", 1);
@@ -48,7 +58,7 @@ std::string_view why_noop(const Graph& g, const Node& n) {
     return "a conversion to the same type";
   if ((op == "aten.clone" || op == "aten.contiguous") && from.strides == to.strides)
     return "a copy in the same layout";
-  return neutral(n) ? "arithmetic with a neutral number" : "";
+  return neutral(n, to.dtype) ? "arithmetic with a neutral number" : "";
 }
 
 /// transpose(transpose(x)) and t(t(x)).

@@ -8,6 +8,10 @@
 // added. LayerNorm stays as it is: its mean would be subtracted behind the product, which cancels
 // digits wherever the mean is large beside the deviation.
 //
+// Rows whose product with the weight is infinite before it is normalized come out otherwise: their
+// squares overflow, so that their factor is 0, and the module gives the bias where this gives NaN.
+// docs/measuring.md says so. Below, only a weight of 1e16 and more could do the like.
+//
 // Not in fp16, where the product of what is not normalized may overflow wherever it is stored.
 // Only on GPUs, whose products have epilogues of our own; and only where W is a copy already (its
 // products were merged) or the norm has no weight, so that no parameter is held twice for it.

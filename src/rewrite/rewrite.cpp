@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/conversion.h"
 #include "graph/operand.h"
 #include "graph/ops.h"
 
@@ -42,7 +43,8 @@ bool keeps_values(const Graph& g, const Node& n) {
   const TensorType& from = g.value(in).type;
   const TensorType& to = g.value(n.outputs.front()).type;
   if (op == "aten._to_copy" || op == "aten.to")
-    return is_floating(from.dtype) && is_floating(to.dtype) && !graph::changes_device(g, n);
+    return is_floating(from.dtype) && is_floating(to.dtype) && !graph::changes_device(g, n) &&
+           graph::rounding_of(g, n).empty();
   const bool reshaping =
       op == "aten.expand" || op == "aten.view" || op == "aten.reshape" || op == "aten._unsafe_view";
   return reshaping && from.shape == to.shape;

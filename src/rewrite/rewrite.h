@@ -51,8 +51,6 @@ bool rewrite_einsum(Graph& g, RewriteLog& log);
 bool rewrite_constants(Graph& g, RewriteLog& log);
 /// Batch norm with fixed statistics: a scale and a shift for each channel.
 bool rewrite_batch_norm(Graph& g, RewriteLog& log);
-/// A number that scales an operand of a product scales its result.
-bool rewrite_scale(Graph& g, RewriteLog& log);
 /// Operands whose batch dims have no one stride are copied before a product, as PyTorch does
 /// inside.
 bool rewrite_batches(Graph& g, RewriteLog& log);
@@ -84,7 +82,8 @@ bool is_op(const Node& n, std::string_view base);
 bool used_only_by(const Graph& g, ValueId v, const std::vector<NodeId>& users);
 /// A number argument, or a tensor argument that holds one number (by its facts, or made by full).
 std::optional<double> scalar_argument(const Graph& g, const Node& n, std::string_view argument);
-/// Through nodes that keep every value and the shape: float conversions, clone, contiguous, detach,
+/// Through nodes that keep every value and the shape: float conversions that do not round by their
+/// own meaning (graph/conversion.h), clone, contiguous, detach,
 /// inert dropout. The nodes passed are appended to `passed` when given.
 ValueId through_copies(const Graph& g, ValueId v, std::vector<NodeId>* passed = nullptr);
 bool keeps_values(const Graph& g, const Node& n);

@@ -3,34 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <random>
 #include <set>
 
-#include "pointwise/pointwise.h"
+#include "rewrite/special_rows.h"
 
 namespace tessera::rewrite {
 namespace {
 
 constexpr int64_t largest_row = 65536;
-
-bool agree(const Row& got, const std::function<double(std::size_t)>& wanted, std::size_t length,
-           double tolerance) {
-  for (std::size_t i = 0; i < length; ++i) {
-    const double a = at(got, i);
-    const double b = wanted(i);
-    if (std::isnan(a) && std::isnan(b)) continue;
-    if (!(std::fabs(a - b) <= tolerance * std::max(1.0, std::fabs(b)))) return false;
-  }
-  return true;
-}
-
-Row random_row(std::size_t length, double scale, double shift, unsigned seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<double> normal;
-  Row row(length);
-  for (double& v : row) v = scale * normal(generator) + shift;
-  return row;
-}
+constexpr std::size_t different_elements = 24;
 
 /// Every number written in the region: one of them is eps.
 std::set<double> numbers(const Graph& g, const RowRegion& r) {
@@ -44,58 +25,160 @@ std::set<double> numbers(const Graph& g, const RowRegion& r) {
   return out;
 }
 
-struct Activation {
-  std::string_view function;
-  std::string_view what;
-  std::string_view op;
-  std::vector<std::pair<std::string, Argument>> more;
-};
-
+/// A row, what the region makes of it, and the statistics that formulas need, in the arithmetic in
+/// which the region was evaluated.
 struct Sample {
   Row x;
   std::vector<Row> weights;
   Row result;
+  Arithmetic arithmetic = Arithmetic::exact;
+  DType type = DType::float64;
   double mean = 0, mean_square = 0, variance = 0, most = 0, exponentials = 0;
 };
 
-std::optional<Sample> sample(const Graph& g, const RowRegion& r, std::size_t length, double scale,
-                             double shift, unsigned seed) {
-  Sample s;
-  s.x = random_row(length, scale, shift, seed);
-  for (std::size_t k = 0; k < r.weights.size(); ++k)
-    s.weights.push_back(random_row(length, 1, 0.5, seed + 10 + static_cast<unsigned>(k)));
-  auto result = evaluate_rows(g, r, s.x, s.weights);
-  if (!result) return std::nullopt;
-  s.result = std::move(*result);
-  const auto count = static_cast<double>(length);
-  s.most = *std::max_element(s.x.begin(), s.x.end());
-  for (const double v : s.x)
-    s.mean += v / count, s.mean_square += v * v / count, s.exponentials += std::exp(v - s.most);
-  for (const double v : s.x) s.variance += (v - s.mean) * (v - s.mean) / count;
-  return s;
+/// How often each of the different elements of a row of `columns` stands in it.
+Counts counts_of(int64_t columns) {
+  const auto length = std::min(static_cast<std::size_t>(columns), different_elements);
+  const auto each = static_cast<double>(columns / static_cast<int64_t>(length));
+  Counts counts(length, each);
+  counts.front() += static_cast<double>(columns) - each * static_cast<double>(length);
+  return counts;
 }
 
-using Formula = std::function<double(const Sample&, std::size_t)>;
+class Sampler {
+ public:
+  Sampler(const Graph& g, const RowRegion& r, int64_t columns)
+      : g_(g), r_(r), counts_(counts_of(columns)), columns_(static_cast<double>(columns)) {
+    for (std::size_t k = 0; k < r.weights.size(); ++k)
+      weights_.push_back(
+          held(random_row(counts_.size(), 1, 0.5, 21 + static_cast<unsigned>(k)), type()));
+  }
 
-bool fits(const std::vector<Sample>& samples, const Formula& f) {
-  return std::all_of(samples.begin(), samples.end(), [&](const Sample& s) {
-    return agree(s.result, [&](std::size_t i) { return f(s, i); }, s.x.size(), 1e-9);
-  });
+  [[nodiscard]] std::size_t length() const { return counts_.size(); }
+  [[nodiscard]] double columns() const { return columns_; }
+  [[nodiscard]] DType type() const { return g_.value(r_.x).type.dtype; }
+
+  [[nodiscard]] std::optional<Sample> of(const Row& x, Arithmetic arithmetic) const {
+    auto result = evaluate_rows(g_, r_, x, weights_, counts_, arithmetic);
+    if (!result || result->size() != x.size()) return std::nullopt;
+    Sample s{.x = x,
+             .weights = weights_,
+             .result = std::move(*result),
+             .arithmetic = arithmetic,
+             .type = type()};
+    const auto inside = [&](double v) {
+      return arithmetic == Arithmetic::own ? computed(v, type()) : v;
+    };
+    const auto mean = [&](const std::function<double(double)>& term) {
+      double sum = 0;
+      for (std::size_t i = 0; i < x.size(); ++i) sum += counts_[i] * inside(term(x[i]));
+      return inside(sum) / columns_;
+    };
+    const auto nan = [](double v) { return std::isnan(v); };
+    s.most = std::any_of(x.begin(), x.end(), nan) ? NAN : *std::max_element(x.begin(), x.end());
+    s.mean = mean([](double v) { return v; });
+    s.mean_square = mean([](double v) { return v * v; });
+    s.variance = mean([&](double v) { return inside(v - s.mean) * inside(v - s.mean); });
+    s.exponentials = mean([&](double v) { return std::exp(inside(v - s.most)); }) * columns_;
+    return s;
+  }
+
+ private:
+  const Graph& g_;
+  const RowRegion& r_;
+  Counts counts_;
+  double columns_;
+  std::vector<Row> weights_;
+};
+
+/// What a function of a row is in each element, and what its error is measured by beside the result
+/// itself: what cancels in it.
+struct Formula {
+  std::function<double(const Sample&, std::size_t)> value;
+  std::function<double(const Sample&)> cancelled = [](const Sample&) { return 0.0; };
+};
+
+/// The same kind of value: NaN, an infinity of one sign, or a number.
+bool same_kind(double a, double b) {
+  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
+  if (std::isinf(a) || std::isinf(b)) return a == b;
+  return true;
 }
 
-std::optional<RowFunction> find_softmax(const RowRegion& r, const std::vector<Sample>& samples,
-                                        int64_t dim) {
+double largest_number(const Row& row) {
+  double most = 0;
+  for (const double v : row)
+    if (std::isfinite(v)) most = std::max(most, std::fabs(v));
+  return most;
+}
+
+/// In exact arithmetic the results are the same to nine digits. In the type's own, which rounds
+/// every intermediate result, they are the same in kind and about the same in size.
+bool fits(const Sample& s, const Formula& f) {
+  const bool own = s.arithmetic == Arithmetic::own;
+  const double relative = own ? 0x1p-4 : 1e-9;
+  const double absolute =
+      own ? 0x1p-4 * (largest_number(s.result) + f.cancelled(s)) : 1e-13 * f.cancelled(s) + 1e-300;
+  for (std::size_t i = 0; i < s.x.size(); ++i) {
+    const double a = at(s.result, i);
+    const double b = own ? computed(f.value(s, i), s.type) : f.value(s, i);
+    if (!same_kind(a, b)) return false;
+    if (std::isfinite(b) && !(std::fabs(a - b) <= relative * std::fabs(b) + absolute)) return false;
+  }
+  return true;
+}
+
+/// Whether the region is this function: on two random rows first, then on every special one.
+class Judge {
+ public:
+  explicit Judge(const Sampler& sampler) : sampler_(sampler) {}
+
+  /// False where the region has no meaning on numbers.
+  bool begin() {
+    for (const auto& [scale, shift] : {std::pair{1.5, 0.3}, std::pair{0.02, 0.01}})
+      add(random_row(sampler_.length(), scale, shift, 11), Arithmetic::exact);
+    return defined_;
+  }
+  bool is(const Formula& f) {
+    if (!fit(f)) return false;
+    if (samples_.size() == 2) {
+      for (const Row& row : special_rows(sampler_.type(), sampler_.length(), sampler_.columns())) {
+        add(row, Arithmetic::exact);
+        add(row, Arithmetic::own);
+      }
+    }
+    return defined_ && fit(f);
+  }
+
+ private:
+  void add(const Row& x, Arithmetic arithmetic) {
+    auto s = sampler_.of(x, arithmetic);
+    defined_ = defined_ && s.has_value();
+    if (s) samples_.push_back(std::move(*s));
+  }
+  [[nodiscard]] bool fit(const Formula& f) const {
+    return std::all_of(samples_.begin(), samples_.end(),
+                       [&](const Sample& s) { return fits(s, f); });
+  }
+
+  const Sampler& sampler_;
+  std::vector<Sample> samples_;
+  bool defined_ = true;
+};
+
+std::optional<RowFunction> find_softmax(const RowRegion& r, Judge& judge, int64_t dim) {
   if (!r.weights.empty()) return std::nullopt;
   const std::vector<std::pair<std::string, Argument>> arguments = {
       {"self", r.x}, {"dim", dim}, {"dtype", NoValue{}}};
-  if (fits(samples, [](const Sample& s, std::size_t i) {
+  if (judge.is({[](const Sample& s, std::size_t i) {
         return std::exp(s.x[i] - s.most) / s.exponentials;
-      })) {
+      }})) {
     return RowFunction{"softmax written out", {"softmax", "aten.softmax.int", arguments, {}}};
   }
-  if (fits(samples, [](const Sample& s, std::size_t i) {
-        return s.x[i] - s.most - std::log(s.exponentials);
-      })) {
+  if (judge.is({[](const Sample& s, std::size_t i) {
+                  return s.x[i] - s.most - std::log(s.exponentials);
+                },
+                [](const Sample& s) { return largest_number(s.x); }})) {
     return RowFunction{"log-softmax written out",
                        {"log_softmax", "aten.log_softmax.int", arguments, {}}};
   }
@@ -106,8 +189,8 @@ Argument weight_argument(const RowRegion& r, int index) {
   return index < 0 ? Argument(NoValue{}) : Argument(r.weights[static_cast<std::size_t>(index)]);
 }
 
-std::optional<RowFunction> find_rms_norm(const RowRegion& r, const std::vector<Sample>& samples,
-                                         double eps, int64_t columns) {
+std::optional<RowFunction> find_rms_norm(const RowRegion& r, Judge& judge, double eps,
+                                         int64_t columns) {
   if (r.weights.size() > 1) return std::nullopt;
   const auto y = [eps](const Sample& s, std::size_t i) {
     return s.x[i] / std::sqrt(s.mean_square + eps);
@@ -115,9 +198,9 @@ std::optional<RowFunction> find_rms_norm(const RowRegion& r, const std::vector<S
   const int w = r.weights.empty() ? -1 : 0;
   for (const double shift : {0.0, 1.0}) {
     if (w < 0 && shift != 0) break;
-    const bool match = fits(samples, [&](const Sample& s, std::size_t i) {
+    const bool match = judge.is({[&](const Sample& s, std::size_t i) {
       return w < 0 ? y(s, i) : y(s, i) * (s.weights[0][i] + shift);
-    });
+    }});
     if (!match) continue;
     return RowFunction{"RMSNorm written out",
                        {"rms_norm",
@@ -132,8 +215,8 @@ std::optional<RowFunction> find_rms_norm(const RowRegion& r, const std::vector<S
   return std::nullopt;
 }
 
-std::optional<RowFunction> find_layer_norm(const RowRegion& r, const std::vector<Sample>& samples,
-                                           double eps, int64_t columns) {
+std::optional<RowFunction> find_layer_norm(const RowRegion& r, Judge& judge, double eps,
+                                           int64_t columns) {
   const auto y = [eps](const Sample& s, std::size_t i) {
     return (s.x[i] - s.mean) / std::sqrt(s.variance + eps);
   };
@@ -141,10 +224,14 @@ std::optional<RowFunction> find_layer_norm(const RowRegion& r, const std::vector
   if (r.weights.size() == 1) roles = {{0, -1}};
   if (r.weights.size() == 2) roles = {{0, 1}, {1, 0}};
   for (const auto& [w, b] : roles) {
-    const bool match = fits(samples, [&, w = w, b = b](const Sample& s, std::size_t i) {
-      const double scaled = w < 0 ? y(s, i) : y(s, i) * s.weights[static_cast<std::size_t>(w)][i];
-      return b < 0 ? scaled : scaled + s.weights[static_cast<std::size_t>(b)][i];
-    });
+    const Formula formula{
+        [&, w = w, b = b](const Sample& s, std::size_t i) {
+          const double scaled =
+              w < 0 ? y(s, i) : y(s, i) * s.weights[static_cast<std::size_t>(w)][i];
+          return b < 0 ? scaled : scaled + s.weights[static_cast<std::size_t>(b)][i];
+        },
+        [eps](const Sample& s) { return 1 + largest_number(s.x) / std::sqrt(s.variance + eps); }};
+    const bool match = judge.is(formula);
     if (!match) continue;
     return RowFunction{"LayerNorm written out",
                        {"layer_norm",
@@ -162,52 +249,18 @@ std::optional<RowFunction> find_layer_norm(const RowRegion& r, const std::vector
 
 }  // namespace
 
-std::optional<RowFunction> activation_of(const Graph& g, const RowRegion& r) {
-  static const std::vector<Activation> known = {
-      {"gelu_tanh", "tanh-GELU written out", "gelu", {{"approximate", std::string("tanh")}}},
-      {"gelu_erf", "erf-GELU written out", "gelu", {{"approximate", std::string("none")}}},
-      {"silu", "SiLU written out", "silu", {}},
-      {"sigmoid", "sigmoid written out", "sigmoid", {}},
-      {"mish", "Mish written out", "mish", {}},
-      {"hardswish", "Hardswish written out", "hardswish", {}},
-      {"hardsigmoid", "Hardsigmoid written out", "hardsigmoid", {}},
-      {"relu", "ReLU written out", "relu", {}},
-      {"log_sigmoid", "log-sigmoid written out", "log_sigmoid", {}},
-      {"selu", "SELU written out", "selu", {}},
-  };
-  Row x = random_row(48, 2.5, 0, 7);
-  for (const double v : {0.0, 1e3, -1e3, 30.0, -30.0, 6.5, -6.5}) x.push_back(v);
-  const auto got = evaluate_rows(g, r, x, {});
-  if (!got) return std::nullopt;
-  for (const Activation& a : known) {
-    const pointwise::Function& f = *pointwise::find(a.function);
-    // Constants such as sqrt(2 / pi) are written with eight digits or more.
-    if (!agree(*got, [&](std::size_t i) { return f.eval(std::span(&x[i], 1)); }, x.size(), 2e-8))
-      continue;
-    RowFunction found{
-        std::string(a.what),
-        {std::string(a.op), "aten." + std::string(a.op) + ".default", {{"self", r.x}}, {}}};
-    for (const auto& argument : a.more) found.node.arguments.push_back(argument);
-    return found;
-  }
-  return std::nullopt;
-}
-
 std::optional<RowFunction> row_function_of(const Graph& g, const RowRegion& r) {
   const auto& shape = g.value(r.x).type.shape;
   const int64_t columns = shape[r.dim];
   const bool last = r.dim + 1 == shape.size();
   if (columns < 2 || columns > largest_row) return std::nullopt;
-  std::vector<Sample> samples;
-  for (const auto& [scale, shift] : {std::pair{1.5, 0.3}, std::pair{0.02, 0.01}}) {
-    auto s = sample(g, r, static_cast<std::size_t>(columns), scale, shift, 11);
-    if (!s || s->result.size() != s->x.size()) return std::nullopt;
-    samples.push_back(std::move(*s));
-  }
-  if (auto found = find_softmax(r, samples, last ? -1 : static_cast<int64_t>(r.dim))) return found;
+  const Sampler sampler(g, r, columns);
+  Judge judge(sampler);
+  if (!judge.begin()) return std::nullopt;
+  if (auto found = find_softmax(r, judge, last ? -1 : static_cast<int64_t>(r.dim))) return found;
   for (const double eps : numbers(g, r)) {
-    if (auto found = find_rms_norm(r, samples, eps, columns)) return found;
-    if (auto found = find_layer_norm(r, samples, eps, columns)) return found;
+    if (auto found = find_rms_norm(r, judge, eps, columns)) return found;
+    if (auto found = find_layer_norm(r, judge, eps, columns)) return found;
   }
   return std::nullopt;
 }

@@ -3,6 +3,11 @@
 // digits, so this sees through every order of association, placement of casts and choice of
 // reductions, and takes nothing that means something else (a standard deviation with Bessel's
 // correction, eps outside the root).
+//
+// Nor what means something else for some numbers only (special_rows.h): compared exactly at every
+// magnitude, so that no number that is written is taken for nothing, and in the arithmetic of the
+// type, where what is written has to overflow, underflow and give NaN where PyTorch's op does. A
+// softmax that does not take away the row's largest element is left as it is written.
 #pragma once
 
 #include <optional>

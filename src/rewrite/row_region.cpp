@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
+#include <functional>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "graph/ops.h"
@@ -16,11 +17,11 @@ namespace {
 
 constexpr std::size_t largest_region = 24;
 
+/// Not norms: whether squares overflow in them depends on the dim and the device.
 bool is_reduction(const Node& n) {
   static const std::set<std::string_view> ops = {
-      "aten.mean",      "aten.sum",     "aten.amax",     "aten.amin",
-      "aten.max",       "aten.var",     "aten.std",      "aten.linalg_vector_norm",
-      "aten.logsumexp", "aten.softmax", "aten._softmax", "aten.log_softmax"};
+      "aten.mean", "aten.sum",       "aten.amax",    "aten.amin",     "aten.max",        "aten.var",
+      "aten.std",  "aten.logsumexp", "aten.softmax", "aten._softmax", "aten.log_softmax"};
   return ops.contains(base_op(n)) && n.find("dim") != nullptr;
 }
 
@@ -125,42 +126,95 @@ bool shapes_hold(const Graph& g, const RowRegion& r) {
   return true;
 }
 
-Row reduce(const Node& n, const Row& in) {
+/// Sums over a row as PyTorch's reductions take them: each term in the type that they compute with.
+class Sums {
+ public:
+  Sums(const Row& in, const Counts& counts, std::function<double(double)> inside)
+      : in_(in), counts_(counts), inside_(std::move(inside)) {
+    for (const double c : counts_) count_ += c;
+  }
+
+  [[nodiscard]] double count() const { return count_; }
+  [[nodiscard]] double of(const std::function<double(double)>& term) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < counts_.size(); ++i) sum += counts_[i] * inside_(term(at(in_, i)));
+    return inside_(sum);
+  }
+  [[nodiscard]] double squares(double around) const {
+    return of([&](double v) { return inside_(v - around) * inside_(v - around); });
+  }
+  [[nodiscard]] double exponentials(double most) const {
+    return of([&](double v) { return std::exp(inside_(v - most)); });
+  }
+  /// The largest, or the smallest; NaN where there is one.
+  [[nodiscard]] double extreme(bool largest) const {
+    double out = in_.front();
+    for (const double v : in_)
+      if (std::isnan(v) || (largest ? v > out : v < out)) out = v;
+    return std::any_of(in_.begin(), in_.end(), [](double v) { return std::isnan(v); }) ? NAN : out;
+  }
+
+ private:
+  const Row& in_;
+  const Counts& counts_;
+  std::function<double(double)> inside_;
+  double count_ = 0;
+};
+
+double variance(const Node& n, const Sums& sums) {
+  double correction = n.number("correction").value_or(1);
+  if (const auto unbiased = n.flag("unbiased")) correction = *unbiased ? 1 : 0;
+  const double mean = sums.of([](double v) { return v; }) / sums.count();
+  return sums.squares(mean) / (sums.count() - correction);
+}
+
+Row reduce(const Node& n, const Row& in, const Counts& counts,
+           const std::function<double(double)>& inside) {
   const std::string_view op = base_op(n);
-  const auto count = static_cast<double>(in.size());
-  const double sum = std::accumulate(in.begin(), in.end(), 0.0);
-  const double most = *std::max_element(in.begin(), in.end());
-  if (op == "aten.sum") return {sum};
-  if (op == "aten.mean") return {sum / count};
+  const Sums sums(in, counts, inside);
+  if (op == "aten.sum") return {sums.of([](double v) { return v; })};
+  if (op == "aten.mean") return {sums.of([](double v) { return v; }) / sums.count()};
+  if (op == "aten.var") return {variance(n, sums)};
+  if (op == "aten.std") return {std::sqrt(variance(n, sums))};
+  if (op == "aten.amin") return {sums.extreme(false)};
+  const double most = sums.extreme(true);
   if (op == "aten.amax" || op == "aten.max") return {most};
-  if (op == "aten.amin") return {*std::min_element(in.begin(), in.end())};
-  double squares = 0;
-  double exponentials = 0;
-  const bool centered = op == "aten.var" || op == "aten.std";
-  for (const double v : in) {
-    const double d = centered ? v - sum / count : v;
-    squares += d * d;
-    exponentials += std::exp(v - most);
+  if (op == "aten.logsumexp") {
+    if (std::isinf(most)) return {most};
+    return {most + std::log(sums.exponentials(most))};
   }
-  if (centered) {
-    double correction = n.number("correction").value_or(1);
-    if (const auto unbiased = n.flag("unbiased")) correction = *unbiased ? 1 : 0;
-    const double variance = squares / (count - correction);
-    return {op == "aten.var" ? variance : std::sqrt(variance)};
-  }
-  if (op == "aten.linalg_vector_norm")
-    return {n.number("ord").value_or(2) == 2 ? std::sqrt(squares) : std::nan("")};
-  if (op == "aten.logsumexp") return {most + std::log(exponentials)};
+  const double exponentials = sums.exponentials(most);
   Row out;
-  for (const double v : in) {
-    out.push_back(op == "aten.log_softmax" ? v - most - std::log(exponentials)
-                                           : std::exp(v - most) / exponentials);
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const double v = inside(at(in, i) - most);
+    out.push_back(op == "aten.log_softmax" ? v - std::log(exponentials)
+                                           : std::exp(v) / exponentials);
   }
   return out;
 }
 
+/// The DAG's result where every function's value is rounded by `inside`.
+double eval(const pointwise::Dag& dag, const std::vector<double>& operands,
+            const std::function<double(double)>& inside, std::vector<double>& values) {
+  values.clear();
+  std::vector<double> arguments;
+  for (const pointwise::Dag::Node& n : dag.nodes) {
+    if (n.kind == pointwise::Dag::Node::Kind::operand) {
+      values.push_back(operands[static_cast<std::size_t>(n.operand)]);
+    } else if (n.kind == pointwise::Dag::Node::Kind::constant) {
+      values.push_back(inside(n.constant));
+    } else {
+      arguments.clear();
+      for (const int a : n.arguments) arguments.push_back(values[static_cast<std::size_t>(a)]);
+      values.push_back(inside(n.function->eval(arguments)));
+    }
+  }
+  return values[static_cast<std::size_t>(dag.results.front())];
+}
+
 std::optional<Row> evaluate_pointwise(const Graph& g, const Node& n,
-                                      const std::map<ValueId, Row>& rows) {
+                                      const std::map<ValueId, Row>& rows,
+                                      const std::function<double(double)>& inside) {
   pointwise::Dag dag;
   std::vector<std::pair<ValueId, int>> operands;
   std::vector<const Row*> inputs;
@@ -175,38 +229,57 @@ std::optional<Row> evaluate_pointwise(const Graph& g, const Node& n,
   dag.results = {*result};
   Row out(length);
   std::vector<double> point(inputs.size());
+  std::vector<double> values;
   for (std::size_t i = 0; i < length; ++i) {
     for (std::size_t k = 0; k < inputs.size(); ++k) point[k] = at(*inputs[k], i);
-    out[i] = dag.eval(point)[0];
+    out[i] = eval(dag, point, inside, values);
   }
   return out;
 }
 
 }  // namespace
 
+double computed(double x, DType type) {
+  return type == DType::float64 ? x : static_cast<float>(x);
+}
+
+Row held(Row row, DType type) {
+  const pointwise::Function* f = pointwise::find(fmt::format("round_{}", name_of(type)));
+  for (double& v : row) {
+    v = computed(v, type);
+    if (f != nullptr) v = f->eval(std::span(&v, 1));
+  }
+  return row;
+}
+
 std::optional<Row> evaluate_rows(const Graph& g, const RowRegion& r, const Row& x,
-                                 const std::vector<Row>& weights) {
+                                 const std::vector<Row>& weights, const Counts& counts,
+                                 Arithmetic arithmetic) {
   std::map<ValueId, Row> rows;
   rows[r.x] = x;
   for (std::size_t i = 0; i < weights.size(); ++i) rows[r.weights[i]] = weights[i];
   for (const NodeId id : r.nodes) {
     const Node& n = g.node(id);
+    const ValueId out = n.outputs.front();
+    const DType type = g.value(out).type.dtype;
+    const bool rounds = arithmetic == Arithmetic::own && is_floating(type);
+    const auto inside = [&](double v) { return rounds ? computed(v, type) : v; };
     for (const ValueId v : tensor_arguments(n)) {
       if (rows.contains(v)) continue;
       const auto number = element(g, v, std::vector<int64_t>(g.value(v).type.shape.size(), 0));
       if (!number) return std::nullopt;
       rows[v] = {*number};
     }
-    const ValueId out = n.outputs.front();
     if (is_reduction(n)) {
-      rows[out] = reduce(n, rows.at(n.tensor("self")));
+      rows[out] = reduce(n, rows.at(n.tensor("self")), counts, inside);
     } else if (widens(n) || keeps_values(g, n)) {
       rows[out] = rows.at(tensor_arguments(n).front());
     } else {
-      auto row = evaluate_pointwise(g, n, rows);
+      auto row = evaluate_pointwise(g, n, rows, inside);
       if (!row) return std::nullopt;
       rows[out] = std::move(*row);
     }
+    if (rounds) rows[out] = held(std::move(rows[out]), type);
   }
   return rows.at(g.node(r.last).outputs.front());
 }

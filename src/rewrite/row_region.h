@@ -9,7 +9,21 @@
 
 namespace tessera::rewrite {
 
-using Row = std::vector<double>;  // of C elements, or of 1: a statistic of the row
+/// The different elements of a row, or 1: a statistic of it.
+using Row = std::vector<double>;
+
+/// How often each of the different elements stands in the row: sums weigh them, so that a row may
+/// be long and cheap.
+using Counts = std::vector<double>;
+
+/// exact: in double, as if nothing were rounded. own: every op's result is rounded to its type, and
+/// what it computes inside to float, so that it overflows where PyTorch's op does.
+enum class Arithmetic { exact, own };
+
+/// A number as ops compute with it inside, which is in float but for float64; a row's numbers as
+/// values of the type.
+double computed(double x, DType type);
+Row held(Row row, DType type);
 
 struct RowRegion {
   ValueId x;
@@ -35,9 +49,10 @@ std::vector<std::size_t> region_dims(const Graph& g, NodeId last);
 /// Fills the region between its x and its last node; false when it is none.
 bool fill_region(const Graph& g, RowRegion& r);
 
-/// The region's result for this x and these weights; nullopt where an op inside has no meaning on
-/// numbers.
+/// The region's result for this x and these weights, each of as many elements as `counts`; nullopt
+/// where an op inside has no meaning on numbers.
 std::optional<Row> evaluate_rows(const Graph& g, const RowRegion& r, const Row& x,
-                                 const std::vector<Row>& weights);
+                                 const std::vector<Row>& weights, const Counts& counts,
+                                 Arithmetic arithmetic);
 
 }  // namespace tessera::rewrite

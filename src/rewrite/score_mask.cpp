@@ -1,6 +1,7 @@
 #include "rewrite/score_mask.h"
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "graph/operand.h"
@@ -44,11 +45,15 @@ std::optional<bool> masks_out(const Graph& g, const MaskTerm& term, int64_t row,
   return *value <= low_enough ? std::optional(true) : std::nullopt;
 }
 
+bool is_small(int64_t rows, int64_t columns) {
+  return rows * columns <= 65536;
+}
+
 /// Looks at all positions of small masks; of large ones at the borders, along the diagonal and at
 /// random ones.
 std::vector<std::pair<int64_t, int64_t>> positions(int64_t rows, int64_t columns) {
   std::vector<std::pair<int64_t, int64_t>> out;
-  if (rows * columns <= 65536) {
+  if (is_small(rows, columns)) {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < columns; ++j) out.emplace_back(i, j);
     }
@@ -119,6 +124,27 @@ MaskKind classify(const Graph& g, const std::vector<MaskTerm>& masks, int64_t ro
     causal &= masked == (j > i);
   }
   return !any ? MaskKind::none : causal ? MaskKind::causal : MaskKind::other;
+}
+
+bool may_leave_no_key(const Graph& g, const std::vector<MaskTerm>& masks, MaskKind kind,
+                      int64_t rows, int64_t columns) {
+  if (kind == MaskKind::none || kind == MaskKind::causal) return false;
+  const bool infinite = std::any_of(masks.begin(), masks.end(), [&](const MaskTerm& term) {
+    return term.replaces ? !std::isfinite(term.masked)
+                         : is_floating(g.value(term.value).type.dtype);
+  });
+  if (!infinite) return false;
+  if (kind == MaskKind::unknown || !is_small(rows, columns)) return true;
+  for (int64_t i = 0; i < rows; ++i) {
+    bool left = false;
+    for (int64_t j = 0; j < columns && !left; ++j) {
+      left = std::none_of(masks.begin(), masks.end(), [&](const MaskTerm& term) {
+        return masks_out(g, term, i, j).value_or(true);
+      });
+    }
+    if (!left) return true;
+  }
+  return false;
 }
 
 }  // namespace tessera::rewrite

@@ -39,4 +39,8 @@ Json negated(const Json& facts);
 MaskKind classify(const Graph& g, const std::vector<MaskTerm>& masks, int64_t rows,
                   int64_t columns);
 
+/// Whether the terms, which together are of this kind, may take every key from a query by -inf.
+bool may_leave_no_key(const Graph& g, const std::vector<MaskTerm>& masks, MaskKind kind,
+                      int64_t rows, int64_t columns);
+
 }  // namespace tessera::rewrite

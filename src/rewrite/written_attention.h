@@ -1,5 +1,9 @@
 // Attention that is written out: softmax(scale * Q K^T + mask) V, the scores capped by a tanh or
 // not.
+//
+// Factors of queries and keys become the scores': kernels of attention multiply the product by it.
+// Scores are infinite, then, where the product without the factor is, so within the factor of the
+// largest number (docs/measuring.md).
 #pragma once
 
 #include "rewrite/score_mask.h"

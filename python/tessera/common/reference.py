@@ -1,5 +1,7 @@
 """Executes nodes of a graph (schema tessera.graph/1) by real ATen ops.
 
+Conversions that are roundings by their own meaning round, whatever is computed in (conversion.py).
+
 With a compute dtype every floating tensor is held in it: inputs are converted, and dtype arguments that name a floating
 type (of conversions, softmax, sums, new tensors) name the compute dtype instead. In float64 this is the meaning that
 kernels are verified against; without one (None) it is what eager PyTorch computes. An op that does not know the compute dtype,
@@ -13,6 +15,7 @@ import functools
 import torch
 
 from tessera.common import flex_calls, transforms  # noqa: F401 - its operators are looked up by name
+from tessera.common.conversion import roundings
 from tessera.common.errors import fail
 from tessera.common.wide_types import WRITTEN_OUT
 
@@ -56,6 +59,7 @@ class Executor:
         self.device = torch.device(device or graph.get("device", "cpu"))
         self.nodes = {n["name"]: n for n in graph["nodes"]}
         self._values = {v["name"]: v for v in graph.get("values", ())}
+        self._roundings = roundings(graph)
         self._position = {n["name"]: i for i, n in enumerate(graph["nodes"])}
         self.in_own_types: set[str] = set()  # ops that refused a compute dtype
 
@@ -169,7 +173,10 @@ class Executor:
                 positional.append(value)
         if compute_dtype is not None and op in WRITTEN_OUT:
             op = WRITTEN_OUT[op]
-        return op(*positional, **keywords)
+        result = op(*positional, **keywords)
+        if compute_dtype is not None and (narrow := self._roundings.get(node["name"])) is not None:
+            return result.to(narrow).to(compute_dtype)
+        return result
 
     def _decode(self, encoded, kind, values, compute_dtype):
         if isinstance(encoded, list):

@@ -1,4 +1,6 @@
 // Activation functions, element by element, with parameters of their own.
+#include <cmath>
+
 #include "graph/ops.h"
 #include "graph/pointwise_import.h"
 
@@ -35,8 +37,12 @@ int clamp(ElementCall& c) {
   const int x = c.arg("self");
   const bool low = c.present("min");
   const bool high = c.present("max");
-  const bool tensors = c.node().tensor("min").valid() || c.node().tensor("max").valid();
-  if (low && high && !tensors) return c.call("clamp", {x, c.arg("min"), c.arg("max")});
+  // NaN among the bounds is the result, which `clamp` does not see to.
+  const auto number = [&](const char* name) {
+    return !std::isnan(c.node().number(name).value_or(NAN));
+  };
+  if (low && high && number("min") && number("max"))
+    return c.call("clamp", {x, c.arg("min"), c.arg("max")});
   const int t = low ? c.call("maximum", {x, c.arg("min")}) : x;
   return high ? c.call("minimum", {t, c.arg("max")}) : t;
 }

@@ -7,6 +7,9 @@ namespace tessera::graph::ops {
 namespace {
 
 int add(ElementCall& c) {
+  // A sum of truth values is one, too.
+  if (c.output_type() == DType::boolean)
+    return c.call("logical_or", {c.arg("self"), c.scaled(c.arg("other"), "alpha")});
   return c.call("add", {c.arg("self"), c.scaled(c.arg("other"), "alpha")});
 }
 
@@ -19,11 +22,16 @@ int rsub(ElementCall& c) {
 }
 
 int div(ElementCall& c) {
-  const int q = c.call("div", {c.arg("self"), c.arg("other")});
+  const std::vector<int> both = {c.arg("self"), c.arg("other")};
   const std::string mode = c.node().text("rounding_mode");
+  if (mode == "floor") return c.call("div_floor", both);
+  const int q = c.call("div", both);
   if (mode.empty()) return q;
-  if (mode == "trunc" || mode == "floor") return c.call(mode, {q});
-  return c.failed(fmt::format("rounding_mode={}", mode));
+  return mode == "trunc" ? c.call("trunc", {q}) : c.failed(fmt::format("rounding_mode={}", mode));
+}
+
+int floor_divide(ElementCall& c) {
+  return c.call("div_floor", {c.arg("self"), c.arg("other")});
 }
 
 /// Small integer and half exponents by multiplication and roots, as PyTorch does; they keep the
@@ -45,19 +53,35 @@ int pow(ElementCall& c) {
   return c.call("pow", {x, c.constant(e)});
 }
 
+/// self + value * (tensor1 op tensor2) on a GPU and self + (value * tensor1) op tensor2 elsewhere,
+/// as PyTorch's kernels do: the one may overflow where the other does not.
+int add_of_two(ElementCall& c, std::string_view op) {
+  const int a = c.arg("tensor1");
+  const int b = c.arg("tensor2");
+  const int both =
+      c.on_gpu() ? c.scaled(c.call(op, {a, b}), "value") : c.call(op, {c.scaled(a, "value"), b});
+  return c.call("add", {c.arg("self"), both});
+}
+
 int addcmul(ElementCall& c) {
-  const int product = c.call("mul", {c.arg("tensor1"), c.arg("tensor2")});
-  return c.call("add", {c.arg("self"), c.scaled(product, "value")});
+  return add_of_two(c, "mul");
 }
 
 int addcdiv(ElementCall& c) {
-  const int quotient = c.call("div", {c.arg("tensor1"), c.arg("tensor2")});
-  return c.call("add", {c.arg("self"), c.scaled(quotient, "value")});
+  return add_of_two(c, "div");
 }
 
+/// From the nearer end, which is the result where the weight is 0 or 1.
 int lerp(ElementCall& c) {
   const int a = c.arg("self");
-  return c.call("add", {a, c.call("mul", {c.arg("weight"), c.call("sub", {c.arg("end"), a})})});
+  const int b = c.arg("end");
+  const int w = c.arg("weight");
+  const int d = c.call("sub", {b, a});
+  const int from_a = c.call("add", {a, c.call("mul", {w, d})});
+  const int rest = c.call("sub", {c.constant(1), w});
+  const int from_b = c.call("sub", {b, c.call("mul", {d, rest})});
+  const int near = c.call("lt", {c.call("abs", {w}), c.constant(0.5)});
+  return c.call("where", {near, from_a, from_b});
 }
 
 int frac(ElementCall& c) {
@@ -83,7 +107,7 @@ constexpr OpRecord records[] = {
     {"aten.rsub", OpKind::pointwise, rsub},
     {"aten.div", OpKind::pointwise, div},
     {"aten.pow", OpKind::pointwise, pow},
-    {"aten.floor_divide", OpKind::pointwise},
+    {"aten.floor_divide", OpKind::pointwise, floor_divide},
     {"aten.addcmul", OpKind::pointwise, addcmul},
     {"aten.addcdiv", OpKind::pointwise, addcdiv},
     {"aten.lerp", OpKind::pointwise, lerp},

@@ -5,10 +5,12 @@
 namespace tessera::graph::ops {
 namespace {
 
-/// Conversions between floating types keep the value: fused arithmetic stays in float.
+/// Fused arithmetic stays in float; what rounds by its own meaning rounds (conversion.h).
 int convert(ElementCall& c) {
   const int x = c.arg("self");
-  return c.output_type() == DType::boolean ? c.call("ne", {x, c.constant(0)}) : x;
+  if (c.output_type() == DType::boolean) return c.call("ne", {x, c.constant(0)});
+  const std::string_view rounding = c.rounding();
+  return rounding.empty() ? x : c.call(rounding, {x});
 }
 
 constexpr OpRecord records[] = {

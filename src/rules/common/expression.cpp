@@ -58,7 +58,8 @@ Result<std::vector<Fragment>> Evaluator::evaluate(ValueId value) {
     shape.push_back(type.shape[d]);
     map.strides.push_back(type.strides[d]);
   }
-  return run(shape, map, [&](const IndexMap& at) { return element(value, at); }, value);
+  return run(
+      shape, map, [&](const IndexMap& at) { return element(value, at); }, value);
 }
 
 Result<std::vector<Fragment>> Evaluator::evaluate(const Operand& operand) {
@@ -228,7 +229,7 @@ Result<int> Evaluator::compute(NodeId n, ValueId base, const IndexMap& map) {
   const TensorType& type = flow_.g.value(base).type;
   TESSERA_CHECK(check_type(type.dtype));
   TESSERA_TRY(at, coordinates(type.shape, type.strides, map));
-  if (is_pointwise(flow_, n)) {
+  if (is_pointwise(flow_, n) || is_cast(flow_, n)) {
     std::vector<std::pair<ValueId, int>> arguments;
     for (ValueId v : graph::tensor_arguments(node)) {
       TESSERA_TRY(index, read(v, at));
@@ -236,7 +237,6 @@ Result<int> Evaluator::compute(NodeId n, ValueId base, const IndexMap& map) {
     }
     return graph::append_pointwise(fragment_.dag, flow_.g, node, arguments);
   }
-  if (is_cast(flow_, n)) return read(graph::tensor_arguments(node).front(), at);
   const auto name = base_name(node.op);
   if (name == "aten.cat" || name == "aten.stack") return concatenation(node, std::move(at));
   if (is_move(flow_, n)) return move(node, at);

@@ -121,8 +121,7 @@ const graph::TensorType* first_input(const graph::Graph& g, const graph::Node& n
 bool is_cast(const Flow& f, NodeId n) {
   const graph::Node& node = f.g.node(n);
   const auto name = base_name(node.op);
-  if (name != "aten._to_copy" && name != "aten.to" && name != "prims.convert_element_type")
-    return false;
+  if (name != "aten._to_copy" && name != "aten.to") return false;
   const graph::TensorType* from = first_input(f.g, node);
   if (from == nullptr || node.outputs.size() != 1) return false;
   const graph::TensorType& to = f.g.value(node.outputs[0]).type;

@@ -59,7 +59,8 @@ class Flow {
   std::map<ValueId, std::vector<NodeId>> readers_;
 };
 
-/// Only the element type changes, between floating types: `_to_copy`, `to`.
+/// Only the element type changes, between floating types: `_to_copy`, `to`. It may round
+/// (graph/conversion.h).
 bool is_cast(const Flow& f, NodeId n);
 /// Elements move and keep their values: contiguous, clone, a reshape that copies.
 bool is_move(const Flow& f, NodeId n);
