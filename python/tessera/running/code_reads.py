@@ -117,10 +117,10 @@ class _Reader:
                     if issubclass(c, nn.Module) and name in own:
                         self.places.keep(own, name, own[name], f"{path}.{name}")
             elif len(own) <= _most_entries:
-                self.places.watched.size(own)
-                for name, value in list(own.items()):
-                    if not name.startswith("__") or name in _special:
-                        self.entry(own, name, value, f"{path}.{name}")
+                names = [name for name in own if not name.startswith("__") or name in _special]
+                self.places.names(own, names, path)  # another one would hide a base's
+                for name in names:
+                    self.entry(own, name, own[name], f"{path}.{name}")
 
     def entry(self, container, key, value, path: str, chain: tuple[str, ...] = ()) -> None:
         """What stands at a place that code reads, and what the code asks it for."""

@@ -113,6 +113,11 @@ class Places:
         (self.watched.field if field else self.watched.item)(container, key, value)
         self._note(path, value if stands_for is None else stands_for)
 
+    def names(self, container, names: list[str], path: str) -> None:
+        """Watches which names there are."""
+        self.watched.size(container)
+        self._note(f"the names in {path}", names)
+
     def _note(self, path: str, value) -> None:
         while path in self.found:  # of another place: what has no name of its own, as functions in functions
             path += "'"

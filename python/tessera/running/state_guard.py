@@ -83,8 +83,11 @@ _training_of = operator.itemgetter("training")
 
 
 def _replaced(module: nn.Module) -> dict[str, object]:
-    """Methods of its class that it has others for."""
-    return {key: own for key, own in module.__dict__.items() if callable(getattr(type(module), key, None))}
+    """What of its class it has others for; of data the name alone (attributes.py)."""
+    kind = type(module)
+    return {
+        key: own if callable(getattr(kind, key)) else None for key, own in module.__dict__.items() if hasattr(kind, key)
+    }
 
 
 class StateGuard:
