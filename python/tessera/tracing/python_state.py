@@ -128,7 +128,9 @@ def _watched(module: nn.Module, args: tuple, kwargs: dict, saving: contextlib.Ab
     given = pytree.tree_map_only(torch.Tensor, copy, (tuple(args), dict(kwargs)))
     leaves, form = pytree.tree_flatten(given)
     objects = Picture(_Nothing(), {"arguments": [x for x in leaves if not isinstance(x, torch.Tensor)]})
-    with random_numbers() as drawn, silent() as heard, warnings.catch_warnings():
+    # Without Dynamo: what it fails to compile under such a mode it would not try again without.
+    eager = torch.compiler.set_stance("force_eager")
+    with eager, random_numbers() as drawn, silent() as heard, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the trace says them
         with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()), saving:
             torch.manual_seed(0)
