@@ -3,37 +3,69 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from torch import nn
 from torch.utils import _pytree as pytree
 
+from tessera.common.errors import Error, fail
+from tessera.running.compose import ComposedModule
 from tessera.running.outputs import Outputs
 
 _loader = '''"""Puts the optimized kernels of this folder behind a module: `load(module)`. Needs the package `tessera` and torch."""
 
-import json
 from pathlib import Path
 
-import torch
-
-from tessera import ComposedModule
+from tessera.running.export import load_folder
 
 
 def load(module, **options):
     """`module`: the original, with parameters of the traced shapes. Options of ComposedModule: leftover, strict."""
-    here = Path(__file__).resolve().parent
-    plan = json.loads((here / "plan.json").read_text())
-    for step in plan["steps"]:
-        if "library" in step.get("candidate", {}):
-            step["candidate"]["library"] = str(here / step["candidate"]["library"])
-    form = torch.load(here / "structure.pt", weights_only=False)
+    return load_folder(Path(__file__).resolve().parent, module, **options)
+'''
+
+
+def load_folder(folder: Path, module: nn.Module, **options) -> ComposedModule:
+    """The composed module of a folder that `export_module` wrote. Errors: TS0214 and TS0310, where a file is missing or not what was
+    written: a library that was cut would end the process when it is loaded."""
+    plan = _read(folder / "plan.json", lambda file: json.loads(file.read_text()))
+    form = _read(folder / "structure.pt", lambda file: torch.load(file, weights_only=False))
+    for candidate in (step.get("candidate", {}) for step in plan.get("steps", ())):
+        if "library" in candidate:
+            library = folder / candidate["library"]
+            wanted = candidate.get("library_sha256")
+            if not library.is_file() or (wanted and _hash_of(library) != wanted):
+                raise _damaged("TS0310", "kernel.not_loadable", library)
+            candidate["library"] = str(library)
     options.setdefault("leftover", plan.get("leftover_runner", "eager"))
     options.setdefault("runner", plan.get("runner", "kernels"))
     return ComposedModule(module, plan, **form, **options)
-'''
+
+
+def _read(file: Path, read: Callable):
+    try:
+        return read(file)
+    except Exception as e:  # noqa: BLE001 - torch.load raises many kinds
+        raise _damaged("TS0214", "plan.malformed", file) from e
+
+
+def _damaged(code: str, name: str, file: Path) -> Error:
+    return fail(
+        code,
+        name,
+        f"{file} is {'not what was written' if file.exists() else 'missing'}",
+        expected="the folder as tessera wrote it, with all of its files",
+        helps=["copy it again, or optimize the module again"],
+    )
+
+
+def _hash_of(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def export_module(traced, args: tuple, kwargs: dict, plan: dict, folder: str) -> list[str]:
@@ -50,7 +82,7 @@ def export_module(traced, args: tuple, kwargs: dict, plan: dict, folder: str) ->
         name = f"kernels/{step['candidate'].get('sha') or Path(library).parent.name}{Path(library).suffix}"
         if not (root / name).exists():
             shutil.copyfile(library, root / name)
-        step["candidate"]["library"] = name
+        step["candidate"] |= {"library": name, "library_sha256": _hash_of(root / name)}
         files.append(name)
     (root / "plan.json").write_text(json.dumps(plan, indent=1))
     example = pytree.tree_map_only(torch.Tensor, lambda t: torch.empty(0), (tuple(args), dict(kwargs)))

@@ -77,7 +77,8 @@ def _import(path: str):
         raise fail("TS0002", "input.import_failed", f"`{path}` is no Python file", expected="a file NAME.py")
     source = importlib.util.module_from_spec(spec)
     folder = os.path.dirname(os.path.abspath(path))
-    sys.path.insert(0, folder)
+    if folder not in sys.path:  # where it stays, as for a script: the file may import what lies beside it in a call
+        sys.path.insert(0, folder)
     sys.modules[stem] = source
     try:
         spec.loader.exec_module(source)
@@ -89,17 +90,14 @@ def _import(path: str):
             [f"install what it needs: pip install {e.name}"] if isinstance(e, ModuleNotFoundError) and e.name else []
         )
         raise _user_error("TS0002", "input.import_failed", f"importing `{path}` failed", path, e, helps) from e
-    finally:
-        sys.path.remove(folder)
     return source
 
 
 def _classes(source) -> dict[str, type]:
-    return {
-        name: c
-        for name, c in vars(source).items()
-        if inspect.isclass(c) and issubclass(c, nn.Module) and c.__module__ == source.__name__
-    }
+    """The file's own module classes; without any, those that it imports from elsewhere than torch."""
+    every = {n: c for n, c in vars(source).items() if inspect.isclass(c) and issubclass(c, nn.Module)}
+    own = {n: c for n, c in every.items() if c.__module__ == source.__name__}
+    return own or {n: c for n, c in every.items() if c.__module__.partition(".")[0] != "torch"}
 
 
 def _pick(source, path: str, class_name: str | None) -> type:
@@ -117,8 +115,9 @@ def _pick(source, path: str, class_name: str | None) -> type:
             found=f"its classes: {names}",
             helps=[f"name one of them: {path}:{next(iter(classes))}"] if classes else [],
         )
-    if "Model" in classes:
-        return classes["Model"]
+    given = vars(source).get("Model")
+    if inspect.isclass(given) and issubclass(given, nn.Module):
+        return given
     if len(classes) == 1:
         return next(iter(classes.values()))
     if not classes:

@@ -2,8 +2,10 @@
 // exit codes.
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <fmt/format.h>
 #include <map>
 #include <memory>
@@ -150,8 +152,17 @@ int finish_wire(const commands::Outcome& outcome) {
   return static_cast<int>(outcome.exit);
 }
 
+// What was asked for is printed whole, or the exit code says that it was not: where a disk is full. A
+// reader that is gone wants no more.
+int told_whole(int exit) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit;
+  if (errno == EPIPE) return exit;
+  put(stderr, "error[TS0030]: the output cannot be written: {}\n", std::strerror(errno));
+  return static_cast<int>(Exit::bad_input);
+}
+
 int finish(const commands::Outcome& outcome, const Manner& manner) {
-  if (manner.wire) return finish_wire(outcome);
+  if (manner.wire) return told_whole(finish_wire(outcome));
   const bool json = manner.json;
   for (const Diagnostic& d : outcome.diagnostics) {
     put(stderr, "{}", json ? to_json(d).dump() + "\n" : to_text(d));
@@ -161,7 +172,7 @@ int finish(const commands::Outcome& outcome, const Manner& manner) {
   } else {
     put(stdout, "{}", outcome.text);
   }
-  return static_cast<int>(outcome.exit);
+  return told_whole(static_cast<int>(outcome.exit));
 }
 
 int fail_with(const Diagnostic& d, const Manner& manner) {
@@ -193,6 +204,7 @@ int run_command(const commands::Command& command, const std::map<std::string_vie
     context.progress = show_progress;
   }
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of its write
   catch_stop_signals();
   try {
     auto outcome = command.run(*arguments, context);
@@ -223,9 +235,24 @@ std::optional<Diagnostic> unknown_option(const commands::Command& command,
   return std::nullopt;
 }
 
+// The command whose name is nearest to the first word, which is none; "" where none is near.
+std::string nearest_command(int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return "";
+  std::vector<std::string> names;
+  for (const commands::Command* command : commands::all()) {
+    if (command->name == argv[1]) return "";
+    if (!command->hidden) names.emplace_back(command->name);
+  }
+  return tessera::nearest(argv[1], names);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (const std::string near = nearest_command(argc, argv); !near.empty()) {
+    put(stderr, "error: there is no command `{}`\n  help: did you mean `{}`?\n", argv[1], near);
+    return static_cast<int>(Exit::bad_input);
+  }
   CLI::App app{"tessera: a PyTorch module in, a verified, faster module out", "tessera"};
   app.require_subcommand(1);
   app.set_version_flag("--version", TESSERA_VERSION);
