@@ -57,7 +57,7 @@ FUNCTIONS = {
     "where": lambda c, x, y: torch.where(c != 0, x, y),
     "div_floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
     **{
-        f"round_{name}": lambda x, dtype=getattr(torch, name): x.to(dtype)
+        f"round_{name}": functools.partial(torch.Tensor.to, dtype=getattr(torch, name))
         for name in ("bfloat16", "float16", "float8_e4m3fn", "float8_e5m2")
     },
 }

@@ -24,7 +24,7 @@ def test_fake_quantization_rounds(narrow):
     def forward(s, x):
         return (x * 0.5).to(narrow).to(torch.float32) * 2
 
-    graph, got = meaning(forward, X)
+    _, got = meaning(forward, X)
     assert torch.equal(got.float(), forward(None, X)) and not torch.equal(got.float(), X)
     (pattern,) = bodies.check(module(forward), X)["pointwise"]
     assert "round_" in pattern["body"]["groups"][0]["dag"]
@@ -50,7 +50,7 @@ def test_the_class_of_the_module_does_not_round():
 def test_a_product_between_keeps_its_conversion():
     """fp32 to bf16 for a product, as autocast does it: nothing is widened at once."""
     w = torch.randn(48, 16).bfloat16()
-    graph, got = meaning(lambda s, x, w: ((x * 0.3).to(torch.bfloat16) @ w).float(), X, w)
+    _, got = meaning(lambda s, x, w: ((x * 0.3).to(torch.bfloat16) @ w).float(), X, w)
     torch.testing.assert_close(got, X.double() * 0.3 @ w.double())
 
 

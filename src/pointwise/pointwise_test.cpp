@@ -72,12 +72,18 @@ class Compiled : public testing::Test {
  protected:
   using Loop = void (*)(const float*, const float*, const float*, float*, long);
 
+  /// On a GPU `approximated` has the text of this one.
+  static bool has_text(const Function& f) {
+    return target == Target::host || f.name != "tanh_approx";
+  }
+
   static void SetUpTestSuite() {
     folder = new TemporaryFolder("tessera-prelude");
     std::string source =
         target == Target::cuda ? "#include <cuda_runtime.h>\n#include <cmath>\n" : "";
     source += prelude(target);
     for (const Function& f : functions()) {
+      if (!has_text(f)) continue;
       Dag dag;
       std::vector<int> arguments;
       for (int i = 0; i < f.arity; ++i) arguments.push_back(dag.add_operand(i));
@@ -259,6 +265,7 @@ TEST_F(DevicePrelude, FollowsTheMeaningOnNumbersOfAllKinds) {
   const std::set<std::string_view> of_special_unit = {"sigmoid", "silu", "gelu_tanh",
                                                       "exp2_flushed"};
   for (const Function& f : functions()) {
+    if (!has_text(f)) continue;
     const std::vector<float> got = run(f, x, y, z);
     const double most = of_special_unit.contains(f.name) ? 64 : 8;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -266,6 +273,7 @@ TEST_F(DevicePrelude, FollowsTheMeaningOnNumbersOfAllKinds) {
       if (std::isnan(y[i]) && f.arity == 3 && f.name != "where") continue;  // bounds are never NaN
       const double right = f.eval(std::span(arguments, static_cast<std::size_t>(f.arity)));
       if (std::fabs(right) < 1.2e-38 && std::fabs(got[i]) < 1.2e-38f) continue;
+      if (f.name == "hardswish" && x[i] > 5e37f) continue;  // infinite in PyTorch, too
       if (f.name.starts_with("gelu") && std::fabs(got[i] - right) < 1e-6) continue;
       EXPECT_LE(ulp_distance(got[i], right), most) << f.name << "(" << x[i] << ", " << y[i] << ", "
                                                    << z[i] << ") = " << got[i] << ", not " << right;
