@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 import torch
-from guarding import composed
+from guarding import composed, served
 from tessera.running import fast_guard
 from tessera.running.guards import Miss
 from torch import nn
@@ -146,6 +146,23 @@ def test_both_agree_on_random_changes(seed):
             back.pop()()
         torch.set_grad_enabled(True)
     assert passed > 40 and missed > 40, (passed, missed)
+
+
+def test_tensors_in_lists_and_dictionaries():
+    class Nested(nn.Module):
+        def forward(self, several, by):
+            return {"sum": several[0] * by["a"] + several[1] * by["n"]}
+
+    def call(n=2.0):
+        return [torch.randn(4), torch.randn(4)], {"a": torch.randn(4), "n": n}
+
+    made = composed(Nested(), *call())
+    assert served(made, *call())
+    looks, closely = [], made._guard.closely
+    made._guard.closely = lambda *given: (looks.append(1), closely(*given))[1]
+    assert served(made, *call()) and not looks
+    assert not served(made, *call(2)) and not served(made, call()[0][:1] * 2, call()[1]) and len(looks) == 4
+    assert served(made, *call())
 
 
 def test_nothing_is_kept_alive():

@@ -1,9 +1,10 @@
 """What a call costs the host, in microseconds, and the memory that it allocates: the composed module with either runner for
 the rest, its guards and its graph by themselves, eager and torch.compile. Nothing is searched.
 
-    python tests/gpu/host_times.py [--plan FILE ...] [--cpu]
+    python tests/gpu/host_times.py [--plan FILE ...] [--cpu] [--guards]
 
-Without a plan: blocks of a vision transformer and of cross attention at a size where the device is idle, so that what is
+First what guards cost a module of 1, 10 and 200 parameters, beside Dynamo's, and what the wrapper of PyTorch's own plan adds: with
+nothing to run behind them, less the call of an empty module. `--guards`: these alone. Without a plan then: blocks of a vision transformer and of cross attention at a size where the device is idle, so that what is
 printed is the host's alone, first by library kernels and then by what a short search found; then the first at its real size,
 where the memory shows. FILE is what torch.save((module, inputs, plan)) wrote. The last lines say what must hold, and the exit
 code is 1 where it does not.
@@ -25,7 +26,9 @@ import torch.nn.functional as F  # noqa: E402
 from tessera.tracing.held import hold  # noqa: E402
 from torch import nn  # noqa: E402
 
-GUARDS_US = 40.0  # a block's guards; a tenth of what such a block takes on the host by Inductor
+OWN_US = {1: 3.0, 10: 3.0, 200: 8.0}  # guards, by parameters
+WRAPPER_US = 3.0
+GUARDS_US = 10.0  # a block's call with nothing to run
 SLACK_US = 15.0
 BYTES = 1.05
 
@@ -67,11 +70,63 @@ class Block(nn.Module):
         return x + self.down(F.gelu(self.up(self.norms[2](x))))
 
 
-def microseconds(runs: list[tuple], calls: int = 200) -> list[float]:
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        return x * self.scale
+
+
+class Nothing(nn.Module):
+    def forward(self, x):
+        return x
+
+
+def with_parameters(count: int) -> nn.Module:
+    return Scaled() if count == 1 else nn.Sequential(*[nn.Linear(8, 8) for _ in range(count // 2)])
+
+
+def measure_guards(device: str) -> list[str]:
+    """Prints; what does not hold. Graphs run op by op, and neither they nor Dynamo's are run at all."""
+    wrong = []
+    print("microseconds a call beyond that of an empty module:")
+    for count, most in OWN_US.items():
+        with torch.device(device):
+            module, x, nothing = with_parameters(count).eval(), torch.randn(4, 8), Nothing()
+        held = hold(module, (x,), {})
+        plan = {"graph": held.graph, "steps": [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]}
+        composed = held.compose(plan, "eager")
+        composed(x)
+        composed.__dict__["_runner"] = lambda *feeds: feeds
+        wrapper = held.compose(plan, "eager", runner="eager", compiled=nothing.forward)
+        torch._dynamo.reset()
+        dynamo = torch.compile(module, backend=lambda graph, given: lambda *feeds: feeds)
+        runs = (composed, composed._guard, composed._guard.closely, dynamo, wrapper, nothing)
+        calls = [(x,), ((x,), {}), ((x,), {}), (x,), (x,), (x,)]
+        for _ in range(3):
+            for run, given in zip(runs, calls):
+                run(*given)
+        found = microseconds([(run, [given]) for run, given in zip(runs, calls)], rounds=60)
+        ours, guards, closely, theirs, wrapped, empty = found
+        print(
+            f"  {count:4} parameters: composed {ours - empty:6.2f}, of it guards {guards:5.2f}; Dynamo {theirs - empty:6.2f}, wrapper of PyTorch's plan "
+            f"{wrapped - empty:5.2f}; a close look at the guards {closely:7.1f}",
+            flush=True,
+        )
+        if guards > most:
+            wrong.append(f"{count} parameters: guards take {guards:.1f} us, {most:.0f} expected")
+        if wrapped - empty > WRAPPER_US:
+            wrong.append(f"{count} parameters: the wrapper of PyTorch's plan takes {wrapped - empty:.1f} us")
+    return wrong
+
+
+def microseconds(runs: list[tuple], calls: int = 200, rounds: int = 8) -> list[float]:
     """Of the host, until a call returns, for each (way to run, input sets), in turns; the device is waited for between turns and
     not within them."""
     best = [float("inf")] * len(runs)
-    for _ in range(8):
+    for _ in range(rounds):
         for k, (run, sets) in enumerate(runs):
             sync()
             begin = time.perf_counter()
@@ -131,8 +186,7 @@ def measure(title: str, module: nn.Module, inputs: tuple, plan: dict, small: boo
                 "  its graph alone": (lambda *a, r=composed._runner, f=feeds: r(*a, *f), sets),
             }
         )
-        composed._runner = lambda *a: (a[0],)
-        composed._early = False
+        composed.__dict__["_runner"] = lambda *a: (a[0],)
         ((guards, _),) = lines({"  its guards alone": (composed, sets)})
         if small and us > torch_us + SLACK_US:
             wrong.append(f"{title}: {us:.0f} us by {runner}, torch.compile {torch_us:.0f} us")
@@ -150,16 +204,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--plan", nargs="*", default=[], help="files of torch.save((module, inputs, plan))")
     parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--guards", action="store_true")
     parser.add_argument("--seconds", type=float, default=20)
     args = parser.parse_args()
     device = "cpu" if args.cpu or not torch.cuda.is_available() else "cuda"
     wrong: list[str] = []
     with torch.no_grad():
+        own = measure_guards(device)
         if args.plan:
             for file in args.plan:
                 module, inputs, plan = torch.load(file, map_location=device, weights_only=False)
                 wrong += measure(file, module, inputs, plan, small=False)
-        for title, block, shapes, small in () if args.plan else cases(device):
+        for title, block, shapes, small in () if args.plan or args.guards else cases(device):
             torch.manual_seed(0)
             with torch.device(device):
                 module, inputs = block().to(torch.bfloat16).eval(), tuple(torch.randn(s).bfloat16() for s in shapes)
@@ -177,6 +233,7 @@ def main() -> int:
                 wrong += measure(f"{title}, {only}", module, inputs, found.plan, small)
     if device == "cpu":  # where the host does the module's work as well
         wrong = []
+    wrong = [*own, *wrong]
     print("\n".join([*wrong, "FAILED" if wrong else "ok"]))
     return bool(wrong)
 

@@ -24,8 +24,14 @@ class CallGuard:
 
     def __call__(self, args: tuple, kwargs: dict) -> list | Miss:
         """The tensors that the graph takes before `feeds.now`, or why the original has to run."""
-        if self._fast is not None and (tensors := self._fast(args, kwargs)) is not None:
-            return tensors
+        fast = self._fast
+        if fast is not None:
+            if (tensors := fast(args, kwargs)) is not None:
+                return tensors
+            # Tensors in lists and dictionaries are found by Python.
+            found = self.inputs.tensors(args, kwargs) if self.inputs.form(args, kwargs) is None else None
+            if type(found) is list and (tensors := fast(tuple(found), None)) is not None:
+                return tensors
         return self.closely(args, kwargs)
 
     def closely(self, args: tuple, kwargs: dict) -> list | Miss:
@@ -49,7 +55,7 @@ class CallGuard:
             return miss
         if unaligned is not None:
             return self._aligned(tensors, unaligned)
-        if self.inputs.form(args, kwargs) is not None and not state.volatile:
+        if not state.volatile:
             self._fast = fast_guard.prepared(self.inputs, self.memory, state)  # calls like this one need no closer look
         return tensors
 

@@ -71,7 +71,7 @@ def prepared(inputs: InputGuard, memory: MemoryGuard, state: StateGuard) -> Call
     if module is None:
         return None
     places, names = state.places(), state.names
-    in_dicts = {id(own) for own, _, _ in names.rows()}
+    in_dicts = set(map(id, names.dictionaries))
     for slot in state.held:
         if id(slot.owner) not in in_dicts:  # a tensor among the attributes
             places.item(slot.owner, slot.key, slot.source)
@@ -81,7 +81,7 @@ def prepared(inputs: InputGuard, memory: MemoryGuard, state: StateGuard) -> Call
         [(len(inputs.checks), (), list(range(inputs.count)), [])] * inputs.simple
         + [(key[0], key[1:], *form) for key, form in inputs.forms.items()],
         _held(memory, state),
-        names.rows(),
+        state.dictionaries(),
         places.items,
         places.fields,
         places.sizes,

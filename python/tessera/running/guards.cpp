@@ -121,7 +121,9 @@ struct Guard {
   /// A new list, or null.
   [[nodiscard]] PyObject* check(PyObject* args, PyObject* kwargs) const {
     if (!watched.stands() || !std::ranges::all_of(held, &Held::lies)) return nullptr;
-    const Objects given = tensors(args, kwargs);
+    PyObject** const first = &PyTuple_GET_ITEM(args, 0);
+    const Objects given =
+        kwargs == Py_None ? Objects(first, first + PyTuple_GET_SIZE(args)) : tensors(args, kwargs);
     if (given.size() != inputs.size()) return nullptr;
     for (std::size_t i = 0; i < given.size(); ++i)
       if (!inputs[i].is(given[i], alignment)) return nullptr;
@@ -134,7 +136,8 @@ struct Guard {
   }
 };
 
-// The Python type: made of one tuple, with a method `check(args, kwargs)`.
+// The Python type: made of one tuple, with a method `check(args, kwargs)`; `check(tensors, None)`
+// where Python has found the tensors.
 
 struct Object {
   PyObject_HEAD Guard* guard;
@@ -151,8 +154,9 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
 }
 
 PyObject* check(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  if (count != 2 || !PyTuple_Check(args[0]) || !PyDict_Check(args[1])) {
-    PyErr_SetString(PyExc_TypeError, "check takes a call's positional arguments and those by name");
+  if (count != 2 || !PyTuple_Check(args[0]) || !(PyDict_Check(args[1]) || args[1] == Py_None)) {
+    PyErr_SetString(PyExc_TypeError,
+                    "check takes a call's args and kwargs, or its tensors and None");
     return nullptr;
   }
   try {

@@ -168,10 +168,10 @@ struct Size {
   PyObject* container;
   Py_ssize_t size;
 
+  bool is_dict = PyDict_Check(container) != 0;
+
   [[nodiscard]] bool stands() const {
-    if (PyDict_Check(container)) return PyDict_GET_SIZE(container) == size;
-    if (PyList_Check(container)) return PyList_GET_SIZE(container) == size;
-    return PyObject_Size(container) == size;
+    return (is_dict ? PyDict_GET_SIZE(container) : PyObject_Size(container)) == size;
   }
 };
 

@@ -23,6 +23,7 @@ class NamesOfState:
         self._dicts: list[tuple[str, dict]] = []
         for path, m in module.named_modules():
             self._dicts += [(f"{path}.".lstrip("."), own) for own in (m._parameters, m._buffers)]
+        self.dictionaries = [own for _, own in self._dicts]
         self._read = read
         self._kinds = {name: self._kind(own, key) for name, own, key in self._all()}
         self._tied = self._groups()
@@ -57,15 +58,11 @@ class NamesOfState:
         for name, own, key in self._all():
             if own[key] is not None:
                 self.held[id(own[key])] = (*self.held.get(id(own[key]), ()), name)
-        self.lengths = [len(own) for _, own in self._dicts]
+        self.lengths = list(map(len, self.dictionaries))
 
     def unchanged(self) -> bool:
         now = chain.from_iterable(map(dict.values, self._lists))
-        return [len(own) for _, own in self._dicts] == self.lengths and all(map(operator.is_, now, self.then))
-
-    def rows(self) -> list[tuple[dict, list[str], list]]:
-        """The dictionaries with their keys and what they hold."""
-        return [(own, list(own), list(own.values())) for _, own in self._dicts]
+        return list(map(len, self.dictionaries)) == self.lengths and all(map(operator.is_, now, self.then))
 
     def by_name(self) -> dict[str, torch.Tensor]:
         return {name: own[key] for name, own, key in self._all() if own[key] is not None}

@@ -185,17 +185,18 @@ class StateGuard:
             return True
         return self.hooks.differ() or any(m.training is not flag for m, flag in zip(self.modules, self.flags))
 
+    def dictionaries(self) -> list[tuple[dict, list[str], list]]:
+        """Those that have to stay as they are in all that they hold: with their keys and values."""
+        return [(own, list(own), list(own.values())) for own in (*self.names.dictionaries, *self.children)]
+
     def places(self) -> Watched:
-        """All that has to stay as it is for `modes` to say nothing, for who has asked it, but for gradients."""
+        """What else has to stay as it is for `modes` to say nothing, for who has asked it, but for gradients and settings that the
+        extension reads."""
         watched = Watched()
         for part in (self.surroundings, self.hooks, self.attributes, self.code):
             watched.add(part.watched)
         for own, flag in zip(self.flagged, self.flags):
             watched.item(own, "training", flag)
-        for children in self.children:
-            watched.size(children)
-            for name, child in children.items():
-                watched.item(children, name, child)
         for own in self.own:
             watched.size(own)
         if self.tf32 is not None:
