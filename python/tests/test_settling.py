@@ -229,7 +229,7 @@ def test_inputs_that_cannot_be_copied_are_used_themselves(held, monkeypatch):
     def no_room(*given):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried")
 
-    monkeypatch.setattr(settling, "copies", no_room)
+    monkeypatch.setattr(type(held), "copies", no_room)
     assert settling._input_sets(held) == [(held.args, held.kwargs)]
     held.traced.graph["mutations"] = [{"target": "input:x", "value": "y"}]
     with pytest.raises(torch.OutOfMemoryError):

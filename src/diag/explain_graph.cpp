@@ -56,6 +56,15 @@ def forward(self, z):                    # z: [..., 2], real
     z = torch.view_as_complex(z)
     return torch.view_as_real(z * self.phase)
 )"},
+    {"TS0206", "graph.shared_memory",
+     R"(The module writes to memory that several of its inputs share.)",
+     R"(One tensor, or overlapping views of one, were given as several arguments, or a buffer is a
+     view of another one, and forward changes one of them in place. A graph of values cannot say
+     what the others hold then. torch.compile can: such a module is captured in parts.)",
+     R"(Give what is written to memory of its own; tensors that are only read may overlap.)",
+     R"(
+tessera.optimize(model, (x, x.clone()))  # forward changes its first argument
+)"},
     {"TS0210", "graph.unsupported_pointwise",
      R"(An op works element by element, but tessera has no expression for it.)",
      R"(The op, or one of its arguments, has no line in the table of pointwise functions. A pattern

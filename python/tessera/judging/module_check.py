@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 import torch
-from torch import nn
+from torch.utils import _pytree as pytree
 
 from tessera.common.errors import fail
 from tessera.common.reference import Executor
@@ -19,18 +19,14 @@ from tessera.judging import rounded
 from tessera.judging.blame import blamed
 from tessera.judging.deviation import larger_errors, reference_errors, reference_of
 from tessera.judging.kernel_check import MEANINGS, NARROW, check_kernels
-from tessera.judging.rewind import changed_in_place
+from tessera.judging.rewind import effects
 from tessera.judging.rewrite_check import check_rewrites
 from tessera.judging.rounding_noise import Noise, unit
 from tessera.judging.verify import budget
 from tessera.running import modes
 from tessera.running.compose import ComposedModule
-from tessera.tracing.held import Held, copies, cuda_devices, free, inputs_of, restore, run_module, same, snapshot
-
-
-def effects(module: nn.Module, buffers: list[str]) -> list[torch.Tensor]:
-    live = dict(module.named_buffers())
-    return [live[name].detach().clone() for name in buffers]
+from tessera.tracing.held import Held, cuda_devices, free, inputs_of, run_module, same
+from tessera.tracing.memory import relations
 
 
 # Where not even the meaning fits into memory: how far results may be from the original's own (relative RMS), which stands
@@ -49,14 +45,14 @@ class Expected:
     def __init__(self, held: Held, seed: int):
         self.seed = seed
         self.args, self.kwargs = inputs_of(held, seed)
-        self.buffers, self.changed_inputs = changed_in_place(held)
         named = {**held.traced.state(), **held.traced.flatten(self.args, self.kwargs)}
-        before = snapshot(held.module)
+        before = held.snapshot()
         exact = self._exact(held, named, seed)
-        args, kwargs = copies(self.args, self.kwargs)
+        args, kwargs = held.copies(self.args, self.kwargs)
         eager = run_module(held.module, args, kwargs, seed)
-        eager += effects(held.module, self.buffers)
-        restore(held.module, before)
+        self.memory = _relations(held, args, kwargs, eager)
+        eager += [t.clone() for t in effects(held, args, kwargs)]
+        held.restore(before)
         exact = eager if exact is None else exact
         if [t.shape for t in exact] != [t.shape for t in eager]:
             raise fail(
@@ -174,31 +170,47 @@ class Expected:
 
 
 def _in_order(held: Held, made: dict[str, torch.Tensor]) -> list[torch.Tensor]:
-    """Outputs, then what mutations leave in buffers: the order in which the module's own results are compared."""
-    results = [made[name] for name in held.graph["outputs"]]
-    return results + [made[m["value"]] for m in held.graph.get("mutations", ()) if not m["target"].startswith("input:")]
+    """Outputs, then what mutations leave behind: the order in which the module's own results are compared."""
+    return [made[name] for name in (*held.graph["outputs"], *(m["value"] for m in held.graph.get("mutations", ())))]
+
+
+def _relations(held: Held, args: tuple, kwargs: dict, results: list[torch.Tensor]) -> list[tuple | None]:
+    """Which memory of the arguments, the module's tensors and each other the results share; all of strided ones, for others have none."""
+    given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    return relations(results, [*given, *held.own_tensors()])
+
+
+def _memory_differs(ours: list[tuple | None], theirs: list[tuple | None]) -> str:
+    for i, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+        if one != other:
+            what = ["shares no memory" if row is None else f"shares memory ({row[1]} bytes further)" for row in (one, other)]
+            return f"result {i} {what[0]} with an argument, a tensor of the module or another result; the original's {what[1]}"
+    return ""
 
 
 def _check_seed(
     held: Held, composed: ComposedModule, expected: Expected, seed: int
 ) -> tuple[list[dict], list[dict], str]:
     """(errors of ours, errors of the original, reason) for one set of inputs."""
-    before = snapshot(held.module)
+    before = held.snapshot()
     state = {k: _copy(t) for k, t in held.module.state_dict().items()}
-    args, kwargs = copies(expected.args, expected.kwargs)
+    args, kwargs = held.copies(expected.args, expected.kwargs)
     with peer_table.equal_precision(held.precision):
         results = run_module(composed, args, kwargs, seed)
-    results += effects(held.module, expected.buffers)
-    restore(held.module, before)
+    memory = _relations(held, args, kwargs, results)
+    results += [t.clone() for t in effects(held, args, kwargs)]
+    held.restore(before)
     errors, wrong = expected.judge(results, held.precision)
     if wrong and (expected.unsteady is not None or expected.permit_unsteady(held)):
         errors, wrong = expected.judge(results, held.precision)
-    given = held.traced.flatten(expected.args, expected.kwargs)
+    given, changed = held.traced.flatten(expected.args, expected.kwargs), held.written_inputs()
     reasons = [
         f"the input `{name}` was changed"
         for name, t in held.traced.flatten(args, kwargs).items()
-        if name not in expected.changed_inputs and not same(t, given[name])
+        if name not in changed and not same(t, given[name])
     ]
+    if differs := _memory_differs(memory, expected.memory):
+        reasons.append(differs)
     now = composed.state_dict()
     if list(now) != list(state):
         reasons.append("the state_dict has other names than the original's")
@@ -313,11 +325,11 @@ def _record(held: Held, composed: ComposedModule) -> None:
     every call of a user is."""
     if composed._leftover != "inductor" or not modes.records(held.settings):
         return
-    before = snapshot(held.module)
+    before = held.snapshot()
     for _ in range(2):
         with peer_table.equal_precision(held.precision):
-            run_module(composed, *copies(*inputs_of(held, 0)), 0)
-    restore(held.module, before)
+            run_module(composed, *held.copies(*inputs_of(held, 0)), 0)
+    held.restore(before)
 
 
 def _end_to_end_culprits(

@@ -15,10 +15,10 @@ from torch.utils import _pytree as pytree
 from tessera.common.errors import Error, fail
 from tessera.judging import peers as peer_table
 from tessera.judging import timing
-from tessera.judging.module_check import Expected, claimed_by, effects, inactive_reason
-from tessera.judging.rewind import Rewind
+from tessera.judging.module_check import Expected, claimed_by, inactive_reason
+from tessera.judging.rewind import Rewind, effects
 from tessera.running.compose import ComposedModule
-from tessera.tracing.held import Held, copies, cuda_devices, inputs_of, restore, snapshot
+from tessera.tracing.held import Held, cuda_devices, inputs_of
 from tessera.tracing.randomness import draws
 
 
@@ -104,20 +104,20 @@ def measure_module(
     """Times of the composed module, its peers and its ablations (docs/protocol.md, `measure_module`). Errors: TS0530
     when a claimed pattern was not active, TS0531 when a timed run gave a wrong result."""
     clock = timing.CudaClock(held.device) if held.device.type == "cuda" else timing.HostClock()
-    before = snapshot(held.module)
+    before = held.snapshot()
     expected = Expected(held, 1)
     sets = [(expected.args, expected.kwargs)] + [
         inputs_of(held, s) for s in range(2, 2 if held.device.type == "cuda" else 5)
     ]
     with peer_table.equal_precision(held.precision, convolutions=False):
         contenders, absent = _contenders(held, plan, peers, leftover, ablation)
-        contenders = _warm(held, contenders, clock, copies(*sets[0]), absent)
+        contenders = _warm(held, contenders, clock, held.copies(*sets[0]), absent)
         held.notify(f"timing {len(contenders)} ways to run the module, interleaved")
         _interleave(held, contenders, clock, sets, seconds, expected, before, seed)
         compared = [c for c in contenders if (c.ours is None or c is contenders[0]) and not c.reason]
-        restore(held.module, before)  # what the calls counted on in place
+        held.restore(before)  # what the calls counted on in place
         _steadied(held, compared, clock, sets, seconds)
-    restore(held.module, before)
+    held.restore(before)
     for c in contenders:
         if c.reason:
             raise fail("TS0531", "measure.wrong_result", f"`{c.name}`, in a timed run: {c.reason}")
@@ -132,7 +132,7 @@ def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", second
     """Times of the module under several plans, interleaved, and on CUDA back to back too (docs/protocol.md,
     `compare_plans`). A plan that fails or gives a wrong result has a reason in place of times."""
     clock = timing.CudaClock(held.device) if held.device.type == "cuda" else timing.HostClock()
-    before = snapshot(held.module)
+    before = held.snapshot()
     expected = Expected(held, 1)
     rows: list[dict] = [{} for _ in plans]
     with peer_table.equal_precision(held.precision, convolutions=False):
@@ -142,7 +142,7 @@ def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", second
             try:
                 composed = held.compose(plan, leftover)
                 contender = _Contender(f"plan {len(ready)}", composed)
-                if _warm(held, [contender], clock, copies(expected.args, expected.kwargs), absent):
+                if _warm(held, [contender], clock, held.copies(expected.args, expected.kwargs), absent):
                     contender.ours = composed
                     ready.append((row, plan, contender))
             except Error as e:
@@ -154,7 +154,7 @@ def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", second
         loaded = _under_load(held, [c for _, c in right], clock, sets[0]) if held.device.type == "cuda" else []
         for (row, _), ms in zip(right, loaded, strict=False):
             row["sustained_ms"] = ms
-    restore(held.module, before)
+    held.restore(before)
     for row, plan, c in ready:
         ms, ci95 = timing.median_ci95(c.samples)
         reason = c.reason or inactive_reason(c.ours, claimed_by(plan))
@@ -163,7 +163,7 @@ def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", second
 
 
 def _under_load(held: Held, contenders: list[_Contender], clock: timing.CudaClock, inputs) -> list[float]:
-    args, kwargs = copies(*inputs)
+    args, kwargs = held.copies(*inputs)
     rewind = Rewind(held, args, kwargs)
     for c in contenders:
         c.call = _rewound(rewind, c.run, args, kwargs)
@@ -194,15 +194,15 @@ def _interleave(held: Held, contenders, clock, sets, seconds: float, expected: E
             if turn >= n or c.reason:
                 continue
             judged = c.ours is not None and turn == check and not _draws_by_inductor(held, c.ours)
-            inputs = copies(*sets[0 if judged else turn % len(sets)])
+            inputs = held.copies(*sets[0 if judged else turn % len(sets)])
             rewind()
             if judged:
-                restore(held.module, before)
+                held.restore(before)
             with _drawing_as(expected.seed) if judged else contextlib.nullcontext():
                 result = _sampled(c, clock, inputs)
             if judged:
                 results = [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
-                c.reason = expected.judge(results + effects(held.module, expected.buffers), held.precision)[1]
+                c.reason = expected.judge(results + effects(held, *inputs), held.precision)[1]
 
 
 def _steadied(held: Held, contenders: list[_Contender], clock, sets, seconds: float) -> None:
@@ -210,7 +210,7 @@ def _steadied(held: Held, contenders: list[_Contender], clock, sets, seconds: fl
     end, turn, rewind = time.perf_counter() + seconds, 0, Rewind(held, *sets[0])
     while not all(timing.reliable(c.samples) for c in contenders) and time.perf_counter() < end:
         for c in contenders:
-            inputs = copies(*sets[turn % len(sets)])
+            inputs = held.copies(*sets[turn % len(sets)])
             rewind()
             _sampled(c, clock, inputs)
         turn += 1

@@ -9,27 +9,29 @@ from __future__ import annotations
 
 import torch
 
+from tessera.common.module_state import owner_of
 from tessera.tracing.held import Held
 
 
-def changed_in_place(held: Held) -> tuple[list[str], set[str]]:
-    """The buffers, and the inputs by value name, that the module itself changes in place."""
-    targets = [m["target"] for m in held.graph.get("mutations", ())]
-    return (
-        [t for t in targets if not t.startswith("input:")],
-        {t.removeprefix("input:") for t in targets if t.startswith("input:")},
-    )
+def effects(held: Held, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+    """The tensors that a call with these arguments writes to, in the order of the graph's mutations."""
+    given = held.traced.flatten(args, kwargs) if held.written_inputs() else {}
+    found = []
+    for m in held.graph.get("mutations", ()):
+        name = m["target"].removeprefix("input:")
+        if name != m["target"]:
+            found.append(given[name])
+        else:
+            _, owner, key = owner_of(held.module, name)
+            found.append(owner[key])
+    return found
 
 
 class Rewind:
     """Sets back what calls with these inputs count on. Made before the first of them."""
 
     def __init__(self, held: Held, args: tuple, kwargs: dict):
-        buffers, inputs = changed_in_place(held)
-        live = dict(held.module.named_buffers())
-        given = held.traced.flatten(args, kwargs) if inputs else {}
-        changed = [live[name] for name in buffers if name in live] + [t for name, t in given.items() if name in inputs]
-        self._live = [t for t in changed if not (t.is_floating_point() or t.is_complex())]
+        self._live = [t for t in effects(held, args, kwargs) if not (t.is_floating_point() or t.is_complex())]
         self._then = [t.detach().clone() for t in self._live]
 
     def __call__(self) -> None:

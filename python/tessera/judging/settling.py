@@ -25,7 +25,7 @@ from tessera.judging.rewind import Rewind
 from tessera.judging.timing import CLOCK_FOLLOWS_MS, median_ci95
 from tessera.running import leftover as leftovers
 from tessera.running.composed_status import why_not_served
-from tessera.tracing.held import Held, copies, free, inputs_of, restore, snapshot
+from tessera.tracing.held import Held, free, inputs_of
 
 TURNS = 15  # at least, of each way
 TURN_MS = 4.0  # running time of the synchronized calls in a turn, at least one call
@@ -112,9 +112,9 @@ class Settler:
 
     def compile(self, runners: list[str]) -> None:
         """Compiles and warms PyTorch's own ways, and times nothing: other work may run meanwhile."""
-        before = snapshot(self.held.module)
+        before = self.held.snapshot()
         self._prepared([self._torch(name) for name in runners], _all_inputs(self.held))
-        restore(self.held.module, before)
+        self.held.restore(before)
         free(self.held.device)
 
     def prepare(self, runners: list[str]) -> list[dict]:
@@ -154,14 +154,14 @@ class Settler:
         return self.ways[key]
 
     def _measured(self, ways: list[Way], seconds: float, compile: Compile | None = None) -> list[dict]:
-        before = snapshot(self.held.module)
+        before = self.held.snapshot()
         sets = _all_inputs(self.held)
         self._prepared(ways, sets, compile)
         with torch.no_grad():
             _take_turns([w for w in ways if not w.reason], self.held.device, sets, seconds)
             for way in ways:
                 way.reason = way.reason or _not_its_own(way)
-        restore(self.held.module, before)
+        self.held.restore(before)
         del sets
         free(self.held.device)  # the processes of the search are other ones
         return [way.to_json() for way in ways]
@@ -254,9 +254,9 @@ def _input_sets(held: Held) -> list[tuple[tuple, dict]]:
     size, lasting = 0, held.options.get("captured") or ()
     while len(sets) < 2 or (len(sets) < MOST_SETS and size < SET_BYTES):
         try:
-            args, kwargs = copies(*inputs_of(held, 1 + len(sets)))
+            args, kwargs = held.copies(*inputs_of(held, 1 + len(sets)))
         except torch.OutOfMemoryError:
-            if not sets and any(m["target"].startswith("input:") for m in held.graph.get("mutations", ())):
+            if not sets and held.written_inputs():
                 raise  # the caller's own tensors would be changed
             return sets or [(held.args, held.kwargs)]
         sets.append((tuple(sets[0][0][i] if sets and i in lasting else t for i, t in enumerate(args)), kwargs))

@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import BY_GRAPHS, fail
+from tessera.common.module_state import owner_of
 from tessera.common.precision import cast, readable
 from tessera.common.reference import tensor_arguments
 from tessera.running import leftover
@@ -55,6 +56,37 @@ class Held:
     def settings(self) -> dict:
         """Inductor's."""
         return self.options.get("inductor") or {}
+
+    def own_tensors(self) -> list[torch.Tensor]:
+        return [*self.module.parameters(), *self.module.buffers()]
+
+    def copies(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Arguments that a call may write to. One tensor given twice is one copy; the module's own are themselves."""
+        return copies(args, kwargs, {id(t): t for t in self.own_tensors()})
+
+    def written(self) -> list[str]:
+        """The parameters and buffers that forward writes to, by the module's names, in the graph's order."""
+        return [m["target"] for m in self.graph.get("mutations", ()) if not m["target"].startswith("input:")]
+
+    def written_inputs(self) -> list[str]:
+        """The inputs that it writes to, by the names of their values."""
+        targets = (m["target"] for m in self.graph.get("mutations", ()))
+        return [t.removeprefix("input:") for t in targets if t.startswith("input:")]
+
+    def snapshot(self) -> dict[str, torch.Tensor]:
+        """Copies of the buffers, and of the parameters that forward writes to."""
+        return {name: t.detach().clone() for name, t in self._changing().items()}
+
+    def restore(self, before: dict[str, torch.Tensor]) -> None:
+        with torch.no_grad():
+            for name, t in self._changing().items():
+                if name in before and not same(t, before[name]):
+                    t.copy_(before[name])
+
+    def _changing(self) -> dict[str, torch.Tensor]:
+        places = {name: owner_of(self.module, name) for name in self.written()}
+        written = {name: place[1][place[2]] for name, place in places.items() if place}
+        return {**dict(self.module.named_buffers()), **written}
 
     def compose(self, plan: dict, leftover: str, **options) -> ComposedModule:
         options = {**self.options, **options}
@@ -191,26 +223,19 @@ def of_masks(graph: dict) -> set[str]:
 
 
 def inputs_of(held: Held, seed: int) -> tuple[tuple, dict]:
+    """Other values of the same kinds. What is one tensor in the held call is one tensor, and what is the module's own is that."""
     leaves, form = pytree.tree_flatten((held.args, held.kwargs))
     kept = of_masks(held.graph)
+    made = {id(t): t for t in held.own_tensors()}
     for i, (leaf, name) in enumerate(zip(leaves, held.traced.user_inputs, strict=True)):
         if isinstance(leaf, torch.Tensor):
-            leaves[i] = redraw(leaf, 0 if name in kept else seed)
+            if id(leaf) not in made:
+                made[id(leaf)] = redraw(leaf, 0 if name in kept else seed)
+            leaves[i] = made[id(leaf)]
     return pytree.tree_unflatten(leaves, form)
 
 
 # --- running it without leaving a trace -------------------------------------------------------------------------------
-
-
-def snapshot(module: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: t.detach().clone() for name, t in module.named_buffers()}
-
-
-def restore(module: nn.Module, before: dict[str, torch.Tensor]) -> None:
-    with torch.no_grad():
-        for name, t in module.named_buffers():
-            if name in before and not same(t, before[name]):
-                t.copy_(before[name])
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -237,5 +262,13 @@ def cuda_devices() -> list[int]:
     return [torch.cuda.current_device()] if torch.cuda.is_available() else []
 
 
-def copies(args: tuple, kwargs: dict):
-    return pytree.tree_map_only(torch.Tensor, lambda t: torch.empty_like(t).copy_(t), (args, kwargs))
+def copies(args: tuple, kwargs: dict, own: dict[int, torch.Tensor] | None = None):
+    """`own`: by identity, tensors that stand for themselves."""
+    made = dict(own or {})
+
+    def copy(t: torch.Tensor) -> torch.Tensor:
+        if id(t) not in made:
+            made[id(t)] = torch.empty_like(t).copy_(t)
+        return made[id(t)]
+
+    return pytree.tree_map_only(torch.Tensor, copy, (args, kwargs))

@@ -108,8 +108,10 @@ def _extent(node: fx.Node) -> tuple[int, int]:
 
 
 def _is_strided(node) -> bool:
+    """Whether it is a tensor with memory of its own kind: not sparse, and not one of a transform that batches others."""
     val = node.meta.get("val") if isinstance(node, fx.Node) else None
-    return isinstance(val, torch.Tensor) and val.layout == torch.strided
+    batched = isinstance(val, torch.Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(val)
+    return isinstance(val, torch.Tensor) and val.layout == torch.strided and not batched
 
 
 def _written(graph: fx.Graph) -> set[int]:

@@ -1,0 +1,122 @@
+"""Verification sees memory that results share or do not, and what is written to arguments, parameters and buffers; inputs drawn anew
+are one object where the held ones are."""
+
+from __future__ import annotations
+
+import copy
+
+import graph_tools
+import pytest
+import torch
+from tessera.judging.module_check import Expected, verify_module
+from tessera.tracing.held import hold, inputs_of
+from torch import nn
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def _no_grad():
+    with torch.no_grad():
+        yield
+
+
+def plan_of(held, change=lambda graph: None) -> dict:
+    graph = copy.deepcopy(held.graph)
+    change(graph)
+    return {"graph": graph, "steps": [{"kind": "aten", "node": n["name"]} for n in graph["nodes"]]}
+
+
+def writes(self, x, y):
+    self.w.mul_(0.5)
+    self.b.add_(x)
+    old = x.clone()
+    x.mul_(2)
+    return old.view(-1), x[0], y.relu()
+
+
+@pytest.fixture
+def held():
+    torch.manual_seed(0)
+    m = graph_tools.module(writes, b=torch.randn(4, 4), w=nn.Parameter(torch.randn(4))).eval()
+    return hold(m, (torch.randn(4, 4), torch.randn(4, 4)), {})
+
+
+def test_right_and_left_as_it_was(held):
+    before = [t.clone() for t in held.own_tensors()]
+    reply = verify_module(held, plan_of(held))
+    assert reply["ok"], reply["reason"]
+    assert all(torch.equal(a, b) for a, b in zip(held.own_tensors(), before, strict=True))
+
+
+def _memory(row, value):
+    def change(graph):
+        graph["meta"]["memory"]["outputs"][row] = value
+
+    return change
+
+
+def _less_written(name):
+    def change(graph):
+        graph["mutations"] = [m for m in graph["mutations"] if m["target"] != name]
+
+    return change
+
+
+def _another_value(graph):
+    (m,) = (m for m in graph["mutations"] if m["target"] == "input:x")
+    m["value"] = "y"
+
+
+@pytest.mark.parametrize(
+    "change, why",
+    [
+        (_memory(1, None), "result 1 shares no memory"),
+        (_memory(2, {"of": "y", "same": True}), "result 2"),
+        (_less_written("w"), "result 3"),
+        (_less_written("b"), "result 4"),
+        (_another_value, "result 1"),  # which looks at the input
+    ],
+)
+def test_wrong(held, change, why):
+    reply = verify_module(held, plan_of(held, change), rewrites={"ok": True, "reason": ""})
+    assert not reply["ok"] and why in reply["reason"], reply["reason"]
+
+
+def test_shared_memory_that_the_module_does_not_share():
+    held = hold(graph_tools.module(lambda self, x: x.clone().view(-1)).eval(), (torch.randn(4, 4),), {})
+
+    def dropped(graph):
+        (clone,) = (n for n in graph["nodes"] if n["op"].startswith("aten.clone"))
+        graph["nodes"].remove(clone)
+        graph["nodes"][0]["arguments"]["self"] = {"value": "x"}
+
+    assert verify_module(held, plan_of(held, dropped))["ok"]  # the plan makes the copy
+
+    def unknown(graph):
+        dropped(graph)
+        del graph["meta"]["memory"]
+
+    assert "shares memory" in verify_module(held, plan_of(held, unknown))["reason"]
+
+
+def test_drawn_alike():
+    m = graph_tools.module(lambda self, a, b, c, d: a + b + c + d, b=torch.randn(64)).eval()
+    x, y = torch.randn(64), torch.randn(64)
+    held = hold(m, (x, x, m.b, y), {})
+    (a, b, c, d), _ = inputs_of(held, 1)
+    assert a is b and c is m.b and a is not d and not torch.equal(a, x)
+    (p, q, r, s), _ = held.copies((a, b, c, d), {})
+    assert p is q and p is not a and r is m.b and torch.equal(s, d)
+    reply = verify_module(held, plan_of(held))
+    assert reply["ok"] and reply["status"]["served"] == reply["status"]["calls"], reply["reason"]
+
+
+def test_offsets_stay_offsets():
+    m = nn.EmbeddingBag(50, 8, mode="sum").eval()
+    offsets = torch.arange(0, 200, 5)
+    held = hold(m, (torch.randint(50, (200,)), offsets), {})
+    for seed in range(3):
+        (ids, drawn), _ = inputs_of(held, seed)
+        assert torch.equal(drawn, offsets) and Expected(held, seed).form == "fp64"
+    assert not torch.equal(ids, held.args[0])
