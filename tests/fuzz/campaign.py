@@ -34,16 +34,18 @@ class Campaign:
     minutes: float = 0.0
     say: Callable[[str], None] = print
     shrink_seconds: float = 45.0
-    trial: Callable[[Program], Failure | None] = staged
+    size: int = BATCH
     tally: Tally = field(default_factory=Tally)
     found: list[Found] = field(default_factory=list)
 
+    trial = staticmethod(staged)
+
     def run(self) -> Tally:
         end = time.monotonic() + 60 * self.minutes if self.minutes else float("inf")
-        for first in range(self.first, self.first + self.count, BATCH):
+        for first in range(self.first, self.first + self.count, self.size):
             if time.monotonic() > end:
                 break
-            seeds = range(first, min(first + BATCH, self.first + self.count))
+            seeds = range(first, min(first + self.size, self.first + self.count))
             self.batch([(seed, generate(seed)) for seed in seeds])
         return self.tally
 
@@ -57,6 +59,12 @@ class Campaign:
             else:
                 self.tally.right += 1
 
+    def tried(self, programs: list[Program]) -> set[int]:
+        """Through the road in one export: the places of those that have to be tried alone. Errors: the road's."""
+        together = Together(programs)
+        self.tally.exact += together.exact.count("exact")
+        return together.run()
+
     def _together(self, programs: list[tuple[int, Program]]) -> set[int]:
         """The places of those that have to be tried alone. One that the tracer refuses is taken out by its name, or found by
         halving."""
@@ -65,9 +73,7 @@ class Campaign:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    together = Together([programs[i][1] for i in places])
-                    self.tally.exact += sum(together.exact)
-                    return suspects | {places[i] for i in together.run()}
+                    return suspects | {places[i] for i in self.tried([programs[i][1] for i in places])}
             except Exception as e:  # noqa: BLE001 - the tracer, or the tool
                 named = {int(n) for n in re.findall(r"programs\.(\d+)\.", str(e))} if isinstance(e, Error) else set()
                 if named and max(named) < len(places):
@@ -76,7 +82,10 @@ class Campaign:
                 else:
                     half = len(places) // 2
                     return suspects.union(
-                        *({part[i] for i in self._together([programs[j] for j in part])} for part in (places[:half], places[half:]))
+                        *(
+                            {part[i] for i in self._together([programs[j] for j in part])}
+                            for part in (places[:half], places[half:])
+                        )
                     )
         return suspects | set(places)
 

@@ -55,7 +55,10 @@ class _Drawer:
     def pair(self, names: dict) -> tuple | None:
         """Two of one shape and type."""
         pairs = [
-            (a, b) for a, t in names.items() for b, u in names.items() if a != b and t.shape == u.shape and t.dtype == u.dtype
+            (a, b)
+            for a, t in names.items()
+            for b, u in names.items()
+            if a != b and t.shape == u.shape and t.dtype == u.dtype
         ]
         return self.r.choice(pairs) if pairs else None
 
@@ -89,7 +92,10 @@ class _Drawer:
 
     def state_given(self) -> dict | None:
         pairs = [
-            (i, n) for i, t in self.tensors.items() for n, u in self.state.items() if t.shape == u.shape and t.dtype == u.dtype
+            (i, n)
+            for i, t in self.tensors.items()
+            for n, u in self.state.items()
+            if t.shape == u.shape and t.dtype == u.dtype
         ]
         if not pairs:
             return None
@@ -108,7 +114,9 @@ class _Drawer:
         now = self.tensors[i].dtype
         new = self.r.choice([d for d in ("float32", "float64", "bfloat16", "int64") if getattr(torch, d) != now])
         if self.r.random() < 0.3:
-            how = self.r.choice(["nn.Parameter({0}, requires_grad=False)", "{0}.as_subclass(type('Sub', (torch.Tensor,), {{}}))"])
+            how = self.r.choice(
+                ["nn.Parameter({0}, requires_grad=False)", "{0}.as_subclass(type('Sub', (torch.Tensor,), {{}}))"]
+            )
             return {"kind": "argument class", "after": f"args[{i}] = " + how.format(f"args[{i}]")}
         return {"kind": "argument dtype", "after": f"args[{i}] = args[{i}].to(torch.{new})"}
 

@@ -23,7 +23,11 @@ _WHERE = {"x": "argument", "p": "parameter", "b": "buffer", "r": "result"}
 def differences(eager: Seen, other: Seen, tolerated: Callable | None = None) -> list[Difference]:
     """`tolerated(name, eager's, other's)`: whether a difference in value is within the budget; None: bit for bit."""
     if eager.structure != other.structure or eager.live.keys() != other.live.keys():
-        return [Difference("structure", "result", f"{eager.structure} {list(eager.live)}; {other.structure} {list(other.live)}")]
+        return [
+            Difference(
+                "structure", "result", f"{eager.structure} {list(eager.live)}; {other.structure} {list(other.live)}"
+            )
+        ]
     found = []
     for name, e in eager.held.items():
         o, where = other.held[name], _WHERE[name[0]]
@@ -89,7 +93,9 @@ def _relations(eager: dict, other: dict) -> list[Difference]:
             is_e, is_o = eager[name] is eager[before], other[name] is other[before]
             pair = f"{name} and {before}"
             if is_e != is_o:
-                found.append(Difference("identity", _WHERE[name[0]], f"{pair}: one object in eager {is_e}, here {is_o}"))
+                found.append(
+                    Difference("identity", _WHERE[name[0]], f"{pair}: one object in eager {is_e}, here {is_o}")
+                )
             shared_e, shared_o = (_shared(m[name], m[before]) for m in (eager, other))
             if shared_e != shared_o:
                 text = f"{pair}: elements in common in eager {len(shared_e)}, here {len(shared_o)}, or others"
@@ -131,8 +137,9 @@ def runs(p: Program) -> bool:
     return True
 
 
-def writes_to_shared(p: Program) -> bool:
-    """Whether the first call writes to memory that two arguments, parameters or buffers share."""
+def seldom_one_graph(p: Program) -> bool:
+    """Whether the first call writes to memory that two arguments, parameters or buffers share, or puts another tensor in a buffer's
+    place: such programs are seldom one graph, and an export would fail for all programs beside them."""
     one = twin(p)
     args = one.prepare(0)
     named = {f"x{i}": a for i, a in enumerate(args) if isinstance(a, torch.Tensor)}
@@ -140,7 +147,8 @@ def writes_to_shared(p: Program) -> bool:
     before = {n: (t, t._version) for n, t in named.items()}
     with torch.no_grad():
         one.module(*args)
+    if any(t is not before[n][0] for n, t in one.module._buffers.items()):
+        return True
     written = [n for n, (t, version) in before.items() if t._version != version]
-    written += [n for n, t in one.module._buffers.items() if t is not before[n][0]]
     others = [(n, t) for n, (t, _) in before.items()]
     return any(m != n and (before[m][0] is t or _shared(before[m][0], t)) for m in written for n, t in others)

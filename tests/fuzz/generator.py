@@ -9,9 +9,9 @@ import warnings
 import op_tables as tables
 import torch
 from changes import draw_changes
+from comparing import runs, seldom_one_graph
 from op_makers import MAKERS
 from program import FORMS, Program, expression, scope, state_text
-from comparing import runs, writes_to_shared
 from values import KINDS
 
 _TABLES = {
@@ -27,14 +27,20 @@ _TABLES = {
 }
 # How often a family is drawn: a style is what a program is mostly about.
 _STYLES = {
-    "memory": dict(pointwise=3, binary=3, view=6, write=6, copy=3, state=3, row=1, maker=1, gather=1, conversion=1, reduction=1),
-    "values": dict(pointwise=6, binary=6, row=4, reduction=3, maker=3, view=2, conversion=3, write=1, copy=1, gather=1, state=0.5),
+    "memory": dict(
+        pointwise=3, binary=3, view=6, write=6, copy=3, state=3, row=1, maker=1, gather=1, conversion=1, reduction=1
+    ),
+    "values": dict(
+        pointwise=6, binary=6, row=4, reduction=3, maker=3, view=2, conversion=3, write=1, copy=1, gather=1, state=0.5
+    ),
     "layers": dict(maker=6, pointwise=4, binary=4, row=2, view=2, write=0.7, copy=1, reduction=0.5, state=0.5),
-    "data": dict(copy=6, gather=5, view=4, conversion=2, reduction=3, binary=3, pointwise=2, maker=2, write=1, state=0.5),
+    "data": dict(
+        copy=6, gather=5, view=4, conversion=2, reduction=3, binary=3, pointwise=2, maker=2, write=1, state=0.5
+    ),
 }
 NUMBERS = [0.5, 2, 2.0, -1.5, 0.0, -0.0, 0, 1, 1.0, 3, -1, 1e-12, 1e-3, 100.0, 0.1]
 _POWERS = [0, 1, 2, 3, -1, 0.5, -2, 2.0, 1.5, -0.5]
-_SHARED_WRITES = 0.2  # how many of these programs stay
+_STAY = 0.08  # of the programs that are seldom one graph
 _LARGEST = 700  # elements of a value
 
 
@@ -94,7 +100,9 @@ class Generator:
 
     def _shape(self) -> list[int]:
         b, t, c = self.b, self.t, self.c
-        return self.r.choice([[b, t, c]] * 4 + [[t, c]] * 3 + [[c], [b, 1, c], [b, t, 1], [c, c], [b, c, 4, 4], [b, c, 4]])
+        return self.r.choice(
+            [[b, t, c]] * 4 + [[t, c]] * 3 + [[c], [b, 1, c], [b, t, 1], [c, c], [b, c, 4, 4], [b, c, 4]]
+        )
 
     # Arguments and state
 
@@ -123,7 +131,17 @@ class Generator:
         if tensors and roll < 0.1:
             return r.choice(tensors)
         if tensors and roll < 0.2:
-            how = r.choice(["{}.view_as({})", "{}[:]", "{}.view(-1)", "{}[..., 1:]", "{}[:1]", "{}.transpose(0, -1)", "{}.detach()"])
+            how = r.choice(
+                [
+                    "{}.view_as({})",
+                    "{}[:]",
+                    "{}.view(-1)",
+                    "{}[..., 1:]",
+                    "{}[:1]",
+                    "{}.transpose(0, -1)",
+                    "{}.detach()",
+                ]
+            )
             return how.replace("{}", r.choice(tensors))
         if roll < 0.26 and self.counts["p"] + self.counts["b"]:
             return "m." + r.choice([n for n, _ in self.p.state if n[0] in "pb"])
@@ -138,7 +156,10 @@ class Generator:
             shape = self._shape()
             kind = r.choice(["transposed", "stepped", "expanded", "offset"])
             if kind == "transposed":
-                return self._draw(shape[::-1], self.dtype) + f".permute({', '.join(map(str, range(len(shape) - 1, -1, -1)))})"
+                return (
+                    self._draw(shape[::-1], self.dtype)
+                    + f".permute({', '.join(map(str, range(len(shape) - 1, -1, -1)))})"
+                )
             if kind == "stepped":
                 return self._draw([*shape[:-1], 2 * shape[-1]], self.dtype) + "[..., ::2]"
             if kind == "expanded":
@@ -241,12 +262,24 @@ class Generator:
         step = [f"v{len(self.p.steps)}", *made]
         try:
             value = eval(expression(step), self.env)
-        except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, ZeroDivisionError, AssertionError):
+        except (
+            RuntimeError,
+            TypeError,
+            ValueError,
+            IndexError,
+            NotImplementedError,
+            ZeroDivisionError,
+            AssertionError,
+        ):
             return False
         if isinstance(value, torch.Tensor):
             if value.numel() > _LARGEST or value.numel() == 0 or value.dim() > 5 or value.is_complex():
                 return False
-            if value.is_floating_point() and value.itemsize > 1 and value.isfinite().double().mean() < 0.5 < self.r.random():
+            if (
+                value.is_floating_point()
+                and value.itemsize > 1
+                and value.isfinite().double().mean() < 0.5 < self.r.random()
+            ):
                 return False
             self.names.append(step[0])
         elif value is not None:
@@ -307,11 +340,11 @@ def _broadcasts(t: torch.Tensor, to: torch.Tensor) -> bool:
 
 
 def generate(seed: int, style: str | None = None) -> Program:
-    """The program of a seed; one that does not run twice alike in eager is drawn again, and most of those that write to memory
-    that something else shares, which an export may refuse for all programs beside it."""
+    """The program of a seed; one that does not run twice alike in eager is drawn again, and most of those that are seldom one
+    graph."""
     for attempt in range(100):
         generator = Generator(seed * 1009 + attempt, style)
         p = generator.make()
-        if p is not None and runs(p) and (generator.r.random() < _SHARED_WRITES or not writes_to_shared(p)):
+        if p is not None and runs(p) and (generator.r.random() < _STAY or not seldom_one_graph(p)):
             return p
     raise AssertionError(f"no program of seed {seed} runs in eager")

@@ -197,7 +197,11 @@ def recurrent(g):
     b = [g.parameter([gates * hidden], t) for _ in range(2)]
     zero = "torch.zeros(1, {0}.shape[1], 3)"
     start = f"({zero}, {zero})" if kind == "lstm" else zero
-    return f"torch.{kind}({{0}}, {start}, [{{1}}, {{2}}, {{3}}, {{4}}], True, 1, 0.0, False, False, False)[0]", [x, *w, *b]
+    return f"torch.{kind}({{0}}, {start}, [{{1}}, {{2}}, {{3}}, {{4}}], True, 1, 0.0, False, False, False)[0]", [
+        x,
+        *w,
+        *b,
+    ]
 
 
 def random_numbers(g):

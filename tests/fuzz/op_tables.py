@@ -10,13 +10,12 @@ What needs more is a function in op_makers.py.
 
 from __future__ import annotations
 
-_FUNCTIONS = (
-    "abs neg square sqrt rsqrt reciprocal exp exp2 expm1 log log2 log10 log1p sin cos tan atan erf tanh sigmoid ceil floor "
-    "round sign trunc relu frac"
-).split()
-_ACTIVATIONS = "gelu silu elu selu celu mish softplus softsign hardswish hardsigmoid hardtanh relu6 leaky_relu logsigmoid"
-_COMPARISONS = "eq ne lt le gt ge".split()
-_IN_PLACE = "relu_ abs_ neg_ exp_ sigmoid_ tanh_ floor_ square_ zero_".split()
+_FUNCTIONS = ["abs", "neg", "square", "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "atan", "erf", "tanh", "sigmoid", "ceil", "floor", "round", "sign", "trunc", "relu", "frac"]
+_ACTIVATIONS = (
+    "gelu silu elu selu celu mish softplus softsign hardswish hardsigmoid hardtanh relu6 leaky_relu logsigmoid"
+)
+_COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
+_IN_PLACE = ["relu_", "abs_", "neg_", "exp_", "sigmoid_", "tanh_", "floor_", "square_", "zero_"]
 
 POINTWISE = [
     *[(f"torch.{name}({{0}})", "f") for name in _FUNCTIONS],
@@ -62,7 +61,7 @@ POINTWISE = [
     ("{0} - {0}", "n"),
 ]
 BINARY = [
-    *[(f"{{0}} {sign} {{1}}", "nw") for sign in "+ - * + * -".split()],
+    *[(f"{{0}} {sign} {{1}}", "nw") for sign in ["+", "-", "*", "+", "*", "-"]],
     ("{0} / {1}", "nw"),
     ("{1} - {0}", "n#"),
     ("{1} / {0}", "f#"),
@@ -92,8 +91,8 @@ BINARY = [
     *[(f"torch.{name}({{0}}, {{1}})", "nw") for name in _COMPARISONS],
     ("{0} == {1}", "nw"),
     *[(f"torch.logical_{name}({{0}}, {{1}})", "xm") for name in ("and", "or", "xor")],
-    *[(f"{{0}} {sign} {{1}}", "cm") for sign in "& | ^".split()],
-    *[(f"{{0}} {sign} ({{1}} % 5)", "is") for sign in "& | ^".split()],
+    *[(f"{{0}} {sign} {{1}}", "cm") for sign in ["&", "|", "^"]],
+    *[(f"{{0}} {sign} ({{1}} % 5)", "is") for sign in ["&", "|", "^"]],
     ("~{0}", "c"),
     ("~{0}", "i"),
     ("torch.where({1}, {0}, {2})", "nmb"),
@@ -147,7 +146,10 @@ ROWS = [
     ("torch.softmax({0}, {1})", "fd"),
     ("torch.softmax({0}, {1}, dtype=torch.float32)", "fd"),
     ("F.log_softmax({0}, {1})", "fd"),
-    ("torch.exp({0} - {0}.amax({1}, keepdim=True)) / torch.exp({0} - {0}.amax({1}, keepdim=True)).sum({1}, keepdim=True)", "fd"),
+    (
+        "torch.exp({0} - {0}.amax({1}, keepdim=True)) / torch.exp({0} - {0}.amax({1}, keepdim=True)).sum({1}, keepdim=True)",
+        "fd",
+    ),
     ("torch.exp({0}) / torch.exp({0}).sum({1}, keepdim=True)", "fd"),
     ("torch.log(torch.softmax({0}, {1}) + 1e-12)", "fd"),
     ("torch.log(torch.softmax({0}, {1}))", "fd"),

@@ -27,7 +27,16 @@ from road import ROOT, Way  # noqa: E402
 from tessera.common.errors import Error  # noqa: E402
 from twin import Seen  # noqa: E402
 
-DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool]
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.bfloat16,
+    torch.float16,
+    torch.int64,
+    torch.int32,
+    torch.uint8,
+    torch.bool,
+]
 # Names in op_db that no record's name tells.
 _OTHERS = {
     "nn.functional.cross_entropy": "loss",
@@ -55,7 +64,9 @@ class Call:
 
     def tensors(self) -> list[torch.Tensor]:
         """Copies, each in the layout of the sample's."""
-        return [self.leaves[i].detach().clone() if _plain(self.leaves[i]) else self.leaves[i].detach() for i in self.places]
+        return [
+            self.leaves[i].detach().clone() if _plain(self.leaves[i]) else self.leaves[i].detach() for i in self.places
+        ]
 
     def __call__(self, tensors):
         leaves = list(self.leaves)
@@ -125,7 +136,7 @@ def _runs(call: Call) -> bool:
         one, other = (_seen(call, call.tensors()) for _ in range(2))
     except Exception:  # noqa: BLE001 - samples that are meant to fail, or not for this machine
         return False
-    tensors = [t for t in one.live.values()]
+    tensors = list(one.live.values())
     small = all(t.numel() <= 20000 and t.layout == torch.strided and not t.is_complex() for t in tensors)
     return small and not differences(one, other)
 
@@ -185,7 +196,7 @@ def judge(calls: list[Call], counts: Counts) -> None:
     at = 0
     for call, w, g in zip(calls, wanted, got, strict=True):
         count = _tensors(w)
-        found = differences(w, g, None if way.exact(at, count, "") else _near)
+        found = differences(w, g, None if way.exact(at, count, "") == "exact" else _near)
         at += count
         if found:
             counts.wrong.append(f"{call.name}: {found[0].symptom} of {found[0].where}: {found[0].text}"[:400])
@@ -243,7 +254,9 @@ def main() -> int:
         print(f"{family}: {c.right} right, {len(c.wrong)} wrong, {len(c.refused)} refused", flush=True)
         grouped: dict[str, list[str]] = defaultdict(list)
         for text in itertools.chain(c.wrong, (f"refused {r}" for r in c.refused)):
-            grouped[re.sub(r" (float|int|uint|bfloat|bool)\d*:| (float|int|uint|bfloat|bool)\d* in place:", ":", text)[:60]].append(text)
+            grouped[
+                re.sub(r" (float|int|uint|bfloat|bool)\d*:| (float|int|uint|bfloat|bool)\d* in place:", ":", text)[:60]
+            ].append(text)
         for texts in sorted(grouped.values(), key=len, reverse=True):
             print(f"  {len(texts)} like: {texts[0]}")
     return bool(wrong)

@@ -24,7 +24,9 @@ def tool() -> str | None:
 
 
 def canonical(graph: dict) -> dict:
-    done = subprocess.run([tool(), "canonicalize"], input=json.dumps(graph), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tool(), "canonicalize"], input=json.dumps(graph), capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise RuntimeError(f"graph_tool ends with {done.returncode}: {done.stderr[:2000]}")
     return json.loads(done.stdout)
@@ -51,24 +53,28 @@ class Way:
             self.graph = canonical(self.held.graph) if rewritten else self.held.graph
             self.composed = self.held.compose(plan_of(self.graph), "eager")
 
-    def exact(self, first: int, count: int, targets: str) -> bool:
-        """Whether the results from `first` on, and what is written to state named by `targets`, are computed by the very nodes
-        that were traced, without a product: then they equal eager's bit for bit."""
+    def exact(self, first: int, count: int, targets: str) -> str:
+        """How the results from `first` on, and what is written to state named by `targets`, are computed: `exact` by the very
+        nodes that were traced, without a product: they equal eager's bit for bit; `rewritten` otherwise; `product` with one,
+        whose zeros may have the other sign as well."""
         traced = {n["name"]: n for n in self.held.graph["nodes"]}
         made = {name: n for n in self.graph["nodes"] for name in n["outputs"]}
         changes = [m["value"] for m in self.graph["mutations"] if m["target"].startswith(targets)]
         wanted = [*self.graph["outputs"][first : first + count], *changes]
         done: set[str] = set()
+        how = "exact"
         while wanted:
             name = wanted.pop()
             if name in done or name not in made:
                 continue
             done.add(name)
             node, then = made[name], traced.get(made[name]["name"])
-            if then is None or then["op"] != node["op"] or then["arguments"] != node["arguments"] or _sums(node["op"]):
-                return False
+            if _sums(node["op"]):
+                return "product"
+            if then is None or then["op"] != node["op"] or then["arguments"] != node["arguments"]:
+                how = "rewritten"
             wanted += _read(node["arguments"])
-        return True
+        return how
 
     def fallbacks(self) -> dict[str, int]:
         return {e["kind"]: e["count"] for e in self.composed.status()["fallbacks"]}
@@ -76,10 +82,17 @@ class Way:
 
 def _sums(op: str) -> bool:
     """Products and what is made of them: torch.export takes some apart, and libraries add up in an order that memory decides."""
-    return any(word in op for word in ("mm", "matmul", "linear", "conv", "attention", "einsum", ".mv.", ".dot.", "lstm", "gru", "rnn"))
+    return any(
+        word in op
+        for word in ("mm", "matmul", "linear", "conv", "attention", "einsum", ".mv.", ".dot.", "lstm", "gru", "rnn")
+    )
 
 
 def _read(arguments) -> list[str]:
     if isinstance(arguments, dict):
-        return [arguments["value"]] if isinstance(arguments.get("value"), str) else [n for a in arguments.values() for n in _read(a)]
+        return (
+            [arguments["value"]]
+            if isinstance(arguments.get("value"), str)
+            else [n for a in arguments.values() for n in _read(a)]
+        )
     return [n for a in arguments for n in _read(a)] if isinstance(arguments, list) else []

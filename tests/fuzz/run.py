@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -19,6 +20,8 @@ from pathlib import Path
 import torch
 
 sys.path[:0] = [str(Path(__file__).resolve().parent)]
+if "--kernels" not in sys.argv:
+    os.environ.setdefault("TESSERA_EXTENSION", "python")  # nothing is compiled
 
 import road  # noqa: E402
 from campaign import Campaign  # noqa: E402

@@ -73,5 +73,10 @@ def script(p: Program, why: str = "") -> str:
 
 
 def _change(i: int, c: dict) -> str:
-    lines = [*c.get("before", "").splitlines(), "args = arguments(m, draw)", *c.get("after", "").splitlines(), "return args"]
+    lines = [
+        *c.get("before", "").splitlines(),
+        "args = arguments(m, draw)",
+        *c.get("after", "").splitlines(),
+        "return args",
+    ]
     return f"\n\ndef change_{i}(m, draw):\n" + textwrap.indent("\n".join(lines), "    ") + "\n"

@@ -56,7 +56,11 @@ def _smaller(p: Program):
             q.outputs[i] = name
             yield q
     for i in range(len(p.given)):
-        if not any(f"x{i}" in names_in(o) for s in p.steps for o in s[2]) and f"x{i}" not in p.outputs and len(p.given) > 1:
+        if (
+            not any(f"x{i}" in names_in(o) for s in p.steps for o in s[2])
+            and f"x{i}" not in p.outputs
+            and len(p.given) > 1
+        ):
             q = _without_argument(p, i)
             if q:
                 yield q
@@ -109,7 +113,9 @@ def _without_argument(p: Program, i: int) -> Program | None:
     return q
 
 
-def shrunk(p: Program, failure: Failure, trial: Callable[[Program], Failure | None], seconds: float = _SECONDS) -> Program:
+def shrunk(
+    p: Program, failure: Failure, trial: Callable[[Program], Failure | None], seconds: float = _SECONDS
+) -> Program:
     """The smallest program found in time that fails as this one does: in the same symptom, at the same stage and change."""
     end = time.monotonic() + seconds
     best = p
@@ -146,6 +152,8 @@ def _fails_alike(p: Program, failure: Failure, trial) -> bool:
     if not runs(p.copy()):
         return False
     other = trial(p)
-    return other is not None and other.kind.split(" of ")[0] == failure.kind.split(" of ")[0] and (
-        other.change == failure.change or failure.stage != "refused"
+    return (
+        other is not None
+        and other.kind.split(" of ")[0] == failure.kind.split(" of ")[0]
+        and (other.change == failure.change or failure.stage != "refused")
     )

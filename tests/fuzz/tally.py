@@ -8,8 +8,36 @@ from dataclasses import dataclass, field
 from program import Program
 
 _VIEWING = (
-    *("view", "reshape", "transpose", "permute", "expand", "slice", "split", "chunk", "unbind", "diagonal", "unfold", "select"),
-    *("as_strided", "squeeze", "narrow", ".mT", ".T", ".t()", "movedim", "swapaxes", "flatten", "[...", "[1:]", "[:1]", "[:-1]", "[0]"),
+    *(
+        "view",
+        "reshape",
+        "transpose",
+        "permute",
+        "expand",
+        "slice",
+        "split",
+        "chunk",
+        "unbind",
+        "diagonal",
+        "unfold",
+        "select",
+    ),
+    *(
+        "as_strided",
+        "squeeze",
+        "narrow",
+        ".mT",
+        ".T",
+        ".t()",
+        "movedim",
+        "swapaxes",
+        "flatten",
+        "[...",
+        "[1:]",
+        "[:1]",
+        "[:-1]",
+        "[0]",
+    ),
 )
 
 

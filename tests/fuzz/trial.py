@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 
@@ -41,7 +42,8 @@ def name_of(r: int, change: dict | None) -> str:
 
 def refused(error: Exception) -> Failure:
     code = error.diagnostic["code"] if isinstance(error, Error) else type(error).__name__
-    return Failure("refused", code, [Difference("error", "trace", str(error)[:600])])
+    about = re.sub(r"`[^`]*`|programs\.|\d+|\[.*", "", str(error).split("]: ", 1)[-1].splitlines()[0])
+    return Failure("refused", f"{code} {about[:90].strip()}", [Difference("error", "trace", str(error)[:600])])
 
 
 def _raised(stage: str, r: int, change, error: Exception | None, eager: Exception | None) -> Failure:
@@ -83,10 +85,14 @@ def _round(p: Program, eager: Twin, other: Twin, way, stage: str, done: list) ->
     return judged(p, wanted, got, way.exact(0, len(p.outputs), ""), stage, done), True
 
 
-def judged(p: Program, wanted, got, exact: bool, stage: str, done: list) -> Failure | None:
+def judged(p: Program, wanted, got, how: str, stage: str, done: list) -> Failure | None:
+    """`how`: what road.Way.exact says of the results."""
     found = differences(wanted, got)
-    if found and not exact and any(d.symptom == "value" for d in found):
-        found = differences(wanted, got, Budget(p, done).tolerated)
+    if how == "product":
+        found = [d for d in found if d.symptom != "zero sign"]
+    if how != "exact" and any(d.symptom == "value" for d in found):
+        tolerated = Budget(p, done).tolerated
+        found = [d for d in differences(wanted, got, tolerated) if how != "product" or d.symptom != "zero sign"]
     return Failure(stage, name_of(*done[-1]), found) if found else None
 
 
@@ -126,7 +132,9 @@ class Together:
         self.way = make(several, given)
         self.done: list[list] = [[] for _ in programs]
         firsts = [sum(len(p.outputs) for p in programs[:i]) for i in range(len(programs))]
-        self.exact = [self.way.exact(f, len(p.outputs), f"programs.{i}.") for i, (f, p) in enumerate(zip(firsts, programs))]
+        self.exact = [
+            self.way.exact(f, len(p.outputs), f"programs.{i}.") for i, (f, p) in enumerate(zip(firsts, programs))
+        ]
 
     def run(self) -> set[int]:
         rounds = [(0, None, None), (1, None, None)]

@@ -1,0 +1,67 @@
+"""The road with kernels: tessera.optimize on `host`, every kernel placed that is right, however slow it is."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+import torch
+from campaign import Campaign
+from program import Program
+from road import ROOT  # noqa: F401 - puts the package on the path
+from tessera.api import optimize_held
+from tessera.tracing.held import hold
+from trial import Failure, Together, alone
+
+_SECONDS = 12.0
+_TOGETHER = 6
+
+
+class Placed:
+    """As road.Way; what kernels compute is never held to eager bit for bit."""
+
+    def __init__(self, module: torch.nn.Module, args: list, seconds: float = _SECONDS):
+        with torch.no_grad():
+            self.composed = optimize_held(
+                hold(module, tuple(args), {}),
+                effort="quick",
+                seconds=seconds,
+                only="synthesized",
+                place_all=True,
+                leftover="eager",
+                use_registry=False,
+                progress=False,
+            )
+
+    def exact(self, first: int, count: int, targets: str) -> str:
+        return "product"
+
+    def kernels(self) -> Counter:
+        """How many kernels run in each program (by its place; 0 where there is one program)."""
+        if getattr(self.composed, "plan", None) is None:
+            return Counter()
+        modules = {n["name"]: n.get("module", "") for n in self.composed.plan["graph"]["nodes"]}
+        placed: Counter = Counter()
+        for pattern in self.composed._built.patterns:
+            if pattern.active:
+                found = [re.match(r"programs\.(\d+)", modules.get(n, "")) for n in pattern.nodes]
+                placed[next((int(m[1]) for m in found if m), 0)] += 1
+        return placed
+
+
+def with_kernels(p: Program) -> Failure | None:
+    return alone(p, Placed, "kernels")
+
+
+@dataclass
+class KernelCampaign(Campaign):
+    size: int = _TOGETHER
+    trial = staticmethod(with_kernels)
+
+    def tried(self, programs: list[Program]) -> set[int]:
+        together = Together(programs, Placed)
+        placed = together.way.kernels()
+        for i in range(len(programs)):
+            self.tally.kernels[placed[i]] += 1
+        return together.run()
