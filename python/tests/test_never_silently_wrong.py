@@ -141,19 +141,7 @@ def test_parameters(change, frozen):
     assert m.a.weight.data_ptr() + m.a.weight.nbytes == m.b.weight.data_ptr(), "neighbours again"
 
 
-@pytest.mark.parametrize("change", [load_changed, assign_changed, data_scaled, data_exchanged, replaced, moved])
-def test_parameters_of_a_call_that_begins_early(pair, change):
-    c, ref = pair
-    for _ in range(2):
-        c._early = True
-        same(c, ref)
-        change(c.original), change(ref)
-        c._early = True
-        same(c, ref)
-    assert c.status()["served"] == c.status()["calls"]
-
-
-def test_parameters_of_another_type_are_not_read_early():
+def test_parameters_of_another_type_are_not_read():
     """Kernels that were made for float32 would read past the end of float16's memory."""
 
     class Lookup(nn.Embedding):
@@ -164,8 +152,8 @@ def test_parameters_of_another_type_are_not_read_early():
     held = hold(m, (torch.arange(3),), {})
     steps = [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]
     c = held.compose({"graph": held.graph, "steps": steps, "leftover": []}, "eager")
-    c._early, read, runner = True, [], c._runner
-    c._runner = lambda x, w: (read.append(w.dtype), runner(x, w))[1]
+    read, runner = [], c._runner
+    c.__dict__["_runner"] = lambda x, w: (read.append(w.dtype), runner(x, w))[1]
     with torch.no_grad():
         c(torch.arange(3))
         m.half()
@@ -234,10 +222,8 @@ def test_saved_state_has_its_own_size(pair):
         (lambda m: delattr(m.config, "name"), lambda m: setattr(m.config, "name", "two")),
     ],
 )
-@pytest.mark.parametrize("early", [False, True])
-def test_attributes(pair, change, back, early):
+def test_attributes(pair, change, back):
     c, ref = pair
-    c._early = early  # as on CUDA, where kernels are enqueued before the state is looked at
     same(c, ref)
     change(c.original), change(ref)
     same(c, ref)
