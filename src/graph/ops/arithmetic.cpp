@@ -21,17 +21,24 @@ int rsub(ElementCall& c) {
   return c.call("sub", {c.arg("other"), c.scaled(c.arg("self"), "alpha")});
 }
 
+/// A quotient as a whole number. Of 16 bits PyTorch rounds every step to them, which decides.
+int whole_quotient(ElementCall& c, std::string_view mode) {
+  if (size_of(c.output_type()) < 4) return c.failed("every step is rounded to 16 bits");
+  const int a = c.arg("self");
+  const int b = c.arg("other");
+  if (mode == "floor") return c.call("div_floor", {a, b});
+  if (mode == "trunc") return c.call("trunc", {c.call("div", {a, b})});
+  return c.failed(fmt::format("rounding_mode={}", mode));
+}
+
 int div(ElementCall& c) {
-  const std::vector<int> both = {c.arg("self"), c.arg("other")};
   const std::string mode = c.node().text("rounding_mode");
-  if (mode == "floor") return c.call("div_floor", both);
-  const int q = c.call("div", both);
-  if (mode.empty()) return q;
-  return mode == "trunc" ? c.call("trunc", {q}) : c.failed(fmt::format("rounding_mode={}", mode));
+  if (!mode.empty()) return whole_quotient(c, mode);
+  return c.call("div", {c.arg("self"), c.arg("other")});
 }
 
 int floor_divide(ElementCall& c) {
-  return c.call("div_floor", {c.arg("self"), c.arg("other")});
+  return whole_quotient(c, "floor");
 }
 
 /// Small integer and half exponents by multiplication and roots, as PyTorch does; they keep the
@@ -46,8 +53,10 @@ int pow(ElementCall& c) {
   if (e == 2) return c.call("square", {x});
   if (e == 3) return c.call("cube", {x});
   if (e == 4) return c.call("square", {c.call("square", {x})});
-  if (e == 0.5) return c.call("sqrt", {x});
-  if (e == -0.5) return c.call("rsqrt", {x});
+  // A host takes the power of float16, which is another number of -0.0 and -inf.
+  const bool by_power = c.output_type() == DType::float16 && !c.on_gpu();
+  if (e == 0.5 && !by_power) return c.call("sqrt", {x});
+  if (e == -0.5 && !by_power) return c.call("rsqrt", {x});
   if (e == -1) return c.call("reciprocal", {x});
   if (e == -2) return c.call("reciprocal", {c.call("square", {x})});
   return c.call("pow", {x, c.constant(e)});
