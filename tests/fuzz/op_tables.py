@@ -10,7 +10,35 @@ What needs more is a function in op_makers.py.
 
 from __future__ import annotations
 
-_FUNCTIONS = ["abs", "neg", "square", "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "atan", "erf", "tanh", "sigmoid", "ceil", "floor", "round", "sign", "trunc", "relu", "frac"]
+_FUNCTIONS = [
+    "abs",
+    "neg",
+    "square",
+    "sqrt",
+    "rsqrt",
+    "reciprocal",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "atan",
+    "erf",
+    "tanh",
+    "sigmoid",
+    "ceil",
+    "floor",
+    "round",
+    "sign",
+    "trunc",
+    "relu",
+    "frac",
+]
 _ACTIVATIONS = (
     "gelu silu elu selu celu mish softplus softsign hardswish hardsigmoid hardtanh relu6 leaky_relu logsigmoid"
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 import warnings
 from dataclasses import dataclass
 
@@ -17,7 +18,7 @@ from twin import ERRORS, Twin, poison, twin, under
 
 @dataclass
 class Failure:
-    """`stage`: refused, trace (the graph as traced is wrong), rewrite (only the rewritten one is), kernels."""
+    """`stage`: refused, crash, trace (the graph as traced is wrong), rewrite (only the rewritten one is), kernels."""
 
     stage: str
     change: str  # kind of the change before the wrong call; "first call", "later call" where there was none
@@ -41,9 +42,17 @@ def name_of(r: int, change: dict | None) -> str:
 
 
 def refused(error: Exception) -> Failure:
-    code = error.diagnostic["code"] if isinstance(error, Error) else type(error).__name__
-    about = re.sub(r"`[^`]*`|programs\.|\d+|\[.*", "", str(error).split("]: ", 1)[-1].splitlines()[0])
-    return Failure("refused", f"{code} {about[:90].strip()}", [Difference("error", "trace", str(error)[:600])])
+    """By a diagnostic; anything else that the road raises is a fault."""
+    text = str(error)[:600]
+    if not isinstance(error, Error):
+        return Failure(
+            "crash",
+            type(error).__name__,
+            [Difference("error", "road", "".join(traceback.format_exception(error))[-600:])],
+        )
+    about = re.sub(r"`[^`]*`|programs\.|\d+|\[.*", "", text.split("]: ", 1)[-1].splitlines()[0])
+    code = error.diagnostic["code"]
+    return Failure("refused", f"{code} {about[:90].strip()}", [Difference("error", "trace", text)])
 
 
 def _raised(stage: str, r: int, change, error: Exception | None, eager: Exception | None) -> Failure:
@@ -58,7 +67,7 @@ def alone(p: Program, make=Way, stage: str = "rewrite") -> Failure | None:
         eager, other = twin(p), twin(p)
         try:
             way = make(other.module, other.prepare(0))
-        except Error as e:
+        except Exception as e:  # noqa: BLE001 - a diagnostic, or a fault
             return refused(e)
         done: list = []
         for r, change in rounds_of(p):
