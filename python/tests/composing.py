@@ -147,7 +147,7 @@ def mlp_graph(rows: int, width: int, hidden: int) -> dict:
         "name": "mlp",
         "device": "cpu",
         "precision": "fp32",
-        "meta": {},
+        "meta": {"memory": {"same": [], "written": ["count"], "outputs": [None], "strides": [[width, 1]]}},
         "inputs": ["x", "w1", "b1", "w2", "b2", "count"],
         "outputs": ["y"],
         "values": values,

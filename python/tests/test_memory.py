@@ -8,7 +8,7 @@ import graph_tools
 import pytest
 import torch
 from tessera.common.errors import Error
-from tessera.tracing.held import hold
+from tessera.tracing.held import hold, inputs_of
 from tessera.tracing.memory import relations
 from tessera.tracing.tracer import trace_module
 from torch import nn
@@ -84,7 +84,20 @@ def conversions(m, x, y):
     return x.to(torch.float32), x.float().view(-1), x.contiguous(), x.t().contiguous(), x.reshape(8, 8), y.detach()
 
 
+def again(m, x, y):
+    v, z = m.w.reshape(-1), x * 2
+    first = z[None].chunk(2)[0]
+    return v, v, m.w.reshape(-1), z, first, z.narrow(0, 0, 8), first, x[2:], x[2:]
+
+
+def laid_out(m, x, y):
+    z = x.t().mul(2)
+    return z.index_put((torch.tensor([0]),), z[-1:]), x.t().relu(), (y.t() * 1).t().contiguous(), z.t().exp()
+
+
 EVERY = [
+    again,
+    laid_out,
     clones,
     views,
     shared,
@@ -167,6 +180,27 @@ def test_writes_to_shared_memory_are_refused(kind):
     with pytest.raises(Error) as e:
         trace_module(m, args)
     assert e.value.diagnostic["code"] == "TS0206"
+
+
+@pytest.mark.parametrize("change", [lambda t: t.unsqueeze_(0), lambda t: t.t_(), lambda t: t.transpose_(0, 1)])
+def test_other_forms_in_place_are_refused(change):
+    m = graph_tools.module(lambda self, x: change(self.b) + x, b=torch.randn(2, 3))
+    with pytest.raises(Error, match="TS0206"):
+        trace_module(m, (torch.randn(1),))
+
+
+@torch.no_grad()
+def test_elements_that_share_memory():
+    x = torch.randn(1, 6).expand(6, 6)
+    held = hold(graph_tools.module(lambda self, x, y: (x * 2 + y.sum(), y)), (x, x[..., 1:]), {})
+    steps = [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]
+    composed = held.compose({"graph": held.graph, "steps": steps}, "eager")
+    for seed in range(2):
+        args, kwargs = held.copies(*inputs_of(held, seed))
+        assert [t.stride() for t in args] == [(0, 1), (0, 1)]
+        for a, b in zip(composed(*args), held.module(*args), strict=True):
+            assert torch.equal(a, b) and a.stride() == b.stride()
+    composed(x, x[..., 1:])  # begins at no multiple of 16 bytes
 
 
 def test_writes_beside_each_other_are_taken():

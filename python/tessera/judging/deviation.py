@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
+from tessera.common.precision import readable
+
 _CHUNK = 1 << 24
 
 
@@ -24,8 +26,8 @@ def reference_of(exact: torch.Tensor, eager: torch.Tensor) -> Reference:
         # Integers and booleans (comparisons, indices) are discrete: the baseline's own answer is what counts.
         return Reference(eager.contiguous())
     exact = exact.double().contiguous()
-    exact_finite = exact.to(eager.dtype).isfinite()  # fp64 does not overflow where the storage type does
-    eager_finite = eager.isfinite()
+    exact_finite = readable(exact.to(eager.dtype)).isfinite()  # fp64 does not overflow where the storage type does
+    eager_finite = readable(eager).isfinite()
     if bool((exact_finite & eager_finite).all()):
         return Reference(exact)
     return Reference(exact, exact_finite & eager_finite, ~exact_finite & ~eager_finite)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tessera.common.laid import cloned
 from tessera.running import fast_guard
 from tessera.running.feeds import Feeds
 from tessera.running.guards import Events, Miss
@@ -65,5 +66,5 @@ class CallGuard:
                 Miss("alignment", f"input `{self.inputs.names[i]}` has an address that kernels cannot read"),
                 "it is copied on every call",
             )
-            tensors[i] = self.inputs.types[i].empty(tensors[i].device).copy_(tensors[i])
+            tensors[i] = cloned(tensors[i])
         return tensors

@@ -8,10 +8,9 @@ each other's count as overlapping.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 
+from tessera.common.laid import overlaps_itself, reach
 from tessera.running.guards import Miss
 
 
@@ -20,17 +19,7 @@ def range_of(t: torch.Tensor) -> tuple[int, int]:
     if t.numel() == 0:
         return 0, 0
     begin = t.data_ptr()
-    return begin, begin + (sum((n - 1) * s for n, s in zip(t.shape, t.stride())) + 1) * t.itemsize
-
-
-def overlaps_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether elements may share memory: a stride that is within the reach of the smaller ones."""
-    reach = 0
-    for stride, n in sorted((s, n) for n, s in zip(shape, strides, strict=True) if n > 1):
-        if stride <= reach:
-            return True
-        reach += (n - 1) * stride
-    return False
+    return begin, begin + reach(t.shape, t.stride()) * t.itemsize
 
 
 class MemoryGuard:
@@ -108,7 +97,7 @@ class MemoryGuard:
                 continue
             if overlaps_itself(x.shape, x.stride()):
                 return Miss("overlap", f"forward writes to `{name}`, whose elements share memory")
-            for (other, y, _), (first, last) in zip(rows, ranges):
-                if other != name and x is not y and begin < last and first < end:
+            for (other, _, _), (first, last) in zip(rows, ranges):
+                if other != name and begin < last and first < end:
                     return Miss("overlap", f"forward writes to `{name}`, and `{other}` lies in the same memory")
         return None

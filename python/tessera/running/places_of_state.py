@@ -8,8 +8,7 @@ from torch.utils import _pytree as pytree
 
 from tessera.common.errors import fail
 from tessera.common.module_state import owner_of
-from tessera.common.reference import tensor_arguments
-from tessera.running.plan_graph import Built, device_of, may_alias, type_of
+from tessera.running.plan_graph import Built, device_of, type_of
 from tessera.running.state_guard import Slot
 
 
@@ -60,22 +59,10 @@ def _find(
 
 
 def aliased(graph: dict, users: list[str]) -> set[int]:
-    """Indices of user inputs that a copy may not stand for: those changed in place, and those whose memory an output may
-    share, being reached from it through ops that may return a view."""
-    producer = {name: node for node in graph["nodes"] for name in node["outputs"]}
-    found, pending, seen = set(), list(graph["outputs"]), set()
-    found |= {
-        users.index(m["target"].removeprefix("input:"))
-        for m in graph.get("mutations", ())
-        if m["target"].startswith("input:")
-    }
-    while pending:
-        name = pending.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        if name in users:
-            found.add(users.index(name))
-        elif name in producer and may_alias(producer[name]["op"]):
-            pending += tensor_arguments(producer[name])
-    return found
+    """Indices of user inputs that a copy may not stand for: those that forward writes to, and those whose memory a result shares. All
+    of them where the graph does not say."""
+    memory = graph.get("meta", {}).get("memory")
+    if memory is None:
+        return set(range(len(users)))
+    names = {*memory["written"], *(row["of"] for row in memory["outputs"] if row)}
+    return {i for i, name in enumerate(users) if name in names}

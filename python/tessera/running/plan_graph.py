@@ -24,7 +24,7 @@ from tessera.running import library, library_steps
 from tessera.running.extension import KernelSpec, Operator, TensorType
 from tessera.running.extension import operator as kernel_operator
 from tessera.running.packing import Packing, kept_and_neighbours
-from tessera.running.results import Ending, Lent, completed, lent_results, may_alias
+from tessera.running.results import Completed, Ending, Lent, lent_results, may_alias, strides_of_results
 from tessera.running.whole_ops import whole
 
 
@@ -55,10 +55,11 @@ class Built:
     patterns: list[PatternUse] = field(default_factory=list)
     leftover: list[dict] = field(default_factory=list)
     lent: list[Lent | None] = field(default_factory=list)  # by result: what is taken from a feed, which `main` does not return
+    strides: list[list[int]] | None = None  # of the results
 
     def completed(self, run: Callable) -> Callable:
-        """`main`, or what runs it, with all results of the graph."""
-        return completed(run, self.lent, self.feeds)
+        """`main`, or what runs it, with all results of the graph as the module lays them out."""
+        return Completed(run, self.lent, self.feeds, self.strides) if self.strides or any(self.lent) else run
 
 
 def dtype_of(name: str) -> torch.dtype:
@@ -323,4 +324,5 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packin
         patterns,
         list(plan.get("leftover", ())),
         lent,
+        strides_of_results(graph),
     )

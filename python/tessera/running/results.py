@@ -9,13 +9,14 @@ values as they were before the first of them.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import fx
 
-from tessera.common.errors import fail
+from tessera.common.errors import Error, fail
+from tessera.common.laid import overlaps_itself, reach
 from tessera.common.reference import overload
 
 _copy = torch.ops.aten.copy_.default
@@ -36,12 +37,14 @@ def _may_alias(schema: torch._C.FunctionSchema) -> bool:
 
 @dataclass(frozen=True)
 class Lent:
-    """A result that looks at the memory of a feed: that very tensor, or a view that begins `offset` elements behind it."""
+    """A result that looks at the memory of a feed: that very tensor, or a view that begins `offset` elements behind it. `result`:
+    the earlier result that it is, instead."""
 
     feed: str
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] = ()
     offset: int = 0
+    result: int | None = None
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         if self.shape is None:
@@ -50,32 +53,66 @@ class Lent:
 
 
 class Completed:
-    """`run`, with the results that it does not make: `results` holds a place among the feeds and what is lent there, or None
-    for the next that is made."""
+    """`run`, with the results that it does not make, and all of them laid out as the module's are. The first call shows which
+    are laid out otherwise, as a rewrite may leave them: those are copied. `lent`: by result, or None for the next that is made.
+    `strides`: the module's own, where they are known."""
 
-    def __init__(self, run: Callable, results: list[tuple[int, Lent] | None]):
-        self.run, self.results = run, results
+    def __init__(self, run: Callable, lent: list[Lent | None], feeds: list[str], strides: list[list[int]] | None):
+        self.run, self.lent, self.strides = run, lent, strides
+        self._feeds = [feeds.index(r.feed) if r and r.result is None else 0 for r in lent]
+        self._others: dict[int, list[int]] | None = None if strides else {}  # results that are laid out otherwise
+        self._plain = not any(lent) and not strides
 
     def __call__(self, *feeds):
-        made = iter(self.run(*feeds))
-        return tuple(next(made) if r is None else r[1].of(feeds[r[0]]) for r in self.results)
+        made = self.run(*feeds)
+        return made if self._plain else self._all(iter(made), feeds)
 
+    def _all(self, made: Iterator[torch.Tensor], feeds: tuple) -> tuple:
+        results: list[torch.Tensor] = []
+        for i, r in enumerate(self.lent):
+            if r is None:
+                results.append(next(made))
+            else:
+                results.append(results[r.result] if r.result is not None else r.of(feeds[self._feeds[i]]))
+        if self._others is None:
+            self._others = {i: s for i, s in enumerate(self.strides) if self._is_laid_otherwise(results, i, s)}
+            self._plain = not any(self.lent) and not self._others
+        for i, strides in self._others.items():
+            t = results[i]
+            results[i] = torch.empty_strided(t.shape, strides, dtype=t.dtype, device=t.device).copy_(t)
+        return tuple(results)
 
-def completed(run: Callable, lent: list[Lent | None], feeds: list[str]) -> Callable:
-    """`run` itself where it makes every result."""
-    if not any(lent):
-        return run
-    return Completed(run, [(feeds.index(r.feed), r) if r else None for r in lent])
+    def _is_laid_otherwise(self, results: list[torch.Tensor], i: int, strides: list[int]) -> bool:
+        """Whether it has other strides, and memory that no other result shares."""
+        t = results[i]
+        if self.lent[i] is not None or t.numel() == 0 or overlaps_itself(t.shape, strides):
+            return False
+        if all(n == 1 or a == b for n, a, b in zip(t.shape, t.stride(), strides, strict=True)):
+            return False
+        memory = t.untyped_storage()._cdata
+        return sum(other.untyped_storage()._cdata == memory for other in results) == 1
 
 
 def lent_results(graph: dict) -> list[Lent | None]:
     """By result: what is taken from a feed instead of being computed."""
-    return [_lent(row) for row in _rows(graph)]
+    found: list[Lent | None] = []
+    for row in _rows(graph):
+        one = row is not None and row.get("same") and isinstance(row["of"], int) and found[row["of"]]
+        found.append(Lent(one.feed, result=row["of"]) if one else _lent(row))
+    return found
+
+
+def strides_of_results(graph: dict) -> list[list[int]] | None:
+    """The module's own, where the trace has noted them."""
+    return graph.get("meta", {}).get("memory", {}).get("strides")
 
 
 def _rows(graph: dict) -> list[dict | None]:
-    memory = graph.get("meta", {}).get("memory")
-    return memory["outputs"] if memory else [None] * len(graph["outputs"])
+    memory, results = graph.get("meta", {}).get("memory"), graph["outputs"]
+    rows = memory["outputs"] if memory else [None] * len(results)
+    if len(rows) != len(results):
+        raise fail("TS0214", "plan.malformed", f"{len(results)} results, and the memory of {len(rows)}")
+    return rows
 
 
 def _lent(row: dict | None) -> Lent | None:
@@ -101,23 +138,18 @@ class Ending:
         for first, members in self._together(rows).items():
             nodes = [get(self.graph["outputs"][i]) for i in members]
             made |= zip(members, self._apart(nodes, first) if known else nodes, strict=True)
-        for i, row in enumerate(rows):
-            if row is not None and i in made and isinstance(row["of"], int):
-                made[i] = self._shared(made[i], made[row["of"]], row)
+            self._share(made, members, rows)
         return [made[i] for i in sorted(made)]
 
     def _together(self, rows: list[dict | None]) -> dict[int, list[int]]:
-        """Results that share memory among themselves, by the first of them. A view of an input in another type is left as the
-        graph makes it."""
+        """Results that share memory among themselves, by the first of them, without those that a feed lends. A view of an input
+        in another type is left as the graph makes it."""
         groups: dict[int, list[int]] = {}
-        for i, row in enumerate(rows):
-            if row is None:
-                groups[i] = [i]
-            elif isinstance(row["of"], int):
-                first = next(f for f, members in groups.items() if row["of"] in members)
-                groups[first].append(i)
-            elif "dtype" in row:
-                groups[i] = [i]
+        for i, (row, lent) in enumerate(zip(rows, lent_results(self.graph), strict=True)):
+            if lent is not None:
+                continue
+            first = row["of"] if row and isinstance(row["of"], int) else i
+            groups.setdefault(next((f for f, members in groups.items() if first in members), i), []).append(i)
         return groups
 
     def _apart(self, nodes: list[fx.Node], first: int) -> list[fx.Node]:
@@ -141,19 +173,31 @@ class Ending:
             again[node] = self.fx.call_function(node.target, args, kwargs) if changed else node
         return again.get(node, node)
 
-    def _shared(self, node: fx.Node, other: fx.Node, row: dict) -> fx.Node:
-        """The result as a view of another one, in whose memory the module has it."""
-        if row.get("same"):
-            return other
-        if memory_of(node) & memory_of(other):
-            return node
-        if "dtype" in row or row["offset"] < 0:
-            raise fail(
-                "TS0214",
-                "plan.malformed",
-                "two results look at one memory in the module, and no view of the one is the other in the plan",
-            )
-        return self.fx.call_function(_view_of, (other, row["shape"], row["strides"], row["offset"]))
+    def _share(self, made: dict[int, fx.Node], members: list[int], rows: list[dict | None]) -> None:
+        """The members as views of the one that holds them all, where the plan makes them apart and the module does not."""
+        first = members[0]
+        places = {first: (0, *self._laid(first))}
+        places |= {i: (r["offset"], r["shape"], r["strides"]) for i in members[1:] if "shape" in (r := rows[i])}
+        ends = {i: (at, at + reach(shape, strides)) for i, (at, shape, strides) in places.items()}
+        together = frozenset.intersection(*(memory_of(made[i]) for i in members))
+        whole = next((w for w in ends if all(ends[w][0] <= a and b <= ends[w][1] for a, b in ends.values())), None)
+        taken: set[fx.Node] = set()
+        for i in members:
+            row = rows[i] or {}
+            if row.get("same"):
+                made[i] = made[row["of"]]
+            elif made[i] in taken or (not together and i != whole):
+                if whole is None or "dtype" in row:
+                    raise _apart_in_the_plan()
+                at, shape, strides = places[i]
+                at -= places[whole][0]
+                made[i] = self.fx.call_function(_view_of, (made[whole], list(shape), list(strides), at))
+            taken.add(made[i])
+
+    def _laid(self, i: int) -> tuple[list[int], list[int]]:
+        value = next(v for v in self.graph["values"] if v["name"] == self.graph["outputs"][i])
+        strides = strides_of_results(self.graph)
+        return value["shape"], strides[i] if strides else value["strides"]
 
     def writes(self, get: Callable[[str], fx.Node]) -> None:
         """Mutated buffers and inputs (`input:<value>`) get their new contents."""
@@ -201,6 +245,14 @@ def _uncloned(node: fx.Node) -> fx.Node:
     while node.target is _clone and node.kwargs.get("memory_format") in (None, torch.preserve_format):
         node = node.args[0]
     return node
+
+
+def _apart_in_the_plan() -> Error:
+    return fail(
+        "TS0214",
+        "plan.malformed",
+        "results look at one memory in the module, and none of them holds it all in the plan, which makes them apart",
+    )
 
 
 def _view_of(tensor: torch.Tensor, shape: list[int], strides: list[int], offset: int) -> torch.Tensor:

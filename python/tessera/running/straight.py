@@ -235,7 +235,7 @@ class _Writer:
             if node.op == "call_function" and not self._is_view(node):
                 self._statement(node, given)
             elif node.op == "output":
-                self._line(f"return {self._text(node.args[0])}")
+                self._line(f"return ({''.join(f'{t}, ' for t in self._results(node.args[0]))})")
         return "\n    ".join([f"def run({given}):", *self._with_drops()]) + "\n"
 
     def _with_drops(self) -> list[str]:
@@ -285,16 +285,36 @@ class _Writer:
         if node in self.kept:
             self.reads.append(self.kept[node])
             return self.kept[node]
-        text = f"view({name}, {seen.shape}, {seen.strides}, {seen.offset - of.offset})"
+        text = self._view(node)
         readers = [u for u in node.users if u.op == "output" or not self._is_view(u)]
         if len(readers) < 2:
             self.reads.append(name)
             return text
+        return self._keep(node)
+
+    def _view(self, node: fx.Node) -> str:
+        seen = self.first.seen[node]
+        of = self.first.seen[seen.root]
+        return f"view({self.variables[seen.root]}, {seen.shape}, {seen.strides}, {seen.offset - of.offset})"
+
+    def _keep(self, node: fx.Node) -> str:
+        """Gives a view a variable of its own."""
         self.kept[node] = f"w{len(self.kept)}"
-        reads, self.reads = self.reads, [name]
-        self._line(f"{self.kept[node]} = {text}", self.kept[node])
+        reads, self.reads = self.reads, [self.variables[self.first.seen[node].root]]
+        self._line(f"{self.kept[node]} = {self._view(node)}", self.kept[node])
         self.reads = [*reads, self.kept[node]]
         return self.kept[node]
+
+    def _results(self, nodes: tuple[fx.Node, ...]) -> list[str]:
+        """One object for each node, as the graph's ops give them: a view of all is another one than what it looks at."""
+        texts: dict[fx.Node, str] = {}
+        for node in nodes:
+            text = texts[node] if node in texts else self._tensor(node)
+            of_another = text in (t for n, t in texts.items() if n is not node)
+            if of_another or (text.startswith("view(") and nodes.count(node) > 1):
+                text = self._keep(node)
+            texts[node] = text
+        return [texts[node] for node in nodes]
 
     # Calls
 

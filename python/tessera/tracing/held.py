@@ -11,6 +11,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import BY_GRAPHS, fail
+from tessera.common.laid import cloned, memory_below, overlaps_itself
 from tessera.common.module_state import owner_of
 from tessera.common.precision import cast, readable
 from tessera.common.reference import tensor_arguments
@@ -179,14 +180,19 @@ def describe_device(graph: dict) -> None:
 def redraw(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     """The same elements in another order: any distribution and any range of indices is kept. Tensors with an order of
     their own are left as they are: masks, positions, tables of few values."""
+    made = cloned(tensor)
     if seed == 0 or tensor.numel() < 2 or tensor.dtype == torch.bool:
-        return tensor.clone()
+        return made
     flat = readable(tensor.detach()).flatten()
     if not bool(flat.isfinite().all()) or len(flat[: 1 << 16].unique()) <= _kept_distinct:
-        return tensor.clone()
+        return made
     if not tensor.is_floating_point() and bool((flat[1:] >= flat[:-1]).all()):
-        return tensor.clone()
-    return torch.empty_like(tensor).copy_(_shuffled(flat, seed).view(tensor.shape))
+        return made
+    if overlaps_itself(tensor.shape, tensor.stride()):
+        memory = memory_below(made)
+        memory.copy_(_shuffled(readable(memory), seed))
+        return made
+    return made.copy_(_shuffled(flat, seed).view(tensor.shape))
 
 
 def _shuffled(flat: torch.Tensor, seed: int) -> torch.Tensor:
@@ -268,7 +274,7 @@ def copies(args: tuple, kwargs: dict, own: dict[int, torch.Tensor] | None = None
 
     def copy(t: torch.Tensor) -> torch.Tensor:
         if id(t) not in made:
-            made[id(t)] = torch.empty_like(t).copy_(t)
+            made[id(t)] = cloned(t)
         return made[id(t)]
 
     return pytree.tree_map_only(torch.Tensor, copy, (args, kwargs))

@@ -20,13 +20,16 @@ _state = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer"}
 
 
 def memory_of(captured: ExportedProgram, module: nn.Module, args: tuple, kwargs: dict, literals: set[str]) -> dict:
-    """`captured`: not yet decomposed. `literals`: targets of constants that forward makes anew in each call. The record: `same`, groups of user inputs, and of parameters or buffers with them, that
-    are one object; `written`, inputs that forward writes to; `outputs`, one row a tensor that forward returns: None where
-    nothing shares its memory, else `of` (the name of an input, or the index of an earlier result), `same` where it is that
-    very object, and where it lies in it: `shape`, `strides` and `offset`, in elements from where the other one begins.
+    """`captured`: not yet decomposed. `literals`: targets of constants that forward makes anew in each call.
+
+    The record: `same`, groups of user inputs, and of parameters or buffers with them, that are one object; `written`, inputs that
+    forward writes to; `outputs`, one row a tensor that forward returns: None where nothing shares its memory, else `of` (the name
+    of an input, or the index of an earlier result), `same` where it is that very object, and where it lies in it: `shape`,
+    `strides` and `offset`, in elements from where the other one begins; `strides`, of each of these results.
     Error TS0206: forward writes to memory that several inputs share, which no graph of values holds."""
     inputs = _Inputs(captured, module, args, kwargs)
     written = _written(captured.graph)
+    _refuse_other_forms(captured.graph)
     changed = [n for n in inputs.nodes if _storage(n) in written]
     for node in changed:
         if other := inputs.overlapping(node):
@@ -37,7 +40,12 @@ def memory_of(captured: ExportedProgram, module: nn.Module, args: tuple, kwargs:
                 expected="what is written to shares no memory with another argument, parameter or buffer",
                 helps=["give it memory of its own: `.clone()`"],
             )
-    return {"same": inputs.same(), "written": [n.name for n in changed], "outputs": _outputs(captured, inputs.lasting(literals))}
+    return {
+        "same": inputs.same(),
+        "written": [n.name for n in changed],
+        "outputs": _outputs(captured, inputs.lasting(literals)),
+        "strides": _strides(captured),
+    }
 
 
 class _Inputs:
@@ -128,6 +136,19 @@ def _written(graph: fx.Graph) -> set[int]:
     return found
 
 
+def _refuse_other_forms(graph: fx.Graph) -> None:
+    """Error TS0206 where an input gets another shape or other strides in place, as by unsqueeze_: a copy cannot bring that about."""
+    for node in graph.nodes:
+        given = _object(node)
+        if given is not node and given.op == "placeholder" and not _is_alike(node, given):
+            raise fail(
+                "TS0206",
+                "graph.shared_memory",
+                f"forward changes the shape or the strides of `{given.name}` in place ({node.target})",
+                helps=["take a view of it instead"],
+            )
+
+
 def _outputs(captured: ExportedProgram, inputs: set[fx.Node]) -> list[dict | None]:
     returned = next(n for n in captured.graph.nodes if n.op == "output").args[0]
     specs = captured.graph_signature.output_specs
@@ -141,7 +162,7 @@ def _outputs(captured: ExportedProgram, inputs: set[fx.Node]) -> list[dict | Non
         if _is_strided(node):
             node = _object(node)
             if (source := _source(node)) in inputs:
-                row = _place(node, source, source.name)
+                row = {"of": objects[node], "same": True} if node in objects else _place(node, source, source.name)
             elif (first := memories.setdefault(_storage(node), node)) is not node or node in objects:
                 row = _place(node, node, objects[node]) if node in objects else _place(node, first, objects[first])
             objects.setdefault(node, len(rows))
@@ -154,6 +175,13 @@ _itself = {
     *("to", "contiguous", "type_as", "flatten", "positive", "real", "conj", "resolve_conj", "resolve_neg"),
     *("atleast_1d", "atleast_2d", "atleast_3d"),
 }
+
+
+def _strides(captured: ExportedProgram) -> list[list[int]]:
+    returned = next(n for n in captured.graph.nodes if n.op == "output").args[0]
+    specs = captured.graph_signature.output_specs
+    pairs = [(s, n) for s, n in zip(specs, returned, strict=True) if isinstance(n, fx.Node)]
+    return [list(n.meta["val"].stride()) if _is_strided(n) else [] for s, n in pairs if s.kind == OutputKind.USER_OUTPUT]
 
 
 def _object(node: fx.Node) -> fx.Node:

@@ -1,0 +1,35 @@
+"""Tensors that lie in memory as others do, gaps and shared elements included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+
+def reach(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first to behind the last."""
+    return 0 if 0 in shape else sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1
+
+
+def overlaps_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements may share memory: a stride that is within the reach of the smaller ones."""
+    covered = 0
+    for stride, n in sorted((s, n) for n, s in zip(shape, strides, strict=True) if n > 1):
+        if stride <= covered:
+            return True
+        covered += (n - 1) * stride
+    return False
+
+
+def cloned(t: torch.Tensor) -> torch.Tensor:
+    """A copy with the very strides, which clone() packs where elements share memory or have gaps between them."""
+    if t.layout != torch.strided or t.numel() == 0:
+        return t.detach().clone()
+    made = torch.empty_like(t)
+    return made.copy_(t) if made.stride() == t.stride() else memory_below(t).clone().as_strided(t.shape, t.stride(), 0)
+
+
+def memory_below(t: torch.Tensor) -> torch.Tensor:
+    """All elements from the first to the last, with those between them that are not its own."""
+    return t.detach().as_strided((reach(t.shape, t.stride()),), (1,), t.storage_offset())
