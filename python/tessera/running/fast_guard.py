@@ -115,5 +115,5 @@ def _held(memory: MemoryGuard, state: StateGuard) -> list[tuple]:
     version = dict(zip(map(id, state.watched), versions, strict=True))
     return [
         (t, lie, version.get(id(slot), -1), slot.value in memory.written_state)
-        for slot, t, lie in zip(state.held, tensors, lies, strict=True)
+        for slot, t, lie in zip(state.held, tensors, zip(*lies), strict=True)
     ]

@@ -54,9 +54,12 @@ def version_of(t: torch.Tensor) -> int:
     return -1 if t.is_inference() else t._version
 
 
-def lie_of(t: torch.Tensor) -> tuple:
-    """Where it lies, and as what."""
-    return t.data_ptr(), t.dtype, t.size(), t.stride()
+_readings = (torch.Tensor.data_ptr, operator.attrgetter("dtype"), torch.Tensor.size, torch.Tensor.stride)
+
+
+def lies_of(tensors: list[torch.Tensor]) -> list[list]:
+    """Where they lie, and as what: addresses, types, shapes, strides."""
+    return [list(map(read, tensors)) for read in _readings]
 
 
 _stateless = (
@@ -134,7 +137,7 @@ class StateGuard:
             return False
         tensors, lies, versions = self.stamp
         now = map(dict.get, self.owners, self.keys)
-        if not all(map(operator.is_, now, tensors)) or list(map(lie_of, tensors)) != lies:
+        if not all(map(operator.is_, now, tensors)) or lies_of(tensors) != lies:
             return False
         return not self.watched or [version_of(s.source) for s in self.watched] == versions
 
@@ -212,7 +215,7 @@ class StateGuard:
             miss = self._fits(s, t)
             if miss:
                 return miss
-            if s.packed and (t is not s.source or (lie_of(t), version_of(t)) != self._before(s)):
+            if s.packed and (t is not s.source or (lies_of([t]), version_of(t)) != self._before(s)):
                 stale, what = True, what or s.value
             s.take(t)
         if (changed := self.names.changed()) is not None:
@@ -222,12 +225,13 @@ class StateGuard:
     def _before(self, s: Slot) -> tuple:
         if not self.stamp:
             return ()
-        return self.stamp[1][self.held.index(s)], self.stamp[2][self.watched.index(s)]
+        i = self.held.index(s)
+        return [[column[i]] for column in self.stamp[1]], self.stamp[2][self.watched.index(s)]
 
     def commit(self) -> None:
         tensors = [s.source for s in self.held]
         self.volatile = any(s.source.is_inference() for s in self.watched)
-        self.stamp = (tensors, list(map(lie_of, tensors)), [version_of(s.source) for s in self.watched])
+        self.stamp = (tensors, lies_of(tensors), [version_of(s.source) for s in self.watched])
 
     def _fits(self, s: Slot, t) -> Miss | None:
         if not isinstance(t, torch.Tensor):

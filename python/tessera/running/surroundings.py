@@ -109,6 +109,9 @@ def taken(device: torch.device) -> dict[str, str]:
     return {s.what: str(s.now()) for s in settings_for(device) if not s.fixed}
 
 
+_unknown = object()
+
+
 class Surroundings:
     """`traced`: what `taken` gave when the module was traced; without it the settings of now are to stay."""
 
@@ -116,12 +119,16 @@ class Surroundings:
         self._settings = settings_for(device)
         now = taken(device) if traced is None else traced
         self._then = [str(s.fixed[0]) if s.fixed else now.get(s.what, str(s.now())) for s in self._settings]
+        self._last: list = [_unknown] * len(self._then)  # answers that were right
 
     def changed(self, only: str = "") -> Miss | None:
         """`only`: of this kind."""
-        for s, then in zip(self._settings, self._then):
-            if (not only or s.kind == only) and str(now := s.now()) != then:
-                return Miss(s.kind, f"{s.what} is {now}; it was {then} when traced")
+        for i, s in enumerate(self._settings):
+            if (only and s.kind != only) or (now := s.now()) is self._last[i]:
+                continue
+            if str(now) != self._then[i]:
+                return Miss(s.kind, f"{s.what} is {now}; it was {self._then[i]} when traced")
+            self._last[i] = now
         return None
 
     @property
