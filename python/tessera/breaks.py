@@ -63,6 +63,7 @@ def _ranges_of(function) -> dict[str, list[tuple[int, int]]]:
     pending = [] if owner is function else [function]
     if isinstance(owner, nn.Module):
         classes = {c for m in owner.modules() for c in type(m).__mro__ if c.__module__.partition(".")[0] != "torch"}
+        classes.add(type(owner))  # torch's own where it is around the user's, as DistributedDataParallel
         pending += [f for c in classes for f in vars(c).values()]
         pending += [f for m in owner.modules() if (f := vars(m).get("forward"))]
     seen: set[types.CodeType] = set()
