@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import resource
 import sys
 import warnings
 from pathlib import Path
@@ -212,3 +213,18 @@ def test_a_batch_norm_in_training_mode_is_said_before_the_search():
         warnings.simplefilter("always")
         tessera.optimize(m.eval(), X, progress=False)
     assert not any("training mode" in str(w.message) for w in said)
+
+
+def test_a_folder_on_a_full_disk_has_no_cut_file(tmp_path):
+    """A limit for the size of files stands in for the disk."""
+    m = nn.Sequential(nn.Linear(8, 8), nn.Tanh()).eval()
+    held = hold(m, (X,), {})
+    plan = {"schema": "tessera.plan/1", "graph": held.graph, "leftover": [], "steps": []}
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(tessera.Error, match="cannot be written") as e:
+            export_module(held.traced, (X,), {}, plan, str(tmp_path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert e.value.diagnostic["code"] == "TS0033" and [p.name for p in tmp_path.iterdir()] == ["kernels"]

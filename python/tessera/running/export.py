@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import io
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,18 +81,31 @@ def export_module(traced, args: tuple, kwargs: dict, plan: dict, folder: str) ->
             continue
         name = f"kernels/{step['candidate'].get('sha') or Path(library).parent.name}{Path(library).suffix}"
         if not (root / name).exists():
-            shutil.copyfile(library, root / name)
+            _write(root / name, Path(library).read_bytes())
         step["candidate"] |= {"library": name, "library_sha256": _hash_of(root / name)}
         files.append(name)
-    (root / "plan.json").write_text(json.dumps(plan, indent=1))
+    _write(root / "plan.json", json.dumps(plan, indent=1).encode())
     example = pytree.tree_map_only(torch.Tensor, lambda t: torch.empty(0), (tuple(args), dict(kwargs)))
-    torch.save(
-        {
-            "example": example,
-            "outputs": Outputs(traced.results, traced.out_spec),
-            "constants": traced.constants,
-        },
-        root / "structure.pt",
-    )
-    (root / "composed.py").write_text(_loader)
+    structure = io.BytesIO()
+    form = {"example": example, "outputs": Outputs(traced.results, traced.out_spec), "constants": traced.constants}
+    torch.save(form, structure)
+    _write(root / "structure.pt", structure.getbuffer())
+    _write(root / "composed.py", _loader.encode())
     return [str(root / name) for name in dict.fromkeys([*files, "plan.json", "structure.pt", "composed.py"])]
+
+
+def _write(file: Path, content: bytes | memoryview) -> None:
+    """Whole or not at all. Error: TS0033."""
+    part = file.with_name(f".{file.name}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(file)
+    except OSError as e:
+        part.unlink(missing_ok=True)
+        raise fail(
+            "TS0033",
+            "input.output_not_writable",
+            f"{file} cannot be written: {e.strerror or e}",
+            expected="a folder with room for the plan and its kernels",
+            helps=["give another one with -o DIR"],
+        ) from e
