@@ -149,3 +149,20 @@ def test_what_a_forward_leaves_behind_does_not_count():
     guard = Attributes(module)
     module(torch.ones(2))
     assert guard.changed() is None
+
+
+def test_a_tensor_that_gives_its_shape_alone():
+    class Sized(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.sizes = torch.randn(3)
+
+        def forward(self, x):
+            return x * self.sizes.shape[0]
+
+    module = Sized().eval()
+    guard = Attributes(module)
+    module.sizes = torch.randn(3)
+    assert guard.changed() is None
+    module.sizes = torch.randn(4)
+    assert "sizes" in guard.changed()

@@ -126,6 +126,8 @@ CHANGES = {
     "the class's forward": attribute(Reader, "forward", lambda self, x: x * 9),
     "the forward of torch's class": attribute(nn.Linear, "forward", lambda self, x: x * 9),
     "a function of torch's": attribute(F, "relu", lambda x: x * 9),
+    "a function of torch's that torch's class calls": attribute(F, "linear", lambda x, w, b: x * 9),
+    "a submodule's class": lambda: attribute(current[0].inner, "__class__", nn.Identity)(),
     "a function of torch's by its full name": attribute(F, "gelu", lambda x: x * 9),
     "a hook for every module": hook(torch_modules.register_module_forward_hook),
     "a hook before every module": hook(torch_modules.register_module_forward_pre_hook),

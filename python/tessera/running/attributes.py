@@ -54,6 +54,15 @@ def _look(module: nn.Module, tensors: frozenset[int]) -> Places:
                 places.keep(own, key, value, name, None if is_called(value) else type(value))
             elif is_called(value):
                 places.keep(own, key, value, name)
-            elif not (isinstance(value, torch.Tensor) and isinstance(holder, nn.Module)):
+            elif isinstance(value, torch.Tensor) and isinstance(holder, nn.Module):
+                # The graph reads it where it lies, if at all; forward may have asked it for its shape alone.
+                places.keep(
+                    own, key, value, name, (type(value), value.dtype, value.device, value.layout, _shape_of(value))
+                )
+            else:
                 places.add(own, key, value, name)
     return places
+
+
+def _shape_of(t: torch.Tensor) -> tuple[int, ...]:
+    return () if t.is_nested else tuple(t.shape)

@@ -2,7 +2,8 @@
 functions that it calls.
 
 The code is read, not run: from the forwards of all submodules on, through the functions and classes of the user that it names.
-Of libraries only the names themselves are watched (another function in the place of `F.gelu` is seen), not what lies behind.
+Of libraries only the names themselves are watched (another function in the place of `F.gelu` is seen, also where the forward of
+`nn.GELU` names it), not what lies behind.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class _Reader:
             self._pending.append(f)
 
     def klass(self, kind: type) -> None:
-        """Its methods and the data among its attributes, and those of its bases; of a library's class the forward alone."""
+        """Its methods and the data among its attributes, and those of its bases; of a library's class the forward and what it calls."""
         for c in kind.__mro__:
             if c is object or id(c) in self._classes:
                 continue
@@ -116,6 +117,8 @@ class _Reader:
                 for name in ("forward", "__call__", "_call_impl"):
                     if issubclass(c, nn.Module) and name in own:
                         self.places.keep(own, name, own[name], f"{path}.{name}")
+                if isinstance(forward := own.get("forward"), types.FunctionType):
+                    self._names_of(forward)
             elif len(own) <= _most_entries:
                 names = [name for name in own if not name.startswith("__") or name in _special]
                 self.places.names(own, names, path)  # another one would hide a base's
@@ -167,8 +170,23 @@ class _Reader:
                 self._cell(cells[name], f"{path}.{name}", tuple(chain))
             elif name in f.__globals__:
                 self.entry(
-                    f.__globals__, name, f.__globals__[name], f"{f.__globals__['__name__']}.{name}", tuple(chain)
+                    f.__globals__,
+                    name,
+                    f.__globals__[name],
+                    f"{f.__globals__.get('__name__', '')}.{name}",
+                    tuple(chain),
                 )
+
+    def _names_of(self, f: types.FunctionType) -> None:
+        """The functions that a library's forward calls, as `F.linear`: which they are, not what they read."""
+        for name, *chain in sorted(_chains(f.__code__)):
+            holder, value = f.__globals__, f.__globals__.get(name)
+            while chain and isinstance(value, types.ModuleType):
+                holder, name = vars(value), chain.pop(0)
+                value = holder.get(name)
+            if not chain and callable(value) and (id(holder), name) not in self._seen:
+                self._seen.add((id(holder), name))
+                self.places.keep(holder, name, value, f"{holder.get('__name__', '')}.{name}")
 
     def _cell(self, cell, path: str, chain: tuple[str, ...]) -> None:
         try:

@@ -92,7 +92,17 @@ struct Setting {
 
 /// An entry of a container, or the field of an object.
 struct Place {
-  enum class Kind : uint8_t { dict, list, other, code, defaults, named_defaults, cell, attribute };
+  enum class Kind : uint8_t {
+    dict,
+    list,
+    other,
+    code,
+    defaults,
+    named_defaults,
+    cell,
+    type,
+    attribute
+  };
 
   PyObject *container, *key, *value;
   Kind kind = Kind::other;
@@ -112,6 +122,7 @@ struct Place {
     }
     if (!field) return;
     kind = PyCell_Check(container) ? Kind::cell : Kind::attribute;
+    if (PyUnicode_CompareWithASCIIString(key, "__class__") == 0) kind = Kind::type;
     if (named("__code__")) kind = Kind::code;
     if (named("__defaults__")) kind = Kind::defaults;
     if (named("__kwdefaults__")) kind = Kind::named_defaults;
@@ -125,6 +136,8 @@ struct Place {
         return PyDict_GetItemWithError(container, key) == value;
       case Kind::list:
         return index < PyList_GET_SIZE(container) && PyList_GET_ITEM(container, index) == value;
+      case Kind::type:
+        return reinterpret_cast<PyObject*>(Py_TYPE(container)) == value;
       case Kind::cell:
         return PyCell_GET(container) == value;
       case Kind::code:

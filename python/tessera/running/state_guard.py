@@ -114,7 +114,7 @@ class StateGuard:
         self.children = [m._modules for m in every if m._modules]
         self.children_then = list(chain.from_iterable(map(dict.values, self.children)))
         self.every, self.own = every, [m.__dict__ for m in every]
-        self.sizes = list(map(len, self.own))
+        self.sizes, self.types = list(map(len, self.own)), list(map(type, every))
         self.replaced = list(map(_replaced, every))
         self.hooks = HookGuard(module)
         self.modules = [m for m in every if type(m) not in _stateless]
@@ -178,6 +178,8 @@ class StateGuard:
             if list(map(_replaced, self.every)) != self.replaced:
                 return Miss("structure", "the forward or another method of a submodule was replaced")
             self.sizes = sizes
+        if list(map(type, self.every)) != self.types:
+            return Miss("structure", "a submodule is of another class")
         if list(chain.from_iterable(map(dict.values, self.children))) != self.children_then:
             return Miss("structure", "a submodule was replaced, added or removed")
         return None
@@ -200,8 +202,9 @@ class StateGuard:
             watched.add(part.watched)
         for own, flag in zip(self.flagged, self.flags):
             watched.item(own, "training", flag)
-        for own in self.own:
+        for module, own, kind in zip(self.every, self.own, self.types):
             watched.size(own)
+            watched.field(module, "__class__", kind)
         if self.tf32 is not None:
             watched.call(precision_of, "cuda", "matmul", expected=precision_of("cuda", "matmul"))
         return watched
