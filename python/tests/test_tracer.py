@@ -198,11 +198,12 @@ def test_traces_where_the_older_flags_cannot_be_read():
 def test_float64_upcasts_conversions():
     class Rounds(nn.Module):
         def forward(self, x):
-            return x.to(torch.bfloat16).float() * 3
+            return (x.to(torch.bfloat16) * 3).float(), x.to(torch.bfloat16).float() * 3
 
     traced = trace_module(Rounds(), (x := torch.randn(5),))
-    out = Executor(traced.graph).run_all({"x": x}, torch.float64)
-    torch.testing.assert_close(next(iter(out.values())), x.double() * 3, rtol=0, atol=0)
+    computed, there_and_back = Executor(traced.graph).run_all({"x": x}, torch.float64).values()
+    torch.testing.assert_close(computed, x.double() * 3, rtol=0, atol=0)
+    torch.testing.assert_close(there_and_back, x.bfloat16().double() * 3, rtol=0, atol=0)
 
 
 def test_graph_module_with_parameters_as_inputs():
