@@ -10,7 +10,7 @@ from torch import nn
 from tessera.common.errors import Error, fail
 from tessera.common.precision import cast
 from tessera.engine import Progress, check_options, find_binary, listener, optimize_held
-from tessera.parts import by_torch, optimize_in_parts
+from tessera.parts import optimize_in_parts
 from tessera.running import autocast, modes
 from tessera.running.compose import ComposedModule
 from tessera.tracing.held import Held, hold
@@ -44,13 +44,16 @@ def optimize(
     mode       default, reduce-overhead, max-autotune or max-autotune-no-cudagraphs, as of torch.compile: who has to be beaten,
                and how Inductor compiles what no kernel covers
     leftover   who runs what no kernel covers: eager, inductor, or auto for whichever makes the whole faster
-    strict     raise instead of running the original when a guard misses
+    strict     raise instead of running the original when a guard misses, or of capturing the module in parts
     frozen     keep what is computed from parameters alone from call to call. Writes through `.data`, and writes while a
                captured CUDA graph is replayed, are then not seen; load_state_dict and in-place operations are
     measure    also measure end to end beside eager (True) or these peers; the figures are in `.report`
     seconds    stop tuning after so long, best kept (0: by effort), as Ctrl-C does
     options    of the command `tessera optimize` (jobs, retune, only, registry, cache, use_registry, dump);
                `checkpoints=[15, 30]` keeps the plans at these seconds of the search too, in `.report["checkpoints"]`
+
+    A module that cannot be one graph is captured in parts, as torch.compile does, and each part is searched (60 s for all, unless
+    `seconds` says more); `strict=True` refuses it with the reason. Tracing is given up after 60 s, and PyTorch runs the module.
 
     Parameters that a kernel reads as one are moved into one allocation (their data_ptr() changes, nothing else does). Where
     PyTorch's own plan is as fast, the result runs that; `.report["settled"]` has the figures. The result has `.status()` and
@@ -69,23 +72,26 @@ def optimize(
     module = _module_of(module)
     if precision is not None:
         args, kwargs = cast(module, args, kwargs, precision)
-    wanted = autocast.states()
+    own = {"strict": strict, "frozen": frozen, "progress": progress, "inductor": inductor}
     try:
-        with autocast.entered(()):
-            held = _hold(autocast.under(module, wanted), args, kwargs, precision, progress)
-            if text := of_training(held.module, held.graph):
-                warnings.warn(f"tessera: {text}", stacklevel=2)
-            held.options["inductor"] = inductor
-            composed = optimize_held(held, strict=strict, frozen=frozen, progress=progress, **asked)
-            return autocast.UnderAutocast.of(composed, module, wanted)
+        return _as_one_graph(module, args, kwargs, precision, own, asked)
     except Error as e:
         if strict or not _by_parts(e):
             raise
-        why = e
-    asked["settings"] = inductor
-    if (why.diagnostic.get("data") or {}).get("out_of_time"):
-        return by_torch(module, args, kwargs, why, inductor, progress)
-    return optimize_in_parts(module, args, kwargs, why, asked, progress)
+        return optimize_in_parts(module, args, kwargs, e, asked | {"settings": inductor}, progress)
+
+
+def _as_one_graph(
+    module: nn.Module, args: tuple, kwargs: dict, precision: str | None, own: dict, asked: dict
+) -> ComposedModule:
+    """`own`: options that are not the engine's; `asked`: those that are. Autocast around the call becomes a part of the graph."""
+    wanted, inductor = autocast.states(), own.pop("inductor")
+    with autocast.entered(()):
+        held = _hold(autocast.under(module, wanted), args, kwargs, precision, own["progress"])
+        if text := of_training(held.module, held.graph):
+            warnings.warn(f"tessera: {text}", stacklevel=3)
+        held.options["inductor"] = inductor
+        return autocast.UnderAutocast.of(optimize_held(held, **own, **asked), module, wanted)
 
 
 def _by_parts(e: Error) -> bool:

@@ -133,6 +133,8 @@ def optimize_in_parts(
     module: nn.Module, args: tuple, kwargs: dict, why: Error, options: dict, progress
 ) -> ModuleInParts:
     """`options`: of the backend, with Inductor's as `settings`; `why`: why the module is not one graph."""
+    if (why.diagnostic.get("data") or {}).get("out_of_time"):
+        return _by_torch(module, args, kwargs, why, options["settings"], progress)
     say = listener(progress)
 
     def tell(text: str) -> None:
@@ -160,7 +162,7 @@ def optimize_in_parts(
     return made
 
 
-def by_torch(module: nn.Module, args: tuple, kwargs: dict, why: Error, settings: dict, progress) -> ModuleInParts:
+def _by_torch(module: nn.Module, args: tuple, kwargs: dict, why: Error, settings: dict, progress) -> ModuleInParts:
     """PyTorch's own plan, where tracing was given up: torch.compile's in the first call, or eager where that would take minutes."""
     ops = _Ops()
     with _undone(module, args, kwargs), ops:

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from tessera.tracing.written import Saving, copied, memory_of
 
 _atoms = (str, bytes, type(None), range, slice, torch.dtype, torch.device, torch.Size, numbers.Number)
 _entered = (
@@ -92,7 +93,7 @@ class Picture:
         """Within it, the content of a tensor of the picture is copied before the first op that writes to its memory."""
         by_memory: dict[int, list[torch.Tensor]] = {}
         for tensor, *_ in self._tensors.values():
-            if (at := _memory_of(tensor)) is not None:
+            if (at := memory_of(tensor)) is not None:
                 by_memory.setdefault(at, []).append(tensor)
         return Saving(by_memory, self._saved)
 
@@ -100,7 +101,7 @@ class Picture:
         """Copies all that a call may write to, but parameters, which are large: for calls that `saving` cannot watch."""
         for tensor, *_ in self._tensors.values():
             if not isinstance(tensor, nn.Parameter) and id(tensor) not in self._saved:
-                self._saved[id(tensor)] = _copied(tensor)
+                self._saved[id(tensor)] = copied(tensor)
 
     def changed(self) -> list[str]:
         """The names of what is another value now, or holds other values; "" for none. In-place writes to parameters, buffers and
@@ -138,52 +139,6 @@ class Picture:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         return {path: t for t, path, _ in self._tensors.values()}
-
-
-class Saving(TorchDispatchMode):
-    """See Picture.saving."""
-
-    def __init__(self, by_memory: dict[int, list[torch.Tensor]], saved: dict[int, torch.Tensor]):
-        super().__init__()
-        self._by_memory, self._saved = by_memory, saved
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        kwargs = kwargs or {}
-        for at in _written_by(func, args, kwargs):
-            for tensor in self._by_memory.pop(at, ()):
-                if id(tensor) not in self._saved:
-                    self._saved[id(tensor)] = _copied(tensor)
-        return func(*args, **kwargs)
-
-
-def _written_by(func, args: tuple, kwargs: dict) -> Iterator[int]:
-    """The memory that an op writes to. Norms write to their running statistics, and the schemas of some do not say so."""
-    schema = getattr(func, "_schema", None)
-    if schema is None:
-        return
-    norm = schema.name.endswith(("batch_norm", "instance_norm"))
-    if not schema.is_mutable and not norm:
-        return
-    for i, a in enumerate(schema.arguments):
-        if (a.alias_info is not None and a.alias_info.is_write) or (norm and a.name.startswith("running_")):
-            given = args[i] if i < len(args) else kwargs.get(a.name)
-            for t in given if isinstance(given, (list, tuple)) else (given,):
-                if isinstance(t, torch.Tensor) and (at := _memory_of(t)) is not None:
-                    yield at
-
-
-def _memory_of(t: torch.Tensor) -> int | None:
-    return t.untyped_storage()._cdata if t.layout == torch.strided and type(t) in _own_memory else None
-
-
-def _copied(t: torch.Tensor) -> torch.Tensor:
-    try:
-        return t.detach().clone()
-    except torch.OutOfMemoryError:
-        return t.detach().cpu()
-
-
-_own_memory = (torch.Tensor, nn.Parameter, nn.Buffer)
 
 
 # --- what holds values, and how ---------------------------------------------------------------------------------------
