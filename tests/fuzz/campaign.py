@@ -46,8 +46,11 @@ class Campaign:
             if time.monotonic() > end:
                 break
             seeds = range(first, min(first + self.size, self.first + self.count))
-            self.batch([(seed, generate(seed)) for seed in seeds])
+            self.batch([(seed, self.drawn(seed)) for seed in seeds])
         return self.tally
+
+    def drawn(self, seed: int) -> Program:
+        return generate(seed)
 
     def batch(self, programs: list[tuple[int, Program]]) -> None:
         for _, p in programs:

@@ -73,7 +73,7 @@ def unequal(e: torch.Tensor, o: torch.Tensor) -> str:
 
 
 def _short(t: torch.Tensor, other: torch.Tensor) -> str:
-    t, other = (x.float() if x.is_floating_point() else x for x in (t, other))
+    t, other = (x.double() if x.is_floating_point() else x for x in (t, other))
     wrong = ((t != other) & ~((t != t) & (other != other))).flatten()
     if not wrong.any():
         wrong = (t.signbit() != other.signbit()).flatten()
