@@ -95,7 +95,21 @@ def laid_out(m, x, y):
     return z.index_put((torch.tensor([0]),), z[-1:]), x.t().relu(), (y.t() * 1).t().contiguous(), z.t().exp()
 
 
+def hidden_views(m, x, y):
+    v = m.b.mul_(2)
+    w = v.type_as(m.older)
+    m.b.zero_()
+    loss = torch.nn.functional.smooth_l1_loss(x, x, reduction="none")
+    wide = torch.broadcast_tensors(x, x[None])[0]
+    turned = torch.einsum("ij->ji", y)
+    rows = torch.meshgrid(m.w, m.w, indexing="ij")[0]
+    x.index_put_((torch.tensor([0, -1]),), torch.full((), 2.0))
+    y.mul_(3)
+    return w, loss, wide, turned, rows, x
+
+
 EVERY = [
+    hidden_views,
     again,
     laid_out,
     clones,

@@ -7,6 +7,8 @@ give views still stand in it, and values that share memory share a storage. The 
 
 from __future__ import annotations
 
+import operator
+
 import torch
 from torch import fx, nn
 from torch.export import ExportedProgram
@@ -46,6 +48,21 @@ def memory_of(captured: ExportedProgram, module: nn.Module, args: tuple, kwargs:
         "outputs": _outputs(captured, inputs.lasting(literals)),
         "strides": _strides(captured),
     }
+
+
+def hidden_views(captured: ExportedProgram) -> set[torch._ops.OpOverload]:
+    """Ops of the program that gave an argument, or a view of one, and whose schemas say nothing of it, as of type_as and
+    broadcast_tensors: writes to either would be lost for the other if they were not taken apart."""
+    found = set()
+    for node in captured.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if schema is None or any(r.alias_info is not None for r in schema.returns):
+            continue
+        results = [t for t in pytree.tree_leaves(node.meta.get("val")) if isinstance(t, torch.Tensor)]
+        given = {_storage(a) for a in node.all_input_nodes if _is_strided(a)}
+        if any(_has_memory(t) and t.untyped_storage()._cdata in given for t in results):
+            found.add(node.target)
+    return found
 
 
 class _Inputs:
@@ -118,8 +135,11 @@ def _extent(node: fx.Node) -> tuple[int, int]:
 def _is_strided(node) -> bool:
     """Whether it is a tensor with memory of its own kind: not sparse, and not one of a transform that batches others."""
     val = node.meta.get("val") if isinstance(node, fx.Node) else None
-    batched = isinstance(val, torch.Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(val)
-    return isinstance(val, torch.Tensor) and val.layout == torch.strided and not batched
+    return isinstance(val, torch.Tensor) and _has_memory(val)
+
+
+def _has_memory(t: torch.Tensor) -> bool:
+    return t.layout == torch.strided and not torch._C._functorch.is_functorch_wrapped_tensor(t)
 
 
 def _written(graph: fx.Graph) -> set[int]:
@@ -140,7 +160,7 @@ def _refuse_other_forms(graph: fx.Graph) -> None:
     """Error TS0206 where an input gets another shape or other strides in place, as by unsqueeze_: a copy cannot bring that about."""
     for node in graph.nodes:
         given = _object(node)
-        if given is not node and given.op == "placeholder" and not _is_alike(node, given):
+        if given is not node and given.op == "placeholder" and _is_strided(node) and _form(node) != _form(given):
             raise fail(
                 "TS0206",
                 "graph.shared_memory",
@@ -186,23 +206,35 @@ def _strides(captured: ExportedProgram) -> list[list[int]]:
 
 def _object(node: fx.Node) -> fx.Node:
     """The node that made the tensor: an op that writes in place returns the object that it was given."""
-    while (schema := getattr(node.target, "_schema", None)) is not None and len(schema.returns) == 1:
-        given = dict(zip((a.name for a in schema.arguments), node.args, strict=False)) | node.kwargs
-        info = schema.returns[0].alias_info
-        if info is not None and info.is_write:
-            written = (a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write)
-            node = next(given[name] for name in written if name in given)
-        elif schema.name.removeprefix("aten::") in _itself and _is_alike(node, node.args[0]):
-            node = node.args[0]
-        else:
-            break
+    while (given := _given_back(node)) is not None:
+        node = given
     return node
 
 
+def _given_back(node: fx.Node) -> fx.Node | None:
+    """The argument that an op returns as its result, or as one of them."""
+    op = node.args[0] if node.target is operator.getitem else node
+    schema = getattr(op.target, "_schema", None)
+    if schema is None:
+        return None
+    infos = [r.alias_info for r in schema.returns]
+    if len(infos) == 1 and infos[0] is not None and infos[0].is_write:
+        given = dict(zip((a.name for a in schema.arguments), op.args, strict=False)) | op.kwargs
+        written = (a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write)
+        return next(given[name] for name in written if name in given)
+    # A schema that says nothing of a view hides the argument itself.
+    if schema.name.removeprefix("aten::") in _itself or not any(infos):
+        return next((a for a in op.all_input_nodes if _is_alike(node, a)), None)
+    return None
+
+
 def _is_alike(node: fx.Node, other: fx.Node) -> bool:
-    a, b = node.meta["val"], other.meta["val"]
-    alike = (a.dtype, a.shape, a.stride(), a.storage_offset()) == (b.dtype, b.shape, b.stride(), b.storage_offset())
-    return alike and _storage(node) == _storage(other)
+    return _is_strided(node) and _is_strided(other) and _form(node) == _form(other) and _storage(node) == _storage(other)
+
+
+def _form(node: fx.Node) -> tuple:
+    t = node.meta["val"]
+    return t.dtype, t.shape, t.stride(), t.storage_offset()
 
 
 def _source(node: fx.Node) -> fx.Node | None:

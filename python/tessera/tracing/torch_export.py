@@ -20,7 +20,7 @@ from tessera.tracing.composites import take_complex_apart
 from tessera.tracing.dropouts import ReturnedAsGiven
 from tessera.tracing.flex_attention import close_flex_attention
 from tessera.tracing.literals import literals, storages_alive
-from tessera.tracing.memory import memory_of
+from tessera.tracing.memory import hidden_views, memory_of
 
 
 @dataclass
@@ -67,7 +67,7 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: set[int]):
             warnings.simplefilter("always")
             captured = torch.export.export(module, args, kwargs, strict=False)
             memory = memory_of(captured, module, args, kwargs, set(literals(captured, alive)))
-            exported = captured.run_decompositions({})
+            exported = captured.run_decompositions(_taken_apart(captured))
     except RuntimeError as e:
         if not _state_of.search(str(e)):
             raise
@@ -82,6 +82,13 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: set[int]):
         if w.message not in mine and not issubclass(w.category, (FutureWarning, DeprecationWarning)):
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
     return exported, memory, mine
+
+
+def _taken_apart(captured: ExportedProgram) -> dict:
+    """Of the composite ops, all of which the graph keeps, those that hide views."""
+    hiding = hidden_views(captured)
+    every = torch.export.default_decompositions() if hiding else {}
+    return {op: every[op] for op in hiding if op in every}
 
 
 _state_of = re.compile(r"Constant (\S+) is mutated in the forward method|tensor attributes? (.*?) w(?:as|ere) assigned")
