@@ -17,7 +17,14 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def clones(m, x, y):
-    return x.clone().view(-1), (x * 1).t(), (x - 0)[:4], m.b.clone().view(-1), m.w.clone()[None], (y / 1).expand(2, 8, 8)
+    return (
+        x.clone().view(-1),
+        (x * 1).t(),
+        (x - 0)[:4],
+        m.b.clone().view(-1),
+        m.w.clone()[None],
+        (y / 1).expand(2, 8, 8),
+    )
 
 
 def views(m, x, y):
@@ -210,7 +217,7 @@ def test_elements_that_share_memory():
     steps = [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]
     composed = held.compose({"graph": held.graph, "steps": steps}, "eager")
     for seed in range(2):
-        args, kwargs = held.copies(*inputs_of(held, seed))
+        args, _ = held.copies(*inputs_of(held, seed))
         assert [t.stride() for t in args] == [(0, 1), (0, 1)]
         for a, b in zip(composed(*args), held.module(*args), strict=True):
             assert torch.equal(a, b) and a.stride() == b.stride()

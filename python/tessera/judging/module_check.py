@@ -28,7 +28,6 @@ from tessera.running.compose import ComposedModule
 from tessera.tracing.held import Held, cuda_devices, free, inputs_of, run_module, same
 from tessera.tracing.memory import relations
 
-
 # Where not even the meaning fits into memory: how far results may be from the original's own (relative RMS), which stands
 # in for the original's unknown error in the budget; 8 times that for the largest.
 _beside_the_original = {"fp32": 1e-5, "tf32": 1e-3, "bf16": 8e-3, "fp16": 1e-3, "fp8": 8e-3}
@@ -180,11 +179,11 @@ def _relations(held: Held, args: tuple, kwargs: dict, results: list[torch.Tensor
     return relations(results, [*given, *held.own_tensors()])
 
 
-def _memory_differs(ours: list[tuple | None], theirs: list[tuple | None]) -> str:
-    for i, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+def _memory_differs(found: list[tuple | None], wanted: list[tuple | None]) -> str:
+    for i, (one, other) in enumerate(zip(found, wanted, strict=False)):
         if one != other:
-            what = ["shares no memory" if row is None else f"shares memory ({row[1]} bytes further)" for row in (one, other)]
-            return f"result {i} {what[0]} with an argument, a tensor of the module or another result; the original's {what[1]}"
+            ours, theirs = ("no memory" if row is None else f"memory ({row[1]} bytes further)" for row in (one, other))
+            return f"result {i} shares {ours} with an argument, a tensor of the module or another result; the original's {theirs}"
     return ""
 
 

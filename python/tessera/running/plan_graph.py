@@ -54,7 +54,8 @@ class Built:
     neighbours: dict[str, tuple[str, ...]]  # value: the parameters whose concatenation along dim 0 it is
     patterns: list[PatternUse] = field(default_factory=list)
     leftover: list[dict] = field(default_factory=list)
-    lent: list[Lent | None] = field(default_factory=list)  # by result: what is taken from a feed, which `main` does not return
+    # By result: what is taken from a feed, which `main` does not return.
+    lent: list[Lent | None] = field(default_factory=list)
     strides: list[list[int]] | None = None  # of the results
 
     def completed(self, run: Callable) -> Callable:

@@ -201,7 +201,9 @@ def _strides(captured: ExportedProgram) -> list[list[int]]:
     returned = next(n for n in captured.graph.nodes if n.op == "output").args[0]
     specs = captured.graph_signature.output_specs
     pairs = [(s, n) for s, n in zip(specs, returned, strict=True) if isinstance(n, fx.Node)]
-    return [list(n.meta["val"].stride()) if _is_strided(n) else [] for s, n in pairs if s.kind == OutputKind.USER_OUTPUT]
+    return [
+        list(n.meta["val"].stride()) if _is_strided(n) else [] for s, n in pairs if s.kind == OutputKind.USER_OUTPUT
+    ]
 
 
 def _object(node: fx.Node) -> fx.Node:
@@ -229,7 +231,9 @@ def _given_back(node: fx.Node) -> fx.Node | None:
 
 
 def _is_alike(node: fx.Node, other: fx.Node) -> bool:
-    return _is_strided(node) and _is_strided(other) and _form(node) == _form(other) and _storage(node) == _storage(other)
+    return (
+        _is_strided(node) and _is_strided(other) and _form(node) == _form(other) and _storage(node) == _storage(other)
+    )
 
 
 def _form(node: fx.Node) -> tuple:
