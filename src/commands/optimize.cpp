@@ -76,11 +76,10 @@ Result<Outcome> run(const Json& arguments, Context& context) {
   write_file_atomically(folder / "plan.json", done.plan.dump(1));
   write_file_atomically(folder / "report.json", done.report.dump(1));
   write_file_atomically(folder / "report.txt", out.text);
-  TESSERA_TRY(exported,
-              model.tracer->call(
-                  "export_module",
-                  {{"plan", done.plan}, {"folder", std::filesystem::absolute(folder).string()}},
-                  std::chrono::seconds(300)));
+  TESSERA_TRY(exported, model.tracer->call("export_module",
+                                           {{"plan", done.plan},
+                                            {"folder", std::filesystem::absolute(folder).string()}},
+                                           std::chrono::seconds(300)));
   out.data["files"] = exported.value("files", Json::array());
   out.text += fmt::format("\nwritten to {}\n", folder.string());
   render_html(folder, out);

@@ -15,7 +15,9 @@ unset TESSERA_BINARY
     {"TS0202", "graph.untraceable", R"(The module cannot be taken as one graph of ATen ops.)",
      R"(tessera traces with torch.export, which follows one call of forward. It stops at code that
      it cannot follow: calls of other libraries, objects that are changed beside tensors, a cache
-     object among the inputs, ops on complex tensors. The message names the place.)",
+     object among the inputs, ops on complex tensors. A call that changes something in Python each
+     time is no graph of tensors either, and tracing is given up after a minute. The message names
+     the place. tessera.optimize captures such a module in parts, unless strict=True.)",
      R"(Three ways out, in this order: change the place that the message names; optimize the
      submodules that do not contain it; or use torch.compile(module, backend="tessera"), which
      leaves such a place to Python and optimizes the graphs around it.)",
