@@ -124,10 +124,12 @@ def take(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, 
 
 def _held(gm: torch.fx.GraphModule, inputs: list, settings: dict, row: dict) -> Part:
     from tessera.tracing.captured import hold_graph
+    from tessera.tracing.held import in_time
 
     wanted = autocast.states()
     with unset_fake_temporarily(), autocast.entered(()):
-        held = hold_graph(autocast.written_into(gm, wanted), inputs, settings)
+        written = autocast.written_into(gm, wanted)
+        held = in_time(lambda: hold_graph(written, inputs, settings), lambda text: None)
     return Part(gm, held, row, wanted, gm.forward)
 
 

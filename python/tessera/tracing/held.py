@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import torch
 from torch import nn
@@ -22,6 +23,8 @@ from tessera.tracing.bounded import TRACE_SECONDS, OutOfTime, within
 from tessera.tracing.python_state import changes_of_calls, listed
 from tessera.tracing.torch_export import places_of_user
 from tessera.tracing.tracer import Traced, trace_module
+
+T = TypeVar("T")
 
 _kept_distinct = 16  # a tensor with at most so many values is a mask, a flag or a table of positions
 _fully_shuffled = 1 << 22  # elements
@@ -149,7 +152,7 @@ def redrawn(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     return pytree.tree_map_only(torch.Tensor, other, (tuple(args), dict(kwargs)))
 
 
-def in_time(trace: Callable[[], Traced], say: Callable[[str], None]) -> Traced:
+def in_time(trace: Callable[[], T], say: Callable[[str], None]) -> T:
     """Error: TS0202, with `out_of_time` among its data, where it takes more than a minute."""
     try:
         return within(TRACE_SECONDS, trace, lambda seconds: say(f"tracing for {seconds:.0f} s; Ctrl-C gives up"))

@@ -152,8 +152,8 @@ int finish_wire(const commands::Outcome& outcome) {
   return static_cast<int>(outcome.exit);
 }
 
-// What was asked for is printed whole, or the exit code says that it was not: where a disk is full. A
-// reader that is gone wants no more.
+// What was asked for is printed whole, or the exit code says that it was not: where a disk is full.
+// A reader that is gone wants no more.
 int told_whole(int exit) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit;
   if (errno == EPIPE) return exit;
