@@ -92,10 +92,12 @@ def families() -> dict[str, str]:
 
 
 def ops_of(family: str) -> list:
-    from torch.testing._internal.common_methods_invocations import op_db
+    from torch.testing._internal import common_methods_invocations as invocations
 
+    # The samples' functions of random numbers set the seed and put the generator back, which a graph does not hold.
+    invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
     known, mine = families(), []
-    for op in op_db:
+    for op in invocations.op_db:
         names = [op.aten_name or "", op.name.replace(".", "_"), op.name.split(".")[-1]]
         of = _OTHERS.get(op.name) or next((known[n] for n in names if n in known), None)
         if of == family and op.name not in _UNDEFINED and not op.name.startswith(("sparse.", "masked.")):
