@@ -58,8 +58,7 @@ Result<std::vector<Fragment>> Evaluator::evaluate(ValueId value) {
     shape.push_back(type.shape[d]);
     map.strides.push_back(type.strides[d]);
   }
-  return run(
-      shape, map, [&](const IndexMap& at) { return element(value, at); }, value);
+  return run(shape, map, [&](const IndexMap& at) { return element(value, at); }, value);
 }
 
 Result<std::vector<Fragment>> Evaluator::evaluate(const Operand& operand) {
