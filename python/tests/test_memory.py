@@ -203,6 +203,30 @@ def test_writes_to_shared_memory_are_refused(kind):
     assert e.value.diagnostic["code"] == "TS0206"
 
 
+def test_statistics_are_written():
+    m = graph_tools.module(
+        lambda self, x: torch.nn.functional.batch_norm(x, self.mean, self.var, None, None, True, 0.1),
+        mean=torch.zeros(6),
+        var=torch.ones(6),
+    )
+    with torch.no_grad():
+        held = hold(m, (torch.randn(4, 6),), {})
+        assert {"b_mean", "b_var"} <= set(held.graph["meta"]["memory"]["written"])
+        steps = [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]
+        composed, ref = held.compose({"graph": held.graph, "steps": steps}, "eager"), copy.deepcopy(m)
+        for each in (m, ref):
+            each.mean = each.var
+        x = torch.randn(4, 6)
+        assert torch.equal(composed(x), ref(x)) and torch.equal(m.var, ref.var)
+        assert [f["kind"] for f in composed.status()["fallbacks"]] == ["overlap"]
+
+
+def test_writes_to_elements_that_share_memory_are_refused():
+    m = graph_tools.module(lambda self, x: x[:, :1].clone().expand(4, 6).index_put_((torch.tensor([0]),), x[:1]))
+    with pytest.raises(Error, match="TS0206"):
+        trace_module(m, (torch.randn(4, 6),))
+
+
 @pytest.mark.parametrize("change", [lambda t: t.unsqueeze_(0), lambda t: t.t_(), lambda t: t.transpose_(0, 1)])
 def test_other_forms_in_place_are_refused(change):
     m = graph_tools.module(lambda self, x: change(self.b) + x, b=torch.randn(2, 3))

@@ -48,7 +48,7 @@ def test_training_mode_is_told(module):
         dropping(0.0).train(),
         nn.Linear(4, 4).train(),
         Noisy().eval(),
-        nn.BatchNorm1d(4),
+        nn.BatchNorm1d(4).eval(),
         Attending().train(),
         Attending(dropout_p=0.0, is_causal=True).train(),
     ],

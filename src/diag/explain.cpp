@@ -40,7 +40,7 @@ std::string folded(std::string_view text, std::size_t indent) {
   return out + margin + line + "\n";
 }
 
-// A code of the same family first: TS0206 is meant to be near TS0205, not TS0006.
+// A code of the same family first: TS0207 is meant to be near TS0206, not TS0007.
 std::string nearest_code(std::string_view what, const std::string& code) {
   std::vector<std::string> relatives, all;
   for (const Explanation& e : explanations()) {

@@ -51,7 +51,7 @@ TEST(Explain, FindsByCodeByNameAndByTheFirstLetters) {
 }
 
 TEST(Explain, AnUnknownCodeNamesTheNearest) {
-  EXPECT_EQ(codes_of("TS0206"), std::vector<std::string>{"TS0048"});
+  EXPECT_EQ(codes_of("TS0207"), std::vector<std::string>{"TS0048"});
   EXPECT_EQ(suggestion("TS0299"), "did you mean `TS0239`?");  // of its family
   EXPECT_EQ(suggestion("0202"), "did you mean `TS0202`?");
   EXPECT_EQ(suggestion("graph.untracable"), "did you mean `graph.untraceable`?");

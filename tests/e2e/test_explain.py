@@ -33,7 +33,7 @@ def test_a_family_and_all(tmp_path):
 
 
 def test_an_unknown_code_names_the_nearest(tmp_path):
-    done = tessera(tmp_path, "explain", "TS0206")
+    done = tessera(tmp_path, "explain", "TS0207")
     d = json.loads(done.stdout)
     assert done.returncode == 3 and d["code"] == "TS0048" and d["help"][0] == "did you mean `TS0201`?", d
 

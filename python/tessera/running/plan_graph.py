@@ -305,8 +305,9 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packin
                 "TS0214", "plan.malformed", f"a step of kind `{step['kind']}`", expected="prepack, kernel, call or aten"
             )
     lent = lent_results(graph)
-    for of in filter(None, lent):
-        main.get(of.feed)
+    for of in lent:
+        if of is not None and of.result is None:
+            main.get(of.feed)
     ending = Ending(main.fx, graph)
     returned = tuple(ending.results(main.get))
     ending.writes(main.get)

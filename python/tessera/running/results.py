@@ -40,7 +40,7 @@ class Lent:
     """A result that looks at the memory of a feed: that very tensor, or a view that begins `offset` elements behind it. `result`:
     the earlier result that it is, instead."""
 
-    feed: str
+    feed: str = ""
     shape: tuple[int, ...] | None = None
     strides: tuple[int, ...] = ()
     offset: int = 0
@@ -61,6 +61,7 @@ class Completed:
         self.run, self.lent, self.strides = run, lent, strides
         self._feeds = [feeds.index(r.feed) if r and r.result is None else 0 for r in lent]
         self._others: dict[int, list[int]] | None = None if strides else {}  # results that are laid out otherwise
+        self._twins: list[int] = []  # results that are to be objects of their own
         self._plain = not any(lent) and not strides
 
     def __call__(self, *feeds):
@@ -76,11 +77,20 @@ class Completed:
                 results.append(results[r.result] if r.result is not None else r.of(feeds[self._feeds[i]]))
         if self._others is None:
             self._others = {i: s for i, s in enumerate(self.strides) if self._is_laid_otherwise(results, i, s)}
-            self._plain = not any(self.lent) and not self._others
+            self._twins = [i for i, t in enumerate(results) if self._is_twin(results, i, t)]
+            self._plain = not any(self.lent) and not self._others and not self._twins
         for i, strides in self._others.items():
             t = results[i]
             results[i] = torch.empty_strided(t.shape, strides, dtype=t.dtype, device=t.device).copy_(t)
+        for i in self._twins:
+            t = results[i]
+            results[i] = t.as_strided(t.shape, t.stride(), t.storage_offset())
         return tuple(results)
+
+    def _is_twin(self, results: list[torch.Tensor], i: int, t: torch.Tensor) -> bool:
+        """Whether it is the object of an earlier result, where the module returns two."""
+        lent = self.lent[i]
+        return (lent is None or lent.shape is not None) and any(t is r for r in results[:i])
 
     def _is_laid_otherwise(self, results: list[torch.Tensor], i: int, strides: list[int]) -> bool:
         """Whether it has other strides, and memory that no other result shares."""
@@ -95,11 +105,7 @@ class Completed:
 
 def lent_results(graph: dict) -> list[Lent | None]:
     """By result: what is taken from a feed instead of being computed."""
-    found: list[Lent | None] = []
-    for row in _rows(graph):
-        one = row is not None and row.get("same") and isinstance(row["of"], int) and found[row["of"]]
-        found.append(Lent(one.feed, result=row["of"]) if one else _lent(row))
-    return found
+    return [_lent(row) for row in _rows(graph)]
 
 
 def strides_of_results(graph: dict) -> list[list[int]] | None:
@@ -116,7 +122,9 @@ def _rows(graph: dict) -> list[dict | None]:
 
 
 def _lent(row: dict | None) -> Lent | None:
-    if row is None or not isinstance(row["of"], str) or "dtype" in row:
+    if row is not None and row.get("same") and isinstance(row["of"], int):
+        return Lent(result=row["of"])
+    if row is None or isinstance(row["of"], int) or "dtype" in row:
         return None
     if row.get("same"):
         return Lent(row["of"])
@@ -183,11 +191,8 @@ class Ending:
         whole = next((w for w in ends if all(ends[w][0] <= a and b <= ends[w][1] for a, b in ends.values())), None)
         taken: set[fx.Node] = set()
         for i in members:
-            row = rows[i] or {}
-            if row.get("same"):
-                made[i] = made[row["of"]]
-            elif made[i] in taken or (not together and i != whole):
-                if whole is None or "dtype" in row:
+            if made[i] in taken or (not together and i != whole):
+                if whole is None or "dtype" in (rows[i] or ()):
                     raise _apart_in_the_plan()
                 at, shape, strides = places[i]
                 at -= places[whole][0]

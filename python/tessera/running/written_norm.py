@@ -10,7 +10,9 @@ import torch
 
 
 def is_written(node: dict) -> bool:
-    return node["op"] == "aten.layer_norm.default" and node.get("rewritten_from", "").startswith("LayerNorm written out")
+    return node["op"] == "aten.layer_norm.default" and node.get("rewritten_from", "").startswith(
+        "LayerNorm written out"
+    )
 
 
 def layer_norm(

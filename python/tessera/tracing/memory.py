@@ -16,6 +16,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import fail
+from tessera.common.laid import overlaps_itself
 from tessera.common.module_state import owner_of
 
 _state = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer"}
@@ -143,7 +144,8 @@ def _has_memory(t: torch.Tensor) -> bool:
 
 
 def _written(graph: fx.Graph) -> set[int]:
-    """The storages that an op of the graph writes to."""
+    """The storages that an op of the graph writes to. Error TS0206 where elements of what is written to share memory: a graph of
+    values says nothing of the order in which they are written."""
     found = set()
     for node in graph.nodes:
         schema = getattr(node.target, "_schema", None)
@@ -152,8 +154,25 @@ def _written(graph: fx.Graph) -> set[int]:
         given = dict(zip((a.name for a in schema.arguments), node.args, strict=False)) | node.kwargs
         for argument in schema.arguments:
             if argument.alias_info is not None and argument.alias_info.is_write:
-                found |= {_storage(n) for n in pytree.tree_leaves(given.get(argument.name)) if _is_strided(n)}
+                targets = [n for n in pytree.tree_leaves(given.get(argument.name)) if _is_strided(n)]
+                for n in targets:
+                    if overlaps_itself(n.meta["val"].shape, n.meta["val"].stride()):
+                        raise fail(
+                            "TS0206",
+                            "graph.shared_memory",
+                            f"forward writes to a tensor whose elements share memory ({node.target} on `{n.name}`)",
+                            helps=["write to a copy of it: `.contiguous()`"],
+                        )
+                found |= set(map(_storage, targets))
     return found
+
+
+def with_mutations(memory: dict, exported: ExportedProgram) -> dict:
+    """The record with the inputs that ops write to without a word of it in their schemas, as batch norm to its statistics."""
+    signature = exported.graph_signature
+    targets = {s.target for s in signature.output_specs if s.target is not None}
+    names = [s.arg.name for s in signature.input_specs if {s.target, getattr(s.arg, "name", None)} & targets]
+    return {**memory, "written": list(dict.fromkeys([*memory["written"], *names]))}
 
 
 def _refuse_other_forms(graph: fx.Graph) -> None:

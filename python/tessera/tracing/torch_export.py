@@ -20,7 +20,7 @@ from tessera.tracing.composites import take_complex_apart
 from tessera.tracing.dropouts import ReturnedAsGiven
 from tessera.tracing.flex_attention import close_flex_attention
 from tessera.tracing.literals import literals, storages_alive
-from tessera.tracing.memory import hidden_views, memory_of
+from tessera.tracing.memory import hidden_views, memory_of, with_mutations
 
 
 @dataclass
@@ -68,6 +68,7 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: set[int]):
             captured = torch.export.export(module, args, kwargs, strict=False)
             memory = memory_of(captured, module, args, kwargs, set(literals(captured, alive)))
             exported = captured.run_decompositions(_taken_apart(captured))
+            memory = with_mutations(memory, exported)
     except RuntimeError as e:
         if not _state_of.search(str(e)):
             raise
