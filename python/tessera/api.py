@@ -96,8 +96,7 @@ def _as_one_graph(
 
 def _by_parts(e: Error) -> bool:
     """Whether torch.compile may take a module that is refused as a whole: what cannot be one graph, or what its graph does not give."""
-    code = e.diagnostic["code"]
-    return code.startswith("TS02") or code in "TS0014 TS0015 TS0501 TS0502".split()
+    return re.fullmatch("TS02..|TS001[45]|TS050[12]", e.diagnostic["code"]) is not None
 
 
 def _call_of(inputs) -> tuple[tuple, dict]:
