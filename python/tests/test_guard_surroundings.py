@@ -7,6 +7,7 @@ import contextlib
 import pytest
 import torch
 from guarding import changed, composed, kinds, served
+from tessera.judging.peers import equal_precision
 from tessera.running.compose import ComposedModule
 from tessera.running.surroundings import SETTINGS, settings_for, taken
 from torch import nn
@@ -91,8 +92,6 @@ CHANGES = {
     "autocast's type on CUDA": lambda: torch.autocast("cuda", torch.bfloat16),
     "torch.backends.cudnn.enabled": lambda: torch.backends.cudnn.flags(enabled=False),
     "torch.backends.cudnn.deterministic": lambda: changed(torch.backends.cudnn, "deterministic", True),
-    "the precision of convolutions": lambda: changed(torch.backends.cudnn.conv, "fp32_precision", "ieee"),
-    "the precision of recurrent layers": lambda: changed(torch.backends.cudnn.rnn, "fp32_precision", "ieee"),
 }
 
 
@@ -115,6 +114,15 @@ def test_each_setting(made, what):
         with CHANGES[what]():
             assert not served(made, x)
     assert made._events.texts.get(setting.kind, what).startswith(what) and served(made, x)
+
+
+def test_verification_changes_none():
+    """It sets torch's precision flags; the composed module that it judges has to be what runs."""
+    now = taken(torch.device("cuda"))
+    with equal_precision("fp32"):
+        assert taken(torch.device("cuda")) == now
+    with equal_precision("tf32"):
+        assert taken(torch.device("cuda")) == now
 
 
 def test_every_setting_has_a_change():

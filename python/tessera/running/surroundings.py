@@ -1,7 +1,8 @@
 """What a trace depends on besides the module and its arguments: the one list of torch's settings, a row each.
 
 torch.compile guards the same (torch/csrc/dynamo/guards.cpp, GlobalStateGuard) and, by its tracing, the rest. Gradients and the
-rounding of fp32 products have rules of their own (state_guard.py).
+rounding of fp32 products have rules of their own (state_guard.py). How convolutions and recurrent layers round is not here: those ops
+are PyTorch's in every plan, and read it in each call.
 """
 
 from __future__ import annotations
@@ -95,8 +96,6 @@ SETTINGS = (
         native="cudnn_deterministic",
         cuda=True,
     ),
-    Setting("cudnn", "the precision of convolutions", precision_of, ("cuda", "conv"), cuda=True),
-    Setting("cudnn", "the precision of recurrent layers", precision_of, ("cuda", "rnn"), cuda=True),
 )
 
 
