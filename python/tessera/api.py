@@ -96,8 +96,9 @@ def _as_one_graph(
 
 
 def _by_parts(e: Error) -> bool:
-    """Whether torch.compile may take a module that is refused as a whole: what cannot be one graph, or what its graph does not give."""
-    return re.fullmatch("TS02..|TS001[45]|TS050[12]", e.diagnostic["code"]) is not None
+    """Whether torch.compile may take a module that is refused as a whole: what cannot be one graph, or what its graph does not give, or
+    what a fault of ours ends."""
+    return re.fullmatch("TS02..|TS001[45]|TS050[12]|TS0901", e.diagnostic["code"]) is not None
 
 
 def _call_of(inputs) -> tuple[tuple, dict]:

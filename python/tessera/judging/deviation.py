@@ -25,7 +25,7 @@ def reference_of(exact: torch.Tensor, eager: torch.Tensor) -> Reference:
     if not eager.is_floating_point():
         # Integers and booleans (comparisons, indices) are discrete: the baseline's own answer is what counts.
         return Reference(eager.contiguous())
-    exact = exact.double().contiguous()
+    exact = exact.to(eager.device).double().contiguous()
     exact_finite = readable(exact.to(eager.dtype)).isfinite()  # fp64 does not overflow where the storage type does
     eager_finite = readable(eager).isfinite()
     if bool((exact_finite & eager_finite).all()):
