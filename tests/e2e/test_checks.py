@@ -110,7 +110,7 @@ def test_a_wrong_rewrite_is_not_made(home, monkeypatch):
 def test_nothing_right_is_an_error(home, monkeypatch):
     wrong_attention(monkeypatch, lambda n: n["op"].startswith("aten.rsqrt") or "rms_norm" in n["op"])
     with pytest.raises(Error) as e:
-        optimized(Written().eval(), torch.randn(X), only="synthesized", place_all=True)
+        optimized(Written().eval(), torch.randn(X), only="synthesized", place_all=True, strict=True)
     assert e.value.diagnostic["code"] == "TS0501", e.value.diagnostic
 
 
