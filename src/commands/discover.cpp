@@ -62,7 +62,9 @@ Result<Outcome> run(const Json& arguments, Context& context) {
     found = std::move(again);
   }
   pipeline::ask_realizers(found);
+  TESSERA_TRY(warnings, pipeline::ask_registry(found, options));
   Outcome out;
+  out.diagnostics = std::move(warnings);
   out.data = rules::to_json(found.graph, found.discovery);
   out.text = rules::to_table(found.graph, found.discovery);
   if (!proposals.empty()) tell(found, proposed, out);
@@ -82,7 +84,8 @@ extern const Command discover = {
         "registry: it is a pattern for `try`, and later runs find it in any module. Exit code 2: "
         "one "
         "was refused. --withdraw NAME takes a proposal back, before the new ones are judged; "
-        "kernels that were stored for it stay in the registry.",
+        "kernels that were stored for it stay in the registry. The column `registry` is what "
+        "`tune` at --effort would begin with.",
     .parameters = model_parameters({{.type = Parameter::Type::text,
                                      .name = "propose",
                                      .doc = "a JSON file of subgraphs to take as patterns",
@@ -90,7 +93,13 @@ extern const Command discover = {
                                     {.type = Parameter::Type::list,
                                      .name = "withdraw",
                                      .doc = "the name of an earlier proposal that is no pattern "
-                                            "any more; may be repeated"}}),
+                                            "any more; may be repeated"},
+                                    {.type = Parameter::Type::text,
+                                     .name = "effort",
+                                     .doc = "the search that the registry's entries are held "
+                                            "against",
+                                     .preset = "default",
+                                     .choices = {"quick", "default", "max"}}}),
     .run = run,
     .schemas = {"tessera.discovery/1"},
 };

@@ -44,6 +44,11 @@ void dump(const Options& options, const std::string& name, const std::string& te
   if (!options.dump.empty()) write_file_atomically(options.dump / name, text);
 }
 
+void dump_discovery(const Options& options, const Discovered& d) {
+  dump(options, "3-discovery.txt", rules::to_table(d.graph, d.discovery));
+  dump(options, "3-discovery.json", rules::to_json(d.graph, d.discovery).dump(1));
+}
+
 // Runs a stage and records its seconds under `name`.
 template <class F>
 auto timed(Session& s, const char* name, F&& stage) {
@@ -119,9 +124,32 @@ Result<Discovered> discover(const Json& traced, const Options& options) {
   dump(options, "2-canonical.txt", graph::to_text(d.graph));
   TESSERA_TRY(proposed, proposed_before(options));
   d.discovery = rules::discover(d.graph, *d.arch, proposed);
-  dump(options, "3-discovery.txt", rules::to_table(d.graph, d.discovery));
-  dump(options, "3-discovery.json", rules::to_json(d.graph, d.discovery).dump(1));
+  dump_discovery(options, d);
   return d;
+}
+
+Result<std::vector<Diagnostic>> ask_registry(Discovered& found, const Options& options) {
+  std::error_code ignored;
+  if (!options.use_registry || !std::filesystem::exists(registry_file(options), ignored))
+    return std::vector<Diagnostic>();
+  if (!check_device(found.graph, *found.arch)) {
+    found.discovery.notes.push_back(
+        fmt::format("the registry was not asked: kernels for `{}` cannot run where the module is",
+                    found.arch->name));
+    return std::vector<Diagnostic>();
+  }
+  const Context nobody;
+  Session s{.options = options, .context = nobody};
+  s.found = std::move(found);
+  const auto asked = [&]() -> Status {
+    TESSERA_TRY(tools, open_tools(s));
+    s.tools = std::move(tools);
+    s.work = group_by_signature(s);
+    return look_up(s);
+  }();
+  found = std::move(s.found);
+  if (!asked) return error(asked.error());
+  return std::move(s.diagnostics);
 }
 
 namespace {
@@ -190,6 +218,7 @@ Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Optio
   s.tools = std::move(tools);
   s.work = group_by_signature(s);
   TESSERA_CHECK(timed(s, "lookup", [&] { return look_up(s); }));
+  dump_discovery(options, s.found);
   TESSERA_CHECK(check_builders(s));
   TESSERA_CHECK(wake_evaluator(s));
   if (options.compose) {

@@ -68,6 +68,11 @@ Result<Discovered> discover(const Json& traced, const Options& options);
 /// Nothing is built.
 void ask_realizers(Discovered& found);
 
+/// Asks the registry about every pattern, as a search with these options does before it begins:
+/// fills Pattern::reuse. Returns warnings. Kernels that cannot run where the module is have no
+/// entry that counts: a note says so. A registry that is not there is not made.
+Result<std::vector<Diagnostic>> ask_registry(Discovered& found, const Options& options);
+
 struct Optimized {
   Json plan;    // tessera.plan/1; null when options.compose is false
   Json report;  // tessera.report/1

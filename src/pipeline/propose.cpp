@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "registry/registry.h"
+#include "pipeline/stages.h"
 #include "registry/subgraphs.h"
 
 namespace tessera::pipeline {
@@ -14,14 +14,10 @@ namespace {
 inline constexpr Code no_registry{"TS0239", "propose.no_registry"};
 inline constexpr Code no_proposal{"TS0260", "propose.no_proposal"};
 
-std::filesystem::path place_of(const Options& options) {
-  return options.registry.empty() ? registry::default_place() : options.registry;
-}
-
 }  // namespace
 
 Result<std::vector<Json>> proposed_before(const Options& options) {
-  const std::filesystem::path place = place_of(options);
+  const std::filesystem::path place = registry_file(options);
   std::error_code ignored;
   if (!options.use_registry || !std::filesystem::exists(place, ignored)) return std::vector<Json>();
   TESSERA_TRY(opened, registry::Subgraphs::open(place));
@@ -34,7 +30,7 @@ Result<std::vector<Proposed>> propose(const Discovered& found,
   if (!options.use_registry)
     return error(fail(no_registry, "what is proposed is kept in the registry, which is not used")
                      .help("leave out --use-registry false"));
-  TESSERA_TRY(opened, registry::Subgraphs::open(place_of(options)));
+  TESSERA_TRY(opened, registry::Subgraphs::open(registry_file(options)));
   const rules::Flow flow(found.graph);
   std::vector<Proposed> out;
   for (const rules::Proposal& p : proposals) {
@@ -58,7 +54,7 @@ Status withdraw(const std::vector<std::string>& names, const Options& options) {
   if (!options.use_registry)
     return error(fail(no_registry, "what was proposed is in the registry, which is not used")
                      .help("leave out --use-registry false"));
-  TESSERA_TRY(opened, registry::Subgraphs::open(place_of(options)));
+  TESSERA_TRY(opened, registry::Subgraphs::open(registry_file(options)));
   TESSERA_TRY(stored, opened->subgraphs());
   std::vector<std::string> known;
   for (const Json& one : stored) known.push_back(one.value("name", ""));

@@ -33,6 +33,10 @@ const Work* Session::work_of(int pattern) const {
   return at == work.end() ? nullptr : &*at;
 }
 
+std::filesystem::path registry_file(const Options& options) {
+  return options.registry.empty() ? registry::default_place() : options.registry;
+}
+
 Result<Tools> open_tools(Session& s, bool every_candidate) {
   Tools out;
   const std::filesystem::path cache = s.options.cache.empty() ? cache_home() : s.options.cache;
@@ -60,9 +64,7 @@ Result<Tools> open_tools(Session& s, bool every_candidate) {
       std::make_unique<evaluate::Evaluator>(out.evaluation, s.found.graph, *s.found.arch);
   out.device_name = s.found.graph.meta.value("device_name", s.found.graph.device);
   if (s.options.use_registry) {
-    const std::filesystem::path file =
-        s.options.registry.empty() ? data_home() / "registry.sqlite" : s.options.registry;
-    TESSERA_TRY(opened, registry::Registry::open(file));
+    TESSERA_TRY(opened, registry::Registry::open(registry_file(s.options)));
     out.registry = std::move(opened);
     if (const std::string mended = out.registry->mended(); !mended.empty()) {
       Diagnostic d =

@@ -207,6 +207,8 @@ Result<Rewritten> check_rewrites(Session& s, bridge::Peer& tracer, const Json& t
                                  Discovered found);
 /// Error TS0025: kernels of this architecture cannot run where the module lies.
 Status check_device(const graph::Graph& g, const arch::Arch& a);
+/// The registry's file: the user's own unless the options name one.
+std::filesystem::path registry_file(const Options& options);
 /// Python, compilers, evaluator, registry. `every_candidate`: as of evaluate::Options.
 Result<Tools> open_tools(Session& s, bool every_candidate = false);
 /// Distinct signatures, by priority.

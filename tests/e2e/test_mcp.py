@@ -220,7 +220,7 @@ def test_a_given_text_goes_by_its_name():
 
 REFUSED = [
     ("discover", {}, "'model' is a required property"),
-    ("discover", {"model": "model.py", "effort": "x"}, "Additional properties"),
+    ("discover", {"model": "model.py", "efforts": "x"}, "Additional properties"),
     ("discover", {"model": "../outside.py"}, "not under the root"),
     ("discover", {"model": "/etc/passwd"}, "not under the root"),
     ("discover", {"model": "link.py"}, "not under the root"),

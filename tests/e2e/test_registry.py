@@ -223,6 +223,29 @@ def test_libraries_of_other_versions_are_timed_again(tmp_path, monkeypatch):
     assert {p["reuse"]["strategy"] for p in run().values()} == {"REUSE"}
 
 
+def strategies(said: dict) -> dict[str, str]:
+    return {p["id"]: p["reuse"]["strategy"] for p in said["patterns"]}
+
+
+def test_discover_says_of_every_pattern_what_tune_would(theirs, tmp_path):
+    home = theirs[0]
+    (tmp_path / "model.py").write_text(MODEL)
+    nothing = command(tmp_path, "discover", tmp_path / "model.py")[0]
+    assert set(strategies(nothing).values()) == {"NEW"} and not list(tmp_path.glob("registry.sqlite*"))
+    quick = command(home, "discover", home / "model.py", "--effort", "quick")[0]
+    assert set(strategies(quick).values()) == {"REUSE"}
+    dumped = home / "dumped"
+    assert strategies(tune(home, "quick", "--dump", dumped)[0]) == strategies(quick)
+    assert strategies(json.loads((dumped / "3-discovery.json").read_text())) == strategies(quick)
+    more = [BINARY, "discover", home / "model.py"]
+    text = subprocess.run(more, env=environment(home), capture_output=True, text=True, check=True).stdout
+    assert "ADAPT of p01, p02: " in text or ("ADAPT of p01: " in text and "ADAPT of p02: " in text), text
+    assert "its search was complete at quick" in text and "asked for now: default" in text, text
+    elsewhere = command(home, "discover", home / "model.py", "--arch", "sm_90a")[0]
+    assert set(strategies(elsewhere).values()) == {"NEW"}
+    assert any("the registry was not asked" in note for note in elsewhere["notes"]), elsewhere["notes"]
+
+
 def test_entries_are_found_by_several_words(theirs):
     home, _, exported = theirs
     listed = command(home, "registry", "list", "rule=row_norm", "status=accepted")[0]["entries"]

@@ -154,6 +154,20 @@ std::vector<std::string> by_reason(
   return out;
 }
 
+namespace {
+
+/// Why patterns that the registry knows something of are searched again.
+std::string why_again(const Discovery& d) {
+  std::vector<std::pair<std::string, std::string>> reasons;
+  for (const Pattern& p : d.patterns)
+    if (p.reuse == Reuse::adapt) reasons.emplace_back(p.id, p.reuse_detail);
+  std::string text;
+  for (const std::string& reason : by_reason(reasons)) text += fmt::format("\nADAPT of {}", reason);
+  return text;
+}
+
+}  // namespace
+
 Json to_json(const graph::Graph& g, const Pattern& p) {
   Json j;
   j["id"] = p.id;
@@ -240,7 +254,7 @@ std::string to_table(const graph::Graph& g, const Discovery& d) {
   if (!d.patterns.empty()) text += fmt::format("\n{}\n", estimates);
   for (const Pattern& p : d.patterns)
     for (const std::string& c : p.challenges) text += fmt::format("\n{}: {}", p.id, c);
-  text += nodes_of(g, d) + without_kernels(d);
+  text += why_again(d) + nodes_of(g, d) + without_kernels(d);
   if (!d.uncovered.empty()) text += "\n\nleft to PyTorch:\n";
   for (const auto& [n, reason] : d.uncovered)
     text += fmt::format("  %{} {}: {}\n", g.node(n).name, g.node(n).op, reason);
