@@ -345,3 +345,50 @@ def test_inputs_keep_equal_halves(kind):
     q, k, _ = Problem(graph, pattern, "cpu", "fp32").dataset(kind, 0).tensors
     assert torch.equal(*(t.nan_to_num(7.0) for t in k.chunk(2, dim=-1)))
     assert not torch.equal(*(t.nan_to_num(7.0) for t in q.chunk(2, dim=-1)))
+
+
+def test_the_inductor_peer_is_one_compiled_graph():
+    """As a whole module is compiled: ops that Dynamo leaves to eager would be timed as Inductor's."""
+    m, n = 6, 8
+    node = lambda name, op, **arguments: {"name": name, "op": op, "outputs": [name], "arguments": arguments}
+    given = lambda name: {"value": name}
+    graph = {
+        "device": "cpu",
+        "values": [
+            value("x", [m, n], origin="user_input"),
+            value("c", [n], origin="buffer", facts={"scalar": 0.5}),
+            value("s", [n], "float8_e4m3fn", origin="buffer", facts={"scalar": 2.0}),
+            *(value(v, [n], "float32") for v in ("sf",)),
+            *(value(v, [m, n]) for v in ("a", "b", "y")),
+            value("t", [n, m], strides=[1, n]),
+        ],
+        "nodes": [
+            node("sf", "aten._to_copy.default", self=given("s"), dtype={"dtype": "float32"}),
+            node("a", "aten.mul.Tensor", self=given("x"), other=given("c")),
+            node("b", "aten.cumsum.default", self=given("a"), dim=1),
+            node("y", "aten.mul.Tensor", self=given("b"), other=given("sf")),
+            node("t", "aten.transpose.int", self=given("y"), dim0=0, dim1=1),
+        ],
+        "inputs": ["x", "c", "s"],
+        "outputs": ["t", "b"],
+    }
+    pattern = {
+        "id": "p",
+        "subgraph": [node["name"] for node in graph["nodes"]],
+        "inputs": ["x"],
+        "outputs": ["t", "b"],
+        "body": {},
+    }
+    problem = Problem(graph, pattern, "cpu", "fp32")
+    runner = make_runner({"call": {"function": "inductor"}}, problem)
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    x = torch.randn(m, n)
+    t, b = runner.prepare([x], [])()
+    again = runner.prepare([x + 1], [])()
+    counted = torch._dynamo.utils.counters
+    assert counted["stats"]["unique_graphs"] == 1 and not counted["graph_break"], counted
+    torch.testing.assert_close(b, (x * 0.5).cumsum(1))
+    torch.testing.assert_close(t, (b * 2).T)
+    torch.testing.assert_close(again[1], ((x + 1) * 0.5).cumsum(1))
+    assert t.stride() == (1, n)

@@ -8,8 +8,9 @@ import torch
 
 from tessera.common.errors import fail
 from tessera.judging.problem import Problem, arithmetic
-from tessera.running import library
+from tessera.running import leftover, library
 from tessera.running.kernels import Kernel
+from tessera.running.plan_graph import build_pattern
 
 Tensors = list[torch.Tensor]
 
@@ -31,9 +32,11 @@ class LibraryRunner:
     kind = "call"
 
     def __init__(self, call: dict, problem: Problem):
-        self._function = library.make(
-            call["function"], problem.pattern, call.get("arguments") or {}, problem.executor_graph, str(problem.device)
-        )
+        graph, device = problem.executor_graph, str(problem.device)
+        if call["function"] == "inductor":
+            self._function = _by_inductor(problem)
+        else:
+            self._function = library.make(call["function"], problem.pattern, call.get("arguments") or {}, graph, device)
         self._precision = problem.precision
 
     def prepare(self, inputs: Tensors, outputs: Tensors) -> Callable[[], Tensors]:
@@ -44,6 +47,20 @@ class LibraryRunner:
                 return function(inputs)
 
         return call
+
+
+def _by_inductor(problem: Problem) -> Callable[[Tensors], Tensors]:
+    """The pattern's own nodes as torch.compile has them, in one graph, as a whole module is compiled: a peer to be timed beside,
+    that no plan places."""
+    pattern = problem.pattern
+    main = build_pattern(problem.executor_graph, pattern["inputs"], pattern["outputs"])
+    compiled = leftover.whole("inductor", main, {})
+
+    def call(tensors: Tensors) -> Tensors:
+        found = compiled(*tensors)
+        return [library.in_layout(t, v["shape"], v["strides"]) for t, v in zip(found, problem.outputs, strict=True)]
+
+    return call
 
 
 def make_runner(candidate: dict, problem: Problem) -> KernelRunner | LibraryRunner:

@@ -67,12 +67,12 @@ def _aten(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
     def run(tensors: Tensors) -> Tensors:
         result = executor.run(nodes, dict(zip(names, tensors, strict=True)), outputs, None)
         found = [result[name] for name in outputs] if isinstance(result, dict) else list(result)
-        return [_in_layout(t, shape, strides) for t, (shape, strides) in zip(found, wanted, strict=True)]
+        return [in_layout(t, shape, strides) for t, (shape, strides) in zip(found, wanted, strict=True)]
 
     return run
 
 
-def _in_layout(tensor: torch.Tensor, shape, strides) -> torch.Tensor:
+def in_layout(tensor: torch.Tensor, shape, strides) -> torch.Tensor:
     same = all(n == 1 or a == b for n, a, b in zip(shape, tensor.stride(), strides, strict=True))
     if same:
         return tensor
@@ -201,28 +201,9 @@ def _op(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
         found = [result] if isinstance(result, torch.Tensor) else list(result)
         if [t.dtype for t in found] != [getattr(torch, v["dtype"]) for v in wanted]:
             raise unsupported(f"{arguments['op']} gives other element types than the pattern")
-        return [_in_layout(t, v["shape"], v["strides"]) for t, v in zip(found, wanted, strict=True)]
+        return [in_layout(t, v["shape"], v["strides"]) for t, v in zip(found, wanted, strict=True)]
 
     return run
-
-
-def _inductor(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
-    """The pattern's own nodes as torch.compile has them: a peer to be timed beside, that no plan places."""
-    executor = Executor(graph, device, share_clones=True)
-    nodes, names, outputs = pattern["nodes"], pattern["inputs"], pattern["outputs"]
-
-    def run(*tensors: torch.Tensor) -> Tensors:
-        result = executor.run(nodes, dict(zip(names, tensors, strict=True)), outputs, None)
-        return [result[name] for name in outputs] if isinstance(result, dict) else list(result)
-
-    compiled = torch.compile(run, dynamic=False)
-    wanted = [(v["shape"], v["strides"]) for v in _values(pattern, graph)]
-
-    def call(tensors: Tensors) -> Tensors:
-        found = compiled(*tensors)
-        return [_in_layout(t, shape, strides) for t, (shape, strides) in zip(found, wanted, strict=True)]
-
-    return call
 
 
 functions: dict[str, Callable[[dict, dict, dict, str], Function]] = {
@@ -230,5 +211,4 @@ functions: dict[str, Callable[[dict, dict, dict, str], Function]] = {
     "op": _op,
     "sdpa": _sdpa,
     "linear": _linear,
-    "inductor": _inductor,
 }

@@ -329,3 +329,34 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packin
         lent,
         strides_of_results(graph),
     )
+
+
+def build_pattern(graph: dict, inputs: list[str], outputs: list[str]) -> fx.GraphModule:
+    """The ATen calls between these values of a graph: a function of the inputs, in their order, to a tuple of the outputs. What
+    they read besides are buffers and constants of equal elements, of which the graph holds the number."""
+    e = _Emitter(graph, set(inputs))
+    for name in inputs:
+        e.get(name)
+    for name, value in e.values.items():
+        if name not in e.outside and name not in e.producer and "scalar" in (value.get("facts") or {}):
+            e.outside.add(name)
+    made = tuple(e.get(name) for name in outputs)
+    for name in e.feeds[len(inputs) :]:
+        _write_out(e, e.have[name], e.values[name])
+    e.fx.output(made)
+    return fx.GraphModule({}, e.fx)
+
+
+def _write_out(e: _Emitter, fed: fx.Node, value: dict) -> None:
+    """A value of equal elements in the place of a placeholder."""
+    number, dtype = float(value["facts"]["scalar"]), dtype_of(value["dtype"])
+    aten = torch.ops.aten
+    with e.fx.inserting_before(next(n for n in e.fx.nodes if n.op != "placeholder")):
+        # Types of one byte cannot be filled everywhere.
+        filled = torch.float32 if dtype.itemsize == 1 else dtype
+        settings = {"dtype": filled, "device": device_of(value, e.device)}
+        made = e.fx.call_function(aten.full.default, (value["shape"], number), settings)
+        if filled is not dtype:
+            made = e.fx.call_function(aten.to.dtype, (made, dtype))
+    fed.replace_all_uses_with(made)
+    e.fx.erase_node(fed)
