@@ -235,6 +235,16 @@ TEST_F(Evaluating, SettlesOnlyWhatMayBePlaced) {
   EXPECT_EQ(j.best_ms(), 0);
 }
 
+TEST_F(Evaluating, APeerIsTimedAndNeverAWinner) {
+  kernel::Candidate peer = kernel("peer", "(void)0", {1});
+  peer.peer = true;
+  const Tuned t = tuned({kernel("slower", "(void)0", {4000}), peer, aten()});
+  EXPECT_EQ(outcome_of(t, 1), Outcome::measured) << reason_of(t, 1);
+  ASSERT_NE(best_kernel(t), nullptr);
+  for (const kernel::Winner& w : t.winners) EXPECT_FALSE(w.candidate.peer);
+  EXPECT_EQ(best_kernel(t)->candidate.config.at("schedule"), "slower");
+}
+
 TEST_F(Evaluating, StopAtOnceStillAnswers) {
   Evaluator e(options, g, **arch::find("host"));
   const std::atomic<bool> stop = true;

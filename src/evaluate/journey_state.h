@@ -42,6 +42,7 @@ struct Journey::State {
   }
   bool may_be_placed(int c) const {
     const std::string& only = gates.shared.options.only_kind;
+    if (candidate(c).peer) return false;
     return only.empty() || only == kernel::name_of(candidate(c).kind);
   }
   void prepare(const Json& known);

@@ -88,7 +88,7 @@ std::vector<Trial> Journey::State::picked(const std::function<bool(const Trial&)
   std::set<kernel::Kind> kinds;
   std::set<int> taken;
   for (const Trial& t : ranked()) {
-    if (!allowed(t)) continue;
+    if (candidate(t.point.candidate).peer || !allowed(t)) continue;
     const bool new_kind = !kinds.contains(candidate(t.point.candidate).kind);
     // The module's own run compares kernels that differ by more than their launches.
     if (!new_kind && (picks.size() >= most_winners || taken.contains(t.point.candidate))) continue;

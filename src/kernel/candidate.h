@@ -45,6 +45,7 @@ struct Candidate {
   /// Inputs of the pattern, by their places, that the kernel is given and never looks at: it goes
   /// by what is known of them.
   std::vector<int> unread;
+  bool peer = false;    // timed beside others, and placed by no plan: never a winner
   bool proven = false;  // won for a relative of the pattern: the search begins with it
   /// A compiler's seconds for it, before one of its realizer was built: few for plain code, half a
   /// minute for CUTLASS' templates; 0 for a library's call.

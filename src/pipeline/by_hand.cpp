@@ -29,23 +29,7 @@ using Clock = std::chrono::steady_clock;
 inline constexpr Code no_such_pattern{"TS0051", "input.no_such_pattern"};
 inline constexpr Code other_device{"TS0052", "input.source_for_other_device"};
 
-Failure failure_of(const tune::Trial& trial) {
-  const std::string kind = trial.detail.value("kind", "");
-  if (kind == attempt::name_of(Failure::forbidden)) return Failure::forbidden;
-  switch (trial.outcome) {
-    case tune::Outcome::crashed:
-      return Failure::crash;
-    case tune::Outcome::timed_out:
-      return Failure::hang;
-    default:
-      break;
-  }
-  for (const Failure f : {Failure::non_finite, Failure::incomplete, Failure::out_of_bounds,
-                          Failure::input_modified, Failure::out_of_memory, Failure::unsupported}) {
-    if (kind == attempt::name_of(f)) return f;
-  }
-  return kind == "launch_failed" ? Failure::not_loadable : Failure::wrong_result;
-}
+constexpr std::size_t hash_digits = 12;  // of a source, in its configuration
 
 Json errors_of(const Json& reply) {
   Json out = Json::object();
@@ -65,6 +49,7 @@ class Try {
 
  private:
   std::filesystem::path kept_at();
+  [[nodiscard]] bool stands(const Verdict& v) const;
   std::optional<Verdict> known();
   void name();
   void note(Gate gate, Passage passage, const std::string& why, Clock::time_point begin);
@@ -122,6 +107,7 @@ std::filesystem::path Try::kept_at() {
       {"toolchain", s_.tools.toolchain},
       {"libraries", s_.found.graph.meta.value("libraries", Json::object())},
       {"peers", given_.peers},
+      {"registry", s_.tools.registry != nullptr},
       {"sanitizer",
        toolchain::beside_nvcc(s_.tools.evaluation.tools, "compute-sanitizer").has_value()},
       {"confined", s_.options.confined}};
@@ -129,10 +115,21 @@ std::filesystem::path Try::kept_at() {
          (content_hash(key.dump()) + ".json");
 }
 
+// What a verdict says of the registry has to be so still.
+bool Try::stands(const Verdict& v) const {
+  if (!s_.tools.registry || !v.measured) return true;
+  if (!work_.own || !work_.own->accepted()) return false;
+  const kernel::Candidate& first = work_.own->winners.front().candidate;
+  const bool first_is_this = first.realizer == by_hand_realizer &&
+                             first.config.value("hash", "") == v_.hash.substr(0, hash_digits);
+  return v.won == first_is_this;
+}
+
 std::optional<Verdict> Try::known() {
   if (given_.again || !std::filesystem::exists(kept_at())) return std::nullopt;
   try {
     Verdict v = attempt::verdict_from_json(parse_json(read_file(kept_at())));
+    if (!stands(v)) return std::nullopt;
     v.known = true;
     v.source = v_.source;
     v.pattern = v_.pattern;
@@ -180,7 +177,7 @@ bool Try::elaborated() {
     }
     kernel::Candidate& c = *made.back().candidate;
     c.config = {{"source", std::filesystem::path(given_.source.file).filename().string()},
-                {"hash", v_.hash.substr(0, 12)},
+                {"hash", v_.hash.substr(0, hash_digits)},
                 {"tunables", tunables}};
     candidates_.push_back(std::move(c));
   }

@@ -7,7 +7,6 @@
 
 #include "base/files.h"
 #include "base/text.h"
-#include "pipeline/settle.h"
 
 namespace tessera::pipeline {
 namespace {
@@ -116,19 +115,23 @@ std::string for_other_tensors(const std::string& source, const rules::Pattern& p
                            others.size() == 1 ? "that one" : "one of those");
 }
 
-bool disturbed(double ms, double ci95) {
-  return ci95 > most_noise * ms;
-}
-
-std::string why_not_stored(const attempt::Measured& m, const kernel::Winner* stored) {
-  if (stored == nullptr || !m.unreliable) return "";
-  const kernel::Evidence& held = stored->evidence;
-  if (held.unreliable || !(held.ms > 0) || disturbed(held.ms, held.ci95)) return "";
-  if (held.ms > m.ms + m.ci95) return "";
-  return fmt::format(
-      "{}, stored with {:.4g} ms, is not slower within what this time can tell: not "
-      "stored",
-      stored->candidate.label(), held.ms);
+attempt::Failure failure_of(const tune::Trial& trial) {
+  using attempt::Failure;
+  const std::string kind = trial.detail.value("kind", "");
+  if (kind == attempt::name_of(Failure::forbidden)) return Failure::forbidden;
+  switch (trial.outcome) {
+    case tune::Outcome::crashed:
+      return Failure::crash;
+    case tune::Outcome::timed_out:
+      return Failure::hang;
+    default:
+      break;
+  }
+  for (const Failure f : {Failure::non_finite, Failure::incomplete, Failure::out_of_bounds,
+                          Failure::input_modified, Failure::out_of_memory, Failure::unsupported}) {
+    if (kind == attempt::name_of(f)) return f;
+  }
+  return kind == "launch_failed" ? Failure::not_loadable : Failure::wrong_result;
 }
 
 }  // namespace tessera::pipeline

@@ -1,4 +1,4 @@
-// What compilers say of a source by hand, and the memory of a launch of it.
+// What compilers and the verification say of a source by hand, and the memory of a launch of it.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 #include "graph/graph.h"
 #include "rules/rules.h"
 #include "toolchain/sanitize.h"
+#include "tune/tune.h"
 
 #include "attempt/verdict.h"
-#include "kernel/winner.h"
 
 namespace tessera::pipeline {
 
@@ -27,10 +27,7 @@ std::size_t described_tensors(const std::string& source);
 std::string for_other_tensors(const std::string& source, const rules::Pattern& p,
                               const std::vector<rules::Pattern>& all, const graph::Graph& g);
 
-/// Whether the spread is so large that other work ran on the machine (settle.h, `most_noise`).
-bool disturbed(double ms, double ci95);
-/// Why a time does not take the place of a stored one; "" where it does. A disturbed time ranks
-/// nothing that lies within its spread. `stored`: null where there is none.
-std::string why_not_stored(const attempt::Measured& m, const kernel::Winner* stored);
+/// Why the verification of a kernel ended as it did, where it did not pass.
+attempt::Failure failure_of(const tune::Trial& trial);
 
 }  // namespace tessera::pipeline

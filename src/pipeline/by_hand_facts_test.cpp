@@ -48,19 +48,17 @@ TEST(ByHandFacts, ASourceForAnotherPatternSaysForWhich) {
   EXPECT_EQ(for_other_tensors("", own, all, g), "");
 }
 
-TEST(ByHandFacts, ADisturbedTimeTakesThePlaceOfNoneWithinItsSpread) {
-  kernel::Winner stored;
-  stored.candidate.realizer = "by_hand";
-  stored.evidence.ms = 5;
-  stored.evidence.ci95 = 0.1;
-  attempt::Measured m{.ms = 4.5, .ci95 = 2, .unreliable = disturbed(4.5, 2)};
-  EXPECT_NE(why_not_stored(m, &stored).find("stored with 5 ms"), std::string::npos);
-  EXPECT_EQ(why_not_stored(m, nullptr), "");
-  m = {.ms = 2, .ci95 = 1, .unreliable = true};
-  EXPECT_EQ(why_not_stored(m, &stored), "") << "faster beyond its spread";
-  m = {.ms = 4.5, .ci95 = 0.1, .unreliable = disturbed(4.5, 0.1)};
-  EXPECT_EQ(why_not_stored(m, &stored), "") << "a quiet run";
-  EXPECT_TRUE(disturbed(24.11, 20));
+TEST(ByHandFacts, WhyAVerificationEnded) {
+  const auto failure = [](tune::Outcome outcome, const char* kind) {
+    return failure_of({.outcome = outcome, .detail = {{"kind", kind}}});
+  };
+  using attempt::Failure;
+  EXPECT_EQ(failure(tune::Outcome::crashed, ""), Failure::crash);
+  EXPECT_EQ(failure(tune::Outcome::timed_out, ""), Failure::hang);
+  EXPECT_EQ(failure(tune::Outcome::crashed, "forbidden"), Failure::forbidden);
+  EXPECT_EQ(failure(tune::Outcome::wrong_result, "input_modified"), Failure::input_modified);
+  EXPECT_EQ(failure(tune::Outcome::unsupported, "launch_failed"), Failure::not_loadable);
+  EXPECT_EQ(failure(tune::Outcome::wrong_result, ""), Failure::wrong_result);
 }
 
 }  // namespace

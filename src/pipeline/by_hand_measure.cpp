@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/elsewhere.h"
-#include "pipeline/by_hand_facts.h"
+#include "pipeline/by_hand_promote.h"
 
 namespace tessera::pipeline {
 namespace {
@@ -24,19 +24,14 @@ double seconds_of(const Session& s, const ByHand& given) {
 struct Field {
   std::vector<Candidate> candidates;
   std::vector<std::string> names;
-  bool own_best = false;  // the best that the registry has is among them
 };
 
 bool asked(const ByHand& given, std::string_view peer) {
   return std::find(given.peers.begin(), given.peers.end(), peer) != given.peers.end();
 }
 
-bool is_inductor(const Candidate& c) {
-  return c.call && c.call->function == "inductor";
-}
-
 Candidate inductor() {
-  Candidate c{.realizer = "inductor", .kind = Kind::library};
+  Candidate c{.realizer = "inductor", .kind = Kind::library, .peer = true};
   c.config = {{"backend", "inductor"}};
   c.call = kernel::LibraryCall{.function = "inductor"};
   return c;
@@ -60,12 +55,10 @@ Field field_of(const Session& s, Work& w, const ByHand& given,
   }
   if (w.own) {
     for (const kernel::Winner& stored : w.own->winners) {
-      if (!stored.candidate.can_run() || stored.candidate.is_eager()) continue;
-      Candidate c = stored.candidate;
-      c.launches = {stored.launched()};
+      auto c = own_candidate(s, w, stored);
+      if (!c || c->is_eager()) continue;
       const bool first = stored.is_of(w.own->winners.front().candidate);
-      add(std::move(c), (first ? "best so far: " : "before: ") + stored.candidate.label());
-      f.own_best = f.own_best || first;
+      add(std::move(*c), (first ? "best so far: " : "before: ") + stored.candidate.label());
     }
   }
   if (asked(given, "library")) {
@@ -100,14 +93,28 @@ std::string bound_of(const rules::Pattern& p, const arch::Arch& arch) {
   return bytes >= flops ? "memory" : "arithmetic";
 }
 
-/// Of the fastest variant.
+/// The variant that is first among the winners; of those that did not come so far, the fastest.
+const tune::Trial* best_variant(const Field& f, const std::vector<tune::Trial>& words,
+                                const evaluate::Tuned& tuned) {
+  const tune::Trial* best = nullptr;
+  for (const kernel::Winner& w : tuned.winners) {
+    for (std::size_t i = 0; i < words.size(); ++i)
+      if (f.names[i].empty() && w.is_of(f.candidates[i]) && time_of(words[i]) > 0) return &words[i];
+  }
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!f.names[i].empty() || time_of(words[i]) <= 0) continue;
+    if (best == nullptr || words[i].ms < best->ms) best = &words[i];
+  }
+  return best;
+}
+
+/// Of the best variant.
 void take_times(const Session& s, const rules::Pattern& p, const Field& f,
                 const std::vector<tune::Trial>& words, const evaluate::Tuned& tuned, Verdict& v) {
   const auto reason = [&](const tune::Trial& t) {
     const bool left = t.outcome == tune::Outcome::skipped && t.reason.empty();
     return left ? "not tried: " + tuned.stopped_because : t.reason;
   };
-  const tune::Trial* best = nullptr;
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (!f.names[i].empty()) continue;
     const tune::Trial& t = words[i];
@@ -115,8 +122,8 @@ void take_times(const Session& s, const rules::Pattern& p, const Field& f,
                           .outcome = std::string(tune::name_of(t.outcome)),
                           .ms = time_of(t),
                           .reason = reason(t)});
-    if (time_of(t) > 0 && (best == nullptr || t.ms < best->ms)) best = &t;
   }
+  const tune::Trial* best = best_variant(f, words, tuned);
   if (best == nullptr) return;
   attempt::Measured m{
       .ms = best->ms,
@@ -137,34 +144,18 @@ void take_times(const Session& s, const rules::Pattern& p, const Field& f,
   v.measured = std::move(m);
 }
 
-/// Whether it is the fastest of all that may be placed, and verified in full. What is stored is by
-/// hand, too: the first has to be one of this source's variants.
-void settle(const Session& s, const Work& w, const std::vector<Candidate>& variants, Verdict& v,
-            const evaluate::Tuned& tuned) {
-  if (tuned.winners.empty()) {
-    v.standing = "nothing passed in full";
-    return;
+/// What the registry has first, with what it took in this run where it was among the others.
+std::optional<Held> held_by(const Work& w, const Field& f, const std::vector<tune::Trial>& words) {
+  if (!w.own || !w.own->accepted()) return std::nullopt;
+  Held out{.winner = w.own->winners.front()};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!out.winner.is_of(f.candidates[i]) || time_of(words[i]) <= 0) continue;
+    out.beside = true;
+    out.winner.evidence.ms = words[i].ms;
+    out.winner.evidence.ci95 = words[i].ci95;
+    out.winner.evidence.unreliable = words[i].detail.value("unreliable", false);
   }
-  const kernel::Winner& first = tuned.winners.front();
-  if (std::none_of(variants.begin(), variants.end(),
-                   [&](const Candidate& c) { return first.is_of(c); })) {
-    v.standing = fmt::format("{} is faster: not stored", first.candidate.label());
-    return;
-  }
-  if (first.evidence.unreliable) {
-    v.standing = fmt::format(
-        "in {} measurements its times differed by more than a factor of two: not stored; run it "
-        "again when the machine is quiet",
-        most_measurements);
-    return;
-  }
-  const bool any = w.own && !w.own->winners.empty();
-  v.standing =
-      v.measured ? why_not_stored(*v.measured, any ? &w.own->winners.front() : nullptr) : "";
-  if (!v.standing.empty()) return;
-  v.won = true;
-  v.standing = s.tools.registry ? "the fastest there is: stored in the registry"
-                                : "the fastest there is; the registry is not used";
+  return out;
 }
 
 bool noisy(const Verdict& v, const evaluate::Tuned& tuned) {
@@ -200,14 +191,16 @@ Status measure_by_hand(Session& s, Work& work, const ByHand& given,
     if (s.stopped() || !noisy(v, tuned) || turn == most_measurements) break;
     s.say("try", "the machine was noisy: timing " + given.source.file + " once more");
   }
-  settle(s, work, variants, v, tuned);
-  if (!v.won || !s.tools.registry || s.stopped()) return {};
-  // torch.compile is a peer, which no plan places.
-  std::erase_if(tuned.winners, [](const kernel::Winner& w) { return is_inductor(w.candidate); });
+  const std::optional<Held> held = held_by(work, f, last_words(f, tuned));
+  const Promotion promoted =
+      promote(tuned, variants, held, s.tools.registry != nullptr, most_measurements);
+  v.won = promoted.won;
+  v.standing = promoted.why;
+  if (!promoted.stored || s.stopped()) return {};
   work.tuned = std::move(tuned);
-  work.by_hand = given.source.file;
+  if (v.won) work.by_hand = given.source.file;
   work.rechecked = true;  // no search is behind it: what was searched before counts as it did
-  work.beside_own = f.own_best;
+  work.beside_own = held && held->beside;
   return remember(s, work);
 }
 

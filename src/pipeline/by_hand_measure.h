@@ -16,7 +16,7 @@ inline constexpr std::string_view by_hand_realizer = "by_hand";
 
 /// Times all variants, the peers that are asked for and the best that the registry has, in one
 /// search; fills `measured`, `variants`, `won` and `standing`. What is the fastest of all that may
-/// be placed is stored.
+/// be placed is stored (by_hand_promote.h).
 Status measure_by_hand(Session& s, Work& work, const ByHand& given,
                        const std::vector<kernel::Candidate>& variants, attempt::Verdict& v);
 

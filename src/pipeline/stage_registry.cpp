@@ -30,19 +30,6 @@ const kernel::Candidate* offered(const evaluate::Offers& offers, const Winner& s
   return pipeline::offered(offers.candidates, stored.candidate.realizer, stored.candidate.config);
 }
 
-// A winner of our own entry as it was stored; where that cannot be relied on, its realizer makes it
-// again.
-Result<kernel::Candidate> own_candidate(const Session& s, Work& w, const Winner& stored) {
-  if (stored.candidate.can_run()) return stored.candidate;
-  const kernel::Candidate* c = offered(offers_of(s, w), stored);
-  if (c != nullptr) return with_launch(*c, stored);
-  return error(fail(kernel::bad_candidate,
-                    "what was stored of `{}` cannot be built, and no realizer offers it any more",
-                    stored.candidate.label())
-                   .help("`tessera registry prune` drops the entry; the pattern is then tuned "
-                         "anew"));
-}
-
 bool in_cache(const Session& s, const kernel::Candidate& c) {
   return !c.source ||
          toolchain::find_built(s.tools.evaluation.tools, *c.source, s.tools.evaluation.cache);
@@ -103,6 +90,17 @@ const kernel::Candidate* offered(const std::vector<kernel::Candidate>& offers,
     return c.realizer == realizer && kernel::same(c.config, config);
   });
   return at == offers.end() ? nullptr : &*at;
+}
+
+Result<kernel::Candidate> own_candidate(const Session& s, Work& w, const Winner& stored) {
+  if (stored.candidate.can_run()) return stored.candidate;
+  const kernel::Candidate* c = offered(offers_of(s, w), stored);
+  if (c != nullptr) return with_launch(*c, stored);
+  return error(fail(kernel::bad_candidate,
+                    "what was stored of `{}` cannot be built, and no realizer offers it any more",
+                    stored.candidate.label())
+                   .help("`tessera registry prune` drops the entry; the pattern is then tuned "
+                         "anew"));
 }
 
 registry::Asked asked_of(const Session& s, const Work& w) {

@@ -301,6 +301,9 @@ registry::Here here_of(const Session& s, const Work& w);
 /// offers it any more.
 const kernel::Candidate* offered(const std::vector<kernel::Candidate>& offers,
                                  const std::string& realizer, const Json& config);
+/// A winner of our own entry as it was stored; where that cannot be relied on, its realizer makes
+/// it again. Error `bad_candidate`: none offers it any more.
+Result<kernel::Candidate> own_candidate(const Session& s, Work& w, const kernel::Winner& stored);
 /// The winner that may be placed under options.only_kind; nullptr when there is none.
 const kernel::Winner* placeable(const Session& s, const Work& w);
 }  // namespace tessera::pipeline

@@ -64,3 +64,49 @@ def test_what_was_stored_before_is_timed_beside_and_stays(tmp_path):
     if first["won"]:
         assert any("quick.cpp" in p["name"] and p["ms"] > 0 for p in before), before
         assert "quick.cpp" in second["standing"] and "is faster: not stored" in second["standing"]
+
+
+LONG = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        for i in range(12):
+            x = x * 1.01 + 0.5 * x.abs()
+        return x
+
+
+def get_inputs():
+    return [torch.randn(512, 512)]
+"""
+
+
+def test_a_kernel_that_only_a_peer_beats_is_stored(tmp_path):
+    """torch.compile's kernel is timed beside, and no plan can place it."""
+    (tmp_path / "model.py").write_text(LONG)
+    skeleton = json.loads(tessera(tmp_path, "try", "model.py", "p01", "--skeleton").stdout)["text"]
+
+    def judged(name, text, registry):
+        (tmp_path / name).write_text(text)
+        done = tessera(tmp_path, "try", "model.py", "p01", "--source", name, "--registry", tmp_path / registry)
+        verdict = json.loads(done.stdout)
+        assert verdict["passed"], verdict
+        return verdict, {p["name"].split(":")[0]: p["ms"] for p in verdict["measured"]["peers"]}
+
+    _, peers = judged("plain.cpp", skeleton, "first.sqlite")
+    between = (peers["eager"] * peers["inductor"]) ** 0.5
+    assert peers["inductor"] < 0.5 * peers["eager"], peers
+    wait = (
+        " const auto begun = std::chrono::steady_clock::now();"
+        f" while (std::chrono::steady_clock::now() - begun < std::chrono::microseconds({round(1000 * between)})) {{}}"
+    )
+    text = "#include <chrono>\n" + skeleton.replace(BEGIN, BEGIN + wait)
+    verdict, peers = judged("between.cpp", text, "second.sqlite")
+    if verdict["reliable"]:
+        assert peers["inductor"] < verdict["measured"]["ms"] < peers["eager"], verdict
+        assert verdict["won"] and "stored in the registry" in verdict["standing"], verdict["standing"]
+        listed = json.loads(tessera(tmp_path, "registry", "list", "--registry", tmp_path / "second.sqlite").stdout)
+        assert [e["realizer"] for e in listed["entries"]] == ["by_hand"]
+        # A verdict says what another registry has: it is judged anew for this one.
+        assert not judged("between.cpp", text, "third.sqlite")[0]["known"]
