@@ -169,8 +169,12 @@ def test_plan_of_another_module(held, folder):
     assert e.value.diagnostic["code"] == "TS0215"
 
 
+@pytest.mark.parametrize("frozen", [False, True], ids=["", "frozen"])
 @pytest.mark.parametrize("precision", ["fp32", "tf32"])
-def test_flags_can_be_read_by_everybody(precision):
+def test_flags_can_be_read_by_everybody(precision, frozen, monkeypatch):
+    # As torch.backends.disable_global_flags() leaves it, for the time of the test.
+    flags = torch.backends.disable_global_flags.__globals__
+    monkeypatch.setitem(flags, "__allow_nonbracketed_mutation_flag", not frozen)
     before = torch.backends.cuda.matmul.fp32_precision, torch.get_float32_matmul_precision()
     with equal_precision(precision):
         assert torch.backends.cuda.matmul.allow_tf32 == torch.backends.cudnn.allow_tf32 == (precision == "tf32")

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 from torch.utils import _pytree as pytree
@@ -92,7 +93,9 @@ def families() -> dict[str, str]:
 
 
 def ops_of(family: str) -> list:
-    from torch.testing._internal import common_methods_invocations as invocations
+    # Its import forbids that torch's flags are set in this process, which other tests do.
+    with patch.object(torch.backends, "disable_global_flags"):
+        from torch.testing._internal import common_methods_invocations as invocations
 
     # The samples' functions of random numbers set the seed and put the generator back, which a graph does not hold.
     invocations.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)

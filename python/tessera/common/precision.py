@@ -69,7 +69,13 @@ def set_flags(precision: str) -> None:
         return
     # The older functions set the newer fp32_precision too; the other way round Inductor and export fail to read them.
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-    torch.backends.cudnn.allow_tf32 = precision == "tf32"
+    set_cudnn_tf32(precision == "tf32")
+
+
+def set_cudnn_tf32(on: bool) -> None:
+    """torch.backends.cudnn.allow_tf32. The attribute itself cannot be set after torch.backends.disable_global_flags(), which
+    importing torch.testing's helpers calls."""
+    torch._C._set_cudnn_allow_tf32(on)
 
 
 @contextlib.contextmanager
@@ -82,7 +88,7 @@ def legacy_readable_flags():
         try:
             _ = torch.backends.cudnn.allow_tf32
         except RuntimeError:
-            torch.backends.cudnn.allow_tf32 = True
+            set_cudnn_tf32(True)
         yield
     finally:
         for place, mode in zip(places, before, strict=True):

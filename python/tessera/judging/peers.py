@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from tessera.common.precision import set_cudnn_tf32
 from tessera.running import leftover, modes
 
 
@@ -27,13 +28,13 @@ def equal_precision(precision: str, convolutions: bool = True):
         older = None
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     if convolutions:
-        torch.backends.cudnn.allow_tf32 = precision == "tf32"
+        set_cudnn_tf32(precision == "tf32")
     try:
         yield
     finally:
         if older is not None:
             torch.set_float32_matmul_precision(older[0])
-            torch.backends.cudnn.allow_tf32 = older[1]
+            set_cudnn_tf32(older[1])
         for place, mode in zip((matmul, *convolution), before, strict=True):
             if place.fp32_precision != mode:
                 place.fp32_precision = mode
