@@ -115,7 +115,13 @@ def hidden_views(m, x, y):
     return w, loss, wide, turned, rows, x
 
 
+def other_forms(m, x, y):
+    v = m.b.copy_(x[0])
+    return v * 2, m.w.copy_(y[0].double() * 3) / 3, m.older.copy_((x * 4).int()).sin(), x.copy_(y[1:2].double()) - 1
+
+
 EVERY = [
+    other_forms,
     hidden_views,
     again,
     laid_out,

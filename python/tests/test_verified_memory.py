@@ -9,8 +9,10 @@ import graph_tools
 import pytest
 import torch
 from tessera.judging.module_check import Expected, verify_module
+from tessera.tracing.captured import hold_graph
 from tessera.tracing.held import hold, inputs_of
 from torch import nn
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -120,3 +122,39 @@ def test_offsets_stay_offsets():
         (ids, drawn), _ = inputs_of(held, seed)
         assert torch.equal(drawn, offsets) and Expected(held, seed).form == "fp64"
     assert not torch.equal(ids, held.args[0])
+
+
+def returns_what_it_wrote(self, x, y):
+    return self.b.add_(x), self.w.mul_(0.5) + y
+
+
+def test_results_in_own_tensors_are_judged_by_what_the_call_left(held):
+    m = graph_tools.module(returns_what_it_wrote, b=torch.randn(4, 4), w=nn.Parameter(torch.randn(4))).eval()
+    expected = Expected(hold(m, held.args, {}), 0)
+    assert all(row["rms"] < 1e-6 for row in expected.baseline)
+
+
+def test_weights_that_a_captured_graph_writes_to(held):
+    m = graph_tools.module(returns_what_it_wrote, b=torch.randn(4, 4), w=nn.Parameter(torch.randn(4))).eval()
+    before = [t.clone() for t in (m.w, m.b)]
+    replies = []
+
+    def capture(gm, inputs):
+        with unset_fake_temporarily():
+            graph = hold_graph(gm, inputs, {})
+            replies.append(verify_module(graph, plan_of(graph)))
+            assert all(torch.equal(a, b) for a, b in zip((m.w, m.b), before, strict=True))
+        return gm.forward
+
+    torch._dynamo.reset()
+    torch.compile(m, backend=capture)(*held.args)
+    assert [r["ok"] for r in replies] == [True], replies
+
+
+def test_left_as_it_was_where_a_run_fails(held):
+    before = [t.clone() for t in held.own_tensors()]
+    with pytest.raises(KeyboardInterrupt), held.kept():
+        held.module(*held.copies(held.args, held.kwargs)[0])
+        assert not torch.equal(held.module.w, before[0])
+        raise KeyboardInterrupt
+    assert all(torch.equal(a, b) for a, b in zip(held.own_tensors(), before, strict=True))

@@ -45,13 +45,12 @@ class Expected:
         self.seed = seed
         self.args, self.kwargs = inputs_of(held, seed)
         named = {**held.traced.state(), **held.traced.flatten(self.args, self.kwargs)}
-        before = held.snapshot()
         exact = self._exact(held, named, seed)
         args, kwargs = held.copies(self.args, self.kwargs)
-        eager = run_module(held.module, args, kwargs, seed)
-        self.memory = _relations(held, args, kwargs, eager)
-        eager += [t.clone() for t in effects(held, args, kwargs)]
-        held.restore(before)
+        with held.kept():
+            eager = run_module(held.module, args, kwargs, seed)
+            self.memory = _relations(held, args, kwargs, eager)
+            eager = _lasting(held, eager) + [t.clone() for t in effects(held, args, kwargs)]
         exact = eager if exact is None else exact
         if [t.shape for t in exact] != [t.shape for t in eager]:
             raise fail(
@@ -168,6 +167,12 @@ class Expected:
         return errors, reason
 
 
+def _lasting(held: Held, results: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The results, copied where they lie in the module's own tensors, which are put back before anything is compared."""
+    own = {t.untyped_storage().data_ptr() for t in held.own_tensors()}
+    return [t.clone() if t.untyped_storage().data_ptr() in own else t for t in results]
+
+
 def _in_order(held: Held, made: dict[str, torch.Tensor]) -> list[torch.Tensor]:
     """Outputs, then what mutations leave behind: the order in which the module's own results are compared."""
     return [made[name] for name in (*held.graph["outputs"], *(m["value"] for m in held.graph.get("mutations", ())))]
@@ -191,14 +196,13 @@ def _check_seed(
     held: Held, composed: ComposedModule, expected: Expected, seed: int
 ) -> tuple[list[dict], list[dict], str]:
     """(errors of ours, errors of the original, reason) for one set of inputs."""
-    before = held.snapshot()
     state = {k: _copy(t) for k, t in held.module.state_dict().items()}
     args, kwargs = held.copies(expected.args, expected.kwargs)
-    with peer_table.equal_precision(held.precision):
-        results = run_module(composed, args, kwargs, seed)
-    memory = _relations(held, args, kwargs, results)
-    results += [t.clone() for t in effects(held, args, kwargs)]
-    held.restore(before)
+    with held.kept():
+        with peer_table.equal_precision(held.precision):
+            results = run_module(composed, args, kwargs, seed)
+        memory = _relations(held, args, kwargs, results)
+        results = _lasting(held, results) + [t.clone() for t in effects(held, args, kwargs)]
     errors, wrong = expected.judge(results, held.precision)
     if wrong and (expected.unsteady is not None or expected.permit_unsteady(held)):
         errors, wrong = expected.judge(results, held.precision)
@@ -324,11 +328,9 @@ def _record(held: Held, composed: ComposedModule) -> None:
     every call of a user is."""
     if composed._leftover != "inductor" or not modes.records(held.settings):
         return
-    before = held.snapshot()
-    for _ in range(2):
-        with peer_table.equal_precision(held.precision):
+    with held.kept(), peer_table.equal_precision(held.precision):
+        for _ in range(2):
             run_module(composed, *held.copies(*inputs_of(held, 0)), 0)
-    held.restore(before)
 
 
 def _end_to_end_culprits(

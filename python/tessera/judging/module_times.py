@@ -104,12 +104,11 @@ def measure_module(
     """Times of the composed module, its peers and its ablations (docs/protocol.md, `measure_module`). Errors: TS0530
     when a claimed pattern was not active, TS0531 when a timed run gave a wrong result."""
     clock = timing.CudaClock(held.device) if held.device.type == "cuda" else timing.HostClock()
-    before = held.snapshot()
     expected = Expected(held, 1)
     sets = [(expected.args, expected.kwargs)] + [
         inputs_of(held, s) for s in range(2, 2 if held.device.type == "cuda" else 5)
     ]
-    with peer_table.equal_precision(held.precision, convolutions=False):
+    with held.kept() as before, peer_table.equal_precision(held.precision, convolutions=False):
         contenders, absent = _contenders(held, plan, peers, leftover, ablation)
         contenders = _warm(held, contenders, clock, held.copies(*sets[0]), absent)
         held.notify(f"timing {len(contenders)} ways to run the module, interleaved")
@@ -117,7 +116,6 @@ def measure_module(
         compared = [c for c in contenders if (c.ours is None or c is contenders[0]) and not c.reason]
         held.restore(before)  # what the calls counted on in place
         _steadied(held, compared, clock, sets, seconds)
-    held.restore(before)
     for c in contenders:
         if c.reason:
             raise fail("TS0531", "measure.wrong_result", f"`{c.name}`, in a timed run: {c.reason}")
@@ -132,10 +130,9 @@ def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", second
     """Times of the module under several plans, interleaved, and on CUDA back to back too (docs/protocol.md,
     `compare_plans`). A plan that fails or gives a wrong result has a reason in place of times."""
     clock = timing.CudaClock(held.device) if held.device.type == "cuda" else timing.HostClock()
-    before = held.snapshot()
     expected = Expected(held, 1)
     rows: list[dict] = [{} for _ in plans]
-    with peer_table.equal_precision(held.precision, convolutions=False):
+    with held.kept() as before, peer_table.equal_precision(held.precision, convolutions=False):
         ready = []
         for row, plan in zip(rows, plans, strict=True):
             absent: dict[str, str] = {}
@@ -154,7 +151,6 @@ def compare_plans(held: Held, plans: list[dict], leftover: str = "eager", second
         loaded = _under_load(held, [c for _, c in right], clock, sets[0]) if held.device.type == "cuda" else []
         for (row, _), ms in zip(right, loaded, strict=False):
             row["sustained_ms"] = ms
-    held.restore(before)
     for row, plan, c in ready:
         ms, ci95 = timing.median_ci95(c.samples)
         reason = c.reason or inactive_reason(c.ours, claimed_by(plan))

@@ -112,9 +112,8 @@ class Settler:
 
     def compile(self, runners: list[str]) -> None:
         """Compiles and warms PyTorch's own ways, and times nothing: other work may run meanwhile."""
-        before = self.held.snapshot()
-        self._prepared([self._torch(name) for name in runners], _all_inputs(self.held))
-        self.held.restore(before)
+        with self.held.kept():
+            self._prepared([self._torch(name) for name in runners], _all_inputs(self.held))
         free(self.held.device)
 
     def prepare(self, runners: list[str]) -> list[dict]:
@@ -154,14 +153,12 @@ class Settler:
         return self.ways[key]
 
     def _measured(self, ways: list[Way], seconds: float, compile: Compile | None = None) -> list[dict]:
-        before = self.held.snapshot()
         sets = _all_inputs(self.held)
-        self._prepared(ways, sets, compile)
-        with torch.no_grad():
+        with self.held.kept(), torch.no_grad():
+            self._prepared(ways, sets, compile)
             _take_turns([w for w in ways if not w.reason], self.held.device, sets, seconds)
             for way in ways:
                 way.reason = way.reason or _not_its_own(way)
-        self.held.restore(before)
         del sets
         free(self.held.device)  # the processes of the search are other ones
         return [way.to_json() for way in ways]

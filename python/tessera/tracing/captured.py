@@ -35,6 +35,10 @@ class Captured(nn.Module):
 class HeldGraph(Held):
     """A captured graph with its first inputs; `inductor(*flat)` is what plain torch.compile would run."""
 
+    def _changing(self) -> dict[str, torch.Tensor]:
+        """Weights are buffers of a captured graph; few are written to, and copies of all would take their memory again."""
+        return {name: self.module._buffers[name] for name in self.written()}
+
     def inductor(self) -> Callable:
         if self._compiled is None:
             self._compiled = leftover.compile_inductor(self.module.gm, self._inputs, self.options["inductor"])

@@ -384,9 +384,15 @@ class Builder:
                 else:
                     results.append(("constant", given))
             else:  # a buffer, parameter or input that the module changes in place
-                prefix = "input:" if spec.kind.name == "USER_INPUT_MUTATION" else ""
-                mutations.append({"value": self.value_of[given], "target": prefix + spec.target})
+                target = spec.target
+                if spec.kind.name == "USER_INPUT_MUTATION":
+                    target = self._weight(target) or f"input:{target}"
+                mutations.append({"value": self.value_of[given], "target": target})
         return outputs, mutations, results
+
+    def _weight(self, user_input: str) -> str:
+        """The name of the weight that a captured graph takes as this input; "" of what is none."""
+        return self.parameter_targets.get(self.user_inputs.index(user_input), "")
 
 
 _HELP_COMPLEX = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -86,6 +87,15 @@ class Held:
             for name, t in self._changing().items():
                 if name in before and not same(t, before[name]):
                     t.copy_(before[name])
+
+    @contextmanager
+    def kept(self) -> Iterator[dict[str, torch.Tensor]]:
+        """What calls inside write to the module's own tensors is put back, also where one raises. Gives the copies."""
+        before = self.snapshot()
+        try:
+            yield before
+        finally:
+            self.restore(before)
 
     def _changing(self) -> dict[str, torch.Tensor]:
         places = {name: owner_of(self.module, name) for name in self.written()}

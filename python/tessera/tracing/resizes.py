@@ -96,14 +96,12 @@ def resized(held, size: Size):
     from tessera.tracing import held as holding
 
     args, kwargs = inputs_at(held, size)
-    before = held.snapshot()
     try:
-        holding.run_module(held.module, args, kwargs, 0)
+        with held.kept():
+            holding.run_module(held.module, args, kwargs, 0)
     except Exception as e:  # noqa: BLE001 - the user's code says no in its own ways
         first = next((line.strip() for line in str(e).splitlines() if line.strip()), "")
         return f"the module does not take it: {type(e).__name__}: {first}"[:400]
-    finally:
-        held.restore(before)
     try:
         made = holding.hold(held.module, args, kwargs, None, held.path, held.graph["name"])
     except Error as e:
