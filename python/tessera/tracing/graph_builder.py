@@ -386,13 +386,10 @@ class Builder:
             else:  # a buffer, parameter or input that the module changes in place
                 target = spec.target
                 if spec.kind.name == "USER_INPUT_MUTATION":
-                    target = self._weight(target) or f"input:{target}"
+                    # Of a captured graph's weight its name.
+                    target = self.parameter_targets.get(self.user_inputs.index(target)) or f"input:{target}"
                 mutations.append({"value": self.value_of[given], "target": target})
         return outputs, mutations, results
-
-    def _weight(self, user_input: str) -> str:
-        """The name of the weight that a captured graph takes as this input; "" of what is none."""
-        return self.parameter_targets.get(self.user_inputs.index(user_input), "")
 
 
 _HELP_COMPLEX = {
