@@ -46,7 +46,7 @@ struct Candidate {
   /// by what is known of them.
   std::vector<int> unread;
   bool peer = false;    // timed beside others, and placed by no plan: never a winner
-  bool proven = false;  // won for a relative of the pattern: the search begins with it
+  bool proven = false;  // won before, or for a relative of the pattern: the search begins with it
   /// A compiler's seconds for it, before one of its realizer was built: few for plain code, half a
   /// minute for CUTLASS' templates; 0 for a library's call.
   [[nodiscard]] double build_seconds() const;

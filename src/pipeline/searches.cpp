@@ -27,7 +27,12 @@ class Searches::One : public tune::Journey {
         s_(all.s_),
         at_(realized.work),
         offered_(std::move(realized.offers)),
-        offering_(realized.seconds) {}
+        offering_(realized.seconds) {
+    const Work& w = s_.work[at_];
+    if (!w.own || !w.own->accepted()) return;
+    const kernel::Candidate& best = w.own->winners.front().candidate;
+    takes_own_ = offered(offered_.candidates, best.realizer, best.config) != nullptr;
+  }
 
   std::optional<tune::Offer> offer(double seconds_left) override;
   void advance(double seconds) override;
@@ -77,7 +82,8 @@ class Searches::One : public tune::Journey {
   double offering_;           // seconds
   std::unique_ptr<evaluate::Journey> journey_;
   std::optional<tune::Step> next_;
-  bool hopeful_ = false;  // it has candidates other than its own ops
+  bool takes_own_ = false;  // the best of the registry's own entry is among its candidates
+  bool hopeful_ = false;    // it has candidates other than its own ops
   bool open_ = false;
   bool stored_ = false;  // as it is
 };
@@ -195,6 +201,8 @@ void Searches::One::advance_open(double seconds) {
 // A time that is no figure decides nothing in a later run: its trials are kept, the search goes on.
 Status Searches::One::store(const Work& w) {
   if (!w.tuned->winners.empty() && w.tuned->winners.front().evidence.unreliable) return {};
+  // Nor does one that stands against a figure of another moment alone.
+  if (takes_own_ && !w.beside_own) return {};
   stored_ = true;
   return remember(s_, w);
 }

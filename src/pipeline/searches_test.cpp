@@ -108,6 +108,100 @@ TEST_F(Searching, ACheckpointHasTheBestSoFarAndTheSearchGoesOn) {
   for (const Work& w : s.work) EXPECT_FALSE(w.tuned->cut);
 }
 
+const char* const by_hand_text = R"(
+#include "tessera/kernel.h"
+#define EXPORT extern "C" __attribute__((visibility("default")))
+EXPORT const char* tessera_describe(void) {
+  return R"j({"abi":1,"name":"t","ints":[],"arch":"host"})j";
+}
+EXPORT int64_t tessera_workspace_size(const tessera_launch*) { return 0; }
+EXPORT const char* tessera_last_error(void) { return "refused"; }
+EXPORT int tessera_run(const tessera_launch* l, void*, void*) {
+  const float* x = (const float*)l->tensors[0];
+  float* y = (float*)l->tensors[1];
+  for (int i = 0; i < 64 * 32; ++i) y[i] = x[i] + 1.0f < 0 ? 0 : x[i] + 1.0f;
+  return 0;
+}
+)";
+
+/// A kernel by hand for the whole graph, which no realizer offers, stored with a figure of a moment
+/// when everything took a second; the search behind it is not enough.
+class ByHandStored : public Searching {
+ protected:
+  static constexpr double of_that_moment = 1000;
+  std::size_t at = 0;
+
+  [[nodiscard]] static bool is_by_hand(const kernel::Candidate& c) {
+    return c.realizer == "by_hand";
+  }
+  [[nodiscard]] Work& work() { return s.work[at]; }
+  void SetUp() override {
+    Searching::SetUp();
+    while (s.pattern(s.work[at].patterns.front()).nodes.size() != 2) ++at;
+    kernel::Candidate c{.realizer = "by_hand", .config = {{"source", "k.cpp"}}};
+    c.source = toolchain::Source{.name = "by_hand",
+                                 .language = toolchain::Language::cxx,
+                                 .text = by_hand_text,
+                                 .arch = "host"};
+    c.launches = {kernel::Launch{}};
+    evaluate::Tuned t;
+    t.winners.push_back({.candidate = c, .built = {}, .evidence = {}});
+    t.winners.front().evidence.ms = of_that_moment;
+    t.eager_ms = 2 * of_that_moment;
+    work().tuned = std::move(t);
+    work().by_hand = "k.cpp";
+    work().rechecked = true;
+    ASSERT_TRUE(remember(s, work()));
+    work().tuned.reset();
+    work().by_hand.clear();
+    work().rechecked = false;
+    s.run = name_run();
+    ASSERT_TRUE(look_up(s));
+    ASSERT_EQ(work().standing, registry::Standing::shallow);
+  }
+  void expect_timed_now() {
+    ASSERT_TRUE(work().tuned) << work().skipped;
+    const auto& winners = work().tuned->winners;
+    const auto it = std::find_if(winners.begin(), winners.end(),
+                                 [](const auto& w) { return is_by_hand(w.candidate); });
+    ASSERT_NE(it, winners.end());
+    EXPECT_LT(it->evidence.ms, of_that_moment);
+    EXPECT_LT(work().tuned->eager_ms, of_that_moment);
+    ASSERT_TRUE(look_up(s));
+    for (const auto& w : work().own->winners) EXPECT_LT(w.evidence.ms, of_that_moment);
+  }
+};
+
+TEST_F(ByHandStored, ASearchTimesItBesideItsOwn) {
+  ASSERT_TRUE(evaluate_work(s));
+  EXPECT_TRUE(work().beside_own);
+  expect_timed_now();
+}
+
+TEST_F(ByHandStored, WhatASearchDidNotComeToIsTimedBesideWhatItFound) {
+  std::vector<Realized> realized = realize(s);
+  for (Realized& r : realized) {
+    const bool there = std::erase_if(r.offers.candidates, is_by_hand) > 0;
+    EXPECT_EQ(there, r.work == at);
+  }
+  ASSERT_TRUE(search(s, std::move(realized), std::chrono::steady_clock::now()));
+  expect_timed_now();
+}
+
+TEST_F(ByHandStored, AStopLeavesItFirst) {
+  const kernel::Candidate stored = work().own->winners.front().candidate;
+  ASSERT_TRUE(s.tools.evaluator->revive(s.pattern(work().patterns.front()), stored, 0, false));
+  std::vector<Realized> realized = realize(s);
+  std::erase_if(realized, [&](const Realized& r) { return r.work != at; });
+  std::erase_if(realized.front().offers.candidates, is_by_hand);
+  s.on_improved = [&](double, std::size_t) { stop = true; };
+  ASSERT_TRUE(search(s, std::move(realized), std::chrono::steady_clock::now()));
+  ASSERT_TRUE(work().tuned) << work().skipped;
+  EXPECT_TRUE(is_by_hand(work().tuned->winners.front().candidate));
+  EXPECT_GT(work().tuned->winners.size(), 1U);
+  EXPECT_EQ(work().tuned->eager_ms, 2 * of_that_moment);
+}
+
 /// Winners as a release left them whose realizer and headers are gone.
 class Remembered : public Searching {
  protected:

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
-#include <set>
 
 #include "base/clock.h"
 #include "base/parallel.h"
+#include "pipeline/by_hand_measure.h"
 #include "pipeline/stages.h"
 
 namespace tessera::pipeline {
@@ -36,19 +36,35 @@ int64_t leave_out_large(evaluate::Offers& offers, std::optional<int64_t> limit) 
   return least;
 }
 
-/// Marks those that won for a relative in the registry.
+/// Winners that no realizer offers, as kernels by hand, are among the candidates: a search that did
+/// not time them could only hold its figures to theirs, which are of another moment. Of another
+/// toolchain kernels by hand alone: what a realizer makes no more it may have had reasons for.
+void add_stored(const Session& s, Work& w) {
+  const auto add = [&](const registry::Entry& e, bool all) {
+    for (const kernel::Winner& stored : e.winners) {
+      const kernel::Candidate& c = stored.candidate;
+      if (!all && c.realizer != by_hand_realizer) continue;
+      if (offered(w.offers->candidates, c.realizer, c.config) != nullptr) continue;
+      if (auto own = own_candidate(s, w, stored)) w.offers->candidates.push_back(std::move(*own));
+    }
+  };
+  if (w.own) add(*w.own, true);
+  if (w.entry && w.entry->key.hash() == w.key.hash()) add(*w.entry, false);
+}
+
+/// Marks those that won before, here or for a relative in the registry.
 void mark_proven(const Work& w, evaluate::Offers& offers) {
-  if (!w.entry || !w.entry->accepted()) return;
-  std::set<std::pair<std::string, std::string>> won;
-  for (const kernel::Winner& winner : w.entry->winners)
-    won.emplace(winner.candidate.realizer, winner.candidate.config.dump());
-  for (kernel::Candidate& c : offers.candidates)
-    c.proven = won.contains({c.realizer, c.config.dump()});
+  for (const std::optional<registry::Entry>* entry : {&w.entry, &w.own}) {
+    if (!*entry) continue;
+    for (const kernel::Winner& winner : (*entry)->winners)
+      for (kernel::Candidate& c : offers.candidates) c.proven = c.proven || winner.is_of(c);
+  }
 }
 
 /// Those of a work's candidates that a search may take; the work has them no longer.
 evaluate::Offers searchable(const Session& s, Work& w) {
   offers_of(s, w);
+  add_stored(s, w);
   evaluate::Offers out = std::move(*w.offers);
   w.offers.reset();
   w.left_out_from = leave_out_large(out, workspace_limit(s, w));

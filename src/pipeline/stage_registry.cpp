@@ -1,6 +1,7 @@
 // What the registry knows of a work: looked up, brought back to life, timed again where it is
 // another's word or of other libraries.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <set>
@@ -246,17 +247,6 @@ bool needs_recheck(const Session& s, const Work& w) {
   return w.imported || (w.standing && *w.standing == Standing::other_libraries);
 }
 
-/// Of two sessions, so only as good as their clocks agree.
-double judged_ms(const Winner& w) {
-  const kernel::Evidence& e = w.evidence;
-  return e.sustained_ms > 0 ? std::sqrt(e.ms * e.sustained_ms) : e.ms;
-}
-
-bool has(const evaluate::Tuned& tuned, const Winner& w) {
-  return std::any_of(tuned.winners.begin(), tuned.winners.end(),
-                     [&](const Winner& other) { return other.is_of(w.candidate); });
-}
-
 void reuse_one(Session& s, std::size_t at) {
   Work& w = s.work[at];
   if (needs_recheck(s, w)) {
@@ -287,6 +277,69 @@ void reuse(Session& s) {
   for (std::size_t at = 0; at < s.work.size(); ++at) reuse_one(s, at);
 }
 
+namespace {
+
+/// A winner as the only launch of its candidate.
+kernel::Candidate as_it_won(const Winner& w) {
+  kernel::Candidate c = w.candidate;
+  if (c.source) c.launches = {w.launched()};
+  c.proven = true;
+  return c;
+}
+
+/// The winners of the search and those of before, with eager, in one measurement.
+Result<evaluate::Tuned> side_by_side(Session& s, Work& w, const evaluate::Tuned& before) {
+  std::vector<kernel::Candidate> all;
+  const std::array<const std::vector<Winner>*, 2> both{&before.winners, &w.tuned->winners};
+  for (const std::vector<Winner>* winners : both) {
+    for (const Winner& one : *winners) {
+      if (pipeline::offered(all, one.candidate.realizer, one.candidate.config) == nullptr)
+        all.push_back(as_it_won(one));
+    }
+  }
+  for (const kernel::Candidate& c : offers_of(s, w).candidates) {
+    const bool there =
+        std::any_of(all.begin(), all.end(), [](const auto& o) { return o.is_eager(); });
+    if (c.is_eager() && !there) all.push_back(c);
+  }
+  static const std::atomic<bool> never{false};
+  return s.tools.evaluator->tune(
+      s.pattern(w.patterns.front()), all, Json::array(), seconds_to_recheck(s, w),
+      s.context.stop != nullptr ? *s.context.stop : never, [&](const Json& event) {
+        if (event.contains("trial")) note_trial(s, w, event.at("trial"));
+      });
+}
+
+bool has(const evaluate::Tuned& tuned, const Winner& w) {
+  return std::any_of(tuned.winners.begin(), tuned.winners.end(),
+                     [&](const Winner& other) { return other.is_of(w.candidate); });
+}
+
+/// Where the search did not come to what was found before, its figures are of another moment and
+/// rank nothing: both are timed together, or what was stored comes first, with its own eager.
+void keep_beside(Session& s, Work& w, evaluate::Tuned before) {
+  evaluate::Tuned& now = *w.tuned;
+  if (!s.stopped()) {
+    auto timed = side_by_side(s, w, before);
+    if (timed && !timed->winners.empty()) {
+      now.winners = std::move(timed->winners);
+      now.eager_ms = timed->eager_ms;
+      if (auto status = remember(s, w); !status) s.diagnostics.push_back(status.error());
+      return;
+    }
+    if (!timed) s.diagnostics.push_back(timed.error());
+  }
+  const bool figures = *w.standing != Standing::unreliable;
+  if (figures) {
+    std::swap(now.winners, before.winners);
+    now.eager_ms = before.eager_ms;
+  }
+  for (Winner& winner : before.winners)
+    if (!has(now, winner)) now.winners.push_back(std::move(winner));
+}
+
+}  // namespace
+
 void keep_what_was_found(Session& s) {
   for (std::size_t at = 0; at < s.work.size(); ++at) {
     Work& w = s.work[at];
@@ -304,12 +357,7 @@ void keep_what_was_found(Session& s) {
       w.skipped.clear();
       continue;
     }
-    for (Winner& winner : before->winners) {
-      if (!has(*w.tuned, winner)) w.tuned->winners.push_back(std::move(winner));
-    }
-    if (*w.standing == Standing::unreliable) continue;
-    std::stable_sort(w.tuned->winners.begin(), w.tuned->winners.end(),
-                     [](const Winner& a, const Winner& b) { return judged_ms(a) < judged_ms(b); });
+    keep_beside(s, w, std::move(*before));
   }
 }
 

@@ -131,7 +131,7 @@ void note_trial(Session& s, Work& w, const Json& trial) {
   if (!s.tools.registry) return;
   const bool own_best =
       w.own && w.own->accepted() && trial.value("realizer", "") == w.own->realizer() &&
-      trial.value("config", Json::object()) == w.own->winners.front().candidate.config;
+      kernel::same(trial.value("config", Json::object()), w.own->winners.front().candidate.config);
   w.beside_own = w.beside_own || own_best;
   const registry::Here here = here_of(s, w);
   Json kept = trial;

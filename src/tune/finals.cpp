@@ -47,7 +47,9 @@ std::vector<Point> Search::final_points() {
     // Launches of one kernel differ little on a rested clock and by several percent under load.
     const bool sibling =
         !out.empty() && c == out.front().candidate && t.ms <= sibling_reach * all.front().ms;
-    if ((!first && !room && !sibling) || !usable(c)) continue;
+    // What won before is judged beside what is new, whatever its earlier figures say.
+    const bool proven = item(c).proven && launches[c] == 0;
+    if ((!first && !room && !sibling && !proven) || !usable(c)) continue;
     if (room || first) ++places;
     ++launches[c];
     out.push_back(t.point);

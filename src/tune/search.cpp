@@ -111,7 +111,8 @@ double Search::bar(const Outlook& outlook) const {
 }
 
 bool Search::hopeless(int candidate, double bar_ms) const {
-  return budget_.gives_up && bar_ms > 0 && forecast_.optimistic_ms(item(candidate)) >= bar_ms;
+  return budget_.gives_up && !item(candidate).proven && bar_ms > 0 &&
+         forecast_.optimistic_ms(item(candidate)) >= bar_ms;
 }
 
 // Whether its build would end too late, had it to begin now or is it under way.

@@ -184,6 +184,21 @@ TEST(SearchSteps, FinalsAreDueOnceAfterWhatWasMeasured) {
   EXPECT_TRUE(s.finals_due());
 }
 
+TEST(Finals, WhatWonBeforeIsThereWhateverItsEarlierFigure) {
+  std::vector<Item> items(9, library);
+  items.back().proven = true;
+  std::set<int> last;
+  Machine m(items, [&](Point p, Round round) {
+    if (round == Round::finals) last.insert(p.candidate);
+    return round == Round::finals || p.candidate < 8 ? 1.0 : 9.0;
+  });
+  Search s = m.search(0, 9);
+  s.advance(*s.next({}), 0);
+  s.finals();
+  EXPECT_TRUE(last.contains(8));
+  EXPECT_LT(last.size(), items.size());
+}
+
 TEST(Finals, TimesThatDisagreeAreTakenAgainAndTwoOfThreeAreAFigure) {
   int finals = 0;
   Machine m({library, library}, [&](Point p, Round round) {

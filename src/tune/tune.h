@@ -33,7 +33,7 @@ struct Item {
   double predicted_ms = 0;  // 0: unknown
   int launches = 1;
   bool needs_build = true;
-  bool proven = false;  // won for a relative
+  bool proven = false;  // won before, or for a relative
   std::string
       family;  // realizer name: the search keeps at least the best prediction of each family
   double build_seconds = 0;  // a compiler's, as far as it is known; 0 for what lies in the cache
