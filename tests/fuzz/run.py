@@ -25,17 +25,10 @@ if "--kernels" not in sys.argv:
 
 import road  # noqa: E402
 from campaign import Campaign  # noqa: E402
+from kept import kept  # noqa: E402
 from program import Program  # noqa: E402
 from scripts import script  # noqa: E402
 from trial import staged  # noqa: E402
-
-SEEDS = Path(__file__).resolve().parent / "seeds"
-
-
-def kept(name: str = "failed.jsonl") -> list[dict]:
-    """Programs that failed once: {"why", "program"}."""
-    path = SEEDS / name
-    return [json.loads(line) for line in path.read_text().splitlines() if line] if path.exists() else []
 
 
 def _options() -> argparse.Namespace:

@@ -16,9 +16,9 @@ import road  # noqa: E402
 from campaign import Campaign  # noqa: E402
 from comparing import runs  # noqa: E402
 from generator import generate  # noqa: E402
+from kept import kept  # noqa: E402
 from placing import KernelCampaign  # noqa: E402
 from program import Program  # noqa: E402
-from run import kept  # noqa: E402
 from trial import Twin, alone, staged, twin  # noqa: E402
 
 EVERYTHING = bool(os.environ.get("TESSERA_TEST_ALL"))
