@@ -22,7 +22,11 @@ def _head(r: dict) -> str:
         ours = times["tessera"]["ms"]
         figures.append((f"{ours:.4g} ms", "optimized module"))
         figures += [
-            (f"{t['ms'] / ours:.2f}×", f"the speed of {name}") for name, t in times.items() if name != "tessera"
+            (f"{t['ms'] / ours:.2f}×", f"the speed of {name}")
+            if t.get("comparable", True)
+            else (Html('<span class="warn">not reliable</span>'), f"beside {name}: other work ran on this machine")
+            for name, t in times.items()
+            if name != "tessera"
         ]
     patterns = r.get("patterns", [])
     figures.append((f"{sum(bool(p.get('active')) for p in patterns)} of {len(patterns)}", "patterns active"))
@@ -57,15 +61,21 @@ def _patterns(page: Page, r: dict) -> None:
         best = best_of(p)
         e = best.get("evidence", {})
         ms, eager, floor = e.get("ms", 0), p.get("eager_ms", 0), p.get("floor_ms", 0)
-        figures = [ms_text(ms), ms_text(eager), f"{eager / ms:.2f}×" if ms and eager else "", ms_text(floor)]
+        gain = f"{eager / ms:.2f}×" if ms and eager else ""
+        gain = gain if p.get("comparable", True) else "noisy"
+        figures = [ms_text(ms), ms_text(eager), gain, ms_text(floor)]
         name = [p.get("id", ""), p.get("rule", "")]
+        over = "; ".join(
+            f"stored before and passed over: {x['label']}: {x['reason']}" for x in p.get("passed_over", ())
+        )
         if p.get("active"):
             of_floor = f"{100 * floor / ms:.0f} %" if ms and floor else ""
             errors = f"{e['rms_error']:.2g} / {e.get('baseline_rms_error', 0):.2g}" if e.get("rms_error") else ""
-            what = Html(f"{escaped(p.get('summary', ''))}<br>{_kernel(best)}")
+            what = Html("<br>".join(filter(None, (escaped(p.get("summary", "")), _kernel(best), escaped(over)))))
             active.append([*name, what, best.get("kind", ""), *figures, of_floor, errors])
         else:
-            others.append([*name, p.get("summary", ""), p.get("inactive_because", "not active"), *figures])
+            why = "; ".join(filter(None, (p.get("inactive_because", "not active"), over)))
+            others.append([*name, p.get("summary", ""), why, *figures])
     body = ""
     numeric = {"ms", "eager ms", "gain", "floor ms", "of floor", "rms error / eager"}
     if active:

@@ -76,6 +76,10 @@ def ladder(page: Page, r: dict) -> None:
     )
 
 
+def _speedup(part: dict) -> str:
+    return f"{part.get('speedup', 0):.2f}×" if part.get("comparable", True) else "not reliable"
+
+
 def ablation(page: Page, r: dict) -> None:
     rows = (r.get("module") or {}).get("ablation") or []
     if not rows:
@@ -89,7 +93,7 @@ def ablation(page: Page, r: dict) -> None:
                 x=[a.get("speedup", 0) for a in rows],
                 orientation="h",
                 marker={"color": [green if a["name"] == "all" else pale for a in rows]},
-                text=[f"{a.get('speedup', 0):.2f}×  {ms_text(a.get('ms'))} ms" for a in rows],
+                text=[f"{_speedup(a)}  {ms_text(a.get('ms'))} ms" for a in rows],
                 textposition="outside",
             )
         ],

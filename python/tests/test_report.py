@@ -216,3 +216,17 @@ def test_times_that_no_comparison_can_rest_on():
     assert "not reliable" not in render(report)
     report["module"]["times"]["eager"]["reliable"] = False
     assert "not reliable: eager: other work" in render(report)
+
+
+def test_a_ratio_that_is_no_figure_is_not_shown_and_what_was_passed_over_is():
+    report = example()
+    module, pattern = report["module"], report["patterns"][0]
+    module["times"] = {"tessera": {"ms": 1.0}, "eager": {"ms": 1.61}}
+    pattern["eager_ms"], pattern["winners"][0]["evidence"]["ms"] = 3.14, 2.0
+    assert "1.61×" in render(report) and "1.57×" in render(report)
+    module["times"]["eager"]["comparable"] = pattern["comparable"] = False
+    pattern["passed_over"] = [{"label": "by_hand <k>.cpp", "reason": "3 ms a call"}]
+    text = render(report)
+    assert "1.61×" not in text and "1.57×" not in text
+    assert "not reliable" in text and "noisy" in text
+    assert "stored before and passed over: by_hand &lt;k&gt;.cpp: 3 ms a call" in text

@@ -4,6 +4,8 @@
 #include <array>
 #include <stdexcept>
 
+#include "base/elsewhere.h"
+
 namespace tessera::attempt {
 namespace {
 
@@ -169,6 +171,11 @@ const GateResult* Verdict::find(Gate gate) const {
     if (g.gate == gate) return &g;
   }
   return nullptr;
+}
+
+bool comparable(const Measured& m, const Peer& p) {
+  return p.ms > 0 && m.ms > 0 && !m.unreliable && !p.unreliable &&
+         !near_tie_under_load({m.ms, m.ci95}, {p.ms, p.ci95}, m.elsewhere);
 }
 
 Json to_json(const Verdict& v) {

@@ -98,6 +98,9 @@ struct Measured {
   std::vector<Peer> peers;
 };
 
+/// Whether the ratio of the two times is a figure: both are reliable, and no near tie under load.
+bool comparable(const Measured& m, const Peer& p);
+
 /// The source with one choice of its tunables.
 struct Variant {
   Json tunables = Json::object();

@@ -103,6 +103,24 @@ TEST(Verdict, ATimeThatCannotBeReliedOnIsSaidToBeSo) {
   EXPECT_NE(to_text(v).find(words), std::string::npos);
 }
 
+TEST(Verdict, NoRatioIsPrintedThatIsNotKnown) {
+  Verdict v;
+  v.measured = Measured{.ms = 1, .ci95 = 0.01};
+  v.measured->peers = {{.name = "eager", .ms = 2.5, .ci95 = 0.01},
+                       {.name = "inductor", .ms = 1.04, .ci95 = 0.01}};
+  const auto has = [&](const char* words) { return to_text(v).find(words) != std::string::npos; };
+  EXPECT_TRUE(has("2.50x of eager") && has("1.04x of inductor"));
+  v.measured->elsewhere = 1e6;
+  EXPECT_TRUE(has("2.50x of eager"));
+  EXPECT_FALSE(has("1.04x"));
+  EXPECT_TRUE(has("inductor: 1.04 ms +- 0.01; how it compares is not reliable"));
+  v.measured->elsewhere = 0;
+  v.measured->peers[1].unreliable = true;
+  EXPECT_FALSE(has("1.04x"));
+  v.measured->unreliable = true;
+  EXPECT_FALSE(has("2.50x"));
+}
+
 TEST(Verdict, ErrorsAndSpreadsAreSaid) {
   Verdict v = whole();
   v.errors = {{"rms_error", 1.25e-7},
@@ -116,7 +134,7 @@ TEST(Verdict, ErrorsAndSpreadsAreSaid) {
   const std::string text = to_text(v);
   for (const char* part :
        {"rms 1.25e-07 (eager 1e-07, 2e-07 is allowed)", "greatest 3e-06 (eager 2e-06, 8e-06 is",
-        "(2 ms +- 0.25, not reliable)", "most of all cc1plus (pid 7, 1.9 processors)"})
+        "eager: 2 ms +- 0.25; how it compares is not reliable", "most of all cc1plus (pid 7, 1.9 processors)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(to_json(verdict_from_json(to_json(v))), to_json(v));
 }

@@ -57,11 +57,14 @@ std::string times_of(const Measured& m) {
         "those of many threads most\n",
         m.elsewhere, m.busy.empty() ? "" : ", most of all ", fmt::join(m.busy, ", "));
   for (const Peer& p : m.peers) {
-    if (p.ms > 0)
-      out += fmt::format("  {:.2f}x of {} ({:.4g} ms +- {:.2g}{})\n", p.ms / m.ms, p.name, p.ms,
-                         p.ci95, p.unreliable ? ", not reliable" : "");
-    else
+    if (p.ms <= 0)
       out += fmt::format("  {}: no time, {}\n", p.name, p.reason);
+    else if (comparable(m, p))
+      out +=
+          fmt::format("  {:.2f}x of {} ({:.4g} ms +- {:.2g})\n", p.ms / m.ms, p.name, p.ms, p.ci95);
+    else
+      out += fmt::format("  {}: {:.4g} ms +- {:.2g}; how it compares is not reliable\n", p.name,
+                         p.ms, p.ci95);
   }
   if (m.floor_ms > 0)
     out += fmt::format("  {:.0f} % of the roofline ({:.4g} ms at peak rates), which {} bounds\n",

@@ -136,4 +136,10 @@ bool Elsewhere::disturbs(double processors) {
   return processors > 0.25 * std::max(1.0, static_cast<double>(allowed_processors().size()));
 }
 
+bool near_tie_under_load(const Spread& a, const Spread& b, double elsewhere) {
+  const double between = std::abs(a.ms - b.ms);
+  return Elsewhere::disturbs(elsewhere) &&
+         between <= a.ci95 + b.ci95 + most_noise * std::min(a.ms, b.ms);
+}
+
 }  // namespace tessera

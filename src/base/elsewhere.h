@@ -8,6 +8,19 @@
 
 namespace tessera {
 
+/// Past this share the noise of a clock says that something else ran: no comparison rests on it
+/// (timing.MOST_NOISE in Python).
+inline constexpr double most_noise = 0.05;
+
+/// A time with half of its interval, in ms.
+struct Spread {
+  double ms = 0;
+  double ci95 = 0;
+};
+/// Whether two times are so near to one another that none is known to be the shorter on a machine
+/// where others kept so many processors busy meanwhile: their spreads do not show what that costs.
+bool near_tie_under_load(const Spread& a, const Spread& b, double elsewhere);
+
 class Elsewhere {
  public:
   /// From now on.

@@ -105,6 +105,15 @@ TEST(Elsewhere, WorkOfOthersCounts) {
   EXPECT_FALSE(found->program.empty());
 }
 
+TEST(Elsewhere, NearTiesAreOpenWhereOthersDisturb) {
+  const Spread ours{1.0, 0.01}, near{1.06, 0.01}, far{1.08, 0.01};
+  EXPECT_TRUE(near_tie_under_load(ours, near, 1e6));
+  EXPECT_TRUE(near_tie_under_load(near, ours, 1e6));
+  EXPECT_FALSE(near_tie_under_load(ours, near, 0));
+  EXPECT_FALSE(near_tie_under_load(ours, far, 1e6));
+  EXPECT_TRUE(near_tie_under_load(ours, {1.08, 0.1}, 1e6)) << "its own spread counts";
+}
+
 TEST(Elsewhere, AQuarterOfTheProcessorsDisturbs) {
   EXPECT_FALSE(Elsewhere::disturbs(0));
   EXPECT_TRUE(Elsewhere::disturbs(1e6));

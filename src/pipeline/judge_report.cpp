@@ -39,7 +39,7 @@ Json to_json(const Judging& given, const Judged& judged) {
   Json speedups = Json::object();
   if (const auto& m = judged.verdict.measured; m && m->ms > 0) {
     for (const attempt::Peer& p : m->peers)
-      if (p.ms > 0) speedups[p.name] = p.ms / m->ms;
+      if (attempt::comparable(*m, p)) speedups[p.name] = p.ms / m->ms;
   }
   return {{"schema", "tessera.judged/1"},
           {"file", judged.file},

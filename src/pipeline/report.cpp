@@ -1,5 +1,8 @@
 #include "pipeline/report.h"
 
+#include "base/elsewhere.h"
+#include "pipeline/why_not.h"
+
 namespace tessera::pipeline {
 namespace {
 
@@ -7,6 +10,37 @@ Json winners_json(const Work& w) {
   Json out = Json::array();
   if (!w.tuned) return out;
   for (const kernel::Winner& winner : w.tuned->winners) out.push_back(kernel::report_row(winner));
+  return out;
+}
+
+/// Whether the ratio of two times of the module is a figure.
+bool comparable(const Json& a, const Json& b, double elsewhere) {
+  const auto spread = [](const Json& t) {
+    return Spread{.ms = t.value("ms", 0.0), .ci95 = t.value("ci95", 0.0)};
+  };
+  return a.value("reliable", true) && b.value("reliable", true) &&
+         !near_tie_under_load(spread(a), spread(b), elsewhere);
+}
+
+/// The tracer's answer, where every peer, and every part of the ablation, says whether its ratio
+/// (to tessera's time, and of eager's to it) may be told.
+Json module_json(Json module) {
+  const double elsewhere = module.value("elsewhere", 0.0);
+  if (!module.contains("times")) return module;
+  const Json ours = module.at("times").value("tessera", Json::object());
+  const Json eager = module.at("times").value("eager", Json::object());
+  for (auto& [name, t] : module.at("times").items())
+    if (name != "tessera") t["comparable"] = comparable(t, ours, elsewhere);
+  if (module.contains("ablation"))
+    for (Json& part : module.at("ablation"))
+      part["comparable"] = comparable(eager, part, elsewhere);
+  return module;
+}
+
+template <class Rows, class F>
+Json array_of(const Rows& rows, F&& to_json) {
+  Json out = Json::array();
+  for (const auto& row : rows) out.push_back(to_json(row));
   return out;
 }
 
@@ -22,6 +56,10 @@ Json pattern_json(const graph::Graph& g, const PatternReport& row) {
   j["winners"] = winners_json(*row.work);
   if (const auto& tuned = row.work->tuned) {
     j["eager_ms"] = tuned->eager_ms;
+    if (!tuned->winners.empty()) {
+      const kernel::Evidence& e = tuned->winners.front().evidence;
+      j["comparable"] = !e.unreliable && e.ci95 <= most_noise * e.ms;
+    }
     j["stopped_because"] = tuned->stopped_because;
     j["trial_count"] = tuned->trials.size();
     Json unsupported = Json::array();
@@ -30,6 +68,10 @@ Json pattern_json(const graph::Graph& g, const PatternReport& row) {
     if (row.tells_search) j["tuning"] = tuned->to_json();
   }
   if (!row.active) j["inactive_because"] = row.inactive_because;
+  if (const auto passed = passed_over(*row.work); !passed.empty()) {
+    j["passed_over"] = array_of(
+        passed, [](const PassedOver& p) { return Json{{"label", p.label}, {"reason", p.reason}}; });
+  }
   return j;
 }
 
@@ -50,13 +92,6 @@ Json settled_json(const Report& r) {
   Json out = Json::object();
   if (!r.baseline.is_null()) out["baseline"] = r.baseline;
   if (r.settled != nullptr) out.update(to_json(r.settled->decided));
-  return out;
-}
-
-template <class Rows, class F>
-Json array_of(const Rows& rows, F&& to_json) {
-  Json out = Json::array();
-  for (const auto& row : rows) out.push_back(to_json(row));
   return out;
 }
 
@@ -121,7 +156,7 @@ Json to_json(const Report& r) {
   j["refinements"] = array_of(r.refinements, own_form);
   if (r.checkpoints) j["checkpoints"] = array_of(*r.checkpoints, own_form);
   j["verification"] = to_json(r.verification);
-  j["module"] = r.module;
+  j["module"] = module_json(r.module);
   j["stage_seconds"] = r.stage_seconds;
   j["stopped"] = r.stopped;
   return j;

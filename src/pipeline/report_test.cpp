@@ -118,5 +118,28 @@ TEST_F(Reported, WhatIsSaidOnlyWhereThereIsSome) {
   EXPECT_EQ(report["checkpoints"].dump(), R"([{"seconds":15.0,"why":"so"}])");
 }
 
+TEST_F(Reported, WhichRatiosAreFiguresIsSaid) {
+  const auto time = [](double ms) { return Json{{"ms", ms}, {"ci95", 0.01}, {"reliable", true}}; };
+  results.times = {{"times", {{"tessera", time(1)}, {"eager", time(2)}, {"inductor", time(1.04)}}},
+                   {"ablation", {time(1.98), time(1)}}};
+  const auto of = [&](const char* peer) -> bool {
+    return json()["module"]["times"][peer]["comparable"];
+  };
+  const auto part = [&](int i) -> bool { return json()["module"]["ablation"][i]["comparable"]; };
+  EXPECT_TRUE(of("eager") && of("inductor") && part(0) && part(1));
+  EXPECT_FALSE(json()["module"]["times"]["tessera"].contains("comparable"));
+  results.times["elsewhere"] = 1e6;  // near ties under load
+  EXPECT_TRUE(of("eager") && part(1));
+  EXPECT_FALSE(of("inductor") || part(0));
+  results.times["elsewhere"] = 0;
+  results.times["times"]["eager"]["reliable"] = false;
+  EXPECT_TRUE(of("inductor"));
+  EXPECT_FALSE(of("eager") || part(1));
+  EXPECT_EQ(json()["patterns"][0]["comparable"], true);
+  kernel::Evidence& evidence = e.s.work[0].tuned->winners.front().evidence;
+  evidence.ci95 = evidence.ms;
+  EXPECT_EQ(json()["patterns"][0]["comparable"], false);
+}
+
 }  // namespace
 }  // namespace tessera::pipeline

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/elsewhere.h"
 #include "base/json.h"
 
 namespace tessera::pipeline {
@@ -67,9 +68,6 @@ double rest_seconds(double whole);
 /// was found.
 double kept_seconds(double rest, double search, double gain);
 
-/// Past this share the noise of a clock says that something else ran: no comparison rests on it
-/// (timing.MOST_NOISE in Python).
-inline constexpr double most_noise = 0.05;
 inline constexpr double promised = 0.98;     // of PyTorch's best, in each measure
 inline constexpr double least = 0.985;       // the same, with room for what a clock is off
 inline constexpr double least_win = 1.005;   // in the geometric mean

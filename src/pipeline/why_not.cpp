@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "pipeline/by_hand_measure.h"
 
 namespace tessera::pipeline {
 namespace {
@@ -193,6 +194,50 @@ std::string why_not(const Session& s, const Chosen& chosen, int index) {
                                             : fmt::format("its best kernel is a library's, {}; ",
                                                           best->candidate.label());
   return fmt::format("{}; {}{}", first, whose, ours);
+}
+
+namespace {
+
+/// "2.5 ms a call, 2.4 ms back to back".
+std::string figures(double ms, double sustained_ms) {
+  return fmt::format("{:.4g} ms a call{}", ms,
+                     sustained_ms > 0 ? fmt::format(", {:.4g} ms back to back", sustained_ms) : "");
+}
+
+/// What became of a stored winner in this run's measurements.
+std::string fate_of(const evaluate::Tuned& tuned, const kernel::Winner& stored) {
+  for (const kernel::Winner& w : tuned.winners)
+    if (w.is_of(stored.candidate)) return figures(w.evidence.ms, w.evidence.sustained_ms);
+  const std::string label = stored.candidate.label();
+  const tune::Trial* last = nullptr;
+  for (const tune::Trial& t : tuned.trials)
+    if (tuned.candidates.at(static_cast<std::size_t>(t.point.candidate)).label == label) last = &t;
+  if (last == nullptr || last->outcome == Outcome::skipped) return "not timed in this run";
+  if (last->outcome == Outcome::measured)
+    return figures(last->ms, last->detail.value("sustained_ms", 0.0));
+  return fmt::format("{}: {}", tune::name_of(last->outcome), shortened(last->reason));
+}
+
+}  // namespace
+
+std::vector<PassedOver> passed_over(const Work& w) {
+  std::vector<PassedOver> out;
+  if (!w.own || !w.tuned || w.reused) return out;
+  const std::vector<kernel::Winner>& now = w.tuned->winners;
+  for (std::size_t i = 0; i < w.own->winners.size(); ++i) {
+    const kernel::Winner& stored = w.own->winners[i];
+    if (i > 0 && stored.candidate.realizer != by_hand_realizer) continue;
+    if (!now.empty() && now.front().is_of(stored.candidate)) continue;
+    std::string reason = fate_of(*w.tuned, stored);
+    if (!now.empty()) {
+      const kernel::Evidence& e = now.front().evidence;
+      reason +=
+          fmt::format("; {}: {}", now.front().candidate.label(), figures(e.ms, e.sustained_ms));
+      if (w.refined) reason += ", and in the module's own run it is the fastest";
+    }
+    out.push_back({stored.candidate.label(), std::move(reason)});
+  }
+  return out;
 }
 
 }  // namespace tessera::pipeline

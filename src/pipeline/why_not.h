@@ -20,4 +20,12 @@ std::string what_decided(const Session& s, const Chosen& chosen, int index);
 /// The same, and fate_of_ours() where a kernel of ours was not there to be chosen.
 std::string why_not(const Session& s, const Chosen& chosen, int index);
 
+/// A kernel that an earlier run or a person won with, and that is not the first now.
+struct PassedOver {
+  std::string label;
+  std::string reason;
+};
+/// The first winner of the registry's entry, and kernels by hand among the others.
+std::vector<PassedOver> passed_over(const Work& w);
+
 }  // namespace tessera::pipeline

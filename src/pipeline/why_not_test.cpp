@@ -152,5 +152,34 @@ TEST_F(WhyNot, OverlapsComeFirst) {
   EXPECT_EQ(why_not(s, Chosen{}, 1), "nothing is placed: the run was a search alone");
 }
 
+TEST_F(WhyNot, WhatWonBeforeAndIsNotTheFirstNowIsSaidWithItsFigures) {
+  const auto stored = [](const char* realizer) {
+    kernel::Winner w;
+    w.candidate = {.realizer = realizer, .config = {{"tile", {64}}}};
+    return w;
+  };
+  Work& w = s.work[0];
+  w.own.emplace();
+  w.own->winners = {stored("tile_row"), stored("tile_gemm"), stored("by_hand")};
+  e.synthesized(0, 2);
+  kernel::Winner& first = tuned().winners.front();
+  first.candidate.realizer = "wgmma_gemm";
+  first.evidence.sustained_ms = 1.5;
+  tuned().winners.push_back(stored("by_hand"));
+  tuned().winners.back().evidence.ms = 3;
+  tried(stored("tile_row").candidate.label(), Outcome::crashed, "signal 11");
+  auto passed = passed_over(w);
+  ASSERT_EQ(passed.size(), 2U) << "other runner-ups are nobody's loss";
+  EXPECT_EQ(passed[0].reason, "crashed: signal 11; wgmma_gemm: 2 ms a call, 1.5 ms back to back");
+  EXPECT_THAT(passed[1].label, HasSubstr("by_hand"));
+  EXPECT_THAT(passed[1].reason, StartsWith("3 ms a call; wgmma_gemm: 2 ms"));
+  w.refined = true;
+  EXPECT_THAT(passed_over(w)[1].reason, EndsWith("in the module's own run it is the fastest"));
+  w.own->winners = {stored("tile_gemm")};
+  EXPECT_THAT(passed_over(w)[0].reason, StartsWith("not timed in this run"));
+  tuned().winners.front() = stored("tile_gemm");
+  EXPECT_TRUE(passed_over(w).empty());
+}
+
 }  // namespace
 }  // namespace tessera::pipeline

@@ -48,6 +48,11 @@ std::string ratio(double a, double b) {
   return a > 0 && b > 0 ? fmt::format("{:.2f}x", a / b) : "";
 }
 
+/// As `ratio` of `a` to `b`, where the report says of `of` that it may be compared.
+std::string known_ratio(const Json& of, double a, double b) {
+  return of.value("comparable", true) ? ratio(a, b) : "not reliable";
+}
+
 std::string nodes_text(const Json& nodes) {
   constexpr std::size_t most = 6;
   std::vector<std::string> names;
@@ -69,8 +74,13 @@ std::string table_row(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
+std::string settled_why(const Json& report) {
+  return report.value("settled", Json::object()).value("why", "");
+}
+
 // A line of figures for each pattern; what it is, and which kernel or why none, below it.
 std::string patterns_text(const Json& report) {
+  const std::string settled = settled_why(report);
   std::string out =
       table_row({"id", "rule", "active", "kind", "kernel ms", "eager ms", "floor ms", "gain"}) +
       std::string(page_width - 5, '-') + "\n";
@@ -81,13 +91,36 @@ std::string patterns_text(const Json& report) {
     out += table_row(
         {p.at("id"), p.at("rule"), p.value("active", false) ? "yes" : "no", best.value("kind", ""),
          figure(evidence, "ms"), figure(p, "eager_ms"), figure(p, "floor_ms"),
-         has_winner ? ratio(p.value("eager_ms", 0.0), evidence.value("ms", 0.0)) : ""});
+         !has_winner                   ? ""
+         : p.value("comparable", true) ? ratio(p.value("eager_ms", 0.0), evidence.value("ms", 0.0))
+                                       : "noisy"});
     out += wrap(p.value("summary", ""), 5, 7);
     if (has_winner) out += wrap("by " + best.at("label").get<std::string>(), 5, 7);
-    const std::string why_not = p.value("inactive_because", "");
+    std::string why_not = p.value("inactive_because", "");
+    // Said once, below.
+    if (!settled.empty()) why_not = replace_all(why_not, settled, "as `settled` says");
     if (!why_not.empty()) out += wrap("not active: " + why_not, 5, 7);
+    for (const Json& passed : p.value("passed_over", Json::array()))
+      out += wrap(fmt::format("stored before and passed over: {}: {}",
+                              passed.at("label").get<std::string>(),
+                              passed.at("reason").get<std::string>()),
+                  5, 7);
   }
   return out;
+}
+
+// How the way that runs the module was chosen, and which kernels were exchanged in it.
+std::string decisions_text(const Json& report) {
+  std::string out;
+  for (const Json& r : report.value("refinements", Json::array()))
+    out +=
+        wrap(fmt::format("{}: in the module's own run {} is faster than {}: {:.4g} ms against "
+                         "{:.4g} ms",
+                         r.at("pattern").get<std::string>(), r.at("to").get<std::string>(),
+                         r.at("from").get<std::string>(), r.value("ms", 0.0), r.value("than", 0.0)),
+             0, 2);
+  const std::string why = settled_why(report);
+  return why.empty() ? out : out + wrap("settled: " + why, 0, 2);
 }
 
 // The same reason for many places is said once.
@@ -161,11 +194,12 @@ std::string verification_text(const Json& check) {
   return out;
 }
 
-// Names of the times that no comparison can rest on.
+// Names of the times that no comparison can rest on: noisy ones, and what is too near to ours.
 std::string unreliable_names(const Json& times) {
+  const bool ours = times.value("tessera", Json::object()).value("reliable", true);
   std::vector<std::string> names;
   for (const auto& [name, t] : times.items()) {
-    if (!t.value("reliable", true)) names.push_back(name);
+    if (!t.value("reliable", true) || (ours && !t.value("comparable", true))) names.push_back(name);
   }
   return join(names, ", ");
 }
@@ -182,7 +216,7 @@ std::string module_text(const Json& report) {
     const double ms = t.value("ms", 0.0);
     rows.push_back({name == "tessera" ? own : name, fmt::format("{:.4g}", ms),
                     fmt::format("±{:.2g}", t.value("ci95", 0.0)),
-                    name == "tessera" ? "" : ratio(ms, ours)});
+                    name == "tessera" ? "" : known_ratio(t, ms, ours)});
   }
   std::string out = "\n" + render_table({"module", "ms", "ci95", "tessera is faster by"}, rows);
   if (const std::string noisy = unreliable_names(times); !noisy.empty()) {
@@ -216,7 +250,8 @@ std::string ablation_text(const Json& module) {
   if (ablation.empty()) return "";
   std::vector<std::vector<std::string>> rows;
   for (const Json& a : ablation) {
-    rows.push_back({a.value("name", ""), figure(a, "ms"), ratio(a.value("speedup", 0.0), 1)});
+    rows.push_back(
+        {a.value("name", ""), figure(a, "ms"), known_ratio(a, a.value("speedup", 0.0), 1)});
   }
   return "\n" + render_table({"ablation", "ms", "over eager"}, rows);
 }
@@ -266,7 +301,7 @@ std::string report_text(const Json& report) {
                             r.at("nodes").size()),
                 0, 2);
   }
-  out += "\n" + patterns_text(report) + "\n";
+  out += "\n" + patterns_text(report) + "\n" + decisions_text(report);
   out += grouped(report.at("leftover"), "left to PyTorch", "op", "node");
   out += grouped(report.at("rejections"), "not taken", "rule", "nodes");
   const Json& module = report.at("module");

@@ -125,5 +125,50 @@ TEST(ReportText, SaysWhichTimesNoComparisonCanRestOn) {
   EXPECT_NE(text.find("not reliable: eager: other work ran"), std::string::npos) << text;
 }
 
+TEST(ReportText, NoRatioIsPrintedThatIsNotKnown) {
+  Json report = example();
+  Json& module = report["module"];
+  module["times"] = {{"tessera", {{"ms", 1.0}, {"ci95", 0.01}}},
+                     {"eager", {{"ms", 2.5}, {"ci95", 0.01}}},
+                     {"inductor", {{"ms", 1.04}, {"ci95", 0.01}}}};
+  module["ablation"] = {{{"name", "only p01"}, {"ms", 2.45}, {"ci95", 0.01}, {"speedup", 1.02}}};
+  const auto has = [&](const char* words) {
+    return replace_all(report_text(report), "\n  ", " ").find(words) != std::string::npos;
+  };
+  EXPECT_TRUE(has("1.04x") && has("2.50x") && has("1.02x") && !has("not reliable"));
+  module["times"]["inductor"]["comparable"] = false;
+  module["ablation"][0]["comparable"] = false;
+  EXPECT_TRUE(has("2.50x"));
+  EXPECT_FALSE(has("1.04x") || has("1.02x"));
+  EXPECT_TRUE(has("not reliable: inductor: other work ran"));
+  module["times"]["eager"]["comparable"] = false;
+  module["times"]["tessera"]["reliable"] = false;
+  EXPECT_TRUE(has("not reliable: tessera: other work ran"));
+  EXPECT_FALSE(has("2.50x"));
+  EXPECT_TRUE(has("2.00x")) << "of a pattern";
+  report["patterns"][0]["comparable"] = false;
+  EXPECT_FALSE(has("2.00x"));
+  EXPECT_TRUE(has("noisy"));
+}
+
+TEST(ReportText, WhatWasPassedOverHasItsReason) {
+  Json report = example();
+  const std::string why = "eager: 1 ms a call; kernels with eager for the rest is at 0.9";
+  report["settled"] = {{"why", why}};
+  report["patterns"][0]["passed_over"] = {
+      {{"label", "by_hand k.cpp"}, {"reason", "2 ms a call; tile_gemm: 1 ms a call"}}};
+  report["patterns"][1]["inactive_because"] = "the whole module is faster by eager: " + why;
+  report["refinements"] = {
+      {{"pattern", "p01"}, {"from", "a"}, {"to", "b"}, {"ms", 1.5}, {"than", 1.75}}};
+  const std::string text =
+      replace_all(replace_all(report_text(report), "\n       ", " "), "\n  ", " ");
+  const auto has = [&](const std::string& words) { return text.find(words) != std::string::npos; };
+  EXPECT_TRUE(has("passed over: by_hand k.cpp: 2 ms a call; tile_gemm: 1 ms a call")) << text;
+  EXPECT_TRUE(has("not active: the whole module is faster by eager: as `settled` says")) << text;
+  EXPECT_TRUE(has("p01: in the module's own run b is faster than a: 1.5 ms against 1.75")) << text;
+  EXPECT_TRUE(has("settled: " + why)) << text;
+  EXPECT_EQ(text.find(why), text.rfind(why)) << "once";
+}
+
 }  // namespace
 }  // namespace tessera::commands
