@@ -219,7 +219,7 @@ Choice choose(const Graph& g, const std::vector<Option>& options, int exact_limi
       choice.left_out.emplace_back(
           o, winner == picked.end()
                  ? std::string("would make a cycle with chosen kernels")
-                 : fmt::format("overlaps {}, which saves more{}",
+                 : fmt::format("overlaps {}, which saves more by the times of both alone{}",
                                options[static_cast<std::size_t>(*winner)].pattern->id,
                                exact ? "" : " (greedy choice in a large cluster)"));
     }

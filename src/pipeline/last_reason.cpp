@@ -31,7 +31,8 @@ void settle_on(Chosen& chosen, const std::vector<int>& these, const std::string&
   const auto id = [&](int i) { return option(chosen, i).pattern->id; };
   for (auto& [o, reason] : choice.left_out) {
     const auto known = choice.displaced.find(o);
-    if (known == choice.displaced.end() || holds(these, known->second)) continue;
+    if (known == choice.displaced.end()) continue;
+    if (holds(these, known->second) && !timed.contains(o)) continue;
     if (const int by = displaced_by(chosen, these, o); by >= 0) {
       reason = fmt::format("overlaps {}, with which the whole module is faster", id(by));
     } else if (timed.contains(o)) {

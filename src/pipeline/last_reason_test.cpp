@@ -28,7 +28,7 @@ struct LastReason : public ::testing::Test {
 };
 
 TEST_F(LastReason, NobodyIsSentToAKernelThatIsNotPlaced) {
-  EXPECT_EQ(why(0), "overlaps p1, which saves more");
+  EXPECT_EQ(why(0), "overlaps p1, which saves more by the times of both alone");
   settle_on(chosen, {}, "Inductor is faster", {1, 2});
   EXPECT_EQ(why(0),
             "overlaps p1, which promises more and is not placed either: Inductor is faster");
@@ -52,7 +52,9 @@ TEST_F(LastReason, AnAlternativeThatWonIsPlacedAndNamed) {
 
 TEST_F(LastReason, WhatStaysDisplacedKeepsItsReason) {
   settle_on(chosen, {1}, "PyTorch runs it faster", {1, 2});
-  EXPECT_EQ(why(0), "overlaps p1, which saves more");
+  EXPECT_EQ(why(0), "overlaps p1, which saves more by the times of both alone");
+  settle_on(chosen, {1}, "PyTorch runs it faster", {0, 1, 2});
+  EXPECT_EQ(why(0), "overlaps p1, with which the whole module is faster");
 }
 
 }  // namespace

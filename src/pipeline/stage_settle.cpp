@@ -214,19 +214,35 @@ double clock_seconds(const Session& s) {
   return std::clamp(of_search * (s.options.seconds - s.options.spent), least, usual);
 }
 
-/// The variants and their times, the alternatives that save less among them only where PyTorch
-/// beats what was chosen: an overlapping kernel may still win.
+/// The same without compilers for the rest, where another can run it.
+std::vector<Variant> uncompiled(std::vector<Variant> variants) {
+  for (Variant& v : variants)
+    if (v.leftovers.size() > 1) std::erase(v.leftovers, "inductor");
+  return variants;
+}
+
+/// The variants and their times. Alternatives that save less by the clock of single kernels are
+/// among them, for that clock does not decide; Inductor compiles their rests only where one of them
+/// or PyTorch comes first without.
 Result<Timed> time_with_alternatives(const Session& s, bridge::Peer& tracer,
                                      std::vector<Variant>& variants, Beside more,
                                      Compilers compilers) {
   s.say("settle", "every way to run the module, side by side");
   const double seconds = clock_seconds(s);
   put_in_front(variants, std::move(more.near));
-  TESSERA_TRY(timed, time_ways(s, tracer, variants, seconds, compile_budget(s, compilers)));
+  std::vector<Variant> all = variants;
+  put_in_front(all, uncompiled(more.less));
+  TESSERA_TRY(timed, time_ways(s, tracer, all, seconds, compile_budget(s, compilers)));
   s.say("settle", timed.decision.why);
-  if (timed.taken() == nullptr || timed.taken()->plan || more.less.empty()) return timed;
-  s.say("settle", fmt::format("PyTorch beats what was chosen: {} other sets of kernels beside it",
-                              more.less.size()));
+  const Way* first = timed.taken();
+  const int less = static_cast<int>(more.less.size());
+  const bool open = first != nullptr && (!first->plan || *first->plan < less);
+  if (!open || std::none_of(more.less.begin(), more.less.end(), compiles)) {
+    variants = std::move(all);
+    return timed;
+  }
+  s.say("settle", fmt::format("not what was chosen: {} other sets of kernels with Inductor, too",
+                              std::count_if(more.less.begin(), more.less.end(), compiles)));
   compilers.left_seconds -= compiled_seconds(timed.ways);
   put_in_front(variants, std::move(more.less));
   TESSERA_TRY(again, time_ways(s, tracer, variants, seconds, compile_budget(s, compilers)));

@@ -148,7 +148,8 @@ TEST_F(WhyNot, OverlapsComeFirst) {
   e.synthesized(1, 0.5);
   tried("a", Outcome::crashed, "signal 11");
   e.library(0, 0.9);
-  EXPECT_THAT(why(), StartsWith("overlaps p1, which saves more; its best kernel is a library's"));
+  EXPECT_THAT(why(), StartsWith("overlaps p1, which saves more by the times of both alone; its "
+                                "best kernel is a library's"));
   EXPECT_EQ(why_not(s, Chosen{}, 1), "nothing is placed: the run was a search alone");
 }
 
