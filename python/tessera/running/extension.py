@@ -160,7 +160,7 @@ def compiled(source: Path, includes: list[Path], libraries: list[str], content: 
     for text in (torch.__version__, str(torch.version.cuda), sys.platform, Path(torch.__file__).parent.as_posix()):
         key.update(text.encode() + b"\0")
     key.update(source.read_bytes() + content)
-    target = places.cache_folder() / "extension" / f"{source.stem}-{key.hexdigest()[:16]}.so"
+    target = places.extensions_folder() / f"{source.stem}-{key.hexdigest()[:16]}.so"
     if target.is_file():
         return target
     if compiler is None:
