@@ -3,8 +3,10 @@ first does from then on."""
 
 from __future__ import annotations
 
+import functools
 import gc
 import random
+import threading
 import weakref
 
 import pytest
@@ -179,12 +181,33 @@ def test_nothing_is_kept_alive():
 
 
 def test_without_the_extension_python_is_asked(monkeypatch):
-    monkeypatch.setattr(fast_guard, "extension", lambda: (None, "for a test"))
+    monkeypatch.setattr(fast_guard, "at_hand", lambda: (None, "for a test"))
     made = composed(nn.Linear(4, 4), torch.randn(3, 4))
     with torch.no_grad():
         made(torch.randn(3, 4)), made(torch.randn(2, 4))
     status = made.status()
     assert made._guard._fast is None and status["served"] == 1 and status["guards"]["reason"] == "for a test"
+
+
+def test_no_call_waits_for_the_compiler(monkeypatch):
+    module, there = fast_guard.extension()[0], threading.Event()
+
+    @functools.cache
+    def slow():
+        there.wait(60)
+        return module, ""
+
+    monkeypatch.setattr(fast_guard, "_extension", slow)
+    monkeypatch.setattr(fast_guard, "_compiling", functools.cache(fast_guard._compiling.__wrapped__))
+    made = composed(nn.Linear(4, 4), torch.randn(3, 4))
+    with torch.no_grad():
+        made(torch.randn(3, 4)), made(torch.randn(3, 4))
+        assert made._guard._fast is None and "is being compiled" in made.status()["guards"]["reason"]
+        there.set()
+        assert not fast_guard.wait(60)
+        made(torch.randn(3, 4))
+    status = made.status()
+    assert made._guard._fast is not None and status["served"] == 3 and status["guards"]["kind"] == "extension"
 
 
 def test_an_unknown_setting_is_refused():

@@ -116,8 +116,14 @@ def hidden_views(m, x, y):
 
 
 def other_forms(m, x, y):
-    v = m.b.copy_(x[0])
-    return v * 2, m.w.copy_(y[0].double() * 3) / 3, m.older.copy_((x * 4).int()).sin(), x.copy_(y[1:2].double()) - 1
+    v, flat = m.b.copy_(x[0]), m.b.view(-1)
+    return (
+        v * 2,
+        flat,
+        m.w.copy_(y[0].double() * 3) / 3,
+        m.older.copy_((x * 4).int()).sin(),
+        x.copy_(y[1:2].double()) - 1,
+    )
 
 
 EVERY = [

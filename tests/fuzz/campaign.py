@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import torch
 from generator import generate
 from program import Program
 from scripts import script
 from shrinking import shrunk
 from tally import Tally
 from tessera.common.errors import Error
+from tessera.tracing.held import hold
 from trial import Failure, Together, staged
+from twin import twin
 
 BATCH = 12
 _SHRUNK_OF_A_KIND = 1
@@ -25,6 +27,18 @@ class Found:
     program: Program
     failure: Failure
     seed: int
+
+
+def _is_held(p: Program) -> bool:
+    """Whether the tracer takes it by itself."""
+    one = twin(p)
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")
+            hold(one.module, tuple(one.prepare(0)), {})
+    except Error:
+        return False
+    return True
 
 
 @dataclass
@@ -69,20 +83,19 @@ class Campaign:
         return together.run()
 
     def _together(self, programs: list[tuple[int, Program]]) -> set[int]:
-        """The places of those that have to be tried alone. One that the tracer refuses is taken out by its name, or found by
-        halving."""
+        """The places of those that have to be tried alone. Those that the tracer refuses are taken out; what else a batch fails of is
+        found by halving."""
         places, suspects = list(range(len(programs))), set()
         while len(places) > 1:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     return suspects | {places[i] for i in self.tried([programs[i][1] for i in places])}
-            except Exception as e:  # noqa: BLE001 - the tracer, or the tool
-                named = {int(n) for n in re.findall(r"programs\.(\d+)\.", str(e))} if isinstance(e, Error) else set()
-                if named and max(named) < len(places):
-                    suspects |= {places[n] for n in named}
-                    places = [i for n, i in enumerate(places) if n not in named]
-                else:
+            except Exception:  # noqa: BLE001 - the tracer, or the tool
+                refused = {i for i in places if not _is_held(programs[i][1])}
+                places = [i for i in places if i not in refused]
+                suspects |= refused
+                if not refused:
                     half = len(places) // 2
                     return suspects.union(
                         *(

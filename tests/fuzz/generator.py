@@ -34,6 +34,20 @@ _STYLES = {
         pointwise=6, binary=6, row=4, reduction=3, maker=3, view=2, conversion=3, write=1, copy=1, gather=1, state=0.5
     ),
     "layers": dict(maker=6, pointwise=4, binary=4, row=2, view=2, write=0.7, copy=1, reduction=0.5, state=0.5),
+    # What kernels are made for, with little between it.
+    "kernels": dict(
+        pointwise=6,
+        binary=6,
+        row=5,
+        maker=4,
+        view=2,
+        reduction=2,
+        conversion=1,
+        write=0.6,
+        copy=0.5,
+        gather=0.3,
+        state=0.3,
+    ),
     "data": dict(
         copy=6, gather=5, view=4, conversion=2, reduction=3, binary=3, pointwise=2, maker=2, write=1, state=0.5
     ),
@@ -41,6 +55,7 @@ _STYLES = {
 NUMBERS = [0.5, 2, 2.0, -1.5, 0.0, -0.0, 0, 1, 1.0, 3, -1, 1e-12, 1e-3, 100.0, 0.1]
 _POWERS = [0, 1, 2, 3, -1, 0.5, -2, 2.0, 1.5, -0.5]
 _STAY = 0.08  # of the programs that are seldom one graph
+_DRAWING = ("bernoulli", "dropout", "rand")
 _LARGEST = 700  # elements of a value
 
 
@@ -48,9 +63,10 @@ class Generator:
     def __init__(self, seed: int, style: str | None = None):
         self.r = random.Random(seed)
         self.p = Program()
-        self.style = style or self.r.choice(list(_STYLES))
+        self.style = style or self.r.choice([s for s in _STYLES if s != "kernels"])
         self.b, self.t, self.c = self.r.choice([1, 2, 3]), self.r.choice([1, 2, 4, 5]), self.r.choice([4, 6, 8, 16])
-        self.dtype = self.r.choice(["float32"] * 8 + ["float64", "float64", "bfloat16", "float16"])
+        double = [] if self.style == "kernels" else ["float64"] * 2
+        self.dtype = self.r.choice(["float32"] * 8 + double + ["bfloat16", "float16"])
         self.module = torch.nn.Module()
         self.env: dict = {**scope(), "s": self.module, "m": self.module}
         self.names: list[str] = []  # of tensors, in the order of making
@@ -294,6 +310,8 @@ class Generator:
         used = {o for s in self.p.steps for o in s[2] if isinstance(o, str)}
         loose = [n for n in made if n not in used]
         chosen = [made[-1], *r.sample(loose, min(len(loose), r.randint(0, 4)))]
+        # A trace drops what nobody reads, and what is drawn after it is other numbers then.
+        chosen += [s[0] for s in self.p.steps if s[0] in self.names and any(w in s[1] for w in _DRAWING)]
         chosen += r.sample(made, min(len(made), r.randint(0, 2)))
         if r.random() < 0.12:
             chosen.append(r.choice(self.names))
@@ -339,12 +357,12 @@ def _broadcasts(t: torch.Tensor, to: torch.Tensor) -> bool:
         return False
 
 
-def generate(seed: int, style: str | None = None) -> Program:
-    """The program of a seed; one that does not run twice alike in eager is drawn again, and most of those that are seldom one
-    graph."""
+def generate(seed: int, style: str | None = None, stay: float = _STAY) -> Program:
+    """The program of a seed; one that does not run twice alike in eager is drawn again, and of those that are seldom one graph all
+    but `stay`."""
     for attempt in range(100):
         generator = Generator(seed * 1009 + attempt, style)
         p = generator.make()
-        if p is not None and runs(p) and (generator.r.random() < _STAY or not seldom_one_graph(p)):
+        if p is not None and runs(p) and (generator.r.random() < stay or not seldom_one_graph(p)):
             return p
     raise AssertionError(f"no program of seed {seed} runs in eager")

@@ -16,7 +16,7 @@ from tessera.tracing.held import hold
 from trial import Failure, Together, alone
 
 _SECONDS = 20.0
-_TOGETHER = 6
+_TOGETHER = 12
 
 
 class Placed:
@@ -62,7 +62,7 @@ class KernelCampaign(Campaign):
 
     def drawn(self, seed: int) -> Program:
         """Mostly what kernels are made for."""
-        return generate(seed, ("values", "layers", "layers", "memory")[seed % 4])
+        return generate(seed, ("kernels", "kernels", "layers", "kernels", "memory")[seed % 5], stay=0.0)
 
     def tried(self, programs: list[Program]) -> set[int]:
         together = Together(programs, Placed)

@@ -1,6 +1,7 @@
 """What the guards of a composed module expect, laid out for the extension (guards.cpp), which compares it in one call.
 
-Where the extension cannot be had, Python's guards are asked in every call, some ten microseconds or more; status() says so.
+Where the extension cannot be had, or not yet, Python's guards are asked in every call, some ten microseconds or more; status() says
+so.
 """
 
 from __future__ import annotations
@@ -28,10 +29,35 @@ _headers = [_source.with_name(name) for name in ("guards_places.h", "guards_tens
 _finding = threading.Lock()
 
 
+_SOON = "the extension is being compiled; calls take it as soon as it is there"
+
+
 def extension() -> tuple[types.ModuleType | None, str]:
-    """The extension, or why there is none; found once. `TESSERA_EXTENSION=python` asks for none."""
+    """The extension, or why there is none; found once. `TESSERA_EXTENSION=python` asks for none. Waits for its compiler."""
     with _finding:
         return _extension()
+
+
+def at_hand() -> tuple[types.ModuleType | None, str]:
+    """As `extension`, without waiting: where it has to be compiled, which takes half a minute, a thread does so."""
+    if not _extension.cache_info().currsize:
+        first = not _compiling.cache_info().currsize
+        if wait(0.2 if first else 0.0):  # loads what the cache has
+            return None, _SOON
+    return extension()
+
+
+def wait(seconds: float) -> bool:
+    """Whether it is still being compiled, after so many seconds at most."""
+    _compiling().join(seconds)
+    return _compiling().is_alive()
+
+
+@functools.cache
+def _compiling() -> threading.Thread:
+    thread = threading.Thread(target=extension, name="tessera guards", daemon=True)
+    thread.start()
+    return thread
 
 
 @functools.cache
@@ -60,14 +86,14 @@ def _extension() -> tuple[types.ModuleType | None, str]:
 
 def status() -> dict:
     """Who compares what the guards expect in every call, and why not the extension."""
-    module, reason = extension()
+    module, reason = at_hand()
     return {"kind": "python" if module is None else "extension", "reason": reason}
 
 
 def prepared(inputs: InputGuard, memory: MemoryGuard, state: StateGuard) -> Callable | None:
     """(args, kwargs) -> the call's tensors, or None where anything is another than at the last look; None where there is no
     extension. All guards have just been asked."""
-    module, _ = extension()
+    module, _ = at_hand()
     if module is None:
         return None
     places, names = state.places(), state.names

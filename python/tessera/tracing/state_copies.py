@@ -1,4 +1,4 @@
-"""What `copy_` leaves in a parameter or a buffer: its source in the shape, the type and on the device of what is written to.
+"""What `copy_` leaves in a parameter or a buffer: its source in the shape, the type, the layout and on the device of what is written to.
 
 torch.export drops such a copy and goes on with the source itself (_remove_unnecessary_copy_op_pass), whatever its shape and type."""
 
@@ -22,16 +22,19 @@ def kept():
 
 
 def _pass(gm: torch.fx.GraphModule, signature):
-    for node in [n for n in gm.graph.nodes if n.target is _aten.copy.default]:
-        target, source = node.meta["val"], node.args[1].meta["val"]
-        steps = []
-        if (source.dtype, source.device) != (target.dtype, target.device):
-            steps.append((_aten._to_copy.default, (), {"dtype": target.dtype, "device": target.device}))
-        if source.shape != target.shape:
-            steps.append((_aten.expand.default, (list(target.shape),), {}))
-        for op, args, kwargs in steps:
-            with gm.graph.inserting_before(node):
-                made = gm.graph.call_function(op, (node.args[1], *args), kwargs)
-            made.meta = {**node.meta, "val": op(node.args[1].meta["val"], *args, **kwargs)}
-            node.args = (node.args[0], made, *node.args[2:])
-    return _drops(gm, signature)
+    changing = [n for n in gm.graph.nodes if n.target is _aten.copy.default and _changes(n)]
+    for node in changing:
+        node.target = _aten.copy.out  # which it does not look for
+    gm, signature = _drops(gm, signature)
+    for node in changing:
+        node.target = _aten.copy.default
+    gm.recompile()
+    return gm, signature
+
+
+def _changes(copy: torch.fx.Node) -> bool:
+    """Whether what is written differs from its source in more than its place. Views of it are taken by its strides."""
+    made, source = copy.meta["val"], copy.args[1].meta["val"]
+    return any(getattr(made, what) != getattr(source, what) for what in ("dtype", "device", "shape")) or (
+        made.stride() != source.stride()
+    )
