@@ -15,7 +15,7 @@ from tessera.api import optimize_held
 from tessera.tracing.held import hold
 from trial import Failure, Together, alone
 
-_SECONDS = 20.0
+_SECONDS = 8.0
 _TOGETHER = 12
 
 
@@ -42,11 +42,12 @@ class Placed:
         """How many kernels run in each program (by its place; 0 where there is one program)."""
         if getattr(self.composed, "plan", None) is None:
             return Counter()
-        modules = {n["name"]: n.get("module", "") for n in self.composed.plan["graph"]["nodes"]}
+        plan, active = self.composed.plan, {p.id for p in self.composed._built.patterns if p.active}
+        modules = {n["name"]: n.get("module", "") for n in plan["graph"]["nodes"]}
         placed: Counter = Counter()
-        for pattern in self.composed._built.patterns:
-            if pattern.active:
-                found = [re.match(r"programs\.(\d+)", modules.get(n, "")) for n in pattern.nodes]
+        for pattern in (step["pattern"] for step in plan["steps"] if step["kind"] == "kernel"):
+            if pattern["id"] in active:
+                found = [re.match(r"programs\.(\d+)", modules.get(n, "")) for n in pattern["computing"]]
                 placed[next((int(m[1]) for m in found if m), 0)] += 1
         return placed
 
