@@ -8,7 +8,9 @@ import copy
 import graph_tools
 import pytest
 import torch
+from tessera.judging import alike
 from tessera.judging.module_check import Expected, verify_module
+from tessera.running.memory_guard import MemoryGuard
 from tessera.tracing.captured import hold_graph
 from tessera.tracing.held import hold, inputs_of
 from torch import nn
@@ -83,6 +85,22 @@ def _another_value(graph):
 def test_wrong(held, change, why):
     reply = verify_module(held, plan_of(held, change), rewrites={"ok": True, "reason": ""})
     assert not reply["ok"] and why in reply["reason"], reply["reason"]
+
+
+def reads_after_it_writes(self, x, y):
+    x.mul_(2)
+    return x + y
+
+
+def test_calls_with_arguments_that_are_one_tensor_or_overlap(monkeypatch):
+    held = hold(graph_tools.module(reads_after_it_writes).eval(), (torch.randn(4, 4), torch.randn(4, 4)), {})
+    assert verify_module(held, plan_of(held))["ok"]
+    # Without guards of memory the graph takes the calls, which reads `y` as it was before the write.
+    monkeypatch.setattr(MemoryGuard, "identity", lambda *_: None)
+    monkeypatch.setattr(MemoryGuard, "overlap", lambda *_: None)
+    assert "`x` and `y` one tensor" in verify_module(held, plan_of(held))["reason"]
+    monkeypatch.setattr(alike, "_calls", lambda held: [(0, 1, "overlapping")])
+    assert "`x` and `y` overlapping" in verify_module(held, plan_of(held))["reason"]
 
 
 def test_shared_memory_that_the_module_does_not_share():

@@ -14,8 +14,8 @@ from torch.utils import _pytree as pytree
 
 from tessera.common.errors import fail
 from tessera.common.reference import Executor
+from tessera.judging import alike, rounded
 from tessera.judging import peers as peer_table
-from tessera.judging import rounded
 from tessera.judging.blame import blamed
 from tessera.judging.deviation import larger_errors, reference_errors, reference_of
 from tessera.judging.kernel_check import MEANINGS, NARROW, check_kernels
@@ -277,6 +277,8 @@ def verify_module(
             reply["reason"] = reply["rewrites"]["reason"]
         elif not culprits:
             reply |= end_to_end(held, composed, plan, seeds)
+            if not reply["reason"] and held.written_inputs():
+                reply["reason"] = alike.reason(held, held.compose(plan, "eager"))
     if reply["culprits"]:
         words = [f"{c['pattern']} ({c['rule']}, {c['label']}): {c['reason']}" for c in reply["culprits"]]
         reply["reason"] = reply["reason"] or "; ".join(words)
