@@ -222,7 +222,11 @@ def _differs(name: str, module, fast, exact, seed: int) -> str:
     """Where the result is further from fp64 than eager's by more than a factor and some roundings; also on what was not traced."""
     given = inputs_of(name, seed)
     wide = {k: t.double() if t.is_floating_point() else t for k, t in given.items()}
-    eager, got, true = (_tensors(m(**g)) for m, g in ((module, given), (fast, given), (exact, wide)))
+    eager, got = _tensors(module(**given)), _tensors(fast(**given))
+    try:
+        true = _tensors(exact(**wide))
+    except RuntimeError:  # grouped products of experts have no fp64
+        true = {key: t.double() for key, t in eager.items()}
     if eager.keys() != got.keys():
         return f"inputs {seed}: results {sorted(got)}, eager's are {sorted(eager)}"
     for key, e in eager.items():
@@ -231,7 +235,7 @@ def _differs(name: str, module, fast, exact, seed: int) -> str:
             return f"inputs {seed}: {key} is {g.dtype} {list(g.shape)}, eager's {e.dtype} {list(e.shape)}"
         size = t.square().mean().sqrt() + 1e-30
         ours, theirs = (((x.double() - t).square().mean().sqrt() / size).item() for x in (g, e))
-        if not ours <= 4 * theirs + 4e-7:
+        if not ours <= 4 * theirs + (4e-7 if theirs else 2e-6):
             return f"inputs {seed}: {key} is off by {ours:.2g} (relative RMS), eager by {theirs:.2g}"
     return ""
 
