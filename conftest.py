@@ -1,12 +1,5 @@
 import os
+import sys
 
-import pytest
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _extensions(tmp_path_factory):
-    """Compiled once for all tests and their processes, each of which may have a cache of its own."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    os.environ.setdefault("TESSERA_EXTENSIONS", str(shared / "extensions"))
+# Compiled once for all tests and their processes, each of which may have a cache of its own.
+os.environ.setdefault("TESSERA_EXTENSIONS", os.path.join(sys.prefix, "tessera-extensions"))

@@ -1,5 +1,9 @@
 import os
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 from tessera.running import extension
 from tessera.tracer_process import Tracer
@@ -28,3 +32,30 @@ def test_threads_share_one_backend():
     for t in threads:
         t.join()
     assert len({id(b) for b in found}) == 1
+
+
+COMPILE = """
+import pathlib, sys
+from tessera.running import extension
+print(extension.compiled(pathlib.Path(sys.argv[1]), [], [], b"", "nothing"), flush=True)
+"""
+
+
+def test_a_compiler_ends_whoever_began_it_and_runs_once(tmp_path, monkeypatch):
+    compiler, source = tmp_path / "slow", tmp_path / "x.cpp"
+    source.write_text("")
+    compiler.write_text(
+        f'#!/bin/sh\necho run >>{tmp_path}/runs\nsleep 2\nwhile [ "$1" != -o ]; do shift; done\necho made >"$2"\n'
+    )
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("TESSERA_EXTENSIONS", str(tmp_path / "made"))
+    begin = [sys.executable, "-c", COMPILE, str(source)]
+    first = subprocess.Popen(begin)
+    while not (tmp_path / "runs").exists():
+        assert first.poll() is None
+        time.sleep(0.02)
+    first.kill()
+    second = subprocess.run(begin, capture_output=True, text=True, check=True, timeout=60)
+    assert Path(second.stdout.strip()).read_text() == "made\n"
+    assert (tmp_path / "runs").read_text() == "run\n"

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import functools
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -166,22 +166,37 @@ def compiled(source: Path, includes: list[Path], libraries: list[str], content: 
     if compiler is None:
         raise _no_compiler("no compiler", then)
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        made = os.path.join(folder, "made.so")
-        command = _compile_command(compiler, source, includes, libraries, made)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise fail(
-                "TS0321",
-                "build.extension_failed",
-                f"the extension `{source.name}` does not compile",
-                expected=f"a C++20 compiler and the headers of torch {torch.__version__}",
-                found=done.stderr.strip()[-2000:],
-                notes=[" ".join(command)],
-                helps=[f"set CXX to another compiler; until then {then} from Python"],
-            )
-        os.replace(made, target)
+    with open(target.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be at it
+        if target.is_file():
+            return target
+        command = _compile_command(compiler, source, includes, libraries, f"{target}.made")
+        done = _lasting(command, target, lock.fileno())
+    if done.returncode != 0:
+        raise fail(
+            "TS0321",
+            "build.extension_failed",
+            f"the extension `{source.name}` does not compile",
+            expected=f"a C++20 compiler and the headers of torch {torch.__version__}",
+            found=done.stderr.strip()[-2000:],
+            notes=[" ".join(command)],
+            helps=[f"set CXX to another compiler; until then {then} from Python"],
+        )
     return target
+
+
+def _lasting(command: list[str], target: Path, lock: int) -> subprocess.CompletedProcess:
+    """Makes `target` by `target`.made. Goes on, and holds the lock, where this process ends first: else short runs would begin one
+    after the other and none would end."""
+    made = 'target=$1; shift; "$@" && mv -f "$target.made" "$target"'
+    return subprocess.run(
+        ["sh", "-c", made, "sh", str(target), *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        pass_fds=(lock,),
+        start_new_session=True,
+    )
 
 
 def _no_compiler(found: str, then: str) -> Error:
