@@ -134,7 +134,8 @@ TEST(Verdict, ErrorsAndSpreadsAreSaid) {
   const std::string text = to_text(v);
   for (const char* part :
        {"rms 1.25e-07 (eager 1e-07, 2e-07 is allowed)", "greatest 3e-06 (eager 2e-06, 8e-06 is",
-        "eager: 2 ms +- 0.25; how it compares is not reliable", "most of all cc1plus (pid 7, 1.9 processors)"})
+        "eager: 2 ms +- 0.25; how it compares is not reliable",
+        "most of all cc1plus (pid 7, 1.9 processors)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(to_json(verdict_from_json(to_json(v))), to_json(v));
 }
