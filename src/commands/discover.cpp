@@ -79,25 +79,21 @@ extern const Command discover = {
     .details =
         "--propose FILE takes subgraphs that no rule knows: {\"proposals\": [{\"name\": \"gate\", "
         "\"nodes\": [\"cumsum\", \"mul\"], \"rationale\": \"...\"}]}, nodes as --json names them. "
-        "The graph "
-        "says of each whether it can run as one step, and why not. What is legal is kept in the "
-        "registry: it is a pattern for `try`, and later runs find it in any module. Exit code 2: "
-        "one "
-        "was refused. --withdraw NAME takes a proposal back, before the new ones are judged; "
-        "kernels that were stored for it stay in the registry. The column `registry` is what "
-        "`tune` at --effort would begin with.",
+        "Each is told whether it can run as one step, and why not; exit code 2: one cannot. What "
+        "can "
+        "is a pattern for `try` and later runs of any module. --withdraw NAME takes one back "
+        "first; "
+        "kernels stored for it stay. Column `registry`: what `tune` at --effort begins with.",
     .parameters = model_parameters({{.type = Parameter::Type::text,
                                      .name = "propose",
                                      .doc = "a JSON file of subgraphs to take as patterns",
                                      .names = Parameter::Names::input},
                                     {.type = Parameter::Type::list,
                                      .name = "withdraw",
-                                     .doc = "the name of an earlier proposal that is no pattern "
-                                            "any more; may be repeated"},
+                                     .doc = "an earlier proposal's name; may be repeated"},
                                     {.type = Parameter::Type::text,
                                      .name = "effort",
-                                     .doc = "the search that the registry's entries are held "
-                                            "against",
+                                     .doc = "that the registry is asked for",
                                      .preset = "default",
                                      .choices = {"quick", "default", "max"}}}),
     .run = run,

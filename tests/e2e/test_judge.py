@@ -96,7 +96,11 @@ def test_a_kernel_of_its_own_passes(home):
     assert all(t["ok"] and t["errors"]["rms"] <= t["errors"]["budget_rms"] for t in judged["trials"])
     measured, clock = judged["verdict"]["measured"], judged["clock"]
     assert measured["floor_ms"] < measured["ms"] == clock["outside_ms"]
-    assert judged["speedups"]["eager"] == pytest.approx(measured["peers"][0]["ms"] / measured["ms"])
+    # No ratio is given of times that others on the machine disturb.
+    ratio = measured["peers"][0]["ms"] / measured["ms"]
+    assert judged["speedups"].get("eager", ratio) == pytest.approx(ratio)
+    disturbed = measured["elsewhere"] > 0 or measured["unreliable"] or measured["peers"][0].get("unreliable")
+    assert "eager" in judged["speedups"] or disturbed
 
 
 def test_a_program_apart_from_its_package_finds_it_by_pythonpath(home, tmp_path):
