@@ -19,7 +19,7 @@ import torch
 
 sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
-from road import ROOT  # noqa: E402, F401 - puts the package on the path
+from placing import OPTIONS  # noqa: E402
 
 _DECODER = dict(
     vocab_size=128,
@@ -187,17 +187,7 @@ def tried(name: str, seconds: float = 15.0) -> Outcome:
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            fast = tessera.optimize(
-                module,
-                inputs_of(name, 0),
-                effort="quick",
-                seconds=seconds,
-                only="synthesized",
-                place_all=True,
-                leftover="eager",
-                use_registry=False,
-                progress=False,
-            )
+            fast = tessera.optimize(module, inputs_of(name, 0), seconds=seconds, **OPTIONS)
         except Error as e:
             return Outcome("refused", str(e)[:300], seconds=time.monotonic() - begin)
         exact = module_of(name).double()

@@ -15,6 +15,8 @@ from tessera.api import optimize_held
 from tessera.tracing.held import hold
 from trial import Failure, Together, alone
 
+# Every kernel of ours that is right, nothing stored.
+OPTIONS = dict(effort="quick", only="synthesized", place_all=True, leftover="eager", use_registry=False, progress=False)
 _SECONDS = 8.0
 _TOGETHER = 12
 
@@ -26,13 +28,8 @@ class Placed:
         with torch.no_grad():
             self.composed = optimize_held(
                 hold(module, tuple(args), {}),
-                effort="quick",
                 seconds=seconds,
-                only="synthesized",
-                place_all=True,
-                leftover="eager",
-                use_registry=False,
-                progress=False,
+                **OPTIONS,
             )
 
     def exact(self, first: int, count: int, targets: str) -> str:

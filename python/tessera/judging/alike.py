@@ -13,23 +13,26 @@ from tessera.running.compose import ComposedModule
 from tessera.tracing.held import Held, inputs_of, run_module
 
 _MOST = 3  # pairs of arguments
-_FAR = {"fp32": 1e-5, "tf32": 5e-3, "bf16": 5e-2, "fp16": 1e-2, "fp8": 5e-2}  # relative RMS: two runs of one module
 
 
-def reason(held: Held, composed: ComposedModule, seed: int = 0) -> str:
-    """What differs from the original in such a call; "" where nothing does, or no argument is written to."""
+def reason(held: Held, composed: ComposedModule, far: float, seed: int = 0) -> str:
+    """What differs from the original in such a call by more than `far` (relative RMS); "" where nothing does, or no argument is
+    written to."""
     for i, j, how in _calls(held):
         ours, theirs = (_leaves(held, seed, i, j, how) for _ in range(2))
+        names = held.traced.user_inputs
+        when = f"with the inputs `{names[i]}` and `{names[j]}` {how}"
         try:
             wanted = _run(held, held.module, theirs, seed)
-        except RuntimeError:  # PyTorch refuses some writes to memory that tensors share
+        except Exception:  # noqa: BLE001 - PyTorch, or the module, refuses such a call
             continue
-        got = _run(held, composed, ours, seed)
-        off = [k for k, (a, b) in enumerate(zip(got, wanted, strict=False)) if not _near(a, b, _FAR[held.precision])]
-        off += [len(got)] * (len(got) != len(wanted))
-        if off:
-            names = held.traced.user_inputs
-            return f"with the inputs `{names[i]}` and `{names[j]}` {how}, result {off[0]} differs from the original's"
+        try:
+            got = _run(held, composed, ours, seed)
+        except Exception as e:  # noqa: BLE001 - whatever it raises is told
+            return f"{when} it raises {type(e).__name__}, the original does not: {e}"[:400]
+        for name, t in wanted.items():
+            if name not in got or not _near(got[name], t, far):
+                return f"{when}, {name} differs from the original's"
     return ""
 
 
@@ -37,7 +40,12 @@ def _calls(held: Held) -> list[tuple[int, int, str]]:
     written = held.written_inputs()
     leaves = pytree.tree_leaves((held.args, held.kwargs))
     own = {id(t) for t in held.own_tensors()}
-    free = [k for k, t in enumerate(leaves) if isinstance(t, torch.Tensor) and id(t) not in own and t.is_contiguous()]
+    # Whole numbers may be places in other tensors, and would point behind their ends.
+    free = [
+        k
+        for k, t in enumerate(leaves)
+        if isinstance(t, torch.Tensor) and t.is_floating_point() and t.is_contiguous() and id(t) not in own
+    ]
     pairs = [
         (i, j)
         for i, j in product(free, free)
@@ -62,13 +70,18 @@ def _leaves(held: Held, seed: int, i: int, j: int, how: str) -> list:
     return leaves
 
 
-def _run(held: Held, module, leaves: list, seed: int) -> list[torch.Tensor]:
+def _run(held: Held, module, leaves: list, seed: int) -> dict[str, torch.Tensor]:
     """Copies of the results, of the arguments as they are left, and of what is written to the module's own tensors."""
     args, kwargs = pytree.tree_unflatten(leaves, pytree.tree_structure((held.args, held.kwargs)))
     with held.kept():
         results = run_module(module, args, kwargs, seed)
-        left = [t for t in leaves if isinstance(t, torch.Tensor)]
-        return [t.detach().clone() for t in (*results, *left, *effects(held, args, kwargs))]
+        named = {f"result {i}": t for i, t in enumerate(results)}
+        named |= {f"the input `{n}`": t for n, t in held.traced.flatten(args, kwargs).items()}
+        named |= {
+            f"`{n}`": t
+            for n, t in zip((m["target"] for m in held.graph["mutations"]), effects(held, args, kwargs), strict=True)
+        }
+        return {name: t.detach().clone() for name, t in named.items()}
 
 
 def _near(one: torch.Tensor, other: torch.Tensor, far: float) -> bool:

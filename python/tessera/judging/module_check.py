@@ -278,7 +278,8 @@ def verify_module(
         elif not culprits:
             reply |= end_to_end(held, composed, plan, seeds)
             if not reply["reason"] and held.written_inputs():
-                reply["reason"] = alike.reason(held, held.compose(plan, "eager"))
+                far = 8 * _beside_the_original[held.precision]
+                reply["reason"] = alike.reason(held, held.compose(plan, "eager"), far)
     if reply["culprits"]:
         words = [f"{c['pattern']} ({c['rule']}, {c['label']}): {c['reason']}" for c in reply["culprits"]]
         reply["reason"] = reply["reason"] or "; ".join(words)

@@ -27,8 +27,6 @@ from tessera.running.state_guard import StateGuard
 _source = Path(__file__).with_name("guards.cpp")
 _headers = [_source.with_name(name) for name in ("guards_places.h", "guards_tensors.h")]
 _finding = threading.Lock()
-
-
 _SOON = "the extension is being compiled; calls take it as soon as it is there"
 
 
