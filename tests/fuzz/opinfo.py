@@ -1,6 +1,7 @@
 """PyTorch's own samples of its ops (OpInfo), through trace, rewrites and the plan run op by op, beside eager.
 
     python tests/fuzz/opinfo.py [--family reduction] [--samples 300]
+    python tests/fuzz/opinfo.py --kernels --samples 20          with kernels placed on `host`
 
 Many calls share an export. A family is a file of src/graph/ops; the functions of src/pointwise/functions are one.
 """
@@ -177,27 +178,29 @@ class Counts:
     right: int = 0
     wrong: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
+    kernels: int = 0  # where the road places some
 
 
-def judge(calls: list[Call], counts: Counts) -> None:
-    """Calls in one export; those that it does not take are found by halving."""
+def judge(calls: list[Call], counts: Counts, road: Callable = Way) -> None:
+    """Calls in one export; those that it does not take are found by halving. `road(module, args)`: road.Way, or as it."""
     if not calls:
         return
     try:
         module = Calls(calls)
         given = [c.tensors() for c in calls]
-        way = Way(module, [t for ts in given for t in ts])
+        way = road(module, [t for ts in given for t in ts])
         wanted = _all_seen(calls, module)
         got = _all_seen(calls, way.composed)
     except Exception as e:  # noqa: BLE001 - halved until it is one call's
         if len(calls) > 1:
             half = len(calls) // 2
-            judge(calls[:half], counts)
-            judge(calls[half:], counts)
+            judge(calls[:half], counts, road)
+            judge(calls[half:], counts, road)
         else:
             code = e.diagnostic["code"] if isinstance(e, Error) else type(e).__name__
             (counts.refused if isinstance(e, Error) else counts.wrong).append(f"{calls[0].name}: {code} {str(e)[:200]}")
         return
+    counts.kernels += sum(way.kernels().values())
     at = 0
     for call, w, g in zip(calls, wanted, got, strict=True):
         count = _tensors(w)
@@ -236,13 +239,13 @@ def _near(name: str, eager: torch.Tensor, other: torch.Tensor) -> bool:
     return bool(((e - o).abs() <= 16 * torch.finfo(eager.dtype).eps * (e.abs() + size)).all())
 
 
-def family_counts(family: str, samples: int) -> Counts:
+def family_counts(family: str, samples: int, road: Callable = Way) -> Counts:
     counts = Counts()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         calls = calls_of(family, samples)
         for i in range(0, len(calls), _CALLS):
-            judge(calls[i : i + _CALLS], counts)
+            judge(calls[i : i + _CALLS], counts, road)
     return counts
 
 
@@ -250,13 +253,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--family", action="append")
     parser.add_argument("--samples", type=int, default=300)
+    parser.add_argument("--kernels", action="store_true")
     o = parser.parse_args()
     torch.set_num_threads(1)
+    road = Way
+    if o.kernels:
+        from placing import Placed as road
     wrong = 0
     for family in o.family or sorted(set(families().values())):
-        c = family_counts(family, o.samples)
+        c = family_counts(family, o.samples, road)
         wrong += len(c.wrong)
-        print(f"{family}: {c.right} right, {len(c.wrong)} wrong, {len(c.refused)} refused", flush=True)
+        kernels = f", {c.kernels} kernels" if o.kernels else ""
+        print(f"{family}: {c.right} right, {len(c.wrong)} wrong, {len(c.refused)} refused{kernels}", flush=True)
         grouped: dict[str, list[str]] = defaultdict(list)
         for text in itertools.chain(c.wrong, (f"refused {r}" for r in c.refused)):
             grouped[

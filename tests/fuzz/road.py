@@ -76,6 +76,9 @@ class Way:
             wanted += _read(node["arguments"])
         return how
 
+    def kernels(self) -> dict[int, int]:
+        return {}
+
     def fallbacks(self) -> dict[str, int]:
         return {e["kind"]: e["count"] for e in self.composed.status()["fallbacks"]}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from program import Program
 
@@ -69,6 +69,10 @@ class Tally:
         self.with_either += views or wrote
         self.templates.update(s[1] for s in p.steps)
         self.changes.update(c["kind"] for c in p.changes)
+
+    def add(self, other: Tally) -> None:
+        for f in fields(self):
+            setattr(self, f.name, getattr(self, f.name) + getattr(other, f.name))
 
     def text(self) -> str:
         n = max(self.programs, 1)

@@ -60,8 +60,8 @@ def _raised(stage: str, r: int, change, error: Exception | None, eager: Exceptio
     return Failure(stage, name_of(r, change), [Difference("error", "call", said)])
 
 
-def alone(p: Program, make=Way, stage: str = "rewrite") -> Failure | None:
-    """The first thing that a program's own road does otherwise than eager; `make(module, args)` is the road."""
+def alone(p: Program, make=Way, stage: str = "rewrite", plain=lambda module: module) -> Failure | None:
+    """The first thing that a program's own road does otherwise than eager; `make(module, args)` is the road, `plain(module)` eager."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         eager, other = twin(p), twin(p)
@@ -69,20 +69,21 @@ def alone(p: Program, make=Way, stage: str = "rewrite") -> Failure | None:
             way = make(other.module, other.prepare(0))
         except Exception as e:  # noqa: BLE001 - a diagnostic, or a fault
             return refused(e)
+        theirs = plain(eager.module)
         done: list = []
         for r, change in rounds_of(p):
             done.append((r, change))
-            failure, goes_on = _round(p, eager, other, way, stage, done)
+            failure, goes_on = _round(p, eager, theirs, other, way, stage, done)
             if failure or not goes_on:
                 return failure
     return None
 
 
-def _round(p: Program, eager: Twin, other: Twin, way, stage: str, done: list) -> tuple[Failure | None, bool]:
+def _round(p: Program, eager: Twin, theirs, other: Twin, way, stage: str, done: list) -> tuple[Failure | None, bool]:
     r, change = done[-1]
     wanted = raised = got = None
     try:
-        wanted = eager.call(r, change)
+        wanted = eager.call(r, change, theirs)
     except ERRORS as e:
         raised = e
     try:
@@ -90,7 +91,7 @@ def _round(p: Program, eager: Twin, other: Twin, way, stage: str, done: list) ->
     except Exception as e:  # noqa: BLE001 - whatever it raises is to be told
         return (None if raised else _raised(stage, r, change, e, raised)), False
     if raised:
-        return _raised(stage, r, change, None, raised), False
+        return (None if getattr(way, "drops_errors", False) else _raised(stage, r, change, None, raised)), False
     return judged(p, wanted, got, way.exact(0, len(p.outputs), ""), stage, done), True
 
 

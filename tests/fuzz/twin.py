@@ -10,7 +10,16 @@ from program import Program, arguments_text, make_module, run_text, scope
 from torch.utils import _pytree as pytree
 from values import fill
 
-ERRORS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError, AssertionError)
+ERRORS = (
+    RuntimeError,
+    TypeError,
+    ValueError,
+    IndexError,
+    NotImplementedError,
+    AttributeError,
+    AssertionError,
+    NameError,
+)
 
 
 @contextlib.contextmanager
@@ -108,7 +117,7 @@ class Twin:
         try:
             with under(change):
                 torch.manual_seed(r)
-                result = (runner or self.module)(*args)
+                result = (self.module if runner is None else runner)(*args)
             seen = self.observe(args, result)
         finally:
             self.undo(change)

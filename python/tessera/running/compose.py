@@ -109,17 +109,17 @@ class ComposedModule(nn.Module):
         if self._lost and self.runner == "kernels":
             self._say_lost()
         users = [n for n in graph["inputs"] if self._values[n]["origin"] == "user_input"]
-        signature = _signature(self.original)
+        signature, meta = _signature(self.original), graph.get("meta") or {}
         self._inputs = InputGuard(
             users,
             [type_of(self._values[n]) for n in users],
             [device_of(self._values[n], self._device) for n in users],
+            [(meta.get("memory") or {}).get("offsets", {}).get(n) for n in users],
             frozenset(aliased(graph, users)),
             signature,
             self._example,
         )
         tf32 = self.plan["graph"].get("precision") == "tf32" if self._has_fp32() else None
-        meta = graph.get("meta") or {}
         memory = MemoryGuard(users, self._inputs.types, meta.get("memory"))
         self._state = StateGuard(
             self.original,

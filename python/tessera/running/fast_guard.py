@@ -127,8 +127,11 @@ def _behind(container):
 
 def _inputs(inputs: InputGuard, memory: MemoryGuard, state: dict) -> list[tuple]:
     return [
-        (shape, strides, dtype, device, plain_keys(device), first, state.get(memory.of_state.get(i)), written)
-        for i, ((shape, strides, dtype, device), first, written) in enumerate(
+        (
+            *(shape, strides, dtype, device, plain_keys(device)),
+            *(first, state.get(memory.of_state.get(i)), written, -1 if offset is None else offset),
+        )
+        for i, ((shape, strides, dtype, device, offset), first, written) in enumerate(
             zip(inputs.checks, memory.first, memory.written, strict=True)
         )
     ]

@@ -64,7 +64,8 @@ struct Lie {
 };
 
 /// An argument. Row: shape, strides, dtype, device, keys of plain tensors, the first input that is
-/// the same object, the parameter or buffer that it is or None, whether forward writes to it.
+/// the same object, the parameter or buffer that it is or None, whether forward writes to it, where
+/// in its storage it begins, or -1 where that does not matter.
 struct Input {
   Lie lie;
   c10::Device device;
@@ -72,6 +73,7 @@ struct Input {
   std::size_t first;
   PyObject* state;
   bool written;
+  int64_t offset;
 
   explicit Input(PyObject* row)
       : lie(at(row, 0), at(row, 1), at(row, 2)),
@@ -80,14 +82,15 @@ struct Input {
         inference_keys(PyLong_AsUnsignedLongLong(at(at(row, 4), 1))),
         first(PyLong_AsSize_t(at(row, 5))),
         state(at(row, 6) == Py_None ? nullptr : at(row, 6)),
-        written(at(row, 7) == Py_True) {}
+        written(at(row, 7) == Py_True),
+        offset(PyLong_AsLongLong(at(row, 8))) {}
 
   [[nodiscard]] bool is(PyObject* x, uintptr_t alignment) const {
     if (!THPVariable_CheckExact(x)) return false;
     const c10::TensorImpl& t = impl_of(x);
     const uint64_t now = t.key_set().raw_repr();
     return (now == keys || now == inference_keys) && t.device() == device && lie.is(t) &&
-           address(t) % alignment == 0;
+           (offset < 0 || t.storage_offset() == offset) && address(t) % alignment == 0;
   }
 };
 

@@ -17,7 +17,7 @@ _plain = (type(None), bool, int, float, str)
 
 
 class InputGuard:
-    """The traced user inputs; `devices`: where each lies. `signature` binds keyword and positional spellings of a call to one
+    """The traced user inputs; `devices`: where each lies; `offsets`: where in its storage, if that matters. `signature` binds keyword and positional spellings of a call to one
     form."""
 
     def __init__(
@@ -25,13 +25,14 @@ class InputGuard:
         names: list[str],
         types: list[TensorType],
         devices: list[torch.device],
+        offsets: list[int | None],
         aliased: frozenset[int],
         signature: inspect.Signature | None,
         example: tuple | None,
     ):
         self.names, self.types, self.aliased, self.signature = names, types, aliased, signature
         self.count = len(types)
-        self.checks = [(t.shape, t.strides, t.dtype, d) for t, d in zip(types, devices, strict=True)]
+        self.checks = [(t.shape, t.strides, t.dtype, d, o) for t, d, o in zip(types, devices, offsets, strict=True)]
         self.spec, self.constants = None, None
         # By (how many are positional, names of the others): places of tensors, and what the others were (`_remember`).
         self.forms: dict[tuple, tuple[list[int], list[tuple[int, object]]]] = {}
@@ -98,7 +99,7 @@ class InputGuard:
     def check(self, tensors: list) -> Miss | list[int] | None:
         """None; a Miss; or the indices of inputs that are as traced, but for an address that kernels cannot read."""
         unaligned = None
-        for i, (x, (shape, strides, dtype, device)) in enumerate(zip(tensors, self.checks)):
+        for i, (x, (shape, strides, dtype, device, offset)) in enumerate(zip(tensors, self.checks)):
             if type(x) is not torch.Tensor and type(x) is not nn.Parameter:
                 return self._strange(i, x)
             if x.device != device:
@@ -113,6 +114,8 @@ class InputGuard:
                 return Miss(
                     "layout", f"input `{self.names[i]}` has strides {list(x.stride())}; traced with {list(strides)}"
                 )
+            if offset is not None and x.storage_offset() != offset:
+                return Miss("layout", f"input `{self.names[i]}` begins elsewhere in its storage; traced at {offset}")
             if x.data_ptr() % input_alignment:
                 if i in self.aliased:
                     return Miss(
@@ -136,9 +139,11 @@ class InputGuard:
 
     def check_symbolic(self, tensors: list) -> bool:
         """The same while torch.compile or torch.export traces the call: their own guards hold it from there on."""
-        for x, (shape, strides, dtype, device) in zip(tensors, self.checks):
+        for x, (shape, strides, dtype, device, offset) in zip(tensors, self.checks):
             if not isinstance(x, torch.Tensor):
                 return False
             if tuple(x.shape) != shape or x.dtype != dtype or x.device != device or x.stride() != strides:
+                return False
+            if offset is not None and x.storage_offset() != offset:
                 return False
         return True

@@ -59,10 +59,10 @@ def _find(
 
 
 def aliased(graph: dict, users: list[str]) -> set[int]:
-    """Indices of user inputs that a copy may not stand for: those that forward writes to, and those whose memory a result shares. All
-    of them where the graph does not say."""
+    """Indices of user inputs that a copy may not stand for: those that forward writes to, those whose memory a result shares, and
+    those whose place in memory the graph names. All of them where the graph does not say."""
     memory = graph.get("meta", {}).get("memory")
     if memory is None:
         return set(range(len(users)))
-    names = {*memory["written"], *(row["of"] for row in memory["outputs"] if row)}
+    names = {*memory["written"], *(row["of"] for row in memory["outputs"] if row), *memory.get("offsets", ())}
     return {i for i, name in enumerate(users) if name in names}

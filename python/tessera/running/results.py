@@ -45,10 +45,13 @@ class Lent:
     strides: tuple[int, ...] = ()
     offset: int = 0
     result: int | None = None
+    detached: bool = False  # views of a parameter require gradients otherwise, also where none are recorded
 
     def of(self, tensor: torch.Tensor) -> torch.Tensor:
         if self.shape is None:
             return tensor
+        if self.detached:
+            tensor = tensor.detach()
         return tensor.as_strided(self.shape, self.strides, tensor.storage_offset() + self.offset)
 
 
@@ -128,7 +131,8 @@ def _lent(row: dict | None) -> Lent | None:
         return None
     if row.get("same"):
         return Lent(row["of"])
-    return Lent(row["of"], tuple(row["shape"]), tuple(row["strides"]), row["offset"])
+    where = (tuple(row["shape"]), tuple(row["strides"]), row["offset"])
+    return Lent(row["of"], *where, detached=row.get("detached", False))
 
 
 class Ending:

@@ -21,6 +21,7 @@ from tessera.running import leftover
 from tessera.running.compose import ComposedModule, composed_of
 from tessera.running.hooks import hooked
 from tessera.tracing.bounded import TRACE_SECONDS, OutOfTime, within
+from tessera.tracing.memory import as_laid
 from tessera.tracing.python_state import changes_of_calls, listed
 from tessera.tracing.torch_export import places_of_user
 from tessera.tracing.tracer import Traced, trace_module
@@ -150,6 +151,7 @@ def hold(
         )
     traced = in_time(lambda: trace_module(module, args, kwargs, precision, name), say)
     describe_device(traced.graph)
+    as_laid(traced.graph, changes.results)
     return Held(module, tuple(args), dict(kwargs), traced, path)
 
 

@@ -8,6 +8,7 @@ give views still stand in it, and values that share memory share a storage. The 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
 
 import torch
 from torch import fx, nn
@@ -28,7 +29,9 @@ def memory_of(captured: ExportedProgram, module: nn.Module, args: tuple, kwargs:
     The record: `same`, groups of user inputs, and of parameters or buffers with them, that are one object; `written`, inputs that
     forward writes to; `outputs`, one row a tensor that forward returns: None where nothing shares its memory, else `of` (the name
     of an input, or the index of an earlier result), `same` where it is that very object, and where it lies in it: `shape`,
-    `strides` and `offset`, in elements from where the other one begins; `strides`, of each of these results.
+    `strides` and `offset`, in elements from where the other one begins (`detached` where no gradient goes that way);
+    `strides`, of each of these results; `offsets`, by name of an input whose memory the graph addresses from its storage's
+    beginning (as_strided with an offset): where the input begins, in elements.
     Error TS0206: forward writes to memory that several inputs share, which no graph of values holds."""
     inputs = _Inputs(captured, module, args, kwargs)
     written = _written(captured.graph)
@@ -47,6 +50,7 @@ def memory_of(captured: ExportedProgram, module: nn.Module, args: tuple, kwargs:
         "same": inputs.same(),
         "written": [n.name for n in changed],
         "outputs": _outputs(captured, inputs.lasting(literals)),
+        "offsets": _offsets(captured.graph),
         "strides": _strides(captured),
     }
 
@@ -188,8 +192,14 @@ def _refuse_other_forms(graph: fx.Graph) -> None:
             )
 
 
+def _at_the_end(graph: fx.Graph) -> dict[fx.Node, fx.Node]:
+    """By node that made a tensor: the last that returns the same object, whose shape and strides an op such as unsqueeze_ changed."""
+    return {_object(node): node for node in graph.nodes if _is_strided(node)}
+
+
 def _outputs(captured: ExportedProgram, inputs: set[fx.Node]) -> list[dict | None]:
     returned = next(n for n in captured.graph.nodes if n.op == "output").args[0]
+    now = _at_the_end(captured.graph)
     specs = captured.graph_signature.output_specs
     rows: list[dict | None] = []
     objects: dict[fx.Node, int] = {}  # the results so far
@@ -201,9 +211,16 @@ def _outputs(captured: ExportedProgram, inputs: set[fx.Node]) -> list[dict | Non
         if _is_strided(node):
             node = _object(node)
             if (source := _source(node)) in inputs:
-                row = {"of": objects[node], "same": True} if node in objects else _place(node, source, source.name)
-            elif (first := memories.setdefault(_storage(node), node)) is not node or node in objects:
-                row = _place(node, node, objects[node]) if node in objects else _place(node, first, objects[first])
+                same = node in objects or node is source
+                row = (
+                    {"of": objects.get(node, source.name), "same": True}
+                    if same
+                    else _place(now[node], source, source.name)
+                )
+            elif node in objects:
+                row = {"of": objects[node], "same": True}
+            elif (first := memories.setdefault(_storage(node), node)) is not node:
+                row = _place(now[node], now[first], objects[first])
             objects.setdefault(node, len(rows))
         rows.append(row)
     return rows
@@ -216,13 +233,28 @@ _itself = {
 }
 
 
+def _offsets(graph: fx.Graph) -> dict[str, int]:
+    found = {}
+    for node in graph.nodes:
+        if node.target in _from_the_beginning and (node.args[3:] or node.kwargs.get("storage_offset") is not None):
+            *_, source = _path(node)
+            if source.op == "placeholder":
+                found[source.name] = source.meta["val"].storage_offset()
+    return found
+
+
+_from_the_beginning = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_.default)
+_detaching = (torch.ops.aten.detach.default, torch.ops.aten.detach_.default)
+
+
 def _strides(captured: ExportedProgram) -> list[list[int]]:
     returned = next(n for n in captured.graph.nodes if n.op == "output").args[0]
     specs = captured.graph_signature.output_specs
-    pairs = [(s, n) for s, n in zip(specs, returned, strict=True) if isinstance(n, fx.Node)]
-    return [
-        list(n.meta["val"].stride()) if _is_strided(n) else [] for s, n in pairs if s.kind == OutputKind.USER_OUTPUT
+    now = _at_the_end(captured.graph)
+    nodes = [
+        n for s, n in zip(specs, returned, strict=True) if isinstance(n, fx.Node) and s.kind == OutputKind.USER_OUTPUT
     ]
+    return [list(now[_object(n)].meta["val"].stride()) if _is_strided(n) else [] for n in nodes]
 
 
 def _object(node: fx.Node) -> fx.Node:
@@ -262,14 +294,17 @@ def _form(node: fx.Node) -> tuple:
 
 def _source(node: fx.Node) -> fx.Node | None:
     """The input that a value looks at, directly or through other views and writes."""
+    *_, last = _path(node)
+    return last if last.op == "placeholder" else None
+
+
+def _path(node: fx.Node) -> Iterator[fx.Node]:
+    """The value, and those that it looks at one through another."""
     storage = _storage(node)
-    while node.op != "placeholder":
-        node = next((a for a in node.all_input_nodes if _is_strided(a) and _storage(a) == storage), None) or _through(
-            node
-        )
-        if node is None:
-            return None
-    return node
+    while node is not None:
+        yield node
+        next_one = (a for a in node.all_input_nodes if _is_strided(a) and _storage(a) == storage)
+        node = next(next_one, None) or _through(node)
 
 
 def _through(node: fx.Node) -> fx.Node | None:
@@ -280,11 +315,29 @@ def _through(node: fx.Node) -> fx.Node | None:
 
 def _place(node: fx.Node, other: fx.Node, of: str | int) -> dict:
     t, base = node.meta["val"], other.meta["val"]
-    if node is other:
-        return {"of": of, "same": True}
     offset = t.storage_offset() * t.itemsize - base.storage_offset() * base.itemsize
     row = {"of": of, "shape": list(t.shape), "strides": list(t.stride()), "offset": offset // t.itemsize}
+    if any(n.target in _detaching for n in _path(node)):
+        row["detached"] = True
     return row if t.dtype == base.dtype else {**row, "dtype": str(t.dtype).removeprefix("torch.")}
+
+
+def as_laid(graph: dict, results: list[tuple[torch.Size, tuple[int, ...]] | None]) -> None:
+    """Takes the strides of the results from a call of the module: those of the trace are PyTorch's guess. Error: TS0202, where the
+    trace's results have other shapes."""
+    memory, shapes = graph["meta"].get("memory"), {v["name"]: v["shape"] for v in graph["values"]}
+    if memory is None or len(results) != len(memory["strides"]) or len(results) != len(graph["outputs"]):
+        return
+    for i, laid in enumerate(results):
+        if laid is None or not memory["strides"][i]:
+            continue
+        if list(laid[0]) != (traced := shapes[graph["outputs"][i]]):
+            raise fail(
+                "TS0202",
+                "graph.untraceable",
+                f"torch.export gives result {i} the shape {traced}, and the module gives it {list(laid[0])}",
+            )
+        memory["strides"][i] = list(laid[1])
 
 
 # --- of live tensors ---------------------------------------------------------------------------------------------------

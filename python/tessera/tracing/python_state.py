@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from tessera.common.laid import cloned
 from tessera.tracing.picture import Picture
 from tessera.tracing.torch_export import module_fails
 
@@ -23,10 +24,12 @@ MOST_NAMED = 4
 
 @dataclass
 class Changes:
-    """`made`: attributes that the first call made, and that stay. `reasons`: what each call does anew."""
+    """`made`: attributes that the first call made, and that stay. `reasons`: what each call does anew. `results`: shape and strides
+    of the tensors that a call returns, none for one that is not strided."""
 
     made: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
+    results: list[tuple[torch.Size, tuple[int, ...]] | None] = field(default_factory=list)
 
 
 def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callable[[], tuple]) -> Changes:
@@ -40,7 +43,7 @@ def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callab
     changed = before.changed()
     if not changed or first.reasons:
         before.restore()
-        return Changes(lazy, [*first.reasons, *_assigned(changed)] if first.reasons else [])
+        return Changes(lazy, [*first.reasons, *_assigned(changed)] if first.reasons else [], first.results)
     after = Picture(module)
     made = {name: t for name, t in after.tensors().items() if before.tensors().get(name) is not t}
     second = _called(module, args, kwargs, after)
@@ -54,7 +57,7 @@ def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callab
         return Changes(reasons=[f"{listed(from_inputs)}: the first call makes it of the values of its inputs"])
     after.restore()
     before.restore(python=False)
-    return Changes([*lazy, *changed])
+    return Changes([*lazy, *changed], results=second.results)
 
 
 def _materialize(module: nn.Module, args: tuple, kwargs: dict) -> None:
@@ -102,6 +105,7 @@ def undone(module: nn.Module, args: tuple, kwargs: dict) -> Iterator[None]:
 @dataclass
 class _Call:
     reasons: list[str]
+    results: list[tuple[torch.Size, tuple[int, ...]] | None]
 
 
 def _called(module: nn.Module, args: tuple, kwargs: dict, picture: Picture) -> _Call:
@@ -123,7 +127,7 @@ def _watched(module: nn.Module, args: tuple, kwargs: dict, saving: contextlib.Ab
     copied: dict[int, torch.Tensor] = {}  # one tensor given twice is one copy
 
     def copy(t: torch.Tensor) -> torch.Tensor:
-        return copied.setdefault(id(t), t.detach().clone())
+        return copied.setdefault(id(t), cloned(t))
 
     given = pytree.tree_map_only(torch.Tensor, copy, (tuple(args), dict(kwargs)))
     leaves, form = pytree.tree_flatten(given)
@@ -134,8 +138,8 @@ def _watched(module: nn.Module, args: tuple, kwargs: dict, saving: contextlib.Ab
         warnings.simplefilter("ignore")  # the trace says them
         with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()), saving:
             torch.manual_seed(0)
-            module(*given[0], **given[1])
-    call = _Call(list(drawn))
+            results = module(*given[0], **given[1])
+    call = _Call(list(drawn), [_laid(t) for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor)])
     if heard.getvalue():
         call.reasons.append(f"it prints ({heard.getvalue().strip()[:40]!r})")
     now, form_now = pytree.tree_flatten(given)
@@ -143,6 +147,10 @@ def _watched(module: nn.Module, args: tuple, kwargs: dict, saving: contextlib.Ab
         call.reasons.append("it changes an argument that is no tensor")
     objects.restore()
     return call
+
+
+def _laid(t: torch.Tensor) -> tuple[torch.Size, tuple[int, ...]] | None:
+    return (t.shape, t.stride()) if t.layout == torch.strided else None
 
 
 class _Nothing(nn.Module):

@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.common.precision import legacy_readable_flags
 from tessera.common.recurrent import recurrent_shapes
-from tessera.tracing import model_caches, partial_graphs, state_copies
+from tessera.tracing import eager_ops, model_caches, partial_graphs, state_copies
 from tessera.tracing.composites import take_complex_apart
 from tessera.tracing.dropouts import ReturnedAsGiven
 from tessera.tracing.flex_attention import close_flex_attention
@@ -63,6 +63,7 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: set[int]):
             partial_graphs.unprinted(),
             ReturnedAsGiven(),
             state_copies.kept(),
+            eager_ops.put_right(),
             warnings.catch_warnings(record=True) as said,
         ):
             warnings.simplefilter("always")

@@ -1,0 +1,78 @@
+"""Ops that export takes otherwise than eager PyTorch does (torch 2.11), put right while it traces.
+
+Of some, fake tensors have another shape or other strides than the kernels' results: what is decided on the way, as whether
+`reshape` is a view, depends on these. Others are taken apart into ops that round more than once, and lose the sign of zeros.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+
+import torch
+from torch._C import DispatchKey
+from torch._subclasses import fake_impls
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+aten = torch.ops.aten
+
+
+def _elementwise(fake: FakeTensorMode, func, a, b, **kwargs):
+    """Laid out as a sum of the operands."""
+    with fake:
+        made = aten.add.Tensor(a, b)
+        if func in _of_bools:
+            return made.to(torch.bool)
+        whole = func is aten.floor_divide.default or kwargs.get("rounding_mode") is not None
+        return made if whole or made.is_floating_point() else made.to(torch.get_default_dtype())
+
+
+def _like(fake: FakeTensorMode, func, x):
+    with fake:
+        return torch.empty_like(x)
+
+
+def _norm(fake: FakeTensorMode, func, x, ord=2, dim=None, keepdim=False, *, dtype=None):
+    """Also of an extent of 1, which the fake result keeps."""
+    with fake:
+        made = x if dtype is None else x.to(dtype)
+        return torch.sum(made, list(range(x.dim())) if dim is None else dim, keepdim).abs()
+
+
+_of_bools = {aten.logical_and.default, aten.logical_or.default, aten.logical_xor.default}
+_of_numbers = (
+    *(aten.floor_divide.default, aten.div.Tensor_mode, aten.copysign.Tensor),
+    *(aten.logaddexp.default, aten.logaddexp2.default),
+)
+_right = {
+    **dict.fromkeys((*_of_bools, *_of_numbers), _elementwise),
+    aten.zero.default: _like,
+    aten.linalg_vector_norm.default: _norm,
+}
+
+
+_whole = (aten.softshrink.default, aten.hardshrink.default)
+
+
+@contextlib.contextmanager
+def put_right() -> Iterator[None]:
+    table = fake_impls.op_implementations_dict
+    mine = {op: f for op, f in _right.items() if op not in table}
+    apart = {op: op.py_kernels.pop(DispatchKey.Autograd) for op in _whole if DispatchKey.Autograd in op.py_kernels}
+    _forget(apart)
+    table.update(mine)
+    try:
+        yield
+    finally:
+        for op in mine:
+            del table[op]
+        for op, taken_apart in apart.items():
+            op.py_kernels[DispatchKey.Autograd] = taken_apart
+        _forget(apart)
+
+
+def _forget(ops: Iterable[torch._ops.OpOverload]) -> None:
+    """What was answered before."""
+    FakeTensorMode.cache_clear()
+    for op in ops:
+        op._dispatch_cache.clear()
