@@ -4,6 +4,7 @@ Dynamo's graphs run as they are, so that what Dynamo itself does otherwise is no
 from __future__ import annotations
 
 from collections import Counter
+from typing import ClassVar
 
 import torch
 from campaign import Campaign
@@ -23,7 +24,7 @@ def graphs_as_they_are(module: torch.nn.Module):
 
 class Behind:
     drops_errors = True  # of what nobody reads, as torch.compile does
-    taken: Counter = Counter()  # graphs by what became of them
+    taken: ClassVar[Counter] = Counter()  # graphs by what became of them
 
     def __init__(self, module: torch.nn.Module, args: list):
         self.composed = torch.compile(module, backend=self._take)
