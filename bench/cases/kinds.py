@@ -12,6 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
+from cases.convolutions import (  # noqa: F401 - by their names, as all cases
+    efficientnet_block,
+    mobilenet_block,
+    resnet_bottleneck,
+    unet_level,
+)
 from cases.layers import DTYPE, Made, normal, perturbed
 from cases.packed_documents import packed_documents  # noqa: F401 - by its name, as all cases
 from torch import nn
@@ -43,6 +49,10 @@ KINDS = (
     Kind("retention", "bf16", "RetNet: scores times decay without softmax, group norm over heads, 4x1024x1024", True),
     Kind("latent-attention", "bf16", "transformers, attention of DeepSeek V3 with 16 heads, 2x2048x2048", True),
     Kind("experts", "bf16", "mixture of 8 experts, 2 a token, by grouped products, 2x1024x1024", True),
+    Kind("resnet-bottleneck", "fp16", "ResNet's bottleneck, 64x256x56x56, channels_last", False),
+    Kind("mobilenet-block", "fp16", "MobileNetV2's block, 64x64x28x28, six times wider within, channels_last", False),
+    Kind("efficientnet-block", "bf16", "EfficientNet's block with squeeze and excitation, 64x80x14x14", False),
+    Kind("unet-level", "fp16", "a level of a U-Net, 8x64x128x128, channels_last", False),
     Kind("packed-documents", "bf16", "decoder layer, FlexAttention within documents, capped scores, 2x4096x2048", True),
 )
 CASES = {kind.name: kind for kind in KINDS}
