@@ -112,7 +112,8 @@ class Campaign:
             return
         self.tally.kinds[failure.kind] += 1
         self.found.append(Found(p, failure, seed))
-        if self.tally.kinds[failure.kind] <= _SHRUNK_OF_A_KIND and self.shrink_seconds:
+        told = failure.stage == "refused" or self.tally.kinds[failure.kind] > _SHRUNK_OF_A_KIND
+        if self.shrink_seconds and not told:
             small = shrunk(p, failure, self.trial, self.shrink_seconds)
             failure = self.trial(small) or failure
             self.found[-1] = Found(small, failure, seed)
