@@ -6,6 +6,7 @@ import graph_tools
 import pytest
 import torch
 from tessera.tracing.held import hold
+from tessera.tracing.literals import storages_alive
 from torch.nn import functional as F
 
 A = torch.randn(5, 1, 10).transpose(0, 2)
@@ -106,3 +107,12 @@ def test_places_from_the_beginning_of_the_storage(of):
                 assert torch.equal(ours(x), m(x))
         assert ours.status()["served"] == 2
         assert [f["kind"] for f in ours.status()["fallbacks"]] == ["layout"]
+
+
+def test_no_literal_is_taken_for_a_tensor_that_was_there_before():
+    """A storage that is made while export traces may get the address of one that is dropped meanwhile."""
+    gone = [torch.empty(3) for _ in range(20)]
+    alive = storages_alive()
+    gone.clear()
+    made = [torch.empty(3) for _ in range(20)]
+    assert not any(t.untyped_storage()._cdata in alive for t in made)

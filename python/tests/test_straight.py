@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import graph_tools
 import pytest
 import torch
 from tessera.running.straight import Straight
+from tessera.tracing.held import hold
 from torch import fx
 
 aten = torch.ops.aten
@@ -159,3 +161,19 @@ def test_constants_of_any_kind():
         return call(aten.full_like.default, x, float("-inf"), dtype=torch.float64, device=torch.device("cpu"))
 
     assert "inf" not in check(emit, torch.randn(3))
+
+
+def test_arguments_of_one_memory_lie_apart_in_the_next_call():
+    m = graph_tools.module(lambda self, x, y: (torch.cos(y.view(-1)), y.mT * x.mT))
+    memory = torch.randn(48)
+    with torch.no_grad():
+        held = hold(m, (memory[:24].view(4, 6), memory[24:].view(4, 6)), {})
+        steps = [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]
+        composed = held.compose({"graph": held.graph, "steps": steps}, "eager")
+        for apart in (False, False, True, True):
+            memory = torch.randn(48)
+            x, y = memory[:24].view(4, 6), memory[24:].view(4, 6)
+            x = x.clone() if apart else x
+            for got, want in zip(composed(x, y), m(x, y), strict=True):
+                assert torch.equal(got, want)
+    assert composed.status()["served"] == 4

@@ -19,7 +19,6 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import torch
@@ -88,8 +87,8 @@ def _shared(o: argparse.Namespace) -> tuple[Tally, list[Found], list[str]]:
         for first, part in parts.items():
             try:
                 more = part.result()
-            except BrokenProcessPool:
-                lost.append(f"the process of seeds {first} to {first + _PART - 1} ended")
+            except Exception as e:  # noqa: BLE001 - its process ended, or the fuzzer failed
+                lost.append(f"seeds {first} to {first + _PART - 1}: {type(e).__name__} {e}"[:400])
             else:
                 tally.add(more[0])
                 found += more[1]

@@ -62,8 +62,8 @@ _view = torch._C._dynamo.guards._reinterpret_tensor  # (tensor, shape, strides, 
 
 @dataclass
 class _Seen:
-    """A tensor as the first call saw it. `group`: of those that share memory; `root`: the first of them, which views are made
-    of; `whole`: it is all of its memory."""
+    """A tensor as the first call saw it. `group`: of those that share memory; `root`: the one whose view it is, directly or
+    through others (what comes in is no view, though it share memory: it may lie apart in the next call); `whole`: it is all of its memory."""
 
     group: int
     root: fx.Node
@@ -192,9 +192,20 @@ class _First:
             (group,) = groups
             storage = value.untyped_storage()
             whole = value.numel() * value.itemsize == storage.nbytes()
-            root = self.roots.setdefault(group, node)
+            root = node if node.op == "placeholder" else self._root(node, group)
             laid = tuple(value.shape), tuple(value.stride()), value.dtype, value.storage_offset()
             self.seen[node] = _Seen(group, root, *laid, whole)
+
+    def _root(self, node: fx.Node, group: int) -> fx.Node:
+        """The node itself where it is not known of which argument it is a view, or of none."""
+        found = self._roots_read(node, group)
+        if not found and group not in self.fed:  # of several results of one op
+            return self.roots.setdefault(group, node)
+        return found.pop() if len(found) == 1 else node
+
+    def _roots_read(self, node: fx.Node, group: int) -> set[fx.Node]:
+        read = [a for a in node.all_input_nodes if group in self.groups[a]]
+        return {r for a in read for r in ({self.seen[a].root} if a in self.seen else self._roots_read(a, group))}
 
     def _leave(self, node: fx.Node) -> None:
         for t in _tensors(self._values.pop(node, None)):

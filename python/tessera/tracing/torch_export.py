@@ -6,6 +6,7 @@ import os
 import re
 import traceback
 import warnings
+from collections.abc import Container
 from dataclasses import dataclass
 
 import torch
@@ -49,7 +50,7 @@ def export(module: nn.Module, args: tuple, kwargs: dict) -> Exported:
         raise _untraceable(module, args, kwargs, e) from e
 
 
-def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: set[int]):
+def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: Container[int]):
     """The exported program and its record of memory, or None, and what export said of tensor attributes that forward assigns:
     its error, or its warnings. Any other error is raised."""
     training = [(m, m.training) for m in module.modules()]
