@@ -273,3 +273,30 @@ def test_record_is_of_the_trace():
     assert rows[0] is None and rows[6] is None and [r["of"] for r in rows if r] == [0, 0, 0, 0, 1, 0]
     assert rows[5] == {"of": 1, "same": True} and rows[3]["offset"] == -8
     assert copy.deepcopy(m) is not m
+
+
+@pytest.mark.parametrize(
+    "written",
+    [lambda y: y.expand(2, 8, 8)[0].fill_(3.0), lambda y: torch.meshgrid(y[0], y[1], indexing="ij")[1][1:].mul_(-0.0)],
+)
+def test_writes_to_a_part_of_what_shares_memory_are_refused(written):
+    """Functionalization adds up what the elements that share a place hold."""
+    m = graph_tools.module(lambda self, x: (y := x.clone(), written(y), y)[2])
+    with pytest.raises(Error, match="TS0206"):
+        trace_module(m, (torch.randn(8, 8),))
+
+
+def test_writes_through_a_view_with_new_dims():
+    def forward(self, x):
+        y = x * 1.5
+        z = y.broadcast_to((1, *y.shape))
+        z[1:] = 100.0
+        z.mul_(-0.0)
+        return y, z
+
+    m, x = graph_tools.module(forward), torch.rand(4, 4)
+    with torch.no_grad():
+        held = hold(m, (x,), {})
+        steps = [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]
+        for t in held.compose({"graph": held.graph, "steps": steps}, "eager")(x):
+            assert bool(t.eq(0).all() and t.signbit().all())

@@ -247,3 +247,29 @@ def test_a_module_that_fails_is_left_as_it_was():
     with pytest.raises(Error, match="ValueError: no") as e:
         hold(m, (X,), {})
     assert e.value.diagnostic["code"] == "TS0007" and m.calls == 0 and not m.total.any()
+
+
+def test_what_the_first_call_computes_without_what_it_makes():
+    """A later call gives another result with the same inputs: no trace holds both."""
+
+    def forward(self, x):
+        old = self.mask * 2
+        self.mask = self.fc.bias
+        return x + old
+
+    m = module(forward)
+    m.mask = torch.zeros(4)
+    (reason,) = changes_of_calls(m, (X,), {}, lambda: ((X,), {})).reasons
+    assert "mask" in reason and m.mask.eq(0).all()
+
+
+@pytest.mark.parametrize("whose", ["state", "argument"])
+def test_changes_of_a_shape_in_place(whose):
+    def forward(self, x):
+        (self.total if whose == "state" else x).unsqueeze_(0)
+        return x + 1
+
+    m = module(forward)
+    shape = m.total.shape
+    (reason,) = changes_of_calls(m, (X.clone(),), {}, lambda: ((X,), {})).reasons
+    assert ("total" if whose == "state" else "argument") in reason and m.total.shape == shape

@@ -124,6 +124,18 @@ TEST(Pointwise, TakesWhatFollowsAReductionUnlessTheReducedValueIsNeededToo) {
   EXPECT_EQ(of(true), "");
 }
 
+TEST(Pointwise, AScalarIsReducedAlongADimThatItDoesNotHave) {
+  for (const int64_t dim : {0, -1}) {
+    GraphBuilder b;
+    const ValueId y = b.call("aten.sum.dim_IntList",
+                             {{"self", b.input("x", {})}, {"dim", ints({dim})}}, {});
+    b.output(b.unary("exp", y));
+    const Matches m = rule("pointwise").match(b.g);
+    ASSERT_EQ(m.patterns.size(), 1u);
+    EXPECT_EQ(body<PointwiseBody>(m.patterns[0]).reduction, "sum");
+  }
+}
+
 TEST(Pointwise, RefusesReductionsItCannotExpress) {
   GraphBuilder b;
   const ValueId y =

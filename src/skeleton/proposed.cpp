@@ -151,6 +151,9 @@ class Writer {
 
   Result<std::string> body_of(const graph::Node& node, const Indices& at) {
     const std::string_view op = graph::base_name(node.op);
+    const bool reduces = graph::kind_of(node) == graph::OpKind::reduction;
+    // PyTorch lets dim 0 and -1 of a tensor without dims pass.
+    if (at.empty() && !reduces && (node.find("dim") || node.find("dims"))) return cannot(node);
     if (op == "aten.cumsum") return scan(node, at, "0", "s += {};");
     if (op == "aten.cumprod") return scan(node, at, "1", "s *= {};");
     if (op == "aten.softmax" || op == "aten.log_softmax") return softmax(node, at);
@@ -164,7 +167,7 @@ class Writer {
     }
     if (op == "aten.view" || op == "aten.reshape" || op == "aten._unsafe_view")
       return reshaped(node, at);
-    if (graph::kind_of(node) == graph::OpKind::reduction) return reduction(node, at);
+    if (reduces) return reduction(node, at);
     return pointwise_of(node, at);
   }
 

@@ -1,6 +1,6 @@
 """How far a result may be off where a rewrite computes it otherwise: as far as roundings move eager's own.
 
-Every step of the program is run again with its result moved by up to one unit in the last place, some times, and the whole in
+The program is run again some times, the result of every op of PyTorch's moved by up to one unit in the last place, and once in
 float64. An element may be off by a multiple of what those move it by; one that they move from finite to not, or an integer that
 they change, is not judged.
 """
@@ -10,30 +10,42 @@ from __future__ import annotations
 import contextlib
 
 import torch
-from program import Program, draw_double, make_double, make_noisy
+from program import Program, draw_double, make_double, make_module
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
 from twin import ERRORS, Seen, Twin, default_dtype
 
 _RUNS = 4
 _FACTOR, _ULPS = 8.0, 8.0
 
 
-class Noise:
-    """Moves what a step made; a view, or what was written to in place, is left as it is."""
+class Noise(TorchDispatchMode):
+    """Moves what an op made, and what a norm reads, which rounds within; a view, or what was written to in place, is left as it is."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, given: list[torch.Tensor]):
+        super().__init__()
         self.generator = torch.Generator().manual_seed(seed)
-        self.seen: list = []
+        self.seen = {t.untyped_storage().data_ptr(): t for t in given}  # by memory, which so lasts
 
-    def __call__(self, value):
-        if isinstance(value, torch.Tensor) and value.is_floating_point() and value.itemsize > 1:
-            storage = value.untyped_storage()
-            if all(storage.data_ptr() != s.data_ptr() for s in self.seen):
-                eps = torch.finfo(value.dtype).eps
-                moved = 1 + eps * (2 * torch.rand(value.shape, generator=self.generator, dtype=torch.float64) - 1)
-                with contextlib.suppress(*ERRORS):
-                    value.copy_(value.double() * moved)
-            self.seen.append(storage)
-        return value
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if "norm" in str(func) and isinstance(args[0], torch.Tensor):
+            args = (args[0].clone(), *args[1:])
+            self._move(args[0])
+        made = func(*args, **(kwargs or {}))
+        for t in pytree.tree_leaves(made):
+            if isinstance(t, torch.Tensor) and t.layout == torch.strided:
+                if t.untyped_storage().data_ptr() not in self.seen:
+                    self._move(t)
+                self.seen.setdefault(t.untyped_storage().data_ptr(), t)
+        return made
+
+    def _move(self, t: torch.Tensor) -> None:
+        if t.is_floating_point() and t.itemsize > 1:
+            unit = torch.finfo(t.dtype).eps * (
+                2 * torch.rand(t.shape, generator=self.generator, dtype=torch.float64) - 1
+            )
+            with contextlib.suppress(*ERRORS):
+                t.copy_(t.double() * (1 + unit))
 
 
 class Budget:
@@ -42,33 +54,23 @@ class Budget:
     def __init__(self, p: Program, rounds: list[tuple[int, dict | None]]):
         self.near: list[Seen] = []
         for seed in range(_RUNS):
-            noise = Noise(seed)
-            twin = Twin(make_noisy(p, noise), p)
-            self._last(twin, rounds, noise)
+            self._last(Twin(make_module(p), p), rounds, seed)
         with default_dtype(torch.float64):
             self.double_from = len(self.near)
             self._last(Twin(make_double(p), p, draw_double), rounds, None)
 
-    def _last(self, twin: Twin, rounds: list, noise: Noise | None) -> None:
+    def _last(self, twin: Twin, rounds: list, seed: int | None) -> None:
+        def noisy(*args):
+            state = [*twin.module._parameters.values(), *twin.module._buffers.values()]
+            with Noise(seed, [t for t in (*args, *state) if isinstance(t, torch.Tensor)]):
+                return twin.module(*args)
+
         seen = None
         for r, change in rounds:
-            if noise:
-                tensors = [*twin.module._parameters.values(), *twin.module._buffers.values()]
-                noise.seen[:] = [t.untyped_storage() for t in tensors]
-                prepare = twin.prepare
-
-                def prepared(r, change, prepare=prepare):
-                    args = prepare(r, change)
-                    noise.seen += [a.untyped_storage() for a in args if isinstance(a, torch.Tensor)]
-                    return args
-
-                twin.prepare = prepared
             try:
-                seen = twin.call(r, change)
+                seen = twin.call(r, change, None if seed is None else noisy)
             except ERRORS:  # float64 is not taken by every op
                 return
-            if noise:
-                twin.prepare = prepare
         if seen is not None:
             self.near.append(seen)
 

@@ -75,11 +75,10 @@ def result_text(p: Program) -> str:
     return "(" + "".join(f"{n}, " for n in names) + ")"
 
 
-def forward_text(p: Program, wrap: str = "{}") -> str:
-    """`def forward`; `wrap` is put around the value of every step."""
+def forward_text(p: Program) -> str:
     given = ", ".join(["s", *(f"x{i}" for i in range(len(p.given)))])
     lines = [f"def forward({given}):"]
-    lines += [f"    {step[0]} = {wrap.format(expression(step))}" for step in p.steps]
+    lines += [f"    {step[0]} = {expression(step)}" for step in p.steps]
     return "\n".join([*lines, f"    return {result_text(p)}", ""])
 
 
@@ -126,13 +125,6 @@ def run_text(text: str, within: dict) -> dict:
 def make_module(p: Program) -> torch.nn.Module:
     """Two calls make twins: equal modules that share nothing."""
     return run_text(module_text(p), scope())["M"]().train(p.training)
-
-
-def make_noisy(p: Program, noise) -> torch.nn.Module:
-    """The module with `noise` put around the value of every step."""
-    module = make_module(p)
-    type(module).forward = run_text(forward_text(p, "noise({})"), scope() | {"noise": noise})["forward"]
-    return module
 
 
 def draw_double(shape, dtype, kind="normal", seed=0):

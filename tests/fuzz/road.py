@@ -87,7 +87,20 @@ def _sums(op: str) -> bool:
     """Products and what is made of them: torch.export takes some apart, and libraries add up in an order that memory decides."""
     return any(
         word in op
-        for word in ("mm", "matmul", "linear", "conv", "attention", "einsum", ".mv.", ".dot.", "lstm", "gru", "rnn")
+        for word in (
+            "mm",
+            "matmul",
+            "linear",
+            "conv",
+            "batch_norm",
+            "attention",
+            "einsum",
+            ".mv.",
+            ".dot.",
+            "lstm",
+            "gru",
+            "rnn",
+        )
     )
 
 

@@ -54,11 +54,23 @@ _right = {
 _whole = (aten.softshrink.default, aten.hardshrink.default)
 
 
+def _expand(x: torch.Tensor, size: list[int], *, implicit: bool = False) -> torch.Tensor:
+    """What grows no extent is another view: functionalization brings a write through `expand` back by a sum, in which -0.0 is 0.0."""
+    new = len(size) - x.dim()
+    if new and all(n == 1 for n in size[:new]) and all(n in (-1, m) for n, m in zip(size[new:], x.shape, strict=True)):
+        for _ in range(new):
+            x = x.unsqueeze(0)
+        return x
+    with torch._C._AutoDispatchBelowAutograd():
+        return aten.expand.default(x, size, implicit=implicit)
+
+
 @contextlib.contextmanager
 def put_right() -> Iterator[None]:
     table = fake_impls.op_implementations_dict
     mine = {op: f for op, f in _right.items() if op not in table}
     apart = {op: op.py_kernels.pop(DispatchKey.Autograd) for op in _whole if DispatchKey.Autograd in op.py_kernels}
+    aten.expand.default.py_kernels[DispatchKey.Autograd] = _expand
     _forget(apart)
     table.update(mine)
     try:
@@ -68,11 +80,12 @@ def put_right() -> Iterator[None]:
             del table[op]
         for op, taken_apart in apart.items():
             op.py_kernels[DispatchKey.Autograd] = taken_apart
+        del aten.expand.default.py_kernels[DispatchKey.Autograd]
         _forget(apart)
 
 
 def _forget(ops: Iterable[torch._ops.OpOverload]) -> None:
     """What was answered before."""
     FakeTensorMode.cache_clear()
-    for op in ops:
+    for op in (*ops, aten.expand.default):
         op._dispatch_cache.clear()

@@ -31,7 +31,7 @@ def memory_of(captured: ExportedProgram, module: nn.Module, args: tuple, kwargs:
     of an input, or the index of an earlier result), `same` where it is that very object, and where it lies in it: `shape`,
     `strides` and `offset`, in elements from where the other one begins (`detached` where no gradient goes that way);
     `strides`, of each of these results; `offsets`, by name of an input whose memory the graph addresses from its storage's
-    beginning (as_strided with an offset): where the input begins, in elements.
+    beginning (as_strided with an offset, view_as_complex, which takes even places alone): where the input begins, in elements.
     Error TS0206: forward writes to memory that several inputs share, which no graph of values holds."""
     inputs = _Inputs(captured, module, args, kwargs)
     written = _written(captured.graph)
@@ -148,8 +148,8 @@ def _has_memory(t: torch.Tensor) -> bool:
 
 
 def _written(graph: fx.Graph) -> set[int]:
-    """The storages that an op of the graph writes to. Error TS0206 where elements of what is written to share memory: a graph of
-    values says nothing of the order in which they are written."""
+    """The storages that an op of the graph writes to. Error TS0206 where elements of what is written to share memory, or of what it
+    is a view of: a graph of values says nothing of the order in which they are written, or of which reads see a write."""
     found = set()
     for node in graph.nodes:
         schema = getattr(node.target, "_schema", None)
@@ -160,7 +160,7 @@ def _written(graph: fx.Graph) -> set[int]:
             if argument.alias_info is not None and argument.alias_info.is_write:
                 targets = [n for n in pytree.tree_leaves(given.get(argument.name)) if _is_strided(n)]
                 for n in targets:
-                    if overlaps_itself(n.meta["val"].shape, n.meta["val"].stride()):
+                    if any(_is_strided(m) and _overlaps_itself(m) for m in _path(n)):
                         raise fail(
                             "TS0206",
                             "graph.shared_memory",
@@ -169,6 +169,10 @@ def _written(graph: fx.Graph) -> set[int]:
                         )
                 found |= set(map(_storage, targets))
     return found
+
+
+def _overlaps_itself(node: fx.Node) -> bool:
+    return overlaps_itself(node.meta["val"].shape, node.meta["val"].stride())
 
 
 def with_mutations(memory: dict, exported: ExportedProgram) -> dict:
@@ -236,14 +240,15 @@ _itself = {
 def _offsets(graph: fx.Graph) -> dict[str, int]:
     found = {}
     for node in graph.nodes:
-        if node.target in _from_the_beginning and (node.args[3:] or node.kwargs.get("storage_offset") is not None):
+        strided = node.target in _by_strides and (node.args[3:] or node.kwargs.get("storage_offset") is not None)
+        if strided or node.target is torch.ops.aten.view_as_complex.default:
             *_, source = _path(node)
             if source.op == "placeholder":
                 found[source.name] = source.meta["val"].storage_offset()
     return found
 
 
-_from_the_beginning = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_.default)
+_by_strides = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_.default)
 _detaching = (torch.ops.aten.detach.default, torch.ops.aten.detach_.default)
 
 

@@ -67,6 +67,7 @@ class Picture:
     def __post_init__(self):
         self._holders: dict[tuple, _Holder] = {}
         self._tensors: dict[int, tuple[torch.Tensor, str, int]] = {}
+        self._forms: dict[int, tuple | None] = {}  # of these tensors
         self._saved: dict[int, torch.Tensor] = {}
         self._states: list[tuple[object, str, object]] = []  # generators of random numbers, iterators, arrays
         self._followed = {id(t) for t in _followed_by_export(self.module)}
@@ -82,6 +83,7 @@ class Picture:
         if isinstance(value, torch.Tensor):
             if id(value) not in self._tensors and not isinstance(value, nn.parameter.UninitializedTensorMixin):
                 self._tensors[id(value)] = value, path, _version(value)
+                self._forms[id(value)] = form_of(value)
         elif (state := _state_of(value)) is not None:
             self._states.append((value, path, state))
         elif (id(value), None) not in self._holders and _holds(value):
@@ -104,7 +106,7 @@ class Picture:
                 self._saved[id(tensor)] = copied(tensor)
 
     def changed(self) -> list[str]:
-        """The names of what is another value now, or holds other values; "" for none. In-place writes to parameters, buffers and
+        """The names of what is another value now, or holds other values, and of tensors of another shape; "" for none. In-place writes to parameters, buffers and
         tensor attributes are not among them: torch.export follows those."""
         names = []
         for holder in self._holders.values():
@@ -118,12 +120,15 @@ class Picture:
                     names.append(_joined(holder.path, key))
         names += [path for value, path, state in self._states if repr(state) != repr(_state_of(value))]
         names += [path for t, path, v in self._tensors.values() if _version(t) != v and id(t) not in self._followed]
+        names += [path for t, path, _ in self._tensors.values() if form_of(t) != self._forms[id(t)]]
         return list(dict.fromkeys(names))
 
     @torch.no_grad()
     def restore(self, python: bool = True) -> None:
         """All as it was; without `python` the content of tensors alone."""
         for tensor, *_ in self._tensors.values():
+            if form_of(tensor) != (form := self._forms[id(tensor)]):
+                tensor.as_strided_(*form)
             if id(tensor) in self._saved:
                 tensor.copy_(self._saved[id(tensor)])
         if not python:
@@ -356,6 +361,11 @@ def _same(then, now, depth: int = 4) -> bool:
 
 def _same_items(then: dict, now: dict) -> bool:
     return list(then) == list(now) and all(v is now[k] for k, v in then.items())
+
+
+def form_of(t: torch.Tensor) -> tuple | None:
+    """Shape, strides and where it begins in its memory: what ops such as unsqueeze_ change of an object."""
+    return (t.shape, t.stride(), t.storage_offset()) if t.layout == torch.strided else None
 
 
 def _version(t: torch.Tensor) -> int:

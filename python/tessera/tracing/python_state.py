@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.common.laid import cloned
-from tessera.tracing.picture import Picture
+from tessera.tracing.picture import Picture, form_of
 from tessera.tracing.torch_export import module_fails
 
 MOST_NAMED = 4
@@ -44,6 +44,8 @@ def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callab
     if not changed or first.reasons:
         before.restore()
         return Changes(lazy, [*first.reasons, *_assigned(changed)] if first.reasons else [], first.results)
+    results = [t.clone() for t in first.tensors]
+    before.restore(python=False)  # what it computes with what was made, and nothing else, is compared
     after = Picture(module)
     made = {name: t for name, t in after.tensors().items() if before.tensors().get(name) is not t}
     second = _called(module, args, kwargs, after)
@@ -52,6 +54,11 @@ def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callab
     if again or second.reasons:
         before.restore()
         return Changes(reasons=[*second.reasons, *_assigned(list(dict.fromkeys(again)))])
+    if not _alike(results, second.tensors):
+        before.restore()
+        return Changes(
+            reasons=[f"{listed(changed)}: the call that makes it computes otherwise than those that find it"]
+        )
     if from_inputs := _differing(module, before, made, other):
         before.restore()
         return Changes(reasons=[f"{listed(from_inputs)}: the first call makes it of the values of its inputs"])
@@ -83,6 +90,21 @@ def _differing(
     return [name for name, t in then.items() if name in now and not _equal(t, now[name])]
 
 
+def _alike(first: list[torch.Tensor], later: list[torch.Tensor]) -> bool:
+    """But for roundings: some ops add up in another order each time."""
+    if len(first) != len(later):
+        return False
+    return all(
+        a.shape == b.shape and (_equal(a, b) or (a.is_floating_point() and bool(_near(a, b).all())))
+        for a, b in zip(first, later, strict=True)
+    )
+
+
+def _near(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    size = a[a.isfinite()].abs().mean() if bool(a.isfinite().any()) else 0.0
+    return (a == b) | ((a != a) & (b != b)) | ((a - b).abs() <= 1e-3 * (a.abs() + size))
+
+
 def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype or a.device != b.device:
         return False
@@ -105,7 +127,11 @@ def undone(module: nn.Module, args: tuple, kwargs: dict) -> Iterator[None]:
 @dataclass
 class _Call:
     reasons: list[str]
-    results: list[tuple[torch.Size, tuple[int, ...]] | None]
+    tensors: list[torch.Tensor]  # that it returns
+
+    @property
+    def results(self) -> list[tuple[torch.Size, tuple[int, ...]] | None]:
+        return [(t.shape, t.stride()) if t.layout == torch.strided else None for t in self.tensors]
 
 
 def _called(module: nn.Module, args: tuple, kwargs: dict, picture: Picture) -> _Call:
@@ -139,18 +165,17 @@ def _watched(module: nn.Module, args: tuple, kwargs: dict, saving: contextlib.Ab
         with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()), saving:
             torch.manual_seed(0)
             results = module(*given[0], **given[1])
-    call = _Call(list(drawn), [_laid(t) for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor)])
+    call = _Call(list(drawn), [t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor)])
     if heard.getvalue():
         call.reasons.append(f"it prints ({heard.getvalue().strip()[:40]!r})")
+    tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+    if any(form_of(copied[id(t)])[:2] != form_of(t)[:2] for t in tensors if t.layout == torch.strided):
+        call.reasons.append("it changes the shape of an argument")
     now, form_now = pytree.tree_flatten(given)
     if objects.changed() or form_now != form or any(a is not b for a, b in zip(now, leaves)):
         call.reasons.append("it changes an argument that is no tensor")
     objects.restore()
     return call
-
-
-def _laid(t: torch.Tensor) -> tuple[torch.Size, tuple[int, ...]] | None:
-    return (t.shape, t.stride()) if t.layout == torch.strided else None
 
 
 class _Nothing(nn.Module):

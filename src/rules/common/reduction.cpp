@@ -20,13 +20,14 @@ std::string kind_of_reduction(const Node& node) {
   return "";
 }
 
-/// The reduced dims; none given means all.
+/// The reduced dims; none given means all. A tensor without dims may be reduced along 0 or -1.
 std::vector<bool> reduced_dims(const Node& node, std::size_t rank) {
   std::vector<int64_t> dims = node.integers("dim");
   if (dims.empty())
     if (auto one = node.integer("dim")) dims = {*one};
   std::vector<bool> reduced(rank, dims.empty());
-  for (int64_t d : dims) reduced[graph::wrap_dim(d, rank)] = true;
+  for (int64_t d : dims)
+    if (rank > 0) reduced[graph::wrap_dim(d, rank)] = true;
   return reduced;
 }
 
