@@ -18,8 +18,7 @@ class Model(torch.nn.Module):
         moved = torch.flip(torch.roll(x, 3, 1), [0]) + torch.tril(y, -1) - torch.triu(y, 2)
         joined = torch.cat([F.pad(moved, (1, 2), value=0.5), torch.softmax(y, 1)[:, :6]], 1)
         shares = F.log_softmax(joined, 0) * torch.cumprod(joined * 0.01 + 1, 1)
-        return shares, torch.sort(x, 1).values * 2
-
+        return shares, torch.sort(x, 1).values * 2, torch.cumsum(x.sum(), 0) * 3
 
 
 def get_inputs():
@@ -48,6 +47,7 @@ def proposed(tmp_path) -> dict[str, str]:
     rows = [
         {"name": "moves", "nodes": NODES, "rationale": ""},
         {"name": "sorted", "nodes": ["sort", "mul_2"], "rationale": ""},
+        {"name": "scalar", "nodes": ["sum_1", "cumsum", "mul_3"], "rationale": ""},
     ]
     (tmp_path / "rows.json").write_text(json.dumps({"proposals": rows}))
     found = json.loads(tessera(tmp_path, "discover", "model.py", "--propose", "rows.json").stdout)
@@ -70,6 +70,8 @@ def test_what_is_moved_joined_and_scanned_is_right_and_what_is_missing_is_named(
     done = tessera(tmp_path, "try", "model.py", patterns["sorted"], "--source", "sorted.cpp", "--peers", "eager")
     verdict = json.loads(done.stdout)
     assert verdict["failure"] == "does_not_compile" and "aten.sort" in verdict["cause"], verdict
+    made = json.loads(tessera(tmp_path, "try", "model.py", patterns["scalar"], "--skeleton").stdout)
+    assert made["missing"] == ["aten.cumsum"], "along the dim that a scalar does not have there is no loop"
 
 
 WINDOWS = """
