@@ -5,6 +5,8 @@
 #include <numeric>
 #include <set>
 
+#include "graph/ops.h"
+
 namespace tessera::composer {
 namespace {
 
@@ -48,6 +50,14 @@ Contraction contract(const Graph& g, const std::vector<const rules::Pattern*>& p
   for (std::size_t i = 0; i < g.order.size(); ++i) {
     for (const ValueId v : graph::tensor_arguments(g.node(g.order[i])))
       link(patterns.size() + i, v);
+  }
+  // What draws random numbers waits for what draws before it.
+  ValueId drawn;
+  for (std::size_t i = 0; i < g.order.size(); ++i) {
+    const graph::Node& n = g.node(g.order[i]);
+    if (!graph::draws(n)) continue;
+    link(patterns.size() + i, drawn);
+    drawn = n.outputs.front();
   }
   return c;
 }

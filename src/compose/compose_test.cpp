@@ -167,6 +167,34 @@ kernel::Winner built() {
   return w;
 }
 
+TEST(Plan, WhatDrawsRandomNumbersRunsInTheOrderOfTheTrace) {
+  Builder b;
+  const ValueId x = b.input("x");
+  const ValueId first = b.node("first", "aten.rand_like.default", {x});
+  const ValueId second = b.node("second", "aten.randn_like.default", {x});
+  const ValueId third = b.node("third", "aten.bernoulli.default", {x});
+  (void)third;  // nothing reads it, and later calls draw what follows
+  const ValueId y = b.relu("y", first);
+  b.g.outputs = {second, y};
+  const Json steps = to_json(*make_plan(b.g, {}, {}, {})).at("steps");
+  std::vector<std::string> order;
+  for (const Json& s : steps) order.push_back(s.at("node"));
+  EXPECT_EQ(order, (std::vector<std::string>{"first", "second", "y", "third"}));
+}
+
+// k = {c, d} makes what `first` reads of what `second` makes, which would have to be drawn before.
+TEST(Choose, NeverDrawsRandomNumbersInAnotherOrder) {
+  Builder b;
+  const ValueId x = b.input("x");
+  const ValueId c = b.relu("c", x);
+  const ValueId first = b.node("first", "aten.bernoulli.default", {c});
+  const ValueId second = b.node("second", "aten.rand_like.default", {x});
+  const ValueId d = b.relu("d", second);
+  b.g.outputs = {first, d};
+  const auto k = b.pattern("k", {"c", "d"}, {x, second}, {c, d});
+  EXPECT_FALSE(acyclic(b.g, {&k}));
+}
+
 TEST(Plan, OrdersKernelsAndLeftoverAndNamesReasons) {
   Builder b;
   const ValueId x = b.input("x");

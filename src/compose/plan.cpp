@@ -29,11 +29,14 @@ class Planner {
     for (std::size_t i = 0; i < placed.size(); ++i) {
       for (const ValueId v : placed[i].pattern->outputs) made_by_[v] = static_cast<int>(i);
     }
+    for (const NodeId n : g.order)
+      if (graph::draws(g.node(n))) drawing_.push_back(n);
   }
 
   Status run() {
     for (const ValueId v : g_.outputs) TESSERA_CHECK(demand(v));
     for (const auto& [v, target] : g_.mutations) TESSERA_CHECK(demand(v));
+    if (!drawing_.empty()) TESSERA_CHECK(demand(g_.node(drawing_.back()).outputs.front()));
     return {};
   }
 
@@ -56,6 +59,9 @@ class Planner {
     } else {
       unit.node = g_.value(v).producer;
       reads = graph::tensor_arguments(g_.node(unit.node));
+      const auto drawing = std::find(drawing_.begin(), drawing_.end(), unit.node);
+      if (drawing != drawing_.begin() && drawing != drawing_.end())
+        reads.push_back(g_.node(*std::prev(drawing)).outputs.front());
       writes = g_.node(unit.node).outputs;
     }
     if (!open_.insert(v).second) {
@@ -78,6 +84,7 @@ class Planner {
   const Graph& g_;
   const std::vector<Placed>& placed_;
   std::map<ValueId, int> made_by_;
+  std::vector<NodeId> drawing_;  // each after the one before it
   std::set<ValueId> ready_;
   std::set<ValueId> open_;
   std::vector<Unit> units_;
@@ -132,8 +139,7 @@ bool made_of_numbers(const Graph& g, ValueId v) {
       continue;
     }
     const graph::Node& n = g.node(value.producer);
-    const graph::OpKind kind = graph::kind_of(n);
-    if (kind == graph::OpKind::random || kind == graph::OpKind::opaque) return false;
+    if (graph::draws(n) || graph::kind_of(n) == graph::OpKind::opaque) return false;
     for (const ValueId read : graph::tensor_arguments(n))
       if (seen.insert(read).second) todo.push_back(read);
   }

@@ -28,11 +28,6 @@ void replace_in(Argument& a, ValueId from, ValueId to) {
   }
 }
 
-/// Dropping a random op would shift the random numbers of those after it.
-bool has_side_effect(const Node& n) {
-  return kind_of(n) == OpKind::random;
-}
-
 }  // namespace
 
 int64_t TensorType::numel() const {
@@ -164,7 +159,7 @@ void Graph::erase_dead() {
     const bool used = std::any_of(n.outputs.begin(), n.outputs.end(), [&](ValueId v) {
       return live[static_cast<std::size_t>(v.index)];
     });
-    if (!used && !has_side_effect(n)) continue;
+    if (!used && !draws(n)) continue;
     for (const ValueId v : tensor_arguments(n)) mark(v);
     kept.push_back(order[i]);
   }

@@ -112,6 +112,22 @@ TEST(Ops, RecordsAndCosts) {
   EXPECT_EQ(bytes_of(*g, g->node(*g->find_node("transpose"))), 0);
 }
 
+TEST(Ops, WhatDrawsRandomNumbersIsKnown) {
+  const auto drawing = [](std::string op, std::vector<std::pair<std::string, Argument>> with) {
+    Node n;
+    n.op = std::move(op);
+    n.arguments = std::move(with);
+    return draws(n);
+  };
+  EXPECT_TRUE(drawing("aten.normal_functional.default", {}));
+  EXPECT_TRUE(drawing("aten.dropout.default", {{"p", 0.5}, {"train", true}}));
+  EXPECT_FALSE(drawing("aten.dropout.default", {{"p", 0.5}, {"train", false}}));
+  EXPECT_TRUE(drawing("aten.scaled_dot_product_attention.default", {{"dropout_p", 0.1}}));
+  EXPECT_FALSE(drawing("aten.scaled_dot_product_attention.default", {}));
+  EXPECT_TRUE(drawing("aten.lstm.input", {{"dropout", 0.5}, {"train", true}}));
+  EXPECT_FALSE(drawing("aten.lstm.input", {{"dropout", 0.5}, {"train", false}}));
+}
+
 TEST(Ops, AnOpHasOneRecord) {
   std::set<std::string_view> names;
   for (const OpRecord& record : records())

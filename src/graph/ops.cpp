@@ -60,6 +60,12 @@ OpKind kind_of(const Node& node) {
   return record->kind;
 }
 
+bool draws(const Node& node) {
+  const bool drops = node.number("dropout_p").value_or(0) != 0 ||  // of attention
+                     (node.number("dropout").value_or(0) != 0 && node.flag("train") == true);
+  return drops || kind_of(node) == OpKind::random;
+}
+
 double flops_of(const Graph& g, const Node& node) {
   const OpRecord* record = find_op(node.op);
   if (record != nullptr && record->flops != nullptr) return record->flops(g, node);

@@ -26,7 +26,7 @@ enum class OpKind : uint8_t {
   scan,       // cumsum, cumprod
   gather,     // embedding, index, gather, index_select
   loss,
-  random,  // dropout with p > 0, rand*
+  random,  // dropout with p > 0, rand*, normal
   create,  // full, zeros, arange, scalar_tensor
   opaque,
 };
@@ -74,6 +74,9 @@ std::span<const OpRecord> records();
 /// The record of "aten.gelu.default" or "aten.gelu"; nullptr when there is none.
 const OpRecord* find_op(std::string_view op);
 OpKind kind_of(const Node& node);
+/// It draws random numbers. All that do run in the order in which they were traced, whether or not
+/// anything reads them: each moves the generator on for those after it.
+bool draws(const Node& node);
 double flops_of(const Graph& g, const Node& node);
 /// Bytes read and written by one unfused call: every tensor argument and output once; 0 for views.
 int64_t bytes_of(const Graph& g, const Node& node);

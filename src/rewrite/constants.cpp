@@ -41,7 +41,7 @@ class Constants {
     if (!std::all_of(arguments.begin(), arguments.end(), [&](ValueId v) { return fixed(v); }))
       return;
     const OpKind kind = kind_of(n);
-    if (kind == OpKind::opaque || kind == OpKind::random) return;
+    if (kind == OpKind::opaque || draws(n)) return;
     int64_t reads = 0;
     int64_t writes = 0;
     for (const ValueId v : arguments) reads += g_.value(v).type.bytes();

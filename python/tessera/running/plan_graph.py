@@ -26,7 +26,7 @@ from tessera.running.extension import operator as kernel_operator
 from tessera.running.packing import Packing, kept_and_neighbours
 from tessera.running.results import Completed, Ending, Lent, lent_results, may_alias, strides_of_results
 from tessera.running.whole_ops import whole
-from tessera.running.written_norm import is_written, layer_norm
+from tessera.running.written_forms import form_of
 
 
 @dataclass
@@ -158,7 +158,7 @@ class _Emitter:
                 args.append(value)
         self.results(
             node["outputs"],
-            self.fx.call_function(layer_norm if is_written(node) else op, tuple(args), kwargs),
+            self.fx.call_function(form_of(node, self.device) or op, tuple(args), kwargs),
             len(op._schema.returns) > 1 or str(op._schema.returns[0].type).startswith("List["),
         )
 

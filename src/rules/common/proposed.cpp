@@ -76,7 +76,7 @@ Status check_node(const Flow& flow, NodeId n, const std::string& what) {
                       node.name, node.op)
                      .expect("ops without effects")
                      .help("leave it out: PyTorch runs it"));
-  if (graph::kind_of(node) == graph::OpKind::random)
+  if (graph::draws(node))
     return error(fail(random_numbers, "`{}` holds %{} ({}), which draws random numbers", what,
                       node.name, node.op)
                      .expect("ops that give the same for the same inputs")
