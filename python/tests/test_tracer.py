@@ -374,3 +374,20 @@ def test_kernelbench_interface(tmp_path):
     assert loaded.name == "Model" and ops(trace(loaded.module, loaded.args, loaded.kwargs)) == ["linear"]
     again = load_problem(str(path))
     assert torch.equal(loaded.module.l.weight, again.module.l.weight) and loaded.args[0].sum().isfinite()
+
+
+def test_a_module_that_is_refused_is_not_called_on_what_the_caller_holds():
+    class Refused(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(4))
+
+        def forward(self, x):
+            x.add_(1)
+            self.total.add_(1)
+            return x[x > 0]
+
+    m, x = Refused(), torch.zeros(4)
+    with pytest.raises(Error), torch.no_grad():
+        trace_module(m, (x,))
+    assert x.eq(0).all() and m.total.eq(0).all()

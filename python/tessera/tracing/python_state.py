@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from tessera.common.errors import Error
 from tessera.common.laid import cloned
 from tessera.tracing.picture import Picture, form_of
 from tessera.tracing.torch_export import module_fails
@@ -122,6 +123,18 @@ def undone(module: nn.Module, args: tuple, kwargs: dict) -> Iterator[None]:
         yield
     finally:
         before.restore()
+
+
+def fails(module: nn.Module, args: tuple, kwargs: dict) -> Error | None:
+    """What a call raises, if it raises; nothing of it stays, neither in the module nor in the arguments."""
+    before = Picture(module)
+    try:
+        _called(module, args, kwargs, before)
+    except Error as e:
+        return e
+    finally:
+        before.restore()
+    return None
 
 
 @dataclass

@@ -124,11 +124,10 @@ def _keep_as_buffers(module: nn.Module, complaints: list) -> bool:
 def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception) -> Error:
     text = str(error).strip() or type(error).__name__
     first = next((line.strip() for line in text.splitlines() if line.strip()), text)[:400]
-    try:
-        with torch.no_grad(), torch.random.fork_rng():
-            module(*args, **kwargs)
-    except Exception as own:  # noqa: BLE001
-        return module_fails(own)
+    from tessera.tracing.python_state import fails  # it says module_fails of this file
+
+    if (own := fails(module, args, kwargs)) is not None:
+        return own
     notes = [f"at {place}" for place in places_of_user(error)[-2:]]
     kind = type(error).__name__ + text
     if any(word in kind for word in ("DataDependent", "data-dependent", "unbacked", "Unbacked", "nonzero")):
