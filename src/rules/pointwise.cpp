@@ -251,6 +251,7 @@ Result<Pattern> build_reduction(const Flow& flow, const Reduction& r, const Node
   Tensors tensors(flow.g);
   std::vector<Read> writes;
   TESSERA_TRY(group, group_of(flow, set, nest, tensors, writes));
+  if (group.operands.empty()) return refuse("it reduces numbers alone");
   const std::vector<int64_t> kept_shape(nest.shape.begin(), nest.shape.begin() + keep);
   TESSERA_TRY(write, finish_of(flow, r, set, kept_shape, body->finish));
   group.outputs.push_back(tensors.output(write, kept_shape));

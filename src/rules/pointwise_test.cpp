@@ -134,6 +134,15 @@ TEST(Pointwise, RefusesTheReductionOfAScalarAlongTheDimThatItDoesNotHave) {
   }
 }
 
+TEST(Pointwise, RefusesTheReductionOfNumbersAlone) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {64, 8});
+  b.g.value(x).facts["scalar"] = 2.0;
+  const ValueId y = b.call("aten.sum.dim_IntList", {{"self", x}, {"dim", ints({1})}}, {64});
+  b.output(y);
+  EXPECT_TRUE(rejected(rule("pointwise").match(b.g).rejections, b.node(y), "numbers alone"));
+}
+
 TEST(Pointwise, RefusesReductionsItCannotExpress) {
   GraphBuilder b;
   const ValueId y =

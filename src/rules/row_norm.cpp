@@ -156,6 +156,7 @@ Result<Pattern> build(const Flow& flow, const Norm& n, const NodeSet& set) {
   TESSERA_TRY(fragment, arrange(flow.g, fragments[0], {}, n.shape));
   Merge pre(flow, set, {});
   TESSERA_CHECK(pre.add(fragment));
+  if (pre.operands.empty()) return refuse("it normalizes numbers alone");
   const std::vector<Seed> seeds{{n.result, n.map}, {n.x.base, {n.x.offset, n.x.strides}}};
   Merge post(flow, set, seeds);
   post.operands = pre.operands;

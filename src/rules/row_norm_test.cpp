@@ -46,6 +46,17 @@ TEST(RowNorm, RowsStayApartWhereWhatFollowsNeedsIt) {
   EXPECT_EQ(merged.patterns[0].nodes.size(), 2u);
 }
 
+TEST(RowNorm, RefusesNumbersAlone) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {16, 32});
+  b.g.value(x).facts["scalar"] = 2.0;
+  const ValueId y = b.layer_norm(x);
+  b.output(y);
+  const Matches m = rule("row_norm").match(b.g);
+  EXPECT_TRUE(m.patterns.empty());
+  EXPECT_TRUE(rejected(m.rejections, b.node(y), "numbers alone"));
+}
+
 TEST(RowNorm, RefusesWhenStatisticsAreNeeded) {
   GraphBuilder b;
   const ValueId x = b.input("x", {16, 32});
