@@ -8,6 +8,7 @@ import warnings
 import pytest
 import torch
 from composing import Mlp, compile_kernel, plan_of_trace
+from tessera import backend
 from tessera.common.errors import fail
 from tessera.judging import settling
 from tessera.judging.settling import Settler
@@ -234,3 +235,16 @@ def test_inputs_that_cannot_be_copied_are_used_themselves(held, monkeypatch):
     held.traced.graph["mutations"] = [{"target": "input:x", "value": "y"}]
     with pytest.raises(torch.OutOfMemoryError):
         settling._input_sets(held)
+
+
+def test_what_is_near_by_the_hosts_clock_has_to_be_faster_on_the_device():
+    def wins(eager: dict, inductor: dict) -> bool:
+        ways = [{"runner": "eager", "reason": "", **eager}, {"runner": "inductor", "reason": "", **inductor}]
+        return backend._eager_wins({"settled": {"ways": ways}})
+
+    near = {"call_ms": 0.3167, "back_ms": 0.2862}, {"call_ms": 0.3318, "back_ms": 0.2995}
+    assert wins(*near)
+    assert not wins(near[0] | {"device_ms": 0.146}, near[1] | {"device_ms": 0.105})
+    assert wins(near[0] | {"device_ms": 0.105}, near[1] | {"device_ms": 0.146})
+    far = {"call_ms": 0.3, "back_ms": 0.2}, {"call_ms": 0.4, "back_ms": 0.3}
+    assert wins(far[0] | {"device_ms": 0.146}, far[1] | {"device_ms": 0.105})

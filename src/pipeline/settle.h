@@ -21,6 +21,7 @@ struct Way {
   double call_ci95 = 0;
   double back_ms = 0;
   double back_ci95 = 0;
+  double device_ms = 0;    // that a call keeps the device busy for; 0: not known
   int64_t peak_bytes = 0;  // that a call allocates
   double seconds = 0;      // to compile and warm
   std::string reason;      // why it cannot run; its times mean nothing then
@@ -46,7 +47,9 @@ struct Decision {
 /// granted in the one and asked for in the other; it fits where with `resident_bytes` it needs at
 /// most `most_memory` of Inductor's memory (eager's where Inductor cannot run).
 ///   1. of the plans that are fast enough, fit, and gain more than the clock's noise, the fastest;
-///   2. of PyTorch's ways that are fast enough and fit, the nearest to the better one in both
+///   2. of PyTorch's ways, where both are within a tenth in both measures, the one that keeps the
+///      device busy for less: such calls are the host's, whose moments differ by more;
+///      else of those that are fast enough and fit, the nearest to the better one in both
 ///      measures; eager among equals, for it compiles nothing;
 ///   3. of the plans that are fast enough and fit, the fastest, though it gains nothing: no way of
 ///      PyTorch's keeps both bounds;

@@ -48,6 +48,22 @@ TEST(Settle, TheBestOfPyTorchIsTakenMeasureByMeasure) {
   EXPECT_NE(decide(ways, 0).way, 2);
 }
 
+TEST(Settle, WhatAHostCannotTellApartTheDeviceDoes) {
+  auto ways =
+      std::vector<Way>{torch_way("eager", 0.3167, 0.2862), torch_way("inductor", 0.3318, 0.2995)};
+  EXPECT_EQ(decide(ways, 0).way, 0);
+  ways[0].device_ms = 0.146;
+  ways[1].device_ms = 0.105;
+  EXPECT_EQ(decide(ways, 0).way, 1) << decide(ways, 0).why;
+  EXPECT_NE(decide(ways, 0).why.find("0.105 ms on the device"), std::string::npos);
+  ways[1].device_ms = 0.145;  // alike
+  EXPECT_EQ(decide(ways, 0).way, 0);
+  ways = {torch_way("eager", 0.30, 0.25), torch_way("inductor", 0.40, 0.30)};  // known by the clock
+  ways[0].device_ms = 0.146;
+  ways[1].device_ms = 0.105;
+  EXPECT_EQ(decide(ways, 0).way, 0);
+}
+
 TEST(Settle, ASmallMissWithAClearGainIsTheClocks) {
   const auto way_of = [](double call, double back) {
     return decide({torch_way("inductor", 1, 1), plan_way(call, back)}, 0).way;

@@ -23,6 +23,7 @@ sys.path.insert(0, str(root / "python"))
 import tessera  # noqa: E402
 import torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
+from tessera.running import fast_guard  # noqa: E402
 from tessera.tracing.held import hold  # noqa: E402
 from torch import nn  # noqa: E402
 
@@ -98,6 +99,9 @@ def measure_guards(device: str) -> list[str]:
         held = hold(module, (x,), {})
         plan = {"graph": held.graph, "steps": [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]}
         composed = held.compose(plan, "eager")
+        composed(x)
+        if fast_guard.wait(120):
+            wrong.append("the guards' extension was not compiled in two minutes")
         composed(x)
         composed.__dict__["_runner"] = lambda *feeds: feeds
         wrapper = held.compose(plan, "eager", runner="eager", compiled=nothing.forward)

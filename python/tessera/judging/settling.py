@@ -33,6 +33,7 @@ TURN_MS = 4.0  # running time of the synchronized calls in a turn, at least one 
 WAIT_MS = 10.0  # of calls back to back, between two looks at the time
 NOISE = 0.01  # half the 95 % interval of a way that may win, relative
 NEAR = 0.9  # of the best in both measures: may win
+CYCLES_A_MS = 2e6  # of a GPU at its highest clock
 SET_BYTES, MOST_SETS = 256 << 20, 4  # together more than the L2 holds, so that no way finds its inputs there
 
 
@@ -159,6 +160,9 @@ class Settler:
             self._prepared(ways, sets, compile)
             fast_guard.wait(20)  # later calls have it
             _take_turns([w for w in ways if not w.reason], self.held.device, sets, seconds)
+            for way in ways:
+                if way.plan is None and not way.reason and self.held.device.type == "cuda":
+                    way.times["device_ms"] = _device_ms(way, self.held.device, sets[0])
             for way in ways:
                 way.reason = way.reason or _not_its_own(way)
         del sets
@@ -344,6 +348,23 @@ def steadied(samples: list[list[list[float]]]) -> list[list[float]]:
     usual = [statistics.median(way) for way in by_turn]
     levels = [statistics.median(w[i] / u for w, u in zip(by_turn, usual, strict=True)) for i in range(len(samples[0]))]
     return [[x / level for turn, level in zip(way, levels, strict=True) for x in turn] for way in samples]
+
+
+def _device_ms(way: Way, device: torch.device, inputs: Inputs) -> float:
+    """Milliseconds that a call keeps the device busy for: calls that wait behind others of it, so that no time of the host's is
+    between them. Few calls, for a queue holds about a thousand kernels."""
+    calls, found = 3, []
+    for _ in range(5):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize(device)
+        torch.cuda._sleep(int((2.0 + 3 * calls * way.estimate_ms) * CYCLES_A_MS))
+        begin.record()
+        for _ in range(calls):
+            inputs.call(way.run)
+        end.record()
+        torch.cuda.synchronize(device)
+        found.append(begin.elapsed_time(end) / calls)
+    return statistics.median(found)
 
 
 def _conclude(ways: list[Way]) -> None:
