@@ -13,6 +13,7 @@ import torch
 sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
 import road  # noqa: E402
+from behind import Behind, BehindCampaign  # noqa: E402
 from campaign import Campaign  # noqa: E402
 from comparing import runs  # noqa: E402
 from generator import generate  # noqa: E402
@@ -24,6 +25,7 @@ from trial import Twin, alone, staged, twin  # noqa: E402
 EVERYTHING = bool(os.environ.get("TESSERA_TEST_ALL"))
 COUNT, MINUTES = (20000, 55) if EVERYTHING else (96, 2)
 PLACED, PLACED_MINUTES = (1500, 55) if EVERYTHING else (4, 2)
+BEHIND, BEHIND_MINUTES = (500, 30) if EVERYTHING else (5, 2)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -51,6 +53,14 @@ def test_programs_with_kernels_equal_eager():
     campaign = KernelCampaign(50000, PLACED, PLACED_MINUTES, shrink_seconds=0)
     print(campaign.run().text())
     assert not _wrong(campaign)
+
+
+def test_programs_behind_torch_compile_equal_dynamos():
+    Behind.taken.clear()
+    campaign = BehindCampaign(60000, BEHIND, BEHIND_MINUTES, shrink_seconds=0)
+    print(campaign.run().text())
+    assert not _wrong(campaign)
+    assert Behind.taken["plan"] >= BEHIND
 
 
 def test_programs_that_failed_once():
