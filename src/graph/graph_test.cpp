@@ -120,6 +120,7 @@ TEST(Ops, WhatDrawsRandomNumbersIsKnown) {
     return draws(n);
   };
   EXPECT_TRUE(drawing("aten.normal_functional.default", {}));
+  EXPECT_TRUE(drawing("aten.rrelu.default", {{"training", true}}));
   EXPECT_TRUE(drawing("aten.dropout.default", {{"p", 0.5}, {"train", true}}));
   EXPECT_FALSE(drawing("aten.dropout.default", {{"p", 0.5}, {"train", false}}));
   EXPECT_TRUE(drawing("aten.scaled_dot_product_attention.default", {{"dropout_p", 0.1}}));

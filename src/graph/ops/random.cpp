@@ -17,6 +17,7 @@ constexpr OpRecord records[] = {
     {"aten.feature_dropout", OpKind::random, dropout},
     {"aten.alpha_dropout", OpKind::random, dropout},
     {"aten.feature_alpha_dropout", OpKind::random, dropout},
+    {"aten.rrelu", OpKind::random},
     {"aten.rrelu_with_noise_functional", OpKind::random},
     {"aten.rand", OpKind::random},
     {"aten.randn", OpKind::random},
