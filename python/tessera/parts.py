@@ -20,8 +20,7 @@ from tessera.running.compose import ComposedModule, _shared
 from tessera.running.feeds import Counts
 from tessera.running.guards import Events
 from tessera.tracing.held import copies
-from tessera.tracing.python_state import random_numbers, silent, undone
-from tessera.tracing.torch_export import module_fails
+from tessera.tracing.python_state import module_fails, random_numbers, silent, undone
 
 MOST_OPS = 5000  # of a call: Inductor takes about 20 ms an op, minutes for more
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import graph_tools
 import pytest
 import torch
-from tessera.tracing.held import hold
+from tessera.tracing.held import hold, inputs_of
 from tessera.tracing.literals import storages_alive
 from torch.nn import functional as F
 
@@ -116,3 +116,35 @@ def test_no_literal_is_taken_for_a_tensor_that_was_there_before():
     gone.clear()
     made = [torch.empty(3) for _ in range(20)]
     assert not any(t.untyped_storage()._cdata in alive for t in made)
+
+
+def test_running_statistics_keep_their_type():
+    """PyTorch's decomposition gives those of bfloat16 in float32."""
+    m = graph_tools.module(
+        lambda self, x: F.batch_norm(x, self.mean, self.var, None, None, True, 0.1) + self.mean.tanh_(),
+        mean=torch.zeros(6, dtype=torch.bfloat16),
+        var=torch.ones(6, dtype=torch.bfloat16),
+    )
+    with torch.no_grad():
+        held, _ = composed(m, torch.randn(4, 6, dtype=torch.bfloat16))
+    norm = next(n for n in held.graph["nodes"] if "batch_norm" in n["op"])
+    types = {v["name"]: v["dtype"] for v in held.graph["values"]}
+    assert [types[name] for name in norm["outputs"][-2:]] == ["bfloat16"] * 2
+
+
+def test_copies_lie_where_the_graph_reads_their_storage():
+    m = graph_tools.module(lambda self, x: torch.view_as_real(torch.view_as_complex(x.view(-1, 2))) + x.sum())
+    x = torch.randn(5, 4)[1:]
+    with torch.no_grad():
+        held, ours = composed(m, x)
+        for (given,), _ in (inputs_of(held, 1), held.copies((x,), {})):
+            assert torch.equal(ours(given), m(given))
+    assert ours.status()["fallbacks"] == []
+
+
+def test_what_draws_and_is_not_read_shifts_what_is_drawn_next():
+    m, x = graph_tools.module(lambda self, x: (torch.rand_like(x), torch.randn_like(x) + x)[1]), torch.randn(4)
+    with torch.no_grad():
+        ours = composed(m, x)[1]
+        got, want = (torch.manual_seed(0) and f(x) for f in (ours, m))
+    assert torch.equal(got, want)

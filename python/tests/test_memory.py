@@ -260,6 +260,22 @@ def test_elements_that_share_memory():
     composed(x, x[..., 1:])  # begins at no multiple of 16 bytes
 
 
+def test_statistics_whose_writes_no_schema_says_are_written():
+    norm = torch.nn.functional.instance_norm
+    m = graph_tools.module(lambda self, x, mean, var: norm(x, mean, var, use_input_stats=True, momentum=0.5) * 2)
+    args = torch.randn(2, 3, 8), torch.zeros(3), torch.ones(3)
+    with torch.no_grad():
+        held = hold(m, args, {})
+        assert {row["target"] for row in held.graph["mutations"]} == {"input:mean", "input:var"}
+        steps = [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]
+        ours, (mine, theirs) = (
+            held.compose({"graph": held.graph, "steps": steps}, "eager"),
+            (held.copies(args, {})[0] for _ in "ab"),
+        )
+        torch.testing.assert_close(ours(*mine), m(*theirs))
+        torch.testing.assert_close(mine, theirs)
+
+
 def test_writes_beside_each_other_are_taken():
     base = torch.randn(16, 8)
     m = graph_tools.module(lambda self, x, y: x.mul_(2) + y)

@@ -61,7 +61,7 @@ def test_inputs_rotate_and_all_ways_see_the_same(held):
     assert 2 <= len(sets) <= settling.MOST_SETS and sets == set(seen["inductor"])
     assert held.args[0].data_ptr() not in sets
     shares = [seen["eager"].count(place) / len(seen["eager"]) for place in sets]
-    assert min(shares) > 0.5 / len(sets), shares  # whatever a turn has of calls
+    assert min(shares) >= 0.5 / len(sets), shares  # whatever a turn has of calls
 
 
 def test_calls_back_to_back_take_longer_turns_where_the_clock_follows_the_load(held, monkeypatch):

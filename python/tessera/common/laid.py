@@ -22,8 +22,12 @@ def overlaps_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return False
 
 
-def cloned(t: torch.Tensor) -> torch.Tensor:
-    """A copy with the very strides, which clone() packs where elements share memory or have gaps between them."""
+def cloned(t: torch.Tensor, *, storage: bool = False) -> torch.Tensor:
+    """A copy with the very strides, which clone() packs where elements share memory or have gaps between them. `storage`: at its
+    place in a copy of all that its storage holds."""
+    if storage:
+        whole = t.detach().as_strided((t.untyped_storage().nbytes() // t.element_size(),), (1,), 0)
+        return whole.clone().as_strided(t.shape, t.stride(), t.storage_offset())
     if t.layout != torch.strided or t.numel() == 0:
         return t.detach().clone()
     made = torch.empty_like(t)

@@ -85,6 +85,9 @@ class Completed:
         for i, strides in self._others.items():
             t = results[i]
             results[i] = torch.empty_strided(t.shape, strides, dtype=t.dtype, device=t.device).copy_(t)
+        for i, r in enumerate(self.lent):
+            if r is not None and r.result in self._others:
+                results[i] = results[r.result]
         for i in self._twins:
             t = results[i]
             results[i] = t.as_strided(t.shape, t.stride(), t.storage_offset())
@@ -96,14 +99,14 @@ class Completed:
         return (lent is None or lent.shape is not None) and any(t is r for r in results[:i])
 
     def _is_laid_otherwise(self, results: list[torch.Tensor], i: int, strides: list[int]) -> bool:
-        """Whether it has other strides, and memory that no other result shares."""
+        """Whether it has other strides, and memory that no other object among the results shares."""
         t = results[i]
         if self.lent[i] is not None or t.numel() == 0 or overlaps_itself(t.shape, strides):
             return False
         if all(n == 1 or a == b for n, a, b in zip(t.shape, t.stride(), strides, strict=True)):
             return False
         memory = t.untyped_storage()._cdata
-        return sum(other.untyped_storage()._cdata == memory for other in results) == 1
+        return sum(other is not t and other.untyped_storage()._cdata == memory for other in results) == 0
 
 
 def lent_results(graph: dict) -> list[Lent | None]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import torch
 from torch._C import DispatchKey
+from torch._decomp import decomposition_table
 from torch._subclasses import fake_impls
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -39,6 +40,13 @@ def _norm(fake: FakeTensorMode, func, x, ord=2, dim=None, keepdim=False, *, dtyp
         return torch.sum(made, list(range(x.dim())) if dim is None else dim, keepdim).abs()
 
 
+def _batch_norm(fake: FakeTensorMode, func, x, weight, bias, mean, var, *how):
+    """Running statistics keep their type, whatever the norm computes in."""
+    with fake:
+        state = torch.empty_like(mean), torch.empty_like(var)
+        return (*aten._native_batch_norm_legit.default(x, weight, bias, *state, *how), *state)
+
+
 _of_bools = {aten.logical_and.default, aten.logical_or.default, aten.logical_xor.default}
 _of_numbers = (
     *(aten.floor_divide.default, aten.div.Tensor_mode, aten.copysign.Tensor),
@@ -48,6 +56,7 @@ _right = {
     **dict.fromkeys((*_of_bools, *_of_numbers), _elementwise),
     aten.zero.default: _like,
     aten.linalg_vector_norm.default: _norm,
+    aten._native_batch_norm_legit_functional.default: _batch_norm,
 }
 
 
@@ -69,6 +78,7 @@ def _expand(x: torch.Tensor, size: list[int], *, implicit: bool = False) -> torc
 def put_right() -> Iterator[None]:
     table = fake_impls.op_implementations_dict
     mine = {op: f for op, f in _right.items() if op not in table}
+    decomposed = {op: decomposition_table.pop(op) for op in mine if op in decomposition_table}
     apart = {op: op.py_kernels.pop(DispatchKey.Autograd) for op in _whole if DispatchKey.Autograd in op.py_kernels}
     aten.expand.default.py_kernels[DispatchKey.Autograd] = _expand
     _forget(apart)
@@ -78,6 +88,7 @@ def put_right() -> Iterator[None]:
     finally:
         for op in mine:
             del table[op]
+        decomposition_table.update(decomposed)
         for op, taken_apart in apart.items():
             op.py_kernels[DispatchKey.Autograd] = taken_apart
         del aten.expand.default.py_kernels[DispatchKey.Autograd]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -68,7 +68,13 @@ class Held:
 
     def copies(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Arguments that a call may write to. One tensor given twice is one copy; the module's own are themselves."""
-        return copies(args, kwargs, {id(t): t for t in self.own_tensors()})
+        given = self.traced.flatten(args, kwargs)
+        whole = {id(given[name]) for name in self.in_storage() if name in given}
+        return copies(args, kwargs, {id(t): t for t in self.own_tensors()}, whole)
+
+    def in_storage(self) -> Collection[str]:
+        """The inputs that the graph reads by their places in their storages."""
+        return (self.graph["meta"].get("memory") or {}).get("offsets", {})
 
     def written(self) -> list[str]:
         """The parameters and buffers that forward writes to, by the module's names, in the graph's order."""
@@ -192,10 +198,10 @@ def describe_device(graph: dict) -> None:
 # --- inputs --------------------------------------------------------------------------------------------------------
 
 
-def redraw(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+def redraw(tensor: torch.Tensor, seed: int, *, storage: bool = False) -> torch.Tensor:
     """The same elements in another order: any distribution and any range of indices is kept. Tensors with an order of
     their own are left as they are: masks, positions, tables of few values."""
-    made = cloned(tensor)
+    made = cloned(tensor, storage=storage)
     if seed == 0 or tensor.numel() < 2 or tensor.dtype == torch.bool:
         return made
     flat = readable(tensor.detach()).flatten()
@@ -251,7 +257,7 @@ def inputs_of(held: Held, seed: int) -> tuple[tuple, dict]:
     for i, (leaf, name) in enumerate(zip(leaves, held.traced.user_inputs, strict=True)):
         if isinstance(leaf, torch.Tensor):
             if id(leaf) not in made:
-                made[id(leaf)] = redraw(leaf, 0 if name in kept else seed)
+                made[id(leaf)] = redraw(leaf, 0 if name in kept else seed, storage=name in held.in_storage())
             leaves[i] = made[id(leaf)]
     return pytree.tree_unflatten(leaves, form)
 
@@ -283,13 +289,15 @@ def cuda_devices() -> list[int]:
     return [torch.cuda.current_device()] if torch.cuda.is_available() else []
 
 
-def copies(args: tuple, kwargs: dict, own: dict[int, torch.Tensor] | None = None):
-    """`own`: by identity, tensors that stand for themselves."""
+def copies(
+    args: tuple, kwargs: dict, own: dict[int, torch.Tensor] | None = None, in_storage: Collection[int] = frozenset()
+):
+    """By identity: `own`, tensors that stand for themselves; `in_storage`, those that keep their places in their storages."""
     made = dict(own or {})
 
     def copy(t: torch.Tensor) -> torch.Tensor:
         if id(t) not in made:
-            made[id(t)] = cloned(t)
+            made[id(t)] = cloned(t, storage=id(t) in in_storage)
         return made[id(t)]
 
     return pytree.tree_map_only(torch.Tensor, copy, (args, kwargs))

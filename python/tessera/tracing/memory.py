@@ -70,6 +70,16 @@ def hidden_views(captured: ExportedProgram) -> set[torch._ops.OpOverload]:
     return found
 
 
+def hidden_writes(captured: ExportedProgram) -> set[torch._ops.OpOverload]:
+    """Ops of the program that write to running statistics, which their schemas do not say."""
+    norm = torch.ops.aten.instance_norm.default
+    for node in captured.graph.find_nodes(op="call_function", target=norm):
+        _, _, _, mean, _, takes_statistics, *_ = node.args
+        if takes_statistics and mean is not None:
+            return {norm}
+    return set()
+
+
 class _Inputs:
     """The program's inputs with the tensors that they stand for."""
 

@@ -15,10 +15,9 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from tessera.common.errors import Error
+from tessera.common.errors import Error, fail
 from tessera.common.laid import cloned
 from tessera.tracing.picture import Picture, form_of
-from tessera.tracing.torch_export import module_fails
 
 MOST_NAMED = 4
 
@@ -110,6 +109,15 @@ def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype or a.device != b.device:
         return False
     return a.layout != torch.strided or bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def module_fails(e: Exception) -> Error:
+    return fail(
+        "TS0007",
+        "input.module_fails",
+        f"the module itself fails on its inputs: {type(e).__name__}: {e}",
+        helps=["make `module(*inputs)` run in eager PyTorch first"],
+    )
 
 
 @contextlib.contextmanager

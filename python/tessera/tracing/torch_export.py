@@ -10,6 +10,7 @@ from collections.abc import Container
 from dataclasses import dataclass
 
 import torch
+import torch._inductor.config as inductor_config
 from torch import nn
 from torch.export import ExportedProgram
 
@@ -21,7 +22,8 @@ from tessera.tracing.composites import take_complex_apart
 from tessera.tracing.dropouts import ReturnedAsGiven
 from tessera.tracing.flex_attention import close_flex_attention
 from tessera.tracing.literals import literals, storages_alive
-from tessera.tracing.memory import hidden_views, memory_of, with_mutations
+from tessera.tracing.memory import hidden_views, hidden_writes, memory_of, with_mutations
+from tessera.tracing.python_state import fails
 
 
 @dataclass
@@ -65,6 +67,8 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: Container[int
             ReturnedAsGiven(),
             state_copies.kept(),
             eager_ops.put_right(),
+            # Else what draws and is not read is dropped, and shifts what is drawn next.
+            inductor_config.patch(fallback_random=True),
             warnings.catch_warnings(record=True) as said,
         ):
             warnings.simplefilter("always")
@@ -89,8 +93,8 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: Container[int
 
 
 def _taken_apart(captured: ExportedProgram) -> dict:
-    """Of the composite ops, all of which the graph keeps, those that hide views."""
-    hiding = hidden_views(captured)
+    """Of the composite ops, all of which the graph keeps, those that hide views or writes."""
+    hiding = hidden_views(captured) | hidden_writes(captured)
     every = torch.export.default_decompositions() if hiding else {}
     return {op: every[op] for op in hiding if op in every}
 
@@ -124,8 +128,6 @@ def _keep_as_buffers(module: nn.Module, complaints: list) -> bool:
 def _untraceable(module: nn.Module, args: tuple, kwargs: dict, error: Exception) -> Error:
     text = str(error).strip() or type(error).__name__
     first = next((line.strip() for line in text.splitlines() if line.strip()), text)[:400]
-    from tessera.tracing.python_state import fails  # it says module_fails of this file
-
     if (own := fails(module, args, kwargs)) is not None:
         return own
     notes = [f"at {place}" for place in places_of_user(error)[-2:]]
@@ -171,12 +173,3 @@ _not_of_user = (
     os.path.dirname(os.__file__) + os.sep,
     "<",
 )
-
-
-def module_fails(e: Exception) -> Error:
-    return fail(
-        "TS0007",
-        "input.module_fails",
-        f"the module itself fails on its inputs: {type(e).__name__}: {e}",
-        helps=["make `module(*inputs)` run in eager PyTorch first"],
-    )
