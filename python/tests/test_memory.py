@@ -302,6 +302,16 @@ def test_writes_to_a_part_of_what_shares_memory_are_refused(written):
         trace_module(m, (torch.randn(8, 8),))
 
 
+def test_writes_through_a_view_of_the_same_size():
+    m = graph_tools.module(lambda self, x: x.expand_as(x).abs_() + self.b, b=torch.ones(4, 4))
+    with torch.no_grad():
+        held = hold(m, (torch.randn(4, 4),), {})
+        steps = [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]
+        x = torch.full((4, 4), -3e38)
+        held.compose({"graph": held.graph, "steps": steps}, "eager")(x)
+        assert bool(x.eq(3e38).all())
+
+
 def test_writes_through_a_view_with_new_dims():
     def forward(self, x):
         y = x * 1.5
