@@ -215,3 +215,33 @@ def test_an_unknown_setting_is_refused():
     columns, three = ([], []), ([], [], [])
     with pytest.raises(KeyError, match="nonsense"):
         module.Guard(([], [], [], [], three, three, columns, columns, three, False, False, 16, ["nonsense"]))
+
+
+def test_what_is_fed_after_a_change_that_was_undone():
+    """The change makes the original run; after it the graph reads and writes the module's own tensors again."""
+
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mean", torch.zeros(4))
+            self.register_buffer("var", torch.ones(4))
+
+        def forward(self, x):
+            self.mean.mul_(0.9).add_(x.mean(0))
+            self.var.mul_(0.9).add_(x.var(0))
+            return (x - self.mean) / self.var
+
+    m, theirs, x = Two(), Two(), torch.randn(8, 4)
+    assert not fast_guard.wait(300)
+    with torch.no_grad():
+        ours = composed(m, x)
+        theirs.load_state_dict(m.state_dict())
+        for change in (False, False, True, False, False):
+            kept = m.var, theirs.var
+            if change:
+                m.var, theirs.var = m.mean, theirs.mean
+            assert torch.equal(ours(x), theirs(x))
+            if change:
+                m.var, theirs.var = kept
+            assert torch.equal(m.mean, theirs.mean) and torch.equal(m.var, theirs.var)
+    assert [f["kind"] for f in ours.status()["fallbacks"]] == ["overlap"]

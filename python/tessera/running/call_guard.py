@@ -45,9 +45,12 @@ class CallGuard:
         unaligned = self.inputs.check(tensors)
         if type(unaligned) is Miss:
             return unaligned
-        state = self.state
+        state, before = self.state, self.feeds.now
+        miss = self.feeds.look()
+        if self.feeds.now is not before:
+            self._fast = None  # it knows of what was fed before, and may pass again once a change is undone
         miss = (
-            self.feeds.look()
+            miss
             or self.memory.identity(tensors, state.names.held)
             or self.memory.overlap(tensors, [(s.value, s.source) for s in state.held])
             or state.modes(tensors)
