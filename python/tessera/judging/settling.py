@@ -33,6 +33,7 @@ TURN_MS = 4.0  # running time of the synchronized calls in a turn, at least one 
 WAIT_MS = 10.0  # of calls back to back, between two looks at the time
 NOISE = 0.01  # half the 95 % interval of a way that may win, relative
 NEAR = 0.9  # of the best in both measures: may win
+HOSTS_MS = 5.0  # of longer calls the host's time is a small part, and the clock tells ways apart
 CYCLES_A_MS = 2e6  # of a GPU at its highest clock
 SET_BYTES, MOST_SETS = 256 << 20, 4  # together more than the L2 holds, so that no way finds its inputs there
 
@@ -161,7 +162,8 @@ class Settler:
             fast_guard.wait(20)  # later calls have it
             _take_turns([w for w in ways if not w.reason], self.held.device, sets, seconds)
             for way in ways:
-                if way.plan is None and not way.reason and self.held.device.type == "cuda":
+                short = self.held.device.type == "cuda" and way.estimate_ms <= HOSTS_MS
+                if way.plan is None and not way.reason and short:
                     way.times["device_ms"] = _device_ms(way, self.held.device, sets[0])
             for way in ways:
                 way.reason = way.reason or _not_its_own(way)

@@ -64,7 +64,8 @@ _whole = (aten.softshrink.default, aten.hardshrink.default)
 
 
 def _expand(x: torch.Tensor, size: list[int], *, implicit: bool = False) -> torch.Tensor:
-    """What grows no extent is another view: functionalization brings a write through `expand` back by adding what it changed, which rounds, overflows and loses the sign of zeros."""
+    """What grows no extent is another view: functionalization brings a write through `expand` back by adding what it changed, which
+    rounds, overflows and loses the sign of zeros."""
     new = len(size) - x.dim()
     if all(n == 1 for n in size[:new]) and all(n in (-1, m) for n, m in zip(size[new:], x.shape, strict=True)):
         for _ in range(new):
