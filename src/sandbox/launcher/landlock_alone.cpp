@@ -23,6 +23,8 @@ std::vector<std::string> missing() {
     out.emplace_back("programs in folders of root alone, as an interpreter in /root, do not start");
   if (version < 2) out.emplace_back("files cannot be moved between folders");
   if (version < 3) out.emplace_back("files that may not be written can be emptied");
+  if (::geteuid() != 0)
+    out.emplace_back("processes are counted twenty times a second: between looks more can begin");
   if (version < 6 && ::geteuid() != 0)
     out.emplace_back("signals to other processes of the same user are not stopped");
   return out;

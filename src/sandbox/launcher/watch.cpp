@@ -67,7 +67,9 @@ void set_limits(const Policy& p, int64_t others) {
   limit(RLIMIT_CORE, 0);
   if (p.cpu_seconds > 0) limit(RLIMIT_CPU, p.cpu_seconds);
   if (p.file_bytes > 0) limit(RLIMIT_FSIZE, p.file_bytes);
-  if (p.processes > 0) limit(RLIMIT_NPROC, p.processes + others);
+  // Of a user who runs other things too the kernel counts those as well, and they come and go: as
+  // many again are let through, and it is the watcher's count that ends them.
+  if (p.processes > 0) limit(RLIMIT_NPROC, others > 0 ? 2 * p.processes + others : p.processes);
 }
 
 void drop(const Identity& who) {
