@@ -1,0 +1,45 @@
+"""Work with a bound of time, in a process of its own: a fault of it stops the interpreter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_PROGRAM = """
+import time
+from tessera.tracing.bounded import OutOfTime, within
+
+def for_seconds(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return "ended"
+
+def outcome(seconds, bound):
+    try:
+        return within(bound, lambda: for_seconds(seconds), lambda _: None)
+    except OutOfTime:
+        return "given up"
+
+assert outcome(0.0, 5.0) == "ended"
+assert outcome(5.0, 0.05) == "given up"
+for _ in range(200):  # ends as it is given up: either is right, and nothing of it is raised later
+    assert outcome(0.0201, 0.02) in ("ended", "given up")
+for_seconds(0.1)
+print("all")
+"""
+
+
+def _run(*how: str) -> str:
+    return subprocess.run(
+        [sys.executable, *how], input=_PROGRAM, capture_output=True, text=True, timeout=60, check=True
+    ).stdout
+
+
+def test_work_ends_or_is_given_up():
+    assert _run("-") == "all\n"
+
+
+def test_a_program_that_is_profiled_goes_on(tmp_path):
+    (tmp_path / "program.py").write_text(_PROGRAM)
+    assert "all\n" in _run("-m", "cProfile", str(tmp_path / "program.py"))
