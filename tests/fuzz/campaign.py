@@ -7,16 +7,12 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import torch
 from generator import generate
 from program import Program
 from scripts import script
 from shrinking import shrunk
 from tally import Tally
-from tessera.common.errors import Error
-from tessera.tracing.held import hold
 from trial import Failure, Together, staged
-from twin import twin
 
 BATCH = 12
 _SHRUNK_OF_A_KIND = 1
@@ -27,18 +23,6 @@ class Found:
     program: Program
     failure: Failure
     seed: int
-
-
-def _is_held(p: Program) -> bool:
-    """Whether the tracer takes it by itself."""
-    one = twin(p)
-    try:
-        with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("ignore")
-            hold(one.module, tuple(one.prepare(0)), {})
-    except Error:
-        return False
-    return True
 
 
 @dataclass
@@ -83,27 +67,16 @@ class Campaign:
         return together.run()
 
     def _together(self, programs: list[tuple[int, Program]]) -> set[int]:
-        """The places of those that have to be tried alone. Those that the tracer refuses are taken out; what else a batch fails of is
-        found by halving."""
-        places, suspects = list(range(len(programs))), set()
-        while len(places) > 1:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    return suspects | {places[i] for i in self.tried([programs[i][1] for i in places])}
-            except Exception:  # noqa: BLE001 - the tracer, or the tool
-                refused = {i for i in places if not _is_held(programs[i][1])}
-                places = [i for i in places if i not in refused]
-                suspects |= refused
-                if not refused:
-                    half = len(places) // 2
-                    return suspects.union(
-                        *(
-                            {part[i] for i in self._together([programs[j] for j in part])}
-                            for part in (places[:half], places[half:])
-                        )
-                    )
-        return suspects | set(places)
+        """The places of those that have to be tried alone. What the tracer or the tool refuses a batch for is found by halving."""
+        if len(programs) == 1:
+            return {0}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return self.tried([p for _, p in programs])
+        except Exception:  # noqa: BLE001 - the tracer, or the tool
+            half = len(programs) // 2
+            return self._together(programs[:half]) | {half + i for i in self._together(programs[half:])}
 
     def _alone(self, seed: int, p: Program) -> None:
         failure = self.trial(p)
