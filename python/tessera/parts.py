@@ -47,21 +47,21 @@ class ModuleInParts(ComposedModule):
         for name in _shared:
             self.__dict__[name] = original.__dict__[name]
         self.__dict__["training"] = original.training
-        self.runner, self.report, self.why, self.given = runner, report, why, dict(options)
-        self.model, self.counting = backend.Model(checked=True, known=known if known is not None else {}), counts
+        self.runner, self.report, self._why, self._given = runner, report, why, dict(options)
+        self._model, self._counting = backend.Model(checked=True, known=known if known is not None else {}), counts
         self._counts, self._events, self._served = Counts(), Events(None), 0
         self.__dict__["_run"] = self._runs(runner)
         self.__dict__["_own"] = frozenset(self.__dict__)
 
     def _runs(self, runner: str) -> Callable:
-        settings = self.given.get("settings", {})
+        settings = self._given.get("settings", {})
         if runner != "parts":
             whole = leftover.whole(runner, self.original, settings)
         else:
-            options = {k: v for k, v in self.given.items() if k != "settings"}
+            options = {k: v for k, v in self._given.items() if k != "settings"}
 
             def capture(gm, inputs):
-                return backend.take(gm, inputs, options, settings, self.model)
+                return backend.take(gm, inputs, options, settings, self._model)
 
             whole = torch.compile(self.original, backend=capture)
         return whole.forward if isinstance(whole, torch._dynamo.OptimizedModule) else whole
@@ -77,41 +77,39 @@ class ModuleInParts(ComposedModule):
         return result
 
     def _numbers(self):
-        if not self.counting:
+        if not self._counting:
             return contextlib.nullcontext()
         return torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True)
 
     def _kernel_calls(self) -> int:
-        return sum(g["composed"]._counts.calls for g in self.model.graphs if g["composed"])
+        return sum(g["composed"]._counts.calls for g in self._model.graphs if g["composed"])
 
     def __deepcopy__(self, memo):
         return self._again(copy.deepcopy(self.original, memo))
 
     def _again(self, original: nn.Module, **changes) -> ComposedModule:
-        return _restored(original, self.why, self.given, self._kept() | changes)
+        return _restored(original, self._why, self._given, self._kept() | changes)
 
     def _kept(self) -> dict:
-        return {"runner": self.runner, "known": self.model.known, "counts": self.counting, "report": self.report}
+        return {"runner": self.runner, "known": self._model.known, "counts": self._counting, "report": self.report}
 
     def __reduce__(self):
-        return _restored, (self.original, self.why, self.given, self._kept())
+        return _restored, (self.original, self._why, self._given, self._kept())
 
     def extra_repr(self) -> str:
         if self.runner != "parts":
             return f"run by PyTorch ({self.runner})"
-        return (
-            f"{sum(g['runner'] == 'kernels' for g in self.model.graphs)} of {len(self.model.graphs)} graphs by kernels"
-        )
+        return f"{sum(g['runner'] == 'kernels' for g in self._model.graphs)} of {len(self._model.graphs)} graphs by kernels"
 
     def status(self) -> dict:
         """`graphs`: what became of each, as tessera.status says of a compiled module; `not_captured`: file, line and reason of what
         stays Python; `served`: calls in which a kernel ran."""
-        graphs = backend.rows_of(self.model)
+        graphs = backend.rows_of(self._model)
         patterns = [p | {"graph": i} for i, g in enumerate(graphs) for p in (g["status"] or {}).get("patterns", ())]
         return {
             "schema": "tessera.status/1",
             "runner": self.runner,
-            "reason": self.why.diagnostic["message"],
+            "reason": self._why.diagnostic["message"],
             "active": [f"{p['graph']}:{p['id']}" for p in patterns if p["active"]],
             "patterns": patterns,
             "calls": self._counts.calls,
@@ -142,7 +140,7 @@ def optimize_in_parts(
     tell(f"the module is captured in parts: {why.diagnostic['message']}")
     options = {**options, "seconds": options.get("seconds") or backend.SECONDS, "progress": progress}
     made = ModuleInParts(module, why, options, counts=bool((why.diagnostic.get("data") or {}).get("changes")))
-    made.model.collected = []
+    made._model.collected = []
     begin = time.monotonic()
     try:
         with _undone(module, args, kwargs):
@@ -154,8 +152,8 @@ def optimize_in_parts(
         _run_by_itself(module, args, kwargs, why)
         tell(f"torch.compile does not take it: {e}")
         return ModuleInParts(module, why, options, runner="eager")
-    collected, made.model.collected = made.model.collected, None
-    _search(collected, made.model, options, tell)
+    collected, made._model.collected = made._model.collected, None
+    _search(collected, made._model, options, tell)
     made._counts, made._served = Counts(), 0
     made.report = _report(made, time.monotonic() - begin)
     return made
@@ -244,11 +242,11 @@ def _synchronize(device: torch.device) -> None:
 
 
 def _report(made: ModuleInParts, seconds: float) -> dict:
-    graphs = made.model.graphs
+    graphs = made._model.graphs
     return {
         "schema": "tessera.parts/1",
         "runner": made.runner,
-        "why": made.why.diagnostic,
+        "why": made._why.diagnostic,
         "seconds": seconds,
         "graphs": [{"runner": g["runner"], "reason": g["reason"], "report": g["report"]} for g in graphs],
         "not_captured": breaks.not_captured(made.original),

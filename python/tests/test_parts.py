@@ -158,6 +158,42 @@ def test_status_names_graphs_and_places():
     assert fast.report["graphs"] and fast.report["not_captured"] == status["not_captured"]
 
 
+class Named(nn.Module):
+    """State under names that the result has for its own."""
+
+    def __init__(self, names, branches: bool):
+        super().__init__()
+        self.names, self.branches = names, branches
+        for kind, name in enumerate(names):
+            if kind % 3 == 0:
+                self.add_module(name, nn.Linear(8, 8))
+            elif kind % 3 == 1:
+                self.register_buffer(name, torch.randn(8))
+            else:
+                self.register_parameter(name, nn.Parameter(torch.randn(8)))
+
+    def forward(self, x):
+        for name in self.names:
+            held = getattr(self, name)
+            x = torch.tanh(held(x) if isinstance(held, nn.Module) else x + held)
+        return x.cos() if self.branches and x.sum() > 20 else x.sin()
+
+
+@pytest.mark.parametrize("branches", [False, True])
+def test_state_may_have_any_name(branches):
+    own = tessera.optimize(Named(["fc"], branches), inputs(0), progress=False)
+    assert isinstance(own, ModuleInParts) == branches
+    names = sorted({n for n in vars(own) if not hasattr(nn.Module(), n)} - {"names", "branches"}) + ["model", "fc"]
+    for shift in range(3):
+        m = Named(names[shift:] + names[:shift], branches)
+        state = {k: v.clone() for k, v in m.state_dict().items()}
+        fast = tessera.optimize(m, inputs(0), progress=False)
+        torch.testing.assert_close(fast(inputs(1)), m(inputs(1)))
+        assert fast.status()["runner"] == own.status()["runner"]
+        assert fast.fc is m.fc and fast.model is m.model
+        torch.testing.assert_close(dict(fast.state_dict()), state)
+
+
 def test_strict_refuses_with_the_place():
     with pytest.raises(tessera.Error) as e:
         tessera.optimize(Branching(), inputs(0), progress=False, strict=True)

@@ -2,6 +2,8 @@
 
     python tests/fuzz/architectures.py                 all of them
     python tests/fuzz/architectures.py llama vit       some
+    python tests/fuzz/architectures.py --transformers DIR     their own tests of torch.export and torch.compile, from a clone of
+                                                              Transformers with its tests (needs parameterized, pytest-timeout)
 
 Each is called on inputs that it was not traced with, too, and held to its own errors against fp64.
 """
@@ -19,6 +21,7 @@ import torch
 
 sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
+import transformers_tests  # noqa: E402
 from placing import OPTIONS  # noqa: E402
 
 _DECODER = dict(
@@ -196,14 +199,14 @@ def tried(name: str, seconds: float = 15.0) -> Outcome:
     return Outcome(
         "wrong" if why else "right",
         why,
-        _active(status),
+        active_kernels(status),
         status["runner"],
         time.monotonic() - begin,
         [status["calls"], status["served"]],
     )
 
 
-def _active(status: dict) -> int:
+def active_kernels(status: dict) -> int:
     parts = [g["status"] for g in status.get("graphs", ()) if g.get("status")]
     return sum(len(s.get("active", ())) for s in (parts or [status]))
 
@@ -234,11 +237,24 @@ def _tensors(result) -> dict[str, torch.Tensor]:
     return {k: v for k, v in result.items() if isinstance(v, torch.Tensor)}
 
 
+def _families(names: list[str]) -> list[str]:
+    """The folders of Transformers' models that these architectures stand in."""
+    import transformers
+
+    classes = (getattr(transformers, ARCHITECTURES[name][0]) for name in names)
+    return list(dict.fromkeys(c.__module__.split(".")[2] for c in classes))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", default=[])
     parser.add_argument("--seconds", type=float, default=15.0, help="of search")
+    parser.add_argument(
+        "--transformers", type=Path, metavar="DIR", help="a clone of Transformers, whose own tests are run"
+    )
     o = parser.parse_args()
+    if o.transformers:
+        return transformers_tests.run(o.transformers.resolve(), _families(o.names or list(ARCHITECTURES)), o.seconds)
     counts: dict[str, int] = {}
     with_kernels = 0
     for name in o.names or ARCHITECTURES:

@@ -240,15 +240,16 @@ class ComposedModule(nn.Module):
         return own is None or name in own or hasattr(type(self), name)
 
     def __setattr__(self, name: str, value):
-        """The original's, whose attributes are read here too: its forward and the guards are to see them."""
+        """The original's, whose attributes are read here too: its forward and the guards are to see them. Its own go past
+        nn.Module, whose parameters, buffers and modules are the original's: one of them may have the same name."""
         if self._is_own(name):
-            super().__setattr__(name, value)
+            object.__setattr__(self, name, value)
         else:
             setattr(self.original, name, value)
 
     def __delattr__(self, name: str):
         if self._is_own(name):
-            super().__delattr__(name)
+            object.__delattr__(self, name)
         else:
             delattr(self.original, name)
 
