@@ -1,5 +1,5 @@
 """Random programs beside eager: some in every run of the tests, 20,000 and more under TESSERA_TEST_ALL=1; and those that failed
-once. `python tests/fuzz/run.py` is the same by hand."""
+once. `python tests/fuzz/fuzz.py` is the same by hand."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The fuzzer: random programs beside eager PyTorch.
 
-    python tests/fuzz/run.py --programs 20000 --seed 0             traced, rewritten, run op by op; no compiler
-    python tests/fuzz/run.py --programs 20000 --jobs 16            the same in 16 processes
-    python tests/fuzz/run.py --programs 100 --kernels              with kernels placed on `host`
-    python tests/fuzz/run.py --programs 500 --behind               behind torch.compile
-    python tests/fuzz/run.py --seeds                               the programs that failed once, and those that still do (tests/fuzz/seeds/)
-    python tests/fuzz/run.py --script tests/fuzz/seeds/failed.jsonl:3      one of them as a script that runs by itself
+    python tests/fuzz/fuzz.py --programs 20000 --seed 0             traced, rewritten, run op by op; no compiler
+    python tests/fuzz/fuzz.py --programs 20000 --jobs 16            the same in 16 processes
+    python tests/fuzz/fuzz.py --programs 100 --kernels              with kernels placed on `host`
+    python tests/fuzz/fuzz.py --programs 500 --behind               behind torch.compile
+    python tests/fuzz/fuzz.py --seeds                               the programs that failed once, and those that still do (tests/fuzz/seeds/)
+    python tests/fuzz/fuzz.py --script tests/fuzz/seeds/failed.jsonl:3      one of them as a script that runs by itself
 
 What fails is made small and printed as a script; `--keep FILE` appends it to a file of seeds. Exit code 1 where something is wrong.
 """
