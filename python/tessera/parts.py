@@ -19,7 +19,7 @@ from tessera.running import autocast, leftover
 from tessera.running.compose import ComposedModule, _shared
 from tessera.running.feeds import Counts
 from tessera.running.guards import Events
-from tessera.tracing.held import copies
+from tessera.tracing.argument_copies import copies
 from tessera.tracing.python_state import module_fails, random_numbers, silent, undone
 
 MOST_OPS = 5000  # of a call: Inductor takes about 20 ms an op, minutes for more
@@ -143,8 +143,7 @@ def optimize_in_parts(
     made._model.collected = []
     begin = time.monotonic()
     try:
-        with _undone(module, args, kwargs):
-            given = copies(args, kwargs)
+        with _undone(module, args, kwargs) as given:
             made(*given[0], **given[1])
     except torch.OutOfMemoryError:
         raise
@@ -162,8 +161,7 @@ def optimize_in_parts(
 def _by_torch(module: nn.Module, args: tuple, kwargs: dict, why: Error, settings: dict, progress) -> ModuleInParts:
     """PyTorch's own plan, where tracing was given up: torch.compile's in the first call, or eager where that would take minutes."""
     ops = _Ops()
-    with _undone(module, args, kwargs), ops:
-        given = copies(args, kwargs)
+    with _undone(module, args, kwargs) as given, ops:
         module(*given[0], **given[1])
     runner = "eager" if ops.count > MOST_OPS else "inductor"
     say = listener(progress)
@@ -177,8 +175,7 @@ def _by_torch(module: nn.Module, args: tuple, kwargs: dict, why: Error, settings
 def _run_by_itself(module: nn.Module, args: tuple, kwargs: dict, why: Error) -> None:
     """Raises what is wrong where the module itself fails."""
     try:
-        with _undone(module, args, kwargs):
-            given = copies(args, kwargs)
+        with _undone(module, args, kwargs) as given:
             module(*given[0], **given[1])
     except Exception as e:
         raise module_fails(e) if why.diagnostic["code"] != "TS0014" else why from e
@@ -196,9 +193,9 @@ class _Ops(TorchDispatchMode):
 
 @contextlib.contextmanager
 def _undone(module: nn.Module, args: tuple, kwargs: dict):
-    """A call that nobody made: what it changes is put back, and nobody hears of it."""
-    with undone(module, args, kwargs), random_numbers(), silent(), torch.no_grad(), torch.random.fork_rng():
-        yield
+    """A call that nobody made: what it changes is put back, and nobody hears of it. Gives its arguments."""
+    with undone(module, args, kwargs) as given, random_numbers(), silent(), torch.no_grad(), torch.random.fork_rng():
+        yield given
 
 
 def _search(parts: list[backend.Part], model: backend.Model, options: dict, tell: Callable[[str], None]) -> None:

@@ -148,3 +148,66 @@ def test_what_draws_and_is_not_read_shifts_what_is_drawn_next():
         ours = composed(m, x)[1]
         got, want = (torch.manual_seed(0) and f(x) for f in (ours, m))
     assert torch.equal(got, want)
+
+
+NOTHING_TO_DO = {  # of [2, 4, 6, 6]; eager gives a copy of some, a view of others
+    "channel_shuffle": lambda x: F.channel_shuffle(x, 1),
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x, 1),
+    "pixel_unshuffle": lambda x: F.pixel_unshuffle(x, 1),
+    "roll": lambda x: x.roll(0, 1),
+    "flip": lambda x: x.flip(()),
+    "rot90": lambda x: x.rot90(4, (2, 3)),
+    "repeat": lambda x: x.repeat(1, 1, 1, 1),
+    "tile": lambda x: x.tile(1),
+    "repeat_interleave": lambda x: x.repeat_interleave(1, 0),
+    "pad": lambda x: F.pad(x, (0, 0, 0, 0)),
+    "pad, circular": lambda x: F.pad(x, (0, 0, 0, 0), mode="circular"),
+    "pad, replicate": lambda x: F.pad(x, (0, 0, 0, 0), mode="replicate"),
+    "dropout": lambda x: F.dropout(x, 0.5, False),
+    "alpha_dropout": lambda x: F.alpha_dropout(x, 0.5, False),
+    "to": lambda x: x.to(torch.float32),
+    "to, copy": lambda x: x.to(torch.float32, copy=True),
+    "contiguous": lambda x: x.contiguous(),
+    "interpolate": lambda x: F.interpolate(x, size=(6, 6)),
+    "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, 6),
+    "avg_pool2d": lambda x: F.avg_pool2d(x, 1),
+    "max_pool2d": lambda x: F.max_pool2d(x, 1),
+    "cat": lambda x: torch.cat([x]),
+    "cat of nothing more": lambda x: torch.cat([x, x[:0]]),
+    "sum over no dims' extent": lambda x: x[..., :1].sum(-1),
+    "amax": lambda x: x[..., :1].amax(-1),
+    "cumsum": lambda x: x[..., :1].cumsum(-1),
+    "sort": lambda x: x[..., :1].sort(-1)[0],
+    "diff": lambda x: x.diff(n=0),
+    "tril": lambda x: x.tril(10),
+    "index": lambda x: x[:],
+    "narrow_copy": lambda x: torch.narrow_copy(x, 0, 0, 2),
+    "unfold": lambda x: F.unfold(x, 1),
+    "round of integers": lambda x: x.long().round(),
+    "positive": lambda x: +x,
+    "conj": lambda x: x.conj(),
+    "conj_physical": lambda x: x.conj_physical(),
+    "reshape": lambda x: x.reshape(2, 4, 6, 6),
+    "ravel": lambda x: x.ravel(),
+    "einsum": lambda x: torch.einsum("abcd->abcd", x),
+    "matrix_power": lambda x: x.matrix_power(1),
+    "broadcast_to": lambda x: torch.broadcast_to(x, (2, 4, 6, 6)),
+    "chunk": lambda x: x.chunk(1)[0],
+    "unsafe_chunk": lambda x: torch.unsafe_chunk(x, 1)[0],
+    "select_scatter": lambda x: x.select_scatter(x[0], 0, 0),
+    "pow": lambda x: x**1,
+    "clone": lambda x: x.clone(),
+}
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_copies_and_views_where_there_is_nothing_to_do(layout):
+    ops = list(NOTHING_TO_DO.values())
+    m = graph_tools.module(lambda self, x: [(op(y), y.unsqueeze(0)) for op in ops for y in [x * 2]])
+    x = torch.randn(2, 4, 6, 6).to(memory_format=layout)
+    with torch.no_grad():
+        wanted, got = m(x), composed(m, x)[1](x)
+    for name, (want, base), (mine, mine_base) in zip(NOTHING_TO_DO, wanted, got, strict=True):
+        storages = [t.untyped_storage().data_ptr() for t in (want, base, mine, mine_base)]
+        assert (storages[0] == storages[1]) == (storages[2] == storages[3]), name
+        assert torch.equal(want, mine) and want.stride() == mine.stride(), name

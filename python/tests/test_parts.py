@@ -183,7 +183,7 @@ class Named(nn.Module):
 def test_state_may_have_any_name(branches):
     own = tessera.optimize(Named(["fc"], branches), inputs(0), progress=False)
     assert isinstance(own, ModuleInParts) == branches
-    names = sorted({n for n in vars(own) if not hasattr(nn.Module(), n)} - {"names", "branches"}) + ["model", "fc"]
+    names = [*sorted({n for n in vars(own) if not hasattr(nn.Module(), n)} - {"names", "branches"}), "model", "fc"]
     for shift in range(3):
         m = Named(names[shift:] + names[:shift], branches)
         state = {k: v.clone() for k, v in m.state_dict().items()}
@@ -192,6 +192,32 @@ def test_state_may_have_any_name(branches):
         assert fast.status()["runner"] == own.status()["runner"]
         assert fast.fc is m.fc and fast.model is m.model
         torch.testing.assert_close(dict(fast.state_dict()), state)
+
+
+class Cache:
+    def __init__(self):
+        self.rows, self.length = [], torch.zeros(1)
+
+    def add(self, x):
+        self.rows.append(x)
+        self.length += 1
+        return torch.stack(self.rows).sum(0) + self.length
+
+
+def test_objects_that_forward_changes_are_the_callers():
+    class Attending(Base):
+        def forward(self, x, cache):
+            return cache.add(self.fc(x))
+
+    m, cache = Attending(), Cache()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fast = tessera.optimize(m, (inputs(0), cache), progress=False)
+    assert not cache.rows and not cache.length
+    eager = Cache()
+    for seed in (1, 2):
+        torch.testing.assert_close(fast(inputs(seed), cache), m(inputs(seed), eager))
+    assert len(cache.rows) == 2 and cache.length == 2
 
 
 def test_strict_refuses_with_the_place():

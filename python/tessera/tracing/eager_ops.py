@@ -75,13 +75,25 @@ def _expand(x: torch.Tensor, size: list[int], *, implicit: bool = False) -> torc
         return aten.expand.default(x, size, implicit=implicit)
 
 
+def _channel_shuffle(x: torch.Tensor, groups: int) -> torch.Tensor:
+    """A copy of one group too, which the decomposition gives as a view."""
+    if groups == 1:
+        return aten.clone.default(x)
+    with torch._C._AutoDispatchBelowAutograd():
+        return aten.channel_shuffle.default(x, groups)
+
+
+_otherwise = {aten.expand.default: _expand, aten.channel_shuffle.default: _channel_shuffle}
+
+
 @contextlib.contextmanager
 def put_right() -> Iterator[None]:
     table = fake_impls.op_implementations_dict
     mine = {op: f for op, f in _right.items() if op not in table}
     decomposed = {op: decomposition_table.pop(op) for op in mine if op in decomposition_table}
     apart = {op: op.py_kernels.pop(DispatchKey.Autograd) for op in _whole if DispatchKey.Autograd in op.py_kernels}
-    aten.expand.default.py_kernels[DispatchKey.Autograd] = _expand
+    for op, kernel in _otherwise.items():
+        op.py_kernels[DispatchKey.Autograd] = kernel
     _forget(apart)
     table.update(mine)
     try:
@@ -92,12 +104,13 @@ def put_right() -> Iterator[None]:
         decomposition_table.update(decomposed)
         for op, taken_apart in apart.items():
             op.py_kernels[DispatchKey.Autograd] = taken_apart
-        del aten.expand.default.py_kernels[DispatchKey.Autograd]
+        for op in _otherwise:
+            del op.py_kernels[DispatchKey.Autograd]
         _forget(apart)
 
 
 def _forget(ops: Iterable[torch._ops.OpOverload]) -> None:
     """What was answered before."""
     FakeTensorMode.cache_clear()
-    for op in (*ops, aten.expand.default):
+    for op in (*ops, *_otherwise):
         op._dispatch_cache.clear()

@@ -20,6 +20,7 @@ from tessera.common.reference import tensor_arguments
 from tessera.running import leftover
 from tessera.running.compose import ComposedModule, composed_of
 from tessera.running.hooks import hooked
+from tessera.tracing.argument_copies import copies
 from tessera.tracing.bounded import TRACE_SECONDS, OutOfTime, within
 from tessera.tracing.memory import as_laid
 from tessera.tracing.python_state import changes_of_calls, listed
@@ -287,17 +288,3 @@ def free(device: torch.device) -> None:
 
 def cuda_devices() -> list[int]:
     return [torch.cuda.current_device()] if torch.cuda.is_available() else []
-
-
-def copies(
-    args: tuple, kwargs: dict, own: dict[int, torch.Tensor] | None = None, in_storage: Collection[int] = frozenset()
-):
-    """By identity: `own`, tensors that stand for themselves; `in_storage`, those that keep their places in their storages."""
-    made = dict(own or {})
-
-    def copy(t: torch.Tensor) -> torch.Tensor:
-        if id(t) not in made:
-            made[id(t)] = cloned(t, storage=id(t) in in_storage)
-        return made[id(t)]
-
-    return pytree.tree_map_only(torch.Tensor, copy, (args, kwargs))

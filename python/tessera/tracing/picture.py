@@ -142,6 +142,11 @@ class Picture:
         """Those of these tensors that were written to."""
         return [path for t, path, v in self._tensors.values() if path in names and _version(t) != v]
 
+    def objects(self) -> dict[int, object]:
+        """All that it looks at, by identity."""
+        holders = {id(h.value): h.value for h in self._holders.values()}
+        return holders | {at: t for at, (t, *_) in self._tensors.items()}
+
     def tensors(self) -> dict[str, torch.Tensor]:
         return {path: t for t, path, _ in self._tensors.values()}
 

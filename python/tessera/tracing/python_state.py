@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import Error, fail
-from tessera.common.laid import cloned
+from tessera.tracing.argument_copies import copies_of_all
 from tessera.tracing.picture import Picture, form_of
 
 MOST_NAMED = 4
@@ -121,14 +121,14 @@ def module_fails(e: Exception) -> Error:
 
 
 @contextlib.contextmanager
-def undone(module: nn.Module, args: tuple, kwargs: dict) -> Iterator[None]:
-    """Puts back what a call in here changes. What it writes over is found by a call before, since code that is compiled cannot be
+def undone(module: nn.Module, args: tuple, kwargs: dict) -> Iterator[tuple[tuple, dict]]:
+    """Puts back what a call in here changes, which is given copies of the arguments. What it writes over is found by a call before, since code that is compiled cannot be
     watched. Error: TS0007."""
     before = Picture(module)
     _called(module, args, kwargs, before)
     before.restore()
     try:
-        yield
+        yield copies_of_all(args, kwargs, before.objects())
     finally:
         before.restore()
 
@@ -159,24 +159,25 @@ def _called(module: nn.Module, args: tuple, kwargs: dict, picture: Picture) -> _
     """A call on copies of the tensors, whose numbers are drawn alike each time, and what it did besides. `picture`: gets what the
     call writes over. Error: TS0007."""
     try:
-        return _watched(module, args, kwargs, picture.saving())
+        return _watched(module, args, kwargs, picture.saving(), picture.objects())
     except Exception:  # noqa: BLE001 - some operators run under no such mode; what the module itself raises comes again
         picture.restore()
         picture.save_all()
     try:
-        return _watched(module, args, kwargs, contextlib.nullcontext())
+        return _watched(module, args, kwargs, contextlib.nullcontext(), picture.objects())
     except Exception as e:
         picture.restore()
         raise module_fails(e) from e
 
 
-def _watched(module: nn.Module, args: tuple, kwargs: dict, saving: contextlib.AbstractContextManager) -> _Call:
-    copied: dict[int, torch.Tensor] = {}  # one tensor given twice is one copy
-
-    def copy(t: torch.Tensor) -> torch.Tensor:
-        return copied.setdefault(id(t), cloned(t))
-
-    given = pytree.tree_map_only(torch.Tensor, copy, (tuple(args), dict(kwargs)))
+def _watched(
+    module: nn.Module,
+    args: tuple,
+    kwargs: dict,
+    saving: contextlib.AbstractContextManager,
+    own: dict[int, object],
+) -> _Call:
+    given = copies_of_all(args, kwargs, own)
     leaves, form = pytree.tree_flatten(given)
     objects = Picture(_Nothing(), {"arguments": [x for x in leaves if not isinstance(x, torch.Tensor)]})
     # Without Dynamo: what it fails to compile under such a mode it would not try again without.
@@ -189,8 +190,9 @@ def _watched(module: nn.Module, args: tuple, kwargs: dict, saving: contextlib.Ab
     call = _Call(list(drawn), [t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor)])
     if heard.getvalue():
         call.reasons.append(f"it prints ({heard.getvalue().strip()[:40]!r})")
-    tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
-    if any(form_of(copied[id(t)])[:2] != form_of(t)[:2] for t in tensors if t.layout == torch.strided):
+    pairs = zip(pytree.tree_leaves((tuple(args), dict(kwargs))), leaves, strict=True)
+    tensors = [(t, c) for t, c in pairs if isinstance(t, torch.Tensor) and t.layout == torch.strided]
+    if any(form_of(c)[:2] != form_of(t)[:2] for t, c in tensors):
         call.reasons.append("it changes the shape of an argument")
     now, form_now = pytree.tree_flatten(given)
     if objects.changed() or form_now != form or any(a is not b for a, b in zip(now, leaves)):
