@@ -143,7 +143,7 @@ def optimize_in_parts(
     made._model.collected = []
     begin = time.monotonic()
     try:
-        with _undone(module, args, kwargs) as given:
+        with _undone(module, args, kwargs) as given, _by_itself():
             made(*given[0], **given[1])
     except torch.OutOfMemoryError:
         raise
@@ -196,6 +196,14 @@ def _undone(module: nn.Module, args: tuple, kwargs: dict):
     """A call that nobody made: what it changes is put back, and nobody hears of it. Gives its arguments."""
     with undone(module, args, kwargs) as given, random_numbers(), silent(), torch.no_grad(), torch.random.fork_rng():
         yield given
+
+
+def _by_itself():
+    """Dynamo counts what it captured of a code, whichever module's: another size makes the sizes vary, and the ninth graph is none."""
+    many = 1 << 20
+    return torch._dynamo.config.patch(
+        automatic_dynamic_shapes=False, recompile_limit=many, accumulated_recompile_limit=many
+    )
 
 
 def _search(parts: list[backend.Part], model: backend.Model, options: dict, tell: Callable[[str], None]) -> None:

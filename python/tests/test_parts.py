@@ -194,6 +194,15 @@ def test_state_may_have_any_name(branches):
         torch.testing.assert_close(dict(fast.state_dict()), state)
 
 
+def test_many_modules_of_a_class():
+    """Dynamo makes sizes vary at the second, and captures no ninth."""
+    for n in range(10):
+        m, x = Branching(), torch.randn(3 + n, 8)
+        fast = tessera.optimize(m, x, progress=False)
+        assert [g["runner"] for g in fast.status()["graphs"]] == ["kernels", "kernels"]
+        torch.testing.assert_close(fast(x), m(x))
+
+
 class Cache:
     def __init__(self):
         self.rows, self.length = [], torch.zeros(1)
