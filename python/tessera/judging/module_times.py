@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
-from torch.utils import _pytree as pytree
 
 from tessera.common.errors import Error, fail
 from tessera.judging import peers as peer_table
@@ -18,6 +17,7 @@ from tessera.judging import timing
 from tessera.judging.module_check import Expected, claimed_by, inactive_reason
 from tessera.judging.rewind import Rewind, effects
 from tessera.running.compose import ComposedModule
+from tessera.running.result_objects import tensors_of
 from tessera.tracing.held import Held, cuda_devices, inputs_of
 from tessera.tracing.randomness import draws
 
@@ -197,7 +197,7 @@ def _interleave(held: Held, contenders, clock, sets, seconds: float, expected: E
             with _drawing_as(expected.seed) if judged else contextlib.nullcontext():
                 result = _sampled(c, clock, inputs)
             if judged:
-                results = [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+                results = tensors_of(result)
                 c.reason = expected.judge(results + effects(held, *inputs), held.precision)[1]
 
 

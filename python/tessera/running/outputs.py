@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from torch.utils import _pytree as pytree
 
+from tessera.running import result_objects as _  # pytree is to know its nodes
+
 
 @dataclass(frozen=True)
 class Outputs:

@@ -20,6 +20,7 @@ from tessera.common.reference import tensor_arguments
 from tessera.running import leftover
 from tessera.running.compose import ComposedModule, composed_of
 from tessera.running.hooks import hooked
+from tessera.running.result_objects import tensors_of
 from tessera.tracing.argument_copies import copies
 from tessera.tracing.bounded import TRACE_SECONDS, OutOfTime, within
 from tessera.tracing.memory import as_laid
@@ -277,7 +278,7 @@ def run_module(module, args: tuple, kwargs: dict, seed: int) -> list[torch.Tenso
     with torch.no_grad(), torch.random.fork_rng(devices=cuda_devices()):
         torch.manual_seed(seed)
         result = module(*args, **kwargs)
-    return [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+    return tensors_of(result)
 
 
 def free(device: torch.device) -> None:

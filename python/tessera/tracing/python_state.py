@@ -16,6 +16,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import Error, fail
+from tessera.running.result_objects import tensors_of
 from tessera.tracing.argument_copies import copies_of_all
 from tessera.tracing.picture import Picture, form_of
 
@@ -187,7 +188,7 @@ def _watched(
         with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()), saving:
             torch.manual_seed(0)
             results = module(*given[0], **given[1])
-    call = _Call(list(drawn), [t for t in pytree.tree_leaves(results) if isinstance(t, torch.Tensor)])
+    call = _Call(list(drawn), tensors_of(results))
     if heard.getvalue():
         call.reasons.append(f"it prints ({heard.getvalue().strip()[:40]!r})")
     pairs = zip(pytree.tree_leaves((tuple(args), dict(kwargs))), leaves, strict=True)

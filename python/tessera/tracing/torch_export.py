@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.common.precision import legacy_readable_flags
 from tessera.common.recurrent import recurrent_shapes
-from tessera.tracing import eager_ops, model_caches, partial_graphs, state_copies
+from tessera.tracing import eager_ops, made_objects, partial_graphs, state_copies
 from tessera.tracing.composites import take_complex_apart
 from tessera.tracing.dropouts import ReturnedAsGiven
 from tessera.tracing.flex_attention import close_flex_attention
@@ -35,7 +35,7 @@ class Exported:
 
 
 def export(module: nn.Module, args: tuple, kwargs: dict) -> Exported:
-    model_caches.refuse_given(args, kwargs)
+    made_objects.refuse_given(args, kwargs)
     alive = storages_alive()
     try:
         exported, memory, complaints = _exported(module, args, kwargs, alive)

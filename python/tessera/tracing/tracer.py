@@ -7,7 +7,7 @@ from torch import nn
 
 from tessera.common.errors import fail
 from tessera.common.precision import cast, detect, set_flags
-from tessera.tracing import model_caches
+from tessera.tracing import made_objects
 from tessera.tracing.fused_layers import take_apart
 from tessera.tracing.graph_builder import Builder, Traced
 from tessera.tracing.loading import Loaded, load_problem
@@ -30,7 +30,7 @@ def trace_module(
     if precision is not None:
         args, kwargs = cast(module, tuple(args), kwargs, precision)
         set_flags(precision)
-    with model_caches.flat(module) as nesting:
+    with made_objects.flat(module, args, kwargs) as nesting:
         exported = export(module, tuple(args), kwargs)
     builder = Builder(
         exported, module, tuple(args), kwargs, precision or detect(module, args, kwargs), name or type(module).__name__

@@ -1,9 +1,6 @@
-"""Caches of keys and values that Hugging Face's models return, as nestings of tensors.
-
-A cache that a call makes is a result like others; torch.export takes its tensors, and the nesting is kept beside them, for export
-cannot decompose a graph with such a result. A cache that is given to a call is changed by it, list by list, which no graph of
-tensors does: such a call is refused.
-"""
+"""Objects that a call makes and returns, such as caches of keys and values: torch.export takes their tensors, and what they are besides
+is kept beside them. A cache that is given to a call is changed by it, list by list, which no graph of tensors does: such a call is
+refused."""
 
 from __future__ import annotations
 
@@ -18,22 +15,12 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import BY_GRAPHS, fail
+from tessera.running.result_objects import NotTakenApart, taken_apart
+from tessera.tracing.picture import Picture
 
 
 def _cache_class() -> type | None:
     return getattr(sys.modules.get("transformers.cache_utils"), "Cache", None)
-
-
-def _registered(module: nn.Module) -> bool:
-    """Whether the module is of transformers' models, and pytree knows their caches by transformers' own functions."""
-    if not any(type(m).__module__.startswith("transformers.") for m in module.modules()):
-        return False
-    try:
-        from transformers.integrations.executorch import register_dynamic_cache_export_support
-    except ImportError:  # a version without it
-        return False
-    register_dynamic_cache_export_support()
-    return True
 
 
 @dataclass
@@ -53,27 +40,29 @@ class Nesting:
 
 
 @contextlib.contextmanager
-def flat(module: nn.Module) -> Iterator[Nesting]:
-    """Meanwhile forward of a model of transformers gives the tensors of its result, one after the other."""
+def flat(module: nn.Module, args: tuple, kwargs: dict) -> Iterator[Nesting]:
+    """Meanwhile forward, where its result holds objects with tensors, gives the tensors of its result, one after the other."""
     nesting = Nesting()
-    if not _registered(module):
-        yield nesting
-        return
     forward, own = module.forward, module.__dict__.get("forward")
+    lasting = {*Picture(module).objects(), *map(id, pytree.tree_leaves((args, kwargs)))}
 
     @functools.wraps(forward)
     def flattened(*args, **kwargs):
         result = forward(*args, **kwargs)
         try:
-            leaves, nesting.spec = pytree.tree_flatten(result)
-        except RuntimeError as e:  # a cache of other layers than transformers takes apart
+            apart = taken_apart(result, lasting)
+        except NotTakenApart as e:
             raise fail(
                 "TS0202",
                 "graph.untraceable",
-                f"the result holds a cache that cannot be taken apart: {e}",
-                expected="a result of tensors",
-                helps=["call it with use_cache=False", BY_GRAPHS],
+                f"the result cannot be taken apart: {e}",
+                expected="a result of tensors, or of objects that the call makes",
+                helps=[BY_GRAPHS],
             ) from e
+        leaves, spec = pytree.tree_flatten(apart)
+        if spec == pytree.tree_structure(result):
+            return result
+        nesting.spec = spec
         nesting.leaves = [None if isinstance(x, torch.Tensor) else (x,) for x in leaves]
         return tuple(x for x in leaves if isinstance(x, torch.Tensor))
 
