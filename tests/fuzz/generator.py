@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import warnings
 
 import op_tables as tables
@@ -56,6 +57,7 @@ NUMBERS = [0.5, 2, 2.0, -1.5, 0.0, -0.0, 0, 1, 1.0, 3, -1, 1e-12, 1e-3, 100.0, 0
 _POWERS = [0, 1, 2, 3, -1, 0.5, -2, 2.0, 1.5, -0.5]
 _STAY = 0.08  # of the programs that are seldom one graph
 _DRAWING = ("bernoulli", "dropout", "rand")
+_WRITING = re.compile(r"^\{0\}[^()]*\.[a-z0-9_]+_\(")
 _LARGEST = 700  # elements of a value
 
 
@@ -269,11 +271,23 @@ class Generator:
         form = self.r.choice(forms)
         return None if None in form[1] else form
 
+    def _in_any_order(self, template: str, operands: list) -> bool:
+        """Whether it writes to memory that it reads by another view: what eager then gives is nobody's promise."""
+        tensors = [self.tensor(o) for o in operands if isinstance(o, str) and o in self.names]
+        if len(tensors) < 2 or not _WRITING.search(template):
+            return False
+        to = tensors[0]
+
+        def lies(t: torch.Tensor) -> tuple:
+            return t.untyped_storage()._cdata, t.storage_offset(), t.shape, t.stride()
+
+        return any(lies(t)[0] == lies(to)[0] and lies(t) != lies(to) for t in tensors[1:])
+
     def _step(self) -> bool:
         weights = _STYLES[self.style]
         family = self.r.choices(list(weights), list(weights.values()))[0]
         made = self._drawn(family)
-        if made is None:
+        if made is None or self._in_any_order(*made):
             return False
         step = [f"v{len(self.p.steps)}", *made]
         try:

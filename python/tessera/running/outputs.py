@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch.utils import _pytree as pytree
 
-from tessera.running import result_objects as _  # pytree is to know its nodes
+from tessera.running import result_objects  # noqa: F401 - pytree is to know its nodes
 
 
 @dataclass(frozen=True)
