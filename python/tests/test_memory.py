@@ -115,6 +115,13 @@ def hidden_views(m, x, y):
     return w, loss, wide, turned, rows, x
 
 
+def of_several(m, x, y):
+    v, u = m.w.transpose(-1, -1), x.view(8, 8)
+    torch.broadcast_tensors(m.w, v)
+    same = torch.broadcast_tensors(y, u)[1]
+    return v, v * 2, u, same, torch.broadcast_tensors(x, u)[0]
+
+
 def other_forms(m, x, y):
     v, flat = m.b.copy_(x[0]), m.b.view(-1)
     return (
@@ -127,6 +134,7 @@ def other_forms(m, x, y):
 
 
 EVERY = [
+    of_several,
     other_forms,
     hidden_views,
     again,

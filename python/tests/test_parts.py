@@ -229,6 +229,23 @@ def test_objects_that_forward_changes_are_the_callers():
     assert len(cache.rows) == 2 and cache.length == 2
 
 
+def test_an_object_that_the_module_holds_is_given_too():
+    """A cache with room for one more row, which the model remembers as it is called."""
+
+    class Attending(Base):
+        def forward(self, x, cache):
+            assert not cache.rows
+            self.cache = cache
+            return cache.add(self.fc(x))
+
+    m, cache = Attending(), Cache()
+    m.cache = cache
+    fast = tessera.optimize(m, (inputs(0), cache), progress=False)
+    assert not cache.rows and not cache.length
+    torch.testing.assert_close(fast(inputs(1), cache), m.fc(inputs(1)) + 1)
+    assert len(cache.rows) == 1
+
+
 def test_strict_refuses_with_the_place():
     with pytest.raises(tessera.Error) as e:
         tessera.optimize(Branching(), inputs(0), progress=False, strict=True)

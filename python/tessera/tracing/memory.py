@@ -292,8 +292,16 @@ def _given_back(node: fx.Node) -> fx.Node | None:
         return next(given[name] for name in written if name in given)
     # A schema that says nothing of a view hides the argument itself.
     if schema.name.removeprefix("aten::") in _itself or not any(infos):
-        return next((a for a in op.all_input_nodes if _is_alike(node, a)), None)
+        return next((a for a in _givers(node, op) if _is_alike(node, a)), None)
     return None
+
+
+def _givers(node: fx.Node, op: fx.Node) -> list[fx.Node]:
+    """Its arguments; of a result of several, those of its place in a list of as many, as broadcast_tensors takes, come first."""
+    first = op.args[0] if op.args else None
+    at = node.args[1] if node is not op else None
+    mine = [first[at]] if at is not None and isinstance(first, (list, tuple)) and at < len(first) else []
+    return [*mine, *op.all_input_nodes]
 
 
 def _is_alike(node: fx.Node, other: fx.Node) -> bool:

@@ -49,7 +49,11 @@ def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callab
     before.restore(python=False)  # what it computes with what was made, and nothing else, is compared
     after = Picture(module)
     made = {name: t for name, t in after.tensors().items() if before.tensors().get(name) is not t}
-    second = _called(module, args, kwargs, after)
+    try:
+        second = _called(module, args, kwargs, after)
+    except Error:  # of what the first one left
+        before.restore()
+        return Changes(reasons=_assigned(changed))
     # What export follows in place too: the first call of the user's is to begin with it as it is made.
     again = [*after.changed(), *after.written(made)]
     if again or second.reasons:
