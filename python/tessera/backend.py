@@ -27,6 +27,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from tessera import breaks
 from tessera.common.errors import Error, fail
+from tessera.common.laid import cloned
 from tessera.running import autocast, leftover, modes
 
 if TYPE_CHECKING:
@@ -77,9 +78,23 @@ class Part:
     row: dict
     wanted: autocast.States  # that the graph was captured under
     run: Callable
+    first_inputs: list[torch.Tensor] = field(default_factory=list)  # copies
 
     def __call__(self, *flat):
         return self.run(*flat)
+
+    def remember(self) -> None:
+        """The inputs as they are: the call goes on, and may write to them."""
+        with unset_fake_temporarily(), torch.no_grad():
+            self.first_inputs = [cloned(t) for t in self.held.args]
+
+    def as_captured(self) -> None:
+        """What was written to since has its content of then again, in a copy."""
+        from tessera.tracing.held import same
+
+        pairs = zip(self.held.args, self.first_inputs, strict=True)
+        self.held.args = tuple(t if same(t, then) else then for t, then in pairs)
+        self.first_inputs = []
 
 
 def tessera(gm: torch.fx.GraphModule, example_inputs: list, *, options: dict | None = None, mode: str | None = None):
@@ -108,6 +123,7 @@ def take(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, 
     try:
         part = _held(gm, inputs, settings, row)
         if model.collected is not None:
+            part.remember()
             model.collected.append(part)
             return part
         # The registry is asked for what a search of all the seconds gives, so that a second run asks for the same.

@@ -152,6 +152,8 @@ def optimize_in_parts(
         tell(f"torch.compile does not take it: {e}")
         return ModuleInParts(module, why, options, runner="eager")
     collected, made._model.collected = made._model.collected, None
+    for part in collected:
+        part.as_captured()
     _search(collected, made._model, options, tell)
     made._counts, made._served = Counts(), 0
     made.report = _report(made, time.monotonic() - begin)

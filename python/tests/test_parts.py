@@ -246,6 +246,27 @@ def test_an_object_that_the_module_holds_is_given_too():
     assert len(cache.rows) == 1
 
 
+def test_examples_are_what_a_graph_was_captured_with():
+    """The call that captures it writes to its inputs, and those of a second one would be out of range."""
+
+    class Row:
+        def __init__(self):
+            self.rows, self.at, self.calls = torch.zeros(2, 4, 8), torch.tensor([1]), 0
+
+    class Filling(Base):
+        def forward(self, x, row):
+            row.calls += 1
+            row.rows.index_copy_(0, row.at, self.fc(x)[None])
+            row.at += 1
+            return row.rows.sum(0)
+
+    m, given, eager = Filling(), Row(), Row()
+    fast = tessera.optimize(m, (inputs(0), given), progress=False)
+    assert [g["runner"] for g in fast.status()["graphs"]] == ["kernels"]
+    torch.testing.assert_close(fast(inputs(1), given), m(inputs(1), eager))
+    assert given.at == eager.at and given.calls == 1
+
+
 def test_strict_refuses_with_the_place():
     with pytest.raises(tessera.Error) as e:
         tessera.optimize(Branching(), inputs(0), progress=False, strict=True)
