@@ -130,16 +130,20 @@ def optimize_in_parts(
     module: nn.Module, args: tuple, kwargs: dict, why: Error, options: dict, progress
 ) -> ModuleInParts:
     """`options`: of the backend, with Inductor's as `settings`; `why`: why the module is not one graph."""
-    if (why.diagnostic.get("data") or {}).get("out_of_time"):
+    data = why.diagnostic.get("data") or {}
+    if data.get("out_of_time"):
         return _by_torch(module, args, kwargs, why, options["settings"], progress)
     say = listener(progress)
+    if data.get("differs"):  # torch.compile traces it as we do
+        say("progress", {"stage": "trace", "message": f"{why.diagnostic['message']}: eager runs it"})
+        return ModuleInParts(module, why, options, runner="eager")
 
     def tell(text: str) -> None:
         say("progress", {"stage": "parts", "message": text})
 
     tell(f"the module is captured in parts: {why.diagnostic['message']}")
     options = {**options, "seconds": options.get("seconds") or backend.SECONDS, "progress": progress}
-    made = ModuleInParts(module, why, options, counts=bool((why.diagnostic.get("data") or {}).get("changes")))
+    made = ModuleInParts(module, why, options, counts=bool(data.get("changes")))
     made._model.collected = []
     begin = time.monotonic()
     try:

@@ -6,7 +6,7 @@ import torch
 
 from tessera.common.errors import fail
 from tessera.common.protocol import Connection, over_stdio
-from tessera.judging import module_check, module_times, rewrite_check
+from tessera.judging import module_check, module_times, rewrite_check, trace_check
 from tessera.judging.settling import Compile, Settler
 from tessera.running import extension, fast_guard, kernelbench_export
 from tessera.tracing import resizes
@@ -25,6 +25,7 @@ class Tracer:
         self.connection: Connection | None = None
         self.settler: Settler | None = None
         self.resized: Held | None = None  # the held module at the size last asked for
+        self.alike: Held | None = None  # whose graph was held against the module
         self.checked: tuple[dict, dict] | None = None  # the graph that `check_rewrites` saw last, and its reply
 
     @property
@@ -88,7 +89,11 @@ class Tracer:
         return {"size": size.text, "graph": made.graph}
 
     def check_rewrites(self, params: dict) -> dict:
-        self.checked = params["graph"], rewrite_check.check_rewrites(self._need(), params["graph"])
+        held = self._need()
+        if self.alike is not held:
+            trace_check.refuse_other_results(held)
+            self.alike = held
+        self.checked = params["graph"], rewrite_check.check_rewrites(held, params["graph"])
         return self.checked[1]
 
     def verify_module(self, params: dict) -> dict:

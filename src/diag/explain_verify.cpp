@@ -18,8 +18,11 @@ tessera optimize mlp.py --use-registry=false
     {"TS0502", "verify.trace_differs",
      R"(The traced graph does not give what the module gives, before any kernel is used.)",
      R"(forward changes from call to call (it counts calls, draws random numbers, reads a global), or
-     a plan was given with another module.)",
-     R"(Make forward a function of its inputs and parameters, for instance by .eval().)",
+     asks whether it is traced, as nn.TransformerEncoder does: in eager it gives zeros where a
+     padding mask hides. Or a plan was given with another module. tessera.optimize then leaves the
+     module to eager PyTorch, and `status()` has the reason.)",
+     R"(Make forward a function of its inputs and parameters, for instance by .eval(); give
+     nn.TransformerEncoder enable_nested_tensor=False.)",
      R"(
 m.eval()                          # no dropout, no update of running statistics
 tessera.optimize(m, x)

@@ -12,6 +12,11 @@ _undefined = ("aten::empty", "aten::new_empty")  # memory as it was found
 _KEPT = 1 << 24  # elements: what is larger is computed again for the next value that needs it
 
 
+def is_undefined(op: str) -> bool:
+    """Of "aten.empty.memory_format"."""
+    return op.replace(".", "::", 1).startswith(_undefined)
+
+
 def facts_of_closed(exported: ExportedProgram, literals: dict[str, torch.Tensor]) -> dict[fx.Node, dict]:
     """Facts (facts.py) of values that follow from no input, where something reads them that does follow from one.
     `literals`: see literals.py."""

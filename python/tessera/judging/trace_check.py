@@ -1,0 +1,107 @@
+"""Whether the traced graph gives what the module gives. All else is judged by what the graph means and by how far the module is off it:
+where the module computes something else, as nn.TransformerEncoder does in eager alone with a padding mask, anything would pass.
+
+A result differs that is off by more than a fraction (FAR) and by several times what roundings move the graph's own by, on two sets of
+inputs. What is chosen by values that are nearly equal, as experts are, roundings move too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from tessera.common.errors import fail
+from tessera.common.precision import readable
+from tessera.common.reference import Executor
+from tessera.judging import peers as peer_table
+from tessera.judging.rewind import effects
+from tessera.judging.rounding_noise import Noise
+from tessera.tracing.closed import is_undefined
+from tessera.tracing.held import Held, cuda_devices, free, inputs_of, run_module
+from tessera.tracing.randomness import draws
+
+FAR = {"fp32": 0.01, "tf32": 0.03, "bf16": 0.2, "fp16": 0.05, "fp8": 0.3}  # relative RMS, of fp64 too
+FAR_ELEMENTS = 0.05  # of integers that differ, or of elements that are finite in one of the two alone
+_RUNS, _TIMES = 4, 8.0
+
+
+def refuse_other_results(held: Held) -> None:
+    """Error TS0502, with `differs` among its data. Graphs that draw random numbers, or read memory that nothing was written to, are
+    not looked at, nor those whose values do not fit into memory."""
+    if draws(held.graph) or any(is_undefined(node["op"]) for node in held.graph["nodes"]):
+        return
+    reason = ""
+    for seed in range(2):
+        try:
+            reason = _difference(held, seed)
+        except torch.OutOfMemoryError:
+            reason = ""
+        free(held.device)
+        if not reason:
+            return
+    raise fail(
+        "TS0502",
+        "verify.trace_differs",
+        f"the traced graph does not give what the module gives: {reason}",
+        expected="a module that computes in eager what it computes while it is traced",
+        helps=["nn.TransformerEncoder with a padding mask does so with enable_nested_tensor=False"],
+        data={"differs": True},
+    )
+
+
+def _difference(held: Held, seed: int) -> str:
+    args, kwargs = inputs_of(held, seed)
+    named = {**held.traced.state(), **held.traced.flatten(args, kwargs)}
+    graphs = _graphs(held, named, seed)
+    made = next(graphs)
+    given = held.copies(args, kwargs)
+    with held.kept(), peer_table.equal_precision(held.precision):
+        eager = [*run_module(held.module, *given, seed), *effects(held, *given)]
+        found = [_apart(e, m) for e, m in zip(eager, made, strict=True)]
+    far = [(FAR[held.precision], FAR_ELEMENTS)] * len(found)
+    if not any(_beyond(row, limit) for row, limit in zip(found, far, strict=True)):
+        return ""
+    for noisy in graphs:
+        moved = [_apart(n, m) for n, m in zip(noisy, made, strict=True)]
+        far = [(max(a, _TIMES * x), max(b, _TIMES * y)) for (a, b), (x, y) in zip(far, moved, strict=True)]
+    for i, (row, limit) in enumerate(zip(found, far, strict=True)):
+        if _beyond(row, limit):
+            off, elements = row
+            return f"result {i} is off by {off:.2g} (relative RMS), and has {elements:.0%} of other elements"
+    return ""
+
+
+def _graphs(held: Held, named: dict[str, torch.Tensor], seed: int) -> Iterator[list[torch.Tensor]]:
+    """The graph's results in its own precision, then with roundings moved."""
+    order = (*held.graph["outputs"], *(m["value"] for m in held.graph.get("mutations", ())))
+    for run in range(1 + _RUNS):
+        with torch.no_grad(), torch.random.fork_rng(devices=cuda_devices()), peer_table.equal_precision(held.precision):
+            torch.manual_seed(seed)
+            given = {k: t.clone() for k, t in named.items()}
+            if run == 0:
+                values = Executor(held.graph, held.device).run_all(given)
+            else:
+                with Noise(held.precision, held.device, run):
+                    values = Executor(held.graph, held.device).run_all(given)
+        yield [values[name] for name in order]
+
+
+def _beyond(row: tuple[float, float], limit: tuple[float, float]) -> bool:
+    return not (row[0] <= limit[0] and row[1] <= limit[1])
+
+
+def _apart(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
+    """The relative RMS difference of what is finite in both, and the share of the elements that differ otherwise."""
+    if a.shape != b.shape:
+        return 0.0, 1.0
+    if not a.numel() or a.layout != torch.strided:
+        return 0.0, 0.0
+    if not a.is_floating_point():
+        return 0.0, float((a != b.to(a.dtype)).double().mean())
+    a, b = readable(a).double(), readable(b).double()
+    both = a.isfinite() & b.isfinite()
+    other = a.isfinite() != b.isfinite()
+    size = a[both].square().sum()
+    off = (a[both] - b[both]).square().sum()
+    return float((off / size if size else off).sqrt()), float(other.double().mean())
