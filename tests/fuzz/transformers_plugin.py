@@ -36,7 +36,7 @@ def _seconds() -> float:
 
 
 def _remembered(made, rows_of) -> None:
-    _made.append((os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0].split("::")[-1], made, rows_of))
+    _made.append((os.environ.get("PYTEST_CURRENT_TEST", "").split(" ")[0].split("::", 1)[-1], made, rows_of))
 
 
 def _with_tessera(model=None, **given):

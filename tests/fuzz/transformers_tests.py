@@ -45,7 +45,7 @@ def run(clone: Path, families: list[str], seconds: float) -> int:
             outcome = (
                 verdict if verdict in ("passed", "skipped") else "fails as it is" if theirs != "passed" else "wrong"
             )
-            mine = [row for row in made if row["test"] == test.split("::")[-1]]
+            mine = [row for row in made if row["test"] == test]
             kernels, runners = sum(row["kernels"] for row in mine), collections.Counter(row["runner"] for row in mine)
             counts[outcome] += 1
             counts["with kernels"] += outcome == "passed" and kernels > 0
