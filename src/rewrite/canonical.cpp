@@ -56,15 +56,25 @@ void to_fixed_point(Graph& g, RewriteLog& log, const std::vector<Family>& famili
   throw std::logic_error("rewrites do not come to an end");
 }
 
+/// `view` demands strides that say it; `reshape` views where it can and copies where it must.
+bool loosened(Node& n) {
+  if (n.op != "aten.view.default" && n.op != "aten._unsafe_view.default") return false;
+  n.op = "aten.reshape.default";
+  for (auto& [name, argument] : n.arguments)
+    if (name == "size") name = "shape";
+  return true;
+}
+
 /// Where a rewrite put a value of another layout below, the views above it have other strides than
-/// were traced. Dims of one element may have any stride.
+/// were traced, or are copies. Dims of one element may have any stride.
 void refresh_strides(Graph& g) {
   for (const NodeId id : g.order) {
-    const Node& n = g.node(id);
+    Node& n = g.node(id);
     if (kind_of(n) != OpKind::view) continue;
     for (std::size_t i = 0; i < n.outputs.size(); ++i) {
       TensorType& type = g.value(n.outputs[i]).type;
       const auto step = view_step(g, id, static_cast<int>(i));
+      if (!step && loosened(n)) type.strides = contiguous_strides(type.shape);
       if (!step || step->shape != type.shape) continue;
       for (std::size_t d = 0; d < type.shape.size(); ++d) {
         if (type.shape[d] != 1) type.strides[d] = step->strides[d];
@@ -87,8 +97,7 @@ bool follows_layout(const Node& n) {
   return kind != OpKind::matmul && kind != OpKind::gather && kind != OpKind::create;
 }
 
-/// `view` demands the strides that were traced; above a rewrite it is `reshape`, which views where
-/// it can and copies where it must.
+/// Above a rewrite whose layout is PyTorch's to choose.
 void loosen_views(Graph& g) {
   std::set<ValueId> loose;
   for (const NodeId id : g.order) {
@@ -98,10 +107,7 @@ void loosen_views(Graph& g) {
                                    [&](ValueId v) { return loose.contains(v); });
     if (layout_may_differ(g, n) || (reads && follows_layout(n)))
       loose.insert(n.outputs.begin(), n.outputs.end());
-    if (!reads || (!is_op(n, "aten.view") && !is_op(n, "aten._unsafe_view"))) continue;
-    n.op = "aten.reshape.default";
-    for (auto& [name, argument] : n.arguments)
-      if (name == "size") name = "shape";
+    if (reads) loosened(n);
   }
 }
 
