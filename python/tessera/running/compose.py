@@ -27,6 +27,7 @@ from tessera.running.feeds import Counts, Feeds
 from tessera.running.guards import Events, Miss
 from tessera.running.hooks import for_every_module, hooked
 from tessera.running.input_guard import InputGuard
+from tessera.running.keywords import signature_of
 from tessera.running.leftover import RUNNERS
 from tessera.running.memory_guard import MemoryGuard
 from tessera.running.outputs import Outputs, wrapper
@@ -109,7 +110,7 @@ class ComposedModule(nn.Module):
         if self._lost and self.runner == "kernels":
             self._say_lost()
         users = [n for n in graph["inputs"] if self._values[n]["origin"] == "user_input"]
-        signature, meta = _signature(self.original), graph.get("meta") or {}
+        signature, meta = signature_of(self.original), graph.get("meta") or {}
         self._inputs = InputGuard(
             users,
             [type_of(self._values[n]) for n in users],
@@ -309,13 +310,6 @@ def _restore(original, plan, options) -> ComposedModule:
 def _direct(compiled: Callable) -> Callable:
     """torch.compile's callable without the nn.Module around it, which would cost every call some microseconds more."""
     return compiled.forward if isinstance(compiled, torch._dynamo.OptimizedModule) else compiled
-
-
-def _signature(module: nn.Module) -> inspect.Signature | None:
-    try:
-        return inspect.signature(module.forward)
-    except (TypeError, ValueError):
-        return None
 
 
 def composed_of(traced, args: tuple, kwargs: dict, plan: dict, **options) -> ComposedModule:

@@ -10,6 +10,7 @@ from torch.utils import _pytree as pytree
 
 from tessera.running.extension import TensorType, input_alignment
 from tessera.running.guards import Miss
+from tessera.running.keywords import ordered
 from tessera.running.plain_tensors import is_plain, kind_of
 from tessera.running.same_value import same_value
 
@@ -48,10 +49,10 @@ class InputGuard:
 
     def _normal(self, args: tuple, kwargs: dict):
         if self.signature is None:
-            return args, kwargs
+            return args, ordered(None, kwargs)
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        return bound.args, bound.kwargs
+        return bound.args, ordered(self.signature, bound.kwargs)
 
     def tensors(self, args: tuple, kwargs: dict) -> list | Miss:
         """The tensors of a call in the order of the traced user inputs."""

@@ -16,6 +16,7 @@ from tessera.common.facts import facts_of
 from tessera.common.module_state import owner_of
 from tessera.common.transforms import as_parts
 from tessera.running import surroundings
+from tessera.running.keywords import ordered, signature_of
 from tessera.tracing.closed import facts_of_closed
 from tessera.tracing.complex_arithmetic import Real, Unsupported, is_complex
 from tessera.tracing.complex_ops import Lowering, involved
@@ -53,7 +54,7 @@ class Traced:
 
     def flatten(self, args: tuple, kwargs: dict | None = None) -> dict[str, torch.Tensor]:
         """The user inputs of a call by value name."""
-        leaves = pytree.tree_leaves((tuple(args), kwargs or {}))
+        leaves = pytree.tree_leaves((tuple(args), ordered(signature_of(self.module), kwargs or {})))
         return {name: leaf for name, leaf in zip(self.user_inputs, leaves, strict=True) if name is not None}
 
     def state(self) -> dict[str, torch.Tensor]:

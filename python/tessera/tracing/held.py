@@ -20,6 +20,7 @@ from tessera.common.reference import tensor_arguments
 from tessera.running import leftover
 from tessera.running.compose import ComposedModule, composed_of
 from tessera.running.hooks import hooked
+from tessera.running.keywords import ordered, signature_of
 from tessera.running.result_objects import tensors_of
 from tessera.tracing.argument_copies import copies
 from tessera.tracing.bounded import TRACE_SECONDS, OutOfTime, within
@@ -132,8 +133,9 @@ def hold(
 ) -> Held:
     """Traces a module and keeps what evaluation needs. `precision` converts the module in place (tracer.trace_module). What a first
     call makes in Python is made first, and stays. `say` is told how it goes."""
+    kwargs = ordered(signature_of(module), dict(kwargs))
     if precision is not None:
-        args, kwargs = cast(module, tuple(args), dict(kwargs), precision)
+        args, kwargs = cast(module, tuple(args), kwargs, precision)
     changes = changes_of_calls(module, args, kwargs, lambda: redrawn(args, kwargs))
     if changes.reasons:
         raise fail(

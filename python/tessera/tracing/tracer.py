@@ -7,6 +7,7 @@ from torch import nn
 
 from tessera.common.errors import fail
 from tessera.common.precision import cast, detect, set_flags
+from tessera.running.keywords import ordered, signature_of
 from tessera.tracing import made_objects
 from tessera.tracing.fused_layers import take_apart
 from tessera.tracing.graph_builder import Builder, Traced
@@ -26,7 +27,7 @@ def trace_module(
 ) -> Traced:
     """Precision bf16 and fp16 convert the module's parameters and buffers in place, as `module.to` does, and the inputs;
     tf32 and fp32 set torch's flags; None takes the module's dtypes and torch's flags as they are."""
-    kwargs = dict(kwargs or {})
+    kwargs = ordered(signature_of(module), dict(kwargs or {}))
     if precision is not None:
         args, kwargs = cast(module, tuple(args), kwargs, precision)
         set_flags(precision)
