@@ -229,6 +229,26 @@ def test_objects_that_forward_changes_are_the_callers():
     assert len(cache.rows) == 2 and cache.length == 2
 
 
+def test_a_second_call_that_fails_of_the_first():
+    class Once(Base):
+        def __init__(self):
+            super().__init__()
+            self.rows = []
+
+        def forward(self, x):
+            if self.rows:
+                raise IndexError("no room")
+            self.rows.append(x.shape)
+            return self.fc(x)
+
+    m = Once()
+    fast = tessera.optimize(m, inputs(0), progress=False)
+    assert not m.rows and fast.status()["runner"] == "parts"
+    torch.testing.assert_close(fast(inputs(1)), m.fc(inputs(1)))
+    with pytest.raises(IndexError):
+        fast(inputs(2))
+
+
 def test_an_object_that_the_module_holds_is_given_too():
     """A cache with room for one more row, which the model remembers as it is called."""
 

@@ -159,6 +159,14 @@ void substitute(Graph& g, RewriteLog& log, std::string what, NodeId old, ValueId
   Node& made = g.node(g.value(result).producer);
   made.covers = covers;
   made.rewritten_from = what;
+  // What computes it says so as well, where views of that stand for what was written.
+  NodeId at = g.value(result).producer;
+  while (kind_of(g.node(at)) == OpKind::view) {
+    const ValueId source = g.node(at).tensor("self");
+    if (!source.valid() || g.value(source).origin != Origin::node) break;
+    at = g.value(source).producer;
+  }
+  if (old < at && g.node(at).rewritten_from.empty()) g.node(at).rewritten_from = what;
   log.push_back({.what = std::move(what), .result = made.name, .nodes = covers});
   g.replace_uses(g.node(old).outputs.front(), result);
   g.erase_dead();
