@@ -102,6 +102,14 @@ def laid_out(m, x, y):
     return z.index_put((torch.tensor([0]),), z[-1:]), x.t().relu(), (y.t() * 1).t().contiguous(), z.t().exp()
 
 
+def laid_out_together(m, x, y):
+    v = x.clone().t_()
+    v.scatter_(0, torch.zeros(1, 8, dtype=torch.int64), y)
+    z = x.t().mul(2)
+    s = z.index_put((torch.tensor([0]),), z[-1:])
+    return v[2:], v, v.t(), s[1:], s, s[None].expand(3, 8, 8)
+
+
 def hidden_views(m, x, y):
     v = m.b.mul_(2)
     w = v.type_as(m.older)
@@ -139,6 +147,7 @@ EVERY = [
     hidden_views,
     again,
     laid_out,
+    laid_out_together,
     clones,
     views,
     shared,

@@ -24,7 +24,7 @@ from tessera.running import library, library_steps
 from tessera.running.extension import KernelSpec, Operator, TensorType
 from tessera.running.extension import operator as kernel_operator
 from tessera.running.packing import Packing, kept_and_neighbours
-from tessera.running.results import Completed, Ending, Lent, lent_results, may_alias, strides_of_results
+from tessera.running.results import Completed, Ending, Lent, lent_results, may_alias, shared_results, strides_of_results
 from tessera.running.whole_ops import whole
 from tessera.running.written_forms import form_of
 
@@ -58,10 +58,13 @@ class Built:
     # By result: what is taken from a feed, which `main` does not return.
     lent: list[Lent | None] = field(default_factory=list)
     strides: list[list[int]] | None = None  # of the results
+    shared: list[dict[int, int]] = field(default_factory=list)  # results that lie in one memory
 
     def completed(self, run: Callable) -> Callable:
         """`main`, or what runs it, with all results of the graph as the module lays them out."""
-        return Completed(run, self.lent, self.feeds, self.strides) if self.strides or any(self.lent) else run
+        if not self.strides and not any(self.lent):
+            return run
+        return Completed(run, self.lent, self.feeds, self.strides, self.shared)
 
 
 def dtype_of(name: str) -> torch.dtype:
@@ -310,6 +313,7 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packin
             main.get(of.feed)
     ending = Ending(main.fx, graph)
     returned = tuple(ending.results(main.get))
+    ending.assertions(main.get)
     ending.writes(main.get)
     main.fx.output(returned)
     packed = [v for v in main.feeds if v in kept]  # what only other kept values are made from is not kept
@@ -328,6 +332,7 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packin
         list(plan.get("leftover", ())),
         lent,
         strides_of_results(graph),
+        shared_results(graph),
     )
 
 

@@ -57,13 +57,20 @@ class Lent:
 
 class Completed:
     """`run`, with the results that it does not make, and all of them laid out as the module's are. The first call shows which
-    are laid out otherwise, as a rewrite may leave them: those are copied. `lent`: by result, or None for the next that is made.
-    `strides`: the module's own, where they are known."""
+    are laid out otherwise, as a rewrite may leave them: those are copied, with all that shares their memory. `lent`: by result,
+    or None for the next that is made. `strides`: the module's own, where they are known; `shared`: shared_results()."""
 
-    def __init__(self, run: Callable, lent: list[Lent | None], feeds: list[str], strides: list[list[int]] | None):
-        self.run, self.lent, self.strides = run, lent, strides
+    def __init__(
+        self,
+        run: Callable,
+        lent: list[Lent | None],
+        feeds: list[str],
+        strides: list[list[int]] | None,
+        shared: list[dict[int, int]],
+    ):
+        self.run, self.lent, self.strides, self.shared = run, lent, strides, shared
         self._feeds = [feeds.index(r.feed) if r and r.result is None else 0 for r in lent]
-        self._others: dict[int, list[int]] | None = None if strides else {}  # results that are laid out otherwise
+        self._others: list[dict[int, int]] | None = None if strides else []  # of `shared`: those laid out otherwise
         self._twins: list[int] = []  # results that are to be objects of their own
         self._plain = not any(lent) and not strides
 
@@ -79,14 +86,13 @@ class Completed:
             else:
                 results.append(results[r.result] if r.result is not None else r.of(feeds[self._feeds[i]]))
         if self._others is None:
-            self._others = {i: s for i, s in enumerate(self.strides) if self._is_laid_otherwise(results, i, s)}
+            self._others = [places for places in self.shared if self._is_laid_otherwise(results, places)]
             self._twins = [i for i, t in enumerate(results) if self._is_twin(results, i, t)]
             self._plain = not any(self.lent) and not self._others and not self._twins
-        for i, strides in self._others.items():
-            t = results[i]
-            results[i] = torch.empty_strided(t.shape, strides, dtype=t.dtype, device=t.device).copy_(t)
-        for i, r in enumerate(self.lent):
-            if r is not None and r.result in self._others:
+        for places in self._others:
+            self._lay_out(results, places)
+        for i, r in enumerate(self.lent if self._others else ()):
+            if r is not None and r.result is not None:
                 results[i] = results[r.result]
         for i in self._twins:
             t = results[i]
@@ -98,15 +104,49 @@ class Completed:
         lent = self.lent[i]
         return (lent is None or lent.shape is not None) and any(t is r for r in results[:i])
 
-    def _is_laid_otherwise(self, results: list[torch.Tensor], i: int, strides: list[int]) -> bool:
-        """Whether it has other strides, and memory that no other object among the results shares."""
-        t = results[i]
-        if self.lent[i] is not None or t.numel() == 0 or overlaps_itself(t.shape, strides):
+    def _is_laid_otherwise(self, results: list[torch.Tensor], places: dict[int, int]) -> bool:
+        """Whether results that lie in one memory have other strides or other distances, and can be copied into another one: what
+        shares elements with itself cannot be written to, so it has to lie within one that does not."""
+        kept = {i: places[i] for i in places if results[i].numel() > 0}
+        ends = {i: (at, at + reach(results[i].shape, self.strides[i])) for i, at in kept.items()}
+        plain = [ends[i] for i in kept if not overlaps_itself(results[i].shape, self.strides[i])]
+        if not all(any(low <= a and b <= high for low, high in plain) for a, b in ends.values()):
             return False
-        if all(n == 1 or a == b for n, a, b in zip(t.shape, t.stride(), strides, strict=True)):
-            return False
-        memory = t.untyped_storage()._cdata
-        return sum(other is not t and other.untyped_storage()._cdata == memory for other in results) == 0
+        begins = {results[i].storage_offset() - at for i, at in kept.items()}
+        return len(begins) > 1 or not all(_has_strides(results[i], self.strides[i]) for i in kept)
+
+    def _lay_out(self, results: list[torch.Tensor], places: dict[int, int]) -> None:
+        if len(places) == 1:
+            (i,) = places
+            t = results[i]
+            results[i] = torch.empty_strided(t.shape, self.strides[i], dtype=t.dtype, device=t.device).copy_(t)
+            return
+        low = min(places.values())
+        size = max(at + reach(results[i].shape, self.strides[i]) for i, at in places.items()) - low
+        memory = next(results[i] for i in places).new_empty(size)
+        for i, at in places.items():
+            t = results[i]
+            results[i] = memory.as_strided(t.shape, self.strides[i], at - low)
+            if not overlaps_itself(t.shape, self.strides[i]):
+                results[i].copy_(t)
+
+
+def _has_strides(t: torch.Tensor, strides: list[int]) -> bool:
+    return all(n == 1 or a == b for n, a, b in zip(t.shape, t.stride(), strides, strict=True))
+
+
+def shared_results(graph: dict) -> list[dict[int, int]]:
+    """Of the results that no feed lends, those that lie in one memory in the module: by result, where it begins behind the first,
+    in elements. Not those with views in another type among them."""
+    groups: dict[int, dict[int, int]] = {}
+    views: set[int] = set()
+    for i, (row, lent) in enumerate(zip(_rows(graph), lent_results(graph), strict=True)):
+        first = row["of"] if row and isinstance(row["of"], int) else i
+        if row and "dtype" in row:
+            views.add(first)
+        elif lent is None:
+            groups.setdefault(first, {})[i] = row["offset"] if row else 0
+    return [places for first, places in groups.items() if first not in views]
 
 
 def lent_results(graph: dict) -> list[Lent | None]:
@@ -139,7 +179,7 @@ def _lent(row: dict | None) -> Lent | None:
 
 
 class Ending:
-    """What stands behind a graph's calls: copies of results that must have memory of their own, then writes."""
+    """What stands behind a graph's calls: copies of results that must have memory of their own, assertions, then writes."""
 
     def __init__(self, ops: fx.Graph, graph: dict):
         self.fx, self.graph = ops, graph
@@ -210,6 +250,11 @@ class Ending:
         value = next(v for v in self.graph["values"] if v["name"] == self.graph["outputs"][i])
         strides = strides_of_results(self.graph)
         return value["shape"], strides[i] if strides else value["strides"]
+
+    def assertions(self, get: Callable[[str], fx.Node]) -> None:
+        """Before anything is written: what forward asserts of its values."""
+        for row in self.graph.get("assertions", ()):
+            self.fx.call_function(torch.ops.aten._assert_async.msg, (get(row["value"]), row["message"]))
 
     def writes(self, get: Callable[[str], fx.Node]) -> None:
         """Mutated buffers and inputs (`input:<value>`) get their new contents."""
