@@ -34,6 +34,8 @@ def same(made: ComposedModule, *args, **kwargs) -> None:
     memo: dict = {}
     original = copy.deepcopy(made.original, memo)
     given = copy.deepcopy((args, kwargs), memo)
+    for copied, parameter in zip(original.parameters(), made.original.parameters(), strict=True):
+        copied.grad = parameter.grad
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = original(*given[0], **given[1])

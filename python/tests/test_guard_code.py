@@ -70,6 +70,7 @@ class Reader(Base):
     def forward(self, x):
         y = closure(_halved(self.inner(x))) * self.K * CONFIG["t"] + SPACE.shift + TABLE * SETTINGS.scale()
         y = wrapped(self.helper(y)) * self.NUMBERS[1] + torch.nn.functional.gelu(x) * len(CONFIG["l"]) * self.gain
+        y = y if self.inner.weight.grad is None else y * self.inner.weight.grad.sum()
         return next(y * k for k in self.NUMBERS) + F.relu(x)
 
 
@@ -129,6 +130,7 @@ CHANGES = {
     "a function of torch's that torch's class calls": attribute(F, "linear", lambda x, w, b: x * 9),
     "a submodule's class": lambda: attribute(current[0].inner, "__class__", nn.Identity)(),
     "a function of torch's by its full name": attribute(F, "gelu", lambda x: x * 9),
+    "a gradient": lambda: attribute(current[0].inner.weight, "grad", torch.ones(4, 4))(),
     "a hook for every module": hook(torch_modules.register_module_forward_hook),
     "a hook before every module": hook(torch_modules.register_module_forward_pre_hook),
 }
@@ -182,6 +184,22 @@ def test_hooks_for_every_module_are_run_once_a_module():
         made(torch.randn(3, 4))
     handle.remove()
     assert seen == ["Linear", "ReLU", "Sequential"]
+
+
+def test_gradients_are_watched_where_forward_asks_for_them(made):
+    assert served(made, torch.randn(3, 4))
+    with changed(made.original.inner.bias, "grad", torch.ones(4)):
+        assert not served(made, torch.randn(3, 4))
+    other = composed(nn.Sequential(nn.Linear(4, 4), AsksForAnother()), torch.randn(3, 4))
+    with changed(other.original[0].weight, "grad", torch.ones(4, 4)):
+        assert served(other, torch.randn(3, 4))
+
+
+class AsksForAnother(nn.Module):
+    """Names `grad` of a library's module alone."""
+
+    def forward(self, x):
+        return x * 2 if torch.autograd.grad is not None else x
 
 
 def test_libraries_are_not_looked_into():

@@ -314,3 +314,21 @@ def test_the_whole_module_by_pytorch(library, runner):
     s = c.status()
     assert s["runner"] == runner and s["active"] == [] and s["served"] == s["calls"] == 2
     assert runner in s["patterns"][0]["reason"] and runner in repr(c)
+
+
+class Asserts(nn.Module):
+    def forward(self, x):
+        torch._assert_async((x > 0).all(), "not positive")
+        return torch.sqrt(x) * 2
+
+
+def test_what_forward_asserts_holds_in_each_call():
+    x = torch.rand(4, 8) + 0.1
+    held = hold(Asserts().eval(), (x,), {})
+    (row,) = held.graph["assertions"]
+    assert row["message"] == "not positive"
+    made = ComposedModule(held.module, {"schema": "tessera.plan/1", "graph": held.graph, "steps": [], "leftover": []})
+    with torch.no_grad():
+        assert torch.equal(made(x), torch.sqrt(x) * 2) and made.status()["served"] == 1
+        with pytest.raises(RuntimeError, match="not positive"):
+            made(-x)

@@ -34,8 +34,7 @@ class Planner {
   }
 
   Status run() {
-    for (const ValueId v : g_.outputs) TESSERA_CHECK(demand(v));
-    for (const auto& [v, target] : g_.mutations) TESSERA_CHECK(demand(v));
+    for (const ValueId v : g_.results()) TESSERA_CHECK(demand(v));
     if (!drawing_.empty()) TESSERA_CHECK(demand(g_.node(drawing_.back()).outputs.front()));
     return {};
   }

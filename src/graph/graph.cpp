@@ -143,16 +143,16 @@ void Graph::replace_uses(ValueId from, ValueId to) {
     for (auto& [name, argument] : node(id).arguments) replace_in(argument, from, to);
   }
   std::replace(outputs.begin(), outputs.end(), from, to);
-  for (auto& [v, target] : mutations) {
-    if (v == from) v = to;
+  for (auto* list : {&mutations, &assertions}) {
+    for (auto& [v, text] : *list)
+      if (v == from) v = to;
   }
 }
 
 void Graph::erase_dead() {
   std::vector<bool> live(values_.size(), false);
   const auto mark = [&](ValueId v) { live[static_cast<std::size_t>(v.index)] = true; };
-  for (const ValueId v : outputs) mark(v);
-  for (const auto& [v, target] : mutations) mark(v);
+  for (const ValueId v : results()) mark(v);
   std::vector<NodeId> kept;
   for (std::size_t i = order.size(); i-- > 0;) {
     const Node& n = node(order[i]);
@@ -179,9 +179,15 @@ std::vector<Use> Graph::uses(ValueId id) const {
 }
 
 bool Graph::is_output(ValueId id) const {
-  if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return true;
-  return std::any_of(mutations.begin(), mutations.end(),
-                     [&](const auto& m) { return m.first == id; });
+  const std::vector<ValueId> all = results();
+  return std::find(all.begin(), all.end(), id) != all.end();
+}
+
+std::vector<ValueId> Graph::results() const {
+  std::vector<ValueId> all = outputs;
+  for (const auto* list : {&mutations, &assertions})
+    for (const auto& [v, text] : *list) all.push_back(v);
+  return all;
 }
 
 std::optional<ValueId> Graph::find_value(std::string_view wanted) const {

@@ -121,6 +121,8 @@ class Graph {
   /// Buffers that the module changes in place: the value that becomes the buffer's new content, and
   /// the buffer's target.
   std::vector<std::pair<ValueId, std::string>> mutations;
+  /// Conditions that must hold in each call, and what the error says where one does not.
+  std::vector<std::pair<ValueId, std::string>> assertions;
   std::vector<NodeId> order;
   Json meta = Json::object();  // torch version, module source, trace options
 
@@ -139,13 +141,15 @@ class Graph {
   NodeId add_node(Node node, std::optional<NodeId> before = std::nullopt);
   /// Takes a node out of the order; its outputs must have no users left.
   void erase(NodeId id);
-  /// Every use of `from` (arguments, outputs, mutations) becomes `to`.
+  /// Every use of `from` (arguments, outputs, mutations, assertions) becomes `to`.
   void replace_uses(ValueId from, ValueId to);
   /// Drops nodes whose outputs nobody uses and that have no side effect.
   void erase_dead();
 
   [[nodiscard]] std::vector<Use> uses(ValueId id) const;
-  [[nodiscard]] bool is_output(ValueId id) const;  // of the module, or of a mutation
+  /// What a call must compute: outputs, what mutations write, the conditions of assertions.
+  [[nodiscard]] std::vector<ValueId> results() const;
+  [[nodiscard]] bool is_output(ValueId id) const;  // among the results
   [[nodiscard]] std::optional<ValueId> find_value(std::string_view name) const;
   [[nodiscard]] std::optional<NodeId> find_node(std::string_view name) const;
   /// A name that no value or node has yet: stem, stem_1, stem_2, ...

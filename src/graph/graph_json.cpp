@@ -159,6 +159,10 @@ Result<Graph> read_graph(const Json& j) {
     TESSERA_TRY(v, lookup(item.at("value")));
     g.mutations.emplace_back(v, item.at("target").get<std::string>());
   }
+  for (const Json& item : j.value("assertions", Json::array())) {
+    TESSERA_TRY(v, lookup(item.at("value")));
+    g.assertions.emplace_back(v, item.at("message").get<std::string>());
+  }
   return g;
 }
 
@@ -220,6 +224,9 @@ Json to_json(const Graph& g) {
   Json mutations = Json::array();
   for (const auto& [v, target] : g.mutations)
     mutations.push_back({{"value", g.value(v).name}, {"target", target}});
+  Json assertions = Json::array();
+  for (const auto& [v, message] : g.assertions)
+    assertions.push_back({{"value", g.value(v).name}, {"message", message}});
   return {{"schema", "tessera.graph/1"},
           {"name", g.name},
           {"device", g.device},
@@ -228,6 +235,7 @@ Json to_json(const Graph& g) {
           {"inputs", inputs},
           {"outputs", outputs},
           {"mutations", mutations},
+          {"assertions", assertions},
           {"values", values},
           {"nodes", nodes}};
 }

@@ -69,6 +69,20 @@ TEST(Graph, UsesReplacementsAndDeadNodes) {
   EXPECT_EQ(g.fresh_name("x"), "x_1");
 }
 
+TEST(Graph, WhatIsAssertedIsComputed) {
+  Json j = fixture("silu");
+  const std::string condition = j["nodes"][1]["outputs"][0];  // of exp
+  j["assertions"] = Json::array({{{"value", condition}, {"message", "positive"}}});
+  auto g = import_graph(j);
+  ASSERT_TRUE(g.has_value());
+  g->outputs = {g->inputs[0]};
+  g->erase_dead();
+  EXPECT_EQ(g->order.size(), 2U);  // neg, exp
+  EXPECT_TRUE(g->is_output(*g->find_value(condition)));
+  EXPECT_EQ(to_json(*g)["assertions"], j["assertions"]);
+  EXPECT_THAT(to_text(*g), testing::HasSubstr("assert %" + condition + "  \"positive\""));
+}
+
 TEST(Operand, SeesThroughChainsOfViews) {
   auto g = import_graph(fixture("views"));
   ASSERT_TRUE(g.has_value());

@@ -80,6 +80,8 @@ std::string to_text(const Graph& g) {
   out += "return " + join(results, ", ") + "\n";
   for (const auto& [v, target] : g.mutations)
     out += fmt::format("update \"{}\" = %{}\n", target, g.value(v).name);
+  for (const auto& [v, text] : g.assertions)
+    out += fmt::format("assert %{}  \"{}\"\n", g.value(v).name, text);
   return out;
 }
 

@@ -22,8 +22,7 @@ class Constants {
  public:
   explicit Constants(const Graph& g) : g_(g) {
     for (const auto& [v, target] : g.mutations) changing_.insert(target);
-    for (const ValueId v : g.outputs) returned_.insert(v.valid() ? resolve(g, v).base : v);
-    for (const auto& [v, target] : g.mutations) returned_.insert(resolve(g, v).base);
+    for (const ValueId v : g.results()) returned_.insert(v.valid() ? resolve(g, v).base : v);
   }
 
   [[nodiscard]] bool fixed(ValueId v) const {

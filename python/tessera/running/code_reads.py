@@ -1,5 +1,5 @@
 """What the code of a module's forward finds outside of the module: globals, what functions close over, attributes of classes, the
-functions that it calls.
+functions that it calls; and the gradients of parameters, where it asks for some.
 
 The code is read, not run: from the forwards of all submodules on, through the functions and classes of the user that it names.
 Of libraries only the names themselves are watched (another function in the place of `F.gelu` is seen, also where the forward of
@@ -79,9 +79,22 @@ def _chains(code: types.CodeType) -> frozenset[tuple[str, ...]]:
     return frozenset(found)
 
 
+@functools.lru_cache(4096)
+def _asks_for_gradients(code: types.CodeType) -> bool:
+    """Whether code takes `.grad` of something that it does not load from outside, as torch.autograd.grad is."""
+    outside = False
+    for op in dis.get_instructions(code):
+        if op.opname in _attributes:
+            if op.argval == "grad" and not outside:
+                return True
+        elif op.opname not in _between:
+            outside = op.opname in _loads
+    return any(isinstance(c, types.CodeType) and _asks_for_gradients(c) for c in code.co_consts)
+
+
 class _Reader:
     def __init__(self, tensors: frozenset[int]):
-        self.places, self.asked = Places(tensors), set()
+        self.places, self.asked, self.gradients = Places(tensors), set(), False
         self._functions: dict[int, types.FunctionType] = {}
         self._classes: dict[int, type] = {}
         self._pending: list[types.FunctionType] = []
@@ -164,6 +177,7 @@ class _Reader:
         path = f"{f.__module__}.{f.__qualname__}"
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             self._watch(f, name, getattr(f, name), f"{path}.{name}", field=True)
+        self.gradients |= _asks_for_gradients(f.__code__)
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=False))
         for name, *chain in sorted(_chains(f.__code__)):
             if name in cells:
@@ -231,6 +245,8 @@ class CodeReads(Reading):
                 reader.function(value)
         reader.read()
         self.asked = reader.asked
+        for name, parameter in module.named_parameters() if reader.gradients else ():
+            reader.places.keep(parameter, "grad", parameter.grad, f"{name}.grad", field=True)
         for question in reader.asked:
             reader.places.watched.call(question, expected=questions[question])
         return reader.places

@@ -94,6 +94,7 @@ class Builder:
         self.values: list[dict] = []
         self.inputs: list[str] = []
         self.nodes: list[dict] = []
+        self.assertions: list[dict] = []
         self.value_of: dict[torch.fx.Node, str | list[str]] = {}
         self.reals: dict[torch.fx.Node, Real] = {}  # what stands for complex nodes
         self.names = {n.name for n in self.exported.graph.nodes}
@@ -130,6 +131,7 @@ class Builder:
             "inputs": self.inputs,
             "outputs": outputs,
             "mutations": mutations,
+            "assertions": self.assertions,
             "values": self.values,
             "nodes": self.nodes,
         }
@@ -245,7 +247,11 @@ class Builder:
             return
         if not isinstance(node.target, torch._ops.OpOverload):
             raise self._unsupported(node, "it is no ATen op")
-        if node.target._schema.name in ("aten::_assert_tensor_metadata", "aten::_assert_async"):
+        if node.target._schema.name == "aten::_assert_tensor_metadata":
+            return
+        if node.target._schema.name == "aten::_assert_async":
+            condition, message = (*node.args, "an assertion of forward does not hold")[:2]
+            self.assertions.append({"value": self.value_of[condition], "message": message})
             return
         val = node.meta.get("val")
         if involved(node):

@@ -32,9 +32,8 @@ Flow::Flow(const graph::Graph& graph) : g(graph) {
       if (std::find(out.begin(), out.end(), n) == out.end()) out.push_back(n);
     }
   }
-  for (ValueId v : g.outputs)
+  for (const ValueId v : g.results())
     if (v.valid()) escaping_.insert(graph::resolve(g, v).base);
-  for (const auto& [v, target] : g.mutations) escaping_.insert(graph::resolve(g, v).base);
 }
 
 std::vector<NodeId> Flow::readers(ValueId base) const {
