@@ -12,9 +12,11 @@ import pytest
 import torch
 from composing import Mlp, compile_kernel, mlp_plan, node, t, value
 from tessera.running.compose import ComposedModule
+from tessera.tracing.captured import FlatCall, hold_graph
 from tessera.tracing.held import hold
 from tessera.tracing.tracer import trace_module
 from torch import nn
+from torch.autograd import forward_ad
 
 
 class Two(nn.Module):
@@ -332,3 +334,26 @@ def test_what_forward_asserts_holds_in_each_call():
         assert torch.equal(made(x), torch.sqrt(x) * 2) and made.status()["served"] == 1
         with pytest.raises(RuntimeError, match="not positive"):
             made(-x)
+
+
+def test_what_dynamo_does_not_guard():
+    """Behind torch.compile a tangent and a lazily negated argument are the captured ops', not the kernels'."""
+    made = []
+
+    def door(gm, inputs):
+        from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+        with unset_fake_temporarily():
+            held = hold_graph(gm, inputs, {})
+            steps = [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]
+            made.append(held.compose({"graph": held.graph, "steps": steps, "leftover": []}, "eager"))
+        return FlatCall(made[-1], held)
+
+    m = nn.Sequential(nn.Linear(8, 8), nn.Tanh()).requires_grad_(False).eval()
+    f, x, t = torch.compile(m, backend=door), torch.randn(3, 8), torch.randn(3, 8)
+    torch.testing.assert_close(f(x), m(x))
+    torch.testing.assert_close(f(torch._neg_view(x)), m(-x))
+    with forward_ad.dual_level():
+        got, wanted = (forward_ad.unpack_dual(g(forward_ad.make_dual(x, t))) for g in (f, m))
+        torch.testing.assert_close(got.tangent, wanted.tangent)
+    assert {e["kind"] for composed in made for e in composed.status()["fallbacks"]} == {"type", "transform"}

@@ -94,6 +94,12 @@ def in_a_global(self, x):
     return x
 
 
+def by_default(self, x, seen=[], *, of=Settings()):  # noqa: B006, B008
+    seen.append(1)
+    of.calls += 1
+    return x * len(seen) * of.calls
+
+
 def numbering(self, x):
     return x * next(self.numbers)
 
@@ -128,6 +134,7 @@ def gathering(self, x):
         (of_the_file, ".CALLS`"),
         (in_a_global, ".SETTINGS['calls']`"),
         (enclosing(), "forward.calls`"),
+        (by_default, "by_default.seen[1]"),
         (numbering, "`numbers`"),
         (of_its_own_chance, "`chance`"),
         (from_the_first_input, "`mask`"),
@@ -152,6 +159,7 @@ def test_what_each_call_changes_is_named_and_put_back(forward, named, capsys):
     assert drawn[:2] == (random.getstate(), repr(numpy.random.get_state())) and torch.equal(
         drawn[2], torch.get_rng_state()
     )
+    assert not by_default.__defaults__[0] and by_default.__kwdefaults__["of"].calls == 0
     assert not hasattr(m, "last") and capsys.readouterr() == ("", "")
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 
 from tessera.running import leftover, neighbours
 from tessera.running.compose import ComposedModule
@@ -77,8 +78,8 @@ def _keeps_its_address(placeholder: torch.fx.Node) -> bool:
 
 class FlatCall:
     """The plan on a captured graph's flat inputs. torch.compile guards shapes, types, modes, attributes and which arguments are one
-    object; what is left to look at is torch's precision flag, memory that the graph writes to and arguments share, and whether
-    weights lie where kernels read several as one."""
+    object; what is left to look at is torch's precision flag, forward-mode AD, tensors that are negated lazily, memory that the graph
+    writes to and arguments share, and whether weights lie where kernels read several as one."""
 
     def __init__(self, composed: ComposedModule, held: HeldGraph):
         built = composed._built
@@ -103,7 +104,7 @@ class FlatCall:
         if (miss := composed._state.precision()) is not None:
             composed._events.add(miss, "Inductor runs the graph")
             return self._held.inductor()(*flat)
-        if self._memory.writes and (miss := self._overlap(flat)) is not None:
+        if (miss := self._unguarded(flat)) is not None:
             composed._events.add(miss, "the graph runs op by op")
             return self._held.module.gm.forward(*flat)
         values = [flat[i] if i >= 0 else None for i in self._from]
@@ -112,6 +113,13 @@ class FlatCall:
         for i, parts in self._joined:
             values[i] = self._join(i, [flat[p] for p in parts])
         return self._runner(*values)
+
+    def _unguarded(self, flat: tuple) -> Miss | None:
+        if forward_ad._current_level >= 0:
+            return Miss("transform", "tangents may be recorded; kernels have none")
+        if any(map(torch.Tensor.is_neg, flat)):
+            return Miss("type", "an argument is negated where it is read; kernels read its memory")
+        return self._overlap(flat) if self._memory.writes else None
 
     def _overlap(self, flat: tuple) -> Miss | None:
         return self._memory.overlap([flat[i] for _, i in self._named], [(v, flat[i]) for v, i in self._weights])

@@ -1,5 +1,5 @@
 """What a module holds in Python, as it is now: attributes of its modules and of the objects in them, lists, dictionaries, names of
-classes, globals and closures that forward reads. A picture says later what has changed, and puts it back."""
+classes, globals, closures and default arguments that forward reads. A picture says later what has changed, and puts it back."""
 
 from __future__ import annotations
 
@@ -182,7 +182,10 @@ def _held_by(value, keys: tuple[str, ...] | None = None) -> dict:
         return {"func": value.func, "args": value.args, "keywords": value.keywords}
     if isinstance(value, types.FunctionType):
         names = zip(value.__code__.co_freevars, value.__closure__ or ())
-        return {name: cell.cell_contents for name, cell in names if _is_full(cell)}
+        code, given = value.__code__, value.__defaults__ or ()
+        defaults = dict(zip(code.co_varnames[code.co_argcount - len(given) : code.co_argcount], given))
+        enclosed = {name: cell.cell_contents for name, cell in names if _is_full(cell)}
+        return enclosed | defaults | (value.__kwdefaults__ or {})
     if isinstance(value, dict):
         held.update({("item", k): v for k, v in value.items()})
     elif isinstance(value, (list, tuple, deque)):
@@ -265,7 +268,7 @@ def _of_function(f: types.FunctionType, seen: set[int]) -> Iterator[_Holder]:
     if id(f) in seen:
         return
     seen.add(id(f))
-    if f.__closure__:
+    if f.__closure__ or f.__defaults__ or f.__kwdefaults__:
         yield _Holder(f, f.__qualname__, _held_by(f), type(f))
     names = tuple(n for n in _names(f.__code__) if n in f.__globals__)
     data = tuple(n for n in names if _is_data(f.__globals__[n]))
