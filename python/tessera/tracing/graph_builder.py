@@ -138,8 +138,6 @@ class Builder:
         spec = self.exported.call_spec
         return Traced(graph, self.module, spec.in_spec, spec.out_spec, self.user_inputs, results, self.constants)
 
-    # Inputs
-
     def _placeholders(self) -> None:
         kinds = {
             "USER_INPUT": "user_input",
@@ -238,8 +236,6 @@ class Builder:
         if facts:
             value["facts"] = facts
         self.values.append(value)
-
-    # Nodes
 
     def _call(self, node: torch.fx.Node) -> None:
         if getattr(node.target, "__name__", "") == "getitem":
@@ -375,8 +371,6 @@ class Builder:
             f"`{node.target}`{where} cannot be taken: {why}",
             helps=["optimize the submodules that do not use it", *helps],
         )
-
-    # Outputs
 
     def _outputs(self):
         node = next(n for n in self.exported.graph.nodes if n.op == "output")

@@ -360,6 +360,8 @@ def as_laid(graph: dict, results: list[tuple[torch.Size, tuple[int, ...]] | None
                 "graph.untraceable",
                 f"torch.export gives result {i} the shape {traced}, and the module gives it {list(laid[0])}",
             )
+        if memory["strides"][i] != list(laid[1]):
+            memory.setdefault("guessed", []).append(i)  # where views of it begin was guessed, too
         memory["strides"][i] = list(laid[1])
 
 
