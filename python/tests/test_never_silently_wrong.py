@@ -11,6 +11,7 @@ import warnings
 import pytest
 import torch
 from composing import Mlp, compile_kernel, mlp_plan, node, t, value
+from tessera.judging.perturbed import perturb
 from tessera.running.compose import ComposedModule
 from tessera.tracing.captured import FlatCall, hold_graph
 from tessera.tracing.held import hold
@@ -357,3 +358,33 @@ def test_what_dynamo_does_not_guard():
         got, wanted = (forward_ad.unpack_dual(g(forward_ad.make_dual(x, t))) for g in (f, m))
         torch.testing.assert_close(got.tangent, wanted.tangent)
     assert {e["kind"] for composed in made for e in composed.status()["fallbacks"]} == {"type", "transform"}
+
+
+def test_inductor_compiled_where_gradients_are_recorded():
+    """A part's search ends outside of the no_grad that the part was captured under."""
+    made = []
+
+    def door(gm, inputs):
+        from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+        with unset_fake_temporarily():
+            made.append(hold_graph(gm, inputs, {}))
+        return lambda *flat: run[0](*flat)
+
+    m, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval(), torch.randn(3, 8)
+    f, run = torch.compile(m, backend=door), []
+    with torch.no_grad():
+        run.append(lambda *flat: made[0].module.gm.forward(*flat))
+        f(x)
+    run[0] = made[0].inductor()
+    with torch.no_grad():
+        result = f(x)
+        torch.testing.assert_close(result, m(x))
+    assert len(made) == 1 and not result.requires_grad
+
+
+def test_values_are_drawn_whatever_the_default_device():
+    x = torch.zeros(4, 8)
+    wanted = perturb(x, {}, torch.Generator().manual_seed(3), 1.0)
+    with torch.device("meta"):
+        assert torch.equal(perturb(x, {}, torch.Generator().manual_seed(3), 1.0), wanted)

@@ -62,7 +62,7 @@ def perturb(t: torch.Tensor, facts: dict, generator: torch.Generator, amplitude:
     low, high = float(x.min()), float(x.max())
     if not (-_masks_from < low and high < _masks_from):
         return t
-    u = torch.rand(x.shape, generator=generator).to(x.device, x.dtype)
+    u = torch.rand(x.shape, generator=generator, device="cpu").to(x.device, x.dtype)
     if low == high == 0:
         u = u / 2 if t.dim() < 2 else (2 * u - 1) / math.sqrt(t.shape[-1])
         return torch.empty_like(t).copy_(u * (amplitude / AMPLITUDE))

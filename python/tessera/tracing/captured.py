@@ -42,7 +42,8 @@ class HeldGraph(Held):
 
     def inductor(self) -> Callable:
         if self._compiled is None:
-            self._compiled = leftover.compile_inductor(self.module.gm, self._inputs, self.options["inductor"])
+            with torch.no_grad():  # as it is called; compiled where gradients are recorded, results would ask for them
+                self._compiled = leftover.compile_inductor(self.module.gm, self._inputs, self.options["inductor"])
             self._inputs = None
         return self._compiled
 
@@ -117,7 +118,7 @@ class FlatCall:
     def _unguarded(self, flat: tuple) -> Miss | None:
         if forward_ad._current_level >= 0:
             return Miss("transform", "tangents may be recorded; kernels have none")
-        if any(map(torch.Tensor.is_neg, flat)):
+        if any(flat[i].is_neg() for _, i in self._named):
             return Miss("type", "an argument is negated where it is read; kernels read its memory")
         return self._overlap(flat) if self._memory.writes else None
 
