@@ -112,8 +112,11 @@ class Completed:
         plain = [ends[i] for i in kept if not overlaps_itself(results[i].shape, self.strides[i])]
         if not all(any(low <= a and b <= high for low, high in plain) for a, b in ends.values()):
             return False
-        begins = {results[i].storage_offset() - at for i, at in kept.items()}
-        return len(begins) > 1 or not all(_has_strides(results[i], self.strides[i]) for i in kept)
+        if not all(_has_strides(results[i], self.strides[i]) for i in kept):
+            return True
+        if len(kept) < 2 or torch.compiler.is_compiling():  # Dynamo cannot trace where a view begins
+            return False
+        return len({results[i].storage_offset() - at for i, at in kept.items()}) > 1
 
     def _lay_out(self, results: list[torch.Tensor], places: dict[int, int]) -> None:
         if len(places) == 1:
