@@ -220,7 +220,8 @@ def test_numbers_stay_in_front_of_products(factor):
         traced, graph = check(forward, x, w)
         assert ops(graph) == ["mul", "matmul"]
         (got,) = Executor(graph).run_all(traced.flatten((x, w), {})).values()
-        assert torch.equal(got, forward(x, w))
+        # Infinities of both signs meet in a sum on some processors: NaN, in the same places.
+        torch.testing.assert_close(got, forward(x, w), rtol=0, atol=0, equal_nan=True)
 
 
 def test_batches_of_many_strides_are_merged():
