@@ -313,7 +313,6 @@ def build(plan: dict, *, disabled: frozenset[str] = frozenset(), packing: Packin
             main.get(of.feed)
     ending = Ending(main.fx, graph)
     returned = tuple(ending.results(main.get))
-    ending.assertions(main.get)
     ending.writes(main.get)
     main.fx.output(returned)
     packed = [v for v in main.feeds if v in kept]  # what only other kept values are made from is not kept

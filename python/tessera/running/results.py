@@ -256,13 +256,13 @@ class Ending:
         strides = strides_of_results(self.graph)
         return value["shape"], strides[i] if strides else value["strides"]
 
-    def assertions(self, get: Callable[[str], fx.Node]) -> None:
-        """Before anything is written: what forward asserts of its values."""
+    def _assertions(self, get: Callable[[str], fx.Node]) -> None:
         for row in self.graph.get("assertions", ()):
             self.fx.call_function(torch.ops.aten._assert_async.msg, (get(row["value"]), row["message"]))
 
     def writes(self, get: Callable[[str], fx.Node]) -> None:
-        """Mutated buffers and inputs (`input:<value>`) get their new contents."""
+        """What forward asserts has to hold; then mutated buffers and inputs (`input:<value>`) get their new contents."""
+        self._assertions(get)
         mutations = self.graph.get("mutations", ())
         inputs = set(self.graph["inputs"])
         names = {v["target"]: v["name"] for v in self.graph["values"] if v.get("target") and v["name"] in inputs}
