@@ -209,6 +209,9 @@ CANCELS = {
 CANCELS |= {"erf", "lerp 0.25", "lerp 0.5", "lerp 1", "lerp y", "softplus", "softplus 2", "hardswish"}
 
 
+# MKL, which computes eager's float32 roots, is an ulp off on some processors: the correctly rounded root is expected.
+ROOTS = {"sqrt", "pow 0.5"}
+
 # Of 16 bits PyTorch rounds every step of these to them: they stay with it.
 WHOLE_QUOTIENTS = {"div trunc", "div floor", "floor_divide", "trunc over 3", "floor over 0.1"}
 
@@ -270,6 +273,8 @@ def check(functions: dict, args: tuple, exact: bool, tmp_path, monkeypatch) -> N
     assert [p["active"] for p in fast.status()["patterns"]] == [True] * len(module.parts), fast.status()
     wrong = []
     for name, g, w in zip(functions, got, want, strict=True):
+        if name in ROOTS:
+            w = functions[name](args[0].double()).to(w.dtype)
         at = unequal(name, g, w, args, exact).nonzero()
         for i in at[:4, 0].tolist():
             wrong.append(f"{name}{tuple(a[i].item() for a in args)} is {w[i].item()}, not {g[i].item()}")
