@@ -67,7 +67,7 @@ class Sampler {
              .arithmetic = arithmetic,
              .type = type()};
     const auto inside = [&](double v) {
-      return arithmetic == Arithmetic::own ? computed(v, type()) : v;
+      return arithmetic == Arithmetic::exact ? v : computed(v, type());
     };
     const auto mean = [&](const std::function<double(double)>& term) {
       double sum = 0;
@@ -98,11 +98,11 @@ struct Formula {
   std::function<double(const Sample&)> cancelled = [](const Sample&) { return 0.0; };
 };
 
-/// The same kind of value: NaN, an infinity of one sign, or a number.
+/// The same kind of value: NaN, an infinity of one sign, a zero of one sign, or a number.
 bool same_kind(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   if (std::isinf(a) || std::isinf(b)) return a == b;
-  return true;
+  return a != 0 || b != 0 || std::signbit(a) == std::signbit(b);
 }
 
 double largest_number(const Row& row) {
@@ -115,7 +115,7 @@ double largest_number(const Row& row) {
 /// In exact arithmetic the results are the same to nine digits. In the type's own, which rounds
 /// every intermediate result, they are the same in kind and about the same in size.
 bool fits(const Sample& s, const Formula& f) {
-  const bool own = s.arithmetic == Arithmetic::own;
+  const bool own = s.arithmetic != Arithmetic::exact;
   const double relative = own ? 0x1p-4 : 1e-9;
   const double absolute =
       own ? 0x1p-4 * (largest_number(s.result) + f.cancelled(s)) : 1e-13 * f.cancelled(s) + 1e-300;
@@ -143,8 +143,9 @@ class Judge {
     if (!fit(f)) return false;
     if (samples_.size() == 2) {
       for (const Row& row : special_rows(sampler_.type(), sampler_.length(), sampler_.columns())) {
-        add(row, Arithmetic::exact);
-        add(row, Arithmetic::own);
+        for (const auto a :
+             {Arithmetic::exact, Arithmetic::own, Arithmetic::own_high, Arithmetic::own_low})
+          add(row, a);
       }
     }
     return defined_ && fit(f);

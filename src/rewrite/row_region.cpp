@@ -129,16 +129,23 @@ bool shapes_hold(const Graph& g, const RowRegion& r) {
 /// Sums over a row as PyTorch's reductions take them: each term in the type that they compute with.
 class Sums {
  public:
-  Sums(const Row& in, const Counts& counts, std::function<double(double)> inside)
-      : in_(in), counts_(counts), inside_(std::move(inside)) {
+  /// `error`: of every sum, as a part of the sum of its terms' magnitudes.
+  Sums(const Row& in, const Counts& counts, std::function<double(double)> inside, double error)
+      : in_(in), counts_(counts), inside_(std::move(inside)), error_(error) {
     for (const double c : counts_) count_ += c;
   }
 
   [[nodiscard]] double count() const { return count_; }
   [[nodiscard]] double of(const std::function<double(double)>& term) const {
     double sum = 0;
-    for (std::size_t i = 0; i < counts_.size(); ++i) sum += counts_[i] * inside_(term(at(in_, i)));
-    return inside_(sum);
+    double size = 0;
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      const double part = counts_[i] * inside_(term(at(in_, i)));
+      sum += part;
+      size += std::fabs(part);
+    }
+    const double off = inside_(sum + error_ * size);
+    return error_ != 0 && std::isfinite(off) ? off : inside_(sum);
   }
   [[nodiscard]] double squares(double around) const {
     return of([&](double v) { return inside_(v - around) * inside_(v - around); });
@@ -158,6 +165,7 @@ class Sums {
   const Row& in_;
   const Counts& counts_;
   std::function<double(double)> inside_;
+  double error_;
   double count_ = 0;
 };
 
@@ -169,9 +177,9 @@ double variance(const Node& n, const Sums& sums) {
 }
 
 Row reduce(const Node& n, const Row& in, const Counts& counts,
-           const std::function<double(double)>& inside) {
+           const std::function<double(double)>& inside, double error) {
   const std::string_view op = base_op(n);
-  const Sums sums(in, counts, inside);
+  const Sums sums(in, counts, inside, error);
   if (op == "aten.sum") return {sums.of([](double v) { return v; })};
   if (op == "aten.mean") return {sums.of([](double v) { return v; }) / sums.count()};
   if (op == "aten.var") return {variance(n, sums)};
@@ -243,6 +251,13 @@ double computed(double x, DType type) {
   return type == DType::float64 ? x : static_cast<float>(x);
 }
 
+/// Of the first sum in a type, as a part of it.
+double first_error(Arithmetic arithmetic, DType type) {
+  if (arithmetic != Arithmetic::own_high && arithmetic != Arithmetic::own_low) return 0;
+  const double rounding = type == DType::float64 ? 0x1p-52 : 0x1p-23;
+  return arithmetic == Arithmetic::own_high ? rounding : -rounding;
+}
+
 Row held(Row row, DType type) {
   const pointwise::Function* f = pointwise::find(fmt::format("round_{}", name_of(type)));
   for (double& v : row) {
@@ -258,11 +273,12 @@ std::optional<Row> evaluate_rows(const Graph& g, const RowRegion& r, const Row& 
   std::map<ValueId, Row> rows;
   rows[r.x] = x;
   for (std::size_t i = 0; i < weights.size(); ++i) rows[r.weights[i]] = weights[i];
+  double turn = 1;
   for (const NodeId id : r.nodes) {
     const Node& n = g.node(id);
     const ValueId out = n.outputs.front();
     const DType type = g.value(out).type.dtype;
-    const bool rounds = arithmetic == Arithmetic::own && is_floating(type);
+    const bool rounds = arithmetic != Arithmetic::exact && is_floating(type);
     const auto inside = [&](double v) { return rounds ? computed(v, type) : v; };
     for (const ValueId v : tensor_arguments(n)) {
       if (rows.contains(v)) continue;
@@ -271,7 +287,9 @@ std::optional<Row> evaluate_rows(const Graph& g, const RowRegion& r, const Row& 
       rows[v] = {*number};
     }
     if (is_reduction(n)) {
-      rows[out] = reduce(n, rows.at(n.tensor("self")), counts, inside);
+      rows[out] = reduce(n, rows.at(n.tensor("self")), counts, inside,
+                         turn * first_error(arithmetic, type));
+      turn = -turn;
     } else if (widens(n) || keeps_values(g, n)) {
       rows[out] = rows.at(tensor_arguments(n).front());
     } else {

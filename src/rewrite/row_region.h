@@ -17,8 +17,11 @@ using Row = std::vector<double>;
 using Counts = std::vector<double>;
 
 /// exact: in double, as if nothing were rounded. own: every op's result is rounded to its type, and
-/// what it computes inside to float, so that it overflows where PyTorch's op does.
-enum class Arithmetic { exact, own };
+/// what it computes inside to float, so that it overflows where PyTorch's op does. own_high,
+/// own_low: as own, and every sum is off by a rounding of its largest partial sum, as in another
+/// order of its terms: up and down in turn, from up or from down. What is left of a difference of
+/// sums then shows.
+enum class Arithmetic { exact, own, own_high, own_low };
 
 /// A number as ops compute with it inside, which is in float but for float64; a row's numbers as
 /// values of the type.
