@@ -85,7 +85,7 @@ class Campaign:
             return
         self.tally.kinds[failure.kind] += 1
         self.found.append(Found(p, failure, seed))
-        told = failure.stage == "refused" or self.tally.kinds[failure.kind] > _SHRUNK_OF_A_KIND
+        told = failure.stage in ("refused", "undefined") or self.tally.kinds[failure.kind] > _SHRUNK_OF_A_KIND
         if self.shrink_seconds and not told:
             small = shrunk(p, failure, self.trial, self.shrink_seconds)
             failure = self.trial(small) or failure

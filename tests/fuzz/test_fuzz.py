@@ -39,8 +39,9 @@ def _one_thread():
 
 
 def _wrong(campaign) -> list[str]:
-    """What is wrong; a module that is refused with a code is not."""
-    return [f"{f.failure}\n{f.program.to_json()}" for f in campaign.found if f.failure.stage != "refused"]
+    """What is wrong; a module that is refused with a code is not, nor what eager leaves undefined."""
+    failures = [f for f in campaign.found if f.failure.stage not in ("refused", "undefined")]
+    return [f"{f.failure}\n{f.program.to_json()}" for f in failures]
 
 
 def test_programs_equal_eager():
@@ -124,6 +125,22 @@ def test_damage_is_seen(step, damage, symptom):
     assert runs(p) and alone(p, lambda m, a: _Tampered(m, a, lambda *_: _[2])) is None
     failure = alone(p, lambda m, a: _Tampered(m, a, damage))
     assert failure and symptom in [d.symptom for d in failure.differences]
+
+
+@pytest.mark.parametrize(
+    ("write", "stage"),
+    [
+        ("{0}.add_({0})", "rewrite"),
+        ("{0}.view(6, 4).add_({0}.view(6, 4))", "rewrite"),
+        ("{0}[1:].add_({0}[0].clone())", "rewrite"),
+        ("{0}.view(4, 6)[:, :4].add_({0}[:, :4].T)", "undefined"),
+        ("torch.add({0}, {0}[:1].expand(4, 6), out={0})", "undefined"),
+    ],
+)
+def test_writes_to_what_is_read_elsewhere_are_undefined(write, stage):
+    p = _program([["v0", "{0} * 1", ["x0"]], ["v1", write, ["v0"]]], ["v0"])
+    failure = alone(p, lambda m, a: _Tampered(m, a, _last_place))
+    assert failure and failure.stage == stage
 
 
 def test_a_failure_is_made_small():

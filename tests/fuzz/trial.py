@@ -14,11 +14,13 @@ from program import Program
 from road import Way
 from tessera.common.errors import Error
 from twin import ERRORS, Twin, poison, twin, under
+from undefined import is_undefined
 
 
 @dataclass
 class Failure:
-    """`stage`: refused, crash, trace (the graph as traced is wrong), rewrite (only the rewritten one is), kernels."""
+    """`stage`: refused, crash, undefined (by eager, undefined.py), trace (the graph as traced is wrong), rewrite (only the
+    rewritten one is), kernels."""
 
     stage: str
     change: str  # kind of the change before the wrong call; "first call", "later call" where there was none
@@ -74,6 +76,8 @@ def alone(p: Program, make=Way, stage: str = "rewrite", plain=lambda module: mod
         for r, change in rounds_of(p):
             done.append((r, change))
             failure, goes_on = _round(p, eager, theirs, other, way, stage, done)
+            if failure and is_undefined(p, done):
+                return Failure("undefined", failure.change, failure.differences)
             if failure or not goes_on:
                 return failure
     return None

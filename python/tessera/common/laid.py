@@ -26,12 +26,16 @@ def cloned(t: torch.Tensor, *, storage: bool = False) -> torch.Tensor:
     """A copy with the very strides, which clone() packs where elements share memory or have gaps between them. `storage`: at its
     place in a copy of all that its storage holds."""
     if storage:
-        whole = t.detach().as_strided((t.untyped_storage().nbytes() // t.element_size(),), (1,), 0)
-        return whole.clone().as_strided(t.shape, t.stride(), t.storage_offset())
+        return storage_of(t).clone().as_strided(t.shape, t.stride(), t.storage_offset())
     if t.layout != torch.strided or t.numel() == 0:
         return t.detach().clone()
     made = torch.empty_like(t)
     return made.copy_(t) if made.stride() == t.stride() else memory_below(t).clone().as_strided(t.shape, t.stride(), 0)
+
+
+def storage_of(t: torch.Tensor) -> torch.Tensor:
+    """All that its storage holds, as elements of its type."""
+    return t.detach().as_strided((t.untyped_storage().nbytes() // t.element_size(),), (1,), 0)
 
 
 def memory_below(t: torch.Tensor) -> torch.Tensor:

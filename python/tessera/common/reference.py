@@ -17,6 +17,7 @@ import torch
 from tessera.common import flex_calls, transforms  # noqa: F401 - its operators are looked up by name
 from tessera.common.conversion import roundings
 from tessera.common.errors import fail
+from tessera.common.laid import storage_of
 from tessera.common.wide_types import WRITTEN_OUT
 
 _memory_formats = {
@@ -59,6 +60,7 @@ class Executor:
         self.device = torch.device(device or graph.get("device", "cpu"))
         self.nodes = {n["name"]: n for n in graph["nodes"]}
         self._values = {v["name"]: v for v in graph.get("values", ())}
+        self._in_storage = (graph.get("meta", {}).get("memory") or {}).get("offsets", {})
         self._roundings = roundings(graph)
         self._position = {n["name"]: i for i, n in enumerate(graph["nodes"])}
         self.in_own_types: set[str] = set()  # ops that refused a compute dtype
@@ -104,7 +106,11 @@ class Executor:
         found = inputs[name] if name in inputs else self._constant(name)
         if found is None:
             raise fail("TS0221", "graph.no_such_value", f"the nodes neither make nor are given `{name}`")
-        values[name] = _held(found, compute_dtype, self.device)
+        held = _held(found, compute_dtype, self.device)
+        if name in self._in_storage and held is not found:  # the graph reads it by its place there
+            held = _held(storage_of(found), compute_dtype, self.device)
+            held = held.as_strided(found.shape, found.stride(), found.storage_offset())
+        values[name] = held
 
     def _constant(self, name: str) -> torch.Tensor | None:
         """A buffer or constant of equal elements: patterns hold its number and do not take it as an input."""

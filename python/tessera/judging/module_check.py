@@ -100,7 +100,7 @@ class Expected:
                 rounded.products(),
             ):
                 torch.manual_seed(seed)
-                made = Executor(held.graph, held.device).run_all({k: t.clone() for k, t in named.items()})
+                made = Executor(held.graph, held.device).run_all(held.clones(named))
         except torch.OutOfMemoryError:  # attention written out; eager's own error is the stricter measure
             torch.cuda.empty_cache()
             return []
@@ -131,7 +131,7 @@ class Expected:
                     Noise(held.precision, held.device, run),
                 ):
                     torch.manual_seed(self.seed)
-                    made = Executor(held.graph, held.device).run_all({k: t.clone() for k, t in named.items()})
+                    made = Executor(held.graph, held.device).run_all(held.clones(named))
             except torch.OutOfMemoryError:
                 free(held.device)
                 return

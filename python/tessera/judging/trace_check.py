@@ -78,7 +78,7 @@ def _graphs(held: Held, named: dict[str, torch.Tensor], seed: int) -> Iterator[l
     for run in range(1 + _RUNS):
         with torch.no_grad(), torch.random.fork_rng(devices=cuda_devices()), peer_table.equal_precision(held.precision):
             torch.manual_seed(seed)
-            given = {k: t.clone() for k, t in named.items()}
+            given = held.clones(named)
             if run == 0:
                 values = Executor(held.graph, held.device).run_all(given)
             else:

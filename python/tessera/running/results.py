@@ -22,7 +22,7 @@ from tessera.common.reference import overload
 _copy = torch.ops.aten.copy_.default
 _clone = torch.ops.aten.clone.default
 # Ops without an annotation whose results may be views all the same.
-_may_view = ("reshape", "contiguous", "to", "flatten", "_to_copy", "dropout", "matrix_H", "type_as")
+_may_view = ("reshape", "contiguous", "to", "flatten", "dropout", "matrix_H", "type_as")
 
 
 def may_alias(op: str) -> bool:

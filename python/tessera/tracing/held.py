@@ -75,6 +75,10 @@ class Held:
         whole = {id(given[name]) for name in self.in_storage() if name in given}
         return copies(args, kwargs, {id(t): t for t in self.own_tensors()}, whole)
 
+    def clones(self, named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Copies of inputs by name, for the graph: they lie in their storages where it reads them by that."""
+        return {name: cloned(t, storage=True) if name in self.in_storage() else t.clone() for name, t in named.items()}
+
     def in_storage(self) -> Collection[str]:
         """The inputs that the graph reads by their places in their storages."""
         return (self.graph["meta"].get("memory") or {}).get("offsets", {})
