@@ -90,7 +90,7 @@ def words_of(reason: str) -> str:
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
     if not lines:
         return "no reason is given"
-    if lines[0].startswith("generic_jump"):
+    if lines[0].startswith(("generic_jump", "Data-dependent branching")):
         return "an `if` or a loop asks for the value of a tensor"
     explained = [x.removeprefix("Explanation: ") for x in lines[1:] if x.startswith("Explanation: ")]
     return ": ".join([lines[0], *explained[:1]])[:240]

@@ -214,7 +214,7 @@ def test_an_unknown_setting_is_refused():
     module, _ = fast_guard.extension()
     columns, three = ([], []), ([], [], [])
     with pytest.raises(KeyError, match="nonsense"):
-        module.Guard(([], [], [], [], three, three, columns, columns, three, False, False, 16, ["nonsense"]))
+        module.Guard(([], [], [], three, three, columns, columns, three, False, False, 16, ["nonsense"]))
 
 
 def test_what_is_fed_after_a_change_that_was_undone():

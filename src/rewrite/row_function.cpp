@@ -39,9 +39,9 @@ struct Sample {
 /// How often each of the different elements of a row of `columns` stands in it.
 Counts counts_of(int64_t columns) {
   const auto length = std::min(static_cast<std::size_t>(columns), different_elements);
-  const auto each = static_cast<double>(columns / static_cast<int64_t>(length));
-  Counts counts(length, each);
-  counts.front() += static_cast<double>(columns) - each * static_cast<double>(length);
+  const int64_t each = columns / static_cast<int64_t>(length);
+  Counts counts(length, static_cast<double>(each));
+  counts.front() += static_cast<double>(columns - each * static_cast<int64_t>(length));
   return counts;
 }
 

@@ -38,8 +38,12 @@ class _Overlaps(TorchDispatchMode):
             if isinstance(t, torch.Tensor) and t.layout == torch.strided and t.numel()
         ]
         for i, (writes, w) in enumerate(tensors):
-            self.seen = self.seen or writes and (
-                len(set(_places(w))) < w.numel() or any(_partly(w, t) for k, (_, t) in enumerate(tensors) if k != i)
+            self.seen = (
+                self.seen
+                or writes
+                and (
+                    len(set(_places(w))) < w.numel() or any(_partly(w, t) for k, (_, t) in enumerate(tensors) if k != i)
+                )
             )
         return func(*args, **kwargs)
 

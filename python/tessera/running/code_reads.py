@@ -27,14 +27,12 @@ _most_entries = 1024  # of a class: more is a table
 _loads = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
 _attributes = ("LOAD_ATTR", "LOAD_METHOD")
 _between = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "RESUME")
-_special = (
-    "__call__",
-    "__getattr__",
-    "__getitem__",
-    "__len__",
-    "__iter__",
-)  # methods that a forward runs without naming them
+# Methods that no forward runs on what is there already; other special ones it runs without naming them.
+_at_rest = ("__init__", "__new__", "__del__", "__repr__", "__reduce__", "__getstate__", "__setstate__")
+_at_rest += ("__init_subclass__", "__class_getitem__", "__post_init__", "__set_name__")
 _whole = (torch.Tensor, nn.Module, types.ModuleType, types.CodeType)  # not looked into
+# Builtins by which code asks whether there is an attribute.
+_asking = {"hasattr", "getattr", "vars", "dir", "AttributeError", "Exception"}
 # Functions that forward may ask how it is run, and what the trace was told.
 questions = {torch.is_grad_enabled: False, torch.is_inference_mode_enabled: False}
 _libraries = (
@@ -94,7 +92,7 @@ def _asks_for_gradients(code: types.CodeType) -> bool:
 
 class _Reader:
     def __init__(self, tensors: frozenset[int]):
-        self.places, self.asked, self.gradients = Places(tensors), set(), False
+        self.places, self.asked, self.gradients, self.asks_names = Places(tensors), set(), False, False
         self._functions: dict[int, types.FunctionType] = {}
         self._classes: dict[int, type] = {}
         self._pending: list[types.FunctionType] = []
@@ -133,7 +131,7 @@ class _Reader:
                 if isinstance(forward := own.get("forward"), types.FunctionType):
                     self._names_of(forward)
             elif len(own) <= _most_entries:
-                names = [name for name in own if not name.startswith("__") or name in _special]
+                names = [name for name in own if not name.startswith("__") or _runs_unnamed(name, own[name])]
                 self.places.names(own, names, path)  # another one would hide a base's
                 for name in names:
                     self.entry(own, name, own[name], f"{path}.{name}")
@@ -178,8 +176,14 @@ class _Reader:
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             self._watch(f, name, getattr(f, name), f"{path}.{name}", field=True)
         self.gradients |= _asks_for_gradients(f.__code__)
+        own = vars(f)
+        for name in own:
+            if name != "__wrapped__":
+                self.entry(own, name, own[name], f"{path}.{name}")
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=False))
-        for name, *chain in sorted(_chains(f.__code__)):
+        chains = sorted(_chains(f.__code__))
+        self._absent(f.__globals__, {name for name, *_ in chains if name not in cells}, path)
+        for name, *chain in chains:
             if name in cells:
                 self._cell(cells[name], f"{path}.{name}", tuple(chain))
             elif name in f.__globals__:
@@ -190,6 +194,15 @@ class _Reader:
                     f"{f.__globals__.get('__name__', '')}.{name}",
                     tuple(chain),
                 )
+
+    def _absent(self, globals_: dict, names: set[str], path: str) -> None:
+        """Of names that code loads, those that may still come among the globals, before a builtin or where nothing is."""
+        self.asks_names = self.asks_names or not names.isdisjoint(_asking)
+        come = sorted(names & globals_.keys())
+        if len(come) < len(names):
+            self.places.names(globals_, come, f"the globals of {path}")
+        if "globals" in names:
+            self.places.names(globals_, list(globals_), f"all globals of {path}")
 
     def _names_of(self, f: types.FunctionType) -> None:
         """The functions that a library's forward calls, as `F.linear`: which they are, not what they read."""
@@ -211,6 +224,10 @@ class _Reader:
             self._seen.add(id(cell))
             self._watch(cell, "cell_contents", value, path, field=True)
         self._follow(value, path, chain)
+
+
+def _runs_unnamed(name: str, method) -> bool:
+    return isinstance(method, types.FunctionType) and name not in _at_rest
 
 
 def _within(value):
@@ -245,6 +262,9 @@ class CodeReads(Reading):
                 reader.function(value)
         reader.read()
         self.asked = reader.asked
+        for thing, own, path in objects_of(module).values() if reader.asks_names else ():
+            if isinstance(thing, nn.Module):
+                reader.places.names(own, list(own), path or type(thing).__name__)
         for name, parameter in module.named_parameters() if reader.gradients else ():
             reader.places.keep(parameter, "grad", parameter.grad, f"{name}.grad", field=True)
         for question in reader.asked:

@@ -99,17 +99,18 @@ def prepared(inputs: InputGuard, memory: MemoryGuard, state: StateGuard) -> Call
     for slot in state.held:
         if id(slot.owner) not in in_dicts:  # a tensor among the attributes
             places.item(slot.owner, slot.key, slot.source)
+    for own in state.dictionaries():
+        places.members(own)
     places.items = ([_behind(container) for container in places.items[0]], *places.items[1:])
     expected = (
         _inputs(inputs, memory, names.by_name()),
         [(len(inputs.checks), (), list(range(inputs.count)), [])] * inputs.simple
         + [(key[0], key[1:], *form) for key, form in inputs.forms.items()],
         _held(memory, state),
-        state.dictionaries(),
         places.items,
         places.fields,
         places.sizes,
-        places.sets,
+        places.wholes,
         places.calls,
         memory.known,
         memory.writes,

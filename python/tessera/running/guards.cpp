@@ -47,10 +47,10 @@ struct Guard {
 
   explicit Guard(PyObject* e)
       : expected(Py_NewRef(e)),
-        watched(at(e, 4), at(e, 5), at(e, 6), at(e, 7), at(e, 8), at(e, 12), at(e, 3)),
-        identity(at(e, 9) == Py_True),
-        writes(at(e, 10) == Py_True),
-        alignment(PyLong_AsSize_t(at(e, 11))) {
+        watched(at(e, 3), at(e, 4), at(e, 5), at(e, 6), at(e, 7), at(e, 11)),
+        identity(at(e, 8) == Py_True),
+        writes(at(e, 9) == Py_True),
+        alignment(PyLong_AsSize_t(at(e, 10))) {
     for (Py_ssize_t i = 0; i < length(at(e, 0)); ++i) inputs.emplace_back(at(at(e, 0), i));
     for (Py_ssize_t i = 0; i < length(at(e, 1)); ++i) forms.emplace_back(at(at(e, 1), i));
     for (Py_ssize_t i = 0; i < length(at(e, 2)); ++i) held.emplace_back(at(at(e, 2), i));

@@ -27,7 +27,7 @@ inline bool same_plain(PyObject* a, PyObject* b) {
     const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
     return x == y && std::signbit(x) == std::signbit(y);
   }
-  return (PyLong_CheckExact(a) || PyUnicode_CheckExact(a)) &&
+  return (PyLong_CheckExact(a) || PyUnicode_CheckExact(a) || PyBytes_CheckExact(a)) &&
          PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
@@ -158,14 +158,14 @@ struct Place {
   }
 };
 
-/// A whole dictionary in its order. Row: the dictionary, its keys, its values.
+/// A whole dictionary in its order. `members`: each key, and its value behind it.
 struct Dict {
   PyObject* dict;
   std::vector<std::pair<PyObject*, PyObject*>> entries;
 
-  explicit Dict(PyObject* row) : dict(at(row, 0)) {
-    for (Py_ssize_t i = 0; i < length(at(row, 1)); ++i)
-      entries.emplace_back(at(at(row, 1), i), at(at(row, 2), i));
+  Dict(PyObject* of, PyObject* members) : dict(of) {
+    for (Py_ssize_t i = 0; i < length(members); i += 2)
+      entries.emplace_back(at(members, i), at(members, i + 1));
   }
   [[nodiscard]] bool stands() const {
     if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(entries.size())) return false;
@@ -188,17 +188,26 @@ struct Size {
   }
 };
 
+/// All that a list or a set holds, in its order.
 struct Members {
-  PyObject *set, *members;
+  PyObject *container, *members;
 
   [[nodiscard]] bool stand() const {
-    PyObject* now = PySequence_List(set);
+    if (PyList_CheckExact(container)) return same(container);
+    PyObject* now = PySequence_List(container);
     if (now == nullptr) return false;
-    bool same = PyList_GET_SIZE(now) == PyList_GET_SIZE(members);
-    for (Py_ssize_t i = 0; same && i < PyList_GET_SIZE(now); ++i)
-      same = PyList_GET_ITEM(now, i) == PyList_GET_ITEM(members, i);
+    const bool stands = same(now);
     Py_DECREF(now);
-    return same;
+    return stands;
+  }
+
+ private:
+  [[nodiscard]] bool same(PyObject* now) const {
+    const Py_ssize_t size = PyList_GET_SIZE(members);
+    if (PyList_GET_SIZE(now) != size) return false;
+    for (Py_ssize_t i = 0; i < size; ++i)
+      if (PyList_GET_ITEM(now, i) != PyList_GET_ITEM(members, i)) return false;
+    return true;
   }
 };
 
@@ -220,20 +229,24 @@ struct Watched {
   std::vector<Dict> dicts;
   std::vector<Place> places;
   std::vector<Size> sizes;
-  std::vector<Members> sets;
+  std::vector<Members> wholes;
   std::vector<Call> calls;
 
-  Watched(PyObject* items, PyObject* fields, PyObject* of_sizes, PyObject* of_sets,
-          PyObject* of_calls, PyObject* names, PyObject* whole) {
+  Watched(PyObject* items, PyObject* fields, PyObject* of_sizes, PyObject* of_wholes,
+          PyObject* of_calls, PyObject* names) {
     const auto rows = [](PyObject* columns) { return length(at(columns, 0)); };
     for (Py_ssize_t i = 0; i < length(names); ++i) settings.emplace_back(at(names, i));
-    for (Py_ssize_t i = 0; i < length(whole); ++i) dicts.emplace_back(at(whole, i));
     for (Py_ssize_t i = 0; i < rows(items); ++i) places.emplace_back(items, i, false);
     for (Py_ssize_t i = 0; i < rows(fields); ++i) places.emplace_back(fields, i, true);
     for (Py_ssize_t i = 0; i < rows(of_sizes); ++i)
       sizes.push_back({at(at(of_sizes, 0), i), PyLong_AsSsize_t(at(at(of_sizes, 1), i))});
-    for (Py_ssize_t i = 0; i < rows(of_sets); ++i)
-      sets.push_back({at(at(of_sets, 0), i), at(at(of_sets, 1), i)});
+    for (Py_ssize_t i = 0; i < rows(of_wholes); ++i) {
+      PyObject *whole = at(at(of_wholes, 0), i), *members = at(at(of_wholes, 1), i);
+      if (PyDict_Check(whole))
+        dicts.emplace_back(whole, members);
+      else
+        wholes.push_back({whole, members});
+    }
     for (Py_ssize_t i = 0; i < rows(of_calls); ++i)
       calls.push_back({at(at(of_calls, 0), i), at(at(of_calls, 1), i), at(at(of_calls, 2), i)});
   }
@@ -243,7 +256,7 @@ struct Watched {
            std::ranges::all_of(calls, &Call::answers) &&
            std::ranges::all_of(sizes, &Size::stands) && std::ranges::all_of(dicts, &Dict::stands) &&
            std::ranges::all_of(places, &Place::stands) &&
-           std::ranges::all_of(sets, &Members::stand);
+           std::ranges::all_of(wholes, &Members::stand);
   }
 };
 

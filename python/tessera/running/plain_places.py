@@ -4,18 +4,21 @@ one look is compared with another.
 
 from __future__ import annotations
 
-import dataclasses
+import array
+import contextvars
 import enum
 import functools
 import numbers
+import sys
 import types
+from collections import deque
 from collections.abc import Callable
 
 import torch
 from torch import nn
 
 from tessera.running.same_value import same_value
-from tessera.running.watched import Watched
+from tessera.running.watched import Watched, members_of
 
 _functions = (
     types.FunctionType,
@@ -27,36 +30,69 @@ _functions = (
 )
 _data = (numbers.Number, str, bytes, type(None), range, slice, torch.dtype, torch.device, torch.Size, enum.Enum)
 immutable = (*_data, *_functions)
-_longest = 64  # of a list: more is data, and tensors hold data
+_longest = (
+    64  # of a list whose entries are places of their own; what is longer, and plain throughout, is watched as a whole
+)
+_most = 1 << 16  # entries of a list: more is data, and tensors hold data
+_most_nested = 1024  # of a list that holds lists or objects
+_most_bytes = 1 << 20  # of an array: more is data
+_lists, _dicts = (list, tuple, deque), (dict, types.MappingProxyType)
 _largest = 256  # of an object in an object
 deepest = 4  # lists in lists, objects in objects
 
 
+def slots_of(kind: type) -> tuple[str, ...]:
+    found = []
+    for c in kind.__mro__:
+        given = c.__dict__.get("__slots__", ())
+        found += [given] if isinstance(given, str) else list(given)
+    return tuple(n for n in found if n not in ("__dict__", "__weakref__"))
+
+
 def _has_slots(value) -> bool:
-    """A dataclass without a dictionary, which is compared by its fields."""
-    of_data = dataclasses.is_dataclass(value) and not isinstance(value, type)
-    return of_data and not hasattr(value, "__dict__") and type(value).__eq__ is not object.__eq__
+    """An object of somebody's class without a dictionary."""
+    kind = type(value)
+    home = kind.__module__.partition(".")[0]
+    return not (hasattr(value, "__dict__") or home in sys.stdlib_module_names or home in ("torch", "numpy")) and any(
+        "__slots__" in c.__dict__ for c in kind.__mro__
+    )
+
+
+def _content(value) -> tuple[Callable, tuple] | None:
+    """What to call, with which arguments, for the bytes of an array or the value of a context."""
+    if isinstance(value, contextvars.ContextVar):
+        return value.get, (None,)
+    if isinstance(value, bytearray):
+        return (bytes, (value,)) if len(value) <= _most_bytes else None
+    of_numpy = type(value).__module__ == "numpy" and hasattr(value, "tobytes")
+    size = value.nbytes if of_numpy else len(value) * value.itemsize if isinstance(value, array.array) else None
+    return (value.tobytes, ()) if size is not None and size <= _most_bytes else None
 
 
 def _parts_of(value) -> list[tuple[str, object]] | None:
     """What a list, a dictionary or an object of slots holds, each with what its path ends in; None of anything else, and of what is
     too long to be more than data."""
-    if isinstance(value, (list, tuple)):
-        found = [(f"[{i}]", x) for i, x in enumerate(value[: _longest + 1])]
-    elif isinstance(value, dict):
-        found = [(f"[{k!r}]", x) for k, x in value.items()] if len(value) <= _longest else [()] * (_longest + 1)
-    elif _has_slots(value):
-        found = [(f".{f.name}", getattr(value, f.name, None)) for f in dataclasses.fields(value)]
-    else:
-        return None
-    return found if len(found) <= _longest else None
+    if isinstance(value, _lists) and len(value) <= _most_nested:
+        return [(f"[{i}]", x) for i, x in enumerate(value)]
+    if isinstance(value, _dicts) and len(value) <= _most_nested:
+        return [(f"[{k!r}]", x) for k, x in value.items()]
+    if _has_slots(value):
+        return [(f".{name}", getattr(value, name)) for name in slots_of(type(value)) if hasattr(value, name)]
+    return None
+
+
+def _as_a_whole(value) -> bool:
+    """Whether it is a long list or dictionary of plain values alone."""
+    if not isinstance(value, (*_lists, *_dicts)) or not _longest < len(value) <= _most:
+        return False
+    return all(isinstance(x, immutable) for x in (value.values() if isinstance(value, _dicts) else value))
 
 
 def _form_of(value):
     """Of a container what its parts do not say: its kind, and how many there are under which keys."""
-    if isinstance(value, dict):
+    if isinstance(value, _dicts):
         return type(value), list(value)
-    return type(value), len(value) if isinstance(value, (list, tuple)) else 0
+    return type(value), len(value) if isinstance(value, _lists) else 0
 
 
 def is_object(value) -> bool:
@@ -83,14 +119,16 @@ def is_data(value, depth: int) -> bool:
     """Whether an object holds values, tensors and other such objects alone, as a configuration within another one."""
     if depth == 0 or not is_object(value) or len(value.__dict__) > _largest:
         return False
-    return all(_is_plain(v) or isinstance(v, torch.Tensor) or is_data(v, depth - 1) for v in value.__dict__.values())
+    return all(
+        _is_plain(v, deepest) or isinstance(v, torch.Tensor) or is_data(v, depth - 1) for v in value.__dict__.values()
+    )
 
 
-def _is_plain(value) -> bool:
-    if isinstance(value, (*immutable, set, frozenset)):
+def _is_plain(value, depth: int) -> bool:
+    if isinstance(value, (*immutable, set, frozenset)) or _as_a_whole(value) or _content(value):
         return True
-    parts = _parts_of(value)
-    return parts is not None and all(_is_plain(x) for _, x in parts)
+    parts = _parts_of(value) if depth > 0 else None
+    return parts is not None and all(_is_plain(x, depth - 1) for _, x in parts)
 
 
 class Places:
@@ -112,6 +150,7 @@ class Places:
         """Watches it whatever stands there; `stands_for`: what another value there has to be equal to, where that is not this one."""
         (self.watched.field if field else self.watched.item)(container, key, value)
         self._note(path, value if stands_for is None else stands_for)
+        self._contents(value, path, deepest)
 
     def names(self, container, names: list[str], path: str) -> None:
         """Watches which names there are."""
@@ -127,38 +166,56 @@ class Places:
         if isinstance(value, torch.Tensor):
             here = value.layout == torch.strided and value.data_ptr() in self._tensors
         elif isinstance(value, (set, frozenset)):
-            here = len(value) <= _longest and all(isinstance(x, immutable) for x in value)
+            here = len(value) <= _most and all(isinstance(x, immutable) for x in value)
             if here and isinstance(value, set):
-                self.watched.size(value)
                 self.watched.members(value)
                 value = frozenset(value)
+        elif _as_a_whole(value):
+            here = True
+            if not isinstance(value, tuple):
+                self.watched.members(value)
+                value = (type(value), *members_of(value))
+        elif (content := _content(value)) is not None:
+            here, (function, arguments) = True, content
+            found = function(*arguments)
+            self.watched.call(function, *arguments, expected=found)
+            value = type(value), getattr(value, "dtype", None), getattr(value, "shape", None), found
         elif isinstance(value, (*immutable, nn.Module)) and type(value) is not torch.Size:
             here = True
         elif is_object(value) and is_data(value, depth):
-            return self._parts(vars(value), path, depth)
+            return self._parts(vars(value), path, depth) | self._contents(value, path, depth)
         else:
             return self._parts(value, path, depth)
         if here:
             self._note(path, value)
+            self._contents(value, path, depth)
         return here
+
+    def _contents(self, value, path: str, depth: int) -> bool:
+        """What is held by an object that is a list or a dictionary as well, and by a function with arguments."""
+        if isinstance(value, functools.partial):
+            return self.inside(value.args, f"{path}.args", depth) | self.inside(
+                value.keywords, f"{path}.keywords", depth
+            )
+        return is_object(value) and isinstance(value, (list, dict, tuple, deque)) and self._parts(value, path, depth)
 
     def _parts(self, value, path: str, depth: int) -> bool:
         parts = _parts_of(value) if depth > 0 else None
         if parts is None:
             return False
-        keys = list(value) if isinstance(value, dict) else [name.strip(".[]") for name, _ in parts]
+        keys = list(value) if isinstance(value, _dicts) else [name.strip(".[]") for name, _ in parts]
         some = not parts
         for key, (name, x) in zip(keys, parts, strict=True):
             if not self.inside(x, path + name, depth - 1):
                 continue
             some = True
-            if isinstance(value, (list, dict)):
-                self.watched.item(value, key if isinstance(value, dict) else int(key), x)
+            if isinstance(value, (list, deque, *_dicts)):
+                self.watched.item(value, key if isinstance(value, _dicts) else int(key), x)
             elif not isinstance(value, tuple):
                 self.watched.field(value, key, x)
         if some:
             self._note(path, _form_of(value))
-            if isinstance(value, (list, dict)):
+            if isinstance(value, (list, deque, *_dicts)):
                 self.watched.size(value)
         return some
 

@@ -8,6 +8,8 @@ import types
 
 import torch
 
+from tessera.running.watched import members_of
+
 
 def same_value(then, now) -> bool:
     """What cannot be compared is another value."""
@@ -20,7 +22,7 @@ def same_value(then, now) -> bool:
     if isinstance(then, (list, tuple)):
         return len(then) == len(now) and all(map(same_value, then, now))
     if isinstance(then, dict):
-        return len(then) == len(now) and all(map(same_value, chained(then), chained(now)))
+        return len(then) == len(now) and all(map(same_value, members_of(then), members_of(now)))
     if isinstance(then, (set, frozenset)):
         return then == now and {(type(x), repr(x)) for x in then} == {(type(x), repr(x)) for x in now}
     if (parts := _parts(then)) is not None:
@@ -29,11 +31,6 @@ def same_value(then, now) -> bool:
         return bool(then == now)
     except Exception:  # of whatever kind: the comparison is a stranger's
         return False
-
-
-def chained(value: dict) -> list:
-    """Keys and values in their order, which a program can see."""
-    return [x for item in value.items() for x in item]
 
 
 def _parts(value) -> tuple | None:

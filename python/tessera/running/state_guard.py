@@ -190,9 +190,9 @@ class StateGuard:
             return True
         return self.hooks.differ() or any(m.training is not flag for m, flag in zip(self.modules, self.flags))
 
-    def dictionaries(self) -> list[tuple[dict, list[str], list]]:
-        """Those that have to stay as they are in all that they hold: with their keys and values."""
-        return [(own, list(own), list(own.values())) for own in (*self.names.dictionaries, *self.children)]
+    def dictionaries(self) -> list[dict]:
+        """Those that have to stay as they are in all that they hold."""
+        return [*self.names.dictionaries, *self.children]
 
     def places(self) -> Watched:
         """What else has to stay as it is for `modes` to say nothing, for who has asked it, but for gradients and settings that the

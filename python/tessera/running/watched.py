@@ -8,7 +8,8 @@ made the list of places looks closely, and makes it anew where the values are th
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 
 
 class Watched:
@@ -18,7 +19,7 @@ class Watched:
         self.items: tuple[list, list, list] = ([], [], [])  # containers, keys or indices, values
         self.fields: tuple[list, list, list] = ([], [], [])  # objects, names, values
         self.sizes: tuple[list, list] = ([], [])  # containers, lengths
-        self.sets: tuple[list, list] = ([], [])  # sets, members in their order
+        self.wholes: tuple[list, list] = ([], [])  # sets, lists and dictionaries, and their members (members_of)
         self.calls: tuple[list, list, list] = ([], [], [])  # functions, arguments, answers: numbers, names, objects
 
     def item(self, container, key, value) -> None:
@@ -30,8 +31,8 @@ class Watched:
     def size(self, container) -> None:
         _append(self.sizes, container, len(container))
 
-    def members(self, of: set) -> None:
-        _append(self.sets, of, list(of))
+    def members(self, of: set | list | deque | dict) -> None:
+        _append(self.wholes, of, members_of(of))
 
     def call(self, function: Callable, *arguments, expected) -> None:
         _append(self.calls, function, arguments, expected)
@@ -50,14 +51,23 @@ class Watched:
                 list(map(len, self.sizes[0])) == self.sizes[1]
                 and all(map(operator.is_, map(operator.getitem, containers, keys), values))
                 and all(map(operator.is_, map(getattr, things, names), found))
-                and all(all(map(operator.is_, s, then)) for s, then in zip(*self.sets))
+                and all(map(_same_objects, map(members_of, self.wholes[0]), self.wholes[1]))
                 and all(_same_answer(f(*a), then) for f, a, then in zip(*self.calls))
             )
         except (KeyError, IndexError, AttributeError):
             return False
 
 
-_columns = ("items", "fields", "sizes", "sets", "calls")
+_columns = ("items", "fields", "sizes", "wholes", "calls")
+
+
+def members_of(container: set | list | deque | Mapping) -> list:
+    """In their order; of a dictionary each key, and its value behind it."""
+    return [x for item in container.items() for x in item] if isinstance(container, Mapping) else list(container)
+
+
+def _same_objects(now: list, then: list) -> bool:
+    return len(now) == len(then) and all(map(operator.is_, now, then))
 
 
 def _append(columns: tuple[list, ...], *row) -> None:
@@ -66,4 +76,4 @@ def _append(columns: tuple[list, ...], *row) -> None:
 
 
 def _same_answer(now, then) -> bool:
-    return now is then or (type(now) is type(then) and type(then) in (int, str) and now == then)
+    return now is then or (type(now) is type(then) and type(then) in (int, str, bytes) and now == then)

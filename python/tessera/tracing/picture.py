@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
+from tessera.running.plain_places import slots_of
 from tessera.tracing.written import Saving, copied, memory_of
 
 _atoms = (str, bytes, type(None), range, slice, torch.dtype, torch.device, torch.Size, numbers.Number)
@@ -194,7 +195,7 @@ def _held_by(value, keys: tuple[str, ...] | None = None) -> dict:
         held[("item", "")] = frozenset(value)
     if type(getattr(value, "__dict__", None)) is dict:
         held.update(vars(value))
-    for name in _slots(type(value)):
+    for name in slots_of(type(value)):
         if hasattr(value, name):
             held[name] = getattr(value, name)
     return held
@@ -226,20 +227,12 @@ def _put_back(value, held: dict, keys: tuple[str, ...] | None) -> None:
         value.clear()
         value.update(items[""])
     if type(getattr(value, "__dict__", None)) is dict:
-        own, slots = vars(value), _slots(type(value))
+        own, slots = vars(value), slots_of(type(value))
         own.clear()
         own.update({k: v for k, v in rest.items() if k not in slots})
-    for name in _slots(type(value)):
+    for name in slots_of(type(value)):
         if name in rest:
             object.__setattr__(value, name, rest[name])
-
-
-def _slots(kind: type) -> tuple[str, ...]:
-    found = []
-    for c in kind.__mro__:
-        given = c.__dict__.get("__slots__", ())
-        found += [given] if isinstance(given, str) else list(given)
-    return tuple(n for n in found if n not in ("__dict__", "__weakref__"))
 
 
 def _is_full(cell) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import traceback
 import warnings
-from collections.abc import Container
+from collections import deque
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -67,6 +69,7 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: Container[int
             ReturnedAsGiven(),
             state_copies.kept(),
             eager_ops.put_right(),
+            _its_own_attributes(module),
             # Else what draws and is not read is dropped, and shifts what is drawn next.
             inductor_config.patch(fallback_random=True),
             warnings.catch_warnings(record=True) as said,
@@ -90,6 +93,18 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: Container[int
         if w.message not in mine and not issubclass(w.category, (FutureWarning, DeprecationWarning)):
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
     return exported, memory, mine
+
+
+@contextlib.contextmanager
+def _its_own_attributes(module: nn.Module) -> Iterator[None]:
+    """Afterwards export puts attributes back as they were before, and with them copies of lists, tuples and dictionaries, which
+    others may hold too: the module is to hold the very objects."""
+    before = [(m.__dict__, dict(m.__dict__)) for m in module.modules()]
+    try:
+        yield
+    finally:
+        for own, held in before:
+            own.update((k, v) for k, v in held.items() if isinstance(v, (list, tuple, dict, deque)) and k in own)
 
 
 def _taken_apart(captured: ExportedProgram) -> dict:
