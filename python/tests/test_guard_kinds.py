@@ -20,7 +20,7 @@ CONTEXT = contextvars.ContextVar("v", default=1.0)
 
 
 class Slots:
-    __slots__ = ("v", "unset")
+    __slots__ = ("unset", "v")
 
     def __init__(self):
         self.v = 1.0

@@ -38,13 +38,9 @@ class _Overlaps(TorchDispatchMode):
             if isinstance(t, torch.Tensor) and t.layout == torch.strided and t.numel()
         ]
         for i, (writes, w) in enumerate(tensors):
-            self.seen = (
-                self.seen
-                or writes
-                and (
-                    len(set(_places(w))) < w.numel() or any(_partly(w, t) for k, (_, t) in enumerate(tensors) if k != i)
-                )
-            )
+            others = (t for k, (_, t) in enumerate(tensors) if k != i)
+            if writes and (len(set(_places(w))) < w.numel() or any(_partly(w, t) for t in others)):
+                self.seen = True
         return func(*args, **kwargs)
 
 
