@@ -112,6 +112,9 @@ def take(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, 
     """A captured graph as what runs it. What is no kernels' goes to Inductor, with the reason in the model's rows."""
     row = {"runner": "inductor", "reason": _unfit(gm, inputs), "composed": None, "report": None}
     model.graphs.append(row)
+    if reason := _miscompiled(gm):
+        row.update(runner="eager", reason=reason)
+        return gm.forward
     left = options["seconds"] - model.spent
     none_left = left < LEAST and model.spent > 0 < options["seconds"]
     if none_left and not model.known:
@@ -292,6 +295,14 @@ def _model_of_call() -> Model:
         if type(wrapper).__name__ == "_TorchCompileWrapper":
             return wrapper.__dict__.setdefault("_tessera_model", Model())
     return Model()  # called in another way: a budget of its own
+
+
+def _miscompiled(gm: torch.fx.GraphModule) -> str:
+    """Inductor takes the smaller or the larger of numbers that follow the shapes, or a count, for whole ones."""
+    kinds = [n.meta.get("example_value") for n in gm.graph.nodes if n.target in (torch.sym_min, torch.sym_max)]
+    if any(isinstance(k, torch.SymFloat) for k in kinds):
+        return "Inductor rounds min and max of numbers that change from call to call; its ops run one by one"
+    return ""
 
 
 def _unfit(gm: torch.fx.GraphModule, inputs: list) -> str:

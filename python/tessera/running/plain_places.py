@@ -61,7 +61,11 @@ def _has_slots(value) -> bool:
 def _content(value) -> tuple[Callable, tuple] | None:
     """What to call, with which arguments, for the bytes of an array or the value of a context."""
     if isinstance(value, contextvars.ContextVar):
-        return value.get, (None,)
+        try:
+            value.get()
+        except LookupError:
+            return value.get, (None,)
+        return value.get, ()
     if isinstance(value, bytearray):
         return (bytes, (value,)) if len(value) <= _most_bytes else None
     of_numpy = type(value).__module__ == "numpy" and hasattr(value, "tobytes")

@@ -6,10 +6,9 @@ from __future__ import annotations
 import functools
 import itertools
 import numbers
-import random
 import sys
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
@@ -17,6 +16,7 @@ import torch
 from torch import nn
 
 from tessera.running.plain_places import slots_of
+from tessera.tracing.hidden_state import numbers_in, set_state, state_of
 from tessera.tracing.written import Saving, copied, memory_of
 
 _atoms = (str, bytes, type(None), range, slice, torch.dtype, torch.device, torch.Size, numbers.Number)
@@ -28,9 +28,9 @@ _entered = (
     "random",
     "dataclasses",
     "itertools",
+    "weakref",
 )  # of the standard library
 _many = 100_000  # elements: of what has more, the number alone is looked at
-_large = 1 << 20  # bytes of an array of NumPy, likewise
 
 
 @dataclass
@@ -69,6 +69,7 @@ class Picture:
         self._holders: dict[tuple, _Holder] = {}
         self._tensors: dict[int, tuple[torch.Tensor, str, int]] = {}
         self._forms: dict[int, tuple | None] = {}  # of these tensors
+        self._memories: dict[int, torch.Tensor] = {}  # where they lay, which an assignment to `.data` changes
         self._saved: dict[int, torch.Tensor] = {}
         self._states: list[tuple[object, str, object]] = []  # generators of random numbers, iterators, arrays
         self._followed = {id(t) for t in _followed_by_export(self.module)}
@@ -85,7 +86,9 @@ class Picture:
             if id(value) not in self._tensors and not isinstance(value, nn.parameter.UninitializedTensorMixin):
                 self._tensors[id(value)] = value, path, _version(value)
                 self._forms[id(value)] = form_of(value)
-        elif (state := _state_of(value)) is not None:
+                if memory_of(value) is not None:
+                    self._memories[id(value)] = value.detach()
+        elif (state := state_of(value)) is not None:
             self._states.append((value, path, state))
         elif (id(value), None) not in self._holders and _holds(value):
             held = _held_by(value)
@@ -119,25 +122,36 @@ class Picture:
                     continue
                 if key not in now or key not in holder.held or not _same(holder.held[key], now[key]):
                     names.append(_joined(holder.path, key))
-        names += [path for value, path, state in self._states if repr(state) != repr(_state_of(value))]
+            if isinstance(holder.value, dict) and list(now) != list(holder.held) and now.keys() == holder.held.keys():
+                names.append(holder.path)  # in another order
+        names += [path for value, path, state in self._states if repr(state) != repr(state_of(value))]
         names += [path for t, path, v in self._tensors.values() if _version(t) != v and id(t) not in self._followed]
-        names += [path for t, path, _ in self._tensors.values() if form_of(t) != self._forms[id(t)]]
+        names += [path for t, path, _ in self._tensors.values() if form_of(t) != self._forms[id(t)] or self._moved(t)]
         return list(dict.fromkeys(names))
+
+    def _moved(self, t: torch.Tensor) -> bool:
+        return id(t) in self._memories and memory_of(t) != memory_of(self._memories[id(t)])
 
     @torch.no_grad()
     def restore(self, python: bool = True) -> None:
         """All as it was; without `python` the content of tensors alone."""
         for tensor, *_ in self._tensors.values():
+            if self._moved(tensor):
+                tensor.data = self._memories[id(tensor)]
             if form_of(tensor) != (form := self._forms[id(tensor)]):
                 tensor.as_strided_(*form)
             if id(tensor) in self._saved:
                 tensor.copy_(self._saved[id(tensor)])
         if not python:
             return
+        for value, _, state in self._states:
+            set_state(value, state)
+            if isinstance(value, itertools.count) and repr(value) != state:  # another one in its places
+                again = itertools.count(*numbers_in(state))
+                for holder in self._holders.values():
+                    holder.held.update((k, again) for k, v in list(holder.held.items()) if v is value)
         for holder in self._holders.values():
             holder.restore()
-        for value, _, state in self._states:
-            _set_state(value, state)
 
     def written(self, names: Container[str]) -> list[str]:
         """Those of these tensors that were written to."""
@@ -186,7 +200,8 @@ def _held_by(value, keys: tuple[str, ...] | None = None) -> dict:
         code, given = value.__code__, value.__defaults__ or ()
         defaults = dict(zip(code.co_varnames[code.co_argcount - len(given) : code.co_argcount], given))
         enclosed = {name: cell.cell_contents for name, cell in names if _is_full(cell)}
-        return enclosed | defaults | (value.__kwdefaults__ or {})
+        own = {("attribute", k): v for k, v in vars(value).items()}
+        return enclosed | defaults | (value.__kwdefaults__ or {}) | own
     if isinstance(value, dict):
         held.update({("item", k): v for k, v in value.items()})
     elif isinstance(value, (list, tuple, deque)):
@@ -214,11 +229,13 @@ def _put_back(value, held: dict, keys: tuple[str, ...] | None) -> None:
         for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
             if name in held:
                 cell.cell_contents = held[name]
+        vars(value).clear()
+        vars(value).update((k[1], v) for k, v in held.items() if type(k) is tuple)
         return
     items = {k[1]: v for k, v in held.items() if type(k) is tuple}
     rest = {k: v for k, v in held.items() if type(k) is not tuple}
     if isinstance(value, dict):
-        dict.clear(value)
+        (OrderedDict if isinstance(value, OrderedDict) else dict).clear(value)
         value.update(items)
     elif isinstance(value, (list, deque)):
         value.clear()
@@ -261,7 +278,7 @@ def _of_function(f: types.FunctionType, seen: set[int]) -> Iterator[_Holder]:
     if id(f) in seen:
         return
     seen.add(id(f))
-    if f.__closure__ or f.__defaults__ or f.__kwdefaults__:
+    if f.__closure__ or f.__defaults__ or f.__kwdefaults__ or vars(f):
         yield _Holder(f, f.__qualname__, _held_by(f), type(f))
     names = tuple(n for n in _names(f.__code__) if n in f.__globals__)
     data = tuple(n for n in names if _is_data(f.__globals__[n]))
@@ -282,7 +299,7 @@ def _names(code: types.CodeType) -> set[str]:
 def _is_data(value) -> bool:
     if isinstance(value, (types.FunctionType, type, property, classmethod, staticmethod, types.ModuleType)):
         return False
-    return isinstance(value, (*_atoms, torch.Tensor)) or _state_of(value) is not None or _holds(value)
+    return isinstance(value, (*_atoms, torch.Tensor)) or state_of(value) is not None or _holds(value)
 
 
 def _followed_by_export(module: nn.Module) -> Iterator[torch.Tensor]:
@@ -304,42 +321,6 @@ def _recomputed(module: nn.Module) -> set[tuple[str, str]]:
 
 
 # --- one value and another --------------------------------------------------------------------------------------------
-
-
-def _state_of(value):
-    """Of what changes by being used and holds no values by name: generators of random numbers, arrays, iterators. None for
-    anything else."""
-    numpy = sys.modules.get("numpy")
-    if isinstance(value, torch.Generator):
-        return value.get_state().tolist()
-    if numpy and isinstance(value, numpy.ndarray):
-        return value.tobytes() if value.nbytes <= _large else value.shape
-    if numpy and isinstance(value, numpy.random.Generator):
-        return value.bit_generator.state
-    if numpy and isinstance(value, numpy.random.RandomState):
-        return value.get_state(legacy=False)
-    if isinstance(value, random.Random):
-        return value.getstate()
-    if isinstance(value, itertools.count):
-        return repr(value)
-    if type(value).__module__ == "builtins" and hasattr(type(value), "__length_hint__"):
-        return value.__length_hint__()
-    return None
-
-
-def _set_state(value, state) -> None:
-    """Iterators stay where they are."""
-    numpy = sys.modules.get("numpy")
-    if isinstance(value, torch.Generator):
-        value.set_state(torch.tensor(state, dtype=torch.uint8))
-    elif numpy and isinstance(value, numpy.ndarray) and isinstance(state, bytes) and value.flags.writeable:
-        value[...] = numpy.frombuffer(state, value.dtype).reshape(value.shape)
-    elif numpy and isinstance(value, numpy.random.Generator):
-        value.bit_generator.state = state
-    elif numpy and isinstance(value, numpy.random.RandomState):
-        value.set_state(state)
-    elif isinstance(value, random.Random):
-        value.setstate(state)
 
 
 def _same(then, now, depth: int = 4) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 import torch._inductor.config as inductor_config
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 
 from tessera.common.errors import BY_GRAPHS, Error, fail
@@ -76,6 +77,8 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: Container[int
         ):
             warnings.simplefilter("always")
             captured = torch.export.export(module, args, kwargs, strict=False)
+            if any(isinstance(c, FakeTensor) for c in captured.constants.values()):
+                raise RuntimeError("forward writes to the memory of a tensor past autograd, by `.data`")
             memory = memory_of(captured, module, args, kwargs, set(literals(captured, alive)))
             exported = captured.run_decompositions(_taken_apart(captured))
             memory = with_mutations(memory, exported)
