@@ -144,10 +144,11 @@ class Picture:
                 tensor.copy_(self._saved[id(tensor)])
         if not python:
             return
-        for value, _, state in self._states:
+        for i, (value, path, state) in enumerate(self._states):
             set_state(value, state)
             if isinstance(value, itertools.count) and repr(value) != state:  # another one in its places
                 again = itertools.count(*numbers_in(state))
+                self._states[i] = again, path, state
                 for holder in self._holders.values():
                     holder.held.update((k, again) for k, v in list(holder.held.items()) if v is value)
         for holder in self._holders.values():
