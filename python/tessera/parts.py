@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import time
 from collections.abc import Callable
 
@@ -13,15 +14,18 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tessera import backend, breaks
-from tessera.common.errors import Error
+from tessera.common.errors import Error, fail
 from tessera.engine import listener
+from tessera.judging.trace_check import FAR, FAR_ELEMENTS, apart, beyond
 from tessera.running import autocast, leftover
 from tessera.running.compose import ComposedModule, _shared
 from tessera.running.feeds import Counts
 from tessera.running.guards import Events
+from tessera.running.result_objects import tensors_of
 from tessera.tracing.argument_copies import copies
 from tessera.tracing.python_state import module_fails, random_numbers, silent, undone
 
+_CALLS = 3  # that are compared with eager's
 MOST_OPS = 5000  # of a call: Inductor takes about 20 ms an op, minutes for more
 
 
@@ -159,9 +163,41 @@ def optimize_in_parts(
     for part in collected:
         part.as_captured()
     _search(collected, made._model, options, tell)
+    if data.get("changes") and (call := _differing_call(made, module, args, kwargs)):
+        reason = f"{why.diagnostic['message']}; torch.compile gives other results than eager in call {call}"
+        tell(f"{reason}: eager runs it")
+        return ModuleInParts(module, fail("TS0502", "verify.trace_differs", reason), options, runner="eager")
     made._counts, made._served = Counts(), 0
     made.report = _report(made, time.monotonic() - begin)
     return made
+
+
+def _differing_call(made: ModuleInParts, module: nn.Module, args: tuple, kwargs: dict) -> int | None:
+    """Of some calls one after another, which change the module in Python, the first whose results are not eager's, counted from
+    one: Dynamo's own faults. None too where eager's differ from eager's, as where they are drawn."""
+
+    def results(f: nn.Module, seed: int) -> list[list[torch.Tensor]]:
+        found: list[list[torch.Tensor]] = []
+        with _undone(module, args, kwargs) as given:
+            for i in range(_CALLS):
+                torch.manual_seed(seed + i)
+                try:
+                    found.append([t.clone() for t in tensors_of(f(*given[0], **given[1]))])
+                except torch.OutOfMemoryError:
+                    raise
+                except Exception:  # noqa: BLE001 - a cache that is full, say
+                    break
+        return found
+
+    def first_apart(a: list[list[torch.Tensor]], b: list[list[torch.Tensor]]) -> int | None:
+        limit = max(FAR.values()), FAR_ELEMENTS
+        for i, (xs, ys) in enumerate(itertools.zip_longest(a, b, fillvalue=())):
+            if len(xs) != len(ys) or any(beyond(apart(x, y), limit) for x, y in zip(xs, ys, strict=True)):
+                return i + 1
+        return None
+
+    wanted = results(module, 0)
+    return None if first_apart(wanted, results(module, _CALLS)) else first_apart(wanted, results(made, 0))
 
 
 def _by_torch(module: nn.Module, args: tuple, kwargs: dict, why: Error, settings: dict, progress) -> ModuleInParts:

@@ -282,7 +282,7 @@ def test_examples_are_what_a_graph_was_captured_with():
 
     m, given, eager = Filling(), Row(), Row()
     fast = tessera.optimize(m, (inputs(0), given), progress=False)
-    assert [g["runner"] for g in fast.status()["graphs"]] == ["kernels"]
+    assert fast.status()["graphs"][0]["runner"] == "kernels"
     torch.testing.assert_close(fast(inputs(1), given), m(inputs(1), eager))
     assert given.at == eager.at and given.calls == 1
 

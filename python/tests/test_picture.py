@@ -131,3 +131,25 @@ def test_the_smaller_of_a_count_and_a_number(tmp_path, monkeypatch):
     fast = tessera.optimize(Warms(), x, effort="quick", seconds=2, progress=False)
     for i in range(4):
         torch.testing.assert_close(fast(x), torch.tanh(x) * min(1.0, (i + 1) / 3))
+
+
+@torch.no_grad()
+def test_state_that_dynamo_loses_runs_in_eager(tmp_path, monkeypatch):
+    """A Counter that each call changes keeps its first number behind torch.compile (torch 2.11)."""
+    monkeypatch.setenv("TESSERA_HOME", str(tmp_path))
+
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.seen = collections.Counter()
+
+        def forward(self, x):
+            self.seen["calls"] += 1
+            return torch.tanh(x) * self.seen["calls"]
+
+    m, x = Counts(), torch.randn(4, 8)
+    fast = tessera.optimize(m, x, effort="quick", seconds=2, progress=False)
+    for i in range(3):
+        torch.testing.assert_close(fast(x), torch.tanh(x) * (i + 1))
+        assert m.seen["calls"] == i + 1
+    assert fast.status()["runner"] == "eager" and "other results than eager" in fast.status()["reason"]

@@ -58,15 +58,15 @@ def _difference(held: Held, seed: int) -> str:
     given = held.copies(args, kwargs)
     with held.kept(), peer_table.equal_precision(held.precision):
         eager = [*run_module(held.module, *given, seed), *effects(held, *given)]
-        found = [_apart(e, m) for e, m in zip(eager, made, strict=True)]
+        found = [apart(e, m) for e, m in zip(eager, made, strict=True)]
     far = [(FAR[held.precision], FAR_ELEMENTS)] * len(found)
-    if not any(_beyond(row, limit) for row, limit in zip(found, far, strict=True)):
+    if not any(beyond(row, limit) for row, limit in zip(found, far, strict=True)):
         return ""
     for noisy in graphs:
-        moved = [_apart(n, m) for n, m in zip(noisy, made, strict=True)]
+        moved = [apart(n, m) for n, m in zip(noisy, made, strict=True)]
         far = [(max(a, _TIMES * x), max(b, _TIMES * y)) for (a, b), (x, y) in zip(far, moved, strict=True)]
     for i, (row, limit) in enumerate(zip(found, far, strict=True)):
-        if _beyond(row, limit):
+        if beyond(row, limit):
             off, elements = row
             return f"result {i} is off by {off:.2g} (relative RMS), and has {elements:.0%} of other elements"
     return ""
@@ -87,11 +87,11 @@ def _graphs(held: Held, named: dict[str, torch.Tensor], seed: int) -> Iterator[l
         yield [values[name] for name in order]
 
 
-def _beyond(row: tuple[float, float], limit: tuple[float, float]) -> bool:
+def beyond(row: tuple[float, float], limit: tuple[float, float]) -> bool:
     return not (row[0] <= limit[0] and row[1] <= limit[1])
 
 
-def _apart(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
+def apart(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
     """The relative RMS difference of what is finite in both, and the share of the elements that differ otherwise."""
     if a.shape != b.shape:
         return 0.0, 1.0
