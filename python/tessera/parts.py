@@ -25,7 +25,7 @@ from tessera.running.result_objects import tensors_of
 from tessera.tracing.argument_copies import copies
 from tessera.tracing.python_state import module_fails, random_numbers, silent, undone
 
-_CALLS = 3  # that are compared with eager's
+_CALLS = 2  # that are compared with eager's: what Dynamo loses is missed in the second
 MOST_OPS = 5000  # of a call: Inductor takes about 20 ms an op, minutes for more
 
 
@@ -151,7 +151,8 @@ def optimize_in_parts(
     made._model.collected = []
     begin = time.monotonic()
     try:
-        with _undone(module, args, kwargs) as given, _by_itself():
+        with _undone(module, args, kwargs) as again, _by_itself():
+            given = again()
             made(*given[0], **given[1])
     except torch.OutOfMemoryError:
         raise
@@ -174,13 +175,12 @@ def optimize_in_parts(
 
 def _differing_call(made: ModuleInParts, module: nn.Module, args: tuple, kwargs: dict) -> int | None:
     """Of some calls one after another, which change the module in Python, the first whose results are not eager's, counted from
-    one: Dynamo's own faults. None too where eager's differ from eager's, as where they are drawn."""
+    one: Dynamo's own faults. None too where torch's random numbers are drawn, which a compiler draws otherwise."""
 
-    def results(f: nn.Module, seed: int) -> list[list[torch.Tensor]]:
+    def results(f: nn.Module, given: tuple[tuple, dict]) -> list[list[torch.Tensor]]:
         found: list[list[torch.Tensor]] = []
-        with _undone(module, args, kwargs) as given:
-            for i in range(_CALLS):
-                torch.manual_seed(seed + i)
+        with random_numbers():
+            for _ in range(_CALLS):
                 try:
                     found.append([t.clone() for t in tensors_of(f(*given[0], **given[1]))])
                 except torch.OutOfMemoryError:
@@ -189,22 +189,31 @@ def _differing_call(made: ModuleInParts, module: nn.Module, args: tuple, kwargs:
                     break
         return found
 
-    def first_apart(a: list[list[torch.Tensor]], b: list[list[torch.Tensor]]) -> int | None:
-        limit = max(FAR.values()), FAR_ELEMENTS
-        for i, (xs, ys) in enumerate(itertools.zip_longest(a, b, fillvalue=())):
-            if len(xs) != len(ys) or any(beyond(apart(x, y), limit) for x, y in zip(xs, ys, strict=True)):
-                return i + 1
-        return None
+    with _undone(module, args, kwargs) as again:
+        before = _drawing()
+        wanted = results(module, again())
+        if any(not torch.equal(a, b) for a, b in zip(before, _drawing(), strict=True)):
+            return None
+        got = results(made, again())
+    limit = max(FAR.values()), FAR_ELEMENTS
+    for i, (xs, ys) in enumerate(itertools.zip_longest(wanted, got, fillvalue=())):
+        if len(xs) != len(ys) or any(beyond(apart(x, y), limit) for x, y in zip(xs, ys, strict=True)):
+            return i + 1
+    return None
 
-    wanted = results(module, 0)
-    return None if first_apart(wanted, results(module, _CALLS)) else first_apart(wanted, results(made, 0))
+
+def _drawing() -> list[torch.Tensor]:
+    """The states of torch's generators."""
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if torch.cuda.is_available() else ())]
 
 
 def _by_torch(module: nn.Module, args: tuple, kwargs: dict, why: Error, settings: dict, progress) -> ModuleInParts:
     """PyTorch's own plan, where tracing was given up: torch.compile's in the first call, or eager where that would take minutes."""
     ops = _Ops()
-    with _undone(module, args, kwargs) as given, ops:
-        module(*given[0], **given[1])
+    with _undone(module, args, kwargs) as again:
+        given = again()
+        with ops:
+            module(*given[0], **given[1])
     runner = "eager" if ops.count > MOST_OPS else "inductor"
     say = listener(progress)
     say(
@@ -217,7 +226,8 @@ def _by_torch(module: nn.Module, args: tuple, kwargs: dict, why: Error, settings
 def _run_by_itself(module: nn.Module, args: tuple, kwargs: dict, why: Error) -> None:
     """Raises what is wrong where the module itself fails."""
     try:
-        with _undone(module, args, kwargs) as given:
+        with _undone(module, args, kwargs) as again:
+            given = again()
             module(*given[0], **given[1])
     except Exception as e:
         raise module_fails(e) if why.diagnostic["code"] != "TS0014" else why from e
@@ -235,9 +245,9 @@ class _Ops(TorchDispatchMode):
 
 @contextlib.contextmanager
 def _undone(module: nn.Module, args: tuple, kwargs: dict):
-    """A call that nobody made: what it changes is put back, and nobody hears of it. Gives its arguments."""
-    with undone(module, args, kwargs) as given, random_numbers(), silent(), torch.no_grad(), torch.random.fork_rng():
-        yield given
+    """Calls that nobody made: what they change is put back, and nobody hears of them. Gives what python_state.undone gives."""
+    with undone(module, args, kwargs) as again, random_numbers(), silent(), torch.no_grad(), torch.random.fork_rng():
+        yield again
 
 
 def _by_itself():

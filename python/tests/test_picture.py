@@ -53,6 +53,7 @@ HELD = {  # what a module holds, what forward makes of it, what shows the change
     "bytearray": (bytearray(2), _more, bytes),
     "array": (array.array("l", [0, 5]), _more, list),
     "array of NumPy": (numpy.zeros(2, numpy.int64), _more, list),
+    "large array of NumPy": ({0: 1, "a": numpy.zeros((600, 600))}, _more, lambda o: o[0]),
     "deque": (collections.deque([0, 5]), _more, list),
     "Counter": (collections.Counter({0: 1}), _more, dict),
     "OrderedDict": (collections.OrderedDict(a=1, b=2), _used, list),
@@ -101,11 +102,15 @@ class Writes(Moves):
         return x * self.p
 
 
+@pytest.fixture(autouse=True)
+def _home(tmp_path, monkeypatch):
+    monkeypatch.setenv("TESSERA_HOME", str(tmp_path))
+
+
 @pytest.mark.parametrize("kind", [Moves, Writes])
 @torch.no_grad()
-def test_writes_past_autograd(kind, tmp_path, monkeypatch):
+def test_writes_past_autograd(kind):
     """torch.export keeps a fake tensor among the constants of such a graph, and what runs it reads no memory."""
-    monkeypatch.setenv("TESSERA_HOME", str(tmp_path))
     m, x = kind(), torch.randn(4, 8)
     fast = tessera.optimize(m, x, effort="quick", seconds=2, progress=False)
     for i in range(3):
@@ -114,9 +119,8 @@ def test_writes_past_autograd(kind, tmp_path, monkeypatch):
 
 
 @torch.no_grad()
-def test_the_smaller_of_a_count_and_a_number(tmp_path, monkeypatch):
+def test_the_smaller_of_a_count_and_a_number():
     """Inductor takes it for a whole number."""
-    monkeypatch.setenv("TESSERA_HOME", str(tmp_path))
 
     class Warms(nn.Module):
         def __init__(self):
@@ -134,9 +138,8 @@ def test_the_smaller_of_a_count_and_a_number(tmp_path, monkeypatch):
 
 
 @torch.no_grad()
-def test_state_that_dynamo_loses_runs_in_eager(tmp_path, monkeypatch):
+def test_state_that_dynamo_loses_runs_in_eager():
     """A Counter that each call changes keeps its first number behind torch.compile (torch 2.11)."""
-    monkeypatch.setenv("TESSERA_HOME", str(tmp_path))
 
     class Counts(nn.Module):
         def __init__(self):

@@ -78,7 +78,7 @@ class Tally:
         n = max(self.programs, 1)
         lengths = sorted(self.lengths) or [0]
         lines = [
-            f"{self.programs} programs: {self.right} right, {sum(self.kinds.values())} wrong or refused",
+            f"{self.programs} programs: {self.right} right, {sum(self.kinds.values())} wrong, refused or undefined",
             f"ops: median {lengths[len(lengths) // 2]}, {lengths[0]} to {lengths[-1]}; {len(self.templates)} different",
             f"with views {self.with_views / n:.0%}, with writes {self.with_writes / n:.0%}, either {self.with_either / n:.0%}",
             f"computed by the traced nodes, so held to eager bit for bit: {self.exact / n:.0%}",

@@ -1,5 +1,5 @@
-"""What eager leaves undefined: an op that writes to memory which it reads elsewhere, or writes twice. PyTorch refuses some of
-these; of the rest the result is whatever the order of its loop makes it (`x.T.add_(x)`), and a graph without writes has another."""
+"""What eager leaves undefined: an op that writes to memory which it reads elsewhere. PyTorch refuses some of these; of the rest
+the result is whatever the order of its loop makes it (`x.T.add_(x)`), and a graph without writes has another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_undefined(p: Program, rounds: list[tuple[int, dict | None]]) -> bool:
 
 
 class _Overlaps(TorchDispatchMode):
-    """Whether an op wrote to memory that it also reads or writes as another element."""
+    """Whether an op wrote to memory that it also reads as another element."""
 
     seen = False
 
@@ -39,7 +39,7 @@ class _Overlaps(TorchDispatchMode):
         ]
         for i, (writes, w) in enumerate(tensors):
             others = (t for k, (_, t) in enumerate(tensors) if k != i)
-            if writes and (len(set(_places(w))) < w.numel() or any(_partly(w, t) for t in others)):
+            if writes and any(_partly(w, t) for t in others):
                 self.seen = True
         return func(*args, **kwargs)
 

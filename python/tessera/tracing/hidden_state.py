@@ -29,7 +29,7 @@ def state_of(value):
     if isinstance(value, random.Random):
         return value.getstate()
     if isinstance(value, (bytearray, array.array)):
-        return bytes(value) if len(value) <= _large else len(value)
+        return bytes(value) if memoryview(value).nbytes <= _large else len(value)
     if isinstance(value, contextvars.ContextVar):
         try:
             return ("value", value.get())
@@ -37,10 +37,14 @@ def state_of(value):
             return None
     if isinstance(value, itertools.count):
         return repr(value)
-    if type(value).__module__ == "builtins" and hasattr(type(value), "__length_hint__"):
+    if _is_iterator(value):
         place = value.__reduce__()[2:] if hasattr(value, "__setstate__") else ()
         return (value.__length_hint__(), *place)
     return None
+
+
+def _is_iterator(value) -> bool:
+    return type(value).__module__ == "builtins" and hasattr(type(value), "__length_hint__")
 
 
 def numbers_in(count: str) -> tuple:
@@ -67,5 +71,5 @@ def set_state(value, state) -> None:
     elif isinstance(value, contextvars.ContextVar):
         if value.get() is not state[1]:
             value.set(state[1])
-    elif isinstance(state, tuple) and len(state) == 2 and hasattr(value, "__setstate__"):
+    elif _is_iterator(value) and len(state) == 2:
         value.__setstate__(state[1])

@@ -126,14 +126,18 @@ def module_fails(e: Exception) -> Error:
 
 
 @contextlib.contextmanager
-def undone(module: nn.Module, args: tuple, kwargs: dict) -> Iterator[tuple[tuple, dict]]:
-    """Puts back what a call in here changes, which is given copies of the arguments. What it writes over is found by a call before, since code that is compiled cannot be
-    watched. Error: TS0007."""
+def undone(module: nn.Module, args: tuple, kwargs: dict) -> Iterator[Callable[[], tuple[tuple, dict]]]:
+    """Puts back what calls in here change. Gives a function that does so too, and gives copies of the arguments for the next ones.
+    What a call writes over is found by one before, since code that is compiled cannot be watched. Error: TS0007."""
     before = Picture(module)
     _called(module, args, kwargs, before)
-    before.restore()
+
+    def again() -> tuple[tuple, dict]:
+        before.restore()
+        return copies_of_all(args, kwargs, before.objects())
+
     try:
-        yield copies_of_all(args, kwargs, before.objects())
+        yield again
     finally:
         before.restore()
 
