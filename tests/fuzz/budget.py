@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from twin import ERRORS, Seen, Twin, default_dtype
 
-_RUNS = 4
+_RUNS = 8
 _FACTOR, _ULPS = 8.0, 8.0
 
 
