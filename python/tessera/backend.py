@@ -14,7 +14,6 @@ import contextlib
 import hashlib
 import inspect
 import json
-import operator
 import sys
 import time
 import warnings
@@ -28,6 +27,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from tessera import breaks
 from tessera.common.errors import Error, fail
 from tessera.common.laid import cloned
+from tessera.miscompiled import miscompiled, written_by
 from tessera.running import autocast, leftover, modes
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def take(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, 
     """A captured graph as what runs it. What is no kernels' goes to Inductor, with the reason in the model's rows."""
     row = {"runner": "inductor", "reason": _unfit(gm, inputs), "composed": None, "report": None}
     model.graphs.append(row)
-    if reason := _miscompiled(gm):
+    if reason := miscompiled(gm):
         row.update(runner="eager", reason=reason)
         return gm.forward
     left = options["seconds"] - model.spent
@@ -215,13 +215,7 @@ def share_of(gm: torch.fx.GraphModule) -> float:
     reason = getattr(gm, "compile_subgraph_reason", None)
     if reason is None or reason.graph_break:
         return SHARE
-    writes = any(
-        n.target is operator.setitem
-        if n.op == "call_function"
-        else n.op == "call_method" and n.target.endswith("_") and not n.target.endswith("__")
-        for n in gm.graph.nodes
-    )
-    return SHARE if writes else SHARE_OF_WHOLE
+    return SHARE if any(written_by(n) for n in gm.graph.nodes) else SHARE_OF_WHOLE
 
 
 def _check(options: dict, model: Model) -> None:
@@ -295,14 +289,6 @@ def _model_of_call() -> Model:
         if type(wrapper).__name__ == "_TorchCompileWrapper":
             return wrapper.__dict__.setdefault("_tessera_model", Model())
     return Model()  # called in another way: a budget of its own
-
-
-def _miscompiled(gm: torch.fx.GraphModule) -> str:
-    """Inductor takes the smaller or the larger of numbers that follow the shapes, or a count, for whole ones."""
-    kinds = [n.meta.get("example_value") for n in gm.graph.nodes if n.target in (torch.sym_min, torch.sym_max)]
-    if any(isinstance(k, torch.SymFloat) for k in kinds):
-        return "Inductor rounds min and max of numbers that change from call to call; its ops run one by one"
-    return ""
 
 
 def _unfit(gm: torch.fx.GraphModule, inputs: list) -> str:

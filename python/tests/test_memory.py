@@ -319,6 +319,25 @@ def test_writes_to_a_part_of_what_shares_memory_are_refused(written):
         trace_module(m, (torch.randn(8, 8),))
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda y: y.unfold(-1, 2, 3).mul_(2),  # functionalization makes zeros of what is left out
+        lambda y: y.unfold(0, 2, 3).select(-1, 0).zero_(),
+        lambda y: y.neg_().as_strided(y.shape, y.stride(), y.storage_offset()).abs(),
+    ],
+)
+def test_writes_that_functionalization_loses_are_refused(written):
+    m = graph_tools.module(lambda self, x: written(x) + 1)
+    with pytest.raises(Error, match="TS0206"):
+        trace_module(m, (torch.randn(9, 8)[1:],))
+
+
+def test_writes_through_all_of_what_is_unfolded():
+    m = graph_tools.module(lambda self, x: (y := x.clone(), y.unfold(-1, 2, 2).mul_(2), y + 1)[2])
+    graph_tools.check(m, torch.randn(8, 8))
+
+
 def test_writes_through_a_view_of_the_same_size():
     m = graph_tools.module(lambda self, x: x.expand_as(x).abs_() + self.b, b=torch.ones(4, 4))
     with torch.no_grad():

@@ -163,6 +163,31 @@ def test_what_each_call_changes_is_named_and_put_back(forward, named, capsys):
     assert not hasattr(m, "last") and capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("forward", "named"),
+    [
+        (lambda self, x: setattr(self, "b", self.w) or x + 1, "`b`"),
+        (lambda self, x: setattr(self, "total", self.w) or x + 1, "`total`"),
+        (lambda self, x: setattr(self, "total", None) or x + 1, "`total`"),
+        (lambda self, x: setattr(self, "b", None) or x + 1, "`b`"),
+        (lambda self, x: setattr(self, "w", None) or x + 1, "`w`"),
+        (lambda self, x: setattr(self, "fc", None) or x + 1, "`fc`"),
+        (lambda self, x: self.w.requires_grad_(False) + x, "`w`"),
+    ],
+)
+def test_what_a_call_takes_away_is_there_for_the_first_one(forward, named):
+    """Later calls leave it as it is: it is not made by the first one, for what was there is gone."""
+    m = module(forward)
+    m.w = nn.Parameter(torch.ones(4))
+    m.register_buffer("b", torch.zeros(4))
+    held = m.w, m.b, m.total, m.fc
+    with pytest.raises(Error, match="TS0202") as e:
+        hold(m, (X,), {})
+    assert named in e.value.diagnostic["message"]
+    assert all(a is b for a, b in zip(held, (m.w, m.b, m.total, m.fc), strict=True)) and m.w.requires_grad
+    assert list(dict(m.named_parameters())) == ["w", "fc.weight", "fc.bias"] and list(dict(m.named_buffers())) == ["b"]
+
+
 def test_an_argument_that_is_changed():
     m = type("Module", (Base,), {"forward": lambda self, x, seen: seen.append(1) or x})()
     seen = []

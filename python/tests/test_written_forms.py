@@ -61,3 +61,43 @@ def test_scores_without_a_number(mask):
             composed(everywhere, k.abs()), m(everywhere, k.abs()), rtol=1e-5, atol=1e-5, equal_nan=True
         )
     assert composed.status()["served"] == 12
+
+
+def gelu(self, x):
+    return nn.functional.gelu(x, approximate="tanh")
+
+
+def rms(self, x):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+def layer_norm(self, x):
+    away = x - x.mean(-1, keepdim=True)
+    return away / torch.sqrt((away * away).mean(-1, keepdim=True) + 1e-5)
+
+
+def softmax(self, x):
+    e = torch.exp(x - x.amax(-1, keepdim=True))
+    return e / e.sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize("runner", ["eager", "inductor"])
+@pytest.mark.parametrize("form", [gelu, rms, layer_norm, softmax])
+@torch.no_grad()
+def test_what_stands_for_written_ops_lies_as_they_do(form, runner):
+    """Also where PyTorch's op lays its result out as its input, and what follows reads it by its places."""
+
+    def forward(self, x):
+        y = form(self, x.t()).contiguous()
+        return y.view(-1), y.as_strided((4, 8), (8, 1)) * 2, form(self, x.t())
+
+    m, x = graph_tools.module(forward).eval(), torch.randn(4, 8)
+    held = hold(m, (x,), {})
+    graph = graph_tools.canonical(held.graph)
+    assert any(n.get("rewritten_from") for n in graph["nodes"])
+    composed = held.compose(
+        {"graph": graph, "steps": [{"kind": "aten", "node": n["name"]} for n in graph["nodes"]]}, runner
+    )
+    for got, wanted in zip(composed(x), m(x), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
+        assert got.stride() == wanted.stride()

@@ -83,11 +83,10 @@ void refresh_strides(Graph& g) {
   }
 }
 
-/// Whether PyTorch may lay the node's result out in another way than was traced: a rewrite made it
-/// over permuted strides, or attention chose its backend.
-bool layout_may_differ(const Graph& g, const Node& n) {
-  if (n.rewritten_from.empty()) return false;
-  return kind_of(n) == OpKind::attention || !g.value(n.outputs.front()).type.contiguous();
+/// Whether PyTorch chooses how the node's result lies: attention's backends lay it out each in its
+/// own way. Other results of rewrites are laid out as the values that they stand for.
+bool layout_may_differ(const Node& n) {
+  return !n.rewritten_from.empty() && kind_of(n) == OpKind::attention;
 }
 
 /// The result's layout follows the operands' layout: not so for products and plain copies.
@@ -105,7 +104,7 @@ void loosen_views(Graph& g) {
     const std::vector<ValueId> arguments = tensor_arguments(n);
     const bool reads = std::any_of(arguments.begin(), arguments.end(),
                                    [&](ValueId v) { return loose.contains(v); });
-    if (layout_may_differ(g, n) || (reads && follows_layout(n)))
+    if (layout_may_differ(n) || (reads && follows_layout(n)))
       loose.insert(n.outputs.begin(), n.outputs.end());
     if (reads) loosened(n);
   }

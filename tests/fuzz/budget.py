@@ -98,9 +98,12 @@ class Budget:
         for n in near:
             judged &= (n.isfinite() == e.isfinite()) & (n.isfinite() | (n == e) | (n.isnan() & e.isnan()))
             moved = torch.maximum(moved, torch.where(n.isfinite() & e.isfinite(), (n - e).abs(), 0.0))
-        same = (e == o) | (e.isnan() & o.isnan())
+        turned = torch.zeros(e.shape, dtype=torch.bool)  # zeros whose sign a rounding decides
+        for n in near:
+            turned |= n.signbit() != e.signbit()
+        same = ((e == o) & ((e != 0) | (e.signbit() == o.signbit()) | turned)) | (e.isnan() & o.isnan())
         size = e[e.isfinite()].abs().median() if e.isfinite().any() else torch.zeros(())
         typical = moved[judged & e.isfinite()].median() if (judged & e.isfinite()).any() else torch.zeros(())
         eps = torch.finfo(eager.dtype).eps
         allowed = _FACTOR * (moved + typical) + _ULPS * eps * (e.abs() + size)
-        return bool((same | ~judged | ((e - o).abs() <= allowed)).all())
+        return bool((same | ~judged | ((e != o) & ((e - o).abs() <= allowed))).all())

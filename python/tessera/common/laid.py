@@ -22,6 +22,13 @@ def overlaps_itself(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return False
 
 
+def loses_writes(op: str, view: torch.Tensor, sources: Sequence[torch.Tensor]) -> bool:
+    """Whether PyTorch's functionalization loses elements of `sources` where a view of them, made by `op`, is written to: it adds up
+    what elements that share memory get, and makes zeros of what `unfold` leaves out."""
+    gaps = op == "unfold" and any(view.numel() < t.numel() for t in sources)
+    return gaps or overlaps_itself(view.shape, view.stride())
+
+
 def cloned(t: torch.Tensor, *, storage: bool = False) -> torch.Tensor:
     """A copy with the very strides, which clone() packs where elements share memory or have gaps between them. `storage`: at its
     place in a copy of all that its storage holds."""

@@ -80,6 +80,9 @@ def in_layout(tensor: torch.Tensor, shape, strides) -> torch.Tensor:
     return out.copy_(tensor)
 
 
+in_layout.passes_memory = True
+
+
 def _about(backend: str, words: list[str]) -> str:
     """What was said of this backend."""
     name = backend.split()[0][:4].lower()

@@ -105,8 +105,8 @@ class _Emitter:
 
     def __init__(self, graph: dict, outside: set[str]):
         self.values = {v["name"]: v for v in graph["values"]}
-        whole_ops, self.absorbed = whole(graph)
-        self.producer = {name: node for node in graph["nodes"] for name in node["outputs"]} | whole_ops
+        self.whole_ops, self.absorbed = whole(graph)
+        self.producer = {name: node for node in graph["nodes"] for name in node["outputs"]} | self.whole_ops
         self.device = torch.device(graph.get("device", "cpu"))
         self.outside = outside  # values that come in as placeholders
         self.fx = fx.Graph()
@@ -159,11 +159,20 @@ class _Emitter:
                 kwargs[a.name] = value
             else:
                 args.append(value)
-        self.results(
-            node["outputs"],
-            self.fx.call_function(form_of(node, self.device) or op, tuple(args), kwargs),
-            len(op._schema.returns) > 1 or str(op._schema.returns[0].type).startswith("List["),
-        )
+        made = self.fx.call_function(form_of(node, self.device) or op, tuple(args), kwargs)
+        several = len(op._schema.returns) > 1 or str(op._schema.returns[0].type).startswith("List[")
+        if not several and self._may_lie_otherwise(node):
+            value = self.values[node["outputs"][0]]
+            made = self.fx.call_function(library.in_layout, (made, value["shape"], value["strides"]))
+        self.results(node["outputs"], made, several)
+
+    def _may_lie_otherwise(self, node: dict) -> bool:
+        """Whether PyTorch's op may lay its result out in another way than the ops that it stands for. What reads attention takes
+        any layout."""
+        if not node.get("rewritten_from") or "attention" in node["op"] or node["outputs"][0] in self.whole_ops:
+            return False
+        names = [node["outputs"][0], *tensor_arguments(node)]
+        return not all(_is_contiguous(self.values[name]) for name in names)
 
     def _argument(self, value, schema_type: str, node: dict):
         if isinstance(value, list):
@@ -189,6 +198,10 @@ def _contiguous(tensor: torch.Tensor) -> torch.Tensor:
 
 
 _contiguous.passes_memory = True
+
+
+def _is_contiguous(value: dict) -> bool:
+    return torch.empty_strided(value["shape"], value["strides"], device="meta").is_contiguous()
 
 
 def _shareable(graph: dict) -> dict[str, str]:

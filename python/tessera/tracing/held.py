@@ -24,7 +24,7 @@ from tessera.running.keywords import ordered, signature_of
 from tessera.running.result_objects import tensors_of
 from tessera.tracing.argument_copies import copies
 from tessera.tracing.bounded import TRACE_SECONDS, OutOfTime, within
-from tessera.tracing.memory import as_laid
+from tessera.tracing.laid_results import as_laid
 from tessera.tracing.python_state import changes_of_calls, listed
 from tessera.tracing.torch_export import places_of_user
 from tessera.tracing.tracer import Traced, trace_module

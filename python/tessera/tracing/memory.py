@@ -17,7 +17,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import fail
-from tessera.common.laid import overlaps_itself
+from tessera.common.laid import loses_writes
 from tessera.common.module_state import owner_of
 
 _state = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer"}
@@ -170,19 +170,21 @@ def _written(graph: fx.Graph) -> set[int]:
             if argument.alias_info is not None and argument.alias_info.is_write:
                 targets = [n for n in pytree.tree_leaves(given.get(argument.name)) if _is_strided(n)]
                 for n in targets:
-                    if any(_is_strided(m) and _overlaps_itself(m) for m in _path(n)):
+                    if lossy := next((m for m in _path(n) if _is_strided(m) and _loses_writes(m)), None):
                         raise fail(
                             "TS0206",
                             "graph.shared_memory",
-                            f"forward writes to a tensor whose elements share memory ({node.target} on `{n.name}`)",
+                            f"forward writes to a tensor whose elements share memory, or are some of those that are unfolded "
+                            f"({node.target} on `{n.name}`, a view by {lossy.target})",
                             helps=["write to a copy of it: `.contiguous()`"],
                         )
                 found |= set(map(_storage, targets))
     return found
 
 
-def _overlaps_itself(node: fx.Node) -> bool:
-    return overlaps_itself(node.meta["val"].shape, node.meta["val"].stride())
+def _loses_writes(node: fx.Node) -> bool:
+    op = str(getattr(node.target, "overloadpacket", "")).removeprefix("aten.")
+    return loses_writes(op, node.meta["val"], [a.meta["val"] for a in node.all_input_nodes if _is_strided(a)])
 
 
 def with_mutations(memory: dict, exported: ExportedProgram) -> dict:
@@ -251,10 +253,21 @@ def _offsets(graph: fx.Graph) -> dict[str, int]:
     found = {}
     for node in graph.nodes:
         strided = node.target in _by_strides and (node.args[3:] or node.kwargs.get("storage_offset") is not None)
-        if strided or node.target is torch.ops.aten.view_as_complex.default:
-            *_, source = _path(node)
-            if source.op == "placeholder":
-                found[source.name] = source.meta["val"].storage_offset()
+        if not strided and node.target is not torch.ops.aten.view_as_complex.default:
+            continue
+        *_, source = path = list(_path(node))
+        if source.op != "placeholder":
+            continue
+        t = source.meta["val"]
+        found[source.name] = t.storage_offset()
+        # What an op makes in the place of what it writes to begins at its own memory, row by row.
+        if strided and any(_object(n) is not n for n in path) and not (t.is_contiguous() and t.storage_offset() == 0):
+            raise fail(
+                "TS0206",
+                "graph.shared_memory",
+                f"forward looks at the memory of `{source.name}` by places ({node.target}) after it has written to it",
+                helps=["take a view by select, narrow or unfold instead"],
+            )
     return found
 
 
@@ -343,26 +356,6 @@ def _place(node: fx.Node, other: fx.Node, of: str | int) -> dict:
     if any(n.target in _detaching for n in _path(node)):
         row["detached"] = True
     return row if t.dtype == base.dtype else {**row, "dtype": str(t.dtype).removeprefix("torch.")}
-
-
-def as_laid(graph: dict, results: list[tuple[torch.Size, tuple[int, ...]] | None]) -> None:
-    """Takes the strides of the results from a call of the module: those of the trace are PyTorch's guess. Error: TS0202, where the
-    trace's results have other shapes."""
-    memory, shapes = graph["meta"].get("memory"), {v["name"]: v["shape"] for v in graph["values"]}
-    if memory is None or len(results) != len(memory["strides"]) or len(results) != len(graph["outputs"]):
-        return
-    for i, laid in enumerate(results):
-        if laid is None or not memory["strides"][i]:
-            continue
-        if list(laid[0]) != (traced := shapes[graph["outputs"][i]]):
-            raise fail(
-                "TS0202",
-                "graph.untraceable",
-                f"torch.export gives result {i} the shape {traced}, and the module gives it {list(laid[0])}",
-            )
-        if memory["strides"][i] != list(laid[1]):
-            memory.setdefault("guessed", []).append(i)  # where views of it begin was guessed, too
-        memory["strides"][i] = list(laid[1])
 
 
 # --- of live tensors ---------------------------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ class Picture:
         self._holders: dict[tuple, _Holder] = {}
         self._tensors: dict[int, tuple[torch.Tensor, str, int]] = {}
         self._forms: dict[int, tuple | None] = {}  # of these tensors
+        self._learned: dict[int, bool] = {}  # whether they require gradients
         self._memories: dict[int, torch.Tensor] = {}  # where they lay, which an assignment to `.data` changes
         self._saved: dict[int, torch.Tensor] = {}
         self._states: list[tuple[object, str, object]] = []  # generators of random numbers, iterators, arrays
@@ -86,6 +87,7 @@ class Picture:
             if id(value) not in self._tensors and not isinstance(value, nn.parameter.UninitializedTensorMixin):
                 self._tensors[id(value)] = value, path, _version(value)
                 self._forms[id(value)] = form_of(value)
+                self._learned[id(value)] = value.requires_grad
                 if memory_of(value) is not None:
                     self._memories[id(value)] = value.detach()
         elif (state := state_of(value)) is not None:
@@ -127,7 +129,21 @@ class Picture:
         names += [path for value, path, state in self._states if repr(state) != repr(state_of(value))]
         names += [path for t, path, v in self._tensors.values() if _version(t) != v and id(t) not in self._followed]
         names += [path for t, path, _ in self._tensors.values() if form_of(t) != self._forms[id(t)] or self._moved(t)]
+        names += [path for t, path, _ in self._tensors.values() if t.requires_grad != self._learned[id(t)]]
         return list(dict.fromkeys(names))
+
+    def lost(self) -> list[str]:
+        """The names of tensors and modules in whose place nothing is now, or what was held elsewhere: not a new one that takes over,
+        as a longer cache does. And of tensors that require gradients no more, or now."""
+        known = {*self.objects(), id(None)}
+        names = [
+            _joined(holder.path, key)
+            for holder in self._holders.values()
+            for now in [holder.now()]
+            for key, then in holder.held.items()
+            if isinstance(then, (torch.Tensor, nn.Module)) and now.get(key) is not then and id(now.get(key)) in known
+        ]
+        return names + [path for t, path, _ in self._tensors.values() if t.requires_grad != self._learned[id(t)]]
 
     def _moved(self, t: torch.Tensor) -> bool:
         return id(t) in self._memories and memory_of(t) != memory_of(self._memories[id(t)])
@@ -142,6 +158,8 @@ class Picture:
                 tensor.as_strided_(*form)
             if id(tensor) in self._saved:
                 tensor.copy_(self._saved[id(tensor)])
+            if tensor.requires_grad != self._learned[id(tensor)]:
+                tensor.requires_grad_(self._learned[id(tensor)])
         if not python:
             return
         for i, (value, path, state) in enumerate(self._states):

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from tessera.common.errors import Error, fail
 from tessera.running.result_objects import tensors_of
 from tessera.tracing.argument_copies import copies_of_all
+from tessera.tracing.laid_results import Laid, laid
 from tessera.tracing.picture import Picture, form_of
 
 MOST_NAMED = 4
@@ -25,12 +26,12 @@ MOST_NAMED = 4
 
 @dataclass
 class Changes:
-    """`made`: attributes that the first call made, and that stay. `reasons`: what each call does anew. `results`: shape and strides
-    of the tensors that a call returns, none for one that is not strided."""
+    """`made`: attributes that the first call made, and that stay. `reasons`: what each call does anew, and what a call takes away.
+    `results`: how the tensors that a call returns lie, none for one that is not strided."""
 
     made: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
-    results: list[tuple[torch.Size, tuple[int, ...]] | None] = field(default_factory=list)
+    results: list[Laid | None] = field(default_factory=list)
 
 
 def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callable[[], tuple]) -> Changes:
@@ -45,6 +46,9 @@ def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callab
     if not changed or first.reasons:
         before.restore()
         return Changes(lazy, [*first.reasons, *_assigned(changed)] if first.reasons else [], first.results)
+    if lost := before.lost():
+        before.restore()
+        return Changes(reasons=_assigned(lost))
     results = [t.clone() for t in first.tensors]
     before.restore(python=False)  # what it computes with what was made, and nothing else, is compared
     after = Picture(module)
@@ -160,8 +164,8 @@ class _Call:
     tensors: list[torch.Tensor]  # that it returns
 
     @property
-    def results(self) -> list[tuple[torch.Size, tuple[int, ...]] | None]:
-        return [(t.shape, t.stride()) if t.layout == torch.strided else None for t in self.tensors]
+    def results(self) -> list[Laid | None]:
+        return [laid(t) for t in self.tensors]
 
 
 def _called(module: nn.Module, args: tuple, kwargs: dict, picture: Picture) -> _Call:

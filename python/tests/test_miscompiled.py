@@ -1,0 +1,88 @@
+"""Graphs that Inductor compiles to something else run op by op, by both doors."""
+
+from __future__ import annotations
+
+import pytest
+import tessera
+import torch
+from tessera.backend import status
+from tessera.backend import tessera as backend
+from torch import nn
+
+
+def by_a_name(p, x):
+    p.unfold(1, 2, 2).mul_(2)
+
+
+def by_a_part(p, x):
+    p.unfold(0, 2, 2)[0].zero_()
+
+
+def by_an_operator(p, x):
+    windows = p.unfold(1, 2, 2)
+    windows **= 2
+
+
+def by_an_index(p, x):
+    p.unfold(1, 2, 2)[..., 0] = x[0]
+
+
+def by_a_flag(p, x):
+    nn.functional.relu(p.sub_(4).unfold(1, 2, 2), inplace=True)
+
+
+def by_a_list(p, x):
+    torch._foreach_mul_([p.unfold(1, 2, 2)], 3.0)
+
+
+def of_the_argument(p, x):
+    x.unfold(0, 2, 2).mul_(5)
+
+
+class Writes(nn.Module):
+    def __init__(self, write):
+        super().__init__()
+        self.write = write
+        self.register_buffer("p", torch.arange(9.0).view(3, 3))
+
+    def forward(self, x):
+        self.write(self.p, x)
+        return x + self.p.sum()
+
+
+@pytest.mark.parametrize(
+    "write", [by_a_name, by_a_part, by_an_operator, by_an_index, by_a_flag, by_a_list, of_the_argument]
+)
+@torch.no_grad()
+def test_writes_to_some_of_what_is_unfolded(write):
+    torch._dynamo.reset()
+    eager, one, other = Writes(write), Writes(write), Writes(write)
+    behind = torch.compile(one, backend=backend)
+    fast = tessera.optimize(other, torch.ones(3), effort="quick", seconds=2, progress=False)
+    for _ in range(2):
+        xs = [torch.tensor([1.0, 2.0, 3.0]) for _ in range(3)]
+        wanted = eager(xs[0])
+        for run, m, x in ((behind, one, xs[1]), (fast, other, xs[2])):
+            torch.testing.assert_close(run(x), wanted)
+            torch.testing.assert_close((m.p, x), (eager.p, xs[0]))
+    assert [g["runner"] for g in status(behind)] == ["eager"] and "unfolds" in status(behind)[0]["reason"]
+
+
+@torch.no_grad()
+def test_writes_to_a_cache_that_is_expanded_for_reading_go_to_inductor():
+    """As caches of keys and values do."""
+
+    class Cache(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("keys", torch.zeros(2, 8, 4))
+
+        def forward(self, x):
+            self.keys[:, 3] = x
+            return self.keys[:, None].expand(2, 3, 8, 4).sum(1)
+
+    torch._dynamo.reset()
+    m = Cache()
+    behind = torch.compile(m, backend=backend, options={"seconds": 2})
+    torch.testing.assert_close(behind(torch.ones(4)), Cache()(torch.ones(4)))
+    assert "unfolds" not in str(status(behind)[0]["reason"])
