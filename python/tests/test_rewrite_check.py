@@ -215,14 +215,23 @@ def test_perturb():
 
 def test_tied_weights_stay_tied():
     w = torch.ones(8, 8)
-    p = Perturbed({"a": w, "b": w, "c": w.t(), "d": torch.ones(8, 8)}, [], seed=1)
+    p = Perturbed({"a": w, "b": w, "c": w.t(), "d": torch.ones(8, 8)}, {"values": []}, seed=1)
     assert torch.equal(p["a"], p["b"]) and not torch.equal(p["a"], p["d"]) and not torch.equal(p["a"], w)
 
 
 def test_inputs_of_few_values_get_others():
     x, zeros, tokens = torch.randn(64), torch.zeros(64), torch.zeros(64, dtype=torch.int64)
-    made = perturbed_inputs({"x": x, "state": zeros, "tokens": tokens}, seed=1)
+    made = perturbed_inputs({"x": x, "state": zeros, "tokens": tokens}, {}, seed=1)
     assert made["x"] is x and made["tokens"] is tokens and not torch.equal(made["state"], zeros)
+
+
+def test_inputs_of_few_values_keep_their_place():
+    """Where the graph addresses them by it."""
+    base = torch.zeros(4, 16)
+    t = base[1:, 2::2]
+    made = perturbed_inputs({"x": t}, {"meta": {"memory": {"offsets": {"x": 18}}}}, seed=1)["x"]
+    assert made.storage_offset() == t.storage_offset() and made.stride() == t.stride()
+    assert made.untyped_storage().nbytes() == base.untyped_storage().nbytes() and not torch.equal(made, t)
 
 
 def test_what_cannot_be_executed_is_wrong(held):

@@ -204,6 +204,8 @@ Result<Pattern> build(const Flow& flow, const NodeSet& set) {
   for (std::size_t i = 0; i < body->groups.size(); ++i)
     for (const Read& w : writes[i])
       body->groups[i].outputs.push_back(tensors.output(w, body->groups[i].shape));
+  // An operator of no tensors has no device to run on.
+  if (tensors.inputs.empty()) return refuse("it computes with numbers alone");
   return finish(flow, set, std::move(tensors), body);
 }
 

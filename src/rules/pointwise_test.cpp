@@ -143,6 +143,21 @@ TEST(Pointwise, RefusesTheReductionOfNumbersAlone) {
   EXPECT_TRUE(rejected(rule("pointwise").match(b.g).rejections, b.node(y), "numbers alone"));
 }
 
+TEST(Pointwise, RefusesElementsOfNumbersAlone) {
+  GraphBuilder b;
+  const ValueId x = b.input("x", {512, 1024});
+  b.g.value(x).facts["scalar"] = 2.0;
+  const ValueId y = b.call("aten.exp.default", {{"self", x}}, {512, 1024});
+  const ValueId z = b.call("aten.mul.Tensor", {{"self", y}, {"other", b.input("z", {512, 1024})}},
+                           {512, 1024});
+  b.output(y);
+  b.output(z);
+  const Matches found = rule("pointwise").match(b.g);
+  EXPECT_TRUE(rejected(found.rejections, b.node(y), "numbers alone"));
+  ASSERT_EQ(found.patterns.size(), 1U);  // with a tensor it is one of several results
+  EXPECT_EQ(found.patterns[0].outputs.size(), 2U);
+}
+
 TEST(Pointwise, RefusesReductionsItCannotExpress) {
   GraphBuilder b;
   const ValueId y =

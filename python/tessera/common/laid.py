@@ -40,6 +40,11 @@ def cloned(t: torch.Tensor, *, storage: bool = False) -> torch.Tensor:
     return made.copy_(t) if made.stride() == t.stride() else memory_below(t).clone().as_strided(t.shape, t.stride(), 0)
 
 
+def in_storage(graph: dict) -> dict[str, int]:
+    """The inputs that a graph addresses by their places in their storage, and where each begins there, in elements."""
+    return (graph.get("meta", {}).get("memory") or {}).get("offsets", {})
+
+
 def storage_of(t: torch.Tensor) -> torch.Tensor:
     """All that its storage holds, as elements of its type."""
     return t.detach().as_strided((t.untyped_storage().nbytes() // t.element_size(),), (1,), 0)
@@ -48,3 +53,14 @@ def storage_of(t: torch.Tensor) -> torch.Tensor:
 def memory_below(t: torch.Tensor) -> torch.Tensor:
     """All elements from the first to the last, with those between them that are not its own."""
     return t.detach().as_strided((reach(t.shape, t.stride()),), (1,), t.storage_offset())
+
+
+def in_layout(tensor: torch.Tensor, shape: Sequence[int], strides: Sequence[int]) -> torch.Tensor:
+    """The tensor itself where it has these strides, but for those of dims of one element; else a copy."""
+    same = all(n == 1 or a == b for n, a, b in zip(shape, tensor.stride(), strides, strict=True))
+    if same:
+        return tensor
+    return torch.empty_strided(shape, strides, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
+
+
+in_layout.passes_memory = True

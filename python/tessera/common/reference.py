@@ -17,7 +17,7 @@ import torch
 from tessera.common import flex_calls, transforms  # noqa: F401 - its operators are looked up by name
 from tessera.common.conversion import roundings
 from tessera.common.errors import fail
-from tessera.common.laid import storage_of
+from tessera.common.laid import in_layout, in_storage, storage_of
 from tessera.common.wide_types import WRITTEN_OUT
 
 _memory_formats = {
@@ -60,7 +60,7 @@ class Executor:
         self.device = torch.device(device or graph.get("device", "cpu"))
         self.nodes = {n["name"]: n for n in graph["nodes"]}
         self._values = {v["name"]: v for v in graph.get("values", ())}
-        self._in_storage = (graph.get("meta", {}).get("memory") or {}).get("offsets", {})
+        self._in_storage = in_storage(graph)
         self._roundings = roundings(graph)
         self._position = {n["name"]: i for i, n in enumerate(graph["nodes"])}
         self.in_own_types: set[str] = set()  # ops that refused a compute dtype
@@ -148,6 +148,9 @@ class Executor:
         for name, tensor in zip(node["outputs"], results, strict=False):
             if tensor is not None:
                 values[name] = _held(tensor, compute_dtype, self.device)
+        if may_lie_otherwise(node, self._values):
+            (name,) = node["outputs"]
+            values[name] = in_layout(values[name], self._values[name]["shape"], self._values[name]["strides"])
 
     def _result_in_own_types(self, node: dict, values: dict[str, torch.Tensor], refused: Exception | None):
         """What the op gives in the types of the graph; raises `refused` where it refuses these too."""
@@ -203,6 +206,19 @@ class Executor:
             if encoded == "strided":
                 return torch.strided
         return encoded
+
+
+def may_lie_otherwise(node: dict, values: dict[str, dict]) -> bool:
+    """Whether PyTorch's op may lay the result of a rewrite out in another way than the ops that it stands for, as `values` has it.
+    What reads attention takes any layout."""
+    if not node.get("rewritten_from") or node["op"] == _attention or len(node["outputs"]) != 1:
+        return False
+    names = [*node["outputs"], *tensor_arguments(node)]
+    return not all(_is_row_major(values[name]) for name in names if name in values)
+
+
+def _is_row_major(value: dict) -> bool:
+    return torch.empty_strided(value["shape"], value["strides"], device="meta").is_contiguous()
 
 
 def attention_results(nodes: list[dict]) -> dict[str, str]:

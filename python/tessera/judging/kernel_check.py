@@ -62,7 +62,7 @@ def _tensors(held: Held, name: str, seed: int) -> Mapping[str, torch.Tensor]:
     given, state = held.traced.flatten(args, kwargs), held.traced.state()
     if name == "given":
         return ChainMap(given, state)
-    return ChainMap(perturbed_inputs(given, seed), Perturbed(state, held.graph["values"], seed))
+    return ChainMap(perturbed_inputs(given, held.graph, seed), Perturbed(state, held.graph, seed))
 
 
 def _checked_steps(plan: dict) -> set[int]:

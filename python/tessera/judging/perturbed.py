@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 import torch
 
 from tessera.common.facts import MASKS
+from tessera.common.laid import cloned, in_storage
 from tessera.common.precision import readable
 
 AMPLITUDE = 0.2
@@ -22,14 +23,13 @@ _few, _sample, _small = 16, 4096, 1 << 20
 
 
 class Perturbed(Mapping):
-    """`tensors` by value name, each made anew where it is read. `values`: the graph's, for their facts. Tensors that are
-    one in memory (tied weights) stay equal."""
+    """`tensors` by value name, each made anew where it is read. `graph`: theirs, for what it says of them. Tensors that are one in
+    memory (tied weights) stay equal."""
 
-    def __init__(
-        self, tensors: Mapping[str, torch.Tensor], values: list[dict], seed: int, amplitude: float = AMPLITUDE
-    ):
+    def __init__(self, tensors: Mapping[str, torch.Tensor], graph: dict, seed: int, amplitude: float = AMPLITUDE):
         self._tensors, self._seed, self._amplitude = tensors, seed, amplitude
-        self._facts = {v["name"]: v.get("facts") or {} for v in values}
+        self._facts = {v["name"]: v.get("facts") or {} for v in graph["values"]}
+        self._in_storage = in_storage(graph)
         first: dict[tuple, int] = {}
         self._number = {
             name: first.setdefault((t.data_ptr(), t.dtype, tuple(t.shape), t.stride()), i)
@@ -38,7 +38,8 @@ class Perturbed(Mapping):
 
     def __getitem__(self, name: str) -> torch.Tensor:
         generator = torch.Generator().manual_seed(self._seed * 1_000_003 + self._number[name])
-        return perturb(self._tensors[name], self._facts.get(name, {}), generator, self._amplitude)
+        made = perturb(self._tensors[name], self._facts.get(name, {}), generator, self._amplitude)
+        return _placed(made, self._tensors[name]) if name in self._in_storage else made
 
     def __contains__(self, name) -> bool:
         return name in self._tensors
@@ -79,13 +80,20 @@ def perturb(t: torch.Tensor, facts: dict, generator: torch.Generator, amplitude:
     return torch.empty_like(t).copy_(x.clamp(-largest, largest))  # 8-bit types end where weights may lie
 
 
-def perturbed_inputs(given: dict[str, torch.Tensor], seed: int) -> dict[str, torch.Tensor]:
+def _placed(values: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """The values at the place that `t` has in its storage, in a copy of it."""
+    return values if values is t else cloned(t, storage=True).copy_(values)
+
+
+def perturbed_inputs(given: dict[str, torch.Tensor], graph: dict, seed: int) -> dict[str, torch.Tensor]:
     """User inputs as held.py redraws them; floating ones that it leaves as they are, because they hold few values,
     get others: a state of zeros must not hide what is done with it."""
+    placed = in_storage(graph)
     out = {}
     for i, (name, t) in enumerate(given.items()):
         if t.is_floating_point() and _special(t):
-            t = perturb(t, {}, torch.Generator().manual_seed(seed * 1_000_003 - i - 1))
+            made = perturb(t, {}, torch.Generator().manual_seed(seed * 1_000_003 - i - 1))
+            t = _placed(made, t) if name in placed else made
         out[name] = t
     return out
 

@@ -38,7 +38,7 @@ def check_rewrites(held: Held, graph: dict, seed: int = 1) -> dict:
     same_inputs(held, graph)
     reply, out_of_memory = {"ok": None, "form": "skipped", "reason": ""}, ""
     args, kwargs = inputs_of(held, seed)
-    given = perturbed_inputs(held.traced.flatten(args, kwargs), seed)
+    given = perturbed_inputs(held.traced.flatten(args, kwargs), held.graph, seed)
     for dtype in BOUND:
         try:
             reply = _check_in(held, graph, given, seed, dtype)
@@ -82,7 +82,7 @@ def _run(
     held: Held, graph: dict, given: dict, seed: int, dtype: torch.dtype, amplitude: float, in_own_types: set[str]
 ) -> list[torch.Tensor]:
     """Outputs, then what mutations leave in buffers, by the buffers' names. Adds the ops that do not know `dtype`."""
-    state = Perturbed(held.traced.state(), held.graph["values"], seed, amplitude)
+    state = Perturbed(held.traced.state(), held.graph, seed, amplitude)
     with torch.no_grad(), torch.random.fork_rng(devices=cuda_devices()), arithmetic("fp32"):
         torch.manual_seed(seed)
         executor = Executor(graph, held.device)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 
 from tessera.common.errors import fail
+from tessera.common.laid import in_layout
 from tessera.judging.problem import Problem, arithmetic
 from tessera.running import leftover, library
 from tessera.running.kernels import Kernel
@@ -58,7 +59,7 @@ def _by_inductor(problem: Problem) -> Callable[[Tensors], Tensors]:
 
     def call(tensors: Tensors) -> Tensors:
         found = compiled(*tensors)
-        return [library.in_layout(t, v["shape"], v["strides"]) for t, v in zip(found, problem.outputs, strict=True)]
+        return [in_layout(t, v["shape"], v["strides"]) for t, v in zip(found, problem.outputs, strict=True)]
 
     return call
 

@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 from tessera.common.errors import fail
+from tessera.common.laid import in_storage
 from tessera.common.transforms import as_parts
 from tessera.running import leftover
 from tessera.running.call_guard import CallGuard
@@ -115,7 +116,7 @@ class ComposedModule(nn.Module):
             users,
             [type_of(self._values[n]) for n in users],
             [device_of(self._values[n], self._device) for n in users],
-            [(meta.get("memory") or {}).get("offsets", {}).get(n) for n in users],
+            [in_storage(graph).get(n) for n in users],
             frozenset(aliased(graph, users)),
             signature,
             self._example,

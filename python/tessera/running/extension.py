@@ -334,17 +334,11 @@ def operator(spec: KernelSpec, implementation: str | None = None) -> Operator:
 
 
 def _register(spec: KernelSpec, name: str, kind: str) -> Operator:
-    probe = PythonKernel(
-        spec
-    )  # loads it, with torch's OpenMP threads, before the schema is defined: a schema cannot be taken back
-    _library.define(
-        spec.schema.replace(spec.name, name, 1), tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
-    )
+    """Whatever may fail comes before the schema is defined, which cannot be taken back."""
+    probe = PythonKernel(spec)  # loads the library, with torch's OpenMP threads
     made = Operator(spec, name, None, kind)
     if kind == "python":
         made._python = probe
-        for key in ("CPU", "CUDA"):
-            _library.impl(name, probe, key)
     else:
         code = spec.code()
         handle = backend().handle
@@ -358,6 +352,11 @@ def _register(spec: KernelSpec, name: str, kind: str) -> Operator:
                 f"the kernel library {spec.library} cannot be used",
                 found=handle.tessera_ops_error().decode(errors="replace"),
             )
+    _library.define(
+        spec.schema.replace(spec.name, name, 1), tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
+    )
+    for key in ("CPU", "CUDA") if kind == "python" else ():
+        _library.impl(name, probe, key)
     torch.library.register_fake(f"tessera::{name}", _fake(spec), lib=_library)
     made.op = getattr(torch.ops.tessera, name).default
     return made

@@ -14,6 +14,7 @@ import torch
 from torch.nn.attention import sdpa_kernel
 
 from tessera.common.errors import fail
+from tessera.common.laid import in_layout
 from tessera.common.reference import Executor, overload
 from tessera.running.library_steps import BACKENDS
 
@@ -70,17 +71,6 @@ def _aten(pattern: dict, arguments: dict, graph: dict, device: str) -> Function:
         return [in_layout(t, shape, strides) for t, (shape, strides) in zip(found, wanted, strict=True)]
 
     return run
-
-
-def in_layout(tensor: torch.Tensor, shape, strides) -> torch.Tensor:
-    same = all(n == 1 or a == b for n, a, b in zip(shape, tensor.stride(), strides, strict=True))
-    if same:
-        return tensor
-    out = torch.empty_strided(shape, strides, dtype=tensor.dtype, device=tensor.device)
-    return out.copy_(tensor)
-
-
-in_layout.passes_memory = True
 
 
 def _about(backend: str, words: list[str]) -> str:

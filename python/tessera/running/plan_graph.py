@@ -19,7 +19,15 @@ from torch import fx
 
 from tessera.common import flex_calls
 from tessera.common.errors import Error, fail
-from tessera.common.reference import attention_results, cloned_result, keeps_layout, overload, tensor_arguments
+from tessera.common.laid import in_layout
+from tessera.common.reference import (
+    attention_results,
+    cloned_result,
+    keeps_layout,
+    may_lie_otherwise,
+    overload,
+    tensor_arguments,
+)
 from tessera.running import library, library_steps
 from tessera.running.extension import KernelSpec, Operator, TensorType
 from tessera.running.extension import operator as kernel_operator
@@ -161,18 +169,11 @@ class _Emitter:
                 args.append(value)
         made = self.fx.call_function(form_of(node, self.device) or op, tuple(args), kwargs)
         several = len(op._schema.returns) > 1 or str(op._schema.returns[0].type).startswith("List[")
-        if not several and self._may_lie_otherwise(node):
+        # The ops that the module has written give a whole op's layout already.
+        if node["outputs"][0] not in self.whole_ops and may_lie_otherwise(node, self.values):
             value = self.values[node["outputs"][0]]
-            made = self.fx.call_function(library.in_layout, (made, value["shape"], value["strides"]))
+            made = self.fx.call_function(in_layout, (made, value["shape"], value["strides"]))
         self.results(node["outputs"], made, several)
-
-    def _may_lie_otherwise(self, node: dict) -> bool:
-        """Whether PyTorch's op may lay its result out in another way than the ops that it stands for. What reads attention takes
-        any layout."""
-        if not node.get("rewritten_from") or "attention" in node["op"] or node["outputs"][0] in self.whole_ops:
-            return False
-        names = [node["outputs"][0], *tensor_arguments(node)]
-        return not all(_is_contiguous(self.values[name]) for name in names)
 
     def _argument(self, value, schema_type: str, node: dict):
         if isinstance(value, list):
@@ -198,10 +199,6 @@ def _contiguous(tensor: torch.Tensor) -> torch.Tensor:
 
 
 _contiguous.passes_memory = True
-
-
-def _is_contiguous(value: dict) -> bool:
-    return torch.empty_strided(value["shape"], value["strides"], device="meta").is_contiguous()
 
 
 def _shareable(graph: dict) -> dict[str, str]:

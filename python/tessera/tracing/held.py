@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import BY_GRAPHS, fail
-from tessera.common.laid import cloned, memory_below, overlaps_itself
+from tessera.common.laid import cloned, in_storage, memory_below, overlaps_itself
 from tessera.common.module_state import owner_of
 from tessera.common.precision import cast, readable
 from tessera.common.reference import tensor_arguments
@@ -72,16 +72,14 @@ class Held:
     def copies(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """Arguments that a call may write to. One tensor given twice is one copy; the module's own are themselves."""
         given = self.traced.flatten(args, kwargs)
-        whole = {id(given[name]) for name in self.in_storage() if name in given}
+        whole = {id(given[name]) for name in in_storage(self.graph) if name in given}
         return copies(args, kwargs, {id(t): t for t in self.own_tensors()}, whole)
 
     def clones(self, named: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Copies of inputs by name, for the graph: they lie in their storages where it reads them by that."""
-        return {name: cloned(t, storage=True) if name in self.in_storage() else t.clone() for name, t in named.items()}
-
-    def in_storage(self) -> Collection[str]:
-        """The inputs that the graph reads by their places in their storages."""
-        return (self.graph["meta"].get("memory") or {}).get("offsets", {})
+        return {
+            name: cloned(t, storage=True) if name in in_storage(self.graph) else t.clone() for name, t in named.items()
+        }
 
     def written(self) -> list[str]:
         """The parameters and buffers that forward writes to, by the module's names, in the graph's order."""
@@ -265,7 +263,7 @@ def inputs_of(held: Held, seed: int) -> tuple[tuple, dict]:
     for i, (leaf, name) in enumerate(zip(leaves, held.traced.user_inputs, strict=True)):
         if isinstance(leaf, torch.Tensor):
             if id(leaf) not in made:
-                made[id(leaf)] = redraw(leaf, 0 if name in kept else seed, storage=name in held.in_storage())
+                made[id(leaf)] = redraw(leaf, 0 if name in kept else seed, storage=name in in_storage(held.graph))
             leaves[i] = made[id(leaf)]
     return pytree.tree_unflatten(leaves, form)
 
