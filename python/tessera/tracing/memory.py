@@ -50,7 +50,7 @@ def memory_of(captured: ExportedProgram, module: nn.Module, args: tuple, kwargs:
         "same": inputs.same(),
         "written": [n.name for n in changed],
         "outputs": _outputs(captured, inputs.lasting(literals)),
-        "offsets": _offsets(captured.graph),
+        "offsets": _offsets(captured.graph, written),
         "strides": _strides(captured),
     }
 
@@ -249,23 +249,24 @@ _itself = {
 }
 
 
-def _offsets(graph: fx.Graph) -> dict[str, int]:
+def _offsets(graph: fx.Graph, written: set[int]) -> dict[str, int]:
     found = {}
     for node in graph.nodes:
-        strided = node.target in _by_strides and (node.args[3:] or node.kwargs.get("storage_offset") is not None)
-        if not strided and node.target is not torch.ops.aten.view_as_complex.default:
+        by_strides = node.target in _by_strides
+        if not by_strides and node.target is not torch.ops.aten.view_as_complex.default:
             continue
-        *_, source = path = list(_path(node))
+        *_, source = _path(node)
         if source.op != "placeholder":
             continue
         t = source.meta["val"]
-        found[source.name] = t.storage_offset()
+        if not by_strides or node.args[3:] or node.kwargs.get("storage_offset") is not None:
+            found[source.name] = t.storage_offset()
         # What an op makes in the place of what it writes to begins at its own memory, row by row.
-        if strided and any(_object(n) is not n for n in path) and not (t.is_contiguous() and t.storage_offset() == 0):
+        if by_strides and _storage(source) in written and not (t.is_contiguous() and t.storage_offset() == 0):
             raise fail(
                 "TS0206",
                 "graph.shared_memory",
-                f"forward looks at the memory of `{source.name}` by places ({node.target}) after it has written to it",
+                f"forward writes to `{source.name}`, and looks at its memory by places ({node.target})",
                 helps=["take a view by select, narrow or unfold instead"],
             )
     return found
