@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import inspect
 import json
+import operator
 import sys
 import time
 import warnings
@@ -215,7 +216,10 @@ def share_of(gm: torch.fx.GraphModule) -> float:
     reason = getattr(gm, "compile_subgraph_reason", None)
     if reason is None or reason.graph_break:
         return SHARE
-    return SHARE if any(written_by(n) for n in gm.graph.nodes) else SHARE_OF_WHOLE
+    written = [(n, t) for n in gm.graph.nodes for t in written_by(n)]
+    # `x += y` of what the graph itself has made is no such write.
+    stays = any(n.op == "call_method" or n.target is operator.setitem or t.op == "placeholder" for n, t in written)
+    return SHARE if stays else SHARE_OF_WHOLE
 
 
 def _check(options: dict, model: Model) -> None:

@@ -8,14 +8,14 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from tessera.common.laid import loses_writes
+from tessera.common.laid import loses_a_copy, loses_writes
 
 _in_place = {getattr(operator, n) for n in dir(operator) if n[0] == "i" and {n[1:], f"{n[1:]}_"} & set(dir(operator))}
 
 
 def miscompiled(gm: fx.GraphModule) -> str:
     """Why; "" where nothing is known. Inductor takes the smaller or the larger of numbers that follow the shapes, or a count, for
-    whole ones, and writes to some views change elements that are not theirs."""
+    whole ones, writes to some views change elements that are not theirs, and some copies are none."""
     counts = (n.meta.get("example_value") for n in gm.graph.nodes if n.target in (torch.sym_min, torch.sym_max))
     if any(isinstance(c, torch.SymFloat) for c in counts):
         return "Inductor rounds min and max of numbers that change from call to call; its ops run one by one"
@@ -32,7 +32,16 @@ def miscompiled(gm: fx.GraphModule) -> str:
         sources = [t for a in node.all_input_nodes if (t := _fake(a)) is not None]
         if below or loses_writes(_name(node), view, sources):
             lossy.add(node)
+    if loses_a_copy(map(_step, gm.graph.nodes)):
+        return "it copies a part of an argument that it writes to before and behind it, and Inductor does not; its ops run one by one"
     return ""
+
+
+def _step(node: fx.Node) -> tuple:
+    given, changed = (
+        [t for a in nodes if (t := _fake(a)) is not None] for nodes in (node.all_input_nodes, written_by(node))
+    )
+    return "" if node.op == "placeholder" else _name(node), _fake(node), given, changed
 
 
 def written_by(node: fx.Node) -> list[fx.Node]:

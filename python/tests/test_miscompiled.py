@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import graph_tools
 import pytest
 import tessera
 import torch
 from tessera.backend import status
 from tessera.backend import tessera as backend
+from tessera.common.errors import Error
+from tessera.tracing.tracer import trace_module
 from torch import nn
 
 
@@ -86,3 +89,39 @@ def test_writes_to_a_cache_that_is_expanded_for_reading_go_to_inductor():
     behind = torch.compile(m, backend=backend, options={"seconds": 2})
     torch.testing.assert_close(behind(torch.ones(4)), Cache()(torch.ones(4)))
     assert "unfolds" not in str(status(behind)[0]["reason"])
+
+
+def of_a_part(x):
+    x.mul_(2)
+    part = x[0]
+    copy = part.contiguous()
+    part.add_(1)
+    return copy * 1
+
+
+def flattened(x):
+    x.mul_(2)
+    copy = x[0].flatten()
+    x.add_(1)
+    return copy * 1
+
+
+@pytest.mark.parametrize("forward", [of_a_part, flattened])
+@torch.no_grad()
+def test_copies_between_writes_to_what_has_gaps(forward):
+    """Inductor takes them for views: after the first write there are no gaps."""
+    torch._dynamo.reset()
+
+    def x():
+        return torch.arange(24.0).view(2, 3, 4)[..., :2]
+
+    m = graph_tools.module(lambda self, x: forward(x))
+    given = [x() for _ in range(3)]
+    behind = torch.compile(m, backend=backend)
+    fast = tessera.optimize(m, x(), effort="quick", seconds=2, progress=False)
+    results = [run(t) for run, t in zip((m, behind, fast), given, strict=True)]
+    for got, t in zip(results[1:], given[1:], strict=True):
+        torch.testing.assert_close((got, t), (results[0], given[0]))
+    assert "copies a part" in status(behind)[0]["reason"]
+    with pytest.raises(Error, match="TS0206"):
+        trace_module(m, (x(),))

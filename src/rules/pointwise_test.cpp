@@ -148,8 +148,8 @@ TEST(Pointwise, RefusesElementsOfNumbersAlone) {
   const ValueId x = b.input("x", {512, 1024});
   b.g.value(x).facts["scalar"] = 2.0;
   const ValueId y = b.call("aten.exp.default", {{"self", x}}, {512, 1024});
-  const ValueId z = b.call("aten.mul.Tensor", {{"self", y}, {"other", b.input("z", {512, 1024})}},
-                           {512, 1024});
+  const ValueId z =
+      b.call("aten.mul.Tensor", {{"self", y}, {"other", b.input("z", {512, 1024})}}, {512, 1024});
   b.output(y);
   b.output(z);
   const Matches found = rule("pointwise").match(b.g);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -27,6 +27,43 @@ def loses_writes(op: str, view: torch.Tensor, sources: Sequence[torch.Tensor]) -
     what elements that share memory get, and makes zeros of what `unfold` leaves out."""
     gaps = op == "unfold" and any(view.numel() < t.numel() for t in sources)
     return gaps or overlaps_itself(view.shape, view.stride())
+
+
+_copies_if_needed = (
+    "contiguous",
+    "reshape",
+    "reshape_as",
+    "flatten",
+    "ravel",
+    "to",
+    "view_as",
+    "resolve_conj",
+    "resolve_neg",
+)
+
+
+def loses_a_copy(
+    steps: Iterable[tuple[str, torch.Tensor | None, Sequence[torch.Tensor], Sequence[torch.Tensor]]],
+) -> bool:
+    """Whether PyTorch's functionalization takes a copy for a view of its source, which is written to behind it. What a write leaves in
+    the place of an input with gaps has none, so that `contiguous` and the like see nothing to copy. `steps`: of each op in turn its
+    name ("" of an input), its result, its arguments, and what of them it writes to."""
+    gaps, written, copied = set(), set(), set()
+    for name, made, given, changed in steps:
+        if copied.intersection(map(_memory, changed)):
+            return True
+        written.update(map(_memory, changed))
+        if made is None:
+            continue
+        if not name and reach(made.shape, made.stride()) != made.numel():
+            gaps.add(_memory(made))
+        if name in _copies_if_needed and given and made.dtype == given[0].dtype and _memory(made) != _memory(given[0]):
+            copied |= {_memory(given[0]), _memory(made)} if _memory(given[0]) in gaps & written else set()
+    return False
+
+
+def _memory(t: torch.Tensor) -> int:
+    return t.untyped_storage()._cdata
 
 
 def cloned(t: torch.Tensor, *, storage: bool = False) -> torch.Tensor:

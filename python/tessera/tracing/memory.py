@@ -17,7 +17,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import fail
-from tessera.common.laid import loses_writes
+from tessera.common.laid import loses_a_copy, loses_writes
 from tessera.common.module_state import owner_of
 
 _state = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer"}
@@ -35,6 +35,13 @@ def memory_of(captured: ExportedProgram, module: nn.Module, args: tuple, kwargs:
     Error TS0206: forward writes to memory that several inputs share, which no graph of values holds."""
     inputs = _Inputs(captured, module, args, kwargs)
     written = _written(captured.graph)
+    if loses_a_copy(map(_step, captured.graph.nodes)):
+        raise fail(
+            "TS0206",
+            "graph.shared_memory",
+            "forward copies a part of an argument that it writes to before and behind it, and torch.export loses the copy",
+            helps=["copy by `.clone()`"],
+        )
     _refuse_other_forms(captured.graph)
     changed = [n for n in inputs.nodes if _storage(n) in written]
     for node in changed:
@@ -162,29 +169,47 @@ def _written(graph: fx.Graph) -> set[int]:
     is a view of: a graph of values says nothing of the order in which they are written, or of which reads see a write."""
     found = set()
     for node in graph.nodes:
-        schema = getattr(node.target, "_schema", None)
-        if node.op != "call_function" or schema is None or not schema.is_mutable:
-            continue
-        given = dict(zip((a.name for a in schema.arguments), node.args, strict=False)) | node.kwargs
-        for argument in schema.arguments:
-            if argument.alias_info is not None and argument.alias_info.is_write:
-                targets = [n for n in pytree.tree_leaves(given.get(argument.name)) if _is_strided(n)]
-                for n in targets:
-                    if lossy := next((m for m in _path(n) if _is_strided(m) and _loses_writes(m)), None):
-                        raise fail(
-                            "TS0206",
-                            "graph.shared_memory",
-                            f"forward writes to a tensor whose elements share memory, or are some of those that are unfolded "
-                            f"({node.target} on `{n.name}`, a view by {lossy.target})",
-                            helps=["write to a copy of it: `.contiguous()`"],
-                        )
-                found |= set(map(_storage, targets))
+        for n in (targets := _targets(node)):
+            if lossy := next((m for m in _path(n) if _is_strided(m) and _loses_writes(m)), None):
+                raise fail(
+                    "TS0206",
+                    "graph.shared_memory",
+                    f"forward writes to a tensor whose elements share memory, or are some of those that are unfolded "
+                    f"({node.target} on `{n.name}`, a view by {lossy.target})",
+                    helps=["write to a copy of it: `.contiguous()`"],
+                )
+        found |= set(map(_storage, targets))
     return found
 
 
+def _targets(node: fx.Node) -> list[fx.Node]:
+    """What it writes to."""
+    schema = getattr(node.target, "_schema", None)
+    if node.op != "call_function" or schema is None or not schema.is_mutable:
+        return []
+    given = dict(zip((a.name for a in schema.arguments), node.args, strict=False)) | node.kwargs
+    places = [given.get(a.name) for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+    return [n for n in pytree.tree_leaves(places) if _is_strided(n)]
+
+
+def _step(node: fx.Node) -> tuple:
+    """As laid.loses_a_copy takes it."""
+    given, changed = (
+        [n.meta["val"] for n in nodes if _is_strided(n)] for nodes in (node.all_input_nodes, _targets(node))
+    )
+    name = "" if node.op == "placeholder" else _packet(node)
+    return name, node.meta["val"] if _is_strided(node) else None, given, changed
+
+
+def _packet(node: fx.Node) -> str:
+    """`add` of aten.add.Tensor."""
+    return str(getattr(node.target, "overloadpacket", "")).removeprefix("aten.")
+
+
 def _loses_writes(node: fx.Node) -> bool:
-    op = str(getattr(node.target, "overloadpacket", "")).removeprefix("aten.")
-    return loses_writes(op, node.meta["val"], [a.meta["val"] for a in node.all_input_nodes if _is_strided(a)])
+    return loses_writes(
+        _packet(node), node.meta["val"], [a.meta["val"] for a in node.all_input_nodes if _is_strided(a)]
+    )
 
 
 def with_mutations(memory: dict, exported: ExportedProgram) -> dict:
