@@ -41,7 +41,7 @@ def _step(node: fx.Node) -> tuple:
     given, changed = (
         [t for a in nodes if (t := _fake(a)) is not None] for nodes in (node.all_input_nodes, written_by(node))
     )
-    return "" if node.op == "placeholder" else _name(node), _fake(node), given, changed
+    return "" if node.op in ("placeholder", "get_attr") else _name(node), _fake(node), given, changed
 
 
 def written_by(node: fx.Node) -> list[fx.Node]:

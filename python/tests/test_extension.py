@@ -4,7 +4,11 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+import torch
+from tessera.common.errors import Error
 from tessera.running import extension
 from tessera.tracer_process import Tracer
 
@@ -59,3 +63,16 @@ def test_a_compiler_ends_whoever_began_it_and_runs_once(tmp_path, monkeypatch):
     second = subprocess.run(begin, capture_output=True, text=True, check=True, timeout=60)
     assert Path(second.stdout.strip()).read_text() == "made\n"
     assert (tmp_path / "runs").read_text() == "run\n"
+
+
+def test_what_cannot_be_registered_says_so_each_time(tmp_path, monkeypatch):
+    """A schema that was defined before it fails could not be defined again."""
+    library = tmp_path / "kernel.so"
+    library.write_bytes(b"")
+    refuses = SimpleNamespace(tessera_ops_register=lambda *given: -1, tessera_ops_error=lambda: b"no inputs")
+    monkeypatch.setattr(extension, "backend", lambda: extension.Backend("stable-abi", handle=refuses))
+    monkeypatch.setattr(extension, "PythonKernel", lambda spec: None)
+    made = extension.TensorType(torch.float32, (4,), (1,))
+    for _ in range(2):
+        with pytest.raises(Error, match="TS0322"):
+            extension.operator(extension.KernelSpec("numbers", str(library), "0" * 64, (), (), (made,)))

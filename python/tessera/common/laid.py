@@ -29,17 +29,7 @@ def loses_writes(op: str, view: torch.Tensor, sources: Sequence[torch.Tensor]) -
     return gaps or overlaps_itself(view.shape, view.stride())
 
 
-_copies_if_needed = (
-    "contiguous",
-    "reshape",
-    "reshape_as",
-    "flatten",
-    "ravel",
-    "to",
-    "view_as",
-    "resolve_conj",
-    "resolve_neg",
-)
+_copies_if_needed = ("contiguous", "reshape", "reshape_as", "flatten", "ravel", "to", "resolve_conj", "resolve_neg")
 
 
 def loses_a_copy(
@@ -57,8 +47,11 @@ def loses_a_copy(
             continue
         if not name and reach(made.shape, made.stride()) != made.numel():
             gaps.add(_memory(made))
-        if name in _copies_if_needed and given and made.dtype == given[0].dtype and _memory(made) != _memory(given[0]):
-            copied |= {_memory(given[0]), _memory(made)} if _memory(given[0]) in gaps & written else set()
+        if name not in _copies_if_needed or not given or made.dtype != given[0].dtype:
+            continue
+        source, copy = _memory(given[0]), _memory(made)
+        if copy != source and source in gaps & written:
+            copied |= {source, copy}
     return False
 
 

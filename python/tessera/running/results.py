@@ -140,7 +140,7 @@ def _has_strides(t: torch.Tensor, strides: list[int]) -> bool:
 
 def shared_results(graph: dict) -> list[dict[int, int]]:
     """Of the results that no feed lends, those that lie in one memory in the module: by result, where it begins behind the first,
-    in elements. Not those with views in another type among them, or whose places the trace has only guessed."""
+    in elements. Not those with views in another type among them."""
     groups: dict[int, dict[int, int]] = {}
     views: set[int] = set()
     for i, (row, lent) in enumerate(zip(_rows(graph), lent_results(graph), strict=True)):
@@ -149,9 +149,7 @@ def shared_results(graph: dict) -> list[dict[int, int]]:
             views.add(first)
         elif lent is None:
             groups.setdefault(first, {})[i] = row["offset"] if row else 0
-    guessed = set(graph.get("meta", {}).get("memory", {}).get("guessed", ()))
-    known = {first: places for first, places in groups.items() if first not in views}
-    return [places for places in known.values() if len(places) == 1 or not guessed & places.keys()]
+    return [places for first, places in groups.items() if first not in views]
 
 
 def lent_results(graph: dict) -> list[Lent | None]:

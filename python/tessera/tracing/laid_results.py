@@ -41,16 +41,14 @@ def as_laid(graph: dict, results: list[Laid | None]) -> None:
             )
         if row is None or isinstance(row["of"], int):
             before = next((r for r in results[:i] if r is not None and r.storage == now.storage), None)
-            traced = results[row["of"]] if row else None
-            if (traced and traced.storage) != (before and before.storage):
+            first = results[row["of"]] if row else None
+            if (first and first.storage) != (before and before.storage):
                 raise fail(
                     "TS0202",
                     "graph.untraceable",
                     f"torch.export lays results out otherwise than the module, so that result {i} shares memory with "
                     f"{'an earlier one' if row else 'none'} in one of them alone",
                 )
-            if row and "shape" in row and "dtype" not in row:
-                row.update(strides=list(now.strides), offset=now.offset - traced.offset)
-        elif memory["strides"][i] != list(now.strides):
-            memory.setdefault("guessed", []).append(i)  # where it begins was guessed, too
+            if first and "shape" in row and "dtype" not in row:
+                row.update(strides=list(now.strides), offset=now.offset - first.offset)
         memory["strides"][i] = list(now.strides)
