@@ -8,6 +8,7 @@ they change, is not judged.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 import torch
@@ -20,8 +21,17 @@ _RUNS = 8
 _FACTOR, _ULPS = 8.0, 8.0
 
 
+_EXTREMUM = re.compile(r"aten\.(a?max|a?min|aminmax|\w*max_pool\w*)\.")
+
+
+def _zeros_of_both_signs(t: torch.Tensor) -> bool:
+    zeros = t == 0
+    return bool((zeros & t.signbit()).any() and (zeros & ~t.signbit()).any())
+
+
 class Noise(TorchDispatchMode):
-    """Moves what an op made, and what a norm reads, which rounds within; a view, or what was written to in place, is left as it is."""
+    """Moves what an op made, and what a norm reads, which rounds within; a view, or what was written to in place, is left as it is.
+    Where the largest or smallest element is a zero, the order of the op's loop says which of two signs it has."""
 
     def __init__(self, seed: int, given: list[torch.Tensor]):
         super().__init__()
@@ -33,12 +43,20 @@ class Noise(TorchDispatchMode):
             args = (args[0].clone(), *args[1:])
             self._move(args[0])
         made = func(*args, **(kwargs or {}))
+        if _EXTREMUM.match(str(func)) and args[0].is_floating_point() and _zeros_of_both_signs(args[0]):
+            self._turn_zeros(made)
         for t in pytree.tree_leaves(made):
             if isinstance(t, torch.Tensor) and t.layout == torch.strided:
                 if t.untyped_storage().data_ptr() not in self.seen:
                     self._move(t)
                 self.seen.setdefault(t.untyped_storage().data_ptr(), t)
         return made
+
+    def _turn_zeros(self, made) -> None:
+        for t in pytree.tree_leaves(made):
+            if isinstance(t, torch.Tensor) and t.is_floating_point():
+                turned = torch.rand(t.shape, generator=self.generator) < 0.5
+                t.copy_(torch.where((t == 0) & turned, -t, t))
 
     def _move(self, t: torch.Tensor) -> None:
         if t.is_floating_point() and t.itemsize > 1:

@@ -143,6 +143,17 @@ def test_writes_to_what_is_read_elsewhere_are_undefined(write, stage):
     assert failure and failure.stage == stage
 
 
+@pytest.mark.parametrize(("step", "seen"), [("torch.trunc({0} / 4)", False), ("torch.relu({0} - 9)", True)])
+def test_the_sign_of_a_zero_among_zeros_of_both_is_free(step, seen):
+    class Rewritten(_Tampered):
+        def exact(self, first: int, count: int, targets: str) -> str:
+            return "rewritten"
+
+    p = _program([["v0", step, ["x0"]], ["v1", "torch.max({0}, 1)[0]", ["v0"]]], ["v1"])
+    failure = alone(p, lambda m, a: Rewritten(m, a, lambda m, args, out: (torch.where(out[0] == 0, -out[0], out[0]),)))
+    assert bool(failure) is seen
+
+
 def test_a_failure_is_made_small():
     from shrinking import shrunk
 
