@@ -309,11 +309,14 @@ def _unfit(gm: torch.fx.GraphModule, inputs: list) -> str:
 
 def _eager_wins(report: dict | None) -> bool:
     """Whether the graph's own ops, one by one, were measured to be faster than Inductor by more than noise: as where Inductor
-    gives a convolution another layout. What is near by the host's clock has to be faster on the device, too."""
-    ways = {w["runner"]: w for w in (report or {}).get("settled", {}).get("ways", ()) if not w["reason"]}
+    gives a convolution another layout. What is near by the host's clock has to be faster on the device, too. Also where Inductor
+    cannot run the graph, or gives something else."""
+    ways = {w["runner"]: w for w in (report or {}).get("settled", {}).get("ways", ())}
     eager, inductor = ways.get("eager"), ways.get("inductor")
-    if eager is None or inductor is None:
+    if eager is None or inductor is None or eager["reason"]:
         return False
+    if inductor["reason"]:
+        return not inductor.get("no_time")
     measures = ["call_ms", "back_ms"]
     if "device_ms" in eager and any(eager[key] >= NEAR * inductor[key] for key in measures):
         measures.append("device_ms")

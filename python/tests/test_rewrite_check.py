@@ -225,10 +225,11 @@ def test_inputs_of_few_values_get_others():
     assert made["x"] is x and made["tokens"] is tokens and not torch.equal(made["state"], zeros)
 
 
-def test_inputs_of_few_values_keep_their_place():
+@pytest.mark.parametrize("shared", [False, True])
+def test_inputs_of_few_values_keep_their_place(shared):
     """Where the graph addresses them by it."""
     base = torch.zeros(4, 16)
-    t = base[1:, 2::2]
+    t = base[1:2, 2::2].expand(3, 7) if shared else base[1:, 2::2]
     made = perturbed_inputs({"x": t}, {"meta": {"memory": {"offsets": {"x": 18}}}}, seed=1)["x"]
     assert made.storage_offset() == t.storage_offset() and made.stride() == t.stride()
     assert made.untyped_storage().nbytes() == base.untyped_storage().nbytes() and not torch.equal(made, t)

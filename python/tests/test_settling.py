@@ -22,7 +22,8 @@ def library(tmp_path_factory):
 
 
 @pytest.fixture
-def held():
+def held(monkeypatch):
+    monkeypatch.setattr(settling, "of_compiled", lambda *_: "")  # runners of these tests compute nothing
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -248,3 +249,33 @@ def test_what_is_near_by_the_hosts_clock_has_to_be_faster_on_the_device():
     assert wins(near[0] | {"device_ms": 0.105}, near[1] | {"device_ms": 0.146})
     far = {"call_ms": 0.3, "back_ms": 0.2}, {"call_ms": 0.4, "back_ms": 0.3}
     assert wins(far[0] | {"device_ms": 0.146}, far[1] | {"device_ms": 0.105})
+    assert wins(far[1], {"reason": "its results are not the module's"})
+    assert not wins(far[0], {"reason": "Inductor would take about 9 s for it", "no_time": True})
+
+
+class Placed(nn.Module):
+    """Inductor (torch 2.11) takes the result of the batch norm for transposed, as its argument is."""
+
+    def __init__(self):
+        super().__init__()
+        self.mean = nn.Buffer(torch.randn(4))
+
+    def forward(self, x):
+        y = nn.functional.batch_norm(x, self.mean, self.mean.abs(), None, None, False)
+        return y.as_strided((5, 4), (4, 1))
+
+
+@pytest.mark.parametrize("counts", [False, True])
+def test_inductor_must_give_what_the_module_gives(counts):
+    """Also where a module is off in what it writes alone, and calls leave no trace."""
+
+    class Writes(Placed):
+        def forward(self, x):
+            self.mean.copy_(super().forward(x).mean(0))
+            return x * 2
+
+    module, x = (Writes if counts else Placed)().eval(), torch.randn(4, 5).t()
+    before = module.mean.clone()
+    eager, inductor = Settler(holding.hold(module, (x,), {})).prepare(["eager", "inductor"])
+    assert eager["reason"] == "" and f"result {int(counts)} is off by" in inductor["reason"], inductor
+    assert torch.equal(module.mean, before)

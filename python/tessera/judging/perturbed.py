@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 import torch
 
 from tessera.common.facts import MASKS
-from tessera.common.laid import cloned, in_storage
+from tessera.common.laid import cloned, in_storage, overlaps_itself, storage_of
 from tessera.common.precision import readable
 
 AMPLITUDE = 0.2
@@ -81,8 +81,16 @@ def perturb(t: torch.Tensor, facts: dict, generator: torch.Generator, amplitude:
 
 
 def _placed(values: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-    """The values at the place that `t` has in its storage, in a copy of it."""
-    return values if values is t else cloned(t, storage=True).copy_(values)
+    """The values at the place that `t` has in its storage, in a copy of it; of those that share an element, one."""
+    if values is t:
+        return t
+    made = cloned(t, storage=True)
+    if not overlaps_itself(t.shape, t.stride()):
+        return made.copy_(values)
+    storage = storage_of(made)
+    places = torch.arange(storage.numel(), device=t.device).as_strided(t.shape, t.stride(), t.storage_offset())
+    storage[places.flatten()] = values.flatten()
+    return made
 
 
 def perturbed_inputs(given: dict[str, torch.Tensor], graph: dict, seed: int) -> dict[str, torch.Tensor]:

@@ -23,6 +23,7 @@ from torch.utils import _pytree as pytree
 from tessera.common.errors import Error
 from tessera.judging.rewind import Rewind
 from tessera.judging.timing import CLOCK_FOLLOWS_MS, median_ci95
+from tessera.judging.trace_check import of_compiled
 from tessera.running import fast_guard
 from tessera.running import leftover as leftovers
 from tessera.running.composed_status import why_not_served
@@ -181,6 +182,8 @@ class Settler:
                 continue
             self.held.notify(f"preparing {_name(way)}")
             _prepare(way, self.held.device, sets[0])
+            if way.runner == "inductor" and not way.reason:
+                way.reason = of_compiled(self.held, way.run)
             if compile and way.leftover == "inductor":
                 compile.took(way.seconds)
 

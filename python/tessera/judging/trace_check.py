@@ -1,4 +1,4 @@
-"""Whether the traced graph gives what the module gives. All else is judged by what the graph means and by how far the module is off it:
+"""Whether the traced graph gives what the module gives, and the module as Inductor compiles it. All else is judged by what the graph means and by how far the module is off it:
 where the module computes something else, as nn.TransformerEncoder does in eager alone with a padding mask, anything would pass.
 
 A result differs that is off by more than a fraction (FAR) and by several times what roundings move the graph's own by, on two sets of
@@ -7,7 +7,8 @@ inputs. What is chosen by values that are nearly equal, as experts are, rounding
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 
 import torch
 
@@ -50,18 +51,40 @@ def refuse_other_results(held: Held) -> None:
     )
 
 
-def _difference(held: Held, seed: int) -> str:
+def of_compiled(held: Held, run: Callable) -> str:
+    """Why `run`, the module as Inductor compiled it, is not to be used: what its results are otherwise than the module's, or what it
+    raises. "" where neither, or where that is not looked at (refuse_other_results). Under torch's own flags, for which it was compiled."""
+    if draws(held.graph) or any(is_undefined(node["op"]) for node in held.graph["nodes"]):
+        return ""
+    try:
+        other = _difference(held, 0, run) and _difference(held, 1, run)
+    except torch.OutOfMemoryError:
+        free(held.device)
+        return ""
+    except Exception as e:  # noqa: BLE001 - Inductor raises many kinds
+        return f"{type(e).__name__}: {(str(e).strip() or 'no text').splitlines()[0]}"[:500]
+    return other and f"its results are not the module's: {other}"
+
+
+def _difference(held: Held, seed: int, compiled: Callable | None = None) -> str:
     args, kwargs = inputs_of(held, seed)
     named = {**held.traced.state(), **held.traced.flatten(args, kwargs)}
     graphs = _graphs(held, named, seed)
-    made = next(graphs)
     given = held.copies(args, kwargs)
-    with held.kept(), peer_table.equal_precision(held.precision):
-        eager = [*run_module(held.module, *given, seed), *effects(held, *given)]
+    if compiled is None:
+        made = next(graphs)
+    else:
+        with held.kept():
+            made = [t.clone() for t in _called(held, compiled, held.copies(args, kwargs), seed)]
+    with held.kept(), peer_table.equal_precision(held.precision) if compiled is None else contextlib.nullcontext():
+        eager = _called(held, held.module, given, seed)
+        if len(eager) != len(made):
+            return f"{len(made)} results and changed tensors for {len(eager)}"
         found = [apart(e, m) for e, m in zip(eager, made, strict=True)]
     far = [(FAR[held.precision], FAR_ELEMENTS)] * len(found)
     if not any(beyond(row, limit) for row, limit in zip(found, far, strict=True)):
         return ""
+    made = made if compiled is None else next(graphs)
     for noisy in graphs:
         moved = [apart(n, m) for n, m in zip(noisy, made, strict=True)]
         far = [(max(a, _TIMES * x), max(b, _TIMES * y)) for (a, b), (x, y) in zip(far, moved, strict=True)]
@@ -70,6 +93,10 @@ def _difference(held: Held, seed: int) -> str:
             off, elements = row
             return f"result {i} is off by {off:.2g} (relative RMS), and has {elements:.0%} of other elements"
     return ""
+
+
+def _called(held: Held, module: Callable, given: tuple, seed: int) -> list[torch.Tensor]:
+    return [*run_module(module, *given, seed), *effects(held, *given)]
 
 
 def _graphs(held: Held, named: dict[str, torch.Tensor], seed: int) -> Iterator[list[torch.Tensor]]:
