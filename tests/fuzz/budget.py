@@ -68,10 +68,12 @@ class Noise(TorchDispatchMode):
 
 
 class Budget:
-    """Of one round of a program: the rounds up to it are run again, as often as it takes to say that a result is near enough."""
+    """Of one round of a program: the rounds up to it are run again, as often as it takes to say that a result is near enough.
+    `signs`: a zero has eager's sign, unless roundings decide it."""
 
-    def __init__(self, p: Program, rounds: list[tuple[int, dict | None]]):
+    def __init__(self, p: Program, rounds: list[tuple[int, dict | None]], signs: bool = True):
         self.near: list[Seen] = []
+        self._signs = signs
         self._left = self._runs(p, rounds)
 
     def _runs(self, p: Program, rounds: list) -> Iterator[None]:
@@ -116,7 +118,7 @@ class Budget:
         for n in near:
             judged &= (n.isfinite() == e.isfinite()) & (n.isfinite() | (n == e) | (n.isnan() & e.isnan()))
             moved = torch.maximum(moved, torch.where(n.isfinite() & e.isfinite(), (n - e).abs(), 0.0))
-        turned = torch.zeros(e.shape, dtype=torch.bool)  # zeros whose sign a rounding decides
+        turned = torch.full(e.shape, not self._signs)  # zeros whose sign a rounding decides
         for n in near:
             turned |= n.signbit() != e.signbit()
         same = ((e == o) & ((e != 0) | (e.signbit() == o.signbit()) | turned)) | (e.isnan() & o.isnan())

@@ -13,6 +13,8 @@ from comparing import Difference, differences
 from program import Program
 from road import Way
 from tessera.common.errors import Error
+from tessera.judging.trace_check import refuse_other_results
+from tessera.tracing.held import hold
 from twin import ERRORS, Twin, poison, twin, under
 from undefined import is_undefined
 
@@ -132,18 +134,30 @@ def judged(p: Program, wanted, got, how: str, stage: str, done: list) -> Failure
     then = _after_writes(p) if how == "exact" else ""
     numbers = any(d.symptom in ("value", "zero sign") for d in found)
     if numbers and (how != "exact" or _sum.search(then) or _function.search(then)):
-        tolerated = Budget(p, done).tolerated if how != "exact" or _sum.search(then) else _nearly_equal
-        found = [d for d in differences(wanted, got, tolerated) if how != "product" or d.symptom != "zero sign"]
+        budgeted = how != "exact" or _sum.search(then)
+        tolerated = Budget(p, done, signs=how != "product").tolerated if budgeted else _nearly_equal
+        found = differences(wanted, got, tolerated)
     return Failure(stage, name_of(*done[-1]), found) if found else None
 
 
 def staged(p: Program) -> Failure | None:
-    """`alone`, and whether the traced graph is wrong already."""
+    """`alone`, and whether the traced graph is wrong already, or refused by the check that tessera.optimize makes of it."""
     failure = alone(p)
     if failure and failure.stage == "rewrite":
         before = alone(p, lambda module, args: Way(module, args, rewritten=False), "trace")
-        return before or failure
+        return (before and before.stage == "trace" and _refused_by_the_check(p)) or before or failure
     return failure
+
+
+def _refused_by_the_check(p: Program) -> Failure | None:
+    made = twin(p)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            refuse_other_results(hold(made.module, tuple(made.prepare(0)), {}))
+        except Error as e:
+            return refused(e)
+    return None
 
 
 class Several(torch.nn.Module):

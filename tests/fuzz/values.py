@@ -60,7 +60,7 @@ def fill(shape, dtype, kind="normal", seed=0):
         odd = [0.0, -0.0, float("nan"), float("inf"), -float("inf"), finite.max, finite.min, finite.tiny, 1.0, -1.0]
         odd = torch.tensor(odd, dtype=torch.float64).to(d)
         chosen = odd.float()[torch.randint(len(odd), n.shape, generator=g)].to(d)
-        n = torch.where(torch.rand(n.shape, generator=g) < 0.4, chosen.float(), n.float()).to(d)
+        n = torch.where(torch.rand(n.shape, generator=g, dtype=torch.float32) < 0.4, chosen.float(), n.float()).to(d)
     row = {"nan_row": "nan", "infinite_row": "inf", "minus_infinite_row": "-inf"}.get(kind)
     if row and n.dim() and n.numel():
         n[0 if n.dim() > 1 else slice(None)] = float(row)
