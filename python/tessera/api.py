@@ -14,6 +14,7 @@ from tessera.engine import Progress, check_options, find_binary, listener, optim
 from tessera.parts import optimize_in_parts
 from tessera.running import autocast, modes
 from tessera.running.compose import ComposedModule
+from tessera.tracing.asked import refuse_unseen
 from tessera.tracing.held import Held, hold
 from tessera.tracing.randomness import of_training
 
@@ -89,6 +90,7 @@ def _as_one_graph(
     wanted, inductor = autocast.states(), own.pop("inductor")
     with autocast.entered(()):
         held = _hold(autocast.under(module, wanted), args, kwargs, precision, own["progress"])
+        refuse_unseen(held.module, held.args, held.kwargs)
         if text := of_training(held.module, held.graph):
             warnings.warn(f"tessera: {text}", stacklevel=3)
         held.options["inductor"] = inductor

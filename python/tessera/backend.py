@@ -300,11 +300,15 @@ def _unfit(gm: torch.fx.GraphModule, inputs: list) -> str:
         isinstance(s, torch.SymInt) for t in inputs for s in (*t.shape, *t.stride())
     ):
         return "its shapes are dynamic; kernels are made for fixed shapes (torch.compile(..., dynamic=False))"
-    if torch.is_grad_enabled() and any(t.requires_grad for t in (*inputs, *gm.parameters())):
+    records = torch.is_grad_enabled() or any(n.target is _set_grad and n.args[0] for n in gm.graph.nodes)
+    if records and any(t.requires_grad for t in (*inputs, *gm.parameters())):
         return "it records gradients; kernels have no backward (call it under torch.no_grad())"
     if not any(n.op == "call_function" or n.op == "call_method" or n.op == "call_module" for n in gm.graph.nodes):
         return "it has no operations"
     return ""
+
+
+_set_grad = torch._C._set_grad_enabled
 
 
 def _eager_wins(report: dict | None) -> bool:

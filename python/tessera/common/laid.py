@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import torch
+from torch import nn
 
 
 def reach(shape: Sequence[int], strides: Sequence[int]) -> int:
@@ -61,7 +62,12 @@ def _memory(t: torch.Tensor) -> int:
 
 def cloned(t: torch.Tensor, *, storage: bool = False) -> torch.Tensor:
     """A copy with the very strides, which clone() packs where elements share memory or have gaps between them. `storage`: at its
-    place in a copy of all that its storage holds."""
+    place in a copy of all that its storage holds. Of a parameter a parameter, without gradients: forward may ask."""
+    made = _cloned(t, storage)
+    return nn.Parameter(made, requires_grad=False) if type(t) is nn.Parameter else made
+
+
+def _cloned(t: torch.Tensor, storage: bool) -> torch.Tensor:
     if storage:
         return storage_of(t).clone().as_strided(t.shape, t.stride(), t.storage_offset())
     if t.layout != torch.strided or t.numel() == 0:

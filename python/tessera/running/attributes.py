@@ -6,14 +6,14 @@ torch.nn's own bookkeeping is left out, and so is what a layer derives from its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import torch
 from torch import nn
 
-from tessera.running.plain_places import Places, Reading, add_object, is_called, is_object
+from tessera.running.plain_places import Places, Reading, add_object, is_called, is_object, kind_of_place
 
-_bookkeeping = frozenset(nn.Module().__dict__) | {"_is_full_backward_hook", "_compiled_call_impl"}
+bookkeeping = frozenset(nn.Module().__dict__) | {"_is_full_backward_hook", "_compiled_call_impl"}
 _by_shape = {
     nn.Linear: {"in_features", "out_features"},
     nn.Embedding: {"num_embeddings", "embedding_dim", "padding_idx", "scale_grad_by_freq", "sparse"},
@@ -28,26 +28,27 @@ def objects_of(module: nn.Module) -> dict[int, tuple[object, dict, str]]:
     for path, m in module.named_modules():
         found[id(m.__dict__)] = (m, m.__dict__, path)
         for key, value in m.__dict__.items():
-            if key not in _bookkeeping and is_object(value):
+            if key not in bookkeeping and is_object(value):
                 add_object(found, value, f"{path}.{key}".lstrip("."))
     return found
 
 
 class Attributes(Reading):
-    """The plain attributes as they are now. `tensors`: of the graph that are nobody's parameter, buffer or attribute."""
+    """The plain attributes as they are now. `tensors`: of the graph that are nobody's parameter, buffer or attribute. `loaded`: names
+    that the user's own code asks for."""
 
-    def __init__(self, module: nn.Module, tensors: Sequence[torch.Tensor] = ()):
+    def __init__(self, module: nn.Module, tensors: Sequence[torch.Tensor] = (), loaded: Set[str] = frozenset()):
         addresses = frozenset(t.data_ptr() for t in tensors) - {0}
-        super().__init__(lambda: _look(module, addresses), "the attribute")
+        super().__init__(lambda: _look(module, addresses, loaded), "the attribute")
 
 
-def _look(module: nn.Module, tensors: frozenset[int]) -> Places:
+def _look(module: nn.Module, tensors: frozenset[int], loaded: Set[str]) -> Places:
     places = Places(tensors)
-    skip = {id(m.__dict__): _by_shape.get(type(m), set()) for m in module.modules()}
+    skip = {id(m.__dict__): _by_shape.get(type(m), set()) - loaded for m in module.modules()}
     objects = objects_of(module)
     for holder, own, path in objects.values():
         for key, value in own.items():
-            if key in _bookkeeping or key in skip.get(id(own), ()):
+            if key in bookkeeping or key in skip.get(id(own), ()):
                 continue
             name = f"{path}.{key}".lstrip(".")
             if is_object(value) and id(value.__dict__) in objects:
@@ -55,14 +56,7 @@ def _look(module: nn.Module, tensors: frozenset[int]) -> Places:
             elif is_called(value):
                 places.keep(own, key, value, name)
             elif isinstance(value, torch.Tensor) and isinstance(holder, nn.Module):
-                # The graph reads it where it lies, if at all; forward may have asked it for its shape alone.
-                places.keep(
-                    own, key, value, name, (type(value), value.dtype, value.device, value.layout, _shape_of(value))
-                )
+                places.keep(own, key, value, name, kind_of_place(value))
             else:
                 places.add(own, key, value, name)
     return places
-
-
-def _shape_of(t: torch.Tensor) -> tuple[int, ...]:
-    return () if t.is_nested else tuple(t.shape)

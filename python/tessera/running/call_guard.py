@@ -52,6 +52,7 @@ class CallGuard:
         miss = (
             miss
             or self.memory.identity(tensors, state.names.held)
+            or self.inputs.of_class(tensors)
             or self.memory.overlap(tensors, [(s.value, s.source) for s in state.held])
             or state.modes(tensors)
         )

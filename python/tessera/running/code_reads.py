@@ -8,8 +8,10 @@ Of libraries only the names themselves are watched (another function in the plac
 
 from __future__ import annotations
 
+import builtins
 import dis
 import functools
+import re
 import sys
 import sysconfig
 import types
@@ -19,11 +21,12 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from tessera.running.attributes import objects_of
-from tessera.running.plain_places import Places, Reading, deepest, is_data, is_object
+from tessera.running.attributes import bookkeeping, objects_of
+from tessera.running.plain_places import Places, Reading, deepest, is_data, is_object, unseen
 
 _most_functions = 512
 _most_entries = 1024  # of a class: more is a table
+_most_held = 64  # of a list whose entries may be functions
 _loads = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
 _attributes = ("LOAD_ATTR", "LOAD_METHOD")
 _between = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "RESUME")
@@ -35,6 +38,13 @@ _whole = (torch.Tensor, nn.Module, types.ModuleType, types.CodeType)  # not look
 _asking = {"hasattr", "getattr", "vars", "dir", "AttributeError", "Exception"}
 # Functions that forward may ask how it is run, and what the trace was told.
 questions = {torch.is_grad_enabled: False, torch.is_inference_mode_enabled: False}
+# Others of torch's, by their names, whose answers may be another at each call; but for those that surroundings.py watches.
+_question = re.compile(r"(is|are|get)_\w+|initial_seed")
+_answered = re.compile(
+    r"\w*(autocast|compiling|exporting|scripting|tracing|grad_enabled|inference_mode\w*|rng_state|default_d\w+)"
+)
+# Functions that say something of the world.
+_of_world = ("time", "posix", "nt", "io", "_io", "genericpath")
 _libraries = (
     *(sysconfig.get_paths()[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")),
     str(Path(__file__).parents[1]),
@@ -42,8 +52,8 @@ _libraries = (
 
 
 @functools.cache
-def _of_library(module: str) -> bool:
-    """Whether a Python module is torch's, Python's or an installed package's. What has no file is a notebook's or a session's."""
+def of_library(module: str) -> bool:
+    """Whether a Python module, by its name, is torch's, Python's or an installed package's. What has no file is a notebook's or a session's."""
     top = sys.modules.get(module.partition(".")[0])
     if top is torch or module in sys.builtin_module_names:
         return True
@@ -53,7 +63,7 @@ def _of_library(module: str) -> bool:
 
 def _is_users(thing) -> bool:
     where = thing.__globals__.get("__name__") if isinstance(thing, types.FunctionType) else thing.__module__
-    return not _of_library(where or "builtins")
+    return not of_library(where or "builtins")
 
 
 @functools.lru_cache(4096)
@@ -78,6 +88,18 @@ def _chains(code: types.CodeType) -> frozenset[tuple[str, ...]]:
 
 
 @functools.lru_cache(4096)
+def _names(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """All names that may be of attributes, also those that `getattr` is given; and the Python modules that code imports."""
+    names = {*code.co_names, *(c for c in code.co_consts if isinstance(c, str))}
+    imports = {op.argval for op in dis.get_instructions(code) if op.opname == "IMPORT_NAME"}
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            more = _names(constant)
+            names, imports = names | more[0], imports | more[1]
+    return frozenset(names), frozenset(imports)
+
+
+@functools.lru_cache(4096)
 def _asks_for_gradients(code: types.CodeType) -> bool:
     """Whether code takes `.grad` of something that it does not load from outside, as torch.autograd.grad is."""
     outside = False
@@ -91,8 +113,15 @@ def _asks_for_gradients(code: types.CodeType) -> bool:
 
 
 class _Reader:
-    def __init__(self, tensors: frozenset[int]):
+    """`submodules`: their identities. `unseen`: what is read and may change unseen. `loaded`: names that the code has for attributes."""
+
+    def __init__(self, tensors: frozenset[int], submodules: frozenset[int] = frozenset()):
         self.places, self.asked, self.gradients, self.asks_names = Places(tensors), set(), False, False
+        self.unseen: dict[str, None] = {}
+        self.loaded: set[str] = set()
+        self._submodules = submodules
+        self._python_modules: dict[int, types.ModuleType] = {}
+        self._things: set[int] = set()
         self._functions: dict[int, types.FunctionType] = {}
         self._classes: dict[int, type] = {}
         self._pending: list[types.FunctionType] = []
@@ -102,6 +131,30 @@ class _Reader:
         """All code that was found, and what is found in it."""
         while self._pending:
             self._read(self._pending.pop())
+            if not self._pending:
+                self._names_of_modules()
+
+    def _names_of_modules(self) -> None:
+        """Of the user's Python modules that code has under a name of its own, what it may ask them for."""
+        for found in list(self._python_modules.values()):
+            own = vars(found)
+            for name in sorted(self.loaded & own.keys()):
+                if (id(own), name) not in self._seen and not isinstance(own[name], types.ModuleType):
+                    self.entry(own, name, own[name], f"{found.__name__}.{name}")
+
+    def held(self, value, path: str) -> None:
+        """What an attribute or an entry holds: code that is read later."""
+        if isinstance(value, (list, tuple, set, frozenset)) and len(value) <= _most_held:
+            for i, x in enumerate(value):
+                self.held(x, f"{path}[{i}]")
+        elif isinstance(value, dict) and len(value) <= _most_held:
+            for key, x in value.items():
+                self.held(x, f"{path}[{key!r}]")
+        elif isinstance(value, types.ModuleType) or self._is_thing(value):
+            self._follow(value, path, ())
+        else:
+            self.function(value)
+            self.asked |= {q for q in questions if q is value}
 
     def function(self, value) -> None:
         """Is read later, if it is a function of the user's."""
@@ -151,6 +204,13 @@ class _Reader:
             self.asked |= {q for q in questions if q is value}
         else:
             self.places.add(container, key, value, path, field=field)
+        if isinstance(value, nn.Module) or not (isinstance(value, _whole) or callable(value) or _within(value)):
+            self.look_at(value, path)
+
+    def look_at(self, value, path: str) -> None:
+        """Notes what may change unseen."""
+        if what := unseen(value, path, self._submodules):
+            self.unseen.setdefault(what)
 
     def _is_thing(self, value) -> bool:
         return is_object(value) and (_is_users(type(value)) or is_data(value, deepest))
@@ -159,6 +219,10 @@ class _Reader:
         if isinstance(value, types.ModuleType):
             if chain and chain[0] in vars(value):
                 self.entry(vars(value), chain[0], vars(value)[chain[0]], f"{path}.{chain[0]}", chain[1:])
+            elif chain and type(value) is not types.ModuleType:
+                self._setting(value, chain[0])
+            elif not of_library(value.__name__):
+                self._python_modules[id(value)] = value
         elif isinstance(value, type):
             if _is_users(value):
                 self.klass(value)
@@ -166,16 +230,48 @@ class _Reader:
             own = vars(value)
             if _is_users(type(value)):
                 self.klass(type(value))
+            if not chain and id(own) in self._things:
+                return
+            self._things.add(id(own))
             for name in chain[:1] if chain and chain[0] in own else list(own):
                 self.entry(own, name, own[name], f"{path}.{name}", chain[1:])
+        elif callable(value):
+            self._called(value, path)
         else:
-            self.function(value)
+            self.held(value, path)
+
+    def _called(self, value, path: str) -> None:
+        """A function that code names: the user's are read, of torch's those watched that answer otherwise from call to call."""
+        self.function(value)
+        where, name = getattr(value, "__module__", None) or "", getattr(value, "__name__", "")
+        if isinstance(value, types.BuiltinFunctionType) and where in _of_world:
+            self.unseen.setdefault(f"`{path}()`, which says something of the world")
+        if where.partition(".")[0] == "torch" and _question.fullmatch(name) and not _answered.match(name):
+            self._answer(value)
+
+    def _answer(self, question, *arguments) -> None:
+        try:
+            answer = question(*arguments)
+        except Exception:  # noqa: BLE001 - it is about something, or needs a device that is not there
+            return
+        if isinstance(answer, (int, str, bytes, type(None), torch.dtype)):
+            self.places.watched.call(question, *arguments, expected=answer)
+            self.places.found[f"{question.__name__}({', '.join(map(str, arguments[1:]))})"] = answer
+
+    def _setting(self, holder: types.ModuleType, name: str) -> None:
+        """torch.backends.cudnn.benchmark and the like, which are properties."""
+        self._answer(getattr, holder, name)
 
     def _read(self, f: types.FunctionType) -> None:
         path = f"{f.__module__}.{f.__qualname__}"
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             self._watch(f, name, getattr(f, name), f"{path}.{name}", field=True)
         self.gradients |= _asks_for_gradients(f.__code__)
+        names, imports = _names(f.__code__)
+        self.loaded |= names
+        for name in sorted(imports):
+            if (found := sys.modules.get(name)) is not None and not of_library(name):
+                self._python_modules[id(found)] = found
         own = vars(f)
         for name in own:
             if name != "__wrapped__":
@@ -194,6 +290,8 @@ class _Reader:
                     f"{f.__globals__.get('__name__', '')}.{name}",
                     tuple(chain),
                 )
+            elif name in vars(builtins):
+                self._called(vars(builtins)[name], name)
 
     def _absent(self, globals_: dict, names: set[str], path: str) -> None:
         """Of names that code loads, those that may still come among the globals, before a builtin or where nothing is."""
@@ -251,22 +349,30 @@ class CodeReads(Reading):
     def __init__(self, module: nn.Module, tensors: Sequence[torch.Tensor] = ()):
         addresses = frozenset(t.data_ptr() for t in tensors) - {0}
         self.asked: set = set()  # of `questions`, those that the code asks
+        self.loaded: set[str] = set()  # names that the user's code may have for attributes
+        self.unseen: list[str] = []  # what it reads and may change unseen, for people
         super().__init__(lambda: self._found(module, addresses), "what forward reads changed:")
 
     def _found(self, module: nn.Module, tensors: frozenset[int]) -> Places:
-        reader = _Reader(tensors)
-        for thing, own, _ in objects_of(module).values():
+        reader, objects = _Reader(tensors, frozenset(map(id, module.modules()))), objects_of(module)
+        for thing, own, path in objects.values():
             if isinstance(thing, nn.Module) or _is_users(type(thing)):
                 reader.klass(type(thing))
-            for value in list(own.values()):
-                reader.function(value)
+            for name, value in list(own.items()):
+                if name not in bookkeeping:
+                    reader.held(value, f"{path}.{name}".lstrip("."))
         reader.read()
-        self.asked = reader.asked
-        for thing, own, path in objects_of(module).values() if reader.asks_names else ():
-            if isinstance(thing, nn.Module):
+        self.asked, self.loaded = reader.asked, reader.loaded
+        for thing, own, path in objects.values():
+            if reader.asks_names and isinstance(thing, nn.Module):
                 reader.places.names(own, list(own), path or type(thing).__name__)
-        for name, parameter in module.named_parameters() if reader.gradients else ():
-            reader.places.keep(parameter, "grad", parameter.grad, f"{name}.grad", field=True)
+            for name in sorted(reader.loaded & own.keys() - bookkeeping) if _is_users(type(thing)) else ():
+                reader.look_at(own[name], f"{path}.{name}".lstrip("."))
+        self.unseen = list(reader.unseen)
+        asked = ("grad",) * reader.gradients + ("requires_grad",) * ("requires_grad" in reader.loaded)
+        for name, parameter in module.named_parameters() if asked else ():
+            for what in asked:
+                reader.places.keep(parameter, what, getattr(parameter, what), f"{name}.{what}", field=True)
         for question in reader.asked:
             reader.places.watched.call(question, expected=questions[question])
         return reader.places

@@ -85,13 +85,18 @@ def export_module(traced, args: tuple, kwargs: dict, plan: dict, folder: str) ->
         step["candidate"] |= {"library": name, "library_sha256": _hash_of(root / name)}
         files.append(name)
     _write(root / "plan.json", json.dumps(plan, indent=1).encode())
-    example = pytree.tree_map_only(torch.Tensor, lambda t: torch.empty(0), (tuple(args), dict(kwargs)))
+    example = pytree.tree_map_only(torch.Tensor, _of_its_class, (tuple(args), dict(kwargs)))
     structure = io.BytesIO()
     form = {"example": example, "outputs": Outputs(traced.results, traced.out_spec), "constants": traced.constants}
     torch.save(form, structure)
     _write(root / "structure.pt", structure.getbuffer())
     _write(root / "composed.py", _loader.encode())
     return [str(root / name) for name in dict.fromkeys([*files, "plan.json", "structure.pt", "composed.py"])]
+
+
+def _of_its_class(t: torch.Tensor) -> torch.Tensor:
+    """What a guard knows an argument by besides the graph's types."""
+    return nn.Parameter(torch.empty(0), requires_grad=False) if type(t) is nn.Parameter else torch.empty(0)
 
 
 def _write(file: Path, content: bytes | memoryview) -> None:

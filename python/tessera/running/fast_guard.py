@@ -101,6 +101,8 @@ def prepared(inputs: InputGuard, memory: MemoryGuard, state: StateGuard) -> Call
             places.item(slot.owner, slot.key, slot.source)
     for own in state.dictionaries():
         places.members(own)
+    for own in names.childless:
+        places.size(own)
     places.items = ([_behind(container) for container in places.items[0]], *places.items[1:])
     expected = (
         _inputs(inputs, memory, names.by_name()),
@@ -130,9 +132,9 @@ def _inputs(inputs: InputGuard, memory: MemoryGuard, state: dict) -> list[tuple]
     return [
         (
             *(shape, strides, dtype, device, plain_keys(device)),
-            *(first, state.get(memory.of_state.get(i)), written, -1 if offset is None else offset),
+            *(first, state.get(memory.of_state.get(i)), written, -1 if offset is None else offset, kind),
         )
-        for i, ((shape, strides, dtype, device, offset), first, written) in enumerate(
+        for i, ((kind, shape, strides, dtype, device, offset), first, written) in enumerate(
             zip(inputs.checks, memory.first, memory.written, strict=True)
         )
     ]

@@ -5,6 +5,7 @@
 #include <Python.h>
 #include <c10/util/SmallVector.h>
 #include <cstdint>
+#include <string_view>
 #include <torch/csrc/Device.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -38,6 +39,19 @@ inline bool meet(const Range& a, const Range& b) {
   return a.first < b.second && b.first < a.second;
 }
 
+/// Whether it has entries in its `__dict__` beside Dynamo's notes (input_guard.py). No dictionary
+/// is made where it has none: CPython keeps no values within an object that torch allocates.
+inline bool has_attributes(PyObject* tensor) {
+  PyObject** const own = _PyObject_GetDictPtr(tensor);
+  if (own == nullptr || *own == nullptr) return false;
+  PyObject* key = nullptr;
+  for (Py_ssize_t position = 0; PyDict_Next(*own, &position, &key, nullptr) != 0;) {
+    const char* const name = PyUnicode_Check(key) ? PyUnicode_AsUTF8(key) : nullptr;
+    if (name == nullptr || !std::string_view(name).starts_with("_dynamo_")) return true;
+  }
+  return false;
+}
+
 /// How a tensor lies in memory, and as what.
 struct Lie {
   Ints shape, strides;
@@ -65,7 +79,8 @@ struct Lie {
 
 /// An argument. Row: shape, strides, dtype, device, keys of plain tensors, the first input that is
 /// the same object, the parameter or buffer that it is or None, whether forward writes to it, where
-/// in its storage it begins, or -1 where that does not matter.
+/// in its storage it begins, or -1 where that does not matter, torch.Tensor or nn.Parameter, or
+/// None where it may be of either class.
 struct Input {
   Lie lie;
   c10::Device device;
@@ -74,6 +89,7 @@ struct Input {
   PyObject* state;
   bool written;
   int64_t offset;
+  PyObject* kind;
 
   explicit Input(PyObject* row)
       : lie(at(row, 0), at(row, 1), at(row, 2)),
@@ -83,10 +99,13 @@ struct Input {
         first(PyLong_AsSize_t(at(row, 5))),
         state(at(row, 6) == Py_None ? nullptr : at(row, 6)),
         written(at(row, 7) == Py_True),
-        offset(PyLong_AsLongLong(at(row, 8))) {}
+        offset(PyLong_AsLongLong(at(row, 8))),
+        kind(at(row, 9) == Py_None ? nullptr : at(row, 9)) {}
 
   [[nodiscard]] bool is(PyObject* x, uintptr_t alignment) const {
-    if (!THPVariable_CheckExact(x)) return false;
+    const bool of_kind = kind == nullptr ? THPVariable_CheckExact(x)
+                                         : reinterpret_cast<PyObject*>(Py_TYPE(x)) == kind;
+    if (!of_kind || has_attributes(x)) return false;
     const c10::TensorImpl& t = impl_of(x);
     const uint64_t now = t.key_set().raw_repr();
     return (now == keys || now == inference_keys) && t.device() == device && lie.is(t) &&

@@ -15,11 +15,12 @@ from tessera.running.plain_tensors import is_plain, kind_of
 from tessera.running.same_value import same_value
 
 _plain = (type(None), bool, int, float, str)
+_classes = (torch.Tensor, nn.Parameter)
 
 
 class InputGuard:
-    """The traced user inputs; `devices`: where each lies; `offsets`: where in its storage, if that matters. `signature` binds keyword and positional spellings of a call to one
-    form."""
+    """The traced user inputs; `devices`: where each lies; `offsets`: where in its storage, if that matters. `signature` binds keyword and
+    positional spellings of a call to one form. `example`: the traced call, whose tensors are of the class that a call's have to be of."""
 
     def __init__(
         self,
@@ -33,8 +34,8 @@ class InputGuard:
     ):
         self.names, self.types, self.aliased, self.signature = names, types, aliased, signature
         self.count = len(types)
-        self.checks = [(t.shape, t.strides, t.dtype, d, o) for t, d, o in zip(types, devices, offsets, strict=True)]
         self.spec, self.constants = None, None
+        classes: list[type | None] = [None] * self.count
         # By (how many are positional, names of the others): places of tensors, and what the others were (`_remember`).
         self.forms: dict[tuple, tuple[list[int], list[tuple[int, object]]]] = {}
         self.simple = True  # a call with exactly `count` positional tensors, and defaults for the rest
@@ -46,6 +47,13 @@ class InputGuard:
                 and not example[1]
                 and all(isinstance(x, torch.Tensor) for x in example[0])
             )
+            found = [type(x) for x in leaves if isinstance(x, torch.Tensor)]
+            if len(found) == self.count:
+                classes = [c if c in _classes else None for c in found]
+        # `classes`: torch.Tensor, nn.Parameter, or None where either will do.
+        self.checks = [
+            (c, t.shape, t.strides, t.dtype, d, o) for c, t, d, o in zip(classes, types, devices, offsets, strict=True)
+        ]
 
     def _normal(self, args: tuple, kwargs: dict):
         if self.signature is None:
@@ -100,9 +108,11 @@ class InputGuard:
     def check(self, tensors: list) -> Miss | list[int] | None:
         """None; a Miss; or the indices of inputs that are as traced, but for an address that kernels cannot read."""
         unaligned = None
-        for i, (x, (shape, strides, dtype, device, offset)) in enumerate(zip(tensors, self.checks)):
-            if type(x) is not torch.Tensor and type(x) is not nn.Parameter:
+        for i, (x, (_, shape, strides, dtype, device, offset)) in enumerate(zip(tensors, self.checks)):
+            if type(x) not in _classes:
                 return self._strange(i, x)
+            if x.__dict__ and (own := _attributes_of(x)):
+                return Miss("attribute", f"input `{self.names[i]}` has attributes, which no trace sees: {own}")
             if x.device != device:
                 return Miss("device", f"input `{self.names[i]}` is on {x.device}; traced on {device}")
             if not is_plain(x):
@@ -127,6 +137,13 @@ class InputGuard:
                 unaligned = [*(unaligned or ()), i]
         return unaligned
 
+    def of_class(self, tensors: list) -> Miss | None:
+        """A parameter where a plain tensor was traced, or the other way round. Asked of who is not another of the module's own."""
+        for name, x, (kind, *_) in zip(self.names, tensors, self.checks):
+            if kind is not None and type(x) is not kind:
+                return Miss("subclass", f"input `{name}` is a {type(x).__name__}; traced as a {kind.__name__}")
+        return None
+
     def form(self, args: tuple, kwargs: dict) -> tuple[list[int], list[tuple[int, object]]] | None:
         """Of calls of this form: places of the tensors, and what the others are; None where that is not known."""
         if self.simple and not kwargs and len(args) == self.count:
@@ -140,11 +157,18 @@ class InputGuard:
 
     def check_symbolic(self, tensors: list) -> bool:
         """The same while torch.compile or torch.export traces the call: their own guards hold it from there on."""
-        for x, (shape, strides, dtype, device, offset) in zip(tensors, self.checks):
-            if not isinstance(x, torch.Tensor):
+        for x, (kind, shape, strides, dtype, device, offset) in zip(tensors, self.checks):
+            if not isinstance(x, torch.Tensor) or (
+                kind is not None and isinstance(x, nn.Parameter) is not (kind is nn.Parameter)
+            ):
                 return False
             if tuple(x.shape) != shape or x.dtype != dtype or x.device != device or x.stride() != strides:
                 return False
             if offset is not None and x.storage_offset() != offset:
                 return False
         return True
+
+
+def _attributes_of(x: torch.Tensor) -> str:
+    """The names of what was set on a tensor, but for the notes that Dynamo leaves on it."""
+    return ", ".join(f"`{name}`" for name in x.__dict__ if not str(name).startswith("_dynamo_"))

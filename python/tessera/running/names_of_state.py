@@ -1,5 +1,5 @@
-"""Under which names a module holds its parameters and buffers: which of them are one tensor, which are missing, and what those are
-that no graph reads.
+"""Under which names a module holds its parameters, buffers and submodules, and in which order: which tensors are one, which are
+missing, and what those are that no graph reads.
 
 A graph has one value for a tensor of several names, and none for a parameter of which forward reads the shape alone.
 """
@@ -23,6 +23,9 @@ class NamesOfState:
         self._dicts: list[tuple[str, dict]] = []
         for path, m in module.named_modules():
             self._dicts += [(f"{path}.".lstrip("."), own) for own in (m._parameters, m._buffers)]
+        children = [m._modules for m in module.modules()]
+        self._submodules, self.childless = [own for own in children if own], [own for own in children if not own]
+        self._children = self._named_children()
         self.dictionaries = [own for _, own in self._dicts]
         self._read = read
         self._kinds = {name: self._kind(own, key) for name, own, key in self._all()}
@@ -34,6 +37,10 @@ class NamesOfState:
 
     def _all(self) -> list[tuple[str, dict, str]]:
         return [(path + key, own, key) for path, own in self._dicts for key in own]
+
+    def _named_children(self) -> tuple[list[list[str]], list[int]]:
+        """The names of who has some, and the identities of all of them."""
+        return list(map(list, self._submodules)), [id(m) for own in self._submodules for m in own.values()]
 
     def _kind(self, own: dict, key: str) -> tuple | None:
         """What has to stay: that it is there, and of what the graph does not read, what it is."""
@@ -53,6 +60,7 @@ class NamesOfState:
     def _remember(self) -> None:
         self._lists = [own for _, own in self._dicts if own]
         self.then = list(chain.from_iterable(map(dict.values, self._lists)))
+        self._keys, self._of_children = list(chain.from_iterable(self._lists)), list(map(list, self._submodules))
         # By identity, the names that a tensor has.
         self.held: dict[int, tuple[str, ...]] = {}
         for name, own, key in self._all():
@@ -62,7 +70,13 @@ class NamesOfState:
 
     def unchanged(self) -> bool:
         now = chain.from_iterable(map(dict.values, self._lists))
-        return list(map(len, self.dictionaries)) == self.lengths and all(map(operator.is_, now, self.then))
+        return (
+            not any(self.childless)
+            and list(map(len, self.dictionaries)) == self.lengths
+            and all(map(operator.is_, now, self.then))
+            and list(chain.from_iterable(self._lists)) == self._keys
+            and list(map(list, self._submodules)) == self._of_children
+        )
 
     def by_name(self) -> dict[str, torch.Tensor]:
         return {name: own[key] for name, own, key in self._all() if own[key] is not None}
@@ -72,6 +86,11 @@ class NamesOfState:
         now = {name: self._kind(own, key) for name, own, key in self._all()}
         for name in now.keys() ^ self._kinds.keys():
             return f"`{name}` was {'added' if name in now else 'removed'}"
+        if list(now) != list(self._kinds):
+            return "parameters or buffers are in another order than when traced"
+        names, children = self._named_children()
+        if any(self.childless) or (names != self._children[0] and children == self._children[1]):
+            return "submodules have other names than when traced, or a module without any has got some"
         for name, kind in now.items():
             if kind != self._kinds[name]:
                 return f"`{name}` is not what it was when traced"

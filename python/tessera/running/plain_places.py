@@ -1,15 +1,20 @@
 """Plain values where a program finds them: numbers, flags, names, functions, lists of them, what objects hold, under paths by which
-one look is compared with another.
+one look is compared with another. Of a tensor among them it is seen that another one lies there, not what it holds.
 """
 
 from __future__ import annotations
 
 import array
 import contextvars
+import datetime
 import enum
 import functools
+import logging
 import numbers
+import pathlib
+import re
 import sys
+import threading
 import types
 from collections import deque
 from collections.abc import Callable
@@ -29,7 +34,19 @@ _functions = (
     type,
 )
 _data = (numbers.Number, str, bytes, type(None), range, slice, torch.dtype, torch.device, torch.Size, enum.Enum)
-immutable = (*_data, *_functions)
+_data += (type(Ellipsis), type(NotImplemented), torch.memory_format, torch.layout, re.Pattern)
+_data += (pathlib.PurePath, datetime.date, datetime.time, datetime.timedelta)
+# What they hold says nothing of what is computed, or is watched elsewhere.
+_aside = (
+    type(threading.Lock()),
+    type(threading.RLock()),
+    threading.local,
+    logging.Logger,
+    torch.Generator,
+    torch.Stream,
+    torch.Event,
+)
+immutable = (*_data, *_functions, *_aside)
 _longest = (
     64  # of a list whose entries are places of their own; what is longer, and plain throughout, is watched as a whole
 )
@@ -38,7 +55,7 @@ _most_nested = 1024  # of a list that holds lists or objects
 _most_bytes = 1 << 20  # of an array: more is data
 _lists, _dicts = (list, tuple, deque), (dict, types.MappingProxyType)
 _largest = 256  # of an object in an object
-deepest = 4  # lists in lists, objects in objects
+deepest = 8  # lists in lists, objects in objects
 
 
 def slots_of(kind: type) -> tuple[str, ...]:
@@ -85,6 +102,11 @@ def _parts_of(value) -> list[tuple[str, object]] | None:
     return None
 
 
+def is_fixed(value) -> bool:
+    """Whether a value is what it is for good."""
+    return isinstance(value, immutable) or (isinstance(value, (tuple, frozenset)) and all(map(is_fixed, value)))
+
+
 def _as_a_whole(value) -> bool:
     """Whether it is a long list or dictionary of plain values alone."""
     if not isinstance(value, (*_lists, *_dicts)) or not _longest < len(value) <= _most:
@@ -100,7 +122,7 @@ def _form_of(value):
 
 
 def is_object(value) -> bool:
-    other = isinstance(value, (nn.Module, torch.Tensor, types.ModuleType, *_functions))
+    other = isinstance(value, (nn.Module, torch.Tensor, types.ModuleType, *_functions, *_aside))
     return not other and type(getattr(value, "__dict__", None)) is dict
 
 
@@ -123,16 +145,60 @@ def is_data(value, depth: int) -> bool:
     """Whether an object holds values, tensors and other such objects alone, as a configuration within another one."""
     if depth == 0 or not is_object(value) or len(value.__dict__) > _largest:
         return False
-    return all(
-        _is_plain(v, deepest) or isinstance(v, torch.Tensor) or is_data(v, depth - 1) for v in value.__dict__.values()
-    )
+    return all(_is_plain(v, deepest) or is_data(v, depth - 1) for v in value.__dict__.values())
+
+
+def kind_of_place(t: torch.Tensor) -> tuple:
+    """Of a tensor that is not the graph's own what forward may have asked it for: the graph reads it where it lies, if at all."""
+    return type(t), t.dtype, t.device, t.layout, () if t.is_nested else tuple(t.shape)
 
 
 def _is_plain(value, depth: int) -> bool:
-    if isinstance(value, (*immutable, set, frozenset)) or _as_a_whole(value) or _content(value):
+    if isinstance(value, (*immutable, torch.Tensor, set, frozenset)) or _as_a_whole(value) or _content(value):
         return True
     parts = _parts_of(value) if depth > 0 else None
     return parts is not None and all(_is_plain(x, depth - 1) for _, x in parts)
+
+
+# Of Python's own library those whose objects hold nothing but what their fields say.
+_open = (
+    "builtins",
+    "os",
+    "types",
+    "collections",
+    "enum",
+    "abc",
+    "typing",
+    "dataclasses",
+    "argparse",
+    "contextlib",
+    "functools",
+)
+
+
+def _is_of_stdlib(value) -> bool:
+    homes = {c.__module__.partition(".")[0] for c in type(value).__mro__}
+    return not homes.isdisjoint(sys.stdlib_module_names - set(_open))
+
+
+def unseen(value, path: str, inside: frozenset[int], depth: int = deepest) -> str:
+    """What of it may change without a place saying so, for people; "" if nothing. `inside`: the modules that are watched as modules."""
+    if isinstance(value, nn.Module):
+        return "" if id(value) in inside else f"`{path}`, a module that is no submodule"
+    if isinstance(value, functools.partial):
+        return unseen((value.args, value.keywords), path, inside, depth)
+    if isinstance(value, (torch.Tensor, types.ModuleType)) or is_fixed(value):
+        return ""
+    if not _is_of_stdlib(value) and is_called(value):
+        return ""
+    if _as_a_whole(value) or _content(value) or (isinstance(value, (set, frozenset)) and all(map(is_fixed, value))):
+        return ""
+    parts = _parts_of(value)
+    if parts is None and is_object(value) and len(vars(value)) <= _largest and not _is_of_stdlib(value):
+        parts = [(f".{name}", x) for name, x in vars(value).items()]
+    if parts is None or depth == 0:
+        return f"`{path}` ({type(value).__name__})"
+    return next((found for name, x in parts if (found := unseen(x, path + name, inside, depth - 1))), "")
 
 
 class Places:
@@ -168,9 +234,11 @@ class Places:
 
     def inside(self, value, path: str, depth: int) -> bool:
         if isinstance(value, torch.Tensor):
-            here = value.layout == torch.strided and value.data_ptr() in self._tensors
+            here = True
+            if value.layout != torch.strided or value.data_ptr() not in self._tensors:
+                value = kind_of_place(value)
         elif isinstance(value, (set, frozenset)):
-            here = len(value) <= _most and all(isinstance(x, immutable) for x in value)
+            here = len(value) <= _most and all(map(is_fixed, value))
             if here and isinstance(value, set):
                 self.watched.members(value)
                 value = frozenset(value)
@@ -186,6 +254,9 @@ class Places:
             value = type(value), getattr(value, "dtype", None), getattr(value, "shape", None), found
         elif isinstance(value, (*immutable, nn.Module)) and type(value) is not torch.Size:
             here = True
+            if isinstance(value, logging.Logger):
+                self.watched.call(value.getEffectiveLevel, expected=value.getEffectiveLevel())
+                value = value, value.getEffectiveLevel()
         elif is_object(value) and is_data(value, depth):
             return self._parts(vars(value), path, depth) | self._contents(value, path, depth)
         else:

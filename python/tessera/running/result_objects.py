@@ -53,17 +53,22 @@ pytree.register_pytree_node(
 
 
 def taken_apart(result, lasting: Container[int] = frozenset()):
-    """`result` with an Apart for each object that holds tensors. `lasting`: identities of objects that are older than the call: they
-    stay. Raises NotTakenApart where one of those holds tensors, or what has no attributes."""
+    """`result` with an Apart for each object that holds tensors, and for each torch.Size, of which pytree makes a tuple. `lasting`:
+    identities of objects that are older than the call: they stay. Raises NotTakenApart where one of those holds tensors, or what has
+    no attributes."""
 
     def of_leaf(x):
+        if isinstance(x, torch.Size) and all(type(n) is int for n in x):
+            return Apart([], Form(("same", x)))
         if isinstance(x, (torch.Tensor, *_atoms, *_shared)):
             return x
         taker = _Taker(lasting)
         form = Form(taker.part(x))
         return Apart(taker.tensors, form) if taker.tensors else x
 
-    return pytree.tree_map(of_leaf, result, is_leaf=lambda x: not isinstance(x, _containers))
+    return pytree.tree_map(
+        of_leaf, result, is_leaf=lambda x: isinstance(x, torch.Size) or not isinstance(x, _containers)
+    )
 
 
 def tensors_of(result) -> list[torch.Tensor]:

@@ -117,11 +117,12 @@ class StateGuard:
         self.sizes, self.types = list(map(len, self.own)), list(map(type, every))
         self.replaced = list(map(_replaced, every))
         self.hooks = HookGuard(module)
-        self.modules = [m for m in every if type(m) not in _stateless]
+        loose = [s.source for s in slots if s.owner is None]
+        self.code = CodeReads(module, loose)
+        self.attributes = Attributes(module, loose, self.code.loaded)
+        self.modules = [m for m in every if type(m) not in _stateless or "training" in self.code.loaded]
         self.flagged = [m.__dict__ for m in self.modules]
         self.flags = [m.training for m in self.modules]
-        loose = [s.source for s in slots if s.owner is None]
-        self.attributes, self.code = Attributes(module, loose), CodeReads(module, loose)
         self.surroundings = Surroundings(device, surroundings)
         self.held = [s for s in slots if s.owner is not None]
         self.owners, self.keys = [s.owner for s in self.held], [s.key for s in self.held]

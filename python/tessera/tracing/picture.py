@@ -1,11 +1,13 @@
-"""What a module holds in Python, as it is now: attributes of its modules and of the objects in them, lists, dictionaries, names of
-classes, globals, closures and default arguments that forward reads. A picture says later what has changed, and puts it back."""
+"""What a module holds in Python, as it is now: attributes of its modules and of the objects in them, lists, dictionaries; and what its
+code finds outside: names of classes and of Python modules, globals, closures and default arguments, with all that they hold. A picture
+says later what has changed, and puts it back."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import numbers
+import random
 import sys
 import types
 from collections import OrderedDict, deque
@@ -17,9 +19,12 @@ from torch import nn
 
 from tessera.running.plain_places import slots_of
 from tessera.tracing.hidden_state import numbers_in, set_state, state_of
+from tessera.tracing.outside import Outside, own_names, runs_once
 from tessera.tracing.written import Saving, copied, memory_of
 
 _atoms = (str, bytes, type(None), range, slice, torch.dtype, torch.device, torch.Size, numbers.Number)
+_plain = (int, float, bool, str, bytes, complex, type(None))
+_boxes = (dict, list, tuple, set, deque, OrderedDict)
 _entered = (
     "builtins",
     "collections",
@@ -41,7 +46,7 @@ class _Holder:
     path: str
     held: dict  # as it was
     kind: type  # of the value, which a lazy module changes
-    keys: tuple[str, ...] | None = None  # the names that are looked at, of a class or of globals
+    keys: tuple[str, ...] | None = None  # the names that are looked at, of globals
 
     @property
     def identity(self) -> tuple:
@@ -72,15 +77,19 @@ class Picture:
         self._learned: dict[int, bool] = {}  # whether they require gradients
         self._memories: dict[int, torch.Tensor] = {}  # where they lay, which an assignment to `.data` changes
         self._saved: dict[int, torch.Tensor] = {}
+        self._marks: dict[int, dict] = {}  # attributes of these tensors
         self._states: list[tuple[object, str, object]] = []  # generators of random numbers, iterators, arrays
+        self._once: list[str] = []  # what cannot be put back
+        self._outside, self._kinds = Outside(self.module), set()
         self._followed = {id(t) for t in _followed_by_export(self.module)}
         self._ignored = _recomputed(self.module)
         pending: list[tuple[object, str]] = [(self.module, ""), *((v, name) for name, v in self.also.items())]
-        for holder in _surroundings(self.module):
-            self._holders[holder.identity] = holder
-            pending += [(v, f"{holder.path}.{k}") for k, v in holder.held.items()]
+        classes = dict.fromkeys(c for m in self.module.modules() for c in type(m).__mro__)
+        pending += [(c, c.__name__) for c in classes]
         while pending:
             self._look(*pending.pop(), pending)
+            for own, path, names in () if pending else self._outside.spaces():
+                self._hold(_Holder(own, path, _held_by(own, names), type(own), names), pending)
 
     def _look(self, value, path: str, pending: list) -> None:
         if isinstance(value, torch.Tensor):
@@ -88,14 +97,42 @@ class Picture:
                 self._tensors[id(value)] = value, path, _version(value)
                 self._forms[id(value)] = form_of(value)
                 self._learned[id(value)] = value.requires_grad
+                self._marks[id(value)] = marks_of(value)
                 if memory_of(value) is not None:
                     self._memories[id(value)] = value.detach()
-        elif (state := state_of(value)) is not None:
+            return
+        if type(value) in _plain:
+            return
+        if type(value) in _boxes:
+            if (id(value), None) not in self._holders and (type(value) is tuple or len(value) <= _many):
+                self._hold(_Holder(value, path, _held_by(value), type(value)), pending)
+            return
+        if runs_once(value):
+            self._once.append(path)
+        if (state := state_of(value)) is not None:
             self._states.append((value, path, state))
-        elif (id(value), None) not in self._holders and _holds(value):
-            held = _held_by(value)
-            self._holders[id(value), None] = _Holder(value, path, held, type(value))
-            pending += [(v, _joined(path, k)) for k, v in held.items()]
+        elif (id(value), None) not in self._holders and self._holds(value):
+            self._hold(_Holder(value, path, _held_by(value), type(value)), pending)
+            if type(value) not in self._kinds:
+                self._kinds.add(type(value))
+                pending.append((type(value), type(value).__name__))
+        pending += self._outside.opened(value)
+
+    def _hold(self, holder: _Holder, pending: list) -> None:
+        self._holders[holder.identity] = holder
+        pending += [(v, _joined(holder.path, k)) for k, v in holder.held.items()]
+
+    def _holds(self, value) -> bool:
+        return self._outside.is_read(value) if isinstance(value, type) else _holds(value)
+
+    def once(self) -> list[str]:
+        """The names of what forward's code can name and no picture puts back, as a generator."""
+        return [path for path in self._once if path.partition("[")[0] in self.also or self._outside.is_named(path)]
+
+    def chances(self) -> list[str]:
+        """The names of Python's generators of random numbers that drew some."""
+        states = [(v, path, state) for v, path, state in self._states if isinstance(v, random.Random)]
+        return [path for value, path, state in states if value.getstate() != state]
 
     def saving(self) -> Saving:
         """Within it, the content of a tensor of the picture is copied before the first op that writes to its memory."""
@@ -130,6 +167,7 @@ class Picture:
         names += [path for t, path, v in self._tensors.values() if _version(t) != v and id(t) not in self._followed]
         names += [path for t, path, _ in self._tensors.values() if form_of(t) != self._forms[id(t)] or self._moved(t)]
         names += [path for t, path, _ in self._tensors.values() if t.requires_grad != self._learned[id(t)]]
+        names += [path for t, path, _ in self._tensors.values() if not _same_items(self._marks[id(t)], marks_of(t))]
         return list(dict.fromkeys(names))
 
     def lost(self) -> list[str]:
@@ -162,6 +200,8 @@ class Picture:
                 tensor.requires_grad_(self._learned[id(tensor)])
         if not python:
             return
+        for tensor, *_ in self._tensors.values():
+            _mark(tensor, self._marks[id(tensor)])
         for i, (value, path, state) in enumerate(self._states):
             set_state(value, state)
             if isinstance(value, itertools.count) and repr(value) != state:  # another one in its places
@@ -207,9 +247,10 @@ def _holds(value) -> bool:
 
 def _held_by(value, keys: tuple[str, ...] | None = None) -> dict:
     if keys is not None:
-        own = value if isinstance(value, dict) else vars(value)
-        return {k: own[k] for k in keys if k in own}
+        return {k: value[k] for k in keys if k in value}
     held: dict = {}
+    if isinstance(value, type):
+        return own_names(value)
     if isinstance(value, types.MethodType):
         return {"__self__": value.__self__}
     if isinstance(value, functools.partial):
@@ -237,12 +278,17 @@ def _held_by(value, keys: tuple[str, ...] | None = None) -> dict:
 
 def _put_back(value, held: dict, keys: tuple[str, ...] | None) -> None:
     if keys is not None:
-        now = _held_by(value, keys)
+        for k in _held_by(value, keys).keys() - held.keys():
+            del value[k]
+        value.update(held)
+        return
+    if isinstance(value, type):
+        now = own_names(value)
         for k in now.keys() - held.keys():
-            value.pop(k) if isinstance(value, dict) else delattr(value, k)
+            delattr(value, k)
         for k, v in held.items():
-            if now.get(k) is not v:
-                value.update({k: v}) if isinstance(value, dict) else setattr(value, k, v)
+            if now.get(k, value) is not v:
+                setattr(value, k, v)
         return
     if isinstance(value, types.FunctionType):
         for name, cell in zip(value.__code__.co_freevars, value.__closure__ or ()):
@@ -277,48 +323,6 @@ def _is_full(cell) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _surroundings(module: nn.Module) -> Iterator[_Holder]:
-    """Attributes of the classes of modules, globals that their methods read, and what those methods enclose."""
-    seen: set[int] = set()
-    classes = dict.fromkeys(c for m in module.modules() for c in type(m).__mro__)
-    classes = [c for c in classes if c.__module__.partition(".")[0] not in ("torch", "builtins")]
-    # A class may get a value of its own for a name of a class that it derives from.
-    data = {k: None for cls in classes for k, v in vars(cls).items() if not k.startswith("__") and _is_data(v)}
-    for cls in classes:
-        yield _Holder(cls, cls.__name__, _held_by(cls, tuple(data)), type(cls), tuple(data))
-        for f in vars(cls).values():
-            if isinstance(f, types.FunctionType):
-                yield from _of_function(f, seen)
-
-
-def _of_function(f: types.FunctionType, seen: set[int]) -> Iterator[_Holder]:
-    if id(f) in seen:
-        return
-    seen.add(id(f))
-    if f.__closure__ or f.__defaults__ or f.__kwdefaults__ or vars(f):
-        yield _Holder(f, f.__qualname__, _held_by(f), type(f))
-    names = tuple(n for n in _names(f.__code__) if n in f.__globals__)
-    data = tuple(n for n in names if _is_data(f.__globals__[n]))
-    if data:
-        space = f.__globals__
-        yield _Holder(space, f.__module__, _held_by(space, data), dict, data)
-    for n in names:
-        g = f.__globals__[n]
-        if isinstance(g, types.FunctionType) and g.__module__ == f.__module__:
-            yield from _of_function(g, seen)
-
-
-def _names(code: types.CodeType) -> set[str]:
-    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
-    return set(code.co_names).union(*map(_names, inner)) if inner else set(code.co_names)
-
-
-def _is_data(value) -> bool:
-    if isinstance(value, (types.FunctionType, type, property, classmethod, staticmethod, types.ModuleType)):
-        return False
-    return isinstance(value, (*_atoms, torch.Tensor)) or state_of(value) is not None or _holds(value)
 
 
 def _followed_by_export(module: nn.Module) -> Iterator[torch.Tensor]:
@@ -362,6 +366,19 @@ def _same(then, now, depth: int = 4) -> bool:
 
 def _same_items(then: dict, now: dict) -> bool:
     return list(then) == list(now) and all(v is now[k] for k, v in then.items())
+
+
+def marks_of(t: torch.Tensor) -> dict:
+    """What a tensor was given as attributes, but for what Dynamo notes."""
+    return {k: v for k, v in vars(t).items() if not k.startswith("_dynamo")}
+
+
+def _mark(t: torch.Tensor, marks: dict) -> None:
+    now = marks_of(t)
+    if not _same_items(marks, now):
+        for k in now:
+            delattr(t, k)
+        vars(t).update(marks)
 
 
 def form_of(t: torch.Tensor) -> tuple | None:

@@ -8,20 +8,22 @@ import io
 import random
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
+from unittest.mock import patch
 
 import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from tessera.common.errors import Error, fail
+from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.running.result_objects import tensors_of
 from tessera.tracing.argument_copies import copies_of_all
 from tessera.tracing.laid_results import Laid, laid
-from tessera.tracing.picture import Picture, form_of
+from tessera.tracing.picture import Picture, form_of, marks_of
 
 MOST_NAMED = 4
+_SEED = 0x7E55E7A  # that no forward takes by itself
 
 
 @dataclass
@@ -36,13 +38,18 @@ class Changes:
 
 def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callable[[], tuple]) -> Changes:
     """Calls the module once where it changes nothing, else up to four times. It is left as it was, but for what the first call
-    makes and later ones leave alone. `other`: gives arguments with other values. Error: TS0007 where the module itself fails."""
+    makes and later ones leave alone. `other`: gives arguments with other values. Error: TS0007 where the module itself fails; TS0202
+    of what no call may change that nobody made, or that Dynamo loses: eager runs such a module."""
+    _refuse_what_runs_once(module, args, kwargs)
     lazy = [name for name, p in module.named_parameters() if isinstance(p, nn.parameter.UninitializedTensorMixin)]
     if lazy:
         _materialize(module, args, kwargs)
     before = Picture(module)
     first = _called(module, args, kwargs, before)
     changed = before.changed()
+    if chances := before.chances():
+        before.restore()
+        raise _only_eager(f"it draws random numbers of {listed(chances)}, for which Dynamo has one number")
     if not changed or first.reasons:
         before.restore()
         return Changes(lazy, [*first.reasons, *_assigned(changed)] if first.reasons else [], first.results)
@@ -74,6 +81,22 @@ def changes_of_calls(module: nn.Module, args: tuple, kwargs: dict, other: Callab
     after.restore()
     before.restore(python=False)
     return Changes([*lazy, *changed], results=second.results)
+
+
+def _refuse_what_runs_once(module: nn.Module, args: tuple, kwargs: dict) -> None:
+    given = {"arguments": [x for x in pytree.tree_leaves((args, kwargs)) if not isinstance(x, torch.Tensor)]}
+    if once := Picture(module, given).once():
+        raise _only_eager(f"{listed(once)}: a generator, an iterator or a file, which no call may use that nobody made")
+
+
+def _only_eager(reason: str) -> Error:
+    return fail(
+        "TS0202",
+        "graph.untraceable",
+        f"a call does more than compute tensors, and no graph holds that: {reason}",
+        helps=["without it the module can be traced", BY_GRAPHS],
+        data={"changes": [reason], "differs": True},
+    )
 
 
 def _materialize(module: nn.Module, args: tuple, kwargs: dict) -> None:
@@ -198,9 +221,11 @@ def _watched(
     with eager, random_numbers() as drawn, silent() as heard, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the trace says them
         with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()), saving:
-            torch.manual_seed(0)
-            results = module(*given[0], **given[1])
-    call = _Call(list(drawn), tensors_of(results))
+            torch.manual_seed(_SEED)
+            with _seeds() as seeds:
+                results = module(*given[0], **given[1])
+    call = _Call([*drawn, *seeds], tensors_of(results))
+    call.reasons += _marked([*leaves, *call.tensors], {*own, *map(id, module.parameters()), *map(id, module.buffers())})
     if heard.getvalue():
         call.reasons.append(f"it prints ({heard.getvalue().strip()[:40]!r})")
     pairs = zip(pytree.tree_leaves((tuple(args), dict(kwargs))), leaves, strict=True)
@@ -212,6 +237,34 @@ def _watched(
         call.reasons.append("it changes an argument that is no tensor")
     objects.restore()
     return call
+
+
+def _marked(values: list, older: Container[int]) -> list[str]:
+    """Attributes that forward gave what it returns, or copies of what it was given."""
+    new = [t for t in values if type(t) is torch.Tensor and id(t) not in older]
+    names = dict.fromkeys(k for t in new for k in marks_of(t))
+    return [f"it sets {listed(list(names))} of a tensor that others see"] if names else []
+
+
+@contextlib.contextmanager
+def _seeds() -> Iterator[list[str]]:
+    """Says at the end whether torch's generators of random numbers were seeded or set in here."""
+    said: list[str] = []
+    set_state, begin = torch.set_rng_state, _initial_seeds()
+
+    def noted(*given, **named) -> None:
+        said.append("it sets the state of torch's random numbers")
+        set_state(*given, **named)
+
+    with patch.object(torch, "set_rng_state", noted), patch.object(torch.random, "set_rng_state", noted):
+        yield said
+    if _initial_seeds() != begin:
+        said.append("it seeds torch's random numbers")
+    said[:] = list(dict.fromkeys(said))
+
+
+def _initial_seeds() -> list[int]:
+    return [torch.initial_seed(), *([torch.cuda.initial_seed()] if torch.cuda.is_initialized() else ())]
 
 
 class _Nothing(nn.Module):

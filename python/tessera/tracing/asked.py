@@ -1,0 +1,72 @@
+"""What the user's code asks tensors that a trace answers once: whether they record gradients, where they begin in their memory, what
+number stands in one that is nobody's buffer.
+
+A call is looked at while it runs, so that it does not matter by which road code comes to a tensor. What libraries ask is theirs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from tessera.common.errors import BY_GRAPHS, fail
+from tessera.running.code_reads import CodeReads, of_library
+from tessera.tracing.python_state import MOST_NAMED, fails, listed
+
+_attributes = ("requires_grad", "grad", "grad_fn", "is_leaf", "_base", "_version", "_grad")
+_methods = ("storage_offset", "storage", "untyped_storage", "_typed_storage", "is_inference", "data_ptr", "is_shared")
+_methods += ("is_pinned", "_is_view")
+_contents = ("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__")
+_contents += ("__contains__",)
+_kept = 1 << 12  # elements of a result that may be asked for its content
+
+
+class _Asked(TorchFunctionMode):
+    """`seen`: questions whose answers another call may find changed, as `requires_grad`. `guarded`: tensors whose gradients guards watch."""
+
+    def __init__(self, guarded: set[int]):
+        super().__init__()
+        self.seen: dict[str, None] = {}
+        self._guarded = guarded
+        self._made: dict[int, torch.Tensor] = {}  # of numbers alone, by identity
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        name = func.__name__
+        if name == "__get__":
+            name = getattr(func.__self__, "__name__", "")
+            asks = name in _attributes and not (name in ("grad", "requires_grad") and id(args[0]) in self._guarded)
+        else:
+            asks = name in _methods or (name in _contents and bool(args) and id(args[0]) not in self._made)
+        if asks and not of_library(sys._getframe(1).f_globals.get("__name__", "builtins")):
+            self.seen.setdefault(name)
+        result = func(*args, **(kwargs or {}))
+        given = (t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor))
+        if all(id(t) in self._made for t in given):
+            made = [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor) and t.numel() <= _kept]
+            self._made.update((id(t), t) for t in made)
+        return result
+
+
+def asked(module: nn.Module, args: tuple, kwargs: dict) -> list[str]:
+    """By their names, in the order in which a call asks them. The call leaves nothing behind; one that raises has asked nothing."""
+    with _Asked({id(p) for p in module.parameters()}) as mode:
+        failed = fails(module, args, kwargs)
+    return [] if failed else list(mode.seen)
+
+
+def refuse_unseen(module: nn.Module, args: tuple, kwargs: dict) -> None:
+    """Error TS0202 where forward reads what may change without a guard of ours seeing it; Dynamo follows such code and guards it."""
+    reasons = [f"forward reads {what}" for what in CodeReads(module).unseen[:MOST_NAMED]]
+    if not reasons and (questions := asked(module, args, kwargs)):
+        reasons = [f"forward asks a tensor for {listed(questions)}"]
+    if reasons:
+        raise fail(
+            "TS0202",
+            "graph.untraceable",
+            f"another call may compute something else, and a trace holds one answer: {'; '.join(reasons)}",
+            helps=["without it the module can be traced", BY_GRAPHS],
+        )
