@@ -23,7 +23,8 @@ bool neutral_zero(const Node& n, DType type) {
          std::signbit(*n.number("other")) == is_op(n, "aten.add");
 }
 
-/// Arithmetic with a neutral number, not changing type or shape.
+/// Arithmetic with a neutral number, not changing type, shape or strides: of what shares elements
+/// or has gaps it makes a tensor without either.
 bool neutral(const Node& n, DType type) {
   const std::string_view op = base_op(n);
   if (op == "aten.add" || op == "aten.sub") return neutral_zero(n, type);
@@ -58,7 +59,8 @@ std::string_view why_noop(const Graph& g, const Node& n) {
     return "a conversion to the same type";
   if ((op == "aten.clone" || op == "aten.contiguous") && from.strides == to.strides)
     return "a copy in the same layout";
-  return neutral(n, to.dtype) ? "arithmetic with a neutral number" : "";
+  return neutral(n, to.dtype) && from.strides == to.strides ? "arithmetic with a neutral number"
+                                                            : "";
 }
 
 /// transpose(transpose(x)) and t(t(x)).

@@ -59,7 +59,7 @@ bool rename(Node& n) {
   return true;
 }
 
-/// type_as(x, y) converts to y's type; copy(x, y) is y in x's type, when the shapes agree.
+/// type_as(x, y) converts to y's type; copy(x, y) is y in x's type, when shapes and strides agree.
 ValueId as_conversion(Graph& g, NodeId id) {
   const Node n = g.node(id);
   const bool copies = is_op(n, "aten.copy");
@@ -68,6 +68,7 @@ ValueId as_conversion(Graph& g, NodeId id) {
   const TensorType& to = g.value(n.outputs.front()).type;
   if (!from.valid() || g.value(from).type.shape != to.shape || g.is_output(n.outputs.front()))
     return {};
+  if (copies && g.value(from).type.strides != to.strides) return {};
   return converted(g, from, to.dtype, id, n);
 }
 
