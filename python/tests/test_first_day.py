@@ -228,3 +228,27 @@ def test_a_folder_on_a_full_disk_has_no_cut_file(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert e.value.diagnostic["code"] == "TS0033" and [p.name for p in tmp_path.iterdir()] == ["kernels"]
+
+
+class Descent(nn.Module):
+    """A step down its own gradient, within a call that records none."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(8, 8))
+
+    def forward(self, x):
+        with torch.enable_grad():
+            y = x.detach().requires_grad_()
+            (gradient,) = torch.autograd.grad(((y @ self.weight) ** 2).sum(), y)
+        return x - 0.1 * gradient
+
+
+def test_gradients_within_forward():
+    module = Descent().eval()
+    torch._dynamo.reset()
+    with torch.no_grad():
+        compiled = torch.compile(module, backend=backend, options={"seconds": 1, "leftover": "eager"})
+        torch.testing.assert_close(compiled(X), module(X))
+    # The graph that records them is not one for kernels, though its call begins without.
+    assert any("records gradients" in row["reason"] for row in tessera.backend.status(compiled))

@@ -181,6 +181,7 @@ def test_flags_and_sizes_that_the_users_code_reads():
 UNSEEN = {
     "a number of C": (lambda s, x: x * s.c.value, dict(c=ctypes.c_double(2.0))),
     "a weak reference": (lambda s, x: x * s.c().factor, dict(c=weakref.ref(Doubling))),
+    "values of a thread": (lambda s, x: x * s.c.scale, dict(c=threading.local())),
     "a generator": (lambda s, x: x * next(s.c), dict(c=(i for i in range(9)))),
     "a module in a list": (lambda s, x: s.c[0](x), dict(c=[nn.Linear(4, 4)])),
     "a module beside its children": (lambda s, x: s.c(x), dict(c=nn.Linear(4, 4))),
@@ -207,6 +208,7 @@ ASKED = {
     "tolist": lambda s, x: x[:, s.order.tolist()],
     "item": lambda s, x: x * TABLE[0].item(),
     "__float__": lambda s, x: x * float(s.order[0]),
+    "__int__": lambda s, x: x * int(torch.zeros(1).copy_(s.order[:1])),
 }
 
 

@@ -1,5 +1,6 @@
-"""Whether the traced graph gives what the module gives, and the module as Inductor compiles it. All else is judged by what the graph means and by how far the module is off it:
-where the module computes something else, as nn.TransformerEncoder does in eager alone with a padding mask, anything would pass.
+"""Whether the traced graph gives what the module gives, and the module as Inductor compiles it.
+
+All else is judged by what the graph means and by how far the module is off it: where the module computes something else, as nn.TransformerEncoder does in eager alone with a padding mask, anything would pass.
 
 A result differs that is off by more than a fraction (FAR) and by several times what roundings move the graph's own by, on two sets of
 inputs. What is chosen by values that are nearly equal, as experts are, roundings move too.

@@ -40,7 +40,6 @@ _data += (pathlib.PurePath, datetime.date, datetime.time, datetime.timedelta)
 _aside = (
     type(threading.Lock()),
     type(threading.RLock()),
-    threading.local,
     logging.Logger,
     torch.Generator,
     torch.Stream,

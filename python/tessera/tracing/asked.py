@@ -6,6 +6,7 @@ A call is looked at while it runs, so that it does not matter by which road code
 
 from __future__ import annotations
 
+import re
 import sys
 
 import torch
@@ -22,6 +23,7 @@ _methods = ("storage_offset", "storage", "untyped_storage", "_typed_storage", "i
 _methods += ("is_pinned", "_is_view")
 _contents = ("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__")
 _contents += ("__contains__",)
+_in_place = re.compile(r"\w*[a-z0-9]_|__setitem__|__i\w+__")
 _kept = 1 << 12  # elements of a result that may be asked for its content
 
 
@@ -48,6 +50,8 @@ class _Asked(TorchFunctionMode):
         if all(id(t) in self._made for t in given):
             made = [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor) and t.numel() <= _kept]
             self._made.update((id(t), t) for t in made)
+        elif _in_place.fullmatch(name):
+            self._made.pop(id(args[0]), None)
         return result
 
 
