@@ -270,6 +270,15 @@ def test_weights_that_hooks_compute_are_no_state():
     assert changes_of_calls(m, (X,), {}, lambda: ((X,), {})).reasons == []
 
 
+@pytest.mark.parametrize("norm", [nn.utils.weight_norm, nn.utils.spectral_norm])
+@pytest.mark.parametrize("training", [False, True])
+def test_weights_that_hooks_compute_become_no_buffers(norm, training):
+    m = nn.Sequential(norm(nn.Linear(4, 4))).train(training)
+    names = [n for n, _ in m.named_buffers()]
+    hold(m, (X,), {})
+    assert [n for n, _ in m.named_buffers()] == names and "weight" in vars(m[0])
+
+
 def test_a_module_that_fails_is_left_as_it_was():
     def forward(self, x):
         self.total.add_(1)

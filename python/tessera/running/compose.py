@@ -35,6 +35,7 @@ from tessera.running.outputs import Outputs, wrapper
 from tessera.running.packing import Packing
 from tessera.running.places_of_state import aliased, private_constants, slots_of
 from tessera.running.plan_graph import Built, build, device_of, type_of
+from tessera.running.special_methods import SpecialMethods
 from tessera.running.state_guard import StateGuard
 
 _shared = (
@@ -49,7 +50,7 @@ _shared = (
 )
 
 
-class ComposedModule(nn.Module):
+class ComposedModule(SpecialMethods, nn.Module):
     """`plan`: schema tessera.plan/1. `example`: the traced call's (args, kwargs), for non-tensor arguments and nesting.
     `outputs`: how the original's result is made of the graph's outputs; else it is a tensor, or a tuple. `constants`: tensors of
     the graph's constants by value name. `disabled`: ids of patterns that run as ATen. `runner`: `kernels` for the plan's;
@@ -183,8 +184,14 @@ class ComposedModule(nn.Module):
             return self._fall_back(Miss("hooks", hooked(self.original)), args, kwargs)
         return super()._call_impl(*args, **kwargs)
 
+    def _slow_forward(self, *args, **kwargs):
+        """In the place of `forward` while torch.jit traces: what is saved is to be loaded where no kernel of ours is registered."""
+        return self.original(*args, **kwargs)
+
     def forward(self, *args, **kwargs):
         if self._torch is not None:
+            if _exporting():
+                return self.original(*args, **kwargs)
             self._counts.calls += 1
             return self._torch(*args, **kwargs)
         if torch.compiler.is_compiling():
@@ -201,11 +208,13 @@ class ComposedModule(nn.Module):
         return self.original(*args, **kwargs)
 
     def _forward_compiled(self, args, kwargs):
-        """While torch.compile or torch.export traces. Their own guards replace ours from there on; packed values are
-        computed inside, because nothing outside would notice a changed parameter."""
+        """While torch.compile traces. Its own guards replace ours from there on; packed values are computed inside, because
+        nothing outside would notice a changed parameter. torch.export saves what it traces, and where that is loaded no kernel
+        of ours is registered: it takes the original."""
         tensors = list(args)
         if (
             kwargs
+            or _exporting()
             or len(args) != self._inputs.count
             or not self._inputs.simple
             or torch.is_grad_enabled()
@@ -306,6 +315,11 @@ class ComposedModule(nn.Module):
 
 def _restore(original, plan, options) -> ComposedModule:
     return ComposedModule(original, plan, **options)
+
+
+def _exporting() -> bool:
+    """`torch.compiler.is_exporting()`, which Dynamo takes for true in every trace."""
+    return torch.compiler._is_exporting_flag
 
 
 def _direct(compiled: Callable) -> Callable:

@@ -82,7 +82,7 @@ class Picture:
         self._once: list[str] = []  # what cannot be put back
         self._outside, self._kinds = Outside(self.module), set()
         self._followed = {id(t) for t in _followed_by_export(self.module)}
-        self._ignored = _recomputed(self.module)
+        self._ignored = recomputed(self.module)
         pending: list[tuple[object, str]] = [(self.module, ""), *((v, name) for name, v in self.also.items())]
         classes = dict.fromkeys(c for m in self.module.modules() for c in type(m).__mro__)
         pending += [(c, c.__name__) for c in classes]
@@ -333,7 +333,7 @@ def _followed_by_export(module: nn.Module) -> Iterator[torch.Tensor]:
         yield from (v for v in vars(m).values() if isinstance(v, torch.Tensor))
 
 
-def _recomputed(module: nn.Module) -> set[tuple[str, str]]:
+def recomputed(module: nn.Module) -> set[tuple[str, str]]:
     """Attributes that hooks of torch.nn.utils compute before each call, as of weight norm."""
     return {
         (path, hook.name)

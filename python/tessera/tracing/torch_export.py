@@ -26,6 +26,7 @@ from tessera.tracing.dropouts import ReturnedAsGiven
 from tessera.tracing.flex_attention import close_flex_attention
 from tessera.tracing.literals import literals, storages_alive
 from tessera.tracing.memory import hidden_views, hidden_writes, memory_of, with_mutations
+from tessera.tracing.picture import recomputed
 from tessera.tracing.python_state import fails
 
 
@@ -127,11 +128,12 @@ def _keep_as_buffers(module: nn.Module, complaints: list) -> bool:
     for complaint in complaints:
         mutated, assigned = _state_of.search(str(complaint)).groups()
         names |= {mutated} if mutated else {a.strip().removeprefix("self.") for a in assigned.split(",")}
-    kept = []
+    kept, anew = [], recomputed(module)
     for path, owner in module.named_modules():
         for name, tensor in list(vars(owner).items()):
             full = f"{path}.{name}" if path else name
-            if isinstance(tensor, torch.Tensor) and (full in names or full.replace(".", "_") in names):
+            wanted = (full in names or full.replace(".", "_") in names) and (path, name) not in anew
+            if isinstance(tensor, torch.Tensor) and wanted:
                 delattr(owner, name)
                 owner.register_buffer(name, tensor, persistent=False)
                 kept.append(full)
