@@ -7,6 +7,7 @@ import warnings
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from tessera.common.errors import Error, fail
 from tessera.common.precision import cast
@@ -137,7 +138,8 @@ def _hold(module: nn.Module, args: tuple, kwargs: dict, precision: str | None, p
         *module.buffers(),
         *(a for a in (*args, *kwargs.values()) if isinstance(a, torch.Tensor)),
     ]
-    devices = {str(t.device) for t in tensors if t.dim()}  # PyTorch's ops take scalars from anywhere
+    # PyTorch's ops take scalars from anywhere; lazy parameters have no shape yet.
+    devices = {str(t.device) for t in tensors if is_lazy(t) or t.dim()}
     if len(devices) > 1:
         raise fail(
             "TS0014",

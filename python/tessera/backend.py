@@ -135,7 +135,7 @@ def take(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, 
         run = part.run
     except Error as e:
         given_up(e, row)
-        run = leftover.compile_inductor(gm, inputs, settings)
+        run = gm.forward if row["runner"] == "eager" else leftover.compile_inductor(gm, inputs, settings)
     # What Inductor takes for the graph as it is plain torch.compile takes too; what tracing and checks take beside the search is
     # not the next graph's loss.
     took = time.monotonic() - begin - _inductor_seconds(row["report"])
@@ -201,13 +201,15 @@ def _with_autocast_off(run: Callable) -> Callable:
 
 
 def given_up(e: Error, row: dict) -> None:
-    """Says why Inductor runs the graph, as plain torch.compile would. Raises `e` where it is about the options."""
+    """Says why Inductor runs the graph, as plain torch.compile would; or eager, where the graph is not what eager computes. Raises `e` where it is about the options."""
     if e.diagnostic["name"] in WRONG_OPTIONS:  # of the mode and the device together
         raise e
     # Who is here needs no help to come here.
     helps = [text for text in e.diagnostic["helps"] if 'backend="tessera"' not in text]
     row["reason"] = str(Error(e.diagnostic | {"helps": helps}))
-    warnings.warn(f"tessera: a graph goes to Inductor: {row['reason']}", stacklevel=3)
+    eager = (e.diagnostic.get("data") or {}).get("differs")
+    row["runner"] = "eager" if eager else "inductor"
+    warnings.warn(f"tessera: a graph goes to {'eager' if eager else 'Inductor'}: {row['reason']}", stacklevel=3)
 
 
 def share_of(gm: torch.fx.GraphModule) -> float:

@@ -17,7 +17,7 @@ from tessera import backend, breaks
 from tessera.common.errors import Error, fail
 from tessera.engine import listener
 from tessera.judging.trace_check import FAR, FAR_ELEMENTS, apart, beyond
-from tessera.running import autocast, leftover
+from tessera.running import autocast, leftover, special_methods
 from tessera.running.compose import ComposedModule, _shared
 from tessera.running.feeds import Counts
 from tessera.running.guards import Events
@@ -50,10 +50,10 @@ class ModuleInParts(ComposedModule):
         self.__dict__["original"] = original  # not a submodule: state_dict names stay
         for name in _shared:
             self.__dict__[name] = original.__dict__[name]
-        self.__dict__["training"] = original.training
         self.runner, self.report, self._why, self._given = runner, report, why, dict(options)
         self._model, self._counting = backend.Model(checked=True, known=known if known is not None else {}), counts
         self._counts, self._events, self._served = Counts(), Events(None), 0
+        special_methods.give(self, original)
         self.__dict__["_run"] = self._runs(runner)
         self.__dict__["_own"] = frozenset(self.__dict__)
 
@@ -272,7 +272,7 @@ def _search(parts: list[backend.Part], model: backend.Model, options: dict, tell
             backend.search(part, {**_engine_options(options), "spent": seconds - share}, model, share < backend.LEAST)
         except Error as e:
             backend.given_up(e, part.row)
-            part.run = part.held.inductor()
+            part.run = part.gm.forward if part.row["runner"] == "eager" else part.held.inductor()
         model.spent += min(time.monotonic() - begin, share)
 
 

@@ -10,10 +10,10 @@ import torch
 
 from tessera.common import protocol
 from tessera.common.errors import fail
+from tessera.common.randomness import draws
 from tessera.judging import exchange
 from tessera.tracing.held import Held, hold
 from tessera.tracing.loading import ProblemFile
-from tessera.tracing.randomness import draws
 
 
 def form_of(args: tuple, kwargs: dict, names: dict[int, str]) -> dict:

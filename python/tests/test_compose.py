@@ -11,7 +11,7 @@ import warnings
 
 import pytest
 import torch
-from composing import Mlp, in_place, kinds, mlp_plan, same
+from composing import Mlp, Still, in_place, kinds, mlp_plan, same, still_plan
 from tessera.common.errors import Error
 from tessera.running.compose import ComposedModule
 from tessera.running.outputs import Outputs, wrapper
@@ -287,8 +287,9 @@ def test_nested_results_are_made_again():
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-def test_compiles_without_graph_breaks(pair, backend):
-    c, ref = pair
+def test_compiles_without_graph_breaks(library, backend):
+    m = Still().eval()
+    c, ref = ComposedModule(m, still_plan(library)), copy.deepcopy(m)
     f = torch.compile(c, fullgraph=True, backend=backend)
     x = torch.randn(8, 16)
     launches = c._built.patterns[0].operator.calls
@@ -298,6 +299,14 @@ def test_compiles_without_graph_breaks(pair, backend):
     assert c._built.patterns[0].operator.calls == launches + 2
     with torch.no_grad():
         torch.testing.assert_close(f(torch.ones(5, 16)), ref(torch.ones(5, 16)))
+
+
+def test_what_writes_runs_as_itself_where_torch_compiles(pair):
+    c, ref = pair
+    f = torch.compile(c, fullgraph=True, backend="aot_eager")
+    for _ in range(2):
+        same(f, ref, torch.randn(8, 16))
+    assert torch.equal(c.count, ref.count)
 
 
 def test_leftover_by_inductor(library):

@@ -14,6 +14,8 @@ import pytest
 import tessera
 import torch
 from tessera.backend import tessera as backend
+from tessera.common.reference import Executor
+from tessera.judging.module_check import verify_module
 from tessera.running import leftover
 from tessera.running.export import export_module, load_folder
 from tessera.tracing.held import hold, inputs_of
@@ -252,3 +254,86 @@ def test_gradients_within_forward():
         torch.testing.assert_close(compiled(X), module(X))
     # The graph that records them is not one for kernels, though its call begins without.
     assert any("records gradients" in row["reason"] for row in tessera.backend.status(compiled))
+
+
+class Switching(Net):
+    def forward(self, x):
+        y = super().forward(x)
+        torch.set_grad_enabled(False)
+        return y
+
+
+def test_a_mode_that_a_call_leaves_is_left():
+    with torch.enable_grad():
+        composed = tessera.optimize(Switching().eval(), X, progress=False)
+        assert torch.is_grad_enabled()
+        composed(X)
+        assert not torch.is_grad_enabled()
+
+
+class Lazy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.LazyLinear(8)
+
+    def forward(self, x):
+        return self.fc(x).relu()
+
+
+def test_lazy_parameters_are_made():
+    module = Lazy().eval()
+    with torch.no_grad():
+        composed = tessera.optimize(module, X, progress=False)
+        torch.testing.assert_close(composed(X), module(X))
+
+
+class Bits(nn.Module):
+    def forward(self, x):
+        return (x.view(torch.int32) >> 23) + x.view(torch.int16)[:, ::2]
+
+
+def test_bits_are_those_of_the_traced_type():
+    held = hold(Bits(), (X,), {})
+    graph, named = held.graph, held.traced.flatten((X,), {})
+    (got,) = Executor(graph).run_all(named, torch.float64).values()
+    assert torch.equal(got, Bits()(X))
+
+
+class Ring(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("ring", torch.zeros(4, 3, 8))
+
+    def forward(self, x):
+        self.ring.index_copy_(0, torch.tensor([1]), x[None])
+        return self.ring.sum(0)
+
+
+def test_what_eager_refuses_is_refused_behind_torch_compile():
+    """A fake tensor may have fewer rows than the op takes."""
+    module = Ring().eval()
+    with torch.no_grad():
+        compiled = torch.compile(module, backend=backend, options={"seconds": 1}, dynamic=False)
+        compiled(torch.ones(3, 8))
+        before = module.ring.clone()
+        for _ in range(2):
+            with pytest.raises(RuntimeError):
+                compiled(torch.ones(1, 8))
+        assert torch.equal(module.ring, before)
+
+
+class Noted(Net):
+    def get_extra_state(self):
+        return {"note": 1}
+
+    def set_extra_state(self, state):
+        assert state == {"note": 1}
+
+
+def test_extra_state_is_no_tensor():
+    module = nn.Sequential(Noted()).eval()
+    with torch.no_grad():
+        held = hold(module, (X,), {})
+        plan = {"graph": held.graph, "steps": [{"kind": "aten", "node": n["name"]} for n in held.graph["nodes"]]}
+        reply = verify_module(held, plan | {"leftover": []}, 1)
+    assert reply["ok"] and not reply["culprits"]

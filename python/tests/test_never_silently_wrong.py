@@ -8,6 +8,7 @@ import pickle
 import types
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from composing import Mlp, compile_kernel, mlp_plan, node, t, value
@@ -186,6 +187,17 @@ def test_a_parameter_that_others_look_at_is_left_alone():
     for _ in range(9):
         same(c, ref)
     assert not c._feeds.now[1] and m.a.weight.data_ptr() + m.a.weight.nbytes == m.b.weight.data_ptr()
+
+
+def test_parameters_over_foreign_memory_stay_there():
+    array = np.ones((4, 8), dtype=np.float32)
+    m = Two().eval()
+    m.a.weight = torch.nn.Parameter(torch.from_numpy(array))
+    c, ref = ComposedModule(m, merged_plan()), copy.deepcopy(m)
+    for _ in range(4):
+        array *= 2
+        ref.a.weight.data.mul_(2)
+        same(c, ref)
 
 
 def test_tied_and_copied_and_pickled(pair):

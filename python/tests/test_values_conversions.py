@@ -30,6 +30,19 @@ def test_fake_quantization_rounds(narrow):
     assert "round_" in pattern["body"]["groups"][0]["dag"]
 
 
+@pytest.mark.parametrize(("narrow", "other"), [(torch.bfloat16, torch.float16), (torch.float16, torch.float32)])
+def test_what_is_promoted_was_rounded(narrow, other):
+    def forward(s, x, y):
+        return (x * 0.5).to(narrow) + y
+
+    y = X.to(other)
+    _, got = meaning(forward, X, y)
+    torch.testing.assert_close(got.float(), forward(None, X, y))
+    assert not torch.allclose(got, (X * 0.5).double() + y.double(), rtol=1e-5)
+    (pattern,) = bodies.check(module(forward), X, y)["pointwise"]
+    assert "round_" in pattern["body"]["groups"][0]["dag"]
+
+
 @pytest.mark.parametrize("narrow", EIGHT)
 def test_float8_rounds_in_a_module_of_16_bits(narrow):
     def forward(s, x):
@@ -45,6 +58,22 @@ def test_the_class_of_the_module_does_not_round():
     x = X.bfloat16()
     _, got = meaning(lambda s, x: (x.float() * 0.3).to(torch.bfloat16).float() * 3, x)
     torch.testing.assert_close(got, x.double() * 0.3 * 3)
+
+
+def test_what_an_input_holds_is_rounded_in_a_module_of_16_bits():
+    """Its high and its low part, say."""
+    m = torch.nn.Linear(48, 48, dtype=torch.bfloat16)
+
+    def forward(s, x):
+        high = x.to(torch.bfloat16)
+        return x - high.to(x.dtype), m(high)
+
+    held = module(forward)
+    held.m = m
+    traced = trace_module(held, (X,), {})
+    assert traced.graph["precision"] == "bf16"
+    got = Executor(canonical(traced.graph)).run_all(traced.flatten((X,), {}) | traced.state(), torch.float64)
+    assert torch.equal(next(iter(got.values())).float(), forward(None, X)[0])
 
 
 def test_a_product_between_keeps_its_conversion():

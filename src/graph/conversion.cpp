@@ -1,6 +1,8 @@
 #include "graph/conversion.h"
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 namespace tessera::graph {
 namespace {
@@ -44,13 +46,33 @@ bool converts(const Graph& g, const Node& n) {
          is_floating(g.value(n.outputs.front()).type.dtype);
 }
 
-/// A reader converts the value to a type that holds more.
+/// A reader computes in a type that holds more: it converts the value, or another operand has it
+/// promoted.
 bool widened(const Graph& g, ValueId v) {
   const std::vector<Use> uses = g.uses(v);
   return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
-    const Node& n = g.node(use.node);
-    return converts(g, n) && lacks(g.value(n.outputs.front()).type.dtype, g.value(v).type.dtype);
+    const auto& outputs = g.node(use.node).outputs;
+    return std::any_of(outputs.begin(), outputs.end(), [&](ValueId out) {
+      const DType wider = g.value(out).type.dtype;
+      return is_floating(wider) && lacks(wider, g.value(v).type.dtype);
+    });
   });
+}
+
+/// What the module was given holds more than `to`, and so does all that was computed of it since.
+bool of_wider_inputs(const Graph& g, ValueId v, DType to) {
+  std::vector<ValueId> todo{v};
+  std::set<ValueId> seen;
+  while (!todo.empty()) {
+    const ValueId at = todo.back();
+    todo.pop_back();
+    const DType held = g.value(at).type.dtype;
+    if (!is_floating(held) || !lacks(held, to) || !seen.insert(at).second) continue;
+    const NodeId from = g.value(at).producer;
+    if (!from.valid()) return true;
+    for (ValueId read : tensor_arguments(g.node(from))) todo.push_back(read);
+  }
+  return false;
 }
 
 }  // namespace
@@ -68,7 +90,9 @@ std::string_view rounding_of(const Graph& g, const Node& n) {
       return "round_float8_e5m2";
     case DType::bfloat16:
     case DType::float16:
-      if (!lacks(storage_type(g.precision), to) || !widened(g, out)) return "";
+      if (!widened(g, out)) return "";
+      if (!lacks(storage_type(g.precision), to) && !of_wider_inputs(g, n.tensor("self"), to))
+        return "";
       return to == DType::bfloat16 ? "round_bfloat16" : "round_float16";
     default:
       return "";

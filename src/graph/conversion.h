@@ -6,8 +6,9 @@
 //
 //  * to float8 from any wider type: nothing but products computes in float8, which have operands of
 //    it;
-//  * to a type of 16 bits that holds fewer digits or a smaller range than the class does, and back
-//    to a wider one at once.
+//  * to a type of 16 bits that holds fewer digits or a smaller range than the class does, or than
+//    all from an input of the module to here, where what reads the result is of a wider one: it is
+//    converted back, or promoted.
 #pragma once
 
 #include <string_view>

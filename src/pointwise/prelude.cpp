@@ -31,6 +31,11 @@ TSR_FN float tsr_pow(float x, float y) { return __builtin_powf(x, y); }
 TSR_FN float tsr_fmod(float x, float y) { return __builtin_fmodf(x, y); }
 TSR_FN float tsr_atan(float x) { return __builtin_atanf(x); }
 TSR_FN float tsr_atan2(float x, float y) { return __builtin_atan2f(x, y); }
+TSR_FN float tsr_hypot(float x, float y) {
+  const double squares = (double)x * x + (double)y * y;
+  const float size = (float)__builtin_sqrt(squares);
+  return tsr_abs(x) == tsr_inf() || tsr_abs(y) == tsr_inf() ? tsr_inf() : size;
+}
 TSR_FN float tsr_tan(float x) { return __builtin_tanf(x); }
 TSR_FN float tsr_minimum(float a, float b) { const float m = a < b ? a : b; return a != a ? a : m; }
 TSR_FN float tsr_maximum(float a, float b) { const float m = a > b ? a : b; return a != a ? a : m; }
@@ -179,7 +184,7 @@ TSR_FN float tsr_sin_quadrant(float x, unsigned quadrant) {  // sin(x + quadrant
   float p = -0x1.a058e4p-13f + s * 0x1.7bf19cp-19f;
   p = 0x1.111174p-7f + s * p;
   p = -0x1.555556p-3f + s * p;
-  const float sine = r + r * s * p;
+  const float sine = s == 0.0f ? r : r + r * s * p;  // -0 as it is
   float q = -0x1.6c0c1cp-10f + s * 0x1.99e1d6p-16f;
   q = 0x1.55554ap-5f + s * q;
   const float cosine = 1.0f + (s * s * q - 0.5f * s);
@@ -216,6 +221,7 @@ TSR_FN float tsr_pow(float x, float y) { return powf(x, y); }
 TSR_FN float tsr_fmod(float x, float y) { return fmodf(x, y); }
 TSR_FN float tsr_atan(float x) { return atanf(x); }
 TSR_FN float tsr_atan2(float x, float y) { return atan2f(x, y); }
+TSR_FN float tsr_hypot(float x, float y) { return hypotf(x, y); }
 TSR_FN float tsr_tan(float x) { return tanf(x); }
 TSR_FN float tsr_exp(float x) { return expf(x); }
 TSR_FN float tsr_exp2(float x) { return exp2f(x); }

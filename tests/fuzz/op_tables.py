@@ -107,6 +107,7 @@ BINARY = [
     ("torch.pow({0}.abs(), {1})", "fb"),
     ("{1} ** {0}", "f#"),
     ("torch.atan2({0}, {1})", "fb"),
+    ("torch.hypot({0}, {1})", "fb"),
     ("torch.copysign({0}, {1})", "fw"),
     ("torch.logaddexp({0}, {1})", "fb"),
     ("torch.maximum({0}, {1})", "nb"),

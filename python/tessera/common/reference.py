@@ -15,6 +15,7 @@ import functools
 import torch
 
 from tessera.common import flex_calls, transforms  # noqa: F401 - its operators are looked up by name
+from tessera.common.arguments import tensor_arguments
 from tessera.common.conversion import roundings
 from tessera.common.errors import fail
 from tessera.common.laid import in_layout, in_storage, storage_of
@@ -29,6 +30,7 @@ _memory_formats = {
 
 _views = ("aten.view.default", "aten._unsafe_view.default")
 _reshape = "aten.reshape.default"
+_BITS = "aten.view.dtype"  # reads bits, which are those of the type that the graph has alone
 _attention = "aten.scaled_dot_product_attention.default"
 _views_of_results = (*_views, "aten.transpose.int", "aten.permute.default")
 
@@ -132,7 +134,9 @@ class Executor:
         return self.run(list(self.nodes), inputs, list(dict.fromkeys(wanted)), compute_dtype)
 
     def _call(self, node: dict, values: dict[str, torch.Tensor], compute_dtype: torch.dtype | None) -> None:
-        if compute_dtype is None or node["op"] not in self.in_own_types:
+        if compute_dtype is not None and node["op"] == _BITS:
+            result = self._result_in_own_types(node, values, None)
+        elif compute_dtype is None or node["op"] not in self.in_own_types:
             try:
                 result = self._result(node, values, compute_dtype)
             except torch.OutOfMemoryError:
@@ -265,19 +269,3 @@ def _held(tensor: torch.Tensor, dtype: torch.dtype | None, device: torch.device)
     if dtype is not None and tensor.is_floating_point() and tensor.dtype != dtype:
         return tensor.to(device=device, dtype=dtype)
     return tensor if tensor.device == device else tensor.to(device)
-
-
-def tensor_arguments(node: dict) -> list[str]:
-    """The names of all values among a node's arguments, in order."""
-    names = []
-
-    def walk(encoded):
-        if isinstance(encoded, dict) and "value" in encoded:
-            names.append(encoded["value"])
-        elif isinstance(encoded, list):
-            for item in encoded:
-                walk(item)
-
-    for encoded in node["arguments"].values():
-        walk(encoded)
-    return names

@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
+from tessera.common.arguments import tensor_arguments
 from tessera.common.errors import Error, fail
-from tessera.common.reference import Executor, tensor_arguments
+from tessera.common.reference import Executor
 from tessera.judging import peers as peer_table
 from tessera.judging.guarded import Guarded
 from tessera.judging.perturbed import Perturbed, perturbed_inputs

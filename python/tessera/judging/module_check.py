@@ -196,7 +196,7 @@ def _check_seed(
     held: Held, composed: ComposedModule, expected: Expected, seed: int
 ) -> tuple[list[dict], list[dict], str]:
     """(errors of ours, errors of the original, reason) for one set of inputs."""
-    state = {k: _copy(t) for k, t in held.module.state_dict().items()}
+    state = {k: _copy(t) if isinstance(t, torch.Tensor) else None for k, t in held.module.state_dict().items()}
     args, kwargs = held.copies(expected.args, expected.kwargs)
     with held.kept():
         with peer_table.equal_precision(held.precision):
@@ -218,7 +218,7 @@ def _check_seed(
     if list(now) != list(state):
         reasons.append("the state_dict has other names than the original's")
     for name, t in now.items():
-        if name in state and not same(t.detach(), state[name].to(t.device)):
+        if state.get(name) is not None and not same(t.detach(), state[name].to(t.device)):
             reasons.append(f"the parameter or buffer `{name}` was changed")
             with torch.no_grad():
                 t.copy_(state[name])

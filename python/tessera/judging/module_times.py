@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from tessera.common.errors import Error, fail
+from tessera.common.randomness import draws
 from tessera.judging import peers as peer_table
 from tessera.judging import timing
 from tessera.judging.module_check import Expected, claimed_by, inactive_reason
@@ -19,7 +20,6 @@ from tessera.judging.rewind import Rewind, effects
 from tessera.running.compose import ComposedModule
 from tessera.running.result_objects import tensors_of
 from tessera.tracing.held import Held, cuda_devices, inputs_of
-from tessera.tracing.randomness import draws
 
 
 @dataclass

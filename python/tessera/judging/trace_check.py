@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from tessera.common.errors import fail
+from tessera.common.errors import Error, fail
 from tessera.common.precision import readable
+from tessera.common.randomness import draws
 from tessera.common.reference import Executor
 from tessera.judging import peers as peer_table
 from tessera.judging.rewind import effects
 from tessera.judging.rounding_noise import Noise
 from tessera.tracing.closed import is_undefined
 from tessera.tracing.held import Held, cuda_devices, free, inputs_of, run_module
-from tessera.tracing.randomness import draws
+from tessera.tracing.python_state import module_fails
 
 FAR = {"fp32": 0.01, "tf32": 0.03, "bf16": 0.2, "fp16": 0.05, "fp8": 0.3}  # relative RMS, of fp64 too
 FAR_ELEMENTS = 0.05  # of integers that differ, or of elements that are finite in one of the two alone
@@ -78,7 +79,12 @@ def _difference(held: Held, seed: int, compiled: Callable | None = None) -> str:
         with held.kept():
             made = [t.clone() for t in _called(held, compiled, held.copies(args, kwargs), seed)]
     with held.kept(), peer_table.equal_precision(held.precision) if compiled is None else contextlib.nullcontext():
-        eager = _called(held, held.module, given, seed)
+        try:
+            eager = _called(held, held.module, given, seed)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as e:  # noqa: BLE001 - a trace knows less of shapes than the op itself
+            raise Error(module_fails(e).diagnostic | {"data": {"differs": True}}) from e
         if len(eager) != len(made):
             return f"{len(made)} results and changed tensors for {len(eager)}"
         found = [apart(e, m) for e, m in zip(eager, made, strict=True)]

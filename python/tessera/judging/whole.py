@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import torch
 
+from tessera.common.arguments import tensor_arguments
 from tessera.common.precision import readable
-from tessera.common.reference import tensor_arguments
 from tessera.judging.problem import Dataset, Problem, sprinkle
 from tessera.judging.verify import compare
 from tessera.running import leftover, plan_graph

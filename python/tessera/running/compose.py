@@ -20,8 +20,9 @@ from torch import nn
 
 from tessera.common.errors import fail
 from tessera.common.laid import in_storage
+from tessera.common.randomness import draws
 from tessera.common.transforms import as_parts
-from tessera.running import leftover
+from tessera.running import leftover, special_methods
 from tessera.running.call_guard import CallGuard
 from tessera.running.composed_status import status_of
 from tessera.running.feeds import Counts, Feeds
@@ -57,7 +58,8 @@ class ComposedModule(SpecialMethods, nn.Module):
     `eager` or `inductor` where the whole module is PyTorch's, as torch would run it. `frozen`: values made from parameters are
     kept, and made again when a version counter says so. `inductor`: its settings (modes.settings_of). `captured`: where
     torch.compile calls it as a captured graph, the inputs that keep their addresses. `compiled`: the original by `runner`, where
-    it was compiled already. Errors: TS02xx for a malformed plan."""
+    it was compiled already. `training`, `changed`: of a copy, the modes of the modules as they were traced, and what of the original
+    is otherwise than it was then, by which it runs the original for good. Errors: TS02xx for a malformed plan."""
 
     def __init__(
         self,
@@ -75,6 +77,8 @@ class ComposedModule(SpecialMethods, nn.Module):
         frozen: bool = False,
         inductor: dict | None = None,
         captured: tuple[int, ...] | None = None,
+        training: list[bool] | None = None,
+        changed: str = "",
         compiled: Callable | None = None,
     ):
         super().__init__()
@@ -87,11 +91,10 @@ class ComposedModule(SpecialMethods, nn.Module):
         self.__dict__["original"] = original  # not a submodule: state_dict names stay
         for name in _shared:
             self.__dict__[name] = original.__dict__[name]
-        self.__dict__["training"] = original.training
         self.plan, self._leftover, self._strict, self.report = plan, leftover, strict, report
         self.runner, self._frozen, self._inductor = runner, frozen, dict(inductor or {})
         self._example, self._constants, self._disabled = example, dict(constants or {}), frozenset(disabled)
-        self._outputs, self._captured = outputs, captured
+        self._outputs, self._captured, self._training, self._changed = outputs, captured, training, changed
         torch_way = self._torch_runner() if compiled is None else compiled
         self.__dict__["_torch"] = _direct(torch_way) if runner == "inductor" else torch_way
         self._prepare()
@@ -126,11 +129,12 @@ class ComposedModule(SpecialMethods, nn.Module):
         memory = MemoryGuard(users, self._inputs.types, meta.get("memory"))
         self._state = StateGuard(
             self.original,
-            slots_of(self.original, graph, self._built, self._constants, self._device),
+            [] if self._changed else slots_of(self.original, graph, self._built, self._constants, self._device),
             self._device,
             tf32,
-            memory.tied,
+            [] if self._changed else memory.tied,
             meta.get("surroundings"),
+            self._training,
         )
         self._events = Events(self._refuse if self._strict else None)
         # Not submodules: those are the original's own.
@@ -138,12 +142,15 @@ class ComposedModule(SpecialMethods, nn.Module):
         self.__dict__["_runner"] = self._built.completed(runner)
         self._feeds = Feeds(self._built, self._state, self._events, self._counts, len(users), runner)
         self._guard = CallGuard(self._inputs, memory, self._state, self._feeds, self._events)
+        # What a call does beside computing, it does once.
+        self._once = bool(graph.get("mutations")) or bool(draws(graph))
         plain = self._built.packed or self._built.neighbours
         self._inline = build(self.plan, disabled=self._disabled, packing=Packing(inline=True)) if plain else self._built
         self._inline_feeds = [(n, users.index(n)) if n in users else (n, None) for n in self._inline.feeds]
         self._homes = {s.value: s.home for s in self._state.slots}
         self._wrap = wrapper(self._outputs, len(graph["outputs"]))
-        if self.runner == "kernels":
+        special_methods.give(self, self.original)
+        if self.runner == "kernels" and not self._changed:
             self._feeds.look()  # moves and packs now, never while a CUDA graph is captured; what misses is said by the call
 
     def _torch_runner(self) -> Callable | None:
@@ -197,6 +204,8 @@ class ComposedModule(SpecialMethods, nn.Module):
         if torch.compiler.is_compiling():
             return self._forward_compiled(args, kwargs)
         self._counts.calls += 1
+        if self._changed:
+            return self._fall_back(Miss("copied", f"it was copied after a change: {self._changed}"), args, kwargs)
         tensors = self._guard(args, kwargs)
         if type(tensors) is Miss:
             return self._fall_back(tensors, args, kwargs)
@@ -207,14 +216,21 @@ class ComposedModule(SpecialMethods, nn.Module):
         self._events.add(miss, "the original module runs")
         return self.original(*args, **kwargs)
 
+    @torch.compiler.assume_constant_result
+    def _is_another(self) -> bool:
+        """Than was traced: asked when torch.compile traces, and guarded by what it reads of the original."""
+        return bool(self._changed or self._state.changed() or self._state.misfit())
+
     def _forward_compiled(self, args, kwargs):
-        """While torch.compile traces. Its own guards replace ours from there on; packed values are computed inside, because
-        nothing outside would notice a changed parameter. torch.export saves what it traces, and where that is loaded no kernel
-        of ours is registered: it takes the original."""
+        """While torch.compile traces. Its own guards replace ours from there on: it traces the original for those, whose results
+        nothing reads. Packed values are computed inside, because nothing outside would notice a changed parameter. torch.export
+        saves what it traces, and where that is loaded no kernel of ours is registered: it takes the original."""
         tensors = list(args)
         if (
             kwargs
             or _exporting()
+            or self._once
+            or self._is_another()
             or len(args) != self._inputs.count
             or not self._inputs.simple
             or torch.is_grad_enabled()
@@ -222,6 +238,7 @@ class ComposedModule(SpecialMethods, nn.Module):
             or (not self._inputs.check_symbolic(tensors))
         ):
             return self.original(*args, **kwargs)
+        self.original(*args)
         feeds = []
         for name, i in self._inline_feeds:
             if i is not None:
@@ -233,9 +250,17 @@ class ComposedModule(SpecialMethods, nn.Module):
 
     # The rest of nn.Module
 
+    @property
+    def training(self) -> bool:
+        return self.original.training
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        if "original" in self.__dict__:  # nn.Module sets it before
+            self.original.training = mode
+
     def train(self, mode: bool = True):
         self.original.train(mode)
-        self.__dict__["training"] = mode
         return self
 
     def __getattr__(self, name: str):
@@ -280,7 +305,9 @@ class ComposedModule(SpecialMethods, nn.Module):
     def _options(self) -> dict:
         given = list(inspect.signature(ComposedModule.__init__).parameters)[3:]  # after self, original, plan
         public = ("report", "runner")
-        return {n: getattr(self, n if n in public else f"_{n}") for n in given if n != "compiled"}
+        own = {n: getattr(self, n if n in public else f"_{n}") for n in given if n != "compiled"}
+        # Kernels stand for the module as it was traced, which is not to be seen in a copy.
+        return own | {"training": self._state.flags, "changed": self._changed or self._state.changed()}
 
     def _again(self, original: nn.Module, **changes) -> ComposedModule:
         return ComposedModule(original, self.plan, **{**self._options(), **changes})

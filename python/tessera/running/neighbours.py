@@ -32,11 +32,17 @@ def _plain(t: torch.Tensor) -> bool:
     )
 
 
+_MARK = "_tessera_adopted"  # on a storage: the memory is in one of `_wholes`
+
+
 def _alone(t: torch.Tensor) -> bool:
-    """Whether nothing but the tensor looks at its memory: its storage has one user besides the object it is asked through."""
+    """Whether nothing but the tensor looks at its memory: its storage has one user besides the object it is asked through, and is
+    torch's (that of an array, which is not resizable, is not) or of `adopt`."""
+    storage = t.untyped_storage()
     if t.device.type == "cpu" and (t.is_shared() or t.is_pinned()):
         return False
-    return torch._C._storage_Use_Count(t.untyped_storage()._cdata) == 2
+    ours = storage.resizable() or hasattr(storage, _MARK)
+    return ours and torch._C._storage_Use_Count(storage._cdata) == 2
 
 
 def _bytes(t: torch.Tensor) -> int:
@@ -102,6 +108,7 @@ def adopt(parts: list[torch.Tensor], given_up: list[torch.Tensor] = ()) -> torch
             # A tensor with a storage of its own over this part of the memory, which it keeps alive: a view would show the
             # whole as its storage, and what saves models by their storages would refuse it.
             places.append(dlpack.from_dlpack(dlpack.to_dlpack(_window(whole, begin, t.shape))))
+            setattr(places[-1].untyped_storage(), _MARK, True)
             begin += t.numel()
         for t, place in zip(parts, places, strict=True):
             t.data = place

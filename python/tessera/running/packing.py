@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tessera.common.reference import tensor_arguments
+from tessera.common.arguments import tensor_arguments
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ import torch
 from torch import fx
 
 from tessera.common import flex_calls
+from tessera.common.arguments import tensor_arguments
 from tessera.common.errors import Error, fail
 from tessera.common.laid import in_layout
 from tessera.common.reference import (
@@ -26,7 +27,6 @@ from tessera.common.reference import (
     keeps_layout,
     may_lie_otherwise,
     overload,
-    tensor_arguments,
 )
 from tessera.running import library, library_steps
 from tessera.running.extension import KernelSpec, Operator, TensorType

@@ -95,7 +95,8 @@ def _replaced(module: nn.Module) -> dict[str, object]:
 
 class StateGuard:
     """`tf32`: whether kernels stand for fp32 products whose operands torch's flags round; None where that does not matter. `tied`:
-    names of parameters and buffers that were one tensor when traced. `surroundings`: as traced (surroundings.taken), if known."""
+    names of parameters and buffers that were one tensor when traced. `surroundings`: as traced (surroundings.taken), if known.
+    `training`: whether each of `modules` was in training mode, where it is not as it was."""
 
     def __init__(
         self,
@@ -105,6 +106,7 @@ class StateGuard:
         tf32: bool | None = None,
         tied: list[list[str]] = (),
         surroundings: dict[str, str] | None = None,
+        training: list[bool] | None = None,
     ):
         self.slots, self.tf32 = slots, tf32
         self.module = module
@@ -120,9 +122,13 @@ class StateGuard:
         loose = [s.source for s in slots if s.owner is None]
         self.code = CodeReads(module, loose)
         self.attributes = Attributes(module, loose, self.code.loaded)
-        self.modules = [m for m in every if type(m) not in _stateless or "training" in self.code.loaded]
+        # What torch.compile gives has none of its own, but that of the module within.
+        moded = [m for m in every if "training" in m.__dict__]
+        self.modules = [m for m in moded if type(m) not in _stateless or "training" in self.code.loaded]
         self.flagged = [m.__dict__ for m in self.modules]
         self.flags = [m.training for m in self.modules]
+        if training is not None and len(training) == len(self.flags):
+            self.flags = training
         self.surroundings = Surroundings(device, surroundings)
         self.held = [s for s in slots if s.owner is not None]
         self.owners, self.keys = [s.owner for s in self.held], [s.key for s in self.held]
@@ -184,6 +190,17 @@ class StateGuard:
         if list(chain.from_iterable(map(dict.values, self.children))) != self.children_then:
             return Miss("structure", "a submodule was replaced, added or removed")
         return None
+
+    def changed(self) -> str:
+        """What of the module is otherwise than it was, but for its mode and the parameters that are read, which a guard of a copy
+        sees, too. "" for nothing."""
+        if (miss := self.structure()) is not None:
+            return miss.text
+        return self.attributes.changed() or self.code.changed() or self.names.changed() or ""
+
+    def misfit(self) -> Miss | None:
+        """Of the parameters and buffers that are read, as they are now."""
+        return next(filter(None, (self._fits(s, s.owner.get(s.key)) for s in self.held)), None)
 
     def compiled_miss(self) -> bool:
         """Of `modes`, what torch.compile can trace and guard."""

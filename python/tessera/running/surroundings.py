@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch.autograd import forward_ad
+from torch.nn.utils import parametrize
 from torch.utils import _device
 
 from tessera.running.guards import Miss
@@ -66,6 +67,14 @@ SETTINGS = (
         "modes", "the number of __torch_dispatch__ modes", _c._len_torch_dispatch_stack, (), (0,), "dispatch_modes"
     ),
     Setting("modes", "the number of __torch_function__ modes", _foreign_modes, (), (0,), "function_modes"),
+    # In there a parametrized weight is what it was when it was asked for first.
+    Setting(
+        "parametrizations",
+        "the depth of parametrize.cached()",
+        lambda: parametrize._cache_enabled,
+        fixed=(0,),
+        entry=(parametrize, "_cache_enabled"),
+    ),
     Setting("default dtype", "the default dtype", torch.get_default_dtype, native="default_type"),
     Setting("default device", "the default device", _default_device, entry=(_device, "CURRENT_DEVICE")),
     Setting("deterministic", "deterministic mode", _c._get_deterministic_algorithms, native="deterministic"),

@@ -97,25 +97,20 @@ class Arithmetic:
     # Products
 
     def times(self, z: tuple, w: tuple, product=aten.mul.Tensor) -> Real:
-        """By four real products; by two where a factor is real."""
+        """By four real products, also where a factor is real: PyTorch gives it an imaginary part of 0, which makes NaN of infinity."""
 
         def of(x, y):
-            return self.emit(product, x, y)
+            if not isinstance(x, Real) and not isinstance(y, Real):
+                return x * y
+            return self.emit(product, *((x, y) if isinstance(x, Real) else (y, x)))
 
-        (a, b), (c, d) = z, w
-        if d is None:
-            return self.pair(of(a, c), of(b, c))
-        if b is None:
-            return self.pair(of(a, c), of(a, d))
+        (a, b), (c, d) = ((re, 0.0 if im is None else im) for re, im in (z, w))
         return self.pair(
             self.emit(aten.sub.Tensor, of(a, c), of(b, d)),
             self.emit(aten.add.Tensor, of(a, d), of(b, c)),
         )
 
     def _mul(self, node, z, w):
-        for x, y in ((z, w), (w, z)):
-            if isinstance(x, torch.fx.Node) and of_complex(x) and not of_complex(y):
-                return self.emit(aten.mul.Tensor, self.of(x), self.factor(y))
         return self.times(self.parts(z), self.parts(w))
 
     def _mm(self, node, z, w):
@@ -167,8 +162,7 @@ class Arithmetic:
     # Functions
 
     def _abs(self, node, z):
-        z = self.of(z)
-        return self.emit(aten.sqrt.default, self.emit(aten.sum.dim_IntList, self.emit(aten.mul.Tensor, z, z), [-1]))
+        return self.emit(aten.hypot.default, *self.parts(z))
 
     def _linalg_vector_norm(self, node, z, ord=2, dim=None, keepdim=False, **kwargs):
         rank = z.meta["val"].dim()
@@ -191,8 +185,10 @@ class Arithmetic:
         return self.polar(self.of(size), self.of(angle))
 
     def _exp(self, node, z):
+        """By its root's size, twice: that of the whole may overflow where cosine and sine make the product a number."""
         re, im = self.parts(z)
-        return self.polar(self.emit(aten.exp.default, re), im)
+        root = self.emit(aten.exp.default, self.emit(aten.mul.Tensor, re, 0.5))
+        return self.emit(aten.mul.Tensor, self.polar(root, im), self.emit(aten.unsqueeze.default, root, -1))
 
     def _log(self, node, z):
         return self.pair(self.emit(aten.log.default, self._abs(node, z)), self._angle(node, z))

@@ -12,11 +12,11 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from tessera.common.arguments import tensor_arguments
 from tessera.common.errors import BY_GRAPHS, fail
 from tessera.common.laid import cloned, in_storage, memory_below, overlaps_itself
 from tessera.common.module_state import owner_of
 from tessera.common.precision import cast, readable
-from tessera.common.reference import tensor_arguments
 from tessera.running import leftover
 from tessera.running.compose import ComposedModule, composed_of
 from tessera.running.hooks import hooked

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 
 from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.running.result_objects import tensors_of
+from tessera.running.surroundings import SETTINGS
 from tessera.tracing.argument_copies import copies_of_all
 from tessera.tracing.laid_results import Laid, laid
 from tessera.tracing.picture import Picture, form_of, marks_of
@@ -191,6 +192,20 @@ class _Call:
         return [laid(t) for t in self.tensors]
 
 
+@contextlib.contextmanager
+def _modes() -> Iterator[list[str]]:
+    """Gets what a call leaves otherwise among torch's own settings. That of gradients and the default dtype are put back."""
+
+    def now() -> dict:
+        return {"torch.is_grad_enabled()": torch.is_grad_enabled(), **{s.what: s.now() for s in SETTINGS}}
+
+    left, before, dtype = [], now(), torch.get_default_dtype()
+    with torch.set_grad_enabled(torch.is_grad_enabled()):
+        yield left
+        left += [f"it leaves {what} at {after}" for what, after in now().items() if after != before[what]]
+    torch.set_default_dtype(dtype)
+
+
 def _called(module: nn.Module, args: tuple, kwargs: dict, picture: Picture) -> _Call:
     """A call on copies of the tensors, whose numbers are drawn alike each time, and what it did besides. `picture`: gets what the
     call writes over. Error: TS0007."""
@@ -222,9 +237,9 @@ def _watched(
         warnings.simplefilter("ignore")  # the trace says them
         with torch.no_grad(), torch.random.fork_rng(devices=_cuda_devices()), saving:
             torch.manual_seed(_SEED)
-            with _seeds() as seeds:
+            with _seeds() as seeds, _modes() as modes:
                 results = module(*given[0], **given[1])
-    call = _Call([*drawn, *seeds], tensors_of(results))
+    call = _Call([*drawn, *seeds, *modes], tensors_of(results))
     call.reasons += _marked([*leaves, *call.tensors], {*own, *map(id, module.parameters()), *map(id, module.buffers())})
     if heard.getvalue():
         call.reasons.append(f"it prints ({heard.getvalue().strip()[:40]!r})")

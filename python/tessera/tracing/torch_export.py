@@ -10,12 +10,13 @@ import warnings
 from collections import deque
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import torch
 import torch._inductor.config as inductor_config
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.export import ExportedProgram
+from torch.export import ExportedProgram, _unlift
 
 from tessera.common.errors import BY_GRAPHS, Error, fail
 from tessera.common.precision import legacy_readable_flags
@@ -74,6 +75,8 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: Container[int
             _its_own_attributes(module),
             # Else what draws and is not read is dropped, and shifts what is drawn next.
             inductor_config.patch(fallback_random=True),
+            # The guards of a graph that Dynamo captured, which names them by its own sources.
+            patch.object(_unlift, "_ok_to_generate_guards_fn", lambda: False),
             warnings.catch_warnings(record=True) as said,
         ):
             warnings.simplefilter("always")

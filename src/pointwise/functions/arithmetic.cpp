@@ -61,6 +61,8 @@ constexpr Function functions[] = {
      "aten.remainder"},
     {"atan2", 2, [](Args a) { return std::atan2(a[0], a[1]); }, "tsr_atan2({0}, {1})",
      "aten.atan2"},
+    {"hypot", 2, [](Args a) { return std::hypot(a[0], a[1]); }, "tsr_hypot({0}, {1})",
+     "aten.hypot"},
     {"copysign", 2, [](Args a) { return std::copysign(a[0], a[1]); }, "tsr_copysign({0}, {1})",
      "aten.copysign"},
     {"logaddexp", 2, logaddexp, "tsr_logaddexp({0}, {1})", "aten.logaddexp"},

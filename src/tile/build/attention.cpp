@@ -175,8 +175,9 @@ class AttentionWriter {
         [&](pointwise::Dag& d, auto& x) {
           int y = d.add_call("div", {x[0], x[1]});
           if (!p_.empty_rows_are_zero) return Nodes{y};
+          // Then the sum is 0 too, or NaN of a value that is none or infinite, as in eager.
           int none = d.add_call("eq", {x[1], d.add_constant(0)});
-          return Nodes{d.add_call("where", {none, d.add_constant(0), y})};
+          return Nodes{d.add_call("where", {none, x[0], y})};
         },
         "y")[0];
     ValueId out = b_.one("cast", {y}, CastTo{p_.tensors[p_.o.tensor].element}, "out");

@@ -75,8 +75,7 @@ Spread spread_of(const PointwiseConfig& c, bool host, int64_t tile) {
 /// What a mean's sum passes through: divided by `total`, then as `post` says.
 pointwise::Dag after_mean(const pointwise::Dag& post, int64_t total) {
   pointwise::Dag d;
-  int mean =
-      d.add_call("mul", {d.add_operand(0), d.add_constant(1.0 / static_cast<double>(total))});
+  int mean = d.add_call("div", {d.add_operand(0), d.add_constant(static_cast<double>(total))});
   std::vector<int> at;
   for (const auto& node : post.nodes) {
     using Kind = pointwise::Dag::Node::Kind;

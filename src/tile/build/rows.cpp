@@ -118,12 +118,13 @@ class RowWriter {
         std::move(operands),
         [&](pointwise::Dag& d, std::vector<int>& x) { return d.add_call(f, x); }, hint);
   }
-  ValueId scaled_plus(ValueId v, double scale, double plus, std::string_view then,
-                      std::string_view hint) {
+  /// Divided by the number of columns, as PyTorch does: a row of one number has that number as its
+  /// mean, which a product with a rounded reciprocal is not.
+  ValueId mean_plus(ValueId v, double plus, std::string_view then, std::string_view hint) {
     return map(
         {v},
         [&](pointwise::Dag& d, std::vector<int>& x) {
-          int y = d.add_call("mul", {x[0], d.add_constant(scale)});
+          int y = d.add_call("div", {x[0], d.add_constant(static_cast<double>(p_.columns))});
           if (plus != 0) y = d.add_call("add", {y, d.add_constant(plus)});
           return then.empty() ? y : d.add_call(then, {y});
         },
@@ -199,22 +200,19 @@ class RowWriter {
     Type t = row_type(p_.columns, {});
     std::vector<Index> at = indices(true, {});
     ValueId x = begin(t, at, true).at(0);
-    double n = static_cast<double>(p_.columns);
     switch (p_.kind) {
       case RowKind::layer_norm: {
-        ValueId mean = scaled_plus(fold(x, Fold::Kind::sum, "total"), 1 / n, 0, "", "mean");
+        ValueId mean = mean_plus(fold(x, Fold::Kind::sum, "total"), 0, "", "mean");
         ValueId d = call("sub", {x, spread_row(mean, t, "mean_row")}, "centered");
         ValueId square = call("square", {d}, "square");
-        ValueId rstd =
-            scaled_plus(fold(square, Fold::Kind::sum, "squares"), 1 / n, p_.eps, "rsqrt", "rstd");
+        ValueId rstd = mean_plus(fold(square, Fold::Kind::sum, "squares"), p_.eps, "rsqrt", "rstd");
         // One thread subtracts again rather than keep the differences of a whole row.
         if (host_) d = call("sub", {x, spread_row(mean, t, "mean_row")}, "centered");
         return end(call("mul", {d, spread_row(rstd, t, "rstd_row")}, "norm"), at);
       }
       case RowKind::rms_norm: {
         ValueId square = call("square", {x}, "square");
-        ValueId rstd =
-            scaled_plus(fold(square, Fold::Kind::sum, "squares"), 1 / n, p_.eps, "rsqrt", "rstd");
+        ValueId rstd = mean_plus(fold(square, Fold::Kind::sum, "squares"), p_.eps, "rsqrt", "rstd");
         return end(call("mul", {x, spread_row(rstd, t, "rstd_row")}, "norm"), at);
       }
       case RowKind::softmax: {
@@ -235,7 +233,7 @@ class RowWriter {
       case RowKind::sum:
         return end(fold(x, Fold::Kind::sum, "total"), at);
       case RowKind::mean:
-        return end(scaled_plus(fold(x, Fold::Kind::sum, "total"), 1 / n, 0, "", "mean"), at);
+        return end(mean_plus(fold(x, Fold::Kind::sum, "total"), 0, "", "mean"), at);
       case RowKind::max:
         return end(fold(x, Fold::Kind::max, "most"), at);
     }
@@ -359,14 +357,13 @@ void RowWriter::by_chunks() {
 }
 
 void RowWriter::second_pass(const std::vector<ValueId>& s) {
-  double n = static_cast<double>(p_.columns);
   if (reduces(p_.kind)) {
-    ValueId y = p_.kind == RowKind::mean ? scaled_plus(s[0], 1 / n, 0, "", "mean") : s[0];
+    ValueId y = p_.kind == RowKind::mean ? mean_plus(s[0], 0, "", "mean") : s[0];
     return end(y, indices(true, {}));
   }
   ValueId scale;
-  if (p_.kind == RowKind::layer_norm) scale = scaled_plus(s[1], 1 / n, p_.eps, "rsqrt", "rstd");
-  if (p_.kind == RowKind::rms_norm) scale = scaled_plus(s[0], 1 / n, p_.eps, "rsqrt", "rstd");
+  if (p_.kind == RowKind::layer_norm) scale = mean_plus(s[1], p_.eps, "rsqrt", "rstd");
+  if (p_.kind == RowKind::rms_norm) scale = mean_plus(s[0], p_.eps, "rsqrt", "rstd");
   if (soft()) scale = call(p_.kind == RowKind::softmax ? "reciprocal" : "log", {s[1]}, "scale");
   VarId c = b_.var("c2", p_.columns, c_.chunk);
   Type t = row_type(c_.chunk, c);
