@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import json
 import pickle
 
 import pytest
@@ -183,3 +184,54 @@ def test_what_is_pickled_holds_what_the_original_does(library):
     again = torch.load(file, weights_only=False)
     equal(again, again.original)
     assert again.status()["served"] == 1
+
+
+@pytest.mark.parametrize("runner", ["kernels", "eager", "inductor"])
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_is_saved_needs_nothing_of_ours(library, tmp_path, runner, strict):
+    m = Mlp().eval()
+    c, ref, x = ComposedModule(m, mlp_plan(library), runner=runner), copy.deepcopy(m), torch.randn(8, 16)
+    with torch.no_grad():
+        c(x)
+        program = torch.export.export(c, (x,), strict=strict)
+        traced = torch.jit.trace(c, (x,))
+        assert "tessera::" not in str(program.graph) + str(traced.graph)
+        for again in (program.module(), traced, torch.jit.freeze(traced.eval())):
+            assert torch.equal(again(x), ref(x))
+    torch.export.save(program, tmp_path / "exported.pt2")
+    torch.jit.save(traced, tmp_path / "traced.pt")
+    assert torch.equal(torch.jit.load(tmp_path / "traced.pt")(x), ref(x))
+    assert torch.equal(torch.export.load(tmp_path / "exported.pt2").module()(x), ref(x))
+    assert set(program.state_dict) == set(ref.state_dict()) == set(traced.state_dict())
+
+
+class Layers(nn.Sequential):
+    def __enter__(self):
+        self.entered = True
+        return self
+
+    def __exit__(self, *error):
+        self.entered = False
+
+
+def test_it_is_a_container_where_the_original_is_one(library):
+    layers = Layers(Mlp().eval(), nn.ReLU())
+    plan = json.loads(json.dumps(mlp_plan(library)).replace('"target": "', '"target": "0.'))
+    c = ComposedModule(layers, plan, runner="eager")
+    assert len(c) == 2 and list(c) == list(layers) and c[0] is layers[0] and c[-1] in c and type(c[:1]) is Layers
+    c[1] = nn.Tanh()
+    x = torch.randn(8, 16)
+    assert torch.equal(c(x), layers(x)) and type(layers[1]) is nn.Tanh
+    del c[1]
+    assert len(layers) == 1 and torch.equal(c(x), layers(x))
+    with c as entered:
+        assert entered is layers and layers.entered
+    assert not layers.entered
+
+
+def test_it_is_none_where_the_original_is_none(library):
+    c = ComposedModule(Mlp().eval(), mlp_plan(library))
+    assert c and copy.deepcopy(c)
+    for use in (len, iter, lambda m: m[0], lambda m: 0 in m, lambda m: m.__enter__()):
+        with pytest.raises((TypeError, AttributeError)):
+            use(c)

@@ -259,16 +259,18 @@ def test_gradients_within_forward():
 class Switching(Net):
     def forward(self, x):
         y = super().forward(x)
-        torch.set_grad_enabled(False)
+        torch.set_grad_enabled(True)
         return y
 
 
 def test_a_mode_that_a_call_leaves_is_left():
-    with torch.enable_grad():
-        composed = tessera.optimize(Switching().eval(), X, progress=False)
-        assert torch.is_grad_enabled()
-        composed(X)
+    module = Switching().eval()
+    with torch.no_grad():
+        composed = tessera.optimize(module, X, progress=False)
         assert not torch.is_grad_enabled()
+        composed(X)
+        assert torch.is_grad_enabled()
+    assert "it leaves torch.is_grad_enabled() at True" in composed.status()["reason"]
 
 
 class Lazy(nn.Module):
@@ -281,10 +283,12 @@ class Lazy(nn.Module):
 
 
 def test_lazy_parameters_are_made():
-    module = Lazy().eval()
+    module, other = Lazy().eval(), Lazy().eval()
     with torch.no_grad():
+        torch.manual_seed(0)
         composed = tessera.optimize(module, X, progress=False)
-        torch.testing.assert_close(composed(X), module(X))
+        torch.manual_seed(0)
+        torch.testing.assert_close(composed(X), other(X))
 
 
 class Bits(nn.Module):

@@ -190,14 +190,12 @@ def test_a_parameter_that_others_look_at_is_left_alone():
 
 
 def test_parameters_over_foreign_memory_stay_there():
-    array = np.ones((4, 8), dtype=np.float32)
-    m = Two().eval()
-    m.a.weight = torch.nn.Parameter(torch.from_numpy(array))
+    array, m = np.ones((4, 8), dtype=np.float32), Two().eval()
+    m.a.weight = nn.Parameter(torch.from_numpy(array))
     c, ref = ComposedModule(m, merged_plan()), copy.deepcopy(m)
     for _ in range(4):
         array *= 2
-        ref.a.weight.data.mul_(2)
-        same(c, ref)
+        ref.a.weight.data.mul_(2), same(c, ref)
 
 
 def test_tied_and_copied_and_pickled(pair):

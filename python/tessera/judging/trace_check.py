@@ -73,21 +73,21 @@ def _difference(held: Held, seed: int, compiled: Callable | None = None) -> str:
     named = {**held.traced.state(), **held.traced.flatten(args, kwargs)}
     graphs = _graphs(held, named, seed)
     given = held.copies(args, kwargs)
+    with held.kept(), peer_table.equal_precision(held.precision) if compiled is None else contextlib.nullcontext():
+        try:
+            eager = [t.clone() for t in _called(held, held.module, given, seed)]
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as e:  # noqa: BLE001 - a trace knows less of shapes than the op itself
+            raise Error(module_fails(e).diagnostic | {"data": {"differs": True}}) from e
     if compiled is None:
         made = next(graphs)
     else:
         with held.kept():
             made = [t.clone() for t in _called(held, compiled, held.copies(args, kwargs), seed)]
-    with held.kept(), peer_table.equal_precision(held.precision) if compiled is None else contextlib.nullcontext():
-        try:
-            eager = _called(held, held.module, given, seed)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as e:  # noqa: BLE001 - a trace knows less of shapes than the op itself
-            raise Error(module_fails(e).diagnostic | {"data": {"differs": True}}) from e
-        if len(eager) != len(made):
-            return f"{len(made)} results and changed tensors for {len(eager)}"
-        found = [apart(e, m) for e, m in zip(eager, made, strict=True)]
+    if len(eager) != len(made):
+        return f"{len(made)} results and changed tensors for {len(eager)}"
+    found = [apart(e, m) for e, m in zip(eager, made, strict=True)]
     far = [(FAR[held.precision], FAR_ELEMENTS)] * len(found)
     if not any(beyond(row, limit) for row, limit in zip(found, far, strict=True)):
         return ""

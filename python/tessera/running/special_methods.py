@@ -18,6 +18,9 @@ _functions = {
     "__setitem__": operator.setitem,
     "__delitem__": operator.delitem,
     "__contains__": operator.contains,
+    "__add__": operator.add,
+    "__mul__": operator.mul,
+    "__rmul__": operator.mul,
     "__enter__": lambda original: type(original).__enter__(original),
     "__exit__": lambda original, *error: type(original).__exit__(original, *error),
 }

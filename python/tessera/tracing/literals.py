@@ -41,5 +41,5 @@ def _identity(tensor: torch.Tensor) -> int | None:
 def _storage(tensor: torch.Tensor) -> torch.UntypedStorage | None:
     try:
         return tensor.untyped_storage()
-    except (NotImplementedError, RuntimeError):  # sparse tensors, and subclasses that wrap others
+    except Exception:  # noqa: BLE001 - any tensor of the process: sparse ones, lazy parameters, others' subclasses
         return None

@@ -101,10 +101,15 @@ def _only_eager(reason: str) -> Error:
 
 
 def _materialize(module: nn.Module, args: tuple, kwargs: dict) -> None:
-    """Lazy modules make their parameters in a call; statistics are to stay as they are made."""
+    """Lazy modules make their parameters in a call, of numbers that the user has seeded; statistics are to stay as they are made."""
     modes = [(m, m.training) for m in module.modules()]
     module.eval()
-    _called(module, args, kwargs, Picture(module))
+    given = copies_of_all(args, kwargs, Picture(module).objects())
+    try:
+        with torch.no_grad(), torch.compiler.set_stance("force_eager"):
+            module(*given[0], **given[1])
+    except Exception as e:
+        raise module_fails(e) from e
     for m, training in modes:
         m.training = training
 
