@@ -71,9 +71,11 @@ bool rewrite_above(Graph& g, RewriteLog& log, NodeId last) {
       !is_floating(g.value(n.outputs.front()).type.dtype))
     return false;
   for (const ValueId x : region_starts(g, last)) {
+    const std::size_t rank = g.value(x).type.shape.size();
     for (const std::size_t dim : region_dims(g, last)) {
+      if (rank != 0 && dim >= rank) continue;  // of a view with more dims
       RowRegion r{.x = x, .last = last, .nodes = {}, .weights = {}, .dim = dim};
-      if (!fill_region(g, r)) continue;
+      if (!fill_region(g, r) || (r.reduces && rank == 0)) continue;
       auto found = r.reduces ? row_function_of(g, r) : activation_of(g, r);
       if (!found) continue;
       apply(g, log, r, std::move(*found));

@@ -232,7 +232,9 @@ class Generator:
             return r.choice([-1, r.randrange(-dims, dims)]) if dims else 0
         if kind == "D":
             return r.choice([[-1], r.sample(range(dims), r.randint(1, dims))]) if dims else []
-        return r.randrange(first.shape[done[-1]]) if dims else 0  # e
+        if not dims:
+            return 0
+        return r.randrange(first.shape[done[-1]]) if first.shape[done[-1]] else None  # e
 
     def _drawn(self, family: str):
         if family == "maker":

@@ -4,6 +4,7 @@ one look is compared with another. Of a tensor among them it is seen that anothe
 
 from __future__ import annotations
 
+import abc
 import array
 import contextvars
 import datetime
@@ -44,6 +45,9 @@ _aside = (
     torch.Generator,
     torch.Stream,
     torch.Event,
+    type(abc.ABC.__dict__["_abc_impl"]),
+    types.MemberDescriptorType,  # what a slot holds is its object's
+    types.GetSetDescriptorType,
 )
 immutable = (*_data, *_functions, *_aside)
 _longest = (

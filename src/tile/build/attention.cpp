@@ -103,8 +103,12 @@ class AttentionWriter {
       s = map(
           {s, mask},
           [&](pointwise::Dag& d, auto& x) {
-            if (!p_.mask_is_boolean) return Nodes{d.add_call("add", {x[0], x[1]})};
-            return Nodes{d.add_call("where", {x[1], x[0], d.add_constant(-inf)})};
+            // PyTorch makes numbers of a boolean mask: a score that is NaN stays so.
+            const int added =
+                p_.mask_is_boolean
+                    ? d.add_call("where", {x[1], d.add_constant(0), d.add_constant(-inf)})
+                    : x[1];
+            return Nodes{d.add_call("add", {x[0], added})};
           },
           "s_masked")[0];
     }
