@@ -78,6 +78,7 @@ CHANGES = {
     "the level of forward-mode AD": forward_ad.dual_level,
     "the number of __torch_dispatch__ modes": _Dispatch,
     "the number of __torch_function__ modes": _Function,
+    "the depth of parametrize.cached()": nn.utils.parametrize.cached,
     "the default dtype": default_dtype,
     "the default device": default_device,
     "deterministic mode": lambda: deterministic(True, False),

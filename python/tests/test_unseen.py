@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import ctypes
 import logging
 import re
@@ -176,6 +177,36 @@ def test_flags_and_sizes_that_the_users_code_reads():
     found = Attributes(plain, loaded=CodeReads(plain).loaded)
     plain.layer.in_features = 5
     assert found.changed() is None
+
+
+class Slotted:
+    __slots__ = ("gain",)
+
+    def __init__(self):
+        self.gain = 2.0
+
+
+class Table(collections.abc.Mapping):
+    kinds = {"a": 2.0}
+
+    def __getitem__(self, name):
+        return self.kinds[name]
+
+    def __iter__(self):
+        return iter(self.kinds)
+
+    def __len__(self):
+        return len(self.kinds)
+
+
+def test_slots_and_abstract_classes_are_seen(monkeypatch):
+    m = module_of(lambda s, x: x * s.slotted.gain * s.table["a"], slotted=Slotted(), table=Table())
+    code, attributes = CodeReads(m), Attributes(m)
+    assert not code.unseen and not code.changed() and not attributes.changed()
+    monkeypatch.setitem(Table.kinds, "a", 3.0)
+    assert CodeReads(m) and code.changed()
+    m.slotted.gain = 5.0
+    assert attributes.changed()
 
 
 UNSEEN = {

@@ -193,7 +193,7 @@ NEAR_OF_TWO = {
     "prelu": lambda x, y: F.prelu(x, torch.full((1,), 0.2, dtype=x.dtype)),
 }
 # Eager's own code for vectors gives a zero another sign than its code for single numbers.
-ZEROS_OF_VECTORS = {"log1p", "softshrink"}
+ZEROS_OF_VECTORS = {"softshrink"}
 # A result is a difference of numbers of this size.
 CANCELS = {
     "log_sigmoid",

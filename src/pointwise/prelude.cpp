@@ -140,7 +140,8 @@ TSR_FN float tsr_log10(float x) { return tsr_log(x) * 0.434294482f; }
 TSR_FN float tsr_log1p(float x) {
   const float u = 1.0f + x;
   const float lost = (x - (u - 1.0f)) / u;
-  return tsr_log(u) + (u > 0.0f && u < tsr_inf() ? lost : 0.0f);
+  const float y = tsr_log(u) + (u > 0.0f && u < tsr_inf() ? lost : 0.0f);
+  return x == 0.0f ? x : y;  // -0 as it is
 }
 )";
 
