@@ -9,6 +9,7 @@ import re
 import threading
 import time
 import types
+import typing
 import weakref
 
 import pytest
@@ -187,7 +188,7 @@ class Slotted:
 
 
 class Table(collections.abc.Mapping):
-    kinds = {"a": 2.0}
+    kinds: typing.ClassVar = {"a": 2.0}
 
     def __getitem__(self, name):
         return self.kinds[name]
