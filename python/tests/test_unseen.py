@@ -18,6 +18,7 @@ import torch
 from tessera.running.attributes import Attributes
 from tessera.running.code_reads import CodeReads
 from tessera.tracing.asked import asked
+from tessera.tracing.python_state import changes_of_calls
 from torch import nn
 
 LOG = logging.getLogger("unseen")
@@ -208,6 +209,29 @@ def test_slots_and_abstract_classes_are_seen(monkeypatch):
     assert CodeReads(m) and code.changed()
     m.slotted.gain = 5.0
     assert attributes.changed()
+
+
+class Importing(dict):
+    """As a table of a library's, whose values are imported when they are asked for."""
+
+    def items(self):
+        raise ImportError("half a library")
+
+    keys = values = __iter__ = items
+
+
+KINDS = Importing(a=2.0)
+
+
+def test_a_dictionary_is_read_past_its_class(monkeypatch):
+    m = module_of(lambda s, x: x * KINDS["a"] * s.kinds["a"], kinds=Importing(a=2.0))
+    code, attributes = CodeReads(m), Attributes(m)
+    assert not code.unseen and not code.changed() and not attributes.changed()
+    assert not changes_of_calls(m, (torch.ones(2, 4),), {}, lambda: ((torch.ones(2, 4),), {})).reasons
+    m.kinds["a"] = 3.0
+    assert attributes.changed()
+    KINDS["a"] = 4.0
+    assert code.changed()
 
 
 UNSEEN = {

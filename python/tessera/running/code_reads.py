@@ -23,6 +23,7 @@ from torch import nn
 
 from tessera.running.attributes import bookkeeping, objects_of
 from tessera.running.plain_places import Places, Reading, deepest, is_data, is_object, unseen
+from tessera.running.watched import items_of
 
 _most_functions = 512
 _most_entries = 1024  # of a class: more is a table
@@ -148,7 +149,7 @@ class _Reader:
             for i, x in enumerate(value):
                 self.held(x, f"{path}[{i}]")
         elif isinstance(value, dict) and len(value) <= _most_held:
-            for key, x in value.items():
+            for key, x in items_of(value):
                 self.held(x, f"{path}[{key!r}]")
         elif isinstance(value, types.ModuleType) or self._is_thing(value):
             self._follow(value, path, ())

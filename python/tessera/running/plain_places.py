@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 from tessera.running.same_value import same_value
-from tessera.running.watched import Watched, members_of
+from tessera.running.watched import Watched, items_of, members_of
 
 _functions = (
     types.FunctionType,
@@ -99,7 +99,7 @@ def _parts_of(value) -> list[tuple[str, object]] | None:
     if isinstance(value, _lists) and len(value) <= _most_nested:
         return [(f"[{i}]", x) for i, x in enumerate(value)]
     if isinstance(value, _dicts) and len(value) <= _most_nested:
-        return [(f"[{k!r}]", x) for k, x in value.items()]
+        return [(f"[{k!r}]", x) for k, x in items_of(value)]
     if _has_slots(value):
         return [(f".{name}", getattr(value, name)) for name in slots_of(type(value)) if hasattr(value, name)]
     return None
@@ -114,13 +114,14 @@ def _as_a_whole(value) -> bool:
     """Whether it is a long list or dictionary of plain values alone."""
     if not isinstance(value, (*_lists, *_dicts)) or not _longest < len(value) <= _most:
         return False
-    return all(isinstance(x, immutable) for x in (value.values() if isinstance(value, _dicts) else value))
+    held = (x for _, x in items_of(value)) if isinstance(value, _dicts) else value
+    return all(isinstance(x, immutable) for x in held)
 
 
 def _form_of(value):
     """Of a container what its parts do not say: its kind, and how many there are under which keys."""
     if isinstance(value, _dicts):
-        return type(value), list(value)
+        return type(value), [k for k, _ in items_of(value)]
     return type(value), len(value) if isinstance(value, _lists) else 0
 
 
@@ -281,7 +282,9 @@ class Places:
         parts = _parts_of(value) if depth > 0 else None
         if parts is None:
             return False
-        keys = list(value) if isinstance(value, _dicts) else [name.strip(".[]") for name, _ in parts]
+        keys = (
+            [k for k, _ in items_of(value)] if isinstance(value, _dicts) else [name.strip(".[]") for name, _ in parts]
+        )
         some = not parts
         for key, (name, x) in zip(keys, parts, strict=True):
             if not self.inside(x, path + name, depth - 1):

@@ -8,7 +8,7 @@ made the list of places looks closely, and makes it anew where the values are th
 from __future__ import annotations
 
 import operator
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
 
 
@@ -61,9 +61,15 @@ class Watched:
 _columns = ("items", "fields", "sizes", "wholes", "calls")
 
 
+def items_of(container: Mapping):
+    """What a dictionary holds, whatever its class says: that may import half a library."""
+    own = isinstance(container, dict) and type(container).items not in (dict.items, OrderedDict.items)
+    return dict.items(container) if own else container.items()
+
+
 def members_of(container: set | list | deque | Mapping) -> list:
     """In their order; of a dictionary each key, and its value behind it."""
-    return [x for item in container.items() for x in item] if isinstance(container, Mapping) else list(container)
+    return [x for item in items_of(container) for x in item] if isinstance(container, Mapping) else list(container)
 
 
 def _same_objects(now: list, then: list) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import nn
 
-from tessera.running.plain_places import slots_of
+from tessera.running.plain_places import items_of, slots_of
 from tessera.tracing.hidden_state import numbers_in, set_state, state_of
 from tessera.tracing.outside import Outside, own_names, runs_once
 from tessera.tracing.written import Saving, copied, memory_of
@@ -263,7 +263,7 @@ def _held_by(value, keys: tuple[str, ...] | None = None) -> dict:
         own = {("attribute", k): v for k, v in vars(value).items()}
         return enclosed | defaults | (value.__kwdefaults__ or {}) | own
     if isinstance(value, dict):
-        held.update({("item", k): v for k, v in value.items()})
+        held.update({("item", k): v for k, v in items_of(value)})
     elif isinstance(value, (list, tuple, deque)):
         held.update({("item", i): v for i, v in enumerate(value)})
     elif isinstance(value, set):
