@@ -17,7 +17,7 @@ from tessera.running import autocast, modes
 from tessera.running.compose import ComposedModule
 from tessera.tracing.asked import refuse_unseen
 from tessera.tracing.held import Held, hold
-from tessera.tracing.randomness import of_training
+from tessera.tracing.training_mode import of_training
 
 __all__ = ["find_binary", "optimize"]
 

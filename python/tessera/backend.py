@@ -201,7 +201,8 @@ def _with_autocast_off(run: Callable) -> Callable:
 
 
 def given_up(e: Error, row: dict) -> None:
-    """Says why Inductor runs the graph, as plain torch.compile would; or eager, where the graph is not what eager computes. Raises `e` where it is about the options."""
+    """Says why Inductor runs the graph, as plain torch.compile would, or eager, where the graph is not what eager computes. Raises `e`
+    where it is about the options."""
     if e.diagnostic["name"] in WRONG_OPTIONS:  # of the mode and the device together
         raise e
     # Who is here needs no help to come here.

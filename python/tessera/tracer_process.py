@@ -13,7 +13,7 @@ from tessera.tracing import resizes
 from tessera.tracing.circumstances import circumstances
 from tessera.tracing.held import Held, hold
 from tessera.tracing.loading import load_problem
-from tessera.tracing.randomness import of_training
+from tessera.tracing.training_mode import of_training
 
 
 class Tracer:

@@ -2,9 +2,10 @@ import pytest
 import torch
 from tessera import api, engine
 from tessera.common.errors import Error, fail
+from tessera.common.randomness import draws
 from tessera.judging.module_times import measure_module
 from tessera.tracing import held as holding
-from tessera.tracing.randomness import draws, of_training
+from tessera.tracing.training_mode import of_training
 from torch import nn
 
 

@@ -110,8 +110,9 @@ def _materialize(module: nn.Module, args: tuple, kwargs: dict) -> None:
             module(*given[0], **given[1])
     except Exception as e:
         raise module_fails(e) from e
-    for m, training in modes:
-        m.training = training
+    finally:
+        for m, training in modes:
+            m.training = training
 
 
 def _differing(
@@ -205,10 +206,12 @@ def _modes() -> Iterator[list[str]]:
         return {"torch.is_grad_enabled()": torch.is_grad_enabled(), **{s.what: s.now() for s in SETTINGS}}
 
     left, before, dtype = [], now(), torch.get_default_dtype()
-    with torch.set_grad_enabled(torch.is_grad_enabled()):
-        yield left
-        left += [f"it leaves {what} at {after}" for what, after in now().items() if after != before[what]]
-    torch.set_default_dtype(dtype)
+    try:
+        with torch.set_grad_enabled(torch.is_grad_enabled()):
+            yield left
+            left += [f"it leaves {what} at {after}" for what, after in now().items() if after != before[what]]
+    finally:
+        torch.set_default_dtype(dtype)
 
 
 def _called(module: nn.Module, args: tuple, kwargs: dict, picture: Picture) -> _Call:
