@@ -159,6 +159,27 @@ TEST(EmulatedRows, NormalizeInLanesAndAcrossWarps) {
   }
 }
 
+/// Roundings of a mean would be all that is left of the row, and 1 / sqrt(eps) times as large.
+TEST(EmulatedRows, LeaveNothingOfEqualElements) {
+  for (int64_t chunk : {0, 128}) {
+    build::RowProblem p;
+    p.kind = build::RowKind::layer_norm;
+    p.row_shape = {6};
+    p.columns = 203;
+    p.tensors = {build::row_major_tensor("x", DType::float32, {6, 203}, tile::Access::input),
+                 build::row_major_tensor("y", DType::float32, {6, 203}, tile::Access::output)};
+    p.operands = {{0, {203, 1}, 0}};
+    p.outputs = {{1, {203, 1}, 0}};
+    const build::RowConfig c{.threads_per_row = 64, .rows_per_block = 1, .chunk = chunk};
+    const Program program = rows(p, c, Target::cuda).value();
+    Values in = build::inputs_of(p.tensors);
+    const double rows[] = {12345.678, 0.1, -7e-3, 1e30, -3.3e5, 100.1};
+    for (std::size_t i = 0; i < in[0].size(); ++i) in[0][i] = rows[i / 203];
+    const Values got = emulate(program, in);
+    for (const double y : got[1]) EXPECT_EQ(y, 0) << chunk;
+  }
+}
+
 // What the other tests rely on: memory touched before the wait stops the run.
 TEST(EmulatedLaunch, AKernelThatReadsBeforeItWaitsIsStopped) {
   build::PointwiseProblem p;

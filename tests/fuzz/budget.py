@@ -21,6 +21,9 @@ _RUNS = 8
 _FACTOR, _ULPS = 8.0, 8.0
 
 
+# Operands of this size and more are taken apart into parts of which one is no number (docs/limits.md, "Infinities in fp32").
+_APART = 2.0**128 - 2.0**116
+_PRODUCT = re.compile(r"aten\.(mm|addmm|bmm|baddbmm|mv|addmv|dot|linear|convolution|_scaled_dot_product\w*)\.")
 _EXTREMUM = re.compile(r"aten\.(a?max|a?min|aminmax|\w*max_pool\w*)\.")
 
 
@@ -29,19 +32,25 @@ def _zeros_of_both_signs(t: torch.Tensor) -> bool:
     return bool((zeros & t.signbit()).any() and (zeros & ~t.signbit()).any())
 
 
+def _not_apart(t: torch.Tensor) -> torch.Tensor:
+    return torch.where(t.abs() >= _APART, torch.nan, t) if t.dtype == torch.float32 else t
+
+
 class Noise(TorchDispatchMode):
     """Moves what an op made, and what a norm reads, which rounds within; a view, or what was written to in place, is left as it is.
-    Where the largest or smallest element is a zero, the order of the op's loop says which of two signs it has."""
+    On a GPU an infinite operand of a product in float32 may count as NaN. Where the largest or smallest element is a zero, the order of the op's loop says which of two signs it has."""
 
     def __init__(self, seed: int, given: list[torch.Tensor]):
         super().__init__()
-        self.generator = torch.Generator().manual_seed(seed)
+        self.generator = torch.Generator(torch.get_default_device()).manual_seed(seed)
         self.seen = {t.untyped_storage().data_ptr(): t for t in given}  # by memory, which so lasts
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if "norm" in str(func) and isinstance(args[0], torch.Tensor):
             args = (args[0].clone(), *args[1:])
             self._move(args[0])
+        if _PRODUCT.match(str(func)) and torch.get_default_device().type != "cpu":
+            args = pytree.tree_map_only(torch.Tensor, _not_apart, args)
         made = func(*args, **(kwargs or {}))
         if _EXTREMUM.match(str(func)) and args[0].is_floating_point() and _zeros_of_both_signs(args[0]):
             self._turn_zeros(made)

@@ -7,6 +7,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import torch
+from devices import suited
 from generator import generate
 from program import Program
 from scripts import script
@@ -44,11 +46,16 @@ class Campaign:
             if time.monotonic() > end:
                 break
             seeds = range(first, min(first + self.size, self.first + self.count))
-            self.batch([(seed, self.drawn(seed)) for seed in seeds])
+            self.batch([(seed, p) for seed in seeds if (p := self._suited(seed))])
         return self.tally
 
     def drawn(self, seed: int) -> Program:
         return generate(seed)
+
+    def _suited(self, seed: int) -> Program | None:
+        with torch.device("cpu"):
+            p = self.drawn(seed)
+        return suited(p)
 
     def batch(self, programs: list[tuple[int, Program]]) -> None:
         for _, p in programs:
@@ -68,8 +75,8 @@ class Campaign:
 
     def _together(self, programs: list[tuple[int, Program]]) -> set[int]:
         """The places of those that have to be tried alone. What the tracer or the tool refuses a batch for is found by halving."""
-        if len(programs) == 1:
-            return {0}
+        if len(programs) < 2:
+            return set(range(len(programs)))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

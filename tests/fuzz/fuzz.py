@@ -3,6 +3,7 @@
     python tests/fuzz/fuzz.py --programs 20000 --seed 0             traced, rewritten, run op by op; no compiler
     python tests/fuzz/fuzz.py --programs 20000 --jobs 16            the same in 16 processes
     python tests/fuzz/fuzz.py --programs 100 --kernels              with kernels placed on `host`
+    python tests/fuzz/fuzz.py --programs 100 --kernels --device cuda     on the GPU
     python tests/fuzz/fuzz.py --programs 500 --behind               behind torch.compile
     python tests/fuzz/fuzz.py --seeds                               the programs that failed once, and those that still do (tests/fuzz/seeds/)
     python tests/fuzz/fuzz.py --script tests/fuzz/seeds/failed.jsonl:3      one of them as a script that runs by itself
@@ -44,6 +45,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=0.0)
     parser.add_argument("--kernels", action="store_true")
+    parser.add_argument(
+        "--device", default="cpu", help="where the programs run; --kernels: what kernels are placed for"
+    )
     parser.add_argument("--behind", action="store_true", help="behind torch.compile, one by one")
     parser.add_argument("--jobs", type=int, default=1, help="processes that share the programs")
     parser.add_argument("--shrink", type=float, default=45.0, help="seconds a failure is made smaller for")
@@ -67,6 +71,7 @@ def _again() -> int:
 
 def _part(o: argparse.Namespace, first: int, count: int, minutes: float) -> tuple[Tally, list[Found], list[str]]:
     torch.set_num_threads(1)
+    torch.set_default_device(o.device)
     if o.kernels:
         from placing import KernelCampaign as Kind
     elif o.behind:

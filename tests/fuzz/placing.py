@@ -1,4 +1,4 @@
-"""The road with kernels: tessera.optimize on `host`, every kernel placed that is right, however slow it is."""
+"""The road with kernels: tessera.optimize on the default device, every kernel placed that is right, however slow it is."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from trial import Failure, Together, alone
 
 # Every kernel of ours that is right, nothing stored.
 OPTIONS = dict(effort="quick", only="synthesized", place_all=True, leftover="eager", use_registry=False, progress=False)
-_SECONDS = 8.0
+_SECONDS = {"cpu": 8.0, "cuda": 60.0}
 _TOGETHER = 12
 
 
 class Placed:
     """As road.Way; what kernels compute is never held to eager bit for bit."""
 
-    def __init__(self, module: torch.nn.Module, args: list, seconds: float = _SECONDS):
+    def __init__(self, module: torch.nn.Module, args: list, seconds: float | None = None):
         with torch.no_grad():
             self.composed = optimize_held(
                 hold(module, tuple(args), {}),
-                seconds=seconds,
+                seconds=seconds or _SECONDS[torch.get_default_device().type],
                 **OPTIONS,
             )
 

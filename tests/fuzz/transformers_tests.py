@@ -92,4 +92,6 @@ def _outcomes(
         why = " ".join((faults[0].get("message") or faults[0].text or "").split())[:300] if faults else ""
         if outcomes.get(test, ("passed", ""))[0] != "failed":  # a test has a case for each part of it
             outcomes[test] = (verdict, why)
-    return outcomes, done.stdout[-2000:]
+    died = done.stdout.find("Fatal Python error")
+    said = done.stdout[-2000:] if died < 0 else done.stdout[max(0, died - 300) : died + 3000]
+    return outcomes, f"exit code {done.returncode}: {said}"

@@ -225,7 +225,7 @@ class Together:
         given = [t.prepare(r, c) for t, c in zip(twins, mine, strict=True)]
         try:
             with under(change):
-                torch.default_generator.manual_seed(r)
+                torch.manual_seed(r)
                 if runner:
                     results = runner(*[a for args in given for a in args])
                 else:

@@ -116,7 +116,7 @@ class Twin:
         args = self.prepare(r, change)
         try:
             with under(change):
-                torch.default_generator.manual_seed(r)
+                torch.manual_seed(r)
                 result = (self.module if runner is None else runner)(*args)
             seen = self.observe(args, result)
         finally:

@@ -26,8 +26,14 @@ KINDS = [
 
 
 def fill(shape, dtype, kind="normal", seed=0):
-    """A contiguous tensor of this shape and dtype (by name). Integers stay in -9..9, so that they serve as indices after `% n`."""
-    d = getattr(torch, dtype)
+    """A contiguous tensor of this shape and dtype (by name), drawn on the processor, on the default device. Integers stay in
+    -9..9, so that they serve as indices after `% n`."""
+    device = torch.get_default_device()
+    with torch.device("cpu"):
+        return _drawn(shape, getattr(torch, dtype), kind, seed).to(device)
+
+
+def _drawn(shape, d, kind, seed):
     g = torch.Generator().manual_seed(seed)
     n = torch.randn(shape, generator=g, dtype=torch.float64)
     if d == torch.bool:
@@ -44,7 +50,7 @@ def fill(shape, dtype, kind="normal", seed=0):
     elif kind == "ones":
         n = n * 0 + 1
     elif kind == "constant_rows":
-        n = n[..., :1].expand(shape) if n.dim() else n
+        n = n[..., :1].expand(shape) * 10.0 ** (seed % 6) if n.dim() else n
     elif kind == "integers":
         n = (n * 3).round()
     elif kind == "huge":
@@ -67,4 +73,4 @@ def fill(shape, dtype, kind="normal", seed=0):
     return n
 
 
-TEXT = "import torch\n\n\n" + inspect.getsource(fill)
+TEXT = "import torch\n\n\n" + inspect.getsource(fill) + "\n\n" + inspect.getsource(_drawn)

@@ -131,6 +131,19 @@ class RowWriter {
         hint);
   }
 
+  /// Of `count` elements (of all columns, where there is none): what the elements lie off the rounded
+  /// mean is summed and added. The mean of equal elements is that element then, so that nothing is
+  /// left of them that `rstd` would make large.
+  ValueId exact_mean(ValueId x, const Type& t, ValueId count) {
+    auto mean_of = [&](ValueId v, std::string_view sum, std::string_view hint) {
+      ValueId total = fold(v, Fold::Kind::sum, sum);
+      return count.valid() ? call("div", {total, count}, hint) : mean_plus(total, 0, "", hint);
+    };
+    ValueId rounded = mean_of(x, "total", "rounded_mean");
+    ValueId off = call("sub", {x, spread_row(rounded, t, "rounded_mean_row")}, "off");
+    return call("add", {rounded, mean_of(off, "total_off", "mean_off")}, "mean");
+  }
+
   void load(int i, const Type& t, const std::vector<Index>& at) {
     if (loaded_[i].valid()) return;
     std::string_view name = p_.tensors[p_.operands[i].tensor].name;
@@ -202,7 +215,7 @@ class RowWriter {
     ValueId x = begin(t, at, true).at(0);
     switch (p_.kind) {
       case RowKind::layer_norm: {
-        ValueId mean = mean_plus(fold(x, Fold::Kind::sum, "total"), 0, "", "mean");
+        ValueId mean = exact_mean(x, t, {});
         ValueId d = call("sub", {x, spread_row(mean, t, "mean_row")}, "centered");
         ValueId square = call("square", {d}, "square");
         ValueId rstd = mean_plus(fold(square, Fold::Kind::sum, "squares"), p_.eps, "rsqrt", "rstd");
@@ -318,7 +331,7 @@ std::vector<ValueId> RowWriter::moments(const std::vector<ValueId>& carried, Val
                                         const Type& t) {
   ValueId ones = b_.one("full", {}, FullOf{t, 1}, "ones");
   ValueId n = fold(ones, Fold::Kind::sum, "chunk_count");
-  ValueId mean = call("div", {fold(x, Fold::Kind::sum, "chunk_total"), n}, "chunk_mean");
+  ValueId mean = exact_mean(x, t, n);
   ValueId square =
       call("square", {call("sub", {x, spread_row(mean, t, "mean_row")}, "centered")}, "square");
   ValueId m2 = fold(square, Fold::Kind::sum, "chunk_squares");
@@ -330,8 +343,9 @@ std::vector<ValueId> RowWriter::moments(const std::vector<ValueId>& carried, Val
   int count = d.add_call("add", {v[2], v[5]});
   int part = d.add_call("div", {v[5], count});
   int mean_all = d.add_call("add", {v[0], d.add_call("mul", {delta, part})});
-  int cross =
-      d.add_call("mul", {d.add_call("mul", {delta, delta}), d.add_call("mul", {v[2], part})});
+  // The square of a difference may be infinite where the first chunk gives it no weight.
+  int weighted = d.add_call("mul", {delta, d.add_call("mul", {v[2], part})});
+  int cross = d.add_call("mul", {delta, weighted});
   d.results = {mean_all, d.add_call("add", {d.add_call("add", {v[1], v[4]}), cross}), count};
   return b_.add("map", {carried[0], carried[1], carried[2], mean, m2, n}, map_of(d), "next");
 }
