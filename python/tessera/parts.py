@@ -17,7 +17,7 @@ from tessera import backend, breaks
 from tessera.common.errors import Error, fail
 from tessera.engine import listener
 from tessera.judging.trace_check import FAR, FAR_ELEMENTS, apart, beyond
-from tessera.running import autocast, leftover, special_methods
+from tessera.running import autocast, hooks, leftover, special_methods
 from tessera.running.compose import ComposedModule, _shared
 from tessera.running.feeds import Counts
 from tessera.running.guards import Events
@@ -89,7 +89,7 @@ class ModuleInParts(ComposedModule):
         return sum(g["composed"]._counts.calls for g in self._model.graphs if g["composed"])
 
     def __deepcopy__(self, memo):
-        return self._again(copy.deepcopy(self.original, memo))
+        return hooks.copied(self, self._again(copy.deepcopy(self.original, memo)), memo)
 
     def _again(self, original: nn.Module, **changes) -> ComposedModule:
         return _restored(original, self._why, self._given, self._kept() | changes)
@@ -98,7 +98,7 @@ class ModuleInParts(ComposedModule):
         return {"runner": self.runner, "known": self._model.known, "counts": self._counting, "report": self.report}
 
     def __reduce__(self):
-        return _restored, (self.original, self._why, self._given, self._kept())
+        return _restored, (self.original, self._why, self._given, self._kept()), hooks.own(self)
 
     def extra_repr(self) -> str:
         if self.runner != "parts":

@@ -96,6 +96,26 @@ def test_a_copy_of_what_has_not_changed_runs_the_kernels(library):
         assert again.status()["served"] == 1
 
 
+class Meter:
+    def __init__(self):
+        self.seen = 0
+
+    def __call__(self, module, args, result):
+        self.seen += 1
+        return result * 2
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_a_hook_on_it_goes_with_its_copies(library, how):
+    c, meter = ComposedModule(Scaled().eval(), still_plan(library)), Meter()
+    c.register_forward_hook(meter)
+    again = COPIES[how](c)
+    with torch.no_grad():
+        torch.testing.assert_close(again(X), 2 * c.original(X))
+    (mine,) = again._forward_hooks.values()
+    assert mine.seen == 1 and meter.seen == 0 and again.status()["served"] == 1
+
+
 @pytest.mark.parametrize("outer", [False, True])
 @pytest.mark.parametrize("change", [c for c in CHANGES if c is not its_mode])
 def test_torch_compile_around_it_sees_changes(library, monkeypatch, change, outer):

@@ -171,6 +171,33 @@ def test_a_name_that_comes_later_is_seen(kind, change):
             globals().pop(name, None)
 
 
+class Stateful(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.inner = nn.Parameter(torch.ones(4)), nn.Linear(4, 4)
+        self.register_buffer("b", torch.ones(4))
+
+    def forward(self, x):
+        return self.inner(x) * self.w + self.b
+
+
+@pytest.mark.parametrize(
+    ("name", "made"), [("w", torch.tensor(5.0)), ("b", torch.tensor(5.0)), ("inner", nn.Linear(4, 4))]
+)
+@torch.no_grad()
+def test_an_attribute_that_hides_state_is_seen(name, made):
+    m, x = Stateful(), torch.randn(3, 4)
+    fast = composed(m, x)
+    assert served(fast, x)
+    vars(m)[name] = made
+    assert torch.equal(fast(x), m(x)) and not served(fast, x)
+    if isinstance(made, torch.Tensor):
+        made.mul_(2)
+        assert torch.equal(fast(x), m(x))
+    del vars(m)[name]
+    assert served(fast, x)
+
+
 def test_tracing_leaves_the_very_objects():
     held = [[1.0], {"a": (1, 2)}]
     m = _holding(held, lambda o: o[0][0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import collections.abc
 import ctypes
 import logging
@@ -208,6 +209,21 @@ def test_slots_and_abstract_classes_are_seen(monkeypatch):
     monkeypatch.setitem(Table.kinds, "a", 3.0)
     assert CodeReads(m) and code.changed()
     m.slotted.gain = 5.0
+    assert attributes.changed()
+
+
+Window = collections.namedtuple("Window", "size gain")  # noqa: PYI024
+
+
+class Sized(typing.NamedTuple):
+    size: int = 2
+
+
+def test_fields_of_named_tuples_are_seen(monkeypatch):
+    m = module_of(lambda s, x: x[: s.window.size] * s.window.gain + Sized().size, window=Window(3, 2.0))
+    code, attributes = CodeReads(m), Attributes(m)
+    assert not code.unseen and not code.changed() and not attributes.changed()
+    m.window = Window(3, 3.0)
     assert attributes.changed()
 
 

@@ -153,6 +153,7 @@ EXACT_OF_TWO = {
     "div trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
     "div floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
     "floor_divide": torch.floor_divide,
+    "difference of products": lambda x, y: x * y - y * x,
     "fmod": torch.fmod,
     "remainder": torch.remainder,
     "minimum": torch.minimum,

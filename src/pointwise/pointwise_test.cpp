@@ -102,8 +102,8 @@ class Compiled : public testing::Test {
     write_file_atomically(folder->path() / "prelude.cpp", source);
     const std::string base = (folder->path() / "prelude").string();
     const std::string command = fmt::format(
-        "g++ -std=c++20 -O3 -march=native -fno-math-errno -fopt-info-vec-optimized -shared -fPIC "
-        "-Wall -Wextra -Werror {1} -o {0}.so "
+        "g++ -std=c++20 -O3 -march=native -fno-math-errno -ffp-contract=off "
+        "-fopt-info-vec-optimized -shared -fPIC -Wall -Wextra -Werror {1} -o {0}.so "
         "{0}.cpp > {0}.log 2>&1",
         base,
         target == Target::cuda ? "-isystem " + source_folder() + "/tests/emulate/include" : "");

@@ -28,6 +28,7 @@ TSR_FN float tsr_ceil(float x) { return __builtin_ceilf(x); }
 TSR_FN float tsr_trunc(float x) { return __builtin_truncf(x); }
 TSR_FN float tsr_round(float x) { return __builtin_rintf(x); }
 TSR_FN float tsr_pow(float x, float y) { return __builtin_powf(x, y); }
+TSR_FN float tsr_fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 TSR_FN float tsr_fmod(float x, float y) { return __builtin_fmodf(x, y); }
 TSR_FN float tsr_atan(float x) { return __builtin_atanf(x); }
 TSR_FN float tsr_atan2(float x, float y) { return __builtin_atan2f(x, y); }
@@ -219,6 +220,7 @@ TSR_FN float tsr_ceil(float x) { return ceilf(x); }
 TSR_FN float tsr_trunc(float x) { return truncf(x); }
 TSR_FN float tsr_round(float x) { return rintf(x); }
 TSR_FN float tsr_pow(float x, float y) { return powf(x, y); }
+TSR_FN float tsr_fma(float x, float y, float z) { return fmaf(x, y, z); }
 TSR_FN float tsr_fmod(float x, float y) { return fmodf(x, y); }
 TSR_FN float tsr_atan(float x) { return atanf(x); }
 TSR_FN float tsr_atan2(float x, float y) { return atan2f(x, y); }

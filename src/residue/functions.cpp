@@ -65,6 +65,7 @@ const std::map<std::string_view, Law>& laws() {
       {"sub", [](Args a) { return minus(a[0], a[1]); }},
       {"mul", [](Args a) { return multiply(a[0], a[1]); }},
       {"div", [](Args a) { return divide(a[0], a[1]); }},
+      {"fma", [](Args a) { return add(multiply(a[0], a[1]), a[2]); }},
       {"neg", [](Args a) { return negative(a[0]); }},
       {"abs", [](Args a) { return below(a[0], number(0)) ? negative(a[0]) : a[0]; }},
       {"square", [](Args a) { return multiply(a[0], a[0]); }},

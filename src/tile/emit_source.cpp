@@ -176,7 +176,7 @@ std::string_view c_type(DType t) {
 
 std::string_view host_flags() {
   return "-std=c++17 -O3 -march=native -fopenmp -fno-math-errno -fno-trapping-math "
-         "-mprefer-vector-width=512";
+         "-ffp-contract=off -mprefer-vector-width=512";
 }
 
 Result<Emitted> emit(const Program& p, Target target) {

@@ -63,7 +63,10 @@ TST_FN void tst_copy(float* __restrict__ to, const float* __restrict__ from, lon
   for (long i = 0; i < n; ++i) to[i] = from[i];
 }
 
-// c[m,N] += a[m,k] b[k,N]: MR rows by NV vectors of c stay in registers while k runs.
+// c[m,N] += a[m,k] b[k,N]: MR rows by NV vectors of c stay in registers while k runs. As in every
+// library of products, a product is rounded with its sum.
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=fast")
 #if defined(__AVX512F__)
 enum { tst_lanes = 16, tst_rows = 8 };
 #else
@@ -103,6 +106,7 @@ static __attribute__((noinline, unused)) void tst_dot(const float* __restrict__ 
   for (; n + 2 * tst_lanes <= LC; n += 2 * tst_lanes) tst_dot_columns<2, LA, LB, LC>(a, b + n, c + n, m, k);
   for (; n < LC; n += tst_lanes) tst_dot_columns<1, LA, LB, LC>(a, b + n, c + n, m, k);
 }
+#pragma GCC pop_options
 )";
 
 constexpr std::string_view cuda = R"(#include <cuda_bf16.h>

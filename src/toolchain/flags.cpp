@@ -101,8 +101,20 @@ Sides sides_of(const Toolchain& tools, const Source& source) {
 
 std::vector<std::string> common_flags(const Source& source, Sides sides) {
   if (source.language == Language::cxx) {
-    return {"-std=c++17", "-O3", "-march=native",   "-fopenmp",        "-fPIC",
-            "-shared",    "-s",  "-fno-math-errno", "-fno-gnu-unique", "-Wno-ignored-attributes"};
+    // As Inductor's: a product that is rounded with the sum behind it is no longer the same number
+    // in `a * b - b * a`, and hides an overflow. Where PyTorch's op itself rounds once, the text
+    // says so (fma).
+    return {"-std=c++17",
+            "-O3",
+            "-march=native",
+            "-fopenmp",
+            "-fPIC",
+            "-shared",
+            "-s",
+            "-fno-math-errno",
+            "-ffp-contract=off",
+            "-fno-gnu-unique",
+            "-Wno-ignored-attributes"};
   }
   std::vector<std::string> flags = {"-std=c++17", "-O3"};
   if (sides == Sides::apart) {

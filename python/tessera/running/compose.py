@@ -22,7 +22,7 @@ from tessera.common.errors import fail
 from tessera.common.laid import in_storage
 from tessera.common.randomness import draws
 from tessera.common.transforms import as_parts
-from tessera.running import leftover, special_methods
+from tessera.running import hooks, leftover, special_methods
 from tessera.running.call_guard import CallGuard
 from tessera.running.composed_status import status_of
 from tessera.running.feeds import Counts, Feeds
@@ -290,7 +290,7 @@ class ComposedModule(SpecialMethods, nn.Module):
             delattr(self.original, name)
 
     def __deepcopy__(self, memo):
-        return self._again(copy.deepcopy(self.original, memo))
+        return hooks.copied(self, self._again(copy.deepcopy(self.original, memo)), memo)
 
     def __reduce__(self):
         return (
@@ -300,6 +300,7 @@ class ComposedModule(SpecialMethods, nn.Module):
                 self.plan,
                 self._options(),
             ),
+            hooks.own(self),
         )
 
     def _options(self) -> dict:

@@ -3,6 +3,7 @@ would skip."""
 
 from __future__ import annotations
 
+import copy
 import sys
 
 from torch import nn
@@ -10,6 +11,8 @@ from torch.nn.modules import module as torch_modules
 
 from tessera.running.watched import Watched
 
+# Those of state_dict() are the original's.
+_ATTRIBUTES = frozenset(name for name in vars(nn.Module()) if "hooks" in name and "state_dict" not in name)
 _capturing = "transformers.utils.output_capturing"
 
 
@@ -32,6 +35,18 @@ def _collector():
 def for_every_module() -> int:
     """How many hooks torch runs around every module's forward (nn.modules.module.register_module_forward_hook)."""
     return len(torch_modules._global_forward_hooks) + len(torch_modules._global_forward_pre_hooks)
+
+
+def own(module: nn.Module) -> dict[str, dict]:
+    """What nn.Module's attributes of hooks hold where something is registered on the module itself: its copies have it, too."""
+    return {name: hooks for name, hooks in vars(module).items() if name in _ATTRIBUTES and hooks}
+
+
+def copied(module: nn.Module, made: nn.Module, memo: dict) -> nn.Module:
+    """`made`, the deep copy of `module`, with copies of the hooks that are registered on `module` itself."""
+    memo[id(module)] = made
+    vars(made).update(copy.deepcopy(own(module), memo))
+    return made
 
 
 def _of(module: nn.Module) -> list[dict]:

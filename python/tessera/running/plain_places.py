@@ -17,6 +17,7 @@ import re
 import sys
 import threading
 import types
+import typing
 from collections import deque
 from collections.abc import Callable
 
@@ -48,6 +49,7 @@ _aside = (
     type(abc.ABC.__dict__["_abc_impl"]),
     types.MemberDescriptorType,  # what a slot holds is its object's
     types.GetSetDescriptorType,
+    type(typing.NamedTuple("Pair", [("first", object)]).first),  # what a field holds is its tuple's
 )
 immutable = (*_data, *_functions, *_aside)
 _longest = (

@@ -86,11 +86,11 @@ _training_of = operator.itemgetter("training")
 
 
 def _replaced(module: nn.Module) -> dict[str, object]:
-    """What of its class it has others for; of data the name alone (attributes.py)."""
-    kind = type(module)
-    return {
-        key: own if callable(getattr(kind, key)) else None for key, own in module.__dict__.items() if hasattr(kind, key)
-    }
+    """What of its class it has others for, of data the name alone (attributes.py), and what hides a parameter, buffer or submodule."""
+    kind, own = type(module), module.__dict__
+    hidden = own.keys() & {*module._parameters, *module._buffers, *module._modules}
+    of_class = {key: x if callable(getattr(kind, key)) else None for key, x in own.items() if hasattr(kind, key)}
+    return of_class | {key: own[key] for key in hidden}
 
 
 class StateGuard:
@@ -183,7 +183,10 @@ class StateGuard:
             return Miss("hooks", hooks)
         if (sizes := list(map(len, self.own))) != self.sizes:
             if list(map(_replaced, self.every)) != self.replaced:
-                return Miss("structure", "the forward or another method of a submodule was replaced")
+                return Miss(
+                    "structure",
+                    "the forward or another method of a submodule was replaced, or an attribute hides a parameter, buffer or submodule",
+                )
             self.sizes = sizes
         if list(map(type, self.every)) != self.types:
             return Miss("structure", "a submodule is of another class")

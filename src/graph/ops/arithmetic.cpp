@@ -6,19 +6,28 @@
 namespace tessera::graph::ops {
 namespace {
 
+/// x + sign * alpha * y, rounded once, as PyTorch's loops have it.
+int with_multiple(ElementCall& c, std::string_view x, std::string_view y, double sign) {
+  const double alpha = c.node().number("alpha").value_or(1);
+  const int a = c.arg(x);
+  const int b = c.arg(y);
+  if (alpha == 1) return c.call(sign < 0 ? "sub" : "add", {a, b});
+  return c.call("fma", {b, c.constant(sign * alpha), a});
+}
+
 int add(ElementCall& c) {
   // A sum of truth values is one, too.
   if (c.output_type() == DType::boolean)
     return c.call("logical_or", {c.arg("self"), c.scaled(c.arg("other"), "alpha")});
-  return c.call("add", {c.arg("self"), c.scaled(c.arg("other"), "alpha")});
+  return with_multiple(c, "self", "other", 1);
 }
 
 int sub(ElementCall& c) {
-  return c.call("sub", {c.arg("self"), c.scaled(c.arg("other"), "alpha")});
+  return with_multiple(c, "self", "other", -1);
 }
 
 int rsub(ElementCall& c) {
-  return c.call("sub", {c.arg("other"), c.scaled(c.arg("self"), "alpha")});
+  return with_multiple(c, "other", "self", -1);
 }
 
 /// A quotient as a whole number. Of 16 bits PyTorch rounds every step to them, which decides.
@@ -63,21 +72,26 @@ int pow(ElementCall& c) {
 }
 
 /// self + value * (tensor1 op tensor2) on a GPU and self + (value * tensor1) op tensor2 elsewhere,
-/// as PyTorch's kernels do: the one may overflow where the other does not.
-int add_of_two(ElementCall& c, std::string_view op) {
+/// as PyTorch's kernels do, a product rounded with the sum: the one may overflow where the other
+/// does not.
+int addcmul(ElementCall& c) {
+  const double value = c.node().number("value").value_or(1);
   const int a = c.arg("tensor1");
   const int b = c.arg("tensor2");
-  const int both =
-      c.on_gpu() ? c.scaled(c.call(op, {a, b}), "value") : c.call(op, {c.scaled(a, "value"), b});
-  return c.call("add", {c.arg("self"), both});
-}
-
-int addcmul(ElementCall& c) {
-  return add_of_two(c, "mul");
+  const int self = c.arg("self");
+  if (c.on_gpu() && value != 1)
+    return c.call("fma", {c.constant(value), c.call("mul", {a, b}), self});
+  return c.call("fma", {c.scaled(a, "value"), b, self});
 }
 
 int addcdiv(ElementCall& c) {
-  return add_of_two(c, "div");
+  const double value = c.node().number("value").value_or(1);
+  const int a = c.arg("tensor1");
+  const int b = c.arg("tensor2");
+  const int self = c.arg("self");
+  if (c.on_gpu() && value != 1)
+    return c.call("fma", {c.constant(value), c.call("div", {a, b}), self});
+  return c.call("add", {self, c.call("div", {c.scaled(a, "value"), b})});
 }
 
 /// From the nearer end, which is the result where the weight is 0 or 1.
@@ -86,9 +100,9 @@ int lerp(ElementCall& c) {
   const int b = c.arg("end");
   const int w = c.arg("weight");
   const int d = c.call("sub", {b, a});
-  const int from_a = c.call("add", {a, c.call("mul", {w, d})});
-  const int rest = c.call("sub", {c.constant(1), w});
-  const int from_b = c.call("sub", {b, c.call("mul", {d, rest})});
+  const int from_a = c.call("fma", {w, d, a});
+  // -d * (1 - w)
+  const int from_b = c.call("fma", {d, c.call("sub", {w, c.constant(1)}), b});
   const int near = c.call("lt", {c.call("abs", {w}), c.constant(0.5)});
   return c.call("where", {near, from_a, from_b});
 }

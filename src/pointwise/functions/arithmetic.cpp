@@ -45,6 +45,7 @@ constexpr Function functions[] = {
     {"add", 2, [](Args a) { return a[0] + a[1]; }, "({0} + {1})"},
     {"sub", 2, [](Args a) { return a[0] - a[1]; }, "({0} - {1})"},
     {"mul", 2, [](Args a) { return a[0] * a[1]; }, "({0} * {1})", "aten.mul"},
+    {"fma", 3, [](Args a) { return a[0] * a[1] + a[2]; }, "tsr_fma({0}, {1}, {2})"},
     {"div", 2, [](Args a) { return a[0] / a[1]; }, "({0} / {1})"},
     {"neg", 1, [](Args a) { return -a[0]; }, "(-{0})", "aten.neg"},
     {"abs", 1, [](Args a) { return std::fabs(a[0]); }, "tsr_abs({0})", "aten.abs"},
