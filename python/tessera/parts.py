@@ -164,7 +164,7 @@ def optimize_in_parts(
     for part in collected:
         part.as_captured()
     _search(collected, made._model, options, tell)
-    if data.get("changes") and (call := _differing_call(made, module, args, kwargs)):
+    if call := _differing_call(made, module, args, kwargs, _CALLS if data.get("changes") else 1):
         reason = f"{why.diagnostic['message']}; torch.compile gives other results than eager in call {call}"
         tell(f"{reason}: eager runs it")
         return ModuleInParts(module, fail("TS0502", "verify.trace_differs", reason), options, runner="eager")
@@ -173,14 +173,14 @@ def optimize_in_parts(
     return made
 
 
-def _differing_call(made: ModuleInParts, module: nn.Module, args: tuple, kwargs: dict) -> int | None:
-    """Of some calls one after another, which change the module in Python, the first whose results are not eager's, counted from
-    one: Dynamo's own faults. None too where torch's random numbers are drawn, which a compiler draws otherwise."""
+def _differing_call(made: ModuleInParts, module: nn.Module, args: tuple, kwargs: dict, calls: int) -> int | None:
+    """Of `calls` one after another the first whose results are not eager's, counted from one: Dynamo's own faults. None too where
+    torch's random numbers are drawn, which a compiler draws otherwise."""
 
     def results(f: nn.Module, given: tuple[tuple, dict]) -> list[list[torch.Tensor]]:
         found: list[list[torch.Tensor]] = []
         with random_numbers():
-            for _ in range(_CALLS):
+            for _ in range(calls):
                 try:
                     found.append([t.clone() for t in tensors_of(f(*given[0], **given[1]))])
                 except torch.OutOfMemoryError:

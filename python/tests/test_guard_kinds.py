@@ -81,6 +81,17 @@ KINDS = {  # what is held, what forward reads of it, what changes it
     "subclass of list": (Numbers([1.0]), lambda o: o[0], _first),
     "subclass of dict": (Entries(a=Entries(v=1.0)), lambda o: o.a.v, lambda o: _entry(o.a)),
     "Counter": (collections.Counter(v=1), lambda o: o["v"], _entry),
+    "order of a dict": (
+        {"a": 1.0, "v": 2.0},
+        lambda o: next(iter(o.values())),
+        lambda o: o.__setitem__("a", o.pop("a")),
+    ),
+    "order of an OrderedDict": (
+        collections.OrderedDict(a=1.0, v=2.0),
+        lambda o: next(iter(o.values())),
+        lambda o: o.move_to_end("a"),
+    ),
+    "order of a deque": (collections.deque([1.0, 2.0]), lambda o: o[0], lambda o: o.rotate(1)),
     "UserDict": (collections.UserDict(v=1.0), lambda o: o["v"], _entry),
     "view of a dict": (types.MappingProxyType(STORE), lambda o: o["v"], lambda o: _entry(STORE)),
     "array": (array.array("d", [1.0]), lambda o: o[0], _first),
@@ -196,6 +207,36 @@ def test_an_attribute_that_hides_state_is_seen(name, made):
         assert torch.equal(fast(x), m(x))
     del vars(m)[name]
     assert served(fast, x)
+
+
+LOOSE = torch.ones(4)
+
+
+class HoldsLoose(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.several, self.table = [torch.ones(4), torch.ones(4) * 2], {"t": torch.ones(4)}
+        self.thing = types.SimpleNamespace(t=torch.ones(4))
+
+    def forward(self, x):
+        return (x * self.several[0] + self.several[1]) * self.table["t"] * self.thing.t * LOOSE
+
+
+@pytest.mark.parametrize(
+    "of",
+    [lambda m: m.several[0], lambda m: m.several[1], lambda m: m.table["t"], lambda m: m.thing.t, lambda m: LOOSE],
+)
+@torch.no_grad()
+def test_what_is_known_of_a_loose_tensor_is_watched(of):
+    """A tensor of ones is a number to a graph, until somebody writes to it."""
+    m, x = HoldsLoose(), torch.randn(4)
+    fast = composed(m, x)
+    assert served(fast, x)
+    of(m).mul_(3)
+    try:
+        assert torch.equal(fast(x), m(x)) and not served(fast, x)
+    finally:
+        LOOSE.fill_(1)
 
 
 def test_tracing_leaves_the_very_objects():

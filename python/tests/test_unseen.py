@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import collections.abc
 import ctypes
+import functools
 import logging
 import re
 import threading
@@ -35,6 +36,16 @@ SETTINGS.depth = 3
 def without_gradients():
     with torch.no_grad():
         yield
+
+
+@functools.singledispatch
+def gained(kind, x):
+    return x
+
+
+@gained.register
+def _(kind: float, x):
+    return x * 2
 
 
 class Bag:
@@ -134,6 +145,12 @@ CODE = {
     "a Python module under another name": (_local, {}, change_of(SETTINGS, "depth", 4)),
     "a Python module as attribute": (lambda s, x: x * s.c.depth, dict(c=SETTINGS), change_of(SETTINGS, "depth", 5)),
     "a Python module asked by name": (lambda s, x: x * getattr(SETTINGS, "depth"), {}, change_of(SETTINGS, "depth", 6)),  # noqa: B009
+    "another function for a type": (
+        lambda s, x: gained(1.0, x),
+        {},
+        lambda m: gained.register(float, lambda kind, x: x * 3),
+    ),
+    "a function for another type": (lambda s, x: gained(1.0, x), {}, lambda m: gained.register(str, lambda kind, x: x)),
     "threads": (
         lambda s, x: x * torch.get_num_threads(),
         {},

@@ -6,12 +6,12 @@ torch.nn's own bookkeeping is left out, and so is what a layer derives from its 
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Set
 
 import torch
 from torch import nn
 
-from tessera.running.plain_places import Places, Reading, add_object, is_called, is_object, kind_of_place
+from tessera.running.plain_places import NONE, Loose, Places, Reading, add_object, is_called, is_object, kind_of_place
 
 bookkeeping = frozenset(nn.Module().__dict__) | {"_is_full_backward_hook", "_compiled_call_impl"}
 _by_shape = {
@@ -34,16 +34,14 @@ def objects_of(module: nn.Module) -> dict[int, tuple[object, dict, str]]:
 
 
 class Attributes(Reading):
-    """The plain attributes as they are now. `tensors`: of the graph that are nobody's parameter, buffer or attribute. `loaded`: names
-    that the user's own code asks for."""
+    """The plain attributes as they are now. `loaded`: names that the user's own code asks for."""
 
-    def __init__(self, module: nn.Module, tensors: Sequence[torch.Tensor] = (), loaded: Set[str] = frozenset()):
-        addresses = frozenset(t.data_ptr() for t in tensors) - {0}
-        super().__init__(lambda: _look(module, addresses, loaded), "the attribute")
+    def __init__(self, module: nn.Module, loose: Loose = NONE, loaded: Set[str] = frozenset()):
+        super().__init__(lambda: _look(module, loose, loaded), "the attribute")
 
 
-def _look(module: nn.Module, tensors: frozenset[int], loaded: Set[str]) -> Places:
-    places = Places(tensors)
+def _look(module: nn.Module, loose: Loose, loaded: Set[str]) -> Places:
+    places = Places(loose)
     skip = {id(m.__dict__): _by_shape.get(type(m), set()) - loaded for m in module.modules()}
     objects = objects_of(module)
     for holder, own, path in objects.values():

@@ -9,28 +9,25 @@ Of libraries only the names themselves are watched (another function in the plac
 from __future__ import annotations
 
 import builtins
-import dis
 import functools
 import re
 import sys
 import sysconfig
 import types
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from tessera.running.attributes import bookkeeping, objects_of
-from tessera.running.plain_places import Places, Reading, deepest, is_data, is_object, unseen
+from tessera.running.bytecode import asks_for_gradients, loads_of, names_of
+from tessera.running.plain_places import NONE, Loose, Places, Reading, deepest, is_data, is_object, unseen
 from tessera.running.watched import items_of
 
+_EMPTY = object()
 _most_functions = 512
 _most_entries = 1024  # of a class: more is a table
 _most_held = 64  # of a list whose entries may be functions
-_loads = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
-_attributes = ("LOAD_ATTR", "LOAD_METHOD")
-_between = ("CACHE", "PRECALL", "PUSH_NULL", "EXTENDED_ARG", "RESUME")
 # Methods that no forward runs on what is there already; other special ones it runs without naming them.
 _at_rest = ("__init__", "__new__", "__del__", "__repr__", "__reduce__", "__getstate__", "__setstate__")
 _at_rest += ("__init_subclass__", "__class_getitem__", "__post_init__", "__set_name__")
@@ -67,57 +64,11 @@ def _is_users(thing) -> bool:
     return not of_library(where or "builtins")
 
 
-@functools.lru_cache(4096)
-def _chains(code: types.CodeType) -> frozenset[tuple[str, ...]]:
-    """The names that code loads from outside, each with the attributes that it asks it for in one go: ("CFG",), ("F", "gelu")."""
-    found, chain = set(), []
-    for op in dis.get_instructions(code):
-        if op.opname in _between:
-            continue
-        if op.opname in _attributes and chain:
-            chain.append(op.argval)
-            continue
-        if chain:
-            found.add(tuple(chain))
-        chain = [op.argval] if op.opname in _loads else []
-    if chain:
-        found.add(tuple(chain))
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= _chains(constant)
-    return frozenset(found)
-
-
-@functools.lru_cache(4096)
-def _names(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
-    """All names that may be of attributes, also those that `getattr` is given; and the Python modules that code imports."""
-    names = {*code.co_names, *(c for c in code.co_consts if isinstance(c, str))}
-    imports = {op.argval for op in dis.get_instructions(code) if op.opname == "IMPORT_NAME"}
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            more = _names(constant)
-            names, imports = names | more[0], imports | more[1]
-    return frozenset(names), frozenset(imports)
-
-
-@functools.lru_cache(4096)
-def _asks_for_gradients(code: types.CodeType) -> bool:
-    """Whether code takes `.grad` of something that it does not load from outside, as torch.autograd.grad is."""
-    outside = False
-    for op in dis.get_instructions(code):
-        if op.opname in _attributes:
-            if op.argval == "grad" and not outside:
-                return True
-        elif op.opname not in _between:
-            outside = op.opname in _loads
-    return any(isinstance(c, types.CodeType) and _asks_for_gradients(c) for c in code.co_consts)
-
-
 class _Reader:
     """`submodules`: their identities. `unseen`: what is read and may change unseen. `loaded`: names that the code has for attributes."""
 
-    def __init__(self, tensors: frozenset[int], submodules: frozenset[int] = frozenset()):
-        self.places, self.asked, self.gradients, self.asks_names = Places(tensors), set(), False, False
+    def __init__(self, loose: Loose, submodules: frozenset[int] = frozenset()):
+        self.places, self.asked, self.gradients, self.asks_names = Places(loose), set(), False, False
         self.unseen: dict[str, None] = {}
         self.loaded: set[str] = set()
         self._submodules = submodules
@@ -159,17 +110,32 @@ class _Reader:
 
     def function(self, value) -> None:
         """Is read later, if it is a function of the user's."""
-        while (inner := _within(value)) is not None:
-            if isinstance(value, types.FunctionType) and _is_users(value):
+        while value is not None:
+            if isinstance(value, types.FunctionType):
                 self._later(value)
-            value = inner
-        if isinstance(value, types.FunctionType) and _is_users(value):
-            self._later(value)
+            value = _within(value)
 
     def _later(self, f: types.FunctionType) -> None:
-        if id(f) not in self._functions and len(self._functions) < _most_functions:
+        if not _is_users(f):
+            self._enclosed(f)
+        elif id(f) not in self._functions and len(self._functions) < _most_functions:
             self._functions[id(f)] = f
             self._pending.append(f)
+
+    def _enclosed(self, f: types.FunctionType) -> None:
+        """The user's functions that a library's closes over, as functools.singledispatch does."""
+        for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+            value = _content_of(cell)
+            if id(cell) in self._seen or value is _EMPTY:
+                continue
+            self._seen.add(id(cell))
+            many = isinstance(value, (list, tuple, dict))
+            held = list(value.values() if isinstance(value, dict) else value)[:_most_held] if many else [value]
+            functions = [x for x in held if isinstance(x, types.FunctionType)]
+            if any(map(_is_users, functions)):
+                self.places.add(cell, "cell_contents", value, f"{f.__qualname__}.{name}", field=True)
+            for x in functions:
+                self._later(x)
 
     def klass(self, kind: type) -> None:
         """Its methods and the data among its attributes, and those of its bases; of a library's class the forward and what it calls."""
@@ -267,8 +233,8 @@ class _Reader:
         path = f"{f.__module__}.{f.__qualname__}"
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             self._watch(f, name, getattr(f, name), f"{path}.{name}", field=True)
-        self.gradients |= _asks_for_gradients(f.__code__)
-        names, imports = _names(f.__code__)
+        self.gradients |= asks_for_gradients(f.__code__)
+        names, imports = names_of(f.__code__)
         self.loaded |= names
         for name in sorted(imports):
             if (found := sys.modules.get(name)) is not None and not of_library(name):
@@ -278,7 +244,7 @@ class _Reader:
             if name != "__wrapped__":
                 self.entry(own, name, own[name], f"{path}.{name}")
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=False))
-        chains = sorted(_chains(f.__code__))
+        chains = sorted(loads_of(f.__code__))
         self._absent(f.__globals__, {name for name, *_ in chains if name not in cells}, path)
         for name, *chain in chains:
             if name in cells:
@@ -305,7 +271,7 @@ class _Reader:
 
     def _names_of(self, f: types.FunctionType) -> None:
         """The functions that a library's forward calls, as `F.linear`: which they are, not what they read."""
-        for name, *chain in sorted(_chains(f.__code__)):
+        for name, *chain in sorted(loads_of(f.__code__)):
             holder, value = f.__globals__, f.__globals__.get(name)
             while chain and isinstance(value, types.ModuleType):
                 holder, name = vars(value), chain.pop(0)
@@ -315,9 +281,8 @@ class _Reader:
                 self.places.keep(holder, name, value, f"{holder.get('__name__', '')}.{name}")
 
     def _cell(self, cell, path: str, chain: tuple[str, ...]) -> None:
-        try:
-            value = cell.cell_contents
-        except ValueError:  # not filled yet
+        value = _content_of(cell)
+        if value is _EMPTY:
             return
         if id(cell) not in self._seen:
             self._seen.add(id(cell))
@@ -329,10 +294,19 @@ def _runs_unnamed(name: str, method) -> bool:
     return isinstance(method, types.FunctionType) and name not in _at_rest
 
 
+def _content_of(cell):
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return _EMPTY
+
+
 def _within(value):
     """What a wrapper of a function holds."""
-    if isinstance(value, functools.partial):
+    if isinstance(value, (functools.partial, functools.partialmethod, functools.cached_property)):
         return value.func
+    if isinstance(value, functools.singledispatchmethod):
+        return value.dispatcher
     if isinstance(value, property):
         return value.fget
     if isinstance(value, (types.MethodType, staticmethod, classmethod)):
@@ -345,17 +319,16 @@ def _within(value):
 
 
 class CodeReads(Reading):
-    """What a module's code finds outside of the module, as it is now. `tensors`: addresses of the graph's loose constants."""
+    """What a module's code finds outside of the module, as it is now."""
 
-    def __init__(self, module: nn.Module, tensors: Sequence[torch.Tensor] = ()):
-        addresses = frozenset(t.data_ptr() for t in tensors) - {0}
+    def __init__(self, module: nn.Module, loose: Loose = NONE):
         self.asked: set = set()  # of `questions`, those that the code asks
         self.loaded: set[str] = set()  # names that the user's code may have for attributes
         self.unseen: list[str] = []  # what it reads and may change unseen, for people
-        super().__init__(lambda: self._found(module, addresses), "what forward reads changed:")
+        super().__init__(lambda: self._found(module, loose), "what forward reads changed:")
 
-    def _found(self, module: nn.Module, tensors: frozenset[int]) -> Places:
-        reader, objects = _Reader(tensors, frozenset(map(id, module.modules()))), objects_of(module)
+    def _found(self, module: nn.Module, loose: Loose) -> Places:
+        reader, objects = _Reader(loose, frozenset(map(id, module.modules()))), objects_of(module)
         for thing, own, path in objects.values():
             if isinstance(thing, nn.Module) or _is_users(type(thing)):
                 reader.klass(type(thing))

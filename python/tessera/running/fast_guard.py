@@ -103,7 +103,8 @@ def prepared(inputs: InputGuard, memory: MemoryGuard, state: StateGuard) -> Call
         places.members(own)
     for own in names.childless:
         places.size(own)
-    places.items = ([_behind(container) for container in places.items[0]], *places.items[1:])
+    for columns in (places.items, places.wholes):
+        columns[0][:] = map(_behind, columns[0])
     expected = (
         _inputs(inputs, memory, names.by_name()),
         [(len(inputs.checks), (), list(range(inputs.count)), [])] * inputs.simple

@@ -169,11 +169,29 @@ struct Dict {
   }
   [[nodiscard]] bool stands() const {
     if (PyDict_GET_SIZE(dict) != static_cast<Py_ssize_t>(entries.size())) return false;
+    if (PyODict_Check(dict)) return in_its_own_order();
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0;
     for (std::size_t i = 0; PyDict_Next(dict, &position, &key, &value) != 0; ++i)
       if (key != entries[i].first || value != entries[i].second) return false;
     return true;
+  }
+
+ private:
+  /// An OrderedDict keeps its order beside the dictionary's.
+  [[nodiscard]] bool in_its_own_order() const {
+    PyObject* keys = PyODict_Type.tp_iter(dict);
+    if (keys == nullptr) return false;
+    std::size_t i = 0;
+    bool stands = true;
+    while (PyObject* key = PyIter_Next(keys)) {
+      stands = stands && i < entries.size() && key == entries[i].first &&
+               PyDict_GetItemWithError(dict, key) == entries[i].second;
+      ++i;
+      Py_DECREF(key);
+    }
+    Py_DECREF(keys);
+    return stands && i == entries.size();
   }
 };
 

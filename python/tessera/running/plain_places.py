@@ -19,11 +19,12 @@ import threading
 import types
 import typing
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import nn
 
+from tessera.running.plain_tensors import version_of
 from tessera.running.same_value import same_value
 from tessera.running.watched import Watched, items_of, members_of
 
@@ -207,12 +208,32 @@ def unseen(value, path: str, inside: frozenset[int], depth: int = deepest) -> st
     return next((found for name, x in parts if (found := unseen(x, path + name, inside, depth - 1))), "")
 
 
-class Places:
-    """A list of places under the paths by which a program finds them. `tensors`: addresses of the graph's that are nobody's parameter,
-    buffer or attribute; where an object or a list holds one, it has to stay."""
+class Loose:
+    """Tensors of the graph that are nobody's parameter, buffer or attribute: where an object or a list holds one, or code reads it, it
+    has to stay. `relied`: those whose content has to stay, too, for a plan has facts of it, or keeps what is made of it."""
 
-    def __init__(self, tensors: frozenset[int] = frozenset()):
-        self.watched, self._tensors = Watched(), tensors
+    def __init__(self, tensors: Sequence[torch.Tensor] = (), relied: Sequence[torch.Tensor] = ()):
+        self.tensors, self.relied = (frozenset(t.data_ptr() for t in of) - {0} for of in (tensors, relied))
+
+
+NONE = Loose()
+
+
+class _Written(typing.NamedTuple):
+    """A tensor whose content has to stay, and its version counter."""
+
+    tensor: torch.Tensor
+    times: int
+
+    def __repr__(self) -> str:
+        return f"a tensor whose version is {self.times}"
+
+
+class Places:
+    """A list of places under the paths by which a program finds them."""
+
+    def __init__(self, loose: Loose = NONE):
+        self.watched, self._loose = Watched(), loose
         self.found: dict[str, object] = {}  # by path
 
     def add(self, container, key, value, path: str, *, field: bool = False) -> bool:
@@ -225,7 +246,7 @@ class Places:
     def keep(self, container, key, value, path: str, stands_for: object = None, *, field: bool = False) -> None:
         """Watches it whatever stands there; `stands_for`: what another value there has to be equal to, where that is not this one."""
         (self.watched.field if field else self.watched.item)(container, key, value)
-        self._note(path, value if stands_for is None else stands_for)
+        self._note(path, self._tensor(value) if stands_for is None else stands_for)
         self._contents(value, path, deepest)
 
     def names(self, container, names: list[str], path: str) -> None:
@@ -238,11 +259,17 @@ class Places:
             path += "'"
         self.found[path] = value
 
+    def _tensor(self, value, otherwise=None):
+        """What has to stay of a loose tensor; `otherwise` of what is none, or that itself."""
+        place = value.data_ptr() if isinstance(value, torch.Tensor) and value.layout == torch.strided else 0
+        if place in self._loose.relied:
+            self.watched.call(version_of, value, expected=version_of(value))
+            return _Written(value, version_of(value))
+        return value if place in self._loose.tensors or otherwise is None else otherwise
+
     def inside(self, value, path: str, depth: int) -> bool:
         if isinstance(value, torch.Tensor):
-            here = True
-            if value.layout != torch.strided or value.data_ptr() not in self._tensors:
-                value = kind_of_place(value)
+            here, value = True, self._tensor(value, kind_of_place(value))
         elif isinstance(value, (set, frozenset)):
             here = len(value) <= _most and all(map(is_fixed, value))
             if here and isinstance(value, set):
@@ -292,13 +319,15 @@ class Places:
             if not self.inside(x, path + name, depth - 1):
                 continue
             some = True
-            if isinstance(value, (list, deque, *_dicts)):
-                self.watched.item(value, key if isinstance(value, _dicts) else int(key), x)
-            elif not isinstance(value, tuple):
+            if isinstance(value, (list, deque)):
+                self.watched.item(value, int(key), x)
+            elif not isinstance(value, (tuple, *_dicts)):
                 self.watched.field(value, key, x)
         if some:
             self._note(path, _form_of(value))
-            if isinstance(value, (list, deque, *_dicts)):
+            if isinstance(value, _dicts):
+                self.watched.members(value)  # their order as well
+            elif isinstance(value, (list, deque)):
                 self.watched.size(value)
         return some
 

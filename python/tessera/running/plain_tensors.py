@@ -29,6 +29,11 @@ def is_plain(t: torch.Tensor) -> bool:
     return keys_of(t) in plain_keys(t.device)
 
 
+def version_of(t: torch.Tensor) -> int:
+    """The in-place counter; -1 for inference tensors, which have none."""
+    return -1 if t.is_inference() else t._version
+
+
 def kind_of(t: torch.Tensor) -> str:
     """For people."""
     if t.is_nested:

@@ -22,7 +22,8 @@ from tessera.running.extension import TensorType
 from tessera.running.guards import Miss
 from tessera.running.hooks import HookGuard
 from tessera.running.names_of_state import NamesOfState
-from tessera.running.plain_tensors import is_plain, kind_of
+from tessera.running.plain_places import Loose
+from tessera.running.plain_tensors import is_plain, kind_of, version_of
 from tessera.running.surroundings import Surroundings, precision_of
 from tessera.running.watched import Watched
 
@@ -47,11 +48,6 @@ class Slot:
     def take(self, source: torch.Tensor) -> None:
         """Of the kind that it had (`StateGuard._fits`)."""
         self.source, self.tensor = source, as_parts(source)
-
-
-def version_of(t: torch.Tensor) -> int:
-    """The in-place counter; -1 for inference tensors, which have none."""
-    return -1 if t.is_inference() else t._version
 
 
 _readings = (torch.Tensor.data_ptr, operator.attrgetter("dtype"), torch.Tensor.size, torch.Tensor.stride)
@@ -119,7 +115,8 @@ class StateGuard:
         self.sizes, self.types = list(map(len, self.own)), list(map(type, every))
         self.replaced = list(map(_replaced, every))
         self.hooks = HookGuard(module)
-        loose = [s.source for s in slots if s.owner is None]
+        free = [s for s in slots if s.owner is None]
+        loose = Loose([s.source for s in free], [s.source for s in free if s.packed or s.facts])
         self.code = CodeReads(module, loose)
         self.attributes = Attributes(module, loose, self.code.loaded)
         # What torch.compile gives has none of its own, but that of the module within.
