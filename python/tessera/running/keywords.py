@@ -1,4 +1,5 @@
-"""Keyword arguments in one order: that of forward's signature, then those that `**others` takes. A graph's inputs follow from the order."""
+"""Keyword arguments in one order: that of forward's signature, then those that `**others` takes, as they are given: forward sees their
+order. A graph's inputs follow from it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,6 @@ def signature_of(module: nn.Module) -> inspect.Signature | None:
 
 
 def ordered(signature: inspect.Signature | None, kwargs: dict) -> dict:
-    """What the signature does not name by their names."""
     named = [p.name for p in signature.parameters.values() if p.kind in _NAMED] if signature is not None else []
     first = {name: kwargs[name] for name in named if name in kwargs}
-    return first | {name: kwargs[name] for name in sorted(kwargs) if name not in first}
+    return first | {name: kwargs[name] for name in kwargs if name not in first}
