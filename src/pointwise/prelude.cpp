@@ -20,6 +20,8 @@ TSR_FN unsigned tsr_as_uint(float f) { unsigned u; __builtin_memcpy(&u, &f, 4); 
 TSR_FN float tsr_inf() { return __builtin_inff(); }
 TSR_FN float tsr_nan() { return __builtin_nanf(""); }
 TSR_FN float tsr_abs(float x) { return __builtin_fabsf(x); }
+// By its bit: g++ makes -fma(a, b, c) a -(a * b) - c, whose zero has the other sign.
+TSR_FN float tsr_neg(float x) { return tsr_as_float(tsr_as_uint(x) ^ 0x80000000u); }
 TSR_FN float tsr_copysign(float x, float s) { return __builtin_copysignf(x, s); }
 TSR_FN float tsr_sqrt(float x) { return __builtin_sqrtf(x); }
 TSR_FN float tsr_rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
@@ -80,7 +82,8 @@ TSR_FN float tsr_exp2(float x) {
 TSR_FN float tsr_round_tf32(float x) { return x - x == 0.0f ? tsr_as_float((tsr_as_uint(x) + 0x1000u) & 0xffffe000u) : x; }
 TSR_FN float tsr_round_tf32_finite(float x) { return tsr_as_float((tsr_as_uint(x) + 0x1000u) & 0xffffe000u); }
 TSR_FN float tsr_exp2_flushed(float x) { const float y = tsr_exp2(x); return y < 0x1p-126f ? 0.0f : y; }
-TSR_FN float tsr_expm1(float x) {
+TSR_FN float tsr_expm1(float given) {
+  float x = given;
   x = x > 89.0f ? 89.0f : x;
   x = x < -25.0f ? -25.0f : x;
   const float big = x * 1.44269504f + 12582912.0f;
@@ -94,7 +97,7 @@ TSR_FN float tsr_expm1(float x) {
   p = r + r * r * p;
   const float half = tsr_as_float((tsr_as_uint(big) - 0x4b400000u + 126u) << 23);  // 2^(n-1): 2^128 is no float
   const float m = 2.0f * (half * p + (half - 0.5f));
-  return n == 0.0f ? p : m;
+  return given == 0.0f ? given : n == 0.0f ? p : m;  // -0 as it is
 }
 )";
 
@@ -212,6 +215,7 @@ TSR_FN unsigned tsr_as_uint(float f) { return __float_as_uint(f); }
 TSR_FN float tsr_inf() { return __int_as_float(0x7f800000); }
 TSR_FN float tsr_nan() { return __int_as_float(0x7fffffff); }
 TSR_FN float tsr_abs(float x) { return fabsf(x); }
+TSR_FN float tsr_neg(float x) { return -x; }
 TSR_FN float tsr_copysign(float x, float s) { return copysignf(x, s); }
 TSR_FN float tsr_sqrt(float x) { return sqrtf(x); }
 TSR_FN float tsr_rsqrt(float x) { return rsqrtf(x); }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "pointwise/pointwise.h"
+#include "rewrite/pieces.h"
 #include "rewrite/row_function.h"
 #include "rewrite/special_rows.h"
 
@@ -91,9 +92,17 @@ std::optional<RowFunction> activation_of(const Graph& g, const RowRegion& r) {
     return (!a.only_on_gpu || g.device.starts_with("cuda")) && at_random.is(a);
   });
   if (candidate == known().end()) return std::nullopt;
-  const Row special = special_numbers(g.value(r.x).type.dtype);
-  for (const Arithmetic arithmetic : {Arithmetic::exact, Arithmetic::own})
-    if (!Judge(g, r, special, arithmetic).is(*candidate)) return std::nullopt;
+  const auto bounds = pieces_of(g, r);
+  if (!bounds) return std::nullopt;
+  const DType type = g.value(r.x).type.dtype;
+  const Row special = special_numbers(type);
+  const Row about = numbers_about(*bounds, type);
+  const std::pair<Row, Arithmetic> samples[] = {{special, Arithmetic::exact},
+                                                {special, Arithmetic::own},
+                                                {about, Arithmetic::exact},
+                                                {held(about, type), Arithmetic::own}};
+  for (const auto& [row, arithmetic] : samples)
+    if (!row.empty() && !Judge(g, r, row, arithmetic).is(*candidate)) return std::nullopt;
   RowFunction found{std::string(candidate->what),
                     {std::string(candidate->op),
                      "aten." + std::string(candidate->op) + ".default",

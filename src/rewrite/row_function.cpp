@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "rewrite/pieces.h"
 #include "rewrite/special_rows.h"
 
 namespace tessera::rewrite {
@@ -36,12 +37,16 @@ struct Sample {
   double mean = 0, mean_square = 0, variance = 0, most = 0, exponentials = 0;
 };
 
-/// How often each of the different elements of a row of `columns` stands in it.
+/// How often each of the different elements of a row of `columns` stands in it: the first ones once,
+/// so that one of them may be as far from the others as an element of such a row ever is.
 Counts counts_of(int64_t columns) {
   const auto length = std::min(static_cast<std::size_t>(columns), different_elements);
-  const int64_t each = columns / static_cast<int64_t>(length);
-  Counts counts(length, static_cast<double>(each));
-  counts.front() += static_cast<double>(columns - each * static_cast<int64_t>(length));
+  const std::size_t single = length / 4;
+  const auto others = static_cast<int64_t>(length - single);
+  const int64_t rest = columns - static_cast<int64_t>(single);
+  Counts counts(length, static_cast<double>(rest / others));
+  std::fill_n(counts.begin(), single, 1);
+  counts.back() += static_cast<double>(rest % others);
   return counts;
 }
 
@@ -131,7 +136,8 @@ bool fits(const Sample& s, const Formula& f) {
 /// Whether the region is this function: on two random rows first, then on every special one.
 class Judge {
  public:
-  explicit Judge(const Sampler& sampler) : sampler_(sampler) {}
+  Judge(const Sampler& sampler, std::vector<double> bounds)
+      : sampler_(sampler), bounds_(std::move(bounds)) {}
 
   /// False where the region has no meaning on numbers.
   bool begin() {
@@ -147,11 +153,25 @@ class Judge {
              {Arithmetic::exact, Arithmetic::own, Arithmetic::own_high, Arithmetic::own_low})
           add(row, a);
       }
+      about_bounds();
     }
     return defined_ && fit(f);
   }
 
  private:
+  /// Rows that have elements of every piece, among others.
+  void about_bounds() {
+    const Row about = numbers_about(bounds_, sampler_.type());
+    const std::size_t length = sampler_.length();
+    const std::size_t some = (length + 1) / 2;
+    for (std::size_t first = 0; first < about.size(); first += some) {
+      Row row = random_row(length, 1.5, 0, 17 + static_cast<unsigned>(first));
+      for (std::size_t i = 0; i < some && first + i < about.size(); ++i)
+        row[2 * i % length] = about[first + i];
+      add(row, Arithmetic::exact);
+      add(held(row, sampler_.type()), Arithmetic::own);
+    }
+  }
   void add(const Row& x, Arithmetic arithmetic) {
     auto s = sampler_.of(x, arithmetic);
     defined_ = defined_ && s.has_value();
@@ -163,6 +183,7 @@ class Judge {
   }
 
   const Sampler& sampler_;
+  std::vector<double> bounds_;
   std::vector<Sample> samples_;
   bool defined_ = true;
 };
@@ -255,8 +276,10 @@ std::optional<RowFunction> row_function_of(const Graph& g, const RowRegion& r) {
   const int64_t columns = shape[r.dim];
   const bool last = r.dim + 1 == shape.size();
   if (columns < 2 || columns > largest_row) return std::nullopt;
+  auto bounds = pieces_of(g, r);
+  if (!bounds) return std::nullopt;
   const Sampler sampler(g, r, columns);
-  Judge judge(sampler);
+  Judge judge(sampler, std::move(*bounds));
   if (!judge.begin()) return std::nullopt;
   if (auto found = find_softmax(r, judge, last ? -1 : static_cast<int64_t>(r.dim))) return found;
   for (const double eps : numbers(g, r)) {

@@ -1,8 +1,8 @@
 // Which function that PyTorch has an op for a region computes: it is evaluated on sample rows and
-// compared. Two different compositions of elementary functions do not agree on random samples to 9
+// compared. Two different compositions of analytic functions do not agree on random samples to 9
 // digits, so this sees through every order of association, placement of casts and choice of
 // reductions, and takes nothing that means something else (a standard deviation with Bessel's
-// correction, eps outside the root).
+// correction, eps outside the root). Where a region has pieces, each is sampled (pieces.h).
 //
 // Nor what means something else for some numbers only (special_rows.h): compared exactly at every
 // magnitude, so that no number that is written is taken for nothing, and in the arithmetic of the

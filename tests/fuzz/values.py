@@ -22,6 +22,8 @@ KINDS = [
     "denormal",
     "wide",
     "integers",
+    "outliers",
+    "marks",
 ]
 
 
@@ -53,6 +55,11 @@ def _drawn(shape, d, kind, seed):
         n = n[..., :1].expand(shape) * 10.0 ** (seed % 6) if n.dim() else n
     elif kind == "integers":
         n = (n * 3).round()
+    elif kind == "outliers" and n.dim():
+        n[..., 0] = 60.0
+    elif kind == "marks" and n.numel():
+        for i, mark in enumerate((-1.0, 0.5, 5.0, 7.0, 99.0, 100.0, 255.0)):
+            n.view(-1)[i::9] = mark
     elif kind == "huge":
         n = n.sign() * finite.max * (0.2 + 0.7 * n.abs().clamp(max=1))
     elif kind == "tiny":

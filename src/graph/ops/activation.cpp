@@ -43,8 +43,9 @@ int clamp(ElementCall& c) {
   };
   if (low && high && number("min") && number("max"))
     return c.call("clamp", {x, c.arg("min"), c.arg("max")});
-  const int t = low ? c.call("maximum", {x, c.arg("min")}) : x;
-  return high ? c.call("minimum", {t, c.arg("max")}) : t;
+  // The second of equal ones: of zeros of two signs x stays.
+  const int t = low ? c.call("maximum", {c.arg("min"), x}) : x;
+  return high ? c.call("minimum", {c.arg("max"), t}) : t;
 }
 
 int hardtanh(ElementCall& c) {

@@ -47,7 +47,7 @@ constexpr Function functions[] = {
     {"mul", 2, [](Args a) { return a[0] * a[1]; }, "({0} * {1})", "aten.mul"},
     {"fma", 3, [](Args a) { return a[0] * a[1] + a[2]; }, "tsr_fma({0}, {1}, {2})"},
     {"div", 2, [](Args a) { return a[0] / a[1]; }, "({0} / {1})"},
-    {"neg", 1, [](Args a) { return -a[0]; }, "(-{0})", "aten.neg"},
+    {"neg", 1, [](Args a) { return -a[0]; }, "tsr_neg({0})", "aten.neg"},
     {"abs", 1, [](Args a) { return std::fabs(a[0]); }, "tsr_abs({0})", "aten.abs"},
     {"square", 1, [](Args a) { return a[0] * a[0]; }, "tsr_square({0})", "aten.square"},
     {"cube", 1, [](Args a) { return a[0] * a[0] * a[0]; }, "tsr_cube({0})"},
