@@ -112,6 +112,19 @@ KINDS = {  # what is held, what forward reads of it, what changes it
 }
 
 
+def _marked(t: torch.Tensor) -> torch.Tensor:
+    t.v = 1.0
+    return t
+
+
+MARKED = _marked(torch.ones(2))
+KINDS |= {
+    "attribute of a tensor": (_marked(torch.ones(2)), lambda o: o.v, _attribute),
+    "attribute of a tensor in a list": ([_marked(torch.ones(2))], lambda o: o[0].v, lambda o: _attribute(o[0])),
+    "attribute of a global tensor": (MARKED, lambda o: MARKED.v, _attribute),
+}
+
+
 def _holding(held, read) -> nn.Module:
     class Holder(nn.Module):
         def __init__(self):

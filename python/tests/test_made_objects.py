@@ -1,5 +1,6 @@
 """Objects that a call makes and returns, as language models of transformers do a cache of keys and values."""
 
+import collections
 import copy
 import pickle
 from dataclasses import dataclass
@@ -144,6 +145,55 @@ def test_objects_that_are_older_than_the_call_are_not_made_anew():
 
     with pytest.raises(Error, match=r"TS0202.*older than the call"):
         trace_module(Keeping(), (torch.randn(3),))
+
+
+def _twice(self, x, given):
+    made = [x.sin()]
+    return made, made
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda self, x, given: (x.cos(), given),
+        lambda self, x, given: dict(given) | {"y": x.cos()},
+        lambda self, x, given: (x.cos(), self.names),
+        lambda self, x, given: {"y": x.cos(), "t": self.tensors},
+        _twice,
+    ],
+)
+def test_a_container_that_stays_is_captured_in_parts(forward):
+    """A graph's results are put into new ones: what the caller writes to them would be lost."""
+    m, x = type("Answers", (nn.Module,), {"forward": forward})(), torch.randn(3)
+    m.names, m.tensors = ["a"], [torch.ones(3)]
+    with pytest.raises(Error, match=r"TS0202.*list or dictionary"):
+        trace_module(m, (x, {"inner": [1], "x": x}))
+
+
+@torch.no_grad()
+def test_objects_without_tensors_are_made_anew():
+    class Log:
+        def __init__(self):
+            self.entries = []
+
+    class Answers(nn.Module):
+        def forward(self, x):
+            return x.sin(), {1}, Log(), collections.Counter("ab"), x.shape
+
+    ours = composed_of(Answers(), torch.randn(3))
+    for i in range(3):
+        _, members, log, counts, shape = ours(torch.randn(3))
+        assert (members, log.entries, counts["a"], shape) == ({1}, [], 1, torch.Size([3]))
+        members.add(i + 5), log.entries.append(i), counts.update("a")
+    assert ours.status()["served"] == 3
+
+
+@torch.no_grad()
+def test_objects_that_cannot_be_made_anew_are_captured_in_parts():
+    m = type("Answers", (nn.Module,), {"forward": lambda self, x: (x.sin(), x.shape, bytearray(b"a"))})()
+    with pytest.raises(Error, match=r"TS0202.*bytearray"):
+        trace_module(m, (torch.randn(3),))
 
 
 def test_forward_is_the_models_own_again(model, ids):

@@ -48,6 +48,36 @@ def _(kind: float, x):
     return x * 2
 
 
+def scaled_by_a_list(x):
+    return x * FACTORS[0]
+
+
+FACTORS = [2.0]
+REGISTRY = {**{f"n{i}": torch.sin for i in range(64)}, "scaled": scaled_by_a_list}
+
+
+class Once:
+    def act(self, x):
+        return x
+
+
+class Twice:
+    def act(self, x):
+        return x * 2
+
+
+class Acting(Once):
+    pass
+
+
+class Table1100:
+    pass
+
+
+for _i in range(1100):
+    setattr(Table1100, f"c{_i}", float(_i))
+
+
 class Bag:
     def __init__(self, **fields):
         self.__dict__.update(fields)
@@ -149,6 +179,21 @@ CODE = {
         lambda s, x: gained(1.0, x),
         {},
         lambda m: gained.register(float, lambda kind, x: x * 3),
+    ),
+    "what a function in a long registry reads": (
+        lambda s, x: REGISTRY["scaled"](x),
+        {},
+        lambda m: FACTORS.__setitem__(0, FACTORS[0] + 1),
+    ),
+    "an entry of a large class": (
+        lambda s, x: x * Table1100.c7,
+        {},
+        lambda m: setattr(Table1100, "c7", Table1100.c7 + 1),
+    ),
+    "another base": (
+        lambda s, x: s.acting.act(x),
+        dict(acting=Acting()),
+        lambda m: setattr(Acting, "__bases__", (Twice if Acting.__bases__ == (Once,) else Once,)),
     ),
     "a function for another type": (lambda s, x: gained(1.0, x), {}, lambda m: gained.register(str, lambda kind, x: x)),
     "threads": (

@@ -26,7 +26,7 @@ from tessera.running.watched import items_of
 
 _EMPTY = object()
 _most_functions = 512
-_most_entries = 1024  # of a class: more is a table
+_most_entries = 1 << 14  # of a class: more is a table, which Dynamo has to follow
 _most_held = 64  # of a list whose entries may be functions
 # Methods that no forward runs on what is there already; other special ones it runs without naming them.
 _at_rest = ("__init__", "__new__", "__del__", "__repr__", "__reduce__", "__getstate__", "__setstate__")
@@ -96,12 +96,14 @@ class _Reader:
 
     def held(self, value, path: str) -> None:
         """What an attribute or an entry holds: code that is read later."""
-        if isinstance(value, (list, tuple, set, frozenset)) and len(value) <= _most_held:
+        if isinstance(value, (list, tuple, set, frozenset)):
             for i, x in enumerate(value):
-                self.held(x, f"{path}[{i}]")
-        elif isinstance(value, dict) and len(value) <= _most_held:
+                if len(value) <= _most_held or isinstance(x, types.FunctionType):
+                    self.held(x, f"{path}[{i}]")
+        elif isinstance(value, dict):
             for key, x in items_of(value):
-                self.held(x, f"{path}[{key!r}]")
+                if len(value) <= _most_held or isinstance(x, types.FunctionType):
+                    self.held(x, f"{path}[{key!r}]")
         elif isinstance(value, types.ModuleType) or self._is_thing(value):
             self._follow(value, path, ())
         else:
@@ -150,7 +152,10 @@ class _Reader:
                         self.places.keep(own, name, own[name], f"{path}.{name}")
                 if isinstance(forward := own.get("forward"), types.FunctionType):
                     self._names_of(forward)
-            elif len(own) <= _most_entries:
+            elif len(own) > _most_entries:
+                self.unseen.setdefault(f"`{path}`, a class of {len(own)} entries")
+            else:
+                self._watch(c, "__bases__", c.__bases__, f"{path}.__bases__", field=True)
                 names = [name for name in own if not name.startswith("__") or _runs_unnamed(name, own[name])]
                 self.places.names(own, names, path)  # another one would hide a base's
                 for name in names:

@@ -269,6 +269,7 @@ class Places:
 
     def inside(self, value, path: str, depth: int) -> bool:
         if isinstance(value, torch.Tensor):
+            self._set_on(value, path, depth)
             here, value = True, self._tensor(value, kind_of_place(value))
         elif isinstance(value, (set, frozenset)):
             here = len(value) <= _most and all(map(is_fixed, value))
@@ -300,12 +301,20 @@ class Places:
         return here
 
     def _contents(self, value, path: str, depth: int) -> bool:
-        """What is held by an object that is a list or a dictionary as well, and by a function with arguments."""
+        """What is held by an object that is a list or a dictionary as well, by a function with arguments, and what is set on a tensor."""
+        if isinstance(value, torch.Tensor):
+            self._set_on(value, path, depth)
         if isinstance(value, functools.partial):
             return self.inside(value.args, f"{path}.args", depth) | self.inside(
                 value.keywords, f"{path}.keywords", depth
             )
         return is_object(value) and isinstance(value, (list, dict, tuple, deque)) and self._parts(value, path, depth)
+
+    def _set_on(self, tensor: torch.Tensor, path: str, depth: int) -> None:
+        """Attributes of a user's; torch sets others, which begin with an underscore."""
+        for name, x in vars(tensor).items() if depth > 0 else ():
+            if not name.startswith("_") and self.inside(x, f"{path}.{name}", depth - 1):
+                self.watched.item(vars(tensor), name, x)
 
     def _parts(self, value, path: str, depth: int) -> bool:
         parts = _parts_of(value) if depth > 0 else None

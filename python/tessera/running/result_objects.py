@@ -16,6 +16,8 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from tessera.running.plain_places import is_fixed
+
 _atoms = (str, bytes, type(None), range, slice, numbers.Number, torch.dtype, torch.device, torch.Size, torch.layout)
 _shared = (type, enum.Enum, nn.Module, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
 _containers = (tuple, list, dict, deque)  # of pytree's own, and what is made of them: nothing of them is left out
@@ -52,10 +54,24 @@ pytree.register_pytree_node(
 )
 
 
-def taken_apart(result, lasting: Container[int] = frozenset()):
-    """`result` with an Apart for each object that holds tensors, and for each torch.Size, of which pytree makes a tuple. `lasting`:
-    identities of objects that are older than the call: they stay. Raises NotTakenApart where one of those holds tensors, or what has
-    no attributes."""
+def containers_in(tree) -> list:
+    """The lists, dictionaries and deques of it that pytree opens, once for each time that they are there."""
+    if not isinstance(tree, _containers):
+        return []
+    inner = [c for x in (tree.values() if isinstance(tree, dict) else tree) for c in containers_in(x)]
+    return inner if isinstance(tree, tuple) else [tree, *inner]
+
+
+def taken_apart(result, lasting: Container[int] | None = None):
+    """`result` with an Apart for each object that holds tensors or may be changed, and for each torch.Size, of which pytree makes a tuple.
+    `lasting`: identities of objects that are older than the call: they stay. Where it is known, raises NotTakenApart where one of those
+    holds tensors or is a container, which every call would make anew, where a container is there twice, and of what has no attributes."""
+    if lasting is not None:
+        containers = containers_in(result)
+        if len(set(map(id, containers))) < len(containers):
+            raise NotTakenApart("a list or dictionary is there twice")
+        if any(id(c) in lasting for c in containers):
+            raise NotTakenApart("a list or dictionary is older than the call")
 
     def of_leaf(x):
         if isinstance(x, torch.Size) and all(type(n) is int for n in x):
@@ -64,7 +80,7 @@ def taken_apart(result, lasting: Container[int] = frozenset()):
             return x
         taker = _Taker(lasting)
         form = Form(taker.part(x))
-        return Apart(taker.tensors, form) if taker.tensors else x
+        return x if form.what[0] == "same" else Apart(taker.tensors, form)
 
     return pytree.tree_map(
         of_leaf, result, is_leaf=lambda x: isinstance(x, torch.Size) or not isinstance(x, _containers)
@@ -78,7 +94,7 @@ def tensors_of(result) -> list[torch.Tensor]:
 
 @dataclass
 class _Taker:
-    lasting: Container[int]
+    lasting: Container[int] | None
     tensors: list[torch.Tensor] = field(default_factory=list)
     places: dict[int, int] = field(default_factory=dict)  # of the tensors, by identity
     seen: dict[int, int] = field(default_factory=dict)  # numbers of what was opened
@@ -96,7 +112,7 @@ class _Taker:
             return "same", x
         if id(x) in self.seen:
             return "again", self.seen[id(x)]
-        lasts = id(x) in self.lasting
+        lasts = self.lasting is not None and id(x) in self.lasting
         self.inside += lasts
         at = self.seen[id(x)] = len(self.seen)
         form = self._opened(x, at)
@@ -114,6 +130,8 @@ class _Taker:
         items = [(k, self.part(v)) for k, v in x.items()] if isinstance(x, dict) else None
         known = kind.__new__ in (object.__new__, dict.__new__) or isinstance(x, dict)
         if not known or any("__slots__" in vars(c) for c in kind.__mro__[:-1] if c.__module__ not in ("abc", "typing")):
+            if self.lasting is not None and not self.inside and not is_fixed(x):
+                raise NotTakenApart(f"the call makes an object ({kind.__name__}) that has no attributes")
             return "same", x
         return "object", at, kind, items, {k: self.part(v) for k, v in getattr(x, "__dict__", {}).items()}
 

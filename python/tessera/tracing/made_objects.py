@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import BY_GRAPHS, fail
-from tessera.running.result_objects import NotTakenApart, taken_apart
+from tessera.running.result_objects import NotTakenApart, containers_in, taken_apart
 from tessera.tracing.picture import Picture
 
 
@@ -48,9 +48,10 @@ def flat(module: nn.Module, args: tuple, kwargs: dict) -> Iterator[Nesting]:
 
     @functools.wraps(forward)
     def flattened(*args, **kwargs):
+        older = lasting | set(map(id, containers_in((args, kwargs))))
         result = forward(*args, **kwargs)
         try:
-            apart = taken_apart(result, lasting)
+            apart = taken_apart(result, older)
         except NotTakenApart as e:
             raise fail(
                 "TS0202",
