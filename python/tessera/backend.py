@@ -68,6 +68,7 @@ class Model:
     graphs: list[dict] = field(default_factory=list)
     known: dict[str, Known] = field(default_factory=dict)
     collected: list[Part] | None = None  # where graphs wait until all are captured (tessera.optimize in parts)
+    by_ops: bool = False  # graphs with symbolic numbers run op by op: compiled, they read where an index has left its tensor
 
 
 @dataclass
@@ -120,6 +121,9 @@ def take(gm: torch.fx.GraphModule, inputs: list, options: dict, settings: dict, 
     none_left = left < LEAST and model.spent > 0 < options["seconds"]
     if none_left and not model.known:
         row["reason"] = row["reason"] or f"the {options['seconds']:.0f} s of search of this model are spent"
+    if row["reason"] and model.by_ops and _is_dynamic(inputs):
+        row.update(runner="eager", reason="forward counts in integers, which are symbols here: op by op")
+        return gm.forward
     if row["reason"]:
         return leftover.compile_inductor(gm, inputs, settings)
     share = share_of(gm) * max(0.0, left)  # now: compilers may change the graph
@@ -298,10 +302,14 @@ def _model_of_call() -> Model:
     return Model()  # called in another way: a budget of its own
 
 
-def _unfit(gm: torch.fx.GraphModule, inputs: list) -> str:
-    if any(not isinstance(t, torch.Tensor) for t in inputs) or any(
+def _is_dynamic(inputs: list) -> bool:
+    return any(not isinstance(t, torch.Tensor) for t in inputs) or any(
         isinstance(s, torch.SymInt) for t in inputs for s in (*t.shape, *t.stride())
-    ):
+    )
+
+
+def _unfit(gm: torch.fx.GraphModule, inputs: list) -> str:
+    if _is_dynamic(inputs):
         return "its shapes are dynamic; kernels are made for fixed shapes (torch.compile(..., dynamic=False))"
     records = torch.is_grad_enabled() or any(n.target is _set_grad and n.args[0] for n in gm.graph.nodes)
     if records and any(t.requires_grad for t in (*inputs, *gm.parameters())):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import threading
 import time
 from collections.abc import Callable
 
@@ -51,7 +52,8 @@ class ModuleInParts(ComposedModule):
         for name in _shared:
             self.__dict__[name] = original.__dict__[name]
         self.runner, self.report, self._why, self._given = runner, report, why, dict(options)
-        self._model, self._counting = backend.Model(checked=True, known=known if known is not None else {}), counts
+        self._model = backend.Model(checked=True, known=known if known is not None else {}, by_ops=counts)
+        self._counting, self._laid = counts, _laid(original)
         self._counts, self._events, self._served = Counts(), Events(None), 0
         special_methods.give(self, original)
         self.__dict__["_run"] = self._runs(runner)
@@ -74,16 +76,13 @@ class ModuleInParts(ComposedModule):
         if torch.compiler.is_compiling():
             return self.original(*args, **kwargs)
         self._counts.calls += 1
+        if self.runner == "parts" and _laid(self.original) != self._laid:  # Dynamo does not look
+            return self.original(*args, **kwargs)
         before = self._kernel_calls()
-        with self._numbers():
+        with _counting() if self._counting else contextlib.nullcontext():
             result = self._run(*args, **kwargs)
         self._served += self._kernel_calls() > before
         return result
-
-    def _numbers(self):
-        if not self._counting:
-            return contextlib.nullcontext()
-        return torch._dynamo.config.patch(allow_unspec_int_on_nn_module=True)
 
     def _kernel_calls(self) -> int:
         return sum(g["composed"]._counts.calls for g in self._model.graphs if g["composed"])
@@ -171,6 +170,35 @@ def optimize_in_parts(
     made._counts, made._served = Counts(), 0
     made.report = _report(made, time.monotonic() - begin)
     return made
+
+
+def _laid(module: nn.Module) -> list[tuple]:
+    """What graphs take parameters and buffers for."""
+    tensors = (*module.parameters(), *module.buffers())
+    return [
+        (t.dtype, t.shape, t.stride() if t.layout == torch.strided else t.layout, t.device)
+        for t in tensors
+        if not nn.parameter.is_lazy(t)
+    ]
+
+
+_calls, _lock = [], threading.Lock()  # calls that count, of all threads; what the setting was before the first
+
+
+@contextlib.contextmanager
+def _counting():
+    """Meanwhile Dynamo takes a module's integers for symbols. The setting is the process's: the last of several threads puts it back."""
+    config = torch._dynamo.config
+    with _lock:
+        _calls.append(config.allow_unspec_int_on_nn_module if not _calls else _calls[0])
+        config.allow_unspec_int_on_nn_module = True
+    try:
+        yield
+    finally:
+        with _lock:
+            before = _calls.pop()
+            if not _calls:
+                config.allow_unspec_int_on_nn_module = before
 
 
 def _differing_call(made: ModuleInParts, module: nn.Module, args: tuple, kwargs: dict, calls: int) -> int | None:
