@@ -68,7 +68,9 @@ class Model:
     graphs: list[dict] = field(default_factory=list)
     known: dict[str, Known] = field(default_factory=dict)
     collected: list[Part] | None = None  # where graphs wait until all are captured (tessera.optimize in parts)
-    by_ops: bool = False  # graphs with symbolic numbers run op by op: compiled, they read where an index has left its tensor
+    by_ops: bool = (
+        False  # graphs with symbolic numbers run op by op: compiled, they read where an index has left its tensor
+    )
 
 
 @dataclass

@@ -40,6 +40,7 @@ def run_tool(form: str, graph: dict) -> str:
 # Functions that no ATen op is by itself: their meaning in torch. The others say which op they are.
 FUNCTIONS = {
     "cube": lambda x: x * x * x,
+    "fma": lambda x, y, z: x * y + z,
     "add": torch.add,
     "sub": torch.sub,
     "div": torch.div,

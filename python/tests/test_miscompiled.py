@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import threading
+
 import graph_tools
 import pytest
 import tessera
@@ -125,3 +128,83 @@ def test_copies_between_writes_to_what_has_gaps(forward):
     assert "copies a part" in status(behind)[0]["reason"]
     with pytest.raises(Error, match="TS0206"):
         trace_module(m, (x(),))
+
+
+class Counts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.n = nn.Parameter(torch.rand(4) + 1), 0
+        self.register_buffer("steps", torch.linspace(10, 0, 6))
+
+    def forward(self, x):
+        y = torch.sigmoid(x * self.w) * self.steps[self.n]
+        self.n += 1
+        return y
+
+
+def counting() -> tuple[nn.Module, nn.Module]:
+    torch._dynamo.reset()
+    m = Counts()
+    fast = tessera.optimize(m, torch.ones(2, 4), effort="quick", seconds=2, progress=False)
+    assert fast.status()["runner"] == "parts"
+    return fast, copy.deepcopy(m)
+
+
+@torch.no_grad()
+def test_a_parameter_of_another_type_under_a_counter():
+    fast, m = counting()
+    for change in (nn.Module.float, nn.Module.half, nn.Module.double, nn.Module.float):
+        change(m), change(fast)
+        torch.testing.assert_close(fast(torch.ones(2, 4)), m(torch.ones(2, 4)), rtol=0, atol=0)
+
+
+@torch.no_grad()
+def test_a_counter_that_leaves_its_tensor():
+    fast, m = counting()
+    for _ in range(6):
+        torch.testing.assert_close(fast(torch.ones(2, 4)), m(torch.ones(2, 4)))
+    for _ in range(2):
+        with pytest.raises(IndexError):
+            fast(torch.ones(2, 4))
+    assert fast.n == 6
+
+
+def test_threads_leave_dynamos_setting():
+    fast, _ = counting()
+    before = torch._dynamo.config.allow_unspec_int_on_nn_module
+
+    def calls():
+        with torch.no_grad():
+            for _ in range(20):
+                fast.n = 0
+                fast(torch.ones(2, 4))
+
+    threads = [threading.Thread(target=calls) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert torch._dynamo.config.allow_unspec_int_on_nn_module is before
+
+
+class NoGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return torch.zeros_like(gradient)
+
+
+@torch.no_grad()
+def test_what_dynamo_gets_wrong_is_eagers():
+    """Dynamo drops the backward of a function under torch.func.grad."""
+    torch._dynamo.reset()
+    m = graph_tools.module(lambda s, x: torch.func.grad(lambda t: (NoGradient.apply(t) + t.square()).sum())(x))
+    fast = tessera.optimize(m, torch.ones(3), effort="quick", seconds=2, progress=False)
+    torch.testing.assert_close(fast(torch.ones(3)), m(torch.ones(3)))

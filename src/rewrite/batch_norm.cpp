@@ -70,13 +70,11 @@ bool rewrite_one(Graph& g, RewriteLog& log, NodeId id) {
                 {{"self", once.binary("add", var, n.number("eps").value_or(1e-5))}}, channels);
   if (n.tensor("weight").valid()) scale = once.binary("mul", scale, n.tensor("weight"));
   const ValueId moved = once.binary("mul", mean, scale);
-  const ValueId shift = n.tensor("bias").valid()
-                            ? once.binary("sub", n.tensor("bias"), moved)
-                            : once.call("aten.rsub.Scalar",  // 0 - 0, not -0
-                                        {{"self", moved},
-                                         {"other", int64_t{0}},
-                                         {"alpha", int64_t{1}}},
-                                        channels);
+  const ValueId shift =
+      n.tensor("bias").valid()
+          ? once.binary("sub", n.tensor("bias"), moved)
+          : once.call("aten.rsub.Scalar",  // 0 - 0, not -0
+                      {{"self", moved}, {"other", int64_t{0}}, {"alpha", int64_t{1}}}, channels);
   const std::size_t rank = type.shape.size();
   const ValueId product = insert(
       g, {"mul", "aten.mul.Tensor", {{"self", x}, {"other", once.column(scale, rank)}}, type}, id,

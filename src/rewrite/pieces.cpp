@@ -32,7 +32,7 @@ constexpr Form truth{Form::Kind::truth};
 /// Of one argument, with the arguments at which it changes its formula.
 const std::map<std::string_view, std::vector<double>>& of_known_bounds() {
   static const std::map<std::string_view, std::vector<double>> table = {
-      {"relu", {0}}, {"relu6", {0, 6}},      {"leaky_relu", {0}},       {"elu", {0}},
+      {"relu", {0}}, {"relu6", {0, 6}},      {"leaky_relu", {0}},      {"elu", {0}},
       {"selu", {0}}, {"hardswish", {-3, 3}}, {"hardsigmoid", {-3, 3}}, {"sign", {0}},
   };
   return table;
@@ -40,11 +40,11 @@ const std::map<std::string_view, std::vector<double>>& of_known_bounds() {
 
 bool is_analytic(std::string_view f) {
   static const std::set<std::string_view> names = {
-      "tanh",   "sigmoid", "log_sigmoid", "silu",      "gelu_erf",   "gelu_tanh", "softplus",
-      "mish",   "square",  "cube",        "reciprocal", "sqrt",      "rsqrt",     "exp",
-      "exp2",   "expm1",   "log",         "log2",      "log10",      "log1p",     "erf",
-      "sin",    "cos",     "tan",         "atan",      "logaddexp",  "hypot",     "mul",
-      "div",    "add",     "sub",         "fma",       "pow",        "neg"};
+      "tanh", "sigmoid", "log_sigmoid", "silu",       "gelu_erf",  "gelu_tanh", "softplus",
+      "mish", "square",  "cube",        "reciprocal", "sqrt",      "rsqrt",     "exp",
+      "exp2", "expm1",   "log",         "log2",       "log10",     "log1p",     "erf",
+      "sin",  "cos",     "tan",         "atan",       "logaddexp", "hypot",     "mul",
+      "div",  "add",     "sub",         "fma",        "pow",       "neg"};
   return names.contains(f);
 }
 
@@ -108,7 +108,9 @@ class Pieces {
     return true;
   }
 
-  static bool widens(const Node& n) { return is_op(n, "aten.unsqueeze") || is_op(n, "aten.expand"); }
+  static bool widens(const Node& n) {
+    return is_op(n, "aten.unsqueeze") || is_op(n, "aten.expand");
+  }
 
   std::optional<Form> of_call(std::string_view f, std::span<const Form> a) {
     const auto is_folded = [](const Form& x) { return x.kind == Form::Kind::folded; };
@@ -185,7 +187,8 @@ Row numbers_about(const std::vector<double>& bounds, DType type) {
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     const double b = bounds[i];
     const double unit = std::max(std::fabs(b), 0x1p-20) * (size_of(type) == 2 ? 0x1p-6 : 0x1p-20);
-    for (const double v : {b, b - unit, b + unit, b - 0.37, b + 0.41, b - 2.9, b + 3.1}) out.push_back(v);
+    for (const double v : {b, b - unit, b + unit, b - 0.37, b + 0.41, b - 2.9, b + 3.1})
+      out.push_back(v);
     if (i + 1 < bounds.size())
       for (const double part : {0.13, 0.48, 0.81}) out.push_back(b + part * (bounds[i + 1] - b));
   }

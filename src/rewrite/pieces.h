@@ -14,8 +14,9 @@
 
 namespace tessera::rewrite {
 
-/// The values of an element of x at which the region changes its formula; nullopt where that depends
-/// on something else than a multiple of the element plus a number, or pieces are without end
+/// The values of an element of x at which the region changes its formula; nullopt where that
+/// depends on something else than a multiple of the element plus a number, or pieces are without
+/// end
 /// (`floor`). Infinities and NaN are no bounds: special_rows.h has them.
 std::optional<std::vector<double>> pieces_of(const Graph& g, const RowRegion& r);
 

@@ -37,14 +37,15 @@ struct Sample {
   double mean = 0, mean_square = 0, variance = 0, most = 0, exponentials = 0;
 };
 
-/// How often each of the different elements of a row of `columns` stands in it: the first ones once,
-/// so that one of them may be as far from the others as an element of such a row ever is.
+/// How often each of the different elements of a row of `columns` stands in it: the first ones
+/// once, so that one of them may be as far from the others as an element of such a row ever is.
 Counts counts_of(int64_t columns) {
   const auto length = std::min(static_cast<std::size_t>(columns), different_elements);
   const std::size_t single = length / 4;
   const auto others = static_cast<int64_t>(length - single);
   const int64_t rest = columns - static_cast<int64_t>(single);
-  Counts counts(length, static_cast<double>(rest / others));
+  const int64_t each = rest / others;
+  Counts counts(length, static_cast<double>(each));
   std::fill_n(counts.begin(), single, 1);
   counts.back() += static_cast<double>(rest % others);
   return counts;

@@ -30,11 +30,11 @@ Range range_of(DType type) {
 
 /// Some forty magnitudes, from the smallest to the largest.
 std::vector<double> magnitudes(const Range& range) {
-  constexpr double count = 40;
+  constexpr int count = 40;
   const double from = std::log2(range.least);
   const double step = (std::log2(range.most) - from) / count;
   std::vector<double> out;
-  for (double k = 0; k <= count; ++k) out.push_back(std::exp2(from + k * step));
+  for (int k = 0; k <= count; ++k) out.push_back(std::exp2(from + k * step));
   return out;
 }
 

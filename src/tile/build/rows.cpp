@@ -8,6 +8,8 @@
 namespace tessera::tile::build {
 namespace {
 
+constexpr double inf = std::numeric_limits<double>::infinity();
+
 bool reduces(RowKind k) {
   return k == RowKind::sum || k == RowKind::mean || k == RowKind::max;
 }
@@ -131,9 +133,9 @@ class RowWriter {
         hint);
   }
 
-  /// Of `count` elements (of all columns, where there is none): what the elements lie off the rounded
-  /// mean is summed and added. The mean of equal elements is that element then, so that nothing is
-  /// left of them that `rstd` would make large.
+  /// Of `count` elements (of all columns, where there is none): what the elements lie off the
+  /// rounded mean is summed and added. The mean of equal elements is that element then, so that
+  /// nothing is left of them that `rstd` would make large.
   ValueId exact_mean(ValueId x, const Type& t, ValueId count) {
     auto mean_of = [&](ValueId v, std::string_view sum, std::string_view hint) {
       ValueId total = fold(v, Fold::Kind::sum, sum);
@@ -255,13 +257,121 @@ class RowWriter {
   [[nodiscard]] bool soft() const {
     return p_.kind == RowKind::softmax || p_.kind == RowKind::log_softmax;
   }
-  [[nodiscard]] Type statistic_type(const Type& t) const;
-  std::vector<ValueId> first_statistics(const Type& one);
+  /// The type of a row statistic: as a reduction of `t` gives it.
+  [[nodiscard]] Type statistic_type(const Type& t) const {
+    Spread s = spread(t);
+    for (SpreadMode& m : s.threads)
+      if (m.axis == axis()) m = {m.extent, -1, 0};
+    std::erase_if(s.registers, [&](const SpreadMode& m) { return m.axis == axis(); });
+    Type one = t;
+    one.axes[axis()] = {1, {}};
+    one.cover[axis()] = 1;
+    one.layout = layout_of(s, one.cover);
+    return one;
+  }
+
+  /// The statistics before the first chunk.
+  std::vector<ValueId> first_statistics(const Type& one) {
+    auto full = [&](double v, std::string_view hint) {
+      return b_.one("full", {}, FullOf{one, v}, hint);
+    };
+    if (soft()) return {full(-inf, "most"), full(0, "total")};
+    if (p_.kind == RowKind::layer_norm)
+      return {full(0, "mean"), full(0, "squares"), full(0, "count")};
+    return {full(p_.kind == RowKind::max ? -inf : 0, "total")};
+  }
+
+  /// Maximum and sum of exponentials so far, with one more chunk.
   std::vector<ValueId> soft_statistics(const std::vector<ValueId>& carried, ValueId x,
-                                       const Type& t);
-  std::vector<ValueId> moments(const std::vector<ValueId>& carried, ValueId x, const Type& t);
-  void by_chunks();
-  void second_pass(const std::vector<ValueId>& statistics);
+                                       const Type& t) {
+    ValueId most =
+        call("maximum", {carried[0], fold(x, Fold::Kind::max, "chunk_most")}, "most_next");
+    // Rows that are -inf so far have no finite maximum: 0 stands in for it, so that their terms are
+    // exp(-inf) = 0.
+    ValueId base = map(
+        {most},
+        [](pointwise::Dag& d, std::vector<int>& v) {
+          int none = d.add_call("eq", {v[0], d.add_constant(-inf)});
+          return d.add_call("where", {none, d.add_constant(0), v[0]});
+        },
+        "base");
+    ValueId e = call("exp", {call("sub", {x, spread_row(base, t, "base_row")}, "below")}, "e");
+    ValueId sum = fold(e, Fold::Kind::sum, "chunk_total");
+    ValueId total = map(
+        {carried[0], base, carried[1], sum},
+        [](pointwise::Dag& d, std::vector<int>& v) {
+          int scale = d.add_call("exp", {d.add_call("sub", {v[0], v[1]})});
+          return d.add_call("add", {d.add_call("mul", {v[2], scale}), v[3]});
+        },
+        "total_next");
+    return {most, total};
+  }
+
+  /// Mean and sum of squared distances so far, with one more chunk: how the moments of two parts
+  /// combine (Chan, Golub, LeVeque 1979).
+  std::vector<ValueId> moments(const std::vector<ValueId>& carried, ValueId x, const Type& t) {
+    ValueId ones = b_.one("full", {}, FullOf{t, 1}, "ones");
+    ValueId n = fold(ones, Fold::Kind::sum, "chunk_count");
+    ValueId mean = exact_mean(x, t, n);
+    ValueId square =
+        call("square", {call("sub", {x, spread_row(mean, t, "mean_row")}, "centered")}, "square");
+    ValueId m2 = fold(square, Fold::Kind::sum, "chunk_squares");
+    pointwise::Dag d;
+    std::vector<int> v;
+    for (int i = 0; i < 6; ++i)
+      v.push_back(d.add_operand(i));  // mean, m2, count; of the chunk: mean, m2, count
+    int delta = d.add_call("sub", {v[3], v[0]});
+    int count = d.add_call("add", {v[2], v[5]});
+    int part = d.add_call("div", {v[5], count});
+    int mean_all = d.add_call("add", {v[0], d.add_call("mul", {delta, part})});
+    // The square of a difference may be infinite where the first chunk gives it no weight.
+    int weighted = d.add_call("mul", {delta, d.add_call("mul", {v[2], part})});
+    int cross = d.add_call("mul", {delta, weighted});
+    d.results = {mean_all, d.add_call("add", {d.add_call("add", {v[1], v[4]}), cross}), count};
+    return b_.add("map", {carried[0], carried[1], carried[2], mean, m2, n}, map_of(d), "next");
+  }
+
+  /// Pass 1 folds the row chunk by chunk; pass 2 reads it again.
+  void by_chunks() {
+    VarId c = b_.var("c", p_.columns, c_.chunk);
+    Type t = row_type(c_.chunk, c);
+    std::vector<ValueId> carried = b_.open("steps", first_statistics(statistic_type(t)), Walk{{c}});
+    ValueId x = begin(t, indices(false, c), true).at(0);
+    std::vector<ValueId> next;
+    if (soft()) {
+      next = soft_statistics(carried, x, t);
+    } else if (p_.kind == RowKind::layer_norm) {
+      next = moments(carried, x, t);
+    } else {
+      bool max = p_.kind == RowKind::max;
+      ValueId value = p_.kind == RowKind::rms_norm ? call("square", {x}, "square") : x;
+      ValueId part = fold(value, max ? Fold::Kind::max : Fold::Kind::sum, "chunk_total");
+      next = {call(max ? "maximum" : "add", {carried[0], part}, "total_next")};
+    }
+    second_pass(b_.close(next));
+  }
+
+  void second_pass(const std::vector<ValueId>& s) {
+    if (reduces(p_.kind)) {
+      ValueId y = p_.kind == RowKind::mean ? mean_plus(s[0], 0, "", "mean") : s[0];
+      return end(y, indices(true, {}));
+    }
+    ValueId scale;
+    if (p_.kind == RowKind::layer_norm) scale = mean_plus(s[1], p_.eps, "rsqrt", "rstd");
+    if (p_.kind == RowKind::rms_norm) scale = mean_plus(s[0], p_.eps, "rsqrt", "rstd");
+    if (soft()) scale = call(p_.kind == RowKind::softmax ? "reciprocal" : "log", {s[1]}, "scale");
+    VarId c = b_.var("c2", p_.columns, c_.chunk);
+    Type t = row_type(c_.chunk, c);
+    b_.open("steps", {}, Walk{{c}});
+    ValueId y = begin(t, indices(false, c), false).at(0);
+    if (p_.kind != RowKind::rms_norm)
+      y = call("sub", {y, spread_row(s[0], t, "shift_row")}, "shifted");
+    if (p_.kind == RowKind::softmax) y = call("exp", {y}, "e");
+    y = call(p_.kind == RowKind::log_softmax ? "sub" : "mul",
+             {y, spread_row(scale, t, "scale_row")}, "norm");
+    end(y, indices(false, c));
+    b_.close();
+  }
 
   const RowProblem& p_;
   const RowConfig& c_;
@@ -273,124 +383,6 @@ class RowWriter {
   ValueId x_;  // of the tile at hand
   std::vector<ValueId> operand_views_, stored_views_, output_views_, loaded_;
 };
-
-constexpr double inf = std::numeric_limits<double>::infinity();
-
-/// The type of a row statistic: as a reduction of `t` gives it.
-Type RowWriter::statistic_type(const Type& t) const {
-  Spread s = spread(t);
-  for (SpreadMode& m : s.threads)
-    if (m.axis == axis()) m = {m.extent, -1, 0};
-  std::erase_if(s.registers, [&](const SpreadMode& m) { return m.axis == axis(); });
-  Type one = t;
-  one.axes[axis()] = {1, {}};
-  one.cover[axis()] = 1;
-  one.layout = layout_of(s, one.cover);
-  return one;
-}
-
-/// The statistics before the first chunk.
-std::vector<ValueId> RowWriter::first_statistics(const Type& one) {
-  auto full = [&](double v, std::string_view hint) {
-    return b_.one("full", {}, FullOf{one, v}, hint);
-  };
-  if (soft()) return {full(-inf, "most"), full(0, "total")};
-  if (p_.kind == RowKind::layer_norm)
-    return {full(0, "mean"), full(0, "squares"), full(0, "count")};
-  return {full(p_.kind == RowKind::max ? -inf : 0, "total")};
-}
-
-/// Maximum and sum of exponentials so far, with one more chunk.
-std::vector<ValueId> RowWriter::soft_statistics(const std::vector<ValueId>& carried, ValueId x,
-                                                const Type& t) {
-  ValueId most = call("maximum", {carried[0], fold(x, Fold::Kind::max, "chunk_most")}, "most_next");
-  // Rows that are -inf so far have no finite maximum: 0 stands in for it, so that their terms are
-  // exp(-inf) = 0.
-  ValueId base = map(
-      {most},
-      [](pointwise::Dag& d, std::vector<int>& v) {
-        int none = d.add_call("eq", {v[0], d.add_constant(-inf)});
-        return d.add_call("where", {none, d.add_constant(0), v[0]});
-      },
-      "base");
-  ValueId e = call("exp", {call("sub", {x, spread_row(base, t, "base_row")}, "below")}, "e");
-  ValueId sum = fold(e, Fold::Kind::sum, "chunk_total");
-  ValueId total = map(
-      {carried[0], base, carried[1], sum},
-      [](pointwise::Dag& d, std::vector<int>& v) {
-        int scale = d.add_call("exp", {d.add_call("sub", {v[0], v[1]})});
-        return d.add_call("add", {d.add_call("mul", {v[2], scale}), v[3]});
-      },
-      "total_next");
-  return {most, total};
-}
-
-/// Mean and sum of squared distances so far, with one more chunk: how the moments of two parts
-/// combine (Chan, Golub, LeVeque 1979).
-std::vector<ValueId> RowWriter::moments(const std::vector<ValueId>& carried, ValueId x,
-                                        const Type& t) {
-  ValueId ones = b_.one("full", {}, FullOf{t, 1}, "ones");
-  ValueId n = fold(ones, Fold::Kind::sum, "chunk_count");
-  ValueId mean = exact_mean(x, t, n);
-  ValueId square =
-      call("square", {call("sub", {x, spread_row(mean, t, "mean_row")}, "centered")}, "square");
-  ValueId m2 = fold(square, Fold::Kind::sum, "chunk_squares");
-  pointwise::Dag d;
-  std::vector<int> v;
-  for (int i = 0; i < 6; ++i)
-    v.push_back(d.add_operand(i));  // mean, m2, count; of the chunk: mean, m2, count
-  int delta = d.add_call("sub", {v[3], v[0]});
-  int count = d.add_call("add", {v[2], v[5]});
-  int part = d.add_call("div", {v[5], count});
-  int mean_all = d.add_call("add", {v[0], d.add_call("mul", {delta, part})});
-  // The square of a difference may be infinite where the first chunk gives it no weight.
-  int weighted = d.add_call("mul", {delta, d.add_call("mul", {v[2], part})});
-  int cross = d.add_call("mul", {delta, weighted});
-  d.results = {mean_all, d.add_call("add", {d.add_call("add", {v[1], v[4]}), cross}), count};
-  return b_.add("map", {carried[0], carried[1], carried[2], mean, m2, n}, map_of(d), "next");
-}
-
-/// Pass 1 folds the row chunk by chunk; pass 2 reads it again.
-void RowWriter::by_chunks() {
-  VarId c = b_.var("c", p_.columns, c_.chunk);
-  Type t = row_type(c_.chunk, c);
-  std::vector<ValueId> carried = b_.open("steps", first_statistics(statistic_type(t)), Walk{{c}});
-  ValueId x = begin(t, indices(false, c), true).at(0);
-  std::vector<ValueId> next;
-  if (soft()) {
-    next = soft_statistics(carried, x, t);
-  } else if (p_.kind == RowKind::layer_norm) {
-    next = moments(carried, x, t);
-  } else {
-    bool max = p_.kind == RowKind::max;
-    ValueId value = p_.kind == RowKind::rms_norm ? call("square", {x}, "square") : x;
-    ValueId part = fold(value, max ? Fold::Kind::max : Fold::Kind::sum, "chunk_total");
-    next = {call(max ? "maximum" : "add", {carried[0], part}, "total_next")};
-  }
-  second_pass(b_.close(next));
-}
-
-void RowWriter::second_pass(const std::vector<ValueId>& s) {
-  if (reduces(p_.kind)) {
-    ValueId y = p_.kind == RowKind::mean ? mean_plus(s[0], 0, "", "mean") : s[0];
-    return end(y, indices(true, {}));
-  }
-  ValueId scale;
-  if (p_.kind == RowKind::layer_norm) scale = mean_plus(s[1], p_.eps, "rsqrt", "rstd");
-  if (p_.kind == RowKind::rms_norm) scale = mean_plus(s[0], p_.eps, "rsqrt", "rstd");
-  if (soft()) scale = call(p_.kind == RowKind::softmax ? "reciprocal" : "log", {s[1]}, "scale");
-  VarId c = b_.var("c2", p_.columns, c_.chunk);
-  Type t = row_type(c_.chunk, c);
-  b_.open("steps", {}, Walk{{c}});
-  ValueId y = begin(t, indices(false, c), false).at(0);
-  if (p_.kind != RowKind::rms_norm)
-    y = call("sub", {y, spread_row(s[0], t, "shift_row")}, "shifted");
-  if (p_.kind == RowKind::softmax) y = call("exp", {y}, "e");
-  y = call(p_.kind == RowKind::log_softmax ? "sub" : "mul", {y, spread_row(scale, t, "scale_row")},
-           "norm");
-  end(y, indices(false, c));
-  b_.close();
-}
 
 }  // namespace
 
