@@ -20,7 +20,7 @@ from torch import nn
 
 class Configuration:
     def __init__(self, scale: float, table: float = 0.5):
-        self.scale, self.table = scale, torch.full((4,), table)
+        self.scale, self.table = scale, torch.linspace(table, 1, 4)
 
 
 class Numbers:
@@ -56,7 +56,7 @@ class Reader(nn.Module):
         self.act, self.function, self.several = nn.GELU(), F.gelu, [F.relu, F.silu]
         self.bound = functools.partial(F.leaky_relu, negative_slope=0.1)
         self.config, self.numbers = Configuration(2.0), Numbers(1.0)
-        self.tables, self.named = [torch.ones(4)], {"one": torch.ones(4)}
+        self.tables, self.named = [torch.arange(4.0)], {"one": torch.ones(4)}
         self.pair, self.slots, self.nested = Pair(1.0, 2.0), Slots(1, ["a"]), Nested(1.0)
         self.wide, self.dims, self.called = np.float32(1.5), {-1}, Scaling(2.0)
 

@@ -49,7 +49,7 @@ def _batch_norm(node: dict, producer: dict[str, dict], parts: set[str]) -> dict 
     weighted = made(scale, "aten.mul.Tensor")
     root = made(name(weighted["self"]) if weighted else scale, "aten.rsqrt.default")
     spread = made(name(root["self"]), "aten.add.Tensor") if root else None
-    less, negated = made(shift, "aten.sub.Tensor"), made(shift, "aten.neg.default")
+    less, negated = made(shift, "aten.sub.Tensor"), made(shift, "aten.rsub.Scalar")
     moved = made(name((less["other"] if less else negated["self"]) if less or negated else None), "aten.mul.Tensor")
     if spread is None or moved is None or name(moved.get("other")) != scale:
         return None

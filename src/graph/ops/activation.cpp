@@ -43,9 +43,13 @@ int clamp(ElementCall& c) {
   };
   if (low && high && number("min") && number("max"))
     return c.call("clamp", {x, c.arg("min"), c.arg("max")});
-  // The second of equal ones: of zeros of two signs x stays.
-  const int t = low ? c.call("maximum", {c.arg("min"), x}) : x;
-  return high ? c.call("minimum", {c.arg("max"), t}) : t;
+  // The second of equal ones: of zeros of two signs x stays, but beside a tensor.
+  const auto bounded = [&](std::string_view f, int v, const char* name) {
+    const int bound = c.arg(name);
+    return c.node().tensor(name).valid() ? c.call(f, {v, bound}) : c.call(f, {bound, v});
+  };
+  const int t = low ? bounded("maximum", x, "min") : x;
+  return high ? bounded("minimum", t, "max") : t;
 }
 
 int hardtanh(ElementCall& c) {
