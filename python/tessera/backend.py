@@ -68,9 +68,8 @@ class Model:
     graphs: list[dict] = field(default_factory=list)
     known: dict[str, Known] = field(default_factory=dict)
     collected: list[Part] | None = None  # where graphs wait until all are captured (tessera.optimize in parts)
-    by_ops: bool = (
-        False  # graphs with symbolic numbers run op by op: compiled, they read where an index has left its tensor
-    )
+    # Graphs with symbolic numbers run op by op: compiled, an index that counts reads beyond its tensor.
+    by_ops: bool = False
 
 
 @dataclass

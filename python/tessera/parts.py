@@ -79,7 +79,7 @@ class ModuleInParts(ComposedModule):
         if self.runner == "parts" and _laid(self.original) != self._laid:  # Dynamo does not look
             return self.original(*args, **kwargs)
         before = self._kernel_calls()
-        with _counting() if self._counting else contextlib.nullcontext():
+        with _integers_as_symbols() if self._counting else contextlib.nullcontext():
             result = self._run(*args, **kwargs)
         self._served += self._kernel_calls() > before
         return result
@@ -186,7 +186,7 @@ _calls, _lock = [], threading.Lock()  # calls that count, of all threads; what t
 
 
 @contextlib.contextmanager
-def _counting():
+def _integers_as_symbols():
     """Meanwhile Dynamo takes a module's integers for symbols. The setting is the process's: the last of several threads puts it back."""
     config = torch._dynamo.config
     with _lock:

@@ -66,12 +66,14 @@ def test_what_only_looks_like_one_is_left_alone():
             scale = torch.rsqrt(self.var + 1e-5) * self.weight
             used = self.weight if self.spoil == "scale" else scale
             shift = self.bias - self.mean * used
+            if self.spoil == "number":
+                shift = torch.rsub(self.mean * used, 1)
             if self.spoil == "alpha":
                 shift = torch.sub(self.bias, self.mean * scale, alpha=2)
             return x * scale + shift
 
     x = torch.randn(3, 6)
-    for spoil, count in (("", 1), ("scale", 0), ("alpha", 0)):
+    for spoil, count in (("", 1), ("scale", 0), ("alpha", 0), ("number", 0)):
         graph = holding.hold(Other(spoil).eval(), (x,), {}).graph
         assert len(whole(graph)[0]) == count, spoil
 

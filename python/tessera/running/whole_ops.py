@@ -55,7 +55,7 @@ def _batch_norm(node: dict, producer: dict[str, dict], parts: set[str]) -> dict 
         return None
     if not isinstance(spread.get("other"), int | float) or spread.get("alpha", 1) != 1 or name(moved["self"]) is None:
         return None
-    if less is not None and less.get("alpha", 1) != 1:
+    if (less or negated).get("alpha", 1) != 1 or (less is None and negated.get("other") != 0):
         return None
     return {
         "input": product["self"],
