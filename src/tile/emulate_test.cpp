@@ -159,24 +159,54 @@ TEST(EmulatedRows, NormalizeInLanesAndAcrossWarps) {
   }
 }
 
+/// Layer norms of rows of 203 numbers, in one piece and in chunks.
+Values emulated_norms(const Values& in, int64_t chunk) {
+  build::RowProblem p;
+  p.kind = build::RowKind::layer_norm;
+  p.row_shape = {static_cast<int64_t>(in[0].size()) / 203};
+  p.columns = 203;
+  const std::vector<int64_t> shape = {p.row_shape[0], 203};
+  p.tensors = {build::row_major_tensor("x", DType::float32, shape, tile::Access::input),
+               build::row_major_tensor("y", DType::float32, shape, tile::Access::output)};
+  p.operands = {{0, {203, 1}, 0}};
+  p.outputs = {{1, {203, 1}, 0}};
+  const build::RowConfig c{.threads_per_row = 64, .rows_per_block = 1, .chunk = chunk};
+  return emulate(rows(p, c, Target::cuda).value(), in);
+}
+
 /// Roundings of a mean would be all that is left of the row, and 1 / sqrt(eps) times as large.
 TEST(EmulatedRows, LeaveNothingOfEqualElements) {
+  const double rows[] = {12345.678, 0.1, -7e-3, 1e30, -3.3e5, 100.1};
+  Values in = {std::vector<double>(6 * 203)};
+  for (std::size_t i = 0; i < in[0].size(); ++i) in[0][i] = static_cast<float>(rows[i / 203]);
   for (int64_t chunk : {0, 128}) {
-    build::RowProblem p;
-    p.kind = build::RowKind::layer_norm;
-    p.row_shape = {6};
-    p.columns = 203;
-    p.tensors = {build::row_major_tensor("x", DType::float32, {6, 203}, tile::Access::input),
-                 build::row_major_tensor("y", DType::float32, {6, 203}, tile::Access::output)};
-    p.operands = {{0, {203, 1}, 0}};
-    p.outputs = {{1, {203, 1}, 0}};
-    const build::RowConfig c{.threads_per_row = 64, .rows_per_block = 1, .chunk = chunk};
-    const Program program = rows(p, c, Target::cuda).value();
-    Values in = build::inputs_of(p.tensors);
-    const double rows[] = {12345.678, 0.1, -7e-3, 1e30, -3.3e5, 100.1};
-    for (std::size_t i = 0; i < in[0].size(); ++i) in[0][i] = rows[i / 203];
-    const Values got = emulate(program, in);
+    const Values got = emulated_norms(in, chunk);
     for (const double y : got[1]) EXPECT_EQ(y, 0) << chunk;
+  }
+}
+
+/// Wherever an outlier lies, the others keep their digits.
+TEST(EmulatedRows, KeepTheDigitsBesideAnOutlier) {
+  Values in = {std::vector<double>(4 * 203)};
+  const std::size_t outliers[] = {0, 101, 202, 57};
+  for (std::size_t i = 0; i < in[0].size(); ++i)
+    in[0][i] = static_cast<float>(
+        i % 203 == outliers[i / 203] ? 1e6 : std::sin(static_cast<double>(i)) * 1e-3);
+  const double eps = build::RowProblem{}.eps;
+  for (int64_t chunk : {0, 128}) {
+    const Values got = emulated_norms(in, chunk);
+    for (std::size_t r = 0; r < 4; ++r) {
+      const std::span row = std::span(in[0]).subspan(r * 203, 203);
+      double mean = 0, m2 = 0;
+      for (const double x : row) mean += x / 203;
+      for (const double x : row) m2 += (x - mean) * (x - mean);
+      const double rstd = 1 / std::sqrt(m2 / 203 + eps);
+      for (std::size_t i = 0; i < 203; ++i) {
+        const double want = (row[i] - mean) * rstd;
+        EXPECT_NEAR(got[1][r * 203 + i], want, std::abs(want) * 1e-6)
+            << r << ' ' << i << ' ' << chunk;
+      }
+    }
   }
 }
 

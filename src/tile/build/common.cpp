@@ -41,6 +41,13 @@ pointwise::Dag identity_dag() {
   return d;
 }
 
+std::vector<bool> operands_read(const pointwise::Dag& dag, std::size_t count) {
+  std::vector<bool> read(count);
+  for (const auto& n : dag.nodes)
+    if (n.kind == pointwise::Dag::Node::Kind::operand) read.at(n.operand) = true;
+  return read;
+}
+
 MapOf map_of(const pointwise::Dag& dag) {
   return {std::make_shared<const pointwise::Dag>(dag.ordered())};
 }

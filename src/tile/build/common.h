@@ -40,6 +40,8 @@ Layout mode_of(const std::vector<int64_t>& shape, const std::vector<int64_t>& st
 
 /// The DAG that returns operand 0: "nothing happens".
 pointwise::Dag identity_dag();
+/// Which of `count` operands a DAG reads, as it numbers them.
+std::vector<bool> operands_read(const pointwise::Dag& dag, std::size_t count);
 /// A map payload from a DAG, its nodes in the order that text gives them.
 MapOf map_of(const pointwise::Dag& dag);
 

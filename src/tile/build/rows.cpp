@@ -1,9 +1,11 @@
 #include "tile/build/rows.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "base/integers.h"
+#include "tile/build/row_statistics.h"
 
 namespace tessera::tile::build {
 namespace {
@@ -30,6 +32,12 @@ class RowWriter {
     for (int64_t e : p_.row_shape) rows *= e;
     b_.kernel().constants = constants();
     for (const StridedView& v : p_.operands) operand_views_.push_back(view(v, p_.columns));
+    if (p_.kind == RowKind::layer_norm)
+      for (int64_t i : {0, 1})
+        for (StridedView v : p_.operands) {
+          v.offset += i * (p_.columns / 2) * v.strides.back();
+          pivot_views_[i].push_back(view(v, 1));
+        }
     for (const StridedView& v : p_.stored) stored_views_.push_back(view(v, p_.columns));
     for (const StridedView& v : p_.outputs)
       output_views_.push_back(view(v, reduces(p_.kind) ? 1 : p_.columns));
@@ -102,12 +110,8 @@ class RowWriter {
   // Small DAGs over tiles: m({"sub", "exp"}) would hide what happens, so each is written out.
   template <class F>
   ValueId map(std::vector<ValueId> operands, F f, std::string_view hint) {
-    pointwise::Dag d;
-    std::vector<int> x;
-    for (std::size_t i = 0; i < operands.size(); ++i)
-      x.push_back(d.add_operand(static_cast<int>(i)));
-    d.results = {f(d, x)};
-    return b_.one("map", std::move(operands), map_of(d), hint);
+    auto one = [&](pointwise::Dag& d, std::vector<int>& x) { return std::vector{f(d, x)}; };
+    return add_map(b_, std::move(operands), one, hint).at(0);
   }
   ValueId spread_row(ValueId v, const Type& t, std::string_view hint) {
     return b_.one("broadcast", {v}, Like{t}, hint);
@@ -133,17 +137,13 @@ class RowWriter {
         hint);
   }
 
-  /// Of `count` elements (of all columns, where there is none): what the elements lie off the
-  /// rounded mean is summed and added. The mean of equal elements is that element then, so that
-  /// nothing is left of them that `rstd` would make large.
+  /// Of `count` elements (of all columns, where there is none), by what they lie off the pivot: the
+  /// mean of equal elements is that element, so nothing is left that `rstd` would make large.
   ValueId exact_mean(ValueId x, const Type& t, ValueId count) {
-    auto mean_of = [&](ValueId v, std::string_view sum, std::string_view hint) {
-      ValueId total = fold(v, Fold::Kind::sum, sum);
-      return count.valid() ? call("div", {total, count}, hint) : mean_plus(total, 0, "", hint);
-    };
-    ValueId rounded = mean_of(x, "total", "rounded_mean");
-    ValueId off = call("sub", {x, spread_row(rounded, t, "rounded_mean_row")}, "off");
-    return call("add", {rounded, mean_of(off, "total_off", "mean_off")}, "mean");
+    ValueId off = call("sub", {x, spread_row(pivot_, t, "pivot_row")}, "off");
+    ValueId sum = fold(off, Fold::Kind::sum, "total_off");
+    ValueId part = count.valid() ? call("div", {sum, count}, "off") : mean_plus(sum, 0, "", "off");
+    return call("add", {pivot_, part}, "mean");
   }
 
   void load(int i, const Type& t, const std::vector<Index>& at) {
@@ -152,19 +152,11 @@ class RowWriter {
     loaded_[i] = b_.one("load", {operand_views_[i]}, LoadAt{at, t.cover, t.layout}, name);
   }
 
-  /// Which operands a DAG reads, as it numbers them.
-  static std::vector<bool> reads(const pointwise::Dag& d, std::size_t count) {
-    std::vector<bool> r(count);
-    for (const auto& n : d.nodes)
-      if (n.kind == pointwise::Dag::Node::Kind::operand) r.at(n.operand) = true;
-    return r;
-  }
-
   /// Maps `dag` over operands of which only those that it reads exist; the others keep their
   /// number.
   std::vector<ValueId> map_read(const pointwise::Dag& dag, const std::vector<ValueId>& operands,
                                 std::string_view hint) {
-    std::vector<bool> read = reads(dag, operands.size());
+    std::vector<bool> read = operands_read(dag, operands.size());
     pointwise::Dag d = dag;
     std::vector<int> number(operands.size(), -1);
     std::vector<ValueId> used;
@@ -175,10 +167,12 @@ class RowWriter {
     return b_.add("map", std::move(used), map_of(d), hint);
   }
 
-  /// Loads what pre reads; returns pre's results (result 0 first), stored where asked.
+  /// Loads what pre reads; returns pre's results (result 0 first, as it is normalized), stored
+  /// where asked.
   std::vector<ValueId> begin(const Type& t, const std::vector<Index>& at, bool store) {
     loaded_.assign(operand_views_.size(), {});
-    std::vector<bool> read = reads(p_.pre.empty() ? identity_dag() : p_.pre, loaded_.size());
+    std::vector<bool> read =
+        operands_read(p_.pre.empty() ? identity_dag() : p_.pre, loaded_.size());
     for (std::size_t i = 0; i < read.size(); ++i)
       if (read[i]) load(static_cast<int>(i), t, at);
     std::vector<ValueId> x = {loaded_.at(0)};
@@ -194,10 +188,23 @@ class RowWriter {
     return x;
   }
 
+  /// Of two elements of each row, as `begin` makes them, the one nearer to 0, for kinds that need
+  /// one: beside an outlier the others would lose digits.
+  void load_pivot(const Type& t) {
+    if (p_.kind != RowKind::layer_norm) return;
+    std::vector<ValueId> two;
+    for (auto& views : pivot_views_) {
+      std::swap(operand_views_, views);
+      two.push_back(begin(statistic_type(t), indices(true, {}), false).at(0));
+      std::swap(operand_views_, views);
+    }
+    pivot_ = map(std::move(two), nearer_to_zero, "pivot");
+  }
+
   void end(ValueId y, const std::vector<Index>& at) {
     std::vector<ValueId> results = {y};
     if (!p_.post.empty()) {
-      std::vector<bool> read = reads(p_.post, loaded_.size() + 2);
+      std::vector<bool> read = operands_read(p_.post, loaded_.size() + 2);
       for (std::size_t i = 0; i < loaded_.size(); ++i)
         if (read[i + 2]) load(static_cast<int>(i), b_.type(y), at);
       std::vector<ValueId> operands = {y, x_};
@@ -214,6 +221,7 @@ class RowWriter {
   void whole_row() {
     Type t = row_type(p_.columns, {});
     std::vector<Index> at = indices(true, {});
+    load_pivot(t);
     ValueId x = begin(t, at, true).at(0);
     switch (p_.kind) {
       case RowKind::layer_norm: {
@@ -286,29 +294,14 @@ class RowWriter {
                                        const Type& t) {
     ValueId most =
         call("maximum", {carried[0], fold(x, Fold::Kind::max, "chunk_most")}, "most_next");
-    // Rows that are -inf so far have no finite maximum: 0 stands in for it, so that their terms are
-    // exp(-inf) = 0.
-    ValueId base = map(
-        {most},
-        [](pointwise::Dag& d, std::vector<int>& v) {
-          int none = d.add_call("eq", {v[0], d.add_constant(-inf)});
-          return d.add_call("where", {none, d.add_constant(0), v[0]});
-        },
-        "base");
+    ValueId base = map({most}, exponent_base, "base");
     ValueId e = call("exp", {call("sub", {x, spread_row(base, t, "base_row")}, "below")}, "e");
     ValueId sum = fold(e, Fold::Kind::sum, "chunk_total");
-    ValueId total = map(
-        {carried[0], base, carried[1], sum},
-        [](pointwise::Dag& d, std::vector<int>& v) {
-          int scale = d.add_call("exp", {d.add_call("sub", {v[0], v[1]})});
-          return d.add_call("add", {d.add_call("mul", {v[2], scale}), v[3]});
-        },
-        "total_next");
+    ValueId total = map({carried[0], base, carried[1], sum}, join_exponentials, "total_next");
     return {most, total};
   }
 
-  /// Mean and sum of squared distances so far, with one more chunk: how the moments of two parts
-  /// combine (Chan, Golub, LeVeque 1979).
+  /// Mean and sum of squared distances so far, with one more chunk.
   std::vector<ValueId> moments(const std::vector<ValueId>& carried, ValueId x, const Type& t) {
     ValueId ones = b_.one("full", {}, FullOf{t, 1}, "ones");
     ValueId n = fold(ones, Fold::Kind::sum, "chunk_count");
@@ -316,25 +309,14 @@ class RowWriter {
     ValueId square =
         call("square", {call("sub", {x, spread_row(mean, t, "mean_row")}, "centered")}, "square");
     ValueId m2 = fold(square, Fold::Kind::sum, "chunk_squares");
-    pointwise::Dag d;
-    std::vector<int> v;
-    for (int i = 0; i < 6; ++i)
-      v.push_back(d.add_operand(i));  // mean, m2, count; of the chunk: mean, m2, count
-    int delta = d.add_call("sub", {v[3], v[0]});
-    int count = d.add_call("add", {v[2], v[5]});
-    int part = d.add_call("div", {v[5], count});
-    int mean_all = d.add_call("add", {v[0], d.add_call("mul", {delta, part})});
-    // The square of a difference may be infinite where the first chunk gives it no weight.
-    int weighted = d.add_call("mul", {delta, d.add_call("mul", {v[2], part})});
-    int cross = d.add_call("mul", {delta, weighted});
-    d.results = {mean_all, d.add_call("add", {d.add_call("add", {v[1], v[4]}), cross}), count};
-    return b_.add("map", {carried[0], carried[1], carried[2], mean, m2, n}, map_of(d), "next");
+    return add_map(b_, {carried[0], carried[1], carried[2], mean, m2, n}, join_moments, "next");
   }
 
   /// Pass 1 folds the row chunk by chunk; pass 2 reads it again.
   void by_chunks() {
     VarId c = b_.var("c", p_.columns, c_.chunk);
     Type t = row_type(c_.chunk, c);
+    load_pivot(t);
     std::vector<ValueId> carried = b_.open("steps", first_statistics(statistic_type(t)), Walk{{c}});
     ValueId x = begin(t, indices(false, c), true).at(0);
     std::vector<ValueId> next;
@@ -380,7 +362,8 @@ class RowWriter {
   Program program_;
   KernelBuilder b_;
   VarId row_;
-  ValueId x_;  // of the tile at hand
+  ValueId x_, pivot_;  // of the tile at hand
+  std::array<std::vector<ValueId>, 2> pivot_views_;
   std::vector<ValueId> operand_views_, stored_views_, output_views_, loaded_;
 };
 
