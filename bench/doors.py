@@ -89,7 +89,7 @@ def state_of(opened: Opened) -> dict:
         kinds.update(p["kind"] for p in status["patterns"] if p["active"])
         for event in status["fallbacks"]:
             fallbacks[event["kind"]] += event["count"]
-        leftovers.add(status["leftover_by"])
+        leftovers.add(status.get("leftover_by", status["runner"]))  # a module in parts has no one
     return {
         "runner": "+".join(sorted({s["runner"] for s in states})),
         "leftover": "+".join(sorted(leftovers)),

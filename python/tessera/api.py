@@ -91,7 +91,7 @@ def _as_one_graph(
     wanted, inductor = autocast.states(), own.pop("inductor")
     with autocast.entered(()):
         held = _hold(autocast.under(module, wanted), args, kwargs, precision, own["progress"])
-        refuse_unseen(held.module, held.args, held.kwargs)
+        held.options["ran"] = refuse_unseen(held.module, held.args, held.kwargs)
         if text := of_training(held.module, held.graph):
             warnings.warn(f"tessera: {text}", stacklevel=3)
         held.options["inductor"] = inductor

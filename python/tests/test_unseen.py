@@ -19,7 +19,7 @@ import tessera
 import torch
 from tessera.running.attributes import Attributes
 from tessera.running.code_reads import CodeReads
-from tessera.tracing.asked import asked
+from tessera.tracing.asked import look
 from tessera.tracing.python_state import changes_of_calls
 from torch import nn
 
@@ -348,7 +348,7 @@ ASKED = {
 
 @pytest.mark.parametrize("name", ASKED)
 def test_what_tensors_are_asked(name):
-    assert asked(module_of(ASKED[name], order=torch.arange(4)), (torch.ones(2, 4),), {}) == [name]
+    assert look(module_of(ASKED[name], order=torch.arange(4)), (torch.ones(2, 4),), {})[0] == [name]
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_what_tensors_are_asked(name):
     ],
 )
 def test_what_is_asked_and_stays(forward):
-    assert asked(module_of(forward), (torch.ones(2, 4),), {}) == []
+    assert look(module_of(forward), (torch.ones(2, 4),), {})[0] == []
 
 
 def test_dynamo_guards_what_a_trace_cannot():

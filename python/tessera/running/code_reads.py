@@ -1,7 +1,8 @@
 """What the code of a module's forward finds outside of the module: globals, what functions close over, attributes of classes, the
 functions that it calls; and the gradients of parameters, where it asks for some.
 
-The code is read, not run: from the forwards of all submodules on, through the functions and classes of the user that it names.
+The code is read, not run: from the forwards of all submodules on, through the functions and classes of the user that it names. Where
+it is known which functions a call ran, the others are not read: they run only after something that those read has changed.
 Of libraries only the names themselves are watched (another function in the place of `F.gelu` is seen, also where the forward of
 `nn.GELU` names it), not what lies behind.
 """
@@ -23,6 +24,8 @@ from tessera.running.attributes import bookkeeping, objects_of
 from tessera.running.bytecode import asks_for_gradients, loads_of, names_of
 from tessera.running.plain_places import NONE, Loose, Places, Reading, deepest, is_data, is_object, unseen
 from tessera.running.watched import items_of
+
+Ran = frozenset[tuple[str, int, str]] | None  # keys of the functions that a call ran; None where that is not known
 
 _EMPTY = object()
 _most_functions = 512
@@ -59,6 +62,11 @@ def of_library(module: str) -> bool:
     return file is not None and file.startswith(_libraries)
 
 
+def key_of(code: types.CodeType) -> tuple[str, int, str]:
+    """The same for what Dynamo makes of it, and in another process."""
+    return code.co_filename, code.co_firstlineno, code.co_name
+
+
 def _is_users(thing) -> bool:
     where = thing.__globals__.get("__name__") if isinstance(thing, types.FunctionType) else thing.__module__
     return not of_library(where or "builtins")
@@ -67,10 +75,11 @@ def _is_users(thing) -> bool:
 class _Reader:
     """`submodules`: their identities. `unseen`: what is read and may change unseen. `loaded`: names that the code has for attributes."""
 
-    def __init__(self, loose: Loose, submodules: frozenset[int] = frozenset()):
+    def __init__(self, loose: Loose, ran: Ran, submodules: frozenset[int] = frozenset()):
         self.places, self.asked, self.gradients, self.asks_names = Places(loose), set(), False, False
         self.unseen: dict[str, None] = {}
         self.loaded: set[str] = set()
+        self._ran, self._late = ran, set()  # `late`: functions that run after the call, by identity
         self._submodules = submodules
         self._python_modules: dict[int, types.ModuleType] = {}
         self._things: set[int] = set()
@@ -120,6 +129,8 @@ class _Reader:
     def _later(self, f: types.FunctionType) -> None:
         if not _is_users(f):
             self._enclosed(f)
+        elif self._ran is not None and key_of(f.__code__) not in self._ran and id(f) not in self._late:
+            return
         elif id(f) not in self._functions and len(self._functions) < _most_functions:
             self._functions[id(f)] = f
             self._pending.append(f)
@@ -157,6 +168,8 @@ class _Reader:
             else:
                 self._watch(c, "__bases__", c.__bases__, f"{path}.__bases__", field=True)
                 names = [name for name in own if not name.startswith("__") or _runs_unnamed(name, own[name])]
+                if issubclass(c, torch.autograd.Function):
+                    self._late.update(id(_within(f) or f) for f in own.values())
                 self.places.names(own, names, path)  # another one would hide a base's
                 for name in names:
                     self.entry(own, name, own[name], f"{path}.{name}")
@@ -185,7 +198,7 @@ class _Reader:
             self.unseen.setdefault(what)
 
     def _is_thing(self, value) -> bool:
-        return is_object(value) and (_is_users(type(value)) or is_data(value, deepest))
+        return is_object(value) and not _within(value) and (_is_users(type(value)) or is_data(value, deepest))
 
     def _follow(self, value, path: str, chain: tuple[str, ...]) -> None:
         if isinstance(value, types.ModuleType):
@@ -326,14 +339,14 @@ def _within(value):
 class CodeReads(Reading):
     """What a module's code finds outside of the module, as it is now."""
 
-    def __init__(self, module: nn.Module, loose: Loose = NONE):
+    def __init__(self, module: nn.Module, loose: Loose = NONE, ran: Ran = None):
         self.asked: set = set()  # of `questions`, those that the code asks
         self.loaded: set[str] = set()  # names that the user's code may have for attributes
         self.unseen: list[str] = []  # what it reads and may change unseen, for people
-        super().__init__(lambda: self._found(module, loose), "what forward reads changed:")
+        super().__init__(lambda: self._found(module, loose, ran), "what forward reads changed:")
 
-    def _found(self, module: nn.Module, loose: Loose) -> Places:
-        reader, objects = _Reader(loose, frozenset(map(id, module.modules()))), objects_of(module)
+    def _found(self, module: nn.Module, loose: Loose, ran: Ran) -> Places:
+        reader, objects = _Reader(loose, ran, frozenset(map(id, module.modules()))), objects_of(module)
         for thing, own, path in objects.values():
             if isinstance(thing, nn.Module) or _is_users(type(thing)):
                 reader.klass(type(thing))

@@ -24,6 +24,7 @@ from tessera.common.randomness import draws
 from tessera.common.transforms import as_parts
 from tessera.running import hooks, leftover, special_methods
 from tessera.running.call_guard import CallGuard
+from tessera.running.code_reads import Ran
 from tessera.running.composed_status import status_of
 from tessera.running.feeds import Counts, Feeds
 from tessera.running.guards import Events, Miss
@@ -79,6 +80,7 @@ class ComposedModule(SpecialMethods, nn.Module):
         captured: tuple[int, ...] | None = None,
         training: list[bool] | None = None,
         changed: str = "",
+        ran: Ran = None,
         compiled: Callable | None = None,
     ):
         super().__init__()
@@ -95,6 +97,7 @@ class ComposedModule(SpecialMethods, nn.Module):
         self.runner, self._frozen, self._inductor = runner, frozen, dict(inductor or {})
         self._example, self._constants, self._disabled = example, dict(constants or {}), frozenset(disabled)
         self._outputs, self._captured, self._training, self._changed = outputs, captured, training, changed
+        self._ran = ran
         torch_way = self._torch_runner() if compiled is None else compiled
         self.__dict__["_torch"] = _direct(torch_way) if runner == "inductor" else torch_way
         self._prepare()
@@ -135,6 +138,7 @@ class ComposedModule(SpecialMethods, nn.Module):
             [] if self._changed else memory.tied,
             meta.get("surroundings"),
             self._training,
+            self._ran,
         )
         self._events = Events(self._refuse if self._strict else None)
         # Not submodules: those are the original's own.

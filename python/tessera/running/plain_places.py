@@ -110,7 +110,8 @@ def _parts_of(value) -> list[tuple[str, object]] | None:
 
 def is_fixed(value) -> bool:
     """Whether a value is what it is for good."""
-    return isinstance(value, immutable) or (isinstance(value, (tuple, frozenset)) and all(map(is_fixed, value)))
+    plain = isinstance(value, immutable) or type(value) is object
+    return plain or (isinstance(value, (tuple, frozenset)) and all(map(is_fixed, value)))
 
 
 def _as_a_whole(value) -> bool:

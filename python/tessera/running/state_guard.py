@@ -17,7 +17,7 @@ from tessera.common.facts import facts_of
 from tessera.common.precision import matmul_rounds_to_tf32
 from tessera.common.transforms import as_parts
 from tessera.running.attributes import Attributes
-from tessera.running.code_reads import CodeReads
+from tessera.running.code_reads import CodeReads, Ran
 from tessera.running.extension import TensorType
 from tessera.running.guards import Miss
 from tessera.running.hooks import HookGuard
@@ -92,7 +92,7 @@ def _replaced(module: nn.Module) -> dict[str, object]:
 class StateGuard:
     """`tf32`: whether kernels stand for fp32 products whose operands torch's flags round; None where that does not matter. `tied`:
     names of parameters and buffers that were one tensor when traced. `surroundings`: as traced (surroundings.taken), if known.
-    `training`: whether each of `modules` was in training mode, where it is not as it was."""
+    `training`: whether each of `modules` was in training mode, where it is not as it was. `ran`: functions that the traced call ran."""
 
     def __init__(
         self,
@@ -103,6 +103,7 @@ class StateGuard:
         tied: list[list[str]] = (),
         surroundings: dict[str, str] | None = None,
         training: list[bool] | None = None,
+        ran: Ran = None,
     ):
         self.slots, self.tf32 = slots, tf32
         self.module = module
@@ -117,11 +118,13 @@ class StateGuard:
         self.hooks = HookGuard(module)
         free = [s for s in slots if s.owner is None]
         loose = Loose([s.source for s in free], [s.source for s in free if s.packed or s.facts])
-        self.code = CodeReads(module, loose)
+        self.code = CodeReads(module, loose, ran)
         self.attributes = Attributes(module, loose, self.code.loaded)
         # What torch.compile gives has none of its own, but that of the module within.
         moded = [m for m in every if "training" in m.__dict__]
-        self.modules = [m for m in moded if type(m) not in _stateless or "training" in self.code.loaded]
+        # Hooks are a library's code, or the user's, and get the module.
+        asks = lambda m: type(m) not in _stateless or m._forward_pre_hooks or m._forward_hooks  # noqa: E731
+        self.modules = [m for m in moded if asks(m) or "training" in self.code.loaded]
         self.flagged = [m.__dict__ for m in self.modules]
         self.flags = [m.training for m in self.modules]
         if training is not None and len(training) == len(self.flags):

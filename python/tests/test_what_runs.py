@@ -1,0 +1,130 @@
+"""Code that a call does not run is not read: it neither sends a module to parts nor is watched, until what does run asks for it."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+import tessera
+import torch
+from tessera.running.code_reads import CodeReads, key_of
+from tessera.tracing.asked import look
+from torch import nn
+
+OPTIONS = dict(seconds=5, effort="quick", progress=False, leftover="eager", place_all=True, resizes=False)
+FACTOR, SLOPE = 2.0, 3.0
+X = torch.arange(8.0).reshape(2, 4)
+
+
+def measured(y):
+    print(time.time(), file=sys.stderr)
+    return y + FACTOR
+
+
+class Verbose(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.verbose = False
+
+    def forward(self, x):
+        y = torch.softmax(x * 2, -1)
+        return measured(y) if self.verbose else y
+
+    def told(self):
+        return open(__file__).read()
+
+
+class Stepped(nn.Module):
+    @staticmethod
+    def step(x):
+        return x * SLOPE
+
+    def forward(self, x):
+        return self.step(x)
+
+
+class Steep(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * SLOPE
+
+
+class OfSteep(nn.Module):
+    def forward(self, x):
+        return Steep.apply(x)
+
+
+def test_what_does_not_run_does_not_count(capfd):
+    module = Verbose()
+    made = tessera.optimize(module, (X,), **OPTIONS)
+    assert made.runner == "kernels" and not made._state.code.unseen
+    torch.testing.assert_close(made(X), module(X))
+    capfd.readouterr()
+    module.verbose = True
+    assert torch.equal(made(X), module(X)) and made.status()["fallbacks"]
+    assert capfd.readouterr().err.count(".") >= 2
+
+
+def test_without_a_call_all_is_read():
+    assert CodeReads(Verbose()).unseen
+    assert CodeReads(Verbose(), ran=frozenset()).unseen == []
+
+
+def test_what_runs_is_known():
+    questions, ran = look(Verbose(), (X,), {})
+    assert not questions and key_of(Verbose.forward.__code__) in ran and key_of(measured.__code__) not in ran
+
+
+def test_a_profiler_is_told_and_stays():
+    seen = []
+    before = sys.getprofile()
+    sys.setprofile(profiler := lambda frame, event, argument: seen.append(frame.f_code))
+    try:
+        look(Verbose(), (X,), {})
+        kept = sys.getprofile()
+    finally:
+        sys.setprofile(before)
+    assert kept is profiler and Verbose.forward.__code__ in seen
+
+
+def test_of_compiled_code_nothing_is_known():
+    module = nn.Sequential(Verbose())
+    module[0].forward = torch.compile(module[0].forward, backend="eager")
+    assert look(module, (X,), {})[1] is None
+
+
+@pytest.mark.parametrize("kind", [OfSteep, Stepped])
+def test_what_gradients_run_and_static_methods_are_read(kind):
+    module = kind()
+    ran = look(module, (X,), {})[1]
+    found = CodeReads(module, ran=ran)
+    assert found.changed() is None
+    globals()["SLOPE"] = 4.0
+    try:
+        assert "SLOPE" in found.changed()
+    finally:
+        globals()["SLOPE"] = 3.0
+
+
+def test_a_hook_of_a_library_reads_the_mode():
+    torch.manual_seed(0)
+    module, like = (nn.utils.spectral_norm(nn.Linear(8, 8)) for _ in range(2))
+    like.load_state_dict(module.state_dict())
+    x = torch.randn(4, 8)
+    made = tessera.optimize(module, (x,), **OPTIONS)
+    for mode in (True, False, True, False):
+        module.train(mode), like.train(mode)
+        torch.testing.assert_close(made(x), like(x))
+        torch.testing.assert_close(module.weight_u, like.weight_u)
+
+
+def test_a_sentinel_is_what_it_is():
+    module = nn.Identity()
+    module.nothing = object()
+    module.forward = lambda x: x if getattr(module, "nothing", None) is None else x * 2
+    assert not [what for what in CodeReads(module).unseen if "nothing" in what]
