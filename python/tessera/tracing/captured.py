@@ -95,6 +95,7 @@ class FlatCall:
         fixed = {**composed._constants, **composed._feeds.packed}
         self._fixed = [(i, fixed[v]) for i, v in enumerate(built.feeds) if v in fixed and v not in place]
         self._runner, self._wholes, self._rooms = composed._runner, {}, composed._feeds.rooms
+        self._wrap = composed._wrap  # a graph may return numbers, too
         self._memory = composed._guard.memory
         self._named = [(value, place[value]) for value in self._memory.names]
         self._weights = [(value, i) for value, i in place.items() if value not in self._memory.names]
@@ -113,7 +114,7 @@ class FlatCall:
             values[i] = tensor
         for i, parts in self._joined:
             values[i] = self._join(i, [flat[p] for p in parts])
-        return self._runner(*values)
+        return self._wrap(self._runner(*values))
 
     def _unguarded(self, flat: tuple) -> Miss | None:
         if forward_ad._current_level >= 0:
