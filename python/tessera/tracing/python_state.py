@@ -249,6 +249,7 @@ def _watched(
                 results = module(*given[0], **given[1])
     call = _Call([*drawn, *seeds, *modes], tensors_of(results))
     call.reasons += _marked([*leaves, *call.tensors], {*own, *map(id, module.parameters()), *map(id, module.buffers())})
+    call.reasons += _leaves_made(call.tensors, {*own, *map(id, (*leaves, *module.parameters(), *module.buffers()))})
     if heard.getvalue():
         call.reasons.append(f"it prints ({heard.getvalue().strip()[:40]!r})")
     pairs = zip(pytree.tree_leaves((tuple(args), dict(kwargs))), leaves, strict=True)
@@ -267,6 +268,13 @@ def _marked(values: list, older: Container[int]) -> list[str]:
     new = [t for t in values if type(t) is torch.Tensor and id(t) not in older]
     names = dict.fromkeys(k for t in new for k in marks_of(t))
     return [f"it sets {listed(list(names))} of a tensor that others see"] if names else []
+
+
+def _leaves_made(results: list, older: Container[int]) -> list[str]:
+    """What gradients are to be recorded of, or is a parameter, and was made by a call that records none."""
+    new = [t for t in results if id(t) not in older and t.is_leaf]
+    made = any(t.requires_grad or isinstance(t, nn.Parameter) for t in new)
+    return ["it returns a leaf of gradients that it makes"] if made else []
 
 
 @contextlib.contextmanager
