@@ -128,3 +128,59 @@ def test_a_sentinel_is_what_it_is():
     module.nothing = object()
     module.forward = lambda x: x if getattr(module, "nothing", None) is None else x * 2
     assert not [what for what in CodeReads(module).unseen if "nothing" in what]
+
+
+class Asking(nn.Module):
+    def forward(self, x):
+        return x.softmax(-1) * self.__dict__.get("late", 1.0)
+
+
+class Answering(nn.Module):
+    def __getattribute__(self, name):
+        return (
+            object.__getattribute__(self, "__dict__").get("late", 1.0)
+            if name == "scale"
+            else super().__getattribute__(name)
+        )
+
+    def forward(self, x):
+        return x.softmax(-1) * self.scale
+
+
+@pytest.mark.parametrize("kind", [Asking, Answering])
+def test_what_a_dictionary_has_not_is_asked(kind):
+    module = kind()
+    made = tessera.optimize(module, (X,), **OPTIONS)
+    torch.testing.assert_close(made(X), module(X))
+    module.late = 3.0
+    torch.testing.assert_close(made(X), X.softmax(-1) * 3)
+
+
+def test_what_hooks_hold_is_watched():
+    torch.manual_seed(0)
+    module = nn.utils.spectral_norm(nn.Linear(8, 8))
+    made = tessera.optimize(module, (torch.randn(4, 8),), **OPTIONS)
+    (hook,) = module._forward_pre_hooks.values()
+    assert made._state.code.changed() is None
+    hook.n_power_iterations = 5
+    assert "n_power_iterations" in made._state.code.changed()
+
+
+def test_parameters_can_be_swapped():
+    module, x = nn.Linear(8, 8), torch.randn(2, 8)
+    with torch.no_grad():
+        made = tessera.optimize(module, (x,), **OPTIONS)
+        made(x)
+        torch.utils.swap_tensors(module.weight, nn.Parameter(torch.ones(8, 8)))
+        torch.testing.assert_close(made(x), module(x))
+
+
+def test_leaves_that_forward_makes_are_no_graphs():
+    class Made(nn.Module):
+        def forward(self, x):
+            return nn.Parameter(x * 2), x.detach().clone().requires_grad_()
+
+    with torch.no_grad():
+        made = tessera.optimize(Made(), (X,), **OPTIONS)
+        parameter, leaf = made(X)
+    assert type(parameter) is nn.Parameter and parameter.requires_grad and leaf.requires_grad

@@ -254,6 +254,7 @@ class _Reader:
         self.gradients |= asks_for_gradients(f.__code__)
         names, imports = names_of(f.__code__)
         self.loaded |= names
+        self.asks_names = self.asks_names or "__dict__" in names
         for name in sorted(imports):
             if (found := sys.modules.get(name)) is not None and not of_library(name):
                 self._python_modules[id(found)] = found
@@ -354,6 +355,10 @@ class CodeReads(Reading):
                 if name not in bookkeeping:
                     reader.held(value, f"{path}.{name}".lstrip("."))
         reader.read()
+        for path, m in module.named_modules():
+            for hook in (*m._forward_pre_hooks.values(), *m._forward_hooks.values()):
+                for name, value in vars(hook).items() if is_object(hook) else ():
+                    reader.entry(vars(hook), name, value, f"{path}'s {type(hook).__name__}.{name}")
         self.asked, self.loaded = reader.asked, reader.loaded
         for thing, own, path in objects.values():
             if reader.asks_names and isinstance(thing, nn.Module):

@@ -226,7 +226,9 @@ def _called(module: nn.Module, args: tuple, kwargs: dict, picture: Picture) -> _
         return _watched(module, args, kwargs, contextlib.nullcontext(), picture.objects())
     except Exception as e:
         picture.restore()
-        raise (e if isinstance(e, Error) else module_fails(e)) from e  # a form that we refuse is no failure of the module's
+        raise (
+            e if isinstance(e, Error) else module_fails(e)
+        ) from e  # a form that we refuse is no failure of the module's
 
 
 def _watched(
