@@ -53,7 +53,7 @@ class ModuleInParts(ComposedModule):
             self.__dict__[name] = original.__dict__[name]
         self.runner, self.report, self._why, self._given = runner, report, why, dict(options)
         self._model = backend.Model(checked=True, known=known if known is not None else {}, by_ops=counts)
-        self._counting, self._laid = counts, _laid(original)
+        self._counting, self._standing = counts, _standing(original)
         self._counts, self._events, self._served = Counts(), Events(None), 0
         special_methods.give(self, original)
         self.__dict__["_run"] = self._runs(runner)
@@ -76,7 +76,7 @@ class ModuleInParts(ComposedModule):
         if torch.compiler.is_compiling():
             return self.original(*args, **kwargs)
         self._counts.calls += 1
-        if self.runner == "parts" and _laid(self.original) != self._laid:  # Dynamo does not look
+        if self.runner == "parts" and _standing(self.original) != self._standing:  # Dynamo does not look
             return self.original(*args, **kwargs)
         before = self._kernel_calls()
         with _integers_as_symbols() if self._counting else contextlib.nullcontext():
@@ -172,14 +172,16 @@ def optimize_in_parts(
     return made
 
 
-def _laid(module: nn.Module) -> list[tuple]:
-    """What graphs take parameters and buffers for."""
+def _standing(module: nn.Module) -> list:
+    """What graphs rely on and Dynamo does not look at: what parameters and buffers are taken for, hooks, and the forwards of classes."""
     tensors = (*module.parameters(), *module.buffers())
-    return [
+    laid = [
         (t.dtype, t.shape, t.stride() if t.layout == torch.strided else t.layout, t.device)
         for t in tensors
         if not nn.parameter.is_lazy(t)
     ]
+    code = [(type(m).forward, len(m._forward_hooks), len(m._forward_pre_hooks)) for m in module.modules()]
+    return [laid, code]
 
 
 _calls, _lock = [], threading.Lock()  # calls that count, of all threads; what the setting was before the first

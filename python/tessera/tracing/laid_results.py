@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 
 from tessera.common.errors import fail
+from tessera.tracing.by_places import may_overlap
 
 
 class Laid(NamedTuple):
@@ -27,13 +28,13 @@ def laid(t: torch.Tensor) -> Laid | None:
 def as_laid(graph: dict, results: list[Laid | None]) -> None:
     """Takes the strides of the results, and where they begin in those before them, from a call of the module: those of the trace are
     PyTorch's guess. Error: TS0202, where the trace's results have other shapes, or share memory with other results."""
-    memory, shapes = graph["meta"].get("memory"), {v["name"]: v["shape"] for v in graph["values"]}
+    memory, values = graph["meta"].get("memory"), {v["name"]: v for v in graph["values"]}
     if memory is None or len(results) != len(memory["strides"]) or len(results) != len(graph["outputs"]):
         return
     for i, (now, row) in enumerate(zip(results, memory["outputs"], strict=True)):
         if now is None or not memory["strides"][i]:
             continue
-        if list(now.shape) != (traced := shapes[graph["outputs"][i]]):
+        if list(now.shape) != (traced := values[graph["outputs"][i]]["shape"]):
             raise fail(
                 "TS0202",
                 "graph.untraceable",
@@ -51,4 +52,14 @@ def as_laid(graph: dict, results: list[Laid | None]) -> None:
                 )
             if first and "shape" in row and "dtype" not in row:
                 row.update(strides=list(now.strides), offset=now.offset - first.offset)
+        if (
+            row is None
+            and list(now.strides) != values[graph["outputs"][i]]["strides"]
+            and may_overlap(now.shape, now.strides)
+        ):
+            raise fail(
+                "TS0202",
+                "graph.untraceable",
+                f"torch.export lays result {i}, elements of which share memory, out otherwise than the module",
+            )
         memory["strides"][i] = list(now.strides)

@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from tessera.common.errors import fail
 from tessera.common.laid import loses_a_copy, loses_writes
 from tessera.common.module_state import owner_of
+from tessera.tracing.by_places import BY_STRIDES, refuse_elsewhere
 
 _state = {InputKind.PARAMETER: "parameter", InputKind.BUFFER: "buffer"}
 
@@ -277,27 +278,20 @@ _itself = {
 def _offsets(graph: fx.Graph, written: set[int]) -> dict[str, int]:
     found = {}
     for node in graph.nodes:
-        by_strides = node.target in _by_strides
+        by_strides = node.target in BY_STRIDES
         if not by_strides and node.target is not torch.ops.aten.view_as_complex.default:
             continue
         *_, source = _path(node)
+        if by_strides:
+            refuse_elsewhere(node, source, source.op == "placeholder" and _storage(source) in written)
         if source.op != "placeholder":
             continue
         t = source.meta["val"]
         if not by_strides or node.args[3:] or node.kwargs.get("storage_offset") is not None:
             found[source.name] = t.storage_offset()
-        # What an op makes in the place of what it writes to begins at its own memory, row by row.
-        if by_strides and _storage(source) in written and not (t.is_contiguous() and t.storage_offset() == 0):
-            raise fail(
-                "TS0206",
-                "graph.shared_memory",
-                f"forward writes to `{source.name}`, and looks at its memory by places ({node.target})",
-                helps=["take a view by select, narrow or unfold instead"],
-            )
     return found
 
 
-_by_strides = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_.default)
 _detaching = (torch.ops.aten.detach.default, torch.ops.aten.detach_.default)
 
 

@@ -273,9 +273,10 @@ def _marked(values: list, older: Container[int]) -> list[str]:
 
 
 def _leaves_made(results: list, older: Container[int]) -> list[str]:
-    """What gradients are to be recorded of, or is a parameter, and was made by a call that records none."""
-    new = [t for t in results if id(t) not in older and t.is_leaf]
-    made = any(t.requires_grad or isinstance(t, nn.Parameter) for t in new)
+    """What gradients are to be recorded of, or is a parameter, and was made by a call that records none. Views of one that records them
+    say that they do, too."""
+    new = [t for t in results if id(t) not in older and (t._base is None or not t._base.requires_grad)]
+    made = any(t.is_leaf and (t.requires_grad or isinstance(t, nn.Parameter)) for t in new)
     return ["it returns a leaf of gradients that it makes"] if made else []
 
 

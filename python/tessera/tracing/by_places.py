@@ -1,0 +1,40 @@
+"""Views by places in memory, as as_strided takes them: refused where a graph's value begins elsewhere in its memory than the module's."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import torch
+from torch import fx
+
+from tessera.common.errors import fail
+
+BY_STRIDES = (torch.ops.aten.as_strided.default, torch.ops.aten.as_strided_.default)
+# Their results begin as far behind the beginning of their memory as what they were given.
+_keeping = tuple(f"aten::{name}_scatter" for name in ("select", "slice", "diagonal", "as_strided"))
+
+
+def refuse_elsewhere(node: fx.Node, source: fx.Node, written: bool) -> None:
+    """`node` looks at the memory of `source` by places. `written`: whether forward writes to it; what an op makes in the place of what
+    it writes to begins at its own memory, row by row. Error: TS0206."""
+    made_of = source
+    if getattr(getattr(source.target, "_schema", None), "name", "") in _keeping:
+        made_of, written = source.args[0], True
+    t = made_of.meta["val"]
+    if written and not (t.is_contiguous() and t.storage_offset() == 0):
+        raise fail(
+            "TS0206",
+            "graph.shared_memory",
+            f"forward makes or writes to `{source.name}`, and looks at its memory by places ({node.target})",
+            helps=["take a view by select, narrow or unfold instead"],
+        )
+
+
+def may_overlap(shape: Container[int], strides: tuple[int, ...]) -> bool:
+    """Whether elements may share memory: some dim's steps are no longer than what the shorter ones reach."""
+    reach = 0
+    for stride, extent in sorted((abs(st), ex) for st, ex in zip(strides, shape, strict=True) if ex > 1):
+        if stride <= reach:
+            return True
+        reach += stride * (extent - 1)
+    return False
