@@ -73,3 +73,20 @@ def test_masks_that_are_known():
         torch.testing.assert_close(got, want, equal_nan=True)
         assert ("where" in ops(graph)) is (name == "leaves none to some")
         assert want.isnan().any() == (name == "leaves none to some")
+
+
+@pytest.mark.parametrize("rounding", ["trunc", "floor"])
+@pytest.mark.parametrize("place", ["scores", "queries", "keys"])
+def test_a_quotient_that_is_rounded_is_no_scale(place, rounding):
+    def over(x):
+        return torch.div(x, 0.25, rounding_mode=rounding)
+
+    q, k, v, _ = arguments(torch.float32)
+    written = {
+        "scores": lambda s, q, k, v: attend(over(q @ k.mT), v),
+        "queries": lambda s, q, k, v: attend(over(q) @ k.mT, v),
+        "keys": lambda s, q, k, v: attend(q @ over(k.mT), v),
+    }[place]
+    graph, got, want = run(written, q, k, v)
+    assert "div" in ops(graph)
+    torch.testing.assert_close(got, want)

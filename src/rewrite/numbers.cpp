@@ -38,8 +38,8 @@ struct Found {
 /// The operand that stays, and the number that the other one holds.
 std::optional<Found> number_of(const Graph& g, const Node& n) {
   const bool commutes = is_op(n, "aten.mul") || (is_op(n, "aten.add") && n.number("alpha") == 1.0);
-  const bool takes = commutes || is_op(n, "aten.add") || is_op(n, "aten.sub") ||
-                     (is_op(n, "aten.div") && n.text("rounding_mode").empty());
+  const bool takes =
+      commutes || is_op(n, "aten.add") || is_op(n, "aten.sub") || is_op(n, "aten.div");
   if (!takes || n.outputs.size() != 1) return std::nullopt;
   const ValueId self = n.tensor("self");
   const ValueId other = n.tensor("other");

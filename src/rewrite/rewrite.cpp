@@ -14,7 +14,7 @@ std::string_view base_op(const Node& n) {
 }
 
 bool is_op(const Node& n, std::string_view base) {
-  return base_op(n) == base;
+  return base_op(n) == base && (base != "aten.div" || n.text("rounding_mode").empty());
 }
 
 bool used_only_by(const Graph& g, ValueId v, const std::vector<NodeId>& users) {

@@ -77,6 +77,7 @@ bool rewrite_norm_factor(Graph& g, RewriteLog& log);
 
 /// "aten.add" of "aten.add.Tensor".
 std::string_view base_op(const Node& n);
+/// Of divisions "aten.div" is the one that does not round its quotient.
 bool is_op(const Node& n, std::string_view base);
 /// The value's only use is by `user` (however often) and it is no output.
 bool used_only_by(const Graph& g, ValueId v, const std::vector<NodeId>& users);
