@@ -76,7 +76,7 @@ def measure(name: str, rows: int, columns: int, dtype: torch.dtype, seconds: flo
     ours = tessera.optimize(
         module, (x,), seconds=seconds, place_all=True, only="synthesized", resizes=False, progress=False
     )
-    # Enough inputs that they do not lie in the L2 cache when their turn comes, where rows are many.
+    # Large inputs do not lie in the L2 cache when their turn comes; those of a megabyte and less do.
     sets = [x] + [draw() for _ in range(7 if x.numel() * x.element_size() > 2**20 else 31)]
     want = copy.deepcopy(module).double()(x.double())
     errors = {

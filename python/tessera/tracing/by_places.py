@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Sequence
 
 import torch
 from torch import fx
@@ -30,7 +30,7 @@ def refuse_elsewhere(node: fx.Node, source: fx.Node, written: bool) -> None:
         )
 
 
-def may_overlap(shape: Container[int], strides: tuple[int, ...]) -> bool:
+def may_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether elements may share memory: some dim's steps are no longer than what the shorter ones reach."""
     reach = 0
     for stride, extent in sorted((abs(st), ex) for st, ex in zip(strides, shape, strict=True) if ex > 1):

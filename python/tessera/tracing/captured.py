@@ -14,7 +14,6 @@ from tessera.running import leftover, neighbours
 from tessera.running.compose import ComposedModule
 from tessera.running.guards import Miss
 from tessera.tracing.held import Held, describe_device
-from tessera.tracing.torch_export import let_go
 from tessera.tracing.tracer import trace_graph_module
 
 
@@ -84,7 +83,6 @@ class FlatCall:
     writes to and arguments share, and whether weights lie where kernels read several as one."""
 
     def __init__(self, composed: ComposedModule, held: HeldGraph):
-        let_go(held.module.gm.graph)
         built = composed._built
         place = {value: i for i, value in enumerate(_values_of(composed, held.module.names)) if value}
         self.composed, self._held = composed, held

@@ -86,7 +86,7 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: Container[int
             memory = memory_of(captured, module, args, kwargs, set(literals(captured, alive)))
             exported = captured.run_decompositions(_taken_apart(captured))
             memory = with_mutations(memory, exported)
-            let_go(captured.graph, exported.graph)
+            _let_go(captured.graph, exported.graph)
     except RuntimeError as e:
         if not _state_of.search(str(e)):
             raise
@@ -103,10 +103,10 @@ def _exported(module: nn.Module, args: tuple, kwargs: dict, alive: Container[int
     return exported, memory, mine
 
 
-def let_go(*graphs: torch.fx.Graph) -> None:
+def _let_go(*graphs: torch.fx.Graph) -> None:
     """Of the tensors that fake ones stand for: their modes refer to them weakly for good, and torch.utils.swap_tensors takes none that
     somebody refers to so."""
-    values = [n.meta.get("val", n.meta.get("example_value")) for graph in graphs for n in graph.nodes]
+    values = [n.meta.get("val") for graph in graphs for n in graph.nodes]
     for mode in {v.fake_mode for v in values if isinstance(v, FakeTensor)}:
         mode.fake_tensor_converter.meta_converter.describer.lookup_tensor.clear()
 
