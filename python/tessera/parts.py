@@ -23,6 +23,7 @@ from tessera.running.compose import ComposedModule, _shared
 from tessera.running.feeds import Counts
 from tessera.running.guards import Events
 from tessera.running.result_objects import tensors_of
+from tessera.running.standing import Standing
 from tessera.tracing.argument_copies import copies
 from tessera.tracing.python_state import module_fails, random_numbers, silent, undone
 
@@ -53,7 +54,7 @@ class ModuleInParts(ComposedModule):
             self.__dict__[name] = original.__dict__[name]
         self.runner, self.report, self._why, self._given = runner, report, why, dict(options)
         self._model = backend.Model(checked=True, known=known if known is not None else {}, by_ops=counts)
-        self._counting, self._standing = counts, _standing(original)
+        self._counting, self._standing = counts, Standing(original)
         self._counts, self._events, self._served = Counts(), Events(None), 0
         special_methods.give(self, original)
         self.__dict__["_run"] = self._runs(runner)
@@ -76,7 +77,7 @@ class ModuleInParts(ComposedModule):
         if torch.compiler.is_compiling():
             return self.original(*args, **kwargs)
         self._counts.calls += 1
-        if self.runner == "parts" and _standing(self.original) != self._standing:  # Dynamo does not look
+        if self.runner == "parts" and not self._standing.stands():
             return self.original(*args, **kwargs)
         before = self._kernel_calls()
         with _integers_as_symbols() if self._counting else contextlib.nullcontext():
@@ -170,18 +171,6 @@ def optimize_in_parts(
     made._counts, made._served = Counts(), 0
     made.report = _report(made, time.monotonic() - begin)
     return made
-
-
-def _standing(module: nn.Module) -> list:
-    """What graphs rely on and Dynamo does not look at: what parameters and buffers are taken for, hooks, and the forwards of classes."""
-    tensors = (*module.parameters(), *module.buffers())
-    laid = [
-        (t.dtype, t.shape, t.stride() if t.layout == torch.strided else t.layout, t.device)
-        for t in tensors
-        if not nn.parameter.is_lazy(t)
-    ]
-    code = [(type(m).forward, len(m._forward_hooks), len(m._forward_pre_hooks)) for m in module.modules()]
-    return [laid, code]
 
 
 _calls, _lock = [], threading.Lock()  # calls that count, of all threads; what the setting was before the first

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import tessera
@@ -184,3 +188,37 @@ def test_leaves_that_forward_makes_are_no_graphs():
         made = tessera.optimize(Made(), (X,), **OPTIONS)
         parameter, leaf = made(X)
     assert type(parameter) is nn.Parameter and parameter.requires_grad and leaf.requires_grad
+
+
+_FROM_SOURCE = """
+import torch
+from tessera.running.code_reads import of_library
+from tessera.tracing.asked import refuse_unseen
+from transformers.models.gpt2.modeling_gpt2 import GPT2Block, GPT2Config
+from transformers.models.roberta.modeling_roberta import RobertaConfig, RobertaLayer
+
+small = dict(hidden_size=32, num_attention_heads=4)
+gpt2 = GPT2Block(GPT2Config(n_embd=32, n_head=4), layer_idx=0).eval()
+roberta = RobertaLayer(RobertaConfig(intermediate_size=64, **small)).eval()
+for module in (gpt2, roberta):
+    assert not of_library(type(module).__module__)
+    with torch.no_grad():
+        refuse_unseen(module, (torch.randn(2, 8, 32),), {})
+"""
+
+
+def test_a_library_in_a_source_folder_is_one_graph(tmp_path):
+    """As an editable install or a monorepo has it: its code is the user's, with all that it reads."""
+    found = importlib.util.find_spec("transformers")
+    if found is None:
+        pytest.skip("transformers is not installed")
+    (tmp_path / "transformers").symlink_to(Path(found.origin).parent)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", _FROM_SOURCE],
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

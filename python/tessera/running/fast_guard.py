@@ -119,8 +119,31 @@ def prepared(inputs: InputGuard, memory: MemoryGuard, state: StateGuard) -> Call
         memory.writes,
         input_alignment,
         state.surroundings.natives,
+        True,
     )
     return module.Guard(expected).check
+
+
+def unmoved(held: list, fields: list, sizes: list, wholes: list) -> Callable[[], bool] | None:
+    """() -> whether tensors lie as they do now and the same stands at the given places; None where there is no extension.
+    `held`: (tensor, its lie as by `lies_of`); `fields`: (object, name, value); `sizes`: (container, its size); `wholes`: (dictionary,
+    its keys and values in turn)."""
+    module, _ = at_hand()
+    if module is None:
+        return None
+
+    def columns(rows: list, count: int) -> tuple:
+        return tuple(map(list, zip(*rows, strict=True))) or ([],) * count
+
+    no_call = [(0, (), [], [])]
+    check = module.Guard(
+        (
+            *([], no_call, [(t, lie, -1, False) for t, lie in held], ([],) * 3),
+            *(columns(fields, 3), columns(sizes, 2), columns(wholes, 2), ([],) * 3),
+            *(False, False, input_alignment, (), False),
+        )
+    ).check
+    return lambda: check((), None) is not None
 
 
 def _behind(container):

@@ -42,7 +42,7 @@ struct Guard {
   std::vector<Held> held;
   std::vector<PyObject*> state;  // every parameter and buffer, in order of address
   Watched watched;
-  bool identity, writes;
+  bool identity, writes, gradients;  // what is looked at besides
   uintptr_t alignment;
 
   explicit Guard(PyObject* e)
@@ -50,6 +50,7 @@ struct Guard {
         watched(at(e, 3), at(e, 4), at(e, 5), at(e, 6), at(e, 7), at(e, 11)),
         identity(at(e, 8) == Py_True),
         writes(at(e, 9) == Py_True),
+        gradients(at(e, 12) == Py_True),
         alignment(PyLong_AsSize_t(at(e, 10))) {
     for (Py_ssize_t i = 0; i < length(at(e, 0)); ++i) inputs.emplace_back(at(at(e, 0), i));
     for (Py_ssize_t i = 0; i < length(at(e, 1)); ++i) forms.emplace_back(at(at(e, 1), i));
@@ -128,7 +129,7 @@ struct Guard {
     for (std::size_t i = 0; i < given.size(); ++i)
       if (!inputs[i].is(given[i], alignment)) return nullptr;
     if ((identity && !are_themselves(given)) || (writes && overlaps(given))) return nullptr;
-    if (c10::GradMode::is_enabled() && recording(given)) return nullptr;
+    if (gradients && c10::GradMode::is_enabled() && recording(given)) return nullptr;
     PyObject* made = PyList_New(static_cast<Py_ssize_t>(given.size()));
     for (std::size_t i = 0; made != nullptr && i < given.size(); ++i)
       PyList_SET_ITEM(made, static_cast<Py_ssize_t>(i), Py_NewRef(given[i]));
