@@ -15,10 +15,11 @@ _in_place = {getattr(operator, n) for n in dir(operator) if n[0] == "i" and {n[1
 
 def miscompiled(gm: fx.GraphModule) -> str:
     """Why; "" where nothing is known. Inductor takes the smaller or the larger of numbers that follow the shapes, or a count, for
-    whole ones, writes to some views change elements that are not theirs, and some copies are none."""
+    whole ones, writes to some views change elements that are not theirs, some copies are none, and what is copied keeps its place in memory."""
     counts = (n.meta.get("example_value") for n in gm.graph.nodes if n.target in (torch.sym_min, torch.sym_max))
     if any(isinstance(c, torch.SymFloat) for c in counts):
         return "Inductor rounds min and max of numbers that change from call to call; its ops run one by one"
+    elsewhere: set[int] = set()  # memory that gets values from behind another's beginning
     lossy: set[fx.Node] = set()  # views through which writes are lost, and views of those
     for node in gm.graph.nodes:
         if lossy.intersection(written_by(node)):
@@ -26,8 +27,13 @@ def miscompiled(gm: fx.GraphModule) -> str:
                 "it writes to elements that share memory, or to some of those that it unfolds, and Inductor changes others "
                 "with them; its ops run one by one"
             )
+        written = [a for a in written_by(node) if _fake(a) is not None]
+        if any(t.storage_offset() for a in node.all_input_nodes if a not in written and (t := _fake(a)) is not None):
+            elsewhere.update(map(_storage, written))
         if (view := _fake(node)) is None:
             continue
+        if _name(node) == "as_strided" and _storage(node) in elsewhere:
+            return "it looks by places at memory that it copied to, and Inductor looks at the source's; its ops run one by one"
         below = [a for a in lossy.intersection(node.all_input_nodes) if _storage(a) == _storage(node)]
         sources = [t for a in node.all_input_nodes if (t := _fake(a)) is not None]
         if below or loses_writes(_name(node), view, sources):

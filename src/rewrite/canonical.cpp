@@ -9,6 +9,7 @@
 #include "graph/ops.h"
 
 #include "rewrite/equal_halves.h"
+#include "rewrite/places.h"
 #include "rewrite/rewrite.h"
 
 namespace tessera::rewrite {
@@ -143,6 +144,7 @@ std::vector<std::string> families() {
 std::vector<Rewrite> canonicalize(Graph& g, const std::set<std::string>& without) {
   RewriteLog log;
   g.erase_dead();
+  const std::vector<Looked> looked = looked_at(g);
   std::set<NodeId> in_calls;
   for (const NodeId id : g.order) {
     if (!g.node(id).prepack) in_calls.insert(id);
@@ -150,6 +152,7 @@ std::vector<Rewrite> canonicalize(Graph& g, const std::set<std::string>& without
   for (const std::vector<Family>& group : groups()) to_fixed_point(g, log, group, without);
   g.erase_dead();
   refresh_strides(g);
+  keep_memory(g, looked);
   loosen_views(g);
   mark_equal_halves(g);
   log_constants(g, in_calls, log);

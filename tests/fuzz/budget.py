@@ -13,6 +13,8 @@ from collections.abc import Iterator
 
 import torch
 from program import Program, draw_double, make_double, make_module
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from twin import ERRORS, Seen, Twin, default_dtype
@@ -76,6 +78,18 @@ class Noise(TorchDispatchMode):
                 t.copy_(t.double() * (1 + unit))
 
 
+class _Packed(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            args = pytree.tree_map_only(torch.Tensor, torch.Tensor.contiguous, args)
+        return func(*args, **(kwargs or {}))
+
+
+def _backend(seed: int) -> contextlib.AbstractContextManager:
+    """How attention's operands lie decides by which of its backends eager runs, and these differ where a row has no finite score."""
+    return (contextlib.nullcontext, lambda: sdpa_kernel(SDPBackend.MATH), _Packed)[seed % 3]()
+
+
 class Budget:
     """Of one round of a program: the rounds up to it are run again, as often as it takes to say that a result is near enough.
     `signs`: a zero has eager's sign, unless roundings decide it."""
@@ -96,7 +110,7 @@ class Budget:
     def _last(self, twin: Twin, rounds: list, seed: int | None) -> None:
         def noisy(*args):
             state = [*twin.module._parameters.values(), *twin.module._buffers.values()]
-            with Noise(seed, [t for t in (*args, *state) if isinstance(t, torch.Tensor)]):
+            with _backend(seed), Noise(seed, [t for t in (*args, *state) if isinstance(t, torch.Tensor)]):
                 return twin.module(*args)
 
         seen = None

@@ -260,6 +260,8 @@ VIEWS = [
     ("{0}.as_strided((2, 2), (1, 1), 1)", "x"),
     ("{0}.as_strided({0}.shape, {0}.stride(), {0}.storage_offset())", "x"),
     ("{0}.contiguous().as_strided(({0}.numel() // 2, 2), (2, 1))", "x"),
+    ("{0}.as_strided({0}.shape, {0}.stride(), 0)", "x"),
+    ("{0}.clone().as_strided({0}.shape, {0}.stride(), 0)", "x"),
     ("{0}.expand(2, *{0}.shape)", "x"),
     ("{0}[:1].expand_as({0})", "x"),
     ("{0}.broadcast_to((1, *{0}.shape))", "x"),
