@@ -32,8 +32,8 @@ def miscompiled(gm: fx.GraphModule) -> str:
             elsewhere.update(map(_storage, written))
         if (view := _fake(node)) is None:
             continue
-        if _name(node) == "as_strided" and _storage(node) in elsewhere:
-            return "it looks by places at memory that it copied to, and Inductor looks at the source's; its ops run one by one"
+        if _name(node) == "as_strided" and (_storage(node) in elsewhere or _places_of_a_part(node)):
+            return "it looks by places at memory, and Inductor looks at others; its ops run one by one"
         below = [a for a in lossy.intersection(node.all_input_nodes) if _storage(a) == _storage(node)]
         sources = [t for a in node.all_input_nodes if (t := _fake(a)) is not None]
         if below or loses_writes(_name(node), view, sources):
@@ -41,6 +41,12 @@ def miscompiled(gm: fx.GraphModule) -> str:
     if loses_a_copy(map(_step, gm.graph.nodes)):
         return "it copies a part of an argument that it writes to before and behind it, and Inductor does not; its ops run one by one"
     return ""
+
+
+def _places_of_a_part(node: fx.Node) -> bool:
+    """Whether as_strided says where it begins, in the memory of a tensor that begins elsewhere itself."""
+    says_where = len(node.args) > 3 or node.kwargs.get("storage_offset") is not None
+    return says_where and any(t.storage_offset() for a in node.all_input_nodes[:1] if (t := _fake(a)) is not None)
 
 
 def _step(node: fx.Node) -> tuple:

@@ -24,7 +24,7 @@ from tessera.running.feeds import Counts
 from tessera.running.guards import Events
 from tessera.running.result_objects import tensors_of
 from tessera.running.standing import Standing
-from tessera.tracing.argument_copies import copies
+from tessera.tracing.argument_copies import copies_of_all
 from tessera.tracing.python_state import module_fails, random_numbers, silent, undone
 
 _CALLS = 2  # that are compared with eager's: what Dynamo loses is missed in the second
@@ -303,7 +303,7 @@ def _seconds_of(part: backend.Part) -> float:
     """Of a call in eager, the second one."""
     held = part.held
     for _ in range(2):
-        args, kwargs = copies(held.args, held.kwargs)
+        args, kwargs = copies_of_all(held.args, held.kwargs, {})
         _synchronize(held.device)
         begin = time.perf_counter()
         with torch.no_grad(), autocast.entered(()):

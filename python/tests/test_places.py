@@ -67,10 +67,19 @@ def copied_from_a_part(m, x):
     return m.weight.as_strided((5, 8), (8, 1), 0) * 2
 
 
+def of_what_is_given(m, x):
+    return torch.relu(x.as_strided((5, 8), (8, 1), 3)) * 2
+
+
+def of_a_view(m, x):
+    return torch.relu((x * 2)[:, 1:].as_strided((2, 2), (2, 1), 1)) * 2
+
+
 BODIES = [
     *(copied, neutral, a_part, written, transposed, other_type, of_siblings, scattered),
-    *(copied_to, copied_to_own, copied_from_a_part),
+    *(copied_to, copied_to_own, copied_from_a_part, of_what_is_given, of_a_view),
 ]
+BEHIND = (copied, copied_to, copied_from_a_part, of_what_is_given, of_a_view)
 
 
 class Module(nn.Module):
@@ -85,7 +94,7 @@ class Module(nn.Module):
 
 @pytest.mark.parametrize(
     ("door", "body"),
-    [*(("optimize", b) for b in BODIES), *(("backend", b) for b in (copied, copied_to, copied_from_a_part))],
+    [*(("optimize", b) for b in BODIES), *(("backend", b) for b in BEHIND)],
 )
 def test_as_eager(door, body):
     torch._dynamo.reset()
@@ -97,3 +106,18 @@ def test_as_eager(door, body):
             made = torch.compile(module, backend=backend.tessera, options=OPTIONS)
         for _ in range(2):
             torch.testing.assert_close(made(behind()), eager(behind()))
+
+
+class Shared(nn.Module):
+    def forward(self, x, y):
+        return torch.relu(y.as_strided(y.shape, y.stride(), 1)) * 2 + x
+
+
+def test_arguments_that_share_memory():
+    def given() -> tuple:
+        t = torch.arange(24.0)
+        return t[0:12].view(2, 6), t[1:13].view(2, 6)
+
+    with torch.no_grad():
+        made = tessera.optimize(Shared(), given(), **OPTIONS)
+        assert torch.equal(made(*given()), Shared()(*given()))
