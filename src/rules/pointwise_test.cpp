@@ -11,6 +11,8 @@ namespace tessera::rules {
 namespace {
 
 using namespace testing;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Pointwise, RotatedAndOtherColumnsAreOneLoop) {
   GraphBuilder b;
@@ -165,6 +167,22 @@ TEST(Pointwise, RefusesReductionsItCannotExpress) {
              DType::int64);
   b.output(y);
   EXPECT_TRUE(rejected(rule("pointwise").match(b.g).rejections, b.node(y), "not among sum"));
+}
+
+/// E[x^2] - E[x]^2 of equal elements is 0 where both are rounded, as in eager.
+TEST(Pointwise, AProductThatIsTakenFromWhatWasStoredIsRounded) {
+  const auto text = [](DType type, bool stored) {
+    GraphBuilder b(type, type == DType::float32 ? Precision::fp32 : Precision::bf16);
+    const ValueId x = b.input("x", {64, 64}), m = b.input("m", {64, 64});
+    b.output(b.unary("exp", b.binary("sub", stored ? b.linear(x, 64) : x, b.binary("mul", m, m))));
+    const Matches found = rule("pointwise").match(b.g);
+    const auto& groups = body<PointwiseBody>(found.patterns.back()).groups;
+    return groups.front().dag.to_string();
+  };
+  EXPECT_THAT(text(DType::bfloat16, true), HasSubstr("round_bfloat16(mul("));
+  EXPECT_THAT(text(DType::float16, true), HasSubstr("round_float16(mul("));
+  EXPECT_THAT(text(DType::bfloat16, false), Not(HasSubstr("round")));
+  EXPECT_THAT(text(DType::float32, true), Not(HasSubstr("round")));
 }
 
 }  // namespace

@@ -39,6 +39,17 @@ Status check_type(DType t) {
   }
 }
 
+/// "" of types that hold what float does.
+std::string_view rounding_to(DType t) {
+  if (t == DType::bfloat16) return "round_bfloat16";
+  return t == DType::float16 ? "round_float16" : "";
+}
+
+bool is_product(const Node& n) {
+  const std::string_view op = base_name(n.op);
+  return op == "aten.mul" || op == "aten.square" || op == "aten.pow";
+}
+
 int64_t last_index(const Evaluator::Coordinate& c, const std::vector<int64_t>& loops) {
   int64_t last = c.start;
   for (std::size_t l = 0; l < loops.size(); ++l) last += c.steps[l] * (loops[l] - 1);
@@ -223,6 +234,24 @@ Result<int> Evaluator::element(ValueId base, const IndexMap& map) {
   return result;
 }
 
+bool Evaluator::is_loaded(ValueId v) const {
+  const ValueId base = graph::resolve(flow_.g, v).base;
+  const NodeId from = flow_.producer(base);
+  return from.valid() && !interior_.contains(from) && !anchors_.contains(base);
+}
+
+void Evaluator::round_beside_loaded(const Node& difference,
+                                    std::vector<std::pair<ValueId, int>>& arguments) {
+  if (base_name(difference.op) != "aten.sub" || arguments.size() != 2) return;
+  const auto is_first_loaded = is_loaded(arguments[0].first);
+  if (is_first_loaded == is_loaded(arguments[1].first)) return;
+  auto& [value, index] = arguments[is_first_loaded ? 1 : 0];
+  const NodeId from = flow_.producer(graph::resolve(flow_.g, value).base);
+  const std::string_view rounding = rounding_to(flow_.g.value(value).type.dtype);
+  if (rounding.empty() || !from.valid() || !interior_.contains(from)) return;
+  if (is_product(flow_.g.node(from))) index = fragment_.dag.add_call(rounding, {index});
+}
+
 Result<int> Evaluator::compute(NodeId n, ValueId base, const IndexMap& map) {
   const Node& node = flow_.g.node(n);
   const TensorType& type = flow_.g.value(base).type;
@@ -234,6 +263,7 @@ Result<int> Evaluator::compute(NodeId n, ValueId base, const IndexMap& map) {
       TESSERA_TRY(index, read(v, at));
       arguments.emplace_back(v, index);
     }
+    round_beside_loaded(node, arguments);
     return graph::append_pointwise(fragment_.dag, flow_.g, node, arguments);
   }
   const auto name = base_name(node.op);

@@ -94,6 +94,12 @@ class Evaluator {
   Result<int> concatenation(const graph::Node& node, std::vector<Coordinate> at);
   Result<int> move(const graph::Node& node, const std::vector<Coordinate>& at);
   std::optional<double> constant_of(ValueId base) const;
+  /// What another kernel, or PyTorch, computed and stored.
+  [[nodiscard]] bool is_loaded(ValueId v) const;
+  /// A product of 16 bits that is taken from what was loaded, or the reverse, is rounded as eager
+  /// rounds it: E[x^2] - E[x]^2 of equal elements is 0 where both are rounded or neither is.
+  void round_beside_loaded(const graph::Node& difference,
+                           std::vector<std::pair<ValueId, int>>& arguments);
 
   const Flow& flow_;
   const NodeSet& interior_;
