@@ -8,6 +8,11 @@ import torch
 from torch import nn
 
 
+def is_strided(t: torch.Tensor) -> bool:
+    """Whether its elements lie by strides: a nested tensor of this layout has none."""
+    return t.layout == torch.strided and not t.is_nested
+
+
 def reach(shape: Sequence[int], strides: Sequence[int]) -> int:
     """Elements from the first to behind the last."""
     return 0 if 0 in shape else sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) + 1
@@ -70,7 +75,7 @@ def cloned(t: torch.Tensor, *, storage: bool = False) -> torch.Tensor:
 def _cloned(t: torch.Tensor, storage: bool) -> torch.Tensor:
     if storage:
         return storage_of(t).clone().as_strided(t.shape, t.stride(), t.storage_offset())
-    if t.layout != torch.strided or t.numel() == 0:
+    if not is_strided(t) or t.numel() == 0:
         return t.detach().clone()
     made = torch.empty_like(t)
     return made.copy_(t) if made.stride() == t.stride() else memory_below(t).clone().as_strided(t.shape, t.stride(), 0)

@@ -126,7 +126,13 @@ def beyond(row: tuple[float, float], limit: tuple[float, float]) -> bool:
 
 
 def apart(a: torch.Tensor, b: torch.Tensor) -> tuple[float, float]:
-    """The relative RMS difference of what is finite in both, and the share of the elements that differ otherwise."""
+    """The relative RMS difference of what is finite in both, and the share of the elements that differ otherwise; of nested
+    tensors, the largest of their pieces'."""
+    if a.is_nested or b.is_nested:
+        pieces = [t.unbind() if t.is_nested else () for t in (a, b)]
+        rows = [apart(x, y) for x, y in zip(*pieces, strict=False)]
+        alike = len(pieces[0]) == len(pieces[1])
+        return max((r[0] for r in rows), default=0.0), max((r[1] for r in rows), default=0.0) if alike else 1.0
     if a.shape != b.shape:
         return 0.0, 1.0
     if not a.numel() or a.layout != torch.strided:

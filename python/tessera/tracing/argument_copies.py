@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from tessera.common.laid import cloned
+from tessera.common.laid import cloned, is_strided
 from tessera.running.plain_tensors import is_plain
 
 
@@ -53,7 +53,7 @@ _MOST_BYTES, _MOST_TIMES = 1 << 26, 16  # of a storage: any, and of the tensor's
 
 def _keeps_its_place(t: torch.Tensor) -> bool:
     """Whether all of its storage is copied: of a small part of a large one the rest would cost more memory than may be left."""
-    if t.layout != torch.strided or t.numel() == 0 or t.is_conj() or t.is_neg() or not is_plain(t):
+    if not is_strided(t) or t.numel() == 0 or t.is_conj() or t.is_neg() or not is_plain(t):
         return False
     return t.untyped_storage().nbytes() <= max(_MOST_BYTES, _MOST_TIMES * t.nbytes)
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 
 from tessera.common.errors import fail
+from tessera.common.laid import is_strided
 from tessera.tracing.by_places import may_overlap
 
 
@@ -20,7 +21,7 @@ class Laid(NamedTuple):
 
 
 def laid(t: torch.Tensor) -> Laid | None:
-    if t.layout != torch.strided:
+    if not is_strided(t):
         return None
     return Laid(t.shape, t.stride(), t.untyped_storage()._cdata, t.storage_offset())
 

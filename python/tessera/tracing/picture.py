@@ -20,7 +20,7 @@ from torch import nn
 from tessera.running.plain_places import items_of, slots_of
 from tessera.tracing.hidden_state import numbers_in, set_state, state_of
 from tessera.tracing.outside import Outside, own_names, runs_once
-from tessera.tracing.written import Saving, copied, memory_of
+from tessera.tracing.written import Saving, copied, form_of, memory_of
 
 _atoms = (str, bytes, type(None), range, slice, torch.dtype, torch.device, torch.Size, numbers.Number)
 _plain = (int, float, bool, str, bytes, complex, type(None))
@@ -379,11 +379,6 @@ def _mark(t: torch.Tensor, marks: dict) -> None:
         for k in now:
             delattr(t, k)
         vars(t).update(marks)
-
-
-def form_of(t: torch.Tensor) -> tuple | None:
-    """Shape, strides and where it begins in its memory: what ops such as unsqueeze_ change of an object."""
-    return (t.shape, t.stride(), t.storage_offset()) if t.layout == torch.strided else None
 
 
 def _version(t: torch.Tensor) -> int:

@@ -17,11 +17,13 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import BY_GRAPHS, Error, fail
+from tessera.common.laid import is_strided
 from tessera.running.result_objects import tensors_of
 from tessera.running.surroundings import SETTINGS
 from tessera.tracing.argument_copies import copies_of_all
 from tessera.tracing.laid_results import Laid, laid
-from tessera.tracing.picture import Picture, form_of, marks_of
+from tessera.tracing.picture import Picture, marks_of
+from tessera.tracing.written import form_of
 
 MOST_NAMED = 4
 _SEED = 0x7E55E7A  # that no forward takes by itself
@@ -147,7 +149,7 @@ def _near(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def _equal(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype or a.device != b.device:
         return False
-    return a.layout != torch.strided or bool(((a == b) | ((a != a) & (b != b))).all())
+    return not is_strided(a) or bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 def module_fails(e: Exception) -> Error:
@@ -255,7 +257,7 @@ def _watched(
     if heard.getvalue():
         call.reasons.append(f"it prints ({heard.getvalue().strip()[:40]!r})")
     pairs = zip(pytree.tree_leaves((tuple(args), dict(kwargs))), leaves, strict=True)
-    tensors = [(t, c) for t, c in pairs if isinstance(t, torch.Tensor) and t.layout == torch.strided]
+    tensors = [(t, c) for t, c in pairs if isinstance(t, torch.Tensor) and is_strided(t)]
     if any(form_of(c)[:2] != form_of(t)[:2] for t, c in tensors):
         call.reasons.append("it changes the shape of an argument")
     now, form_now = pytree.tree_flatten(given)

@@ -9,6 +9,8 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tessera.common.laid import is_strided
+
 
 class Saving(TorchDispatchMode):
     """`by_memory`: tensors by their storages; `saved`: gets copies, by the identity of what was copied."""
@@ -43,7 +45,7 @@ def _written_by(func, args: tuple, kwargs: dict) -> Iterator[int]:
 
 
 def memory_of(t: torch.Tensor) -> int | None:
-    return t.untyped_storage()._cdata if t.layout == torch.strided and type(t) in _own_memory else None
+    return t.untyped_storage()._cdata if is_strided(t) and type(t) in _own_memory else None
 
 
 def copied(t: torch.Tensor) -> torch.Tensor:
@@ -54,3 +56,8 @@ def copied(t: torch.Tensor) -> torch.Tensor:
 
 
 _own_memory = (torch.Tensor, nn.Parameter, nn.Buffer)
+
+
+def form_of(t: torch.Tensor) -> tuple | None:
+    """Shape, strides and where it begins in its memory: what ops such as unsqueeze_ change of an object."""
+    return (t.shape, t.stride(), t.storage_offset()) if is_strided(t) else None
