@@ -130,3 +130,13 @@ def test_what_the_extension_does_not_compare():
     assert asked.stands() and asked.stands()
     module.sparse = torch.eye(3)
     assert not asked.stands()
+
+
+def test_nested_buffers_have_no_strides():
+    module = nn.Module()
+    module.register_buffer("several", torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]))
+    module.forward = lambda x: x
+    asked = Standing(module)
+    assert asked.stands() and asked.stands()
+    module.several = torch.ones(2, 3)
+    assert not asked.stands()

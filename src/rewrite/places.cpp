@@ -87,16 +87,7 @@ ValueId laid_as(Graph& g, ValueId v, const TensorType& as, NodeId before) {
   for (std::size_t i = 0; i < order.size(); ++i)
     back[static_cast<std::size_t>(order[i])] = static_cast<int64_t>(i);
   const ValueId turned = permuted(g, v, order, before, like);
-  TensorType type = g.value(turned).type;
-  type.strides = contiguous_strides(type.shape);
-  const ValueId copy =
-      insert(g,
-             {"clone",
-              "aten.clone.default",
-              {{"self", turned}, {"memory_format", std::string("contiguous_format")}},
-              type},
-             before, like);
-  return permuted(g, copy, back, before, like);
+  return permuted(g, row_major_copy(g, turned, before, like), back, before, like);
 }
 
 }  // namespace

@@ -99,6 +99,17 @@ ValueId permuted(Graph& g, ValueId v, const std::vector<int64_t>& dims, NodeId b
                 before, like);
 }
 
+ValueId row_major_copy(Graph& g, ValueId v, NodeId before, const Node& like) {
+  TensorType type = g.value(v).type;
+  type.strides = contiguous_strides(type.shape);
+  return insert(g,
+                {"clone",
+                 "aten.clone.default",
+                 {{"self", v}, {"memory_format", std::string("contiguous_format")}},
+                 type},
+                before, like);
+}
+
 ValueId regrouped(Graph& g, ValueId v, const std::vector<int64_t>& shape, NodeId before,
                   const Node& like) {
   const TensorType from = g.value(v).type;

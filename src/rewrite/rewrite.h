@@ -109,6 +109,8 @@ ValueId permuted(Graph& g, ValueId v, const std::vector<int64_t>& dims, NodeId b
 /// changes nothing.
 ValueId regrouped(Graph& g, ValueId v, const std::vector<int64_t>& shape, NodeId before,
                   const Node& like);
+/// A copy that lies in row-major order.
+ValueId row_major_copy(Graph& g, ValueId v, NodeId before, const Node& like);
 /// The value in another element type, densely laid out as PyTorch's conversion leaves it: the
 /// strides of a dense value are kept, any other becomes row-major. `v` itself where that changes
 /// nothing.

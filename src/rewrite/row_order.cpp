@@ -125,15 +125,7 @@ bool move_before(Graph& g, RewriteLog& log, NodeId id) {
   std::vector<int64_t> rows = shape;
   rows.back() = g.value(input).type.shape.back();
   const ValueId turned = permuted(g, regrouped(g, input, rows, id, linear), dims, id, linear);
-  TensorType dense = g.value(turned).type;
-  dense.strides = contiguous_strides(dense.shape);
-  const ValueId copied =
-      insert(g,
-             {"clone",
-              "aten.clone.default",
-              {{"self", turned}, {"memory_format", std::string("contiguous_format")}},
-              dense},
-             id, linear);
+  const ValueId copied = row_major_copy(g, turned, id, linear);
   substitute(g, log, "rows of a linear transposed before it", id, linear_of(g, copied, linear, id),
              inner);
   return true;

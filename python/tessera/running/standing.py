@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import torch
 from torch import nn
 
+from tessera.common.laid import is_strided
 from tessera.running import fast_guard
+from tessera.running.plain_tensors import is_plain
 from tessera.running.state_guard import lies_of
 
 
@@ -32,7 +33,7 @@ class Standing:
 
 def _looked(module: nn.Module) -> list:
     laid = [
-        (t.dtype, t.shape, t.stride() if t.layout == torch.strided else t.layout, t.device)
+        (t.dtype, t.shape, t.stride(), t.device) if is_strided(t) else (t.dtype, t.layout, t.device)
         for t in (*module.parameters(), *module.buffers())
         if not nn.parameter.is_lazy(t)
     ]
@@ -46,7 +47,7 @@ def _watch(module: nn.Module) -> Callable[[], bool] | None:
     dictionaries = [d for m in modules for d in (m._parameters, m._buffers, m._modules)]
     if not all(type(d) is dict for d in dictionaries):
         return None
-    if any(nn.parameter.is_lazy(t) or t.layout != torch.strided for t in tensors):
+    if any(nn.parameter.is_lazy(t) or not is_plain(t) for t in tensors):
         return None
     classes = list(dict.fromkeys(map(type, modules)))
     of_classes = [(kind, "forward", kind.forward) for kind in classes]
