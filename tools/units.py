@@ -5,15 +5,20 @@ Prints the files to compile in their place, separated by semicolons. A name that
 file has as well gets another one, by a macro around the file. Where a macro would change more than that name, the files go to
 different units: in one, the compiler would refuse it or, worse, call the other's function. C++ is read as clang-format leaves
 it: what stands at the first column is at the top.
+
+FOLDER remembers the units. A file that was edited or added since they were made is compiled by itself from then on, so that an
+edit costs its unit once and the file afterwards. They are made anew where most files have left.
 """
 
 import functools
+import hashlib
+import json
 import re
 import sys
 from collections import Counter
 from pathlib import Path
 
-MOST = 16  # files of a unit: more save little, and an edit compiles all of its unit
+MOST = 16  # files of a unit: more save little, and a file that leaves compiles all of its unit
 SRC = Path(__file__).resolve().parent.parent / "src"
 RAW = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)
 TYPE = re.compile(r"(?:struct|class|enum class|enum|union) (\w+)")
@@ -85,16 +90,21 @@ def types_of_headers(file: Path, folder: str) -> frozenset[tuple[str, str]]:
     return frozenset(result)
 
 
+def not_its_own(file: Path) -> set[str]:
+    """Names that a macro around the file may not change: those that it uses as a member or of a namespace, and those of its
+    headers."""
+    text = RAW.sub('""', file.read_text())
+    result = {word for match in PASTED.finditer(text) for word in match.groups()}
+    result |= set(re.findall(r"(?:\.|->|::)\s*~?(\w+)", text)) | set(re.findall(r"^\s*#\s*define (\w+)", text, re.M))
+    return result | words_of_headers(file)
+
+
 def renamed(files: dict[Path, dict[str, str]]) -> dict[Path, dict[str, str]]:
-    """Other names for those that a file has for itself and another file has too: by file, what each becomes. None that the
-    file uses as a member or of a namespace, nor one of a header: those are not its own."""
+    """Other names for those that a file has for itself and another file has too: by file, what each becomes."""
     shared = Counter(name for defined in files.values() for name in defined)
     result = {}
     for file, defined in files.items():
-        text = RAW.sub('""', file.read_text())
-        kept = {word for match in PASTED.finditer(text) for word in match.groups()}
-        kept |= set(re.findall(r"(?:\.|->|::)\s*~?(\w+)", text)) | set(re.findall(r"^\s*#\s*define (\w+)", text, re.M))
-        kept |= words_of_headers(file)
+        kept = not_its_own(file)
         result[file] = {
             name: f"{name}_of_{file.stem}"
             for name, kind in defined.items()
@@ -143,28 +153,80 @@ def included(member: Path, other_names: dict[str, str]) -> str:
     return f'{before}#include "{member.relative_to(SRC)}"\n{behind}'
 
 
+def made(files: list[Path]) -> list[dict[Path, dict[str, str]]]:
+    """Units of the files: by file, the other names that it gets there."""
+    defined = {file: all_names(file) for file in files}
+    others = renamed(defined)
+    return [
+        {file: others[file] for file in members}
+        for members in units({file: with_other_names(defined[file], others[file]) for file in files})
+    ]
+
+
+def with_other_names(defined: dict[str, str], others: dict[str, str]) -> dict[str, str]:
+    return {others.get(name, name): kind for name, kind in defined.items()}
+
+
+def left(remembered: list[dict[Path, dict[str, str]]], unchanged: set[Path]) -> list[dict[Path, dict[str, str]]]:
+    """What is left of units after edits: without files that were edited, or whose names an edited header made clash."""
+    result = []
+    for unit in remembered:
+        members: dict[Path, dict[str, str]] = {}
+        taken: dict[str, str] = {}
+        for file, others in unit.items():
+            if file not in unchanged or (others and not_its_own(file) & others.keys()):
+                continue
+            defined = with_other_names(all_names(file), others)
+            if not clash(defined, taken):
+                members[file] = others
+                taken.update({name: kind for name, kind in defined.items() if taken.get(name) != FOR_ALL})
+        result.append(members)
+    return result
+
+
+def digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def of_folder(folder: Path, files: list[Path]) -> list[dict[Path, dict[str, str]]]:
+    """The units that the folder remembers, of those of the files that still are what they were; else new ones."""
+    memory = folder / "units.json"
+    if memory.exists():
+        known = json.loads(memory.read_text())
+        unchanged = {file for file in files if known["files"].get(str(file.relative_to(SRC))) == digest(file)}
+        if known["script"] == digest(Path(__file__)) and 2 * len(unchanged) >= len(files):
+            return left([{SRC / name: others for name, others in unit.items()} for unit in known["units"]], unchanged)
+    result = made(files)
+    known = {
+        "script": digest(Path(__file__)),
+        "files": {str(file.relative_to(SRC)): digest(file) for file in files},
+        "units": [{str(file.relative_to(SRC)): others for file, others in unit.items()} for unit in result],
+    }
+    memory.write_text(json.dumps(known))
+    return result
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    compiled = []
-    files = {file: all_names(file) for file in map(Path, sys.argv[2:])}
-    others = renamed(files)
-    for file, defined in files.items():
-        files[file] = {others[file].get(name, name): kind for name, kind in defined.items()}
-    for i, members in enumerate(units(files)):
-        if len(members) == 1:
-            compiled.append(members[0])
+    compiled, files = [], [Path(name) for name in sys.argv[2:]]
+    for i, unit in enumerate(of_folder(folder, files)):
+        members = list(unit)
+        if len(members) <= 1:
+            compiled += members
             continue
         # By the path within src/: the same in every checkout, so that they share what ccache has.
         # Headers come first: none is read with the names of a file before it, nor changed by a macro.
         texts = [RAW.sub('""', member.read_text()) for member in members]
         headers = {f'#include "{header}"' for text in texts for header in headers_of(text)}
         headers |= {line for text in texts for line in re.findall(r"^#include <.*>$", text, re.M)}
-        text = "\n".join([*sorted(headers), *(included(member, others[member]) for member in members)])
-        unit = folder / f"unit_{i}.cpp"
-        if not unit.exists() or unit.read_text() != text:
-            unit.write_text(text)
-        compiled.append(unit)
+        text = "\n".join([*sorted(headers), *(included(member, others) for member, others in unit.items())])
+        source = folder / f"unit_{i}.cpp"
+        if not source.exists() or source.read_text() != text:
+            source.write_text(text)
+        compiled += [source]
+        files = [file for file in files if file not in unit]
+    compiled += [file for file in files if file not in compiled]
     print(";".join(str(path) for path in compiled), end="")
 
 

@@ -84,11 +84,16 @@ def run(*command, **options) -> str:
     return done.stdout
 
 
-def options_of_the_build() -> list[str]:
-    """What the program under test was configured with, so that the compiler's cache knows the objects."""
+def build_of_the_program() -> Path:
     build = next((p for p in BINARY.resolve().parents if (p / "CMakeCache.txt").exists()), None)
     if build is None or not shutil.which("cmake") or not shutil.which("ninja"):
         pytest.skip("the program is of no build folder, or there is no cmake")
+    return build
+
+
+def options_of_the_build() -> list[str]:
+    """What the program under test was configured with, so that the compiler's cache knows the objects."""
+    build = build_of_the_program()
     cache = dict(re.findall(r"^(\w+):\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M))
     kept = (
         "CMAKE_BUILD_TYPE",
@@ -121,8 +126,10 @@ def tree(tmp_path_factory) -> Tree:
 
     made = Tree(root)
     env = {**os.environ, "CCACHE_DEPEND": "1"}
-    apart = ";".join(file for files in ADDED.values() for file in files if file.endswith(".cpp"))
-    options = [*options_of_the_build(), f"-DTESSERA_APART={apart}"]
+    # The units of the others stay as they are, so that the compiler's cache knows them.
+    if (build_of_the_program() / "units").exists():
+        shutil.copytree(build_of_the_program() / "units", made.build / "units")
+    options = options_of_the_build()
     run("cmake", "-S", root, "-B", made.build, "-G", "Ninja", *options, env=env)
     run("ninja", "-C", made.build, "bin/tessera", "rules_tool", "rules_test", "pointwise_test", "realize_test", env=env)
     return made
