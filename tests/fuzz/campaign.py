@@ -99,4 +99,4 @@ class Campaign:
             self.found[-1] = Found(small, failure, seed)
             self.say(f"seed {seed}: {failure}\n{small.to_json()}\n{script(small, str(failure))}")
         else:
-            self.say(f"seed {seed}: {failure.kind}")
+            self.say(f"seed {seed}: {failure.kind if failure.stage in ('refused', 'undefined') else failure}")
