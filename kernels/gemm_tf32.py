@@ -116,7 +116,7 @@ def gemm(
                 buffers = warpgroup if w == 0 else warpgroup + groups
             for batch, m, n in work:
                 if TURNS == 1 or work.turn.index % 2 == w:
-                    # Who has not waited for the phases before cannot tell one of `full` from the next but one.
+                    # A waiter that skipped a phase of `full` cannot tell it from the one two later: their parity is equal.
                     if TURNS == 2 and work.turn.index > 0:
                         multiplied[work.turn - 1].wait()
                     for k in steps:

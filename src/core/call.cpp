@@ -38,7 +38,7 @@ Result<Call> Call::bind(const Source& source, const Signature& signature, const 
     if (out.given_.count(name) > 0 || std::find(may.begin(), may.end(), name) != may.end())
       continue;
     return error(bad_text_at(source, span,
-                             fmt::format("`{}` is not told its `{}`", signature.name, name),
+                             fmt::format("`{}`: missing argument `{}`", signature.name, name),
                              fmt::format("`{}=...`", name)));
   }
   return out;

@@ -145,7 +145,7 @@ Status Reader::compute(const std::vector<Expr>& targets, const syntax::Call& c,
     (a.keyword == "count" ? count : element) = &a.value;
   }
   if (count == nullptr)
-    return wrong(s.span, "`map` is not told its `count`", "`count=`, how many elements");
+    return wrong(s.span, "`map`: missing argument `count`", "`count=`, how many elements");
   TESSERA_TRY(n, scope_.small(*count, "`count`"));
   if (n < 1) return wrong(count->span, "`count` is out of range", "at least 1");
   out.count = n;
@@ -186,8 +186,7 @@ Status Reader::take_inputs(const syntax::Call& c, Compute& out) {
       out.inputs.emplace_back(t);
     }
   }
-  if (out.dag == nullptr)
-    return wrong(c.function->span, "`map` is not told its function", "a lambda");
+  if (out.dag == nullptr) return wrong(c.function->span, "`map`: missing function", "a lambda");
   const auto parameters = static_cast<std::size_t>(out.dag->operand_count());
   if (parameters == out.inputs.size()) return {};
   return error(bad_text_at(*source_, c.arguments[0].span,

@@ -39,7 +39,7 @@ struct Bad {
 const Bad bad[] = {
     {"@kernel(threads=128, cluster=1, ", "@kernel(threads=128, ",
      "kernel(threads=128, min_blocks=1, grid=min(multiprocessors, M // 64))",
-     "TS0812: `kernel` is not told its `cluster` | expected `cluster=...`"},
+     "TS0812: `kernel`: missing argument `cluster` | expected `cluster=...`"},
     {"threads=128", "threads=none", "none",
      "TS0812: `threads` is no whole number | expected a number that is written out | found `none`"},
     {"threads=128", "threads=0", "0",
@@ -77,7 +77,7 @@ const Bad bad[] = {
     {"tensor_map(x,", "tensor_map(M,", "M",
      "TS0812: `M` is no tensor | expected a tensor's name | found an integer"},
     {"dims=[1, 0], ", "", "x_map = tensor_map(x, box=[32, 64], swizzle=128, fill=0)",
-     "TS0812: `tensor_map` is not told its `dims` | expected `dims=...`"},
+     "TS0812: `tensor_map`: missing argument `dims` | expected `dims=...`"},
     {"swizzle=128, fill=0", "swizzle=48, fill=0", "48",
      "TS0812: there is no such swizzle | expected None, 32, 64 or 128 | found `48`"},
     {"fill=0", "fill=1", "1", "TS0812: nothing else fills a box | expected 0 or nan | found `1`"},
@@ -175,7 +175,7 @@ const Bad bad[] = {
      "\"32:1\"]` | found `r[0]`"},
     {"count=2, ", "",
      "r[0, \"2:1\"] = map(lambda x0, x1: mul(x0, x1), r[0, \"2:1\"], k + e, element=e)",
-     "TS0812: `map` is not told its `count` | expected `count=`, how many elements"},
+     "TS0812: `map`: missing argument `count` | expected `count=`, how many elements"},
     {"element=e", "element=k", "k",
      "TS0812: `k` is defined already | expected a name that means nothing here yet | found `k`, "
      "which is an integer"},

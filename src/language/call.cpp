@@ -129,7 +129,7 @@ Result<Value> Elaborator::invoke(const Builtin& b, std::shared_ptr<const Value> 
   }
   for (const Declared& d : declared)
     if (!d.optional && !d.rest && call.find(d.name) == nullptr)
-      return error(fail(wrong_call, "`{}` is not told its `{}`", name, d.name)
+      return error(fail(wrong_call, "`{}`: missing argument `{}`", name, d.name)
                        .label(label(span))
                        .expect("{}", signature_text(name, declared))
                        .but_found("no `{}`", d.name)
@@ -171,7 +171,7 @@ Result<Value> Elaborator::call_user(const UserFunction& f, std::vector<Call::Bou
       continue;
     }
     if (!p.fallback)
-      return error(fail(wrong_call, "`{}` is not told its `{}`", function.name, p.name)
+      return error(fail(wrong_call, "`{}`: missing argument `{}`", function.name, p.name)
                        .label(label(span))
                        .label(label(p.span, "without a default"))
                        .help("give it a value"));

@@ -104,7 +104,7 @@ Status Elaborator::issue(const arch::Form& form, const std::vector<Call::Bound>&
   std::vector<core::Argument> arguments;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (operands[i] == nullptr)
-      return error(fail(wrong_call, "`{}` is not told its `{}`", form.name, form.operands[i].name)
+      return error(fail(wrong_call, "`{}`: missing argument `{}`", form.name, form.operands[i].name)
                        .label(label(span))
                        .expect("{}", signature_text(form))
                        .help("{}", form.doc));

@@ -113,13 +113,15 @@ Status Elaborator::assign(const syntax::Assign& a, Span span) {
   naming.clear();
   if (a.targets.size() == 1) return assign_to(a.targets.front(), std::move(value), span);
   const auto* items = value.as<Sequence>();
-  if (items == nullptr || items->items->size() != a.targets.size())
-    return error(fail(wrong_kind, "the value does not come apart into {} names", a.targets.size())
+  if (items == nullptr || items->items->size() != a.targets.size()) {
+    const std::string found = items == nullptr ? std::string(kind_of(value))
+                                               : fmt::format("{} values", items->items->size());
+    return error(fail(wrong_kind, "cannot unpack {} into {} names", found, a.targets.size())
                      .label(label(a.value->span))
                      .expect("{} values", a.targets.size())
-                     .but_found("{}", items == nullptr ? std::string(kind_of(value))
-                                                       : fmt::format("{}", items->items->size()))
+                     .but_found("{}", found)
                      .help("name as many as there are"));
+  }
   for (std::size_t i = 0; i < a.targets.size(); ++i)
     TESSERA_CHECK(assign_to(a.targets[i], (*items->items)[i], a.targets[i].span));
   return {};
@@ -198,7 +200,7 @@ Status Elaborator::loop(const syntax::For& f, Span span) {
   }
   const auto* loop = over.as<LoopRef>();
   if (loop == nullptr)
-    return error(fail(wrong_kind, "this is nothing that a loop goes over")
+    return error(fail(wrong_kind, "cannot iterate over {}", kind_of(over))
                      .label(label(f.over.span, std::string(kind_of(over))))
                      .expect("range, unrolled, parts, ring, tiles, or a tuple")
                      .help("write `for i in range(n):`"));

@@ -21,7 +21,7 @@ void Machine::make_barriers(const Call& call, const Mark& by) {
     const int lane = first_lane(rest);
     Barrier& b = barrier(call.block, slot(lane));
     if (init && b.live)
-      report(fail(bad_barrier, "an mbarrier is initialized while it is one")
+      report(fail(bad_barrier, "mbarrier initialized twice")
                  .expect("one thread initializes it, or `mbarrier.inval` stands between"),
              call.event, b.made.event);
     // Nobody knows of the new one's phases.

@@ -184,9 +184,10 @@ std::string verification_text(const Json& check) {
     std::string line = "  at another size, " + r.value("size", "") + ": ";
     line += unknown ? "not verified" : r.at("ok").get<bool>() ? "right" : "WRONG";
     if (!unknown) {
-      line += fmt::format("; {} of {} kernels; relative RMS error {:.3g} (the original: {:.3g})",
-                          r.value("kernels", 0), r.value("of", 0), r.value("rms_error", 0.0),
-                          r.value("baseline_rms_error", 0.0));
+      line += fmt::format(
+          "; kernels: {}, as traced {}; relative RMS error {:.3g} (the original: {:.3g})",
+          r.value("kernels", 0), r.value("of", 0), r.value("rms_error", 0.0),
+          r.value("baseline_rms_error", 0.0));
     }
     const std::string reason = r.value("reason", "");
     out += wrap(line + (reason.empty() ? "" : ": " + reason), 2, 4);
