@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import warnings
 
 import torch
@@ -12,10 +13,11 @@ from torch.nn.parameter import is_lazy
 from tessera.common.errors import Error, fail
 from tessera.common.precision import cast
 from tessera.engine import Progress, check_options, find_binary, listener, optimize_held
-from tessera.parts import optimize_in_parts
+from tessera.parts import as_it_is, optimize_in_parts
 from tessera.running import autocast, modes
 from tessera.running.compose import ComposedModule
 from tessera.tracing.asked import refuse_unseen
+from tessera.tracing.bounded import Total
 from tessera.tracing.held import Held, hold
 from tessera.tracing.training_mode import of_training
 
@@ -35,6 +37,7 @@ def optimize(
     arch: str | None = None,
     progress: Progress = True,
     seconds: float = 0.0,
+    total_seconds: float = 0.0,
     measure: bool | list[str] = False,
     **options,
 ) -> ComposedModule:
@@ -52,6 +55,8 @@ def optimize(
                captured CUDA graph is replayed, are then not seen; load_state_dict and in-place operations are
     measure    also measure end to end beside eager (True) or these peers; the figures are in `.report`
     seconds    stop tuning after so long, best kept (0: by effort), as Ctrl-C does
+    total_seconds  be done after so long, from this call on: tracing (at most half of it), PyTorch's own ways, search, decisions and
+               checks (0: no limit). Where that is not enough, the module runs as it is, and `status()` says so
     options    of the command `tessera optimize` (jobs, retune, only, registry, cache, use_registry, dump);
                `checkpoints=[15, 30]` keeps the plans at these seconds of the search too, in `.report["checkpoints"]`
 
@@ -68,34 +73,39 @@ def optimize(
     graph's memory. Parameters and buffers are read where they lie; where one lies elsewhere, as after m.to() or
     load_state_dict(assign=True), the next call records the graph anew. All calls come from one thread, none in a capture.
     """
+    begun = time.monotonic()
     inductor = modes.settings_of(mode)
     asked = dict(effort=effort, leftover=leftover, arch=arch, seconds=seconds, measure=measure, **options)
-    check_options(**asked)
+    check_options(total_seconds=total_seconds, **asked)
     args, kwargs = _call_of(inputs)
     module = _module_of(module)
     if precision is not None:
         args, kwargs = cast(module, args, kwargs, precision)
     own = {"strict": strict, "frozen": frozen, "progress": progress, "inductor": inductor}
+    total = Total(begun, total_seconds)
     try:
-        return _as_one_graph(module, args, kwargs, precision, own, asked)
+        return _as_one_graph(module, args, kwargs, precision, own, asked, total)
     except Error as e:
-        if strict or not _by_parts(e):
+        if strict or not (_by_parts(e) or total.is_up(e)):
             raise
-        return optimize_in_parts(module, args, kwargs, e, asked | {"settings": inductor}, progress)
+        asked["settings"] = inductor
+        if total.is_up(e):
+            return as_it_is(module, e, asked, progress)
+        return optimize_in_parts(module, args, kwargs, e, asked, progress, total)
 
 
 def _as_one_graph(
-    module: nn.Module, args: tuple, kwargs: dict, precision: str | None, own: dict, asked: dict
+    module: nn.Module, args: tuple, kwargs: dict, precision: str | None, own: dict, asked: dict, total: Total
 ) -> ComposedModule:
     """`own`: options that are not the engine's; `asked`: those that are. Autocast around the call becomes a part of the graph."""
     wanted, inductor = autocast.states(), own.pop("inductor")
     with autocast.entered(()):
-        held = _hold(autocast.under(module, wanted), args, kwargs, precision, own["progress"])
+        held = _hold(autocast.under(module, wanted), args, kwargs, precision, own["progress"], total.for_tracing())
         held.options["ran"] = refuse_unseen(held.module, held.args, held.kwargs)
         if text := of_training(held.module, held.graph):
             warnings.warn(f"tessera: {text}", stacklevel=3)
         held.options["inductor"] = inductor
-        return autocast.UnderAutocast.of(optimize_held(held, **own, **asked), module, wanted)
+        return autocast.UnderAutocast.of(optimize_held(held, **own, **asked, **total.left_as_option()), module, wanted)
 
 
 def _by_parts(e: Error) -> bool:
@@ -132,7 +142,9 @@ def _module_of(module) -> nn.Module:
     return module.original if isinstance(module, ComposedModule) else module
 
 
-def _hold(module: nn.Module, args: tuple, kwargs: dict, precision: str | None, progress: Progress) -> Held:
+def _hold(
+    module: nn.Module, args: tuple, kwargs: dict, precision: str | None, progress: Progress, seconds: float
+) -> Held:
     tensors = [
         *module.parameters(),
         *module.buffers(),
@@ -150,4 +162,8 @@ def _hold(module: nn.Module, args: tuple, kwargs: dict, precision: str | None, p
             helps=["move them with .to(device)"],
         )
     say = listener(progress)
-    return hold(module, args, kwargs, precision, say=lambda text: say("progress", {"stage": "trace", "message": text}))
+
+    def tell(text: str) -> None:
+        say("progress", {"stage": "trace", "message": text})
+
+    return hold(module, args, kwargs, precision, say=tell, seconds=seconds)

@@ -25,6 +25,7 @@ from tessera.running.guards import Events
 from tessera.running.result_objects import tensors_of
 from tessera.running.standing import Standing
 from tessera.tracing.argument_copies import copies_of_all
+from tessera.tracing.bounded import TimeIsUp, Total, within
 from tessera.tracing.python_state import module_fails, random_numbers, silent, undone
 
 _CALLS = 2  # that are compared with eager's: what Dynamo loses is missed in the second
@@ -130,10 +131,34 @@ def _restored(original: nn.Module, why: Error, options: dict, kept: dict) -> Mod
     return ModuleInParts(original, why, options, **kept)
 
 
+def as_it_is(module: nn.Module, why: Error, options: dict, progress) -> ModuleInParts:
+    """The module, run by eager: there was no time for more."""
+    listener(progress)("progress", {"stage": "parts", "message": f"{why.diagnostic['message']}: eager runs it"})
+    return ModuleInParts(module, why, options, runner="eager")
+
+
 def optimize_in_parts(
-    module: nn.Module, args: tuple, kwargs: dict, why: Error, options: dict, progress
+    module: nn.Module, args: tuple, kwargs: dict, why: Error, options: dict, progress, total: Total
 ) -> ModuleInParts:
-    """`options`: of the backend, with Inductor's as `settings`; `why`: why the module is not one graph."""
+    """`options`: of the backend, with Inductor's as `settings`; `why`: why the module is not one graph. Where the total is not enough,
+    eager runs it."""
+    if not total.seconds:
+        return _in_parts(module, args, kwargs, why, options, progress)
+    searched = max(backend.LEAST, min(options.get("seconds") or backend.SECONDS, total.left() / 2))
+    try:
+        return within(
+            max(0.01, total.left()),
+            lambda: _in_parts(module, args, kwargs, why, {**options, "seconds": searched}, progress),
+            raises=TimeIsUp,
+        )
+    except TimeIsUp:
+        up = fail(
+            "TS0460", "tune.time_is_up", f"the {total.seconds:g} s were over while the module was captured in parts"
+        )
+        return as_it_is(module, up, options, progress)
+
+
+def _in_parts(module: nn.Module, args: tuple, kwargs: dict, why: Error, options: dict, progress) -> ModuleInParts:
     data = why.diagnostic.get("data") or {}
     if data.get("out_of_time"):
         return _by_torch(module, args, kwargs, why, options["settings"], progress)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from tessera.common.errors import fail
 from tessera.common.protocol import Connection, over_stdio
 from tessera.judging import module_check, module_times, rewrite_check, trace_check
-from tessera.judging.settling import Compile, Settler
+from tessera.judging.compile_time import Compile
+from tessera.judging.settling import Settler
 from tessera.running import extension, fast_guard, kernelbench_export
 from tessera.tracing import resizes
+from tessera.tracing.bounded import TRACE_SECONDS, TimeIsUp, within
 from tessera.tracing.circumstances import circumstances
 from tessera.tracing.held import Held, hold
 from tessera.tracing.loading import load_problem
@@ -30,6 +34,9 @@ class Tracer:
 
     @property
     def handlers(self) -> dict:
+        return {method: _limited(method, answer) for method, answer in self._answers().items()}
+
+    def _answers(self) -> dict:
         return {
             "trace": self.trace,
             "trace_resized": self.trace_resized,
@@ -65,6 +72,7 @@ class Tracer:
             None if precision in ("auto", "", None) else precision,
             loaded.path,
             loaded.name,
+            seconds=min(TRACE_SECONDS, float(params.get("seconds") or TRACE_SECONDS)),
         )
         if text := of_training(self.held.module, self.held.graph):
             self._notify(f"warning: {text}", "trace")
@@ -129,15 +137,15 @@ class Tracer:
         return self.settler
 
     def compile_torch(self, params: dict) -> dict:
-        self._settler().compile(params["runners"])
+        self._settler().compile(params["runners"], _compile(params))
         return {}
 
     def prepare_torch(self, params: dict) -> dict:
-        return {"ways": self._settler().prepare(params["runners"])}
+        return {"ways": self._settler().prepare(params["runners"], _compile(params))}
 
     def settle(self, params: dict) -> dict:
-        compile = Compile(**params["compile"]) if params.get("compile") else None
-        ways = self._settler().settle(params["plans"], params["runners"], float(params.get("seconds") or 1.0), compile)
+        seconds = float(params.get("seconds") or 1.0)
+        ways = self._settler().settle(params["plans"], params["runners"], seconds, _compile(params))
         return {"ways": ways}
 
     def compare_plans(self, params: dict) -> dict:
@@ -153,6 +161,26 @@ class Tracer:
         if params.get("form") == "kernelbench":
             files += kernelbench_export.write(params["folder"], held.path, held.graph["meta"]["class"], params["plan"])
         return {"files": files}
+
+
+def _compile(params: dict) -> Compile | None:
+    return Compile(**params["compile"]) if params.get("compile") else None
+
+
+def _limited(method: str, answer: Callable[[dict], dict]) -> Callable[[dict], dict]:
+    """The handler, given up after the request's `limit` in seconds. Error: TS0460."""
+
+    def in_time(params: dict) -> dict:
+        if params.get("limit") is None:
+            return answer(params)
+        try:
+            return within(float(params["limit"]), lambda: answer(params), raises=TimeIsUp)
+        except TimeIsUp:
+            raise fail(
+                "TS0460", "tune.time_is_up", f"the time was over during `{method}`", data={"method": method}
+            ) from None
+
+    return in_time
 
 
 def pick_device(name: str) -> str:

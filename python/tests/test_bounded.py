@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 _PROGRAM = """
-import time
-from tessera.tracing.bounded import OutOfTime, within
+import os, signal, subprocess, threading, time
+from tessera.tracing.bounded import OutOfTime, TimeIsUp, within
 
 def for_seconds(seconds):
     end = time.monotonic() + seconds
@@ -26,6 +26,31 @@ assert outcome(5.0, 0.05) == "given up"
 for _ in range(200):  # ends as it is given up: either is right, and nothing of it is raised later
     assert outcome(0.0201, 0.02) in ("ended", "given up")
 for_seconds(0.1)
+
+# A wait ends as well: for another thread, for a process, for a file.
+held = threading.Lock()
+held.acquire()
+begin = time.monotonic()
+for wait in (
+    held.acquire,
+    threading.Event().wait,
+    lambda: subprocess.run(["sleep", "30"]),
+    lambda: os.read(os.pipe()[0], 1),
+):
+    try:
+        within(0.1, wait, raises=TimeIsUp)
+        raise AssertionError(wait)
+    except TimeIsUp:
+        pass
+assert time.monotonic() - begin < 10, time.monotonic() - begin
+
+# The time of the whole ends the part, which does not take it for its own.
+try:
+    within(0.1, lambda: outcome(20.0, 10.0), raises=TimeIsUp)
+    raise AssertionError
+except TimeIsUp:
+    pass
+assert signal.getsignal(signal.SIGURG) == signal.SIG_DFL
 print("all")
 """
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/json.h"
@@ -27,6 +28,9 @@ class Peer {
   virtual ~Peer() = default;
   virtual Result<Json> call(const std::string& method, const Json& params,
                             std::chrono::seconds limit) = 0;
+  /// When all that is asked has to be over: until it is unset, every call's params say as `limit`
+  /// how many seconds are left, and the peer gives up what takes longer, with an error of its own.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
   virtual bool alive() const = 0;
   /// A message without a reply; lost silently when the peer is gone.
   virtual void notify(const std::string& method, const Json& params) = 0;

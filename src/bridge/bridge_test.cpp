@@ -45,6 +45,19 @@ class Bridge : public ::testing::Test {
   std::unique_ptr<Peer> peer;
 };
 
+TEST_F(Bridge, TellsWhatIsLeftUntilTheDeadline) {
+  peer->deadline = std::chrono::steady_clock::now() + seconds(20);
+  const auto r = peer->call("echo", {{"x", 1}}, seconds(30));
+  ASSERT_TRUE(r) << to_text(r.error());
+  EXPECT_EQ(r->at("x"), 1);
+  EXPECT_GT(r->at("limit").get<double>(), 1);
+  EXPECT_LE(r->at("limit").get<double>(), 20);
+  peer->deadline = std::chrono::steady_clock::now() - seconds(1);
+  EXPECT_EQ(peer->call("echo", Json::object(), seconds(30))->at("limit"), 0);
+  peer->deadline.reset();
+  EXPECT_FALSE(peer->call("echo", Json::object(), seconds(30))->contains("limit"));
+}
+
 TEST_F(Bridge, AnswersAndErrorsComeBack) {
   const auto r = peer->call("echo", {{"x", 1.5}, {"s", "ü"}}, seconds(30));
   ASSERT_TRUE(r) << to_text(r.error());

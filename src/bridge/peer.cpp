@@ -62,12 +62,14 @@ Result<Json> LinePeer::call(const std::string& method, const Json& params,
                             std::chrono::seconds limit) {
   if (!alive_) return error(died(method));
   const int64_t id = next_id_++;
-  if (!write_line(Json{{"id", id}, {"method", method}, {"params", params}}.dump()))
-    return error(died(method));
-  auto deadline = Clock::now() + limit;
+  Json request = {{"id", id}, {"method", method}, {"params", params}};
+  if (deadline)
+    request["params"]["limit"] =
+        std::max(0.0, std::chrono::duration<double>(*deadline - Clock::now()).count());
+  if (!write_line(request.dump())) return error(died(method));
+  auto until = Clock::now() + limit;
   while (true) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
     const auto line = read_line(std::max(left, std::chrono::milliseconds(0)));
     if (!line && timed_out()) {
       alive_ = false;
@@ -87,7 +89,7 @@ Result<Json> LinePeer::call(const std::string& method, const Json& params,
     }
     const auto begin = Clock::now();
     if (dispatch(*message)) {
-      deadline += Clock::now() - begin;  // our own work on its request is not its time
+      until += Clock::now() - begin;  // our own work on its request is not its time
       continue;
     }
     if (message->value("id", int64_t{-1}) == id) return outcome_of(*message);

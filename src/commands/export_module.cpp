@@ -17,9 +17,8 @@ Result<Outcome> run(const Json& arguments, Context& context) {
       std::filesystem::absolute(arguments.at("output").get<std::string>());
   TESSERA_CHECK(writable_output(folder));
   TESSERA_TRY(model, load_model(arguments, context));
-  TESSERA_TRY(done,
-              pipeline::optimize(*model.tracer, model.traced, pipeline::options_from(arguments),
-                                 pipeline_context(context)));
+  TESSERA_TRY(done, pipeline::optimize(*model.tracer, model.traced, options_for(model, arguments),
+                                       pipeline_context(context)));
   Json params = {{"plan", done.plan}, {"folder", folder.string()}};
   if (arguments.value("kernelbench", false)) params["form"] = "kernelbench";
   TESSERA_TRY(exported, model.tracer->call("export_module", params, std::chrono::seconds(300)));

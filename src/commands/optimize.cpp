@@ -57,7 +57,8 @@ Result<Outcome> run(const Json& arguments, Context& context) {
   const std::filesystem::path folder =
       given.empty() ? std::filesystem::path("out") / model.stem : std::filesystem::path(given);
   if (given.empty()) TESSERA_CHECK(writable_output(folder));
-  const pipeline::Options options = pipeline::options_from(arguments);
+  constexpr double written_seconds = 2;  // that the module's files and the report take
+  const pipeline::Options options = options_for(model, arguments, written_seconds);
   std::optional<agent::Report> thought;
   if (mind) {
     TESSERA_TRY(report, think(arguments, *mind, model, folder, context));

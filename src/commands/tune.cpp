@@ -6,7 +6,7 @@ namespace {
 
 Result<Outcome> run(const Json& arguments, Context& context) {
   TESSERA_TRY(model, load_model(arguments, context));
-  pipeline::Options options = pipeline::options_from(arguments);
+  pipeline::Options options = options_for(model, arguments);
   options.compose = false;
   TESSERA_TRY(done,
               pipeline::optimize(*model.tracer, model.traced, options, pipeline_context(context)));

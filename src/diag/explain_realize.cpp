@@ -164,6 +164,16 @@ error[TS0451]: a tile of 60 x 32 is not made of whole atoms; expected multiples 
      R"(
 error[TS0452]: dimension 1 has a stride of 8200 bytes; expected a multiple of 16 below 2^40
 )"},
+    {"TS0460", "tune.time_is_up",
+     R"(The total seconds were over before the module was decided on or checked.)",
+     R"(--total-seconds bounds all of a run. It keeps enough for what follows the search, as far as
+     the time of a call tells; a step that takes longer is given up. `tessera.optimize` then returns
+     the module as it is, and `status()` has this reason.)",
+     R"(Give more seconds. Kernels that were found are in the registry, so the same call goes on from
+     there.)",
+     R"(
+error[TS0460]: the time was over during `verify_module`
+)"},
 };
 
 }  // namespace

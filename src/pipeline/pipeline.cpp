@@ -10,6 +10,7 @@
 #include "pipeline/propose.h"
 #include "pipeline/report.h"
 #include "pipeline/stages.h"
+#include "pipeline/time_left.h"
 
 namespace tessera::pipeline {
 namespace {
@@ -96,6 +97,7 @@ Options options_from(const Json& a) {
   o.leftover = a.value("leftover", o.leftover);
   o.seconds = a.value("seconds", o.seconds);
   o.spent = a.value("spent", o.spent);
+  o.total_seconds = a.value("total-seconds", a.value("total_seconds", o.total_seconds));
   o.parallel_builds = a.value("jobs", o.parallel_builds);
   o.peers = a.value("peers", o.peers);
   o.measure = on("measure", o.measure);
@@ -160,7 +162,7 @@ Result<Results> assemble(Session& s, bridge::Peer& tracer, const Rewritten& rewr
   const Options& options = s.options;
   Results out;
   TESSERA_TRY(chosen, timed(s, "compose", [&] { return compose(s); }));
-  if (options.measure) {
+  if (options.measure && options.total_seconds == 0) {
     TESSERA_TRY(refined,
                 timed(s, "refine", [&] { return refine_plan(s, tracer, std::move(chosen)); }));
     chosen = std::move(refined.chosen);
@@ -197,8 +199,10 @@ Result<Results> assemble(Session& s, bridge::Peer& tracer, const Rewritten& rewr
 
 }  // namespace
 
-Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Options& options,
+Result<Optimized> optimize(bridge::Peer& tracer, const Json& traced, const Options& given,
                            const Context& context) {
+  const Options options = within_total(given);
+  const Deadline deadline(tracer, options);
   Session s{.options = options, .context = context};
   s.say("discover", "reading the traced module");
   TESSERA_TRY(found, discover(traced, options));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -22,8 +23,10 @@ struct Options {
   std::string effort = "default";  // quick, default, max
   /// Who runs the ops that no kernel covers: eager, inductor, or auto for the faster.
   std::string leftover = "auto";
-  double seconds = 0;       // for all tuning together; 0: by effort
-  double spent = 0;         // of these seconds, by earlier graphs of the same model
+  double seconds = 0;        // for all tuning together; 0: by effort
+  double spent = 0;          // of these seconds, by earlier graphs of the same model
+  double total_seconds = 0;  // for everything, from `begun` on; 0: no limit
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
   int parallel_builds = 0;  // 0: one a core
   std::vector<std::string> peers = {"eager", "inductor"};
   std::vector<double> checkpoints;  // seconds of the search at which the plan is kept as well

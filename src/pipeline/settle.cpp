@@ -236,6 +236,7 @@ std::vector<Way> ways_from(const Json& rows) {
     w.peak_bytes = row.value("peak_bytes", int64_t{0});
     w.seconds = row.value("seconds", 0.0);
     w.reason = row.value("reason", "");
+    w.no_time = row.value("no_time", false);
     out.push_back(std::move(w));
   }
   return out;

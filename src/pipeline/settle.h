@@ -25,6 +25,7 @@ struct Way {
   int64_t peak_bytes = 0;  // that a call allocates
   double seconds = 0;      // to compile and warm
   std::string reason;      // why it cannot run; its times mean nothing then
+  bool no_time = false;    // that there was no time to compile it
 };
 std::vector<Way> ways_from(const Json& rows);
 /// "eager", "kernels with inductor for the rest".

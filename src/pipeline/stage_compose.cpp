@@ -95,7 +95,7 @@ Result<composer::Plan> plan_of(const Session& s, const Chosen& chosen,
 Result<Json> measure_module(const Session& s, bridge::Peer& tracer, const composer::Plan& plan) {
   s.say("measure", "the composed module beside its peers");
   // Who asked to stop wants the best so far soon: eager is enough to say what it is worth.
-  const bool stopped = s.stopped();
+  const bool stopped = s.stopped() || s.options.total_seconds > 0;
   Json peers = stopped ? Json::array({"eager"}) : Json(s.options.peers);
   Json about = {{"plan", to_json(plan)},
                 {"peers", std::move(peers)},
@@ -110,7 +110,7 @@ Result<Json> measure_module(const Session& s, bridge::Peer& tracer, const compos
                                     .about = about,
                                     .limit = std::chrono::seconds(3600)}));
   for (const std::string& peer : s.options.peers) {
-    if (stopped && peer != "eager") times["absent"][peer] = "the run was stopped";
+    if (s.stopped() && peer != "eager") times["absent"][peer] = "the run was stopped";
   }
   return times;
 }

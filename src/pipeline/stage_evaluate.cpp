@@ -7,6 +7,7 @@
 #include "pipeline/gains.h"
 #include "pipeline/searches.h"
 #include "pipeline/stages.h"
+#include "pipeline/time_left.h"
 
 namespace tessera::pipeline {
 
@@ -83,9 +84,7 @@ Result<double> search(Session& s, std::vector<Realized> realized,
   SearchClock clock(begin);
   Searches searches(s, std::move(realized), [&] { return clock.now(); });
   Checkpoints checkpoints(s);
-  const double left = s.options.seconds - s.options.spent - s.baseline.kept_seconds;
-  const double seconds = s.options.seconds > 0 ? std::max(1.0, left) : 0;
-  tune::run(searches.journeys(), {.seconds = seconds,
+  tune::run(searches.journeys(), {.seconds = search_seconds(s),
                                   .stop = s.context.stop,
                                   .now = [&] { return clock.now(); },
                                   .between =
@@ -95,10 +94,12 @@ Result<double> search(Session& s, std::vector<Realized> realized,
                                       },
                                   .wait = [&](double seconds) { s.tools.evaluator->wait(seconds); },
                                   .ending = [&] { s.tools.evaluator->end_builds(); }});
-  const double unspent = s.options.seconds - s.options.spent - clock.now();
+  double unspent = s.options.seconds - s.options.spent - clock.now();
   TESSERA_CHECK(searches.end());
   keep_what_was_found(s);
-  return std::max(s.baseline.kept_seconds, unspent);
+  unspent = std::max(s.baseline.kept_seconds, unspent);
+  return std::min(unspent,
+                  seconds_left(s.options) - reserved_seconds(s.options, s.baseline.eager_ms));
 }
 
 }  // namespace tessera::pipeline

@@ -14,6 +14,7 @@
 #include "pipeline/recall.h"
 #include "pipeline/settle.h"
 #include "pipeline/stages.h"
+#include "pipeline/time_left.h"
 
 namespace tessera::pipeline {
 namespace {
@@ -30,7 +31,7 @@ std::vector<std::string> leftover_runners(const Session& s, bool compiler_wrong)
   if (compiler_wrong) return {"eager"};
   if (s.options.leftover != "auto") return {s.options.leftover};
   // Who asked to stop waits for no further compilation.
-  if (s.stopped()) return {"eager"};
+  if (s.stopped() || s.baseline.without_compiler) return {"eager"};
   return {"eager", "inductor"};
 }
 
@@ -155,7 +156,9 @@ struct Timed {
 /// whatever it takes.
 Json compile_budget(const Session& s, const Compilers& compilers) {
   if (s.options.seconds == 0 || s.options.leftover != "auto") return nullptr;
-  return {{"seconds", compilers.left_seconds}, {"expected", s.baseline.rest_seconds}};
+  return {{"seconds", compilers.left_seconds},
+          {"expected", s.baseline.rest_seconds},
+          {"ends", s.options.total_seconds > 0}};
 }
 
 Result<Timed> time_ways(const Session& s, bridge::Peer& tracer,
@@ -211,7 +214,8 @@ double clock_seconds(const Session& s) {
   constexpr double usual = 2.0, of_search = 0.1, least = 0.5, after_stop = 1.0;
   if (s.stopped()) return after_stop;
   if (s.options.seconds == 0) return usual;
-  return std::clamp(of_search * (s.options.seconds - s.options.spent), least, usual);
+  const double search = std::min(s.options.seconds - s.options.spent, seconds_left(s.options));
+  return std::clamp(of_search * search, least, usual);
 }
 
 /// The same without compilers for the rest, where another can run it.
@@ -267,7 +271,9 @@ Result<Baseline> prepare_baseline(Session& s, bridge::Peer& tracer) {
   Baseline out;
   if (!settles(s)) return out;
   s.say("baseline", "PyTorch's own ways to run the module");
-  const Json runners = {{"runners", torch_runners(s)}};
+  const Json about = {{"runners", torch_runners(s)}};
+  Json runners = about;
+  runners["compile"] = compile_limit(s.options);
   const auto compiled_and_timed = [&](const Json& request) -> Result<Json> {
     BuildsAhead ahead(s);
     TESSERA_TRY(compiled, tracer.call("compile_torch", request, limit));
@@ -275,14 +281,15 @@ Result<Baseline> prepare_baseline(Session& s, bridge::Peer& tracer) {
       s.say("baseline", fmt::format("{} kernels were built meanwhile", built));
     return tracer.call("prepare_torch", request, limit);
   };
-  TESSERA_TRY(
-      reply,
-      ask_or_recall(
-          s, Answerer(compiled_and_timed),
-          {.method = "prepare_torch", .request = runners, .about = runners, .limit = limit}));
+  TESSERA_TRY(reply,
+              ask_or_recall(
+                  s, Answerer(compiled_and_timed),
+                  {.method = "prepare_torch", .request = runners, .about = about, .limit = limit}));
   out.ways = reply.at("ways");
   const std::vector<Way> ways = ways_from(out.ways);
+  out.eager_ms = ways.front().reason.empty() ? ways.front().call_ms : 0;
   for (const Way& w : ways) {
+    out.without_compiler |= w.runner == "inductor" && w.no_time;
     if (w.reason.empty() && w.peak_bytes > 0 && (!out.call_bytes || w.runner == "inductor"))
       out.call_bytes = allowed_bytes(w.peak_bytes, resident_bytes(s.found.graph));
     s.say("baseline",
@@ -296,7 +303,10 @@ Result<Baseline> prepare_baseline(Session& s, bridge::Peer& tracer) {
     if (w.runner == "inductor" && w.reason.empty() && leftover_runners(s, false).size() > 1) {
       out.rest_seconds = rest_seconds(w.seconds);
       const double gain = ways.front().reason.empty() ? ways.front().back_ms / w.back_ms : 1;
-      out.kept_seconds = kept_seconds(out.rest_seconds, s.options.seconds - s.options.spent, gain);
+      const double search =
+          std::min(s.options.seconds - s.options.spent,
+                   seconds_left(s.options) - reserved_seconds(s.options, out.eager_ms));
+      out.kept_seconds = kept_seconds(out.rest_seconds, search, gain);
     }
   }
   return out;

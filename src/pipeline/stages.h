@@ -76,6 +76,8 @@ struct Baseline {
   double fused_share = 1;
   double rest_seconds = 0;  // that Inductor is expected to take for what a plan leaves to PyTorch
   double kept_seconds = 0;  // of the search's, for that; 0 where it would take too many of them
+  double eager_ms = 0;      // of a call; 0: not known
+  bool without_compiler = false;  // Inductor was given up
 };
 
 /// The kernels that may be placed, and those that are.
@@ -104,7 +106,7 @@ struct Checkpoint {
   std::string why;
 };
 
-/// What bounds the compilers of what no kernel covers.
+/// The compile budget of the leftover ops.
 struct Compilers {
   double left_seconds = 0;  // of the search's when it ended, at least those kept for them
   bool wrong = false;       // what Inductor made of it was wrong in this module

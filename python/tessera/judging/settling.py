@@ -21,6 +21,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tessera.common.errors import Error
+from tessera.judging.compile_time import Compile
 from tessera.judging.rewind import Rewind
 from tessera.judging.timing import CLOCK_FOLLOWS_MS, median_ci95
 from tessera.judging.trace_check import of_compiled
@@ -90,23 +91,6 @@ class Inputs:
         run(*self.args, **self.kwargs)
 
 
-@dataclass
-class Compile:
-    """The seconds that Inductor may take for what plans leave to PyTorch, and those that it is expected to take for one."""
-
-    seconds: float
-    expected: float
-
-    def refuses(self) -> str:
-        if self.expected <= self.seconds:
-            return ""
-        return f"Inductor would take about {self.expected:.0f} s for it, and {max(0.0, self.seconds):.0f} s of the search are left"
-
-    def took(self, seconds: float) -> None:
-        self.seconds -= seconds
-        self.expected = seconds
-
-
 class Settler:
     """Keeps what it compiled, so that PyTorch's ways are prepared once and the way that wins is what the user gets."""
 
@@ -114,16 +98,16 @@ class Settler:
         self.held = held
         self.ways: dict[str, Way] = {}
 
-    def compile(self, runners: list[str]) -> None:
-        """Compiles and warms PyTorch's own ways, and times nothing: other work may run meanwhile."""
+    def compile(self, runners: list[str], compile: Compile | None = None) -> None:
+        """Compiles and warms PyTorch's own ways, and times nothing: other work may run meanwhile. `compile`: what Inductor may take."""
         with self.held.kept():
-            self._prepared([self._torch(name) for name in runners], _all_inputs(self.held))
+            self._prepared([self._torch(name) for name in runners], _all_inputs(self.held), compile)
         free(self.held.device)
 
-    def prepare(self, runners: list[str]) -> list[dict]:
+    def prepare(self, runners: list[str], compile: Compile | None = None) -> list[dict]:
         """PyTorch's own ways, compiled, warmed and timed: what a plan has to beat."""
         ways = [self._torch(name) for name in runners]
-        return self._measured(ways, 0.6)
+        return self._measured(ways, 0.6, compile)
 
     def settle(
         self, plans: list[dict], runners: list[str], seconds: float, compile: Compile | None = None
@@ -177,15 +161,20 @@ class Settler:
         for way in sorted(ways, key=_compiled_last):
             if way.run is not None or way.reason:
                 continue
-            if compile and way.leftover == "inductor" and (reason := compile.refuses()):
+            counts = way.leftover == "inductor" or (way.runner == "inductor" and compile and compile.ends)
+            budget = compile if counts else None
+            if budget and (reason := budget.refuses()):
                 way.reason, way.no_time = reason, True
                 continue
             self.held.notify(f"preparing {_name(way)}")
-            _prepare(way, self.held.device, sets[0])
+            if budget is None:
+                _prepare(way, self.held.device, sets[0])
+            elif reason := budget.run(functools.partial(_prepare, way, self.held.device, sets[0])):
+                way.reason, way.no_time, way.run = reason, True, None
             if way.runner == "inductor" and not way.reason:
                 way.reason = of_compiled(self.held, way.run)
-            if compile and way.leftover == "inductor":
-                compile.took(way.seconds)
+            if budget:
+                budget.took(way.seconds)
 
 
 def _compiled_last(way: Way) -> tuple:

@@ -132,9 +132,10 @@ def hold(
     path: str = "",
     name: str | None = None,
     say: Callable[[str], None] = lambda text: None,
+    seconds: float = TRACE_SECONDS,
 ) -> Held:
     """Traces a module and keeps what evaluation needs. `precision` converts the module in place (tracer.trace_module). What a first
-    call makes in Python is made first, and stays. `say` is told how it goes."""
+    call makes in Python is made first, and stays. `say` is told how it goes. Tracing is given up after `seconds`."""
     kwargs = ordered(signature_of(module), dict(kwargs))
     if precision is not None:
         args, kwargs = cast(module, tuple(args), kwargs, precision)
@@ -161,7 +162,7 @@ def hold(
                 BY_GRAPHS,
             ],
         )
-    traced = in_time(lambda: trace_module(module, args, kwargs, precision, name), say)
+    traced = in_time(lambda: trace_module(module, args, kwargs, precision, name), say, seconds)
     describe_device(traced.graph)
     as_laid(traced.graph, changes.results)
     return Held(module, tuple(args), dict(kwargs), traced, path)
@@ -176,15 +177,15 @@ def redrawn(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     return pytree.tree_map_only(torch.Tensor, other, (tuple(args), dict(kwargs)))
 
 
-def in_time(trace: Callable[[], T], say: Callable[[str], None]) -> T:
-    """Error: TS0202, with `out_of_time` among its data, where it takes more than a minute."""
+def in_time(trace: Callable[[], T], say: Callable[[str], None], limit: float = TRACE_SECONDS) -> T:
+    """Error: TS0202, with `out_of_time` among its data, where it takes longer than `limit` seconds."""
     try:
-        return within(TRACE_SECONDS, trace, lambda seconds: say(f"tracing for {seconds:.0f} s; Ctrl-C gives up"))
+        return within(limit, trace, lambda seconds: say(f"tracing for {seconds:.0f} s; Ctrl-C gives up"))
     except OutOfTime as e:
         raise fail(
             "TS0202",
             "graph.untraceable",
-            f"tracing was given up after {TRACE_SECONDS:.0f} s",
+            f"tracing was given up after {limit:.0f} s",
             notes=[f"it was at {place}" for place in places_of_user(e)[-1:]],
             helps=[
                 "a loop that runs some thousand ops is one graph of as many: optimize the module that one step calls"

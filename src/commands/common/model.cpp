@@ -88,10 +88,18 @@ Result<Model> load_model(const Json& arguments, Context& context) {
                                         {{"path", std::filesystem::absolute(path).string()},
                                          {"class", cls},
                                          {"precision", arguments.value("precision", "auto")},
-                                         {"device", arguments.value("device", "auto")}},
+                                         {"device", arguments.value("device", "auto")},
+                                         {"seconds", arguments.value("total-seconds", 0.0) / 2}},
                                         std::chrono::seconds(600)));
   model.traced = reply.at("graph");
   return model;
+}
+
+pipeline::Options options_for(const Model& model, const Json& arguments, double after) {
+  pipeline::Options out = pipeline::options_from(arguments);
+  out.begun = model.begun;
+  if (out.total_seconds > 0) out.total_seconds = std::max(1.0, out.total_seconds - after);
+  return out;
 }
 
 }  // namespace tessera::commands

@@ -2,6 +2,7 @@
 // the module.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,7 +21,11 @@ struct Model {
   std::unique_ptr<bridge::Peer> tracer;
   Json traced;
   std::string stem;  // of the file, for naming outputs
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 };
+/// The options of a run over the model, of whose total seconds loading has taken some. `after`:
+/// what the command keeps of them for what it does when the run is over.
+pipeline::Options options_for(const Model& model, const Json& arguments, double after = 0);
 /// Errors: the file, the class, the inputs, the trace, Python or torch missing; each says what to
 /// do.
 Result<Model> load_model(const Json& arguments, Context& context);

@@ -16,6 +16,12 @@ std::vector<Parameter> tuning_parameters(std::vector<Parameter> more) {
        .doc = "stop tuning after this many seconds, best kept (0: no limit)",
        .preset = "0",
        .not_negative = true},
+      {.type = Type::real,
+       .name = "total-seconds",
+       .doc = "be done after this many seconds, from the call on: tracing, PyTorch's own ways, "
+              "search, decisions and checks (0: no limit)",
+       .preset = "0",
+       .not_negative = true},
       {.type = Type::integer,
        .name = "jobs",
        .doc = "parallel compilations (0: one a core)",
