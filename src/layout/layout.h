@@ -33,9 +33,6 @@ class Layout {
   Layout(IntTuple shape, IntTuple stride);
   /// Compact strides, first mode fastest.
   static Layout column_major(const IntTuple& shape);
-  /// Compact strides, last mode fastest (how PyTorch lays out a contiguous tensor); rank-1 nesting
-  /// only at the top.
-  static Layout row_major(const std::vector<int64_t>& extents);
 
   [[nodiscard]] const IntTuple& shape() const { return shape_; }
   [[nodiscard]] const IntTuple& stride() const { return stride_; }
