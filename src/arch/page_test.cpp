@@ -189,7 +189,9 @@ std::string tiles() {
        {SwizzleMode::none, SwizzleMode::bytes_32, SwizzleMode::bytes_64, SwizzleMode::bytes_128}) {
     const SharedTile k{Element::bf16, Major::k, s, 128, 64};
     const SharedTile mn{Element::bf16, Major::mn, s, 128, 64};
-    rows.push_back({std::string(name_of(s)), code(to_string(swizzle_of(s))),
+    const Swizzle bits = swizzle_of(s);
+    rows.push_back({std::string(name_of(s)),
+                    code(fmt::format("swizzle({},{},{})", bits.bits, bits.base, bits.shift)),
                     std::to_string(alignment_of(s)), std::to_string(code_of(s)),
                     s == SwizzleMode::none ? "none" : std::to_string(width_of(s)),
                     code(to_string(k.atom())), code(to_string(mn.atom())),

@@ -5,7 +5,7 @@
 #include "core/builder.h"
 #include "core/parse.h"
 #include "core/print.h"
-#include "core/same.h"
+#include "core/testing/same.h"
 #include "core/verify.h"
 
 namespace tessera::core {
@@ -38,9 +38,9 @@ TEST(CoreCarried, TextIsReadBack) {
   EXPECT_THAT(text, HasSubstr("        before = carried(turn + 1)\n"));
   const Result<Kernel> read = parse("k.py", text);
   ASSERT_TRUE(read) << to_text(read.error());
-  EXPECT_TRUE(same(k, *read));
+  EXPECT_TRUE(testing::same(k, *read));
   EXPECT_EQ(to_string(*read), text);
-  EXPECT_FALSE(same(k, kernel_of([](Builder&, Term turn) { return turn + 2; })));
+  EXPECT_FALSE(testing::same(k, kernel_of([](Builder&, Term turn) { return turn + 2; })));
 }
 
 TEST(CoreCarried, ItStandsInALoopItself) {

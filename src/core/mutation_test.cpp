@@ -8,8 +8,8 @@
 
 #include "core/parse.h"
 #include "core/print.h"
-#include "core/same.h"
 #include "core/testing/gemm.h"
+#include "core/testing/same.h"
 #include "core/verify.h"
 
 namespace tessera::core {
@@ -72,7 +72,7 @@ TEST(CoreMutation, EveryTextIsRefusedOrAKernel) {
     }
     const Result<Kernel> again = parse("k.py", to_string(*k));
     ASSERT_TRUE(again) << to_text(again.error()) << text;
-    ASSERT_TRUE(same(*k, *again)) << text;
+    ASSERT_TRUE(testing::same(*k, *again)) << text;
     const auto found = verify(*k, **arch::find("sm_90a"));
     ++(found.empty() ? right : wrong);
     for (const Diagnostic& d : found) ASSERT_FALSE(d.message.empty() || d.labels.empty()) << text;

@@ -1,8 +1,8 @@
 // A kernel's text: Python syntax, complete, one form. docs/core.md is its grammar.
 //
 // What is not in the text does not exist: parse(to_string(k)) is the same kernel as k
-// (core/same.h), but for registers that no op declares. Terms are as term::to_string writes them;
-// those that a body has more than once are named in it (core/aliases.h).
+// (core/testing/same.h), but for registers that no op declares. Terms are as term::to_string writes
+// them; those that a body has more than once are named in it (core/aliases.h).
 #pragma once
 
 #include <string>

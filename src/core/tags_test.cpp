@@ -4,9 +4,9 @@
 
 #include "core/parse.h"
 #include "core/print.h"
-#include "core/same.h"
 #include "core/terms.h"
 #include "core/testing/gemm.h"
+#include "core/testing/same.h"
 #include "core/verify.h"
 #include "core/walk.h"
 
@@ -40,13 +40,13 @@ TEST(CoreTags, TextComesBack) {
   EXPECT_TRUE(has_tags(*k));
   for (const Diagnostic& d : verify(*k, **arch::find("sm_90a"))) ADD_FAILURE() << to_text(d);
   const Result<Kernel> again = parse("tags", to_string(*k));
-  EXPECT_TRUE(same(*k, *again));
+  EXPECT_TRUE(testing::same(*k, *again));
   const Result<Kernel> other = parse(
       "tags", head + [] {
         std::string text = body;
         return text.replace(text.find("v[1]"), 4, "v[3]");
       }());
-  EXPECT_FALSE(same(*k, *other));
+  EXPECT_FALSE(testing::same(*k, *other));
 }
 
 TEST(CoreTags, WhatIsWrongIsRefused) {
@@ -79,11 +79,11 @@ TEST(CoreTags, AKernelWithoutThemIsWhatItWouldHaveBeen) {
     const Kernel plain = *core::testing::gemm(s);
     s.tagged = true;
     const Kernel tagged = *core::testing::gemm(s);
-    EXPECT_FALSE(same(plain, tagged));
-    EXPECT_TRUE(same(plain, without_tags(tagged)));
+    EXPECT_FALSE(testing::same(plain, tagged));
+    EXPECT_TRUE(testing::same(plain, without_tags(tagged)));
     EXPECT_FALSE(has_tags(without_tags(tagged)));
     const Kernel own = in_own_pool(without_tags(tagged));
-    EXPECT_TRUE(same(plain, own));
+    EXPECT_TRUE(testing::same(plain, own));
     EXPECT_NE(own.pool, tagged.pool);
     EXPECT_TRUE(verify(own, **arch::find("sm_90a")).empty());
   }

@@ -4,8 +4,8 @@
 #include "core/builder.h"
 #include "core/parse.h"
 #include "core/print.h"
-#include "core/same.h"
 #include "core/testing/gemm.h"
+#include "core/testing/same.h"
 
 namespace tessera::core {
 namespace {
@@ -123,7 +123,7 @@ TEST(CoreText, PrintsWhatItParsed) {
     EXPECT_EQ(to_string(*k), text);
     const Result<Kernel> again = parse("k.py", to_string(*k));
     ASSERT_TRUE(again) << to_text(again.error());
-    EXPECT_TRUE(same(*k, *again)) << text;
+    EXPECT_TRUE(testing::same(*k, *again)) << text;
   }
 }
 
@@ -138,7 +138,7 @@ TEST(CoreText, ProductsOfManyShapesComeBack) {
     const Result<Kernel> read = parse("gemm.py", text);
     ASSERT_TRUE(read) << to_text(read.error()) << "\n" << text;
     EXPECT_EQ(to_string(*read), text);
-    EXPECT_TRUE(same(*k, *read)) << text;
+    EXPECT_TRUE(testing::same(*k, *read)) << text;
   }
 }
 
@@ -163,7 +163,7 @@ TEST(CoreText, ABuiltKernelComesBack) {
   const Result<Kernel> read = parse("built.py", to_string(*k));
   ASSERT_TRUE(read) << to_text(read.error());
   EXPECT_EQ(to_string(*read), to_string(*k));
-  EXPECT_TRUE(same(*k, *read)) << to_string(*k);
+  EXPECT_TRUE(testing::same(*k, *read)) << to_string(*k);
 }
 
 TEST(CoreText, OtherWordsForTheSameAreTheSameKernel) {
@@ -186,7 +186,7 @@ TEST(CoreText, OtherWordsForTheSameAreTheSameKernel) {
 )py";
   const Result<Kernel> read = parse("k.py", other);
   ASSERT_TRUE(read) << to_text(read.error());
-  EXPECT_TRUE(same(*k, *read)) << to_string(*read);
+  EXPECT_TRUE(testing::same(*k, *read)) << to_string(*read);
 }
 
 /// A change of one piece of a text makes another kernel.
@@ -220,7 +220,7 @@ TEST(CoreText, WhatDiffersIsNotTheSame) {
     text.replace(text.find(from), from.size(), edit.to);
     const Result<Kernel> a = parse("k.py", texts[edit.text]), b = parse("k.py", text);
     ASSERT_TRUE(b) << to_text(b.error());
-    EXPECT_FALSE(same(*a, *b)) << edit.to;
+    EXPECT_FALSE(testing::same(*a, *b)) << edit.to;
     EXPECT_NE(to_string(*a), to_string(*b));
   }
 }

@@ -7,7 +7,7 @@
 #include "core/builder.h"
 #include "core/parse.h"
 #include "core/print.h"
-#include "core/same.h"
+#include "core/testing/same.h"
 #include "core/verify.h"
 
 namespace tessera::core {
@@ -120,7 +120,7 @@ TEST(CoreForms, EachCanBeIssued) {
         EXPECT_TRUE(found.empty()) << all(found);
         const Result<Kernel> read = parse("stage.py", to_string(*k));
         ASSERT_TRUE(read) << to_text(read.error());
-        EXPECT_TRUE(same(*k, *read)) << to_string(*k);
+        EXPECT_TRUE(testing::same(*k, *read)) << to_string(*k);
         ++issued;
       }
     }

@@ -42,15 +42,6 @@ while k < K: ...         # refused
 for k in range(0, K):    # right
     ...
 )"},
-    {"TS0810", "language.bad_kernel", R"(A kernel's text is Python, but says no kernel.)",
-     R"(An operation, a variable or a value is not known where it is named, an operation is told
-     something that it does not take or is not told something that it needs, or a loop does not
-     pass on what it carries. The mark stands under the piece.)",
-     R"(The message says what is expected there, and the nearest name where one is near.)",
-     R"(
-y = reduce(x, by=min, axis=1)     # refused: sum or max
-y = reduce(x, by=max, axis=1)     # right
-)"},
     {"TS0811", "core.bad_kernel", R"(A generator named an instruction that does not exist.)",
      R"(The kernel was written by code of tessera, or elaborated from a kernel file, and an instruction
      in it is none of those that docs/instructions.md lists.)",

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "core/print.h"
-#include "core/same.h"
+#include "core/testing/same.h"
 #include "core/walk.h"
 #include "language/language.h"
 
@@ -57,7 +57,7 @@ TEST(LanguageTags, ChangeNothingElse) {
       "        assert_tag(x, row=lambda i, j: 3 * m.start + i + M - (2 * m.start + M))\n" + after);
   ASSERT_TRUE(plain && tagged);
   EXPECT_TRUE(core::has_tags(*tagged));
-  EXPECT_TRUE(core::same(*plain, core::without_tags(*tagged)));
+  EXPECT_TRUE(core::testing::same(*plain, core::without_tags(*tagged)));
 }
 
 TEST(LanguageTags, RefuseWhatHasNoElementsOrNoPlace) {

@@ -1,6 +1,5 @@
-// Composition and complement. Composition walks the modes of b through the modes of a, which is
-// right as long as sums of b's modes never carry from one mode of a into the next.
-#include <algorithm>
+// Composition walks the modes of b through the modes of a, which is right as long as sums of b's
+// modes never carry from one mode of a into the next.
 #include <numeric>
 #include <optional>
 
@@ -12,7 +11,7 @@ namespace {
 
 using layout::Mode;
 
-constexpr Code no_complement{"TS0104", "layout.no_complement"};
+constexpr Code not_composable{"TS0103", "layout.not_composable"};
 
 /// b walked through a (coalesced), where extents and strides divide each other. Within a's domain.
 std::optional<Layout> walk(const std::vector<Mode>& a, Mode b) {
@@ -70,7 +69,7 @@ std::optional<Layout> walk(const std::vector<Mode>& a, const IntTuple& shape,
 }
 
 Diagnostic refusal(const Layout& a, const Layout& b) {
-  return fail(layout::not_composable, "{} cannot be walked through {}", to_string(b), to_string(a))
+  return fail(not_composable, "{} cannot be walked through {}", to_string(b), to_string(a))
       .help("choose extents and strides that divide each other");
 }
 
@@ -91,23 +90,6 @@ Result<Layout> compose(const Layout& a, const Layout& b) {
   const auto fitted = layout::fit(b.shape(), [&](int64_t i) { return a(b(i)); });
   if (!fitted) return error(refusal(a, b));
   return *fitted;
-}
-
-Result<Layout> complement(const Layout& l, int64_t cotarget) {
-  std::vector<Mode> modes = layout::coalesced_modes(l);
-  std::sort(modes.begin(), modes.end(), [](auto& x, auto& y) { return x.stride < y.stride; });
-  std::vector<Mode> out;
-  int64_t covered = 1;
-  for (const Mode& m : modes) {
-    if (m.stride == 0 || m.stride % covered != 0) {
-      return error(fail(no_complement, "{} has no complement in {}", to_string(l), cotarget)
-                       .note("its modes overlap or repeat an offset"));
-    }
-    out.push_back({m.stride / covered, covered});
-    covered = m.stride * m.extent;
-  }
-  out.push_back({(cotarget + covered - 1) / covered, covered});
-  return coalesce(layout::from_modes(out));
 }
 
 }  // namespace tessera

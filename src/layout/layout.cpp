@@ -92,13 +92,6 @@ Layout Layout::column_major(const IntTuple& shape) {
   return {shape, compact(shape, running)};
 }
 
-Layout Layout::row_major(const std::vector<int64_t>& extents) {
-  std::vector<int64_t> stride(extents.size());
-  int64_t running = 1;
-  for (std::size_t i = extents.size(); i-- > 0; running *= extents[i]) stride[i] = running;
-  return {IntTuple::flat(extents), IntTuple::flat(stride)};
-}
-
 int64_t Layout::cosize() const {
   int64_t last = 0;
   for (const Mode& m : layout::flat_modes(*this)) last += (m.extent - 1) * m.stride;

@@ -15,10 +15,7 @@
 // Equality: two layouts are the same access when they agree on every index; `coalesce` is a normal
 // form for that.
 //
-// What else there is: inverses (inverse.h), the image (image.h), tiles and tilers (tiler.h,
-// divide.h), slices (slice.h), other element sizes (recast.h), vectors common to two layouts
-// (max_common.h), swizzled layouts (swizzled_layout.h), matrices over F2 (f2.h), symbolic extents
-// (symbolic_layout.h). docs/layouts.md has the algebra with its laws.
+// docs/layouts.md has the operations with their laws.
 //
 // Layouts are values. Construction checks that shape and stride have the same nesting and that
 // extents are positive; `try_layout` is the polite path, `Layout(...)` throws on a bug of ours.
@@ -36,9 +33,6 @@ class Layout {
   Layout(IntTuple shape, IntTuple stride);
   /// Compact strides, first mode fastest.
   static Layout column_major(const IntTuple& shape);
-  /// Compact strides, last mode fastest (how PyTorch lays out a contiguous tensor); rank-1 nesting
-  /// only at the top.
-  static Layout row_major(const std::vector<int64_t>& extents);
 
   [[nodiscard]] const IntTuple& shape() const { return shape_; }
   [[nodiscard]] const IntTuple& stride() const { return stride_; }
@@ -78,12 +72,7 @@ Layout coalesce(const Layout& l);
 /// modes; else by enumeration, of at most 2^20 elements.
 Result<Layout> compose(const Layout& a, const Layout& b);
 
-/// The layout that fills what `l` leaves out of [0, cotarget): ranges disjoint but for 0, and (l,
-/// result) covers it. Fails unless, sorted by stride, extent times stride of each of l's modes
-/// divides the next stride.
-Result<Layout> complement(const Layout& l, int64_t cotarget);
-
-/// No two indices share an offset. Decided exactly (image.h).
+/// No two indices share an offset. Decided exactly (injective.cpp).
 bool is_injective(const Layout& l);
 
 }  // namespace tessera

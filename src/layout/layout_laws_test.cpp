@@ -1,6 +1,4 @@
-// Laws of coalesce, compose and complement, by brute force on random layouts.
-#include <set>
-
+// Laws of coalesce, fit and compose, by brute force on random layouts.
 #include "layout/fit.h"
 #include "layout/testing/cases.h"
 
@@ -39,7 +37,7 @@ bool some_layout(int64_t size, const std::function<int64_t(int64_t)>& f,
 }
 
 TEST(LayoutLaws, CoalesceKeepsTheFunctionInFewestModes) {
-  for_cases(40, 1, [](Random& r) {
+  for_cases(170, 1, [](Random& r) {
     const Layout l = r.layout(200);
     const Layout c = coalesce(l);
     EXPECT_EQ(c.size(), l.size());
@@ -51,7 +49,7 @@ TEST(LayoutLaws, CoalesceKeepsTheFunctionInFewestModes) {
 }
 
 TEST(LayoutLaws, FitFindsALayoutExactlyWhenThereIsOne) {
-  for_cases(40, 1, [](Random& r) {
+  for_cases(170, 1, [](Random& r) {
     const Layout l = r.layout(24);
     std::vector<int64_t> values;
     for (int64_t i = 0; i < l.size(); ++i) values.push_back(l(i));
@@ -59,23 +57,6 @@ TEST(LayoutLaws, FitFindsALayoutExactlyWhenThereIsOne) {
     const auto f = [&](int64_t i) { return values[i]; };
     const auto fitted = layout::fit(l.size(), f);
     EXPECT_EQ(fitted.has_value(), values[0] == 0 && some_layout(l.size(), f)) << to_string(l);
-    return true;
-  });
-}
-
-TEST(LayoutLaws, CoalesceByModeKeepsCoordinates) {
-  for_cases(30, 4, [](Random& r) {
-    const Layout l = r.layout(200);
-    const IntTuple profile = r.one_in(4) ? l.shape() : IntTuple::tuple({1, 1});
-    const Result<Layout> c = coalesce(l, profile);
-    EXPECT_EQ(c.has_value(), profile.rank() <= l.rank());
-    if (!c || l.shape().is_leaf) return false;
-    EXPECT_EQ(c->rank(), l.rank());
-    for (int i = 0; i < l.rank(); ++i) {
-      EXPECT_EQ(c->mode(i).size(), l.mode(i).size());
-      EXPECT_TRUE(i > 1 || profile == l.shape() || c->mode(i) == coalesce(l.mode(i)));
-      for (int64_t k = 0; k < l.mode(i).size(); ++k) EXPECT_EQ(c->mode(i)(k), l.mode(i)(k));
-    }
     return true;
   });
 }
@@ -97,7 +78,7 @@ bool some_composition(const Layout& a, const Layout& b) {
 }
 
 TEST(LayoutLaws, ComposeIsFunctionCompositionWhereALayoutIsOne) {
-  for_cases(90, 3, [](Random& r) {
+  for_cases(360, 3, [](Random& r) {
     const Layout a = r.layout(60);
     const Layout b = r.layout(24);
     const Result<Layout> c = compose(a, b);
@@ -120,25 +101,6 @@ TEST(LayoutLaws, ComposeRefusesSumsThatCarry) {
   EXPECT_FALSE(compose(L("(4,2):(1,100)"), L("(2,2):(2,2)")));
   EXPECT_EQ(to_string(compose(L("(4,6):(6,1)"), L("2:3")).value()), "2:18");
   EXPECT_FALSE(compose(L("8:1"), L("(2,2):(4,4)"))) << "offset 8 of 8";
-}
-
-TEST(LayoutLaws, ComplementFillsTheRestOnce) {
-  for_cases(50, 2, [](Random& r) {
-    const Layout l = r.layout(40);
-    const int64_t target = r.range(1, 80);
-    const Result<Layout> c = complement(l, target);
-    if (!c) return false;
-    std::set<int64_t> reached;
-    for (int64_t i = 0; i < l.size(); ++i)
-      for (int64_t k = 0; k < c->size(); ++k) {
-        const bool is_new = reached.insert(l(i) + (*c)(k)).second;
-        EXPECT_TRUE(is_new) << to_string(l) << " + " << to_string(*c);
-      }
-    for (int64_t i = 0; i < target; ++i)
-      EXPECT_TRUE(reached.contains(i)) << to_string(l) << " + " << to_string(*c) << " at " << i;
-    for (int64_t k = 1; k < c->size(); ++k) EXPECT_LT((*c)(k - 1), (*c)(k)) << to_string(*c);
-    return true;
-  });
 }
 
 }  // namespace

@@ -74,25 +74,8 @@ TEST(Layout, ComposeRefusesWhatLeavesTheDomain) {
   EXPECT_FALSE(compose(L("8:3"), L("8:3")));
 }
 
-TEST(Layout, ComplementCoversTheRest) {
-  int done = 0;
-  for (const Layout& l : samples()) {
-    if (!is_injective(l)) continue;
-    for (int64_t target : {l.cosize(), 2 * l.cosize(), int64_t{96}}) {
-      Result<Layout> c = complement(l, target);
-      if (!c) continue;
-      ++done;
-      Layout both = concat({l, *c});
-      EXPECT_TRUE(is_injective(both)) << to_string(l) << " + " << to_string(*c);
-      EXPECT_GE(both.cosize(), target);
-    }
-  }
-  EXPECT_GT(done, 20);
-  EXPECT_EQ(complement(L("(6,4):(0,1)"), 24).error().code, "TS0104");
-}
-
 TEST(Swizzle, IsAnInvolutionAndConflictFree) {
-  Swizzle s = try_swizzle(3, 4, 3).value();
+  const Swizzle s{.bits = 3, .base = 4, .shift = 3};
   EXPECT_EQ(s.period(), 1024);
   std::set<int64_t> seen;
   for (int64_t i = 0; i < 4096; ++i) {
@@ -104,8 +87,6 @@ TEST(Swizzle, IsAnInvolutionAndConflictFree) {
   std::set<int64_t> groups;  // one 16-byte column of 8 rows of 128 bytes lies in 8 bank groups
   for (int64_t row = 0; row < 8; ++row) groups.insert(s(row * 128 + 32) / 16 % 8);
   EXPECT_EQ(groups.size(), 8u);
-  EXPECT_EQ(parse_swizzle(to_string(s)).value(), s);
-  EXPECT_EQ(try_swizzle(3, 4, 2).error().code, "TS0105");
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// What the files of this folder share: a layout as a list of flat modes, and the codes that several
-// of them report.
+// What the files of this folder share: a layout as a list of flat modes.
 #pragma once
 
 #include <vector>
@@ -8,14 +7,10 @@
 
 namespace tessera::layout {
 
-inline constexpr Code not_composable{"TS0103", "layout.not_composable"};
-inline constexpr Code bad_recast{"TS0109", "layout.bad_recast"};
-
 /// extent:stride, without nesting.
 struct Mode {
   int64_t extent = 1;
   int64_t stride = 0;
-  friend bool operator==(const Mode&, const Mode&) = default;
 };
 
 /// The leaves from left to right, extents of 1 included.

@@ -6,14 +6,14 @@
 // groups.
 #pragma once
 
-#include "diag/result.h"
+#include <cstdint>
 
 namespace tessera {
 
 struct Swizzle {
   int bits = 0;   // B: how many bits are changed; 0 is the identity
   int base = 0;   // M: the lowest changed bit
-  int shift = 0;  // S: distance from the changed bits to the bits read; at least B
+  int shift = 0;  // S: from the changed bits to the bits read; at least B
 
   [[nodiscard]] int64_t operator()(int64_t offset) const {
     int64_t mask = ((int64_t{1} << bits) - 1) << (base + shift);
@@ -24,13 +24,6 @@ struct Swizzle {
   [[nodiscard]] int64_t period() const {
     return bits == 0 ? 1 : int64_t{1} << (base + shift + bits);
   }
-  friend bool operator==(const Swizzle&, const Swizzle&) = default;
 };
-
-/// Fails unless B, M >= 0 and S >= B (else the bits read would overlap the bits changed).
-Result<Swizzle> try_swizzle(int bits, int base, int shift);
-std::string to_string(const Swizzle& s);
-/// The inverse of to_string: "swizzle(3,4,3)".
-Result<Swizzle> parse_swizzle(std::string_view text);
 
 }  // namespace tessera

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "syntax/print.h"
+#include "syntax/testing/print.h"
 
 namespace tessera::syntax {
 namespace {

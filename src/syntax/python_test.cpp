@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "syntax/parse.h"
-#include "syntax/print.h"
+#include "syntax/testing/print.h"
 
 namespace tessera::syntax {
 namespace {

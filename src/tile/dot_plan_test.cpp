@@ -122,7 +122,7 @@ TEST(Rings, AReadBeforeItsWaitIsARace) {
             for (Op& op : turn.ops)
               if (op.record->name == "wait") op.payload = Wait{pending};
     std::vector<std::vector<double>> in = build::inputs_of(p.tensors);
-    const Result<Memory> m = interpreted(p, in);
+    const Result<Memory> m = interpret(p, in);
     if (pending == 0) {
       EXPECT_TRUE(m);
     } else {

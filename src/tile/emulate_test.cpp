@@ -53,7 +53,7 @@ struct Emulation {
 
 /// Every tensor of the launch after the run, inputs too; outputs start as NaN.
 Values emulate(const Program& p, const Values& inputs) {
-  Result<Emitted> e = emitted(p, Target::cuda);
+  Result<Emitted> e = emit(p, Target::cuda);
   EXPECT_TRUE(e) << (e ? "" : to_text(e.error()));
   if (!e) return {};
   const Emulation emulation(e->source, p, inputs);
@@ -86,8 +86,8 @@ void check(const AttentionProblem& p, const AttentionConfig& c, double most) {
   Result<Program> program = attention(p, c, Target::cuda);
   ASSERT_TRUE(program) << to_text(program.error());
   const std::vector<double> want = build::attention_formula(p, in);
-  Result<Memory> m = interpreted(*program, in);
-  ASSERT_TRUE(m) << to_text(m.error()) << to_string(*program);
+  Result<Memory> m = interpret(*program, in);
+  ASSERT_TRUE(m) << to_text(m.error());
   EXPECT_LE(rms_error(m->data.back(), want), most) << "interpreted";
   const Values got = emulate(*program, in);
   ASSERT_EQ(got.size(), p.tensors.size());
@@ -155,7 +155,7 @@ TEST(EmulatedRows, NormalizeInLanesAndAcrossWarps) {
     const Values in = build::inputs_of(p.tensors);
     const Values got = emulate(program, in);
     ASSERT_EQ(got.size(), 2U);
-    EXPECT_LE(rms_error(got[1], interpreted(program, in)->data[1]), 1e-6) << threads;
+    EXPECT_LE(rms_error(got[1], interpret(program, in)->data[1]), 1e-6) << threads;
   }
 }
 
@@ -220,7 +220,7 @@ TEST(EmulatedLaunch, AKernelThatReadsBeforeItWaitsIsStopped) {
   p.outputs = {{1, {1}, 0}};
   p.dag.results = {p.dag.add_call("neg", {p.dag.add_operand(0)})};
   const Program program = build::pointwise(p, {.threads = 32, .vector = 1}, Target::cuda).value();
-  std::string source = emitted(program, Target::cuda).value().source;
+  std::string source = emit(program, Target::cuda).value().source;
   const std::string wait = "tessera::after_previous(x, y);";
   const std::size_t at = source.find(wait);
   ASSERT_NE(at, std::string::npos);
@@ -244,7 +244,7 @@ TEST(EmulatedPointwise, OfATransposedOperand) {
   const Values in = build::inputs_of(p.tensors);
   const Values got = emulate(program, in);
   ASSERT_EQ(got.size(), 3U);
-  EXPECT_LE(rms_error(got[2], interpreted(program, in)->data[2]), 1e-3);
+  EXPECT_LE(rms_error(got[2], interpret(program, in)->data[2]), 1e-3);
 }
 
 }  // namespace

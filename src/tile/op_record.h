@@ -21,25 +21,11 @@ enum class Shape : uint8_t {
   block,    // stands alone
 };
 
-/// The statement that an op is in text.
-enum class Form : uint8_t {
-  call,    // `y = op(x, field=value)`
-  loop,    // `for r in op(...):`
-  branch,  // `if op(...):`
-  scope,   // `with op(...):`
-};
-
 struct OpRecord {
   std::string_view name;
   Shape shape = Shape::block;
-  Form form = Form::call;
-  /// Of a call; any: the type rule says.
-  static constexpr int any = -1;
-  int operands = any;
   /// Types of the results; an error says which operand is wrong.
   Result<std::vector<Type>> (*infer)(const Program&, const Kernel&, const Op&) = nullptr;
-  /// Its payload from the fields of a call: &Payload::read<T>; null where it has none.
-  Payload (*read)(FieldReader&) = nullptr;
   /// Executes all threads.
   Status (*interpret)(Interpreter&, const Op&) = nullptr;
   /// Element ops: statements of the innermost loop. Block ops: statements. `Emitter::target` tells

@@ -2,7 +2,6 @@
 // family only; builders make them.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 
@@ -19,89 +18,43 @@ struct ViewOf {
   int tensor = 0;
   Layout layout;
   int64_t offset = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v.tensor(s.tensor);
-    v("layout", s.layout);
-    v("offset", s.offset, int64_t{0});
-  }
 };
 /// load: where in the view, and which slot gets which element.
 struct LoadAt {
   std::vector<Index> indices;
   std::vector<int64_t> cover;
   Layout layout;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v.subscript(0, s.indices);
-    v("cover", s.cover);
-    v("layout", s.layout);
-  }
 };
 /// store: where in the view, which is the second operand.
 struct StoreAt {
   std::vector<Index> indices;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v.subscript(1, s.indices);
-  }
 };
 /// map: results in the order of dag->results.
 struct MapOf {
   std::shared_ptr<const pointwise::Dag> dag;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v("by", s.dag);
-  }
 };
 /// reduce along an axis, which keeps extent 1. The result is in every thread that shares its
 /// coordinate.
 struct Fold {
   enum class Kind : uint8_t { sum, max } kind = Kind::sum;
   int axis = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v("by", s.kind);
-    v("axis", s.axis);
-  }
 };
-inline std::array<std::string_view, 2> words(Fold::Kind) {
-  return {"sum", "max"};
-}
 /// broadcast to this type.
 struct Like {
   Type type;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v("like", s.type);
-  }
 };
 /// full: this value everywhere.
 struct FullOf {
   Type type;
   double value = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v("value", s.value);
-    v("like", s.type);
-  }
 };
 /// iota: the global index along an axis.
 struct IotaAlong {
   Type type;
   int axis = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v("axis", s.axis);
-    v("like", s.type);
-  }
 };
 struct CastTo {
   DType element = DType::float32;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v("to", s.element);
-  }
 };
 /// tiles (parallel), steps (serial): the variables, first slowest.
 struct Walk {
@@ -110,24 +63,12 @@ struct Walk {
       0;  // tiles on a GPU: 0 is one tile a block, else that many persistent blocks
   bool uneven =
       false;  // tiles on host: work differs between tiles, so threads take them one by one
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v.walks(s.vars);
-    v("persistent", s.blocks_per_multiprocessor, 0);
-    v("uneven", s.uneven, false);
-  }
 };
 /// when: the body runs where the tile of `columns` reaches past the diagonal of the tile of `rows`:
 /// some column c > r + offset for the first row r.
 struct Crossing {
   VarId rows, columns;
   int64_t offset = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v("rows", s.rows);
-    v("columns", s.columns);
-    v("offset", s.offset);
-  }
 };
 /// shared: a ring of tiles in shared memory. Tile number n of the walk of `ring` lies in slot
 /// n % slots; `layout` maps the coordinate (one mode an axis) to elements from the slot's start.
@@ -140,12 +81,6 @@ struct Ring {
     const int64_t unit = 128 / size_of(type.element);
     return round_up(type.layout.cosize(), unit);
   }
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v("like", s.type);
-    v("slots", s.slots);
-    v("ring", s.ring);
-  }
 };
 /// copy: a tile of a view into its slot of a ring, asynchronously; elements outside the tensor
 /// become 0. The tile is `tile` steps ahead of where the ring's variable stands, or number `tile`
@@ -156,23 +91,11 @@ struct CopyOf {
   Layout layout;  // (thread, register): who moves what
   int64_t tile = 0;
   bool from_start = false;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v.subscript(0, s.indices);
-    v("cover", s.cover);
-    v("layout", s.layout);
-    v("tile", s.tile, int64_t{0});
-    v("from_start", s.from_start, false);
-  }
 };
 /// wait: until at most `pending` of the newest committed groups of copies are under way; then all
 /// threads of the block have met and see what was copied.
 struct Wait {
   int pending = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v("pending", s.pending);
-  }
 };
 /// dot: by which matrix instruction (none on host). With terms == 3 every operand is split into a
 /// high and a low part and three products are added: fp32 accuracy from tf32 instructions.
@@ -183,23 +106,6 @@ struct Product {
   bool a_rounded = false;     // the first operand is rounded as the instruction takes it
   /// When the first operand is in shared memory: the registers that it is read into, step by step.
   std::optional<Type> a_fragment;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v("by", s.by, static_cast<const arch::Mma*>(nullptr));
-    v("terms", s.terms, 1);
-    v("b_transposed", s.b_transposed, false);
-    v("a_rounded", s.a_rounded, false);
-    v("a_fragment", s.a_fragment, std::optional<Type>());
-  }
-};
-struct Role {
-  int warpgroups = 1;
-  int registers = 0;
-  template <class Self, class V>
-  static void fields(Self& s, V& v) {
-    v("warpgroups", s.warpgroups);
-    v("registers", s.registers, 0);
-  }
 };
 
 }  // namespace tessera::tile

@@ -17,16 +17,19 @@
 // One Program is the whole of what a built kernel runs: its tensors (inputs, outputs, workspace)
 // and kernels launched in order. Values are in SSA form; the only names that change are a loop's
 // carried values. An operation is a record of its family (tile/ops/) plus a payload that only that
-// family reads (fields.h); regions hold the bodies of loops and roles. The text form (print.h) is
-// complete: what is not printed does not exist, and parse.h reads it back. Positions of the
-// author's text travel in `place`.
+// family reads (payload.h); regions hold the bodies of loops and branches.
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <typeinfo>
 #include <vector>
 
-#include "tile/fields.h"
 #include "tile/type.h"
 
 namespace tessera::tile {
@@ -46,6 +49,43 @@ struct TileVar {
   [[nodiscard]] int64_t count() const { return (total + step - 1) / step; }
 };
 
+/// How one mode of a view is indexed.
+struct Index {
+  enum class Kind : uint8_t {
+    all,   // `:`  the whole mode
+    tile,  // `r`  the tile of this variable; the variable's step is the axis extent
+    pick,  // `pick(r)`  one element: the variable's step is 1 and the axis disappears
+  } kind = Kind::all;
+  VarId var;
+};
+
+/// What an op is besides its operands: a value of any type (payload.h); empty for an op that has
+/// none.
+class Payload {
+ public:
+  Payload() = default;
+  template <class T>
+    requires(!std::is_same_v<std::decay_t<T>, Payload>)
+  Payload(T value)  // NOLINT(google-explicit-constructor): as a T
+      : held_(std::make_shared<const T>(std::move(value))), type_(&typeid(T)) {}
+
+  template <class T>
+  [[nodiscard]] const T* find() const {
+    return type_ != nullptr && *type_ == typeid(T) ? static_cast<const T*>(held_.get()) : nullptr;
+  }
+  /// A bug of ours where it is another type.
+  template <class T>
+  [[nodiscard]] const T& get() const {
+    const T* v = find<T>();
+    if (v == nullptr) throw std::logic_error(std::string("no payload of type ") + typeid(T).name());
+    return *v;
+  }
+
+ private:
+  std::shared_ptr<const void> held_;
+  const std::type_info* type_ = nullptr;
+};
+
 struct Op;
 struct Region {
   std::vector<ValueId> arguments;  // carried values at the start of a turn
@@ -59,7 +99,6 @@ struct Op {
   std::vector<ValueId> results;
   std::vector<Region> regions;
   Payload payload;
-  Place place;
 };
 
 struct Value {
@@ -78,15 +117,12 @@ struct Tensor {
   Access access = Access::input;
   /// Elements from the first to one past the last that the strides reach.
   [[nodiscard]] int64_t extent() const;
-  friend bool operator==(const Tensor&, const Tensor&) = default;
 };
 
 struct Kernel {
   std::string name;
   int threads = 1;
   int min_blocks = 0;  // blocks that must fit on a multiprocessor together: bounds the registers
-  std::map<std::string, int64_t>
-      constants;  // `NAME: const = value`: the decisions that made it, for people and tuners
   Region body;
   std::vector<Value> values;
   std::vector<TileVar> vars;
@@ -121,11 +157,6 @@ class KernelBuilder {
   /// Closes the innermost region; returns the carried values after the loop.
   std::vector<ValueId> close(std::vector<ValueId> yields = {});
   [[nodiscard]] const Type& type(ValueId v) const { return kernel_.values.at(v.index).type; }
-  /// Gives a value the name that a text has for it.
-  void rename(ValueId v, std::string name) { kernel_.values.at(v.index).name = std::move(name); }
-  /// What went wrong so far.
-  [[nodiscard]] const std::optional<Diagnostic>& failure() const { return failure_; }
-  [[nodiscard]] const Program& program() const { return program_; }
   Kernel& kernel() { return kernel_; }
   /// Appends the kernel to the program, or the first failure.
   Status finish();

@@ -14,38 +14,10 @@
 #include "numeric/round.h"
 #include "tile/emit.h"
 #include "tile/interpret.h"
-#include "tile/parse.h"
-#include "tile/print.h"
 
 #include "tessera/kernel.h"
 
 namespace tessera::tile {
-
-/// The program's text is read back as a program of the same text and the same sources.
-inline void expect_round_trip(const Program& p) {
-  const std::string text = to_string(p);
-  const Result<Program> again = parse(Source(p.name + ".py", text));
-  ASSERT_TRUE(again) << to_text(again.error()) << text;
-  EXPECT_EQ(to_string(*again), text);
-  for (const Target t : {Target::host, Target::cuda}) {
-    const Result<Emitted> a = emit(p, t), b = emit(*again, t);
-    ASSERT_EQ(a.has_value(), b.has_value()) << text;
-    const std::string given = a ? a->source : a.error().message;
-    const std::string read = b ? b->source : b.error().message;
-    EXPECT_EQ(given, read) << text;
-  }
-}
-
-/// As interpret, of a program that tests make: it goes through its text, too.
-inline Result<Memory> interpreted(const Program& p, std::vector<std::vector<double>> tensors) {
-  expect_round_trip(p);
-  return interpret(p, std::move(tensors));
-}
-/// As emit.
-inline Result<Emitted> emitted(const Program& p, Target target) {
-  expect_round_trip(p);
-  return emit(p, target);
-}
 
 inline std::vector<unsigned char> to_bytes(DType t, const std::vector<double>& v) {
   std::vector<unsigned char> out(v.size() * size_of(t));
@@ -86,7 +58,7 @@ inline std::vector<double> from_bytes(DType t, const std::vector<unsigned char>&
 inline std::vector<std::vector<double>> run_on_host(
     const Program& p, const std::vector<std::vector<double>>& inputs) {
   namespace fs = std::filesystem;
-  Result<Emitted> e = emitted(p, Target::host);
+  Result<Emitted> e = emit(p, Target::host);
   EXPECT_TRUE(e) << (e ? "" : to_text(e.error()));
   if (!e) return {};
   static int serial = 0;
@@ -132,8 +104,8 @@ inline std::vector<std::vector<double>> run_on_host(
 /// finite, else within `tolerance` relative to 1 + |value|.
 inline void expect_host_matches(const Program& p, const std::vector<std::vector<double>>& inputs,
                                 double tolerance) {
-  Result<Memory> want = interpreted(p, inputs);
-  ASSERT_TRUE(want) << to_text(want.error()) << to_string(p);
+  Result<Memory> want = interpret(p, inputs);
+  ASSERT_TRUE(want) << to_text(want.error());
   std::vector<std::vector<double>> got = run_on_host(p, inputs);
   ASSERT_GE(got.size(), p.tensors.size() > got.size() ? 1u : p.tensors.size());
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -145,9 +117,8 @@ inline void expect_host_matches(const Program& p, const std::vector<std::vector<
       bool same = std::isnan(w)   ? std::isnan(g)
                   : std::isinf(w) ? w == g
                                   : std::fabs(w - g) <= tolerance * (1 + std::fabs(w));
-      ASSERT_TRUE(same) << p.tensors[i].name << "[" << j << "]: interpreter " << w << ", host " << g
-                        << "\n"
-                        << to_string(p);
+      ASSERT_TRUE(same) << p.tensors[i].name << "[" << j << "]: interpreter " << w << ", host "
+                        << g;
     }
   }
 }

@@ -7,7 +7,7 @@
 //                        "dtype", "precision"}
 //
 // each with "target" ("host", "cuda") and "config" (without it: the first of the list). With
-// "list": true the configs as a JSON array, with "program": true the tile program as text.
+// "list": true the configs as a JSON array.
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -15,7 +15,6 @@
 #include "base/json.h"
 #include "tile/build/attention.h"
 #include "tile/build/pointwise.h"
-#include "tile/print.h"
 
 namespace tessera::tile::build {
 namespace {
@@ -121,7 +120,6 @@ int run(const std::string& what, const Json& j) {
   Target target = j.value("target", "host") == "cuda" ? Target::cuda : Target::host;
   Made m = make(what, j, target);
   if (j.value("list", false)) return std::cout << m.configs.dump() << "\n", 0;
-  if (m.program && j.value("program", false)) return std::cout << to_string(*m.program), 0;
   Result<Emitted> e =
       m.program ? emit(*m.program, target) : Result<Emitted>(error(m.program.error()));
   if (!e) return std::cerr << to_text(e.error()), 3;

@@ -36,18 +36,6 @@ Result<std::vector<SpreadMode>> modes_of(const Layout& l, const std::vector<int6
 }
 }  // namespace
 
-std::string_view name_of(Space s) {
-  switch (s) {
-    case Space::global:
-      return "global";
-    case Space::shared:
-      return "shared";
-    case Space::registers:
-      return "registers";
-  }
-  return "?";
-}
-
 Result<Spread> try_spread(const Type& t) {
   TESSERA_TRY(threads, modes_of(t.layout.mode(0), t.cover));
   TESSERA_TRY(registers, modes_of(t.layout.mode(1), t.cover));

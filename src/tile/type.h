@@ -23,7 +23,6 @@ using ValueId = Id<struct TileValueTag>;
 using VarId = Id<struct TileVarTag>;
 
 enum class Space : uint8_t { global, shared, registers };
-std::string_view name_of(Space s);
 
 struct Axis {
   int64_t extent = 1;

@@ -28,7 +28,6 @@ class AttentionWriter {
       : p_(p), c_(c), program_{p.name, p.tensors, {}}, b_(program_, p.name, 1) {}
 
   Result<Program> write() {
-    b_.kernel().constants = {{"BLOCK_QUERIES", c_.block_queries}, {"BLOCK_KEYS", c_.block_keys}};
     int64_t group = p_.heads / p_.kv_heads;
     Layout q_heads = heads(p_.q, p_.heads, 1), kv_k = heads(p_.k, p_.kv_heads, group),
            kv_v = heads(p_.v, p_.kv_heads, group);

@@ -25,10 +25,6 @@ class Writer {
 
   Result<Program> write() {
     b_.kernel().min_blocks = c_.min_blocks;
-    b_.kernel().constants = {{"BLOCK_QUERIES", c_.block_queries},
-                             {"BLOCK_KEYS", c_.block_keys},
-                             {"ROW_TILES", c_.row_tiles},
-                             {"STAGES", c_.stages}};
     variables();
     views();
     TESSERA_CHECK(types());

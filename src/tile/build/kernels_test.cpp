@@ -26,10 +26,10 @@ TEST(Pointwise, BroadcastAndStridedViews) {
   Program host = pointwise(p, {.columns = 16}, Target::host).value();
   expect_host_matches(host, in, 1e-5);
   Program gpu = pointwise(p, {.threads = 32, .vector = 4, .unroll = 2}, Target::cuda).value();
-  Memory a = interpreted(host, in).value();
-  Memory b = interpreted(gpu, in).value();
+  Memory a = interpret(host, in).value();
+  Memory b = interpret(gpu, in).value();
   EXPECT_EQ(a.data[3], b.data[3]);
-  EXPECT_TRUE(emitted(gpu, Target::cuda));
+  EXPECT_TRUE(emit(gpu, Target::cuda));
 }
 
 /// Rotary embedding: two halves of x, two halves of y, cos and sin broadcast over heads.
@@ -53,7 +53,7 @@ TEST(Pointwise, RotaryWritesBothHalves) {
   auto in = inputs_of(p.tensors);
   for (Target t : {Target::host, Target::cuda}) {
     Program program = pointwise(p, {.threads = 32, .vector = 4, .unroll = 1}, t).value();
-    Memory m = interpreted(program, in).value();
+    Memory m = interpret(program, in).value();
     for (int64_t i = 0; i < T * H * D; ++i) {
       ASSERT_TRUE(m.written[3][i]);
       int64_t t0 = i / (H * D), k = i % D;
@@ -74,10 +74,10 @@ TEST(Pointwise, JudgeFindsWhatAProgramDoesWrong) {
   p.dag = identity_dag();
   p.outputs = {{1, {4, 1}, 0}};  // rows overlap
   Program twice = pointwise(p, {}, Target::host).value();
-  EXPECT_EQ(interpreted(twice, inputs_of(p.tensors)).error().code, "TS0422");
+  EXPECT_EQ(interpret(twice, inputs_of(p.tensors)).error().code, "TS0422");
   p.outputs = {{1, {8, 1}, 0}};
   p.operands = {{1, {8, 1}, 0}};  // reads the output
-  EXPECT_EQ(interpreted(pointwise(p, {}, Target::host).value(), inputs_of(p.tensors)).error().code,
+  EXPECT_EQ(interpret(pointwise(p, {}, Target::host).value(), inputs_of(p.tensors)).error().code,
             "TS0421");
   p.operands = {{0, {8, 1}, 1}};  // one too far
   EXPECT_EQ(pointwise(p, {}, Target::host).error().code, "TS0411");
@@ -100,19 +100,19 @@ TEST(FullReduction, MeanOfSquares) {
   RowConfig host{.threads_per_row = 1, .rows_per_block = 1};
   Program program = full_reduction(p, RowKind::mean, {}, host, Target::host).value();
   EXPECT_EQ(program.kernels.size(), 2u);
-  EXPECT_NEAR(interpreted(program, in).value().data[2][0], want, 1e-5);
+  EXPECT_NEAR(interpret(program, in).value().data[2][0], want, 1e-5);
   expect_host_matches(program, in, 1e-5);
   Program gpu =
       full_reduction(p, RowKind::mean, {},
                      {.threads_per_row = 32, .rows_per_block = 2, .vector = 1}, Target::cuda)
           .value();
-  EXPECT_TRUE(emitted(gpu, Target::cuda));
+  EXPECT_TRUE(emit(gpu, Target::cuda));
 }
 
 void check_attention(const AttentionProblem& p, const std::vector<std::vector<double>>& in,
                      AttentionConfig c) {
   Program program = attention(p, c, Target::host).value();
-  Result<Memory> m = interpreted(program, in);
+  Result<Memory> m = interpret(program, in);
   ASSERT_TRUE(m) << to_text(m.error());
   std::vector<double> want = attention_formula(p, in);
   for (std::size_t i = 0; i < want.size(); ++i) {

@@ -100,7 +100,6 @@ Result<Program> pointwise(const PointwiseProblem& p, const PointwiseConfig& c, T
   std::size_t dims = space.shape.size();
   Program program{p.name, p.tensors, {}};
   KernelBuilder b(program, p.name, host ? 1 : c.threads);
-  if (!host) b.kernel().constants = {{"VECTOR", c.vector}, {"UNROLL", c.unroll}};
   // On host the innermost dim is a mode of its own, so that its loop is a plain stride; on a GPU an
   // element number is taken apart by every thread, so one flat mode serves every shape.
   std::size_t split = host && dims > 0 ? dims - 1 : 0;

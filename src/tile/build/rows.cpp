@@ -30,7 +30,6 @@ class RowWriter {
   Result<Program> write() {
     int64_t rows = 1;
     for (int64_t e : p_.row_shape) rows *= e;
-    b_.kernel().constants = constants();
     for (const StridedView& v : p_.operands) operand_views_.push_back(view(v, p_.columns));
     if (p_.kind == RowKind::layer_norm)
       for (int64_t i : {0, 1})
@@ -56,15 +55,6 @@ class RowWriter {
  private:
   static int64_t tile_rows(const RowConfig& c, Target t) {
     return t == Target::host ? 1 : int64_t{c.rows_per_block} * c.rows_per_thread;
-  }
-
-  std::map<std::string, int64_t> constants() const {
-    if (host_) return {{"CHUNK", c_.chunk}};
-    return {{"THREADS_PER_ROW", c_.threads_per_row},
-            {"ROWS_PER_BLOCK", c_.rows_per_block},
-            {"VECTOR", c_.vector},
-            {"ROWS_PER_THREAD", c_.rows_per_thread},
-            {"CHUNK", c_.chunk}};
   }
 
   ValueId view(const StridedView& v, int64_t columns) {

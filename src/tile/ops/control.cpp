@@ -190,45 +190,10 @@ Status emit_when(Emitter& e, const Op& op) {
   return {};
 }
 
-Result<std::vector<Type>> infer_role(const Program&, const Kernel&, const Op&) {
-  return std::vector<Type>{};
-}
-
-Status interpret_role(Interpreter& in, const Op& op) {
-  return in.region(op.regions[0]);
-}
-
-Status emit_role(Emitter& e, const Op&) {
-  return error(fail(unsupported, "roles are not lowered for {} yet", e.cuda() ? "CUDA" : "host")
-                   .note("a role needs barriers between its warps and those of the others")
-                   .help("write the kernel with one role, or take a CUTLASS realizer"));
-}
-
 const OpRecord records[] = {
-    {.name = "tiles",
-     .form = Form::loop,
-     .infer = infer_tiles,
-     .read = Payload::read<Walk>,
-     .interpret = interpret_tiles,
-     .emit = emit_tiles},
-    {.name = "steps",
-     .form = Form::loop,
-     .infer = infer_steps,
-     .read = Payload::read<Walk>,
-     .interpret = interpret_steps,
-     .emit = emit_steps},
-    {.name = "when",
-     .form = Form::branch,
-     .infer = infer_steps,
-     .read = Payload::read<Crossing>,
-     .interpret = interpret_when,
-     .emit = emit_when},
-    {.name = "role",
-     .form = Form::scope,
-     .infer = infer_role,
-     .read = Payload::read<Role>,
-     .interpret = interpret_role,
-     .emit = emit_role},
+    {.name = "tiles", .infer = infer_tiles, .interpret = interpret_tiles, .emit = emit_tiles},
+    {.name = "steps", .infer = infer_steps, .interpret = interpret_steps, .emit = emit_steps},
+    {.name = "when", .infer = infer_steps, .interpret = interpret_when, .emit = emit_when},
 };
 
 }  // namespace

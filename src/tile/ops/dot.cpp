@@ -145,12 +145,7 @@ Status emit_dot(Emitter& e, const Op& op) {
 }
 
 const OpRecord records[] = {
-    {.name = "dot",
-     .operands = 3,
-     .infer = infer_dot,
-     .read = Payload::read<Product>,
-     .interpret = interpret_dot,
-     .emit = emit_dot},
+    {.name = "dot", .infer = infer_dot, .interpret = interpret_dot, .emit = emit_dot},
 };
 
 }  // namespace

@@ -189,24 +189,15 @@ Status emit_store(Emitter& e, const Op& op) {
 }
 
 const OpRecord records[] = {
-    {.name = "view",
-     .operands = 0,
-     .infer = infer_view,
-     .read = Payload::read<ViewOf>,
-     .interpret = interpret_view,
-     .emit = emit_view},
+    {.name = "view", .infer = infer_view, .interpret = interpret_view, .emit = emit_view},
     {.name = "load",
      .shape = Shape::element,
-     .operands = 1,
      .infer = infer_load,
-     .read = Payload::read<LoadAt>,
      .interpret = interpret_load,
      .emit = emit_load},
     {.name = "store",
      .shape = Shape::element,
-     .operands = 2,
      .infer = infer_store,
-     .read = Payload::read<StoreAt>,
      .interpret = interpret_store,
      .emit = emit_store},
 };

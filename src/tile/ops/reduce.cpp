@@ -96,9 +96,7 @@ Status emit_reduce(Emitter& e, const Op& op) {
 const OpRecord records[] = {
     {.name = "reduce",
      .shape = Shape::fold,
-     .operands = 1,
      .infer = infer_reduce,
-     .read = Payload::read<Fold>,
      .interpret = interpret_reduce,
      .emit = emit_reduce},
 };

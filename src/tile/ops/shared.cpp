@@ -222,25 +222,10 @@ Status emit_wait(Emitter& e, const Op& op) {
 }
 
 const OpRecord records[] = {
-    {.name = "shared",
-     .operands = 0,
-     .infer = infer_shared,
-     .read = Payload::read<Ring>,
-     .interpret = interpret_shared,
-     .emit = emit_shared},
-    {.name = "copy",
-     .operands = 2,
-     .infer = infer_copy,
-     .read = Payload::read<CopyOf>,
-     .interpret = interpret_copy,
-     .emit = emit_copy},
+    {.name = "shared", .infer = infer_shared, .interpret = interpret_shared, .emit = emit_shared},
+    {.name = "copy", .infer = infer_copy, .interpret = interpret_copy, .emit = emit_copy},
     {.name = "commit", .infer = infer_nothing, .interpret = interpret_commit, .emit = emit_commit},
-    {.name = "wait",
-     .operands = 0,
-     .infer = infer_nothing,
-     .read = Payload::read<Wait>,
-     .interpret = interpret_wait,
-     .emit = emit_wait},
+    {.name = "wait", .infer = infer_nothing, .interpret = interpret_wait, .emit = emit_wait},
 };
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 #include "core/kernel.h"
 
-namespace tessera::core {
+namespace tessera::core::testing {
 
 bool same(const Kernel& a, const Kernel& b);
 
-}  // namespace tessera::core
+}  // namespace tessera::core::testing

@@ -1,4 +1,4 @@
-#include "syntax/print.h"
+#include "syntax/testing/print.h"
 
 #include <cmath>
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
-#include "core/same.h"
+#include "core/testing/same.h"
 
 #include <algorithm>
 
 #include "core/lambda.h"
 
-namespace tessera::core {
+namespace tessera::core::testing {
 namespace {
 
 bool same(Term a, Term b) {
@@ -156,4 +156,4 @@ bool same(const Kernel& a, const Kernel& b) {
          pair.bodies(a.body, b.body);
 }
 
-}  // namespace tessera::core
+}  // namespace tessera::core::testing

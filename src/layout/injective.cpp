@@ -1,5 +1,6 @@
-#include "layout/image.h"
-
+// Whether two indices share an offset: the number of distinct offsets, counted without looking at
+// them where the modes in the order of their strides decide. Modes that overlap ((4,3):(2,3)
+// reaches 6 in two ways) are enumerated, and only those.
 #include <algorithm>
 #include <numeric>
 #include <span>
@@ -62,8 +63,7 @@ int64_t image_of_group(std::vector<Mode> group) {
   return enumerate(group);
 }
 
-}  // namespace
-
+/// The number of distinct offsets.
 int64_t image_size(const Layout& l) {
   const std::vector<Mode> modes = sorted_modes(l);
   // Sums of the modes from k on are multiples of above[k]. Where that exceeds what the modes before
@@ -84,20 +84,10 @@ int64_t image_size(const Layout& l) {
   return count;
 }
 
-int64_t covered_prefix(const Layout& l) {
-  return prefix_of(sorted_modes(l));
-}
-
-bool is_surjective(const Layout& l, int64_t n) {
-  return n <= covered_prefix(l);
-}
+}  // namespace
 
 bool is_injective(const Layout& l) {
   return l.size() <= l.cosize() && image_size(l) == l.size();
-}
-
-bool is_bijective(const Layout& l) {
-  return l.cosize() == l.size() && is_surjective(l, l.size());
 }
 
 }  // namespace tessera
