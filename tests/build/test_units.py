@@ -26,7 +26,8 @@ int {name}() {{ return helper(); }}
 def tree(tmp_path, monkeypatch):
     source = tmp_path / "src"
     (source / "part").mkdir(parents=True)
-    monkeypatch.setattr(units, "SRC", source)
+    monkeypatch.setattr(units, "ROOT", tmp_path)
+    monkeypatch.setattr(units, "INCLUDED_FROM", (source, tmp_path / "tests"))
     units.words_of_headers.cache_clear()
     units.types_of_headers.cache_clear()
     (source / "part" / "part.h").write_text("namespace tessera {\n}  // namespace tessera\n")
@@ -35,12 +36,12 @@ def tree(tmp_path, monkeypatch):
     return source
 
 
-def built(tree: Path, capsys) -> dict[str, str]:
+def built(tree: Path, capsys, files: str = "part/*.cpp") -> dict[str, str]:
     """The files that are compiled and their texts."""
     folder = tree.parent / "units"
     units.words_of_headers.cache_clear()
     units.types_of_headers.cache_clear()
-    argv = ["units.py", str(folder), *sorted(map(str, tree.glob("part/*.cpp")))]
+    argv = ["units.py", str(folder), *sorted(map(str, tree.glob(files)))]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(units.sys, "argv", argv)
         units.main()
@@ -105,3 +106,21 @@ def test_units_are_made_anew_where_most_files_have_left(tree, capsys):
     for file in sorted(tree.glob("part/*.cpp"))[:11]:
         file.write_text(file.read_text() + "// another line\n")
     assert [Path(name).name for name in built(tree, capsys)] == ["unit_0.cpp", "unit_1.cpp"]
+
+
+def test_units_of_tests_include_by_paths_within_tests(tree, capsys):
+    tests = tree.parent / "tests"
+    (tests / "proofs").mkdir(parents=True)
+    (tests / "proofs" / "shared.h").write_text('#include "part/mine.h"\n')
+    (tree / "part" / "mine.h").write_text("int other();\n")
+    for name in ("a", "b"):
+        (tests / "proofs" / f"{name}.cpp").write_text(
+            BODY.replace("part/", "proofs/").format(header="shared", number=1, name=name)
+        )
+    (text,) = built(tests, capsys, "proofs/*.cpp").values()
+    assert text.splitlines()[0] == '#include "proofs/shared.h"'
+    assert '#define helper helper_of_a\n#include "proofs/a.cpp"' in text
+    assert '#define helper helper_of_b\n#include "proofs/b.cpp"' in text
+    # A name that a header of src/ takes is none that a file may have for itself.
+    (tree / "part" / "mine.h").write_text("int helper();\n")
+    assert sorted(map(str, (tests / "proofs").glob("*.cpp"))) == sorted(built(tests, capsys, "proofs/*.cpp"))
