@@ -58,8 +58,11 @@ function(tessera_precompiled_tests target)
   endif()
 endfunction()
 
-# What defines source_folder() (base/source_folder.h).
+# What defines source_folder() (base/source_folder.h): the target tessera_source_folder.
 function(tessera_source_folder)
+  if(TARGET tessera_source_folder)
+    return()
+  endif()
   set(file ${CMAKE_BINARY_DIR}/source_folder.cpp)
   file(CONFIGURE OUTPUT ${file} CONTENT "#include \"base/source_folder.h\"
 
@@ -73,15 +76,20 @@ const std::string& tessera::source_folder() {
 endfunction()
 
 function(tessera_layer_tests name)
-  if(NOT TESSERA_TESTS OR NOT ARGN)
+  tessera_test_program(${name} FILES ${ARGN} LIBRARIES tessera_${name})
+endfunction()
+
+# tessera_test_program(NAME FILES files... LIBRARIES libs...): the files as one test program `NAME_test`, whose tests ctest
+# knows by the label NAME.
+function(tessera_test_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 of "" "" "FILES;LIBRARIES")
+  if(NOT TESSERA_TESTS OR NOT of_FILES)
     return()
   endif()
-  tessera_units(files ${name}_test ${ARGN})
+  tessera_units(files ${name}_test ${of_FILES})
   add_executable(${name}_test ${files})
-  if(NOT TARGET tessera_source_folder)
-    tessera_source_folder()
-  endif()
-  target_link_libraries(${name}_test PRIVATE tessera_${name} tessera_source_folder GTest::gmock GTest::gtest_main)
+  tessera_source_folder()
+  target_link_libraries(${name}_test PRIVATE ${of_LIBRARIES} tessera_source_folder GTest::gmock GTest::gtest_main)
   tessera_precompiled_tests(${name}_test)
   gtest_discover_tests(${name}_test DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${TESSERA_TEST_SECONDS} LABELS ${name})
 endfunction()

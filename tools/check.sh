@@ -25,7 +25,8 @@ step "known configurations in sync" "$venv/bin/python" tools/known_good.py
 
 base=${TESSERA_LINT_BASE:-$(git rev-parse -q --verify HEAD~20 || git rev-list --max-parents=0 HEAD | tail -n 1)}
 new() { git ls-files --others --exclude-standard; }
-sources() { grep '^src/.*\.cpp$' | grep -v '_test\.cpp$'; }
+# Of tests/, what is no test itself, but for the folders whose files a test compiles.
+sources() { grep -E '^(src|tests)/.*\.cpp$' | grep -vE '_test\.cpp$|^tests/(cutlass|emulate|kernels|recipes)/'; }
 if [ "${TESSERA_LINT_ALL:-0}" = 1 ]; then
   mapfile -t lint < <(files | sources)
 else

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds src/ and python/tessera/ to the layer table (layers.toml).
 
-A folder of src/ includes only what its row lists, itself, and `base`. A room of python/tessera/ imports only what its row
+A folder of src/ includes only what its row lists, itself, and `base`; nothing of tests/, which may include all of src/. A room of python/tessera/ imports only what its row
 under [python] lists, and itself; imports inside functions count. No files of python/tessera/ import each other in a circle.
 A permission that no file uses is struck.
 
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import tomllib
 
-INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"/]+)/[^"]*"')
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"/]+)(/[^"]*)"')
 SOURCES = {".cpp", ".h", ".cu", ".cuh", ".hpp"}
 PACKAGE = "tessera"  # of Python; also the row of the files that lie in no room
 
@@ -74,19 +74,25 @@ def used_of(uses: list[Use]) -> dict[str, set[str]]:
 # --- src/ ----------------------------------------------------------------------------------------------------------
 
 
-def folders_of(root: Path) -> set[str]:
-    return {p.name for p in (root / "src").iterdir() if any(f.suffix in SOURCES for f in p.rglob("*"))}
+def folders_of(root: Path, part: str = "src") -> set[str]:
+    folders = (root / part).iterdir() if (root / part).is_dir() else ()
+    return {p.name for p in folders if any(f.suffix in SOURCES for f in p.rglob("*"))}
 
 
 def includes(root: Path) -> list[Use]:
-    """A first part that is no folder of src/ is a library (fmt/, CLI/) or the folder's own include tree."""
+    """A first part that is no folder of src/ is a library (fmt/, CLI/), the folder's own include tree, or, where the file
+    lies there, of tests/: its path."""
     uses, folders = [], folders_of(root)
     for folder in sorted(folders):
         for path in sorted(p for p in (root / "src" / folder).rglob("*") if p.suffix in SOURCES):
             for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
-                match = INCLUDE.match(line)
-                if match and match[1] in folders and match[1] != folder:
-                    uses.append(Use(f"{path.relative_to(root)}:{number}", folder, match[1]))
+                if not (match := INCLUDE.match(line)):
+                    continue
+                place = f"{path.relative_to(root)}:{number}"
+                if match[1] in folders and match[1] != folder:
+                    uses.append(Use(place, folder, match[1]))
+                elif match[1] not in folders and (root / "tests" / (match[1] + match[2])).exists():
+                    uses.append(Use(place, folder, f"tests/{match[1]}"))
     return uses
 
 
@@ -98,7 +104,9 @@ def include_faults(root: Path, rows: dict[str, dict]) -> list[str]:
             faults.append(
                 f"{use.place}: `{use.name}` may not include `{use.other}` (layers.toml: it may include {may}, and base)"
             )
-    return faults
+    # Paths within src/ and those within tests/ stand alike in an `#include`.
+    twice = folders_of(root) & folders_of(root, "tests")
+    return faults + [f"tests/{name}: has the name of a folder of src/; rename it" for name in sorted(twice)]
 
 
 # --- python/tessera/ -----------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes units, C++ files that include several others: `units.py FOLDER FILE...`, files below src/ (option TESSERA_UNITY).
+"""Writes units, C++ files that include several others: `units.py FOLDER FILE...`, files below src/ or tests/ (option
+TESSERA_UNITY).
 
 Prints the files to compile in their place, separated by semicolons. A name that a file defines for itself and that another
 file has as well gets another one, by a macro around the file. Where a macro would change more than that name, the files go to
@@ -19,7 +20,9 @@ from collections import Counter
 from pathlib import Path
 
 MOST = 16  # files of a unit: more save little, and a file that leaves compiles all of its unit
-SRC = Path(__file__).resolve().parent.parent / "src"
+ROOT = Path(__file__).resolve().parent.parent
+# Where the paths in `#include "..."` begin.
+INCLUDED_FROM = (ROOT / "src", ROOT / "tests")
 RAW = re.compile(r'R"(\w*)\(.*?\)\1"', re.S)
 TYPE = re.compile(r"(?:struct|class|enum class|enum|union) (\w+)")
 ALIAS = re.compile(r"(?:using|namespace) (?:(\w+) = |[\w:]*::(\w+);)")
@@ -61,8 +64,18 @@ def names(text: str) -> dict[str, str]:
     return result
 
 
-def headers_of(text: str) -> list[str]:
-    return [name for name in re.findall(r'^#include "(.*\.h)"$', RAW.sub('""', text), re.M) if (SRC / name).exists()]
+def as_included(file: Path) -> str:
+    """A file's path as it stands in an `#include`."""
+    return str(next(file.relative_to(folder) for folder in INCLUDED_FROM if file.is_relative_to(folder)))
+
+
+def headers_of(text: str) -> dict[str, Path]:
+    """The headers of ours that a text includes: by their paths there, the files."""
+    names = re.findall(r'^#include "(.*\.h)"$', RAW.sub('""', text), re.M)
+    found = {
+        name: next((folder / name for folder in INCLUDED_FROM if (folder / name).exists()), None) for name in names
+    }
+    return {name: file for name, file in found.items() if file}
 
 
 @functools.cache
@@ -70,8 +83,8 @@ def words_of_headers(file: Path) -> frozenset[str]:
     """What stands, but in comments, in the headers that a file includes, and in theirs."""
     text = re.sub(r"//[^\n]*|/\*[\s\S]*?\*/", "", file.read_text())
     result = set(re.findall(r"\w+", text)) if file.suffix == ".h" else set()
-    for header in headers_of(file.read_text()):
-        result |= words_of_headers(SRC / header)
+    for header in headers_of(file.read_text()).values():
+        result |= words_of_headers(header)
     return frozenset(result)
 
 
@@ -84,9 +97,9 @@ def types_of_headers(file: Path, folder: str) -> frozenset[tuple[str, str]]:
             space = opened[1]
         elif named := re.match(r"(?:struct|class|enum class|enum|union|using) (\w+)", line):
             result.add((named[1], space))
-    for header in headers_of(text):
-        if header.startswith(folder + "/"):
-            result |= types_of_headers(SRC / header, folder)
+    for name, header in headers_of(text).items():
+        if name.startswith(folder + "/"):
+            result |= types_of_headers(header, folder)
     return frozenset(result)
 
 
@@ -124,7 +137,7 @@ def clash(some: dict[str, str], others: dict[str, str]) -> bool:
 
 def all_names(file: Path) -> dict[str, str]:
     defined = names(file.read_text())
-    for name, space in types_of_headers(file, file.resolve().relative_to(SRC).parts[0]):
+    for name, space in types_of_headers(file, Path(as_included(file.resolve())).parts[0]):
         known = defined.setdefault(name, MENTIONED)
         by_a_shorter_name = known.startswith("using ") and f"{space}::{name};".endswith(known.removeprefix("using "))
         if known not in (MENTIONED, FOR_ALL) and not by_a_shorter_name:
@@ -150,7 +163,7 @@ def units(files: dict[Path, dict[str, str]], most: int = MOST) -> list[list[Path
 def included(member: Path, other_names: dict[str, str]) -> str:
     before = "".join(f"#define {name} {other}\n" for name, other in other_names.items())
     behind = "".join(f"#undef {name}\n" for name in other_names)
-    return f'{before}#include "{member.relative_to(SRC)}"\n{behind}'
+    return f'{before}#include "{as_included(member)}"\n{behind}'
 
 
 def made(files: list[Path]) -> list[dict[Path, dict[str, str]]]:
@@ -193,14 +206,14 @@ def of_folder(folder: Path, files: list[Path]) -> list[dict[Path, dict[str, str]
     memory = folder / "units.json"
     if memory.exists():
         known = json.loads(memory.read_text())
-        unchanged = {file for file in files if known["files"].get(str(file.relative_to(SRC))) == digest(file)}
+        unchanged = {file for file in files if known["files"].get(str(file.relative_to(ROOT))) == digest(file)}
         if known["script"] == digest(Path(__file__)) and 2 * len(unchanged) >= len(files):
-            return left([{SRC / name: others for name, others in unit.items()} for unit in known["units"]], unchanged)
+            return left([{ROOT / name: others for name, others in unit.items()} for unit in known["units"]], unchanged)
     result = made(files)
     known = {
         "script": digest(Path(__file__)),
-        "files": {str(file.relative_to(SRC)): digest(file) for file in files},
-        "units": [{str(file.relative_to(SRC)): others for file, others in unit.items()} for unit in result],
+        "files": {str(file.relative_to(ROOT)): digest(file) for file in files},
+        "units": [{str(file.relative_to(ROOT)): others for file, others in unit.items()} for unit in result],
     }
     memory.write_text(json.dumps(known))
     return result
@@ -215,7 +228,7 @@ def main() -> None:
         if len(members) <= 1:
             compiled += members
             continue
-        # By the path within src/: the same in every checkout, so that they share what ccache has.
+        # By the path within src/ or tests/: the same in every checkout, so that they share what ccache has.
         # Headers come first: none is read with the names of a file before it, nor changed by a macro.
         texts = [RAW.sub('""', member.read_text()) for member in members]
         headers = {f'#include "{header}"' for text in texts for header in headers_of(text)}

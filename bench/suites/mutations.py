@@ -1,7 +1,7 @@
 """One edit in right kernels: what the checker finds of it, whether the interpreter replays the witness, and whether the report
 leads to the edit. No GPU and no torch. A case is a kernel; `correct` are right kernels, which have to be proved.
 
-The program `mutations` (src/commands/tools/mutations.cpp) judges the mutants, one process a core: build it first, or name it by
+The program `mutations` (tests/mutations/tools/mutations.cpp) judges the mutants, one process a core: build it first, or name it by
 $TESSERA_MUTATIONS. Its oracle decides what the checker did not refute: 1000 schedules at small sizes."""
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def build(case: str, precision: str, device: str):
 
 
 def program() -> Path:
-    path = Path(os.environ.get("TESSERA_MUTATIONS", table.root / "build" / "src" / "mutations"))
+    path = Path(os.environ.get("TESSERA_MUTATIONS", table.root / "build" / "tests" / "mutations"))
     if not path.exists():
         raise FileNotFoundError(f"{path}: run ninja -C build mutations, or set TESSERA_MUTATIONS")
     return path

@@ -82,6 +82,21 @@ def test_layers_include_against_the_table(layered):
     assert "src/diag/bad.cpp:2: `diag` may not include `store`" in out
 
 
+def test_layers_tests_may_include_all_and_are_not_included(layered):
+    write(layered, "tests/proofs/proof.h", '#include "base/text.h"\n#include "store/db.h"\n')
+    assert check("check_layers.py", layered) == (0, "")
+    write(layered, "src/diag/bad.cpp", '#include "proofs/no_such_file.h"\n#include "proofs/proof.h"\n')
+    code, out = check("check_layers.py", layered)
+    assert code == 1 and out.count("\n") == 1
+    assert "src/diag/bad.cpp:2: `diag` may not include `tests/proofs`" in out
+
+
+def test_layers_tests_with_the_name_of_a_layer(layered):
+    write(layered, "tests/store/some.h", "\n")
+    code, out = check("check_layers.py", layered)
+    assert code == 1 and "tests/store: has the name of a folder of src/" in out
+
+
 def test_layers_folder_without_a_row(layered):
     write(layered, "src/extra/a.cpp", "\n")
     code, out = check("check_layers.py", layered)

@@ -1,5 +1,4 @@
-// Generated products, right ones and wrong ones. Kernel files:
-// commands/common/equivalence_test.cpp.
+// Generated products, right ones and wrong ones. Kernel files: tests/proofs/equivalence_test.cpp.
 #include "equivalence/equivalence.h"
 
 #include <gtest/gtest.h>

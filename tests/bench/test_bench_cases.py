@@ -140,5 +140,5 @@ def test_anytime_lists_its_modules():
 
 
 def test_all_kernels_with_mutants_are_cases():
-    subjects = (places.ROOT / "src/commands/testing/mutation_subjects.cpp").read_text()
+    subjects = (places.ROOT / "tests/mutations/subjects.cpp").read_text()
     assert [*re.findall(r'\bof_\w+\(\s*"(\w+)"', subjects), "correct"] == mutations.CASES

@@ -5,9 +5,9 @@
 
 #include "base/files.h"
 #include "base/source_folder.h"
-#include "commands/testing/checked_kernel.h"
 
 #include "check/kind.h"
+#include "language/language.h"
 
 namespace tessera::commands {
 namespace {
@@ -17,17 +17,24 @@ using ::testing::HasSubstr;
 
 constexpr const char* moves = "load(X[b.index, m, n], lanes=32), Y[b.index, m, n]";
 
+/// Kernel `name` of `text`, which the machine can run.
+Judged judged(const std::string& file, const std::string& text, const std::string& name,
+              const std::map<std::string, language::Constant>& constants, bool compare = false) {
+  const auto kernel = language::elaborate({file, text}, name, {constants});
+  if (!kernel) throw std::runtime_error(to_text(kernel.error()));
+  auto out = judge(*kernel, compare);
+  if (!out) throw std::runtime_error(to_text(out.error()));
+  EXPECT_TRUE(out->runs);
+  return std::move(*out);
+}
+
 /// kernels/copies.py with an edit.
 Judged judged_copy(const std::string& from = "", const std::string& to = "", bool compare = false) {
   std::string text = read_file(source_folder() + "/kernels/copies.py");
   const auto place = text.find(from);
   EXPECT_NE(place, std::string::npos) << from;
-  const auto kernel =
-      testing::checked_kernel("kernels/copies.py", text.replace(place, from.size(), to), "copy", {},
-                              {{"WARPS", 2}, {"VECTORS", 2}});
-  auto out = judge(*kernel, compare);
-  EXPECT_TRUE(out) << to_text(out.error());
-  return std::move(*out);
+  return judged("kernels/copies.py", text.replace(place, from.size(), to), "copy",
+                {{"WARPS", int64_t{2}}, {"VECTORS", int64_t{2}}}, compare);
 }
 
 const check::Finding& placement_of(const Judged& j) {
@@ -73,13 +80,10 @@ TEST(KernelVerdict, AWrongSumIsRefutedWithItsElementAndItsLine) {
   std::string text = read_file(source_folder() + "/kernels/gemm_slices.py");
   const std::string from = "P[chunk * AHEAD + u + 1, m, n]";
   text.replace(text.find(from), from.size(), "P[chunk + u + 1, m, n]");
-  const auto kernel =
-      testing::checked_kernel("kernels/gemm_slices.py", text, "reduce", {}, {{"AHEAD", 4}});
-  const auto j = judge(*kernel);
-  ASSERT_TRUE(j) << to_text(j.error());
-  EXPECT_EQ(j->verdict(), Verdict::refuted);
+  const Judged j = judged("kernels/gemm_slices.py", text, "reduce", {{"AHEAD", int64_t{4}}});
+  EXPECT_EQ(j.verdict(), Verdict::refuted);
   int told = 0;
-  for (const check::Finding& f : j->report.findings)
+  for (const check::Finding& f : j.report.findings)
     for (const Diagnostic& d : f.diagnostics) {
       ++told;
       EXPECT_GT(d.place.line, 0);
