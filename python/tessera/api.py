@@ -82,13 +82,19 @@ def optimize(
     if precision is not None:
         args, kwargs = cast(module, args, kwargs, precision)
     own = {"strict": strict, "frozen": frozen, "progress": progress, "inductor": inductor}
-    total = Total(begun, total_seconds)
+    return _whole_or_in_parts(module, args, kwargs, precision, own, asked, Total(begun, total_seconds))
+
+
+def _whole_or_in_parts(
+    module: nn.Module, args: tuple, kwargs: dict, precision: str | None, own: dict, asked: dict, total: Total
+) -> ComposedModule:
+    progress, settings = own["progress"], own["inductor"]
     try:
         return _as_one_graph(module, args, kwargs, precision, own, asked, total)
     except Error as e:
-        if strict or not (_by_parts(e) or total.is_up(e)):
+        if own["strict"] or not (_by_parts(e) or total.is_up(e)):
             raise
-        asked["settings"] = inductor
+        asked["settings"] = settings
         if total.is_up(e):
             return as_it_is(module, e, asked, progress)
         return optimize_in_parts(module, args, kwargs, e, asked, progress, total)
