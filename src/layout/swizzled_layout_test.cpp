@@ -28,6 +28,7 @@ TEST(SwizzledLayout, PrintsAndParsesBack) {
        {"swizzle(3,3,3) o (8,64):(64,1)", "swizzle(3,3,3) o -1 o 4:1", "swizzle(3,3,2) o 0 o 4:1",
         "swizzle(3,3,3)", "swizzle(3,3,3) o x o 4:1", "swizzle(3,3,3) o 0 o 4:1 "})
     EXPECT_FALSE(parse_swizzled_layout(text)) << text;
+  EXPECT_EQ(parse_swizzled_layout("swizzle(3,3,3)").error().code, "TS0110");
 }
 
 TEST(SwizzledLayout, ActsOnTheRightAsFunctionsDo) {

@@ -67,6 +67,7 @@ TEST(Parse, WhatSaysTheSameInOtherWordsIsTheSameProgram) {
 /// words.
 struct Bad {
   const char *from, *to, *marked, *told;
+  const char* code = "TS0810";
 };
 
 const Bad bad[] = {
@@ -75,7 +76,7 @@ const Bad bad[] = {
     {"load(a[r, :]", "load(a", "a", "`a` does not fit here"},
     {"load(a[r, :]", "load(a[q, :]", "q", "`q` does not fit here"},
     {"load(a[r, :]", "load(a[r]", "load(a[r], cover=[2, 4], layout=\"(2,4):(4,1)\")",
-     "a tile of `f32[5,4]` has 1 indices for 2 modes"},
+     "a tile of `f32[5,4]` has 1 indices for 2 modes", "TS0411"},
     {"cover=[2, 4], ", "", "load(a[r, :], layout=\"(2,4):(4,1)\")",
      "`load` is not told its `cover`"},
     {"layout=\"(2,4):(4,1)\")\n        total", "layout=\"(2,4:(4,1)\")\n        total",
@@ -84,7 +85,7 @@ const Bad bad[] = {
     {"reduce(t, by=sum", "reduce(by=sum", "reduce(by=sum, axis=1)", "`reduce` is given 0 values"},
     {"store(z, b[r, :])", "store(z, b[r, :], z)", "store(z, b[r, :], z)",
      "`store` is given 3 values"},
-    {"axis=1", "axis=2", "reduce(t, by=sum, axis=2)", "f32[2,4] has no axis 2 to reduce"},
+    {"axis=1", "axis=2", "reduce(t, by=sum, axis=2)", "f32[2,4] has no axis 2 to reduce", "TS0411"},
     {"axis=1", "axis=1, keep=True", "keep=True", "`reduce` has no `keep`"},
     {"lambda x0, x1: add(x0, x1)", "lambda x0, x1: ad(x0, x1)", "ad",
      "no pointwise function is called `ad`"},
@@ -108,9 +109,9 @@ const Bad bad[] = {
      "`y` has 2 extents and 1 strides"},
     {"view(y, ", "view(w, ", "w", "`w` does not fit here"},
     {"(5,4):(4,1)\")\n    for", "(5,5):(5,1)\")\n    for", "view(y, layout=\"(5,5):(5,1)\")",
-     "the view (5,5):(5,1) from element 0 leaves `y`"},
+     "the view (5,5):(5,1) from element 0 leaves `y`", "TS0411"},
     {"        store(z, b[r, :])", "        store(z, b[r, :])\n    while True:\n        pass",
-     "while", "`while` is not in the language"},
+     "while", "`while` is not in the language", "TS0804"},
 };
 
 TEST(Parse, EveryErrorHasItsPlace) {
@@ -123,6 +124,7 @@ TEST(Parse, EveryErrorHasItsPlace) {
     ASSERT_FALSE(p) << text;
     const Diagnostic& d = p.error();
     EXPECT_EQ(d.message, b.told) << to_text(d);
+    EXPECT_EQ(d.code, b.code) << to_text(d);
     ASSERT_FALSE(d.labels.empty()) << to_text(d);
     const Label& l = d.labels[0];
     EXPECT_EQ(l.line.substr(l.from.column - 1, l.length), b.marked) << to_text(d);
